@@ -1,0 +1,1 @@
+//! The bytes a program wrote, addressed by offset.

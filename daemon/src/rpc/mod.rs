@@ -1,0 +1,1 @@
+//! Text to calls: framings, dispatch, and one file per group of verbs.

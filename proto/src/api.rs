@@ -1,0 +1,111 @@
+//! The one list of methods. The daemon, the client and `rpc.discover` all come from it.
+
+use crate::error::Kind;
+use crate::{params, results};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// A method by type: its name, and what goes in and out.
+pub trait Method: 'static {
+    const NAME: &'static str;
+    type Params: Serialize + DeserializeOwned + JsonSchema + Send + 'static;
+    type Result: Serialize + DeserializeOwned + JsonSchema + Send + 'static;
+}
+
+/// A method as data, for the discovery document and for tests over all of them.
+pub struct Description {
+    pub name: &'static str,
+    pub doc: &'static str,
+    pub params: fn(&mut SchemaGenerator) -> Schema,
+    pub result: fn(&mut SchemaGenerator) -> Schema,
+    pub errors: &'static [Kind],
+    /// An example call's parameters, as JSON.
+    pub example: &'static str,
+}
+
+impl Description {
+    /// The example call's parameters.
+    pub fn example(&self) -> Value {
+        serde_json::from_str(self.example).expect("a test reads every example")
+    }
+}
+
+macro_rules! methods {
+    ($($(#[doc = $doc:literal])+ $name:ident = $wire:literal ($params:ty) -> $result:ty, [$($kind:ident),*], $example:literal;)*) => {
+        $($(#[doc = $doc])+
+        pub struct $name;
+        impl Method for $name {
+            const NAME: &'static str = $wire;
+            type Params = $params;
+            type Result = $result;
+        })*
+        /// Every method, in the order of the contract.
+        pub const METHODS: &[Description] = &[$(Description {
+            name: $wire,
+            doc: concat!($($doc, "\n"),+),
+            params: |g| g.root_schema_for::<$params>(),
+            result: |g| g.subschema_for::<$result>(),
+            errors: &[Kind::InvalidParams, $(Kind::$kind),*],
+            example: $example,
+        }),*];
+    };
+}
+
+methods! {
+    /// Start a process. Answers when it runs, or with `yield_ms` when it has exited or the yield is over.
+    Exec = "exec" (params::Exec) -> results::Exec, [Limit, Denied, SpawnFailed, AlreadyExists, Unavailable],
+        r#"{"command": "make test", "cwd": "/home/me/project", "yield_ms": 1000}"#;
+    /// Look at a process and read its output from a cursor. Consumes nothing.
+    Poll = "poll" (params::Poll) -> results::Poll, [NotFound, AmbiguousId],
+        r#"{"id": "proc_0123456789ab", "cursor": 0, "wait_ms": 10000}"#;
+    /// Read the output by line.
+    Log = "log" (params::Log) -> results::Log, [NotFound, AmbiguousId],
+        r#"{"id": "proc_0123456789ab", "offset": 0, "limit": 100, "grep": "error|warning"}"#;
+    /// Wait until processes exit, close their output or print a match. A timeout leaves them alone.
+    Wait = "wait" (params::Wait) -> results::Wait, [NotFound, AmbiguousId],
+        r#"{"ids": ["proc_0123456789ab"], "until": {"match": "listening on"}, "timeout_ms": 30000}"#;
+    /// End whole process trees, and answer when that is proven.
+    Kill = "kill" (params::Kill) -> results::Kill, [NotFound, AmbiguousId],
+        r#"{"id": "proc_0123456789ab", "signal": "SIGINT", "grace_ms": 2000}"#;
+    /// Send one signal to the process group, nothing more.
+    Signal = "signal" (params::Signal) -> results::Signal, [NotFound, AmbiguousId, AlreadyExited],
+        r#"{"id": "proc_0123456789ab", "signal": "SIGHUP"}"#;
+    /// Write to stdin as it is.
+    Write = "write" (params::Write) -> results::Write, [NotFound, AmbiguousId, AlreadyExited, StdinUnavailable],
+        r#"{"id": "proc_0123456789ab", "data": "y", "write_id": "answer-1"}"#;
+    /// Write to stdin with a newline after it.
+    Submit = "submit" (params::Write) -> results::Write, [NotFound, AmbiguousId, AlreadyExited, StdinUnavailable],
+        r#"{"id": "proc_0123456789ab", "data": "print(1)"}"#;
+    /// Close the stdin pipe, or type end-of-file into the terminal.
+    Close = "close" (params::Close) -> results::Close, [NotFound, AmbiguousId, AlreadyExited, StdinUnavailable],
+        r#"{"id": "proc_0123456789ab"}"#;
+    /// Tell a terminal its new size.
+    Resize = "resize" (params::Resize) -> results::Resize, [NotFound, AmbiguousId, AlreadyExited],
+        r#"{"id": "proc_0123456789ab", "rows": 50, "cols": 132}"#;
+    /// Processes, newest first.
+    List = "list" (params::List) -> results::List, [],
+        r#"{"status": "running", "label": "kind=server"}"#;
+    /// A process with its tree, its files and what it uses.
+    Inspect = "inspect" (params::Inspect) -> results::Inspect, [NotFound, AmbiguousId],
+        r#"{"id": "proc_0123456789ab"}"#;
+    /// Remove finished records and their logs.
+    Forget = "forget" (params::Forget) -> results::Forget, [NotFound, AmbiguousId],
+        r#"{"older_than_ms": 3600000}"#;
+    /// What a session or task still runs.
+    SessionActive = "session.active" (params::SessionActive) -> results::SessionActive, [],
+        r#"{"session_key": "chat-42"}"#;
+    /// Kill what a session still runs, and say what.
+    SessionEnd = "session.end" (params::SessionEnd) -> results::SessionEnd, [],
+        r#"{"session_key": "chat-42"}"#;
+    /// The daemon: version, counts, limits in force, features of this system, paths.
+    DaemonInfo = "daemon.info" (params::Nothing) -> results::DaemonInfo, [],
+        r#"{}"#;
+    /// Stop the daemon. Processes go on, unless `kill`.
+    DaemonShutdown = "daemon.shutdown" (params::Shutdown) -> results::Shutdown, [],
+        r#"{"kill": false}"#;
+    /// The OpenRPC document of all of this.
+    RpcDiscover = "rpc.discover" (params::Nothing) -> Value, [],
+        r#"{}"#;
+}

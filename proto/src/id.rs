@@ -1,0 +1,115 @@
+//! A process's name for life: `proc_` and 12 lowercase hex digits. Never a pid.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::fmt;
+use std::str::FromStr;
+
+const PREFIX: &str = "proc_";
+const DIGITS: usize = 12;
+
+/// 48 bits that name one process. Ordered by value, so that a prefix is a range.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ProcId(u64);
+
+impl ProcId {
+    /// The id made of the low 48 bits.
+    pub fn from_bits(bits: u64) -> ProcId {
+        ProcId(bits & 0xffff_ffff_ffff)
+    }
+
+    pub fn bits(self) -> u64 {
+        self.0
+    }
+
+    /// The ids that start with `text` (with or without `proc_`), lowest and highest; none when
+    /// it is shorter than 4 digits or not lowercase hex.
+    pub fn prefix_range(text: &str) -> Option<(ProcId, ProcId)> {
+        let hex = text.strip_prefix(PREFIX).unwrap_or(text);
+        let lower = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
+        if hex.len() < 4 || hex.len() > DIGITS || !hex.bytes().all(lower) {
+            return None;
+        }
+        let value = u64::from_str_radix(hex, 16).ok()?;
+        let shift = 4 * (DIGITS - hex.len()) as u32;
+        let low = value << shift;
+        Some((ProcId(low), ProcId(low | ((1u64 << shift) - 1))))
+    }
+}
+
+impl fmt::Display for ProcId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{PREFIX}{:012x}", self.0)
+    }
+}
+
+impl fmt::Debug for ProcId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for ProcId {
+    type Err = NotAnId;
+    fn from_str(text: &str) -> Result<Self, NotAnId> {
+        match ProcId::prefix_range(text) {
+            Some((low, high)) if low == high && text.starts_with(PREFIX) => Ok(low),
+            // A prefix, a bare number or a stranger's text is not a whole id.
+            _ => Err(NotAnId),
+        }
+    }
+}
+
+/// The text is not `proc_` and 12 lowercase hex digits.
+#[derive(Debug, PartialEq, Eq)]
+pub struct NotAnId;
+
+impl fmt::Display for NotAnId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("not a process id: proc_ and 12 lowercase hex digits")
+    }
+}
+
+impl std::error::Error for NotAnId {}
+
+impl Serialize for ProcId {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for ProcId {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(d)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+impl JsonSchema for ProcId {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "ProcId".into()
+    }
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "string", "pattern": "^proc_[0-9a-f]{12}$" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_reads_back_and_a_prefix_is_a_range() {
+        let id = ProcId::from_bits(0xabcd_0000_0001);
+        assert_eq!(id.to_string(), "proc_abcd00000001");
+        assert_eq!("proc_abcd00000001".parse(), Ok(id));
+        for text in ["abcd", "proc_abcd"] {
+            let (low, high) = ProcId::prefix_range(text).expect("four digits are enough");
+            assert!(low <= id && id <= high && high.bits() - low.bits() == 0xffff_ffff);
+        }
+        for text in ["abc", "ABCD", "proc_", "proc_abcd000000011", "wxyz"] {
+            assert_eq!(ProcId::prefix_range(text), None, "{text}");
+        }
+        assert_eq!("abcd00000001".parse::<ProcId>(), Err(NotAnId));
+    }
+}

@@ -1,0 +1,125 @@
+//! The OpenRPC 1.x document that `rpc.discover` answers, made from the one list of methods.
+
+use crate::api::{Description, METHODS};
+use crate::error::Kind;
+use schemars::SchemaGenerator;
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value, json};
+
+/// The whole document. The same bytes for the same version.
+pub fn document() -> Value {
+    let mut settings = SchemaSettings::draft07();
+    settings.definitions_path = "/components/schemas".into();
+    settings.meta_schema = None;
+    let mut generator = settings.into_generator();
+    let methods: Vec<Value> = METHODS.iter().map(|m| method(m, &mut generator)).collect();
+    let schemas = generator.take_definitions(true);
+    json!({
+        "openrpc": "1.3.2",
+        "info": {
+            "title": "toold",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": "Owns background processes. JSON-RPC 2.0 on a local Unix socket, framed by lines, Content-Length, HTTP or WebSocket.",
+            "license": { "name": "MIT OR Apache-2.0" },
+        },
+        "methods": methods,
+        "components": { "schemas": schemas },
+    })
+}
+
+fn method(m: &Description, generator: &mut SchemaGenerator) -> Value {
+    let (summary, _) = m.doc.trim().split_once('\n').unwrap_or((m.doc.trim(), ""));
+    let example = m.example();
+    let example_params: Vec<Value> = example
+        .as_object()
+        .map(|o| o.iter().map(|(name, value)| json!({ "name": name, "value": value })).collect())
+        .unwrap_or_default();
+    json!({
+        "name": m.name,
+        "summary": summary.trim(),
+        "description": m.doc.lines().map(str::trim).collect::<Vec<_>>().join("\n").trim(),
+        "paramStructure": "by-name",
+        "params": params(m, generator),
+        "result": { "name": "result", "schema": (m.result)(generator) },
+        "errors": m.errors.iter().map(|k| error(*k)).collect::<Vec<_>>(),
+        "examples": [{
+            "name": format!("{} example", m.name),
+            "params": example_params,
+        }],
+    })
+}
+
+/// The properties of the parameter struct, each as a parameter of its own.
+fn params(m: &Description, generator: &mut SchemaGenerator) -> Vec<Value> {
+    let schema = (m.params)(generator).to_value();
+    let required: Vec<&str> =
+        schema["required"].as_array().map(|a| a.iter().filter_map(Value::as_str).collect()).unwrap_or_default();
+    let none = Map::new();
+    let properties = schema["properties"].as_object().unwrap_or(&none);
+    let needed =
+        |name: &str| required.contains(&name) || REQUIRED.iter().any(|(method, p)| *method == m.name && *p == name);
+    let one = |(name, schema): (&String, &Value)| {
+        let mut schema = schema.clone();
+        let description = schema.as_object_mut().and_then(|o| o.remove("description")).unwrap_or(Value::Null);
+        let mut value = json!({ "name": name, "required": needed(name), "schema": schema });
+        if !description.is_null() {
+            value["description"] = description;
+        }
+        value
+    };
+    // OpenRPC wants the required ones first.
+    let mut all: Vec<Value> = properties.iter().map(one).collect();
+    all.sort_by_key(|p| p["required"] != true);
+    all
+}
+
+/// Parameters that must be given. The structs default them, so that their absence is told by name
+/// in our words; the document has to know.
+pub const REQUIRED: &[(&str, &str)] = &[
+    ("poll", "id"),
+    ("log", "id"),
+    ("signal", "id"),
+    ("signal", "signal"),
+    ("write", "id"),
+    ("submit", "id"),
+    ("close", "id"),
+    ("resize", "id"),
+    ("resize", "rows"),
+    ("resize", "cols"),
+    ("inspect", "id"),
+    ("session.end", "session_key"),
+];
+
+fn error(kind: Kind) -> Value {
+    json!({ "code": kind.code(), "message": kind.meaning(), "data": { "kind": kind.name() } })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_example_is_json_and_names_only_real_parameters() {
+        for m in METHODS {
+            let doc = document();
+            let method =
+                doc["methods"].as_array().expect("a list").iter().find(|d| d["name"] == m.name).expect("listed");
+            let names: Vec<&str> =
+                method["params"].as_array().expect("a list").iter().filter_map(|p| p["name"].as_str()).collect();
+            for name in m.example().as_object().expect("an object").keys() {
+                assert!(names.contains(&name.as_str()), "{}: {name}", m.name);
+            }
+        }
+    }
+
+    #[test]
+    fn the_document_is_the_one_in_the_repository() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/openrpc.json");
+        let now = format!("{}\n", serde_json::to_string_pretty(&document()).expect("a value prints"));
+        if std::env::var_os("UPDATE_GOLDEN").is_some() {
+            std::fs::write(path, &now).expect("the repository is writable");
+        }
+        let golden = std::fs::read_to_string(path).unwrap_or_default();
+        assert!(golden == now, "the protocol changed: look at the difference, then run with UPDATE_GOLDEN=1");
+    }
+}

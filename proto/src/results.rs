@@ -1,0 +1,173 @@
+//! The results of every method.
+
+use crate::id::ProcId;
+use crate::process::{Gap, Member, Process, Span, Truncated, Usage};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+macro_rules! result {
+    ($(#[$doc:meta])* $name:ident { $($(#[$field:meta])* $f:ident: $t:ty),* $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+        pub struct $name { $($(#[$field])* pub $f: $t,)* }
+    };
+}
+
+result!(Exec {
+    #[serde(flatten)]
+    process: Process,
+    output: String,
+    next_cursor: u64,
+    /// What the token budget cut. Null: nothing.
+    truncated: Option<Truncated>,
+    gap: Option<Gap>,
+});
+
+result!(Poll {
+    #[serde(flatten)]
+    process: Process,
+    output: String,
+    /// Where this page begins.
+    from: u64,
+    next_cursor: u64,
+    /// Bytes between the cursor and this page that were not kept.
+    gap: Option<Gap>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    spans: Option<Vec<Span>>,
+});
+
+result!(Log {
+    id: ProcId,
+    output: String,
+    total_lines: u64,
+    /// The number of the first line shown, from 0. With `grep`: of the first match.
+    first_line: u64,
+    lines_shown: u64,
+    /// With `grep`: how many lines matched in all.
+    matched_lines: Option<u64>,
+    /// The output was cut to fit; ask again from a later line.
+    truncated: bool,
+    gap: Option<Gap>,
+});
+
+/// How a `wait` ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WaitStatus {
+    Exited,
+    Matched,
+    Timeout,
+}
+
+result!(Waited {
+    #[serde(flatten)]
+    process: Process,
+    /// Its last 2000 characters.
+    output: String,
+    next_cursor: u64,
+    /// The line that matched.
+    matched: Option<String>,
+});
+
+result!(Wait {
+    status: WaitStatus,
+    processes: Vec<Waited>,
+    /// The time that was in force.
+    timeout_ms: u64,
+    /// The time asked for was over `max_wait_ms`.
+    clamped: bool,
+    note: Option<String>,
+});
+
+/// How a kill ended. Ordered from best to worst.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum KillStatus {
+    /// Its tree was empty before.
+    AlreadyExited,
+    /// Proven: nothing of the tree is left.
+    Killed,
+    /// Something is left, and listed.
+    Survivors,
+}
+
+result!(Killed {
+    id: ProcId,
+    status: KillStatus,
+    signals_sent: Vec<String>,
+    survivors: Vec<Member>,
+    exit_code: Option<i32>,
+    signal: Option<String>,
+    reason: Option<crate::process::Reason>,
+});
+
+result!(Kill { status: KillStatus, results: Vec<Killed> });
+
+result!(Signal { id: ProcId, signal: String });
+
+result!(Write {
+    id: ProcId,
+    bytes_written: u64,
+    /// All of it.
+    complete: bool,
+    /// This `write_id` had been written before.
+    duplicate: bool,
+});
+
+result!(Close { id: ProcId, stdin: crate::process::Stdin });
+
+result!(Resize { id: ProcId, rows: u32, cols: u32 });
+
+result!(Listed {
+    #[serde(flatten)]
+    process: Process,
+    /// The last 200 characters.
+    preview: String,
+});
+
+result!(List { processes: Vec<Listed>, total: u64 });
+
+result!(Inspect {
+    #[serde(flatten)]
+    process: Process,
+    tree: Vec<Member>,
+    usage: Usage,
+    /// The file with the first bytes of output; null before the first byte.
+    log_path: Option<String>,
+    state_path: String,
+    env_names: Vec<String>,
+    shim_pid: Option<i32>,
+    timeout_ms: Option<u64>,
+});
+
+result!(Forget { forgotten: Vec<ProcId>, skipped: Vec<ProcId> });
+
+result!(SessionActive { count: u64, ids: Vec<ProcId> });
+
+result!(SessionEnd { session_key: String, killed: Vec<Killed>, count: u64 });
+
+result!(Counts { starting: u64, running: u64, exited: u64, lost: u64, connections: u64 });
+
+result!(Places { socket: String, state_dir: String, config: Option<String> });
+
+result!(DaemonInfo {
+    version: String,
+    protocol: u32,
+    pid: u32,
+    started_at: String,
+    uptime_ms: u64,
+    counts: Counts,
+    /// What all process trees and the daemon use together.
+    usage: Usage,
+    daemon: Usage,
+    /// Every config key and the value in force.
+    limits: BTreeMap<String, serde_json::Value>,
+    /// What this system has: pidfd, cgroup, landlock ABI...
+    features: BTreeMap<String, serde_json::Value>,
+    paths: Places,
+    /// Records that were set aside as damaged since the start.
+    damaged: Vec<String>,
+});
+
+result!(Shutdown { stopping: bool, killed: Vec<Killed> });

@@ -1,4 +1,21 @@
 //! The daemon behind toold's socket. Layers, from the ground up; a module uses those above it here.
 
+pub mod config;
+pub mod hooks;
+pub mod sys;
+
+pub mod text;
+
 pub mod log;
+
+pub mod store;
+
+pub mod shim;
+
+pub mod backend;
+
+pub mod proc;
+
+pub mod registry;
+
 pub mod rpc;

@@ -1,0 +1,123 @@
+//! Where a shim comes from: the zygote, or an exec of our own program when there is none.
+
+use crate::config::ShimMode;
+use crate::hooks;
+use crate::shim::frame::ToShim;
+use crate::shim::zygote::Zygote;
+use rustix::net::{
+    AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType, sendmsg, socketpair,
+};
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
+use tokio::io::AsyncWriteExt;
+use tokio::io::unix::AsyncFd;
+use tokio::net::UnixStream;
+
+/// Makes shims.
+pub struct Launcher {
+    /// The zygote's socket, as long as the zygote lives.
+    zygote: Mutex<Option<Arc<OwnedFd>>>,
+    zygote_pid: Option<i32>,
+}
+
+impl Launcher {
+    /// Takes over the zygote, and watches for its end.
+    pub fn new(zygote: Option<Zygote>, mode: ShimMode) -> Arc<Launcher> {
+        let zygote = zygote.filter(|_| mode == ShimMode::Zygote);
+        let Some(Zygote { socket, pidfd, pid }) = zygote else {
+            return Arc::new(Launcher { zygote: Mutex::new(None), zygote_pid: None });
+        };
+        let launcher = Arc::new(Launcher { zygote: Mutex::new(Some(Arc::new(socket))), zygote_pid: Some(pid) });
+        let watched = launcher.clone();
+        tokio::spawn(async move {
+            let Ok(pidfd) = AsyncFd::new(pidfd) else { return };
+            if pidfd.readable().await.is_ok() {
+                tracing::warn!(pid, "the zygote is gone; shims are exec'd from now on");
+                // Closing the socket frees requests that no spare took: their processes start by exec.
+                watched.forget_zygote();
+                let _ = rustix::process::waitpid(rustix::process::Pid::from_raw(pid), rustix::process::WaitOptions::NOHANG);
+            }
+        });
+        launcher
+    }
+
+    fn forget_zygote(&self) {
+        if let Ok(mut zygote) = self.zygote.lock() {
+            zygote.take();
+        }
+    }
+
+    fn socket(&self) -> Option<Arc<OwnedFd>> {
+        self.zygote.lock().ok()?.clone()
+    }
+
+    /// The pid of the zygote while it lives.
+    pub fn zygote_pid(&self) -> Option<i32> {
+        self.socket().and(self.zygote_pid)
+    }
+
+    /// Hands a launch to a shim. The stream is the shim's control connection.
+    pub async fn start(&self, launch: &[u8]) -> io::Result<UnixStream> {
+        let Some(socket) = self.socket() else { return self.exec(launch).await };
+        let (mut stream, theirs) = pair()?;
+        let frame = launch_frame(launch);
+        // What fits is there before the shim looks; the rest follows while it reads.
+        let sent = stream.try_write(&frame).unwrap_or(0);
+        hooks::at("spawn.before_request");
+        if request(&socket, &theirs).is_err() {
+            return self.exec(launch).await;
+        }
+        drop(theirs);
+        hooks::at("spawn.requested");
+        stream.write_all(&frame[sent..]).await?;
+        Ok(stream)
+    }
+
+    /// Starts a shim by executing our own program, even if the file was replaced since.
+    pub async fn exec(&self, launch: &[u8]) -> io::Result<UnixStream> {
+        let (mut stream, theirs) = pair()?;
+        let status = tokio::task::spawn_blocking(move || {
+            // It forks and leaves at once, so that the shim is nobody's child here.
+            Command::new("/proc/self/exe")
+                .arg("shim")
+                .stdin(Stdio::from(theirs))
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .status()
+        })
+        .await
+        .map_err(io::Error::other)??;
+        if !status.success() {
+            return Err(io::Error::other("the exec'd shim did not start"));
+        }
+        stream.write_all(&launch_frame(launch)).await?;
+        Ok(stream)
+    }
+}
+
+fn pair() -> io::Result<(UnixStream, OwnedFd)> {
+    let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    let ours = std::os::unix::net::UnixStream::from(ours);
+    ours.set_nonblocking(true)?;
+    Ok((UnixStream::from_std(ours)?, theirs))
+}
+
+fn launch_frame(launch: &[u8]) -> Vec<u8> {
+    let mut frame = Vec::with_capacity(launch.len() + 16);
+    ToShim::Launch { block: launch }.put(&mut frame);
+    frame
+}
+
+/// One byte and the connection, to whichever spare is first.
+fn request(zygote: &OwnedFd, theirs: &OwnedFd) -> io::Result<()> {
+    let fds = [theirs.as_fd()];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    control.push(SendAncillaryMessage::ScmRights(&fds));
+    let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+    sendmsg(zygote, &[io::IoSlice::new(b"s")], &mut control, flags)?;
+    Ok(())
+}

@@ -1,0 +1,204 @@
+//! The config file: every limit is a key with a default. An unknown key is refused by name.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Who makes shims.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ShimMode {
+    /// Forked from the zygote; exec'd when the zygote is gone.
+    Zygote,
+    /// Always exec'd.
+    Exec,
+}
+
+/// Which finished processes are kept, counted from their exit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Retention {
+    pub max_age_ms: u64,
+    pub max_count: u64,
+    pub max_bytes: u64,
+}
+
+/// How often watches may speak.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Watch {
+    pub min_interval_ms: u64,
+    pub strike_limit: u64,
+    pub global_max: u64,
+    pub global_window_ms: u64,
+    pub global_cooldown_ms: u64,
+}
+
+/// The environment of processes.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Env {
+    /// Names that `clean` also passes.
+    pub pass: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    pub max_message_bytes: u64,
+    pub max_nesting: u64,
+    pub max_connections: u64,
+    pub max_requests_in_flight: u64,
+    pub max_batch: u64,
+    pub max_subscriptions: u64,
+    pub max_outgoing_bytes: u64,
+    pub first_byte_ms: u64,
+    pub max_running: u64,
+    pub max_wait_ms: u64,
+    pub log_max_bytes: u64,
+    /// What a tree has between SIGTERM and SIGKILL when a timeout ends it.
+    pub timeout_grace_ms: u64,
+    pub shim: ShimMode,
+    pub retention: Retention,
+    pub watch: Watch,
+    pub env: Env,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        Retention { max_age_ms: 86_400_000, max_count: 1000, max_bytes: 4 << 30 }
+    }
+}
+
+impl Default for Watch {
+    fn default() -> Self {
+        Watch {
+            min_interval_ms: 15_000,
+            strike_limit: 3,
+            global_max: 15,
+            global_window_ms: 10_000,
+            global_cooldown_ms: 30_000,
+        }
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            max_message_bytes: 16 << 20,
+            max_nesting: 128,
+            max_connections: 1024,
+            max_requests_in_flight: 256,
+            max_batch: 256,
+            max_subscriptions: 64,
+            max_outgoing_bytes: 64 << 20,
+            first_byte_ms: 30_000,
+            max_running: 4096,
+            max_wait_ms: 3_600_000,
+            log_max_bytes: 256 << 20,
+            timeout_grace_ms: 5000,
+            shim: ShimMode::Zygote,
+            retention: Retention::default(),
+            watch: Watch::default(),
+            env: Env::default(),
+        }
+    }
+}
+
+/// Why a config was refused, and where.
+#[derive(Debug)]
+pub enum ConfigError {
+    Read { path: PathBuf, source: std::io::Error },
+    Parse { path: PathBuf, source: Box<toml::de::Error> },
+    Value { path: PathBuf, key: &'static str, why: &'static str },
+}
+
+impl std::fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            ConfigError::Read { path, source } => write!(f, "read {}: {source}", path.display()),
+            ConfigError::Parse { path, source } => write!(f, "{}: {source}", path.display()),
+            ConfigError::Value { path, key, why } => write!(f, "{}: {key}: {why}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+impl Config {
+    /// The config at `path`. A path that was asked for must be there; the default one need not.
+    pub fn load(path: &Path, must_exist: bool) -> Result<Config, ConfigError> {
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound && !must_exist => return Ok(Config::default()),
+            Err(source) => return Err(ConfigError::Read { path: path.into(), source }),
+        };
+        let config: Config = toml::from_str(&text)
+            .map_err(|source| ConfigError::Parse { path: path.into(), source: Box::new(source) })?;
+        match config.flaw() {
+            Some((key, why)) => Err(ConfigError::Value { path: path.into(), key, why }),
+            None => Ok(config),
+        }
+    }
+
+    /// The first value that cannot work.
+    fn flaw(&self) -> Option<(&'static str, &'static str)> {
+        let checks = [
+            (self.max_message_bytes < 1024, "max_message_bytes", "must be at least 1024"),
+            (self.max_message_bytes > 1 << 30, "max_message_bytes", "must be at most 1073741824"),
+            (self.max_nesting < 8, "max_nesting", "must be at least 8"),
+            (self.max_connections == 0, "max_connections", "must be at least 1"),
+            (self.max_requests_in_flight == 0, "max_requests_in_flight", "must be at least 1"),
+            (self.max_batch == 0, "max_batch", "must be at least 1"),
+            (self.max_outgoing_bytes < 65_536, "max_outgoing_bytes", "must be at least 65536"),
+            (self.first_byte_ms == 0, "first_byte_ms", "must be at least 1"),
+            (self.max_wait_ms == 0, "max_wait_ms", "must be at least 1"),
+            (self.log_max_bytes < 65_536, "log_max_bytes", "must be at least 65536"),
+        ];
+        checks.into_iter().find(|(bad, _, _)| *bad).map(|(_, key, why)| (key, why))
+    }
+
+    /// Every key with its value, tables as `table.key`.
+    pub fn in_force(&self) -> BTreeMap<String, serde_json::Value> {
+        let mut flat = BTreeMap::new();
+        if let Ok(serde_json::Value::Object(all)) = serde_json::to_value(self) {
+            for (key, value) in all {
+                match value {
+                    serde_json::Value::Object(table) => {
+                        flat.extend(table.into_iter().map(|(k, v)| (format!("{key}.{k}"), v)));
+                    }
+                    plain => {
+                        flat.insert(key, plain);
+                    }
+                }
+            }
+        }
+        flat
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refuse(text: &str) -> String {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let path = dir.path().join("config.toml");
+        std::fs::write(&path, text).expect("writable");
+        Config::load(&path, true).expect_err("refused").to_string()
+    }
+
+    #[test]
+    fn the_documented_keys_load_and_everything_else_is_refused_by_name() {
+        let documented = "max_message_bytes = 16777216\nmax_running = 4096\nmax_wait_ms = 3600000\n\
+            log_max_bytes = 268435456\n[retention]\nmax_age_ms = 86400000\nmax_count = 1000\nmax_bytes = 4294967296\n\
+            [watch]\nmin_interval_ms = 15000\nstrike_limit = 3\nglobal_max = 15\nglobal_window_ms = 10000\n\
+            global_cooldown_ms = 30000\n[env]\npass = []\n";
+        let parsed: Config = toml::from_str(documented).expect("valid");
+        assert_eq!(parsed, Config::default());
+        assert!(refuse("max_runing = 3").contains("max_runing"));
+        assert!(refuse("[retention]\nmax_agee_ms = 3").contains("max_agee_ms"));
+        assert!(refuse("max_running = \"many\"").contains("max_running"));
+        assert!(refuse("max_batch = 0").contains("max_batch"));
+    }
+}

@@ -1,0 +1,172 @@
+//! What everybody but its task holds of a process: reads never wait, changes await their effect.
+
+use super::state::{News, State};
+use crate::shim::frame::Wrote;
+use crate::store::record::{Record, Spec};
+use crate::store::slots::{Cause, Progress};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
+
+/// Requests waiting for one process. More than this and callers wait.
+pub const INBOX: usize = 16;
+
+/// Nobody waits for output.
+const NOBODY: u64 = u64::MAX;
+
+/// A change that a process's task makes.
+#[derive(Debug)]
+pub enum Command {
+    Write { id: [u8; 16], data: Vec<u8>, timeout_ms: u64, reply: oneshot::Sender<WriteEnd> },
+    Close { reply: oneshot::Sender<i32> },
+    Resize { rows: u16, cols: u16, reply: oneshot::Sender<i32> },
+    Signal { signal: i32, reply: oneshot::Sender<i32> },
+    Kill { kill: Kill, reply: oneshot::Sender<KillEnd> },
+}
+
+/// How a write ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WriteEnd {
+    pub done: u64,
+    pub state: Wrote,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Kill {
+    pub signal: i32,
+    pub grace_ms: u64,
+    pub cause: Cause,
+    pub uid: u32,
+    pub pid: i32,
+}
+
+/// What a kill did. Signals as bits.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct KillEnd {
+    pub signals: u64,
+    pub survivors: Vec<i32>,
+}
+
+/// The process has no task any more: it is over.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Over;
+
+/// One process, for everybody.
+#[derive(Debug)]
+pub struct Proc {
+    pub spec: Spec,
+    pub dir: PathBuf,
+    state: watch::Sender<State>,
+    /// The shim's own counts, while it lives.
+    record: Mutex<Option<Arc<Record>>>,
+    inbox: Mutex<Option<mpsc::Sender<Command>>>,
+    /// Output beyond this is waited for.
+    wanted: AtomicU64,
+    pub wake: Notify,
+}
+
+impl Proc {
+    /// A process with a task: the receiver is for it.
+    pub fn new(spec: Spec, dir: PathBuf, state: State, record: Arc<Record>) -> (Proc, mpsc::Receiver<Command>) {
+        let (send, receive) = mpsc::channel(INBOX);
+        let mut proc = Proc::finished(spec, dir, state);
+        proc.record = Mutex::new(Some(record));
+        proc.inbox = Mutex::new(Some(send));
+        (proc, receive)
+    }
+
+    /// A process that is over.
+    pub fn finished(spec: Spec, dir: PathBuf, state: State) -> Proc {
+        Proc {
+            spec,
+            dir,
+            state: watch::Sender::new(state),
+            record: Mutex::new(None),
+            inbox: Mutex::new(None),
+            wanted: AtomicU64::new(NOBODY),
+            wake: Notify::new(),
+        }
+    }
+
+    /// The latest state. Its counts are as fresh as the shim's last write.
+    pub fn state(&self) -> State {
+        let mut state = *self.state.borrow();
+        if let Some(progress) = self.fresh_progress() {
+            state.step(&News::Output(progress));
+        }
+        state
+    }
+
+    /// The latest state that was announced: without a look at the counts.
+    pub fn peek(&self) -> State {
+        *self.state.borrow()
+    }
+
+    fn fresh_progress(&self) -> Option<Progress> {
+        self.record.lock().ok()?.as_ref()?.progress()
+    }
+
+    pub fn subscribe(&self) -> watch::Receiver<State> {
+        self.state.subscribe()
+    }
+
+    /// Only the task publishes.
+    pub(super) fn publish(&self, news: &News) -> bool {
+        self.state.send_if_modified(|state| state.step(news))
+    }
+
+    /// A start that failed before the process had a task: this is its end.
+    pub fn publish_failure(&self, news: &News) {
+        self.publish(news);
+        self.end();
+    }
+
+    /// Asks to be woken (through `subscribe`) when the output reaches beyond `cursor`.
+    pub fn want_beyond(&self, cursor: u64) {
+        self.wanted.fetch_min(cursor, Ordering::AcqRel);
+        self.wake.notify_one();
+    }
+
+    /// What to ask the shim for, once.
+    pub(super) fn take_wanted(&self) -> Option<u64> {
+        let wanted = self.wanted.swap(NOBODY, Ordering::AcqRel);
+        (wanted != NOBODY).then_some(wanted)
+    }
+
+    /// The task is leaving: nobody can ask it for anything any more.
+    pub(super) fn end(&self) {
+        for slot in [self.inbox.lock().map(|mut i| drop(i.take())), self.record.lock().map(|mut r| drop(r.take()))] {
+            // A lock is poisoned only if a holder panicked, and none does anything but take.
+            let _ = slot;
+        }
+    }
+
+    async fn ask<T>(&self, make: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, Over> {
+        let inbox = self.inbox.lock().ok().and_then(|i| i.clone()).ok_or(Over)?;
+        let (reply, answer) = oneshot::channel();
+        inbox.send(make(reply)).await.map_err(|_| Over)?;
+        answer.await.map_err(|_| Over)
+    }
+
+    pub async fn kill(&self, kill: Kill) -> Result<KillEnd, Over> {
+        self.ask(|reply| Command::Kill { kill, reply }).await
+    }
+
+    /// 0, or an errno.
+    pub async fn signal(&self, signal: i32) -> Result<i32, Over> {
+        self.ask(|reply| Command::Signal { signal, reply }).await
+    }
+
+    pub async fn write(&self, id: [u8; 16], data: Vec<u8>, timeout_ms: u64) -> Result<WriteEnd, Over> {
+        self.ask(|reply| Command::Write { id, data, timeout_ms, reply }).await
+    }
+
+    pub async fn close(&self) -> Result<i32, Over> {
+        self.ask(|reply| Command::Close { reply }).await
+    }
+
+    pub async fn resize(&self, rows: u16, cols: u16) -> Result<i32, Over> {
+        self.ask(|reply| Command::Resize { rows, cols, reply }).await
+    }
+}

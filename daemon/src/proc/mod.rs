@@ -1,0 +1,11 @@
+//! One process: its state, the task that owns it, and the handle that everybody else holds.
+
+pub mod handle;
+pub mod link;
+pub mod lost;
+pub mod state;
+pub mod task;
+pub mod tree;
+pub mod view;
+
+pub use handle::Proc;

@@ -1,0 +1,229 @@
+//! What is known of a process, and how news changes it. Pure: no clock, no files.
+
+use crate::store::record::Facts;
+use crate::store::slots::{Exit, Launch, Progress, Stage};
+
+/// Where a process is in its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    Starting,
+    Running,
+    /// `gone`: nothing of its tree is left, and its output is closed.
+    Exited {
+        exit: Exit,
+        gone: bool,
+    },
+    /// It never ran.
+    Failed {
+        step: u32,
+        errno: i32,
+        at_ms: u64,
+    },
+    /// Its shim died. `told`: the wait status, where the kernel still knew it.
+    Lost {
+        at_ms: u64,
+        told: Option<i32>,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct State {
+    pub phase: Phase,
+    pub pid: i32,
+    pub shim_pid: i32,
+    /// Start time of `pid`: with it, an identity.
+    pub ticks: u64,
+    pub progress: Progress,
+    pub closed: bool,
+    /// The shim lives but does not answer.
+    pub detached: bool,
+}
+
+/// News about a process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum News {
+    Started { pid: i32, shim_pid: i32, ticks: u64 },
+    Failed { step: u32, errno: i32, at_ms: u64 },
+    Output(Progress),
+    Exited { exit: Exit, progress: Progress },
+    Closed(Progress),
+    Gone,
+    Adopted { shim_pid: i32, pid: i32, progress: Progress, exit: Option<Exit>, closed: bool },
+    Unreachable,
+    Lost { at_ms: u64, told: Option<i32>, progress: Progress },
+}
+
+impl State {
+    pub fn new(progress: Progress) -> State {
+        State { phase: Phase::Starting, pid: 0, shim_pid: 0, ticks: 0, progress, closed: false, detached: false }
+    }
+
+    /// What a record says by itself.
+    pub fn from_facts(facts: &Facts) -> State {
+        let mut state = State::new(facts.progress.unwrap_or_default());
+        let Some(launch) = facts.launch else { return state };
+        (state.pid, state.shim_pid, state.ticks) = (launch.pid, launch.shim_pid, launch.ticks);
+        state.closed = facts.closed_ms.is_some();
+        let Launch { stage, step, errno, at_ms, .. } = launch;
+        state.phase = match (stage, facts.exit) {
+            (Stage::Failed, _) => Phase::Failed { step, errno, at_ms },
+            (_, Some(exit)) => Phase::Exited { exit, gone: false },
+            (Stage::Lost, None) => Phase::Lost { at_ms, told: (step == TOLD).then_some(errno) },
+            (Stage::Launching, None) => Phase::Starting,
+            (Stage::Running, None) => Phase::Running,
+        };
+        if state.over() {
+            state.closed = true;
+        }
+        state
+    }
+
+    /// The program does not run any more, or never did.
+    pub fn ended(&self) -> bool {
+        !matches!(self.phase, Phase::Starting | Phase::Running)
+    }
+
+    /// Nothing will ever change again.
+    pub fn over(&self) -> bool {
+        match self.phase {
+            Phase::Starting | Phase::Running => false,
+            Phase::Exited { gone, .. } => gone,
+            Phase::Failed { .. } | Phase::Lost { .. } => true,
+        }
+    }
+
+    /// When the program ended, milliseconds since 1970.
+    pub fn ended_ms(&self) -> Option<u64> {
+        match self.phase {
+            Phase::Starting | Phase::Running => None,
+            Phase::Exited { exit, .. } => Some(exit.at_ms),
+            Phase::Failed { at_ms, .. } | Phase::Lost { at_ms, .. } => Some(at_ms),
+        }
+    }
+
+    /// Takes news in. True when something changed.
+    pub fn step(&mut self, news: &News) -> bool {
+        let before = *self;
+        match (*news).clone() {
+            News::Started { pid, shim_pid, ticks } => {
+                if self.phase == Phase::Starting {
+                    self.phase = Phase::Running;
+                }
+                (self.pid, self.shim_pid, self.ticks) = (pid, shim_pid, ticks);
+            }
+            News::Failed { step, errno, at_ms } => {
+                if self.phase == Phase::Starting {
+                    self.phase = Phase::Failed { step, errno, at_ms };
+                    self.closed = true;
+                }
+            }
+            News::Output(progress) => self.advance(progress),
+            News::Exited { exit, progress } => {
+                if !self.ended() {
+                    self.phase = Phase::Exited { exit, gone: false };
+                }
+                self.advance(progress);
+            }
+            News::Closed(progress) => {
+                self.advance(progress);
+                self.closed = true;
+            }
+            News::Gone => {
+                if let Phase::Exited { exit, .. } = self.phase {
+                    self.phase = Phase::Exited { exit, gone: true };
+                    self.closed = true;
+                }
+            }
+            News::Adopted { shim_pid, pid, progress, exit, closed } => {
+                (self.shim_pid, self.pid, self.detached) = (shim_pid, pid, false);
+                if self.phase == Phase::Starting {
+                    self.phase = Phase::Running;
+                }
+                if let (Some(exit), false) = (exit, self.ended()) {
+                    self.phase = Phase::Exited { exit, gone: false };
+                }
+                self.advance(progress);
+                self.closed |= closed;
+            }
+            News::Unreachable => self.detached = !self.over(),
+            News::Lost { at_ms, told, progress } => {
+                if !self.ended() {
+                    self.phase = Phase::Lost { at_ms, told };
+                }
+                if let Phase::Exited { exit, .. } = self.phase {
+                    self.phase = Phase::Exited { exit, gone: true };
+                }
+                self.advance(progress);
+                (self.closed, self.detached) = (true, false);
+            }
+        }
+        *self != before
+    }
+
+    /// Late or repeated counts change nothing.
+    fn advance(&mut self, progress: Progress) {
+        if progress.counts.end >= self.progress.counts.end {
+            self.progress = progress;
+        }
+    }
+}
+
+/// In a record's launch slot with stage `Lost`: `errno` holds the wait status that the kernel told.
+pub const TOLD: u32 = 1;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::Counts;
+    use crate::store::slots::Cause;
+
+    fn progress(end: u64) -> Progress {
+        Progress { counts: Counts { end, ..Counts::default() }, ..Progress::default() }
+    }
+
+    fn exit(status: i32) -> Exit {
+        Exit {
+            wait_status: status,
+            cause: Cause::Itself,
+            oom: false,
+            by_uid: 0,
+            by_pid: 0,
+            at_ms: 5,
+            end: 0,
+            cpu_us: 0,
+            max_rss_kib: 0,
+        }
+    }
+
+    #[test]
+    fn exited_and_closed_are_different_facts_in_either_order() {
+        let mut state = State::new(progress(0));
+        state.step(&News::Started { pid: 7, shim_pid: 6, ticks: 1 });
+        state.step(&News::Exited { exit: exit(0), progress: progress(3) });
+        assert!(state.ended() && !state.closed && !state.over());
+        state.step(&News::Closed(progress(9)));
+        assert!(state.closed && !state.over());
+        state.step(&News::Gone);
+        assert!(state.over() && state.progress == progress(9));
+    }
+
+    #[test]
+    fn late_and_repeated_news_never_takes_anything_back() {
+        let mut state = State::new(progress(0));
+        state.step(&News::Started { pid: 7, shim_pid: 6, ticks: 1 });
+        state.step(&News::Exited { exit: exit(256), progress: progress(3) });
+        state.step(&News::Gone);
+        let end = state;
+        for late in [
+            News::Output(progress(1)),
+            News::Exited { exit: exit(9), progress: progress(2) },
+            News::Failed { step: 1, errno: 2, at_ms: 3 },
+            News::Lost { at_ms: 9, told: Some(9), progress: progress(3) },
+            News::Unreachable,
+            News::Gone,
+        ] {
+            assert!(!state.step(&late), "{late:?}");
+            assert_eq!(state, end, "{late:?}");
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! The task that owns a process: it talks to the shim, publishes what it hears, and answers callers.
+
+use super::handle::{Command, KillEnd, Proc, WriteEnd};
+use super::link::{Link, Word};
+use super::lost;
+use super::state::{News, Phase};
+use crate::backend::Launcher;
+use crate::hooks;
+use crate::shim::frame::{ToShim, WRITE_MAX, Wrote};
+use crate::store::record::{Lock, Record};
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::UnixStream;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, sleep, sleep_until};
+use tracing::{debug, info, warn};
+
+/// Between two tries to reach a shim that lives but does not listen yet, or any more.
+const KNOCK_AGAIN: Duration = Duration::from_millis(5);
+/// Tries before it is called unreachable. It is tried on, more slowly.
+const KNOCKS: u32 = 200;
+const KNOCK_SLOWLY: Duration = Duration::from_secs(1);
+
+/// How a task begins.
+pub enum Begin {
+    /// A fresh connection; the launch is kept until it is known to have been taken.
+    Launched { stream: UnixStream, launch: Vec<u8> },
+    /// A shim of an earlier daemon.
+    Adopt,
+}
+
+/// A write under way, piece by piece.
+struct Writing {
+    id: [u8; 16],
+    data: Vec<u8>,
+    at: u64,
+    token: u64,
+    deadline: Instant,
+    stopping: bool,
+    reply: oneshot::Sender<WriteEnd>,
+}
+
+struct QueuedWrite {
+    id: [u8; 16],
+    data: Vec<u8>,
+    timeout_ms: u64,
+    reply: oneshot::Sender<WriteEnd>,
+}
+
+pub struct Task {
+    proc: Arc<Proc>,
+    inbox: mpsc::Receiver<Command>,
+    launcher: Arc<Launcher>,
+    record: Arc<Record>,
+    nonce: [u8; 16],
+    /// Opened while the program ran: it pins who it was.
+    pidfd: Option<std::os::fd::OwnedFd>,
+    token: u64,
+    writing: Option<Writing>,
+    writes: VecDeque<QueuedWrite>,
+    kills: Vec<(u64, oneshot::Sender<KillEnd>)>,
+    waiting: Vec<(u64, oneshot::Sender<i32>)>,
+}
+
+pub fn now_ms() -> u64 {
+    crate::shim::run::wall_ms()
+}
+
+impl Task {
+    pub fn new(
+        proc: Arc<Proc>,
+        inbox: mpsc::Receiver<Command>,
+        launcher: Arc<Launcher>,
+        record: Arc<Record>,
+        nonce: [u8; 16],
+    ) -> Task {
+        Task {
+            proc,
+            inbox,
+            launcher,
+            record,
+            nonce,
+            pidfd: None,
+            token: 0,
+            writing: None,
+            writes: VecDeque::new(),
+            kills: Vec::new(),
+            waiting: Vec::new(),
+        }
+    }
+
+    /// Runs until nothing about the process can change any more.
+    pub async fn run(mut self, begin: Begin) {
+        let (mut link, mut launch) = match begin {
+            Begin::Launched { stream, launch } => (Some(Link::new(stream)), Some(launch)),
+            Begin::Adopt => (None, None),
+        };
+        loop {
+            if let Some(link) = &mut link {
+                self.converse(link, &mut launch).await;
+                // Whoever asked and got no answer asks the next connection, or learns that it is over.
+                self.waiting.clear();
+            }
+            if self.proc.peek().over() {
+                break;
+            }
+            link = match launch.take() {
+                Some(launch) => self.launch_again(launch).await,
+                None => self.reach().await,
+            };
+            if link.is_none() {
+                break;
+            }
+        }
+        self.finish();
+    }
+
+    /// Listens and speaks until the shim hangs up.
+    async fn converse(&mut self, link: &mut Link, launch: &mut Option<Vec<u8>>) {
+        loop {
+            let deadline = self.writing.as_ref().filter(|w| !w.stopping).map(|w| w.deadline);
+            let due = async {
+                match deadline {
+                    Some(at) => sleep_until(at).await,
+                    None => std::future::pending().await,
+                }
+            };
+            let sent = tokio::select! {
+                biased;
+                word = link.next(now_ms) => match word {
+                    Some(word) => {
+                        launch.take();
+                        self.hear(word, link).await
+                    }
+                    None => return,
+                },
+                Some(command) = self.inbox.recv() => self.obey(command, link).await,
+                () = self.proc.wake.notified() => self.ring(link).await,
+                () = due => self.stop_writing(link).await,
+            };
+            if sent.is_err() || self.proc.peek().over() {
+                return;
+            }
+        }
+    }
+
+    async fn ring(&mut self, link: &mut Link) -> io::Result<()> {
+        match self.proc.take_wanted() {
+            Some(above) => link.send(&ToShim::Ring { above }).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn hear(&mut self, word: Word, link: &mut Link) -> io::Result<()> {
+        match word {
+            Word::News(news) => {
+                self.learn(&news);
+                Ok(())
+            }
+            Word::Done { token, errno } => {
+                if let Some(at) = self.waiting.iter().position(|(t, _)| *t == token) {
+                    let _ = self.waiting.swap_remove(at).1.send(errno);
+                }
+                Ok(())
+            }
+            Word::Killed { token, signals, survivors } => {
+                if let Some(at) = self.kills.iter().position(|(t, _)| *t == token) {
+                    let _ = self.kills.swap_remove(at).1.send(KillEnd { signals, survivors });
+                }
+                Ok(())
+            }
+            Word::Wrote { token, done, state } => self.wrote(token, done, state, link).await,
+        }
+    }
+
+    fn learn(&mut self, news: &News) {
+        let id = self.proc.spec.id;
+        if !self.proc.publish(news) {
+            return;
+        }
+        match news {
+            News::Started { pid, .. } | News::Adopted { pid, exit: None, .. } => {
+                self.pidfd = crate::sys::pidfd_open(*pid).ok();
+                info!(%id, pid, "running");
+            }
+            News::Adopted { .. } => info!(%id, "adopted after its exit"),
+            News::Failed { step, errno, .. } => {
+                info!(%id, step = crate::sys::step::name(*step), errno, "did not start");
+            }
+            News::Exited { exit, .. } => info!(%id, status = exit.wait_status, "exited"),
+            News::Lost { told, .. } => warn!(%id, ?told, "lost: its shim died"),
+            News::Unreachable => warn!(%id, "its shim lives but does not answer"),
+            News::Output(_) | News::Closed(_) | News::Gone => debug!(%id, ?news, "news"),
+        }
+    }
+
+    async fn obey(&mut self, command: Command, link: &mut Link) -> io::Result<()> {
+        self.token += 1;
+        let token = self.token;
+        match command {
+            Command::Kill { kill, reply } => {
+                self.kills.push((token, reply));
+                let (signal, grace_ms, uid, pid) = (kill.signal, kill.grace_ms, kill.uid, kill.pid);
+                link.send(&ToShim::Kill { token, signal, grace_ms, cause: kill.cause.code(), uid, pid }).await
+            }
+            Command::Signal { signal, reply } => {
+                self.waiting.push((token, reply));
+                link.send(&ToShim::Signal { token, signal }).await
+            }
+            Command::Resize { rows, cols, reply } => {
+                self.waiting.push((token, reply));
+                link.send(&ToShim::Resize { token, rows, cols }).await
+            }
+            Command::Close { reply } => {
+                self.waiting.push((token, reply));
+                link.send(&ToShim::Close { token }).await
+            }
+            Command::Write { id, data, timeout_ms, reply } => {
+                self.writes.push_back(QueuedWrite { id, data, timeout_ms, reply });
+                if self.writing.is_none() { self.next_write(link).await } else { Ok(()) }
+            }
+        }
+    }
+
+    async fn next_write(&mut self, link: &mut Link) -> io::Result<()> {
+        let Some(QueuedWrite { id, data, timeout_ms, reply }) = self.writes.pop_front() else { return Ok(()) };
+        let deadline = Instant::now() + Duration::from_millis(timeout_ms);
+        self.writing = Some(Writing { id, data, at: 0, token: 0, deadline, stopping: false, reply });
+        self.write_piece(link).await
+    }
+
+    async fn write_piece(&mut self, link: &mut Link) -> io::Result<()> {
+        self.token += 1;
+        let Some(writing) = &mut self.writing else { return Ok(()) };
+        writing.token = self.token;
+        let rest = &writing.data[(writing.at as usize).min(writing.data.len())..];
+        let data = &rest[..rest.len().min(WRITE_MAX)];
+        let (id, offset, total) = (writing.id, writing.at, writing.data.len() as u64);
+        link.send(&ToShim::Write { token: self.token, id, offset, total, data }).await
+    }
+
+    async fn wrote(&mut self, token: u64, done: u64, state: Wrote, link: &mut Link) -> io::Result<()> {
+        let Some(writing) = &mut self.writing else { return Ok(()) };
+        if writing.token != token {
+            return Ok(());
+        }
+        writing.at = done;
+        if state == Wrote::More && !writing.stopping && Instant::now() < writing.deadline {
+            return self.write_piece(link).await;
+        }
+        let state = if state == Wrote::More { Wrote::Stopped } else { state };
+        if let Some(writing) = self.writing.take() {
+            let _ = writing.reply.send(WriteEnd { done, state });
+        }
+        self.next_write(link).await
+    }
+
+    async fn stop_writing(&mut self, link: &mut Link) -> io::Result<()> {
+        let Some(writing) = &mut self.writing else { return Ok(()) };
+        writing.stopping = true;
+        link.send(&ToShim::WriteStop { token: writing.token }).await
+    }
+
+    /// The launch was never taken, or its taker died. Only what provably never began is begun again.
+    async fn launch_again(&mut self, launch: Vec<u8>) -> Option<Link> {
+        if self.record.lock() == Lock::Shim {
+            return self.reach().await;
+        }
+        let began = self.record.stage().is_some();
+        self.record.unlock();
+        if began {
+            return self.reach().await;
+        }
+        warn!(id = %self.proc.spec.id, "no shim took the launch; starting one by exec");
+        match self.launcher.exec(&launch).await {
+            Ok(stream) => {
+                let mut link = Link::new(stream);
+                self.converse(&mut link, &mut None).await;
+                if self.proc.peek().over() { None } else { self.reach().await }
+            }
+            Err(e) => {
+                let errno = e.raw_os_error().unwrap_or(libc::EIO);
+                self.learn(&News::Failed { step: crate::sys::step::FORK, errno, at_ms: now_ms() });
+                None
+            }
+        }
+    }
+
+    /// Connects to the shim as long as one lives. None: it does not, and what remains is published.
+    async fn reach(&mut self) -> Option<Link> {
+        for knock in 0.. {
+            hooks::at("recovery.reach");
+            if self.record.lock() == Lock::Ours {
+                lost::settle(&self.proc, &self.record, self.pidfd.take(), |news| self.proc.publish(news)).await;
+                self.record.unlock();
+                return None;
+            }
+            if let Ok(stream) = connect(&self.proc.dir).await {
+                let mut link = Link::new(stream);
+                if link.send(&ToShim::Hello { nonce: self.nonce }).await.is_ok() {
+                    // The kills of callers that still wait are asked for anew by them.
+                    self.kills.clear();
+                    self.writing = None;
+                    self.proc.wake.notify_one();
+                    return Some(link);
+                }
+            }
+            if knock == KNOCKS {
+                self.learn(&News::Unreachable);
+            }
+            sleep(if knock < KNOCKS { KNOCK_AGAIN } else { KNOCK_SLOWLY }).await;
+        }
+        None
+    }
+
+    fn finish(self) {
+        let state = self.proc.peek();
+        debug_assert!(state.over() || state.phase == Phase::Starting, "a task ends with its process");
+        self.proc.end();
+        debug!(id = %self.proc.spec.id, "over");
+    }
+}
+
+/// Connects through the directory's descriptor: the path may be longer than a socket's may be.
+async fn connect(dir: &std::path::Path) -> io::Result<UnixStream> {
+    use std::os::fd::AsRawFd;
+    let dir = rustix::fs::open(
+        dir,
+        rustix::fs::OFlags::PATH | rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::CLOEXEC,
+        rustix::fs::Mode::empty(),
+    )?;
+    UnixStream::connect(format!("/proc/self/fd/{}/sock", dir.as_raw_fd())).await
+}

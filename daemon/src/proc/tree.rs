@@ -1,0 +1,143 @@
+//! Process trees as /proc shows them: who is in one, what they use, and the end of an ownerless one.
+
+use crate::sys;
+use std::os::fd::AsFd;
+use toold_proto::process::{Member, Usage};
+
+/// Members that are listed. A larger tree is counted on, but not read.
+const LISTED: usize = 4096;
+
+/// The fields of /proc/PID/stat that we use.
+struct Stat {
+    ppid: i32,
+    pgrp: i32,
+    session: i32,
+    state: String,
+    ticks_used: u64,
+    threads: u64,
+    started: u64,
+    rss_pages: u64,
+    comm: String,
+}
+
+fn stat(pid: i32) -> Option<Stat> {
+    let text = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let text = String::from_utf8_lossy(&text);
+    let (head, after) = text.rsplit_once(") ")?;
+    let fields: Vec<&str> = after.split_ascii_whitespace().collect();
+    let number = |at: usize| fields.get(at).and_then(|f| f.parse::<u64>().ok()).unwrap_or(0);
+    Some(Stat {
+        state: (*fields.first()?).to_string(),
+        ppid: fields.get(1)?.parse().ok()?,
+        pgrp: fields.get(2)?.parse().ok()?,
+        session: fields.get(3)?.parse().ok()?,
+        ticks_used: number(11) + number(12),
+        threads: number(17),
+        started: number(19),
+        rss_pages: number(21),
+        comm: head.split_once('(').map(|(_, c)| c.to_string()).unwrap_or_default(),
+    })
+}
+
+fn clock() -> (u64, u64) {
+    // Both are constants of the running kernel; 100 and 4096 everywhere that matters.
+    let ticks = rustix::param::clock_ticks_per_second().max(1);
+    (ticks, rustix::param::page_size() as u64)
+}
+
+/// One process as it is now. None when there is no such process.
+pub fn member(pid: i32) -> Option<Member> {
+    let stat = stat(pid)?;
+    let (hz, page) = clock();
+    let command = std::fs::read(format!("/proc/{pid}/cmdline")).ok().filter(|c| !c.is_empty());
+    let command = command.map(|c| {
+        let words = c.strip_suffix(b"\0").unwrap_or(&c).split(|b| *b == 0);
+        words.map(|w| String::from_utf8_lossy(w).into_owned()).collect::<Vec<_>>().join(" ")
+    });
+    Some(Member {
+        pid,
+        ppid: stat.ppid,
+        command: command.unwrap_or(stat.comm),
+        state: stat.state,
+        threads: stat.threads,
+        cpu_ms: stat.ticks_used * 1000 / hz,
+        rss_bytes: stat.rss_pages * page,
+    })
+}
+
+fn children(pid: i32) -> Vec<i32> {
+    let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
+    let lists = tasks.flatten().filter_map(|t| std::fs::read_to_string(t.path().join("children")).ok());
+    lists.flat_map(|l| l.split_ascii_whitespace().filter_map(|p| p.parse().ok()).collect::<Vec<i32>>()).collect()
+}
+
+/// Every descendant of `root`, `root` not included.
+pub fn descendants(root: i32) -> Vec<i32> {
+    let mut all = children(root);
+    let mut next = 0;
+    while next < all.len() && all.len() < LISTED {
+        let more = children(all[next]);
+        all.extend(more);
+        next += 1;
+    }
+    all
+}
+
+/// The tree below a shim.
+pub fn members(shim: i32) -> Vec<Member> {
+    descendants(shim).into_iter().filter_map(member).collect()
+}
+
+pub fn usage(members: &[Member]) -> Usage {
+    Usage {
+        processes: members.len() as u64,
+        cpu_ms: members.iter().map(|m| m.cpu_ms).sum(),
+        rss_bytes: members.iter().map(|m| m.rss_bytes).sum(),
+    }
+}
+
+/// What this process itself uses.
+pub fn own_usage() -> Usage {
+    let own = member(std::process::id() as i32);
+    usage(own.as_slice())
+}
+
+/// Names this run of the kernel.
+pub fn boot_id() -> [u8; 16] {
+    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
+    let mut id = [0u8; 16];
+    for (place, pair) in id.iter_mut().zip(digits.chunks_exact(2)) {
+        let pair = std::str::from_utf8(pair).unwrap_or("0");
+        *place = u8::from_str_radix(pair, 16).unwrap_or(0);
+    }
+    id
+}
+
+/// Kills what is left of a session whose shim died. The number is the session's own as long as its
+/// leader lives with the start time we know, or is dead: the kernel gives a number to a stranger only
+/// when no process, group or session has it.
+pub fn end_session(leader: i32, ticks: u64) {
+    if stat(leader).is_some_and(|s| s.started != ticks) {
+        return;
+    }
+    for _ in 0..8 {
+        let members = session(leader);
+        if members.is_empty() {
+            return;
+        }
+        for pid in members {
+            let Ok(pidfd) = sys::pidfd_open(pid) else { continue };
+            if stat(pid).is_some_and(|s| s.session == leader || s.pgrp == leader) {
+                let _ = sys::pidfd_signal(pidfd.as_fd(), libc::SIGKILL);
+            }
+        }
+    }
+}
+
+fn session(leader: i32) -> Vec<i32> {
+    let Ok(all) = std::fs::read_dir("/proc") else { return Vec::new() };
+    let pids = all.flatten().filter_map(|e| e.file_name().to_str().and_then(|n| n.parse::<i32>().ok()));
+    let of_it = |s: Stat| (s.session == leader || s.pgrp == leader) && s.state != "Z";
+    pids.filter(|pid| stat(*pid).is_some_and(of_it)).collect()
+}

@@ -1,0 +1,179 @@
+//! A process as the contract shows it.
+
+use super::handle::Proc;
+use super::state::{Phase, State};
+use crate::store::record::Spec;
+use crate::store::slots::{Cause, Exit};
+use crate::sys::step;
+use toold_proto::params::Status;
+use toold_proto::process::{Failure, Process, Reason, Sandbox, Stdin};
+use toold_proto::time::rfc3339;
+use toold_proto::unions::PtySize;
+
+/// The name of a signal: `SIGKILL`, `SIGRTMIN+3`.
+pub fn signal_name(number: i32) -> String {
+    match nix::sys::signal::Signal::try_from(number) {
+        Ok(signal) => signal.as_str().to_string(),
+        // The rest are the real-time signals.
+        Err(_) => format!("SIGRTMIN+{}", number - 34),
+    }
+}
+
+/// The number of a signal by name, with or without `SIG`, or by number.
+pub fn signal_number(name: &str) -> Option<i32> {
+    let upper = name.to_ascii_uppercase();
+    if let Ok(number) = upper.parse::<i32>() {
+        return (1..=64).contains(&number).then_some(number);
+    }
+    let full = if upper.starts_with("SIG") { upper } else { format!("SIG{upper}") };
+    full.parse::<nix::sys::signal::Signal>().ok().map(|s| s as i32)
+}
+
+/// The exit code and signal of a wait status: 128+n and the name after death by signal n.
+pub fn decode(status: i32) -> (Option<i32>, Option<String>) {
+    if libc::WIFSIGNALED(status) {
+        let signal = libc::WTERMSIG(status);
+        return (Some(128 + signal), Some(signal_name(signal)));
+    }
+    (libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status)), None)
+}
+
+/// Why it ended.
+fn reason(exit: &Exit) -> Reason {
+    match exit.cause {
+        _ if exit.oom => Reason::Oom,
+        Cause::Client | Cause::SessionEnd | Cause::Shutdown => Reason::Killed,
+        Cause::Timeout | Cause::Idle => Reason::Timeout,
+        Cause::Itself if libc::WIFSIGNALED(exit.wait_status) => Reason::Signaled,
+        Cause::Itself => Reason::Exited,
+    }
+}
+
+fn killed_by(exit: &Exit) -> Option<String> {
+    let who = format!("uid {} pid {}", exit.by_uid, exit.by_pid);
+    match exit.cause {
+        Cause::Itself => None,
+        Cause::Client => Some(format!("client {who}")),
+        Cause::SessionEnd => Some(format!("session.end by {who}")),
+        Cause::Shutdown => Some(format!("daemon.shutdown by {who}")),
+        Cause::Timeout => Some("timeout_ms".into()),
+        Cause::Idle => Some("limits.idle_ms".into()),
+    }
+}
+
+/// What a failed start was about.
+pub fn failure(spec: &Spec, failed: u32, errno: i32) -> Failure {
+    let path = match failed {
+        step::CHDIR => spec.cwd.clone(),
+        step::CGROUP => spec.cgroups.first().map(|p| p.display().to_string()).unwrap_or_default(),
+        // Everything else is about the program.
+        _ => spec.program.clone(),
+    };
+    let error = nix::errno::Errno::from_raw(errno);
+    Failure { step: step::name(failed).into(), errno, error: format!("{error:?}"), path }
+}
+
+fn stdin(spec: &Spec, state: &State) -> Stdin {
+    if spec.pty.is_some() {
+        return if state.ended() { Stdin::Closed } else { Stdin::Pty };
+    }
+    match (spec.stdin_pipe, state.progress.stdin_closed || state.ended()) {
+        (false, _) => Stdin::Null,
+        (true, false) => Stdin::Pipe,
+        (true, true) => Stdin::Closed,
+    }
+}
+
+/// The end of a process: code, signal, core, reason, by whom, failure.
+#[derive(Default)]
+pub struct Ending {
+    pub exit_code: Option<i32>,
+    pub signal: Option<String>,
+    pub core_dumped: bool,
+    pub reason: Option<Reason>,
+    pub killed_by: Option<String>,
+    pub failure: Option<Failure>,
+}
+
+pub fn ending(spec: &Spec, state: &State) -> Ending {
+    match state.phase {
+        Phase::Starting | Phase::Running => Ending::default(),
+        Phase::Exited { exit, .. } => {
+            let (exit_code, signal) = decode(exit.wait_status);
+            let core_dumped = libc::WIFSIGNALED(exit.wait_status) && libc::WCOREDUMP(exit.wait_status);
+            let (reason, killed_by) = (Some(reason(&exit)), killed_by(&exit));
+            Ending { exit_code, signal, core_dumped, reason, killed_by, failure: None }
+        }
+        Phase::Failed { step, errno, .. } => Ending {
+            reason: Some(Reason::FailedStart),
+            failure: Some(failure(spec, step, errno)),
+            ..Ending::default()
+        },
+        Phase::Lost { told, .. } => {
+            let (exit_code, signal) = told.map_or((None, None), decode);
+            Ending { exit_code, signal, reason: Some(Reason::Lost), ..Ending::default() }
+        }
+    }
+}
+
+impl Proc {
+    /// The process as it is now.
+    pub fn view(&self, now_ms: u64) -> Process {
+        let state = self.state();
+        self.view_of(&state, now_ms)
+    }
+
+    /// The process as `state` says.
+    pub fn view_of(&self, state: &State, now_ms: u64) -> Process {
+        let spec = &self.spec;
+        let Ending { exit_code, signal, core_dumped, reason, killed_by, failure } = ending(spec, state);
+        let counts = state.progress.counts;
+        let ended = state.ended_ms();
+        let size = |size: PtySize| match (state.progress.rows, state.progress.cols) {
+            (0, 0) => size,
+            (rows, cols) => PtySize { rows: rows.into(), cols: cols.into() },
+        };
+        Process {
+            id: spec.id,
+            name: spec.name.clone(),
+            command: spec.command.clone(),
+            argv: spec.argv.clone(),
+            cwd: spec.cwd.clone(),
+            backend: spec.backend.clone(),
+            pid: (state.pid > 0).then_some(state.pid),
+            status: match state.phase {
+                Phase::Starting => Status::Starting,
+                Phase::Running => Status::Running,
+                Phase::Exited { .. } | Phase::Failed { .. } => Status::Exited,
+                Phase::Lost { .. } => Status::Lost,
+            },
+            closed: state.closed,
+            exit_code,
+            signal,
+            core_dumped,
+            reason,
+            killed_by,
+            failure,
+            started_at: rfc3339(spec.created_ms),
+            exited_at: ended.map(rfc3339),
+            uptime_ms: ended.unwrap_or(now_ms).saturating_sub(spec.created_ms),
+            pty: spec.pty.is_some(),
+            pty_size: spec.pty.map(size),
+            stdin: stdin(spec, state),
+            task_id: spec.task_id.clone(),
+            session_key: spec.session_key.clone(),
+            labels: spec.labels.clone(),
+            notify: spec.notify,
+            watch: None,
+            bytes: counts.end,
+            lines: counts.lines_of(None),
+            cursor: counts.end,
+            dropped_bytes: counts.dropped,
+            unstored_bytes: counts.unstored,
+            limits: spec.limits.clone(),
+            sandbox: Sandbox { kind: "none".into(), enforced: Vec::new() },
+            detached: state.detached.then_some(true),
+            request_id: spec.request_id.clone(),
+        }
+    }
+}

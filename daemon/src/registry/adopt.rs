@@ -1,0 +1,123 @@
+//! The start of a daemon: every record is read, every living shim is found again.
+
+use super::{Registry, RunningSlot};
+use crate::hooks;
+use crate::proc::Proc;
+use crate::proc::state::{News, Phase, State};
+use crate::proc::task::{Begin, Task};
+use crate::store::record::{Lock, Record, Spec};
+use crate::store::slots::Progress;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use toold_proto::ProcId;
+
+/// What one directory holds.
+enum Found {
+    /// Over: nothing to do but to know it.
+    Finished(Proc),
+    /// A shim lives, or died without saying so: a task finds out.
+    Open { spec: Box<Spec>, dir: PathBuf, state: State, record: Arc<Record>, nonce: [u8; 16] },
+    /// The call that made it was never answered and nothing was started: as if it never was.
+    Never,
+    Damaged(io::Error),
+}
+
+impl Registry {
+    /// Reads all records, in parallel, and starts tasks for those that are open. When it returns every
+    /// process is known; what a living shim has to add arrives while requests are served.
+    pub async fn adopt(self: &Arc<Self>) -> io::Result<usize> {
+        let mut dirs = Vec::new();
+        for entry in std::fs::read_dir(&self.procs_dir)? {
+            let path = entry?.path();
+            match path.file_name().and_then(|n| n.to_str()).and_then(|n| n.parse::<ProcId>().ok()) {
+                Some(_) => dirs.push(path),
+                // Set aside earlier, or not ours.
+                None => continue,
+            }
+        }
+        let count = dirs.len();
+        let workers = std::thread::available_parallelism().map_or(2, usize::from).min(8);
+        let share = count.div_ceil(workers).max(1);
+        let mut readers = Vec::new();
+        for part in dirs.chunks(share) {
+            let part = part.to_vec();
+            readers.push(tokio::task::spawn_blocking(move || {
+                part.into_iter().map(|dir| (look(&dir), dir)).collect::<Vec<_>>()
+            }));
+        }
+        for reader in readers {
+            for (found, dir) in reader.await.map_err(io::Error::other)? {
+                self.take_in(found, &dir);
+            }
+        }
+        Ok(count)
+    }
+
+    fn take_in(self: &Arc<Self>, found: Found, dir: &Path) {
+        match found {
+            Found::Finished(proc) => {
+                self.note_finished(&proc);
+                self.table().insert(Arc::new(proc));
+            }
+            Found::Never => {
+                if let Err(e) = std::fs::remove_dir_all(dir) {
+                    tracing::warn!(dir = %dir.display(), %e, "remove a record that never began");
+                }
+            }
+            Found::Damaged(why) => {
+                let aside = dir.with_extension(format!("damaged-{}", std::process::id()));
+                let moved = std::fs::rename(dir, &aside);
+                let place = if moved.is_ok() { aside } else { dir.to_path_buf() };
+                self.note_damage(format!("{}: {why}", place.display()));
+            }
+            Found::Open { spec, dir, state, record, nonce } => {
+                let running = !state.ended();
+                let (proc, inbox) = Proc::new(*spec, dir, state, record.clone());
+                let proc = Arc::new(proc);
+                self.table().insert(proc.clone());
+                let slot = if running { RunningSlot::take(self, usize::MAX) } else { None };
+                let task = Task::new(proc.clone(), inbox, self.launcher.clone(), record, nonce);
+                self.run(task, Begin::Adopt, proc, slot);
+            }
+        }
+    }
+}
+
+/// Reads one directory. The lock decides who tells the rest of the story.
+fn look(dir: &Path) -> Found {
+    hooks::at("recovery.look");
+    match read(dir) {
+        Ok(found) => found,
+        Err(e) => Found::Damaged(e),
+    }
+}
+
+fn read(dir: &Path) -> io::Result<Found> {
+    let record = Record::open(dir)?;
+    let lock = record.lock();
+    // Read after the lock was tried: if it is ours, nobody writes any more.
+    let facts = record.facts()?;
+    let spec = record.spec(&facts.head)?;
+    if spec.id.to_string() != dir.file_name().and_then(|n| n.to_str()).unwrap_or_default() {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "the record is of another process"));
+    }
+    if lock == Lock::Ours && facts.launch.is_none() && facts.exit.is_none() {
+        return Ok(Found::Never);
+    }
+    let mut state = State::from_facts(&facts);
+    if state.progress == Progress::default()
+        && let Some(size) = spec.pty
+    {
+        (state.progress.rows, state.progress.cols) = (size.rows as u16, size.cols as u16);
+    }
+    if lock == Lock::Ours && matches!(state.phase, Phase::Exited { .. }) && state.closed {
+        state.step(&News::Gone);
+    }
+    if state.over() {
+        return Ok(Found::Finished(Proc::finished(spec, dir.to_path_buf(), state)));
+    }
+    record.unlock();
+    let nonce = facts.head.nonce;
+    Ok(Found::Open { spec: Box::new(spec), dir: dir.to_path_buf(), state, record: Arc::new(record), nonce })
+}

@@ -1,0 +1,134 @@
+//! The end of records: by request, and by retention.
+
+use super::Registry;
+use crate::config::Retention;
+use crate::proc::Proc;
+use crate::proc::task::now_ms;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use toold_proto::ProcId;
+
+impl Registry {
+    /// Removes a finished process and its files. False: something of it still runs.
+    pub async fn forget(&self, id: ProcId) -> bool {
+        let removed = {
+            let mut table = self.table();
+            match table.get(id) {
+                Some(proc) if proc.peek().over() => table.remove(id),
+                Some(_) | None => None,
+            }
+        };
+        let Some(proc) = removed else { return false };
+        if let (Some(ended), Ok(mut finished)) = (proc.peek().ended_ms(), self.ended.lock()) {
+            finished.remove(ended, id);
+        }
+        let dir = proc.dir.clone();
+        let gone = tokio::task::spawn_blocking(move || std::fs::remove_dir_all(&dir)).await;
+        if let Ok(Err(e)) = gone {
+            tracing::warn!(id = %proc.spec.id, %e, "remove the record");
+        }
+        true
+    }
+
+    /// Forgets what retention does not keep, whenever something finished or grew too old. Never returns.
+    pub async fn retain(self: Arc<Self>) {
+        loop {
+            let (victims, next_ms) = self.overdue(now_ms());
+            for id in &victims {
+                self.forget(*id).await;
+            }
+            if !victims.is_empty() {
+                tracing::info!(count = victims.len(), "forgot finished processes");
+                continue;
+            }
+            let old_enough = async {
+                match next_ms {
+                    Some(ms) => tokio::time::sleep(Duration::from_millis(ms)).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = self.finished.notified() => {}
+                () = old_enough => {}
+            }
+        }
+    }
+
+    /// Puts a process that is over into the order of forgetting.
+    pub(super) fn note_finished(&self, proc: &Proc) {
+        let state = proc.peek();
+        let Some(ended) = state.ended_ms().filter(|_| state.over()) else { return };
+        let counts = state.progress.counts;
+        let kept = counts.end.saturating_sub(counts.dropped).saturating_sub(counts.unstored);
+        if let Ok(mut finished) = self.ended.lock() {
+            finished.insert(ended, proc.spec.id, kept);
+        }
+        self.finished.notify_one();
+    }
+
+    /// Who is to go now, and in how many milliseconds the next one grows too old.
+    fn overdue(&self, now: u64) -> (Vec<ProcId>, Option<u64>) {
+        match self.ended.lock() {
+            Ok(mut finished) => finished.overdue(&self.config.retention, now),
+            Err(_) => (Vec::new(), None),
+        }
+    }
+}
+
+/// Finished processes, oldest end first. Pure; a step costs the same however many there are.
+#[derive(Default)]
+pub struct Finished {
+    by_end: BTreeMap<(u64, ProcId), u64>,
+    bytes: u64,
+}
+
+impl Finished {
+    fn insert(&mut self, ended: u64, id: ProcId, bytes: u64) {
+        if self.by_end.insert((ended, id), bytes).is_none() {
+            self.bytes += bytes;
+        }
+    }
+
+    fn remove(&mut self, ended: u64, id: ProcId) {
+        if let Some(bytes) = self.by_end.remove(&(ended, id)) {
+            self.bytes -= bytes;
+        }
+    }
+
+    fn overdue(&mut self, keep: &Retention, now: u64) -> (Vec<ProcId>, Option<u64>) {
+        let mut victims = Vec::new();
+        while let Some(((ended, id), _)) = self.by_end.first_key_value() {
+            let (ended, id) = (*ended, *id);
+            let age = now.saturating_sub(ended);
+            if self.by_end.len() as u64 <= keep.max_count && self.bytes <= keep.max_bytes && age < keep.max_age_ms {
+                return (victims, Some(keep.max_age_ms - age));
+            }
+            self.remove(ended, id);
+            victims.push(id);
+        }
+        (victims, None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_end_goes_first_by_count_by_bytes_and_by_age() {
+        let keep = Retention { max_age_ms: 100, max_count: 3, max_bytes: 50 };
+        let id = ProcId::from_bits;
+        let mut finished = Finished::default();
+        for (ended, n, bytes) in [(10, 1, 1), (20, 2, 1), (30, 3, 1), (40, 4, 1)] {
+            finished.insert(ended, id(n), bytes);
+        }
+        assert_eq!(finished.overdue(&keep, 50), (vec![id(1)], Some(70)));
+        finished.insert(60, id(5), 49);
+        assert_eq!(finished.overdue(&keep, 60), (vec![id(2), id(3)], Some(80)));
+        assert_eq!(finished.overdue(&keep, 140), (vec![id(4)], Some(20)));
+        finished.remove(60, id(5));
+        assert_eq!(finished.overdue(&keep, 1000), (vec![], None));
+        assert_eq!(finished.bytes, 0);
+    }
+}

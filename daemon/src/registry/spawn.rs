@@ -1,0 +1,226 @@
+//! A new process: reserved, recorded, launched, and answered for when it runs.
+
+use super::table::Asked;
+use super::{Registry, RunningSlot};
+use crate::hooks;
+use crate::proc::handle::Command;
+use crate::proc::state::{News, Phase, State};
+use crate::proc::task::{Begin, Task, now_ms};
+use crate::proc::{Proc, view};
+use crate::shim::launch::{self, Numbers, Strings};
+use crate::store::record::{self, Record, Spec};
+use crate::store::slots::{Launch, Progress, Stage};
+use crate::sys::step;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::sync::{mpsc, watch};
+use toold_proto::{Kind, ProcId, RpcError};
+
+/// How long a start may take before `exec` answers with `starting`.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What is asked for, checked.
+pub struct Order {
+    /// Without id, times and sequence: those are given here.
+    pub spec: Spec,
+    /// `NAME=value`.
+    pub env: Vec<Vec<u8>>,
+    pub oom_file: Vec<u8>,
+    pub cgroup_files: Vec<Vec<u8>>,
+    /// The program could not be found: recorded as a failed start.
+    pub unresolved: Option<i32>,
+}
+
+/// Why there is no running process, with the record that stays if there is one.
+pub enum SpawnError {
+    Refused(RpcError),
+    Failed(Arc<Proc>),
+}
+
+impl Registry {
+    /// Starts a process, or gives the one that the same `request_id` started. Answers when it runs.
+    pub async fn spawn(self: &Arc<Self>, order: Order) -> Result<Arc<Proc>, SpawnError> {
+        let Some(request) = order.spec.request_id.clone() else { return self.start(order).await };
+        loop {
+            let mut pending = match self.claim(&request) {
+                Claim::Ours(done) => {
+                    let outcome = self.start(order).await;
+                    if let Err(SpawnError::Refused(_)) = outcome {
+                        self.table().unask(&request);
+                    }
+                    let _ = done.send(true);
+                    return outcome;
+                }
+                Claim::Started(proc) => return self.answer(proc).await,
+                Claim::Pending(pending) => pending,
+            };
+            // An error is the end of whoever was at it: the claim is open again.
+            let _ = pending.wait_for(|done| *done).await;
+        }
+    }
+
+    fn claim(&self, request: &str) -> Claim {
+        let mut table = self.table();
+        match table.asked(request) {
+            Some(Asked::Done(id)) => {
+                if let Some(proc) = table.get(*id) {
+                    return Claim::Started(proc);
+                }
+            }
+            Some(Asked::Pending(pending)) if pending.has_changed().is_ok() => return Claim::Pending(pending.clone()),
+            Some(Asked::Pending(_)) | None => {}
+        }
+        let (done, pending) = watch::channel(false);
+        table.ask(request, Asked::Pending(pending));
+        Claim::Ours(done)
+    }
+
+    async fn start(self: &Arc<Self>, order: Order) -> Result<Arc<Proc>, SpawnError> {
+        let limit = self.config.max_running as usize;
+        let Some(slot) = RunningSlot::take(self, limit) else {
+            let message = format!("{limit} processes run already; kill or wait for some, or raise the limit");
+            return Err(SpawnError::Refused(RpcError::limit("max_running", message)));
+        };
+        let Order { mut spec, env, oom_file, cgroup_files, unresolved } = order;
+        spec.created_ms = now_ms();
+        spec.seq = self.seq.fetch_add(1, Ordering::AcqRel);
+        let (proc, record, nonce, inbox) = self.reserve(spec).map_err(SpawnError::Refused)?;
+        hooks::at("spawn.recorded");
+        if let Some(errno) = unresolved {
+            fail(&proc, &record, step::EXEC, errno);
+            self.note_finished(&proc);
+            return Err(SpawnError::Failed(proc));
+        }
+        let launch = encode(&proc, &env, &oom_file, cgroup_files);
+        let begun = self.launcher.start(&launch).await;
+        match begun {
+            Ok(stream) => {
+                let task = Task::new(proc.clone(), inbox, self.launcher.clone(), record, nonce);
+                self.run(task, Begin::Launched { stream, launch }, proc.clone(), Some(slot));
+            }
+            Err(e) => {
+                fail(&proc, &record, step::FORK, e.raw_os_error().unwrap_or(libc::EIO));
+                self.note_finished(&proc);
+                return Err(SpawnError::Failed(proc));
+            }
+        }
+        self.answer(proc).await
+    }
+
+    /// Runs a process's task in the background, and counts the program as running until it ends.
+    pub(super) fn run(self: &Arc<Self>, task: Task, begin: Begin, proc: Arc<Proc>, slot: Option<RunningSlot>) {
+        let registry = self.clone();
+        let mut state = proc.subscribe();
+        let running = async move {
+            let _ = state.wait_for(State::ended).await;
+            drop(slot);
+        };
+        tokio::spawn(async move {
+            let over = task.run(begin);
+            tokio::join!(over, running);
+            registry.note_finished(&proc);
+        });
+    }
+
+    /// The process once it runs or is known not to.
+    async fn answer(&self, proc: Arc<Proc>) -> Result<Arc<Proc>, SpawnError> {
+        let mut state = proc.subscribe();
+        let started = state.wait_for(|s| s.phase != Phase::Starting);
+        let _ = tokio::time::timeout(PATIENCE, started).await;
+        match proc.peek().phase {
+            Phase::Failed { .. } => Err(SpawnError::Failed(proc)),
+            Phase::Starting | Phase::Running | Phase::Exited { .. } | Phase::Lost { .. } => Ok(proc),
+        }
+    }
+
+    /// Gives an id and makes the record. The name, if any, is taken from here on.
+    #[allow(clippy::type_complexity)]
+    fn reserve(&self, mut spec: Spec) -> Result<(Arc<Proc>, Arc<Record>, [u8; 16], mpsc::Receiver<Command>), RpcError> {
+        let disk = |e: io::Error| {
+            RpcError::new(Kind::SpawnFailed, format!("record the process in {}: {e}", self.procs_dir.display()))
+                .with("step", "record")
+                .with("errno", e.raw_os_error().unwrap_or(0))
+                .with("path", self.procs_dir.display().to_string())
+        };
+        let mut random = [0u8; 24];
+        getrandom::fill(&mut random).map_err(|e| RpcError::new(Kind::Internal, format!("no random bytes: {e}")))?;
+        let (nonce, bits) = random.split_first_chunk::<16>().ok_or_else(|| RpcError::new(Kind::Internal, "split"))?;
+        let nonce = *nonce;
+        let bits = bits.iter().fold(0u64, |n, b| n << 8 | u64::from(*b));
+        let rows_cols = spec.pty.map_or((0, 0), |s| (s.rows as u16, s.cols as u16));
+        let progress = Progress { rows: rows_cols.0, cols: rows_cols.1, ..Progress::default() };
+        let mut table = self.table();
+        if let Some(holder) = spec.name.as_deref().and_then(|name| table.named(name)).filter(|p| !p.peek().ended()) {
+            let message = format!("the name {:?} is in use by {}", spec.name.unwrap_or_default(), holder.spec.id);
+            let process = serde_json::to_value(holder.view(now_ms())).unwrap_or_default();
+            return Err(RpcError::new(Kind::AlreadyExists, message).with("process", process));
+        }
+        spec.id = (0..).map(|n| ProcId::from_bits(bits.wrapping_add(n))).find(|id| !table.contains(*id)).unwrap_or(spec.id);
+        let dir = self.procs_dir.join(spec.id.to_string());
+        let record = Arc::new(record::create(&dir, &spec, nonce, self.boot).map_err(disk)?);
+        let (proc, inbox) = Proc::new(spec, dir, State::new(progress), record.clone());
+        let proc = Arc::new(proc);
+        table.insert(proc.clone());
+        Ok((proc, record, nonce, inbox))
+    }
+}
+
+enum Claim {
+    Ours(watch::Sender<bool>),
+    Pending(watch::Receiver<bool>),
+    Started(Arc<Proc>),
+}
+
+/// Records and publishes a start that failed before any shim had it.
+fn fail(proc: &Proc, record: &Record, step: u32, errno: i32) {
+    let at_ms = now_ms();
+    let launch = Launch { stage: Stage::Failed, shim_pid: 0, pid: 0, ticks: 0, step, errno, at_ms };
+    if let Err(e) = record.set_launch(&launch) {
+        tracing::warn!(id = %proc.spec.id, %e, "the failed start could not be recorded");
+    }
+    proc.publish_failure(&News::Failed { step, errno, at_ms });
+}
+
+fn encode(proc: &Proc, env: &[Vec<u8>], oom_file: &[u8], cgroups: Vec<Vec<u8>>) -> Vec<u8> {
+    let spec = &proc.spec;
+    let numbers = Numbers {
+        pty: spec.pty.is_some(),
+        stdin_pipe: spec.stdin_pipe,
+        rows: spec.pty.map_or(0, |s| s.rows as u16),
+        cols: spec.pty.map_or(0, |s| s.cols as u16),
+        log_max_bytes: spec.log_max_bytes,
+        timeout_ms: spec.timeout_ms.unwrap_or(0),
+        idle_ms: spec.idle_ms.unwrap_or(0),
+        grace_ms: spec.timeout_grace_ms,
+    };
+    let strings = Strings {
+        dir: proc.dir.as_os_str().as_bytes(),
+        cwd: spec.cwd.as_bytes(),
+        program: spec.program.as_bytes(),
+        oom_file,
+        cgroups,
+        argv: spec.argv.iter().map(String::as_bytes).collect(),
+        env: env.to_vec(),
+    };
+    launch::encode(&numbers, &strings)
+}
+
+/// The error of `exec` for a program that could not start.
+pub fn spawn_failed(proc: &Proc) -> RpcError {
+    let process = proc.view(now_ms());
+    let Some(failure) = view::ending(&proc.spec, &proc.peek()).failure else {
+        return RpcError::new(Kind::Internal, "a start failed without a reason");
+    };
+    let why = io::Error::from_raw_os_error(failure.errno);
+    let message = format!("{} {}: {why}", failure.step, failure.path);
+    RpcError::new(Kind::SpawnFailed, message)
+        .with("step", failure.step)
+        .with("errno", failure.errno)
+        .with("error", failure.error)
+        .with("path", failure.path)
+        .with("id", proc.spec.id.to_string())
+        .with("process", serde_json::to_value(process).unwrap_or_default())
+}

@@ -1,0 +1,94 @@
+//! The index of processes: by id, by name, by request, by age. Pure.
+
+use crate::proc::Proc;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use tokio::sync::watch;
+use toold_proto::ProcId;
+
+/// Where a `request_id` has come to.
+pub enum Asked {
+    /// Somebody is at it; this wakes when the outcome is there.
+    Pending(watch::Receiver<bool>),
+    Done(ProcId),
+}
+
+#[derive(Default)]
+pub struct Table {
+    by_id: BTreeMap<ProcId, Arc<Proc>>,
+    by_age: BTreeMap<(u64, u64), ProcId>,
+    by_name: HashMap<String, Vec<ProcId>>,
+    by_request: HashMap<String, Asked>,
+}
+
+fn age(proc: &Proc) -> (u64, u64) {
+    (proc.spec.created_ms, proc.spec.seq)
+}
+
+impl Table {
+    pub fn get(&self, id: ProcId) -> Option<Arc<Proc>> {
+        self.by_id.get(&id).cloned()
+    }
+
+    /// The process of that name that has not ended, else the newest that had it.
+    pub fn named(&self, name: &str) -> Option<Arc<Proc>> {
+        let procs = || self.by_name.get(name).into_iter().flatten().filter_map(|id| self.by_id.get(id));
+        let living = procs().find(|p| !p.peek().ended());
+        living.or_else(|| procs().max_by_key(|p| age(p))).cloned()
+    }
+
+    pub fn range(&self, low: ProcId, high: ProcId) -> impl Iterator<Item = ProcId> + '_ {
+        self.by_id.range(low..=high).map(|(id, _)| *id)
+    }
+
+    pub fn newest_first(&self) -> Vec<Arc<Proc>> {
+        self.by_age.values().rev().filter_map(|id| self.by_id.get(id)).cloned().collect()
+    }
+
+    pub fn asked(&self, request: &str) -> Option<&Asked> {
+        self.by_request.get(request)
+    }
+
+    pub fn ask(&mut self, request: &str, asked: Asked) {
+        self.by_request.insert(request.to_string(), asked);
+    }
+
+    pub fn unask(&mut self, request: &str) {
+        self.by_request.remove(request);
+    }
+
+    pub fn insert(&mut self, proc: Arc<Proc>) {
+        let id = proc.spec.id;
+        self.by_age.insert(age(&proc), id);
+        if let Some(name) = &proc.spec.name {
+            self.by_name.entry(name.clone()).or_default().push(id);
+        }
+        if let Some(request) = &proc.spec.request_id {
+            self.by_request.insert(request.clone(), Asked::Done(id));
+        }
+        self.by_id.insert(id, proc);
+    }
+
+    pub fn remove(&mut self, id: ProcId) -> Option<Arc<Proc>> {
+        let proc = self.by_id.remove(&id)?;
+        self.by_age.remove(&age(&proc));
+        if let Some(name) = &proc.spec.name
+            && let Some(ids) = self.by_name.get_mut(name)
+        {
+            ids.retain(|other| *other != id);
+            if ids.is_empty() {
+                self.by_name.remove(name);
+            }
+        }
+        if let Some(request) = &proc.spec.request_id
+            && matches!(self.by_request.get(request), Some(Asked::Done(done)) if *done == id)
+        {
+            self.by_request.remove(request);
+        }
+        Some(proc)
+    }
+
+    pub fn contains(&self, id: ProcId) -> bool {
+        self.by_id.contains_key(&id)
+    }
+}

@@ -1,0 +1,176 @@
+//! Output: from pipe or terminal into the log, one read at a time, in the order of arrival.
+
+use super::run::{Shim, mono_ms, rewatch, tag, unwatch, wall_ms};
+use crate::hooks;
+use crate::shim::frame::FromShim;
+use crate::store::slots;
+use crate::sys;
+use rustix::event::epoll::EventFlags;
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::io::Errno;
+use toold_proto::params::Stream;
+
+/// The most one read takes. Untouched until there is that much.
+pub const BUFFER: usize = 256 * 1024;
+/// A pipe that was found this full gets a larger one.
+const FULL: usize = 60 * 1024;
+/// What a busy pipe gets, so that writer and reader need not take turns.
+const LARGE_PIPE: usize = 1024 * 1024;
+/// How long after the last large read the buffer's pages are given back.
+const REST_MS: u64 = 200;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    Out,
+    Err,
+}
+
+/// The reading ends, and the memory to read into.
+pub struct Output {
+    pub out: Option<OwnedFd>,
+    pub err: Option<OwnedFd>,
+    pub terminal: bool,
+    large: bool,
+    rest_at: Option<u64>,
+    buffer: &'static mut [u8],
+}
+
+/// What one read found.
+enum Got {
+    Bytes(usize),
+    Nothing,
+    End,
+}
+
+impl Output {
+    pub fn new(out: OwnedFd, err: Option<OwnedFd>, terminal: bool, buffer: &'static mut [u8]) -> Output {
+        Output { out: Some(out), err, terminal, large: false, rest_at: None, buffer }
+    }
+
+    /// When to give the buffer's pages back.
+    pub fn rest_at(&self) -> Option<u64> {
+        self.rest_at
+    }
+
+    pub fn rest(&mut self, now: u64) {
+        if self.rest_at.is_some_and(|at| now >= at) {
+            self.rest_at = None;
+            sys::forget_pages(self.buffer);
+        }
+    }
+
+    fn end(&self, which: Which) -> Option<&OwnedFd> {
+        match which {
+            Which::Out => self.out.as_ref(),
+            Which::Err => self.err.as_ref(),
+        }
+    }
+
+    fn read(&mut self, which: Which) -> Got {
+        let fd = match which {
+            Which::Out => self.out.as_ref(),
+            Which::Err => self.err.as_ref(),
+        };
+        let Some(fd) = fd else { return Got::Nothing };
+        match rustix::io::read(fd, &mut *self.buffer) {
+            Ok(0) => Got::End,
+            Ok(n) => {
+                if n >= FULL && !self.large && !self.terminal {
+                    // Refused beyond the user's share of pipe memory, and then it stays as it is.
+                    self.large = rustix::pipe::fcntl_setpipe_size(fd, LARGE_PIPE).is_ok();
+                }
+                if n > 4096 {
+                    self.rest_at = Some(mono_ms() + REST_MS);
+                }
+                Got::Bytes(n)
+            }
+            Err(Errno::AGAIN | Errno::INTR) => Got::Nothing,
+            // A terminal whose last user is gone says EIO.
+            Err(_) => Got::End,
+        }
+    }
+}
+
+impl Shim {
+    /// One read from a stream that has something.
+    pub fn capture(&mut self, which: Which) {
+        match self.output.read(which) {
+            Got::Bytes(n) => self.store(which, n),
+            Got::Nothing => {}
+            Got::End => self.end(which),
+        }
+    }
+
+    fn store(&mut self, which: Which, n: usize) {
+        let stream = match which {
+            Which::Out => Stream::Stdout,
+            Which::Err => Stream::Stderr,
+        };
+        hooks::at("output.read");
+        self.log.append(stream, &self.output.buffer[..n], wall_ms());
+        hooks::at("output.appended");
+        self.active_at = mono_ms();
+        self.write_progress();
+        hooks::at("output.counted");
+        self.ring();
+    }
+
+    fn end(&mut self, which: Which) {
+        if let Some(fd) = self.output.end(which) {
+            unwatch(&self.ready.epoll, fd.as_fd());
+        }
+        match which {
+            Which::Out => self.output.out = None,
+            Which::Err => self.output.err = None,
+        }
+        if self.output.terminal {
+            self.stdin.terminal_gone();
+        }
+        if self.output.out.is_none() && self.output.err.is_none() && !self.closed {
+            self.closed = true;
+            self.write_progress();
+            self.write_slot(slots::CLOSED_AT, &slots::closed_slot(wall_ms()));
+            // The exit comes first for whoever listens, even when the end of output was seen first.
+            if self.exit.is_some() {
+                self.tell_closed();
+            }
+        }
+    }
+
+    pub fn tell_closed(&mut self) {
+        let progress = self.progress();
+        self.tell(&FromShim::Closed { progress });
+    }
+
+    /// Takes what is in the pipes now, and no more: a leftover that goes on writing cannot hold us.
+    pub fn drain(&mut self) {
+        for which in [Which::Out, Which::Err] {
+            let mut left = match self.output.end(which) {
+                Some(_) if self.output.terminal => 64 * 1024,
+                Some(fd) => sys::waiting(fd.as_fd()),
+                None => 0,
+            };
+            while left > 0 {
+                match self.output.read(which) {
+                    Got::Bytes(n) => {
+                        self.store(which, n);
+                        left = left.saturating_sub(n);
+                    }
+                    Got::Nothing => break,
+                    Got::End => {
+                        self.end(which);
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Watches the terminal for room to write, or not.
+    pub fn watch_terminal(&mut self, for_room: bool) {
+        let flags = if for_room { EventFlags::IN | EventFlags::OUT } else { EventFlags::IN };
+        if let Some(fd) = &self.output.out {
+            rewatch(&self.ready.epoll, fd.as_fd(), tag::OUT, flags);
+        }
+    }
+}

@@ -1,0 +1,329 @@
+//! The frames between daemon and shim, over any byte stream. Frozen: old shims outlive many daemons.
+//!
+//! A frame is `length of the body (u32) | version (u8) | kind (u8) | 0 (u16) | body`, little-endian.
+//! A kind that is not known, and what follows the known part of a body, is ignored.
+
+use crate::store::slots::{Exit, Progress, SLOT, Slot};
+
+pub const VERSION: u8 = 1;
+pub const HEADER: usize = 8;
+/// The longest piece of stdin in one frame. A shim needs room for one of these.
+pub const WRITE_MAX: usize = 16 * 1024;
+/// The longest frame a shim takes once it runs.
+pub const TO_SHIM_MAX: usize = WRITE_MAX + 256;
+/// The longest frame a shim sends: a report with survivors.
+pub const FROM_SHIM_MAX: usize = 2048;
+
+/// Where frames are written: a heap buffer in the daemon, a fixed one in the shim.
+pub trait Sink {
+    fn put(&mut self, bytes: &[u8]);
+}
+
+impl Sink for Vec<u8> {
+    fn put(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+    }
+}
+
+/// Only counts.
+struct Length(usize);
+
+impl Sink for Length {
+    fn put(&mut self, bytes: &[u8]) {
+        self.0 += bytes.len();
+    }
+}
+
+/// What the daemon asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ToShim<'a> {
+    /// The first frame of a new connection.
+    Hello { nonce: [u8; 16] },
+    /// What to run: see `launch`.
+    Launch { block: &'a [u8] },
+    /// Tell me once when the output reaches beyond this.
+    Ring { above: u64 },
+    /// A piece of a write. `id` names the whole; all zero is no name.
+    Write { token: u64, id: [u8; 16], offset: u64, total: u64, data: &'a [u8] },
+    /// Give up on the piece that waits.
+    WriteStop { token: u64 },
+    Close { token: u64 },
+    Resize { token: u64, rows: u16, cols: u16 },
+    Signal { token: u64, signal: i32 },
+    Kill { token: u64, signal: i32, grace_ms: u64, cause: u32, uid: u32, pid: i32 },
+}
+
+/// How a piece of a write went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wrote {
+    /// Taken whole; more is wanted.
+    More,
+    /// The whole write is done.
+    Complete,
+    /// Given up; this is all there will be.
+    Stopped,
+    /// Nobody can read it any more.
+    Broken,
+    /// It was done before.
+    Duplicate,
+}
+
+/// What the shim says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FromShim<'a> {
+    /// The answer to `Hello`, with all that is known.
+    Welcome { shim_pid: i32, pid: i32, progress: Progress, exit: Option<Exit>, closed: bool },
+    Started { pid: i32, shim_pid: i32, ticks: u64 },
+    Failed { step: u32, errno: i32 },
+    Bell { progress: Progress },
+    Exited { exit: Exit, progress: Progress },
+    Closed { progress: Progress },
+    Wrote { token: u64, done: u64, state: Wrote },
+    /// `Close`, `Resize` or `Signal` is done, or why not.
+    Done { token: u64, errno: i32 },
+    /// The tree is empty, or these pids survived. Signals as bits, signal n at bit n.
+    Killed { token: u64, signals: u64, survivors: &'a [u8] },
+    /// The tree is empty, the output closed, the record complete. The shim leaves.
+    Gone,
+}
+
+impl ToShim<'_> {
+    fn kind(&self) -> u8 {
+        match self {
+            ToShim::Hello { .. } => 1,
+            ToShim::Launch { .. } => 2,
+            ToShim::Ring { .. } => 3,
+            ToShim::Write { .. } => 4,
+            ToShim::WriteStop { .. } => 5,
+            ToShim::Close { .. } => 6,
+            ToShim::Resize { .. } => 7,
+            ToShim::Signal { .. } => 8,
+            ToShim::Kill { .. } => 9,
+        }
+    }
+
+    fn body(&self, out: &mut dyn Sink) {
+        match *self {
+            ToShim::Hello { nonce } => out.put(&nonce),
+            ToShim::Launch { block } => out.put(block),
+            ToShim::Ring { above } => out.put(&above.to_le_bytes()),
+            ToShim::Write { token, id, offset, total, data } => {
+                out.put(&token.to_le_bytes());
+                out.put(&id);
+                out.put(&offset.to_le_bytes());
+                out.put(&total.to_le_bytes());
+                out.put(&(data.len() as u32).to_le_bytes());
+                out.put(data);
+            }
+            ToShim::WriteStop { token } | ToShim::Close { token } => out.put(&token.to_le_bytes()),
+            ToShim::Resize { token, rows, cols } => {
+                out.put(&token.to_le_bytes());
+                out.put(&rows.to_le_bytes());
+                out.put(&cols.to_le_bytes());
+            }
+            ToShim::Signal { token, signal } => {
+                out.put(&token.to_le_bytes());
+                out.put(&signal.to_le_bytes());
+            }
+            ToShim::Kill { token, signal, grace_ms, cause, uid, pid } => {
+                out.put(&token.to_le_bytes());
+                out.put(&signal.to_le_bytes());
+                out.put(&cause.to_le_bytes());
+                out.put(&grace_ms.to_le_bytes());
+                out.put(&uid.to_le_bytes());
+                out.put(&pid.to_le_bytes());
+            }
+        }
+    }
+
+    pub fn put(&self, out: &mut dyn Sink) {
+        frame(self.kind(), out, |sink| self.body(sink));
+    }
+
+    /// The frame behind a header. None: a kind of a later version, or too short for its kind.
+    pub fn read(kind: u8, body: &[u8]) -> Option<ToShim<'_>> {
+        let mut t = Take(body);
+        Some(match kind {
+            1 => ToShim::Hello { nonce: t.take()? },
+            2 => ToShim::Launch { block: body },
+            3 => ToShim::Ring { above: t.u64()? },
+            4 => {
+                let (token, id, offset, total, len) = (t.u64()?, t.take()?, t.u64()?, t.u64()?, t.u32()?);
+                ToShim::Write { token, id, offset, total, data: t.0.get(..len as usize)? }
+            }
+            5 => ToShim::WriteStop { token: t.u64()? },
+            6 => ToShim::Close { token: t.u64()? },
+            7 => ToShim::Resize { token: t.u64()?, rows: t.u16()?, cols: t.u16()? },
+            8 => ToShim::Signal { token: t.u64()?, signal: t.i32()? },
+            9 => {
+                let (token, signal, cause, grace_ms) = (t.u64()?, t.i32()?, t.u32()?, t.u64()?);
+                ToShim::Kill { token, signal, grace_ms, cause, uid: t.u32()?, pid: t.i32()? }
+            }
+            // A later version's frame.
+            _ => return None,
+        })
+    }
+}
+
+impl FromShim<'_> {
+    fn kind(&self) -> u8 {
+        match self {
+            FromShim::Welcome { .. } => 65,
+            FromShim::Started { .. } => 66,
+            FromShim::Failed { .. } => 67,
+            FromShim::Bell { .. } => 68,
+            FromShim::Exited { .. } => 69,
+            FromShim::Closed { .. } => 70,
+            FromShim::Wrote { .. } => 71,
+            FromShim::Done { .. } => 72,
+            FromShim::Killed { .. } => 73,
+            FromShim::Gone => 74,
+        }
+    }
+
+    fn body(&self, out: &mut dyn Sink) {
+        match *self {
+            FromShim::Welcome { shim_pid, pid, progress, exit, closed } => {
+                out.put(&shim_pid.to_le_bytes());
+                out.put(&pid.to_le_bytes());
+                out.put(&u32::from(closed).to_le_bytes());
+                out.put(&progress.slot());
+                out.put(&exit.map_or([0; SLOT], |e| e.slot()));
+            }
+            FromShim::Started { pid, shim_pid, ticks } => {
+                out.put(&pid.to_le_bytes());
+                out.put(&shim_pid.to_le_bytes());
+                out.put(&ticks.to_le_bytes());
+            }
+            FromShim::Failed { step, errno } => {
+                out.put(&step.to_le_bytes());
+                out.put(&errno.to_le_bytes());
+            }
+            FromShim::Bell { progress } | FromShim::Closed { progress } => out.put(&progress.slot()),
+            FromShim::Exited { exit, progress } => {
+                out.put(&exit.slot());
+                out.put(&progress.slot());
+            }
+            FromShim::Wrote { token, done, state } => {
+                out.put(&token.to_le_bytes());
+                out.put(&done.to_le_bytes());
+                out.put(&state.code().to_le_bytes());
+            }
+            FromShim::Done { token, errno } => {
+                out.put(&token.to_le_bytes());
+                out.put(&errno.to_le_bytes());
+            }
+            FromShim::Killed { token, signals, survivors } => {
+                out.put(&token.to_le_bytes());
+                out.put(&signals.to_le_bytes());
+                out.put(&(survivors.len() as u32 / 4).to_le_bytes());
+                out.put(survivors);
+            }
+            FromShim::Gone => {}
+        }
+    }
+
+    pub fn put(&self, out: &mut dyn Sink) {
+        frame(self.kind(), out, |sink| self.body(sink));
+    }
+
+    /// The frame behind a header. None: a kind of a later version, or too short for its kind.
+    pub fn read(kind: u8, body: &[u8]) -> Option<FromShim<'_>> {
+        let mut t = Take(body);
+        Some(match kind {
+            65 => {
+                let (shim_pid, pid, closed) = (t.i32()?, t.i32()?, t.u32()? != 0);
+                let (progress, exit) = (t.progress()?, Exit::read(&t.slot()?));
+                FromShim::Welcome { shim_pid, pid, progress, exit, closed }
+            }
+            66 => FromShim::Started { pid: t.i32()?, shim_pid: t.i32()?, ticks: t.u64()? },
+            67 => FromShim::Failed { step: t.u32()?, errno: t.i32()? },
+            68 => FromShim::Bell { progress: t.progress()? },
+            69 => FromShim::Exited { exit: Exit::read(&t.slot()?)?, progress: t.progress()? },
+            70 => FromShim::Closed { progress: t.progress()? },
+            71 => FromShim::Wrote { token: t.u64()?, done: t.u64()?, state: Wrote::from_code(t.u32()?)? },
+            72 => FromShim::Done { token: t.u64()?, errno: t.i32()? },
+            73 => {
+                let (token, signals, count) = (t.u64()?, t.u64()?, t.u32()? as usize);
+                FromShim::Killed { token, signals, survivors: t.0.get(..count.checked_mul(4)?)? }
+            }
+            74 => FromShim::Gone,
+            // A later version's frame.
+            _ => return None,
+        })
+    }
+}
+
+impl Wrote {
+    fn code(self) -> u32 {
+        match self {
+            Wrote::More => 0,
+            Wrote::Complete => 1,
+            Wrote::Stopped => 2,
+            Wrote::Broken => 3,
+            Wrote::Duplicate => 4,
+        }
+    }
+    fn from_code(code: u32) -> Option<Wrote> {
+        Some(match code {
+            0 => Wrote::More,
+            1 => Wrote::Complete,
+            2 => Wrote::Stopped,
+            3 => Wrote::Broken,
+            4 => Wrote::Duplicate,
+            // A later version's word.
+            _ => return None,
+        })
+    }
+}
+
+fn frame(kind: u8, out: &mut dyn Sink, body: impl Fn(&mut dyn Sink)) {
+    let mut length = Length(0);
+    body(&mut length);
+    out.put(&(length.0 as u32).to_le_bytes());
+    out.put(&[VERSION, kind, 0, 0]);
+    body(out);
+}
+
+/// The next whole frame at the start of `bytes`: its kind, its body and its length, header included.
+/// An error: longer than `max`, or of a version that never was.
+pub fn next(bytes: &[u8], max: usize) -> Result<Option<(u8, &[u8], usize)>, BadFrame> {
+    let Some((header, rest)) = bytes.split_first_chunk::<HEADER>() else { return Ok(None) };
+    let length = u32::from_le_bytes([header[0], header[1], header[2], header[3]]) as usize;
+    if length > max || header[4] == 0 {
+        return Err(BadFrame);
+    }
+    Ok(rest.get(..length).map(|body| (header[5], body, HEADER + length)))
+}
+
+/// The other side does not speak this protocol.
+#[derive(Debug, PartialEq, Eq)]
+pub struct BadFrame;
+
+struct Take<'a>(&'a [u8]);
+
+impl Take<'_> {
+    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (head, rest) = self.0.split_first_chunk::<N>()?;
+        self.0 = rest;
+        Some(*head)
+    }
+    fn u64(&mut self) -> Option<u64> {
+        self.take().map(u64::from_le_bytes)
+    }
+    fn u32(&mut self) -> Option<u32> {
+        self.take().map(u32::from_le_bytes)
+    }
+    fn i32(&mut self) -> Option<i32> {
+        self.take().map(i32::from_le_bytes)
+    }
+    fn u16(&mut self) -> Option<u16> {
+        self.take().map(u16::from_le_bytes)
+    }
+    fn slot(&mut self) -> Option<Slot> {
+        self.take()
+    }
+    fn progress(&mut self) -> Option<Progress> {
+        Progress::read(&self.take()?)
+    }
+}

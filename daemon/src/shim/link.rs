@@ -1,0 +1,259 @@
+//! The shim's end of the connection to a daemon, which may come, go, hang and come back.
+//!
+//! Nothing here waits for the daemon. What does not fit into the socket waits in a small queue; a
+//! daemon that does not read for long loses its connection, and reads the record when it comes back.
+
+use super::kill::Request;
+use super::run::{Shim, rewatch, tag, unwatch, watch};
+use crate::hooks;
+use crate::shim::frame::{self, FROM_SHIM_MAX, FromShim, HEADER, Sink, TO_SHIM_MAX, ToShim};
+use crate::store::slots::Cause;
+use crate::sys;
+use rustix::event::epoll::EventFlags;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, SocketFlags, accept_with, recv, send};
+
+/// Frames that wait for a daemon that is busy.
+const QUEUE: usize = 4 * FROM_SHIM_MAX;
+pub const MEMORY: usize = 48 * 1024;
+
+pub struct Link {
+    pub control: Option<OwnedFd>,
+    /// A connection that has not said who it is.
+    joining: Option<OwnedFd>,
+    pub listener: OwnedFd,
+    input: &'static mut [u8],
+    input_len: usize,
+    queue: &'static mut [u8],
+    queue_len: usize,
+    /// Ring once when the output reaches beyond this.
+    pub ring_above: Option<u64>,
+}
+
+struct Queue<'a> {
+    room: &'a mut [u8],
+    len: &'a mut usize,
+    full: bool,
+}
+
+impl Sink for Queue<'_> {
+    fn put(&mut self, bytes: &[u8]) {
+        match self.room.get_mut(*self.len..*self.len + bytes.len()) {
+            Some(place) if !self.full => {
+                place.copy_from_slice(bytes);
+                *self.len += bytes.len();
+            }
+            Some(_) | None => self.full = true,
+        }
+    }
+}
+
+impl Link {
+    /// `memory` has at least MEMORY bytes.
+    pub fn new(control: OwnedFd, listener: OwnedFd, memory: &'static mut [u8]) -> Link {
+        let (input, rest) = memory.split_at_mut(TO_SHIM_MAX + HEADER);
+        let queue = &mut rest[..QUEUE];
+        Link { control: Some(control), joining: None, listener, input, input_len: 0, queue, queue_len: 0, ring_above: None }
+    }
+
+    /// Puts a frame into the queue. False: no room, or nobody there.
+    fn enqueue(&mut self, frame: &FromShim<'_>) -> bool {
+        if self.control.is_none() {
+            return true;
+        }
+        let before = self.queue_len;
+        let mut queue = Queue { room: self.queue, len: &mut self.queue_len, full: false };
+        frame.put(&mut queue);
+        let full = queue.full;
+        if full {
+            self.queue_len = before;
+        }
+        !full
+    }
+
+    /// Sends what the socket takes. False: the daemon is gone.
+    fn push(&mut self) -> bool {
+        let Some(control) = &self.control else { return true };
+        while self.queue_len > 0 {
+            match send(control, &self.queue[..self.queue_len], SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
+                Ok(n) => {
+                    self.queue.copy_within(n..self.queue_len, 0);
+                    self.queue_len -= n;
+                }
+                Err(Errno::AGAIN) => return true,
+                Err(Errno::INTR) => {}
+                Err(_) => return false,
+            }
+        }
+        true
+    }
+
+    /// The last frames, for as long as a living daemon may need to take them.
+    pub fn flush_before_leaving(&mut self) {
+        while self.queue_len > 0 && self.push() && self.queue_len > 0 {
+            let Some(control) = &self.control else { return };
+            let mut fds = [PollFd::new(control, PollFlags::OUT)];
+            let second = rustix::time::Timespec { tv_sec: 1, tv_nsec: 0 };
+            if !matches!(poll(&mut fds, Some(&second)), Ok(1..)) {
+                return;
+            }
+        }
+    }
+}
+
+impl Shim {
+    /// Says something to the daemon, if there is one.
+    pub fn tell(&mut self, frame: &FromShim<'_>) {
+        if !self.link.enqueue(frame) || !self.link.push() {
+            return self.hang_up();
+        }
+        let flags = if self.link.queue_len > 0 { EventFlags::IN | EventFlags::OUT } else { EventFlags::IN };
+        if self.link.queue_len > 0
+            && let Some(control) = &self.link.control
+        {
+            rewatch(&self.ready.epoll, control.as_fd(), tag::CONTROL, flags);
+        }
+    }
+
+    fn hang_up(&mut self) {
+        if let Some(control) = self.link.control.take() {
+            unwatch(&self.ready.epoll, control.as_fd());
+        }
+        (self.link.input_len, self.link.queue_len, self.link.ring_above) = (0, 0, None);
+        self.stdin.caller_gone();
+    }
+
+    /// Rings the bell if somebody waits for it.
+    pub fn ring(&mut self) {
+        let progress = self.progress();
+        if self.link.ring_above.is_some_and(|above| progress.counts.end > above) {
+            self.link.ring_above = None;
+            self.tell(&FromShim::Bell { progress });
+        }
+    }
+
+    pub fn control_event(&mut self, flags: EventFlags) {
+        if flags.contains(EventFlags::OUT) {
+            if !self.link.push() {
+                return self.hang_up();
+            }
+            if self.link.queue_len == 0
+                && let Some(control) = &self.link.control
+            {
+                rewatch(&self.ready.epoll, control.as_fd(), tag::CONTROL, EventFlags::IN);
+            }
+        }
+        if !flags.intersects(EventFlags::IN | EventFlags::HUP | EventFlags::ERR) {
+            return;
+        }
+        let Some(control) = &self.link.control else { return };
+        let room = &mut self.link.input[self.link.input_len..];
+        match recv(control, room, RecvFlags::DONTWAIT) {
+            Ok((0, _)) => self.hang_up(),
+            Ok((n, _)) => {
+                self.link.input_len += n;
+                self.frames();
+            }
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(_) => self.hang_up(),
+        }
+    }
+
+    /// Handles every whole frame of the input.
+    fn frames(&mut self) {
+        // Taken out, so that a frame can be borrowed from it while the shim acts on it.
+        let input = std::mem::take(&mut self.link.input);
+        let mut at = 0;
+        let large = self.link.input_len > 4096;
+        while self.link.control.is_some() {
+            match frame::next(&input[at..self.link.input_len], TO_SHIM_MAX) {
+                Ok(Some((kind, body, length))) => {
+                    if let Some(frame) = ToShim::read(kind, body) {
+                        self.act(&frame);
+                    }
+                    at += length;
+                }
+                Ok(None) => break,
+                Err(frame::BadFrame) => self.hang_up(),
+            }
+        }
+        input.copy_within(at..self.link.input_len.max(at), 0);
+        self.link.input_len = self.link.input_len.saturating_sub(at);
+        if large && self.link.input_len == 0 {
+            sys::forget_pages(input);
+        }
+        self.link.input = input;
+    }
+
+    fn act(&mut self, frame: &ToShim<'_>) {
+        match *frame {
+            // Only the first frames of a connection.
+            ToShim::Hello { .. } | ToShim::Launch { .. } => {}
+            ToShim::Ring { above } => {
+                self.link.ring_above = Some(above);
+                self.ring();
+            }
+            ToShim::Write { token, id, offset, total, data } => self.stdin_write(token, id, offset, total, data),
+            ToShim::WriteStop { token } => self.stdin_stop(token),
+            ToShim::Close { token } => self.stdin_close(token),
+            ToShim::Resize { token, rows, cols } => self.resize(token, rows, cols),
+            ToShim::Signal { token, signal } => {
+                self.reap();
+                // The leader is not reaped, so the group is its own and no stranger's.
+                let sent = if self.exit.is_none() { sys::signal_group(self.main, signal) } else { Err(Errno::SRCH) };
+                self.done(token, sent);
+            }
+            ToShim::Kill { token, signal, grace_ms, cause, uid, pid } => {
+                self.kill(Request { token, signal, grace_ms, cause: Cause::from_code(cause), uid, pid });
+            }
+        }
+    }
+
+    pub fn done(&mut self, token: u64, result: Result<(), Errno>) {
+        let errno = result.err().map_or(0, Errno::raw_os_error);
+        self.tell(&FromShim::Done { token, errno });
+    }
+
+    /// A daemon at the door. It must be ours or root's; it says the nonce next.
+    pub fn accept(&mut self) {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let Ok(stream) = accept_with(&self.link.listener, flags) else { return };
+        let uid = rustix::process::geteuid().as_raw();
+        let trusted = rustix::net::sockopt::socket_peercred(&stream).is_ok_and(|c| c.uid.as_raw() == uid || c.uid.is_root());
+        if !trusted {
+            return;
+        }
+        if let Some(earlier) = self.link.joining.take() {
+            unwatch(&self.ready.epoll, earlier.as_fd());
+        }
+        if watch(&self.ready.epoll, stream.as_fd(), tag::JOINING, EventFlags::IN).is_ok() {
+            self.link.joining = Some(stream);
+        }
+    }
+
+    pub fn joining_event(&mut self) {
+        let Some(stream) = self.link.joining.take() else { return };
+        let mut hello = [0u8; HEADER + 16];
+        // A daemon sends its hello in one piece; whoever does not is not a daemon.
+        let len = recv(&stream, &mut hello, RecvFlags::DONTWAIT).map_or(0, |(n, _)| n);
+        let nonce = match frame::next(&hello[..len], TO_SHIM_MAX) {
+            Ok(Some((kind, body, _))) => ToShim::read(kind, body),
+            Ok(None) | Err(frame::BadFrame) => None,
+        };
+        unwatch(&self.ready.epoll, stream.as_fd());
+        if nonce != Some(ToShim::Hello { nonce: self.nonce }) {
+            return;
+        }
+        hooks::at("recovery.hello");
+        // The newest daemon is the daemon: an older connection is of a dead one.
+        self.hang_up();
+        if watch(&self.ready.epoll, stream.as_fd(), tag::CONTROL, EventFlags::IN).is_err() {
+            return;
+        }
+        self.link.control = Some(stream);
+        let (progress, exit, closed) = (self.progress(), self.exit, self.closed);
+        self.tell(&FromShim::Welcome { shim_pid: self.pid, pid: self.main, progress, exit, closed });
+    }
+}

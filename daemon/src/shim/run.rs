@@ -1,0 +1,290 @@
+//! One shim's life: get ready, launch, then serve pipes, children and the daemon until the tree is gone.
+
+use super::{capture, kill, link, start, stdin, tree};
+use crate::hooks;
+use crate::log::LogWriter;
+use crate::shim::frame::FromShim;
+use crate::store::slots::{self, Cause, Exit, Progress, Slot};
+use crate::sys::{self, Title};
+use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::time::{ClockId, clock_gettime};
+
+/// What an event is about.
+pub mod tag {
+    pub const CONTROL: u64 = 1;
+    pub const JOINING: u64 = 2;
+    pub const LISTENER: u64 = 3;
+    pub const OUT: u64 = 4;
+    pub const ERR: u64 = 5;
+    pub const CHILDREN: u64 = 6;
+    pub const STDIN: u64 = 7;
+}
+
+/// Made before there is anything to do, so that a start finds it ready.
+pub struct Ready {
+    pub epoll: OwnedFd,
+    pub children: OwnedFd,
+    title: Option<Title>,
+}
+
+impl Ready {
+    /// Makes this process a session of its own and the reaper of its descendants.
+    pub fn new(title: Option<Title>) -> Option<Ready> {
+        let _ = rustix::process::setsid();
+        rustix::process::set_child_subreaper(Some(rustix::process::getpid())).ok()?;
+        for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGPIPE, libc::SIGQUIT, libc::SIGTERM, libc::SIGXFSZ] {
+            sys::ignore(signal);
+        }
+        let children = sys::child_signals().ok()?;
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).ok()?;
+        watch(&epoll, children.as_fd(), tag::CHILDREN, EventFlags::IN).ok()?;
+        Some(Ready { epoll, children, title })
+    }
+
+    /// Sets the command line that `ps` shows.
+    pub fn show(&self, parts: &[&[u8]]) {
+        if let Some(title) = &self.title {
+            title.set(parts);
+        }
+    }
+}
+
+pub fn watch(epoll: &OwnedFd, fd: BorrowedFd<'_>, tag: u64, flags: EventFlags) -> Result<(), Errno> {
+    epoll::add(epoll, fd, EventData::new_u64(tag), flags)
+}
+
+pub fn rewatch(epoll: &OwnedFd, fd: BorrowedFd<'_>, tag: u64, flags: EventFlags) {
+    let _ = epoll::modify(epoll, fd, EventData::new_u64(tag), flags);
+}
+
+pub fn unwatch(epoll: &OwnedFd, fd: BorrowedFd<'_>) {
+    let _ = epoll::delete(epoll, fd);
+}
+
+/// Milliseconds on a clock that never jumps.
+pub fn mono_ms() -> u64 {
+    let t = clock_gettime(ClockId::Monotonic);
+    t.tv_sec as u64 * 1000 + t.tv_nsec as u64 / 1_000_000
+}
+
+/// Milliseconds since 1970.
+pub fn wall_ms() -> u64 {
+    let t = clock_gettime(ClockId::Realtime);
+    t.tv_sec as u64 * 1000 + t.tv_nsec as u64 / 1_000_000
+}
+
+/// A shim at work.
+pub struct Shim {
+    pub ready: Ready,
+    pub pid: i32,
+    pub dir: OwnedFd,
+    /// Its lock says that we live.
+    pub record: OwnedFd,
+    pub nonce: [u8; 16],
+    pub link: link::Link,
+    pub main: i32,
+    pub log: LogWriter,
+    pub output: capture::Output,
+    pub stdin: stdin::Stdin,
+    pub killing: kill::Killing,
+    pub rows: u16,
+    pub cols: u16,
+    pub exit: Option<Exit>,
+    pub closed: bool,
+    /// No child is left.
+    pub childless: bool,
+    pub timeout_at: Option<u64>,
+    pub idle_ms: u64,
+    pub active_at: u64,
+    pub grace_ms: u64,
+    /// The kernel's count of out-of-memory kills, as an open file.
+    pub oom_file: Option<OwnedFd>,
+}
+
+/// Reads the launch, starts the program, serves it. Never returns.
+pub fn run(ready: Ready, control: OwnedFd) -> ! {
+    hooks::at("shim.before_launch");
+    let Some(mut shim) = start::launch(ready, control) else { sys::exit(1) };
+    shim.serve();
+    sys::exit(0)
+}
+
+impl Shim {
+    pub fn progress(&self) -> Progress {
+        Progress {
+            counts: self.log.counts(),
+            stdin_closed: self.stdin.is_closed(),
+            rows: self.rows,
+            cols: self.cols,
+        }
+    }
+
+    pub fn write_slot(&self, at: u64, slot: &Slot) {
+        let mut done = 0;
+        while done < slot.len() {
+            match rustix::io::pwrite(&self.record, &slot[done..], at + done as u64) {
+                Ok(0) => break,
+                Ok(n) => done += n,
+                Err(Errno::INTR) => {}
+                // The page was written when the record was made, so only a failing disk comes here.
+                Err(_) => break,
+            }
+        }
+    }
+
+    pub fn write_progress(&self) {
+        self.write_slot(slots::COUNTS_AT, &self.progress().slot());
+    }
+
+    fn serve(&mut self) {
+        self.reap();
+        while !self.finished() {
+            let now = mono_ms();
+            let timeout = self.next_deadline().map(|at| at.saturating_sub(now));
+            let timeout = timeout.map(|ms| rustix::time::Timespec {
+                tv_sec: (ms / 1000) as i64,
+                tv_nsec: (ms % 1000 * 1_000_000) as i64,
+            });
+            let mut events = [std::mem::MaybeUninit::uninit(); 8];
+            let Ok((ready, _)) = epoll::wait(&self.ready.epoll, &mut events, timeout.as_ref()) else { continue };
+            // In the order in which they became ready: that is what keeps the streams in order.
+            for event in ready.iter() {
+                let (flags, what) = (event.flags, event.data.u64());
+                self.handle(what, flags);
+            }
+            self.tick(mono_ms());
+        }
+        self.leave();
+    }
+
+    fn handle(&mut self, what: u64, flags: EventFlags) {
+        match what {
+            tag::OUT => self.capture(capture::Which::Out),
+            tag::ERR => self.capture(capture::Which::Err),
+            tag::CHILDREN => {
+                let mut drained = [0u8; 512];
+                let _ = rustix::io::read(&self.ready.children, &mut drained);
+                self.reap();
+            }
+            tag::CONTROL => self.control_event(flags),
+            tag::JOINING => self.joining_event(),
+            tag::LISTENER => self.accept(),
+            tag::STDIN => self.stdin_event(),
+            // There are no other tags.
+            _ => {}
+        }
+        // A terminal's master is readable and writable under one tag.
+        if what == tag::OUT && self.stdin.waits_for_terminal() && flags.contains(EventFlags::OUT) {
+            self.stdin_event();
+        }
+    }
+
+    /// The program has ended, its output too, and nobody of the tree is left.
+    fn finished(&self) -> bool {
+        self.exit.is_some() && self.closed && self.childless && !self.killing.pending()
+    }
+
+    fn next_deadline(&self) -> Option<u64> {
+        let running = self.exit.is_none();
+        let timeout = self.timeout_at.filter(|_| running);
+        let idle = (running && self.idle_ms > 0 && !self.killing.pending()).then(|| self.active_at + self.idle_ms);
+        let rest = self.output.rest_at();
+        [timeout, idle, self.killing.deadline(), rest].into_iter().flatten().min()
+    }
+
+    fn tick(&mut self, now: u64) {
+        if self.exit.is_none() && self.timeout_at.is_some_and(|at| now >= at) {
+            self.timeout_at = None;
+            let (signal, grace) = (libc::SIGTERM, self.grace_ms);
+            self.kill(kill::Request { token: 0, signal, grace_ms: grace, cause: Cause::Timeout, uid: 0, pid: 0 });
+        }
+        if self.exit.is_none()
+            && self.idle_ms > 0
+            && !self.killing.pending()
+            && now >= self.active_at + self.idle_ms
+        {
+            let (signal, grace) = (libc::SIGTERM, self.grace_ms);
+            self.kill(kill::Request { token: 0, signal, grace_ms: grace, cause: Cause::Idle, uid: 0, pid: 0 });
+        }
+        self.kill_tick(now);
+        self.output.rest(now);
+    }
+
+    /// Collects every child that ended. The program's own end is recorded, then told.
+    pub fn reap(&mut self) {
+        loop {
+            match sys::reap() {
+                Ok(Some(reaped)) if reaped.pid == self.main && self.exit.is_none() => self.main_ended(&reaped),
+                // A descendant that came home: only its absence matters.
+                Ok(Some(_)) => {}
+                Ok(None) => {
+                    self.childless = false;
+                    break;
+                }
+                Err(Errno::INTR) => {}
+                Err(_) => {
+                    self.childless = true;
+                    break;
+                }
+            }
+        }
+        if self.killing.pending() {
+            self.kill_tick(mono_ms());
+        }
+    }
+
+    fn main_ended(&mut self, reaped: &sys::Reaped) {
+        hooks::at("exit.reaped");
+        // What it wrote before its end is in the pipes by now.
+        self.drain();
+        let (cause, uid, pid) = self.killing.blame();
+        let killed = libc::WIFSIGNALED(reaped.status) && libc::WTERMSIG(reaped.status) == libc::SIGKILL;
+        let exit = Exit {
+            wait_status: reaped.status,
+            cause,
+            oom: killed && cause == Cause::Itself && self.out_of_memory(),
+            by_uid: uid,
+            by_pid: pid,
+            at_ms: wall_ms(),
+            end: self.log.counts().end,
+            cpu_us: reaped.cpu_us,
+            max_rss_kib: reaped.max_rss_kib,
+        };
+        self.exit = Some(exit);
+        hooks::at("exit.before_record");
+        self.write_slot(slots::EXIT_AT, &exit.slot());
+        hooks::at("exit.recorded");
+        let progress = self.progress();
+        self.tell(&FromShim::Exited { exit, progress });
+        hooks::at("exit.told");
+        if self.closed {
+            self.tell_closed();
+        }
+    }
+
+    fn out_of_memory(&self) -> bool {
+        let Some(file) = &self.oom_file else { return false };
+        let mut text = [0u8; 1024];
+        let len = rustix::io::pread(file, &mut text, 0).unwrap_or(0);
+        let text = std::str::from_utf8(&text[..len]).unwrap_or("");
+        text.lines().filter_map(|l| l.strip_prefix("oom_kill ")).any(|n| n.trim() != "0")
+    }
+
+    fn leave(&mut self) {
+        self.write_progress();
+        hooks::at("exit.before_gone");
+        self.tell(&FromShim::Gone);
+        self.link.flush_before_leaving();
+        let _ = rustix::fs::unlinkat(&self.dir, c"sock", rustix::fs::AtFlags::empty());
+        hooks::at("exit.gone");
+    }
+
+    /// Everything below us now, in borrowed memory.
+    pub fn tree<'a>(pid: i32, memory: &'a mut [i32]) -> tree::Pids<'a> {
+        let mut pids = tree::Pids { all: memory, len: 0 };
+        tree::descendants(pid, &mut pids);
+        pids
+    }
+}

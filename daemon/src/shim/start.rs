@@ -1,0 +1,348 @@
+//! The start: lock the record, open pipes or a terminal, run the program. Each step that fails is
+//! recorded and told with its errno, and nothing is left running.
+
+use super::capture::{self, Output};
+use super::kill::Killing;
+use super::link::{self, Link};
+use super::run::{Ready, Shim, mono_ms, tag, wall_ms, watch};
+use super::stdin::{self, Stdin};
+use super::tree;
+use crate::hooks;
+use crate::log::LogWriter;
+use crate::shim::frame::{self, FromShim, HEADER, ToShim};
+use crate::shim::launch::{Block, Numbers};
+use crate::store::slots::{self, Head, Launch, SLOT, Slot, Stage};
+use crate::sys::{self, Plan, step};
+use rustix::event::epoll::EventFlags;
+use rustix::fd::{AsFd, AsRawFd, OwnedFd};
+use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType};
+use rustix::pty::OpenptFlags;
+
+/// The longest launch a shim reads. The kernel's own limit on arguments is below it.
+pub const LAUNCH_MAX: usize = 16 * 1024 * 1024;
+/// The child's stack until it execs.
+const STACK: usize = 64 * 1024;
+
+/// A step that failed.
+struct Failed(u32, Errno);
+
+fn at(step: u32) -> impl Fn(Errno) -> Failed {
+    move |errno| Failed(step, errno)
+}
+
+/// What belongs to a start that is under way.
+struct Starting<'a> {
+    control: &'a OwnedFd,
+    record: Option<OwnedFd>,
+    pid: i32,
+}
+
+impl Starting<'_> {
+    fn tell(&self, frame: &FromShim<'_>) {
+        let mut bytes = Fixed { bytes: [0; 256], len: 0 };
+        frame.put(&mut bytes);
+        let _ = rustix::net::send(self.control, &bytes.bytes[..bytes.len], SendFlags::NOSIGNAL);
+    }
+
+    fn note(&self, launch: &Launch) -> Result<(), Errno> {
+        let Some(record) = &self.record else { return Err(Errno::BADF) };
+        rustix::io::pwrite(record, &launch.slot(), slots::LAUNCH_AT).map(drop)
+    }
+}
+
+struct Fixed {
+    bytes: [u8; 256],
+    len: usize,
+}
+
+impl frame::Sink for Fixed {
+    fn put(&mut self, bytes: &[u8]) {
+        if let Some(place) = self.bytes.get_mut(self.len..self.len + bytes.len()) {
+            place.copy_from_slice(bytes);
+            self.len += bytes.len();
+        }
+    }
+}
+
+/// The shim of a program that runs. None: it does not, and that is recorded and told.
+pub fn launch(ready: Ready, control: OwnedFd) -> Option<Shim> {
+    let memory = receive(&control)?;
+    let block = Block::decode(&memory[HEADER..]);
+    let mut starting = Starting { control: &control, record: None, pid: rustix::process::getpid().as_raw_nonzero().get() };
+    let made = match &block {
+        Some(block) => begin(ready, &mut starting, block),
+        None => Err(Failed(step::LAUNCH, Errno::INVAL)),
+    };
+    let (parts, ticks) = match made {
+        Ok(made) => made,
+        Err(Failed(step, errno)) => {
+            fail(&starting, step, errno.raw_os_error());
+            return None;
+        }
+    };
+    let numbers = block.map(|b| b.numbers).unwrap_or_default();
+    starting.tell(&FromShim::Started { pid: parts.main, shim_pid: starting.pid, ticks });
+    hooks::at("spawn.told");
+    let (record, pid) = (starting.record?, starting.pid);
+    sys::unmap(memory);
+    assemble(parts, record, control, pid, numbers)
+}
+
+fn fail(starting: &Starting<'_>, step: u32, errno: i32) {
+    // Without the lock the record is another's, and not ours to write.
+    let (stage, shim_pid) = (Stage::Failed, starting.pid);
+    let launch = Launch { stage, shim_pid, pid: 0, ticks: 0, step, errno, at_ms: wall_ms() };
+    let _ = starting.note(&launch);
+    starting.tell(&FromShim::Failed { step, errno });
+}
+
+/// Reads the launch frame whole. None when the daemon went away before it was.
+fn receive(control: &OwnedFd) -> Option<&'static mut [u8]> {
+    let mut header = [0u8; HEADER];
+    read_exact(control, &mut header)?;
+    let length = u32::from_le_bytes([header[0], header[1], header[2], header[3]]) as usize;
+    if length > LAUNCH_MAX {
+        return None;
+    }
+    let memory = sys::map(HEADER + length)?;
+    memory[..HEADER].copy_from_slice(&header);
+    read_exact(control, &mut memory[HEADER..])?;
+    let frame = frame::next(memory, LAUNCH_MAX).ok().flatten()?;
+    matches!(ToShim::read(frame.0, frame.1), Some(ToShim::Launch { .. })).then_some(())?;
+    Some(memory)
+}
+
+fn read_exact(control: &OwnedFd, mut into: &mut [u8]) -> Option<()> {
+    while !into.is_empty() {
+        match rustix::net::recv(control, &mut *into, RecvFlags::empty()) {
+            Ok((0, _)) => return None,
+            Ok((n, _)) => into = &mut into[n..],
+            Err(Errno::INTR) => {}
+            Err(_) => return None,
+        }
+    }
+    Some(())
+}
+
+/// Everything a running program has.
+struct Parts {
+    ready: Ready,
+    dir: OwnedFd,
+    nonce: [u8; 16],
+    listener: OwnedFd,
+    main: i32,
+    ends: Ends,
+    oom_file: Option<OwnedFd>,
+}
+
+fn begin(ready: Ready, starting: &mut Starting<'_>, block: &Block<'_>) -> Result<(Parts, u64), Failed> {
+    let dir_name = block.dir();
+    let dir_path = std::ffi::CStr::from_bytes_with_nul(dir_name).map_err(|_| Failed(step::LAUNCH, Errno::INVAL))?;
+    let dir = rustix::fs::open(dir_path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+        .map_err(at(step::RECORD))?;
+    let id = dir_name.rsplit(|b| *b == b'/').next().unwrap_or(b"");
+    ready.show(&[b"toold: shim ", &id[..id.len().saturating_sub(1)]]);
+    sys::set_name(c"toold-shim");
+    let (record, nonce) = lock(&dir)?;
+    starting.record = Some(record);
+    hooks::at("spawn.locked");
+    let listener = listen(&dir).map_err(at(step::SOCKET))?;
+    let ends = Ends::open(&block.numbers)?;
+    let launching =
+        Launch { stage: Stage::Launching, shim_pid: starting.pid, pid: 0, ticks: 0, step: 0, errno: 0, at_ms: wall_ms() };
+    starting.note(&launching).map_err(at(step::RECORD))?;
+    hooks::at("spawn.launching");
+    let (main, oom_file) = spawn(starting.pid, block, &ends).inspect_err(|_| {
+        let _ = rustix::fs::unlinkat(&dir, c"sock", rustix::fs::AtFlags::empty());
+    })?;
+    hooks::at("spawn.forked");
+    let ticks = tree::ticks(main);
+    let _ = starting.note(&Launch { stage: Stage::Running, pid: main, ticks, ..launching });
+    hooks::at("spawn.running");
+    Ok((Parts { ready, dir, nonce, listener, main, ends, oom_file }, ticks))
+}
+
+/// Takes the record's lock, and makes sure that nobody gave it up for lost or started it before.
+fn lock(dir: &OwnedFd) -> Result<(OwnedFd, [u8; 16]), Failed> {
+    let record = rustix::fs::openat(dir, c"record", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).map_err(at(step::RECORD))?;
+    rustix::fs::flock(&record, FlockOperation::NonBlockingLockExclusive).map_err(at(step::LOCK))?;
+    let read = |at: u64| -> Result<Slot, Errno> {
+        let mut slot = [0u8; SLOT];
+        rustix::io::pread(&record, &mut slot, at)?;
+        Ok(slot)
+    };
+    let head = read(slots::HEAD_AT).map_err(at(step::RECORD))?;
+    let head = Head::read(&head).ok_or(Failed(step::RECORD, Errno::INVAL))?;
+    if Launch::read(&read(slots::LAUNCH_AT).map_err(at(step::RECORD))?).is_some() {
+        // Dropping the record without a note: its story is already told.
+        return Err(Failed(step::LOCK, Errno::ALREADY));
+    }
+    Ok((record, head.nonce))
+}
+
+/// The socket where a later daemon finds us. Reached through the directory's descriptor, because a
+/// socket's path may have 107 bytes and ours may be longer.
+fn listen(dir: &OwnedFd) -> Result<OwnedFd, Errno> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    let mut path = [0u8; 40];
+    let name = via_descriptor(dir.as_raw_fd(), &mut path);
+    rustix::net::bind(&socket, &SocketAddrUnix::new(name)?)?;
+    rustix::net::listen(&socket, 4)?;
+    Ok(socket)
+}
+
+/// `/proc/self/fd/N/sock`.
+fn via_descriptor(fd: i32, room: &mut [u8; 40]) -> &[u8] {
+    use std::io::Write;
+    let mut rest = &mut room[..];
+    let _ = write!(rest, "/proc/self/fd/{fd}/sock");
+    let left = rest.len();
+    &room[..40 - left]
+}
+
+/// Our ends of the program's streams, and its own.
+struct Ends {
+    out: OwnedFd,
+    err: Option<OwnedFd>,
+    stdin: Option<OwnedFd>,
+    terminal: bool,
+    theirs: [OwnedFd; 3],
+}
+
+impl Ends {
+    fn open(numbers: &Numbers) -> Result<Ends, Failed> {
+        if numbers.pty { Ends::terminal(numbers) } else { Ends::pipes(numbers) }
+    }
+
+    fn terminal(numbers: &Numbers) -> Result<Ends, Failed> {
+        let fail = at(step::PTY);
+        let master = rustix::pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).map_err(&fail)?;
+        rustix::pty::unlockpt(&master).map_err(&fail)?;
+        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+        let slave = rustix::pty::ioctl_tiocgptpeer(&master, flags).map_err(&fail)?;
+        let size = rustix::termios::Winsize { ws_row: numbers.rows, ws_col: numbers.cols, ws_xpixel: 0, ws_ypixel: 0 };
+        rustix::termios::tcsetwinsize(&master, size).map_err(&fail)?;
+        nonblocking(&master).map_err(&fail)?;
+        let copy = || slave.try_clone().map_err(|_| Failed(step::PTY, Errno::MFILE));
+        let theirs = [copy()?, copy()?, slave];
+        Ok(Ends { out: master, err: None, stdin: None, terminal: true, theirs })
+    }
+
+    fn pipes(numbers: &Numbers) -> Result<Ends, Failed> {
+        let fail = at(step::PIPE);
+        let pipe = || rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(&fail);
+        let ((out, their_out), (err, their_err)) = (pipe()?, pipe()?);
+        let (stdin, their_in) = if numbers.stdin_pipe {
+            let (read, write) = pipe()?;
+            nonblocking(&write).map_err(&fail)?;
+            (Some(write), read)
+        } else {
+            let null = rustix::fs::open(c"/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).map_err(&fail)?;
+            (None, null)
+        };
+        nonblocking(&out).map_err(&fail)?;
+        nonblocking(&err).map_err(&fail)?;
+        Ok(Ends { out, err: Some(err), stdin, terminal: false, theirs: [their_in, their_out, their_err] })
+    }
+}
+
+fn nonblocking(fd: &OwnedFd) -> Result<(), Errno> {
+    rustix::io::ioctl_fionbio(fd, true)
+}
+
+/// Runs the program. Its pid, and the open file that counts its out-of-memory kills.
+fn spawn(parent: i32, block: &Block<'_>, ends: &Ends) -> Result<(i32, Option<OwnedFd>), Failed> {
+    let no_memory = Failed(step::MEMORY, Errno::NOMEM);
+    let count = block.cgroups + block.argv + block.env + 3;
+    let Some(memory) = sys::map(STACK + (count + 1) * size_of::<usize>()) else { return Err(no_memory) };
+    let (stack, tables) = memory.split_at_mut(STACK);
+    let Some(table) = sys::pointer_table(tables, count) else { return Err(no_memory) };
+    let mut strings = block.strings().skip(1);
+    let (cwd, program) = (strings.next().unwrap_or(b"/\0"), strings.next().unwrap_or(b"\0"));
+    let oom_file = strings.next().filter(|name| name.len() > 1);
+    // Three lists, each ended by the null that fresh memory is.
+    let (cgroups, rest) = table.split_at_mut(block.cgroups + 1);
+    let (argv, env) = rest.split_at_mut(block.argv + 1);
+    for (list, len) in [(&mut *cgroups, block.cgroups), (&mut *argv, block.argv), (&mut *env, block.env)] {
+        for place in &mut list[..len] {
+            *place = strings.next().map_or(std::ptr::null(), sys::pointer);
+        }
+    }
+    let mut plan = Plan {
+        stdin: ends.theirs[0].as_raw_fd(),
+        stdout: ends.theirs[1].as_raw_fd(),
+        stderr: ends.theirs[2].as_raw_fd(),
+        terminal: ends.terminal,
+        cwd: sys::pointer(cwd),
+        program: sys::pointer(program),
+        argv: argv.as_ptr(),
+        env: env.as_ptr(),
+        cgroups: cgroups.as_ptr(),
+        parent,
+        step: 0,
+        errno: 0,
+    };
+    let spawned = sys::spawn(&mut plan, stack);
+    let (failed, errno) = (plan.step, plan.errno);
+    sys::unmap(memory);
+    let main = spawned.map_err(at(step::FORK))?;
+    if failed != 0 {
+        let _ = sys::reap();
+        return Err(Failed(failed, Errno::from_raw_os_error(errno)));
+    }
+    let oom_file = oom_file.and_then(|name| {
+        let name = std::ffi::CStr::from_bytes_with_nul(name).ok()?;
+        rustix::fs::open(name, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()
+    });
+    Ok((main, oom_file))
+}
+
+fn assemble(parts: Parts, record: OwnedFd, control: OwnedFd, pid: i32, numbers: Numbers) -> Option<Shim> {
+    let memory = sys::map(capture::BUFFER + link::MEMORY + stdin::MEMORY)?;
+    let (buffer, rest) = memory.split_at_mut(capture::BUFFER);
+    let (for_link, for_stdin) = rest.split_at_mut(link::MEMORY);
+    let Parts { ready, dir, nonce, listener, main, ends, oom_file } = parts;
+    let Ends { out, err, stdin: input, terminal, theirs } = ends;
+    drop(theirs);
+    nonblocking(&control).ok()?;
+    let epoll = &ready.epoll;
+    watch(epoll, control.as_fd(), tag::CONTROL, EventFlags::IN).ok()?;
+    watch(epoll, listener.as_fd(), tag::LISTENER, EventFlags::IN).ok()?;
+    watch(epoll, out.as_fd(), tag::OUT, EventFlags::IN).ok()?;
+    if let Some(err) = &err {
+        watch(epoll, err.as_fd(), tag::ERR, EventFlags::IN).ok()?;
+    }
+    let stdin = match (terminal, input) {
+        (true, _) => Stdin::terminal(for_stdin),
+        (false, Some(fd)) => Stdin::pipe(fd, for_stdin),
+        (false, None) => Stdin::null(for_stdin),
+    };
+    let now = mono_ms();
+    let log = LogWriter::new(dir.as_raw_fd(), numbers.log_max_bytes);
+    Some(Shim {
+        ready,
+        pid,
+        dir,
+        record,
+        nonce,
+        link: Link::new(control, listener, for_link),
+        main,
+        log,
+        output: Output::new(out, err, terminal, buffer),
+        stdin,
+        killing: Killing::new(),
+        rows: numbers.rows,
+        cols: numbers.cols,
+        exit: None,
+        closed: false,
+        childless: false,
+        timeout_at: (numbers.timeout_ms > 0).then(|| now + numbers.timeout_ms),
+        idle_ms: numbers.idle_ms,
+        active_at: now,
+        grace_ms: numbers.grace_ms,
+        oom_file,
+    })
+}

@@ -1,0 +1,196 @@
+//! The process tree below a shim, found and signalled without the heap.
+//!
+//! The shim is a subreaper: whoever loses its parent becomes the shim's child. So the tree is what
+//! can be reached from the shim by parenthood, and it is empty when the shim has no child.
+
+use crate::sys;
+use rustix::fd::AsFd;
+use rustix::fs::{Mode, OFlags, RawDir};
+use std::mem::MaybeUninit;
+
+/// Processes seen in one pass. What does not fit is found in the next, when these are dead.
+pub const ROOM: usize = 4096;
+
+/// A member, as /proc tells.
+#[derive(Clone, Copy)]
+pub struct Stat {
+    pub state: u8,
+    pub ppid: i32,
+    pub pgid: i32,
+}
+
+impl Stat {
+    pub fn dead(&self) -> bool {
+        matches!(self.state, b'Z' | b'X' | b'x')
+    }
+}
+
+/// A path below /proc, built on the stack.
+struct Path {
+    bytes: [u8; 64],
+    len: usize,
+}
+
+impl Path {
+    fn new() -> Path {
+        Path { bytes: [0; 64], len: 0 }
+    }
+    fn text(mut self, text: &[u8]) -> Path {
+        for b in text {
+            // The last byte stays NUL.
+            if self.len < self.bytes.len() - 1 {
+                self.bytes[self.len] = *b;
+                self.len += 1;
+            }
+        }
+        self
+    }
+    fn number(self, n: i32) -> Path {
+        let mut digits = [0u8; 11];
+        let mut at = digits.len();
+        let mut rest = n.max(0);
+        loop {
+            at -= 1;
+            digits[at] = b'0' + (rest % 10) as u8;
+            rest /= 10;
+            if rest == 0 {
+                break;
+            }
+        }
+        self.text(&digits[at..])
+    }
+    fn read(&self, into: &mut [u8]) -> usize {
+        let Ok(name) = std::ffi::CStr::from_bytes_until_nul(&self.bytes) else { return 0 };
+        let Ok(fd) = rustix::fs::open(name, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) else { return 0 };
+        let mut len = 0;
+        while len < into.len() {
+            match rustix::io::read(&fd, &mut into[len..]) {
+                Ok(0) | Err(_) => break,
+                Ok(n) => len += n,
+            }
+        }
+        len
+    }
+}
+
+/// What the kernel says of a pid now. None: there is no such process.
+pub fn stat(pid: i32) -> Option<Stat> {
+    let mut text = [0u8; 512];
+    let len = Path::new().text(b"/proc/").number(pid).text(b"/stat").read(&mut text);
+    let text = text.get(..len)?;
+    let after = text.get(text.iter().rposition(|b| *b == b')')? + 2..)?;
+    let mut fields = after.split(|b| *b == b' ');
+    let state = *fields.next()?.first()?;
+    Some(Stat { state, ppid: number(fields.next()?)?, pgid: number(fields.next()?)? })
+}
+
+/// The start time of a process in ticks since boot: with the pid, an identity.
+pub fn ticks(pid: i32) -> u64 {
+    let mut text = [0u8; 512];
+    let len = Path::new().text(b"/proc/").number(pid).text(b"/stat").read(&mut text);
+    let after = text[..len].iter().rposition(|b| *b == b')').and_then(|at| text[..len].get(at + 2..));
+    let field = after.and_then(|a| a.split(|b| *b == b' ').nth(19));
+    field.and_then(|f| std::str::from_utf8(f).ok()).and_then(|f| f.parse().ok()).unwrap_or(0)
+}
+
+fn number(text: &[u8]) -> Option<i32> {
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+/// A list of pids in borrowed memory.
+pub struct Pids<'a> {
+    pub all: &'a mut [i32],
+    pub len: usize,
+}
+
+impl Pids<'_> {
+    fn push(&mut self, pid: i32) {
+        if let Some(place) = self.all.get_mut(self.len) {
+            *place = pid;
+            self.len += 1;
+        }
+    }
+    pub fn list(&self) -> &[i32] {
+        &self.all[..self.len]
+    }
+}
+
+/// Collects every descendant of `root`, `root` itself not included.
+pub fn descendants(root: i32, pids: &mut Pids<'_>) {
+    pids.len = 0;
+    children(root, pids);
+    let mut next = 0;
+    while next < pids.len {
+        children(pids.all[next], pids);
+        next += 1;
+    }
+}
+
+/// The children of all threads of a process.
+fn children(pid: i32, pids: &mut Pids<'_>) {
+    let path = Path::new().text(b"/proc/").number(pid).text(b"/task");
+    let Ok(name) = std::ffi::CStr::from_bytes_until_nul(&path.bytes) else { return };
+    let Ok(dir) = rustix::fs::open(name, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()) else {
+        return;
+    };
+    let mut room = [MaybeUninit::<u8>::uninit(); 1024];
+    let mut entries = RawDir::new(dir.as_fd(), &mut room);
+    while let Some(Ok(entry)) = entries.next() {
+        if let Some(tid) = number(entry.file_name().to_bytes()) {
+            thread_children(pid, tid, pids);
+        }
+    }
+}
+
+/// The children of one thread: numbers with blanks between, as many as there are.
+fn thread_children(pid: i32, tid: i32, pids: &mut Pids<'_>) {
+    let path = Path::new().text(b"/proc/").number(pid).text(b"/task/").number(tid).text(b"/children");
+    let Ok(name) = std::ffi::CStr::from_bytes_until_nul(&path.bytes) else { return };
+    let Ok(fd) = rustix::fs::open(name, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) else { return };
+    let mut text = [0u8; 1024];
+    let mut pid = 0i32;
+    while let Ok(n) = rustix::io::read(&fd, &mut text)
+        && n > 0
+    {
+        for b in &text[..n] {
+            if b.is_ascii_digit() {
+                pid = pid.wrapping_mul(10).wrapping_add(i32::from(b - b'0'));
+            } else if pid != 0 {
+                pids.push(pid);
+                pid = 0;
+            }
+        }
+    }
+    if pid != 0 {
+        pids.push(pid);
+    }
+}
+
+/// What came of signalling one pid.
+pub enum Sent {
+    Yes,
+    /// Dead, or not of this tree any more.
+    Gone,
+    Refused,
+}
+
+/// Signals a pid that was seen in the tree, and only while it is still in it: the pidfd pins who it
+/// is before its parent is looked up, so a stranger that got the same number is left alone.
+pub fn signal(pid: i32, tree: &[i32], root: i32, number: i32) -> Sent {
+    let Ok(pidfd) = sys::pidfd_open(pid) else { return Sent::Gone };
+    let Some(stat) = stat(pid) else { return Sent::Gone };
+    if stat.dead() || !(stat.ppid == root || tree.contains(&stat.ppid)) {
+        return Sent::Gone;
+    }
+    match sys::pidfd_signal(pidfd.as_fd(), number) {
+        Ok(()) => {
+            // A stopped process cannot act on anything but SIGKILL.
+            if matches!(stat.state, b'T') && !matches!(number, libc::SIGKILL | libc::SIGSTOP | libc::SIGCONT) {
+                let _ = sys::pidfd_signal(pidfd.as_fd(), libc::SIGCONT);
+            }
+            Sent::Yes
+        }
+        Err(rustix::io::Errno::SRCH) => Sent::Gone,
+        Err(_) => Sent::Refused,
+    }
+}

@@ -1,0 +1,4 @@
+//! The state directory: a directory per process that is its own checkpoint.
+
+pub mod record;
+pub mod slots;

@@ -1,0 +1,176 @@
+//! A process's directory: `record` (slots and spec), the log beside it, and the shim's socket.
+
+use super::slots::{self, Exit, Head, Launch, PAGE, Progress, SLOT, Slot, Stage};
+use rustix::fs::FlockOperation;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use toold_proto::ProcId;
+use toold_proto::process::LimitReport;
+use toold_proto::unions::{Pattern, PtySize};
+
+/// The longest spec. Arguments come from one message, so this is above what can be asked for.
+const SPEC_MAX: u32 = 64 << 20;
+
+/// What to run, as it was accepted. Never changes. Environment values are not in it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Spec {
+    pub id: ProcId,
+    pub name: Option<String>,
+    pub command: String,
+    pub argv: Vec<String>,
+    /// The file that is executed.
+    pub program: String,
+    pub cwd: String,
+    pub backend: String,
+    pub env_names: Vec<String>,
+    pub pty: Option<PtySize>,
+    pub stdin_pipe: bool,
+    pub timeout_ms: Option<u64>,
+    pub idle_ms: Option<u64>,
+    /// Between SIGTERM and SIGKILL when a timeout ends it.
+    pub timeout_grace_ms: u64,
+    pub log_max_bytes: u64,
+    pub task_id: Option<String>,
+    pub session_key: Option<String>,
+    pub labels: BTreeMap<String, String>,
+    pub notify: bool,
+    pub watch: Vec<Pattern>,
+    pub request_id: Option<String>,
+    pub limits: BTreeMap<String, LimitReport>,
+    /// Directories of the control groups that were made for it.
+    #[serde(default)]
+    pub cgroups: Vec<PathBuf>,
+    pub created_ms: u64,
+    /// Orders what was created in the same millisecond.
+    pub seq: u64,
+}
+
+/// Everything the slots say.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Facts {
+    pub head: Head,
+    pub launch: Option<Launch>,
+    pub exit: Option<Exit>,
+    pub closed_ms: Option<u64>,
+    pub progress: Option<Progress>,
+}
+
+/// An open record.
+#[derive(Debug)]
+pub struct Record {
+    file: File,
+}
+
+/// Makes the directory and the record. Nothing runs yet.
+pub fn create(dir: &Path, spec: &Spec, nonce: [u8; 16], boot: [u8; 16]) -> io::Result<Record> {
+    std::fs::DirBuilder::new().mode(0o700).create(dir)?;
+    let made = write_new(dir, spec, nonce, boot);
+    if made.is_err() {
+        let _ = std::fs::remove_dir_all(dir);
+    }
+    made
+}
+
+fn write_new(dir: &Path, spec: &Spec, nonce: [u8; 16], boot: [u8; 16]) -> io::Result<Record> {
+    let mut page = vec![0u8; PAGE];
+    serde_json::to_writer(&mut page, spec)?;
+    let json = &page[PAGE..];
+    let head = Head { spec_len: json.len() as u32, spec_sum: slots::sum(json), nonce, boot };
+    page[..SLOT].copy_from_slice(&head.slot());
+    let file = File::options().read(true).write(true).create_new(true).mode(0o600).open(dir.join("record"))?;
+    file.write_all_at(&page, 0)?;
+    Ok(Record { file })
+}
+
+impl Record {
+    pub fn open(dir: &Path) -> io::Result<Record> {
+        Ok(Record { file: File::options().read(true).write(true).open(dir.join("record"))? })
+    }
+
+    fn slot(&self, at: u64) -> io::Result<Slot> {
+        let mut slot = [0u8; SLOT];
+        self.file.read_exact_at(&mut slot, at)?;
+        Ok(slot)
+    }
+
+    /// All slots in one read. An error: the head is damaged.
+    pub fn facts(&self) -> io::Result<Facts> {
+        let mut page = [0u8; PAGE];
+        self.file.read_exact_at(&mut page, 0)?;
+        let slot = |at: u64| -> Slot {
+            let mut slot = [0u8; SLOT];
+            slot.copy_from_slice(&page[at as usize..at as usize + SLOT]);
+            slot
+        };
+        let head = Head::read(&slot(slots::HEAD_AT)).ok_or_else(|| bad("the head of the record is damaged"))?;
+        Ok(Facts {
+            head,
+            launch: Launch::read(&slot(slots::LAUNCH_AT)),
+            exit: Exit::read(&slot(slots::EXIT_AT)),
+            closed_ms: slots::read_closed(&slot(slots::CLOSED_AT)),
+            progress: Progress::read(&slot(slots::COUNTS_AT)),
+        })
+    }
+
+    /// How far the output has come, as the shim last wrote it.
+    pub fn progress(&self) -> Option<Progress> {
+        // A read that meets a write half-way fails its checksum; the next one does not.
+        (0..8).find_map(|_| Progress::read(&self.slot(slots::COUNTS_AT).ok()?))
+    }
+
+    pub fn spec(&self, head: &Head) -> io::Result<Spec> {
+        if head.spec_len > SPEC_MAX {
+            return Err(bad("the spec is too long to be one"));
+        }
+        let mut json = vec![0u8; head.spec_len as usize];
+        self.file.read_exact_at(&mut json, PAGE as u64)?;
+        if slots::sum(&json) != head.spec_sum {
+            return Err(bad("the spec does not fit its checksum"));
+        }
+        Ok(serde_json::from_slice(&json)?)
+    }
+
+    /// Whether a shim lives: it holds the record's lock as long as it does. Not held: we have it now.
+    pub fn lock(&self) -> Lock {
+        match rustix::fs::flock(&self.file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Lock::Ours,
+            Err(_) => Lock::Shim,
+        }
+    }
+
+    pub fn unlock(&self) {
+        let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
+    }
+
+    pub fn set_launch(&self, launch: &Launch) -> io::Result<()> {
+        self.file.write_all_at(&launch.slot(), slots::LAUNCH_AT)
+    }
+
+    pub fn set_progress(&self, progress: &Progress) -> io::Result<()> {
+        self.file.write_all_at(&progress.slot(), slots::COUNTS_AT)
+    }
+
+    /// The stage, or that nobody ever began.
+    pub fn stage(&self) -> Option<Stage> {
+        Launch::read(&self.slot(slots::LAUNCH_AT).ok()?).map(|l| l.stage)
+    }
+
+    pub fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+}
+
+/// Who has a record's lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lock {
+    Ours,
+    Shim,
+}
+
+fn bad(why: &'static str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, why)
+}

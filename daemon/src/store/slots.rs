@@ -1,0 +1,337 @@
+//! The fixed places of a record file where facts are written as they happen. Pure: bytes in, facts out.
+//!
+//! A record begins with one page of slots, all zero at first, so that a full disk cannot keep an exit
+//! from being written. A slot ends in a checksum; one that does not fit is as good as empty.
+
+use crate::log::Counts;
+
+/// The page of slots before the spec.
+pub const PAGE: usize = 4096;
+/// Where each slot is.
+pub const HEAD_AT: u64 = 0;
+pub const LAUNCH_AT: u64 = 512;
+pub const EXIT_AT: u64 = 1024;
+pub const CLOSED_AT: u64 = 1536;
+pub const COUNTS_AT: u64 = 2048;
+/// Every slot has this size, checksum included.
+pub const SLOT: usize = 96;
+
+const MAGIC: u64 = u64::from_le_bytes(*b"tooldrec");
+/// The layout of the record. A daemon reads all versions up to its own.
+pub const VERSION: u32 = 1;
+
+/// One slot as bytes.
+pub type Slot = [u8; SLOT];
+
+/// What the daemon knows before anything is started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Head {
+    pub spec_len: u32,
+    pub spec_sum: u64,
+    /// Proves to a shim that its caller can read the record.
+    pub nonce: [u8; 16],
+    /// The kernel's run: pids of another boot mean nothing.
+    pub boot: [u8; 16],
+}
+
+/// How far the start has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// A shim holds the lock and is about to fork.
+    Launching,
+    Running,
+    /// The program never ran.
+    Failed,
+    /// A daemon found neither shim nor exit.
+    Lost,
+}
+
+/// Who runs it, or why nobody does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Launch {
+    pub stage: Stage,
+    pub shim_pid: i32,
+    pub pid: i32,
+    /// Start time of `pid` in clock ticks since boot: with the pid, an identity.
+    pub ticks: u64,
+    pub step: u32,
+    pub errno: i32,
+    pub at_ms: u64,
+}
+
+/// Who ended a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Cause {
+    #[default]
+    Itself,
+    Client,
+    Timeout,
+    Idle,
+    SessionEnd,
+    Shutdown,
+}
+
+/// How the program ended, as the kernel said it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Exit {
+    pub wait_status: i32,
+    pub cause: Cause,
+    pub oom: bool,
+    pub by_uid: u32,
+    pub by_pid: i32,
+    pub at_ms: u64,
+    /// The end of the output at the exit: what comes later is a leftover's.
+    pub end: u64,
+    pub cpu_us: u64,
+    pub max_rss_kib: u64,
+}
+
+/// The counts, and what stdin is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Progress {
+    pub counts: Counts,
+    pub stdin_closed: bool,
+    pub rows: u16,
+    pub cols: u16,
+}
+
+/// FNV-1a: no protection against malice, enough against a torn write.
+pub fn sum(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3))
+}
+
+/// Writes numbers into a slot, in order.
+struct Fill {
+    slot: Slot,
+    at: usize,
+}
+
+impl Fill {
+    fn new() -> Fill {
+        Fill { slot: [0; SLOT], at: 0 }
+    }
+    fn put<const N: usize>(mut self, bytes: [u8; N]) -> Fill {
+        if let Some(place) = self.slot.get_mut(self.at..self.at + N) {
+            place.copy_from_slice(&bytes);
+        }
+        self.at += N;
+        self
+    }
+    fn seal(mut self) -> Slot {
+        debug_assert!(self.at <= SLOT - 8, "a slot has room for its facts and the checksum");
+        let sum = sum(&self.slot[..SLOT - 8]);
+        self.slot[SLOT - 8..].copy_from_slice(&sum.to_le_bytes());
+        self.slot
+    }
+}
+
+/// Reads numbers from a slot, in order.
+struct Take<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Take<'a> {
+    /// None when the slot was never written, or only in part.
+    fn open(slot: &'a Slot) -> Option<Take<'a>> {
+        let (facts, check) = slot.split_at(SLOT - 8);
+        (sum(facts).to_le_bytes() == check && facts.iter().any(|b| *b != 0)).then_some(Take { rest: facts })
+    }
+    fn take<const N: usize>(&mut self) -> [u8; N] {
+        let (head, rest) = self.rest.split_first_chunk::<N>().unwrap_or((&[0; N], &[]));
+        self.rest = rest;
+        *head
+    }
+    fn u64(&mut self) -> u64 {
+        u64::from_le_bytes(self.take())
+    }
+    fn u32(&mut self) -> u32 {
+        u32::from_le_bytes(self.take())
+    }
+    fn i32(&mut self) -> i32 {
+        i32::from_le_bytes(self.take())
+    }
+    fn u16(&mut self) -> u16 {
+        u16::from_le_bytes(self.take())
+    }
+}
+
+impl Head {
+    pub fn slot(&self) -> Slot {
+        Fill::new()
+            .put(MAGIC.to_le_bytes())
+            .put(VERSION.to_le_bytes())
+            .put(self.spec_len.to_le_bytes())
+            .put(self.spec_sum.to_le_bytes())
+            .put(self.nonce)
+            .put(self.boot)
+            .seal()
+    }
+    pub fn read(slot: &Slot) -> Option<Head> {
+        let mut t = Take::open(slot)?;
+        if t.u64() != MAGIC || t.u32() > VERSION {
+            return None;
+        }
+        Some(Head { spec_len: t.u32(), spec_sum: t.u64(), nonce: t.take(), boot: t.take() })
+    }
+}
+
+impl Launch {
+    pub fn slot(&self) -> Slot {
+        let stage: u32 = match self.stage {
+            Stage::Launching => 1,
+            Stage::Running => 2,
+            Stage::Failed => 3,
+            Stage::Lost => 4,
+        };
+        Fill::new()
+            .put(stage.to_le_bytes())
+            .put(self.shim_pid.to_le_bytes())
+            .put(self.pid.to_le_bytes())
+            .put(self.step.to_le_bytes())
+            .put(self.errno.to_le_bytes())
+            .put(self.ticks.to_le_bytes())
+            .put(self.at_ms.to_le_bytes())
+            .seal()
+    }
+    pub fn read(slot: &Slot) -> Option<Launch> {
+        let mut t = Take::open(slot)?;
+        let stage = match t.u32() {
+            1 => Stage::Launching,
+            2 => Stage::Running,
+            3 => Stage::Failed,
+            4 => Stage::Lost,
+            // A later version's stage: unknown is not started.
+            _ => return None,
+        };
+        let (shim_pid, pid, step, errno) = (t.i32(), t.i32(), t.u32(), t.i32());
+        Some(Launch { stage, shim_pid, pid, step, errno, ticks: t.u64(), at_ms: t.u64() })
+    }
+}
+
+impl Cause {
+    pub fn code(self) -> u32 {
+        match self {
+            Cause::Itself => 0,
+            Cause::Client => 1,
+            Cause::Timeout => 2,
+            Cause::Idle => 3,
+            Cause::SessionEnd => 4,
+            Cause::Shutdown => 5,
+        }
+    }
+    pub fn from_code(code: u32) -> Cause {
+        match code {
+            1 => Cause::Client,
+            2 => Cause::Timeout,
+            3 => Cause::Idle,
+            4 => Cause::SessionEnd,
+            5 => Cause::Shutdown,
+            // What we do not know, we do not claim.
+            _ => Cause::Itself,
+        }
+    }
+}
+
+impl Exit {
+    pub fn slot(&self) -> Slot {
+        Fill::new()
+            .put(1u32.to_le_bytes())
+            .put(self.wait_status.to_le_bytes())
+            .put(self.cause.code().to_le_bytes())
+            .put(u32::from(self.oom).to_le_bytes())
+            .put(self.by_uid.to_le_bytes())
+            .put(self.by_pid.to_le_bytes())
+            .put(self.at_ms.to_le_bytes())
+            .put(self.end.to_le_bytes())
+            .put(self.cpu_us.to_le_bytes())
+            .put(self.max_rss_kib.to_le_bytes())
+            .seal()
+    }
+    pub fn read(slot: &Slot) -> Option<Exit> {
+        let mut t = Take::open(slot)?;
+        t.u32();
+        let (wait_status, cause, oom) = (t.i32(), Cause::from_code(t.u32()), t.u32() != 0);
+        let (by_uid, by_pid) = (t.u32(), t.i32());
+        let (at_ms, end, cpu_us, max_rss_kib) = (t.u64(), t.u64(), t.u64(), t.u64());
+        Some(Exit { wait_status, cause, oom, by_uid, by_pid, at_ms, end, cpu_us, max_rss_kib })
+    }
+}
+
+impl Progress {
+    pub fn slot(&self) -> Slot {
+        let c = &self.counts;
+        let flags = u32::from(c.out_open) | u32::from(c.err_open) << 1 | u32::from(self.stdin_closed) << 2 | u32::from(c.last_open) << 3 | 1 << 31;
+        Fill::new()
+            .put(flags.to_le_bytes())
+            .put(self.rows.to_le_bytes())
+            .put(self.cols.to_le_bytes())
+            .put(c.end.to_le_bytes())
+            .put(c.out_newlines.to_le_bytes())
+            .put(c.err_newlines.to_le_bytes())
+            .put(c.dropped.to_le_bytes())
+            .put(c.unstored.to_le_bytes())
+            .seal()
+    }
+    pub fn read(slot: &Slot) -> Option<Progress> {
+        let mut t = Take::open(slot)?;
+        let (flags, rows, cols) = (t.u32(), t.u16(), t.u16());
+        let counts = Counts {
+            end: t.u64(),
+            out_newlines: t.u64(),
+            err_newlines: t.u64(),
+            dropped: t.u64(),
+            unstored: t.u64(),
+            out_open: flags & 1 != 0,
+            err_open: flags & 2 != 0,
+            last_open: flags & 8 != 0,
+        };
+        Some(Progress { counts, stdin_closed: flags & 4 != 0, rows, cols })
+    }
+}
+
+/// The moment both streams were at their end.
+pub fn closed_slot(at_ms: u64) -> Slot {
+    Fill::new().put(1u32.to_le_bytes()).put(0u32.to_le_bytes()).put(at_ms.to_le_bytes()).seal()
+}
+
+pub fn read_closed(slot: &Slot) -> Option<u64> {
+    let mut t = Take::open(slot)?;
+    t.u64();
+    Some(t.u64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_slot_reads_back_and_one_flipped_bit_empties_it() {
+        let head = Head { spec_len: 7, spec_sum: 9, nonce: [3; 16], boot: [4; 16] };
+        let launch = Launch { stage: Stage::Failed, shim_pid: 5, pid: 6, ticks: 7, step: 3, errno: 2, at_ms: 8 };
+        let exit = Exit {
+            wait_status: 9,
+            cause: Cause::Timeout,
+            oom: true,
+            by_uid: 1000,
+            by_pid: 12,
+            at_ms: 13,
+            end: 14,
+            cpu_us: 15,
+            max_rss_kib: 16,
+        };
+        let counts =
+            Counts { end: 1, out_newlines: 2, err_newlines: 3, dropped: 4, unstored: 5, out_open: true, err_open: false, last_open: true };
+        let progress = Progress { counts, stdin_closed: true, rows: 24, cols: 80 };
+        assert_eq!(Head::read(&head.slot()), Some(head));
+        assert_eq!(Launch::read(&launch.slot()), Some(launch));
+        assert_eq!(Exit::read(&exit.slot()), Some(exit));
+        assert_eq!(Progress::read(&progress.slot()), Some(progress));
+        assert_eq!(read_closed(&closed_slot(77)), Some(77));
+        for bit in 0..SLOT * 8 {
+            let mut slot = exit.slot();
+            slot[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(Exit::read(&slot), None, "bit {bit}");
+        }
+        assert_eq!(Exit::read(&[0; SLOT]), None);
+    }
+}

@@ -1,1 +1,4 @@
 //! Text to calls: framings, dispatch, and one file per group of verbs.
+
+pub mod register;
+pub mod wire;

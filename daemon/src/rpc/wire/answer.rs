@@ -1,0 +1,104 @@
+//! Answers as text: our own errors, and jsonrpsee's responses made to keep our promises.
+
+use super::message::RequestId;
+use jsonrpsee::MethodResponse;
+use jsonrpsee::types::{ErrorObject, Id};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use toold_proto::{Kind, RpcError};
+
+/// How every response of jsonrpsee's begins when the id is one it cannot hold and 0 stands in.
+const STAND_IN: &str = r#"{"jsonrpc":"2.0","id":0,"#;
+
+/// An error answer.
+pub(crate) fn error(id: &RequestId, error: &RpcError) -> Box<str> {
+    #[derive(Serialize)]
+    struct Answer<'a> {
+        jsonrpc: &'static str,
+        id: &'a RequestId,
+        error: &'a RpcError,
+    }
+    let answer = Answer { jsonrpc: "2.0", id, error };
+    serde_json::to_string(&answer).expect("text, integers and a map with text keys print").into()
+}
+
+/// The id for jsonrpsee, which knows no negative ones: 0 stands in, and `text` puts it right.
+pub(crate) fn jsonrpsee_id(id: &RequestId) -> Id<'static> {
+    match id {
+        RequestId::Null => Id::Null,
+        RequestId::Number(number) => Id::Number(*number),
+        RequestId::Text(text) => Id::Str(text.clone().into()),
+        RequestId::Other(_) => Id::Number(0),
+    }
+}
+
+/// The response's text, with the caller's own id, and with `data.kind` if it is an error.
+pub(crate) fn text(response: MethodResponse, id: &RequestId) -> Box<str> {
+    match response.is_error().then(|| without_kind(response.as_json())).flatten() {
+        Some(unkind) => error(id, &unkind),
+        None => with_id(response.into_json(), id),
+    }
+}
+
+/// The same answer with the id that 0 stood in for.
+pub(crate) fn with_id(json: Box<RawValue>, id: &RequestId) -> Box<str> {
+    match (id, json.get().strip_prefix(STAND_IN)) {
+        (RequestId::Other(digits), Some(rest)) => format!(r#"{{"jsonrpc":"2.0","id":{digits},{rest}"#).into(),
+        // Every other id is in it already.
+        _ => json.into(),
+    }
+}
+
+/// The error as one of ours, if it is jsonrpsee's own and does not say its kind.
+fn without_kind(json: &RawValue) -> Option<RpcError> {
+    #[derive(Deserialize)]
+    struct Answer<'a> {
+        #[serde(borrow)]
+        error: ErrorObject<'a>,
+    }
+    let error = serde_json::from_str::<Answer>(json.get()).ok()?.error;
+    let data: Option<serde_json::Value> = error.data().and_then(|raw| serde_json::from_str(raw.get()).ok());
+    if data.as_ref().is_some_and(|data| data["kind"].is_string()) {
+        return None;
+    }
+    let kind = match error.code() {
+        -32700 => Kind::ParseError,
+        -32600 => Kind::InvalidRequest,
+        -32601 => Kind::MethodNotFound,
+        -32602 => Kind::InvalidParams,
+        // jsonrpsee uses some of our codes for its own failures, and every one of those is a defect here.
+        _ => Kind::Internal,
+    };
+    let unkind = RpcError::new(kind, error.message());
+    Some(match data {
+        Some(data) => unkind.with("detail", data),
+        None => unkind,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jsonrpsee::ResponsePayload;
+    use jsonrpsee::types::ErrorCode;
+
+    #[test]
+    fn a_negative_id_goes_through_jsonrpsee_and_back() {
+        let id = RequestId::Other("-5".into());
+        let response = MethodResponse::response(jsonrpsee_id(&id), ResponsePayload::success("x"), usize::MAX);
+        assert_eq!(&*text(response, &id), r#"{"jsonrpc":"2.0","id":-5,"result":"x"}"#);
+    }
+
+    #[test]
+    fn an_error_without_a_kind_gets_one_and_one_with_a_kind_is_left_alone() {
+        let id = RequestId::Number(3);
+        let bare = MethodResponse::error(jsonrpsee_id(&id), ErrorCode::InternalError);
+        assert_eq!(
+            &*text(bare, &id),
+            r#"{"jsonrpc":"2.0","id":3,"error":{"code":-32603,"message":"Internal error","data":{"kind":"internal"}}}"#
+        );
+        let ours = ErrorObject::owned(-32001, "no", Some(serde_json::json!({ "kind": "not_found" })));
+        let json = MethodResponse::error(jsonrpsee_id(&id), ours);
+        assert!(text(json, &id).contains(r#""data":{"kind":"not_found"}"#));
+    }
+}

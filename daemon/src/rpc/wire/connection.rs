@@ -1,0 +1,358 @@
+//! One client's calls, whatever the framing: a message in, an answer now or later. The limits, the
+//! guard against panics and the identity of the peer are here, so no way of calling goes around them.
+
+use super::message::{Message, Refused, Request, RequestId};
+use super::slots::{EXTRA, Slot, Slots};
+use super::{Peer, Wire, answer, message, nesting};
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, join_all, ready};
+use jsonrpsee::core::id_providers::RandomIntegerIdProvider;
+use jsonrpsee::types::Params;
+use jsonrpsee::{
+    BoundedSubscriptions, ConnectionId, Extensions, MethodCallback, MethodResponse, MethodSink, SubscriptionState,
+};
+use serde_json::value::RawValue;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::task::{Context, Poll, Waker};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use toold_proto::{Kind, RpcError};
+
+/// Pushes that wait for one connection. A subscription that finds no room has to count what is missed.
+const PUSHES: usize = 128;
+
+/// Where a message came from, as far as it matters to what it may call.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Via {
+    /// A connection that stays, and can be pushed to.
+    Stream,
+    /// One request with one answer.
+    Post,
+}
+
+/// What became of a message.
+pub(crate) enum Outcome {
+    /// There is nothing to answer.
+    Silent,
+    Answer(Box<str>),
+    Pending(Pending),
+}
+
+/// A message whose calls are under way.
+pub(crate) struct Pending {
+    id: RequestId,
+    call: Call,
+    slots: Vec<Slot>,
+}
+
+/// A call that gives its answer, or nothing if it has none to give.
+type Call = BoxFuture<'static, Option<Box<str>>>;
+
+/// A call that ended in its own task. The slots are free when this is dropped.
+pub(crate) struct Done {
+    pub text: Option<Box<str>>,
+    _slots: Vec<Slot>,
+}
+
+/// What reaches a connection from elsewhere.
+pub(crate) struct Inbox {
+    pub answers: mpsc::Receiver<Done>,
+    pub pushes: mpsc::Receiver<Box<RawValue>>,
+}
+
+/// One client.
+pub(crate) struct Connection {
+    pub wire: Arc<Wire>,
+    pub slots: Arc<Slots>,
+    id: ConnectionId,
+    extensions: Extensions,
+    answers: mpsc::Sender<Done>,
+    pushes: mpsc::Sender<Box<RawValue>>,
+    subscriptions: BoundedSubscriptions,
+    subscribed: AtomicBool,
+    /// Bytes in the framing's outgoing buffer.
+    buffered: AtomicUsize,
+    /// Bytes of answers on their way to it.
+    waiting: AtomicUsize,
+}
+
+enum Started {
+    Ended(Option<Box<str>>),
+    Running(Call, Slot),
+}
+
+impl Connection {
+    pub fn new(wire: Arc<Wire>, peer: Peer) -> (Arc<Connection>, Inbox) {
+        // Room for every slot, so that a call never waits to hand in its answer.
+        let (answers, answered) = mpsc::channel(wire.limits.max_requests_in_flight.saturating_add(EXTRA).max(1));
+        let (pushes, pushed) = mpsc::channel(PUSHES);
+        let mut extensions = Extensions::new();
+        let id = ConnectionId(peer.connection as usize);
+        extensions.insert(Arc::new(peer));
+        let connection = Connection {
+            slots: Slots::new(wire.limits.max_requests_in_flight, wire.calls.clone()),
+            id,
+            extensions,
+            answers,
+            pushes,
+            subscriptions: BoundedSubscriptions::new(wire.limits.max_subscriptions.try_into().unwrap_or(u32::MAX)),
+            subscribed: AtomicBool::new(false),
+            buffered: AtomicUsize::new(0),
+            waiting: AtomicUsize::new(0),
+            wire,
+        };
+        (Arc::new(connection), Inbox { answers: answered, pushes: pushed })
+    }
+
+    /// Runs one message. Every call in it is polled once, here; most are done then.
+    pub fn receive(&self, text: &[u8], via: Via) -> Outcome {
+        let limits = &self.wire.limits;
+        if nesting::deeper_than(text, limits.max_nesting) {
+            let message = format!("a message nests at most {} deep", limits.max_nesting);
+            return Outcome::Answer(refusal(&RpcError::limit("max_nesting", message)));
+        }
+        match message::parse(text, limits.max_batch) {
+            Ok(Message::One(request)) => self.one(request, via),
+            Ok(Message::Batch(entries)) => self.batch(entries),
+            Err(Refused { id, error }) => Outcome::Answer(answer::error(&id, &error)),
+        }
+    }
+
+    /// The answer to a message over the size limit.
+    pub fn too_long(&self) -> Box<str> {
+        let max = self.wire.limits.max_message_bytes;
+        refusal(&RpcError::limit("max_message_bytes", format!("a message has at most {max} bytes")))
+    }
+
+    /// Lets a pending message go on in a task of its own. Its answer comes through the inbox.
+    pub fn spawn(self: &Arc<Self>, pending: Pending) {
+        let connection = self.clone();
+        // A call outlives its client: a hang-up must not cut an exec or a kill in half.
+        tokio::spawn(async move {
+            let Pending { id, call, slots } = pending;
+            let text = call.await.map(|text| connection.within_bounds(&id, text));
+            // Never full, for the slots bound what waits. Closed means that the client is gone.
+            let _ = connection.answers.try_send(Done { text, _slots: slots });
+        });
+    }
+
+    /// Lets a pending message go on in a task of its own, for a caller that waits for that one answer.
+    pub fn detach(self: &Arc<Self>, pending: Pending) -> JoinHandle<Option<Box<str>>> {
+        let connection = self.clone();
+        tokio::spawn(async move {
+            let Pending { id, call, slots } = pending;
+            let text = call.await.map(|text| connection.within_bounds(&id, text));
+            connection.taken(text.as_deref().unwrap_or_default());
+            drop(slots);
+            text
+        })
+    }
+
+    /// An answer from the inbox has reached the outgoing buffer.
+    pub fn taken(&self, text: &str) {
+        self.waiting.fetch_sub(text.len(), Relaxed);
+    }
+
+    /// The outgoing buffer has this many bytes now.
+    pub fn buffered(&self, bytes: usize) {
+        self.buffered.store(bytes, Relaxed);
+    }
+
+    /// Whether a subscription was made here, so that pushes may come.
+    pub fn is_subscribed(&self) -> bool {
+        self.subscribed.load(Relaxed)
+    }
+
+    /// The answer, or an error in its place when the client has left too much unread.
+    fn within_bounds(&self, id: &RequestId, text: Box<str>) -> Box<str> {
+        let max = self.wire.limits.max_outgoing_bytes;
+        let before = self.waiting.fetch_add(text.len(), Relaxed) + self.buffered.load(Relaxed);
+        if before.saturating_add(text.len()) <= max {
+            return text;
+        }
+        self.waiting.fetch_sub(text.len(), Relaxed);
+        let message = format!("the answer has {} bytes and {before} wait unread; at most {max} may wait", text.len());
+        let error = answer::error(id, &RpcError::limit("max_outgoing_bytes", message));
+        self.waiting.fetch_add(error.len(), Relaxed);
+        error
+    }
+
+    fn one(&self, request: Request<'_>, via: Via) -> Outcome {
+        let id = request.id.clone().unwrap_or(RequestId::Null);
+        let no_push = match via {
+            Via::Stream => None,
+            Via::Post => Some("a subscription needs a connection that stays: use lines, Content-Length or WebSocket"),
+        };
+        match self.start(request, no_push) {
+            Started::Ended(None) => Outcome::Silent,
+            Started::Ended(Some(text)) => Outcome::Answer(text),
+            Started::Running(call, slot) => Outcome::Pending(Pending { id, call, slots: vec![slot] }),
+        }
+    }
+
+    fn batch(&self, entries: Vec<Result<Request<'_>, Refused>>) -> Outcome {
+        let (mut calls, mut slots): (Vec<Started>, Vec<Slot>) = (Vec::new(), Vec::new());
+        for entry in entries {
+            calls.push(match entry {
+                Ok(request) => self.start(request, Some("a subscription cannot be in a batch: send it by itself")),
+                Err(Refused { id, error }) => Started::Ended(Some(answer::error(&id, &error))),
+            });
+        }
+        let mut running = false;
+        let mut parts: Vec<Call> = Vec::with_capacity(calls.len());
+        for call in calls {
+            parts.push(match call {
+                Started::Ended(text) => ready(text).boxed(),
+                Started::Running(call, slot) => {
+                    running = true;
+                    slots.push(slot);
+                    call
+                }
+            });
+        }
+        let call = join_all(parts).map(batch_answer).boxed();
+        if running {
+            return Outcome::Pending(Pending { id: RequestId::Null, call, slots });
+        }
+        call.now_or_never().flatten().map_or(Outcome::Silent, Outcome::Answer)
+    }
+
+    /// Starts one call and polls it once. `no_push` says why a subscription is impossible here.
+    fn start(&self, request: Request<'_>, no_push: Option<&'static str>) -> Started {
+        let Request { id, method, params } = request;
+        let Some((name, callback)) = self.wire.methods.method_with_name(&method) else {
+            return refused(id, || no_such_method(&method));
+        };
+        let is_subscription = matches!(callback, MethodCallback::Subscription(_));
+        if is_subscription && id.is_none() {
+            // A subscription's answer is its name; without one it could not even be ended.
+            return Started::Ended(None);
+        }
+        if is_subscription && let Some(why) = no_push {
+            return refused(id, || RpcError::new(Kind::InvalidRequest, why));
+        }
+        let Some(slot) = self.slots.take(name) else {
+            tracing::debug!(connection = self.id.0, method = name, "too many requests in flight");
+            return refused(id, || self.too_many_calls());
+        };
+        let state = match self.subscription(is_subscription) {
+            Ok(state) => state,
+            Err(error) => return refused(id, || error),
+        };
+        let mut call = self.call(name, callback.clone(), id, params, state);
+        // The waker is of no use: what is not ready is polled again by the task it moves to.
+        match call.poll_unpin(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(text) => Started::Ended(text),
+            Poll::Pending => Started::Running(call, slot),
+        }
+    }
+
+    fn call(
+        &self,
+        name: &'static str,
+        callback: MethodCallback,
+        id: Option<RequestId>,
+        params: Option<&str>,
+        state: Option<SubscriptionState<'static>>,
+    ) -> Call {
+        let answered = id.is_some();
+        let id = id.unwrap_or(RequestId::Null);
+        let sink = state.is_some().then(|| self.sink(&id));
+        let (wire_id, connection, extensions) = (answer::jsonrpsee_id(&id), self.id, self.extensions.clone());
+        let params = Params::new(params).into_owned();
+        let run = async move {
+            match (callback, sink.zip(state)) {
+                (MethodCallback::Sync(call), _) => call(wire_id, params, usize::MAX, extensions),
+                (MethodCallback::Async(call), _) => call(wire_id, params, connection, usize::MAX, extensions).await,
+                (MethodCallback::Unsubscription(call), _) => call(wire_id, params, connection, usize::MAX, extensions),
+                (MethodCallback::Subscription(call), Some((sink, state))) => {
+                    call(wire_id, params, sink, state, extensions).await
+                }
+                // `start` made both for every subscription.
+                (MethodCallback::Subscription(_), None) => MethodResponse::notification(),
+            }
+        };
+        let finish = move |result: Result<MethodResponse, _>| match result {
+            // A subscription has answered by itself, through its sink.
+            Ok(response) if !answered || !response.is_method_call() => None,
+            Ok(response) => Some(answer::text(response, &id)),
+            Err(_) => {
+                tracing::error!(method = name, "a handler panicked");
+                let error = RpcError::new(Kind::Internal, format!("`{name}` failed inside toold; its log says where"));
+                answered.then(|| answer::error(&id, &error))
+            }
+        };
+        AssertUnwindSafe(run).catch_unwind().map(finish).boxed()
+    }
+
+    /// What jsonrpsee needs for a subscription, if the connection may have one more.
+    fn subscription(&self, wanted: bool) -> Result<Option<SubscriptionState<'static>>, RpcError> {
+        if !wanted {
+            return Ok(None);
+        }
+        let Some(subscription_permit) = self.subscriptions.acquire() else {
+            let message = format!("a connection has at most {} subscriptions", self.subscriptions.max());
+            return Err(RpcError::limit("max_subscriptions", message));
+        };
+        self.subscribed.store(true, Relaxed);
+        Ok(Some(SubscriptionState { conn_id: self.id, id_provider: &RandomIntegerIdProvider, subscription_permit }))
+    }
+
+    /// Where a subscription sends its answer and its pushes.
+    fn sink(&self, id: &RequestId) -> MethodSink {
+        let RequestId::Other(_) = id else { return MethodSink::new(self.pushes.clone()) };
+        // jsonrpsee cannot hold this id, and the answer does not come back through us: it has to
+        // be put right on its way, and only the first message is the answer.
+        let (sender, mut receiver) = mpsc::channel::<Box<RawValue>>(PUSHES);
+        let (pushes, id) = (self.pushes.clone(), id.clone());
+        tokio::spawn(async move {
+            let mut first = true;
+            loop {
+                let json = tokio::select! {
+                    json = receiver.recv() => json,
+                    () = pushes.closed() => None,
+                };
+                let Some(json) = json else { break };
+                let json = match std::mem::take(&mut first) {
+                    true => RawValue::from_string(answer::with_id(json, &id).into()).ok(),
+                    false => Some(json),
+                };
+                if let Some(json) = json {
+                    let _ = pushes.send(json).await;
+                }
+            }
+        });
+        MethodSink::new(sender)
+    }
+
+    fn too_many_calls(&self) -> RpcError {
+        let max = self.wire.limits.max_requests_in_flight;
+        let message =
+            format!("{max} requests of this connection are in flight; wait for one, or use another connection");
+        RpcError::limit("max_requests_in_flight", message)
+    }
+}
+
+/// An error answer to something that has no id we know.
+pub(crate) fn refusal(error: &RpcError) -> Box<str> {
+    answer::error(&RequestId::Null, error)
+}
+
+/// A notification is refused in silence: there is nobody to tell.
+fn refused(id: Option<RequestId>, error: impl FnOnce() -> RpcError) -> Started {
+    Started::Ended(id.map(|id| answer::error(&id, &error())))
+}
+
+fn no_such_method(method: &str) -> RpcError {
+    // The name may be as long as a message, and no one reads that.
+    let name: String = method.chars().take(100).collect();
+    RpcError::new(Kind::MethodNotFound, format!("there is no method `{name}`; rpc.discover lists them all"))
+}
+
+/// The answers in the order of the batch; none when it had only notifications.
+fn batch_answer(answers: Vec<Option<Box<str>>>) -> Option<Box<str>> {
+    let answers: Vec<Box<str>> = answers.into_iter().flatten().collect();
+    (!answers.is_empty()).then(|| format!("[{}]", answers.join(",")).into())
+}

@@ -1,0 +1,279 @@
+//! Text to requests, by the letter of JSON-RPC 2.0. Nothing with an `id` is ever taken for a
+//! notification, and nothing runs here.
+
+use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::fmt;
+use toold_proto::{Kind, RpcError};
+
+/// The `id` of a request. It goes back as it came.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RequestId {
+    Null,
+    Number(u64),
+    Text(String),
+    /// An integer that does not fit: negative, or huge. Kept as its digits.
+    Other(Box<str>),
+}
+
+/// One call. Without an id it is a notification.
+#[derive(Debug, PartialEq)]
+pub struct Request<'a> {
+    pub id: Option<RequestId>,
+    pub method: Cow<'a, str>,
+    /// An array or an object, as text.
+    pub params: Option<&'a str>,
+}
+
+/// A request that must be answered with an error: the id to answer to, and why.
+#[derive(Debug, PartialEq)]
+pub struct Refused {
+    pub id: RequestId,
+    pub error: RpcError,
+}
+
+/// One message: a call, or several.
+#[derive(Debug, PartialEq)]
+pub enum Message<'a> {
+    One(Request<'a>),
+    Batch(Vec<Result<Request<'a>, Refused>>),
+}
+
+/// Reads one message, a batch of at most `max_batch`.
+pub fn parse(text: &[u8], max_batch: usize) -> Result<Message<'_>, Refused> {
+    // All of it, for serde does not look into members that it skips.
+    let text = std::str::from_utf8(text).map_err(|e| not_json(&e))?;
+    match text.trim_ascii_start().starts_with('[') {
+        true => batch(text, max_batch).map(Message::Batch),
+        false => one(text).map(Message::One),
+    }
+}
+
+fn one(text: &str) -> Result<Request<'_>, Refused> {
+    match serde_json::from_str(text) {
+        Ok(envelope) => request(envelope),
+        Err(e) => Err(unreadable(text, &e)),
+    }
+}
+
+/// The members of a request, before any of them is believed. Others are ignored.
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    #[serde(borrow, default, deserialize_with = "present")]
+    jsonrpc: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    id: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    method: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    params: Option<&'a RawValue>,
+}
+
+/// Serde takes `null` for an absent member; here `"id": null` is an id.
+fn present<'de, D: Deserializer<'de>>(d: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(d).map(Some)
+}
+
+/// Text without a copy, unless it has escapes.
+fn text(raw: Option<&RawValue>) -> Option<Cow<'_, str>> {
+    #[derive(Deserialize)]
+    struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+    serde_json::from_str::<Text>(raw?.get()).ok().map(|text| text.0)
+}
+
+fn request(envelope: Envelope<'_>) -> Result<Request<'_>, Refused> {
+    let id = match envelope.id.map(|raw| request_id(raw.get())) {
+        None => None,
+        Some(Some(id)) => Some(id),
+        Some(None) => {
+            return Err(invalid(RequestId::Null, "`id` must be a string, an integer or null"));
+        }
+    };
+    let why = if text(envelope.jsonrpc).is_none_or(|version| version != "2.0") {
+        "`jsonrpc` must be \"2.0\""
+    } else if envelope.params.is_some_and(|raw| !raw.get().starts_with(['{', '['])) {
+        "`params` must be an object or an array"
+    } else if let Some(method) = text(envelope.method) {
+        return Ok(Request { id, method, params: envelope.params.map(RawValue::get) });
+    } else {
+        "`method` must be a string"
+    };
+    Err(invalid(id.unwrap_or(RequestId::Null), why))
+}
+
+/// The id written as `raw`, which is one JSON value. None: an id may not be that.
+fn request_id(raw: &str) -> Option<RequestId> {
+    match raw.as_bytes().first()? {
+        b'n' => Some(RequestId::Null),
+        b'"' => serde_json::from_str(raw).ok().map(RequestId::Text),
+        b'-' | b'0'..=b'9' if !raw.contains(['.', 'e', 'E']) => {
+            Some(raw.parse().map_or_else(|_| RequestId::Other(raw.into()), RequestId::Number))
+        }
+        // A fraction, a boolean, an array or an object.
+        _ => None,
+    }
+}
+
+/// The entries of a batch. What is over the limit is read, to know it for JSON, and not kept.
+struct Entries<'a> {
+    kept: Vec<&'a RawValue>,
+    count: usize,
+}
+
+struct EntriesVisitor(usize);
+
+impl<'de> Visitor<'de> for EntriesVisitor {
+    type Value = Entries<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an array of requests")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Entries<'de>, A::Error> {
+        let mut entries = Entries { kept: Vec::new(), count: 0 };
+        while entries.count < self.0 {
+            let Some(entry) = seq.next_element()? else { return Ok(entries) };
+            entries.kept.push(entry);
+            entries.count += 1;
+        }
+        while seq.next_element::<IgnoredAny>()?.is_some() {
+            entries.count += 1;
+        }
+        Ok(entries)
+    }
+}
+
+fn batch(text: &str, max_batch: usize) -> Result<Vec<Result<Request<'_>, Refused>>, Refused> {
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let entries = reader
+        .deserialize_seq(EntriesVisitor(max_batch))
+        .and_then(|entries| reader.end().map(|()| entries))
+        .map_err(|e| unreadable(text, &e))?;
+    if entries.count > max_batch {
+        let message = format!("a batch has at most {max_batch} requests, this one has {}", entries.count);
+        return Err(Refused { id: RequestId::Null, error: RpcError::limit("max_batch", message) });
+    }
+    if entries.count == 0 {
+        return Err(invalid(RequestId::Null, "a batch must not be empty"));
+    }
+    Ok(entries.kept.into_iter().map(|raw| one(raw.get())).collect())
+}
+
+/// Says whether it was no JSON, or JSON and no request. Serde stops at the first surprise, which
+/// may come before the text stops being JSON.
+fn unreadable(text: &str, e: &serde_json::Error) -> Refused {
+    match serde_json::from_str::<IgnoredAny>(text) {
+        Err(e) => not_json(&e),
+        Ok(_) if text.trim_ascii_start().starts_with('{') => invalid(RequestId::Null, &e.to_string()),
+        Ok(_) => invalid(RequestId::Null, "a request must be an object"),
+    }
+}
+
+fn not_json(e: &dyn fmt::Display) -> Refused {
+    let error = RpcError::new(Kind::ParseError, format!("the message is not JSON: {e}"));
+    Refused { id: RequestId::Null, error }
+}
+
+fn invalid(id: RequestId, why: &str) -> Refused {
+    Refused { id, error: RpcError::new(Kind::InvalidRequest, format!("not a JSON-RPC 2.0 request: {why}")) }
+}
+
+impl Serialize for RequestId {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        match self {
+            RequestId::Null => s.serialize_unit(),
+            RequestId::Number(number) => s.serialize_u64(*number),
+            RequestId::Text(text) => s.serialize_str(text),
+            RequestId::Other(digits) => match serde_json::from_str::<&RawValue>(digits) {
+                Ok(raw) => raw.serialize(s),
+                Err(e) => Err(serde::ser::Error::custom(e)),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn refusal(text: &str) -> (Kind, String) {
+        let refused = parse(text.as_bytes(), 3).expect_err(text);
+        (refused.error.kind().expect("ours"), serde_json::to_string(&refused.id).expect("an id prints"))
+    }
+
+    fn id_of(raw: &str) -> String {
+        let text = format!(r#"{{"jsonrpc":"2.0","method":"m","id":{raw}}}"#);
+        match parse(text.as_bytes(), 3) {
+            Ok(Message::One(request)) => serde_json::to_string(&request.id).expect("an id prints"),
+            other => panic!("{raw}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_request_is_read_in_any_order_and_with_escapes() {
+        let text = br#" {"extra":[],"params":{"a":1} ,"id":7,"method":"\u0070oll","jsonrpc":"2.0"} "#;
+        let request = Request { id: Some(RequestId::Number(7)), method: "poll".into(), params: Some(r#"{"a":1}"#) };
+        assert_eq!(parse(text, 3), Ok(Message::One(request)));
+    }
+
+    #[test]
+    fn every_legal_id_comes_back_as_it_was() {
+        for raw in ["0", "-1", "18446744073709551615", "18446744073709551616", "-9223372036854775809", r#""x""#, "null"]
+        {
+            assert_eq!(id_of(raw), raw);
+        }
+    }
+
+    #[test]
+    fn what_is_no_request_is_told_with_its_id_if_that_is_usable() {
+        for (text, id) in [
+            ("true", "null"),
+            ("{}", "null"),
+            ("\"x\"", "null"),
+            (r#"{"jsonrpc":"2.0","method":"m","id":1.5}"#, "null"),
+            (r#"{"jsonrpc":"2.0","method":"m","id":1e3}"#, "null"),
+            (r#"{"jsonrpc":"2.0","method":"m","id":[1]}"#, "null"),
+            (r#"{"jsonrpc":"2.0","method":"m","id":"\ud800"}"#, "null"),
+            (r#"{"jsonrpc":"2.0","method":7,"id":"a"}"#, "\"a\""),
+            (r#"{"jsonrpc":"2.0","id":-4}"#, "-4"),
+            (r#"{"jsonrpc":"1.0","method":"m","id":4}"#, "4"),
+            (r#"{"method":"m","id":4}"#, "4"),
+            (r#"{"jsonrpc":"2.0","method":"m","id":4,"params":"x"}"#, "4"),
+            (r#"{"jsonrpc":"2.0","method":"m","id":4,"params":null}"#, "4"),
+            (r#"{"jsonrpc":"2.0","method":"m","id":4,"id":5}"#, "null"),
+            ("[]", "null"),
+        ] {
+            assert_eq!(refusal(text), (Kind::InvalidRequest, id.into()), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_json_is_told_so() {
+        for text in ["{", "{]", "[1", "[1 2]", "nul", "{} x", "\u{7f}", r#"{"id":1,"id":2,]"#, "[] []"] {
+            assert_eq!(refusal(text), (Kind::ParseError, "null".into()), "{text}");
+        }
+        let refused = parse(b"{\"jsonrpc\":\"2.0\",\"method\":\"m\",\"extra\":\"\xff\"}", 3).expect_err("bad text");
+        assert_eq!(refused.error.kind(), Some(Kind::ParseError));
+    }
+
+    #[test]
+    fn a_batch_keeps_its_order_and_its_mistakes_and_has_a_limit() {
+        let Ok(Message::Batch(entries)) = parse(br#"[1,{"jsonrpc":"2.0","method":"m"},{"id":3}]"#, 3) else {
+            panic!("a batch");
+        };
+        let ids: Vec<_> = entries.iter().map(|e| e.as_ref().map(|r| r.id.clone()).map_err(|r| r.id.clone())).collect();
+        assert_eq!(ids, [Err(RequestId::Null), Ok(None), Err(RequestId::Number(3))]);
+        assert_eq!(refusal("[1,2,3,4]"), (Kind::Limit, "null".into()));
+        assert_eq!(refusal("[1,2,3,4,}"), (Kind::ParseError, "null".into()));
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_at_all_upset_the_parser(text in proptest::collection::vec(any::<u8>(), 0..80)) {
+            let _ = parse(&text, 3);
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! Bytes to calls: one socket, three framings. Accepts connections, says who is at the other end,
+//! and holds the bounds. What the methods do is not known here.
+
+mod answer;
+mod connection;
+pub mod frame;
+pub mod headers;
+mod http;
+pub mod lines;
+pub mod message;
+pub mod nesting;
+mod refuse;
+mod slots;
+pub mod sniff;
+mod stream;
+mod ws;
+
+use connection::Connection;
+use jsonrpsee::Methods;
+use sniff::{Framing, Opening};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use toold_proto::{Kind, RpcError};
+
+/// Clients that are being told why they are not let in. More than these are only closed.
+const TURNED_AWAY: usize = 32;
+/// How long answers that are ready may take to be written when the daemon stops.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+/// How long connections have to end after that. What is left then is cut off.
+const CLOSING: Duration = Duration::from_secs(3);
+/// The pause after a failed accept: without one, a lack of descriptors would keep a CPU busy.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Bounds on what clients can make us hold. Every field is a top-level config key of the same name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WireLimits {
+    pub max_message_bytes: usize,
+    pub max_nesting: usize,
+    pub max_connections: usize,
+    /// Of one connection.
+    pub max_requests_in_flight: usize,
+    pub max_batch: usize,
+    /// Of one connection.
+    pub max_subscriptions: usize,
+    /// Of one connection: answers that wait because the client does not read.
+    pub max_outgoing_bytes: usize,
+    /// How long a new connection may stay silent.
+    pub first_byte_ms: u64,
+}
+
+impl Default for WireLimits {
+    fn default() -> WireLimits {
+        WireLimits {
+            max_message_bytes: 16 << 20,
+            max_nesting: 128,
+            max_connections: 1024,
+            max_requests_in_flight: 256,
+            max_batch: 256,
+            max_subscriptions: 64,
+            max_outgoing_bytes: 64 << 20,
+            first_byte_ms: 30_000,
+        }
+    }
+}
+
+/// Who is at the other end. In jsonrpsee's `Extensions` as `Arc<Peer>`, for every call on every framing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Peer {
+    pub uid: u32,
+    pub pid: i32,
+    /// Unlike any other connection of this daemon's life.
+    pub connection: u64,
+}
+
+/// The methods, and the bounds under which clients reach them.
+pub struct Wire {
+    methods: Methods,
+    limits: WireLimits,
+    own_uid: u32,
+    open: AtomicUsize,
+    turned_away: AtomicUsize,
+    next: AtomicU64,
+    calls: Arc<AtomicUsize>,
+}
+
+impl Wire {
+    pub fn new(methods: impl Into<Methods>, limits: WireLimits, own_uid: u32) -> Arc<Wire> {
+        Arc::new(Wire {
+            methods: methods.into(),
+            limits,
+            own_uid,
+            open: AtomicUsize::new(0),
+            turned_away: AtomicUsize::new(0),
+            next: AtomicU64::new(1),
+            calls: Arc::default(),
+        })
+    }
+
+    /// How many clients are connected.
+    pub fn connections(&self) -> usize {
+        self.open.load(Relaxed)
+    }
+
+    /// Calls under way, of connected clients and of those that hung up.
+    pub fn calls(&self) -> usize {
+        self.calls.load(Relaxed)
+    }
+
+    /// Why this client may not come in, if it may not.
+    fn objection(&self, uid: u32) -> Option<RpcError> {
+        if uid != self.own_uid && uid != 0 {
+            let reason = format!("uid {uid} is neither {} nor root", self.own_uid);
+            return Some(RpcError::new(Kind::Denied, format!("access denied: {reason}")).with("reason", reason));
+        }
+        let max = self.limits.max_connections;
+        (self.connections() >= max)
+            .then(|| RpcError::limit("max_connections", format!("{max} clients are connected; close one")))
+    }
+}
+
+/// Counts one thing for as long as it lives.
+struct Counted<F: Fn(&Wire) -> &AtomicUsize>(Arc<Wire>, F);
+
+impl<F: Fn(&Wire) -> &AtomicUsize> Counted<F> {
+    fn new(wire: &Arc<Wire>, counter: F) -> Counted<F> {
+        counter(wire).fetch_add(1, Relaxed);
+        Counted(wire.clone(), counter)
+    }
+}
+
+impl<F: Fn(&Wire) -> &AtomicUsize> Drop for Counted<F> {
+    fn drop(&mut self) {
+        (self.1)(&self.0).fetch_sub(1, Relaxed);
+    }
+}
+
+/// The daemon's wish to stop.
+#[derive(Clone)]
+struct Stop(watch::Receiver<bool>);
+
+impl Stop {
+    /// Comes back when the daemon stops, and at once ever after.
+    async fn wait(&mut self) {
+        // Without a sender nobody could stop us any more, so that counts as the wish too.
+        let _ = self.0.wait_for(|stop| *stop).await;
+    }
+}
+
+/// Accepts and serves clients until `stop`. Then nobody new is let in, answers that are ready are
+/// written, every connection is closed, and this comes back. Calls under way are not cancelled.
+pub async fn serve(listener: UnixListener, wire: Arc<Wire>, stop: watch::Receiver<bool>) {
+    let mut stop = Stop(stop);
+    let mut clients = JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => admit(stream, &wire, &stop, &mut clients),
+                Err(error) => {
+                    tracing::warn!(%error, "accept failed");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            },
+            Some(_) = clients.join_next() => {}
+            () = stop.wait() => break,
+        }
+    }
+    drop(listener);
+    let close = async { while clients.join_next().await.is_some() {} };
+    if tokio::time::timeout(CLOSING, close).await.is_err() {
+        clients.shutdown().await;
+    }
+}
+
+/// Gives a new client a task of its own: to be served, or to be told why not.
+fn admit(stream: UnixStream, wire: &Arc<Wire>, stop: &Stop, clients: &mut JoinSet<()>) {
+    let Ok(credentials) = stream.peer_cred() else { return };
+    if let Some(error) = wire.objection(credentials.uid()) {
+        let turned_away = Counted::new(wire, |wire| &wire.turned_away);
+        if wire.turned_away.load(Relaxed) <= TURNED_AWAY {
+            let mut stop = stop.clone();
+            clients.spawn(async move {
+                let _turned_away = turned_away;
+                tokio::select! {
+                    () = refuse::turn_away(stream, &error) => {}
+                    () = stop.wait() => {}
+                }
+            });
+        }
+        return;
+    }
+    let peer = Peer {
+        uid: credentials.uid(),
+        pid: credentials.pid().unwrap_or(0),
+        connection: wire.next.fetch_add(1, Relaxed),
+    };
+    let open = Counted::new(wire, |wire| &wire.open);
+    let (wire, stop) = (wire.clone(), stop.clone());
+    clients.spawn(async move {
+        let _open = open;
+        client(stream, wire, peer, stop).await;
+    });
+}
+
+/// One client, from its first byte to its last.
+async fn client(mut stream: UnixStream, wire: Arc<Wire>, peer: Peer, mut stop: Stop) {
+    let patience = Duration::from_millis(wire.limits.first_byte_ms);
+    let opening = tokio::select! {
+        opening = sniff::opening(&mut stream, patience) => opening,
+        () = stop.wait() => return,
+    };
+    let max = wire.limits.max_message_bytes;
+    match opening {
+        Opening::Gone => {}
+        Opening::Late => {
+            let message = format!("nothing came within {} ms", wire.limits.first_byte_ms);
+            refuse::goodbye(stream, Framing::Unknown, &RpcError::limit("first_byte_ms", message)).await;
+        }
+        Opening::Speaks(Framing::Unknown, _) => {
+            let message = "begin with { or [ for one JSON message per line, Content-Length: or an HTTP method";
+            refuse::goodbye(stream, Framing::Unknown, &RpcError::new(Kind::ParseError, message)).await;
+        }
+        Opening::Speaks(Framing::Lines, bytes) => {
+            stream::serve(lines::Lines::new(max), stream, bytes, Connection::new(wire, peer), stop).await;
+        }
+        Opening::Speaks(Framing::Headers, bytes) => {
+            stream::serve(headers::Headers::new(max), stream, bytes, Connection::new(wire, peer), stop).await;
+        }
+        // On the heap: an idle line client should not carry the size of an HTTP server.
+        Opening::Speaks(Framing::Http, bytes) => {
+            Box::pin(http::serve(stream, bytes, Connection::new(wire, peer), stop)).await;
+        }
+    }
+}
+
+/// `text` cut at these places, for the tests of the framings.
+#[cfg(test)]
+fn cut<'a>(text: &'a [u8], cuts: &[usize]) -> Vec<&'a [u8]> {
+    let mut cuts: Vec<usize> = cuts.iter().map(|at| at % (text.len() + 1)).chain([0, text.len()]).collect();
+    cuts.sort_unstable();
+    cuts.windows(2).map(|ends| &text[ends[0]..ends[1]]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strangers_are_denied_with_the_reason_and_root_and_the_owner_are_not() {
+        let wire = Wire::new(Methods::new(), WireLimits::default(), 1000);
+        assert_eq!((wire.objection(1000), wire.objection(0)), (None, None));
+        let error = wire.objection(1001).expect("a stranger");
+        assert_eq!(
+            (error.kind(), error.data["reason"].as_str()),
+            (Some(Kind::Denied), Some("uid 1001 is neither 1000 nor root"))
+        );
+    }
+}

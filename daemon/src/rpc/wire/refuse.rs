@@ -1,0 +1,102 @@
+//! The last words to a client, in its own framing, said so that they arrive.
+
+use super::connection::refusal;
+use super::frame::Decode;
+use super::headers::Headers;
+use super::lines::Lines;
+use super::sniff::{Framing, Opening, opening};
+use std::io;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use toold_proto::{Kind, RpcError};
+
+/// How long a client that is refused has to show its framing. Then it is taken for a line client.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How long a client may take to stop sending after its last answer.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// Tells a client that was never let in why, and closes.
+pub(crate) async fn turn_away(mut stream: impl AsyncRead + AsyncWrite + Unpin, error: &RpcError) {
+    let framing = match opening(&mut stream, PATIENCE).await {
+        Opening::Speaks(framing, _) => framing,
+        Opening::Late => Framing::Unknown,
+        Opening::Gone => return,
+    };
+    goodbye(stream, framing, error).await;
+}
+
+/// Says `error` and closes.
+pub(crate) async fn goodbye(mut stream: impl AsyncRead + AsyncWrite + Unpin, framing: Framing, error: &RpcError) {
+    let mut out = Vec::new();
+    let json = refusal(error);
+    match framing {
+        Framing::Lines | Framing::Unknown => Lines::wrap(&mut out, &json),
+        Framing::Headers => Headers::wrap(&mut out, &json),
+        Framing::Http => http(&mut out, &json, error.kind()),
+    }
+    // A client that does not listen misses it, and that is all.
+    let _ = tokio::time::timeout(LINGER, stream.write_all(&out)).await;
+    linger(stream).await;
+}
+
+/// Closes without losing what was written: on a Unix socket, to close with bytes unread resets the
+/// connection, and the client never sees the answer that is waiting for it.
+pub(crate) async fn linger(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
+    let drain = async {
+        stream.shutdown().await?;
+        let mut ignored = Vec::with_capacity(16 * 1024);
+        while stream.read_buf(&mut ignored).await? > 0 {
+            ignored.clear();
+        }
+        io::Result::Ok(())
+    };
+    let _ = tokio::time::timeout(LINGER, drain).await;
+}
+
+fn http(out: &mut Vec<u8>, json: &str, kind: Option<Kind>) {
+    let status = match kind {
+        Some(Kind::Denied) => "403 Forbidden",
+        // Only limits are left.
+        _ => "503 Service Unavailable",
+    };
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        json.len()
+    );
+    out.extend_from_slice(head.as_bytes());
+    out.extend_from_slice(json.as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::net::UnixStream;
+
+    async fn turned_away(sent: &[u8]) -> String {
+        let (mut client, server) = UnixStream::pair().expect("a pair");
+        let refuse = tokio::spawn(async move {
+            let error = RpcError::new(Kind::Denied, "not you").with("reason", "uid 7 is not 1");
+            turn_away(server, &error).await;
+        });
+        client.write_all(sent).await.expect("sent");
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).await.expect("answered, not reset");
+        drop(client);
+        refuse.await.expect("ended");
+        answer
+    }
+
+    #[tokio::test]
+    async fn who_is_not_let_in_is_told_in_its_own_framing() {
+        let json = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32005,"message":"not you","data":{"kind":"denied","reason":"uid 7 is not 1"}}}"#;
+        // More than is read, which would reset a connection closed in haste.
+        let request = format!(r#"{{"jsonrpc":"2.0","method":"{}"}}"#, "x".repeat(100_000));
+        assert_eq!(turned_away(request.as_bytes()).await, format!("{json}\n"));
+        assert_eq!(
+            turned_away(b"Content-Length: 2\r\n\r\n{}").await,
+            format!("Content-Length: {}\r\n\r\n{json}", json.len())
+        );
+        let answer = turned_away(b"POST / HTTP/1.1\r\n\r\n").await;
+        assert!(answer.starts_with("HTTP/1.1 403 Forbidden\r\n") && answer.ends_with(json), "{answer}");
+    }
+}

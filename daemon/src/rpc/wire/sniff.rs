@@ -1,0 +1,83 @@
+//! Which framing a connection speaks, told by its first byte that is not blank.
+
+use std::io;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+/// Enough for a whole small request, so that it is read only once.
+const FIRST_READ: usize = 8 * 1024;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Framing {
+    /// One JSON message per line.
+    Lines,
+    /// `Content-Length` headers before each message.
+    Headers,
+    /// HTTP/1.1, and WebSocket by way of it.
+    Http,
+    /// None of ours.
+    Unknown,
+}
+
+/// The framing that begins with this text, and where it begins. None: it is blank so far.
+pub fn tell(text: &[u8]) -> Option<(Framing, usize)> {
+    let start = text.iter().position(|b| !b.is_ascii_whitespace())?;
+    let framing = match text[start] {
+        b'{' | b'[' => Framing::Lines,
+        // HTTP's only method with a C is CONNECT, and this is no proxy.
+        b'C' | b'c' => Framing::Headers,
+        b'A'..=b'Z' => Framing::Http,
+        // Small letters, digits and binary are some other protocol.
+        _ => Framing::Unknown,
+    };
+    Some((framing, start))
+}
+
+/// What a client began with.
+pub(crate) enum Opening {
+    /// The framing, and the bytes read so far.
+    Speaks(Framing, Vec<u8>),
+    /// Nothing came in time.
+    Late,
+    Gone,
+}
+
+/// Reads until the framing is known, but no longer than `patience`.
+pub(crate) async fn opening(stream: &mut (impl AsyncRead + Unpin), patience: Duration) -> Opening {
+    match tokio::time::timeout(patience, first_bytes(stream)).await {
+        Ok(Ok((framing, bytes))) => Opening::Speaks(framing, bytes),
+        Ok(Err(_)) => Opening::Gone,
+        Err(_) => Opening::Late,
+    }
+}
+
+async fn first_bytes(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<(Framing, Vec<u8>)> {
+    let mut bytes = Vec::with_capacity(FIRST_READ);
+    loop {
+        if stream.read_buf(&mut bytes).await? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        if let Some((framing, start)) = tell(&bytes) {
+            bytes.drain(..start);
+            return Ok((framing, bytes));
+        }
+        bytes.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_byte_that_is_not_blank_tells() {
+        assert_eq!(tell(b" \r\n\t{"), Some((Framing::Lines, 4)));
+        assert_eq!(tell(b"[1]"), Some((Framing::Lines, 0)));
+        assert_eq!(tell(b"content-length: 1"), Some((Framing::Headers, 0)));
+        assert_eq!(tell(b"POST / HTTP/1.1"), Some((Framing::Http, 0)));
+        for text in [b"get".as_slice(), b"\x16\x03", b"9", b"\"x\"", b"\xef\xbb\xbf{"] {
+            assert_eq!(tell(text), Some((Framing::Unknown, 0)));
+        }
+        assert_eq!(tell(b" \n"), None);
+    }
+}

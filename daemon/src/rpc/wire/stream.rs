@@ -1,0 +1,247 @@
+//! A connection in one of the two byte framings: one task that reads, runs and writes. While its
+//! answers cannot be written it reads nothing, and that is the whole back-pressure.
+
+use super::connection::{Connection, Done, Inbox, Outcome, Via, refusal};
+use super::frame::{Decode, Frame};
+use super::{LAST_WORDS, Stop, refuse};
+use serde_json::value::RawValue;
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use toold_proto::{Kind, RpcError};
+
+/// Answers are collected up to here before they are written, so that a burst is one write.
+const BURST: usize = 256 * 1024;
+/// An empty outgoing buffer larger than this is given back.
+const KEPT: usize = 2 * BURST;
+
+/// Serves a client until it hangs up or the daemon stops. `bytes` were read already.
+pub(super) async fn serve<D: Decode>(
+    mut decoder: D,
+    stream: UnixStream,
+    bytes: Vec<u8>,
+    (connection, inbox): (Arc<Connection>, Inbox),
+    stop: Stop,
+) {
+    decoder.feed(&bytes);
+    drop(bytes);
+    let (reader, writer) = stream.into_split();
+    let mut stream = Stream { decoder, connection, inbox, stop, reader, writer, out: Vec::new() };
+    // An error here is a client that went away: there is nobody to tell.
+    if let Ok(End::Broken) = stream.run().await {
+        let Stream { reader, writer, .. } = stream;
+        if let Ok(stream) = reader.reunite(writer) {
+            refuse::linger(stream).await;
+        }
+    }
+}
+
+struct Stream<D> {
+    decoder: D,
+    connection: Arc<Connection>,
+    inbox: Inbox,
+    stop: Stop,
+    reader: OwnedReadHalf,
+    writer: OwnedWriteHalf,
+    out: Vec<u8>,
+}
+
+/// Why a connection is over.
+enum End {
+    /// The client has all it will get.
+    Done,
+    /// The client's framing is broken, and it was told.
+    Broken,
+}
+
+/// What the connection's task wakes up for.
+enum Event {
+    Read(usize),
+    Answer(Done),
+    Push(Box<RawValue>),
+    Stop,
+    HungUp,
+}
+
+impl<D: Decode> Stream<D> {
+    async fn run(&mut self) -> io::Result<End> {
+        loop {
+            // Every message that is there is run before anything is written.
+            if let Some(why) = self.messages().await? {
+                let error = RpcError::new(Kind::ParseError, format!("{why}; the connection is closed"));
+                D::wrap(&mut self.out, &refusal(&error));
+                self.flush().await?;
+                return Ok(End::Broken);
+            }
+            self.flush().await?;
+            let event = tokio::select! {
+                read = self.reader.read_buf(self.decoder.room()) => Event::Read(read?),
+                Some(done) = self.inbox.answers.recv() => Event::Answer(done),
+                Some(push) = self.inbox.pushes.recv() => Event::Push(push),
+                () = self.stop.wait() => Event::Stop,
+            };
+            match event {
+                Event::Read(0) => return self.sending_is_over().await,
+                Event::Stop | Event::HungUp => return self.last_words().await,
+                Event::Read(_) => {}
+                Event::Answer(done) => self.answer(&done),
+                Event::Push(push) => D::wrap(&mut self.out, push.get()),
+            }
+        }
+    }
+
+    /// Runs the messages that are complete, and takes what waits in the inbox. Gives the reason
+    /// if the framing is broken.
+    async fn messages(&mut self) -> io::Result<Option<&'static str>> {
+        while let Some(frame) = self.decoder.next() {
+            match frame {
+                Frame::Message(text) => {
+                    let outcome = self.connection.receive(text, Via::Stream);
+                    self.outcome(outcome);
+                }
+                Frame::TooLong => D::wrap(&mut self.out, &self.connection.too_long()),
+                Frame::Broken(why) => return Ok(Some(why)),
+            }
+            if self.out.len() > BURST {
+                self.flush().await?;
+            }
+        }
+        self.inbox().await?;
+        Ok(None)
+    }
+
+    fn outcome(&mut self, outcome: Outcome) {
+        match outcome {
+            Outcome::Silent => {}
+            Outcome::Answer(text) => D::wrap(&mut self.out, &text),
+            Outcome::Pending(pending) => self.connection.spawn(pending),
+        }
+    }
+
+    fn answer(&mut self, done: &Done) {
+        if let Some(text) = &done.text {
+            D::wrap(&mut self.out, text);
+            self.connection.taken(text);
+        }
+    }
+
+    /// Takes what waits in the inbox now.
+    async fn inbox(&mut self) -> io::Result<()> {
+        while let Ok(done) = self.inbox.answers.try_recv() {
+            self.answer(&done);
+            if self.out.len() > BURST {
+                self.flush().await?;
+            }
+        }
+        // No more than were there: a subscription that never pauses must not keep us from reading.
+        for _ in 0..self.inbox.pushes.len() {
+            let Ok(push) = self.inbox.pushes.try_recv() else { break };
+            D::wrap(&mut self.out, push.get());
+            if self.out.len() > BURST {
+                self.flush().await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes all that is buffered. When the daemon stops meanwhile, the rest has a bounded time.
+    async fn flush(&mut self) -> io::Result<()> {
+        if self.out.is_empty() {
+            return Ok(());
+        }
+        self.connection.buffered(self.out.len());
+        let mut rest = &self.out[..];
+        tokio::select! {
+            biased;
+            written = self.writer.write_all_buf(&mut rest) => written?,
+            () = self.stop.wait() => {
+                tokio::time::timeout(LAST_WORDS, self.writer.write_all_buf(&mut rest)).await??;
+            }
+        }
+        self.out.clear();
+        if self.out.capacity() > KEPT {
+            self.out = Vec::new();
+        }
+        self.connection.buffered(0);
+        Ok(())
+    }
+
+    /// The client sends nothing more, but may still listen: `printf ... | nc -N` does. What it
+    /// asked for is still answered, unless it has hung up altogether.
+    async fn sending_is_over(&mut self) -> io::Result<End> {
+        if let Some(Frame::Message(text)) = self.decoder.last() {
+            let outcome = self.connection.receive(text, Via::Stream);
+            self.outcome(outcome);
+        }
+        self.inbox().await?;
+        self.flush().await?;
+        if self.is_over() {
+            return Ok(End::Done);
+        }
+        let hang_up = HangUp::of(self.reader.as_ref())?;
+        while !self.is_over() {
+            let event = tokio::select! {
+                Some(done) = self.inbox.answers.recv() => Event::Answer(done),
+                Some(push) = self.inbox.pushes.recv() => Event::Push(push),
+                () = self.stop.wait() => Event::Stop,
+                () = hang_up.wait() => Event::HungUp,
+            };
+            match event {
+                Event::Stop => return self.last_words().await,
+                Event::HungUp => break,
+                Event::Answer(done) => self.answer(&done),
+                Event::Push(push) => D::wrap(&mut self.out, push.get()),
+                // Nothing is read any more.
+                Event::Read(_) => {}
+            }
+            self.inbox().await?;
+            self.flush().await?;
+        }
+        Ok(End::Done)
+    }
+
+    fn is_over(&self) -> bool {
+        self.connection.slots.is_idle() && !self.connection.is_subscribed()
+    }
+
+    /// The daemon stops: answers that are ready are written, and those that end things are
+    /// awaited, for one of them is the `daemon.shutdown` that stops it.
+    async fn last_words(&mut self) -> io::Result<End> {
+        let connection = self.connection.clone();
+        let wait = async {
+            while connection.slots.has_urgent() {
+                let Some(done) = self.inbox.answers.recv().await else { break };
+                self.answer(&done);
+            }
+        };
+        // Late ones are given up, and what is there is still written.
+        let _ = tokio::time::timeout(LAST_WORDS, wait).await;
+        self.inbox().await?;
+        self.flush().await?;
+        Ok(End::Done)
+    }
+}
+
+/// Tells when a client that has stopped sending stops listening too. The stream itself cannot be
+/// asked without forgetting that it is writable, so this is a second look at the same socket.
+struct HangUp(UnixStream);
+
+impl HangUp {
+    fn of(stream: &UnixStream) -> io::Result<HangUp> {
+        let again = std::os::unix::net::UnixStream::from(stream.as_fd().try_clone_to_owned()?);
+        Ok(HangUp(UnixStream::from_std(again)?))
+    }
+
+    async fn wait(&self) {
+        while let Ok(ready) = self.0.ready(Interest::WRITABLE).await {
+            if ready.is_write_closed() {
+                return;
+            }
+            // Forgets that it is writable, so that the next look waits for news.
+            let _ = self.0.try_io(Interest::WRITABLE, || io::Result::<()>::Err(io::ErrorKind::WouldBlock.into()));
+        }
+    }
+}

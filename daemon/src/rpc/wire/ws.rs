@@ -1,0 +1,131 @@
+//! A WebSocket connection: the same calls, one JSON message per WebSocket message.
+
+use super::connection::{Connection, Done, Inbox, Outcome, Via};
+use super::{LAST_WORDS, Stop, refuse};
+use futures_util::{SinkExt, StreamExt};
+use std::sync::Arc;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
+use tokio_tungstenite::tungstenite::{Error, Message};
+
+/// What one connection's buffers hold before they grow. The library's own 128 KiB each is much for
+/// a connection that is mostly idle.
+const BUFFER: usize = 16 * 1024;
+
+/// Serves a client that has been upgraded, until it closes or the daemon stops. `bytes` came
+/// after the handshake.
+pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
+    stream: S,
+    bytes: Vec<u8>,
+    (connection, inbox): (Arc<Connection>, Inbox),
+    stop: Stop,
+) {
+    let max = connection.wire.limits.max_message_bytes;
+    let config = WebSocketConfig::default()
+        .read_buffer_size(BUFFER)
+        .write_buffer_size(BUFFER)
+        .max_message_size(Some(max))
+        .max_frame_size(Some(max));
+    let ws = WebSocketStream::from_partially_read(stream, bytes, Role::Server, Some(config)).await;
+    let mut socket = Socket { ws, connection, inbox, stop };
+    // An error here is a client that went away: there is nobody to tell.
+    if let Ok(Some(close)) = socket.run().await {
+        let _ = tokio::time::timeout(LAST_WORDS, socket.ws.close(Some(close))).await;
+        refuse::linger(socket.ws.into_inner()).await;
+    }
+}
+
+struct Socket<S> {
+    ws: WebSocketStream<S>,
+    connection: Arc<Connection>,
+    inbox: Inbox,
+    stop: Stop,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
+    /// Runs until the client closes, or gives the reason why we close.
+    async fn run(&mut self) -> Result<Option<CloseFrame>, Error> {
+        loop {
+            tokio::select! {
+                message = self.ws.next() => match message {
+                    Some(Ok(Message::Text(text))) => self.receive(text.as_bytes()).await?,
+                    Some(Ok(Message::Binary(bytes))) => self.receive(&bytes).await?,
+                    // The library answers pings and closes by itself.
+                    Some(Ok(_)) => {}
+                    Some(Err(Error::Capacity(_))) => {
+                        let text = self.connection.too_long();
+                        self.ws.feed(Message::text(&*text)).await?;
+                        self.flush().await?;
+                        return Ok(Some(close(CloseCode::Size, "the message is over max_message_bytes")));
+                    }
+                    Some(Err(Error::Protocol(error))) => {
+                        return Ok(Some(close(CloseCode::Protocol, &error.to_string())));
+                    }
+                    Some(Err(Error::Utf8(_))) => return Ok(Some(close(CloseCode::Invalid, "text must be UTF-8"))),
+                    Some(Err(error)) => return Err(error),
+                    None => return Ok(None),
+                },
+                Some(done) = self.inbox.answers.recv() => self.answer(done).await?,
+                Some(push) = self.inbox.pushes.recv() => self.ws.feed(Message::text(push.get())).await?,
+                () = self.stop.wait() => return self.last_words().await,
+            }
+            while let Ok(done) = self.inbox.answers.try_recv() {
+                self.answer(done).await?;
+            }
+            self.flush().await?;
+        }
+    }
+
+    async fn receive(&mut self, text: &[u8]) -> Result<(), Error> {
+        match self.connection.receive(text, Via::Stream) {
+            Outcome::Silent => {}
+            Outcome::Answer(text) => self.ws.feed(Message::text(&*text)).await?,
+            Outcome::Pending(pending) => self.connection.spawn(pending),
+        }
+        Ok(())
+    }
+
+    async fn answer(&mut self, done: Done) -> Result<(), Error> {
+        let Some(text) = &done.text else { return Ok(()) };
+        let fed = self.ws.feed(Message::text(&**text)).await;
+        self.connection.taken(text);
+        fed
+    }
+
+    /// Writes all that is buffered. When the daemon stops meanwhile, the rest has a bounded time.
+    async fn flush(&mut self) -> Result<(), Error> {
+        tokio::select! {
+            biased;
+            flushed = self.ws.flush() => flushed,
+            () = self.stop.wait() => match tokio::time::timeout(LAST_WORDS, self.ws.flush()).await {
+                Ok(flushed) => flushed,
+                Err(late) => Err(Error::Io(late.into())),
+            },
+        }
+    }
+
+    /// The daemon stops: answers that are ready are written, and those that end things are awaited.
+    async fn last_words(&mut self) -> Result<Option<CloseFrame>, Error> {
+        let words = async {
+            while self.connection.slots.has_urgent() {
+                let Some(done) = self.inbox.answers.recv().await else { break };
+                self.answer(done).await?;
+            }
+            Ok::<(), Error>(())
+        };
+        if let Ok(spoken) = tokio::time::timeout(LAST_WORDS, words).await {
+            spoken?;
+        }
+        while let Ok(done) = self.inbox.answers.try_recv() {
+            self.answer(done).await?;
+        }
+        self.flush().await?;
+        Ok(Some(close(CloseCode::Away, "the daemon stops")))
+    }
+}
+
+fn close(code: CloseCode, reason: &str) -> CloseFrame {
+    CloseFrame { code, reason: reason.to_owned().into() }
+}

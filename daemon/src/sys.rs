@@ -350,3 +350,23 @@ pub fn as_pids(memory: &mut [u8]) -> &mut [i32] {
     // SAFETY: any bits are a valid i32; alignment is handled by align_to_mut.
     unsafe { memory.align_to_mut::<i32>() }.1
 }
+
+/// Whether the kernel can tell the exit of a process that is not our child (6.15 and later).
+pub fn pidfd_info_known() -> bool {
+    const PIDFD_GET_INFO: libc::c_ulong = (3 << 30) | (64 << 16) | (0xFF << 8) | 11;
+    let Ok(own) = pidfd_open(std::process::id() as i32) else { return false };
+    let mut info = [0u64; 16];
+    // The bit for exit codes; a kernel that does not know it answers without it, an older one refuses.
+    info[0] = 1 << 3;
+    // SAFETY: the kernel writes at most 64 of the 128 bytes.
+    let code = unsafe { libc::ioctl(own.as_raw_fd(), PIDFD_GET_INFO, info.as_mut_ptr()) };
+    code == 0
+}
+
+/// The version of Landlock that the kernel speaks; 0 for none.
+pub fn landlock_abi() -> i64 {
+    const LANDLOCK_CREATE_RULESET: libc::c_long = 444;
+    // SAFETY: with the version flag the call takes a null pointer and a zero size.
+    let abi = unsafe { libc::syscall(LANDLOCK_CREATE_RULESET, std::ptr::null::<c_void>(), 0usize, 1u32) };
+    abi.max(0)
+}

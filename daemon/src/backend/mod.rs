@@ -1,5 +1,7 @@
 //! Where a shim comes from: the zygote, or an exec of our own program when there is none.
 
+pub mod cgroup;
+
 use crate::config::ShimMode;
 use crate::hooks;
 use crate::shim::frame::ToShim;

@@ -1,6 +1,7 @@
 //! The start of a daemon: every record is read, every living shim is found again.
 
 use super::{Registry, RunningSlot};
+use crate::backend::cgroup;
 use crate::hooks;
 use crate::proc::Proc;
 use crate::proc::state::{News, Phase, State};
@@ -57,6 +58,7 @@ impl Registry {
     fn take_in(self: &Arc<Self>, found: Found, dir: &Path) {
         match found {
             Found::Finished(proc) => {
+                cgroup::remove(&proc.spec.cgroups);
                 self.note_finished(&proc);
                 self.table().insert(Arc::new(proc));
             }

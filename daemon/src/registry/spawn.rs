@@ -2,6 +2,7 @@
 
 use super::table::Asked;
 use super::{Registry, RunningSlot};
+use crate::backend::cgroup;
 use crate::hooks;
 use crate::proc::handle::Command;
 use crate::proc::state::{News, Phase, State};
@@ -13,6 +14,7 @@ use crate::store::slots::{Launch, Progress, Stage};
 use crate::sys::step;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -28,8 +30,7 @@ pub struct Order {
     pub spec: Spec,
     /// `NAME=value`.
     pub env: Vec<Vec<u8>>,
-    pub oom_file: Vec<u8>,
-    pub cgroup_files: Vec<Vec<u8>>,
+    pub wanted: cgroup::Wanted,
     /// The program could not be found: recorded as a failed start.
     pub unresolved: Option<i32>,
 }
@@ -84,17 +85,17 @@ impl Registry {
             let message = format!("{limit} processes run already; kill or wait for some, or raise the limit");
             return Err(SpawnError::Refused(RpcError::limit("max_running", message)));
         };
-        let Order { mut spec, env, oom_file, cgroup_files, unresolved } = order;
+        let Order { mut spec, env, wanted, unresolved } = order;
         spec.created_ms = now_ms();
         spec.seq = self.seq.fetch_add(1, Ordering::AcqRel);
-        let (proc, record, nonce, inbox) = self.reserve(spec).map_err(SpawnError::Refused)?;
+        let Reserved { proc, record, nonce, inbox, oom_file } = self.reserve(spec, &wanted).map_err(SpawnError::Refused)?;
         hooks::at("spawn.recorded");
         if let Some(errno) = unresolved {
             fail(&proc, &record, step::EXEC, errno);
             self.note_finished(&proc);
             return Err(SpawnError::Failed(proc));
         }
-        let launch = encode(&proc, &env, &oom_file, cgroup_files);
+        let launch = encode(&proc, env, oom_file.as_deref());
         let begun = self.launcher.start(&launch).await;
         match begun {
             Ok(stream) => {
@@ -121,6 +122,7 @@ impl Registry {
         tokio::spawn(async move {
             let over = task.run(begin);
             tokio::join!(over, running);
+            cgroup::remove(&proc.spec.cgroups);
             registry.note_finished(&proc);
         });
     }
@@ -137,8 +139,7 @@ impl Registry {
     }
 
     /// Gives an id and makes the record. The name, if any, is taken from here on.
-    #[allow(clippy::type_complexity)]
-    fn reserve(&self, mut spec: Spec) -> Result<(Arc<Proc>, Arc<Record>, [u8; 16], mpsc::Receiver<Command>), RpcError> {
+    fn reserve(&self, mut spec: Spec, wanted: &cgroup::Wanted) -> Result<Reserved, RpcError> {
         let disk = |e: io::Error| {
             RpcError::new(Kind::SpawnFailed, format!("record the process in {}: {e}", self.procs_dir.display()))
                 .with("step", "record")
@@ -160,12 +161,24 @@ impl Registry {
         }
         spec.id = (0..).map(|n| ProcId::from_bits(bits.wrapping_add(n))).find(|id| !table.contains(*id)).unwrap_or(spec.id);
         let dir = self.procs_dir.join(spec.id.to_string());
-        let record = Arc::new(record::create(&dir, &spec, nonce, self.boot).map_err(disk)?);
+        let enforced = wanted.enforce(spec.id, spec.log_max_bytes);
+        (spec.limits, spec.cgroups) = (enforced.reports, enforced.dirs);
+        let record = record::create(&dir, &spec, nonce, self.boot);
+        let record = Arc::new(record.inspect_err(|_| cgroup::remove(&spec.cgroups)).map_err(disk)?);
         let (proc, inbox) = Proc::new(spec, dir, State::new(progress), record.clone());
         let proc = Arc::new(proc);
         table.insert(proc.clone());
-        Ok((proc, record, nonce, inbox))
+        Ok(Reserved { proc, record, nonce, inbox, oom_file: enforced.oom_file })
     }
+}
+
+/// A process that is recorded and has not begun.
+struct Reserved {
+    proc: Arc<Proc>,
+    record: Arc<Record>,
+    nonce: [u8; 16],
+    inbox: mpsc::Receiver<Command>,
+    oom_file: Option<PathBuf>,
 }
 
 enum Claim {
@@ -184,7 +197,7 @@ fn fail(proc: &Proc, record: &Record, step: u32, errno: i32) {
     proc.publish_failure(&News::Failed { step, errno, at_ms });
 }
 
-fn encode(proc: &Proc, env: &[Vec<u8>], oom_file: &[u8], cgroups: Vec<Vec<u8>>) -> Vec<u8> {
+fn encode(proc: &Proc, env: Vec<Vec<u8>>, oom_file: Option<&Path>) -> Vec<u8> {
     let spec = &proc.spec;
     let numbers = Numbers {
         pty: spec.pty.is_some(),
@@ -200,10 +213,10 @@ fn encode(proc: &Proc, env: &[Vec<u8>], oom_file: &[u8], cgroups: Vec<Vec<u8>>) 
         dir: proc.dir.as_os_str().as_bytes(),
         cwd: spec.cwd.as_bytes(),
         program: spec.program.as_bytes(),
-        oom_file,
-        cgroups,
+        oom_file: oom_file.map_or(b"", |p| p.as_os_str().as_bytes()),
+        cgroups: spec.cgroups.iter().map(|d| d.join("cgroup.procs").as_os_str().as_bytes().to_vec()).collect(),
         argv: spec.argv.iter().map(String::as_bytes).collect(),
-        env: env.to_vec(),
+        env,
     };
     launch::encode(&numbers, &strings)
 }

@@ -1,4 +1,44 @@
-//! Text to calls: framings, dispatch, and one file per group of verbs.
+//! Text to calls: framings, dispatch, and one file per group of verbs. No decisions are made here.
 
+pub mod context;
+mod daemon;
+mod environment;
+mod exec;
+mod input;
+mod kill;
+mod list;
+mod order;
+mod read;
 pub mod register;
+mod wait;
 pub mod wire;
+
+use context::Daemon;
+use jsonrpsee::RpcModule;
+use register::register;
+use std::sync::Arc;
+use toold_proto::api;
+
+/// Every method of the contract, ready to be served.
+pub fn module(daemon: Arc<Daemon>) -> RpcModule<Arc<Daemon>> {
+    let mut m = RpcModule::new(daemon);
+    register::<api::Exec, _, _, _>(&mut m, exec::exec);
+    register::<api::Poll, _, _, _>(&mut m, read::poll);
+    register::<api::Log, _, _, _>(&mut m, read::log);
+    register::<api::Wait, _, _, _>(&mut m, wait::wait);
+    register::<api::Kill, _, _, _>(&mut m, kill::kill);
+    register::<api::Signal, _, _, _>(&mut m, kill::signal);
+    register::<api::Write, _, _, _>(&mut m, input::write);
+    register::<api::Submit, _, _, _>(&mut m, input::submit);
+    register::<api::Close, _, _, _>(&mut m, input::close);
+    register::<api::Resize, _, _, _>(&mut m, input::resize);
+    register::<api::List, _, _, _>(&mut m, list::list);
+    register::<api::Inspect, _, _, _>(&mut m, list::inspect);
+    register::<api::Forget, _, _, _>(&mut m, list::forget);
+    register::<api::SessionActive, _, _, _>(&mut m, kill::session_active);
+    register::<api::SessionEnd, _, _, _>(&mut m, kill::session_end);
+    register::<api::DaemonInfo, _, _, _>(&mut m, daemon::info);
+    register::<api::DaemonShutdown, _, _, _>(&mut m, daemon::shutdown);
+    register::<api::RpcDiscover, _, _, _>(&mut m, daemon::discover);
+    m
+}

@@ -1,0 +1,216 @@
+//! Limits on a whole tree, by the kernel's control groups where they can be had. What cannot be
+//! enforced is said, with the reason, and never dropped in silence.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use toold_proto::ProcId;
+use toold_proto::params::Limits;
+use toold_proto::process::LimitReport;
+
+/// The period over which CPU time is shared out, in microseconds: the kernel's default.
+const CPU_PERIOD: u64 = 100_000;
+
+/// What a call asks for.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Wanted {
+    limits: [Option<u64>; 5],
+}
+
+/// What came of it.
+#[derive(Debug, Default)]
+pub struct Enforced {
+    pub reports: BTreeMap<String, LimitReport>,
+    pub dirs: Vec<PathBuf>,
+    /// Where the kernel counts out-of-memory kills of the group.
+    pub oom_file: Option<PathBuf>,
+}
+
+/// A limit of the kernel's: its name here, its controller, and how each version sets it.
+struct Controller {
+    key: &'static str,
+    name: &'static str,
+    v1: fn(u64) -> Vec<(&'static str, String)>,
+    v2: fn(u64) -> Vec<(&'static str, String)>,
+    oom: Option<(&'static str, &'static str)>,
+}
+
+const CONTROLLERS: [Controller; 3] = [
+    Controller {
+        key: "memory_bytes",
+        name: "memory",
+        v1: |n| vec![("memory.limit_in_bytes", n.to_string())],
+        v2: |n| vec![("memory.max", n.to_string())],
+        oom: Some(("memory.oom_control", "memory.events")),
+    },
+    Controller {
+        key: "cpu_percent",
+        name: "cpu",
+        v1: |n| {
+            let quota = n.saturating_mul(CPU_PERIOD / 100).to_string();
+            vec![("cpu.cfs_period_us", CPU_PERIOD.to_string()), ("cpu.cfs_quota_us", quota)]
+        },
+        v2: |n| vec![("cpu.max", format!("{} {CPU_PERIOD}", n.saturating_mul(CPU_PERIOD / 100)))],
+        oom: None,
+    },
+    Controller {
+        key: "pids",
+        name: "pids",
+        v1: |n| vec![("pids.max", n.to_string())],
+        v2: |n| vec![("pids.max", n.to_string())],
+        oom: None,
+    },
+];
+
+impl Wanted {
+    pub fn new(limits: &Limits) -> Wanted {
+        let l = limits;
+        Wanted { limits: [l.memory_bytes, l.cpu_percent, l.pids, l.output_bytes, l.idle_ms] }
+    }
+
+    /// Makes the groups. The process enters them itself, before it runs its program.
+    pub fn enforce(&self, id: ProcId, kept: u64) -> Enforced {
+        let mut done = Enforced::default();
+        let [.., output, idle] = self.limits;
+        for (key, value) in [("output_bytes", output), ("idle_ms", idle)] {
+            if let Some(requested) = value {
+                let note = (key == "output_bytes" && kept != requested).then(|| format!("{kept} bytes is the least"));
+                let report = LimitReport { requested, enforced_by: Some("shim".into()), note };
+                done.reports.insert(key.into(), report);
+            }
+        }
+        for (controller, value) in CONTROLLERS.iter().zip(self.limits) {
+            let Some(requested) = value else { continue };
+            let (enforced_by, note) = match apply(controller, requested, id, &mut done) {
+                Ok(by) => (Some(by.to_string()), None),
+                Err(why) => (None, Some(format!("not enforced: {why}"))),
+            };
+            done.reports.insert(controller.key.into(), LimitReport { requested, enforced_by, note });
+        }
+        done
+    }
+}
+
+/// Sets one limit in a group of the process's own.
+fn apply(controller: &Controller, value: u64, id: ProcId, done: &mut Enforced) -> Result<&'static str, String> {
+    let hierarchies = Hierarchies::read().map_err(|e| format!("read the control groups: {e}"))?;
+    let (base, version) = hierarchies.find(controller.name).ok_or_else(|| {
+        format!("this system has no `{}` control group controller that toold may use", controller.name)
+    })?;
+    let parent = base.join("toold");
+    let dir = parent.join(id.to_string());
+    let say = |what: &Path, e: io::Error| format!("{}: {e}", what.display());
+    if !dir.exists() {
+        std::fs::create_dir_all(&parent).map_err(|e| say(&parent, e))?;
+        if version == 2 {
+            enable(&base, &parent, controller.name)?;
+        }
+        std::fs::create_dir(&dir).map_err(|e| say(&dir, e))?;
+        done.dirs.push(dir.clone());
+    }
+    let settings = if version == 2 { (controller.v2)(value) } else { (controller.v1)(value) };
+    for (file, text) in settings {
+        let file = dir.join(file);
+        std::fs::write(&file, text).map_err(|e| say(&file, e))?;
+    }
+    if let Some((v1, v2)) = controller.oom {
+        done.oom_file = Some(dir.join(if version == 2 { v2 } else { v1 }));
+    }
+    Ok(if version == 2 { "cgroup2" } else { "cgroup1" })
+}
+
+/// Hands a version 2 controller down to the groups below us.
+fn enable(base: &Path, parent: &Path, name: &str) -> Result<(), String> {
+    for dir in [base, parent] {
+        let file = dir.join("cgroup.subtree_control");
+        std::fs::write(&file, format!("+{name}")).map_err(|e| {
+            format!("{}: {e}; run toold in a delegated control group of its own", file.display())
+        })?;
+    }
+    Ok(())
+}
+
+/// Where our own group is in each hierarchy.
+struct Hierarchies {
+    v1: Vec<(Vec<String>, PathBuf)>,
+    v2: Option<PathBuf>,
+}
+
+impl Hierarchies {
+    fn read() -> io::Result<Hierarchies> {
+        let groups = std::fs::read_to_string("/proc/self/cgroup")?;
+        let mounts = std::fs::read_to_string("/proc/self/mountinfo")?;
+        Ok(Hierarchies::parse(&groups, &mounts))
+    }
+
+    fn parse(groups: &str, mounts: &str) -> Hierarchies {
+        let mut found = Hierarchies { v1: Vec::new(), v2: None };
+        for mount in mounts.lines() {
+            let Some((left, right)) = mount.split_once(" - ") else { continue };
+            let Some(point) = left.split(' ').nth(4) else { continue };
+            let mut right = right.split(' ');
+            let (kind, options) = (right.next().unwrap_or_default(), right.nth(1).unwrap_or_default());
+            for group in groups.lines() {
+                let mut parts = group.splitn(3, ':').skip(1);
+                let (names, path) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+                let dir = PathBuf::from(format!("{point}{}", path.trim_end_matches('/')));
+                match kind {
+                    "cgroup2" if names.is_empty() => found.v2 = Some(dir),
+                    "cgroup" if !names.is_empty() => {
+                        let names: Vec<String> = names.split(',').map(String::from).collect();
+                        if names.iter().all(|n| options.split(',').any(|o| o == n)) {
+                            found.v1.push((names, dir));
+                        }
+                    }
+                    // Other file systems.
+                    _ => {}
+                }
+            }
+        }
+        found
+    }
+
+    fn find(&self, controller: &str) -> Option<(PathBuf, u8)> {
+        let two = self.v2.as_ref().filter(|dir| {
+            let list = std::fs::read_to_string(dir.join("cgroup.controllers")).unwrap_or_default();
+            list.split_ascii_whitespace().any(|c| c == controller)
+        });
+        let one = self.v1.iter().find(|(names, dir)| names.iter().any(|n| n == controller) && dir.is_dir());
+        two.map(|dir| (dir.clone(), 2)).or_else(|| one.map(|(_, dir)| (dir.clone(), 1)))
+    }
+}
+
+/// Removes the groups of a process that is over.
+pub fn remove(dirs: &[PathBuf]) {
+    for dir in dirs {
+        match std::fs::remove_dir(dir) {
+            Ok(()) => {}
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            Err(e) => tracing::warn!(dir = %dir.display(), %e, "remove a control group"),
+        }
+    }
+}
+
+/// What there is here, for `daemon.info`.
+pub fn features() -> serde_json::Value {
+    let Ok(found) = Hierarchies::read() else { return serde_json::Value::Null };
+    let all = CONTROLLERS.iter().filter_map(|c| found.find(c.name).map(|(_, v)| (c.name, v)));
+    all.map(|(name, version)| (name.to_string(), serde_json::json!(format!("cgroup{version}")))).collect::<serde_json::Map<_, _>>().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_versions_are_found_in_a_hybrid_system() {
+        let groups = "4:memory:/a\n3:cpu,cpuacct:/\n0::/b/c\n";
+        let mounts = "30 1 0:26 / /sys/fs/cgroup/memory rw shared:9 - cgroup cgroup rw,memory\n\
+                      31 1 0:27 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n\
+                      32 1 0:28 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
+        let found = Hierarchies::parse(groups, mounts);
+        assert_eq!(found.v2, Some(PathBuf::from("/sys/fs/cgroup/unified/b/c")));
+        let dirs: Vec<&Path> = found.v1.iter().map(|(_, d)| d.as_path()).collect();
+        assert_eq!(dirs, [Path::new("/sys/fs/cgroup/memory/a"), Path::new("/sys/fs/cgroup/cpu")]);
+    }
+}

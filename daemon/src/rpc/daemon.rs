@@ -1,0 +1,101 @@
+//! `daemon.info`, `daemon.shutdown`, `rpc.discover`.
+
+use super::context::Daemon;
+use super::kill::kill_all;
+use super::wire::Peer;
+use crate::backend::cgroup;
+use crate::proc::handle::Kill;
+use crate::proc::state::Phase;
+use crate::proc::task::now_ms;
+use crate::proc::tree;
+use crate::store::slots::Cause;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use toold_proto::process::Usage;
+use toold_proto::time::rfc3339;
+use toold_proto::{RpcError, openrpc, params, results};
+
+/// The version of the wire. It changes when a client has to.
+const PROTOCOL: u32 = 1;
+const GRACE_MS: u64 = 5000;
+
+pub async fn info(_: params::Nothing, daemon: Arc<Arc<Daemon>>, _: Arc<Peer>) -> Result<results::DaemonInfo, RpcError> {
+    let mut counts = results::Counts {
+        starting: 0,
+        running: 0,
+        exited: 0,
+        lost: 0,
+        connections: daemon.wire.get().map_or(0, |w| w.connections() as u64),
+    };
+    let mut usage = Usage::default();
+    for proc in daemon.registry.newest_first() {
+        let state = proc.peek();
+        match state.phase {
+            Phase::Starting => counts.starting += 1,
+            Phase::Running => counts.running += 1,
+            Phase::Exited { .. } | Phase::Failed { .. } => counts.exited += 1,
+            Phase::Lost { .. } => counts.lost += 1,
+        }
+        if !state.over() && state.shim_pid > 0 {
+            let tree = tree::usage(&tree::members(state.shim_pid));
+            usage.processes += tree.processes;
+            usage.cpu_ms += tree.cpu_ms;
+            usage.rss_bytes += tree.rss_bytes;
+        }
+    }
+    Ok(results::DaemonInfo {
+        version: env!("CARGO_PKG_VERSION").into(),
+        protocol: PROTOCOL,
+        pid: std::process::id(),
+        started_at: rfc3339(daemon.started_ms),
+        uptime_ms: daemon.started.elapsed().as_millis() as u64,
+        counts,
+        usage,
+        daemon: tree::own_usage(),
+        limits: daemon.registry.config.in_force(),
+        features: features(&daemon),
+        paths: results::Places {
+            socket: daemon.paths.socket.display().to_string(),
+            state_dir: daemon.paths.state_dir.display().to_string(),
+            config: daemon.paths.config.as_ref().map(|p| p.display().to_string()),
+        },
+        damaged: daemon.registry.damaged(),
+    })
+}
+
+/// What this system has, found by trying.
+fn features(daemon: &Daemon) -> BTreeMap<String, Value> {
+    let own = std::process::id() as i32;
+    let children = format!("/proc/{own}/task/{own}/children");
+    let zygote = daemon.registry.launcher.zygote_pid();
+    [
+        ("pidfd", json!(crate::sys::pidfd_open(own).is_ok())),
+        ("pidfd_exit", json!(crate::sys::pidfd_info_known())),
+        ("proc_children", json!(std::path::Path::new(&children).exists())),
+        ("landlock_abi", json!(crate::sys::landlock_abi())),
+        ("cgroup", cgroup::features()),
+        ("zygote", json!(zygote.is_some())),
+        ("zygote_pid", json!(zygote)),
+    ]
+    .into_iter()
+    .map(|(name, value)| (name.to_string(), value))
+    .collect()
+}
+
+pub async fn shutdown(call: params::Shutdown, daemon: Arc<Arc<Daemon>>, peer: Arc<Peer>) -> Result<results::Shutdown, RpcError> {
+    let mut killed = Vec::new();
+    if call.kill {
+        let procs = daemon.registry.newest_first().into_iter().filter(|p| !p.peek().over()).collect();
+        let (signal, cause) = (libc::SIGTERM, Cause::Shutdown);
+        killed = kill_all(procs, Kill { signal, grace_ms: GRACE_MS, cause, uid: peer.uid, pid: peer.pid }).await;
+    }
+    tracing::info!(uid = peer.uid, pid = peer.pid, kill = call.kill, "asked to stop");
+    // The answer is written before connections are closed.
+    let _ = daemon.stop.send(true);
+    Ok(results::Shutdown { stopping: true, killed })
+}
+
+pub async fn discover(_: params::Nothing, _: Arc<Arc<Daemon>>, _: Arc<Peer>) -> Result<Value, RpcError> {
+    Ok(openrpc::document())
+}

@@ -1,0 +1,44 @@
+//! `exec`.
+
+use super::context::{Daemon, unreadable};
+use super::order;
+use super::wire::Peer;
+use crate::log::Log;
+use crate::proc::Proc;
+use crate::proc::state::State;
+use crate::proc::task::now_ms;
+use crate::registry::{SpawnError, spawn_failed};
+use crate::text;
+use std::sync::Arc;
+use std::time::Duration;
+use toold_proto::params::{self, Ansi};
+use toold_proto::{RpcError, results};
+
+/// Output that an answer carries when nobody says.
+const TOKENS: u64 = 10_000;
+
+pub async fn exec(call: params::Exec, daemon: Arc<Arc<Daemon>>, _: Arc<Peer>) -> Result<results::Exec, RpcError> {
+    let config = &daemon.registry.config;
+    let order = order::check(&call, config)?;
+    let proc = match daemon.registry.spawn(order).await {
+        Ok(proc) => proc,
+        Err(SpawnError::Refused(error)) => return Err(error),
+        Err(SpawnError::Failed(proc)) => return Err(spawn_failed(&proc)),
+    };
+    if call.yield_ms > 0 {
+        let patience = Duration::from_millis(call.yield_ms.min(config.max_wait_ms));
+        let mut state = proc.subscribe();
+        // Whichever is first; the exit does not wait for whoever still holds a pipe.
+        let _ = tokio::time::timeout(patience, state.wait_for(State::ended)).await;
+    }
+    answer(&proc, call.max_output_tokens.unwrap_or(TOKENS))
+}
+
+fn answer(proc: &Proc, tokens: u64) -> Result<results::Exec, RpcError> {
+    let state = proc.state();
+    let end = state.progress.counts.end;
+    let log = Log::open(&proc.dir, end).map_err(|e| unreadable(proc, e))?;
+    let (output, truncated) = text::fit_tokens(&log, 0, tokens, Ansi::Strip).map_err(|e| unreadable(proc, e))?;
+    let gap = log.first_gap(0).map_err(|e| unreadable(proc, e))?;
+    Ok(results::Exec { process: proc.view_of(&state, now_ms()), output, next_cursor: end, truncated, gap })
+}

@@ -1,0 +1,98 @@
+//! `write`, `submit`, `close`, `resize`: what goes into a process.
+
+use super::context::Daemon;
+use super::kill::{already_exited, refuse_ended};
+use super::order::terminal_size;
+use super::wire::Peer;
+use crate::proc::Proc;
+use crate::shim::frame::Wrote;
+use base64::Engine;
+use std::sync::Arc;
+use toold_proto::process::Stdin;
+use toold_proto::{Kind, RpcError, params, results};
+
+const TIMEOUT_MS: u64 = 5000;
+
+pub async fn write(call: params::Write, daemon: Arc<Arc<Daemon>>, _: Arc<Peer>) -> Result<results::Write, RpcError> {
+    put(call, &daemon, b"").await
+}
+
+pub async fn submit(call: params::Write, daemon: Arc<Arc<Daemon>>, _: Arc<Peer>) -> Result<results::Write, RpcError> {
+    put(call, &daemon, b"\n").await
+}
+
+async fn put(call: params::Write, daemon: &Daemon, ending: &[u8]) -> Result<results::Write, RpcError> {
+    let mut data = match (&call.data, &call.data_base64) {
+        (Some(_), Some(_)) => return Err(RpcError::param("data", "give either data or data_base64, not both")),
+        (None, None) => return Err(RpcError::param("data", "give data or data_base64")),
+        (Some(text), None) => text.clone().into_bytes(),
+        (None, Some(text)) => base64::engine::general_purpose::STANDARD
+            .decode(text)
+            .map_err(|e| RpcError::param("data_base64", format!("is not base64: {e}")))?,
+    };
+    data.extend_from_slice(ending);
+    let name = match call.write_id.as_deref() {
+        Some("") => return Err(RpcError::param("write_id", "must not be empty")),
+        Some(id) => fingerprint(id),
+        None => [0; 16],
+    };
+    let proc = daemon.find(&call.id)?;
+    refuse_ended(&proc)?;
+    if proc.view(0).stdin == Stdin::Null {
+        return Err(unavailable(&proc));
+    }
+    let timeout = call.timeout_ms.unwrap_or(TIMEOUT_MS).min(daemon.registry.config.max_wait_ms);
+    let id = proc.spec.id;
+    let end = proc.write(name, data, timeout).await.map_err(|_| already_exited(&proc))?;
+    match end.state {
+        Wrote::Complete => Ok(results::Write { id, bytes_written: end.done, complete: true, duplicate: false }),
+        Wrote::Duplicate => Ok(results::Write { id, bytes_written: end.done, complete: true, duplicate: true }),
+        Wrote::More | Wrote::Stopped => {
+            Ok(results::Write { id, bytes_written: end.done, complete: false, duplicate: false })
+        }
+        Wrote::Broken if proc.peek().ended() => Err(already_exited(&proc).with("bytes_written", end.done)),
+        Wrote::Broken => Err(unavailable(&proc).with("bytes_written", end.done)),
+    }
+}
+
+/// A name of any length as 16 bytes that are never all zero: two FNV sums with different beginnings.
+fn fingerprint(id: &str) -> [u8; 16] {
+    let mut salted = vec![0x5a];
+    salted.extend_from_slice(id.as_bytes());
+    let mut name = [0u8; 16];
+    name[..8].copy_from_slice(&crate::store::slots::sum(id.as_bytes()).to_le_bytes());
+    name[8..].copy_from_slice(&crate::store::slots::sum(&salted).to_le_bytes());
+    name[0] |= 1;
+    name
+}
+
+fn unavailable(proc: &Proc) -> RpcError {
+    let message = match proc.view(0).stdin {
+        Stdin::Null => format!("{} was started without stdin; start it with stdin: \"pipe\" or pty: true", proc.spec.id),
+        Stdin::Pipe | Stdin::Pty | Stdin::Closed => format!("the stdin of {} is closed", proc.spec.id),
+    };
+    RpcError::new(Kind::StdinUnavailable, message)
+}
+
+pub async fn close(call: params::Close, daemon: Arc<Arc<Daemon>>, _: Arc<Peer>) -> Result<results::Close, RpcError> {
+    let proc = daemon.find(&call.id)?;
+    refuse_ended(&proc)?;
+    match proc.close().await {
+        Ok(0) => Ok(results::Close { id: proc.spec.id, stdin: proc.view(0).stdin }),
+        Ok(_) => Err(unavailable(&proc)),
+        Err(_) => Err(already_exited(&proc)),
+    }
+}
+
+pub async fn resize(call: params::Resize, daemon: Arc<Arc<Daemon>>, _: Arc<Peer>) -> Result<results::Resize, RpcError> {
+    let size = terminal_size(call.rows, call.cols)?;
+    let proc = daemon.find(&call.id)?;
+    if proc.spec.pty.is_none() {
+        return Err(RpcError::param("id", format!("{} has no terminal; start it with pty: true", proc.spec.id)));
+    }
+    refuse_ended(&proc)?;
+    match proc.resize(size.rows as u16, size.cols as u16).await {
+        Ok(0) => Ok(results::Resize { id: proc.spec.id, rows: size.rows, cols: size.cols }),
+        Ok(_) | Err(_) => Err(already_exited(&proc)),
+    }
+}

@@ -1,0 +1,279 @@
+//! An `exec` call, checked before anything is made: what is wrong is named, and nothing has happened.
+
+use super::environment;
+use crate::backend::cgroup;
+use crate::config::Config;
+use crate::registry::Order;
+use crate::store::record::Spec;
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use toold_proto::params::{Exec, StdinMode};
+use toold_proto::unions::{Pty, PtySize};
+use toold_proto::{Kind, ProcId, RpcError};
+
+/// The terminal nobody gave a size for.
+const TERMINAL: PtySize = PtySize { rows: 24, cols: 80 };
+/// A larger terminal is a mistake.
+const TERMINAL_MAX: u32 = 10_000;
+const NAME_MAX: usize = 64;
+/// The kernel takes no single argument or variable longer than this.
+const STRING_MAX: usize = 128 * 1024;
+/// The least output that head and tail can be kept of.
+const OUTPUT_MIN: u64 = 65_536;
+
+pub fn check(call: &Exec, config: &Config) -> Result<Order, RpcError> {
+    strings(call)?;
+    let pty = terminal(call.pty)?;
+    let cwd = directory(call.cwd.as_deref())?;
+    name(call.name.as_deref())?;
+    if let Some(timeout) = call.timeout_ms.filter(|t| *t <= 0) {
+        return Err(RpcError::param("timeout_ms", format!("must be at least 1, not {timeout}")));
+    }
+    match call.backend.as_deref() {
+        None | Some("local") => {}
+        Some(other) => {
+            let message = format!("there is no backend {other:?} here; `local` is the one there is");
+            return Err(RpcError::new(Kind::Unavailable, message).with("backend", other));
+        }
+    }
+    if !call.watch.is_empty() {
+        let message = "watch patterns come with events, in the next release; use `wait` with until: {match} for now";
+        return Err(RpcError::new(Kind::Unavailable, message).with("feature", "watch"));
+    }
+    let log_max_bytes = limits(call, config)?;
+    let env = environment::build(call.env_mode, text_vars(), &config.env.pass, &call.env, pty.is_some());
+    let (argv, command) = words(call, &env)?;
+    let (program, unresolved) = resolve(&argv[0], env.get("PATH").map(String::as_str));
+    let enforced = cgroup::Wanted::new(&call.limits);
+    let spec = Spec {
+        id: ProcId::from_bits(0),
+        name: call.name.clone(),
+        command,
+        argv,
+        program,
+        cwd,
+        backend: "local".into(),
+        env_names: env.keys().cloned().collect(),
+        pty,
+        stdin_pipe: call.stdin == StdinMode::Pipe && pty.is_none(),
+        timeout_ms: call.timeout_ms.map(|t| t as u64),
+        idle_ms: call.limits.idle_ms,
+        timeout_grace_ms: config.timeout_grace_ms,
+        log_max_bytes,
+        task_id: call.task_id.clone(),
+        session_key: call.session_key.clone(),
+        labels: call.labels.clone(),
+        notify: call.notify,
+        watch: Vec::new(),
+        request_id: call.request_id.clone(),
+        limits: BTreeMap::new(),
+        cgroups: Vec::new(),
+        created_ms: 0,
+        seq: 0,
+    };
+    let env = env.into_iter().map(|(name, value)| format!("{name}={value}").into_bytes()).collect();
+    Ok(Order { spec, env, wanted: enforced, unresolved })
+}
+
+/// The daemon's own variables, as far as they are text.
+fn text_vars() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os().filter_map(|(n, v)| Some((n.into_string().ok()?, v.into_string().ok()?)))
+}
+
+/// No string has a NUL in it, and none is longer than the kernel takes.
+fn strings(call: &Exec) -> Result<(), RpcError> {
+    let one = |param: &str, text: &str| {
+        if text.contains('\0') {
+            return Err(RpcError::param(param, "must not contain a NUL character"));
+        }
+        if text.len() >= STRING_MAX {
+            let message = format!("is {} bytes long; the kernel takes less than {STRING_MAX}", text.len());
+            return Err(RpcError::param(param, message));
+        }
+        Ok(())
+    };
+    let single = [
+        ("command", &call.command),
+        ("cwd", &call.cwd),
+        ("shell", &call.shell),
+        ("name", &call.name),
+        ("task_id", &call.task_id),
+        ("session_key", &call.session_key),
+        ("request_id", &call.request_id),
+    ];
+    for (param, text) in single {
+        one(param, text.as_deref().unwrap_or_default())?;
+    }
+    for (at, word) in call.argv.iter().flatten().enumerate() {
+        one(&format!("argv[{at}]"), word)?;
+    }
+    for (name, value) in &call.env {
+        let param = format!("env.{name}").replace('\0', "\\0");
+        one(&param, name)?;
+        one(&param, value)?;
+        if name.is_empty() || name.contains('=') {
+            return Err(RpcError::param(&param, "is not a name: it is empty or has a `=` in it"));
+        }
+    }
+    Ok(())
+}
+
+pub fn terminal_size(rows: u32, cols: u32) -> Result<PtySize, RpcError> {
+    for (name, value) in [("rows", rows), ("cols", cols)] {
+        if !(1..=TERMINAL_MAX).contains(&value) {
+            return Err(RpcError::param(name, format!("must be 1 to {TERMINAL_MAX}, not {value}")));
+        }
+    }
+    Ok(PtySize { rows, cols })
+}
+
+fn terminal(pty: Pty) -> Result<Option<PtySize>, RpcError> {
+    match pty {
+        Pty::No => Ok(None),
+        Pty::Default => Ok(Some(TERMINAL)),
+        Pty::Sized(PtySize { rows, cols }) => terminal_size(rows, cols).map(Some).map_err(|e| {
+            let param = format!("pty.{}", e.data.get("param").and_then(|p| p.as_str()).unwrap_or("rows"));
+            RpcError::new(Kind::InvalidParams, format!("pty.{}", e.message)).with("param", param)
+        }),
+    }
+}
+
+fn directory(cwd: Option<&str>) -> Result<String, RpcError> {
+    let Some(cwd) = cwd else {
+        let home = std::env::var("HOME").ok().filter(|h| Path::new(h).is_dir());
+        return Ok(home.unwrap_or_else(|| "/".into()));
+    };
+    if !cwd.starts_with('/') {
+        return Err(RpcError::param("cwd", format!("must be an absolute path, not {cwd:?}")));
+    }
+    match std::fs::metadata(cwd) {
+        Ok(found) if found.is_dir() => Ok(cwd.into()),
+        Ok(_) => Err(RpcError::param("cwd", format!("{cwd} is not a directory"))),
+        Err(e) => Err(RpcError::param("cwd", format!("{cwd}: {e}"))),
+    }
+}
+
+fn name(name: Option<&str>) -> Result<(), RpcError> {
+    let Some(name) = name else { return Ok(()) };
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"._-:@+".contains(&b);
+    if name.is_empty() || name.len() > NAME_MAX || !name.bytes().all(plain) {
+        let message = format!("must be 1 to {NAME_MAX} letters, digits or . _ - : @ +, not {name:?}");
+        return Err(RpcError::param("name", message));
+    }
+    if name.starts_with("proc_") {
+        return Err(RpcError::param("name", "must not look like an id: it starts with proc_"));
+    }
+    Ok(())
+}
+
+/// Checks every limit, and gives the bytes of output to keep.
+fn limits(call: &Exec, config: &Config) -> Result<u64, RpcError> {
+    let l = &call.limits;
+    let all = [
+        ("limits.memory_bytes", l.memory_bytes),
+        ("limits.cpu_percent", l.cpu_percent),
+        ("limits.pids", l.pids),
+        ("limits.output_bytes", l.output_bytes),
+        ("limits.idle_ms", l.idle_ms),
+    ];
+    if let Some((param, _)) = all.iter().find(|(_, value)| *value == Some(0)) {
+        return Err(RpcError::param(param, "must be at least 1"));
+    }
+    match l.output_bytes {
+        Some(bytes) if bytes > config.log_max_bytes => {
+            let message = format!("limits.output_bytes is {bytes}, over the {} that are kept", config.log_max_bytes);
+            Err(RpcError::limit("log_max_bytes", message).with("param", "limits.output_bytes"))
+        }
+        Some(bytes) => Ok(bytes.max(OUTPUT_MIN)),
+        None => Ok(config.log_max_bytes),
+    }
+}
+
+/// The arguments, and the command as a person would type it.
+fn words(call: &Exec, env: &BTreeMap<String, String>) -> Result<(Vec<String>, String), RpcError> {
+    match (&call.command, &call.argv) {
+        (Some(_), Some(_)) => Err(RpcError::param("command", "give either command or argv, not both")),
+        (None, None) => Err(RpcError::param("command", "give command (shell text) or argv")),
+        (Some(command), None) if command.trim().is_empty() => Err(RpcError::param("command", "must not be empty")),
+        (Some(command), None) => {
+            let shell = call.shell.clone().unwrap_or_else(|| default_shell(env));
+            if shell.is_empty() {
+                return Err(RpcError::param("shell", "must not be empty"));
+            }
+            let flags = if call.login.unwrap_or(true) { "-lc" } else { "-c" };
+            Ok((vec![shell, flags.into(), command.clone()], command.clone()))
+        }
+        (None, Some(argv)) => match argv.first() {
+            None => Err(RpcError::param("argv", "must not be empty")),
+            Some(first) if first.is_empty() => Err(RpcError::param("argv[0]", "must name a program")),
+            Some(_) => Ok((argv.clone(), argv.iter().map(|w| quoted(w)).collect::<Vec<_>>().join(" "))),
+        },
+    }
+}
+
+/// The user's shell, unless it is one that runs nothing.
+fn default_shell(env: &BTreeMap<String, String>) -> String {
+    let usable = |shell: &String| {
+        let base = shell.rsplit('/').next().unwrap_or_default();
+        shell.starts_with('/') && !matches!(base, "nologin" | "false") && executable(Path::new(shell)) == Some(true)
+    };
+    let own = || env.get("SHELL").cloned().or_else(|| std::env::var("SHELL").ok()).filter(usable);
+    let passwd = || {
+        let user = nix::unistd::User::from_uid(nix::unistd::getuid()).ok().flatten()?;
+        user.shell.to_str().map(String::from).filter(usable)
+    };
+    own().or_else(passwd).unwrap_or_else(|| "/bin/sh".into())
+}
+
+/// A word as a shell reads it back.
+fn quoted(word: &str) -> String {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"%+,-./:=@_^".contains(&b);
+    if !word.is_empty() && word.bytes().all(plain) {
+        return word.into();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// Some(true): a file that may be executed; Some(false): something else is there.
+fn executable(path: &Path) -> Option<bool> {
+    let found = std::fs::metadata(path).ok()?;
+    Some(found.is_file() && found.permissions().mode() & 0o111 != 0)
+}
+
+/// The file to execute. With a slash in its name the kernel decides; else PATH is searched, and what
+/// was not found is an errno.
+fn resolve(program: &str, path: Option<&str>) -> (String, Option<i32>) {
+    if program.contains('/') {
+        return (program.into(), None);
+    }
+    let mut errno = libc::ENOENT;
+    for dir in path.unwrap_or("/usr/local/bin:/usr/bin:/bin").split(':') {
+        let candidate = if dir.is_empty() { PathBuf::from(".") } else { PathBuf::from(dir) }.join(program);
+        match executable(&candidate) {
+            Some(true) => return (candidate.to_string_lossy().into_owned(), None),
+            Some(false) => errno = libc::EACCES,
+            None => {}
+        }
+    }
+    (program.into(), Some(errno))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_as_a_shell_reads_them() {
+        let shown: Vec<String> = ["ls", "a b", "", "it's", "--x=1"].iter().map(|w| quoted(w)).collect();
+        assert_eq!(shown, ["ls", "'a b'", "''", r"'it'\''s'", "--x=1"]);
+    }
+
+    #[test]
+    fn a_program_is_searched_in_path_and_what_is_missing_has_an_errno() {
+        assert_eq!(resolve("sh", Some("/nowhere:/bin")), ("/bin/sh".into(), None));
+        assert_eq!(resolve("./x", None), ("./x".into(), None));
+        assert_eq!(resolve("no-such-program", Some("/bin")), ("no-such-program".into(), Some(libc::ENOENT)));
+        assert_eq!(resolve("passwd", Some("/etc")), ("passwd".into(), Some(libc::EACCES)));
+    }
+}

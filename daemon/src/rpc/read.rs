@@ -1,0 +1,162 @@
+//! `poll` and `log`: looking at output. Nothing is consumed.
+
+use super::context::{Daemon, unreadable};
+use super::wire::Peer;
+use crate::log::{LineQuery, Log};
+use crate::proc::Proc;
+use crate::proc::state::State;
+use crate::proc::task::now_ms;
+use crate::text::{self, PageEnd, Start};
+use base64::Engine;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::{Instant, timeout_at};
+use toold_proto::params::{self, Ansi, Encoding};
+use toold_proto::process::{Gap, Span};
+use toold_proto::{RpcError, results};
+
+/// What `poll` shows without a cursor, in characters.
+const LAST: usize = 1000;
+/// Bytes that surely hold so many characters, escape sequences included.
+const BYTES_PER_CHARACTER: usize = 8;
+const PAGE: u64 = 65_536;
+/// The largest page. Base64 and escapes make it about three times as long on the wire at worst.
+const PAGE_MAX: u64 = 4 << 20;
+const LINES: u64 = 200;
+const LINES_MAX: u64 = 100_000;
+
+pub async fn poll(call: params::Poll, daemon: Arc<Arc<Daemon>>, _: Arc<Peer>) -> Result<results::Poll, RpcError> {
+    let proc = daemon.find(&call.id)?;
+    if call.max_bytes == Some(0) {
+        return Err(RpcError::param("max_bytes", "must be at least 1"));
+    }
+    let wait = Duration::from_millis(call.wait_ms.min(daemon.registry.config.max_wait_ms));
+    let deadline = Instant::now() + wait;
+    let mut news = proc.subscribe();
+    loop {
+        news.mark_unchanged();
+        let state = proc.state();
+        let page = Page::read(&proc, &state, &call).map_err(|e| unreadable(&proc, e))?;
+        let silent = call.cursor.is_some_and(|cursor| page.next <= cursor && page.output.is_empty());
+        if !silent || state.ended() || state.closed || call.wait_ms == 0 || Instant::now() >= deadline {
+            return Ok(page.result(&proc, &state));
+        }
+        proc.want_beyond(state.progress.counts.end);
+        let _ = timeout_at(deadline, news.changed()).await;
+    }
+}
+
+/// A page of output, ready to be sent.
+struct Page {
+    output: String,
+    from: u64,
+    next: u64,
+    gap: Option<Gap>,
+    spans: Option<Vec<Span>>,
+}
+
+impl Page {
+    fn read(proc: &Proc, state: &State, call: &params::Poll) -> io::Result<Page> {
+        let end = state.progress.counts.end;
+        let log = Log::open(&proc.dir, end)?;
+        let mut page = match (call.cursor, call.encoding) {
+            (None, _) => Page::last(&log, end, call)?,
+            (Some(cursor), encoding) => Page::from(&log, cursor.min(end), state.closed, encoding, call)?,
+        };
+        if call.spans {
+            page.spans = Some(log.spans(page.from, page.next)?);
+        }
+        Ok(page)
+    }
+
+    fn last(log: &Log, end: u64, call: &params::Poll) -> io::Result<Page> {
+        let room = LAST * BYTES_PER_CHARACTER;
+        let tail = log.tail(room, call.stream)?;
+        let output = match call.encoding {
+            Encoding::Text => last_characters(&tail.bytes, LAST, tail.from, call.ansi),
+            Encoding::Base64 => encode(&tail.bytes[tail.bytes.len().saturating_sub(LAST)..]),
+        };
+        // A gap before the last characters is no news to who asked for the last characters only.
+        Ok(Page { output, from: tail.from, next: end, gap: None, spans: None })
+    }
+
+    fn from(log: &Log, cursor: u64, closed: bool, encoding: Encoding, call: &params::Poll) -> io::Result<Page> {
+        let max = call.max_bytes.unwrap_or(PAGE).clamp(1, PAGE_MAX) as usize;
+        let ahead = if encoding == Encoding::Text { text::LOOKAHEAD } else { 0 };
+        let page = log.read(cursor, max + ahead, call.stream)?;
+        if encoding == Encoding::Base64 {
+            let (output, next) = (encode(&page.bytes), page.next);
+            return Ok(Page { output, from: page.from, next, gap: page.gap, spans: None });
+        }
+        let last = page.before_gap || (closed && page.next >= log.end());
+        let end = if last { PageEnd::Last } else { PageEnd::More };
+        let (output, taken) = text::decode_page(&page.bytes, max, end, call.ansi);
+        Ok(Page { output, from: page.from, next: page.cursor(taken), gap: page.gap, spans: None })
+    }
+
+    fn result(self, proc: &Proc, state: &State) -> results::Poll {
+        let Page { output, from, next, gap, spans } = self;
+        results::Poll { process: proc.view_of(state, now_ms()), output, from, next_cursor: next, gap, spans }
+    }
+}
+
+fn encode(bytes: &[u8]) -> String {
+    base64::engine::general_purpose::STANDARD.encode(bytes)
+}
+
+fn last_characters(bytes: &[u8], n: usize, from: u64, ansi: Ansi) -> String {
+    let start = if from == 0 { Start::Whole } else { Start::Cut };
+    text::last_chars(bytes, n, start, ansi)
+}
+
+/// The last `n` characters of a process's output, for people.
+pub fn tail(proc: &Proc, state: &State, n: usize) -> io::Result<String> {
+    let log = Log::open(&proc.dir, state.progress.counts.end)?;
+    let tail = log.tail(n * BYTES_PER_CHARACTER, None)?;
+    Ok(last_characters(&tail.bytes, n, tail.from, Ansi::Strip))
+}
+
+pub async fn log(call: params::Log, daemon: Arc<Arc<Daemon>>, _: Arc<Peer>) -> Result<results::Log, RpcError> {
+    let proc = daemon.find(&call.id)?;
+    let limit = call.limit.unwrap_or(LINES);
+    if limit == 0 || limit > LINES_MAX {
+        return Err(RpcError::param("limit", format!("must be 1 to {LINES_MAX}, not {limit}")));
+    }
+    let grep = match &call.grep {
+        Some(pattern) => Some(regex(pattern).map_err(|why| RpcError::param("grep", why))?),
+        None => None,
+    };
+    let read = move || {
+        let state = proc.state();
+        let counts = state.progress.counts;
+        let query = LineQuery { offset: call.offset, limit, stream: call.stream, grep: grep.as_ref(), ansi: call.ansi };
+        let page = Log::open(&proc.dir, counts.end)
+            .and_then(|log| log.lines(&query, &counts))
+            .map_err(|e| unreadable(&proc, e))?;
+        let (output, _) = text::decode_page(&page.bytes, page.bytes.len(), PageEnd::Last, call.ansi);
+        Ok(results::Log {
+            id: proc.spec.id,
+            output,
+            total_lines: page.total_lines,
+            first_line: page.first_line,
+            lines_shown: page.shown,
+            matched_lines: page.matched,
+            truncated: page.truncated,
+            gap: page.gap,
+        })
+    };
+    if call.grep.is_none() {
+        return read();
+    }
+    // All that is kept is searched: not on a thread that others wait for.
+    let searched = tokio::task::spawn_blocking(read).await;
+    searched.map_err(|e| RpcError::new(toold_proto::Kind::Internal, format!("the search broke off: {e}")))?
+}
+
+/// A pattern that costs bounded memory, or why it is none.
+pub fn regex(pattern: &str) -> Result<regex::bytes::Regex, String> {
+    let built = regex::bytes::RegexBuilder::new(pattern).size_limit(2 << 20).dfa_size_limit(2 << 20).build();
+    built.map_err(|e| e.to_string())
+}
+

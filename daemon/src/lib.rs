@@ -19,3 +19,7 @@ pub mod proc;
 pub mod registry;
 
 pub mod rpc;
+
+pub mod logging;
+
+pub mod serve;

@@ -125,22 +125,22 @@ enum Rest {
 /// The request's body, of which never more than `max` bytes are held.
 async fn body(request: Request<Incoming>, max: usize) -> Body {
     let length = request.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
-    let too_long = length.is_some_and(|length| length > max as u64);
-    if too_long && request.headers().contains_key(EXPECT) {
+    let mut fits = length.is_none_or(|length| length <= max as u64);
+    if !fits && request.headers().contains_key(EXPECT) {
         // The client asks before it sends, so it need not send at all.
         return Body::TooLong(Rest::Unread);
     }
     let mut body = request.into_body();
     let mut whole = Vec::new();
-    while !too_long {
+    while fits {
         let Some(frame) = body.frame().await else { return Body::Whole(whole) };
         let Ok(frame) = frame else { return Body::Broken };
         // Trailers say nothing about a message.
         let data = frame.into_data().unwrap_or_default();
-        if whole.len() + data.len() > max {
-            break;
+        fits = whole.len() + data.len() <= max;
+        if fits {
+            whole.extend_from_slice(&data);
         }
-        whole.extend_from_slice(&data);
     }
     drop(whole);
     let drain = async { while let Some(Ok(_)) = body.frame().await {} };

@@ -31,7 +31,7 @@ pub struct Request<'a> {
 #[derive(Debug, PartialEq)]
 pub struct Refused {
     pub id: RequestId,
-    pub error: RpcError,
+    pub error: Box<RpcError>,
 }
 
 /// One message: a call, or several.
@@ -153,7 +153,7 @@ fn batch(text: &str, max_batch: usize) -> Result<Vec<Result<Request<'_>, Refused
         .map_err(|e| unreadable(text, &e))?;
     if entries.count > max_batch {
         let message = format!("a batch has at most {max_batch} requests, this one has {}", entries.count);
-        return Err(Refused { id: RequestId::Null, error: RpcError::limit("max_batch", message) });
+        return Err(Refused { id: RequestId::Null, error: RpcError::limit("max_batch", message).into() });
     }
     if entries.count == 0 {
         return Err(invalid(RequestId::Null, "a batch must not be empty"));
@@ -173,11 +173,12 @@ fn unreadable(text: &str, e: &serde_json::Error) -> Refused {
 
 fn not_json(e: &dyn fmt::Display) -> Refused {
     let error = RpcError::new(Kind::ParseError, format!("the message is not JSON: {e}"));
-    Refused { id: RequestId::Null, error }
+    Refused { id: RequestId::Null, error: error.into() }
 }
 
 fn invalid(id: RequestId, why: &str) -> Refused {
-    Refused { id, error: RpcError::new(Kind::InvalidRequest, format!("not a JSON-RPC 2.0 request: {why}")) }
+    let error = RpcError::new(Kind::InvalidRequest, format!("not a JSON-RPC 2.0 request: {why}"));
+    Refused { id, error: error.into() }
 }
 
 impl Serialize for RequestId {

@@ -1,0 +1,85 @@
+//! Subscriptions on every framing that stays.
+
+use crate::toy::{Client, Toy, answer, error, is_limit, request};
+use crate::ws::Ws;
+use serde_json::{Value, json};
+
+/// The answer and three ticks, wherever they come from.
+fn is_begun(id: Value, messages: [Value; 4]) -> Value {
+    let name = messages[0]["result"].clone();
+    assert!(name.is_u64(), "{messages:?}");
+    let tick =
+        |tick: u64| json!({ "jsonrpc": "2.0", "method": "tick", "params": { "subscription": name, "result": tick } });
+    assert_eq!(messages, [answer(id, name.clone()), tick(1), tick(2), tick(3)]);
+    name
+}
+
+async fn four(client: &mut Client) -> [Value; 4] {
+    [client.line().await, client.line().await, client.line().await, client.line().await]
+}
+
+#[tokio::test]
+async fn a_line_client_is_pushed_to_until_it_unsubscribes() {
+    let toy = Toy::start();
+    let mut client = toy.connect().await;
+    for id in [json!(5), json!("x"), json!(-5)] {
+        client.send(request(id.clone(), "ticks", json!({})) + "\n").await;
+        let name = is_begun(id, four(&mut client).await);
+        client.is_well().await;
+        assert_eq!(client.call("ticks.end", json!([name])).await, answer(json!(1), json!(true)));
+        assert_eq!(toy.news().await, "unsubscribed");
+    }
+}
+
+#[tokio::test]
+async fn content_length_and_websocket_clients_are_pushed_to() {
+    let toy = Toy::start();
+    let mut client = toy.connect().await;
+    let call = request(json!(1), "ticks", json!({}));
+    client.send(format!("Content-Length: {}\r\n\r\n{call}", call.len())).await;
+    is_begun(json!(1), [client.body().await, client.body().await, client.body().await, client.body().await]);
+    let mut ws = Ws::connect(&toy).await;
+    ws.send(call).await;
+    is_begun(json!(1), [ws.json().await, ws.json().await, ws.json().await, ws.json().await]);
+    drop(client);
+    assert_eq!(toy.news().await, "unsubscribed");
+    drop(ws);
+    assert_eq!(toy.news().await, "unsubscribed");
+}
+
+#[tokio::test]
+async fn a_closed_connection_ends_its_subscriptions() {
+    let toy = Toy::start();
+    for id in [1, -1] {
+        let mut client = toy.connect().await;
+        client.send(request(json!(id), "ticks", json!({})) + "\n").await;
+        is_begun(json!(id), four(&mut client).await);
+        drop(client);
+        assert_eq!(toy.news().await, "unsubscribed");
+        toy.alone().await;
+    }
+}
+
+#[tokio::test]
+async fn a_connection_has_so_many_subscriptions_and_no_more() {
+    let toy = Toy::with(|limits| limits.max_subscriptions = 1);
+    let mut client = toy.connect().await;
+    client.send(request(json!(1), "ticks", json!({})) + "\n").await;
+    let name = is_begun(json!(1), four(&mut client).await);
+    assert!(is_limit(&client.call("ticks", json!({})).await, "max_subscriptions"));
+    client.call("ticks.end", json!([name])).await;
+    assert_eq!(toy.news().await, "unsubscribed");
+    client.is_well().await;
+    client.send(request(json!(1), "ticks", json!({})) + "\n").await;
+    is_begun(json!(1), four(&mut client).await);
+}
+
+#[tokio::test]
+async fn a_subscription_that_fails_is_answered_and_one_without_an_id_is_nothing() {
+    let toy = Toy::start();
+    let mut client = toy.connect().await;
+    assert_eq!(error(&client.call("ticks", json!(["refuse"])).await), (json!(1), -32005, "denied"));
+    assert_eq!(error(&client.call("ticks", json!(["drop"])).await), (json!(1), -32603, "internal"));
+    client.send("{\"jsonrpc\":\"2.0\",\"method\":\"ticks\"}\n").await;
+    client.is_well().await;
+}

@@ -39,8 +39,9 @@ pub fn look() -> Look {
     if !out.is_terminal() {
         return Look::plain();
     }
+    let window = sys::window(out.as_fd()).map(|size| size.cols as usize).filter(|cols| *cols > 0);
     let columns = || std::env::var("COLUMNS").ok()?.parse().ok().filter(|n| *n > 0);
-    let width = sys::window(out.as_fd()).map(|size| size.cols as usize).or_else(columns).unwrap_or(USUAL_WIDTH);
+    let width = window.or_else(columns).unwrap_or(USUAL_WIDTH);
     let colour = std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty())
         && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
     Look { width: Some(width), colour }

@@ -5,6 +5,7 @@ use crate::blocking::CallError;
 use serde_json::{Value, json};
 use std::fmt;
 use std::io;
+use std::path::PathBuf;
 use toold_proto::{Kind, RpcError};
 
 pub const DONE: u8 = 0;
@@ -20,6 +21,8 @@ pub enum Failure {
     Usage(String),
     Call(CallError),
     Start(StartError),
+    /// There is no daemon to stop.
+    NotRunning(PathBuf),
     /// Whoever read our output has gone. Nobody is left to tell.
     OutputClosed,
     Io {
@@ -42,7 +45,7 @@ impl Failure {
         match self {
             Failure::Usage(_) => USAGE,
             Failure::Call(CallError::Rpc(error)) => rpc_exit_code(error),
-            Failure::Call(CallError::Unreachable { .. }) | Failure::Start(_) => UNREACHABLE,
+            Failure::Call(CallError::Unreachable { .. }) | Failure::Start(_) | Failure::NotRunning(_) => UNREACHABLE,
             Failure::Call(CallError::Protocol(_)) | Failure::Io { .. } => FAILED,
             Failure::OutputClosed => DONE,
         }
@@ -53,7 +56,7 @@ impl Failure {
         let kind = match self {
             Failure::Call(CallError::Rpc(error)) => return json!(error),
             Failure::Usage(_) => "usage",
-            Failure::Call(CallError::Unreachable { .. }) | Failure::Start(_) => "unreachable",
+            Failure::Call(CallError::Unreachable { .. }) | Failure::Start(_) | Failure::NotRunning(_) => "unreachable",
             Failure::Call(CallError::Protocol(_)) => "protocol",
             Failure::OutputClosed | Failure::Io { .. } => "io",
         };
@@ -79,6 +82,7 @@ impl fmt::Display for Failure {
             }
             Failure::Call(error) => error.fmt(f),
             Failure::Start(error) => error.fmt(f),
+            Failure::NotRunning(path) => write!(f, "no daemon at {}: there is nothing to stop", path.display()),
             Failure::OutputClosed => f.write_str("the output was closed"),
             Failure::Io { doing, source } => write!(f, "{doing}: {source}"),
         }

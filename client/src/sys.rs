@@ -8,26 +8,26 @@ use std::process::Command;
 use std::time::Duration;
 use toold_proto::unions::PtySize;
 
-/// The window of the terminal behind a descriptor. None when it is no terminal, or has no size.
+/// The window of the terminal behind a descriptor; a side that nobody set is 0. None when it is no
+/// terminal.
 pub fn window(fd: BorrowedFd<'_>) -> Option<PtySize> {
     let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
     // SAFETY: the descriptor is borrowed, so open, and `size` is what TIOCGWINSZ writes.
     let done = unsafe { libc::ioctl(fd.as_raw_fd(), libc::TIOCGWINSZ, &mut size) };
-    let known = done == 0 && size.ws_row > 0 && size.ws_col > 0;
-    known.then(|| PtySize { rows: size.ws_row.into(), cols: size.ws_col.into() })
+    (done == 0).then(|| PtySize { rows: size.ws_row.into(), cols: size.ws_col.into() })
 }
 
 /// Makes the command a process of its own: new session, no signal blocked.
 pub fn detach(command: &mut Command) {
-    // SAFETY: the closure runs between fork and exec and calls only async-signal-safe functions.
-    unsafe {
-        command.pre_exec(|| {
-            set_mask(libc::SIG_SETMASK, &[])?;
-            match libc::setsid() {
-                -1 => Err(io::Error::last_os_error()),
-                _ => Ok(()),
-            }
-        });
+    // SAFETY: the closure runs between fork and exec, and calls only async-signal-safe functions.
+    unsafe { command.pre_exec(|| set_mask(libc::SIG_SETMASK, &[]).and_then(|()| new_session())) };
+}
+
+fn new_session() -> io::Result<()> {
+    // SAFETY: setsid has no preconditions.
+    match unsafe { libc::setsid() } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
     }
 }
 

@@ -35,8 +35,8 @@ fn picture(result: &results::Exec, look: Look) -> String {
     }
     match process.status {
         Status::Starting | Status::Running if result.output.is_empty() => {
-            let hint = format!("{}; see it with: toolctl log -f {}", poll::summary(process), process.id);
-            crate::render::text::cut(&hint, look.width.unwrap_or(usize::MAX)) + "\n"
+            // On its own line the hint fits a narrow terminal whole, ready to be copied.
+            poll::header(process, result.next_cursor, result.gap, look) + &format!("  toolctl log -f {}\n", process.id)
         }
         Status::Starting | Status::Running | Status::Exited | Status::Lost => {
             poll::header(process, result.next_cursor, result.gap, look) + &ended(&result.output)
@@ -55,7 +55,7 @@ mod tests {
         let running: results::Exec = serde_json::from_value(started(json!({}))).expect("a whole result");
         assert_eq!(picture(&running, Look::plain()), "proc_0123456789ab\n");
         let look = Look { width: Some(100), colour: false };
-        let hint = "proc_0123456789ab running 5m; see it with: toolctl log -f proc_0123456789ab\n";
+        let hint = "proc_0123456789ab running 5m, cursor 0\n  toolctl log -f proc_0123456789ab\n";
         assert_eq!(picture(&running, look), hint);
         let changes = json!({"status": "exited", "reason": "exited", "exit_code": 0, "output": "hi", "next_cursor": 2});
         let done: results::Exec = serde_json::from_value(started(changes)).expect("a whole result");

@@ -43,7 +43,7 @@ impl Context<'_> {
         picture: impl FnOnce(&M::Result, Look) -> String,
     ) -> Result<u8, Failure> {
         let raw = self.link.call_raw::<M>(params)?;
-        self.show::<M>(&raw, picture).map(|_| DONE)
+        self.show_only::<M>(&raw, picture)
     }
 
     /// Calls a method that only looks, again if the daemon goes away meanwhile, and shows its result.
@@ -56,7 +56,7 @@ impl Context<'_> {
         M::Params: Clone,
     {
         let raw = self.link.call_again_raw::<M>(|_| params.clone())?;
-        self.show::<M>(&raw, picture).map(|_| DONE)
+        self.show_only::<M>(&raw, picture)
     }
 
     /// Prints a result: its bytes with `--json`, else the picture. The result, for an exit code.
@@ -73,6 +73,20 @@ impl Context<'_> {
             self.console.print(&picture(&result, self.console.look))?;
         }
         Ok(result)
+    }
+
+    /// The same where no exit code hangs on the result: with `--json` it need not even be understood,
+    /// so a newer daemon's words pass through.
+    fn show_only<M: Method>(
+        &mut self,
+        raw: &RawValue,
+        picture: impl FnOnce(&M::Result, Look) -> String,
+    ) -> Result<u8, Failure> {
+        match self.json {
+            true => self.document(raw)?,
+            false => drop(self.show::<M>(raw, picture)?),
+        }
+        Ok(DONE)
     }
 
     /// Prints one JSON document as it is.

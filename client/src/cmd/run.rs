@@ -23,7 +23,7 @@ pub struct Args {
 
 pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
     let input = if args.options.stdin { Some(standard_input()?) } else { None };
-    let window = sys::window(std::io::stdout().as_fd());
+    let window = sys::window(std::io::stdout().as_fd()).filter(|size| size.rows > 0 && size.cols > 0);
     let exec = start::params(args.what, args.options, PtyDefault::Ours(window))?;
     let plan = Plan { exec, detach_after: args.detach_after.map(Duration::from_millis), input };
     let signals = Signals::catch(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP])

@@ -1,6 +1,7 @@
 //! `shutdown`: stop the daemon. Never starts one for that.
 
 use super::Context;
+use crate::blocking::CallError;
 use crate::failure::Failure;
 use crate::render;
 use toold_proto::api;
@@ -15,7 +16,11 @@ pub struct Args {
 
 pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
     cx.link.refuse_autostart();
-    cx.once::<api::DaemonShutdown>(&params::Shutdown { kill: args.kill }, |result, look| {
+    let done = cx.once::<api::DaemonShutdown>(&params::Shutdown { kill: args.kill }, |result, look| {
         render::kill::kill(&result.killed, look) + "the daemon stops\n"
-    })
+    });
+    match done {
+        Err(Failure::Call(CallError::Unreachable { path, .. })) => Err(Failure::NotRunning(path)),
+        other => other,
+    }
 }

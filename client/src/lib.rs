@@ -1,1 +1,17 @@
-//! x
+//! Talks to toold: a blocking client, an async one behind the feature `async`, and `toolctl`.
+
+#[cfg(feature = "async")]
+pub mod async_client;
+pub mod autostart;
+pub mod blocking;
+pub mod cli;
+
+mod args;
+mod cmd;
+mod connect;
+mod console;
+mod failure;
+mod render;
+mod sys;
+#[cfg(test)]
+mod testing;

@@ -1,0 +1,279 @@
+//! Starts the daemon when none answers, and waits until one does.
+
+use crate::blocking::{CallError, Client};
+use crate::sys;
+use std::ffi::OsString;
+use std::fmt;
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+use toold_proto::places;
+
+/// A daemon that has not opened its socket by then will not.
+const START_TIME: Duration = Duration::from_secs(10);
+/// A daemon that lost the race for the state directory's lock exits at once, while the winner may
+/// still be reading its records. So long we wait for the winner.
+const WINNER_TIME: Duration = Duration::from_secs(3);
+/// What `toold` exits with when its flags or its config are wrong: no other daemon will come.
+const EXIT_USAGE: i32 = 2;
+/// The first wait between two tries to connect, and the longest.
+const WAIT: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(100));
+/// How much of the daemon's log an error shows.
+const TAIL_LINES: usize = 10;
+const TAIL_BYTES: u64 = 4096;
+
+/// What the daemon is started with: the flags that `toolctl` was given.
+#[derive(Debug, Clone, Default)]
+pub struct Launch {
+    pub socket: Option<PathBuf>,
+    pub config: Option<PathBuf>,
+}
+
+/// Why there is no daemon now.
+#[derive(Debug)]
+pub enum StartError {
+    /// The socket is there but cannot be used; starting another daemon would not help.
+    Unusable(CallError),
+    /// The program could not be started.
+    Spawn { program: PathBuf, source: io::Error },
+    /// It started and ended again; the end of what it said.
+    Exited { status: ExitStatus, log: Option<PathBuf>, tail: String },
+    /// It runs, but nothing answers.
+    Silent { socket: PathBuf, log: Option<PathBuf>, tail: String },
+    /// A file it needs.
+    Io { doing: &'static str, path: PathBuf, source: io::Error },
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StartError::Unusable(error) => error.fmt(f),
+            StartError::Spawn { program, source } if source.kind() == io::ErrorKind::NotFound => write!(
+                f,
+                "no daemon answers, and {} is neither beside toolctl nor in PATH: install it, or start one yourself",
+                program.display()
+            ),
+            StartError::Spawn { program, source } => write!(f, "cannot start {}: {source}", program.display()),
+            StartError::Exited { status, log, tail } => {
+                write!(f, "toold started and ended again ({status}){}", said(log.as_deref(), tail))
+            }
+            StartError::Silent { socket, log, tail } => {
+                let seconds = START_TIME.as_secs();
+                write!(f, "toold was started but {} does not answer after {seconds} s", socket.display())?;
+                f.write_str(&said(log.as_deref(), tail))
+            }
+            StartError::Io { doing, path, source } => write!(f, "{doing} {}: {source}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for StartError {}
+
+fn said(log: Option<&Path>, tail: &str) -> String {
+    match log {
+        Some(log) if tail.is_empty() => format!("; it said nothing in {}", log.display()),
+        Some(log) => format!("; the end of {}:\n{tail}", log.display()),
+        None => "; there is no home directory, so it has no log: set TOOLD_STATE_DIR".into(),
+    }
+}
+
+/// Whether nobody listens there: the one case in which a new daemon helps.
+pub fn nobody_listens(error: &CallError) -> bool {
+    match error {
+        CallError::Unreachable { source, .. } => {
+            matches!(source.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
+        }
+        CallError::Rpc(_) | CallError::Protocol(_) => false,
+    }
+}
+
+/// Connects; starts the daemon first when nobody listens. Several may do so at once: one daemon
+/// wins, and all of them connect to it.
+pub fn connect(socket: &Path, launch: &Launch) -> Result<Client, StartError> {
+    match Client::connect(socket) {
+        Ok(client) => Ok(client),
+        Err(error) if nobody_listens(&error) => start(socket, launch),
+        Err(error) => Err(StartError::Unusable(error)),
+    }
+}
+
+fn start(socket: &Path, launch: &Launch) -> Result<Client, StartError> {
+    let log = Log::open(places::state_dir())?;
+    let program = program();
+    let mut child = command(&program, launch, &log)?
+        .spawn()
+        .map_err(|source| StartError::Spawn { program: program.clone(), source })?;
+    let mut wait = Wait::until(Instant::now() + START_TIME);
+    let mut ended = None;
+    loop {
+        match Client::connect(socket) {
+            Ok(client) => return Ok(client),
+            Err(error) if !nobody_listens(&error) => return Err(StartError::Unusable(error)),
+            Err(_) => {}
+        }
+        if ended.is_none() {
+            ended = exit_of(&mut child);
+            match ended {
+                Some(status) if status.code() == Some(EXIT_USAGE) => return Err(log.exited(status)),
+                Some(_) => wait.deadline = wait.deadline.min(Instant::now() + WINNER_TIME),
+                None => {}
+            }
+        }
+        if !wait.once() {
+            return Err(match ended {
+                Some(status) => log.exited(status),
+                None => StartError::Silent { socket: socket.into(), tail: log.tail(), log: log.path },
+            });
+        }
+    }
+}
+
+/// Waits that grow, up to a deadline.
+pub struct Wait {
+    next: Duration,
+    deadline: Instant,
+}
+
+impl Wait {
+    pub fn until(deadline: Instant) -> Wait {
+        Wait { next: WAIT.0, deadline }
+    }
+
+    /// Waits a little longer than the last time. False when the deadline has passed.
+    pub fn once(&mut self) -> bool {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        std::thread::sleep(self.next.min(left));
+        self.next = (self.next * 3 / 2).min(WAIT.1);
+        !left.is_zero()
+    }
+}
+
+/// The exit of a daemon that did not stay. A child we cannot ask about is taken for alive.
+fn exit_of(child: &mut Child) -> Option<ExitStatus> {
+    child.try_wait().ok().flatten()
+}
+
+/// `toold` beside this program, else the one in PATH.
+fn program() -> PathBuf {
+    let beside = std::env::current_exe().ok().and_then(|own| Some(own.parent()?.join("toold")));
+    let runs = |path: &PathBuf| path.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0);
+    beside.filter(runs).unwrap_or_else(|| "toold".into())
+}
+
+fn command(program: &Path, launch: &Launch, log: &Log) -> Result<Command, StartError> {
+    let mut command = Command::new(program);
+    for (flag, path) in [("--socket", &launch.socket), ("--config", &launch.config)] {
+        if let Some(path) = path {
+            command.arg(flag).arg(absolute(path)?);
+        }
+    }
+    // The daemon starts in `/`, where a relative path would mean another file.
+    for name in ["TOOLD_SOCKET", "TOOLD_STATE_DIR", "TOOLD_CONFIG"] {
+        if let Some(path) = std::env::var_os(name).filter(|v| !v.is_empty()) {
+            command.env(name, absolute(Path::new(&path))?);
+        }
+    }
+    command.current_dir("/").stdin(Stdio::null()).stdout(log.stdio()?).stderr(log.stdio()?);
+    sys::detach(&mut command);
+    Ok(command)
+}
+
+fn absolute(path: &Path) -> Result<OsString, StartError> {
+    match std::path::absolute(path) {
+        Ok(path) => Ok(path.into()),
+        Err(source) => Err(StartError::Io { doing: "resolve", path: path.into(), source }),
+    }
+}
+
+/// Where the daemon's words go: a file of the user's own, or nowhere without a home directory.
+struct Log {
+    path: Option<PathBuf>,
+    file: Option<File>,
+    /// Where this start's words begin.
+    begin: u64,
+}
+
+impl Log {
+    fn open(state_dir: Option<PathBuf>) -> Result<Log, StartError> {
+        let Some(dir) = state_dir else { return Ok(Log { path: None, file: None, begin: 0 }) };
+        let io = |doing, path: &Path| {
+            let path = path.to_path_buf();
+            move |source| StartError::Io { doing, path, source }
+        };
+        DirBuilder::new().recursive(true).mode(0o700).create(&dir).map_err(io("create", &dir))?;
+        let path = dir.join("toold.log");
+        let file = OpenOptions::new().append(true).create(true).mode(0o600).open(&path).map_err(io("open", &path))?;
+        let begin = file.metadata().map_err(io("look at", &path))?.len();
+        Ok(Log { path: Some(path), file: Some(file), begin })
+    }
+
+    fn stdio(&self) -> Result<Stdio, StartError> {
+        let (Some(file), Some(path)) = (&self.file, &self.path) else { return Ok(Stdio::null()) };
+        let file =
+            file.try_clone().map_err(|source| StartError::Io { doing: "duplicate", path: path.clone(), source })?;
+        Ok(file.into())
+    }
+
+    /// The last lines since this start. An unreadable log is an empty one: it is only a hint.
+    fn tail(&self) -> String {
+        self.path.as_deref().and_then(|path| tail(path, self.begin).ok()).unwrap_or_default()
+    }
+
+    fn exited(self, status: ExitStatus) -> StartError {
+        StartError::Exited { status, tail: self.tail(), log: self.path }
+    }
+}
+
+fn tail(path: &Path, begin: u64) -> io::Result<String> {
+    let mut file = File::open(path)?;
+    let end = file.metadata()?.len();
+    file.seek(SeekFrom::Start(begin.max(end.saturating_sub(TAIL_BYTES))))?;
+    let mut bytes = Vec::new();
+    file.take(TAIL_BYTES).read_to_end(&mut bytes)?;
+    let text = String::from_utf8_lossy(&bytes);
+    let lines: Vec<&str> = text.lines().collect();
+    Ok(lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_log_is_the_user_s_own_and_its_tail_is_of_this_start_only() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let state = dir.path().join("a/b");
+        drop(Log::open(Some(state.clone())).expect("a log"));
+        std::fs::write(state.join("toold.log"), "an older start\n").expect("the log is writable");
+        let log = Log::open(Some(state.clone())).expect("a log");
+        let said: String = (0..20).map(|n| format!("line {n}\n")).collect();
+        std::fs::write(state.join("toold.log"), format!("an older start\n{said}")).expect("the log is writable");
+        let expected: Vec<String> = (10..20).map(|n| format!("line {n}")).collect();
+        assert_eq!(log.tail(), expected.join("\n"));
+        let mode = |path: &Path| path.metadata().expect("it is there").permissions().mode() & 0o777;
+        assert_eq!((mode(&state), mode(&state.join("toold.log"))), (0o700, 0o600));
+    }
+
+    #[test]
+    fn only_a_socket_where_nobody_listens_asks_for_a_new_daemon() {
+        let lost = |kind: io::ErrorKind| CallError::Unreachable { path: "/s".into(), source: kind.into() };
+        assert!(nobody_listens(&lost(io::ErrorKind::NotFound)));
+        assert!(nobody_listens(&lost(io::ErrorKind::ConnectionRefused)));
+        assert!(!nobody_listens(&lost(io::ErrorKind::PermissionDenied)));
+        assert!(!nobody_listens(&CallError::Protocol("x".into())));
+    }
+
+    #[test]
+    fn flags_reach_the_daemon_as_absolute_paths() {
+        let log = Log { path: None, file: None, begin: 0 };
+        let launch = Launch { socket: Some("s.sock".into()), config: Some("/etc/c.toml".into()) };
+        let command = command(Path::new("toold"), &launch, &log).expect("a command");
+        let here = std::env::current_dir().expect("a directory").join("s.sock");
+        let args: Vec<_> = command.get_args().collect();
+        assert_eq!(args, ["--socket".as_ref(), here.as_os_str(), "--config".as_ref(), "/etc/c.toml".as_ref()]);
+        assert_eq!(command.get_current_dir(), Some(Path::new("/")));
+    }
+}

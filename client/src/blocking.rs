@@ -1,0 +1,259 @@
+//! A client on a plain Unix socket: one JSON message a line, no runtime, quick to start.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use toold_proto::RpcError;
+use toold_proto::api::Method;
+
+/// How much one read takes at most. A page of output is 64 KiB of bytes, about 90 KB of base64.
+const READ: usize = 128 * 1024;
+
+/// Why a call gave no result.
+#[derive(Debug)]
+pub enum CallError {
+    /// The daemon said no, and why.
+    Rpc(RpcError),
+    /// Nobody listens there, or the connection was lost before the answer came.
+    Unreachable { path: PathBuf, source: io::Error },
+    /// What came back is not what this client understands.
+    Protocol(String),
+}
+
+impl fmt::Display for CallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CallError::Rpc(error) => error.fmt(f),
+            CallError::Unreachable { path, source } => write!(f, "cannot reach toold at {}: {source}", path.display()),
+            CallError::Protocol(what) => write!(f, "{what}; do toolctl and toold have the same version?"),
+        }
+    }
+}
+
+impl std::error::Error for CallError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            CallError::Rpc(error) => Some(error),
+            CallError::Unreachable { source, .. } => Some(source),
+            CallError::Protocol(_) => None,
+        }
+    }
+}
+
+/// One answer. An error to a message that could not be read has no id.
+#[derive(Debug)]
+pub struct Answer {
+    pub id: Option<u64>,
+    pub outcome: Result<Box<RawValue>, RpcError>,
+}
+
+/// A connection to the daemon.
+pub struct Client {
+    path: PathBuf,
+    stream: UnixStream,
+    inbox: Vec<u8>,
+    /// Bytes of `inbox` that are known to hold no newline.
+    searched: usize,
+    last_id: u64,
+}
+
+impl Client {
+    pub fn connect(path: &Path) -> Result<Client, CallError> {
+        let stream =
+            UnixStream::connect(path).map_err(|source| CallError::Unreachable { path: path.into(), source })?;
+        Ok(Client { path: path.into(), stream, inbox: Vec::new(), searched: 0, last_id: 0 })
+    }
+
+    /// Calls a method and reads its result.
+    pub fn call<M: Method>(&mut self, params: &M::Params) -> Result<M::Result, CallError> {
+        parse::<M>(&self.call_raw(M::NAME, params)?)
+    }
+
+    /// Calls a method. The very bytes of its result.
+    pub fn call_raw(&mut self, method: &str, params: &impl Serialize) -> Result<Box<RawValue>, CallError> {
+        let id = self.send(method, params)?;
+        loop {
+            while let Some(answer) = self.next_answer()? {
+                if answer.id == Some(id) || answer.id.is_none() && answer.outcome.is_err() {
+                    return answer.outcome.map_err(CallError::Rpc);
+                }
+            }
+            self.fill()?;
+        }
+    }
+
+    /// Sends a request and does not wait: the id its answer will have. For callers that watch
+    /// several things at once; they go on with `as_fd`, `fill` and `next_answer`.
+    pub fn send(&mut self, method: &str, params: &impl Serialize) -> Result<u64, CallError> {
+        self.last_id += 1;
+        let request = Request { jsonrpc: "2.0", id: self.last_id, method, params };
+        let mut line = serde_json::to_vec(&request)
+            .map_err(|e| CallError::Protocol(format!("the parameters of {method} do not fit into JSON: {e}")))?;
+        line.push(b'\n');
+        match self.stream.write_all(&line) {
+            // The daemon hung up. It may have said why first, so the next read tells.
+            Err(e) if matches!(e.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) => {}
+            Err(source) => return Err(self.lost(source)),
+            Ok(()) => {}
+        }
+        Ok(self.last_id)
+    }
+
+    /// Reads once what is there, and waits if nothing is.
+    pub fn fill(&mut self) -> Result<(), CallError> {
+        let old = self.inbox.len();
+        self.inbox.resize(old + READ, 0);
+        let read = loop {
+            match self.stream.read(&mut self.inbox[old..]) {
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                other => break other,
+            }
+        };
+        self.inbox.truncate(old + *read.as_ref().unwrap_or(&0));
+        match read {
+            Ok(0) => Err(self.lost(io::Error::new(io::ErrorKind::UnexpectedEof, "it closed the connection"))),
+            Ok(_) => Ok(()),
+            Err(source) => Err(self.lost(source)),
+        }
+    }
+
+    /// The next answer that has already been read. Notifications are passed over.
+    pub fn next_answer(&mut self) -> Result<Option<Answer>, CallError> {
+        loop {
+            let Some(at) = self.inbox[self.searched..].iter().position(|b| *b == b'\n') else {
+                self.searched = self.inbox.len();
+                return Ok(None);
+            };
+            let line: Vec<u8> = self.inbox.drain(..=self.searched + at).collect();
+            self.searched = 0;
+            if let Some(answer) = read_answer(&line)? {
+                return Ok(Some(answer));
+            }
+        }
+    }
+
+    fn lost(&self, source: io::Error) -> CallError {
+        CallError::Unreachable { path: self.path.clone(), source }
+    }
+}
+
+impl AsFd for Client {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+}
+
+/// A result's bytes as its type.
+pub fn parse<M: Method>(raw: &RawValue) -> Result<M::Result, CallError> {
+    serde_json::from_str(raw.get())
+        .map_err(|e| CallError::Protocol(format!("cannot read the result of {}: {e}", M::NAME)))
+}
+
+#[derive(Serialize)]
+struct Request<'a, P> {
+    jsonrpc: &'static str,
+    id: u64,
+    method: &'a str,
+    params: &'a P,
+}
+
+#[derive(Deserialize)]
+struct Line<'a> {
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    method: Option<&'a RawValue>,
+    #[serde(borrow)]
+    result: Option<&'a RawValue>,
+    error: Option<ErrorObject>,
+}
+
+/// An error as strangers may write it: `data` can be anything, or not be there.
+#[derive(Deserialize)]
+struct ErrorObject {
+    code: i32,
+    message: String,
+    #[serde(default)]
+    data: Value,
+}
+
+fn read_answer(line: &[u8]) -> Result<Option<Answer>, CallError> {
+    if line.iter().all(u8::is_ascii_whitespace) {
+        return Ok(None);
+    }
+    let line: Line<'_> = serde_json::from_slice(line)
+        .map_err(|e| CallError::Protocol(format!("the daemon's answer is no JSON-RPC: {e}")))?;
+    if line.method.is_some() {
+        return Ok(None);
+    }
+    let outcome = match (line.error, line.result) {
+        (Some(error), _) => Err(rpc_error(error)),
+        (None, Some(result)) => Ok(result.to_owned()),
+        (None, None) => Ok(RawValue::NULL.to_owned()),
+    };
+    Ok(Some(Answer { id: line.id.and_then(|id| id.get().parse().ok()), outcome }))
+}
+
+fn rpc_error(error: ErrorObject) -> RpcError {
+    let data = match error.data {
+        Value::Object(map) => map,
+        Value::Null => Map::new(),
+        other => Map::from_iter([("detail".to_owned(), other)]),
+    };
+    RpcError { code: error.code, message: error.message, data }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Fake, Reply};
+    use serde_json::json;
+    use toold_proto::api;
+    use toold_proto::params;
+
+    #[test]
+    fn a_result_comes_back_as_the_very_bytes_that_were_sent() {
+        let odd = r#"{ "b":1.50,  "a":"\u0041", "unknown": [ ] }"#;
+        let fake = Fake::start(vec![vec![Reply::result(odd)]]);
+        let mut client = Client::connect(&fake.path()).expect("the fake listens");
+        let raw = client.call_raw("list", &json!({})).expect("it answers");
+        assert_eq!(raw.get(), odd);
+    }
+
+    #[test]
+    fn an_error_keeps_its_kind_and_a_stranger_s_data_is_kept_aside() {
+        let ours = r#"{"code":-32001,"message":"no such process","data":{"kind":"not_found"}}"#;
+        let theirs = r#"{"code":-32700,"message":"parse","data":"at 3"}"#;
+        let fake = Fake::start(vec![vec![Reply::error(ours), Reply::error(theirs)]]);
+        let mut client = Client::connect(&fake.path()).expect("the fake listens");
+        let params = params::Inspect { id: "x".into() };
+        let Err(CallError::Rpc(first)) = client.call::<api::Inspect>(&params) else { panic!("an error was sent") };
+        assert_eq!(first.kind(), Some(toold_proto::Kind::NotFound));
+        let Err(CallError::Rpc(second)) = client.call::<api::Inspect>(&params) else { panic!("an error was sent") };
+        assert_eq!((second.code, second.data.get("detail")), (-32700, Some(&json!("at 3"))));
+    }
+
+    #[test]
+    fn a_hang_up_and_a_missing_socket_are_unreachable_and_nonsense_is_a_protocol_error() {
+        let fake = Fake::start(vec![vec![Reply::HangUp], vec![Reply::Line("nonsense\n".into())]]);
+        let mut client = Client::connect(&fake.path()).expect("the fake listens");
+        assert!(matches!(client.call_raw("list", &json!({})), Err(CallError::Unreachable { .. })));
+        let mut client = Client::connect(&fake.path()).expect("the fake listens");
+        assert!(matches!(client.call_raw("list", &json!({})), Err(CallError::Protocol(_))));
+        assert!(matches!(Client::connect(Path::new("/nowhere/sock")), Err(CallError::Unreachable { .. })));
+    }
+
+    #[test]
+    fn a_notification_and_an_answer_to_another_call_are_passed_over() {
+        let noise = "{\"jsonrpc\":\"2.0\",\"method\":\"events.event\",\"params\":{}}\n{\"jsonrpc\":\"2.0\",\"id\":77,\"result\":1}\n";
+        let fake =
+            Fake::start(vec![vec![Reply::Line(noise.to_owned() + "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":2}\n")]]);
+        let mut client = Client::connect(&fake.path()).expect("the fake listens");
+        assert_eq!(client.call_raw("list", &json!({})).expect("it answers").get(), "2");
+    }
+}

@@ -1,0 +1,288 @@
+//! The command line of `toolctl`: its words, its global flags, and how it ends.
+
+use crate::autostart::Launch;
+use crate::cmd::{self, Context};
+use crate::connect::{Autostart, Link};
+use crate::console::{self, Console};
+use crate::failure::Failure;
+use clap::{Parser, Subcommand};
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use toold_proto::places;
+
+/// Run processes in the background, and look after them. They belong to the daemon `toold`.
+#[derive(Debug, Parser)]
+#[command(name = "toolctl", version, after_help = EXIT_CODES)]
+struct Cli {
+    /// The daemon's socket [default: $TOOLD_SOCKET, else in the runtime directory]
+    #[arg(long, global = true, value_name = "PATH")]
+    socket: Option<PathBuf>,
+    /// The config file that a daemon started by this call reads
+    #[arg(long, global = true, value_name = "PATH")]
+    config: Option<PathBuf>,
+    /// Print the result as one JSON document, unchanged
+    #[arg(long, global = true)]
+    json: bool,
+    /// Do not start the daemon when none answers
+    #[arg(long, global = true)]
+    no_autostart: bool,
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+const EXIT_CODES: &str = "Exit codes: 0 done; the process's own for run and wait; 124 wait timed out; 2 usage; \
+3 no such process; 4 daemon unreachable; 1 anything else.\nAn ID is a process id, a unique start of one (4 digits or \
+more), or a process's name.";
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Start a process, show its output as it comes, exit as it does
+    Run(cmd::run::Args),
+    /// Start a process in the background and print its id
+    Exec(cmd::exec::Args),
+    /// Show a process and its latest output
+    Poll(cmd::poll::Args),
+    /// Show a process's output by line
+    Log(cmd::log::Args),
+    /// Wait until processes exit, close their output or print a match
+    Wait(cmd::wait::Args),
+    /// End processes and everything they started
+    Kill(cmd::kill::Args),
+    /// Send one signal
+    Signal(cmd::signal::Args),
+    /// Write to a process's stdin
+    Write(cmd::write::Args),
+    /// Write a line to a process's stdin
+    Submit(cmd::write::Args),
+    /// Close a process's stdin
+    Close(cmd::close::Args),
+    /// Give a process's terminal a new size
+    Resize(cmd::resize::Args),
+    /// List processes, newest first
+    List(cmd::list::Args),
+    /// Show everything about one process
+    Inspect(cmd::inspect::Args),
+    /// Remove finished processes and their logs
+    Forget(cmd::forget::Args),
+    /// Show the daemon
+    Info,
+    /// Stop the daemon; processes go on
+    Shutdown(cmd::shutdown::Args),
+}
+
+/// `toolctl`, from its arguments to its exit code.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let (mut out, mut err) = (io::stdout(), io::stderr());
+    let console = Console { out: &mut out, err: &mut err, look: console::look(), live: true };
+    perform(cli, console).into()
+}
+
+fn perform(cli: Cli, console: Console<'_>) -> u8 {
+    let autostart = match cli.no_autostart {
+        true => Autostart::Refused,
+        false => Autostart::Allowed(Launch { socket: cli.socket.clone(), config: cli.config }),
+    };
+    let link = Link::new(cli.socket.unwrap_or_else(places::socket), autostart);
+    let mut cx = Context { link, console, json: cli.json };
+    dispatch(cli.verb, &mut cx).unwrap_or_else(|failure| report(&failure, &mut cx))
+}
+
+fn dispatch(verb: Verb, cx: &mut Context<'_>) -> Result<u8, Failure> {
+    match verb {
+        Verb::Run(args) => cmd::run::run(args, cx),
+        Verb::Exec(args) => cmd::exec::run(args, cx),
+        Verb::Poll(args) => cmd::poll::run(args, cx),
+        Verb::Log(args) => cmd::log::run(args, cx),
+        Verb::Wait(args) => cmd::wait::run(args, cx),
+        Verb::Kill(args) => cmd::kill::run(args, cx),
+        Verb::Signal(args) => cmd::signal::run(args, cx),
+        Verb::Write(args) => cmd::write::run(args, cmd::write::End::Open, cx),
+        Verb::Submit(args) => cmd::write::run(args, cmd::write::End::Newline, cx),
+        Verb::Close(args) => cmd::close::run(args, cx),
+        Verb::Resize(args) => cmd::resize::run(args, cx),
+        Verb::List(args) => cmd::list::run(args, cx),
+        Verb::Inspect(args) => cmd::inspect::run(args, cx),
+        Verb::Forget(args) => cmd::forget::run(args, cx),
+        Verb::Info => cmd::info::run(cx),
+        Verb::Shutdown(args) => cmd::shutdown::run(args, cx),
+    }
+}
+
+/// Says why it failed, on standard error: to a person, or as a document.
+fn report(failure: &Failure, cx: &mut Context<'_>) -> u8 {
+    match failure {
+        Failure::OutputClosed => {}
+        // With nobody to hear it, the exit code must do.
+        failure if cx.json => drop(writeln!(cx.console.err, "{}", failure.document())),
+        failure => cx.console.say(&failure.to_string()),
+    }
+    failure.exit_code()
+}
+
+/// `toolctl` inside a test: its exit code, what it printed and what it said.
+#[cfg(test)]
+pub fn test_run(fake: &crate::testing::Fake, args: &[&str]) -> (u8, String, String) {
+    let socket = fake.path().display().to_string();
+    let all = ["toolctl", "--no-autostart", "--socket", &socket].into_iter().chain(args.iter().copied());
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let console = Console { out: &mut out, err: &mut err, look: crate::render::Look::plain(), live: false };
+    let code = match Cli::try_parse_from(all) {
+        Ok(cli) => perform(cli, console),
+        Err(error) => {
+            err.extend_from_slice(error.to_string().as_bytes());
+            error.exit_code() as u8
+        }
+    };
+    (code, String::from_utf8_lossy(&out).into_owned(), String::from_utf8_lossy(&err).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Fake, Reply, process};
+    use serde_json::{Value, json};
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        use clap::CommandFactory;
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn json_prints_the_result_s_very_bytes_wherever_the_flag_stands() {
+        let odd = r#"{ "processes" :[ ],"total":0,  "new": 1.50e1 }"#;
+        for args in [&["--json", "list"][..], &["list", "--json"]] {
+            let fake = Fake::start(vec![vec![Reply::result(odd)]]);
+            assert_eq!(test_run(&fake, args), (0, format!("{odd}\n"), String::new()));
+        }
+    }
+
+    #[test]
+    fn errors_are_a_sentence_or_with_json_a_document_and_give_their_exit_code() {
+        let kinds = [
+            ("invalid_params", -32602, 2),
+            ("not_found", -32001, 3),
+            ("ambiguous_id", -32001, 3),
+            ("limit", -32004, 1),
+        ];
+        for (kind, code, exit) in kinds {
+            let error = json!({"code": code, "message": "do this", "data": {"kind": kind}});
+            let fake = Fake::start(vec![vec![Reply::error(&error)], vec![Reply::error(&error)]]);
+            assert_eq!(test_run(&fake, &["inspect", "x"]), (exit, String::new(), "toolctl: do this\n".into()));
+            let (again, out, err) = test_run(&fake, &["inspect", "x", "--json"]);
+            assert_eq!((again, out.as_str()), (exit, ""));
+            assert_eq!(serde_json::from_str::<Value>(&err).expect("one document"), error);
+        }
+    }
+
+    #[test]
+    fn without_a_daemon_the_code_is_4_and_a_wrong_flag_is_2() {
+        let fake = Fake::start(vec![vec![]]);
+        let gone = fake.dir().join("none").display().to_string();
+        let (code, _, err) = test_run(&fake, &["list", "--socket", &gone]);
+        assert_eq!((code, err.starts_with("toolctl: no daemon at")), (4, true), "{err}");
+        let (code, _, err) = test_run(&fake, &["shutdown", "--socket", &gone]);
+        assert_eq!((code, err.contains("no daemon")), (4, true), "{err}");
+        for args in
+            [&["list", "--nonsense"][..], &["exec"], &["exec", "-c", "x", "--", "y"], &["kill"], &["forget"], &[]]
+        {
+            assert_eq!(test_run(&fake, args).0, 2, "{args:?}");
+        }
+    }
+
+    #[test]
+    fn small_commands_send_what_was_typed_and_say_what_happened() {
+        let id = "proc_0123456789ab";
+        let cases: Vec<(&[&str], &str, Value, Value, &str)> = vec![
+            (
+                &["signal", "x", "hup"],
+                "signal",
+                json!({"id": "x", "signal": "SIGHUP"}),
+                json!({"id": id, "signal": "SIGHUP"}),
+                "sent SIGHUP",
+            ),
+            (
+                &["submit", "x", "-1"],
+                "submit",
+                json!({"id": "x", "data": "-1"}),
+                json!({"id": id, "bytes_written": 3, "complete": true, "duplicate": false}),
+                "wrote 3 bytes",
+            ),
+            (
+                &["write", "x", "y", "--write-id", "w"],
+                "write",
+                json!({"id": "x", "data": "y", "write_id": "w"}),
+                json!({"id": id, "bytes_written": 1, "complete": true, "duplicate": true}),
+                "written before",
+            ),
+            (&["close", "x"], "close", json!({"id": "x"}), json!({"id": id, "stdin": "closed"}), "stdin"),
+            (
+                &["resize", "x", "24x80"],
+                "resize",
+                json!({"id": "x", "rows": 24, "cols": 80}),
+                json!({"id": id, "rows": 24, "cols": 80}),
+                "24x80",
+            ),
+            (
+                &["forget", "--older-than", "1h"],
+                "forget",
+                json!({"older_than_ms": 3600000}),
+                json!({"forgotten": [id], "skipped": []}),
+                "forgot 1",
+            ),
+            (
+                &["shutdown", "--kill"],
+                "daemon.shutdown",
+                json!({"kill": true}),
+                json!({"stopping": true, "killed": []}),
+                "stop",
+            ),
+            (
+                &["list", "--status", "lost", "--label", "a=b", "-n", "3"],
+                "list",
+                json!({"status": "lost", "label": "a=b", "limit": 3}),
+                json!({"processes": [], "total": 0}),
+                "COMMAND",
+            ),
+            (
+                &["kill", "a", "b", "-s", "9", "--grace", "0"],
+                "kill",
+                json!({"ids": ["a", "b"], "signal": "SIGKILL", "grace_ms": 0}),
+                json!({"status": "killed", "results": []}),
+                "",
+            ),
+            (&["kill", "--task", "t"], "kill", json!({"task_id": "t"}), json!({"status": "killed", "results": []}), ""),
+            (
+                &["log", "x", "-n", "5", "--grep", "e+", "--stream", "stderr", "--offset", "0"],
+                "log",
+                json!({"id": "x", "limit": 5, "grep": "e+", "stream": "stderr", "offset": 0}),
+                json!({"id": id, "output": "text only", "total_lines": 1, "first_line": 0, "lines_shown": 1, "matched_lines": 1,
+                    "truncated": false, "gap": null}),
+                "text only",
+            ),
+        ];
+        for (args, method, params, result, said) in cases {
+            let fake = Fake::start(vec![vec![Reply::result(&result)]]);
+            let (code, out, err) = test_run(&fake, args);
+            assert_eq!((code, err.as_str()), (0, ""), "{args:?}");
+            assert!(out.contains(said), "{args:?}: {out:?}");
+            assert_eq!(fake.asked(), (method.to_owned(), params), "{args:?}");
+        }
+    }
+
+    #[test]
+    fn poll_says_the_status_then_the_output_and_sends_its_options() {
+        let result = process(json!({"output": "hello\n", "from": 3, "next_cursor": 9, "gap": null}));
+        let fake = Fake::start(vec![vec![Reply::result(&result)]]);
+        let args = ["poll", "x", "--cursor", "3", "--wait", "2s", "--stream", "stdout"];
+        let (code, out, _) = test_run(&fake, &args);
+        assert_eq!(
+            (code, out.as_str()),
+            (0, "id: proc_0123456789ab\nstatus: running\nclosed: false\nnext_cursor: 9\n\nhello\n")
+        );
+        let asked = json!({"id": "x", "cursor": 3, "wait_ms": 2000, "stream": "stdout"});
+        assert_eq!(fake.asked(), ("poll".into(), asked));
+    }
+}

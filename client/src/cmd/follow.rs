@@ -1,0 +1,385 @@
+//! The loop behind `run`: the daemon's answers, our signals and our stdin, whichever comes first.
+//! It sleeps in poll(2) and nowhere else.
+
+use super::Context;
+use super::poll::bytes;
+use super::progress::{Next, Progress, pieces};
+use super::start::fresh_id;
+use super::wait::own_code;
+use crate::blocking::{Answer, CallError, parse};
+use crate::failure::{DONE, Failure};
+use crate::sys::{self, Ready, Signals};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+use toold_proto::api::{self, Method};
+use toold_proto::params::{self, Ansi, Encoding, Stream};
+use toold_proto::{Kind, RpcError};
+
+/// How much of our stdin goes into one `write`. With its base64 it fits a socket's buffer, so
+/// sending it never waits for a daemon that waits for us.
+const INPUT: usize = 32 * 1024;
+/// Bytes written at once to our own output: what a pipe that is ready takes without waiting.
+const OUTPUT: usize = 4096;
+/// How long one `wait` of `run --json` lasts before it is asked again.
+const WAIT_MS: i64 = 600_000;
+
+/// What `run` was asked for.
+pub struct Plan {
+    pub exec: params::Exec,
+    pub detach_after: Option<Duration>,
+    /// Our stdin, when it is to be forwarded.
+    pub input: Option<File>,
+}
+
+/// What was asked and is not answered yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    Exec,
+    Poll,
+    Wait,
+    /// The last look of a `run --json` that leaves the process running.
+    Farewell,
+    Signal,
+    Kill,
+    Write,
+    Close,
+}
+
+struct Pending {
+    id: u64,
+    what: Asked,
+    method: &'static str,
+    params: Box<RawValue>,
+}
+
+/// One `run`.
+pub struct Follow<'a, 'c> {
+    cx: &'a mut Context<'c>,
+    signals: Signals,
+    plan: Plan,
+    detach_at: Option<Instant>,
+    process: Option<String>,
+    progress: Progress,
+    pending: Vec<Pending>,
+    interrupts: u32,
+    /// Bytes of our stdin that are on their way.
+    sending: Vec<u8>,
+}
+
+impl<'a, 'c> Follow<'a, 'c> {
+    pub fn new(cx: &'a mut Context<'c>, signals: Signals, plan: Plan) -> Follow<'a, 'c> {
+        let detach_at = plan.detach_after.map(|after| Instant::now() + after);
+        Follow {
+            cx,
+            signals,
+            plan,
+            detach_at,
+            process: None,
+            progress: Progress::default(),
+            pending: Vec::new(),
+            interrupts: 0,
+            sending: Vec::new(),
+        }
+    }
+
+    /// Starts the process and stays with it. The code to exit with.
+    pub fn run(mut self) -> Result<u8, Failure> {
+        let exec = self.plan.exec.clone();
+        self.ask::<api::Exec>(Asked::Exec, &exec)?;
+        loop {
+            while let Some(answer) = self.cx.link.next_answer()? {
+                if let Some(code) = self.answered(answer)? {
+                    return Ok(code);
+                }
+            }
+            if let Some(code) = self.news()? {
+                return Ok(code);
+            }
+        }
+    }
+
+    /// Waits for whatever comes first, and acts on it.
+    fn news(&mut self) -> Result<Option<u8>, Failure> {
+        let reads_input = self.process.is_some() && self.sending.is_empty() && !self.is_pending(Asked::Close);
+        let input = self.plan.input.as_ref().filter(|_| reads_input);
+        let watched = [self.cx.link.fd(), Some(self.signals.as_fd()), input.map(AsFd::as_fd)];
+        // Before the id is known there is nothing to print or to leave behind.
+        let deadline = self.detach_at.filter(|_| self.process.is_some());
+        let timeout = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+        let ready = sys::poll(watched.map(|fd| fd.map(|fd| (fd, Ready::ToRead))), timeout);
+        let [answers, signal, input] = ready.map_err(|source| Failure::Io { doing: "wait for news", source })?;
+        if signal && let Some(code) = self.signalled()? {
+            return Ok(Some(code));
+        }
+        if input {
+            self.forward()?;
+        }
+        if answers && let Err(error) = self.cx.link.fill() {
+            self.cx.link.recover(error)?;
+            self.ask_again()?;
+        }
+        match deadline {
+            Some(at) if Instant::now() >= at => self.detach(),
+            _ => Ok(None),
+        }
+    }
+
+    fn ask<M: Method>(&mut self, what: Asked, params: &M::Params) -> Result<(), Failure> {
+        let params = raw(params)?;
+        let id = self.cx.link.send(M::NAME, &params)?;
+        self.pending.push(Pending { id, what, method: M::NAME, params });
+        Ok(())
+    }
+
+    /// Asks on a new connection what the lost one had not answered. All of it may run twice: the
+    /// start and the writes carry ids, the rest only looks or ends. A signal is left out, for a
+    /// program may count them.
+    fn ask_again(&mut self) -> Result<(), Failure> {
+        self.pending.retain(|pending| pending.what != Asked::Signal);
+        for pending in &mut self.pending {
+            pending.id = self.cx.link.send(pending.method, &pending.params)?;
+        }
+        Ok(())
+    }
+
+    fn is_pending(&self, what: Asked) -> bool {
+        self.pending.iter().any(|pending| pending.what == what)
+    }
+
+    fn answered(&mut self, answer: Answer) -> Result<Option<u8>, Failure> {
+        let Some(id) = answer.id else {
+            return answer.outcome.map(|_| None).map_err(|e| CallError::Rpc(e).into());
+        };
+        let Some(at) = self.pending.iter().position(|pending| pending.id == id) else { return Ok(None) };
+        let what = self.pending.swap_remove(at).what;
+        let result = match (what, answer.outcome) {
+            (_, Ok(result)) => result,
+            (Asked::Signal | Asked::Kill | Asked::Write | Asked::Close, Err(error)) => {
+                self.refused(what, &error);
+                return Ok(None);
+            }
+            (Asked::Exec | Asked::Poll | Asked::Wait | Asked::Farewell, Err(error)) => {
+                return Err(CallError::Rpc(error).into());
+            }
+        };
+        match what {
+            Asked::Exec => self.started(&result).map(|()| None),
+            Asked::Poll => self.page(&result),
+            Asked::Wait | Asked::Farewell => self.waited(what, &result),
+            Asked::Write => self.wrote(&result).map(|()| None),
+            Asked::Signal | Asked::Kill | Asked::Close => Ok(None),
+        }
+    }
+
+    /// A wish that was not granted. The output goes on, so it is not the end of `run`.
+    fn refused(&mut self, what: Asked, error: &RpcError) {
+        if matches!(what, Asked::Write | Asked::Close) {
+            self.plan.input = None;
+            self.sending.clear();
+        }
+        // It ended, or closed its stdin, just before: as good as granted.
+        if !matches!(error.kind(), Some(Kind::AlreadyExited | Kind::StdinUnavailable)) {
+            self.cx.console.say(&error.message);
+        }
+    }
+
+    fn started(&mut self, result: &RawValue) -> Result<(), Failure> {
+        self.process = Some(parse::<api::Exec>(result)?.process.id.to_string());
+        if self.cx.json {
+            self.wait(Asked::Wait, WAIT_MS)?
+        } else {
+            self.poll(self.progress.first())?
+        }
+        // What was typed before the process had an id is for it too.
+        match self.interrupts {
+            0 => Ok(()),
+            _ => self.interrupt(),
+        }
+    }
+
+    fn id(&self) -> String {
+        self.process.clone().unwrap_or_default()
+    }
+
+    fn poll(&mut self, wait: Duration) -> Result<(), Failure> {
+        let params = params::Poll {
+            id: self.id(),
+            cursor: Some(self.progress.cursor),
+            wait_ms: wait.as_millis() as u64,
+            ansi: Ansi::Keep,
+            encoding: Encoding::Base64,
+            spans: true,
+            ..Default::default()
+        };
+        self.ask::<api::Poll>(Asked::Poll, &params)
+    }
+
+    fn wait(&mut self, what: Asked, timeout_ms: i64) -> Result<(), Failure> {
+        let params = params::Wait { id: Some(self.id()), timeout_ms: Some(timeout_ms), ..Default::default() };
+        self.ask::<api::Wait>(what, &params)
+    }
+
+    fn page(&mut self, result: &RawValue) -> Result<Option<u8>, Failure> {
+        let page = parse::<api::Poll>(result)?;
+        if let Some(gap) = page.gap {
+            self.cx.console.say(&format!("{} bytes of output were not kept", gap.to.saturating_sub(gap.from)));
+        }
+        let output = bytes(&page.output)?;
+        for (stream, piece) in pieces(&output, page.from, page.spans.as_deref().unwrap_or_default()) {
+            match self.print(stream, piece) {
+                Err(Failure::OutputClosed) => return self.reader_left(),
+                Err(failure) => return Err(failure),
+                Ok(Some(code)) => return Ok(Some(code)),
+                Ok(None) => {}
+            }
+        }
+        match self.progress.page(&page, Instant::now()) {
+            Next::Poll(wait) => self.poll(wait).map(|()| None),
+            Next::Leave(code) => Ok(Some(code)),
+        }
+    }
+
+    /// Prints a piece, and hears signals while the output is not ready to take it.
+    fn print(&mut self, stream: Stream, piece: &[u8]) -> Result<Option<u8>, Failure> {
+        for part in piece.chunks(OUTPUT) {
+            while self.cx.console.live {
+                let (stdout, stderr) = (std::io::stdout(), std::io::stderr());
+                let fd = match stream {
+                    Stream::Stdout => stdout.as_fd(),
+                    Stream::Stderr => stderr.as_fd(),
+                };
+                let watched = [Some((fd, Ready::ToWrite)), Some((self.signals.as_fd(), Ready::ToRead))];
+                let ready = sys::poll(watched, None).map_err(Failure::io("wait for the output"))?;
+                if ready[1]
+                    && let Some(code) = self.signalled()?
+                {
+                    return Ok(Some(code));
+                }
+                if ready[0] {
+                    break;
+                }
+            }
+            let (out, doing): (&mut dyn Write, _) = match stream {
+                Stream::Stdout => (&mut *self.cx.console.out, "write to standard output"),
+                Stream::Stderr => (&mut *self.cx.console.err, "write to standard error"),
+            };
+            out.write_all(part).and_then(|()| out.flush()).map_err(Failure::io(doing))?;
+        }
+        Ok(None)
+    }
+
+    /// Whoever read our output has gone. A program on a pipe of its own would get SIGPIPE now, so
+    /// this one does.
+    fn reader_left(&mut self) -> Result<Option<u8>, Failure> {
+        let params = params::Signal { id: self.id(), signal: "SIGPIPE".into() };
+        // It may have ended already, and we leave in any case.
+        let _ = self.cx.link.call_raw::<api::Signal>(&params);
+        Ok(Some(128 + libc::SIGPIPE as u8))
+    }
+
+    fn waited(&mut self, what: Asked, result: &RawValue) -> Result<Option<u8>, Failure> {
+        #[derive(serde::Deserialize)]
+        struct Raw<'a> {
+            #[serde(borrow)]
+            processes: Vec<&'a RawValue>,
+        }
+        let typed = parse::<api::Wait>(result)?;
+        let ended = typed.processes.first().filter(|waited| super::wait::has_ended(&waited.process));
+        if ended.is_none() && what == Asked::Wait {
+            return self.wait(Asked::Wait, WAIT_MS).map(|()| None);
+        }
+        let raw: Raw<'_> = serde_json::from_str(result.get())
+            .map_err(|e| CallError::Protocol(format!("cannot read the result of wait: {e}")))?;
+        if let Some(document) = raw.processes.first() {
+            self.cx.document(document)?;
+        }
+        Ok(Some(ended.map_or(DONE, |waited| own_code(&waited.process))))
+    }
+
+    /// One signal to `toolctl` itself.
+    fn signalled(&mut self) -> Result<Option<u8>, Failure> {
+        let Some(signal) = self.signals.take() else { return Ok(None) };
+        if signal != libc::SIGINT {
+            match &self.process {
+                Some(id) => self.cx.console.say(&format!("{id} runs on in the background")),
+                None => self.cx.console.say("left before the process had an id; see toolctl list"),
+            }
+            return Ok(Some(128 + signal as u8));
+        }
+        self.interrupts += 1;
+        match (self.interrupts, &self.process) {
+            // Nothing to interrupt yet; a second one means that the daemon takes too long.
+            (1, None) => Ok(None),
+            (1 | 2, Some(_)) => self.interrupt().map(|()| None),
+            (_, None) | (3.., Some(_)) => Ok(Some(128 + libc::SIGINT as u8)),
+            (0, Some(_)) => Ok(None),
+        }
+    }
+
+    /// The first Ctrl-C is the process's own to handle, the second ends it.
+    fn interrupt(&mut self) -> Result<(), Failure> {
+        let id = self.id();
+        if self.interrupts == 1 {
+            let params = params::Signal { id, signal: "SIGINT".into() };
+            self.ask::<api::Signal>(Asked::Signal, &params)
+        } else {
+            self.ask::<api::Kill>(Asked::Kill, &params::Kill { id: Some(id), ..Default::default() })
+        }
+    }
+
+    fn detach(&mut self) -> Result<Option<u8>, Failure> {
+        self.detach_at = None;
+        if self.cx.json {
+            self.pending.retain(|pending| pending.what != Asked::Wait);
+            return self.wait(Asked::Farewell, 1).map(|()| None);
+        }
+        let id = self.id();
+        self.cx.console.print(&format!("{id}\n"))?;
+        Ok(Some(DONE))
+    }
+
+    /// Takes what our stdin has and sends it on; at its end closes the process's.
+    fn forward(&mut self) -> Result<(), Failure> {
+        let Some(input) = &mut self.plan.input else { return Ok(()) };
+        let mut chunk = vec![0; INPUT];
+        let read = input.read(&mut chunk).map_err(|source| Failure::Io { doing: "read standard input", source })?;
+        if read == 0 {
+            self.plan.input = None;
+            let id = self.id();
+            return self.ask::<api::Close>(Asked::Close, &params::Close { id });
+        }
+        chunk.truncate(read);
+        self.sending = chunk;
+        self.write()
+    }
+
+    fn write(&mut self) -> Result<(), Failure> {
+        let params = params::Write {
+            id: self.id(),
+            data_base64: Some(STANDARD.encode(&self.sending)),
+            write_id: Some(fresh_id()),
+            ..Default::default()
+        };
+        self.ask::<api::Write>(Asked::Write, &params)
+    }
+
+    fn wrote(&mut self, result: &RawValue) -> Result<(), Failure> {
+        let written = parse::<api::Write>(result)?.bytes_written as usize;
+        self.sending.drain(..written.min(self.sending.len()));
+        // The reader was slow: the rest is a new write.
+        if self.sending.is_empty() { Ok(()) } else { self.write() }
+    }
+}
+
+fn raw(params: &impl Serialize) -> Result<Box<RawValue>, Failure> {
+    to_raw_value(params).map_err(|e| CallError::Protocol(format!("the parameters do not fit into JSON: {e}")).into())
+}
+
+#[cfg(test)]
+mod tests;

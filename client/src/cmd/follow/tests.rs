@@ -1,0 +1,200 @@
+//! `run` against a daemon that answers from a script.
+
+use super::{Follow, Plan};
+use crate::cli::test_run;
+use crate::cmd::Context;
+use crate::connect::{Autostart, Link};
+use crate::console::Console;
+use crate::render::Look;
+use crate::sys::Signals;
+use crate::testing::{Fake, Reply, page, started};
+use serde_json::{Value, json};
+use std::io::Write;
+use std::time::Duration;
+use toold_proto::params;
+
+const ID: &str = "proc_0123456789ab";
+
+fn ended(code: i32, closed: bool) -> Value {
+    json!({"status": "exited", "reason": "exited", "exit_code": code, "closed": closed})
+}
+
+fn with(mut document: Value, changes: Value) -> Value {
+    document.as_object_mut().expect("an object").extend(changes.as_object().expect("an object").clone());
+    document
+}
+
+fn span(stream: &str, from: u64, to: u64) -> Value {
+    json!({"stream": stream, "from": from, "to": to, "at_ms": 0})
+}
+
+/// `run` with signals and an input of the test's own: the code, standard output, standard error.
+fn follow(fake: &Fake, signals: std::io::PipeReader, plan: Plan) -> (u8, String, String) {
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let console = Console { out: &mut out, err: &mut err, look: Look::plain(), live: false };
+    let link = Link::new(fake.path(), Autostart::Refused);
+    let mut cx = Context { link, console, json: false };
+    let code = Follow::new(&mut cx, Signals::from_pipe(signals.into()), plan).run().expect("no failure");
+    (code, String::from_utf8_lossy(&out).into_owned(), String::from_utf8_lossy(&err).into_owned())
+}
+
+fn plan() -> Plan {
+    Plan { exec: params::Exec::default(), detach_after: None, input: None }
+}
+
+/// Sends a signal once the daemon has been asked for the script's reply, then replies so.
+fn on_signal(mut signals: &std::io::PipeWriter, signal: i32, then: Reply) -> Reply {
+    let mut writer = signals.try_clone().expect("another end of the pipe");
+    let _ = signals.flush();
+    Reply::After(Box::new(move || drop(writer.write_all(&Signals::record(signal)))), Box::new(then))
+}
+
+#[test]
+fn each_stream_goes_to_its_own_and_the_code_is_the_process_s() {
+    let spans = json!({"spans": [span("stdout", 0, 4), span("stderr", 4, 8), span("stdout", 8, 12)]});
+    let fake = Fake::start(vec![vec![
+        Reply::result(started(json!({}))),
+        Reply::result(page(0, b"out\nerr\nend\n", with(spans, ended(7, true)))),
+    ]]);
+    assert_eq!(test_run(&fake, &["run", "--", "x"]), (7, "out\nend\n".into(), "err\n".into()));
+    let asked = json!({"id": ID, "cursor": 0, "wait_ms": 30000, "ansi": "keep", "encoding": "base64", "spans": true});
+    assert_eq!(fake.all_asked()[1], ("poll".into(), asked));
+}
+
+#[test]
+fn a_lost_connection_is_made_again_and_the_output_goes_on_from_the_cursor() {
+    let fake = Fake::start(vec![
+        vec![Reply::HangUp],
+        vec![Reply::result(started(json!({}))), Reply::result(page(0, b"one ", json!({}))), Reply::HangUp],
+        vec![Reply::result(page(4, b"two ", json!({}))), Reply::HangUp],
+        vec![Reply::result(page(8, b"three", ended(0, true)))],
+    ]);
+    assert_eq!(test_run(&fake, &["run", "--", "x"]), (0, "one two three".into(), String::new()));
+    let asked = fake.all_asked();
+    let cursors: Vec<&Value> = asked.iter().filter(|(method, _)| method == "poll").map(|(_, p)| &p["cursor"]).collect();
+    assert_eq!(cursors, [&json!(0), &json!(4), &json!(4), &json!(8), &json!(8)]);
+    assert_eq!(asked[0].1["request_id"], asked[1].1["request_id"], "the start was asked twice, with one id");
+    assert!(asked[0].1["request_id"].is_string());
+}
+
+#[test]
+fn a_leftover_that_holds_the_output_does_not_hold_run() {
+    let fake = Fake::start(vec![vec![
+        Reply::result(started(json!({}))),
+        Reply::result(page(0, b"bye", ended(143, false))),
+        Reply::result(page(3, b"", ended(143, false))),
+    ]]);
+    assert_eq!(test_run(&fake, &["run", "--", "x"]), (143, "bye".into(), String::new()));
+}
+
+#[test]
+fn a_program_that_cannot_start_is_an_error_and_a_gap_is_told() {
+    let error = json!({"code": -32006, "message": "no such program", "data": {"kind": "spawn_failed"}});
+    let fake = Fake::start(vec![vec![Reply::error(error)]]);
+    assert_eq!(test_run(&fake, &["run", "--", "x"]), (1, String::new(), "toolctl: no such program\n".into()));
+    let gap = with(ended(0, true), json!({"gap": {"from": 0, "to": 10}, "from": 10, "next_cursor": 12, "cursor": 12}));
+    let fake = Fake::start(vec![vec![Reply::result(started(json!({}))), Reply::result(page(0, b"ok", gap))]]);
+    let said = "toolctl: 10 bytes of output were not kept\n";
+    assert_eq!(test_run(&fake, &["run", "--", "x"]), (0, "ok".into(), said.into()));
+}
+
+#[test]
+fn the_first_interrupt_is_forwarded_and_the_second_kills() {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    let refused = json!({"code": -32002, "message": "it has exited", "data": {"kind": "already_exited"}});
+    let poll_id_2 = page(0, b"done", ended(130, true));
+    let fake = Fake::start(vec![vec![
+        Reply::result(started(json!({}))),
+        on_signal(&writer, libc::SIGINT, Reply::Silence),
+        on_signal(&writer, libc::SIGINT, Reply::error(refused)),
+        Reply::Line(format!("{{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{poll_id_2}}}\n")),
+    ]]);
+    assert_eq!(follow(&fake, reader, plan()), (130, "done".into(), String::new()));
+    let asked = fake.all_asked();
+    let methods: Vec<&str> = asked.iter().map(|(method, _)| method.as_str()).collect();
+    assert_eq!(methods, ["exec", "poll", "signal", "kill"]);
+    assert_eq!(asked[2].1, json!({"id": ID, "signal": "SIGINT"}));
+    assert_eq!(asked[3].1, json!({"id": ID}));
+}
+
+#[test]
+fn an_interrupt_before_the_process_has_an_id_reaches_it_later() {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    (&writer).write_all(&Signals::record(libc::SIGINT)).expect("the pipe is open");
+    let fake = Fake::start(vec![vec![
+        Reply::result(started(json!({}))),
+        Reply::Silence,
+        Reply::Line(format!("{{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{}}}\n", page(0, b"", ended(130, true)))),
+    ]]);
+    assert_eq!(follow(&fake, reader, plan()).0, 130);
+    let (method, params) = fake.all_asked().pop().expect("three requests");
+    assert_eq!((method.as_str(), params), ("signal", json!({"id": ID, "signal": "SIGINT"})));
+}
+
+#[test]
+fn a_hangup_or_termination_leaves_the_process_running_and_says_its_id() {
+    for (signal, code) in [(libc::SIGTERM, 143), (libc::SIGHUP, 129)] {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        let script = vec![Reply::result(started(json!({}))), on_signal(&writer, signal, Reply::Silence)];
+        let fake = Fake::start(vec![script]);
+        let said = format!("toolctl: {ID} runs on in the background\n");
+        assert_eq!(follow(&fake, reader, plan()), (code, String::new(), said));
+        assert_eq!(fake.all_asked().len(), 2, "neither signal nor kill was sent");
+    }
+}
+
+#[test]
+fn detaching_prints_the_id_and_leaves_it_running() {
+    let (reader, _writer) = std::io::pipe().expect("a pipe");
+    let script = vec![Reply::result(started(json!({}))), Reply::result(page(0, b"hi\n", json!({}))), Reply::Silence];
+    let fake = Fake::start(vec![script]);
+    let plan = Plan { detach_after: Some(Duration::from_millis(50)), ..plan() };
+    assert_eq!(follow(&fake, reader, plan), (0, format!("hi\n{ID}\n"), String::new()));
+}
+
+#[test]
+fn our_input_is_written_to_the_last_byte_and_then_closed() {
+    let (signals, _writer) = std::io::pipe().expect("a pipe");
+    let (input, mut typed) = std::io::pipe().expect("a pipe");
+    typed.write_all(b"hello").expect("the pipe is open");
+    drop(typed);
+    let wrote = |n| Reply::result(json!({"id": ID, "bytes_written": n, "complete": n == 2, "duplicate": false}));
+    let fake = Fake::start(vec![vec![
+        Reply::result(started(json!({}))),
+        Reply::Silence,
+        wrote(3),
+        wrote(2),
+        Reply::Line(format!("{{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{}}}\n", page(0, b"hello", ended(0, true)))),
+    ]]);
+    let input = std::fs::File::from(std::os::fd::OwnedFd::from(input));
+    let result = follow(&fake, signals, Plan { input: Some(input), ..plan() });
+    assert_eq!(result, (0, "hello".into(), String::new()));
+    let asked = fake.all_asked();
+    let written: Vec<(&str, &Value)> = asked[2..].iter().map(|(m, p)| (m.as_str(), &p["data_base64"])).collect();
+    assert_eq!(written, [("write", &json!("aGVsbG8=")), ("write", &json!("bG8=")), ("close", &Value::Null)]);
+    assert_ne!(asked[2].1["write_id"], asked[3].1["write_id"]);
+}
+
+#[test]
+fn with_json_the_last_document_is_printed_as_it_came() {
+    let document = |changes| with(started(changes), json!({"matched": null}));
+    let answer = |status: &str, process: &Value| {
+        format!(
+            "{{\"status\":\"{status}\", \"processes\":[ {process} ],\"timeout_ms\":1,\"clamped\":false,\"note\":null}}"
+        )
+    };
+    let (running, done) = (document(json!({})), document(ended(9, true)));
+    let fake = Fake::start(vec![vec![
+        Reply::result(started(json!({}))),
+        Reply::result(answer("timeout", &running)),
+        Reply::result(answer("exited", &done)),
+    ]]);
+    assert_eq!(test_run(&fake, &["run", "--json", "--", "x"]), (9, format!("{done}\n"), String::new()));
+    let fake = Fake::start(vec![vec![
+        Reply::result(started(json!({}))),
+        Reply::Silence,
+        Reply::result(answer("timeout", &running)),
+    ]]);
+    let args = ["run", "--json", "--detach-after", "10ms", "--", "x"];
+    assert_eq!(test_run(&fake, &args), (0, format!("{running}\n"), String::new()));
+}

@@ -1,0 +1,11 @@
+//! `info`: the daemon itself.
+
+use super::Context;
+use crate::failure::Failure;
+use crate::render;
+use toold_proto::api;
+use toold_proto::params;
+
+pub fn run(cx: &mut Context<'_>) -> Result<u8, Failure> {
+    cx.look::<api::DaemonInfo>(&params::Nothing::default(), render::info::info)
+}

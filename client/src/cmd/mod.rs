@@ -1,0 +1,101 @@
+//! The commands, a file each: arguments in, one call or a few, a picture of the result out.
+
+pub mod close;
+pub mod exec;
+pub mod follow;
+pub mod forget;
+pub mod info;
+pub mod inspect;
+pub mod kill;
+pub mod list;
+pub mod log;
+pub mod poll;
+pub mod progress;
+pub mod resize;
+pub mod run;
+pub mod shutdown;
+pub mod signal;
+pub mod start;
+pub mod tail;
+pub mod wait;
+pub mod write;
+
+use crate::blocking::parse;
+use crate::connect::Link;
+use crate::console::Console;
+use crate::failure::{DONE, Failure};
+use crate::render::Look;
+use serde_json::value::RawValue;
+use toold_proto::api::Method;
+
+/// What every command works with.
+pub struct Context<'a> {
+    pub link: Link,
+    pub console: Console<'a>,
+    pub json: bool,
+}
+
+impl Context<'_> {
+    /// Calls a method once and shows its result.
+    pub fn once<M: Method>(
+        &mut self,
+        params: &M::Params,
+        picture: impl FnOnce(&M::Result, Look) -> String,
+    ) -> Result<u8, Failure> {
+        let raw = self.link.call_raw::<M>(params)?;
+        self.show_only::<M>(&raw, picture)
+    }
+
+    /// Calls a method that only looks, again if the daemon goes away meanwhile, and shows its result.
+    pub fn look<M: Method>(
+        &mut self,
+        params: &M::Params,
+        picture: impl FnOnce(&M::Result, Look) -> String,
+    ) -> Result<u8, Failure>
+    where
+        M::Params: Clone,
+    {
+        let raw = self.link.call_again_raw::<M>(|_| params.clone())?;
+        self.show_only::<M>(&raw, picture)
+    }
+
+    /// Prints a result: its bytes with `--json`, else the picture. The result, for an exit code.
+    pub fn show<M: Method>(
+        &mut self,
+        raw: &RawValue,
+        picture: impl FnOnce(&M::Result, Look) -> String,
+    ) -> Result<M::Result, Failure> {
+        if self.json {
+            self.document(raw)?;
+        }
+        let result = parse::<M>(raw)?;
+        if !self.json {
+            self.console.print(&picture(&result, self.console.look))?;
+        }
+        Ok(result)
+    }
+
+    /// The same where no exit code hangs on the result: with `--json` it need not even be understood,
+    /// so a newer daemon's words pass through.
+    fn show_only<M: Method>(
+        &mut self,
+        raw: &RawValue,
+        picture: impl FnOnce(&M::Result, Look) -> String,
+    ) -> Result<u8, Failure> {
+        match self.json {
+            true => self.document(raw)?,
+            false => drop(self.show::<M>(raw, picture)?),
+        }
+        Ok(DONE)
+    }
+
+    /// Prints one JSON document as it is.
+    pub fn document(&mut self, raw: &RawValue) -> Result<(), Failure> {
+        self.console.print(&format!("{}\n", raw.get()))
+    }
+}
+
+/// The text with a newline at its end, so that a prompt does not stand behind it.
+pub fn ended(text: &str) -> String {
+    if text.is_empty() || text.ends_with('\n') { text.to_owned() } else { format!("{text}\n") }
+}

@@ -1,0 +1,57 @@
+//! `poll`: a process and its latest output.
+
+use super::{Context, ended};
+use crate::args;
+use crate::blocking::{CallError, parse};
+use crate::failure::{DONE, Failure};
+use crate::render::poll::header;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use toold_proto::api;
+use toold_proto::params::{self, Ansi, Encoding, Stream};
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    id: String,
+    /// Where to read from [default: the last 1000 characters]
+    #[arg(long, value_name = "N")]
+    cursor: Option<u64>,
+    /// Wait so long for a new byte or the end
+    #[arg(long, value_name = "TIME", value_parser = args::duration_ms)]
+    wait: Option<u64>,
+    /// Only this stream: stdout or stderr
+    #[arg(long, value_parser = args::word::<Stream>)]
+    stream: Option<Stream>,
+    /// The very bytes, escape sequences and all; base64 with --json
+    #[arg(long)]
+    raw: bool,
+}
+
+pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
+    let (ansi, encoding) = if args.raw { (Ansi::Keep, Encoding::Base64) } else { Default::default() };
+    let params = params::Poll {
+        id: args.id,
+        cursor: args.cursor,
+        wait_ms: args.wait.unwrap_or(0),
+        stream: args.stream,
+        ansi,
+        encoding,
+        ..Default::default()
+    };
+    let raw = cx.link.call_again_raw::<api::Poll>(|_| params.clone())?;
+    if cx.json {
+        return cx.document(&raw).map(|()| DONE);
+    }
+    let result = parse::<api::Poll>(&raw)?;
+    cx.console.print(&header(&result.process, result.next_cursor, result.gap, cx.console.look))?;
+    match encoding {
+        Encoding::Text => cx.console.print(&ended(&result.output))?,
+        Encoding::Base64 => cx.console.print_bytes(&bytes(&result.output)?)?,
+    }
+    Ok(DONE)
+}
+
+/// The bytes of a page that was asked for in base64.
+pub fn bytes(output: &str) -> Result<Vec<u8>, Failure> {
+    STANDARD.decode(output).map_err(|e| CallError::Protocol(format!("the output is no base64: {e}")).into())
+}

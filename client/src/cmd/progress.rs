@@ -1,0 +1,162 @@
+//! How far `run` has come with a process's output, and when it is done. Pure.
+
+use super::wait::{has_ended, own_code};
+use std::time::{Duration, Instant};
+use toold_proto::params::Stream;
+use toold_proto::process::Span;
+use toold_proto::results::Poll;
+
+/// How long one poll waits for news. Only a bound: it answers on the first byte.
+const WAIT: Duration = Duration::from_secs(30);
+/// After the exit, so long for the output to close. Whoever still holds it open then is a
+/// leftover that may never let go.
+const CLOSE_TIME: Duration = Duration::from_millis(100);
+
+/// What to do after a page.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Poll again, from the cursor, and wait so long.
+    Poll(Duration),
+    /// All is printed: leave with this code.
+    Leave(u8),
+}
+
+/// The cursor, and what is known of the exit.
+#[derive(Debug, Default)]
+pub struct Progress {
+    /// Everything before it is printed.
+    pub cursor: u64,
+    exit: Option<Exit>,
+}
+
+/// Where the output ended when the exit was first seen, and until when the close is waited for.
+#[derive(Debug)]
+struct Exit {
+    end: u64,
+    until: Instant,
+}
+
+impl Progress {
+    /// How long the first poll waits.
+    pub fn first(&self) -> Duration {
+        WAIT
+    }
+
+    /// Counts a page that has been printed.
+    pub fn page(&mut self, page: &Poll, now: Instant) -> Next {
+        let grew = page.next_cursor > self.cursor;
+        self.cursor = self.cursor.max(page.next_cursor);
+        if !has_ended(&page.process) {
+            return Next::Poll(WAIT);
+        }
+        let seen = self.exit.is_some();
+        let exit = self.exit.get_or_insert(Exit { end: page.process.cursor, until: now + CLOSE_TIME });
+        if self.cursor < exit.end && grew {
+            return Next::Poll(Duration::ZERO);
+        }
+        let closed = page.process.closed && self.cursor >= page.process.cursor;
+        // A poll that came back empty after the exit has nothing more to tell, even if it came back
+        // early: to ask on would be to spin.
+        let quiet = seen && !grew;
+        if closed || quiet || now >= exit.until {
+            Next::Leave(own_code(&page.process))
+        } else {
+            Next::Poll(exit.until - now)
+        }
+    }
+}
+
+/// The bytes of a page by stream, in the order they came. What no span covers is stdout's.
+pub fn pieces<'a>(bytes: &'a [u8], from: u64, spans: &[Span]) -> Vec<(Stream, &'a [u8])> {
+    let offset = |cursor: u64| (cursor.saturating_sub(from) as usize).min(bytes.len());
+    let mut out = Vec::new();
+    let mut done = 0;
+    for span in spans {
+        let (start, end) = (offset(span.from).max(done), offset(span.to));
+        if start > done {
+            out.push((Stream::Stdout, &bytes[done..start]));
+        }
+        if end > start {
+            out.push((span.stream, &bytes[start..end]));
+        }
+        done = end.max(start);
+    }
+    if done < bytes.len() {
+        out.push((Stream::Stdout, &bytes[done..]));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::page;
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    fn poll(from: u64, bytes: &[u8], changes: Value) -> Poll {
+        serde_json::from_value(page(from, bytes, changes)).expect("a whole page")
+    }
+
+    fn exited(closed: bool, cursor: u64) -> Value {
+        json!({"status": "exited", "reason": "exited", "exit_code": 3, "closed": closed, "cursor": cursor})
+    }
+
+    #[test]
+    fn it_leaves_when_the_output_is_closed_and_all_of_it_is_printed() {
+        let now = Instant::now();
+        let mut progress = Progress::default();
+        assert_eq!(progress.page(&poll(0, b"abc", json!({})), now), Next::Poll(WAIT));
+        assert_eq!(progress.page(&poll(3, b"de", exited(true, 9)), now), Next::Poll(Duration::ZERO));
+        assert_eq!(progress.page(&poll(5, b"fghi", exited(true, 9)), now), Next::Leave(3));
+        assert_eq!(progress.cursor, 9);
+    }
+
+    #[test]
+    fn a_leftover_that_holds_the_output_open_cannot_hold_it() {
+        let now = Instant::now();
+        let mut silent = Progress::default();
+        assert_eq!(silent.page(&poll(0, b"a", exited(false, 1)), now), Next::Poll(CLOSE_TIME));
+        assert_eq!(silent.page(&poll(1, b"", exited(false, 1)), now), Next::Leave(3));
+        let mut chatty = Progress::default();
+        assert_eq!(chatty.page(&poll(0, b"a", exited(false, 1)), now), Next::Poll(CLOSE_TIME));
+        assert!(matches!(chatty.page(&poll(1, b"b", exited(false, 99)), now), Next::Poll(_)));
+        assert_eq!(chatty.page(&poll(2, b"c", exited(false, 99)), now + CLOSE_TIME), Next::Leave(3));
+    }
+
+    #[test]
+    fn a_lost_process_is_code_1_and_output_that_never_comes_is_not_waited_for() {
+        let now = Instant::now();
+        let lost = json!({"status": "lost", "reason": "lost", "closed": true, "cursor": 50});
+        let mut progress = Progress::default();
+        assert!(matches!(progress.page(&poll(0, b"", lost.clone()), now), Next::Poll(_)));
+        assert_eq!(progress.page(&poll(0, b"", lost), now), Next::Leave(1));
+    }
+
+    fn span(stream: Stream, from: u64, to: u64) -> Span {
+        Span { stream, from, to, at_ms: 0 }
+    }
+
+    #[test]
+    fn bytes_go_to_the_stream_they_came_from() {
+        let spans = [span(Stream::Stdout, 8, 12), span(Stream::Stderr, 12, 14), span(Stream::Stdout, 14, 99)];
+        let shown = pieces(b"outerrout", 10, &spans);
+        let expected: [(Stream, &[u8]); 3] =
+            [(Stream::Stdout, b"ou"), (Stream::Stderr, b"te"), (Stream::Stdout, b"rrout")];
+        assert_eq!(shown, expected);
+        assert_eq!(pieces(b"ab", 0, &[]), [(Stream::Stdout, &b"ab"[..])]);
+    }
+
+    proptest! {
+        #[test]
+        fn no_byte_is_lost_or_doubled_whatever_the_spans(
+            bytes in proptest::collection::vec(any::<u8>(), 0..50), from in 0u64..20,
+            spans in proptest::collection::vec((any::<bool>(), 0u64..80, 0u64..80), 0..6),
+        ) {
+            let stream = |err| if err { Stream::Stderr } else { Stream::Stdout };
+            let spans: Vec<Span> = spans.into_iter().map(|(err, a, b)| span(stream(err), a, b)).collect();
+            let joined: Vec<u8> = pieces(&bytes, from, &spans).into_iter().flat_map(|(_, b)| b.to_vec()).collect();
+            prop_assert_eq!(joined, bytes);
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! `resize`: a new size for a process's terminal.
+
+use super::Context;
+use crate::args;
+use crate::failure::Failure;
+use toold_proto::api;
+use toold_proto::params;
+use toold_proto::unions::PtySize;
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    id: String,
+    #[arg(value_name = "ROWSxCOLS", value_parser = args::window)]
+    size: PtySize,
+}
+
+pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
+    let params = params::Resize { id: args.id, rows: args.size.rows, cols: args.size.cols };
+    cx.once::<api::Resize>(&params, |result, _| format!("{} is {}x{}\n", result.id, result.rows, result.cols))
+}

@@ -1,0 +1,20 @@
+//! `signal`: one signal to a process's group, nothing more.
+
+use super::Context;
+use crate::args;
+use crate::failure::Failure;
+use toold_proto::api;
+use toold_proto::params;
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    id: String,
+    /// Its name or number: HUP, SIGHUP and 1 are the same
+    #[arg(value_name = "SIG", value_parser = args::signal)]
+    signal: String,
+}
+
+pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
+    let params = params::Signal { id: args.id, signal: args.signal };
+    cx.once::<api::Signal>(&params, |result, _| format!("{} sent {}\n", result.id, result.signal))
+}

@@ -1,0 +1,187 @@
+//! What `run` and `exec` share: the options that describe a process.
+
+use crate::args;
+use crate::failure::Failure;
+use clap::Args;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::path::PathBuf;
+use toold_proto::params::{self, EnvMode, StdinMode};
+use toold_proto::unions::{Pty, PtySize};
+
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub struct What {
+    /// Shell text to run
+    #[arg(short, long, value_name = "TEXT")]
+    command: Option<String>,
+    /// The program and its arguments
+    #[arg(value_name = "CMD", trailing_var_arg = true)]
+    argv: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Options {
+    /// Where it runs [default: here]
+    #[arg(long, value_name = "DIR")]
+    cwd: Option<PathBuf>,
+    /// A variable of its environment, any number of times
+    #[arg(long, value_name = "K=V", value_parser = args::pair)]
+    env: Vec<(String, String)>,
+    /// What else is in its environment: clean, inherit or replace
+    #[arg(long, value_name = "MODE", value_parser = args::word::<EnvMode>)]
+    env_mode: Option<EnvMode>,
+    /// The shell that runs -c's text [default: yours]
+    #[arg(long)]
+    shell: Option<String>,
+    /// Not as a login shell
+    #[arg(long)]
+    no_login: bool,
+    /// On a terminal of its own, of this size
+    #[arg(short = 't', long, value_name = "ROWSxCOLS", num_args = 0..=1, require_equals = true, value_parser = args::window)]
+    pty: Option<Option<PtySize>>,
+    /// With a stdin that can be written to
+    #[arg(long)]
+    pub stdin: bool,
+    /// End it after so long
+    #[arg(long, value_name = "TIME", value_parser = args::duration_ms)]
+    timeout: Option<u64>,
+    /// A name that no other running process has
+    #[arg(long)]
+    name: Option<String>,
+    /// The task it belongs to
+    #[arg(long)]
+    task_id: Option<String>,
+    /// The session it belongs to
+    #[arg(long)]
+    session_key: Option<String>,
+    /// A label, any number of times
+    #[arg(long, value_name = "K=V", value_parser = args::pair)]
+    label: Vec<(String, String)>,
+    /// Send a completion event when it ends
+    #[arg(long)]
+    notify: bool,
+    /// Memory of the whole tree, as in 512M
+    #[arg(long, value_name = "SIZE", value_parser = args::size_bytes)]
+    memory: Option<u64>,
+    /// Percent of one CPU, as in 150%
+    #[arg(long, value_name = "PERCENT", value_parser = args::percent)]
+    cpu: Option<u64>,
+    /// Processes and threads in the tree
+    #[arg(long, value_name = "N")]
+    pids: Option<u64>,
+    /// Output kept on disk, as in 10M
+    #[arg(long, value_name = "SIZE", value_parser = args::size_bytes)]
+    output_max: Option<u64>,
+    /// End it when it has been silent for so long
+    #[arg(long, value_name = "TIME", value_parser = args::duration_ms)]
+    idle: Option<u64>,
+    /// The same id again gives the same process and starts nothing
+    #[arg(long, value_name = "ID")]
+    request_id: Option<String>,
+}
+
+/// The size of a terminal that was asked for without one.
+#[derive(Clone, Copy)]
+pub enum PtyDefault {
+    /// As the daemon likes.
+    Daemon,
+    /// As the terminal we are on, if we are on one.
+    Ours(Option<PtySize>),
+}
+
+/// The parameters of `exec`. They always carry a request id, so that the call can be made again
+/// after a lost connection and still start one process.
+pub fn params(what: What, options: Options, pty: PtyDefault) -> Result<params::Exec, Failure> {
+    let argv = (!what.argv.is_empty()).then_some(what.argv);
+    let pty = match (options.pty, pty) {
+        (None, _) => Pty::No,
+        (Some(Some(size)), _) | (Some(None), PtyDefault::Ours(Some(size))) => Pty::Sized(size),
+        (Some(None), PtyDefault::Daemon | PtyDefault::Ours(None)) => Pty::Default,
+    };
+    // A terminal is its own stdin; a pipe beside it would be one too many.
+    let stdin = if options.stdin && pty == Pty::No { StdinMode::Pipe } else { StdinMode::Null };
+    Ok(params::Exec {
+        command: what.command,
+        argv,
+        cwd: Some(directory(options.cwd)?),
+        env: options.env.into_iter().collect(),
+        env_mode: options.env_mode.unwrap_or_default(),
+        shell: options.shell,
+        login: options.no_login.then_some(false),
+        pty,
+        stdin,
+        timeout_ms: options.timeout.map(|ms| i64::try_from(ms).unwrap_or(i64::MAX)),
+        name: options.name,
+        task_id: options.task_id,
+        session_key: options.session_key,
+        labels: options.label.into_iter().collect(),
+        notify: options.notify,
+        limits: params::Limits {
+            memory_bytes: options.memory,
+            cpu_percent: options.cpu,
+            pids: options.pids,
+            output_bytes: options.output_max,
+            idle_ms: options.idle,
+        },
+        request_id: Some(options.request_id.unwrap_or_else(fresh_id)),
+        ..Default::default()
+    })
+}
+
+fn directory(given: Option<PathBuf>) -> Result<String, Failure> {
+    let io = |source| Failure::Io { doing: "find the working directory", source };
+    let path = match given {
+        Some(path) => std::path::absolute(path).map_err(io)?,
+        None => std::env::current_dir().map_err(io)?,
+    };
+    path.into_os_string()
+        .into_string()
+        .map_err(|path| Failure::Usage(format!("--cwd: {} is not UTF-8, which JSON cannot carry", path.display())))
+}
+
+/// An id nobody else will think of: 64 bits that the system gave this thread at random.
+pub fn fresh_id() -> String {
+    let hasher = || RandomState::new().build_hasher().finish();
+    format!("toolctl-{}-{:016x}", std::process::id(), hasher())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::cli::test_run;
+    use crate::testing::{Fake, Reply, started};
+    use serde_json::json;
+
+    #[test]
+    fn every_option_reaches_the_daemon() {
+        let fake = Fake::start(vec![vec![Reply::result(started(json!({})))]]);
+        let line = "exec --cwd /tmp --env A=1 --env B=2=3 --env-mode replace --shell sh --no-login --pty=24x80 --timeout 30s \
+            --yield 2s --name n --task-id t --session-key s --label k=v --notify --memory 512M --cpu 150% --pids 9 \
+            --output-max 10M --idle 5m --request-id r -c";
+        let args: Vec<&str> = line.split_whitespace().chain(["echo hi"]).collect();
+        assert_eq!(test_run(&fake, &args), (0, "proc_0123456789ab\n".into(), String::new()));
+        let expected = json!({
+            "command": "echo hi", "cwd": "/tmp", "env": {"A": "1", "B": "2=3"}, "env_mode": "replace", "shell": "sh",
+            "login": false, "pty": {"rows": 24, "cols": 80}, "timeout_ms": 30000, "yield_ms": 2000, "name": "n",
+            "task_id": "t", "session_key": "s", "labels": {"k": "v"}, "notify": true, "request_id": "r",
+            "limits": {"memory_bytes": 536870912, "cpu_percent": 150, "pids": 9, "output_bytes": 10485760, "idle_ms": 300000}
+        });
+        assert_eq!(fake.asked(), ("exec".into(), expected));
+    }
+
+    #[test]
+    fn a_command_keeps_its_own_flags_and_runs_where_we_are_and_has_a_request_id() {
+        let here = std::env::current_dir().expect("a directory").display().to_string();
+        for args in [&["exec", "--stdin", "--", "ls", "--json", "-c"][..], &["exec", "--stdin", "ls", "--json", "-c"]] {
+            let fake = Fake::start(vec![vec![Reply::result(started(json!({})))]]);
+            assert_eq!(test_run(&fake, args).0, 0);
+            let (_, mut asked) = fake.asked();
+            let request_id = asked["request_id"].take();
+            assert!(request_id.as_str().is_some_and(|id| id.starts_with("toolctl-")), "{request_id}");
+            assert_eq!(
+                asked,
+                json!({"argv": ["ls", "--json", "-c"], "cwd": here, "stdin": "pipe", "request_id": null})
+            );
+        }
+        assert_ne!(super::fresh_id(), super::fresh_id());
+    }
+}

@@ -1,0 +1,183 @@
+//! `wait`: until processes exit, close their output or print a match.
+
+use super::Context;
+use super::kill::one_or_many;
+use crate::args;
+use crate::failure::{DONE, FAILED, Failure, TIMED_OUT};
+use crate::render;
+use std::time::Duration;
+use toold_proto::api;
+use toold_proto::params::{self, Status, WaitMode};
+use toold_proto::process::Process;
+use toold_proto::results::{self, WaitStatus};
+use toold_proto::unions::{Pattern, Until};
+
+/// What the daemon takes when no timeout is given.
+const DEFAULT_TIMEOUT_MS: u64 = 180_000;
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[arg(value_name = "ID", required = true)]
+    ids: Vec<String>,
+    /// One of them is enough
+    #[arg(long)]
+    any: bool,
+    /// Give up after so long, with exit code 124 [default: 3m]
+    #[arg(long, value_name = "TIME", value_parser = args::duration_ms)]
+    timeout: Option<u64>,
+    /// Until a line of the output matches this regular expression
+    #[arg(long = "match", value_name = "RE")]
+    pattern: Option<String>,
+    /// Until the output is closed too, by everything the process started
+    #[arg(long, conflicts_with = "pattern")]
+    closed: bool,
+}
+
+pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
+    let until = match args.pattern {
+        Some(regex) => Until::Match(Pattern::Regex(regex)),
+        None if args.closed => Until::Closed,
+        None => Until::Exit,
+    };
+    let mode = if args.any { WaitMode::Any } else { WaitMode::All };
+    let (id, ids) = one_or_many(args.ids);
+    let params = params::Wait { id, ids, mode, until, timeout_ms: args.timeout.map(signed) };
+    let raw = cx.link.call_again_raw::<api::Wait>(|passed| shortened(&params, passed))?;
+    let result = cx.show::<api::Wait>(&raw, render::wait::wait)?;
+    if !cx.json {
+        if let Some(note) = &result.note {
+            cx.console.say(note);
+        }
+        if result.status == WaitStatus::Timeout {
+            let after = render::time::duration(result.timeout_ms);
+            cx.console.say(&format!("timed out after {after}; what was waited for is left alone"));
+        }
+    }
+    Ok(exit_code(&result, &params))
+}
+
+/// The same wait after some of its time has passed in a connection that was lost.
+fn shortened(params: &params::Wait, passed: Duration) -> params::Wait {
+    let passed = passed.as_millis() as i64;
+    let timeout_ms = match params.timeout_ms {
+        _ if passed == 0 => params.timeout_ms,
+        // At least 1: zero is not a wait, and the daemon says so.
+        given => Some((given.unwrap_or(signed(DEFAULT_TIMEOUT_MS)) - passed).max(1)),
+    };
+    params::Wait { timeout_ms, ..params.clone() }
+}
+
+fn signed(ms: u64) -> i64 {
+    i64::try_from(ms).unwrap_or(i64::MAX)
+}
+
+/// The process's own code; of several the first that is not zero, in the order they were given.
+fn exit_code(result: &results::Wait, params: &params::Wait) -> u8 {
+    let matching = matches!(params.until, Until::Match(_));
+    match result.status {
+        WaitStatus::Timeout => TIMED_OUT,
+        WaitStatus::Matched => DONE,
+        WaitStatus::Exited if matching => FAILED,
+        WaitStatus::Exited => result
+            .processes
+            .iter()
+            .map(|waited| &waited.process)
+            .filter(|process| params.mode == WaitMode::All || has_ended(process))
+            .map(own_code)
+            .find(|code| *code != DONE)
+            .unwrap_or(DONE),
+    }
+}
+
+pub fn has_ended(process: &Process) -> bool {
+    match process.status {
+        Status::Exited | Status::Lost => true,
+        Status::Starting | Status::Running => false,
+    }
+}
+
+/// What a shell would see. A code that nobody knows is 1, never 0.
+pub fn own_code(process: &Process) -> u8 {
+    match process.exit_code {
+        Some(code) if process.status != Status::Lost => u8::try_from(code & 0xff).unwrap_or(FAILED),
+        // Lost, failed to start, or still running where that cannot be.
+        Some(_) | None => FAILED,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::test_run;
+    use crate::testing::{Fake, Reply, process};
+    use serde_json::{Value, json};
+
+    fn waited(changes: Value) -> Value {
+        let mut document = process(json!({"output": "", "next_cursor": 0, "matched": null}));
+        document.as_object_mut().expect("an object").extend(changes.as_object().expect("an object").clone());
+        document
+    }
+
+    fn exited(code: i32) -> Value {
+        waited(json!({"status": "exited", "reason": "exited", "exit_code": code}))
+    }
+
+    fn answer(status: &str, processes: Vec<Value>) -> Value {
+        json!({"status": status, "processes": processes, "timeout_ms": 30000, "clamped": false, "note": null})
+    }
+
+    #[test]
+    fn the_exit_code_is_the_process_s_own_or_says_why_there_is_none() {
+        let lost = || waited(json!({"status": "lost", "reason": "lost"}));
+        let running = || waited(json!({}));
+        let killed = waited(json!({"status": "exited", "reason": "killed", "exit_code": 137, "signal": "SIGKILL"}));
+        let cases: Vec<(&[&str], Value, u8)> = vec![
+            (&["a"], answer("exited", vec![exited(0)]), 0),
+            (&["a"], answer("exited", vec![exited(7)]), 7),
+            (&["a"], answer("exited", vec![killed]), 137),
+            (&["a"], answer("exited", vec![lost()]), 1),
+            (&["a", "b", "c"], answer("exited", vec![exited(0), exited(5), exited(9)]), 5),
+            (&["a", "b"], answer("exited", vec![exited(0), lost()]), 1),
+            (&["a", "b", "--any"], answer("exited", vec![running(), exited(3)]), 3),
+            (&["a", "b", "--any"], answer("exited", vec![running(), exited(0)]), 0),
+            (&["a"], answer("timeout", vec![running()]), 124),
+            (&["a", "--match", "x"], answer("matched", vec![running()]), 0),
+            (&["a", "--match", "x"], answer("exited", vec![exited(0)]), 1),
+            (&["a", "--match", "x"], answer("timeout", vec![running()]), 124),
+        ];
+        for (args, result, code) in cases {
+            for json in [None, Some("--json")] {
+                let fake = Fake::start(vec![vec![Reply::result(&result)]]);
+                let args: Vec<&str> = ["wait"].iter().chain(args).copied().chain(json).collect();
+                assert_eq!(test_run(&fake, &args).0, code, "{args:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn all_is_said_and_any_is_the_daemon_s_default() {
+        let cases: [(&[&str], Value); 4] = [
+            (&["wait", "a", "--timeout", "30s"], json!({"id": "a", "mode": "all", "timeout_ms": 30000})),
+            (&["wait", "a", "b", "--any"], json!({"ids": ["a", "b"]})),
+            (&["wait", "a", "--match", "r+"], json!({"id": "a", "mode": "all", "until": {"match": {"regex": "r+"}}})),
+            (&["wait", "a", "--closed"], json!({"id": "a", "mode": "all", "until": "closed"})),
+        ];
+        for (args, params) in cases {
+            let fake = Fake::start(vec![vec![Reply::result(answer("matched", vec![exited(0)]))]]);
+            assert_eq!(test_run(&fake, args).0, 0);
+            assert_eq!(fake.asked(), ("wait".into(), params));
+        }
+    }
+
+    #[test]
+    fn a_wait_goes_on_across_a_lost_connection_with_the_time_that_is_left() {
+        let fake = Fake::start(vec![vec![Reply::HangUp], vec![Reply::result(answer("exited", vec![exited(4)]))]]);
+        assert_eq!(test_run(&fake, &["wait", "a", "--timeout", "30s"]).0, 4);
+        assert_eq!(fake.all_asked().len(), 2);
+        let asked = params::Wait { timeout_ms: Some(1000), ..Default::default() };
+        let left = |ms| shortened(&asked, Duration::from_millis(ms)).timeout_ms;
+        assert_eq!((left(0), left(400), left(5000)), (Some(1000), Some(600), Some(1)));
+        let unsaid = shortened(&params::Wait::default(), Duration::from_secs(1)).timeout_ms;
+        assert_eq!(unsaid, Some(179_000));
+    }
+}

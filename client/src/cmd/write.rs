@@ -1,0 +1,75 @@
+//! `write` and `submit`: to a process's stdin, as it is or as a line.
+
+use super::Context;
+use crate::failure::{DONE, FAILED, Failure};
+use crate::render::Look;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use std::io::Read;
+use toold_proto::params;
+use toold_proto::results;
+use toold_proto::{api, api::Method};
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    id: String,
+    /// The text, or - to read it from standard input
+    #[arg(allow_hyphen_values = true)]
+    text: String,
+    /// The same id again is acknowledged and not written again
+    #[arg(long, value_name = "ID")]
+    write_id: Option<String>,
+}
+
+/// What comes after the text.
+#[derive(Debug, Clone, Copy)]
+pub enum End {
+    Open,
+    Newline,
+}
+
+pub fn run(args: Args, end: End, cx: &mut Context<'_>) -> Result<u8, Failure> {
+    let mut params = params::Write { id: args.id, write_id: args.write_id, ..Default::default() };
+    match args.text.as_str() {
+        "-" => params.data_base64 = Some(STANDARD.encode(standard_input()?)),
+        text => params.data = Some(text.into()),
+    }
+    match end {
+        End::Open => send::<api::Write>(&params, cx),
+        End::Newline => send::<api::Submit>(&params, cx),
+    }
+}
+
+fn send<M: Method<Params = params::Write, Result = results::Write>>(
+    params: &params::Write,
+    cx: &mut Context<'_>,
+) -> Result<u8, Failure> {
+    // Without a write id nobody could tell a second try from a second text.
+    let raw = match params.write_id {
+        Some(_) => cx.link.call_again_raw::<M>(|_| params.clone())?,
+        None => cx.link.call_raw::<M>(params)?,
+    };
+    let result = cx.show::<M>(&raw, picture)?;
+    if result.complete {
+        return Ok(DONE);
+    }
+    if !cx.json {
+        let count = result.bytes_written;
+        cx.console.say(&format!("only {count} bytes went in before the time was over: the process does not read"));
+    }
+    Ok(FAILED)
+}
+
+fn picture(result: &results::Write, _: Look) -> String {
+    let before = if result.duplicate { " (written before)" } else { "" };
+    format!("{} wrote {} bytes{before}\n", result.id, result.bytes_written)
+}
+
+fn standard_input() -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    std::io::stdin()
+        .lock()
+        .read_to_end(&mut bytes)
+        .map_err(|source| Failure::Io { doing: "read standard input", source })?;
+    Ok(bytes)
+}

@@ -1,0 +1,143 @@
+//! The way to the daemon: where it is, whether it may be started, and how to come back to it.
+
+use crate::autostart::{self, Launch, Wait};
+use crate::blocking::{Answer, CallError, Client, parse};
+use crate::failure::Failure;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use toold_proto::api::Method;
+
+/// Connections lost one after the other without an answer between. More is a daemon that dies of
+/// what we ask.
+const MAX_LOSSES: u32 = 5;
+/// After a loss, so long for somebody else (systemd, an upgrade) to bring the daemon back.
+const OTHERS_TIME: Duration = Duration::from_secs(1);
+/// And so long when we may not start it ourselves.
+const RETURN_TIME: Duration = Duration::from_secs(10);
+
+/// Whether `toolctl` may start the daemon.
+#[derive(Debug, Clone)]
+pub enum Autostart {
+    Allowed(Launch),
+    Refused,
+}
+
+/// A connection that is made when it is first needed, and can be made again.
+pub struct Link {
+    socket: PathBuf,
+    autostart: Autostart,
+    client: Option<Client>,
+    losses: u32,
+}
+
+impl Link {
+    pub fn new(socket: PathBuf, autostart: Autostart) -> Link {
+        Link { socket, autostart, client: None, losses: 0 }
+    }
+
+    /// From now on no daemon is started for our sake.
+    pub fn refuse_autostart(&mut self) {
+        self.autostart = Autostart::Refused;
+    }
+
+    /// Calls a method once. The very bytes of its result.
+    pub fn call_raw<M: Method>(&mut self, params: &M::Params) -> Result<Box<RawValue>, Failure> {
+        Ok(self.client()?.call_raw(M::NAME, params)?)
+    }
+
+    /// Calls a method that may run twice, and again after a lost connection. `params` is told how
+    /// long ago the first try was, so that a timeout can shrink.
+    pub fn call_again_raw<M: Method>(
+        &mut self,
+        params: impl Fn(Duration) -> M::Params,
+    ) -> Result<Box<RawValue>, Failure> {
+        let begin = Instant::now();
+        let mut passed = Duration::ZERO;
+        loop {
+            match self.client()?.call_raw(M::NAME, &params(passed)) {
+                Err(error) => {
+                    self.recover(error)?;
+                    passed = begin.elapsed();
+                }
+                Ok(raw) => {
+                    self.losses = 0;
+                    return Ok(raw);
+                }
+            }
+        }
+    }
+
+    /// The same, as the method's result.
+    pub fn call_again<M: Method>(&mut self, params: &M::Params) -> Result<M::Result, Failure>
+    where
+        M::Params: Clone,
+    {
+        Ok(parse::<M>(&self.call_again_raw::<M>(|_| params.clone())?)?)
+    }
+
+    /// Sends a request and does not wait for its answer.
+    pub fn send(&mut self, method: &str, params: &impl Serialize) -> Result<u64, Failure> {
+        Ok(self.client()?.send(method, params)?)
+    }
+
+    /// The next answer that is here already.
+    pub fn next_answer(&mut self) -> Result<Option<Answer>, Failure> {
+        let answer = self.client()?.next_answer()?;
+        if answer.is_some() {
+            self.losses = 0;
+        }
+        Ok(answer)
+    }
+
+    /// Reads what is there. A lost connection is an error here; `recover` makes a new one.
+    pub fn fill(&mut self) -> Result<(), CallError> {
+        match &mut self.client {
+            Some(client) => client.fill(),
+            None => Ok(()),
+        }
+    }
+
+    /// The descriptor to wait on, while connected.
+    pub fn fd(&self) -> Option<BorrowedFd<'_>> {
+        self.client.as_ref().map(AsFd::as_fd)
+    }
+
+    /// A new connection after a lost one. Any other error is handed back.
+    pub fn recover(&mut self, error: CallError) -> Result<(), Failure> {
+        let CallError::Unreachable { .. } = error else { return Err(error.into()) };
+        self.client = None;
+        self.losses += 1;
+        if self.losses > MAX_LOSSES {
+            return Err(error.into());
+        }
+        let patience = match self.autostart {
+            Autostart::Allowed(_) => OTHERS_TIME,
+            Autostart::Refused => RETURN_TIME,
+        };
+        let mut wait = Wait::until(Instant::now() + patience);
+        loop {
+            match Client::connect(&self.socket) {
+                Ok(client) => {
+                    self.client = Some(client);
+                    return Ok(());
+                }
+                Err(error) if autostart::nobody_listens(&error) && wait.once() => {}
+                Err(_) => return self.client().map(drop),
+            }
+        }
+    }
+
+    fn client(&mut self) -> Result<&mut Client, Failure> {
+        let client = match self.client.take() {
+            Some(client) => client,
+            None => match &self.autostart {
+                Autostart::Allowed(launch) => autostart::connect(&self.socket, launch)?,
+                Autostart::Refused => Client::connect(&self.socket)?,
+            },
+        };
+        Ok(self.client.insert(client))
+    }
+}

@@ -1,0 +1,132 @@
+//! Why a command failed: what `toolctl` says, and the code it exits with.
+
+use crate::autostart::StartError;
+use crate::blocking::CallError;
+use serde_json::{Value, json};
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use toold_proto::{Kind, RpcError};
+
+pub const DONE: u8 = 0;
+pub const FAILED: u8 = 1;
+pub const USAGE: u8 = 2;
+pub const NO_SUCH_PROCESS: u8 = 3;
+pub const UNREACHABLE: u8 = 4;
+pub const TIMED_OUT: u8 = 124;
+
+#[derive(Debug)]
+pub enum Failure {
+    /// The command line does not make sense, in a way that clap cannot see.
+    Usage(String),
+    Call(CallError),
+    Start(StartError),
+    /// There is no daemon to stop.
+    NotRunning(PathBuf),
+    /// Whoever read our output has gone. Nobody is left to tell.
+    OutputClosed,
+    Io {
+        doing: &'static str,
+        source: io::Error,
+    },
+}
+
+impl Failure {
+    /// `map_err` for something done to a file or descriptor of ours.
+    pub fn io(doing: &'static str) -> impl FnOnce(io::Error) -> Failure {
+        move |source| match source.kind() {
+            io::ErrorKind::BrokenPipe => Failure::OutputClosed,
+            // Every other error is news to the person.
+            _ => Failure::Io { doing, source },
+        }
+    }
+
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Failure::Usage(_) => USAGE,
+            Failure::Call(CallError::Rpc(error)) => rpc_exit_code(error),
+            Failure::Call(CallError::Unreachable { .. }) | Failure::Start(_) | Failure::NotRunning(_) => UNREACHABLE,
+            Failure::Call(CallError::Protocol(_)) | Failure::Io { .. } => FAILED,
+            Failure::OutputClosed => DONE,
+        }
+    }
+
+    /// The error as one document: the daemon's own object, or one of the same shape.
+    pub fn document(&self) -> Value {
+        let kind = match self {
+            Failure::Call(CallError::Rpc(error)) => return json!(error),
+            Failure::Usage(_) => "usage",
+            Failure::Call(CallError::Unreachable { .. }) | Failure::Start(_) | Failure::NotRunning(_) => "unreachable",
+            Failure::Call(CallError::Protocol(_)) => "protocol",
+            Failure::OutputClosed | Failure::Io { .. } => "io",
+        };
+        json!({ "code": null, "message": self.to_string(), "data": { "kind": kind } })
+    }
+}
+
+fn rpc_exit_code(error: &RpcError) -> u8 {
+    // By code, so that a kind we do not know yet still has its number.
+    match error.code {
+        code if code == Kind::InvalidParams.code() => USAGE,
+        code if code == Kind::NotFound.code() => NO_SUCH_PROCESS,
+        _ => FAILED,
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Usage(what) => f.write_str(what),
+            Failure::Call(CallError::Unreachable { path, source }) => {
+                write!(f, "no daemon at {}: {source}; start `toold`, or leave --no-autostart out", path.display())
+            }
+            Failure::Call(error) => error.fmt(f),
+            Failure::Start(error) => error.fmt(f),
+            Failure::NotRunning(path) => write!(f, "no daemon at {}: there is nothing to stop", path.display()),
+            Failure::OutputClosed => f.write_str("the output was closed"),
+            Failure::Io { doing, source } => write!(f, "{doing}: {source}"),
+        }
+    }
+}
+
+impl From<CallError> for Failure {
+    fn from(error: CallError) -> Failure {
+        Failure::Call(error)
+    }
+}
+
+impl From<StartError> for Failure {
+    fn from(error: StartError) -> Failure {
+        Failure::Start(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_of_error_has_the_exit_code_of_the_contract() {
+        let codes = [
+            (Kind::InvalidParams, 2),
+            (Kind::NotFound, 3),
+            (Kind::AmbiguousId, 3),
+            (Kind::AlreadyExited, 1),
+            (Kind::StdinUnavailable, 1),
+            (Kind::Limit, 1),
+            (Kind::Denied, 1),
+            (Kind::SpawnFailed, 1),
+            (Kind::AlreadyExists, 1),
+            (Kind::Unavailable, 1),
+            (Kind::Internal, 1),
+            (Kind::MethodNotFound, 1),
+        ];
+        for (kind, code) in codes {
+            assert_eq!(Failure::Call(CallError::Rpc(RpcError::new(kind, "x"))).exit_code(), code, "{kind:?}");
+        }
+        let lost = CallError::Unreachable { path: "/s".into(), source: io::ErrorKind::NotFound.into() };
+        assert_eq!(Failure::Call(lost).exit_code(), 4);
+        assert_eq!(Failure::Call(CallError::Protocol("x".into())).exit_code(), 1);
+        assert_eq!(Failure::io("write")(io::ErrorKind::BrokenPipe.into()).exit_code(), 0);
+    }
+}

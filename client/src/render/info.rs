@@ -1,0 +1,57 @@
+//! The daemon itself, as facts.
+
+use super::Look;
+use super::table::facts;
+use super::text::bytes;
+use super::time::duration;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use toold_proto::results::DaemonInfo;
+
+pub fn info(result: &DaemonInfo, look: Look) -> String {
+    let counts = &result.counts;
+    let mut known = vec![
+        ("version", result.version.clone()),
+        ("pid", result.pid.to_string()),
+        ("uptime", duration(result.uptime_ms)),
+        (
+            "processes",
+            format!(
+                "{} running, {} starting, {} exited, {} lost",
+                counts.running, counts.starting, counts.exited, counts.lost
+            ),
+        ),
+        ("connections", counts.connections.to_string()),
+        ("memory", format!("{} daemon, {} in all", bytes(result.daemon.rss_bytes), bytes(result.usage.rss_bytes))),
+        ("socket", result.paths.socket.clone()),
+        ("state", result.paths.state_dir.clone()),
+        ("config", result.paths.config.clone().unwrap_or_else(|| "-".into())),
+        ("features", pairs(&result.features)),
+        ("limits", pairs(&result.limits)),
+    ];
+    known.extend(result.damaged.iter().map(|what| ("damaged", what.clone())));
+    facts(&known, look)
+}
+
+fn pairs(map: &BTreeMap<String, Value>) -> String {
+    let each: Vec<String> = map.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    each.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_daemon_is_told_in_facts() {
+        let usage = json!({"processes": 1, "cpu_ms": 0, "rss_bytes": 1048576});
+        let document = json!({"version": "0.1.0", "protocol": 1, "pid": 9, "started_at": "x", "uptime_ms": 61000,
+            "counts": {"starting": 0, "running": 2, "exited": 3, "lost": 0, "connections": 1}, "usage": usage,
+            "daemon": usage, "limits": {"max_running": 4096}, "features": {"pidfd": true},
+            "paths": {"socket": "/s", "state_dir": "/d", "config": null}, "damaged": ["procs/x"]});
+        let shown = info(&serde_json::from_value(document).expect("a whole result"), Look::plain());
+        assert!(shown.contains("processes:   2 running, 0 starting, 3 exited, 0 lost\n"), "{shown}");
+        assert!(shown.contains("limits:      max_running=4096\ndamaged:     procs/x\n"), "{shown}");
+    }
+}

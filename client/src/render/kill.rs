@@ -1,0 +1,51 @@
+//! What `kill` proved, a line a process.
+
+use super::text::{cut, harmless};
+use super::{Look, Tint};
+use toold_proto::results::{KillStatus, Killed};
+
+pub fn kill(results: &[Killed], look: Look) -> String {
+    results.iter().map(|killed| line(killed, look) + "\n").collect()
+}
+
+fn line(killed: &Killed, look: Look) -> String {
+    let end = killed.signal.clone().or(killed.exit_code.map(|code| format!("exit {code}"))).unwrap_or_default();
+    let (tint, text) = match killed.status {
+        KillStatus::Killed => (Tint::Good, format!("killed {end}")),
+        KillStatus::AlreadyExited => (Tint::Faint, format!("already exited {end}")),
+        KillStatus::Survivors => (Tint::Bad, format!("not dead: {}", survivors(killed))),
+    };
+    let text = harmless(format!("{} {text}", killed.id).trim_end());
+    tint.paint(&cut(&text, look.width.unwrap_or(usize::MAX)), look)
+}
+
+fn survivors(killed: &Killed) -> String {
+    let each: Vec<String> = killed.survivors.iter().map(|m| format!("{} {} {}", m.pid, m.state, m.command)).collect();
+    each.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn each_result_says_how_it_ended_and_survivors_are_named() {
+        let result = |status: &str, code, survivors| {
+            json!({"id": "proc_0123456789ab", "status": status, "signals_sent": [], "survivors": survivors,
+                "exit_code": code, "signal": null, "reason": null})
+        };
+        let member =
+            json!({"pid": 7, "ppid": 1, "command": "dd", "state": "D", "threads": 1, "cpu_ms": 0, "rss_bytes": 0});
+        let results = json!([
+            result("killed", json!(143), json!([])),
+            result("already_exited", json!(null), json!([])),
+            result("survivors", json!(null), json!([member])),
+        ]);
+        let results: Vec<Killed> = serde_json::from_value(results).expect("whole results");
+        assert_eq!(
+            kill(&results, Look::plain()),
+            "proc_0123456789ab killed exit 143\nproc_0123456789ab already exited\nproc_0123456789ab not dead: 7 D dd\n"
+        );
+    }
+}

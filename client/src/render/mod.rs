@@ -1,0 +1,62 @@
+//! Results as a person reads them. Pure: text in, text out; no descriptor, no clock.
+
+pub mod info;
+pub mod inspect;
+pub mod kill;
+pub mod list;
+pub mod poll;
+pub mod status;
+pub mod table;
+pub mod text;
+pub mod time;
+pub mod wait;
+
+/// How the output wants it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Look {
+    /// Lines are cut to this. None: nothing is ever cut.
+    pub width: Option<usize>,
+    pub colour: bool,
+}
+
+impl Look {
+    /// For a file or another program.
+    pub fn plain() -> Look {
+        Look { width: None, colour: false }
+    }
+
+    /// Whether a person sees it on a terminal.
+    pub fn terminal(&self) -> bool {
+        self.width.is_some()
+    }
+}
+
+/// What a colour says, not which one it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tint {
+    None,
+    Heading,
+    Good,
+    Bad,
+    Busy,
+    Faint,
+}
+
+impl Tint {
+    /// The text in this colour, or as it is when there are no colours.
+    pub fn paint(self, text: &str, look: Look) -> String {
+        let code = match self {
+            Tint::None => "",
+            Tint::Heading => "1",
+            Tint::Good => "32",
+            Tint::Bad => "31",
+            Tint::Busy => "36",
+            Tint::Faint => "2",
+        };
+        if look.colour && !code.is_empty() && !text.is_empty() {
+            format!("\x1b[{code}m{text}\x1b[0m")
+        } else {
+            text.to_owned()
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! What stands above the output that `poll` and `exec` print.
+
+use super::text::{cut, harmless};
+use super::{Look, status};
+use toold_proto::process::{Gap, Process};
+
+/// A line on a terminal, `key: value` lines and an empty one elsewhere.
+pub fn header(process: &Process, next_cursor: u64, gap: Option<Gap>, look: Look) -> String {
+    match look.width {
+        Some(width) => line(process, next_cursor, gap, width, look),
+        None => lines(process, next_cursor, gap) + "\n",
+    }
+}
+
+/// Its id, its name, what became of it.
+pub fn summary(process: &Process) -> String {
+    let name = process.name.as_deref().map(|name| format!(" ({})", harmless(name))).unwrap_or_default();
+    format!("{}{name} {}", process.id, status::phrase(process))
+}
+
+fn line(process: &Process, next_cursor: u64, gap: Option<Gap>, width: usize, look: Look) -> String {
+    let gap = gap.map(|gap| format!(", {} bytes not kept", gap.to.saturating_sub(gap.from))).unwrap_or_default();
+    let text = cut(&format!("{}, cursor {next_cursor}{gap}", summary(process)), width);
+    status::tint(process).paint(&text, look) + "\n"
+}
+
+fn lines(process: &Process, next_cursor: u64, gap: Option<Gap>) -> String {
+    let mut known = vec![("id", process.id.to_string())];
+    known.extend(process.name.clone().map(|name| ("name", name)));
+    known.push(("status", status::word(process.status).into()));
+    known.extend(process.exit_code.map(|code| ("exit_code", code.to_string())));
+    known.extend(process.signal.clone().map(|signal| ("signal", signal)));
+    known.extend(process.reason.map(|reason| ("reason", status::reason(reason).into())));
+    known.push(("closed", process.closed.to_string()));
+    known.push(("next_cursor", next_cursor.to_string()));
+    known.extend(gap.map(|gap| ("gap", format!("{}..{}", gap.from, gap.to))));
+    known.iter().map(|(key, value)| format!("{key}: {}\n", harmless(value))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::process;
+    use serde_json::json;
+
+    fn ended() -> Process {
+        let changes = json!({"name": "b\x07", "status": "exited", "reason": "killed", "exit_code": 143,
+            "signal": "SIGTERM", "closed": true});
+        serde_json::from_value(process(changes)).expect("a whole process")
+    }
+
+    #[test]
+    fn a_program_reads_keys_and_values() {
+        assert_eq!(
+            header(&ended(), 9, Some(Gap { from: 1, to: 5 }), Look::plain()),
+            "id: proc_0123456789ab\nname: b\\x07\nstatus: exited\nexit_code: 143\nsignal: SIGTERM\nreason: killed\n\
+             closed: true\nnext_cursor: 9\ngap: 1..5\n\n"
+        );
+    }
+
+    #[test]
+    fn a_person_reads_one_line_that_fits() {
+        let look = Look { width: Some(80), colour: false };
+        assert_eq!(header(&ended(), 9, None, look), "proc_0123456789ab (b\\x07) killed SIGTERM, cursor 9\n");
+        assert_eq!(header(&ended(), 9, None, Look { width: Some(10), colour: false }), "proc_0123…\n");
+        assert!(header(&ended(), 9, None, Look { width: Some(80), colour: true }).starts_with("\x1b[31mproc_"));
+    }
+}

@@ -1,0 +1,119 @@
+//! Rows in aligned columns, cut to a width, and lists of facts.
+
+use super::text::{columns, cut, harmless, pad};
+use super::{Look, Tint};
+
+/// Between two columns.
+const SPACE: &str = "  ";
+/// On a terminal no column but the last is wider: one long name must not push the rest out.
+const WIDEST: usize = 24;
+
+/// One cell. Control characters in it are written out.
+pub struct Cell {
+    text: String,
+    tint: Tint,
+}
+
+impl Cell {
+    pub fn new(text: &str) -> Cell {
+        Cell::tinted(text, Tint::None)
+    }
+
+    pub fn tinted(text: &str, tint: Tint) -> Cell {
+        Cell { text: harmless(text), tint }
+    }
+}
+
+/// The rows, one a line. The last column takes what width is left.
+pub fn table<const N: usize>(headings: [&str; N], rows: Vec<[Cell; N]>, look: Look) -> String {
+    let mut rows = rows;
+    rows.insert(0, headings.map(|text| Cell::tinted(text, Tint::Heading)));
+    if look.terminal() {
+        for row in &mut rows {
+            for cell in row.iter_mut().take(N.saturating_sub(1)) {
+                cell.text = cut(&cell.text, WIDEST);
+            }
+        }
+    }
+    let widths: [usize; N] = std::array::from_fn(|n| rows.iter().map(|row| columns(&row[n].text)).max().unwrap_or(0));
+    rows.iter().map(|row| line(row, &widths, look)).collect()
+}
+
+fn line<const N: usize>(row: &[Cell; N], widths: &[usize; N], look: Look) -> String {
+    let mut left = look.width.unwrap_or(usize::MAX);
+    let mut out = String::new();
+    for (n, cell) in row.iter().enumerate() {
+        let last = n + 1 == N;
+        let text = if last { cell.text.clone() } else { pad(&cell.text, widths[n]) };
+        let text = cut(&text, left);
+        left -= columns(&text);
+        out.push_str(&cell.tint.paint(&text, look));
+        if !last && left > SPACE.len() {
+            out.push_str(SPACE);
+            left -= SPACE.len();
+        } else {
+            break;
+        }
+    }
+    // A colour's end hides the spaces before it from this, which does no harm.
+    out.truncate(out.trim_end_matches(' ').len());
+    out.push('\n');
+    out
+}
+
+/// `key: value` lines, the values aligned.
+pub fn facts(facts: &[(&str, String)], look: Look) -> String {
+    let width = facts.iter().map(|(key, _)| columns(key)).max().unwrap_or(0);
+    let mut out = String::new();
+    for (key, value) in facts {
+        let key = pad(&format!("{key}:"), width + SPACE.len());
+        let value = harmless(value);
+        let room = look.width.map_or(usize::MAX, |all| all.saturating_sub(columns(&key)));
+        out.push_str(&Tint::Faint.paint(&key, look));
+        out.push_str(&cut(&value, room));
+        out.push('\n');
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows() -> Vec<[Cell; 3]> {
+        vec![
+            [Cell::new("proc_1"), Cell::new("日本"), Cell::tinted("sleep 1\nrm", Tint::Bad)],
+            [Cell::new("p"), Cell::new("x"), Cell::new("a command that is long")],
+        ]
+    }
+
+    #[test]
+    fn columns_line_up_by_what_a_terminal_shows_and_nothing_is_cut_elsewhere() {
+        let shown = table(["ID", "NAME", "COMMAND"], rows(), Look::plain());
+        assert_eq!(shown, "ID      NAME  COMMAND\nproc_1  日本  sleep 1\\nrm\np       x     a command that is long\n");
+    }
+
+    #[test]
+    fn a_narrow_terminal_cuts_every_line_to_its_width() {
+        for width in 1..40 {
+            let shown = table(["ID", "NAME", "COMMAND"], rows(), Look { width: Some(width), colour: false });
+            assert!(shown.lines().all(|line| columns(line) <= width), "{width}: {shown}");
+        }
+        let shown = table(["ID", "NAME", "COMMAND"], rows(), Look { width: Some(20), colour: false });
+        assert_eq!(shown, "ID      NAME  COMMA…\nproc_1  日本  sleep…\np       x     a com…\n");
+    }
+
+    #[test]
+    fn colours_are_there_only_when_asked_for() {
+        let shown = table(["ID", "NAME", "COMMAND"], rows(), Look { width: Some(80), colour: true });
+        assert!(shown.contains("\x1b[31msleep 1\\nrm\x1b[0m\n"), "{shown:?}");
+        assert!(!table(["ID", "NAME", "COMMAND"], rows(), Look { width: Some(80), colour: false }).contains('\x1b'));
+    }
+
+    #[test]
+    fn facts_align_their_values_and_are_cut_too() {
+        let shown =
+            facts(&[("id", "x".into()), ("command", "long long".into())], Look { width: Some(14), colour: false });
+        assert_eq!(shown, "id:      x\ncommand: long…\n");
+    }
+}

@@ -1,0 +1,107 @@
+//! Text of strangers on a terminal: made harmless, measured in columns, cut and padded.
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// The text on one line with nothing in it that moves a cursor or turns the writing around.
+pub fn harmless(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            c if c.is_ascii_control() => out.push_str(&format!("\\x{:02x}", u32::from(c))),
+            c if c.is_control() || turns(c) => out.push_str(&format!("\\u{{{:x}}}", u32::from(c))),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Line separators, and the characters that reverse or hide what follows them.
+fn turns(c: char) -> bool {
+    matches!(c, '\u{2028}' | '\u{2029}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+}
+
+/// Columns on a terminal.
+pub fn columns(text: &str) -> usize {
+    text.width()
+}
+
+/// The text in at most `width` columns; what is cut is shown as `…`.
+pub fn cut(text: &str, width: usize) -> String {
+    if columns(text) <= width {
+        return text.to_owned();
+    }
+    let Some(room) = width.checked_sub(1) else { return String::new() };
+    let mut used = 0;
+    let mut out = String::new();
+    for c in text.chars() {
+        used += c.width().unwrap_or(0);
+        if used > room {
+            break;
+        }
+        out.push(c);
+    }
+    out.push('…');
+    out
+}
+
+/// The text with spaces after it, up to `width` columns.
+pub fn pad(text: &str, width: usize) -> String {
+    let mut out = text.to_owned();
+    out.extend(std::iter::repeat_n(' ', width.saturating_sub(columns(text))));
+    out
+}
+
+/// `512`, `1.5K`, `20M`: 1024-based, as the command line takes them.
+pub fn bytes(n: u64) -> String {
+    let mut value = n as f64;
+    let mut unit = "";
+    for next in ["K", "M", "G", "T"] {
+        if value < 1024.0 {
+            break;
+        }
+        value /= 1024.0;
+        unit = next;
+    }
+    if unit.is_empty() || value >= 10.0 { format!("{value:.0}{unit}") } else { format!("{value:.1}{unit}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn control_characters_are_written_out_and_other_text_is_left_alone() {
+        assert_eq!(harmless("a\x1b[2J\r\n\tb"), "a\\x1b[2J\\r\\n\\tb");
+        assert_eq!(harmless("\u{9b}x\u{202e}y"), "\\u{9b}x\\u{202e}y");
+        assert_eq!(harmless("日本 🚀 é"), "日本 🚀 é");
+    }
+
+    #[test]
+    fn wide_characters_count_as_two_columns_and_are_never_cut_in_half() {
+        assert_eq!(columns("日本🚀"), 6);
+        assert_eq!(cut("日本語", 6), "日本語");
+        assert_eq!(cut("日本語", 5), "日本…");
+        assert_eq!(cut("日本語", 4), "日…");
+        assert_eq!((cut("abc", 1), cut("abc", 0)), ("…".into(), String::new()));
+        assert_eq!(pad("日本", 6), "日本  ");
+    }
+
+    #[test]
+    fn sizes_keep_two_digits() {
+        let shown: Vec<String> = [0, 1023, 1536, 20 << 20, 3 << 40].into_iter().map(bytes).collect();
+        assert_eq!(shown, ["0", "1023", "1.5K", "20M", "3.0T"]);
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_gets_wider_than_asked_or_keeps_a_control_character(text in any::<String>(), width in 0usize..40) {
+            let safe = harmless(&text);
+            prop_assert!(!safe.chars().any(char::is_control));
+            prop_assert!(columns(&cut(&safe, width)) <= width);
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Times as a person reads them: how long, and how long ago.
+
+/// One unit is enough: `0s`, `59s`, `5m`, `3h`, `2d`.
+pub fn duration(ms: u64) -> String {
+    let seconds = ms / 1000;
+    match seconds {
+        0..60 => format!("{seconds}s"),
+        60..3600 => format!("{}m", seconds / 60),
+        3600..86_400 => format!("{}h", seconds / 3600),
+        _ => format!("{}d", seconds / 86_400),
+    }
+}
+
+/// How long before `now_ms` it was, or `-` for what is no time.
+pub fn ago(rfc3339: &str, now_ms: u64) -> String {
+    unix_ms(rfc3339).map_or_else(|| "-".into(), |then| duration(now_ms.saturating_sub(then)))
+}
+
+/// Milliseconds since 1970 of `2026-11-16T03:28:50.123Z`, the one form that toold writes.
+fn unix_ms(text: &str) -> Option<u64> {
+    let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
+    let mut date = date.splitn(3, '-').map(|part| part.parse::<i64>().ok());
+    let (year, month, day) = (date.next()??, date.next()??, date.next()??);
+    let mut time = time.splitn(3, ':');
+    let (hour, minute) = (time.next()?.parse::<i64>().ok()?, time.next()?.parse::<i64>().ok()?);
+    let second = time.next()?.parse::<f64>().ok()?;
+    let minutes = (days(year, month, day) * 24 + hour) * 60 + minute;
+    u64::try_from(minutes * 60_000 + (second * 1000.0).round() as i64).ok()
+}
+
+/// Days since 1970-01-01. Years begin in March here, so that the leap day is a year's last.
+fn days(year: i64, month: i64, day: i64) -> i64 {
+    let year = if month <= 2 { year - 1 } else { year };
+    let era = year.div_euclid(400);
+    let year_of_era = year.rem_euclid(400);
+    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_duration_has_one_unit_and_nonsense_is_a_dash() {
+        let shown: Vec<String> =
+            [0, 59_999, 60_000, 3_599_000, 3_600_000, 86_400_000, 900_000_000].into_iter().map(duration).collect();
+        assert_eq!(shown, ["0s", "59s", "1m", "59m", "1h", "1d", "10d"]);
+        assert_eq!(ago("2026-11-16T03:28:50.123Z", 1_794_799_730_123 + 300_000), "5m");
+        assert_eq!((ago("yesterday", 0), ago("2026-11-16T03:28:50.123Z", 0)), ("-".into(), "0s".into()));
+    }
+
+    proptest! {
+        #[test]
+        fn every_time_the_daemon_writes_reads_back(ms in 0u64..4_102_444_800_000) {
+            prop_assert_eq!(unix_ms(&toold_proto::time::rfc3339(ms)), Some(ms));
+        }
+
+        #[test]
+        fn no_text_makes_it_panic(text in "[0-9TZ:.-]{0,24}") {
+            let _ = unix_ms(&text.chars().take(24).collect::<String>());
+        }
+    }
+}

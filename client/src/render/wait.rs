@@ -1,0 +1,37 @@
+//! How a `wait` ended, a line a process.
+
+use super::text::cut;
+use super::{Look, poll, status};
+use toold_proto::results::Wait;
+
+pub fn wait(result: &Wait, look: Look) -> String {
+    let width = look.width.unwrap_or(usize::MAX);
+    let mut out = String::new();
+    for waited in &result.processes {
+        let mut text = poll::summary(&waited.process);
+        if let Some(line) = &waited.matched {
+            text.push_str(": ");
+            text.push_str(&super::text::harmless(line));
+        }
+        out.push_str(&status::tint(&waited.process).paint(&cut(&text, width), look));
+        out.push('\n');
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::process;
+    use serde_json::json;
+
+    #[test]
+    fn each_process_says_what_became_of_it_and_which_line_matched() {
+        let waited = process(json!({"output": "", "next_cursor": 0, "matched": "listening\t80"}));
+        let result =
+            json!({"status": "matched", "processes": [waited], "timeout_ms": 1, "clamped": false, "note": null});
+        let result: Wait = serde_json::from_value(result).expect("a whole result");
+        assert_eq!(wait(&result, Look::plain()), "proc_0123456789ab running 5m: listening\\t80\n");
+        assert_eq!(wait(&result, Look { width: Some(12), colour: false }), "proc_012345…\n");
+    }
+}

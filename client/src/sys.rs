@@ -1,0 +1,156 @@
+//! The operating system, where the standard library does not reach. The only unsafe of this crate.
+
+use std::ffi::c_int;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::time::Duration;
+use toold_proto::unions::PtySize;
+
+/// The window of the terminal behind a descriptor; a side that nobody set is 0. None when it is no
+/// terminal.
+pub fn window(fd: BorrowedFd<'_>) -> Option<PtySize> {
+    let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
+    // SAFETY: the descriptor is borrowed, so open, and `size` is what TIOCGWINSZ writes.
+    let done = unsafe { libc::ioctl(fd.as_raw_fd(), libc::TIOCGWINSZ, &mut size) };
+    (done == 0).then(|| PtySize { rows: size.ws_row.into(), cols: size.ws_col.into() })
+}
+
+/// Makes the command a process of its own: new session, no signal blocked.
+pub fn detach(command: &mut Command) {
+    // SAFETY: the closure runs between fork and exec, and calls only async-signal-safe functions.
+    unsafe { command.pre_exec(|| set_mask(libc::SIG_SETMASK, &[]).and_then(|()| new_session())) };
+}
+
+fn new_session() -> io::Result<()> {
+    // SAFETY: setsid has no preconditions.
+    match unsafe { libc::setsid() } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
+
+/// Signals that arrive at a descriptor instead of ending the program. Dropped: as before.
+pub struct Signals {
+    fd: OwnedFd,
+    blocked: Vec<c_int>,
+}
+
+/// The size of what a signalfd gives for each signal; its first four bytes are the number.
+const SIGNAL_RECORD: usize = size_of::<libc::signalfd_siginfo>();
+
+impl Signals {
+    /// Catches these, except those that whoever started us (`nohup`) wanted ignored.
+    pub fn catch(wanted: &[c_int]) -> io::Result<Signals> {
+        let blocked: Vec<c_int> = wanted.iter().copied().filter(|s| !is_ignored(*s)).collect();
+        let set = signal_set(&blocked);
+        // SAFETY: `set` is a filled signal set; -1 asks for a new descriptor.
+        let fd = unsafe { libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the call above just made this descriptor and nobody else has it.
+        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        set_mask(libc::SIG_BLOCK, &blocked)?;
+        Ok(Signals { fd, blocked })
+    }
+
+    /// Signals that a test writes as records into a pipe.
+    #[cfg(test)]
+    pub fn from_pipe(fd: OwnedFd) -> Signals {
+        Signals { fd, blocked: Vec::new() }
+    }
+
+    /// The record a signalfd would give for this signal.
+    #[cfg(test)]
+    pub fn record(signal: c_int) -> Vec<u8> {
+        let mut record = vec![0; SIGNAL_RECORD];
+        record[..4].copy_from_slice(&signal.to_ne_bytes());
+        record
+    }
+
+    /// The next signal. Ask only when the descriptor is readable.
+    pub fn take(&self) -> Option<c_int> {
+        let mut record = [0u8; SIGNAL_RECORD];
+        // SAFETY: the buffer is valid for its whole length and the descriptor is ours.
+        let read = unsafe { libc::read(self.fd.as_raw_fd(), record.as_mut_ptr().cast(), record.len()) };
+        let [a, b, c, d, ..] = record;
+        (read == record.len() as isize).then(|| c_int::from_ne_bytes([a, b, c, d]))
+    }
+}
+
+impl AsFd for Signals {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        // Nobody is left who could act on a failure here.
+        let _ = set_mask(libc::SIG_UNBLOCK, &self.blocked);
+    }
+}
+
+/// What to wait for on one descriptor.
+#[derive(Clone, Copy)]
+pub enum Ready {
+    ToRead,
+    ToWrite,
+}
+
+/// Waits until a descriptor is ready or has failed: which ones. None at all after the timeout.
+pub fn poll<const N: usize>(
+    watched: [Option<(BorrowedFd<'_>, Ready)>; N],
+    timeout: Option<Duration>,
+) -> io::Result<[bool; N]> {
+    let mut fds = watched.map(|entry| match entry {
+        Some((fd, Ready::ToRead)) => libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 },
+        Some((fd, Ready::ToWrite)) => libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLOUT, revents: 0 },
+        // The kernel passes over a negative descriptor.
+        None => libc::pollfd { fd: -1, events: 0, revents: 0 },
+    });
+    // Rounded up: a wait that ends a moment early would come back at once, many times.
+    let ms = timeout.map_or(-1, |t| c_int::try_from(t.as_micros().div_ceil(1000)).unwrap_or(c_int::MAX));
+    loop {
+        // SAFETY: `fds` is an array of N entries, and every descriptor in it is borrowed.
+        let ready = unsafe { libc::poll(fds.as_mut_ptr(), N as libc::nfds_t, ms) };
+        if ready >= 0 {
+            return Ok(fds.map(|fd| fd.revents != 0));
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+}
+
+fn is_ignored(signal: c_int) -> bool {
+    // SAFETY: an all-zero sigaction is a valid value for the kernel to overwrite.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    // SAFETY: with a null new action this only reads; `action` is ours.
+    let done = unsafe { libc::sigaction(signal, std::ptr::null(), &mut action) };
+    done == 0 && action.sa_sigaction == libc::SIG_IGN
+}
+
+fn signal_set(signals: &[c_int]) -> libc::sigset_t {
+    // SAFETY: an all-zero set is a valid value; sigemptyset gives it its meaning.
+    let mut set: libc::sigset_t = unsafe { std::mem::zeroed() };
+    // SAFETY: `set` is ours.
+    unsafe { libc::sigemptyset(&mut set) };
+    for signal in signals {
+        // SAFETY: `set` is initialised; a wrong number is refused and changes nothing.
+        unsafe { libc::sigaddset(&mut set, *signal) };
+    }
+    set
+}
+
+fn set_mask(how: c_int, signals: &[c_int]) -> io::Result<()> {
+    let set = signal_set(signals);
+    // SAFETY: `set` is initialised, and the old mask is not asked for.
+    match unsafe { libc::pthread_sigmask(how, &set, std::ptr::null_mut()) } {
+        0 => Ok(()),
+        error => Err(io::Error::from_raw_os_error(error)),
+    }
+}

@@ -1,0 +1,147 @@
+//! A daemon for unit tests: a thread that answers from a script and keeps what it was asked.
+
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use tempfile::TempDir;
+
+/// What the fake does with one request.
+pub enum Reply {
+    Result(String),
+    Error(String),
+    /// These bytes, whatever they are.
+    Line(String),
+    /// Takes the request and answers it never.
+    Silence,
+    HangUp,
+    /// Does this first: a test's way to act at a known moment.
+    After(Box<dyn FnOnce() + Send>, Box<Reply>),
+}
+
+impl Reply {
+    pub fn result(text: impl ToString) -> Reply {
+        Reply::Result(text.to_string())
+    }
+
+    pub fn error(text: impl ToString) -> Reply {
+        Reply::Error(text.to_string())
+    }
+}
+
+/// One script a connection; after the last script nobody listens any more.
+pub struct Fake {
+    dir: TempDir,
+    asked: Receiver<Value>,
+}
+
+impl Fake {
+    pub fn start(connections: Vec<Vec<Reply>>) -> Fake {
+        let dir = tempfile::tempdir().expect("a directory for the socket");
+        let listener = UnixListener::bind(dir.path().join("s")).expect("a fresh path");
+        let (tell, asked) = channel();
+        std::thread::spawn(move || {
+            for script in connections {
+                let Ok((stream, _)) = listener.accept() else { return };
+                serve(stream, script, &tell);
+            }
+        });
+        Fake { dir, asked }
+    }
+
+    pub fn path(&self) -> std::path::PathBuf {
+        self.dir.path().join("s")
+    }
+
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// The next request that came in, as (method, params).
+    pub fn asked(&self) -> (String, Value) {
+        let mut request = self.asked.recv_timeout(std::time::Duration::from_secs(10)).expect("another request");
+        (request["method"].as_str().unwrap_or("?").to_owned(), request["params"].take())
+    }
+
+    /// All requests so far.
+    pub fn all_asked(&self) -> Vec<(String, Value)> {
+        self.asked
+            .try_iter()
+            .map(|mut r| (r["method"].as_str().unwrap_or("?").to_owned(), r["params"].take()))
+            .collect()
+    }
+}
+
+fn serve(stream: UnixStream, script: Vec<Reply>, tell: &Sender<Value>) {
+    let Ok(mut writer) = stream.try_clone() else { return };
+    let mut lines = BufReader::new(stream).lines();
+    for reply in script {
+        let Some(Ok(line)) = lines.next() else { return };
+        let request: Value = serde_json::from_str(&line).unwrap_or(Value::Null);
+        let id = request["id"].clone();
+        let _ = tell.send(request);
+        if !answer(&mut writer, &id, reply) {
+            return;
+        }
+    }
+    // The script is over: the client decides when to leave.
+    for line in lines.map_while(Result::ok) {
+        let _ = tell.send(serde_json::from_str(&line).unwrap_or(Value::Null));
+    }
+}
+
+fn answer(writer: &mut UnixStream, id: &Value, reply: Reply) -> bool {
+    let text = match reply {
+        Reply::Result(text) => format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{text}}}\n"),
+        Reply::Error(text) => format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{text}}}\n"),
+        Reply::Line(text) => text,
+        Reply::Silence => return true,
+        Reply::HangUp => return false,
+        Reply::After(act, next) => {
+            act();
+            return answer(writer, id, *next);
+        }
+    };
+    writer.write_all(text.as_bytes()).is_ok()
+}
+
+/// A whole process document, with `changes` on top.
+pub fn process(changes: Value) -> Value {
+    let mut document = json!({
+        "id": "proc_0123456789ab", "name": null, "command": "make test", "argv": ["make", "test"], "cwd": "/",
+        "backend": "local", "pid": 42, "status": "running", "closed": false, "exit_code": null, "signal": null,
+        "core_dumped": false, "reason": null, "killed_by": null, "failure": null,
+        "started_at": "2026-11-16T03:00:00.000Z", "exited_at": null, "uptime_ms": 300000, "pty": false,
+        "pty_size": null, "stdin": "null", "task_id": null, "session_key": null, "labels": {}, "notify": false,
+        "watch": null, "bytes": 0, "lines": 0, "cursor": 0, "dropped_bytes": 0, "unstored_bytes": 0, "limits": {},
+        "sandbox": {"kind": "none", "enforced": []}, "detached": null, "request_id": null
+    });
+    merge(&mut document, changes);
+    document
+}
+
+/// The same as `exec` answers it.
+pub fn started(changes: Value) -> Value {
+    let mut document = process(json!({"output": "", "next_cursor": 0, "truncated": null, "gap": null}));
+    merge(&mut document, changes);
+    document
+}
+
+/// The same as `poll` answers it: a page of bytes from a cursor.
+pub fn page(from: u64, bytes: &[u8], changes: Value) -> Value {
+    use base64::Engine;
+    let output = base64::engine::general_purpose::STANDARD.encode(bytes);
+    let end = from + bytes.len() as u64;
+    let mut document = process(json!({
+        "output": output, "from": from, "next_cursor": end, "gap": null, "spans": [], "cursor": end
+    }));
+    merge(&mut document, changes);
+    document
+}
+
+fn merge(document: &mut Value, changes: Value) {
+    if let (Value::Object(document), Value::Object(changes)) = (document, changes) {
+        document.extend(changes);
+    }
+}

@@ -22,4 +22,6 @@ pub mod rpc;
 
 pub mod logging;
 
+pub mod socket;
+
 pub mod serve;

@@ -53,6 +53,12 @@ pub fn own(fd: RawFd) -> OwnedFd {
     unsafe { OwnedFd::from_raw_fd(fd) }
 }
 
+/// A descriptor number that stays open for the life of the process.
+pub fn borrow(fd: RawFd) -> BorrowedFd<'static> {
+    // SAFETY: the callers pass standard streams, which nothing here closes.
+    unsafe { BorrowedFd::borrow_raw(fd) }
+}
+
 /// Ignores a signal in this process.
 pub fn ignore(signal: c_int) {
     // SAFETY: SIG_IGN installs no code of ours.
@@ -120,9 +126,8 @@ pub fn pidfd_open(pid: i32) -> Result<OwnedFd> {
 /// Sends a signal to the process behind a pidfd, and to no other.
 pub fn pidfd_signal(pidfd: BorrowedFd<'_>, signal: c_int) -> Result<()> {
     // SAFETY: a null siginfo is allowed.
-    let code = unsafe {
-        libc::syscall(libc::SYS_pidfd_send_signal, pidfd.as_raw_fd(), signal, std::ptr::null::<c_void>(), 0)
-    };
+    let code =
+        unsafe { libc::syscall(libc::SYS_pidfd_send_signal, pidfd.as_raw_fd(), signal, std::ptr::null::<c_void>(), 0) };
     check(code as c_int).map(drop)
 }
 
@@ -369,4 +374,10 @@ pub fn landlock_abi() -> i64 {
     // SAFETY: with the version flag the call takes a null pointer and a zero size.
     let abi = unsafe { libc::syscall(LANDLOCK_CREATE_RULESET, std::ptr::null::<c_void>(), 0usize, 1u32) };
     abi.max(0)
+}
+
+/// An owned descriptor in tokio's event loop. None when it cannot be polled.
+pub fn pollable(fd: OwnedFd) -> Option<tokio::io::unix::AsyncFd<OwnedFd>> {
+    // SAFETY: the descriptor is owned, stays the same, and is closed only after its registration is dropped.
+    unsafe { tokio::io::unix::AsyncFd::register_with_interest(fd, tokio::io::Interest::READABLE) }.ok()
 }

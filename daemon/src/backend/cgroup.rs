@@ -123,9 +123,8 @@ fn apply(controller: &Controller, value: u64, id: ProcId, done: &mut Enforced) -
 fn enable(base: &Path, parent: &Path, name: &str) -> Result<(), String> {
     for dir in [base, parent] {
         let file = dir.join("cgroup.subtree_control");
-        std::fs::write(&file, format!("+{name}")).map_err(|e| {
-            format!("{}: {e}; run toold in a delegated control group of its own", file.display())
-        })?;
+        std::fs::write(&file, format!("+{name}"))
+            .map_err(|e| format!("{}: {e}; run toold in a delegated control group of its own", file.display()))?;
     }
     Ok(())
 }
@@ -195,7 +194,9 @@ pub fn remove(dirs: &[PathBuf]) {
 pub fn features() -> serde_json::Value {
     let Ok(found) = Hierarchies::read() else { return serde_json::Value::Null };
     let all = CONTROLLERS.iter().filter_map(|c| found.find(c.name).map(|(_, v)| (c.name, v)));
-    all.map(|(name, version)| (name.to_string(), serde_json::json!(format!("cgroup{version}")))).collect::<serde_json::Map<_, _>>().into()
+    all.map(|(name, version)| (name.to_string(), serde_json::json!(format!("cgroup{version}"))))
+        .collect::<serde_json::Map<_, _>>()
+        .into()
 }
 
 #[cfg(test)]

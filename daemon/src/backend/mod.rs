@@ -15,7 +15,6 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use tokio::io::AsyncWriteExt;
-use tokio::io::unix::AsyncFd;
 use tokio::net::UnixStream;
 
 /// Makes shims.
@@ -35,12 +34,13 @@ impl Launcher {
         let launcher = Arc::new(Launcher { zygote: Mutex::new(Some(Arc::new(socket))), zygote_pid: Some(pid) });
         let watched = launcher.clone();
         tokio::spawn(async move {
-            let Ok(pidfd) = AsyncFd::new(pidfd) else { return };
+            let Some(pidfd) = crate::sys::pollable(pidfd) else { return };
             if pidfd.readable().await.is_ok() {
                 tracing::warn!(pid, "the zygote is gone; shims are exec'd from now on");
                 // Closing the socket frees requests that no spare took: their processes start by exec.
                 watched.forget_zygote();
-                let _ = rustix::process::waitpid(rustix::process::Pid::from_raw(pid), rustix::process::WaitOptions::NOHANG);
+                let _ =
+                    rustix::process::waitpid(rustix::process::Pid::from_raw(pid), rustix::process::WaitOptions::NOHANG);
             }
         });
         launcher

@@ -1,1 +1,5 @@
-fn main() {}
+//! The daemon.
+
+fn main() -> std::process::ExitCode {
+    toold_daemon::serve::main()
+}

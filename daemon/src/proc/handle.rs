@@ -5,8 +5,8 @@ use crate::shim::frame::Wrote;
 use crate::store::record::{Record, Spec};
 use crate::store::slots::{Cause, Progress};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 /// Requests waiting for one process. More than this and callers wait.
@@ -136,9 +136,12 @@ impl Proc {
 
     /// The task is leaving: nobody can ask it for anything any more.
     pub(super) fn end(&self) {
-        for slot in [self.inbox.lock().map(|mut i| drop(i.take())), self.record.lock().map(|mut r| drop(r.take()))] {
-            // A lock is poisoned only if a holder panicked, and none does anything but take.
-            let _ = slot;
+        // A lock is poisoned only if a holder panicked, and none does anything but look or take.
+        if let Ok(mut inbox) = self.inbox.lock() {
+            inbox.take();
+        }
+        if let Ok(mut record) = self.record.lock() {
+            record.take();
         }
     }
 

@@ -10,7 +10,6 @@ use crate::store::slots::{Launch, Progress, Stage};
 use crate::sys;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
-use tokio::io::unix::AsyncFd;
 
 /// How long the kernel has to tell the exit of a program that is dead but not reaped yet.
 const TELL: Duration = Duration::from_secs(3);
@@ -63,7 +62,7 @@ pub async fn settle(proc: &Proc, record: &Record, pidfd: Option<OwnedFd>, publis
 /// The counts from the files: the shim may have died between the bytes and their count.
 fn recount(proc: &Proc, told: Option<Progress>) -> Progress {
     let mut progress = told.unwrap_or_default();
-    if let Ok(counts) = Log::open(&proc.dir).and_then(|log| log.recount())
+    if let Ok(counts) = Log::open_all(&proc.dir).and_then(|log| log.recount())
         && counts.end > progress.counts.end
     {
         let (dropped, unstored) = (progress.counts.dropped, progress.counts.unstored);
@@ -76,7 +75,7 @@ fn recount(proc: &Proc, told: Option<Progress>) -> Progress {
 
 /// The wait status from a pidfd that was opened while the program ran.
 async fn kernel_tells(pidfd: Option<OwnedFd>) -> Option<i32> {
-    let pidfd = AsyncFd::new(pidfd?).ok()?;
+    let pidfd = sys::pollable(pidfd?)?;
     tokio::time::timeout(TELL, async {
         loop {
             if let Some(status) = sys::pidfd_exit(pidfd.get_ref().as_fd()) {

@@ -104,11 +104,9 @@ pub fn ending(spec: &Spec, state: &State) -> Ending {
             let (reason, killed_by) = (Some(reason(&exit)), killed_by(&exit));
             Ending { exit_code, signal, core_dumped, reason, killed_by, failure: None }
         }
-        Phase::Failed { step, errno, .. } => Ending {
-            reason: Some(Reason::FailedStart),
-            failure: Some(failure(spec, step, errno)),
-            ..Ending::default()
-        },
+        Phase::Failed { step, errno, .. } => {
+            Ending { reason: Some(Reason::FailedStart), failure: Some(failure(spec, step, errno)), ..Ending::default() }
+        }
         Phase::Lost { told, .. } => {
             let (exit_code, signal) = told.map_or((None, None), decode);
             Ending { exit_code, signal, reason: Some(Reason::Lost), ..Ending::default() }

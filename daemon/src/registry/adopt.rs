@@ -18,7 +18,13 @@ enum Found {
     /// Over: nothing to do but to know it.
     Finished(Proc),
     /// A shim lives, or died without saying so: a task finds out.
-    Open { spec: Box<Spec>, dir: PathBuf, state: State, record: Arc<Record>, nonce: [u8; 16] },
+    Open {
+        spec: Box<Spec>,
+        dir: PathBuf,
+        state: State,
+        record: Arc<Record>,
+        nonce: [u8; 16],
+    },
     /// The call that made it was never answered and nothing was started: as if it never was.
     Never,
     Damaged(io::Error),

@@ -88,7 +88,8 @@ impl Registry {
         let Order { mut spec, env, wanted, unresolved } = order;
         spec.created_ms = now_ms();
         spec.seq = self.seq.fetch_add(1, Ordering::AcqRel);
-        let Reserved { proc, record, nonce, inbox, oom_file } = self.reserve(spec, &wanted).map_err(SpawnError::Refused)?;
+        let Reserved { proc, record, nonce, inbox, oom_file } =
+            self.reserve(spec, &wanted).map_err(SpawnError::Refused)?;
         hooks::at("spawn.recorded");
         if let Some(errno) = unresolved {
             fail(&proc, &record, step::EXEC, errno);
@@ -159,7 +160,8 @@ impl Registry {
             let process = serde_json::to_value(holder.view(now_ms())).unwrap_or_default();
             return Err(RpcError::new(Kind::AlreadyExists, message).with("process", process));
         }
-        spec.id = (0..).map(|n| ProcId::from_bits(bits.wrapping_add(n))).find(|id| !table.contains(*id)).unwrap_or(spec.id);
+        spec.id =
+            (0..).map(|n| ProcId::from_bits(bits.wrapping_add(n))).find(|id| !table.contains(*id)).unwrap_or(spec.id);
         let dir = self.procs_dir.join(spec.id.to_string());
         let enforced = wanted.enforce(spec.id, spec.log_max_bytes);
         (spec.limits, spec.cgroups) = (enforced.reports, enforced.dirs);

@@ -6,7 +6,6 @@ use super::wire::Peer;
 use crate::backend::cgroup;
 use crate::proc::handle::Kill;
 use crate::proc::state::Phase;
-use crate::proc::task::now_ms;
 use crate::proc::tree;
 use crate::store::slots::Cause;
 use serde_json::{Value, json};
@@ -83,7 +82,11 @@ fn features(daemon: &Daemon) -> BTreeMap<String, Value> {
     .collect()
 }
 
-pub async fn shutdown(call: params::Shutdown, daemon: Arc<Arc<Daemon>>, peer: Arc<Peer>) -> Result<results::Shutdown, RpcError> {
+pub async fn shutdown(
+    call: params::Shutdown,
+    daemon: Arc<Arc<Daemon>>,
+    peer: Arc<Peer>,
+) -> Result<results::Shutdown, RpcError> {
     let mut killed = Vec::new();
     if call.kill {
         let procs = daemon.registry.newest_first().into_iter().filter(|p| !p.peek().over()).collect();

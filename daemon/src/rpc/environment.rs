@@ -5,7 +5,19 @@ use toold_proto::params::EnvMode;
 
 /// Names that `clean` passes.
 const NAMES: &[&str] = &[
-    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TERM", "TMPDIR", "TMP", "TEMP", "TZ", "PYTHONPATH", "VIRTUAL_ENV",
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "TERM",
+    "TMPDIR",
+    "TMP",
+    "TEMP",
+    "TZ",
+    "PYTHONPATH",
+    "VIRTUAL_ENV",
 ];
 /// Beginnings of names that `clean` passes.
 const PREFIXES: &[&str] = &["LC_", "XDG_", "CONDA"];
@@ -75,8 +87,13 @@ mod tests {
     fn clean_passes_a_short_list_and_never_a_secret_unless_it_is_named() {
         let call = pairs(&[("MY_TOKEN", "mine")]);
         let env = build(EnvMode::Clean, own().into_iter(), &["github_token".into()], &call, false);
-        let expected =
-            pairs(&[("PATH", "/bin"), ("LC_ALL", "C"), ("CONDA_PREFIX", "/c"), ("github_token", "g"), ("MY_TOKEN", "mine")]);
+        let expected = pairs(&[
+            ("PATH", "/bin"),
+            ("LC_ALL", "C"),
+            ("CONDA_PREFIX", "/c"),
+            ("github_token", "g"),
+            ("MY_TOKEN", "mine"),
+        ]);
         assert_eq!(env, expected);
     }
 

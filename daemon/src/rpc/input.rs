@@ -68,7 +68,9 @@ fn fingerprint(id: &str) -> [u8; 16] {
 
 fn unavailable(proc: &Proc) -> RpcError {
     let message = match proc.view(0).stdin {
-        Stdin::Null => format!("{} was started without stdin; start it with stdin: \"pipe\" or pty: true", proc.spec.id),
+        Stdin::Null => {
+            format!("{} was started without stdin; start it with stdin: \"pipe\" or pty: true", proc.spec.id)
+        }
         Stdin::Pipe | Stdin::Pty | Stdin::Closed => format!("the stdin of {} is closed", proc.spec.id),
     };
     RpcError::new(Kind::StdinUnavailable, message)

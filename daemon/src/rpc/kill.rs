@@ -80,7 +80,8 @@ async fn kill_one(proc: &Proc, kill: Kill) -> Killed {
         // The exit was told before the end of the kill, so it is there.
         let _ = news.wait_for(State::ended).await;
     }
-    let survivors: Vec<_> = end.survivors.iter().filter_map(|pid| tree::member(*pid)).filter(|m| m.state != "Z").collect();
+    let survivors: Vec<_> =
+        end.survivors.iter().filter_map(|pid| tree::member(*pid)).filter(|m| m.state != "Z").collect();
     let status = match (survivors.is_empty(), end.signals) {
         (false, _) => KillStatus::Survivors,
         (true, 0) => KillStatus::AlreadyExited,

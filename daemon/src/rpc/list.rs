@@ -43,7 +43,11 @@ fn fits(proc: &Proc, call: &params::List, now: u64) -> bool {
         && call.status.is_none_or(|s| proc.view_of(&proc.peek(), now).status == s)
 }
 
-pub async fn inspect(call: params::Inspect, daemon: Arc<Arc<Daemon>>, _: Arc<Peer>) -> Result<results::Inspect, RpcError> {
+pub async fn inspect(
+    call: params::Inspect,
+    daemon: Arc<Arc<Daemon>>,
+    _: Arc<Peer>,
+) -> Result<results::Inspect, RpcError> {
     let proc = daemon.find(&call.id)?;
     let state = proc.state();
     let alive = !state.over() && state.shim_pid > 0;

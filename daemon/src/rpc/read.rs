@@ -159,4 +159,3 @@ pub fn regex(pattern: &str) -> Result<regex::bytes::Regex, String> {
     let built = regex::bytes::RegexBuilder::new(pattern).size_limit(2 << 20).dfa_size_limit(2 << 20).build();
     built.map_err(|e| e.to_string())
 }
-

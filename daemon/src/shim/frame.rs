@@ -38,19 +38,49 @@ impl Sink for Length {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToShim<'a> {
     /// The first frame of a new connection.
-    Hello { nonce: [u8; 16] },
+    Hello {
+        nonce: [u8; 16],
+    },
     /// What to run: see `launch`.
-    Launch { block: &'a [u8] },
+    Launch {
+        block: &'a [u8],
+    },
     /// Tell me once when the output reaches beyond this.
-    Ring { above: u64 },
+    Ring {
+        above: u64,
+    },
     /// A piece of a write. `id` names the whole; all zero is no name.
-    Write { token: u64, id: [u8; 16], offset: u64, total: u64, data: &'a [u8] },
+    Write {
+        token: u64,
+        id: [u8; 16],
+        offset: u64,
+        total: u64,
+        data: &'a [u8],
+    },
     /// Give up on the piece that waits.
-    WriteStop { token: u64 },
-    Close { token: u64 },
-    Resize { token: u64, rows: u16, cols: u16 },
-    Signal { token: u64, signal: i32 },
-    Kill { token: u64, signal: i32, grace_ms: u64, cause: u32, uid: u32, pid: i32 },
+    WriteStop {
+        token: u64,
+    },
+    Close {
+        token: u64,
+    },
+    Resize {
+        token: u64,
+        rows: u16,
+        cols: u16,
+    },
+    Signal {
+        token: u64,
+        signal: i32,
+    },
+    Kill {
+        token: u64,
+        signal: i32,
+        grace_ms: u64,
+        cause: u32,
+        uid: u32,
+        pid: i32,
+    },
 }
 
 /// How a piece of a write went.
@@ -72,17 +102,48 @@ pub enum Wrote {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FromShim<'a> {
     /// The answer to `Hello`, with all that is known.
-    Welcome { shim_pid: i32, pid: i32, progress: Progress, exit: Option<Exit>, closed: bool },
-    Started { pid: i32, shim_pid: i32, ticks: u64 },
-    Failed { step: u32, errno: i32 },
-    Bell { progress: Progress },
-    Exited { exit: Exit, progress: Progress },
-    Closed { progress: Progress },
-    Wrote { token: u64, done: u64, state: Wrote },
+    Welcome {
+        shim_pid: i32,
+        pid: i32,
+        progress: Progress,
+        exit: Option<Exit>,
+        closed: bool,
+    },
+    Started {
+        pid: i32,
+        shim_pid: i32,
+        ticks: u64,
+    },
+    Failed {
+        step: u32,
+        errno: i32,
+    },
+    Bell {
+        progress: Progress,
+    },
+    Exited {
+        exit: Exit,
+        progress: Progress,
+    },
+    Closed {
+        progress: Progress,
+    },
+    Wrote {
+        token: u64,
+        done: u64,
+        state: Wrote,
+    },
     /// `Close`, `Resize` or `Signal` is done, or why not.
-    Done { token: u64, errno: i32 },
+    Done {
+        token: u64,
+        errno: i32,
+    },
     /// The tree is empty, or these pids survived. Signals as bits, signal n at bit n.
-    Killed { token: u64, signals: u64, survivors: &'a [u8] },
+    Killed {
+        token: u64,
+        signals: u64,
+        survivors: &'a [u8],
+    },
     /// The tree is empty, the output closed, the record complete. The shim leaves.
     Gone,
 }

@@ -51,7 +51,8 @@ pub fn encode(n: &Numbers, s: &Strings<'_>) -> Vec<u8> {
     }
     out.resize(HEAD, 0);
     let fixed = [s.dir, s.cwd, s.program, s.oom_file].into_iter();
-    let lists = s.cgroups.iter().map(Vec::as_slice).chain(s.argv.iter().copied()).chain(s.env.iter().map(Vec::as_slice));
+    let lists =
+        s.cgroups.iter().map(Vec::as_slice).chain(s.argv.iter().copied()).chain(s.env.iter().map(Vec::as_slice));
     for string in fixed.chain(lists) {
         out.extend_from_slice(string);
         out.push(0);

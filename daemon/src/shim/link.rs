@@ -55,7 +55,16 @@ impl Link {
     pub fn new(control: OwnedFd, listener: OwnedFd, memory: &'static mut [u8]) -> Link {
         let (input, rest) = memory.split_at_mut(TO_SHIM_MAX + HEADER);
         let queue = &mut rest[..QUEUE];
-        Link { control: Some(control), joining: None, listener, input, input_len: 0, queue, queue_len: 0, ring_above: None }
+        Link {
+            control: Some(control),
+            joining: None,
+            listener,
+            input,
+            input_len: 0,
+            queue,
+            queue_len: 0,
+            ring_above: None,
+        }
     }
 
     /// Puts a frame into the queue. False: no room, or nobody there.
@@ -221,7 +230,8 @@ impl Shim {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let Ok(stream) = accept_with(&self.link.listener, flags) else { return };
         let uid = rustix::process::geteuid().as_raw();
-        let trusted = rustix::net::sockopt::socket_peercred(&stream).is_ok_and(|c| c.uid.as_raw() == uid || c.uid.is_root());
+        let trusted =
+            rustix::net::sockopt::socket_peercred(&stream).is_ok_and(|c| c.uid.as_raw() == uid || c.uid.is_root());
         if !trusted {
             return;
         }

@@ -113,12 +113,7 @@ pub fn run(ready: Ready, control: OwnedFd) -> ! {
 
 impl Shim {
     pub fn progress(&self) -> Progress {
-        Progress {
-            counts: self.log.counts(),
-            stdin_closed: self.stdin.is_closed(),
-            rows: self.rows,
-            cols: self.cols,
-        }
+        Progress { counts: self.log.counts(), stdin_closed: self.stdin.is_closed(), rows: self.rows, cols: self.cols }
     }
 
     pub fn write_slot(&self, at: u64, slot: &Slot) {
@@ -200,11 +195,7 @@ impl Shim {
             let (signal, grace) = (libc::SIGTERM, self.grace_ms);
             self.kill(kill::Request { token: 0, signal, grace_ms: grace, cause: Cause::Timeout, uid: 0, pid: 0 });
         }
-        if self.exit.is_none()
-            && self.idle_ms > 0
-            && !self.killing.pending()
-            && now >= self.active_at + self.idle_ms
-        {
+        if self.exit.is_none() && self.idle_ms > 0 && !self.killing.pending() && now >= self.active_at + self.idle_ms {
             let (signal, grace) = (libc::SIGTERM, self.grace_ms);
             self.kill(kill::Request { token: 0, signal, grace_ms: grace, cause: Cause::Idle, uid: 0, pid: 0 });
         }

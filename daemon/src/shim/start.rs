@@ -70,7 +70,8 @@ impl frame::Sink for Fixed {
 pub fn launch(ready: Ready, control: OwnedFd) -> Option<Shim> {
     let memory = receive(&control)?;
     let block = Block::decode(&memory[HEADER..]);
-    let mut starting = Starting { control: &control, record: None, pid: rustix::process::getpid().as_raw_nonzero().get() };
+    let mut starting =
+        Starting { control: &control, record: None, pid: rustix::process::getpid().as_raw_nonzero().get() };
     let made = match &block {
         Some(block) => begin(ready, &mut starting, block),
         None => Err(Failed(step::LAUNCH, Errno::INVAL)),
@@ -150,8 +151,15 @@ fn begin(ready: Ready, starting: &mut Starting<'_>, block: &Block<'_>) -> Result
     hooks::at("spawn.locked");
     let listener = listen(&dir).map_err(at(step::SOCKET))?;
     let ends = Ends::open(&block.numbers)?;
-    let launching =
-        Launch { stage: Stage::Launching, shim_pid: starting.pid, pid: 0, ticks: 0, step: 0, errno: 0, at_ms: wall_ms() };
+    let launching = Launch {
+        stage: Stage::Launching,
+        shim_pid: starting.pid,
+        pid: 0,
+        ticks: 0,
+        step: 0,
+        errno: 0,
+        at_ms: wall_ms(),
+    };
     starting.note(&launching).map_err(at(step::RECORD))?;
     hooks::at("spawn.launching");
     let (main, oom_file) = spawn(starting.pid, block, &ends).inspect_err(|_| {
@@ -166,7 +174,8 @@ fn begin(ready: Ready, starting: &mut Starting<'_>, block: &Block<'_>) -> Result
 
 /// Takes the record's lock, and makes sure that nobody gave it up for lost or started it before.
 fn lock(dir: &OwnedFd) -> Result<(OwnedFd, [u8; 16]), Failed> {
-    let record = rustix::fs::openat(dir, c"record", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).map_err(at(step::RECORD))?;
+    let record =
+        rustix::fs::openat(dir, c"record", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).map_err(at(step::RECORD))?;
     rustix::fs::flock(&record, FlockOperation::NonBlockingLockExclusive).map_err(at(step::LOCK))?;
     let read = |at: u64| -> Result<Slot, Errno> {
         let mut slot = [0u8; SLOT];
@@ -219,7 +228,8 @@ impl Ends {
 
     fn terminal(numbers: &Numbers) -> Result<Ends, Failed> {
         let fail = at(step::PTY);
-        let master = rustix::pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).map_err(&fail)?;
+        let master =
+            rustix::pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).map_err(&fail)?;
         rustix::pty::unlockpt(&master).map_err(&fail)?;
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
         let slave = rustix::pty::ioctl_tiocgptpeer(&master, flags).map_err(&fail)?;
@@ -240,7 +250,8 @@ impl Ends {
             nonblocking(&write).map_err(&fail)?;
             (Some(write), read)
         } else {
-            let null = rustix::fs::open(c"/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).map_err(&fail)?;
+            let null =
+                rustix::fs::open(c"/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).map_err(&fail)?;
             (None, null)
         };
         nonblocking(&out).map_err(&fail)?;

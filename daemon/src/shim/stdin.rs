@@ -39,7 +39,19 @@ pub struct Stdin {
 impl Stdin {
     fn new(end: End, memory: &'static mut [u8]) -> Stdin {
         let (piece, names) = memory.split_at_mut(WRITE_MAX);
-        Stdin { end, piece, at: 0, len: 0, token: 0, id: [0; 16], offset: 0, total: 0, names, next_name: 0, at_line_start: true }
+        Stdin {
+            end,
+            piece,
+            at: 0,
+            len: 0,
+            token: 0,
+            id: [0; 16],
+            offset: 0,
+            total: 0,
+            names,
+            next_name: 0,
+            at_line_start: true,
+        }
     }
     pub fn null(memory: &'static mut [u8]) -> Stdin {
         Stdin::new(End::Null, memory)

@@ -16,7 +16,6 @@ pub const ROOM: usize = 4096;
 pub struct Stat {
     pub state: u8,
     pub ppid: i32,
-    pub pgid: i32,
 }
 
 impl Stat {
@@ -81,7 +80,7 @@ pub fn stat(pid: i32) -> Option<Stat> {
     let after = text.get(text.iter().rposition(|b| *b == b')')? + 2..)?;
     let mut fields = after.split(|b| *b == b' ');
     let state = *fields.next()?.first()?;
-    Some(Stat { state, ppid: number(fields.next()?)?, pgid: number(fields.next()?)? })
+    Some(Stat { state, ppid: number(fields.next()?)? })
 }
 
 /// The start time of a process in ticks since boot: with the pid, an identity.

@@ -37,6 +37,23 @@ pub fn start() -> Result<Zygote, Errno> {
     }
 }
 
+/// The main program of an exec'd shim: its control connection is its stdin. Whoever started it goes
+/// on at once, because the shim is a child of a child that leaves.
+pub fn exec_main() -> ! {
+    match sys::fork() {
+        Ok(Forked::Child) => {}
+        Ok(Forked::Parent(_)) => sys::exit(0),
+        Err(_) => sys::exit(1),
+    }
+    let Ok(control) = rustix::io::fcntl_dupfd_cloexec(sys::borrow(0), 10) else { sys::exit(1) };
+    let Some(control) = detach(control) else { sys::exit(1) };
+    let _ = rustix::io::fcntl_setfd(&control, rustix::io::FdFlags::CLOEXEC);
+    match run::Ready::new(Title::find()) {
+        Some(ready) => run::run(ready, control),
+        None => sys::exit(1),
+    }
+}
+
 /// Leaves everything of the daemon behind but the socket, which becomes descriptor 3.
 fn detach(socket: OwnedFd) -> Option<OwnedFd> {
     let _ = rustix::process::setsid();
@@ -49,11 +66,9 @@ fn detach(socket: OwnedFd) -> Option<OwnedFd> {
     }
     if socket.as_raw_fd() != 3 {
         sys::dup_to(socket.as_raw_fd(), 3).ok()?;
-        // Its old number is closed below, with all the others.
-        std::mem::forget(socket);
-    } else {
-        std::mem::forget(socket);
     }
+    // Their old numbers are closed below, with all the others.
+    std::mem::forget(socket);
     std::mem::forget(null);
     sys::close_from(4);
     let _ = rustix::process::chdir(c"/");

@@ -260,7 +260,11 @@ impl Exit {
 impl Progress {
     pub fn slot(&self) -> Slot {
         let c = &self.counts;
-        let flags = u32::from(c.out_open) | u32::from(c.err_open) << 1 | u32::from(self.stdin_closed) << 2 | u32::from(c.last_open) << 3 | 1 << 31;
+        let flags = u32::from(c.out_open)
+            | u32::from(c.err_open) << 1
+            | u32::from(self.stdin_closed) << 2
+            | u32::from(c.last_open) << 3
+            | 1 << 31;
         Fill::new()
             .put(flags.to_le_bytes())
             .put(self.rows.to_le_bytes())
@@ -319,8 +323,16 @@ mod tests {
             cpu_us: 15,
             max_rss_kib: 16,
         };
-        let counts =
-            Counts { end: 1, out_newlines: 2, err_newlines: 3, dropped: 4, unstored: 5, out_open: true, err_open: false, last_open: true };
+        let counts = Counts {
+            end: 1,
+            out_newlines: 2,
+            err_newlines: 3,
+            dropped: 4,
+            unstored: 5,
+            out_open: true,
+            err_open: false,
+            last_open: true,
+        };
         let progress = Progress { counts, stdin_closed: true, rows: 24, cols: 80 };
         assert_eq!(Head::read(&head.slot()), Some(head));
         assert_eq!(Launch::read(&launch.slot()), Some(launch));

@@ -1,0 +1,193 @@
+//! Wiring: the order in which a daemon comes up and goes down.
+
+use crate::backend::Launcher;
+use crate::config::{Config, ConfigError, ShimMode};
+use crate::hooks;
+use crate::logging::{self, Format};
+use crate::proc::task::now_ms;
+use crate::registry::Registry;
+use crate::rpc;
+use crate::rpc::context::{Daemon, Paths};
+use crate::rpc::wire::{self, Wire, WireLimits};
+use crate::shim::zygote;
+use crate::socket::{self, Lock, Place};
+use clap::{Parser, Subcommand};
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+
+/// Wrong flags or a wrong config: starting again changes nothing.
+const USAGE: u8 = 2;
+
+/// Owns background processes for agents, editors and people.
+#[derive(Debug, Parser)]
+#[command(name = "toold", version)]
+pub struct Args {
+    /// The socket to listen on.
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+    /// Where processes, their logs and their exits are kept.
+    #[arg(long, value_name = "DIR")]
+    state_dir: Option<PathBuf>,
+    /// The config file.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// How to log to stderr. Default: the journal if stderr is connected to it, else text.
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    log_format: Option<Format>,
+    /// Check the config and exit.
+    #[arg(long)]
+    check_config: bool,
+    #[command(subcommand)]
+    other: Option<Other>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Other {
+    /// Be the shim of one process, with its control connection on stdin. For toold itself.
+    #[command(hide = true)]
+    Shim,
+}
+
+/// The whole program.
+pub fn main() -> ExitCode {
+    hooks::init();
+    let args = Args::parse();
+    if let Some(Other::Shim) = args.other {
+        crate::shim::zygote::exec_main();
+    }
+    let config_path = args.config.clone().or_else(toold_proto::places::config);
+    let asked_for = args.config.is_some() || std::env::var_os("TOOLD_CONFIG").is_some();
+    let config = match load(config_path.as_deref(), asked_for) {
+        Ok(config) => config,
+        Err(e) => return fail(&format!("{e}"), USAGE),
+    };
+    if args.check_config {
+        println!("{}: ok", config_path.map_or("the defaults".into(), |p| p.display().to_string()));
+        return ExitCode::SUCCESS;
+    }
+    let socket = args.socket.clone().unwrap_or_else(toold_proto::places::socket);
+    let Some(state_dir) = args.state_dir.clone().or_else(toold_proto::places::state_dir) else {
+        return fail("there is no home directory for the state; set TOOLD_STATE_DIR or HOME", USAGE);
+    };
+    let paths = match absolute(Paths { socket, state_dir, config: config_path }) {
+        Ok(paths) => paths,
+        Err(e) => return fail(&format!("find the working directory: {e}"), 1),
+    };
+    match run(config, paths, args.log_format) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => fail(&e.to_string(), 1),
+    }
+}
+
+fn load(path: Option<&std::path::Path>, asked_for: bool) -> Result<Config, ConfigError> {
+    path.map_or_else(|| Ok(Config::default()), |path| Config::load(path, asked_for))
+}
+
+fn absolute(paths: Paths) -> io::Result<Paths> {
+    Ok(Paths {
+        socket: std::path::absolute(paths.socket)?,
+        state_dir: std::path::absolute(paths.state_dir)?,
+        config: paths.config.map(std::path::absolute).transpose()?,
+    })
+}
+
+fn fail(message: &str, code: u8) -> ExitCode {
+    eprintln!("toold: {message}");
+    ExitCode::from(code)
+}
+
+/// Locks the state, forks the zygote while there is one thread, then starts all the others.
+fn run(config: Config, paths: Paths, format: Option<Format>) -> Result<(), socket::Error> {
+    let lock = Lock::take(&paths.state_dir)?;
+    let place = Place::prepare(&paths.socket)?;
+    let zygote = match config.shim {
+        ShimMode::Zygote => zygote::start().ok(),
+        ShimMode::Exec => None,
+    };
+    raise_descriptors();
+    logging::start(format);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .max_blocking_threads(16)
+        .thread_keep_alive(std::time::Duration::from_secs(5))
+        .enable_all()
+        .build()
+        .map_err(|source| socket::Error::Io { doing: "start", path: "the runtime".into(), source })?;
+    runtime.block_on(serve(config, paths, zygote, place, &lock))
+}
+
+/// Three descriptors a process: as many as we may have. Processes get what we started with.
+fn raise_descriptors() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    let _ = setrlimit(Resource::Nofile, limit);
+}
+
+fn wire_limits(config: &Config) -> WireLimits {
+    WireLimits {
+        max_message_bytes: config.max_message_bytes as usize,
+        max_nesting: config.max_nesting as usize,
+        max_connections: config.max_connections as usize,
+        max_requests_in_flight: config.max_requests_in_flight as usize,
+        max_batch: config.max_batch as usize,
+        max_subscriptions: config.max_subscriptions as usize,
+        max_outgoing_bytes: config.max_outgoing_bytes as usize,
+        first_byte_ms: config.first_byte_ms,
+    }
+}
+
+async fn serve(
+    config: Config,
+    paths: Paths,
+    zygote: Option<zygote::Zygote>,
+    place: Place,
+    lock: &Lock,
+) -> Result<(), socket::Error> {
+    let (started, started_ms) = (Instant::now(), now_ms());
+    let listener = place.listen()?;
+    let launcher = Launcher::new(zygote, config.shim);
+    let limits = wire_limits(&config);
+    let registry = Registry::new(config, lock.procs_dir(), launcher);
+    let read = |source| socket::Error::Io { doing: "read", path: lock.procs_dir(), source };
+    let count = registry.adopt().await.map_err(read)?;
+    let (stop, stopped) = watch::channel(false);
+    let daemon =
+        Arc::new(Daemon { registry: registry.clone(), paths, started_ms, started, stop, wire: OnceLock::new() });
+    let wire = Wire::new(rpc::module(daemon.clone()), limits, nix::unistd::getuid().as_raw());
+    let _ = daemon.wire.set(wire.clone());
+    tokio::spawn(registry.retain());
+    tokio::spawn(stop_on_signal(daemon.clone()));
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        socket = %daemon.paths.socket.display(),
+        state = %daemon.paths.state_dir.display(),
+        records = count,
+        ms = started.elapsed().as_millis() as u64,
+        "ready"
+    );
+    let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
+    wire::serve(listener, wire, stopped).await;
+    let _ = sd_notify::notify(&[sd_notify::NotifyState::Stopping]);
+    place.remove();
+    tracing::info!("stopped; processes go on");
+    Ok(())
+}
+
+async fn stop_on_signal(daemon: Arc<Daemon>) {
+    let (Ok(mut term), Ok(mut int)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) else {
+        tracing::error!("signals cannot be heard; stop with daemon.shutdown");
+        return;
+    };
+    let name = tokio::select! {
+        _ = term.recv() => "SIGTERM",
+        _ = int.recv() => "SIGINT",
+    };
+    tracing::info!(signal = name, "asked to stop");
+    let _ = daemon.stop.send(true);
+}

@@ -329,8 +329,7 @@ impl Connection {
 
     fn too_many_calls(&self) -> RpcError {
         let max = self.wire.limits.max_requests_in_flight;
-        let message =
-            format!("{max} requests of this connection are in flight; wait for one, or use another connection");
+        let message = format!("{max} requests are in flight; wait for one, or use another connection");
         RpcError::limit("max_requests_in_flight", message)
     }
 }
@@ -355,4 +354,37 @@ fn no_such_method(method: &str) -> RpcError {
 fn batch_answer(answers: Vec<Option<Box<str>>>) -> Option<Box<str>> {
     let answers: Vec<Box<str>> = answers.into_iter().flatten().collect();
     (!answers.is_empty()).then(|| format!("[{}]", answers.join(",")).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rpc::wire::WireLimits;
+    use jsonrpsee::RpcModule;
+
+    #[tokio::test]
+    async fn an_answer_beside_too_much_unread_is_replaced_by_an_error() {
+        let mut module = RpcModule::new(());
+        let later = |_, _, _| async {
+            tokio::task::yield_now().await;
+            "x".repeat(200)
+        };
+        module.register_async_method("later", later).expect("new");
+        let wire = Wire::new(module, WireLimits { max_outgoing_bytes: 1000, ..WireLimits::default() }, 0);
+        let (connection, mut inbox) = Connection::new(wire, Peer { uid: 0, pid: 0, connection: 1 });
+        for (unread, fits) in [(0, true), (700, true), (800, false), (0, true)] {
+            connection.buffered(unread);
+            let call = br#"{"jsonrpc":"2.0","id":1,"method":"later"}"#;
+            let Outcome::Pending(pending) = connection.receive(call, Via::Stream) else { panic!("it waits") };
+            connection.spawn(pending);
+            let done = inbox.answers.recv().await.expect("an answer");
+            let text = done.text.as_deref().expect("a text");
+            assert_eq!(text.contains("xxx"), fits, "{unread}: {text}");
+            assert_eq!(text.contains("max_outgoing_bytes"), !fits, "{unread}: {text}");
+            connection.taken(text);
+            assert!(!connection.slots.is_idle(), "the answer holds its slot");
+            drop(done);
+            assert!(connection.slots.is_idle());
+        }
+    }
 }

@@ -43,15 +43,17 @@ pub(super) async fn serve(
     let mut http = http1::Builder::new().max_buf_size(HEAD).serve_connection(io, service);
     let mut stopping = stop.clone();
     let ended = tokio::select! {
-        ended = poll_fn(|cx| http.poll_without_shutdown(cx)) => ended.is_ok(),
+        ended = poll_fn(|cx| http.poll_without_shutdown(cx)) => ended,
         () = stopping.wait() => {
             std::pin::Pin::new(&mut http).graceful_shutdown();
             let rest = poll_fn(|cx| http.poll_without_shutdown(cx));
-            matches!(tokio::time::timeout(LAST_WORDS, rest).await, Ok(Ok(())))
+            // The answer under way is all that is waited for, and there is nothing to do about its failure.
+            let _ = tokio::time::timeout(LAST_WORDS, rest).await;
+            return;
         }
     };
     let parts = http.into_parts();
-    if ended && upgraded.load(Relaxed) {
+    if ended.is_ok() && upgraded.load(Relaxed) {
         ws::serve(parts.io.into_inner(), parts.read_buf.to_vec(), (connection, inbox), stop).await;
     } else {
         refuse::linger(parts.io.into_inner()).await;

@@ -39,8 +39,8 @@ pub(crate) async fn goodbye(mut stream: impl AsyncRead + AsyncWrite + Unpin, fra
     linger(stream).await;
 }
 
-/// Closes without losing what was written: on a Unix socket, to close with bytes unread resets the
-/// connection, and the client never sees the answer that is waiting for it.
+/// Closes so that the last answer is seen: a client that is still sending would die of the broken
+/// pipe, or be told of a reset, before it looks for an answer.
 pub(crate) async fn linger(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
     let drain = async {
         stream.shutdown().await?;

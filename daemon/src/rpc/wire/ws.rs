@@ -29,11 +29,14 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
         .max_message_size(Some(max))
         .max_frame_size(Some(max));
     let ws = WebSocketStream::from_partially_read(stream, bytes, Role::Server, Some(config)).await;
-    let mut socket = Socket { ws, connection, inbox, stop };
+    let mut socket = Socket { ws, connection, inbox, stop, unsent: 0 };
     // An error here is a client that went away: there is nobody to tell.
     if let Ok(Some(close)) = socket.run().await {
+        let stopping = close.code == CloseCode::Away;
         let _ = tokio::time::timeout(LAST_WORDS, socket.ws.close(Some(close))).await;
-        refuse::linger(socket.ws.into_inner()).await;
+        if !stopping {
+            refuse::linger(socket.ws.into_inner()).await;
+        }
     }
 }
 
@@ -42,6 +45,8 @@ struct Socket<S> {
     connection: Arc<Connection>,
     inbox: Inbox,
     stop: Stop,
+    /// Bytes given to the library since it last wrote everything.
+    unsent: usize,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
@@ -56,7 +61,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
                     Some(Ok(_)) => {}
                     Some(Err(Error::Capacity(_))) => {
                         let text = self.connection.too_long();
-                        self.ws.feed(Message::text(&*text)).await?;
+                        self.say(&text).await?;
                         self.flush().await?;
                         return Ok(Some(close(CloseCode::Size, "the message is over max_message_bytes")));
                     }
@@ -68,7 +73,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
                     None => return Ok(None),
                 },
                 Some(done) = self.inbox.answers.recv() => self.answer(done).await?,
-                Some(push) = self.inbox.pushes.recv() => self.ws.feed(Message::text(push.get())).await?,
+                Some(push) = self.inbox.pushes.recv() => self.say(push.get()).await?,
                 () = self.stop.wait() => return self.last_words().await,
             }
             while let Ok(done) = self.inbox.answers.try_recv() {
@@ -81,7 +86,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
     async fn receive(&mut self, text: &[u8]) -> Result<(), Error> {
         match self.connection.receive(text, Via::Stream) {
             Outcome::Silent => {}
-            Outcome::Answer(text) => self.ws.feed(Message::text(&*text)).await?,
+            Outcome::Answer(text) => self.say(&text).await?,
             Outcome::Pending(pending) => self.connection.spawn(pending),
         }
         Ok(())
@@ -89,21 +94,29 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
 
     async fn answer(&mut self, done: Done) -> Result<(), Error> {
         let Some(text) = &done.text else { return Ok(()) };
-        let fed = self.ws.feed(Message::text(&**text)).await;
         self.connection.taken(text);
-        fed
+        self.say(text).await
+    }
+
+    async fn say(&mut self, text: &str) -> Result<(), Error> {
+        self.unsent += text.len();
+        self.connection.buffered(self.unsent);
+        self.ws.feed(Message::text(text)).await
     }
 
     /// Writes all that is buffered. When the daemon stops meanwhile, the rest has a bounded time.
     async fn flush(&mut self) -> Result<(), Error> {
         tokio::select! {
             biased;
-            flushed = self.ws.flush() => flushed,
+            flushed = self.ws.flush() => flushed?,
             () = self.stop.wait() => match tokio::time::timeout(LAST_WORDS, self.ws.flush()).await {
-                Ok(flushed) => flushed,
-                Err(late) => Err(Error::Io(late.into())),
+                Ok(flushed) => flushed?,
+                Err(late) => return Err(Error::Io(late.into())),
             },
         }
+        self.unsent = 0;
+        self.connection.buffered(0);
+        Ok(())
     }
 
     /// The daemon stops: answers that are ready are written, and those that end things are awaited.

@@ -84,7 +84,7 @@ fn a_followed_log_prints_what_comes_until_the_end() {
     let gate = d.gate("go");
     let proc = d.sh(&format!("echo first; {}; seq 1 5000; echo last", gate.pass()));
     d.printed(&proc, "first");
-    let follower = d.ctl_command(&["log", &proc, "-f"]).spawn().unwrap();
+    let follower = d.ctl_command(&["log", &proc, "-f", "-n", "6000"]).spawn().unwrap();
     gate.open();
     let told = ran(follower);
     let expected: String = (1..=5000).map(|n| format!("{n}\n")).collect();
@@ -178,8 +178,8 @@ fn exit_codes_tell_what_went_wrong() {
         (vec!["write", "nobody", "x"], 3),
         (vec!["run", "--", "/no/such/program"], 1),
         (vec!["exec", "--", "/no/such/program"], 1),
-        (vec!["log", &proc, "--grep", "("], 1),
-        (vec!["kill", &proc, "-s", "SIGNOTHING"], 1),
+        (vec!["log", &proc, "--grep", "("], 2),
+        (vec!["kill", &proc, "-s", "SIGNOTHING"], 2),
         (vec!["submit", &proc, "no stdin"], 1),
     ] {
         let told = d.ctl(&args);

@@ -25,7 +25,13 @@ const PREFIXES: &[&str] = &["LC_", "XDG_", "CONDA"];
 const SECRETS: &[&str] = &["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL", "PASSWD", "AUTH"];
 /// What the service manager told the daemon and nobody else: a child that had it could speak for us.
 const OWN: &[&str] = &[
-    "NOTIFY_SOCKET", "LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "WATCHDOG_PID", "WATCHDOG_USEC", "JOURNAL_STREAM",
+    "NOTIFY_SOCKET",
+    "LISTEN_PID",
+    "LISTEN_FDS",
+    "LISTEN_FDNAMES",
+    "WATCHDOG_PID",
+    "WATCHDOG_USEC",
+    "JOURNAL_STREAM",
     "INVOCATION_ID",
 ];
 /// Without any PATH a shell finds nothing.

@@ -1,1 +1,24 @@
 //! The bytes a program wrote, addressed by offset.
+//!
+//! The shim appends (`writer`), the daemon reads (`reader`, `lines`, `grep`); between them are files whose format is a
+//! promise (`format`, `docs/log-format.md`).
+
+mod counts;
+pub mod format;
+pub mod fuzz;
+mod grep;
+mod lines;
+mod reader;
+mod scan;
+mod segments;
+mod sys;
+mod writer;
+
+pub use counts::Counts;
+pub use lines::{LinePage, LineQuery, PAGE_BYTES};
+pub use reader::{Log, Page};
+pub use sys::{Dir, Files};
+pub use writer::LogWriter;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,205 @@
+//! The log's file names and index records, as bytes. Pure: no files here. `docs/log-format.md` is the promise.
+
+use std::ffi::CStr;
+use toold_proto::params::Stream;
+
+/// An index's header, and each of its records.
+pub const RECORD: usize = 32;
+
+/// A record covers no more than this, so finding a byte or a line scans no more than this.
+pub const SPAN: u64 = 64 * 1024;
+
+/// A record covers no more time than this.
+pub const SPAN_MS: u64 = 100;
+
+const MAGIC: [u8; 8] = *b"toolidx1";
+const TIME_BITS: u64 = 48;
+const OUT_OPEN: u8 = 1;
+const ERR_OPEN: u8 = 2;
+
+/// A segment's file name, built on the stack: the writer may not allocate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Name([u8; 24]);
+
+impl Name {
+    /// The file with the bytes of the segment that starts at `start`.
+    pub fn log(start: u64) -> Name {
+        Name::build(*b"log", start)
+    }
+
+    /// The index beside it.
+    pub fn idx(start: u64) -> Name {
+        Name::build(*b"idx", start)
+    }
+
+    pub fn as_c_str(&self) -> &CStr {
+        // The last byte is never written, so there always is a NUL.
+        CStr::from_bytes_until_nul(&self.0).unwrap_or(c"log")
+    }
+
+    pub fn as_str(&self) -> &str {
+        self.as_c_str().to_str().unwrap_or("log")
+    }
+
+    fn build(kind: [u8; 3], start: u64) -> Name {
+        let mut name = [0; 24];
+        name[..3].copy_from_slice(&kind);
+        if start > 0 {
+            name[3] = b'.';
+            for (i, byte) in name[4..20].iter_mut().enumerate() {
+                let digit = (start >> (60 - 4 * i)) & 15;
+                *byte = b"0123456789abcdef"[digit as usize];
+            }
+        }
+        Name(name)
+    }
+}
+
+/// Where the segment of a `log*` file starts; none for any other file.
+pub fn parse_log_name(name: &[u8]) -> Option<u64> {
+    let rest = name.strip_prefix(b"log")?;
+    if rest.is_empty() {
+        return Some(0);
+    }
+    let start = u64::from_str_radix(std::str::from_utf8(rest.strip_prefix(b".")?).ok()?, 16).ok()?;
+    // One spelling only: `log.+5` and `log.0` are somebody else's.
+    (start > 0 && Name::log(start).as_str().as_bytes() == name).then_some(start)
+}
+
+/// The first 32 bytes of an index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Header {
+    pub start: u64,
+    /// Bytes before `start` that the disk refused.
+    pub unstored: u64,
+}
+
+impl Header {
+    pub fn encode(&self) -> [u8; RECORD] {
+        let mut raw = [0; RECORD];
+        raw[..8].copy_from_slice(&MAGIC);
+        raw[8..16].copy_from_slice(&self.start.to_le_bytes());
+        raw[16..24].copy_from_slice(&self.unstored.to_le_bytes());
+        raw
+    }
+
+    pub fn decode(raw: &[u8; RECORD]) -> Option<Header> {
+        (raw[..8] == MAGIC).then(|| Header { start: word(raw, 1), unstored: word(raw, 2) })
+    }
+}
+
+/// From `start` until the next record the bytes are of one stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Record {
+    pub start: u64,
+    /// Newlines of each stream before `start`, kept or not.
+    pub out_newlines: u64,
+    pub err_newlines: u64,
+    /// When the first byte came, milliseconds since 1970.
+    pub time_ms: u64,
+    pub stream: Stream,
+    /// The stream's last byte before `start` was not a newline.
+    pub out_open: bool,
+    pub err_open: bool,
+}
+
+impl Record {
+    pub fn encode(&self) -> [u8; RECORD] {
+        let stream = match self.stream {
+            Stream::Stdout => 1_u64,
+            Stream::Stderr => 2,
+        };
+        let flags = u64::from(self.out_open) * u64::from(OUT_OPEN) + u64::from(self.err_open) * u64::from(ERR_OPEN);
+        let time = self.time_ms & ((1 << TIME_BITS) - 1);
+        let mut raw = [0; RECORD];
+        raw[..8].copy_from_slice(&self.start.to_le_bytes());
+        raw[8..16].copy_from_slice(&self.out_newlines.to_le_bytes());
+        raw[16..24].copy_from_slice(&self.err_newlines.to_le_bytes());
+        raw[24..].copy_from_slice(&(time | stream << TIME_BITS | flags << 56).to_le_bytes());
+        raw
+    }
+
+    /// None for what no writer wrote, such as the zeroes a power cut leaves behind.
+    pub fn decode(raw: &[u8; RECORD]) -> Option<Record> {
+        let stream = match raw[30] {
+            1 => Stream::Stdout,
+            2 => Stream::Stderr,
+            // A stream that nobody writes: damage.
+            _ => return None,
+        };
+        Some(Record {
+            start: word(raw, 0),
+            out_newlines: word(raw, 1),
+            err_newlines: word(raw, 2),
+            time_ms: word(raw, 3) & ((1 << TIME_BITS) - 1),
+            stream,
+            out_open: raw[31] & OUT_OPEN != 0,
+            err_open: raw[31] & ERR_OPEN != 0,
+        })
+    }
+
+    /// Newlines before `start` in one stream, or in both.
+    pub fn newlines(&self, stream: Option<Stream>) -> u64 {
+        match stream {
+            None => self.out_newlines.saturating_add(self.err_newlines),
+            Some(Stream::Stdout) => self.out_newlines,
+            Some(Stream::Stderr) => self.err_newlines,
+        }
+    }
+}
+
+fn word(raw: &[u8; RECORD], i: usize) -> u64 {
+    let mut word = [0; 8];
+    word.copy_from_slice(&raw[8 * i..8 * i + 8]);
+    u64::from_le_bytes(word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_first_segment_has_the_plain_names_and_later_ones_their_start() {
+        let names = [Name::log(0), Name::idx(0), Name::log(0x1f00), Name::idx(u64::MAX)];
+        let told: Vec<&str> = names.iter().map(Name::as_str).collect();
+        assert_eq!(told, ["log", "idx", "log.0000000000001f00", "idx.ffffffffffffffff"]);
+    }
+
+    #[test]
+    fn only_names_that_the_writer_makes_are_segments() {
+        let names =
+            ["log", "log.0000000000000010", "log.0000000000000000", "log.10", "log.", "idx", "log.000000000000001G"];
+        let told: Vec<Option<u64>> = names.iter().map(|n| parse_log_name(n.as_bytes())).collect();
+        assert_eq!(told, [Some(0), Some(16), None, None, None, None, None]);
+    }
+
+    #[test]
+    fn a_record_is_these_bytes() {
+        let record = Record {
+            start: 1,
+            out_newlines: 2,
+            err_newlines: 3,
+            time_ms: 0x0102_0304_0506,
+            stream: Stream::Stderr,
+            out_open: true,
+            err_open: false,
+        };
+        let mut raw = [0; RECORD];
+        (raw[0], raw[8], raw[16]) = (1, 2, 3);
+        raw[24..].copy_from_slice(&[6, 5, 4, 3, 2, 1, 2, 1]);
+        assert_eq!((record.encode(), Record::decode(&raw)), (raw, Some(record)));
+    }
+
+    proptest! {
+        #[test]
+        fn names_headers_and_records_come_back(start: u64, unstored: u64, raw: [u8; RECORD]) {
+            prop_assert_eq!(parse_log_name(Name::log(start).as_str().as_bytes()), Some(start));
+            let header = Header { start, unstored };
+            prop_assert_eq!(Header::decode(&header.encode()), Some(header));
+            if let Some(record) = Record::decode(&raw) {
+                prop_assert_eq!(Record::decode(&record.encode()), Some(record));
+            }
+        }
+    }
+}

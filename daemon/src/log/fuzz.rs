@@ -1,0 +1,43 @@
+//! Entry points for fuzzing: any bytes as a log's files, read in every way there is.
+
+use super::lines::LineQuery;
+use super::reader::Log;
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use regex::bytes::Regex;
+use std::fs::File;
+use std::io::{self, Write};
+use toold_proto::params::Stream;
+
+/// Reads `log` with the index `idx`. Panics only on a bug: bytes that are not in the log, or a page that gets nowhere.
+pub fn pair(log: &[u8], idx: &[u8]) -> io::Result<()> {
+    let reader = Log::of_files(0, memory(log)?, Some(memory(idx)?))?;
+    let counts = reader.recount()?;
+    assert_eq!((reader.end(), counts.end), (log.len() as u64, log.len() as u64));
+    let regex = Regex::new("a").map_err(io::Error::other)?;
+    for stream in [None, Some(Stream::Stdout), Some(Stream::Stderr)] {
+        let (mut at, mut read) = (0, 0);
+        while at < reader.end() {
+            let page = reader.read(at, 50, stream)?;
+            assert!(page.next > at, "a page gets further");
+            at = page.next;
+            read += page.bytes.len();
+        }
+        assert!(read == log.len() || (stream.is_some() && read < log.len()), "merged pages are the log");
+        assert!(log.ends_with(&reader.tail(50, None)?.bytes), "the tail is the log's end");
+        reader.tail(50, stream)?;
+        for offset in [None, Some(0), Some(counts.lines() / 2)] {
+            for grep in [None, Some(&regex)] {
+                reader.lines(&LineQuery { offset, limit: 10, stream, grep, ..LineQuery::default() }, &counts)?;
+            }
+        }
+    }
+    let covered: u64 = reader.spans(0, reader.end())?.iter().map(|span| span.to - span.from).sum();
+    assert_eq!(covered, reader.end(), "every byte has a stream");
+    Ok(())
+}
+
+fn memory(bytes: &[u8]) -> io::Result<File> {
+    let mut file = File::from(memfd_create(c"toold-fuzz", MFdFlags::MFD_CLOEXEC)?);
+    file.write_all(bytes)?;
+    Ok(file)
+}

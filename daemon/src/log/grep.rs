@@ -1,0 +1,188 @@
+//! Finds lines by a regular expression, in all that is kept, with a fixed amount of memory.
+
+use super::counts::Counts;
+use super::lines::{LinePage, LineQuery, PAGE_BYTES};
+use super::reader::Log;
+use super::scan::{Piece, Scan};
+use crate::text::strip;
+use memchr::memchr;
+use regex::bytes::Regex;
+use std::collections::VecDeque;
+use std::io;
+use toold_proto::params::Ansi;
+
+/// A longer line is looked at in windows of this size; of a match only its window is shown.
+pub const WINDOW: usize = 64 * 1024;
+
+/// What two windows of one line share, so that a match up to this long is not lost between them.
+const OVERLAP: usize = 4 * 1024;
+
+impl Log {
+    /// Matching lines of everything kept: `limit` of them from the match `offset` on, or the last ones.
+    pub(super) fn grep(&self, regex: &Regex, query: &LineQuery, counts: &Counts) -> io::Result<LinePage> {
+        let mut grep = Grep::new(regex, query);
+        let mut gap = None;
+        let mut scan = Scan::new(self, 0, query.stream);
+        loop {
+            match scan.next(u64::MAX)? {
+                Piece::End => break,
+                Piece::Bytes { bytes, .. } => grep.feed(bytes),
+                Piece::Gap(here) => {
+                    gap = gap.or(Some(here));
+                    grep.jump(self.newlines_after(here, query.stream, counts)?);
+                }
+            }
+        }
+        grep.end_line(false);
+        Ok(LinePage {
+            first_line: grep.hits.front().map_or(0, |hit| hit.line),
+            shown: grep.hits.len() as u64,
+            bytes: grep.hits.into_iter().flat_map(|hit| hit.bytes).collect(),
+            total_lines: counts.lines_of(query.stream),
+            matched: Some(grep.matched),
+            truncated: grep.truncated,
+            gap,
+        })
+    }
+}
+
+struct Hit {
+    line: u64,
+    bytes: Vec<u8>,
+}
+
+struct Grep<'q> {
+    regex: &'q Regex,
+    query: &'q LineQuery<'q>,
+    /// The number of the line that is being read.
+    line: u64,
+    /// What of it is not complete yet: never more than a window.
+    part: Vec<u8>,
+    /// It is longer than a window.
+    long: bool,
+    /// The window that matched first.
+    found: Option<Vec<u8>>,
+    matched: u64,
+    hits: VecDeque<Hit>,
+    hit_bytes: usize,
+    /// No more fits behind the hits.
+    full: bool,
+    truncated: bool,
+}
+
+impl<'q> Grep<'q> {
+    fn new(regex: &'q Regex, query: &'q LineQuery<'q>) -> Grep<'q> {
+        Grep {
+            regex,
+            query,
+            line: 0,
+            part: Vec::new(),
+            long: false,
+            found: None,
+            matched: 0,
+            hits: VecDeque::new(),
+            hit_bytes: 0,
+            full: false,
+            truncated: false,
+        }
+    }
+
+    fn feed(&mut self, bytes: &[u8]) {
+        let mut rest = bytes;
+        while let Some(i) = memchr(b'\n', rest) {
+            let (line, after) = rest.split_at(i);
+            rest = after.get(1..).unwrap_or_default();
+            if self.part.is_empty() && !self.long && line.len() <= WINDOW {
+                // Most lines are whole in what was read: no copy.
+                if self.is_match(line) {
+                    self.hit(line, true);
+                }
+                self.line += 1;
+            } else {
+                self.extend(line);
+                self.end_line(true);
+            }
+        }
+        self.extend(rest);
+    }
+
+    fn extend(&mut self, bytes: &[u8]) {
+        let mut rest = bytes;
+        while self.part.len() + rest.len() > WINDOW {
+            let (now, later) = rest.split_at(WINDOW - self.part.len());
+            self.part.extend_from_slice(now);
+            rest = later;
+            self.long = true;
+            if self.found.is_none() && self.is_match(&self.part) {
+                self.found = Some(self.part.clone());
+            }
+            self.part.drain(..WINDOW - OVERLAP);
+        }
+        self.part.extend_from_slice(rest);
+    }
+
+    /// A gap: the line that is being read ends there, unless it goes on behind.
+    fn jump(&mut self, line: u64) {
+        if line == self.line {
+            return;
+        }
+        if self.long || !self.part.is_empty() {
+            self.end_line(true);
+        }
+        self.line = line;
+    }
+
+    fn end_line(&mut self, newline: bool) {
+        if newline || self.long || !self.part.is_empty() {
+            let part = std::mem::take(&mut self.part);
+            match self.found.take() {
+                Some(window) => self.hit(&window, true),
+                None if self.is_match(&part) => self.hit(&part, newline),
+                None => {}
+            }
+            self.truncated |= self.long && self.hits.back().is_some_and(|hit| hit.line == self.line);
+            self.long = false;
+            self.line += 1;
+            self.part = part;
+            self.part.clear();
+        }
+    }
+
+    fn is_match(&self, line: &[u8]) -> bool {
+        match self.query.ansi {
+            Ansi::Strip => self.regex.is_match(&strip(line)),
+            Ansi::Keep => self.regex.is_match(line),
+        }
+    }
+
+    fn hit(&mut self, line: &[u8], newline: bool) {
+        let number = self.matched;
+        self.matched += 1;
+        let len = line.len() + usize::from(newline);
+        match self.query.offset {
+            Some(offset) => {
+                if number < offset || self.hits.len() as u64 >= self.query.limit || self.full {
+                    return;
+                }
+                if self.hit_bytes + len > PAGE_BYTES {
+                    (self.full, self.truncated) = (true, true);
+                    return;
+                }
+            }
+            None => {
+                if self.query.limit == 0 {
+                    return;
+                }
+                while self.hits.len() as u64 >= self.query.limit || self.hit_bytes + len > PAGE_BYTES {
+                    self.truncated |= (self.hits.len() as u64) < self.query.limit;
+                    let Some(oldest) = self.hits.pop_front() else { break };
+                    self.hit_bytes -= oldest.bytes.len();
+                }
+            }
+        }
+        let mut bytes = line.to_vec();
+        bytes.extend(newline.then_some(b'\n'));
+        self.hit_bytes += bytes.len();
+        self.hits.push_back(Hit { line: self.line, bytes });
+    }
+}

@@ -1,0 +1,243 @@
+//! Reads a log by line. The index finds the line, so a page costs the page and not the file.
+//!
+//! Lines are numbered from 0 in the chosen stream, or in the merged text, over all the program ever wrote: lines that
+//! are not kept have numbers too. What is left of a line at the edge of a gap is shown as that line.
+
+use super::counts::Counts;
+use super::reader::{Log, Place};
+use super::scan::{Piece, Scan};
+use memchr::{memchr, memchr_iter};
+use regex::bytes::Regex;
+use std::io;
+use toold_proto::params::{Ansi, Stream};
+use toold_proto::process::Gap;
+
+/// The most text in one page.
+pub const PAGE_BYTES: usize = 1024 * 1024;
+
+/// Which lines to show.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LineQuery<'q> {
+    /// The first line, or with `grep` the first match, from 0. None: the last ones.
+    pub offset: Option<u64>,
+    pub limit: u64,
+    pub stream: Option<Stream>,
+    /// Only lines that match.
+    pub grep: Option<&'q Regex>,
+    /// With `Strip`, `grep` looks at lines without their escape sequences. The page's bytes always have them.
+    pub ansi: Ansi,
+}
+
+/// Lines, as they are in the log.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LinePage {
+    /// Each line with its newline; a last one may have none.
+    pub bytes: Vec<u8>,
+    /// The number of the first line shown; without any, of the line that would come next.
+    pub first_line: u64,
+    pub shown: u64,
+    /// Lines the program ever wrote in this view.
+    pub total_lines: u64,
+    /// With `grep`: how many kept lines match.
+    pub matched: Option<u64>,
+    /// The page was full before all that was asked for was in it, or a line was cut.
+    pub truncated: bool,
+    /// What is not kept before the first line shown, or inside of a line.
+    pub gap: Option<Gap>,
+}
+
+impl Log {
+    /// A page of lines. `counts` are those of the log when it reached this view's end. Without `grep` a page ends at a
+    /// gap; the next one, from the line after it, begins behind the gap and tells it.
+    pub fn lines(&self, query: &LineQuery, counts: &Counts) -> io::Result<LinePage> {
+        if let Some(regex) = query.grep {
+            return self.grep(regex, query, counts);
+        }
+        let start = match query.offset {
+            Some(line) => self.line_start(query.stream, line, counts)?,
+            None => self.last_lines(query, counts)?,
+        };
+        self.collect(start, query, counts)
+    }
+
+    /// Where a line begins, or what is kept of it or after it.
+    fn line_start(&self, stream: Option<Stream>, line: u64, counts: &Counts) -> io::Result<LineStart> {
+        let Some(slot) = self.line_slot(stream, line)? else {
+            let gap = (self.end() > 0).then_some(Gap { from: 0, to: self.end() });
+            return Ok(LineStart { at: self.end(), line: counts.newlines(stream), gap, cut: false });
+        };
+        let base = self.base(slot)?;
+        if base.newlines(stream) >= line {
+            let gap = (base.start > 0).then_some(Gap { from: 0, to: base.start });
+            return Ok(LineStart { at: base.start, line: base.newlines(stream), gap, cut: false });
+        }
+        let index = self.index(slot)?;
+        let record = match index.until_newlines(stream, line)?.checked_sub(1) {
+            Some(i) => index.get(i)?.unwrap_or(base),
+            None => base,
+        };
+        let mut scan = Scan::new(self, record.start, stream);
+        let mut missing = line.saturating_sub(record.newlines(stream));
+        while missing > 0 {
+            match scan.next(u64::MAX)? {
+                Piece::Bytes { at, bytes } => {
+                    let here = usize::try_from(missing - 1).unwrap_or(usize::MAX);
+                    match memchr_iter(b'\n', bytes).nth(here) {
+                        Some(i) => return Ok(LineStart { at: at + i as u64 + 1, line, gap: None, cut: false }),
+                        None => missing -= memchr_iter(b'\n', bytes).count() as u64,
+                    }
+                }
+                Piece::Gap(gap) => {
+                    let reached = self.newlines_after(gap, stream, counts)?;
+                    if reached >= line || gap.to == self.end() {
+                        return Ok(LineStart { at: gap.to, line: reached, gap: Some(gap), cut: false });
+                    }
+                    missing = line - reached;
+                }
+                Piece::End => return Ok(LineStart { at: self.end(), line, gap: None, cut: false }),
+            }
+        }
+        Ok(LineStart { at: record.start, line, gap: None, cut: false })
+    }
+
+    /// The last segment that begins before the line does, else the first there is.
+    fn line_slot(&self, stream: Option<Stream>, line: u64) -> io::Result<Option<usize>> {
+        let mut found = None;
+        for slot in (0..self.slot_count()).rev() {
+            if self.start(slot) >= self.end() || self.slot_end(slot)?.is_none() {
+                continue;
+            }
+            found = Some(slot);
+            if self.base(slot)?.newlines(stream) < line {
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    /// The number of the line that goes on behind a gap.
+    pub(super) fn newlines_after(&self, gap: Gap, stream: Option<Stream>, counts: &Counts) -> io::Result<u64> {
+        for slot in 0..self.slot_count() {
+            if self.start(slot) == gap.to && gap.to < self.end() {
+                return Ok(self.base(slot)?.newlines(stream));
+            }
+        }
+        Ok(counts.newlines(stream))
+    }
+
+    /// Where the last lines begin: as many as asked for, as fit, and as are kept without a gap.
+    fn last_lines(&self, query: &LineQuery, counts: &Counts) -> io::Result<LineStart> {
+        let stream = query.stream;
+        let first = counts.lines_of(stream).saturating_sub(query.limit);
+        let start = self.line_start(stream, first, counts)?;
+        let back = self.back(PAGE_BYTES as u64, stream)?;
+        let gap = back.gap_after.or(back.gap_before);
+        if start.at >= back.from {
+            return Ok(LineStart { gap: start.gap.or(back.gap_after), ..start });
+        }
+        let line = self.newlines_at(back.from, stream, counts)?;
+        if back.gap_before.is_some() {
+            return Ok(LineStart { at: back.from, line, gap, cut: false });
+        }
+        // Too much text: from the first line that begins within the page. A line longer than a page has no beginning
+        // there, and its end is shown.
+        let mut scan = Scan::new(self, back.from, stream);
+        while let Piece::Bytes { at, bytes } = scan.next(u64::MAX)? {
+            if line + 1 >= counts.lines_of(stream) {
+                break;
+            }
+            if let Some(i) = memchr(b'\n', bytes) {
+                return Ok(LineStart { at: at + i as u64 + 1, line: line + 1, gap, cut: true });
+            }
+        }
+        Ok(LineStart { at: back.from, line, gap, cut: true })
+    }
+
+    /// The newlines before an offset that is kept.
+    fn newlines_at(&self, at: u64, stream: Option<Stream>, counts: &Counts) -> io::Result<u64> {
+        match self.place(at)? {
+            Place::In { slot, .. } => self.newlines_before(slot, at, stream),
+            Place::Gap { .. } | Place::End => Ok(counts.newlines(stream)),
+        }
+    }
+
+    fn collect(&self, start: LineStart, query: &LineQuery, counts: &Counts) -> io::Result<LinePage> {
+        let total_lines = counts.lines_of(query.stream);
+        let mut page = LinePage {
+            first_line: start.line.min(total_lines),
+            total_lines,
+            truncated: start.cut,
+            gap: start.gap,
+            ..LinePage::default()
+        };
+        let mut scan = Scan::new(self, start.at, query.stream);
+        // Where the line that is not complete yet begins in the page.
+        let mut open = 0;
+        while page.shown < query.limit {
+            match scan.next(u64::MAX)? {
+                Piece::End => break,
+                Piece::Bytes { bytes, .. } => {
+                    if page.take(bytes, query.limit, &mut open) {
+                        return Ok(page);
+                    }
+                }
+                Piece::Gap(gap) => {
+                    let line = self.newlines_after(gap, query.stream, counts)?;
+                    let same = line == page.first_line + page.shown;
+                    if same || gap.to == self.end() || page.bytes.is_empty() {
+                        page.gap = page.gap.or(Some(gap));
+                    }
+                    if page.bytes.is_empty() {
+                        page.first_line = line.min(total_lines);
+                    } else if !same {
+                        break;
+                    }
+                }
+            }
+        }
+        page.shown += u64::from(page.bytes.len() > open);
+        if page.shown == 0 {
+            page.first_line = total_lines;
+        }
+        Ok(page)
+    }
+}
+
+/// Where a page of lines begins.
+struct LineStart {
+    at: u64,
+    line: u64,
+    gap: Option<Gap>,
+    /// Something that was asked for is before it.
+    cut: bool,
+}
+
+impl LinePage {
+    /// Adds the next bytes. True when the page is full.
+    fn take(&mut self, bytes: &[u8], limit: u64, open: &mut usize) -> bool {
+        let mut rest = bytes;
+        while self.shown < limit && !rest.is_empty() {
+            let end = memchr(b'\n', rest);
+            let (line, after) = rest.split_at(end.map_or(rest.len(), |i| i + 1));
+            let room = PAGE_BYTES - self.bytes.len();
+            if line.len() > room {
+                self.truncated = true;
+                if self.shown == 0 {
+                    self.bytes.extend_from_slice(line.get(..room).unwrap_or_default());
+                    self.shown = 1;
+                } else {
+                    self.bytes.truncate(*open);
+                }
+                *open = self.bytes.len();
+                return true;
+            }
+            self.bytes.extend_from_slice(line);
+            rest = after;
+            if end.is_some() {
+                self.shown += 1;
+                *open = self.bytes.len();
+            }
+        }
+        self.shown >= limit
+    }
+}

@@ -1,0 +1,321 @@
+//! Reads a log by offset. Nothing is kept between calls: a cursor is a number the caller holds.
+//!
+//! The log may grow and lose old segments while it is read. A `Log` is a view up to an end the caller knows, so what
+//! it shows does not move; a segment that is dropped meanwhile reads as a gap.
+
+use super::counts::Counts;
+use super::format::parse_log_name;
+use super::scan::{Piece, Scan};
+use super::segments::{Index, Slot};
+use crate::text::{Run, Source};
+use std::fs::File;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use toold_proto::params::Stream;
+use toold_proto::process::{Gap, Span};
+
+/// Index read for one page of one stream before the page ends without being full: 128 Ki changes of stream.
+pub(super) const PAGE_INDEX: u64 = 4 * 1024 * 1024;
+
+/// The bytes a program wrote, up to an end.
+#[derive(Debug)]
+pub struct Log {
+    dir: PathBuf,
+    slots: Vec<Slot>,
+    end: u64,
+}
+
+/// A page of output.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Page {
+    pub bytes: Vec<u8>,
+    /// Where the page begins: the cursor, or the end of the gap at the cursor.
+    pub from: u64,
+    /// The cursor for the next page.
+    pub next: u64,
+    /// What was not kept between the cursor and the page. A page holds no gap inside.
+    pub gap: Option<Gap>,
+    /// A gap follows: what is incomplete at the page's end stays so.
+    pub before_gap: bool,
+    /// For one stream: the offsets at which its stretches begin, by position in `bytes`.
+    runs: Vec<(usize, u64)>,
+}
+
+impl Page {
+    /// The cursor after the first `len` of the page's bytes, for who could not use all of them.
+    pub fn cursor(&self, len: usize) -> u64 {
+        if len >= self.bytes.len() {
+            return self.next;
+        }
+        let run = self.runs.partition_point(|(position, _)| *position <= len);
+        let (position, at) = run.checked_sub(1).and_then(|i| self.runs.get(i)).copied().unwrap_or((0, self.from));
+        at + (len - position) as u64
+    }
+}
+
+/// Where an offset is.
+pub(super) enum Place {
+    /// In a segment, of which `end` is the first offset after it or after the view.
+    In {
+        slot: usize,
+        end: u64,
+    },
+    Gap {
+        to: u64,
+    },
+    End,
+}
+
+impl Log {
+    /// The log in `dir` when it reached `end`. Without output no file is looked for; while the first segment holds
+    /// everything, it is one `open`.
+    pub fn open(dir: &Path, end: u64) -> io::Result<Log> {
+        let mut log = Log { dir: dir.to_owned(), slots: Vec::new(), end };
+        if end == 0 {
+            return Ok(log);
+        }
+        log.slots.push(Slot::named(0));
+        if log.slot_end(0)?.is_none_or(|head| head < end) {
+            log.slots = list(dir)?;
+        }
+        Ok(log)
+    }
+
+    /// All that is kept in `dir`, for when nobody can tell the end. The shim must be gone.
+    pub fn open_all(dir: &Path) -> io::Result<Log> {
+        let mut log = Log { dir: dir.to_owned(), slots: list(dir)?, end: u64::MAX };
+        log.end = log.last()?.map_or(0, |(_, end)| end);
+        Ok(log)
+    }
+
+    /// A log of one segment in files without a name.
+    pub fn of_files(start: u64, log: File, idx: Option<File>) -> io::Result<Log> {
+        let mut log = Log { dir: PathBuf::new(), slots: vec![Slot::of_files(start, log, idx)?], end: u64::MAX };
+        log.end = log.last()?.map_or(0, |(_, end)| end);
+        Ok(log)
+    }
+
+    pub fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// Up to `max` bytes from the cursor `from` on; of one stream, if asked. For one stream a page may be short, or
+    /// empty, before the end: the other stream filled what was looked at. It always gets further.
+    pub fn read(&self, from: u64, max: usize, stream: Option<Stream>) -> io::Result<Page> {
+        match stream {
+            None => self.read_merged(from, max),
+            Some(stream) => self.read_stream(from, max, stream),
+        }
+    }
+
+    /// The last `max` bytes before the end, or what is kept of them after the last gap; `next` is the end.
+    pub fn tail(&self, max: usize, stream: Option<Stream>) -> io::Result<Page> {
+        let back = self.back(max as u64, stream)?;
+        let mut page = self.read(back.from, max, stream)?;
+        page.next = self.end;
+        page.gap = back.gap_after.or(back.gap_before);
+        page.before_gap = back.gap_after.is_some();
+        Ok(page)
+    }
+
+    /// Which stream wrote which of the bytes `from..to`, and when.
+    pub fn spans(&self, from: u64, to: u64) -> io::Result<Vec<Span>> {
+        let (mut spans, mut at) = (Vec::new(), from);
+        while at < to {
+            match self.place(at)? {
+                Place::End => break,
+                Place::Gap { to } => at = to,
+                Place::In { slot, end } => {
+                    let (record, record_end) = self.record_at(slot, at)?;
+                    let until = record_end.min(end).min(to);
+                    spans.push(Span { stream: record.stream, from: at, to: until, at_ms: record.time_ms });
+                    at = until;
+                }
+            }
+        }
+        Ok(spans)
+    }
+
+    /// The first range from `from` on that is not kept.
+    pub fn first_gap(&self, from: u64) -> io::Result<Option<Gap>> {
+        let mut at = from;
+        loop {
+            match self.place(at)? {
+                Place::End => return Ok(None),
+                Place::In { end, .. } => at = end,
+                Place::Gap { to } => return Ok(Some(Gap { from: at, to })),
+            }
+        }
+    }
+
+    /// The counts as the files tell them, for when the shim died before it could. Bytes that the disk refused after
+    /// the last one it took are unknown.
+    pub fn recount(&self) -> io::Result<Counts> {
+        let Some((slot, end)) = self.last()? else { return Ok(Counts::default()) };
+        let (record, _) = self.record_at(slot, end - 1)?;
+        let mut counts = Counts {
+            end: record.start,
+            out_newlines: record.out_newlines,
+            err_newlines: record.err_newlines,
+            out_open: record.out_open,
+            err_open: record.err_open,
+            ..Counts::default()
+        };
+        self.each(slot, record.start, end, &mut |bytes| counts.advance(record.stream, bytes))?;
+        let mut kept = 0;
+        for i in 0..self.slots.len() {
+            kept += self.slot_end(i)?.map_or(0, |end| end - self.start(i));
+        }
+        let gaps = end.saturating_sub(kept);
+        counts.unstored = self.index(slot)?.header.map_or(0, |header| header.unstored).min(gaps);
+        counts.dropped = gaps - counts.unstored;
+        Ok(counts)
+    }
+
+    fn read_merged(&self, from: u64, max: usize) -> io::Result<Page> {
+        let mut page = self.page_at(from)?;
+        while page.bytes.len() < max {
+            let Place::In { slot, end } = self.place(page.next)? else { break };
+            let filled = page.bytes.len();
+            let wanted = (max - filled).min(usize::try_from(end - page.next).unwrap_or(usize::MAX));
+            page.bytes.resize(filled + wanted, 0);
+            let n = self.fill(slot, page.next, page.bytes.get_mut(filled..).unwrap_or_default())?;
+            page.bytes.truncate(filled + n);
+            page.next += n as u64;
+            if n < wanted {
+                break;
+            }
+        }
+        page.before_gap = matches!(self.place(page.next)?, Place::Gap { .. });
+        Ok(page)
+    }
+
+    fn read_stream(&self, from: u64, max: usize, stream: Stream) -> io::Result<Page> {
+        let mut page = self.page_at(from)?;
+        let mut scan = Scan::new(self, page.from, Some(stream));
+        while page.bytes.len() < max {
+            match scan.next(PAGE_INDEX)? {
+                Piece::End => break,
+                Piece::Bytes { bytes: [], .. } => break,
+                Piece::Gap(gap) if page.bytes.is_empty() && page.gap.is_none() => {
+                    (page.gap, page.from) = (Some(gap), gap.to);
+                }
+                Piece::Gap(gap) => {
+                    (page.next, page.before_gap) = (gap.from, true);
+                    return Ok(page);
+                }
+                Piece::Bytes { at, bytes } => {
+                    let taken = bytes.get(..max - page.bytes.len()).unwrap_or(bytes);
+                    page.runs.push((page.bytes.len(), at));
+                    page.bytes.extend_from_slice(taken);
+                    page.next = at + taken.len() as u64;
+                }
+            }
+        }
+        if page.bytes.len() < max {
+            page.next = scan.at();
+        }
+        Ok(page)
+    }
+
+    /// An empty page at the cursor, or behind the gap that is there.
+    fn page_at(&self, from: u64) -> io::Result<Page> {
+        let from = from.min(self.end);
+        let (at, gap) = match self.place(from)? {
+            Place::Gap { to } => (to, Some(Gap { from, to })),
+            Place::In { .. } | Place::End => (from, None),
+        };
+        Ok(Page { from: at, next: at, gap, ..Page::default() })
+    }
+
+    pub(super) fn place(&self, at: u64) -> io::Result<Place> {
+        if at >= self.end {
+            return Ok(Place::End);
+        }
+        let after = self.slots.partition_point(|slot| slot.start <= at);
+        if let Some(slot) = after.checked_sub(1)
+            && let Some(end) = self.slot_end(slot)?
+            && at < end
+        {
+            return Ok(Place::In { slot, end: end.min(self.end) });
+        }
+        for slot in after..self.slots.len() {
+            if self.slot_end(slot)?.is_some() {
+                return Ok(Place::Gap { to: self.start(slot).min(self.end) });
+            }
+        }
+        Ok(Place::Gap { to: self.end })
+    }
+
+    /// The last segment with bytes, and where it ends.
+    pub(super) fn last(&self) -> io::Result<Option<(usize, u64)>> {
+        for slot in (0..self.slots.len()).rev() {
+            if let Some(end) = self.slot_end(slot)? {
+                return Ok(Some((slot, end)));
+            }
+        }
+        Ok(None)
+    }
+
+    pub(super) fn slot_count(&self) -> usize {
+        self.slots.len()
+    }
+
+    pub(super) fn start(&self, slot: usize) -> u64 {
+        self.slots.get(slot).map_or(u64::MAX, |slot| slot.start)
+    }
+
+    /// The first offset after a segment; none if it is empty or gone.
+    pub(super) fn slot_end(&self, slot: usize) -> io::Result<Option<u64>> {
+        let Some(here) = self.slots.get(slot) else { return Ok(None) };
+        Ok(here.segment(&self.dir)?.map(|segment| segment.end.min(self.start(slot + 1))))
+    }
+
+    pub(super) fn index(&self, slot: usize) -> io::Result<&Index> {
+        self.slots.get(slot).ok_or(io::ErrorKind::NotFound)?.index(&self.dir)
+    }
+
+    /// Fills `buf` with the bytes from `at` on, as far as the segment goes.
+    pub(super) fn fill(&self, slot: usize, at: u64, buf: &mut [u8]) -> io::Result<usize> {
+        match self.slots.get(slot) {
+            Some(here) => here.segment(&self.dir)?.map_or(Ok(0), |segment| segment.read_at(at, buf)),
+            None => Ok(0),
+        }
+    }
+
+    /// Bytes read from files so far.
+    #[cfg(test)]
+    pub(super) fn cost(&self) -> u64 {
+        self.slots.iter().map(Slot::cost).sum()
+    }
+}
+
+impl Source for Log {
+    fn end(&self) -> u64 {
+        self.end
+    }
+
+    fn first(&self, from: u64, max: usize) -> io::Result<Run> {
+        let page = self.read_merged(from, max)?;
+        Ok(Run { at: page.from, bytes: page.bytes })
+    }
+
+    fn last(&self, max: usize) -> io::Result<Run> {
+        let page = self.tail(max, None)?;
+        Ok(Run { at: page.from, bytes: page.bytes })
+    }
+}
+
+fn list(dir: &Path) -> io::Result<Vec<Slot>> {
+    let mut starts = Vec::new();
+    let entries = match std::fs::read_dir(dir) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    for entry in entries {
+        starts.extend(parse_log_name(entry?.file_name().as_bytes()));
+    }
+    starts.sort_unstable();
+    Ok(starts.into_iter().map(Slot::named).collect())
+}

@@ -1,0 +1,222 @@
+//! Walks the kept bytes of a log, of one stream or both, forwards and back from the end, and counts newlines.
+
+use super::format::{RECORD, Record};
+use super::reader::{Log, PAGE_INDEX, Place};
+use std::io;
+use toold_proto::params::Stream;
+use toold_proto::process::Gap;
+
+/// The most that is read at once.
+const WINDOW: u64 = 64 * 1024;
+
+/// The least: where streams alternate, the next wanted bytes are likely near.
+const MIN_WINDOW: u64 = 4 * 1024;
+
+/// A walk from an offset to the log's end.
+pub struct Scan<'a> {
+    log: &'a Log,
+    at: u64,
+    stream: Option<Stream>,
+    window: Vec<u8>,
+    window_at: u64,
+    skipped: u64,
+}
+
+/// What comes next on a walk.
+pub enum Piece<'s> {
+    /// Wanted bytes; the first of them is at `at`.
+    Bytes {
+        at: u64,
+        bytes: &'s [u8],
+    },
+    Gap(Gap),
+    End,
+}
+
+impl<'a> Scan<'a> {
+    pub fn new(log: &'a Log, at: u64, stream: Option<Stream>) -> Scan<'a> {
+        Scan { log, at, stream, window: Vec::new(), window_at: 0, skipped: 0 }
+    }
+
+    /// The offset up to which everything was seen.
+    pub fn at(&self) -> u64 {
+        self.at
+    }
+
+    /// The next wanted bytes or gap. Stops with no bytes after looking at `index_bytes` of index in vain.
+    pub fn next(&mut self, index_bytes: u64) -> io::Result<Piece<'_>> {
+        let stop = self.skipped.saturating_add(index_bytes);
+        let (from, to) = loop {
+            let (slot, end) = match self.log.place(self.at)? {
+                Place::End => return Ok(Piece::End),
+                Place::Gap { to } => return Ok(Piece::Gap(self.skip_to(to))),
+                Place::In { slot, end } => (slot, end),
+            };
+            let to = match self.stream {
+                None => end,
+                Some(stream) => {
+                    let (record, to) = self.log.record_at(slot, self.at)?;
+                    if record.stream != stream {
+                        self.at = to.min(end);
+                        self.skipped += RECORD as u64;
+                        if self.skipped >= stop {
+                            return Ok(Piece::Bytes { at: self.at, bytes: &[] });
+                        }
+                        continue;
+                    }
+                    to.min(end)
+                }
+            };
+            self.fill(slot, to, end)?;
+            let here = to.min(self.window_at + self.window.len() as u64);
+            if here > self.at {
+                break (self.at, here);
+            }
+            // The file became shorter under our hands.
+            return Ok(Piece::Gap(self.skip_to(end)));
+        };
+        self.at = to;
+        let window = (from - self.window_at) as usize..(to - self.window_at) as usize;
+        Ok(Piece::Bytes { at: from, bytes: self.window.get(window).unwrap_or_default() })
+    }
+
+    fn skip_to(&mut self, to: u64) -> Gap {
+        let gap = Gap { from: self.at, to };
+        self.at = to;
+        gap
+    }
+
+    fn fill(&mut self, slot: usize, to: u64, end: u64) -> io::Result<()> {
+        let window_end = self.window_at + self.window.len() as u64;
+        if (self.window_at..window_end).contains(&self.at) {
+            return Ok(());
+        }
+        let len = (to - self.at).clamp(MIN_WINDOW, WINDOW).min(end - self.at);
+        self.window.resize(len as usize, 0);
+        self.window_at = self.at;
+        let n = self.log.fill(slot, self.at, &mut self.window)?;
+        self.window.truncate(n);
+        Ok(())
+    }
+}
+
+/// The way back from the end.
+pub struct Back {
+    pub from: u64,
+    /// What is not kept just before `from`, where that is why it goes no further.
+    pub gap_before: Option<Gap>,
+    /// What is not kept at the very end.
+    pub gap_after: Option<Gap>,
+}
+
+impl Log {
+    /// Where the last `max` bytes begin, as far back as nothing is missing.
+    pub(super) fn back(&self, max: u64, stream: Option<Stream>) -> io::Result<Back> {
+        let mut back = Back { from: self.end(), gap_before: None, gap_after: None };
+        let (mut left, mut looked) = (max, 0);
+        for slot in (0..self.slot_count()).rev() {
+            let Some(end) = self.slot_end(slot)?.filter(|_| self.start(slot) < self.end()) else { continue };
+            if end < back.from {
+                let gap = Gap { from: end, to: back.from };
+                if back.from < self.end() {
+                    back.gap_before = Some(gap);
+                    return Ok(back);
+                }
+                (back.gap_after, back.from) = (Some(gap), end);
+            }
+            while back.from > self.start(slot) {
+                if left == 0 || looked > PAGE_INDEX {
+                    return Ok(back);
+                }
+                let (start, wanted) = match stream {
+                    None => (self.start(slot), true),
+                    Some(stream) => {
+                        looked += RECORD as u64;
+                        let (record, _) = self.record_at(slot, back.from - 1)?;
+                        (record.start.clamp(self.start(slot), back.from - 1), record.stream == stream)
+                    }
+                };
+                let len = if wanted { left.min(back.from - start) } else { back.from - start };
+                back.from -= len;
+                left -= if wanted { len } else { 0 };
+            }
+        }
+        if back.from > 0 && left > 0 {
+            back.gap_before = Some(Gap { from: 0, to: back.from });
+        }
+        Ok(back)
+    }
+
+    /// The record that `at` belongs to, and where it ends.
+    pub(super) fn record_at(&self, slot: usize, at: u64) -> io::Result<(Record, u64)> {
+        let index = self.index(slot)?;
+        let n = index.until(at)?;
+        let next = if n < index.len() { index.get(n)? } else { None };
+        // In a damaged index the next record may be anywhere; at least one byte further is progress.
+        let to = next.map_or(u64::MAX, |next| next.start.max(at.saturating_add(1)));
+        let record = match n.checked_sub(1) {
+            Some(i) => index.get(i)?,
+            None => None,
+        };
+        let record = match record {
+            Some(record) => record,
+            None => self.base(slot)?,
+        };
+        Ok((record, to.min(self.slot_end(slot)?.unwrap_or(to))))
+    }
+
+    /// A segment's first record. Where damage took it, one that goes on from the segment before.
+    pub(super) fn base(&self, slot: usize) -> io::Result<Record> {
+        let start = self.start(slot);
+        if let Some(record) = self.index(slot)?.get(0)?.filter(|record| record.start == start) {
+            return Ok(record);
+        }
+        let mut record = Record {
+            start,
+            out_newlines: 0,
+            err_newlines: 0,
+            time_ms: 0,
+            stream: Stream::Stdout,
+            out_open: false,
+            err_open: false,
+        };
+        for before in (0..slot).rev() {
+            if let Some(end) = self.slot_end(before)? {
+                record.out_newlines = self.newlines_before(before, end, Some(Stream::Stdout))?;
+                record.err_newlines = self.newlines_before(before, end, Some(Stream::Stderr))?;
+                break;
+            }
+        }
+        Ok(record)
+    }
+
+    /// The newlines before `at`, which is in the segment or at its end.
+    pub(super) fn newlines_before(&self, slot: usize, at: u64, stream: Option<Stream>) -> io::Result<u64> {
+        if at <= self.start(slot) {
+            return Ok(self.base(slot)?.newlines(stream));
+        }
+        let (record, _) = self.record_at(slot, at - 1)?;
+        let mut newlines = record.newlines(stream);
+        if stream.is_none_or(|stream| stream == record.stream) {
+            let mut count = |bytes: &[u8]| newlines += memchr::memchr_iter(b'\n', bytes).count() as u64;
+            self.each(slot, record.start, at, &mut count)?;
+        }
+        Ok(newlines)
+    }
+
+    /// Hands over the bytes `from..to` of one segment, a window at a time.
+    pub(super) fn each(&self, slot: usize, from: u64, to: u64, take: &mut dyn FnMut(&[u8])) -> io::Result<()> {
+        let mut window = vec![0; to.saturating_sub(from).min(WINDOW) as usize];
+        let mut at = from;
+        while at < to {
+            let len = (to - at).min(WINDOW) as usize;
+            let n = self.fill(slot, at, window.get_mut(..len).unwrap_or_default())?;
+            if n == 0 {
+                break;
+            }
+            take(window.get(..n).unwrap_or_default());
+            at += n as u64;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,203 @@
+//! One segment of a log as files: its bytes, and its index by offset and by line. Any damage reads as less of it.
+
+use super::format::{Header, Name, RECORD, Record};
+use std::cell::{Cell, OnceCell, RefCell};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use toold_proto::params::Stream;
+
+/// Records read at once: a 4 KiB block.
+const BLOCK: usize = 128;
+
+/// A segment by name. Its files are opened when they are needed: a log may have many, a page needs one.
+#[derive(Debug)]
+pub struct Slot {
+    pub start: u64,
+    segment: OnceCell<Option<Segment>>,
+    index: OnceCell<Index>,
+}
+
+impl Slot {
+    pub fn named(start: u64) -> Slot {
+        Slot { start, segment: OnceCell::new(), index: OnceCell::new() }
+    }
+
+    /// A segment in files that have no name, as a fuzzer makes them.
+    pub fn of_files(start: u64, log: File, idx: Option<File>) -> io::Result<Slot> {
+        let segment = Segment::new(start, log)?;
+        let index = Index::new(idx, start, segment.end)?;
+        Ok(Slot { start, segment: Some(segment).into(), index: index.into() })
+    }
+
+    /// None when it was dropped since it was listed, or has no bytes.
+    pub fn segment(&self, dir: &Path) -> io::Result<Option<&Segment>> {
+        if self.segment.get().is_none() {
+            let segment = open(dir, Name::log(self.start))?.map(|log| Segment::new(self.start, log)).transpose()?;
+            let _ = self.segment.set(segment);
+        }
+        Ok(self.segment.get().and_then(Option::as_ref).filter(|segment| segment.start < segment.end))
+    }
+
+    pub fn index(&self, dir: &Path) -> io::Result<&Index> {
+        if let Some(index) = self.index.get() {
+            return Ok(index);
+        }
+        let end = self.segment(dir)?.map_or(self.start, |segment| segment.end);
+        let index = Index::new(open(dir, Name::idx(self.start))?, self.start, end)?;
+        Ok(self.index.get_or_init(|| index))
+    }
+
+    /// Bytes read from its files so far.
+    #[cfg(test)]
+    pub fn cost(&self) -> u64 {
+        let log = self.segment.get().and_then(Option::as_ref).map_or(0, |segment| segment.cost.get());
+        log + self.index.get().map_or(0, |index| index.cost.get())
+    }
+}
+
+fn open(dir: &Path, name: Name) -> io::Result<Option<File>> {
+    match File::open(dir.join(name.as_str())) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        opened => opened.map(Some),
+    }
+}
+
+/// A segment's bytes. Open, so they can be read even when the segment is dropped meanwhile.
+#[derive(Debug)]
+pub struct Segment {
+    pub start: u64,
+    /// The first offset after it.
+    pub end: u64,
+    log: File,
+    /// Bytes read, so that a test can prove what a page costs.
+    cost: Cell<u64>,
+}
+
+impl Segment {
+    pub fn new(start: u64, log: File) -> io::Result<Segment> {
+        let len = log.metadata()?.len();
+        Ok(Segment { start, end: start.saturating_add(len), log, cost: Cell::new(0) })
+    }
+
+    /// Fills `buf` from offset `at` on; less when the file is shorter than it was.
+    pub fn read_at(&self, at: u64, buf: &mut [u8]) -> io::Result<usize> {
+        let mut done = 0;
+        while let Some(rest) = buf.get_mut(done..).filter(|rest| !rest.is_empty()) {
+            match self.log.read_at(rest, at - self.start + done as u64) {
+                Ok(0) => break,
+                Ok(n) => done += n,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+        self.cost.set(self.cost.get() + done as u64);
+        Ok(done)
+    }
+}
+
+/// The records of a segment that are about bytes it has. Without a file, or with one that is not an index: none.
+#[derive(Debug)]
+pub struct Index {
+    file: Option<File>,
+    pub header: Option<Header>,
+    len: usize,
+    block: RefCell<(usize, Vec<u8>)>,
+    /// Where the last search ended; the next one is mostly a step away.
+    hint: Cell<usize>,
+    cost: Cell<u64>,
+}
+
+impl Index {
+    pub fn new(file: Option<File>, start: u64, end: u64) -> io::Result<Index> {
+        let size = file.as_ref().map_or(Ok(0), |file| file.metadata().map(|m| m.len()))?;
+        let records = usize::try_from(size / RECORD as u64).unwrap_or(usize::MAX).saturating_sub(1);
+        let block = RefCell::new((usize::MAX, Vec::new()));
+        let mut index = Index { file, header: None, len: records, block, hint: Cell::new(0), cost: Cell::new(0) };
+        index.header = index.read_header()?.filter(|header| header.start == start);
+        if index.header.is_none() {
+            index.len = 0;
+        }
+        // Torn, zeroed or early records are at the end, so what is good is a prefix.
+        index.len = index.partition(|r| r.is_some_and(|r| (start..end).contains(&r.start)))?;
+        Ok(index)
+    }
+
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    pub fn get(&self, i: usize) -> io::Result<Option<Record>> {
+        let (number, slot) = (i / BLOCK, i % BLOCK * RECORD);
+        let mut block = self.block.borrow_mut();
+        if block.0 != number {
+            *block = (number, self.read_block(number)?);
+        }
+        Ok(block.1.get(slot..slot + RECORD).and_then(|raw| raw.try_into().ok()).and_then(Record::decode))
+    }
+
+    /// How many records start at `at` or before it.
+    pub fn until(&self, at: u64) -> io::Result<usize> {
+        let hint = self.hint.get();
+        for n in [hint, hint + 1, hint.saturating_sub(1)] {
+            if n > 0 && n <= self.len && self.starts_by(n - 1, at)? && (n == self.len || !self.starts_by(n, at)?) {
+                self.hint.set(n);
+                return Ok(n);
+            }
+        }
+        let n = self.partition(|r| r.is_some_and(|r| r.start <= at))?;
+        self.hint.set(n);
+        Ok(n)
+    }
+
+    /// How many records have fewer than `newlines` newlines before them.
+    pub fn until_newlines(&self, stream: Option<Stream>, newlines: u64) -> io::Result<usize> {
+        self.partition(|r| r.is_some_and(|r| r.newlines(stream) < newlines))
+    }
+
+    fn starts_by(&self, i: usize, at: u64) -> io::Result<bool> {
+        Ok(self.get(i)?.is_some_and(|r| r.start <= at))
+    }
+
+    fn partition(&self, before: impl Fn(Option<Record>) -> bool) -> io::Result<usize> {
+        let (mut low, mut high) = (0, self.len);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if before(self.get(middle)?) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        Ok(low)
+    }
+
+    fn read_header(&self) -> io::Result<Option<Header>> {
+        let mut raw = [0; RECORD];
+        let n = self.read_at(0, &mut raw)?;
+        Ok(if n == RECORD { Header::decode(&raw) } else { None })
+    }
+
+    fn read_block(&self, number: usize) -> io::Result<Vec<u8>> {
+        let first = number * BLOCK;
+        let mut raw = vec![0; BLOCK.min(self.len.saturating_sub(first)) * RECORD];
+        let n = self.read_at(((first + 1) * RECORD) as u64, &mut raw)?;
+        raw.truncate(n);
+        Ok(raw)
+    }
+
+    fn read_at(&self, at: u64, buf: &mut [u8]) -> io::Result<usize> {
+        let Some(file) = &self.file else { return Ok(0) };
+        loop {
+            match file.read_at(buf, at) {
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Ok(n) => {
+                    self.cost.set(self.cost.get() + n as u64);
+                    return Ok(n);
+                }
+                Err(e) => return Err(e),
+            }
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! What the writer keeps and counts.
+
+use super::*;
+use crate::log::format::RECORD;
+
+fn at_once(stream: Stream, bytes: Vec<u8>) -> Step {
+    Step { stream, bytes, later: 0 }
+}
+
+/// Joins neighbours of one stream that came at one time, and cuts what is left into chunks.
+fn rechunked(steps: &[Step], size: usize) -> Vec<Step> {
+    let mut joined: Vec<Step> = Vec::new();
+    for step in steps {
+        match joined.last_mut() {
+            Some(last) if last.stream == step.stream && step.later == 0 => last.bytes.extend_from_slice(&step.bytes),
+            // The first, or another stream, or later.
+            _ => joined.push(step.clone()),
+        }
+    }
+    let mut chunks = Vec::new();
+    for step in joined {
+        let mut later = step.later;
+        for bytes in step.bytes.chunks(size) {
+            chunks.push(Step { stream: step.stream, bytes: bytes.to_vec(), later });
+            later = 0;
+        }
+        if step.bytes.is_empty() {
+            chunks.push(step);
+        }
+    }
+    chunks
+}
+
+#[test]
+fn a_process_without_output_has_no_files() {
+    let model = Model::write(&[at_once(Stream::Stdout, Vec::new())], 1000, &[]);
+    assert_eq!((segments(model.dir.path()), sizes(model.dir.path(), "")), (Vec::new(), 0));
+}
+
+#[test]
+fn the_writer_is_small() {
+    assert!(size_of::<LogWriter>() < 1024, "{}", size_of::<LogWriter>());
+}
+
+#[test]
+fn the_head_and_at_least_seven_sixteenths_of_the_newest_stay() {
+    let cap = 1 << 20;
+    let bytes: Vec<u8> = (0..5_000_000_u32).flat_map(|i| [(i % 251) as u8, b'\n']).collect();
+    let steps: Vec<Step> = bytes.chunks(100_000).map(|chunk| at_once(Stream::Stdout, chunk.to_vec())).collect();
+    let model = Model::write(&steps, cap, &[]);
+    let head = model.kept.iter().take_while(|kept| **kept).count() as u64;
+    let tail = model.kept.iter().rev().take_while(|kept| **kept).count() as u64;
+    let newlines = model.newlines(model.end(), None);
+    let expected =
+        Counts { end: 10_000_000, out_newlines: newlines, dropped: 10_000_000 - head - tail, ..Counts::default() };
+    assert_eq!((model.counts, head), (expected, cap / 2));
+    assert!(tail >= cap * 7 / 16 && tail <= cap / 2, "{tail}");
+    let index = sizes(model.dir.path(), "idx");
+    assert!(index < 64 * RECORD as u64, "a record for 64 KiB: {index}");
+}
+
+#[test]
+fn streams_that_alternate_byte_by_byte_cannot_fill_the_disk() {
+    let cap = 64 * 1024;
+    let steps: Vec<Step> =
+        (0..60_000).map(|i| at_once(if i % 2 == 0 { Stream::Stdout } else { Stream::Stderr }, vec![b'z'])).collect();
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let fd = File::open(dir.path()).expect("the directory opens");
+    let mut writer = LogWriter::new(fd.as_raw_fd(), cap);
+    for step in &steps {
+        writer.append(step.stream, &step.bytes, 0);
+    }
+    let kept = sizes(dir.path(), "log");
+    assert_eq!(writer.counts().dropped, 60_000 - kept);
+    // The head's index is a quarter of 32 KiB, and each of the others 4 KiB.
+    let most = 8 * 1024 + 17 * 4096;
+    assert!(sizes(dir.path(), "idx") <= most && kept > 17 * 100, "{} {kept}", sizes(dir.path(), "idx"));
+}
+
+#[test]
+fn a_full_disk_leaves_a_gap_and_output_goes_on_when_there_is_room() {
+    let steps = [b"one\n", b"two\n", b"six\n"].map(|bytes| at_once(Stream::Stdout, bytes.to_vec()));
+    // Two creates, the index, the bytes; then the disk takes half of the second append.
+    let script = [Disk::Takes, Disk::Takes, Disk::Takes, Disk::Takes, Disk::TakesHalf];
+    let mut full = script.to_vec();
+    full.resize(20, Disk::Takes);
+    let model = Model::write(&steps, 1000, &full);
+    let expected = vec![(0, b"one\ntw".to_vec()), (8, b"six\n".to_vec())];
+    let counts = Counts { end: 12, out_newlines: 3, unstored: 2, ..Counts::default() };
+    assert_eq!((segments(model.dir.path()), model.counts), (expected, counts));
+}
+
+/// Run by the next test in a shell that limits the size of files, as a disk that is full would.
+#[test]
+fn child_that_may_write_no_large_file() {
+    let Ok(dir) = std::env::var("TOOLD_TEST_SMALL_FILES") else { return };
+    let fd = File::open(&dir).expect("the directory opens");
+    let mut writer = LogWriter::new(fd.as_raw_fd(), 1 << 20);
+    for _ in 0..5 {
+        writer.append(Stream::Stderr, &[b'q'; 3000], 0);
+    }
+    std::fs::write(Path::new(&dir).join("told"), format!("{:?}", writer.counts())).expect("a small file");
+}
+
+#[test]
+fn the_kernels_refusal_is_counted_and_survived() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let program = std::env::current_exe().expect("this program");
+    let status = std::process::Command::new("bash")
+        .args(["-c", "trap '' XFSZ; ulimit -f 4; exec \"$0\" --exact \"$1\" >/dev/null 2>&1"])
+        .arg(program)
+        .arg("log::tests::writer::child_that_may_write_no_large_file")
+        .env("TOOLD_TEST_SMALL_FILES", dir.path())
+        .status();
+    assert!(status.is_ok_and(|status| status.success()));
+    // 4096 bytes fit into a file: every second append of 3000 is cut short after 1096, and a new segment follows.
+    let expected = Counts { end: 15_000, err_open: true, last_open: true, unstored: 2 * 1904, ..Counts::default() };
+    let told = std::fs::read_to_string(dir.path().join("told")).expect("it told");
+    let sizes: Vec<(u64, usize)> =
+        segments(dir.path()).into_iter().map(|(start, bytes)| (start, bytes.len())).collect();
+    assert_eq!((told, sizes), (format!("{expected:?}"), vec![(0, 4096), (6000, 4096), (12_000, 3000)]));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn any_chunking_keeps_the_same_bytes_and_counts(steps in steps(), cap in caps(), size in 1_usize..700) {
+        let (one, other) = (Model::write(&steps, cap, &[]), Model::write(&rechunked(&steps, size), cap, &[]));
+        prop_assert_eq!(segments(one.dir.path()), segments(other.dir.path()));
+        prop_assert_eq!(one.counts, other.counts);
+    }
+
+    #[test]
+    fn counts_are_those_of_the_bytes(steps in steps(), cap in caps(), script in disks()) {
+        let model = Model::write(&steps, cap, &script);
+        prop_assert_eq!(model.counts, model.naive_counts());
+    }
+
+    #[test]
+    fn the_newest_bytes_stay(steps in steps(), cap in 16_u64..4000) {
+        let model = Model::write(&steps, cap, &[]);
+        let tail = model.kept.iter().rev().take_while(|kept| **kept).count() as u64;
+        // Unless segments ended early for their index, which takes 126 records.
+        if steps.len() < 126 {
+            prop_assert!(tail >= model.counts.end.min(cap / 4), "{tail} of {}", model.counts.end);
+        }
+    }
+}

@@ -1,0 +1,321 @@
+//! Appends output to a process's log and index, within a cap and through a full disk.
+//!
+//! It runs in the shim, forked from a zygote: no allocation, no locks, no panics, and it never fails. What it cannot
+//! store it counts.
+
+use super::counts::Counts;
+use super::format::{Header, Name, RECORD, Record, SPAN, SPAN_MS};
+use super::sys::{Dir, Files};
+use std::os::fd::{OwnedFd, RawFd};
+use toold_proto::params::Stream;
+
+/// Finished tail segments at one time. Eight hold half the cap; the others are for segments that ended early.
+const TAILS: usize = 16;
+
+/// The smallest tail segment, unless the cap itself is only a few times larger.
+const MIN_SEGMENT: u64 = 4096;
+
+/// The smallest index after which a segment may end early.
+const MIN_INDEX: u64 = 4096;
+
+/// Records written at once: enough for a chunk of half a megabyte.
+const BATCH: usize = 8;
+
+/// The log of one running program.
+#[derive(Debug)]
+pub struct LogWriter<F: Files = Dir> {
+    files: F,
+    cap: u64,
+    current: Option<Segment>,
+    /// Finished tail segments, oldest first; `closed` of them.
+    tails: [Kept; TAILS],
+    closed: usize,
+    /// Bytes in tail segments, with the current one.
+    tail_bytes: u64,
+    counts: Counts,
+}
+
+/// The segment being written.
+#[derive(Debug)]
+struct Segment {
+    log: OwnedFd,
+    idx: OwnedFd,
+    start: u64,
+    len: u64,
+    capacity: u64,
+    idx_len: u64,
+    head: bool,
+    /// The last record written.
+    mark: Option<Mark>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Mark {
+    start: u64,
+    time_ms: u64,
+    stream: Stream,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Kept {
+    start: u64,
+    len: u64,
+}
+
+/// Bytes to append in one write, and the index records that go before them.
+struct Plan {
+    records: [u8; RECORD * (BATCH + 1)],
+    records_len: usize,
+    /// How many of the bytes.
+    len: usize,
+    mark: Option<Mark>,
+    counts: Counts,
+}
+
+/// The disk took only so many of the bytes.
+struct Refused(usize);
+
+impl LogWriter {
+    /// A log in the directory `dir`, which must stay open as long as the writer is used. Nothing is created before the
+    /// first byte.
+    pub const fn new(dir: RawFd, cap: u64) -> LogWriter {
+        LogWriter::with_files(Dir::new(dir), cap)
+    }
+}
+
+impl<F: Files> LogWriter<F> {
+    pub(super) const fn with_files(files: F, cap: u64) -> LogWriter<F> {
+        LogWriter {
+            files,
+            cap,
+            current: None,
+            tails: [Kept { start: 0, len: 0 }; TAILS],
+            closed: 0,
+            tail_bytes: 0,
+            counts: Counts {
+                end: 0,
+                out_newlines: 0,
+                err_newlines: 0,
+                out_open: false,
+                err_open: false,
+                last_open: false,
+                dropped: 0,
+                unstored: 0,
+            },
+        }
+    }
+
+    /// Takes all of `bytes`; what the disk refuses is counted as unstored.
+    pub fn append(&mut self, stream: Stream, bytes: &[u8], now_ms: u64) {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            match self.store(stream, rest, now_ms) {
+                Ok(len) => rest = rest.get(len..).unwrap_or_default(),
+                Err(Refused(stored)) => {
+                    self.counts.advance(stream, rest);
+                    self.counts.unstored += (rest.len() - stored) as u64;
+                    self.end_segment();
+                    return;
+                }
+            }
+        }
+    }
+
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Appends a first part of `bytes` and tells how long it was; 0 when the segment is full and was ended.
+    fn store(&mut self, stream: Stream, bytes: &[u8], now_ms: u64) -> Result<usize, Refused> {
+        if self.current.is_none() {
+            let passing = self.passing(bytes.len());
+            if passing > 0 {
+                self.counts.advance(stream, bytes.get(..passing).unwrap_or_default());
+                self.counts.dropped += passing as u64;
+                return Ok(passing);
+            }
+            self.begin_segment()?;
+        }
+        let plan = match &self.current {
+            Some(segment) => self.plan(segment, stream, bytes, now_ms),
+            None => return Err(Refused(0)),
+        };
+        if plan.len == 0 {
+            self.end_segment();
+            return Ok(0);
+        }
+        self.make_room(plan.len as u64);
+        self.write(&plan, bytes.get(..plan.len).unwrap_or_default())?;
+        // Making room dropped bytes that the plan does not know of.
+        self.counts = Counts { dropped: self.counts.dropped, ..plan.counts };
+        Ok(plan.len)
+    }
+
+    /// How many of `len` new bytes would be dropped again before this append ends. They are whole segments, so what
+    /// stays is what would stay had they been written; a small cap would otherwise make and remove a file per few
+    /// bytes.
+    fn passing(&self, len: usize) -> usize {
+        let room = usize::try_from(self.cap - self.head_capacity()).unwrap_or(usize::MAX);
+        if room == 0 {
+            return len;
+        }
+        if self.next_is_head() || len <= room {
+            return 0;
+        }
+        let segment = usize::try_from(self.tail_capacity()).unwrap_or(usize::MAX);
+        (len - room) / segment * segment
+    }
+
+    fn head_capacity(&self) -> u64 {
+        self.cap / 2
+    }
+
+    fn tail_capacity(&self) -> u64 {
+        (self.cap / 16).max(MIN_SEGMENT.min(self.cap / 4)).max(1)
+    }
+
+    fn next_is_head(&self) -> bool {
+        self.counts.end == 0 && self.head_capacity() > 0
+    }
+
+    fn begin_segment(&mut self) -> Result<(), Refused> {
+        let head = self.next_is_head();
+        if !head && self.closed >= TAILS {
+            self.drop_oldest();
+        }
+        let start = self.counts.end;
+        // The index first: where there is a log there is its index.
+        let idx = self.files.create(Name::idx(start).as_c_str()).map_err(|_| Refused(0))?;
+        let Ok(log) = self.files.create(Name::log(start).as_c_str()) else {
+            self.files.remove(Name::idx(start).as_c_str());
+            return Err(Refused(0));
+        };
+        let capacity = if head { self.head_capacity() } else { self.tail_capacity() };
+        self.current = Some(Segment { log, idx, start, len: 0, capacity, idx_len: 0, head, mark: None });
+        Ok(())
+    }
+
+    /// How much of `bytes` the segment takes in one write, and its records.
+    fn plan(&self, segment: &Segment, stream: Stream, bytes: &[u8], now_ms: u64) -> Plan {
+        let mut plan = Plan {
+            records: [0; RECORD * (BATCH + 1)],
+            records_len: 0,
+            len: 0,
+            mark: segment.mark,
+            counts: self.counts,
+        };
+        if segment.idx_len == 0 {
+            plan.push(Header { start: segment.start, unstored: self.counts.unstored }.encode());
+        }
+        let room = usize::try_from(segment.capacity.saturating_sub(segment.len)).unwrap_or(usize::MAX);
+        let mut rest = bytes.get(..room).unwrap_or(bytes);
+        let idx_capacity = (segment.capacity / 4).max(MIN_INDEX);
+        while !rest.is_empty() {
+            let at = plan.counts.end;
+            let mark = match plan.mark {
+                Some(mark) if mark.covers(at, stream, now_ms) => mark,
+                // The first byte of a segment, another stream, or too far from the last record.
+                _ => {
+                    if segment.idx_len + (plan.records_len + RECORD) as u64 > idx_capacity || plan.is_full() {
+                        break;
+                    }
+                    let mark = Mark { start: at, time_ms: now_ms, stream };
+                    plan.push(mark.record(&plan.counts).encode());
+                    plan.mark = Some(mark);
+                    mark
+                }
+            };
+            let span = usize::try_from(SPAN - (at - mark.start)).unwrap_or(usize::MAX);
+            let (piece, after) = rest.split_at_checked(span).unwrap_or((rest, &[]));
+            plan.counts.advance(stream, piece);
+            plan.len += piece.len();
+            rest = after;
+        }
+        plan
+    }
+
+    /// Drops the oldest tail segments until `len` more bytes are within the cap.
+    fn make_room(&mut self, len: u64) {
+        let head = self.current.as_ref().is_some_and(|segment| segment.head);
+        let room = self.cap - self.head_capacity();
+        while !head && self.closed > 0 && self.tail_bytes + len > room {
+            self.drop_oldest();
+        }
+    }
+
+    /// Writes the records, then the bytes they are about: a crash between leaves a record at the log's end, which
+    /// says nothing, instead of bytes of an unknown stream.
+    fn write(&mut self, plan: &Plan, bytes: &[u8]) -> Result<(), Refused> {
+        let Some(segment) = &mut self.current else { return Err(Refused(0)) };
+        let records = plan.records.get(..plan.records_len).unwrap_or_default();
+        if !records.is_empty() && self.files.write(&segment.idx, records) != Ok(records.len()) {
+            return Err(Refused(0));
+        }
+        segment.idx_len += records.len() as u64;
+        segment.mark = plan.mark;
+        let stored = self.files.write(&segment.log, bytes).unwrap_or(0).min(bytes.len());
+        segment.len += stored as u64;
+        if !segment.head {
+            self.tail_bytes += stored as u64;
+        }
+        if stored < bytes.len() { Err(Refused(stored)) } else { Ok(()) }
+    }
+
+    fn end_segment(&mut self) {
+        let Some(segment) = self.current.take() else { return };
+        if segment.len == 0 {
+            self.remove(segment.start);
+        } else if !segment.head
+            && let Some(slot) = self.tails.get_mut(self.closed)
+        {
+            *slot = Kept { start: segment.start, len: segment.len };
+            self.closed += 1;
+        }
+    }
+
+    fn drop_oldest(&mut self) {
+        let oldest = self.tails[0];
+        self.remove(oldest.start);
+        self.tail_bytes = self.tail_bytes.saturating_sub(oldest.len);
+        self.counts.dropped += oldest.len;
+        self.tails.copy_within(1.., 0);
+        self.closed = self.closed.saturating_sub(1);
+    }
+
+    fn remove(&mut self, start: u64) {
+        self.files.remove(Name::log(start).as_c_str());
+        self.files.remove(Name::idx(start).as_c_str());
+    }
+}
+
+impl Plan {
+    fn is_full(&self) -> bool {
+        self.records_len + RECORD > self.records.len()
+    }
+
+    fn push(&mut self, record: [u8; RECORD]) {
+        if let Some(slot) = self.records.get_mut(self.records_len..self.records_len + RECORD) {
+            slot.copy_from_slice(&record);
+            self.records_len += RECORD;
+        }
+    }
+}
+
+impl Mark {
+    fn covers(&self, at: u64, stream: Stream, now_ms: u64) -> bool {
+        // A clock set back counts like one that went on: the time told stays within the span.
+        self.stream == stream && at - self.start < SPAN && now_ms.abs_diff(self.time_ms) < SPAN_MS
+    }
+
+    fn record(&self, counts: &Counts) -> Record {
+        Record {
+            start: self.start,
+            out_newlines: counts.out_newlines,
+            err_newlines: counts.err_newlines,
+            time_ms: self.time_ms,
+            stream: self.stream,
+            out_open: counts.out_open,
+            err_open: counts.err_open,
+        }
+    }
+}

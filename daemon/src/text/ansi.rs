@@ -1,0 +1,130 @@
+//! Where a terminal escape sequence ends, and output without them.
+//!
+//! `vte` knows the grammar. What it lacks is a bound: a title that never ends would swallow all output after it, and a
+//! page could not tell where to stop. `strip-ansi-escapes`, which is built on it, also drops tabs and carriage returns.
+
+use memchr::memchr;
+use std::borrow::Cow;
+use vte::{Params, Parser, Perform};
+
+/// The longest sequence that is believed to be one. After so many bytes without an end it is text.
+pub const LONGEST: usize = 4096;
+
+pub const ESC: u8 = 0x1b;
+
+/// The length of the escape sequence that `bytes` begins with. None: it is not over yet.
+pub fn sequence(bytes: &[u8]) -> Option<usize> {
+    let mut parser = Parser::new();
+    let mut seen = Seen::Nothing;
+    let (mut string, mut before) = (false, 0);
+    for (i, &byte) in bytes.iter().take(LONGEST).enumerate() {
+        if before == ESC {
+            string = matches!(byte, b']' | b'P' | b'X' | b'^' | b'_');
+        }
+        // Outside of strings a sequence is ASCII: one that meets a character was torn off there.
+        if byte >= 0x80 && !string {
+            return Some(i);
+        }
+        parser.advance(&mut seen, &[byte]);
+        match std::mem::replace(&mut seen, Seen::Nothing) {
+            Seen::Nothing => {}
+            Seen::Text => return Some(i),
+            // An ESC ends a string and begins what should be the string's terminator.
+            Seen::Whole if byte == ESC => {}
+            Seen::Whole => return Some(i + 1),
+        }
+        before = byte;
+    }
+    (bytes.len() >= LONGEST).then(|| torn(bytes))
+}
+
+/// How much of an escape sequence without an end is not text. A string may have real output in it, so only its ESC is
+/// taken; anything else has only parameters.
+pub fn torn(bytes: &[u8]) -> usize {
+    let introducer = bytes.get(1).copied().unwrap_or_default();
+    if matches!(introducer, b']' | b'P' | b'X' | b'^' | b'_' | ESC) { 1 } else { bytes.len().min(LONGEST) }
+}
+
+/// Bytes without their escape sequences. Everything else stays, tabs and carriage returns too.
+pub fn strip(bytes: &[u8]) -> Cow<'_, [u8]> {
+    let Some(first) = memchr(ESC, bytes) else { return Cow::Borrowed(bytes) };
+    let mut kept = Vec::with_capacity(bytes.len());
+    let (before, mut rest) = bytes.split_at(first);
+    kept.extend_from_slice(before);
+    while !rest.is_empty() {
+        let len = sequence(rest).unwrap_or_else(|| torn(rest));
+        rest = rest.get(len..).unwrap_or_default();
+        let (text, after) = rest.split_at(memchr(ESC, rest).unwrap_or(rest.len()));
+        kept.extend_from_slice(text);
+        rest = after;
+    }
+    Cow::Owned(kept)
+}
+
+/// What the parser made of a byte.
+enum Seen {
+    Nothing,
+    /// The end of a sequence.
+    Whole,
+    /// No part of any sequence.
+    Text,
+}
+
+impl Perform for Seen {
+    fn print(&mut self, _: char) {
+        *self = Seen::Text;
+    }
+
+    fn execute(&mut self, byte: u8) {
+        // CAN and SUB end a sequence and are part of it. Another control character inside of one is output: a
+        // terminal would act on it, and a newline must not be lost.
+        *self = if matches!(byte, 0x18 | 0x1a) { Seen::Whole } else { Seen::Text };
+    }
+
+    fn unhook(&mut self) {
+        *self = Seen::Whole;
+    }
+
+    fn osc_dispatch(&mut self, _: &[&[u8]], _: bool) {
+        *self = Seen::Whole;
+    }
+
+    fn csi_dispatch(&mut self, _: &Params, _: &[u8], _: bool, _: char) {
+        *self = Seen::Whole;
+    }
+
+    fn esc_dispatch(&mut self, _: &[u8], _: bool, _: u8) {
+        *self = Seen::Whole;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sequences_go_and_everything_else_stays() {
+        let cases: [(&[u8], &[u8]); 10] = [
+            (b"\x1b[1;31merror\x1b[0m:\ta\r\n", b"error:\ta\r\n"),
+            (b"\x1b]0;title\x07a\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\b", b"alinkb"),
+            (b"\x1bPq#0;2;0\x1b\\sixel\x1b(Bascii\x1b=\x1b7", b"sixelascii"),
+            (b"\x1b_apc\x1b\\a\x1b^pm\x1b\\b\x1bXsos\x1b\\c", b"abc"),
+            (b"\x1b[31\nnot lost", b"\nnot lost"),
+            (b"\x1b[3\xc3\xa9", b"\xc3\xa9"),
+            (b"\x1b[?25l\x1b[1?5xmalformed", b"malformed"),
+            (b"a\x1b", b"a"),
+            (b"a\x1b[31", b"a"),
+            (b"a\x1b]0;never ends\nb", b"a]0;never ends\nb"),
+        ];
+        let stripped: Vec<Vec<u8>> = cases.iter().map(|(raw, _)| strip(raw).into_owned()).collect();
+        assert_eq!(stripped, cases.map(|(_, plain)| plain.to_vec()));
+    }
+
+    #[test]
+    fn a_string_without_end_is_text_after_four_kilobytes() {
+        let mut raw = b"\x1b]0;".to_vec();
+        raw.resize(5000, b'x');
+        let shown = strip(&raw).into_owned();
+        assert_eq!((shown.len(), sequence(&raw), sequence(raw.get(..4000).unwrap_or_default())), (4999, Some(1), None));
+    }
+}

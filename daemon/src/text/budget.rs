@@ -1,0 +1,259 @@
+//! Output cut to a token budget: its head, a line that says what is missing, its tail.
+
+use super::ansi::{ESC, sequence};
+use super::page::{LOOKAHEAD, PageEnd, decode_page, is_continuation};
+use std::io;
+use toold_proto::params::Ansi;
+use toold_proto::process::Truncated;
+
+/// What a token is taken to be.
+const TOKEN_BYTES: u64 = 4;
+
+/// Bytes of output without a gap, and the offset of the first.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Run {
+    pub at: u64,
+    pub bytes: Vec<u8>,
+}
+
+/// Output that can be read at both of its ends.
+pub trait Source {
+    fn end(&self) -> u64;
+    /// Up to `max` bytes from `from` on, or from where bytes are kept behind it.
+    fn first(&self, from: u64, max: usize) -> io::Result<Run>;
+    /// Up to `max` bytes that are the last kept ones.
+    fn last(&self, max: usize) -> io::Result<Run>;
+}
+
+/// The text from `start` to the end, if it fits into so many tokens. Else as much of its head and its tail, each on
+/// character and escape sequence boundaries, with a line between that is not part of the budget. Reads no more than
+/// it shows, and a little around the cuts.
+pub fn fit_tokens(
+    source: &dyn Source,
+    start: u64,
+    max_tokens: u64,
+    ansi: Ansi,
+) -> io::Result<(String, Option<Truncated>)> {
+    let end = source.end();
+    if start >= end {
+        return Ok((String::new(), None));
+    }
+    let budget = usize::try_from(max_tokens.saturating_mul(TOKEN_BYTES)).unwrap_or(usize::MAX);
+    if end - start <= budget as u64 {
+        let whole = source.first(start, budget)?;
+        if whole.at == start && whole.bytes.len() as u64 == end - start {
+            let (text, _) = decode_page(&whole.bytes, whole.bytes.len(), PageEnd::Last, ansi);
+            // Invalid bytes grow in decoding.
+            if text.len() <= budget {
+                return Ok((text, None));
+            }
+        }
+    }
+    let (mut text, from) = head(source, start, budget / 2, ansi)?;
+    let (tail, to) = tail(source, from, budget - budget / 2, ansi)?;
+    if to <= from {
+        return Ok((text + &tail, None));
+    }
+    let omitted_bytes = to - from;
+    let cut = Truncated { from, to, omitted_bytes, omitted_tokens: omitted_bytes.div_ceil(TOKEN_BYTES) };
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text.push_str(&marker(&cut));
+    text.push_str(&tail);
+    Ok((text, Some(cut)))
+}
+
+fn marker(cut: &Truncated) -> String {
+    let Truncated { from, to, omitted_bytes, omitted_tokens } = cut;
+    format!("… {omitted_bytes} bytes ({omitted_tokens} tokens) cut here, cursor {from}..{to} …\n")
+}
+
+/// The text of the first bytes, and the offset after them.
+fn head(source: &dyn Source, start: u64, budget: usize, ansi: Ansi) -> io::Result<(String, u64)> {
+    if budget == 0 {
+        return Ok((String::new(), start));
+    }
+    let run = source.first(start, budget.saturating_add(LOOKAHEAD))?;
+    let mut max = budget;
+    loop {
+        let (text, taken) = decode_page(&run.bytes, max, PageEnd::Last, ansi);
+        if text.len() <= budget {
+            return Ok((text, run.at + taken as u64));
+        }
+        max = fewer(max, budget, text.len());
+        if max == 0 {
+            // Even the first character is too long.
+            return Ok((String::new(), run.at));
+        }
+    }
+}
+
+/// The text of the last bytes, none of them before `from`, and the offset of the first.
+fn tail(source: &dyn Source, from: u64, budget: usize, ansi: Ansi) -> io::Result<(String, u64)> {
+    let end = source.end();
+    if budget == 0 {
+        return Ok((String::new(), end));
+    }
+    let run = source.last(budget.saturating_add(LOOKAHEAD))?;
+    let run_end = run.at + run.bytes.len() as u64;
+    if run_end <= from {
+        return Ok((String::new(), end));
+    }
+    let earliest = usize::try_from(from.saturating_sub(run.at)).unwrap_or(usize::MAX);
+    let mut max = budget;
+    loop {
+        let wanted = run.bytes.len().saturating_sub(max);
+        // Where the head ended is a boundary already.
+        let cut = if wanted <= earliest { earliest } else { boundary(&run.bytes, wanted) };
+        let bytes = run.bytes.get(cut..).unwrap_or_default();
+        let (text, _) = decode_page(bytes, bytes.len(), PageEnd::Last, ansi);
+        if text.len() <= budget {
+            return Ok((text, run.at + cut as u64));
+        }
+        max = fewer(max, budget, text.len());
+    }
+}
+
+/// How many bytes to try when `tried` gave `got` bytes of text and only `budget` fit. Always fewer.
+fn fewer(tried: usize, budget: usize, got: usize) -> usize {
+    let scaled = (tried as u128 * budget as u128 / got.max(1) as u128) as usize;
+    scaled.min(tried.saturating_sub(1))
+}
+
+/// The first position from `cut` on that is not inside of a character or an escape sequence.
+fn boundary(bytes: &[u8], cut: usize) -> usize {
+    let before = bytes.get(cut.saturating_sub(LOOKAHEAD)..cut).unwrap_or_default();
+    if let Some(back) = before.iter().rev().position(|byte| *byte == ESC) {
+        let at = cut - 1 - back;
+        let end = at + sequence(bytes.get(at..).unwrap_or_default()).unwrap_or(0);
+        if end > cut {
+            return end;
+        }
+    }
+    for back in 1..=cut.min(3) {
+        let at = cut - back;
+        let Some(&lead) = bytes.get(at) else { break };
+        if is_continuation(lead) {
+            continue;
+        }
+        let rest = bytes.get(at..bytes.len().min(at + 4)).unwrap_or_default();
+        let first = rest.utf8_chunks().next().and_then(|chunk| chunk.valid().chars().next());
+        return first.map_or(cut, |c| cut.max(at + c.len_utf8()));
+    }
+    cut
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::cell::Cell;
+
+    /// Output in memory with one gap, which also knows how much of it was read.
+    struct Output {
+        bytes: Vec<u8>,
+        gap: std::ops::Range<usize>,
+        read: Cell<usize>,
+    }
+
+    impl Output {
+        fn new(bytes: &[u8]) -> Output {
+            Output { bytes: bytes.to_vec(), gap: 0..0, read: Cell::new(0) }
+        }
+
+        fn run(&self, from: usize, to: usize) -> io::Result<Run> {
+            self.read.set(self.read.get() + (to - from));
+            Ok(Run { at: from as u64, bytes: self.bytes.get(from..to).unwrap_or_default().to_vec() })
+        }
+    }
+
+    impl Source for Output {
+        fn end(&self) -> u64 {
+            self.bytes.len() as u64
+        }
+
+        fn first(&self, from: u64, max: usize) -> io::Result<Run> {
+            let mut from = from as usize;
+            if self.gap.contains(&from) {
+                from = self.gap.end;
+            }
+            let stop = if from < self.gap.start { self.gap.start } else { self.bytes.len() };
+            self.run(from, stop.min(from.saturating_add(max)))
+        }
+
+        fn last(&self, max: usize) -> io::Result<Run> {
+            let (mut floor, mut end) = (self.gap.end, self.bytes.len());
+            if floor == end && !self.gap.is_empty() {
+                (floor, end) = (0, self.gap.start);
+            }
+            self.run(end.saturating_sub(max).max(floor), end)
+        }
+    }
+
+    #[test]
+    fn what_fits_is_whole_and_what_does_not_says_what_is_missing() {
+        let source = Output::new(b"0123456789abcdefghijklmnopqrstuvwxyz");
+        let told = [9, 4, 0].map(|tokens| fit_tokens(&source, 0, tokens, Ansi::Strip).ok());
+        let cut = |from, to| Truncated { from, to, omitted_bytes: to - from, omitted_tokens: (to - from).div_ceil(4) };
+        let expected = [
+            ("0123456789abcdefghijklmnopqrstuvwxyz".to_owned(), None),
+            ("01234567\n… 20 bytes (5 tokens) cut here, cursor 8..28 …\nstuvwxyz".to_owned(), Some(cut(8, 28))),
+            ("… 36 bytes (9 tokens) cut here, cursor 0..36 …\n".to_owned(), Some(cut(0, 36))),
+        ];
+        assert_eq!(told, expected.map(Some));
+        assert_eq!(fit_tokens(&source, 36, 0, Ansi::Strip).ok(), Some((String::new(), None)));
+    }
+
+    #[test]
+    fn a_cut_falls_on_no_character_and_no_escape_sequence() {
+        let source = Output::new("ab😀\x1b[31mred\x1b[0m middle \x1b[32mgreen\x1b[0m😀yz".as_bytes());
+        let text = |tokens| fit_tokens(&source, 0, tokens, Ansi::Strip).ok().map(|(text, _)| text);
+        let expected = [
+            "ab\n… 42 bytes (11 tokens) cut here, cursor 2..44 …\nyz",
+            "ab😀\n… 34 bytes (9 tokens) cut here, cursor 6..40 …\n😀yz",
+        ];
+        assert_eq!([text(2), text(3)], expected.map(|text| Some(text.to_owned())));
+    }
+
+    #[test]
+    fn a_gap_is_part_of_what_is_cut() {
+        let source = Output { gap: 4..8, ..Output::new(b"0123....89ab") };
+        let cut = Truncated { from: 4, to: 8, omitted_bytes: 4, omitted_tokens: 1 };
+        let expected = ("0123\n… 4 bytes (1 tokens) cut here, cursor 4..8 …\n89ab".to_owned(), Some(cut));
+        assert_eq!(fit_tokens(&source, 0, 100, Ansi::Strip).ok(), Some(expected));
+    }
+
+    #[test]
+    fn only_head_and_tail_are_read() {
+        let source = Output::new(&vec![b'x'; 10_000_000]);
+        let told = fit_tokens(&source, 0, 10_000, Ansi::Strip).ok().and_then(|(_, cut)| cut);
+        let expected = Truncated { from: 20_000, to: 9_980_000, omitted_bytes: 9_960_000, omitted_tokens: 2_490_000 };
+        assert_eq!((told, source.read.get()), (Some(expected), 40_000 + 2 * LOOKAHEAD));
+    }
+
+    proptest! {
+        #[test]
+        fn head_and_tail_are_a_prefix_and_a_suffix_within_the_budget(
+            text in "[a-zé€😀\n]{0,60}", noise in proptest::collection::vec(any::<u8>(), 0..10), tokens in 0_u64..20,
+        ) {
+            let bytes = [text.as_bytes(), &noise, text.as_bytes()].concat();
+            let whole = decode_page(&bytes, bytes.len(), PageEnd::Last, Ansi::Keep).0;
+            let source = Output::new(&bytes);
+            let (shown, cut) = fit_tokens(&source, 0, tokens, Ansi::Keep)?;
+            let Some(cut) = cut else {
+                prop_assert_eq!(shown, whole);
+                return Ok(());
+            };
+            let text = |from: u64, to: u64| {
+                let bytes = bytes.get(from as usize..to as usize).unwrap_or_default();
+                decode_page(bytes, bytes.len(), PageEnd::Last, Ansi::Keep).0
+            };
+            let (head, rest, tail) = (text(0, cut.from), text(cut.from, cut.to), text(cut.to, source.end()));
+            let newline = if head.is_empty() || head.ends_with('\n') { "" } else { "\n" };
+            prop_assert_eq!(shown, format!("{head}{newline}{}{tail}", marker(&cut)));
+            prop_assert_eq!(format!("{head}{rest}{tail}"), whole);
+            prop_assert!(head.len() + tail.len() <= 4 * tokens as usize && !rest.is_empty());
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! Output bytes as text: characters, escape sequences, budgets. Pure: bytes come as arguments.
+
+mod ansi;
+mod budget;
+mod page;
+
+pub use ansi::strip;
+pub use budget::{Run, Source, fit_tokens};
+pub use page::{LOOKAHEAD, PageEnd, Start, decode_page, last_chars};

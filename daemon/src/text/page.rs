@@ -1,0 +1,233 @@
+//! Pages of text out of pages of bytes: characters and escape sequences come out whole, however the bytes were cut.
+//!
+//! Any paging gives the text that decoding everything at once gives.
+
+use super::ansi::{ESC, LONGEST, sequence, torn};
+use memchr::memchr;
+use toold_proto::params::Ansi;
+
+/// How far bytes should reach beyond a page's size, so that what straddles its end is seen whole.
+pub const LOOKAHEAD: usize = LONGEST;
+
+/// What follows the bytes of a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PageEnd {
+    /// More bytes, now or later: what is incomplete waits for them.
+    More,
+    /// Nothing, or a gap: what is incomplete stays so.
+    Last,
+}
+
+/// Whether bytes begin where output begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Start {
+    Whole,
+    /// Anywhere, perhaps inside of a character.
+    Cut,
+}
+
+/// The text of the first `max` bytes and how many of them it took. It takes fewer where a character or an escape
+/// sequence would be cut, and more when the first of them alone is longer than `max`. It takes none only if what is
+/// there is an incomplete character or sequence and more may come. Each invalid byte is one U+FFFD.
+pub fn decode_page(bytes: &[u8], max: usize, end: PageEnd, ansi: Ansi) -> (String, usize) {
+    let mut text = String::with_capacity(bytes.len().min(max));
+    let mut at = 0;
+    while at < bytes.len() && (at == 0 || at < max) {
+        let rest = bytes.get(at..).unwrap_or_default();
+        let len = match ansi {
+            Ansi::Strip if rest.first() == Some(&ESC) => skip_sequence(rest, end),
+            Ansi::Strip | Ansi::Keep => {
+                let run = if ansi == Ansi::Strip { memchr(ESC, rest) } else { None };
+                // A character does not go on behind an ESC.
+                let run_end = if run.is_some() { PageEnd::Last } else { end };
+                let run = rest.get(..run.unwrap_or(rest.len())).unwrap_or_default();
+                decode_run(run, max - at.min(max), run_end, &mut text)
+            }
+        };
+        let skips = ansi == Ansi::Strip && rest.first() == Some(&ESC);
+        if len == 0 || (skips && at > 0 && at + len > max) {
+            break;
+        }
+        at += len;
+    }
+    (text, at)
+}
+
+/// The last `n` characters.
+pub fn last_chars(bytes: &[u8], n: usize, start: Start, ansi: Ansi) -> String {
+    let stray = match start {
+        Start::Whole => 0,
+        Start::Cut => bytes.iter().take(3).take_while(|byte| is_continuation(**byte)).count(),
+    };
+    let bytes = bytes.get(stray..).unwrap_or_default();
+    let (mut text, _) = decode_page(bytes, bytes.len(), PageEnd::Last, ansi);
+    if let Some((i, _)) = n.checked_sub(1).and_then(|n| text.char_indices().rev().nth(n)) {
+        text.drain(..i);
+    } else if n == 0 {
+        text.clear();
+    }
+    text
+}
+
+pub(super) fn is_continuation(byte: u8) -> bool {
+    byte & 0xc0 == 0x80
+}
+
+fn skip_sequence(bytes: &[u8], end: PageEnd) -> usize {
+    match (sequence(bytes), end) {
+        (Some(len), _) => len,
+        (None, PageEnd::Last) => torn(bytes),
+        (None, PageEnd::More) => 0,
+    }
+}
+
+/// Decodes the whole characters among the first `max` bytes of `run`, or at least the first.
+fn decode_run(run: &[u8], max: usize, end: PageEnd, text: &mut String) -> usize {
+    let Some(cut) = run.get(..max).filter(|cut| cut.len() < run.len()) else { return decode(run, end, text) };
+    match decode(cut, PageEnd::More, text) {
+        0 => decode_first(run, end, text),
+        len => len,
+    }
+}
+
+fn decode_first(run: &[u8], end: PageEnd, text: &mut String) -> usize {
+    let mut first = String::new();
+    let window = run.get(..4).unwrap_or(run);
+    // Within four bytes the first character is whole, invalid, or the end of what there is.
+    let end = if run.len() > window.len() { PageEnd::Last } else { end };
+    if decode(window, end, &mut first) == 0 {
+        return 0;
+    }
+    let Some(c) = first.chars().next() else { return 0 };
+    text.push(c);
+    let valid = window.starts_with(c.encode_utf8(&mut [0; 4]).as_bytes());
+    if valid { c.len_utf8() } else { 1 }
+}
+
+fn decode(bytes: &[u8], end: PageEnd, text: &mut String) -> usize {
+    let mut taken = 0;
+    for chunk in bytes.utf8_chunks() {
+        let invalid = chunk.invalid();
+        text.push_str(chunk.valid());
+        taken += chunk.valid().len();
+        let last = taken + invalid.len() == bytes.len();
+        if last && end == PageEnd::More && is_incomplete(invalid) {
+            return taken;
+        }
+        text.extend(std::iter::repeat_n(char::REPLACEMENT_CHARACTER, invalid.len()));
+        taken += invalid.len();
+    }
+    taken
+}
+
+/// Whether these bytes could become a character.
+fn is_incomplete(bytes: &[u8]) -> bool {
+    std::str::from_utf8(bytes).is_err_and(|e| e.error_len().is_none())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Output as programs make it: text, colours, torn characters, noise.
+    fn output() -> impl Strategy<Value = Vec<u8>> {
+        let piece = prop_oneof![
+            "\\PC{0,8}".prop_map(String::into_bytes),
+            Just(b"\x1b[1;31m".to_vec()),
+            Just(b"\x1b]0;title\x07".to_vec()),
+            Just(b"\x1b]8;;x\x1b\\".to_vec()),
+            Just(b"\x1b".to_vec()),
+            Just("é€😀".as_bytes().to_vec()),
+            Just(b"\xf0\x9f".to_vec()),
+            Just(b"\xed\xa0\x80".to_vec()),
+            proptest::collection::vec(any::<u8>(), 0..6),
+        ];
+        proptest::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat())
+    }
+
+    fn whole(bytes: &[u8], ansi: Ansi) -> String {
+        decode_page(bytes, bytes.len(), PageEnd::Last, ansi).0
+    }
+
+    /// Reads page after page, as a client does.
+    fn paged(bytes: &[u8], sizes: &[usize], ansi: Ansi) -> String {
+        let (mut text, mut at) = (String::new(), 0);
+        let mut sizes = sizes.iter().cycle();
+        while at < bytes.len() {
+            let max = *sizes.next().unwrap_or(&1);
+            let to = (at + max + LOOKAHEAD).min(bytes.len());
+            let end = if to == bytes.len() { PageEnd::Last } else { PageEnd::More };
+            let (page, taken) = decode_page(bytes.get(at..to).unwrap_or_default(), max, end, ansi);
+            assert!(taken > 0, "no progress at {at} of {bytes:?}");
+            text.push_str(&page);
+            at += taken;
+        }
+        text
+    }
+
+    /// Reads what has come so far, while a program is writing.
+    fn followed(bytes: &[u8], sizes: &[usize], ansi: Ansi) -> String {
+        let (mut text, mut at, mut came) = (String::new(), 0, 0);
+        let mut sizes = sizes.iter().cycle();
+        while at < bytes.len() {
+            came = (came + *sizes.next().unwrap_or(&1)).min(bytes.len());
+            let end = if came == bytes.len() { PageEnd::Last } else { PageEnd::More };
+            let (page, taken) = decode_page(bytes.get(at..came).unwrap_or_default(), usize::MAX, end, ansi);
+            text.push_str(&page);
+            at += taken;
+        }
+        text
+    }
+
+    #[test]
+    fn a_page_of_one_byte_gives_a_whole_character() {
+        let pages = [
+            decode_page("😀x".as_bytes(), 1, PageEnd::More, Ansi::Keep),
+            decode_page(b"\xf0\x9f\x98", 1, PageEnd::More, Ansi::Keep),
+            decode_page(b"\xf0\x9f\x98", 1, PageEnd::Last, Ansi::Keep),
+            decode_page(b"\x1b[31mred", 1, PageEnd::More, Ansi::Strip),
+            decode_page(b"\x98\x80x", 3, PageEnd::More, Ansi::Keep),
+        ];
+        let expected = [("😀", 4), ("", 0), ("\u{fffd}", 1), ("", 5), ("\u{fffd}\u{fffd}x", 3)];
+        assert_eq!(pages, expected.map(|(text, taken)| (text.to_owned(), taken)));
+    }
+
+    #[test]
+    fn each_invalid_byte_is_one_replacement_character() {
+        assert_eq!(
+            whole(b"a\xf0\x9f\x98b\xffc\xc0\x80", Ansi::Keep),
+            "a\u{fffd}\u{fffd}\u{fffd}b\u{fffd}c\u{fffd}\u{fffd}"
+        );
+    }
+
+    #[test]
+    fn the_last_characters_are_counted_after_stripping() {
+        let raw = "héllo \x1b[1mwörld\x1b[0m".as_bytes();
+        let told = [
+            last_chars(raw, 5, Start::Whole, Ansi::Strip),
+            last_chars(raw, 0, Start::Whole, Ansi::Strip),
+            last_chars(raw, 99, Start::Whole, Ansi::Strip),
+            last_chars(raw.get(2..).unwrap_or_default(), 99, Start::Cut, Ansi::Strip),
+            last_chars(raw, 3, Start::Whole, Ansi::Keep),
+        ];
+        assert_eq!(told, ["wörld", "", "héllo wörld", "llo wörld", "[0m"]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_paging_gives_the_same_text(bytes in output(), sizes in proptest::collection::vec(1_usize..9, 1..5)) {
+            for ansi in [Ansi::Keep, Ansi::Strip] {
+                let expected = whole(&bytes, ansi);
+                prop_assert_eq!(paged(&bytes, &sizes, ansi), expected.clone());
+                prop_assert_eq!(followed(&bytes, &sizes, ansi), expected);
+            }
+        }
+
+        #[test]
+        fn valid_text_comes_out_as_it_is(text in "\\PC{0,40}", sizes in proptest::collection::vec(1_usize..9, 1..5)) {
+            prop_assert_eq!(paged(text.as_bytes(), &sizes, Ansi::Keep), text.clone());
+            prop_assert_eq!(whole(text.as_bytes(), Ansi::Strip), text);
+        }
+    }
+}

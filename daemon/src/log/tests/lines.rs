@@ -168,8 +168,6 @@ fn grep_finds_a_match_across_the_windows_of_an_endless_line() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
-
     #[test]
     fn any_page_of_lines_is_what_splitting_gives(
         steps in steps(), cap in caps(), script in disks(), stream in view(), at in 0.0..1.2_f64, limit in 1_u64..40,

@@ -1,8 +1,9 @@
 //! Text out of a log equals the text of all its bytes.
 
 use super::*;
-use crate::text::{PageEnd, decode_page};
+use crate::text::{PageEnd, decode_page, fit_tokens};
 use toold_proto::params::Ansi;
+use toold_proto::process::Truncated;
 
 /// Output with characters and sequences that appends cut in two.
 fn torn_steps() -> impl Strategy<Value = Vec<Step>> {
@@ -58,6 +59,19 @@ fn the_last_characters_are_found_behind_many_escape_sequences() {
     let model = Model::write(&[Step { stream: Stream::Stdout, bytes: text, later: 0 }], 1 << 20, &[]);
     let page = model.open().last_chars(10, None, Ansi::Strip, PageEnd::Last).map(|page| (page.text, page.from));
     assert_eq!(page.ok(), Some(("eforeafter".to_owned(), 1)));
+}
+
+#[test]
+fn a_budget_over_a_large_log_with_a_gap_reads_only_its_ends() {
+    let line = format!("{}\n", "x".repeat(99)).into_bytes();
+    let step = Step { stream: Stream::Stdout, bytes: line.repeat(100_000), later: 0 };
+    let model = Model::write(&vec![step; 2], 8 << 20, &[]);
+    let log = model.open();
+    let (text, cut) = fit_tokens(&log, 0, 1000, Ansi::Strip).expect("it reads");
+    let (from, to) = (2000, model.counts.end - 2000);
+    let expected = Truncated { from, to, omitted_bytes: to - from, omitted_tokens: (to - from) / 4 };
+    assert_eq!((cut, text.lines().count()), (Some(expected), 41));
+    assert!(log.cost() < 20_000, "{}", log.cost());
 }
 
 proptest! {

@@ -122,8 +122,6 @@ fn the_kernels_refusal_is_counted_and_survived() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
-
     #[test]
     fn any_chunking_keeps_the_same_bytes_and_counts(steps in steps(), cap in caps(), size in 1_usize..700) {
         let (one, other) = (Model::write(&steps, cap, &[]), Model::write(&rechunked(&steps, size), cap, &[]));

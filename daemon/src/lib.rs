@@ -1,5 +1,9 @@
 //! The daemon behind toold's socket. Layers, from the ground up; a module uses those above it here.
 
+pub mod config;
+pub mod hooks;
+pub mod sys;
+
 pub mod text;
 
 pub mod log;

@@ -42,7 +42,9 @@ pub fn decode_page(bytes: &[u8], max: usize, end: PageEnd, ansi: Ansi) -> (Strin
                 // A character does not go on behind an ESC.
                 let run_end = if run.is_some() { PageEnd::Last } else { end };
                 let run = rest.get(..run.unwrap_or(rest.len())).unwrap_or_default();
-                decode_run(run, max - at.min(max), run_end, &mut text)
+                let room = max - at.min(max);
+                // Only the first character may be longer than the page: there would be no way on.
+                decode_run(run, room, run_end, at == 0, &mut text)
             }
         };
         let skips = ansi == Ansi::Strip && rest.first() == Some(&ESC);
@@ -106,11 +108,11 @@ fn skip_sequence(bytes: &[u8], end: PageEnd) -> usize {
     }
 }
 
-/// Decodes the whole characters among the first `max` bytes of `run`, or at least the first.
-fn decode_run(run: &[u8], max: usize, end: PageEnd, text: &mut String) -> usize {
+/// Decodes the whole characters among the first `max` bytes of `run`; if they begin the page, at least one.
+fn decode_run(run: &[u8], max: usize, end: PageEnd, first: bool, text: &mut String) -> usize {
     let Some(cut) = run.get(..max).filter(|cut| cut.len() < run.len()) else { return decode(run, end, text) };
     match decode(cut, PageEnd::More, text) {
-        0 => decode_first(run, end, text),
+        0 if first => decode_first(run, end, text),
         len => len,
     }
 }

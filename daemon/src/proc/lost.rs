@@ -16,6 +16,8 @@ const TELL: Duration = Duration::from_secs(3);
 
 /// Decides the end of a process whose record's lock we hold.
 pub async fn settle(proc: &Proc, record: &Record, pidfd: Option<OwnedFd>, publish: impl Fn(&News) -> bool) {
+    // The shim that was killed could not take its socket away.
+    let _ = std::fs::remove_file(proc.dir.join("sock"));
     let facts = record.facts().ok();
     let launch = facts.and_then(|f| f.launch);
     let progress = recount(proc, facts.and_then(|f| f.progress));
@@ -32,7 +34,13 @@ pub async fn settle(proc: &Proc, record: &Record, pidfd: Option<OwnedFd>, publis
         if facts.is_some_and(|f| f.closed_ms.is_none())
             && let Some(pid) = leftovers
         {
-            tree::end_session(pid, proc.peek().ticks);
+            tree::end_session(pid, launch.map_or(0, |l| l.ticks));
+        }
+        // The end of the output is known from here on, and no later daemon has to look for leftovers.
+        if facts.is_some_and(|f| f.closed_ms.is_none())
+            && (record.set_progress(&progress).is_err() || record.set_closed(at_ms).is_err())
+        {
+            tracing::warn!(id = %proc.spec.id, "the disk refused to record the end of its output");
         }
         publish(&News::Exited { exit, progress });
         publish(&News::Closed(progress));

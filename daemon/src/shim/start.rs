@@ -150,26 +150,35 @@ fn begin(ready: Ready, starting: &mut Starting<'_>, block: &Block<'_>) -> Result
     starting.record = Some(record);
     hooks::at("spawn.locked");
     let listener = listen(&dir).map_err(at(step::SOCKET))?;
+    let running = program(starting, block).inspect_err(|_| unlink_socket(&dir))?;
+    let Running { main, ticks, ends, oom_file } = running;
+    Ok((Parts { ready, dir, nonce, listener, main, ends, oom_file }, ticks))
+}
+
+struct Running {
+    main: i32,
+    ticks: u64,
+    ends: Ends,
+    oom_file: Option<OwnedFd>,
+}
+
+/// The steps around the fork, each noted in the record.
+fn program(starting: &Starting<'_>, block: &Block<'_>) -> Result<Running, Failed> {
     let ends = Ends::open(&block.numbers)?;
-    let launching = Launch {
-        stage: Stage::Launching,
-        shim_pid: starting.pid,
-        pid: 0,
-        ticks: 0,
-        step: 0,
-        errno: 0,
-        at_ms: wall_ms(),
-    };
+    let (stage, shim_pid, at_ms) = (Stage::Launching, starting.pid, wall_ms());
+    let launching = Launch { stage, shim_pid, pid: 0, ticks: 0, step: 0, errno: 0, at_ms };
     starting.note(&launching).map_err(at(step::RECORD))?;
     hooks::at("spawn.launching");
-    let (main, oom_file) = spawn(starting.pid, block, &ends).inspect_err(|_| {
-        let _ = rustix::fs::unlinkat(&dir, c"sock", rustix::fs::AtFlags::empty());
-    })?;
+    let (main, oom_file) = spawn(starting.pid, block, &ends)?;
     hooks::at("spawn.forked");
     let ticks = tree::ticks(main);
     let _ = starting.note(&Launch { stage: Stage::Running, pid: main, ticks, ..launching });
     hooks::at("spawn.running");
-    Ok((Parts { ready, dir, nonce, listener, main, ends, oom_file }, ticks))
+    Ok(Running { main, ticks, ends, oom_file })
+}
+
+fn unlink_socket(dir: &OwnedFd) {
+    let _ = rustix::fs::unlinkat(dir, c"sock", rustix::fs::AtFlags::empty());
 }
 
 /// Takes the record's lock, and makes sure that nobody gave it up for lost or started it before.
@@ -198,7 +207,15 @@ fn listen(dir: &OwnedFd) -> Result<OwnedFd, Errno> {
     let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
     let mut path = [0u8; 40];
     let name = via_descriptor(dir.as_raw_fd(), &mut path);
-    rustix::net::bind(&socket, &SocketAddrUnix::new(name)?)?;
+    let name = SocketAddrUnix::new(name)?;
+    match rustix::net::bind(&socket, &name) {
+        // We hold the lock, so it is of a shim that died before it began.
+        Err(Errno::ADDRINUSE) => {
+            unlink_socket(dir);
+            rustix::net::bind(&socket, &name)?;
+        }
+        bound => bound?,
+    }
     rustix::net::listen(&socket, 4)?;
     Ok(socket)
 }

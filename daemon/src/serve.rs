@@ -101,14 +101,15 @@ fn fail(message: &str, code: u8) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Locks the state, forks the zygote while there is one thread, then starts all the others.
+/// Forks the zygote while there is one thread, locks the state, then starts everything else. The zygote
+/// comes first so that it never holds the lock: not for the moment after a daemon that was killed.
 fn run(config: Config, paths: Paths, format: Option<Format>) -> Result<(), socket::Error> {
-    let lock = Lock::take(&paths.state_dir)?;
-    let place = Place::prepare(&paths.socket)?;
     let zygote = match config.shim {
         ShimMode::Zygote => zygote::start().ok(),
         ShimMode::Exec => None,
     };
+    let lock = Lock::take(&paths.state_dir)?;
+    let place = Place::prepare(&paths.socket)?;
     raise_descriptors();
     logging::start(format);
     let runtime = tokio::runtime::Builder::new_multi_thread()

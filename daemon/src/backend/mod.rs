@@ -9,9 +9,10 @@ use crate::shim::zygote::Zygote;
 use rustix::net::{
     AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType, sendmsg, socketpair,
 };
-use std::io;
+use std::io::{self, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use tokio::io::AsyncWriteExt;
@@ -64,23 +65,23 @@ impl Launcher {
     /// Hands a launch to a shim. The stream is the shim's control connection.
     pub async fn start(&self, launch: &[u8]) -> io::Result<UnixStream> {
         let Some(socket) = self.socket() else { return self.exec(launch).await };
-        let (mut stream, theirs) = pair()?;
+        let (ours, theirs) = pair()?;
         let frame = launch_frame(launch);
-        // What fits is there before the shim looks; the rest follows while it reads.
-        let sent = stream.try_write(&frame).unwrap_or(0);
+        // What fits is there before the shim looks; the rest follows while it reads. Written before tokio
+        // has the socket, because tokio writes nothing to one that its event loop has not seen yet.
+        let sent = (&ours).write(&frame).unwrap_or(0);
         hooks::at("spawn.before_request");
         if request(&socket, &theirs).is_err() {
             return self.exec(launch).await;
         }
         drop(theirs);
         hooks::at("spawn.requested");
-        stream.write_all(&frame[sent..]).await?;
-        Ok(stream)
+        finish(ours, &frame[sent..]).await
     }
 
     /// Starts a shim by executing our own program, even if the file was replaced since.
     pub async fn exec(&self, launch: &[u8]) -> io::Result<UnixStream> {
-        let (mut stream, theirs) = pair()?;
+        let (ours, theirs) = pair()?;
         let status = tokio::task::spawn_blocking(move || {
             // It forks and leaves at once, so that the shim is nobody's child here.
             Command::new("/proc/self/exe")
@@ -95,16 +96,25 @@ impl Launcher {
         if !status.success() {
             return Err(io::Error::other("the exec'd shim did not start"));
         }
-        stream.write_all(&launch_frame(launch)).await?;
-        Ok(stream)
+        finish(ours, &launch_frame(launch)).await
     }
 }
 
-fn pair() -> io::Result<(UnixStream, OwnedFd)> {
+/// Writes the rest of a launch. A shim that died has hung up, and whoever owns the stream sees that next:
+/// only there is it known whether anything began.
+async fn finish(ours: net::UnixStream, rest: &[u8]) -> io::Result<UnixStream> {
+    let mut stream = UnixStream::from_std(ours)?;
+    match stream.write_all(rest).await {
+        Err(e) if !matches!(e.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) => Err(e),
+        Ok(()) | Err(_) => Ok(stream),
+    }
+}
+
+fn pair() -> io::Result<(net::UnixStream, OwnedFd)> {
     let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-    let ours = std::os::unix::net::UnixStream::from(ours);
+    let ours = net::UnixStream::from(ours);
     ours.set_nonblocking(true)?;
-    Ok((UnixStream::from_std(ours)?, theirs))
+    Ok((ours, theirs))
 }
 
 fn launch_frame(launch: &[u8]) -> Vec<u8> {

@@ -32,7 +32,13 @@ pub async fn settle(proc: &Proc, record: &Record, pidfd: Option<OwnedFd>, publis
         if facts.is_some_and(|f| f.closed_ms.is_none())
             && let Some(pid) = leftovers
         {
-            tree::end_session(pid, proc.peek().ticks);
+            tree::end_session(pid, launch.map_or(0, |l| l.ticks));
+        }
+        // The end of the output is known from here on, and no later daemon has to look for leftovers.
+        if facts.is_some_and(|f| f.closed_ms.is_none())
+            && (record.set_progress(&progress).is_err() || record.set_closed(at_ms).is_err())
+        {
+            tracing::warn!(id = %proc.spec.id, "the disk refused to record the end of its output");
         }
         publish(&News::Exited { exit, progress });
         publish(&News::Closed(progress));

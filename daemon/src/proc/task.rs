@@ -96,7 +96,11 @@ impl Task {
     pub async fn run(mut self, begin: Begin) {
         let (mut link, mut launch) = match begin {
             Begin::Launched { stream, launch } => (Some(Link::new(stream)), Some(launch)),
-            Begin::Adopt => (None, None),
+            Begin::Adopt => {
+                let state = self.proc.peek();
+                self.pidfd = super::tree::pin(state.pid, state.ticks);
+                (None, None)
+            }
         };
         loop {
             if let Some(link) = &mut link {
@@ -183,7 +187,7 @@ impl Task {
         }
         match news {
             News::Started { pid, .. } | News::Adopted { pid, exit: None, .. } => {
-                self.pidfd = crate::sys::pidfd_open(*pid).ok();
+                self.pidfd = self.pidfd.take().or_else(|| crate::sys::pidfd_open(*pid).ok());
                 debug!(%id, pid, "running");
             }
             News::Adopted { .. } => debug!(%id, "adopted after its exit"),

@@ -1,7 +1,7 @@
 //! Process trees as /proc shows them: who is in one, what they use, and the end of an ownerless one.
 
 use crate::sys;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use toold_proto::process::{Member, Usage};
 
 /// Members that are listed. A larger tree is counted on, but not read.
@@ -112,6 +112,13 @@ pub fn boot_id() -> [u8; 16] {
         *place = u8::from_str_radix(pair, 16).unwrap_or(0);
     }
     id
+}
+
+/// Holds a process that is known by pid and start time. None: it is gone, or the number is a stranger's.
+pub fn pin(pid: i32, ticks: u64) -> Option<OwnedFd> {
+    let pidfd = if pid > 0 { sys::pidfd_open(pid).ok()? } else { return None };
+    // Looked up after it was pinned: the number cannot change hands in between.
+    stat(pid).is_some_and(|s| s.started == ticks).then_some(pidfd)
 }
 
 /// Kills what is left of a session whose shim died. The number is the session's own as long as its

@@ -26,7 +26,8 @@ enum Found {
         nonce: [u8; 16],
     },
     /// The call that made it was never answered and nothing was started: as if it never was.
-    Never,
+    /// Its lock is held until it is removed, or a late shim could still start it.
+    Never(Record),
     Damaged(io::Error),
 }
 
@@ -68,10 +69,12 @@ impl Registry {
                 self.note_finished(&proc);
                 self.table().insert(Arc::new(proc));
             }
-            Found::Never => {
+            Found::Never(locked) => {
+                hooks::at("recovery.discard");
                 if let Err(e) = std::fs::remove_dir_all(dir) {
                     tracing::warn!(dir = %dir.display(), %e, "remove a record that never began");
                 }
+                drop(locked);
             }
             Found::Damaged(why) => {
                 let aside = dir.with_extension(format!("damaged-{}", std::process::id()));
@@ -81,7 +84,8 @@ impl Registry {
             }
             Found::Open { spec, dir, state, record, nonce } => {
                 let running = !state.ended();
-                let (proc, inbox) = Proc::new(*spec, dir, state, record.clone());
+                let (proc, inbox) = Proc::new(*spec, dir, state);
+                proc.attach(record.clone());
                 let proc = Arc::new(proc);
                 self.table().insert(proc.clone());
                 let slot = if running { RunningSlot::take(self, usize::MAX) } else { None };
@@ -111,7 +115,7 @@ fn read(dir: &Path) -> io::Result<Found> {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "the record is of another process"));
     }
     if lock == Lock::Ours && facts.launch.is_none() && facts.exit.is_none() {
-        return Ok(Found::Never);
+        return Ok(Found::Never(record));
     }
     let mut state = State::from_facts(&facts);
     if state.progress == Progress::default()

@@ -154,6 +154,10 @@ impl Record {
         self.file.write_all_at(&progress.slot(), slots::COUNTS_AT)
     }
 
+    pub fn set_closed(&self, at_ms: u64) -> io::Result<()> {
+        self.file.write_all_at(&slots::closed_slot(at_ms), slots::CLOSED_AT)
+    }
+
     /// The stage, or that nobody ever began.
     pub fn stage(&self) -> Option<Stage> {
         Launch::read(&self.slot(slots::LAUNCH_AT).ok()?).map(|l| l.stage)

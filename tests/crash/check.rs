@@ -1,0 +1,139 @@
+//! What must be true after a crash: of the process, of its output, of the state directory, of /proc.
+
+use crate::matrix::{Case, Drive, End, Victim};
+use crate::oracle;
+use crate::rig::id;
+use crate::scene::{Scene, all_output, first_output};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::fs;
+
+/// One case from beginning to end. Panics where a promise is broken.
+pub fn run(case: &Case) {
+    let mut scene = Scene::new(case);
+    let paused = scene.drive();
+    scene.strike(paused);
+    let again = scene.go_on();
+    let process = id(&again);
+    if let Some(first) = &scene.first_id {
+        assert_eq!(&process, first, "the same request_id gave another process");
+    }
+    finish(&scene, &process);
+    let before = settled(&scene, &process);
+    nothing_is_left(&scene);
+    if case.victim == Victim::Zygote {
+        starts_without_zygote(&scene);
+    }
+    scene.next_daemon();
+    assert_eq!(settled(&scene, &process), before, "another daemon tells another story");
+    let later = scene.daemon.ok("exec", scene.exec_params());
+    assert_eq!(id(&later), process, "the same request_id gave another process after a restart");
+    let runs = scene.runs();
+    assert!(case.runs().contains(&runs), "the program ran {runs} times, not {:?}", case.runs());
+    nothing_is_left(&scene);
+}
+
+/// Sees the process to its end, and checks how it ended.
+fn finish(scene: &Scene<'_>, process: &str) {
+    let case = scene.case;
+    let (daemon, end) = (&scene.daemon, case.end());
+    if end == End::Exited && matches!(case.point.drive, Drive::Start | Drive::Recover) {
+        // It runs on, and its stdin or terminal still works.
+        daemon.printed(process, "ready");
+        daemon.ok("submit", json!({ "id": process, "data": "hello" }));
+    }
+    let ended = daemon.closed(process);
+    let (status, reason) = match end {
+        End::Exited => ("exited", "exited"),
+        End::Killed => ("exited", "killed"),
+        End::Signaled => ("exited", "signaled"),
+        End::Lost => ("lost", "lost"),
+    };
+    assert_eq!((&ended["status"], &ended["reason"]), (&json!(status), &json!(reason)), "{ended}");
+    let code = ended["exit_code"].as_i64();
+    match end {
+        End::Exited => assert_eq!(code, Some(7), "{ended}"),
+        End::Signaled => assert_eq!((code, &ended["signal"]), (Some(137), &json!("SIGKILL")), "{ended}"),
+        End::Killed => assert!(code.is_some() && ended["killed_by"].is_string(), "{ended}"),
+        // The shim had reaped it, so the kernel knows at once; the daemon lived and must have asked.
+        End::Lost if case.point.drive == Drive::Exit && case.victim == Victim::Shim => {
+            assert_eq!(code, Some(7), "{ended}");
+        }
+        End::Lost => {}
+    }
+    true_code(scene, code, &ended);
+    output(scene, process);
+    if let (Drive::Kill, Some(answer)) = (case.point.drive, &scene.drive_answer) {
+        let result = &answer.as_ref().unwrap()["results"][0];
+        assert_eq!((&result["exit_code"], &result["reason"]), (&ended["exit_code"], &ended["reason"]), "{result}");
+        assert_eq!(result["survivors"], json!([]), "{result}");
+    }
+}
+
+/// A code that is told is what the kernel says. None is no lie.
+fn true_code(scene: &Scene<'_>, code: Option<i64>, ended: &Value) {
+    if let (Some(code), Some(program)) = (code, &scene.program) {
+        scene.daemon.eventually("the program is reaped", || program.exit_code().is_some());
+        assert_eq!(Some(code), program.exit_code(), "an invented exit: {ended}");
+    }
+}
+
+/// Every byte that the program wrote and the shim took is there, in order, once.
+fn output(scene: &Scene<'_>, process: &str) {
+    let (case, got) = (scene.case, scene.daemon.text(process));
+    let all = all_output();
+    let counted = scene.daemon.process(process)["bytes"].as_u64();
+    assert_eq!(counted, Some(got.len() as u64), "the count is not that of the bytes");
+    assert!(all.starts_with(&got), "what the program never wrote, or not in this order: {got:?}");
+    let least = match (case.end(), case.point.drive) {
+        (End::Exited, _) => all.len(),
+        // The shim was killed between reading the exit and recording it, after it had emptied the pipes.
+        (_, Drive::Exit) if case.point.name == "exit.before_record" => all.len(),
+        (_, Drive::Exit | Drive::Kill | Drive::Recover) => first_output().len(),
+        // In the log already when the shim died.
+        (_, Drive::Start) if matches!(case.point.name, "output.appended" | "output.counted") => 1,
+        (_, Drive::Start) => 0,
+    };
+    assert!(got.len() >= least, "{} bytes are left of at least {least}", got.len());
+}
+
+/// The facts that may never change again.
+fn settled(scene: &Scene<'_>, process: &str) -> Value {
+    let now = scene.daemon.process(process);
+    let keys = ["id", "status", "closed", "exit_code", "signal", "reason", "killed_by", "exited_at", "bytes", "lines"];
+    keys.iter().map(|key| (key.to_string(), now[*key].clone())).collect::<serde_json::Map<_, _>>().into()
+}
+
+/// No program, no shim of a finished process, no stray file, no socket.
+fn nothing_is_left(scene: &Scene<'_>) {
+    let daemon = &scene.daemon;
+    let own = scene.daemon_pid();
+    let left = || {
+        let names = daemon.marked().into_iter().filter(|p| p.pid != own).map(|p| oracle::name(p.pid));
+        names.filter(|name| !["toold-zygote", "toold-spare", ""].contains(&name.as_str())).collect::<Vec<_>>()
+    };
+    daemon.eventually(&format!("nothing is left but zygote and spares, now {:?}", left()), || left().is_empty());
+    let known: BTreeSet<String> = daemon.ids(json!({})).into_iter().collect();
+    let mut found = BTreeSet::new();
+    for dir in fs::read_dir(daemon.state().join("procs")).unwrap() {
+        let dir = dir.unwrap().path();
+        for file in fs::read_dir(&dir).unwrap() {
+            let name = file.unwrap().file_name().into_string().unwrap();
+            assert!(["record", "log", "idx"].contains(&name.as_str()), "a stray {}/{name}", dir.display());
+        }
+        found.insert(dir.file_name().unwrap().to_str().unwrap().to_string());
+    }
+    assert_eq!(found, known, "left: directories; right: what is listed");
+    let top: BTreeSet<_> = fs::read_dir(daemon.state()).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(top, ["lock", "procs"].map(Into::into).into(), "strays in the state directory");
+    assert_eq!(daemon.ok("daemon.info", json!({}))["damaged"], json!([]));
+}
+
+/// The zygote is gone: that is told, and the next start works all the same.
+fn starts_without_zygote(scene: &Scene<'_>) {
+    let daemon = &scene.daemon;
+    daemon.eventually("the missing zygote is noticed", || {
+        daemon.ok("daemon.info", json!({}))["features"]["zygote"] == json!(false)
+    });
+    assert_eq!(daemon.run("echo $0; exit 3")["exit_code"], 3);
+}

@@ -1,0 +1,72 @@
+//! A start that nobody answered for, discarded by the next daemon while its shim is still on the way.
+
+use crate::oracle;
+use crate::rig::{DEADLINE, Daemon, id};
+use crate::scene::{end, tempfile_name};
+use crate::sys::Pidfd;
+use serde_json::json;
+use std::fs;
+
+pub const POINT: &str = "recovery.discard";
+
+/// The broken code gave the record's lock back before it removed the directory: a shim that came between
+/// ran the program with nobody to know of it, and the same request_id ran it again.
+#[test]
+fn a_late_shim_never_runs_what_a_new_daemon_discards() {
+    for daemon_dies_again in [false, true] {
+        late_shim(daemon_dies_again);
+    }
+}
+
+fn late_shim(daemon_dies_again: bool) {
+    let hooks = tempfile_name();
+    fs::create_dir(&hooks).unwrap();
+    let gate = |name: &str| hooks.join(name);
+    let mut daemon = Daemon::start_with("", &[("TOOLD_HOOKS", hooks.to_str().unwrap())]);
+    let marker = daemon.root().join("ran");
+    let script = format!("echo ran >> {}; read -r x; exit 7", marker.display());
+    let exec = json!({ "argv": ["/bin/sh", "-c", script], "stdin": "pipe", "request_id": "the-one" });
+
+    fs::write(gate("shim.before_launch"), "").unwrap();
+    let mut conn = daemon.conn();
+    conn.request("exec", exec.clone());
+    let hit = |name: &str| -> i32 {
+        let file = gate(&format!("{name}.hit"));
+        daemon.eventually(&format!("{name} is reached"), || file.exists());
+        fs::read_to_string(file).unwrap().parse().unwrap()
+    };
+    let shim = Pidfd::open(hit("shim.before_launch")).unwrap();
+    daemon.kill9();
+
+    fs::write(gate(POINT), "").unwrap();
+    let mut second = daemon.command().spawn().unwrap();
+    let hit = |name: &str| daemon.eventually(name, || gate(&format!("{name}.hit")).exists());
+    hit(POINT);
+    // The shim goes on while the daemon is about to discard its record.
+    fs::remove_file(gate("shim.before_launch")).unwrap();
+    assert!(shim.dies_within(DEADLINE), "the late shim {} runs something: {}", shim.pid, oracle::name(shim.pid));
+    second.kill().unwrap();
+    second.wait().unwrap();
+    if !daemon_dies_again {
+        fs::remove_file(gate(POINT)).unwrap();
+        daemon.spawn();
+    } else {
+        // Killed once more before it could discard: the third daemon does it.
+        let mut third = daemon.command().spawn().unwrap();
+        hit(POINT);
+        end(third.id() as i32);
+        third.wait().unwrap();
+        fs::remove_file(gate(POINT)).unwrap();
+        daemon.spawn();
+    }
+    assert_eq!(
+        daemon.ids(json!({})),
+        Vec::<String>::new(),
+        "an unanswered start that never began is as if it never was"
+    );
+    let process = id(&daemon.ok("exec", exec));
+    daemon.ok("close", json!({ "id": process }));
+    assert_eq!(daemon.closed(&process)["exit_code"], 7);
+    assert_eq!(fs::read_to_string(&marker).unwrap(), "ran\n", "it ran more than once");
+    fs::remove_dir_all(&hooks).unwrap();
+}

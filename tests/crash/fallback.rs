@@ -1,0 +1,40 @@
+//! Life after the zygote: shims are executed, and everything works on with them.
+
+use crate::rig::{Daemon, id};
+use crate::scene::end;
+use serde_json::json;
+
+#[test]
+fn after_the_zygote_is_killed_every_start_is_served_by_an_executed_shim() {
+    let mut daemon = Daemon::start();
+    let gate = daemon.gate("gate");
+    let early = daemon.sh(&format!("{}; exit 4", gate.pass()));
+    let features = daemon.ok("daemon.info", json!({}))["features"].clone();
+    assert_eq!((&features["zygote"], &features["pidfd_exit"]), (&json!(true), &json!(true)));
+    end(features["zygote_pid"].as_i64().unwrap() as i32);
+    daemon.eventually("the missing zygote is noticed", || {
+        daemon.ok("daemon.info", json!({}))["features"]["zygote"] == json!(false)
+    });
+    assert_eq!(daemon.ok("daemon.info", json!({}))["features"]["zygote_pid"], json!(null));
+    let ids: Vec<String> = (0..10).map(|n| daemon.sh(&format!("echo {n}; exit {n}"))).collect();
+    for (n, process) in ids.iter().enumerate() {
+        assert_eq!(daemon.closed(process)["exit_code"], n);
+        assert_eq!(daemon.text(process), format!("{n}\n"));
+    }
+    gate.open();
+    assert_eq!(daemon.closed(&early)["exit_code"], 4);
+    // The next daemon has a zygote again.
+    daemon.restart();
+    assert_eq!(daemon.ok("daemon.info", json!({}))["features"]["zygote"], json!(true));
+}
+
+#[test]
+fn with_executed_shims_configured_there_is_no_zygote_and_processes_survive_the_daemon() {
+    let mut daemon = Daemon::start_with("shim = \"exec\"\n", &[]);
+    assert_eq!(daemon.ok("daemon.info", json!({}))["features"]["zygote"], json!(false));
+    let process = id(&daemon.sh_with("read -r x; echo \"got $x\"; exit 5", json!({ "stdin": "pipe" })));
+    daemon.restart();
+    daemon.ok("submit", json!({ "id": process, "data": "hello" }));
+    assert_eq!(daemon.closed(&process)["exit_code"], 5);
+    assert_eq!(daemon.text(&process), "got hello\n");
+}

@@ -1,0 +1,84 @@
+//! The crash matrix: kill -9 at every named point of a process's life, and what must be true afterwards.
+// A test that unwraps a None has failed, and says where: there is nobody to hand an error to.
+#![allow(clippy::unwrap_used)]
+
+#[path = "../e2e/conn.rs"]
+#[allow(dead_code)]
+mod conn;
+#[path = "../e2e/ctl.rs"]
+#[allow(dead_code)]
+mod ctl;
+#[path = "../e2e/rig.rs"]
+#[allow(dead_code)]
+mod rig;
+#[path = "../e2e/sys.rs"]
+#[allow(dead_code)]
+mod sys;
+
+mod check;
+mod discard;
+mod fallback;
+mod matrix;
+mod oracle;
+mod random;
+mod scene;
+
+use matrix::{Case, Mode};
+use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Mutex;
+
+/// Cases at once. They wait most of the time: for a hook, for pid 1 to reap.
+const AT_ONCE: usize = 6;
+
+#[test]
+fn every_pause_point_in_the_daemon_has_a_crash_case() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("daemon/src");
+    let mut found = BTreeSet::new();
+    for file in rig::files(&source) {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let calls = text.split("hooks::at(\"").skip(1);
+        found.extend(calls.map(|rest| rest.split('"').next().unwrap().to_string()));
+    }
+    let mut covered: BTreeSet<String> = matrix::all().iter().map(|case| case.point.name.to_string()).collect();
+    covered.insert(discard::POINT.to_string());
+    assert_eq!(found, covered, "left: points in daemon/src; right: points with crash cases");
+}
+
+#[test]
+fn nothing_is_lost_run_twice_or_left_over_with_shims_from_the_zygote() {
+    run_all(matrix::all().into_iter().filter(|case| case.mode == Mode::Zygote).collect());
+}
+
+#[test]
+fn nothing_is_lost_run_twice_or_left_over_with_executed_shims() {
+    run_all(matrix::all().into_iter().filter(|case| case.mode == Mode::Exec).collect());
+}
+
+/// Runs the cases, some at a time, and names all that failed. `TOOLD_CRASH_CASE` picks by a part of the name.
+fn run_all(mut cases: Vec<Case>) {
+    if let Ok(part) = std::env::var("TOOLD_CRASH_CASE") {
+        cases.retain(|case| case.to_string().contains(&part));
+    }
+    let count = cases.len();
+    let (left, failed) = (Mutex::new(cases), Mutex::new(Vec::new()));
+    let next = || left.lock().unwrap().pop();
+    std::thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(|| {
+                while let Some(case) = next() {
+                    let run = catch_unwind(AssertUnwindSafe(|| check::run(&case)));
+                    if let Err(panic) = run {
+                        let why = panic.downcast_ref::<String>().cloned();
+                        let why = why.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string));
+                        failed.lock().unwrap().push(format!("{case}: {}", why.unwrap_or_default()));
+                    }
+                }
+            });
+        }
+    });
+    let failed = failed.into_inner().unwrap();
+    assert!(failed.is_empty(), "{} of {count} cases failed:\n{}", failed.len(), failed.join("\n"));
+    println!("{count} cases");
+}

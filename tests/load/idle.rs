@@ -1,0 +1,50 @@
+//! Nothing wakes when nothing happens.
+
+use crate::oracle;
+use crate::rig::Daemon;
+use crate::weight::Rest;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::fs;
+use std::time::Duration;
+
+const SLEEPERS: usize = 20;
+/// How long nobody may wake.
+const IDLE: Duration = Duration::from_secs(3);
+
+#[test]
+fn daemon_zygote_spares_and_shims_do_not_wake_while_nothing_happens() {
+    let daemon = Daemon::start();
+    let rest = Rest::of(&daemon);
+    let ids: Vec<String> = (0..SLEEPERS).map(|_| daemon.sh("exec sleep 1000")).collect();
+    // The pool's threads go when they had nothing to do for a while: that is the last thing to happen.
+    daemon.eventually("the daemon has its three threads", || threads(daemon.pid()).len() == 3);
+    let before = switches(&daemon);
+    let shims = before.keys().filter(|(name, _)| name == "toold-shim").count();
+    assert_eq!(shims, SLEEPERS, "{before:?}");
+    // Not to wait for something, but to measure that nothing comes: the time is the measurement.
+    std::thread::sleep(IDLE);
+    assert_eq!(switches(&daemon), before, "somebody woke");
+    daemon.ok("kill", json!({ "ids": ids }));
+    rest.again(&daemon);
+}
+
+fn threads(pid: i32) -> Vec<i32> {
+    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
+    tasks.filter_map(|task| task.ok()?.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// How often each thread of ours was switched to, by process name and thread.
+fn switches(daemon: &Daemon) -> BTreeMap<(String, i32), u64> {
+    let mut all = BTreeMap::new();
+    let ours = daemon.marked().into_iter().map(|p| p.pid).chain([daemon.pid()]);
+    for pid in ours.filter(|pid| oracle::name(*pid).starts_with("toold")) {
+        for thread in threads(pid) {
+            let status = fs::read_to_string(format!("/proc/{pid}/task/{thread}/status")).unwrap();
+            let counts = status.lines().filter(|line| line.contains("ctxt_switches"));
+            let sum = counts.map(|line| line.split_ascii_whitespace().last().unwrap().parse::<u64>().unwrap()).sum();
+            all.insert((oracle::name(pid), thread), sum);
+        }
+    }
+    all
+}

@@ -1,0 +1,59 @@
+//! A thousand processes at once, and ten thousand in a row.
+
+use crate::rig::{Daemon, id};
+use crate::scaled;
+use crate::weight::{Rest, nothing_runs};
+use serde_json::json;
+use std::collections::BTreeSet;
+use std::fs;
+
+const ALIVE: usize = 1000;
+const IN_A_ROW: usize = 10_000;
+/// Requests on their way at once: below `max_requests_in_flight`.
+const IN_FLIGHT: usize = 100;
+/// `retention.max_count` in these tests, so that records do not pile up.
+const KEPT: usize = 200;
+
+#[test]
+fn a_thousand_processes_live_at_once_through_a_restart_and_all_can_be_killed() {
+    let mut daemon = Daemon::start();
+    let rest = Rest::of(&daemon);
+    let mut ids = BTreeSet::new();
+    let mut conn = daemon.conn();
+    for _ in 0..ALIVE / IN_FLIGHT {
+        let calls: Vec<u64> =
+            (0..IN_FLIGHT).map(|_| conn.request("exec", json!({ "argv": ["sleep", "1000"] }))).collect();
+        ids.extend(calls.into_iter().map(|call| id(&conn.answer(call).unwrap())));
+    }
+    assert_eq!(ids.len(), ALIVE);
+    assert_eq!(conn.call("daemon.info", json!({})).unwrap()["counts"]["running"], ALIVE);
+    daemon.restart();
+    let mut conn = daemon.conn();
+    assert_eq!(conn.call("daemon.info", json!({})).unwrap()["counts"]["running"], ALIVE);
+    let killed = conn.call("kill", json!({ "all": true })).unwrap();
+    assert_eq!(killed["status"], "killed");
+    let results = killed["results"].as_array().unwrap();
+    let by_term = results.iter().filter(|r| r["signal"] == "SIGTERM" && r["reason"] == "killed");
+    assert_eq!((results.len(), by_term.count()), (ALIVE, ALIVE));
+    drop(conn);
+    nothing_runs(&daemon);
+    rest.again(&daemon);
+}
+
+#[test]
+fn ten_thousand_short_processes_in_a_row_all_tell_their_exit_and_leave_nothing() {
+    let daemon = Daemon::start_with(&format!("[retention]\nmax_count = {KEPT}\n"), &[]);
+    let rest = Rest::of(&daemon);
+    let count = scaled(IN_A_ROW);
+    println!("{count} processes");
+    let mut conn = daemon.conn();
+    for n in 0..count {
+        let ended = conn.call("exec", json!({ "argv": ["/bin/true"], "yield_ms": 60_000 })).unwrap();
+        assert_eq!((&ended["status"], &ended["exit_code"]), (&json!("exited"), &json!(0)), "process {n}: {ended}");
+    }
+    drop(conn);
+    nothing_runs(&daemon);
+    let records = || fs::read_dir(daemon.state().join("procs")).unwrap().count();
+    daemon.eventually("retention has forgotten all but the newest", || records() == KEPT);
+    rest.again(&daemon);
+}

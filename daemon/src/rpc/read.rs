@@ -34,12 +34,15 @@ pub async fn poll(call: params::Poll, daemon: Arc<Arc<Daemon>>, _: Arc<Peer>) ->
     let wait = Duration::from_millis(call.wait_ms.min(daemon.registry.config.max_wait_ms));
     let deadline = Instant::now() + wait;
     let mut news = proc.subscribe();
+    let before = proc.peek();
     loop {
         news.mark_unchanged();
         let state = proc.state();
         let page = Page::read(&proc, &state, &call).map_err(|e| unreadable(&proc, e))?;
         let silent = call.cursor.is_some_and(|cursor| page.next <= cursor && page.output.is_empty());
-        if !silent || state.ended() || state.closed || call.wait_ms == 0 || Instant::now() >= deadline {
+        // An exit or a close that was there before the call is no news, unless nothing can follow it.
+        let told = (state.ended(), state.closed) != (before.ended(), before.closed) || (state.ended() && state.closed);
+        if !silent || told || call.wait_ms == 0 || Instant::now() >= deadline {
             return Ok(page.result(&proc, &state));
         }
         proc.want_beyond(state.progress.counts.end);
@@ -77,8 +80,10 @@ impl Page {
             Encoding::Text => last_characters(&tail.bytes, LAST, tail.from, call.ansi),
             Encoding::Base64 => encode(&tail.bytes[tail.bytes.len().saturating_sub(LAST)..]),
         };
+        let plain = call.encoding == Encoding::Text && tail.bytes.ends_with(output.as_bytes());
+        let from = if plain { end - output.len() as u64 } else { tail.from };
         // A gap before the last characters is no news to who asked for the last characters only.
-        Ok(Page { output, from: tail.from, next: end, gap: None, spans: None })
+        Ok(Page { output, from, next: end, gap: None, spans: None })
     }
 
     fn from(log: &Log, cursor: u64, closed: bool, encoding: Encoding, call: &params::Poll) -> io::Result<Page> {
@@ -131,9 +136,10 @@ pub async fn log(call: params::Log, daemon: Arc<Arc<Daemon>>, _: Arc<Peer>) -> R
         let state = proc.state();
         let counts = state.progress.counts;
         let query = LineQuery { offset: call.offset, limit, stream: call.stream, grep: grep.as_ref(), ansi: call.ansi };
-        let page = Log::open(&proc.dir, counts.end)
-            .and_then(|log| log.lines(&query, &counts))
-            .map_err(|e| unreadable(&proc, e))?;
+        let log = Log::open(&proc.dir, counts.end).map_err(|e| unreadable(&proc, e))?;
+        let page = log.lines(&query, &counts).map_err(|e| unreadable(&proc, e))?;
+        // A log with a hole in it says so, wherever the page is.
+        let gap = page.gap.map_or_else(|| log.first_gap(0), |gap| Ok(Some(gap))).map_err(|e| unreadable(&proc, e))?;
         let (output, _) = text::decode_page(&page.bytes, page.bytes.len(), PageEnd::Last, call.ansi);
         Ok(results::Log {
             id: proc.spec.id,
@@ -143,7 +149,7 @@ pub async fn log(call: params::Log, daemon: Arc<Arc<Daemon>>, _: Arc<Peer>) -> R
             lines_shown: page.shown,
             matched_lines: page.matched,
             truncated: page.truncated,
-            gap: page.gap,
+            gap,
         })
     };
     if call.grep.is_none() {

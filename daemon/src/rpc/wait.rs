@@ -135,6 +135,8 @@ impl Matcher {
     }
 
     fn matches(&self, line: &[u8]) -> bool {
+        let line = line.strip_suffix(b"\n").unwrap_or(line);
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
         match self {
             Matcher::Text(finder) => finder.find(line).is_some(),
             Matcher::Regex(regex) => regex.is_match(line),

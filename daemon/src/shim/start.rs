@@ -1,6 +1,7 @@
 //! The start: lock the record, open pipes or a terminal, run the program. Each step that fails is
 //! recorded and told with its errno, and nothing is left running.
 
+use super::address;
 use super::capture::{self, Output};
 use super::kill::Killing;
 use super::link::{self, Link};
@@ -17,7 +18,7 @@ use rustix::event::epoll::EventFlags;
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType};
+use rustix::net::{RecvFlags, SendFlags};
 use rustix::pty::OpenptFlags;
 
 /// The longest launch a shim reads. The kernel's own limit on arguments is below it.
@@ -144,12 +145,13 @@ fn begin(ready: Ready, starting: &mut Starting<'_>, block: &Block<'_>) -> Result
     let dir = rustix::fs::open(dir_path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
         .map_err(at(step::RECORD))?;
     let id = dir_name.rsplit(|b| *b == b'/').next().unwrap_or(b"");
-    ready.show(&[b"toold: shim ", &id[..id.len().saturating_sub(1)]]);
+    let id = &id[..id.len().saturating_sub(1)];
+    ready.show(&[b"toold: shim ", id]);
     sys::set_name(c"toold-shim");
     let (record, nonce) = lock(&dir)?;
     starting.record = Some(record);
     hooks::at("spawn.locked");
-    let listener = listen(&dir).map_err(at(step::SOCKET))?;
+    let listener = address::listen_at(id, &nonce).map_err(at(step::SOCKET))?;
     let ends = Ends::open(&block.numbers)?;
     let launching = Launch {
         stage: Stage::Launching,
@@ -162,9 +164,7 @@ fn begin(ready: Ready, starting: &mut Starting<'_>, block: &Block<'_>) -> Result
     };
     starting.note(&launching).map_err(at(step::RECORD))?;
     hooks::at("spawn.launching");
-    let (main, oom_file) = spawn(starting.pid, block, &ends).inspect_err(|_| {
-        let _ = rustix::fs::unlinkat(&dir, c"sock", rustix::fs::AtFlags::empty());
-    })?;
+    let (main, oom_file) = spawn(starting.pid, block, &ends)?;
     hooks::at("spawn.forked");
     let ticks = tree::ticks(main);
     let _ = starting.note(&Launch { stage: Stage::Running, pid: main, ticks, ..launching });
@@ -189,27 +189,6 @@ fn lock(dir: &OwnedFd) -> Result<(OwnedFd, [u8; 16]), Failed> {
         return Err(Failed(step::LOCK, Errno::ALREADY));
     }
     Ok((record, head.nonce))
-}
-
-/// The socket where a later daemon finds us. Reached through the directory's descriptor, because a
-/// socket's path may have 107 bytes and ours may be longer.
-fn listen(dir: &OwnedFd) -> Result<OwnedFd, Errno> {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    let mut path = [0u8; 40];
-    let name = via_descriptor(dir.as_raw_fd(), &mut path);
-    rustix::net::bind(&socket, &SocketAddrUnix::new(name)?)?;
-    rustix::net::listen(&socket, 4)?;
-    Ok(socket)
-}
-
-/// `/proc/self/fd/N/sock`.
-fn via_descriptor(fd: i32, room: &mut [u8; 40]) -> &[u8] {
-    use std::io::Write;
-    let mut rest = &mut room[..];
-    let _ = write!(rest, "/proc/self/fd/{fd}/sock");
-    let left = rest.len();
-    &room[..40 - left]
 }
 
 /// Our ends of the program's streams, and its own.

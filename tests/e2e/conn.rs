@@ -1,0 +1,106 @@
+//! A client of newline JSON that knows nothing of toold but the wire.
+
+use crate::rig::DEADLINE;
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+/// A result, or an error object as it came.
+pub type Answer = Result<Value, Value>;
+
+/// One connection. Dropping it hangs up.
+pub struct Conn {
+    stream: BufReader<UnixStream>,
+    last_id: u64,
+    early: Vec<Value>,
+}
+
+impl Conn {
+    pub fn open(socket: &Path) -> std::io::Result<Conn> {
+        let stream = UnixStream::connect(socket)?;
+        stream.set_read_timeout(Some(DEADLINE))?;
+        stream.set_write_timeout(Some(DEADLINE))?;
+        Ok(Conn { stream: BufReader::new(stream), last_id: 0, early: Vec::new() })
+    }
+
+    /// One call and its answer; answers to earlier requests are kept for `answer`.
+    pub fn call(&mut self, method: &str, params: Value) -> Answer {
+        let id = self.request(method, params);
+        self.answer(id)
+    }
+
+    /// Sends a request and does not wait.
+    pub fn request(&mut self, method: &str, params: Value) -> u64 {
+        self.last_id += 1;
+        self.send(&json!({ "jsonrpc": "2.0", "id": self.last_id, "method": method, "params": params }));
+        self.last_id
+    }
+
+    /// The answer to one request, in whatever order they come.
+    pub fn answer(&mut self, id: u64) -> Answer {
+        if let Some(at) = self.early.iter().position(|m| m["id"] == id) {
+            return split(self.early.remove(at));
+        }
+        loop {
+            let message = self.recv();
+            if message["id"] == id {
+                return split(message);
+            }
+            self.early.push(message);
+        }
+    }
+
+    /// Whether an answer to this request has come together with the ones read so far.
+    pub fn has_early(&self, id: u64) -> bool {
+        self.early.iter().any(|m| m["id"] == id)
+    }
+
+    pub fn send(&mut self, message: &Value) {
+        let mut line = message.to_string();
+        line.push('\n');
+        self.send_raw(line.as_bytes());
+    }
+
+    pub fn send_raw(&mut self, bytes: &[u8]) {
+        self.stream.get_mut().write_all(bytes).unwrap();
+    }
+
+    /// Like `send_raw` for bytes that the daemon may refuse to take.
+    pub fn offer(&mut self, bytes: &[u8]) -> bool {
+        self.stream.get_mut().write_all(bytes).is_ok()
+    }
+
+    /// The next message. Panics when none comes.
+    pub fn recv(&mut self) -> Value {
+        self.try_recv().expect("the daemon hung up instead of answering")
+    }
+
+    /// The next message, or None when the daemon hung up. Panics after the deadline.
+    pub fn try_recv(&mut self) -> Option<Value> {
+        let mut line = Vec::new();
+        loop {
+            match self.stream.read_until(b'\n', &mut line) {
+                Ok(0) => return None,
+                Ok(_) if line.iter().all(u8::is_ascii_whitespace) => line.clear(),
+                Ok(_) => return Some(serde_json::from_slice(&line).expect("an answer is one line of JSON")),
+                Err(e) if e.kind() == std::io::ErrorKind::ConnectionReset => return None,
+                Err(e) => panic!("no answer within {DEADLINE:?}: {e}"),
+            }
+        }
+    }
+}
+
+/// A response as a result, after a look at its form.
+pub fn split(response: Value) -> Answer {
+    assert_eq!(response["jsonrpc"], "2.0", "{response}");
+    match (response.get("result"), response.get("error")) {
+        (Some(result), None) => Ok(result.clone()),
+        (None, Some(error)) => {
+            assert!(error["code"].is_i64() && error["message"].is_string(), "{response}");
+            Err(error.clone())
+        }
+        // A response has one of the two, never both or neither.
+        _ => panic!("not a response: {response}"),
+    }
+}

@@ -1,0 +1,144 @@
+//! The tests' only unsafe code: pidfds, signals, fifos, another uid for one thread, a descriptor for a child.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// Whether `fd` becomes readable in time. On a pidfd: whether the process ends.
+fn readable(fd: BorrowedFd<'_>, within: Duration) -> bool {
+    let until = Instant::now() + within;
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let mut poll = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: one valid pollfd is passed with the count 1, and it outlives the call.
+        match unsafe { libc::poll(&mut poll, 1, left.as_millis() as i32) } {
+            0 => return false,
+            -1 if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => continue,
+            -1 => panic!("poll: {}", io::Error::last_os_error()),
+            // One descriptor: any other count is 1.
+            _ => return true,
+        }
+    }
+}
+
+/// A process that cannot be mistaken for a later one of the same pid.
+pub struct Pidfd {
+    pub pid: i32,
+    fd: OwnedFd,
+}
+
+impl Pidfd {
+    /// None when there is no such process.
+    pub fn open(pid: i32) -> Option<Pidfd> {
+        // SAFETY: pidfd_open takes two integers and touches no memory of ours.
+        let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) } as RawFd;
+        // SAFETY: the kernel just made this descriptor for us, and nobody else has it.
+        (fd >= 0).then(|| Pidfd { pid, fd: unsafe { OwnedFd::from_raw_fd(fd) } })
+    }
+
+    /// True from the moment it died, also before anyone reaped it.
+    pub fn is_dead(&self) -> bool {
+        readable(self.fd.as_fd(), Duration::ZERO)
+    }
+
+    pub fn dies_within(&self, within: Duration) -> bool {
+        readable(self.fd.as_fd(), within)
+    }
+
+    pub fn signal(&self, signal: i32) {
+        // SAFETY: a descriptor of ours, an integer, and a null siginfo, which the call allows.
+        unsafe {
+            libc::syscall(
+                libc::SYS_pidfd_send_signal,
+                self.fd.as_raw_fd(),
+                signal,
+                std::ptr::null::<libc::siginfo_t>(),
+                0,
+            )
+        };
+    }
+}
+
+pub fn is_root() -> bool {
+    // SAFETY: geteuid has no preconditions and cannot fail.
+    unsafe { libc::geteuid() == 0 }
+}
+
+/// Runs `work` on a thread of its own whose uid is `uid`; the rest of the program keeps its own.
+pub fn as_uid<T: Send>(uid: u32, work: impl FnOnce() -> T + Send) -> T {
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            // SAFETY: the raw call (unlike libc's) changes this thread alone, and takes only integers.
+            let rc = unsafe { libc::syscall(libc::SYS_setresuid, uid, uid, uid) };
+            assert_eq!(rc, 0, "setresuid: {}", io::Error::last_os_error());
+            work()
+        });
+        thread.join().unwrap()
+    })
+}
+
+/// The child gets `fd` as its descriptor `at`, open across exec.
+pub fn give_fd(command: &mut Command, fd: RawFd, at: RawFd) {
+    // SAFETY: the closure only calls dup2 and fcntl, which are safe between fork and exec.
+    unsafe {
+        command.pre_exec(move || {
+            // dup2 onto itself would leave close-on-exec set.
+            let rc = if fd == at { libc::fcntl(fd, libc::F_SETFD, 0) } else { libc::dup2(fd, at) };
+            if rc < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+        })
+    };
+}
+
+/// A fifo between a test and a program: either side waits for the other, daemon or no daemon.
+pub struct Gate {
+    pub path: PathBuf,
+    file: File,
+}
+
+impl Gate {
+    pub fn new(path: &Path) -> Gate {
+        let c_path = std::ffi::CString::new(path.as_os_str().as_bytes()).unwrap();
+        // SAFETY: the path is a NUL-terminated string that outlives the call.
+        let rc = unsafe { libc::mkfifo(c_path.as_ptr(), 0o600) };
+        assert_eq!(rc, 0, "mkfifo {}: {}", path.display(), io::Error::last_os_error());
+        // Opened for both, so that neither opening nor a vanished peer ever blocks or breaks us.
+        let file = OpenOptions::new().read(true).write(true).open(path).unwrap();
+        Gate { path: path.into(), file }
+    }
+
+    /// Shell text that waits until the gate is opened for it.
+    pub fn pass(&self) -> String {
+        format!("read -r _ < {}", self.path.display())
+    }
+
+    /// Shell text that tells the test `word`.
+    pub fn tell(&self, word: &str) -> String {
+        format!("echo {word} > {}", self.path.display())
+    }
+
+    /// Lets one waiting `pass` through, now or when it comes.
+    pub fn open(&self) {
+        (&self.file).write_all(b"\n").unwrap();
+    }
+
+    /// The next line told. Panics after `within`.
+    pub fn heard(&self, within: Duration) -> String {
+        let until = Instant::now() + within;
+        let mut line = Vec::new();
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            assert!(readable(self.file.as_fd(), left), "nothing was told through {}", self.path.display());
+            let mut byte = [0];
+            (&self.file).read_exact(&mut byte).unwrap();
+            if byte[0] == b'\n' {
+                return String::from_utf8(line).unwrap();
+            }
+            line.push(byte[0]);
+        }
+    }
+}

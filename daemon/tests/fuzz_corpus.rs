@@ -53,7 +53,8 @@ fn change(dice: &mut Dice, bytes: &mut Vec<u8>, other: &[u8]) {
             bytes.splice(at..at, copy);
         }
         5 => drop(bytes.splice(at..at, other[dice.range(other.len())].iter().copied())),
-        _ => bytes.iter_mut().skip(at).take(8).for_each(|byte| *byte = if at % 2 == 0 { 0xff } else { 0 }),
+        // A number at the end of its range.
+        _ => bytes.iter_mut().skip(at).take(8).for_each(|byte| *byte = [0, 0xff][at % 2]),
     }
     bytes.truncate(MOST_BYTES);
 }

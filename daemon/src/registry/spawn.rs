@@ -107,7 +107,7 @@ impl Registry {
             Err(e) => {
                 fail(&proc, &record, step::FORK, e.raw_os_error().unwrap_or(libc::EIO));
                 self.note_ended(&proc.dir);
-            self.note_finished(&proc);
+                self.note_finished(&proc);
                 return Err(SpawnError::Failed(proc));
             }
         }

@@ -88,6 +88,16 @@ fn close_ends_a_reader_also_in_the_middle_of_a_line() {
 }
 
 #[test]
+fn a_program_that_leaves_its_terminal_is_not_hung_up() {
+    let d = Daemon::start();
+    // The shim took the terminal's last user for the program's end, and closed it: exit 129.
+    let text = "echo a; exec <&- >&- 2>&-; sleep 0.2; exec >/dev/tty; echo b; exec >&-; sleep 0.1; exit 3";
+    let proc = on_terminal(&d, text, json!(true));
+    assert_eq!(d.closed(&proc)["exit_code"], 3);
+    assert_eq!(d.text(&proc), "a\r\nb\r\n");
+}
+
+#[test]
 fn submit_types_a_line_and_the_terminal_echoes_it() {
     let d = Daemon::start();
     let proc = on_terminal(&d, "echo ready; read -r line; echo \"got:$line\"", json!(true));

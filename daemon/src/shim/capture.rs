@@ -30,6 +30,8 @@ pub struct Output {
     pub out: Option<OwnedFd>,
     pub err: Option<OwnedFd>,
     pub terminal: bool,
+    /// Nobody has the terminal open, and the program lives: it may open it again.
+    deserted: bool,
     large: bool,
     rest_at: Option<u64>,
     buffer: &'static mut [u8],
@@ -44,7 +46,7 @@ enum Got {
 
 impl Output {
     pub fn new(out: OwnedFd, err: Option<OwnedFd>, terminal: bool, buffer: &'static mut [u8]) -> Output {
-        Output { out: Some(out), err, terminal, large: false, rest_at: None, buffer }
+        Output { out: Some(out), err, terminal, deserted: false, large: false, rest_at: None, buffer }
     }
 
     /// When to give the buffer's pages back.
@@ -95,9 +97,22 @@ impl Shim {
     /// One read from a stream that has something.
     pub fn capture(&mut self, which: Which) {
         match self.output.read(which) {
-            Got::Bytes(n) => self.store(which, n),
+            Got::Bytes(n) => {
+                self.desert(false);
+                self.store(which, n);
+            }
             Got::Nothing => {}
+            Got::End if self.output.terminal && self.exit.is_none() => self.desert(true),
             Got::End => self.end(which),
+        }
+    }
+
+    /// Keeps a terminal that nobody has open. To close it would hang it up, and SIGHUP would end a
+    /// program that only closed its descriptors, as `cat` does on its way out.
+    fn desert(&mut self, deserted: bool) {
+        if self.output.deserted != deserted {
+            self.output.deserted = deserted;
+            self.watch_terminal(self.stdin.waits_for_terminal());
         }
     }
 
@@ -168,7 +183,11 @@ impl Shim {
 
     /// Watches the terminal for room to write, or not.
     pub fn watch_terminal(&mut self, for_room: bool) {
-        let flags = if for_room { EventFlags::IN | EventFlags::OUT } else { EventFlags::IN };
+        let mut flags = if for_room { EventFlags::IN | EventFlags::OUT } else { EventFlags::IN };
+        if self.output.deserted {
+            // Its end is there all the time: only what is new may wake us.
+            flags |= EventFlags::ET;
+        }
         if let Some(fd) = &self.output.out {
             rewatch(&self.ready.epoll, fd.as_fd(), tag::OUT, flags);
         }

@@ -59,7 +59,11 @@ fn late_shim(daemon_dies_again: bool) {
         fs::remove_file(gate(POINT)).unwrap();
         daemon.spawn();
     }
-    assert_eq!(daemon.ids(json!({})), Vec::<String>::new(), "an unanswered start that never began is as if it never was");
+    assert_eq!(
+        daemon.ids(json!({})),
+        Vec::<String>::new(),
+        "an unanswered start that never began is as if it never was"
+    );
     let process = id(&daemon.ok("exec", exec));
     daemon.ok("close", json!({ "id": process }));
     assert_eq!(daemon.closed(&process)["exit_code"], 7);

@@ -144,8 +144,7 @@ impl Point {
     fn has_program(&self) -> bool {
         match self.drive {
             Drive::Start => {
-                matches!(self.name, "spawn.forked" | "spawn.running" | "spawn.told")
-                    || self.name.starts_with("output.")
+                matches!(self.name, "spawn.forked" | "spawn.running" | "spawn.told") || self.name.starts_with("output.")
             }
             Drive::Exit => false,
             Drive::Kill => self.name != "kill.before_report",

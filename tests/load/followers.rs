@@ -8,7 +8,7 @@ use std::hash::{DefaultHasher, Hasher};
 
 const FOLLOWERS: usize = 100;
 /// What each of them reads. In a debug build every byte costs, a hundred times.
-const BYTES: usize = 2 << 20;
+const BYTES: usize = 8 << 20;
 /// A line of the flood, its end included: a number with zeros before it.
 const LINE: usize = 16;
 
@@ -40,7 +40,8 @@ fn a_hundred_followers_of_a_flood_each_get_every_byte() {
 fn follow(daemon: &Daemon, process: &str) -> (u64, u64) {
     let (mut conn, mut cursor, mut hash) = (daemon.conn(), 0, DefaultHasher::new());
     loop {
-        let params = json!({ "id": process, "cursor": cursor, "wait_ms": 30_000, "max_bytes": 1 << 20, "ansi": "keep" });
+        let params =
+            json!({ "id": process, "cursor": cursor, "wait_ms": 30_000, "max_bytes": 1 << 20, "ansi": "keep" });
         let page = conn.call("poll", params).unwrap();
         assert_eq!(page["gap"], json!(null), "{}", page["gap"]);
         let output = page["output"].as_str().unwrap();

@@ -163,7 +163,8 @@ async fn serve(
         Arc::new(Daemon { registry: registry.clone(), paths, started_ms, started, stop, wire: OnceLock::new() });
     let wire = Wire::new(rpc::module(daemon.clone()), limits, nix::unistd::getuid().as_raw());
     let _ = daemon.wire.set(wire.clone());
-    tokio::spawn(registry.retain());
+    tokio::spawn(registry.clone().retain());
+    tokio::spawn(registry.clone().make_durable());
     tokio::spawn(stop_on_signal(daemon.clone()));
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
@@ -175,6 +176,7 @@ async fn serve(
     );
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
     wire::serve(listener, wire, stopped).await;
+    registry.sync_now().await;
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Stopping]);
     place.remove();
     tracing::info!("stopped; processes go on");

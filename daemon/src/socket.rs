@@ -59,6 +59,10 @@ fn private_dir(dir: &Path) -> Result<(), Error> {
     }
     match found.mode() & 0o7777 {
         0o700 => Ok(()),
+        closed if closed & 0o700 != 0o700 => refused(
+            dir,
+            format!("has mode {closed:03o}: toold cannot write there; chmod it to 700 or choose another place"),
+        ),
         shared if shared & 0o1000 != 0 => {
             refused(dir, "is shared with others (sticky); put the socket into a directory of its own")
         }

@@ -74,7 +74,7 @@ impl Wanted {
         let [.., output, idle] = self.limits;
         for (key, value) in [("output_bytes", output), ("idle_ms", idle)] {
             if let Some(requested) = value {
-                let note = (key == "output_bytes" && kept != requested).then(|| format!("{kept} bytes is the least"));
+                let note = (key == "output_bytes" && kept != requested).then(|| format!("{kept} bytes are kept"));
                 let report = LimitReport { requested, enforced_by: Some("shim".into()), note };
                 done.reports.insert(key.into(), report);
             }

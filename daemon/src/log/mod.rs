@@ -12,12 +12,14 @@ mod reader;
 mod scan;
 mod segments;
 mod sys;
+mod text;
 mod writer;
 
 pub use counts::Counts;
 pub use lines::{LinePage, LineQuery, PAGE_BYTES};
 pub use reader::{Log, Page};
 pub use sys::{Dir, Files};
+pub use text::TextPage;
 pub use writer::LogWriter;
 
 #[cfg(test)]

@@ -7,7 +7,6 @@ use super::counts::Counts;
 use super::format::parse_log_name;
 use super::scan::{Piece, Scan};
 use super::segments::{Index, Slot};
-use crate::text::{Run, Source};
 use std::fs::File;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -288,22 +287,6 @@ impl Log {
     #[cfg(test)]
     pub(super) fn cost(&self) -> u64 {
         self.slots.iter().map(Slot::cost).sum()
-    }
-}
-
-impl Source for Log {
-    fn end(&self) -> u64 {
-        self.end
-    }
-
-    fn first(&self, from: u64, max: usize) -> io::Result<Run> {
-        let page = self.read_merged(from, max)?;
-        Ok(Run { at: page.from, bytes: page.bytes })
-    }
-
-    fn last(&self, max: usize) -> io::Result<Run> {
-        let page = self.tail(max, None)?;
-        Ok(Run { at: page.from, bytes: page.bytes })
     }
 }
 

@@ -16,8 +16,6 @@ const TELL: Duration = Duration::from_secs(3);
 
 /// Decides the end of a process whose record's lock we hold.
 pub async fn settle(proc: &Proc, record: &Record, pidfd: Option<OwnedFd>, publish: impl Fn(&News) -> bool) {
-    // The shim that was killed could not take its socket away.
-    let _ = std::fs::remove_file(proc.dir.join("sock"));
     let facts = record.facts().ok();
     let launch = facts.and_then(|f| f.launch);
     let progress = recount(proc, facts.and_then(|f| f.progress));

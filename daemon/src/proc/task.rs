@@ -6,6 +6,7 @@ use super::lost;
 use super::state::{News, Phase};
 use crate::backend::Launcher;
 use crate::hooks;
+use crate::shim::address;
 use crate::shim::frame::{ToShim, WRITE_MAX, Wrote};
 use crate::store::record::{Lock, Record};
 use std::collections::VecDeque;
@@ -187,13 +188,13 @@ impl Task {
         match news {
             News::Started { pid, .. } | News::Adopted { pid, exit: None, .. } => {
                 self.pidfd = self.pidfd.take().or_else(|| crate::sys::pidfd_open(*pid).ok());
-                info!(%id, pid, "running");
+                debug!(%id, pid, "running");
             }
-            News::Adopted { .. } => info!(%id, "adopted after its exit"),
+            News::Adopted { .. } => debug!(%id, "adopted after its exit"),
             News::Failed { step, errno, .. } => {
                 info!(%id, step = crate::sys::step::name(*step), errno, "did not start");
             }
-            News::Exited { exit, .. } => info!(%id, status = exit.wait_status, "exited"),
+            News::Exited { exit, .. } => debug!(%id, status = exit.wait_status, "exited"),
             News::Lost { told, .. } => warn!(%id, ?told, "lost: its shim died"),
             News::Unreachable => warn!(%id, "its shim lives but does not answer"),
             News::Output(_) | News::Closed(_) | News::Gone => debug!(%id, ?news, "news"),
@@ -269,8 +270,12 @@ impl Task {
 
     /// The launch was never taken, or its taker died. Only what provably never began is begun again.
     async fn launch_again(&mut self, launch: Vec<u8>) -> Option<Link> {
-        if self.record.lock() == Lock::Shim {
-            return self.reach().await;
+        while self.record.lock() == Lock::Shim {
+            if self.record.stage().is_some() {
+                return self.reach().await;
+            }
+            // It hung up before it began, so it is dying: its lock goes a moment later.
+            sleep(KNOCK_AGAIN).await;
         }
         let began = self.record.stage().is_some();
         self.record.unlock();
@@ -301,7 +306,7 @@ impl Task {
                 self.record.unlock();
                 return None;
             }
-            if let Ok(stream) = connect(&self.proc.dir).await {
+            if let Ok(stream) = connect(&self.proc, &self.nonce) {
                 let mut link = Link::new(stream);
                 if link.send(&ToShim::Hello { nonce: self.nonce }).await.is_ok() {
                     // The kills of callers that still wait are asked for anew by them.
@@ -327,13 +332,8 @@ impl Task {
     }
 }
 
-/// Connects through the directory's descriptor: the path may be longer than a socket's may be.
-async fn connect(dir: &std::path::Path) -> io::Result<UnixStream> {
-    use std::os::fd::AsRawFd;
-    let dir = rustix::fs::open(
-        dir,
-        rustix::fs::OFlags::PATH | rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::CLOEXEC,
-        rustix::fs::Mode::empty(),
-    )?;
-    UnixStream::connect(format!("/proc/self/fd/{}/sock", dir.as_raw_fd())).await
+/// Connects to the shim of a process.
+fn connect(proc: &Proc, nonce: &[u8; 16]) -> io::Result<UnixStream> {
+    let socket = address::connect_to(proc.spec.id.to_string().as_bytes(), nonce)?;
+    UnixStream::from_std(std::os::unix::net::UnixStream::from(socket))
 }

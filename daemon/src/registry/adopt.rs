@@ -125,10 +125,6 @@ fn read(dir: &Path) -> io::Result<Found> {
     if lock == Lock::Ours && matches!(state.phase, Phase::Exited { .. }) && state.closed {
         state.step(&News::Gone);
     }
-    if lock == Lock::Ours {
-        // A shim that was killed left it.
-        let _ = std::fs::remove_file(dir.join("sock"));
-    }
     if state.over() {
         return Ok(Found::Finished(Proc::finished(spec, dir.to_path_buf(), state)));
     }

@@ -1,6 +1,7 @@
 //! All processes: spawn, look up, list, adopt, forget.
 
 mod adopt;
+mod durable;
 mod forget;
 mod spawn;
 mod table;
@@ -31,6 +32,9 @@ pub struct Registry {
     /// Something finished: retention has a look.
     pub finished: Notify,
     ended: Mutex<forget::Finished>,
+    /// Directories of records that ended and may not be on the disk yet.
+    unsynced: Mutex<Vec<PathBuf>>,
+    ended_record: Notify,
     damaged: Mutex<Vec<String>>,
 }
 
@@ -46,6 +50,8 @@ impl Registry {
             boot: crate::proc::tree::boot_id(),
             finished: Notify::new(),
             ended: Mutex::new(forget::Finished::default()),
+            unsynced: Mutex::new(Vec::new()),
+            ended_record: Notify::new(),
             damaged: Mutex::new(Vec::new()),
         })
     }

@@ -93,6 +93,7 @@ impl Registry {
         hooks::at("spawn.recorded");
         if let Some(errno) = unresolved {
             fail(&proc, &record, step::EXEC, errno);
+            self.note_ended(&proc.dir);
             self.note_finished(&proc);
             return Err(SpawnError::Failed(proc));
         }
@@ -105,6 +106,7 @@ impl Registry {
             }
             Err(e) => {
                 fail(&proc, &record, step::FORK, e.raw_os_error().unwrap_or(libc::EIO));
+                self.note_ended(&proc.dir);
                 self.note_finished(&proc);
                 return Err(SpawnError::Failed(proc));
             }
@@ -124,6 +126,7 @@ impl Registry {
             let over = task.run(begin);
             tokio::join!(over, running);
             cgroup::remove(&proc.spec.cgroups);
+            registry.note_ended(&proc.dir);
             registry.note_finished(&proc);
         });
     }

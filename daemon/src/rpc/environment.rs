@@ -23,6 +23,17 @@ const NAMES: &[&str] = &[
 const PREFIXES: &[&str] = &["LC_", "XDG_", "CONDA"];
 /// What a name that carries a secret has in it.
 const SECRETS: &[&str] = &["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL", "PASSWD", "AUTH"];
+/// What the service manager told the daemon and nobody else: a child that had it could speak for us.
+const OWN: &[&str] = &[
+    "NOTIFY_SOCKET",
+    "LISTEN_PID",
+    "LISTEN_FDS",
+    "LISTEN_FDNAMES",
+    "WATCHDOG_PID",
+    "WATCHDOG_USEC",
+    "JOURNAL_STREAM",
+    "INVOCATION_ID",
+];
 /// Without any PATH a shell finds nothing.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 /// What a terminal of ours understands, when nobody says.
@@ -38,7 +49,7 @@ pub fn build(
 ) -> BTreeMap<String, String> {
     let mut env: BTreeMap<String, String> = match mode {
         EnvMode::Replace => BTreeMap::new(),
-        EnvMode::Inherit => own.collect(),
+        EnvMode::Inherit => own.filter(|(name, _)| !OWN.contains(&name.as_str())).collect(),
         EnvMode::Clean => own.filter(|(name, _)| clean(name, pass)).collect(),
     };
     if mode == EnvMode::Clean {

@@ -4,13 +4,17 @@ use super::context::{Daemon, unreadable};
 use super::read::tail;
 use super::wire::Peer;
 use crate::proc::Proc;
+use crate::proc::state::State;
 use crate::proc::task::now_ms;
 use crate::proc::tree;
 use std::sync::Arc;
+use std::time::Duration;
 use toold_proto::results::Listed;
 use toold_proto::{RpcError, params, results};
 
 const LIMIT: u64 = 200;
+/// How long a shim may take to leave after the end of its process.
+const LEAVING: Duration = Duration::from_secs(1);
 /// The end of the output that a list shows, in characters.
 const PREVIEW: usize = 200;
 
@@ -52,6 +56,7 @@ pub async fn inspect(
     let state = proc.state();
     let alive = !state.over() && state.shim_pid > 0;
     let members = if alive { tree::members(state.shim_pid) } else { Vec::new() };
+    // The first file is missing only if the disk refused the first bytes.
     let log = proc.dir.join("log");
     Ok(results::Inspect {
         process: proc.view_of(&state, now_ms()),
@@ -72,13 +77,18 @@ pub async fn forget(call: params::Forget, daemon: Arc<Arc<Daemon>>, _: Arc<Peer>
         (Some(ids), None) => ids.iter().map(|id| daemon.registry.find("ids", id)).collect::<Result<_, _>>()?,
         (None, Some(age)) => {
             let before = now_ms().saturating_sub(age);
-            let old = |p: &Arc<Proc>| p.peek().over() && p.peek().ended_ms().is_some_and(|at| at <= before);
+            let old = |p: &Arc<Proc>| p.peek().closed && p.peek().ended_ms().is_some_and(|at| at <= before);
             daemon.registry.newest_first().into_iter().filter(old).collect()
         }
     };
     let mut result = results::Forget { forgotten: Vec::new(), skipped: Vec::new() };
     for proc in procs {
         let id = proc.spec.id;
+        if proc.peek().ended() && proc.peek().closed {
+            // Its shim is about to leave.
+            let mut state = proc.subscribe();
+            let _ = tokio::time::timeout(LEAVING, state.wait_for(State::over)).await;
+        }
         let list = if daemon.registry.forget(id).await { &mut result.forgotten } else { &mut result.skipped };
         list.push(id);
     }

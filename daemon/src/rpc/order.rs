@@ -17,8 +17,6 @@ const TERMINAL: PtySize = PtySize { rows: 24, cols: 80 };
 /// A larger terminal is a mistake.
 const TERMINAL_MAX: u32 = 10_000;
 const NAME_MAX: usize = 64;
-/// The kernel takes no single argument or variable longer than this.
-const STRING_MAX: usize = 128 * 1024;
 /// The least output that head and tail can be kept of.
 const OUTPUT_MIN: u64 = 65_536;
 
@@ -81,15 +79,11 @@ fn text_vars() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os().filter_map(|(n, v)| Some((n.into_string().ok()?, v.into_string().ok()?)))
 }
 
-/// No string has a NUL in it, and none is longer than the kernel takes.
+/// No string has a NUL in it.
 fn strings(call: &Exec) -> Result<(), RpcError> {
     let one = |param: &str, text: &str| {
         if text.contains('\0') {
             return Err(RpcError::param(param, "must not contain a NUL character"));
-        }
-        if text.len() >= STRING_MAX {
-            let message = format!("is {} bytes long; the kernel takes less than {STRING_MAX}", text.len());
-            return Err(RpcError::param(param, message));
         }
         Ok(())
     };
@@ -180,14 +174,7 @@ fn limits(call: &Exec, config: &Config) -> Result<u64, RpcError> {
     if let Some((param, _)) = all.iter().find(|(_, value)| *value == Some(0)) {
         return Err(RpcError::param(param, "must be at least 1"));
     }
-    match l.output_bytes {
-        Some(bytes) if bytes > config.log_max_bytes => {
-            let message = format!("limits.output_bytes is {bytes}, over the {} that are kept", config.log_max_bytes);
-            Err(RpcError::limit("log_max_bytes", message).with("param", "limits.output_bytes"))
-        }
-        Some(bytes) => Ok(bytes.max(OUTPUT_MIN)),
-        None => Ok(config.log_max_bytes),
-    }
+    Ok(l.output_bytes.map_or(config.log_max_bytes, |bytes| bytes.max(OUTPUT_MIN).min(config.log_max_bytes)))
 }
 
 /// The arguments, and the command as a person would type it.

@@ -6,7 +6,7 @@ use crate::log::{LineQuery, Log};
 use crate::proc::Proc;
 use crate::proc::state::State;
 use crate::proc::task::now_ms;
-use crate::text::{self, PageEnd, Start};
+use crate::text::{self, PageEnd};
 use base64::Engine;
 use std::io;
 use std::sync::Arc;
@@ -18,9 +18,9 @@ use toold_proto::{RpcError, results};
 
 /// What `poll` shows without a cursor, in characters.
 const LAST: usize = 1000;
-/// Bytes that surely hold so many characters, escape sequences included.
-const BYTES_PER_CHARACTER: usize = 8;
 const PAGE: u64 = 65_536;
+/// How long `poll` waits for more of a process that has exited and is not closed.
+const AFTER_EXIT_MS: u64 = 100;
 /// The largest page. Base64 and escapes make it about three times as long on the wire at worst.
 const PAGE_MAX: u64 = 4 << 20;
 const LINES: u64 = 200;
@@ -31,17 +31,29 @@ pub async fn poll(call: params::Poll, daemon: Arc<Arc<Daemon>>, _: Arc<Peer>) ->
     if call.max_bytes == Some(0) {
         return Err(RpcError::param("max_bytes", "must be at least 1"));
     }
-    let wait = Duration::from_millis(call.wait_ms.min(daemon.registry.config.max_wait_ms));
-    let deadline = Instant::now() + wait;
     let mut news = proc.subscribe();
+    let before = proc.peek();
+    // An exit that was there before the call is an answer, for who has not heard of it. Who has, and
+    // waits for what a leftover may still write, is not made to ask without end.
+    let most = if before.ended() { AFTER_EXIT_MS } else { daemon.registry.config.max_wait_ms };
+    let deadline = Instant::now() + Duration::from_millis(call.wait_ms.min(most));
+    let mut cursor = call.cursor;
     loop {
         news.mark_unchanged();
         let state = proc.state();
-        let page = Page::read(&proc, &state, &call).map_err(|e| unreadable(&proc, e))?;
-        let silent = call.cursor.is_some_and(|cursor| page.next <= cursor && page.output.is_empty());
-        if !silent || state.ended() || state.closed || call.wait_ms == 0 || Instant::now() >= deadline {
+        let page = Page::read(&proc, &state, cursor, &call).map_err(|e| unreadable(&proc, e))?;
+        let silent = cursor.is_some() && page.output.is_empty();
+        let told = (state.ended(), state.closed) != (before.ended(), before.closed) || (state.ended() && state.closed);
+        let far = page.next >= state.progress.counts.end;
+        if !silent || (told && far) || call.wait_ms == 0 || Instant::now() >= deadline {
             return Ok(page.result(&proc, &state));
         }
+        if cursor.is_some_and(|cursor| page.next > cursor) {
+            // Nothing of this stream so far: on to the next page.
+            cursor = Some(page.next);
+            continue;
+        }
+        // Nothing, or part of a character whose rest has yet to come.
         proc.want_beyond(state.progress.counts.end);
         let _ = timeout_at(deadline, news.changed()).await;
     }
@@ -57,12 +69,20 @@ struct Page {
 }
 
 impl Page {
-    fn read(proc: &Proc, state: &State, call: &params::Poll) -> io::Result<Page> {
+    fn read(proc: &Proc, state: &State, cursor: Option<u64>, call: &params::Poll) -> io::Result<Page> {
         let end = state.progress.counts.end;
         let log = Log::open(&proc.dir, end)?;
-        let mut page = match (call.cursor, call.encoding) {
-            (None, _) => Page::last(&log, end, call)?,
-            (Some(cursor), encoding) => Page::from(&log, cursor.min(end), state.closed, encoding, call)?,
+        let mut page = match (cursor, call.encoding) {
+            (None, Encoding::Text) => {
+                // A gap before the last characters is no news to who asked for the last characters only.
+                let last = log.last_chars(LAST, call.stream, call.ansi, page_end(state))?;
+                Page { output: last.text, from: last.from, next: last.next, gap: None, spans: None }
+            }
+            (None, Encoding::Base64) => {
+                let last = log.tail(LAST, call.stream)?;
+                Page { output: encode(&last.bytes), from: last.from, next: last.next, gap: None, spans: None }
+            }
+            (Some(cursor), encoding) => Page::from(&log, cursor.min(end), state, encoding, call)?,
         };
         if call.spans {
             page.spans = Some(log.spans(page.from, page.next)?);
@@ -70,29 +90,18 @@ impl Page {
         Ok(page)
     }
 
-    fn last(log: &Log, end: u64, call: &params::Poll) -> io::Result<Page> {
-        let room = LAST * BYTES_PER_CHARACTER;
-        let tail = log.tail(room, call.stream)?;
-        let output = match call.encoding {
-            Encoding::Text => last_characters(&tail.bytes, LAST, tail.from, call.ansi),
-            Encoding::Base64 => encode(&tail.bytes[tail.bytes.len().saturating_sub(LAST)..]),
-        };
-        // A gap before the last characters is no news to who asked for the last characters only.
-        Ok(Page { output, from: tail.from, next: end, gap: None, spans: None })
-    }
-
-    fn from(log: &Log, cursor: u64, closed: bool, encoding: Encoding, call: &params::Poll) -> io::Result<Page> {
+    fn from(log: &Log, cursor: u64, state: &State, encoding: Encoding, call: &params::Poll) -> io::Result<Page> {
         let max = call.max_bytes.unwrap_or(PAGE).clamp(1, PAGE_MAX) as usize;
-        let ahead = if encoding == Encoding::Text { text::LOOKAHEAD } else { 0 };
-        let page = log.read(cursor, max + ahead, call.stream)?;
-        if encoding == Encoding::Base64 {
-            let (output, next) = (encode(&page.bytes), page.next);
-            return Ok(Page { output, from: page.from, next, gap: page.gap, spans: None });
+        match encoding {
+            Encoding::Base64 => {
+                let page = log.read(cursor, max, call.stream)?;
+                Ok(Page { output: encode(&page.bytes), from: page.from, next: page.next, gap: page.gap, spans: None })
+            }
+            Encoding::Text => {
+                let page = log.read_text(cursor, max, call.stream, call.ansi, page_end(state))?;
+                Ok(Page { output: page.text, from: page.from, next: page.next, gap: page.gap, spans: None })
+            }
         }
-        let last = page.before_gap || (closed && page.next >= log.end());
-        let end = if last { PageEnd::Last } else { PageEnd::More };
-        let (output, taken) = text::decode_page(&page.bytes, max, end, call.ansi);
-        Ok(Page { output, from: page.from, next: page.cursor(taken), gap: page.gap, spans: None })
     }
 
     fn result(self, proc: &Proc, state: &State) -> results::Poll {
@@ -105,16 +114,15 @@ fn encode(bytes: &[u8]) -> String {
     base64::engine::general_purpose::STANDARD.encode(bytes)
 }
 
-fn last_characters(bytes: &[u8], n: usize, from: u64, ansi: Ansi) -> String {
-    let start = if from == 0 { Start::Whole } else { Start::Cut };
-    text::last_chars(bytes, n, start, ansi)
+/// Whether what is incomplete at the end of the log may still be completed.
+fn page_end(state: &State) -> PageEnd {
+    if state.closed { PageEnd::Last } else { PageEnd::More }
 }
 
 /// The last `n` characters of a process's output, for people.
 pub fn tail(proc: &Proc, state: &State, n: usize) -> io::Result<String> {
     let log = Log::open(&proc.dir, state.progress.counts.end)?;
-    let tail = log.tail(n * BYTES_PER_CHARACTER, None)?;
-    Ok(last_characters(&tail.bytes, n, tail.from, Ansi::Strip))
+    Ok(log.last_chars(n, None, Ansi::Strip, page_end(state))?.text)
 }
 
 pub async fn log(call: params::Log, daemon: Arc<Arc<Daemon>>, _: Arc<Peer>) -> Result<results::Log, RpcError> {
@@ -131,9 +139,10 @@ pub async fn log(call: params::Log, daemon: Arc<Arc<Daemon>>, _: Arc<Peer>) -> R
         let state = proc.state();
         let counts = state.progress.counts;
         let query = LineQuery { offset: call.offset, limit, stream: call.stream, grep: grep.as_ref(), ansi: call.ansi };
-        let page = Log::open(&proc.dir, counts.end)
-            .and_then(|log| log.lines(&query, &counts))
-            .map_err(|e| unreadable(&proc, e))?;
+        let log = Log::open(&proc.dir, counts.end).map_err(|e| unreadable(&proc, e))?;
+        let page = log.lines(&query, &counts).map_err(|e| unreadable(&proc, e))?;
+        // A log with a hole in it says so, wherever the page is.
+        let gap = page.gap.map_or_else(|| log.first_gap(0), |gap| Ok(Some(gap))).map_err(|e| unreadable(&proc, e))?;
         let (output, _) = text::decode_page(&page.bytes, page.bytes.len(), PageEnd::Last, call.ansi);
         Ok(results::Log {
             id: proc.spec.id,
@@ -143,7 +152,7 @@ pub async fn log(call: params::Log, daemon: Arc<Arc<Daemon>>, _: Arc<Peer>) -> R
             lines_shown: page.shown,
             matched_lines: page.matched,
             truncated: page.truncated,
-            gap: page.gap,
+            gap,
         })
     };
     if call.grep.is_none() {

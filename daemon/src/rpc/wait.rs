@@ -135,6 +135,8 @@ impl Matcher {
     }
 
     fn matches(&self, line: &[u8]) -> bool {
+        let line = line.strip_suffix(b"\n").unwrap_or(line);
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
         match self {
             Matcher::Text(finder) => finder.find(line).is_some(),
             Matcher::Regex(regex) => regex.is_match(line),
@@ -179,15 +181,17 @@ impl Search {
 
     fn feed(&mut self, bytes: &[u8]) -> Option<String> {
         for line in bytes.split_inclusive(|b| *b == b'\n') {
-            self.open.extend_from_slice(line);
-            let ended = line.last() == Some(&b'\n');
-            if (ended || self.open.len() >= WINDOW) && self.matcher.matches(&self.open) {
-                return Some(line_text(&self.open));
-            }
-            if ended {
-                self.open.clear();
-            } else if self.open.len() >= WINDOW {
-                self.open.drain(..WINDOW / 2);
+            for piece in line.chunks(WINDOW / 2) {
+                self.open.extend_from_slice(piece);
+                let ended = piece.last() == Some(&b'\n');
+                if (ended || self.open.len() >= WINDOW) && self.matcher.matches(&self.open) {
+                    return Some(line_text(&self.open));
+                }
+                if ended {
+                    self.open.clear();
+                } else if self.open.len() >= WINDOW {
+                    self.open.drain(..WINDOW / 2);
+                }
             }
         }
         None
@@ -226,6 +230,6 @@ mod tests {
         let mut search = Search::new(Arc::new(Matcher::new(&Pattern::Text("NEEDLE".into())).expect("valid")));
         assert_eq!(search.feed(&vec![b'x'; WINDOW * 3 - 3]), None);
         assert!(search.feed(b"NEEDLE\n").is_some());
-        assert!(search.open.len() <= WINDOW + 8);
+        assert!(search.open.len() <= WINDOW + WINDOW / 2);
     }
 }

@@ -229,10 +229,7 @@ impl Shim {
     pub fn accept(&mut self) {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let Ok(stream) = accept_with(&self.link.listener, flags) else { return };
-        let uid = rustix::process::geteuid().as_raw();
-        let trusted =
-            rustix::net::sockopt::socket_peercred(&stream).is_ok_and(|c| c.uid.as_raw() == uid || c.uid.is_root());
-        if !trusted {
+        if !super::address::trusted(&stream) {
             return;
         }
         if let Some(earlier) = self.link.joining.take() {

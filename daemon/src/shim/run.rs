@@ -268,7 +268,6 @@ impl Shim {
         hooks::at("exit.before_gone");
         self.tell(&FromShim::Gone);
         self.link.flush_before_leaving();
-        let _ = rustix::fs::unlinkat(&self.dir, c"sock", rustix::fs::AtFlags::empty());
         hooks::at("exit.gone");
     }
 

@@ -1,6 +1,7 @@
 //! The start: lock the record, open pipes or a terminal, run the program. Each step that fails is
 //! recorded and told with its errno, and nothing is left running.
 
+use super::address;
 use super::capture::{self, Output};
 use super::kill::Killing;
 use super::link::{self, Link};
@@ -17,7 +18,7 @@ use rustix::event::epoll::EventFlags;
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType};
+use rustix::net::{RecvFlags, SendFlags};
 use rustix::pty::OpenptFlags;
 
 /// The longest launch a shim reads. The kernel's own limit on arguments is below it.
@@ -144,29 +145,23 @@ fn begin(ready: Ready, starting: &mut Starting<'_>, block: &Block<'_>) -> Result
     let dir = rustix::fs::open(dir_path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
         .map_err(at(step::RECORD))?;
     let id = dir_name.rsplit(|b| *b == b'/').next().unwrap_or(b"");
-    ready.show(&[b"toold: shim ", &id[..id.len().saturating_sub(1)]]);
+    let id = &id[..id.len().saturating_sub(1)];
+    ready.show(&[b"toold: shim ", id]);
     sys::set_name(c"toold-shim");
     let (record, nonce) = lock(&dir)?;
     starting.record = Some(record);
     hooks::at("spawn.locked");
-    let listener = listen(&dir).map_err(at(step::SOCKET))?;
-    let running = program(starting, block).inspect_err(|_| unlink_socket(&dir))?;
-    let Running { main, ticks, ends, oom_file } = running;
-    Ok((Parts { ready, dir, nonce, listener, main, ends, oom_file }, ticks))
-}
-
-struct Running {
-    main: i32,
-    ticks: u64,
-    ends: Ends,
-    oom_file: Option<OwnedFd>,
-}
-
-/// The steps around the fork, each noted in the record.
-fn program(starting: &Starting<'_>, block: &Block<'_>) -> Result<Running, Failed> {
+    let listener = address::listen_at(id, &nonce).map_err(at(step::SOCKET))?;
     let ends = Ends::open(&block.numbers)?;
-    let (stage, shim_pid, at_ms) = (Stage::Launching, starting.pid, wall_ms());
-    let launching = Launch { stage, shim_pid, pid: 0, ticks: 0, step: 0, errno: 0, at_ms };
+    let launching = Launch {
+        stage: Stage::Launching,
+        shim_pid: starting.pid,
+        pid: 0,
+        ticks: 0,
+        step: 0,
+        errno: 0,
+        at_ms: wall_ms(),
+    };
     starting.note(&launching).map_err(at(step::RECORD))?;
     hooks::at("spawn.launching");
     let (main, oom_file) = spawn(starting.pid, block, &ends)?;
@@ -174,11 +169,7 @@ fn program(starting: &Starting<'_>, block: &Block<'_>) -> Result<Running, Failed
     let ticks = tree::ticks(main);
     let _ = starting.note(&Launch { stage: Stage::Running, pid: main, ticks, ..launching });
     hooks::at("spawn.running");
-    Ok(Running { main, ticks, ends, oom_file })
-}
-
-fn unlink_socket(dir: &OwnedFd) {
-    let _ = rustix::fs::unlinkat(dir, c"sock", rustix::fs::AtFlags::empty());
+    Ok((Parts { ready, dir, nonce, listener, main, ends, oom_file }, ticks))
 }
 
 /// Takes the record's lock, and makes sure that nobody gave it up for lost or started it before.
@@ -198,35 +189,6 @@ fn lock(dir: &OwnedFd) -> Result<(OwnedFd, [u8; 16]), Failed> {
         return Err(Failed(step::LOCK, Errno::ALREADY));
     }
     Ok((record, head.nonce))
-}
-
-/// The socket where a later daemon finds us. Reached through the directory's descriptor, because a
-/// socket's path may have 107 bytes and ours may be longer.
-fn listen(dir: &OwnedFd) -> Result<OwnedFd, Errno> {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    let mut path = [0u8; 40];
-    let name = via_descriptor(dir.as_raw_fd(), &mut path);
-    let name = SocketAddrUnix::new(name)?;
-    match rustix::net::bind(&socket, &name) {
-        // We hold the lock, so it is of a shim that died before it began.
-        Err(Errno::ADDRINUSE) => {
-            unlink_socket(dir);
-            rustix::net::bind(&socket, &name)?;
-        }
-        bound => bound?,
-    }
-    rustix::net::listen(&socket, 4)?;
-    Ok(socket)
-}
-
-/// `/proc/self/fd/N/sock`.
-fn via_descriptor(fd: i32, room: &mut [u8; 40]) -> &[u8] {
-    use std::io::Write;
-    let mut rest = &mut room[..];
-    let _ = write!(rest, "/proc/self/fd/{fd}/sock");
-    let left = rest.len();
-    &room[..40 - left]
 }
 
 /// Our ends of the program's streams, and its own.

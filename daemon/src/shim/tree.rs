@@ -92,6 +92,13 @@ pub fn ticks(pid: i32) -> u64 {
     field.and_then(|f| std::str::from_utf8(f).ok()).and_then(|f| f.parse().ok()).unwrap_or(0)
 }
 
+/// Whether a child of the zygote is one of ours, by the name it gave itself.
+pub fn is_shim(pid: i32) -> bool {
+    let mut text = [0u8; 32];
+    let len = Path::new().text(b"/proc/").number(pid).text(b"/comm").read(&mut text);
+    matches!(&text[..len], b"toold-shim\n" | b"toold-spare\n" | b"toold-zygote\n")
+}
+
 fn number(text: &[u8]) -> Option<i32> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
@@ -126,7 +133,7 @@ pub fn descendants(root: i32, pids: &mut Pids<'_>) {
 }
 
 /// The children of all threads of a process.
-fn children(pid: i32, pids: &mut Pids<'_>) {
+pub fn children(pid: i32, pids: &mut Pids<'_>) {
     let path = Path::new().text(b"/proc/").number(pid).text(b"/task");
     let Ok(name) = std::ffi::CStr::from_bytes_until_nul(&path.bytes) else { return };
     let Ok(dir) = rustix::fs::open(name, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()) else {

@@ -5,7 +5,7 @@
 //! forks the next spare. So a start costs no fork of the shim on its way. When the daemon is gone
 //! the socket ends, and with it the zygote and the spares; shims at work have nothing of it.
 
-use crate::shim::run;
+use crate::shim::{run, tree};
 use crate::sys::{self, Forked, Title};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsRawFd, OwnedFd};
@@ -87,10 +87,13 @@ fn serve(socket: OwnedFd) -> ! {
     else {
         sys::exit(1)
     };
+    // Whoever loses its shim becomes our child, also when the daemon is long gone: see `sweep`.
+    let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
     let mut spares = [0i32; SPARES];
+    let mut daemon_lives = true;
     loop {
         for place in &mut spares {
-            if *place == 0 {
+            if *place == 0 && daemon_lives {
                 match sys::fork() {
                     Ok(Forked::Child) => {
                         drop((deaths, taken));
@@ -103,18 +106,18 @@ fn serve(socket: OwnedFd) -> ! {
             }
         }
         let mut fds = [
-            PollFd::new(&taken, PollFlags::IN),
             PollFd::new(&deaths, PollFlags::IN),
+            PollFd::new(&taken, PollFlags::IN),
             // Only its end: requests are for the spares.
             PollFd::new(&socket, PollFlags::empty()),
         ];
-        if poll(&mut fds, None).is_err() {
+        // Without a daemon only deaths matter, and its socket would report its end for ever.
+        let watched = if daemon_lives { &mut fds[..] } else { &mut fds[..1] };
+        if poll(watched, None).is_err() {
             continue;
         }
-        let [news, dead, end] = fds.map(|fd| fd.revents());
-        if end.intersects(PollFlags::HUP | PollFlags::ERR) {
-            sys::exit(0);
-        }
+        let [dead, news, end] = fds.map(|fd| fd.revents());
+        daemon_lives &= !end.intersects(PollFlags::HUP | PollFlags::ERR);
         if news.contains(PollFlags::IN) {
             let mut pid = [0u8; 4];
             let _ = rustix::io::read(&taken, &mut pid);
@@ -123,11 +126,47 @@ fn serve(socket: OwnedFd) -> ! {
         if dead.contains(PollFlags::IN) {
             let mut drained = [0u8; 1024];
             let _ = rustix::io::read(&deaths, &mut drained);
-            while let Ok(Some(reaped)) = sys::reap() {
-                forget(&mut spares, reaped.pid);
+            let mut orphans = false;
+            let childless = loop {
+                match sys::reap() {
+                    Ok(Some(reaped)) => {
+                        forget(&mut spares, reaped.pid);
+                        orphans |= libc::WIFSIGNALED(reaped.status);
+                    }
+                    Ok(None) => break false,
+                    Err(_) => break true,
+                }
+            };
+            if orphans {
+                sweep();
+            }
+            if childless && !daemon_lives {
+                sys::exit(0);
             }
         }
     }
+}
+
+/// Ends what a killed shim left behind. A shim that leaves by itself has nobody below it, so a child
+/// of ours that is no shim has lost its own: nobody could see its output or its end any more.
+fn sweep() {
+    let own = rustix::process::getpid().as_raw_nonzero().get();
+    let Some(memory) = sys::map(tree::ROOM * 8) else { return };
+    let (children, below) = sys::as_pids(memory).split_at_mut(tree::ROOM);
+    let mut orphans = tree::Pids { all: children, len: 0 };
+    tree::children(own, &mut orphans);
+    for pid in orphans.list() {
+        if tree::is_shim(*pid) {
+            continue;
+        }
+        let mut tree = tree::Pids { all: &mut *below, len: 0 };
+        tree::descendants(*pid, &mut tree);
+        tree::signal(*pid, &[], own, libc::SIGKILL);
+        for member in tree.list() {
+            tree::signal(*member, tree.list(), *pid, libc::SIGKILL);
+        }
+    }
+    sys::unmap(memory);
 }
 
 fn forget(spares: &mut [i32; SPARES], pid: i32) {

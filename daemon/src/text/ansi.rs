@@ -13,27 +13,32 @@ pub const LONGEST: usize = 4096;
 pub const ESC: u8 = 0x1b;
 
 /// The length of the escape sequence that `bytes` begins with. None: it is not over yet.
+///
+/// Another ESC ends it, so that no byte is looked at for more than one sequence: noise full of ESC would cost a
+/// thousand times its length otherwise.
 pub fn sequence(bytes: &[u8]) -> Option<usize> {
     let mut parser = Parser::new();
     let mut seen = Seen::Nothing;
-    let (mut string, mut before) = (false, 0);
+    let string = is_string(bytes);
     for (i, &byte) in bytes.iter().take(LONGEST).enumerate() {
-        if before == ESC {
-            string = matches!(byte, b']' | b'P' | b'X' | b'^' | b'_');
+        if byte == ESC && i > 0 {
+            // The terminator of a string is ESC and a backslash.
+            return match bytes.get(i + 1) {
+                Some(b'\\') if string => Some(i + 2),
+                None if string => None,
+                _ => Some(i),
+            };
         }
         // Outside of strings a sequence is ASCII: one that meets a character was torn off there.
         if byte >= 0x80 && !string {
             return Some(i);
         }
         parser.advance(&mut seen, &[byte]);
-        match std::mem::replace(&mut seen, Seen::Nothing) {
+        match seen {
             Seen::Nothing => {}
             Seen::Text => return Some(i),
-            // An ESC ends a string and begins what should be the string's terminator.
-            Seen::Whole if byte == ESC => {}
             Seen::Whole => return Some(i + 1),
         }
-        before = byte;
     }
     (bytes.len() >= LONGEST).then(|| torn(bytes))
 }
@@ -41,8 +46,12 @@ pub fn sequence(bytes: &[u8]) -> Option<usize> {
 /// How much of an escape sequence without an end is not text. A string may have real output in it, so only its ESC is
 /// taken; anything else has only parameters.
 pub fn torn(bytes: &[u8]) -> usize {
-    let introducer = bytes.get(1).copied().unwrap_or_default();
-    if matches!(introducer, b']' | b'P' | b'X' | b'^' | b'_' | ESC) { 1 } else { bytes.len().min(LONGEST) }
+    if is_string(bytes) { 1 } else { bytes.len().min(LONGEST) }
+}
+
+/// Whether it is a title, a link, an image: text up to a terminator.
+fn is_string(bytes: &[u8]) -> bool {
+    matches!(bytes.get(1), Some(b']' | b'P' | b'X' | b'^' | b'_'))
 }
 
 /// Bytes without their escape sequences. Everything else stays, tabs and carriage returns too.
@@ -62,6 +71,7 @@ pub fn strip(bytes: &[u8]) -> Cow<'_, [u8]> {
 }
 
 /// What the parser made of a byte.
+#[derive(Clone, Copy)]
 enum Seen {
     Nothing,
     /// The end of a sequence.
@@ -104,7 +114,7 @@ mod tests {
 
     #[test]
     fn sequences_go_and_everything_else_stays() {
-        let cases: [(&[u8], &[u8]); 10] = [
+        let cases: [(&[u8], &[u8]); 12] = [
             (b"\x1b[1;31merror\x1b[0m:\ta\r\n", b"error:\ta\r\n"),
             (b"\x1b]0;title\x07a\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\b", b"alinkb"),
             (b"\x1bPq#0;2;0\x1b\\sixel\x1b(Bascii\x1b=\x1b7", b"sixelascii"),
@@ -112,6 +122,8 @@ mod tests {
             (b"\x1b[31\nnot lost", b"\nnot lost"),
             (b"\x1b[3\xc3\xa9", b"\xc3\xa9"),
             (b"\x1b[?25l\x1b[1?5xmalformed", b"malformed"),
+            (b"\x1b\x1b\x1b[1\x1b[2ma\x1b]0;cut off\x1b[31mb", b"ab"),
+            (b"\x1b]0;x\x18can\x1b[1\x1asub", b"cansub"),
             (b"a\x1b", b"a"),
             (b"a\x1b[31", b"a"),
             (b"a\x1b]0;never ends\nb", b"a]0;never ends\nb"),

@@ -4,10 +4,11 @@
 
 use super::ansi::{ESC, LONGEST, sequence, torn};
 use memchr::memchr;
+use std::ops::Range;
 use toold_proto::params::Ansi;
 
 /// How far bytes should reach beyond a page's size, so that what straddles its end is seen whole.
-pub const LOOKAHEAD: usize = LONGEST;
+pub const LOOKAHEAD: usize = LONGEST + 4;
 
 /// What follows the bytes of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +42,9 @@ pub fn decode_page(bytes: &[u8], max: usize, end: PageEnd, ansi: Ansi) -> (Strin
                 // A character does not go on behind an ESC.
                 let run_end = if run.is_some() { PageEnd::Last } else { end };
                 let run = rest.get(..run.unwrap_or(rest.len())).unwrap_or_default();
-                decode_run(run, max - at.min(max), run_end, &mut text)
+                let room = max - at.min(max);
+                // Only the first character may be longer than the page: there would be no way on.
+                decode_run(run, room, run_end, at == 0, &mut text)
             }
         };
         let skips = ansi == Ansi::Strip && rest.first() == Some(&ESC);
@@ -53,20 +56,44 @@ pub fn decode_page(bytes: &[u8], max: usize, end: PageEnd, ansi: Ansi) -> (Strin
     (text, at)
 }
 
-/// The last `n` characters.
-pub fn last_chars(bytes: &[u8], n: usize, start: Start, ansi: Ansi) -> String {
+/// The last `n` characters, and which of `bytes` they are. What is incomplete at the end waits, if more may come.
+pub fn last_chars(bytes: &[u8], n: usize, start: Start, end: PageEnd, ansi: Ansi) -> (String, Range<usize>) {
     let stray = match start {
         Start::Whole => 0,
         Start::Cut => bytes.iter().take(3).take_while(|byte| is_continuation(**byte)).count(),
     };
-    let bytes = bytes.get(stray..).unwrap_or_default();
-    let (mut text, _) = decode_page(bytes, bytes.len(), PageEnd::Last, ansi);
-    if let Some((i, _)) = n.checked_sub(1).and_then(|n| text.char_indices().rev().nth(n)) {
-        text.drain(..i);
-    } else if n == 0 {
-        text.clear();
+    let rest = bytes.get(stray..).unwrap_or_default();
+    let (mut text, taken) = decode_page(rest, rest.len(), end, ansi);
+    let first = match n.checked_sub(1) {
+        Some(n) => text.char_indices().rev().nth(n).map_or(0, |(i, _)| i),
+        None => text.len(),
+    };
+    let position = position(rest, &text, first, ansi).min(taken);
+    text.drain(..first);
+    (text, stray + position..stray + taken)
+}
+
+/// Where in `bytes` the character at `index` of their text is.
+fn position(bytes: &[u8], text: &str, index: usize, ansi: Ansi) -> usize {
+    if index == 0 || bytes.starts_with(text.as_bytes()) {
+        return index;
     }
-    text
+    let mut at = 0;
+    for c in text.get(..index).unwrap_or_default().chars() {
+        at += escapes(bytes, at, ansi);
+        let rest = bytes.get(at..).unwrap_or_default();
+        at += if rest.starts_with(c.encode_utf8(&mut [0; 4]).as_bytes()) { c.len_utf8() } else { 1 };
+    }
+    at + escapes(bytes, at, ansi)
+}
+
+/// The length of the escape sequences at a position.
+fn escapes(bytes: &[u8], at: usize, ansi: Ansi) -> usize {
+    let mut end = at;
+    while ansi == Ansi::Strip && bytes.get(end) == Some(&ESC) {
+        end += skip_sequence(bytes.get(end..).unwrap_or_default(), PageEnd::Last);
+    }
+    end - at
 }
 
 pub(super) fn is_continuation(byte: u8) -> bool {
@@ -81,11 +108,11 @@ fn skip_sequence(bytes: &[u8], end: PageEnd) -> usize {
     }
 }
 
-/// Decodes the whole characters among the first `max` bytes of `run`, or at least the first.
-fn decode_run(run: &[u8], max: usize, end: PageEnd, text: &mut String) -> usize {
+/// Decodes the whole characters among the first `max` bytes of `run`; if they begin the page, at least one.
+fn decode_run(run: &[u8], max: usize, end: PageEnd, first: bool, text: &mut String) -> usize {
     let Some(cut) = run.get(..max).filter(|cut| cut.len() < run.len()) else { return decode(run, end, text) };
     match decode(cut, PageEnd::More, text) {
-        0 => decode_first(run, end, text),
+        0 if first => decode_first(run, end, text),
         len => len,
     }
 }
@@ -204,14 +231,16 @@ mod tests {
     #[test]
     fn the_last_characters_are_counted_after_stripping() {
         let raw = "héllo \x1b[1mwörld\x1b[0m".as_bytes();
+        let last = |bytes, n, start, ansi| last_chars(bytes, n, start, PageEnd::Last, ansi);
         let told = [
-            last_chars(raw, 5, Start::Whole, Ansi::Strip),
-            last_chars(raw, 0, Start::Whole, Ansi::Strip),
-            last_chars(raw, 99, Start::Whole, Ansi::Strip),
-            last_chars(raw.get(2..).unwrap_or_default(), 99, Start::Cut, Ansi::Strip),
-            last_chars(raw, 3, Start::Whole, Ansi::Keep),
+            last(raw, 5, Start::Whole, Ansi::Strip),
+            last(raw, 0, Start::Whole, Ansi::Strip),
+            last(raw, 99, Start::Whole, Ansi::Strip),
+            last(raw.get(2..).unwrap_or_default(), 99, Start::Cut, Ansi::Strip),
+            last(raw, 3, Start::Whole, Ansi::Keep),
         ];
-        assert_eq!(told, ["wörld", "", "héllo wörld", "llo wörld", "[0m"]);
+        let expected = [("wörld", 11..21), ("", 21..21), ("héllo wörld", 0..21), ("llo wörld", 1..19), ("[0m", 18..21)];
+        assert_eq!(told, expected.map(|(text, at)| (text.to_owned(), at)));
     }
 
     proptest! {
@@ -221,6 +250,17 @@ mod tests {
                 let expected = whole(&bytes, ansi);
                 prop_assert_eq!(paged(&bytes, &sizes, ansi), expected.clone());
                 prop_assert_eq!(followed(&bytes, &sizes, ansi), expected);
+            }
+        }
+
+        #[test]
+        fn the_last_characters_begin_where_it_says(bytes in output(), n in 0_usize..20) {
+            for ansi in [Ansi::Keep, Ansi::Strip] {
+                let (text, range) = last_chars(&bytes, n, Start::Whole, PageEnd::Last, ansi);
+                let all = whole(&bytes, ansi);
+                let skipped = all.chars().count().saturating_sub(n);
+                prop_assert_eq!(&text, &all.chars().skip(skipped).collect::<String>());
+                prop_assert_eq!(whole(bytes.get(range).unwrap_or_default(), ansi), text);
             }
         }
 

@@ -29,8 +29,6 @@ fn read_all(log: &Log, stream: Option<Stream>) -> Vec<(u64, Vec<u8>)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
-
     #[test]
     fn counts_can_be_had_from_the_files_alone(steps in steps(), cap in caps(), script in disks()) {
         let model = Model::write(&steps, cap, &script);

@@ -3,6 +3,7 @@
 mod damage;
 mod lines;
 mod reader;
+mod text;
 mod writer;
 
 use super::format::parse_log_name;
@@ -85,7 +86,12 @@ pub struct Model {
 impl Model {
     /// Runs the steps and checks every file's content against what was written.
     pub fn write(steps: &[Step], cap: u64, script: &[Disk]) -> Model {
-        let dir = tempfile::tempdir().expect("a temporary directory");
+        Model::watch(steps, cap, script, |_| {})
+    }
+
+    /// The same, and looks at the directory after every step.
+    pub fn watch(steps: &[Step], cap: u64, script: &[Disk], look: impl Fn(&Path)) -> Model {
+        let dir = temporary();
         let fd = File::open(dir.path()).expect("the directory opens");
         let files = Moody { dir: Dir::new(fd.as_raw_fd()), script: script.to_vec(), at: 0 };
         let mut writer = LogWriter::with_files(files, cap);
@@ -95,7 +101,7 @@ impl Model {
             writer.append(step.stream, &step.bytes, now);
             bytes.extend_from_slice(&step.bytes);
             streams.resize(bytes.len(), step.stream);
-            assert!(kept_on_disk(dir.path()) <= cap);
+            look(dir.path());
         }
         let mut model = Model { kept: vec![false; bytes.len()], dir, bytes, streams, counts: writer.counts() };
         model.look();
@@ -166,8 +172,9 @@ pub fn segments(dir: &Path) -> Vec<(u64, Vec<u8>)> {
     found
 }
 
-fn kept_on_disk(dir: &Path) -> u64 {
-    sizes(dir, "log")
+/// A directory in memory where there is one: these tests make files by the thousand.
+pub fn temporary() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a temporary directory")
 }
 
 /// The bytes in all files whose names begin so.

@@ -94,9 +94,42 @@ fn a_page_of_a_rare_stream_gets_further_without_reading_the_other() {
     assert!(log.cost() < 64 * 1024, "{}", log.cost());
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+#[test]
+fn a_log_read_while_it_is_written_shows_only_what_was_written() {
+    // The byte at each offset is known, so that a page is right wherever it begins.
+    let byte = |at: u64| (at % 251) as u8;
+    let (dir, total) = (temporary(), 3_000_000_u64);
+    let end = std::sync::atomic::AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let fd = File::open(dir.path()).expect("the directory opens");
+            let mut writer = LogWriter::new(fd.as_raw_fd(), 20_000);
+            let mut at = 0;
+            while at < total {
+                let bytes: Vec<u8> = (at..at + 777).map(byte).collect();
+                let stream = if at.is_multiple_of(2) { Stream::Stdout } else { Stream::Stderr };
+                writer.append(stream, &bytes, at);
+                at = writer.counts().end;
+                end.store(at, std::sync::atomic::Ordering::Release);
+            }
+        });
+        let (mut cursor, mut seen) = (0, 0);
+        while cursor < total {
+            let log = Log::open(dir.path(), end.load(std::sync::atomic::Ordering::Acquire)).expect("it opens");
+            let tail = log.tail(500, None).expect("it reads");
+            let page = log.read(cursor, 5000, None).expect("it reads");
+            assert!(page.gap.is_none_or(|gap| gap.from == cursor && gap.to == page.from));
+            for page in [&page, &tail] {
+                let expected: Vec<u8> = (page.from..page.from + page.bytes.len() as u64).map(byte).collect();
+                assert_eq!(page.bytes, expected);
+            }
+            (cursor, seen) = (page.next, seen + page.bytes.len());
+        }
+        assert!(seen > 0);
+    });
+}
 
+proptest! {
     #[test]
     fn any_page_is_what_the_model_says(
         steps in steps(), cap in caps(), script in disks(), stream in view(), at in 0.0..1.1_f64, max in 1_usize..400,

@@ -64,7 +64,7 @@ fn streams_that_alternate_byte_by_byte_cannot_fill_the_disk() {
     let cap = 64 * 1024;
     let steps: Vec<Step> =
         (0..60_000).map(|i| at_once(if i % 2 == 0 { Stream::Stdout } else { Stream::Stderr }, vec![b'z'])).collect();
-    let dir = tempfile::tempdir().expect("a temporary directory");
+    let dir = temporary();
     let fd = File::open(dir.path()).expect("the directory opens");
     let mut writer = LogWriter::new(fd.as_raw_fd(), cap);
     for step in &steps {
@@ -104,7 +104,7 @@ fn child_that_may_write_no_large_file() {
 
 #[test]
 fn the_kernels_refusal_is_counted_and_survived() {
-    let dir = tempfile::tempdir().expect("a temporary directory");
+    let dir = temporary();
     let program = std::env::current_exe().expect("this program");
     let status = std::process::Command::new("bash")
         .args(["-c", "trap '' XFSZ; ulimit -f 4; exec \"$0\" --exact \"$1\" >/dev/null 2>&1"])
@@ -122,8 +122,6 @@ fn the_kernels_refusal_is_counted_and_survived() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
-
     #[test]
     fn any_chunking_keeps_the_same_bytes_and_counts(steps in steps(), cap in caps(), size in 1_usize..700) {
         let (one, other) = (Model::write(&steps, cap, &[]), Model::write(&rechunked(&steps, size), cap, &[]));
@@ -135,6 +133,11 @@ proptest! {
     fn counts_are_those_of_the_bytes(steps in steps(), cap in caps(), script in disks()) {
         let model = Model::write(&steps, cap, &script);
         prop_assert_eq!(model.counts, model.naive_counts());
+    }
+
+    #[test]
+    fn the_cap_holds_after_every_append(steps in steps(), cap in caps(), script in disks()) {
+        Model::watch(&steps, cap, &script, |dir| assert!(sizes(dir, "log") <= cap));
     }
 
     #[test]

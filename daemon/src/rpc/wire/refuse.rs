@@ -39,13 +39,21 @@ pub(crate) async fn goodbye(mut stream: impl AsyncRead + AsyncWrite + Unpin, fra
     linger(stream).await;
 }
 
+/// What a client may still send while it is told that it is refused. Whoever sends more is cut off.
+const MORE: usize = 1 << 20;
+
 /// Closes so that the last answer is seen: a client that is still sending would die of the broken
 /// pipe, or be told of a reset, before it looks for an answer.
 pub(crate) async fn linger(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
     let drain = async {
         stream.shutdown().await?;
         let mut ignored = Vec::with_capacity(16 * 1024);
-        while stream.read_buf(&mut ignored).await? > 0 {
+        let mut left = MORE;
+        while left > 0 {
+            match stream.read_buf(&mut ignored).await? {
+                0 => break,
+                n => left = left.saturating_sub(n),
+            }
             ignored.clear();
         }
         io::Result::Ok(())

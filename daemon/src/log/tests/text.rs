@@ -1,0 +1,118 @@
+//! Text out of a log equals the text of all its bytes.
+
+use super::*;
+use crate::text::{PageEnd, decode_page, fit_tokens};
+use toold_proto::params::Ansi;
+use toold_proto::process::Truncated;
+
+/// Output with characters and sequences that appends cut in two.
+fn torn_steps() -> impl Strategy<Value = Vec<Step>> {
+    let piece = prop_oneof![
+        "\\PC{0,6}".prop_map(String::into_bytes),
+        Just("é€😀".as_bytes().to_vec()),
+        Just(b"\x1b[1;31m".to_vec()),
+        Just(b"\x1b]0;t\x1b\\".to_vec()),
+        proptest::collection::vec(any::<u8>(), 0..4),
+    ];
+    let text = proptest::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat());
+    (text, proptest::collection::vec((stream(), 1_usize..8), 1..6)).prop_map(|(text, cuts)| {
+        let (mut rest, mut steps) = (text.as_slice(), Vec::new());
+        for (stream, len) in cuts.iter().cycle() {
+            let (bytes, after) = rest.split_at((*len).min(rest.len()));
+            steps.push(Step { stream: *stream, bytes: bytes.to_vec(), later: 0 });
+            rest = after;
+            if rest.is_empty() {
+                break;
+            }
+        }
+        steps
+    })
+}
+
+fn naive_text(model: &Model, stream: Option<Stream>, ansi: Ansi) -> String {
+    let bytes: Vec<u8> =
+        (0..model.end()).filter(|at| model.is_in(*at, stream)).filter_map(|at| model.bytes.get(at).copied()).collect();
+    decode_page(&bytes, bytes.len(), PageEnd::Last, ansi).0
+}
+
+#[test]
+fn a_character_that_has_not_all_come_waits() {
+    let step = |bytes: &[u8]| Step { stream: Stream::Stdout, bytes: bytes.to_vec(), later: 0 };
+    let model = Model::write(&[step(b"ab\xe2\x82")], 1000, &[]);
+    let log = model.open();
+    let pages = [PageEnd::More, PageEnd::Last].map(|end| {
+        let read = log.read_text(2, 100, None, Ansi::Strip, end).map(|page| (page.text, page.next)).ok();
+        let last = log.last_chars(1, None, Ansi::Strip, end).map(|page| (page.text, page.from, page.next)).ok();
+        (read, last)
+    });
+    let expected = [
+        (Some((String::new(), 2)), Some(("b".to_owned(), 1, 2))),
+        (Some(("\u{fffd}\u{fffd}".to_owned(), 4)), Some(("\u{fffd}".to_owned(), 3, 4))),
+    ];
+    assert_eq!(pages, expected);
+}
+
+#[test]
+fn the_last_characters_are_found_behind_many_escape_sequences() {
+    let noise = b"\x1b[2K\x1b[1G".repeat(3000);
+    let text = [b"before".as_slice(), &noise, b"after"].concat();
+    let model = Model::write(&[Step { stream: Stream::Stdout, bytes: text, later: 0 }], 1 << 20, &[]);
+    let page = model.open().last_chars(10, None, Ansi::Strip, PageEnd::Last).map(|page| (page.text, page.from));
+    assert_eq!(page.ok(), Some(("eforeafter".to_owned(), 1)));
+}
+
+#[test]
+fn a_budget_over_a_large_log_with_a_gap_reads_only_its_ends() {
+    let line = format!("{}\n", "x".repeat(99)).into_bytes();
+    let step = Step { stream: Stream::Stdout, bytes: line.repeat(100_000), later: 0 };
+    let model = Model::write(&vec![step; 2], 8 << 20, &[]);
+    let log = model.open();
+    let (text, cut) = fit_tokens(&log, 0, 1000, Ansi::Strip).expect("it reads");
+    let (from, to) = (2000, model.counts.end - 2000);
+    let expected = Truncated { from, to, omitted_bytes: to - from, omitted_tokens: (to - from) / 4 };
+    assert_eq!((cut, text.lines().count()), (Some(expected), 41));
+    assert!(log.cost() < 20_000, "{}", log.cost());
+}
+
+proptest! {
+    #[test]
+    fn any_pages_of_text_are_the_whole_text(steps in torn_steps(), view in view(), max in 1_usize..9) {
+        let model = Model::write(&steps, 1 << 20, &[]);
+        for ansi in [Ansi::Keep, Ansi::Strip] {
+            let (log, mut at, mut text) = (model.open(), 0, String::new());
+            while at < log.end() {
+                let page = log.read_text(at, max, view, ansi, PageEnd::Last)?;
+                prop_assert!(page.next > at);
+                at = page.next;
+                text.push_str(&page.text);
+            }
+            prop_assert_eq!(text, naive_text(&model, view, ansi));
+        }
+    }
+
+    #[test]
+    fn text_followed_while_it_is_written_is_the_whole_text(steps in torn_steps(), view in view()) {
+        let model = Model::write(&steps, 1 << 20, &[]);
+        let (mut at, mut text) = (0, String::new());
+        for end in 0..=model.counts.end {
+            let log = Log::open(model.dir.path(), end)?;
+            let more = if end == model.counts.end { PageEnd::Last } else { PageEnd::More };
+            let page = log.read_text(at, 1000, view, Ansi::Strip, more)?;
+            text.push_str(&page.text);
+            at = page.next;
+        }
+        prop_assert_eq!((text, at), (naive_text(&model, view, Ansi::Strip), model.counts.end));
+    }
+
+    #[test]
+    fn the_last_characters_and_what_comes_after_are_the_texts_end(
+        steps in torn_steps(), view in view(), n in 0_usize..20, cut in 0.0..1.0_f64,
+    ) {
+        let model = Model::write(&steps, 1 << 20, &[]);
+        let early = Log::open(model.dir.path(), (model.end() as f64 * cut) as u64)?;
+        let page = early.last_chars(n, view, Ansi::Strip, PageEnd::More)?;
+        let after = model.open().read_text(page.next, 1000, view, Ansi::Strip, PageEnd::Last)?;
+        let whole = naive_text(&model, view, Ansi::Strip);
+        prop_assert!(whole.ends_with(&format!("{}{}", page.text, after.text)), "{whole:?} {page:?} {after:?}");
+    }
+}

@@ -1,0 +1,133 @@
+//! `toolctl run`: like the program itself, with its streams, its code and its interrupts.
+
+use crate::ctl::ran;
+use crate::rig::{DEADLINE, Daemon};
+use crate::sys::Pidfd;
+use serde_json::json;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, ChildStdout, Command};
+
+/// Starts `toolctl run` and gives its stdout to read line by line.
+fn start(d: &Daemon, args: &[&str]) -> (Child, BufReader<ChildStdout>, Pidfd) {
+    let mut child = d.ctl_command(args).spawn().unwrap();
+    let stdout = BufReader::new(child.stdout.take().unwrap());
+    let fd = Pidfd::open(child.id() as i32).unwrap();
+    (child, stdout, fd)
+}
+
+fn line(stdout: &mut BufReader<ChildStdout>) -> String {
+    let mut line = String::new();
+    stdout.read_line(&mut line).unwrap();
+    line
+}
+
+#[test]
+fn stdout_and_stderr_go_to_their_own_streams_and_the_code_is_the_programs() {
+    let d = Daemon::start();
+    let told = d.ctl(&["run", "--", "sh", "-c", "echo out; echo err >&2; exit 7"]);
+    assert_eq!((told.code, told.stdout.as_str(), told.stderr.as_str()), (7, "out\n", "err\n"));
+    for (script, code) in [("exit 0", 0), ("exit 255", 255), ("kill -9 $$", 137), ("kill -TERM $$", 143)] {
+        assert_eq!(d.ctl(&["run", "--", "sh", "-c", script]).code, code, "{script}");
+    }
+}
+
+#[test]
+fn output_is_streamed_while_the_program_runs() {
+    let d = Daemon::start();
+    let gate = d.gate("go");
+    let script = format!("echo early; {}; echo late", gate.pass());
+    let (child, mut stdout, _) = start(&d, &["run", "--", "sh", "-c", &script]);
+    assert_eq!(line(&mut stdout), "early\n");
+    gate.open();
+    assert_eq!((line(&mut stdout).as_str(), line(&mut stdout).as_str()), ("late\n", ""));
+    assert_eq!(ran(child).code, 0);
+}
+
+#[test]
+fn much_output_and_any_byte_comes_through_as_it_is() {
+    let d = Daemon::start();
+    let file = d.root().join("data");
+    std::fs::write(&file, (0..3_000_000u32).map(|n| (n * 7 % 256) as u8).collect::<Vec<u8>>()).unwrap();
+    let output = d.ctl_command(&["run", "--", "cat", file.to_str().unwrap()]).output().unwrap();
+    assert!(output.stdout == std::fs::read(&file).unwrap(), "{} bytes came", output.stdout.len());
+    let told = d.ctl(&["run", "--", "printf", "\\033[31mred"]);
+    assert_eq!(told.stdout, "\u{1b}[31mred", "what the program colours is coloured");
+}
+
+#[test]
+fn an_interrupt_is_forwarded_and_the_programs_answer_to_it_is_the_code() {
+    let d = Daemon::start();
+    let script = "trap 'echo interrupted; exit 9' INT; echo ready; while :; do sleep 0.02; done";
+    let (child, mut stdout, fd) = start(&d, &["run", "--", "sh", "-c", script]);
+    assert_eq!(line(&mut stdout), "ready\n");
+    fd.signal(libc::SIGINT);
+    assert_eq!(line(&mut stdout), "interrupted\n");
+    assert_eq!(ran(child).code, 9);
+}
+
+#[test]
+fn a_second_interrupt_kills() {
+    let d = Daemon::start();
+    let script = "trap 'echo no' INT; trap '' TERM; echo ready; while :; do sleep 0.02; done";
+    let (child, mut stdout, fd) = start(&d, &["run", "--", "sh", "-c", script]);
+    assert_eq!(line(&mut stdout), "ready\n");
+    let program = d.program(&d.ids(json!({}))[0]);
+    fd.signal(libc::SIGINT);
+    assert_eq!(line(&mut stdout), "no\n");
+    fd.signal(libc::SIGINT);
+    assert_eq!(ran(child).code, 137);
+    assert!(program.dies_within(DEADLINE));
+}
+
+#[test]
+fn detach_after_leaves_it_running_and_prints_its_id() {
+    let d = Daemon::start();
+    let told = d.ctl(&["run", "--detach-after", "1s", "--", "sh", "-c", "echo early; exec sleep 1000"]);
+    assert_eq!(told.code, 0, "{told:?}");
+    let ids = d.ids(json!({ "status": "running" }));
+    assert_eq!(ids.len(), 1);
+    assert!(told.stdout.starts_with("early\n") && (told.stdout + &told.stderr).contains(&ids[0]));
+    let told = d.ctl(&["run", "--detach-after", "50s", "--", "sh", "-c", "exit 4"]);
+    assert_eq!(told.code, 4, "what ends before is not detached");
+}
+
+#[test]
+fn the_process_outlives_a_run_that_is_killed() {
+    let d = Daemon::start();
+    let (mut child, mut stdout, _) = start(&d, &["run", "--", "sh", "-c", "echo ready; exec sleep 1000"]);
+    assert_eq!(line(&mut stdout), "ready\n");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(d.ids(json!({ "status": "running" })).len(), 1);
+}
+
+#[test]
+fn a_run_whose_reader_is_gone_ends_without_a_panic() {
+    let d = Daemon::start();
+    let (child, mut stdout, _) = start(&d, &["run", "--", "sh", "-c", "seq 1 1000000"]);
+    line(&mut stdout);
+    drop(stdout);
+    assert!(!ran(child).stderr.contains("panicked"));
+}
+
+#[test]
+fn a_grandchild_that_holds_the_pipe_does_not_hold_run_for_ever() {
+    let d = Daemon::start();
+    let gate = d.gate("go");
+    let script = format!("({}; echo late) & echo early; exit 5", gate.pass());
+    let (child, mut stdout, _) = start(&d, &["run", "--", "sh", "-c", &script]);
+    assert_eq!(line(&mut stdout), "early\n");
+    // Until closed or until the exit: both are honest. The code is the program's own either way.
+    d.exited(&d.ids(json!({}))[0]);
+    gate.open();
+    assert_eq!(ran(child).code, 5);
+}
+
+#[test]
+fn run_works_from_a_directory_that_is_the_programs_too() {
+    let d = Daemon::start();
+    let mut command: Command = d.ctl_command(&["run", "--", "pwd", "-P"]);
+    command.current_dir("/usr");
+    let told = ran(command.spawn().unwrap());
+    assert_eq!((told.code, told.stdout.as_str()), (0, "/usr\n"), "a person's command runs where the person is");
+}

@@ -1,0 +1,53 @@
+//! A full disk: running processes are not killed, and what could not be stored is counted and told.
+
+use crate::rig::{Daemon, id, skip_unless};
+use serde_json::json;
+use std::process::Command;
+
+/// A daemon whose state is a file system of its own, this small, seen by nobody else.
+fn on_small_disk(size: &str) -> Option<Daemon> {
+    let possible = Command::new("unshare").args(["-m", "true"]).status().is_ok_and(|s| s.success());
+    if skip_unless(possible, "a file system of its own needs root and unshare") {
+        return None;
+    }
+    let mut d = Daemon::prepare("", &[]);
+    let state = d.root().join("state").display().to_string();
+    // The shell that becomes the daemon is given its own mounts by the exec of unshare before it.
+    let inner = format!("mount -t tmpfs -o size={size},mode=700 tmpfs {state} && exec \"$0\" \"$@\"");
+    d.before = Some(format!("set -- \"$0\" \"$@\"; exec unshare -m --propagation private /bin/sh -c '{inner}' \"$@\""));
+    d.spawn();
+    Some(d)
+}
+
+#[test]
+fn a_process_that_fills_the_disk_runs_to_its_end_and_what_was_not_stored_is_counted() {
+    let Some(d) = on_small_disk("4m") else { return };
+    let proc = d.sh("head -c 16000000 /dev/zero | tr '\\0' x; exit 6");
+    let p = d.closed(&proc);
+    assert_eq!((&p["exit_code"], &p["reason"], &p["bytes"]), (&json!(6), &json!("exited"), &json!(16_000_000)));
+    let unstored = p["unstored_bytes"].as_u64().unwrap();
+    assert!(unstored > 0, "{p}");
+    let kept = d.bytes(&proc);
+    assert!(kept.iter().all(|b| *b == b'x'), "what is not stored does not come as zeros");
+    assert_eq!(kept.len() as u64 + unstored + p["dropped_bytes"].as_u64().unwrap(), 16_000_000);
+}
+
+#[test]
+fn a_full_disk_kills_nobody_and_refuses_new_ones_with_the_reason() {
+    let Some(d) = on_small_disk("4m") else { return };
+    let bystander = id(&d.ok("exec", json!({ "argv": ["/bin/cat"], "stdin": "pipe" })));
+    let program = d.program(&bystander);
+    let filler = d.sh("head -c 16000000 /dev/zero | tr '\\0' x; exec sleep 1000");
+    d.eventually("all of it is counted", || d.process(&filler)["bytes"] == 16_000_000);
+    assert!(!program.is_dead());
+    // Refused with a reason, or started: never a hang, a crash or a half.
+    if let Err(error) = d.call("exec", json!({ "argv": ["/bin/true"] })) {
+        let text = error.to_string();
+        assert!(text.contains("space") || text.contains("ENOSPC"), "{text}");
+    }
+    assert_eq!(d.process(&filler)["status"], "running");
+    assert_eq!(d.ok("kill", json!({ "id": filler }))["status"], "killed");
+    assert!(!program.is_dead());
+    d.ok("close", json!({ "id": bystander }));
+    assert_eq!(d.exited(&bystander)["exit_code"], 0);
+}

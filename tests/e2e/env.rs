@@ -1,0 +1,131 @@
+//! What a process finds in its environment, and that its values are told to nobody else.
+
+use crate::rig::{Daemon, files, id};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fs;
+
+fn env_of(d: &Daemon, more: Value) -> BTreeMap<String, String> {
+    let mut params = json!({ "argv": ["/usr/bin/env", "-0"], "yield_ms": 30000 });
+    params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    let p = d.ok("exec", params);
+    d.closed(&id(&p));
+    let text = d.text(&id(&p));
+    text.split_terminator('\0').filter_map(|line| line.split_once('=')).map(|(k, v)| (k.into(), v.into())).collect()
+}
+
+#[test]
+fn clean_passes_the_listed_names_and_nothing_else() {
+    let listed = [
+        ("USER", "u"),
+        ("LOGNAME", "l"),
+        ("SHELL", "/bin/sh"),
+        ("LANG", "C.UTF-8"),
+        ("LC_ALL", "C"),
+        ("LC_TIME", "C"),
+        ("TERM", "xterm"),
+        ("TMP", "/tmp"),
+        ("TEMP", "/tmp"),
+        ("XDG_DATA_HOME", "/tmp/data"),
+        ("TZ", "UTC"),
+        ("PYTHONPATH", "/tmp/py"),
+        ("VIRTUAL_ENV", "/tmp/venv"),
+        ("CONDA_PREFIX", "/tmp/conda"),
+    ];
+    let others = [
+        ("MY_VARIABLE", "no"),
+        ("LD_PRELOAD_X", "no"),
+        ("PATHX", "no"),
+        ("MYPATH", "no"),
+        ("TZX", "no"),
+        ("XDG_API_KEY", "no"),
+        ("CONDA_TOKEN", "no"),
+        ("LC_secret", "no"),
+        ("XDG_Password_FILE", "no"),
+        ("CONDA_CREDENTIALS", "no"),
+        ("XDG_PASSWD", "no"),
+        ("XDG_AUTHOR", "no"),
+    ];
+    let d = Daemon::start_with("", &[&listed[..], &others[..]].concat());
+    let env = env_of(&d, json!({}));
+    for (name, value) in listed {
+        assert_eq!(env.get(name).map(String::as_str), Some(value), "{name}");
+    }
+    for name in ["PATH", "HOME", "TMPDIR", "XDG_RUNTIME_DIR", "XDG_STATE_HOME", "XDG_CONFIG_HOME"] {
+        assert!(env.contains_key(name), "{name}");
+    }
+    for (name, _) in others {
+        assert!(!env.contains_key(name), "{name} must not pass");
+    }
+    assert_eq!(env_of(&d, json!({ "env_mode": "clean" })), env, "clean is the default");
+}
+
+#[test]
+fn config_names_what_clean_also_passes_even_when_it_looks_secret() {
+    let d = Daemon::start_with(
+        "[env]\npass = [\"MY_VARIABLE\", \"DEPLOY_TOKEN\"]\n",
+        &[("MY_VARIABLE", "1"), ("DEPLOY_TOKEN", "2"), ("OTHER_TOKEN", "3")],
+    );
+    let env = env_of(&d, json!({}));
+    assert_eq!((env["MY_VARIABLE"].as_str(), env["DEPLOY_TOKEN"].as_str()), ("1", "2"));
+    assert!(!env.contains_key("OTHER_TOKEN"));
+}
+
+#[test]
+fn inherit_passes_everything_the_daemon_has() {
+    let d = Daemon::start_with("", &[("MY_VARIABLE", "1"), ("API_TOKEN", "2")]);
+    let env = env_of(&d, json!({ "env_mode": "inherit" }));
+    assert_eq!((env["MY_VARIABLE"].as_str(), env["API_TOKEN"].as_str()), ("1", "2"));
+    assert!(env.contains_key("PATH") && env.contains_key("HOME"));
+}
+
+#[test]
+fn replace_passes_nothing_but_what_the_call_gives() {
+    let d = Daemon::start();
+    let env = env_of(&d, json!({ "env_mode": "replace", "env": { "ONLY": "this", "EMPTY": "" } }));
+    assert_eq!(env, BTreeMap::from([("ONLY".into(), "this".into()), ("EMPTY".into(), "".into())]));
+}
+
+#[test]
+fn what_the_call_gives_wins_over_every_mode_and_every_rule() {
+    let d = Daemon::start_with("", &[("LANG", "C"), ("MY_VARIABLE", "daemon")]);
+    for mode in ["clean", "inherit", "replace"] {
+        let given =
+            json!({ "LANG": "de", "MY_VARIABLE": "call", "API_KEY": "k", "HOME": "/elsewhere", "WIDE": "ä=b\nc" });
+        let env = env_of(&d, json!({ "env_mode": mode, "env": given }));
+        for (name, value) in given.as_object().unwrap() {
+            assert_eq!(Some(env[name].as_str()), value.as_str(), "{name} in {mode}");
+        }
+    }
+}
+
+#[test]
+fn a_value_is_in_no_answer_no_file_and_no_log_while_its_name_is_in_inspect() {
+    const VALUE: &str = "hunter2-never-stored-42";
+    const INHERITED: &str = "hunter3-of-the-daemon-43";
+    let mut d = Daemon::start_with("", &[("RUST_LOG", "trace"), ("DAEMON_TOKEN", INHERITED)]);
+    let script = "test \"$MY_PASSWORD$DAEMON_TOKEN\" && echo has it; exec sleep 1000";
+    let more = json!({ "env": { "MY_PASSWORD": VALUE }, "env_mode": "inherit", "name": "secretive" });
+    let proc = id(&d.sh_with(script, more));
+    d.printed(&proc, "has it");
+    let look = |d: &Daemon, when: &str| {
+        let inspect = d.ok("inspect", json!({ "id": proc }));
+        let names = inspect["env_names"].as_array().unwrap();
+        assert!(names.contains(&json!("MY_PASSWORD")) && names.contains(&json!("DAEMON_TOKEN")), "{when}: {names:?}");
+        let answers = [inspect, d.ok("list", json!({})), d.process(&proc), d.ok("daemon.info", json!({}))];
+        for value in [VALUE, INHERITED] {
+            assert!(answers.iter().all(|a| !a.to_string().contains(value)), "{when}: an answer tells it");
+            assert!(!d.log().contains(value), "{when}: the log tells it");
+            for file in files(&d.state()) {
+                let bytes = fs::read(&file).unwrap_or_default();
+                let told = bytes.windows(value.len()).any(|w| w == value.as_bytes());
+                assert!(!told, "{when}: {} tells it", file.display());
+            }
+        }
+    };
+    look(&d, "while it runs");
+    d.restart();
+    look(&d, "after a restart");
+    d.ok("kill", json!({ "id": proc }));
+    look(&d, "after its end");
+}

@@ -1,0 +1,69 @@
+//! `list`: newest first, filtered, limited, each with a preview.
+
+use crate::rig::{Daemon, id};
+use serde_json::{Value, json};
+
+#[test]
+fn the_newest_comes_first_also_after_a_restart() {
+    let mut d = Daemon::start();
+    let mut started: Vec<String> = (0..12).map(|_| d.sh("exit 0")).collect();
+    started.reverse();
+    assert_eq!(d.ids(json!({})), started);
+    started.iter().for_each(|proc| drop(d.exited(proc)));
+    d.restart();
+    assert_eq!(d.ids(json!({})), started);
+}
+
+#[test]
+fn each_has_a_preview_of_its_last_two_hundred_characters() {
+    let d = Daemon::start();
+    d.run("i=0; while [ $i -lt 300 ]; do printf é; i=$((i+1)); done");
+    let list = d.ok("list", json!({}));
+    let p = &list["processes"][0];
+    assert_eq!((&p["preview"], &p["status"], &p["exit_code"]), (&json!("é".repeat(200)), &json!("exited"), &json!(0)));
+    assert!(p.get("output").is_none(), "a preview is enough for a list");
+}
+
+#[test]
+fn filters_pick_by_task_session_status_and_label_and_all_must_hold() {
+    let d = Daemon::start();
+    let start = |script: &str, more: Value| id(&d.sh_with(script, more));
+    let a = start(
+        "exec sleep 1000",
+        json!({ "task_id": "t", "session_key": "s", "labels": { "kind": "server", "env": "dev" } }),
+    );
+    let b = start("exec sleep 1000", json!({ "task_id": "t", "labels": { "kind": "client" } }));
+    let c = start("exit 0", json!({ "session_key": "s", "labels": { "kinds": "server" } }));
+    d.closed(&c);
+    for (filter, expected) in [
+        (json!({ "task_id": "t" }), vec![&b, &a]),
+        (json!({ "session_key": "s" }), vec![&c, &a]),
+        (json!({ "status": "running" }), vec![&b, &a]),
+        (json!({ "status": "exited" }), vec![&c]),
+        (json!({ "status": "lost" }), vec![]),
+        (json!({ "label": "kind" }), vec![&b, &a]),
+        (json!({ "label": "kind=server" }), vec![&a]),
+        (json!({ "label": "kind=serve" }), vec![]),
+        (json!({ "task_id": "t", "session_key": "s" }), vec![&a]),
+        (json!({ "task_id": "T" }), vec![]),
+    ] {
+        assert_eq!(d.ids(filter.clone()).iter().collect::<Vec<_>>(), expected, "{filter}");
+    }
+    d.refused(-32602, "invalid_params", "list", json!({ "status": "dead" }));
+}
+
+#[test]
+fn a_limit_keeps_the_newest_and_the_total_tells_how_many_there_are() {
+    let d = Daemon::start();
+    let mut started: Vec<String> = (0..5).map(|_| d.sh("exit 0")).collect();
+    started.reverse();
+    let list = d.ok("list", json!({ "limit": 2 }));
+    let ids: Vec<String> = list["processes"].as_array().unwrap().iter().map(id).collect();
+    assert_eq!((ids.as_slice(), &list["total"]), (&started[..2], &json!(5)));
+}
+
+#[test]
+fn an_empty_daemon_lists_nothing() {
+    let d = Daemon::start();
+    assert_eq!(d.ok("list", json!({})), json!({ "processes": [], "total": 0 }));
+}

@@ -33,7 +33,7 @@ fn exec(daemon: &Daemon, n: u64) -> Value {
         BURSTS * BURST,
         10 + n
     );
-    let pty = if n % 2 == 0 { json!(false) } else { json!(true) };
+    let pty = json!(n % 2 == 1);
     json!({ "argv": ["/bin/sh", "-c", script], "pty": pty, "request_id": format!("request-{n}") })
 }
 

@@ -2,7 +2,6 @@
 
 use crate::oracle;
 use crate::rig::Daemon;
-use crate::weight::Rest;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,7 +16,7 @@ const IDLE: Duration = Duration::from_secs(3);
 #[test]
 fn daemon_zygote_spares_and_shims_do_not_wake_while_nothing_happens() {
     let daemon = Daemon::start();
-    let rest = Rest::of(&daemon);
+    // Nothing has ended yet, so that no record waits to be forced to the disk.
     let ids: Vec<String> = (0..SLEEPERS).map(|_| daemon.sh("exec sleep 1000")).collect();
     // The last exec is answered before its shim rests, and the pool's threads go only after a while.
     let mut looks = vec![switches(&daemon)];
@@ -33,7 +32,6 @@ fn daemon_zygote_spares_and_shims_do_not_wake_while_nothing_happens() {
     std::thread::sleep(IDLE);
     assert_eq!(switches(&daemon), before, "somebody woke");
     daemon.ok("kill", json!({ "ids": ids }));
-    rest.again(&daemon);
 }
 
 fn threads(pid: i32) -> Vec<i32> {

@@ -12,8 +12,7 @@ pub fn socket() -> PathBuf {
         return PathBuf::from(run).join("toold/toold.sock");
     }
     let tmp = set("TMPDIR").unwrap_or_else(|| "/tmp".into());
-    // SAFETY: getuid has no preconditions and cannot fail.
-    let uid = unsafe { libc::getuid() };
+    let uid = rustix::process::getuid();
     PathBuf::from(tmp).join(format!("toold-{uid}")).join("toold.sock")
 }
 

@@ -33,7 +33,7 @@ fn exec(daemon: &Daemon, n: u64) -> Value {
         BURSTS * BURST,
         10 + n
     );
-    let pty = json!(n % 2 == 1);
+    let pty = if n.is_multiple_of(2) { json!(false) } else { json!(true) };
     json!({ "argv": ["/bin/sh", "-c", script], "pty": pty, "request_id": format!("request-{n}") })
 }
 

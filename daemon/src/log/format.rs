@@ -119,8 +119,11 @@ impl Record {
         raw
     }
 
-    /// None for what no writer wrote, such as the zeroes a power cut leaves behind.
+    /// None for what no writer wrote, such as the zeroes a power cut leaves behind, or more newlines than bytes.
     pub fn decode(raw: &[u8; RECORD]) -> Option<Record> {
+        if word(raw, 1).checked_add(word(raw, 2))? > word(raw, 0) {
+            return None;
+        }
         let stream = match raw[30] {
             1 => Stream::Stdout,
             2 => Stream::Stderr,
@@ -177,7 +180,7 @@ mod tests {
     #[test]
     fn a_record_is_these_bytes() {
         let record = Record {
-            start: 1,
+            start: 7,
             out_newlines: 2,
             err_newlines: 3,
             time_ms: 0x0102_0304_0506,
@@ -186,9 +189,21 @@ mod tests {
             err_open: false,
         };
         let mut raw = [0; RECORD];
-        (raw[0], raw[8], raw[16]) = (1, 2, 3);
+        (raw[0], raw[8], raw[16]) = (7, 2, 3);
         raw[24..].copy_from_slice(&[6, 5, 4, 3, 2, 1, 2, 1]);
         assert_eq!((record.encode(), Record::decode(&raw)), (raw, Some(record)));
+    }
+
+    #[test]
+    fn more_newlines_than_bytes_are_damage() {
+        let mut raw = [0; RECORD];
+        (raw[0], raw[8], raw[16], raw[30]) = (5, 2, 3, 1);
+        assert!(Record::decode(&raw).is_some());
+        raw[16] = 4;
+        assert_eq!(Record::decode(&raw), None);
+        // Was believed, and counting the lines of both streams overflowed.
+        raw[8..24].fill(0xff);
+        assert_eq!(Record::decode(&raw), None);
     }
 
     proptest! {

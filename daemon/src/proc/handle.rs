@@ -68,12 +68,18 @@ pub struct Proc {
 
 impl Proc {
     /// A process with a task: the receiver is for it.
-    pub fn new(spec: Spec, dir: PathBuf, state: State, record: Arc<Record>) -> (Proc, mpsc::Receiver<Command>) {
+    pub fn new(spec: Spec, dir: PathBuf, state: State) -> (Proc, mpsc::Receiver<Command>) {
         let (send, receive) = mpsc::channel(INBOX);
         let mut proc = Proc::finished(spec, dir, state);
-        proc.record = Mutex::new(Some(record));
         proc.inbox = Mutex::new(Some(send));
         (proc, receive)
+    }
+
+    /// From here on the counts are read where the shim writes them.
+    pub fn attach(&self, record: Arc<Record>) {
+        if let Ok(mut place) = self.record.lock() {
+            *place = Some(record);
+        }
     }
 
     /// A process that is over.

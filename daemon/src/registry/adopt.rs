@@ -16,7 +16,7 @@ use toold_proto::ProcId;
 /// What one directory holds.
 enum Found {
     /// Over: nothing to do but to know it.
-    Finished(Proc),
+    Finished(Box<Proc>),
     /// A shim lives, or died without saying so: a task finds out.
     Open {
         spec: Box<Spec>,
@@ -67,7 +67,7 @@ impl Registry {
             Found::Finished(proc) => {
                 cgroup::remove(&proc.spec.cgroups);
                 self.note_finished(&proc);
-                self.table().insert(Arc::new(proc));
+                self.table().insert(Arc::from(proc));
             }
             Found::Never(locked) => {
                 hooks::at("recovery.discard");
@@ -84,7 +84,8 @@ impl Registry {
             }
             Found::Open { spec, dir, state, record, nonce } => {
                 let running = !state.ended();
-                let (proc, inbox) = Proc::new(*spec, dir, state, record.clone());
+                let (proc, inbox) = Proc::new(*spec, dir, state);
+                proc.attach(record.clone());
                 let proc = Arc::new(proc);
                 self.table().insert(proc.clone());
                 let slot = if running { RunningSlot::take(self, usize::MAX) } else { None };
@@ -126,7 +127,7 @@ fn read(dir: &Path) -> io::Result<Found> {
         state.step(&News::Gone);
     }
     if state.over() {
-        return Ok(Found::Finished(Proc::finished(spec, dir.to_path_buf(), state)));
+        return Ok(Found::Finished(Box::new(Proc::finished(spec, dir.to_path_buf(), state))));
     }
     record.unlock();
     let nonce = facts.head.nonce;

@@ -157,23 +157,43 @@ impl Registry {
         let bits = bits.iter().fold(0u64, |n, b| n << 8 | u64::from(*b));
         let rows_cols = spec.pty.map_or((0, 0), |s| (s.rows as u16, s.cols as u16));
         let progress = Progress { rows: rows_cols.0, cols: rows_cols.1, ..Progress::default() };
-        let mut table = self.table();
+        spec.id = ProcId::from_bits(bits);
+        let enforced = wanted.enforce(spec.id, spec.log_max_bytes);
+        (spec.limits, spec.cgroups) = (enforced.reports, enforced.dirs);
+        let dir = self.procs_dir.join(spec.id.to_string());
+        let (proc, inbox) = Proc::new(spec, dir, State::new(progress));
+        let groups = proc.spec.cgroups.clone();
+        let proc = self.enter(proc).inspect_err(|_| cgroup::remove(&groups))?;
+        // The table is not locked meanwhile: a slow disk delays this process and no other.
+        match record::create(&proc.dir, &proc.spec, nonce, self.boot) {
+            Ok(record) => {
+                let record = Arc::new(record);
+                proc.attach(record.clone());
+                Ok(Reserved { proc, record, nonce, inbox, oom_file: enforced.oom_file })
+            }
+            Err(e) => {
+                self.table().remove(proc.spec.id);
+                cgroup::remove(&proc.spec.cgroups);
+                Err(disk(e))
+            }
+        }
+    }
+
+    /// Puts a new process into the table, unless its name is taken.
+    fn enter(&self, proc: Proc) -> Result<Arc<Proc>, RpcError> {
+        let (spec, mut table) = (&proc.spec, self.table());
         if let Some(holder) = spec.name.as_deref().and_then(|name| table.named(name)).filter(|p| !p.peek().ended()) {
-            let message = format!("the name {:?} is in use by {}", spec.name.unwrap_or_default(), holder.spec.id);
+            let name = spec.name.as_deref().unwrap_or_default();
+            let message = format!("the name {name:?} is in use by {}", holder.spec.id);
             let process = serde_json::to_value(holder.view(now_ms())).unwrap_or_default();
             return Err(RpcError::new(Kind::AlreadyExists, message).with("process", process));
         }
-        spec.id =
-            (0..).map(|n| ProcId::from_bits(bits.wrapping_add(n))).find(|id| !table.contains(*id)).unwrap_or(spec.id);
-        let dir = self.procs_dir.join(spec.id.to_string());
-        let enforced = wanted.enforce(spec.id, spec.log_max_bytes);
-        (spec.limits, spec.cgroups) = (enforced.reports, enforced.dirs);
-        let record = record::create(&dir, &spec, nonce, self.boot);
-        let record = Arc::new(record.inspect_err(|_| cgroup::remove(&spec.cgroups)).map_err(disk)?);
-        let (proc, inbox) = Proc::new(spec, dir, State::new(progress), record.clone());
+        if table.contains(spec.id) {
+            return Err(RpcError::new(Kind::Internal, format!("the id {} came up twice; ask again", spec.id)));
+        }
         let proc = Arc::new(proc);
         table.insert(proc.clone());
-        Ok(Reserved { proc, record, nonce, inbox, oom_file: enforced.oom_file })
+        Ok(proc)
     }
 }
 

@@ -19,7 +19,7 @@ use toold_proto::{RpcError, openrpc, params, results};
 const PROTOCOL: u32 = 1;
 const GRACE_MS: u64 = 5000;
 
-pub async fn info(_: params::Nothing, daemon: Arc<Arc<Daemon>>, _: Arc<Peer>) -> Result<results::DaemonInfo, RpcError> {
+pub async fn info(_: params::Nothing, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<results::DaemonInfo, RpcError> {
     let mut counts = results::Counts {
         starting: 0,
         running: 0,
@@ -84,7 +84,7 @@ fn features(daemon: &Daemon) -> BTreeMap<String, Value> {
 
 pub async fn shutdown(
     call: params::Shutdown,
-    daemon: Arc<Arc<Daemon>>,
+    daemon: Arc<Daemon>,
     peer: Arc<Peer>,
 ) -> Result<results::Shutdown, RpcError> {
     let mut killed = Vec::new();
@@ -99,6 +99,6 @@ pub async fn shutdown(
     Ok(results::Shutdown { stopping: true, killed })
 }
 
-pub async fn discover(_: params::Nothing, _: Arc<Arc<Daemon>>, _: Arc<Peer>) -> Result<Value, RpcError> {
+pub async fn discover(_: params::Nothing, _: Arc<Daemon>, _: Arc<Peer>) -> Result<Value, RpcError> {
     Ok(openrpc::document())
 }

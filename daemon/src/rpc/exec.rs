@@ -17,7 +17,7 @@ use toold_proto::{RpcError, results};
 /// Output that an answer carries when nobody says.
 const TOKENS: u64 = 10_000;
 
-pub async fn exec(call: params::Exec, daemon: Arc<Arc<Daemon>>, _: Arc<Peer>) -> Result<results::Exec, RpcError> {
+pub async fn exec(call: params::Exec, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<results::Exec, RpcError> {
     let config = &daemon.registry.config;
     let order = order::check(&call, config)?;
     let proc = match daemon.registry.spawn(order).await {

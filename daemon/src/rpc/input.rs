@@ -13,11 +13,11 @@ use toold_proto::{Kind, RpcError, params, results};
 
 const TIMEOUT_MS: u64 = 5000;
 
-pub async fn write(call: params::Write, daemon: Arc<Arc<Daemon>>, _: Arc<Peer>) -> Result<results::Write, RpcError> {
+pub async fn write(call: params::Write, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<results::Write, RpcError> {
     put(call, &daemon, b"").await
 }
 
-pub async fn submit(call: params::Write, daemon: Arc<Arc<Daemon>>, _: Arc<Peer>) -> Result<results::Write, RpcError> {
+pub async fn submit(call: params::Write, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<results::Write, RpcError> {
     put(call, &daemon, b"\n").await
 }
 
@@ -76,7 +76,7 @@ fn unavailable(proc: &Proc) -> RpcError {
     RpcError::new(Kind::StdinUnavailable, message)
 }
 
-pub async fn close(call: params::Close, daemon: Arc<Arc<Daemon>>, _: Arc<Peer>) -> Result<results::Close, RpcError> {
+pub async fn close(call: params::Close, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<results::Close, RpcError> {
     let proc = daemon.find(&call.id)?;
     refuse_ended(&proc)?;
     match proc.close().await {
@@ -86,7 +86,7 @@ pub async fn close(call: params::Close, daemon: Arc<Arc<Daemon>>, _: Arc<Peer>) 
     }
 }
 
-pub async fn resize(call: params::Resize, daemon: Arc<Arc<Daemon>>, _: Arc<Peer>) -> Result<results::Resize, RpcError> {
+pub async fn resize(call: params::Resize, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<results::Resize, RpcError> {
     let size = terminal_size(call.rows, call.cols)?;
     let proc = daemon.find(&call.id)?;
     if proc.spec.pty.is_none() {

@@ -19,7 +19,7 @@ fn signal_number(name: &str) -> Result<i32, RpcError> {
         .ok_or_else(|| RpcError::param("signal", format!("there is no signal {name:?}; SIGTERM is one")))
 }
 
-pub async fn kill(call: params::Kill, daemon: Arc<Arc<Daemon>>, peer: Arc<Peer>) -> Result<results::Kill, RpcError> {
+pub async fn kill(call: params::Kill, daemon: Arc<Daemon>, peer: Arc<Peer>) -> Result<results::Kill, RpcError> {
     let signal = signal_number(call.signal.as_deref().unwrap_or("SIGTERM"))?;
     let grace_ms = call.grace_ms.unwrap_or(GRACE_MS).min(daemon.registry.config.max_wait_ms);
     let procs = chosen(&call, &daemon)?;
@@ -107,7 +107,7 @@ fn in_order(sent: &[i32], first: i32) -> Vec<String> {
     early.into_iter().map(view::signal_name).collect()
 }
 
-pub async fn signal(call: params::Signal, daemon: Arc<Arc<Daemon>>, _: Arc<Peer>) -> Result<results::Signal, RpcError> {
+pub async fn signal(call: params::Signal, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<results::Signal, RpcError> {
     let number = signal_number(&call.signal)?;
     let proc = daemon.find(&call.id)?;
     refuse_ended(&proc)?;
@@ -142,7 +142,7 @@ pub fn refuse_ended(proc: &Proc) -> Result<(), RpcError> {
 
 pub async fn session_active(
     call: params::SessionActive,
-    daemon: Arc<Arc<Daemon>>,
+    daemon: Arc<Daemon>,
     _: Arc<Peer>,
 ) -> Result<results::SessionActive, RpcError> {
     if call.session_key.is_some() == call.task_id.is_some() {
@@ -159,7 +159,7 @@ pub async fn session_active(
 
 pub async fn session_end(
     call: params::SessionEnd,
-    daemon: Arc<Arc<Daemon>>,
+    daemon: Arc<Daemon>,
     peer: Arc<Peer>,
 ) -> Result<results::SessionEnd, RpcError> {
     if call.session_key.is_empty() {

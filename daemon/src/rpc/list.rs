@@ -18,7 +18,7 @@ const LEAVING: Duration = Duration::from_secs(1);
 /// The end of the output that a list shows, in characters.
 const PREVIEW: usize = 200;
 
-pub async fn list(call: params::List, daemon: Arc<Arc<Daemon>>, _: Arc<Peer>) -> Result<results::List, RpcError> {
+pub async fn list(call: params::List, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<results::List, RpcError> {
     let limit = call.limit.unwrap_or(LIMIT);
     if limit == 0 {
         return Err(RpcError::param("limit", "must be at least 1"));
@@ -47,11 +47,7 @@ fn fits(proc: &Proc, call: &params::List, now: u64) -> bool {
         && call.status.is_none_or(|s| proc.view_of(&proc.peek(), now).status == s)
 }
 
-pub async fn inspect(
-    call: params::Inspect,
-    daemon: Arc<Arc<Daemon>>,
-    _: Arc<Peer>,
-) -> Result<results::Inspect, RpcError> {
+pub async fn inspect(call: params::Inspect, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<results::Inspect, RpcError> {
     let proc = daemon.find(&call.id)?;
     let state = proc.state();
     let alive = !state.over() && state.shim_pid > 0;
@@ -70,7 +66,7 @@ pub async fn inspect(
     })
 }
 
-pub async fn forget(call: params::Forget, daemon: Arc<Arc<Daemon>>, _: Arc<Peer>) -> Result<results::Forget, RpcError> {
+pub async fn forget(call: params::Forget, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<results::Forget, RpcError> {
     let procs: Vec<Arc<Proc>> = match (&call.ids, call.older_than_ms) {
         (Some(_), Some(_)) => return Err(RpcError::param("ids", "give either ids or older_than_ms, not both")),
         (None, None) => return Err(RpcError::param("ids", "give ids or older_than_ms")),

@@ -20,8 +20,8 @@ use std::sync::Arc;
 use toold_proto::api;
 
 /// Every method of the contract, ready to be served.
-pub fn module(daemon: Arc<Daemon>) -> RpcModule<Arc<Daemon>> {
-    let mut m = RpcModule::new(daemon);
+pub fn module(daemon: Arc<Daemon>) -> RpcModule<Daemon> {
+    let mut m = RpcModule::from_arc(daemon);
     register::<api::Exec, _, _, _>(&mut m, exec::exec);
     register::<api::Poll, _, _, _>(&mut m, read::poll);
     register::<api::Log, _, _, _>(&mut m, read::log);

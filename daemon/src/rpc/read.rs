@@ -26,7 +26,7 @@ const PAGE_MAX: u64 = 4 << 20;
 const LINES: u64 = 200;
 const LINES_MAX: u64 = 100_000;
 
-pub async fn poll(call: params::Poll, daemon: Arc<Arc<Daemon>>, _: Arc<Peer>) -> Result<results::Poll, RpcError> {
+pub async fn poll(call: params::Poll, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<results::Poll, RpcError> {
     let proc = daemon.find(&call.id)?;
     if call.max_bytes == Some(0) {
         return Err(RpcError::param("max_bytes", "must be at least 1"));
@@ -125,7 +125,7 @@ pub fn tail(proc: &Proc, state: &State, n: usize) -> io::Result<String> {
     Ok(log.last_chars(n, None, Ansi::Strip, page_end(state))?.text)
 }
 
-pub async fn log(call: params::Log, daemon: Arc<Arc<Daemon>>, _: Arc<Peer>) -> Result<results::Log, RpcError> {
+pub async fn log(call: params::Log, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<results::Log, RpcError> {
     let proc = daemon.find(&call.id)?;
     let limit = call.limit.unwrap_or(LINES);
     if limit == 0 || limit > LINES_MAX {

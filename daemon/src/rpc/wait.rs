@@ -26,7 +26,7 @@ const READ: usize = 256 * 1024;
 /// A line without an end is looked at in windows of this size, each overlapping the one before by half.
 const WINDOW: usize = 64 * 1024;
 
-pub async fn wait(call: params::Wait, daemon: Arc<Arc<Daemon>>, _: Arc<Peer>) -> Result<results::Wait, RpcError> {
+pub async fn wait(call: params::Wait, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<results::Wait, RpcError> {
     let asked = call.timeout_ms.unwrap_or(TIMEOUT_MS);
     if asked <= 0 {
         return Err(RpcError::param("timeout_ms", format!("must be at least 1, not {asked}")));
@@ -118,7 +118,7 @@ async fn one(proc: Arc<Proc>, until: Until, matcher: Option<Arc<Matcher>>) -> io
 
 /// A pattern, ready to be looked for in a line.
 enum Matcher {
-    Text(memchr::memmem::Finder<'static>),
+    Text(Box<memchr::memmem::Finder<'static>>),
     Regex(regex::bytes::Regex),
 }
 
@@ -126,7 +126,7 @@ impl Matcher {
     fn new(pattern: &Pattern) -> Result<Matcher, RpcError> {
         match pattern {
             Pattern::Text(text) if text.is_empty() => Err(RpcError::param("until.match", "must not be empty")),
-            Pattern::Text(text) => Ok(Matcher::Text(memchr::memmem::Finder::new(text).into_owned())),
+            Pattern::Text(text) => Ok(Matcher::Text(Box::new(memchr::memmem::Finder::new(text).into_owned()))),
             Pattern::Regex(text) => match regex(text) {
                 Ok(regex) => Ok(Matcher::Regex(regex)),
                 Err(why) => Err(RpcError::param("until.match.regex", why)),

@@ -346,9 +346,12 @@ fn frame(kind: u8, out: &mut dyn Sink, body: impl Fn(&mut dyn Sink)) {
     body(out);
 }
 
-/// The next whole frame at the start of `bytes`: its kind, its body and its length, header included.
+/// A frame's kind, its body and its length, header included.
+pub type Next<'a> = (u8, &'a [u8], usize);
+
+/// The next whole frame at the start of `bytes`.
 /// An error: longer than `max`, or of a version that never was.
-pub fn next(bytes: &[u8], max: usize) -> Result<Option<(u8, &[u8], usize)>, BadFrame> {
+pub fn next(bytes: &[u8], max: usize) -> Result<Option<Next<'_>>, BadFrame> {
     let Some((header, rest)) = bytes.split_first_chunk::<HEADER>() else { return Ok(None) };
     let length = u32::from_le_bytes([header[0], header[1], header[2], header[3]]) as usize;
     if length > max || header[4] == 0 {

@@ -101,7 +101,8 @@ impl Link {
 
     /// The last frames, for as long as a living daemon may need to take them.
     pub fn flush_before_leaving(&mut self) {
-        while self.queue_len > 0 && self.push() && self.queue_len > 0 {
+        // A push may empty the queue, and then there is nothing to wait for.
+        while self.push() && self.queue_len > 0 {
             let Some(control) = &self.control else { return };
             let mut fds = [PollFd::new(control, PollFlags::OUT)];
             let second = rustix::time::Timespec { tv_sec: 1, tv_nsec: 0 };

@@ -152,16 +152,23 @@ fn begin(ready: Ready, starting: &mut Starting<'_>, block: &Block<'_>) -> Result
     starting.record = Some(record);
     hooks::at("spawn.locked");
     let listener = address::listen_at(id, &nonce).map_err(at(step::SOCKET))?;
+    let running = program(starting, block)?;
+    let Running { main, ticks, ends, oom_file } = running;
+    Ok((Parts { ready, dir, nonce, listener, main, ends, oom_file }, ticks))
+}
+
+struct Running {
+    main: i32,
+    ticks: u64,
+    ends: Ends,
+    oom_file: Option<OwnedFd>,
+}
+
+/// The steps around the fork, each noted in the record.
+fn program(starting: &Starting<'_>, block: &Block<'_>) -> Result<Running, Failed> {
     let ends = Ends::open(&block.numbers)?;
-    let launching = Launch {
-        stage: Stage::Launching,
-        shim_pid: starting.pid,
-        pid: 0,
-        ticks: 0,
-        step: 0,
-        errno: 0,
-        at_ms: wall_ms(),
-    };
+    let (stage, shim_pid, at_ms) = (Stage::Launching, starting.pid, wall_ms());
+    let launching = Launch { stage, shim_pid, pid: 0, ticks: 0, step: 0, errno: 0, at_ms };
     starting.note(&launching).map_err(at(step::RECORD))?;
     hooks::at("spawn.launching");
     let (main, oom_file) = spawn(starting.pid, block, &ends)?;
@@ -169,7 +176,7 @@ fn begin(ready: Ready, starting: &mut Starting<'_>, block: &Block<'_>) -> Result
     let ticks = tree::ticks(main);
     let _ = starting.note(&Launch { stage: Stage::Running, pid: main, ticks, ..launching });
     hooks::at("spawn.running");
-    Ok((Parts { ready, dir, nonce, listener, main, ends, oom_file }, ticks))
+    Ok(Running { main, ticks, ends, oom_file })
 }
 
 /// Takes the record's lock, and makes sure that nobody gave it up for lost or started it before.

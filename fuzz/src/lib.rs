@@ -1,0 +1,246 @@
+//! What every fuzz target runs: bytes in, nothing out, a panic only for a bug.
+//!
+//! `daemon/tests/fuzz_corpus.rs` runs the same functions on stable, over the corpus and over changes of it.
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+use toold_daemon::log;
+use toold_daemon::rpc::wire::frame::{Decode, Frame};
+use toold_daemon::rpc::wire::headers::Headers;
+use toold_daemon::rpc::wire::lines::Lines;
+use toold_daemon::rpc::wire::message::{self, Message, Request};
+use toold_daemon::rpc::wire::{nesting, sniff};
+use toold_daemon::shim::frame::{self, FROM_SHIM_MAX, FromShim, HEADER, TO_SHIM_MAX, ToShim};
+use toold_daemon::shim::launch::{self, Block, Strings};
+use toold_daemon::store::slots::{self, Exit, Head, Launch, Progress, SLOT, Slot};
+use toold_proto::Kind;
+
+/// Message sizes under which a framing must give the same frames however its bytes are cut.
+const MAX_MESSAGES: [usize; 3] = [7, 100, 1 << 20];
+/// Sizes of the pieces.
+const PIECES: [usize; 2] = [1, 13];
+const MAX_BATCH: usize = 3;
+/// The longest log of an index run: every byte of it is read a dozen times.
+const LOG_MAX: usize = 2048;
+
+/// What a client sends, into every decoder of the wire.
+pub fn wire(bytes: &[u8]) {
+    match sniff::tell(bytes) {
+        None => assert!(bytes.is_ascii()),
+        Some((_, start)) => assert_eq!(sniff::tell(&bytes[start..]).map(|told| told.1), Some(0)),
+    }
+    for max in MAX_MESSAGES {
+        let lines = cut_anywhere(bytes, || Lines::new(max));
+        let bodies = cut_anywhere(bytes, || Headers::new(max));
+        for message in lines.iter().chain(&bodies).flatten() {
+            assert!(message.len() <= max, "no message is over the limit");
+            json(message);
+        }
+    }
+    json(bytes);
+    if let Ok(text) = std::str::from_utf8(bytes)
+        && !text.contains('\n')
+    {
+        comes_back::<Lines>(text, Lines::new(bytes.len()), text.trim_ascii().is_empty());
+        comes_back::<Headers>(text, Headers::new(bytes.len()), false);
+    }
+}
+
+/// The frames, which must not depend on how the bytes came. None: a complaint.
+fn cut_anywhere<D: Decode>(bytes: &[u8], decoder: impl Fn() -> D) -> Vec<Option<Vec<u8>>> {
+    let whole = frames_of(decoder(), bytes, bytes.len().max(1));
+    for piece in PIECES {
+        assert_eq!(frames_of(decoder(), bytes, piece), whole, "pieces of {piece}");
+    }
+    whole
+}
+
+fn frames_of<D: Decode>(mut decoder: D, bytes: &[u8], piece: usize) -> Vec<Option<Vec<u8>>> {
+    fn owned(frame: Frame<'_>) -> Option<Vec<u8>> {
+        match frame {
+            Frame::Message(message) => Some(message.to_vec()),
+            Frame::TooLong | Frame::Broken(_) => None,
+        }
+    }
+    let mut found = Vec::new();
+    for piece in bytes.chunks(piece) {
+        decoder.feed(piece);
+        while let Some(frame) = decoder.next() {
+            found.push(owned(frame));
+        }
+    }
+    found.extend(decoder.last().map(owned));
+    found
+}
+
+fn comes_back<D: Decode>(text: &str, mut decoder: D, blank: bool) {
+    let mut framed = Vec::new();
+    D::wrap(&mut framed, text);
+    decoder.feed(&framed);
+    let expected = (!blank).then_some(Frame::Message(text.as_bytes()));
+    assert_eq!(decoder.next(), expected);
+    assert_eq!(decoder.next(), None);
+}
+
+/// One message: how deep it is, and what it asks.
+fn json(text: &[u8]) {
+    // A member that is there twice is read once, so the text may be deeper than the value.
+    let depth = serde_json::from_slice(text).map_or(0, |value| depth(&value));
+    let too_deep = [0, 1, 2, 5, 128].map(|max| (nesting::deeper_than(text, max), depth > max));
+    assert!(too_deep.iter().all(|(told, is)| *told || !is), "{depth} deep: {too_deep:?}");
+    assert!(too_deep.is_sorted_by_key(|(told, _)| !told), "deeper than 2 is deeper than 1");
+    let is_json = serde_json::from_slice::<&RawValue>(text).is_ok();
+    match message::parse(text, MAX_BATCH) {
+        Ok(Message::One(request)) => {
+            assert!(is_json);
+            reads_back(&request);
+        }
+        Ok(Message::Batch(entries)) => {
+            assert!(is_json && (1..=MAX_BATCH).contains(&entries.len()));
+            entries.iter().flatten().for_each(reads_back);
+        }
+        Err(refused) => {
+            let no_json = refused.error.kind() == Some(Kind::ParseError);
+            assert_eq!(no_json, !is_json, "{}", refused.error.message);
+        }
+    }
+}
+
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        Value::Object(items) => 1 + items.values().map(depth).max().unwrap_or(0),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
+    }
+}
+
+/// The same request, written out again, is the same request.
+fn reads_back(request: &Request<'_>) {
+    let method = Value::from(&*request.method);
+    let mut text = format!(r#"{{"jsonrpc":"2.0","method":{method}"#);
+    if let Some(id) = &request.id {
+        text += &format!(r#","id":{}"#, serde_json::to_string(id).expect("an id prints"));
+    }
+    if let Some(params) = request.params {
+        text += &format!(r#","params":{params}"#);
+    }
+    text.push('}');
+    let again = message::parse(text.as_bytes(), MAX_BATCH);
+    assert!(matches!(&again, Ok(Message::One(again)) if again == request), "{request:?} came back as {again:?}");
+}
+
+/// What the other end of a shim's connection sends: frames in a row, and the block that starts a program.
+pub fn frames(bytes: &[u8]) {
+    for max in [TO_SHIM_MAX, FROM_SHIM_MAX] {
+        let mut rest = bytes;
+        while let Ok(Some((kind, body, len))) = frame::next(rest, max) {
+            assert_eq!(len, HEADER + body.len());
+            to_shim(kind, body);
+            from_shim(kind, body);
+            rest = &rest[len..];
+        }
+    }
+    block(bytes);
+}
+
+fn to_shim(kind: u8, body: &[u8]) {
+    let Some(read) = ToShim::read(kind, body) else { return };
+    let (mut again, bytes) = (Vec::new(), body);
+    read.put(&mut again);
+    let (again_kind, body, len) = frame::next(&again, usize::MAX).expect("ours").expect("whole");
+    assert_eq!((again_kind, len), (kind, again.len()));
+    assert!(bytes.starts_with(body), "only what a later version added is lost");
+    assert_eq!(ToShim::read(kind, body), Some(read));
+    if let ToShim::Launch { block: bytes } = read {
+        block(bytes);
+    }
+}
+
+fn from_shim(kind: u8, body: &[u8]) {
+    let Some(read) = FromShim::read(kind, body) else { return };
+    let (mut again, bytes) = (Vec::new(), body);
+    read.put(&mut again);
+    let (again_kind, body, len) = frame::next(&again, FROM_SHIM_MAX).expect("ours").expect("whole");
+    assert_eq!((again_kind, len), (kind, again.len()));
+    assert_eq!(FromShim::read(kind, body), Some(read));
+    match read {
+        FromShim::Started { .. }
+        | FromShim::Failed { .. }
+        | FromShim::Wrote { .. }
+        | FromShim::Done { .. }
+        | FromShim::Killed { .. }
+        | FromShim::Gone => assert!(bytes.starts_with(body), "only what a later version added is lost"),
+        // A slot may hold more facts than we know, and its checksum is over all of them.
+        FromShim::Welcome { .. } | FromShim::Bell { .. } | FromShim::Exited { .. } | FromShim::Closed { .. } => {
+            assert!(bytes.len() >= body.len());
+        }
+    }
+}
+
+fn block(bytes: &[u8]) {
+    let Some(read) = Block::decode(bytes) else { return };
+    let strings: Vec<&[u8]> = read.strings().map(|s| s.strip_suffix(b"\0").expect("ends in NUL")).collect();
+    assert_eq!(read.dir().strip_suffix(b"\0"), Some(strings[0]));
+    assert_eq!(strings.len(), 4 + read.cgroups + read.argv + read.env);
+    let (cgroups, rest) = strings[4..].split_at(read.cgroups);
+    let (argv, env) = rest.split_at(read.argv);
+    let again = launch::encode(
+        &read.numbers,
+        &Strings {
+            dir: strings[0],
+            cwd: strings[1],
+            program: strings[2],
+            oom_file: strings[3],
+            cgroups: cgroups.iter().map(|s| s.to_vec()).collect(),
+            argv: argv.to_vec(),
+            env: env.iter().map(|s| s.to_vec()).collect(),
+        },
+    );
+    let again = Block::decode(&again).expect("what we wrote");
+    assert_eq!(
+        (again.numbers, again.cgroups, again.argv, again.env),
+        (read.numbers, read.cgroups, read.argv, read.env)
+    );
+    assert!(again.strings().eq(read.strings()));
+}
+
+/// A log and its index: two bytes with the log's length, the log, the index.
+pub fn index(bytes: &[u8]) {
+    let Some((len, rest)) = bytes.split_first_chunk::<2>() else { return };
+    let len = usize::from(u16::from_le_bytes(*len)).min(LOG_MAX).min(rest.len());
+    let (log, idx) = rest.split_at(len);
+    log::fuzz::pair(log, idx).expect("memory files can be read");
+}
+
+/// One slot, as it is and with a checksum that fits.
+pub fn slots(bytes: &[u8]) {
+    let mut slot = [0; SLOT];
+    let len = bytes.len().min(SLOT);
+    slot[..len].copy_from_slice(&bytes[..len]);
+    slot_reads_back(&slot);
+    let check = slots::sum(&slot[..SLOT - 8]);
+    slot[SLOT - 8..].copy_from_slice(&check.to_le_bytes());
+    slot_reads_back(&slot);
+    let bit = usize::from(slot[0]) * 3;
+    slot[bit / 8] ^= 1 << (bit % 8);
+    let facts = (Head::read(&slot), Launch::read(&slot), Exit::read(&slot), Progress::read(&slot));
+    assert_eq!((facts, slots::read_closed(&slot)), ((None, None, None, None), None), "a flipped bit empties a slot");
+}
+
+fn slot_reads_back(slot: &Slot) {
+    if let Some(head) = Head::read(slot) {
+        assert_eq!(Head::read(&head.slot()), Some(head));
+    }
+    if let Some(launch) = Launch::read(slot) {
+        assert_eq!(Launch::read(&launch.slot()), Some(launch));
+    }
+    if let Some(exit) = Exit::read(slot) {
+        assert_eq!(Exit::read(&exit.slot()), Some(exit));
+    }
+    if let Some(progress) = Progress::read(slot) {
+        assert_eq!(Progress::read(&progress.slot()), Some(progress));
+    }
+    if let Some(at_ms) = slots::read_closed(slot) {
+        assert_eq!(slots::read_closed(&slots::closed_slot(at_ms)), Some(at_ms));
+    }
+}

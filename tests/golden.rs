@@ -1,0 +1,131 @@
+//! State directories of earlier versions load: the exits, the output and what was lost are as they were recorded.
+
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// What was recorded is older than any retention but this. 2^53 - 1, the largest number that JSON is sure to keep.
+const KEEP: &str = "[retention]\nmax_age_ms = 9007199254740991\n";
+
+/// Git keeps no sockets and no modes, and neither does this copy.
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir(to).expect("a new directory");
+    for entry in std::fs::read_dir(from).expect("a recorded directory") {
+        let entry = entry.expect("an entry");
+        let target = to.join(entry.file_name());
+        match entry.file_type().expect("its type").is_dir() {
+            true => copy(&entry.path(), &target),
+            false => drop(std::fs::copy(entry.path(), target).expect("a copy")),
+        }
+    }
+}
+
+/// A daemon on a copy of a recorded state, until it is dropped.
+struct Daemon {
+    child: Child,
+    socket: BufReader<UnixStream>,
+    _dir: tempfile::TempDir,
+}
+
+impl Daemon {
+    fn on(state: &str) -> Daemon {
+        let dir = tempfile::tempdir().expect("a directory");
+        let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(state);
+        copy(&golden, &dir.path().join("state"));
+        std::fs::write(dir.path().join("config.toml"), KEEP).expect("a config");
+        let path = dir.path().join("run/toold.sock");
+        let mut child = Command::new(env!("CARGO_BIN_EXE_toold"))
+            .args(["--log-format", "text", "--socket"])
+            .arg(&path)
+            .arg("--state-dir")
+            .arg(dir.path().join("state"))
+            .arg("--config")
+            .arg(dir.path().join("config.toml"))
+            .env_clear()
+            .stdin(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("toold starts");
+        let mut said = BufReader::new(child.stderr.take().expect("piped")).lines().map_while(Result::ok);
+        assert!(said.any(|line| line.contains("ready")), "toold came up");
+        // Whoever logs into a pipe must be read, or it stops.
+        std::thread::spawn(move || said.for_each(drop));
+        let socket = BufReader::new(UnixStream::connect(&path).expect("toold answers"));
+        Daemon { child, socket, _dir: dir }
+    }
+
+    fn call(&mut self, method: &str, params: Value) -> Value {
+        let request = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+        writeln!(self.socket.get_mut(), "{request}").expect("it reads");
+        let mut answer = String::new();
+        self.socket.read_line(&mut answer).expect("it answers");
+        let answer: Value = serde_json::from_str(&answer).expect("JSON");
+        assert_eq!(answer["error"], Value::Null, "{method} {params}");
+        answer["result"].clone()
+    }
+
+    /// The named members of what `poll` says from the start of the output.
+    fn poll(&mut self, id: &str, members: &[&str]) -> Value {
+        let mut told = self.call("poll", json!({ "id": id, "cursor": 0 }));
+        members.iter().map(|name| (name.to_string(), told[*name].take())).collect()
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+const EXIT: [&str; 6] = ["status", "closed", "exit_code", "signal", "reason", "output"];
+
+#[test]
+fn a_state_directory_of_version_1_loads_whole() {
+    let mut daemon = Daemon::on("state-v1");
+    assert_eq!(
+        daemon.poll("exits", &EXIT),
+        json!({ "status": "exited", "closed": true, "exit_code": 3, "signal": null, "reason": "exited",
+            "output": "out\nno newlineerr\n" })
+    );
+    assert_eq!(
+        daemon.poll("killed", &EXIT),
+        json!({ "status": "exited", "closed": true, "exit_code": 143, "signal": "SIGTERM", "reason": "killed",
+            "output": "up\r\n" })
+    );
+    assert_eq!(
+        daemon.poll("fails", &["status", "exit_code", "reason", "failure", "output"]),
+        json!({ "status": "exited", "exit_code": null, "reason": "failed_start", "output": "",
+            "failure": { "step": "exec", "errno": 2, "error": "ENOENT", "path": "/nonexistent" } })
+    );
+    // It ran when it was recorded. Nobody saw its end, so nobody may tell one.
+    daemon.call("wait", json!({ "id": "runs" }));
+    assert_eq!(
+        daemon.poll("runs", &["status", "exit_code", "signal", "reason", "output"]),
+        json!({ "status": "lost", "exit_code": null, "signal": null, "reason": "lost", "output": "still\n" })
+    );
+}
+
+#[test]
+fn what_version_1_was_asked_to_run_is_still_known() {
+    let mut daemon = Daemon::on("state-v1");
+    assert_eq!(
+        daemon.poll("exits", &["id", "argv", "cwd", "task_id", "session_key", "labels", "bytes", "started_at"]),
+        json!({
+            "id": "proc_861e5017a5c2",
+            "argv": ["/bin/sh", "-c", "echo out; echo err >&2; printf 'no newline'; exit 3"],
+            "cwd": "/", "task_id": "t1", "session_key": "s1", "labels": { "kind": "golden" }, "bytes": 18,
+            "started_at": "2026-11-16T04:25:53.241Z",
+        })
+    );
+    assert_eq!(
+        daemon.poll("killed", &["pty", "pty_size", "killed_by"]),
+        json!({ "pty": true, "pty_size": { "rows": 30, "cols": 90 }, "killed_by": "client uid 0 pid 31438" })
+    );
+    let stderr = daemon.call("log", json!({ "id": "exits", "stream": "stderr" }));
+    assert_eq!((&stderr["output"], &stderr["total_lines"]), (&json!("err\n"), &json!(1)));
+    let again = daemon.call("exec", json!({ "argv": ["/bin/false"], "request_id": "r1" }));
+    assert_eq!(again["id"], "proc_861e5017a5c2", "a request of then is not run again now");
+}

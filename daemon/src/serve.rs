@@ -111,6 +111,7 @@ fn run(config: Config, paths: Paths, format: Option<Format>) -> Result<(), socke
     let lock = Lock::take(&paths.state_dir)?;
     let place = Place::prepare(&paths.socket)?;
     raise_descriptors();
+    crate::sys::return_large_buffers();
     logging::start(format);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)

@@ -171,6 +171,19 @@ pub fn forget_pages(memory: &mut [u8]) {
     let _ = unsafe { rustix::mm::madvise(at, memory.len(), rustix::mm::Advice::LinuxDontNeed) };
 }
 
+/// Makes the allocator give large buffers back at once. By itself glibc learns from the first ones to keep
+/// them, and a daemon that once answered a hundred readers at a time would stay as large as it was then.
+pub fn return_large_buffers() {
+    /// Above what the usual page of output needs, so that only unusual ones cost a mapping.
+    const LARGE: c_int = 256 * 1024;
+    #[cfg(target_env = "gnu")]
+    // SAFETY: both only set numbers of the allocator's, before there is a second thread.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE);
+        libc::mallopt(libc::M_ARENA_MAX, 2);
+    }
+}
+
 /// Unmaps memory from `map` for good.
 pub fn unmap(memory: &'static mut [u8]) {
     // SAFETY: the mapping came from `map`, and the only reference to it is consumed here.

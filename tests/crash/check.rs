@@ -107,10 +107,14 @@ fn settled(scene: &Scene<'_>, process: &str) -> Value {
 /// No program, no shim of a finished process, no stray file, no socket.
 fn nothing_is_left(scene: &Scene<'_>) {
     let daemon = &scene.daemon;
-    let own = scene.daemon_pid();
     let left = || {
-        let names = daemon.marked().into_iter().filter(|p| p.pid != own).map(|p| oracle::name(p.pid));
-        names.filter(|name| !["toold-zygote", "toold-spare", ""].contains(&name.as_str())).collect::<Vec<_>>()
+        // The daemon, its zygote and the spares of that. An earlier zygote goes with its last shim.
+        let mut ours = vec![scene.daemon_pid()];
+        ours.extend(oracle::children(ours[0]));
+        let spares: Vec<i32> = ours[1..].iter().flat_map(|zygote| oracle::children(*zygote)).collect();
+        ours.extend(spares.into_iter().filter(|pid| oracle::name(*pid) == "toold-spare"));
+        let others = daemon.marked().into_iter().filter(|p| !ours.contains(&p.pid));
+        others.map(|p| format!("{} {}", p.pid, oracle::name(p.pid))).collect::<Vec<_>>()
     };
     daemon.eventually(&format!("nothing is left but zygote and spares, now {:?}", left()), || left().is_empty());
     let known: BTreeSet<String> = daemon.ids(json!({})).into_iter().collect();

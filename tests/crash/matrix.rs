@@ -91,6 +91,7 @@ const POINTS: &[Point] = &[
     point("spawn.before_request", Drive::Start, Side::Daemon),
     point("spawn.requested", Drive::Start, Side::Daemon),
     point("shim.before_launch", Drive::Start, Side::Shim),
+    point("spawn.opened", Drive::Start, Side::Shim),
     point("spawn.locked", Drive::Start, Side::Shim),
     point("spawn.launching", Drive::Start, Side::Shim),
     point("spawn.forked", Drive::Start, Side::Shim),
@@ -117,7 +118,7 @@ const POINTS: &[Point] = &[
 impl Point {
     /// There is a shim that has the record's lock.
     pub fn has_shim(&self) -> bool {
-        !matches!(self.name, "spawn.recorded" | "spawn.before_request" | "shim.before_launch")
+        !matches!(self.name, "spawn.recorded" | "spawn.before_request" | "shim.before_launch" | "spawn.opened")
     }
 
     /// Only the zygote's way of starting passes here.

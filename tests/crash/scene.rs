@@ -175,7 +175,12 @@ impl<'a> Scene<'a> {
         }
         match self.case.victim {
             Victim::Daemon => self.kill_daemon(),
-            Victim::Zygote => end(self.zygote()),
+            Victim::Zygote => {
+                // That of an earlier daemon too: it is the parent of an adopted shim.
+                self.zygote();
+                let zygotes = self.daemon.marked().into_iter().filter(|p| oracle::name(p.pid) == "toold-zygote");
+                zygotes.for_each(|p| end(p.pid));
+            }
             Victim::Shim => self.shims(paused).into_iter().for_each(end),
             Victim::Program => {
                 let shim = if self.case.point.side == Side::Shim { paused } else { self.shim.unwrap() };

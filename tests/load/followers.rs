@@ -8,7 +8,7 @@ use std::hash::{DefaultHasher, Hasher};
 
 const FOLLOWERS: usize = 100;
 /// What each of them reads. In a debug build every byte costs, a hundred times.
-const BYTES: usize = 2 << 20;
+const BYTES: usize = 4 << 20;
 /// A line of the flood, its end included: a number with zeros before it.
 const LINE: usize = 16;
 

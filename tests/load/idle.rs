@@ -2,23 +2,29 @@
 
 use crate::oracle;
 use crate::rig::Daemon;
-use crate::weight::Rest;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fs;
 use std::time::Duration;
 
 const SLEEPERS: usize = 20;
+/// Looks that must see the same before the measurement begins.
+const SETTLED: usize = 20;
 /// How long nobody may wake.
 const IDLE: Duration = Duration::from_secs(3);
 
 #[test]
 fn daemon_zygote_spares_and_shims_do_not_wake_while_nothing_happens() {
     let daemon = Daemon::start();
-    let rest = Rest::of(&daemon);
+    // Nothing has ended yet, so that no record waits to be forced to the disk.
     let ids: Vec<String> = (0..SLEEPERS).map(|_| daemon.sh("exec sleep 1000")).collect();
-    // The pool's threads go when they had nothing to do for a while: that is the last thing to happen.
-    daemon.eventually("the daemon has its three threads", || threads(daemon.pid()).len() == 3);
+    // The last exec is answered before its shim rests, and the pool's threads go only after a while.
+    let mut looks = vec![switches(&daemon)];
+    daemon.eventually("all have settled", || {
+        looks.push(switches(&daemon));
+        let last = &looks[looks.len().saturating_sub(SETTLED)..];
+        threads(daemon.pid()).len() == 3 && last.len() == SETTLED && last.iter().all(|look| *look == last[0])
+    });
     let before = switches(&daemon);
     let shims = before.keys().filter(|(name, _)| name == "toold-shim").count();
     assert_eq!(shims, SLEEPERS, "{before:?}");
@@ -26,7 +32,6 @@ fn daemon_zygote_spares_and_shims_do_not_wake_while_nothing_happens() {
     std::thread::sleep(IDLE);
     assert_eq!(switches(&daemon), before, "somebody woke");
     daemon.ok("kill", json!({ "ids": ids }));
-    rest.again(&daemon);
 }
 
 fn threads(pid: i32) -> Vec<i32> {

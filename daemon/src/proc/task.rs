@@ -270,8 +270,12 @@ impl Task {
 
     /// The launch was never taken, or its taker died. Only what provably never began is begun again.
     async fn launch_again(&mut self, launch: Vec<u8>) -> Option<Link> {
-        if self.record.lock() == Lock::Shim {
-            return self.reach().await;
+        while self.record.lock() == Lock::Shim {
+            if self.record.stage().is_some() {
+                return self.reach().await;
+            }
+            // It hung up before it began, so it is dying: its lock goes a moment later.
+            sleep(KNOCK_AGAIN).await;
         }
         let began = self.record.stage().is_some();
         self.record.unlock();

@@ -183,7 +183,12 @@ fn program(starting: &Starting<'_>, block: &Block<'_>) -> Result<Running, Failed
 fn lock(dir: &OwnedFd) -> Result<(OwnedFd, [u8; 16]), Failed> {
     let record =
         rustix::fs::openat(dir, c"record", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).map_err(at(step::RECORD))?;
+    hooks::at("spawn.opened");
     rustix::fs::flock(&record, FlockOperation::NonBlockingLockExclusive).map_err(at(step::LOCK))?;
+    if rustix::fs::fstat(&record).map_err(at(step::RECORD))?.st_nlink == 0 {
+        // Discarded between our open and our lock: a daemon took the start for one that never began.
+        return Err(Failed(step::LOCK, Errno::NOENT));
+    }
     let read = |at: u64| -> Result<Slot, Errno> {
         let mut slot = [0u8; SLOT];
         rustix::io::pread(&record, &mut slot, at)?;

@@ -1,54 +1,58 @@
 //! A process whose shim is gone: what the record and the kernel still tell, and nothing else.
 
 use super::handle::Proc;
-use super::state::{News, Phase, TOLD};
+use super::state::{News, TOLD};
 use super::task::now_ms;
 use super::tree;
 use crate::log::Log;
-use crate::store::record::Record;
+use crate::store::record::{Facts, Record};
 use crate::store::slots::{Launch, Progress, Stage};
 use crate::sys;
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
 use std::time::Duration;
 
 /// How long the kernel has to tell the exit of a program that is dead but not reaped yet.
 const TELL: Duration = Duration::from_secs(3);
 
 /// Decides the end of a process whose record's lock we hold.
-pub async fn settle(proc: &Proc, record: &Record, pidfd: Option<OwnedFd>, publish: impl Fn(&News) -> bool) {
+pub async fn settle(proc: &Proc, record: &Record, pidfd: Option<OwnedFd>) -> Vec<News> {
     let facts = record.facts().ok();
-    let launch = facts.and_then(|f| f.launch);
-    let progress = recount(proc, facts.and_then(|f| f.progress));
-    let at_ms = now_ms();
-    let leftovers = match launch {
-        Some(launch) if launch.pid > 0 && facts.is_some_and(|f| f.head.boot == tree::boot_id()) => Some(launch.pid),
+    end_leftovers(facts.as_ref());
+    let told = match facts {
+        Some(facts) if facts.exit.is_none() => kernel_tells(pidfd).await,
         Some(_) | None => None,
     };
-    if let Some(Launch { stage: Stage::Failed, step, errno, at_ms, .. }) = launch {
-        publish(&News::Failed { step, errno, at_ms });
-        return;
+    verdict(&proc.dir, record, told)
+}
+
+/// Ends what may be left of a tree whose shim died before the output was closed.
+pub fn end_leftovers(facts: Option<&Facts>) {
+    let Some(Facts { launch: Some(launch), closed_ms: None, head, .. }) = facts else { return };
+    if launch.pid > 0 && head.boot == tree::boot_id() {
+        tree::end_session(launch.pid, launch.ticks);
     }
+}
+
+/// What a record whose shim is gone comes to, written into it and told. `told`: the kernel's word.
+pub fn verdict(dir: &Path, record: &Record, told: Option<i32>) -> Vec<News> {
+    let facts = record.facts().ok();
+    let launch = facts.and_then(|f| f.launch);
+    if let Some(Launch { stage: Stage::Failed, step, errno, at_ms, .. }) = launch {
+        return vec![News::Failed { step, errno, at_ms }];
+    }
+    let progress = recount(dir, facts.and_then(|f| f.progress));
+    let at_ms = now_ms();
+    let refused = |what: &str| tracing::warn!(dir = %dir.display(), "the disk refused to record {what}");
     if let Some(exit) = facts.and_then(|f| f.exit) {
-        if facts.is_some_and(|f| f.closed_ms.is_none())
-            && let Some(pid) = leftovers
-        {
-            tree::end_session(pid, launch.map_or(0, |l| l.ticks));
-        }
         // The end of the output is known from here on, and no later daemon has to look for leftovers.
         if facts.is_some_and(|f| f.closed_ms.is_none())
             && (record.set_progress(&progress).is_err() || record.set_closed(at_ms).is_err())
         {
-            tracing::warn!(id = %proc.spec.id, "the disk refused to record the end of its output");
+            refused("the end of its output");
         }
-        publish(&News::Exited { exit, progress });
-        publish(&News::Closed(progress));
-        publish(&News::Gone);
-        return;
+        return vec![News::Exited { exit, progress }, News::Closed(progress), News::Gone];
     }
-    if let Some(pid) = leftovers {
-        tree::end_session(pid, launch.map_or(0, |l| l.ticks));
-    }
-    let told = kernel_tells(pidfd).await;
     let lost = Launch {
         stage: Stage::Lost,
         shim_pid: launch.map_or(0, |l| l.shim_pid),
@@ -59,16 +63,15 @@ pub async fn settle(proc: &Proc, record: &Record, pidfd: Option<OwnedFd>, publis
         at_ms,
     };
     if record.set_launch(&lost).is_err() || record.set_progress(&progress).is_err() {
-        tracing::warn!(id = %proc.spec.id, "the disk refused to record that it is lost");
+        refused("that it is lost");
     }
-    publish(&News::Lost { at_ms, told, progress });
-    debug_assert!(!matches!(proc.peek().phase, Phase::Running), "lost is an end");
+    vec![News::Lost { at_ms, told, progress }]
 }
 
 /// The counts from the files: the shim may have died between the bytes and their count.
-fn recount(proc: &Proc, told: Option<Progress>) -> Progress {
+fn recount(dir: &Path, told: Option<Progress>) -> Progress {
     let mut progress = told.unwrap_or_default();
-    if let Ok(counts) = Log::open_all(&proc.dir).and_then(|log| log.recount())
+    if let Ok(counts) = Log::open_all(dir).and_then(|log| log.recount())
         && counts.end > progress.counts.end
     {
         let (dropped, unstored) = (progress.counts.dropped, progress.counts.unstored);

@@ -145,7 +145,11 @@ impl Task {
                 () = self.proc.wake.notified() => self.ring(link).await,
                 () = due => self.stop_writing(link).await,
             };
-            if sent.is_err() || self.proc.peek().over() {
+            // A shim that left cannot be written to, but what it said before is still to be read.
+            if let Err(e) = sent {
+                debug!(id = %self.proc.spec.id, %e, "the shim does not listen any more");
+            }
+            if self.proc.peek().over() {
                 return;
             }
         }
@@ -302,7 +306,9 @@ impl Task {
         for knock in 0.. {
             hooks::at("recovery.reach");
             if self.record.lock() == Lock::Ours {
-                lost::settle(&self.proc, &self.record, self.pidfd.take(), |news| self.proc.publish(news)).await;
+                for news in lost::settle(&self.proc, &self.record, self.pidfd.take()).await {
+                    self.learn(&news);
+                }
                 self.record.unlock();
                 return None;
             }

@@ -54,6 +54,11 @@ pub fn member(pid: i32) -> Option<Member> {
         let words = c.strip_suffix(b"\0").unwrap_or(&c).split(|b| *b == 0);
         words.map(|w| String::from_utf8_lossy(w).into_owned()).collect::<Vec<_>>().join(" ")
     });
+    // The kernel's quick count lags behind for a small process; the exact one is slower to read.
+    let rss_bytes = match stat.rss_pages * page {
+        0 if stat.state != "Z" => exact_rss(pid),
+        quick => quick,
+    };
     Some(Member {
         pid,
         ppid: stat.ppid,
@@ -61,8 +66,14 @@ pub fn member(pid: i32) -> Option<Member> {
         state: stat.state,
         threads: stat.threads,
         cpu_ms: stat.ticks_used * 1000 / hz,
-        rss_bytes: stat.rss_pages * page,
+        rss_bytes,
     })
+}
+
+fn exact_rss(pid: i32) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
+    let line = text.lines().find_map(|l| l.strip_prefix("Rss:"));
+    line.and_then(|l| l.split_ascii_whitespace().next()).and_then(|n| n.parse::<u64>().ok()).unwrap_or(0) * 1024
 }
 
 fn children(pid: i32) -> Vec<i32> {

@@ -3,9 +3,9 @@
 use super::{Registry, RunningSlot};
 use crate::backend::cgroup;
 use crate::hooks;
-use crate::proc::Proc;
 use crate::proc::state::{News, Phase, State};
 use crate::proc::task::{Begin, Task};
+use crate::proc::{Proc, lost, tree};
 use crate::store::record::{Lock, Record, Spec};
 use crate::store::slots::Progress;
 use std::io;
@@ -125,6 +125,13 @@ fn read(dir: &Path) -> io::Result<Found> {
     }
     if lock == Lock::Ours && matches!(state.phase, Phase::Exited { .. }) && state.closed {
         state.step(&News::Gone);
+    }
+    // Its shim is dead, and so is the program, unless a task has to see to that and to what the kernel tells.
+    if lock == Lock::Ours && !state.over() && (state.ended() || tree::pin(state.pid, state.ticks).is_none()) {
+        lost::end_leftovers(Some(&facts));
+        for news in lost::verdict(dir, &record, None) {
+            state.step(&news);
+        }
     }
     if state.over() {
         return Ok(Found::Finished(Box::new(Proc::finished(spec, dir.to_path_buf(), state))));

@@ -104,9 +104,14 @@ pub struct Shim {
 }
 
 /// Reads the launch, starts the program, serves it. Never returns.
-pub fn run(ready: Ready, control: OwnedFd) -> ! {
+pub fn run(ready: Ready, control: OwnedFd, taken: Option<OwnedFd>) -> ! {
     hooks::at("shim.before_launch");
-    let Some(mut shim) = start::launch(ready, control) else { sys::exit(1) };
+    let launched = start::launch(ready, control);
+    if let Some(zygote) = taken {
+        // Only now: the fork of the next spare would have taken a CPU from this start.
+        let _ = rustix::io::write(&zygote, &rustix::process::getpid().as_raw_nonzero().get().to_le_bytes());
+    }
+    let Some(mut shim) = launched else { sys::exit(1) };
     shim.serve();
     sys::exit(0)
 }

@@ -1,8 +1,8 @@
 //! The zygote: forked from `toold` before any thread, it keeps a spare shim or two waiting.
 //!
 //! Daemon, zygote and spares share one packet socket. A request carries the control connection of a
-//! new process; whichever spare receives it becomes that process's shim and tells the zygote, which
-//! forks the next spare. So a start costs no fork of the shim on its way. When the daemon is gone
+//! new process; whichever spare receives it becomes that process's shim. When its program runs it
+//! tells the zygote, which forks the next spare: no fork is in the way of a start. When the daemon is gone
 //! the socket ends, and with it the zygote and the spares; shims at work have nothing of it.
 
 use crate::shim::{run, tree};
@@ -49,7 +49,7 @@ pub fn exec_main() -> ! {
     let Some(control) = detach(control) else { sys::exit(1) };
     let _ = rustix::io::fcntl_setfd(&control, rustix::io::FdFlags::CLOEXEC);
     match run::Ready::new(Title::find()) {
-        Some(ready) => run::run(ready, control),
+        Some(ready) => run::run(ready, control, None),
         None => sys::exit(1),
     }
 }
@@ -191,10 +191,8 @@ fn spare(socket: OwnedFd, take: OwnedFd, title: Option<Title>) -> ! {
             Err(_) => sys::exit(1),
         }
     };
-    let pid = rustix::process::getpid().as_raw_nonzero().get();
-    let _ = rustix::io::write(&take, &pid.to_le_bytes());
-    drop((socket, take));
-    run::run(ready, control)
+    drop(socket);
+    run::run(ready, control, Some(take))
 }
 
 /// One request: a byte, and a descriptor beside it. None at the end of the socket.

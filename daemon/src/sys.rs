@@ -174,13 +174,11 @@ pub fn forget_pages(memory: &mut [u8]) {
 /// Makes the allocator give large buffers back at once. By itself glibc learns from the first ones to keep
 /// them, and a daemon that once answered a hundred readers at a time would stay as large as it was then.
 pub fn return_large_buffers() {
-    /// Above what the usual page of output needs, so that only unusual ones cost a mapping.
-    const LARGE: c_int = 256 * 1024;
+    // The size is above what the usual page of output needs, so that only unusual ones cost a mapping.
     #[cfg(target_env = "gnu")]
-    // SAFETY: both only set numbers of the allocator's, before there is a second thread.
-    unsafe {
-        libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE);
-        libc::mallopt(libc::M_ARENA_MAX, 2);
+    for (number, value) in [(libc::M_MMAP_THRESHOLD, 256 * 1024), (libc::M_ARENA_MAX, 2)] {
+        // SAFETY: it only sets a number of the allocator's, before there is a second thread.
+        unsafe { libc::mallopt(number, value) };
     }
 }
 

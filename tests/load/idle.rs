@@ -28,8 +28,8 @@ fn daemon_zygote_spares_and_shims_do_not_wake_while_nothing_happens() {
     let before = switches(&daemon);
     let shims = before.keys().filter(|(name, _)| name == "toold-shim").count();
     assert_eq!(shims, SLEEPERS, "{before:?}");
-    // Not to wait for something, but to measure that nothing comes: the time is the measurement.
-    std::thread::sleep(IDLE);
+    // Not to wait for something: the time in which nothing comes is the measurement.
+    std::thread::sleep(IDLE); // measured: no switches in this time
     assert_eq!(switches(&daemon), before, "somebody woke");
     daemon.ok("kill", json!({ "ids": ids }));
 }

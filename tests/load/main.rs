@@ -10,8 +10,8 @@ mod conn;
 #[path = "../e2e/ctl.rs"]
 #[allow(dead_code)]
 mod ctl;
-#[path = "../crash/oracle.rs"]
-#[allow(dead_code)]
+#[path = "../crash/oracle/mod.rs"]
+#[allow(dead_code, unused_imports)]
 mod oracle;
 #[path = "../e2e/rig.rs"]
 #[allow(dead_code)]

@@ -1,6 +1,5 @@
-//! What the kernel says about a process, asked by the test itself: who is whose child, and how it really ended.
+//! The kernel's own word on how a process ended, asked without the daemon.
 
-use std::fs;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 /// Holds a process so that the kernel can tell its exit after somebody else reaped it.
@@ -36,16 +35,4 @@ impl Oracle {
             libc::WEXITSTATUS(status)
         }))
     }
-}
-
-/// The name that a process gave itself.
-pub fn name(pid: i32) -> String {
-    fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim_end().to_string()
-}
-
-/// The children of all threads of a process.
-pub fn children(pid: i32) -> Vec<i32> {
-    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
-    let lists = tasks.flatten().filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
-    lists.flat_map(|list| list.split_ascii_whitespace().map(|pid| pid.parse().unwrap()).collect::<Vec<i32>>()).collect()
 }

@@ -18,7 +18,7 @@ const TELL: Duration = Duration::from_secs(3);
 /// Decides the end of a process whose record's lock we hold.
 pub async fn settle(proc: &Proc, record: &Record, pidfd: Option<OwnedFd>) -> Vec<News> {
     let facts = record.facts().ok();
-    end_leftovers(facts.as_ref());
+    end_leftovers(facts.as_ref(), if pidfd.is_some() { Seen::Alive } else { Seen::Never });
     let told = match facts {
         Some(facts) if facts.exit.is_none() => kernel_tells(pidfd).await,
         Some(_) | None => None,
@@ -26,10 +26,19 @@ pub async fn settle(proc: &Proc, record: &Record, pidfd: Option<OwnedFd>) -> Vec
     verdict(&proc.dir, record, told)
 }
 
+/// Whether this daemon held the program while it lived.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Seen {
+    Alive,
+    /// It may have died long ago, and its number may be a stranger's by now.
+    Never,
+}
+
 /// Ends what may be left of a tree whose shim died before the output was closed.
-pub fn end_leftovers(facts: Option<&Facts>) {
+pub fn end_leftovers(facts: Option<&Facts>, seen: Seen) {
     let Some(Facts { launch: Some(launch), closed_ms: None, head, .. }) = facts else { return };
-    if launch.pid > 0 && head.boot == tree::boot_id() {
+    let known = seen == Seen::Alive || tree::pin(launch.pid, launch.ticks).is_some();
+    if launch.pid > 0 && head.boot == tree::boot_id() && known {
         tree::end_session(launch.pid, launch.ticks);
     }
 }

@@ -128,7 +128,7 @@ fn read(dir: &Path) -> io::Result<Found> {
     }
     // Its shim is dead, and so is the program, unless a task has to see to that and to what the kernel tells.
     if lock == Lock::Ours && !state.over() && (state.ended() || tree::pin(state.pid, state.ticks).is_none()) {
-        lost::end_leftovers(Some(&facts));
+        lost::end_leftovers(Some(&facts), lost::Seen::Never);
         for news in lost::verdict(dir, &record, None) {
             state.step(&news);
         }

@@ -179,7 +179,7 @@ async fn serve(
     registry.sync_now().await;
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Stopping]);
     place.remove();
-    tracing::info!("stopped; processes go on");
+    tracing::info!(running = registry.running(), "stopped; what runs goes on");
     Ok(())
 }
 

@@ -6,9 +6,12 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// A socket's path with its final NUL has to fit into this many bytes.
 const PATH_MAX: usize = 108;
+/// How long the last child of a dead daemon may hold its lock.
+const DYING: Duration = Duration::from_secs(3);
 
 /// Why a daemon cannot start, for a person.
 #[derive(Debug)]
@@ -66,9 +69,23 @@ fn private_dir(dir: &Path) -> Result<(), Error> {
         shared if shared & 0o1000 != 0 => {
             refused(dir, "is shared with others (sticky); put the socket into a directory of its own")
         }
-        // Ours alone, but too open: closed before anything is put there.
-        _ => std::fs::set_permissions(dir, Permissions::from_mode(0o700)).map_err(io_error("close", dir)),
+        open if shared_place(dir, &found) => {
+            refused(dir, format!("has mode {open:03o} and is not toold's alone; use a directory of its own below it"))
+        }
+        // Ours, but too open: closed before anything is put there.
+        open => {
+            eprintln!("toold: {} had mode {open:03o} and has 700 now: only its owner may reach toold", dir.display());
+            std::fs::set_permissions(dir, Permissions::from_mode(0o700)).map_err(io_error("close", dir))
+        }
     }
+}
+
+/// Whether others rely on a directory: a home, a top-level directory, the root of a file system.
+fn shared_place(dir: &Path, found: &std::fs::Metadata) -> bool {
+    let home = std::env::var_os("HOME").is_some_and(|home| Path::new(&home) == dir);
+    let top = dir.components().count() <= 2;
+    let mount = dir.parent().and_then(|p| std::fs::metadata(p).ok()).is_some_and(|p| p.dev() != found.dev());
+    home || top || mount
 }
 
 /// The state directory, held by us alone.
@@ -84,9 +101,16 @@ impl Lock {
         let mut options = File::options();
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
         let mut file = options.open(&path).map_err(io_error("open", &path))?;
-        if rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+        let until = Instant::now() + DYING;
+        while rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
             let holder = std::fs::read_to_string(&path).unwrap_or_default();
-            return refused(dir, format!("another toold (pid {}) has this state directory", holder.trim()));
+            let holder = holder.trim();
+            // A child of a dead daemon has the lock too, for the moment until it execs.
+            let lives = holder.is_empty() || Path::new("/proc").join(holder).exists();
+            if lives || Instant::now() >= until {
+                return refused(dir, format!("another toold (pid {holder}) has this state directory"));
+            }
+            std::thread::sleep(Duration::from_millis(5));
         }
         file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id())).map_err(io_error("write", &path))?;
         let procs = dir.join("procs");

@@ -66,13 +66,11 @@ fn a_waiting_poll_answers_at_the_exit_and_at_the_close() {
     go.open();
     let exit = conn.answer(n).unwrap();
     assert_eq!((&exit["status"], &exit["exit_code"], &exit["closed"]), (&json!("exited"), &json!(2), &json!(false)));
-    // An exit that was there before is an answer too; the close comes with a later one.
+    // Who has been told of the exit waits for the close.
+    let n = conn.request("poll", json!({ "id": proc, "cursor": 0, "wait_ms": 50000 }));
     let_go.open();
-    d.eventually("it is closed", || {
-        let page = d.ok("poll", json!({ "id": proc, "cursor": 0, "wait_ms": 50000 }));
-        assert_eq!((&page["status"], &page["output"]), (&json!("exited"), &json!("")));
-        page["closed"] == true
-    });
+    let close = conn.answer(n).unwrap();
+    assert_eq!((&close["closed"], &close["output"]), (&json!(true), &json!("")));
     assert!(asked.elapsed() < Duration::from_secs(40), "an answer came at the end of its wait only");
 }
 
@@ -161,4 +159,14 @@ fn counts_of_bytes_and_lines_are_exact() {
     let p = d.run("seq 1 1000; seq 1 500 >&2");
     let expected: usize = (1..=1000).chain(1..=500).map(|n: u32| n.to_string().len() + 1).sum();
     assert_eq!((&p["bytes"], &p["cursor"], &p["lines"]), (&json!(expected), &json!(expected), &json!(1500)));
+}
+
+#[test]
+fn a_program_that_closes_its_output_and_lives_on_is_closed_and_running() {
+    let d = Daemon::start();
+    let proc = d.sh("exec >&- 2>&-; exec sleep 1000");
+    let page = d.ok("poll", json!({ "id": proc, "cursor": 0, "wait_ms": 50000 }));
+    assert_eq!((&page["status"], &page["closed"]), (&json!("running"), &json!(true)));
+    let wait = d.ok("wait", json!({ "id": proc, "until": "closed" }));
+    assert_eq!(wait["processes"][0]["status"], "running");
 }

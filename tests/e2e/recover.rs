@@ -224,3 +224,47 @@ fn processes_start_also_when_the_zygote_is_gone() {
     d.ok("submit", json!({ "id": before, "data": "still" }));
     d.printed(&before, "still");
 }
+
+#[test]
+fn what_a_killed_daemon_had_only_begun_or_half_removed_is_cleared_away_without_a_word() {
+    let mut d = Daemon::start();
+    d.run("exit 3");
+    d.kill9();
+    let procs = d.state().join("procs");
+    fs::create_dir(procs.join("proc_000000000001")).unwrap();
+    fs::create_dir(procs.join("proc_000000000002")).unwrap();
+    fs::write(procs.join("proc_000000000002/record"), "").unwrap();
+    fs::create_dir(procs.join("proc_000000000003.forgotten")).unwrap();
+    fs::write(procs.join("proc_000000000003.forgotten/log"), "half removed").unwrap();
+    d.spawn();
+    assert_eq!(d.ok("daemon.info", json!({}))["damaged"], json!([]));
+    assert_eq!(d.ok("list", json!({}))["total"], 1);
+    assert_eq!(fs::read_dir(&procs).unwrap().count(), 1);
+}
+
+#[test]
+fn a_running_process_whose_record_is_damaged_is_named_by_pid() {
+    let mut d = Daemon::start();
+    let proc = d.sh("echo ready; exec sleep 1000");
+    d.printed(&proc, "ready");
+    let pid = d.process(&proc)["pid"].as_i64().unwrap() as i32;
+    let sleeper = Pidfd::open(pid).unwrap();
+    d.kill9();
+    fs::remove_file(d.state().join("procs").join(&proc).join("record")).unwrap();
+    d.spawn();
+    let damaged = d.ok("daemon.info", json!({}))["damaged"].to_string();
+    assert!(damaged.contains(&proc) && damaged.contains(&format!("pid {pid}")), "{damaged}");
+    sleeper.signal(libc::SIGKILL);
+    assert!(sleeper.dies_within(DEADLINE));
+}
+
+#[test]
+fn a_shim_that_somebody_stopped_is_woken_by_the_first_who_needs_it() {
+    let d = Daemon::start();
+    let proc = id(&d.sh_with("echo ready; exec sleep 1000", json!({ "stdin": "pipe" })));
+    d.printed(&proc, "ready");
+    let shim = d.ok("inspect", json!({ "id": proc }))["shim_pid"].as_i64().unwrap() as i32;
+    Pidfd::open(shim).unwrap().signal(libc::SIGSTOP);
+    assert_eq!(d.ok("kill", json!({ "id": proc }))["status"], "killed");
+    assert_eq!(d.process(&proc)["signal"], "SIGTERM");
+}

@@ -161,3 +161,26 @@ fn exactly_one_of_data_and_data_base64_is_taken() {
     d.closed(&proc);
     assert_eq!(d.bytes(&proc), b"");
 }
+
+#[test]
+fn a_repeated_write_gets_the_answer_of_the_first_also_after_the_exit_and_a_crash() {
+    let mut d = Daemon::start();
+    let gate = d.gate("go");
+    let proc = id(&d.sh_with(&format!("{}; exit 4", gate.pass()), json!({ "stdin": "pipe" })));
+    let ask = json!({ "id": proc, "data": "y".repeat(300_000), "timeout_ms": 200, "write_id": "A" });
+    let first = d.ok("write", ask.clone());
+    assert_eq!((&first["complete"], &first["duplicate"]), (&json!(false), &json!(false)));
+    let check = |d: &Daemon| {
+        let again = d.ok("write", ask.clone());
+        let facts = (&again["bytes_written"], &again["complete"], &again["duplicate"]);
+        assert_eq!(facts, (&first["bytes_written"], &json!(false), &json!(true)));
+    };
+    check(&d);
+    gate.open();
+    d.closed(&proc);
+    check(&d);
+    d.kill9();
+    d.spawn();
+    check(&d);
+    d.refused(-32002, "already_exited", "write", json!({ "id": proc, "data": "z", "write_id": "B" }));
+}

@@ -1,12 +1,14 @@
 //! What everybody but its task holds of a process: reads never wait, changes await their effect.
 
 use super::state::{News, State};
+use super::tree;
 use crate::shim::frame::Wrote;
 use crate::store::record::{Record, Spec};
 use crate::store::slots::{Cause, Progress};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 /// Requests waiting for one process. More than this and callers wait.
@@ -48,9 +50,19 @@ pub struct KillEnd {
     pub survivors: Vec<i32>,
 }
 
-/// The process has no task any more: it is over.
+/// Why nobody answered.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Over;
+pub enum Unanswered {
+    /// The process has no task any more, or the connection to its shim broke.
+    Over,
+    /// Its shim lives and does not answer.
+    Silent,
+}
+
+/// A shim that has not answered for so long is looked at: a stopped one is woken.
+const NUDGE: Duration = Duration::from_secs(1);
+/// What a shim that is not frozen needs at most, beyond the time that was asked for.
+const SLACK: Duration = Duration::from_secs(10);
 
 /// One process, for everybody.
 #[derive(Debug)]
@@ -122,6 +134,14 @@ impl Proc {
         self.state.send_if_modified(|state| state.step(news))
     }
 
+    /// The bytes that a named write put in before the exit. None: it was never seen.
+    pub fn written(&self, id: &[u8; 16]) -> Option<u64> {
+        if *id == [0; 16] {
+            return None;
+        }
+        Record::open(&self.dir).ok()?.written(id)
+    }
+
     /// A start that failed before the process had a task: this is its end.
     pub fn publish_failure(&self, news: &News) {
         self.publish(news);
@@ -151,31 +171,47 @@ impl Proc {
         }
     }
 
-    async fn ask<T>(&self, make: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, Over> {
-        let inbox = self.inbox.lock().ok().and_then(|i| i.clone()).ok_or(Over)?;
+    async fn ask<T>(&self, wait_ms: u64, make: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, Unanswered> {
+        let inbox = self.inbox.lock().ok().and_then(|i| i.clone()).ok_or(Unanswered::Over)?;
         let (reply, answer) = oneshot::channel();
-        inbox.send(make(reply)).await.map_err(|_| Over)?;
-        answer.await.map_err(|_| Over)
+        let command = make(reply);
+        let asked = async {
+            inbox.send(command).await.map_err(|_| Unanswered::Over)?;
+            answer.await.map_err(|_| Unanswered::Over)
+        };
+        tokio::pin!(asked);
+        if let Ok(answer) = tokio::time::timeout(NUDGE, &mut asked).await {
+            return answer;
+        }
+        tree::wake_shim(self.peek().shim_pid);
+        match tokio::time::timeout(SLACK + Duration::from_millis(wait_ms), asked).await {
+            Ok(answer) => answer,
+            Err(_) => {
+                self.publish(&News::Unreachable);
+                Err(Unanswered::Silent)
+            }
+        }
     }
 
-    pub async fn kill(&self, kill: Kill) -> Result<KillEnd, Over> {
-        self.ask(|reply| Command::Kill { kill, reply }).await
+    pub async fn kill(&self, kill: Kill) -> Result<KillEnd, Unanswered> {
+        self.ask(kill.grace_ms, |reply| Command::Kill { kill, reply }).await
     }
 
     /// 0, or an errno.
-    pub async fn signal(&self, signal: i32) -> Result<i32, Over> {
-        self.ask(|reply| Command::Signal { signal, reply }).await
+    pub async fn signal(&self, signal: i32) -> Result<i32, Unanswered> {
+        self.ask(0, |reply| Command::Signal { signal, reply }).await
     }
 
-    pub async fn write(&self, id: [u8; 16], data: Vec<u8>, timeout_ms: u64) -> Result<WriteEnd, Over> {
-        self.ask(|reply| Command::Write { id, data, timeout_ms, reply }).await
+    pub async fn write(&self, id: [u8; 16], data: Vec<u8>, timeout_ms: u64) -> Result<WriteEnd, Unanswered> {
+        // Others may be before it.
+        self.ask(timeout_ms.saturating_mul(INBOX as u64), |reply| Command::Write { id, data, timeout_ms, reply }).await
     }
 
-    pub async fn close(&self) -> Result<i32, Over> {
-        self.ask(|reply| Command::Close { reply }).await
+    pub async fn close(&self) -> Result<i32, Unanswered> {
+        self.ask(0, |reply| Command::Close { reply }).await
     }
 
-    pub async fn resize(&self, rows: u16, cols: u16) -> Result<i32, Over> {
-        self.ask(|reply| Command::Resize { rows, cols, reply }).await
+    pub async fn resize(&self, rows: u16, cols: u16) -> Result<i32, Unanswered> {
+        self.ask(0, |reply| Command::Resize { rows, cols, reply }).await
     }
 }

@@ -36,7 +36,10 @@ pub enum Seen {
 
 /// Ends what may be left of a tree whose shim died before the output was closed.
 pub fn end_leftovers(facts: Option<&Facts>, seen: Seen) {
-    let Some(Facts { launch: Some(launch), closed_ms: None, head, .. }) = facts else { return };
+    let Some(Facts { launch: Some(launch), closed_ms, exit, head, .. }) = facts else { return };
+    if closed_ms.is_some() && exit.is_some() {
+        return;
+    }
     let known = seen == Seen::Alive || tree::pin(launch.pid, launch.ticks).is_some();
     if launch.pid > 0 && head.boot == tree::boot_id() && known {
         tree::end_session(launch.pid, launch.ticks);

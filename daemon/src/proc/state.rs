@@ -117,16 +117,20 @@ impl State {
                     self.closed = true;
                 }
             }
-            News::Output(progress) => self.advance(progress),
+            News::Output(progress) => {
+                self.advance(progress);
+                self.detached = false;
+            }
             News::Exited { exit, progress } => {
                 if !self.ended() {
                     self.phase = Phase::Exited { exit, gone: false };
                 }
                 self.advance(progress);
+                self.detached = false;
             }
             News::Closed(progress) => {
                 self.advance(progress);
-                self.closed = true;
+                (self.closed, self.detached) = (true, false);
             }
             News::Gone => {
                 if let Phase::Exited { exit, .. } = self.phase {

@@ -132,6 +132,36 @@ pub fn pin(pid: i32, ticks: u64) -> Option<OwnedFd> {
     stat(pid).is_some_and(|s| s.started == ticks).then_some(pidfd)
 }
 
+/// Continues a shim that somebody stopped: it owes answers, and nobody has a reason to stop it.
+pub fn wake_shim(pid: i32) {
+    let Ok(pidfd) = sys::pidfd_open(pid.max(1)) else { return };
+    if stat(pid).is_some_and(|s| s.comm == "toold-shim" && s.state == "T") {
+        let _ = sys::pidfd_signal(pidfd.as_fd(), libc::SIGCONT);
+    }
+}
+
+/// Kills the tree below a shim that cannot do it, and says who is alive afterwards.
+pub fn kill_below(shim: i32) -> Vec<i32> {
+    let below = descendants(shim);
+    for pid in &below {
+        let Ok(pidfd) = sys::pidfd_open(*pid) else { continue };
+        if stat(*pid).is_some_and(|s| s.ppid == shim || below.contains(&s.ppid)) {
+            let _ = sys::pidfd_signal(pidfd.as_fd(), libc::SIGKILL);
+        }
+    }
+    let alive = |pid: &i32| stat(*pid).is_some_and(|s| !matches!(s.state.as_str(), "Z" | "X"));
+    descendants(shim).into_iter().filter(alive).collect()
+}
+
+/// The shim of a process by the title it shows. None: it has none, or shows none.
+pub fn shim_of(id: &str) -> Option<i32> {
+    let title = format!("toold: shim {id}");
+    let pids = std::fs::read_dir("/proc").ok()?.flatten().filter_map(|e| e.file_name().to_str()?.parse::<i32>().ok());
+    let shows =
+        |pid: &i32| std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|c| c.starts_with(title.as_bytes()));
+    pids.into_iter().find(shows)
+}
+
 /// Kills what is left of a session whose shim died. The number is the session's own as long as its
 /// leader lives with the start time we know, or is dead: the kernel gives a number to a stranger only
 /// when no process, group or session has it.

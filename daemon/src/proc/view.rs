@@ -26,6 +26,10 @@ pub fn signal_number(name: &str) -> Option<i32> {
         return (1..=64).contains(&number).then_some(number);
     }
     let full = if upper.starts_with("SIG") { upper } else { format!("SIG{upper}") };
+    if let Some(offset) = full.strip_prefix("SIGRTMIN") {
+        let offset = offset.strip_prefix('+').unwrap_or(if offset.is_empty() { "0" } else { "x" });
+        return offset.parse::<i32>().ok().filter(|n| (0..=30).contains(n)).map(|n| n + 34);
+    }
     full.parse::<nix::sys::signal::Signal>().ok().map(|s| s as i32)
 }
 

@@ -1,5 +1,6 @@
 //! The start of a daemon: every record is read, every living shim is found again.
 
+use super::forget::finish_removal;
 use super::{Registry, RunningSlot};
 use crate::backend::cgroup;
 use crate::hooks;
@@ -27,7 +28,7 @@ enum Found {
     },
     /// The call that made it was never answered and nothing was started: as if it never was.
     /// Its lock is held until it is removed, or a late shim could still start it.
-    Never(Record),
+    Never(Option<Record>),
     Damaged(io::Error),
 }
 
@@ -40,6 +41,7 @@ impl Registry {
             let path = entry?.path();
             match path.file_name().and_then(|n| n.to_str()).and_then(|n| n.parse::<ProcId>().ok()) {
                 Some(_) => dirs.push(path),
+                None if finish_removal(&path) => {}
                 // Set aside earlier, or not ours.
                 None => continue,
             }
@@ -80,7 +82,15 @@ impl Registry {
                 let aside = dir.with_extension(format!("damaged-{}", std::process::id()));
                 let moved = std::fs::rename(dir, &aside);
                 let place = if moved.is_ok() { aside } else { dir.to_path_buf() };
-                self.note_damage(format!("{}: {why}", place.display()));
+                let id = dir.file_name().and_then(|n| n.to_str()).unwrap_or_default();
+                let alive = match tree::shim_of(id) {
+                    Some(shim) => {
+                        let pids: Vec<String> = tree::descendants(shim).iter().map(ToString::to_string).collect();
+                        format!("; its shim, pid {shim}, still runs pid {}: end them by hand", pids.join(", "))
+                    }
+                    None => String::new(),
+                };
+                self.note_damage(format!("{}: {why}{alive}", place.display()));
             }
             Found::Open { spec, dir, state, record, nonce } => {
                 let running = !state.ended();
@@ -105,9 +115,21 @@ fn look(dir: &Path) -> Found {
     }
 }
 
+fn is_empty(dir: &Path) -> bool {
+    std::fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_none())
+}
+
 fn read(dir: &Path) -> io::Result<Found> {
-    let record = Record::open(dir)?;
+    let record = match Record::open(dir) {
+        // Its daemon died between the directory and the record.
+        Err(e) if e.kind() == io::ErrorKind::NotFound && is_empty(dir) => return Ok(Found::Never(None)),
+        opened => opened?,
+    };
     let lock = record.lock();
+    if lock == Lock::Ours && record.is_empty()? {
+        // It died between making the record and writing it.
+        return Ok(Found::Never(Some(record)));
+    }
     // Read after the lock was tried: if it is ours, nobody writes any more.
     let facts = record.facts()?;
     let spec = record.spec(&facts.head)?;
@@ -115,7 +137,7 @@ fn read(dir: &Path) -> io::Result<Found> {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "the record is of another process"));
     }
     if lock == Lock::Ours && facts.launch.is_none() && facts.exit.is_none() {
-        return Ok(Found::Never(record));
+        return Ok(Found::Never(Some(record)));
     }
     let mut state = State::from_facts(&facts);
     if state.progress == Progress::default()

@@ -5,6 +5,8 @@ use crate::config::Retention;
 use crate::proc::Proc;
 use crate::proc::task::now_ms;
 use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use toold_proto::ProcId;
@@ -24,7 +26,7 @@ impl Registry {
             finished.remove(ended, id);
         }
         let dir = proc.dir.clone();
-        let gone = tokio::task::spawn_blocking(move || std::fs::remove_dir_all(&dir)).await;
+        let gone = tokio::task::spawn_blocking(move || remove(&dir)).await;
         if let Ok(Err(e)) = gone {
             tracing::warn!(id = %proc.spec.id, %e, "remove the record");
         }
@@ -74,6 +76,27 @@ impl Registry {
             Err(_) => (Vec::new(), None),
         }
     }
+}
+
+/// The ending of a directory that is being removed.
+const FORGOTTEN: &str = "forgotten";
+
+/// Removes a record: at first its name, so that a crash leaves it whole or gone.
+fn remove(dir: &Path) -> io::Result<()> {
+    let away = dir.with_extension(FORGOTTEN);
+    std::fs::rename(dir, &away)?;
+    std::fs::remove_dir_all(&away)
+}
+
+/// Whether a directory was being removed when its daemon died. It is removed now.
+pub fn finish_removal(dir: &Path) -> bool {
+    if dir.extension().is_none_or(|e| e != FORGOTTEN) {
+        return false;
+    }
+    if let Err(e) = std::fs::remove_dir_all(dir) {
+        tracing::warn!(dir = %dir.display(), %e, "remove a forgotten record");
+    }
+    true
 }
 
 /// Finished processes, oldest end first. Pure; a step costs the same however many there are.

@@ -2,6 +2,7 @@
 
 use super::context::{Daemon, unreadable};
 use super::order;
+use super::read::note_exit;
 use super::wire::Peer;
 use crate::log::Log;
 use crate::proc::Proc;
@@ -16,8 +17,10 @@ use toold_proto::{RpcError, results};
 
 /// Output that an answer carries when nobody says.
 const TOKENS: u64 = 10_000;
+/// The most that an answer carries; what is beyond is cut and told, and read with `poll`.
+const TOKENS_MAX: u64 = 1 << 20;
 
-pub async fn exec(call: params::Exec, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<results::Exec, RpcError> {
+pub async fn exec(call: params::Exec, daemon: Arc<Daemon>, peer: Arc<Peer>) -> Result<results::Exec, RpcError> {
     let config = &daemon.registry.config;
     let order = order::check(&call, config)?;
     let proc = match daemon.registry.spawn(order).await {
@@ -31,11 +34,12 @@ pub async fn exec(call: params::Exec, daemon: Arc<Daemon>, _: Arc<Peer>) -> Resu
         // Whichever is first; the exit does not wait for whoever still holds a pipe.
         let _ = tokio::time::timeout(patience, state.wait_for(State::ended)).await;
     }
-    answer(&proc, call.max_output_tokens.unwrap_or(TOKENS))
+    answer(&proc, &peer, call.max_output_tokens.unwrap_or(TOKENS).min(TOKENS_MAX))
 }
 
-fn answer(proc: &Proc, tokens: u64) -> Result<results::Exec, RpcError> {
+fn answer(proc: &Proc, peer: &Peer, tokens: u64) -> Result<results::Exec, RpcError> {
     let state = proc.state();
+    note_exit(peer, proc, &state);
     let end = state.progress.counts.end;
     let log = Log::open(&proc.dir, end).map_err(|e| unreadable(proc, e))?;
     let (output, truncated) = text::fit_tokens(&log, 0, tokens, Ansi::Strip).map_err(|e| unreadable(proc, e))?;

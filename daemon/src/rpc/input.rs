@@ -1,7 +1,7 @@
 //! `write`, `submit`, `close`, `resize`: what goes into a process.
 
 use super::context::Daemon;
-use super::kill::{already_exited, refuse_ended};
+use super::kill::{already_exited, refuse_ended, unanswered};
 use super::order::terminal_size;
 use super::wire::Peer;
 use crate::proc::Proc;
@@ -9,7 +9,7 @@ use crate::shim::frame::Wrote;
 use base64::Engine;
 use std::sync::Arc;
 use toold_proto::process::Stdin;
-use toold_proto::{Kind, RpcError, params, results};
+use toold_proto::{Kind, ProcId, RpcError, params, results};
 
 const TIMEOUT_MS: u64 = 5000;
 
@@ -37,22 +37,33 @@ async fn put(call: params::Write, daemon: &Daemon, ending: &[u8]) -> Result<resu
         None => [0; 16],
     };
     let proc = daemon.find(&call.id)?;
+    let total = data.len() as u64;
+    if proc.peek().ended()
+        && let Some(done) = proc.written(&name)
+    {
+        return Ok(repeated(proc.spec.id, done, total));
+    }
     refuse_ended(&proc)?;
     if proc.view(0).stdin == Stdin::Null {
         return Err(unavailable(&proc));
     }
     let timeout = call.timeout_ms.unwrap_or(TIMEOUT_MS).min(daemon.registry.config.max_wait_ms);
     let id = proc.spec.id;
-    let end = proc.write(name, data, timeout).await.map_err(|_| already_exited(&proc))?;
+    let end = proc.write(name, data, timeout).await.map_err(|e| unanswered(&proc, e))?;
     match end.state {
         Wrote::Complete => Ok(results::Write { id, bytes_written: end.done, complete: true, duplicate: false }),
-        Wrote::Duplicate => Ok(results::Write { id, bytes_written: end.done, complete: true, duplicate: true }),
+        Wrote::Duplicate => Ok(repeated(id, end.done, total)),
         Wrote::More | Wrote::Stopped => {
             Ok(results::Write { id, bytes_written: end.done, complete: false, duplicate: false })
         }
         Wrote::Broken if proc.peek().ended() => Err(already_exited(&proc).with("bytes_written", end.done)),
         Wrote::Broken => Err(unavailable(&proc).with("bytes_written", end.done)),
     }
+}
+
+/// The answer to a write that was made before: what it wrote then.
+fn repeated(id: ProcId, done: u64, total: u64) -> results::Write {
+    results::Write { id, bytes_written: done, complete: done >= total, duplicate: true }
 }
 
 /// A name of any length as 16 bytes that are never all zero: two FNV sums with different beginnings.
@@ -82,7 +93,7 @@ pub async fn close(call: params::Close, daemon: Arc<Daemon>, _: Arc<Peer>) -> Re
     match proc.close().await {
         Ok(0) => Ok(results::Close { id: proc.spec.id, stdin: proc.view(0).stdin }),
         Ok(_) => Err(unavailable(&proc)),
-        Err(_) => Err(already_exited(&proc)),
+        Err(e) => Err(unanswered(&proc, e)),
     }
 }
 
@@ -95,6 +106,7 @@ pub async fn resize(call: params::Resize, daemon: Arc<Daemon>, _: Arc<Peer>) -> 
     refuse_ended(&proc)?;
     match proc.resize(size.rows as u16, size.cols as u16).await {
         Ok(0) => Ok(results::Resize { id: proc.spec.id, rows: size.rows, cols: size.cols }),
-        Ok(_) | Err(_) => Err(already_exited(&proc)),
+        Ok(_) => Err(already_exited(&proc)),
+        Err(e) => Err(unanswered(&proc, e)),
     }
 }

@@ -2,16 +2,19 @@
 
 use super::context::Daemon;
 use super::wire::Peer;
-use crate::proc::handle::Kill;
+use crate::proc::handle::{Kill, KillEnd, Unanswered};
 use crate::proc::state::State;
 use crate::proc::{Proc, tree, view};
 use crate::store::slots::Cause;
 use futures_util::future::join_all;
 use std::sync::Arc;
+use std::time::Duration;
 use toold_proto::results::{KillStatus, Killed};
 use toold_proto::{Kind, RpcError, params, results};
 
 const GRACE_MS: u64 = 5000;
+/// Tries to kill a tree without its shim.
+const BY_HAND: usize = 50;
 
 /// The number of a signal that was named.
 fn signal_number(name: &str) -> Result<i32, RpcError> {
@@ -48,7 +51,10 @@ fn chosen(call: &params::Kill, daemon: &Daemon) -> Result<Vec<Arc<Proc>>, RpcErr
         if ids.is_empty() {
             return Err(RpcError::param("ids", "must not be empty"));
         }
-        return ids.iter().map(|id| daemon.registry.find("ids", id)).collect();
+        let mut procs = ids.iter().map(|id| daemon.registry.find("ids", id)).collect::<Result<Vec<_>, _>>()?;
+        let mut seen = std::collections::HashSet::new();
+        procs.retain(|p| seen.insert(p.spec.id));
+        return Ok(procs);
     }
     let ours = |p: &Arc<Proc>| {
         let spec = &p.spec;
@@ -66,17 +72,23 @@ pub async fn kill_all(procs: Vec<Arc<Proc>>, kill: Kill) -> Vec<Killed> {
 
 async fn kill_one(proc: &Proc, kill: Kill) -> Killed {
     let mut news = proc.subscribe();
+    let mut proven = true;
     let end = loop {
         match proc.kill(kill).await {
             Ok(end) => break end,
-            Err(_) if proc.peek().over() => break crate::proc::handle::KillEnd::default(),
+            Err(_) if proc.peek().over() => break KillEnd::default(),
             // The connection to its shim broke meanwhile: asked again on the next.
-            Err(_) => {
-                let _ = tokio::time::timeout(std::time::Duration::from_millis(50), news.changed()).await;
+            Err(Unanswered::Over) => {
+                let _ = tokio::time::timeout(Duration::from_millis(50), news.changed()).await;
+            }
+            Err(Unanswered::Silent) => {
+                // A shim that cannot act is not waited for. The exit is known when it can.
+                proven = false;
+                break KillEnd { signals: 1 << libc::SIGKILL, survivors: kill_by_hand(proc).await };
             }
         }
     };
-    if end.survivors.is_empty() {
+    if proven && end.survivors.is_empty() {
         // The exit was told before the end of the kill, so it is there.
         let _ = news.wait_for(State::ended).await;
     }
@@ -100,6 +112,32 @@ async fn kill_one(proc: &Proc, kill: Kill) -> Killed {
     }
 }
 
+/// Kills a tree whose shim is frozen, again and again until it is empty or that does not help.
+async fn kill_by_hand(proc: &Proc) -> Vec<i32> {
+    let mut alive = Vec::new();
+    for _ in 0..BY_HAND {
+        alive = tree::kill_below(proc.peek().shim_pid);
+        if alive.is_empty() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    alive
+}
+
+/// The error for a call that got no answer.
+pub fn unanswered(proc: &Proc, why: Unanswered) -> RpcError {
+    match why {
+        Unanswered::Over => already_exited(proc),
+        Unanswered::Silent => {
+            let (id, shim) = (proc.spec.id, proc.peek().shim_pid);
+            let message =
+                format!("the shim of {id} (pid {shim}) does not answer; it is stopped, frozen or waits for its disk");
+            RpcError::new(Kind::Unavailable, message).with("shim_pid", shim)
+        }
+    }
+}
+
 /// The first signal first: the bits of a report have no order, a kill has.
 fn in_order(sent: &[i32], first: i32) -> Vec<String> {
     let (mut early, late): (Vec<i32>, Vec<i32>) = sent.iter().partition(|s| **s == first);
@@ -113,7 +151,8 @@ pub async fn signal(call: params::Signal, daemon: Arc<Daemon>, _: Arc<Peer>) -> 
     refuse_ended(&proc)?;
     match proc.signal(number).await {
         Ok(0) => Ok(results::Signal { id: proc.spec.id, signal: view::signal_name(number) }),
-        Ok(libc::ESRCH) | Err(_) => Err(already_exited(&proc)),
+        Ok(libc::ESRCH) => Err(already_exited(&proc)),
+        Err(e) => Err(unanswered(&proc, e)),
         Ok(errno) => {
             let why = std::io::Error::from_raw_os_error(errno);
             Err(RpcError::new(Kind::Internal, format!("signal {}: {why}", proc.spec.id)))

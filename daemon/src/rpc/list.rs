@@ -28,7 +28,7 @@ pub async fn list(call: params::List, daemon: Arc<Daemon>, _: Arc<Peer>) -> Resu
     let total = wanted.len() as u64;
     let one = |proc: Arc<Proc>| {
         let state = proc.state();
-        let preview = tail(&proc, &state, PREVIEW).map_err(|e| unreadable(&proc, e))?;
+        let (preview, _) = tail(&proc, &state, PREVIEW).map_err(|e| unreadable(&proc, e))?;
         Ok(Listed { process: proc.view_of(&state, now), preview })
     };
     let processes = wanted.into_iter().take(limit as usize).map(one).collect::<Result<_, RpcError>>()?;

@@ -99,6 +99,9 @@ fn strings(call: &Exec) -> Result<(), RpcError> {
     for (param, text) in single {
         one(param, text.as_deref().unwrap_or_default())?;
     }
+    if call.request_id.as_deref() == Some("") {
+        return Err(RpcError::param("request_id", "must not be empty"));
+    }
     for (at, word) in call.argv.iter().flatten().enumerate() {
         one(&format!("argv[{at}]"), word)?;
     }

@@ -19,33 +19,31 @@ use toold_proto::{RpcError, results};
 /// What `poll` shows without a cursor, in characters.
 const LAST: usize = 1000;
 const PAGE: u64 = 65_536;
-/// How long `poll` waits for more of a process that has exited and is not closed.
-const AFTER_EXIT_MS: u64 = 100;
 /// The largest page. Base64 and escapes make it about three times as long on the wire at worst.
 const PAGE_MAX: u64 = 4 << 20;
 const LINES: u64 = 200;
 const LINES_MAX: u64 = 100_000;
 
-pub async fn poll(call: params::Poll, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<results::Poll, RpcError> {
+pub async fn poll(call: params::Poll, daemon: Arc<Daemon>, peer: Arc<Peer>) -> Result<results::Poll, RpcError> {
     let proc = daemon.find(&call.id)?;
     if call.max_bytes == Some(0) {
         return Err(RpcError::param("max_bytes", "must be at least 1"));
     }
     let mut news = proc.subscribe();
     let before = proc.peek();
-    // An exit that was there before the call is an answer, for who has not heard of it. Who has, and
-    // waits for what a leftover may still write, is not made to ask without end.
-    let most = if before.ended() { AFTER_EXIT_MS } else { daemon.registry.config.max_wait_ms };
-    let deadline = Instant::now() + Duration::from_millis(call.wait_ms.min(most));
+    let deadline = Instant::now() + Duration::from_millis(call.wait_ms.min(daemon.registry.config.max_wait_ms));
+    // An exit that this client has not been told of is news, however old it is.
+    let old = before.ended() && peer.heard.knows(proc.spec.id.bits());
     let mut cursor = call.cursor;
     loop {
         news.mark_unchanged();
         let state = proc.state();
         let page = Page::read(&proc, &state, cursor, &call).map_err(|e| unreadable(&proc, e))?;
         let silent = cursor.is_some() && page.output.is_empty();
-        let told = (state.ended(), state.closed) != (before.ended(), before.closed) || (state.ended() && state.closed);
+        let told = (state.ended() && !old) || state.closed != before.closed || (state.ended() && state.closed);
         let far = page.next >= state.progress.counts.end;
         if !silent || (told && far) || call.wait_ms == 0 || Instant::now() >= deadline {
+            note_exit(&peer, &proc, &state);
             return Ok(page.result(&proc, &state));
         }
         if cursor.is_some_and(|cursor| page.next > cursor) {
@@ -56,6 +54,13 @@ pub async fn poll(call: params::Poll, daemon: Arc<Daemon>, _: Arc<Peer>) -> Resu
         // Nothing, or part of a character whose rest has yet to come.
         proc.want_beyond(state.progress.counts.end);
         let _ = timeout_at(deadline, news.changed()).await;
+    }
+}
+
+/// Remembers that a client was told of an exit after which output may still come.
+pub fn note_exit(peer: &Peer, proc: &Proc, state: &State) {
+    if state.ended() && !state.closed {
+        peer.heard.note(proc.spec.id.bits());
     }
 }
 
@@ -119,10 +124,11 @@ fn page_end(state: &State) -> PageEnd {
     if state.closed { PageEnd::Last } else { PageEnd::More }
 }
 
-/// The last `n` characters of a process's output, for people.
-pub fn tail(proc: &Proc, state: &State, n: usize) -> io::Result<String> {
+/// The last `n` characters of a process's output, for people, and the cursor after them.
+pub fn tail(proc: &Proc, state: &State, n: usize) -> io::Result<(String, u64)> {
     let log = Log::open(&proc.dir, state.progress.counts.end)?;
-    Ok(log.last_chars(n, None, Ansi::Strip, page_end(state))?.text)
+    let last = log.last_chars(n, None, Ansi::Strip, page_end(state))?;
+    Ok((last.text, last.next))
 }
 
 pub async fn log(call: params::Log, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<results::Log, RpcError> {

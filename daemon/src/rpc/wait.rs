@@ -1,7 +1,7 @@
 //! `wait`: until processes exit, close or print something. Nothing polls.
 
 use super::context::{Daemon, unreadable};
-use super::read::{regex, tail};
+use super::read::{note_exit, regex, tail};
 use super::wire::Peer;
 use crate::log::Log;
 use crate::proc::Proc;
@@ -26,7 +26,7 @@ const READ: usize = 256 * 1024;
 /// A line without an end is looked at in windows of this size, each overlapping the one before by half.
 const WINDOW: usize = 64 * 1024;
 
-pub async fn wait(call: params::Wait, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<results::Wait, RpcError> {
+pub async fn wait(call: params::Wait, daemon: Arc<Daemon>, peer: Arc<Peer>) -> Result<results::Wait, RpcError> {
     let asked = call.timeout_ms.unwrap_or(TIMEOUT_MS);
     if asked <= 0 {
         return Err(RpcError::param("timeout_ms", format!("must be at least 1, not {asked}")));
@@ -60,7 +60,7 @@ pub async fn wait(call: params::Wait, daemon: Arc<Daemon>, _: Arc<Peer>) -> Resu
             if matched.iter().any(Option::is_some) { WaitStatus::Matched } else { WaitStatus::Exited }
         }
     };
-    let processes = procs.iter().zip(matched).map(|(p, m)| shown(p, m)).collect::<Result<_, _>>()?;
+    let processes = procs.iter().zip(matched).map(|(p, m)| shown(p, &peer, m)).collect::<Result<_, _>>()?;
     let note = clamped.then(|| format!("the timeout of {asked} ms was cut to max_wait_ms, {max} ms"));
     Ok(results::Wait { status, processes, timeout_ms, clamped, note })
 }
@@ -79,11 +79,11 @@ fn named(call: &params::Wait, daemon: &Daemon) -> Result<Vec<Arc<Proc>>, RpcErro
     ids.iter().map(|id| daemon.registry.find(if call.id.is_some() { "id" } else { "ids" }, id)).collect()
 }
 
-fn shown(proc: &Proc, matched: Option<String>) -> Result<Waited, RpcError> {
+fn shown(proc: &Proc, peer: &Peer, matched: Option<String>) -> Result<Waited, RpcError> {
     let state = proc.state();
-    let output = tail(proc, &state, LAST).map_err(|e| unreadable(proc, e))?;
-    let process = proc.view_of(&state, now_ms());
-    Ok(Waited { next_cursor: process.cursor, process, output, matched })
+    note_exit(peer, proc, &state);
+    let (output, next_cursor) = tail(proc, &state, LAST).map_err(|e| unreadable(proc, e))?;
+    Ok(Waited { process: proc.view_of(&state, now_ms()), output, next_cursor, matched })
 }
 
 /// Waits for one process. Some: the line that matched.
@@ -91,7 +91,7 @@ async fn one(proc: Arc<Proc>, until: Until, matcher: Option<Arc<Matcher>>) -> io
     let mut news = proc.subscribe();
     let over = |state: &State| match until {
         Until::Exit => state.ended(),
-        Until::Closed => state.closed && state.ended(),
+        Until::Closed => state.closed,
         Until::Match(_) => state.ended(),
     };
     let Some(matcher) = matcher else {

@@ -18,6 +18,8 @@ const FULL: usize = 60 * 1024;
 const LARGE_PIPE: usize = 1024 * 1024;
 /// How long after the last large read the buffer's pages are given back.
 const REST_MS: u64 = 200;
+/// How long a program that closed its output lives on before that is news of its own.
+const LIVES_ON_MS: u64 = 50;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Which {
@@ -145,14 +147,17 @@ impl Shim {
             self.closed = true;
             self.write_progress();
             self.write_slot(slots::CLOSED_AT, &slots::closed_slot(wall_ms()));
-            // The exit comes first for whoever listens, even when the end of output was seen first.
-            if self.exit.is_some() {
-                self.tell_closed();
+            // A program that ends closes its output just before. The exit comes first for whoever
+            // listens, so the close of one that lives is told when it has lived on a moment.
+            match self.exit {
+                Some(_) => self.tell_closed(),
+                None => self.tell_closed_at = Some(mono_ms() + LIVES_ON_MS),
             }
         }
     }
 
     pub fn tell_closed(&mut self) {
+        self.tell_closed_at = None;
         let progress = self.progress();
         self.tell(&FromShim::Closed { progress });
     }

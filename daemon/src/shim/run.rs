@@ -93,6 +93,7 @@ pub struct Shim {
     pub cols: u16,
     pub exit: Option<Exit>,
     pub closed: bool,
+    pub tell_closed_at: Option<u64>,
     /// No child is left.
     pub childless: bool,
     pub timeout_at: Option<u64>,
@@ -191,7 +192,7 @@ impl Shim {
         let timeout = self.timeout_at.filter(|_| running);
         let idle = (running && self.idle_ms > 0 && !self.killing.pending()).then(|| self.active_at + self.idle_ms);
         let rest = self.output.rest_at();
-        [timeout, idle, self.killing.deadline(), rest].into_iter().flatten().min()
+        [timeout, idle, self.killing.deadline(), rest, self.tell_closed_at].into_iter().flatten().min()
     }
 
     fn tick(&mut self, now: u64) {
@@ -205,6 +206,9 @@ impl Shim {
             self.kill(kill::Request { token: 0, signal, grace_ms: grace, cause: Cause::Idle, uid: 0, pid: 0 });
         }
         self.kill_tick(now);
+        if self.tell_closed_at.is_some_and(|at| now >= at) {
+            self.tell_closed();
+        }
         self.output.rest(now);
     }
 
@@ -249,6 +253,7 @@ impl Shim {
             max_rss_kib: reaped.max_rss_kib,
         };
         self.exit = Some(exit);
+        self.record_names();
         hooks::at("exit.before_record");
         self.write_slot(slots::EXIT_AT, &exit.slot());
         hooks::at("exit.recorded");

@@ -340,6 +340,7 @@ fn assemble(parts: Parts, record: OwnedFd, control: OwnedFd, pid: i32, numbers: 
         cols: numbers.cols,
         exit: None,
         closed: false,
+        tell_closed_at: None,
         childless: false,
         timeout_at: (numbers.timeout_ms > 0).then(|| now + numbers.timeout_ms),
         idle_ms: numbers.idle_ms,

@@ -91,6 +91,11 @@ impl Record {
         Ok(Record { file: File::options().read(true).write(true).open(dir.join("record"))? })
     }
 
+    /// Made, and never written.
+    pub fn is_empty(&self) -> io::Result<bool> {
+        Ok(self.file.metadata()?.len() == 0)
+    }
+
     fn slot(&self, at: u64) -> io::Result<Slot> {
         let mut slot = [0u8; SLOT];
         self.file.read_exact_at(&mut slot, at)?;
@@ -132,6 +137,14 @@ impl Record {
             return Err(bad("the spec does not fit its checksum"));
         }
         Ok(serde_json::from_slice(&json)?)
+    }
+
+    /// The bytes that a named write put in, if the shim remembered it at the exit.
+    pub fn written(&self, id: &[u8; 16]) -> Option<u64> {
+        let mut names = [0u8; slots::NAME * slots::NAMES];
+        self.file.read_exact_at(&mut names, slots::NAMES_AT).ok()?;
+        let entry = names.chunks_exact(slots::NAME).find(|e| e[..16] == id[..])?;
+        Some(u64::from_le_bytes(entry[16..].try_into().ok()?))
     }
 
     /// Whether a shim lives: it holds the record's lock as long as it does. Not held: we have it now.

@@ -13,6 +13,10 @@ pub const LAUNCH_AT: u64 = 512;
 pub const EXIT_AT: u64 = 1024;
 pub const CLOSED_AT: u64 = 1536;
 pub const COUNTS_AT: u64 = 2048;
+/// Named writes, so that one that is repeated after the exit is known: 24 bytes each, id and bytes done.
+pub const NAMES_AT: u64 = 2560;
+pub const NAME: usize = 24;
+pub const NAMES: usize = 64;
 /// Every slot has this size, checksum included.
 pub const SLOT: usize = 96;
 

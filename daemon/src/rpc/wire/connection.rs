@@ -371,7 +371,7 @@ mod tests {
         };
         module.register_async_method("later", later).expect("new");
         let wire = Wire::new(module, WireLimits { max_outgoing_bytes: 1000, ..WireLimits::default() }, 0);
-        let (connection, mut inbox) = Connection::new(wire, Peer { uid: 0, pid: 0, connection: 1 });
+        let (connection, mut inbox) = Connection::new(wire, Peer { connection: 1, ..Peer::default() });
         for (unread, fits) in [(0, true), (700, true), (800, false), (0, true)] {
             connection.buffered(unread);
             let call = br#"{"jsonrpc":"2.0","id":1,"method":"later"}"#;

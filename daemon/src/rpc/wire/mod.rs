@@ -18,8 +18,9 @@ mod ws;
 use connection::Connection;
 use jsonrpsee::Methods;
 use sniff::{Framing, Opening};
-use std::sync::Arc;
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::watch;
@@ -68,12 +69,36 @@ impl Default for WireLimits {
 }
 
 /// Who is at the other end. In jsonrpsee's `Extensions` as `Arc<Peer>`, for every call on every framing.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub struct Peer {
     pub uid: u32,
     pub pid: i32,
     /// Unlike any other connection of this daemon's life.
     pub connection: u64,
+    pub heard: Heard,
+}
+
+/// What one client has been told, by number, the last few of them.
+#[derive(Debug, Default)]
+pub struct Heard(Mutex<VecDeque<u64>>);
+
+impl Heard {
+    const LAST: usize = 64;
+
+    pub fn note(&self, what: u64) {
+        if let Ok(mut heard) = self.0.lock()
+            && !heard.contains(&what)
+        {
+            heard.push_back(what);
+            if heard.len() > Heard::LAST {
+                heard.pop_front();
+            }
+        }
+    }
+
+    pub fn knows(&self, what: u64) -> bool {
+        self.0.lock().is_ok_and(|heard| heard.contains(&what))
+    }
 }
 
 /// The methods, and the bounds under which clients reach them.
@@ -113,7 +138,10 @@ impl Wire {
     /// Why this client may not come in, if it may not.
     fn objection(&self, uid: u32) -> Option<RpcError> {
         if uid != self.own_uid && uid != 0 {
-            let reason = format!("uid {uid} is neither {} nor root", self.own_uid);
+            let reason = match self.own_uid {
+                0 => format!("uid {uid} is not root, who runs this daemon"),
+                own => format!("uid {uid} is neither {own}, who runs this daemon, nor root"),
+            };
             return Some(RpcError::new(Kind::Denied, format!("access denied: {reason}")).with("reason", reason));
         }
         let max = self.limits.max_connections;
@@ -196,6 +224,7 @@ fn admit(stream: UnixStream, wire: &Arc<Wire>, stop: &Stop, clients: &mut JoinSe
         uid: credentials.uid(),
         pid: credentials.pid().unwrap_or(0),
         connection: wire.next.fetch_add(1, Relaxed),
+        heard: Heard::default(),
     };
     let open = Counted::new(wire, |wire| &wire.open);
     let (wire, stop) = (wire.clone(), stop.clone());

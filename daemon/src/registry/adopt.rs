@@ -132,12 +132,13 @@ fn read(dir: &Path) -> io::Result<Found> {
     }
     // Read after the lock was tried: if it is ours, nobody writes any more.
     let facts = record.facts()?;
+    if lock == Lock::Ours && facts.launch.is_none() && facts.exit.is_none() {
+        // Nobody began, so it does not matter whether the spec was written whole.
+        return Ok(Found::Never(Some(record)));
+    }
     let spec = record.spec(&facts.head)?;
     if spec.id.to_string() != dir.file_name().and_then(|n| n.to_str()).unwrap_or_default() {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "the record is of another process"));
-    }
-    if lock == Lock::Ours && facts.launch.is_none() && facts.exit.is_none() {
-        return Ok(Found::Never(Some(record)));
     }
     let mut state = State::from_facts(&facts);
     if state.progress == Progress::default()

@@ -124,11 +124,44 @@ impl Pids<'_> {
 /// Collects every descendant of `root`, `root` itself not included.
 pub fn descendants(root: i32, pids: &mut Pids<'_>) {
     pids.len = 0;
+    if !children_are_listed() {
+        return scan(root, pids);
+    }
     children(root, pids);
     let mut next = 0;
     while next < pids.len {
         children(pids.all[next], pids);
         next += 1;
+    }
+}
+
+/// Whether this kernel lists children (CONFIG_PROC_CHILDREN): nearly all do.
+fn children_are_listed() -> bool {
+    rustix::fs::access(c"/proc/thread-self/children", rustix::fs::Access::READ_OK).is_ok()
+}
+
+/// The same from the parents of all processes, for a kernel that does not list children: slower,
+/// as it looks at everybody once for each generation.
+fn scan(root: i32, pids: &mut Pids<'_>) {
+    loop {
+        let before = pids.len;
+        let Ok(dir) = rustix::fs::open(c"/proc", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+        else {
+            return;
+        };
+        let mut room = [MaybeUninit::<u8>::uninit(); 4096];
+        let mut entries = RawDir::new(dir.as_fd(), &mut room);
+        while let Some(Ok(entry)) = entries.next() {
+            let Some(pid) = number(entry.file_name().to_bytes()) else { continue };
+            let Some(stat) = stat(pid) else { continue };
+            let below = stat.ppid == root || pids.list().contains(&stat.ppid);
+            if below && !pids.list().contains(&pid) {
+                pids.push(pid);
+            }
+        }
+        if pids.len == before {
+            return;
+        }
     }
 }
 
@@ -198,5 +231,30 @@ pub fn signal(pid: i32, tree: &[i32], root: i32, number: i32) -> Sent {
         }
         Err(rustix::io::Errno::SRCH) => Sent::Gone,
         Err(_) => Sent::Refused,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn both_ways_of_finding_descendants_find_the_same() {
+        // A shell whose child waits for a line that never comes: two generations below us.
+        let mut shell =
+            Command::new("sh").args(["-c", "cat; :"]).stdin(Stdio::piped()).spawn().expect("a shell can be started");
+        let root = shell.id() as i32;
+        let (mut first, mut second) = ([0i32; 64], [0i32; 64]);
+        let mut listed = Pids { all: &mut first, len: 0 };
+        while listed.len == 0 {
+            descendants(root, &mut listed);
+        }
+        let mut scanned = Pids { all: &mut second, len: 0 };
+        scan(root, &mut scanned);
+        assert_eq!(listed.list(), scanned.list());
+        assert!(children_are_listed(), "the quick way is the one that was taken");
+        drop(shell.stdin.take());
+        shell.wait().expect("it ends with its input");
     }
 }

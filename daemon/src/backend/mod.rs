@@ -17,22 +17,34 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
+use tokio::sync::Semaphore;
 
 /// Makes shims.
 pub struct Launcher {
     /// The zygote's socket, as long as the zygote lives.
     zygote: Mutex<Option<Arc<OwnedFd>>>,
     zygote_pid: Option<i32>,
+    /// Shims that are greeted at once. A thousand at a time would keep every request waiting.
+    pub turns: Semaphore,
 }
+
+/// As many as keep both sides busy.
+const GREETED_AT_ONCE: usize = 16;
 
 impl Launcher {
     /// Takes over the zygote, and watches for its end.
     pub fn new(zygote: Option<Zygote>, mode: ShimMode) -> Arc<Launcher> {
         let zygote = zygote.filter(|_| mode == ShimMode::Zygote);
         let Some(Zygote { socket, pidfd, pid }) = zygote else {
-            return Arc::new(Launcher { zygote: Mutex::new(None), zygote_pid: None });
+            return Arc::new(Launcher {
+                zygote: Mutex::new(None),
+                zygote_pid: None,
+                turns: Semaphore::new(GREETED_AT_ONCE),
+            });
         };
-        let launcher = Arc::new(Launcher { zygote: Mutex::new(Some(Arc::new(socket))), zygote_pid: Some(pid) });
+        let zygote = Mutex::new(Some(Arc::new(socket)));
+        let turns = Semaphore::new(GREETED_AT_ONCE);
+        let launcher = Arc::new(Launcher { zygote, zygote_pid: Some(pid), turns });
         let watched = launcher.clone();
         tokio::spawn(async move {
             let Some(pidfd) = crate::sys::pollable(pidfd) else { return };

@@ -32,6 +32,11 @@ impl Link {
         self.stream.write_all(&bytes).await
     }
 
+    /// Comes back when the shim has said something, or has hung up.
+    pub async fn readable(&self) {
+        let _ = self.stream.readable().await;
+    }
+
     /// The next word. None: the shim hung up. Safe to cancel: nothing read is forgotten.
     pub async fn next(&mut self, now_ms: impl Fn() -> u64) -> Option<Word> {
         loop {

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::UnixStream;
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tracing::{debug, info, warn};
 
 /// Between two tries to reach a shim that lives but does not listen yet, or any more.
@@ -23,6 +23,8 @@ const KNOCK_AGAIN: Duration = Duration::from_millis(5);
 /// Tries before it is called unreachable. It is tried on, more slowly.
 const KNOCKS: u32 = 200;
 const KNOCK_SLOWLY: Duration = Duration::from_secs(1);
+/// How long a shim that was greeted has its turn. One that is slower is heard all the same.
+const ANSWER: Duration = Duration::from_millis(200);
 
 /// How a task begins.
 pub enum Begin {
@@ -312,9 +314,11 @@ impl Task {
                 self.record.unlock();
                 return None;
             }
+            let turn = self.launcher.turns.acquire().await;
             if let Ok(stream) = connect(&self.proc, &self.nonce) {
                 let mut link = Link::new(stream);
                 if link.send(&ToShim::Hello { nonce: self.nonce }).await.is_ok() {
+                    let _ = timeout(ANSWER, link.readable()).await;
                     // The kills of callers that still wait are asked for anew by them.
                     self.kills.clear();
                     self.writing = None;
@@ -322,6 +326,7 @@ impl Task {
                     return Some(link);
                 }
             }
+            drop(turn);
             if knock == KNOCKS {
                 self.learn(&News::Unreachable);
             }

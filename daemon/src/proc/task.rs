@@ -98,11 +98,7 @@ impl Task {
     pub async fn run(mut self, begin: Begin) {
         let (mut link, mut launch) = match begin {
             Begin::Launched { stream, launch } => (Some(Link::new(stream)), Some(launch)),
-            Begin::Adopt => {
-                let state = self.proc.peek();
-                self.pidfd = super::tree::pin(state.pid, state.ticks);
-                (None, None)
-            }
+            Begin::Adopt => (None, None),
         };
         loop {
             if let Some(link) = &mut link {
@@ -305,16 +301,23 @@ impl Task {
 
     /// Connects to the shim as long as one lives. None: it does not, and what remains is published.
     async fn reach(&mut self) -> Option<Link> {
+        let launcher = self.launcher.clone();
         for knock in 0.. {
+            // A turn, so that a thousand looks at shims do not all come before the first request.
+            let turn = launcher.turns.acquire().await;
+            if self.pidfd.is_none() {
+                let state = self.proc.peek();
+                self.pidfd = super::tree::pin(state.pid, state.ticks);
+            }
             hooks::at("recovery.reach");
             if self.record.lock() == Lock::Ours {
+                drop(turn);
                 for news in lost::settle(&self.proc, &self.record, self.pidfd.take()).await {
                     self.learn(&news);
                 }
                 self.record.unlock();
                 return None;
             }
-            let turn = self.launcher.turns.acquire().await;
             if let Ok(stream) = connect(&self.proc, &self.nonce) {
                 let mut link = Link::new(stream);
                 if link.send(&ToShim::Hello { nonce: self.nonce }).await.is_ok() {

@@ -126,6 +126,8 @@ impl State {
                     self.phase = Phase::Exited { exit, gone: false };
                 }
                 self.advance(progress);
+                // A close that the shim saw with the exit is told with it.
+                self.closed |= progress.closed;
                 self.detached = false;
             }
             News::Closed(progress) => {

@@ -170,6 +170,8 @@ impl Shim {
                 Some(fd) => sys::waiting(fd.as_fd()),
                 None => 0,
             };
+            // One look more than there are bytes: without a leftover the end is there already.
+            left += 1;
             while left > 0 {
                 match self.output.read(which) {
                     Got::Bytes(n) => {

@@ -119,7 +119,13 @@ pub fn run(ready: Ready, control: OwnedFd, taken: Option<OwnedFd>) -> ! {
 
 impl Shim {
     pub fn progress(&self) -> Progress {
-        Progress { counts: self.log.counts(), stdin_closed: self.stdin.is_closed(), rows: self.rows, cols: self.cols }
+        Progress {
+            counts: self.log.counts(),
+            closed: self.closed,
+            stdin_closed: self.stdin.is_closed(),
+            rows: self.rows,
+            cols: self.cols,
+        }
     }
 
     pub fn write_slot(&self, at: u64, slot: &Slot) {

@@ -94,6 +94,8 @@ pub struct Exit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Progress {
     pub counts: Counts,
+    /// Both streams are at their end.
+    pub closed: bool,
     pub stdin_closed: bool,
     pub rows: u16,
     pub cols: u16,
@@ -264,7 +266,8 @@ impl Exit {
 impl Progress {
     pub fn slot(&self) -> Slot {
         let c = &self.counts;
-        let flags = u32::from(c.out_open)
+        let flags = u32::from(self.closed) << 4
+            | u32::from(c.out_open)
             | u32::from(c.err_open) << 1
             | u32::from(self.stdin_closed) << 2
             | u32::from(c.last_open) << 3
@@ -293,7 +296,7 @@ impl Progress {
             err_open: flags & 2 != 0,
             last_open: flags & 8 != 0,
         };
-        Some(Progress { counts, stdin_closed: flags & 4 != 0, rows, cols })
+        Some(Progress { counts, closed: flags & 16 != 0, stdin_closed: flags & 4 != 0, rows, cols })
     }
 }
 
@@ -337,7 +340,7 @@ mod tests {
             err_open: false,
             last_open: true,
         };
-        let progress = Progress { counts, stdin_closed: true, rows: 24, cols: 80 };
+        let progress = Progress { counts, closed: true, stdin_closed: true, rows: 24, cols: 80 };
         assert_eq!(Head::read(&head.slot()), Some(head));
         assert_eq!(Launch::read(&launch.slot()), Some(launch));
         assert_eq!(Exit::read(&exit.slot()), Some(exit));

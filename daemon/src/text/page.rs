@@ -164,6 +164,8 @@ mod tests {
             Just(b"\x1b[1;31m".to_vec()),
             Just(b"\x1b]0;title\x07".to_vec()),
             Just(b"\x1b]8;;x\x1b\\".to_vec()),
+            Just(b"\x1b]0;cut off".to_vec()),
+            Just(b"\n".to_vec()),
             Just(b"\x1b".to_vec()),
             Just("é€😀".as_bytes().to_vec()),
             Just(b"\xf0\x9f".to_vec()),
@@ -218,6 +220,13 @@ mod tests {
         ];
         let expected = [("😀", 4), ("", 0), ("\u{fffd}", 1), ("", 5), ("\u{fffd}\u{fffd}x", 3)];
         assert_eq!(pages, expected.map(|(text, taken)| (text.to_owned(), taken)));
+    }
+
+    #[test]
+    fn a_title_that_never_ends_does_not_hide_the_lines_after_it() {
+        // Nothing came behind the "a" before the program had ended, or had written four kilobytes more.
+        let page = decode_page(b"a\x1b]0;titleERROR important\n", 100, PageEnd::More, Ansi::Strip);
+        assert_eq!(page, ("a]0;titleERROR important\n".to_owned(), 26));
     }
 
     #[test]

@@ -72,6 +72,10 @@ fn grep_shows_the_matching_lines_alone_and_counts_them() {
     assert_eq!((&last["first_line"], &last["lines_shown"]), (&json!(986), &json!(2)));
     let first = d.ok("log", json!({ "id": proc, "grep": "7$", "limit": 2, "offset": 0 }));
     assert_eq!((lines(&first), &first["first_line"]), (vec!["7", "17"], &json!(6)));
+    let next = d.ok("log", json!({ "id": proc, "grep": "7$", "limit": 2, "offset": first["next_offset"] }));
+    assert_eq!((&first["next_offset"], lines(&next), &next["first_line"]), (&json!(17), vec!["27", "37"], &json!(26)));
+    let end = d.ok("log", json!({ "id": proc, "grep": "7$", "offset": 990 }));
+    assert_eq!((lines(&end), &end["next_offset"], &end["matched_lines"]), (vec!["997"], &json!(null), &json!(100)));
     let none = d.ok("log", json!({ "id": proc, "grep": "no such line" }));
     assert_eq!((&none["output"], &none["matched_lines"], &none["total_lines"]), (&json!(""), &json!(0), &json!(1000)));
 }

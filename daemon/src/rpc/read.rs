@@ -151,6 +151,7 @@ pub async fn log(call: params::Log, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result
             first_line: page.first_line,
             lines_shown: page.shown,
             matched_lines: page.matched,
+            next_offset: page.next,
             truncated: page.truncated,
             gap,
         })

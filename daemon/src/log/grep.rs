@@ -4,12 +4,11 @@ use super::counts::Counts;
 use super::lines::{LinePage, LineQuery, PAGE_BYTES};
 use super::reader::Log;
 use super::scan::{Piece, Scan};
-use crate::text::strip;
+use crate::text::{PageEnd, line_text};
 use memchr::memchr;
 use regex::bytes::Regex;
 use std::collections::VecDeque;
 use std::io;
-use toold_proto::params::Ansi;
 
 /// A longer line is looked at in windows of this size; of a match only its window is shown.
 pub const WINDOW: usize = 64 * 1024;
@@ -150,10 +149,7 @@ impl<'q> Grep<'q> {
     }
 
     fn is_match(&self, line: &[u8]) -> bool {
-        match self.query.ansi {
-            Ansi::Strip => self.regex.is_match(&strip(line)),
-            Ansi::Keep => self.regex.is_match(line),
-        }
+        self.regex.is_match(&line_text(line, PageEnd::Last, self.query.ansi))
     }
 
     fn hit(&mut self, line: &[u8], newline: bool) {

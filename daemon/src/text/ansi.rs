@@ -61,12 +61,20 @@ fn is_string(bytes: &[u8]) -> bool {
 
 /// Bytes without their escape sequences. Everything else stays, tabs and carriage returns too.
 pub fn strip(bytes: &[u8]) -> Cow<'_, [u8]> {
+    strip_by(bytes, |rest| Some(sequence(rest).unwrap_or_else(|| torn(rest))))
+}
+
+/// The same, up to a sequence that is not over yet.
+pub fn strip_whole(bytes: &[u8]) -> Cow<'_, [u8]> {
+    strip_by(bytes, sequence)
+}
+
+fn strip_by(bytes: &[u8], sequence: impl Fn(&[u8]) -> Option<usize>) -> Cow<'_, [u8]> {
     let Some(first) = memchr(ESC, bytes) else { return Cow::Borrowed(bytes) };
     let mut kept = Vec::with_capacity(bytes.len());
     let (before, mut rest) = bytes.split_at(first);
     kept.extend_from_slice(before);
-    while !rest.is_empty() {
-        let len = sequence(rest).unwrap_or_else(|| torn(rest));
+    while let Some(len) = sequence(rest).filter(|_| !rest.is_empty()) {
         rest = rest.get(len..).unwrap_or_default();
         let (text, after) = rest.split_at(memchr(ESC, rest).unwrap_or(rest.len()));
         kept.extend_from_slice(text);

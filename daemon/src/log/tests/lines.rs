@@ -164,6 +164,15 @@ fn grep_counts_all_matches_and_shows_the_last_or_those_from_a_line_on() {
 }
 
 #[test]
+fn the_end_of_a_terminals_line_is_no_part_of_what_grep_sees() {
+    // The `$` stood behind the carriage return, so nothing matched.
+    let regex = Regex::new("^line[12]$").expect("a pattern");
+    let query = LineQuery { limit: 5, grep: Some(&regex), ..LineQuery::default() };
+    let page = lines_of(&[out(b"line1\r\nline2\x1b[0m\r\nline3\r\n")], 1000, &query);
+    assert_eq!(facts(&page), (b"line1\r\nline2\x1b[0m\r\n".to_vec(), 0, 2));
+}
+
+#[test]
 fn grep_finds_a_match_across_the_windows_of_an_endless_line() {
     let mut line = vec![b'x'; 300_000];
     line.splice(65_534..65_540, *b"needle");

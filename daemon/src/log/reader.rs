@@ -297,7 +297,12 @@ fn list(dir: &Path) -> io::Result<Vec<Slot>> {
         entries => entries?,
     };
     for entry in entries {
-        starts.extend(parse_log_name(entry?.file_name().as_bytes()));
+        let entry = entry?;
+        // What is no file must not cut short the segment it claims to follow. One that is gone by now is for `open`.
+        if entry.file_type().is_ok_and(|kind| !kind.is_file()) {
+            continue;
+        }
+        starts.extend(parse_log_name(entry.file_name().as_bytes()));
     }
     starts.sort_unstable();
     Ok(starts.into_iter().map(Slot::named).collect())

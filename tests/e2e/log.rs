@@ -122,6 +122,19 @@ fn a_running_program_has_a_log_too() {
 }
 
 #[test]
+fn a_character_that_has_not_all_come_is_left_for_later() {
+    let d = Daemon::start();
+    let proc = d.sh("printf 'one\\ntwo\\342\\202'; exec sleep 1000");
+    d.printed(&proc, "two");
+    let log = d.ok("log", json!({ "id": proc }));
+    assert_eq!((&log["output"], &log["total_lines"]), (&json!("one\ntwo"), &json!(2)));
+    // Nor is it shown when the other stream has gone on.
+    let proc = d.sh("printf 'two\\342\\202'; echo err >&2; exec sleep 1000");
+    d.printed(&proc, "err");
+    assert_eq!(d.ok("log", json!({ "id": proc, "stream": "stdout" }))["output"], "two");
+}
+
+#[test]
 fn a_line_of_a_mebibyte_does_not_hide_the_lines_around_it() {
     let d = Daemon::start();
     let proc = id(&d.run("echo before; head -c 1048576 /dev/zero | tr '\\0' x; echo; echo after"));

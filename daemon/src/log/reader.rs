@@ -99,6 +99,11 @@ impl Log {
         self.end
     }
 
+    /// The same log at an earlier end.
+    pub(super) fn until(self, end: u64) -> Log {
+        Log { end: end.min(self.end), ..self }
+    }
+
     /// Up to `max` bytes from the cursor `from` on; of one stream, if asked. For one stream a page may be short, or
     /// empty, before the end: the other stream filled what was looked at. It always gets further.
     pub fn read(&self, from: u64, max: usize, stream: Option<Stream>) -> io::Result<Page> {

@@ -8,4 +8,4 @@ mod page;
 pub use ansi::strip;
 pub use budget::{Run, Source, fit_tokens};
 pub use line::line_text;
-pub use page::{LOOKAHEAD, PageEnd, Start, decode_page, last_chars};
+pub use page::{LOOKAHEAD, PageEnd, Start, decode_page, incomplete_len, last_chars};

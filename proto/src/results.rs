@@ -44,8 +44,10 @@ result!(Log {
     /// The number of the first line shown, from 0. With `grep`: of the first match.
     first_line: u64,
     lines_shown: u64,
-    /// With `grep`: how many lines matched in all.
+    /// With `grep`: how many lines match in all that is kept.
     matched_lines: Option<u64>,
+    /// The `offset` of the next page. Null: the end was reached.
+    next_offset: Option<u64>,
     /// The output was cut to fit; ask again from a later line.
     truncated: bool,
     gap: Option<Gap>,

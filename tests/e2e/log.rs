@@ -72,6 +72,10 @@ fn grep_shows_the_matching_lines_alone_and_counts_them() {
     assert_eq!((&last["first_line"], &last["lines_shown"]), (&json!(986), &json!(2)));
     let first = d.ok("log", json!({ "id": proc, "grep": "7$", "limit": 2, "offset": 0 }));
     assert_eq!((lines(&first), &first["first_line"]), (vec!["7", "17"], &json!(6)));
+    let next = d.ok("log", json!({ "id": proc, "grep": "7$", "limit": 2, "offset": first["next_offset"] }));
+    assert_eq!((&first["next_offset"], lines(&next), &next["first_line"]), (&json!(17), vec!["27", "37"], &json!(26)));
+    let end = d.ok("log", json!({ "id": proc, "grep": "7$", "offset": 990 }));
+    assert_eq!((lines(&end), &end["next_offset"], &end["matched_lines"]), (vec!["997"], &json!(null), &json!(100)));
     let none = d.ok("log", json!({ "id": proc, "grep": "no such line" }));
     assert_eq!((&none["output"], &none["matched_lines"], &none["total_lines"]), (&json!(""), &json!(0), &json!(1000)));
 }
@@ -115,6 +119,19 @@ fn a_running_program_has_a_log_too() {
     d.printed(&proc, "10");
     let log = d.ok("log", json!({ "id": proc, "limit": 2 }));
     assert_eq!((&log["id"], lines(&log), &log["total_lines"]), (&json!(proc), vec!["9", "10"], &json!(10)));
+}
+
+#[test]
+fn a_character_that_has_not_all_come_is_left_for_later() {
+    let d = Daemon::start();
+    let proc = d.sh("printf 'one\\ntwo\\342\\202'; exec sleep 1000");
+    d.printed(&proc, "two");
+    let log = d.ok("log", json!({ "id": proc }));
+    assert_eq!((&log["output"], &log["total_lines"]), (&json!("one\ntwo"), &json!(2)));
+    // Nor is it shown when the other stream has gone on.
+    let proc = d.sh("printf 'two\\342\\202'; echo err >&2; exec sleep 1000");
+    d.printed(&proc, "err");
+    assert_eq!(d.ok("log", json!({ "id": proc, "stream": "stdout" }))["output"], "two");
 }
 
 #[test]

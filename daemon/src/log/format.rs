@@ -57,13 +57,22 @@ impl Name {
 
 /// Where the segment of a `log*` file starts; none for any other file.
 pub fn parse_log_name(name: &[u8]) -> Option<u64> {
-    let rest = name.strip_prefix(b"log")?;
+    parse_name(*b"log", name)
+}
+
+/// The same for an `idx*` file.
+pub fn parse_idx_name(name: &[u8]) -> Option<u64> {
+    parse_name(*b"idx", name)
+}
+
+fn parse_name(kind: [u8; 3], name: &[u8]) -> Option<u64> {
+    let rest = name.strip_prefix(&kind)?;
     if rest.is_empty() {
         return Some(0);
     }
     let start = u64::from_str_radix(std::str::from_utf8(rest.strip_prefix(b".")?).ok()?, 16).ok()?;
     // One spelling only: `log.+5` and `log.0` are somebody else's.
-    (start > 0 && Name::log(start).as_str().as_bytes() == name).then_some(start)
+    (start > 0 && Name::build(kind, start).as_str().as_bytes() == name).then_some(start)
 }
 
 /// The first 32 bytes of an index.
@@ -210,6 +219,7 @@ mod tests {
         #[test]
         fn names_headers_and_records_come_back(start: u64, unstored: u64, raw: [u8; RECORD]) {
             prop_assert_eq!(parse_log_name(Name::log(start).as_str().as_bytes()), Some(start));
+            prop_assert_eq!(parse_idx_name(Name::idx(start).as_str().as_bytes()), Some(start));
             let header = Header { start, unstored };
             prop_assert_eq!(Header::decode(&header.encode()), Some(header));
             if let Some(record) = Record::decode(&raw) {

@@ -4,12 +4,11 @@ use super::counts::Counts;
 use super::lines::{LinePage, LineQuery, PAGE_BYTES};
 use super::reader::Log;
 use super::scan::{Piece, Scan};
-use crate::text::strip;
+use crate::text::{PageEnd, line_text};
 use memchr::memchr;
 use regex::bytes::Regex;
 use std::collections::VecDeque;
 use std::io;
-use toold_proto::params::Ansi;
 
 /// A longer line is looked at in windows of this size; of a match only its window is shown.
 pub const WINDOW: usize = 64 * 1024;
@@ -18,7 +17,7 @@ pub const WINDOW: usize = 64 * 1024;
 const OVERLAP: usize = 4 * 1024;
 
 impl Log {
-    /// Matching lines of everything kept: `limit` of them from the match `offset` on, or the last ones.
+    /// Matching lines of everything kept: `limit` of them from the line `offset` on, or the last ones.
     pub(super) fn grep(&self, regex: &Regex, query: &LineQuery, counts: &Counts) -> io::Result<LinePage> {
         let mut grep = Grep::new(regex, query);
         let mut gap = None;
@@ -35,6 +34,7 @@ impl Log {
         }
         grep.end_line(false);
         Ok(LinePage {
+            next: grep.hits.back().filter(|_| grep.more).map(|hit| hit.line + 1),
             first_line: grep.hits.front().map_or(0, |hit| hit.line),
             shown: grep.hits.len() as u64,
             bytes: grep.hits.into_iter().flat_map(|hit| hit.bytes).collect(),
@@ -65,8 +65,8 @@ struct Grep<'q> {
     matched: u64,
     hits: VecDeque<Hit>,
     hit_bytes: usize,
-    /// No more fits behind the hits.
-    full: bool,
+    /// A line behind the hits matches too.
+    more: bool,
     truncated: bool,
 }
 
@@ -82,7 +82,7 @@ impl<'q> Grep<'q> {
             matched: 0,
             hits: VecDeque::new(),
             hit_bytes: 0,
-            full: false,
+            more: false,
             truncated: false,
         }
     }
@@ -149,23 +149,21 @@ impl<'q> Grep<'q> {
     }
 
     fn is_match(&self, line: &[u8]) -> bool {
-        match self.query.ansi {
-            Ansi::Strip => self.regex.is_match(&strip(line)),
-            Ansi::Keep => self.regex.is_match(line),
-        }
+        self.regex.is_match(&line_text(line, PageEnd::Last, self.query.ansi))
     }
 
     fn hit(&mut self, line: &[u8], newline: bool) {
-        let number = self.matched;
         self.matched += 1;
         let len = line.len() + usize::from(newline);
         match self.query.offset {
             Some(offset) => {
-                if number < offset || self.hits.len() as u64 >= self.query.limit || self.full {
+                if self.line < offset || self.more {
                     return;
                 }
-                if self.hit_bytes + len > PAGE_BYTES {
-                    (self.full, self.truncated) = (true, true);
+                let enough = self.hits.len() as u64 >= self.query.limit;
+                if enough || self.hit_bytes + len > PAGE_BYTES {
+                    self.more = true;
+                    self.truncated |= !enough;
                     return;
                 }
             }

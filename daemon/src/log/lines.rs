@@ -18,7 +18,7 @@ pub const PAGE_BYTES: usize = 1024 * 1024;
 /// Which lines to show.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LineQuery<'q> {
-    /// The first line, or with `grep` the first match, from 0. None: the last ones.
+    /// The first line to look at, from 0. None: the last ones, or with `grep` the last that match.
     pub offset: Option<u64>,
     pub limit: u64,
     pub stream: Option<Stream>,
@@ -38,7 +38,9 @@ pub struct LinePage {
     pub shown: u64,
     /// Lines the program ever wrote in this view.
     pub total_lines: u64,
-    /// With `grep`: how many kept lines match.
+    /// The line from which the next page goes on. None: nothing comes after this one.
+    pub next: Option<u64>,
+    /// With `grep`: how many kept lines match, wherever the page is.
     pub matched: Option<u64>,
     /// The page was full before all that was asked for was in it, or a line was cut.
     pub truncated: bool,
@@ -170,7 +172,16 @@ impl Log {
             gap: start.gap,
             ..LinePage::default()
         };
-        let mut scan = Scan::new(self, start.at, query.stream);
+        self.fill_page(&mut page, start.at, query, counts)?;
+        if page.shown == 0 {
+            page.first_line = total_lines;
+        }
+        page.next = Some(page.first_line + page.shown).filter(|next| *next < total_lines);
+        Ok(page)
+    }
+
+    fn fill_page(&self, page: &mut LinePage, from: u64, query: &LineQuery, counts: &Counts) -> io::Result<()> {
+        let mut scan = Scan::new(self, from, query.stream);
         // Where the line that is not complete yet begins in the page.
         let mut open = 0;
         while page.shown < query.limit {
@@ -178,7 +189,7 @@ impl Log {
                 Piece::End => break,
                 Piece::Bytes { bytes, .. } => {
                     if page.take(bytes, query.limit, &mut open) {
-                        return Ok(page);
+                        return Ok(());
                     }
                 }
                 Piece::Gap(gap) => {
@@ -188,7 +199,7 @@ impl Log {
                         page.gap = page.gap.or(Some(gap));
                     }
                     if page.bytes.is_empty() {
-                        page.first_line = line.min(total_lines);
+                        page.first_line = line.min(page.total_lines);
                     } else if !same {
                         break;
                     }
@@ -196,10 +207,7 @@ impl Log {
             }
         }
         page.shown += u64::from(page.bytes.len() > open);
-        if page.shown == 0 {
-            page.first_line = total_lines;
-        }
-        Ok(page)
+        Ok(())
     }
 }
 

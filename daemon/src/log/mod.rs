@@ -3,6 +3,7 @@
 //! The shim appends (`writer`), the daemon reads (`reader`, `lines`, `grep`); between them are files whose format is a
 //! promise (`format`, `docs/log-format.md`).
 
+mod check;
 mod counts;
 pub mod format;
 pub mod fuzz;
@@ -15,6 +16,7 @@ mod sys;
 mod text;
 mod writer;
 
+pub use check::check;
 pub use counts::Counts;
 pub use lines::{LinePage, LineQuery, PAGE_BYTES};
 pub use reader::{Log, Page};

@@ -99,6 +99,11 @@ impl Log {
         self.end
     }
 
+    /// The same log at an earlier end.
+    pub(super) fn until(self, end: u64) -> Log {
+        Log { end: end.min(self.end), ..self }
+    }
+
     /// Up to `max` bytes from the cursor `from` on; of one stream, if asked. For one stream a page may be short, or
     /// empty, before the end: the other stream filled what was looked at. It always gets further.
     pub fn read(&self, from: u64, max: usize, stream: Option<Stream>) -> io::Result<Page> {
@@ -297,7 +302,12 @@ fn list(dir: &Path) -> io::Result<Vec<Slot>> {
         entries => entries?,
     };
     for entry in entries {
-        starts.extend(parse_log_name(entry?.file_name().as_bytes()));
+        let entry = entry?;
+        // What is no file must not cut short the segment it claims to follow. One that is gone by now is for `open`.
+        if entry.file_type().is_ok_and(|kind| !kind.is_file()) {
+            continue;
+        }
+        starts.extend(parse_log_name(entry.file_name().as_bytes()));
     }
     starts.sort_unstable();
     Ok(starts.into_iter().map(Slot::named).collect())

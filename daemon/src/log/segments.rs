@@ -1,10 +1,12 @@
 //! One segment of a log as files: its bytes, and its index by offset and by line. Any damage reads as less of it.
 
 use super::format::{Header, Name, RECORD, Record};
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
 use std::cell::{Cell, OnceCell, RefCell};
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use toold_proto::params::Stream;
 
@@ -57,11 +59,19 @@ impl Slot {
     }
 }
 
-fn open(dir: &Path, name: Name) -> io::Result<Option<File>> {
-    match File::open(dir.join(name.as_str())) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
-        opened => opened.map(Some),
-    }
+/// A segment's file. What the writer did not make, a link, a directory or a pipe in its place, is not there: it would
+/// show bytes that are not the program's, or wait for them.
+pub(super) fn open(dir: &Path, name: Name) -> io::Result<Option<File>> {
+    let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
+    let file = match OpenOptions::new().read(true).custom_flags(flags.bits()).open(dir.join(name.as_str())) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+        // A link; a socket.
+        Err(e) if [Errno::ELOOP, Errno::ENXIO].iter().any(|no| e.raw_os_error() == Some(*no as i32)) => {
+            return Ok(None);
+        }
+        opened => opened?,
+    };
+    Ok(file.metadata()?.is_file().then_some(file))
 }
 
 /// A segment's bytes. Open, so they can be read even when the segment is dropped meanwhile.

@@ -1,7 +1,8 @@
 //! A log as text: pages and the last characters, with cursors that fall between characters.
 
+use super::counts::Counts;
 use super::reader::{Log, Page};
-use crate::text::{LOOKAHEAD, PageEnd, Run, Source, Start, decode_page, last_chars};
+use crate::text::{LOOKAHEAD, PageEnd, Run, Source, Start, decode_page, incomplete_len, last_chars};
 use std::io;
 use toold_proto::params::{Ansi, Stream};
 use toold_proto::process::Gap;
@@ -57,6 +58,33 @@ impl Log {
             }
             window = window.saturating_mul(8).min(LAST_CHARS_BYTES);
         }
+    }
+
+    /// The end without a character whose rest has yet to come: what a view of a program that still writes may show.
+    pub fn whole_end(&self) -> io::Result<u64> {
+        let tail = self.tail(3, None)?;
+        let incomplete = if tail.before_gap { 0 } else { incomplete_len(&tail.bytes) };
+        Ok(self.end() - incomplete as u64)
+    }
+
+    /// This view up to its whole end, and the counts there as far as `lines` of `stream` needs them.
+    pub fn whole(self, stream: Option<Stream>, counts: &Counts) -> io::Result<(Log, Counts)> {
+        let end = self.whole_end()?;
+        if end == self.end() {
+            return Ok((self, *counts));
+        }
+        let log = self.until(end);
+        // Part of a character has no newline, but it may have begun a line. Where the byte before is not kept, it is
+        // taken to have gone on with one.
+        let before = log.tail(1, stream)?.bytes;
+        let open = end > 0 && before != *b"\n" && (stream.is_none() || !before.is_empty());
+        let mut counts = Counts { end, ..*counts };
+        match stream {
+            None => counts.last_open = open,
+            Some(Stream::Stdout) => counts.out_open = open,
+            Some(Stream::Stderr) => counts.err_open = open,
+        }
+        Ok((log, counts))
     }
 
     /// What follows the bytes of a page.

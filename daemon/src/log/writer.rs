@@ -15,8 +15,15 @@ const TAILS: usize = 16;
 /// The smallest tail segment, unless the cap itself is only a few times larger.
 const MIN_SEGMENT: u64 = 4096;
 
-/// The smallest index after which a segment may end early.
-const MIN_INDEX: u64 = 4096;
+/// The index after which the first segment may end early, at least: 32 Ki changes of stream, however small the cap.
+const HEAD_INDEX: u64 = 1024 * 1024;
+
+/// The same for a tail segment. There are 16 of them.
+const TAIL_INDEX: u64 = 64 * 1024;
+
+/// Index for a byte of capacity: a record for every eight bytes. With a quarter, lines of nine bytes that alternated
+/// between the streams filled the index long before the cap, and most of them were dropped.
+const INDEX_PER_BYTE: u64 = 4;
 
 /// Records written at once: enough for a chunk of half a megabyte.
 const BATCH: usize = 8;
@@ -209,7 +216,7 @@ impl<F: Files> LogWriter<F> {
         }
         let room = usize::try_from(segment.capacity.saturating_sub(segment.len)).unwrap_or(usize::MAX);
         let mut rest = bytes.get(..room).unwrap_or(bytes);
-        let idx_capacity = (segment.capacity / 4).max(MIN_INDEX);
+        let idx_capacity = segment.idx_capacity();
         while !rest.is_empty() {
             let at = plan.counts.end;
             let mark = match plan.mark {
@@ -285,6 +292,15 @@ impl<F: Files> LogWriter<F> {
     fn remove(&mut self, start: u64) {
         self.files.remove(Name::log(start).as_c_str());
         self.files.remove(Name::idx(start).as_c_str());
+    }
+}
+
+impl Segment {
+    /// The index after which it ends, full or not. The header, and the record of a run that began in the segment
+    /// before, are not counted: they would cost the last bytes of a segment that is otherwise within bounds.
+    fn idx_capacity(&self) -> u64 {
+        let least = if self.head { HEAD_INDEX } else { TAIL_INDEX };
+        self.capacity.saturating_mul(INDEX_PER_BYTE).max(least).saturating_add(2 * RECORD as u64)
     }
 }
 

@@ -143,13 +143,17 @@ pub async fn log(call: params::Log, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result
     };
     let read = move || {
         let state = proc.state();
-        let counts = state.progress.counts;
+        let mut counts = state.progress.counts;
         let query = LineQuery { offset: call.offset, limit, stream: call.stream, grep: grep.as_ref(), ansi: call.ansi };
-        let log = Log::open(&proc.dir, counts.end).map_err(|e| unreadable(&proc, e))?;
+        let mut log = Log::open(&proc.dir, counts.end).map_err(|e| unreadable(&proc, e))?;
+        if !state.closed {
+            // A character that has not all come is for a later call.
+            (log, counts) = log.whole(call.stream, &counts).map_err(|e| unreadable(&proc, e))?;
+        }
         let page = log.lines(&query, &counts).map_err(|e| unreadable(&proc, e))?;
         // A log with a hole in it says so, wherever the page is.
         let gap = page.gap.map_or_else(|| log.first_gap(0), |gap| Ok(Some(gap))).map_err(|e| unreadable(&proc, e))?;
-        let (output, _) = text::decode_page(&page.bytes, page.bytes.len(), PageEnd::Last, call.ansi);
+        let (output, _) = text::decode_page(&page.bytes, page.bytes.len(), page_end(&state), call.ansi);
         Ok(results::Log {
             id: proc.spec.id,
             output,
@@ -157,6 +161,7 @@ pub async fn log(call: params::Log, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result
             first_line: page.first_line,
             lines_shown: page.shown,
             matched_lines: page.matched,
+            next_offset: page.next,
             truncated: page.truncated,
             gap,
         })

@@ -7,11 +7,12 @@ use crate::log::Log;
 use crate::proc::Proc;
 use crate::proc::state::State;
 use crate::proc::task::now_ms;
+use crate::text::{self, PageEnd};
 use futures_util::future::{FutureExt, join_all, select_all};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
-use toold_proto::params::{self, WaitMode};
+use toold_proto::params::{self, Ansi, WaitMode};
 use toold_proto::results::{WaitStatus, Waited};
 use toold_proto::unions::{Pattern, Until};
 use toold_proto::{RpcError, results};
@@ -134,12 +135,12 @@ impl Matcher {
         }
     }
 
-    fn matches(&self, line: &[u8]) -> bool {
-        let line = line.strip_suffix(b"\n").unwrap_or(line);
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
+    /// Whether the line's text matches, as `log` with `grep` sees it.
+    fn matches(&self, line: &[u8], end: PageEnd) -> bool {
+        let text = text::line_text(line, end, Ansi::Strip);
         match self {
-            Matcher::Text(finder) => finder.find(line).is_some(),
-            Matcher::Regex(regex) => regex.is_match(line),
+            Matcher::Text(finder) => finder.find(&text).is_some(),
+            Matcher::Regex(regex) => regex.is_match(&text),
         }
     }
 }
@@ -176,7 +177,7 @@ impl Search {
             self.at = page.next;
         }
         // A prompt has no newline: what is there of a line may match already.
-        Ok(self.matcher.matches(&self.open).then(|| line_text(&self.open)))
+        Ok(self.matcher.matches(&self.open, PageEnd::More).then(|| shown_line(&self.open)))
     }
 
     fn feed(&mut self, bytes: &[u8]) -> Option<String> {
@@ -184,8 +185,8 @@ impl Search {
             for piece in line.chunks(WINDOW / 2) {
                 self.open.extend_from_slice(piece);
                 let ended = piece.last() == Some(&b'\n');
-                if (ended || self.open.len() >= WINDOW) && self.matcher.matches(&self.open) {
-                    return Some(line_text(&self.open));
+                if (ended || self.open.len() >= WINDOW) && self.matcher.matches(&self.open, PageEnd::Last) {
+                    return Some(shown_line(&self.open));
                 }
                 if ended {
                     self.open.clear();
@@ -198,14 +199,14 @@ impl Search {
     }
 
     fn last_line(&self) -> Option<String> {
-        self.matcher.matches(&self.open).then(|| line_text(&self.open))
+        self.matcher.matches(&self.open, PageEnd::Last).then(|| shown_line(&self.open))
     }
 }
 
-fn line_text(line: &[u8]) -> String {
+fn shown_line(line: &[u8]) -> String {
     let end = line.len().min(LAST);
-    let text = crate::text::strip(&line[..end]);
-    String::from_utf8_lossy(&text).trim_end_matches(['\n', '\r']).to_string()
+    let text = text::line_text(&line[..end], PageEnd::Last, Ansi::Strip);
+    String::from_utf8_lossy(&text).into_owned()
 }
 
 #[cfg(test)]
@@ -223,6 +224,15 @@ mod tests {
         }
         let mut search = Search::new(Arc::new(Matcher::new(&Pattern::Regex("one.two".into())).expect("valid")));
         assert_eq!(search.feed(b"one\ntwo\n"), None);
+    }
+
+    #[test]
+    fn a_match_is_looked_for_in_the_text_that_is_shown() {
+        // The colours stood between the words, and a pattern for both was never found.
+        let mut search = Search::new(Arc::new(Matcher::new(&Pattern::Text("okgo".into())).expect("valid")));
+        assert_eq!(search.feed(b"\x1b[32mok\x1b[0mgo\r\n").as_deref(), Some("okgo"));
+        let mut search = Search::new(Arc::new(Matcher::new(&Pattern::Regex("^okgo$".into())).expect("valid")));
+        assert_eq!((search.feed(b"\x1b[32mok\x1b[0mgo"), search.last_line().as_deref()), (None, Some("okgo")));
     }
 
     #[test]

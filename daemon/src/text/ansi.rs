@@ -29,6 +29,11 @@ pub fn sequence(bytes: &[u8]) -> Option<usize> {
                 _ => Some(i),
             };
         }
+        // No title or link has a newline in it: this one was never ended, and what follows is output. Waiting for the
+        // end hid all of it for as long as the program ran.
+        if byte == b'\n' && string {
+            return Some(torn(bytes));
+        }
         // Outside of strings a sequence is ASCII: one that meets a character was torn off there.
         if byte >= 0x80 && !string {
             return Some(i);
@@ -56,12 +61,20 @@ fn is_string(bytes: &[u8]) -> bool {
 
 /// Bytes without their escape sequences. Everything else stays, tabs and carriage returns too.
 pub fn strip(bytes: &[u8]) -> Cow<'_, [u8]> {
+    strip_by(bytes, |rest| Some(sequence(rest).unwrap_or_else(|| torn(rest))))
+}
+
+/// The same, up to a sequence that is not over yet.
+pub fn strip_whole(bytes: &[u8]) -> Cow<'_, [u8]> {
+    strip_by(bytes, sequence)
+}
+
+fn strip_by(bytes: &[u8], sequence: impl Fn(&[u8]) -> Option<usize>) -> Cow<'_, [u8]> {
     let Some(first) = memchr(ESC, bytes) else { return Cow::Borrowed(bytes) };
     let mut kept = Vec::with_capacity(bytes.len());
     let (before, mut rest) = bytes.split_at(first);
     kept.extend_from_slice(before);
-    while !rest.is_empty() {
-        let len = sequence(rest).unwrap_or_else(|| torn(rest));
+    while let Some(len) = sequence(rest).filter(|_| !rest.is_empty()) {
         rest = rest.get(len..).unwrap_or_default();
         let (text, after) = rest.split_at(memchr(ESC, rest).unwrap_or(rest.len()));
         kept.extend_from_slice(text);
@@ -130,6 +143,13 @@ mod tests {
         ];
         let stripped: Vec<Vec<u8>> = cases.iter().map(|(raw, _)| strip(raw).into_owned()).collect();
         assert_eq!(stripped, cases.map(|(_, plain)| plain.to_vec()));
+    }
+
+    #[test]
+    fn a_newline_in_a_string_makes_it_text_at_once() {
+        let raw = [b"\x1b]0;title\nERROR".as_slice(), b"\x1bPq\n\x1b\\", b"\x1b]0;title", b"\x1b]0;title\x07\n"];
+        assert_eq!(raw.map(sequence), [Some(1), Some(1), None, Some(10)]);
+        assert_eq!(strip(b"a\x1b]0;title\nERROR\x07").into_owned(), b"a]0;title\nERROR\x07");
     }
 
     #[test]

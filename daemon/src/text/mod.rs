@@ -2,8 +2,10 @@
 
 mod ansi;
 mod budget;
+mod line;
 mod page;
 
 pub use ansi::strip;
 pub use budget::{Run, Source, fit_tokens};
-pub use page::{LOOKAHEAD, PageEnd, Start, decode_page, last_chars};
+pub use line::line_text;
+pub use page::{LOOKAHEAD, PageEnd, Start, decode_page, incomplete_len, last_chars};

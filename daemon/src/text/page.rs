@@ -147,6 +147,13 @@ fn decode(bytes: &[u8], end: PageEnd, text: &mut String) -> usize {
     taken
 }
 
+/// How many bytes at the end are the beginning of a character, and could become one.
+pub fn incomplete_len(bytes: &[u8]) -> usize {
+    let back = bytes.iter().rev().take(3).take_while(|byte| is_continuation(**byte)).count() + 1;
+    let last = bytes.len().checked_sub(back).and_then(|at| bytes.get(at..)).unwrap_or_default();
+    if is_incomplete(last) { last.len() } else { 0 }
+}
+
 /// Whether these bytes could become a character.
 fn is_incomplete(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).is_err_and(|e| e.error_len().is_none())
@@ -164,6 +171,8 @@ mod tests {
             Just(b"\x1b[1;31m".to_vec()),
             Just(b"\x1b]0;title\x07".to_vec()),
             Just(b"\x1b]8;;x\x1b\\".to_vec()),
+            Just(b"\x1b]0;cut off".to_vec()),
+            Just(b"\n".to_vec()),
             Just(b"\x1b".to_vec()),
             Just("é€😀".as_bytes().to_vec()),
             Just(b"\xf0\x9f".to_vec()),
@@ -218,6 +227,29 @@ mod tests {
         ];
         let expected = [("😀", 4), ("", 0), ("\u{fffd}", 1), ("", 5), ("\u{fffd}\u{fffd}x", 3)];
         assert_eq!(pages, expected.map(|(text, taken)| (text.to_owned(), taken)));
+    }
+
+    #[test]
+    fn a_title_that_never_ends_does_not_hide_the_lines_after_it() {
+        // Nothing came behind the "a" before the program had ended, or had written four kilobytes more.
+        let page = decode_page(b"a\x1b]0;titleERROR important\n", 100, PageEnd::More, Ansi::Strip);
+        assert_eq!(page, ("a]0;titleERROR important\n".to_owned(), 26));
+    }
+
+    #[test]
+    fn only_what_could_become_a_character_is_incomplete() {
+        let ends: [&[u8]; 9] = [
+            b"",
+            b"a",
+            "é".as_bytes(),
+            b"a\xc3",
+            b"\xe2\x82",
+            b"a\xf0\x9f\x98",
+            b"\x9f\x98",
+            b"\xed\xa0",
+            b"\x80\x80\x80\x80",
+        ];
+        assert_eq!(ends.map(incomplete_len), [0, 0, 0, 1, 2, 3, 0, 0, 0]);
     }
 
     #[test]

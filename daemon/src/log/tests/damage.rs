@@ -1,7 +1,7 @@
 //! Any cut, and any garbage, reads as less and never as something else.
 
 use super::*;
-use crate::log::{LineQuery, fuzz};
+use crate::log::{LineQuery, check, fuzz};
 use std::fs::OpenOptions;
 
 /// Cuts one of the log's files short. Gives its name.
@@ -28,7 +28,131 @@ fn read_all(log: &Log, stream: Option<Stream>) -> Vec<(u64, Vec<u8>)> {
     pages
 }
 
+/// Forty lines, stdout and stderr by turns, in a head of 80 bytes and tails of 40.
+fn by_turns() -> Model {
+    let step = |i: usize| Step {
+        stream: if i.is_multiple_of(2) { Stream::Stdout } else { Stream::Stderr },
+        bytes: format!("{i:03}\n").into_bytes(),
+        later: 0,
+    };
+    Model::write(&(0..40).map(step).collect::<Vec<Step>>(), 160, &[])
+}
+
+fn merged(log: &Log) -> Vec<u8> {
+    read_all(log, None).into_iter().flat_map(|(_, bytes)| bytes).collect()
+}
+
+#[test]
+fn what_is_no_file_of_the_writers_is_a_gap_and_is_never_followed() {
+    let elsewhere = temporary();
+    let secret = elsewhere.path().join("secret");
+    std::fs::write(&secret, [b'!'; 160]).expect("it is written");
+    let places: [&dyn Fn(&Path); 3] = [
+        &|path| std::os::unix::fs::symlink(&secret, path).expect("a link"),
+        &|path| std::fs::create_dir(path).expect("a directory"),
+        // Opening a pipe waits for a writer.
+        &|path| nix::unistd::mkfifo(path, nix::sys::stat::Mode::S_IRUSR).expect("a pipe"),
+    ];
+    for place in places {
+        let model = by_turns();
+        std::fs::remove_file(model.dir.path().join("log")).expect("it was there");
+        place(&model.dir.path().join("log"));
+        // Nor does one that nobody wrote cut a segment short.
+        place(&model.dir.path().join("log.0000000000000060"));
+        let log = model.open();
+        assert_eq!(log.first_gap(0).ok().flatten(), Some(Gap { from: 0, to: 80 }));
+        assert_eq!(merged(&log), model.bytes.get(80..).unwrap_or_default());
+        assert!(log.lines(&LineQuery { limit: 100, ..LineQuery::default() }, &model.counts).is_ok());
+        let expected = [
+            "log is not a regular file",
+            "log.0000000000000060 is not a regular file",
+            "a log file is short: 80 of 160 bytes of output are gone",
+        ];
+        assert_eq!(check(model.dir.path(), &model.counts), expected);
+    }
+}
+
+#[test]
+fn merged_output_does_not_need_an_index() {
+    let elsewhere = temporary();
+    for name in ["idx", "idx.0000000000000050"] {
+        let places: [&dyn Fn(&Path); 4] = [
+            &|_| {},
+            &|path| std::os::unix::fs::symlink(elsewhere.path(), path).expect("a link"),
+            &|path| std::fs::create_dir(path).expect("a directory"),
+            &|path| std::fs::write(path, [7; 320]).expect("garbage"),
+        ];
+        for place in places {
+            let model = by_turns();
+            std::fs::remove_file(model.dir.path().join(name)).expect("it was there");
+            place(&model.dir.path().join(name));
+            assert_eq!(merged(&model.open()), model.bytes);
+            let lines = |offset| {
+                let query = LineQuery { offset, limit: 5, ..LineQuery::default() };
+                model.open().lines(&query, &model.counts).map(|page| (page.bytes, page.first_line)).ok()
+            };
+            let expected = |from: usize| Some((model.bytes.get(4 * from..4 * from + 20)?.to_vec(), from as u64));
+            assert_eq!([lines(Some(3)), lines(Some(22)), lines(None)], [expected(3), expected(22), expected(35)]);
+        }
+    }
+}
+
+#[test]
+fn a_check_says_what_is_wrong_with_the_files() {
+    let damage = |harm: &dyn Fn(&Path)| {
+        let model = by_turns();
+        harm(model.dir.path());
+        check(model.dir.path(), &model.counts)
+    };
+    let cut = |name: &'static str, len| {
+        damage(&move |dir| {
+            let file = OpenOptions::new().write(true).open(dir.join(name)).expect("it opens");
+            file.set_len(len).expect("it is cut");
+        })
+    };
+    let remove = |name: &'static str| damage(&move |dir| std::fs::remove_file(dir.join(name)).expect("it was there"));
+    let link = damage(&|dir| {
+        std::fs::remove_file(dir.join("idx")).expect("it was there");
+        std::os::unix::fs::symlink("log", dir.join("idx")).expect("a link");
+    });
+    let told = [
+        damage(&|_| {}),
+        remove("log"),
+        remove("log.0000000000000050"),
+        cut("log.0000000000000078", 30),
+        remove("idx"),
+        link,
+        cut("idx", 0),
+        cut("idx.0000000000000050", 32),
+        cut("idx.0000000000000050", 320),
+        cut("idx.0000000000000078", 320),
+        damage(&|dir| std::fs::write(dir.join("idx"), [7; 320]).expect("garbage")),
+    ];
+    let expected: [&[&str]; 11] = [
+        &[],
+        &["log is missing: 80 of 160 bytes of output are gone"],
+        &["log.0000000000000050 is missing: 40 of 160 bytes of output are gone"],
+        &["a log file is short: 10 of 160 bytes of output are gone"],
+        &["idx is missing"],
+        &["idx is not a regular file"],
+        &["idx is damaged: it has no header"],
+        &["idx.0000000000000050 is damaged: it has no first record"],
+        &["idx.0000000000000050 is short"],
+        &["idx.0000000000000078 is short"],
+        &["idx is damaged: it has no header"],
+    ];
+    assert_eq!(told.map(|told| told.join("; ")), expected.map(|told| told.join("; ")));
+}
+
 proptest! {
+    #[test]
+    fn a_log_that_nobody_harmed_is_well(steps in steps(), cap in caps(), script in disks()) {
+        let model = Model::write(&steps, cap, &script);
+        prop_assert_eq!(check(model.dir.path(), &model.counts), Vec::<String>::new());
+        let counts = Log::open_all(model.dir.path())?.recount()?;
+        prop_assert_eq!(check(model.dir.path(), &counts), Vec::<String>::new());
+    }
+
     #[test]
     fn counts_can_be_had_from_the_files_alone(steps in steps(), cap in caps(), script in disks()) {
         let model = Model::write(&steps, cap, &script);

@@ -67,6 +67,9 @@ fn without_an_offset_the_last_lines_come_and_with_zero_the_first() {
         .map(|offset| facts(&lines_of(&steps, 1000, &LineQuery { offset, limit: 2, ..LineQuery::default() })));
     let expected = [(b"c\nd".to_vec(), 2, 2), (b"a\nb\n".to_vec(), 0, 2), (b"d".to_vec(), 3, 1), (Vec::new(), 4, 0)];
     assert_eq!(pages, expected);
+    let next = [None, Some(0), Some(1), Some(2), Some(4)]
+        .map(|offset| lines_of(&steps, 1000, &LineQuery { offset, limit: 2, ..LineQuery::default() }).next);
+    assert_eq!(next, [None, Some(2), Some(3), None, None]);
 }
 
 #[test]
@@ -77,6 +80,7 @@ fn lines_behind_a_gap_keep_their_numbers() {
     let pages = [Some(18), Some(20), None].map(|offset| lines_of(&[out(&text)], 160, &query(offset)));
     let gap = Some(Gap { from: 80, to: 320 });
     let page = |lines: std::ops::Range<u64>, gap| LinePage {
+        next: (lines.end < 100).then_some(lines.end),
         bytes: lines.clone().flat_map(|i| format!("{i:03}\n").into_bytes()).collect(),
         first_line: lines.start,
         shown: lines.end - lines.start,
@@ -132,14 +136,16 @@ fn a_line_longer_than_a_page_is_cut() {
 }
 
 #[test]
-fn grep_counts_all_matches_and_shows_the_last_or_those_from_an_offset() {
+fn grep_counts_all_matches_and_shows_the_last_or_those_from_a_line_on() {
     let steps = [out(b"a1\nb\na2\n\x1b[31ma\x1b[0m3\nb\na4")];
     let regex = Regex::new("^a[0-9]").expect("a pattern");
-    let pages = [None, Some(0), Some(1)].map(|offset| {
+    // An offset was the number of a match, and the contract says that it is a line's.
+    let pages = [None, Some(0), Some(2), Some(3)].map(|offset| {
         let query = LineQuery { offset, limit: 2, grep: Some(&regex), ..LineQuery::default() };
         lines_of(&steps, 1000, &query)
     });
-    let page = |bytes: &[u8], first_line| LinePage {
+    let page = |bytes: &[u8], first_line, next| LinePage {
+        next,
         bytes: bytes.to_vec(),
         first_line,
         shown: 2,
@@ -149,11 +155,21 @@ fn grep_counts_all_matches_and_shows_the_last_or_those_from_an_offset() {
     };
     let coloured = b"\x1b[31ma\x1b[0m3\n";
     let expected = [
-        page(&[coloured.as_slice(), b"a4"].concat(), 3),
-        page(b"a1\na2\n", 0),
-        page(&[b"a2\n".as_slice(), coloured].concat(), 2),
+        page(&[coloured.as_slice(), b"a4"].concat(), 3, None),
+        page(b"a1\na2\n", 0, Some(3)),
+        page(&[b"a2\n".as_slice(), coloured].concat(), 2, Some(4)),
+        page(&[coloured.as_slice(), b"a4"].concat(), 3, None),
     ];
     assert_eq!(pages, expected);
+}
+
+#[test]
+fn the_end_of_a_terminals_line_is_no_part_of_what_grep_sees() {
+    // The `$` stood behind the carriage return, so nothing matched.
+    let regex = Regex::new("^line[12]$").expect("a pattern");
+    let query = LineQuery { limit: 5, grep: Some(&regex), ..LineQuery::default() };
+    let page = lines_of(&[out(b"line1\r\nline2\x1b[0m\r\nline3\r\n")], 1000, &query);
+    assert_eq!(facts(&page), (b"line1\r\nline2\x1b[0m\r\n".to_vec(), 0, 2));
 }
 
 #[test]
@@ -219,7 +235,10 @@ proptest! {
         let text = |line: &Line| line.bytes.strip_suffix(b"\n").unwrap_or(&line.bytes).to_vec();
         let hits: Vec<Line> =
             naive_lines(&model, stream).into_iter().filter(|line| regex.is_match(&text(line))).collect();
-        let first = offset.unwrap_or(hits.len().saturating_sub(limit)).min(hits.len());
+        let first = match offset {
+            Some(offset) => hits.iter().position(|hit| hit.number >= offset as u64).unwrap_or(hits.len()),
+            None => hits.len().saturating_sub(limit),
+        };
         let expected: Vec<Line> = hits.iter().skip(first).take(limit).cloned().collect();
         let mut bytes: Vec<u8> = expected.iter().flat_map(|line| [text(line), b"\n".to_vec()].concat()).collect();
         // Only the text's last line may have no end; one that a gap cut off gets one.
@@ -230,5 +249,35 @@ proptest! {
         let told = (page.shown, page.matched, page.first_line);
         let line = expected.first().map_or(0, |line| line.number);
         prop_assert_eq!(told, (expected.len() as u64, Some(hits.len() as u64), line));
+        let more = offset.is_some() && first + expected.len() < hits.len();
+        prop_assert_eq!(page.next, expected.last().filter(|_| more).map(|line| line.number + 1));
+    }
+
+    #[test]
+    fn page_after_page_is_every_kept_line_once(
+        steps in steps(), cap in caps(), script in disks(), stream in view(), limit in 1_u64..20, grep: bool,
+    ) {
+        let model = Model::write(&steps, cap, &script);
+        let regex = Regex::new("a|^$").expect("a pattern");
+        let (mut offset, mut numbers) = (Some(0), Vec::new());
+        while offset.is_some() {
+            let query = LineQuery { offset, limit, stream, grep: grep.then_some(&regex), ..LineQuery::default() };
+            let page = model.open().lines(&query, &model.counts)?;
+            prop_assert!(page.next.is_none() || page.next > offset, "it gets further: {:?}", page);
+            if grep {
+                numbers.extend((0..page.shown).map(|_| 0));
+            } else {
+                numbers.extend(page.first_line..page.first_line + page.shown);
+            }
+            offset = page.next;
+        }
+        let text = |line: &Line| line.bytes.strip_suffix(b"\n").unwrap_or(&line.bytes).to_vec();
+        let kept = naive_lines(&model, stream);
+        let expected: Vec<u64> = if grep {
+            kept.iter().filter(|line| regex.is_match(&text(line))).map(|_| 0).collect()
+        } else {
+            kept.iter().map(|line| line.number).collect()
+        };
+        prop_assert_eq!(numbers, expected);
     }
 }

@@ -1,6 +1,7 @@
 //! Text out of a log equals the text of all its bytes.
 
 use super::*;
+use crate::log::LineQuery;
 use crate::text::{PageEnd, decode_page, fit_tokens};
 use toold_proto::params::Ansi;
 use toold_proto::process::Truncated;
@@ -53,6 +54,37 @@ fn a_character_that_has_not_all_come_waits() {
 }
 
 #[test]
+fn the_whole_end_is_before_a_character_that_has_not_all_come() {
+    let step = |stream, bytes: &[u8]| Step { stream, bytes: bytes.to_vec(), later: 0 };
+    let ends = [b"ab\xe2\x82".as_slice(), b"ab", b"\xf0\x9f\x98", b"ab\x82", b""].map(|bytes| {
+        let model = Model::write(&[step(Stream::Stdout, bytes)], 1000, &[]);
+        model.open().whole_end().ok()
+    });
+    assert_eq!(ends, [2, 2, 0, 3, 0].map(Some));
+    // The disk refused the beginning, or the end, of what was written.
+    let (lead, rest) = (step(Stream::Stdout, b"\xe2"), step(Stream::Stdout, b"\x82"));
+    let refused = [Disk::Takes, Disk::Takes, Disk::Takes, Disk::Takes, Disk::Refuses].repeat(2);
+    let model = Model::write(&[lead, rest], 1000, &refused);
+    assert_eq!((model.counts.unstored, model.open().whole_end().ok()), (1, Some(2)));
+}
+
+#[test]
+fn a_line_that_part_of_a_character_begins_is_no_line_yet() {
+    let step = |stream, bytes: &[u8]| Step { stream, bytes: bytes.to_vec(), later: 0 };
+    let steps = [step(Stream::Stderr, b"err"), step(Stream::Stdout, b"out\n"), step(Stream::Stdout, b"\xe2\x82")];
+    let model = Model::write(&steps, 1000, &[]);
+    // The last line of stdout was shown as two U+FFFD.
+    let told = [None, Some(Stream::Stdout), Some(Stream::Stderr)].map(|stream| {
+        let (log, counts) = model.open().whole(stream, &model.counts).expect("it reads");
+        let query = LineQuery { limit: 1, stream, ..LineQuery::default() };
+        log.lines(&query, &counts).map(|page| (page.bytes, page.total_lines)).ok()
+    });
+    assert_eq!(told, [b"errout\n".as_slice(), b"out\n", b"err"].map(|bytes| Some((bytes.to_vec(), 1))));
+    let (log, _) = model.open().whole(None, &model.counts).expect("it reads");
+    assert_eq!(fit_tokens(&log, 0, 100, Ansi::Strip).ok(), Some(("errout\n".to_owned(), None)));
+}
+
+#[test]
 fn the_last_characters_are_found_behind_many_escape_sequences() {
     let noise = b"\x1b[2K\x1b[1G".repeat(3000);
     let text = [b"before".as_slice(), &noise, b"after"].concat();
@@ -102,6 +134,23 @@ proptest! {
             at = page.next;
         }
         prop_assert_eq!((text, at), (naive_text(&model, view, Ansi::Strip), model.counts.end));
+    }
+
+    #[test]
+    fn a_whole_view_has_the_counts_of_its_bytes(steps in torn_steps(), view in view(), cut in 0.0..1.0_f64) {
+        let model = Model::write(&steps, 1 << 20, &[]);
+        let end = (model.end() as f64 * cut) as usize;
+        let counts_at = |end: usize| {
+            let mut counts = Counts::default();
+            for at in 0..end {
+                let byte = model.bytes.get(at..=at).unwrap_or_default();
+                counts.advance(model.streams.get(at).copied().unwrap_or(Stream::Stdout), byte);
+            }
+            counts
+        };
+        let (log, counts) = Log::open(model.dir.path(), end as u64)?.whole(view, &counts_at(end))?;
+        let expected = counts_at(log.end() as usize);
+        prop_assert_eq!((counts.end, counts.lines_of(view)), (expected.end, expected.lines_of(view)));
     }
 
     #[test]

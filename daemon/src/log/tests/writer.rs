@@ -59,22 +59,43 @@ fn the_head_and_at_least_seven_sixteenths_of_the_newest_stay() {
     assert!(index < 64 * RECORD as u64, "a record for 64 KiB: {index}");
 }
 
-#[test]
-fn streams_that_alternate_byte_by_byte_cannot_fill_the_disk() {
-    let cap = 64 * 1024;
-    let steps: Vec<Step> =
-        (0..60_000).map(|i| at_once(if i % 2 == 0 { Stream::Stdout } else { Stream::Stderr }, vec![b'z'])).collect();
+/// Appends `count` runs, one stream and the other by turns.
+fn alternate(cap: u64, count: usize, run: &[u8]) -> (tempfile::TempDir, Counts) {
     let dir = temporary();
     let fd = File::open(dir.path()).expect("the directory opens");
     let mut writer = LogWriter::new(fd.as_raw_fd(), cap);
-    for step in &steps {
-        writer.append(step.stream, &step.bytes, 0);
+    for i in 0..count {
+        writer.append(if i % 2 == 0 { Stream::Stdout } else { Stream::Stderr }, run, 0);
     }
+    (dir, writer.counts())
+}
+
+#[test]
+fn streams_that_alternate_byte_by_byte_cannot_fill_the_disk() {
+    let (dir, counts) = alternate(1 << 20, 250_000, b"z");
     let kept = sizes(dir.path(), "log");
-    assert_eq!(writer.counts().dropped, 60_000 - kept);
-    // The head's index is a quarter of 32 KiB, and each of the others 4 KiB.
-    let most = 8 * 1024 + 17 * 4096;
-    assert!(sizes(dir.path(), "idx") <= most && kept > 17 * 100, "{} {kept}", sizes(dir.path(), "idx"));
+    assert_eq!(counts.dropped, 250_000 - kept);
+    // Four times the head's 512 KiB, and of each of 16 tails' 64 KiB; a record a byte.
+    let (head, tail) = (4 * 512 * 1024, 4 * 64 * 1024);
+    let index = sizes(dir.path(), "idx");
+    let least = (head + 15 * tail) / RECORD as u64;
+    assert!(index <= head + 16 * tail + 17 * 2 * RECORD as u64 && kept >= least, "{index} {kept}");
+}
+
+#[test]
+fn output_below_the_cap_is_kept_in_full_however_the_streams_alternate() {
+    // A segment ended when its index was a quarter of its capacity: of the first, 68,580 bytes were dropped.
+    let cases: [(u64, usize, &[u8]); 4] = [
+        (100_000, 10_000, b"line 123\n"),
+        (1 << 20, (1 << 20) / 8, b"1234567\n"),
+        (1 << 20, 32_000, b"z"),
+        (64 * 1024, 32_000, b"z\n"),
+    ];
+    for (cap, count, run) in cases {
+        let (dir, counts) = alternate(cap, count, run);
+        let written = (count * run.len()) as u64;
+        assert_eq!((counts.end, counts.dropped, sizes(dir.path(), "log")), (written, 0, written), "{cap} {count}");
+    }
 }
 
 #[test]
@@ -144,9 +165,7 @@ proptest! {
     fn the_newest_bytes_stay(steps in steps(), cap in 16_u64..4000) {
         let model = Model::write(&steps, cap, &[]);
         let tail = model.kept.iter().rev().take_while(|kept| **kept).count() as u64;
-        // Unless segments ended early for their index, which takes 126 records.
-        if steps.len() < 126 {
-            prop_assert!(tail >= model.counts.end.min(cap / 4), "{tail} of {}", model.counts.end);
-        }
+        // A segment of so small a cap never ends early for its index.
+        prop_assert!(tail >= model.counts.end.min(cap / 4), "{tail} of {}", model.counts.end);
     }
 }

@@ -39,7 +39,7 @@ pub struct Options {
     /// On a terminal of its own, of this size
     #[arg(short = 't', long, value_name = "ROWSxCOLS", num_args = 0..=1, require_equals = true, value_parser = args::window)]
     pty: Option<Option<PtySize>>,
-    /// With a stdin that can be written to
+    /// With a stdin that can be written to; `run` forwards its own
     #[arg(long)]
     pub stdin: bool,
     /// End it after so long

@@ -83,6 +83,24 @@ fn a_second_interrupt_kills() {
 }
 
 #[test]
+fn an_end_from_outside_is_told_beside_the_code() {
+    let d = Daemon::start();
+    let told = d.ctl(&["run", "--timeout", "300ms", "--", "sleep", "1000"]);
+    let said = format!("toolctl: {} was ended by timeout_ms (300ms)\n", d.ids(json!({}))[0]);
+    assert_eq!((told.code, told.stderr), (143, said));
+    let (child, mut stdout, _) = start(&d, &["run", "--", "sh", "-c", "echo ready; exec sleep 1000"]);
+    assert_eq!(line(&mut stdout), "ready\n");
+    let running = d.ids(json!({ "status": "running" })).remove(0);
+    let killer = d.ctl_command(&["kill", &running]).spawn().unwrap();
+    let by = format!("pid {}\n", killer.id());
+    assert_eq!(ran(killer).code, 0);
+    let told = ran(child);
+    assert_eq!(told.code, 143);
+    assert!(told.stderr.starts_with(&format!("toolctl: {running} was killed by client uid ")), "{told:?}");
+    assert!(told.stderr.ends_with(&by), "{told:?}");
+}
+
+#[test]
 fn detach_after_leaves_it_running_and_prints_its_id() {
     let d = Daemon::start();
     let told = d.ctl(&["run", "--detach-after", "1s", "--", "sh", "-c", "echo early; exec sleep 1000"]);

@@ -8,6 +8,7 @@ use super::start::fresh_id;
 use super::wait::own_code;
 use crate::blocking::{Answer, CallError, parse};
 use crate::failure::{DONE, Failure};
+use crate::render::status::unusual_end;
 use crate::sys::{self, Ready, Signals};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -19,6 +20,7 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 use toold_proto::api::{self, Method};
 use toold_proto::params::{self, Ansi, Encoding, Stream};
+use toold_proto::process::{Process, Reason};
 use toold_proto::{Kind, RpcError};
 
 /// How much of our stdin goes into one `write`. With its base64 it fits a socket's buffer, so
@@ -241,7 +243,18 @@ impl<'a, 'c> Follow<'a, 'c> {
         }
         match self.progress.page(&page, Instant::now()) {
             Next::Poll(wait) => self.poll(wait).map(|()| None),
-            Next::Leave(code) => Ok(Some(code)),
+            Next::Leave(code) => {
+                self.say_end(&page.process);
+                Ok(Some(code))
+            }
+        }
+    }
+
+    /// Says what the exit code does not, except what the person did with a second Ctrl-C.
+    fn say_end(&mut self, process: &Process) {
+        let ours = self.interrupts > 1 && process.reason == Some(Reason::Killed);
+        if let Some(end) = unusual_end(process, &self.plan.exec).filter(|_| !ours) {
+            self.cx.console.say(&end);
         }
     }
 

@@ -49,7 +49,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
             cx.console.say(note);
         }
         if result.status == WaitStatus::Timeout {
-            let after = render::time::duration(result.timeout_ms);
+            let after = render::time::exact(result.timeout_ms);
             cx.console.say(&format!("timed out after {after}; what was waited for is left alone"));
         }
     }

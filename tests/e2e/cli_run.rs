@@ -78,7 +78,9 @@ fn a_second_interrupt_kills() {
     fd.signal(libc::SIGINT);
     assert_eq!(line(&mut stdout), "no\n");
     fd.signal(libc::SIGINT);
-    assert_eq!(ran(child).code, 137);
+    let told = ran(child);
+    assert!(told.code == 137 && told.stderr.contains("killing proc_"), "{told:?}");
+    assert_eq!(told.stderr.lines().count(), 1, "who killed it is no news to who did: {told:?}");
     assert!(program.dies_within(DEADLINE));
 }
 

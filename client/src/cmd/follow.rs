@@ -28,6 +28,9 @@ use toold_proto::{Kind, RpcError};
 const INPUT: usize = 32 * 1024;
 /// Bytes written at once to our own output: what a pipe that is ready takes without waiting.
 const OUTPUT: usize = 4096;
+/// How long a process has after the second Ctrl-C before SIGKILL. Short: the person waits, and the
+/// first Ctrl-C was its chance to end in peace.
+const GRACE_MS: u64 = 1000;
 /// How long one `wait` of `run --json` lasts before it is asked again.
 const WAIT_MS: i64 = 600_000;
 
@@ -342,7 +345,9 @@ impl<'a, 'c> Follow<'a, 'c> {
             let params = params::Signal { id, signal: "SIGINT".into() };
             self.ask::<api::Signal>(Asked::Signal, &params)
         } else {
-            self.ask::<api::Kill>(Asked::Kill, &params::Kill { id: Some(id), ..Default::default() })
+            self.cx.console.say(&format!("killing {id}; Ctrl-C once more leaves without waiting"));
+            let params = params::Kill { id: Some(id), grace_ms: Some(GRACE_MS), ..Default::default() };
+            self.ask::<api::Kill>(Asked::Kill, &params)
         }
     }
 

@@ -109,12 +109,13 @@ fn the_first_interrupt_is_forwarded_and_the_second_kills() {
         on_signal(&writer, libc::SIGINT, Reply::error(refused)),
         Reply::Line(format!("{{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{poll_id_2}}}\n")),
     ]]);
-    assert_eq!(follow(&fake, reader, plan()), (130, "done".into(), String::new()));
+    let said = format!("toolctl: killing {ID}; Ctrl-C once more leaves without waiting\n");
+    assert_eq!(follow(&fake, reader, plan()), (130, "done".into(), said));
     let asked = fake.all_asked();
     let methods: Vec<&str> = asked.iter().map(|(method, _)| method.as_str()).collect();
     assert_eq!(methods, ["exec", "poll", "signal", "kill"]);
     assert_eq!(asked[2].1, json!({"id": ID, "signal": "SIGINT"}));
-    assert_eq!(asked[3].1, json!({"id": ID}));
+    assert_eq!(asked[3].1, json!({"id": ID, "grace_ms": 1000}));
 }
 
 #[test]

@@ -117,6 +117,11 @@ fn kill_and_signal_take_their_signals_by_name() {
     let told = d.ctl(&["kill", &proc, "--grace", "1s"]);
     assert_eq!(told.code, 0, "{told:?}");
     assert_eq!(d.process(&proc)["exit_code"], 137);
+    for (typed, code) in [("-9", 137), ("-TERM", 143), ("-INT", 130), ("-SIGHUP", 129), ("-15", 143)] {
+        let proc = d.sh("exec sleep 1000");
+        let told = d.ctl(&["kill", typed, &proc]);
+        assert_eq!((told.code, &d.process(&proc)["exit_code"]), (0, &json!(code)), "{typed}: {told:?}");
+    }
     let (a, b) = (d.sh("exec sleep 1000"), d.sh("exec sleep 1000"));
     assert_eq!(d.ctl(&["kill", &a, &b, "-s", "SIGINT"]).code, 0);
     assert_eq!((&d.process(&a)["exit_code"], &d.process(&b)["exit_code"]), (&json!(130), &json!(130)));

@@ -45,7 +45,9 @@ impl Failure {
         match self {
             Failure::Usage(_) => USAGE,
             Failure::Call(CallError::Rpc(error)) => rpc_exit_code(error),
-            Failure::Call(CallError::Unreachable { .. }) | Failure::Start(_) | Failure::NotRunning(_) => UNREACHABLE,
+            Failure::Call(CallError::Unreachable { .. } | CallError::Silent { .. })
+            | Failure::Start(_)
+            | Failure::NotRunning(_) => UNREACHABLE,
             Failure::Call(CallError::Protocol(_)) | Failure::Io { .. } => FAILED,
             Failure::OutputClosed => DONE,
         }
@@ -56,7 +58,9 @@ impl Failure {
         let kind = match self {
             Failure::Call(CallError::Rpc(error)) => return json!(error),
             Failure::Usage(_) => "usage",
-            Failure::Call(CallError::Unreachable { .. }) | Failure::Start(_) | Failure::NotRunning(_) => "unreachable",
+            Failure::Call(CallError::Unreachable { .. } | CallError::Silent { .. })
+            | Failure::Start(_)
+            | Failure::NotRunning(_) => "unreachable",
             Failure::Call(CallError::Protocol(_)) => "protocol",
             Failure::OutputClosed | Failure::Io { .. } => "io",
         };

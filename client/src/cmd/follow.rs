@@ -32,7 +32,7 @@ const OUTPUT: usize = 4096;
 /// first Ctrl-C was its chance to end in peace.
 const GRACE_MS: u64 = 1000;
 /// How long one `wait` of `run --json` lasts before it is asked again.
-const WAIT_MS: i64 = 600_000;
+const WAIT_MS: u32 = 600_000;
 
 /// What `run` was asked for.
 pub struct Plan {
@@ -61,6 +61,9 @@ struct Pending {
     what: Asked,
     method: &'static str,
     params: Box<RawValue>,
+    /// How long the daemon may take, and until when that is.
+    patience: Duration,
+    until: Instant,
 }
 
 /// One `run`.
@@ -96,7 +99,7 @@ impl<'a, 'c> Follow<'a, 'c> {
     /// Starts the process and stays with it. The code to exit with.
     pub fn run(mut self) -> Result<u8, Failure> {
         let exec = self.plan.exec.clone();
-        self.ask::<api::Exec>(Asked::Exec, &exec)?;
+        self.ask::<api::Exec>(Asked::Exec, &exec, Duration::ZERO)?;
         loop {
             while let Some(answer) = self.cx.link.next_answer()? {
                 if let Some(code) = self.answered(answer)? {
@@ -116,7 +119,8 @@ impl<'a, 'c> Follow<'a, 'c> {
         let watched = [self.cx.link.fd(), Some(self.signals.as_fd()), input.map(AsFd::as_fd)];
         // Before the id is known there is nothing to print or to leave behind.
         let deadline = self.detach_at.filter(|_| self.process.is_some());
-        let timeout = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+        let overdue = self.pending.iter().map(|pending| pending.until).min();
+        let timeout = deadline.into_iter().chain(overdue).min().map(|at| at.saturating_duration_since(Instant::now()));
         let ready = sys::poll(watched.map(|fd| fd.map(|fd| (fd, Ready::ToRead))), timeout);
         let [answers, signal, input] = ready.map_err(|source| Failure::Io { doing: "wait for news", source })?;
         if signal && let Some(code) = self.signalled()? {
@@ -129,16 +133,24 @@ impl<'a, 'c> Follow<'a, 'c> {
             self.cx.link.recover(error)?;
             self.ask_again()?;
         }
+        // Only when nothing came: after a Ctrl-Z the answers are late, but here.
+        let now = Instant::now();
+        if !answers && let Some(late) = self.pending.iter().find(|pending| pending.until <= now) {
+            return Err(self.cx.link.silent(late.patience));
+        }
         match deadline {
-            Some(at) if Instant::now() >= at => self.detach(),
+            Some(at) if now >= at => self.detach(),
             _ => Ok(None),
         }
     }
 
-    fn ask<M: Method>(&mut self, what: Asked, params: &M::Params) -> Result<(), Failure> {
+    /// Asks for something that takes so long by its own wish.
+    fn ask<M: Method>(&mut self, what: Asked, params: &M::Params, wait: Duration) -> Result<(), Failure> {
         let params = raw(params)?;
         let id = self.cx.link.send(M::NAME, &params)?;
-        self.pending.push(Pending { id, what, method: M::NAME, params });
+        let patience = self.cx.link.patience(wait);
+        let until = Instant::now() + patience;
+        self.pending.push(Pending { id, what, method: M::NAME, params, patience, until });
         Ok(())
     }
 
@@ -149,6 +161,7 @@ impl<'a, 'c> Follow<'a, 'c> {
         self.pending.retain(|pending| pending.what != Asked::Signal);
         for pending in &mut self.pending {
             pending.id = self.cx.link.send(pending.method, &pending.params)?;
+            pending.until = Instant::now() + pending.patience;
         }
         Ok(())
     }
@@ -222,12 +235,12 @@ impl<'a, 'c> Follow<'a, 'c> {
             spans: true,
             ..Default::default()
         };
-        self.ask::<api::Poll>(Asked::Poll, &params)
+        self.ask::<api::Poll>(Asked::Poll, &params, wait)
     }
 
-    fn wait(&mut self, what: Asked, timeout_ms: i64) -> Result<(), Failure> {
-        let params = params::Wait { id: Some(self.id()), timeout_ms: Some(timeout_ms), ..Default::default() };
-        self.ask::<api::Wait>(what, &params)
+    fn wait(&mut self, what: Asked, timeout_ms: u32) -> Result<(), Failure> {
+        let params = params::Wait { id: Some(self.id()), timeout_ms: Some(timeout_ms.into()), ..Default::default() };
+        self.ask::<api::Wait>(what, &params, Duration::from_millis(timeout_ms.into()))
     }
 
     fn page(&mut self, result: &RawValue) -> Result<Option<u8>, Failure> {
@@ -343,11 +356,11 @@ impl<'a, 'c> Follow<'a, 'c> {
         let id = self.id();
         if self.interrupts == 1 {
             let params = params::Signal { id, signal: "SIGINT".into() };
-            self.ask::<api::Signal>(Asked::Signal, &params)
+            self.ask::<api::Signal>(Asked::Signal, &params, Duration::ZERO)
         } else {
             self.cx.console.say(&format!("killing {id}; Ctrl-C once more leaves without waiting"));
             let params = params::Kill { id: Some(id), grace_ms: Some(GRACE_MS), ..Default::default() };
-            self.ask::<api::Kill>(Asked::Kill, &params)
+            self.ask::<api::Kill>(Asked::Kill, &params, Duration::from_millis(GRACE_MS))
         }
     }
 
@@ -370,7 +383,7 @@ impl<'a, 'c> Follow<'a, 'c> {
         if read == 0 {
             self.plan.input = None;
             let id = self.id();
-            return self.ask::<api::Close>(Asked::Close, &params::Close { id });
+            return self.ask::<api::Close>(Asked::Close, &params::Close { id }, Duration::ZERO);
         }
         chunk.truncate(read);
         self.sending = chunk;
@@ -384,7 +397,7 @@ impl<'a, 'c> Follow<'a, 'c> {
             write_id: Some(fresh_id()),
             ..Default::default()
         };
-        self.ask::<api::Write>(Asked::Write, &params)
+        self.ask::<api::Write>(Asked::Write, &params, super::write::WAIT)
     }
 
     fn wrote(&mut self, result: &RawValue) -> Result<(), Failure> {

@@ -5,9 +5,13 @@ use crate::args;
 use crate::failure::{DONE, FAILED, Failure};
 use crate::render;
 use std::ffi::{OsStr, OsString};
+use std::time::Duration;
 use toold_proto::api;
 use toold_proto::params;
 use toold_proto::results::KillStatus;
+
+/// What the daemon takes when no grace is given.
+pub const DEFAULT_GRACE_MS: u64 = 5000;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -48,6 +52,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
         signal: args.signal,
         grace_ms: args.grace,
     };
+    cx.link.expect_wait(Duration::from_millis(params.grace_ms.unwrap_or(DEFAULT_GRACE_MS)));
     let raw = cx.link.call_raw::<api::Kill>(&params)?;
     let result = cx.show::<api::Kill>(&raw, |result, look| render::kill::kill(&result.results, look))?;
     match result.status {

@@ -199,3 +199,15 @@ fn with_json_the_last_document_is_printed_as_it_came() {
     let args = ["run", "--json", "--detach-after", "10ms", "--", "x"];
     assert_eq!(test_run(&fake, &args), (0, format!("{running}\n"), String::new()));
 }
+
+#[test]
+fn a_daemon_that_never_answers_is_given_up() {
+    let (reader, _writer) = std::io::pipe().expect("a pipe");
+    let fake = Fake::start(vec![vec![Reply::Silence]]);
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let console = Console { out: &mut out, err: &mut err, look: Look::plain(), live: false };
+    let link = Link::new(fake.path(), Autostart::Refused).impatient(Duration::from_millis(20));
+    let mut cx = Context { link, console, json: false };
+    let failure = Follow::new(&mut cx, Signals::from_pipe(reader.into()), plan()).run().expect_err("nobody answered");
+    assert_eq!((failure.exit_code(), fake.all_asked().len()), (4, 1), "{failure}");
+}

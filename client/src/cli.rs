@@ -116,7 +116,10 @@ fn report(failure: &Failure, cx: &mut Context<'_>) -> u8 {
         Failure::OutputClosed => {}
         // With nobody to hear it, the exit code must do.
         failure if cx.json => drop(writeln!(cx.console.err, "{}", failure.document())),
-        failure => cx.console.say(&failure.to_string()),
+        failure => {
+            cx.console.say(&failure.to_string());
+            failure.hint().into_iter().for_each(|hint| cx.console.say(hint));
+        }
     }
     failure.exit_code()
 }

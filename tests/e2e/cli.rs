@@ -3,6 +3,7 @@
 use crate::ctl::ran;
 use crate::rig::{Daemon, id};
 use serde_json::{Value, json};
+use std::process::Stdio;
 
 fn json_of(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|e| panic!("one JSON document: {e}: {text}"))
@@ -195,6 +196,31 @@ fn exit_codes_tell_what_went_wrong() {
     }
     assert_eq!((d.ctl(&["--help"]).code, d.ctl(&["--version"]).code), (0, 0));
     assert_eq!(d.process(&proc)["status"], "running");
+}
+
+#[test]
+fn a_refusal_says_what_to_type() {
+    let d = Daemon::start();
+    let proc = d.sh("exec sleep 1000");
+    for verb in ["write", "submit"] {
+        let told = d.ctl(&[verb, &proc, "x"]);
+        assert!(told.code == 1 && told.stderr.ends_with("\ntoolctl: start it with --stdin or --pty\n"), "{told:?}");
+    }
+    let gone = d.root().join("gone");
+    std::fs::create_dir(&gone).unwrap();
+    let inside = |args: &str| {
+        let mut command = std::process::Command::new("/bin/sh");
+        // The shell removes the directory that it and toolctl stand in.
+        let script = format!("rmdir {} && exec {} {args}", gone.display(), env!("CARGO_BIN_EXE_toolctl"));
+        command.args(["-c", &script]).current_dir(&gone).env("TOOLD_SOCKET", d.socket());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        ran(command.spawn().unwrap())
+    };
+    let told = inside("--no-autostart exec -- true");
+    let said = "toolctl: the current directory is gone; give --cwd DIR\n";
+    assert_eq!((told.code, told.stderr.as_str()), (1, said));
+    std::fs::create_dir(&gone).unwrap();
+    assert_eq!(inside("--no-autostart exec --cwd / -- true").code, 0);
 }
 
 #[test]

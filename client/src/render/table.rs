@@ -68,12 +68,13 @@ fn line<const N: usize>(row: &[Cell; N], widths: &[usize; N], look: Look) -> Str
     out
 }
 
-/// `key: value` lines, the values aligned.
+/// `key: value` lines, the values aligned. A fact without a key goes on with the one before.
 pub fn facts(facts: &[(&str, String)], look: Look) -> String {
     let width = facts.iter().map(|(key, _)| columns(key)).max().unwrap_or(0);
     let mut out = String::new();
     for (key, value) in facts {
-        let key = pad(&format!("{key}:"), width + SPACE.len());
+        let key = if key.is_empty() { String::new() } else { format!("{key}:") };
+        let key = pad(&key, width + SPACE.len());
         let value = harmless(value);
         let room = look.width.map_or(usize::MAX, |all| all.saturating_sub(columns(&key)));
         out.push_str(&Tint::Faint.paint(&key, look));

@@ -77,6 +77,11 @@ pub fn signal(text: &str) -> Result<String, String> {
     }
 }
 
+/// Whether it is a signal's name in capitals: `INT` or `SIGINT`.
+pub fn is_signal(name: &str) -> bool {
+    SIGNALS.contains(&name.strip_prefix("SIG").unwrap_or(name))
+}
+
 /// Linux's signals by number, from 1, on every architecture that toold is built for.
 const SIGNALS: [&str; 31] = [
     "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2", "PIPE", "ALRM", "TERM",

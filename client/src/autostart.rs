@@ -86,7 +86,7 @@ pub fn nobody_listens(error: &CallError) -> bool {
         CallError::Unreachable { source, .. } => {
             matches!(source.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
         }
-        CallError::Rpc(_) | CallError::Protocol(_) => false,
+        CallError::Silent { .. } | CallError::Rpc(_) | CallError::Protocol(_) => false,
     }
 }
 

@@ -8,11 +8,16 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::time::Duration;
 use toold_proto::RpcError;
 use toold_proto::api::Method;
 
 /// How much one read takes at most. A page of output is 64 KiB of bytes, about 90 KB of base64.
 const READ: usize = 128 * 1024;
+
+/// A listener that has not taken a connection by then will not.
+const CONNECT_TIME: Duration = Duration::from_secs(30);
 
 /// Why a call gave no result.
 #[derive(Debug)]
@@ -21,6 +26,8 @@ pub enum CallError {
     Rpc(RpcError),
     /// Nobody listens there, or the connection was lost before the answer came.
     Unreachable { path: PathBuf, source: io::Error },
+    /// Somebody listens there, and neither takes nor answers what we ask.
+    Silent { path: PathBuf, after: Duration },
     /// What came back is not what this client understands.
     Protocol(String),
 }
@@ -30,6 +37,12 @@ impl fmt::Display for CallError {
         match self {
             CallError::Rpc(error) => error.fmt(f),
             CallError::Unreachable { path, source } => write!(f, "cannot reach toold at {}: {source}", path.display()),
+            CallError::Silent { path, after } => write!(
+                f,
+                "no answer from {} after {} s: is toold stopped, or does something else listen there?",
+                path.display(),
+                after.as_secs_f32()
+            ),
             CallError::Protocol(what) => write!(f, "{what}; do toolctl and toold have the same version?"),
         }
     }
@@ -40,7 +53,7 @@ impl std::error::Error for CallError {
         match self {
             CallError::Rpc(error) => Some(error),
             CallError::Unreachable { source, .. } => Some(source),
-            CallError::Protocol(_) => None,
+            CallError::Silent { .. } | CallError::Protocol(_) => None,
         }
     }
 }
@@ -60,13 +73,34 @@ pub struct Client {
     /// Bytes of `inbox` that are known to hold no newline.
     searched: usize,
     last_id: u64,
+    patience: Option<Duration>,
 }
 
 impl Client {
     pub fn connect(path: &Path) -> Result<Client, CallError> {
-        let stream =
-            UnixStream::connect(path).map_err(|source| CallError::Unreachable { path: path.into(), source })?;
-        Ok(Client { path: path.into(), stream, inbox: Vec::new(), searched: 0, last_id: 0 })
+        Client::connect_within(path, CONNECT_TIME)
+    }
+
+    fn connect_within(path: &Path, after: Duration) -> Result<Client, CallError> {
+        let (tell, connected) = mpsc::channel();
+        let to = path.to_path_buf();
+        // connect(2) waits without end while the listener's queue is full, so it has a thread that
+        // can be left behind.
+        std::thread::spawn(move || tell.send(UnixStream::connect(to)));
+        let stream = match connected.recv_timeout(after) {
+            Ok(stream) => stream.map_err(|source| CallError::Unreachable { path: path.into(), source })?,
+            Err(_) => return Err(CallError::Silent { path: path.into(), after }),
+        };
+        Ok(Client { path: path.into(), stream, inbox: Vec::new(), searched: 0, last_id: 0, patience: None })
+    }
+
+    /// How long a call waits for the daemon to take it, and then for each part of the answer.
+    /// Without it, for ever.
+    pub fn set_patience(&mut self, patience: Duration) -> Result<(), CallError> {
+        let set = self.stream.set_read_timeout(Some(patience));
+        set.and_then(|()| self.stream.set_write_timeout(Some(patience))).map_err(|source| self.lost(source))?;
+        self.patience = Some(patience);
+        Ok(())
     }
 
     /// Calls a method and reads its result.
@@ -138,7 +172,12 @@ impl Client {
     }
 
     fn lost(&self, source: io::Error) -> CallError {
-        CallError::Unreachable { path: self.path.clone(), source }
+        let path = self.path.clone();
+        match (source.kind(), self.patience) {
+            (io::ErrorKind::WouldBlock, Some(after)) => CallError::Silent { path, after },
+            // Any other error is the connection's end.
+            _ => CallError::Unreachable { path, source },
+        }
     }
 }
 
@@ -246,6 +285,32 @@ mod tests {
         let mut client = Client::connect(&fake.path()).expect("the fake listens");
         assert!(matches!(client.call_raw("list", &json!({})), Err(CallError::Protocol(_))));
         assert!(matches!(Client::connect(Path::new("/nowhere/sock")), Err(CallError::Unreachable { .. })));
+    }
+
+    #[test]
+    fn a_listener_that_never_answers_or_never_accepts_is_given_up() {
+        let soon = Duration::from_millis(20);
+        let silent =
+            |result: Result<(), CallError>| matches!(result, Err(CallError::Silent { after, .. }) if after == soon);
+        let fake = Fake::start(vec![vec![Reply::Silence]]);
+        let mut client = Client::connect(&fake.path()).expect("the fake listens");
+        client.set_patience(soon).expect("a socket has timeouts");
+        assert!(silent(client.call_raw("list", &json!({})).map(drop)));
+        let too_much = "x".repeat(8 << 20);
+        let dir = tempfile::tempdir().expect("a directory for the socket");
+        let path = dir.path().join("s");
+        let _listener = std::os::unix::net::UnixListener::bind(&path).expect("a fresh path");
+        let mut client = Client::connect(&path).expect("the queue is empty");
+        client.set_patience(soon).expect("a socket has timeouts");
+        assert!(silent(client.send("list", &too_much).map(drop)), "nobody reads it");
+        let mut queue = Vec::new();
+        let full = loop {
+            match Client::connect_within(&path, soon) {
+                Ok(client) => queue.push(client),
+                Err(error) => break error,
+            }
+        };
+        assert!(silent(Err(full)), "{} connections wait", queue.len());
     }
 
     #[test]

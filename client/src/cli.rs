@@ -73,7 +73,7 @@ enum Verb {
 
 /// `toolctl`, from its arguments to its exit code.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::parse_from(cmd::kill::with_plain_signals(std::env::args_os()));
     let (mut out, mut err) = (io::stdout(), io::stderr());
     let console = Console { out: &mut out, err: &mut err, look: console::look(), live: true };
     perform(cli, console).into()
@@ -116,7 +116,10 @@ fn report(failure: &Failure, cx: &mut Context<'_>) -> u8 {
         Failure::OutputClosed => {}
         // With nobody to hear it, the exit code must do.
         failure if cx.json => drop(writeln!(cx.console.err, "{}", failure.document())),
-        failure => cx.console.say(&failure.to_string()),
+        failure => {
+            cx.console.say(&failure.to_string());
+            failure.hint().into_iter().for_each(|hint| cx.console.say(hint));
+        }
     }
     failure.exit_code()
 }
@@ -128,7 +131,7 @@ pub fn test_run(fake: &crate::testing::Fake, args: &[&str]) -> (u8, String, Stri
     let all = ["toolctl", "--no-autostart", "--socket", &socket].into_iter().chain(args.iter().copied());
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let console = Console { out: &mut out, err: &mut err, look: crate::render::Look::plain(), live: false };
-    let code = match Cli::try_parse_from(all) {
+    let code = match Cli::try_parse_from(cmd::kill::with_plain_signals(all.map(Into::into))) {
         Ok(cli) => perform(cli, console),
         Err(error) => {
             err.extend_from_slice(error.to_string().as_bytes());
@@ -250,6 +253,13 @@ mod tests {
                 &["kill", "a", "b", "-s", "9", "--grace", "0"],
                 "kill",
                 json!({"ids": ["a", "b"], "signal": "SIGKILL", "grace_ms": 0}),
+                json!({"status": "killed", "results": []}),
+                "",
+            ),
+            (
+                &["kill", "-9", "a"],
+                "kill",
+                json!({"id": "a", "signal": "SIGKILL"}),
                 json!({"status": "killed", "results": []}),
                 "",
             ),

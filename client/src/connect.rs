@@ -18,6 +18,9 @@ const OTHERS_TIME: Duration = Duration::from_secs(1);
 /// And so long when we may not start it ourselves.
 const RETURN_TIME: Duration = Duration::from_secs(10);
 
+/// How long the daemon may take for an answer beyond what it was asked to wait.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 /// Whether `toolctl` may start the daemon.
 #[derive(Debug, Clone)]
 pub enum Autostart {
@@ -31,11 +34,35 @@ pub struct Link {
     autostart: Autostart,
     client: Option<Client>,
     losses: u32,
+    patience: Duration,
+    /// What the calls wait for by their own wish.
+    wait: Duration,
 }
 
 impl Link {
     pub fn new(socket: PathBuf, autostart: Autostart) -> Link {
-        Link { socket, autostart, client: None, losses: 0 }
+        Link { socket, autostart, client: None, losses: 0, patience: PATIENCE, wait: Duration::ZERO }
+    }
+
+    /// The same with a daemon that has to be quick.
+    #[cfg(test)]
+    pub fn impatient(self, patience: Duration) -> Link {
+        Link { patience, ..self }
+    }
+
+    /// From now on calls wait so long by their own wish.
+    pub fn expect_wait(&mut self, wait: Duration) {
+        self.wait = wait;
+    }
+
+    /// How long the answer to a call may take that waits so long by its own wish.
+    pub fn patience(&self, wait: Duration) -> Duration {
+        wait.saturating_add(self.patience)
+    }
+
+    /// Nothing came in all the patience there was.
+    pub fn silent(&self, after: Duration) -> Failure {
+        CallError::Silent { path: self.socket.clone(), after }.into()
     }
 
     /// From now on no daemon is started for our sake.
@@ -138,6 +165,27 @@ impl Link {
                 Autostart::Refused => Client::connect(&self.socket)?,
             },
         };
-        Ok(self.client.insert(client))
+        let patience = self.patience(self.wait);
+        let client = self.client.insert(client);
+        client.set_patience(patience)?;
+        Ok(client)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Fake, Reply};
+    use toold_proto::{api, params};
+
+    #[test]
+    fn a_daemon_that_never_answers_is_given_up_by_name_and_not_asked_again() {
+        let fake = Fake::start(vec![vec![Reply::Silence]]);
+        let mut link = Link::new(fake.path(), Autostart::Refused).impatient(Duration::from_millis(20));
+        link.expect_wait(Duration::from_millis(10));
+        let failure = link.call_again::<api::List>(&params::List::default()).expect_err("nobody answered");
+        let said = format!("no answer from {} after 0.03 s: ", fake.path().display());
+        assert!(failure.to_string().starts_with(&said), "{failure}");
+        assert_eq!((failure.exit_code(), fake.all_asked().len()), (4, 1));
     }
 }

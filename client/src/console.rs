@@ -14,7 +14,7 @@ pub struct Console<'a> {
     pub out: &'a mut dyn Write,
     pub err: &'a mut dyn Write,
     pub look: Look,
-    /// These are descriptors 1 and 2, which can be waited for.
+    /// These are descriptors 1 and 2, which can be waited for, and descriptor 0 is ours to read.
     pub live: bool,
 }
 

@@ -23,6 +23,8 @@ pub enum Failure {
     Start(StartError),
     /// There is no daemon to stop.
     NotRunning(PathBuf),
+    /// We stand in a directory that was removed.
+    NoDirectory,
     /// Whoever read our output has gone. Nobody is left to tell.
     OutputClosed,
     Io {
@@ -41,12 +43,22 @@ impl Failure {
         }
     }
 
+    /// What to do about it in the words of this command line, where the daemon speaks of the protocol's.
+    pub fn hint(&self) -> Option<&'static str> {
+        let Failure::Call(CallError::Rpc(error)) = self else { return None };
+        // A stdin that was closed later has the same kind, and no flag would have kept it open.
+        let never_had_one = error.kind() == Some(Kind::StdinUnavailable) && error.message.contains("without stdin");
+        never_had_one.then_some("start it with --stdin or --pty")
+    }
+
     pub fn exit_code(&self) -> u8 {
         match self {
             Failure::Usage(_) => USAGE,
             Failure::Call(CallError::Rpc(error)) => rpc_exit_code(error),
-            Failure::Call(CallError::Unreachable { .. }) | Failure::Start(_) | Failure::NotRunning(_) => UNREACHABLE,
-            Failure::Call(CallError::Protocol(_)) | Failure::Io { .. } => FAILED,
+            Failure::Call(CallError::Unreachable { .. } | CallError::Silent { .. })
+            | Failure::Start(_)
+            | Failure::NotRunning(_) => UNREACHABLE,
+            Failure::Call(CallError::Protocol(_)) | Failure::NoDirectory | Failure::Io { .. } => FAILED,
             Failure::OutputClosed => DONE,
         }
     }
@@ -56,9 +68,11 @@ impl Failure {
         let kind = match self {
             Failure::Call(CallError::Rpc(error)) => return json!(error),
             Failure::Usage(_) => "usage",
-            Failure::Call(CallError::Unreachable { .. }) | Failure::Start(_) | Failure::NotRunning(_) => "unreachable",
+            Failure::Call(CallError::Unreachable { .. } | CallError::Silent { .. })
+            | Failure::Start(_)
+            | Failure::NotRunning(_) => "unreachable",
             Failure::Call(CallError::Protocol(_)) => "protocol",
-            Failure::OutputClosed | Failure::Io { .. } => "io",
+            Failure::OutputClosed | Failure::NoDirectory | Failure::Io { .. } => "io",
         };
         json!({ "code": null, "message": self.to_string(), "data": { "kind": kind } })
     }
@@ -83,6 +97,7 @@ impl fmt::Display for Failure {
             Failure::Call(error) => error.fmt(f),
             Failure::Start(error) => error.fmt(f),
             Failure::NotRunning(path) => write!(f, "no daemon at {}: there is nothing to stop", path.display()),
+            Failure::NoDirectory => f.write_str("the current directory is gone; give --cwd DIR"),
             Failure::OutputClosed => f.write_str("the output was closed"),
             Failure::Io { doing, source } => write!(f, "{doing}: {source}"),
         }
@@ -104,6 +119,13 @@ impl From<StartError> for Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_process_that_never_had_a_stdin_has_a_hint_and_one_that_closed_it_has_none() {
+        let hint = |message: &str| Failure::Call(CallError::Rpc(RpcError::new(Kind::StdinUnavailable, message))).hint();
+        assert_eq!(hint("x was started without stdin; start it with"), Some("start it with --stdin or --pty"));
+        assert_eq!(hint("the stdin of x is closed"), None);
+    }
 
     #[test]
     fn every_kind_of_error_has_the_exit_code_of_the_contract() {

@@ -3,6 +3,7 @@
 use crate::ctl::ran;
 use crate::rig::{Daemon, id};
 use serde_json::{Value, json};
+use std::process::Stdio;
 
 fn json_of(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|e| panic!("one JSON document: {e}: {text}"))
@@ -99,7 +100,8 @@ fn wait_ends_with_the_processs_code_with_124_in_time_and_with_0_for_a_match() {
     assert_eq!(d.ctl(&["wait", &seven]).code, 7);
     let killed = d.sh("kill -9 $$");
     assert_eq!(d.ctl(&["wait", &killed]).code, 137);
-    assert_eq!(d.ctl(&["wait", &runs, "--timeout", "1s"]).code, 124);
+    let told = d.ctl(&["wait", &runs, "--timeout", "500ms"]);
+    assert!(told.code == 124 && told.stderr.contains("timed out after 500ms;"), "{told:?}");
     assert_eq!(d.process(&runs)["status"], "running");
     assert_eq!(d.ctl(&["wait", &runs, "--match", "^rea"]).code, 0);
     assert_eq!(d.ctl(&["wait", "--any", &runs, &seven]).code, 7);
@@ -116,6 +118,11 @@ fn kill_and_signal_take_their_signals_by_name() {
     let told = d.ctl(&["kill", &proc, "--grace", "1s"]);
     assert_eq!(told.code, 0, "{told:?}");
     assert_eq!(d.process(&proc)["exit_code"], 137);
+    for (typed, code) in [("-9", 137), ("-TERM", 143), ("-INT", 130), ("-SIGHUP", 129), ("-15", 143)] {
+        let proc = d.sh("exec sleep 1000");
+        let told = d.ctl(&["kill", typed, &proc]);
+        assert_eq!((told.code, &d.process(&proc)["exit_code"]), (0, &json!(code)), "{typed}: {told:?}");
+    }
     let (a, b) = (d.sh("exec sleep 1000"), d.sh("exec sleep 1000"));
     assert_eq!(d.ctl(&["kill", &a, &b, "-s", "SIGINT"]).code, 0);
     assert_eq!((&d.process(&a)["exit_code"], &d.process(&b)["exit_code"]), (&json!(130), &json!(130)));
@@ -189,6 +196,31 @@ fn exit_codes_tell_what_went_wrong() {
     }
     assert_eq!((d.ctl(&["--help"]).code, d.ctl(&["--version"]).code), (0, 0));
     assert_eq!(d.process(&proc)["status"], "running");
+}
+
+#[test]
+fn a_refusal_says_what_to_type() {
+    let d = Daemon::start();
+    let proc = d.sh("exec sleep 1000");
+    for verb in ["write", "submit"] {
+        let told = d.ctl(&[verb, &proc, "x"]);
+        assert!(told.code == 1 && told.stderr.ends_with("\ntoolctl: start it with --stdin or --pty\n"), "{told:?}");
+    }
+    let gone = d.root().join("gone");
+    std::fs::create_dir(&gone).unwrap();
+    let inside = |args: &str| {
+        let mut command = std::process::Command::new("/bin/sh");
+        // The shell removes the directory that it and toolctl stand in.
+        let script = format!("rmdir {} && exec {} {args}", gone.display(), env!("CARGO_BIN_EXE_toolctl"));
+        command.args(["-c", &script]).current_dir(&gone).env("TOOLD_SOCKET", d.socket());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        ran(command.spawn().unwrap())
+    };
+    let told = inside("--no-autostart exec -- true");
+    let said = "toolctl: the current directory is gone; give --cwd DIR\n";
+    assert_eq!((told.code, told.stderr.as_str()), (1, said));
+    std::fs::create_dir(&gone).unwrap();
+    assert_eq!(inside("--no-autostart exec --cwd / -- true").code, 0);
 }
 
 #[test]

@@ -4,8 +4,11 @@ use crate::ctl::ran;
 use crate::rig::{DEADLINE, Daemon};
 use crate::sys::Pidfd;
 use serde_json::json;
-use std::io::{BufRead, BufReader};
-use std::process::{Child, ChildStdout, Command};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 /// Starts `toolctl run` and gives its stdout to read line by line.
 fn start(d: &Daemon, args: &[&str]) -> (Child, BufReader<ChildStdout>, Pidfd) {
@@ -75,8 +78,28 @@ fn a_second_interrupt_kills() {
     fd.signal(libc::SIGINT);
     assert_eq!(line(&mut stdout), "no\n");
     fd.signal(libc::SIGINT);
-    assert_eq!(ran(child).code, 137);
+    let told = ran(child);
+    assert!(told.code == 137 && told.stderr.contains("killing proc_"), "{told:?}");
+    assert_eq!(told.stderr.lines().count(), 1, "who killed it is no news to who did: {told:?}");
     assert!(program.dies_within(DEADLINE));
+}
+
+#[test]
+fn an_end_from_outside_is_told_beside_the_code() {
+    let d = Daemon::start();
+    let told = d.ctl(&["run", "--timeout", "300ms", "--", "sleep", "1000"]);
+    let said = format!("toolctl: {} was ended by timeout_ms (300ms)\n", d.ids(json!({}))[0]);
+    assert_eq!((told.code, told.stderr), (143, said));
+    let (child, mut stdout, _) = start(&d, &["run", "--", "sh", "-c", "echo ready; exec sleep 1000"]);
+    assert_eq!(line(&mut stdout), "ready\n");
+    let running = d.ids(json!({ "status": "running" })).remove(0);
+    let killer = d.ctl_command(&["kill", &running]).spawn().unwrap();
+    let by = format!("pid {}\n", killer.id());
+    assert_eq!(ran(killer).code, 0);
+    let told = ran(child);
+    assert_eq!(told.code, 143);
+    assert!(told.stderr.starts_with(&format!("toolctl: {running} was killed by client uid ")), "{told:?}");
+    assert!(told.stderr.ends_with(&by), "{told:?}");
 }
 
 #[test]
@@ -121,6 +144,53 @@ fn a_grandchild_that_holds_the_pipe_does_not_hold_run_for_ever() {
     d.exited(&d.ids(json!({}))[0]);
     gate.open();
     assert_eq!(ran(child).code, 5);
+}
+
+/// `toolctl run` with this as its stdin, to its end.
+fn ran_with(d: &Daemon, stdin: impl Into<Stdio>, args: &[&str]) -> (i32, String) {
+    let told = ran(d.ctl_command(&[&["run"], args].concat()).stdin(stdin).spawn().unwrap());
+    assert_eq!(told.stderr, "", "{args:?}");
+    (told.code, told.stdout)
+}
+
+/// A pipe with `text` in it and its writer gone.
+fn filled(text: &str) -> std::io::PipeReader {
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    writer.write_all(text.as_bytes()).unwrap();
+    reader
+}
+
+#[test]
+fn a_piped_stdin_is_the_programs_unless_no_stdin_says_otherwise() {
+    // The broken code gave the program /dev/null, and what was piped in was lost without a word.
+    let d = Daemon::start();
+    let cat = ["--", "cat"];
+    assert_eq!(ran_with(&d, filled("data\n"), &cat), (0, "data\n".into()));
+    assert_eq!(ran_with(&d, filled(""), &cat), (0, String::new()));
+    let (socket, mut other) = UnixStream::pair().unwrap();
+    other.write_all(b"by socket").unwrap();
+    drop(other);
+    assert_eq!(ran_with(&d, OwnedFd::from(socket), &cat), (0, "by socket".into()));
+    let much: String = (0..100_000).map(|n| format!("{n}\n")).collect();
+    let file = d.root().join("data");
+    std::fs::write(&file, &much).unwrap();
+    assert!(ran_with(&d, File::open(&file).unwrap(), &cat) == (0, much));
+    let see = ["--", "readlink", "/proc/self/fd/0"];
+    assert_eq!(ran_with(&d, Stdio::null(), &see), (0, "/dev/null\n".into()));
+    assert_eq!(ran_with(&d, filled("x"), &[&["--no-stdin"], &see[..]].concat()), (0, "/dev/null\n".into()));
+    assert!(ran_with(&d, Stdio::null(), &[&["--stdin"], &see[..]].concat()).1.starts_with("pipe:"));
+}
+
+#[test]
+fn run_ends_with_the_program_whatever_its_stdin_does() {
+    let d = Daemon::start();
+    let (open, _writer) = std::io::pipe().unwrap();
+    assert_eq!(ran_with(&d, open, &["--", "sh", "-c", "exit 3"]), (3, String::new()));
+    // More than the program reads, and than all the pipes on the way hold.
+    let file = d.root().join("much");
+    std::fs::write(&file, "line\n".repeat(1_000_000)).unwrap();
+    let told = ran_with(&d, File::open(&file).unwrap(), &["--", "sh", "-c", "read x; echo $x; exit 4"]);
+    assert_eq!(told, (4, "line\n".into()));
 }
 
 #[test]

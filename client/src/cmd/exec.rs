@@ -5,6 +5,7 @@ use super::{Context, ended};
 use crate::args;
 use crate::failure::{DONE, Failure};
 use crate::render::{Look, poll};
+use std::time::Duration;
 use toold_proto::api;
 use toold_proto::params::Status;
 use toold_proto::results;
@@ -23,6 +24,7 @@ pub struct Args {
 pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
     let mut params = start::params(args.what, args.options, PtyDefault::Daemon)?;
     params.yield_ms = args.yield_ms.unwrap_or(0);
+    cx.link.expect_wait(Duration::from_millis(params.yield_ms));
     let raw = cx.link.call_again_raw::<api::Exec>(|_| params.clone())?;
     cx.show::<api::Exec>(&raw, picture)?;
     Ok(DONE)

@@ -8,6 +8,7 @@ use super::start::fresh_id;
 use super::wait::own_code;
 use crate::blocking::{Answer, CallError, parse};
 use crate::failure::{DONE, Failure};
+use crate::render::status::unusual_end;
 use crate::sys::{self, Ready, Signals};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -19,6 +20,7 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 use toold_proto::api::{self, Method};
 use toold_proto::params::{self, Ansi, Encoding, Stream};
+use toold_proto::process::{Process, Reason};
 use toold_proto::{Kind, RpcError};
 
 /// How much of our stdin goes into one `write`. With its base64 it fits a socket's buffer, so
@@ -26,8 +28,11 @@ use toold_proto::{Kind, RpcError};
 const INPUT: usize = 32 * 1024;
 /// Bytes written at once to our own output: what a pipe that is ready takes without waiting.
 const OUTPUT: usize = 4096;
+/// How long a process has after the second Ctrl-C before SIGKILL. Short: the person waits, and the
+/// first Ctrl-C was its chance to end in peace.
+const GRACE_MS: u64 = 1000;
 /// How long one `wait` of `run --json` lasts before it is asked again.
-const WAIT_MS: i64 = 600_000;
+const WAIT_MS: u32 = 600_000;
 
 /// What `run` was asked for.
 pub struct Plan {
@@ -56,6 +61,9 @@ struct Pending {
     what: Asked,
     method: &'static str,
     params: Box<RawValue>,
+    /// How long the daemon may take, and until when that is.
+    patience: Duration,
+    until: Instant,
 }
 
 /// One `run`.
@@ -91,7 +99,7 @@ impl<'a, 'c> Follow<'a, 'c> {
     /// Starts the process and stays with it. The code to exit with.
     pub fn run(mut self) -> Result<u8, Failure> {
         let exec = self.plan.exec.clone();
-        self.ask::<api::Exec>(Asked::Exec, &exec)?;
+        self.ask::<api::Exec>(Asked::Exec, &exec, Duration::ZERO)?;
         loop {
             while let Some(answer) = self.cx.link.next_answer()? {
                 if let Some(code) = self.answered(answer)? {
@@ -111,7 +119,8 @@ impl<'a, 'c> Follow<'a, 'c> {
         let watched = [self.cx.link.fd(), Some(self.signals.as_fd()), input.map(AsFd::as_fd)];
         // Before the id is known there is nothing to print or to leave behind.
         let deadline = self.detach_at.filter(|_| self.process.is_some());
-        let timeout = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+        let overdue = self.pending.iter().map(|pending| pending.until).min();
+        let timeout = deadline.into_iter().chain(overdue).min().map(|at| at.saturating_duration_since(Instant::now()));
         let ready = sys::poll(watched.map(|fd| fd.map(|fd| (fd, Ready::ToRead))), timeout);
         let [answers, signal, input] = ready.map_err(|source| Failure::Io { doing: "wait for news", source })?;
         if signal && let Some(code) = self.signalled()? {
@@ -124,16 +133,24 @@ impl<'a, 'c> Follow<'a, 'c> {
             self.cx.link.recover(error)?;
             self.ask_again()?;
         }
+        // Only when nothing came: after a Ctrl-Z the answers are late, but here.
+        let now = Instant::now();
+        if !answers && let Some(late) = self.pending.iter().find(|pending| pending.until <= now) {
+            return Err(self.cx.link.silent(late.patience));
+        }
         match deadline {
-            Some(at) if Instant::now() >= at => self.detach(),
+            Some(at) if now >= at => self.detach(),
             _ => Ok(None),
         }
     }
 
-    fn ask<M: Method>(&mut self, what: Asked, params: &M::Params) -> Result<(), Failure> {
+    /// Asks for something that takes so long by its own wish.
+    fn ask<M: Method>(&mut self, what: Asked, params: &M::Params, wait: Duration) -> Result<(), Failure> {
         let params = raw(params)?;
         let id = self.cx.link.send(M::NAME, &params)?;
-        self.pending.push(Pending { id, what, method: M::NAME, params });
+        let patience = self.cx.link.patience(wait);
+        let until = Instant::now() + patience;
+        self.pending.push(Pending { id, what, method: M::NAME, params, patience, until });
         Ok(())
     }
 
@@ -144,6 +161,7 @@ impl<'a, 'c> Follow<'a, 'c> {
         self.pending.retain(|pending| pending.what != Asked::Signal);
         for pending in &mut self.pending {
             pending.id = self.cx.link.send(pending.method, &pending.params)?;
+            pending.until = Instant::now() + pending.patience;
         }
         Ok(())
     }
@@ -217,12 +235,12 @@ impl<'a, 'c> Follow<'a, 'c> {
             spans: true,
             ..Default::default()
         };
-        self.ask::<api::Poll>(Asked::Poll, &params)
+        self.ask::<api::Poll>(Asked::Poll, &params, wait)
     }
 
-    fn wait(&mut self, what: Asked, timeout_ms: i64) -> Result<(), Failure> {
-        let params = params::Wait { id: Some(self.id()), timeout_ms: Some(timeout_ms), ..Default::default() };
-        self.ask::<api::Wait>(what, &params)
+    fn wait(&mut self, what: Asked, timeout_ms: u32) -> Result<(), Failure> {
+        let params = params::Wait { id: Some(self.id()), timeout_ms: Some(timeout_ms.into()), ..Default::default() };
+        self.ask::<api::Wait>(what, &params, Duration::from_millis(timeout_ms.into()))
     }
 
     fn page(&mut self, result: &RawValue) -> Result<Option<u8>, Failure> {
@@ -241,7 +259,18 @@ impl<'a, 'c> Follow<'a, 'c> {
         }
         match self.progress.page(&page, Instant::now()) {
             Next::Poll(wait) => self.poll(wait).map(|()| None),
-            Next::Leave(code) => Ok(Some(code)),
+            Next::Leave(code) => {
+                self.say_end(&page.process);
+                Ok(Some(code))
+            }
+        }
+    }
+
+    /// Says what the exit code does not, except what the person did with a second Ctrl-C.
+    fn say_end(&mut self, process: &Process) {
+        let ours = self.interrupts > 1 && process.reason == Some(Reason::Killed);
+        if let Some(end) = unusual_end(process, &self.plan.exec).filter(|_| !ours) {
+            self.cx.console.say(&end);
         }
     }
 
@@ -327,9 +356,11 @@ impl<'a, 'c> Follow<'a, 'c> {
         let id = self.id();
         if self.interrupts == 1 {
             let params = params::Signal { id, signal: "SIGINT".into() };
-            self.ask::<api::Signal>(Asked::Signal, &params)
+            self.ask::<api::Signal>(Asked::Signal, &params, Duration::ZERO)
         } else {
-            self.ask::<api::Kill>(Asked::Kill, &params::Kill { id: Some(id), ..Default::default() })
+            self.cx.console.say(&format!("killing {id}; Ctrl-C once more leaves without waiting"));
+            let params = params::Kill { id: Some(id), grace_ms: Some(GRACE_MS), ..Default::default() };
+            self.ask::<api::Kill>(Asked::Kill, &params, Duration::from_millis(GRACE_MS))
         }
     }
 
@@ -352,7 +383,7 @@ impl<'a, 'c> Follow<'a, 'c> {
         if read == 0 {
             self.plan.input = None;
             let id = self.id();
-            return self.ask::<api::Close>(Asked::Close, &params::Close { id });
+            return self.ask::<api::Close>(Asked::Close, &params::Close { id }, Duration::ZERO);
         }
         chunk.truncate(read);
         self.sending = chunk;
@@ -366,7 +397,7 @@ impl<'a, 'c> Follow<'a, 'c> {
             write_id: Some(fresh_id()),
             ..Default::default()
         };
-        self.ask::<api::Write>(Asked::Write, &params)
+        self.ask::<api::Write>(Asked::Write, &params, super::write::WAIT)
     }
 
     fn wrote(&mut self, result: &RawValue) -> Result<(), Failure> {

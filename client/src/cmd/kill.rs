@@ -4,15 +4,20 @@ use super::Context;
 use crate::args;
 use crate::failure::{DONE, FAILED, Failure};
 use crate::render;
+use std::ffi::{OsStr, OsString};
+use std::time::Duration;
 use toold_proto::api;
 use toold_proto::params;
 use toold_proto::results::KillStatus;
+
+/// What the daemon takes when no grace is given.
+pub const DEFAULT_GRACE_MS: u64 = 5000;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
     whom: Whom,
-    /// The first signal [default: SIGTERM]
+    /// The first signal, also as -9 or -TERM [default: SIGTERM]
     #[arg(short, long, value_name = "SIG", value_parser = args::signal)]
     signal: Option<String>,
     /// How long they have before SIGKILL [default: 5s]
@@ -47,6 +52,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
         signal: args.signal,
         grace_ms: args.grace,
     };
+    cx.link.expect_wait(Duration::from_millis(params.grace_ms.unwrap_or(DEFAULT_GRACE_MS)));
     let raw = cx.link.call_raw::<api::Kill>(&params)?;
     let result = cx.show::<api::Kill>(&raw, |result, look| render::kill::kill(&result.results, look))?;
     match result.status {
@@ -61,11 +67,70 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
     }
 }
 
+/// The command line with `kill -9` and `kill -TERM`, as people type it, in the words that clap knows.
+pub fn with_plain_signals(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let args: Vec<OsString> = args.collect();
+    let Some(kill) = verb(&args).filter(|at| args[*at] == "kill") else { return args };
+    let end = args.iter().position(|arg| arg == "--").unwrap_or(args.len());
+    let named = |(at, arg): (usize, OsString)| match plain_signal(&arg) {
+        Some(signal) if (kill + 1..end).contains(&at) => format!("--signal={signal}").into(),
+        // Somebody else's, or no signal.
+        _ => arg,
+    };
+    args.into_iter().enumerate().map(named).collect()
+}
+
+/// Where the command stands, behind the flags that are before it.
+fn verb(args: &[OsString]) -> Option<usize> {
+    let mut at = 1;
+    loop {
+        match args.get(at)?.to_str() {
+            Some("--socket" | "--config") => at += 2,
+            Some(flag) if flag.starts_with('-') => at += 1,
+            Some(_) | None => return Some(at),
+        }
+    }
+}
+
+/// The signal in `-9`, `-TERM` or `-SIGTERM`. Small letters are flags.
+fn plain_signal(arg: &OsStr) -> Option<String> {
+    let name = arg.to_str()?.strip_prefix('-')?;
+    let number = !name.is_empty() && name.bytes().all(|b| b.is_ascii_digit());
+    (number || args::is_signal(name)).then(|| name.to_owned())
+}
+
 /// `id` for one, `ids` for several.
 pub fn one_or_many(mut ids: Vec<String>) -> (Option<String>, Option<Vec<String>>) {
     match ids.len() {
         0 => (None, None),
         1 => (ids.pop(), None),
         _ => (None, Some(ids)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_are_taken_as_people_type_them_and_nothing_else_is_touched() {
+        let cases = [
+            ("kill -9 x", "kill --signal=9 x"),
+            ("--json kill -TERM x", "--json kill --signal=TERM x"),
+            ("--socket kill kill x -SIGHUP", "--socket kill kill x --signal=SIGHUP"),
+            ("kill -15 x -- -9", "kill --signal=15 x -- -9"),
+            ("kill -s 9 x", "kill -s 9 x"),
+            ("kill -FOO -term - x", "kill -FOO -term - x"),
+            ("run -- kill -9 x", "run -- kill -9 x"),
+            ("write kill -9", "write kill -9"),
+            ("--socket", "--socket"),
+            ("", ""),
+        ];
+        for (typed, read) in cases {
+            let words =
+                |line: &str| ["toolctl"].into_iter().chain(line.split_whitespace()).map(OsString::from).collect();
+            let typed: Vec<OsString> = words(typed);
+            assert_eq!(with_plain_signals(typed.into_iter()), words(read) as Vec<OsString>);
+        }
     }
 }

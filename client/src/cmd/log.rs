@@ -5,6 +5,7 @@ use super::{Context, ended};
 use crate::args;
 use crate::failure::{DONE, Failure};
 use regex::Regex;
+use std::time::Duration;
 use toold_proto::api;
 use toold_proto::params::{self, Status, Stream};
 use toold_proto::results::Poll;
@@ -58,6 +59,7 @@ fn follow(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
     let grep = args.grep.as_deref().map(Regex::new).transpose();
     let grep = grep.map_err(|e| Failure::Usage(format!("--grep: {e}")))?;
     let base = params::Poll { id: args.id, stream: args.stream, ..Default::default() };
+    cx.link.expect_wait(Duration::from_millis(WAIT_MS));
     let wanted = args.lines.unwrap_or(FOLLOW_LINES);
     let (tail, mut cursor) = tail(&base, wanted, grep.as_ref(), cx)?;
     cx.console.print(&tail.shown)?;

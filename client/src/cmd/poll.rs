@@ -7,6 +7,7 @@ use crate::failure::{DONE, Failure};
 use crate::render::poll::header;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use std::time::Duration;
 use toold_proto::api;
 use toold_proto::params::{self, Ansi, Encoding, Stream};
 
@@ -38,6 +39,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
         encoding,
         ..Default::default()
     };
+    cx.link.expect_wait(Duration::from_millis(params.wait_ms));
     let raw = cx.link.call_again_raw::<api::Poll>(|_| params.clone())?;
     if cx.json {
         return cx.document(&raw).map(|()| DONE);

@@ -6,14 +6,18 @@ use super::start::{self, PtyDefault};
 use crate::args;
 use crate::failure::Failure;
 use crate::sys::{self, Signals};
-use std::fs::File;
+use std::fs::{File, FileType};
 use std::os::fd::AsFd;
+use std::os::unix::fs::FileTypeExt;
 use std::time::Duration;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
     options: start::Options,
+    /// Leave our stdin alone, also when it is a pipe, a socket or a file
+    #[arg(long, conflicts_with = "stdin")]
+    no_stdin: bool,
     /// Leave it running in the background after so long and print its id
     #[arg(long, value_name = "TIME", value_parser = args::duration_ms)]
     detach_after: Option<u64>,
@@ -22,17 +26,63 @@ pub struct Args {
 }
 
 pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
-    let input = if args.options.stdin { Some(standard_input()?) } else { None };
+    let wish = match (args.options.stdin, args.no_stdin) {
+        (true, _) => Wish::Always,
+        (false, true) => Wish::Never,
+        (false, false) => Wish::IfData,
+    };
+    let input = if cx.console.live { standard_input(wish)? } else { None };
+    let mut options = args.options;
+    options.stdin |= input.is_some();
     let window = sys::window(std::io::stdout().as_fd()).filter(|size| size.rows > 0 && size.cols > 0);
-    let exec = start::params(args.what, args.options, PtyDefault::Ours(window))?;
+    let exec = start::params(args.what, options, PtyDefault::Ours(window))?;
     let plan = Plan { exec, detach_after: args.detach_after.map(Duration::from_millis), input };
     let signals = Signals::catch(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP])
         .map_err(|source| Failure::Io { doing: "catch signals", source })?;
     Follow::new(cx, signals, plan).run()
 }
 
-/// Our stdin as a file: without a buffer, so that poll(2) tells all there is to know about it.
-fn standard_input() -> Result<File, Failure> {
-    let fd = std::io::stdin().as_fd().try_clone_to_owned();
-    Ok(fd.map_err(|source| Failure::Io { doing: "open standard input", source })?.into())
+/// When our stdin is the process's too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wish {
+    Always,
+    /// When somebody gave us data. To leave it unread would lose it without a word.
+    IfData,
+    Never,
+}
+
+/// Our stdin as a file, when it is to be forwarded: without a buffer, so that poll(2) tells all
+/// there is to know about it.
+fn standard_input(wish: Wish) -> Result<Option<File>, Failure> {
+    let failed = |source| Failure::Io { doing: "open standard input", source };
+    let file = File::from(std::io::stdin().as_fd().try_clone_to_owned().map_err(failed)?);
+    let forward = match wish {
+        Wish::Always => true,
+        Wish::IfData => carries_data(file.metadata().map_err(failed)?.file_type()),
+        Wish::Never => false,
+    };
+    Ok(forward.then_some(file))
+}
+
+/// Whether somebody put data there. A terminal is a person who may type to somebody else, and
+/// `/dev/null` has none.
+fn carries_data(stdin: FileType) -> bool {
+    stdin.is_fifo() || stdin.is_socket() || stdin.is_file()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::OwnedFd;
+
+    #[test]
+    fn a_pipe_a_socket_and_a_file_carry_data_and_a_device_or_a_directory_does_not() {
+        let (pipe, _writer) = std::io::pipe().expect("a pipe");
+        let (socket, _other) = std::os::unix::net::UnixStream::pair().expect("two sockets");
+        let given = [OwnedFd::from(pipe), OwnedFd::from(socket), tempfile::tempfile().expect("a file").into()];
+        let kind = |file: File| file.metadata().expect("it is open").file_type();
+        assert_eq!(given.map(|fd| carries_data(kind(fd.into()))), [true; 3]);
+        let none = ["/dev/null", "/dev/zero", "/dev/ptmx", "/"].map(|path| File::open(path).expect("it is there"));
+        assert_eq!(none.map(|file| carries_data(kind(file))), [false; 4]);
+    }
 }

@@ -1,9 +1,11 @@
 //! `shutdown`: stop the daemon. Never starts one for that.
 
 use super::Context;
+use super::kill::DEFAULT_GRACE_MS;
 use crate::blocking::CallError;
 use crate::failure::Failure;
 use crate::render;
+use std::time::Duration;
 use toold_proto::api;
 use toold_proto::params;
 
@@ -16,6 +18,9 @@ pub struct Args {
 
 pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
     cx.link.refuse_autostart();
+    if args.kill {
+        cx.link.expect_wait(Duration::from_millis(DEFAULT_GRACE_MS));
+    }
     let done = cx.once::<api::DaemonShutdown>(&params::Shutdown { kill: args.kill }, |result, look| {
         render::kill::kill(&result.killed, look) + "the daemon stops\n"
     });

@@ -4,6 +4,7 @@ use crate::args;
 use crate::failure::Failure;
 use clap::Args;
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io;
 use std::path::PathBuf;
 use toold_proto::params::{self, EnvMode, StdinMode};
 use toold_proto::unions::{Pty, PtySize};
@@ -39,7 +40,7 @@ pub struct Options {
     /// On a terminal of its own, of this size
     #[arg(short = 't', long, value_name = "ROWSxCOLS", num_args = 0..=1, require_equals = true, value_parser = args::window)]
     pty: Option<Option<PtySize>>,
-    /// With a stdin that can be written to
+    /// With a stdin that can be written to; `run` forwards its own
     #[arg(long)]
     pub stdin: bool,
     /// End it after so long
@@ -129,7 +130,11 @@ pub fn params(what: What, options: Options, pty: PtyDefault) -> Result<params::E
 }
 
 fn directory(given: Option<PathBuf>) -> Result<String, Failure> {
-    let io = |source| Failure::Io { doing: "find the working directory", source };
+    let io = |source: io::Error| match source.kind() {
+        io::ErrorKind::NotFound => Failure::NoDirectory,
+        // It is there, and we may not know where.
+        _ => Failure::Io { doing: "find the working directory", source },
+    };
     let path = match given {
         Some(path) => std::path::absolute(path).map_err(io)?,
         None => std::env::current_dir().map_err(io)?,

@@ -42,18 +42,34 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
     let mode = if args.any { WaitMode::Any } else { WaitMode::All };
     let (id, ids) = one_or_many(args.ids);
     let params = params::Wait { id, ids, mode, until, timeout_ms: args.timeout.map(signed) };
+    cx.link.expect_wait(Duration::from_millis(args.timeout.unwrap_or(DEFAULT_TIMEOUT_MS)));
     let raw = cx.link.call_again_raw::<api::Wait>(|passed| shortened(&params, passed))?;
     let result = cx.show::<api::Wait>(&raw, render::wait::wait)?;
     if !cx.json {
         if let Some(note) = &result.note {
             cx.console.say(note);
         }
-        if result.status == WaitStatus::Timeout {
-            let after = render::time::duration(result.timeout_ms);
-            cx.console.say(&format!("timed out after {after}; what was waited for is left alone"));
-        }
+        say_why(&result, &params, cx);
     }
     Ok(exit_code(&result, &params))
+}
+
+/// Says why what was waited for did not come, if it did not.
+fn say_why(result: &results::Wait, params: &params::Wait, cx: &mut Context<'_>) {
+    match result.status {
+        WaitStatus::Timeout => {
+            let after = render::time::exact(result.timeout_ms);
+            cx.console.say(&format!("timed out after {after}; what was waited for is left alone"));
+        }
+        WaitStatus::Exited if matches!(params.until, Until::Match(_)) => {
+            let silent = |waited: &&results::Waited| waited.matched.is_none() && has_ended(&waited.process);
+            for waited in result.processes.iter().filter(silent) {
+                let end = render::poll::summary(&waited.process);
+                cx.console.say(&format!("{end} without a line that matches"));
+            }
+        }
+        WaitStatus::Exited | WaitStatus::Matched => {}
+    }
 }
 
 /// The same wait after some of its time has passed in a connection that was lost.
@@ -152,6 +168,18 @@ mod tests {
                 assert_eq!(test_run(&fake, &args).0, code, "{args:?}");
             }
         }
+    }
+
+    #[test]
+    fn a_process_that_ended_without_a_match_is_named() {
+        let args = ["wait", "a", "b", "--match", "x"];
+        let matched = waited(json!({"matched": "x"}));
+        let fake = Fake::start(vec![vec![Reply::result(answer("exited", vec![exited(0), matched]))]]);
+        let (code, _, err) = test_run(&fake, &args);
+        let said = "toolctl: proc_0123456789ab exited 0 without a line that matches\n";
+        assert_eq!((code, err.as_str()), (1, said));
+        let fake = Fake::start(vec![vec![Reply::result(answer("exited", vec![exited(0)]))]]);
+        assert_eq!(test_run(&fake, &["wait", "a"]).2, "", "an exit that was waited for is no news");
     }
 
     #[test]

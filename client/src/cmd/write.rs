@@ -6,9 +6,13 @@ use crate::render::Look;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use std::io::Read;
+use std::time::Duration;
 use toold_proto::params;
 use toold_proto::results;
 use toold_proto::{api, api::Method};
+
+/// What the daemon gives a process to read what is written.
+pub const WAIT: Duration = Duration::from_secs(5);
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -44,6 +48,7 @@ fn send<M: Method<Params = params::Write, Result = results::Write>>(
     params: &params::Write,
     cx: &mut Context<'_>,
 ) -> Result<u8, Failure> {
+    cx.link.expect_wait(WAIT);
     // Without a write id nobody could tell a second try from a second text.
     let raw = match params.write_id {
         Some(_) => cx.link.call_again_raw::<M>(|_| params.clone())?,

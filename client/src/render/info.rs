@@ -22,20 +22,21 @@ pub fn info(result: &DaemonInfo, look: Look) -> String {
             ),
         ),
         ("connections", counts.connections.to_string()),
-        ("memory", format!("{} daemon, {} in all", bytes(result.daemon.rss_bytes), bytes(result.usage.rss_bytes))),
+        ("memory", format!("{} daemon, {} processes", bytes(result.daemon.rss_bytes), bytes(result.usage.rss_bytes))),
         ("socket", result.paths.socket.clone()),
         ("state", result.paths.state_dir.clone()),
         ("config", result.paths.config.clone().unwrap_or_else(|| "-".into())),
-        ("features", pairs(&result.features)),
-        ("limits", pairs(&result.limits)),
     ];
+    known.extend(pairs("features", &result.features));
+    known.extend(pairs("limits", &result.limits));
     known.extend(result.damaged.iter().map(|what| ("damaged", what.clone())));
     facts(&known, look)
 }
 
-fn pairs(map: &BTreeMap<String, Value>) -> String {
-    let each: Vec<String> = map.iter().map(|(key, value)| format!("{key}={value}")).collect();
-    each.join(" ")
+/// One a line, with the title at the first: a terminal cuts a line that holds them all.
+fn pairs(title: &'static str, map: &BTreeMap<String, Value>) -> Vec<(&'static str, String)> {
+    let titles = std::iter::once(title).chain(std::iter::repeat(""));
+    titles.zip(map.iter().map(|(key, value)| format!("{key}={value}"))).collect()
 }
 
 #[cfg(test)]
@@ -46,12 +47,17 @@ mod tests {
     #[test]
     fn the_daemon_is_told_in_facts() {
         let usage = json!({"processes": 1, "cpu_ms": 0, "rss_bytes": 1048576});
+        let daemon = json!({"processes": 1, "cpu_ms": 0, "rss_bytes": 13 << 20});
         let document = json!({"version": "0.1.0", "protocol": 1, "pid": 9, "started_at": "x", "uptime_ms": 61000,
             "counts": {"starting": 0, "running": 2, "exited": 3, "lost": 0, "connections": 1}, "usage": usage,
-            "daemon": usage, "limits": {"max_running": 4096}, "features": {"pidfd": true},
+            "daemon": daemon, "limits": {"max_running": 4096, "max_wait_ms": 5}, "features": {"pidfd": true},
             "paths": {"socket": "/s", "state_dir": "/d", "config": null}, "damaged": ["procs/x"]});
         let shown = info(&serde_json::from_value(document).expect("a whole result"), Look::plain());
         assert!(shown.contains("processes:   2 running, 0 starting, 3 exited, 0 lost\n"), "{shown}");
-        assert!(shown.contains("limits:      max_running=4096\ndamaged:     procs/x\n"), "{shown}");
+        assert!(shown.contains("memory:      13M daemon, 1.0M processes\n"), "{shown}");
+        let end = "features:    pidfd=true\n\
+                   limits:      max_running=4096\n             max_wait_ms=5\n\
+                   damaged:     procs/x\n";
+        assert!(shown.ends_with(end), "{shown}");
     }
 }

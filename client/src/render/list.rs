@@ -1,14 +1,49 @@
 //! The table that `list` prints.
 
-use super::table::{Cell, table};
+use super::table::{Cell, SPACE, WIDEST, fitted};
 use super::time::ago;
 use super::{Look, Tint, status};
 use toold_proto::process::Process;
 
+/// Columns below which a status, a name or a command tells nothing: `running`, and the headings.
+const STATUS_LEAST: usize = 7;
+const NAME_LEAST: usize = 4;
+const COMMAND_LEAST: usize = 7;
+/// The age and the exit code are shown when the command keeps so much: the status tells most of
+/// what they do.
+const COMMAND_GOOD: usize = 16;
+
 /// One line a process, in the order given.
 pub fn list<'a>(processes: impl Iterator<Item = &'a Process>, now_ms: u64, look: Look) -> String {
     let rows = processes.map(|process| row(process, now_ms)).collect();
-    table(["ID", "NAME", "STATUS", "AGE", "EXIT", "COMMAND"], rows, look)
+    fitted(["ID", "NAME", "STATUS", "AGE", "EXIT", "COMMAND"], rows, look, fit)
+}
+
+/// How wide the columns are in `room`. What a process is called and how it is comes first, then
+/// the command and a third of the rest for the name, then the age, then the exit code.
+fn fit(liked: [usize; 6], room: usize) -> [usize; 6] {
+    let [id, name, status, age, exit, command] = liked;
+    // Every column pays for the space behind it, and the last gets it back.
+    let mut left = room + SPACE.len();
+    let id = take(&mut left, id, 1, 0);
+    let status = take(&mut left, status.min(WIDEST), STATUS_LEAST, 0);
+    let third = left / 3;
+    let name = take(&mut left, name.min(WIDEST).min(third), NAME_LEAST, 0);
+    let reserve = command.min(COMMAND_GOOD) + SPACE.len();
+    let age = take(&mut left, age, age, reserve);
+    let exit = if age > 0 { take(&mut left, exit, exit, reserve) } else { 0 };
+    let command = take(&mut left, command, COMMAND_LEAST, 0);
+    [id, name, status, age, exit, command]
+}
+
+/// At most so many of the columns that are left beyond the reserve; none when the least do not fit.
+fn take(left: &mut usize, most: usize, least: usize, reserve: usize) -> usize {
+    let width = most.min(left.saturating_sub(SPACE.len() + reserve));
+    if width < least {
+        return 0;
+    }
+    *left -= width + SPACE.len();
+    width
 }
 
 fn row(process: &Process, now_ms: u64) -> [Cell; 6] {
@@ -47,6 +82,35 @@ mod tests {
             "ID                 NAME  STATUS      AGE  EXIT  COMMAND\n\
              proc_0123456789ab  网站  running 5m  10m  -     serve 🚀 \\x1b[31m --port 80\n\
              proc_00000000000f  -     exited 0    1h   0     make test\n"
+        );
+    }
+
+    #[test]
+    fn the_status_stays_in_a_narrow_terminal_however_long_a_name_is() {
+        // The broken code gave the name 24 columns first, and nothing was left for the status.
+        let liked = [17, 60, 10, 3, 4, 100];
+        let cases = [
+            (10, [10, 0, 0, 0, 0, 0]),
+            (20, [17, 0, 0, 0, 0, 0]),
+            (26, [17, 0, 7, 0, 0, 0]),
+            (40, [17, 0, 10, 0, 0, 9]),
+            (60, [17, 10, 10, 0, 0, 17]),
+            (80, [17, 17, 10, 3, 4, 19]),
+            (120, [17, 24, 10, 3, 4, 52]),
+        ];
+        for (room, widths) in cases {
+            assert_eq!(fit(liked, room), widths, "{room}");
+        }
+        assert_eq!(fit([17, 4, 8, 3, 4, 7], 60), [17, 4, 8, 3, 4, 7], "what is short is shown whole");
+        let named = process(json!({"name": "a-very-long-name-of-a-process", "command": "make"}));
+        let named: Process = serde_json::from_value(named).expect("a whole process");
+        let shown = |width| list([&named].into_iter(), NOW, Look { width: Some(width), colour: false });
+        assert_eq!(shown(20), "ID\nproc_0123456789ab\n");
+        assert_eq!(shown(40), "ID                 STATUS      COMMAND\nproc_0123456789ab  running 5m  make\n");
+        assert_eq!(
+            shown(60),
+            "ID                 NAME        STATUS      AGE  COMMAND\n\
+             proc_0123456789ab  a-very-lo…  running 5m  10m  make\n"
         );
     }
 

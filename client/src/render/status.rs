@@ -2,8 +2,8 @@
 
 use super::Tint;
 use super::text::harmless;
-use super::time::duration;
-use toold_proto::params::Status;
+use super::time::{duration, exact};
+use toold_proto::params::{self, Status};
 use toold_proto::process::{Process, Reason};
 
 /// `running 5m`, `exited 0`, `killed SIGTERM`, `timeout`, `failed_start`, `lost`.
@@ -21,6 +21,32 @@ pub fn phrase(process: &Process) -> String {
             Some(Reason::FailedStart) => "failed_start".into(),
             Some(Reason::Lost) => "lost".into(),
         },
+    }
+}
+
+/// The end that the exit code alone does not tell, as a sentence; None when it does. `asked` are
+/// the limits in time that the process was started with.
+pub fn unusual_end(process: &Process, asked: &params::Exec) -> Option<String> {
+    let id = &process.id;
+    let by = harmless(process.killed_by.as_deref().unwrap_or("somebody"));
+    match process.reason? {
+        Reason::Exited | Reason::Signaled => None,
+        Reason::Killed => Some(format!("{id} was killed by {by}")),
+        Reason::Timeout => {
+            let limit = match by.as_str() {
+                "limits.idle_ms" => asked.limits.idle_ms,
+                // The daemon knows no other.
+                _ => asked.timeout_ms.and_then(|ms| u64::try_from(ms).ok()),
+            };
+            let after = limit.map(|ms| format!(" ({})", exact(ms))).unwrap_or_default();
+            Some(format!("{id} was ended by {by}{after}"))
+        }
+        Reason::Oom => Some(format!("{id} ran out of memory")),
+        Reason::FailedStart => {
+            let why = process.failure.as_ref().map(|f| harmless(&format!(": {} {}: {}", f.step, f.path, f.error)));
+            Some(format!("{id} did not start{}", why.unwrap_or_default()))
+        }
+        Reason::Lost => Some(format!("{id} is lost: its shim died, the exit is unknown")),
     }
 }
 
@@ -72,6 +98,30 @@ mod tests {
 
     fn shown(changes: Value) -> String {
         phrase(&serde_json::from_value(process(changes)).expect("a whole process"))
+    }
+
+    #[test]
+    fn an_end_that_the_code_does_not_tell_is_a_sentence() {
+        let limits = params::Limits { idle_ms: Some(60_000), ..Default::default() };
+        let asked = params::Exec { timeout_ms: Some(300), limits, ..Default::default() };
+        let said = |changes: Value| {
+            let process = serde_json::from_value(process(changes)).expect("a whole process");
+            unusual_end(&process, &asked).map(|text| text.replace("proc_0123456789ab ", ""))
+        };
+        let by = |reason: &str, by: &str| said(json!({"status": "exited", "reason": reason, "killed_by": by}));
+        assert_eq!(by("timeout", "timeout_ms").as_deref(), Some("was ended by timeout_ms (300ms)"));
+        assert_eq!(by("timeout", "limits.idle_ms").as_deref(), Some("was ended by limits.idle_ms (1m)"));
+        assert_eq!(by("killed", "client uid 0 pid 123").as_deref(), Some("was killed by client uid 0 pid 123"));
+        let oom = said(json!({"status": "exited", "reason": "oom", "exit_code": 137}));
+        assert_eq!(oom.as_deref(), Some("ran out of memory"));
+        let lost = said(json!({"status": "lost", "reason": "lost"}));
+        assert_eq!(lost.as_deref(), Some("is lost: its shim died, the exit is unknown"));
+        let failure = json!({"step": "exec", "errno": 2, "error": "ENOENT", "path": "/no"});
+        let failed = said(json!({"status": "exited", "reason": "failed_start", "failure": failure}));
+        assert_eq!(failed.as_deref(), Some("did not start: exec /no: ENOENT"));
+        for usual in [json!({}), json!({"reason": "exited"}), json!({"reason": "signaled"})] {
+            assert_eq!(said(usual), None);
+        }
     }
 
     #[test]

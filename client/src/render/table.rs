@@ -4,9 +4,9 @@ use super::text::{columns, cut, harmless, pad};
 use super::{Look, Tint};
 
 /// Between two columns.
-const SPACE: &str = "  ";
+pub const SPACE: &str = "  ";
 /// On a terminal no column but the last is wider: one long name must not push the rest out.
-const WIDEST: usize = 24;
+pub const WIDEST: usize = 24;
 
 /// One cell. Control characters in it are written out.
 pub struct Cell {
@@ -26,34 +26,41 @@ impl Cell {
 
 /// The rows, one a line. The last column takes what width is left.
 pub fn table<const N: usize>(headings: [&str; N], rows: Vec<[Cell; N]>, look: Look) -> String {
+    fitted(headings, rows, look, |widths, room| {
+        let mut left = room;
+        std::array::from_fn(|n| {
+            let width = if n + 1 == N { left } else { widths[n].min(WIDEST).min(left) };
+            left = left.saturating_sub(width + SPACE.len());
+            width
+        })
+    })
+}
+
+/// The rows, one a line. On a terminal `fit` says how wide each column is there, from how wide all
+/// would like to be and the room there is; a column of width 0 is left out.
+pub fn fitted<const N: usize>(
+    headings: [&str; N],
+    rows: Vec<[Cell; N]>,
+    look: Look,
+    fit: impl FnOnce([usize; N], usize) -> [usize; N],
+) -> String {
     let mut rows = rows;
     rows.insert(0, headings.map(|text| Cell::tinted(text, Tint::Heading)));
-    if look.terminal() {
-        for row in &mut rows {
-            for cell in row.iter_mut().take(N.saturating_sub(1)) {
-                cell.text = cut(&cell.text, WIDEST);
-            }
-        }
-    }
-    let widths: [usize; N] = std::array::from_fn(|n| rows.iter().map(|row| columns(&row[n].text)).max().unwrap_or(0));
+    let widest = |n: usize| rows.iter().map(|row| columns(&row[n].text)).max().unwrap_or(0);
+    let liked: [usize; N] = std::array::from_fn(widest);
+    let widths = look.width.map_or(liked, |room| fit(liked, room));
     rows.iter().map(|row| line(row, &widths, look)).collect()
 }
 
 fn line<const N: usize>(row: &[Cell; N], widths: &[usize; N], look: Look) -> String {
-    let mut left = look.width.unwrap_or(usize::MAX);
+    let shown: Vec<(&Cell, usize)> = row.iter().zip(widths.iter().copied()).filter(|(_, width)| *width > 0).collect();
     let mut out = String::new();
-    for (n, cell) in row.iter().enumerate() {
-        let last = n + 1 == N;
-        let text = if last { cell.text.clone() } else { pad(&cell.text, widths[n]) };
-        let text = cut(&text, left);
-        left -= columns(&text);
+    for (n, (cell, width)) in shown.iter().enumerate() {
+        let text = cut(&cell.text, *width);
+        let last = n + 1 == shown.len();
+        let text = if last { text } else { pad(&text, *width) };
         out.push_str(&cell.tint.paint(&text, look));
-        if !last && left > SPACE.len() {
-            out.push_str(SPACE);
-            left -= SPACE.len();
-        } else {
-            break;
-        }
+        out.push_str(if last { "" } else { SPACE });
     }
     // A colour's end hides the spaces before it from this, which does no harm.
     out.truncate(out.trim_end_matches(' ').len());
@@ -61,12 +68,13 @@ fn line<const N: usize>(row: &[Cell; N], widths: &[usize; N], look: Look) -> Str
     out
 }
 
-/// `key: value` lines, the values aligned.
+/// `key: value` lines, the values aligned. A fact without a key goes on with the one before.
 pub fn facts(facts: &[(&str, String)], look: Look) -> String {
     let width = facts.iter().map(|(key, _)| columns(key)).max().unwrap_or(0);
     let mut out = String::new();
     for (key, value) in facts {
-        let key = pad(&format!("{key}:"), width + SPACE.len());
+        let key = if key.is_empty() { String::new() } else { format!("{key}:") };
+        let key = pad(&key, width + SPACE.len());
         let value = harmless(value);
         let room = look.width.map_or(usize::MAX, |all| all.saturating_sub(columns(&key)));
         out.push_str(&Tint::Faint.paint(&key, look));

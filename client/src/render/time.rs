@@ -11,6 +11,16 @@ pub fn duration(ms: u64) -> String {
     }
 }
 
+/// To the millisecond, in the largest unit that gives a whole number: `500ms`, `90s`, `2m`. As the
+/// command line takes it.
+pub fn exact(ms: u64) -> String {
+    let units = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000)];
+    match units.into_iter().find(|(_, factor)| ms > 0 && ms.is_multiple_of(*factor)) {
+        Some((unit, factor)) => format!("{}{unit}", ms / factor),
+        None => format!("{ms}ms"),
+    }
+}
+
 /// How long before `now_ms` it was, or `-` for what is no time.
 pub fn ago(rfc3339: &str, now_ms: u64) -> String {
     unix_ms(rfc3339).map_or_else(|| "-".into(), |then| duration(now_ms.saturating_sub(then)))
@@ -47,11 +57,18 @@ mod tests {
         let shown: Vec<String> =
             [0, 59_999, 60_000, 3_599_000, 3_600_000, 86_400_000, 900_000_000].into_iter().map(duration).collect();
         assert_eq!(shown, ["0s", "59s", "1m", "59m", "1h", "1d", "10d"]);
+        let shown: Vec<String> = [0, 500, 1000, 1500, 90_000, 120_000, 7_200_000].into_iter().map(exact).collect();
+        assert_eq!(shown, ["0ms", "500ms", "1s", "1500ms", "90s", "2m", "2h"]);
         assert_eq!(ago("2026-11-16T03:28:50.123Z", 1_794_799_730_123 + 300_000), "5m");
         assert_eq!((ago("yesterday", 0), ago("2026-11-16T03:28:50.123Z", 0)), ("-".into(), "0s".into()));
     }
 
     proptest! {
+        #[test]
+        fn an_exact_time_is_what_the_command_line_takes(ms in 0u64..200_000_000) {
+            prop_assert_eq!(crate::args::duration_ms(&exact(ms)), Ok(ms));
+        }
+
         #[test]
         fn every_time_the_daemon_writes_reads_back(ms in 0u64..4_102_444_800_000) {
             prop_assert_eq!(unix_ms(&toold_proto::time::rfc3339(ms)), Some(ms));

@@ -109,12 +109,13 @@ fn the_first_interrupt_is_forwarded_and_the_second_kills() {
         on_signal(&writer, libc::SIGINT, Reply::error(refused)),
         Reply::Line(format!("{{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{poll_id_2}}}\n")),
     ]]);
-    assert_eq!(follow(&fake, reader, plan()), (130, "done".into(), String::new()));
+    let said = format!("toolctl: killing {ID}; Ctrl-C once more leaves without waiting\n");
+    assert_eq!(follow(&fake, reader, plan()), (130, "done".into(), said));
     let asked = fake.all_asked();
     let methods: Vec<&str> = asked.iter().map(|(method, _)| method.as_str()).collect();
     assert_eq!(methods, ["exec", "poll", "signal", "kill"]);
     assert_eq!(asked[2].1, json!({"id": ID, "signal": "SIGINT"}));
-    assert_eq!(asked[3].1, json!({"id": ID}));
+    assert_eq!(asked[3].1, json!({"id": ID, "grace_ms": 1000}));
 }
 
 #[test]
@@ -197,4 +198,16 @@ fn with_json_the_last_document_is_printed_as_it_came() {
     ]]);
     let args = ["run", "--json", "--detach-after", "10ms", "--", "x"];
     assert_eq!(test_run(&fake, &args), (0, format!("{running}\n"), String::new()));
+}
+
+#[test]
+fn a_daemon_that_never_answers_is_given_up() {
+    let (reader, _writer) = std::io::pipe().expect("a pipe");
+    let fake = Fake::start(vec![vec![Reply::Silence]]);
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let console = Console { out: &mut out, err: &mut err, look: Look::plain(), live: false };
+    let link = Link::new(fake.path(), Autostart::Refused).impatient(Duration::from_millis(20));
+    let mut cx = Context { link, console, json: false };
+    let failure = Follow::new(&mut cx, Signals::from_pipe(reader.into()), plan()).run().expect_err("nobody answered");
+    assert_eq!((failure.exit_code(), fake.all_asked().len()), (4, 1), "{failure}");
 }

@@ -4,6 +4,7 @@ use super::forget::finish_removal;
 use super::{Registry, RunningSlot};
 use crate::backend::cgroup;
 use crate::hooks;
+use crate::log::check;
 use crate::proc::state::{News, Phase, State};
 use crate::proc::task::{Begin, Task};
 use crate::proc::{Proc, lost, tree};
@@ -17,7 +18,8 @@ use toold_proto::ProcId;
 /// What one directory holds.
 enum Found {
     /// Over: nothing to do but to know it.
-    Finished(Box<Proc>),
+    /// With what is wrong with its log.
+    Finished(Box<Proc>, Vec<String>),
     /// A shim lives, or died without saying so: a task finds out.
     Open {
         spec: Box<Spec>,
@@ -66,7 +68,10 @@ impl Registry {
 
     fn take_in(self: &Arc<Self>, found: Found, dir: &Path) {
         match found {
-            Found::Finished(proc) => {
+            Found::Finished(proc, flaws) => {
+                for flaw in flaws {
+                    self.note_damage(format!("{}: {flaw}", proc.dir.display()));
+                }
                 cgroup::remove(&proc.spec.cgroups);
                 self.note_finished(&proc);
                 self.table().insert(Arc::from(proc));
@@ -157,7 +162,8 @@ fn read(dir: &Path) -> io::Result<Found> {
         }
     }
     if state.over() {
-        return Ok(Found::Finished(Box::new(Proc::finished(spec, dir.to_path_buf(), state))));
+        let flaws = check(dir, &state.progress.counts);
+        return Ok(Found::Finished(Box::new(Proc::finished(spec, dir.to_path_buf(), state)), flaws));
     }
     record.unlock();
     let nonce = facts.head.nonce;

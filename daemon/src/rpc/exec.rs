@@ -40,8 +40,13 @@ pub async fn exec(call: params::Exec, daemon: Arc<Daemon>, peer: Arc<Peer>) -> R
 fn answer(proc: &Proc, peer: &Peer, tokens: u64) -> Result<results::Exec, RpcError> {
     let state = proc.state();
     note_exit(peer, proc, &state);
-    let end = state.progress.counts.end;
-    let log = Log::open(&proc.dir, end).map_err(|e| unreadable(proc, e))?;
+    let mut log = Log::open(&proc.dir, state.progress.counts.end).map_err(|e| unreadable(proc, e))?;
+    if !state.closed {
+        // What of a character has yet to come is left for who goes on from here.
+        let whole = log.whole_end().map_err(|e| unreadable(proc, e))?;
+        log = Log::open(&proc.dir, whole).map_err(|e| unreadable(proc, e))?;
+    }
+    let end = log.end();
     let (output, truncated) = text::fit_tokens(&log, 0, tokens, Ansi::Strip).map_err(|e| unreadable(proc, e))?;
     let gap = log.first_gap(0).map_err(|e| unreadable(proc, e))?;
     Ok(results::Exec { process: proc.view_of(&state, now_ms()), output, next_cursor: end, truncated, gap })

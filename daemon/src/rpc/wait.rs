@@ -22,6 +22,8 @@ const TIMEOUT_MS: i64 = 180_000;
 const LAST: usize = 2000;
 /// Processes in one wait.
 const MOST: usize = 4096;
+/// How long a program may live on after its output before a wait for the close does without its exit.
+const EXIT_FOLLOWS: Duration = Duration::from_millis(500);
 /// How much of the log is looked at in one go.
 const READ: usize = 256 * 1024;
 /// A line without an end is looked at in windows of this size, each overlapping the one before by half.
@@ -98,6 +100,10 @@ async fn one(proc: Arc<Proc>, until: Until, matcher: Option<Arc<Matcher>>) -> io
     let Some(matcher) = matcher else {
         // A sender lives in the process, so this ends only with the state it waits for.
         let _ = news.wait_for(over).await;
+        if until == Until::Closed && !proc.peek().ended() {
+            // Nearly always the output ends because the program does, and the exit is on its way.
+            let _ = tokio::time::timeout(EXIT_FOLLOWS, news.wait_for(State::ended)).await;
+        }
         return Ok(None);
     };
     let mut search = Search::new(matcher);

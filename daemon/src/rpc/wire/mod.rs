@@ -284,7 +284,7 @@ mod tests {
         let error = wire.objection(1001).expect("a stranger");
         assert_eq!(
             (error.kind(), error.data["reason"].as_str()),
-            (Some(Kind::Denied), Some("uid 1001 is neither 1000 nor root"))
+            (Some(Kind::Denied), Some("uid 1001 is neither 1000, who runs this daemon, nor root"))
         );
     }
 }

@@ -5,10 +5,10 @@ use super::time::ago;
 use super::{Look, Tint, status};
 use toold_proto::process::Process;
 
-/// Columns below which a status, a name or a command tells nothing: `running`, and the headings.
+/// Columns below which a status, a name or a command tells nothing: `running`, the heading, `slee…`.
 const STATUS_LEAST: usize = 7;
 const NAME_LEAST: usize = 4;
-const COMMAND_LEAST: usize = 7;
+const COMMAND_LEAST: usize = 5;
 /// The age and the exit code are shown when the command keeps so much: the status tells most of
 /// what they do.
 const COMMAND_GOOD: usize = 16;
@@ -93,6 +93,8 @@ mod tests {
             (10, [10, 0, 0, 0, 0, 0]),
             (20, [17, 0, 0, 0, 0, 0]),
             (26, [17, 0, 7, 0, 0, 0]),
+            (30, [17, 0, 10, 0, 0, 0]),
+            (36, [17, 0, 10, 0, 0, 5]),
             (40, [17, 0, 10, 0, 0, 9]),
             (60, [17, 10, 10, 0, 0, 17]),
             (80, [17, 17, 10, 3, 4, 19]),

@@ -52,6 +52,7 @@ impl Log {
     /// A page of lines. `counts` are those of the log when it reached this view's end. Without `grep` a page ends at a
     /// gap; the next one, from the line after it, begins behind the gap and tells it.
     pub fn lines(&self, query: &LineQuery, counts: &Counts) -> io::Result<LinePage> {
+        self.learn(counts);
         if let Some(regex) = query.grep {
             return self.grep(regex, query, counts);
         }

@@ -7,6 +7,7 @@ use super::counts::Counts;
 use super::format::parse_log_name;
 use super::scan::{Piece, Scan};
 use super::segments::{Index, Slot};
+use std::cell::OnceCell;
 use std::fs::File;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -23,6 +24,8 @@ pub struct Log {
     dir: PathBuf,
     slots: Vec<Slot>,
     end: u64,
+    /// The counts at the end, from who knows them. They tell a segment's lines when its index does not.
+    known: OnceCell<Counts>,
 }
 
 /// A page of output.
@@ -70,7 +73,7 @@ impl Log {
     /// The log in `dir` when it reached `end`. Without output no file is looked for; while the first segment holds
     /// everything, it is one `open`.
     pub fn open(dir: &Path, end: u64) -> io::Result<Log> {
-        let mut log = Log { dir: dir.to_owned(), slots: Vec::new(), end };
+        let mut log = Log { dir: dir.to_owned(), slots: Vec::new(), end, known: OnceCell::new() };
         if end == 0 {
             return Ok(log);
         }
@@ -83,14 +86,15 @@ impl Log {
 
     /// All that is kept in `dir`, for when nobody can tell the end. The shim must be gone.
     pub fn open_all(dir: &Path) -> io::Result<Log> {
-        let mut log = Log { dir: dir.to_owned(), slots: list(dir)?, end: u64::MAX };
+        let mut log = Log { dir: dir.to_owned(), slots: list(dir)?, end: u64::MAX, known: OnceCell::new() };
         log.end = log.last()?.map_or(0, |(_, end)| end);
         Ok(log)
     }
 
     /// A log of one segment in files without a name.
     pub fn of_files(start: u64, log: File, idx: Option<File>) -> io::Result<Log> {
-        let mut log = Log { dir: PathBuf::new(), slots: vec![Slot::of_files(start, log, idx)?], end: u64::MAX };
+        let slots = vec![Slot::of_files(start, log, idx)?];
+        let mut log = Log { dir: PathBuf::new(), slots, end: u64::MAX, known: OnceCell::new() };
         log.end = log.last()?.map_or(0, |(_, end)| end);
         Ok(log)
     }
@@ -101,7 +105,7 @@ impl Log {
 
     /// The same log at an earlier end.
     pub(super) fn until(self, end: u64) -> Log {
-        Log { end: end.min(self.end), ..self }
+        Log { end: end.min(self.end), known: OnceCell::new(), ..self }
     }
 
     /// Up to `max` bytes from the cursor `from` on; of one stream, if asked. For one stream a page may be short, or
@@ -260,6 +264,21 @@ impl Log {
             }
         }
         Ok(None)
+    }
+
+    /// Takes the counts at this view's end.
+    pub(super) fn learn(&self, counts: &Counts) {
+        if counts.end == self.end {
+            let _ = self.known.set(*counts);
+        }
+    }
+
+    pub(super) fn known(&self) -> Option<&Counts> {
+        self.known.get()
+    }
+
+    pub(super) fn slot(&self, slot: usize) -> Option<&Slot> {
+        self.slots.get(slot)
     }
 
     pub(super) fn slot_count(&self) -> usize {

@@ -165,7 +165,8 @@ impl Log {
         Ok((record, to.min(self.slot_end(slot)?.unwrap_or(to))))
     }
 
-    /// A segment's first record. Where damage took it, one that goes on from the segment before.
+    /// A segment's first record. Where damage took it, one that leads to what is known behind the segment, or else goes
+    /// on from the one before: across a gap that is too few lines, and the last ones were not found.
     pub(super) fn base(&self, slot: usize) -> io::Result<Record> {
         let start = self.start(slot);
         if let Some(record) = self.index(slot)?.get(0)?.filter(|record| record.start == start) {
@@ -180,6 +181,12 @@ impl Log {
             out_open: false,
             err_open: false,
         };
+        if start == 0 {
+            return Ok(record);
+        }
+        if let Some((out_newlines, err_newlines)) = self.newlines_by_what_follows(slot)? {
+            return Ok(Record { out_newlines, err_newlines, ..record });
+        }
         for before in (0..slot).rev() {
             if let Some(end) = self.slot_end(before)? {
                 record.out_newlines = self.newlines_before(before, end, Some(Stream::Stdout))?;
@@ -188,6 +195,44 @@ impl Log {
             }
         }
         Ok(record)
+    }
+
+    /// The newlines of stdout and stderr before a segment without an index: those at the next place where they are
+    /// known, without what is between. That is taken to be stdout's, as far as there is enough of it.
+    fn newlines_by_what_follows(&self, slot: usize) -> io::Result<Option<(u64, u64)>> {
+        let (mut at, mut between) = (self.start(slot), 0_u64);
+        for here in slot..self.slot_count() {
+            let Some(end) = self.slot_end(here)?.filter(|_| self.start(here) == at) else { return Ok(None) };
+            let known = match self.index(here)?.get(0)?.filter(|record| record.start == at) {
+                Some(record) => Some((record.out_newlines, record.err_newlines)),
+                None => {
+                    between = between.saturating_add(self.count_newlines(here, end)?);
+                    at = end;
+                    let counts = self.known().filter(|_| end >= self.end());
+                    counts.map(|counts| (counts.out_newlines, counts.err_newlines))
+                }
+            };
+            if let Some((out, err)) = known {
+                let before = out.saturating_add(err).checked_sub(between);
+                return Ok(before.map(|before| (before - err.min(before), err.min(before))));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The newlines in a segment, as far as this view goes.
+    fn count_newlines(&self, slot: usize, end: u64) -> io::Result<u64> {
+        let counted = self.slot(slot).map(|slot| &slot.newlines).filter(|_| end <= self.end());
+        if let Some(newlines) = counted.and_then(|counted| counted.get()) {
+            return Ok(*newlines);
+        }
+        let mut newlines = 0;
+        let mut count = |bytes: &[u8]| newlines += memchr::memchr_iter(b'\n', bytes).count() as u64;
+        self.each(slot, self.start(slot), end.min(self.end()), &mut count)?;
+        if let Some(counted) = counted {
+            let _ = counted.set(newlines);
+        }
+        Ok(newlines)
     }
 
     /// The newlines before `at`, which is in the segment or at its end.

@@ -19,18 +19,20 @@ pub struct Slot {
     pub start: u64,
     segment: OnceCell<Option<Segment>>,
     index: OnceCell<Index>,
+    /// Its newlines, where they had to be counted.
+    pub newlines: OnceCell<u64>,
 }
 
 impl Slot {
     pub fn named(start: u64) -> Slot {
-        Slot { start, segment: OnceCell::new(), index: OnceCell::new() }
+        Slot { start, segment: OnceCell::new(), index: OnceCell::new(), newlines: OnceCell::new() }
     }
 
     /// A segment in files that have no name, as a fuzzer makes them.
     pub fn of_files(start: u64, log: File, idx: Option<File>) -> io::Result<Slot> {
         let segment = Segment::new(start, log)?;
         let index = Index::new(idx, start, segment.end)?;
-        Ok(Slot { start, segment: Some(segment).into(), index: index.into() })
+        Ok(Slot { start, segment: Some(segment).into(), index: index.into(), newlines: OnceCell::new() })
     }
 
     /// None when it was dropped since it was listed, or has no bytes.

@@ -28,14 +28,14 @@ fn read_all(log: &Log, stream: Option<Stream>) -> Vec<(u64, Vec<u8>)> {
     pages
 }
 
-/// Forty lines, stdout and stderr by turns, in a head of 80 bytes and tails of 40.
-fn by_turns() -> Model {
+/// Lines of four bytes, stdout and stderr by turns, in a head of 80 bytes and two tails of 40.
+fn by_turns(lines: usize) -> Model {
     let step = |i: usize| Step {
         stream: if i.is_multiple_of(2) { Stream::Stdout } else { Stream::Stderr },
         bytes: format!("{i:03}\n").into_bytes(),
         later: 0,
     };
-    Model::write(&(0..40).map(step).collect::<Vec<Step>>(), 160, &[])
+    Model::write(&(0..lines).map(step).collect::<Vec<Step>>(), 160, &[])
 }
 
 fn merged(log: &Log) -> Vec<u8> {
@@ -54,7 +54,7 @@ fn what_is_no_file_of_the_writers_is_a_gap_and_is_never_followed() {
         &|path| nix::unistd::mkfifo(path, nix::sys::stat::Mode::S_IRUSR).expect("a pipe"),
     ];
     for place in places {
-        let model = by_turns();
+        let model = by_turns(40);
         std::fs::remove_file(model.dir.path().join("log")).expect("it was there");
         place(&model.dir.path().join("log"));
         // Nor does one that nobody wrote cut a segment short.
@@ -83,7 +83,7 @@ fn merged_output_does_not_need_an_index() {
             &|path| std::fs::write(path, [7; 320]).expect("garbage"),
         ];
         for place in places {
-            let model = by_turns();
+            let model = by_turns(40);
             std::fs::remove_file(model.dir.path().join(name)).expect("it was there");
             place(&model.dir.path().join(name));
             assert_eq!(merged(&model.open()), model.bytes);
@@ -98,9 +98,38 @@ fn merged_output_does_not_need_an_index() {
 }
 
 #[test]
+fn lines_behind_a_gap_keep_their_numbers_without_an_index() {
+    // The tails begin with the lines 80 and 90. They were numbered as if nothing were missing before them, and the last
+    // lines were looked for behind the end.
+    let regex = regex::bytes::Regex::new("5$").expect("a pattern");
+    for lost in [
+        &["idx.0000000000000140"][..],
+        &["idx.0000000000000168"],
+        &["idx", "idx.0000000000000140", "idx.0000000000000168"],
+    ] {
+        let model = by_turns(100);
+        for name in lost {
+            std::fs::remove_file(model.dir.path().join(name)).expect("it was there");
+        }
+        let lines = |offset, grep| {
+            let query = LineQuery { offset, limit: 3, grep, ..LineQuery::default() };
+            model.open().lines(&query, &model.counts).map(|page| (page.bytes, page.first_line)).ok()
+        };
+        let told = [lines(None, None), lines(Some(85), None), lines(Some(50), None), lines(Some(50), Some(&regex))];
+        let expected = [
+            (b"097\n098\n099\n".to_vec(), 97),
+            (b"085\n086\n087\n".to_vec(), 85),
+            (b"080\n081\n082\n".to_vec(), 80),
+            (b"085\n095\n".to_vec(), 85),
+        ];
+        assert_eq!(told, expected.map(Some), "{lost:?}");
+    }
+}
+
+#[test]
 fn a_check_says_what_is_wrong_with_the_files() {
     let damage = |harm: &dyn Fn(&Path)| {
-        let model = by_turns();
+        let model = by_turns(40);
         harm(model.dir.path());
         check(model.dir.path(), &model.counts)
     };

@@ -176,7 +176,7 @@ async fn serve(
     );
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
     wire::serve(listener, wire, stopped).await;
-    registry.sync_now().await;
+    registry.finish_writing().await;
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Stopping]);
     place.remove();
     tracing::info!(running = registry.running(), "stopped; what runs goes on");

@@ -182,6 +182,12 @@ pub fn return_large_buffers() {
     }
 }
 
+/// Begins to write a file's pages to the disk, and does not wait for it.
+pub fn begin_writeback(file: &std::fs::File) -> Result<()> {
+    // SAFETY: plain numbers; offset and length 0 are the whole file.
+    check(unsafe { libc::sync_file_range(file.as_raw_fd(), 0, 0, libc::SYNC_FILE_RANGE_WRITE) }).map(drop)
+}
+
 /// Unmaps memory from `map` for good.
 pub fn unmap(memory: &'static mut [u8]) {
     // SAFETY: the mapping came from `map`, and the only reference to it is consumed here.

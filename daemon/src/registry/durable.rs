@@ -3,61 +3,69 @@
 
 use super::Registry;
 use crate::store::record::Record;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long exits are collected before they are forced to the disk together.
+/// How long exits are collected before their writing is begun together.
 const TOGETHER: Duration = Duration::from_secs(1);
-/// Records that are forced one by one. When more ended, the whole file system is.
-const ONE_BY_ONE: usize = 256;
+/// Records that are remembered. Beyond that the kernel's own writeback has to do.
+const REMEMBERED: usize = 4096;
+
+/// How hard a record is pushed to the disk.
+#[derive(Clone, Copy)]
+enum Push {
+    /// The writing is begun and not waited for: nobody is slowed down.
+    Begin,
+    /// It is on the disk when this is done.
+    Finish,
+}
 
 impl Registry {
     /// Notes that a record has got its last fact.
     pub(super) fn note_ended(&self, dir: &Path) {
-        if let Ok(mut unsafe_yet) = self.unsynced.lock()
-            && unsafe_yet.len() <= ONE_BY_ONE
+        if let Ok(mut unsynced) = self.unsynced.lock()
+            && unsynced.len() < REMEMBERED
         {
-            unsafe_yet.push(dir.to_path_buf());
+            unsynced.push(dir.to_path_buf());
         }
         self.ended_record.notify_one();
     }
 
-    /// Forces records to the disk, a second after they ended at the latest. Never returns.
+    /// Begins to write records to the disk, a second after they ended at the latest. Never returns.
     pub async fn make_durable(self: Arc<Self>) {
         loop {
             self.ended_record.notified().await;
             tokio::time::sleep(TOGETHER).await;
-            self.sync_now().await;
+            self.push(Push::Begin).await;
         }
     }
 
-    /// Forces everything that ended so far. Also the last act of a daemon that stops.
-    pub async fn sync_now(&self) {
+    /// Waits until everything that ended lately is on the disk: the last act of a daemon that stops.
+    pub async fn finish_writing(&self) {
+        self.push(Push::Finish).await;
+    }
+
+    async fn push(&self, how: Push) {
         let dirs = self.unsynced.lock().map(|mut dirs| std::mem::take(&mut *dirs)).unwrap_or_default();
         if dirs.is_empty() {
             return;
         }
-        let procs_dir = self.procs_dir.clone();
-        let synced = tokio::task::spawn_blocking(move || sync(&dirs, &procs_dir)).await;
-        if let Ok(Err(e)) = synced {
-            tracing::warn!(%e, "force records to the disk");
+        let pushed = tokio::task::spawn_blocking(move || dirs.iter().try_for_each(|dir| push(dir, how))).await;
+        if let Ok(Err(e)) = pushed {
+            tracing::warn!(%e, "write records to the disk");
         }
     }
 }
 
-fn sync(dirs: &[PathBuf], procs_dir: &Path) -> std::io::Result<()> {
-    let parent = std::fs::File::open(procs_dir)?;
-    if dirs.len() > ONE_BY_ONE {
-        return Ok(rustix::fs::syncfs(&parent)?);
+fn push(dir: &Path, how: Push) -> std::io::Result<()> {
+    let pushed = Record::open(dir).and_then(|record| match how {
+        Push::Begin => record.begin_sync(),
+        Push::Finish => record.sync(),
+    });
+    match pushed {
+        // Forgotten in the meantime.
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        other => other,
     }
-    for dir in dirs {
-        match Record::open(dir).and_then(|record| record.sync()) {
-            Ok(()) => {}
-            // Forgotten in the meantime.
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
-            Err(e) => return Err(e),
-        }
-    }
-    parent.sync_all()
 }

@@ -176,6 +176,11 @@ impl Record {
         Launch::read(&self.slot(slots::LAUNCH_AT).ok()?).map(|l| l.stage)
     }
 
+    /// Begins to write it to the disk, without waiting.
+    pub fn begin_sync(&self) -> io::Result<()> {
+        Ok(crate::sys::begin_writeback(&self.file)?)
+    }
+
     pub fn sync(&self) -> io::Result<()> {
         self.file.sync_data()
     }

@@ -15,6 +15,9 @@ pub enum Word {
     Killed { token: u64, signals: u64, survivors: Vec<i32> },
 }
 
+/// A shim's usual words are shorter than this together.
+const ROOM: usize = 512;
+
 pub struct Link {
     stream: UnixStream,
     input: Vec<u8>,
@@ -52,6 +55,8 @@ impl Link {
                 Ok(None) => {
                     self.input.drain(..self.at);
                     self.at = 0;
+                    // Room for an exit and what follows it, so that one read takes them all.
+                    self.input.reserve(ROOM);
                     match self.stream.read_buf(&mut self.input).await {
                         Ok(0) | Err(_) => return None,
                         Ok(_) => {}

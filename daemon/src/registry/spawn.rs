@@ -165,7 +165,7 @@ impl Registry {
         let groups = proc.spec.cgroups.clone();
         let proc = self.enter(proc).inspect_err(|_| cgroup::remove(&groups))?;
         // The table is not locked meanwhile: a slow disk delays this process and no other.
-        match record::create(&proc.dir, &proc.spec, nonce, self.boot) {
+        match record::create(&proc.dir, &proc.spec, &progress, nonce, self.boot) {
             Ok(record) => {
                 let record = Arc::new(record);
                 proc.attach(record.clone());

@@ -66,21 +66,22 @@ pub struct Record {
 }
 
 /// Makes the directory and the record. Nothing runs yet.
-pub fn create(dir: &Path, spec: &Spec, nonce: [u8; 16], boot: [u8; 16]) -> io::Result<Record> {
+pub fn create(dir: &Path, spec: &Spec, progress: &Progress, nonce: [u8; 16], boot: [u8; 16]) -> io::Result<Record> {
     std::fs::DirBuilder::new().mode(0o700).create(dir)?;
-    let made = write_new(dir, spec, nonce, boot);
+    let made = write_new(dir, spec, progress, nonce, boot);
     if made.is_err() {
         let _ = std::fs::remove_dir_all(dir);
     }
     made
 }
 
-fn write_new(dir: &Path, spec: &Spec, nonce: [u8; 16], boot: [u8; 16]) -> io::Result<Record> {
+fn write_new(dir: &Path, spec: &Spec, progress: &Progress, nonce: [u8; 16], boot: [u8; 16]) -> io::Result<Record> {
     let mut page = vec![0u8; PAGE];
     serde_json::to_writer(&mut page, spec)?;
     let json = &page[PAGE..];
     let head = Head { spec_len: json.len() as u32, spec_sum: slots::sum(json), nonce, boot };
     page[..SLOT].copy_from_slice(&head.slot());
+    page[slots::COUNTS_AT as usize..][..SLOT].copy_from_slice(&progress.slot());
     let file = File::options().read(true).write(true).create_new(true).mode(0o600).open(dir.join("record"))?;
     file.write_all_at(&page, 0)?;
     Ok(Record { file })

@@ -144,3 +144,13 @@ fn a_socket_directory_of_another_user_is_refused() {
     refuses(&d, &["--socket", socket.to_str().unwrap()], dir.to_str().unwrap());
     assert!(!Path::new(&socket).exists());
 }
+
+#[test]
+fn a_directory_that_others_rely_on_is_not_closed_to_them() {
+    let d = Daemon::prepare("", &[]);
+    let home = d.home();
+    fs::set_permissions(&home, fs::Permissions::from_mode(0o755)).unwrap();
+    let socket = home.join("toold.sock");
+    refuses(&d, &["--socket", socket.to_str().unwrap()], home.to_str().unwrap());
+    assert_eq!(fs::metadata(&home).unwrap().permissions().mode() & 0o777, 0o755);
+}

@@ -60,3 +60,27 @@ fn what_was_cut_is_there_to_be_polled() {
     assert_eq!(page["output"], whole[from as usize..to as usize]);
     assert_eq!(page["next_cursor"], to);
 }
+
+#[test]
+fn a_character_that_has_not_all_come_is_left_for_who_goes_on_from_there() {
+    let d = Daemon::start();
+    let gate = d.gate("go");
+    let proc = d.sh(&format!("printf 'ab\\342\\202'; {}; printf '\\254\\n'", gate.pass()));
+    d.eventually("its first bytes are there", || d.process(&proc)["bytes"] == 4);
+    let wait = d.ok("wait", json!({ "id": proc, "timeout_ms": 1 }));
+    let shown = &wait["processes"][0];
+    assert_eq!((&shown["output"], &shown["next_cursor"]), (&json!("ab"), &json!(2)));
+    assert_eq!(d.ok("log", json!({ "id": proc }))["output"], "ab");
+    gate.open();
+    d.closed(&proc);
+    assert_eq!(d.ok("poll", json!({ "id": proc, "cursor": 2 }))["output"], "€\n");
+}
+
+#[test]
+fn a_budget_without_bounds_is_cut_and_told_and_the_id_is_always_there() {
+    let d = Daemon::start();
+    let argv = json!(["head", "-c", "30000000", "/dev/zero"]);
+    let p = d.ok("exec", json!({ "argv": argv, "yield_ms": 50000, "max_output_tokens": 1u64 << 40 }));
+    assert_eq!((&p["status"], &p["bytes"]), (&json!("exited"), &json!(30_000_000)));
+    assert!(p["truncated"]["omitted_bytes"].as_u64().unwrap() > 20_000_000, "{}", p["truncated"]);
+}

@@ -131,19 +131,6 @@ fn raise_descriptors() {
     let _ = setrlimit(Resource::Nofile, limit);
 }
 
-fn wire_limits(config: &Config) -> WireLimits {
-    WireLimits {
-        max_message_bytes: config.max_message_bytes as usize,
-        max_nesting: config.max_nesting as usize,
-        max_connections: config.max_connections as usize,
-        max_requests_in_flight: config.max_requests_in_flight as usize,
-        max_batch: config.max_batch as usize,
-        max_subscriptions: config.max_subscriptions as usize,
-        max_outgoing_bytes: config.max_outgoing_bytes as usize,
-        first_byte_ms: config.first_byte_ms,
-    }
-}
-
 async fn serve(
     config: Config,
     paths: Paths,
@@ -154,7 +141,7 @@ async fn serve(
     let (started, started_ms) = (Instant::now(), now_ms());
     let listener = place.listen()?;
     let launcher = Launcher::new(zygote, config.shim);
-    let limits = wire_limits(&config);
+    let limits = WireLimits::from(&config);
     let registry = Registry::new(config, lock.procs_dir(), launcher);
     let read = |source| socket::Error::Io { doing: "read", path: lock.procs_dir(), source };
     let count = registry.adopt().await.map_err(read)?;

@@ -15,6 +15,7 @@ pub mod sniff;
 mod stream;
 mod ws;
 
+use crate::config::Config;
 use connection::Connection;
 use jsonrpsee::Methods;
 use sniff::{Framing, Opening};
@@ -53,18 +54,24 @@ pub struct WireLimits {
     pub first_byte_ms: u64,
 }
 
+impl From<&Config> for WireLimits {
+    fn from(config: &Config) -> WireLimits {
+        WireLimits {
+            max_message_bytes: config.max_message_bytes as usize,
+            max_nesting: config.max_nesting as usize,
+            max_connections: config.max_connections as usize,
+            max_requests_in_flight: config.max_requests_in_flight as usize,
+            max_batch: config.max_batch as usize,
+            max_subscriptions: config.max_subscriptions as usize,
+            max_outgoing_bytes: config.max_outgoing_bytes as usize,
+            first_byte_ms: config.first_byte_ms,
+        }
+    }
+}
+
 impl Default for WireLimits {
     fn default() -> WireLimits {
-        WireLimits {
-            max_message_bytes: 16 << 20,
-            max_nesting: 128,
-            max_connections: 1024,
-            max_requests_in_flight: 256,
-            max_batch: 256,
-            max_subscriptions: 64,
-            max_outgoing_bytes: 64 << 20,
-            first_byte_ms: 30_000,
-        }
+        WireLimits::from(&Config::default())
     }
 }
 

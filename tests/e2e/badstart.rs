@@ -102,7 +102,7 @@ fn as_nobody(d: &Daemon) -> std::process::Command {
     }
     // The build directory may be closed to others.
     let copy = d.root().join("toold-copy");
-    fs::copy(&d.binary, &copy).unwrap();
+    sys::copy_program(&d.binary, &copy);
     fs::set_permissions(&copy, fs::Permissions::from_mode(0o755)).unwrap();
     std::os::unix::fs::chown(d.root().join("run"), Some(65534), Some(65534)).unwrap();
     let mut command = std::process::Command::new(copy);

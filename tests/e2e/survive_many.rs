@@ -78,7 +78,7 @@ fn a_process_that_prints_all_the_time_loses_no_byte_over_many_restarts() {
 fn a_new_binary_takes_over_what_the_old_one_started() {
     let mut d = Daemon::start();
     let old = d.root().join("old-toold");
-    fs::copy(&d.binary, &old).unwrap();
+    crate::sys::copy_program(&d.binary, &old);
     fs::set_permissions(&old, fs::Permissions::from_mode(0o755)).unwrap();
     assert_eq!(d.stop(libc::SIGTERM), 0);
     let new = std::mem::replace(&mut d.binary, old.clone());

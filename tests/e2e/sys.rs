@@ -142,3 +142,10 @@ impl Gate {
         }
     }
 }
+
+/// Copies a program by another process. Were the copy written here, a fork of another test would hold it
+/// open for writing for a moment, and it could not be executed then.
+pub fn copy_program(from: &std::path::Path, to: &std::path::Path) {
+    let copied = std::process::Command::new("cp").arg(from).arg(to).status();
+    assert!(copied.is_ok_and(|status| status.success()), "cp {} {}", from.display(), to.display());
+}

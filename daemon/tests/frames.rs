@@ -38,6 +38,7 @@ impl Any<'_> {
                 FromShim::Started { .. } => "started",
                 FromShim::Failed { .. } => "failed",
                 FromShim::Bell { .. } => "bell",
+                FromShim::Exited { progress: Progress { closed: true, .. }, .. } => "exited_closed",
                 FromShim::Exited { .. } => "exited",
                 FromShim::Closed { .. } => "closed",
                 FromShim::Wrote { state, .. } => match state {
@@ -156,6 +157,7 @@ fn frames(block: &[u8]) -> Vec<Any<'_>> {
         Any::From(F::Done { token, errno: 9 }),
         Any::From(F::Killed { token, signals: 1 << 15 | 1 << 9, survivors: &SURVIVORS }),
         Any::From(F::Gone),
+        Any::From(F::Exited { exit: exit(), progress: Progress { closed: true, ..progress } }),
     ]
 }
 

@@ -10,6 +10,10 @@ pub mod log;
 
 pub mod store;
 
+pub mod watch;
+
+pub mod events;
+
 pub mod shim;
 
 pub mod backend;

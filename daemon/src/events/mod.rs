@@ -1,0 +1,1 @@
+//! What happened, numbered and on disk, and how far each consumer has come.

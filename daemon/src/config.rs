@@ -34,6 +34,23 @@ pub struct Watch {
     pub global_cooldown_ms: u64,
 }
 
+/// The journal of events, and who reads it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Events {
+    /// The journal on disk, the oldest dropped first.
+    pub max_bytes: u64,
+    pub max_age_ms: u64,
+    pub segment_bytes: u64,
+    /// A consumer unused for so long is forgotten.
+    pub consumer_ttl_ms: u64,
+    pub max_consumers: u64,
+    /// The least `heartbeat_ms`.
+    pub min_heartbeat_ms: u64,
+    /// Output that a subscriber may be behind before it is told `lagged`.
+    pub lag_bytes: u64,
+}
+
 /// The environment of processes.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -61,6 +78,7 @@ pub struct Config {
     pub shim: ShimMode,
     pub retention: Retention,
     pub watch: Watch,
+    pub events: Events,
     pub env: Env,
 }
 
@@ -78,6 +96,20 @@ impl Default for Watch {
             global_max: 15,
             global_window_ms: 10_000,
             global_cooldown_ms: 30_000,
+        }
+    }
+}
+
+impl Default for Events {
+    fn default() -> Self {
+        Events {
+            max_bytes: 256 << 20,
+            max_age_ms: 7 * 86_400_000,
+            segment_bytes: 4 << 20,
+            consumer_ttl_ms: 7 * 86_400_000,
+            max_consumers: 1024,
+            min_heartbeat_ms: 60_000,
+            lag_bytes: 1 << 20,
         }
     }
 }
@@ -100,6 +132,7 @@ impl Default for Config {
             shim: ShimMode::Zygote,
             retention: Retention::default(),
             watch: Watch::default(),
+            events: Events::default(),
             env: Env::default(),
         }
     }
@@ -153,6 +186,10 @@ impl Config {
             (self.max_outgoing_bytes < 65_536, "max_outgoing_bytes", "must be at least 65536"),
             (self.first_byte_ms == 0, "first_byte_ms", "must be at least 1"),
             (self.max_wait_ms == 0, "max_wait_ms", "must be at least 1"),
+            (self.events.segment_bytes < 65_536, "events.segment_bytes", "must be at least 65536"),
+            (self.events.max_bytes < self.events.segment_bytes, "events.max_bytes", "must be at least segment_bytes"),
+            (self.events.max_consumers == 0, "events.max_consumers", "must be at least 1"),
+            (self.events.min_heartbeat_ms == 0, "events.min_heartbeat_ms", "must be at least 1"),
             (self.log_max_bytes < 65_536, "log_max_bytes", "must be at least 65536"),
         ];
         checks.into_iter().find(|(bad, _, _)| *bad).map(|(_, key, why)| (key, why))

@@ -99,6 +99,18 @@ methods! {
     /// Kill what a session still runs, and say what.
     SessionEnd = "session.end" (params::SessionEnd) -> results::SessionEnd, [],
         r#"{"session_key": "chat-42"}"#;
+    /// Push events, and output if asked, as notifications `events.event`. Answers the subscription's number.
+    EventsSubscribe = "events.subscribe" (params::EventsSubscribe) -> u64, [NotFound, AmbiguousId, Limit, Unavailable],
+        r#"{"session_key": "chat-42", "after": 1200}"#;
+    /// End a subscription.
+    EventsUnsubscribe = "events.unsubscribe" (params::EventsUnsubscribe) -> bool, [],
+        r#"{"subscription": 1}"#;
+    /// The next events for a named consumer. They come again until they are acknowledged.
+    EventsNext = "events.next" (params::EventsNext) -> results::EventsNext, [NotFound, AmbiguousId, Limit],
+        r#"{"consumer": "chat-42", "session_key": "chat-42", "limit": 10, "wait_ms": 30000}"#;
+    /// Acknowledge everything up to an event.
+    EventsAck = "events.ack" (params::EventsAck) -> results::EventsAck, [NotFound],
+        r#"{"consumer": "chat-42", "seq": 1217}"#;
     /// The daemon: version, counts, limits in force, features of this system, paths.
     DaemonInfo = "daemon.info" (params::Nothing) -> results::DaemonInfo, [],
         r#"{}"#;

@@ -2,6 +2,7 @@
 
 pub mod api;
 pub mod error;
+pub mod event;
 pub mod id;
 pub mod openrpc;
 pub mod params;

@@ -88,6 +88,10 @@ pub const REQUIRED: &[(&str, &str)] = &[
     ("resize", "cols"),
     ("inspect", "id"),
     ("session.end", "session_key"),
+    ("events.unsubscribe", "subscription"),
+    ("events.next", "consumer"),
+    ("events.ack", "consumer"),
+    ("events.ack", "seq"),
 ];
 
 fn error(kind: Kind) -> Value {

@@ -1,5 +1,6 @@
 //! The parameters of every method. A name that is not here is refused, so a typo never passes.
 
+use crate::event::EventType;
 use crate::unions::{Pattern, Pty, Until};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -90,6 +91,30 @@ pub enum Status {
     Lost,
 }
 
+/// What an `exec` does when a process of that name runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum IfRunning {
+    /// Refuse with `already_exists`.
+    #[default]
+    Error,
+    /// Give the running one, and start nothing.
+    Return,
+    /// End it, prove that, and start a new one.
+    Restart,
+}
+
+/// Where a new consumer begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum From {
+    /// At the oldest event that is kept.
+    #[default]
+    Oldest,
+    /// After the newest.
+    Now,
+}
+
 params!(
     /// Bounds on one process tree. What this machine cannot enforce is told in the result.
     Limits {
@@ -144,6 +169,16 @@ params!(
         backend: Option<String>,
         /// The same id again gives the same process and starts nothing.
         request_id: Option<String>,
+        /// For `name`: what to do when a process of that name runs. Default: `error`.
+        if_running: IfRunning,
+        /// Answer when it is ready: `{match}`, `{port}` or `{quiet_ms}`. Or when it exits, or the time is over.
+        ready: Option<Until>,
+        /// How long `ready` may take. Default: 60000.
+        ready_timeout_ms: Option<i64>,
+        /// Send a `heartbeat` event when there is new output, at most this often. At least 60000.
+        heartbeat_ms: Option<u64>,
+        /// An exit that this call returns is acknowledged for this consumer.
+        consumer: Option<String>,
     }
 );
 
@@ -186,6 +221,8 @@ params!(
         until: Until,
         /// Default: 180000.
         timeout_ms: Option<i64>,
+        /// Exits that this call returns are acknowledged for this consumer.
+        consumer: Option<String>,
     }
 );
 
@@ -246,6 +283,49 @@ params!(
 params!(SessionActive { session_key: Option<String>, task_id: Option<String> });
 
 params!(SessionEnd { session_key: String });
+
+params!(
+    EventsSubscribe {
+        /// Only these. Default: all.
+        types: Option<Vec<EventType>>,
+        session_key: Option<String>,
+        task_id: Option<String>,
+        /// Only of this process.
+        id: Option<String>,
+        /// Replay from this event on, itself not included. Default: only what is new.
+        after: Option<u64>,
+        /// Also push output as it comes. It is not durable: the log is.
+        output: bool,
+    }
+);
+
+params!(EventsUnsubscribe {
+    /// What `events.subscribe` answered.
+    subscription: u64,
+});
+
+params!(
+    EventsNext {
+        /// The name under which the position is kept.
+        consumer: String,
+        types: Option<Vec<EventType>>,
+        session_key: Option<String>,
+        task_id: Option<String>,
+        id: Option<String>,
+        /// Default: 100.
+        limit: Option<u64>,
+        /// Wait so long for the first event.
+        wait_ms: u64,
+        /// Where the consumer begins if it is new. Default: `oldest`.
+        from: From,
+    }
+);
+
+params!(EventsAck {
+    consumer: String,
+    /// Everything up to this event is done with.
+    seq: u64,
+});
 
 params!(Nothing {});
 

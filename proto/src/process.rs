@@ -49,13 +49,38 @@ pub struct Failure {
     pub path: String,
 }
 
+/// What the watching of a process does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WatchState {
+    /// The next match is told at once.
+    Watching,
+    /// A match was told a moment ago: further ones are counted.
+    Cooldown,
+    /// Too many matches over all processes: all are counted and none is told.
+    Silent,
+    /// It matched too often, again and again: nothing is looked at any more.
+    Disabled,
+    /// The program has ended.
+    Ended,
+}
+
 /// Watch patterns and what they did so far.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Watch {
     pub patterns: Vec<Pattern>,
+    /// Lines that matched.
     pub hits: u64,
+    /// Lines of them that were not told.
     pub suppressed: u64,
     pub disabled: bool,
+    pub state: WatchState,
+    /// Windows with a drop, in a row.
+    pub strikes: u32,
+    /// Until the next match can be told.
+    pub quiet_ms: u64,
+    /// Why it is quiet, for a person.
+    pub note: Option<String>,
 }
 
 /// What confines a process.

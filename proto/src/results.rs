@@ -1,5 +1,6 @@
 //! The results of every method.
 
+use crate::event::{Event, SeqRange};
 use crate::id::ProcId;
 use crate::process::{Gap, Member, Process, Span, Truncated, Usage};
 use schemars::JsonSchema;
@@ -22,7 +23,22 @@ result!(Exec {
     /// What the token budget cut. Null: nothing.
     truncated: Option<Truncated>,
     gap: Option<Gap>,
+    /// It ran already: `if_running: "return"`.
+    existing: bool,
+    /// With `ready`: what came first.
+    ready: Option<Ready>,
 });
+
+/// What an `exec` with `ready` was answered for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Ready {
+    Ready,
+    /// It ended before.
+    Exited,
+    /// It runs, and is not ready yet.
+    Timeout,
+}
 
 result!(Poll {
     #[serde(flatten)]
@@ -70,6 +86,15 @@ result!(Waited {
     next_cursor: u64,
     /// The line that matched.
     matched: Option<String>,
+    /// Who listens on the port that was waited for.
+    listener: Option<Listener>,
+});
+
+result!(Listener {
+    pid: i32,
+    port: u16,
+    /// The local address it is bound to.
+    address: String,
 });
 
 result!(Wait {
@@ -141,6 +166,7 @@ result!(Inspect {
     env_names: Vec<String>,
     shim_pid: Option<i32>,
     timeout_ms: Option<u64>,
+    heartbeat_ms: Option<u64>,
 });
 
 result!(Forget { forgotten: Vec<ProcId>, skipped: Vec<ProcId> });
@@ -148,6 +174,58 @@ result!(Forget { forgotten: Vec<ProcId>, skipped: Vec<ProcId> });
 result!(SessionActive { count: u64, ids: Vec<ProcId> });
 
 result!(SessionEnd { session_key: String, killed: Vec<Killed>, count: u64 });
+
+result!(EventsNext {
+    consumer: String,
+    events: Vec<Event>,
+    /// Everything up to this event is acknowledged.
+    position: u64,
+    /// The newest event of all.
+    last: u64,
+    /// Events after the position that are not kept any more.
+    missing: Option<SeqRange>,
+    /// The consumer is new.
+    created: bool,
+    /// It was known, unused for `events.consumer_ttl_ms`, and forgotten.
+    forgotten: Option<Forgotten>,
+});
+
+result!(Forgotten {
+    /// The position it had.
+    position: u64,
+    /// When it was forgotten.
+    at: String,
+});
+
+result!(EventsAck { consumer: String, position: u64 });
+
+result!(Journal {
+    oldest: u64,
+    last: u64,
+    bytes: u64,
+    consumers: Vec<Consumer>,
+});
+
+result!(Consumer { name: String, position: u64, used_at: String });
+
+/// What the breaker over all watches does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum BreakerState {
+    Passing,
+    /// Too many matches: none is told for a while.
+    Silent,
+}
+
+result!(Breaker {
+    state: BreakerState,
+    /// Matches inside the window now.
+    recent: u64,
+    /// Matches dropped in this silence.
+    dropped: u64,
+    /// Until the silence ends.
+    release_ms: Option<u64>,
+});
 
 result!(Counts { starting: u64, running: u64, exited: u64, lost: u64, connections: u64 });
 
@@ -170,6 +248,8 @@ result!(DaemonInfo {
     paths: Places,
     /// Records that were set aside as damaged since the start.
     damaged: Vec<String>,
+    events: Journal,
+    watch: Breaker,
 });
 
 result!(Shutdown { stopping: bool, killed: Vec<Killed> });

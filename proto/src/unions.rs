@@ -125,13 +125,22 @@ pub enum Until {
     Closed,
     /// A line of the output matches.
     Match(Pattern),
+    /// Something of the tree listens on this TCP port.
+    Port(u16),
+    /// It has printed nothing for so many milliseconds.
+    Quiet(u64),
 }
 
+/// The ways of waiting that are an object: exactly one of these.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct MatchObject {
+enum Condition {
     #[serde(rename = "match")]
-    pattern: Pattern,
+    Match(Pattern),
+    #[serde(rename = "port")]
+    Port(u16),
+    #[serde(rename = "quiet_ms")]
+    Quiet(u64),
 }
 
 impl Serialize for Until {
@@ -139,7 +148,9 @@ impl Serialize for Until {
         match self {
             Until::Exit => s.serialize_str("exit"),
             Until::Closed => s.serialize_str("closed"),
-            Until::Match(pattern) => MatchObject { pattern: pattern.clone() }.serialize(s),
+            Until::Match(pattern) => Condition::Match(pattern.clone()).serialize(s),
+            Until::Port(port) => Condition::Port(*port).serialize(s),
+            Until::Quiet(ms) => Condition::Quiet(*ms).serialize(s),
         }
     }
 }
@@ -150,7 +161,7 @@ impl<'de> Deserialize<'de> for Until {
         impl<'de> Visitor<'de> for V {
             type Value = Until;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("\"exit\", \"closed\" or {match: pattern}")
+                f.write_str("\"exit\", \"closed\", {match: pattern}, {port: number} or {quiet_ms: milliseconds}")
             }
             fn visit_str<E: de::Error>(self, text: &str) -> Result<Until, E> {
                 match text {
@@ -161,7 +172,12 @@ impl<'de> Deserialize<'de> for Until {
                 }
             }
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Until, A::Error> {
-                MatchObject::deserialize(de::value::MapAccessDeserializer::new(map)).map(|o| Until::Match(o.pattern))
+                let condition = Condition::deserialize(de::value::MapAccessDeserializer::new(map))?;
+                Ok(match condition {
+                    Condition::Match(pattern) => Until::Match(pattern),
+                    Condition::Port(port) => Until::Port(port),
+                    Condition::Quiet(ms) => Until::Quiet(ms),
+                })
             }
         }
         d.deserialize_any(V)
@@ -173,9 +189,10 @@ impl JsonSchema for Until {
         "Until".into()
     }
     fn json_schema(g: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "oneOf": [
-            { "enum": ["exit", "closed"] },
-            { "type": "object", "properties": { "match": g.subschema_for::<Pattern>() }, "required": ["match"], "additionalProperties": false }
-        ] })
+        let object = |name: &str, schema: Schema| json_schema!({ "type": "object", "properties": { name: schema }, "required": [name], "additionalProperties": false });
+        let pattern = object("match", g.subschema_for::<Pattern>());
+        let port = object("port", json_schema!({ "type": "integer", "minimum": 1, "maximum": 65535 }));
+        let quiet = object("quiet_ms", json_schema!({ "type": "integer", "minimum": 1 }));
+        json_schema!({ "oneOf": [{ "enum": ["exit", "closed"] }, pattern, port, quiet] })
     }
 }

@@ -41,7 +41,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
     };
     let mode = if args.any { WaitMode::Any } else { WaitMode::All };
     let (id, ids) = one_or_many(args.ids);
-    let params = params::Wait { id, ids, mode, until, timeout_ms: args.timeout.map(signed) };
+    let params = params::Wait { id, ids, mode, until, timeout_ms: args.timeout.map(signed), consumer: None };
     cx.link.expect_wait(Duration::from_millis(args.timeout.unwrap_or(DEFAULT_TIMEOUT_MS)));
     let raw = cx.link.call_again_raw::<api::Wait>(|passed| shortened(&params, passed))?;
     let result = cx.show::<api::Wait>(&raw, render::wait::wait)?;

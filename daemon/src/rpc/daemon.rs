@@ -60,6 +60,8 @@ pub async fn info(_: params::Nothing, daemon: Arc<Daemon>, _: Arc<Peer>) -> Resu
             config: daemon.paths.config.as_ref().map(|p| p.display().to_string()),
         },
         damaged: daemon.registry.damaged(),
+        events: results::Journal { oldest: 1, last: 0, bytes: 0, consumers: Vec::new() },
+        watch: results::Breaker { state: results::BreakerState::Passing, recent: 0, dropped: 0, release_ms: None },
     })
 }
 

@@ -49,5 +49,13 @@ fn answer(proc: &Proc, peer: &Peer, tokens: u64) -> Result<results::Exec, RpcErr
     let end = log.end();
     let (output, truncated) = text::fit_tokens(&log, 0, tokens, Ansi::Strip).map_err(|e| unreadable(proc, e))?;
     let gap = log.first_gap(0).map_err(|e| unreadable(proc, e))?;
-    Ok(results::Exec { process: proc.view_of(&state, now_ms()), output, next_cursor: end, truncated, gap })
+    Ok(results::Exec {
+        process: proc.view_of(&state, now_ms()),
+        output,
+        next_cursor: end,
+        truncated,
+        gap,
+        existing: false,
+        ready: None,
+    })
 }

@@ -40,7 +40,7 @@ pub async fn wait(call: params::Wait, daemon: Arc<Daemon>, peer: Arc<Peer>) -> R
     let clamped = asked as u64 > max;
     let matcher = match &call.until {
         Until::Match(pattern) => Some(Arc::new(Matcher::new(pattern)?)),
-        Until::Exit | Until::Closed => None,
+        Until::Exit | Until::Closed | Until::Port(_) | Until::Quiet(_) => None,
     };
     let waits = procs.iter().map(|p| one(p.clone(), call.until.clone(), matcher.clone()).boxed());
     let all = async {
@@ -86,7 +86,7 @@ fn shown(proc: &Proc, peer: &Peer, matched: Option<String>) -> Result<Waited, Rp
     let state = proc.state();
     note_exit(peer, proc, &state);
     let (output, next_cursor) = tail(proc, &state, LAST).map_err(|e| unreadable(proc, e))?;
-    Ok(Waited { process: proc.view_of(&state, now_ms()), output, next_cursor, matched })
+    Ok(Waited { process: proc.view_of(&state, now_ms()), output, next_cursor, matched, listener: None })
 }
 
 /// Waits for one process. Some: the line that matched.
@@ -95,7 +95,7 @@ async fn one(proc: Arc<Proc>, until: Until, matcher: Option<Arc<Matcher>>) -> io
     let over = |state: &State| match until {
         Until::Exit => state.ended(),
         Until::Closed => state.closed,
-        Until::Match(_) => state.ended(),
+        Until::Match(_) | Until::Port(_) | Until::Quiet(_) => state.ended(),
     };
     let Some(matcher) = matcher else {
         // A sender lives in the process, so this ends only with the state it waits for.

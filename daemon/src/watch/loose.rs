@@ -1,0 +1,62 @@
+//! A regular expression for one line, made into one for many lines at once, which finds no fewer.
+//!
+//! What it finds lies within one line, and is only a candidate: trailing carriage returns do not belong to a line, and
+//! it does not know that.
+
+use regex_syntax::hir::{Capture, Class, ClassBytesRange, ClassUnicodeRange, Hir, HirKind, Look, Repetition};
+use regex_syntax::hir::{ClassBytes, ClassUnicode};
+
+/// Matches within every line of many that `hir` matches, given the line's text alone.
+///
+/// Nothing can take up a newline: a search would run to the end of what there is for every line, else.
+pub fn loose(hir: &Hir) -> Hir {
+    match hir.kind() {
+        HirKind::Empty => Hir::empty(),
+        HirKind::Literal(literal) if literal.0.contains(&b'\n') => Hir::fail(),
+        HirKind::Literal(literal) => Hir::literal(literal.0.clone()),
+        HirKind::Class(class) => Hir::class(without_newline(class.clone())),
+        HirKind::Look(look) => Hir::look(of_line(*look)),
+        HirKind::Repetition(Repetition { min, max, greedy, sub }) => {
+            let sub = Box::new(loose(sub));
+            Hir::repetition(Repetition { min: *min, max: *max, greedy: *greedy, sub })
+        }
+        HirKind::Capture(Capture { index, name, sub }) => {
+            Hir::capture(Capture { index: *index, name: name.clone(), sub: Box::new(loose(sub)) })
+        }
+        HirKind::Concat(subs) => Hir::concat(subs.iter().map(loose).collect()),
+        HirKind::Alternation(subs) => Hir::alternation(subs.iter().map(loose).collect()),
+    }
+}
+
+fn without_newline(mut class: Class) -> Class {
+    match &mut class {
+        Class::Unicode(class) => class.difference(&ClassUnicode::new([ClassUnicodeRange::new('\n', '\n')])),
+        Class::Bytes(class) => class.difference(&ClassBytes::new([ClassBytesRange::new(b'\n', b'\n')])),
+    }
+    class
+}
+
+/// The same place, seen among other lines. The end of a line's text is before its carriage returns, if it has some:
+/// `EndCRLF` holds there, and also before a carriage return within. What stands around a line is no part of a word,
+/// as nothing is.
+fn of_line(look: Look) -> Look {
+    match look {
+        Look::Start => Look::StartLF,
+        Look::End | Look::EndLF => Look::EndCRLF,
+        Look::StartLF
+        | Look::StartCRLF
+        | Look::EndCRLF
+        | Look::WordAscii
+        | Look::WordAsciiNegate
+        | Look::WordUnicode
+        | Look::WordUnicodeNegate
+        | Look::WordStartAscii
+        | Look::WordEndAscii
+        | Look::WordStartUnicode
+        | Look::WordEndUnicode
+        | Look::WordStartHalfAscii
+        | Look::WordEndHalfAscii
+        | Look::WordStartHalfUnicode
+        | Look::WordEndHalfUnicode => look,
+    }
+}

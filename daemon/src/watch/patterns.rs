@@ -1,0 +1,207 @@
+//! A watch's patterns, ready to be looked for: in one line, and in many at once.
+
+use super::loose::loose;
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind as TextKind};
+use memchr::memmem::Finder;
+use regex_automata::meta::Regex;
+use regex_automata::{Input, MatchKind, PatternSet};
+use regex_syntax::ParserBuilder;
+use regex_syntax::hir::Hir;
+use std::error::Error;
+use std::fmt;
+use std::ops::Range;
+use toold_proto::unions::Pattern;
+
+/// Patterns in one list.
+const MOST: usize = 64;
+/// Bytes in one pattern.
+const LONGEST: usize = 4096;
+/// What all regular expressions of a list may take when compiled.
+const REGEX_BYTES: usize = 2 << 20;
+/// What a search may remember of the states it has seen. With more it forgets and goes on.
+const CACHE_BYTES: usize = 1 << 20;
+/// Bytes of text in all for which a full table is built, which takes up to a kilobyte for each.
+const TABLE: usize = 1024;
+
+/// A pattern that is refused: which one, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BadPattern {
+    pub at: usize,
+    pub why: String,
+}
+
+impl fmt::Display for BadPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "pattern {}: {}", self.at, self.why)
+    }
+}
+
+impl Error for BadPattern {}
+
+/// The patterns of one watch, compiled. To be shared behind an `Arc`.
+#[derive(Debug)]
+pub struct Patterns {
+    texts: Option<Texts>,
+    regexes: Option<Regexes>,
+}
+
+impl Patterns {
+    pub fn new(patterns: &[Pattern]) -> Result<Patterns, BadPattern> {
+        if patterns.len() > MOST {
+            return Err(BadPattern { at: MOST, why: format!("at most {MOST} patterns, not {}", patterns.len()) });
+        }
+        let (mut texts, mut regexes) = (Vec::new(), Vec::new());
+        for (at, pattern) in patterns.iter().enumerate() {
+            match pattern {
+                Pattern::Text(text) => texts.push((at, checked(text).map_err(|why| BadPattern { at, why })?)),
+                Pattern::Regex(text) => regexes.push((at, parsed(text).map_err(|why| BadPattern { at, why })?)),
+            }
+        }
+        let texts = (!texts.is_empty()).then(|| Texts::new(&texts)).transpose()?;
+        let regexes = (!regexes.is_empty()).then(|| Regexes::new(&regexes)).transpose()?;
+        Ok(Patterns { texts, regexes })
+    }
+
+    /// The first pattern of the list that is in a line's `text`. A regular expression has to match within `span` of
+    /// it, and sees what is around.
+    pub(super) fn first(&self, text: &[u8], span: Range<usize>) -> Option<usize> {
+        let found = self.texts.as_ref().and_then(|texts| texts.first(text));
+        let regex = self.regexes.as_ref().and_then(|regexes| regexes.first(text, span, found));
+        regex.or(found)
+    }
+
+    /// Where a line may match, at or after `from` in many lines without escape sequences. No line before it does.
+    pub(super) fn candidate(&self, kind: Kind, lines: &[u8], from: usize) -> Option<usize> {
+        match kind {
+            Kind::Text => self.texts.as_ref()?.candidate(lines, from),
+            Kind::Regex => self.regexes.as_ref()?.candidate(lines, from),
+        }
+    }
+}
+
+/// What can be looked for at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Text,
+    Regex,
+}
+
+/// The plain substrings.
+#[derive(Debug)]
+struct Texts {
+    any: AhoCorasick,
+    /// Each one with its place in the user's list, in that order.
+    each: Vec<(usize, Finder<'static>)>,
+}
+
+impl Texts {
+    fn new(texts: &[(usize, &str)]) -> Result<Texts, BadPattern> {
+        let bytes: usize = texts.iter().map(|(_, text)| text.len()).sum();
+        // Left to itself it builds a full table for so few patterns, of 256 MiB for the longest that we take.
+        let kind = if bytes <= TABLE { AhoCorasickKind::DFA } else { AhoCorasickKind::ContiguousNFA };
+        let any = AhoCorasick::builder()
+            .match_kind(TextKind::LeftmostFirst)
+            .kind(Some(kind))
+            .build(texts.iter().map(|(_, text)| text));
+        let at = texts.first().map_or(0, |(at, _)| *at);
+        let any = any.map_err(|e| BadPattern { at, why: e.to_string() })?;
+        let each = texts.iter().map(|(at, text)| (*at, Finder::new(text).into_owned())).collect();
+        Ok(Texts { any, each })
+    }
+
+    fn first(&self, text: &[u8]) -> Option<usize> {
+        let found = self.any.find(text)?.pattern().as_usize();
+        // It is the leftmost. One that comes first in the list may come later in the line.
+        let earlier = self.each.get(..found)?.iter().find(|(_, finder)| finder.find(text).is_some());
+        earlier.or(self.each.get(found)).map(|(at, _)| *at)
+    }
+
+    fn candidate(&self, lines: &[u8], from: usize) -> Option<usize> {
+        self.any.find(aho_corasick::Input::new(lines).range(from..)).map(|found| found.start())
+    }
+}
+
+/// The regular expressions.
+#[derive(Debug)]
+struct Regexes {
+    /// For the text of one line.
+    line: Regex,
+    /// For many lines. It finds each that `line` matches, and perhaps some more.
+    lines: Regex,
+    /// Their places in the user's list.
+    at: Vec<usize>,
+}
+
+impl Regexes {
+    fn new(parsed: &[(usize, Hir)]) -> Result<Regexes, BadPattern> {
+        let at: Vec<usize> = parsed.iter().map(|(at, _)| *at).collect();
+        let strict: Vec<Hir> = parsed.iter().map(|(_, hir)| hir.clone()).collect();
+        let line = compiled(&strict, &at, MatchKind::All)?;
+        let loose: Vec<Hir> = strict.iter().map(loose).collect();
+        let lines = compiled(&loose, &at, MatchKind::LeftmostFirst)?;
+        Ok(Regexes { line, lines, at })
+    }
+
+    /// The first that matches and comes before `before` in the list.
+    fn first(&self, text: &[u8], span: Range<usize>, before: Option<usize>) -> Option<usize> {
+        let comes_first = |at: &usize| before.is_none_or(|before| *at < before);
+        self.at.first().filter(|at| comes_first(at))?;
+        let input = Input::new(text).span(span);
+        let mut which = PatternSet::new(self.at.len());
+        self.line.which_overlapping_matches(&input, &mut which);
+        let first = which.iter().next()?;
+        self.at.get(first.as_usize()).copied().filter(comes_first)
+    }
+
+    fn candidate(&self, lines: &[u8], from: usize) -> Option<usize> {
+        // A match is within one line, so its end says which as well as its start, and costs one search less.
+        let input = Input::new(lines).range(from..).earliest(true);
+        self.lines.search_half(&input).map(|found| found.offset())
+    }
+}
+
+/// A pattern's letters, if lines can have them.
+fn checked(text: &str) -> Result<&str, String> {
+    if text.is_empty() {
+        return Err("must not be empty: it would match every line".into());
+    }
+    sized(text)
+}
+
+fn sized(text: &str) -> Result<&str, String> {
+    if text.len() > LONGEST {
+        return Err(format!("must be at most {LONGEST} bytes, not {}", text.len()));
+    }
+    if text.contains('\n') {
+        return Err("must not have a newline in it: matching is by line, so it would never match".into());
+    }
+    Ok(text)
+}
+
+fn parsed(text: &str) -> Result<Hir, String> {
+    // Output need not be UTF-8, so neither need what matches.
+    ParserBuilder::new().utf8(false).build().parse(sized(text)?).map_err(|e| e.to_string())
+}
+
+fn compiled(hirs: &[Hir], at: &[usize], kind: MatchKind) -> Result<Regex, BadPattern> {
+    build(hirs, kind).map_err(|why| {
+        // Each may be small enough, and all together too large: told is the first one that is too much.
+        let small =
+            (1..hirs.len()).take_while(|n| hirs.get(..*n).is_some_and(|some| build(some, kind).is_ok())).count();
+        BadPattern { at: at.get(small).copied().unwrap_or_default(), why }
+    })
+}
+
+fn build(hirs: &[Hir], kind: MatchKind) -> Result<Regex, String> {
+    let config = Regex::config()
+        .match_kind(kind)
+        .utf8_empty(false)
+        .nfa_size_limit(Some(REGEX_BYTES))
+        .hybrid_cache_capacity(CACHE_BYTES)
+        .onepass(false)
+        .dfa(false);
+    Regex::builder().configure(config).build_many_from_hir(hirs).map_err(|e| match e.size_limit() {
+        Some(limit) => format!("the regular expressions are too large: compiled they take more than {limit} bytes"),
+        None => e.to_string(),
+    })
+}

@@ -1,0 +1,30 @@
+//! What watches promise, by hand and against models that remember everything.
+
+mod breaker;
+mod limiter;
+mod long;
+mod model;
+mod patterns;
+mod scan;
+mod speed;
+
+use super::{Patterns, Resume, Scanner};
+use std::sync::Arc;
+use toold_proto::unions::Pattern;
+
+/// A text, or with a `/` in front a regular expression.
+fn pattern(written: &str) -> Pattern {
+    match written.strip_prefix('/') {
+        Some(regex) => Pattern::Regex(regex.into()),
+        None => Pattern::Text(written.into()),
+    }
+}
+
+fn patterns(written: &[&str]) -> Arc<Patterns> {
+    let list: Vec<Pattern> = written.iter().map(|written| pattern(written)).collect();
+    Arc::new(Patterns::new(&list).expect("valid patterns"))
+}
+
+fn scanner(written: &[&str]) -> Scanner {
+    Scanner::new(patterns(written), Resume::default())
+}

@@ -1,0 +1,258 @@
+//! The scan against a model that has all of the output before it: any pieces, any order of streams, any crashes.
+
+use super::super::line::AROUND;
+use super::super::{Found, Resume, Scanner};
+use super::{pattern, patterns};
+use crate::text::{PageEnd, line_text, strip};
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+use regex_automata::Input;
+use regex_automata::meta::Regex;
+use regex_automata::util::syntax;
+use toold_proto::params::{Ansi, Stream};
+use toold_proto::unions::Pattern;
+
+const PATTERNS: [&str; 44] = [
+    "a",
+    "ab",
+    "ERR",
+    "b",
+    "é",
+    "x y",
+    "\r",
+    "aab",
+    "r",
+    "]0;",
+    "/^a",
+    "/a$",
+    "/^$",
+    "/\\bab\\b",
+    "/a.*b",
+    "/[^x]b",
+    "/\\Aab",
+    "/b\\z",
+    "/(?i)err",
+    "/a\\r?b",
+    "/\\xff",
+    "/(?-u)\\xff",
+    "/\\s",
+    "/(?m)^b$",
+    "/(?mR)^b",
+    "/(?mR)a$",
+    "/é+",
+    "/\\Bb",
+    "/a|^b$",
+    "/x*",
+    "/(a$)|(\\b{start}b)",
+    "/\\w\\W",
+    "/(?s)a.b",
+    "/(?s-u)a.b",
+    "/a$\\b",
+    "/[a\\n]b",
+    "/\\D$",
+    "/ab\\nb",
+    "/\\r$",
+    "/^\\r",
+    "/\\B",
+    "/ERR.*ERR",
+    "/(?-u:\\b)b",
+    "/b\\b{end}",
+];
+
+const PIECES: [&[u8]; 24] = [
+    b"a",
+    b"b",
+    b"ab",
+    b"x y",
+    b"ERR",
+    b"r",
+    b" ",
+    b"\n",
+    b"\n",
+    b"a\n",
+    b"\n\n",
+    b"\r\n",
+    b"\r",
+    b"\r\r\n",
+    b"\x1b[31m",
+    b"\x1b[0m",
+    b"\x1b]0;t\x07",
+    b"\x1b]0;",
+    b"\x1b",
+    b"\x1b[3",
+    b"\xff",
+    b"\xc3",
+    "é".as_bytes(),
+    b"\x1b\\",
+];
+
+/// The log: each byte with its stream.
+type Output = Vec<(Stream, u8)>;
+
+fn output(pieces: Vec<(bool, &'static [u8])>) -> Output {
+    let stream = |err| if err { Stream::Stderr } else { Stream::Stdout };
+    pieces.into_iter().flat_map(|(err, piece)| piece.iter().map(move |byte| (stream(err), *byte))).collect()
+}
+
+fn pieces(of: &'static [&'static [u8]], err: f64, most: usize) -> impl Strategy<Value = Output> {
+    prop::collection::vec((prop::bool::weighted(err), select(of)), 0..most).prop_map(output)
+}
+
+fn lists() -> impl Strategy<Value = Vec<&'static str>> {
+    prop::collection::vec(select(&PATTERNS), 0..5)
+}
+
+/// What a pattern is, as simply as it can be said.
+fn matches(pattern: &Pattern, text: &[u8], from: usize, to: usize) -> bool {
+    match pattern {
+        Pattern::Text(part) => text.windows(part.len()).any(|window| window == part.as_bytes()),
+        Pattern::Regex(regex) if (from, to) == (0, text.len()) => {
+            regex::bytes::Regex::new(regex).expect("valid").is_match(text)
+        }
+        Pattern::Regex(regex) => {
+            let regex = Regex::builder()
+                .configure(Regex::config().utf8_empty(false))
+                .syntax(syntax::Config::new().utf8(false))
+                .build(regex);
+            regex.expect("valid").is_match(Input::new(text).range(from..to))
+        }
+    }
+}
+
+fn first(list: &[Pattern], text: &[u8], from: usize, to: usize) -> Option<usize> {
+    list.iter().position(|pattern| matches(pattern, text, from, to))
+}
+
+/// What is found in a line: the pattern, and the text that is shown.
+fn line(list: &[Pattern], line: &[u8], window: usize) -> Option<(usize, Vec<u8>)> {
+    let mut rest = strip(line.strip_suffix(b"\n").unwrap_or(line)).into_owned();
+    if rest.len() <= window {
+        let text = line_text(line, PageEnd::Last, Ansi::Strip);
+        return first(list, &text, 0, text.len()).map(|at| (at, text.into_owned()));
+    }
+    let mut from = 0;
+    while rest.len() > window {
+        let text = rest.get(..window).expect("a window");
+        if let Some(at) = first(list, text, from, window - AROUND) {
+            return Some((at, text.to_vec()));
+        }
+        rest.drain(..window - window / 2);
+        from = AROUND;
+    }
+    rest.truncate(rest.iter().rposition(|byte| *byte != b'\r').map_or(0, |last| last + 1));
+    first(list, &rest, from.min(rest.len()), rest.len()).map(|at| (at, rest))
+}
+
+/// Everything that is found, in the order in which lines end.
+fn model(list: &[Pattern], output: &Output, window: usize) -> Vec<(usize, Vec<u8>)> {
+    let (mut out, mut err, mut found) = (Vec::new(), Vec::new(), Vec::new());
+    for (stream, byte) in output {
+        let open = if *stream == Stream::Stdout { &mut out } else { &mut err };
+        open.push(*byte);
+        if *byte == b'\n' {
+            found.extend(line(list, open, window));
+            open.clear();
+        }
+    }
+    let last = [out, err].into_iter().filter(|open| !open.is_empty());
+    found.extend(last.flat_map(|open| line(list, &open, window)));
+    found
+}
+
+fn shown(model: &[(usize, Vec<u8>)]) -> (u64, Option<usize>, String) {
+    let lines: Vec<_> = model.iter().take(20).map(|(_, text)| String::from_utf8_lossy(text)).collect();
+    (model.len() as u64, model.first().map(|(at, _)| *at), lines.join("\n").chars().take(2000).collect())
+}
+
+/// Feeds a part of the output, in pieces of one stream that are cut at `cuts` too.
+fn feed(scanner: &mut Scanner, output: &Output, from: usize, to: usize, cuts: &[usize], found: &mut Found) {
+    let mut at = from;
+    while at < to {
+        let cut = cuts.iter().copied().filter(|cut| *cut > at).min().unwrap_or(to).min(to);
+        let stream = output[at].0;
+        let bytes: Vec<u8> =
+            output[at..cut].iter().take_while(|(other, _)| *other == stream).map(|(_, byte)| *byte).collect();
+        scanner.feed(stream, at as u64, &bytes, found);
+        at += bytes.len();
+    }
+}
+
+/// A scan that dies at each of `crashes`.
+fn scan(list: &[&str], output: &Output, cuts: &[Index], crashes: &[Index], window: usize) -> Found {
+    let patterns = patterns(list);
+    let places = |of: &[Index]| -> Vec<usize> {
+        let mut places: Vec<usize> = of.iter().map(|index| index.index(output.len() + 1)).collect();
+        places.sort();
+        places
+    };
+    let (cuts, crashes) = (places(cuts), places(crashes));
+    let mut found = Found::default();
+    let mut scanner = Scanner::with_window(patterns.clone(), Resume::default(), window);
+    let mut at = 0;
+    for crash in crashes {
+        feed(&mut scanner, output, at, crash, &cuts, &mut found);
+        let resume = Resume::from_bytes(&scanner.resume().to_bytes()).expect("its own bytes");
+        assert_eq!(resume.decided, crash as u64);
+        scanner = Scanner::with_window(patterns.clone(), resume, window);
+        // Fed again it finds nothing, and may die in the middle of that and stand where it stood.
+        let mut again = Found::default();
+        feed(&mut scanner, output, resume.from() as usize, crash, &cuts, &mut again);
+        assert_eq!((again, scanner.resume()), (Found::default(), resume));
+        at = crash;
+    }
+    feed(&mut scanner, output, at, output.len(), &cuts, &mut found);
+    scanner.end(&mut found);
+    found
+}
+
+fn sorted(output: &str) -> Vec<&str> {
+    let mut lines: Vec<&str> = output.split('\n').collect();
+    lines.sort();
+    lines
+}
+
+fn places(most: usize) -> impl Strategy<Value = Vec<Index>> {
+    prop::collection::vec(any::<Index>(), 0..most)
+}
+
+proptest! {
+    #[test]
+    fn any_pieces_and_crashes_find_what_is_in_the_lines(
+        list in lists(), output in pieces(&PIECES, 0.3, 60), cuts in places(12), crashes in places(4),
+    ) {
+        let wanted: Vec<Pattern> = list.iter().map(|written| pattern(written)).collect();
+        let found = scan(&list, &output, &cuts, &crashes, 64 * 1024);
+        prop_assert_eq!((found.matches, found.pattern, found.output), shown(&model(&wanted, &output, 64 * 1024)));
+    }
+
+    #[test]
+    fn one_stream_at_once_finds_what_is_in_the_lines(list in lists(), output in pieces(&PIECES[..14], 0.0, 80)) {
+        let wanted: Vec<Pattern> = list.iter().map(|written| pattern(written)).collect();
+        let found = scan(&list, &output, &[], &[], 64 * 1024);
+        prop_assert_eq!((found.matches, found.pattern, found.output), shown(&model(&wanted, &output, 64 * 1024)));
+    }
+
+    #[test]
+    fn over_long_lines_are_searched_in_windows_whatever_the_pieces(
+        list in lists(), output in pieces(&PIECES, 0.2, 120), cuts in places(12), crashes in places(5), window in 12usize..60,
+    ) {
+        let output: Output = output.into_iter().enumerate().filter(|(i, (_, b))| *b != b'\n' || i % 7 == 0).map(|(_, b)| b).collect();
+        let wanted: Vec<Pattern> = list.iter().map(|written| pattern(written)).collect();
+        let found = scan(&list, &output, &cuts, &crashes, window);
+        let (matches, first, text) = shown(&model(&wanted, &output, window));
+        prop_assert_eq!(found.matches, matches);
+        // A window of one stream may be decided before an earlier line of the other ends.
+        prop_assert_eq!(sorted(&found.output), sorted(&text));
+        if output.iter().all(|(stream, _)| *stream == Stream::Stdout) {
+            prop_assert_eq!((found.pattern, found.output), (first, text));
+        }
+    }
+
+    #[test]
+    fn with_more_escape_sequences_than_text_the_pieces_make_no_difference(
+        list in lists(), output in pieces(&PIECES[10..], 0.2, 400), cuts in places(30), crashes in places(6),
+    ) {
+        let output: Output = output.into_iter().filter(|(_, byte)| *byte != b'\n').collect();
+        prop_assert_eq!(scan(&list, &output, &cuts, &crashes, 12), scan(&list, &output, &[], &[], 12));
+    }
+}

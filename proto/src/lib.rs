@@ -2,6 +2,7 @@
 
 pub mod api;
 pub mod error;
+pub mod event;
 pub mod id;
 pub mod openrpc;
 pub mod params;
@@ -12,4 +13,5 @@ pub mod time;
 pub mod unions;
 
 pub use error::{Kind, RpcError};
+pub use event::EventType;
 pub use id::ProcId;

@@ -1,5 +1,6 @@
 //! What happened, numbered and on disk, and how far each consumer has come. See `docs/events.md`.
 
+pub mod consumers;
 mod disk;
 mod draft;
 mod filter;
@@ -12,6 +13,7 @@ mod segment;
 mod tests;
 mod walk;
 
+pub use consumers::{ConsumerError, ConsumerName, Consumers, Entered, Forgotten, Next, Start, View};
 pub use draft::{Draft, Now};
 pub use filter::Filter;
 pub use journal::{Journal, Limits};

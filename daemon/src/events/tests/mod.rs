@@ -1,8 +1,9 @@
 //! The journal and its consumers against a naive list of events.
 
+mod consumers;
 mod damage;
 mod journal;
-
+mod model;
 mod pace;
 mod refuse;
 

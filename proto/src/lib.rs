@@ -13,4 +13,5 @@ pub mod time;
 pub mod unions;
 
 pub use error::{Kind, RpcError};
+pub use event::EventType;
 pub use id::ProcId;

@@ -1,0 +1,109 @@
+//! A consumer's file: facts are appended; now and then it is replaced by a shorter one that says the same.
+
+use super::super::disk::{aside, open_regular};
+use super::ConsumerName;
+use super::state::{self, Fact, State};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// A file is left alone up to this length: some five hundred facts.
+const LONG: u64 = 16 << 10;
+
+/// A consumer as the disk has it.
+#[derive(Debug)]
+pub struct Kept {
+    pub name: ConsumerName,
+    pub state: State,
+    path: PathBuf,
+    /// Where the next fact goes. What a failed write left there is written over.
+    len: u64,
+}
+
+impl Kept {
+    /// Makes the file, whole or not at all.
+    pub fn create(dir: &Path, name: &ConsumerName, position: u64, at_ms: u64) -> io::Result<Kept> {
+        let mut state = State::default();
+        state.apply(Fact::Created { position, at_ms });
+        let mut kept = Kept { name: name.clone(), state, path: dir.join(name.file_name()), len: 0 };
+        kept.rewrite()?;
+        Ok(kept)
+    }
+
+    /// Reads a file. None: it says nothing and is gone now.
+    pub fn load(path: &Path, flaws: &mut Vec<String>) -> Option<Kept> {
+        let bytes = open_regular(path, File::options().read(true)).and_then(|mut file| {
+            let mut bytes = Vec::new();
+            io::Read::read_to_end(&mut file, &mut bytes).map(|_| bytes)
+        });
+        let read = bytes.as_ref().ok().and_then(|bytes| state::read(bytes));
+        // Under another consumer's file name it would be found by nobody.
+        let Some(read) = read.filter(|read| path.file_name().is_some_and(|file| *read.name.file_name() == *file))
+        else {
+            let why = bytes.err().map_or("it is damaged".into(), |e| e.to_string());
+            flaws.push(format!("the consumer in {} is unknown: {why}", path.display()));
+            let _ = std::fs::rename(path, aside(path));
+            return None;
+        };
+        let mut kept = Kept { name: read.name, state: read.state, path: path.into(), len: read.len };
+        kept.state.tidy(0);
+        if read.damaged > 0 {
+            flaws.push(format!("{} facts about the consumer {} are damaged", read.damaged, kept.name));
+            let _ = std::fs::hard_link(path, aside(path));
+            if let Err(e) = kept.rewrite() {
+                flaws.push(format!("rewrite {}: {e}", path.display()));
+            }
+        }
+        Some(kept)
+    }
+
+    /// Adds a fact: in the kernel first, then in memory.
+    pub fn append(&mut self, fact: Fact) -> io::Result<()> {
+        let file = match open_regular(&self.path, File::options().write(true)) {
+            // Somebody took it away; the next rewrite makes it again.
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                self.rewrite()?;
+                open_regular(&self.path, File::options().write(true))
+            }
+            opened => opened,
+        }?;
+        file.write_all_at(&fact.bytes(), self.len)?;
+        self.len += state::FACT as u64;
+        self.state.apply(fact);
+        Ok(())
+    }
+
+    /// Makes the file short where that pays. A failure costs nothing but room.
+    pub fn compact(&mut self) {
+        if self.len > LONG.max(2 * self.state.file_len(&self.name))
+            && let Err(e) = self.rewrite()
+        {
+            tracing::debug!(%e, path = %self.path.display(), "compact a consumer's file");
+        }
+    }
+
+    fn rewrite(&mut self) -> io::Result<()> {
+        let bytes = self.state.file(&self.name);
+        replace(&self.path, &bytes)?;
+        self.len = bytes.len() as u64;
+        Ok(())
+    }
+
+    pub fn remove(&self) {
+        if let Err(e) = std::fs::remove_file(&self.path) {
+            tracing::warn!(%e, path = %self.path.display(), "remove a consumer's file");
+        }
+    }
+}
+
+/// Puts a file with these bytes at `path`: at any instant the old one or the new one is there.
+pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let fresh = path.with_extension("tmp");
+    let file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&fresh)?;
+    let written = file.write_all_at(bytes, 0).and_then(|()| std::fs::rename(&fresh, path));
+    if written.is_err() {
+        let _ = std::fs::remove_file(&fresh);
+    }
+    written
+}

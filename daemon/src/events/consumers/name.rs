@@ -1,0 +1,47 @@
+//! What a consumer calls itself.
+
+use sha2::{Digest, Sha256};
+use std::fmt;
+
+/// The longest name, in characters.
+const LONGEST: usize = 128;
+
+/// 1 to 128 characters, none of them a control character.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ConsumerName(String);
+
+/// Why a text is no name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NotAName;
+
+impl fmt::Display for NotAName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("must be 1 to 128 characters, none of them a control character")
+    }
+}
+
+impl std::error::Error for NotAName {}
+
+impl ConsumerName {
+    pub fn parse(text: &str) -> Result<ConsumerName, NotAName> {
+        let fits = (1..=LONGEST).contains(&text.chars().count()) && !text.chars().any(char::is_control);
+        if fits { Ok(ConsumerName(text.into())) } else { Err(NotAName) }
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// A name may hold a slash, dots, or differ from another in case alone: the file is called by a digest.
+    pub(super) fn file_name(&self) -> String {
+        let digest = Sha256::digest(self.0.as_bytes());
+        let hex: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        format!("{hex}.pos")
+    }
+}
+
+impl fmt::Display for ConsumerName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}

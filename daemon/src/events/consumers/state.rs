@@ -1,0 +1,200 @@
+//! How far a consumer has come, as facts that only ever add up. Pure: bytes in, facts out.
+
+use super::super::read::Entry;
+use super::ConsumerName;
+use std::collections::HashMap;
+use std::sync::Arc;
+use toold_proto::{EventType, ProcId};
+
+/// One fact on disk.
+pub const FACT: usize = 32;
+const MAGIC: &[u8; 8] = b"toolcon1";
+const HEAD: usize = 16;
+
+/// An exit that was returned before it was journaled is journaled within so many events: its process's task does
+/// it next, or the daemon's next start before anything else.
+const LATE: u64 = 100_000;
+/// Exits that are remembered for one consumer. Beyond it the oldest is forgotten, and may be told twice.
+const MOST_SKIPS: usize = 16_384;
+
+/// What is appended to a consumer's file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fact {
+    Created { position: u64, at_ms: u64 },
+    Ack { seq: u64, at_ms: u64 },
+    Skip { process: u64, skip: Skip },
+    Used { at_ms: u64 },
+}
+
+/// An exit that a consumer was told by a call: its events are not told again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Skip {
+    /// The newest event when it was told.
+    pub noted: u64,
+    /// The last event about it; 0: not journaled yet.
+    pub upto: u64,
+}
+
+impl Skip {
+    /// The last number that an event about it can have.
+    pub fn bound(self) -> u64 {
+        if self.upto != 0 { self.upto } else { self.noted.saturating_add(LATE) }
+    }
+}
+
+/// What the facts add up to.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct State {
+    pub position: u64,
+    pub skips: Arc<HashMap<u64, Skip>>,
+    pub used_ms: u64,
+}
+
+/// What of a consumer decides whether an event is for it.
+#[derive(Debug, Clone)]
+pub struct View {
+    /// All events up to it are acknowledged.
+    pub position: u64,
+    skips: Arc<HashMap<u64, Skip>>,
+}
+
+impl View {
+    /// Whether it is still to be told of this event.
+    pub fn wants(&self, event: &Entry) -> bool {
+        self.wants_seq(event.seq, event.kind, event.id.map_or(0, ProcId::bits))
+    }
+
+    pub(super) fn wants_seq(&self, seq: u64, kind: EventType, process: u64) -> bool {
+        let exit = matches!(kind, EventType::Exited | EventType::Completion);
+        let told = exit && self.skips.get(&process).is_some_and(|skip| seq <= skip.bound());
+        seq > self.position && !told
+    }
+}
+
+impl State {
+    pub fn apply(&mut self, fact: Fact) {
+        match fact {
+            Fact::Created { position: seq, at_ms } | Fact::Ack { seq, at_ms } => {
+                self.position = self.position.max(seq);
+                self.used_ms = self.used_ms.max(at_ms);
+            }
+            Fact::Used { at_ms } => self.used_ms = self.used_ms.max(at_ms),
+            Fact::Skip { process, skip } => {
+                Arc::make_mut(&mut self.skips).insert(process, skip);
+            }
+        }
+    }
+
+    /// Drops the skips that no event can meet any more: all of theirs are acknowledged, or not kept.
+    pub fn tidy(&mut self, oldest: u64) {
+        let position = self.position;
+        let live = |skip: &Skip| position < skip.bound() && oldest <= skip.bound();
+        if !self.skips.values().all(live) {
+            Arc::make_mut(&mut self.skips).retain(|_, skip| live(skip));
+        }
+        while self.skips.len() > MOST_SKIPS {
+            let Some(first) = self.skips.iter().min_by_key(|(_, skip)| skip.noted).map(|(id, _)| *id) else { return };
+            Arc::make_mut(&mut self.skips).remove(&first);
+        }
+    }
+
+    pub fn view(&self) -> View {
+        View { position: self.position, skips: self.skips.clone() }
+    }
+
+    /// The highest number it knows of.
+    pub fn highest(&self) -> u64 {
+        let noted = self.skips.values().map(|skip| skip.noted.max(skip.upto));
+        noted.max().unwrap_or(0).max(self.position)
+    }
+
+    /// The shortest file that says the same.
+    pub fn file(&self, name: &ConsumerName) -> Vec<u8> {
+        let mut out = head(name);
+        out.extend_from_slice(&Fact::Created { position: self.position, at_ms: self.used_ms }.bytes());
+        for (process, skip) in self.skips.iter() {
+            out.extend_from_slice(&Fact::Skip { process: *process, skip: *skip }.bytes());
+        }
+        out
+    }
+
+    pub fn file_len(&self, name: &ConsumerName) -> u64 {
+        (head_len(name.as_str().len()) + FACT * (1 + self.skips.len())) as u64
+    }
+}
+
+/// What a file says.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Read {
+    pub name: ConsumerName,
+    pub state: State,
+    /// Up to here it is good, or damaged within; behind it is a torn end.
+    pub len: u64,
+    /// Facts that were damaged and have others behind them.
+    pub damaged: usize,
+}
+
+/// None: it does not say whose it is, or holds no fact.
+pub fn read(bytes: &[u8]) -> Option<Read> {
+    let rest = bytes.strip_prefix(MAGIC)?;
+    let len = usize::from(u16::from_le_bytes(*rest.first_chunk()?));
+    let name = bytes.get(HEAD..HEAD + len)?;
+    let name = ConsumerName::parse(str::from_utf8(name).ok()?).ok()?;
+    let facts = bytes.strip_prefix(head(&name).as_slice())?;
+    let facts: Vec<Option<Fact>> = facts.as_chunks().0.iter().map(Fact::read).collect();
+    let whole = facts.iter().rposition(Option::is_some)? + 1;
+    let mut state = State::default();
+    facts.iter().flatten().for_each(|fact| state.apply(*fact));
+    let damaged = facts[..whole].iter().filter(|fact| fact.is_none()).count();
+    let len = (head_len(len) + whole * FACT) as u64;
+    Some(Read { name, state, len, damaged })
+}
+
+fn head_len(name: usize) -> usize {
+    (HEAD + name).next_multiple_of(FACT)
+}
+
+fn head(name: &ConsumerName) -> Vec<u8> {
+    let text = name.as_str().as_bytes();
+    let mut out = Vec::with_capacity(head_len(text.len()));
+    out.extend_from_slice(MAGIC);
+    out.extend_from_slice(&(text.len() as u32).to_le_bytes());
+    out.extend_from_slice(&crc32fast::hash(text).to_le_bytes());
+    out.extend_from_slice(text);
+    out.resize(head_len(text.len()), 0);
+    out
+}
+
+impl Fact {
+    pub fn bytes(self) -> [u8; FACT] {
+        let (kind, numbers) = match self {
+            Fact::Created { position, at_ms } => (1u32, [position, at_ms, 0]),
+            Fact::Ack { seq, at_ms } => (2, [seq, at_ms, 0]),
+            Fact::Skip { process, skip } => (3, [process, skip.noted, skip.upto]),
+            Fact::Used { at_ms } => (4, [at_ms, 0, 0]),
+        };
+        let mut out = [0; FACT];
+        out[4..8].copy_from_slice(&kind.to_le_bytes());
+        for (place, number) in out[8..].chunks_exact_mut(8).zip(numbers) {
+            place.copy_from_slice(&number.to_le_bytes());
+        }
+        let sum = crc32fast::hash(&out[4..]).to_le_bytes();
+        out[..4].copy_from_slice(&sum);
+        out
+    }
+
+    fn read(bytes: &[u8; FACT]) -> Option<Fact> {
+        if crc32fast::hash(&bytes[4..]).to_le_bytes() != bytes[..4] {
+            return None;
+        }
+        let number = |i: usize| bytes[8 * i..].first_chunk().map_or(0, |b| u64::from_le_bytes(*b));
+        match bytes[4] {
+            1 => Some(Fact::Created { position: number(1), at_ms: number(2) }),
+            2 => Some(Fact::Ack { seq: number(1), at_ms: number(2) }),
+            3 => Some(Fact::Skip { process: number(1), skip: Skip { noted: number(2), upto: number(3) } }),
+            4 => Some(Fact::Used { at_ms: number(1) }),
+            // A later version's: not known is not told, and harms nothing.
+            _ => None,
+        }
+    }
+}

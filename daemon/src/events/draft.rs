@@ -1,0 +1,79 @@
+//! An event before it has its number.
+
+use super::filter::hash;
+use super::record::{CANCELLED, Header};
+use serde_json::{Map, Value};
+use std::io;
+use toold_proto::time::rfc3339;
+use toold_proto::{EventType, ProcId};
+
+/// The longest state. It fits in a slot of a record many times over.
+const STATE_MAX: usize = 255;
+/// What every event says in the same place: facts of these names would say it twice, and are left out.
+const OWN: [&str; 6] = ["seq", "at", "type", "id", "session_key", "task_id"];
+
+/// What happened, and to whom.
+#[derive(Debug, Clone, Copy)]
+pub struct Draft<'a> {
+    pub kind: EventType,
+    pub id: Option<ProcId>,
+    pub session_key: Option<&'a str>,
+    pub task_id: Option<&'a str>,
+    /// What is particular to the type. Stands flat beside the rest.
+    pub facts: &'a Map<String, Value>,
+    /// The process's checkpoint that belongs to this event, at most 255 bytes. Clients never see it.
+    pub state: &'a [u8],
+    /// Never pushed to subscribers.
+    pub cancelled: bool,
+}
+
+/// One moment on both clocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Now {
+    pub wall_ms: u64,
+    pub mono_ms: u64,
+}
+
+/// A draft that lacks nothing but its number.
+pub(super) struct Rendered {
+    pub header: Header,
+    /// The text after the number, without the newline.
+    pub rest: Vec<u8>,
+}
+
+impl Draft<'_> {
+    pub(super) fn render(&self, now: Now) -> io::Result<Rendered> {
+        if self.state.len() > STATE_MAX {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "an event's state has at most 255 bytes"));
+        }
+        let mut rest = Vec::with_capacity(512);
+        rest.extend_from_slice(b",\"at\":\"");
+        rest.extend_from_slice(rfc3339(now.wall_ms).as_bytes());
+        rest.extend_from_slice(b"\",\"type\":\"");
+        rest.extend_from_slice(self.kind.name().as_bytes());
+        rest.extend_from_slice(b"\",\"id\":");
+        serde_json::to_writer(&mut rest, &self.id)?;
+        rest.extend_from_slice(b",\"session_key\":");
+        serde_json::to_writer(&mut rest, &self.session_key)?;
+        rest.extend_from_slice(b",\"task_id\":");
+        serde_json::to_writer(&mut rest, &self.task_id)?;
+        for (key, value) in self.facts.iter().filter(|(key, _)| !OWN.contains(&key.as_str())) {
+            rest.push(b',');
+            serde_json::to_writer(&mut rest, key)?;
+            rest.push(b':');
+            serde_json::to_writer(&mut rest, value)?;
+        }
+        rest.push(b'}');
+        let header = Header {
+            seq: 0,
+            wall_ms: now.wall_ms,
+            mono_ms: now.mono_ms,
+            kind: self.kind.code(),
+            flags: if self.cancelled { CANCELLED } else { 0 },
+            process: self.id.map_or(0, ProcId::bits),
+            session: hash(self.session_key),
+            task: hash(self.task_id),
+        };
+        Ok(Rendered { header, rest })
+    }
+}

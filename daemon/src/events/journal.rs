@@ -1,0 +1,293 @@
+//! The journal: one writer at a time, any number of readers, segments that begin and are dropped.
+
+use super::disk::{Disk, Real, aside};
+use super::draft::{Draft, Now};
+use super::record::{self, Header, LONGEST};
+use super::recover::{self, Opened};
+use super::segment::{Found, Segment, hold};
+use crate::hooks;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use tokio::sync::watch;
+
+/// How often a publish looks for what is too old.
+const LOOK_EVERY_MS: u64 = 60_000;
+/// Room for the number and the header of a record, beside what a draft brings.
+const FRAME: usize = 128;
+/// A number that nobody reaches: to be told of a higher one is a mistake, and would leave no numbers.
+const HIGHEST: u64 = 1 << 62;
+
+/// How much is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// A segment is dropped as a whole. Lowered to a quarter of `max_bytes`.
+    pub segment_bytes: u64,
+    pub max_bytes: u64,
+    pub max_age_ms: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { segment_bytes: 4 << 20, max_bytes: 64 << 20, max_age_ms: 7 * 86_400_000 }
+    }
+}
+
+/// The segments in order. Replaced as a whole, so that a reader keeps what it began with.
+pub(super) type Segments = Arc<Vec<Arc<Segment>>>;
+
+#[derive(Debug)]
+pub struct Journal {
+    dir: PathBuf,
+    limits: Limits,
+    disk: Box<dyn Disk>,
+    writer: Mutex<Writer>,
+    segments: RwLock<Segments>,
+    last: AtomicU64,
+    tail: watch::Sender<u64>,
+}
+
+/// What only the one who publishes needs.
+#[derive(Debug, Default)]
+struct Writer {
+    record: Vec<u8>,
+    looked_ms: u64,
+}
+
+impl Journal {
+    /// Opens what is in `dir`, or begins there. `at_least`: the highest number that anybody else knows of; what
+    /// the journal lacks up to it is missing, and its numbers are not given again.
+    pub fn open(dir: &Path, limits: Limits, now_ms: u64, at_least: u64) -> io::Result<(Journal, Opened)> {
+        Journal::open_on(Box::new(Real), dir, limits, now_ms, at_least)
+    }
+
+    pub(super) fn open_on(
+        disk: Box<dyn Disk>,
+        dir: &Path,
+        limits: Limits,
+        now_ms: u64,
+        at_least: u64,
+    ) -> io::Result<(Journal, Opened)> {
+        let found = recover::recover(dir)?;
+        let segment_bytes = limits.segment_bytes.min(limits.max_bytes / 4);
+        let journal = Journal {
+            dir: dir.to_path_buf(),
+            limits: Limits { segment_bytes, ..limits },
+            disk,
+            writer: Mutex::new(Writer { record: Vec::new(), looked_ms: now_ms }),
+            segments: RwLock::new(Arc::new(found.segments)),
+            last: AtomicU64::new(found.last),
+            tail: watch::Sender::new(found.last),
+        };
+        journal.skip_to(at_least);
+        journal.retain(now_ms);
+        Ok((journal, found.opened))
+    }
+
+    /// Gives the event the next number and writes it; then calls `applied` with the number, before anybody else
+    /// can publish. An error has used no number and left nothing behind.
+    pub fn publish(&self, draft: &Draft<'_>, now: Now, applied: impl FnOnce(u64)) -> io::Result<u64> {
+        let rendered = draft.render(now)?;
+        if rendered.rest.len() + draft.state.len() + FRAME > LONGEST {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "an event of more than 4 MiB"));
+        }
+        let seq = {
+            let mut writer = hold(&self.writer);
+            if now.wall_ms.abs_diff(writer.looked_ms) >= LOOK_EVERY_MS {
+                writer.looked_ms = now.wall_ms;
+                self.drop_old(now.wall_ms);
+            }
+            let seq = self.last() + 1;
+            let header = Header { seq, ..rendered.header };
+            record::encode(&mut writer.record, &header, draft.state, &rendered.rest);
+            let segment = self.room_for(writer.record.len(), seq, now.wall_ms)?;
+            hooks::at("journal.write");
+            self.append(&segment, &writer.record)?;
+            segment.grew(seq, writer.record.len(), now.wall_ms);
+            self.last.store(seq, Ordering::Release);
+            hooks::at("journal.written");
+            applied(seq);
+            hooks::at("journal.applied");
+            seq
+        };
+        self.wake(seq);
+        Ok(seq)
+    }
+
+    /// The number of the newest event; 0 before the first.
+    pub fn last(&self) -> u64 {
+        self.last.load(Ordering::Acquire)
+    }
+
+    /// The number of the oldest event that is kept; where none is, the one that comes next.
+    pub fn oldest(&self) -> u64 {
+        let next = self.last() + 1;
+        self.segments().first().map_or(next, |segment| segment.first.min(next))
+    }
+
+    /// What is on the disk of it, in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.segments().iter().map(|segment| segment.len()).sum()
+    }
+
+    /// Changes to the number of the newest event.
+    pub fn subscribe(&self) -> watch::Receiver<u64> {
+        self.tail.subscribe()
+    }
+
+    /// Makes `seq` a number that was given: what the journal lacks up to it is missing.
+    pub fn skip_to(&self, seq: u64) {
+        let writer = hold(&self.writer);
+        if seq <= self.last() || seq >= HIGHEST {
+            return;
+        }
+        tracing::warn!(from = self.last() + 1, to = seq, "events are missing");
+        if let Some(active) = self.segments().last() {
+            active.seal();
+        }
+        self.last.store(seq, Ordering::Release);
+        // A failure leaves it to the next publish.
+        let _ = self.begin(seq + 1);
+        drop(writer);
+        self.wake(seq);
+    }
+
+    /// Drops what is too old or too much.
+    pub fn retain(&self, now_ms: u64) {
+        let mut writer = hold(&self.writer);
+        writer.looked_ms = now_ms;
+        self.drop_old(now_ms);
+    }
+
+    /// Begins to write to the disk what was published lately, without waiting.
+    pub fn begin_sync(&self) -> io::Result<()> {
+        self.segments().iter().try_for_each(|segment| unless_dropped(segment.begin_sync()))
+    }
+
+    /// Waits until everything that was published is on the disk.
+    pub fn sync(&self) -> io::Result<()> {
+        let mut any = false;
+        for segment in self.segments().iter() {
+            unless_dropped(segment.sync().map(|waited| any |= waited))?;
+        }
+        if any { File::open(&self.dir)?.sync_all() } else { Ok(()) }
+    }
+
+    pub(super) fn segments(&self) -> Segments {
+        self.segments.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set_segments(&self, segments: Vec<Arc<Segment>>) {
+        *self.segments.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(segments);
+    }
+
+    fn wake(&self, seq: u64) {
+        // Publishers come here in any order: the number never goes back.
+        self.tail.send_if_modified(|last| {
+            let newer = seq > *last;
+            *last = seq.max(*last);
+            newer
+        });
+    }
+
+    /// The segment that takes a record of `len` bytes. Caller holds the writer.
+    fn room_for(&self, len: usize, seq: u64, now_ms: u64) -> io::Result<Arc<Segment>> {
+        let Some(active) = self.segments().last().filter(|segment| segment.writer().is_some()).cloned() else {
+            return self.begin(seq);
+        };
+        if active.len() == 0 || active.len() + len as u64 <= self.limits.segment_bytes {
+            return Ok(active);
+        }
+        match self.begin(seq) {
+            Ok(next) => {
+                active.seal();
+                self.drop_old(now_ms);
+                Ok(next)
+            }
+            // Better a segment that is too long than an event that is lost.
+            Err(e) => {
+                tracing::debug!(%e, "begin a segment");
+                Ok(active)
+            }
+        }
+    }
+
+    /// Begins a segment. Caller holds the writer.
+    fn begin(&self, first: u64) -> io::Result<Arc<Segment>> {
+        let mut segments = self.segments().as_ref().clone();
+        let segment = Segment::new(&self.dir, first, Found::default());
+        let path = &segment.path;
+        let file = match self.disk.create(path) {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
+                // One of ours holds no whole record, or it would not have this number.
+                let ours = segments.iter().any(|known| known.first == first);
+                if ours { std::fs::remove_file(path) } else { std::fs::rename(path, aside(path)) }?;
+                self.disk.create(path)?
+            }
+            created => created?,
+        };
+        let segment = Arc::new(segment.writable(file));
+        segments.retain(|known| known.first != first);
+        segments.push(segment.clone());
+        self.set_segments(segments);
+        Ok(segment)
+    }
+
+    /// One write of the whole record, or nothing.
+    fn append(&self, segment: &Segment, record: &[u8]) -> io::Result<()> {
+        let file = segment.writer().ok_or(io::ErrorKind::NotFound)?;
+        let refused = match self.disk.write(&file, record) {
+            Ok(n) if n == record.len() => return Ok(()),
+            Ok(_) => io::Error::from(io::ErrorKind::StorageFull),
+            Err(e) => e,
+        };
+        if let Err(e) = self.disk.truncate(&file, segment.len()) {
+            // What is torn stays at its end. Readers stop before it, and the next record begins a segment.
+            tracing::warn!(%e, path = %segment.path.display(), "give up a segment");
+            segment.seal();
+        }
+        Err(refused)
+    }
+
+    /// Drops whole segments, the oldest first. Caller holds the writer.
+    fn drop_old(&self, now_ms: u64) {
+        let aged = |segment: &Segment| segment.newest_ms().saturating_add(self.limits.max_age_ms) < now_ms;
+        if let Some(active) = self.segments().last()
+            && active.len() > 0
+            && aged(active)
+            && self.begin(self.last() + 1).is_ok()
+        {
+            active.seal();
+        }
+        let segments = self.segments();
+        // The segment that is written to counts as full: it may grow to that before anybody looks again.
+        let active = segments.last().map_or(0, |segment| self.limits.segment_bytes.saturating_sub(segment.len()));
+        let mut total = segments.iter().map(|segment| segment.len()).sum::<u64>() + active;
+        let mut kept = segments.as_slice();
+        while let [oldest, rest @ ..] = kept
+            && !rest.is_empty()
+            && (total > self.limits.max_bytes || aged(oldest))
+        {
+            total -= oldest.len();
+            kept = rest;
+        }
+        let dropped = segments.len() - kept.len();
+        if dropped > 0 {
+            self.set_segments(kept.to_vec());
+        }
+        for segment in &segments[..dropped] {
+            if let Err(e) = std::fs::remove_file(&segment.path) {
+                tracing::warn!(%e, path = %segment.path.display(), "drop a segment");
+            }
+        }
+    }
+}
+
+fn unless_dropped(done: io::Result<()>) -> io::Result<()> {
+    match done {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}

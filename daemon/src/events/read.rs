@@ -1,0 +1,164 @@
+//! Reads events after a number: those that fit a filter, and what is missing before them.
+
+use super::Range;
+use super::filter::{Filter, Ready};
+use super::journal::Journal;
+use super::record::{CANCELLED, Header, Record};
+use super::segment::Segment;
+use super::walk::{Step, Walk};
+use serde_json::value::RawValue;
+use std::io;
+use std::ops::ControlFlow::{self, Break, Continue};
+use toold_proto::{EventType, ProcId};
+
+/// How much one read may give, and how much it may look at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limit {
+    pub events: usize,
+    /// Of text. One event is given even if it is longer.
+    pub bytes: usize,
+    /// Records looked at, wanted or not.
+    pub scan: usize,
+}
+
+/// An event as clients get it, and what is asked about it most.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    pub seq: u64,
+    pub kind: EventType,
+    pub id: Option<ProcId>,
+    /// Never pushed to subscribers.
+    pub cancelled: bool,
+    pub json: Box<RawValue>,
+}
+
+/// What one read gave.
+#[derive(Debug, Clone, Default)]
+pub struct Batch {
+    pub events: Vec<Entry>,
+    /// Everything up to this number was looked at: read on after it.
+    pub scanned: u64,
+    /// Numbers before the first event given that are not kept any more, or were damaged.
+    pub missing: Vec<Range>,
+}
+
+/// Says from its header whether an event is wanted, beside the filter.
+pub(super) type Wanted<'a> = &'a dyn Fn(&Header, EventType) -> bool;
+
+impl Journal {
+    /// The events after `after` that fit the filter, in order.
+    pub fn read(&self, after: u64, filter: &Filter, limit: Limit) -> io::Result<Batch> {
+        self.read_where(after, filter, &|_, _| true, limit)
+    }
+
+    pub(super) fn read_where(
+        &self,
+        after: u64,
+        filter: &Filter,
+        wanted: Wanted<'_>,
+        limit: Limit,
+    ) -> io::Result<Batch> {
+        // The number before the list: what has a number by now is in a segment that is listed later.
+        let last = self.last();
+        let segments = self.segments();
+        let batch = Batch { scanned: after, ..Batch::default() };
+        let mut reading = Reading { batch, filter: filter.ready(), wanted, limit, looked: 0, bytes: 0 };
+        if after >= last || limit.events == 0 {
+            return Ok(reading.batch);
+        }
+        let start = segments.partition_point(|segment| segment.first <= after + 1).saturating_sub(1);
+        for (i, segment) in segments.iter().enumerate().skip(start) {
+            let bound = segments.get(i + 1).map_or(last + 1, |next| next.first.min(last + 1));
+            if reading.segment(segment, bound)?.is_break() {
+                return Ok(reading.batch);
+            }
+        }
+        if reading.batch.scanned < last {
+            let _ = reading.gap_before(last + 1);
+        }
+        Ok(reading.batch)
+    }
+}
+
+/// A read under way. `batch.scanned` is the number it stands at.
+struct Reading<'a> {
+    batch: Batch,
+    filter: Ready<'a>,
+    wanted: Wanted<'a>,
+    limit: Limit,
+    looked: usize,
+    bytes: usize,
+}
+
+impl Reading<'_> {
+    /// Reads the records below `bound`.
+    fn segment(&mut self, segment: &Segment, bound: u64) -> io::Result<ControlFlow<()>> {
+        let next = self.batch.scanned + 1;
+        if next >= bound {
+            return Ok(Continue(()));
+        }
+        let file = match segment.open() {
+            // Dropped since we listed it: what follows shows the gap.
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Continue(())),
+            opened => opened?,
+        };
+        let mut walk = Walk::new(&file, segment.place(next), segment.len());
+        let mut above = segment.first - 1;
+        while let Some(step) = walk.step(above)? {
+            let Step::Record { record, .. } = step else { continue };
+            above = record.header.seq;
+            if above >= bound {
+                break;
+            }
+            if above > self.batch.scanned && self.record(&record).is_break() {
+                return Ok(Break(()));
+            }
+        }
+        Ok(Continue(()))
+    }
+
+    fn record(&mut self, record: &Record<'_>) -> ControlFlow<()> {
+        let header = &record.header;
+        if header.seq > self.batch.scanned + 1 {
+            self.gap_before(header.seq)?;
+        }
+        if self.looked >= self.limit.scan {
+            return Break(());
+        }
+        self.looked += 1;
+        // A type of a later version is none of ours to tell.
+        let kind = EventType::from_code(header.kind);
+        if let Some(kind) = kind.filter(|kind| self.filter.matches(*kind, record) && (self.wanted)(header, *kind)) {
+            return self.take(kind, record);
+        }
+        self.batch.scanned = header.seq;
+        Continue(())
+    }
+
+    fn take(&mut self, kind: EventType, record: &Record<'_>) -> ControlFlow<()> {
+        let header = &record.header;
+        let text = str::from_utf8(record.text).ok().map(String::from);
+        let Some(json) = text.and_then(|text| RawValue::from_string(text).ok()) else {
+            return self.gap_before(header.seq + 1);
+        };
+        self.bytes += record.text.len();
+        if self.bytes > self.limit.bytes && !self.batch.events.is_empty() {
+            return Break(());
+        }
+        let id = (header.process != 0).then(|| ProcId::from_bits(header.process));
+        let cancelled = header.flags & CANCELLED != 0;
+        self.batch.events.push(Entry { seq: header.seq, kind, id, cancelled, json });
+        self.batch.scanned = header.seq;
+        if self.batch.events.len() >= self.limit.events { Break(()) } else { Continue(()) }
+    }
+
+    /// Nothing is there from here to `seq`. Told before the first event; behind one, the read ends before it.
+    fn gap_before(&mut self, seq: u64) -> ControlFlow<()> {
+        if !self.batch.events.is_empty() {
+            return Break(());
+        }
+        self.batch.missing.push(self.batch.scanned + 1..=seq - 1);
+        self.batch.scanned = seq - 1;
+        Continue(())
+    }
+}

@@ -1,0 +1,200 @@
+//! Opens a journal as a crash, a power cut or a bad disk left it: what is good is kept, the rest put aside.
+
+use super::disk::{aside, open_regular};
+use super::record::HEADER;
+use super::segment::{Found, Segment, parse_name};
+use super::walk::{Step, Walk};
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::Arc;
+
+/// What came to light when a journal was opened.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Opened {
+    /// What was damaged and put aside, for a person to read.
+    pub flaws: Vec<String>,
+    /// By the process's bits, the newest state in the last segment, and the number of its event. A checkpoint
+    /// that is older than this was about to be written when the daemon ended.
+    pub states: HashMap<u64, (u64, Vec<u8>)>,
+}
+
+pub(super) struct Recovered {
+    pub segments: Vec<Arc<Segment>>,
+    pub last: u64,
+    pub opened: Opened,
+}
+
+/// What a segment's file holds.
+#[derive(Default)]
+struct Scan {
+    found: Found,
+    last: u64,
+    /// Where the good records are, from and to.
+    good: Vec<(u64, u64)>,
+    /// The numbers that damage may have cost.
+    lost: Vec<super::Range>,
+    /// Nothing from here on is a record.
+    tail: Option<u64>,
+    states: HashMap<u64, (u64, Vec<u8>)>,
+}
+
+pub(super) fn recover(dir: &Path) -> io::Result<Recovered> {
+    let mut out = Recovered { segments: Vec::new(), last: 0, opened: Opened::default() };
+    make_dir(dir, &mut out.opened.flaws)?;
+    let mut firsts = Vec::new();
+    for entry in std::fs::read_dir(dir)? {
+        let name = entry?.file_name();
+        let Some(name) = name.to_str() else { continue };
+        firsts.extend(parse_name(name));
+        if name.ends_with(".tmp") {
+            let _ = std::fs::remove_file(dir.join(name));
+        }
+    }
+    firsts.sort_unstable();
+    for (i, first) in firsts.iter().enumerate() {
+        let place = Place { dir, first: *first, next: firsts.get(i + 1).copied() };
+        out.last = out.last.max(first - 1);
+        match place.take(&mut out.opened.flaws) {
+            Ok((segment, scan)) => {
+                out.last = out.last.max(scan.last);
+                out.segments.push(Arc::new(segment));
+                out.opened.states = scan.states;
+            }
+            Err(e) => {
+                out.last = out.last.max(place.put_aside(&e, &mut out.opened.flaws));
+                out.opened.states.clear();
+            }
+        }
+    }
+    Ok(out)
+}
+
+fn make_dir(dir: &Path, flaws: &mut Vec<String>) -> io::Result<()> {
+    let make = || std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir);
+    match make() {
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
+            std::fs::rename(dir, aside(dir))?;
+            flaws.push(format!("{} is not a directory and was renamed", dir.display()));
+            make()
+        }
+        made => made,
+    }
+}
+
+/// A segment's file, and where the next one begins.
+struct Place<'a> {
+    dir: &'a Path,
+    first: u64,
+    next: Option<u64>,
+}
+
+impl Place<'_> {
+    fn path(&self) -> std::path::PathBuf {
+        self.dir.join(super::segment::file_name(self.first))
+    }
+
+    fn take(&self, flaws: &mut Vec<String>) -> io::Result<(Segment, Scan)> {
+        let path = self.path();
+        let mut file = open_regular(&path, File::options().read(true).append(self.next.is_none()))?;
+        let mut scan = self.scan(&file)?;
+        if let (None, Some(tail)) = (self.next, scan.tail) {
+            // The write that a crash cut short: nobody was told of it.
+            tracing::warn!(path = %path.display(), at = tail, "cut off the torn end of the journal");
+            file.set_len(tail)?;
+        }
+        if !scan.lost.is_empty() {
+            let ranges: Vec<String> = scan.lost.iter().map(|r| format!("{} to {}", r.start(), r.end())).collect();
+            flaws.push(format!("events {} are damaged in {}", ranges.join(", "), path.display()));
+            match rewrite(&path, &file, &scan.good) {
+                Ok(()) => {
+                    file = open_regular(&path, File::options().read(true).append(self.next.is_none()))?;
+                    scan = Scan { lost: Vec::new(), ..self.scan(&file)? };
+                }
+                // Readers find their way around it, and the next start tries again.
+                Err(e) => flaws.push(format!("put {} aside: {e}", path.display())),
+            }
+        }
+        let segment = Segment::new(self.dir, self.first, std::mem::take(&mut scan.found));
+        Ok((if self.next.is_none() { segment.writable(file) } else { segment }, scan))
+    }
+
+    fn scan(&self, file: &File) -> io::Result<Scan> {
+        let size = file.metadata()?.len();
+        let mut walk = Walk::new(file, 0, size);
+        let mut scan = Scan { last: self.first - 1, ..Scan::default() };
+        let mut damaged = false;
+        while let Some(step) = walk.step(scan.last)? {
+            match step {
+                Step::Damage { from, to } if to >= size => {
+                    scan.tail = Some(from);
+                    break;
+                }
+                Step::Damage { .. } => damaged = true,
+                // A record that was given up, whose number went to the next segment.
+                Step::Record { record, .. } if self.next.is_some_and(|next| record.header.seq >= next) => break,
+                Step::Record { at, record } => {
+                    let header = record.header;
+                    if std::mem::take(&mut damaged) {
+                        scan.lost.push(scan.last + 1..=header.seq - 1);
+                    }
+                    scan.last = header.seq;
+                    scan.found.note(header.seq, at, record.len, header.wall_ms);
+                    match scan.good.last_mut() {
+                        Some(run) if run.1 == at => run.1 = at + record.len as u64,
+                        // The first one, or the first behind damage.
+                        _ => scan.good.push((at, at + record.len as u64)),
+                    }
+                    if self.next.is_none() && header.process != 0 && !record.state.is_empty() {
+                        scan.states.insert(header.process, (header.seq, record.state.to_vec()));
+                    }
+                }
+            }
+        }
+        // The torn end of a segment that was given up cost nothing: its number was given again.
+        if let (Some(_), Some(next)) = (scan.tail, self.next)
+            && scan.last + 1 < next
+        {
+            scan.lost.push(scan.last + 1..=next - 1);
+        }
+        Ok(scan)
+    }
+
+    /// Makes room at the name. Gives the highest number that may have been there.
+    fn put_aside(&self, why: &io::Error, flaws: &mut Vec<String>) -> u64 {
+        let path = self.path();
+        let size = std::fs::symlink_metadata(&path).map_or(0, |meta| if meta.is_file() { meta.len() } else { 0 });
+        flaws.push(format!("the events from {} on in {} cannot be read: {why}", self.first, path.display()));
+        // As many as can have been in it: a number that was given is not given again.
+        let most = self.first - 1 + size / HEADER as u64;
+        match std::fs::rename(&path, aside(&path)) {
+            Ok(()) => self.next.map_or(most, |_| self.first - 1),
+            Err(e) => {
+                flaws.push(format!("rename {}: {e}", path.display()));
+                self.next.map_or(most.max(self.first), |_| self.first - 1)
+            }
+        }
+    }
+}
+
+/// Keeps the damaged file under another name and puts one with the good records in its place. Whole at any instant.
+fn rewrite(path: &Path, file: &File, good: &[(u64, u64)]) -> io::Result<()> {
+    let fresh = path.with_extension("tmp");
+    let out = File::options().write(true).create(true).truncate(true).mode(0o600).open(&fresh)?;
+    let mut end = 0;
+    for (from, to) in good {
+        let mut bytes = vec![0; (to - from) as usize];
+        file.read_exact_at(&mut bytes, *from)?;
+        out.write_all_at(&bytes, end)?;
+        end += bytes.len() as u64;
+    }
+    out.sync_data()?;
+    match std::fs::hard_link(path, aside(path)) {
+        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(e),
+        // Done, or done before by this very process.
+        _ => {}
+    }
+    std::fs::rename(&fresh, path)
+}

@@ -1,0 +1,267 @@
+//! Positions, skipped exits, forgetting, and files that were cut or damaged.
+
+use super::*;
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+
+const TTL: u64 = 1_000_000;
+
+fn consumers(dir: &Path) -> Consumers {
+    let (consumers, flaws) = Consumers::open(&dir.join("consumers"), TTL, 100, 0).expect("it opens");
+    assert_eq!(flaws, Vec::<String>::new());
+    consumers
+}
+
+fn name(text: &str) -> ConsumerName {
+    ConsumerName::parse(text).expect("a name")
+}
+
+/// The only file of a consumer.
+fn file(dir: &Path) -> PathBuf {
+    let entries =
+        std::fs::read_dir(dir.join("consumers")).expect("it lists").map(|entry| entry.expect("an entry").path());
+    let mut files = entries.filter(|path| path.extension().is_some_and(|ext| ext == "pos"));
+    files.next().expect("a file")
+}
+
+fn exits() -> Filter {
+    Filter { types: Some(BTreeSet::from([EventType::Exited, EventType::Completion])), ..Filter::default() }
+}
+
+#[test]
+fn a_name_has_1_to_128_characters_and_no_control_character() {
+    let long = "ä".repeat(128);
+    for text in ["a", "../../etc/passwd", ".", "emoji 🦀", long.as_str()] {
+        assert_eq!(name(text).as_str(), text);
+    }
+    let too_long = "ä".repeat(129);
+    for text in ["", "a\nb", "\u{7f}", "a\0", too_long.as_str()] {
+        assert!(ConsumerName::parse(text).is_err(), "{text:?}");
+    }
+}
+
+#[test]
+fn a_consumer_is_told_again_until_it_acknowledges_also_after_a_crash() {
+    let dir = temporary();
+    let (journal, _) = open(dir.path(), SMALL);
+    fill(&journal, 10);
+    let (early, late) = (name("early"), name("late"));
+    let first = consumers(dir.path());
+    let entered = first.enter(&early, Start::Oldest, 1, 10, 5).expect("entered");
+    assert_eq!(entered, Entered { position: 0, created: true, forgotten: None });
+    assert_eq!(first.enter(&late, Start::Now, 1, 10, 5).expect("entered").position, 10);
+    assert!(matches!(first.ack(&name("x"), 3, 10, 5), Err(ConsumerError::Unknown)));
+    assert_eq!(first.ack(&early, 4, 10, 5).expect("acknowledged"), 4);
+    assert_eq!(first.ack(&early, 2, 10, 5).expect("acknowledged"), 4, "it never goes back");
+    for consumers in [&first, &consumers(dir.path())] {
+        for _ in 0..2 {
+            let next = consumers.next(&journal, &early, &Filter::default(), 3, usize::MAX).expect("it reads");
+            assert_eq!((seqs(&next.events), next.position, next.scanned_all), (vec![5, 6, 7], 4, false));
+        }
+        let next = consumers.next(&journal, &late, &Filter::default(), 3, usize::MAX).expect("it reads");
+        assert!(next.events.is_empty() && next.scanned_all);
+        assert_eq!(consumers.list(), [(early.clone(), 4, 5), (late.clone(), 10, 5)]);
+        assert_eq!(consumers.highest(), 10);
+    }
+    assert_eq!(first.ack(&early, u64::MAX, 10, 5).expect("acknowledged"), 10, "nobody acknowledges the future");
+}
+
+#[test]
+fn an_exit_that_a_call_returned_is_told_to_others_alone_even_if_it_is_journaled_later() {
+    let dir = temporary();
+    let (journal, _) = open(dir.path(), SMALL);
+    fill(&journal, 10);
+    let (mine, other) = (name("mine"), name("other"));
+    let first = consumers(dir.path());
+    first.skip_exit(&mine, process(1), 10, 0, 1, 10, 0).expect("noted");
+    first.skip_exit(&mine, process(3), 10, 3, 1, 10, 0).expect("noted");
+    first.enter(&other, Start::Oldest, 1, 10, 0).expect("entered");
+    // 11, 21, 31 are exits of process 1; 3, 13, 23, 33 completions of process 3.
+    fill(&journal, 34);
+    let all: Vec<u64> = (1..=34).filter(|n| matches!(n % 10, 1 | 3)).collect();
+    for consumers in [&first, &consumers(dir.path())] {
+        let told = |name| seqs(&consumers.next(&journal, name, &exits(), 99, usize::MAX).expect("it reads").events);
+        assert_eq!(told(&mine), [13, 23, 33]);
+        assert_eq!(told(&other), all);
+        let view = consumers.view(&mine).expect("it is known");
+        let (events, _) = read_all(&journal, &exits());
+        let wanted: Vec<u64> = events.iter().filter(|event| view.wants(event)).map(|event| event.seq).collect();
+        assert_eq!(wanted, [13, 23, 33]);
+    }
+}
+
+#[test]
+fn a_skip_is_dropped_when_no_event_can_meet_it_any_more() {
+    let dir = temporary();
+    let consumers = consumers(dir.path());
+    let mine = name("mine");
+    for n in 1..=20_000 {
+        consumers.skip_exit(&mine, process(n), n, n, 1, 20_000, 0).expect("noted");
+    }
+    assert_eq!(consumers.skips(&mine), 16_384, "the newest");
+    consumers.ack(&mine, 19_000, 20_000, 0).expect("acknowledged");
+    assert_eq!(consumers.skips(&mine), 1000, "what is acknowledged needs no skip");
+    consumers.skip_exit(&mine, process(1), 20_000, 0, 19_501, 20_000, 0).expect("noted");
+    assert_eq!(consumers.skips(&mine), 501, "what is not kept needs none either");
+    consumers.skip_exit(&mine, process(1), 20_000, 0, 120_001, 20_000, 0).expect("noted");
+    consumers.skip_exit(&mine, process(2), 20_000, 20_000, 120_001, 130_000, 0).expect("noted");
+    assert_eq!(consumers.skips(&mine), 0, "nor one whose event never came");
+}
+
+#[test]
+fn one_unused_for_too_long_is_forgotten_and_told_so_once_when_it_comes_back() {
+    let dir = temporary();
+    let mine = name("mine");
+    let first = consumers(dir.path());
+    first.enter(&mine, Start::Oldest, 1, 50, 1000).expect("entered");
+    first.ack(&mine, 42, 50, 2000).expect("acknowledged");
+    first.used(&mine, 9000).expect("noted");
+    assert_eq!(first.expire(9000 + TTL), vec![]);
+    assert_eq!(first.expire(9001 + TTL), vec![mine.clone()]);
+    assert_eq!((first.list(), first.highest()), (vec![], 42));
+    drop(first);
+    let again = consumers(dir.path());
+    assert_eq!(again.highest(), 42);
+    // A call that notes an exit does not use up the news.
+    again.skip_exit(&mine, process(1), 50, 50, 7, 50, 0).expect("noted");
+    let forgotten = Some(Forgotten { position: 42, at_ms: 9001 + TTL });
+    let entered = again.enter(&mine, Start::Now, 7, 50, 0).expect("entered");
+    assert_eq!(entered, Entered { position: 6, created: false, forgotten });
+    assert_eq!(again.enter(&mine, Start::Now, 7, 50, 0).expect("entered").forgotten, None);
+    assert_eq!(consumers(dir.path()).enter(&mine, Start::Now, 7, 50, 0).expect("entered").forgotten, None);
+}
+
+#[test]
+fn asking_again_and_again_writes_the_time_once_a_minute_at_most() {
+    let dir = temporary();
+    let consumers = consumers(dir.path());
+    let mine = name("mine");
+    consumers.enter(&mine, Start::Now, 1, 0, 0).expect("entered");
+    let len = || file(dir.path()).metadata().expect("its size").len();
+    let before = len();
+    for now in 0..=60_000 {
+        consumers.used(&mine, now).expect("noted");
+    }
+    assert_eq!(len(), before);
+    consumers.used(&mine, 60_001).expect("noted");
+    assert_eq!(len(), before + 32);
+}
+
+#[test]
+fn there_are_no_more_consumers_than_allowed_unless_some_are_forgotten() {
+    let dir = temporary();
+    let (consumers, _) = Consumers::open(dir.path(), TTL, 2, 0).expect("it opens");
+    for text in ["a", "b"] {
+        consumers.enter(&name(text), Start::Now, 1, 0, 0).expect("entered");
+    }
+    let refused = consumers.enter(&name("c"), Start::Now, 1, 0, TTL);
+    assert!(matches!(refused, Err(ConsumerError::TooMany { max: 2 })));
+    assert!(consumers.enter(&name("c"), Start::Now, 1, 0, TTL + 1).expect("entered").created);
+}
+
+#[test]
+fn a_rare_filter_does_not_read_the_journal_again_at_each_call() {
+    let dir = temporary();
+    let (journal, _) = open(dir.path(), Limits { segment_bytes: 1 << 20, ..SMALL });
+    let consumers = consumers(dir.path());
+    let mine = name("mine");
+    consumers.enter(&mine, Start::Oldest, 1, 0, 0).expect("entered");
+    fill(&journal, 500);
+    let rare = Filter { session_key: Some("nobody".into()), ..Filter::default() };
+    let next = consumers.next(&journal, &mine, &rare, 9, usize::MAX).expect("it reads");
+    assert!(next.events.is_empty() && next.scanned_all);
+    // What was looked at is not looked at again: it is gone, and nobody misses it.
+    for path in files(dir.path()) {
+        std::fs::write(path, "").expect("emptied");
+    }
+    let next = consumers.next(&journal, &mine, &rare, 9, usize::MAX).expect("it reads");
+    assert_eq!((next.events.len(), next.missing, next.scanned), (0, vec![], 500));
+    let next = consumers.next(&journal, &mine, &Filter::default(), 9, usize::MAX).expect("it reads");
+    assert_eq!((next.events.len(), next.missing, next.scanned), (0, vec![1..=500], 500));
+    // And what is missing stays so until it is acknowledged.
+    consumers.ack(&mine, 100, 500, 0).expect("acknowledged");
+    let next = consumers.next(&journal, &mine, &Filter::default(), 9, usize::MAX).expect("it reads");
+    assert_eq!(next.missing, vec![101..=500]);
+}
+
+/// Acks and skips, and the states they went through: position and number of skips.
+fn history(dir: &Path, steps: u64) -> Vec<(u64, usize)> {
+    let consumers = consumers(dir);
+    let mine = name("mine");
+    consumers.enter(&mine, Start::Oldest, 1, 0, 0).expect("entered");
+    let mut states = vec![(0, 0)];
+    for n in 1..=steps {
+        match n % 3 {
+            0 => consumers.skip_exit(&mine, process(n), n, 0, 1, n, 0).expect("noted"),
+            _ => drop(consumers.ack(&mine, n, n, 0).expect("acknowledged")),
+        }
+        states.push((consumers.view(&mine).expect("known").position, consumers.skips(&mine)));
+    }
+    states
+}
+
+#[test]
+fn any_cut_of_a_file_is_a_state_that_was_true_once() {
+    let dir = temporary();
+    let states = history(dir.path(), 30);
+    let path = file(dir.path());
+    let bytes = std::fs::read(&path).expect("it reads");
+    let mut seen = Vec::new();
+    for cut in 0..=bytes.len() {
+        std::fs::write(&path, &bytes[..cut]).expect("cut");
+        let (consumers, flaws) = Consumers::open(&dir.path().join("consumers"), TTL, 9, 0).expect("it opens");
+        let Some(view) = consumers.view(&name("mine")) else {
+            assert_eq!((flaws.len(), cut < 64), (1, true), "only a file without a fact is nobody's");
+            continue;
+        };
+        assert_eq!(flaws, Vec::<String>::new());
+        seen.push((view.position, consumers.skips(&name("mine"))));
+        // And it goes on from there.
+        consumers.ack(&name("mine"), 40, 40, 0).expect("acknowledged");
+        let (consumers, _) = Consumers::open(&dir.path().join("consumers"), TTL, 9, 0).expect("it opens");
+        assert_eq!(consumers.view(&name("mine")).expect("known").position, 40);
+    }
+    seen.dedup();
+    assert_eq!(seen, states);
+}
+
+#[test]
+fn a_file_stays_short_and_a_crash_between_its_two_forms_loses_nothing() {
+    let dir = temporary();
+    let consumers = consumers(dir.path());
+    let mine = name("mine");
+    consumers.enter(&mine, Start::Oldest, 1, 0, 0).expect("entered");
+    for n in 1..=2000 {
+        consumers.ack(&mine, n, n, 0).expect("acknowledged");
+        let len = file(dir.path()).metadata().expect("its size").len();
+        assert!(len <= (16 << 10) + 32, "{len} bytes after {n}");
+        if n % 100 == 0 {
+            // What a crash before the rename leaves.
+            std::fs::write(file(dir.path()).with_extension("tmp"), "half").expect("written");
+            let (again, flaws) = Consumers::open(&dir.path().join("consumers"), TTL, 9, 0).expect("it opens");
+            assert_eq!((again.view(&mine).expect("known").position, flaws), (n, vec![]));
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_damaged_file_never_moves_a_position_forward(at in any::<prop::sample::Index>(), flip in 1u8..) {
+        let dir = temporary();
+        history(dir.path(), 20);
+        let path = file(dir.path());
+        let mut bytes = std::fs::read(&path).expect("it reads");
+        let at = at.index(bytes.len());
+        bytes[at] ^= flip;
+        std::fs::write(&path, &bytes).expect("damaged");
+        let open = || Consumers::open(&dir.path().join("consumers"), TTL, 9, 0).expect("it opens");
+        let (consumers, flaws) = open();
+        let position = consumers.view(&name("mine")).map_or(0, |view| view.position);
+        let torn = at >= bytes.len() - 32;
+        prop_assert!(position == 20 || torn && position == 19 || consumers.list().is_empty(), "{}", position);
+        prop_assert_eq!(flaws.len(), usize::from(!torn));
+        prop_assert_eq!(open().1, Vec::<String>::new(), "told once");
+    }
+}

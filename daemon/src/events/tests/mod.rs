@@ -1,0 +1,108 @@
+//! The journal and its consumers against a naive list of events.
+
+mod consumers;
+mod damage;
+mod journal;
+mod model;
+mod pace;
+mod refuse;
+
+use super::*;
+use serde_json::{Map, Value, json};
+use std::path::{Path, PathBuf};
+use toold_proto::{EventType, ProcId};
+
+/// More than any test publishes.
+pub const ALL: Limit = Limit { events: usize::MAX, bytes: usize::MAX, scan: usize::MAX };
+/// Segments of a few records, of which all are kept.
+pub const SMALL: Limits = Limits { segment_bytes: 1000, max_bytes: u64::MAX, max_age_ms: u64::MAX };
+
+pub fn temporary() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a temporary directory")
+}
+
+pub fn open(dir: &Path, limits: Limits) -> (Journal, Opened) {
+    Journal::open(dir, limits, 0, 0).expect("it opens")
+}
+
+pub fn at(ms: u64) -> Now {
+    Now { wall_ms: ms, mono_ms: ms }
+}
+
+pub fn facts(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(map) => map,
+        other => panic!("facts are an object: {other}"),
+    }
+}
+
+pub fn process(n: u64) -> ProcId {
+    ProcId::from_bits(n)
+}
+
+/// The type, process, session and state that the event `n` of a test has.
+pub fn kind(n: u64) -> EventType {
+    EventType::ALL[(n % 10) as usize]
+}
+
+pub fn session(n: u64) -> Option<&'static str> {
+    [None, Some("red"), Some("blue\n\"")][(n % 3) as usize]
+}
+
+pub fn state(n: u64) -> Vec<u8> {
+    (0..n % 7).map(|i| [b'\n', 0, 255, b'{'][((n + i) % 4) as usize]).collect()
+}
+
+/// Publishes the event `n`, whose number may be another.
+pub fn publish(journal: &Journal, n: u64) -> std::io::Result<u64> {
+    let facts = facts(json!({ "n": n, "output": "x\n".repeat((n % 11) as usize) }));
+    let state = state(n);
+    let draft = Draft {
+        kind: kind(n),
+        id: (!n.is_multiple_of(5)).then(|| process(n % 5)),
+        session_key: session(n),
+        task_id: n.is_multiple_of(2).then_some("even"),
+        facts: &facts,
+        state: &state,
+        cancelled: n.is_multiple_of(4),
+    };
+    journal.publish(&draft, at(n), |_| ())
+}
+
+pub fn fill(journal: &Journal, upto: u64) {
+    for n in journal.last() + 1..=upto {
+        assert_eq!(publish(journal, n).expect("it is written"), n);
+    }
+}
+
+pub fn read_all(journal: &Journal, filter: &Filter) -> (Vec<Entry>, Vec<Range>) {
+    let (mut after, mut events, mut missing) = (0, Vec::new(), Vec::new());
+    while after < journal.last() {
+        let batch = journal.read(after, filter, ALL).expect("it reads");
+        assert!(batch.scanned > after, "a read gets on");
+        after = batch.scanned;
+        events.extend(batch.events);
+        missing.extend(batch.missing);
+    }
+    (events, missing)
+}
+
+pub fn seqs(events: &[Entry]) -> Vec<u64> {
+    events.iter().map(|event| event.seq).collect()
+}
+
+/// The number that a test gave an event, from its text, beside the one it has.
+pub fn numbers(event: &Entry) -> (u64, u64) {
+    let text: Value = serde_json::from_str(event.json.get()).expect("JSON");
+    assert_eq!(text["seq"], event.seq);
+    assert_eq!(text["type"], event.kind.name());
+    (event.seq, text["n"].as_u64().expect("its number"))
+}
+
+/// The segments' files, oldest first.
+pub fn files(dir: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(dir).expect("it lists").map(|entry| entry.expect("an entry").path());
+    let mut files: Vec<PathBuf> = entries.filter(|path| path.extension().is_some_and(|ext| ext == "log")).collect();
+    files.sort();
+    files
+}

@@ -1,0 +1,139 @@
+//! Any order of publish, next, ack, skip, crash and retention, against a list of events.
+
+use super::*;
+use proptest::prelude::*;
+use std::collections::HashMap;
+
+const NAMES: [&str; 3] = ["all", "red", "exits"];
+
+#[derive(Debug, Clone)]
+enum Step {
+    Publish(u64),
+    /// Which consumer, how many events at once, and whether it acknowledges them.
+    Next(usize, usize, bool),
+    /// A call returns the exit of this process to that consumer.
+    Skip(usize, u64),
+    /// `kill -9`, perhaps with the last write cut short.
+    Crash(bool),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        6 => (1u64..6).prop_map(Step::Publish),
+        4 => (0usize..3, 1usize..6, any::<bool>()).prop_map(|(who, n, ack)| Step::Next(who, n, ack)),
+        1 => (0usize..3, 1u64..5).prop_map(|(who, id)| Step::Skip(who, id)),
+        1 => any::<bool>().prop_map(Step::Crash),
+    ];
+    prop::collection::vec(step, 1..80)
+}
+
+fn filter(who: usize) -> Filter {
+    match who {
+        0 => Filter::default(),
+        1 => Filter { session_key: Some("red".into()), ..Filter::default() },
+        _ => Filter { types: Some([EventType::Exited, EventType::Completion].into()), ..Filter::default() },
+    }
+}
+
+/// The daemon's part, and what is known of each consumer.
+struct Rig {
+    dir: tempfile::TempDir,
+    journal: Journal,
+    consumers: Consumers,
+    /// How far each has acknowledged.
+    acked: [u64; 3],
+    /// What each was told by calls.
+    skipped: [HashMap<u64, ()>; 3],
+    /// What each was told by `next` and acknowledged, in order.
+    told: [Vec<u64>; 3],
+}
+
+fn name(who: usize) -> ConsumerName {
+    ConsumerName::parse(NAMES[who]).expect("a name")
+}
+
+fn start(dir: &Path) -> (Journal, Consumers) {
+    let (consumers, flaws) = Consumers::open(&dir.join("consumers"), u64::MAX, 9, 0).expect("it opens");
+    let (journal, opened) = Journal::open(dir, SMALL, 0, consumers.highest()).expect("it opens");
+    assert_eq!((flaws, opened.flaws), (vec![], vec![]));
+    (journal, consumers)
+}
+
+impl Rig {
+    fn new() -> Rig {
+        let dir = temporary();
+        let (journal, consumers) = start(dir.path());
+        for who in 0..3 {
+            consumers.enter(&name(who), Start::Oldest, 1, 0, 0).expect("entered");
+        }
+        Rig { dir, journal, consumers, acked: [0; 3], skipped: Default::default(), told: Default::default() }
+    }
+
+    /// What the naive list says a consumer is still to be told.
+    fn due(&self, who: usize) -> Vec<u64> {
+        let wanted = |n: &u64| {
+            let id = (n % 5 != 0).then(|| process(n % 5));
+            let exit = matches!(kind(*n), EventType::Exited | EventType::Completion);
+            filter(who).matches(kind(*n), id, session(*n), n.is_multiple_of(2).then_some("even"))
+                && !(exit && self.skipped[who].contains_key(&(n % 5)) && n % 5 != 0)
+        };
+        (self.acked[who] + 1..=self.journal.last()).filter(wanted).collect()
+    }
+
+    fn next(&mut self, who: usize, limit: usize, ack: bool) {
+        let next = self.consumers.next(&self.journal, &name(who), &filter(who), limit, usize::MAX).expect("it reads");
+        assert!(next.events.iter().map(numbers).all(|(seq, n)| seq == n));
+        let due = self.due(who);
+        let got = seqs(&next.events);
+        assert_eq!((got.as_slice(), next.missing), (&due[..due.len().min(limit)], vec![]), "{}", NAMES[who]);
+        assert!(next.scanned_all || next.events.len() == limit);
+        if let (true, Some(last)) = (ack, got.last()) {
+            self.acked[who] = self.consumers.ack(&name(who), *last, self.journal.last(), 0).expect("acknowledged");
+            assert_eq!(self.acked[who], *last);
+            self.told[who].extend(got);
+        }
+    }
+
+    fn crash(self, torn: bool) -> Rig {
+        let Rig { dir, journal, consumers, acked, skipped, told } = self;
+        let last = journal.last();
+        drop((journal, consumers));
+        if torn && let Some(path) = files(dir.path()).pop() {
+            let bytes = [std::fs::read(&path).expect("it reads"), vec![7; 50]].concat();
+            std::fs::write(path, bytes).expect("torn");
+        }
+        let (journal, consumers) = start(dir.path());
+        assert_eq!(journal.last(), last);
+        Rig { dir, journal, consumers, acked, skipped, told }
+    }
+
+    fn step(mut self, step: &Step) -> Rig {
+        match *step {
+            Step::Publish(n) => fill(&self.journal, self.journal.last() + n),
+            Step::Next(who, limit, ack) => self.next(who, limit, ack),
+            Step::Skip(who, id) => {
+                let last = self.journal.last();
+                self.consumers.skip_exit(&name(who), process(id), last, 0, 1, last, 0).expect("noted");
+                self.skipped[who].insert(id, ());
+            }
+            Step::Crash(torn) => return self.crash(torn),
+        }
+        self
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn each_consumer_is_told_each_of_its_events_in_order_and_once_if_it_acknowledges(steps in steps()) {
+        let mut rig = steps.iter().fold(Rig::new(), Rig::step);
+        for who in 0..3 {
+            while !rig.due(who).is_empty() {
+                rig.next(who, 4, true);
+            }
+            let once = rig.told[who].windows(2).all(|pair| pair[0] < pair[1]);
+            prop_assert!(once, "{:?}", rig.told[who]);
+        }
+    }
+}

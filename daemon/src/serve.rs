@@ -2,10 +2,12 @@
 
 use crate::backend::Launcher;
 use crate::config::{Config, ConfigError, ShimMode};
+use crate::events::{Consumers, Journal, Limits};
 use crate::hooks;
 use crate::logging::{self, Format};
 use crate::proc::task::now_ms;
-use crate::registry::Registry;
+use crate::proc::voice::Voice;
+use crate::registry::{Ahead, Registry};
 use crate::rpc;
 use crate::rpc::context::{Daemon, Paths};
 use crate::rpc::wire::{self, Wire, WireLimits};
@@ -13,7 +15,7 @@ use crate::shim::zygote;
 use crate::socket::{self, Lock, Place};
 use clap::{Parser, Subcommand};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
@@ -142,9 +144,11 @@ async fn serve(
     let listener = place.listen()?;
     let launcher = Launcher::new(zygote, config.shim);
     let limits = WireLimits::from(&config);
-    let registry = Registry::new(config, lock.procs_dir(), launcher);
+    let Memory { voice, consumers, ahead, flaws } = recall(&config, &lock.events_dir())?;
+    let registry = Registry::new(config, lock.procs_dir(), launcher, voice, consumers);
+    flaws.into_iter().for_each(|flaw| registry.note_damage(flaw));
     let read = |source| socket::Error::Io { doing: "read", path: lock.procs_dir(), source };
-    let count = registry.adopt().await.map_err(read)?;
+    let count = registry.adopt(&ahead).await.map_err(read)?;
     let (stop, stopped) = watch::channel(false);
     let daemon =
         Arc::new(Daemon { registry: registry.clone(), paths, started_ms, started, stop, wire: OnceLock::new() });
@@ -152,6 +156,10 @@ async fn serve(
     let _ = daemon.wire.set(wire.clone());
     tokio::spawn(registry.clone().retain());
     tokio::spawn(registry.clone().make_durable());
+    tokio::spawn(registry.clone().make_events_durable());
+    tokio::spawn(registry.clone().forget_consumers());
+    let voice = registry.voice.clone();
+    tokio::spawn(async move { voice.release_in_time().await });
     tokio::spawn(stop_on_signal(daemon.clone()));
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
@@ -168,6 +176,31 @@ async fn serve(
     place.remove();
     tracing::info!(running = registry.running(), "stopped; what runs goes on");
     Ok(())
+}
+
+/// What earlier daemons of this state left: events, and who reads them.
+struct Memory {
+    voice: Arc<Voice>,
+    consumers: Consumers,
+    ahead: Ahead,
+    flaws: Vec<String>,
+}
+
+fn recall(config: &Config, dir: &Path) -> Result<Memory, socket::Error> {
+    let failed = |source| socket::Error::Io { doing: "open", path: dir.into(), source };
+    let (now, events) = (now_ms(), &config.events);
+    let limits =
+        Limits { segment_bytes: events.segment_bytes, max_bytes: events.max_bytes, max_age_ms: events.max_age_ms };
+    let (consumers, mut flaws) =
+        Consumers::open(&dir.join("consumers"), events.consumer_ttl_ms, events.max_consumers as usize, now)
+            .map_err(failed)?;
+    let (journal, opened) = Journal::open(dir, limits, now, 0).map_err(failed)?;
+    let ahead = Ahead { states: opened.states, last: journal.last() };
+    journal.skip_to(consumers.highest());
+    flaws.extend(opened.flaws);
+    let breaker = ahead.states.get(&0).cloned();
+    let voice = Voice::new(journal, dir, config, crate::proc::tree::boot_id(), breaker).map_err(failed)?;
+    Ok(Memory { voice: Arc::new(voice), consumers, ahead, flaws })
 }
 
 async fn stop_on_signal(daemon: Arc<Daemon>) {

@@ -121,6 +121,10 @@ impl Lock {
     pub fn procs_dir(&self) -> PathBuf {
         self.dir.join("procs")
     }
+
+    pub fn events_dir(&self) -> PathBuf {
+        self.dir.join("events")
+    }
 }
 
 /// Where clients connect: a path of ours, or a socket that systemd made.

@@ -296,6 +296,7 @@ params!(
         after: Option<u64>,
         /// Also push output as it comes. It is not durable: the log is.
         output: bool,
+        ansi: Ansi,
     }
 );
 

@@ -20,6 +20,7 @@ pub fn run(case: &Case) {
     }
     finish(&scene, &process);
     let before = settled(&scene, &process);
+    told_once(&scene, &process);
     nothing_is_left(&scene);
     if case.victim == Victim::Zygote {
         starts_without_zygote(&scene);
@@ -97,6 +98,25 @@ fn output(scene: &Scene<'_>, process: &str) {
     assert!(got.len() >= least, "{} bytes are left of at least {least}", got.len());
 }
 
+/// Every event of the process's life is in the journal once, in order, without a gap.
+fn told_once(scene: &Scene<'_>, process: &str) {
+    let next = scene.daemon.ok("events.next", json!({ "consumer": "check" }));
+    let events = next["events"].as_array().unwrap();
+    let seqs: Vec<u64> = events.iter().map(|e| e["seq"].as_u64().unwrap()).collect();
+    assert_eq!(seqs, (1..=seqs.len() as u64).collect::<Vec<_>>(), "the numbers have a gap");
+    let of_this = events.iter().filter(|e| e["id"] == process).map(|e| e["type"].as_str().unwrap());
+    let mut kinds: Vec<&str> = of_this.filter(|kind| *kind != "needs_input").collect();
+    // A daemon may come when the record tells of the close and not yet of the exit.
+    if let Some([closed, exited]) = kinds.last_chunk_mut()
+        && (*closed, *exited) == ("closed", "exited")
+    {
+        std::mem::swap(closed, exited);
+    }
+    let never_ran = scene.daemon.process(process)["pid"].is_null();
+    let expected: &[&str] = if never_ran { &["exited", "closed"] } else { &["started", "exited", "closed"] };
+    assert_eq!(kinds, expected, "{events:#?}");
+}
+
 /// The facts that may never change again.
 fn settled(scene: &Scene<'_>, process: &str) -> Value {
     let now = scene.daemon.process(process);
@@ -129,7 +149,7 @@ fn nothing_is_left(scene: &Scene<'_>) {
     }
     assert_eq!(found, known, "left: directories; right: what is listed");
     let top: BTreeSet<_> = fs::read_dir(daemon.state()).unwrap().map(|e| e.unwrap().file_name()).collect();
-    assert_eq!(top, ["lock", "procs"].map(Into::into).into(), "strays in the state directory");
+    assert_eq!(top, ["events", "lock", "procs"].map(Into::into).into(), "strays in the state directory");
     assert_eq!(daemon.ok("daemon.info", json!({}))["damaged"], json!([]));
 }
 

@@ -17,6 +17,7 @@ mod sys;
 
 mod check;
 mod discard;
+mod events;
 mod fallback;
 mod matrix;
 mod oracle;
@@ -43,6 +44,7 @@ fn every_pause_point_in_the_daemon_has_a_crash_case() {
     }
     let mut covered: BTreeSet<String> = matrix::all().iter().map(|case| case.point.name.to_string()).collect();
     covered.insert(discard::POINT.to_string());
+    covered.extend(events::POINTS.iter().map(ToString::to_string));
     assert_eq!(found, covered, "left: points in daemon/src; right: points with crash cases");
 }
 

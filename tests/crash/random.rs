@@ -13,10 +13,10 @@ const BURSTS: u64 = 30;
 const BURST: u64 = 100;
 
 /// A generator that is its seed: xorshift.
-struct Random(u64);
+pub struct Random(pub u64);
 
 impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
+    pub fn below(&mut self, limit: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;

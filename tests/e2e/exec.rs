@@ -244,7 +244,6 @@ fn a_failed_start_is_not_tried_again_for_the_same_request_id() {
 #[test]
 fn what_is_not_here_yet_is_unavailable_and_starts_nothing() {
     let d = Daemon::start();
-    d.refused(-32008, "unavailable", "exec", json!({ "argv": ["/bin/true"], "watch": ["ready"] }));
     d.refused(-32008, "unavailable", "exec", json!({ "argv": ["/bin/true"], "backend": "moon" }));
     assert_eq!(d.ids(json!({})), Vec::<String>::new());
     d.ok("exec", json!({ "argv": ["/bin/true"], "watch": [], "backend": "local" }));

@@ -1,13 +1,17 @@
 //! What everybody but its task holds of a process: reads never wait, changes await their effect.
 
 use super::state::{News, State};
+use super::told::Told;
 use super::tree;
+use super::voice::Voice;
+use super::watcher::Watching;
 use crate::shim::frame::Wrote;
 use crate::store::record::{Record, Spec};
 use crate::store::slots::{Cause, Progress};
+use crate::watch::Patterns;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
@@ -65,7 +69,6 @@ const NUDGE: Duration = Duration::from_secs(1);
 const SLACK: Duration = Duration::from_secs(10);
 
 /// One process, for everybody.
-#[derive(Debug)]
 pub struct Proc {
     pub spec: Spec,
     pub dir: PathBuf,
@@ -76,13 +79,32 @@ pub struct Proc {
     /// Output beyond this is waited for.
     wanted: AtomicU64,
     pub wake: Notify,
+    pub voice: Arc<Voice>,
+    told: Mutex<Told>,
+    /// Somebody is at it: telling what the disk refused, making the completion.
+    retrying: AtomicBool,
+    completing: AtomicBool,
+    pub watching: Option<Box<Watching>>,
+    /// Counts what was written to its stdin.
+    pub input: watch::Sender<u64>,
+}
+
+/// What a new handle is made with.
+pub struct Start {
+    pub spec: Spec,
+    pub dir: PathBuf,
+    pub state: State,
+    pub told: Told,
+    pub voice: Arc<Voice>,
+    /// Ready to use, where they were made already.
+    pub patterns: Option<Arc<Patterns>>,
 }
 
 impl Proc {
     /// A process with a task: the receiver is for it.
-    pub fn new(spec: Spec, dir: PathBuf, state: State) -> (Proc, mpsc::Receiver<Command>) {
+    pub fn new(start: Start) -> (Proc, mpsc::Receiver<Command>) {
         let (send, receive) = mpsc::channel(INBOX);
-        let mut proc = Proc::finished(spec, dir, state);
+        let mut proc = Proc::finished(start);
         proc.inbox = Mutex::new(Some(send));
         (proc, receive)
     }
@@ -95,7 +117,9 @@ impl Proc {
     }
 
     /// A process that is over.
-    pub fn finished(spec: Spec, dir: PathBuf, state: State) -> Proc {
+    pub fn finished(start: Start) -> Proc {
+        let Start { spec, dir, state, told, voice, patterns } = start;
+        let watching = (!spec.watch.is_empty()).then(|| Box::new(Watching::new(patterns)));
         Proc {
             spec,
             dir,
@@ -104,6 +128,12 @@ impl Proc {
             inbox: Mutex::new(None),
             wanted: AtomicU64::new(NOBODY),
             wake: Notify::new(),
+            voice,
+            told: Mutex::new(told),
+            retrying: AtomicBool::new(false),
+            completing: AtomicBool::new(false),
+            watching,
+            input: watch::Sender::new(0),
         }
     }
 
@@ -119,6 +149,50 @@ impl Proc {
     /// The latest state that was announced: without a look at the counts.
     pub fn peek(&self) -> State {
         *self.state.borrow()
+    }
+
+    /// What was told of it so far.
+    pub fn told(&self) -> Told {
+        *self.told_mut()
+    }
+
+    /// Held while one event is published, never across an await.
+    pub(super) fn told_mut(&self) -> MutexGuard<'_, Told> {
+        self.told.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Writes what was told into the record. The journal has it too, so a failure costs only if a crash follows.
+    pub(super) fn note(&self, told: &Told) {
+        let open = self.record.lock().ok().and_then(|record| record.clone());
+        let noted = match open {
+            Some(record) => record.set_told(&told.slot()),
+            None => Record::open(&self.dir).and_then(|record| record.set_told(&told.slot())),
+        };
+        match noted {
+            // Forgotten meanwhile.
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
+            Err(e) => tracing::warn!(id = %self.spec.id, %e, "what was told could not be noted"),
+            Ok(()) => {}
+        }
+    }
+
+    /// True for one caller at a time: it retries.
+    pub(super) fn one_retry(&self) -> bool {
+        !self.retrying.swap(true, Ordering::AcqRel)
+    }
+
+    pub(super) fn retried(&self) {
+        self.retrying.store(false, Ordering::Release);
+    }
+
+    /// True once: for who makes the completion.
+    pub(super) fn one_completion(&self) -> bool {
+        !self.completing.swap(true, Ordering::AcqRel)
+    }
+
+    /// It could not be made: somebody tries again.
+    pub(super) fn no_completion(&self) {
+        self.completing.store(false, Ordering::Release);
     }
 
     fn fresh_progress(&self) -> Option<Progress> {

@@ -1,11 +1,20 @@
 //! One process: its state, the task that owns it, and the handle that everybody else holds.
 
+mod asking;
+pub mod asks;
+mod completion;
 pub mod handle;
+mod heartbeat;
 pub mod link;
 pub mod lost;
+pub mod minders;
 pub mod state;
 pub mod task;
+pub mod tell;
+pub mod told;
 pub mod tree;
 pub mod view;
+pub mod voice;
+pub mod watcher;
 
 pub use handle::Proc;

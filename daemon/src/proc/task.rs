@@ -184,6 +184,15 @@ impl Task {
 
     fn learn(&mut self, news: &News) {
         let id = self.proc.spec.id;
+        let mut next = self.proc.peek();
+        if !next.step(news) {
+            return;
+        }
+        // An event is on disk before anybody hears of what it is about. Output is not an event.
+        if !matches!(news, News::Output(_) | News::Unreachable | News::Gone) {
+            self.proc.watch_the_end(&next);
+            self.proc.tell_due(&next);
+        }
         if !self.proc.publish(news) {
             return;
         }
@@ -259,6 +268,7 @@ impl Task {
         }
         let state = if state == Wrote::More { Wrote::Stopped } else { state };
         if let Some(writing) = self.writing.take() {
+            self.proc.input.send_modify(|count| *count += 1);
             let _ = writing.reply.send(WriteEnd { done, state });
         }
         self.next_write(link).await

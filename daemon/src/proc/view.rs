@@ -2,11 +2,12 @@
 
 use super::handle::Proc;
 use super::state::{Phase, State};
+use crate::shim::run::mono_ms;
 use crate::store::record::Spec;
 use crate::store::slots::{Cause, Exit};
 use crate::sys::step;
 use toold_proto::params::Status;
-use toold_proto::process::{Failure, Process, Reason, Sandbox, Stdin};
+use toold_proto::process::{Failure, Process, Reason, Sandbox, Stdin, Watch, WatchState};
 use toold_proto::time::rfc3339;
 use toold_proto::unions::PtySize;
 
@@ -119,6 +120,45 @@ pub fn ending(spec: &Spec, state: &State) -> Ending {
 }
 
 impl Proc {
+    fn watch_view(&self, state: &State) -> Option<Watch> {
+        self.watching.as_ref()?;
+        let (limiter, now, rules) = (self.told().limiter, mono_ms(), &self.voice.rules);
+        let breaker = self.voice.breaker_view();
+        let cooldown = limiter.quiet_until.saturating_sub(now).min(rules.min_interval_ms);
+        let release = breaker.release_ms.unwrap_or(0);
+        let (watch, quiet_ms) = match () {
+            () if limiter.disabled => (WatchState::Disabled, 0),
+            () if state.ended() => (WatchState::Ended, 0),
+            () if breaker.release_ms.is_some() => (WatchState::Silent, release.max(cooldown)),
+            () if cooldown > 0 => (WatchState::Cooldown, cooldown),
+            () => (WatchState::Watching, 0),
+        };
+        let note = match watch {
+            WatchState::Watching | WatchState::Ended => None,
+            WatchState::Cooldown => Some(format!(
+                "a match was told; the next one can be in {quiet_ms} ms, {} lines are suppressed since",
+                limiter.pending
+            )),
+            WatchState::Silent => {
+                Some(format!("too many matches over all processes; they are told again in {release} ms"))
+            }
+            WatchState::Disabled => Some(format!(
+                "it matched too often in {} intervals in a row, so watching ended and `notify` was turned on",
+                limiter.strikes
+            )),
+        };
+        Some(Watch {
+            patterns: self.spec.watch.clone(),
+            hits: limiter.hits,
+            suppressed: limiter.suppressed,
+            disabled: limiter.disabled,
+            state: watch,
+            strikes: limiter.strikes,
+            quiet_ms,
+            note,
+        })
+    }
+
     /// The process as it is now.
     pub fn view(&self, now_ms: u64) -> Process {
         let state = self.state();
@@ -165,8 +205,8 @@ impl Proc {
             task_id: spec.task_id.clone(),
             session_key: spec.session_key.clone(),
             labels: spec.labels.clone(),
-            notify: spec.notify,
-            watch: None,
+            notify: self.notify(),
+            watch: self.watch_view(state),
             bytes: counts.end,
             lines: counts.lines_of(None),
             cursor: counts.end,

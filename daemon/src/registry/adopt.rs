@@ -5,11 +5,14 @@ use super::{Registry, RunningSlot};
 use crate::backend::cgroup;
 use crate::hooks;
 use crate::log::check;
+use crate::proc::handle::Start;
 use crate::proc::state::{News, Phase, State};
 use crate::proc::task::{Begin, Task};
-use crate::proc::{Proc, lost, tree};
+use crate::proc::told::Told;
+use crate::proc::{Proc, lost, tree, watcher};
 use crate::store::record::{Lock, Record, Spec};
 use crate::store::slots::Progress;
+use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,12 +22,10 @@ use toold_proto::ProcId;
 enum Found {
     /// Over: nothing to do but to know it.
     /// With what is wrong with its log.
-    Finished(Box<Proc>, Vec<String>),
+    Finished(Box<Known>, Vec<String>),
     /// A shim lives, or died without saying so: a task finds out.
     Open {
-        spec: Box<Spec>,
-        dir: PathBuf,
-        state: State,
+        known: Box<Known>,
         record: Arc<Record>,
         nonce: [u8; 16],
     },
@@ -34,10 +35,25 @@ enum Found {
     Damaged(io::Error),
 }
 
+/// What a directory tells of its process.
+struct Known {
+    spec: Spec,
+    dir: PathBuf,
+    state: State,
+    told: Option<Told>,
+}
+
+/// What the journal's end tells beyond the records: the newest state of each process in its last segment.
+pub struct Ahead {
+    pub states: HashMap<u64, (u64, Vec<u8>)>,
+    /// The last event that is on disk.
+    pub last: u64,
+}
+
 impl Registry {
     /// Reads all records, in parallel, and starts tasks for those that are open. When it returns every
     /// process is known; what a living shim has to add arrives while requests are served.
-    pub async fn adopt(self: &Arc<Self>) -> io::Result<usize> {
+    pub async fn adopt(self: &Arc<Self>, ahead: &Ahead) -> io::Result<usize> {
         let mut dirs = Vec::new();
         for entry in std::fs::read_dir(&self.procs_dir)? {
             let path = entry?.path();
@@ -58,23 +74,34 @@ impl Registry {
                 part.into_iter().map(|dir| (look(&dir), dir)).collect::<Vec<_>>()
             }));
         }
+        let mut all = Vec::with_capacity(count);
         for reader in readers {
-            for (found, dir) in reader.await.map_err(io::Error::other)? {
-                self.take_in(found, &dir);
-            }
+            all.extend(reader.await.map_err(io::Error::other)?);
+        }
+        // A number that anybody has seen is never given again, not even after a power cut.
+        let told = all.iter().filter_map(|(found, _)| found.known()?.told);
+        self.voice.journal.skip_to(told.map(|told| told.seq).max().unwrap_or(0));
+        for (found, dir) in all {
+            self.take_in(found, &dir, ahead);
         }
         Ok(count)
     }
 
-    fn take_in(self: &Arc<Self>, found: Found, dir: &Path) {
+    fn take_in(self: &Arc<Self>, found: Found, dir: &Path, ahead: &Ahead) {
         match found {
-            Found::Finished(proc, flaws) => {
+            Found::Finished(known, flaws) => {
                 for flaw in flaws {
-                    self.note_damage(format!("{}: {flaw}", proc.dir.display()));
+                    self.note_damage(format!("{}: {flaw}", known.dir.display()));
                 }
-                cgroup::remove(&proc.spec.cgroups);
+                cgroup::remove(&known.spec.cgroups);
+                let proc = Arc::new(Proc::finished(self.start_of(*known, ahead)));
                 self.note_finished(&proc);
-                self.table().insert(Arc::from(proc));
+                self.table().insert(proc.clone());
+                proc.watch_the_end(&proc.peek());
+                proc.tell_due(&proc.peek());
+                if !proc.watch_is_through(&proc.peek()) {
+                    tokio::spawn(watcher::run(proc));
+                }
             }
             Found::Never(locked) => {
                 hooks::at("recovery.discard");
@@ -97,16 +124,41 @@ impl Registry {
                 };
                 self.note_damage(format!("{}: {why}{alive}", place.display()));
             }
-            Found::Open { spec, dir, state, record, nonce } => {
-                let running = !state.ended();
-                let (proc, inbox) = Proc::new(*spec, dir, state);
+            Found::Open { known, record, nonce } => {
+                let running = !known.state.ended();
+                let (proc, inbox) = Proc::new(self.start_of(*known, ahead));
                 proc.attach(record.clone());
                 let proc = Arc::new(proc);
                 self.table().insert(proc.clone());
+                // What its record tells already is told now: the shim has no news of it.
+                proc.watch_the_end(&proc.peek());
+                proc.tell_due(&proc.peek());
                 let slot = if running { RunningSlot::take(self, usize::MAX) } else { None };
                 let task = Task::new(proc.clone(), inbox, self.launcher.clone(), record, nonce);
                 self.run(task, Begin::Adopt, proc, slot);
             }
+        }
+    }
+}
+
+impl Registry {
+    fn start_of(&self, known: Known, ahead: &Ahead) -> Start {
+        let Known { spec, dir, state, told } = known;
+        let told = match told {
+            Some(told) => told,
+            None if spec.journaled => Told::default(),
+            None => Told::before_there_were_events(&state),
+        };
+        let told = told.caught_up(ahead.states.get(&spec.id.bits()), ahead.last);
+        Start { spec, dir, state, told, voice: self.voice.clone(), patterns: None }
+    }
+}
+
+impl Found {
+    fn known(&self) -> Option<&Known> {
+        match self {
+            Found::Finished(known, _) | Found::Open { known, .. } => Some(known),
+            Found::Never(_) | Found::Damaged(_) => None,
         }
     }
 }
@@ -161,11 +213,10 @@ fn read(dir: &Path) -> io::Result<Found> {
             state.step(&news);
         }
     }
+    let known = Box::new(Known { spec, dir: dir.to_path_buf(), state, told: Told::read(&facts.told) });
     if state.over() {
-        let flaws = check(dir, &state.progress.counts);
-        return Ok(Found::Finished(Box::new(Proc::finished(spec, dir.to_path_buf(), state)), flaws));
+        return Ok(Found::Finished(known, check(dir, &state.progress.counts)));
     }
     record.unlock();
-    let nonce = facts.head.nonce;
-    Ok(Found::Open { spec: Box::new(spec), dir: dir.to_path_buf(), state, record: Arc::new(record), nonce })
+    Ok(Found::Open { known, record: Arc::new(record), nonce: facts.head.nonce })
 }

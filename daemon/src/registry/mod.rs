@@ -6,11 +6,14 @@ mod forget;
 mod spawn;
 mod table;
 
+pub use adopt::Ahead;
 pub use spawn::{Order, SpawnError, spawn_failed};
 
 use crate::backend::Launcher;
 use crate::config::Config;
+use crate::events::Consumers;
 use crate::proc::Proc;
+use crate::proc::voice::Voice;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -25,6 +28,8 @@ pub struct Registry {
     pub config: Config,
     pub procs_dir: PathBuf,
     pub launcher: Arc<Launcher>,
+    pub voice: Arc<Voice>,
+    pub consumers: Consumers,
     table: Mutex<Table>,
     running: AtomicUsize,
     seq: AtomicU64,
@@ -39,11 +44,19 @@ pub struct Registry {
 }
 
 impl Registry {
-    pub fn new(config: Config, procs_dir: PathBuf, launcher: Arc<Launcher>) -> Arc<Registry> {
+    pub fn new(
+        config: Config,
+        procs_dir: PathBuf,
+        launcher: Arc<Launcher>,
+        voice: Arc<Voice>,
+        consumers: Consumers,
+    ) -> Arc<Registry> {
         Arc::new(Registry {
             config,
             procs_dir,
             launcher,
+            voice,
+            consumers,
             table: Mutex::new(Table::default()),
             running: AtomicUsize::new(0),
             seq: AtomicU64::new(1),
@@ -104,7 +117,7 @@ impl Registry {
         self.damaged.lock().map(|d| d.clone()).unwrap_or_default()
     }
 
-    fn note_damage(&self, what: String) {
+    pub fn note_damage(&self, what: String) {
         tracing::error!(what, "set aside as damaged");
         if let Ok(mut damaged) = self.damaged.lock() {
             damaged.push(what);

@@ -4,14 +4,16 @@ use super::table::Asked;
 use super::{Registry, RunningSlot};
 use crate::backend::cgroup;
 use crate::hooks;
-use crate::proc::handle::Command;
+use crate::proc::handle::{Command, Start};
 use crate::proc::state::{News, Phase, State};
 use crate::proc::task::{Begin, Task, now_ms};
-use crate::proc::{Proc, view};
+use crate::proc::told::Told;
+use crate::proc::{Proc, minders, view};
 use crate::shim::launch::{self, Numbers, Strings};
 use crate::store::record::{self, Record, Spec};
 use crate::store::slots::{Launch, Progress, Stage};
 use crate::sys::step;
+use crate::watch::Patterns;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -31,6 +33,7 @@ pub struct Order {
     /// `NAME=value`.
     pub env: Vec<Vec<u8>>,
     pub wanted: cgroup::Wanted,
+    pub patterns: Option<Arc<Patterns>>,
     /// The program could not be found: recorded as a failed start.
     pub unresolved: Option<i32>,
 }
@@ -85,11 +88,11 @@ impl Registry {
             let message = format!("{limit} processes run already; kill or wait for some, or raise the limit");
             return Err(SpawnError::Refused(RpcError::limit("max_running", message)));
         };
-        let Order { mut spec, env, wanted, unresolved } = order;
+        let Order { mut spec, env, wanted, patterns, unresolved } = order;
         spec.created_ms = now_ms();
         spec.seq = self.seq.fetch_add(1, Ordering::AcqRel);
         let Reserved { proc, record, nonce, inbox, oom_file } =
-            self.reserve(spec, &wanted).map_err(SpawnError::Refused)?;
+            self.reserve(spec, &wanted, patterns).map_err(SpawnError::Refused)?;
         hooks::at("spawn.recorded");
         if let Some(errno) = unresolved {
             fail(&proc, &record, step::EXEC, errno);
@@ -116,6 +119,7 @@ impl Registry {
 
     /// Runs a process's task in the background, and counts the program as running until it ends.
     pub(super) fn run(self: &Arc<Self>, task: Task, begin: Begin, proc: Arc<Proc>, slot: Option<RunningSlot>) {
+        minders::begin(&proc);
         let registry = self.clone();
         let mut state = proc.subscribe();
         let running = async move {
@@ -143,7 +147,12 @@ impl Registry {
     }
 
     /// Gives an id and makes the record. The name, if any, is taken from here on.
-    fn reserve(&self, mut spec: Spec, wanted: &cgroup::Wanted) -> Result<Reserved, RpcError> {
+    fn reserve(
+        &self,
+        mut spec: Spec,
+        wanted: &cgroup::Wanted,
+        patterns: Option<Arc<Patterns>>,
+    ) -> Result<Reserved, RpcError> {
         let disk = |e: io::Error| {
             RpcError::new(Kind::SpawnFailed, format!("record the process in {}: {e}", self.procs_dir.display()))
                 .with("step", "record")
@@ -161,7 +170,8 @@ impl Registry {
         let enforced = wanted.enforce(spec.id, spec.log_max_bytes);
         (spec.limits, spec.cgroups) = (enforced.reports, enforced.dirs);
         let dir = self.procs_dir.join(spec.id.to_string());
-        let (proc, inbox) = Proc::new(spec, dir, State::new(progress));
+        let (state, voice) = (State::new(progress), self.voice.clone());
+        let (proc, inbox) = Proc::new(Start { spec, dir, state, told: Told::default(), voice, patterns });
         let groups = proc.spec.cgroups.clone();
         let proc = self.enter(proc).inspect_err(|_| cgroup::remove(&groups))?;
         // The table is not locked meanwhile: a slow disk delays this process and no other.
@@ -213,13 +223,17 @@ enum Claim {
 }
 
 /// Records and publishes a start that failed before any shim had it.
-fn fail(proc: &Proc, record: &Record, step: u32, errno: i32) {
+fn fail(proc: &Arc<Proc>, record: &Record, step: u32, errno: i32) {
     let at_ms = now_ms();
     let launch = Launch { stage: Stage::Failed, shim_pid: 0, pid: 0, ticks: 0, step, errno, at_ms };
     if let Err(e) = record.set_launch(&launch) {
         tracing::warn!(id = %proc.spec.id, %e, "the failed start could not be recorded");
     }
-    proc.publish_failure(&News::Failed { step, errno, at_ms });
+    let news = News::Failed { step, errno, at_ms };
+    let mut state = proc.peek();
+    state.step(&news);
+    proc.tell_due(&state);
+    proc.publish_failure(&news);
 }
 
 fn encode(proc: &Proc, env: Vec<Vec<u8>>, oom_file: Option<&Path>) -> Vec<u8> {

@@ -4,6 +4,7 @@ use super::context::Daemon;
 use super::kill::kill_all;
 use super::wire::Peer;
 use crate::backend::cgroup;
+use crate::events::ConsumerName;
 use crate::proc::handle::Kill;
 use crate::proc::state::Phase;
 use crate::proc::tree;
@@ -60,9 +61,23 @@ pub async fn info(_: params::Nothing, daemon: Arc<Daemon>, _: Arc<Peer>) -> Resu
             config: daemon.paths.config.as_ref().map(|p| p.display().to_string()),
         },
         damaged: daemon.registry.damaged(),
-        events: results::Journal { oldest: 1, last: 0, bytes: 0, consumers: Vec::new() },
-        watch: results::Breaker { state: results::BreakerState::Passing, recent: 0, dropped: 0, release_ms: None },
+        events: journal(&daemon),
+        watch: daemon.registry.voice.breaker_view(),
     })
+}
+
+fn journal(daemon: &Daemon) -> results::Journal {
+    let journal = &daemon.registry.voice.journal;
+    let consumer = |(name, position, used_ms): (ConsumerName, u64, u64)| {
+        let (name, used_at) = (name.as_str().to_string(), rfc3339(used_ms));
+        results::Consumer { name, position, used_at }
+    };
+    results::Journal {
+        oldest: journal.oldest(),
+        last: journal.last(),
+        bytes: journal.bytes(),
+        consumers: daemon.registry.consumers.list().into_iter().map(consumer).collect(),
+    }
 }
 
 /// What this system has, found by trying.

@@ -63,7 +63,7 @@ pub async fn inspect(call: params::Inspect, daemon: Arc<Daemon>, _: Arc<Peer>) -
         env_names: proc.spec.env_names.clone(),
         shim_pid: alive.then_some(state.shim_pid),
         timeout_ms: proc.spec.timeout_ms,
-        heartbeat_ms: None,
+        heartbeat_ms: proc.spec.heartbeat_ms,
     })
 }
 

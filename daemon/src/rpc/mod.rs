@@ -3,11 +3,14 @@
 pub mod context;
 mod daemon;
 mod environment;
+mod events;
 mod exec;
+mod follow;
 mod input;
 mod kill;
 mod list;
 mod order;
+mod push;
 mod read;
 pub mod register;
 mod wait;
@@ -37,6 +40,10 @@ pub fn module(daemon: Arc<Daemon>) -> RpcModule<Daemon> {
     register::<api::Forget, _, _, _>(&mut m, list::forget);
     register::<api::SessionActive, _, _, _>(&mut m, kill::session_active);
     register::<api::SessionEnd, _, _, _>(&mut m, kill::session_end);
+    register::<api::EventsNext, _, _, _>(&mut m, events::next);
+    register::<api::EventsAck, _, _, _>(&mut m, events::ack);
+    m.register_subscription("events.subscribe", "events.event", "events.unsubscribe", push::subscribe)
+        .expect("every method is registered once");
     register::<api::DaemonInfo, _, _, _>(&mut m, daemon::info);
     register::<api::DaemonShutdown, _, _, _>(&mut m, daemon::shutdown);
     register::<api::RpcDiscover, _, _, _>(&mut m, daemon::discover);

@@ -5,9 +5,11 @@ use crate::backend::cgroup;
 use crate::config::Config;
 use crate::registry::Order;
 use crate::store::record::Spec;
+use crate::watch::Patterns;
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use toold_proto::params::{Exec, StdinMode};
 use toold_proto::unions::{Pty, PtySize};
 use toold_proto::{Kind, ProcId, RpcError};
@@ -35,9 +37,10 @@ pub fn check(call: &Exec, config: &Config) -> Result<Order, RpcError> {
             return Err(RpcError::new(Kind::Unavailable, message).with("backend", other));
         }
     }
-    if !call.watch.is_empty() {
-        let message = "watch patterns come with events, in the next release; use `wait` with until: {match} for now";
-        return Err(RpcError::new(Kind::Unavailable, message).with("feature", "watch"));
+    let patterns = patterns(call)?;
+    if let Some(ms) = call.heartbeat_ms.filter(|ms| *ms < config.events.min_heartbeat_ms) {
+        let least = config.events.min_heartbeat_ms;
+        return Err(RpcError::param("heartbeat_ms", format!("must be at least {least}, not {ms}")));
     }
     let log_max_bytes = limits(call, config)?;
     let env = environment::build(call.env_mode, text_vars(), &config.env.pass, &call.env, pty.is_some());
@@ -63,15 +66,26 @@ pub fn check(call: &Exec, config: &Config) -> Result<Order, RpcError> {
         session_key: call.session_key.clone(),
         labels: call.labels.clone(),
         notify: call.notify,
-        watch: Vec::new(),
+        watch: call.watch.clone(),
         request_id: call.request_id.clone(),
+        heartbeat_ms: call.heartbeat_ms,
+        journaled: true,
         limits: BTreeMap::new(),
         cgroups: Vec::new(),
         created_ms: 0,
         seq: 0,
     };
     let env = env.into_iter().map(|(name, value)| format!("{name}={value}").into_bytes()).collect();
-    Ok(Order { spec, env, wanted: enforced, unresolved })
+    Ok(Order { spec, env, wanted: enforced, patterns, unresolved })
+}
+
+/// The watch patterns, ready to be looked for.
+fn patterns(call: &Exec) -> Result<Option<Arc<Patterns>>, RpcError> {
+    if call.watch.is_empty() {
+        return Ok(None);
+    }
+    let made = Patterns::new(&call.watch).map_err(|bad| RpcError::param(&format!("watch[{}]", bad.at), bad.why))?;
+    Ok(Some(Arc::new(made)))
 }
 
 /// The daemon's own variables, as far as they are text.

@@ -1,6 +1,6 @@
 //! A process's directory: `record` (slots and spec), the log beside it, and the shim's socket.
 
-use super::slots::{self, Exit, Head, Launch, PAGE, Progress, SLOT, Slot, Stage};
+use super::slots::{self, Exit, Head, Launch, PAGE, Progress, SLOT, Slot, Stage, TOLD, ToldSlot};
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -40,6 +40,11 @@ pub struct Spec {
     pub notify: bool,
     pub watch: Vec<Pattern>,
     pub request_id: Option<String>,
+    #[serde(default)]
+    pub heartbeat_ms: Option<u64>,
+    /// Its events go into the journal. Not so before there was one.
+    #[serde(default)]
+    pub journaled: bool,
     pub limits: BTreeMap<String, LimitReport>,
     /// Directories of the control groups that were made for it.
     #[serde(default)]
@@ -57,6 +62,8 @@ pub struct Facts {
     pub exit: Option<Exit>,
     pub closed_ms: Option<u64>,
     pub progress: Option<Progress>,
+    /// As it is: its reader knows whether it is whole.
+    pub told: ToldSlot,
 }
 
 /// An open record.
@@ -119,6 +126,11 @@ impl Record {
             exit: Exit::read(&slot(slots::EXIT_AT)),
             closed_ms: slots::read_closed(&slot(slots::CLOSED_AT)),
             progress: Progress::read(&slot(slots::COUNTS_AT)),
+            told: {
+                let mut told = [0u8; TOLD];
+                told.copy_from_slice(&page[slots::TOLD_AT as usize..slots::TOLD_AT as usize + TOLD]);
+                told
+            },
         })
     }
 
@@ -162,6 +174,10 @@ impl Record {
 
     pub fn set_launch(&self, launch: &Launch) -> io::Result<()> {
         self.file.write_all_at(&launch.slot(), slots::LAUNCH_AT)
+    }
+
+    pub fn set_told(&self, told: &ToldSlot) -> io::Result<()> {
+        self.file.write_all_at(told, slots::TOLD_AT)
     }
 
     pub fn set_progress(&self, progress: &Progress) -> io::Result<()> {

@@ -9,6 +9,9 @@ use crate::log::Counts;
 pub const PAGE: usize = 4096;
 /// Where each slot is.
 pub const HEAD_AT: u64 = 0;
+/// The daemon's own: what it told of the process, and how far its watch has come. It shares the head's sector, which
+/// nobody else writes.
+pub const TOLD_AT: u64 = 256;
 pub const LAUNCH_AT: u64 = 512;
 pub const EXIT_AT: u64 = 1024;
 pub const CLOSED_AT: u64 = 1536;
@@ -26,6 +29,9 @@ pub const VERSION: u32 = 1;
 
 /// One slot as bytes.
 pub type Slot = [u8; SLOT];
+/// The size of the daemon's own slot. What is in it is not known here.
+pub const TOLD: usize = 192;
+pub type ToldSlot = [u8; TOLD];
 
 /// What the daemon knows before anything is started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

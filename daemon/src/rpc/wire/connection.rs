@@ -261,7 +261,7 @@ impl Connection {
         let id = id.unwrap_or(RequestId::Null);
         let sink = state.is_some().then(|| self.sink(&id));
         let (wire_id, connection, extensions) = (answer::jsonrpsee_id(&id), self.id, self.extensions.clone());
-        let params = Params::new(params).into_owned();
+        let params = by_position(&callback, params);
         let run = async move {
             match (callback, sink.zip(state)) {
                 (MethodCallback::Sync(call), _) => call(wire_id, params, usize::MAX, extensions),
@@ -340,6 +340,22 @@ pub(crate) fn refusal(error: &RpcError) -> Box<str> {
 }
 
 /// A notification is refused in silence: there is nobody to tell.
+/// The end of a subscription is by name for clients, like every call, and by position for jsonrpsee.
+fn by_position(callback: &MethodCallback, params: Option<&str>) -> Params<'static> {
+    #[derive(serde::Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Named<'a> {
+        #[serde(borrow)]
+        subscription: &'a RawValue,
+    }
+    if let (MethodCallback::Unsubscription(_), Some(text)) = (callback, params)
+        && let Ok(Named { subscription }) = serde_json::from_str(text)
+    {
+        return Params::new(Some(&format!("[{}]", subscription.get()))).into_owned();
+    }
+    Params::new(params).into_owned()
+}
+
 fn refused(id: Option<RequestId>, error: impl FnOnce() -> RpcError) -> Started {
     Started::Ended(id.map(|id| answer::error(&id, &error())))
 }

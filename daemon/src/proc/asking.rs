@@ -1,0 +1,74 @@
+//! The `needs_input` event: the program waits for somebody to type, as the kernel tells. It is looked at when it has
+//! been quiet for a moment, and less and less often; never in the midst of output.
+
+use super::asks::{Asks, asks, prompt};
+use super::handle::Proc;
+use super::state::State;
+use super::voice::AGAIN;
+use serde_json::json;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::timeout;
+use toold_proto::event::EventType;
+
+/// How long it must have printed and read nothing before it is looked at.
+const QUIET: Duration = Duration::from_millis(250);
+/// After this long without a change, only output or input makes us look again: nothing may tick in an idle daemon.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Between two events. A terminal program waits again after every key.
+const BETWEEN: Duration = Duration::from_secs(2);
+
+/// Until the program ends.
+pub async fn run(proc: Arc<Proc>) {
+    let (mut news, mut input) = (proc.subscribe(), proc.input.subscribe());
+    let mut pause = QUIET;
+    let (mut typed, mut told_typed) = (*input.borrow(), 0);
+    loop {
+        news.mark_unchanged();
+        let state = proc.state();
+        if state.ended() {
+            return;
+        }
+        let end = state.progress.counts.end;
+        let told = proc.told().asked == end + 1 && told_typed == typed;
+        if told || pause > PATIENCE {
+            // Nothing to look for before it prints or is written to.
+            proc.want_beyond(end);
+            tokio::select! {
+                _ = news.changed() => {}
+                _ = input.changed() => {}
+            }
+            (pause, typed) = (QUIET, *input.borrow_and_update());
+            continue;
+        }
+        if timeout(pause, news.wait_for(State::ended)).await.is_ok() {
+            return;
+        }
+        let now = proc.state();
+        if now.progress.counts.end != end || *input.borrow() != typed {
+            // It is busy: looked at less often while that lasts.
+            typed = *input.borrow_and_update();
+            pause = (pause * 2).min(Duration::from_secs(4));
+            continue;
+        }
+        match asks(now.shim_pid, now.pid, proc.spec.pty.is_some()) {
+            Asks::Yes { pid, echo } => {
+                if let Err(e) = tell(&proc, &now, pid, echo) {
+                    tracing::error!(id = %proc.spec.id, %e, "an event could not be stored; it is tried again");
+                    tokio::time::sleep(AGAIN).await;
+                    continue;
+                }
+                (told_typed, pause) = (typed, QUIET);
+                let _ = timeout(BETWEEN, news.wait_for(State::ended)).await;
+            }
+            Asks::No | Asks::Unknown => pause *= 2,
+        }
+    }
+}
+
+fn tell(proc: &Proc, state: &State, pid: i32, echo: Option<bool>) -> std::io::Result<()> {
+    let end = state.progress.counts.end;
+    let facts = json!({ "pid": pid, "echo": echo, "prompt": prompt(&proc.dir, end), "cursor": end });
+    proc.tell(EventType::NeedsInput, &facts, |told| told.asked = end + 1)?;
+    Ok(())
+}

@@ -1,0 +1,126 @@
+//! The `completion` event: how a process ended and what it printed, for who was not there.
+
+use super::handle::Proc;
+use super::state::{Phase, State};
+use super::tell::Audience;
+use super::told::Told;
+use super::voice::AGAIN;
+use crate::log::Log;
+use crate::store::slots::Cause;
+use crate::text::PageEnd;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use std::fmt::Write;
+use std::io;
+use std::sync::Arc;
+use toold_proto::event::EventType;
+use toold_proto::params::Ansi;
+
+/// What it shows of the output, in characters.
+const LAST: usize = 2000;
+/// Output up to this size is hashed before the exit is announced, so that who waits for the exit finds the completion.
+/// More is hashed beside, and waits for nobody.
+const AT_ONCE: u64 = 64 * 1024;
+/// How much is read in one go.
+const READ: usize = 256 * 1024;
+
+/// Tells the completion of a process that has ended: now if that is quick, else in the background.
+pub fn begin(proc: &Arc<Proc>, state: &State) -> io::Result<()> {
+    if !proc.one_completion() {
+        return Ok(());
+    }
+    if !proc.watch_is_through(state) || end(state) > AT_ONCE {
+        tokio::spawn(later(proc.clone(), *state));
+        return Ok(());
+    }
+    tell(proc, state).inspect_err(|_| proc.no_completion())
+}
+
+async fn later(proc: Arc<Proc>, state: State) {
+    // A match in the last lines is told before the completion that follows it.
+    proc.watch_through(&state).await;
+    loop {
+        let (worker, at) = (proc.clone(), state);
+        match tokio::task::spawn_blocking(move || tell(&worker, &at)).await {
+            Ok(Ok(())) => return,
+            Ok(Err(e)) => {
+                tracing::error!(id = %proc.spec.id, %e, "the completion could not be stored; it is tried again")
+            }
+            Err(e) => return tracing::error!(id = %proc.spec.id, %e, "the completion broke off"),
+        }
+        tokio::time::sleep(AGAIN).await;
+    }
+}
+
+/// Where the program's own output ends: what came after its exit is a leftover's.
+pub fn end(state: &State) -> u64 {
+    match state.phase {
+        Phase::Exited { exit, .. } => exit.end.min(state.progress.counts.end),
+        Phase::Starting | Phase::Running | Phase::Failed { .. } | Phase::Lost { .. } => state.progress.counts.end,
+    }
+}
+
+fn tell(proc: &Proc, state: &State) -> io::Result<()> {
+    if proc.told().completed {
+        return Ok(());
+    }
+    let facts = match facts(proc, state) {
+        Ok(facts) => facts,
+        // An unreadable log must not keep the exit from being told.
+        Err(e) => {
+            tracing::warn!(id = %proc.spec.id, %e, "read the output for the completion");
+            let mut facts = proc.ending_facts(state);
+            facts["output_error"] = json!(e.to_string());
+            facts
+        }
+    };
+    let audience = if cancelled(state) { Audience::WhoAsks } else { Audience::All };
+    proc.tell_to(audience, EventType::Completion, &facts, |_: &mut Told| {}).map(|_| ())
+}
+
+/// It ended because its session did: nobody is to be woken.
+fn cancelled(state: &State) -> bool {
+    matches!(state.phase, Phase::Exited { exit, .. } if exit.cause == Cause::SessionEnd)
+}
+
+fn facts(proc: &Proc, state: &State) -> io::Result<Value> {
+    let end = end(state);
+    let log = Log::open(&proc.dir, end)?;
+    let output = log.last_chars(LAST, None, Ansi::Strip, PageEnd::Last)?.text;
+    let (sha256, lines) = hash(&log, end)?;
+    let counts = state.progress.counts;
+    let mut facts = proc.ending_facts(state);
+    facts["output"] = json!(output);
+    facts["output_path"] = json!((end > 0).then(|| proc.dir.join("log").display().to_string()));
+    facts["bytes"] = json!(end);
+    facts["lines"] = json!(if counts.end == end { counts.lines_of(None) } else { lines });
+    facts["sha256"] = json!(sha256);
+    facts["dropped_bytes"] = json!(counts.dropped);
+    facts["unstored_bytes"] = json!(counts.unstored);
+    if cancelled(state) {
+        facts["cancelled"] = json!(true);
+    }
+    Ok(facts)
+}
+
+/// The hash of everything up to `end`, and its lines. No hash where bytes are missing: it would be that of another output.
+fn hash(log: &Log, end: u64) -> io::Result<(Option<String>, u64)> {
+    let (mut hash, mut at, mut whole, mut newlines, mut last) = (Sha256::new(), 0, true, 0, b'\n');
+    while at < end {
+        let page = log.read(at, READ, None)?;
+        whole &= page.gap.is_none();
+        hash.update(&page.bytes);
+        newlines += memchr::memchr_iter(b'\n', &page.bytes).count() as u64;
+        last = page.bytes.last().copied().unwrap_or(last);
+        if page.next <= at {
+            whole = false;
+            break;
+        }
+        at = page.next;
+    }
+    let hex = hash.finalize().iter().fold(String::with_capacity(64), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    });
+    Ok((whole.then_some(hex), newlines + u64::from(last != b'\n')))
+}

@@ -1,0 +1,62 @@
+//! The `heartbeat` event: there is new output, at most so often.
+
+use super::handle::Proc;
+use super::state::State;
+use super::voice::AGAIN;
+use crate::log::Log;
+use crate::shim::run::{mono_ms, wall_ms};
+use crate::text::PageEnd;
+use serde_json::json;
+use std::sync::Arc;
+use std::time::Duration;
+use toold_proto::event::EventType;
+use toold_proto::params::Ansi;
+
+/// The end of the output that it shows, in characters.
+const LAST: usize = 200;
+
+/// Until the program ends.
+pub async fn run(proc: Arc<Proc>) {
+    let Some(every) = proc.spec.heartbeat_ms else { return };
+    let began = mono_ms().saturating_sub(wall_ms().saturating_sub(proc.spec.created_ms));
+    let mut news = proc.subscribe();
+    loop {
+        news.mark_unchanged();
+        let (state, told) = (proc.state(), proc.told());
+        if state.ended() {
+            return;
+        }
+        if state.progress.counts.end <= told.beat_cursor {
+            proc.want_beyond(told.beat_cursor);
+            let _ = news.changed().await;
+            continue;
+        }
+        let due = began.max(told.beat_ms).saturating_add(every);
+        let wait = due.saturating_sub(mono_ms());
+        if wait > 0 {
+            let _ = tokio::time::timeout(Duration::from_millis(wait), news.wait_for(State::ended)).await;
+            continue;
+        }
+        if let Err(e) = beat(&proc, &state) {
+            tracing::error!(id = %proc.spec.id, %e, "a heartbeat could not be stored; it is tried again");
+            tokio::time::sleep(AGAIN).await;
+        }
+    }
+}
+
+fn beat(proc: &Proc, state: &State) -> std::io::Result<()> {
+    let counts = state.progress.counts;
+    let output = Log::open(&proc.dir, counts.end)?.last_chars(LAST, None, Ansi::Strip, PageEnd::More)?.text;
+    let facts = json!({
+        "bytes": counts.end,
+        "lines": counts.lines_of(None),
+        "new_bytes": counts.end - proc.told().beat_cursor,
+        "cursor": counts.end,
+        "output": output,
+    });
+    proc.tell(EventType::Heartbeat, &facts, |told| {
+        told.beat_cursor = counts.end;
+        told.beat_ms = mono_ms();
+    })?;
+    Ok(())
+}

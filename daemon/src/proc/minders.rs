@@ -1,0 +1,18 @@
+//! What goes on beside a process's own task, only for those that asked for it.
+
+use super::handle::Proc;
+use super::{asking, heartbeat, watcher};
+use std::sync::Arc;
+
+/// Starts what this process wants looked after. All of it ends with the program.
+pub fn begin(proc: &Arc<Proc>) {
+    if proc.watching.is_some() {
+        tokio::spawn(watcher::run(proc.clone()));
+    }
+    if proc.spec.heartbeat_ms.is_some() {
+        tokio::spawn(heartbeat::run(proc.clone()));
+    }
+    if proc.spec.pty.is_some() || proc.spec.stdin_pipe {
+        tokio::spawn(asking::run(proc.clone()));
+    }
+}

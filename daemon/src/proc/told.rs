@@ -1,0 +1,261 @@
+//! What was told of a process, and how far its watch has come: the daemon's own slot in the record. Pure.
+
+use super::state::State;
+use crate::store::slots::{TOLD, ToldSlot, sum};
+use crate::watch::{Limiter, Resume};
+use toold_proto::event::EventType;
+
+/// Everything about a process that only the daemon knows and that must outlive it. It goes into the journal with every
+/// event of the process, so that a crash between the journal and the slot is put right at the next start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Told {
+    /// The last event of this process.
+    pub seq: u64,
+    pub started: bool,
+    pub exited: bool,
+    pub closed: bool,
+    pub completed: bool,
+    /// `notify` was turned on by the watch.
+    pub promoted: bool,
+    /// The watch is through with everything the program printed.
+    pub watched: bool,
+    pub exited_seq: u64,
+    pub completed_seq: u64,
+    pub limiter: Limiter,
+    pub resume: Resume,
+    /// The output's end at the last heartbeat, and when that was, monotonic.
+    pub beat_cursor: u64,
+    pub beat_ms: u64,
+    /// The output's end when it last asked for input, plus one.
+    pub asked: u64,
+}
+
+const STARTED: u32 = 1;
+const EXITED: u32 = 1 << 1;
+const CLOSED: u32 = 1 << 2;
+const COMPLETED: u32 = 1 << 3;
+const PROMOTED: u32 = 1 << 4;
+const WATCHED: u32 = 1 << 5;
+const STRUCK: u32 = 1 << 6;
+const DISABLED: u32 = 1 << 7;
+/// A slot that was written is never all zeros.
+const WRITTEN: u32 = 1 << 31;
+
+/// The facts without the checksum.
+const FACTS: usize = TOLD - 8;
+
+impl Told {
+    /// Of a process from before there was a journal: what is past is not told any more.
+    pub fn before_there_were_events(state: &State) -> Told {
+        let over = state.ended();
+        Told { started: true, exited: over, closed: over, completed: over, watched: over, ..Told::default() }
+    }
+
+    /// An event of this kind has this number.
+    pub fn numbered(&mut self, kind: EventType, seq: u64) {
+        self.seq = seq;
+        match kind {
+            EventType::Started => self.started = true,
+            EventType::Exited => (self.exited, self.exited_seq) = (true, seq),
+            EventType::Closed => self.closed = true,
+            EventType::Completion => (self.completed, self.completed_seq) = (true, seq),
+            // What they change is said by whoever tells them.
+            _ => {}
+        }
+    }
+
+    /// Put right with the journal's end: `newest` is this process's last event there, `last` the last of all. An event
+    /// that the journal has is told, noted or not. One that it lost to a power cut is told again.
+    pub fn caught_up(mut self, newest: Option<&(u64, Vec<u8>)>, last: u64) -> Told {
+        if let Some((seq, state)) = newest
+            && *seq > self.seq
+            && let Some(ahead) = Told::from_state(state)
+        {
+            return Told { seq: *seq, ..ahead }.with_numbers(*seq);
+        }
+        if self.seq > last {
+            (self.exited, self.closed, self.completed) = (false, false, false);
+        }
+        self
+    }
+
+    /// An event's own number is not in the state that goes with it: it had none yet.
+    fn with_numbers(mut self, seq: u64) -> Told {
+        if self.exited && self.exited_seq == 0 {
+            self.exited_seq = seq;
+        }
+        if self.completed && self.completed_seq == 0 {
+            self.completed_seq = seq;
+        }
+        self
+    }
+
+    /// As it goes into the journal: what it is after an event of this kind, without trailing zeros.
+    pub fn state(mut self, kind: EventType) -> Vec<u8> {
+        let (exited, completed) = (self.exited_seq, self.completed_seq);
+        self.numbered(kind, 0);
+        (self.exited_seq, self.completed_seq) = (exited, completed);
+        let mut bytes = self.facts().to_vec();
+        let used = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |at| at + 1);
+        bytes.truncate(used);
+        bytes
+    }
+
+    fn from_state(state: &[u8]) -> Option<Told> {
+        let mut facts = [0; FACTS];
+        facts.get_mut(..state.len())?.copy_from_slice(state);
+        Told::from_facts(&facts)
+    }
+
+    pub fn slot(&self) -> ToldSlot {
+        let (facts, mut slot) = (self.facts(), [0; TOLD]);
+        slot[..FACTS].copy_from_slice(&facts);
+        slot[FACTS..].copy_from_slice(&sum(&facts).to_le_bytes());
+        slot
+    }
+
+    /// None: it was never written, or only in part.
+    pub fn read(slot: &ToldSlot) -> Option<Told> {
+        let (facts, check) = slot.split_first_chunk::<FACTS>()?;
+        if sum(facts).to_le_bytes() != check {
+            return None;
+        }
+        Told::from_facts(facts)
+    }
+
+    fn facts(&self) -> [u8; FACTS] {
+        let flags = [
+            (self.started, STARTED),
+            (self.exited, EXITED),
+            (self.closed, CLOSED),
+            (self.completed, COMPLETED),
+            (self.promoted, PROMOTED),
+            (self.watched, WATCHED),
+            (self.limiter.struck, STRUCK),
+            (self.limiter.disabled, DISABLED),
+        ];
+        let flags = flags.iter().filter(|(on, _)| *on).fold(WRITTEN, |all, (_, flag)| all | flag);
+        let limiter = &self.limiter;
+        let mut bytes = Vec::with_capacity(FACTS);
+        bytes.extend(flags.to_le_bytes());
+        bytes.extend(limiter.strikes.to_le_bytes());
+        // What most processes have comes first: the rest is zeros, and zeros at the end cost nothing in the journal.
+        let numbers = [
+            self.seq,
+            self.exited_seq,
+            self.completed_seq,
+            limiter.quiet_until,
+            limiter.pending,
+            limiter.suppressed,
+            limiter.hits,
+            self.asked,
+            self.beat_cursor,
+            self.beat_ms,
+        ];
+        bytes.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
+        bytes.extend(self.resume.to_bytes());
+        bytes.resize(FACTS, 0);
+        let mut facts = [0; FACTS];
+        facts.copy_from_slice(&bytes);
+        facts
+    }
+
+    fn from_facts(facts: &[u8; FACTS]) -> Option<Told> {
+        let (flags, rest) = facts.split_first_chunk::<4>()?;
+        let (strikes, rest) = rest.split_first_chunk::<4>()?;
+        let flags = u32::from_le_bytes(*flags);
+        if flags & WRITTEN == 0 {
+            return None;
+        }
+        let (numbers, rest) = rest.split_at_checked(80)?;
+        let (numbers, _) = numbers.as_chunks::<8>();
+        let number = |at: usize| numbers.get(at).map_or(0, |bytes| u64::from_le_bytes(*bytes));
+        let on = |flag: u32| flags & flag != 0;
+        Some(Told {
+            seq: number(0),
+            started: on(STARTED),
+            exited: on(EXITED),
+            closed: on(CLOSED),
+            completed: on(COMPLETED),
+            promoted: on(PROMOTED),
+            watched: on(WATCHED),
+            exited_seq: number(1),
+            completed_seq: number(2),
+            limiter: Limiter {
+                quiet_until: number(3),
+                strikes: u32::from_le_bytes(*strikes),
+                struck: on(STRUCK),
+                pending: number(4),
+                suppressed: number(5),
+                hits: number(6),
+                disabled: on(DISABLED),
+            },
+            asked: number(7),
+            beat_cursor: number(8),
+            beat_ms: number(9),
+            resume: Resume::from_bytes(rest.first_chunk()?)?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn full() -> Told {
+        Told {
+            seq: 9,
+            started: true,
+            exited: true,
+            closed: true,
+            completed: true,
+            promoted: true,
+            watched: true,
+            exited_seq: 7,
+            completed_seq: 9,
+            limiter: Limiter {
+                quiet_until: 1,
+                strikes: 2,
+                struck: true,
+                pending: 3,
+                suppressed: 4,
+                hits: 5,
+                disabled: true,
+            },
+            resume: Resume::at(77),
+            beat_cursor: 6,
+            beat_ms: 7,
+            asked: 8,
+        }
+    }
+
+    #[test]
+    fn a_slot_reads_back_and_one_flipped_bit_empties_it() {
+        for told in [Told::default(), full()] {
+            assert_eq!(Told::read(&told.slot()), Some(told));
+        }
+        assert_eq!(Told::read(&[0; TOLD]), None);
+        for bit in 0..TOLD * 8 {
+            let mut slot = full().slot();
+            slot[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(Told::read(&slot), None, "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn the_journal_s_word_counts_where_it_is_newer_and_short_states_are_short() {
+        let noted = Told { seq: 4, started: true, ..Told::default() };
+        let newer = (5, noted.state(EventType::Exited));
+        assert!(newer.1.len() < 32, "{}", newer.1.len());
+        let caught_up = noted.caught_up(Some(&newer), 5);
+        assert_eq!(caught_up, Told { seq: 5, exited: true, exited_seq: 5, ..noted });
+        assert_eq!(caught_up.caught_up(Some(&newer), 5), caught_up);
+        assert_eq!(full().caught_up(Some(&(9, Vec::new())), 9), full());
+    }
+
+    #[test]
+    fn what_a_power_cut_took_from_the_journal_is_told_again() {
+        let lost = full().caught_up(None, 3);
+        assert!(lost.started && !lost.exited && !lost.closed && !lost.completed);
+    }
+}

@@ -1,0 +1,167 @@
+//! The output that a subscription follows: a cursor for each process, moved as its log grows.
+
+use super::push::{Gone, send};
+use crate::log::Log;
+use crate::proc::Proc;
+use crate::proc::state::State;
+use crate::text::{PageEnd, decode_page};
+use futures_util::future::{BoxFuture, FutureExt};
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use jsonrpsee::SubscriptionSink;
+use serde_json::json;
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+use tokio::sync::watch;
+use toold_proto::ProcId;
+use toold_proto::params::{Ansi, Stream};
+use toold_proto::process::Span;
+
+/// The most that one push carries, in bytes of output.
+const PAGE: u64 = 64 * 1024;
+
+pub struct Followed {
+    ansi: Ansi,
+    lag_bytes: u64,
+    /// Processes that started after this event are followed from their first byte.
+    since: u64,
+    procs: HashMap<ProcId, Follow>,
+    news: FuturesUnordered<BoxFuture<'static, (ProcId, watch::Receiver<State>)>>,
+}
+
+struct Follow {
+    proc: Arc<Proc>,
+    cursor: u64,
+    /// What of a character or an escape sequence has come, by stream, and where it began.
+    carry: [(u64, Vec<u8>); 2],
+}
+
+impl Followed {
+    pub fn new(ansi: Ansi, lag_bytes: u64, since: u64) -> Followed {
+        Followed { ansi, lag_bytes, since, procs: HashMap::new(), news: FuturesUnordered::new() }
+    }
+
+    pub fn is_new(&self, started: u64) -> bool {
+        started > self.since
+    }
+
+    /// Follows a process from this cursor on.
+    pub fn begin(&mut self, proc: Arc<Proc>, cursor: u64) {
+        let id = proc.spec.id;
+        if self.procs.contains_key(&id) {
+            return;
+        }
+        let mut news = proc.subscribe();
+        news.mark_changed();
+        proc.want_beyond(cursor);
+        self.procs.insert(id, Follow { proc, cursor, carry: Default::default() });
+        self.news.push(wait(id, news));
+    }
+
+    /// The next process of which something is new. Safe to cancel.
+    pub async fn changed(&mut self) -> ProcId {
+        loop {
+            let Some((id, news)) = self.news.next().await else { return std::future::pending().await };
+            let Some(follow) = self.procs.get(&id) else { continue };
+            if !follow.proc.peek().over() {
+                self.news.push(wait(id, news));
+            }
+            return id;
+        }
+    }
+
+    /// Pushes what a process has printed since the last time. Whoever does not read it in time is told what was left
+    /// out: the log has it.
+    pub async fn push(&mut self, id: ProcId, sink: &SubscriptionSink) -> Result<(), Gone> {
+        let Some(follow) = self.procs.get_mut(&id) else { return Ok(()) };
+        loop {
+            let state = follow.proc.state();
+            let end = state.progress.counts.end;
+            if follow.cursor >= end {
+                if state.over() {
+                    self.procs.remove(&id);
+                } else {
+                    follow.proc.want_beyond(end);
+                }
+                return Ok(());
+            }
+            let slow = sink.capacity() == 0;
+            match follow.page(&state, self.ansi) {
+                Ok(pushes) => {
+                    for push in pushes {
+                        send(sink, &push).await?;
+                    }
+                }
+                Err(e) => {
+                    tracing::warn!(%id, %e, "read output for a subscriber");
+                    follow.cursor = end;
+                }
+            }
+            // There was no room, and what came while we waited for it may be too much to catch up with.
+            let end = follow.proc.state().progress.counts.end;
+            if slow && end.saturating_sub(follow.cursor) > self.lag_bytes {
+                let lagged = json!({ "type": "lagged", "of": "output", "id": id, "from": follow.cursor, "to": end });
+                follow.cursor = end;
+                follow.carry = Default::default();
+                send(sink, &lagged).await?;
+            }
+        }
+    }
+}
+
+fn wait(id: ProcId, mut news: watch::Receiver<State>) -> BoxFuture<'static, (ProcId, watch::Receiver<State>)> {
+    async move {
+        let _ = news.changed().await;
+        (id, news)
+    }
+    .boxed()
+}
+
+impl Follow {
+    /// The next page as pushes, each of one stream. The cursor is behind it afterwards.
+    fn page(&mut self, state: &State, ansi: Ansi) -> io::Result<Vec<serde_json::Value>> {
+        let (id, end) = (self.proc.spec.id, state.progress.counts.end);
+        let log = Log::open(&self.proc.dir, end)?;
+        let page = log.read(self.cursor, PAGE as usize, None)?;
+        let mut pushes = Vec::new();
+        if let Some(gap) = page.gap {
+            self.carry = Default::default();
+            pushes.push(json!({ "type": "lagged", "of": "output", "id": id, "from": gap.from, "to": gap.to }));
+        }
+        let last = state.closed && page.next >= end;
+        for Span { stream, from, to, .. } in joined(log.spans(page.from, page.next)?) {
+            let bytes = page.bytes.get((from - page.from) as usize..(to - page.from) as usize).unwrap_or_default();
+            let (start, carry) = &mut self.carry[usize::from(stream == Stream::Stderr)];
+            if carry.is_empty() {
+                *start = from;
+            }
+            carry.extend_from_slice(bytes);
+            let more = if last || page.before_gap { PageEnd::Last } else { PageEnd::More };
+            let (data, taken) = decode_page(carry, carry.len(), more, ansi);
+            let cursor = *start;
+            carry.drain(..taken);
+            *start = to - carry.len() as u64;
+            if !data.is_empty() {
+                let next = *start;
+                pushes.push(json!({
+                    "type": "output", "id": id, "cursor": cursor, "next_cursor": next, "stream": stream, "data": data,
+                }));
+            }
+        }
+        // A page that gets no further would be read for ever.
+        self.cursor = if page.next > self.cursor { page.next } else { end };
+        Ok(pushes)
+    }
+}
+
+/// Neighbours of the same stream as one.
+fn joined(spans: Vec<Span>) -> Vec<Span> {
+    let mut joined: Vec<Span> = Vec::new();
+    for span in spans {
+        match joined.last_mut() {
+            Some(last) if last.stream == span.stream && last.to == span.from => last.to = span.to,
+            Some(_) | None => joined.push(span),
+        }
+    }
+    joined
+}

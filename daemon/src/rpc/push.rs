@@ -1,0 +1,164 @@
+//! `events.subscribe`: a subscription is a cursor in the journal, and one in each log it follows. Nothing waits in a
+//! queue: who reads slowly is read for later, and pays with `lagged` only for what is not kept.
+
+use super::context::Daemon;
+use super::events::filter;
+use super::follow::Followed;
+use super::register::{parse, wire_error};
+use crate::events::{Entry, Filter, Limit};
+use crate::proc::Proc;
+use jsonrpsee::types::Params;
+use jsonrpsee::{Extensions, PendingSubscriptionSink, SubscriptionSink};
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use toold_proto::RpcError;
+use toold_proto::event::EventType;
+use toold_proto::params::EventsSubscribe;
+
+/// What is read from the journal in one go.
+const READ: Limit = Limit { events: 64, bytes: 256 * 1024, scan: 4096 };
+
+/// The client is gone, or has unsubscribed.
+#[derive(Debug)]
+pub struct Gone;
+
+pub async fn subscribe(params: Params<'static>, pending: PendingSubscriptionSink, daemon: Arc<Daemon>, _: Extensions) {
+    let begun = parse::<EventsSubscribe>(params.as_str(), &[]).and_then(|call| Subscription::new(&call, &daemon));
+    match begun {
+        Err(error) => pending.reject(wire_error(error)).await,
+        Ok(mut subscription) => {
+            if let Ok(sink) = pending.accept().await {
+                // It ends when nobody listens any more.
+                let Gone = subscription.run(sink).await;
+            }
+        }
+    }
+}
+
+struct Subscription {
+    daemon: Arc<Daemon>,
+    /// Without types: with output, starts and ends are looked at too.
+    filter: Filter,
+    types: Option<std::collections::BTreeSet<EventType>>,
+    after: u64,
+    followed: Option<Followed>,
+}
+
+impl Subscription {
+    fn new(call: &EventsSubscribe, daemon: &Arc<Daemon>) -> Result<Subscription, RpcError> {
+        let journal = &daemon.registry.voice.journal;
+        let mut filter = filter(daemon, &call.types, &call.session_key, &call.task_id, &call.id)?;
+        let last = journal.last();
+        if let Some(after) = call.after.filter(|after| *after > last) {
+            return Err(RpcError::param("after", format!("is {after}, and the newest event is {last}")));
+        }
+        let types = filter.types.clone();
+        let followed = call.output.then(|| {
+            filter.types = None;
+            let config = &daemon.registry.config.events;
+            Followed::new(call.ansi, config.lag_bytes, last)
+        });
+        let mut subscription =
+            Subscription { daemon: daemon.clone(), filter, types, after: call.after.unwrap_or(last), followed };
+        if let Some(mut followed) = subscription.followed.take() {
+            let wanted = |proc: &Arc<Proc>| !proc.peek().over() && subscription.wants(proc);
+            for proc in daemon.registry.newest_first().into_iter().filter(wanted) {
+                let end = proc.state().progress.counts.end;
+                followed.begin(proc, end);
+            }
+            subscription.followed = Some(followed);
+        }
+        Ok(subscription)
+    }
+
+    /// Whether a process's output is asked for.
+    fn wants(&self, proc: &Proc) -> bool {
+        let (filter, spec) = (&self.filter, &proc.spec);
+        filter.id.is_none_or(|id| id == spec.id)
+            && filter.session_key.as_ref().is_none_or(|s| spec.session_key.as_ref() == Some(s))
+            && filter.task_id.as_ref().is_none_or(|t| spec.task_id.as_ref() == Some(t))
+    }
+
+    async fn run(&mut self, sink: SubscriptionSink) -> Gone {
+        let daemon = self.daemon.clone();
+        let mut news = daemon.registry.voice.journal.subscribe();
+        loop {
+            news.mark_unchanged();
+            if self.catch_up(&sink).await.is_err() {
+                return Gone;
+            }
+            let output = async {
+                match &mut self.followed {
+                    Some(followed) => followed.changed().await,
+                    None => std::future::pending().await,
+                }
+            };
+            let changed = tokio::select! {
+                _ = news.changed() => None,
+                id = output => Some(id),
+                () = sink.closed() => return Gone,
+            };
+            if let (Some(id), Some(followed)) = (changed, &mut self.followed)
+                && followed.push(id, &sink).await.is_err()
+            {
+                return Gone;
+            }
+        }
+    }
+
+    /// Pushes everything that the journal has now.
+    async fn catch_up(&mut self, sink: &SubscriptionSink) -> Result<(), Gone> {
+        let daemon = self.daemon.clone();
+        let journal = &daemon.registry.voice.journal;
+        while self.after < journal.last() {
+            let batch = match journal.read(self.after, &self.filter, READ) {
+                Ok(batch) => batch,
+                Err(e) => {
+                    tracing::error!(%e, "read the journal for a subscriber");
+                    return Err(Gone);
+                }
+            };
+            for range in batch.missing {
+                let (from, to) = range.into_inner();
+                send(sink, &json!({ "type": "lagged", "of": "events", "id": null, "from": from, "to": to })).await?;
+            }
+            for event in batch.events {
+                self.push(event, sink).await?;
+            }
+            if batch.scanned <= self.after {
+                break;
+            }
+            self.after = batch.scanned;
+            tokio::task::yield_now().await;
+        }
+        Ok(())
+    }
+
+    /// One event, and before an end the output that came before it.
+    async fn push(&mut self, event: Entry, sink: &SubscriptionSink) -> Result<(), Gone> {
+        if let (Some(followed), Some(id)) = (&mut self.followed, event.id) {
+            match event.kind {
+                EventType::Started if followed.is_new(event.seq) => {
+                    if let Ok(proc) = self.daemon.find(&id.to_string()) {
+                        followed.begin(proc, 0);
+                    }
+                }
+                EventType::Exited | EventType::Closed | EventType::Completion => followed.push(id, sink).await?,
+                // Nothing about output.
+                _ => {}
+            }
+        }
+        let wanted = self.types.as_ref().is_none_or(|types| types.contains(&event.kind));
+        match wanted && !event.cancelled {
+            true => sink.send(event.json).await.map_err(|_| Gone),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Pushes something that is not in the journal.
+pub async fn send(sink: &SubscriptionSink, what: &Value) -> Result<(), Gone> {
+    let raw: Box<RawValue> = to_raw_value(what).map_err(|_| Gone)?;
+    sink.send(raw).await.map_err(|_| Gone)
+}

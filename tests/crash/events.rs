@@ -1,0 +1,200 @@
+//! kill -9 of the daemon at every step between a match, the journal, a push and an acknowledgement.
+
+use crate::conn::Conn;
+use crate::rig::{Daemon, id};
+use crate::scene::tempfile_name;
+use serde_json::{Value, json};
+use std::fs;
+use std::path::PathBuf;
+
+/// The steps. Each is reached by a match; the last two by an acknowledgement.
+pub const POINTS: &[&str] = &[
+    "watch.found",
+    "watch.admitted",
+    "journal.write",
+    "journal.written",
+    "journal.applied",
+    "ack.write",
+    "ack.written",
+];
+
+struct Scene {
+    daemon: Daemon,
+    hooks: PathBuf,
+}
+
+impl Scene {
+    fn new(config: &str) -> Scene {
+        let hooks = tempfile_name();
+        fs::create_dir(&hooks).unwrap();
+        Scene { daemon: Daemon::start_with(config, &[("TOOLD_HOOKS", hooks.to_str().unwrap())]), hooks }
+    }
+
+    fn arm(&self, point: &str) {
+        fs::write(self.hooks.join(point), "").unwrap();
+    }
+
+    /// Waits until somebody is at the point, kills the daemon there, and starts another.
+    fn strike(&mut self, point: &str) {
+        let hit = self.hooks.join(format!("{point}.hit"));
+        self.daemon.eventually(&format!("{point} is reached"), || hit.exists());
+        self.daemon.kill9();
+        fs::remove_file(self.hooks.join(point)).unwrap();
+        fs::remove_file(hit).unwrap();
+        self.daemon.spawn();
+    }
+
+    /// Everything that a consumer gets, acknowledged batch by batch, until `last` of its types has come.
+    fn drain(&self, consumer: &str, last: &str) -> Vec<Value> {
+        let mut all = Vec::new();
+        loop {
+            let next = self.daemon.ok("events.next", json!({ "consumer": consumer, "limit": 2, "wait_ms": 20_000 }));
+            let events = next["events"].as_array().unwrap().clone();
+            assert!(!events.is_empty(), "{last} never came after {all:#?}");
+            let seq = events.last().unwrap()["seq"].clone();
+            self.daemon.ok("events.ack", json!({ "consumer": consumer, "seq": seq }));
+            all.extend(events);
+            if all.iter().any(|e| e["type"] == last) {
+                return all;
+            }
+        }
+    }
+}
+
+impl Drop for Scene {
+    fn drop(&mut self) {
+        // Without gates nobody pauses any more, so the rig can end what is left.
+        fs::remove_dir_all(&self.hooks).ok();
+    }
+}
+
+/// One line waits for a word, then matches, and so does the last one, which has no newline.
+const SCRIPT: &str = "echo ready; read -r x; echo \"NEEDLE $x\"; read -r y; printf 'NEEDLE end'; exit 7";
+
+fn exec() -> Value {
+    json!({
+        "argv": ["/bin/sh", "-c", SCRIPT], "stdin": "pipe", "watch": ["NEEDLE"], "notify": true, "session_key": "s",
+    })
+}
+
+fn kinds(events: &[Value]) -> Vec<&str> {
+    // A program that waits for input may be noticed or not: that is a matter of time.
+    events.iter().map(|e| e["type"].as_str().unwrap()).filter(|t| *t != "needs_input").collect()
+}
+
+fn is_gapless(events: &[Value]) {
+    for (n, event) in events.iter().enumerate() {
+        assert_eq!(event["seq"], n + 1, "{events:#?}");
+    }
+}
+
+#[test]
+fn a_match_is_told_exactly_once_whichever_step_the_daemon_dies_in() {
+    for point in POINTS.iter().filter(|p| !p.starts_with("ack.")) {
+        for step in ["match", "exit"] {
+            let mut scene = Scene::new("[watch]\nmin_interval_ms = 1\n");
+            let process = id(&scene.daemon.ok("exec", exec()));
+            scene.daemon.printed(&process, "ready");
+            let submit = |scene: &Scene, data: &str| {
+                scene.daemon.conn().request("submit", json!({ "id": process, "data": data }));
+            };
+            if step == "match" {
+                scene.arm(point);
+                submit(&scene, "one");
+                scene.strike(point);
+            } else {
+                submit(&scene, "one");
+                scene.daemon.printed(&process, "NEEDLE one");
+                let told = |scene: &Scene| scene.daemon.process(&process)["watch"]["hits"] == 1;
+                scene.daemon.eventually("the first match is told", || told(&scene));
+                scene.arm(point);
+            }
+            submit(&scene, "two");
+            if step == "exit" {
+                scene.strike(point);
+            }
+            assert_eq!(scene.daemon.closed(&process)["exit_code"], 7, "{point} {step}");
+            let events = scene.drain("c", "completion");
+            is_gapless(&events);
+            let expected = ["started", "watch_match", "watch_match", "exited", "closed", "completion"];
+            assert_eq!(kinds(&events), expected, "{point} {step}: {events:#?}");
+            let outputs: Vec<&Value> = events.iter().filter(|e| e["type"] == "watch_match").map(|e| &e["output"]).collect();
+            assert_eq!(outputs, [&json!("NEEDLE one"), &json!("NEEDLE end")], "{point} {step}");
+            let watch = scene.daemon.process(&process)["watch"].clone();
+            assert_eq!((&watch["hits"], &watch["suppressed"]), (&json!(2), &json!(0)), "{point} {step}: {watch}");
+        }
+    }
+}
+
+#[test]
+fn what_is_acknowledged_never_comes_again_and_what_is_not_does() {
+    for point in POINTS.iter().filter(|p| p.starts_with("ack.")) {
+        let mut scene = Scene::new("");
+        let process = id(&scene.daemon.ok("exec", json!({ "argv": ["/bin/true"] })));
+        scene.daemon.closed(&process);
+        let first = scene.daemon.ok("events.next", json!({ "consumer": "c", "limit": 2, "wait_ms": 20_000 }));
+        assert_eq!(first["events"].as_array().unwrap().len(), 2);
+        scene.arm(point);
+        scene.daemon.conn().request("events.ack", json!({ "consumer": "c", "seq": 2 }));
+        scene.strike(point);
+        let again = scene.daemon.ok("events.next", json!({ "consumer": "c", "wait_ms": 20_000 }));
+        let seqs: Vec<u64> = again["events"].as_array().unwrap().iter().map(|e| e["seq"].as_u64().unwrap()).collect();
+        let expected: Vec<u64> = if *point == "ack.write" { vec![1, 2, 3] } else { vec![3] };
+        assert_eq!(seqs, expected, "{point}");
+        let other = scene.daemon.ok("events.next", json!({ "consumer": "other" }));
+        assert_eq!(other["events"].as_array().unwrap().len(), 3, "nobody acknowledged anything for this one");
+    }
+}
+
+/// What a consumer has seen: the numbers, in the order in which they were worked off.
+struct Consumer {
+    name: &'static str,
+    seen: Vec<u64>,
+}
+
+impl Consumer {
+    /// One batch, worked off and acknowledged; a consumer that crashes forgets to.
+    fn work(&mut self, conn: &mut Conn, crashes: bool) -> Option<usize> {
+        let next = conn.call("events.next", json!({ "consumer": self.name, "limit": 3 })).ok()?;
+        let seqs: Vec<u64> = next["events"].as_array()?.iter().map(|e| e["seq"].as_u64().unwrap()).collect();
+        if let (Some(last), false) = (seqs.last(), crashes) {
+            self.seen.extend(&seqs);
+            conn.call("events.ack", json!({ "consumer": self.name, "seq": last })).ok()?;
+        }
+        Some(seqs.len())
+    }
+}
+
+#[test]
+fn two_consumers_one_of_them_crashing_and_a_daemon_killed_at_random_see_every_event_in_order() {
+    let seed = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos() as u64 | 1;
+    println!("seed {seed}");
+    let mut random = crate::random::Random(seed);
+    let mut daemon = Daemon::start();
+    let mut consumers = [Consumer { name: "steady", seen: vec![] }, Consumer { name: "crashing", seen: vec![] }];
+    for round in 0..15 {
+        let mut conn = daemon.conn();
+        for n in 0..3 {
+            conn.request("exec", json!({ "argv": ["/bin/true"], "request_id": format!("{round}-{n}") }));
+        }
+        for n in 0..random.below(6) {
+            let crashes = n % 2 == 0;
+            consumers[0].work(&mut daemon.conn(), false);
+            consumers[1].work(&mut daemon.conn(), crashes);
+        }
+        // The instant is what this test is about: any will do, and it is drawn, not waited for.
+        std::thread::park_timeout(std::time::Duration::from_micros(random.below(20_000)));
+        daemon.restart();
+    }
+    for process in daemon.ids(json!({ "limit": 1000 })) {
+        daemon.closed(&process);
+    }
+    for consumer in &mut consumers {
+        while consumer.work(&mut daemon.conn(), false) != Some(0) {}
+        let last = daemon.ok("daemon.info", json!({}))["events"]["last"].as_u64().unwrap();
+        let mut once = consumer.seen.clone();
+        once.dedup();
+        assert_eq!(once, (1..=last).collect::<Vec<_>>(), "seed {seed}: {} saw all in order", consumer.name);
+        assert_eq!(once.len(), consumer.seen.len(), "seed {seed}: {} saw some twice", consumer.name);
+    }
+}

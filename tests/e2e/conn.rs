@@ -56,6 +56,34 @@ impl Conn {
         self.early.iter().any(|m| m["id"] == id)
     }
 
+    /// The next push, in whatever order with answers it comes.
+    pub fn push(&mut self) -> Value {
+        let at = self.early.iter().position(|m| m["method"] == "events.event");
+        let message = match at {
+            Some(at) => self.early.remove(at),
+            None => loop {
+                let message = self.recv();
+                if message["method"] == "events.event" {
+                    break message;
+                }
+                self.early.push(message);
+            },
+        };
+        assert!(message["params"]["subscription"].is_u64(), "{message}");
+        message["params"]["result"].clone()
+    }
+
+    /// Pushes up to and with the first of this type.
+    pub fn pushes_until(&mut self, kind: &str) -> Vec<Value> {
+        let mut all = Vec::new();
+        loop {
+            all.push(self.push());
+            if all.last().unwrap()["type"] == kind {
+                return all;
+            }
+        }
+    }
+
     pub fn send(&mut self, message: &Value) {
         let mut line = message.to_string();
         line.push('\n');

@@ -30,6 +30,7 @@ mod log;
 mod poll;
 mod poll_bytes;
 mod pty;
+mod ready;
 mod recover;
 mod session;
 mod signal;

@@ -2,6 +2,7 @@
 
 pub mod handle;
 pub mod link;
+pub mod listen;
 pub mod lost;
 pub mod state;
 pub mod task;

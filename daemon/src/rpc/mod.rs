@@ -9,7 +9,9 @@ mod kill;
 mod list;
 mod order;
 mod read;
+mod ready;
 pub mod register;
+mod search;
 mod wait;
 pub mod wire;
 

@@ -34,6 +34,7 @@ mod ready;
 mod recover;
 mod session;
 mod signal;
+mod single;
 mod survive;
 mod survive_many;
 mod wait;

@@ -1,6 +1,7 @@
 //! One process: its state, the task that owns it, and the handle that everybody else holds.
 
 pub mod handle;
+pub mod kill;
 pub mod link;
 pub mod listen;
 pub mod lost;

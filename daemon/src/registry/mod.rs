@@ -3,9 +3,12 @@
 mod adopt;
 mod durable;
 mod forget;
+mod names;
+mod single;
 mod spawn;
 mod table;
 
+pub use single::{Single, Spawned};
 pub use spawn::{Order, SpawnError, spawn_failed};
 
 use crate::backend::Launcher;
@@ -26,6 +29,7 @@ pub struct Registry {
     pub procs_dir: PathBuf,
     pub launcher: Arc<Launcher>,
     table: Mutex<Table>,
+    names: names::Names,
     running: AtomicUsize,
     seq: AtomicU64,
     boot: [u8; 16],
@@ -45,6 +49,7 @@ impl Registry {
             procs_dir,
             launcher,
             table: Mutex::new(Table::default()),
+            names: names::Names::default(),
             running: AtomicUsize::new(0),
             seq: AtomicU64::new(1),
             boot: crate::proc::tree::boot_id(),

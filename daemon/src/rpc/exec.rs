@@ -9,7 +9,7 @@ use crate::log::Log;
 use crate::proc::Proc;
 use crate::proc::state::State;
 use crate::proc::task::now_ms;
-use crate::registry::{SpawnError, spawn_failed};
+use crate::registry::{Single, SpawnError, Spawned, spawn_failed};
 use crate::text;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,8 +25,9 @@ pub async fn exec(call: params::Exec, daemon: Arc<Daemon>, peer: Arc<Peer>) -> R
     let config = &daemon.registry.config;
     let readiness = Readiness::of(&call, config.max_wait_ms)?;
     let order = order::check(&call, config)?;
-    let proc = match daemon.registry.spawn(order).await {
-        Ok(proc) => proc,
+    let single = Single { if_running: call.if_running, uid: peer.uid, pid: peer.pid };
+    let Spawned { proc, existing } = match daemon.registry.spawn(order, single).await {
+        Ok(spawned) => spawned,
         Err(SpawnError::Refused(error)) => return Err(error),
         Err(SpawnError::Failed(proc)) => return Err(spawn_failed(&proc)),
     };
@@ -40,7 +41,7 @@ pub async fn exec(call: params::Exec, daemon: Arc<Daemon>, peer: Arc<Peer>) -> R
         let _ = tokio::time::timeout(patience, state.wait_for(State::ended)).await;
     }
     let answer = answer(&proc, &peer, call.max_output_tokens.unwrap_or(TOKENS).min(TOKENS_MAX))?;
-    Ok(results::Exec { ready, ..answer })
+    Ok(results::Exec { existing, ready, ..answer })
 }
 
 fn answer(proc: &Proc, peer: &Peer, tokens: u64) -> Result<results::Exec, RpcError> {

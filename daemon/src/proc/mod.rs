@@ -1,5 +1,6 @@
 //! One process: its state, the task that owns it, and the handle that everybody else holds.
 
+pub mod asks;
 pub mod handle;
 pub mod kill;
 pub mod link;

@@ -132,6 +132,11 @@ pub fn pin(pid: i32, ticks: u64) -> Option<OwnedFd> {
     stat(pid).is_some_and(|s| s.started == ticks).then_some(pidfd)
 }
 
+/// Whether the process that is known by pid and start time still runs: it is neither gone nor dead and not yet reaped.
+pub fn runs(pid: i32, ticks: u64) -> bool {
+    stat(pid).is_some_and(|s| s.started == ticks && !matches!(s.state.as_str(), "Z" | "X"))
+}
+
 /// Continues a shim that somebody stopped: it owes answers, and nobody has a reason to stop it.
 pub fn wake_shim(pid: i32) {
     let Ok(pidfd) = sys::pidfd_open(pid.max(1)) else { return };

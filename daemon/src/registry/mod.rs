@@ -3,10 +3,13 @@
 mod adopt;
 mod durable;
 mod forget;
+mod names;
+mod single;
 mod spawn;
 mod table;
 
 pub use adopt::Ahead;
+pub use single::{Single, Spawned};
 pub use spawn::{Order, SpawnError, spawn_failed};
 
 use crate::backend::Launcher;
@@ -31,6 +34,7 @@ pub struct Registry {
     pub voice: Arc<Voice>,
     pub consumers: Consumers,
     table: Mutex<Table>,
+    names: names::Names,
     running: AtomicUsize,
     seq: AtomicU64,
     boot: [u8; 16],
@@ -58,6 +62,7 @@ impl Registry {
             voice,
             consumers,
             table: Mutex::new(Table::default()),
+            names: names::Names::default(),
             running: AtomicUsize::new(0),
             seq: AtomicU64::new(1),
             boot: crate::proc::tree::boot_id(),

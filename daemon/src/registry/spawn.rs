@@ -1,7 +1,7 @@
 //! A new process: reserved, recorded, launched, and answered for when it runs.
 
 use super::table::Asked;
-use super::{Registry, RunningSlot};
+use super::{Registry, RunningSlot, Single, Spawned};
 use crate::backend::cgroup;
 use crate::hooks;
 use crate::proc::handle::{Command, Start};
@@ -27,6 +27,7 @@ use toold_proto::{Kind, ProcId, RpcError};
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What is asked for, checked.
+#[derive(Clone)]
 pub struct Order {
     /// Without id, times and sequence: those are given here.
     pub spec: Spec,
@@ -45,20 +46,26 @@ pub enum SpawnError {
 }
 
 impl Registry {
-    /// Starts a process, or gives the one that the same `request_id` started. Answers when it runs.
-    pub async fn spawn(self: &Arc<Self>, order: Order) -> Result<Arc<Proc>, SpawnError> {
-        let Some(request) = order.spec.request_id.clone() else { return self.start(order).await };
+    /// Starts a process, or gives the one that the same `request_id` was given. Answers when it runs.
+    pub async fn spawn(self: &Arc<Self>, order: Order, single: Single) -> Result<Spawned, SpawnError> {
+        let Some(request) = order.spec.request_id.clone() else { return self.begin(order, single).await };
         loop {
             let mut pending = match self.claim(&request) {
                 Claim::Ours(done) => {
-                    let outcome = self.start(order).await;
-                    if let Err(SpawnError::Refused(_)) = outcome {
-                        self.table().unask(&request);
+                    let outcome = self.begin(order, single).await;
+                    match &outcome {
+                        Err(SpawnError::Refused(_)) => self.table().unask(&request),
+                        Ok(Spawned { proc, existing: true }) => self.table().share(&request, proc.spec.id),
+                        // It is in the table with its request.
+                        Ok(_) | Err(SpawnError::Failed(_)) => {}
                     }
                     let _ = done.send(true);
                     return outcome;
                 }
-                Claim::Started(proc) => return self.answer(proc).await,
+                Claim::Started(proc) => {
+                    let existing = proc.spec.request_id.as_ref() != Some(&request);
+                    return self.answer(proc).await.map(|proc| Spawned { proc, existing });
+                }
                 Claim::Pending(pending) => pending,
             };
             // An error is the end of whoever was at it: the claim is open again.
@@ -82,7 +89,7 @@ impl Registry {
         Claim::Ours(done)
     }
 
-    async fn start(self: &Arc<Self>, order: Order) -> Result<Arc<Proc>, SpawnError> {
+    pub(super) async fn start(self: &Arc<Self>, order: Order) -> Result<Arc<Proc>, SpawnError> {
         let limit = self.config.max_running as usize;
         let Some(slot) = RunningSlot::take(self, limit) else {
             let message = format!("{limit} processes run already; kill or wait for some, or raise the limit");
@@ -136,7 +143,7 @@ impl Registry {
     }
 
     /// The process once it runs or is known not to.
-    async fn answer(&self, proc: Arc<Proc>) -> Result<Arc<Proc>, SpawnError> {
+    pub(super) async fn answer(&self, proc: Arc<Proc>) -> Result<Arc<Proc>, SpawnError> {
         let mut state = proc.subscribe();
         let started = state.wait_for(|s| s.phase != Phase::Starting);
         let _ = tokio::time::timeout(PATIENCE, started).await;

@@ -1,10 +1,13 @@
 //! The index of processes: by id, by name, by request, by age. Pure.
 
 use crate::proc::Proc;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use tokio::sync::watch;
 use toold_proto::ProcId;
+
+/// Requests that are remembered for one process that they did not start. The oldest go first.
+const SHARED: usize = 1024;
 
 /// Where a `request_id` has come to.
 pub enum Asked {
@@ -19,6 +22,8 @@ pub struct Table {
     by_age: BTreeMap<(u64, u64), ProcId>,
     by_name: HashMap<String, Vec<ProcId>>,
     by_request: HashMap<String, Asked>,
+    /// The requests that were given a process which another one had started.
+    shared: HashMap<ProcId, VecDeque<String>>,
 }
 
 fn age(proc: &Proc) -> (u64, u64) {
@@ -35,6 +40,11 @@ impl Table {
         let procs = || self.by_name.get(name).into_iter().flatten().filter_map(|id| self.by_id.get(id));
         let living = procs().find(|p| !p.peek().ended());
         living.or_else(|| procs().max_by_key(|p| age(p))).cloned()
+    }
+
+    /// Every process that was given that name.
+    pub fn all_named(&self, name: &str) -> Vec<Arc<Proc>> {
+        self.by_name.get(name).into_iter().flatten().filter_map(|id| self.get(*id)).collect()
     }
 
     pub fn range(&self, low: ProcId, high: ProcId) -> impl Iterator<Item = ProcId> + '_ {
@@ -55,6 +65,24 @@ impl Table {
 
     pub fn unask(&mut self, request: &str) {
         self.by_request.remove(request);
+    }
+
+    /// This request was given a process that ran already.
+    pub fn share(&mut self, request: &str, id: ProcId) {
+        self.ask(request, Asked::Done(id));
+        let shared = self.shared.entry(id).or_default();
+        shared.push_back(request.to_string());
+        if shared.len() > SHARED
+            && let Some(oldest) = shared.pop_front()
+        {
+            self.forget_request(&oldest, id);
+        }
+    }
+
+    fn forget_request(&mut self, request: &str, id: ProcId) {
+        if matches!(self.by_request.get(request), Some(Asked::Done(done)) if *done == id) {
+            self.by_request.remove(request);
+        }
     }
 
     pub fn insert(&mut self, proc: Arc<Proc>) {
@@ -80,10 +108,8 @@ impl Table {
                 self.by_name.remove(name);
             }
         }
-        if let Some(request) = &proc.spec.request_id
-            && matches!(self.by_request.get(request), Some(Asked::Done(done)) if *done == id)
-        {
-            self.by_request.remove(request);
+        for request in proc.spec.request_id.iter().chain(&self.shared.remove(&id).unwrap_or_default()) {
+            self.forget_request(request, id);
         }
         Some(proc)
     }

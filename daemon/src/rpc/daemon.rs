@@ -1,11 +1,11 @@
 //! `daemon.info`, `daemon.shutdown`, `rpc.discover`.
 
 use super::context::Daemon;
-use super::kill::kill_all;
 use super::wire::Peer;
 use crate::backend::cgroup;
 use crate::events::ConsumerName;
 use crate::proc::handle::Kill;
+use crate::proc::kill::kill_all;
 use crate::proc::state::Phase;
 use crate::proc::tree;
 use crate::store::slots::Cause;

@@ -3,12 +3,13 @@
 use super::context::{Daemon, unreadable};
 use super::order;
 use super::read::note_exit;
+use super::ready::Readiness;
 use super::wire::Peer;
 use crate::log::Log;
 use crate::proc::Proc;
 use crate::proc::state::State;
 use crate::proc::task::now_ms;
-use crate::registry::{SpawnError, spawn_failed};
+use crate::registry::{Single, SpawnError, Spawned, spawn_failed};
 use crate::text;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,19 +23,25 @@ const TOKENS_MAX: u64 = 1 << 20;
 
 pub async fn exec(call: params::Exec, daemon: Arc<Daemon>, peer: Arc<Peer>) -> Result<results::Exec, RpcError> {
     let config = &daemon.registry.config;
+    let readiness = Readiness::of(&call, config.max_wait_ms)?;
     let order = order::check(&call, config)?;
-    let proc = match daemon.registry.spawn(order).await {
-        Ok(proc) => proc,
+    let single = Single { if_running: call.if_running, uid: peer.uid, pid: peer.pid };
+    let Spawned { proc, existing } = match daemon.registry.spawn(order, single).await {
+        Ok(spawned) => spawned,
         Err(SpawnError::Refused(error)) => return Err(error),
         Err(SpawnError::Failed(proc)) => return Err(spawn_failed(&proc)),
     };
-    if call.yield_ms > 0 {
+    let mut ready = None;
+    if let Some(readiness) = readiness {
+        ready = Some(readiness.reached(&proc).await.map_err(|e| unreadable(&proc, e))?);
+    } else if call.yield_ms > 0 {
         let patience = Duration::from_millis(call.yield_ms.min(config.max_wait_ms));
         let mut state = proc.subscribe();
         // Whichever is first; the exit does not wait for whoever still holds a pipe.
         let _ = tokio::time::timeout(patience, state.wait_for(State::ended)).await;
     }
-    answer(&proc, &peer, call.max_output_tokens.unwrap_or(TOKENS).min(TOKENS_MAX))
+    let answer = answer(&proc, &peer, call.max_output_tokens.unwrap_or(TOKENS).min(TOKENS_MAX))?;
+    Ok(results::Exec { existing, ready, ..answer })
 }
 
 fn answer(proc: &Proc, peer: &Peer, tokens: u64) -> Result<results::Exec, RpcError> {

@@ -2,19 +2,13 @@
 
 use super::context::Daemon;
 use super::wire::Peer;
-use crate::proc::handle::{Kill, KillEnd, Unanswered};
-use crate::proc::state::State;
-use crate::proc::{Proc, tree, view};
+use crate::proc::handle::{Kill, Unanswered};
+use crate::proc::kill::{GRACE_MS, kill_all};
+use crate::proc::{Proc, view};
 use crate::store::slots::Cause;
-use futures_util::future::join_all;
 use std::sync::Arc;
-use std::time::Duration;
-use toold_proto::results::{KillStatus, Killed};
+use toold_proto::results::KillStatus;
 use toold_proto::{Kind, RpcError, params, results};
-
-const GRACE_MS: u64 = 5000;
-/// Tries to kill a tree without its shim.
-const BY_HAND: usize = 50;
 
 /// The number of a signal that was named.
 fn signal_number(name: &str) -> Result<i32, RpcError> {
@@ -65,66 +59,6 @@ fn chosen(call: &params::Kill, daemon: &Daemon) -> Result<Vec<Arc<Proc>>, RpcErr
     Ok(daemon.registry.newest_first().into_iter().filter(ours).collect())
 }
 
-/// Kills trees at the same time, and answers when each is proven.
-pub async fn kill_all(procs: Vec<Arc<Proc>>, kill: Kill) -> Vec<Killed> {
-    join_all(procs.into_iter().map(|proc| async move { kill_one(&proc, kill).await })).await
-}
-
-async fn kill_one(proc: &Proc, kill: Kill) -> Killed {
-    let mut news = proc.subscribe();
-    let mut proven = true;
-    let end = loop {
-        match proc.kill(kill).await {
-            Ok(end) => break end,
-            Err(_) if proc.peek().over() => break KillEnd::default(),
-            // The connection to its shim broke meanwhile: asked again on the next.
-            Err(Unanswered::Over) => {
-                let _ = tokio::time::timeout(Duration::from_millis(50), news.changed()).await;
-            }
-            Err(Unanswered::Silent) => {
-                // A shim that cannot act is not waited for. The exit is known when it can.
-                proven = false;
-                break KillEnd { signals: 1 << libc::SIGKILL, survivors: kill_by_hand(proc).await };
-            }
-        }
-    };
-    if proven && end.survivors.is_empty() {
-        // The exit was told before the end of the kill, so it is there.
-        let _ = news.wait_for(State::ended).await;
-    }
-    let survivors: Vec<_> =
-        end.survivors.iter().filter_map(|pid| tree::member(*pid)).filter(|m| m.state != "Z").collect();
-    let status = match (survivors.is_empty(), end.signals) {
-        (false, _) => KillStatus::Survivors,
-        (true, 0) => KillStatus::AlreadyExited,
-        (true, _) => KillStatus::Killed,
-    };
-    let signals_sent = (1..64).filter(|n| end.signals & (1 << n) != 0).collect::<Vec<i32>>();
-    let ending = view::ending(&proc.spec, &proc.peek());
-    Killed {
-        id: proc.spec.id,
-        status,
-        signals_sent: in_order(&signals_sent, kill.signal),
-        survivors,
-        exit_code: ending.exit_code,
-        signal: ending.signal,
-        reason: ending.reason,
-    }
-}
-
-/// Kills a tree whose shim is frozen, again and again until it is empty or that does not help.
-async fn kill_by_hand(proc: &Proc) -> Vec<i32> {
-    let mut alive = Vec::new();
-    for _ in 0..BY_HAND {
-        alive = tree::kill_below(proc.peek().shim_pid);
-        if alive.is_empty() {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    alive
-}
-
 /// The error for a call that got no answer.
 pub fn unanswered(proc: &Proc, why: Unanswered) -> RpcError {
     match why {
@@ -136,13 +70,6 @@ pub fn unanswered(proc: &Proc, why: Unanswered) -> RpcError {
             RpcError::new(Kind::Unavailable, message).with("shim_pid", shim)
         }
     }
-}
-
-/// The first signal first: the bits of a report have no order, a kill has.
-fn in_order(sent: &[i32], first: i32) -> Vec<String> {
-    let (mut early, late): (Vec<i32>, Vec<i32>) = sent.iter().partition(|s| **s == first);
-    early.extend(late);
-    early.into_iter().map(view::signal_name).collect()
 }
 
 pub async fn signal(call: params::Signal, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<results::Signal, RpcError> {

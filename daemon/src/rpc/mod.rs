@@ -12,7 +12,9 @@ mod list;
 mod order;
 mod push;
 mod read;
+mod ready;
 pub mod register;
+mod search;
 mod wait;
 pub mod wire;
 

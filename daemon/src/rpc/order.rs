@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use toold_proto::params::{Exec, StdinMode};
+use toold_proto::params::{Exec, IfRunning, StdinMode};
 use toold_proto::unions::{Pty, PtySize};
 use toold_proto::{Kind, ProcId, RpcError};
 
@@ -27,6 +27,9 @@ pub fn check(call: &Exec, config: &Config) -> Result<Order, RpcError> {
     let pty = terminal(call.pty)?;
     let cwd = directory(call.cwd.as_deref())?;
     name(call.name.as_deref())?;
+    if call.name.is_none() && call.if_running != IfRunning::Error {
+        return Err(RpcError::param("if_running", "needs a name: it is about the process of that name"));
+    }
     if let Some(timeout) = call.timeout_ms.filter(|t| *t <= 0) {
         return Err(RpcError::param("timeout_ms", format!("must be at least 1, not {timeout}")));
     }

@@ -1,0 +1,135 @@
+//! Who of a process tree listens on a TCP port: the kernel's list of listening sockets, matched with descriptors.
+
+use super::tree;
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::path::Path;
+use toold_proto::results::Listener;
+
+/// The state of a socket that listens, as /proc/net/tcp writes it.
+const LISTEN: &str = "0A";
+/// The least of a line that we read: number, addresses, state, and so on up to the inode.
+const INODE: usize = 9;
+
+/// A listening socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Socket {
+    inode: u64,
+    address: IpAddr,
+    port: u16,
+}
+
+/// The member of the tree below `shim` that listens on `port`, on any address of IPv4 or IPv6. A listener that is not
+/// of the tree is none, and neither is a member whose descriptors the kernel does not show us.
+pub fn listener(shim: i32, port: u16) -> Option<Listener> {
+    let members = tree::descendants(shim);
+    let mut spaces = HashSet::new();
+    let mut sockets = Vec::new();
+    for pid in &members {
+        // A descendant may live in another network than its parent, with ports of its own.
+        if let Ok(space) = fs::read_link(format!("/proc/{pid}/ns/net"))
+            && spaces.insert(space)
+        {
+            sockets.extend(listening(*pid, port));
+        }
+    }
+    if sockets.is_empty() {
+        return None;
+    }
+    let (pid, socket) = members.iter().find_map(|pid| Some((*pid, held(*pid, &sockets)?)))?;
+    // The number may have changed hands while its descriptors were read.
+    let still = tree::descendants(shim).contains(&pid);
+    still.then(|| Listener { pid, port: socket.port, address: socket.address.to_string() })
+}
+
+/// The sockets that listen on `port` in the network of `pid`.
+fn listening(pid: i32, port: u16) -> Vec<Socket> {
+    let mut found = Vec::new();
+    for table in ["tcp", "tcp6"] {
+        let Ok(file) = File::open(format!("/proc/{pid}/net/{table}")) else { continue };
+        let lines = BufReader::new(file).lines().skip(1).map_while(Result::ok);
+        // The kernel lists those that listen before all others: of many connections none is read.
+        let listeners = lines.map_while(|line| parse(&line));
+        found.extend(listeners.filter(|socket| socket.port == port));
+    }
+    found
+}
+
+/// The socket of a line. None: it does not listen, or it is no line of a socket.
+fn parse(line: &str) -> Option<Socket> {
+    let fields: Vec<&str> = line.split_ascii_whitespace().take(INODE + 1).collect();
+    let (address, port) = fields.get(1)?.split_once(':')?;
+    if *fields.get(3)? != LISTEN {
+        return None;
+    }
+    let port = u16::from_str_radix(port, 16).ok()?;
+    Some(Socket { inode: fields.get(INODE)?.parse().ok()?, address: ip(address)?, port })
+}
+
+/// An address as the kernel prints it: words in the machine's byte order, each as one hexadecimal number.
+fn ip(hex: &str) -> Option<IpAddr> {
+    let words = hex.as_bytes().chunks(8).map(|word| {
+        let word = std::str::from_utf8(word).ok().filter(|word| word.len() == 8)?;
+        u32::from_str_radix(word, 16).ok().map(u32::to_ne_bytes)
+    });
+    let bytes = words.collect::<Option<Vec<[u8; 4]>>>()?.concat();
+    match bytes.len() {
+        4 => <[u8; 4]>::try_from(bytes).ok().map(|b| Ipv4Addr::from(b).into()),
+        16 => <[u8; 16]>::try_from(bytes).ok().map(|b| Ipv6Addr::from(b).into()),
+        // An address family of a later kernel.
+        _ => None,
+    }
+}
+
+/// The first of `sockets` that the process has a descriptor of.
+fn held(pid: i32, sockets: &[Socket]) -> Option<Socket> {
+    let fds = fs::read_dir(format!("/proc/{pid}/fd")).ok()?.flatten();
+    let inodes = fds.filter_map(|fd| inode(&fs::read_link(fd.path()).ok()?));
+    inodes.into_iter().find_map(|inode| sockets.iter().find(|socket| socket.inode == inode).copied())
+}
+
+/// The inode of a descriptor that shows as `socket:[inode]`.
+fn inode(link: &Path) -> Option<u64> {
+    link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn a_line_of_the_kernels_table_gives_inode_address_and_port_of_who_listens() {
+        // The words are printed as this machine stores them; the samples are from a little-endian one.
+        if cfg!(target_endian = "big") {
+            return;
+        }
+        let v4 =
+            "   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 77 1 0 100";
+        let v6 = "   1: 00000000000000000000000001000000:0016 00000000000000000000000000000000:0000 0A \
+                  00000000:00000000 00:00000000 00000000     0        0 1234567 1 0 100 0 0 10 0";
+        let connected = v4.replace(" 0A ", " 01 ");
+        let socket = |inode, address: &str, port| address.parse().ok().map(|address| Socket { inode, address, port });
+        assert_eq!(parse(v4), socket(77, "127.0.0.1", 8080));
+        assert_eq!(parse(v6), socket(1_234_567, "::1", 22));
+        assert_eq!(parse(&connected), None);
+        assert_eq!(parse("  sl  local_address rem_address   st"), None);
+    }
+
+    #[test]
+    fn a_listener_of_this_process_is_seen_and_is_not_its_childs() {
+        let ours = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let port = ours.local_addr().expect("it is bound").port();
+        let own = std::process::id() as i32;
+        let sockets = listening(own, port);
+        assert_eq!(sockets.len(), 1);
+        assert_eq!(held(own, &sockets).map(|s| s.address.to_string()).as_deref(), Some("127.0.0.1"));
+        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().expect("cat can be started");
+        assert_eq!(listener(own, port), None, "the listener is ours, not our child's");
+        drop(child.stdin.take());
+        child.wait().expect("it ends with its input");
+    }
+}

@@ -1,0 +1,152 @@
+//! One process of a name: give the one that runs, or end it and start anew. Who does either has the name to itself
+//! meanwhile; a plain start needs no lock, as the table refuses a name in use.
+
+use super::Registry;
+use super::spawn::{Order, SpawnError};
+use crate::proc::handle::Kill;
+use crate::proc::kill::{GRACE_MS, kill_all};
+use crate::proc::state::{Phase, State};
+use crate::proc::task::now_ms;
+use crate::proc::{Proc, tree, view};
+use crate::store::record::Spec;
+use crate::store::slots::Cause;
+use crate::sys::step;
+use rustix::fs::{Access, AtFlags, CWD, accessat};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::{sleep, timeout};
+use toold_proto::params::IfRunning;
+use toold_proto::results::{KillStatus, Killed};
+use toold_proto::{Kind, RpcError};
+
+/// How long the shim of a program that is dead may take to tell.
+const DYING: Duration = Duration::from_secs(1);
+/// Looks, a millisecond apart, for the place under `max_running` of a process that has ended.
+const PLACE_LOOKS: usize = 1000;
+
+/// What to do when a process of that name runs, and who asks.
+#[derive(Debug, Clone, Copy)]
+pub struct Single {
+    pub if_running: IfRunning,
+    pub uid: u32,
+    pub pid: i32,
+}
+
+/// A process that runs.
+pub struct Spawned {
+    pub proc: Arc<Proc>,
+    /// It ran already.
+    pub existing: bool,
+}
+
+impl Registry {
+    /// Starts a process, unless one of its name runs and is wanted instead.
+    pub(super) async fn begin(self: &Arc<Self>, order: Order, single: Single) -> Result<Spawned, SpawnError> {
+        let new = |proc| Spawned { proc, existing: false };
+        let Some(name) = order.spec.name.clone() else { return self.start(order).await.map(new) };
+        match single.if_running {
+            IfRunning::Error => self.start(order).await.map(new),
+            IfRunning::Return => {
+                let _held = self.names.lock(&name).await;
+                loop {
+                    if let Some(proc) = self.living(&name).await {
+                        return Ok(Spawned { proc, existing: true });
+                    }
+                    match self.start(order.clone()).await {
+                        Err(e) if in_use(&e) => {} // A plain start was faster: that one is given.
+                        done => return done.map(new),
+                    }
+                }
+            }
+            IfRunning::Restart => {
+                let _held = self.names.lock(&name).await;
+                loop {
+                    self.end_all_named(&name, &order, single).await.map_err(SpawnError::Refused)?;
+                    match self.start(order.clone()).await {
+                        Err(e) if in_use(&e) => {} // A plain start was faster: that one is ended too.
+                        done => return done.map(new),
+                    }
+                }
+            }
+        }
+    }
+
+    /// The process of that name that runs. One that is found dead is waited for, so that it is not given away.
+    async fn living(&self, name: &str) -> Option<Arc<Proc>> {
+        let proc = self.table().named(name)?;
+        let state = proc.peek();
+        if state.phase == Phase::Starting {
+            return self.answer(proc).await.ok().filter(|proc| !proc.peek().ended());
+        }
+        if state.phase == Phase::Running && state.ticks != 0 && !tree::runs(state.pid, state.ticks) {
+            let _ = timeout(DYING, proc.subscribe().wait_for(State::ended)).await;
+        }
+        (!proc.peek().ended()).then_some(proc)
+    }
+
+    /// Kills every tree of that name, also what is left of one whose program has ended.
+    async fn end_all_named(&self, name: &str, order: &Order, single: Single) -> Result<(), RpcError> {
+        let left: Vec<Arc<Proc>> = self.table().all_named(name).into_iter().filter(|p| !p.peek().over()).collect();
+        if left.is_empty() {
+            return Ok(());
+        }
+        startable(order)?;
+        let (uid, pid) = (single.uid, single.pid);
+        let kill = Kill { signal: libc::SIGTERM, grace_ms: GRACE_MS, cause: Cause::Client, uid, pid };
+        let killed = kill_all(left.clone(), kill).await;
+        if let Some((proc, killed)) = left.iter().zip(&killed).find(|(_, k)| k.status == KillStatus::Survivors) {
+            return Err(survived(name, proc, killed));
+        }
+        // Whoever counts the running hears of the end as we do, and may be a moment behind us.
+        for _ in 0..PLACE_LOOKS {
+            if self.running() < self.config.max_running as usize {
+                break;
+            }
+            sleep(Duration::from_millis(1)).await;
+        }
+        Ok(())
+    }
+}
+
+fn in_use(error: &SpawnError) -> bool {
+    match error {
+        SpawnError::Refused(error) => error.code == Kind::AlreadyExists.code(),
+        SpawnError::Failed(_) => false,
+    }
+}
+
+/// Refuses a program that is not there while what is to be replaced still runs.
+fn startable(order: &Order) -> Result<(), RpcError> {
+    let spec = &order.spec;
+    let path = Path::new(&spec.cwd).join(&spec.program);
+    let found = accessat(CWD, &path, Access::EXEC_OK, AtFlags::EACCESS).map_err(|e| e.raw_os_error());
+    match order.unresolved.map_or(found, Err) {
+        Ok(()) => Ok(()),
+        Err(errno) => Err(not_there(spec, errno)),
+    }
+}
+
+fn not_there(spec: &Spec, errno: i32) -> RpcError {
+    let failure = view::failure(spec, step::EXEC, errno);
+    let why = io::Error::from_raw_os_error(errno);
+    let message = format!("{} {}: {why}; what runs was left alone", failure.step, failure.path);
+    RpcError::new(Kind::SpawnFailed, message)
+        .with("step", failure.step)
+        .with("errno", failure.errno)
+        .with("error", failure.error)
+        .with("path", failure.path)
+}
+
+fn survived(name: &str, proc: &Proc, killed: &Killed) -> RpcError {
+    let pids: Vec<String> = killed.survivors.iter().map(|m| m.pid.to_string()).collect();
+    let message = format!(
+        "the name {name:?} is in use: {} was killed, and of its tree survived pid {}",
+        proc.spec.id,
+        pids.join(", ")
+    );
+    RpcError::new(Kind::AlreadyExists, message)
+        .with("process", serde_json::to_value(proc.view(now_ms())).unwrap_or_default())
+        .with("survivors", serde_json::to_value(&killed.survivors).unwrap_or_default())
+}

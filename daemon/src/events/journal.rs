@@ -82,6 +82,10 @@ impl Journal {
             tail: watch::Sender::new(found.last),
         };
         journal.skip_to(at_least);
+        if journal.last() > 0 && journal.segments().last().is_none_or(|segment| segment.writer().is_none()) {
+            // The last segment could not be read. The new one's name keeps the number, whatever happens next.
+            let _ = journal.begin(journal.last() + 1);
+        }
         journal.retain(now_ms);
         Ok((journal, found.opened))
     }

@@ -72,7 +72,8 @@ pub(super) fn recover(dir: &Path) -> io::Result<Recovered> {
     Ok(out)
 }
 
-fn make_dir(dir: &Path, flaws: &mut Vec<String>) -> io::Result<()> {
+/// Makes the directory. What is in its way is renamed and told.
+pub(super) fn make_dir(dir: &Path, flaws: &mut Vec<String>) -> io::Result<()> {
     let make = || std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir);
     match make() {
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {

@@ -87,9 +87,10 @@ impl Segment {
         }
     }
 
-    /// The same, to be written to.
+    /// The same, to be written to. What an earlier daemon wrote in it may not be on the disk yet.
     pub fn writable(self, file: File) -> Segment {
-        Segment { file: Mutex::new(Some(Arc::new(file))), ..self }
+        let (begun, synced) = (AtomicU64::new(0), AtomicU64::new(0));
+        Segment { file: Mutex::new(Some(Arc::new(file))), begun, synced, ..self }
     }
 
     pub fn len(&self) -> u64 {

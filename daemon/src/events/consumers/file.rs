@@ -19,14 +19,26 @@ pub struct Kept {
     path: PathBuf,
     /// Where the next fact goes. What a failed write left there is written over.
     len: u64,
+    /// Its path, where something was written that is not yet begun to be on the disk, or not known to be there.
+    pub unbegun: Option<PathBuf>,
+    pub unsynced: Option<PathBuf>,
 }
 
 impl Kept {
+    fn new(name: ConsumerName, state: State, path: PathBuf, len: u64) -> Kept {
+        Kept { name, state, path, len, unbegun: None, unsynced: None }
+    }
+
+    fn changed(&mut self) {
+        self.unbegun.get_or_insert_with(|| self.path.clone());
+        self.unsynced.get_or_insert_with(|| self.path.clone());
+    }
+
     /// Makes the file, whole or not at all.
     pub fn create(dir: &Path, name: &ConsumerName, position: u64, at_ms: u64) -> io::Result<Kept> {
         let mut state = State::default();
         state.apply(Fact::Created { position, at_ms });
-        let mut kept = Kept { name: name.clone(), state, path: dir.join(name.file_name()), len: 0 };
+        let mut kept = Kept::new(name.clone(), state, dir.join(name.file_name()), 0);
         kept.rewrite()?;
         Ok(kept)
     }
@@ -46,7 +58,7 @@ impl Kept {
             let _ = std::fs::rename(path, aside(path));
             return None;
         };
-        let mut kept = Kept { name: read.name, state: read.state, path: path.into(), len: read.len };
+        let mut kept = Kept::new(read.name, read.state, path.into(), read.len);
         kept.state.tidy(0);
         if read.damaged > 0 {
             flaws.push(format!("{} facts about the consumer {} are damaged", read.damaged, kept.name));
@@ -70,6 +82,7 @@ impl Kept {
         }?;
         file.write_all_at(&fact.bytes(), self.len)?;
         self.len += state::FACT as u64;
+        self.changed();
         self.state.apply(fact);
         Ok(())
     }
@@ -87,6 +100,7 @@ impl Kept {
         let bytes = self.state.file(&self.name);
         replace(&self.path, &bytes)?;
         self.len = bytes.len() as u64;
+        self.changed();
         Ok(())
     }
 
@@ -106,4 +120,21 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
         let _ = std::fs::remove_file(&fresh);
     }
     written
+}
+
+/// Begins to write a file to the disk, without waiting.
+pub fn begin_sync(path: &Path) -> io::Result<()> {
+    unless_gone(open_regular(path, File::options().read(true)).and_then(|file| Ok(crate::sys::begin_writeback(&file)?)))
+}
+
+pub fn sync(path: &Path) -> io::Result<()> {
+    unless_gone(open_regular(path, File::options().read(true)).and_then(|file| file.sync_data()))
+}
+
+/// A consumer that was forgotten in the meantime has nothing to be kept.
+fn unless_gone(done: io::Result<()>) -> io::Result<()> {
+    match done {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
 }

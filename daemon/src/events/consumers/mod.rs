@@ -11,7 +11,7 @@ pub use name::{ConsumerName, NotAName};
 pub use next::Next;
 pub use state::View;
 
-use super::disk::aside;
+use super::recover::make_dir;
 use super::segment::hold;
 use crate::hooks;
 use file::Kept;
@@ -20,7 +20,6 @@ use state::{Fact, Skip};
 use std::collections::HashMap;
 use std::fmt;
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use toold_proto::ProcId;
@@ -107,8 +106,7 @@ impl Consumers {
     /// Opens what is in `dir`. What was damaged is put aside, and told in the second part.
     pub fn open(dir: &Path, ttl_ms: u64, max: usize, now_ms: u64) -> io::Result<(Consumers, Vec<String>)> {
         let mut flaws = Vec::new();
-        let make = || std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir);
-        make().or_else(|_| std::fs::rename(dir, aside(dir)).and_then(|()| make()))?;
+        make_dir(dir, &mut flaws)?;
         let mut known = HashMap::new();
         for entry in std::fs::read_dir(dir)? {
             let path = entry?.path();
@@ -227,6 +225,23 @@ impl Consumers {
         known.max().unwrap_or(0).max(table.forgotten.highest())
     }
 
+    /// Begins to write to the disk what changed lately, without waiting.
+    pub fn begin_sync(&self) -> io::Result<()> {
+        self.changed(|kept| kept.unbegun.take()).iter().try_for_each(|path| file::begin_sync(path))
+    }
+
+    /// Waits until everything is on the disk.
+    pub fn sync(&self) -> io::Result<()> {
+        let changed = self.changed(|kept| kept.unsynced.take());
+        changed.iter().try_for_each(|path| file::sync(path))?;
+        if changed.is_empty() { Ok(()) } else { std::fs::File::open(&self.dir)?.sync_all() }
+    }
+
+    /// The files that are marked, whose mark is taken. The disk is waited for without the lock.
+    fn changed(&self, take: impl Fn(&mut Kept) -> Option<PathBuf>) -> Vec<PathBuf> {
+        hold(&self.table).known.values_mut().filter_map(|consumer| take(&mut consumer.kept)).collect()
+    }
+
     /// How many exits are remembered for a consumer.
     #[cfg(test)]
     pub(super) fn skips(&self, name: &ConsumerName) -> usize {
@@ -254,7 +269,10 @@ impl Consumers {
         consumer.used_ms = consumer.used_ms.max(now_ms);
         let every = USED_EVERY_MS.min(self.ttl_ms / 10);
         if now_ms.saturating_sub(consumer.kept.state.used_ms) > every {
-            consumer.kept.append(Fact::Used { at_ms: now_ms })?;
+            // A full disk must not keep anybody from reading: the next use tries again.
+            if let Err(e) = consumer.kept.append(Fact::Used { at_ms: now_ms }) {
+                tracing::debug!(%e, "note that a consumer was used");
+            }
             consumer.kept.compact();
         }
         Ok(())

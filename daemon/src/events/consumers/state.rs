@@ -14,7 +14,7 @@ const HEAD: usize = 16;
 /// An exit that was returned before it was journaled is journaled within so many events: its process's task does
 /// it next, or the daemon's next start before anything else.
 const LATE: u64 = 100_000;
-/// Exits that are remembered for one consumer. Beyond it the oldest is forgotten, and may be told twice.
+/// Exits that are remembered for one consumer. Beyond it the oldest are forgotten, and may be told twice.
 const MOST_SKIPS: usize = 16_384;
 
 /// What is appended to a consumer's file.
@@ -48,6 +48,8 @@ pub struct State {
     pub position: u64,
     pub skips: Arc<HashMap<u64, Skip>>,
     pub used_ms: u64,
+    /// No skip ends before this: below it there is nothing to tidy.
+    lowest: Option<u64>,
 }
 
 /// What of a consumer decides whether an event is for it.
@@ -80,6 +82,7 @@ impl State {
             }
             Fact::Used { at_ms } => self.used_ms = self.used_ms.max(at_ms),
             Fact::Skip { process, skip } => {
+                self.lowest = Some(self.lowest.map_or(skip.bound(), |lowest| lowest.min(skip.bound())));
                 Arc::make_mut(&mut self.skips).insert(process, skip);
             }
         }
@@ -88,14 +91,20 @@ impl State {
     /// Drops the skips that no event can meet any more: all of theirs are acknowledged, or not kept.
     pub fn tidy(&mut self, oldest: u64) {
         let position = self.position;
-        let live = |skip: &Skip| position < skip.bound() && oldest <= skip.bound();
-        if !self.skips.values().all(live) {
-            Arc::make_mut(&mut self.skips).retain(|_, skip| live(skip));
+        let live = |bound: u64| position < bound && oldest <= bound;
+        let too_many = self.skips.len() > MOST_SKIPS;
+        if self.lowest.is_none_or(live) && !too_many {
+            return;
         }
-        while self.skips.len() > MOST_SKIPS {
-            let Some(first) = self.skips.iter().min_by_key(|(_, skip)| skip.noted).map(|(id, _)| *id) else { return };
-            Arc::make_mut(&mut self.skips).remove(&first);
+        let skips = Arc::make_mut(&mut self.skips);
+        skips.retain(|_, skip| live(skip.bound()));
+        if skips.len() > MOST_SKIPS {
+            // Many at once: the next ones are not to pay for it each.
+            let mut noted: Vec<u64> = skips.values().map(|skip| skip.noted).collect();
+            let (_, from, _) = noted.select_nth_unstable(MOST_SKIPS / 8);
+            skips.retain(|_, skip| skip.noted >= *from);
         }
+        self.lowest = skips.values().map(|skip| skip.bound()).min();
     }
 
     pub fn view(&self) -> View {
@@ -193,7 +202,7 @@ impl Fact {
             2 => Some(Fact::Ack { seq: number(1), at_ms: number(2) }),
             3 => Some(Fact::Skip { process: number(1), skip: Skip { noted: number(2), upto: number(3) } }),
             4 => Some(Fact::Used { at_ms: number(1) }),
-            // A later version's: not known is not told, and harms nothing.
+            // A later version's: as good as damaged.
             _ => None,
         }
     }

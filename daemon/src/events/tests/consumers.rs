@@ -62,6 +62,7 @@ fn a_consumer_is_told_again_until_it_acknowledges_also_after_a_crash() {
         assert!(next.events.is_empty() && next.scanned_all);
         assert_eq!(consumers.list(), [(early.clone(), 4, 5), (late.clone(), 10, 5)]);
         assert_eq!(consumers.highest(), 10);
+        consumers.begin_sync().and_then(|()| consumers.sync()).expect("it is on the disk");
     }
     assert_eq!(first.ack(&early, u64::MAX, 10, 5).expect("acknowledged"), 10, "nobody acknowledges the future");
 }
@@ -98,7 +99,8 @@ fn a_skip_is_dropped_when_no_event_can_meet_it_any_more() {
     for n in 1..=20_000 {
         consumers.skip_exit(&mine, process(n), n, n, 1, 20_000, 0).expect("noted");
     }
-    assert_eq!(consumers.skips(&mine), 16_384, "the newest");
+    let kept = consumers.skips(&mine);
+    assert!((14_336..=16_384).contains(&kept), "the newest: {kept}");
     consumers.ack(&mine, 19_000, 20_000, 0).expect("acknowledged");
     assert_eq!(consumers.skips(&mine), 1000, "what is acknowledged needs no skip");
     consumers.skip_exit(&mine, process(1), 20_000, 0, 19_501, 20_000, 0).expect("noted");

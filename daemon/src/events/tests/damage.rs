@@ -131,3 +131,13 @@ fn a_file_in_the_place_of_the_directory_is_renamed() {
     let (journal, opened) = open(&path, SMALL);
     assert_eq!((publish(&journal, 1).expect("it goes on"), opened.flaws.len()), (1, 1));
 }
+
+#[test]
+fn numbers_before_a_last_segment_that_cannot_be_read_are_not_given_again_after_two_crashes() {
+    let dir = temporary();
+    std::fs::create_dir(dir.path().join("0000000000000015.log")).expect("a directory");
+    // The broken code knew the number in memory alone until the next event.
+    for _ in 0..3 {
+        assert_eq!(open(dir.path(), SMALL).0.last(), 20);
+    }
+}

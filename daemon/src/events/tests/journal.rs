@@ -97,7 +97,7 @@ fn a_filter_gives_what_the_naive_list_gives_in_any_pages() {
         Filter::default(),
     ];
     for filter in &filters {
-        let id = |n: u64| (n % 5 != 0).then(|| process(n % 5));
+        let id = |n: u64| (!n.is_multiple_of(5)).then(|| process(n % 5));
         let naive = (1..=120).filter(|n| filter.matches(kind(*n), id(*n), session(*n), (n % 2 == 0).then_some("even")));
         let naive: Vec<u64> = naive.collect();
         for limit in [ALL, Limit { events: 3, ..ALL }, Limit { bytes: 300, ..ALL }, Limit { scan: 7, ..ALL }] {

@@ -72,10 +72,10 @@ impl Rig {
     /// What the naive list says a consumer is still to be told.
     fn due(&self, who: usize) -> Vec<u64> {
         let wanted = |n: &u64| {
-            let id = (n % 5 != 0).then(|| process(n % 5));
+            let id = (!n.is_multiple_of(5)).then(|| process(n % 5));
             let exit = matches!(kind(*n), EventType::Exited | EventType::Completion);
             filter(who).matches(kind(*n), id, session(*n), n.is_multiple_of(2).then_some("even"))
-                && !(exit && self.skipped[who].contains_key(&(n % 5)) && n % 5 != 0)
+                && !(exit && self.skipped[who].contains_key(&(n % 5)) && !n.is_multiple_of(5))
         };
         (self.acked[who] + 1..=self.journal.last()).filter(wanted).collect()
     }

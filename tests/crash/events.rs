@@ -118,7 +118,8 @@ fn a_match_is_told_exactly_once_whichever_step_the_daemon_dies_in() {
             is_gapless(&events);
             let expected = ["started", "watch_match", "watch_match", "exited", "closed", "completion"];
             assert_eq!(kinds(&events), expected, "{point} {step}: {events:#?}");
-            let outputs: Vec<&Value> = events.iter().filter(|e| e["type"] == "watch_match").map(|e| &e["output"]).collect();
+            let outputs: Vec<&Value> =
+                events.iter().filter(|e| e["type"] == "watch_match").map(|e| &e["output"]).collect();
             assert_eq!(outputs, [&json!("NEEDLE one"), &json!("NEEDLE end")], "{point} {step}");
             let watch = scene.daemon.process(&process)["watch"].clone();
             assert_eq!((&watch["hits"], &watch["suppressed"]), (&json!(2), &json!(0)), "{point} {step}: {watch}");

@@ -25,18 +25,25 @@ pub fn until(d: &Daemon, consumer: &str, filter: Value) -> Value {
 #[test]
 fn a_process_s_life_is_three_events_with_the_facts_flat_beside_the_common_ones() {
     let d = Daemon::start();
-    let process = id(&d.sh_with("echo one; echo two; exit 3", json!({ "session_key": "s", "task_id": "t", "name": "n" })));
+    let process =
+        id(&d.sh_with("echo one; echo two; exit 3", json!({ "session_key": "s", "task_id": "t", "name": "n" })));
     d.closed(&process);
     let events = all(&d);
     assert_eq!(kinds(&events), ["started", "exited", "closed"]);
     for (n, event) in events.iter().enumerate() {
         assert_eq!(event["seq"], n + 1);
-        assert_eq!((&event["id"], &event["session_key"], &event["task_id"]), (&json!(process), &json!("s"), &json!("t")));
+        assert_eq!(
+            (&event["id"], &event["session_key"], &event["task_id"]),
+            (&json!(process), &json!("s"), &json!("t"))
+        );
         assert!(event["at"].as_str().unwrap().ends_with('Z'), "{event}");
     }
     assert!(events[0]["pid"].is_i64() && events[0]["name"] == "n", "{}", events[0]);
     let exited = &events[1];
-    assert_eq!((&exited["exit_code"], &exited["signal"], &exited["reason"]), (&json!(3), &Value::Null, &json!("exited")));
+    assert_eq!(
+        (&exited["exit_code"], &exited["signal"], &exited["reason"]),
+        (&json!(3), &Value::Null, &json!("exited"))
+    );
     assert_eq!((&exited["bytes"], &exited["lines"], &exited["status"]), (&json!(8), &json!(2), &json!("exited")));
     assert!(exited["duration_ms"].is_u64());
     assert_eq!((&events[2]["bytes"], &events[2]["lines"]), (&json!(8), &json!(2)));

@@ -15,7 +15,10 @@ pub fn matches(d: &Daemon) -> Vec<Value> {
 
 /// Every matched line, in order.
 fn lines(d: &Daemon) -> Vec<String> {
-    matches(d).iter().flat_map(|e| e["output"].as_str().unwrap().lines().map(String::from).collect::<Vec<_>>()).collect()
+    matches(d)
+        .iter()
+        .flat_map(|e| e["output"].as_str().unwrap().lines().map(String::from).collect::<Vec<_>>())
+        .collect()
 }
 
 #[test]
@@ -94,7 +97,8 @@ fn a_payload_is_the_first_twenty_lines_and_two_thousand_characters() {
     let first: Vec<String> = (1..=20).map(|n| format!("NEEDLE {n}")).collect();
     assert_eq!(event["output"], json!(first.join("\n")));
     assert_eq!(d.process(&process)["watch"]["hits"], 100);
-    let long = id(&d.sh_with("printf NEEDLE; head -c 5000 /dev/zero | tr '\\0' x; echo", json!({ "watch": ["NEEDLE"] })));
+    let long =
+        id(&d.sh_with("printf NEEDLE; head -c 5000 /dev/zero | tr '\\0' x; echo", json!({ "watch": ["NEEDLE"] })));
     d.closed(&long);
     let event = until(&d, "d", json!({ "types": ["watch_match"], "id": long }));
     assert_eq!(event["output"].as_str().unwrap().chars().count(), 2000);

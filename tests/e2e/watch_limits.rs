@@ -58,7 +58,8 @@ fn three_intervals_in_a_row_with_drops_end_the_watch_and_turn_notify_on() {
     d.closed(&process);
     until(&d, "c", json!({ "types": ["completion"] }));
     let seen: Vec<String> = kinds(&all(&d)).into_iter().filter(|k| *k != "needs_input").map(String::from).collect();
-    let expected = ["started", "watch_match", "watch_match", "watch_match", "watch_disabled", "exited", "closed", "completion"];
+    let expected =
+        ["started", "watch_match", "watch_match", "watch_match", "watch_disabled", "exited", "closed", "completion"];
     assert_eq!(seen, expected);
     let disabled = until(&d, "d", json!({ "types": ["watch_disabled"] }));
     assert_eq!((&disabled["suppressed"], &disabled["id"]), (&json!(1), &json!(process)));
@@ -96,15 +97,21 @@ fn too_many_matches_over_all_processes_trip_the_breaker_which_the_clock_releases
     assert_eq!(d.process(&a)["watch"]["state"], "silent");
     // Nothing matches any more, and yet the end of the silence is told.
     let released = until(&d, "c", json!({ "types": ["watch_overflow_released"] }));
-    assert_eq!((&released["suppressed"], &released["id"], &released["session_key"]), (&json!(2), &Value::Null, &Value::Null));
+    assert_eq!(
+        (&released["suppressed"], &released["id"], &released["session_key"]),
+        (&json!(2), &Value::Null, &Value::Null)
+    );
     assert_eq!(d.ok("daemon.info", json!({}))["watch"]["state"], "passing");
     hit(&d, &b, "again");
-    let seen: Vec<String> =
-        kinds(&all(&d)).into_iter().filter(|k| k.starts_with("watch_")).map(String::from).collect();
+    let seen: Vec<String> = kinds(&all(&d)).into_iter().filter(|k| k.starts_with("watch_")).map(String::from).collect();
     let expected = ["match", "match", "match", "overflow_tripped", "overflow_released", "match"];
     assert_eq!(seen, expected.map(|k| format!("watch_{k}")));
     let last = matches(&d).pop().unwrap();
-    assert_eq!((&last["output"], &last["suppressed"]), (&json!("NEEDLE again"), &json!(1)), "its own drop is told with it");
+    assert_eq!(
+        (&last["output"], &last["suppressed"]),
+        (&json!("NEEDLE again"), &json!(1)),
+        "its own drop is told with it"
+    );
 }
 
 #[test]
@@ -140,6 +147,10 @@ fn a_crash_does_not_shorten_a_process_s_interval() {
     d.restart();
     hit(&d, &process, "dropped too");
     let watch = d.process(&process)["watch"].clone();
-    assert_eq!((&watch["suppressed"], &watch["strikes"]), (&json!(2), &json!(1)), "one interval is one strike: {watch}");
+    assert_eq!(
+        (&watch["suppressed"], &watch["strikes"]),
+        (&json!(2), &json!(1)),
+        "one interval is one strike: {watch}"
+    );
     assert_eq!(matches(&d).len(), 1);
 }

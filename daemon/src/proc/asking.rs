@@ -5,6 +5,7 @@ use super::asks::{Asks, asks, prompt};
 use super::handle::Proc;
 use super::state::State;
 use super::voice::AGAIN;
+use crate::log::Log;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
@@ -68,7 +69,8 @@ pub async fn run(proc: Arc<Proc>) {
 
 fn tell(proc: &Proc, state: &State, pid: i32, echo: Option<bool>) -> std::io::Result<()> {
     let end = state.progress.counts.end;
-    let facts = json!({ "pid": pid, "echo": echo, "prompt": prompt(&proc.dir, end), "cursor": end });
+    let prompt = prompt(&Log::open(&proc.dir, end)?)?;
+    let facts = json!({ "pid": pid, "echo": echo, "prompt": prompt, "cursor": end });
     proc.tell(EventType::NeedsInput, &facts, |told| told.asked = end + 1)?;
     Ok(())
 }

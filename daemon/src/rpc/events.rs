@@ -4,7 +4,6 @@ use super::context::Daemon;
 use super::wire::Peer;
 use crate::events::{ConsumerError, ConsumerName, Filter, Start};
 use crate::proc::Proc;
-use crate::proc::state::State;
 use crate::proc::task::now_ms;
 use std::sync::Arc;
 use std::time::Duration;
@@ -110,15 +109,15 @@ pub fn filter(
     Ok(Filter { types, session_key: session_key.clone(), task_id: task_id.clone(), id })
 }
 
-/// Acknowledges the exits among these processes for a consumer: it has been told.
+/// Acknowledges the exits of these processes for a consumer: it is told them in the answer.
 pub fn acknowledge<'a>(
     daemon: &Daemon,
     consumer: Option<&ConsumerName>,
-    told: impl Iterator<Item = (&'a Proc, &'a State)>,
+    ended: impl Iterator<Item = &'a Arc<Proc>>,
 ) -> Result<(), RpcError> {
     let Some(name) = consumer else { return Ok(()) };
     let (journal, consumers) = (&daemon.registry.voice.journal, &daemon.registry.consumers);
-    for (proc, _) in told.filter(|(_, state)| state.ended()) {
+    for proc in ended {
         let told = proc.told();
         let upto = match (proc.notify(), told.completed) {
             (false, _) => told.exited_seq,

@@ -1,6 +1,7 @@
 //! `exec`.
 
 use super::context::{Daemon, unreadable};
+use super::events::{acknowledge, consumer_name};
 use super::order;
 use super::read::note_exit;
 use super::ready::Readiness;
@@ -23,6 +24,7 @@ const TOKENS_MAX: u64 = 1 << 20;
 
 pub async fn exec(call: params::Exec, daemon: Arc<Daemon>, peer: Arc<Peer>) -> Result<results::Exec, RpcError> {
     let config = &daemon.registry.config;
+    let consumer = call.consumer.as_deref().map(consumer_name).transpose()?;
     let readiness = Readiness::of(&call, config.max_wait_ms)?;
     let order = order::check(&call, config)?;
     let single = Single { if_running: call.if_running, uid: peer.uid, pid: peer.pid };
@@ -41,6 +43,8 @@ pub async fn exec(call: params::Exec, daemon: Arc<Daemon>, peer: Arc<Peer>) -> R
         let _ = tokio::time::timeout(patience, state.wait_for(State::ended)).await;
     }
     let answer = answer(&proc, &peer, call.max_output_tokens.unwrap_or(TOKENS).min(TOKENS_MAX))?;
+    let ended = answer.process.exited_at.is_some();
+    acknowledge(&daemon, consumer.as_ref(), ended.then_some(&proc).into_iter())?;
     Ok(results::Exec { existing, ready, ..answer })
 }
 

@@ -1,6 +1,7 @@
 //! `wait`: for one process or several, for what `ready` can tell.
 
 use super::context::{Daemon, unreadable};
+use super::events::{acknowledge, consumer_name};
 use super::read::{note_exit, tail};
 use super::ready::{End, Goal, reached};
 use super::wire::Peer;
@@ -24,6 +25,7 @@ pub async fn wait(call: params::Wait, daemon: Arc<Daemon>, peer: Arc<Peer>) -> R
     if asked <= 0 {
         return Err(RpcError::param("timeout_ms", format!("must be at least 1, not {asked}")));
     }
+    let consumer = call.consumer.as_deref().map(consumer_name).transpose()?;
     let procs = named(&call, &daemon)?;
     let max = daemon.registry.config.max_wait_ms;
     let timeout_ms = (asked as u64).min(max);
@@ -50,7 +52,10 @@ pub async fn wait(call: params::Wait, daemon: Arc<Daemon>, peer: Arc<Peer>) -> R
             if reports.iter().any(|end| *end != End::Over) { WaitStatus::Matched } else { WaitStatus::Exited }
         }
     };
-    let processes = procs.iter().zip(reports).map(|(p, end)| shown(p, &peer, end)).collect::<Result<_, _>>()?;
+    let shown = procs.iter().zip(reports).map(|(p, end)| shown(p, &peer, end));
+    let processes: Vec<Waited> = shown.collect::<Result<_, _>>()?;
+    let told = procs.iter().zip(&processes).filter(|(_, shown)| shown.process.exited_at.is_some());
+    acknowledge(&daemon, consumer.as_ref(), told.map(|(proc, _)| proc))?;
     let note = clamped.then(|| format!("the timeout of {asked} ms was cut to max_wait_ms, {max} ms"));
     Ok(results::Wait { status, processes, timeout_ms, clamped, note })
 }

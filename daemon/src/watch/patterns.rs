@@ -99,6 +99,8 @@ impl Texts {
         let bytes: usize = texts.iter().map(|(_, text)| text.len()).sum();
         // Left to itself it builds a full table for so few patterns, of 256 MiB for the longest that we take.
         let kind = if bytes <= TABLE { AhoCorasickKind::DFA } else { AhoCorasickKind::ContiguousNFA };
+        // Of the kinds of match only the leftmost ones get a vector search in front: 9 GiB/s where the standard kind has
+        // 0.5. The packed searcher alone is no faster, and has no bound when much almost matches.
         let any = AhoCorasick::builder()
             .match_kind(TextKind::LeftmostFirst)
             .kind(Some(kind))

@@ -92,3 +92,18 @@ proptest! {
         prop_assert_eq!(missing, vec![]);
     }
 }
+
+#[test]
+fn a_record_that_was_given_up_does_not_use_its_number_when_a_crash_follows_at_once() {
+    let dir = temporary();
+    let mood = Moody(Arc::new(Mutex::new(Mood::Fine)));
+    let (journal, _) = Journal::open_on(Box::new(mood.clone()), dir.path(), SMALL, 0, 0).expect("it opens");
+    fill(&journal, 2);
+    *mood.0.lock().expect("whole") = Mood::Liar;
+    publish(&journal, 3).expect_err("refused");
+    *mood.0.lock().expect("whole") = Mood::Full;
+    publish(&journal, 3).expect_err("refused, in a new segment that stays empty");
+    drop(journal);
+    let (journal, opened) = open(dir.path(), SMALL);
+    assert_eq!((journal.last(), opened.flaws), (2, vec![]));
+}

@@ -196,6 +196,7 @@ fn recall(config: &Config, dir: &Path) -> Result<Memory, socket::Error> {
             .map_err(failed)?;
     let (journal, opened) = Journal::open(dir, limits, now, 0).map_err(failed)?;
     let ahead = Ahead { states: opened.states, last: journal.last() };
+    // A number that anybody has seen is never given again, not even after a power cut.
     journal.skip_to(consumers.highest());
     flaws.extend(opened.flaws);
     let breaker = ahead.states.get(&0).cloned();

@@ -3,7 +3,9 @@
 use crate::conn::Conn;
 use crate::events::kinds;
 use crate::rig::{Daemon, id};
+use crate::sys::Pidfd;
 use serde_json::{Value, json};
+use std::time::Duration;
 
 fn subscribe(d: &Daemon, params: Value) -> Conn {
     let mut conn = d.conn();
@@ -105,11 +107,28 @@ fn output_of_others_is_not_pushed_and_that_of_the_running_begins_now() {
     assert!(pushed.iter().all(|p| p["id"] == running));
 }
 
+/// The processor time that a process has used, in ticks.
+fn cpu_ticks(pid: i32) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
+    fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
+}
+
 #[test]
 fn a_slow_reader_is_told_what_it_missed_can_fetch_it_and_slows_nobody() {
     let d = Daemon::start_with("[events]\nlag_bytes = 65536\n", &[]);
     let mut slow = subscribe(&d, json!({ "output": true }));
-    let process = d.sh("seq 1 9000000 | head -c 50000000; exit 5");
+    let gate = d.gate("more");
+    let process =
+        d.sh(&format!("seq 1 9000000 | head -c 20000000; {}; seq 1 9000000 | head -c 30000000; exit 5", gate.pass()));
+    d.eventually("the first part is printed", || d.process(&process)["bytes"] == 20_000_000);
+    // Pushed as far as there is room, and then it waits: the daemon uses no time any more.
+    let daemon = Pidfd::open(d.pid()).unwrap();
+    d.eventually("the daemon waits for the reader", || {
+        let before = cpu_ticks(d.pid());
+        !daemon.dies_within(Duration::from_millis(300)) && cpu_ticks(d.pid()) == before
+    });
+    gate.open();
     // Nothing is read meanwhile, and everybody else is served.
     let ended = d.closed(&process);
     assert_eq!((&ended["exit_code"], &ended["bytes"]), (&json!(5), &json!(50_000_000)));

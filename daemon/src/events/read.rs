@@ -4,7 +4,7 @@ use super::Range;
 use super::filter::{Filter, Ready};
 use super::journal::Journal;
 use super::record::{CANCELLED, Header, Record};
-use super::segment::Segment;
+use super::segment::{MARK_EVERY, Segment};
 use super::walk::{Step, Walk};
 use serde_json::value::RawValue;
 use std::io;
@@ -103,12 +103,16 @@ impl Reading<'_> {
             opened => opened?,
         };
         let mut walk = Walk::new(&file, segment.place(next), segment.len());
-        let mut above = segment.first - 1;
+        let (mut above, mut mark) = (segment.first - 1, 0);
         while let Some(step) = walk.step(above)? {
-            let Step::Record { record, .. } = step else { continue };
+            let Step::Record { record, at } = step else { continue };
             above = record.header.seq;
             if above >= bound {
                 break;
+            }
+            if at >= mark {
+                segment.passed(above, at);
+                mark = at + MARK_EVERY;
             }
             if above > self.batch.scanned && self.record(&record).is_break() {
                 return Ok(Break(()));

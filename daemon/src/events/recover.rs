@@ -11,12 +11,16 @@ use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
+/// How much of the journal's end is looked through at the start. What is older was whole when it was left, and is checked
+/// as it is read: a start must not read hundreds of megabytes.
+const CHECKED: u64 = 32 << 20;
+
 /// What came to light when a journal was opened.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Opened {
     /// What was damaged and put aside, for a person to read.
     pub flaws: Vec<String>,
-    /// By the process's bits, the newest state in the last segment, and the number of its event. A checkpoint
+    /// By the process's bits (0: of no process), the newest state in the last segment, and the number of its event. A checkpoint
     /// that is older than this was about to be written when the daemon ended.
     pub states: HashMap<u64, (u64, Vec<u8>)>,
 }
@@ -54,9 +58,16 @@ pub(super) fn recover(dir: &Path) -> io::Result<Recovered> {
         }
     }
     firsts.sort_unstable();
+    let unchecked = unchecked(dir, &firsts);
     for (i, first) in firsts.iter().enumerate() {
         let place = Place { dir, first: *first, next: firsts.get(i + 1).copied() };
         out.last = out.last.max(first - 1);
+        if i < unchecked
+            && let Some(segment) = place.trust()
+        {
+            out.segments.push(Arc::new(segment));
+            continue;
+        }
         match place.take(&mut out.opened.flaws) {
             Ok((segment, scan)) => {
                 out.last = out.last.max(scan.last);
@@ -70,6 +81,19 @@ pub(super) fn recover(dir: &Path) -> io::Result<Recovered> {
         }
     }
     Ok(out)
+}
+
+/// How many of the oldest segments are older than what is looked through.
+fn unchecked(dir: &Path, firsts: &[u64]) -> usize {
+    let mut left = CHECKED;
+    for (i, first) in firsts.iter().enumerate().rev() {
+        let size = std::fs::metadata(dir.join(super::segment::file_name(*first))).map_or(0, |meta| meta.len());
+        match left.checked_sub(size) {
+            Some(rest) => left = rest,
+            None => return i,
+        }
+    }
+    0
 }
 
 /// Makes the directory. What is in its way is renamed and told.
@@ -95,6 +119,14 @@ struct Place<'a> {
 impl Place<'_> {
     fn path(&self) -> std::path::PathBuf {
         self.dir.join(super::segment::file_name(self.first))
+    }
+
+    /// The segment as its file says by itself. None: it has to be looked at.
+    fn trust(&self) -> Option<Segment> {
+        let meta = std::fs::symlink_metadata(self.path()).ok().filter(|meta| meta.is_file())?;
+        let newest = meta.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
+        let found = Found { len: meta.len(), newest_ms: newest.as_millis() as u64, marks: Vec::new() };
+        Some(Segment::new(self.dir, self.first, found))
     }
 
     fn take(&self, flaws: &mut Vec<String>) -> io::Result<(Segment, Scan)> {
@@ -148,7 +180,7 @@ impl Place<'_> {
                         // The first one, or the first behind damage.
                         _ => scan.good.push((at, at + record.len as u64)),
                     }
-                    if self.next.is_none() && header.process != 0 && !record.state.is_empty() {
+                    if self.next.is_none() && !record.state.is_empty() {
                         scan.states.insert(header.process, (header.seq, record.state.to_vec()));
                     }
                 }

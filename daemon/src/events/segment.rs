@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A place is remembered about every so many bytes: a reader walks half of it in vain, and the memory is a
 /// thousandth of the disk.
-const MARK_EVERY: u64 = 16 << 10;
+pub const MARK_EVERY: u64 = 16 << 10;
 
 /// Where a record begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,6 +108,11 @@ impl Segment {
         self.newest_ms.fetch_max(wall_ms, Ordering::Relaxed);
         // Last: who sees the length sees whole records.
         self.len.store(at + len as u64, Ordering::Release);
+    }
+
+    /// A reader came by a record: one that was not looked through at the start gets its marks from who reads it.
+    pub fn passed(&self, seq: u64, at: u64) {
+        note(&mut hold(&self.marks), seq, at);
     }
 
     /// The place to start reading at for the record `seq`.

@@ -12,6 +12,9 @@ use std::io;
 use std::sync::Arc;
 use toold_proto::event::EventType;
 
+/// What an event shows of a command, in characters.
+const COMMAND: usize = 2000;
+
 /// Who is to hear of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Audience {
@@ -111,8 +114,14 @@ impl Proc {
         Ok(())
     }
 
+    /// The command, cut where it is longer than anybody wants to read in an event.
+    fn command_shown(&self) -> &str {
+        let command = &self.spec.command;
+        command.char_indices().nth(COMMAND).map_or(command, |(end, _)| &command[..end])
+    }
+
     fn started_facts(&self, state: &State) -> Value {
-        json!({ "pid": state.pid, "name": self.spec.name, "command": self.spec.command })
+        json!({ "pid": state.pid, "name": self.spec.name, "command": self.command_shown() })
     }
 
     fn exited_facts(&self, state: &State) -> Value {
@@ -128,7 +137,7 @@ impl Proc {
         let ending = view::ending(&self.spec, state);
         let mut facts = json!({
             "name": self.spec.name,
-            "command": self.spec.command,
+            "command": self.command_shown(),
             "exit_code": ending.exit_code,
             "signal": ending.signal,
             "reason": ending.reason,

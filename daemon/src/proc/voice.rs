@@ -102,7 +102,7 @@ impl Voice {
     pub fn admit(&self, now_ms: u64, lines: u64, refused: impl FnOnce()) -> bool {
         let mut kept = self.breaker();
         self.release(&mut kept, now_ms);
-        let gate = kept.breaker.admit(&self.breaker_rules, now_ms);
+        let gate = kept.breaker.admit(&self.breaker_rules, now_ms, lines);
         match gate {
             // It was released a moment ago, under the same lock: there is nothing left to release.
             Gate::Pass | Gate::ReleaseFirst => {}
@@ -171,7 +171,7 @@ impl Voice {
         let release = breaker.release_at();
         results::Breaker {
             state: if release.is_some() { results::BreakerState::Silent } else { results::BreakerState::Passing },
-            recent: 0,
+            recent: breaker.recent(&self.breaker_rules, now),
             dropped: breaker.dropped(),
             release_ms: release.map(|at| at.saturating_sub(now)),
         }

@@ -134,6 +134,8 @@ pub async fn session_end(
     let all = daemon.registry.newest_first().into_iter();
     let procs = all.filter(|p| p.spec.session_key.as_ref() == Some(&call.session_key) && !p.peek().over()).collect();
     let (signal, cause) = (libc::SIGTERM, Cause::SessionEnd);
-    let killed = kill_all(procs, Kill { signal, grace_ms: GRACE_MS, cause, uid: peer.uid, pid: peer.pid }).await;
+    let mut killed = kill_all(procs, Kill { signal, grace_ms: GRACE_MS, cause, uid: peer.uid, pid: peer.pid }).await;
+    // One that was over already, and whose shim was about to leave, was not killed.
+    killed.retain(|one| one.status != KillStatus::AlreadyExited);
     Ok(results::SessionEnd { session_key: call.session_key, count: killed.len() as u64, killed })
 }

@@ -19,6 +19,8 @@ const TERMINAL: PtySize = PtySize { rows: 24, cols: 80 };
 /// A larger terminal is a mistake.
 const TERMINAL_MAX: u32 = 10_000;
 const NAME_MAX: usize = 64;
+/// A key goes with every event of its processes.
+const KEY_MAX: usize = 4096;
 /// The least output that head and tail can be kept of.
 const OUTPUT_MIN: u64 = 65_536;
 
@@ -115,6 +117,11 @@ fn strings(call: &Exec) -> Result<(), RpcError> {
     ];
     for (param, text) in single {
         one(param, text.as_deref().unwrap_or_default())?;
+    }
+    for (param, key) in [("task_id", &call.task_id), ("session_key", &call.session_key)] {
+        if key.as_ref().is_some_and(|key| key.len() > KEY_MAX) {
+            return Err(RpcError::param(param, format!("must be at most {KEY_MAX} bytes")));
+        }
     }
     if call.request_id.as_deref() == Some("") {
         return Err(RpcError::param("request_id", "must not be empty"));

@@ -46,12 +46,12 @@ pub struct Breaker {
 
 impl Breaker {
     /// Decides over one match.
-    pub fn admit(&mut self, rules: &GlobalRules, now: u64) -> Gate {
+    pub fn admit(&mut self, rules: &GlobalRules, now: u64, lines: u64) -> Gate {
         self.settle(rules, now);
         match self.open_until {
             Some(until) if now >= until => Gate::ReleaseFirst,
             Some(_) => {
-                self.dropped = self.dropped.saturating_add(1);
+                self.dropped = self.dropped.saturating_add(lines);
                 Gate::Refuse
             }
             None if (self.passed.len() as u64) < rules.global_max => {
@@ -61,7 +61,7 @@ impl Breaker {
             None => {
                 self.passed.clear();
                 self.open_until = Some(now.saturating_add(rules.global_cooldown_ms));
-                self.dropped = 1;
+                self.dropped = lines;
                 Gate::Trip
             }
         }
@@ -79,7 +79,12 @@ impl Breaker {
         Some(std::mem::take(&mut self.dropped))
     }
 
-    /// How many matches were dropped since it tripped.
+    /// How many matches passed within the window.
+    pub fn recent(&self, rules: &GlobalRules, now: u64) -> u64 {
+        self.passed.iter().filter(|time| **time <= now && now - **time < rules.global_window_ms).count() as u64
+    }
+
+    /// How many lines were dropped since it tripped.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }

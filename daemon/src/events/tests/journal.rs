@@ -47,7 +47,7 @@ fn what_was_published_is_there_after_a_crash_with_the_states_of_the_last_segment
     let (events, missing) = read_all(&journal, &Filter::default());
     assert_eq!((seqs(&events), missing), ((1..=50).collect(), vec![]));
     let first = *journal.segments().last().map(|s| &s.first).expect("a segment");
-    let newest = (first..=50).filter(|n| n % 5 != 0 && n % 7 != 0).map(|n| (n % 5, (n, state(n))));
+    let newest = (first..=50).filter(|n| n % 7 != 0).map(|n| (n % 5, (n, state(n))));
     assert_eq!(opened, Opened { flaws: vec![], states: newest.collect::<HashMap<_, _>>() });
     fill(&journal, 60);
 }

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 const RULES: GlobalRules = GlobalRules { global_max: 15, global_window_ms: 10_000, global_cooldown_ms: 30_000 };
 
 fn run(rules: &GlobalRules, breaker: &mut Breaker, times: impl IntoIterator<Item = u64>) -> Vec<Gate> {
-    times.into_iter().map(|now| breaker.admit(rules, now)).collect()
+    times.into_iter().map(|now| breaker.admit(rules, now, 1)).collect()
 }
 
 #[test]
@@ -33,7 +33,7 @@ fn a_match_after_the_silence_waits_for_the_release_and_is_not_counted() {
     let mut breaker = Breaker::default();
     let rules = GlobalRules { global_max: 1, ..RULES };
     assert_eq!(run(&rules, &mut breaker, [0, 1, 30_001, 30_001]), [Pass, Trip, ReleaseFirst, ReleaseFirst]);
-    assert_eq!((breaker.release(&rules, 30_001), breaker.admit(&rules, 30_001)), (Some(1), Pass));
+    assert_eq!((breaker.release(&rules, 30_001), breaker.admit(&rules, 30_001, 1)), (Some(1), Pass));
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn with_a_maximum_of_nothing_every_match_trips() {
     let mut breaker = Breaker::default();
     let rules = GlobalRules { global_max: 0, ..RULES };
     assert_eq!(run(&rules, &mut breaker, [5, 6, 30_005]), [Trip, Refuse, ReleaseFirst]);
-    assert_eq!((breaker.release(&rules, 30_005), breaker.admit(&rules, 30_005)), (Some(2), Trip));
+    assert_eq!((breaker.release(&rules, 30_005), breaker.admit(&rules, 30_005, 1)), (Some(2), Trip));
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn of_more_times_than_fit_the_newest_are_kept_and_bytes_of_something_else_are_re
 #[test]
 fn a_clock_that_began_anew_does_not_silence_all_for_ever() {
     let mut breaker = Breaker { passed: [900_000; 15].into(), open_until: None, dropped: 0 };
-    assert_eq!(breaker.admit(&RULES, 5), Pass);
+    assert_eq!(breaker.admit(&RULES, 5, 1), Pass);
     let mut breaker = Breaker { passed: [].into(), open_until: Some(900_000), dropped: 7 };
     assert_eq!((breaker.release(&RULES, 5), breaker.release_at()), (None, Some(30_005)));
     assert_eq!(breaker.release(&RULES, 30_005), Some(7));
@@ -139,7 +139,7 @@ proptest! {
                 0 => prop_assert_eq!(breaker.release(&rules, now), model.release(&rules, now)),
                 1 => breaker = Breaker::from_bytes(&breaker.to_bytes()).expect("its own bytes"),
                 // Most of what happens is matches.
-                _ => prop_assert_eq!(breaker.admit(&rules, now), model.admit(&rules, now)),
+                _ => prop_assert_eq!(breaker.admit(&rules, now, 1), model.admit(&rules, now)),
             }
             prop_assert_eq!(breaker.release_at(), model.open_until(&rules));
             prop_assert!(breaker.passed.len() as u64 <= global_max);

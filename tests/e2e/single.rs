@@ -4,6 +4,7 @@ use crate::rig::{Daemon, id};
 use crate::sys::Pidfd;
 use serde_json::{Value, json};
 use std::net::TcpListener;
+use std::time::{Duration, Instant};
 
 /// A named process that writes its pid into a file, so that every one that ever ran is known.
 fn web(d: &Daemon, if_running: &str) -> Value {
@@ -67,17 +68,12 @@ fn the_running_one_is_given_with_its_output_and_nothing_starts() {
 #[test]
 fn the_given_one_is_yielded_for_like_one_that_was_started() {
     let d = Daemon::start();
-    let gate = d.gate("go");
-    let ask = json!({ "argv": ["/bin/sh", "-c", format!("{}; exit 3", gate.pass())], "name": "job",
-                      "if_running": "return" });
-    let first = d.ok("exec", ask.clone());
-    let mut conn = d.conn();
-    let mut waits = ask;
-    waits["yield_ms"] = json!(50000);
-    let n = conn.request("exec", waits);
-    gate.open();
-    let second = conn.answer(n).unwrap();
-    assert_eq!((&second["id"], &second["exit_code"]), (&first["id"], &json!(3)));
+    let first = d.ok("exec", web(&d, "return"));
+    let ask = json!({ "argv": ["/bin/true"], "name": "web", "if_running": "return", "yield_ms": 400 });
+    let asked = Instant::now();
+    let second = d.ok("exec", ask);
+    assert!(asked.elapsed() >= Duration::from_millis(400));
+    assert_eq!((&second["id"], &second["status"], &second["ready"]), (&first["id"], &json!("running"), &Value::Null));
 }
 
 #[test]

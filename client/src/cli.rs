@@ -3,7 +3,7 @@
 use crate::autostart::Launch;
 use crate::cmd::{self, Context};
 use crate::connect::{Autostart, Link};
-use crate::console::{self, Console};
+use crate::console::Console;
 use crate::failure::Failure;
 use clap::{Parser, Subcommand};
 use std::io;
@@ -75,7 +75,7 @@ enum Verb {
 pub fn main() -> ExitCode {
     let cli = Cli::parse_from(cmd::kill::with_plain_signals(std::env::args_os()));
     let (mut out, mut err) = (io::stdout(), io::stderr());
-    let console = Console { out: &mut out, err: &mut err, look: console::look(), live: true };
+    let console = Console::live(&mut out, &mut err);
     perform(cli, console).into()
 }
 
@@ -86,7 +86,9 @@ fn perform(cli: Cli, console: Console<'_>) -> u8 {
     };
     let link = Link::new(cli.socket.unwrap_or_else(places::socket), autostart);
     let mut cx = Context { link, console, json: cli.json };
-    dispatch(cli.verb, &mut cx).unwrap_or_else(|failure| report(&failure, &mut cx))
+    let code = dispatch(cli.verb, &mut cx);
+    cx.console.erase();
+    code.unwrap_or_else(|failure| report(&failure, &mut cx))
 }
 
 fn dispatch(verb: Verb, cx: &mut Context<'_>) -> Result<u8, Failure> {
@@ -130,7 +132,7 @@ pub fn test_run(fake: &crate::testing::Fake, args: &[&str]) -> (u8, String, Stri
     let socket = fake.path().display().to_string();
     let all = ["toolctl", "--no-autostart", "--socket", &socket].into_iter().chain(args.iter().copied());
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let console = Console { out: &mut out, err: &mut err, look: crate::render::Look::plain(), live: false };
+    let console = Console::plain(&mut out, &mut err);
     let code = match Cli::try_parse_from(cmd::kill::with_plain_signals(all.map(Into::into))) {
         Ok(cli) => perform(cli, console),
         Err(error) => {

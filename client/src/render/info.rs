@@ -42,16 +42,10 @@ fn pairs(title: &'static str, map: &BTreeMap<String, Value>) -> Vec<(&'static st
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn the_daemon_is_told_in_facts() {
-        let usage = json!({"processes": 1, "cpu_ms": 0, "rss_bytes": 1048576});
-        let daemon = json!({"processes": 1, "cpu_ms": 0, "rss_bytes": 13 << 20});
-        let document = json!({"version": "0.1.0", "protocol": 1, "pid": 9, "started_at": "x", "uptime_ms": 61000,
-            "counts": {"starting": 0, "running": 2, "exited": 3, "lost": 0, "connections": 1}, "usage": usage,
-            "daemon": daemon, "limits": {"max_running": 4096, "max_wait_ms": 5}, "features": {"pidfd": true},
-            "paths": {"socket": "/s", "state_dir": "/d", "config": null}, "damaged": ["procs/x"]});
+        let document = crate::testing::info(3, 40);
         let shown = info(&serde_json::from_value(document).expect("a whole result"), Look::plain());
         assert!(shown.contains("processes:   2 running, 0 starting, 3 exited, 0 lost\n"), "{shown}");
         assert!(shown.contains("memory:      13M daemon, 1.0M processes\n"), "{shown}");

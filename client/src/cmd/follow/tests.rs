@@ -5,7 +5,6 @@ use crate::cli::test_run;
 use crate::cmd::Context;
 use crate::connect::{Autostart, Link};
 use crate::console::Console;
-use crate::render::Look;
 use crate::sys::Signals;
 use crate::testing::{Fake, Reply, page, started};
 use serde_json::{Value, json};
@@ -31,7 +30,7 @@ fn span(stream: &str, from: u64, to: u64) -> Value {
 /// `run` with signals and an input of the test's own: the code, standard output, standard error.
 fn follow(fake: &Fake, signals: std::io::PipeReader, plan: Plan) -> (u8, String, String) {
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let console = Console { out: &mut out, err: &mut err, look: Look::plain(), live: false };
+    let console = Console::plain(&mut out, &mut err);
     let link = Link::new(fake.path(), Autostart::Refused);
     let mut cx = Context { link, console, json: false };
     let code = Follow::new(&mut cx, Signals::from_pipe(signals.into()), plan).run().expect("no failure");
@@ -205,7 +204,7 @@ fn a_daemon_that_never_answers_is_given_up() {
     let (reader, _writer) = std::io::pipe().expect("a pipe");
     let fake = Fake::start(vec![vec![Reply::Silence]]);
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let console = Console { out: &mut out, err: &mut err, look: Look::plain(), live: false };
+    let console = Console::plain(&mut out, &mut err);
     let link = Link::new(fake.path(), Autostart::Refused).impatient(Duration::from_millis(20));
     let mut cx = Context { link, console, json: false };
     let failure = Follow::new(&mut cx, Signals::from_pipe(reader.into()), plan()).run().expect_err("nobody answered");

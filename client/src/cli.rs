@@ -126,13 +126,31 @@ fn report(failure: &Failure, cx: &mut Context<'_>) -> u8 {
     failure.exit_code()
 }
 
+/// What is a terminal in a test.
+#[cfg(test)]
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Screen {
+    None,
+    /// Standard error, 60 columns wide.
+    Errors,
+}
+
 /// `toolctl` inside a test: its exit code, what it printed and what it said.
 #[cfg(test)]
 pub fn test_run(fake: &crate::testing::Fake, args: &[&str]) -> (u8, String, String) {
+    test_run_on(Screen::None, fake, args)
+}
+
+#[cfg(test)]
+pub fn test_run_on(screen: Screen, fake: &crate::testing::Fake, args: &[&str]) -> (u8, String, String) {
     let socket = fake.path().display().to_string();
     let all = ["toolctl", "--no-autostart", "--socket", &socket].into_iter().chain(args.iter().copied());
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let console = Console::plain(&mut out, &mut err);
+    let mut console = Console::plain(&mut out, &mut err);
+    if screen == Screen::Errors {
+        console.err_look.width = Some(60);
+        console.overwrites = true;
+    }
     let code = match Cli::try_parse_from(cmd::kill::with_plain_signals(all.map(Into::into))) {
         Ok(cli) => perform(cli, console),
         Err(error) => {

@@ -39,10 +39,14 @@ impl<'a> Console<'a> {
         Console { out, err, look, err_look: look, overwrites: false, line: false, live: false }
     }
 
-    /// One line on standard error that the next one replaces. Nothing where that is impossible, or
-    /// while the terminal is somebody else's.
+    /// Whether a line can be shown now: there is a terminal for it, and we are not in its background.
+    pub fn shows_lines(&self) -> bool {
+        self.overwrites && (!self.live || sys::is_foreground(io::stderr().as_fd()))
+    }
+
+    /// One line on standard error that the next one replaces, where that can be shown.
     pub fn show_line(&mut self, text: &str) {
-        if self.overwrites && (!self.live || sys::is_foreground(io::stderr().as_fd())) {
+        if self.shows_lines() {
             // If nobody sees it, nothing is lost.
             let _ = write!(self.err, "\r{text}\x1b[K").and_then(|()| self.err.flush());
             self.line = true;

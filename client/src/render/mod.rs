@@ -10,6 +10,7 @@ pub mod table;
 pub mod text;
 pub mod time;
 pub mod wait;
+pub mod waiting;
 
 /// How the output wants it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

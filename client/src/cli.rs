@@ -47,6 +47,8 @@ enum Verb {
     Log(cmd::log::Args),
     /// Wait until processes exit, close their output or print a match
     Wait(cmd::wait::Args),
+    /// Show what happened, and with -f what happens
+    Events(cmd::events::Args),
     /// End processes and everything they started
     Kill(cmd::kill::Args),
     /// Send one signal
@@ -98,6 +100,7 @@ fn dispatch(verb: Verb, cx: &mut Context<'_>) -> Result<u8, Failure> {
         Verb::Poll(args) => cmd::poll::run(args, cx),
         Verb::Log(args) => cmd::log::run(args, cx),
         Verb::Wait(args) => cmd::wait::run(args, cx),
+        Verb::Events(args) => cmd::events::run(args, cx),
         Verb::Kill(args) => cmd::kill::run(args, cx),
         Verb::Signal(args) => cmd::signal::run(args, cx),
         Verb::Write(args) => cmd::write::run(args, cmd::write::End::Open, cx),
@@ -143,10 +146,23 @@ pub fn test_run(fake: &crate::testing::Fake, args: &[&str]) -> (u8, String, Stri
 
 #[cfg(test)]
 pub fn test_run_on(screen: Screen, fake: &crate::testing::Fake, args: &[&str]) -> (u8, String, String) {
+    let mut out = Vec::new();
+    let (code, err) = test_run_into(&mut out, screen, fake, args);
+    (code, String::from_utf8_lossy(&out).into_owned(), err)
+}
+
+/// The same with a standard output of the test's own.
+#[cfg(test)]
+pub fn test_run_into(
+    out: &mut dyn io::Write,
+    screen: Screen,
+    fake: &crate::testing::Fake,
+    args: &[&str],
+) -> (u8, String) {
     let socket = fake.path().display().to_string();
     let all = ["toolctl", "--no-autostart", "--socket", &socket].into_iter().chain(args.iter().copied());
-    let (mut out, mut err) = (Vec::new(), Vec::new());
-    let mut console = Console::plain(&mut out, &mut err);
+    let mut err = Vec::new();
+    let mut console = Console::plain(out, &mut err);
     if screen == Screen::Errors {
         console.err_look.width = Some(60);
         console.overwrites = true;
@@ -158,7 +174,7 @@ pub fn test_run_on(screen: Screen, fake: &crate::testing::Fake, args: &[&str]) -
             error.exit_code() as u8
         }
     };
-    (code, String::from_utf8_lossy(&out).into_owned(), String::from_utf8_lossy(&err).into_owned())
+    (code, String::from_utf8_lossy(&err).into_owned())
 }
 
 #[cfg(test)]

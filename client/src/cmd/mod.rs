@@ -1,6 +1,7 @@
 //! The commands, a file each: arguments in, one call or a few, a picture of the result out.
 
 pub mod close;
+pub mod events;
 pub mod exec;
 pub mod follow;
 pub mod forget;

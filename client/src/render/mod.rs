@@ -1,5 +1,6 @@
 //! Results as a person reads them. Pure: text in, text out; no descriptor, no clock.
 
+pub mod event;
 pub mod info;
 pub mod inspect;
 pub mod kill;

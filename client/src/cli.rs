@@ -47,6 +47,8 @@ enum Verb {
     Log(cmd::log::Args),
     /// Wait until processes exit, close their output or print a match
     Wait(cmd::wait::Args),
+    /// Wait until processes end, and tell: on the desktop, by the bell or by a command
+    Notify(cmd::notify::Args),
     /// Show what happened, and with -f what happens
     Events(cmd::events::Args),
     /// End processes and everything they started
@@ -100,6 +102,7 @@ fn dispatch(verb: Verb, cx: &mut Context<'_>) -> Result<u8, Failure> {
         Verb::Poll(args) => cmd::poll::run(args, cx),
         Verb::Log(args) => cmd::log::run(args, cx),
         Verb::Wait(args) => cmd::wait::run(args, cx),
+        Verb::Notify(args) => cmd::notify::run(args, cx),
         Verb::Events(args) => cmd::events::run(args, cx),
         Verb::Kill(args) => cmd::kill::run(args, cx),
         Verb::Signal(args) => cmd::signal::run(args, cx),

@@ -60,6 +60,12 @@ impl<'a> Console<'a> {
         }
     }
 
+    /// The terminal's bell, on standard error.
+    pub fn ring(&mut self) {
+        self.erase();
+        let _ = self.err.write_all(b"\x07").and_then(|()| self.err.flush());
+    }
+
     pub fn print(&mut self, text: &str) -> Result<(), Failure> {
         self.print_bytes(text.as_bytes())
     }

@@ -11,6 +11,7 @@ pub mod kill;
 pub mod list;
 pub mod log;
 pub mod long;
+pub mod notify;
 pub mod poll;
 pub mod progress;
 pub mod quiet;

@@ -77,7 +77,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
 }
 
 /// Says why what was waited for did not come, if it did not.
-fn say_why(result: &results::Wait, params: &params::Wait, cx: &mut Context<'_>) {
+pub fn say_why(result: &results::Wait, params: &params::Wait, cx: &mut Context<'_>) {
     match result.status {
         WaitStatus::Timeout => {
             let after = render::time::exact(result.timeout_ms);
@@ -108,7 +108,7 @@ fn missed(until: &Until) -> Option<String> {
 }
 
 /// The same wait after some of its time has passed in a connection that was lost.
-fn shortened(params: &params::Wait, passed: Duration) -> params::Wait {
+pub fn shortened(params: &params::Wait, passed: Duration) -> params::Wait {
     let passed = passed.as_millis() as i64;
     let timeout_ms = match params.timeout_ms {
         _ if passed == 0 => params.timeout_ms,
@@ -124,7 +124,7 @@ pub fn signed(ms: u64) -> i64 {
 }
 
 /// The process's own code; of several the first that is not zero, in the order they were given.
-fn exit_code(result: &results::Wait, params: &params::Wait) -> u8 {
+pub fn exit_code(result: &results::Wait, params: &params::Wait) -> u8 {
     let missed = missed(&params.until).is_some();
     match result.status {
         WaitStatus::Timeout => TIMED_OUT,

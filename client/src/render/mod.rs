@@ -12,6 +12,7 @@ pub mod text;
 pub mod time;
 pub mod wait;
 pub mod waiting;
+pub mod watch;
 
 /// How the output wants it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

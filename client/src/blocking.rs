@@ -65,6 +65,20 @@ pub struct Answer {
     pub outcome: Result<Box<RawValue>, RpcError>,
 }
 
+/// Whatever the daemon sends: the answer to a call, or a push of a subscription.
+#[derive(Debug)]
+pub enum Message {
+    Answer(Answer),
+    Push(Push),
+}
+
+/// One push: of which subscription, and the very bytes of what it tells. An error is its end.
+#[derive(Debug)]
+pub struct Push {
+    pub subscription: u64,
+    pub outcome: Result<Box<RawValue>, Box<RawValue>>,
+}
+
 /// A connection to the daemon.
 pub struct Client {
     path: PathBuf,
@@ -156,8 +170,19 @@ impl Client {
         }
     }
 
-    /// The next answer that has already been read. Notifications are passed over.
+    /// The next answer that has already been read. Pushes are passed over.
     pub fn next_answer(&mut self) -> Result<Option<Answer>, CallError> {
+        loop {
+            match self.next_message()? {
+                Some(Message::Push(_)) => {}
+                Some(Message::Answer(answer)) => return Ok(Some(answer)),
+                None => return Ok(None),
+            }
+        }
+    }
+
+    /// The next answer or push that has already been read.
+    pub fn next_message(&mut self) -> Result<Option<Message>, CallError> {
         loop {
             let Some(at) = self.inbox[self.searched..].iter().position(|b| *b == b'\n') else {
                 self.searched = self.inbox.len();
@@ -165,8 +190,8 @@ impl Client {
             };
             let line: Vec<u8> = self.inbox.drain(..=self.searched + at).collect();
             self.searched = 0;
-            if let Some(answer) = read_answer(&line)? {
-                return Ok(Some(answer));
+            if let Some(message) = read_message(&line)? {
+                return Ok(Some(message));
             }
         }
     }
@@ -208,8 +233,19 @@ struct Line<'a> {
     #[serde(borrow)]
     method: Option<&'a RawValue>,
     #[serde(borrow)]
+    params: Option<&'a RawValue>,
+    #[serde(borrow)]
     result: Option<&'a RawValue>,
     error: Option<ErrorObject>,
+}
+
+#[derive(Deserialize)]
+struct PushParams<'a> {
+    subscription: u64,
+    #[serde(borrow)]
+    result: Option<&'a RawValue>,
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
 }
 
 /// An error as strangers may write it: `data` can be anything, or not be there.
@@ -221,21 +257,32 @@ struct ErrorObject {
     data: Value,
 }
 
-fn read_answer(line: &[u8]) -> Result<Option<Answer>, CallError> {
+fn read_message(line: &[u8]) -> Result<Option<Message>, CallError> {
     if line.iter().all(u8::is_ascii_whitespace) {
         return Ok(None);
     }
     let line: Line<'_> = serde_json::from_slice(line)
         .map_err(|e| CallError::Protocol(format!("the daemon's answer is no JSON-RPC: {e}")))?;
     if line.method.is_some() {
-        return Ok(None);
+        return Ok(line.params.and_then(read_push).map(Message::Push));
     }
     let outcome = match (line.error, line.result) {
         (Some(error), _) => Err(rpc_error(error)),
         (None, Some(result)) => Ok(result.to_owned()),
         (None, None) => Ok(RawValue::NULL.to_owned()),
     };
-    Ok(Some(Answer { id: line.id.and_then(|id| id.get().parse().ok()), outcome }))
+    Ok(Some(Message::Answer(Answer { id: line.id.and_then(|id| id.get().parse().ok()), outcome })))
+}
+
+/// A notification of a subscription. Any other is nothing that was asked for.
+fn read_push(params: &RawValue) -> Option<Push> {
+    let params: PushParams<'_> = serde_json::from_str(params.get()).ok()?;
+    let outcome = match (params.result, params.error) {
+        (Some(result), _) => Ok(result.to_owned()),
+        (None, Some(error)) => Err(error.to_owned()),
+        (None, None) => return None,
+    };
+    Some(Push { subscription: params.subscription, outcome })
 }
 
 fn rpc_error(error: ErrorObject) -> RpcError {
@@ -320,5 +367,37 @@ mod tests {
             Fake::start(vec![vec![Reply::Line(noise.to_owned() + "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":2}\n")]]);
         let mut client = Client::connect(&fake.path()).expect("the fake listens");
         assert_eq!(client.call_raw("list", &json!({})).expect("it answers").get(), "2");
+    }
+
+    #[test]
+    fn a_push_keeps_its_very_bytes_and_may_come_before_the_answer() {
+        let odd = r#"{ "seq":1 ,"new": 1.50 }"#;
+        let push = |body: &str| format!("{{\"jsonrpc\":\"2.0\",\"method\":\"events.event\",\"params\":{body}}}\n");
+        let lines = [
+            push(&format!("{{\"subscription\":7,\"result\":{odd}}}")),
+            "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":7}\n".into(),
+            push("{\"subscription\":7,\"error\":\"over\"}"),
+            push("[1]"),
+        ];
+        let fake = Fake::start(vec![vec![Reply::Both(Box::new(Reply::Line(lines.concat())), Box::new(Reply::HangUp))]]);
+        let mut client = Client::connect(&fake.path()).expect("the fake listens");
+        client.send("events.subscribe", &json!({})).expect("it is taken");
+        let mut told = Vec::new();
+        loop {
+            while let Some(message) = client.next_message().expect("JSON-RPC") {
+                told.push(match message {
+                    Message::Answer(answer) => format!("answer {:?}", answer.id),
+                    Message::Push(push) => {
+                        format!("{} {:?}", push.subscription, push.outcome.map_err(|e| e.to_string()))
+                    }
+                });
+            }
+            if client.fill().is_err() {
+                break;
+            }
+        }
+        assert_eq!(told.len(), 3, "{told:?}");
+        assert!(told[0].starts_with("7 Ok") && told[0].contains("1.50 }"), "{told:?}");
+        assert_eq!((told[1].as_str(), told[2].as_str()), ("answer Some(1)", "7 Err(\"\\\"over\\\"\")"));
     }
 }

@@ -3,7 +3,7 @@
 use crate::autostart::Launch;
 use crate::cmd::{self, Context};
 use crate::connect::{Autostart, Link};
-use crate::console::{self, Console};
+use crate::console::Console;
 use crate::failure::Failure;
 use clap::{Parser, Subcommand};
 use std::io;
@@ -47,6 +47,10 @@ enum Verb {
     Log(cmd::log::Args),
     /// Wait until processes exit, close their output or print a match
     Wait(cmd::wait::Args),
+    /// Wait until processes end, and tell: on the desktop, by the bell or by a command
+    Notify(cmd::notify::Args),
+    /// Show what happened, and with -f what happens
+    Events(cmd::events::Args),
     /// End processes and everything they started
     Kill(cmd::kill::Args),
     /// Send one signal
@@ -75,7 +79,7 @@ enum Verb {
 pub fn main() -> ExitCode {
     let cli = Cli::parse_from(cmd::kill::with_plain_signals(std::env::args_os()));
     let (mut out, mut err) = (io::stdout(), io::stderr());
-    let console = Console { out: &mut out, err: &mut err, look: console::look(), live: true };
+    let console = Console::live(&mut out, &mut err);
     perform(cli, console).into()
 }
 
@@ -86,7 +90,9 @@ fn perform(cli: Cli, console: Console<'_>) -> u8 {
     };
     let link = Link::new(cli.socket.unwrap_or_else(places::socket), autostart);
     let mut cx = Context { link, console, json: cli.json };
-    dispatch(cli.verb, &mut cx).unwrap_or_else(|failure| report(&failure, &mut cx))
+    let code = dispatch(cli.verb, &mut cx);
+    cx.console.erase();
+    code.unwrap_or_else(|failure| report(&failure, &mut cx))
 }
 
 fn dispatch(verb: Verb, cx: &mut Context<'_>) -> Result<u8, Failure> {
@@ -96,6 +102,8 @@ fn dispatch(verb: Verb, cx: &mut Context<'_>) -> Result<u8, Failure> {
         Verb::Poll(args) => cmd::poll::run(args, cx),
         Verb::Log(args) => cmd::log::run(args, cx),
         Verb::Wait(args) => cmd::wait::run(args, cx),
+        Verb::Notify(args) => cmd::notify::run(args, cx),
+        Verb::Events(args) => cmd::events::run(args, cx),
         Verb::Kill(args) => cmd::kill::run(args, cx),
         Verb::Signal(args) => cmd::signal::run(args, cx),
         Verb::Write(args) => cmd::write::run(args, cmd::write::End::Open, cx),
@@ -124,13 +132,44 @@ fn report(failure: &Failure, cx: &mut Context<'_>) -> u8 {
     failure.exit_code()
 }
 
+/// What is a terminal in a test.
+#[cfg(test)]
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Screen {
+    None,
+    /// Standard error, 60 columns wide.
+    Errors,
+}
+
 /// `toolctl` inside a test: its exit code, what it printed and what it said.
 #[cfg(test)]
 pub fn test_run(fake: &crate::testing::Fake, args: &[&str]) -> (u8, String, String) {
+    test_run_on(Screen::None, fake, args)
+}
+
+#[cfg(test)]
+pub fn test_run_on(screen: Screen, fake: &crate::testing::Fake, args: &[&str]) -> (u8, String, String) {
+    let mut out = Vec::new();
+    let (code, err) = test_run_into(&mut out, screen, fake, args);
+    (code, String::from_utf8_lossy(&out).into_owned(), err)
+}
+
+/// The same with a standard output of the test's own.
+#[cfg(test)]
+pub fn test_run_into(
+    out: &mut dyn io::Write,
+    screen: Screen,
+    fake: &crate::testing::Fake,
+    args: &[&str],
+) -> (u8, String) {
     let socket = fake.path().display().to_string();
     let all = ["toolctl", "--no-autostart", "--socket", &socket].into_iter().chain(args.iter().copied());
-    let (mut out, mut err) = (Vec::new(), Vec::new());
-    let console = Console { out: &mut out, err: &mut err, look: crate::render::Look::plain(), live: false };
+    let mut err = Vec::new();
+    let mut console = Console::plain(out, &mut err);
+    if screen == Screen::Errors {
+        console.err_look.width = Some(60);
+        console.overwrites = true;
+    }
     let code = match Cli::try_parse_from(cmd::kill::with_plain_signals(all.map(Into::into))) {
         Ok(cli) => perform(cli, console),
         Err(error) => {
@@ -138,7 +177,7 @@ pub fn test_run(fake: &crate::testing::Fake, args: &[&str]) -> (u8, String, Stri
             error.exit_code() as u8
         }
     };
-    (code, String::from_utf8_lossy(&out).into_owned(), String::from_utf8_lossy(&err).into_owned())
+    (code, String::from_utf8_lossy(&err).into_owned())
 }
 
 #[cfg(test)]

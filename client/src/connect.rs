@@ -1,7 +1,7 @@
 //! The way to the daemon: where it is, whether it may be started, and how to come back to it.
 
 use crate::autostart::{self, Launch, Wait};
-use crate::blocking::{Answer, CallError, Client, parse};
+use crate::blocking::{Answer, CallError, Client, Message, parse};
 use crate::failure::Failure;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -117,6 +117,15 @@ impl Link {
             self.losses = 0;
         }
         Ok(answer)
+    }
+
+    /// The next answer or push that is here already.
+    pub fn next_message(&mut self) -> Result<Option<Message>, Failure> {
+        let message = self.client()?.next_message()?;
+        if message.is_some() {
+            self.losses = 0;
+        }
+        Ok(message)
     }
 
     /// Reads what is there. A lost connection is an error here; `recover` makes a new one.

@@ -17,6 +17,34 @@ pub fn window(fd: BorrowedFd<'_>) -> Option<PtySize> {
     (done == 0).then(|| PtySize { rows: size.ws_row.into(), cols: size.ws_col.into() })
 }
 
+/// Whether the terminal behind a descriptor listens to us, and not to somebody who put us into the
+/// background.
+pub fn is_foreground(fd: BorrowedFd<'_>) -> bool {
+    // SAFETY: the descriptor is borrowed, so open; tcgetpgrp only reads what the terminal knows.
+    let group = unsafe { libc::tcgetpgrp(fd.as_raw_fd()) };
+    // SAFETY: getpgrp has no preconditions.
+    group == unsafe { libc::getpgrp() }
+}
+
+/// The local time of day, hour, minute and second, of milliseconds since 1970.
+pub fn local_time(unix_ms: u64) -> Option<(i32, i32, i32)> {
+    let seconds = libc::time_t::try_from(unix_ms / 1000).ok()?;
+    // SAFETY: an all-zero tm is a valid value for localtime_r to overwrite.
+    let mut local: libc::tm = unsafe { std::mem::zeroed() };
+    // SAFETY: both are ours and live through the call.
+    let done = unsafe { libc::localtime_r(&seconds, &mut local) };
+    (!done.is_null()).then_some((local.tm_hour, local.tm_min, local.tm_sec))
+}
+
+/// Ends this program as the signal would have, had it not been caught.
+pub fn die_of(signal: c_int) -> ! {
+    // It is ours to end in any case; a mask that cannot be set only changes how.
+    let _ = set_mask(libc::SIG_UNBLOCK, &[signal]);
+    // SAFETY: raise takes a number and touches no memory of ours.
+    unsafe { libc::raise(signal) };
+    std::process::exit(128 + signal)
+}
+
 /// Makes the command a process of its own: new session, no signal blocked.
 pub fn detach(command: &mut Command) {
     // SAFETY: the closure runs between fork and exec, and calls only async-signal-safe functions.
@@ -98,6 +126,8 @@ impl Drop for Signals {
 pub enum Ready {
     ToRead,
     ToWrite,
+    /// Nobody reads what is written there any more.
+    Abandoned,
 }
 
 /// Waits until a descriptor is ready or has failed: which ones. None at all after the timeout.
@@ -108,6 +138,8 @@ pub fn poll<const N: usize>(
     let mut fds = watched.map(|entry| match entry {
         Some((fd, Ready::ToRead)) => libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 },
         Some((fd, Ready::ToWrite)) => libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLOUT, revents: 0 },
+        // Without a wish the kernel tells only of errors and hang-ups.
+        Some((fd, Ready::Abandoned)) => libc::pollfd { fd: fd.as_raw_fd(), events: 0, revents: 0 },
         // The kernel passes over a negative descriptor.
         None => libc::pollfd { fd: -1, events: 0, revents: 0 },
     });

@@ -16,6 +16,8 @@ pub enum Reply {
     /// Takes the request and answers it never.
     Silence,
     HangUp,
+    /// One after the other.
+    Both(Box<Reply>, Box<Reply>),
     /// Does this first: a test's way to act at a known moment.
     After(Box<dyn FnOnce() + Send>, Box<Reply>),
 }
@@ -27,6 +29,30 @@ impl Reply {
 
     pub fn error(text: impl ToString) -> Reply {
         Reply::Error(text.to_string())
+    }
+
+    /// The answer to a subscription, and what is pushed to it at once.
+    pub fn subscribed(number: u64, events: &[Value]) -> Reply {
+        Reply::result(number).then(Reply::pushed(number, events))
+    }
+
+    /// Events for a subscription.
+    pub fn pushed(number: u64, events: &[Value]) -> Reply {
+        let line = |event: &Value| {
+            let params = json!({"subscription": number, "result": event});
+            format!("{}\n", json!({"jsonrpc": "2.0", "method": "events.event", "params": params}))
+        };
+        Reply::Line(events.iter().map(line).collect())
+    }
+
+    /// The same, and then this.
+    pub fn then(self, next: Reply) -> Reply {
+        Reply::Both(Box::new(self), Box::new(next))
+    }
+
+    /// Does this first, then the same.
+    pub fn after(act: impl FnOnce() + Send + 'static, reply: Reply) -> Reply {
+        Reply::After(Box::new(act), Box::new(reply))
     }
 }
 
@@ -98,6 +124,7 @@ fn answer(writer: &mut UnixStream, id: &Value, reply: Reply) -> bool {
         Reply::Line(text) => text,
         Reply::Silence => return true,
         Reply::HangUp => return false,
+        Reply::Both(first, second) => return answer(writer, id, *first) && answer(writer, id, *second),
         Reply::After(act, next) => {
             act();
             return answer(writer, id, *next);
@@ -123,7 +150,8 @@ pub fn process(changes: Value) -> Value {
 
 /// The same as `exec` answers it.
 pub fn started(changes: Value) -> Value {
-    let mut document = process(json!({"output": "", "next_cursor": 0, "truncated": null, "gap": null}));
+    let mut document = process(json!({"output": "", "next_cursor": 0, "truncated": null, "gap": null,
+        "existing": false, "ready": null}));
     merge(&mut document, changes);
     document
 }
@@ -144,4 +172,16 @@ fn merge(document: &mut Value, changes: Value) {
     if let (Value::Object(document), Value::Object(changes)) = (document, changes) {
         document.extend(changes);
     }
+}
+
+/// What `daemon.info` answers, with a journal of these events.
+pub fn info(oldest: u64, last: u64) -> Value {
+    let usage = json!({"processes": 1, "cpu_ms": 0, "rss_bytes": 1048576});
+    json!({"version": "0.1.0", "protocol": 1, "pid": 9, "started_at": "x", "uptime_ms": 61000,
+        "counts": {"starting": 0, "running": 2, "exited": 3, "lost": 0, "connections": 1}, "usage": usage,
+        "daemon": {"processes": 1, "cpu_ms": 0, "rss_bytes": 13 << 20},
+        "limits": {"max_running": 4096, "max_wait_ms": 5}, "features": {"pidfd": true},
+        "paths": {"socket": "/s", "state_dir": "/d", "config": null}, "damaged": ["procs/x"],
+        "events": {"oldest": oldest, "last": last, "bytes": 2048, "consumers": []},
+        "watch": {"state": "passing", "recent": 0, "dropped": 0, "release_ms": null}})
 }

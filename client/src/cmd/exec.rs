@@ -1,6 +1,8 @@
 //! `exec`: start a process in the background and print its id.
 
+use super::ready::{self, Readiness};
 use super::start::{self, PtyDefault};
+use super::wait::signed;
 use super::{Context, ended};
 use crate::args;
 use crate::failure::{DONE, Failure};
@@ -10,7 +12,16 @@ use toold_proto::api;
 use toold_proto::params::Status;
 use toold_proto::results;
 
+const HELP: &str = "With --ready-…: prints the id when the process is ready, has ended or the time is over. The exit code \
+is 0 when it is ready, 124 when the time was over (it runs on), and when it ended before it was ready its own code, or 1 \
+if that was 0.
+
+Examples:
+  toolctl exec --name web --ready-port 8080 --ready-timeout 30s -- ./server
+  toolctl exec --notify --watch error --watch-re '^FAILED' -c 'make test'";
+
 #[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
 pub struct Args {
     #[command(flatten)]
     options: start::Options,
@@ -22,12 +33,25 @@ pub struct Args {
 }
 
 pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
-    let mut params = start::params(args.what, args.options, PtyDefault::Daemon)?;
+    let mut options = args.options;
+    let readiness = options.take_readiness();
+    let mut params = start::params(args.what, options, PtyDefault::Daemon)?;
     params.yield_ms = args.yield_ms.unwrap_or(0);
-    cx.link.expect_wait(Duration::from_millis(params.yield_ms));
+    params.ready = readiness.as_ref().map(|ready| ready.until.clone());
+    params.ready_timeout_ms = readiness.as_ref().and_then(|ready| ready.timeout_ms).map(signed);
+    let ready_time = readiness.as_ref().map_or(Duration::ZERO, Readiness::time);
+    cx.link.expect_wait(Duration::from_millis(params.yield_ms).saturating_add(ready_time));
     let raw = cx.link.call_again_raw::<api::Exec>(|_| params.clone())?;
-    cx.show::<api::Exec>(&raw, picture)?;
-    Ok(DONE)
+    let result = cx.show::<api::Exec>(&raw, picture)?;
+    let talks = cx.console.err_look.terminal() && !cx.json;
+    if talks && result.existing {
+        cx.console.say(&format!("{} ran already; nothing was started", result.process.id));
+    }
+    let (Some(asked), Some(ready)) = (readiness, result.ready) else { return Ok(DONE) };
+    if talks {
+        cx.console.say(&ready::sentence(ready, &result.process, &asked));
+    }
+    Ok(ready::exit_code(ready, &result.process))
 }
 
 fn picture(result: &results::Exec, look: Look) -> String {
@@ -49,8 +73,52 @@ fn picture(result: &results::Exec, look: Look) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::started;
-    use serde_json::json;
+    use crate::cli::{Screen, test_run, test_run_on};
+    use crate::testing::{Fake, Reply, started};
+    use serde_json::{Value, json};
+
+    #[test]
+    fn readiness_is_the_exit_code_and_a_person_is_told_in_words() {
+        let ended = |code| json!({"ready": "exited", "status": "exited", "reason": "exited", "exit_code": code});
+        let cases: [(Value, u8, &str); 5] = [
+            (json!({"ready": "ready"}), 0, "proc_0123456789ab is ready"),
+            (json!({"ready": "timeout"}), 124, "proc_0123456789ab is not ready after 5s; it runs on"),
+            (ended(7), 7, "proc_0123456789ab exited 7 before it was ready"),
+            (ended(0), 1, "proc_0123456789ab exited 0 before it was ready"),
+            (json!({"ready": "ready", "existing": true}), 0, "proc_0123456789ab ran already; nothing was started"),
+        ];
+        let args = ["exec", "--ready-port", "80", "--ready-timeout", "5s", "--", "x"];
+        for (changes, code, said) in cases {
+            let fake = Fake::start(vec![vec![Reply::result(started(changes.clone()))]]);
+            assert_eq!(test_run(&fake, &args), (code, "proc_0123456789ab\n".into(), String::new()));
+            let (_, asked) = fake.asked();
+            assert_eq!((&asked["ready"], &asked["ready_timeout_ms"]), (&json!({"port": 80}), &json!(5000)));
+            let fake = Fake::start(vec![vec![Reply::result(started(changes))]]);
+            let (again, out, err) = test_run_on(Screen::Errors, &fake, &args);
+            assert_eq!((again, out.as_str()), (code, "proc_0123456789ab\n"), "stdout is no terminal");
+            assert!(err.lines().any(|line| line == format!("toolctl: {said}")), "{err}");
+        }
+    }
+
+    #[test]
+    fn each_way_of_being_ready_is_sent_and_two_at_once_are_refused() {
+        let ways: [([&str; 2], Value); 4] = [
+            (["--ready-match", "-up"], json!({"match": "-up"})),
+            (["--ready-re", "up$"], json!({"match": {"regex": "up$"}})),
+            (["--ready-port", "8080"], json!({"port": 8080})),
+            (["--ready-quiet", "2s"], json!({"quiet_ms": 2000})),
+        ];
+        for (flag, until) in ways {
+            let fake = Fake::start(vec![vec![Reply::result(started(json!({"ready": "ready"})))]]);
+            assert_eq!(test_run(&fake, &[&["exec"], &flag[..], &["--", "x"]].concat()).0, 0);
+            assert_eq!(fake.asked().1["ready"], until);
+        }
+        let fake = Fake::start(vec![]);
+        for wrong in ["--ready-port 1 --ready-match x", "--ready-timeout 1s", "--ready-port 0", "--if-running return"] {
+            let args: Vec<&str> = ["exec"].into_iter().chain(wrong.split(' ')).chain(["--", "x"]).collect();
+            assert_eq!(test_run(&fake, &args).0, 2, "{wrong}");
+        }
+    }
 
     #[test]
     fn a_program_gets_the_id_alone_and_a_person_a_line_and_what_came_out() {

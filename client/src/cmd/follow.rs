@@ -1,33 +1,34 @@
 //! The loop behind `run`: the daemon's answers, our signals and our stdin, whichever comes first.
 //! It sleeps in poll(2) and nowhere else.
 
+mod input;
+mod output;
+#[cfg(test)]
+mod tests;
+
 use super::Context;
 use super::poll::bytes;
 use super::progress::{Next, Progress, pieces};
-use super::start::fresh_id;
-use super::wait::own_code;
+use super::quiet::Quiet;
+use super::ready::{self, Readiness};
+use super::wait::{own_code, signed};
 use crate::blocking::{Answer, CallError, parse};
 use crate::failure::{DONE, Failure};
 use crate::render::status::unusual_end;
 use crate::sys::{self, Ready, Signals};
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::IsTerminal;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 use toold_proto::api::{self, Method};
-use toold_proto::params::{self, Ansi, Encoding, Stream};
+use toold_proto::params::{self, Ansi, Encoding};
 use toold_proto::process::{Process, Reason};
+use toold_proto::results::{self, WaitStatus};
+use toold_proto::unions::Pty;
 use toold_proto::{Kind, RpcError};
 
-/// How much of our stdin goes into one `write`. With its base64 it fits a socket's buffer, so
-/// sending it never waits for a daemon that waits for us.
-const INPUT: usize = 32 * 1024;
-/// Bytes written at once to our own output: what a pipe that is ready takes without waiting.
-const OUTPUT: usize = 4096;
 /// How long a process has after the second Ctrl-C before SIGKILL. Short: the person waits, and the
 /// first Ctrl-C was its chance to end in peace.
 const GRACE_MS: u64 = 1000;
@@ -40,6 +41,8 @@ pub struct Plan {
     pub detach_after: Option<Duration>,
     /// Our stdin, when it is to be forwarded.
     pub input: Option<File>,
+    /// What makes the process ready, if a person wants to be told.
+    pub readiness: Option<Readiness>,
 }
 
 /// What was asked and is not answered yet.
@@ -48,6 +51,8 @@ enum Asked {
     Exec,
     Poll,
     Wait,
+    /// Until the process is ready.
+    Ready,
     /// The last look of a `run --json` that leaves the process running.
     Farewell,
     Signal,
@@ -78,11 +83,18 @@ pub struct Follow<'a, 'c> {
     interrupts: u32,
     /// Bytes of our stdin that are on their way.
     sending: Vec<u8>,
+    /// Where a line of ours may be shown while the program is quiet.
+    quiet: Option<Quiet>,
 }
 
 impl<'a, 'c> Follow<'a, 'c> {
     pub fn new(cx: &'a mut Context<'c>, signals: Signals, plan: Plan) -> Follow<'a, 'c> {
-        let detach_at = plan.detach_after.map(|after| Instant::now() + after);
+        let now = Instant::now();
+        let detach_at = plan.detach_after.map(|after| now + after);
+        // A program on a terminal, or a person who types to one, has the screen for itself.
+        let typing = plan.input.as_ref().is_some_and(|input| input.is_terminal());
+        let shows = cx.console.overwrites && !cx.json && !typing && plan.exec.pty == Pty::No;
+        let quiet = shows.then(|| Quiet::since(now));
         Follow {
             cx,
             signals,
@@ -93,6 +105,7 @@ impl<'a, 'c> Follow<'a, 'c> {
             pending: Vec::new(),
             interrupts: 0,
             sending: Vec::new(),
+            quiet,
         }
     }
 
@@ -120,7 +133,8 @@ impl<'a, 'c> Follow<'a, 'c> {
         // Before the id is known there is nothing to print or to leave behind.
         let deadline = self.detach_at.filter(|_| self.process.is_some());
         let overdue = self.pending.iter().map(|pending| pending.until).min();
-        let timeout = deadline.into_iter().chain(overdue).min().map(|at| at.saturating_duration_since(Instant::now()));
+        let times = deadline.into_iter().chain(overdue).chain(self.quiet_due());
+        let timeout = times.min().map(|at| at.saturating_duration_since(Instant::now()));
         let ready = sys::poll(watched.map(|fd| fd.map(|fd| (fd, Ready::ToRead))), timeout);
         let [answers, signal, input] = ready.map_err(|source| Failure::Io { doing: "wait for news", source })?;
         if signal && let Some(code) = self.signalled()? {
@@ -137,6 +151,9 @@ impl<'a, 'c> Follow<'a, 'c> {
         let now = Instant::now();
         if !answers && let Some(late) = self.pending.iter().find(|pending| pending.until <= now) {
             return Err(self.cx.link.silent(late.patience));
+        }
+        if !answers {
+            self.show_quiet(now);
         }
         match deadline {
             Some(at) if now >= at => self.detach(),
@@ -178,7 +195,7 @@ impl<'a, 'c> Follow<'a, 'c> {
         let what = self.pending.swap_remove(at).what;
         let result = match (what, answer.outcome) {
             (_, Ok(result)) => result,
-            (Asked::Signal | Asked::Kill | Asked::Write | Asked::Close, Err(error)) => {
+            (Asked::Signal | Asked::Kill | Asked::Write | Asked::Close | Asked::Ready, Err(error)) => {
                 self.refused(what, &error);
                 return Ok(None);
             }
@@ -190,6 +207,7 @@ impl<'a, 'c> Follow<'a, 'c> {
             Asked::Exec => self.started(&result).map(|()| None),
             Asked::Poll => self.page(&result),
             Asked::Wait | Asked::Farewell => self.waited(what, &result),
+            Asked::Ready => self.ready(&result).map(|()| None),
             Asked::Write => self.wrote(&result).map(|()| None),
             Asked::Signal | Asked::Kill | Asked::Close => Ok(None),
         }
@@ -212,7 +230,8 @@ impl<'a, 'c> Follow<'a, 'c> {
         if self.cx.json {
             self.wait(Asked::Wait, WAIT_MS)?
         } else {
-            self.poll(self.progress.first())?
+            self.poll(self.progress.first())?;
+            self.ask_ready()?
         }
         // What was typed before the process had an id is for it too.
         match self.interrupts {
@@ -239,7 +258,9 @@ impl<'a, 'c> Follow<'a, 'c> {
     }
 
     fn wait(&mut self, what: Asked, timeout_ms: u32) -> Result<(), Failure> {
-        let params = params::Wait { id: Some(self.id()), timeout_ms: Some(timeout_ms.into()), ..Default::default() };
+        let consumer = self.plan.exec.consumer.clone();
+        let params =
+            params::Wait { id: Some(self.id()), timeout_ms: Some(timeout_ms.into()), consumer, ..Default::default() };
         self.ask::<api::Wait>(what, &params, Duration::from_millis(timeout_ms.into()))
     }
 
@@ -260,9 +281,49 @@ impl<'a, 'c> Follow<'a, 'c> {
         match self.progress.page(&page, Instant::now()) {
             Next::Poll(wait) => self.poll(wait).map(|()| None),
             Next::Leave(code) => {
+                self.acknowledge();
                 self.say_end(&page.process);
                 Ok(Some(code))
             }
+        }
+    }
+
+    /// Waits for readiness beside everything else: the output is not held up for it.
+    fn ask_ready(&mut self) -> Result<(), Failure> {
+        let Some(Readiness { until, .. }) = &self.plan.readiness else { return Ok(()) };
+        let (until, time) = (until.clone(), self.plan.readiness.as_ref().map_or(Duration::ZERO, Readiness::time));
+        let timeout_ms = Some(signed(time.as_millis() as u64));
+        let params = params::Wait { id: Some(self.id()), until, timeout_ms, ..Default::default() };
+        self.ask::<api::Wait>(Asked::Ready, &params, time)
+    }
+
+    /// Tells a person that it is ready, or is not yet. An end is told by the end of `run`.
+    fn ready(&mut self, result: &RawValue) -> Result<(), Failure> {
+        let result = parse::<api::Wait>(result)?;
+        let ready = match result.status {
+            WaitStatus::Matched => results::Ready::Ready,
+            WaitStatus::Timeout => results::Ready::Timeout,
+            WaitStatus::Exited => return Ok(()),
+        };
+        if self.cx.console.err_look.terminal()
+            && let (Some(waited), Some(asked)) = (result.processes.first(), &self.plan.readiness)
+        {
+            let sentence = ready::sentence(ready, &waited.process, asked);
+            self.cx.console.say(&sentence);
+        }
+        Ok(())
+    }
+
+    /// The consumer has seen the end now. If that cannot be told, it is told again, which does no harm.
+    fn acknowledge(&mut self) {
+        if let Some(consumer) = self.plan.exec.consumer.clone() {
+            let params = params::Wait {
+                id: Some(self.id()),
+                timeout_ms: Some(1),
+                consumer: Some(consumer),
+                ..Default::default()
+            };
+            let _ = self.cx.link.call_raw::<api::Wait>(&params);
         }
     }
 
@@ -272,35 +333,6 @@ impl<'a, 'c> Follow<'a, 'c> {
         if let Some(end) = unusual_end(process, &self.plan.exec).filter(|_| !ours) {
             self.cx.console.say(&end);
         }
-    }
-
-    /// Prints a piece, and hears signals while the output is not ready to take it.
-    fn print(&mut self, stream: Stream, piece: &[u8]) -> Result<Option<u8>, Failure> {
-        for part in piece.chunks(OUTPUT) {
-            while self.cx.console.live {
-                let (stdout, stderr) = (std::io::stdout(), std::io::stderr());
-                let fd = match stream {
-                    Stream::Stdout => stdout.as_fd(),
-                    Stream::Stderr => stderr.as_fd(),
-                };
-                let watched = [Some((fd, Ready::ToWrite)), Some((self.signals.as_fd(), Ready::ToRead))];
-                let ready = sys::poll(watched, None).map_err(Failure::io("wait for the output"))?;
-                if ready[1]
-                    && let Some(code) = self.signalled()?
-                {
-                    return Ok(Some(code));
-                }
-                if ready[0] {
-                    break;
-                }
-            }
-            let (out, doing): (&mut dyn Write, _) = match stream {
-                Stream::Stdout => (&mut *self.cx.console.out, "write to standard output"),
-                Stream::Stderr => (&mut *self.cx.console.err, "write to standard error"),
-            };
-            out.write_all(part).and_then(|()| out.flush()).map_err(Failure::io(doing))?;
-        }
-        Ok(None)
     }
 
     /// Whoever read our output has gone. A program on a pipe of its own would get SIGPIPE now, so
@@ -374,43 +406,8 @@ impl<'a, 'c> Follow<'a, 'c> {
         self.cx.console.print(&format!("{id}\n"))?;
         Ok(Some(DONE))
     }
-
-    /// Takes what our stdin has and sends it on; at its end closes the process's.
-    fn forward(&mut self) -> Result<(), Failure> {
-        let Some(input) = &mut self.plan.input else { return Ok(()) };
-        let mut chunk = vec![0; INPUT];
-        let read = input.read(&mut chunk).map_err(|source| Failure::Io { doing: "read standard input", source })?;
-        if read == 0 {
-            self.plan.input = None;
-            let id = self.id();
-            return self.ask::<api::Close>(Asked::Close, &params::Close { id }, Duration::ZERO);
-        }
-        chunk.truncate(read);
-        self.sending = chunk;
-        self.write()
-    }
-
-    fn write(&mut self) -> Result<(), Failure> {
-        let params = params::Write {
-            id: self.id(),
-            data_base64: Some(STANDARD.encode(&self.sending)),
-            write_id: Some(fresh_id()),
-            ..Default::default()
-        };
-        self.ask::<api::Write>(Asked::Write, &params, super::write::WAIT)
-    }
-
-    fn wrote(&mut self, result: &RawValue) -> Result<(), Failure> {
-        let written = parse::<api::Write>(result)?.bytes_written as usize;
-        self.sending.drain(..written.min(self.sending.len()));
-        // The reader was slow: the rest is a new write.
-        if self.sending.is_empty() { Ok(()) } else { self.write() }
-    }
 }
 
 fn raw(params: &impl Serialize) -> Result<Box<RawValue>, Failure> {
     to_raw_value(params).map_err(|e| CallError::Protocol(format!("the parameters do not fit into JSON: {e}")).into())
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,6 +1,7 @@
 //! The commands, a file each: arguments in, one call or a few, a picture of the result out.
 
 pub mod close;
+pub mod events;
 pub mod exec;
 pub mod follow;
 pub mod forget;
@@ -9,8 +10,12 @@ pub mod inspect;
 pub mod kill;
 pub mod list;
 pub mod log;
+pub mod long;
+pub mod notify;
 pub mod poll;
 pub mod progress;
+pub mod quiet;
+pub mod ready;
 pub mod resize;
 pub mod run;
 pub mod shutdown;
@@ -18,6 +23,7 @@ pub mod signal;
 pub mod start;
 pub mod tail;
 pub mod wait;
+pub mod watch;
 pub mod write;
 
 use crate::blocking::parse;

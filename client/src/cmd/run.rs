@@ -33,10 +33,11 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
     };
     let input = if cx.console.live { standard_input(wish)? } else { None };
     let mut options = args.options;
+    let readiness = options.take_readiness();
     options.stdin |= input.is_some();
     let window = sys::window(std::io::stdout().as_fd()).filter(|size| size.rows > 0 && size.cols > 0);
     let exec = start::params(args.what, options, PtyDefault::Ours(window))?;
-    let plan = Plan { exec, detach_after: args.detach_after.map(Duration::from_millis), input };
+    let plan = Plan { exec, detach_after: args.detach_after.map(Duration::from_millis), input, readiness };
     let signals = Signals::catch(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP])
         .map_err(|source| Failure::Io { doing: "catch signals", source })?;
     Follow::new(cx, signals, plan).run()

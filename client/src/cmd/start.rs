@@ -1,12 +1,13 @@
 //! What `run` and `exec` share: the options that describe a process.
 
+use super::{ready, watch};
 use crate::args;
 use crate::failure::Failure;
 use clap::Args;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::path::PathBuf;
-use toold_proto::params::{self, EnvMode, StdinMode};
+use toold_proto::params::{self, EnvMode, IfRunning, StdinMode};
 use toold_proto::unions::{Pty, PtySize};
 
 #[derive(Debug, Args)]
@@ -58,9 +59,22 @@ pub struct Options {
     /// A label, any number of times
     #[arg(long, value_name = "K=V", value_parser = args::pair)]
     label: Vec<(String, String)>,
+    /// What to do when a process of that --name runs: error, return (it) or restart (it)
+    #[arg(long, value_name = "WHAT", requires = "name", value_parser = args::word::<IfRunning>)]
+    if_running: Option<IfRunning>,
     /// Send a completion event when it ends
     #[arg(long)]
     notify: bool,
+    #[command(flatten)]
+    watch: watch::Watches,
+    /// Send a heartbeat event when there is new output, at most this often; 1m or more
+    #[arg(long, value_name = "TIME", value_parser = args::duration_ms)]
+    heartbeat: Option<u64>,
+    #[command(flatten)]
+    ready: ready::ReadyOptions,
+    /// An end that this call sees is acknowledged for this consumer of events
+    #[arg(long, value_name = "NAME")]
+    consumer: Option<String>,
     /// Memory of the whole tree, as in 512M
     #[arg(long, value_name = "SIZE", value_parser = args::size_bytes)]
     memory: Option<u64>,
@@ -79,6 +93,13 @@ pub struct Options {
     /// The same id again gives the same process and starts nothing
     #[arg(long, value_name = "ID")]
     request_id: Option<String>,
+}
+
+impl Options {
+    /// What makes it ready, if that was asked for. `exec` and `run` wait for it each in its own way.
+    pub fn take_readiness(&mut self) -> Option<ready::Readiness> {
+        std::mem::take(&mut self.ready).readiness()
+    }
 }
 
 /// The size of a terminal that was asked for without one.
@@ -117,6 +138,10 @@ pub fn params(what: What, options: Options, pty: PtyDefault) -> Result<params::E
         session_key: options.session_key,
         labels: options.label.into_iter().collect(),
         notify: options.notify,
+        watch: options.watch.0,
+        heartbeat_ms: options.heartbeat,
+        if_running: options.if_running.unwrap_or_default(),
+        consumer: options.consumer,
         limits: params::Limits {
             memory_bytes: options.memory,
             cpu_percent: options.cpu,
@@ -160,7 +185,8 @@ mod tests {
     fn every_option_reaches_the_daemon() {
         let fake = Fake::start(vec![vec![Reply::result(started(json!({})))]]);
         let line = "exec --cwd /tmp --env A=1 --env B=2=3 --env-mode replace --shell sh --no-login --pty=24x80 --timeout 30s \
-            --yield 2s --name n --task-id t --session-key s --label k=v --notify --memory 512M --cpu 150% --pids 9 \
+            --yield 2s --name n --task-id t --session-key s --label k=v --notify --heartbeat 2m --if-running return \
+            --consumer me --watch w --ready-match up --ready-timeout 5s --memory 512M --cpu 150% --pids 9 \
             --output-max 10M --idle 5m --request-id r -c";
         let args: Vec<&str> = line.split_whitespace().chain(["echo hi"]).collect();
         assert_eq!(test_run(&fake, &args), (0, "proc_0123456789ab\n".into(), String::new()));
@@ -168,6 +194,8 @@ mod tests {
             "command": "echo hi", "cwd": "/tmp", "env": {"A": "1", "B": "2=3"}, "env_mode": "replace", "shell": "sh",
             "login": false, "pty": {"rows": 24, "cols": 80}, "timeout_ms": 30000, "yield_ms": 2000, "name": "n",
             "task_id": "t", "session_key": "s", "labels": {"k": "v"}, "notify": true, "request_id": "r",
+            "heartbeat_ms": 120000, "if_running": "return", "consumer": "me", "watch": ["w"], "ready": {"match": "up"},
+            "ready_timeout_ms": 5000,
             "limits": {"memory_bytes": 536870912, "cpu_percent": 150, "pids": 9, "output_bytes": 10485760, "idle_ms": 300000}
         });
         assert_eq!(fake.asked(), ("exec".into(), expected));

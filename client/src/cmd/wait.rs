@@ -25,25 +25,47 @@ pub struct Args {
     /// Give up after so long, with exit code 124 [default: 3m]
     #[arg(long, value_name = "TIME", value_parser = args::duration_ms)]
     timeout: Option<u64>,
+    #[command(flatten)]
+    until: UntilOptions,
+    /// Ends that this call sees are acknowledged for this consumer of events
+    #[arg(long, value_name = "NAME")]
+    consumer: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+#[group(multiple = false)]
+struct UntilOptions {
     /// Until a line of the output matches this regular expression
     #[arg(long = "match", value_name = "RE")]
     pattern: Option<String>,
+    /// Until it listens on this TCP port
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    port: Option<u16>,
+    /// Until it has printed nothing for so long
+    #[arg(long, value_name = "TIME", value_parser = args::duration_ms)]
+    quiet: Option<u64>,
     /// Until the output is closed too, by everything the process started
-    #[arg(long, conflicts_with = "pattern")]
+    #[arg(long)]
     closed: bool,
 }
 
+impl UntilOptions {
+    fn until(self) -> Until {
+        let matching = self.pattern.map(|regex| Until::Match(Pattern::Regex(regex)));
+        let given = matching.or(self.port.map(Until::Port)).or(self.quiet.map(Until::Quiet));
+        given.unwrap_or(if self.closed { Until::Closed } else { Until::Exit })
+    }
+}
+
 pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
-    let until = match args.pattern {
-        Some(regex) => Until::Match(Pattern::Regex(regex)),
-        None if args.closed => Until::Closed,
-        None => Until::Exit,
-    };
+    let until = args.until.until();
     let mode = if args.any { WaitMode::Any } else { WaitMode::All };
+    let waited_for = args.ids.clone();
     let (id, ids) = one_or_many(args.ids);
-    let params = params::Wait { id, ids, mode, until, timeout_ms: args.timeout.map(signed), consumer: None };
-    cx.link.expect_wait(Duration::from_millis(args.timeout.unwrap_or(DEFAULT_TIMEOUT_MS)));
-    let raw = cx.link.call_again_raw::<api::Wait>(|passed| shortened(&params, passed))?;
+    let params = params::Wait { id, ids, mode, until, timeout_ms: args.timeout.map(signed), consumer: args.consumer };
+    let time = Duration::from_millis(args.timeout.unwrap_or(DEFAULT_TIMEOUT_MS));
+    let mut meanwhile = cx.show_waiting(waited_for);
+    let raw = cx.call_long::<api::Wait>(|passed| shortened(&params, passed), time, &mut meanwhile)?;
     let result = cx.show::<api::Wait>(&raw, render::wait::wait)?;
     if !cx.json {
         if let Some(note) = &result.note {
@@ -55,25 +77,38 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
 }
 
 /// Says why what was waited for did not come, if it did not.
-fn say_why(result: &results::Wait, params: &params::Wait, cx: &mut Context<'_>) {
+pub fn say_why(result: &results::Wait, params: &params::Wait, cx: &mut Context<'_>) {
     match result.status {
         WaitStatus::Timeout => {
             let after = render::time::exact(result.timeout_ms);
             cx.console.say(&format!("timed out after {after}; what was waited for is left alone"));
         }
-        WaitStatus::Exited if matches!(params.until, Until::Match(_)) => {
-            let silent = |waited: &&results::Waited| waited.matched.is_none() && has_ended(&waited.process);
+        WaitStatus::Exited => {
+            let Some(missed) = missed(&params.until) else { return };
+            let silent = |waited: &&results::Waited| {
+                waited.matched.is_none() && waited.listener.is_none() && has_ended(&waited.process)
+            };
             for waited in result.processes.iter().filter(silent) {
                 let end = render::poll::summary(&waited.process);
-                cx.console.say(&format!("{end} without a line that matches"));
+                cx.console.say(&format!("{end} {missed}"));
             }
         }
-        WaitStatus::Exited | WaitStatus::Matched => {}
+        WaitStatus::Matched => {}
+    }
+}
+
+/// What a process that ended has not done. None when its end was what we waited for.
+fn missed(until: &Until) -> Option<String> {
+    match until {
+        Until::Exit | Until::Closed => None,
+        Until::Match(_) => Some("without a line that matches".into()),
+        Until::Port(port) => Some(format!("without listening on port {port}")),
+        Until::Quiet(ms) => Some(format!("before it was quiet for {}", render::time::exact(*ms))),
     }
 }
 
 /// The same wait after some of its time has passed in a connection that was lost.
-fn shortened(params: &params::Wait, passed: Duration) -> params::Wait {
+pub fn shortened(params: &params::Wait, passed: Duration) -> params::Wait {
     let passed = passed.as_millis() as i64;
     let timeout_ms = match params.timeout_ms {
         _ if passed == 0 => params.timeout_ms,
@@ -83,17 +118,18 @@ fn shortened(params: &params::Wait, passed: Duration) -> params::Wait {
     params::Wait { timeout_ms, ..params.clone() }
 }
 
-fn signed(ms: u64) -> i64 {
+/// Milliseconds as the protocol takes those that may not be negative.
+pub fn signed(ms: u64) -> i64 {
     i64::try_from(ms).unwrap_or(i64::MAX)
 }
 
 /// The process's own code; of several the first that is not zero, in the order they were given.
-fn exit_code(result: &results::Wait, params: &params::Wait) -> u8 {
-    let matching = matches!(params.until, Until::Match(_));
+pub fn exit_code(result: &results::Wait, params: &params::Wait) -> u8 {
+    let missed = missed(&params.until).is_some();
     match result.status {
         WaitStatus::Timeout => TIMED_OUT,
         WaitStatus::Matched => DONE,
-        WaitStatus::Exited if matching => FAILED,
+        WaitStatus::Exited if missed => FAILED,
         WaitStatus::Exited => result
             .processes
             .iter()
@@ -179,15 +215,30 @@ mod tests {
         let said = "toolctl: proc_0123456789ab exited 0 without a line that matches\n";
         assert_eq!((code, err.as_str()), (1, said));
         let fake = Fake::start(vec![vec![Reply::result(answer("exited", vec![exited(0)]))]]);
+        assert_eq!(test_run(&fake, &["wait", "a", "--match", "x", "--port", "1"]).0, 2, "one of them");
         assert_eq!(test_run(&fake, &["wait", "a"]).2, "", "an exit that was waited for is no news");
     }
 
     #[test]
+    fn a_process_that_ended_before_its_port_or_its_silence_is_named_too() {
+        for (flag, said) in
+            [(["--port", "80"], "without listening on port 80"), (["--quiet", "2s"], "before it was quiet for 2s")]
+        {
+            let fake = Fake::start(vec![vec![Reply::result(answer("exited", vec![exited(0)]))]]);
+            let (code, _, err) = test_run(&fake, &[&["wait", "a"], &flag[..]].concat());
+            assert_eq!((code, err), (1, format!("toolctl: proc_0123456789ab exited 0 {said}\n")));
+        }
+    }
+
+    #[test]
     fn all_is_said_and_any_is_the_daemon_s_default() {
-        let cases: [(&[&str], Value); 4] = [
+        let cases: [(&[&str], Value); 7] = [
             (&["wait", "a", "--timeout", "30s"], json!({"id": "a", "mode": "all", "timeout_ms": 30000})),
             (&["wait", "a", "b", "--any"], json!({"ids": ["a", "b"]})),
             (&["wait", "a", "--match", "r+"], json!({"id": "a", "mode": "all", "until": {"match": {"regex": "r+"}}})),
+            (&["wait", "a", "--port", "80"], json!({"id": "a", "mode": "all", "until": {"port": 80}})),
+            (&["wait", "a", "--quiet", "2s"], json!({"id": "a", "mode": "all", "until": {"quiet_ms": 2000}})),
+            (&["wait", "a", "--consumer", "me"], json!({"id": "a", "mode": "all", "consumer": "me"})),
             (&["wait", "a", "--closed"], json!({"id": "a", "mode": "all", "until": "closed"})),
         ];
         for (args, params) in cases {

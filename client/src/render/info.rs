@@ -3,10 +3,10 @@
 use super::Look;
 use super::table::facts;
 use super::text::bytes;
-use super::time::duration;
+use super::time::{duration, exact};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use toold_proto::results::DaemonInfo;
+use toold_proto::results::{Breaker, BreakerState, DaemonInfo, Journal};
 
 pub fn info(result: &DaemonInfo, look: Look) -> String {
     let counts = &result.counts;
@@ -27,10 +27,38 @@ pub fn info(result: &DaemonInfo, look: Look) -> String {
         ("state", result.paths.state_dir.clone()),
         ("config", result.paths.config.clone().unwrap_or_else(|| "-".into())),
     ];
+    known.extend(journal(&result.events));
+    known.push(("watch", breaker(&result.watch)));
     known.extend(pairs("features", &result.features));
     known.extend(pairs("limits", &result.limits));
     known.extend(result.damaged.iter().map(|what| ("damaged", what.clone())));
     facts(&known, look)
+}
+
+/// The events that are kept, and how far each consumer has come.
+fn journal(journal: &Journal) -> Vec<(&'static str, String)> {
+    let range = match journal.last {
+        0 => "none yet".into(),
+        last => format!("{} to {last} are kept, {}", journal.oldest, bytes(journal.bytes)),
+    };
+    let consumer = |consumer: &toold_proto::results::Consumer| {
+        let behind = journal.last.saturating_sub(consumer.position);
+        format!("{} at {}, {behind} behind, used {}", consumer.name, consumer.position, consumer.used_at)
+    };
+    let titles = std::iter::once("consumers").chain(std::iter::repeat(""));
+    let consumers = titles.zip(journal.consumers.iter().map(consumer));
+    std::iter::once(("events", range)).chain(consumers).collect()
+}
+
+/// What the breaker over all watches does.
+fn breaker(breaker: &Breaker) -> String {
+    match breaker.state {
+        BreakerState::Passing => format!("passing, {} recent matches", breaker.recent),
+        BreakerState::Silent => {
+            let left = breaker.release_ms.map(|ms| format!(" for {} more", exact(ms))).unwrap_or_default();
+            format!("silent{left}: too many matches over all processes, {} dropped", breaker.dropped)
+        }
+    }
 }
 
 /// One a line, with the title at the first: a terminal cuts a line that holds them all.
@@ -46,15 +74,21 @@ mod tests {
 
     #[test]
     fn the_daemon_is_told_in_facts() {
-        let usage = json!({"processes": 1, "cpu_ms": 0, "rss_bytes": 1048576});
-        let daemon = json!({"processes": 1, "cpu_ms": 0, "rss_bytes": 13 << 20});
-        let document = json!({"version": "0.1.0", "protocol": 1, "pid": 9, "started_at": "x", "uptime_ms": 61000,
-            "counts": {"starting": 0, "running": 2, "exited": 3, "lost": 0, "connections": 1}, "usage": usage,
-            "daemon": daemon, "limits": {"max_running": 4096, "max_wait_ms": 5}, "features": {"pidfd": true},
-            "paths": {"socket": "/s", "state_dir": "/d", "config": null}, "damaged": ["procs/x"]});
+        let document = crate::testing::info(3, 40);
+        let mut document = document;
+        let shown = info(&serde_json::from_value(document.clone()).expect("a whole result"), Look::plain());
+        assert!(
+            shown.contains("events:      3 to 40 are kept, 2.0K\nwatch:       passing, 0 recent matches\n"),
+            "{shown}"
+        );
+        document["events"]["consumers"] = json!([{"name": "me", "position": 38, "used_at": "2026"}, {"name": "you", "position": 40, "used_at": "2027"}]);
+        document["watch"] = json!({"state": "silent", "recent": 16, "dropped": 5, "release_ms": 12000});
         let shown = info(&serde_json::from_value(document).expect("a whole result"), Look::plain());
         assert!(shown.contains("processes:   2 running, 0 starting, 3 exited, 0 lost\n"), "{shown}");
         assert!(shown.contains("memory:      13M daemon, 1.0M processes\n"), "{shown}");
+        let told = "consumers:   me at 38, 2 behind, used 2026\n             you at 40, 0 behind, used 2027\n\
+                    watch:       silent for 12s more: too many matches over all processes, 5 dropped\n";
+        assert!(shown.contains(told), "{shown}");
         let end = "features:    pidfd=true\n\
                    limits:      max_running=4096\n             max_wait_ms=5\n\
                    damaged:     procs/x\n";

@@ -2,8 +2,8 @@
 
 use super::table::{Cell, facts, table};
 use super::text::bytes;
-use super::time::duration;
-use super::{Look, status};
+use super::time::{duration, exact};
+use super::{Look, status, watch};
 use toold_proto::process::{Member, Process};
 use toold_proto::results::Inspect;
 
@@ -33,6 +33,11 @@ fn known(result: &Inspect) -> Vec<(&'static str, String)> {
     known.push(("output", output(process)));
     known.push(("stdin", stdin(process)));
     known.extend(result.timeout_ms.map(|ms| ("timeout", duration(ms))));
+    if process.notify {
+        known.push(("notify", "a completion event when it ends".into()));
+    }
+    known.extend(result.heartbeat_ms.map(|ms| ("heartbeat", format!("every {} with new output", exact(ms)))));
+    known.extend(process.watch.iter().flat_map(watch::facts));
     known.extend(process.task_id.clone().map(|task| ("task", task)));
     known.extend(process.session_key.clone().map(|key| ("session", key)));
     if !process.labels.is_empty() {
@@ -95,6 +100,20 @@ mod tests {
     use crate::render::text::columns;
     use crate::testing::process;
     use serde_json::json;
+
+    #[test]
+    fn what_it_tells_by_itself_is_among_the_facts() {
+        let watch = crate::render::watch::tests::watch(json!({"state": "disabled", "note": "it matched too often"}));
+        let document =
+            process(json!({"tree": [], "usage": {"processes": 1, "cpu_ms": 0, "rss_bytes": 0}, "log_path": null,
+            "state_path": "/s", "env_names": [], "shim_pid": 41, "timeout_ms": null, "heartbeat_ms": 90000,
+            "notify": true, "watch": watch}));
+        let shown = inspect(&serde_json::from_value(document).expect("a whole result"), Look::plain());
+        let expected = "notify:      a completion event when it ends\n\
+                        heartbeat:   every 90s with new output\n\
+                        watch:       disabled, 3 hits, 0 suppressed\n             it matched too often\n";
+        assert!(shown.contains(expected), "{shown}");
+    }
 
     #[test]
     fn facts_come_first_then_the_tree_and_all_of_it_fits() {

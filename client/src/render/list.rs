@@ -2,7 +2,7 @@
 
 use super::table::{Cell, SPACE, WIDEST, fitted};
 use super::time::ago;
-use super::{Look, Tint, status};
+use super::{Look, Tint, status, watch};
 use toold_proto::process::Process;
 
 /// Columns below which a status, a name or a command tells nothing: `running`, the heading, `slee…`.
@@ -15,8 +15,26 @@ const COMMAND_GOOD: usize = 16;
 
 /// One line a process, in the order given.
 pub fn list<'a>(processes: impl Iterator<Item = &'a Process>, now_ms: u64, look: Look) -> String {
-    let rows = processes.map(|process| row(process, now_ms)).collect();
-    fitted(["ID", "NAME", "STATUS", "AGE", "EXIT", "COMMAND"], rows, look, fit)
+    let processes: Vec<&Process> = processes.collect();
+    let rows = processes.iter().map(|process| row(process, now_ms));
+    if !processes.iter().any(|process| watch::tells(process)) {
+        return fitted(["ID", "NAME", "STATUS", "AGE", "EXIT", "COMMAND"], rows.collect(), look, fit);
+    }
+    let rows = rows.zip(&processes).map(|([id, name, status, age, exit, command], process)| {
+        [id, name, status, age, exit, Cell::new(&watch::short(process)), command]
+    });
+    let headings = ["ID", "NAME", "STATUS", "AGE", "EXIT", "EVENTS", "COMMAND"];
+    fitted(headings, rows.collect(), look, fit_events)
+}
+
+/// The same with what processes tell by themselves, where that leaves enough for the command.
+fn fit_events(liked: [usize; 7], room: usize) -> [usize; 7] {
+    let [id, name, status, age, exit, events, command] = liked;
+    let all = |room| fit([id, name, status, age, exit, command], room);
+    let narrow = all(room.saturating_sub(events + SPACE.len()));
+    let good = narrow[4] == exit && narrow[5] >= command.min(COMMAND_GOOD);
+    let ([id, name, status, age, exit, command], events) = if good { (narrow, events) } else { (all(room), 0) };
+    [id, name, status, age, exit, events, command]
 }
 
 /// How wide the columns are in `room`. What a process is called and how it is comes first, then
@@ -83,6 +101,23 @@ mod tests {
              proc_0123456789ab  网站  running 5m  10m  -     serve 🚀 \\x1b[31m --port 80\n\
              proc_00000000000f  -     exited 0    1h   0     make test\n"
         );
+    }
+
+    #[test]
+    fn what_processes_tell_by_themselves_is_a_column_where_there_is_any_and_room_for_it() {
+        let mut all = processes();
+        all[1].notify = true;
+        assert_eq!(
+            list(all.iter(), NOW, Look::plain()),
+            "ID                 NAME  STATUS      AGE  EXIT  EVENTS  COMMAND\n\
+             proc_0123456789ab  网站  running 5m  10m  -     -       serve 🚀 \\x1b[31m --port 80\n\
+             proc_00000000000f  -     exited 0    1h   0     notify  make test\n"
+        );
+        for width in [20, 40, 60, 70, 80, 90, 200] {
+            let shown = list(all.iter(), NOW, Look { width: Some(width), colour: false });
+            assert!(shown.lines().all(|line| columns(line) <= width), "{width}: {shown}");
+            assert_eq!(shown.contains("notify"), width >= 80, "{width}: {shown}");
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Results as a person reads them. Pure: text in, text out; no descriptor, no clock.
 
+pub mod event;
 pub mod info;
 pub mod inspect;
 pub mod kill;
@@ -10,6 +11,8 @@ pub mod table;
 pub mod text;
 pub mod time;
 pub mod wait;
+pub mod waiting;
+pub mod watch;
 
 /// How the output wants it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -23,6 +23,43 @@ fn turns(c: char) -> bool {
     matches!(c, '\u{2028}' | '\u{2029}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
+/// The last line that says something, without escape sequences. What a carriage return would have
+/// written over is a line before it.
+pub fn last_line(text: &str) -> Option<String> {
+    let plain = without_escapes(text);
+    plain.split(['\n', '\r']).map(str::trim).rfind(|line| !line.is_empty()).map(str::to_owned)
+}
+
+/// The first line that says something, in the same way.
+pub fn first_line(text: &str) -> Option<String> {
+    let plain = without_escapes(text);
+    plain.split(['\n', '\r']).map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
+}
+
+/// The text without what only a terminal understands. One that is cut off ends the text.
+fn without_escapes(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        if c != '\x1b' {
+            out.push(c);
+            continue;
+        }
+        match chars.next() {
+            Some('[') => drop(chars.find(|c| matches!(c, '@'..='~'))),
+            // A title or a link: up to a bell, or to an escape and the character after it.
+            Some(']' | 'P' | '^' | '_') => {
+                if chars.find(|c| matches!(c, '\x07' | '\x1b')) == Some('\x1b') {
+                    chars.next();
+                }
+            }
+            // A sequence of two characters.
+            Some(_) | None => {}
+        }
+    }
+    out
+}
+
 /// Columns on a terminal.
 pub fn columns(text: &str) -> usize {
     text.width()
@@ -78,6 +115,14 @@ mod tests {
         assert_eq!(harmless("a\x1b[2J\r\n\tb"), "a\\x1b[2J\\r\\n\\tb");
         assert_eq!(harmless("\u{9b}x\u{202e}y"), "\\u{9b}x\\u{202e}y");
         assert_eq!(harmless("日本 🚀 é"), "日本 🚀 é");
+    }
+
+    #[test]
+    fn the_first_and_the_last_line_are_what_a_person_would_have_seen() {
+        let text = "\n\x1b[1;31mred\x1b[0m one \n10%\r20%\r\n\x1b]0;title\x07\n";
+        assert_eq!((first_line(text).as_deref(), last_line(text).as_deref()), (Some("red one"), Some("20%")));
+        assert_eq!(last_line("a\n\x1b]8;;link\x1b\\b\x1b[3"), Some("b".into()));
+        assert_eq!((first_line(" \n"), last_line("")), (None, None));
     }
 
     #[test]

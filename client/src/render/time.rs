@@ -27,7 +27,7 @@ pub fn ago(rfc3339: &str, now_ms: u64) -> String {
 }
 
 /// Milliseconds since 1970 of `2026-11-16T03:28:50.123Z`, the one form that toold writes.
-fn unix_ms(text: &str) -> Option<u64> {
+pub fn unix_ms(text: &str) -> Option<u64> {
     let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
     let mut date = date.splitn(3, '-').map(|part| part.parse::<i64>().ok());
     let (year, month, day) = (date.next()??, date.next()??, date.next()??);

@@ -13,6 +13,10 @@ pub fn wait(result: &Wait, look: Look) -> String {
             text.push_str(": ");
             text.push_str(&super::text::harmless(line));
         }
+        if let Some(listener) = &waited.listener {
+            let place = format!("{} port {}", listener.address, listener.port);
+            text.push_str(&super::text::harmless(&format!(": pid {} listens on {place}", listener.pid)));
+        }
         out.push_str(&status::tint(&waited.process).paint(&cut(&text, width), look));
         out.push('\n');
     }

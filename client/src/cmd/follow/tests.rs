@@ -1,11 +1,11 @@
 //! `run` against a daemon that answers from a script.
 
 use super::{Follow, Plan};
-use crate::cli::test_run;
+use crate::cli::{Screen, test_run, test_run_on};
 use crate::cmd::Context;
+use crate::cmd::quiet::Quiet;
 use crate::connect::{Autostart, Link};
 use crate::console::Console;
-use crate::render::Look;
 use crate::sys::Signals;
 use crate::testing::{Fake, Reply, page, started};
 use serde_json::{Value, json};
@@ -31,7 +31,7 @@ fn span(stream: &str, from: u64, to: u64) -> Value {
 /// `run` with signals and an input of the test's own: the code, standard output, standard error.
 fn follow(fake: &Fake, signals: std::io::PipeReader, plan: Plan) -> (u8, String, String) {
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let console = Console { out: &mut out, err: &mut err, look: Look::plain(), live: false };
+    let console = Console::plain(&mut out, &mut err);
     let link = Link::new(fake.path(), Autostart::Refused);
     let mut cx = Context { link, console, json: false };
     let code = Follow::new(&mut cx, Signals::from_pipe(signals.into()), plan).run().expect("no failure");
@@ -39,7 +39,7 @@ fn follow(fake: &Fake, signals: std::io::PipeReader, plan: Plan) -> (u8, String,
 }
 
 fn plan() -> Plan {
-    Plan { exec: params::Exec::default(), detach_after: None, input: None }
+    Plan { exec: params::Exec::default(), detach_after: None, input: None, readiness: None }
 }
 
 /// Sends a signal once the daemon has been asked for the script's reply, then replies so.
@@ -205,9 +205,86 @@ fn a_daemon_that_never_answers_is_given_up() {
     let (reader, _writer) = std::io::pipe().expect("a pipe");
     let fake = Fake::start(vec![vec![Reply::Silence]]);
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let console = Console { out: &mut out, err: &mut err, look: Look::plain(), live: false };
+    let console = Console::plain(&mut out, &mut err);
     let link = Link::new(fake.path(), Autostart::Refused).impatient(Duration::from_millis(20));
     let mut cx = Context { link, console, json: false };
     let failure = Follow::new(&mut cx, Signals::from_pipe(reader.into()), plan()).run().expect_err("nobody answered");
     assert_eq!((failure.exit_code(), fake.all_asked().len()), (4, 1), "{failure}");
+}
+
+/// Both streams of a test in the order they were written.
+#[derive(Clone, Default)]
+struct Shared(std::rc::Rc<std::cell::RefCell<Vec<u8>>>);
+
+impl Write for Shared {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.borrow_mut().write(bytes)
+    }
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// `run` on a screen where its own line is due at once, until it detaches: all that was written.
+fn on_screen(script: Vec<Reply>) -> String {
+    let (reader, _writer) = std::io::pipe().expect("a pipe");
+    let fake = Fake::start(vec![script]);
+    let (shared, mut out, mut err) = (Shared::default(), Shared::default(), Shared::default());
+    out.0.clone_from(&shared.0);
+    err.0.clone_from(&shared.0);
+    let mut console = Console::plain(&mut out, &mut err);
+    (console.overwrites, console.err_look.width) = (true, Some(60));
+    let link = Link::new(fake.path(), Autostart::Refused);
+    let mut cx = Context { link, console, json: false };
+    let plan = Plan { detach_after: Some(Duration::from_millis(50)), ..plan() };
+    let mut follow = Follow::new(&mut cx, Signals::from_pipe(reader.into()), plan);
+    assert!(follow.quiet.is_some(), "a screen shows a line");
+    follow.quiet = Some(Quiet::paced(std::time::Instant::now(), Duration::from_millis(1)));
+    assert_eq!(follow.run().expect("no failure"), 0);
+    String::from_utf8_lossy(&shared.0.borrow()).into_owned()
+}
+
+#[test]
+fn while_a_program_is_quiet_one_line_says_so_and_is_gone_before_anything_is_printed() {
+    let written = on_screen(vec![
+        Reply::result(started(json!({}))),
+        Reply::result(page(0, b"one\ntwo\n", json!({}))),
+        Reply::Silence,
+    ]);
+    let (before, after) = written.split_once("one\ntwo\n").expect("the output is whole");
+    assert!(before.is_empty() || before.ends_with("\x1b[K\r\x1b[K"), "{written:?}");
+    let mut lines: Vec<&str> = after.split("\x1b[K").collect();
+    assert_eq!(lines.split_off(lines.len() - 2), ["\r", &format!("{ID}\n")], "erased, then the id: {written:?}");
+    let ours = |line: &&str| line.starts_with('\r') && line.ends_with(&format!("s  {ID} running: two"));
+    assert!(!lines.is_empty() && lines.iter().all(ours), "{written:?}");
+}
+
+#[test]
+fn no_line_of_ours_is_shown_inside_a_line_of_the_program() {
+    let open = Reply::result(page(0, b"Name? ", json!({})));
+    let written = on_screen(vec![Reply::result(started(json!({}))), open, Reply::Silence]);
+    assert!(written.ends_with(&format!("Name? {ID}\n")), "{written:?}");
+}
+
+#[test]
+fn readiness_is_told_beside_the_output_and_the_end_is_acknowledged_for_the_consumer() {
+    let waited = with(started(json!({})), json!({"matched": "up", "listener": null}));
+    let ready = json!({"status": "matched", "processes": [waited], "timeout_ms": 1, "clamped": false, "note": null});
+    let fake = Fake::start(vec![vec![
+        Reply::result(started(json!({}))),
+        Reply::Silence,
+        Reply::result(&ready).then(Reply::Line(format!(
+            "{{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{}}}\n",
+            page(0, b"up\n", ended(3, true))
+        ))),
+        Reply::result(&ready),
+    ]]);
+    let args = ["run", "--ready-match", "up", "--consumer", "me", "--", "x"];
+    let (code, out, err) = test_run_on(Screen::Errors, &fake, &args);
+    assert_eq!((code, out.as_str()), (3, "up\n"));
+    assert_eq!(err, format!("toolctl: {ID} is ready\n"));
+    let asked = fake.all_asked();
+    assert_eq!((&asked[0].1["ready"], &asked[0].1["consumer"]), (&Value::Null, &json!("me")));
+    assert_eq!(asked[2], ("wait".into(), json!({"id": ID, "until": {"match": "up"}, "timeout_ms": 60000})));
+    assert_eq!(asked[3], ("wait".into(), json!({"id": ID, "timeout_ms": 1, "consumer": "me"})));
 }

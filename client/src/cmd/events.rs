@@ -1,0 +1,165 @@
+//! `events`: what happened, and with `-f` what happens.
+
+mod consumer;
+mod journal;
+#[cfg(test)]
+mod tests;
+
+use super::Context;
+use crate::args;
+use crate::failure::Failure;
+use crate::render::{self, time};
+use crate::sys;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use toold_proto::event::EventType;
+
+const HELP: &str = "With --consumer the daemon remembers how far that consumer has come, also across restarts. What is \
+printed is acknowledged only after it was written out: should toolctl be killed before, it comes again. --json prints each \
+event as it came, one a line. With --wait the exit code is 124 when nothing came.
+
+Examples:
+  toolctl events -f --type exited --type watch_match
+  toolctl events --consumer me --wait 30s --json | jq -r .id";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
+pub struct Args {
+    /// Go on with what is new
+    #[arg(short, long)]
+    follow: bool,
+    /// Only what this consumer has not acknowledged, and acknowledge it once it is printed
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["after", "output"])]
+    consumer: Option<String>,
+    /// Only events of this type, any number of times
+    #[arg(long = "type", value_name = "T", value_parser = args::word::<EventType>)]
+    types: Vec<EventType>,
+    /// Only of this session
+    #[arg(long, value_name = "KEY")]
+    session: Option<String>,
+    /// Only of this task
+    #[arg(long, value_name = "ID")]
+    task: Option<String>,
+    /// Only of this process
+    #[arg(long)]
+    id: Option<String>,
+    /// The last N that are kept; with --consumer at most N [default: 20, or all]
+    #[arg(short = 'n', long, value_name = "N")]
+    lines: Option<u64>,
+    /// Only after this event, and all of them unless -n is given
+    #[arg(long, value_name = "SEQ")]
+    after: Option<u64>,
+    /// Wait so long for the first
+    #[arg(long, value_name = "TIME", requires = "consumer", conflicts_with = "follow", value_parser = args::duration_ms)]
+    wait: Option<u64>,
+    /// Also output as it comes
+    #[arg(long, requires = "follow")]
+    output: bool,
+}
+
+pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
+    let filter = Filter {
+        types: (!args.types.is_empty()).then_some(args.types),
+        session_key: args.session,
+        task_id: args.task,
+        id: args.id,
+    };
+    match args.consumer {
+        Some(name) => {
+            let until = match (args.follow, args.wait) {
+                (true, _) => consumer::Until::Stopped,
+                (false, wait) => consumer::Until::Told { wait_ms: wait.unwrap_or(0) },
+            };
+            consumer::run(consumer::Plan { name, filter, until, most: args.lines }, cx)
+        }
+        None => {
+            let most = args.lines.or(args.after.is_none().then_some(journal::LINES));
+            let plan = journal::Plan { filter, most, after: args.after, follow: args.follow, output: args.output };
+            journal::run(plan, cx)
+        }
+    }
+}
+
+/// Which events are wanted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Filter {
+    types: Option<Vec<EventType>>,
+    session_key: Option<String>,
+    task_id: Option<String>,
+    id: Option<String>,
+}
+
+/// The facts of an event. None of them is sure to have the form we know: a later version's types
+/// have facts of their own.
+struct Facts(Map<String, Value>);
+
+impl Facts {
+    /// None for what is no event at all.
+    fn of(event: &RawValue) -> Option<Facts> {
+        serde_json::from_str(event.get()).ok().map(Facts)
+    }
+
+    fn text(&self, key: &str) -> Option<&str> {
+        self.0.get(key)?.as_str()
+    }
+
+    fn number(&self, key: &str) -> Option<u64> {
+        self.0.get(key)?.as_u64()
+    }
+
+    /// Its number; what is not durable has none.
+    fn seq(&self) -> Option<u64> {
+        self.number("seq")
+    }
+
+    /// The events that were not pushed because we were too slow.
+    fn missed(&self) -> Option<(u64, u64)> {
+        let lagged = self.text("type") == Some("lagged") && self.text("of") == Some("events");
+        lagged.then_some((self.number("from")?, self.number("to")?))
+    }
+}
+
+impl Filter {
+    fn is_empty(&self) -> bool {
+        *self == Filter::default()
+    }
+
+    /// What the daemon would say, for events that it was asked for without the filter. The id is a
+    /// whole one here.
+    fn wants(&self, facts: &Facts) -> bool {
+        let same =
+            |wanted: &Option<String>, is: Option<&str>| wanted.as_deref().is_none_or(|wanted| is == Some(wanted));
+        let kind = |types: &Vec<EventType>| types.iter().any(|kind| facts.text("type") == Some(kind.name()));
+        self.types.as_ref().is_none_or(kind)
+            && same(&self.id, facts.text("id"))
+            && same(&self.session_key, facts.text("session_key"))
+            && same(&self.task_id, facts.text("task_id"))
+    }
+}
+
+/// Prints events to the last byte: as they came, or as lines for a person.
+fn print<'e>(events: impl Iterator<Item = &'e RawValue>, cx: &mut Context<'_>) -> Result<(), Failure> {
+    let mut text = String::new();
+    for event in events {
+        match (cx.json, Facts::of(event)) {
+            (false, Some(facts)) => {
+                text.push_str(&render::event::event(&facts.0, &local_time(&facts), cx.console.look));
+            }
+            // No object is no event of ours; as it came it says most.
+            (true, _) | (false, None) => {
+                text.push_str(event.get());
+                text.push('\n');
+            }
+        }
+    }
+    match text.is_empty() {
+        true => Ok(()),
+        false => cx.console.print(&text),
+    }
+}
+
+/// The local time of day of an event; nothing for one that has none.
+fn local_time(event: &Facts) -> String {
+    let at = event.text("at").and_then(time::unix_ms).and_then(sys::local_time);
+    at.map(|(hour, minute, second)| format!("{hour:02}:{minute:02}:{second:02}")).unwrap_or_default()
+}

@@ -1,0 +1,281 @@
+//! The last events that are kept, and with `-f` the new ones as they are pushed.
+//!
+//! `-f` goes on after a lost connection with the event after the last it knows of, so nothing is
+//! lost and nothing comes twice.
+
+use super::{Facts, Filter, print};
+use crate::blocking::{CallError, Message, Push, parse};
+use crate::cmd::Context;
+use crate::failure::{DONE, Failure};
+use crate::sys::{self, Ready};
+use serde_json::value::RawValue;
+use std::collections::VecDeque;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+use toold_proto::api::{self, Method};
+use toold_proto::id::ProcId;
+use toold_proto::params;
+use toold_proto::results::Journal;
+
+/// How many kept events are shown unless `-n` says otherwise.
+pub const LINES: u64 = 20;
+/// With a filter, how many events are looked through first, and how much more when too few fit.
+const WINDOW: (u64, u64) = (1000, 8);
+
+pub struct Plan {
+    pub filter: Filter,
+    /// At most so many kept ones. None: all.
+    pub most: Option<u64>,
+    pub after: Option<u64>,
+    pub follow: bool,
+    pub output: bool,
+}
+
+pub fn run(plan: Plan, cx: &mut Context<'_>) -> Result<u8, Failure> {
+    let journal = journal(cx)?;
+    let mut reader = Reader { cx, subscription: None };
+    let position = match (plan.follow, plan.after, plan.most) {
+        // All that came after it and all that will come are one replay.
+        (true, Some(after), None) => after,
+        (_, after, most) => {
+            let kept = reader.kept(&plan.filter, after.unwrap_or(0), most, &journal)?;
+            print(kept.iter().map(|event| &**event), reader.cx)?;
+            journal.last.max(after.unwrap_or(0))
+        }
+    };
+    match plan.follow {
+        true => follow(&plan, position, &mut reader),
+        false => Ok(DONE),
+    }
+}
+
+fn journal(cx: &mut Context<'_>) -> Result<Journal, Failure> {
+    Ok(cx.link.call_again::<api::DaemonInfo>(&params::Nothing::default())?.events)
+}
+
+/// Prints what is pushed, until somebody stops us.
+fn follow(plan: &Plan, mut position: u64, reader: &mut Reader<'_, '_>) -> Result<u8, Failure> {
+    // A gap that was asked for once and came again is one that nobody can fill.
+    let mut tried = None;
+    reader.subscribe(&plan.filter, position, plan.output)?;
+    loop {
+        let event = match reader.next()? {
+            Ok(event) => event,
+            Err(lost) => {
+                position = reader.come_back(lost, position)?;
+                reader.subscribe(&plan.filter, position, plan.output)?;
+                continue;
+            }
+        };
+        let facts = Facts::of(&event);
+        if let Some((from, to)) = facts.as_ref().and_then(Facts::missed)
+            && tried.replace(from) != Some(from)
+            && to > position
+        {
+            reader.unsubscribe()?;
+            reader.subscribe(&plan.filter, position, plan.output)?;
+            continue;
+        }
+        let seq = facts.and_then(|facts| facts.missed().map(|(_, to)| to).or(facts.seq()));
+        // What a replay brings again was printed before. Output has no number, and comes once.
+        if seq.is_none_or(|seq| seq > position) {
+            print(std::iter::once(&*event), reader.cx)?;
+            position = seq.unwrap_or(position);
+        }
+    }
+}
+
+/// A connection with at most one subscription.
+struct Reader<'a, 'c> {
+    cx: &'a mut Context<'c>,
+    subscription: Option<Subscription>,
+}
+
+/// One that was asked for: its number is known once that is answered.
+struct Subscription {
+    request: u64,
+    number: Option<u64>,
+    /// Pushes that came before the answer.
+    early: VecDeque<Push>,
+}
+
+/// What came next: an event, or the end of the connection.
+type Next = Result<Box<RawValue>, CallError>;
+
+impl Reader<'_, '_> {
+    /// The last events up to the journal's end that are wanted.
+    fn kept(
+        &mut self,
+        filter: &Filter,
+        after: u64,
+        most: Option<u64>,
+        journal: &Journal,
+    ) -> Result<VecDeque<Box<RawValue>>, Failure> {
+        let filter = self.resolved(filter)?;
+        let first = after.max(journal.oldest.saturating_sub(1));
+        let mut window = match most {
+            Some(most) if filter.is_empty() => most,
+            Some(_) => WINDOW.0,
+            None => u64::MAX,
+        };
+        loop {
+            let begin = first.max(journal.last.saturating_sub(window));
+            let kept = self.replay(&filter, begin, journal.last, most)?;
+            if begin == first || most.is_some_and(|most| kept.len() as u64 >= most) || filter.is_empty() {
+                return Ok(kept);
+            }
+            window = window.saturating_mul(WINDOW.1);
+        }
+    }
+
+    /// The filter with a whole id: a name or the start of one is for the daemon to understand.
+    fn resolved(&mut self, filter: &Filter) -> Result<Filter, Failure> {
+        let id = match &filter.id {
+            Some(id) if id.parse::<ProcId>().is_err() => {
+                let poll = params::Poll { id: id.clone(), ..Default::default() };
+                Some(self.cx.link.call_again::<api::Poll>(&poll)?.process.id.to_string())
+            }
+            whole => whole.clone(),
+        };
+        Ok(Filter { id, ..filter.clone() })
+    }
+
+    /// The events after `begin` up to `last`, the wanted of them, and of these the last. Asked for
+    /// without the filter: only so is the very last of them sure to come, and known for the end.
+    fn replay(
+        &mut self,
+        filter: &Filter,
+        begin: u64,
+        last: u64,
+        most: Option<u64>,
+    ) -> Result<VecDeque<Box<RawValue>>, Failure> {
+        let mut kept = VecDeque::new();
+        let mut reached = begin;
+        if begin >= last || most == Some(0) {
+            return Ok(kept);
+        }
+        self.subscribe(&Filter::default(), begin, false)?;
+        while reached < last {
+            let event = match self.next_within(self.cx.link.patience(Duration::ZERO))? {
+                Ok(event) => event,
+                Err(lost) => {
+                    self.cx.link.recover(lost)?;
+                    self.subscribe(&Filter::default(), reached, false)?;
+                    continue;
+                }
+            };
+            let Some(facts) = Facts::of(&event) else { continue };
+            let missed = facts.missed();
+            let Some(seq) = missed.map(|(_, to)| to).or(facts.seq()).filter(|seq| *seq > reached) else { continue };
+            reached = seq;
+            if seq <= last && (missed.is_some() || filter.wants(&facts)) {
+                kept.push_back(event);
+                if most.is_some_and(|most| kept.len() as u64 > most) {
+                    kept.pop_front();
+                }
+            }
+        }
+        self.unsubscribe()?;
+        Ok(kept)
+    }
+
+    fn subscribe(&mut self, filter: &Filter, after: u64, output: bool) -> Result<(), Failure> {
+        let Filter { types, session_key, task_id, id } = filter.clone();
+        let params = params::EventsSubscribe { types, session_key, task_id, id, after: Some(after), output };
+        let request = self.cx.link.send(api::EventsSubscribe::NAME, &params)?;
+        self.subscription = Some(Subscription { request, number: None, early: VecDeque::new() });
+        Ok(())
+    }
+
+    /// Ends the subscription. Its answer and what is still on its way are passed over.
+    fn unsubscribe(&mut self) -> Result<(), Failure> {
+        if let Some(Subscription { number: Some(subscription), .. }) = self.subscription.take() {
+            self.cx.link.send(api::EventsUnsubscribe::NAME, &params::EventsUnsubscribe { subscription })?;
+        }
+        Ok(())
+    }
+
+    /// The next event, however long that takes.
+    fn next(&mut self) -> Result<Next, Failure> {
+        self.next_within(Duration::MAX)
+    }
+
+    /// The next event. The answer to a subscription never takes longer than the daemon's patience.
+    fn next_within(&mut self, time: Duration) -> Result<Next, Failure> {
+        let begin = Instant::now();
+        loop {
+            if let Some(event) = self.arrived()? {
+                return Ok(Ok(event));
+            }
+            let answered = self.subscription.as_ref().is_some_and(|subscription| subscription.number.is_some());
+            let time = if answered { time } else { self.cx.link.patience(Duration::ZERO) };
+            let left = begin.checked_add(time).map(|until| until.saturating_duration_since(Instant::now()));
+            let stdout = std::io::stdout();
+            let reader = self.cx.console.live.then(|| (stdout.as_fd(), Ready::Abandoned));
+            let watched = [self.cx.link.fd().map(|fd| (fd, Ready::ToRead)), reader];
+            let ready = sys::poll(watched, left).map_err(|source| Failure::Io { doing: "wait for events", source })?;
+            match ready {
+                [_, true] => return Err(Failure::OutputClosed),
+                [true, _] => {
+                    if let Err(lost) = self.cx.link.fill() {
+                        return Ok(Err(lost));
+                    }
+                }
+                [false, false] => return Err(self.cx.link.silent(time)),
+            }
+        }
+    }
+
+    /// The next event that is here already.
+    fn arrived(&mut self) -> Result<Option<Box<RawValue>>, Failure> {
+        loop {
+            let Some(subscription) = &mut self.subscription else { return Ok(None) };
+            let push = match subscription.number {
+                Some(_) => subscription.early.pop_front(),
+                None => None,
+            };
+            let push = match push {
+                Some(push) => push,
+                None => match self.cx.link.next_message()? {
+                    None => return Ok(None),
+                    Some(Message::Push(push)) if subscription.number.is_some() => push,
+                    Some(Message::Push(push)) => {
+                        subscription.early.push_back(push);
+                        continue;
+                    }
+                    Some(Message::Answer(answer)) => {
+                        // Of the others only what could not be read at all is ours to tell.
+                        if answer.id == Some(subscription.request) || answer.id.is_none() {
+                            let raw = answer.outcome.map_err(CallError::Rpc)?;
+                            subscription.number = Some(parse::<api::EventsSubscribe>(&raw)?);
+                        }
+                        continue;
+                    }
+                },
+            };
+            if Some(push.subscription) == subscription.number {
+                let ended =
+                    |why: Box<RawValue>| CallError::Protocol(format!("the daemon ended the subscription: {why}"));
+                return Ok(Some(push.outcome.map_err(ended)?));
+            }
+        }
+    }
+
+    /// A new connection after a lost one: where to go on there.
+    fn come_back(&mut self, lost: CallError, position: u64) -> Result<u64, Failure> {
+        self.subscription = None;
+        self.cx.link.recover(lost)?;
+        let journal = journal(self.cx)?;
+        let console = &mut self.cx.console;
+        if journal.last < position {
+            console.say(&format!("the journal begins anew; it was at event {position} before"));
+            return Ok(0);
+        }
+        if journal.oldest > position + 1 {
+            console.say(&format!("events {} to {} are not kept any more", position + 1, journal.oldest - 1));
+        } else if console.err_look.terminal() {
+            console.say(&format!("the daemon was away; going on after event {position}"));
+        }
+        Ok(position)
+    }
+}

@@ -1,0 +1,63 @@
+//! The program's output on its way to ours, and our own line while there is none.
+
+use super::Follow;
+use crate::failure::Failure;
+use crate::sys::{self, Ready};
+use std::io::Write;
+use std::os::fd::AsFd;
+use std::time::Instant;
+use toold_proto::params::Stream;
+
+/// Bytes written at once to our own output: what a pipe that is ready takes without waiting.
+const OUTPUT: usize = 4096;
+
+impl Follow<'_, '_> {
+    /// Prints a piece, and hears signals while the output is not ready to take it.
+    pub(super) fn print(&mut self, stream: Stream, piece: &[u8]) -> Result<Option<u8>, Failure> {
+        self.cx.console.erase();
+        for part in piece.chunks(OUTPUT) {
+            while self.cx.console.live {
+                let (stdout, stderr) = (std::io::stdout(), std::io::stderr());
+                let fd = match stream {
+                    Stream::Stdout => stdout.as_fd(),
+                    Stream::Stderr => stderr.as_fd(),
+                };
+                let watched = [Some((fd, Ready::ToWrite)), Some((self.signals.as_fd(), Ready::ToRead))];
+                let ready = sys::poll(watched, None).map_err(Failure::io("wait for the output"))?;
+                if ready[1]
+                    && let Some(code) = self.signalled()?
+                {
+                    return Ok(Some(code));
+                }
+                if ready[0] {
+                    break;
+                }
+            }
+            let (out, doing): (&mut dyn Write, _) = match stream {
+                Stream::Stdout => (&mut *self.cx.console.out, "write to standard output"),
+                Stream::Stderr => (&mut *self.cx.console.err, "write to standard error"),
+            };
+            out.write_all(part).and_then(|()| out.flush()).map_err(Failure::io(doing))?;
+            if let Some(quiet) = &mut self.quiet {
+                quiet.printed(stream, part, Instant::now());
+            }
+        }
+        Ok(None)
+    }
+
+    /// When our line is due: once the process has an id, and prints nothing.
+    pub(super) fn quiet_due(&self) -> Option<Instant> {
+        self.process.as_ref().and(self.quiet.as_ref()?.due())
+    }
+
+    /// Shows our line if it is due.
+    pub(super) fn show_quiet(&mut self, now: Instant) {
+        let id = self.id();
+        if self.quiet_due().is_some_and(|due| due <= now)
+            && let (Some(quiet), Some(width)) = (&mut self.quiet, self.cx.console.err_look.width)
+        {
+            let line = quiet.line(&id, now, width);
+            self.cx.console.show_line(&line);
+        }
+    }
+}

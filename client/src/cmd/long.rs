@@ -1,0 +1,232 @@
+//! A call that may take long: made again on a new connection, and not all there is to do meanwhile.
+
+use super::Context;
+use crate::blocking::{Answer, CallError, parse};
+use crate::failure::Failure;
+use crate::render::text::last_line;
+use crate::render::{poll, waiting};
+use crate::sys::{self, Ready, Signals};
+use serde_json::value::RawValue;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+use toold_proto::api::{self, Method};
+use toold_proto::params;
+
+/// Nothing is shown of a wait that is over by then. Also the time between two looks at the daemon.
+const PACE: Duration = Duration::from_secs(1);
+
+/// What to do while the answer is not here.
+pub enum Meanwhile {
+    Nothing,
+    /// Leave when nobody reads our output any more.
+    MindReader,
+    /// Show how far it is.
+    Show(Waiting),
+}
+
+/// The processes that are waited for, and the line about them.
+pub struct Waiting {
+    ids: Vec<String>,
+    /// Which of them is looked at next.
+    next: usize,
+    begin: Instant,
+    due: Instant,
+    pace: Duration,
+    asked: Option<u64>,
+    signals: Option<Signals>,
+}
+
+impl Waiting {
+    fn paced(ids: Vec<String>, pace: Duration) -> Waiting {
+        let begin = Instant::now();
+        Waiting { ids, next: 0, begin, due: begin + pace, pace, asked: None, signals: None }
+    }
+
+    /// The line that the answer to our look makes.
+    fn line(&self, answer: Answer, width: usize) -> Option<String> {
+        // What went wrong with the look, the call itself will tell.
+        let page = parse::<api::Poll>(&answer.outcome.ok()?).ok()?;
+        let elapsed = self.begin.elapsed().as_millis() as u64;
+        Some(waiting::line(elapsed, &poll::summary(&page.process), last_line(&page.output).as_deref(), width))
+    }
+}
+
+impl Context<'_> {
+    /// What to do while these are waited for: on a terminal, show it.
+    pub fn show_waiting(&self, ids: Vec<String>) -> Meanwhile {
+        if !self.console.overwrites || self.json || ids.is_empty() {
+            return Meanwhile::Nothing;
+        }
+        let mut waiting = Waiting::paced(ids, PACE);
+        if self.console.live {
+            // Only to take the line away first; without it the line stays, which is not worth an error.
+            waiting.signals = Signals::catch(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP]).ok();
+        }
+        Meanwhile::Show(waiting)
+    }
+
+    /// Calls a method that waits so long by its own wish and may run twice. `params` is told how
+    /// long ago the first try was, so that a timeout can shrink.
+    pub fn call_long<M: Method>(
+        &mut self,
+        params: impl Fn(Duration) -> M::Params,
+        wait: Duration,
+        meanwhile: &mut Meanwhile,
+    ) -> Result<Box<RawValue>, Failure> {
+        let begin = Instant::now();
+        let patience = self.link.patience(wait);
+        let mut id = self.link.send(M::NAME, &params(Duration::ZERO))?;
+        let mut overdue = begin + patience;
+        loop {
+            while let Some(answer) = self.link.next_answer()? {
+                if answer.id == Some(id) || answer.id.is_none() && answer.outcome.is_err() {
+                    self.console.erase();
+                    return answer.outcome.map_err(|error| CallError::Rpc(error).into());
+                }
+                self.looked(answer, meanwhile);
+            }
+            self.look_if_due(meanwhile)?;
+            let answers = self.wait_for_news(overdue, meanwhile)?;
+            if answers && let Err(error) = self.link.fill() {
+                self.link.recover(error)?;
+                id = self.link.send(M::NAME, &params(begin.elapsed()))?;
+                overdue = Instant::now() + patience;
+                if let Meanwhile::Show(waiting) = meanwhile {
+                    waiting.asked = None;
+                }
+            }
+            // Only when nothing came: after a Ctrl-Z the answers are late, but here.
+            if !answers && Instant::now() >= overdue {
+                return Err(self.link.silent(patience));
+            }
+        }
+    }
+
+    /// Waits for the daemon or for the next thing to do: whether the daemon has sent something.
+    fn wait_for_news(&mut self, overdue: Instant, meanwhile: &Meanwhile) -> Result<bool, Failure> {
+        let (due, signals) = match meanwhile {
+            Meanwhile::Show(waiting) => (Some(waiting.due), waiting.signals.as_ref()),
+            Meanwhile::Nothing | Meanwhile::MindReader => (None, None),
+        };
+        let stdout = std::io::stdout();
+        let reader = (matches!(meanwhile, Meanwhile::MindReader) && self.console.live).then(|| stdout.as_fd());
+        let watched = [
+            self.link.fd().map(|fd| (fd, Ready::ToRead)),
+            reader.map(|fd| (fd, Ready::Abandoned)),
+            signals.map(|signals| (signals.as_fd(), Ready::ToRead)),
+        ];
+        let until = due.map_or(overdue, |due| due.min(overdue));
+        let ready = sys::poll(watched, Some(until.saturating_duration_since(Instant::now())));
+        let [answers, abandoned, signal] = ready.map_err(|source| Failure::Io { doing: "wait for news", source })?;
+        if abandoned {
+            return Err(Failure::OutputClosed);
+        }
+        if signal && let Some(signal) = signals.and_then(Signals::take) {
+            self.console.erase();
+            sys::die_of(signal);
+        }
+        Ok(answers)
+    }
+
+    /// Asks how one of the processes is, once in a while. Never twice at once.
+    fn look_if_due(&mut self, meanwhile: &mut Meanwhile) -> Result<(), Failure> {
+        let Meanwhile::Show(waiting) = meanwhile else { return Ok(()) };
+        let now = Instant::now();
+        if waiting.due > now {
+            return Ok(());
+        }
+        waiting.due = now + waiting.pace;
+        if waiting.asked.is_none() && self.console.shows_lines() {
+            let id = waiting.ids[waiting.next % waiting.ids.len()].clone();
+            waiting.next += 1;
+            waiting.asked = Some(self.link.send(api::Poll::NAME, &params::Poll { id, ..Default::default() })?);
+        }
+        Ok(())
+    }
+
+    fn looked(&mut self, answer: Answer, meanwhile: &mut Meanwhile) {
+        let Meanwhile::Show(waiting) = meanwhile else { return };
+        if waiting.asked.is_some() && waiting.asked == answer.id {
+            waiting.asked = None;
+            let width = self.console.err_look.width.unwrap_or(usize::MAX);
+            if let Some(line) = waiting.line(answer, width) {
+                self.console.show_line(&line);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connect::{Autostart, Link};
+    use crate::console::Console;
+    use crate::testing::{Fake, Reply, process};
+    use serde_json::{Value, json};
+
+    fn answer(id: u64, result: Value) -> Reply {
+        Reply::Line(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{result}}}\n"))
+    }
+
+    /// One `wait` that shows its line at once, on 40 columns: what was answered, and what was shown.
+    fn waited(fake: &Fake, ids: &[&str]) -> (String, String) {
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let mut console = Console::plain(&mut out, &mut err);
+        (console.overwrites, console.err_look.width) = (true, Some(40));
+        let mut cx = Context { link: Link::new(fake.path(), Autostart::Refused), console, json: false };
+        let mut meanwhile =
+            Meanwhile::Show(Waiting::paced(ids.iter().map(|id| id.to_string()).collect(), Duration::from_millis(1)));
+        let raw = cx.call_long::<api::Wait>(|_| params::Wait::default(), Duration::ZERO, &mut meanwhile);
+        (raw.expect("an answer").get().to_owned(), String::from_utf8_lossy(&err).into_owned())
+    }
+
+    fn looked(id: &str, output: &str) -> Value {
+        let id = format!("proc_00000000000{id}");
+        process(json!({"id": id, "output": output, "from": 0, "next_cursor": 0, "gap": null}))
+    }
+
+    #[test]
+    fn a_long_wait_looks_at_each_process_in_turn_and_takes_its_line_away_at_the_end() {
+        let fake = Fake::start(vec![vec![
+            Reply::Silence,
+            Reply::result(looked("a", "one\n\x1b[2Jtwo\n")),
+            Reply::result(looked("b", "")),
+            answer(1, json!(7)),
+        ]]);
+        let (raw, shown) = waited(&fake, &["a", "b"]);
+        assert_eq!(raw, "7");
+        assert_eq!(
+            shown,
+            "\r0s  proc_00000000000a running 5m: two\x1b[K\r0s  proc_00000000000b running 5m\x1b[K\r\x1b[K"
+        );
+        let asked: Vec<(String, Value)> = fake.all_asked();
+        let ids: Vec<&Value> = asked.iter().map(|(_, params)| &params["id"]).collect();
+        assert_eq!(ids, [&Value::Null, &json!("a"), &json!("b"), &json!("a")], "one look at a time");
+    }
+
+    #[test]
+    fn a_lost_connection_asks_again_and_a_look_that_fails_shows_nothing() {
+        let error = json!({"code": -32001, "message": "gone", "data": {"kind": "not_found"}});
+        let fake = Fake::start(vec![
+            vec![Reply::Silence, Reply::HangUp],
+            vec![Reply::Silence, Reply::error(error), answer(1, json!(8))],
+        ]);
+        assert_eq!(waited(&fake, &["a"]), ("8".into(), String::new()));
+    }
+
+    #[test]
+    fn nothing_is_shown_where_nobody_looks_and_an_answer_within_a_second_needs_no_line() {
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let console = Console::plain(&mut out, &mut err);
+        let fake = Fake::start(vec![]);
+        let mut cx = Context { link: Link::new(fake.path(), Autostart::Refused), console, json: false };
+        let shown = |cx: &Context<'_>| matches!(cx.show_waiting(vec!["a".into()]), Meanwhile::Show(_));
+        assert!(!shown(&cx));
+        cx.console.overwrites = true;
+        assert!(shown(&cx));
+        let Meanwhile::Show(waiting) = cx.show_waiting(vec!["a".into()]) else { panic!("it is shown") };
+        assert_eq!(waiting.due - waiting.begin, Duration::from_secs(1));
+        cx.json = true;
+        assert!(!shown(&cx));
+    }
+}

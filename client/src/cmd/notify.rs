@@ -1,0 +1,112 @@
+//! `notify`: wait until processes end, and tell a person or run a command.
+
+mod desktop;
+mod hook;
+#[cfg(test)]
+mod tests;
+
+use super::Context;
+use super::kill::one_or_many;
+use super::long::Meanwhile;
+use super::wait::{exit_code, has_ended, say_why, shortened, signed};
+use crate::args;
+use crate::blocking::parse;
+use crate::failure::Failure;
+use crate::render;
+use serde_json::value::RawValue;
+use std::time::{Duration, Instant};
+use toold_proto::api;
+use toold_proto::params::{self, WaitMode};
+use toold_proto::results::{self, WaitStatus};
+
+/// How long one `wait` lasts before it is asked again. Below what the daemon clamps to.
+const STEP: Duration = Duration::from_secs(600);
+
+const HELP: &str =
+    "Without --run and --bell it shows a desktop notification. Where no desktop can be reached, it says so \
+and rings the terminal's bell.
+--run's command has the facts in its environment: TOOLD_ID, TOOLD_NAME, TOOLD_COMMAND, TOOLD_STATUS, TOOLD_EXIT_CODE, \
+TOOLD_SIGNAL, TOOLD_REASON, TOOLD_DURATION_MS, TOOLD_OUTPUT (the last 2000 characters), TOOLD_BYTES, TOOLD_LINES and \
+TOOLD_LOG (the log's path). What is not known is empty.
+The exit code is that of `toolctl wait`.
+
+Examples:
+  toolctl notify build
+  toolctl notify build tests --run 'echo \"$TOOLD_NAME: $TOOLD_EXIT_CODE\" | mail -s toold me'";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
+pub struct Args {
+    #[arg(value_name = "ID", required = true)]
+    ids: Vec<String>,
+    /// Run this shell command, once for each process that ended
+    #[arg(long, value_name = "CMD")]
+    run: Option<String>,
+    /// Ring the terminal's bell
+    #[arg(long)]
+    bell: bool,
+    /// Show a desktop notification, also beside --run or --bell
+    #[arg(long)]
+    desktop: bool,
+    /// One of them is enough
+    #[arg(long)]
+    any: bool,
+    /// Give up after so long, with exit code 124 [default: never]
+    #[arg(long, value_name = "TIME", value_parser = args::duration_ms)]
+    timeout: Option<u64>,
+}
+
+pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
+    let mode = if args.any { WaitMode::Any } else { WaitMode::All };
+    let (id, ids) = one_or_many(args.ids.clone());
+    let params = params::Wait { id, ids, mode, ..Default::default() };
+    let raw = ended(&params, args.timeout.map(Duration::from_millis), cx)?;
+    let mut result = cx.show::<api::Wait>(&raw, render::wait::wait)?;
+    if !cx.json {
+        // Of the time that was in force only the last step is known there.
+        result.timeout_ms = args.timeout.unwrap_or(result.timeout_ms);
+        say_why(&result, &params, cx);
+    }
+    if result.status != WaitStatus::Timeout {
+        for waited in result.processes.iter().filter(|waited| has_ended(&waited.process)) {
+            tell(waited, &args, cx);
+        }
+    }
+    Ok(exit_code(&result, &params))
+}
+
+/// Waits, step by step, until it is over: the daemon knows no wait without an end.
+fn ended(params: &params::Wait, time: Option<Duration>, cx: &mut Context<'_>) -> Result<Box<RawValue>, Failure> {
+    let begin = Instant::now();
+    loop {
+        let left = time.map(|time| time.saturating_sub(begin.elapsed()));
+        let step = left.map_or(STEP, |left| left.min(STEP)).max(Duration::from_millis(1));
+        let params = params::Wait { timeout_ms: Some(signed(step.as_millis() as u64)), ..params.clone() };
+        let raw = cx.call_long::<api::Wait>(|passed| shortened(&params, passed), step, &mut Meanwhile::Nothing)?;
+        let over = time.is_some_and(|time| begin.elapsed() >= time);
+        if over || parse::<api::Wait>(&raw)?.status != WaitStatus::Timeout {
+            return Ok(raw);
+        }
+    }
+}
+
+/// Tells of one process by every way that was asked for. One that fails does not stop the others.
+fn tell(waited: &results::Waited, args: &Args, cx: &mut Context<'_>) {
+    if let Some(command) = &args.run {
+        let inspect = params::Inspect { id: waited.process.id.to_string() };
+        // Forgotten meanwhile: then there is no log either.
+        let log = cx.link.call_again::<api::Inspect>(&inspect).ok().and_then(|inspected| inspected.log_path);
+        if let Err(why) = hook::run(command, hook::environment(waited, log), cx.json) {
+            cx.console.say(&why);
+        }
+    }
+    let desktop = args.desktop || (args.run.is_none() && !args.bell);
+    let mut bell = args.bell;
+    if desktop && let Err(why) = desktop::show(&desktop::note(waited)) {
+        cx.console.say(&format!("no desktop is reachable: {why}"));
+        bell = true;
+    }
+    if bell && cx.console.err_look.terminal() {
+        cx.console.ring();
+    }
+}

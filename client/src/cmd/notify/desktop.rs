@@ -1,0 +1,147 @@
+//! A notification on the desktop, by whichever of the usual programs is there.
+//!
+//! They speak to org.freedesktop.Notifications for us. A D-Bus library in toolctl would cost every
+//! call for what few calls need.
+
+use crate::render::status;
+use crate::render::text::{cut, harmless, last_line};
+use std::io;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use toold_proto::results::Waited;
+
+/// Lines of output below the command, and columns of each line: what a notification shows.
+const LINES: usize = 3;
+const WIDTH: usize = 200;
+/// The service, its object and its method.
+const SERVICE: &str = "org.freedesktop.Notifications";
+const OBJECT: &str = "/org/freedesktop/Notifications";
+
+/// What is shown. The title is plain text, the body is markup.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    pub title: String,
+    pub body: String,
+}
+
+/// What to say of a process that ended.
+pub fn note(waited: &Waited) -> Note {
+    let process = &waited.process;
+    let who = process.name.clone().unwrap_or_else(|| process.id.to_string());
+    let lines: Vec<&str> = waited.output.lines().filter(|line| last_line(line).is_some()).collect();
+    let last = lines[lines.len().saturating_sub(LINES)..].iter().filter_map(|line| last_line(line));
+    let body: Vec<String> = std::iter::once(process.command.clone()).chain(last).map(|line| markup(&line)).collect();
+    Note { title: cut(&harmless(&format!("{who} {}", status::phrase(process))), WIDTH), body: body.join("\n") }
+}
+
+/// A line as markup that shows the very line.
+fn markup(line: &str) -> String {
+    cut(&harmless(line), WIDTH).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+/// Shows it, or says why that is impossible.
+pub fn show(note: &Note) -> Result<(), String> {
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR");
+    let bus = runtime.is_some_and(|dir| Path::new(&dir).join("bus").exists());
+    // Without an address some of the programs would start a bus of their own, where nobody listens.
+    if !bus && std::env::var_os("DBUS_SESSION_BUS_ADDRESS").is_none_or(|address| address.is_empty()) {
+        return Err("there is no session bus (DBUS_SESSION_BUS_ADDRESS is not set)".into());
+    }
+    by(&ways(note), |way| Command::new(way.program).args(&way.args).stdin(Stdio::null()).output())
+}
+
+/// One program that can show it.
+#[derive(Debug, PartialEq, Eq)]
+struct Way {
+    program: &'static str,
+    args: Vec<String>,
+}
+
+/// The ways, the most usual first. Each argument is one: no shell reads them.
+fn ways(note: &Note) -> [Way; 3] {
+    let Note { title, body } = note;
+    let way = |program, args: &[&str]| Way { program, args: args.iter().map(|arg| arg.to_string()).collect() };
+    let method = format!("{SERVICE}.Notify");
+    let (app, quoted_title, quoted_body) = (quoted("toolctl"), quoted(title), quoted(body));
+    let gdbus =
+        ["call", "--session", "--timeout", "5", "--dest", SERVICE, "--object-path", OBJECT, "--method", &method];
+    let values = [&app, "@u 0", "''", &quoted_title, &quoted_body, "@as []", "@a{sv} {}", "@i -1"];
+    let busctl =
+        ["--user", "--quiet", "--timeout=5", "--", "call", SERVICE, OBJECT, SERVICE, "Notify", "susssasa{sv}i"];
+    let plain = ["toolctl", "0", "", title, body, "0", "0", "-1"];
+    [
+        way("notify-send", &["--app-name=toolctl", "--", title, body]),
+        way("gdbus", &[&gdbus[..], &values].concat()),
+        way("busctl", &[&busctl[..], &plain].concat()),
+    ]
+}
+
+/// A string as gdbus reads it.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'").replace('\n', "\\n"))
+}
+
+/// Tries one after the other. A program that is not installed is no reason, one that failed is.
+fn by(ways: &[Way], mut run: impl FnMut(&Way) -> io::Result<Output>) -> Result<(), String> {
+    let mut why = None;
+    for way in ways {
+        match run(way) {
+            Ok(output) if output.status.success() => return Ok(()),
+            Ok(output) => {
+                let said =
+                    last_line(&String::from_utf8_lossy(&output.stderr)).unwrap_or_else(|| output.status.to_string());
+                why.get_or_insert(format!("{}: {}", way.program, harmless(&said)));
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => drop(why.get_or_insert(format!("{}: {error}", way.program))),
+        }
+    }
+    Err(why.unwrap_or_else(|| "install notify-send, gdbus or busctl".into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::process;
+    use serde_json::json;
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::ExitStatus;
+
+    #[test]
+    fn strange_output_is_shown_as_it_is_and_neither_markup_nor_a_flag() {
+        let document = process(json!({"name": "-web", "command": "a && b <c>", "status": "exited", "reason": "exited",
+            "exit_code": 1, "output": "1\n2\n\n\u{1b}[31m<b>3</b>\u{1b}[0m\n4 'it\\'s\u{7}\n", "next_cursor": 0, "matched": null}));
+        let note = note(&serde_json::from_value(document).expect("a whole process"));
+        let body = "a &amp;&amp; b &lt;c&gt;\n2\n&lt;b&gt;3&lt;/b&gt;\n4 'it\\'s\\x07";
+        assert_eq!(note, Note { title: "-web exited 1".into(), body: body.into() });
+        let [send, gdbus, busctl] = ways(&note);
+        assert_eq!(send.args, ["--app-name=toolctl", "--", "-web exited 1", body]);
+        assert_eq!(gdbus.args[13], "'-web exited 1'");
+        assert!(
+            gdbus.args[14].ends_with("\\n4 \\'it\\\\\\'s\\\\x07'") && !gdbus.args[14].contains('\n'),
+            "{:?}",
+            gdbus.args
+        );
+        let dashes = busctl.args.iter().position(|arg| arg == "--").expect("what follows is no flag");
+        assert!(busctl.args[dashes..].contains(&"-web exited 1".to_owned()));
+    }
+
+    #[test]
+    fn the_first_program_that_works_is_enough_and_a_failure_says_why() {
+        let note = Note { title: "t".into(), body: "b".into() };
+        let ended = |code: i32, said: &str| {
+            Ok(Output { status: ExitStatus::from_raw(code << 8), stdout: Vec::new(), stderr: said.as_bytes().to_vec() })
+        };
+        let missing = || Err(io::ErrorKind::NotFound.into());
+        let mut tried = Vec::new();
+        let shown = by(&ways(&note), |way| {
+            tried.push(way.program);
+            if way.program == "gdbus" { ended(0, "") } else { missing() }
+        });
+        assert_eq!((shown, tried), (Ok(()), vec!["notify-send", "gdbus"]));
+        assert_eq!(by(&ways(&note), |_| missing()), Err("install notify-send, gdbus or busctl".into()));
+        let refused =
+            by(&ways(&note), |way| if way.program == "busctl" { missing() } else { ended(1, "x\nno \x1b[1mbus\n") });
+        assert_eq!(refused, Err("notify-send: no bus".into()));
+    }
+}

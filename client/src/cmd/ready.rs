@@ -1,0 +1,88 @@
+//! `--ready-…`: what a process does when it is ready, and how long it may take.
+
+use super::wait::own_code;
+use crate::args;
+use crate::failure::{DONE, FAILED, TIMED_OUT};
+use crate::render::{poll, time};
+use clap::Args;
+use std::time::Duration;
+use toold_proto::process::Process;
+use toold_proto::results;
+use toold_proto::unions::{Pattern, Until};
+
+/// What the daemon takes when no time is given.
+const DEFAULT_TIMEOUT_MS: u64 = 60_000;
+
+#[derive(Debug, Default, Args)]
+pub struct ReadyOptions {
+    #[command(flatten)]
+    when: ReadyWhen,
+    /// How long it may take to be ready [default: 1m]
+    #[arg(long, value_name = "TIME", requires = "ReadyWhen", value_parser = args::duration_ms)]
+    ready_timeout: Option<u64>,
+}
+
+#[derive(Debug, Default, Args)]
+#[group(multiple = false)]
+struct ReadyWhen {
+    /// It is ready when a line has this text
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    ready_match: Option<String>,
+    /// It is ready when a line matches this regular expression
+    #[arg(long, value_name = "RE", allow_hyphen_values = true)]
+    ready_re: Option<String>,
+    /// It is ready when it listens on this TCP port
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    ready_port: Option<u16>,
+    /// It is ready when it has printed nothing for so long
+    #[arg(long, value_name = "TIME", value_parser = args::duration_ms)]
+    ready_quiet: Option<u64>,
+}
+
+/// What to wait for, and for how long.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Readiness {
+    pub until: Until,
+    /// As it was given; the daemon has a default.
+    pub timeout_ms: Option<u64>,
+}
+
+impl Readiness {
+    pub fn time(&self) -> Duration {
+        Duration::from_millis(self.timeout_ms.unwrap_or(DEFAULT_TIMEOUT_MS))
+    }
+}
+
+impl ReadyOptions {
+    /// None when no readiness was asked for.
+    pub fn readiness(self) -> Option<Readiness> {
+        let ReadyWhen { ready_match, ready_re, ready_port, ready_quiet } = self.when;
+        let matching = ready_match.map(Pattern::Text).or(ready_re.map(Pattern::Regex)).map(Until::Match);
+        let until = matching.or(ready_port.map(Until::Port)).or(ready_quiet.map(Until::Quiet))?;
+        Some(Readiness { until, timeout_ms: self.ready_timeout })
+    }
+}
+
+/// The exit code for how it went. An end before it was ready is a failure, also an end with 0.
+pub fn exit_code(ready: results::Ready, process: &Process) -> u8 {
+    match ready {
+        results::Ready::Ready => DONE,
+        results::Ready::Timeout => TIMED_OUT,
+        results::Ready::Exited => match own_code(process) {
+            DONE => FAILED,
+            code => code,
+        },
+    }
+}
+
+/// How it went, for a person.
+pub fn sentence(ready: results::Ready, process: &Process, asked: &Readiness) -> String {
+    match ready {
+        results::Ready::Ready => format!("{} is ready", process.id),
+        results::Ready::Timeout => {
+            let after = time::exact(asked.time().as_millis() as u64);
+            format!("{} is not ready after {after}; it runs on", process.id)
+        }
+        results::Ready::Exited => format!("{} before it was ready", poll::summary(process)),
+    }
+}

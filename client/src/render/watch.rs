@@ -1,0 +1,92 @@
+//! What a process tells by itself: its watch, and its completion.
+
+use super::text::harmless;
+use super::time::exact;
+use toold_proto::process::{Process, Watch, WatchState};
+use toold_proto::unions::Pattern;
+
+/// For a table: `watching 3`, `disabled, notify`, `-`.
+pub fn short(process: &Process) -> String {
+    let watch = process.watch.as_ref().map(|watch| match watch.state {
+        WatchState::Watching | WatchState::Ended => format!("{} {}", word(watch.state), watch.hits),
+        WatchState::Cooldown | WatchState::Silent | WatchState::Disabled => word(watch.state).to_owned(),
+    });
+    let notify = process.notify.then(|| "notify".to_owned());
+    let all: Vec<String> = watch.into_iter().chain(notify).collect();
+    if all.is_empty() { "-".into() } else { all.join(", ") }
+}
+
+/// Whether there is anything to say about it.
+pub fn tells(process: &Process) -> bool {
+    process.watch.is_some() || process.notify
+}
+
+/// The state and the counts, why it is quiet, and each pattern, as facts.
+pub fn facts(watch: &Watch) -> Vec<(&'static str, String)> {
+    let mut state = format!("{}, {} hits, {} suppressed", word(watch.state), watch.hits, watch.suppressed);
+    if watch.strikes > 0 {
+        state.push_str(&format!(", {} strikes", watch.strikes));
+    }
+    if watch.quiet_ms > 0 {
+        state.push_str(&format!(", quiet for {} more", exact(watch.quiet_ms)));
+    }
+    let mut facts = vec![("watch", state)];
+    facts.extend(watch.note.clone().map(|note| ("", note)));
+    facts.extend(watch.patterns.iter().enumerate().map(|(n, pattern)| ("", format!("{n}: {}", shown(pattern)))));
+    facts
+}
+
+fn shown(pattern: &Pattern) -> String {
+    match pattern {
+        Pattern::Text(text) => format!("\"{}\"", harmless(text)),
+        Pattern::Regex(regex) => format!("/{}/", harmless(regex)),
+    }
+}
+
+fn word(state: WatchState) -> &'static str {
+    match state {
+        WatchState::Watching => "watching",
+        WatchState::Cooldown => "cooldown",
+        WatchState::Silent => "silent",
+        WatchState::Disabled => "disabled",
+        WatchState::Ended => "ended",
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+    use crate::testing::process;
+    use serde_json::{Value, json};
+
+    /// A watch document, with `changes` on top.
+    pub fn watch(changes: Value) -> Value {
+        let mut document = json!({"patterns": ["err\t", {"regex": "^x"}], "hits": 3, "suppressed": 0, "disabled": false,
+            "state": "watching", "strikes": 0, "quiet_ms": 0, "note": null});
+        document.as_object_mut().expect("an object").extend(changes.as_object().expect("an object").clone());
+        document
+    }
+
+    #[test]
+    fn a_table_has_a_word_for_what_a_process_tells() {
+        let said = |changes| short(&serde_json::from_value(process(changes)).expect("a whole process"));
+        assert_eq!(said(json!({})), "-");
+        assert_eq!(said(json!({"notify": true})), "notify");
+        assert_eq!(said(json!({"watch": watch(json!({}))})), "watching 3");
+        assert_eq!(said(json!({"watch": watch(json!({"state": "disabled"})), "notify": true})), "disabled, notify");
+    }
+
+    #[test]
+    fn a_quiet_watch_says_why() {
+        let changes =
+            json!({"state": "cooldown", "suppressed": 2, "strikes": 1, "quiet_ms": 9000, "note": "told a moment ago"});
+        let told = facts(&serde_json::from_value(watch(changes)).expect("a whole watch"));
+        let expected = [
+            ("watch", "cooldown, 3 hits, 2 suppressed, 1 strikes, quiet for 9s more"),
+            ("", "told a moment ago"),
+            ("", "0: \"err\\t\""),
+            ("", "1: /^x/"),
+        ];
+        assert_eq!(told, expected.map(|(key, value)| (key, value.to_owned())));
+    }
+}

@@ -181,7 +181,15 @@ impl Reader<'_, '_> {
 
     fn subscribe(&mut self, filter: &Filter, after: u64, output: bool) -> Result<(), Failure> {
         let Filter { types, session_key, task_id, id } = filter.clone();
-        let params = params::EventsSubscribe { types, session_key, task_id, id, after: Some(after), output };
+        let params = params::EventsSubscribe {
+            types,
+            session_key,
+            task_id,
+            id,
+            after: Some(after),
+            output,
+            ansi: params::Ansi::Strip,
+        };
         let request = self.cx.link.send(api::EventsSubscribe::NAME, &params)?;
         self.subscription = Some(Subscription { request, number: None, early: VecDeque::new() });
         Ok(())

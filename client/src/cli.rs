@@ -21,7 +21,7 @@ struct Cli {
     /// The config file that a daemon started by this call reads
     #[arg(long, global = true, value_name = "PATH")]
     config: Option<PathBuf>,
-    /// Print the result as one JSON document, unchanged
+    /// Print the result as one JSON document, unchanged; `events` prints one a line
     #[arg(long, global = true)]
     json: bool,
     /// Do not start the daemon when none answers
@@ -31,7 +31,7 @@ struct Cli {
     verb: Verb,
 }
 
-const EXIT_CODES: &str = "Exit codes: 0 done; the process's own for run and wait; 124 wait timed out; 2 usage; \
+const EXIT_CODES: &str = "Exit codes: 0 done; the process's own for run, wait and notify; 124 wait timed out; 2 usage; \
 3 no such process; 4 daemon unreachable; 1 anything else.\nAn ID is a process id, a unique start of one (4 digits or \
 more), or a process's name.";
 

@@ -11,6 +11,7 @@ mod sys;
 mod badinput;
 mod badstart;
 mod cli;
+mod cli_events;
 mod cli_run;
 mod daemon;
 mod daemon_start;

@@ -5,6 +5,7 @@ use super::start::{self, PtyDefault};
 use super::wait::signed;
 use super::{Context, ended};
 use crate::args;
+use crate::blocking::CallError;
 use crate::failure::{DONE, Failure};
 use crate::render::{Look, poll};
 use std::time::Duration;
@@ -47,7 +48,10 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
     if talks && result.existing {
         cx.console.say(&format!("{} ran already; nothing was started", result.process.id));
     }
-    let (Some(asked), Some(ready)) = (readiness, result.ready) else { return Ok(DONE) };
+    let Some(asked) = readiness else { return Ok(DONE) };
+    // To say nothing here would let a script go on as if it were ready.
+    let unsaid = || CallError::Protocol("the daemon did not say whether it is ready".into());
+    let ready = result.ready.ok_or_else(unsaid)?;
     if talks {
         cx.console.say(&ready::sentence(ready, &result.process, &asked));
     }
@@ -113,6 +117,9 @@ mod tests {
             assert_eq!(test_run(&fake, &[&["exec"], &flag[..], &["--", "x"]].concat()).0, 0);
             assert_eq!(fake.asked().1["ready"], until);
         }
+        let fake = Fake::start(vec![vec![Reply::result(started(json!({})))]]);
+        let (code, _, err) = test_run(&fake, &["exec", "--ready-port", "80", "--", "x"]);
+        assert!(code == 1 && err.contains("did not say whether it is ready"), "{err}");
         let fake = Fake::start(vec![]);
         for wrong in ["--ready-port 1 --ready-match x", "--ready-timeout 1s", "--ready-port 0", "--if-running return"] {
             let args: Vec<&str> = ["exec"].into_iter().chain(wrong.split(' ')).chain(["--", "x"]).collect();

@@ -3,6 +3,7 @@
 
 mod input;
 mod output;
+mod ready;
 #[cfg(test)]
 mod tests;
 
@@ -10,8 +11,8 @@ use super::Context;
 use super::poll::bytes;
 use super::progress::{Next, Progress, pieces};
 use super::quiet::Quiet;
-use super::ready::{self, Readiness};
-use super::wait::{own_code, signed};
+use super::ready::Readiness;
+use super::wait::own_code;
 use crate::blocking::{Answer, CallError, parse};
 use crate::failure::{DONE, Failure};
 use crate::render::status::unusual_end;
@@ -25,7 +26,6 @@ use std::time::{Duration, Instant};
 use toold_proto::api::{self, Method};
 use toold_proto::params::{self, Ansi, Encoding};
 use toold_proto::process::{Process, Reason};
-use toold_proto::results::{self, WaitStatus};
 use toold_proto::unions::Pty;
 use toold_proto::{Kind, RpcError};
 
@@ -285,45 +285,6 @@ impl<'a, 'c> Follow<'a, 'c> {
                 self.say_end(&page.process);
                 Ok(Some(code))
             }
-        }
-    }
-
-    /// Waits for readiness beside everything else: the output is not held up for it.
-    fn ask_ready(&mut self) -> Result<(), Failure> {
-        let Some(Readiness { until, .. }) = &self.plan.readiness else { return Ok(()) };
-        let (until, time) = (until.clone(), self.plan.readiness.as_ref().map_or(Duration::ZERO, Readiness::time));
-        let timeout_ms = Some(signed(time.as_millis() as u64));
-        let params = params::Wait { id: Some(self.id()), until, timeout_ms, ..Default::default() };
-        self.ask::<api::Wait>(Asked::Ready, &params, time)
-    }
-
-    /// Tells a person that it is ready, or is not yet. An end is told by the end of `run`.
-    fn ready(&mut self, result: &RawValue) -> Result<(), Failure> {
-        let result = parse::<api::Wait>(result)?;
-        let ready = match result.status {
-            WaitStatus::Matched => results::Ready::Ready,
-            WaitStatus::Timeout => results::Ready::Timeout,
-            WaitStatus::Exited => return Ok(()),
-        };
-        if self.cx.console.err_look.terminal()
-            && let (Some(waited), Some(asked)) = (result.processes.first(), &self.plan.readiness)
-        {
-            let sentence = ready::sentence(ready, &waited.process, asked);
-            self.cx.console.say(&sentence);
-        }
-        Ok(())
-    }
-
-    /// The consumer has seen the end now. If that cannot be told, it is told again, which does no harm.
-    fn acknowledge(&mut self) {
-        if let Some(consumer) = self.plan.exec.consumer.clone() {
-            let params = params::Wait {
-                id: Some(self.id()),
-                timeout_ms: Some(1),
-                consumer: Some(consumer),
-                ..Default::default()
-            };
-            let _ = self.cx.link.call_raw::<api::Wait>(&params);
         }
     }
 

@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn every_option_reaches_the_daemon() {
-        let fake = Fake::start(vec![vec![Reply::result(started(json!({})))]]);
+        let fake = Fake::start(vec![vec![Reply::result(started(json!({"ready": "ready"})))]]);
         let line = "exec --cwd /tmp --env A=1 --env B=2=3 --env-mode replace --shell sh --no-login --pty=24x80 --timeout 30s \
             --yield 2s --name n --task-id t --session-key s --label k=v --notify --heartbeat 2m --if-running return \
             --consumer me --watch w --ready-match up --ready-timeout 5s --memory 512M --cpu 150% --pids 9 \

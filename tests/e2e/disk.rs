@@ -33,6 +33,28 @@ fn a_process_that_fills_the_disk_runs_to_its_end_and_what_was_not_stored_is_coun
 }
 
 #[test]
+fn events_that_a_full_disk_refused_are_told_when_there_is_room_again() {
+    let Some(d) = on_small_disk("4m") else { return };
+    let gate = d.gate("end");
+    let script = format!("{}; echo MATCH; exit 6", gate.pass());
+    let process = id(&d.sh_with(&script, json!({ "notify": true, "watch": ["MATCH"] })));
+    let filler = d.sh("head -c 16000000 /dev/zero | tr '\\0' x");
+    d.closed(&filler);
+    gate.open();
+    // The exit has a place of its own, and nobody waits longer for it.
+    assert_eq!(d.exited(&process)["exit_code"], 6);
+    d.ok("forget", json!({ "ids": [filler] }));
+    let wait = json!({ "consumer": "c", "id": process, "types": ["completion"], "wait_ms": 30_000 });
+    let done = d.ok("events.next", wait)["events"][0].clone();
+    assert_eq!((&done["exit_code"], &done["type"]), (&json!(6), &json!("completion")), "{done}");
+    let all = d.ok("events.next", json!({ "consumer": "all", "id": process }));
+    let kinds: Vec<&str> = all["events"].as_array().unwrap().iter().map(|e| e["type"].as_str().unwrap()).collect();
+    for kind in ["started", "exited", "closed", "completion"] {
+        assert_eq!(kinds.iter().filter(|k| **k == kind).count(), 1, "{kind}: {kinds:?}");
+    }
+}
+
+#[test]
 fn a_full_disk_kills_nobody_and_refuses_new_ones_with_the_reason() {
     let Some(d) = on_small_disk("4m") else { return };
     let bystander = id(&d.ok("exec", json!({ "argv": ["/bin/cat"], "stdin": "pipe" })));

@@ -8,6 +8,7 @@ mod framing;
 mod rig;
 mod sys;
 
+mod asks;
 mod badinput;
 mod badstart;
 mod cli;

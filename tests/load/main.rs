@@ -21,6 +21,7 @@ mod rig;
 mod sys;
 
 mod connections;
+mod events;
 mod followers;
 mod idle;
 mod processes;

@@ -1,5 +1,6 @@
 //! A thousand processes at once, and ten thousand in a row.
 
+use crate::conn::Conn;
 use crate::rig::{Daemon, id};
 use crate::scaled;
 use crate::weight::{Rest, nothing_runs};
@@ -40,6 +41,23 @@ fn a_thousand_processes_live_at_once_through_a_restart_and_all_can_be_killed() {
     rest.again(&daemon);
 }
 
+/// Reads every event from the oldest on, acknowledging each batch. The last number; there is no gap before it.
+fn caught_up(conn: &mut Conn, consumer: &str) -> u64 {
+    let mut last = 0;
+    loop {
+        let next = conn.call("events.next", json!({ "consumer": consumer, "limit": 1000 })).unwrap();
+        let events = next["events"].as_array().unwrap();
+        if events.is_empty() {
+            return last;
+        }
+        for event in events {
+            last += 1;
+            assert_eq!(event["seq"], last, "{event}");
+        }
+        conn.call("events.ack", json!({ "consumer": consumer, "seq": last })).unwrap();
+    }
+}
+
 #[test]
 fn ten_thousand_short_processes_in_a_row_all_tell_their_exit_and_leave_nothing() {
     let daemon = Daemon::start_with(&format!("[retention]\nmax_count = {KEPT}\n"), &[]);
@@ -51,6 +69,8 @@ fn ten_thousand_short_processes_in_a_row_all_tell_their_exit_and_leave_nothing()
         let ended = conn.call("exec", json!({ "argv": ["/bin/true"], "yield_ms": 60_000 })).unwrap();
         assert_eq!((&ended["status"], &ended["exit_code"]), (&json!("exited"), &json!(0)), "process {n}: {ended}");
     }
+    let last = caught_up(&mut conn, "behind");
+    assert_eq!(last, 3 * count as u64, "each was started, exited and closed");
     drop(conn);
     nothing_runs(&daemon);
     let records = || fs::read_dir(daemon.state().join("procs")).unwrap().count();

@@ -1,5 +1,6 @@
 //! The journal and its consumers against a naive list of events.
 
+mod behind;
 mod consumers;
 mod damage;
 mod journal;

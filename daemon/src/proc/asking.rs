@@ -18,12 +18,14 @@ const QUIET: Duration = Duration::from_millis(250);
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Between two events. A terminal program waits again after every key.
 const BETWEEN: Duration = Duration::from_secs(2);
+/// One that prints and waits again though nobody typed, as `top` does, is told more and more seldom.
+const SELDOM: Duration = Duration::from_secs(3600);
 
 /// Until the program ends.
 pub async fn run(proc: Arc<Proc>) {
     let (mut news, mut input) = (proc.subscribe(), proc.input.subscribe());
     let mut pause = QUIET;
-    let (mut typed, mut told_typed) = (*input.borrow(), 0);
+    let (mut typed, mut told_typed, mut between) = (*input.borrow(), 0, BETWEEN / 2);
     loop {
         news.mark_unchanged();
         let state = proc.state();
@@ -59,8 +61,12 @@ pub async fn run(proc: Arc<Proc>) {
                     tokio::time::sleep(AGAIN).await;
                     continue;
                 }
+                between = if typed == told_typed { (between * 2).min(SELDOM) } else { BETWEEN };
                 (told_typed, pause) = (typed, QUIET);
-                let _ = timeout(BETWEEN, news.wait_for(State::ended)).await;
+                tokio::select! {
+                    _ = timeout(between, news.wait_for(State::ended)) => {}
+                    _ = timeout(SELDOM, input.wait_for(|count| *count != typed)) => tokio::time::sleep(BETWEEN).await,
+                }
             }
             Asks::No | Asks::Unknown => pause *= 2,
         }

@@ -147,12 +147,19 @@ impl Input {
 
     /// Whether any thread of a process is blocked reading the input.
     fn read_by(&self, pid: i32) -> Verdict {
-        let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return Verdict::Not };
+        let threads = match fs::read_dir(format!("/proc/{pid}/task")) {
+            Ok(threads) => threads,
+            Err(e) if e.kind() == io::ErrorKind::PermissionDenied => return Verdict::Unclear,
+            // It is gone.
+            Err(_) => return Verdict::Not,
+        };
+        // System calls of a program for another machine have other numbers.
+        if blocked::foreign(pid) {
+            return Verdict::Unclear;
+        }
         let mut all = Verdict::Not;
         for thread in threads.flatten().filter_map(|t| t.path().to_str().map(String::from)) {
             match self.read_in(pid, &thread) {
-                // System calls of a program for another machine have other numbers.
-                Verdict::Reads | Verdict::Unclear if blocked::foreign(pid) => return Verdict::Unclear,
                 Verdict::Reads => return Verdict::Reads,
                 Verdict::Unclear => all = Verdict::Unclear,
                 Verdict::Not => {}
@@ -194,7 +201,11 @@ impl Input {
 
     /// The same by the name of the kernel's function, where the system call is not ours to see.
     fn by_name(&self, pid: i32, thread: &str) -> Verdict {
-        let Ok(name) = fs::read_to_string(format!("{thread}/wchan")) else { return Verdict::Not };
+        if !asleep(thread) {
+            return Verdict::Not;
+        }
+        // A kernel that does not tell has no name for it.
+        let name = fs::read_to_string(format!("{thread}/wchan")).unwrap_or_default();
         let Ok(fds) = fs::read_dir(format!("{thread}/fd")) else { return Verdict::Unclear };
         let mut held = Held::default();
         for fd in fds.flatten() {

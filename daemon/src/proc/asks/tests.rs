@@ -1,6 +1,7 @@
 //! Real programs that wait for input, and real ones that only look like it.
 
 use super::*;
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
@@ -16,7 +17,8 @@ const LOOKS: usize = 60;
 struct Program {
     child: Child,
     terminal: Option<OwnedFd>,
-    stdin: Option<ChildStdin>,
+    /// Held open: a pipe without a writer does not block.
+    _stdin: Option<ChildStdin>,
 }
 
 impl Program {
@@ -29,7 +31,7 @@ impl Program {
         let side = || fs::File::options().read(true).write(true).open(&name).expect("the other side");
         let mut command = Command::new("setsid");
         command.arg("-c").args(words).stdin(side()).stdout(side()).stderr(side());
-        Program { child: command.spawn().expect("setsid is there"), terminal: Some(terminal), stdin: None }
+        Program { child: command.spawn().expect("setsid is there"), terminal: Some(terminal), _stdin: None }
     }
 
     /// In a group of its own with a pipe.
@@ -38,7 +40,7 @@ impl Program {
         command.args(&words[1..]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
         let mut child = command.spawn().expect("the program is there");
         let stdin = child.stdin.take();
-        Program { child, terminal: None, stdin }
+        Program { child, terminal: None, _stdin: stdin }
     }
 
     fn pid(&self) -> i32 {
@@ -90,13 +92,13 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        self.stdin.take();
-        // Whoever the terminal controls gets a hang-up.
-        self.terminal.take();
-        for pid in tree::descendants(self.pid()).into_iter().chain([self.pid()]) {
-            if let Some(pid) = rustix::process::Pid::from_raw(pid) {
-                let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
-            }
+        // It leads its group. Jobs of a shell have groups of their own, and are listed while it cannot start more.
+        let own = Pid::from_child(&self.child);
+        let _ = kill_process(own, Signal::STOP);
+        let jobs: Vec<i32> = tree::descendants(self.pid());
+        let _ = kill_process_group(own, Signal::KILL);
+        for pid in jobs.into_iter().filter_map(Pid::from_raw) {
+            let _ = kill_process(pid, Signal::KILL);
         }
         let _ = self.child.wait();
     }

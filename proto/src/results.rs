@@ -24,8 +24,10 @@ result!(Exec {
     truncated: Option<Truncated>,
     gap: Option<Gap>,
     /// It ran already: `if_running: "return"`.
+    #[serde(default)]
     existing: bool,
     /// With `ready`: what came first.
+    #[serde(default)]
     ready: Option<Ready>,
 });
 
@@ -87,6 +89,7 @@ result!(Waited {
     /// The line that matched.
     matched: Option<String>,
     /// Who listens on the port that was waited for.
+    #[serde(default)]
     listener: Option<Listener>,
 });
 
@@ -166,6 +169,7 @@ result!(Inspect {
     env_names: Vec<String>,
     shim_pid: Option<i32>,
     timeout_ms: Option<u64>,
+    #[serde(default)]
     heartbeat_ms: Option<u64>,
 });
 

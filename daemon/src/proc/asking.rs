@@ -63,10 +63,15 @@ pub async fn run(proc: Arc<Proc>) {
                 }
                 between = if typed == told_typed { (between * 2).min(SELDOM) } else { BETWEEN };
                 (told_typed, pause) = (typed, QUIET);
-                tokio::select! {
-                    _ = timeout(between, news.wait_for(State::ended)) => {}
-                    _ = timeout(SELDOM, input.wait_for(|count| *count != typed)) => tokio::time::sleep(BETWEEN).await,
-                }
+                // Whoever types makes it a new wait.
+                let _ = timeout(BETWEEN, async { news.wait_for(State::ended).await.is_ok() }).await;
+                let ended = async { news.wait_for(State::ended).await.is_ok() };
+                let written = async { input.wait_for(|count| *count != typed).await.is_ok() };
+                let rest = between.saturating_sub(BETWEEN);
+                let _ = timeout(rest, async {
+                    tokio::select! { _ = ended => {}, _ = written => {} }
+                })
+                .await;
             }
             Asks::No | Asks::Unknown => pause *= 2,
         }

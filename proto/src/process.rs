@@ -61,7 +61,7 @@ pub enum WatchState {
     Silent,
     /// It matched too often, again and again: nothing is looked at any more.
     Disabled,
-    /// The program has ended.
+    /// The program has ended, and everything it printed was looked at.
     Ended,
 }
 

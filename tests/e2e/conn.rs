@@ -104,18 +104,24 @@ impl Conn {
         self.try_recv().expect("the daemon hung up instead of answering")
     }
 
-    /// The next message, or None when the daemon hung up. Panics after the deadline.
-    pub fn try_recv(&mut self) -> Option<Value> {
+    /// The next message as it came, not looked at. None when the daemon hung up.
+    pub fn line(&mut self) -> Option<Vec<u8>> {
         let mut line = Vec::new();
         loop {
             match self.stream.read_until(b'\n', &mut line) {
                 Ok(0) => return None,
                 Ok(_) if line.iter().all(u8::is_ascii_whitespace) => line.clear(),
-                Ok(_) => return Some(serde_json::from_slice(&line).expect("an answer is one line of JSON")),
+                Ok(_) => return Some(line),
                 Err(e) if e.kind() == std::io::ErrorKind::ConnectionReset => return None,
                 Err(e) => panic!("no answer within {DEADLINE:?}: {e}"),
             }
         }
+    }
+
+    /// The next message, or None when the daemon hung up. Panics after the deadline.
+    pub fn try_recv(&mut self) -> Option<Value> {
+        let line = self.line()?;
+        Some(serde_json::from_slice(&line).expect("an answer is one line of JSON"))
     }
 }
 

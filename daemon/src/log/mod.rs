@@ -19,7 +19,7 @@ mod writer;
 pub use check::check;
 pub use counts::Counts;
 pub use lines::{LinePage, LineQuery, PAGE_BYTES};
-pub use reader::{Log, Page};
+pub use reader::{Filled, Log, Page};
 pub use sys::{Dir, Files};
 pub use text::TextPage;
 pub use writer::LogWriter;

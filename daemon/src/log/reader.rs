@@ -44,6 +44,15 @@ pub struct Page {
     runs: Vec<(usize, u64)>,
 }
 
+/// What was read into the caller's memory: the bytes `from..next`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Filled {
+    pub from: u64,
+    pub next: u64,
+    /// What was not kept between the cursor and `from`.
+    pub gap: Option<Gap>,
+}
+
 impl Page {
     /// The cursor after the first `len` of the page's bytes, for who could not use all of them.
     pub fn cursor(&self, len: usize) -> u64 {
@@ -115,6 +124,25 @@ impl Log {
             None => self.read_merged(from, max),
             Some(stream) => self.read_stream(from, max, stream),
         }
+    }
+
+    /// The bytes from the cursor `from` on, into memory that the caller has: what a page of both streams holds, for who
+    /// reads a great many of them.
+    pub fn read_into(&self, from: u64, buf: &mut [u8]) -> io::Result<Filled> {
+        let page = self.page_at(from)?;
+        let mut filled = Filled { from: page.from, next: page.next, gap: page.gap };
+        let mut len = 0;
+        while let (Place::In { slot, end }, Some(room)) = (self.place(filled.next)?, buf.get_mut(len..))
+            && !room.is_empty()
+        {
+            let wanted = room.len().min(usize::try_from(end - filled.next).unwrap_or(usize::MAX));
+            let n = self.fill(slot, filled.next, &mut room[..wanted])?;
+            (len, filled.next) = (len + n, filled.next + n as u64);
+            if n < wanted {
+                break;
+            }
+        }
+        Ok(filled)
     }
 
     /// The last `max` bytes before the end, or what is kept of them after the last gap; `next` is the end.

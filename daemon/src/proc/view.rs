@@ -128,7 +128,7 @@ impl Proc {
         let release = breaker.release_ms.unwrap_or(0);
         let (watch, quiet_ms) = match () {
             () if limiter.disabled => (WatchState::Disabled, 0),
-            () if state.ended() => (WatchState::Ended, 0),
+            () if state.ended() && self.watch_is_through(state) => (WatchState::Ended, 0),
             () if breaker.release_ms.is_some() => (WatchState::Silent, release.max(cooldown)),
             () if cooldown > 0 => (WatchState::Cooldown, cooldown),
             () => (WatchState::Watching, 0),

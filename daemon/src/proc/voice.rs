@@ -8,6 +8,7 @@ use crate::watch::{Breaker, Gate, GlobalRules, Rules};
 use serde_json::json;
 use std::fs::File;
 use std::io;
+use std::ops::{Deref, DerefMut};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard};
@@ -28,6 +29,42 @@ pub struct Voice {
     boot: [u8; 16],
     /// The breaker opened: somebody has to close it in time.
     opened: Notify,
+    /// Memory to read output into, for who is looking at some now.
+    buffers: Mutex<Vec<Vec<u8>>>,
+}
+
+/// How much output is read in one go. A fresh piece of memory of this size would cost as much as the reading.
+const READ: usize = 256 * 1024;
+/// Buffers that are kept: as many as there are threads to use them.
+const BUFFERS: usize = 2;
+
+/// A buffer on loan.
+pub struct Buffer<'a> {
+    voice: &'a Voice,
+    bytes: Vec<u8>,
+}
+
+impl Deref for Buffer<'_> {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl DerefMut for Buffer<'_> {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes
+    }
+}
+
+impl Drop for Buffer<'_> {
+    fn drop(&mut self) {
+        if let Ok(mut buffers) = self.voice.buffers.lock()
+            && buffers.len() < BUFFERS
+        {
+            buffers.push(std::mem::take(&mut self.bytes));
+        }
+    }
 }
 
 /// The breaker, and the last event that it made.
@@ -75,8 +112,15 @@ impl Voice {
             file,
             boot,
             opened: Notify::new(),
+            buffers: Mutex::new(Vec::new()),
         };
         Ok(voice)
+    }
+
+    /// Memory to read output into.
+    pub fn buffer(&self) -> Buffer<'_> {
+        let kept = self.buffers.lock().ok().and_then(|mut buffers| buffers.pop());
+        Buffer { voice: self, bytes: kept.unwrap_or_else(|| vec![0; READ]) }
     }
 
     /// Held for a decision, never across an await.

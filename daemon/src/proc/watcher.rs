@@ -20,8 +20,6 @@ use toold_proto::params::Stream;
 use toold_proto::process::Span;
 use toold_proto::unions::Pattern;
 
-/// How much is read in one go.
-const READ: usize = 256 * 1024;
 /// How much is looked at before others have their turn.
 const TURN: u64 = 1024 * 1024;
 /// What is left at the exit is looked at before the exit is announced, if it is no more than this.
@@ -166,17 +164,19 @@ impl Proc {
         let log = Log::open(&self.dir, target)?;
         let only = only_stream(&state.progress.counts);
         let stop = at.saturating_add(TURN);
+        let mut buffer = self.voice.buffer();
         while *at < target.min(stop) {
-            let page = log.read(*at, READ, None)?;
+            let page = log.read_into(*at, &mut buffer)?;
+            let bytes = buffer.get(..(page.next - page.from) as usize).unwrap_or_default();
             if let Some(gap) = page.gap {
                 scanner.gap(gap.to);
             }
             match only {
-                Some(stream) => scanner.feed(stream, page.from, &page.bytes, found),
+                Some(stream) => scanner.feed(stream, page.from, bytes, found),
                 None => {
                     for Span { stream, from, to, .. } in log.spans(page.from, page.next)? {
                         let piece = (from - page.from) as usize..(to - page.from) as usize;
-                        scanner.feed(stream, from, page.bytes.get(piece).unwrap_or_default(), found);
+                        scanner.feed(stream, from, bytes.get(piece).unwrap_or_default(), found);
                     }
                 }
             }

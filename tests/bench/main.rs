@@ -22,11 +22,14 @@ mod report;
 
 use report::Report;
 
+/// A group of figures, by name.
+type Measure = (&'static str, fn(&mut Report));
+
 fn main() {
     // Cargo adds `--bench`.
     let wanted: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with("--")).collect();
     let mut report = Report::default();
-    let all: &[(&str, fn(&mut Report))] = &[
+    let all: &[Measure] = &[
         ("events.append", events::append),
         ("events.next", events::next),
         ("events.push", events::push),

@@ -18,6 +18,8 @@ fn daemon_zygote_spares_and_shims_do_not_wake_while_nothing_happens() {
     let daemon = Daemon::start();
     // Nothing has ended yet, so that no record waits to be forced to the disk.
     let ids: Vec<String> = (0..SLEEPERS).map(|_| daemon.sh("exec sleep 1000")).collect();
+    // A second after an event the writing of the journal is begun, by a thread of the pool.
+    daemon.eventually("the events are on their way to the disk", || threads(daemon.pid()).len() > 3);
     // The last exec is answered before its shim rests, and the pool's threads go only after a while.
     let mut looks = vec![switches(&daemon)];
     daemon.eventually("all have settled", || {

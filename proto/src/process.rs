@@ -79,6 +79,9 @@ pub struct Watch {
     pub strikes: u32,
     /// Until the next match can be told.
     pub quiet_ms: u64,
+    /// Output that was dropped from the log before it could be looked at.
+    #[serde(default)]
+    pub unseen_bytes: u64,
     /// Why it is quiet, for a person.
     pub note: Option<String>,
 }

@@ -28,6 +28,8 @@ pub struct Told {
     pub beat_ms: u64,
     /// The output's end when it last asked for input, plus one.
     pub asked: u64,
+    /// Bytes that were dropped from the log before the watch came to them.
+    pub unseen: u64,
 }
 
 const STARTED: u32 = 1;
@@ -151,6 +153,7 @@ impl Told {
             self.asked,
             self.beat_cursor,
             self.beat_ms,
+            self.unseen,
         ];
         bytes.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
         bytes.extend(self.resume.to_bytes());
@@ -167,7 +170,7 @@ impl Told {
         if flags & WRITTEN == 0 {
             return None;
         }
-        let (numbers, rest) = rest.split_at_checked(80)?;
+        let (numbers, rest) = rest.split_at_checked(88)?;
         let (numbers, _) = numbers.as_chunks::<8>();
         let number = |at: usize| numbers.get(at).map_or(0, |bytes| u64::from_le_bytes(*bytes));
         let on = |flag: u32| flags & flag != 0;
@@ -193,6 +196,7 @@ impl Told {
             asked: number(7),
             beat_cursor: number(8),
             beat_ms: number(9),
+            unseen: number(10),
             resume: Resume::from_bytes(rest.first_chunk()?)?,
         })
     }
@@ -226,6 +230,7 @@ mod tests {
             beat_cursor: 6,
             beat_ms: 7,
             asked: 8,
+            unseen: 9,
         }
     }
 

@@ -155,6 +155,7 @@ impl Proc {
             state: watch,
             strikes: limiter.strikes,
             quiet_ms,
+            unseen_bytes: self.told().unseen,
             note,
         })
     }

@@ -170,6 +170,12 @@ impl Proc {
             let bytes = buffer.get(..(page.next - page.from) as usize).unwrap_or_default();
             if let Some(gap) = page.gap {
                 scanner.gap(gap.to);
+                // Dropped before we came to it: that is told, and not again after a crash.
+                let resume = scanner.resume();
+                self.remark(|told| {
+                    told.unseen += gap.to.saturating_sub(gap.from.max(told.resume.decided));
+                    told.resume = resume;
+                });
             }
             match only {
                 Some(stream) => scanner.feed(stream, page.from, bytes, found),

@@ -33,7 +33,7 @@ fn inside_the_interval_matches_are_counted_and_told_with_the_next_one() {
     let watch = d.process(&process)["watch"].clone();
     assert_eq!((&watch["hits"], &watch["suppressed"], &watch["strikes"]), (&json!(4), &json!(3), &json!(1)));
     assert_eq!(watch["state"], "cooldown");
-    assert!(watch["note"].as_str().unwrap().contains("3 lines"), "{watch}");
+    assert!(watch["note"].as_str().unwrap().contains("since: 3"), "{watch}");
     assert!(watch["quiet_ms"].as_u64().unwrap() <= 600);
     d.eventually("the interval is over", || d.process(&process)["watch"]["state"] == "watching");
     hit(&d, &process, "5");

@@ -104,7 +104,11 @@ impl Proc {
                 EventType::Started => self.started_facts(state),
                 EventType::Exited => self.exited_facts(state),
                 // `due` names no other.
-                _ => json!({ "bytes": state.progress.counts.end, "lines": state.progress.counts.lines_of(None) }),
+                _ => json!({
+                    "name": self.spec.name,
+                    "bytes": state.progress.counts.end,
+                    "lines": state.progress.counts.lines_of(None),
+                }),
             };
             self.tell(kind, &facts, |_| {})?;
         }

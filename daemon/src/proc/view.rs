@@ -136,7 +136,7 @@ impl Proc {
         let note = match watch {
             WatchState::Watching | WatchState::Ended => None,
             WatchState::Cooldown => Some(format!(
-                "a match was told; the next one can be in {quiet_ms} ms, {} lines are suppressed since",
+                "a match was told; the next one can be in {quiet_ms} ms; lines suppressed since: {}",
                 limiter.pending
             )),
             WatchState::Silent => {

@@ -196,11 +196,11 @@ fn recall(config: &Config, dir: &Path) -> Result<Memory, socket::Error> {
             .map_err(failed)?;
     let (journal, opened) = Journal::open(dir, limits, now, 0).map_err(failed)?;
     let ahead = Ahead { states: opened.states, last: journal.last() };
-    // A number that anybody has seen is never given again, not even after a power cut.
-    journal.skip_to(consumers.highest());
     flaws.extend(opened.flaws);
+    flaws.extend(journal.skip_seen(consumers.highest()));
     let breaker = ahead.states.get(&0).cloned();
-    let voice = Voice::new(journal, dir, config, crate::proc::tree::boot_id(), breaker).map_err(failed)?;
+    let (voice, flaw) = Voice::new(journal, dir, config, crate::proc::tree::boot_id(), breaker).map_err(failed)?;
+    flaws.extend(flaw);
     Ok(Memory { voice: Arc::new(voice), consumers, ahead, flaws })
 }
 

@@ -132,15 +132,15 @@ pub enum Until {
 }
 
 /// The ways of waiting that are an object: exactly one of these.
-#[derive(Serialize, Deserialize)]
+#[derive(Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-enum Condition {
-    #[serde(rename = "match")]
-    Match(Pattern),
-    #[serde(rename = "port")]
-    Port(u16),
-    #[serde(rename = "quiet_ms")]
-    Quiet(u64),
+struct Condition {
+    #[serde(rename = "match", default, skip_serializing_if = "Option::is_none")]
+    pattern: Option<Pattern>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    port: Option<u16>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    quiet_ms: Option<u64>,
 }
 
 impl Serialize for Until {
@@ -148,9 +148,9 @@ impl Serialize for Until {
         match self {
             Until::Exit => s.serialize_str("exit"),
             Until::Closed => s.serialize_str("closed"),
-            Until::Match(pattern) => Condition::Match(pattern.clone()).serialize(s),
-            Until::Port(port) => Condition::Port(*port).serialize(s),
-            Until::Quiet(ms) => Condition::Quiet(*ms).serialize(s),
+            Until::Match(pattern) => Condition { pattern: Some(pattern.clone()), ..Condition::default() }.serialize(s),
+            Until::Port(port) => Condition { port: Some(*port), ..Condition::default() }.serialize(s),
+            Until::Quiet(ms) => Condition { quiet_ms: Some(*ms), ..Condition::default() }.serialize(s),
         }
     }
 }
@@ -173,11 +173,13 @@ impl<'de> Deserialize<'de> for Until {
             }
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Until, A::Error> {
                 let condition = Condition::deserialize(de::value::MapAccessDeserializer::new(map))?;
-                Ok(match condition {
-                    Condition::Match(pattern) => Until::Match(pattern),
-                    Condition::Port(port) => Until::Port(port),
-                    Condition::Quiet(ms) => Until::Quiet(ms),
-                })
+                match (condition.pattern, condition.port, condition.quiet_ms) {
+                    (Some(pattern), None, None) => Ok(Until::Match(pattern)),
+                    (None, Some(port), None) => Ok(Until::Port(port)),
+                    (None, None, Some(ms)) => Ok(Until::Quiet(ms)),
+                    // None of them, or more than one.
+                    _ => Err(de::Error::custom("give exactly one of match, port, quiet_ms")),
+                }
             }
         }
         d.deserialize_any(V)

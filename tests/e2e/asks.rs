@@ -57,3 +57,19 @@ fn a_wait_that_was_told_is_not_told_again_by_the_next_daemon() {
     until(&d, "c", json!({ "types": ["needs_input"], "id": later }));
     assert_eq!(asked(&d, &process).len(), 1);
 }
+
+/// The broken code took every line that another thread printed for a new wait.
+#[test]
+fn a_thread_that_reads_while_others_print_has_asked_once() {
+    let d = Daemon::start();
+    let script = "import sys, threading, time\n\
+                  def tick():\n    for n in range(60):\n        print(n, flush=True)\n        time.sleep(0.1)\n\
+                  t = threading.Thread(target=tick)\nt.start()\nline = sys.stdin.readline()\nt.join()\nprint('got', line)";
+    let process = id(&d.ok("exec", json!({ "argv": ["python3", "-c", script], "stdin": "pipe" })));
+    let first = until(&d, "c", json!({ "types": ["needs_input"] }));
+    assert_eq!(first["id"], json!(process), "it is told although something is printed all the time");
+    d.printed(&process, "59");
+    d.ok("submit", json!({ "id": process, "data": "x" }));
+    d.closed(&process);
+    assert_eq!(asked(&d, &process).len(), 1);
+}

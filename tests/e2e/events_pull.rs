@@ -3,6 +3,7 @@
 use crate::events::{all, kinds, until};
 use crate::rig::{Daemon, id};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 fn seqs(next: &Value) -> Vec<u64> {
     next["events"].as_array().unwrap().iter().map(|e| e["seq"].as_u64().unwrap()).collect()
@@ -161,4 +162,71 @@ fn a_consumer_unused_for_long_is_forgotten_and_told_so_when_it_comes_back() {
     assert_eq!((&back["forgotten"]["position"], &back["created"]), (&json!(2), &json!(true)), "{back}");
     assert_eq!(seqs(&back), [1, 2, 3], "nothing it might have missed is kept from it");
     assert_eq!(d.ok("events.next", json!({ "consumer": "c" }))["forgotten"], Value::Null);
+}
+
+#[test]
+fn one_consumer_too_many_is_refused_before_anything_is_started() {
+    let d = Daemon::start_with("[events]\nmax_consumers = 1\n", &[]);
+    d.ok("events.next", json!({ "consumer": "one" }));
+    let error = d.refused(-32004, "limit", "events.next", json!({ "consumer": "two" }));
+    assert_eq!(error["data"]["limit"], "events.max_consumers");
+    d.refused(-32004, "limit", "exec", json!({ "argv": ["/bin/true"], "consumer": "two" }));
+    assert_eq!(d.ids(json!({})), Vec::<String>::new());
+    d.ok("exec", json!({ "argv": ["/bin/true"], "consumer": "one", "yield_ms": 10_000 }));
+}
+
+/// The broken code forgot a consumer in the middle of its own call.
+#[test]
+fn who_waits_in_a_call_is_not_forgotten_meanwhile() {
+    let d = Daemon::start_with("[events]\nconsumer_ttl_ms = 300\n", &[]);
+    let mut waiting = d.conn();
+    let call = waiting.request("events.next", json!({ "consumer": "c", "from": "now", "wait_ms": 30_000 }));
+    let other = json!({ "consumer": "other" });
+    d.ok("events.next", other.clone());
+    let known = |d: &Daemon| d.ok("daemon.info", json!({}))["events"]["consumers"].as_array().unwrap().len();
+    d.eventually("the one that does not wait is forgotten", || known(&d) == 1);
+    let process = d.sh("exit 0");
+    let answer = waiting.answer(call).unwrap();
+    assert_eq!(answer["events"][0]["id"], json!(process));
+    d.ok("events.ack", json!({ "consumer": "c", "seq": answer["events"][0]["seq"] }));
+}
+
+#[test]
+fn a_journal_that_lost_its_end_is_told_and_its_numbers_are_not_given_again() {
+    let mut d = Daemon::start();
+    for _ in 0..5 {
+        d.run("exit 0");
+    }
+    d.kill9();
+    let events = d.state().join("events");
+    let segment = std::fs::read_dir(&events)
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .find(|p| p.extension().is_some_and(|e| e == "log"));
+    let segment = segment.unwrap();
+    let half = std::fs::metadata(&segment).unwrap().len() / 2;
+    std::fs::OpenOptions::new().write(true).open(&segment).unwrap().set_len(half).unwrap();
+    d.spawn();
+    let damaged = d.ok("daemon.info", json!({}))["damaged"].clone();
+    assert!(damaged.to_string().contains("events "), "{damaged}");
+    let mut live = d.conn();
+    live.call("events.subscribe", json!({ "after": 0 })).unwrap();
+    let process = d.run("exit 3");
+    let (mut seen, mut exits) = (BTreeSet::new(), BTreeSet::new());
+    loop {
+        let event = live.push();
+        if let Some(seq) = event["seq"].as_u64() {
+            assert!(seen.insert(seq), "{seq} came twice");
+        }
+        if event["type"] == "exited" {
+            exits.insert(id(&event));
+        }
+        if event["type"] == "closed" && event["id"] == process["id"] {
+            break;
+        }
+    }
+    assert!(seen.range(..16).count() < 15, "some were lost");
+    assert!(*seen.last().unwrap() > 15, "and no number was given again");
+    // What the records tell was told again: each process has an exit in the journal.
+    assert_eq!(exits.len(), 6);
 }

@@ -169,3 +169,18 @@ fn pushes_need_a_connection_that_stays() {
     conn.send(&json!([{ "jsonrpc": "2.0", "id": 1, "method": "events.subscribe", "params": {} }]));
     assert_eq!(conn.recv()[0]["error"]["code"], -32600);
 }
+
+#[test]
+fn the_end_of_a_subscription_is_asked_for_by_its_number_and_nothing_else() {
+    let d = Daemon::start();
+    for params in [
+        json!({}),
+        json!({ "subscription": -1 }),
+        json!({ "subscription": "x" }),
+        json!([]),
+        json!({ "subscription": 1, "x": 2 }),
+    ] {
+        d.refused_param("subscription", "events.unsubscribe", params);
+    }
+    assert_eq!(d.ok("events.unsubscribe", json!({ "subscription": 1 })), json!(false));
+}

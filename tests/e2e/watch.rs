@@ -142,3 +142,40 @@ fn a_watch_goes_on_where_it_stopped_after_kill_9_with_nothing_lost_or_doubled() 
     let seqs: Vec<u64> = all(&d).iter().map(|e| e["seq"].as_u64().unwrap()).collect();
     assert_eq!(seqs, (1..=seqs.len() as u64).collect::<Vec<_>>());
 }
+
+/// The broken code took the edges of a window in a long line for the line's own.
+#[test]
+fn a_window_s_edge_in_a_long_line_is_not_the_line_s() {
+    let d = open();
+    for (pattern, before) in [("^a", 32768), ("^a", 65536), ("a$", 65516)] {
+        let script = format!(
+            "head -c {before} /dev/zero | tr '\\0' b; printf aaaaaaaaaaaaaaaaaaaa; head -c 200000 /dev/zero | tr '\\0' b; echo"
+        );
+        let more = json!({ "watch": [{ "regex": pattern }] });
+        let process = id(&d.sh_with(&script, more));
+        let wait = d.ok("wait", json!({ "id": process, "until": { "match": { "regex": pattern } } }));
+        // A line that is still being written may end with its pattern for a moment, as a prompt does.
+        assert!(wait["status"] == "exited" || pattern == "a$", "{pattern} {before}");
+        d.closed(&process);
+        assert_eq!(d.process(&process)["watch"]["hits"], 0, "{pattern} {before}");
+    }
+}
+
+#[test]
+fn output_that_was_dropped_before_it_was_looked_at_is_counted_and_told() {
+    let mut d = Daemon::start_with("log_max_bytes = 1048576\n", &[]);
+    let gate = d.gate("go");
+    let process =
+        id(&d.sh_with(&format!("{}; seq 1 1000000", gate.pass()), json!({ "watch": ["nothing"], "notify": true })));
+    let program = d.program(&process);
+    d.kill9();
+    gate.open();
+    assert!(program.dies_within(crate::rig::DEADLINE));
+    d.spawn();
+    let done = until(&d, "c", json!({ "types": ["completion"] }));
+    let unseen = done["unseen_bytes"].as_u64().unwrap();
+    assert!(unseen > 1_000_000, "{done}");
+    let watch = d.process(&process)["watch"].clone();
+    assert_eq!(watch["unseen_bytes"], unseen);
+    assert!(watch["note"].as_str().unwrap().contains("dropped"), "{watch}");
+}

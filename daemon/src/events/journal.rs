@@ -141,6 +141,15 @@ impl Journal {
         self.tail.subscribe()
     }
 
+    /// Goes on behind a number that somebody has seen: it is never given again. Some: the journal has lost it, to damage
+    /// or a power cut.
+    pub fn skip_seen(&self, seq: u64) -> Option<String> {
+        let last = self.last();
+        self.skip_to(seq);
+        (seq > last && self.last() >= seq)
+            .then(|| format!("events {} to {seq} are not in {} any more", last + 1, self.dir.display()))
+    }
+
     /// Makes `seq` a number that was given: what the journal lacks up to it is missing.
     pub fn skip_to(&self, seq: u64) {
         let writer = hold(&self.writer);

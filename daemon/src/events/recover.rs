@@ -136,6 +136,10 @@ impl Place<'_> {
         if let (None, Some(tail)) = (self.next, scan.tail) {
             // The write that a crash cut short: nobody was told of it.
             tracing::warn!(path = %path.display(), at = tail, "cut off the torn end of the journal");
+            if let Some(damaged) = damaged_end(&file, tail)? {
+                std::fs::write(aside(&path), damaged)?;
+                flaws.push(format!("the end of {} was damaged and is put aside", path.display()));
+            }
             file.set_len(tail)?;
         }
         if !scan.lost.is_empty() {
@@ -210,6 +214,14 @@ impl Place<'_> {
             }
         }
     }
+}
+
+/// The end of a segment that is no record, if it cannot be a write that was cut short: that has less than it claims.
+fn damaged_end(file: &File, tail: u64) -> io::Result<Option<Vec<u8>>> {
+    let mut bytes = vec![0; file.metadata()?.len().saturating_sub(tail) as usize];
+    file.read_exact_at(&mut bytes, tail)?;
+    let short = bytes.len() < HEADER || super::record::claimed(&bytes).is_some_and(|len| len > bytes.len());
+    Ok((!short && bytes.iter().any(|byte| *byte != 0)).then_some(bytes))
 }
 
 /// Keeps the damaged file under another name and puts one with the good records in its place. Whole at any instant.

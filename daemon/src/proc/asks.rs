@@ -34,10 +34,28 @@ pub enum Asks {
     Yes {
         pid: i32,
         echo: Option<bool>,
+        wait: Wait,
     },
     No,
     /// It may or may not: the kernel does not tell, or does not tell us.
     Unknown,
+}
+
+/// One wait, told apart from the next: the thread that is blocked, and how often it has slept. A thread that still
+/// sleeps in the same read has the same numbers, whatever others print meanwhile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wait {
+    thread: i32,
+    slept: u64,
+}
+
+impl Wait {
+    fn of(thread: &str) -> Wait {
+        let status = fs::read_to_string(format!("{thread}/status")).unwrap_or_default();
+        let slept = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+        let thread = thread.rsplit('/').next().and_then(|id| id.parse().ok());
+        Wait { thread: thread.unwrap_or(0), slept: slept.and_then(|n| n.trim().parse().ok()).unwrap_or(0) }
+    }
 }
 
 /// Looks at the tree below a shim. `program` is the process that the shim started, `pty` whether it has a terminal.
@@ -53,9 +71,9 @@ pub fn asks(shim_pid: i32, program: i32, pty: bool) -> Asks {
     let mut unclear = false;
     for pid in tree::descendants(shim_pid) {
         match input.read_by(pid) {
-            Verdict::Reads => return Asks::Yes { pid, echo: input.echo() },
-            Verdict::Unclear => unclear = true,
-            Verdict::Not => {}
+            Ok(wait) => return Asks::Yes { pid, echo: input.echo(), wait },
+            Err(Verdict::Unclear) => unclear = true,
+            Err(Verdict::Reads | Verdict::Not) => {}
         }
     }
     if unclear { Asks::Unknown } else { Asks::No }
@@ -146,26 +164,26 @@ impl Input {
     }
 
     /// Whether any thread of a process is blocked reading the input.
-    fn read_by(&self, pid: i32) -> Verdict {
+    fn read_by(&self, pid: i32) -> Result<Wait, Verdict> {
         let threads = match fs::read_dir(format!("/proc/{pid}/task")) {
             Ok(threads) => threads,
-            Err(e) if e.kind() == io::ErrorKind::PermissionDenied => return Verdict::Unclear,
+            Err(e) if e.kind() == io::ErrorKind::PermissionDenied => return Err(Verdict::Unclear),
             // It is gone.
-            Err(_) => return Verdict::Not,
+            Err(_) => return Err(Verdict::Not),
         };
         // System calls of a program for another machine have other numbers.
         if blocked::foreign(pid) {
-            return Verdict::Unclear;
+            return Err(Verdict::Unclear);
         }
         let mut all = Verdict::Not;
         for thread in threads.flatten().filter_map(|t| t.path().to_str().map(String::from)) {
             match self.read_in(pid, &thread) {
-                Verdict::Reads => return Verdict::Reads,
+                Verdict::Reads => return Ok(Wait::of(&thread)),
                 Verdict::Unclear => all = Verdict::Unclear,
                 Verdict::Not => {}
             }
         }
-        all
+        Err(all)
     }
 
     /// Whether the thread with this directory in /proc is.

@@ -91,7 +91,8 @@ fn facts(proc: &Proc, state: &State) -> io::Result<Value> {
     let counts = state.progress.counts;
     let mut facts = proc.ending_facts(state);
     facts["output"] = json!(output);
-    facts["output_path"] = json!((end > 0).then(|| proc.dir.join("log").display().to_string()));
+    let path = proc.dir.join("log");
+    facts["output_path"] = json!(path.exists().then(|| path.display().to_string()));
     facts["bytes"] = json!(end);
     facts["lines"] = json!(if counts.end == end { counts.lines_of(None) } else { lines });
     facts["sha256"] = json!(sha256);

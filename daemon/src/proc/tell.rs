@@ -151,6 +151,7 @@ impl Proc {
         if self.watching.is_some() {
             // What no later match will tell.
             facts["suppressed"] = json!(self.told().limiter.pending);
+            facts["unseen_bytes"] = json!(self.told().unseen);
         }
         if let Some(failure) = ending.failure {
             facts["failure"] = json!(failure);

@@ -134,6 +134,9 @@ impl Proc {
             () => (WatchState::Watching, 0),
         };
         let note = match watch {
+            WatchState::Watching | WatchState::Ended if self.told().unseen > 0 => {
+                Some(format!("{} bytes were dropped before they could be looked at", self.told().unseen))
+            }
             WatchState::Watching | WatchState::Ended => None,
             WatchState::Cooldown => Some(format!(
                 "a match was told; the next one can be in {quiet_ms} ms; lines suppressed since: {}",

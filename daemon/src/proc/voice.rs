@@ -88,11 +88,16 @@ impl Voice {
         config: &Config,
         boot: [u8; 16],
         last: Option<(u64, Vec<u8>)>,
-    ) -> io::Result<Voice> {
+    ) -> io::Result<(Voice, Option<String>)> {
         let mut open = File::options();
         let file = open.read(true).write(true).create(true).truncate(false).mode(0o600).open(dir.join("breaker"))?;
         let watch = &config.watch;
-        let mut kept = read(&file, boot).unwrap_or_default();
+        let whole = read(&file);
+        let flaw =
+            whole.is_none().then(|| format!("{} was damaged; the breaker begins anew", dir.join("breaker").display()));
+        // The times of another boot mean nothing.
+        let mut kept =
+            whole.flatten().filter(|(made_in, _)| *made_in == boot).map(|(_, kept)| kept).unwrap_or_default();
         if let Some((seq, state)) = last.filter(|(seq, _)| *seq > kept.seq)
             && let Some((made_in, state)) = state.split_first_chunk::<16>()
             && *made_in == boot
@@ -114,7 +119,7 @@ impl Voice {
             opened: Notify::new(),
             buffers: Mutex::new(Vec::new()),
         };
-        Ok(voice)
+        Ok((voice, flaw))
     }
 
     /// Memory to read output into.
@@ -222,16 +227,20 @@ impl Voice {
     }
 }
 
-fn read(file: &File, boot: [u8; 16]) -> Option<Kept> {
+/// The breaker of an earlier daemon with the boot it was made in. None: damaged. Some(None): there is none.
+fn read(file: &File) -> Option<Option<([u8; 16], Kept)>> {
     let mut bytes = vec![0u8; 8192];
     let n = file.read_at(&mut bytes, 0).ok()?;
+    if n == 0 {
+        return Some(None);
+    }
     let bytes = bytes.get(..n)?;
     let length = u32::from_le_bytes(bytes.get(24..28)?.try_into().ok()?) as usize;
-    let (facts, check) = bytes.get(..28 + length + 8)?.split_at_checked(28 + length)?;
-    // The times of another boot mean nothing.
-    if sum(facts).to_le_bytes() != check || facts[..16] != boot {
+    let (facts, check) = bytes.get(..length.checked_add(36)?)?.split_at_checked(28 + length)?;
+    if sum(facts).to_le_bytes() != check {
         return None;
     }
     let seq = u64::from_le_bytes(facts[16..24].try_into().ok()?);
-    Some(Kept { breaker: Breaker::from_bytes(&facts[28..])?, seq })
+    let made_in = facts[..16].try_into().ok()?;
+    Some(Some((made_in, Kept { breaker: Breaker::from_bytes(&facts[28..])?, seq })))
 }

@@ -8,7 +8,7 @@ use super::handle::Proc;
 use super::state::{Phase, State};
 use super::voice::AGAIN;
 use crate::hooks;
-use crate::log::{Counts, Log};
+use crate::log::{Counts, Filled, Log};
 use crate::shim::run::mono_ms;
 use crate::watch::{Found, Patterns, Scanner, Verdict};
 use serde_json::json;
@@ -166,25 +166,14 @@ impl Proc {
         let stop = at.saturating_add(TURN);
         let mut buffer = self.voice.buffer();
         while *at < target.min(stop) {
-            let page = log.read_into(*at, &mut buffer)?;
-            let bytes = buffer.get(..(page.next - page.from) as usize).unwrap_or_default();
+            let page = feed(&log, *at, only, &mut buffer, scanner, found)?;
             if let Some(gap) = page.gap {
-                scanner.gap(gap.to);
                 // Dropped before we came to it: that is told, and not again after a crash.
                 let resume = scanner.resume();
                 self.remark(|told| {
                     told.unseen += gap.to.saturating_sub(gap.from.max(told.resume.decided));
                     told.resume = resume;
                 });
-            }
-            match only {
-                Some(stream) => scanner.feed(stream, page.from, bytes, found),
-                None => {
-                    for Span { stream, from, to, .. } in log.spans(page.from, page.next)? {
-                        let piece = (from - page.from) as usize..(to - page.from) as usize;
-                        scanner.feed(stream, from, bytes.get(piece).unwrap_or_default(), found);
-                    }
-                }
             }
             // A page that gets no further is a gap that was not there a moment ago.
             *at = if page.next > *at { page.next } else { target };
@@ -268,8 +257,34 @@ enum Last {
     No,
 }
 
+/// Feeds a scanner with the log from `at` on, as much as fits into the buffer: each stream for itself.
+pub fn feed(
+    log: &Log,
+    at: u64,
+    only: Option<Stream>,
+    buffer: &mut [u8],
+    scanner: &mut Scanner,
+    found: &mut Found,
+) -> io::Result<Filled> {
+    let page = log.read_into(at, buffer)?;
+    let bytes = buffer.get(..(page.next - page.from) as usize).unwrap_or_default();
+    if let Some(gap) = page.gap {
+        scanner.gap(gap.to);
+    }
+    match only {
+        Some(stream) => scanner.feed(stream, page.from, bytes, found),
+        None => {
+            for Span { stream, from, to, .. } in log.spans(page.from, page.next)? {
+                let piece = (from - page.from) as usize..(to - page.from) as usize;
+                scanner.feed(stream, from, bytes.get(piece).unwrap_or_default(), found);
+            }
+        }
+    }
+    Ok(page)
+}
+
 /// The stream that wrote everything so far, if it was one: then nobody has to ask the index.
-fn only_stream(counts: &Counts) -> Option<Stream> {
+pub fn only_stream(counts: &Counts) -> Option<Stream> {
     let (out, err) = (counts.out_newlines > 0 || counts.out_open, counts.err_newlines > 0 || counts.err_open);
     match (out, err) {
         (_, false) => Some(Stream::Stdout),

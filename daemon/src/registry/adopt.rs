@@ -78,9 +78,9 @@ impl Registry {
         for reader in readers {
             all.extend(reader.await.map_err(io::Error::other)?);
         }
-        // A number that anybody has seen is never given again, not even after a power cut.
         let told = all.iter().filter_map(|(found, _)| found.known()?.told);
-        self.voice.journal.skip_to(told.map(|told| told.seq).max().unwrap_or(0));
+        let highest = told.map(|told| told.seq).max().unwrap_or(0);
+        self.voice.journal.skip_seen(highest).into_iter().for_each(|flaw| self.note_damage(flaw));
         for (found, dir) in all {
             self.take_in(found, &dir, ahead);
         }

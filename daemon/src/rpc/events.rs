@@ -54,7 +54,14 @@ pub async fn next(
             tokio::task::yield_now().await;
             continue;
         }
-        if done || Instant::now() >= deadline || timeout_at(deadline, news.changed()).await.is_err() {
+        // Who waits is there: it is not forgotten meanwhile.
+        let look = deadline.min(Instant::now() + Duration::from_millis(registry.config.events.consumer_ttl_ms / 3 + 1));
+        let waits = !done && Instant::now() < deadline;
+        if waits && timeout_at(look, news.changed()).await.is_err() && Instant::now() < deadline {
+            consumers.used(&name, now_ms()).map_err(|e| failed(e, &call.consumer))?;
+            continue;
+        }
+        if !waits || Instant::now() >= deadline {
             let forgotten =
                 entered.forgotten.map(|f| results::Forgotten { position: f.position, at: rfc3339(f.at_ms) });
             return Ok(results::EventsNext {
@@ -109,6 +116,16 @@ pub fn filter(
     Ok(Filter { types, session_key: session_key.clone(), task_id: task_id.clone(), id })
 }
 
+/// A consumer that a call names, made if it is new: what cannot be is refused before anything is done.
+pub fn consumer(daemon: &Daemon, name: Option<&str>) -> Result<Option<ConsumerName>, RpcError> {
+    let Some(text) = name else { return Ok(None) };
+    let name = consumer_name(text)?;
+    let (journal, consumers) = (&daemon.registry.voice.journal, &daemon.registry.consumers);
+    let entered = consumers.enter(&name, Start::Oldest, journal.oldest(), journal.last(), now_ms());
+    entered.map_err(|e| failed(e, text))?;
+    Ok(Some(name))
+}
+
 /// Acknowledges the exits of these processes for a consumer: it is told them in the answer.
 pub fn acknowledge<'a>(
     daemon: &Daemon,
@@ -142,6 +159,8 @@ fn failed(error: ConsumerError, name: &str) -> RpcError {
             let message = format!("there is no consumer {name:?}; `events.next` makes one");
             RpcError::new(Kind::NotFound, message).with("consumer", name)
         }
-        ConsumerError::Io(e) => RpcError::new(Kind::Internal, format!("the events of consumer {name:?}: {e}")),
+        ConsumerError::Io(e) => {
+            RpcError::new(Kind::Unavailable, format!("the position of consumer {name:?} cannot be stored or read: {e}"))
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! `exec`.
 
 use super::context::{Daemon, unreadable};
-use super::events::{acknowledge, consumer_name};
+use super::events::{acknowledge, consumer};
 use super::order;
 use super::read::note_exit;
 use super::ready::Readiness;
@@ -24,9 +24,9 @@ const TOKENS_MAX: u64 = 1 << 20;
 
 pub async fn exec(call: params::Exec, daemon: Arc<Daemon>, peer: Arc<Peer>) -> Result<results::Exec, RpcError> {
     let config = &daemon.registry.config;
-    let consumer = call.consumer.as_deref().map(consumer_name).transpose()?;
     let readiness = Readiness::of(&call, config.max_wait_ms)?;
     let order = order::check(&call, config)?;
+    let consumer = consumer(&daemon, call.consumer.as_deref())?;
     let single = Single { if_running: call.if_running, uid: peer.uid, pid: peer.pid };
     let Spawned { proc, existing } = match daemon.registry.spawn(order, single).await {
         Ok(spawned) => spawned,

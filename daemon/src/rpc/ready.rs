@@ -1,10 +1,11 @@
 //! What a process can be waited for, and the waiting. `wait` and `exec` with `ready` wait here. Only a port is looked
 //! for again and again, as the kernel has no event for it, and only while somebody waits.
 
-use super::search::{Matcher, Search};
+use super::search::{self, Search};
 use crate::proc::state::{Phase, State};
 use crate::proc::task::now_ms;
 use crate::proc::{Proc, listen};
+use crate::watch::Patterns;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
@@ -29,7 +30,7 @@ const TICK_MS: u64 = 10;
 pub enum Goal {
     Exit,
     Closed,
-    Match(Arc<Matcher>),
+    Match(Arc<Patterns>),
     Port(u16),
     Quiet(u64),
 }
@@ -40,7 +41,7 @@ impl Goal {
         match until {
             Until::Exit => Ok(Goal::Exit),
             Until::Closed => Ok(Goal::Closed),
-            Until::Match(pattern) => Ok(Goal::Match(Arc::new(Matcher::new(&format!("{param}.match"), pattern)?))),
+            Until::Match(pattern) => Ok(Goal::Match(search::pattern(&format!("{param}.match"), pattern)?)),
             Until::Port(0) => Err(RpcError::param(&format!("{param}.port"), "must be 1 to 65535, not 0")),
             Until::Port(port) => Ok(Goal::Port(*port)),
             Until::Quiet(0) => Err(RpcError::param(&format!("{param}.quiet_ms"), "must be at least 1, not 0")),
@@ -74,6 +75,9 @@ impl Readiness {
             return Err(RpcError::param("ready_timeout_ms", format!("must be at least 1, not {asked}")));
         }
         let goal = match &call.ready {
+            None if call.ready_timeout_ms.is_some() => {
+                return Err(RpcError::param("ready_timeout_ms", "is for `ready`, which is not given"));
+            }
             None => return Ok(None),
             Some(Until::Exit | Until::Closed) => {
                 return Err(RpcError::param(
@@ -105,7 +109,7 @@ pub async fn reached(proc: Arc<Proc>, goal: Goal) -> io::Result<End> {
             Ok(End::Over)
         }
         Goal::Closed => Ok(closed(&proc).await),
-        Goal::Match(matcher) => matched(&proc, matcher).await,
+        Goal::Match(patterns) => matched(&proc, patterns).await,
         Goal::Port(port) => Ok(listens(&proc, port).await),
         Goal::Quiet(ms) => Ok(quiet(&proc, ms).await),
     }
@@ -121,9 +125,9 @@ async fn closed(proc: &Proc) -> End {
     End::Over
 }
 
-async fn matched(proc: &Proc, matcher: Arc<Matcher>) -> io::Result<End> {
+async fn matched(proc: &Proc, patterns: Arc<Patterns>) -> io::Result<End> {
     let mut news = proc.subscribe();
-    let mut search = Search::new(matcher);
+    let mut search = Search::new(patterns);
     loop {
         news.mark_unchanged();
         let state = proc.state();

@@ -1,7 +1,7 @@
 //! `wait`: for one process or several, for what `ready` can tell.
 
 use super::context::{Daemon, unreadable};
-use super::events::{acknowledge, consumer_name};
+use super::events::{acknowledge, consumer};
 use super::read::{note_exit, tail};
 use super::ready::{End, Goal, reached};
 use super::wire::Peer;
@@ -25,12 +25,12 @@ pub async fn wait(call: params::Wait, daemon: Arc<Daemon>, peer: Arc<Peer>) -> R
     if asked <= 0 {
         return Err(RpcError::param("timeout_ms", format!("must be at least 1, not {asked}")));
     }
-    let consumer = call.consumer.as_deref().map(consumer_name).transpose()?;
     let procs = named(&call, &daemon)?;
     let max = daemon.registry.config.max_wait_ms;
     let timeout_ms = (asked as u64).min(max);
     let clamped = asked as u64 > max;
     let goal = Goal::new("until", &call.until)?;
+    let consumer = consumer(&daemon, call.consumer.as_deref())?;
     let waits = procs.iter().map(|p| reached(p.clone(), goal.clone()).boxed());
     let all = async {
         match call.mode {

@@ -88,6 +88,17 @@ impl Line {
         self.forget();
     }
 
+    /// What has come of the line, as if it ended here. An escape sequence that has not all come is left out.
+    pub fn peek(&self, search: &Search, found: &mut Found) {
+        let len = self.text.len() - self.text.iter().rev().take_while(|byte| **byte == b'\r').count();
+        let text = self.text.get(..len).unwrap_or_default();
+        if self.part != Part::Matched
+            && let Some(pattern) = search.patterns.first(text, self.from().min(len)..len)
+        {
+            found.line(pattern, text);
+        }
+    }
+
     /// As if nothing of it had come.
     pub fn forget(&mut self) {
         self.empty();

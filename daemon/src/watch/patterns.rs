@@ -53,7 +53,7 @@ impl Patterns {
         let (mut texts, mut regexes) = (Vec::new(), Vec::new());
         for (at, pattern) in patterns.iter().enumerate() {
             match pattern {
-                Pattern::Text(text) => texts.push((at, checked(text).map_err(|why| BadPattern { at, why })?)),
+                Pattern::Text(text) => texts.push((at, sized(text).map_err(|why| BadPattern { at, why })?)),
                 Pattern::Regex(text) => regexes.push((at, parsed(text).map_err(|why| BadPattern { at, why })?)),
             }
         }
@@ -163,14 +163,10 @@ impl Regexes {
 }
 
 /// A pattern's letters, if lines can have them.
-fn checked(text: &str) -> Result<&str, String> {
+fn sized(text: &str) -> Result<&str, String> {
     if text.is_empty() {
         return Err("must not be empty: it would match every line".into());
     }
-    sized(text)
-}
-
-fn sized(text: &str) -> Result<&str, String> {
     if text.len() > LONGEST {
         return Err(format!("must be at most {LONGEST} bytes, not {}", text.len()));
     }

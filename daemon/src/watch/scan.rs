@@ -86,6 +86,16 @@ impl Scanner {
         }
     }
 
+    /// Looks at what has come of each stream's open line, and changes nothing: for who waits for a prompt.
+    pub fn peek(&self, found: &mut Found) {
+        let search = Search { patterns: &self.patterns, window: self.window };
+        for feed in [&self.out, &self.err] {
+            if feed.line.is_open() {
+                feed.line.peek(&search, found);
+            }
+        }
+    }
+
     /// Where it stands, for another one to go on. It holds at every moment, also while bytes are fed again.
     pub fn resume(&self) -> Resume {
         let decided = self.decided;

@@ -70,8 +70,8 @@ proptest! {
         file.write_all_at(&[byte[0] ^ flip], *at).expect("it is damaged");
         let (lost, flaws) = check(dir.path(), 20);
         prop_assert_eq!(lost.len(), 1, "{:?}", lost);
-        // The last record is torn, not damaged, for all that can be seen.
-        prop_assert_eq!(flaws.len(), usize::from(lost[0] != 20), "{:?} {:?}", lost, flaws);
+        // A last record whose length is damaged looks like one that was cut short, and that is no flaw.
+        prop_assert!(flaws.len() == 1 || (lost[0] == 20 && flaws.is_empty()), "{:?} {:?}", lost, flaws);
     }
 
     #[test]

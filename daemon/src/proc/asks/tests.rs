@@ -65,7 +65,7 @@ impl Program {
     fn asked(&self) -> (i32, Option<bool>) {
         self.until("it asks", |p| matches!(p.asks(), Asks::Yes { .. }));
         match self.asks() {
-            Asks::Yes { pid, echo } => (pid, echo),
+            Asks::Yes { pid, echo, .. } => (pid, echo),
             other => panic!("it asked, and nobody answered: {other:?}"),
         }
     }

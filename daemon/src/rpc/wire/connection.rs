@@ -16,12 +16,16 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use toold_proto::{Kind, RpcError};
 
 /// Pushes that wait for one connection. A subscription that finds no room has to count what is missed.
 const PUSHES: usize = 128;
+
+/// How often the end of a subscription that is not known is tried again, a millisecond apart.
+const UNKNOWN_YET: usize = 5;
 
 /// Where a message came from, as far as it matters to what it may call.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -233,6 +237,12 @@ impl Connection {
         if is_subscription && let Some(why) = no_push {
             return refused(id, || RpcError::new(Kind::InvalidRequest, why));
         }
+        let ended = match matches!(callback, MethodCallback::Unsubscription(_)).then(|| by_position(params)).transpose()
+        {
+            Ok(ended) => ended,
+            Err(error) => return refused(id, || error),
+        };
+        let params = ended.as_deref().or(params);
         let Some(slot) = self.slots.take(name) else {
             tracing::debug!(connection = self.id.0, method = name, "too many requests in flight");
             return refused(id, || self.too_many_calls());
@@ -261,12 +271,22 @@ impl Connection {
         let id = id.unwrap_or(RequestId::Null);
         let sink = state.is_some().then(|| self.sink(&id));
         let (wire_id, connection, extensions) = (answer::jsonrpsee_id(&id), self.id, self.extensions.clone());
-        let params = by_position(&callback, params);
+        let params = Params::new(params).into_owned();
         let run = async move {
             match (callback, sink.zip(state)) {
                 (MethodCallback::Sync(call), _) => call(wire_id, params, usize::MAX, extensions),
                 (MethodCallback::Async(call), _) => call(wire_id, params, connection, usize::MAX, extensions).await,
-                (MethodCallback::Unsubscription(call), _) => call(wire_id, params, connection, usize::MAX, extensions),
+                (MethodCallback::Unsubscription(call), _) => {
+                    // jsonrpsee answers a subscription a moment before it can be ended.
+                    for _ in 0..UNKNOWN_YET {
+                        let ended = call(wire_id.clone(), params.clone(), connection, usize::MAX, extensions.clone());
+                        if !ended.as_json().get().ends_with(r#""result":false}"#) {
+                            return ended;
+                        }
+                        tokio::time::sleep(Duration::from_millis(1)).await;
+                    }
+                    call(wire_id, params, connection, usize::MAX, extensions)
+                }
                 (MethodCallback::Subscription(call), Some((sink, state))) => {
                     call(wire_id, params, sink, state, extensions).await
                 }
@@ -341,19 +361,24 @@ pub(crate) fn refusal(error: &RpcError) -> Box<str> {
 
 /// A notification is refused in silence: there is nobody to tell.
 /// The end of a subscription is by name for clients, like every call, and by position for jsonrpsee.
-fn by_position(callback: &MethodCallback, params: Option<&str>) -> Params<'static> {
+fn by_position(params: Option<&str>) -> Result<String, RpcError> {
     #[derive(serde::Deserialize)]
     #[serde(deny_unknown_fields)]
-    struct Named<'a> {
-        #[serde(borrow)]
-        subscription: &'a RawValue,
+    struct Named {
+        subscription: u64,
     }
-    if let (MethodCallback::Unsubscription(_), Some(text)) = (callback, params)
-        && let Ok(Named { subscription }) = serde_json::from_str(text)
-    {
-        return Params::new(Some(&format!("[{}]", subscription.get()))).into_owned();
-    }
-    Params::new(params).into_owned()
+    let text = params.unwrap_or("{}");
+    let (number, why) = match text.starts_with('[') {
+        true => (serde_json::from_str::<[u64; 1]>(text).map(|[number]| number), "is the number that was answered"),
+        false => {
+            (serde_json::from_str::<Named>(text).map(|named| named.subscription), "and nothing else must be given")
+        }
+    };
+    number.map(|number| format!("[{number}]")).map_err(|e| {
+        let what = e.to_string();
+        let what = what.split(" at line ").next().unwrap_or_default();
+        RpcError::param("subscription", format!("{why}: {what}"))
+    })
 }
 
 fn refused(id: Option<RequestId>, error: impl FnOnce() -> RpcError) -> Started {

@@ -47,7 +47,8 @@ fn switches(daemon: &Daemon) -> BTreeMap<(String, i32), u64> {
     let ours = daemon.marked().into_iter().map(|p| p.pid).chain([daemon.pid()]);
     for pid in ours.filter(|pid| oracle::name(*pid).starts_with("toold")) {
         for thread in threads(pid) {
-            let status = fs::read_to_string(format!("/proc/{pid}/task/{thread}/status")).unwrap();
+            // A thread of the pool may go between the list and the look.
+            let Ok(status) = fs::read_to_string(format!("/proc/{pid}/task/{thread}/status")) else { continue };
             let counts = status.lines().filter(|line| line.contains("ctxt_switches"));
             let sum = counts.map(|line| line.split_ascii_whitespace().last().unwrap().parse::<u64>().unwrap()).sum();
             all.insert((oracle::name(pid), thread), sum);

@@ -85,7 +85,7 @@ fn verb(args: &[OsString]) -> Option<usize> {
     let mut at = 1;
     loop {
         match args.get(at)?.to_str() {
-            Some("--socket" | "--config") => at += 2,
+            Some("--socket" | "--config" | "--color") => at += 2,
             Some(flag) if flag.starts_with('-') => at += 1,
             Some(_) | None => return Some(at),
         }

@@ -12,6 +12,7 @@ mod connect;
 mod console;
 mod failure;
 mod render;
+mod screen;
 mod sys;
 #[cfg(test)]
 mod testing;

@@ -185,3 +185,14 @@ pub fn info(oldest: u64, last: u64) -> Value {
         "events": {"oldest": oldest, "last": last, "bytes": 2048, "consumers": []},
         "watch": {"state": "passing", "recent": 0, "dropped": 0, "release_ms": null}})
 }
+
+/// Compares text with the golden file of that name; with `UPDATE_GOLDEN` it writes the file.
+#[track_caller]
+pub fn golden(name: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden").join(name);
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, text).expect("a golden file can be written");
+    }
+    let golden = std::fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(text, golden, "{name} changed: look at the difference, then run with UPDATE_GOLDEN=1");
+}

@@ -11,6 +11,7 @@ mod cmd;
 mod connect;
 mod console;
 mod failure;
+mod local;
 mod render;
 mod screen;
 mod sys;

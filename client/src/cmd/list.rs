@@ -6,9 +6,9 @@ mod watch;
 use super::Context;
 use crate::args;
 use crate::failure::{DONE, Failure};
+use crate::local::now_ms;
 use crate::render::list::{Row, list};
 use order::Sort;
-use std::time::{SystemTime, UNIX_EPOCH};
 use toold_proto::api;
 use toold_proto::params::{self, Status};
 use toold_proto::results;
@@ -142,10 +142,6 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
         cx.console.say(&said);
     }
     Ok(DONE)
-}
-
-fn now_ms() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |t| t.as_millis() as u64)
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ pub mod status;
 pub mod table;
 pub mod text;
 pub mod time;
+pub mod tree;
 pub mod wait;
 pub mod waiting;
 pub mod watch;

@@ -111,6 +111,31 @@ pub fn cut(text: &str, width: usize) -> String {
     out
 }
 
+/// The text in lines of at most `width` columns, and of these no more than `most`: the last is cut.
+pub fn wrap(text: &str, width: usize, most: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut rest = text;
+    while lines.len() + 1 < most && columns(rest) > width {
+        let mut line = String::new();
+        for c in rest.chars() {
+            line.push(c);
+            if columns(&line) > width {
+                line.pop();
+                break;
+            }
+        }
+        if line.is_empty() {
+            break;
+        }
+        // Between words, unless that leaves half of the line empty.
+        line.truncate(line.rfind(' ').filter(|at| *at > line.len() / 2).map_or(line.len(), |at| at + 1));
+        rest = &rest[line.len()..];
+        lines.push(line.trim_end().to_owned());
+    }
+    lines.push(cut(rest, width));
+    lines
+}
+
 /// The text with spaces after it, up to `width` columns.
 pub fn pad(text: &str, width: usize) -> String {
     let mut out = text.to_owned();
@@ -180,6 +205,17 @@ mod tests {
         assert_eq!(cut("日本語", 4), "日…");
         assert_eq!((cut("abc", 1), cut("abc", 0)), ("…".into(), String::new()));
         assert_eq!(pad("日本", 6), "日本  ");
+    }
+
+    #[test]
+    fn long_text_goes_on_in_the_next_line_and_ends_somewhere() {
+        assert_eq!(wrap("日本語abc", 4, 3), ["日本", "語ab", "c"]);
+        assert_eq!(wrap("abcdefghij", 3, 2), ["abc", "de…"]);
+        assert_eq!(wrap("one two three four", 8, 9), ["one two", "three", "four"]);
+        assert_eq!(
+            (wrap("", 3, 2), wrap("日", 1, 2), wrap("ab", 0, 2)),
+            (vec!["".into()], vec!["…".into()], vec!["".into()])
+        );
     }
 
     #[test]

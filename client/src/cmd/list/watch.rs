@@ -1,12 +1,13 @@
 //! `list --watch`: the table as it changes. Pushed events say when to look again; between them one
 //! look a second while something runs, and none when nothing does.
 
+use super::Args;
 use super::order::Cpu;
-use super::{Args, now_ms};
 use crate::blocking::{CallError, Message, parse};
 use crate::cmd::Context;
 use crate::cmd::wait::has_ended;
 use crate::failure::{DONE, Failure};
+use crate::local::now_ms;
 use crate::render::Look;
 use crate::render::list::list;
 use crate::screen::{self, Screen};

@@ -76,6 +76,24 @@ impl Fake {
         Fake { dir, asked }
     }
 
+    /// One connection, and every request on it answered by what the test makes of its parameters.
+    pub fn answering(result: impl Fn(&Value) -> Value + Send + 'static) -> Fake {
+        let dir = tempfile::tempdir().expect("a directory for the socket");
+        let listener = UnixListener::bind(dir.path().join("s")).expect("a fresh path");
+        let (tell, asked) = channel();
+        std::thread::spawn(move || {
+            let Ok((stream, _)) = listener.accept() else { return };
+            let Ok(mut writer) = stream.try_clone() else { return };
+            for line in BufReader::new(stream).lines().map_while(Result::ok) {
+                let request: Value = serde_json::from_str(&line).unwrap_or(Value::Null);
+                let (id, reply) = (request["id"].clone(), Reply::result(result(&request["params"])));
+                let _ = tell.send(request);
+                answer(&mut writer, &id, reply);
+            }
+        });
+        Fake { dir, asked }
+    }
+
     pub fn path(&self) -> std::path::PathBuf {
         self.dir.path().join("s")
     }

@@ -1,7 +1,7 @@
 //! What people see of `list` and `inspect`: tables, a terminal that is taken and given back, hostile content.
 
 use crate::ctl::ran;
-use crate::rig::{DEADLINE, Daemon, id};
+use crate::rig::{Daemon, id};
 use crate::sys::Pidfd;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
@@ -112,7 +112,7 @@ fn nothing_that_strangers_wrote_moves_the_terminal() {
     let file = d.root().join("hostile");
     std::fs::write(&file, [HOSTILE.as_bytes(), b"\xff\x9b2Jtail\n"].concat()).unwrap();
     let argv = json!(["/bin/sh", "-c", "cat \"$1\"; exec sleep 1000", HOSTILE, file]);
-    let more = json!({ "argv": argv, "labels": { HOSTILE: HOSTILE }, "session_key": HOSTILE, "task_id": HOSTILE, "watch": [HOSTILE] });
+    let more = json!({ "argv": argv, "labels": { HOSTILE: HOSTILE }, "session_key": HOSTILE, "task_id": HOSTILE, "watch": [HOSTILE.trim_end()] });
     let proc = id(&d.ok("exec", more));
     d.printed(&proc, "tail");
     for args in
@@ -206,5 +206,4 @@ fn inspect_reads_like_a_status_and_ends_with_the_last_lines() {
     d.closed(&screen);
     assert!(d.text(&screen).contains(" JST; "), "local time for people: {}", d.text(&screen));
     assert!(d.ctl(&["inspect", "web", "--json"]).stdout.contains("Z\""), "RFC 3339 for programs");
-    assert!(DEADLINE.as_secs() > 0);
 }

@@ -41,17 +41,19 @@ fn a_follower_whose_reader_is_gone_ends_without_waiting_for_output() {
 #[test]
 fn a_followed_log_survives_a_killed_daemon_with_nothing_lost_and_nothing_doubled() {
     let mut d = Daemon::start();
-    let (gate, end) = (d.gate("go"), d.gate("end"));
-    let script = format!("echo first; {}; seq 1 3000; {}; {}; echo last", gate.pass(), end.tell("printed"), end.pass());
+    let (gate, told, end) = (d.gate("go"), d.gate("told"), d.gate("end"));
+    let script =
+        format!("echo first; {}; seq 1 3000; {}; {}; echo last", gate.pass(), told.tell("printed"), end.pass());
     let proc = d.sh(&script);
     d.printed(&proc, "first");
-    let mut child = d.ctl_command(&["log", &proc, "-f"]).spawn().unwrap();
+    // The test brings the daemon back; toolctl would do it too, after a second.
+    let mut child = d.ctl_command(&["--no-autostart", "log", &proc, "-f"]).spawn().unwrap();
     let mut stdout = BufReader::new(child.stdout.take().unwrap());
     let mut text = String::new();
     stdout.read_line(&mut text).unwrap();
     d.kill9();
     gate.open();
-    assert_eq!(end.heard(DEADLINE), "printed", "it writes while no daemon runs");
+    assert_eq!(told.heard(DEADLINE), "printed", "it writes while no daemon runs");
     d.spawn();
     end.open();
     while stdout.read_line(&mut text).unwrap() > 0 {}

@@ -19,6 +19,14 @@ fn on_terminal(d: &Daemon, env: &str, args: &str) -> String {
     id(&d.sh_with(&script, json!({ "pty": { "rows": 30, "cols": 120 }, "name": "screen" })))
 }
 
+/// The `toolctl` on such a terminal, and the kernel's letter for what it does.
+fn toolctl(d: &Daemon, screen: &str) -> (Pidfd, Value) {
+    let tree = d.ok("inspect", json!({ "id": screen }))["tree"].clone();
+    let is_ctl = |m: &&Value| m["command"].as_str().is_some_and(|c| c.starts_with(CTL));
+    let member = tree.as_array().unwrap().iter().find(is_ctl).unwrap();
+    (Pidfd::open(member["pid"].as_i64().unwrap() as i32).unwrap(), member["state"].clone())
+}
+
 /// Whether the terminal got text and colours alone.
 #[track_caller]
 fn assert_harmless(text: &str) {
@@ -76,14 +84,26 @@ fn a_watched_list_that_is_told_to_end_gives_the_terminal_back_first() {
     let d = Daemon::start();
     let screen = on_terminal(&d, "", "list --watch");
     d.printed(&screen, "COMMAND");
-    let tree = d.ok("inspect", json!({ "id": screen }))["tree"].clone();
-    let is_ctl = |m: &&Value| m["command"].as_str().is_some_and(|c| c.starts_with(CTL));
-    let pid = tree.as_array().unwrap().iter().find(is_ctl).unwrap()["pid"].as_i64().unwrap();
-    Pidfd::open(pid as i32).unwrap().signal(libc::SIGTERM);
+    toolctl(&d, &screen).0.signal(libc::SIGTERM);
     d.closed(&screen);
     let text = d.text(&screen);
     let (_, after) = text.rsplit_once("\u{1b}[?1049l").unwrap_or_else(|| panic!("given back: {text:?}"));
     assert!(after.contains("code 143\r\nas before"), "{text:?}");
+}
+
+#[test]
+fn a_watched_list_that_is_suspended_gives_the_terminal_back_until_it_goes_on() {
+    let d = Daemon::start();
+    let screen = on_terminal(&d, "", "list --watch");
+    d.printed(&screen, "COMMAND");
+    toolctl(&d, &screen).0.signal(libc::SIGTSTP);
+    d.eventually("it stands still", || toolctl(&d, &screen).1 == "T");
+    assert!(d.text(&screen).ends_with("\u{1b}[?1049l"));
+    toolctl(&d, &screen).0.signal(libc::SIGCONT);
+    d.eventually("it is back", || d.text(&screen).matches("\u{1b}[?1049h").count() == 2);
+    d.ok("write", json!({ "id": screen, "data": "q" }));
+    d.closed(&screen);
+    assert!(d.text(&screen).ends_with("\u{1b}[?1049lcode 0\r\nas before\r\n"));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use crate::autostart::Launch;
 use crate::cmd::{self, Context};
 use crate::connect::{Autostart, Link};
-use crate::console::Console;
+use crate::console::{Colour, Console};
 use crate::failure::Failure;
 use clap::{Parser, Subcommand};
 use std::io;
@@ -27,6 +27,17 @@ struct Cli {
     /// Do not start the daemon when none answers
     #[arg(long, global = true)]
     no_autostart: bool,
+    /// Colours: auto, always or never; auto heeds NO_COLOR and CLICOLOR_FORCE
+    #[arg(
+        long,
+        global = true,
+        value_name = "WHEN",
+        value_enum,
+        default_value_t,
+        hide_possible_values = true,
+        hide_default_value = true
+    )]
+    color: Colour,
     #[command(subcommand)]
     verb: Verb,
 }
@@ -79,7 +90,7 @@ enum Verb {
 pub fn main() -> ExitCode {
     let cli = Cli::parse_from(cmd::kill::with_plain_signals(std::env::args_os()));
     let (mut out, mut err) = (io::stdout(), io::stderr());
-    let console = Console::live(&mut out, &mut err);
+    let console = Console::live(&mut out, &mut err, cli.color);
     perform(cli, console).into()
 }
 
@@ -171,7 +182,11 @@ pub fn test_run_into(
         console.overwrites = true;
     }
     let code = match Cli::try_parse_from(cmd::kill::with_plain_signals(all.map(Into::into))) {
-        Ok(cli) => perform(cli, console),
+        Ok(cli) => {
+            console.keeps_colours = cli.color == Colour::Always;
+            console.look.colour = console.keeps_colours;
+            perform(cli, console)
+        }
         Err(error) => {
             err.extend_from_slice(error.to_string().as_bytes());
             error.exit_code() as u8
@@ -284,7 +299,7 @@ mod tests {
             (
                 &["list", "--status", "lost", "--label", "a=b", "-n", "3"],
                 "list",
-                json!({"status": "lost", "label": "a=b", "limit": 3}),
+                json!({"status": "lost", "label": "a=b", "usage": true, "limit": 1000000}),
                 json!({"processes": [], "total": 0}),
                 "COMMAND",
             ),

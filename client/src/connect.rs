@@ -166,6 +166,23 @@ impl Link {
         }
     }
 
+    /// The connection is lost. `come_back` makes a new one, in the caller's own time.
+    pub fn lose(&mut self) {
+        self.client = None;
+    }
+
+    /// One try at a new connection, to a daemon that somebody else brings back. False: nobody listens.
+    pub fn come_back(&mut self) -> Result<bool, Failure> {
+        match Client::connect(&self.socket) {
+            Ok(client) => {
+                self.client = Some(client);
+                Ok(true)
+            }
+            Err(error) if autostart::nobody_listens(&error) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     fn client(&mut self) -> Result<&mut Client, Failure> {
         let client = match self.client.take() {
             Some(client) => client,

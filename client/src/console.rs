@@ -2,12 +2,55 @@
 
 use crate::failure::Failure;
 use crate::render::Look;
+use crate::render::shown::{Keep, Shown};
 use crate::sys;
+use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 
 /// A terminal of unknown width is taken to be this wide.
 const USUAL_WIDTH: usize = 80;
+
+/// `--color`: when there are colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum Colour {
+    /// On a terminal, unless NO_COLOR says no; anywhere if CLICOLOR_FORCE says so
+    #[default]
+    Auto,
+    Always,
+    Never,
+}
+
+/// Where colours go, from what was asked for and the environment. The only place that decides it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Colours {
+    /// Everywhere, those of programs' output too: somebody asked for them.
+    Asked,
+    Terminals,
+    Nowhere,
+}
+
+impl Colours {
+    fn decide(wanted: Colour, env: impl Fn(&str) -> Option<OsString>) -> Colours {
+        let set = |name: &str| env(name).is_some_and(|value| !value.is_empty());
+        match wanted {
+            Colour::Always => Colours::Asked,
+            Colour::Never => Colours::Nowhere,
+            Colour::Auto if set("NO_COLOR") => Colours::Nowhere,
+            Colour::Auto if set("CLICOLOR_FORCE") && env("CLICOLOR_FORCE").is_some_and(|v| v != "0") => Colours::Asked,
+            Colour::Auto if env("TERM").is_some_and(|term| term == "dumb") => Colours::Nowhere,
+            Colour::Auto => Colours::Terminals,
+        }
+    }
+
+    fn on(self, terminal: bool) -> bool {
+        match self {
+            Colours::Asked => true,
+            Colours::Terminals => terminal,
+            Colours::Nowhere => false,
+        }
+    }
+}
 
 /// Standard output and standard error, or what stands for them in a test.
 pub struct Console<'a> {
@@ -16,6 +59,8 @@ pub struct Console<'a> {
     pub look: Look,
     /// How standard error wants it.
     pub err_look: Look,
+    /// Colours were asked for, so those in a program's output are kept.
+    pub keeps_colours: bool,
     /// Standard error is a terminal where a line can be written over.
     pub overwrites: bool,
     /// A line that is to be written over stands there.
@@ -26,17 +71,38 @@ pub struct Console<'a> {
 
 impl<'a> Console<'a> {
     /// The streams of this program.
-    pub fn live(out: &'a mut dyn Write, err: &'a mut dyn Write) -> Console<'a> {
-        let (look, err_look) = (look(&io::stdout()), look(&io::stderr()));
+    pub fn live(out: &'a mut dyn Write, err: &'a mut dyn Write, colour: Colour) -> Console<'a> {
+        let colours = Colours::decide(colour, |name| std::env::var_os(name));
+        let (look, err_look) = (look(&io::stdout(), colours), look(&io::stderr(), colours));
         let overwrites = err_look.terminal() && !is_dumb();
-        Console { out, err, look, err_look, overwrites, line: false, live: true }
+        let keeps_colours = colours == Colours::Asked;
+        Console { out, err, look, err_look, keeps_colours, overwrites, line: false, live: true }
     }
 
     /// The streams of a test.
     #[cfg(test)]
     pub fn plain(out: &'a mut dyn Write, err: &'a mut dyn Write) -> Console<'a> {
         let look = Look::plain();
-        Console { out, err, look, err_look: look, overwrites: false, line: false, live: false }
+        Console { out, err, look, err_look: look, keeps_colours: false, overwrites: false, line: false, live: false }
+    }
+
+    /// How a program's output is shown here. None: as it is, for it goes to a file or another program.
+    pub fn shown(&self) -> Option<Shown> {
+        match (self.keeps_colours, self.look.terminal()) {
+            (true, _) => Some(Shown::new(Keep::Colours)),
+            (false, true) => Some(Shown::new(Keep::Nothing)),
+            (false, false) => None,
+        }
+    }
+
+    /// Prints a whole piece of a program's output, with a newline at its end.
+    pub fn print_output(&mut self, text: &str) -> Result<(), Failure> {
+        let text = match self.shown() {
+            Some(shown) => shown.whole(text),
+            None => text.to_owned(),
+        };
+        let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+        self.print(&(text + end))
     }
 
     /// Whether a line can be shown now: there is a terminal for it, and we are not in its background.
@@ -78,30 +144,47 @@ impl<'a> Console<'a> {
     /// A word to the person, on standard error. If nobody hears it, nothing else can be done.
     pub fn say(&mut self, text: &str) {
         self.erase();
+        // It may quote a stranger's name.
+        let text = Shown::new(Keep::Nothing).push(text);
         let _ = writeln!(self.err, "toolctl: {text}").and_then(|()| self.err.flush());
     }
 }
 
-/// How a stream wants it: cut to its width and coloured on a terminal, else neither.
-fn look(stream: &(impl IsTerminal + AsFd)) -> Look {
+/// How a stream wants it: cut to its width on a terminal.
+fn look(stream: &(impl IsTerminal + AsFd), colours: Colours) -> Look {
     if !stream.is_terminal() {
-        return Look::plain();
+        return Look { colour: colours.on(false), ..Look::plain() };
     }
     let window = sys::window(stream.as_fd()).map(|size| size.cols as usize).filter(|cols| *cols > 0);
     let columns = || std::env::var("COLUMNS").ok()?.parse().ok().filter(|n| *n > 0);
     let width = window.or_else(columns).unwrap_or(USUAL_WIDTH);
-    let colour = std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()) && !is_dumb();
-    Look { width: Some(width), colour }
+    Look { width: Some(width), colour: colours.on(true) }
 }
 
 /// Whether the terminal knows no escape sequences.
-fn is_dumb() -> bool {
+pub fn is_dumb() -> bool {
     std::env::var_os("TERM").is_some_and(|term| term == "dumb")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_flag_decides_on_colours_then_no_color_then_clicolor_force_then_the_terminal() {
+        let decide = |wanted, env: &[(&str, &str)]| {
+            Colours::decide(wanted, |name| env.iter().find(|(key, _)| *key == name).map(|(_, value)| value.into()))
+        };
+        let both = [("NO_COLOR", "1"), ("CLICOLOR_FORCE", "1")];
+        assert_eq!(decide(Colour::Always, &both), Colours::Asked);
+        assert_eq!(decide(Colour::Never, &both), Colours::Nowhere);
+        assert_eq!(decide(Colour::Auto, &both), Colours::Nowhere);
+        assert_eq!(decide(Colour::Auto, &[("NO_COLOR", ""), ("CLICOLOR_FORCE", "1")]), Colours::Asked);
+        assert_eq!(decide(Colour::Auto, &[("CLICOLOR_FORCE", "0")]), Colours::Terminals);
+        assert_eq!(decide(Colour::Auto, &[("TERM", "dumb")]), Colours::Nowhere);
+        assert_eq!(decide(Colour::Auto, &[("TERM", "xterm")]), Colours::Terminals);
+        assert_eq!([true, false].map(|terminal| Colours::Terminals.on(terminal)), [true, false]);
+    }
 
     #[test]
     fn a_line_to_be_written_over_is_gone_before_anything_else_is_printed() {

@@ -11,7 +11,9 @@ mod cmd;
 mod connect;
 mod console;
 mod failure;
+mod local;
 mod render;
+mod screen;
 mod sys;
 #[cfg(test)]
 mod testing;

@@ -36,6 +36,47 @@ pub fn local_time(unix_ms: u64) -> Option<(i32, i32, i32)> {
     (!done.is_null()).then_some((local.tm_hour, local.tm_min, local.tm_sec))
 }
 
+/// A time by the local calendar.
+pub struct Local {
+    /// Year, month, day, hour, minute, second.
+    pub fields: [c_int; 6],
+    /// From Sunday, which is 0.
+    pub weekday: c_int,
+    /// `CET`, `UTC`.
+    pub zone: String,
+}
+
+/// The local time of milliseconds since 1970.
+pub fn local(unix_ms: u64) -> Option<Local> {
+    let seconds = libc::time_t::try_from(unix_ms / 1000).ok()?;
+    // SAFETY: an all-zero tm is a valid value for localtime_r to overwrite.
+    let mut tm: libc::tm = unsafe { std::mem::zeroed() };
+    // SAFETY: both are ours and live through the call.
+    if unsafe { libc::localtime_r(&seconds, &mut tm) }.is_null() {
+        return None;
+    }
+    let zone = match tm.tm_zone.is_null() {
+        true => String::new(),
+        // SAFETY: localtime_r points it at a NUL-terminated name that stays until the zone is read anew.
+        false => unsafe { std::ffi::CStr::from_ptr(tm.tm_zone) }.to_string_lossy().into_owned(),
+    };
+    let fields = [tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec];
+    Some(Local { fields, weekday: tm.tm_wday, zone })
+}
+
+/// Milliseconds since 1970 of a local year, month, day, hour, minute and second.
+pub fn unix_ms([year, month, day, hour, minute, second]: [c_int; 6]) -> Option<u64> {
+    // SAFETY: an all-zero tm is a valid value.
+    let mut tm: libc::tm = unsafe { std::mem::zeroed() };
+    (tm.tm_year, tm.tm_mon, tm.tm_mday) = (year - 1900, month - 1, day);
+    (tm.tm_hour, tm.tm_min, tm.tm_sec) = (hour, minute, second);
+    // Whether it is summer then is for the system to know.
+    tm.tm_isdst = -1;
+    // SAFETY: `tm` is ours and lives through the call.
+    let seconds = unsafe { libc::mktime(&mut tm) };
+    u64::try_from(seconds).ok().map(|seconds| seconds * 1000)
+}
+
 /// Ends this program as the signal would have, had it not been caught.
 pub fn die_of(signal: c_int) -> ! {
     // It is ours to end in any case; a mask that cannot be set only changes how.

@@ -76,6 +76,24 @@ impl Fake {
         Fake { dir, asked }
     }
 
+    /// One connection, and every request on it answered by what the test makes of its parameters.
+    pub fn answering(result: impl Fn(&Value) -> Value + Send + 'static) -> Fake {
+        let dir = tempfile::tempdir().expect("a directory for the socket");
+        let listener = UnixListener::bind(dir.path().join("s")).expect("a fresh path");
+        let (tell, asked) = channel();
+        std::thread::spawn(move || {
+            let Ok((stream, _)) = listener.accept() else { return };
+            let Ok(mut writer) = stream.try_clone() else { return };
+            for line in BufReader::new(stream).lines().map_while(Result::ok) {
+                let request: Value = serde_json::from_str(&line).unwrap_or(Value::Null);
+                let (id, reply) = (request["id"].clone(), Reply::result(result(&request["params"])));
+                let _ = tell.send(request);
+                answer(&mut writer, &id, reply);
+            }
+        });
+        Fake { dir, asked }
+    }
+
     pub fn path(&self) -> std::path::PathBuf {
         self.dir.path().join("s")
     }
@@ -184,4 +202,15 @@ pub fn info(oldest: u64, last: u64) -> Value {
         "paths": {"socket": "/s", "state_dir": "/d", "config": null}, "damaged": ["procs/x"],
         "events": {"oldest": oldest, "last": last, "bytes": 2048, "consumers": []},
         "watch": {"state": "passing", "recent": 0, "dropped": 0, "release_ms": null}})
+}
+
+/// Compares text with the golden file of that name; with `UPDATE_GOLDEN` it writes the file.
+#[track_caller]
+pub fn golden(name: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden").join(name);
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, text).expect("a golden file can be written");
+    }
+    let golden = std::fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(text, golden, "{name} changed: look at the difference, then run with UPDATE_GOLDEN=1");
 }

@@ -265,6 +265,12 @@ params!(
         status: Option<Status>,
         /// `key` or `key=value`.
         label: Option<String>,
+        /// The name; `*` stands for any text, `?` for any character.
+        name: Option<String>,
+        /// Of those that ended only these: so long ago or less. `older` counts the others.
+        ended_within_ms: Option<u64>,
+        /// Also tell what each living tree uses.
+        usage: bool,
         /// Default: 200.
         limit: Option<u64>,
     }

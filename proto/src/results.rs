@@ -154,9 +154,18 @@ result!(Listed {
     process: Process,
     /// The last 200 characters.
     preview: String,
+    /// With `usage`, while something of its tree lives.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    usage: Option<Usage>,
 });
 
-result!(List { processes: Vec<Listed>, total: u64 });
+result!(List {
+    processes: Vec<Listed>,
+    total: u64,
+    /// With `ended_within_ms`: how many more would be there without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    older: Option<u64>,
+});
 
 result!(Inspect {
     #[serde(flatten)]

@@ -67,3 +67,36 @@ fn an_empty_daemon_lists_nothing() {
     let d = Daemon::start();
     assert_eq!(d.ok("list", json!({})), json!({ "processes": [], "total": 0 }));
 }
+
+#[test]
+fn usage_is_told_of_living_trees_and_only_when_asked() {
+    let d = Daemon::start();
+    let busy = d.sh("sleep 1000 & while :; do :; done");
+    let ended = id(&d.run("exit 0"));
+    assert!(d.ok("list", json!({}))["processes"][0].get("usage").is_none());
+    d.eventually("the loop used CPU time", || {
+        let list = d.ok("list", json!({ "usage": true }));
+        let of = |proc: &str| list["processes"].as_array().unwrap().iter().find(|p| p["id"] == proc).unwrap().clone();
+        assert_eq!(of(&ended).get("usage"), None, "nothing of it lives");
+        let usage = &of(&busy)["usage"];
+        usage["processes"] == 2 && usage["cpu_ms"].as_u64() > Some(0) && usage["rss_bytes"].as_u64() > Some(0)
+    });
+}
+
+#[test]
+fn names_are_picked_by_pattern_and_what_ended_long_ago_is_counted() {
+    let d = Daemon::start();
+    let named = |name: &str, script: &str| id(&d.sh_with(script, json!({ "name": name })));
+    let (a, b) = (named("test-a", "exec sleep 1000"), named("test-b", "exit 0"));
+    named("web", "exec sleep 1000");
+    d.closed(&b);
+    assert_eq!(d.ids(json!({ "name": "test-*" })), [b.clone(), a.clone()]);
+    assert_eq!(d.ids(json!({ "name": "test-?", "status": "running" })), std::slice::from_ref(&a));
+    assert!(d.ids(json!({ "name": "test" })).is_empty(), "a pattern is for the whole name");
+    let hour = d.ok("list", json!({ "name": "test-*", "ended_within_ms": 3_600_000 }));
+    assert_eq!((&hour["total"], &hour["older"]), (&json!(2), &json!(0)));
+    d.eventually("its end is some milliseconds ago", || {
+        let now = d.ok("list", json!({ "name": "test-*", "ended_within_ms": 1 }));
+        (now["total"] == 1 && now["older"] == 1) && id(&now["processes"][0]) == a
+    });
+}

@@ -14,6 +14,8 @@ mod badstart;
 mod cli;
 mod cli_events;
 mod cli_run;
+mod cli_view;
+mod cli_view_log;
 mod daemon;
 mod daemon_start;
 mod disk;

@@ -1,12 +1,13 @@
 //! `exec`: start a process in the background and print its id.
 
+use super::Context;
 use super::ready::{self, Readiness};
 use super::start::{self, PtyDefault};
 use super::wait::signed;
-use super::{Context, ended};
 use crate::args;
 use crate::blocking::CallError;
 use crate::failure::{DONE, Failure};
+use crate::render::shown::{Keep, Shown};
 use crate::render::{Look, poll};
 use std::time::Duration;
 use toold_proto::api;
@@ -69,7 +70,8 @@ fn picture(result: &results::Exec, look: Look) -> String {
             poll::header(process, result.next_cursor, result.gap, look) + &format!("  toolctl log -f {}\n", process.id)
         }
         Status::Starting | Status::Running | Status::Exited | Status::Lost => {
-            poll::header(process, result.next_cursor, result.gap, look) + &ended(&result.output)
+            poll::header(process, result.next_cursor, result.gap, look)
+                + &Shown::new(Keep::Nothing).whole(&result.output)
         }
     }
 }

@@ -1,12 +1,24 @@
 //! `forget`: remove finished processes and their logs.
 
 use super::Context;
+use super::long::Work;
 use crate::args;
 use crate::failure::{DONE, Failure};
+use std::time::Duration;
 use toold_proto::api;
 use toold_proto::params;
 
+/// How long it may take: there may be many, and a disk may be slow.
+const MANY: Duration = Duration::from_secs(600);
+
+const HELP: &str = "On a terminal it shows how many are left while it takes longer than a second.
+
+Examples:
+  toolctl forget build tests
+  toolctl forget --older-than 2h";
+
 #[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
 #[group(required = true, multiple = false)]
 pub struct Args {
     #[arg(value_name = "ID")]
@@ -18,7 +30,9 @@ pub struct Args {
 
 pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
     let ids = (!args.ids.is_empty()).then_some(args.ids);
-    let raw = cx.link.call_raw::<api::Forget>(&params::Forget { ids, older_than_ms: args.older_than })?;
+    let params = params::Forget { ids, older_than_ms: args.older_than };
+    let mut meanwhile = cx.show_work(Work::Forgetting);
+    let raw = cx.call_long_once::<api::Forget>(&params, MANY, &mut meanwhile)?;
     let result = cx.show::<api::Forget>(&raw, |result, _| format!("forgot {}\n", result.forgotten.len()))?;
     if !result.skipped.is_empty() && !cx.json {
         let skipped: Vec<String> = result.skipped.iter().map(|id| id.to_string()).collect();

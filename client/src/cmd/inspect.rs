@@ -1,16 +1,66 @@
-//! `inspect`: everything about one process.
+//! `inspect`: everything about one process, and its last lines.
 
 use super::Context;
-use crate::failure::Failure;
-use crate::render;
+use crate::failure::{DONE, Failure};
+use crate::local;
+use crate::render::inspect::{Moment, inspect};
 use toold_proto::api;
 use toold_proto::params;
 
+/// Lines of output at the end.
+const LINES: u64 = 10;
+
+const HELP: &str = "Times are local, and RFC 3339 with --json. Sizes of the tree are those of this moment.
+
+Examples:
+  toolctl inspect web
+  toolctl inspect web --json | jq '.tree[].command'";
+
 #[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
 pub struct Args {
     id: String,
 }
 
 pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
-    cx.look::<api::Inspect>(&params::Inspect { id: args.id }, render::inspect::inspect)
+    let params = params::Inspect { id: args.id };
+    if cx.json {
+        let raw = cx.link.call_again_raw::<api::Inspect>(|_| params.clone())?;
+        return cx.document(&raw).map(|()| DONE);
+    }
+    let result = cx.link.call_again::<api::Inspect>(&params)?;
+    let moment = Moment { now_ms: local::now_ms(), local: &local::date_time };
+    cx.console.print(&inspect(&result, &moment, cx.console.look))?;
+    let id = result.process.id.to_string();
+    let last = params::Log { id, limit: Some(LINES), ..Default::default() };
+    let last = cx.link.call_again::<api::Log>(&last)?;
+    if !last.output.is_empty() {
+        cx.console.print("\n")?;
+        cx.console.print_output(&last.output)?;
+    }
+    Ok(DONE)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::cli::test_run;
+    use crate::testing::{Fake, Reply, process};
+    use serde_json::json;
+
+    #[test]
+    fn the_last_lines_stand_below_the_facts_and_json_is_one_answer() {
+        let inspected =
+            process(json!({"tree": [], "usage": {"processes": 0, "cpu_ms": 0, "rss_bytes": 0}, "log_path": null,
+            "state_path": "/s", "env_names": [], "shim_pid": null, "timeout_ms": null}));
+        let log = json!({"id": "proc_0123456789ab", "output": "one\ntwo", "total_lines": 2, "first_line": 0, "lines_shown": 2,
+            "matched_lines": null, "next_offset": null, "truncated": false, "gap": null});
+        let fake =
+            Fake::start(vec![vec![Reply::result(&inspected), Reply::result(log)], vec![Reply::result(&inspected)]]);
+        let (code, out, err) = test_run(&fake, &["inspect", "x"]);
+        assert_eq!((code, err.as_str()), (0, ""));
+        assert!(out.starts_with("● proc_0123456789ab - make test\n") && out.ends_with("\n\none\ntwo\n"), "{out}");
+        let asked = fake.all_asked();
+        assert_eq!(asked[1], ("log".into(), json!({"id": "proc_0123456789ab", "limit": 10})));
+        assert_eq!(test_run(&fake, &["inspect", "x", "--json"]), (0, format!("{inspected}\n"), String::new()));
+    }
 }

@@ -1,6 +1,7 @@
 //! `kill`: end processes and everything they started.
 
 use super::Context;
+use super::long::Work;
 use crate::args;
 use crate::failure::{DONE, FAILED, Failure};
 use crate::render;
@@ -42,6 +43,10 @@ struct Whom {
 }
 
 pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
+    let mut meanwhile = match args.whom.ids.is_empty() {
+        true => cx.show_work(Work::Killing),
+        false => cx.show_waiting(args.whom.ids.clone()),
+    };
     let (id, ids) = one_or_many(args.whom.ids);
     let params = params::Kill {
         id,
@@ -52,8 +57,8 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
         signal: args.signal,
         grace_ms: args.grace,
     };
-    cx.link.expect_wait(Duration::from_millis(params.grace_ms.unwrap_or(DEFAULT_GRACE_MS)));
-    let raw = cx.link.call_raw::<api::Kill>(&params)?;
+    let grace = Duration::from_millis(params.grace_ms.unwrap_or(DEFAULT_GRACE_MS));
+    let raw = cx.call_long_once::<api::Kill>(&params, grace, &mut meanwhile)?;
     let result = cx.show::<api::Kill>(&raw, |result, look| render::kill::kill(&result.results, look))?;
     match result.status {
         KillStatus::Killed | KillStatus::AlreadyExited => Ok(DONE),
@@ -85,7 +90,7 @@ fn verb(args: &[OsString]) -> Option<usize> {
     let mut at = 1;
     loop {
         match args.get(at)?.to_str() {
-            Some("--socket" | "--config") => at += 2,
+            Some("--socket" | "--config" | "--color") => at += 2,
             Some(flag) if flag.starts_with('-') => at += 1,
             Some(_) | None => return Some(at),
         }

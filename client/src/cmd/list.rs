@@ -1,14 +1,36 @@
-//! `list`: processes, newest first.
+//! `list`: what runs and what ended, as a table, and with `--watch` as it changes.
+
+mod order;
+mod watch;
 
 use super::Context;
 use crate::args;
 use crate::failure::{DONE, Failure};
-use crate::render;
-use std::time::{SystemTime, UNIX_EPOCH};
+use crate::local::now_ms;
+use crate::render::list::{Row, list};
+use order::Sort;
 use toold_proto::api;
 use toold_proto::params::{self, Status};
+use toold_proto::results;
+
+/// A process that ended is shown so long, unless more is asked for.
+const RECENT_MS: u64 = 3_600_000;
+/// And of those no more than so many, the last to end.
+const RECENT_MOST: usize = 20;
+/// More than any daemon has.
+const ALL: u64 = 1_000_000;
+
+const HELP: &str = "Shown is what runs and what ended in the last hour, 20 of those at most; -a and --status show all of it. \
+CPU is the time that the whole tree used so far, and with --watch what it takes of one CPU now.
+--watch leaves with Ctrl-C or q, and goes on when the daemon was away. Where standard output is no terminal it prints a \
+table whenever a process started or ended, with an empty line between two.
+
+Examples:
+  toolctl list --watch --sort cpu
+  toolctl list -a --session chat-42 --name 'test-*'";
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
 pub struct Args {
     /// Only these: starting, running, exited or lost
     #[arg(long, value_parser = args::word::<Status>)]
@@ -22,30 +44,168 @@ pub struct Args {
     /// Only with this label
     #[arg(long, value_name = "K[=V]")]
     label: Option<String>,
-    /// At most so many [default: 200]
+    /// Only with such a name; * is any text, ? any character
+    #[arg(long, value_name = "PATTERN")]
+    name: Option<String>,
+    /// Also what ended long ago
+    #[arg(short, long)]
+    all: bool,
+    /// By age (newest first), name, cpu, mem or status [default: age]
+    #[arg(long, value_name = "BY", value_enum, hide_possible_values = true)]
+    sort: Option<Sort>,
+    /// The other way round
+    #[arg(short, long)]
+    reverse: bool,
+    /// At most so many [default: all; 200 with --json]
     #[arg(short = 'n', long, value_name = "N")]
     limit: Option<u64>,
+    /// Stay, and show what changes
+    #[arg(short, long)]
+    watch: bool,
+    /// With --json: also what each tree uses
+    #[arg(long)]
+    usage: bool,
+}
+
+impl Args {
+    fn params(&self, json: bool) -> params::List {
+        let limit = match (json, self.all) {
+            (true, false) => self.limit,
+            (true, true) => self.limit.or(Some(ALL)),
+            // Counted here, after they are sorted.
+            (false, _) => Some(ALL),
+        };
+        params::List {
+            task_id: self.task.clone(),
+            session_key: self.session.clone(),
+            status: self.status,
+            label: self.label.clone(),
+            name: self.name.clone(),
+            ended_within_ms: (!json && self.recent()).then_some(RECENT_MS),
+            usage: self.usage || !json,
+            limit,
+        }
+    }
+
+    /// Whether only the recent ones are wanted.
+    fn recent(&self) -> bool {
+        !self.all && self.status.is_none()
+    }
+
+    /// The rows to show, and how many there are beside them.
+    fn arrange<'l>(&self, listed: &'l results::List, percent: impl Fn(&Row<'_>) -> Option<u64>) -> (Vec<Row<'l>>, u64) {
+        let with_percent = |row: Row<'l>| Row { percent: percent(&row), ..row };
+        let mut rows: Vec<Row<'l>> = listed.processes.iter().map(Row::of).map(with_percent).collect();
+        let all = listed.total + listed.older.unwrap_or(0);
+        if self.recent() {
+            order::keep_recent(&mut rows, RECENT_MOST);
+        }
+        order::sort(&mut rows, self.sort.unwrap_or_default());
+        if self.reverse {
+            rows.reverse();
+        }
+        rows.truncate(self.limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX)));
+        let hidden = all.saturating_sub(rows.len() as u64);
+        (rows, hidden)
+    }
+
+    /// What to say about those that are not shown.
+    fn hidden(&self, hidden: u64) -> Option<String> {
+        let how = match self.limit {
+            Some(_) => "a larger -n shows more",
+            None => "-a shows all",
+        };
+        (hidden > 0).then(|| format!("{hidden} more are not shown; {how}"))
+    }
 }
 
 pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
-    let params = params::List {
-        task_id: args.task,
-        session_key: args.session,
-        status: args.status,
-        label: args.label,
-        limit: args.limit,
-    };
-    let raw = cx.link.call_again_raw::<api::List>(|_| params.clone())?;
+    if args.limit == Some(0) {
+        return Err(Failure::Usage("-n must be at least 1".into()));
+    }
     if cx.json {
+        if args.watch || args.sort.is_some() || args.reverse {
+            let why = "--json prints the daemon's answer as it is: sort it with jq, and watch with events -f --json";
+            return Err(Failure::Usage(why.into()));
+        }
+        let params = args.params(true);
+        let raw = cx.link.call_again_raw::<api::List>(|_| params.clone())?;
         return cx.document(&raw).map(|()| DONE);
     }
-    let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |t| t.as_millis() as u64);
-    let result = cx.show::<api::List>(&raw, |result, look| {
-        render::list::list(result.processes.iter().map(|listed| &listed.process), now_ms, look)
-    })?;
-    let shown = result.processes.len() as u64;
-    if shown < result.total {
-        cx.console.say(&format!("{shown} of {} shown; -n {} shows all", result.total, result.total));
+    if args.watch {
+        return watch::run(args, cx);
+    }
+    let listed = cx.link.call_again::<api::List>(&args.params(false))?;
+    let (rows, hidden) = args.arrange(&listed, |_| None);
+    cx.console.print(&list(&rows, now_ms(), cx.console.look))?;
+    if let Some(said) = args.hidden(hidden) {
+        cx.console.say(&said);
     }
     Ok(DONE)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::cli::test_run;
+    use crate::testing::{Fake, Reply, process};
+    use serde_json::{Value, json};
+
+    fn answer(processes: Vec<Value>, older: u64) -> Reply {
+        let listed: Vec<Value> = processes
+            .into_iter()
+            .map(|mut process| {
+                process["preview"] = json!("");
+                process
+            })
+            .collect();
+        Reply::result(json!({"total": listed.len(), "processes": listed, "older": older}))
+    }
+
+    fn ended(number: u32) -> Value {
+        process(json!({"id": format!("proc_{number:012x}"), "status": "exited", "reason": "exited", "exit_code": 0,
+            "exited_at": format!("2026-11-16T03:{:02}:{:02}.000Z", number / 60, number % 60)}))
+    }
+
+    #[test]
+    fn a_person_gets_what_runs_and_what_ended_recently_and_hears_of_the_rest() {
+        let processes = (0..25).map(ended).chain([process(json!({"name": "web"}))]).collect();
+        let fake = Fake::start(vec![vec![answer(processes, 7)]]);
+        let (code, out, err) = test_run(&fake, &["list"]);
+        assert_eq!((code, err.as_str()), (0, "toolctl: 12 more are not shown; -a shows all\n"));
+        assert_eq!(out.lines().count(), 1 + 20 + 1, "{out}");
+        assert!(
+            out.contains("web") && !out.contains("proc_000000000004 ") && out.contains("proc_000000000005 "),
+            "{out}"
+        );
+        assert_eq!(fake.asked().1, json!({"ended_within_ms": 3600000, "usage": true, "limit": 1000000}));
+    }
+
+    #[test]
+    fn all_a_status_or_a_limit_is_as_it_was_asked_for() {
+        for args in [&["list", "-a"][..], &["list", "--status", "exited"]] {
+            let fake = Fake::start(vec![vec![answer((0..25).map(ended).collect(), 0)]]);
+            let (_, out, err) = test_run(&fake, args);
+            assert_eq!((out.lines().count(), err.as_str()), (26, ""));
+            assert_eq!(fake.asked().1.get("ended_within_ms"), None);
+        }
+        let fake = Fake::start(vec![vec![answer((0..25).map(ended).collect(), 0)]]);
+        let (_, out, err) = test_run(&fake, &["list", "-n", "2", "-r"]);
+        assert_eq!(
+            (out.lines().count(), err.as_str()),
+            (3, "toolctl: 23 more are not shown; a larger -n shows more\n")
+        );
+    }
+
+    #[test]
+    fn json_asks_for_no_more_than_was_said_and_neither_sorts_nor_watches() {
+        let fake = Fake::start(vec![vec![Reply::result("{}"), Reply::result("{}")]]);
+        assert_eq!(test_run(&fake, &["list", "--json"]).0, 0);
+        assert_eq!(fake.asked().1, json!({}));
+        for args in [["--sort", "cpu"], ["--reverse", "--json"], ["--watch", "--json"], ["-n", "0"]] {
+            assert_eq!(test_run(&fake, &[&["list", "--json"], &args[..1], &args[1..]].concat()).0, 2, "{args:?}");
+        }
+        let fake = Fake::start(vec![vec![Reply::result("{}")]]);
+        assert_eq!(test_run(&fake, &["list", "--json", "--usage", "--name", "a*"]).0, 0);
+        assert_eq!(fake.asked().1, json!({"usage": true, "name": "a*"}));
+    }
 }

@@ -11,6 +11,7 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 use toold_proto::api::{self, Method};
 use toold_proto::params;
+use toold_proto::results::Counts;
 
 /// Nothing is shown of a wait that is over by then. Also the time between two looks at the daemon.
 const PACE: Duration = Duration::from_secs(1);
@@ -24,11 +25,40 @@ pub enum Meanwhile {
     Show(Waiting),
 }
 
-/// The processes that are waited for, and the line about them.
+/// What is looked at while the answer is not here.
+enum Looks {
+    /// These processes, one after the other; which is next.
+    Processes { ids: Vec<String>, next: usize },
+    /// How many are left of what is worked on.
+    Left(Work),
+}
+
+/// Work on processes that are not known by name.
+#[derive(Debug, Clone, Copy)]
+pub enum Work {
+    Forgetting,
+    Killing,
+}
+
+impl Work {
+    fn line(self, counts: &Counts) -> String {
+        match self {
+            Work::Forgetting => format!("forgetting; {} that ended are left", counts.exited + counts.lost),
+            Work::Killing => format!("killing; {} still run", counts.running + counts.starting),
+        }
+    }
+}
+
+/// Whether a call may be made again after a lost connection.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Repeat {
+    Again,
+    Never,
+}
+
+/// What is waited for, and the line about it.
 pub struct Waiting {
-    ids: Vec<String>,
-    /// Which of them is looked at next.
-    next: usize,
+    looks: Looks,
     begin: Instant,
     due: Instant,
     pace: Duration,
@@ -37,27 +67,48 @@ pub struct Waiting {
 }
 
 impl Waiting {
-    fn paced(ids: Vec<String>, pace: Duration) -> Waiting {
+    fn paced(looks: Looks, pace: Duration) -> Waiting {
         let begin = Instant::now();
-        Waiting { ids, next: 0, begin, due: begin + pace, pace, asked: None, signals: None }
+        Waiting { looks, begin, due: begin + pace, pace, asked: None, signals: None }
     }
 
     /// The line that the answer to our look makes.
     fn line(&self, answer: Answer, width: usize) -> Option<String> {
         // What went wrong with the look, the call itself will tell.
-        let page = parse::<api::Poll>(&answer.outcome.ok()?).ok()?;
+        let raw = answer.outcome.ok()?;
         let elapsed = self.begin.elapsed().as_millis() as u64;
-        Some(waiting::line(elapsed, &poll::summary(&page.process), last_line(&page.output).as_deref(), width))
+        match &self.looks {
+            Looks::Processes { .. } => {
+                let page = parse::<api::Poll>(&raw).ok()?;
+                Some(waiting::line(elapsed, &poll::summary(&page.process), last_line(&page.output).as_deref(), width))
+            }
+            Looks::Left(work) => {
+                let info = parse::<api::DaemonInfo>(&raw).ok()?;
+                Some(waiting::line(elapsed, &work.line(&info.counts), None, width))
+            }
+        }
     }
 }
 
 impl Context<'_> {
     /// What to do while these are waited for: on a terminal, show it.
     pub fn show_waiting(&self, ids: Vec<String>) -> Meanwhile {
-        if !self.console.overwrites || self.json || ids.is_empty() {
+        match ids.is_empty() {
+            true => Meanwhile::Nothing,
+            false => self.show_while(Looks::Processes { ids, next: 0 }),
+        }
+    }
+
+    /// The same while processes are worked on of which only the number is known.
+    pub fn show_work(&self, work: Work) -> Meanwhile {
+        self.show_while(Looks::Left(work))
+    }
+
+    fn show_while(&self, looks: Looks) -> Meanwhile {
+        if !self.console.overwrites || self.json {
             return Meanwhile::Nothing;
         }
-        let mut waiting = Waiting::paced(ids, PACE);
+        let mut waiting = Waiting::paced(looks, PACE);
         if self.console.live {
             // Only to take the line away first; without it the line stays, which is not worth an error.
             waiting.signals = Signals::catch(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP]).ok();
@@ -71,6 +122,29 @@ impl Context<'_> {
         &mut self,
         params: impl Fn(Duration) -> M::Params,
         wait: Duration,
+        meanwhile: &mut Meanwhile,
+    ) -> Result<Box<RawValue>, Failure> {
+        self.call_for::<M>(params, wait, Repeat::Again, meanwhile)
+    }
+
+    /// Calls a method that takes so long by its own wish, once: a lost connection is an error.
+    pub fn call_long_once<M: Method>(
+        &mut self,
+        params: &M::Params,
+        wait: Duration,
+        meanwhile: &mut Meanwhile,
+    ) -> Result<Box<RawValue>, Failure>
+    where
+        M::Params: Clone,
+    {
+        self.call_for::<M>(|_| params.clone(), wait, Repeat::Never, meanwhile)
+    }
+
+    fn call_for<M: Method>(
+        &mut self,
+        params: impl Fn(Duration) -> M::Params,
+        wait: Duration,
+        repeat: Repeat,
         meanwhile: &mut Meanwhile,
     ) -> Result<Box<RawValue>, Failure> {
         let begin = Instant::now();
@@ -88,6 +162,9 @@ impl Context<'_> {
             self.look_if_due(meanwhile)?;
             let answers = self.wait_for_news(overdue, meanwhile)?;
             if answers && let Err(error) = self.link.fill() {
+                if repeat == Repeat::Never {
+                    return Err(error.into());
+                }
                 self.link.recover(error)?;
                 id = self.link.send(M::NAME, &params(begin.elapsed()))?;
                 overdue = Instant::now() + patience;
@@ -137,9 +214,15 @@ impl Context<'_> {
         }
         waiting.due = now + waiting.pace;
         if waiting.asked.is_none() && self.console.shows_lines() {
-            let id = waiting.ids[waiting.next % waiting.ids.len()].clone();
-            waiting.next += 1;
-            waiting.asked = Some(self.link.send(api::Poll::NAME, &params::Poll { id, ..Default::default() })?);
+            let asked = match &mut waiting.looks {
+                Looks::Processes { ids, next } => {
+                    let id = ids[*next % ids.len()].clone();
+                    *next += 1;
+                    self.link.send(api::Poll::NAME, &params::Poll { id, ..Default::default() })?
+                }
+                Looks::Left(_) => self.link.send(api::DaemonInfo::NAME, &params::Nothing::default())?,
+            };
+            waiting.asked = Some(asked);
         }
         Ok(())
     }
@@ -174,8 +257,8 @@ mod tests {
         let mut console = Console::plain(&mut out, &mut err);
         (console.overwrites, console.err_look.width) = (true, Some(40));
         let mut cx = Context { link: Link::new(fake.path(), Autostart::Refused), console, json: false };
-        let mut meanwhile =
-            Meanwhile::Show(Waiting::paced(ids.iter().map(|id| id.to_string()).collect(), Duration::from_millis(1)));
+        let looks = Looks::Processes { ids: ids.iter().map(|id| id.to_string()).collect(), next: 0 };
+        let mut meanwhile = Meanwhile::Show(Waiting::paced(looks, Duration::from_millis(1)));
         let raw = cx.call_long::<api::Wait>(|_| params::Wait::default(), Duration::ZERO, &mut meanwhile);
         (raw.expect("an answer").get().to_owned(), String::from_utf8_lossy(&err).into_owned())
     }
@@ -212,6 +295,26 @@ mod tests {
             vec![Reply::Silence, Reply::error(error), answer(1, json!(8))],
         ]);
         assert_eq!(waited(&fake, &["a"]), ("8".into(), String::new()));
+    }
+
+    #[test]
+    fn work_on_many_shows_how_many_are_left_and_is_never_done_twice() {
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let mut console = Console::plain(&mut out, &mut err);
+        (console.overwrites, console.err_look.width) = (true, Some(60));
+        let forgotten = json!({"forgotten": [], "skipped": []});
+        let script = vec![Reply::Silence, Reply::result(crate::testing::info(1, 1)), answer(1, forgotten)];
+        let fake = Fake::start(vec![script, vec![Reply::HangUp], vec![]]);
+        let mut cx = Context { link: Link::new(fake.path(), Autostart::Refused), console, json: false };
+        let work = || Meanwhile::Show(Waiting::paced(Looks::Left(Work::Forgetting), Duration::from_millis(1)));
+        let params = params::Forget::default();
+        cx.call_long_once::<api::Forget>(&params, Duration::ZERO, &mut work()).expect("an answer");
+        cx.link = Link::new(fake.path(), Autostart::Refused);
+        let lost = cx.call_long_once::<api::Forget>(&params, Duration::ZERO, &mut Meanwhile::Nothing);
+        assert_eq!(lost.expect_err("the connection was lost").exit_code(), 4);
+        let shown = String::from_utf8_lossy(&err).into_owned();
+        assert!(shown.starts_with("\r0s  forgetting; 3 that ended are left\x1b[K"), "{shown:?}");
+        assert!(shown.ends_with("\r\x1b[K"), "{shown:?}");
     }
 
     #[test]

@@ -21,7 +21,6 @@ pub mod run;
 pub mod shutdown;
 pub mod signal;
 pub mod start;
-pub mod tail;
 pub mod wait;
 pub mod watch;
 pub mod write;
@@ -99,9 +98,4 @@ impl Context<'_> {
     pub fn document(&mut self, raw: &RawValue) -> Result<(), Failure> {
         self.console.print(&format!("{}\n", raw.get()))
     }
-}
-
-/// The text with a newline at its end, so that a prompt does not stand behind it.
-pub fn ended(text: &str) -> String {
-    if text.is_empty() || text.ends_with('\n') { text.to_owned() } else { format!("{text}\n") }
 }

@@ -1,6 +1,6 @@
 //! `poll`: a process and its latest output.
 
-use super::{Context, ended};
+use super::Context;
 use crate::args;
 use crate::blocking::{CallError, parse};
 use crate::failure::{DONE, Failure};
@@ -47,7 +47,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
     let result = parse::<api::Poll>(&raw)?;
     cx.console.print(&header(&result.process, result.next_cursor, result.gap, cx.console.look))?;
     match encoding {
-        Encoding::Text => cx.console.print(&ended(&result.output))?,
+        Encoding::Text => cx.console.print_output(&result.output)?,
         Encoding::Base64 => cx.console.print_bytes(&bytes(&result.output)?)?,
     }
     Ok(DONE)

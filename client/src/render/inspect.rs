@@ -1,64 +1,174 @@
-//! Everything about one process: facts, then its tree.
+//! Everything about one process, as `systemctl status` would tell it.
 
-use super::table::{Cell, facts, table};
-use super::text::bytes;
-use super::time::{duration, exact};
-use super::{Look, status, watch};
-use toold_proto::process::{Member, Process};
+use super::table::{Cell, table};
+use super::text::{bytes, columns, cut, harmless, wrap};
+use super::time::{cpu, exact, precise, unix_ms};
+use super::{Look, Tint, status, tree, watch};
+use toold_proto::params::Status;
+use toold_proto::process::{LimitReport, Process, Stdin};
 use toold_proto::results::Inspect;
 
-pub fn inspect(result: &Inspect, look: Look) -> String {
-    let mut out = facts(&known(result), look);
+/// Before the values: the longest title and its colon.
+const TITLE: usize = 11;
+
+/// A fact that is longer than the terminal is wide goes on in the next line, so often at most.
+const MOST_LINES: usize = 4;
+/// A tree in less room shows who, and not what they use.
+const NARROW: usize = 48;
+
+/// What a picture needs beside the answer: the time, and how it is called here.
+pub struct Moment<'a> {
+    pub now_ms: u64,
+    /// A local date and time of milliseconds since 1970.
+    pub local: &'a dyn Fn(u64) -> String,
+}
+
+/// A title and what there is to say; a line without a title goes on with the one before.
+type Fact = (&'static str, String);
+
+/// The headline, the facts, the tree.
+pub fn inspect(result: &Inspect, moment: &Moment<'_>, look: Look) -> String {
+    let mut out = headline(&result.process, look);
+    let mut all = state(&result.process, moment);
+    all.extend(place(result));
+    all.extend(limits(result));
+    all.extend(tells(result));
+    all.extend(output(result));
+    all.push(used(result));
+    all.iter().for_each(|fact| out.push_str(&line(fact, look)));
     if !result.tree.is_empty() {
-        out.push('\n');
-        out.push_str(&tree(&result.tree, look));
+        let room = look.width.map(|all| all.saturating_sub(TITLE + 1));
+        members(result, Look { width: room, ..look }).lines().for_each(|row| {
+            out.push_str(&" ".repeat(TITLE + 1));
+            out.push_str(row);
+            out.push('\n');
+        });
     }
     out
 }
 
-fn known(result: &Inspect) -> Vec<(&'static str, String)> {
-    let process = &result.process;
-    let mut known = vec![("id", process.id.to_string())];
-    known.extend(process.name.clone().map(|name| ("name", name)));
-    known.push(("status", status::phrase(process)));
-    known.push(("command", process.command.clone()));
-    known.push(("cwd", process.cwd.clone()));
-    known.extend(process.pid.map(|pid| ("pid", pid.to_string())));
-    known.extend(process.exit_code.map(|code| ("exit code", code.to_string())));
-    known.extend(process.signal.clone().map(|signal| ("signal", signal)));
-    known.extend(process.killed_by.clone().map(|who| ("killed by", who)));
-    known.extend(process.failure.as_ref().map(|f| ("failure", format!("{} {}: {}", f.step, f.path, f.error))));
-    known.push(("started", process.started_at.clone()));
-    known.extend(process.exited_at.clone().map(|at| ("exited", at)));
-    known.push(("output", output(process)));
-    known.push(("stdin", stdin(process)));
-    known.extend(result.timeout_ms.map(|ms| ("timeout", duration(ms))));
-    if process.notify {
-        known.push(("notify", "a completion event when it ends".into()));
-    }
-    known.extend(result.heartbeat_ms.map(|ms| ("heartbeat", format!("every {} with new output", exact(ms)))));
-    known.extend(process.watch.iter().flat_map(watch::facts));
-    known.extend(process.task_id.clone().map(|task| ("task", task)));
-    known.extend(process.session_key.clone().map(|key| ("session", key)));
-    if !process.labels.is_empty() {
-        let pairs: Vec<String> = process.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
-        known.push(("labels", pairs.join(" ")));
-    }
-    known.extend(process.limits.iter().map(|(name, limit)| {
-        let by = limit.enforced_by.as_deref().unwrap_or("not enforced");
-        let note = limit.note.as_deref().map(|note| format!(", {note}")).unwrap_or_default();
-        ("limit", format!("{name} {} ({by}{note})", limit.requested))
-    }));
-    let usage = &result.usage;
-    let used = format!("{} processes, {} CPU, {}", usage.processes, duration(usage.cpu_ms), bytes(usage.rss_bytes));
-    known.push(("usage", used));
-    known.extend(result.log_path.clone().map(|path| ("log", path)));
-    known.push(("state", result.state_path.clone()));
-    known.push(("environment", result.env_names.join(" ")));
-    known
+fn headline(process: &Process, look: Look) -> String {
+    let id = process.id.to_string();
+    let who = process.name.as_ref().map_or(id.clone(), |name| format!("{} ({id})", harmless(name)));
+    let dot = status::tint(process).paint("●", look);
+    let text = format!("{who} - {}", harmless(&process.command));
+    let room = look.width.map_or(usize::MAX, |all| all.saturating_sub(2));
+    format!("{dot} {}\n", Tint::Heading.paint(&cut(&text, room), look))
 }
 
-fn output(process: &Process) -> String {
+/// One fact, its title to the left of a common edge.
+fn line((title, value): &Fact, look: Look) -> String {
+    let title = if title.is_empty() { String::new() } else { format!("{title}:") };
+    let start = format!("{}{title} ", " ".repeat(TITLE.saturating_sub(columns(&title))));
+    let room = look.width.map_or(usize::MAX, |all| all.saturating_sub(columns(&start)));
+    let start = cut(&start, look.width.unwrap_or(usize::MAX));
+    let lines = wrap(&harmless(value), room, MOST_LINES);
+    let starts = std::iter::once(start.clone()).chain(std::iter::repeat(" ".repeat(columns(&start))));
+    starts.zip(lines).map(|(start, line)| format!("{}{line}\n", Tint::Faint.paint(&start, look))).collect()
+}
+
+/// What it is doing, since when, and how it ended.
+fn state(process: &Process, moment: &Moment<'_>) -> Vec<Fact> {
+    let at = |text: &str| unix_ms(text).map_or_else(|| text.to_owned(), |ms| (moment.local)(ms));
+    let ago = |text: &str| unix_ms(text).map_or(0, |ms| moment.now_ms.saturating_sub(ms));
+    let since = |text: &str| format!("since {}; {} ago", at(text), precise(ago(text)));
+    let mut facts = Vec::new();
+    match (process.status, &process.exited_at) {
+        (Status::Starting | Status::Running, _) | (Status::Exited | Status::Lost, None) => {
+            facts.push(("State", format!("{} {}", status::state(process), since(&process.started_at))));
+        }
+        (Status::Exited | Status::Lost, Some(end)) => {
+            let how = match (status::exit(process), process.core_dumped) {
+                (exit, _) if exit == "-" => String::new(),
+                (exit, true) => format!(" ({exit}, core dumped)"),
+                (exit, false) => format!(" ({exit})"),
+            };
+            facts.push(("State", format!("{}{how} {}", status::state(process), since(end))));
+            let ran = unix_ms(end).zip(unix_ms(&process.started_at)).map(|(end, start)| end.saturating_sub(start));
+            let ran = ran.map(|ms| format!(", ran {}", if ms < 1000 { exact(ms) } else { precise(ms) }));
+            facts.push(("Started", at(&process.started_at) + &ran.unwrap_or_default()));
+        }
+    }
+    facts.extend(process.exit_code.map(|code| ("Exit code", code.to_string())));
+    facts.extend(process.killed_by.clone().map(|who| ("Killed by", who)));
+    facts.extend(process.failure.as_ref().map(|f| ("Failure", format!("{} {}: {}", f.step, f.path, f.error))));
+    if process.detached == Some(true) {
+        facts.push(("Detached", "its shim lives and does not answer".into()));
+    }
+    facts
+}
+
+/// Where it runs, as whose, and with what.
+fn place(result: &Inspect) -> Vec<Fact> {
+    let process = &result.process;
+    let mut facts = vec![("Directory", process.cwd.clone())];
+    if process.backend != "local" {
+        facts.push(("Backend", process.backend.clone()));
+    }
+    facts.extend(process.task_id.clone().map(|task| ("Task", task)));
+    facts.extend(process.session_key.clone().map(|key| ("Session", key)));
+    if !process.labels.is_empty() {
+        let pairs: Vec<String> = process.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        facts.push(("Labels", pairs.join(" ")));
+    }
+    let size = process.pty_size.map(|size| format!(", {}x{}", size.rows, size.cols)).unwrap_or_default();
+    let stdin = match process.stdin {
+        Stdin::Null => "null".into(),
+        Stdin::Pipe => "pipe".into(),
+        Stdin::Pty => format!("pty{size}"),
+        Stdin::Closed => "closed".into(),
+    };
+    facts.push(("Stdin", stdin));
+    facts.push(("Env", result.env_names.join(" ")));
+    facts
+}
+
+/// What bounds it, and who sees to that.
+fn limits(result: &Inspect) -> Vec<Fact> {
+    let process = &result.process;
+    let timeout = result.timeout_ms.map(|ms| format!("{} in all, by shim", exact(ms)));
+    let all = timeout.into_iter().chain(process.limits.iter().map(|(name, limit)| bound(name, limit)));
+    let titles = std::iter::once("Limits").chain(std::iter::repeat(""));
+    let mut facts: Vec<Fact> = titles.zip(all).collect();
+    let enforced = match process.sandbox.enforced.is_empty() {
+        true => String::new(),
+        false => format!(": {}", process.sandbox.enforced.join(", ")),
+    };
+    facts.push(("Sandbox", format!("{}{enforced}", process.sandbox.kind)));
+    facts
+}
+
+fn bound(name: &str, limit: &LimitReport) -> String {
+    let asked = limit.requested;
+    let what = match name {
+        "memory_bytes" => format!("memory {}", bytes(asked)),
+        "output_bytes" => format!("output {}", bytes(asked)),
+        "cpu_percent" => format!("cpu {asked}%"),
+        "idle_ms" => format!("idle {}", exact(asked)),
+        // The number of processes, and whatever later versions bound.
+        _ => format!("{name} {asked}"),
+    };
+    let by = limit.enforced_by.as_ref().map_or("not enforced".into(), |by| format!("by {by}"));
+    let note = limit.note.as_ref().map(|note| format!(" ({note})")).unwrap_or_default();
+    format!("{what}, {by}{note}")
+}
+
+/// What it tells by itself.
+fn tells(result: &Inspect) -> Vec<Fact> {
+    let process = &result.process;
+    let watch = process.watch.iter().flat_map(watch::facts);
+    let mut facts: Vec<Fact> =
+        watch.map(|(title, value)| (if title.is_empty() { "" } else { "Watch" }, value)).collect();
+    if process.notify {
+        facts.push(("Notify", "a completion event when it ends".into()));
+    }
+    facts.extend(result.heartbeat_ms.map(|ms| ("Heartbeat", format!("every {} with new output", exact(ms)))));
+    facts
+}
+
+/// Where its output is, and how much of it.
+fn output(result: &Inspect) -> Vec<Fact> {
+    let process = &result.process;
     let mut text = format!("{} bytes, {} lines", process.bytes, process.lines);
     for (count, what) in [(process.dropped_bytes, "dropped from the middle"), (process.unstored_bytes, "not stored")] {
         if count > 0 {
@@ -66,69 +176,103 @@ fn output(process: &Process) -> String {
         }
     }
     text.push_str(if process.closed { ", closed" } else { ", open" });
-    text
+    let log = result.log_path.clone().map(|path| ("Log", path));
+    log.into_iter().chain([("Output", text)]).collect()
 }
 
-fn stdin(process: &Process) -> String {
-    use toold_proto::process::Stdin;
-    let size = process.pty_size.map(|size| format!(" {}x{}", size.rows, size.cols)).unwrap_or_default();
-    match process.stdin {
-        Stdin::Null => "null".into(),
-        Stdin::Pipe => "pipe".into(),
-        Stdin::Pty => format!("pty{size}"),
-        Stdin::Closed => "closed".into(),
-    }
+fn used(result: &Inspect) -> Fact {
+    let usage = &result.usage;
+    let shim = result.shim_pid.map(|pid| format!(", shim {pid}")).unwrap_or_default();
+    let many = if usage.processes == 1 { "process" } else { "processes" };
+    let text = match usage.processes {
+        0 => format!("empty{shim}"),
+        n => format!("{n} {many}, CPU {}, memory {}{shim}", cpu(usage.cpu_ms), bytes(usage.rss_bytes)),
+    };
+    ("Tree", text)
 }
 
-fn tree(members: &[Member], look: Look) -> String {
-    let row = |m: &Member| {
+fn members(result: &Inspect, look: Look) -> String {
+    let row = |(branch, member): (String, &toold_proto::process::Member)| {
         [
-            Cell::new(&m.pid.to_string()),
-            Cell::new(&m.ppid.to_string()),
-            Cell::new(&m.state),
-            Cell::new(&duration(m.cpu_ms)),
-            Cell::new(&bytes(m.rss_bytes)),
-            Cell::new(&m.command),
+            Cell::number(&member.pid.to_string()),
+            Cell::new(&member.state),
+            Cell::number(&cpu(member.cpu_ms)),
+            Cell::number(&bytes(member.rss_bytes)),
+            Cell::new(&format!("{branch}{}", member.command)),
         ]
     };
-    table(["PID", "PPID", "STATE", "CPU", "MEMORY", "COMMAND"], members.iter().map(row).collect(), look)
+    let rows: Vec<[Cell; 5]> = tree::branches(&result.tree).into_iter().map(row).collect();
+    if look.width.is_some_and(|width| width < NARROW) {
+        let rows = rows.into_iter().map(|[pid, _, _, _, command]| [pid, command]).collect();
+        return table(["PID", "COMMAND"], rows, look);
+    }
+    table(["PID", "STATE", "CPU", "MEMORY", "COMMAND"], rows, look)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::render::text::columns;
-    use crate::testing::process;
-    use serde_json::json;
+    use crate::testing::{golden, process};
+    use serde_json::{Value, json};
 
-    #[test]
-    fn what_it_tells_by_itself_is_among_the_facts() {
+    const NOW: u64 = 1_794_798_000_000 + 192_000;
+
+    fn shown(changes: Value, look: Look) -> String {
+        let mut document = process(
+            json!({"tree": [], "usage": {"processes": 0, "cpu_ms": 0, "rss_bytes": 0}, "log_path": null,
+            "state_path": "/s", "env_names": ["HOME", "PATH"], "shim_pid": null, "timeout_ms": null, "heartbeat_ms": null}),
+        );
+        document.as_object_mut().expect("an object").extend(changes.as_object().expect("an object").clone());
+        let local = |ms: u64| toold_proto::time::rfc3339(ms).replace('T', " ")[..19].to_owned() + " UTC";
+        let result = serde_json::from_value(document).expect("a whole result");
+        inspect(&result, &Moment { now_ms: NOW, local: &local }, look)
+    }
+
+    fn busy() -> Value {
+        let member = |pid: i32, ppid: i32, command: &str| {
+            json!({"pid": pid, "ppid": ppid, "command": command,
+            "state": "S", "threads": 1, "cpu_ms": pid * 1000, "rss_bytes": pid << 20})
+        };
         let watch = crate::render::watch::tests::watch(json!({"state": "disabled", "note": "it matched too often"}));
-        let document =
-            process(json!({"tree": [], "usage": {"processes": 1, "cpu_ms": 0, "rss_bytes": 0}, "log_path": null,
-            "state_path": "/s", "env_names": [], "shim_pid": 41, "timeout_ms": null, "heartbeat_ms": 90000,
-            "notify": true, "watch": watch}));
-        let shown = inspect(&serde_json::from_value(document).expect("a whole result"), Look::plain());
-        let expected = "notify:      a completion event when it ends\n\
-                        heartbeat:   every 90s with new output\n\
-                        watch:       disabled, 3 hits, 0 suppressed\n             it matched too often\n";
-        assert!(shown.contains(expected), "{shown}");
+        json!({"name": "web", "command": "make 测试\u{1b}[2J\u{202e}", "tree": [member(42, 41, "make 测试"), member(43, 42, "cc1 -o\tx.o"),
+                member(45, 43, "as"), member(44, 42, "ld"), member(50, 41, "left\nover")],
+            "usage": {"processes": 5, "cpu_ms": 224_000, "rss_bytes": 224 << 20}, "shim_pid": 41, "timeout_ms": 600_000,
+            "log_path": "/home/me/.local/state/toold/procs/proc_0123456789ab/log", "heartbeat_ms": 90000, "notify": true, "watch": watch,
+            "labels": {"kind": "server", "x": "\u{200b}"}, "session_key": "chat-42", "bytes": 120_000, "lines": 3000, "dropped_bytes": 7,
+            "limits": {"memory_bytes": {"requested": 536_870_912, "enforced_by": "cgroup2", "note": null},
+                "pids": {"requested": 9, "enforced_by": null, "note": "no cgroup here"}}})
     }
 
     #[test]
-    fn facts_come_first_then_the_tree_and_all_of_it_fits() {
-        let member = json!({"pid": 42, "ppid": 1, "command": "make\ttest", "state": "S", "threads": 1, "cpu_ms": 2000, "rss_bytes": 2048});
-        let document = process(json!({"tree": [member], "usage": {"processes": 1, "cpu_ms": 2000, "rss_bytes": 2048},
-            "log_path": "/s/out.log", "state_path": "/s", "env_names": ["HOME", "PATH"], "shim_pid": 41,
-            "timeout_ms": 60000, "labels": {"a": "b"}}));
-        let result: Inspect = serde_json::from_value(document).expect("a whole result");
-        let shown = inspect(&result, Look::plain());
-        assert!(shown.starts_with("id:          proc_0123456789ab\nstatus:      running 5m\n"), "{shown}");
-        assert!(
-            shown.ends_with("PID  PPID  STATE  CPU  MEMORY  COMMAND\n42   1     S      2s   2.0K    make\\ttest\n"),
-            "{shown}"
-        );
-        let narrow = inspect(&result, Look { width: Some(30), colour: false });
-        assert!(narrow.lines().all(|line| columns(line) <= 30), "{narrow}");
+    fn at_40_80_and_200_columns_it_reads_like_a_status() {
+        for width in [40, 80, 200] {
+            let text = shown(busy(), Look { width: Some(width), colour: false });
+            assert!(text.lines().all(|line| columns(line) <= width), "{width}: {text}");
+            golden(&format!("inspect-{width}.txt"), &text);
+        }
+    }
+
+    #[test]
+    fn an_end_says_how_and_when_and_how_long_it_ran() {
+        let killed = json!({"status": "exited", "reason": "killed", "exit_code": 143, "signal": "SIGTERM", "closed": true,
+            "killed_by": "client uid 0 pid 7", "exited_at": "2026-11-16T03:02:00.000Z"});
+        golden("inspect-ended.txt", &shown(killed, Look::plain()));
+        let failure = json!({"step": "exec", "errno": 2, "error": "ENOENT", "path": "/no"});
+        let failed = json!({"status": "exited", "reason": "failed_start", "failure": failure, "exited_at": "2026-11-16T03:00:00.000Z"});
+        let text = shown(failed, Look::plain());
+        assert!(text.contains("State: failed_start since 2026-11-16 03:00:00 UTC; 3m 12s ago\n"), "{text}");
+        assert!(text.contains("Failure: exec /no: ENOENT\n"), "{text}");
+    }
+
+    #[test]
+    fn the_dot_has_the_colour_of_the_state_and_nothing_is_wider_than_the_terminal() {
+        assert!(shown(busy(), Look { width: Some(80), colour: true }).starts_with("\x1b[36m●\x1b[0m \x1b[1mweb ("));
+        for width in 1..120 {
+            let text = shown(busy(), Look { width: Some(width), colour: false });
+            assert!(
+                text.lines().skip(1).all(|line| columns(line.trim_end()) <= width.max(TITLE + 1)),
+                "{width}: {text}"
+            );
+        }
     }
 }

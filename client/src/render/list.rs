@@ -1,163 +1,217 @@
 //! The table that `list` prints.
 
 use super::table::{Cell, SPACE, WIDEST, fitted};
-use super::time::ago;
+use super::text::{bytes, last_line};
+use super::time::{ago, cpu};
 use super::{Look, Tint, status, watch};
-use toold_proto::process::Process;
+use toold_proto::process::{Process, Usage};
+use toold_proto::results::Listed;
 
-/// Columns below which a status, a name or a command tells nothing: `running`, the heading, `slee…`.
-const STATUS_LEAST: usize = 7;
-const NAME_LEAST: usize = 4;
-const COMMAND_LEAST: usize = 5;
-/// The age and the exit code are shown when the command keeps so much: the status tells most of
-/// what they do.
-const COMMAND_GOOD: usize = 16;
+const HEADINGS: [&str; 10] = ["ID", "NAME", "STATUS", "AGE", "EXIT", "CPU", "MEM", "EVENTS", "COMMAND", "OUTPUT"];
+const ID: usize = 0;
+const NAME: usize = 1;
+const STATUS: usize = 2;
+const AGE: usize = 3;
+const EXIT: usize = 4;
+const CPU: usize = 5;
+const MEM: usize = 6;
+const EVENTS: usize = 7;
+const COMMAND: usize = 8;
+const OUTPUT: usize = 9;
+
+const ALL: usize = usize::MAX;
+/// What a column may become wide, the most important first. One that finds no room is left out.
+const WISHES: [(usize, usize); 18] = [
+    (ID, ALL),
+    (STATUS, WIDEST),
+    (NAME, 4),
+    (COMMAND, 5),
+    (NAME, 12),
+    (COMMAND, 16),
+    (AGE, ALL),
+    (EXIT, ALL),
+    (CPU, ALL),
+    (MEM, ALL),
+    (COMMAND, 24),
+    (OUTPUT, 16),
+    (NAME, WIDEST),
+    (EVENTS, ALL),
+    (COMMAND, 40),
+    (OUTPUT, 40),
+    (COMMAND, ALL),
+    (OUTPUT, ALL),
+];
+
+/// A process in the table.
+#[derive(Debug, Clone, Copy)]
+pub struct Row<'a> {
+    pub process: &'a Process,
+    pub preview: &'a str,
+    pub usage: Option<Usage>,
+    /// What it takes of a CPU now. None: the time it used so far is shown.
+    pub percent: Option<u64>,
+}
+
+impl<'a> Row<'a> {
+    pub fn of(listed: &'a Listed) -> Row<'a> {
+        Row { process: &listed.process, preview: &listed.preview, usage: listed.usage, percent: None }
+    }
+}
 
 /// One line a process, in the order given.
-pub fn list<'a>(processes: impl Iterator<Item = &'a Process>, now_ms: u64, look: Look) -> String {
-    let processes: Vec<&Process> = processes.collect();
-    let rows = processes.iter().map(|process| row(process, now_ms));
-    if !processes.iter().any(|process| watch::tells(process)) {
-        return fitted(["ID", "NAME", "STATUS", "AGE", "EXIT", "COMMAND"], rows.collect(), look, fit);
-    }
-    let rows = rows.zip(&processes).map(|([id, name, status, age, exit, command], process)| {
-        [id, name, status, age, exit, Cell::new(&watch::short(process)), command]
-    });
-    let headings = ["ID", "NAME", "STATUS", "AGE", "EXIT", "EVENTS", "COMMAND"];
-    fitted(headings, rows.collect(), look, fit_events)
+pub fn list(rows: &[Row<'_>], now_ms: u64, look: Look) -> String {
+    let cells: Vec<[Cell; 10]> = rows.iter().map(|row| cells(row, now_ms)).collect();
+    let ended = |row: &Row<'_>| row.process.exit_code.is_some() || row.process.signal.is_some();
+    let says = |column: usize| match column {
+        NAME => rows.iter().any(|row| row.process.name.is_some()),
+        EXIT => rows.iter().any(ended),
+        CPU | MEM => rows.iter().any(|row| row.usage.is_some()),
+        EVENTS => rows.iter().any(|row| watch::tells(row.process)),
+        OUTPUT => rows.iter().any(|row| last_line(row.preview).is_some()),
+        // The others always do.
+        _ => true,
+    };
+    let silent: [bool; 10] = std::array::from_fn(|column| !rows.is_empty() && !says(column));
+    fitted(HEADINGS, cells, look, |liked, room| {
+        fit(std::array::from_fn(|n| if silent[n] { 0 } else { liked[n] }), room)
+    })
 }
 
-/// The same with what processes tell by themselves, where that leaves enough for the command.
-fn fit_events(liked: [usize; 7], room: usize) -> [usize; 7] {
-    let [id, name, status, age, exit, events, command] = liked;
-    let all = |room| fit([id, name, status, age, exit, command], room);
-    let narrow = all(room.saturating_sub(events + SPACE.len()));
-    let good = narrow[4] == exit && narrow[5] >= command.min(COMMAND_GOOD);
-    let ([id, name, status, age, exit, command], events) = if good { (narrow, events) } else { (all(room), 0) };
-    [id, name, status, age, exit, events, command]
-}
-
-/// How wide the columns are in `room`. What a process is called and how it is comes first, then
-/// the command and a third of the rest for the name, then the age, then the exit code.
-fn fit(liked: [usize; 6], room: usize) -> [usize; 6] {
-    let [id, name, status, age, exit, command] = liked;
-    // Every column pays for the space behind it, and the last gets it back.
-    let mut left = room + SPACE.len();
-    let id = take(&mut left, id, 1, 0);
-    let status = take(&mut left, status.min(WIDEST), STATUS_LEAST, 0);
-    let third = left / 3;
-    let name = take(&mut left, name.min(WIDEST).min(third), NAME_LEAST, 0);
-    let reserve = command.min(COMMAND_GOOD) + SPACE.len();
-    let age = take(&mut left, age, age, reserve);
-    let exit = if age > 0 { take(&mut left, exit, exit, reserve) } else { 0 };
-    let command = take(&mut left, command, COMMAND_LEAST, 0);
-    [id, name, status, age, exit, command]
-}
-
-/// At most so many of the columns that are left beyond the reserve; none when the least do not fit.
-fn take(left: &mut usize, most: usize, least: usize, reserve: usize) -> usize {
-    let width = most.min(left.saturating_sub(SPACE.len() + reserve));
-    if width < least {
-        return 0;
-    }
-    *left -= width + SPACE.len();
-    width
-}
-
-fn row(process: &Process, now_ms: u64) -> [Cell; 6] {
+fn cells(row: &Row<'_>, now_ms: u64) -> [Cell; 10] {
+    let process = row.process;
+    let used = |shown: fn(&Usage) -> String| row.usage.as_ref().map_or_else(|| "-".into(), shown);
+    let cpu = match row.percent {
+        Some(percent) if row.usage.is_some() => format!("{percent}%"),
+        Some(_) | None => used(|usage| cpu(usage.cpu_ms)),
+    };
     [
         Cell::new(&process.id.to_string()),
         Cell::new(process.name.as_deref().unwrap_or("-")),
-        Cell::tinted(&status::phrase(process), status::tint(process)),
+        Cell::tinted(status::state(process), status::tint(process)),
         Cell::tinted(&ago(&process.started_at, now_ms), Tint::Faint),
-        Cell::new(&status::code(process)),
+        Cell::new(&status::exit(process)),
+        Cell::number(&cpu),
+        Cell::number(&used(|usage| bytes(usage.rss_bytes))),
+        Cell::new(&watch::short(process)),
         Cell::new(&process.command),
+        Cell::tinted(&last_line(row.preview).unwrap_or_else(|| "-".into()), Tint::Faint),
     ]
+}
+
+/// Columns below which one tells nothing. None: it is shown whole or not at all.
+fn least(column: usize) -> Option<usize> {
+    match column {
+        ID => Some(1),
+        STATUS => Some(7),
+        NAME => Some(4),
+        COMMAND => Some(5),
+        OUTPUT => Some(8),
+        // Ages and numbers.
+        _ => None,
+    }
+}
+
+/// How wide the columns are in `room`.
+fn fit(liked: [usize; 10], room: usize) -> [usize; 10] {
+    let mut widths = [0; 10];
+    // Every column pays for the space behind it, and the last gets it back.
+    let mut left = room + SPACE.len();
+    for (column, wish) in WISHES {
+        let (now, most) = (widths[column], liked[column].min(wish));
+        let space = if now == 0 { SPACE.len() } else { 0 };
+        let Some(more) = most.checked_sub(now).filter(|more| *more > 0) else { continue };
+        let given = more.min(left.saturating_sub(space));
+        let enough = match least(column) {
+            Some(least) => now + given >= least.min(liked[column]) && given > 0,
+            None => given == more,
+        };
+        if enough {
+            widths[column] += given;
+            left -= given + space;
+        }
+    }
+    widths
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::render::text::columns;
-    use crate::testing::process;
-    use serde_json::json;
+    use crate::testing::{golden, process};
+    use serde_json::{Value, json};
 
     const NOW: u64 = 1_794_798_000_000 + 600_000;
 
-    fn processes() -> Vec<Process> {
-        let documents = json!([
-            process(json!({"name": "网站", "command": "serve 🚀 \u{1b}[31m --port 80"})),
-            process(json!({"id": "proc_00000000000f", "status": "exited", "reason": "exited", "exit_code": 0,
-                "started_at": "2026-11-16T02:10:00.000Z"})),
-        ]);
-        serde_json::from_value(documents).expect("whole processes")
+    fn listed(changes: Value) -> Listed {
+        let mut document = process(changes);
+        let object = document.as_object_mut().expect("an object");
+        object.entry("preview").or_insert(json!(""));
+        serde_json::from_value(document).expect("a whole process")
+    }
+
+    fn some() -> Vec<Listed> {
+        let usage = |cpu_ms: u64, rss: u64| json!({"processes": 2, "cpu_ms": cpu_ms, "rss_bytes": rss});
+        vec![
+            listed(
+                json!({"name": "网站", "command": "serve 🚀 \u{1b}[31m --port 80", "usage": usage(72_300, 190 << 20),
+                "preview": "GET /\n\u{1b}[32mGET /caf\u{65}\u{301}\u{1b}[0m\n"}),
+            ),
+            listed(
+                json!({"id": "proc_00000000000e", "name": "a-very-long-name-of-a-process", "usage": usage(300, 900 << 10)}),
+            ),
+            listed(json!({"id": "proc_00000000000f", "status": "exited", "reason": "exited", "exit_code": 0,
+                "started_at": "2026-11-16T02:10:00.000Z", "preview": "全部通过"})),
+            listed(
+                json!({"id": "proc_000000000010", "name": "\u{202e}evil\n\u{200b}", "status": "exited", "reason": "killed",
+                "exit_code": 137, "signal": "SIGKILL", "notify": true, "command": "sleep 1"}),
+            ),
+        ]
+    }
+
+    fn shown(look: Look) -> String {
+        let some = some();
+        let rows: Vec<Row<'_>> = some.iter().map(Row::of).collect();
+        list(&rows, NOW, look)
     }
 
     #[test]
-    fn a_list_has_a_line_a_process_in_aligned_columns() {
-        assert_eq!(
-            list(processes().iter(), NOW, Look::plain()),
-            "ID                 NAME  STATUS      AGE  EXIT  COMMAND\n\
-             proc_0123456789ab  网站  running 5m  10m  -     serve 🚀 \\x1b[31m --port 80\n\
-             proc_00000000000f  -     exited 0    1h   0     make test\n"
-        );
+    fn in_a_pipe_every_column_is_there_and_nothing_is_cut() {
+        golden("list-pipe.txt", &shown(Look::plain()));
     }
 
     #[test]
-    fn what_processes_tell_by_themselves_is_a_column_where_there_is_any_and_room_for_it() {
-        let mut all = processes();
-        all[1].notify = true;
-        assert_eq!(
-            list(all.iter(), NOW, Look::plain()),
-            "ID                 NAME  STATUS      AGE  EXIT  EVENTS  COMMAND\n\
-             proc_0123456789ab  网站  running 5m  10m  -     -       serve 🚀 \\x1b[31m --port 80\n\
-             proc_00000000000f  -     exited 0    1h   0     notify  make test\n"
-        );
-        for width in [20, 40, 60, 70, 80, 90, 200] {
-            let shown = list(all.iter(), NOW, Look { width: Some(width), colour: false });
+    fn at_40_80_and_200_columns_the_most_important_is_shown() {
+        for width in [40, 80, 200] {
+            golden(&format!("list-{width}.txt"), &shown(Look { width: Some(width), colour: false }));
+        }
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_terminal_and_the_status_comes_before_all_but_the_id() {
+        for width in 1..220 {
+            let shown = shown(Look { width: Some(width), colour: false });
             assert!(shown.lines().all(|line| columns(line) <= width), "{width}: {shown}");
-            assert_eq!(shown.contains("notify"), width >= 80, "{width}: {shown}");
+            assert_eq!(shown.contains("STATUS"), width >= 26, "{width}: {shown}");
         }
     }
 
     #[test]
-    fn the_status_stays_in_a_narrow_terminal_however_long_a_name_is() {
-        // The broken code gave the name 24 columns first, and nothing was left for the status.
-        let liked = [17, 60, 10, 3, 4, 100];
-        let cases = [
-            (10, [10, 0, 0, 0, 0, 0]),
-            (20, [17, 0, 0, 0, 0, 0]),
-            (26, [17, 0, 7, 0, 0, 0]),
-            (30, [17, 0, 10, 0, 0, 0]),
-            (36, [17, 0, 10, 0, 0, 5]),
-            (40, [17, 0, 10, 0, 0, 9]),
-            (60, [17, 10, 10, 0, 0, 17]),
-            (80, [17, 17, 10, 3, 4, 19]),
-            (120, [17, 24, 10, 3, 4, 52]),
-        ];
-        for (room, widths) in cases {
-            assert_eq!(fit(liked, room), widths, "{room}");
-        }
-        assert_eq!(fit([17, 4, 8, 3, 4, 7], 60), [17, 4, 8, 3, 4, 7], "what is short is shown whole");
-        let named = process(json!({"name": "a-very-long-name-of-a-process", "command": "make"}));
-        let named: Process = serde_json::from_value(named).expect("a whole process");
-        let shown = |width| list([&named].into_iter(), NOW, Look { width: Some(width), colour: false });
-        assert_eq!(shown(20), "ID\nproc_0123456789ab\n");
-        assert_eq!(shown(40), "ID                 STATUS      COMMAND\nproc_0123456789ab  running 5m  make\n");
-        assert_eq!(
-            shown(60),
-            "ID                 NAME        STATUS      AGE  COMMAND\n\
-             proc_0123456789ab  a-very-lo…  running 5m  10m  make\n"
-        );
+    fn a_column_in_which_nobody_says_anything_is_left_out_on_a_terminal() {
+        let quiet = listed(json!({}));
+        let shown = list(&[Row::of(&quiet)], NOW, Look { width: Some(80), colour: false });
+        assert_eq!(shown, "ID                 STATUS   AGE  COMMAND\nproc_0123456789ab  running  10m  make test\n");
+        assert!(list(&[], NOW, Look { width: Some(200), colour: false }).contains("COMMAND"), "headings stay");
     }
 
     #[test]
-    fn on_a_terminal_no_line_is_wider_than_it_is() {
-        for width in [20, 40, 60, 70, 80, 200] {
-            let shown = list(processes().iter(), NOW, Look { width: Some(width), colour: false });
-            assert!(shown.lines().all(|line| columns(line) <= width), "{width}: {shown}");
+    fn states_have_colours_and_a_watch_has_percent() {
+        let coloured = shown(Look { width: Some(80), colour: true });
+        for part in ["\x1b[32mexited", "\x1b[36mrunning", "\x1b[31mkilled"] {
+            assert!(coloured.contains(part), "{part}: {coloured:?}");
         }
-        let coloured = list(processes().iter(), NOW, Look { width: Some(80), colour: true });
-        assert!(coloured.contains("\x1b[32mexited 0") && coloured.contains("\x1b[36mrunning 5m"), "{coloured:?}");
+        let some = some();
+        let rows: Vec<Row<'_>> = some.iter().map(|listed| Row { percent: Some(37), ..Row::of(listed) }).collect();
+        let shown = list(&rows, NOW, Look { width: Some(80), colour: false });
+        assert_eq!(shown.matches("37%").count(), 2, "of those that live: {shown}");
     }
 }

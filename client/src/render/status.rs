@@ -24,6 +24,19 @@ pub fn phrase(process: &Process) -> String {
     }
 }
 
+/// The same in a word: `running`, `exited`, `killed`. How it ended is another column's.
+pub fn state(process: &Process) -> &'static str {
+    match (process.status, process.reason) {
+        (Status::Starting | Status::Running | Status::Lost, _) | (Status::Exited, None) => word(process.status),
+        (Status::Exited, Some(why)) => reason(why),
+    }
+}
+
+/// The signal that ended it, or its exit code, or `-` while there is none.
+pub fn exit(process: &Process) -> String {
+    process.signal.clone().unwrap_or_else(|| code(process))
+}
+
 /// The end that the exit code alone does not tell, as a sentence; None when it does. `asked` are
 /// the limits in time that the process was started with.
 pub fn unusual_end(process: &Process, asked: &params::Exec) -> Option<String> {

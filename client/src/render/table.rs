@@ -8,10 +8,16 @@ pub const SPACE: &str = "  ";
 /// On a terminal no column but the last is wider: one long name must not push the rest out.
 pub const WIDEST: usize = 24;
 
+/// Elsewhere no column is padded beyond this: one long command must not make every line as long.
+const PADDED: usize = 60;
+
 /// One cell. Control characters in it are written out.
+#[derive(Clone)]
 pub struct Cell {
     text: String,
     tint: Tint,
+    /// A number: its end lines up, not its start.
+    number: bool,
 }
 
 impl Cell {
@@ -20,7 +26,11 @@ impl Cell {
     }
 
     pub fn tinted(text: &str, tint: Tint) -> Cell {
-        Cell { text: harmless(text), tint }
+        Cell { text: harmless(text), tint, number: false }
+    }
+
+    pub fn number(text: &str) -> Cell {
+        Cell { number: true, ..Cell::new(text) }
     }
 }
 
@@ -45,7 +55,10 @@ pub fn fitted<const N: usize>(
     fit: impl FnOnce([usize; N], usize) -> [usize; N],
 ) -> String {
     let mut rows = rows;
-    rows.insert(0, headings.map(|text| Cell::tinted(text, Tint::Heading)));
+    let numbers: [bool; N] = std::array::from_fn(|n| rows.first().is_some_and(|row| row[n].number));
+    let mut heading = headings.map(|text| Cell::tinted(text, Tint::Heading));
+    heading.iter_mut().zip(numbers).for_each(|(cell, number)| cell.number = number);
+    rows.insert(0, heading);
     let widest = |n: usize| rows.iter().map(|row| columns(&row[n].text)).max().unwrap_or(0);
     let liked: [usize; N] = std::array::from_fn(widest);
     let widths = look.width.map_or(liked, |room| fit(liked, room));
@@ -56,9 +69,14 @@ fn line<const N: usize>(row: &[Cell; N], widths: &[usize; N], look: Look) -> Str
     let shown: Vec<(&Cell, usize)> = row.iter().zip(widths.iter().copied()).filter(|(_, width)| *width > 0).collect();
     let mut out = String::new();
     for (n, (cell, width)) in shown.iter().enumerate() {
-        let text = cut(&cell.text, *width);
+        let text = if look.terminal() { cut(&cell.text, *width) } else { cell.text.clone() };
         let last = n + 1 == shown.len();
-        let text = if last { text } else { pad(&text, *width) };
+        let padded = (*width).min(if look.terminal() { usize::MAX } else { PADDED });
+        let text = match (cell.number, last) {
+            (true, _) => " ".repeat(padded.saturating_sub(columns(&text))) + &text,
+            (false, true) => text,
+            (false, false) => pad(&text, padded),
+        };
         out.push_str(&cell.tint.paint(&text, look));
         out.push_str(if last { "" } else { SPACE });
     }

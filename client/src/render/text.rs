@@ -2,25 +2,52 @@
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// The text on one line with nothing in it that moves a cursor or turns the writing around.
+/// Marks that may stand on one character. More are a tower that reaches into other lines.
+const MARKS: usize = 4;
+
+/// The text on one line with nothing in it that moves a cursor, hides or turns the writing around.
 pub fn harmless(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
+    let mut writer = Harmless::default();
     for c in text.chars() {
         match c {
             '\n' => out.push_str("\\n"),
             '\r' => out.push_str("\\r"),
             '\t' => out.push_str("\\t"),
-            c if c.is_ascii_control() => out.push_str(&format!("\\x{:02x}", u32::from(c))),
-            c if c.is_control() || turns(c) => out.push_str(&format!("\\u{{{:x}}}", u32::from(c))),
-            c => out.push(c),
+            c => writer.push(c, &mut out),
         }
     }
     out
 }
 
-/// Line separators, and the characters that reverse or hide what follows them.
-fn turns(c: char) -> bool {
-    matches!(c, '\u{2028}' | '\u{2029}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+/// Writes characters that a terminal only shows as they are, and any other by its number.
+#[derive(Debug, Default)]
+pub struct Harmless {
+    /// Marks on the last character.
+    marks: usize,
+}
+
+impl Harmless {
+    pub fn push(&mut self, c: char, out: &mut String) {
+        let mark = c.width() == Some(0);
+        self.marks = if mark { self.marks + 1 } else { 0 };
+        match c {
+            c if c.is_ascii_control() => out.push_str(&format!("\\x{:02x}", u32::from(c))),
+            c if c.is_control() || deceives(c) || self.marks > MARKS => {
+                out.push_str(&format!("\\u{{{:x}}}", u32::from(c)));
+            }
+            c => out.push(c),
+        }
+    }
+}
+
+/// Characters that end a line, turn around what follows them, or are not seen at all. The joiner of
+/// emoji is among them: terminals do not agree how wide what it joins is.
+fn deceives(c: char) -> bool {
+    matches!(c,
+        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{feff}'
+        | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+        | '\u{fff9}'..='\u{fffb}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 /// The last line that says something, without escape sequences. What a carriage return would have
@@ -37,7 +64,7 @@ pub fn first_line(text: &str) -> Option<String> {
 }
 
 /// The text without what only a terminal understands. One that is cut off ends the text.
-fn without_escapes(text: &str) -> String {
+pub fn without_escapes(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
@@ -71,17 +98,42 @@ pub fn cut(text: &str, width: usize) -> String {
         return text.to_owned();
     }
     let Some(room) = width.checked_sub(1) else { return String::new() };
-    let mut used = 0;
     let mut out = String::new();
     for c in text.chars() {
-        used += c.width().unwrap_or(0);
-        if used > room {
+        out.push(c);
+        // Of the whole text so far: what follows a character may make it wider.
+        if columns(&out) > room {
+            out.pop();
             break;
         }
-        out.push(c);
     }
     out.push('…');
     out
+}
+
+/// The text in lines of at most `width` columns, and of these no more than `most`: the last is cut.
+pub fn wrap(text: &str, width: usize, most: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut rest = text;
+    while lines.len() + 1 < most && columns(rest) > width {
+        let mut line = String::new();
+        for c in rest.chars() {
+            line.push(c);
+            if columns(&line) > width {
+                line.pop();
+                break;
+            }
+        }
+        if line.is_empty() {
+            break;
+        }
+        // Between words, unless that leaves half of the line empty.
+        line.truncate(line.rfind(' ').filter(|at| *at > line.len() / 2).map_or(line.len(), |at| at + 1));
+        rest = &rest[line.len()..];
+        lines.push(line.trim_end().to_owned());
+    }
+    lines.push(cut(rest, width));
+    lines
 }
 
 /// The text with spaces after it, up to `width` columns.
@@ -114,7 +166,27 @@ mod tests {
     fn control_characters_are_written_out_and_other_text_is_left_alone() {
         assert_eq!(harmless("a\x1b[2J\r\n\tb"), "a\\x1b[2J\\r\\n\\tb");
         assert_eq!(harmless("\u{9b}x\u{202e}y"), "\\u{9b}x\\u{202e}y");
-        assert_eq!(harmless("日本 🚀 é"), "日本 🚀 é");
+        assert_eq!(harmless("日本 🚀 é e\u{301}"), "日本 🚀 é e\u{301}");
+    }
+
+    #[test]
+    fn what_is_not_seen_or_turns_the_writing_around_is_written_out_and_marks_do_not_pile_up() {
+        let hidden = ['\u{200b}', '\u{200d}', '\u{200f}', '\u{61c}', '\u{2066}', '\u{2028}', '\u{ad}', '\u{e0041}'];
+        for c in hidden {
+            assert_eq!(harmless(&format!("a{c}b")), format!("a\\u{{{:x}}}b", u32::from(c)));
+        }
+        let tower = format!("e{}x", "\u{301}".repeat(6));
+        assert_eq!(harmless(&tower), format!("e{}\\u{{301}}\\u{{301}}x", "\u{301}".repeat(4)));
+    }
+
+    #[test]
+    fn a_mark_stays_with_its_character_and_one_that_widens_it_is_counted() {
+        assert_eq!(cut("e\u{301}e\u{301}e\u{301}", 2), "e\u{301}…");
+        // The broken code counted the heart alone, which is one column without its selector.
+        assert_eq!(cut("❤\u{fe0f}❤\u{fe0f}", 3), "❤\u{fe0f}…");
+        for width in 0..8 {
+            assert!(columns(&cut("❤\u{fe0f}a❤\u{fe0f}", width)) <= width);
+        }
     }
 
     #[test]
@@ -133,6 +205,17 @@ mod tests {
         assert_eq!(cut("日本語", 4), "日…");
         assert_eq!((cut("abc", 1), cut("abc", 0)), ("…".into(), String::new()));
         assert_eq!(pad("日本", 6), "日本  ");
+    }
+
+    #[test]
+    fn long_text_goes_on_in_the_next_line_and_ends_somewhere() {
+        assert_eq!(wrap("日本語abc", 4, 3), ["日本", "語ab", "c"]);
+        assert_eq!(wrap("abcdefghij", 3, 2), ["abc", "de…"]);
+        assert_eq!(wrap("one two three four", 8, 9), ["one two", "three", "four"]);
+        assert_eq!(
+            (wrap("", 3, 2), wrap("日", 1, 2), wrap("ab", 0, 2)),
+            (vec!["".into()], vec!["…".into()], vec!["".into()])
+        );
     }
 
     #[test]

@@ -11,6 +11,25 @@ pub fn duration(ms: u64) -> String {
     }
 }
 
+/// Two units, for who wants to know: `12s`, `3m 12s`, `2h 5m`, `3d 4h`.
+pub fn precise(ms: u64) -> String {
+    let seconds = ms / 1000;
+    match seconds {
+        0..60 => format!("{seconds}s"),
+        60..3600 => format!("{}m {}s", seconds / 60, seconds % 60),
+        3600..86_400 => format!("{}h {}m", seconds / 3600, seconds / 60 % 60),
+        _ => format!("{}d {}h", seconds / 86_400, seconds / 3600 % 24),
+    }
+}
+
+/// CPU time: `0.3s`, `59.9s`, then minutes and more.
+pub fn cpu(ms: u64) -> String {
+    match ms {
+        0..60_000 => format!("{}.{}s", ms / 1000, ms / 100 % 10),
+        _ => precise(ms).replace(' ', ""),
+    }
+}
+
 /// To the millisecond, in the largest unit that gives a whole number: `500ms`, `90s`, `2m`. As the
 /// command line takes it.
 pub fn exact(ms: u64) -> String {
@@ -59,6 +78,9 @@ mod tests {
         assert_eq!(shown, ["0s", "59s", "1m", "59m", "1h", "1d", "10d"]);
         let shown: Vec<String> = [0, 500, 1000, 1500, 90_000, 120_000, 7_200_000].into_iter().map(exact).collect();
         assert_eq!(shown, ["0ms", "500ms", "1s", "1500ms", "90s", "2m", "2h"]);
+        let shown: Vec<String> = [0, 59_999, 192_000, 7_500_000, 273_600_000].into_iter().map(precise).collect();
+        assert_eq!(shown, ["0s", "59s", "3m 12s", "2h 5m", "3d 4h"]);
+        assert_eq!([0, 349, 59_999, 192_000].map(cpu), ["0.0s", "0.3s", "59.9s", "3m12s"]);
         assert_eq!(ago("2026-11-16T03:28:50.123Z", 1_794_799_730_123 + 300_000), "5m");
         assert_eq!((ago("yesterday", 0), ago("2026-11-16T03:28:50.123Z", 0)), ("-".into(), "0s".into()));
     }

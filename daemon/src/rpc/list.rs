@@ -10,7 +10,7 @@ use crate::proc::tree;
 use std::sync::Arc;
 use std::time::Duration;
 use toold_proto::results::Listed;
-use toold_proto::{RpcError, params, results};
+use toold_proto::{Kind, RpcError, params, results};
 
 const LIMIT: u64 = 200;
 /// How long a shim may take to leave after the end of its process.
@@ -24,15 +24,26 @@ pub async fn list(call: params::List, daemon: Arc<Daemon>, _: Arc<Peer>) -> Resu
         return Err(RpcError::param("limit", "must be at least 1"));
     }
     let now = now_ms();
-    let wanted: Vec<Arc<Proc>> = daemon.registry.newest_first().into_iter().filter(|p| fits(p, &call, now)).collect();
+    let fit: Vec<Arc<Proc>> = daemon.registry.newest_first().into_iter().filter(|p| fits(p, &call, now)).collect();
+    let all = fit.len() as u64;
+    let wanted: Vec<Arc<Proc>> = fit.into_iter().filter(|p| is_recent(p, call.ended_within_ms, now)).collect();
     let total = wanted.len() as u64;
-    let one = |proc: Arc<Proc>| {
+    let older = call.ended_within_ms.map(|_| all - total);
+    let one = move |proc: Arc<Proc>| {
         let state = proc.state();
         let (preview, _) = tail(&proc, &state, PREVIEW).map_err(|e| unreadable(&proc, e))?;
-        Ok(Listed { process: proc.view_of(&state, now), preview })
+        let lives = !state.over() && state.shim_pid > 0;
+        let usage = (call.usage && lives).then(|| tree::usage_below(state.shim_pid));
+        Ok(Listed { process: proc.view_of(&state, now), preview, usage })
     };
-    let processes = wanted.into_iter().take(limit as usize).map(one).collect::<Result<_, RpcError>>()?;
-    Ok(results::List { processes, total })
+    let look = move || wanted.into_iter().take(limit as usize).map(one).collect::<Result<_, RpcError>>();
+    if !call.usage {
+        return Ok(results::List { processes: look()?, total, older });
+    }
+    // A few files of /proc for every member of every tree: not on a thread that others wait for.
+    let looked = tokio::task::spawn_blocking(look).await;
+    let processes = looked.map_err(|e| RpcError::new(Kind::Internal, format!("the look broke off: {e}")))??;
+    Ok(results::List { processes, total, older })
 }
 
 fn fits(proc: &Proc, call: &params::List, now: u64) -> bool {
@@ -41,10 +52,41 @@ fn fits(proc: &Proc, call: &params::List, now: u64) -> bool {
         Some((key, value)) => spec.labels.get(key).is_some_and(|v| v == value),
         None => spec.labels.contains_key(wanted),
     };
+    let name = |pattern: &String| spec.name.as_ref().is_some_and(|name| is_like(name, pattern));
     call.task_id.as_ref().is_none_or(|t| spec.task_id.as_ref() == Some(t))
         && call.session_key.as_ref().is_none_or(|s| spec.session_key.as_ref() == Some(s))
         && call.label.as_ref().is_none_or(label)
+        && call.name.as_ref().is_none_or(name)
         && call.status.is_none_or(|s| proc.view_of(&proc.peek(), now).status == s)
+}
+
+/// Whether it lives, or ended so long ago or less.
+fn is_recent(proc: &Proc, within: Option<u64>, now: u64) -> bool {
+    let Some(within) = within else { return true };
+    proc.peek().ended_ms().is_none_or(|at| now.saturating_sub(at) <= within)
+}
+
+/// Whether a whole name is as the pattern says. Takes no longer than the product of their lengths.
+fn is_like(name: &str, pattern: &str) -> bool {
+    let (name, pattern): (Vec<char>, Vec<char>) = (name.chars().collect(), pattern.chars().collect());
+    let (mut n, mut p) = (0, 0);
+    // The last star, and where in the name what comes after it is tried.
+    let mut star: Option<(usize, usize)> = None;
+    while n < name.len() {
+        match pattern.get(p) {
+            Some('*') => {
+                star = Some((p, n));
+                p += 1;
+            }
+            Some(c) if *c == '?' || *c == name[n] => (n, p) = (n + 1, p + 1),
+            Some(_) | None => {
+                let Some((at, tried)) = star else { return false };
+                star = Some((at, tried + 1));
+                (n, p) = (tried + 1, at + 1);
+            }
+        }
+    }
+    pattern[p..].iter().all(|c| *c == '*')
 }
 
 pub async fn inspect(call: params::Inspect, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<results::Inspect, RpcError> {
@@ -90,4 +132,26 @@ pub async fn forget(call: params::Forget, daemon: Arc<Daemon>, _: Arc<Peer>) -> 
         list.push(id);
     }
     Ok(result)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_like;
+
+    #[test]
+    fn a_star_is_any_text_and_a_question_mark_any_character() {
+        let yes = [
+            ("web", "web"),
+            ("web", "w*"),
+            ("web-1", "*-?"),
+            ("", "*"),
+            ("网站", "?站"),
+            ("a*b", "a*b"),
+            ("aab", "*a*b**"),
+        ];
+        let no = [("web", "we"), ("web", "W*"), ("web", "????"), ("", "?"), ("web-1", "*-??"), ("ab", "*a")];
+        assert!(yes.iter().all(|(name, pattern)| is_like(name, pattern)));
+        assert!(!no.iter().any(|(name, pattern)| is_like(name, pattern)));
+        assert!(!is_like(&"a".repeat(5000), &("*a".repeat(50) + "b")), "and it is quick to say so");
+    }
 }

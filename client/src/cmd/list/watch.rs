@@ -1,0 +1,352 @@
+//! `list --watch`: the table as it changes. Pushed events say when to look again; between them one
+//! look a second while something runs, and none when nothing does.
+
+use super::Args;
+use super::order::Cpu;
+use crate::blocking::{CallError, Message, parse};
+use crate::cmd::Context;
+use crate::cmd::wait::has_ended;
+use crate::failure::{DONE, Failure};
+use crate::local::now_ms;
+use crate::render::Look;
+use crate::render::list::list;
+use crate::screen::{self, Screen};
+use crate::sys::{self, Ready, Signals};
+use serde_json::value::RawValue;
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+use toold_proto::api::{self, Method};
+use toold_proto::params;
+use toold_proto::results;
+
+/// Between two looks for the sake of ages and CPU.
+const PACE: Duration = Duration::from_secs(1);
+/// Ages of more than a minute change no faster.
+const SLOW_PACE: Duration = Duration::from_secs(60);
+/// Events that come this close together are one look.
+const GATHER: Duration = Duration::from_millis(100);
+/// Between two tries to reach a daemon that is away.
+const RETRY: Duration = Duration::from_millis(250);
+/// What ends us or moves us. SIGTTOU only so that a terminal can be given back from the background.
+const SIGNALS: [libc::c_int; 7] =
+    [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGTSTP, libc::SIGWINCH, libc::SIGTTOU];
+
+/// Where the tables go.
+enum Surface {
+    Screen {
+        screen: Screen,
+        signals: Signals,
+    },
+    /// One after the other. What the last one showed of each process.
+    Pages(Option<Vec<String>>),
+}
+
+struct Watch<'a, 'c> {
+    cx: &'a mut Context<'c>,
+    args: Args,
+    surface: Surface,
+    subscribed: u64,
+    /// The look that is not answered yet, and until when it should be.
+    asked: Option<(u64, Instant)>,
+    /// Something happened since the last look.
+    stale: bool,
+    away: bool,
+    /// When we last looked, drew or tried to reach the daemon.
+    last: Instant,
+    listed: Option<results::List>,
+    cpu: Cpu,
+}
+
+pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
+    let first = cx.link.send(api::EventsSubscribe::NAME, &subscription(&args))?;
+    // It was here. Whoever stops it now does not want it back for our sake.
+    cx.link.refuse_autostart();
+    let surface = match cx.console.live && cx.console.look.terminal() && !crate::console::is_dumb() {
+        true => {
+            let signals = Signals::catch(&SIGNALS).map_err(Failure::io("catch signals"))?;
+            Surface::Screen { screen: Screen::enter().map_err(Failure::io("write to the terminal"))?, signals }
+        }
+        false => Surface::Pages(None),
+    };
+    let watch = Watch {
+        cx,
+        args,
+        surface,
+        subscribed: first,
+        asked: None,
+        stale: true,
+        away: false,
+        last: Instant::now() - GATHER,
+        listed: None,
+        cpu: Cpu::default(),
+    };
+    watch.run()
+}
+
+fn subscription(args: &Args) -> params::EventsSubscribe {
+    params::EventsSubscribe { session_key: args.session.clone(), task_id: args.task.clone(), ..Default::default() }
+}
+
+impl Watch<'_, '_> {
+    fn run(mut self) -> Result<u8, Failure> {
+        loop {
+            self.read()?;
+            let now = Instant::now();
+            if self.due().is_some_and(|due| due <= now) {
+                self.act(now)?;
+            }
+            let timeout = self.due().map(|due| due.saturating_duration_since(Instant::now()));
+            if let Some(code) = self.wait(timeout)? {
+                return Ok(code);
+            }
+        }
+    }
+
+    /// When there is something to do by ourselves.
+    fn due(&self) -> Option<Instant> {
+        if self.away {
+            return Some(self.last + RETRY);
+        }
+        match (&self.asked, self.stale, &self.surface) {
+            (Some((_, until)), _, _) => Some(*until),
+            (None, true, _) => Some(self.last + GATHER),
+            (None, false, Surface::Screen { .. }) => Some(self.last + self.pace()),
+            (None, false, Surface::Pages(_)) => None,
+        }
+    }
+
+    fn pace(&self) -> Duration {
+        let all = self.listed.iter().flat_map(|listed| &listed.processes);
+        let young = |listed: &results::Listed| {
+            let age = crate::render::time::unix_ms(&listed.process.started_at).map(|at| now_ms().saturating_sub(at));
+            !has_ended(&listed.process) || age.is_some_and(|age| age < SLOW_PACE.as_millis() as u64)
+        };
+        if all.into_iter().any(young) { PACE } else { SLOW_PACE }
+    }
+
+    fn act(&mut self, now: Instant) -> Result<(), Failure> {
+        self.last = now;
+        if self.away {
+            if self.cx.link.come_back()? {
+                self.subscribe()?;
+                (self.away, self.stale) = (false, true);
+            }
+            return Ok(());
+        }
+        if self.asked.is_some() {
+            return Err(self.cx.link.silent(self.cx.link.patience(Duration::ZERO)));
+        }
+        let runs = self.listed.iter().flat_map(|l| &l.processes).any(|l| !has_ended(&l.process));
+        match self.stale || (runs && self.is_seen()) {
+            true => self.ask(),
+            false => self.draw(),
+        }
+    }
+
+    /// Whether the terminal is ours now.
+    fn is_seen(&self) -> bool {
+        sys::is_foreground(io::stdout().as_fd())
+    }
+
+    fn subscribe(&mut self) -> Result<(), Failure> {
+        self.subscribed = self.cx.link.send(api::EventsSubscribe::NAME, &subscription(&self.args))?;
+        Ok(())
+    }
+
+    fn ask(&mut self) -> Result<(), Failure> {
+        let id = self.cx.link.send(api::List::NAME, &self.args.params(false))?;
+        self.asked = Some((id, Instant::now() + self.cx.link.patience(Duration::ZERO)));
+        self.stale = false;
+        Ok(())
+    }
+
+    /// What the daemon has sent.
+    fn read(&mut self) -> Result<(), Failure> {
+        while !self.away
+            && let Some(message) = self.cx.link.next_message()?
+        {
+            match message {
+                Message::Push(push) => {
+                    self.stale = true;
+                    if push.outcome.is_err() {
+                        self.subscribe()?;
+                    }
+                }
+                Message::Answer(answer) if self.asked.is_some_and(|(id, _)| answer.id == Some(id)) => {
+                    self.asked = None;
+                    self.answered(&answer.outcome.map_err(CallError::Rpc)?)?;
+                }
+                Message::Answer(answer) if answer.id == Some(self.subscribed) || answer.id.is_none() => {
+                    answer.outcome.map_err(CallError::Rpc)?;
+                }
+                // To a look that was given up with its connection.
+                Message::Answer(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn answered(&mut self, raw: &RawValue) -> Result<(), Failure> {
+        let listed = parse::<api::List>(raw)?;
+        let used = listed.processes.iter().filter_map(|l| Some((l.process.id, l.usage?.cpu_ms)));
+        self.cpu.measure(used, Instant::now());
+        self.listed = Some(listed);
+        self.draw()
+    }
+
+    fn draw(&mut self) -> Result<(), Failure> {
+        let Some(listed) = &self.listed else { return Ok(()) };
+        match &mut self.surface {
+            Surface::Pages(last) => {
+                let (rows, _) = self.args.arrange(listed, |_| None);
+                let facts = |process: &toold_proto::process::Process| {
+                    format!("{} {:?} {:?} {:?}", process.id, process.status, process.reason, process.exit_code)
+                };
+                let new: Vec<String> = rows.iter().map(|row| facts(row.process)).collect();
+                if last.as_ref() == Some(&new) {
+                    return Ok(());
+                }
+                let between = if last.is_some() { "\n" } else { "" };
+                *last = Some(new);
+                let table = list(&rows, now_ms(), self.cx.console.look);
+                self.cx.console.print(&format!("{between}{table}"))
+            }
+            Surface::Screen { screen, .. } => {
+                let window = sys::window(io::stdout().as_fd());
+                let rows = window.map_or(24, |size| size.rows as usize).max(1);
+                let width =
+                    window.map(|size| size.cols as usize).filter(|cols| *cols > 0).or(self.cx.console.look.width);
+                let look = Look { width, ..self.cx.console.look };
+                let (shown, hidden) = self.args.arrange(listed, |row| Some(self.cpu.percent(row.process.id)));
+                let word = match self.away {
+                    true => Some("the daemon is away; this is how it was".to_owned()),
+                    false => self.args.hidden(hidden),
+                };
+                let lines = screen::fit(&list(&shown, now_ms(), look), word.as_deref(), rows, look);
+                screen.draw(&lines).map_err(Failure::io("write to the terminal"))
+            }
+        }
+    }
+
+    /// Waits for whatever comes first. The code to leave with, if it is time.
+    fn wait(&mut self, timeout: Option<Duration>) -> Result<Option<u8>, Failure> {
+        let (stdout, stdin) = (io::stdout(), io::stdin());
+        let (signals, keys, reader) = match &self.surface {
+            Surface::Screen { screen, signals } => {
+                (Some(signals.as_fd()), screen.has_keys().then(|| stdin.as_fd()), None)
+            }
+            Surface::Pages(_) => (None, None, self.cx.console.live.then(|| stdout.as_fd())),
+        };
+        let watched = [
+            self.cx.link.fd().map(|fd| (fd, Ready::ToRead)),
+            signals.map(|fd| (fd, Ready::ToRead)),
+            keys.map(|fd| (fd, Ready::ToRead)),
+            reader.map(|fd| (fd, Ready::Abandoned)),
+        ];
+        let ready = sys::poll(watched, timeout).map_err(|source| Failure::Io { doing: "wait for news", source })?;
+        let [news, signal, key, abandoned] = ready;
+        if abandoned {
+            return Err(Failure::OutputClosed);
+        }
+        if signal && self.signalled()? || key && is_leaving(&stdin)? {
+            return Ok(Some(DONE));
+        }
+        if news && let Err(error) = self.cx.link.fill() {
+            let CallError::Unreachable { .. } = error else { return Err(error.into()) };
+            self.cx.link.lose();
+            (self.away, self.asked, self.last) = (true, None, Instant::now());
+            self.draw()?;
+        }
+        Ok(None)
+    }
+
+    /// Whether a signal says to leave.
+    fn signalled(&mut self) -> Result<bool, Failure> {
+        let Surface::Screen { screen, signals } = &mut self.surface else { return Ok(false) };
+        match signals.take() {
+            Some(libc::SIGINT) => Ok(true),
+            Some(signal @ (libc::SIGTERM | libc::SIGHUP | libc::SIGQUIT)) => {
+                self.surface = Surface::Pages(None);
+                sys::die_of(signal);
+            }
+            Some(libc::SIGTSTP) => {
+                screen.suspend().map_err(Failure::io("write to the terminal"))?;
+                self.draw().map(|()| false)
+            }
+            Some(libc::SIGWINCH) => {
+                screen.forget();
+                self.draw().map(|()| false)
+            }
+            // It only had to be caught.
+            Some(_) | None => Ok(false),
+        }
+    }
+}
+
+/// Whether what was typed says to leave. A terminal that is gone does.
+fn is_leaving(mut stdin: &io::Stdin) -> Result<bool, Failure> {
+    let mut typed = [0; 64];
+    let read = stdin.read(&mut typed).map_err(Failure::io("read keys"))?;
+    Ok(read == 0 || typed[..read].contains(&b'q'))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::cli::{Screen, test_run_into};
+    use crate::testing::{Fake, Reply, process};
+    use serde_json::{Value, json};
+    use std::io;
+
+    /// Takes so many tables and then is closed, as `head` would.
+    struct Reader {
+        left: usize,
+        text: String,
+    }
+
+    impl io::Write for Reader {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.left = self.left.checked_sub(1).ok_or(io::ErrorKind::BrokenPipe)?;
+            self.text.push_str(&String::from_utf8_lossy(bytes));
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn answer(changes: Value) -> Reply {
+        let mut listed = process(changes);
+        listed["preview"] = json!("");
+        Reply::result(json!({"processes": [listed], "total": 1, "older": 0}))
+    }
+
+    fn event(kind: &str) -> Value {
+        json!({"seq": 1, "at": "x", "type": kind, "id": null})
+    }
+
+    #[test]
+    fn in_a_pipe_a_table_is_printed_for_each_change_and_across_a_daemon_that_was_away() {
+        let exited = |code: i32| json!({"status": "exited", "reason": "exited", "exit_code": code});
+        let fake = Fake::start(vec![
+            vec![
+                Reply::result(7),
+                answer(json!({})).then(Reply::pushed(7, &[event("heartbeat")])),
+                answer(json!({"uptime_ms": 400000})).then(Reply::pushed(7, &[event("exited")])),
+                answer(exited(3)).then(Reply::HangUp),
+            ],
+            vec![Reply::result(1), answer(exited(4)), Reply::Silence],
+        ]);
+        let mut out = Reader { left: 2, text: String::new() };
+        let (code, err) = test_run_into(&mut out, Screen::None, &fake, &["list", "--watch", "--session", "s"]);
+        assert_eq!((code, err.as_str()), (0, ""));
+        let tables: Vec<&str> = out.text.split("\n\n").collect();
+        assert_eq!(tables.len(), 2, "a heartbeat changes nothing: {}", out.text);
+        assert!(tables[0].contains("running") && tables[1].contains("exited"), "{}", out.text);
+        let asked = fake.all_asked();
+        let methods: Vec<&str> = asked.iter().map(|(method, _)| method.as_str()).collect();
+        assert_eq!(methods, ["events.subscribe", "list", "list", "list", "events.subscribe", "list"]);
+        assert_eq!(asked[0].1, json!({"session_key": "s"}));
+    }
+}

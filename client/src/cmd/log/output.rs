@@ -1,0 +1,162 @@
+//! Where `log` writes: harmless on a terminal, and through a pager when it is more than a screen.
+
+use crate::console::Console;
+use crate::failure::Failure;
+use crate::render::shown::Shown;
+use crate::render::text::columns;
+use crate::sys::{self, Signals};
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::process::{Child, Command, Stdio};
+
+/// What is written on the way to a person, a file or another program.
+pub struct Output {
+    /// None: bytes pass as they are.
+    shown: Option<Shown>,
+    way: Way,
+    /// The last byte was no newline.
+    open: bool,
+    /// The very bytes are wanted, so not even a newline is added.
+    raw: bool,
+}
+
+enum Way {
+    Direct,
+    /// Kept until it is known whether it is more than a screen.
+    Held {
+        bytes: Vec<u8>,
+        rows: usize,
+        width: usize,
+    },
+    Pager(Pager),
+}
+
+/// A program that shows text page by page. Dropped: its input is closed and it is waited for.
+struct Pager {
+    child: Child,
+    /// Ctrl-C is for the pager: were we to end of it, it would be left alone with the terminal.
+    _signals: Option<Signals>,
+}
+
+impl Drop for Pager {
+    fn drop(&mut self) {
+        drop(self.child.stdin.take());
+        // How it ends is its own affair.
+        let _ = self.child.wait();
+    }
+}
+
+impl Output {
+    /// `raw`: as it is, escape sequences and all.
+    pub fn new(console: &Console<'_>, raw: bool, pager: bool) -> Output {
+        let shown = if raw { None } else { console.shown() };
+        let way = match (pager && console.live, console.look.width) {
+            (true, Some(width)) => {
+                let rows = sys::window(io::stdout().as_fd()).map_or(24, |size| size.rows as usize);
+                Way::Held { bytes: Vec::new(), rows: rows.max(2), width: width.max(1) }
+            }
+            (_, _) => Way::Direct,
+        };
+        Output { shown, way, open: false, raw }
+    }
+
+    pub fn write(&mut self, bytes: &[u8], console: &mut Console<'_>) -> Result<(), Failure> {
+        match &mut self.shown {
+            Some(shown) => {
+                let text = shown.push(&String::from_utf8_lossy(bytes));
+                self.pass(text.as_bytes(), console)
+            }
+            None => self.pass(bytes, console),
+        }
+    }
+
+    fn pass(&mut self, bytes: &[u8], console: &mut Console<'_>) -> Result<(), Failure> {
+        let Some(last) = bytes.last() else { return Ok(()) };
+        self.open = *last != b'\n';
+        if let Way::Held { bytes: held, rows, width } = &mut self.way {
+            held.extend_from_slice(bytes);
+            if !is_more(held, *rows, *width) {
+                return Ok(());
+            }
+            let held = std::mem::take(held);
+            self.way = start_pager().map_or(Way::Direct, Way::Pager);
+            return self.send(&held, console);
+        }
+        self.send(bytes, console)
+    }
+
+    fn send(&mut self, bytes: &[u8], console: &mut Console<'_>) -> Result<(), Failure> {
+        match &mut self.way {
+            Way::Pager(pager) => match &mut pager.child.stdin {
+                Some(stdin) => stdin.write_all(bytes).map_err(Failure::io("write to the pager")),
+                None => Ok(()),
+            },
+            Way::Direct | Way::Held { .. } => console.print_bytes(bytes),
+        }
+    }
+
+    /// The end, with a newline where one is missing.
+    pub fn finish(mut self, console: &mut Console<'_>) -> Result<(), Failure> {
+        let end = self.shown.as_mut().map(Shown::finish).unwrap_or_default();
+        self.pass(end.as_bytes(), console)?;
+        if self.open && !self.raw {
+            self.pass(b"\n", console)?;
+        }
+        if let Way::Held { bytes, .. } = &mut self.way {
+            let held = std::mem::take(bytes);
+            return self.send(&held, console);
+        }
+        Ok(())
+    }
+}
+
+/// Whether it is more than a screen with a line left for the prompt.
+fn is_more(bytes: &[u8], rows: usize, width: usize) -> bool {
+    let text = String::from_utf8_lossy(bytes);
+    let mut left = rows.saturating_sub(1);
+    for line in text.lines() {
+        let high = columns(line).div_ceil(width).max(1);
+        match left.checked_sub(high) {
+            Some(rest) => left = rest,
+            None => return true,
+        }
+    }
+    false
+}
+
+/// `$PAGER`, else `less`. None: there is none, or nobody wants one.
+fn start_pager() -> Option<Pager> {
+    let named = std::env::var("PAGER").ok();
+    let mut command = match named.as_deref().map(str::trim) {
+        Some("" | "cat") => return None,
+        Some(line) => {
+            let mut shell = Command::new("sh");
+            shell.args(["-c", line]);
+            shell
+        }
+        None => {
+            let mut less = Command::new("less");
+            less.arg("-R");
+            less
+        }
+    };
+    if std::env::var_os("LESS").is_none() {
+        // A `less` that was named without flags shows colours as colours too.
+        command.env("LESS", "R");
+    }
+    let child = command.stdin(Stdio::piped()).spawn().ok()?;
+    Some(Pager { child, _signals: Signals::catch(&[libc::SIGINT, libc::SIGQUIT]).ok() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_screen_is_full_when_no_line_is_left_for_the_prompt() {
+        assert!(!is_more(b"1\n2\n3\n", 4, 80));
+        assert!(is_more(b"1\n2\n3\n4\n", 4, 80));
+        assert!(is_more(b"a line that is wrapped\n2\n", 4, 8), "by its width");
+        assert!(!is_more(b"", 2, 8));
+    }
+}

@@ -1,0 +1,128 @@
+//! The whole terminal, taken for a while and given back as it was, whichever way we leave.
+
+mod sys;
+
+use self::sys::Keys;
+use crate::render::Look;
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+
+/// Another screen than the one with the shell's lines; no cursor; a long line is not continued.
+const ENTER: &str = "\x1b[?1049h\x1b[?25l\x1b[?7l";
+const LEAVE: &str = "\x1b[?7h\x1b[?25h\x1b[?1049l";
+
+pub struct Screen {
+    keys: Option<Keys>,
+    /// What stands there.
+    shown: String,
+    entered: bool,
+}
+
+impl Screen {
+    pub fn enter() -> io::Result<Screen> {
+        let mut screen = Screen { keys: None, shown: String::new(), entered: false };
+        screen.take()?;
+        Ok(screen)
+    }
+
+    fn take(&mut self) -> io::Result<()> {
+        self.entered = true;
+        self.keys = Keys::quiet(io::stdin().as_fd());
+        self.shown.clear();
+        write(ENTER)
+    }
+
+    fn give_back(&mut self) {
+        if std::mem::take(&mut self.entered) {
+            // If the terminal is gone, there is nothing to give back.
+            let _ = write(LEAVE);
+            if let Some(keys) = self.keys.take() {
+                keys.restore(io::stdin().as_fd());
+            }
+        }
+    }
+
+    /// Whether somebody can type to us.
+    pub fn has_keys(&self) -> bool {
+        self.keys.is_some()
+    }
+
+    /// Gives the terminal back, stands still until somebody continues us, and takes it again.
+    pub fn suspend(&mut self) -> io::Result<()> {
+        self.give_back();
+        sys::stand_still();
+        self.take()
+    }
+
+    /// What is drawn next is drawn whole.
+    pub fn forget(&mut self) {
+        self.shown.clear();
+    }
+
+    /// Shows these lines. Nothing is written when they stand there already.
+    pub fn draw(&mut self, lines: &[String]) -> io::Result<()> {
+        let frame = frame(lines);
+        if frame == self.shown {
+            return Ok(());
+        }
+        write(&frame)?;
+        self.shown = frame;
+        Ok(())
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        self.give_back();
+    }
+}
+
+/// The lines from the top, each written over what was there: nothing is blank in between.
+fn frame(lines: &[String]) -> String {
+    format!("\x1b[H{}\x1b[K\x1b[J", lines.join("\x1b[K\r\n"))
+}
+
+/// A table and a word about it as lines that fit: what is too much is counted in the last line.
+pub fn fit(table: &str, word: Option<&str>, rows: usize, look: Look) -> Vec<String> {
+    use crate::render::Tint;
+    use crate::render::text::cut;
+    let mut lines: Vec<String> = table.lines().map(str::to_owned).collect();
+    let spare = usize::from(word.is_some());
+    let most = rows.max(1).saturating_sub(spare);
+    let mut said = word.map(str::to_owned);
+    if lines.len() > most {
+        let most = rows.max(1) - 1;
+        let below = format!("{} more are below", lines.len() - most);
+        said = Some(word.map_or(below.clone(), |word| format!("{below}; {word}")));
+        lines.truncate(most);
+    }
+    lines.extend(said.map(|said| Tint::Faint.paint(&cut(&said, look.width.unwrap_or(usize::MAX)), look)));
+    lines
+}
+
+fn write(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_starts_at_home_and_erases_only_what_it_does_not_write() {
+        assert_eq!(frame(&["a".into(), "b".into()]), "\x1b[Ha\x1b[K\r\nb\x1b[K\x1b[J");
+    }
+
+    #[test]
+    fn what_does_not_fit_is_counted() {
+        let look = Look::plain();
+        let table = "head\n1\n2\n3\n";
+        assert_eq!(fit(table, None, 4, look), ["head", "1", "2", "3"]);
+        assert_eq!(fit(table, Some("word"), 5, look), ["head", "1", "2", "3", "word"]);
+        assert_eq!(fit(table, Some("word"), 4, look), ["head", "1", "2", "1 more are below; word"]);
+        assert_eq!(fit(table, None, 3, look), ["head", "1", "2 more are below"]);
+        assert_eq!(fit(table, None, 0, look), ["4 more are below"]);
+    }
+}

@@ -11,6 +11,10 @@ use toold_proto::process::LimitReport;
 /// The period over which CPU time is shared out, in microseconds: the kernel's default.
 const CPU_PERIOD: u64 = 100_000;
 
+/// The leaf that the unit puts toold into (`DelegateSubgroup=`), so that the group above may have
+/// limited groups beside it: the kernel forbids processes and controllers in one place.
+const LEAF: &str = "daemon";
+
 /// What a call asks for.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Wanted {
@@ -154,7 +158,7 @@ impl Hierarchies {
                 let (names, path) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
                 let dir = PathBuf::from(format!("{point}{}", path.trim_end_matches('/')));
                 match kind {
-                    "cgroup2" if names.is_empty() => found.v2 = Some(dir),
+                    "cgroup2" if names.is_empty() => found.v2 = Some(above_leaf(dir)),
                     "cgroup" if !names.is_empty() => {
                         let names: Vec<String> = names.split(',').map(String::from).collect();
                         if names.iter().all(|n| options.split(',').any(|o| o == n)) {
@@ -176,6 +180,15 @@ impl Hierarchies {
         });
         let one = self.v1.iter().find(|(names, dir)| names.iter().any(|n| n == controller) && dir.is_dir());
         two.map(|dir| (dir.clone(), 2)).or_else(|| one.map(|(_, dir)| (dir.clone(), 1)))
+    }
+}
+
+/// The group that was delegated to us: our own, or the service's when systemd gave us a leaf in it.
+fn above_leaf(dir: PathBuf) -> PathBuf {
+    let service = |dir: &Path| dir.extension().is_some_and(|kind| kind == "service");
+    match dir.parent() {
+        Some(parent) if dir.ends_with(LEAF) && service(parent) => parent.into(),
+        _ => dir,
     }
 }
 
@@ -211,6 +224,8 @@ mod tests {
                       32 1 0:28 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
         let found = Hierarchies::parse(groups, mounts);
         assert_eq!(found.v2, Some(PathBuf::from("/sys/fs/cgroup/unified/b/c")));
+        assert_eq!(above_leaf("/c/toold.service/daemon".into()), PathBuf::from("/c/toold.service"));
+        assert_eq!(above_leaf("/c/daemon".into()), PathBuf::from("/c/daemon"), "somebody else's");
         let dirs: Vec<&Path> = found.v1.iter().map(|(_, d)| d.as_path()).collect();
         assert_eq!(dirs, [Path::new("/sys/fs/cgroup/memory/a"), Path::new("/sys/fs/cgroup/cpu")]);
     }

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use toold_proto::api::Method;
 
@@ -48,6 +48,11 @@ impl Link {
     #[cfg(test)]
     pub fn impatient(self, patience: Duration) -> Link {
         Link { patience, ..self }
+    }
+
+    /// Where the daemon is looked for.
+    pub fn socket(&self) -> &Path {
+        &self.socket
     }
 
     /// From now on calls wait so long by their own wish.

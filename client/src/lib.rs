@@ -11,6 +11,9 @@ mod cmd;
 mod connect;
 mod console;
 mod failure;
+mod help;
+mod pick;
+mod presence;
 mod render;
 mod sys;
 #[cfg(test)]

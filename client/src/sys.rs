@@ -36,6 +36,17 @@ pub fn local_time(unix_ms: u64) -> Option<(i32, i32, i32)> {
     (!done.is_null()).then_some((local.tm_hour, local.tm_min, local.tm_sec))
 }
 
+/// The bytes that we may still write to the file system of a path.
+pub fn free_bytes(path: &std::path::Path) -> Option<u64> {
+    use std::os::unix::ffi::OsStrExt;
+    let path = std::ffi::CString::new(path.as_os_str().as_bytes()).ok()?;
+    // SAFETY: an all-zero statvfs is a valid value for the call to overwrite.
+    let mut found: libc::statvfs = unsafe { std::mem::zeroed() };
+    // SAFETY: the path ends with NUL, and both live through the call.
+    let done = unsafe { libc::statvfs(path.as_ptr(), &mut found) };
+    (done == 0).then(|| found.f_bavail.saturating_mul(found.f_frsize))
+}
+
 /// Ends this program as the signal would have, had it not been caught.
 pub fn die_of(signal: c_int) -> ! {
     // It is ours to end in any case; a mask that cannot be set only changes how.

@@ -19,7 +19,7 @@ const WAIT_MS: u64 = 30_000;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    id: String,
+    pub id: String,
     /// Go on as it grows, until it is closed
     #[arg(short, long, conflicts_with = "offset")]
     follow: bool,

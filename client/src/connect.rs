@@ -21,6 +21,9 @@ const RETURN_TIME: Duration = Duration::from_secs(10);
 /// How long the daemon may take for an answer beyond what it was asked to wait.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// How long a hint may take.
+const HINT_TIME: Duration = Duration::from_secs(1);
+
 /// Whether `toolctl` may start the daemon.
 #[derive(Debug, Clone)]
 pub enum Autostart {
@@ -53,6 +56,12 @@ impl Link {
     /// Where the daemon is looked for.
     pub fn socket(&self) -> &Path {
         &self.socket
+    }
+
+    /// From now on calls are for a hint, which nobody wants to wait for, nor start a daemon for.
+    pub fn only_for_a_hint(&mut self) {
+        self.autostart = Autostart::Refused;
+        (self.patience, self.wait) = (HINT_TIME, Duration::ZERO);
     }
 
     /// From now on calls wait so long by their own wish.

@@ -1,12 +1,12 @@
 //! Ids as people say them: `@last`, `@failed`, and the nearest to one that is not there.
 
-use crate::blocking::CallError;
+use crate::blocking::{CallError, parse};
 use crate::connect::Link;
 use crate::failure::Failure;
 use crate::render;
 use toold_proto::params::{self, Status};
 use toold_proto::process::Process;
-use toold_proto::{Kind, RpcError, api};
+use toold_proto::{Kind, RpcError, api, results};
 
 /// The newest process.
 pub const LAST: &str = "@last";
@@ -22,7 +22,7 @@ pub fn resolve(ids: &mut [&mut String], link: &mut Link) -> Result<(), Failure> 
         return Ok(());
     }
     let limit = if ids.iter().any(|id| *id == FAILED) { MOST } else { 1 };
-    let processes = all(link, limit)?;
+    let processes = processes(link.call_again::<api::List>(&of(limit))?);
     for id in ids.iter_mut() {
         let (found, none) = match id.as_str() {
             LAST => (processes.first(), "there is no process yet, so no @last"),
@@ -38,8 +38,9 @@ pub fn resolve(ids: &mut [&mut String], link: &mut Link) -> Result<(), Failure> 
 
 /// What was probably meant by an id that was not found, as a sentence.
 pub fn suggestion(asked: &[String], link: &mut Link) -> Option<String> {
-    link.refuse_autostart();
-    let processes = all(link, MOST).ok()?;
+    link.only_for_a_hint();
+    let raw = link.call_raw::<api::List>(&of(MOST)).ok()?;
+    let processes = processes(parse::<api::List>(&raw).ok()?);
     asked.iter().find_map(|typed| {
         let near = nearest(typed, &processes)?;
         let word = near.name.clone().unwrap_or_else(|| near.id.to_string());
@@ -47,10 +48,12 @@ pub fn suggestion(asked: &[String], link: &mut Link) -> Option<String> {
     })
 }
 
-fn all(link: &mut Link, limit: u64) -> Result<Vec<Process>, Failure> {
-    let list = params::List { limit: Some(limit), ..Default::default() };
-    let listed = link.call_again::<api::List>(&list)?;
-    Ok(listed.processes.into_iter().map(|listed| listed.process).collect())
+fn of(limit: u64) -> params::List {
+    params::List { limit: Some(limit), ..Default::default() }
+}
+
+fn processes(list: results::List) -> Vec<Process> {
+    list.processes.into_iter().map(|listed| listed.process).collect()
 }
 
 fn failed(process: &Process) -> bool {

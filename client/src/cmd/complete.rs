@@ -40,12 +40,17 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
     let mut command = with_ids(help::command(), &socket);
     // Behind `--` stands somebody else's command line.
     let ours = !args.words[..last].iter().any(|word| word == "--");
+    let empty = args.words[last].is_empty();
     let current = std::env::current_dir().ok();
     let found = match ours {
         true => complete(&mut command, args.words, last, current.as_deref()).unwrap_or_default(),
         false => Vec::new(),
     };
-    let lines = found.iter().filter(|candidate| !candidate.is_hide_set()).map(line);
+    // Flags are offered to who begins one, or where nothing else can stand.
+    let flag = |candidate: &&CompletionCandidate| candidate.get_value().as_encoded_bytes().starts_with(b"-");
+    let others = found.iter().any(|candidate| !flag(&candidate));
+    let shown = found.iter().filter(|candidate| !candidate.is_hide_set() && !(empty && others && flag(candidate)));
+    let lines = shown.map(line);
     cx.console.print(&lines.collect::<String>())?;
     Ok(DONE)
 }

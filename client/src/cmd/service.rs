@@ -158,9 +158,8 @@ fn give_way(systemd: &Systemd, cx: &mut Context<'_>) -> Result<(), Failure> {
         return Ok(());
     }
     client.call::<api::DaemonShutdown>(&params::Shutdown { kill: false })?;
-    let process = PathBuf::from(format!("/proc/{}", info.pid));
     let mut wait = Wait::until(Instant::now() + STOP_TIME);
-    while process.exists() {
+    while lives(info.pid) {
         if !wait.once() {
             let why = format!("the daemon with pid {} was asked to stop and runs on; `kill {}`", info.pid, info.pid);
             return Err(Failure::Unavailable(why));
@@ -170,6 +169,12 @@ fn give_way(systemd: &Systemd, cx: &mut Context<'_>) -> Result<(), Failure> {
         cx.console.say(&format!("stopped the daemon that ran without systemd (pid {}); its processes go on", info.pid));
     }
     Ok(())
+}
+
+/// Whether a process runs. One that only waits for its parent holds nothing any more.
+fn lives(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with(['Z', 'X']))
 }
 
 /// The daemon that the unit runs: the one beside this program.

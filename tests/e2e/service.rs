@@ -20,6 +20,7 @@ case "$2 $3" in
   echo ActiveState=active; echo SubState=listening ;;
 esac
 "#;
+const JOURNALCTL: &str = "#!/bin/sh\necho \"$@\"\nexit 7\n";
 const LOGINCTL: &str = "#!/bin/sh\necho no\n";
 
 /// A home with a systemd that only takes notes.
@@ -31,7 +32,7 @@ impl Home {
     fn new() -> Home {
         let home = Home { d: Daemon::prepare("", &[]) };
         fs::create_dir(home.bin()).unwrap();
-        for (name, text) in [("systemctl", SYSTEMCTL), ("loginctl", LOGINCTL)] {
+        for (name, text) in [("systemctl", SYSTEMCTL), ("loginctl", LOGINCTL), ("journalctl", JOURNALCTL)] {
             let path = home.bin().join(name);
             // Written under another name: a fork of another test must not hold a program open for writing.
             fs::write(path.with_extension("text"), text).unwrap();
@@ -176,6 +177,9 @@ fn start_stop_and_restart_say_what_they_did_and_what_to_do_first() {
         assert!(told.code == 0 && told.stdout.contains("daemon"), "{told:?}");
         assert_eq!(home.asked(), asked, "{verb}");
     }
+    let told = home.service(&["logs", "-f", "-n", "5", "--", "--since", "today"]);
+    let asked = "--user --unit toold.service --lines 5 --follow --since today\n";
+    assert_eq!((told.code, told.stdout.as_str()), (7, asked), "the journal's own words and code");
     let told = home.service(&["status"]);
     assert!(told.code == 0 && told.stdout.contains("active (listening)"), "{told:?}");
 }

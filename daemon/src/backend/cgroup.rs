@@ -15,6 +15,11 @@ const CPU_PERIOD: u64 = 100_000;
 /// limited groups beside it: the kernel forbids processes and controllers in one place.
 const LEAF: &str = "daemon";
 
+/// Why a group that systemd starts toold in cannot have limited groups in it: while one has processes,
+/// the kernel lets no new one in, and a daemon that was killed could not be started again.
+const SHARED: &str =
+    "systemd gave toold no leaf of its own below its service; version 254 or later does (DelegateSubgroup=)";
+
 /// What a call asks for.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Wanted {
@@ -101,6 +106,9 @@ fn apply(controller: &Controller, value: u64, id: ProcId, done: &mut Enforced) -
     let (base, version) = hierarchies.find(controller.name).ok_or_else(|| {
         format!("this system has no `{}` control group controller that toold may use", controller.name)
     })?;
+    if version == 2 && hierarchies.shares_with_systemd {
+        return Err(SHARED.into());
+    }
     let parent = base.join("toold");
     let dir = parent.join(id.to_string());
     let say = |what: &Path, e: io::Error| format!("{}: {e}", what.display());
@@ -137,6 +145,8 @@ fn enable(base: &Path, parent: &Path, name: &str) -> Result<(), String> {
 struct Hierarchies {
     v1: Vec<(Vec<String>, PathBuf)>,
     v2: Option<PathBuf>,
+    /// The group is a service's own, where systemd puts its next main process.
+    shares_with_systemd: bool,
 }
 
 impl Hierarchies {
@@ -147,7 +157,7 @@ impl Hierarchies {
     }
 
     fn parse(groups: &str, mounts: &str) -> Hierarchies {
-        let mut found = Hierarchies { v1: Vec::new(), v2: None };
+        let mut found = Hierarchies { v1: Vec::new(), v2: None, shares_with_systemd: false };
         for mount in mounts.lines() {
             let Some((left, right)) = mount.split_once(" - ") else { continue };
             let Some(point) = left.split(' ').nth(4) else { continue };
@@ -158,7 +168,10 @@ impl Hierarchies {
                 let (names, path) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
                 let dir = PathBuf::from(format!("{point}{}", path.trim_end_matches('/')));
                 match kind {
-                    "cgroup2" if names.is_empty() => found.v2 = Some(above_leaf(dir)),
+                    "cgroup2" if names.is_empty() => {
+                        found.shares_with_systemd = is_service(&dir);
+                        found.v2 = Some(above_leaf(dir));
+                    }
                     "cgroup" if !names.is_empty() => {
                         let names: Vec<String> = names.split(',').map(String::from).collect();
                         if names.iter().all(|n| options.split(',').any(|o| o == n)) {
@@ -185,11 +198,15 @@ impl Hierarchies {
 
 /// The group that was delegated to us: our own, or the service's when systemd gave us a leaf in it.
 fn above_leaf(dir: PathBuf) -> PathBuf {
-    let service = |dir: &Path| dir.extension().is_some_and(|kind| kind == "service");
     match dir.parent() {
-        Some(parent) if dir.ends_with(LEAF) && service(parent) => parent.into(),
-        _ => dir,
+        Some(parent) if dir.ends_with(LEAF) && is_service(parent) => parent.into(),
+        // Our own: no leaf, or nobody's that we know.
+        Some(_) | None => dir,
     }
+}
+
+fn is_service(dir: &Path) -> bool {
+    dir.extension().is_some_and(|kind| kind == "service")
 }
 
 /// Removes the groups of a process that is over.
@@ -217,6 +234,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn in_a_service_only_a_leaf_leaves_room_for_limited_groups() {
+        let seen = |group: &str| {
+            let mounts = "32 1 0:28 / /c rw - cgroup2 cgroup2 rw\n";
+            let found = Hierarchies::parse(&format!("0::{group}\n"), mounts);
+            (found.v2, found.shares_with_systemd)
+        };
+        assert_eq!(seen("/u/toold.service/daemon"), (Some("/c/u/toold.service".into()), false));
+        assert_eq!(seen("/u/toold.service"), (Some("/c/u/toold.service".into()), true));
+        assert_eq!(seen("/u/daemon"), (Some("/c/u/daemon".into()), false), "somebody else's word");
+    }
+
+    #[test]
     fn both_versions_are_found_in_a_hybrid_system() {
         let groups = "4:memory:/a\n3:cpu,cpuacct:/\n0::/b/c\n";
         let mounts = "30 1 0:26 / /sys/fs/cgroup/memory rw shared:9 - cgroup cgroup rw,memory\n\
@@ -224,8 +253,6 @@ mod tests {
                       32 1 0:28 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
         let found = Hierarchies::parse(groups, mounts);
         assert_eq!(found.v2, Some(PathBuf::from("/sys/fs/cgroup/unified/b/c")));
-        assert_eq!(above_leaf("/c/toold.service/daemon".into()), PathBuf::from("/c/toold.service"));
-        assert_eq!(above_leaf("/c/daemon".into()), PathBuf::from("/c/daemon"), "somebody else's");
         let dirs: Vec<&Path> = found.v1.iter().map(|(_, d)| d.as_path()).collect();
         assert_eq!(dirs, [Path::new("/sys/fs/cgroup/memory/a"), Path::new("/sys/fs/cgroup/cpu")]);
     }

@@ -13,6 +13,7 @@ mod badinput;
 mod badstart;
 mod cli;
 mod cli_events;
+mod cli_ids;
 mod cli_run;
 mod completions;
 mod daemon;

@@ -49,8 +49,8 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
     // Flags are offered to who begins one, or where nothing else can stand.
     let flag = |candidate: &&CompletionCandidate| candidate.get_value().as_encoded_bytes().starts_with(b"-");
     let others = found.iter().any(|candidate| !flag(&candidate));
-    let shown = found.iter().filter(|candidate| !candidate.is_hide_set() && !(empty && others && flag(candidate)));
-    let lines = shown.map(line);
+    let unasked = |candidate: &&CompletionCandidate| empty && others && flag(candidate);
+    let lines = found.iter().filter(|candidate| !candidate.is_hide_set()).filter(|c| !unasked(c)).map(line);
     cx.console.print(&lines.collect::<String>())?;
     Ok(DONE)
 }

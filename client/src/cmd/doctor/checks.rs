@@ -73,7 +73,10 @@ pub fn all(facts: &Facts) -> Vec<Check> {
 fn daemon(facts: &Facts) -> Check {
     match &facts.daemon {
         Ok(Some(info)) => ok("daemon", format!("runs, pid {}, for {}", info.pid, duration(info.uptime_ms))),
-        Ok(None) => ok("daemon", "none runs; systemd starts it at the first call"),
+        Ok(None) if facts.units.as_ref().is_ok_and(|(_, socket)| socket.active()) => {
+            ok("daemon", "none runs; systemd starts it at the first call")
+        }
+        Ok(None) => ok("daemon", "none runs; the first call starts one"),
         Err(error) if nobody_listens(error) => ok("daemon", "none runs; the first call starts one"),
         Err(error) => problem("daemon", error.to_string(), "toolctl service restart"),
     }

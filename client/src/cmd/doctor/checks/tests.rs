@@ -42,7 +42,7 @@ fn wrong(facts: &Facts) -> Vec<String> {
 
 #[test]
 fn a_good_machine_has_no_line_that_is_not_ok() {
-    assert_eq!(wrong(&good()), [String::new(); 0]);
+    assert_eq!(wrong(&good()), Vec::<String>::new());
 }
 
 #[test]
@@ -50,8 +50,8 @@ fn no_daemon_is_no_problem_while_one_can_be_started() {
     let lost = |kind: io::ErrorKind| CallError::Unreachable { path: "/r/s".into(), source: kind.into() };
     let missing = Found { path: "/r/s".into(), kind: Kind::Missing };
     let none = Facts { daemon: Err(lost(io::ErrorKind::NotFound)), socket: missing, group: None, ..good() };
-    assert_eq!(wrong(&none), [String::new(); 0]);
-    assert_eq!(wrong(&Facts { daemon: Ok(None), group: None, ..good() }), [String::new(); 0]);
+    assert_eq!(wrong(&none), Vec::<String>::new());
+    assert_eq!(wrong(&Facts { daemon: Ok(None), group: None, ..good() }), Vec::<String>::new());
     let alone = Facts { program: None, ..none };
     assert_eq!(wrong(&alone), ["Problem autostart: cargo install --path .   # puts both side by side"]);
     let denied = Facts { daemon: Err(lost(io::ErrorKind::PermissionDenied)), group: None, ..good() };
@@ -103,7 +103,7 @@ fn lingering_and_units_are_looked_at_where_there_is_a_systemd() {
     assert!(told[0].starts_with("Problem unit: toolctl service logs"), "{told:?}");
     assert_eq!(told[1], "Warning lingering: loginctl enable-linger");
     let without = Facts { linger: Linger::Unknown, units: Err("there is no systemd here".into()), ..good() };
-    assert_eq!(wrong(&without), [String::new(); 0]);
+    assert_eq!(wrong(&without), Vec::<String>::new());
     let elsewhere = Unit::parse("LoadState=loaded\nActiveState=active\nListen=/other (Stream)\n");
     let facts = Facts { units: Ok((elsewhere.clone(), elsewhere)), ..good() };
     assert_eq!(wrong(&facts), ["Warning unit: unset TOOLD_SOCKET"]);

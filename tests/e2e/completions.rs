@@ -63,6 +63,9 @@ fn only_what_a_command_can_be_about_is_offered() {
     assert_eq!(bash(&d, "toolctl kill p", 9), [id.as_str()]);
     assert_eq!(bash(&d, "toolctl forget p", 9), [done.as_str()]);
     assert_eq!(bash(&d, "toolctl inspect p", 9), [done, id]);
+    assert_eq!(d.ctl(&["kill", "web"]).code, 0);
+    assert_eq!(d.ctl(&["exec", "--name", "web", "--", "/bin/sleep", "1001"]).code, 0);
+    assert_eq!(bash(&d, "toolctl inspect w", 9), ["web"], "a name stands for the newest of that name");
 }
 
 #[test]

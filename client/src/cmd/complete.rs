@@ -6,6 +6,7 @@ use crate::failure::{DONE, Failure};
 use crate::presence::{Presence, look};
 use crate::{help, pick, render};
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate, complete};
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -101,9 +102,12 @@ fn candidates(socket: &std::path::Path, which: Which) -> Vec<CompletionCandidate
         (Which::Running, status) => matches!(status, Status::Starting | Status::Running),
         (Which::Ended, status) => matches!(status, Status::Exited | Status::Lost),
     };
+    // A name may have had others before: it stands for the newest, and stands here once.
+    let mut names = HashSet::new();
     let words = processes.iter().filter(meant).flat_map(|process| {
         let about = format!("{}: {}", render::status::phrase(process), pick::short(&process.command));
-        let words = process.name.clone().into_iter().chain([process.id.to_string()]);
+        let name = process.name.clone().filter(|name| names.insert(name.clone()));
+        let words = name.into_iter().chain([process.id.to_string()]);
         words.map(move |word| CompletionCandidate::new(word).help(Some(about.clone().into())))
     });
     let special = [(pick::LAST, "the newest process"), (pick::FAILED, "the newest that ended with a failure")];

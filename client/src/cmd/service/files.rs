@@ -108,6 +108,11 @@ fn quoted(path: &Path) -> Result<String, Failure> {
     Ok(if plain { escaped } else { format!("\"{escaped}\"") })
 }
 
+/// Whether it is one of the many.
+pub fn is_page(path: &Path) -> bool {
+    path.extension().is_some_and(|section| section == "1")
+}
+
 /// Whether we made the file that is there.
 pub fn ours(path: &Path) -> bool {
     std::fs::read_to_string(path).is_ok_and(|text| text.contains(MARK))

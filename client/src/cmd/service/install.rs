@@ -106,9 +106,8 @@ fn show_installed(done: &Installed, cx: &mut Context<'_>) -> Result<(), Failure>
         return cx.print_json(done);
     }
     let mut text = String::new();
-    for (word, paths) in [("wrote", &done.wrote), ("not ours, left alone:", &done.kept)] {
-        text.extend(paths.iter().map(|path| format!("{word} {}\n", path.display())));
-    }
+    text.push_str(&listed("wrote", &done.wrote));
+    text.push_str(&listed("not ours, left alone:", &done.kept));
     if done.wrote.is_empty() {
         text.push_str(&format!("{} files are as they should be\n", done.unchanged.len()));
     }
@@ -116,6 +115,16 @@ fn show_installed(done: &Installed, cx: &mut Context<'_>) -> Result<(), Failure>
     cx.console.print(&text)?;
     done.notes.iter().for_each(|note| cx.console.say(note));
     Ok(())
+}
+
+/// One file a line, and the many manual pages on one.
+fn listed(word: &str, paths: &[PathBuf]) -> String {
+    let (pages, others): (Vec<&PathBuf>, Vec<&PathBuf>) = paths.iter().partition(|path| files::is_page(path));
+    let mut text: String = others.iter().map(|path| format!("{word} {}\n", path.display())).collect();
+    if let Some(dir) = pages.first().and_then(|page| page.parent()) {
+        text.push_str(&format!("{word} {} manual pages in {}\n", pages.len(), dir.display()));
+    }
+    text
 }
 
 pub fn uninstall(systemd: &Systemd, cx: &mut Context<'_>) -> Result<u8, Failure> {
@@ -141,7 +150,7 @@ pub fn uninstall(systemd: &Systemd, cx: &mut Context<'_>) -> Result<u8, Failure>
         cx.print_json(&done)?;
         return Ok(DONE);
     }
-    let mut text: String = done.removed.iter().map(|path| format!("removed {}\n", path.display())).collect();
+    let mut text = listed("removed", &done.removed);
     text.extend(done.did.iter().map(|did| format!("{did}\n")));
     if text.is_empty() {
         text.push_str("nothing of ours is installed\n");

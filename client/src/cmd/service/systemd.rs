@@ -86,12 +86,13 @@ impl Unit {
         self.get("MainPID").parse().ok().filter(|pid| *pid > 0)
     }
 
-    /// `active (running), enabled`, or that it is not there.
+    /// `active (listening), enabled`, or that it is not there.
     pub fn phrase(&self) -> String {
         if !self.loaded() {
             return "not installed".into();
         }
-        let file = self.get("UnitFileState");
+        // It is the socket that is enabled. Of the service, the word would only look like a fault.
+        let file = if self.0.contains_key("MainPID") { "" } else { self.get("UnitFileState") };
         let file = if file.is_empty() { String::new() } else { format!(", {file}") };
         let result = self.get("Result");
         let result = if matches!(result, "" | "success") { String::new() } else { format!(", ended by {result}") };
@@ -160,7 +161,9 @@ mod tests {
                     FragmentPath=/a=b\n";
         let unit = Unit::parse(text);
         assert_eq!((unit.loaded(), unit.active(), unit.main_pid()), (true, true, Some(42)));
-        assert_eq!((unit.phrase().as_str(), unit.get("FragmentPath")), ("active (running), enabled", "/a=b"));
+        assert_eq!((unit.phrase().as_str(), unit.get("FragmentPath")), ("active (running)", "/a=b"));
+        let socket = Unit::parse("LoadState=loaded\nActiveState=active\nSubState=listening\nUnitFileState=enabled\n");
+        assert_eq!(socket.phrase(), "active (listening), enabled");
         let failed = Unit::parse("LoadState=loaded\nActiveState=failed\nSubState=failed\nMainPID=0\nResult=watchdog\n");
         assert_eq!((failed.phrase().as_str(), failed.main_pid()), ("failed (failed), ended by watchdog", None));
         assert_eq!(Unit::parse("LoadState=not-found\n").phrase(), "not installed");

@@ -157,7 +157,7 @@ fn exit_of(child: &mut Child) -> Option<ExitStatus> {
 }
 
 /// `toold` beside this program, else the one in PATH.
-fn program() -> PathBuf {
+pub fn program() -> PathBuf {
     let beside = std::env::current_exe().ok().and_then(|own| Some(own.parent()?.join("toold")));
     let runs = |path: &PathBuf| path.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0);
     beside.filter(runs).unwrap_or_else(|| "toold".into())

@@ -4,8 +4,10 @@ use crate::autostart::Launch;
 use crate::cmd::{self, Context};
 use crate::connect::{Autostart, Link};
 use crate::console::{Colour, Console};
-use crate::failure::Failure;
-use clap::{Parser, Subcommand};
+use crate::failure::{Failure, NO_SUCH_PROCESS};
+use crate::{help, pick};
+use clap::{FromArgMatches, Parser, Subcommand};
+use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -13,8 +15,8 @@ use toold_proto::places;
 
 /// Run processes in the background, and look after them. They belong to the daemon `toold`.
 #[derive(Debug, Parser)]
-#[command(name = "toolctl", version, after_help = EXIT_CODES)]
-struct Cli {
+#[command(name = "toolctl", version, after_help = EXIT_CODES, disable_help_subcommand = true)]
+pub struct Cli {
     /// The daemon's socket [default: $TOOLD_SOCKET, else in the runtime directory]
     #[arg(long, global = true, value_name = "PATH")]
     socket: Option<PathBuf>,
@@ -44,7 +46,7 @@ struct Cli {
 
 const EXIT_CODES: &str = "Exit codes: 0 done; the process's own for run, wait and notify; 124 wait timed out; 2 usage; \
 3 no such process; 4 daemon unreachable; 1 anything else.\nAn ID is a process id, a unique start of one (4 digits or \
-more), or a process's name.";
+more), a process's name, @last (the newest) or @failed (the newest that failed).\nMore: `toolctl help topics`.";
 
 #[derive(Debug, Subcommand)]
 enum Verb {
@@ -84,26 +86,76 @@ enum Verb {
     Info,
     /// Stop the daemon; processes go on
     Shutdown(cmd::shutdown::Args),
+    /// Let systemd keep the daemon: install, uninstall, start, stop, restart, status, logs
+    Service(cmd::service::Args),
+    /// Look for what is wrong here, and say what mends it
+    Doctor,
+    /// Print the completions of a shell
+    Completions(cmd::completions::Args),
+    /// Write the manual pages
+    Man(cmd::man::Args),
+    /// Explain a command or a topic; `help topics` lists the topics
+    Help(cmd::help::Args),
+    /// What could stand at the end of these words. For the completions.
+    #[command(hide = true, name = "__complete")]
+    Complete(cmd::complete::Args),
+}
+
+impl Verb {
+    /// Every id that was typed.
+    fn ids(&mut self) -> Vec<&mut String> {
+        match self {
+            Verb::Poll(cmd::poll::Args { id, .. })
+            | Verb::Log(cmd::log::Args { id, .. })
+            | Verb::Signal(cmd::signal::Args { id, .. })
+            | Verb::Write(cmd::write::Args { id, .. })
+            | Verb::Submit(cmd::write::Args { id, .. })
+            | Verb::Close(cmd::close::Args { id, .. })
+            | Verb::Resize(cmd::resize::Args { id, .. })
+            | Verb::Inspect(cmd::inspect::Args { id, .. }) => vec![id],
+            Verb::Wait(cmd::wait::Args { ids, .. })
+            | Verb::Notify(cmd::notify::Args { ids, .. })
+            | Verb::Forget(cmd::forget::Args { ids, .. }) => ids.iter_mut().collect(),
+            Verb::Kill(args) => args.whom.ids.iter_mut().collect(),
+            Verb::Events(args) => args.id.iter_mut().collect(),
+            Verb::Run(_) | Verb::Exec(_) | Verb::List(_) | Verb::Info | Verb::Shutdown(_) => Vec::new(),
+            Verb::Service(_) | Verb::Doctor | Verb::Completions(_) | Verb::Man(_) | Verb::Help(_) => Vec::new(),
+            Verb::Complete(_) => Vec::new(),
+        }
+    }
 }
 
 /// `toolctl`, from its arguments to its exit code.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse_from(cmd::kill::with_plain_signals(std::env::args_os()));
+    let cli = parse(std::env::args_os()).unwrap_or_else(|wrong| wrong.exit());
     let (mut out, mut err) = (io::stdout(), io::stderr());
     let console = Console::live(&mut out, &mut err, cli.color);
     perform(cli, console).into()
 }
 
-fn perform(cli: Cli, console: Console<'_>) -> u8 {
+fn parse(args: impl Iterator<Item = OsString>) -> Result<Cli, clap::Error> {
+    let matches = help::command().try_get_matches_from(cmd::kill::with_plain_signals(args))?;
+    Cli::from_arg_matches(&matches)
+}
+
+fn perform(mut cli: Cli, console: Console<'_>) -> u8 {
     let autostart = match cli.no_autostart {
         true => Autostart::Refused,
         false => Autostart::Allowed(Launch { socket: cli.socket.clone(), config: cli.config }),
     };
     let link = Link::new(cli.socket.unwrap_or_else(places::socket), autostart);
     let mut cx = Context { link, console, json: cli.json };
-    let code = dispatch(cli.verb, &mut cx);
+    let typed: Vec<String> = cli.verb.ids().into_iter().map(|id| id.clone()).collect();
+    let resolved = pick::resolve(&mut cli.verb.ids(), &mut cx.link);
+    let code = resolved.and_then(|()| dispatch(cli.verb, &mut cx));
     cx.console.erase();
-    code.unwrap_or_else(|failure| report(&failure, &mut cx))
+    code.unwrap_or_else(|failure| {
+        let code = report(&failure, &mut cx);
+        if code == NO_SUCH_PROCESS && !cx.json && failure.is_not_found() {
+            pick::suggestion(&typed, &mut cx.link).into_iter().for_each(|hint| cx.console.say(&hint));
+        }
+        code
+    })
 }
 
 fn dispatch(verb: Verb, cx: &mut Context<'_>) -> Result<u8, Failure> {
@@ -126,6 +178,12 @@ fn dispatch(verb: Verb, cx: &mut Context<'_>) -> Result<u8, Failure> {
         Verb::Forget(args) => cmd::forget::run(args, cx),
         Verb::Info => cmd::info::run(cx),
         Verb::Shutdown(args) => cmd::shutdown::run(args, cx),
+        Verb::Service(args) => cmd::service::run(args, cx),
+        Verb::Doctor => cmd::doctor::run(cx),
+        Verb::Completions(args) => cmd::completions::run(args, cx),
+        Verb::Man(args) => cmd::man::run(args, cx),
+        Verb::Help(args) => cmd::help::run(args, cx),
+        Verb::Complete(args) => cmd::complete::run(args, cx),
     }
 }
 
@@ -181,7 +239,7 @@ pub fn test_run_into(
         console.err_look.width = Some(60);
         console.overwrites = true;
     }
-    let code = match Cli::try_parse_from(cmd::kill::with_plain_signals(all.map(Into::into))) {
+    let code = match parse(all.map(Into::into)) {
         Ok(cli) => {
             console.keeps_colours = cli.color == Colour::Always;
             console.look.colour = console.keeps_colours;
@@ -203,8 +261,7 @@ mod tests {
 
     #[test]
     fn the_command_line_is_well_formed() {
-        use clap::CommandFactory;
-        Cli::command().debug_assert();
+        help::command().debug_assert();
     }
 
     #[test]
@@ -226,7 +283,9 @@ mod tests {
         ];
         for (kind, code, exit) in kinds {
             let error = json!({"code": code, "message": "do this", "data": {"kind": kind}});
-            let fake = Fake::start(vec![vec![Reply::error(&error)], vec![Reply::error(&error)]]);
+            // After an id that is not there it looks for what was meant.
+            let none = json!({"processes": [], "total": 0});
+            let fake = Fake::start(vec![vec![Reply::error(&error), Reply::result(none)], vec![Reply::error(&error)]]);
             assert_eq!(test_run(&fake, &["inspect", "x"]), (exit, String::new(), "toolctl: do this\n".into()));
             let (again, out, err) = test_run(&fake, &["inspect", "x", "--json"]);
             assert_eq!((again, out.as_str()), (exit, ""));

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use toold_proto::api::Method;
 
@@ -20,6 +20,9 @@ const RETURN_TIME: Duration = Duration::from_secs(10);
 
 /// How long the daemon may take for an answer beyond what it was asked to wait.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long a hint may take.
+const HINT_TIME: Duration = Duration::from_secs(1);
 
 /// Whether `toolctl` may start the daemon.
 #[derive(Debug, Clone)]
@@ -48,6 +51,17 @@ impl Link {
     #[cfg(test)]
     pub fn impatient(self, patience: Duration) -> Link {
         Link { patience, ..self }
+    }
+
+    /// Where the daemon is looked for.
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    /// From now on calls are for a hint, which nobody wants to wait for, nor start a daemon for.
+    pub fn only_for_a_hint(&mut self) {
+        self.autostart = Autostart::Refused;
+        (self.patience, self.wait) = (HINT_TIME, Duration::ZERO);
     }
 
     /// From now on calls wait so long by their own wish.

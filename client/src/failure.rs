@@ -5,7 +5,7 @@ use crate::blocking::CallError;
 use serde_json::{Value, json};
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use toold_proto::{Kind, RpcError};
 
 pub const DONE: u8 = 0;
@@ -23,6 +23,8 @@ pub enum Failure {
     Start(StartError),
     /// There is no daemon to stop.
     NotRunning(PathBuf),
+    /// This system does not have what the command needs, or it is not set up. A whole sentence.
+    Unavailable(String),
     /// We stand in a directory that was removed.
     NoDirectory,
     /// Whoever read our output has gone. Nobody is left to tell.
@@ -51,6 +53,11 @@ impl Failure {
         never_had_one.then_some("start it with --stdin or --pty")
     }
 
+    /// Whether an id stood for no process.
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, Failure::Call(CallError::Rpc(error)) if error.kind() == Some(Kind::NotFound))
+    }
+
     pub fn exit_code(&self) -> u8 {
         match self {
             Failure::Usage(_) => USAGE,
@@ -58,7 +65,10 @@ impl Failure {
             Failure::Call(CallError::Unreachable { .. } | CallError::Silent { .. })
             | Failure::Start(_)
             | Failure::NotRunning(_) => UNREACHABLE,
-            Failure::Call(CallError::Protocol(_)) | Failure::NoDirectory | Failure::Io { .. } => FAILED,
+            Failure::Call(CallError::Protocol(_))
+            | Failure::Unavailable(_)
+            | Failure::NoDirectory
+            | Failure::Io { .. } => FAILED,
             Failure::OutputClosed => DONE,
         }
     }
@@ -72,9 +82,23 @@ impl Failure {
             | Failure::Start(_)
             | Failure::NotRunning(_) => "unreachable",
             Failure::Call(CallError::Protocol(_)) => "protocol",
+            Failure::Unavailable(_) => "unavailable",
             Failure::OutputClosed | Failure::NoDirectory | Failure::Io { .. } => "io",
         };
         json!({ "code": null, "message": self.to_string(), "data": { "kind": kind } })
+    }
+}
+
+/// What brings a daemon within reach, by why it is not.
+fn mend(path: &Path, source: &io::Error) -> String {
+    let path = path.display();
+    match source.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
+            "start one with `toolctl service start` or `toold &`, or leave --no-autostart out".into()
+        }
+        io::ErrorKind::PermissionDenied => format!("it is not yours to use: `ls -ld {path}` says whose it is"),
+        // It was there and broke off, or is something else.
+        _ => "`toolctl doctor` looks for the reason".into(),
     }
 }
 
@@ -91,9 +115,11 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Failure::Usage(what) => f.write_str(what),
-            Failure::Call(CallError::Unreachable { path, source }) => {
-                write!(f, "no daemon at {}: {source}; start `toold`, or leave --no-autostart out", path.display())
+            Failure::Call(CallError::Unreachable { path, source })
+            | Failure::Start(StartError::Unusable(CallError::Unreachable { path, source })) => {
+                write!(f, "no daemon at {}: {source}; {}", path.display(), mend(path, source))
             }
+            Failure::Unavailable(what) => f.write_str(what),
             Failure::Call(error) => error.fmt(f),
             Failure::Start(error) => error.fmt(f),
             Failure::NotRunning(path) => write!(f, "no daemon at {}: there is nothing to stop", path.display()),
@@ -125,6 +151,22 @@ mod tests {
         let hint = |message: &str| Failure::Call(CallError::Rpc(RpcError::new(Kind::StdinUnavailable, message))).hint();
         assert_eq!(hint("x was started without stdin; start it with"), Some("start it with --stdin or --pty"));
         assert_eq!(hint("the stdin of x is closed"), None);
+    }
+
+    #[test]
+    fn an_unreachable_daemon_is_told_with_its_socket_the_reason_and_what_mends_it() {
+        let said = |kind: io::ErrorKind| {
+            Failure::Call(CallError::Unreachable { path: "/r/s".into(), source: kind.into() }).to_string()
+        };
+        assert_eq!(
+            said(io::ErrorKind::ConnectionRefused),
+            "no daemon at /r/s: connection refused; start one with `toolctl service start` or `toold &`, or leave \
+             --no-autostart out"
+        );
+        assert!(said(io::ErrorKind::PermissionDenied).ends_with("`ls -ld /r/s` says whose it is"));
+        assert!(said(io::ErrorKind::UnexpectedEof).ends_with("`toolctl doctor` looks for the reason"));
+        let unusable = CallError::Unreachable { path: "/r/s".into(), source: io::ErrorKind::PermissionDenied.into() };
+        assert!(Failure::Start(StartError::Unusable(unusable)).to_string().starts_with("no daemon at /r/s: "));
     }
 
     #[test]

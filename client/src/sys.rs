@@ -77,6 +77,17 @@ pub fn unix_ms([year, month, day, hour, minute, second]: [c_int; 6]) -> Option<u
     u64::try_from(seconds).ok().map(|seconds| seconds * 1000)
 }
 
+/// The bytes that we may still write to the file system of a path.
+pub fn free_bytes(path: &std::path::Path) -> Option<u64> {
+    use std::os::unix::ffi::OsStrExt;
+    let path = std::ffi::CString::new(path.as_os_str().as_bytes()).ok()?;
+    // SAFETY: an all-zero statvfs is a valid value for the call to overwrite.
+    let mut found: libc::statvfs = unsafe { std::mem::zeroed() };
+    // SAFETY: the path ends with NUL, and both live through the call.
+    let done = unsafe { libc::statvfs(path.as_ptr(), &mut found) };
+    (done == 0).then(|| found.f_bavail.saturating_mul(found.f_frsize))
+}
+
 /// Ends this program as the signal would have, had it not been caught.
 pub fn die_of(signal: c_int) -> ! {
     // It is ours to end in any case; a mask that cannot be set only changes how.

@@ -28,4 +28,6 @@ pub mod logging;
 
 pub mod socket;
 
+pub mod watchdog;
+
 pub mod serve;

@@ -13,7 +13,8 @@ use crate::rpc::context::{Daemon, Paths};
 use crate::rpc::wire::{self, Wire, WireLimits};
 use crate::shim::zygote;
 use crate::socket::{self, Lock, Place};
-use clap::{Parser, Subcommand};
+use crate::watchdog;
+use clap::{CommandFactory, Parser, Subcommand};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -53,14 +54,19 @@ enum Other {
     /// Be the shim of one process, with its control connection on stdin. For toold itself.
     #[command(hide = true)]
     Shim,
+    /// Print the manual page. For `toolctl man`.
+    #[command(hide = true, name = "__man")]
+    Man,
 }
 
 /// The whole program.
 pub fn main() -> ExitCode {
     hooks::init();
     let args = Args::parse();
-    if let Some(Other::Shim) = args.other {
-        crate::shim::zygote::exec_main();
+    match args.other {
+        Some(Other::Shim) => crate::shim::zygote::exec_main(),
+        Some(Other::Man) => return manual(),
+        None => {}
     }
     let config_path = args.config.clone().or_else(toold_proto::places::config);
     let asked_for = args.config.is_some() || std::env::var_os("TOOLD_CONFIG").is_some();
@@ -83,6 +89,14 @@ pub fn main() -> ExitCode {
     match run(config, paths, args.log_format) {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => fail(&e.to_string(), 1),
+    }
+}
+
+fn manual() -> ExitCode {
+    let page = clap_mangen::Man::new(Args::command().subcommand_required(false));
+    match page.render(&mut io::stdout()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => fail(&format!("write the manual page: {e}"), 1),
     }
 }
 
@@ -170,6 +184,7 @@ async fn serve(
         "ready"
     );
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
+    watchdog::start(&wire);
     wire::serve(listener, wire, stopped).await;
     registry.finish_writing().await;
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Stopping]);

@@ -288,6 +288,16 @@ impl Daemon {
         command
     }
 
+    /// Another program with the rig's environment and `toolctl` in its PATH, not started yet.
+    pub fn tool(&self, program: &str, args: &[&str]) -> Command {
+        let mut command = Command::new(program);
+        let ours = Path::new(env!("CARGO_BIN_EXE_toolctl")).parent().unwrap().display().to_string();
+        command.args(args).env_clear().envs(self.env.iter().map(|(k, v)| (k, v))).current_dir(self.root());
+        command.env("PATH", format!("{ours}:{}", std::env::var("PATH").unwrap()));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
     pub fn ctl(&self, args: &[&str]) -> Ran {
         ran(self.ctl_command(args).spawn().unwrap())
     }

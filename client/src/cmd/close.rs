@@ -8,7 +8,7 @@ use toold_proto::process::Stdin;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    id: String,
+    pub id: String,
 }
 
 pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {

@@ -42,7 +42,7 @@ pub struct Args {
     task: Option<String>,
     /// Only of this process
     #[arg(long)]
-    id: Option<String>,
+    pub id: Option<String>,
     /// The last N that are kept; with --consumer at most N [default: 20, or all]
     #[arg(short = 'n', long, value_name = "N")]
     lines: Option<u64>,

@@ -22,7 +22,7 @@ Examples:
 #[group(required = true, multiple = false)]
 pub struct Args {
     #[arg(value_name = "ID")]
-    ids: Vec<String>,
+    pub ids: Vec<String>,
     /// Everything that ended so long ago
     #[arg(long, value_name = "TIME", value_parser = args::duration_ms)]
     older_than: Option<u64>,

@@ -17,7 +17,7 @@ pub const DEFAULT_GRACE_MS: u64 = 5000;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
-    whom: Whom,
+    pub whom: Whom,
     /// The first signal, also as -9 or -TERM [default: SIGTERM]
     #[arg(short, long, value_name = "SIG", value_parser = args::signal)]
     signal: Option<String>,
@@ -28,9 +28,9 @@ pub struct Args {
 
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = false)]
-struct Whom {
+pub struct Whom {
     #[arg(value_name = "ID")]
-    ids: Vec<String>,
+    pub ids: Vec<String>,
     /// Everything that runs
     #[arg(long)]
     all: bool,

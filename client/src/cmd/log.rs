@@ -42,7 +42,7 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub struct Args {
-    id: String,
+    pub id: String,
     /// Go on as it grows, until it is closed
     #[arg(short, long, conflicts_with_all = ["offset", "until"])]
     follow: bool,

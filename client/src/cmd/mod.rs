@@ -1,16 +1,21 @@
 //! The commands, a file each: arguments in, one call or a few, a picture of the result out.
 
 pub mod close;
+pub mod complete;
+pub mod completions;
+pub mod doctor;
 pub mod events;
 pub mod exec;
 pub mod follow;
 pub mod forget;
+pub mod help;
 pub mod info;
 pub mod inspect;
 pub mod kill;
 pub mod list;
 pub mod log;
 pub mod long;
+pub mod man;
 pub mod notify;
 pub mod poll;
 pub mod progress;
@@ -18,6 +23,7 @@ pub mod quiet;
 pub mod ready;
 pub mod resize;
 pub mod run;
+pub mod service;
 pub mod shutdown;
 pub mod signal;
 pub mod start;
@@ -92,6 +98,12 @@ impl Context<'_> {
             false => drop(self.show::<M>(raw, picture)?),
         }
         Ok(DONE)
+    }
+
+    /// Prints something of our own as one JSON document.
+    pub fn print_json(&mut self, value: &impl serde::Serialize) -> Result<(), Failure> {
+        let text = serde_json::to_string(value).map_err(|e| Failure::Io { doing: "write JSON", source: e.into() })?;
+        self.console.print(&format!("{text}\n"))
     }
 
     /// Prints one JSON document as it is.

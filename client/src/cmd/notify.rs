@@ -38,7 +38,7 @@ Examples:
 #[command(after_help = HELP)]
 pub struct Args {
     #[arg(value_name = "ID", required = true)]
-    ids: Vec<String>,
+    pub ids: Vec<String>,
     /// Run this shell command, once for each process that ended
     #[arg(long, value_name = "CMD")]
     run: Option<String>,

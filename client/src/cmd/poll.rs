@@ -13,7 +13,7 @@ use toold_proto::params::{self, Ansi, Encoding, Stream};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    id: String,
+    pub id: String,
     /// Where to read from [default: the last 1000 characters]
     #[arg(long, value_name = "N")]
     cursor: Option<u64>,

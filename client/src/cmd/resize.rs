@@ -9,7 +9,7 @@ use toold_proto::unions::PtySize;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    id: String,
+    pub id: String,
     #[arg(value_name = "ROWSxCOLS", value_parser = args::window)]
     size: PtySize,
 }

@@ -8,7 +8,7 @@ use toold_proto::params;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    id: String,
+    pub id: String,
     /// Its name or number: HUP, SIGHUP and 1 are the same
     #[arg(value_name = "SIG", value_parser = args::signal)]
     signal: String,

@@ -18,7 +18,7 @@ const DEFAULT_TIMEOUT_MS: u64 = 180_000;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[arg(value_name = "ID", required = true)]
-    ids: Vec<String>,
+    pub ids: Vec<String>,
     /// One of them is enough
     #[arg(long)]
     any: bool,

@@ -16,7 +16,7 @@ pub const WAIT: Duration = Duration::from_secs(5);
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    id: String,
+    pub id: String,
     /// The text, or - to read it from standard input
     #[arg(allow_hyphen_values = true)]
     text: String,

@@ -11,6 +11,15 @@ use toold_proto::process::LimitReport;
 /// The period over which CPU time is shared out, in microseconds: the kernel's default.
 const CPU_PERIOD: u64 = 100_000;
 
+/// The leaf that the unit puts toold into (`DelegateSubgroup=`), so that the group above may have
+/// limited groups beside it: the kernel forbids processes and controllers in one place.
+const LEAF: &str = "daemon";
+
+/// Why a group that systemd starts toold in cannot have limited groups in it: while one has processes,
+/// the kernel lets no new one in, and a daemon that was killed could not be started again.
+const SHARED: &str =
+    "systemd gave toold no leaf of its own below its service; version 254 or later does (DelegateSubgroup=)";
+
 /// What a call asks for.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Wanted {
@@ -97,6 +106,9 @@ fn apply(controller: &Controller, value: u64, id: ProcId, done: &mut Enforced) -
     let (base, version) = hierarchies.find(controller.name).ok_or_else(|| {
         format!("this system has no `{}` control group controller that toold may use", controller.name)
     })?;
+    if version == 2 && hierarchies.shares_with_systemd {
+        return Err(SHARED.into());
+    }
     let parent = base.join("toold");
     let dir = parent.join(id.to_string());
     let say = |what: &Path, e: io::Error| format!("{}: {e}", what.display());
@@ -133,6 +145,8 @@ fn enable(base: &Path, parent: &Path, name: &str) -> Result<(), String> {
 struct Hierarchies {
     v1: Vec<(Vec<String>, PathBuf)>,
     v2: Option<PathBuf>,
+    /// The group is a service's own, where systemd puts its next main process.
+    shares_with_systemd: bool,
 }
 
 impl Hierarchies {
@@ -143,7 +157,7 @@ impl Hierarchies {
     }
 
     fn parse(groups: &str, mounts: &str) -> Hierarchies {
-        let mut found = Hierarchies { v1: Vec::new(), v2: None };
+        let mut found = Hierarchies { v1: Vec::new(), v2: None, shares_with_systemd: false };
         for mount in mounts.lines() {
             let Some((left, right)) = mount.split_once(" - ") else { continue };
             let Some(point) = left.split(' ').nth(4) else { continue };
@@ -154,7 +168,10 @@ impl Hierarchies {
                 let (names, path) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
                 let dir = PathBuf::from(format!("{point}{}", path.trim_end_matches('/')));
                 match kind {
-                    "cgroup2" if names.is_empty() => found.v2 = Some(dir),
+                    "cgroup2" if names.is_empty() => {
+                        found.shares_with_systemd = is_service(&dir);
+                        found.v2 = Some(above_leaf(dir));
+                    }
                     "cgroup" if !names.is_empty() => {
                         let names: Vec<String> = names.split(',').map(String::from).collect();
                         if names.iter().all(|n| options.split(',').any(|o| o == n)) {
@@ -177,6 +194,19 @@ impl Hierarchies {
         let one = self.v1.iter().find(|(names, dir)| names.iter().any(|n| n == controller) && dir.is_dir());
         two.map(|dir| (dir.clone(), 2)).or_else(|| one.map(|(_, dir)| (dir.clone(), 1)))
     }
+}
+
+/// The group that was delegated to us: our own, or the service's when systemd gave us a leaf in it.
+fn above_leaf(dir: PathBuf) -> PathBuf {
+    match dir.parent() {
+        Some(parent) if dir.ends_with(LEAF) && is_service(parent) => parent.into(),
+        // Our own: no leaf, or nobody's that we know.
+        Some(_) | None => dir,
+    }
+}
+
+fn is_service(dir: &Path) -> bool {
+    dir.extension().is_some_and(|kind| kind == "service")
 }
 
 /// Removes the groups of a process that is over.
@@ -202,6 +232,18 @@ pub fn features() -> serde_json::Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn in_a_service_only_a_leaf_leaves_room_for_limited_groups() {
+        let seen = |group: &str| {
+            let mounts = "32 1 0:28 / /c rw - cgroup2 cgroup2 rw\n";
+            let found = Hierarchies::parse(&format!("0::{group}\n"), mounts);
+            (found.v2, found.shares_with_systemd)
+        };
+        assert_eq!(seen("/u/toold.service/daemon"), (Some("/c/u/toold.service".into()), false));
+        assert_eq!(seen("/u/toold.service"), (Some("/c/u/toold.service".into()), true));
+        assert_eq!(seen("/u/daemon"), (Some("/c/u/daemon".into()), false), "somebody else's word");
+    }
 
     #[test]
     fn both_versions_are_found_in_a_hybrid_system() {

@@ -127,7 +127,7 @@ fn a_name_is_understood_by_the_daemon_and_every_filter_is_applied() {
     assert_eq!(numbers(&test_run(&fake, &args).1), [4]);
     assert_eq!(fake.all_asked()[1], ("poll".into(), json!({"id": "web"})));
     let gone = json!({"code": -32001, "message": "no such process", "data": {"kind": "not_found"}});
-    let fake = Fake::start(vec![vec![Reply::result(info(1, 5)), Reply::error(gone)]]);
+    let fake = Fake::start(vec![vec![Reply::result(info(1, 5)), Reply::error(gone), Reply::HangUp]]);
     assert_eq!(test_run(&fake, &["events", "--id", "nobody"]).0, 3);
 }
 

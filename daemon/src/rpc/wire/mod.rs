@@ -9,6 +9,7 @@ mod http;
 pub mod lines;
 pub mod message;
 pub mod nesting;
+pub mod probe;
 mod refuse;
 mod slots;
 pub mod sniff;

@@ -1,0 +1,157 @@
+//! `doctor`: looks for what is wrong here, and says what mends it. Starts nothing.
+
+mod checks;
+mod kernel;
+
+use super::Context;
+use super::service::status;
+use super::service::systemd::{Linger, SERVICE, SOCKET, Systemd, Unit, uid};
+use crate::autostart::program;
+use crate::blocking::CallError;
+use crate::failure::{DONE, FAILED, Failure};
+use crate::render::text::harmless;
+use crate::render::{Look, Tint};
+use crate::sys;
+use serde::Serialize;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use toold_proto::places;
+use toold_proto::results::DaemonInfo;
+
+/// How bad it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    Ok,
+    Warning,
+    Problem,
+}
+
+/// One line of the report.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Check {
+    pub name: &'static str,
+    pub verdict: Verdict,
+    pub text: String,
+    /// The command that mends it.
+    pub mend: Option<String>,
+}
+
+/// A file or directory as it was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    pub path: PathBuf,
+    pub kind: Kind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Missing,
+    /// It cannot be looked at.
+    Hidden,
+    Dir {
+        uid: u32,
+        mode: u32,
+    },
+    Socket {
+        uid: u32,
+        mode: u32,
+    },
+    Other,
+}
+
+/// All that is known, gathered before anything is judged.
+pub struct Facts {
+    pub uid: Option<u32>,
+    pub daemon: Result<Option<Box<DaemonInfo>>, CallError>,
+    pub socket: Found,
+    pub socket_dir: Found,
+    pub state: Option<Found>,
+    pub free: Option<u64>,
+    pub units: Result<(Unit, Unit), String>,
+    pub linger: Linger,
+    pub group: Option<checks::Group>,
+    pub program: Option<PathBuf>,
+}
+
+#[derive(Debug, Serialize)]
+struct Report<'a> {
+    verdict: Verdict,
+    checks: &'a [Check],
+}
+
+pub fn run(cx: &mut Context<'_>) -> Result<u8, Failure> {
+    let checks = checks::all(&gather(cx.link.socket()));
+    let worst = checks.iter().map(|check| check.verdict).max().unwrap_or(Verdict::Ok);
+    match cx.json {
+        true => cx.print_json(&Report { verdict: worst, checks: &checks })?,
+        false => cx.console.print(&picture(&checks, cx.console.look))?,
+    }
+    Ok(if worst == Verdict::Problem { FAILED } else { DONE })
+}
+
+fn gather(socket: &Path) -> Facts {
+    let units = Systemd::find().and_then(|systemd| Ok((systemd.unit(SERVICE)?, systemd.unit(SOCKET)?)));
+    let units = units.map_err(|failure| failure.to_string());
+    let daemon = status::daemon(socket, units.as_ref().ok().map(|(service, _)| service));
+    let info = daemon.as_ref().ok().and_then(Option::as_deref);
+    let state = info.map(|info| info.paths.state_dir.clone().into()).or_else(places::state_dir);
+    let group = info.and_then(|info| checks::Group::of(info.pid));
+    Facts {
+        uid: uid(),
+        socket: found(socket),
+        socket_dir: found(socket.parent().unwrap_or(Path::new("/"))),
+        free: state.as_deref().and_then(free),
+        state: state.as_deref().map(found),
+        linger: Linger::read(),
+        program: daemon_program(),
+        units,
+        group,
+        daemon,
+    }
+}
+
+fn found(path: &Path) -> Found {
+    let kind = match path.symlink_metadata() {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Kind::Missing,
+        Err(_) => Kind::Hidden,
+        Ok(meta) if meta.is_dir() => Kind::Dir { uid: meta.uid(), mode: meta.mode() & 0o7777 },
+        Ok(meta) if meta.file_type().is_socket() => Kind::Socket { uid: meta.uid(), mode: meta.mode() & 0o7777 },
+        Ok(_) => Kind::Other,
+    };
+    Found { path: path.into(), kind }
+}
+
+/// What is free where a directory is, or will be.
+fn free(dir: &Path) -> Option<u64> {
+    dir.ancestors().find(|dir| dir.exists()).and_then(sys::free_bytes)
+}
+
+fn daemon_program() -> Option<PathBuf> {
+    let program = program();
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = || std::env::split_paths(&path).map(|dir| dir.join(&program)).find(|path| path.is_file());
+    if program.is_absolute() { Some(program) } else { found() }
+}
+
+fn picture(checks: &[Check], look: Look) -> String {
+    let mut out = String::new();
+    for check in checks {
+        let (word, tint) = match check.verdict {
+            Verdict::Ok => ("ok", Tint::Good),
+            Verdict::Warning => ("warning", Tint::Busy),
+            Verdict::Problem => ("problem", Tint::Bad),
+        };
+        let word = tint.paint(&format!("{word:<7}"), look);
+        out.push_str(&format!("{word}  {:<11} {}\n", check.name, harmless(&check.text)));
+        if let Some(mend) = &check.mend {
+            out.push_str(&format!("{:<21} {}\n", "", Tint::Heading.paint(&harmless(mend), look)));
+        }
+    }
+    let count = |verdict| checks.iter().filter(|check| check.verdict == verdict).count();
+    let (problems, warnings) = (count(Verdict::Problem), count(Verdict::Warning));
+    out + &match (problems, warnings) {
+        (0, 0) => "nothing is wrong\n".to_owned(),
+        _ => format!("{problems} problems, {warnings} warnings\n"),
+    }
+}

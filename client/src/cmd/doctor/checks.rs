@@ -1,0 +1,233 @@
+//! What each fact means. Pure.
+
+use super::{Check, Facts, Found, Kind, Verdict, kernel};
+use crate::autostart::nobody_listens;
+use crate::cmd::service::status::VERSION;
+use crate::cmd::service::systemd::{Linger, Unit};
+use crate::render::text::bytes;
+use crate::render::time::duration;
+use std::path::{Path, PathBuf};
+use toold_proto::results::DaemonInfo;
+
+/// Less than this, and output is soon not stored.
+const LITTLE: u64 = 1 << 30;
+/// Less than this, and it already may not be.
+const NOTHING: u64 = 64 << 20;
+
+/// The control group (version 2) that the daemon runs in.
+pub struct Group {
+    pub path: PathBuf,
+    pub owner: Option<u32>,
+}
+
+impl Group {
+    pub fn of(pid: u32) -> Option<Group> {
+        use std::os::unix::fs::MetadataExt;
+        let groups = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
+        let path = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
+        let root = ["/sys/fs/cgroup/unified", "/sys/fs/cgroup"].into_iter();
+        let root = root.map(Path::new).find(|root| root.join("cgroup.controllers").exists())?;
+        let dir = root.join(path.trim_start_matches('/'));
+        Some(Group { owner: dir.metadata().ok().map(|meta| meta.uid()), path: path.into() })
+    }
+}
+
+pub fn ok(name: &'static str, text: impl Into<String>) -> Check {
+    Check { name, verdict: Verdict::Ok, text: text.into(), mend: None }
+}
+
+pub fn warning(name: &'static str, text: impl Into<String>, mend: impl Into<String>) -> Check {
+    Check { name, verdict: Verdict::Warning, text: text.into(), mend: Some(mend.into()) }
+}
+
+pub fn problem(name: &'static str, text: impl Into<String>, mend: impl Into<String>) -> Check {
+    Check { name, verdict: Verdict::Problem, text: text.into(), mend: Some(mend.into()) }
+}
+
+/// Every check, in the order in which a person would go about it.
+pub fn all(facts: &Facts) -> Vec<Check> {
+    let info = facts.daemon.as_ref().ok().and_then(Option::as_deref);
+    let mut checks = vec![daemon(facts), version(info)];
+    checks.push(place("directory", &facts.socket_dir, 0o700, facts.uid));
+    checks.push(place("socket", &facts.socket, 0o600, facts.uid));
+    match &facts.state {
+        Some(state) => checks.push(place("state", state, 0o700, facts.uid)),
+        None => checks.push(problem("state", "there is no home directory for it", "export TOOLD_STATE_DIR=DIR")),
+    }
+    checks.push(disk(facts));
+    if let Some(info) = info {
+        checks.extend(kernel::checks(&info.features));
+        checks.extend(
+            info.damaged.iter().map(|what| {
+                warning("damage", format!("{what} was damaged and set aside at the start"), "toolctl info")
+            }),
+        );
+        checks.push(delegation(facts, info));
+    }
+    checks.extend(unit(facts));
+    checks.extend(linger(facts));
+    checks.push(autostart(facts));
+    checks
+}
+
+fn daemon(facts: &Facts) -> Check {
+    match &facts.daemon {
+        Ok(Some(info)) => ok("daemon", format!("runs, pid {}, for {}", info.pid, duration(info.uptime_ms))),
+        Ok(None) if facts.units.as_ref().is_ok_and(|(_, socket)| socket.active()) => {
+            ok("daemon", "none runs; systemd starts it at the first call")
+        }
+        Ok(None) => ok("daemon", "none runs; the first call starts one"),
+        Err(error) if nobody_listens(error) => ok("daemon", "none runs; the first call starts one"),
+        Err(error) => problem("daemon", error.to_string(), "toolctl service restart"),
+    }
+}
+
+fn version(info: Option<&DaemonInfo>) -> Check {
+    match info {
+        None => ok("version", format!("toolctl {VERSION}")),
+        Some(info) if info.version == VERSION => ok("version", format!("toolctl and toold {VERSION}")),
+        Some(info) => warning(
+            "version",
+            format!("toolctl is {VERSION}, but the daemon that runs is {}", info.version),
+            "toolctl service restart || toolctl shutdown",
+        ),
+    }
+}
+
+/// Something that only its owner may reach.
+fn place(name: &'static str, found: &Found, wanted: u32, own: Option<u32>) -> Check {
+    let path = found.path.display();
+    let (uid, mode) = match (found.kind, wanted) {
+        (Kind::Missing, _) => return ok(name, format!("{path} is made when the daemon starts")),
+        (Kind::Hidden, _) => {
+            return problem(name, format!("{path} cannot be looked at"), format!("ls -ld {path}"));
+        }
+        (Kind::Dir { uid, mode }, 0o700) | (Kind::Socket { uid, mode }, 0o600) => (uid, mode),
+        (Kind::Dir { .. } | Kind::Socket { .. } | Kind::Other, _) => {
+            return problem(
+                name,
+                format!("{path} is something else, and in the way"),
+                format!("mv {path} {path}.away"),
+            );
+        }
+    };
+    if own.is_some_and(|own| own != uid) {
+        return problem(name, format!("{path} belongs to uid {uid}"), format!("sudo chown $(id -u) {path}"));
+    }
+    match mode {
+        mode if mode == wanted => ok(name, format!("{path}, {wanted:04o}, yours alone")),
+        mode => {
+            problem(name, format!("{path} has mode {mode:04o}, not {wanted:04o}"), format!("chmod {wanted:o} {path}"))
+        }
+    }
+}
+
+fn disk(facts: &Facts) -> Check {
+    let mend = "toolctl forget --older-than 1h";
+    match facts.free {
+        None => warning("disk", "how much is free for the state is unknown", "df -h ~"),
+        Some(free) if free < NOTHING => {
+            problem("disk", format!("{} free: output may not be stored", bytes(free)), mend)
+        }
+        Some(free) if free < LITTLE => warning("disk", format!("{} free for output", bytes(free)), mend),
+        Some(free) => ok("disk", format!("{} free for output", bytes(free))),
+    }
+}
+
+/// Whether limits of single jobs can be groups below the daemon's.
+fn delegation(facts: &Facts, info: &DaemonInfo) -> Check {
+    let own = |group: &&Group| group.owner.is_some() && (group.owner == facts.uid || facts.uid == Some(0));
+    let by_v1 = info.features.get("cgroup").is_some_and(|groups| groups.to_string().contains("cgroup1"));
+    match facts.group.as_ref() {
+        Some(group) if own(&group) && group.path.ends_with("toold.service/daemon") => {
+            ok("delegation", format!("{} is a leaf of a group of toold's own", group.path.display()))
+        }
+        // Root may make groups anywhere in version 1, which has no leaves.
+        Some(_) | None if by_v1 && facts.uid == Some(0) => {
+            ok("delegation", "control groups of version 1 are root's to make")
+        }
+        Some(group) => warning(
+            "delegation",
+            format!(
+                "{} is no leaf of a delegated group: memory, cpu and pids limits of jobs are not enforced",
+                group.path.display()
+            ),
+            "toolctl service install   # with systemd 254 or later",
+        ),
+        None => warning(
+            "delegation",
+            "no control groups of version 2: memory, cpu and pids limits of jobs are not enforced",
+            "mount | grep cgroup",
+        ),
+    }
+}
+
+fn unit(facts: &Facts) -> Vec<Check> {
+    let (service, socket) = match &facts.units {
+        Ok(units) => units,
+        Err(why) => return vec![ok("unit", why.clone())],
+    };
+    if !service.loaded() {
+        return vec![ok("unit", "not installed; `toolctl service install` lets systemd keep the daemon")];
+    }
+    let failed = |unit: &Unit| unit.get("ActiveState") == "failed";
+    let mut checks = Vec::new();
+    if failed(service) || failed(socket) {
+        let text = format!("service {}, socket {}", service.phrase(), socket.phrase());
+        checks.push(problem(
+            "unit",
+            text,
+            "toolctl service logs -n 20; systemctl --user reset-failed; toolctl service start",
+        ));
+    } else if !socket.active() {
+        checks.push(warning(
+            "unit",
+            format!("installed, but the socket is {}", socket.phrase()),
+            "toolctl service start",
+        ));
+    } else {
+        checks.push(ok("unit", format!("service {}, socket {}", service.phrase(), socket.phrase())));
+    }
+    if service.get("NeedDaemonReload") == "yes" {
+        checks.push(warning("unit", "its file changed, and systemd has not read it", "systemctl --user daemon-reload"));
+    }
+    let listen = socket.get("Listen");
+    let path = facts.socket.path.display().to_string();
+    if !listen.is_empty() && !listen.contains(&path) {
+        checks.push(warning(
+            "unit",
+            format!("it listens on {listen}, and toolctl looks at {path}"),
+            "unset TOOLD_SOCKET",
+        ));
+    }
+    checks
+}
+
+fn linger(facts: &Facts) -> Option<Check> {
+    // Without systemd nobody ends what is left behind.
+    let (service, _) = facts.units.as_ref().ok()?;
+    Some(match (facts.linger, service.loaded()) {
+        (Linger::On, _) => ok("lingering", "on: processes outlive your last logout"),
+        (Linger::Unknown, _) => ok("lingering", Linger::Unknown.advice().unwrap_or_default()),
+        (Linger::Off, _) => {
+            warning("lingering", "off: systemd ends your processes when you log out", "loginctl enable-linger")
+        }
+    })
+}
+
+fn autostart(facts: &Facts) -> Check {
+    match &facts.program {
+        Some(program) => ok("autostart", format!("possible: {}", program.display())),
+        None => {
+            let text = "toold is neither beside toolctl nor in PATH, so toolctl cannot start it";
+            let mend = "cargo install --path .   # puts both side by side";
+            match &facts.daemon {
+                Ok(_) => warning("autostart", text, mend),
+                Err(_) => problem("autostart", text, mend),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,113 @@
+//! Facts in, verdicts out.
+
+use super::*;
+use crate::blocking::CallError;
+use serde_json::json;
+use std::io;
+
+fn info(changes: serde_json::Value) -> Box<DaemonInfo> {
+    let mut document = crate::testing::info(1, 2);
+    document["version"] = json!(VERSION);
+    document["damaged"] = json!([]);
+    document["features"] = json!({"pidfd": true, "pidfd_exit": true, "proc_children": true, "zygote": true,
+        "landlock_abi": 7, "cgroup": {"memory": "cgroup2", "cpu": "cgroup2", "pids": "cgroup2"}});
+    for (key, value) in changes.as_object().into_iter().flatten() {
+        document[key] = value.clone();
+    }
+    Box::new(serde_json::from_value(document).expect("a whole result"))
+}
+
+/// A machine where nothing is wrong.
+fn good() -> Facts {
+    let unit = "LoadState=loaded\nActiveState=active\nSubState=running\nUnitFileState=enabled\nMainPID=9\nListen=/r/s (Stream)";
+    Facts {
+        uid: Some(1000),
+        daemon: Ok(Some(info(json!({})))),
+        socket: Found { path: "/r/s".into(), kind: Kind::Socket { uid: 1000, mode: 0o600 } },
+        socket_dir: Found { path: "/r".into(), kind: Kind::Dir { uid: 1000, mode: 0o700 } },
+        state: Some(Found { path: "/d".into(), kind: Kind::Dir { uid: 1000, mode: 0o700 } }),
+        free: Some(50 << 30),
+        units: Ok((Unit::parse(unit), Unit::parse(unit))),
+        linger: Linger::On,
+        group: Some(Group { path: "/a/toold.service/daemon".into(), owner: Some(1000) }),
+        program: Some("/bin/toold".into()),
+    }
+}
+
+/// What is not well, as `verdict name mend`.
+fn wrong(facts: &Facts) -> Vec<String> {
+    let checks = all(facts).into_iter().filter(|check| check.verdict != Verdict::Ok);
+    checks.map(|c| format!("{:?} {}: {}", c.verdict, c.name, c.mend.unwrap_or_default())).collect()
+}
+
+#[test]
+fn a_good_machine_has_no_line_that_is_not_ok() {
+    assert_eq!(wrong(&good()), Vec::<String>::new());
+}
+
+#[test]
+fn no_daemon_is_no_problem_while_one_can_be_started() {
+    let lost = |kind: io::ErrorKind| CallError::Unreachable { path: "/r/s".into(), source: kind.into() };
+    let missing = Found { path: "/r/s".into(), kind: Kind::Missing };
+    let none = Facts { daemon: Err(lost(io::ErrorKind::NotFound)), socket: missing, group: None, ..good() };
+    assert_eq!(wrong(&none), Vec::<String>::new());
+    assert_eq!(wrong(&Facts { daemon: Ok(None), group: None, ..good() }), Vec::<String>::new());
+    let alone = Facts { program: None, ..none };
+    assert_eq!(wrong(&alone), ["Problem autostart: cargo install --path .   # puts both side by side"]);
+    let denied = Facts { daemon: Err(lost(io::ErrorKind::PermissionDenied)), group: None, ..good() };
+    assert_eq!(wrong(&denied), ["Problem daemon: toolctl service restart"]);
+}
+
+#[test]
+fn modes_owners_and_strangers_are_problems_with_the_command_that_mends_them() {
+    let open = Found { path: "/r".into(), kind: Kind::Dir { uid: 1000, mode: 0o755 } };
+    let theirs = Found { path: "/r/s".into(), kind: Kind::Socket { uid: 7, mode: 0o600 } };
+    let file = Some(Found { path: "/d".into(), kind: Kind::Other });
+    assert_eq!(
+        wrong(&Facts { socket_dir: open, socket: theirs, state: file, ..good() }),
+        ["Problem directory: chmod 700 /r", "Problem socket: sudo chown $(id -u) /r/s", "Problem state: mv /d /d.away"]
+    );
+}
+
+#[test]
+fn an_old_daemon_and_a_full_disk_are_told() {
+    let old = Facts { daemon: Ok(Some(info(json!({"version": "0.0.1"})))), free: Some(1 << 20), ..good() };
+    let told = all(&old);
+    let text = format!("toolctl is {VERSION}, but the daemon that runs is 0.0.1");
+    assert!(told.contains(&warning("version", text, "toolctl service restart || toolctl shutdown")), "{told:?}");
+    assert!(wrong(&old).contains(&"Problem disk: toolctl forget --older-than 1h".into()));
+    assert_eq!(wrong(&Facts { free: Some(500 << 20), ..good() }), ["Warning disk: toolctl forget --older-than 1h"]);
+}
+
+#[test]
+fn each_missing_feature_says_what_it_costs() {
+    let poor = json!({"pidfd": true, "pidfd_exit": false, "proc_children": true, "zygote": true, "landlock_abi": 0,
+        "cgroup": {"pids": "cgroup1"}});
+    let facts = Facts { daemon: Ok(Some(info(json!({"features": poor})))), ..good() };
+    let told: Vec<String> = all(&facts).into_iter().filter(|c| c.name == "kernel").map(|c| c.text).collect();
+    assert_eq!(
+        told,
+        [
+            "no pidfd_exit: the exit of a process whose shim was killed is `lost` and not known",
+            "no landlock: jobs cannot be confined to files",
+            "control groups lack what limits.memory_bytes, limits.cpu_percent need: they are not enforced, and told so",
+        ]
+    );
+}
+
+#[test]
+fn lingering_and_units_are_looked_at_where_there_is_a_systemd() {
+    let failed = || Unit::parse("LoadState=loaded\nActiveState=failed\nSubState=failed\nResult=exit-code\n");
+    let facts = Facts { linger: Linger::Off, units: Ok((failed(), failed())), ..good() };
+    let told = wrong(&facts);
+    assert!(told[0].starts_with("Problem unit: toolctl service logs"), "{told:?}");
+    assert_eq!(told[1], "Warning lingering: loginctl enable-linger");
+    let without = Facts { linger: Linger::Unknown, units: Err("there is no systemd here".into()), ..good() };
+    assert_eq!(wrong(&without), Vec::<String>::new());
+    let elsewhere = Unit::parse("LoadState=loaded\nActiveState=active\nListen=/other (Stream)\n");
+    let facts = Facts { units: Ok((elsewhere.clone(), elsewhere)), ..good() };
+    assert_eq!(wrong(&facts), ["Warning unit: unset TOOLD_SOCKET"]);
+    let no_leaf = Some(Group { path: "/a/toold.service".into(), owner: Some(1000) });
+    let facts = Facts { group: no_leaf, ..good() };
+    assert_eq!(wrong(&facts), ["Warning delegation: toolctl service install   # with systemd 254 or later"]);
+}

@@ -1,0 +1,67 @@
+//! `help`: a command's help, or a topic.
+
+use super::Context;
+use crate::failure::{DONE, Failure};
+use crate::help::{self, topics};
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// A command, a topic, or `topics` for a list of them
+    #[arg(value_name = "WORD")]
+    words: Vec<String>,
+}
+
+pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
+    let text = match args.words.first().map(String::as_str) {
+        Some("topics") => topics::list(),
+        Some(word) => topic(word).map_or_else(|| of_command(&args.words), Ok)?,
+        None => of_command(&[])?,
+    };
+    cx.console.print(&text)?;
+    Ok(DONE)
+}
+
+/// A topic's text. `events` is a command too, and is told where its own help is.
+fn topic(word: &str) -> Option<String> {
+    let topic = topics::find(word)?;
+    let command = help::command().find_subcommand(word).map(|_| format!("\nThe command: `toolctl {word} --help`.\n"));
+    Some(format!("{}{}", topic.text, command.unwrap_or_default()))
+}
+
+fn of_command(words: &[String]) -> Result<String, Failure> {
+    let mut command = help::command();
+    command.build();
+    let mut at = &mut command;
+    for word in words {
+        at = at.find_subcommand_mut(word).filter(|sub| !sub.is_hide_set()).ok_or_else(|| {
+            Failure::Usage(format!(
+                "there is no command or topic `{word}`; `toolctl help` and `toolctl help topics` list them"
+            ))
+        })?;
+    }
+    Ok(at.render_long_help().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::cli::test_run;
+    use crate::help::topics::TOPICS;
+    use crate::testing::Fake;
+
+    #[test]
+    fn topics_are_listed_and_each_is_told_and_a_command_s_help_is_its_own() {
+        let fake = Fake::start(vec![]);
+        let (code, list, _) = test_run(&fake, &["help", "topics"]);
+        assert_eq!(code, 0);
+        for topic in &TOPICS {
+            assert!(list.contains(topic.name) && list.contains(topic.about), "{list}");
+            let (code, text, _) = test_run(&fake, &["help", topic.name]);
+            assert!(code == 0 && text.starts_with(topic.text), "{text}");
+            assert!(topic.text.lines().all(|line| line.len() <= 110), "{}", topic.name);
+        }
+        let (code, text, _) = test_run(&fake, &["help", "service", "install"]);
+        assert!(code == 0 && text.contains("Usage: toolctl service install"), "{text}");
+        let (code, _, said) = test_run(&fake, &["help", "nonsense"]);
+        assert!(code == 2 && said.contains("`nonsense`"), "{said}");
+    }
+}

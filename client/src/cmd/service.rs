@@ -1,0 +1,191 @@
+//! `service`: let systemd keep the daemon.
+
+mod files;
+mod install;
+pub mod status;
+pub mod systemd;
+
+use super::Context;
+use crate::autostart::{Wait, program};
+use crate::failure::{DONE, Failure};
+use crate::presence::{Presence, look, unit_socket};
+use serde::Serialize;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, Instant};
+use systemd::{SERVICE, SOCKET, Systemd};
+use toold_proto::{api, params};
+
+/// A daemon that was told to stop is gone by then: it gives its clients less.
+const STOP_TIME: Duration = Duration::from_secs(10);
+/// How long a daemon may take to say who it is.
+pub const PATIENCE: Duration = Duration::from_secs(3);
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Verb {
+    /// Write the units, completions and manual pages, and let systemd listen; again changes nothing
+    Install(InstallArgs),
+    /// Take away what install made; processes go on
+    Uninstall,
+    /// Let systemd listen, and start the daemon
+    Start,
+    /// Stop the daemon, and do not listen; processes go on
+    Stop,
+    /// Start the daemon anew, as after an upgrade; processes go on
+    Restart,
+    /// Show the units, the daemon, the socket and whether the versions agree
+    Status,
+    /// Show what the daemon said in the journal
+    Logs(LogsArgs),
+}
+
+#[derive(Debug, clap::Args)]
+pub struct InstallArgs {
+    /// Only the units: no completions, no manual pages
+    #[arg(long)]
+    pub units_only: bool,
+}
+
+#[derive(Debug, clap::Args)]
+struct LogsArgs {
+    /// Go on with what is new
+    #[arg(short, long)]
+    follow: bool,
+    /// The last N lines
+    #[arg(short = 'n', long, value_name = "N")]
+    lines: Option<u64>,
+    /// More arguments for journalctl
+    #[arg(last = true, value_name = "ARG")]
+    more: Vec<String>,
+}
+
+/// What was done, for a document.
+#[derive(Debug, Serialize)]
+struct Done<'a> {
+    did: &'a str,
+    note: Option<&'a str>,
+}
+
+pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
+    match args.verb {
+        Verb::Install(args) => install::install(&args, &Systemd::find()?, cx),
+        Verb::Uninstall => install::uninstall(&Systemd::find()?, cx),
+        Verb::Start => start(&Systemd::find()?, cx),
+        Verb::Stop => stop(&Systemd::find()?, cx),
+        Verb::Restart => restart(&Systemd::find()?, cx),
+        Verb::Status => status::run(cx),
+        Verb::Logs(args) => logs(args, &Systemd::find()?, cx),
+    }
+}
+
+fn start(systemd: &Systemd, cx: &mut Context<'_>) -> Result<u8, Failure> {
+    installed(systemd)?;
+    give_way(systemd, cx)?;
+    systemd.act(&["start", SOCKET, SERVICE])?;
+    told("systemd listens, and the daemon runs", None, cx)
+}
+
+fn stop(systemd: &Systemd, cx: &mut Context<'_>) -> Result<u8, Failure> {
+    installed(systemd)?;
+    systemd.act(&["stop", SOCKET, SERVICE])?;
+    let note = "until `toolctl service start`, the next call starts a daemon of its own; --no-autostart does not";
+    told("the daemon is stopped; its processes go on", Some(note), cx)
+}
+
+fn restart(systemd: &Systemd, cx: &mut Context<'_>) -> Result<u8, Failure> {
+    installed(systemd)?;
+    give_way(systemd, cx)?;
+    systemd.act(&["start", SOCKET])?;
+    systemd.act(&["restart", SERVICE])?;
+    told("the daemon was started anew; its processes went on", None, cx)
+}
+
+fn logs(args: LogsArgs, systemd: &Systemd, cx: &mut Context<'_>) -> Result<u8, Failure> {
+    installed(systemd)?;
+    let mut command = Command::new("journalctl");
+    command.args(["--user", "--unit", SERVICE]);
+    if let Some(lines) = args.lines {
+        command.args(["--lines", &lines.to_string()]);
+    }
+    if args.follow {
+        command.arg("--follow");
+    }
+    if cx.json {
+        command.args(["--output", "json"]);
+    }
+    let status = command.args(args.more).status().map_err(|source| {
+        Failure::Unavailable(format!(
+            "the journal cannot be shown: journalctl: {source}; is systemd-journald installed?"
+        ))
+    })?;
+    Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(crate::failure::FAILED))
+}
+
+/// Says what was done: a sentence, or a document.
+fn told(did: &str, note: Option<&str>, cx: &mut Context<'_>) -> Result<u8, Failure> {
+    match cx.json {
+        true => cx.print_json(&Done { did, note })?,
+        false => {
+            cx.console.print(&format!("{did}\n"))?;
+            note.into_iter().for_each(|note| cx.console.say(note));
+        }
+    }
+    Ok(DONE)
+}
+
+fn installed(systemd: &Systemd) -> Result<(), Failure> {
+    match systemd.unit(SERVICE)?.loaded() {
+        true => Ok(()),
+        false => Err(Failure::Unavailable(format!("{SERVICE} is not installed; `toolctl service install` does it"))),
+    }
+}
+
+/// Stops a daemon that systemd did not start: it holds the state directory, and systemd's could not run
+/// beside it. Says so. Processes go on.
+fn give_way(systemd: &Systemd, cx: &mut Context<'_>) -> Result<(), Failure> {
+    let Presence::Here(mut client) = look(cx.link.socket(), PATIENCE) else { return Ok(()) };
+    let Ok(info) = client.call::<api::DaemonInfo>(&params::Nothing::default()) else { return Ok(()) };
+    // One with another socket and another state is nobody's rival.
+    let elsewhere = unit_socket().is_none_or(|own| own != *info.paths.socket)
+        && std::env::var_os("TOOLD_STATE_DIR").is_some_and(|dir| !dir.is_empty());
+    if elsewhere || systemd.unit(SERVICE)?.main_pid() == Some(info.pid) {
+        return Ok(());
+    }
+    client.call::<api::DaemonShutdown>(&params::Shutdown { kill: false })?;
+    let mut wait = Wait::until(Instant::now() + STOP_TIME);
+    while lives(info.pid) {
+        if !wait.once() {
+            let why = format!("the daemon with pid {} was asked to stop and runs on; `kill {}`", info.pid, info.pid);
+            return Err(Failure::Unavailable(why));
+        }
+    }
+    if !cx.json {
+        cx.console.say(&format!("stopped the daemon that ran without systemd (pid {}); its processes go on", info.pid));
+    }
+    Ok(())
+}
+
+/// Whether a process runs. One that only waits for its parent holds nothing any more.
+fn lives(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with(['Z', 'X']))
+}
+
+/// The daemon that the unit runs: the one beside this program.
+fn daemon_program() -> Result<PathBuf, Failure> {
+    let program = program();
+    if program.is_absolute() {
+        return Ok(program);
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).map(|dir| dir.join(&program)).find(|path| path.is_file());
+    found.filter(|path| path.is_absolute()).ok_or_else(|| {
+        Failure::Unavailable("toold is neither beside toolctl nor in PATH: install both into one directory".into())
+    })
+}

@@ -1,0 +1,136 @@
+//! `service status`: the units, the daemon, the socket, and whether the versions agree.
+
+use super::PATIENCE;
+use super::systemd::{Linger, SERVICE, SOCKET, Systemd, Unit};
+use crate::blocking::{CallError, Client};
+use crate::cmd::Context;
+use crate::failure::{DONE, FAILED, Failure};
+use crate::presence::{self, Presence};
+use crate::render::table::facts;
+use crate::render::time::duration;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use toold_proto::results::DaemonInfo;
+use toold_proto::{api, params};
+
+/// Our own version, which the daemon's should be.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+#[derive(Debug, Serialize)]
+struct Status {
+    service: Seen,
+    socket: Seen,
+    daemon: Option<Running>,
+    /// Where toolctl looks for it.
+    path: PathBuf,
+    toolctl: &'static str,
+    versions_agree: Option<bool>,
+    linger: Linger,
+}
+
+/// A unit, in short.
+#[derive(Debug, Serialize)]
+struct Seen {
+    installed: bool,
+    state: String,
+    file: String,
+    restarts: Option<u64>,
+}
+
+#[derive(Debug, Serialize)]
+struct Running {
+    version: String,
+    pid: u32,
+    uptime_ms: u64,
+    /// Whether it is the one that systemd started.
+    by_systemd: bool,
+}
+
+impl Seen {
+    fn new(unit: &Unit) -> Seen {
+        Seen {
+            installed: unit.loaded(),
+            state: unit.phrase(),
+            file: unit.get("FragmentPath").into(),
+            restarts: unit.get("NRestarts").parse().ok(),
+        }
+    }
+}
+
+/// The daemon, if one runs. Never starts one.
+pub fn daemon(path: &Path, service: Option<&Unit>) -> Result<Option<Box<DaemonInfo>>, CallError> {
+    let mut client = match presence::look(path, PATIENCE) {
+        Presence::Here(client) => client,
+        // Systemd knows of one whose state is elsewhere.
+        Presence::Asleep if service.is_some_and(|unit| unit.main_pid().is_some()) => Client::connect(path)?,
+        Presence::Asleep => return Ok(None),
+        Presence::Unreachable(error) => return Err(error),
+    };
+    client.set_patience(PATIENCE)?;
+    client.call::<api::DaemonInfo>(&params::Nothing::default()).map(|info| Some(Box::new(info)))
+}
+
+pub fn run(cx: &mut Context<'_>) -> Result<u8, Failure> {
+    let systemd = Systemd::find()?;
+    let (service, socket) = (systemd.unit(SERVICE)?, systemd.unit(SOCKET)?);
+    let path = cx.link.socket().to_path_buf();
+    let info = daemon(&path, Some(&service)).ok().flatten();
+    let status = Status {
+        daemon: info.as_ref().map(|info| Running {
+            version: info.version.clone(),
+            pid: info.pid,
+            uptime_ms: info.uptime_ms,
+            by_systemd: service.main_pid() == Some(info.pid),
+        }),
+        versions_agree: info.as_ref().map(|info| info.version == VERSION),
+        service: Seen::new(&service),
+        socket: Seen::new(&socket),
+        path,
+        toolctl: VERSION,
+        linger: Linger::read(),
+    };
+    match cx.json {
+        true => cx.print_json(&status)?,
+        false => cx.console.print(&facts(&lines(&status), cx.console.look))?,
+    }
+    if !status.service.installed && !cx.json {
+        cx.console.say("`toolctl service install` sets it up");
+    }
+    // As systemctl has it: what is not there is not well.
+    Ok(if status.service.installed && status.socket.state.starts_with("active") { DONE } else { FAILED })
+}
+
+fn lines(status: &Status) -> Vec<(&'static str, String)> {
+    let mut lines = vec![("service", status.service.state.clone())];
+    if let Some(restarts) = status.service.restarts.filter(|n| *n > 0) {
+        lines.push(("", format!("restarted {restarts} times by systemd")));
+    }
+    if !status.service.file.is_empty() {
+        lines.push(("", status.service.file.clone()));
+    }
+    lines.push(("socket", status.socket.state.clone()));
+    lines.push(("", status.path.display().to_string()));
+    match &status.daemon {
+        None => lines.push(("daemon", "none runs; the next call starts it".into())),
+        Some(daemon) => {
+            let by =
+                if daemon.by_systemd { "by systemd" } else { "without systemd: `toolctl service start` changes that" };
+            lines.push(("daemon", format!("pid {} for {}, started {by}", daemon.pid, duration(daemon.uptime_ms))));
+        }
+    }
+    let version = match &status.daemon {
+        None => format!("toolctl {VERSION}"),
+        Some(daemon) if daemon.version == VERSION => format!("toolctl and toold {VERSION}"),
+        Some(daemon) => format!("toolctl {VERSION}, but toold {}: {}", daemon.version, MEND_SKEW),
+    };
+    lines.push(("version", version));
+    let linger = match status.linger {
+        Linger::On => "on: processes outlive your last logout".into(),
+        other => other.advice().unwrap_or_default().to_owned(),
+    };
+    lines.push(("lingering", linger));
+    lines
+}
+
+/// What makes an old daemon a new one.
+pub const MEND_SKEW: &str = "`toolctl service restart`, or `toolctl shutdown` without systemd, starts the new one";

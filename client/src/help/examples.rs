@@ -1,0 +1,54 @@
+//! Two or more worked examples for every command whose own file has none.
+
+/// The examples of a command, by its words. None: its own file has them, or it is no command of ours.
+pub fn of(path: &str) -> Option<&'static [&'static str]> {
+    EXAMPLES.iter().find(|(words, _)| *words == path).map(|(_, lines)| *lines)
+}
+
+const EXAMPLES: &[(&str, &[&str])] = &[
+    (
+        "toolctl run",
+        &["toolctl run -- make test", "toolctl run --detach-after 10s --name build -c 'make && ./install.sh'"],
+    ),
+    ("toolctl poll", &["toolctl poll web", "toolctl poll @last --cursor 4096 --wait 30s"]),
+    ("toolctl log", &["toolctl log web -f", "toolctl log @failed --grep 'error|panic' -n 50"]),
+    (
+        "toolctl wait",
+        &["toolctl wait build tests --timeout 10m", "toolctl wait web --match 'listening on' && toolctl poll web"],
+    ),
+    ("toolctl kill", &["toolctl kill web", "toolctl kill -9 @last --grace 0"]),
+    ("toolctl signal", &["toolctl signal web HUP", "toolctl signal proc_0b3b USR1"]),
+    ("toolctl write", &["toolctl write repl 'no newline'", "tar c . | toolctl write unpack -"]),
+    ("toolctl submit", &["toolctl submit repl 'print(6 * 7)'", "toolctl submit @last yes"]),
+    ("toolctl close", &["toolctl close sort", "tar c . | toolctl write unpack - && toolctl close unpack"]),
+    ("toolctl resize", &["toolctl resize editor 24x80", "toolctl resize @last 50x132"]),
+    (
+        "toolctl list",
+        &["toolctl list --status running", "toolctl list --label team=web --json | jq -r '.processes[].id'"],
+    ),
+    ("toolctl inspect", &["toolctl inspect web", "toolctl inspect @failed --json"]),
+    ("toolctl forget", &["toolctl forget @failed", "toolctl forget --older-than 1d"]),
+    ("toolctl info", &["toolctl info", "toolctl info --json | jq .limits"]),
+    ("toolctl shutdown", &["toolctl shutdown", "toolctl shutdown --kill"]),
+    ("toolctl service", &["toolctl service install", "toolctl service status --json"]),
+    ("toolctl service install", &["toolctl service install", "toolctl service install --units-only"]),
+    ("toolctl service uninstall", &["toolctl service uninstall", "toolctl service uninstall --json"]),
+    ("toolctl service start", &["toolctl service start", "toolctl service start && toolctl service status"]),
+    ("toolctl service stop", &["toolctl service stop", "toolctl service stop && toolctl service status"]),
+    ("toolctl service restart", &["toolctl service restart", "cargo install --path . && toolctl service restart"]),
+    ("toolctl service status", &["toolctl service status", "toolctl service status --json | jq .service"]),
+    ("toolctl service logs", &["toolctl service logs -f", "toolctl service logs -n 50 -- --since today"]),
+    (
+        "toolctl doctor",
+        &["toolctl doctor", "toolctl doctor --json | jq -r '.checks[] | select(.verdict != \"ok\").mend'"],
+    ),
+    (
+        "toolctl completions",
+        &[
+            "toolctl completions bash > ~/.local/share/bash-completion/completions/toolctl",
+            "toolctl completions fish > ~/.config/fish/completions/toolctl.fish",
+        ],
+    ),
+    ("toolctl man", &["toolctl man | man -l -", "toolctl man ~/.local/share/man/man1"]),
+    ("toolctl help", &["toolctl help kill", "toolctl help topics"]),
+];

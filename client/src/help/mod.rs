@@ -1,0 +1,82 @@
+//! What `toolctl` says about itself: the whole command line with its examples, and topics.
+
+pub mod examples;
+pub mod topics;
+
+use crate::cli::Cli;
+use clap::CommandFactory;
+
+/// The command line as clap knows it, with examples at every command that has none of its own.
+/// Help, completions and manual pages are all made from this.
+pub fn command() -> clap::Command {
+    with_examples(Cli::command(), "")
+}
+
+fn with_examples(command: clap::Command, above: &str) -> clap::Command {
+    let path = format!("{above}{}", command.get_name());
+    let inside = format!("{path} ");
+    let command = command.mut_subcommands(|sub| with_examples(sub, &inside));
+    match examples::of(&path) {
+        Some(lines) => command.after_help(text(lines)),
+        None => command,
+    }
+}
+
+fn text(lines: &[&str]) -> String {
+    let lines: Vec<String> = lines.iter().map(|line| format!("  {line}")).collect();
+    format!("Examples:\n{}", lines.join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every command that people see, with its words.
+    fn visible(command: &clap::Command, above: &str, found: &mut Vec<(String, clap::Command)>) {
+        for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set()) {
+            let path = format!("{above} {}", sub.get_name());
+            visible(sub, &path, found);
+            found.push((path, sub.clone()));
+        }
+    }
+
+    fn all() -> Vec<(String, clap::Command)> {
+        let mut found = Vec::new();
+        visible(&command(), "toolctl", &mut found);
+        assert!(found.len() > 20, "the commands are found");
+        found
+    }
+
+    /// The lines of a help that are examples.
+    fn examples(command: &clap::Command) -> Vec<String> {
+        let help = command.get_after_help().map(|help| help.to_string()).unwrap_or_default();
+        let lines = help.lines().skip_while(|line| *line != "Examples:").skip(1);
+        lines.map(|line| line.trim().to_owned()).filter(|line| !line.is_empty()).collect()
+    }
+
+    #[test]
+    fn every_command_has_two_examples() {
+        let poor: Vec<String> = all()
+            .into_iter()
+            .filter(|(path, command)| examples(command).iter().filter(|line| line.contains(path.as_str())).count() < 2)
+            .map(|(path, _)| path)
+            .collect();
+        assert!(poor.is_empty(), "give them two examples in client/src/help/examples.rs: {poor:?}");
+    }
+
+    #[test]
+    fn every_example_is_a_command_line_that_is_understood() {
+        for (path, sub) in all() {
+            for line in examples(&sub) {
+                let words = shlex::split(&line).unwrap_or_else(|| panic!("{path}: {line}"));
+                let stages = words.split(|word| matches!(word.as_str(), "|" | "&&" | ">"));
+                for words in stages.filter(|words| words.first().is_some_and(|word| word == "toolctl")) {
+                    let words = crate::cmd::kill::with_plain_signals(words.iter().map(Into::into));
+                    if let Err(wrong) = command().try_get_matches_from(words) {
+                        panic!("{path}: {line}: {wrong}");
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Ids as people say them: `@last`, `@failed`, and the nearest to one that is not there.
+
+use crate::blocking::{CallError, parse};
+use crate::connect::Link;
+use crate::failure::Failure;
+use crate::render;
+use toold_proto::params::{self, Status};
+use toold_proto::process::Process;
+use toold_proto::{Kind, RpcError, api, results};
+
+/// The newest process.
+pub const LAST: &str = "@last";
+/// The newest process that ended with a failure.
+pub const FAILED: &str = "@failed";
+/// As many processes as are looked through.
+const MOST: u64 = 100_000;
+
+/// Puts the ids of the processes that are meant in the place of `@last` and `@failed`. Any other word
+/// is an id or a name, and the daemon's to judge.
+pub fn resolve(ids: &mut [&mut String], link: &mut Link) -> Result<(), Failure> {
+    if !ids.iter().any(|id| *id == LAST || *id == FAILED) {
+        return Ok(());
+    }
+    let limit = if ids.iter().any(|id| *id == FAILED) { MOST } else { 1 };
+    let processes = processes(link.call_again::<api::List>(&of(limit))?);
+    for id in ids.iter_mut() {
+        let (found, none) = match id.as_str() {
+            LAST => (processes.first(), "there is no process yet, so no @last"),
+            FAILED => (processes.iter().find(|p| failed(p)), "no process that is kept ended with a failure"),
+            // An id or a name already.
+            _ => continue,
+        };
+        let found = found.ok_or_else(|| CallError::Rpc(RpcError::new(Kind::NotFound, none)))?;
+        **id = found.id.to_string();
+    }
+    Ok(())
+}
+
+/// What was probably meant by an id that was not found, as a sentence.
+pub fn suggestion(asked: &[String], link: &mut Link) -> Option<String> {
+    link.only_for_a_hint();
+    let raw = link.call_raw::<api::List>(&of(MOST)).ok()?;
+    let processes = processes(parse::<api::List>(&raw).ok()?);
+    asked.iter().find_map(|typed| {
+        let near = nearest(typed, &processes)?;
+        let word = near.name.clone().unwrap_or_else(|| near.id.to_string());
+        Some(format!("did you mean {word} ({}: {})?", render::status::phrase(near), short(&near.command)))
+    })
+}
+
+fn of(limit: u64) -> params::List {
+    params::List { limit: Some(limit), ..Default::default() }
+}
+
+fn processes(list: results::List) -> Vec<Process> {
+    list.processes.into_iter().map(|listed| listed.process).collect()
+}
+
+fn failed(process: &Process) -> bool {
+    match process.status {
+        Status::Lost => true,
+        Status::Exited => process.exit_code != Some(0),
+        Status::Starting | Status::Running => false,
+    }
+}
+
+/// The process whose name or id is nearest to the word, the newest of several. None when none is near,
+/// or when the word is right for one of them.
+fn nearest<'a>(typed: &str, processes: &'a [Process]) -> Option<&'a Process> {
+    let hex = typed.strip_prefix("proc_").unwrap_or(typed);
+    let mut best: Option<(usize, &Process)> = None;
+    for process in processes {
+        let id = process.id.to_string();
+        let own_hex = id.strip_prefix("proc_").unwrap_or(&id);
+        let by_name = process.name.as_deref().map(|name| distance(typed, name));
+        // A wrong start of an id is compared with a start as long.
+        let start = own_hex.get(..hex.len().min(own_hex.len())).unwrap_or(own_hex);
+        let by_id = distance(hex, start);
+        if by_name == Some(0) || by_id == 0 && hex.len() >= 4 {
+            return None;
+        }
+        let near =
+            by_name.filter(|d| *d <= allowed(typed)).into_iter().chain(Some(by_id).filter(|d| *d <= id_allowed(hex)));
+        if let Some(near) = near.min()
+            && best.is_none_or(|(least, _)| near < least)
+        {
+            best = Some((near, process));
+        }
+    }
+    best.map(|(_, process)| process)
+}
+
+/// How wrong a name may be and still be meant: a third of it.
+fn allowed(typed: &str) -> usize {
+    (typed.chars().count() / 3).max(1)
+}
+
+/// Ids are random, and short ones are near to everything.
+fn id_allowed(hex: &str) -> usize {
+    if hex.len() < 6 { 0 } else { 2 }
+}
+
+/// How many characters have to be put in, taken out, replaced or swapped with their neighbour.
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
+    rows[0] = (0..=b.len()).collect();
+    for i in 1..=a.len() {
+        rows[i][0] = i;
+        for j in 1..=b.len() {
+            let cost = usize::from(a[i - 1] != b[j - 1]);
+            let mut least = (rows[i - 1][j] + 1).min(rows[i][j - 1] + 1).min(rows[i - 1][j - 1] + cost);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                least = least.min(rows[i - 2][j - 2] + 1);
+            }
+            rows[i][j] = least;
+        }
+    }
+    rows[a.len()][b.len()]
+}
+
+/// A command on one line, for a hint or a completion.
+pub fn short(command: &str) -> String {
+    render::text::cut(&render::text::harmless(command.lines().next().unwrap_or_default()), 50)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::test_run;
+    use crate::testing::{Fake, Reply, process};
+    use serde_json::{Value, json};
+
+    fn listed(processes: &[Value]) -> Value {
+        let listed: Vec<Value> = processes
+            .iter()
+            .map(|changes| {
+                let mut document = process(changes.clone());
+                document["preview"] = json!("");
+                document
+            })
+            .collect();
+        json!({"total": listed.len(), "processes": listed})
+    }
+
+    fn three() -> Vec<Value> {
+        vec![
+            json!({"id": "proc_00000000000c", "name": "server"}),
+            json!({"id": "proc_00000000000b", "status": "exited", "exit_code": 3, "reason": "exited"}),
+            json!({"id": "proc_abcdef00000a", "status": "lost", "name": "build", "command": "make all"}),
+        ]
+    }
+
+    #[test]
+    fn last_and_failed_become_the_ids_of_processes_and_other_words_stay() {
+        let answer = json!({"status": "killed", "results": []});
+        for (typed, limit, meant) in
+            [("@last", 1, "proc_00000000000c"), ("@failed", MOST, "proc_00000000000b"), ("@else", 0, "@else")]
+        {
+            let asks = limit > 0;
+            let mut script = vec![Reply::result(answer.clone())];
+            if asks {
+                script.insert(0, Reply::result(listed(&three())));
+            }
+            let fake = Fake::start(vec![script]);
+            assert_eq!(test_run(&fake, &["kill", typed]).0, 0);
+            if asks {
+                assert_eq!(fake.asked(), ("list".into(), json!({"limit": limit})));
+            }
+            assert_eq!(fake.asked(), ("kill".into(), json!({"id": meant})));
+        }
+    }
+
+    #[test]
+    fn without_a_process_there_is_no_last_one_and_the_code_is_3() {
+        let fake = Fake::start(vec![vec![Reply::result(listed(&[])), Reply::result(listed(&[]))]]);
+        let said = "toolctl: there is no process yet, so no @last\n";
+        assert_eq!(test_run(&fake, &["log", "@last"]), (3, String::new(), said.into()));
+    }
+
+    #[test]
+    fn a_wrong_id_is_told_with_the_nearest_and_one_that_is_like_nothing_with_none() {
+        let error = json!({"code": -32001, "message": "no such process", "data": {"kind": "not_found"}});
+        for (typed, hint) in [
+            ("sevrer", "toolctl: did you mean server (running 5m: make test)?\n"),
+            ("abcdfe00000a", "toolctl: did you mean build (lost: make all)?\n"),
+            ("proc_abcdff00", "toolctl: did you mean build (lost: make all)?\n"),
+            ("nobody", ""),
+        ] {
+            let fake = Fake::start(vec![vec![Reply::error(&error), Reply::result(listed(&three()))]]);
+            let said = format!("toolctl: no such process\n{hint}");
+            assert_eq!(test_run(&fake, &["inspect", typed]), (3, String::new(), said), "{typed}");
+        }
+    }
+
+    #[test]
+    fn a_swap_is_one_step_and_so_is_a_letter_more_or_less() {
+        let distances = [("web", "wbe"), ("web", "we"), ("web", "webs"), ("web", "wab"), ("", "ab"), ("a", "a")];
+        assert_eq!(distances.map(|(a, b)| distance(a, b)), [1, 1, 1, 1, 2, 0]);
+    }
+}

@@ -1,0 +1,54 @@
+//! A client of our own, connected through no file: proof that calls are answered.
+
+use super::{Heard, Peer, Stop, Wire, client};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+use tokio::sync::watch;
+
+/// A call that looks at every process and changes nothing.
+const CALL: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"session.active\",\"params\":{\"session_key\":\"\"}}\n";
+
+/// Comes back when a call has gone the way of every client's, from its bytes to the bytes of its answer.
+/// False when the connection ended without one.
+pub async fn answered(wire: &Arc<Wire>) -> bool {
+    let Ok((mut ours, theirs)) = UnixStream::pair() else { return false };
+    let peer = Peer {
+        uid: wire.own_uid,
+        pid: std::process::id() as i32,
+        connection: wire.next.fetch_add(1, Relaxed),
+        heard: Heard::default(),
+    };
+    // Nobody stops a probe; its end is our hang-up.
+    let (_running, stop) = watch::channel(false);
+    let served = tokio::spawn(client(theirs, wire.clone(), peer, Stop(stop)));
+    let mut answer = [0; 1];
+    let heard = match ours.write_all(CALL).await {
+        Ok(()) => ours.read_exact(&mut answer).await.is_ok(),
+        Err(_) => false,
+    };
+    drop(ours);
+    served.abort();
+    heard
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rpc::wire::WireLimits;
+    use jsonrpsee::RpcModule;
+
+    #[tokio::test]
+    async fn a_dispatcher_that_answers_is_heard_and_one_that_hangs_is_not() {
+        let mut module = RpcModule::new(());
+        module.register_async_method("session.active", |_, _, _| async { 0 }).expect("a new name");
+        assert!(answered(&Wire::new(module, WireLimits::default(), 0)).await);
+        let mut stuck = RpcModule::new(());
+        let hang = |_, _, _| async { std::future::pending::<u32>().await };
+        stuck.register_async_method("session.active", hang).expect("a new name");
+        let wire = Wire::new(stuck, WireLimits::default(), 0);
+        let soon = std::time::Duration::from_millis(50);
+        assert!(tokio::time::timeout(soon, answered(&wire)).await.is_err());
+    }
+}

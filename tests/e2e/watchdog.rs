@@ -6,6 +6,7 @@ use crate::rig::{DEADLINE, Daemon, skip_unless};
 use crate::sys::Pidfd;
 use serde_json::json;
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::process::Command;
@@ -66,12 +67,19 @@ fn a_socket_from_systemd_itself_is_served_from_the_first_call_on() {
     let listen = ["-l", socket.to_str().unwrap(), "--fdname=toold"];
     let args = [&keep[..], &listen[..], &[d.binary.to_str().unwrap()]].concat();
     let mut child = d.tool(activate, &args).spawn().unwrap();
-    d.eventually("somebody listens", || socket.exists());
+    // The file is there a moment before anybody listens, so it is not what is waited for.
+    let mut said = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("Listening on") {
+        line.clear();
+        assert!(said.read_line(&mut line).unwrap() > 0, "it ended");
+    }
     let told = d.ctl(&["--no-autostart", "run", "--", "echo", "hello"]);
     assert_eq!((told.code, told.stdout.as_str()), (0, "hello\n"), "{told:?}");
     assert_eq!(d.ok("daemon.info", json!({}))["pid"], child.id(), "it became the daemon");
     assert_eq!(d.ctl(&["shutdown"]).code, 0);
     child.wait().unwrap();
+    drop(said);
     fs::remove_file(&socket).unwrap();
 }
 

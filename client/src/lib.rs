@@ -13,5 +13,6 @@ mod console;
 mod failure;
 mod render;
 mod sys;
+mod terminal;
 #[cfg(test)]
 mod testing;

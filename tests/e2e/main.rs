@@ -7,13 +7,18 @@ mod ctl;
 mod framing;
 mod rig;
 mod sys;
+mod term;
 
 mod asks;
+mod attach;
+mod attach_ends;
 mod badinput;
 mod badstart;
 mod cli;
 mod cli_events;
+mod cli_pipe;
 mod cli_run;
+mod cli_terminal;
 mod daemon;
 mod daemon_start;
 mod disk;

@@ -1,8 +1,10 @@
 //! `log`: a process's output by line, and with `-f` as it comes.
 
+use super::long::Meanwhile;
 use super::tail::{Lines, Tail, last};
 use super::{Context, ended};
 use crate::args;
+use crate::blocking::parse;
 use crate::failure::{DONE, Failure};
 use regex::Regex;
 use std::time::Duration;
@@ -112,7 +114,11 @@ fn between(base: &params::Poll, begin: u64, end: u64, cx: &mut Context<'_>) -> R
 }
 
 fn page(base: &params::Poll, cursor: u64, wait_ms: u64, cx: &mut Context<'_>) -> Result<Poll, Failure> {
-    cx.link.call_again::<api::Poll>(&params::Poll { cursor: Some(cursor), wait_ms, ..base.clone() })
+    let params = params::Poll { cursor: Some(cursor), wait_ms, ..base.clone() };
+    // To wait on for somebody who reads no more would be to wait for ever.
+    let wait = Duration::from_millis(wait_ms);
+    let raw = cx.call_long::<api::Poll>(|_| params.clone(), wait, &mut Meanwhile::MindReader)?;
+    Ok(parse::<api::Poll>(&raw)?)
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ pub struct Picture {
 }
 
 /// The screen, of a program whose terminal has the size `was`, on one of the size `now`. What
-/// stands there now scrolls away first, and nothing in it makes the terminal answer.
+/// stands there scrolls away first or stays behind it, and nothing in it makes the terminal answer.
 pub fn picture(recorded: &Recorded, was: PtySize, now: PtySize) -> Picture {
     let used = whole(&recorded.tail);
     let begin = if recorded.head.is_empty() { 0 } else { safe_start(&recorded.tail[..used]) };
@@ -39,8 +39,11 @@ pub fn picture(recorded: &Recorded, was: PtySize, now: PtySize) -> Picture {
     modes.feed(head);
     modes.feed(tail);
     let drawn = if modes.beyond_emulator() { None } else { quietly(|| drawn(head, tail, &modes, was, now)) };
-    let mut bytes = b"\r\n".repeat(now.rows as usize);
-    bytes.extend(b"\x1b[H\x1b[J");
+    // A full screen has one of its own to be drawn on, and ours comes back after it.
+    let mut bytes = match modes.alternate() {
+        true => Vec::new(),
+        false => [b"\r\n".repeat(now.rows as usize), b"\x1b[H\x1b[J".to_vec()].concat(),
+    };
     bytes.extend(drawn.unwrap_or_else(|| raw(head, tail)));
     Picture { bytes, used, full_screen: modes.alternate() }
 }
@@ -56,14 +59,10 @@ fn drawn(head: &[u8], tail: &[u8], modes: &Modes, was: PtySize, now: PtySize) ->
     emulator.process(tail);
     emulator.set_size(rows_now, cols_now);
     let mut out = String::new();
-    if emulator.screen().alternate_screen() {
-        // The screen behind it is what the program comes back to.
-        emulator.process(b"\x1b[?47l");
-        out += &emulator.screen().contents_formatted();
-        emulator.process(b"\x1b[?47h");
-        out += "\x1b[?25h\x1b[m\x1b[?1049h";
-    }
     let screen = emulator.screen();
+    if modes.alternate() {
+        out += "\x1b[?1049h";
+    }
     out += &screen.contents_formatted();
     out += "\x1b[?25h";
     out += &modes.on();
@@ -152,10 +151,9 @@ mod tests {
         let (is, ought) = (shown(full), seen(full, SIZE));
         assert_eq!(is.screen().state_formatted(), ought.screen().state_formatted());
         assert!(is.screen().alternate_screen() && is.screen().hide_cursor());
-        let (mut behind, mut program) = (is, ought);
-        behind.process(b"\x1b[?1049l");
-        program.process(b"\x1b[?1049l");
-        assert_eq!(behind.screen().contents(), program.screen().contents(), "and so is the screen behind it");
+        let mut after = is;
+        after.process(b"\x1b[?1049l");
+        assert_eq!(after.screen().contents(), "an old line\n$ toolctl attach x", "and ours is still there behind it");
     }
 
     #[test]

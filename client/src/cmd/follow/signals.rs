@@ -119,7 +119,8 @@ impl Follow<'_, '_> {
     /// Where the process is now, and the way back to its screen if it has one.
     fn back_to(&self, id: &str) -> String {
         match self.plan.screen {
-            Some(_) => format!("{id} runs on in the background; come back with: toolctl attach {id}"),
+            // In 80 columns with our name before it.
+            Some(_) => format!("{id} runs on; come back: toolctl attach {id}"),
             None => format!("{id} runs on in the background"),
         }
     }

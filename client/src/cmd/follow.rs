@@ -111,6 +111,8 @@ pub struct Follow<'a, 'c> {
     typed: Vec<u8>,
     /// The person has left, by this signal, before the process had an id.
     doomed: Option<i32>,
+    /// The daemon went away, and has not answered since.
+    away: bool,
     /// The person wants to leave once what was typed is written.
     leaving: bool,
     /// Where a line of ours may be shown while the program is quiet.
@@ -137,6 +139,7 @@ impl<'a, 'c> Follow<'a, 'c> {
             sending: Vec::new(),
             typed: Vec::new(),
             doomed: None,
+            away: false,
             leaving: false,
             quiet,
         }
@@ -153,6 +156,7 @@ impl<'a, 'c> Follow<'a, 'c> {
     fn stay(&mut self) -> Result<u8, Failure> {
         loop {
             while let Some(answer) = self.cx.link.next_answer()? {
+                self.say_back();
                 if let Some(code) = self.answered(answer)? {
                     return Ok(code);
                 }
@@ -189,7 +193,7 @@ impl<'a, 'c> Follow<'a, 'c> {
         if answers && let Err(error) = self.cx.link.fill() {
             self.cx.link.recover(error)?;
             self.ask_again()?;
-            self.say_back();
+            self.away = true;
         }
         self.act_in_time(answers)
     }

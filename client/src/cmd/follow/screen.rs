@@ -112,9 +112,12 @@ impl Follow<'_, '_> {
         }
     }
 
-    /// Says that the connection was lost and is there again, to who watches a terminal.
+    /// Says that the daemon was away, to who watches a terminal. Not before it has answered: a
+    /// daemon that was killed takes connections until its last descriptor is closed.
     pub(super) fn say_back(&mut self) {
-        if let Some(terminal) = self.terminal() {
+        if std::mem::take(&mut self.away)
+            && let Some(terminal) = self.terminal()
+        {
             terminal.say("the daemon went away and is back; nothing was lost");
         }
     }

@@ -172,3 +172,22 @@ impl Follow<'_, '_> {
         self.plan.screen.as_ref()?.stretched
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::terminal::keys;
+
+    #[test]
+    fn a_looker_types_nothing_and_leaves_with_the_detach_key_or_ctrl_c() {
+        let screen = |access| Screen::new(access, keys::parse("C-\\").expect("a key"), Keys::Taken);
+        let mut looker = screen(Access::ReadOnly);
+        assert_eq!(looker.typed(b"secret\r"), Typed::Keys(Vec::new()));
+        assert_eq!(looker.typed(b"secret\x03"), Typed::Detach(Vec::new()));
+        assert_eq!(looker.typed(b"secret\x1c"), Typed::Detach(Vec::new()));
+        for access in [Access::Full, Access::FixedSize] {
+            assert_eq!(screen(access).typed(b"a\x03"), Typed::Keys(b"a\x03".to_vec()));
+            assert_eq!(screen(access).typed(b"a\x1c"), Typed::Detach(b"a".to_vec()));
+        }
+    }
+}

@@ -44,7 +44,7 @@ pub struct Cli {
     verb: Verb,
 }
 
-const EXIT_CODES: &str = "Exit codes: 0 done; the process's own for run, wait and notify; 124 wait timed out; 2 usage; \
+const EXIT_CODES: &str = "Exit codes: 0 done; the process's own for run, attach, wait and notify; 124 wait timed out; 2 usage; \
 3 no such process; 4 daemon unreachable; 1 anything else.\nAn ID is a process id, a unique start of one (4 digits or \
 more), a process's name, @last (the newest) or @failed (the newest that failed).\nMore: `toolctl help topics`.";
 
@@ -54,6 +54,8 @@ enum Verb {
     Run(cmd::run::Args),
     /// Start a process in the background and print its id
     Exec(cmd::exec::Args),
+    /// Show the screen of a process on a terminal, and type to it
+    Attach(cmd::attach::Args),
     /// Show a process and its latest output
     Poll(cmd::poll::Args),
     /// Show a process's output by line
@@ -112,6 +114,7 @@ impl Verb {
             | Verb::Submit(cmd::write::Args { id, .. })
             | Verb::Close(cmd::close::Args { id, .. })
             | Verb::Resize(cmd::resize::Args { id, .. })
+            | Verb::Attach(cmd::attach::Args { id, .. })
             | Verb::Inspect(cmd::inspect::Args { id, .. }) => vec![id],
             Verb::Wait(cmd::wait::Args { ids, .. })
             | Verb::Notify(cmd::notify::Args { ids, .. })
@@ -162,6 +165,7 @@ fn dispatch(verb: Verb, cx: &mut Context<'_>) -> Result<u8, Failure> {
     match verb {
         Verb::Run(args) => cmd::run::run(args, cx),
         Verb::Exec(args) => cmd::exec::run(args, cx),
+        Verb::Attach(args) => cmd::attach::run(args, cx),
         Verb::Poll(args) => cmd::poll::run(args, cx),
         Verb::Log(args) => cmd::log::run(args, cx),
         Verb::Wait(args) => cmd::wait::run(args, cx),

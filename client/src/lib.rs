@@ -18,5 +18,6 @@ mod presence;
 mod render;
 mod screen;
 mod sys;
+mod terminal;
 #[cfg(test)]
 mod testing;

@@ -97,6 +97,14 @@ pub fn die_of(signal: c_int) -> ! {
     std::process::exit(128 + signal)
 }
 
+/// Stops this program as Ctrl-Z would have, had it not been caught. Returns when it goes on.
+pub fn stop() -> io::Result<()> {
+    set_mask(libc::SIG_UNBLOCK, &[libc::SIGTSTP])?;
+    // SAFETY: raise takes a number and touches no memory of ours.
+    unsafe { libc::raise(libc::SIGTSTP) };
+    set_mask(libc::SIG_BLOCK, &[libc::SIGTSTP])
+}
+
 /// Makes the command a process of its own: new session, no signal blocked.
 pub fn detach(command: &mut Command) {
     // SAFETY: the closure runs between fork and exec, and calls only async-signal-safe functions.

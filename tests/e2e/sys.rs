@@ -1,4 +1,4 @@
-//! The tests' only unsafe code: pidfds, signals, fifos, another uid for one thread, a descriptor for a child.
+//! The tests' only unsafe code: pidfds, signals, fifos, terminals, another uid for one thread, a descriptor for a child.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -148,4 +148,50 @@ impl Gate {
 pub fn copy_program(from: &std::path::Path, to: &std::path::Path) {
     let copied = std::process::Command::new("cp").arg(from).arg(to).status();
     assert!(copied.is_ok_and(|status| status.success()), "cp {} {}", from.display(), to.display());
+}
+
+/// A terminal: the side that a person sees and types on, and the side that programs are on.
+pub fn terminal(rows: u16, cols: u16) -> (File, File) {
+    let (mut person, mut program) = (-1, -1);
+    let size = libc::winsize { ws_row: rows, ws_col: cols, ws_xpixel: 0, ws_ypixel: 0 };
+    let null = std::ptr::null_mut();
+    // SAFETY: both numbers are ours to be written; name and settings may be null, and the size is only read.
+    let rc = unsafe { libc::openpty(&mut person, &mut program, null, null as *const _, &size) };
+    assert_eq!(rc, 0, "openpty: {}", io::Error::last_os_error());
+    for fd in [person, program] {
+        // SAFETY: the descriptor was just made. Another test's child must not hold this terminal open.
+        unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) };
+    }
+    // SAFETY: the call above just made both descriptors, and nobody else has them.
+    unsafe { (File::from_raw_fd(person), File::from_raw_fd(program)) }
+}
+
+/// The person makes the window larger or smaller.
+pub fn set_window(person: &File, rows: u16, cols: u16) {
+    let size = libc::winsize { ws_row: rows, ws_col: cols, ws_xpixel: 0, ws_ypixel: 0 };
+    // SAFETY: the descriptor is open, and the size is only read.
+    let rc = unsafe { libc::ioctl(person.as_raw_fd(), libc::TIOCSWINSZ, &size) };
+    assert_eq!(rc, 0, "TIOCSWINSZ: {}", io::Error::last_os_error());
+}
+
+/// What the terminal does with keys and output now: its flags and its special keys.
+pub fn terminal_settings(person: &File) -> (Vec<u32>, Vec<u8>) {
+    // SAFETY: an all-zero termios is a valid value for tcgetattr to overwrite.
+    let mut settings: libc::termios = unsafe { std::mem::zeroed() };
+    // SAFETY: the descriptor is open, and the value is ours.
+    let rc = unsafe { libc::tcgetattr(person.as_raw_fd(), &mut settings) };
+    assert_eq!(rc, 0, "tcgetattr: {}", io::Error::last_os_error());
+    let flags = vec![settings.c_iflag, settings.c_oflag, settings.c_cflag, settings.c_lflag];
+    (flags, settings.c_cc.to_vec())
+}
+
+/// The child leads a session of its own, with its standard input as the terminal it belongs to.
+pub fn own_terminal(command: &mut Command) {
+    // SAFETY: the closure only calls setsid and ioctl, which are safe between fork and exec.
+    unsafe {
+        command.pre_exec(|| match libc::setsid() != -1 && libc::ioctl(0, libc::TIOCSCTTY, 0) != -1 {
+            true => Ok(()),
+            false => Err(io::Error::last_os_error()),
+        })
+    };
 }

@@ -1,11 +1,16 @@
-//! The loop behind `run`: the daemon's answers, our signals and our stdin, whichever comes first.
+//! The loop behind `run` and `attach`: the daemon's answers, our signals and our stdin, whichever comes first.
 //! It sleeps in poll(2) and nowhere else.
 
 mod input;
 mod output;
 mod ready;
+mod screen;
+mod signals;
 #[cfg(test)]
 mod tests;
+
+pub use screen::{Access, Screen};
+pub use signals::{SCREEN_SIGNALS, SIGNALS};
 
 use super::Context;
 use super::poll::bytes;
@@ -15,6 +20,7 @@ use super::ready::Readiness;
 use super::wait::own_code;
 use crate::blocking::{Answer, CallError, parse};
 use crate::failure::{DONE, Failure};
+use crate::render::poll::summary;
 use crate::render::status::unusual_end;
 use crate::sys::{self, Ready, Signals};
 use serde::Serialize;
@@ -29,20 +35,37 @@ use toold_proto::process::{Process, Reason};
 use toold_proto::unions::Pty;
 use toold_proto::{Kind, RpcError};
 
-/// How long a process has after the second Ctrl-C before SIGKILL. Short: the person waits, and the
-/// first Ctrl-C was its chance to end in peace.
-const GRACE_MS: u64 = 1000;
 /// How long one `wait` of `run --json` lasts before it is asked again.
 const WAIT_MS: u32 = 600_000;
 
-/// What `run` was asked for.
+/// Whose process it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// We start it, and an interrupt is for it.
+    Owner,
+    /// It was there before us.
+    Visitor,
+}
+
+/// What becomes of the process when the person is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hangup {
+    RunsOn,
+    Kill,
+}
+
+/// What `run` or `attach` was asked for.
 pub struct Plan {
+    pub role: Role,
+    pub hangup: Hangup,
     pub exec: params::Exec,
     pub detach_after: Option<Duration>,
     /// Our stdin, when it is to be forwarded.
     pub input: Option<File>,
     /// What makes the process ready, if a person wants to be told.
     pub readiness: Option<Readiness>,
+    /// Our terminal, when it is to be the process's.
+    pub screen: Option<Screen>,
 }
 
 /// What was asked and is not answered yet.
@@ -59,6 +82,7 @@ enum Asked {
     Kill,
     Write,
     Close,
+    Resize,
 }
 
 struct Pending {
@@ -83,6 +107,14 @@ pub struct Follow<'a, 'c> {
     interrupts: u32,
     /// Bytes of our stdin that are on their way.
     sending: Vec<u8>,
+    /// Keys that are typed meanwhile.
+    typed: Vec<u8>,
+    /// The person has left, by this signal, before the process had an id.
+    doomed: Option<i32>,
+    /// The daemon went away, and has not answered since.
+    away: bool,
+    /// The person wants to leave once what was typed is written.
+    leaving: bool,
     /// Where a line of ours may be shown while the program is quiet.
     quiet: Option<Quiet>,
 }
@@ -93,7 +125,7 @@ impl<'a, 'c> Follow<'a, 'c> {
         let detach_at = plan.detach_after.map(|after| now + after);
         // A program on a terminal, or a person who types to one, has the screen for itself.
         let typing = plan.input.as_ref().is_some_and(|input| input.is_terminal());
-        let shows = cx.console.overwrites && !cx.json && !typing && plan.exec.pty == Pty::No;
+        let shows = cx.console.overwrites && !cx.json && !typing && plan.exec.pty == Pty::No && plan.screen.is_none();
         let quiet = shows.then(|| Quiet::since(now));
         Follow {
             cx,
@@ -105,6 +137,10 @@ impl<'a, 'c> Follow<'a, 'c> {
             pending: Vec::new(),
             interrupts: 0,
             sending: Vec::new(),
+            typed: Vec::new(),
+            doomed: None,
+            away: false,
+            leaving: false,
             quiet,
         }
     }
@@ -113,8 +149,14 @@ impl<'a, 'c> Follow<'a, 'c> {
     pub fn run(mut self) -> Result<u8, Failure> {
         let exec = self.plan.exec.clone();
         self.ask::<api::Exec>(Asked::Exec, &exec, Duration::ZERO)?;
+        self.stay()
+    }
+
+    /// Goes on with what was asked until there is a code to exit with.
+    fn stay(&mut self) -> Result<u8, Failure> {
         loop {
             while let Some(answer) = self.cx.link.next_answer()? {
+                self.say_back();
                 if let Some(code) = self.answered(answer)? {
                     return Ok(code);
                 }
@@ -127,35 +169,61 @@ impl<'a, 'c> Follow<'a, 'c> {
 
     /// Waits for whatever comes first, and acts on it.
     fn news(&mut self) -> Result<Option<u8>, Failure> {
-        let reads_input = self.process.is_some() && self.sending.is_empty() && !self.is_pending(Asked::Close);
-        let input = self.plan.input.as_ref().filter(|_| reads_input);
-        let watched = [self.cx.link.fd(), Some(self.signals.as_fd()), input.map(AsFd::as_fd)];
-        // Before the id is known there is nothing to print or to leave behind.
-        let deadline = self.detach_at.filter(|_| self.process.is_some());
-        let overdue = self.pending.iter().map(|pending| pending.until).min();
-        let times = deadline.into_iter().chain(overdue).chain(self.quiet_due());
-        let timeout = times.min().map(|at| at.saturating_duration_since(Instant::now()));
-        let ready = sys::poll(watched.map(|fd| fd.map(|fd| (fd, Ready::ToRead))), timeout);
-        let [answers, signal, input] = ready.map_err(|source| Failure::Io { doing: "wait for news", source })?;
+        let input = self.plan.input.as_ref().filter(|_| self.reads_input());
+        let (stdout, stderr) = (std::io::stdout(), std::io::stderr());
+        let person = self.minds_person().then(|| if stdout.is_terminal() { stdout.as_fd() } else { stderr.as_fd() });
+        let watched = [
+            self.cx.link.fd().map(|fd| (fd, Ready::ToRead)),
+            Some((self.signals.as_fd(), Ready::ToRead)),
+            input.map(|input| (input.as_fd(), Ready::ToRead)),
+            person.map(|fd| (fd, Ready::Abandoned)),
+        ];
+        let ready = sys::poll(watched, self.time_left());
+        let [answers, signal, input, abandoned] =
+            ready.map_err(|source| Failure::Io { doing: "wait for news", source })?;
         if signal && let Some(code) = self.signalled()? {
             return Ok(Some(code));
         }
-        if input {
-            self.forward()?;
+        if abandoned && let Some(code) = self.hung_up(libc::SIGHUP)? {
+            return Ok(Some(code));
+        }
+        if input && let Some(code) = self.forward()? {
+            return Ok(Some(code));
         }
         if answers && let Err(error) = self.cx.link.fill() {
             self.cx.link.recover(error)?;
             self.ask_again()?;
+            self.away = true;
         }
-        // Only when nothing came: after a Ctrl-Z the answers are late, but here.
+        self.act_in_time(answers)
+    }
+
+    /// Until something is to be done though nothing comes.
+    fn time_left(&self) -> Option<Duration> {
+        let overdue = self.pending.iter().map(|pending| pending.until).min();
+        let times = self.detach_due().into_iter().chain(overdue).chain(self.quiet_due()).chain(self.resize_due());
+        times.min().map(|at| at.saturating_duration_since(Instant::now()))
+    }
+
+    /// When to leave. Before the id is known there is nothing to print or to leave behind.
+    fn detach_due(&self) -> Option<Instant> {
+        self.detach_at.filter(|_| self.process.is_some())
+    }
+
+    /// Does what is due by now.
+    fn act_in_time(&mut self, answers: bool) -> Result<Option<u8>, Failure> {
         let now = Instant::now();
+        // Only when nothing came: after a Ctrl-Z the answers are late, but here.
         if !answers && let Some(late) = self.pending.iter().find(|pending| pending.until <= now) {
             return Err(self.cx.link.silent(late.patience));
         }
         if !answers {
             self.show_quiet(now);
         }
-        match deadline {
+        if self.resize_due().is_some_and(|due| due <= now) {
+            self.resize()?;
+        }
+        match self.detach_due() {
             Some(at) if now >= at => self.detach(),
             _ => Ok(None),
         }
@@ -195,7 +263,7 @@ impl<'a, 'c> Follow<'a, 'c> {
         let what = self.pending.swap_remove(at).what;
         let result = match (what, answer.outcome) {
             (_, Ok(result)) => result,
-            (Asked::Signal | Asked::Kill | Asked::Write | Asked::Close | Asked::Ready, Err(error)) => {
+            (Asked::Signal | Asked::Kill | Asked::Write | Asked::Close | Asked::Resize | Asked::Ready, Err(error)) => {
                 self.refused(what, &error);
                 return Ok(None);
             }
@@ -204,11 +272,12 @@ impl<'a, 'c> Follow<'a, 'c> {
             }
         };
         match what {
-            Asked::Exec => self.started(&result).map(|()| None),
+            Asked::Exec => self.started(&result),
             Asked::Poll => self.page(&result),
             Asked::Wait | Asked::Farewell => self.waited(what, &result),
             Asked::Ready => self.ready(&result).map(|()| None),
-            Asked::Write => self.wrote(&result).map(|()| None),
+            Asked::Write => self.wrote(&result),
+            Asked::Resize => self.resized().map(|()| None),
             Asked::Signal | Asked::Kill | Asked::Close => Ok(None),
         }
     }
@@ -216,27 +285,35 @@ impl<'a, 'c> Follow<'a, 'c> {
     /// A wish that was not granted. The output goes on, so it is not the end of `run`.
     fn refused(&mut self, what: Asked, error: &RpcError) {
         if matches!(what, Asked::Write | Asked::Close) {
-            self.plan.input = None;
             self.sending.clear();
+            self.typed.clear();
+            // Without keys there would be no way to detach.
+            if self.plan.screen.is_none() {
+                self.plan.input = None;
+            }
         }
         // It ended, or closed its stdin, just before: as good as granted.
         if !matches!(error.kind(), Some(Kind::AlreadyExited | Kind::StdinUnavailable)) {
-            self.cx.console.say(&error.message);
+            self.tell(&error.message);
         }
     }
 
-    fn started(&mut self, result: &RawValue) -> Result<(), Failure> {
+    fn started(&mut self, result: &RawValue) -> Result<Option<u8>, Failure> {
         self.process = Some(parse::<api::Exec>(result)?.process.id.to_string());
+        if let Some(signal) = self.doomed.take() {
+            return self.hung_up(signal);
+        }
         if self.cx.json {
             self.wait(Asked::Wait, WAIT_MS)?
         } else {
+            self.take_screen()?;
             self.poll(self.progress.first())?;
             self.ask_ready()?
         }
         // What was typed before the process had an id is for it too.
         match self.interrupts {
-            0 => Ok(()),
-            _ => self.interrupt(),
+            0 => Ok(None),
+            _ => self.interrupt().map(|()| None),
         }
     }
 
@@ -267,20 +344,27 @@ impl<'a, 'c> Follow<'a, 'c> {
     fn page(&mut self, result: &RawValue) -> Result<Option<u8>, Failure> {
         let page = parse::<api::Poll>(result)?;
         if let Some(gap) = page.gap {
-            self.cx.console.say(&format!("{} bytes of output were not kept", gap.to.saturating_sub(gap.from)));
+            self.tell(&format!("{} bytes of output were not kept", gap.to.saturating_sub(gap.from)));
         }
         let output = bytes(&page.output)?;
         for (stream, piece) in pieces(&output, page.from, page.spans.as_deref().unwrap_or_default()) {
             match self.print(stream, piece) {
+                Err(Failure::OutputClosed | Failure::Io { .. }) if self.plan.screen.is_some() => {
+                    return self.hung_up(libc::SIGHUP);
+                }
                 Err(Failure::OutputClosed) => return self.reader_left(),
                 Err(failure) => return Err(failure),
                 Ok(Some(code)) => return Ok(Some(code)),
                 Ok(None) => {}
             }
         }
+        if self.resize_due().is_some() && !output.is_empty() {
+            self.resize()?;
+        }
         match self.progress.page(&page, Instant::now()) {
             Next::Poll(wait) => self.poll(wait).map(|()| None),
             Next::Leave(code) => {
+                self.give_back();
                 self.acknowledge();
                 self.say_end(&page.process);
                 Ok(Some(code))
@@ -291,8 +375,10 @@ impl<'a, 'c> Follow<'a, 'c> {
     /// Says what the exit code does not, except what the person did with a second Ctrl-C.
     fn say_end(&mut self, process: &Process) {
         let ours = self.interrupts > 1 && process.reason == Some(Reason::Killed);
-        if let Some(end) = unusual_end(process, &self.plan.exec).filter(|_| !ours) {
-            self.cx.console.say(&end);
+        match (unusual_end(process, &self.plan.exec).filter(|_| !ours), self.plan.role) {
+            (Some(end), _) => self.cx.console.say(&end),
+            (None, Role::Visitor) => self.cx.console.say(&summary(process)),
+            (None, Role::Owner) => {}
         }
     }
 
@@ -322,50 +408,6 @@ impl<'a, 'c> Follow<'a, 'c> {
             self.cx.document(document)?;
         }
         Ok(Some(ended.map_or(DONE, |waited| own_code(&waited.process))))
-    }
-
-    /// One signal to `toolctl` itself.
-    fn signalled(&mut self) -> Result<Option<u8>, Failure> {
-        let Some(signal) = self.signals.take() else { return Ok(None) };
-        if signal != libc::SIGINT {
-            match &self.process {
-                Some(id) => self.cx.console.say(&format!("{id} runs on in the background")),
-                None => self.cx.console.say("left before the process had an id; see toolctl list"),
-            }
-            return Ok(Some(128 + signal as u8));
-        }
-        self.interrupts += 1;
-        match (self.interrupts, &self.process) {
-            // Nothing to interrupt yet; a second one means that the daemon takes too long.
-            (1, None) => Ok(None),
-            (1 | 2, Some(_)) => self.interrupt().map(|()| None),
-            (_, None) | (3.., Some(_)) => Ok(Some(128 + libc::SIGINT as u8)),
-            (0, Some(_)) => Ok(None),
-        }
-    }
-
-    /// The first Ctrl-C is the process's own to handle, the second ends it.
-    fn interrupt(&mut self) -> Result<(), Failure> {
-        let id = self.id();
-        if self.interrupts == 1 {
-            let params = params::Signal { id, signal: "SIGINT".into() };
-            self.ask::<api::Signal>(Asked::Signal, &params, Duration::ZERO)
-        } else {
-            self.cx.console.say(&format!("killing {id}; Ctrl-C once more leaves without waiting"));
-            let params = params::Kill { id: Some(id), grace_ms: Some(GRACE_MS), ..Default::default() };
-            self.ask::<api::Kill>(Asked::Kill, &params, Duration::from_millis(GRACE_MS))
-        }
-    }
-
-    fn detach(&mut self) -> Result<Option<u8>, Failure> {
-        self.detach_at = None;
-        if self.cx.json {
-            self.pending.retain(|pending| pending.what != Asked::Wait);
-            return self.wait(Asked::Farewell, 1).map(|()| None);
-        }
-        let id = self.id();
-        self.cx.console.print(&format!("{id}\n"))?;
-        Ok(Some(DONE))
     }
 }
 

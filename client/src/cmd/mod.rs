@@ -1,5 +1,6 @@
 //! The commands, a file each: arguments in, one call or a few, a picture of the result out.
 
+pub mod attach;
 pub mod close;
 pub mod complete;
 pub mod completions;

@@ -1,17 +1,28 @@
 //! `run`: start a process, show its output as it comes, exit as it does.
 
 use super::Context;
-use super::follow::{Follow, Plan};
+use super::follow::{Access, Follow, Hangup, Plan, Role, SCREEN_SIGNALS, SIGNALS, Screen};
 use super::start::{self, PtyDefault};
 use crate::args;
 use crate::failure::Failure;
 use crate::sys::{self, Signals};
+use crate::terminal::Keys;
+use crate::terminal::keys::{self, DetachKeys};
 use std::fs::{File, FileType};
+use std::io::IsTerminal;
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileTypeExt;
 use std::time::Duration;
 
+const HELP: &str = "With -t, when both ends are terminals, the program has yours: every key goes to it, Ctrl-C too, \
+except the one that detaches. Without -t Ctrl-C is sent on as SIGINT, a second one kills, and Ctrl-Z stops toolctl alone.
+
+Examples:
+  toolctl run -t -- vim notes.txt          # Ctrl-\\ leaves it running; toolctl attach ID comes back
+  toolctl run --detach-after 10s -- make   # wait a little, then leave it to the daemon";
+
 #[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
 pub struct Args {
     #[command(flatten)]
     options: start::Options,
@@ -21,25 +32,46 @@ pub struct Args {
     /// Leave it running in the background after so long and print its id
     #[arg(long, value_name = "TIME", value_parser = args::duration_ms)]
     detach_after: Option<u64>,
+    /// With -t: the key that leaves it running, several as C-p,C-q, or none
+    #[arg(long, value_name = "KEYS", default_value = "C-\\", value_parser = keys::parse)]
+    detach_keys: DetachKeys,
+    /// End it when toolctl gets SIGHUP or SIGTERM, or its terminal is closed
+    #[arg(long)]
+    kill_on_hangup: bool,
     #[command(flatten)]
     what: start::What,
 }
 
 pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
-    let wish = match (args.options.stdin, args.no_stdin) {
+    let mut options = args.options;
+    let terminals = cx.console.live && std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+    let access = match options.terminal() {
+        Some(size) if terminals && !cx.json && !args.no_stdin => {
+            Some(if size.is_some() { Access::FixedSize } else { Access::Full })
+        }
+        Some(_) | None => None,
+    };
+    let wish = match (options.stdin || access.is_some(), args.no_stdin) {
         (true, _) => Wish::Always,
         (false, true) => Wish::Never,
         (false, false) => Wish::IfData,
     };
     let input = if cx.console.live { standard_input(wish)? } else { None };
-    let mut options = args.options;
     let readiness = options.take_readiness();
     options.stdin |= input.is_some();
     let window = sys::window(std::io::stdout().as_fd()).filter(|size| size.rows > 0 && size.cols > 0);
     let exec = start::params(args.what, options, PtyDefault::Ours(window))?;
-    let plan = Plan { exec, detach_after: args.detach_after.map(Duration::from_millis), input, readiness };
-    let signals = Signals::catch(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP])
-        .map_err(|source| Failure::Io { doing: "catch signals", source })?;
+    let caught = if access.is_some() { &SCREEN_SIGNALS[..] } else { &SIGNALS };
+    let plan = Plan {
+        role: Role::Owner,
+        hangup: if args.kill_on_hangup { Hangup::Kill } else { Hangup::RunsOn },
+        exec,
+        detach_after: args.detach_after.map(Duration::from_millis),
+        input,
+        readiness,
+        screen: access.map(|access| Screen::new(access, args.detach_keys, Keys::Taken)),
+    };
+    let signals = Signals::catch(caught).map_err(|source| Failure::Io { doing: "catch signals", source })?;
     Follow::new(cx, signals, plan).run()
 }
 

@@ -96,6 +96,11 @@ pub struct Options {
 }
 
 impl Options {
+    /// The terminal that was asked for: none, one of any size, or one of this size.
+    pub fn terminal(&self) -> Option<Option<PtySize>> {
+        self.pty
+    }
+
     /// What makes it ready, if that was asked for. `exec` and `run` wait for it each in its own way.
     pub fn take_readiness(&mut self) -> Option<ready::Readiness> {
         std::mem::take(&mut self.ready).readiness()

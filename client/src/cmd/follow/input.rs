@@ -4,34 +4,81 @@ use super::{Asked, Follow};
 use crate::blocking::parse;
 use crate::cmd::start::fresh_id;
 use crate::failure::Failure;
+use crate::terminal::keys::Typed;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::value::RawValue;
-use std::io::Read;
-use std::time::Duration;
+use std::io::{self, Read};
+use std::time::{Duration, Instant};
 use toold_proto::api;
 use toold_proto::params;
 
 /// How much of our stdin goes into one `write`. With its base64 it fits a socket's buffer, so
 /// sending it never waits for a daemon that waits for us.
 const INPUT: usize = 32 * 1024;
+/// Keys that wait for a process that does not read. They are taken so that the key to leave is
+/// seen; more than this is no typing, and waits in the terminal.
+const TYPED: usize = 1024 * 1024;
+/// Who leaves waits so long for the last keys to be written.
+const LAST_KEYS: Duration = Duration::from_secs(1);
 
 impl Follow<'_, '_> {
-    /// Takes what our stdin has and sends it on; at its end closes the process's.
-    pub(super) fn forward(&mut self) -> Result<(), Failure> {
-        let Some(input) = &mut self.plan.input else { return Ok(()) };
-        let mut chunk = vec![0; INPUT];
-        let read = input.read(&mut chunk).map_err(|source| Failure::Io { doing: "read standard input", source })?;
-        if read == 0 {
-            self.plan.input = None;
-            let id = self.id();
-            return self.ask::<api::Close>(Asked::Close, &params::Close { id }, Duration::ZERO);
-        }
-        chunk.truncate(read);
-        self.sending = chunk;
-        self.write()
+    /// Whether what our stdin has can be taken now.
+    pub(super) fn reads_input(&self) -> bool {
+        let room = match &self.plan.screen {
+            Some(_) => self.typed.len() < TYPED && !self.leaving,
+            None => self.sending.is_empty() && !self.is_pending(Asked::Close),
+        };
+        self.process.is_some() && room
     }
 
+    /// Takes what our stdin has and sends it on; at its end closes the process's.
+    pub(super) fn forward(&mut self) -> Result<Option<u8>, Failure> {
+        let Some(input) = &mut self.plan.input else { return Ok(None) };
+        let mut chunk = vec![0; INPUT];
+        match input.read(&mut chunk) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(None),
+            // So ends a terminal.
+            Ok(0) | Err(_) if self.plan.screen.is_some() => {
+                self.plan.input = None;
+                return self.hung_up(libc::SIGHUP);
+            }
+            Err(source) => return Err(Failure::Io { doing: "read standard input", source }),
+            Ok(0) => {
+                self.plan.input = None;
+                let id = self.id();
+                return self.ask::<api::Close>(Asked::Close, &params::Close { id }, Duration::ZERO).map(|()| None);
+            }
+            Ok(read) => chunk.truncate(read),
+        }
+        match self.plan.screen.as_mut().map(|screen| screen.typed(&chunk)) {
+            None => self.typed = chunk,
+            Some(Typed::Keys(keys)) => self.typed.extend(keys),
+            Some(Typed::Detach(keys)) => {
+                self.typed.extend(keys);
+                self.leaving = true;
+                self.detach_at = Some(Instant::now() + LAST_KEYS);
+            }
+        }
+        self.write_next()
+    }
+
+    /// Sends what was typed unless something is on its way: one at a time, so that it stays in order.
+    fn write_next(&mut self) -> Result<Option<u8>, Failure> {
+        if self.sending.is_empty() {
+            let rest = self.typed.split_off(self.typed.len().min(INPUT));
+            self.sending = std::mem::replace(&mut self.typed, rest);
+            match (self.sending.is_empty(), self.leaving) {
+                (false, _) => self.write()?,
+                (true, true) => return self.detach(),
+                (true, false) => {}
+            }
+        }
+        Ok(None)
+    }
+
+    /// Carries an id of its own, so that it can be asked again on a new connection and is still
+    /// written once.
     fn write(&mut self) -> Result<(), Failure> {
         let params = params::Write {
             id: self.id(),
@@ -42,10 +89,10 @@ impl Follow<'_, '_> {
         self.ask::<api::Write>(Asked::Write, &params, crate::cmd::write::WAIT)
     }
 
-    pub(super) fn wrote(&mut self, result: &RawValue) -> Result<(), Failure> {
+    pub(super) fn wrote(&mut self, result: &RawValue) -> Result<Option<u8>, Failure> {
         let written = parse::<api::Write>(result)?.bytes_written as usize;
         self.sending.drain(..written.min(self.sending.len()));
         // The reader was slow: the rest is a new write.
-        if self.sending.is_empty() { Ok(()) } else { self.write() }
+        if self.sending.is_empty() { self.write_next() } else { self.write().map(|()| None) }
     }
 }

@@ -22,14 +22,21 @@ impl Follow<'_, '_> {
                     Stream::Stdout => stdout.as_fd(),
                     Stream::Stderr => stderr.as_fd(),
                 };
-                let watched = [Some((fd, Ready::ToWrite)), Some((self.signals.as_fd(), Ready::ToRead))];
-                let ready = sys::poll(watched, None).map_err(Failure::io("wait for the output"))?;
-                if ready[1]
-                    && let Some(code) = self.signalled()?
-                {
+                // Only keys can wait for a slow terminal: a pipe's data goes on when the output does.
+                let keys = self.plan.input.as_ref().filter(|_| self.plan.screen.is_some() && self.reads_input());
+                let watched = [
+                    Some((fd, Ready::ToWrite)),
+                    Some((self.signals.as_fd(), Ready::ToRead)),
+                    keys.map(|keys| (keys.as_fd(), Ready::ToRead)),
+                ];
+                let [output, signal, keys] = sys::poll(watched, None).map_err(Failure::io("wait for the output"))?;
+                if signal && let Some(code) = self.signalled()? {
                     return Ok(Some(code));
                 }
-                if ready[0] {
+                if keys && let Some(code) = self.forward()? {
+                    return Ok(Some(code));
+                }
+                if output {
                     break;
                 }
             }
@@ -38,6 +45,7 @@ impl Follow<'_, '_> {
                 Stream::Stderr => (&mut *self.cx.console.err, "write to standard error"),
             };
             out.write_all(part).and_then(|()| out.flush()).map_err(Failure::io(doing))?;
+            self.shown(part);
             if let Some(quiet) = &mut self.quiet {
                 quiet.printed(stream, part, Instant::now());
             }

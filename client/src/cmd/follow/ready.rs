@@ -33,7 +33,7 @@ impl Follow<'_, '_> {
             && let (Some(waited), Some(asked)) = (result.processes.first(), &self.plan.readiness)
         {
             let sentence = ready::sentence(ready, &waited.process, asked);
-            self.cx.console.say(&sentence);
+            self.tell(&sentence);
         }
         Ok(())
     }

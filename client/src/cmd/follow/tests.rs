@@ -1,6 +1,6 @@
 //! `run` against a daemon that answers from a script.
 
-use super::{Follow, Plan};
+use super::{Follow, Hangup, Plan, Role};
 use crate::cli::{Screen, test_run, test_run_on};
 use crate::cmd::Context;
 use crate::cmd::quiet::Quiet;
@@ -39,7 +39,15 @@ fn follow(fake: &Fake, signals: std::io::PipeReader, plan: Plan) -> (u8, String,
 }
 
 fn plan() -> Plan {
-    Plan { exec: params::Exec::default(), detach_after: None, input: None, readiness: None }
+    Plan {
+        role: Role::Owner,
+        hangup: Hangup::RunsOn,
+        exec: params::Exec::default(),
+        detach_after: None,
+        input: None,
+        readiness: None,
+        screen: None,
+    }
 }
 
 /// Sends a signal once the daemon has been asked for the script's reply, then replies so.

@@ -1,0 +1,168 @@
+//! `attach`: the screen of a process on a terminal, and our keys for it.
+
+use super::Context;
+use super::follow::{Access, Follow, Hangup, Plan, Role, Screen};
+use super::poll::bytes;
+use super::wait::has_ended;
+use crate::blocking::CallError;
+use crate::failure::Failure;
+use crate::render::poll::summary;
+use crate::sys::{self, Signals};
+use crate::terminal::Keys;
+use crate::terminal::keys::{self, DetachKeys};
+use crate::terminal::replay::{Recorded, picture};
+use std::fs::File;
+use std::io::{self, IsTerminal};
+use std::os::fd::AsFd;
+use toold_proto::params::{self, Ansi, Encoding};
+use toold_proto::process::Process;
+use toold_proto::unions::PtySize;
+use toold_proto::{Kind, RpcError, api};
+
+/// How much of the output's end makes the screen. A full screen with colours is 10 to 40 KiB.
+const TAIL: u64 = 256 * 1024;
+/// And of its beginning, where programs set the terminal up.
+const HEAD: u64 = 16 * 1024;
+
+const HELP: &str = "Every key goes to the process, Ctrl-C too, except the one that detaches. The process's terminal gets \
+the size of yours, and follows it. Several may be attached at once: all type, and the last size counts. The exit code is \
+0 after detaching, and the process's own when it ends.
+
+Examples:
+  toolctl exec --pty --name dev -- bash     # later, from any terminal:
+  toolctl attach dev                        # Ctrl-\\ leaves it running
+  toolctl attach -r dev                     # only look; Ctrl-C leaves
+  toolctl attach dev --detach-keys C-p,C-q  # when the program wants Ctrl-\\ for itself";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
+pub struct Args {
+    pub id: String,
+    /// Only look: type nothing, and leave the size alone
+    #[arg(short, long)]
+    read_only: bool,
+    /// The key that leaves, several as C-p,C-q, or none
+    #[arg(long, value_name = "KEYS", default_value = "C-\\", value_parser = keys::parse)]
+    detach_keys: DetachKeys,
+}
+
+pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
+    if cx.json {
+        return Err(Failure::Usage("attach shows a screen, which is no JSON document: use poll --json".into()));
+    }
+    let (stdin, stdout) = (io::stdin(), io::stdout());
+    let types = cx.console.live && stdin.is_terminal();
+    if !cx.console.live || !stdout.is_terminal() || !types && !args.read_only {
+        let which = if cx.console.live && stdout.is_terminal() { "input" } else { "output" };
+        return Err(Failure::Usage(format!("standard {which} is not a terminal: use log -f to see, submit to type")));
+    }
+    let process = cx.link.call_again::<api::Poll>(&params::Poll { id: args.id, ..Default::default() })?.process;
+    refuse(&process)?;
+    let id = process.id.to_string();
+    let (recorded, begin) = recorded(&id, process.cursor, cx)?;
+    let usual = PtySize { rows: 24, cols: 80 };
+    let was = process.pty_size.unwrap_or(usual);
+    let now = sys::window(stdout.as_fd()).filter(|size| size.rows > 0 && size.cols > 0).unwrap_or(was);
+    let shown = picture(&recorded, was, now);
+    let (access, reads) = match (args.read_only, types) {
+        (true, true) => (Access::ReadOnly, Keys::Taken),
+        (true, false) => (Access::ReadOnly, Keys::Left),
+        (false, _) => (Access::Full, Keys::Taken),
+    };
+    let input = match reads {
+        Keys::Taken => Some(File::from(stdin.as_fd().try_clone_to_owned().map_err(Failure::io("open the terminal"))?)),
+        Keys::Left => None,
+    };
+    let signals = Signals::catch(&super::follow::SCREEN_SIGNALS)
+        .map_err(|source| Failure::Io { doing: "catch signals", source })?;
+    let plan = Plan {
+        role: Role::Visitor,
+        hangup: Hangup::RunsOn,
+        exec: params::Exec::default(),
+        detach_after: None,
+        input,
+        readiness: None,
+        screen: Some(Screen::new(access, args.detach_keys, reads)),
+    };
+    // Of a long output only both ends are known, so the program has to fill the screen in.
+    let redraw = shown.full_screen && !recorded.head.is_empty();
+    Follow::new(cx, signals, plan).attach(id, begin + shown.used as u64, &shown.bytes, redraw)
+}
+
+/// Whether there is a screen to be attached to.
+fn refuse(process: &Process) -> Result<(), Failure> {
+    let id = &process.id;
+    let error = if !process.pty {
+        let why =
+            format!("{id} has no terminal: use `toolctl log -f {id}` to see it, `toolctl submit {id} TEXT` to type");
+        RpcError::new(Kind::InvalidParams, why)
+    } else if has_ended(process) {
+        RpcError::new(Kind::AlreadyExited, format!("{}: see `toolctl log {id}`", summary(process)))
+    } else {
+        return Ok(());
+    };
+    Err(CallError::Rpc(error).into())
+}
+
+/// Both ends of the output up to `end`, and where the last one begins.
+fn recorded(id: &str, end: u64, cx: &mut Context<'_>) -> Result<(Recorded, u64), Failure> {
+    if end <= TAIL + HEAD {
+        return Ok((Recorded { head: Vec::new(), tail: between(id, 0, end, cx)? }, 0));
+    }
+    let begin = end - TAIL;
+    Ok((Recorded { head: between(id, 0, HEAD, cx)?, tail: between(id, begin, end, cx)? }, begin))
+}
+
+/// The bytes from `begin` to `end`.
+fn between(id: &str, begin: u64, end: u64, cx: &mut Context<'_>) -> Result<Vec<u8>, Failure> {
+    let mut all = Vec::new();
+    let mut cursor = begin;
+    while cursor < end {
+        let params = params::Poll {
+            id: id.into(),
+            cursor: Some(cursor),
+            max_bytes: Some(end - cursor),
+            ansi: Ansi::Keep,
+            encoding: Encoding::Base64,
+            ..Default::default()
+        };
+        let page = cx.link.call_again::<api::Poll>(&params)?;
+        if page.next_cursor <= cursor {
+            break;
+        }
+        all.extend(bytes(&page.output)?);
+        cursor = page.next_cursor;
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::test_run;
+    use crate::testing::{Fake, process};
+    use serde_json::json;
+
+    #[test]
+    fn without_a_terminal_or_as_json_it_is_a_usage_error() {
+        let fake = Fake::start(vec![]);
+        let (code, _, err) = test_run(&fake, &["attach", "x"]);
+        assert_eq!((code, err.contains("not a terminal: use log -f")), (2, true), "{err}");
+        assert_eq!(test_run(&fake, &["attach", "x", "--json"]).0, 2);
+        assert_eq!(test_run(&fake, &["attach", "x", "--detach-keys", "x"]).0, 2);
+    }
+
+    #[test]
+    fn only_a_process_that_runs_on_a_terminal_has_a_screen() {
+        let refused = |changes| {
+            let process = serde_json::from_value(process(changes)).expect("a whole process");
+            refuse(&process).err().map(|failure| (failure.exit_code(), failure.to_string()))
+        };
+        assert_eq!(refused(json!({"pty": true})), None);
+        let (code, why) = refused(json!({})).expect("it has none");
+        assert_eq!((code, why.contains("log -f") && why.contains("submit")), (2, true), "{why}");
+        let ended = json!({"pty": true, "status": "exited", "reason": "exited", "exit_code": 3});
+        let (code, why) = refused(ended).expect("it has ended");
+        assert_eq!((code, why.contains("exited 3: see `toolctl log ")), (1, true), "{why}");
+    }
+}

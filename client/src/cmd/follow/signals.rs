@@ -1,0 +1,127 @@
+//! What comes to `toolctl` itself: signals, Ctrl-C, Ctrl-Z, the end of its terminal, the wish to leave.
+
+use super::{Asked, Follow, Hangup, Role};
+use crate::failure::{DONE, Failure};
+use crate::sys;
+use std::ffi::c_int;
+use std::io::IsTerminal;
+use std::time::Duration;
+use toold_proto::api;
+use toold_proto::params;
+
+/// How long a process has after the second Ctrl-C before SIGKILL. Short: the person waits, and the
+/// first Ctrl-C was its chance to end in peace.
+const GRACE_MS: u64 = 1000;
+
+/// What `run` and `attach` hear of.
+pub const SIGNALS: [c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGTSTP];
+/// And on a terminal of their own also of these.
+pub const SCREEN_SIGNALS: [c_int; 7] =
+    [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGTSTP, libc::SIGWINCH, libc::SIGCONT];
+
+impl Follow<'_, '_> {
+    /// One signal to `toolctl` itself.
+    pub(super) fn signalled(&mut self) -> Result<Option<u8>, Failure> {
+        let Some(signal) = self.signals.take() else { return Ok(None) };
+        match (signal, self.plan.role) {
+            (libc::SIGWINCH, _) => self.resize().map(|()| None),
+            (libc::SIGTSTP, _) => self.stop().map(|()| None),
+            (libc::SIGCONT, _) => self.go_on().map(|()| None),
+            (libc::SIGINT, Role::Owner) => self.interrupted(),
+            (signal, _) => self.hung_up(signal),
+        }
+    }
+
+    fn interrupted(&mut self) -> Result<Option<u8>, Failure> {
+        self.interrupts += 1;
+        match (self.interrupts, &self.process) {
+            // Nothing to interrupt yet; a second one means that the daemon takes too long.
+            (1, None) => Ok(None),
+            (1 | 2, Some(_)) => self.interrupt().map(|()| None),
+            (_, None) | (3.., Some(_)) => Ok(Some(128 + libc::SIGINT as u8)),
+            (0, Some(_)) => Ok(None),
+        }
+    }
+
+    /// The first Ctrl-C is the process's own to handle, the second ends it.
+    pub(super) fn interrupt(&mut self) -> Result<(), Failure> {
+        let id = self.id();
+        if self.interrupts == 1 {
+            let params = params::Signal { id, signal: "SIGINT".into() };
+            self.ask::<api::Signal>(Asked::Signal, &params, Duration::ZERO)
+        } else {
+            self.tell(&format!("killing {id}; Ctrl-C once more leaves without waiting"));
+            let params = params::Kill { id: Some(id), grace_ms: Some(GRACE_MS), ..Default::default() };
+            self.ask::<api::Kill>(Asked::Kill, &params, Duration::from_millis(GRACE_MS))
+        }
+    }
+
+    /// Ctrl-Z stops us and not the process. Its output waits in its log until we go on.
+    fn stop(&mut self) -> Result<(), Failure> {
+        self.cx.console.erase();
+        self.give_back();
+        sys::stop().map_err(|source| Failure::Io { doing: "stop", source })
+    }
+
+    /// Whether the end of our terminal is news.
+    pub(super) fn minds_person(&self) -> bool {
+        let terminal = || std::io::stdout().is_terminal() || std::io::stderr().is_terminal();
+        let wanted = self.plan.screen.is_some() || self.plan.hangup == Hangup::Kill;
+        wanted && self.cx.console.live && self.doomed.is_none() && terminal()
+    }
+
+    /// The person is gone, or wants us to be. The process is not ours to end, unless we were told so.
+    pub(super) fn hung_up(&mut self, signal: c_int) -> Result<Option<u8>, Failure> {
+        self.give_back();
+        let hangup = match signal {
+            libc::SIGHUP | libc::SIGTERM => self.plan.hangup,
+            // Only those were named: nothing else ends it.
+            _ => Hangup::RunsOn,
+        };
+        match (hangup, &self.process) {
+            (Hangup::RunsOn, Some(id)) => {
+                let line = self.back_to(id);
+                self.cx.console.say(&line);
+            }
+            (Hangup::RunsOn, None) => self.cx.console.say("left before the process had an id; see toolctl list"),
+            (Hangup::Kill, Some(id)) => {
+                let id = id.clone();
+                let kill = params::Kill { id: Some(id.clone()), ..Default::default() };
+                self.cx.link.call_again_raw::<api::Kill>(|_| kill.clone())?;
+                self.cx.console.say(&format!("killed {id}"));
+            }
+            // It starts now: its id is the next that we hear.
+            (Hangup::Kill, None) => {
+                self.doomed = Some(signal);
+                return Ok(None);
+            }
+        }
+        Ok(Some(128 + signal as u8))
+    }
+
+    pub(super) fn detach(&mut self) -> Result<Option<u8>, Failure> {
+        self.detach_at = None;
+        if self.cx.json {
+            self.pending.retain(|pending| pending.what != Asked::Wait);
+            return self.wait(Asked::Farewell, 1).map(|()| None);
+        }
+        let id = self.id();
+        if self.plan.screen.is_some() {
+            self.give_back();
+            let line = self.back_to(&id);
+            self.cx.console.say(&line);
+        } else {
+            self.cx.console.print(&format!("{id}\n"))?;
+        }
+        Ok(Some(DONE))
+    }
+
+    /// Where the process is now, and the way back to its screen if it has one.
+    fn back_to(&self, id: &str) -> String {
+        match self.plan.screen {
+            // In 80 columns with our name before it.
+            Some(_) => format!("{id} runs on; come back: toolctl attach {id}"),
+            None => format!("{id} runs on in the background"),
+        }
+    }
+}

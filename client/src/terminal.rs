@@ -1,0 +1,163 @@
+//! Our terminal while it is lent to a program: raw, and given back as it was on every way out.
+
+pub mod keys;
+mod modes;
+pub mod replay;
+mod sys;
+mod whole;
+
+use modes::Modes;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::sync::{Arc, Mutex, PoisonError};
+use sys::Settings;
+use toold_proto::unions::PtySize;
+
+/// What our keys are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keys {
+    /// All of them are the program's, but one.
+    Taken,
+    /// We do not read them, so those that send signals to us still do.
+    Left,
+}
+
+/// The terminal. Dropped, or when we panic: as it was before.
+pub struct Terminal {
+    lent: Arc<Mutex<Lent>>,
+    /// A line of ours that waits for the end of a sequence of the program's.
+    due: Option<String>,
+}
+
+/// What has to be given back. Shared with the hook that runs when we panic.
+struct Lent {
+    /// Unbuffered and apart from the standard output's lock, which may be held by who panics.
+    tty: File,
+    before: Settings,
+    keys: Keys,
+    modes: Modes,
+    entered: bool,
+    /// The last byte shown was a newline.
+    fresh_line: bool,
+}
+
+impl Terminal {
+    /// Lends out the terminal that is our standard output.
+    pub fn enter(keys: Keys) -> io::Result<Terminal> {
+        Terminal::enter_on(File::from(io::stdout().as_fd().try_clone_to_owned()?), keys)
+    }
+
+    fn enter_on(tty: File, keys: Keys) -> io::Result<Terminal> {
+        let before = Settings::of(tty.as_fd())?;
+        let mut lent = Lent { tty, before, keys, modes: Modes::default(), entered: false, fresh_line: true };
+        lent.enter()?;
+        let terminal = Terminal { lent: Arc::new(Mutex::new(lent)), due: None };
+        terminal.mind_panics();
+        Ok(terminal)
+    }
+
+    /// The words of a panic are to be read on a terminal that is itself again.
+    fn mind_panics(&self) {
+        let (lent, tell) = (Arc::downgrade(&self.lent), std::panic::take_hook());
+        std::panic::set_hook(Box::new(move |panic| {
+            if let Some(lent) = lent.upgrade()
+                // Held by who panics: then it is given back when that is unwound.
+                && let Ok(mut lent) = lent.try_lock()
+            {
+                lent.leave();
+            }
+            tell(panic);
+        }));
+    }
+
+    pub fn size(&self) -> Option<PtySize> {
+        self.with(|lent| crate::sys::window(lent.tty.as_fd())).filter(|size| size.rows > 0 && size.cols > 0)
+    }
+
+    /// Counts what the program has shown, and says what waited for its end.
+    pub fn shown(&mut self, bytes: &[u8]) {
+        self.with(|lent| {
+            lent.modes.feed(bytes);
+            lent.fresh_line = bytes.last().map_or(lent.fresh_line, |last| *last == b'\n');
+        });
+        if let Some(text) = self.due.take() {
+            self.say(&text);
+        }
+    }
+
+    /// One line of ours amid the program's. A full screen has it in its last row, where the program
+    /// writes over it.
+    pub fn say(&mut self, text: &str) {
+        let size = self.size();
+        let said = self.with(|lent| {
+            if !lent.modes.between() {
+                return false;
+            }
+            let line = match (lent.modes.alternate(), size) {
+                (true, Some(size)) => format!("\x1b7\x1b[{};1H\x1b[m[toolctl: {text}]\x1b[K\x1b8", size.rows),
+                (true, None) | (false, _) => {
+                    let begin = if lent.fresh_line { "" } else { "\r\n" };
+                    lent.fresh_line = true;
+                    format!("{begin}[toolctl: {text}]\r\n")
+                }
+            };
+            // If nobody sees it, nothing is lost.
+            let _ = lent.tty.write_all(line.as_bytes());
+            true
+        });
+        self.due = (!said).then(|| text.to_owned());
+    }
+
+    /// Gives it back, on a line of its own.
+    pub fn leave(&mut self) {
+        self.with(Lent::leave);
+    }
+
+    /// Lends it out again, after somebody else had it.
+    pub fn enter_again(&mut self) -> io::Result<()> {
+        self.with(|lent| {
+            lent.enter()?;
+            let screen = if lent.modes.alternate() { "\x1b[?1049h" } else { "" };
+            lent.tty.write_all(format!("{screen}{}", lent.modes.on()).as_bytes())
+        })
+    }
+
+    fn with<T>(&self, work: impl FnOnce(&mut Lent) -> T) -> T {
+        work(&mut self.lent.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+impl Lent {
+    fn enter(&mut self) -> io::Result<()> {
+        let settings = match self.keys {
+            Keys::Taken => self.before.raw(),
+            Keys::Left => self.before.watching(),
+        };
+        settings.apply(self.tty.as_fd())?;
+        self.entered = true;
+        Ok(())
+    }
+
+    fn leave(&mut self) {
+        if !std::mem::take(&mut self.entered) {
+            return;
+        }
+        let line = if self.fresh_line || self.modes.alternate() { "" } else { "\r\n" };
+        let off = self.modes.off();
+        // The terminal may be gone, and we are leaving in any case.
+        let _ = self.tty.write_all(format!("{off}{line}").as_bytes());
+        if !sys::is_background(self.tty.as_fd()) {
+            let _ = self.before.apply(self.tty.as_fd());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

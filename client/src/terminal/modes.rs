@@ -1,0 +1,271 @@
+//! What a program's output has turned on in a terminal, and how to turn just that off again. Pure.
+
+use super::whole::At;
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use vte::{Params, Parser, Perform};
+
+/// Private modes (`CSI ? n h`) that are off in a terminal of its own: cursor keys, reverse video,
+/// origin, mouse, focus, paste and what else speaks to the program by itself.
+const USUALLY_OFF: [u16; 19] =
+    [1, 5, 6, 9, 66, 69, 1000, 1001, 1002, 1003, 1004, 1005, 1006, 1015, 1016, 2004, 2026, 2031, 2048];
+/// And those that are on: lines wrap, the cursor is shown.
+const USUALLY_ON: [u16; 2] = [7, 25];
+/// The three ways to the alternate screen.
+const ALTERNATE: [u16; 3] = [47, 1047, 1049];
+/// Margins at the sides, and positions counted from a region: no emulator of ours knows them.
+const BEYOND: [u16; 2] = [6, 69];
+
+/// Follows a program's output.
+#[derive(Default)]
+pub struct Modes {
+    parser: Parser,
+    at: At,
+    on: On,
+}
+
+/// What is not as in a terminal of its own.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct On {
+    /// Private modes that are changed; the alternate screen apart.
+    changed: BTreeSet<u16>,
+    alternate: Option<u16>,
+    keypad: bool,
+    insert: bool,
+    attributes: bool,
+    region: Option<(u16, u16)>,
+    /// The character set of lines and corners, as G0 and by shift; and whether it was ever used on
+    /// what is on the screen now.
+    lines: bool,
+    shifted: bool,
+    drew_lines: bool,
+    /// The keyboard protocol's stack of flags.
+    keyboard: Vec<u16>,
+    other_keys: u16,
+    cursor_style: u16,
+}
+
+impl Modes {
+    pub fn feed(&mut self, bytes: &[u8]) {
+        self.parser.advance(&mut self.on, bytes);
+        self.at = self.at.after_all(bytes);
+    }
+
+    /// Whether something of ours could be printed now without breaking a sequence in two.
+    pub fn between(&self) -> bool {
+        self.at == At::Ground
+    }
+
+    pub fn alternate(&self) -> bool {
+        self.on.alternate.is_some()
+    }
+
+    /// Whether the output did something that the emulator cannot draw.
+    pub fn beyond_emulator(&self) -> bool {
+        self.on.drew_lines || BEYOND.iter().any(|mode| self.on.changed.contains(mode))
+    }
+
+    /// Turns the same on in another terminal, whose screen is drawn already. The alternate screen
+    /// is not in it: that is to be entered before drawing.
+    pub fn on(&self) -> String {
+        let on = &self.on;
+        let mut out = String::new();
+        if let Some((top, bottom)) = on.region {
+            let _ = write!(out, "\x1b[{top};{bottom}r");
+        }
+        for mode in &on.changed {
+            let set = if USUALLY_ON.contains(mode) { 'l' } else { 'h' };
+            let _ = write!(out, "\x1b[?{mode}{set}");
+        }
+        for (is, sequence) in [(on.keypad, "\x1b="), (on.insert, "\x1b[4h"), (on.lines, "\x1b(0"), (on.shifted, "\x0e")]
+        {
+            out += if is { sequence } else { "" };
+        }
+        for flags in &on.keyboard {
+            let _ = write!(out, "\x1b[>{flags}u");
+        }
+        if on.other_keys > 0 {
+            let _ = write!(out, "\x1b[>4;{}m", on.other_keys);
+        }
+        if on.cursor_style > 0 {
+            let _ = write!(out, "\x1b[{} q", on.cursor_style);
+        }
+        out
+    }
+
+    /// Turns off what is on, and nothing else.
+    pub fn off(&self) -> String {
+        let on = &self.on;
+        let mut out = String::new();
+        if !on.keyboard.is_empty() {
+            // Each screen has a stack of its own, so before the alternate one is left.
+            let _ = write!(out, "\x1b[<{}u", on.keyboard.len());
+        }
+        for mode in &on.changed {
+            let set = if USUALLY_ON.contains(mode) { 'h' } else { 'l' };
+            let _ = write!(out, "\x1b[?{mode}{set}");
+        }
+        let simple = [
+            (on.other_keys > 0, "\x1b[>4;0m"),
+            (on.cursor_style > 0, "\x1b[0 q"),
+            (on.keypad, "\x1b>"),
+            (on.insert, "\x1b[4l"),
+            (on.lines, "\x1b(B"),
+            (on.shifted, "\x0f"),
+            (on.attributes, "\x1b[m"),
+            // To free the region puts the cursor home. On the alternate screen that does not
+            // matter, and there a saved position may be the other screen's.
+            (on.region.is_some() && on.alternate.is_some(), "\x1b[r"),
+            (on.region.is_some() && on.alternate.is_none(), "\x1b7\x1b[r\x1b8"),
+        ];
+        simple.into_iter().filter(|(is, _)| *is).for_each(|(_, sequence)| out += sequence);
+        if let Some(mode) = on.alternate {
+            let _ = write!(out, "\x1b[?{mode}l");
+        }
+        out
+    }
+}
+
+impl On {
+    fn private(&mut self, mode: u16, set: bool) {
+        if ALTERNATE.contains(&mode) {
+            self.alternate = set.then_some(mode);
+            self.drew_lines = self.lines || self.shifted;
+        } else if USUALLY_OFF.contains(&mode) && set || USUALLY_ON.contains(&mode) && !set {
+            self.changed.insert(mode);
+        } else {
+            self.changed.remove(&mode);
+        }
+    }
+
+    /// `CSI ! p`: everything but the screens, the mouse and the keyboard.
+    fn soft_reset(&mut self) {
+        self.changed.retain(|mode| ![1, 6, 7, 25, 66, 69].contains(mode));
+        let kept = std::mem::take(self);
+        self.changed = kept.changed;
+        self.alternate = kept.alternate;
+        self.keyboard = kept.keyboard;
+        self.other_keys = kept.other_keys;
+        self.cursor_style = kept.cursor_style;
+        self.drew_lines = kept.drew_lines;
+    }
+
+    fn keyboard(&mut self, kind: u8, params: &[u16]) {
+        let first = params.first().copied().unwrap_or(0);
+        match kind {
+            b'>' if self.keyboard.len() < 16 => self.keyboard.push(first),
+            b'<' => self.keyboard.truncate(self.keyboard.len().saturating_sub(first.max(1).into())),
+            b'=' => match self.keyboard.last_mut() {
+                Some(flags) => *flags = first,
+                None => self.keyboard.push(first),
+            },
+            // A question, or more than a terminal keeps.
+            _ => {}
+        }
+    }
+}
+
+impl Perform for On {
+    fn execute(&mut self, byte: u8) {
+        match byte {
+            0x0e => (self.shifted, self.drew_lines) = (true, true),
+            0x0f => self.shifted = false,
+            // Moves the cursor, or rings.
+            _ => {}
+        }
+    }
+
+    fn esc_dispatch(&mut self, intermediates: &[u8], _: bool, byte: u8) {
+        match (intermediates, byte) {
+            ([], b'=') => self.keypad = true,
+            ([], b'>') => self.keypad = false,
+            ([], b'c') => *self = On::default(),
+            ([b'('], b'0') => (self.lines, self.drew_lines) = (true, true),
+            ([b'('], _) => self.lines = false,
+            // Changes the screen, not the terminal.
+            _ => {}
+        }
+    }
+
+    fn csi_dispatch(&mut self, params: &Params, intermediates: &[u8], ignore: bool, action: char) {
+        if ignore {
+            return;
+        }
+        let params: Vec<u16> = params.iter().filter_map(|param| param.first().copied()).collect();
+        let get = |i: usize| params.get(i).copied().unwrap_or(0);
+        match (intermediates, action) {
+            ([b'?'], 'h' | 'l') => params.iter().for_each(|mode| self.private(*mode, action == 'h')),
+            ([], 'h' | 'l') if get(0) == 4 => self.insert = action == 'h',
+            ([], 'm') => self.attributes = !matches!(params[..], [] | [0]),
+            ([], 'r') => self.region = (get(0) > 1 || get(1) > 0).then(|| (get(0).max(1), get(1))),
+            ([], 'J') if get(0) == 2 => self.drew_lines = self.lines || self.shifted,
+            ([b'!'], 'p') => self.soft_reset(),
+            ([b' '], 'q') => self.cursor_style = get(0),
+            ([b'>'], 'm') if get(0) == 4 => self.other_keys = get(1),
+            ([kind @ (b'>' | b'<' | b'=')], 'u') => self.keyboard(*kind, &params),
+            // Changes the screen, not the terminal.
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn after(output: &str) -> Modes {
+        let mut modes = Modes::default();
+        modes.feed(output.as_bytes());
+        modes
+    }
+
+    #[test]
+    fn just_what_was_turned_on_is_turned_off() {
+        let cases = [
+            ("plain \x1b[2J\x1b[5;5H text\r\n", ""),
+            ("\x1b[?1049h\x1b[?25l\x1b[?1002;1006h", "\x1b[?25h\x1b[?1002l\x1b[?1006l\x1b[?1049l"),
+            ("\x1b[?1049h\x1b[?2004h\x1b[?2004l\x1b[?1049l", ""),
+            ("\x1b[31mred", "\x1b[m"),
+            ("\x1b[31mred\x1b[0m", ""),
+            ("\x1b[2;10r", "\x1b7\x1b[r\x1b8"),
+            ("\x1b[?47h\x1b[2;10r", "\x1b[r\x1b[?47l"),
+            ("\x1b[2;10r\x1b[r", ""),
+            ("\x1b=\x1b[?1h\x1b(0\x0e", "\x1b[?1l\x1b>\x1b(B\x0f"),
+            ("\x1b[>1u\x1b[>3u\x1b[>4;2m\x1b[5 q", "\x1b[<2u\x1b[>4;0m\x1b[0 q"),
+            ("\x1b[>1u\x1b[<u", ""),
+            ("\x1b[?1049h\x1b[?25l\x1b[1m\x1bc", ""),
+            ("\x1b[?7l\x1b[?25l\x1b[4h\x1b[!p", ""),
+        ];
+        for (output, off) in cases {
+            assert_eq!(after(output).off(), off, "{output:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_on_can_be_turned_on_elsewhere_and_is_the_same_there() {
+        let output = "\x1b[?1h\x1b[?25l\x1b[?1003h\x1b=\x1b[3;9r\x1b[>5u\x1b[>4;1m\x1b[2 q\x1b[4h";
+        let modes = after(output);
+        assert_eq!(after(&modes.on()).on, modes.on);
+        assert_eq!(after(&(modes.on() + &modes.off())).on, On::default());
+    }
+
+    #[test]
+    fn the_emulator_is_not_asked_for_what_it_cannot_draw() {
+        assert!(after("\x1b(0lqk\x1b(B").beyond_emulator() && after("\x1b[?6h").beyond_emulator());
+        assert!(!after("\x1b(0lqk\x1b(B\x1b[2J\x1b(B").beyond_emulator(), "it is not on the screen any more");
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_was_on_is_off_after_off(parts in proptest::collection::vec(prop_oneof![
+            Just("\x1b[?1049h"), Just("\x1b[?47l"), Just("\x1b[?25l"), Just("\x1b[?1000;1006h"), Just("\x1b[m"), Just("\x1b[1;4m"),
+            Just("\x1b[2;3r"), Just("\x1b(0"), Just("\x0e"), Just("\x1b[>1u"), Just("\x1b[<9u"), Just("\x1b[=3u"), Just("\x1b="),
+            Just("\x1b[3 q"), Just("\x1b[!p"), Just("text"),
+        ], 0..12)) {
+            let modes = after(&parts.concat());
+            let left = after(&(parts.concat() + &modes.off()));
+            prop_assert_eq!(left.off(), "");
+        }
+    }
+}

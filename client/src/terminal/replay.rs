@@ -1,0 +1,233 @@
+//! The screen as a program's output left it, as bytes for another terminal. Pure.
+
+use super::modes::Modes;
+use super::whole::{pieces, whole};
+use std::num::NonZeroU16;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use toold_proto::unions::PtySize;
+
+/// So far into a piece of output that does not begin at the beginning a safe point is looked for.
+const FRAGMENT: usize = 4096;
+/// After these nothing before them is on the screen.
+const FRESH: [&[u8]; 3] = [b"\x1b[2J", b"\x1b[?1049h", b"\x1bc"];
+
+/// What is known of a program's output.
+#[derive(Debug, Default)]
+pub struct Recorded {
+    /// Its beginning, which often sets the terminal up. Empty when `tail` is all there is.
+    pub head: Vec<u8>,
+    pub tail: Vec<u8>,
+}
+
+/// What to show.
+pub struct Picture {
+    pub bytes: Vec<u8>,
+    /// So many bytes of the tail are in it. What follows is part of a sequence that goes on.
+    pub used: usize,
+    /// The alternate screen is shown.
+    pub full_screen: bool,
+}
+
+/// The screen, of a program whose terminal has the size `was`, on one of the size `now`. What
+/// stands there scrolls away first or stays behind it, and nothing in it makes the terminal answer.
+pub fn picture(recorded: &Recorded, was: PtySize, now: PtySize) -> Picture {
+    let used = whole(&recorded.tail);
+    let begin = if recorded.head.is_empty() { 0 } else { safe_start(&recorded.tail[..used]) };
+    let tail = &recorded.tail[begin..used];
+    let head = &recorded.head[..whole(&recorded.head)];
+    let mut modes = Modes::default();
+    modes.feed(head);
+    modes.feed(tail);
+    let drawn = if modes.beyond_emulator() { None } else { quietly(|| drawn(head, tail, &modes, was, now)) };
+    // A full screen has one of its own to be drawn on, and ours comes back after it.
+    let mut bytes = match modes.alternate() {
+        true => Vec::new(),
+        false => [b"\r\n".repeat(now.rows as usize), b"\x1b[H\x1b[J".to_vec()].concat(),
+    };
+    bytes.extend(drawn.unwrap_or_else(|| raw(head, tail)));
+    Picture { bytes, used, full_screen: modes.alternate() }
+}
+
+/// Drawn by an emulator that has seen it all.
+fn drawn(head: &[u8], tail: &[u8], modes: &Modes, was: PtySize, now: PtySize) -> Vec<u8> {
+    let side = |n: u32, usual| u16::try_from(n).ok().and_then(NonZeroU16::new).unwrap_or(usual);
+    let sides =
+        |size: PtySize| (side(size.rows, vt100::Parser::DEFAULT_ROWS), side(size.cols, vt100::Parser::DEFAULT_COLS));
+    let ((rows, cols), (rows_now, cols_now)) = (sides(was), sides(now));
+    let mut emulator = vt100::Parser::new(rows, cols, 0);
+    emulator.process(head);
+    emulator.process(tail);
+    emulator.set_size(rows_now, cols_now);
+    let mut out = String::new();
+    let screen = emulator.screen();
+    if modes.alternate() {
+        out += "\x1b[?1049h";
+    }
+    out += &screen.contents_formatted();
+    out += "\x1b[?25h";
+    out += &modes.on();
+    // A cursor behind the last column is put there by writing that column again.
+    out += "\x1b[m";
+    out += &screen.cursor_state_formatted();
+    out += &screen.attributes_formatted();
+    out.into_bytes()
+}
+
+/// The bytes themselves from the last point on before which nothing matters.
+fn raw(head: &[u8], tail: &[u8]) -> Vec<u8> {
+    let ends = |mark: &&[u8]| tail.windows(mark.len()).rposition(|part| part == *mark);
+    let begin = FRESH.iter().filter_map(ends).max().unwrap_or(0);
+    let mut modes = Modes::default();
+    modes.feed(head);
+    modes.feed(&tail[..begin]);
+    let mut out = Vec::new();
+    if modes.alternate() {
+        out.extend(b"\x1b[?1049h\x1b[H");
+    }
+    out.extend(modes.on().bytes());
+    pieces(&tail[begin..]).filter(|piece| !asks(piece)).for_each(|piece| out.extend(piece));
+    out
+}
+
+/// Whether the terminal would answer this, to a question of long ago. Titles and other texts are
+/// left out with them: some ask, and none is on the screen.
+fn asks(piece: &[u8]) -> bool {
+    match piece {
+        [0x1b, b'[', middle @ .., end] => match end {
+            b'c' | b'n' | b't' | b'x' => true,
+            b'p' => middle.contains(&b'$'),
+            b'q' => middle.starts_with(b">"),
+            b'u' => middle.starts_with(b"?"),
+            // Draws, or sets.
+            _ => false,
+        },
+        [0x1b, b']' | b'P' | b'X' | b'^' | b'_' | b'Z', ..] | [0x05] => true,
+        // Text, or a short sequence.
+        _ => false,
+    }
+}
+
+/// Where a piece of output from the middle can begin: after a newline or at an escape.
+fn safe_start(tail: &[u8]) -> usize {
+    let near = &tail[..tail.len().min(FRAGMENT)];
+    let safe = near.iter().position(|byte| matches!(byte, b'\n' | 0x1b));
+    safe.map_or(0, |at| if near[at] == b'\n' { at + 1 } else { at })
+}
+
+/// The result, or None should the emulator panic over what a stranger's program printed: there is
+/// another way to show it, so nobody is told.
+fn quietly<T>(work: impl FnOnce() -> T) -> Option<T> {
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| {}));
+    let result = catch_unwind(AssertUnwindSafe(work)).ok();
+    std::panic::set_hook(hook);
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const SIZE: PtySize = PtySize { rows: 6, cols: 20 };
+
+    fn seen(bytes: &[u8], size: PtySize) -> vt100::Parser {
+        let rows = NonZeroU16::new(size.rows as u16).expect("a size");
+        let mut parser = vt100::Parser::new(rows, NonZeroU16::new(size.cols as u16).expect("a size"), 0);
+        parser.process(bytes);
+        parser
+    }
+
+    fn shown(tail: &[u8]) -> vt100::Parser {
+        let recorded = Recorded { head: Vec::new(), tail: tail.into() };
+        let mut bytes = b"an old line\r\n$ toolctl attach x\r\n".to_vec();
+        bytes.extend(picture(&recorded, SIZE, SIZE).bytes);
+        seen(&bytes, SIZE)
+    }
+
+    #[test]
+    fn the_screen_is_as_the_program_left_it() {
+        let full = b"$ prog\r\n\x1b[?1049h\x1b[?25l\x1b[2J\x1b[2;3Htitle\x1b[4;5H\x1b[31mred\x1b[2;3HTITLE\x1b[?1000h";
+        let (is, ought) = (shown(full), seen(full, SIZE));
+        assert_eq!(is.screen().state_formatted(), ought.screen().state_formatted());
+        assert!(is.screen().alternate_screen() && is.screen().hide_cursor());
+        let mut after = is;
+        after.process(b"\x1b[?1049l");
+        assert_eq!(after.screen().contents(), "an old line\n$ toolctl attach x", "and ours is still there behind it");
+    }
+
+    #[test]
+    fn a_sequence_that_is_not_all_there_is_left_for_later() {
+        let recorded = Recorded { head: Vec::new(), tail: b"one\r\ntwo\x1b[3".to_vec() };
+        let picture = picture(&recorded, SIZE, SIZE);
+        assert_eq!((picture.used, picture.full_screen), (8, false));
+        let mut all = seen(&picture.bytes, SIZE);
+        all.process(b"\x1b[31m!");
+        assert_eq!(all.screen().contents(), "one\ntwo!");
+    }
+
+    #[test]
+    fn what_the_beginning_turned_on_is_on_though_the_middle_is_not_known() {
+        let recorded = Recorded { head: b"\x1b[?1049h\x1b[?25l".to_vec(), tail: b"4;4Hjunk\x1b[2J\x1b[HTop".to_vec() };
+        let screen = seen(&picture(&recorded, SIZE, SIZE).bytes, SIZE);
+        assert_eq!(screen.screen().contents(), "Top");
+        assert!(screen.screen().alternate_screen() && screen.screen().hide_cursor());
+    }
+
+    #[test]
+    fn what_the_emulator_cannot_draw_is_replayed_without_its_questions() {
+        let old = b"old\x1b[2J".as_slice();
+        let fresh = b"\x1b[2J\x1b[H\x1b[c\x1b[6n\x1b]11;?\x07\x1b(0lqqk\x1b(B\x1b[>q".as_slice();
+        let recorded = Recorded { head: Vec::new(), tail: [old, fresh].concat() };
+        let bytes = picture(&recorded, SIZE, SIZE).bytes;
+        let expected = b"\x1b[2J\x1b[H\x1b(0lqqk\x1b(B";
+        assert!(bytes.ends_with(&[b"\x1b[H\x1b[J", &expected[..]].concat()), "{:?}", String::from_utf8_lossy(&bytes));
+    }
+
+    #[test]
+    fn a_smaller_terminal_shows_what_fits() {
+        let recorded = Recorded { head: Vec::new(), tail: b"\x1b[?1049h\x1b[1;1Habcdefghij\x1b[2;1Hxyz".to_vec() };
+        let now = PtySize { rows: 3, cols: 4 };
+        let screen = seen(&picture(&recorded, SIZE, now).bytes, now);
+        assert_eq!(screen.screen().contents(), "abcd\nxyz");
+    }
+
+    #[test]
+    fn a_panic_is_no_picture() {
+        assert_eq!((quietly(|| 1), quietly(|| -> i32 { panic!("over a stranger's output") })), (Some(1), None));
+    }
+
+    fn output() -> impl Strategy<Value = Vec<u8>> {
+        let part = prop_oneof![
+            Just("text\r\n".to_owned()),
+            Just("日本".to_owned()),
+            Just("\x1b[2J".to_owned()),
+            Just("\x1b[?1049h".to_owned()),
+            Just("\x1b[?1049l".to_owned()),
+            Just("\x1b[?25l".to_owned()),
+            Just("\x1b[7m".to_owned()),
+            Just("\x1b[K".to_owned()),
+            Just("\x1b[L".to_owned()),
+            (0u8..9, 0u8..25).prop_map(|(row, col)| format!("\x1b[{row};{col}H")),
+            "[a-z]{1,12}",
+        ];
+        proptest::collection::vec(part, 0..30).prop_map(|parts| parts.concat().into_bytes())
+    }
+
+    proptest! {
+        #[test]
+        fn any_screen_is_shown_as_it_is(tail in output()) {
+            let (is, ought) = (shown(&tail), seen(&tail, SIZE));
+            prop_assert_eq!(is.screen().contents_formatted(), ought.screen().contents_formatted());
+            prop_assert_eq!(is.screen().alternate_screen(), ought.screen().alternate_screen());
+        }
+
+        #[test]
+        fn no_bytes_make_it_fail(head in proptest::collection::vec(any::<u8>(), 0..40), tail in proptest::collection::vec(any::<u8>(), 0..200), rows in 0u32..5, cols in 0u32..5) {
+            let recorded = Recorded { head, tail };
+            let odd = PtySize { rows, cols };
+            prop_assert!(picture(&recorded, odd, SIZE).used <= recorded.tail.len());
+            prop_assert!(picture(&recorded, SIZE, odd).used <= recorded.tail.len());
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! A real terminal, lent out and given back.
+
+use super::*;
+use std::io::Read;
+
+/// What stands on the person's side now, up to `end`.
+fn read_until(person: &mut File, end: &str) -> String {
+    let mut all = Vec::new();
+    let mut byte = [0];
+    while !all.ends_with(end.as_bytes()) {
+        person.read_exact(&mut byte).expect("the other side is open");
+        all.push(byte[0]);
+    }
+    String::from_utf8_lossy(&all).into_owned()
+}
+
+fn lent(keys: Keys) -> (File, File, Terminal, Settings) {
+    let (person, program) = sys::pair();
+    let before = Settings::of(program.as_fd()).expect("a terminal");
+    let terminal = Terminal::enter_on(program.try_clone().expect("another handle"), keys).expect("a terminal");
+    (person, program, terminal, before)
+}
+
+#[test]
+fn it_is_raw_while_it_is_lent_and_as_before_when_it_is_given_back() {
+    let (mut person, program, mut terminal, before) = lent(Keys::Taken);
+    let now = || Settings::of(program.as_fd()).expect("a terminal").flags();
+    assert_eq!(now(), before.raw().flags());
+    terminal.shown(b"\x1b[?1049h\x1b[?25ltext");
+    terminal.leave();
+    assert_eq!(now(), before.flags());
+    terminal.enter_again().expect("a terminal");
+    assert_eq!(now(), before.raw().flags());
+    drop(terminal);
+    assert_eq!(now(), before.flags());
+    let off = "\x1b[?25h\x1b[?1049l";
+    assert_eq!(read_until(&mut person, off), off);
+    assert_eq!(read_until(&mut person, off), format!("\x1b[?1049h\x1b[?25l{off}"));
+}
+
+#[test]
+fn without_our_keys_signals_still_come_and_output_is_as_it_is() {
+    let (_person, program, terminal, before) = lent(Keys::Left);
+    let now = Settings::of(program.as_fd()).expect("a terminal").flags();
+    assert_eq!((now[1] & libc::OPOST, now[3] & (libc::ECHO | libc::ISIG)), (0, libc::ISIG));
+    drop(terminal);
+    assert_eq!(Settings::of(program.as_fd()).expect("a terminal").flags(), before.flags());
+}
+
+#[test]
+fn a_panic_gives_it_back_before_it_is_told() {
+    let (mut person, program, mut terminal, before) = lent(Keys::Taken);
+    let ended = std::thread::spawn(move || {
+        terminal.shown(b"\x1b[?2004hhalf a line");
+        // The terminal is still held here, so only the hook can have given it back.
+        let _held = terminal;
+        panic!("as a test wants it");
+    });
+    assert!(ended.join().is_err());
+    assert_eq!(Settings::of(program.as_fd()).expect("a terminal").flags(), before.flags());
+    assert_eq!(read_until(&mut person, "\r\n"), "\x1b[?2004l\r\n");
+}
+
+#[test]
+fn a_line_of_ours_is_never_inside_a_sequence_of_the_program_s() {
+    let (mut person, _program, mut terminal, _) = lent(Keys::Taken);
+    terminal.shown(b"prompt> \x1b[3");
+    terminal.say("hello");
+    terminal.shown(b"1m");
+    assert_eq!(read_until(&mut person, "]\r\n"), "\r\n[toolctl: hello]\r\n");
+    terminal.say("again");
+    assert_eq!(read_until(&mut person, "]\r\n"), "[toolctl: again]\r\n", "it stands on a fresh line already");
+}

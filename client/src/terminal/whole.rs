@@ -1,0 +1,120 @@
+//! Where a terminal's output can be cut: never inside a character or an escape sequence. Pure.
+
+/// What the bytes so far end in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum At {
+    /// Between two characters or sequences.
+    #[default]
+    Ground,
+    /// A character that lacks so many bytes.
+    Char(u8),
+    Escape,
+    /// A sequence like `ESC ( 0` before its last byte.
+    Designation,
+    Csi,
+    /// A title or another text that only the terminal reads, and its possible end.
+    Text,
+    TextEscape,
+}
+
+impl At {
+    pub fn after(self, byte: u8) -> At {
+        match (self, byte) {
+            (At::Char(1), 0x80..=0xbf) => At::Ground,
+            (At::Char(n), 0x80..=0xbf) => At::Char(n - 1),
+            (At::Ground | At::Char(_), 0xc2..=0xdf) => At::Char(1),
+            (At::Ground | At::Char(_), 0xe0..=0xef) => At::Char(2),
+            (At::Ground | At::Char(_), 0xf0..=0xf4) => At::Char(3),
+            (At::Text, 0x1b) => At::TextEscape,
+            (_, 0x1b) => At::Escape,
+            (At::Ground | At::Char(_), _) | (_, 0x18 | 0x1a) => At::Ground,
+            (At::Escape | At::TextEscape, b'[') => At::Csi,
+            (At::Escape | At::TextEscape, b']' | b'P' | b'X' | b'^' | b'_') => At::Text,
+            (At::Escape | At::TextEscape | At::Designation, 0x20..=0x2f) => At::Designation,
+            (At::Escape | At::TextEscape | At::Designation, _) => At::Ground,
+            (At::Csi, 0x40..=0x7e) | (At::Text, 0x07) => At::Ground,
+            (At::Csi, _) => At::Csi,
+            (At::Text, _) => At::Text,
+        }
+    }
+
+    pub fn after_all(self, bytes: &[u8]) -> At {
+        bytes.iter().fold(self, |at, byte| at.after(*byte))
+    }
+}
+
+/// How many of the bytes are before the sequence or character that is not all there.
+pub fn whole(bytes: &[u8]) -> usize {
+    let mut at = At::Ground;
+    let mut end = 0;
+    for (i, byte) in bytes.iter().enumerate() {
+        at = at.after(*byte);
+        if at == At::Ground {
+            end = i + 1;
+        }
+    }
+    end
+}
+
+/// The pieces of the bytes: runs of text, and escape sequences each on its own.
+pub fn pieces(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = bytes;
+    std::iter::from_fn(move || {
+        let first = *rest.first()?;
+        let end = match first {
+            0x1b => {
+                let mut at = At::Ground;
+                rest.iter().position(|byte| {
+                    at = at.after(*byte);
+                    at == At::Ground
+                })
+            }
+            _ => rest.iter().position(|byte| *byte == 0x1b).and_then(|at| at.checked_sub(1)),
+        };
+        let (piece, left) = rest.split_at(end.map_or(rest.len(), |end| end + 1));
+        rest = left;
+        Some(piece)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_cut_is_never_inside_a_character_or_a_sequence() {
+        let cases: [(&[u8], usize); 12] = [
+            (b"abc", 3),
+            (b"abc\x1b", 3),
+            (b"abc\x1b[3", 3),
+            (b"abc\x1b[31m", 8),
+            ("aé".as_bytes(), 3),
+            (&"a€".as_bytes()[..3], 1),
+            (b"a\x1b]0;title", 1),
+            (b"a\x1b]0;title\x07", 11),
+            (b"a\x1b]0;title\x1b", 1),
+            (b"a\x1b]0;title\x1b\\b", 13),
+            (b"a\x1b(", 1),
+            (b"a\x1b(0q", 5),
+        ];
+        for (bytes, end) in cases {
+            assert_eq!(whole(bytes), end, "{:?}", String::from_utf8_lossy(bytes));
+        }
+    }
+
+    #[test]
+    fn sequences_stand_alone_and_text_is_together() {
+        let found: Vec<&[u8]> = pieces(b"ab\x1b[31mc\x1b]0;t\x1b\\\x1b7\x1b[").collect();
+        let expected: [&[u8]; 6] = [b"ab", b"\x1b[31m", b"c", b"\x1b]0;t\x1b\\", b"\x1b7", b"\x1b["];
+        assert_eq!(found, expected);
+    }
+
+    proptest! {
+        #[test]
+        fn the_pieces_are_all_the_bytes(bytes in proptest::collection::vec(prop_oneof![Just(0x1b), Just(b'['), Just(b']'), any::<u8>()], 0..60)) {
+            prop_assert_eq!(pieces(&bytes).collect::<Vec<_>>().concat(), bytes.clone());
+            prop_assert!(whole(&bytes) <= bytes.len());
+        }
+    }
+}

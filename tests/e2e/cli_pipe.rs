@@ -1,0 +1,64 @@
+//! Every command whose reader is gone ends quietly.
+
+use crate::ctl::ran;
+use crate::rig::{Daemon, id};
+use serde_json::json;
+use std::process::Stdio;
+
+#[test]
+fn every_command_whose_reader_is_gone_is_quiet_and_exits_with_0() {
+    let d = Daemon::start();
+    let proc = id(&d.sh_with("echo ready; exec cat", json!({ "stdin": "pipe" })));
+    let term = id(&d.sh_with("exec sleep 1000", json!({ "pty": true })));
+    d.printed(&proc, "ready");
+    let done = id(&d.run("seq 1 100"));
+    let commands: [&[&str]; 24] = [
+        &["exec", "--", "true"],
+        &["poll", &done],
+        &["poll", &done, "--raw", "--cursor", "0"],
+        &["log", &done],
+        &["log", "-f", &done],
+        &["log", "-f", &proc],
+        &["wait", &done],
+        &["wait", &proc, "--match", "ready"],
+        &["events"],
+        &["events", "-f"],
+        &["signal", &proc, "CONT"],
+        &["write", &proc, "x"],
+        &["submit", &proc, "x"],
+        &["resize", &term, "20x70"],
+        &["list"],
+        &["list", "--json"],
+        &["inspect", &proc],
+        &["info"],
+        &["info", "--json"],
+        &["close", &proc],
+        &["kill", &proc],
+        &["forget", &proc],
+        &["--help"],
+        &["shutdown"],
+    ];
+    for args in commands {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let told = ran(d.ctl_command(args).stdout(writer).stdin(Stdio::null()).spawn().unwrap());
+        assert_eq!((told.code, told.stderr.as_str()), (0, ""), "{args:?}");
+    }
+}
+
+#[test]
+fn a_follower_whose_reader_leaves_later_does_not_wait_for_the_next_line() {
+    use std::io::{BufRead, BufReader};
+    let d = Daemon::start();
+    let proc = d.sh("echo one; echo two; exec sleep 1000");
+    d.printed(&proc, "two");
+    let mut child = d.ctl_command(&["log", "-f", &proc]).spawn().unwrap();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    stdout.read_line(&mut line).unwrap();
+    assert_eq!(line, "one\n");
+    drop(stdout);
+    // The broken code waited up to 30 s for more output, and then went on waiting.
+    let told = ran(child);
+    assert_eq!((told.code, told.stderr.as_str()), (0, ""));
+}

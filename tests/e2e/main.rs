@@ -19,7 +19,6 @@ mod cli_events;
 mod cli_ids;
 mod cli_pipe;
 mod cli_run;
-mod cli_run;
 mod cli_terminal;
 mod cli_view;
 mod cli_view_log;

@@ -26,6 +26,7 @@ mod completions;
 mod daemon;
 mod daemon_start;
 mod disk;
+mod docs;
 mod doctor;
 mod env;
 mod events;

@@ -1,10 +1,10 @@
 //! What README and `docs/` show is what works: their sessions are typed, and every command in them exists.
 
-use crate::ctl::ran;
+use crate::ctl::{Ran, ran};
 use crate::rig::Daemon;
 use std::fs;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 fn pages() -> Vec<(String, String)> {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
@@ -21,26 +21,29 @@ fn sessions(text: &str) -> Vec<Vec<String>> {
     blocks.map(typed).filter(|session: &Vec<String>| !session.is_empty()).collect()
 }
 
+/// What a shell says to these words, with the rig's environment and our programs first on its path.
+fn typed(d: &Daemon, words: &str) -> Ran {
+    let bin = PathBuf::from(env!("CARGO_BIN_EXE_toolctl")).parent().unwrap().display().to_string();
+    let (template, path) = (d.ctl_command(&[]), format!("{bin}:{}", std::env::var("PATH").unwrap()));
+    let mut shell = Command::new("/bin/bash");
+    shell.args(["-c", words]).env_clear();
+    shell.envs(template.get_envs().filter_map(|(k, v)| Some((k.to_owned(), v?.to_owned())))).env("PATH", path);
+    shell.current_dir(d.root()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    ran(shell.spawn().unwrap())
+}
+
 #[test]
 fn the_session_of_the_readme_is_what_happens() {
     let d = Daemon::prepare("", &[]);
     let readme = pages().into_iter().find(|(path, _)| path.ends_with("README.md")).unwrap().1;
     let session = sessions(&readme).into_iter().next().unwrap();
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let bin = PathBuf::from(env!("CARGO_BIN_EXE_toolctl")).parent().unwrap().display().to_string();
     // The same words, with this rig's places and a port that is free.
     let words = session.join("\n").replace("8765", &port.to_string());
     let words = words.replace("~/.local/state/toold", &d.state().display().to_string());
     // The server has to have printed its line before the log is looked at, as a person has by then.
     let words = words.replace("\ntoolctl log web", "\ntoolctl wait web --match 404 > /dev/null\ntoolctl log web");
-    let mut shell = Command::new("/bin/bash");
-    let path = format!("{bin}:{}", std::env::var("PATH").unwrap());
-    let template = d.ctl_command(&[]);
-    shell.args(["-c", &words]).env_clear();
-    shell.envs(template.get_envs().filter_map(|(k, v)| Some((k.to_owned(), v?.to_owned())))).env("PATH", path);
-    shell.current_dir(d.root()).stdin(std::process::Stdio::null());
-    shell.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
-    let told = ran(shell.spawn().unwrap());
+    let told = typed(&d, &words);
     for part in ["to stdout\nexit code 3\nproc_", "code 404, message File not found\n", "killed SIGTERM\n"] {
         assert!(told.stdout.contains(part), "{part:?} is not in {told:?}");
     }
@@ -59,10 +62,7 @@ fn every_command_in_the_docs_is_one() {
             // What comes before the program to run, or a second command; and no comment.
             let ours = line.split(" -- ").next().unwrap().split(['#', ';', '|']).next().unwrap();
             let ours = ours.split(" -c ").next().unwrap().trim();
-            let words: Vec<&str> = ours.split_whitespace().skip(1).chain(["--help"]).collect();
-            let verb = words.iter().take_while(|word| !word.starts_with('-')).count().min(1);
-            assert_eq!(verb, 1, "{path}: {line}");
-            let told = d.ctl(&words);
+            let told = typed(&d, &format!("{ours} --help"));
             assert_eq!(told.code, 0, "{path}: {line}: {told:?}");
             seen += 1;
         }

@@ -57,8 +57,8 @@ fn every_command_in_the_docs_is_one() {
     let mut seen = 0;
     for (path, text) in pages() {
         let indented = text.lines().filter_map(|line| line.strip_prefix("    "));
-        let typed = text.lines().filter_map(|line| line.strip_prefix("$ "));
-        for line in indented.chain(typed).filter(|line| line.starts_with("toolctl ")) {
+        let after_prompt = text.lines().filter_map(|line| line.strip_prefix("$ "));
+        for line in indented.chain(after_prompt).filter(|line| line.starts_with("toolctl ")) {
             // What comes before the program to run, or a second command; and no comment.
             let ours = line.split(" -- ").next().unwrap().split(['#', ';', '|']).next().unwrap();
             let ours = ours.split(" -c ").next().unwrap().trim();

@@ -7,7 +7,7 @@ use std::process::Stdio;
 
 #[test]
 fn every_command_whose_reader_is_gone_is_quiet_and_exits_with_0() {
-    let d = Daemon::start();
+    let mut d = Daemon::start();
     let proc = id(&d.sh_with("echo ready; exec cat", json!({ "stdin": "pipe" })));
     let term = id(&d.sh_with("exec sleep 1000", json!({ "pty": true })));
     d.printed(&proc, "ready");
@@ -44,6 +44,7 @@ fn every_command_whose_reader_is_gone_is_quiet_and_exits_with_0() {
         let told = ran(d.ctl_command(args).stdout(writer).stdin(Stdio::null()).spawn().unwrap());
         assert_eq!((told.code, told.stderr.as_str()), (0, ""), "{args:?}");
     }
+    assert_eq!(d.ended(), 0, "the last of them has stopped the daemon");
 }
 
 #[test]

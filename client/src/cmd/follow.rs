@@ -1,6 +1,7 @@
 //! The loop behind `run` and `attach`: the daemon's answers, our signals and our stdin, whichever comes first.
 //! It sleeps in poll(2) and nowhere else.
 
+mod document;
 mod input;
 mod output;
 mod ready;
@@ -17,9 +18,8 @@ use super::poll::bytes;
 use super::progress::{Next, Progress, pieces};
 use super::quiet::Quiet;
 use super::ready::Readiness;
-use super::wait::own_code;
 use crate::blocking::{Answer, CallError, parse};
-use crate::failure::{DONE, Failure};
+use crate::failure::Failure;
 use crate::render::poll::summary;
 use crate::render::status::unusual_end;
 use crate::sys::{self, Ready, Signals};
@@ -34,9 +34,6 @@ use toold_proto::params::{self, Ansi, Encoding};
 use toold_proto::process::{Process, Reason};
 use toold_proto::unions::Pty;
 use toold_proto::{Kind, RpcError};
-
-/// How long one `wait` of `run --json` lasts before it is asked again.
-const WAIT_MS: u32 = 600_000;
 
 /// Whose process it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -304,7 +301,7 @@ impl<'a, 'c> Follow<'a, 'c> {
             return self.hung_up(signal);
         }
         if self.cx.json {
-            self.wait(Asked::Wait, WAIT_MS)?
+            self.wait_for_end()?
         } else {
             self.take_screen()?;
             self.poll(self.progress.first())?;
@@ -332,13 +329,6 @@ impl<'a, 'c> Follow<'a, 'c> {
             ..Default::default()
         };
         self.ask::<api::Poll>(Asked::Poll, &params, wait)
-    }
-
-    fn wait(&mut self, what: Asked, timeout_ms: u32) -> Result<(), Failure> {
-        let consumer = self.plan.exec.consumer.clone();
-        let params =
-            params::Wait { id: Some(self.id()), timeout_ms: Some(timeout_ms.into()), consumer, ..Default::default() };
-        self.ask::<api::Wait>(what, &params, Duration::from_millis(timeout_ms.into()))
     }
 
     fn page(&mut self, result: &RawValue) -> Result<Option<u8>, Failure> {
@@ -389,25 +379,6 @@ impl<'a, 'c> Follow<'a, 'c> {
         // It may have ended already, and we leave in any case.
         let _ = self.cx.link.call_raw::<api::Signal>(&params);
         Ok(Some(128 + libc::SIGPIPE as u8))
-    }
-
-    fn waited(&mut self, what: Asked, result: &RawValue) -> Result<Option<u8>, Failure> {
-        #[derive(serde::Deserialize)]
-        struct Raw<'a> {
-            #[serde(borrow)]
-            processes: Vec<&'a RawValue>,
-        }
-        let typed = parse::<api::Wait>(result)?;
-        let ended = typed.processes.first().filter(|waited| super::wait::has_ended(&waited.process));
-        if ended.is_none() && what == Asked::Wait {
-            return self.wait(Asked::Wait, WAIT_MS).map(|()| None);
-        }
-        let raw: Raw<'_> = serde_json::from_str(result.get())
-            .map_err(|e| CallError::Protocol(format!("cannot read the result of wait: {e}")))?;
-        if let Some(document) = raw.processes.first() {
-            self.cx.document(document)?;
-        }
-        Ok(Some(ended.map_or(DONE, |waited| own_code(&waited.process))))
     }
 }
 

@@ -47,6 +47,11 @@ struct On {
 
 impl Modes {
     pub fn feed(&mut self, bytes: &[u8]) {
+        // Most output is plain text, which turns nothing on.
+        let plain = |byte: &u8| matches!(byte, 0x20..=0x7e | b'\t' | b'\n' | b'\r');
+        if self.between() && bytes.iter().all(plain) {
+            return;
+        }
         self.parser.advance(&mut self.on, bytes);
         self.at = self.at.after_all(bytes);
     }
@@ -240,6 +245,14 @@ mod tests {
         for (output, off) in cases {
             assert_eq!(after(output).off(), off, "{output:?}");
         }
+    }
+
+    #[test]
+    fn a_sequence_may_come_in_any_pieces() {
+        let output = "text\x1b[?1049h\x1b[?25ltext\x1b]0;plain title\x07\x1b[1mé";
+        let mut modes = Modes::default();
+        output.as_bytes().iter().for_each(|byte| modes.feed(&[*byte]));
+        assert_eq!((&modes.on, modes.between()), (&after(output).on, true));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::sys;
 use std::ffi::OsString;
 use std::fmt;
 use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, IsTerminal, Read, Seek, SeekFrom};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -19,6 +19,8 @@ const START_TIME: Duration = Duration::from_secs(10);
 const WINNER_TIME: Duration = Duration::from_secs(3);
 /// What `toold` exits with when its flags or its config are wrong: no other daemon will come.
 const EXIT_USAGE: i32 = 2;
+/// How long a start may take before a person is told.
+const NOTICE: Duration = Duration::from_secs(1);
 /// The first wait between two tries to connect, and the longest.
 const WAIT: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(100));
 /// How much of the daemon's log an error shows.
@@ -107,8 +109,9 @@ fn start(socket: &Path, launch: &Launch) -> Result<Client, StartError> {
         .spawn()
         .map_err(|source| StartError::Spawn { program: program.clone(), source })?;
     let mut wait = Wait::until(Instant::now() + START_TIME);
-    let mut ended = None;
+    let (mut ended, mut notice) = (None, Notice::new());
     loop {
+        notice.look();
         match Client::connect(socket) {
             Ok(client) => return Ok(client),
             Err(error) if !nobody_listens(&error) => return Err(StartError::Unusable(error)),
@@ -127,6 +130,33 @@ fn start(socket: &Path, launch: &Launch) -> Result<Client, StartError> {
                 Some(status) => log.exited(status),
                 None => StartError::Silent { socket: socket.into(), tail: log.tail(), log: log.path },
             });
+        }
+    }
+}
+
+/// One line on a terminal while a daemon takes its time to read its records, taken away when it answers.
+struct Notice {
+    began: Instant,
+    shown: bool,
+}
+
+impl Notice {
+    fn new() -> Notice {
+        Notice { began: Instant::now(), shown: false }
+    }
+
+    fn look(&mut self) {
+        if !self.shown && self.began.elapsed() > NOTICE && io::stderr().is_terminal() {
+            eprint!("toolctl: the daemon is starting, and reads what earlier ones left");
+            self.shown = true;
+        }
+    }
+}
+
+impl Drop for Notice {
+    fn drop(&mut self) {
+        if self.shown {
+            eprint!("\r\x1b[K");
         }
     }
 }

@@ -130,10 +130,28 @@ impl Verb {
 
 /// `toolctl`, from its arguments to its exit code.
 pub fn main() -> ExitCode {
-    let cli = parse(std::env::args_os()).unwrap_or_else(|wrong| wrong.exit());
+    let cli = match parse(std::env::args_os()) {
+        Ok(cli) => cli,
+        Err(wrong) => return wrongly_typed(&wrong, std::env::args_os()),
+    };
     let (mut out, mut err) = (io::stdout(), io::stderr());
     let console = Console::live(&mut out, &mut err, cli.color);
     perform(cli, console).into()
+}
+
+/// A usage error or a help text. What was typed is shown in it, and may be anything; and `--color` was not understood yet.
+fn wrongly_typed(wrong: &clap::Error, args: impl Iterator<Item = OsString>) -> ExitCode {
+    let words: Vec<String> = args.map(|word| word.to_string_lossy().into_owned()).collect();
+    let plain = words.iter().any(|word| word == "--color=never" || word == "never");
+    let hostile = words.iter().any(|word| *word != crate::render::text::harmless(word));
+    if wrong.use_stderr() && (plain || hostile) {
+        let text = wrong.render().to_string();
+        let lines: Vec<String> = text.lines().map(crate::render::text::harmless).collect();
+        eprintln!("{}", lines.join("\n"));
+    } else {
+        let _ = wrong.print();
+    }
+    ExitCode::from(wrong.exit_code() as u8)
 }
 
 fn parse(args: impl Iterator<Item = OsString>) -> Result<Cli, clap::Error> {

@@ -74,7 +74,8 @@ impl<'a> Console<'a> {
     pub fn live(out: &'a mut dyn Write, err: &'a mut dyn Write, colour: Colour) -> Console<'a> {
         let colours = Colours::decide(colour, |name| std::env::var_os(name));
         let (look, err_look) = (look(&io::stdout(), colours), look(&io::stderr(), colours));
-        let overwrites = err_look.terminal() && !is_dumb();
+        // With a pager or a filter behind it the screen is not ours to write over.
+        let overwrites = err_look.terminal() && look.terminal() && !is_dumb();
         let keeps_colours = colours == Colours::Asked;
         Console { out, err, look, err_look, keeps_colours, overwrites, line: false, live: true }
     }

@@ -35,3 +35,48 @@ fn without_a_process_there_is_no_last_one() {
     let told = d.ctl(&["log", "@last"]);
     assert_eq!((told.code, told.stderr.as_str()), (3, "toolctl: there is no process yet, so no @last\n"));
 }
+
+#[test]
+fn a_program_is_looked_for_where_the_caller_looks_and_not_where_the_daemon_does() {
+    let d = Daemon::start();
+    let dir = d.root().join("mine");
+    std::fs::create_dir(&dir).unwrap();
+    std::fs::write(dir.join("mytool"), "#!/bin/sh\necho mine\n").unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(dir.join("mytool"), mode).unwrap();
+    let path = format!("{}:{}", dir.display(), std::env::var("PATH").unwrap());
+    for args in [&["run", "--", "mytool"][..], &["run", "-c", "mytool", "--no-login"]] {
+        let told = crate::ctl::ran(d.ctl_command(args).env("PATH", &path).spawn().unwrap());
+        assert_eq!((told.code, told.stdout.as_str()), (0, "mine\n"), "{args:?}: {told:?}");
+    }
+    let none = ["run", "--env", "PATH=/nowhere", "--", "mytool"];
+    let told = crate::ctl::ran(d.ctl_command(&none).env("PATH", &path).spawn().unwrap());
+    assert_eq!(told.code, 1, "what is given wins: {told:?}");
+}
+
+#[test]
+fn what_was_named_and_not_done_is_an_exit_code_and_a_sentence() {
+    let d = Daemon::start();
+    d.ctl(&["exec", "--name", "one", "--", "sleep", "1000"]);
+    let told = d.ctl(&["forget", "one"]);
+    assert_eq!(told.code, 1, "{told:?}");
+    let told = d.ctl(&["kill", "one", "nosuch"]);
+    assert_eq!(told.code, 3, "{told:?}");
+    assert!(told.stderr.contains("nothing was killed"), "{told:?}");
+    assert_eq!(d.process("one")["status"], "running");
+}
+
+#[test]
+fn a_wait_longer_than_the_daemon_waits_is_waited_all_the_same() {
+    let d = Daemon::start_with("max_wait_ms = 200\n", &[]);
+    let gate = d.gate("go");
+    let process = d.sh(&format!("{}; exit 5", gate.pass()));
+    let child = d.ctl_command(&["wait", &process, "--timeout", "30s"]).spawn().unwrap();
+    let waiting = crate::sys::Pidfd::open(child.id() as i32).unwrap();
+    // Three times as long as the daemon waits at a time.
+    assert!(!waiting.dies_within(std::time::Duration::from_millis(600)));
+    gate.open();
+    assert_eq!(crate::ctl::ran(child).code, 5);
+    let left = d.ctl(&["wait", &d.sh("exec sleep 1000"), "--timeout", "500ms"]);
+    assert_eq!(left.code, 124, "{left:?}");
+}

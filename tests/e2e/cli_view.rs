@@ -227,3 +227,12 @@ fn inspect_reads_like_a_status_and_ends_with_the_last_lines() {
     assert!(d.text(&screen).contains(" JST; "), "local time for people: {}", d.text(&screen));
     assert!(d.ctl(&["inspect", "web", "--json"]).stdout.contains("Z\""), "RFC 3339 for programs");
 }
+
+#[test]
+fn what_was_typed_wrongly_is_shown_without_its_escape_sequences() {
+    let d = Daemon::start();
+    let screen = on_terminal(&d, "", "\"$(printf '\\033]0;evil\\007')\"");
+    d.closed(&screen);
+    let shown = String::from_utf8_lossy(&d.bytes(&screen)).into_owned();
+    assert!(!shown.contains("\x1b]0;") && shown.contains("code 2"), "{shown:?}");
+}

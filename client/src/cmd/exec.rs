@@ -38,6 +38,9 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
     let mut options = args.options;
     let readiness = options.take_readiness();
     let mut params = start::params(args.what, options, PtyDefault::Daemon)?;
+    if cx.console.live {
+        start::with_our_path(&mut params);
+    }
     params.yield_ms = args.yield_ms.unwrap_or(0);
     params.ready = readiness.as_ref().map(|ready| ready.until.clone());
     params.ready_timeout_ms = readiness.as_ref().and_then(|ready| ready.timeout_ms).map(signed);

@@ -3,7 +3,7 @@
 use super::Context;
 use super::long::Work;
 use crate::args;
-use crate::failure::{DONE, Failure};
+use crate::failure::{DONE, FAILED, Failure};
 use std::time::Duration;
 use toold_proto::api;
 use toold_proto::params;
@@ -30,6 +30,7 @@ pub struct Args {
 
 pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
     let ids = (!args.ids.is_empty()).then_some(args.ids);
+    let named = ids.is_some();
     let params = params::Forget { ids, older_than_ms: args.older_than };
     let mut meanwhile = cx.show_work(Work::Forgetting);
     let raw = cx.call_long_once::<api::Forget>(&params, MANY, &mut meanwhile)?;
@@ -38,5 +39,6 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
         let skipped: Vec<String> = result.skipped.iter().map(|id| id.to_string()).collect();
         cx.console.say(&format!("still running and kept: {}; kill them first", skipped.join(" ")));
     }
-    Ok(DONE)
+    // What was named and is still there was not done.
+    Ok(if named && !result.skipped.is_empty() { FAILED } else { DONE })
 }

@@ -3,7 +3,7 @@
 use super::Context;
 use super::long::Work;
 use crate::args;
-use crate::failure::{DONE, FAILED, Failure};
+use crate::failure::{DONE, FAILED, Failure, NO_SUCH_PROCESS};
 use crate::render;
 use std::ffi::{OsStr, OsString};
 use std::time::Duration;
@@ -58,7 +58,12 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
         grace_ms: args.grace,
     };
     let grace = Duration::from_millis(params.grace_ms.unwrap_or(DEFAULT_GRACE_MS));
-    let raw = cx.call_long_once::<api::Kill>(&params, grace, &mut meanwhile)?;
+    let several = params.ids.is_some() && !cx.json;
+    let called = cx.call_long_once::<api::Kill>(&params, grace, &mut meanwhile);
+    if several && called.as_ref().is_err_and(|failure| failure.exit_code() == NO_SUCH_PROCESS) {
+        cx.console.say("nothing was killed: one of the ids is none");
+    }
+    let raw = called?;
     let result = cx.show::<api::Kill>(&raw, |result, look| render::kill::kill(&result.results, look))?;
     match result.status {
         KillStatus::Killed | KillStatus::AlreadyExited => Ok(DONE),

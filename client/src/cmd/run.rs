@@ -60,7 +60,10 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
     let readiness = options.take_readiness();
     options.stdin |= input.is_some();
     let window = sys::window(std::io::stdout().as_fd()).filter(|size| size.rows > 0 && size.cols > 0);
-    let exec = start::params(args.what, options, PtyDefault::Ours(window))?;
+    let mut exec = start::params(args.what, options, PtyDefault::Ours(window))?;
+    if cx.console.live {
+        start::with_our_path(&mut exec);
+    }
     let caught = if access.is_some() { &SCREEN_SIGNALS[..] } else { &SIGNALS };
     let plan = Plan {
         role: Role::Owner,

@@ -174,6 +174,16 @@ fn directory(given: Option<PathBuf>) -> Result<String, Failure> {
         .map_err(|path| Failure::Usage(format!("--cwd: {} is not UTF-8, which JSON cannot carry", path.display())))
 }
 
+/// What is typed here is looked for where this shell looks, and not where the one did that started the daemon.
+pub fn with_our_path(params: &mut params::Exec) {
+    if params.env_mode == params::EnvMode::Replace {
+        return;
+    }
+    if let Ok(path) = std::env::var("PATH") {
+        params.env.entry("PATH".into()).or_insert(path);
+    }
+}
+
 /// An id nobody else will think of: 64 bits that the system gave this thread at random.
 pub fn fresh_id() -> String {
     let hasher = || RandomState::new().build_hasher().finish();

@@ -3,9 +3,10 @@
 use super::Context;
 use super::kill::one_or_many;
 use crate::args;
+use crate::blocking::parse;
 use crate::failure::{DONE, FAILED, Failure, TIMED_OUT};
 use crate::render;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use toold_proto::api;
 use toold_proto::params::{self, Status, WaitMode};
 use toold_proto::process::Process;
@@ -65,12 +66,19 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
     let params = params::Wait { id, ids, mode, until, timeout_ms: args.timeout.map(signed), consumer: args.consumer };
     let time = Duration::from_millis(args.timeout.unwrap_or(DEFAULT_TIMEOUT_MS));
     let mut meanwhile = cx.show_waiting(waited_for);
-    let raw = cx.call_long::<api::Wait>(|passed| shortened(&params, passed), time, &mut meanwhile)?;
+    let began = Instant::now();
+    let raw = loop {
+        let before = began.elapsed();
+        let left = time.saturating_sub(before);
+        let raw = cx.call_long::<api::Wait>(|passed| shortened(&params, before + passed), left, &mut meanwhile)?;
+        let result = parse::<api::Wait>(&raw)?;
+        // The daemon waits so long at a time and no longer. We were asked for more.
+        if result.status != WaitStatus::Timeout || !result.clamped || began.elapsed() >= time {
+            break raw;
+        }
+    };
     let result = cx.show::<api::Wait>(&raw, render::wait::wait)?;
     if !cx.json {
-        if let Some(note) = &result.note {
-            cx.console.say(note);
-        }
         say_why(&result, &params, cx);
     }
     Ok(exit_code(&result, &params))

@@ -14,7 +14,7 @@ use toold_proto::params;
 const GRACE_MS: u64 = 1000;
 
 /// What `run` and `attach` hear of.
-pub const SIGNALS: [c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGTSTP];
+pub const SIGNALS: [c_int; 5] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGTSTP];
 /// And on a terminal of their own also of these.
 pub const SCREEN_SIGNALS: [c_int; 7] =
     [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGTSTP, libc::SIGWINCH, libc::SIGCONT];

@@ -124,11 +124,23 @@ fn is_more(bytes: &[u8], rows: usize, width: usize) -> bool {
     false
 }
 
+/// Whether the program that a shell line begins with can be found.
+fn is_there(line: &str) -> bool {
+    let Some(program) = line.split_whitespace().next().filter(|word| !word.contains('=')) else { return true };
+    if program.contains('/') {
+        return std::path::Path::new(program).is_file();
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
+}
+
 /// `$PAGER`, else `less`. None: there is none, or nobody wants one.
 fn start_pager() -> Option<Pager> {
     let named = std::env::var("PAGER").ok();
     let mut command = match named.as_deref().map(str::trim) {
         Some("" | "cat") => return None,
+        // A pager that is not there would swallow the output.
+        Some(line) if !is_there(line) => return None,
         Some(line) => {
             let mut shell = Command::new("sh");
             shell.args(["-c", line]);

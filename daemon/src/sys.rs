@@ -4,6 +4,10 @@ use rustix::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use rustix::io::Errno;
 use std::ffi::{CStr, c_char, c_int, c_void};
 
+mod spawn;
+
+pub use spawn::{Plan, spawn, step};
+
 pub type Result<T> = std::result::Result<T, Errno>;
 
 fn last() -> Errno {
@@ -59,6 +63,24 @@ pub fn borrow(fd: RawFd) -> BorrowedFd<'static> {
     unsafe { BorrowedFd::borrow_raw(fd) }
 }
 
+/// What a shim ignores: it ends when its work does. A program has the default of each.
+pub const IGNORED: [c_int; 6] =
+    [libc::SIGHUP, libc::SIGINT, libc::SIGPIPE, libc::SIGQUIT, libc::SIGTERM, libc::SIGXFSZ];
+
+/// Sets every signal to its default.
+pub fn default_signals() {
+    (1..=64).for_each(default_signal);
+}
+
+fn default_signal(signal: c_int) {
+    // SAFETY: SIG_DFL installs no code of ours; a signal that cannot be set is left.
+    unsafe {
+        let mut default: libc::sigaction = std::mem::zeroed();
+        default.sa_sigaction = libc::SIG_DFL;
+        libc::sigaction(signal, &default, std::ptr::null_mut());
+    }
+}
+
 /// Ignores a signal in this process.
 pub fn ignore(signal: c_int) {
     // SAFETY: SIG_IGN installs no code of ours.
@@ -76,6 +98,30 @@ pub fn child_signals() -> Result<OwnedFd> {
         libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK)
     };
     check(fd).map(own)
+}
+
+/// Asks the scheduler for short turns for this thread: it waits less for one, and has no more of the CPU.
+/// Kernels before 6.12 take no notice.
+pub fn take_short_turns() {
+    set_turns(SHORT_TURN_NS);
+}
+
+/// The shortest that the kernel grants.
+const SHORT_TURN_NS: u64 = 100_000;
+
+/// 0 nanoseconds: as long as everybody's.
+fn set_turns(ns: u64) {
+    // SAFETY: sched_attr is plain numbers, for which all zero is a value; the kernel writes at most its size.
+    unsafe {
+        let mut attr: libc::sched_attr = std::mem::zeroed();
+        let size = size_of::<libc::sched_attr>() as u32;
+        if libc::syscall(libc::SYS_sched_getattr, 0, &mut attr, size, 0) == 0
+            && attr.sched_policy == libc::SCHED_OTHER as u32
+        {
+            attr.sched_runtime = ns;
+            libc::syscall(libc::SYS_sched_setattr, 0, &attr, 0);
+        }
+    }
 }
 
 /// A child that ended.
@@ -164,6 +210,36 @@ pub fn map(len: usize) -> Option<&'static mut [u8]> {
     Some(unsafe { std::slice::from_raw_parts_mut(at.cast::<u8>(), len) })
 }
 
+/// Memory that is used again and again, fresh each time.
+pub struct Room {
+    at: *mut u8,
+    len: usize,
+}
+
+impl Room {
+    pub fn new(len: usize) -> Option<Room> {
+        map(len).map(|memory| Room { at: memory.as_mut_ptr(), len })
+    }
+
+    /// All of it, zeroed. The borrows of the last time are over: their owner was dropped with its process.
+    pub fn fresh(&mut self) -> &'static mut [u8] {
+        // SAFETY: the mapping is len bytes and is never unmapped; see above for other borrows.
+        let memory = unsafe { std::slice::from_raw_parts_mut(self.at, self.len) };
+        forget_pages(memory);
+        memory
+    }
+}
+
+/// Numbers that this process and those it forks share. None when there is no memory.
+pub fn share_numbers(count: usize) -> Option<&'static [std::sync::atomic::AtomicI32]> {
+    use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
+    let len = count * size_of::<std::sync::atomic::AtomicI32>();
+    // SAFETY: a new anonymous mapping overlaps nothing.
+    let at = unsafe { mmap_anonymous(std::ptr::null_mut(), len, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED) };
+    // SAFETY: the mapping is zeroed, page-aligned, large enough, never unmapped, and only used through atomics.
+    Some(unsafe { std::slice::from_raw_parts(at.ok()?.cast(), count) })
+}
+
 /// Gives the pages back to the kernel; they read as zero afterwards.
 pub fn forget_pages(memory: &mut [u8]) {
     let at = memory.as_mut_ptr().cast::<c_void>();
@@ -192,130 +268,6 @@ pub fn begin_writeback(file: &std::fs::File) -> Result<()> {
 pub fn unmap(memory: &'static mut [u8]) {
     // SAFETY: the mapping came from `map`, and the only reference to it is consumed here.
     let _ = unsafe { rustix::mm::munmap(memory.as_mut_ptr().cast(), memory.len()) };
-}
-
-/// What a child does between fork and exec. All pointers stay valid until it has exec'd.
-pub struct Plan {
-    pub stdin: RawFd,
-    pub stdout: RawFd,
-    pub stderr: RawFd,
-    pub terminal: bool,
-    pub cwd: *const c_char,
-    pub program: *const c_char,
-    pub argv: *const *const c_char,
-    pub env: *const *const c_char,
-    /// Files to write "0" to, ended by null.
-    pub cgroups: *const *const c_char,
-    pub parent: i32,
-    /// Where it failed.
-    pub step: u32,
-    pub errno: i32,
-}
-
-/// Steps of a start that can fail, in the child and around it. The numbers are on disk: frozen.
-pub mod step {
-    pub const SESSION: u32 = 1;
-    pub const TERMINAL: u32 = 2;
-    pub const STDIO: u32 = 3;
-    pub const CGROUP: u32 = 4;
-    pub const CHDIR: u32 = 5;
-    pub const EXEC: u32 = 6;
-    pub const LOCK: u32 = 20;
-    pub const SOCKET: u32 = 21;
-    pub const PIPE: u32 = 22;
-    pub const PTY: u32 = 23;
-    pub const FORK: u32 = 24;
-    pub const MEMORY: u32 = 25;
-    pub const LAUNCH: u32 = 26;
-    pub const RECORD: u32 = 27;
-    pub const RESOLVE: u32 = 28;
-
-    pub fn name(step: u32) -> &'static str {
-        match step {
-            SESSION => "session",
-            TERMINAL => "terminal",
-            STDIO => "stdio",
-            CGROUP => "cgroup",
-            CHDIR => "chdir",
-            EXEC => "exec",
-            LOCK => "lock",
-            SOCKET => "socket",
-            PIPE => "pipe",
-            PTY => "pty",
-            FORK => "fork",
-            MEMORY => "memory",
-            LAUNCH => "launch",
-            RECORD => "record",
-            RESOLVE => "resolve",
-            // A step of a later version.
-            _ => "unknown",
-        }
-    }
-}
-
-/// Starts a child that shares our memory until it execs, so that neither page tables nor an error
-/// pipe are needed. Returns its pid once it runs the program, or once it failed (see `plan.step`).
-pub fn spawn(plan: &mut Plan, stack: &mut [u8]) -> Result<i32> {
-    let top = stack.as_mut_ptr_range().end;
-    let aligned = (top as usize & !15) as *mut c_void;
-    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
-    // SAFETY: CLONE_VFORK keeps us suspended until the child has exec'd or ended, so `plan` and
-    // `stack` outlive its use of them; the child only makes system calls.
-    check(unsafe { libc::clone(child, aligned, flags, (plan as *mut Plan).cast()) })
-}
-
-extern "C" fn child(plan: *mut c_void) -> c_int {
-    // SAFETY: `spawn` passes a live Plan and waits.
-    let plan = unsafe { &mut *plan.cast::<Plan>() };
-    let failed = run_plan(plan);
-    plan.step = failed;
-    plan.errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO);
-    exit(127)
-}
-
-/// Runs the plan up to the exec. Comes back only with the step that failed, errno untouched since.
-fn run_plan(plan: &Plan) -> u32 {
-    // SAFETY: only system calls on numbers and on strings that the Plan keeps alive.
-    unsafe {
-        if libc::setsid() < 0 {
-            return step::SESSION;
-        }
-        // A program without its shim would be a ghost: nobody could see its output or its end.
-        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-        if libc::getppid() != plan.parent {
-            return step::SESSION;
-        }
-        if plan.terminal && libc::ioctl(plan.stdin, libc::TIOCSCTTY, 0) < 0 {
-            return step::TERMINAL;
-        }
-        for (fd, at) in [(plan.stdin, 0), (plan.stdout, 1), (plan.stderr, 2)] {
-            if libc::dup2(fd, at) < 0 {
-                return step::STDIO;
-            }
-        }
-        let mut cgroup = plan.cgroups;
-        while !(*cgroup).is_null() {
-            let fd = libc::open(*cgroup, libc::O_WRONLY | libc::O_CLOEXEC);
-            if fd < 0 || libc::write(fd, c"0".as_ptr().cast(), 1) != 1 {
-                return step::CGROUP;
-            }
-            cgroup = cgroup.add(1);
-        }
-        if libc::chdir(plan.cwd) < 0 {
-            return step::CHDIR;
-        }
-        let mut default: libc::sigaction = std::mem::zeroed();
-        default.sa_sigaction = libc::SIG_DFL;
-        for signal in 1..=64 {
-            libc::sigaction(signal, &default, std::ptr::null_mut());
-        }
-        let mut none: libc::sigset_t = std::mem::zeroed();
-        libc::sigemptyset(&mut none);
-        libc::sigprocmask(libc::SIG_SETMASK, &none, std::ptr::null_mut());
-        libc::syscall(libc::SYS_close_range, 3u32, u32::MAX, libc::CLOSE_RANGE_CLOEXEC);
-        libc::execve(plan.program, plan.argv, plan.env);
-        step::EXEC
-    }
 }
 
 /// The memory where the kernel keeps our command line, to write a title into.

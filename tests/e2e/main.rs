@@ -49,6 +49,7 @@ mod poll_bytes;
 mod pty;
 mod ready;
 mod recover;
+mod reuse;
 mod service;
 mod service_real;
 mod session;

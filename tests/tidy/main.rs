@@ -99,11 +99,11 @@ fn no_file_is_long() {
 fn unsafe_is_in_sys_alone() {
     let unsafe_word = concat!("un", "safe");
     let mut broken = Vec::new();
-    for source in all().iter().filter(|source| !source.path.ends_with("/sys.rs")) {
+    for source in all().iter().filter(|source| !source.path.ends_with("/sys.rs") && !source.path.contains("/sys/")) {
         let lines = source.code().filter(|(_, line)| has_word(line, unsafe_word));
         broken.extend(lines.map(|(number, _)| format!("{}:{number}", source.path)));
     }
-    none("it lives in a sys.rs, each block with its SAFETY", broken);
+    none("it lives in sys, each block with its SAFETY", broken);
 }
 
 #[test]

@@ -17,6 +17,7 @@ use crate::config::Config;
 use crate::events::Consumers;
 use crate::proc::Proc;
 use crate::proc::voice::Voice;
+use crate::store::made;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -38,6 +39,8 @@ pub struct Registry {
     running: AtomicUsize,
     seq: AtomicU64,
     boot: [u8; 16],
+    /// Directories for processes to come.
+    made: made::Ahead,
     /// Something finished: retention has a look.
     pub finished: Notify,
     ended: Mutex<forget::Finished>,
@@ -55,8 +58,10 @@ impl Registry {
         voice: Arc<Voice>,
         consumers: Consumers,
     ) -> Arc<Registry> {
+        let made = made::Ahead::open(procs_dir.with_file_name("ready"));
         Arc::new(Registry {
             config,
+            made,
             procs_dir,
             launcher,
             voice,

@@ -10,7 +10,7 @@ use crate::proc::task::{Begin, Task, now_ms};
 use crate::proc::told::Told;
 use crate::proc::{Proc, minders, view};
 use crate::shim::launch::{self, Numbers, Strings};
-use crate::store::record::{self, Record, Spec};
+use crate::store::record::{self, New, Record, Spec};
 use crate::store::slots::{Launch, Progress, Stage};
 use crate::sys::step;
 use crate::watch::Patterns;
@@ -121,6 +121,10 @@ impl Registry {
                 return Err(SpawnError::Failed(proc));
             }
         }
+        if self.made.is_low() {
+            let registry = self.clone();
+            tokio::task::spawn_blocking(move || registry.made.make_more());
+        }
         self.answer(proc).await
     }
 
@@ -182,7 +186,8 @@ impl Registry {
         let groups = proc.spec.cgroups.clone();
         let proc = self.enter(proc).inspect_err(|_| cgroup::remove(&groups))?;
         // The table is not locked meanwhile: a slow disk delays this process and no other.
-        match record::create(&proc.dir, &proc.spec, &progress, nonce, self.boot) {
+        let new = New { spec: &proc.spec, progress: &progress, nonce, boot: self.boot };
+        match record::create(&proc.dir, &new, self.made.take()) {
             Ok(record) => {
                 let record = Arc::new(record);
                 proc.attach(record.clone());

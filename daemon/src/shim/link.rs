@@ -133,6 +133,8 @@ impl Shim {
         }
         (self.link.input_len, self.link.queue_len, self.link.ring_above) = (0, 0, None);
         self.stdin.caller_gone();
+        // Its zygote's socket may hold requests of a daemon that is gone: nobody is to begin them late.
+        self.seat = None;
     }
 
     /// Rings the bell if somebody waits for it.

@@ -10,6 +10,7 @@ pub mod zygote;
 mod capture;
 mod kill;
 mod link;
+mod seat;
 mod start;
 mod stdin;
 mod tree;

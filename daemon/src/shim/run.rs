@@ -1,5 +1,6 @@
 //! One shim's life: get ready, launch, then serve pipes, children and the daemon until the tree is gone.
 
+use super::seat::Seat;
 use super::{capture, kill, link, start, stdin, tree};
 use crate::hooks;
 use crate::log::LogWriter;
@@ -20,6 +21,7 @@ pub mod tag {
     pub const ERR: u64 = 5;
     pub const CHILDREN: u64 = 6;
     pub const STDIN: u64 = 7;
+    pub const ZYGOTE: u64 = 8;
 }
 
 /// Made before there is anything to do, so that a start finds it ready.
@@ -27,6 +29,8 @@ pub struct Ready {
     pub epoll: OwnedFd,
     pub children: OwnedFd,
     title: Option<Title>,
+    /// The memory of one process at a time.
+    pub room: sys::Room,
 }
 
 impl Ready {
@@ -34,13 +38,17 @@ impl Ready {
     pub fn new(title: Option<Title>) -> Option<Ready> {
         let _ = rustix::process::setsid();
         rustix::process::set_child_subreaper(Some(rustix::process::getpid())).ok()?;
-        for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGPIPE, libc::SIGQUIT, libc::SIGTERM, libc::SIGXFSZ] {
-            sys::ignore(signal);
-        }
         let children = sys::child_signals().ok()?;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).ok()?;
         watch(&epoll, children.as_fd(), tag::CHILDREN, EventFlags::IN).ok()?;
-        Some(Ready { epoll, children, title })
+        let room = sys::Room::new(capture::BUFFER + link::MEMORY + stdin::MEMORY)?;
+        Some(Ready { epoll, children, title, room })
+    }
+
+    /// Shows that this is nobody's shim now.
+    pub fn show_spare(&self) {
+        self.show(&[b"toold: spare shim"]);
+        sys::set_name(c"toold-spare");
     }
 
     /// Sets the command line that `ps` shows.
@@ -102,19 +110,26 @@ pub struct Shim {
     pub grace_ms: u64,
     /// The kernel's count of out-of-memory kills, as an open file.
     pub oom_file: Option<OwnedFd>,
+    /// Where to wait for the next process. None: this is the last.
+    pub seat: Option<Seat>,
 }
 
-/// Reads the launch, starts the program, serves it. Never returns.
-pub fn run(ready: Ready, control: OwnedFd, taken: Option<OwnedFd>) -> ! {
-    hooks::at("shim.before_launch");
-    let launched = start::launch(ready, control);
-    if let Some(zygote) = taken {
-        // Only now: the fork of the next spare would have taken a CPU from this start.
-        let _ = rustix::io::write(&zygote, &rustix::process::getpid().as_raw_nonzero().get().to_le_bytes());
+/// Reads the launch, starts the program, serves it, and the next one if there is a seat to wait in. Never returns.
+pub fn run(mut ready: Ready, mut control: OwnedFd, mut seat: Option<Seat>) -> ! {
+    loop {
+        hooks::at("shim.before_launch");
+        let launched = start::launch(ready, control);
+        if let Some(seat) = &seat {
+            seat.call_another();
+        }
+        let Some(mut shim) = launched else { sys::exit(1) };
+        if let Some(seat) = &seat {
+            let _ = watch(&shim.ready.epoll, seat.zygote.as_fd(), tag::ZYGOTE, EventFlags::empty());
+        }
+        shim.seat = seat;
+        shim.serve();
+        (ready, control, seat) = shim.wait_again().unwrap_or_else(|| sys::exit(0));
     }
-    let Some(mut shim) = launched else { sys::exit(1) };
-    shim.serve();
-    sys::exit(0)
 }
 
 impl Shim {
@@ -179,6 +194,8 @@ impl Shim {
             tag::JOINING => self.joining_event(),
             tag::LISTENER => self.accept(),
             tag::STDIN => self.stdin_event(),
+            // Only its end is watched for.
+            tag::ZYGOTE => self.seat = None,
             // There are no other tags.
             _ => {}
         }
@@ -285,6 +302,16 @@ impl Shim {
         self.tell(&FromShim::Gone);
         self.link.flush_before_leaving();
         hooks::at("exit.gone");
+    }
+
+    /// Lets go of everything of this process, and waits for the next. None: nobody sends one, or enough wait already.
+    fn wait_again(self) -> Option<(Ready, OwnedFd, Option<Seat>)> {
+        let Shim { ready, seat: Some(seat), pid, .. } = self else { return None };
+        let place = seat.places.take(pid)?;
+        unwatch(&ready.epoll, seat.zygote.as_fd());
+        ready.show_spare();
+        let control = seat.wait(place)?;
+        Some((ready, control, Some(seat)))
     }
 
     /// Everything below us now, in borrowed memory.

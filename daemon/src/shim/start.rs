@@ -6,7 +6,7 @@ use super::capture::{self, Output};
 use super::kill::Killing;
 use super::link::{self, Link};
 use super::run::{Ready, Shim, mono_ms, tag, wall_ms, watch};
-use super::stdin::{self, Stdin};
+use super::stdin::Stdin;
 use super::tree;
 use crate::hooks;
 use crate::log::LogWriter;
@@ -25,6 +25,10 @@ use rustix::pty::OpenptFlags;
 pub const LAUNCH_MAX: usize = 16 * 1024 * 1024;
 /// The child's stack until it execs.
 const STACK: usize = 64 * 1024;
+/// The launch, and the tables of pointers into it, as large as they usually are at most.
+const USUAL_LAUNCH: usize = 96 * 1024;
+const USUAL_TABLES: usize = 64 * 1024;
+const _: () = assert!(USUAL_LAUNCH + STACK + USUAL_TABLES <= capture::BUFFER, "the start needs more than there is");
 
 /// A step that failed.
 struct Failed(u32, Errno);
@@ -68,13 +72,16 @@ impl frame::Sink for Fixed {
 }
 
 /// The shim of a program that runs. None: it does not, and that is recorded and told.
-pub fn launch(ready: Ready, control: OwnedFd) -> Option<Shim> {
-    let memory = receive(&control)?;
-    let block = Block::decode(&memory[HEADER..]);
+pub fn launch(mut ready: Ready, control: OwnedFd) -> Option<Shim> {
+    // Output is read into the same memory, once the program runs.
+    let (buffer, rest) = ready.room.fresh().split_at_mut(capture::BUFFER);
+    let (usual, scratch) = buffer.split_at_mut(USUAL_LAUNCH);
+    let mut received = receive(&control, usual)?;
+    let block = Block::decode(&received.bytes()[HEADER..]);
     let mut starting =
         Starting { control: &control, record: None, pid: rustix::process::getpid().as_raw_nonzero().get() };
     let made = match &block {
-        Some(block) => begin(ready, &mut starting, block),
+        Some(block) => begin(&ready, &mut starting, block, scratch),
         None => Err(Failed(step::LAUNCH, Errno::INVAL)),
     };
     let (parts, ticks) = match made {
@@ -88,8 +95,9 @@ pub fn launch(ready: Ready, control: OwnedFd) -> Option<Shim> {
     starting.tell(&FromShim::Started { pid: parts.main, shim_pid: starting.pid, ticks });
     hooks::at("spawn.told");
     let (record, pid) = (starting.record?, starting.pid);
-    sys::unmap(memory);
-    assemble(parts, record, control, pid, numbers)
+    received.release();
+    sys::forget_pages(buffer);
+    assemble(ready, parts, Memory { buffer, rest }, Connected { record, control, pid }, numbers)
 }
 
 fn fail(starting: &Starting<'_>, step: u32, errno: i32) {
@@ -100,20 +108,45 @@ fn fail(starting: &Starting<'_>, step: u32, errno: i32) {
     starting.tell(&FromShim::Failed { step, errno });
 }
 
-/// Reads the launch frame whole. None when the daemon went away before it was.
-fn receive(control: &OwnedFd) -> Option<&'static mut [u8]> {
+/// A launch frame, in the usual place or in memory of its own.
+enum Received<'a> {
+    Usual(&'a mut [u8]),
+    Large(&'static mut [u8]),
+}
+
+impl Received<'_> {
+    fn bytes(&mut self) -> &mut [u8] {
+        match self {
+            Received::Usual(bytes) => bytes,
+            Received::Large(bytes) => bytes,
+        }
+    }
+
+    fn release(self) {
+        if let Received::Large(memory) = self {
+            sys::unmap(memory);
+        }
+    }
+}
+
+/// Reads the launch frame whole, and nothing beyond it. None when the daemon went away before it was.
+fn receive<'a>(control: &OwnedFd, usual: &'a mut [u8]) -> Option<Received<'a>> {
     let mut header = [0u8; HEADER];
     read_exact(control, &mut header)?;
     let length = u32::from_le_bytes([header[0], header[1], header[2], header[3]]) as usize;
     if length > LAUNCH_MAX {
         return None;
     }
-    let memory = sys::map(HEADER + length)?;
-    memory[..HEADER].copy_from_slice(&header);
-    read_exact(control, &mut memory[HEADER..])?;
-    let frame = frame::next(memory, LAUNCH_MAX).ok().flatten()?;
+    let mut received = match usual.get_mut(..HEADER + length) {
+        Some(place) => Received::Usual(place),
+        None => Received::Large(sys::map(HEADER + length)?),
+    };
+    let bytes = received.bytes();
+    bytes[..HEADER].copy_from_slice(&header);
+    read_exact(control, &mut bytes[HEADER..])?;
+    let frame = frame::next(bytes, LAUNCH_MAX).ok().flatten()?;
     matches!(ToShim::read(frame.0, frame.1), Some(ToShim::Launch { .. })).then_some(())?;
-    Some(memory)
+    Some(received)
 }
 
 fn read_exact(control: &OwnedFd, mut into: &mut [u8]) -> Option<()> {
@@ -130,7 +163,6 @@ fn read_exact(control: &OwnedFd, mut into: &mut [u8]) -> Option<()> {
 
 /// Everything a running program has.
 struct Parts {
-    ready: Ready,
     dir: OwnedFd,
     nonce: [u8; 16],
     listener: OwnedFd,
@@ -139,44 +171,40 @@ struct Parts {
     oom_file: Option<OwnedFd>,
 }
 
-fn begin(ready: Ready, starting: &mut Starting<'_>, block: &Block<'_>) -> Result<(Parts, u64), Failed> {
+fn begin(
+    ready: &Ready,
+    starting: &mut Starting<'_>,
+    block: &Block<'_>,
+    scratch: &mut [u8],
+) -> Result<(Parts, u64), Failed> {
     let dir_name = block.dir();
     let dir_path = std::ffi::CStr::from_bytes_with_nul(dir_name).map_err(|_| Failed(step::LAUNCH, Errno::INVAL))?;
     let dir = rustix::fs::open(dir_path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
         .map_err(at(step::RECORD))?;
     let id = dir_name.rsplit(|b| *b == b'/').next().unwrap_or(b"");
     let id = &id[..id.len().saturating_sub(1)];
-    ready.show(&[b"toold: shim ", id]);
-    sys::set_name(c"toold-shim");
     let (record, nonce) = lock(&dir)?;
     starting.record = Some(record);
     hooks::at("spawn.locked");
     let listener = address::listen_at(id, &nonce).map_err(at(step::SOCKET))?;
-    let running = program(starting, block)?;
-    let Running { main, ticks, ends, oom_file } = running;
-    Ok((Parts { ready, dir, nonce, listener, main, ends, oom_file }, ticks))
-}
-
-struct Running {
-    main: i32,
-    ticks: u64,
-    ends: Ends,
-    oom_file: Option<OwnedFd>,
-}
-
-/// The steps around the fork, each noted in the record.
-fn program(starting: &Starting<'_>, block: &Block<'_>) -> Result<Running, Failed> {
     let ends = Ends::open(&block.numbers)?;
-    let (stage, shim_pid, at_ms) = (Stage::Launching, starting.pid, wall_ms());
-    let launching = Launch { stage, shim_pid, pid: 0, ticks: 0, step: 0, errno: 0, at_ms };
-    starting.note(&launching).map_err(at(step::RECORD))?;
-    hooks::at("spawn.launching");
-    let (main, oom_file) = spawn(starting.pid, block, &ends)?;
+    // What can be done while the program is on its way.
+    let mut ticks = 0;
+    let meanwhile = |pid| {
+        ticks = tree::ticks(pid);
+        ready.show(&[b"toold: shim ", id]);
+        sys::set_name(c"toold-shim");
+    };
+    let (main, oom_file) = program(starting, block, &ends, scratch, meanwhile)?;
     hooks::at("spawn.forked");
-    let ticks = tree::ticks(main);
-    let _ = starting.note(&Launch { stage: Stage::Running, pid: main, ticks, ..launching });
+    let launch = Launch { pid: main, ticks, ..launching(Stage::Running, starting.pid) };
+    let _ = starting.note(&launch);
     hooks::at("spawn.running");
-    Ok(Running { main, ticks, ends, oom_file })
+    Ok((Parts { dir, nonce, listener, main, ends, oom_file }, ticks))
+}
+
+fn launching(stage: Stage, shim_pid: i32) -> Launch {
+    Launch { stage, shim_pid, pid: 0, ticks: 0, step: 0, errno: 0, at_ms: wall_ms() }
 }
 
 /// Takes the record's lock, and makes sure that nobody gave it up for lost or started it before.
@@ -255,13 +283,24 @@ fn nonblocking(fd: &OwnedFd) -> Result<(), Errno> {
     rustix::io::ioctl_fionbio(fd, true)
 }
 
-/// Runs the program. Its pid, and the open file that counts its out-of-memory kills.
-fn spawn(parent: i32, block: &Block<'_>, ends: &Ends) -> Result<(i32, Option<OwnedFd>), Failed> {
-    let no_memory = Failed(step::MEMORY, Errno::NOMEM);
+/// Runs the program, once that is noted. Its pid, and the open file that counts its out-of-memory kills.
+fn program(
+    starting: &Starting<'_>,
+    block: &Block<'_>,
+    ends: &Ends,
+    scratch: &mut [u8],
+    meanwhile: impl FnOnce(i32),
+) -> Result<(i32, Option<OwnedFd>), Failed> {
     let count = block.cgroups + block.argv + block.env + 3;
-    let Some(memory) = sys::map(STACK + (count + 1) * size_of::<usize>()) else { return Err(no_memory) };
-    let (stack, tables) = memory.split_at_mut(STACK);
-    let Some(table) = sys::pointer_table(tables, count) else { return Err(no_memory) };
+    let (stack, usual) = scratch.split_at_mut(STACK);
+    let needed = (count + 1) * size_of::<usize>();
+    let mut large = (needed > usual.len()).then(|| sys::map(needed).ok_or(Failed(step::MEMORY, Errno::NOMEM)));
+    let tables = match &mut large {
+        None => usual,
+        Some(Ok(memory)) => memory,
+        Some(Err(_)) => return Err(Failed(step::MEMORY, Errno::NOMEM)),
+    };
+    let Some(table) = sys::pointer_table(tables, count) else { return Err(Failed(step::MEMORY, Errno::NOMEM)) };
     let mut strings = block.strings().skip(1);
     let (cwd, program) = (strings.next().unwrap_or(b"/\0"), strings.next().unwrap_or(b"\0"));
     let oom_file = strings.next().filter(|name| name.len() > 1);
@@ -283,17 +322,20 @@ fn spawn(parent: i32, block: &Block<'_>, ends: &Ends) -> Result<(i32, Option<Own
         argv: argv.as_ptr(),
         env: env.as_ptr(),
         cgroups: cgroups.as_ptr(),
-        parent,
+        parent: starting.pid,
         step: 0,
         errno: 0,
     };
-    let spawned = sys::spawn(&mut plan, stack);
-    let (failed, errno) = (plan.step, plan.errno);
-    sys::unmap(memory);
+    starting.note(&launching(Stage::Launching, starting.pid)).map_err(at(step::RECORD))?;
+    hooks::at("spawn.launching");
+    let spawned = sys::spawn(&mut plan, stack, meanwhile);
+    if let Some(Ok(memory)) = large {
+        sys::unmap(memory);
+    }
     let main = spawned.map_err(at(step::FORK))?;
-    if failed != 0 {
+    if plan.step != 0 {
         let _ = sys::reap();
-        return Err(Failed(failed, Errno::from_raw_os_error(errno)));
+        return Err(Failed(plan.step, Errno::from_raw_os_error(plan.errno)));
     }
     let oom_file = oom_file.and_then(|name| {
         let name = std::ffi::CStr::from_bytes_with_nul(name).ok()?;
@@ -302,11 +344,23 @@ fn spawn(parent: i32, block: &Block<'_>, ends: &Ends) -> Result<(i32, Option<Own
     Ok((main, oom_file))
 }
 
-fn assemble(parts: Parts, record: OwnedFd, control: OwnedFd, pid: i32, numbers: Numbers) -> Option<Shim> {
-    let memory = sys::map(capture::BUFFER + link::MEMORY + stdin::MEMORY)?;
-    let (buffer, rest) = memory.split_at_mut(capture::BUFFER);
+/// The room once the start is done with it.
+struct Memory {
+    buffer: &'static mut [u8],
+    rest: &'static mut [u8],
+}
+
+struct Connected {
+    record: OwnedFd,
+    control: OwnedFd,
+    pid: i32,
+}
+
+fn assemble(ready: Ready, parts: Parts, memory: Memory, with: Connected, numbers: Numbers) -> Option<Shim> {
+    let Memory { buffer, rest } = memory;
     let (for_link, for_stdin) = rest.split_at_mut(link::MEMORY);
-    let Parts { ready, dir, nonce, listener, main, ends, oom_file } = parts;
+    let Connected { record, control, pid } = with;
+    let Parts { dir, nonce, listener, main, ends, oom_file } = parts;
     let Ends { out, err, stdin: input, terminal, theirs } = ends;
     drop(theirs);
     nonblocking(&control).ok()?;
@@ -347,5 +401,6 @@ fn assemble(parts: Parts, record: OwnedFd, control: OwnedFd, pid: i32, numbers: 
         active_at: now,
         grace_ms: numbers.grace_ms,
         oom_file,
+        seat: None,
     })
 }

@@ -1,22 +1,17 @@
 //! The zygote: forked from `toold` before any thread, it keeps a spare shim or two waiting.
 //!
 //! Daemon, zygote and spares share one packet socket. A request carries the control connection of a
-//! new process; whichever spare receives it becomes that process's shim. When its program runs it
-//! tells the zygote, which forks the next spare: no fork is in the way of a start. When the daemon is gone
-//! the socket ends, and with it the zygote and the spares; shims at work have nothing of it.
+//! new process; whichever spare receives it becomes that process's shim, and a spare again when the process is
+//! over. If too few are left it tells the zygote when its program runs, which forks the next: no fork is in the way
+//! of a start. When the daemon is gone the socket ends, and with it the spares, and the zygote after the last shim.
 
+use crate::shim::seat::{Places, SPARES, Seat};
 use crate::shim::{run, tree};
 use crate::sys::{self, Forked, Title};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::io::Errno;
-use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SocketFlags, SocketType, recvmsg, socketpair,
-};
-use std::mem::MaybeUninit;
-
-/// Shims that wait. One serves a start while the next is forked; the second takes a burst of two.
-const SPARES: usize = 2;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
 /// The daemon's side.
 pub struct Zygote {
@@ -57,9 +52,9 @@ pub fn exec_main() -> ! {
 /// Leaves everything of the daemon behind but the socket, which becomes descriptor 3.
 fn detach(socket: OwnedFd) -> Option<OwnedFd> {
     let _ = rustix::process::setsid();
-    for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGPIPE, libc::SIGQUIT] {
-        sys::ignore(signal);
-    }
+    // Whatever we were started with: a program gets its signals as they should be.
+    sys::default_signals();
+    sys::IGNORED.into_iter().for_each(sys::ignore);
     let null = rustix::fs::open(c"/dev/null", rustix::fs::OFlags::RDWR, rustix::fs::Mode::empty()).ok()?;
     for at in 0..3 {
         sys::dup_to(null.as_raw_fd(), at).ok()?;
@@ -82,32 +77,33 @@ fn serve(socket: OwnedFd) -> ! {
         title.set(&[b"toold: zygote"]);
     }
     sys::set_name(c"toold-zygote");
-    let (Ok(deaths), Ok((taken, take))) =
-        (sys::child_signals(), rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC))
+    let (Ok(deaths), Ok((calls, call)), Some(places)) =
+        (sys::child_signals(), rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC), Places::new())
     else {
         sys::exit(1)
     };
     // Whoever loses its shim becomes our child, also when the daemon is long gone: see `sweep`.
     let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
-    let mut spares = [0i32; SPARES];
     let mut daemon_lives = true;
     loop {
-        for place in &mut spares {
-            if *place == 0 && daemon_lives {
-                match sys::fork() {
-                    Ok(Forked::Child) => {
-                        drop((deaths, taken));
-                        spare(socket, take, title)
-                    }
-                    Ok(Forked::Parent(pid)) => *place = pid,
-                    // No process to be had now: the next death or request tries again.
-                    Err(_) => break,
+        while daemon_lives && places.taken() < SPARES {
+            let Some(place) = places.promise() else { break };
+            match sys::fork() {
+                Ok(Forked::Child) => {
+                    drop((deaths, calls));
+                    spare(Seat { socket, zygote: call, places }, place, title)
+                }
+                Ok(Forked::Parent(pid)) => places.keep(place, pid),
+                // No process to be had now: the next death or call tries again.
+                Err(_) => {
+                    places.free(place);
+                    break;
                 }
             }
         }
         let mut fds = [
             PollFd::new(&deaths, PollFlags::IN),
-            PollFd::new(&taken, PollFlags::IN),
+            PollFd::new(&calls, PollFlags::IN),
             // Only its end: requests are for the spares.
             PollFd::new(&socket, PollFlags::empty()),
         ];
@@ -119,9 +115,8 @@ fn serve(socket: OwnedFd) -> ! {
         let [dead, news, end] = fds.map(|fd| fd.revents());
         daemon_lives &= !end.intersects(PollFlags::HUP | PollFlags::ERR);
         if news.contains(PollFlags::IN) {
-            let mut pid = [0u8; 4];
-            let _ = rustix::io::read(&taken, &mut pid);
-            forget(&mut spares, i32::from_le_bytes(pid));
+            let mut drained = [0u8; 64];
+            let _ = rustix::io::read(&calls, &mut drained);
         }
         if dead.contains(PollFlags::IN) {
             let mut drained = [0u8; 1024];
@@ -130,7 +125,7 @@ fn serve(socket: OwnedFd) -> ! {
             let childless = loop {
                 match sys::reap() {
                     Ok(Some(reaped)) => {
-                        forget(&mut spares, reaped.pid);
+                        places.forget(reaped.pid);
                         orphans |= libc::WIFSIGNALED(reaped.status);
                     }
                     Ok(None) => break false,
@@ -169,48 +164,14 @@ fn sweep() {
     sys::unmap(memory);
 }
 
-fn forget(spares: &mut [i32; SPARES], pid: i32) {
-    for place in spares {
-        if *place == pid {
-            *place = 0;
-        }
-    }
-}
-
 /// Waits for a request, then is its shim.
-fn spare(socket: OwnedFd, take: OwnedFd, title: Option<Title>) -> ! {
+fn spare(seat: Seat, place: usize, title: Option<Title>) -> ! {
+    let own = rustix::process::getpid().as_raw_nonzero().get();
+    seat.places.keep(place, own);
     let Some(ready) = run::Ready::new(title) else { sys::exit(1) };
-    ready.show(&[b"toold: spare shim"]);
-    sys::set_name(c"toold-spare");
-    let control = loop {
-        match receive(&socket) {
-            Ok(Some(control)) => break control,
-            // The daemon is gone.
-            Ok(None) => sys::exit(0),
-            Err(Errno::INTR) => {}
-            Err(_) => sys::exit(1),
-        }
-    };
-    drop(socket);
-    run::run(ready, control, Some(take))
-}
-
-/// One request: a byte, and a descriptor beside it. None at the end of the socket.
-fn receive(socket: &OwnedFd) -> Result<Option<OwnedFd>, Errno> {
-    let mut byte = [0u8; 8];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let mut control = RecvAncillaryBuffer::new(&mut space);
-    let mut parts = [std::io::IoSliceMut::new(&mut byte)];
-    let got = recvmsg(socket, &mut parts, &mut control, RecvFlags::CMSG_CLOEXEC)?;
-    if got.bytes == 0 {
-        return Ok(None);
+    ready.show_spare();
+    match seat.wait(place) {
+        Some(control) => run::run(ready, control, Some(seat)),
+        None => sys::exit(0),
     }
-    for message in control.drain() {
-        if let RecvAncillaryMessage::ScmRights(mut fds) = message
-            && let Some(fd) = fds.next()
-        {
-            return Ok(Some(fd));
-        }
-    }
-    Err(Errno::BADMSG)
 }

@@ -1,12 +1,13 @@
 //! A process's directory: `record` (slots and spec), the log beside it, and the shim's socket.
 
+use super::made::{self, Made};
 use super::slots::{self, Exit, Head, Launch, PAGE, Progress, SLOT, Slot, Stage, TOLD, ToldSlot};
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use toold_proto::ProcId;
 use toold_proto::process::LimitReport;
@@ -72,26 +73,43 @@ pub struct Record {
     file: File,
 }
 
-/// Makes the directory and the record. Nothing runs yet.
-pub fn create(dir: &Path, spec: &Spec, progress: &Progress, nonce: [u8; 16], boot: [u8; 16]) -> io::Result<Record> {
-    std::fs::DirBuilder::new().mode(0o700).create(dir)?;
-    let made = write_new(dir, spec, progress, nonce, boot);
-    if made.is_err() {
-        let _ = std::fs::remove_dir_all(dir);
-    }
-    made
+/// What a new record says.
+pub struct New<'a> {
+    pub spec: &'a Spec,
+    pub progress: &'a Progress,
+    pub nonce: [u8; 16],
+    pub boot: [u8; 16],
 }
 
-fn write_new(dir: &Path, spec: &Spec, progress: &Progress, nonce: [u8; 16], boot: [u8; 16]) -> io::Result<Record> {
+/// Makes the directory and the record, of one that was made ahead if there is one. Nothing runs yet.
+pub fn create(dir: &Path, new: &New<'_>, made: Option<Made>) -> io::Result<Record> {
+    let page = page(new)?;
+    if let Some(Made { dir: from, record: file }) = made {
+        // The record is whole before it can be seen.
+        match file.write_all_at(&page, 0).and_then(|()| std::fs::rename(&from, dir)) {
+            Ok(()) => return Ok(Record { file }),
+            // It was swept away from outside, then; or the reason is met again below.
+            Err(_) => drop(std::fs::remove_dir_all(&from)),
+        }
+    }
+    let Made { record: file, .. } = made::make(dir.to_path_buf())?;
+    match file.write_all_at(&page, 0) {
+        Ok(()) => Ok(Record { file }),
+        Err(e) => {
+            let _ = std::fs::remove_dir_all(dir);
+            Err(e)
+        }
+    }
+}
+
+fn page(new: &New<'_>) -> io::Result<Vec<u8>> {
     let mut page = vec![0u8; PAGE];
-    serde_json::to_writer(&mut page, spec)?;
+    serde_json::to_writer(&mut page, new.spec)?;
     let json = &page[PAGE..];
-    let head = Head { spec_len: json.len() as u32, spec_sum: slots::sum(json), nonce, boot };
+    let head = Head { spec_len: json.len() as u32, spec_sum: slots::sum(json), nonce: new.nonce, boot: new.boot };
     page[..SLOT].copy_from_slice(&head.slot());
-    page[slots::COUNTS_AT as usize..][..SLOT].copy_from_slice(&progress.slot());
-    let file = File::options().read(true).write(true).create_new(true).mode(0o600).open(dir.join("record"))?;
-    file.write_all_at(&page, 0)?;
-    Ok(Record { file })
+    page[slots::COUNTS_AT as usize..][..SLOT].copy_from_slice(&new.progress.slot());
+    Ok(page)
 }
 
 impl Record {

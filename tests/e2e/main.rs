@@ -20,6 +20,7 @@ mod cli_ids;
 mod cli_pipe;
 mod cli_run;
 mod cli_terminal;
+mod cli_typed;
 mod cli_view;
 mod cli_view_log;
 mod completions;

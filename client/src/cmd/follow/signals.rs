@@ -13,8 +13,9 @@ use toold_proto::params;
 /// first Ctrl-C was its chance to end in peace.
 const GRACE_MS: u64 = 1000;
 
-/// What `run` and `attach` hear of.
-pub const SIGNALS: [c_int; 5] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGTSTP];
+/// What `run` and `attach` hear of. SIGTTIN only so that a read from the background fails instead of stopping us.
+pub const SIGNALS: [c_int; 6] =
+    [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGTSTP, libc::SIGTTIN];
 /// And on a terminal of their own also of these.
 pub const SCREEN_SIGNALS: [c_int; 7] =
     [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGTSTP, libc::SIGWINCH, libc::SIGCONT];
@@ -26,6 +27,7 @@ impl Follow<'_, '_> {
         match (signal, self.plan.role) {
             (libc::SIGWINCH, _) => self.resize().map(|()| None),
             (libc::SIGTSTP, _) => self.stop().map(|()| None),
+            (libc::SIGTTIN, _) => Ok(None),
             (libc::SIGCONT, _) => self.go_on().map(|()| None),
             (libc::SIGINT, Role::Owner) => self.interrupted(),
             (signal, _) => self.hung_up(signal),
@@ -101,6 +103,8 @@ impl Follow<'_, '_> {
 
     pub(super) fn detach(&mut self) -> Result<Option<u8>, Failure> {
         self.detach_at = None;
+        // What is typed from now on is somebody else's.
+        self.plan.input = None;
         if self.cx.json {
             self.pending.retain(|pending| pending.what != Asked::Wait);
             return self.wait(Asked::Farewell, 1).map(|()| None);

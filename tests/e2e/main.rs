@@ -23,6 +23,7 @@ mod cli_terminal;
 mod cli_typed;
 mod cli_view;
 mod cli_view_log;
+mod cli_words;
 mod completions;
 mod daemon;
 mod daemon_start;

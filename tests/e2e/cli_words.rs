@@ -1,0 +1,40 @@
+//! Words that a person types to `toolctl` and reads from it: statuses, times, cuts, counts, names.
+
+use crate::rig::Daemon;
+use serde_json::json;
+
+#[test]
+fn every_word_of_the_status_column_is_one_to_filter_by() {
+    let d = Daemon::start();
+    d.sh_with("exec sleep 1000", json!({ "name": "runs" }));
+    d.sh_with("exit 0", json!({ "name": "ended", "yield_ms": 60000 }));
+    d.sh_with("kill -9 $$", json!({ "name": "died", "yield_ms": 60000 }));
+    d.sh_with("exec sleep 1000", json!({ "name": "late", "timeout_ms": 50, "yield_ms": 60000 }));
+    d.sh_with("exec sleep 1000", json!({ "name": "hit" }));
+    assert_eq!(d.ctl(&["kill", "hit"]).code, 0);
+    assert_eq!(d.ctl(&["exec", "--name", "never", "--", "/nonexistent/program"]).code, 1);
+    let named = |word: &str| -> Vec<String> {
+        let told = d.ctl(&["list", "--sort", "name", "--status", word]);
+        assert_eq!((told.code, told.stderr.as_str()), (0, ""), "{word}");
+        told.stdout.lines().skip(1).map(|line| line.split_whitespace().nth(1).unwrap().to_owned()).collect()
+    };
+    let shown = d.ctl(&["list", "-a"]).stdout;
+    for line in shown.lines().skip(1) {
+        let cells: Vec<&str> = line.split_whitespace().collect();
+        assert!(named(cells[2]).contains(&cells[1].to_owned()), "{line}");
+    }
+    assert_eq!(
+        (named("killed"), named("timeout"), named("signaled")),
+        (["hit"].map(String::from).to_vec(), ["late"].map(String::from).to_vec(), ["died"].map(String::from).to_vec())
+    );
+    assert_eq!((named("failed_start"), named("running")), (vec!["never".to_owned()], vec!["runs".to_owned()]));
+    assert_eq!(named("exited"), ["died", "ended", "hit", "late", "never"], "however it ended");
+    for word in ["starting", "lost", "oom"] {
+        assert_eq!(named(word), Vec::<String>::new());
+    }
+    let document = d.ctl(&["list", "--json", "--status", "killed"]).stdout;
+    assert!(document.contains("\"total\":1") && document.contains("\"hit\""), "{document}");
+    let told = d.ctl(&["list", "--status", "dead"]);
+    let words = "starting, running, exited, lost, killed, signaled, timeout, oom, failed_start";
+    assert!(told.code == 2 && told.stderr.contains(words), "{told:?}");
+}

@@ -1,6 +1,6 @@
 //! Words that a person types to `toolctl` and reads from it: statuses, times, cuts, counts, names.
 
-use crate::rig::Daemon;
+use crate::rig::{Daemon, id};
 use serde_json::json;
 
 #[test]
@@ -37,4 +37,24 @@ fn every_word_of_the_status_column_is_one_to_filter_by() {
     let told = d.ctl(&["list", "--status", "dead"]);
     let words = "starting, running, exited, lost, killed, signaled, timeout, oom, failed_start";
     assert!(told.code == 2 && told.stderr.contains(words), "{told:?}");
+}
+
+#[test]
+fn a_log_is_picked_by_what_date_prints() {
+    let d = Daemon::start();
+    let proc = id(&d.run("echo before"));
+    let shown = |args: &[&str]| d.ctl(&[&["log", &proc], args].concat()).stdout;
+    let date = |zone: &str, form: &[&str]| -> String {
+        let output = d.tool("date", form).env("TZ", zone).output().unwrap();
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    };
+    for form in ["-Is", "--rfc-3339=seconds", "-Im", "-Ins", "--rfc-3339=ns"] {
+        for zone in ["UTC", "Asia/Tokyo", "America/St_Johns"] {
+            let (past, future) = (date(zone, &["-d", "1 hour ago", form]), date(zone, &["-d", "1 hour", form]));
+            assert_eq!(shown(&["--since", &past, "--until", &future]), "before\n", "{past} to {future}");
+            assert_eq!(shown(&["--since", &future]), "", "{future}");
+            assert_eq!(shown(&["--until", &past]), "", "{past}");
+        }
+    }
+    assert_eq!(d.ctl(&["log", &proc, "--since", "2026-11-16T10:00:00+2"]).code, 2);
 }

@@ -58,3 +58,16 @@ fn a_log_is_picked_by_what_date_prints() {
     }
     assert_eq!(d.ctl(&["log", &proc, "--since", "2026-11-16T10:00:00+2"]).code, 2);
 }
+
+#[test]
+fn what_ncurses_ends_a_colour_with_is_no_text() {
+    let d = Daemon::start();
+    let proc = id(&d.run(r"printf '\033[31mred\033(B\017\033[m \016lqk\017\033)0 end\n'"));
+    assert_eq!(d.ctl(&["log", &proc]).stdout, "red lqk end\n");
+    assert_eq!(d.ctl(&["log", &proc, "--grep", "^red lqk end$"]).stdout, "red lqk end\n");
+    assert_eq!(d.ok("poll", json!({ "id": proc, "cursor": 0 }))["output"], "red lqk end\n");
+    assert!(d.ctl(&["list"]).stdout.contains("  red lqk end\n"), "{}", d.ctl(&["list"]).stdout);
+    assert_eq!(d.ctl(&["log", &proc, "--color=always"]).stdout, "\u{1b}[31mred\u{1b}[m lqk end\n");
+    let matched = d.ok("wait", json!({ "id": proc, "until": { "match": "red lqk end" } }));
+    assert_eq!(matched["status"], "matched");
+}

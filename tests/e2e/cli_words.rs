@@ -1,6 +1,7 @@
 //! Words that a person types to `toolctl` and reads from it: statuses, times, cuts, counts, names.
 
 use crate::rig::{Daemon, id};
+use crate::term::Term;
 use serde_json::json;
 
 #[test]
@@ -70,4 +71,18 @@ fn what_ncurses_ends_a_colour_with_is_no_text() {
     assert_eq!(d.ctl(&["log", &proc, "--color=always"]).stdout, "\u{1b}[31mred\u{1b}[m lqk end\n");
     let matched = d.ok("wait", json!({ "id": proc, "until": { "match": "red lqk end" } }));
     assert_eq!(matched["status"], "matched");
+}
+
+#[test]
+fn a_watched_list_shows_the_sign_of_a_cut() {
+    let d = Daemon::start();
+    d.sh("echo output that is much longer than the screen of forty columns; exec sleep 1000");
+    let text = "stty cols 40; \"$0\" list --watch; echo \"[code $?]\"; read -r _";
+    let term = Term::shell(&d, text, &[]);
+    term.resize(24, 40);
+    let screen = term.sees("…");
+    let rows: Vec<&str> = screen.lines().filter(|line| line.starts_with("proc_")).collect();
+    assert!(rows.len() == 1 && rows[0].ends_with('…'), "{screen}");
+    term.types("q");
+    assert_eq!(term.ends(), 0);
 }

@@ -86,3 +86,22 @@ fn a_watched_list_shows_the_sign_of_a_cut() {
     term.types("q");
     assert_eq!(term.ends(), 0);
 }
+
+#[test]
+fn to_close_what_is_closed_is_no_failure() {
+    let d = Daemon::start();
+    let reader = id(&d.sh_with("cat; exec sleep 1000", json!({ "stdin": "pipe" })));
+    assert_eq!(d.ctl(&["close", &reader]).code, 0);
+    let told = d.ctl(&["close", &reader]);
+    let said = format!("toolctl: the stdin of {reader} is closed; there was nothing to close\n");
+    assert_eq!((told.code, told.stdout.as_str(), told.stderr), (0, "", said));
+    let ended = id(&d.sh_with("head -c 1; exit 3", json!({ "stdin": "pipe" })));
+    assert_eq!(d.ctl(&["write", &ended, "more than it reads"]).code, 0);
+    d.exited(&ended);
+    let told = d.ctl(&["close", &ended]);
+    let said = format!("toolctl: {ended} has exited with code 3; there was nothing to close\n");
+    assert_eq!((told.code, told.stderr), (0, said));
+    assert_eq!(d.ctl(&["close", &ended, "--json"]).code, 1, "a program gets the method's answer");
+    let without = d.sh("exec sleep 1000");
+    assert_eq!((d.ctl(&["close", &without]).code, d.ctl(&["close", "nosuch"]).code), (1, 3));
+}

@@ -105,3 +105,49 @@ fn to_close_what_is_closed_is_no_failure() {
     let without = d.sh("exec sleep 1000");
     assert_eq!((d.ctl(&["close", &without]).code, d.ctl(&["close", "nosuch"]).code), (1, 3));
 }
+
+#[test]
+fn one_line_is_a_line() {
+    let d = Daemon::start();
+    let one = id(&d.run("echo one"));
+    let told = d.ctl(&["inspect", &one]).stdout;
+    assert!(told.contains("Output: 4 bytes, 1 line, closed\n"), "{told}");
+    d.sh_with("echo two; echo lines", json!({ "name": "two", "notify": true, "yield_ms": 60000 }));
+    d.sh_with("echo", json!({ "name": "one", "notify": true, "yield_ms": 60000 }));
+    d.eventually("the completions are told", || {
+        let told = d.ctl(&["events"]).stdout;
+        told.contains("10 bytes, 2 lines") && told.contains("1 byte, 1 line")
+    });
+}
+
+#[test]
+fn who_leaves_hears_the_name() {
+    let d = Daemon::start();
+    let start = |name: &str, more: &[&str], script: &str| {
+        Term::ctl(&d, &[&["run", "--name", name], more, &["--", "/bin/sh", "-c", script]].concat())
+    };
+    let term = start("web", &["-t"], "echo ready; exec sleep 1000");
+    term.sees("ready");
+    term.types(crate::term::DETACH);
+    assert_eq!(term.ends(), 0);
+    let web = d.process("web")["id"].as_str().unwrap().to_owned();
+    term.sees(&format!("toolctl: web ({web}) runs on; come back: toolctl attach web"));
+    let term = Term::ctl(&d, &["attach", &web]);
+    term.sees("ready");
+    term.types(crate::term::DETACH);
+    assert_eq!(term.ends(), 0);
+    term.sees("come back: toolctl attach web");
+    let term = start("job", &["--detach-after", "300ms"], "exec sleep 1000");
+    assert_eq!(term.ends(), 0);
+    let job = d.process("job")["id"].as_str().unwrap().to_owned();
+    term.sees(&format!("job ({job}) runs on in the background"));
+    let told = d.ctl(&["run", "--name", "piped", "--detach-after", "300ms", "--", "sleep", "1000"]);
+    assert_eq!(told.stdout, format!("{}\n", d.process("piped")["id"].as_str().unwrap()), "alone in a pipe");
+}
+
+#[test]
+fn what_is_not_there_is_answered_with_a_command_that_can_be_typed() {
+    let d = Daemon::start();
+    let told = d.ctl(&["log", "nosuch"]);
+    assert!(told.code == 3 && told.stderr.contains("`toolctl list` shows what there is"), "{told:?}");
+}

@@ -150,6 +150,12 @@ pub fn pad(text: &str, width: usize) -> String {
     out
 }
 
+/// `1 line`, `2 lines`.
+pub fn count(n: u64, what: &str) -> String {
+    let end = if n == 1 { "" } else { "s" };
+    format!("{n} {what}{end}")
+}
+
 /// `512`, `1.5K`, `20M`: 1024-based, as the command line takes them.
 pub fn bytes(n: u64) -> String {
     let mut value = n as f64;
@@ -224,6 +230,11 @@ mod tests {
             (wrap("", 3, 2), wrap("日", 1, 2), wrap("ab", 0, 2)),
             (vec!["".into()], vec!["…".into()], vec!["".into()])
         );
+    }
+
+    #[test]
+    fn one_of_a_thing_is_not_many() {
+        assert_eq!([0, 1, 2].map(|n| count(n, "line")), ["0 lines", "1 line", "2 lines"]);
     }
 
     #[test]

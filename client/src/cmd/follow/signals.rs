@@ -114,18 +114,25 @@ impl Follow<'_, '_> {
             self.give_back();
             let line = self.back_to(&id);
             self.cx.console.say(&line);
+        } else if self.cx.console.look.terminal() {
+            let line = self.back_to(&id);
+            self.cx.console.print(&format!("{line}\n"))?;
         } else {
             self.cx.console.print(&format!("{id}\n"))?;
         }
         Ok(Some(DONE))
     }
 
-    /// Where the process is now, and the way back to its screen if it has one.
+    /// Where the process is now, and the way back to its screen if it has one. By its name, if it has one that can be
+    /// typed as it is.
     fn back_to(&self, id: &str) -> String {
+        let typed = |name: &&str| name.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b));
+        let name = self.plan.exec.name.as_deref().filter(typed);
+        let who = name.map_or_else(|| id.to_owned(), |name| format!("{name} ({id})"));
         match self.plan.screen {
-            // In 80 columns with our name before it.
-            Some(_) => format!("{id} runs on; come back: toolctl attach {id}"),
-            None => format!("{id} runs on in the background"),
+            // In 80 columns with our name before it, if the name is short.
+            Some(_) => format!("{who} runs on; come back: toolctl attach {}", name.unwrap_or(id)),
+            None => format!("{who} runs on in the background"),
         }
     }
 }

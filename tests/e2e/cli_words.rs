@@ -1,8 +1,13 @@
 //! Words that a person types to `toolctl` and reads from it: statuses, times, cuts, counts, names.
 
 use crate::rig::{Daemon, id};
-use crate::term::Term;
+use crate::term::{CTL, Term};
 use serde_json::json;
+
+/// A terminal of 24 by 40 with shell text in it that ends with its code.
+fn narrow(d: &Daemon, text: &str) -> Term {
+    Term::shell(d, &format!("stty cols 40; export NO_COLOR=1; {text}; echo \"[code $?]\"; read -r _"), &[])
+}
 
 #[test]
 fn every_word_of_the_status_column_is_one_to_filter_by() {
@@ -74,20 +79,6 @@ fn what_ncurses_ends_a_colour_with_is_no_text() {
 }
 
 #[test]
-fn a_watched_list_shows_the_sign_of_a_cut() {
-    let d = Daemon::start();
-    d.sh("echo output that is much longer than the screen of forty columns; exec sleep 1000");
-    let text = "stty cols 40; \"$0\" list --watch; echo \"[code $?]\"; read -r _";
-    let term = Term::shell(&d, text, &[]);
-    term.resize(24, 40);
-    let screen = term.sees("…");
-    let rows: Vec<&str> = screen.lines().filter(|line| line.starts_with("proc_")).collect();
-    assert!(rows.len() == 1 && rows[0].ends_with('…'), "{screen}");
-    term.types("q");
-    assert_eq!(term.ends(), 0);
-}
-
-#[test]
 fn to_close_what_is_closed_is_no_failure() {
     let d = Daemon::start();
     let reader = id(&d.sh_with("cat; exec sleep 1000", json!({ "stdin": "pipe" })));
@@ -104,6 +95,93 @@ fn to_close_what_is_closed_is_no_failure() {
     assert_eq!(d.ctl(&["close", &ended, "--json"]).code, 1, "a program gets the method's answer");
     let without = d.sh("exec sleep 1000");
     assert_eq!((d.ctl(&["close", &without]).code, d.ctl(&["close", "nosuch"]).code), (1, 3));
+}
+
+#[test]
+fn a_pager_that_is_not_there_is_done_without() {
+    // The broken code gave the output to a shell that could not find it, and nobody saw it.
+    let d = Daemon::start();
+    let long = id(&d.run("seq 1 100"));
+    for pager in ["/nonexistent/pager", "nosuchpager -R"] {
+        let script = format!("PAGER='{pager}' {CTL} log {long}; echo \"code $?\"");
+        let screen = id(&d.sh_with(&script, json!({ "pty": { "rows": 24, "cols": 80 } })));
+        d.closed(&screen);
+        let text = d.text(&screen);
+        assert!(text.starts_with("1\r\n2\r\n") && text.ends_with("\r\n100\r\ncode 0\r\n"), "{pager}: {text:?}");
+    }
+}
+
+#[test]
+fn a_line_of_our_own_is_shown_only_where_both_streams_are_terminals() {
+    let d = Daemon::start();
+    let wait = d.sh_with("sleep 2.5", json!({ "name": "job" }));
+    let shown = |command: &str| {
+        let term = Term::shell(&d, &format!("{command}; echo \"[code $?]\"; read -r _"), &[]);
+        term.printed("[code ")
+    };
+    // All at once: each takes as long as its program.
+    std::thread::scope(|scope| {
+        let cases = [
+            (true, "\"$0\" run -- sleep 2.5".to_owned()),
+            (false, "\"$0\" run -- sleep 2.5 | cat".to_owned()),
+            (false, "\"$0\" run -- sleep 2.5 2> err".to_owned()),
+            (true, format!("\"$0\" wait {}", id(&wait))),
+            (false, format!("\"$0\" wait {} | cat", id(&wait))),
+        ];
+        let shown = &shown;
+        let all: Vec<_> =
+            cases.map(|(seen, command)| (seen, command.clone(), scope.spawn(move || shown(&command)))).into();
+        for (seen, command, printed) in all {
+            let printed = printed.join().unwrap();
+            assert_eq!(printed.contains("running"), seen, "{command}: {printed:?}");
+        }
+    });
+    assert_eq!(std::fs::read_to_string(d.root().join("err")).unwrap(), "");
+}
+
+#[test]
+fn at_40_columns_what_is_cut_says_so() {
+    let d = Daemon::start();
+    let command = "echo a line; exec sleep 1000";
+    let proc = id(&d.sh_with(command, json!({ "name": "a-name-that-is-long" })));
+    let shown = |args: &str| -> Vec<String> {
+        let all = narrow(&d, &format!("\"$0\" {args}")).printed("[code 0]");
+        let text = all.split("[code").next().unwrap().to_owned();
+        text.lines().map(|line| line.trim_end().to_owned()).collect()
+    };
+    let list = shown("list");
+    assert!(list.iter().all(|line| line.chars().count() == 40 && line.ends_with('…')), "{list:?}");
+    let told = d.ctl(&["info"]).stdout;
+    let wide: Vec<&str> = told.lines().collect();
+    let info = shown("info");
+    assert_eq!(info.len(), wide.len());
+    for (line, whole) in info.iter().zip(wide) {
+        match line.strip_suffix('…') {
+            Some(begin) => assert!(whole.starts_with(begin) && line.chars().count() == 40, "{line:?} of {whole:?}"),
+            // Times and sizes change between two looks.
+            None => assert!(whole.chars().count() <= 40, "{line:?} of {whole:?}"),
+        }
+    }
+    let inspect = shown("inspect a-name-that-is-long");
+    assert!(inspect.iter().all(|line| line.chars().count() <= 40), "{inspect:?}");
+    assert!(inspect[0].ends_with('…'), "{inspect:?}");
+    let joined: String = inspect.iter().map(|line| line.trim_start()).collect();
+    let log = d.ok("inspect", json!({ "id": proc }))["log_path"].as_str().unwrap().to_owned();
+    assert!(joined.contains(&log), "a fact goes on in the next line: {inspect:?}");
+}
+
+#[test]
+fn a_watched_list_shows_the_sign_of_a_cut() {
+    let d = Daemon::start();
+    d.sh("echo output that is much longer than the screen of forty columns; exec sleep 1000");
+    let text = "stty cols 40; \"$0\" list --watch; echo \"[code $?]\"; read -r _";
+    let term = Term::shell(&d, text, &[]);
+    term.resize(24, 40);
+    let screen = term.sees("…");
+    let rows: Vec<&str> = screen.lines().filter(|line| line.starts_with("proc_")).collect();
+    assert!(rows.len() == 1 && rows[0].ends_with('…'), "{screen}");
+    term.types("q");
+    assert_eq!(term.ends(), 0);
 }
 
 #[test]

@@ -139,8 +139,11 @@ fn what_is_typed_after_the_end_is_the_shells() {
     let script = format!("echo ready; {}; exit 3", gate.pass());
     let term = Term::shell(&d, THEN_READ, &["run", "--", "/bin/sh", "-c", &script]);
     term.sees("ready");
-    // It learns of the end and of the line at once, as a slow machine would have it.
+    // It learns of the end and of the line at once, as a slow machine would have it: once it has asked for what comes next,
+    // and sleeps.
     let toolctl = term.toolctl();
+    let stat = || std::fs::read_to_string(format!("/proc/{}/stat", toolctl.pid)).unwrap();
+    d.eventually("toolctl waits for news", || stat().contains(") S "));
     toolctl.signal(libc::SIGSTOP);
     gate.open();
     d.closed(&only(&d));

@@ -3,6 +3,7 @@
 use crate::rig::{DEADLINE, Daemon};
 use crate::term::Term;
 use serde_json::json;
+use std::sync::atomic::Ordering;
 
 /// Says each line that it reads, and how it ended.
 const READER: &str = "echo ready; while read -r line; do echo \"got $line\"; done; echo end; exit 4";
@@ -216,11 +217,9 @@ fn a_program_that_never_reads_holds_the_rest_in_the_terminal_and_can_be_interrup
     let d = Daemon::start();
     let term = run(&d, "echo ready; exec sleep 1000");
     term.sees("ready");
-    // Three lines more than fill the pages of its pipe, which is less than the terminal keeps for us.
-    let line = format!("{}\r", "x".repeat(1023));
-    for _ in 0..67 {
-        term.types(&line);
-    }
+    // More than its pipe and the terminal hold together: whoever types has to wait.
+    let typing = term.types_on(format!("{}\r", "x".repeat(1023)).repeat(100));
+    d.eventually("half of a pipe is full", || typing.load(Ordering::Relaxed) > 32 * 1024);
     let toolctl = term.toolctl();
     toolctl.signal(libc::SIGINT);
     assert!(toolctl.dies_within(DEADLINE));

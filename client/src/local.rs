@@ -30,11 +30,14 @@ pub enum When {
 }
 
 impl When {
-    /// `10m`, `14:30`, `2026-11-16`, `2026-11-16 14:30:05`, or RFC 3339 in UTC.
+    /// `10m`, `14:30`, `2026-11-16`, `2026-11-16 14:30:05`, or with an offset, as RFC 3339 and `date -Is` have it.
     pub fn parse(text: &str) -> Result<When, String> {
-        let wrong =
-            || format!("`{text}` is no time: write 10m for so long ago, 14:30, 2026-11-16 or \"2026-11-16 14:30:05\"");
-        if let Some(ms) = text.ends_with('Z').then(|| crate::render::time::unix_ms(text)).flatten() {
+        let wrong = || {
+            let how =
+                "write 10m for so long ago, 14:30, 2026-11-16, \"2026-11-16 14:30:05\" or 2026-11-16T14:30:05+02:00";
+            format!("`{text}` is no time: {how}")
+        };
+        if let Some(ms) = with_offset(text) {
             return Ok(When::At(ms));
         }
         if let Ok(ms) = args::duration_ms(text) {
@@ -69,6 +72,43 @@ impl When {
     }
 }
 
+/// Milliseconds since 1970 of a date and a time with its distance from UTC: `Z`, `+02:00`, `+0200` or `+02`. Between them a
+/// T or a space, and perhaps a fraction of a second, as the forms of `date` have it.
+fn with_offset(text: &str) -> Option<u64> {
+    let (date, rest) = text.split_once(['T', 't', ' '])?;
+    let (time, offset) = rest.split_at(rest.rfind(['Z', 'z', '+', '-'])?);
+    let offset_minutes = match (offset.get(..1)?, offset.get(1..)?) {
+        ("Z" | "z", "") => 0,
+        ("+", distance) => minutes(distance)?,
+        ("-", distance) => -minutes(distance)?,
+        // Anything else is no offset.
+        _ => return None,
+    };
+    let (time, fraction) = time.split_once(['.', ',']).unwrap_or((time, "0"));
+    let fraction =
+        fraction.bytes().all(|b| b.is_ascii_digit()).then(|| format!("0.{fraction}").parse::<f64>().ok())??;
+    let whole = if time.matches(':').count() == 1 { format!("{time}:00") } else { time.to_owned() };
+    let [year, month, day] = numbers(date, '-', [1970, 1, 1], [9999, 12, 31])?;
+    let [hour, minute, second] = numbers(&whole, ':', [0; 3], [23, 59, 60])?;
+    let utc = format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z");
+    let ms = crate::render::time::unix_ms(&utc)? + (fraction * 1000.0) as u64;
+    ms.checked_add_signed(-offset_minutes * 60_000)
+}
+
+/// The minutes of `02:00`, `0200` or `02`.
+fn minutes(distance: &str) -> Option<i64> {
+    let digits = match distance.split_once(':') {
+        Some((hours, minutes)) if hours.len() == 2 => format!("{hours}{minutes}"),
+        Some(_) => return None,
+        None => distance.to_owned(),
+    };
+    let right = matches!(digits.len(), 2 | 4) && !distance.ends_with(':') && digits.bytes().all(|b| b.is_ascii_digit());
+    let (hours, minutes) = right.then(|| digits.split_at(2))?;
+    let minutes: i64 = if minutes.is_empty() { 0 } else { minutes.parse().ok()? };
+    let hours: i64 = hours.parse().ok()?;
+    (hours < 24 && minutes < 60).then_some(hours * 60 + minutes)
+}
+
 /// Three numbers between bounds.
 fn numbers(text: &str, between: char, least: [i32; 3], most: [i32; 3]) -> Option<[i32; 3]> {
     let mut parts = text.split(between);
@@ -101,6 +141,37 @@ mod tests {
     }
 
     #[test]
+    fn a_time_with_an_offset_is_that_moment_wherever_one_is() {
+        let ten = 1_794_816_000_000; // 2026-11-16T08:00:00Z
+        for text in [
+            "2026-11-16T10:00:00+02:00",
+            "2026-11-16 10:00:00+02:00",
+            "2026-11-16T10:00+0200",
+            "2026-11-16T10:00:00+02",
+            "2026-11-16T05:30:00-02:30",
+            "2026-11-16 08:00:00Z",
+            "2026-11-16t08:00:00z",
+            "2026-11-17T00:00:00+16:00",
+        ] {
+            assert_eq!(When::parse(text), Ok(When::At(ten)), "{text}");
+        }
+        assert_eq!(When::parse("2026-11-16T10:00:00,123456789+02:00"), Ok(When::At(ten + 123)));
+        assert_eq!(When::parse("2026-11-16T10:00:00.5+02:00"), Ok(When::At(ten + 500)));
+        for wrong in [
+            "2026-11-16T10:00:00+2",
+            "2026-11-16T10:00:00+02:60",
+            "2026-11-16T10:00:00+02:00Z",
+            "2026-11-16T25:00:00+02:00",
+            "2026-11-16T10:00:00+0:200",
+            "2026-11-16T10:00:00+24:00",
+            "10:00+02:00",
+        ] {
+            let said = When::parse(wrong).expect_err(wrong);
+            assert!(said.contains("+02:00"), "what an offset looks like is said: {said}");
+        }
+    }
+
+    #[test]
     fn a_time_of_day_is_today_s_and_a_duration_is_before_now() {
         let now = now_ms();
         assert_eq!((When::Ago(5).unix_ms(now), When::At(7).unix_ms(now)), (Some(now - 5), Some(7)));
@@ -121,7 +192,7 @@ mod tests {
         }
 
         #[test]
-        fn no_text_makes_it_panic(text in "[0-9TZ :.-]{0,24}") {
+        fn no_text_makes_it_panic(text in "[0-9TZ :.,+-]{0,28}") {
             let _ = When::parse(&text).map(|when| when.unix_ms(0));
         }
     }

@@ -4,6 +4,7 @@ mod sys;
 
 use self::sys::Keys;
 use crate::render::Look;
+use crate::render::text::{columns, without_escapes};
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 
@@ -59,9 +60,9 @@ impl Screen {
         self.shown.clear();
     }
 
-    /// Shows these lines. Nothing is written when they stand there already.
-    pub fn draw(&mut self, lines: &[String]) -> io::Result<()> {
-        let frame = frame(lines);
+    /// Shows these lines on a screen of this width. Nothing is written when they stand there already.
+    pub fn draw(&mut self, lines: &[String], width: Option<usize>) -> io::Result<()> {
+        let frame = frame(lines, width);
         if frame == self.shown {
             return Ok(());
         }
@@ -77,9 +78,17 @@ impl Drop for Screen {
     }
 }
 
-/// The lines from the top, each written over what was there: nothing is blank in between.
-fn frame(lines: &[String]) -> String {
-    format!("\x1b[H{}\x1b[K\x1b[J", lines.join("\x1b[K\r\n"))
+/// The lines from the top, each written over what was there: nothing is blank in between. Behind a line that is as wide as the
+/// screen nothing is erased: the cursor stands on its last character then, which would go.
+fn frame(lines: &[String], width: Option<usize>) -> String {
+    let narrower = |line: &str| width.is_none_or(|width| columns(&without_escapes(line)) < width);
+    let drawn = |(n, line): (usize, &String)| match (n + 1 == lines.len(), narrower(line)) {
+        (false, true) => format!("{line}\x1b[K\r\n"),
+        (false, false) => format!("{line}\r\n"),
+        (true, true) => format!("{line}\x1b[K\x1b[J"),
+        (true, false) => format!("\x1b[J{line}"),
+    };
+    "\x1b[H".to_owned() + &lines.iter().enumerate().map(drawn).collect::<String>()
 }
 
 /// A table and a word about it as lines that fit: what is too much is counted in the last line.
@@ -112,7 +121,14 @@ mod tests {
 
     #[test]
     fn a_frame_starts_at_home_and_erases_only_what_it_does_not_write() {
-        assert_eq!(frame(&["a".into(), "b".into()]), "\x1b[Ha\x1b[K\r\nb\x1b[K\x1b[J");
+        assert_eq!(frame(&["a".into(), "b".into()], Some(80)), "\x1b[Ha\x1b[K\r\nb\x1b[K\x1b[J");
+    }
+
+    #[test]
+    fn the_last_character_of_a_line_as_wide_as_the_screen_stays() {
+        // The broken code erased behind it, where the cursor stands on it: the sign of a cut was never seen.
+        let lines = ["\x1b[1mab…\x1b[0m".into(), "cd…".into()];
+        assert_eq!(frame(&lines, Some(3)), "\x1b[H\x1b[1mab…\x1b[0m\r\n\x1b[Jcd…");
     }
 
     #[test]

@@ -26,6 +26,21 @@ pub fn is_foreground(fd: BorrowedFd<'_>) -> bool {
     group == unsafe { libc::getpgrp() }
 }
 
+/// Whether a line typed at the terminal behind a descriptor is for us: it listens to us, and nobody
+/// reads it key by key, as a pager or a shell's line editor does. A terminal that is gone, or that
+/// knows nothing of us, has nobody else to ask.
+pub fn gives_us_lines(fd: BorrowedFd<'_>) -> bool {
+    // SAFETY: the descriptor is borrowed, so open; tcgetpgrp only reads what the terminal knows.
+    let group = unsafe { libc::tcgetpgrp(fd.as_raw_fd()) };
+    // SAFETY: an all-zero termios is a valid value for tcgetattr to overwrite.
+    let mut settings: libc::termios = unsafe { std::mem::zeroed() };
+    // SAFETY: the descriptor is borrowed, so open, and the value is ours.
+    let told = unsafe { libc::tcgetattr(fd.as_raw_fd(), &mut settings) } == 0;
+    let lines = !told || settings.c_lflag & libc::ICANON != 0;
+    // SAFETY: getpgrp has no preconditions.
+    lines && (group <= 0 || group == unsafe { libc::getpgrp() })
+}
+
 /// The local time of day, hour, minute and second, of milliseconds since 1970.
 pub fn local_time(unix_ms: u64) -> Option<(i32, i32, i32)> {
     let seconds = libc::time_t::try_from(unix_ms / 1000).ok()?;

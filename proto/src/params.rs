@@ -263,6 +263,8 @@ params!(
         task_id: Option<String>,
         session_key: Option<String>,
         status: Option<Status>,
+        /// Only those that ended for this reason.
+        reason: Option<crate::process::Reason>,
         /// `key` or `key=value`.
         label: Option<String>,
         /// The name; `*` stands for any text, `?` for any character.

@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::num::NonZeroU16;
 use std::process::{Child, Command};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Instant;
 
@@ -62,6 +63,22 @@ impl Term {
 
     pub fn types(&self, keys: &str) {
         self.person().write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// Types on while the test does something else, and counts what the terminal has taken.
+    pub fn types_on(&self, keys: String) -> Arc<AtomicUsize> {
+        let (mut person, taken) = (self.person().try_clone().unwrap(), Arc::new(AtomicUsize::new(0)));
+        let count = Arc::clone(&taken);
+        std::thread::spawn(move || {
+            for piece in keys.as_bytes().chunks(1024) {
+                // The window may be closed before all is typed.
+                if person.write_all(piece).is_err() {
+                    return;
+                }
+                count.fetch_add(piece.len(), Ordering::Relaxed);
+            }
+        });
+        taken
     }
 
     pub fn resize(&self, rows: u16, cols: u16) {

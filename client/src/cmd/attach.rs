@@ -78,7 +78,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
     let plan = Plan {
         role: Role::Visitor,
         hangup: Hangup::RunsOn,
-        exec: params::Exec::default(),
+        exec: params::Exec { name: process.name.clone(), ..Default::default() },
         detach_after: None,
         input,
         readiness: None,

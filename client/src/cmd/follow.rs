@@ -104,6 +104,8 @@ pub struct Follow<'a, 'c> {
     interrupts: u32,
     /// Bytes of our stdin that are on their way.
     sending: Vec<u8>,
+    /// Our terminal is read by others, at least until then.
+    others_until: Option<Instant>,
     /// Keys that are typed meanwhile.
     typed: Vec<u8>,
     /// The person has left, by this signal, before the process had an id.
@@ -120,9 +122,8 @@ impl<'a, 'c> Follow<'a, 'c> {
     pub fn new(cx: &'a mut Context<'c>, signals: Signals, plan: Plan) -> Follow<'a, 'c> {
         let now = Instant::now();
         let detach_at = plan.detach_after.map(|after| now + after);
-        // A program on a terminal, or a person who types to one, has the screen for itself.
-        let typing = plan.input.as_ref().is_some_and(|input| input.is_terminal());
-        let shows = cx.console.overwrites && !cx.json && !typing && plan.exec.pty == Pty::No && plan.screen.is_none();
+        // A program on a terminal has the screen for itself.
+        let shows = cx.console.overwrites && !cx.json && plan.exec.pty == Pty::No && plan.screen.is_none();
         let quiet = shows.then(|| Quiet::since(now));
         Follow {
             cx,
@@ -134,6 +135,7 @@ impl<'a, 'c> Follow<'a, 'c> {
             pending: Vec::new(),
             interrupts: 0,
             sending: Vec::new(),
+            others_until: None,
             typed: Vec::new(),
             doomed: None,
             away: false,
@@ -184,6 +186,8 @@ impl<'a, 'c> Follow<'a, 'c> {
         if abandoned && let Some(code) = self.hung_up(libc::SIGHUP)? {
             return Ok(Some(code));
         }
+        // First what the daemon tells: it may be the program's end, and then the line is not for it.
+        let input = input && !(answers && self.shares_input());
         if input && let Some(code) = self.forward()? {
             return Ok(Some(code));
         }
@@ -198,7 +202,13 @@ impl<'a, 'c> Follow<'a, 'c> {
     /// Until something is to be done though nothing comes.
     fn time_left(&self) -> Option<Duration> {
         let overdue = self.pending.iter().map(|pending| pending.until).min();
-        let times = self.detach_due().into_iter().chain(overdue).chain(self.quiet_due()).chain(self.resize_due());
+        let times = self
+            .detach_due()
+            .into_iter()
+            .chain(overdue)
+            .chain(self.quiet_due())
+            .chain(self.resize_due())
+            .chain(self.others_until);
         times.min().map(|at| at.saturating_duration_since(Instant::now()))
     }
 
@@ -217,6 +227,7 @@ impl<'a, 'c> Follow<'a, 'c> {
         if !answers {
             self.show_quiet(now);
         }
+        self.others_until = self.others_until.filter(|until| *until > now);
         if self.resize_due().is_some_and(|due| due <= now) {
             self.resize()?;
         }

@@ -4,13 +4,14 @@ mod order;
 mod watch;
 
 use super::Context;
-use crate::args;
 use crate::failure::{DONE, Failure};
 use crate::local::now_ms;
 use crate::render::list::{Row, list};
+use crate::render::status;
 use order::Sort;
 use toold_proto::api;
 use toold_proto::params::{self, Status};
+use toold_proto::process::Reason;
 use toold_proto::results;
 
 /// A process that ended is shown so long, unless more is asked for.
@@ -32,9 +33,9 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub struct Args {
-    /// Only these: starting, running, exited or lost
-    #[arg(long, value_parser = args::word::<Status>)]
-    status: Option<Status>,
+    /// Only these: starting, running, exited (however it ended), killed, signaled, timeout, oom, failed_start or lost
+    #[arg(long, value_parser = state)]
+    status: Option<State>,
     /// Only of this task
     #[arg(long)]
     task: Option<String>,
@@ -67,6 +68,41 @@ pub struct Args {
     usage: bool,
 }
 
+/// A word of the STATUS column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Is(Status),
+    EndedBy(Reason),
+}
+
+impl State {
+    fn status(self) -> Option<Status> {
+        match self {
+            State::Is(status) => Some(status),
+            State::EndedBy(_) => None,
+        }
+    }
+
+    fn reason(self) -> Option<Reason> {
+        match self {
+            State::Is(_) => None,
+            State::EndedBy(reason) => Some(reason),
+        }
+    }
+}
+
+/// Every word that the column shows. `exited` and `lost` are the protocol's: `exited` is whatever ended.
+fn state(text: &str) -> Result<State, String> {
+    const STATUSES: [Status; 4] = [Status::Starting, Status::Running, Status::Exited, Status::Lost];
+    const REASONS: [Reason; 5] = [Reason::Killed, Reason::Signaled, Reason::Timeout, Reason::Oom, Reason::FailedStart];
+    let statuses = STATUSES.map(|known| (status::word(known), State::Is(known)));
+    let reasons = REASONS.map(|known| (status::reason(known), State::EndedBy(known)));
+    let all = || statuses.iter().chain(&reasons);
+    let words = || all().map(|(word, _)| *word).collect::<Vec<_>>().join(", ");
+    let found = all().find(|(word, _)| *word == text).map(|(_, state)| *state);
+    found.ok_or_else(|| format!("`{text}` is no status: write one of {}", words()))
+}
+
 impl Args {
     fn params(&self, json: bool) -> params::List {
         let limit = match (json, self.all) {
@@ -78,7 +114,8 @@ impl Args {
         params::List {
             task_id: self.task.clone(),
             session_key: self.session.clone(),
-            status: self.status,
+            status: self.status.and_then(State::status),
+            reason: self.status.and_then(State::reason),
             label: self.label.clone(),
             name: self.name.clone(),
             ended_within_ms: (!json && self.recent()).then_some(RECENT_MS),

@@ -42,6 +42,11 @@ impl Progress {
         WAIT
     }
 
+    /// Whether the process is known to have ended.
+    pub fn ended(&self) -> bool {
+        self.exit.is_some()
+    }
+
     /// Counts a page that has been printed.
     pub fn page(&mut self, page: &Poll, now: Instant) -> Next {
         let grew = page.next_cursor > self.cursor;

@@ -10,12 +10,15 @@ use crate::terminal::Keys;
 use crate::terminal::keys::{self, DetachKeys};
 use std::fs::{File, FileType};
 use std::io::IsTerminal;
-use std::os::fd::AsFd;
-use std::os::unix::fs::FileTypeExt;
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::time::Duration;
 
 const HELP: &str = "With -t, when both ends are terminals, the program has yours: every key goes to it, Ctrl-C too, \
-except the one that detaches. Without -t Ctrl-C is sent on as SIGINT, a second one kills, and Ctrl-Z stops toolctl alone.
+except the one that detaches. Without -t the program has a pipe: the lines you type go into it, Ctrl-D closes it, Ctrl-C is \
+sent on as SIGINT, a second one kills, Ctrl-Z stops toolctl alone and Ctrl-\\ leaves the program running. In the background, \
+and while another program has the terminal without lines (a pager), nothing is read. --no-stdin leaves all that is typed to the \
+shell, and the program has /dev/null.
 
 Examples:
   toolctl run -t -- vim notes.txt          # Ctrl-\\ leaves it running; toolctl attach ID comes back
@@ -26,7 +29,7 @@ Examples:
 pub struct Args {
     #[command(flatten)]
     options: start::Options,
-    /// Leave our stdin alone, also when it is a pipe, a socket or a file
+    /// Leave our stdin alone, whatever it is: the program has /dev/null
     #[arg(long, conflicts_with = "stdin")]
     no_stdin: bool,
     /// Leave it running in the background after so long and print its id
@@ -56,7 +59,11 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
         (false, true) => Wish::Never,
         (false, false) => Wish::IfData,
     };
-    let input = if cx.console.live { standard_input(wish)? } else { None };
+    let input = match (cx.console.live, &access) {
+        (false, _) => None,
+        (true, Some(_)) => standard_input(wish)?,
+        (true, None) => standard_input(wish)?.map(without_waiting),
+    };
     let readiness = options.take_readiness();
     options.stdin |= input.is_some();
     let window = sys::window(std::io::stdout().as_fd()).filter(|size| size.rows > 0 && size.cols > 0);
@@ -82,7 +89,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wish {
     Always,
-    /// When somebody gave us data. To leave it unread would lose it without a word.
+    /// When somebody gave us data, or may type it. To leave it unread would lose it without a word.
     IfData,
     Never,
 }
@@ -94,14 +101,24 @@ fn standard_input(wish: Wish) -> Result<Option<File>, Failure> {
     let file = File::from(std::io::stdin().as_fd().try_clone_to_owned().map_err(failed)?);
     let forward = match wish {
         Wish::Always => true,
-        Wish::IfData => carries_data(file.metadata().map_err(failed)?.file_type()),
+        Wish::IfData => file.is_terminal() || carries_data(file.metadata().map_err(failed)?.file_type()),
         Wish::Never => false,
     };
     Ok(forward.then_some(file))
 }
 
-/// Whether somebody put data there. A terminal is a person who may type to somebody else, and
-/// `/dev/null` has none.
+/// A terminal in a way that reading it never waits. Whoever shares it with us may take the line that
+/// poll(2) told of, and who waits for the next one hears no Ctrl-C. Other files, and a terminal that
+/// is not ours to open, are left as they are.
+fn without_waiting(file: File) -> File {
+    if !file.is_terminal() {
+        return file;
+    }
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path).unwrap_or(file)
+}
+
+/// Whether somebody put data there. `/dev/null` has none.
 fn carries_data(stdin: FileType) -> bool {
     stdin.is_fifo() || stdin.is_socket() || stdin.is_file()
 }

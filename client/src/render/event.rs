@@ -1,6 +1,6 @@
 //! One event, one line. A type that is not known yet is printed fact by fact.
 
-use super::text::{bytes, columns, cut, first_line, harmless, pad};
+use super::text::{bytes, columns, count, cut, first_line, harmless, pad};
 use super::time::exact;
 use super::{Look, Tint};
 use serde_json::{Map, Value};
@@ -94,9 +94,8 @@ fn end(event: &Map<String, Value>) -> Option<String> {
 }
 
 fn size(event: &Map<String, Value>) -> String {
-    let count = |key: &str| number(event, key);
-    let bytes = count("bytes").map(|n| format!("{} bytes", bytes(n)));
-    let lines = count("lines").map(|n| format!("{n} lines"));
+    let bytes = number(event, "bytes").map(|n| format!("{} {}", bytes(n), if n == 1 { "byte" } else { "bytes" }));
+    let lines = number(event, "lines").map(|n| count(n, "line"));
     bytes.into_iter().chain(lines).collect::<Vec<String>>().join(", ")
 }
 

@@ -1,7 +1,7 @@
 //! Everything about one process, as `systemctl status` would tell it.
 
 use super::table::{Cell, table};
-use super::text::{bytes, columns, cut, harmless, wrap};
+use super::text::{bytes, columns, count, cut, harmless, wrap};
 use super::time::{cpu, exact, precise, unix_ms};
 use super::{Look, Tint, status, tree, watch};
 use toold_proto::params::Status;
@@ -169,10 +169,10 @@ fn tells(result: &Inspect) -> Vec<Fact> {
 /// Where its output is, and how much of it.
 fn output(result: &Inspect) -> Vec<Fact> {
     let process = &result.process;
-    let mut text = format!("{} bytes, {} lines", process.bytes, process.lines);
-    for (count, what) in [(process.dropped_bytes, "dropped from the middle"), (process.unstored_bytes, "not stored")] {
-        if count > 0 {
-            text.push_str(&format!(", {count} bytes {what}"));
+    let mut text = format!("{}, {}", count(process.bytes, "byte"), count(process.lines, "line"));
+    for (number, what) in [(process.dropped_bytes, "dropped from the middle"), (process.unstored_bytes, "not stored")] {
+        if number > 0 {
+            text.push_str(&format!(", {} {what}", count(number, "byte")));
         }
     }
     text.push_str(if process.closed { ", closed" } else { ", open" });

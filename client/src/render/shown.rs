@@ -94,6 +94,8 @@ impl Shown {
         match c {
             '\x1b' => self.state = State::Escape,
             '\r' => self.state = State::Return,
+            // The shifts of character sets, which ncurses writes and nobody sees.
+            '\x0e' | '\x0f' => {}
             '\n' => {
                 self.open = false;
                 out.push(c);
@@ -112,7 +114,7 @@ impl Shown {
     /// What would be written over is a line of its own, so that nothing is hidden.
     fn returned(&mut self, c: char, out: &mut String) {
         match c {
-            '\r' => self.state = State::Return,
+            '\r' | '\x0e' | '\x0f' => self.state = State::Return,
             '\n' => self.text(c, out),
             c => {
                 if std::mem::take(&mut self.open) {
@@ -176,8 +178,7 @@ mod tests {
 
     #[test]
     fn only_text_reaches_a_terminal_and_colours_where_they_were_asked_for() {
-        let text =
-            "a\x1b[1;31mred\x1b[0m\x1b[2J\x1b[?25l\x1b]0;title\x07\x1b]8;;u\x1b\\link\x1b(B\x1b=\x08\x07\u{9b}2J\tb\n";
+        let text = "a\x1b[1;31mred\x1b[0m\x1b[2J\x1b[?25l\x1b]0;title\x07\x1b]8;;u\x1b\\link\x1b(B\x0f\x1b=\x08\x07\u{9b}2J\tb\n";
         assert_eq!(shown(Keep::Nothing, text), "aredlink\\x08\\x07\\u{9b}2J\tb\n");
         assert_eq!(shown(Keep::Colours, text), "a\x1b[1;31mred\x1b[0mlink\\x08\\x07\\u{9b}2J\tb\n");
         assert_eq!(shown(Keep::Colours, "\x1b[>4;2m\x1b[1 m\x1b[38:2:1:2:3mx"), "\x1b[38:2:1:2:3mx\x1b[0m\n");

@@ -68,9 +68,14 @@ pub fn without_escapes(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
-        if c != '\x1b' {
-            out.push(c);
-            continue;
+        match c {
+            '\x1b' => {}
+            // The shifts of character sets, which ncurses writes and nobody sees.
+            '\x0e' | '\x0f' => continue,
+            c => {
+                out.push(c);
+                continue;
+            }
         }
         match chars.next() {
             Some('[') => drop(chars.find(|c| matches!(c, '@'..='~'))),
@@ -80,6 +85,8 @@ pub fn without_escapes(text: &str) -> String {
                     chars.next();
                 }
             }
+            // A character set, as in `ESC ( B`: up to a character that is not one of these.
+            Some(' '..='/') => drop(chars.find(|c| !matches!(c, ' '..='/'))),
             // A sequence of two characters.
             Some(_) | None => {}
         }
@@ -143,6 +150,12 @@ pub fn pad(text: &str, width: usize) -> String {
     out
 }
 
+/// `1 line`, `2 lines`.
+pub fn count(n: u64, what: &str) -> String {
+    let end = if n == 1 { "" } else { "s" };
+    format!("{n} {what}{end}")
+}
+
 /// `512`, `1.5K`, `20M`: 1024-based, as the command line takes them.
 pub fn bytes(n: u64) -> String {
     let mut value = n as f64;
@@ -194,6 +207,7 @@ mod tests {
         let text = "\n\x1b[1;31mred\x1b[0m one \n10%\r20%\r\n\x1b]0;title\x07\n";
         assert_eq!((first_line(text).as_deref(), last_line(text).as_deref()), (Some("red one"), Some("20%")));
         assert_eq!(last_line("a\n\x1b]8;;link\x1b\\b\x1b[3"), Some("b".into()));
+        assert_eq!(last_line("\x1b[31mred\x1b(B\x0f\x1b[m"), Some("red".into()), "as ncurses ends a colour");
         assert_eq!((first_line(" \n"), last_line("")), (None, None));
     }
 
@@ -216,6 +230,11 @@ mod tests {
             (wrap("", 3, 2), wrap("日", 1, 2), wrap("ab", 0, 2)),
             (vec!["".into()], vec!["…".into()], vec!["".into()])
         );
+    }
+
+    #[test]
+    fn one_of_a_thing_is_not_many() {
+        assert_eq!([0, 1, 2].map(|n| count(n, "line")), ["0 lines", "1 line", "2 lines"]);
     }
 
     #[test]

@@ -58,6 +58,7 @@ fn fits(proc: &Proc, call: &params::List, now: u64) -> bool {
         && call.label.as_ref().is_none_or(label)
         && call.name.as_ref().is_none_or(name)
         && call.status.is_none_or(|s| proc.view_of(&proc.peek(), now).status == s)
+        && call.reason.is_none_or(|r| proc.view_of(&proc.peek(), now).reason == Some(r))
 }
 
 /// Whether it lives, or ended so long ago or less.

@@ -1,9 +1,9 @@
-//! Where a terminal escape sequence ends, and output without them.
+//! Where a terminal escape sequence ends, and output without them. The two shifts of character sets count as such.
 //!
 //! `vte` knows the grammar. What it lacks is a bound: a title that never ends would swallow all output after it, and a
 //! page could not tell where to stop. `strip-ansi-escapes`, which is built on it, also drops tabs and carriage returns.
 
-use memchr::memchr;
+use memchr::memchr3;
 use std::borrow::Cow;
 use vte::{Params, Parser, Perform};
 
@@ -11,12 +11,28 @@ use vte::{Params, Parser, Perform};
 pub const LONGEST: usize = 4096;
 
 pub const ESC: u8 = 0x1b;
+/// To the other character set and back. ncurses ends colours with the second, and no terminal shows them.
+const SHIFT_OUT: u8 = 0x0e;
+const SHIFT_IN: u8 = 0x0f;
 
-/// The length of the escape sequence that `bytes` begins with. None: it is not over yet.
+/// Where the next escape sequence or shift begins.
+pub fn next(bytes: &[u8]) -> Option<usize> {
+    memchr3(ESC, SHIFT_OUT, SHIFT_IN, bytes)
+}
+
+/// Whether one begins here.
+pub fn begins(bytes: &[u8]) -> bool {
+    matches!(bytes.first(), Some(&(ESC | SHIFT_OUT | SHIFT_IN)))
+}
+
+/// The length of the escape sequence or shift that `bytes` begins with. None: it is not over yet.
 ///
 /// Another ESC ends it, so that no byte is looked at for more than one sequence: noise full of ESC would cost a
 /// thousand times its length otherwise.
 pub fn sequence(bytes: &[u8]) -> Option<usize> {
+    if matches!(bytes.first(), Some(&(SHIFT_OUT | SHIFT_IN))) {
+        return Some(1);
+    }
     let mut parser = Parser::new();
     let mut seen = Seen::Nothing;
     let string = is_string(bytes);
@@ -70,13 +86,13 @@ pub fn strip_whole(bytes: &[u8]) -> Cow<'_, [u8]> {
 }
 
 fn strip_by(bytes: &[u8], sequence: impl Fn(&[u8]) -> Option<usize>) -> Cow<'_, [u8]> {
-    let Some(first) = memchr(ESC, bytes) else { return Cow::Borrowed(bytes) };
+    let Some(first) = next(bytes) else { return Cow::Borrowed(bytes) };
     let mut kept = Vec::with_capacity(bytes.len());
     let (before, mut rest) = bytes.split_at(first);
     kept.extend_from_slice(before);
     while let Some(len) = sequence(rest).filter(|_| !rest.is_empty()) {
         rest = rest.get(len..).unwrap_or_default();
-        let (text, after) = rest.split_at(memchr(ESC, rest).unwrap_or(rest.len()));
+        let (text, after) = rest.split_at(next(rest).unwrap_or(rest.len()));
         kept.extend_from_slice(text);
         rest = after;
     }
@@ -127,7 +143,10 @@ mod tests {
 
     #[test]
     fn sequences_go_and_everything_else_stays() {
-        let cases: [(&[u8], &[u8]); 12] = [
+        let cases: [(&[u8], &[u8]); 15] = [
+            (b"\x1b[31mred\x1b(B\x0f\x1b[m \x0elqk\x0f", b"red lqk"),
+            (b"\x1b)0\x1b*B\x1b+B\x1b-A\x1b%Gset", b"set"),
+            (b"\x1b[3\x0f1mtorn\x0f", b"1mtorn"),
             (b"\x1b[1;31merror\x1b[0m:\ta\r\n", b"error:\ta\r\n"),
             (b"\x1b]0;title\x07a\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\b", b"alinkb"),
             (b"\x1bPq#0;2;0\x1b\\sixel\x1b(Bascii\x1b=\x1b7", b"sixelascii"),

@@ -2,8 +2,7 @@
 //!
 //! Any paging gives the text that decoding everything at once gives.
 
-use super::ansi::{ESC, LONGEST, sequence, torn};
-use memchr::memchr;
+use super::ansi::{LONGEST, begins, next, sequence, torn};
 use std::ops::Range;
 use toold_proto::params::Ansi;
 
@@ -36,10 +35,10 @@ pub fn decode_page(bytes: &[u8], max: usize, end: PageEnd, ansi: Ansi) -> (Strin
     while at < bytes.len() && (at == 0 || at < max) {
         let rest = bytes.get(at..).unwrap_or_default();
         let len = match ansi {
-            Ansi::Strip if rest.first() == Some(&ESC) => skip_sequence(rest, end),
+            Ansi::Strip if begins(rest) => skip_sequence(rest, end),
             Ansi::Strip | Ansi::Keep => {
-                let run = if ansi == Ansi::Strip { memchr(ESC, rest) } else { None };
-                // A character does not go on behind an ESC.
+                let run = if ansi == Ansi::Strip { next(rest) } else { None };
+                // A character does not go on behind one.
                 let run_end = if run.is_some() { PageEnd::Last } else { end };
                 let run = rest.get(..run.unwrap_or(rest.len())).unwrap_or_default();
                 let room = max - at.min(max);
@@ -47,7 +46,7 @@ pub fn decode_page(bytes: &[u8], max: usize, end: PageEnd, ansi: Ansi) -> (Strin
                 decode_run(run, room, run_end, at == 0, &mut text)
             }
         };
-        let skips = ansi == Ansi::Strip && rest.first() == Some(&ESC);
+        let skips = ansi == Ansi::Strip && begins(rest);
         if len == 0 || (skips && at > 0 && at + len > max) {
             break;
         }
@@ -90,7 +89,7 @@ fn position(bytes: &[u8], text: &str, index: usize, ansi: Ansi) -> usize {
 /// The length of the escape sequences at a position.
 fn escapes(bytes: &[u8], at: usize, ansi: Ansi) -> usize {
     let mut end = at;
-    while ansi == Ansi::Strip && bytes.get(end) == Some(&ESC) {
+    while ansi == Ansi::Strip && begins(bytes.get(end..).unwrap_or_default()) {
         end += skip_sequence(bytes.get(end..).unwrap_or_default(), PageEnd::Last);
     }
     end - at
@@ -172,6 +171,7 @@ mod tests {
             Just(b"\x1b]0;title\x07".to_vec()),
             Just(b"\x1b]8;;x\x1b\\".to_vec()),
             Just(b"\x1b]0;cut off".to_vec()),
+            Just(b"\x1b(B\x0f".to_vec()),
             Just(b"\n".to_vec()),
             Just(b"\x1b".to_vec()),
             Just("é€😀".as_bytes().to_vec()),

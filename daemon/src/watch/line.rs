@@ -5,8 +5,7 @@
 use super::found::Found;
 use super::patterns::Patterns;
 use super::resume::{OpenLine, Part};
-use crate::text::{ESC, LONGEST, sequence, torn};
-use memchr::memchr;
+use crate::text::{LONGEST, next, sequence, torn};
 
 /// Text around what is searched of an over-long line, so that a word's boundary is seen and neither end of the window is
 /// taken for the line's. A character has at most four bytes.
@@ -57,7 +56,7 @@ impl Line {
     pub fn push(&mut self, search: &Search, mut at: u64, mut bytes: &[u8], found: &mut Found) {
         while !bytes.is_empty() && self.part != Part::Matched {
             self.start.get_or_insert(at);
-            let taken = match (self.held.is_empty(), memchr(ESC, bytes)) {
+            let taken = match (self.held.is_empty(), next(bytes)) {
                 (false, _) => self.more_held(search, at, bytes, found),
                 (true, Some(0)) => self.escape(search, at, bytes, found),
                 (true, text) => {
@@ -143,7 +142,7 @@ impl Line {
     fn let_go(&mut self, search: &Search, len: usize, found: &mut Found) {
         self.raw += len as u64;
         let after = self.held.get(len..).unwrap_or_default();
-        let end = len + memchr(ESC, after).unwrap_or(after.len());
+        let end = len + next(after).unwrap_or(after.len());
         let text: Vec<u8> = self.held.drain(..end).skip(len).collect();
         let places: Vec<u64> = self.held_at.drain(..end).skip(len).collect();
         for (byte, at) in text.iter().zip(places) {

@@ -9,7 +9,7 @@ use super::found::Found;
 use super::line::{Line, Search};
 use super::patterns::{Kind, Patterns};
 use super::resume::Resume;
-use crate::text::{ESC, PageEnd, line_text};
+use crate::text::{PageEnd, line_text, next};
 use memchr::{memchr, memrchr};
 use std::ops::Range;
 use std::sync::Arc;
@@ -122,7 +122,7 @@ fn take(search: &Search, line: &mut Line, at: u64, bytes: &[u8], found: &mut Fou
 /// Searches whole lines. Those with escape sequences are taken one by one, and those between them at once.
 fn whole(search: &Search, line: &mut Line, at: u64, lines: &[u8], found: &mut Found) {
     let mut from = 0;
-    while let Some(escape) = memchr(ESC, lines.get(from..).unwrap_or_default()) {
+    while let Some(escape) = next(lines.get(from..).unwrap_or_default()) {
         let this = around(lines, from + escape);
         plain(search, line, at, lines, from..this.start, found);
         one(search, line, at, lines, this.clone(), found);

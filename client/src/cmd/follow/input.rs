@@ -4,11 +4,13 @@ use super::{Asked, Follow};
 use crate::blocking::parse;
 use crate::cmd::start::fresh_id;
 use crate::failure::Failure;
+use crate::sys;
 use crate::terminal::keys::Typed;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::value::RawValue;
-use std::io::{self, Read};
+use std::io::{self, IsTerminal, Read};
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 use toold_proto::api;
 use toold_proto::params;
@@ -19,6 +21,9 @@ const INPUT: usize = 32 * 1024;
 /// Keys that wait for a process that does not read. They are taken so that the key to leave is
 /// seen; more than this is no typing, and waits in the terminal.
 const TYPED: usize = 1024 * 1024;
+/// A line at our terminal that is for somebody else is looked at again after so long: it may be ours
+/// by then.
+const GLANCE: Duration = Duration::from_millis(250);
 /// Who leaves waits so long for the last keys to be written.
 const LAST_KEYS: Duration = Duration::from_secs(1);
 
@@ -27,17 +32,47 @@ impl Follow<'_, '_> {
     pub(super) fn reads_input(&self) -> bool {
         let room = match &self.plan.screen {
             Some(_) => self.typed.len() < TYPED && !self.leaving,
-            None => self.sending.is_empty() && !self.is_pending(Asked::Close),
+            None => self.sending.is_empty() && !self.is_pending(Asked::Close) && self.others_until.is_none(),
         };
-        self.process.is_some() && room
+        // What comes after the program's end is for whoever comes after us.
+        self.process.is_some() && room && !self.progress.ended()
+    }
+
+    /// Whether we only share our stdin: lines of a terminal on which others read too.
+    pub(super) fn shares_input(&self) -> bool {
+        self.plan.screen.is_none() && self.plan.input.as_ref().is_some_and(|input| input.is_terminal())
+    }
+
+    /// Leaves a line to somebody else for a while.
+    fn leave_input(&mut self) {
+        self.others_until = Some(Instant::now() + GLANCE);
     }
 
     /// Takes what our stdin has and sends it on; at its end closes the process's.
     pub(super) fn forward(&mut self) -> Result<Option<u8>, Failure> {
+        let shares = self.shares_input();
         let Some(input) = &mut self.plan.input else { return Ok(None) };
+        if shares && !sys::gives_us_lines(input.as_fd()) {
+            self.leave_input();
+            return Ok(None);
+        }
         let mut chunk = vec![0; INPUT];
-        match input.read(&mut chunk) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(None),
+        let read = match input.read(&mut chunk) {
+            Err(error) if shares && error.raw_os_error() == Some(libc::EIO) => {
+                // In the background since we looked, or gone.
+                if !sys::gives_us_lines(input.as_fd()) {
+                    self.leave_input();
+                    return Ok(None);
+                }
+                Ok(0)
+            }
+            read => read,
+        };
+        match read {
+            // Interrupted, or somebody else was faster.
+            Err(error) if matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock) => {
+                return Ok(None);
+            }
             // So ends a terminal.
             Ok(0) | Err(_) if self.plan.screen.is_some() => {
                 self.plan.input = None;
@@ -50,6 +85,11 @@ impl Follow<'_, '_> {
                 return self.ask::<api::Close>(Asked::Close, &params::Close { id }, Duration::ZERO).map(|()| None);
             }
             Ok(read) => chunk.truncate(read),
+        }
+        if shares {
+            // The person and the program talk: our line would only be in their way.
+            self.quiet = None;
+            self.cx.console.leave_line();
         }
         match self.plan.screen.as_mut().map(|screen| screen.typed(&chunk)) {
             None => self.typed = chunk,

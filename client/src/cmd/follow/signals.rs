@@ -13,8 +13,9 @@ use toold_proto::params;
 /// first Ctrl-C was its chance to end in peace.
 const GRACE_MS: u64 = 1000;
 
-/// What `run` and `attach` hear of.
-pub const SIGNALS: [c_int; 5] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGTSTP];
+/// What `run` and `attach` hear of. SIGTTIN only so that a read from the background fails instead of stopping us.
+pub const SIGNALS: [c_int; 6] =
+    [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGTSTP, libc::SIGTTIN];
 /// And on a terminal of their own also of these.
 pub const SCREEN_SIGNALS: [c_int; 7] =
     [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGTSTP, libc::SIGWINCH, libc::SIGCONT];
@@ -26,6 +27,7 @@ impl Follow<'_, '_> {
         match (signal, self.plan.role) {
             (libc::SIGWINCH, _) => self.resize().map(|()| None),
             (libc::SIGTSTP, _) => self.stop().map(|()| None),
+            (libc::SIGTTIN, _) => Ok(None),
             (libc::SIGCONT, _) => self.go_on().map(|()| None),
             (libc::SIGINT, Role::Owner) => self.interrupted(),
             (signal, _) => self.hung_up(signal),
@@ -101,6 +103,8 @@ impl Follow<'_, '_> {
 
     pub(super) fn detach(&mut self) -> Result<Option<u8>, Failure> {
         self.detach_at = None;
+        // What is typed from now on is somebody else's.
+        self.plan.input = None;
         if self.cx.json {
             self.pending.retain(|pending| pending.what != Asked::Wait);
             return self.wait(Asked::Farewell, 1).map(|()| None);
@@ -110,18 +114,25 @@ impl Follow<'_, '_> {
             self.give_back();
             let line = self.back_to(&id);
             self.cx.console.say(&line);
+        } else if self.cx.console.look.terminal() {
+            let line = self.back_to(&id);
+            self.cx.console.print(&format!("{line}\n"))?;
         } else {
             self.cx.console.print(&format!("{id}\n"))?;
         }
         Ok(Some(DONE))
     }
 
-    /// Where the process is now, and the way back to its screen if it has one.
+    /// Where the process is now, and the way back to its screen if it has one. By its name, if it has one that can be
+    /// typed as it is.
     fn back_to(&self, id: &str) -> String {
+        let typed = |name: &&str| name.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b));
+        let name = self.plan.exec.name.as_deref().filter(typed);
+        let who = name.map_or_else(|| id.to_owned(), |name| format!("{name} ({id})"));
         match self.plan.screen {
-            // In 80 columns with our name before it.
-            Some(_) => format!("{id} runs on; come back: toolctl attach {id}"),
-            None => format!("{id} runs on in the background"),
+            // In 80 columns with our name before it, if the name is short.
+            Some(_) => format!("{who} runs on; come back: toolctl attach {}", name.unwrap_or(id)),
+            None => format!("{who} runs on in the background"),
         }
     }
 }

@@ -224,7 +224,7 @@ impl Watch<'_, '_> {
                     false => self.args.hidden(hidden),
                 };
                 let lines = screen::fit(&list(&shown, now_ms(), look), word.as_deref(), rows, look);
-                screen.draw(&lines).map_err(Failure::io("write to the terminal"))
+                screen.draw(&lines, look.width).map_err(Failure::io("write to the terminal"))
             }
         }
     }

@@ -1,0 +1,1 @@
+//! The worked examples of every command, run.

@@ -18,6 +18,7 @@ const HELP: &str = "With -t, when both ends are terminals, the program has yours
 except the one that detaches. Without -t Ctrl-C is sent on as SIGINT, a second one kills, and Ctrl-Z stops toolctl alone.
 
 Examples:
+  toolctl run -- make test                 # its output, its exit code
   toolctl run -t -- vim notes.txt          # Ctrl-\\ leaves it running; toolctl attach ID comes back
   toolctl run --detach-after 10s -- make   # wait a little, then leave it to the daemon";
 

@@ -16,6 +16,7 @@ const STAND_INS: &[(&str, &str, &str)] = &[
     ("notify-send", "there is no desktop", "#!/bin/sh\necho \"$@\" >> \"$0.log\"\n"),
     ("mail", "nobody to write to", "#!/bin/sh\ncat >> \"$0.log\"\n"),
     ("make", "nothing to make", "#!/bin/sh\necho \"make: ${1:-all} is up to date\"\n"),
+    ("vim", "its screen differs by version", "#!/bin/sh\nprintf '\\033[?1049h\\033[H%s: new file' \"$1\"\nexec cat\n"),
     ("cargo", "builds are CI's business", "#!/bin/sh\necho \"$@\" >> \"$0.log\"\n"),
 ];
 /// What `nc -NU` does, for where no nc is installed: send stdin, close that direction, print what comes.
@@ -94,7 +95,8 @@ impl Home {
 
     /// The words of a page, as they are to be typed here.
     pub fn words(&self, page: &str) -> String {
-        page.replace("8765", &self.port.to_string())
+        let port = self.port.to_string();
+        page.replace("8765", &port).replace("8080", &port).replace("proc_0b3b", "${ID:0:9}")
     }
 
     /// What was seen here, as a page tells it.

@@ -33,6 +33,7 @@ pub fn key(line: &str) -> Option<&'static str> {
         "^C" => Some("\x03"),
         "^D" => Some("\x04"),
         "^\\" => Some("\x1c"),
+        "^P^Q" => Some("\x10\x11"),
         _ => None,
     }
 }

@@ -7,6 +7,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicU16, Ordering};
 
 /// Programs that take the place of real ones, and why. Each does what the real one does as far as a page needs it.
 const STAND_INS: &[(&str, &str, &str)] = &[
@@ -121,7 +122,9 @@ fn installed(program: &str) -> bool {
 }
 
 fn free_port() -> u16 {
-    let first = 8000 + (std::process::id() % 1000) as u16;
+    // Homes of one run begin to look at different places: until its server listens, a port looks free to all of them.
+    static HOMES: AtomicU16 = AtomicU16::new(0);
+    let first = 8000 + (std::process::id() % 1000) as u16 + HOMES.fetch_add(10, Ordering::Relaxed);
     let free = |port: &u16| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok();
-    (first..9999).find(free).expect("a free port")
+    (first..=9999).find(free).expect("a free port")
 }

@@ -12,10 +12,11 @@ fn asked(d: &Daemon, process: &str) -> Vec<Value> {
 fn a_password_prompt_on_a_terminal_is_told_with_its_text_and_that_nothing_is_echoed() {
     let d = Daemon::start();
     let script = "stty -echo; printf 'Password: '; read -r x; stty echo; printf '\\nName: '; read -r y; echo \"hi $y\"";
-    let process = id(&d.sh_with(script, json!({ "pty": true, "session_key": "s" })));
+    let process = id(&d.sh_with(script, json!({ "pty": true, "session_key": "s", "name": "setup" })));
     let first = until(&d, "c", json!({ "types": ["needs_input"] }));
     assert_eq!((&first["prompt"], &first["echo"]), (&json!("Password: "), &json!(false)), "{first}");
     assert_eq!((&first["id"], &first["session_key"], first["pid"].is_i64()), (&json!(process), &json!("s"), true));
+    assert_eq!(first["name"], "setup", "it had none: people read the name, not the id");
     d.ok("events.ack", json!({ "consumer": "c", "seq": first["seq"] }));
     d.ok("submit", json!({ "id": process, "data": "secret" }));
     let second = until(&d, "c", json!({ "types": ["needs_input"] }));

@@ -160,10 +160,10 @@ fn a_heartbeat_comes_with_new_output_and_at_most_so_often() {
     d.refused_param("heartbeat_ms", "exec", json!({ "argv": ["/bin/true"], "heartbeat_ms": 199 }));
     let gate = d.gate("more");
     let script = format!("echo one; echo two; {}; echo three; exec sleep 1000", gate.pass());
-    let process = id(&d.sh_with(&script, json!({ "heartbeat_ms": 200 })));
+    let process = id(&d.sh_with(&script, json!({ "heartbeat_ms": 200, "name": "beats" })));
     let first = until(&d, "c", json!({ "types": ["heartbeat"] }));
     assert_eq!((&first["bytes"], &first["new_bytes"], &first["lines"]), (&json!(8), &json!(8), &json!(2)));
-    assert_eq!(first["output"], "one\ntwo\n");
+    assert_eq!((&first["output"], &first["name"]), (&json!("one\ntwo\n"), &json!("beats")));
     d.ok("events.ack", json!({ "consumer": "c", "seq": first["seq"] }));
     gate.open();
     let second = until(&d, "c", json!({ "types": ["heartbeat"] }));

@@ -148,10 +148,11 @@ fn picture(checks: &[Check], look: Look) -> String {
             out.push_str(&format!("{:<21} {}\n", "", Tint::Heading.paint(&harmless(mend), look)));
         }
     }
+    let counted = |n: usize, what| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
     let count = |verdict| checks.iter().filter(|check| check.verdict == verdict).count();
     let (problems, warnings) = (count(Verdict::Problem), count(Verdict::Warning));
     out + &match (problems, warnings) {
         (0, 0) => "nothing is wrong\n".to_owned(),
-        _ => format!("{problems} problems, {warnings} warnings\n"),
+        _ => format!("{}, {}\n", counted(problems, "problem"), counted(warnings, "warning")),
     }
 }

@@ -27,6 +27,7 @@ CPU is the time that the whole tree used so far, and with --watch what it takes 
 table whenever a process started or ended, with an empty line between two.
 
 Examples:
+  toolctl list --label team=web --json | jq -r '.processes[].id'
   toolctl list --watch --sort cpu
   toolctl list -a --session chat-42 --name 'test-*'";
 

@@ -21,6 +21,7 @@ and while another program has the terminal without lines (a pager), nothing is r
 shell, and the program has /dev/null.
 
 Examples:
+  toolctl run -- make test                 # its output, its exit code
   toolctl run -t -- vim notes.txt          # Ctrl-\\ leaves it running; toolctl attach ID comes back
   toolctl run --detach-after 10s -- make   # wait a little, then leave it to the daemon";
 

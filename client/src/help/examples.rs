@@ -6,12 +6,7 @@ pub fn of(path: &str) -> Option<&'static [&'static str]> {
 }
 
 const EXAMPLES: &[(&str, &[&str])] = &[
-    (
-        "toolctl run",
-        &["toolctl run -- make test", "toolctl run --detach-after 10s --name build -c 'make && ./install.sh'"],
-    ),
     ("toolctl poll", &["toolctl poll web", "toolctl poll @last --cursor 4096 --wait 30s"]),
-    ("toolctl log", &["toolctl log web -f", "toolctl log @failed --grep 'error|panic' -n 50"]),
     (
         "toolctl wait",
         &["toolctl wait build tests --timeout 10m", "toolctl wait web --match 'listening on' && toolctl poll web"],
@@ -20,14 +15,8 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("toolctl signal", &["toolctl signal web HUP", "toolctl signal proc_0b3b USR1"]),
     ("toolctl write", &["toolctl write repl 'no newline'", "tar c . | toolctl write unpack -"]),
     ("toolctl submit", &["toolctl submit repl 'print(6 * 7)'", "toolctl submit @last yes"]),
-    ("toolctl close", &["toolctl close sort", "tar c . | toolctl write unpack - && toolctl close unpack"]),
+    ("toolctl close", &["toolctl close sort", "toolctl write sort - < words.txt && toolctl close sort"]),
     ("toolctl resize", &["toolctl resize editor 24x80", "toolctl resize @last 50x132"]),
-    (
-        "toolctl list",
-        &["toolctl list --status running", "toolctl list --label team=web --json | jq -r '.processes[].id'"],
-    ),
-    ("toolctl inspect", &["toolctl inspect web", "toolctl inspect @failed --json"]),
-    ("toolctl forget", &["toolctl forget @failed", "toolctl forget --older-than 1d"]),
     ("toolctl info", &["toolctl info", "toolctl info --json | jq .limits"]),
     ("toolctl shutdown", &["toolctl shutdown", "toolctl shutdown --kill"]),
     ("toolctl service", &["toolctl service install", "toolctl service status --json"]),
@@ -45,8 +34,9 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     (
         "toolctl completions",
         &[
-            "toolctl completions bash > ~/.local/share/bash-completion/completions/toolctl",
-            "toolctl completions fish > ~/.config/fish/completions/toolctl.fish",
+            "d=~/.local/share/bash-completion/completions; mkdir -p $d && toolctl completions bash > $d/toolctl",
+            "d=~/.local/share/zsh/site-functions; mkdir -p $d && toolctl completions zsh > $d/_toolctl",
+            "mkdir -p ~/.config/fish/completions && toolctl completions fish > ~/.config/fish/completions/toolctl.fish",
         ],
     ),
     ("toolctl man", &["toolctl man | man -l -", "toolctl man ~/.local/share/man/man1"]),

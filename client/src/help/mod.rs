@@ -64,12 +64,21 @@ mod tests {
         assert!(poor.is_empty(), "give them two examples in client/src/help/examples.rs: {poor:?}");
     }
 
+    /// Two places for one command, and the text of its own file was never seen.
+    #[test]
+    fn examples_are_in_one_place() {
+        for sub in Cli::command().get_subcommands() {
+            let here = examples::of(&format!("toolctl {}", sub.get_name())).is_some();
+            assert!(!here || sub.get_after_help().is_none(), "{} has examples in its own file too", sub.get_name());
+        }
+    }
+
     #[test]
     fn every_example_is_a_command_line_that_is_understood() {
         for (path, sub) in all() {
             for line in examples(&sub) {
                 let words = shlex::split(&line).unwrap_or_else(|| panic!("{path}: {line}"));
-                let stages = words.split(|word| matches!(word.as_str(), "|" | "&&" | ">"));
+                let stages = words.split(|word| matches!(word.as_str(), "|" | "&&" | ">" | "<"));
                 for words in stages.filter(|words| words.first().is_some_and(|word| word == "toolctl")) {
                     let words = crate::cmd::kill::with_plain_signals(words.iter().map(Into::into));
                     if let Err(wrong) = command().try_get_matches_from(words) {

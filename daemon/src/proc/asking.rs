@@ -108,7 +108,7 @@ async fn rest(proc: &Proc, between: Duration, typed: u64) {
 fn tell(proc: &Proc, state: &State, pid: i32, echo: Option<bool>) -> std::io::Result<()> {
     let end = state.progress.counts.end;
     let prompt = prompt(&Log::open(&proc.dir, end)?)?;
-    let facts = json!({ "pid": pid, "echo": echo, "prompt": prompt, "cursor": end });
+    let facts = json!({ "name": proc.spec.name, "pid": pid, "echo": echo, "prompt": prompt, "cursor": end });
     proc.tell(EventType::NeedsInput, &facts, |told| told.asked = end + 1)?;
     Ok(())
 }

@@ -48,6 +48,7 @@ fn beat(proc: &Proc, state: &State) -> std::io::Result<()> {
     let counts = state.progress.counts;
     let output = Log::open(&proc.dir, counts.end)?.last_chars(LAST, None, Ansi::Strip, PageEnd::More)?.text;
     let facts = json!({
+        "name": proc.spec.name,
         "bytes": counts.end,
         "lines": counts.lines_of(None),
         "new_bytes": counts.end - proc.told().beat_cursor,

@@ -217,7 +217,7 @@ fn report(failure: &Failure, cx: &mut Context<'_>) -> u8 {
         failure if cx.json => drop(writeln!(cx.console.err, "{}", failure.document())),
         failure => {
             cx.console.say(&failure.to_string());
-            failure.hint().into_iter().for_each(|hint| cx.console.say(hint));
+            failure.hint().into_iter().for_each(|hint| cx.console.say(&hint));
         }
     }
     failure.exit_code()

@@ -17,6 +17,7 @@ mod pick;
 mod presence;
 mod render;
 mod screen;
+mod spoken;
 mod sys;
 mod terminal;
 #[cfg(test)]

@@ -19,6 +19,7 @@ mod cli_events;
 mod cli_ids;
 mod cli_pipe;
 mod cli_run;
+mod cli_spoken;
 mod cli_terminal;
 mod cli_view;
 mod cli_view_log;

@@ -12,6 +12,7 @@ mod connect;
 mod console;
 mod failure;
 mod help;
+mod line;
 mod local;
 mod pick;
 mod presence;
@@ -22,3 +23,4 @@ mod sys;
 mod terminal;
 #[cfg(test)]
 mod testing;
+mod usage;

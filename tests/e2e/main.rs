@@ -21,6 +21,7 @@ mod cli_pipe;
 mod cli_run;
 mod cli_spoken;
 mod cli_terminal;
+mod cli_usage;
 mod cli_view;
 mod cli_view_log;
 mod completions;

@@ -8,6 +8,7 @@ use toold_proto::process::Stdin;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
+    /// The process: its id, a unique start of that, its name, @last or @failed
     pub id: String,
 }
 

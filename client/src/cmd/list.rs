@@ -32,37 +32,36 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub struct Args {
-    /// Only these: starting, running, exited or lost
-    #[arg(long, value_parser = args::word::<Status>)]
+    #[arg(long, hide_possible_values = true, help = args::listed::<Status>("Only these"), value_parser = args::word::<Status>())]
     status: Option<Status>,
-    /// Only of this task
+    /// Only processes of this task
     #[arg(long)]
     task: Option<String>,
-    /// Only of this session
+    /// Only processes of this session
     #[arg(long, value_name = "KEY")]
     session: Option<String>,
-    /// Only with this label
+    /// Only processes with this label, of any value or of this one
     #[arg(long, value_name = "K[=V]")]
     label: Option<String>,
-    /// Only with such a name; * is any text, ? any character
+    /// Only processes with such a name; * is any text, ? any character
     #[arg(long, value_name = "PATTERN")]
     name: Option<String>,
-    /// Also what ended long ago
+    /// Also processes that ended long ago
     #[arg(short, long)]
     all: bool,
-    /// By age (newest first), name, cpu, mem or status [default: age]
+    /// Order by age (newest first), name, cpu, mem or status [default: age]
     #[arg(long, value_name = "BY", value_enum, hide_possible_values = true)]
     sort: Option<Sort>,
-    /// The other way round
+    /// Reverse the order
     #[arg(short, long)]
     reverse: bool,
-    /// At most so many [default: all; 200 with --json]
+    /// At most N processes [default: all; 200 with --json]
     #[arg(short = 'n', long, value_name = "N")]
     limit: Option<u64>,
-    /// Stay, and show what changes
+    /// Keep the list on the screen, and show what changes
     #[arg(short, long)]
     watch: bool,
-    /// With --json: also what each tree uses
+    /// With --json: also the CPU and memory that each process uses
     #[arg(long)]
     usage: bool,
 }
@@ -125,7 +124,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
     }
     if cx.json {
         if args.watch || args.sort.is_some() || args.reverse {
-            let why = "--json prints the daemon's answer as it is: sort it with jq, and watch with events -f --json";
+            let why = "--json prints the daemon's answer as it is: sort it with jq, and watch with `toolctl events -f --json`";
             return Err(Failure::Usage(why.into()));
         }
         let params = args.params(true);

@@ -16,24 +16,25 @@ use std::time::Duration;
 
 const HELP: &str = "With -t, when both ends are terminals, the program has yours: every key goes to it, Ctrl-C too, \
 except the one that detaches. Without -t Ctrl-C is sent on as SIGINT, a second one kills, and Ctrl-Z stops toolctl alone.
+A TIME is 500ms, 10s, 2m, 1h or 1d; a SIZE is 10K, 512M or 1G.
 
 Examples:
   toolctl run -t -- vim notes.txt          # Ctrl-\\ leaves it running; toolctl attach ID comes back
   toolctl run --detach-after 10s -- make   # wait a little, then leave it to the daemon";
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = HELP)]
+#[command(after_help = HELP, override_usage = "toolctl run [OPTIONS] [--] CMD [ARG]...\n       toolctl run [OPTIONS] -c TEXT")]
 pub struct Args {
     #[command(flatten)]
     options: start::Options,
-    /// Leave our stdin alone, also when it is a pipe, a socket or a file
-    #[arg(long, conflicts_with = "stdin")]
+    /// Do not pass our stdin on, also when it is a pipe, a socket or a file
+    #[arg(long, help_heading = super::start::TERMINAL, conflicts_with = "stdin")]
     no_stdin: bool,
-    /// Leave it running in the background after so long and print its id
+    /// Leave it running in the background after this long, and print its id
     #[arg(long, value_name = "TIME", value_parser = args::duration_ms)]
     detach_after: Option<u64>,
     /// With -t: the key that leaves it running, several as C-p,C-q, or none
-    #[arg(long, value_name = "KEYS", default_value = "C-\\", value_parser = keys::parse)]
+    #[arg(long, help_heading = super::start::TERMINAL, value_name = "KEYS", default_value = "C-\\", value_parser = keys::parse)]
     detach_keys: DetachKeys,
     /// End it when toolctl gets SIGHUP or SIGTERM, or its terminal is closed
     #[arg(long)]

@@ -6,12 +6,7 @@ pub fn of(path: &str) -> Option<&'static [&'static str]> {
 }
 
 const EXAMPLES: &[(&str, &[&str])] = &[
-    (
-        "toolctl run",
-        &["toolctl run -- make test", "toolctl run --detach-after 10s --name build -c 'make && ./install.sh'"],
-    ),
     ("toolctl poll", &["toolctl poll web", "toolctl poll @last --cursor 4096 --wait 30s"]),
-    ("toolctl log", &["toolctl log web -f", "toolctl log @failed --grep 'error|panic' -n 50"]),
     (
         "toolctl wait",
         &["toolctl wait build tests --timeout 10m", "toolctl wait web --match 'listening on' && toolctl poll web"],
@@ -22,12 +17,6 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("toolctl submit", &["toolctl submit repl 'print(6 * 7)'", "toolctl submit @last yes"]),
     ("toolctl close", &["toolctl close sort", "tar c . | toolctl write unpack - && toolctl close unpack"]),
     ("toolctl resize", &["toolctl resize editor 24x80", "toolctl resize @last 50x132"]),
-    (
-        "toolctl list",
-        &["toolctl list --status running", "toolctl list --label team=web --json | jq -r '.processes[].id'"],
-    ),
-    ("toolctl inspect", &["toolctl inspect web", "toolctl inspect @failed --json"]),
-    ("toolctl forget", &["toolctl forget @failed", "toolctl forget --older-than 1d"]),
     ("toolctl info", &["toolctl info", "toolctl info --json | jq .limits"]),
     ("toolctl shutdown", &["toolctl shutdown", "toolctl shutdown --kill"]),
     ("toolctl service", &["toolctl service install", "toolctl service status --json"]),

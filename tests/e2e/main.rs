@@ -25,6 +25,7 @@ mod cli_usage;
 mod cli_view;
 mod cli_view_log;
 mod completions;
+mod completions_typed;
 mod daemon;
 mod daemon_start;
 mod disk;

@@ -1,8 +1,11 @@
 //! How a person writes durations, sizes, windows and pairs on the command line.
 
+use crate::spoken;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use toold_proto::unions::PtySize;
+use toold_proto::words::{Word, Words};
 
 /// Milliseconds: `500ms`, `10s`, `2m`, `1h`, `1d`. A bare number is seconds.
 pub fn duration_ms(text: &str) -> Result<u64, String> {
@@ -60,9 +63,29 @@ pub fn pair(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// One of the words of the protocol; the error lists them.
-pub fn word<T: DeserializeOwned>(text: &str) -> Result<T, String> {
-    serde_json::from_value(Value::String(text.into())).map_err(|e| e.to_string())
+/// One of the words of the protocol. Errors and completions list them, with what they mean.
+pub fn word<T>() -> impl TypedValueParser<Value = T>
+where
+    T: Words + DeserializeOwned + Clone + Send + Sync + 'static,
+{
+    let word = |word: Word| {
+        let known = PossibleValue::new(word.name);
+        match word.about {
+            Some(about) => known.help(spoken::text(&about)),
+            None => known,
+        }
+    };
+    PossibleValuesParser::new(T::words().into_iter().map(word))
+        .try_map(|name: String| serde_json::from_value::<T>(Value::String(name)))
+}
+
+/// A help text with those words behind it.
+pub fn listed<T: Words>(help: &str) -> String {
+    let names: Vec<String> = T::words().into_iter().map(|word| word.name).collect();
+    match names.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("{help}: {} or {last}", others.join(", ")),
+        Some(_) | None => help.to_owned(),
+    }
 }
 
 /// A signal's name as the daemon knows it: `int`, `INT`, `SIGINT` and `2` are the same.
@@ -83,7 +106,7 @@ pub fn is_signal(name: &str) -> bool {
 }
 
 /// Linux's signals by number, from 1, on every architecture that toold is built for.
-const SIGNALS: [&str; 31] = [
+pub const SIGNALS: [&str; 31] = [
     "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2", "PIPE", "ALRM", "TERM",
     "STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG", "XCPU", "XFSZ", "VTALRM", "PROF", "WINCH", "IO",
     "PWR", "SYS",

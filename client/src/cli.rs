@@ -5,7 +5,8 @@ use crate::cmd::{self, Context};
 use crate::connect::{Autostart, Link};
 use crate::console::{Colour, Console};
 use crate::failure::{Failure, NO_SUCH_PROCESS};
-use crate::{help, pick};
+use crate::line::Line;
+use crate::{help, pick, usage};
 use clap::{FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
 use std::io;
@@ -13,26 +14,27 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use toold_proto::places;
 
-/// Run processes in the background, and look after them. They belong to the daemon `toold`.
+/// Run processes in the background and look after them, with the daemon toold
 #[derive(Debug, Parser)]
-#[command(name = "toolctl", version, after_help = EXIT_CODES, disable_help_subcommand = true)]
+#[command(name = "toolctl", version, after_help = AFTER, override_usage = "toolctl [OPTIONS] COMMAND [ARG]...", disable_help_subcommand = true)]
 pub struct Cli {
-    /// The daemon's socket [default: $TOOLD_SOCKET, else in the runtime directory]
-    #[arg(long, global = true, value_name = "PATH")]
+    /// The daemon's socket [default: $TOOLD_SOCKET, else $XDG_RUNTIME_DIR/toold/toold.sock]
+    #[arg(long, global = true, help_heading = GLOBAL, value_name = "PATH")]
     socket: Option<PathBuf>,
-    /// The config file that a daemon started by this call reads
-    #[arg(long, global = true, value_name = "PATH")]
+    /// The config file for the daemon, should this call start it
+    #[arg(long, global = true, help_heading = GLOBAL, value_name = "PATH")]
     config: Option<PathBuf>,
-    /// Print the result as one JSON document, unchanged; `events` prints one a line
-    #[arg(long, global = true)]
+    /// Print the daemon's answer as one JSON document, errors too; `events` prints one a line
+    #[arg(long, global = true, help_heading = GLOBAL)]
     json: bool,
-    /// Do not start the daemon when none answers
-    #[arg(long, global = true)]
+    /// Fail when no daemon runs; without this, one is started
+    #[arg(long, global = true, help_heading = GLOBAL)]
     no_autostart: bool,
-    /// Colours: auto, always or never; auto heeds NO_COLOR and CLICOLOR_FORCE
+    /// When to use colours: auto, always or never; auto heeds NO_COLOR and CLICOLOR_FORCE
     #[arg(
         long,
         global = true,
+        help_heading = GLOBAL,
         value_name = "WHEN",
         value_enum,
         default_value_t,
@@ -44,9 +46,21 @@ pub struct Cli {
     verb: Verb,
 }
 
-const EXIT_CODES: &str = "Exit codes: 0 done; the process's own for run, attach, wait and notify; 124 wait timed out; 2 usage; \
-3 no such process; 4 daemon unreachable; 1 anything else.\nAn ID is a process id, a unique start of one (4 digits or \
-more), a process's name, @last (the newest) or @failed (the newest that failed).\nMore: `toolctl help topics`.";
+/// Where the options that every command has stand in the help.
+pub const GLOBAL: &str = "Global options";
+
+const AFTER: &str = "An ID is a process id, a unique start of one (4 digits or more), a process's name, @last (the newest) or \
+@failed (the newest that failed).
+A TIME is 500ms, 10s, 2m, 1h or 1d, or a number of seconds; a SIZE is 10K, 512M or 1G, or a number of bytes.
+Exit codes: 0 done; the process's own for run, attach, wait and notify; 124 a wait timed out; 2 usage; 3 no such process; 4 \
+daemon unreachable; 1 anything else.
+`toolctl help COMMAND` explains a command, `toolctl help topics` lists what else is explained.
+
+Examples:
+  toolctl run -- make test              # start it, see its output, exit as it does
+  toolctl exec --name web -- ./server   # start it in the background
+  toolctl log -f web                    # follow its output
+  toolctl kill web                      # end it and everything it started";
 
 #[derive(Debug, Subcommand)]
 enum Verb {
@@ -54,29 +68,29 @@ enum Verb {
     Run(cmd::run::Args),
     /// Start a process in the background and print its id
     Exec(cmd::exec::Args),
-    /// Show the screen of a process on a terminal, and type to it
+    /// Put a process that has a terminal (exec --pty) on yours
     Attach(cmd::attach::Args),
-    /// Show a process and its latest output
+    /// Show a process's status and its latest output
     Poll(cmd::poll::Args),
-    /// Show a process's output by line
+    /// Show a process's output; -f follows it
     Log(cmd::log::Args),
-    /// Wait until processes exit, close their output or print a match
+    /// Wait until processes end, print a match, listen or are quiet
     Wait(cmd::wait::Args),
-    /// Wait until processes end, and tell: on the desktop, by the bell or by a command
+    /// Wait until processes end, and tell: desktop, bell or a command
     Notify(cmd::notify::Args),
-    /// Show what happened, and with -f what happens
+    /// Show what happened; -f shows what happens
     Events(cmd::events::Args),
     /// End processes and everything they started
     Kill(cmd::kill::Args),
-    /// Send one signal
+    /// Send one signal to a process
     Signal(cmd::signal::Args),
-    /// Write to a process's stdin
+    /// Write text to a process's stdin
     Write(cmd::write::Args),
     /// Write a line to a process's stdin
     Submit(cmd::write::Args),
     /// Close a process's stdin
     Close(cmd::close::Args),
-    /// Give a process's terminal a new size
+    /// Change the size of a process's terminal
     Resize(cmd::resize::Args),
     /// List processes, newest first
     List(cmd::list::Args),
@@ -84,17 +98,17 @@ enum Verb {
     Inspect(cmd::inspect::Args),
     /// Remove finished processes and their logs
     Forget(cmd::forget::Args),
-    /// Show the daemon
+    /// Show the daemon: version, paths, limits, counts
     Info,
     /// Stop the daemon; processes go on
     Shutdown(cmd::shutdown::Args),
-    /// Let systemd keep the daemon: install, uninstall, start, stop, restart, status, logs
+    /// Let systemd start the daemon and keep it running
     Service(cmd::service::Args),
     /// Look for what is wrong here, and say what mends it
     Doctor,
-    /// Print the completions of a shell
+    /// Print the completion script for a shell
     Completions(cmd::completions::Args),
-    /// Write the manual pages
+    /// Print or write the manual pages
     Man(cmd::man::Args),
     /// Explain a command or a topic; `help topics` lists the topics
     Help(cmd::help::Args),
@@ -130,32 +144,26 @@ impl Verb {
 
 /// `toolctl`, from its arguments to its exit code.
 pub fn main() -> ExitCode {
-    let cli = match parse(std::env::args_os()) {
-        Ok(cli) => cli,
-        Err(wrong) => return wrongly_typed(&wrong, std::env::args_os()),
-    };
+    let words: Vec<OsString> = std::env::args_os().collect();
     let (mut out, mut err) = (io::stdout(), io::stderr());
-    let console = Console::live(&mut out, &mut err, cli.color);
-    perform(cli, console).into()
+    let code = match parse(&words) {
+        Ok(cli) => {
+            let console = Console::live(&mut out, &mut err, cli.color);
+            perform(cli, console)
+        }
+        Err(wrong) => {
+            let line = Line::read(&words, &help::command());
+            usage::tell(&wrong, &line, &words, &mut Console::live(&mut out, &mut err, line.colour()))
+        }
+    };
+    code.into()
 }
 
-/// A usage error or a help text. What was typed is shown in it, and may be anything; and `--color` was not understood yet.
-fn wrongly_typed(wrong: &clap::Error, args: impl Iterator<Item = OsString>) -> ExitCode {
-    let words: Vec<String> = args.map(|word| word.to_string_lossy().into_owned()).collect();
-    let plain = words.iter().any(|word| word == "--color=never" || word == "never");
-    let hostile = words.iter().any(|word| *word != crate::render::text::harmless(word));
-    if wrong.use_stderr() && (plain || hostile) {
-        let text = wrong.render().to_string();
-        let lines: Vec<String> = text.lines().map(crate::render::text::harmless).collect();
-        eprintln!("{}", lines.join("\n"));
-    } else {
-        let _ = wrong.print();
-    }
-    ExitCode::from(wrong.exit_code() as u8)
-}
-
-fn parse(args: impl Iterator<Item = OsString>) -> Result<Cli, clap::Error> {
-    let matches = help::command().try_get_matches_from(cmd::kill::with_plain_signals(args))?;
+fn parse(words: &[OsString]) -> Result<Cli, clap::Error> {
+    let command = help::command();
+    let typed = cmd::kill::with_plain_signals(words, &command);
+    let matches = command.clone().try_get_matches_from(typed);
+    let matches = matches.map_err(|wrong| usage::with_tip(wrong, &Line::read(words, &command), words, &command))?;
     Cli::from_arg_matches(&matches)
 }
 
@@ -217,7 +225,7 @@ fn report(failure: &Failure, cx: &mut Context<'_>) -> u8 {
         failure if cx.json => drop(writeln!(cx.console.err, "{}", failure.document())),
         failure => {
             cx.console.say(&failure.to_string());
-            failure.hint().into_iter().for_each(|hint| cx.console.say(hint));
+            failure.hint().into_iter().for_each(|hint| cx.console.say(&hint));
         }
     }
     failure.exit_code()
@@ -261,16 +269,14 @@ pub fn test_run_into(
         console.err_look.width = Some(60);
         console.overwrites = true;
     }
-    let code = match parse(all.map(Into::into)) {
+    let words: Vec<OsString> = all.map(Into::into).collect();
+    let code = match parse(&words) {
         Ok(cli) => {
             console.keeps_colours = cli.color == Colour::Always;
             console.look.colour = console.keeps_colours;
             perform(cli, console)
         }
-        Err(error) => {
-            err.extend_from_slice(error.to_string().as_bytes());
-            error.exit_code() as u8
-        }
+        Err(wrong) => usage::tell(&wrong, &Line::read(&words, &help::command()), &words, &mut console),
     };
     (code, String::from_utf8_lossy(&err).into_owned())
 }

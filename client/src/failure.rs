@@ -2,6 +2,7 @@
 
 use crate::autostart::StartError;
 use crate::blocking::CallError;
+use crate::{presence, spoken};
 use serde_json::{Value, json};
 use std::fmt;
 use std::io;
@@ -45,12 +46,15 @@ impl Failure {
         }
     }
 
-    /// What to do about it in the words of this command line, where the daemon speaks of the protocol's.
-    pub fn hint(&self) -> Option<&'static str> {
+    /// What to do about it in the words of this command line, where the daemon does not know of it.
+    pub fn hint(&self) -> Option<String> {
         let Failure::Call(CallError::Rpc(error)) = self else { return None };
-        // A stdin that was closed later has the same kind, and no flag would have kept it open.
-        let never_had_one = error.kind() == Some(Kind::StdinUnavailable) && error.message.contains("without stdin");
-        never_had_one.then_some("start it with --stdin or --pty")
+        let name = error.data.get("process").and_then(|process| process["name"].as_str());
+        let name = name.filter(|_| error.kind() == Some(Kind::AlreadyExists))?;
+        Some(format!(
+            "end that one with `toolctl kill {name}`, take another --name, or say what is meant: --if-running return \
+             gives the one that runs, --if-running restart replaces it"
+        ))
     }
 
     /// Whether an id stood for no process.
@@ -94,7 +98,8 @@ fn mend(path: &Path, source: &io::Error) -> String {
     let path = path.display();
     match source.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
-            "start one with `toolctl service start` or `toold &`, or leave --no-autostart out".into()
+            let service = if presence::has_user_manager() { "`toolctl service start` or " } else { "" };
+            format!("start one with {service}`toold &`, or leave --no-autostart out")
         }
         io::ErrorKind::PermissionDenied => format!("it is not yours to use: `ls -ld {path}` says whose it is"),
         // It was there and broke off, or is something else.
@@ -120,6 +125,7 @@ impl fmt::Display for Failure {
                 write!(f, "no daemon at {}: {source}; {}", path.display(), mend(path, source))
             }
             Failure::Unavailable(what) => f.write_str(what),
+            Failure::Call(CallError::Rpc(error)) => f.write_str(&spoken::error(error)),
             Failure::Call(error) => error.fmt(f),
             Failure::Start(error) => error.fmt(f),
             Failure::NotRunning(path) => write!(f, "no daemon at {}: there is nothing to stop", path.display()),
@@ -147,10 +153,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_that_never_had_a_stdin_has_a_hint_and_one_that_closed_it_has_none() {
-        let hint = |message: &str| Failure::Call(CallError::Rpc(RpcError::new(Kind::StdinUnavailable, message))).hint();
-        assert_eq!(hint("x was started without stdin; start it with"), Some("start it with --stdin or --pty"));
-        assert_eq!(hint("the stdin of x is closed"), None);
+    fn a_name_in_use_is_told_with_every_way_out() {
+        let error = RpcError::new(Kind::AlreadyExists, "the name \"web\" is in use by proc_0123456789ab");
+        let failure = Failure::Call(CallError::Rpc(error.with("process", json!({"name": "web"}))));
+        let hint = failure.hint().expect("a way out");
+        for way in ["`toolctl kill web`", "another --name", "--if-running return", "--if-running restart"] {
+            assert!(hint.contains(way), "{hint}");
+        }
+        assert_eq!(Failure::Call(CallError::Rpc(RpcError::new(Kind::NotFound, "no process"))).hint(), None);
     }
 
     #[test]
@@ -158,11 +168,10 @@ mod tests {
         let said = |kind: io::ErrorKind| {
             Failure::Call(CallError::Unreachable { path: "/r/s".into(), source: kind.into() }).to_string()
         };
-        assert_eq!(
-            said(io::ErrorKind::ConnectionRefused),
-            "no daemon at /r/s: connection refused; start one with `toolctl service start` or `toold &`, or leave \
-             --no-autostart out"
-        );
+        let refused = said(io::ErrorKind::ConnectionRefused);
+        assert!(refused.starts_with("no daemon at /r/s: connection refused; start one with `"), "{refused}");
+        assert!(refused.ends_with("`toold &`, or leave --no-autostart out"), "{refused}");
+        assert_eq!(refused.contains("service start"), presence::has_user_manager(), "{refused}");
         assert!(said(io::ErrorKind::PermissionDenied).ends_with("`ls -ld /r/s` says whose it is"));
         assert!(said(io::ErrorKind::UnexpectedEof).ends_with("`toolctl doctor` looks for the reason"));
         let unusable = CallError::Unreachable { path: "/r/s".into(), source: io::ErrorKind::PermissionDenied.into() };

@@ -12,12 +12,15 @@ mod connect;
 mod console;
 mod failure;
 mod help;
+mod line;
 mod local;
 mod pick;
 mod presence;
 mod render;
 mod screen;
+mod spoken;
 mod sys;
 mod terminal;
 #[cfg(test)]
 mod testing;
+mod usage;

@@ -42,7 +42,7 @@ pub fn suggestion(asked: &[String], link: &mut Link) -> Option<String> {
     let raw = link.call_raw::<api::List>(&of(MOST)).ok()?;
     let processes = processes(parse::<api::List>(&raw).ok()?);
     asked.iter().find_map(|typed| {
-        let near = nearest(typed, &processes)?;
+        let near = begun(typed, &processes).or_else(|| nearest(typed, &processes))?;
         let word = near.name.clone().unwrap_or_else(|| near.id.to_string());
         Some(format!("did you mean {word} ({}: {})?", render::status::phrase(near), short(&near.command)))
     })
@@ -64,6 +64,19 @@ fn failed(process: &Process) -> bool {
     }
 }
 
+/// The one process, or the newest of the one name, that begins so. An id may be begun too shortly to be taken.
+fn begun<'a>(typed: &str, processes: &'a [Process]) -> Option<&'a Process> {
+    let named = |process: &&Process| process.name.as_deref().is_some_and(|name| name.starts_with(typed));
+    let mut named = processes.iter().filter(named);
+    if let Some(first) = named.next().filter(|_| !typed.is_empty()) {
+        return named.all(|other| other.name == first.name).then_some(first);
+    }
+    let hex = typed.strip_prefix("proc_").unwrap_or(typed);
+    let mut by_id = processes.iter().filter(|process| process.id.to_string()["proc_".len()..].starts_with(hex));
+    let first = by_id.next().filter(|_| (1..4).contains(&hex.len()))?;
+    by_id.next().is_none().then_some(first)
+}
+
 /// The process whose name or id is nearest to the word, the newest of several. None when none is near,
 /// or when the word is right for one of them.
 fn nearest<'a>(typed: &str, processes: &'a [Process]) -> Option<&'a Process> {
@@ -79,8 +92,10 @@ fn nearest<'a>(typed: &str, processes: &'a [Process]) -> Option<&'a Process> {
         if by_name == Some(0) || by_id == 0 && hex.len() >= 4 {
             return None;
         }
-        let near =
-            by_name.filter(|d| *d <= allowed(typed)).into_iter().chain(Some(by_id).filter(|d| *d <= id_allowed(hex)));
+        let near = by_name
+            .filter(|d| *d <= allowed(typed))
+            .into_iter()
+            .chain(Some(by_id).filter(|d| id_allowed(hex).is_some_and(|most| *d <= most)));
         if let Some(near) = near.min()
             && best.is_none_or(|(least, _)| near < least)
         {
@@ -95,13 +110,13 @@ fn allowed(typed: &str) -> usize {
     (typed.chars().count() / 3).max(1)
 }
 
-/// Ids are random, and short ones are near to everything.
-fn id_allowed(hex: &str) -> usize {
-    if hex.len() < 6 { 0 } else { 2 }
+/// How wrong an id may be. Ids are random, and short ones are near to everything.
+fn id_allowed(hex: &str) -> Option<usize> {
+    (hex.len() >= 6).then_some(2)
 }
 
 /// How many characters have to be put in, taken out, replaced or swapped with their neighbour.
-fn distance(a: &str, b: &str) -> usize {
+pub fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
     rows[0] = (0..=b.len()).collect();
@@ -119,9 +134,10 @@ fn distance(a: &str, b: &str) -> usize {
     rows[a.len()][b.len()]
 }
 
-/// A command on one line, for a hint or a completion.
+/// A command on one line, for a hint or a completion. Its own lines follow each other, as blanks do.
 pub fn short(command: &str) -> String {
-    render::text::cut(&render::text::harmless(command.lines().next().unwrap_or_default()), 50)
+    let one: Vec<&str> = command.split_whitespace().collect();
+    render::text::cut(&render::text::harmless(&one.join(" ")), 50)
 }
 
 #[cfg(test)]
@@ -185,12 +201,22 @@ mod tests {
             ("sevrer", "toolctl: did you mean server (running 5m: make test)?\n"),
             ("abcdfe00000a", "toolctl: did you mean build (lost: make all)?\n"),
             ("proc_abcdff00", "toolctl: did you mean build (lost: make all)?\n"),
+            ("ser", "toolctl: did you mean server (running 5m: make test)?\n"),
+            ("bu", "toolctl: did you mean build (lost: make all)?\n"),
+            ("abc", "toolctl: did you mean build (lost: make all)?\n"),
+            ("000", ""),
             ("nobody", ""),
         ] {
             let fake = Fake::start(vec![vec![Reply::error(&error), Reply::result(listed(&three()))]]);
             let said = format!("toolctl: no such process\n{hint}");
             assert_eq!(test_run(&fake, &["inspect", typed]), (3, String::new(), said), "{typed}");
         }
+    }
+
+    #[test]
+    fn a_command_of_several_lines_is_told_whole() {
+        assert_eq!(short("cd src\n  make all\n"), "cd src make all");
+        assert_eq!(short(&"x".repeat(80)).chars().count(), 50);
     }
 
     #[test]

@@ -32,6 +32,12 @@ pub fn unit_socket() -> Option<PathBuf> {
     Some(PathBuf::from(run).join("toold/toold.sock"))
 }
 
+/// Whether a systemd of this user's is there to be asked, by the socket that `systemctl --user` would ask.
+pub fn has_user_manager() -> bool {
+    let run = std::env::var_os("XDG_RUNTIME_DIR").filter(|v| !v.is_empty()).map(PathBuf::from);
+    run.is_some_and(|run| run.join("systemd/private").exists())
+}
+
 /// Whether systemd may listen there with no daemon behind it.
 fn could_wake(socket: &Path) -> bool {
     unit_socket().is_some_and(|units| units == socket) && daemon_pid().is_none()

@@ -11,6 +11,7 @@ pub mod process;
 pub mod results;
 pub mod time;
 pub mod unions;
+pub mod words;
 
 pub use error::{Kind, RpcError};
 pub use event::EventType;

@@ -204,7 +204,8 @@ fn a_refusal_says_what_to_type() {
     let proc = d.sh("exec sleep 1000");
     for verb in ["write", "submit"] {
         let told = d.ctl(&[verb, &proc, "x"]);
-        assert!(told.code == 1 && told.stderr.ends_with("\ntoolctl: start it with --stdin or --pty\n"), "{told:?}");
+        let said = told.stderr.ends_with("was started without stdin; start it with --stdin or --pty\n");
+        assert!(told.code == 1 && said, "{told:?}");
     }
     let gone = d.root().join("gone");
     std::fs::create_dir(&gone).unwrap();

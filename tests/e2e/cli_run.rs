@@ -88,7 +88,7 @@ fn a_second_interrupt_kills() {
 fn an_end_from_outside_is_told_beside_the_code() {
     let d = Daemon::start();
     let told = d.ctl(&["run", "--timeout", "300ms", "--", "sleep", "1000"]);
-    let said = format!("toolctl: {} was ended by timeout_ms (300ms)\n", d.ids(json!({}))[0]);
+    let said = format!("toolctl: {} was ended by --timeout (300ms)\n", d.ids(json!({}))[0]);
     assert_eq!((told.code, told.stderr), (143, said));
     let (child, mut stdout, _) = start(&d, &["run", "--", "sh", "-c", "echo ready; exec sleep 1000"]);
     assert_eq!(line(&mut stdout), "ready\n");

@@ -10,7 +10,8 @@ fn has(shell: &str) -> bool {
 
 /// What bash would offer at the end of a line, by the function that it calls.
 fn bash(d: &Daemon, line: &str, kind: u32) -> Vec<String> {
-    let script = "source <(toolctl completions bash); COMP_LINE=$0 COMP_POINT=${#0} COMP_TYPE=$1; _toolctl toolctl; \
+    let script = "source <(toolctl completions bash); COMP_LINE=$0 COMP_POINT=${#0} COMP_TYPE=$1; read -ra COMP_WORDS <<<\"$0\"; \
+                  [[ $0 == *' ' ]] && COMP_WORDS+=(''); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _toolctl toolctl; \
                   printf '%s\\n' \"${COMPREPLY[@]}\"";
     lines(ran(d.tool("bash", &["--norc", "-c", script, line, &kind.to_string()]).spawn().unwrap()))
 }
@@ -23,7 +24,7 @@ fn fish(d: &Daemon, line: &str) -> Vec<String> {
 
 /// The same in zsh: what the function hands to zsh's own `_describe`.
 fn zsh(d: &Daemon, line: &str) -> Vec<String> {
-    let script = "compdef() { :; }; _files() { print files; }; _describe() { print -rl -- \"${(@P)3}\"; }
+    let script = "compdef() { :; }; _files() { print files; }; _normal() { print $CURRENT $words; }; _describe() { print -rl -- \"${(@P)3}\"; }
                   source <(toolctl completions zsh); words=(\"${(@s: :)1}\"); CURRENT=$#words; _toolctl";
     lines(ran(d.tool("zsh", &["-f", "-c", script, "zsh", line]).spawn().unwrap()))
 }
@@ -53,7 +54,7 @@ fn bash_completes_commands_flags_names_and_ids_with_their_command_beside_them() 
     let listed = bash(&d, "toolctl log ", 63);
     assert!(listed[0].starts_with("web ") && listed[0].contains("(running "), "{listed:?}");
     assert!(listed[1].starts_with(&id) && listed[1].ends_with(": /bin/sleep 1000)"), "{listed:?}");
-    assert_eq!(bash(&d, "toolctl run -- l", 9), [""; 0], "what the program takes is bash's own business");
+    assert_eq!(bash(&d, "toolctl service logs -- --s", 9), [""; 0], "what journalctl takes is none of ours");
 }
 
 #[test]
@@ -83,7 +84,8 @@ fn fish_and_zsh_complete_the_same() {
         assert_eq!(zsh(&d, "toolctl ki"), ["kill:End processes and everything they started"]);
         let offered = zsh(&d, "toolctl wait w");
         assert!(offered.len() == 1 && offered[0].starts_with("web:running "), "{offered:?}");
-        assert_eq!(zsh(&d, "toolctl run -- x"), ["files"]);
+        assert_eq!(zsh(&d, "toolctl run --name n -- x y"), ["2 x y"], "zsh completes it as if it stood alone");
+        assert_eq!(zsh(&d, "toolctl service logs -- x"), ["files"]);
     }
 }
 

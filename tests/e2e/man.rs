@@ -27,6 +27,13 @@ fn every_command_and_the_daemon_have_a_page_that_man_shows_without_a_warning() {
         assert_eq!((shown.code, shown.stderr.as_str()), (0, ""), "{page}");
         let name = page.strip_suffix(".1").unwrap();
         assert!(shown.stdout.contains("NAME") && shown.stdout.contains(name), "{page}: {}", shown.stdout);
+        if name != "toold" {
+            // They were one paragraph under EXTRA, with the examples wrapped.
+            for part in ["\nSYNOPSIS\n       toolctl", "\nEXAMPLES\n", "\nSEE ALSO\n"] {
+                assert!(shown.stdout.contains(part), "{page}: {part:?} in {}", shown.stdout);
+            }
+            assert!(!shown.stdout.contains("\nEXTRA\n"), "{page}: {}", shown.stdout);
+        }
     }
 }
 

@@ -37,24 +37,29 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub struct Args {
+    /// The process: its id, a unique start of that, its name, @last or @failed
     pub id: String,
-    /// Only look: type nothing, and leave the size alone
+    /// Only look: keys do not reach the process, and its size stays
     #[arg(short, long)]
     read_only: bool,
-    /// The key that leaves, several as C-p,C-q, or none
+    /// The key that detaches, several as C-p,C-q, or none
     #[arg(long, value_name = "KEYS", default_value = "C-\\", value_parser = keys::parse)]
     detach_keys: DetachKeys,
 }
 
 pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
     if cx.json {
-        return Err(Failure::Usage("attach shows a screen, which is no JSON document: use poll --json".into()));
+        return Err(Failure::Usage(
+            "attach shows a screen, which is no JSON document: use `toolctl poll --json`".into(),
+        ));
     }
     let (stdin, stdout) = (io::stdin(), io::stdout());
     let types = cx.console.live && stdin.is_terminal();
     if !cx.console.live || !stdout.is_terminal() || !types && !args.read_only {
         let which = if cx.console.live && stdout.is_terminal() { "input" } else { "output" };
-        return Err(Failure::Usage(format!("standard {which} is not a terminal: use log -f to see, submit to type")));
+        return Err(Failure::Usage(format!(
+            "standard {which} is not a terminal: use `toolctl log -f` to see, `toolctl submit` to type"
+        )));
     }
     let process = cx.link.call_again::<api::Poll>(&params::Poll { id: args.id, ..Default::default() })?.process;
     refuse(&process)?;
@@ -147,7 +152,7 @@ mod tests {
     fn without_a_terminal_or_as_json_it_is_a_usage_error() {
         let fake = Fake::start(vec![]);
         let (code, _, err) = test_run(&fake, &["attach", "x"]);
-        assert_eq!((code, err.contains("not a terminal: use log -f")), (2, true), "{err}");
+        assert_eq!((code, err.contains("not a terminal: use `toolctl log -f`")), (2, true), "{err}");
         assert_eq!(test_run(&fake, &["attach", "x", "--json"]).0, 2);
         assert_eq!(test_run(&fake, &["attach", "x", "--detach-keys", "x"]).0, 2);
     }

@@ -10,6 +10,7 @@ use toold_proto::{Kind, RpcError};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
+    /// The process: its id, a unique start of that, its name, @last or @failed
     pub id: String,
 }
 

@@ -1,24 +1,20 @@
 //! `__complete`: what could stand at the end of these words. Quick, silent, and wakes no daemon.
+//!
+//! A line is a value, and behind a tab what it means. A line `>N` says that from word N on it is somebody else's command
+//! line, which the shell itself completes.
+
+mod live;
 
 use super::Context;
-use crate::blocking::parse;
+use crate::args::SIGNALS;
 use crate::failure::{DONE, Failure};
-use crate::presence::{Presence, look};
-use crate::{help, pick, render};
-use clap_complete::engine::{ArgValueCandidates, CompletionCandidate, complete};
-use std::collections::HashSet;
-use std::ffi::OsString;
-use std::path::PathBuf;
-use std::time::Duration;
-use toold_proto::api::{self, Method};
-use toold_proto::params::{self, Status};
+use crate::help;
+use crate::help::topics::TOPICS;
+use crate::line::Line;
+use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter, CompletionCandidate, complete};
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
 use toold_proto::places;
-use toold_proto::process::Process;
-
-/// A person waits for the answer with a finger on the key.
-const PATIENCE: Duration = Duration::from_millis(500);
-/// More than these nobody reads.
-const MOST: u64 = 200;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -27,97 +23,99 @@ pub struct Args {
     words: Vec<OsString>,
 }
 
-/// Which processes a command is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Which {
-    Any,
-    Running,
-    Ended,
-}
-
 pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
     let Some(last) = args.words.len().checked_sub(1) else { return Ok(DONE) };
-    let socket = socket(&args.words).unwrap_or_else(places::socket);
-    let mut command = with_ids(help::command(), &socket);
-    // Behind `--` stands somebody else's command line.
-    let ours = !args.words[..last].iter().any(|word| word == "--");
+    let command = help::command();
+    let line = Line::read(&args.words, &command);
+    if let Some(program) = program(&line, &args.words) {
+        cx.console.print(&format!(">{program}\n"))?;
+        return Ok(DONE);
+    }
+    // Behind `--` stands what is none of ours.
+    if line.end < last {
+        return Ok(DONE);
+    }
+    let socket = line.value("--socket").map(PathBuf::from).unwrap_or_else(places::socket);
+    let mut command = with_values(command, &socket, &explained(&line, &args.words));
     let empty = args.words[last].is_empty();
     let current = std::env::current_dir().ok();
-    let found = match ours {
-        true => complete(&mut command, args.words, last, current.as_deref()).unwrap_or_default(),
-        false => Vec::new(),
-    };
+    let found = complete(&mut command, args.words, last, current.as_deref()).unwrap_or_default();
     // Flags are offered to who begins one, or where nothing else can stand.
     let flag = |candidate: &&CompletionCandidate| candidate.get_value().as_encoded_bytes().starts_with(b"-");
     let others = found.iter().any(|candidate| !flag(&candidate));
     let unasked = |candidate: &&CompletionCandidate| empty && others && flag(candidate);
-    let lines = found.iter().filter(|candidate| !candidate.is_hide_set()).filter(|c| !unasked(c)).map(line);
+    let lines = found.iter().filter(|candidate| !candidate.is_hide_set()).filter(|c| !unasked(c)).map(picture);
     cx.console.print(&lines.collect::<String>())?;
     Ok(DONE)
 }
 
-fn line(candidate: &CompletionCandidate) -> String {
+fn picture(candidate: &CompletionCandidate) -> String {
     let value = candidate.get_value().to_string_lossy();
     let help = candidate.get_help().map(|help| help.to_string()).unwrap_or_default();
     let help = help.lines().next().unwrap_or_default().replace('\t', " ");
     if help.is_empty() { format!("{value}\n") } else { format!("{value}\t{help}\n") }
 }
 
-/// The socket that the line itself names.
-fn socket(words: &[OsString]) -> Option<PathBuf> {
-    let flag = words.windows(2).find(|pair| pair[0] == "--socket").map(|pair| PathBuf::from(&pair[1]));
-    let joined = || words.iter().find_map(|word| Some(PathBuf::from(word.to_str()?.strip_prefix("--socket=")?)));
-    flag.or_else(joined)
+/// Where the program stands whose command line is to be completed. An empty word in its place, without a `--`
+/// before it, may still become an option of ours.
+fn program(line: &Line<'_>, words: &[OsString]) -> Option<usize> {
+    let (at, last) = (line.program?, words.len() - 1);
+    let text = line.has("-c") || line.has("--command");
+    let undecided = at == last && words[at].is_empty() && words[at - 1] != "--";
+    (at <= last && !text && !undecided).then_some(at)
 }
 
-/// The command line with the living ids behind every argument that takes one.
-fn with_ids(command: clap::Command, socket: &std::path::Path) -> clap::Command {
+/// The command line with what its values can be, where clap alone does not know them.
+fn with_values(command: clap::Command, socket: &Path, explained: &[(String, String)]) -> clap::Command {
     command.mut_subcommands(|sub| {
-        let which = which(sub.get_name());
-        let socket = socket.to_path_buf();
-        sub.mut_args(move |arg| match arg.get_id().as_str() {
-            "id" | "ids" => {
-                let socket = socket.clone();
-                arg.add(ArgValueCandidates::new(move || candidates(&socket, which)))
+        let which = live::which(sub.get_name());
+        let is_help = sub.get_name() == "help";
+        let (socket, explained) = (socket.to_path_buf(), explained.to_vec());
+        sub.mut_args(move |arg| {
+            let socket = socket.clone();
+            match arg.get_id().as_str() {
+                "id" | "ids" => arg.add(ArgValueCandidates::new(move || live::processes(&socket, which))),
+                "consumer" => arg.add(ArgValueCandidates::new(move || live::consumers(&socket))),
+                "signal" => arg.add(ArgValueCompleter::new(signals)),
+                "words" if is_help => {
+                    let explained = explained.clone();
+                    arg.add(ArgValueCandidates::new(move || explained.iter().map(candidate).collect()))
+                }
+                // Clap knows, or nobody does.
+                _ => arg,
             }
-            // Somebody else's value.
-            _ => arg,
         })
     })
 }
 
-fn which(verb: &str) -> Which {
-    match verb {
-        "kill" | "signal" | "write" | "submit" | "close" | "resize" | "attach" => Which::Running,
-        "forget" => Which::Ended,
-        // Whoever reads may read of all.
-        _ => Which::Any,
-    }
+fn candidate((word, about): &(String, String)) -> CompletionCandidate {
+    CompletionCandidate::new(word).help(Some(about.clone().into()))
 }
 
-fn candidates(socket: &std::path::Path, which: Which) -> Vec<CompletionCandidate> {
-    let Some(processes) = list(socket) else { return Vec::new() };
-    let meant = |process: &&Process| match (which, process.status) {
-        (Which::Any, _) => true,
-        (Which::Running, status) => matches!(status, Status::Starting | Status::Running),
-        (Which::Ended, status) => matches!(status, Status::Exited | Status::Lost),
+/// What `help` explains behind the words that are there: topics and commands, or a command's own.
+fn explained(line: &Line<'_>, words: &[OsString]) -> Vec<(String, String)> {
+    let before = line.verb.map_or(&[][..], |verb| &words[verb + 1..words.len().max(verb + 2) - 1]);
+    let command = help::command();
+    let Some(inside) = before.iter().try_fold(&command, |at, word| at.find_subcommand(word)) else { return Vec::new() };
+    let visible = inside.get_subcommands().filter(|sub| !sub.is_hide_set());
+    let about = |sub: &clap::Command| sub.get_about().map(|about| about.to_string()).unwrap_or_default();
+    let commands = visible.map(|sub| (sub.get_name().to_owned(), about(sub)));
+    let topics = TOPICS.iter().map(|topic| (topic.name.to_owned(), topic.about.to_owned()));
+    let topics = topics.chain([("topics".to_owned(), "what else is explained".to_owned())]);
+    // `events` is both, and stands here once.
+    let topics = topics.filter(|(name, _)| command.find_subcommand(name).is_none());
+    commands.chain(topics.filter(|_| before.is_empty())).collect()
+}
+
+/// Signals as they were begun: `TERM`, `SIGTERM`, `term`.
+fn signals(begun: &OsStr) -> Vec<CompletionCandidate> {
+    let begun = begun.to_string_lossy();
+    let small = begun.starts_with(|c: char| c.is_ascii_lowercase());
+    let long = begun.len() >= 3 && begun.get(..3).is_some_and(|start| start.eq_ignore_ascii_case("sig"));
+    let name = |name: &str| {
+        let name = if long { format!("SIG{name}") } else { name.to_owned() };
+        if small { name.to_ascii_lowercase() } else { name }
     };
-    // A name may have had others before: it stands for the newest, and stands here once.
-    let mut names = HashSet::new();
-    let words = processes.iter().filter(meant).flat_map(|process| {
-        let about = format!("{}: {}", render::status::phrase(process), pick::short(&process.command));
-        let name = process.name.clone().filter(|name| names.insert(name.clone()));
-        let words = name.into_iter().chain([process.id.to_string()]);
-        words.map(move |word| CompletionCandidate::new(word).help(Some(about.clone().into())))
-    });
-    let special = [(pick::LAST, "the newest process"), (pick::FAILED, "the newest that ended with a failure")];
-    let special = special.map(|(word, about)| CompletionCandidate::new(word).help(Some(about.into())));
-    words.chain(special).collect()
-}
-
-fn list(socket: &std::path::Path) -> Option<Vec<Process>> {
-    let Presence::Here(mut client) = look(socket, PATIENCE) else { return None };
-    let list = params::List { limit: Some(MOST), ..Default::default() };
-    let raw = client.call_raw(api::List::NAME, &list).ok()?;
-    Some(parse::<api::List>(&raw).ok()?.processes.into_iter().map(|listed| listed.process).collect())
+    let all = SIGNALS.iter().enumerate().map(|(at, signal)| (name(signal), format!("signal {}", at + 1)));
+    all.filter(|(name, _)| name.starts_with(&*begun)).map(|one| candidate(&one)).collect()
 }

@@ -5,6 +5,8 @@ use crate::failure::{DONE, Failure};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
+    /// Whose completions
+    #[arg(value_enum, hide_possible_values = false)]
     shell: Shell,
 }
 

@@ -25,34 +25,34 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub struct Args {
-    /// Go on with what is new
+    /// Show what comes too, until Ctrl-C
     #[arg(short, long)]
     follow: bool,
-    /// Only what this consumer has not acknowledged, and acknowledge it once it is printed
+    /// Only what this consumer has not seen; what is printed counts as seen
     #[arg(long, value_name = "NAME", conflicts_with_all = ["after", "output"])]
     consumer: Option<String>,
-    /// Only events of this type, any number of times
-    #[arg(long = "type", value_name = "T", value_parser = args::word::<EventType>)]
+    #[arg(long = "type", value_name = "TYPE", hide_possible_values = true, value_parser = args::word::<EventType>(),
+        help = args::listed::<EventType>("Only events of this type, any number of times"))]
     types: Vec<EventType>,
-    /// Only of this session
+    /// Only of processes of this session
     #[arg(long, value_name = "KEY")]
     session: Option<String>,
-    /// Only of this task
-    #[arg(long, value_name = "ID")]
+    /// Only of processes of this task
+    #[arg(long, value_name = "TASK")]
     task: Option<String>,
     /// Only of this process
     #[arg(long)]
     pub id: Option<String>,
-    /// The last N that are kept; with --consumer at most N [default: 20, or all]
+    /// Only the last N; with --consumer at most N [default: 20; all with --consumer or --after]
     #[arg(short = 'n', long, value_name = "N")]
     lines: Option<u64>,
-    /// Only after this event, and all of them unless -n is given
+    /// Only what came after the event with this number
     #[arg(long, value_name = "SEQ")]
     after: Option<u64>,
-    /// Wait so long for the first
+    /// With --consumer: wait up to this long for the first
     #[arg(long, value_name = "TIME", requires = "consumer", conflicts_with = "follow", value_parser = args::duration_ms)]
     wait: Option<u64>,
-    /// Also output as it comes
+    /// With -f: also the output of the processes as it comes
     #[arg(long, requires = "follow")]
     output: bool,
 }

@@ -17,17 +17,18 @@ use toold_proto::results;
 const HELP: &str = "With --ready-…: prints the id when the process is ready, has ended or the time is over. The exit code \
 is 0 when it is ready, 124 when the time was over (it runs on), and when it ended before it was ready its own code, or 1 \
 if that was 0.
+A TIME is 500ms, 10s, 2m, 1h or 1d; a SIZE is 10K, 512M or 1G.
 
 Examples:
   toolctl exec --name web --ready-port 8080 --ready-timeout 30s -- ./server
   toolctl exec --notify --watch error --watch-re '^FAILED' -c 'make test'";
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = HELP)]
+#[command(after_help = HELP, override_usage = "toolctl exec [OPTIONS] [--] CMD [ARG]...\n       toolctl exec [OPTIONS] -c TEXT")]
 pub struct Args {
     #[command(flatten)]
     options: start::Options,
-    /// Wait so long for its end before answering
+    /// Wait up to this long for its end, and then show its output too
     #[arg(long = "yield", value_name = "TIME", value_parser = args::duration_ms)]
     yield_ms: Option<u64>,
     #[command(flatten)]

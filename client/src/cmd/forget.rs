@@ -18,12 +18,13 @@ Examples:
   toolctl forget --older-than 2h";
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = HELP)]
+#[command(after_help = HELP, override_usage = "toolctl forget [OPTIONS] ID...\n       toolctl forget [OPTIONS] --older-than TIME")]
 #[group(required = true, multiple = false)]
 pub struct Args {
+    /// The processes, each by its id, a unique start of that, its name, @last or @failed
     #[arg(value_name = "ID")]
     pub ids: Vec<String>,
-    /// Everything that ended so long ago
+    /// Every process that ended at least this long ago
     #[arg(long, value_name = "TIME", value_parser = args::duration_ms)]
     older_than: Option<u64>,
 }

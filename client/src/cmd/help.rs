@@ -3,6 +3,7 @@
 use super::Context;
 use crate::failure::{DONE, Failure};
 use crate::help::{self, topics};
+use crate::render::Look;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -12,10 +13,11 @@ pub struct Args {
 }
 
 pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
+    let look = cx.console.look;
     let text = match args.words.first().map(String::as_str) {
         Some("topics") => topics::list(),
-        Some(word) => topic(word).map_or_else(|| of_command(&args.words), Ok)?,
-        None => of_command(&[])?,
+        Some(word) => topic(word).map_or_else(|| of_command(&args.words, look), Ok)?,
+        None => of_command(&[], look)?,
     };
     cx.console.print(&text)?;
     Ok(DONE)
@@ -28,7 +30,7 @@ fn topic(word: &str) -> Option<String> {
     Some(format!("{}{}", topic.text, command.unwrap_or_default()))
 }
 
-fn of_command(words: &[String]) -> Result<String, Failure> {
+fn of_command(words: &[String], look: Look) -> Result<String, Failure> {
     let mut command = help::command();
     command.build();
     let mut at = &mut command;
@@ -39,7 +41,8 @@ fn of_command(words: &[String]) -> Result<String, Failure> {
             ))
         })?;
     }
-    Ok(at.render_long_help().to_string())
+    let text = at.render_long_help();
+    Ok(if look.colour { text.ansi().to_string() } else { text.to_string() })
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use super::Context;
 use super::long::Work;
 use crate::args;
 use crate::failure::{DONE, FAILED, Failure, NO_SUCH_PROCESS};
+use crate::line::Line;
 use crate::render;
 use std::ffi::{OsStr, OsString};
 use std::time::Duration;
@@ -14,14 +15,18 @@ use toold_proto::results::KillStatus;
 /// What the daemon takes when no grace is given.
 pub const DEFAULT_GRACE_MS: u64 = 5000;
 
+const USAGE: &str = "toolctl kill [OPTIONS] ID...
+       toolctl kill [OPTIONS] --all | --task TASK | --session KEY";
+
 #[derive(Debug, clap::Args)]
+#[command(override_usage = USAGE)]
 pub struct Args {
     #[command(flatten)]
     pub whom: Whom,
-    /// The first signal, also as -9 or -TERM [default: SIGTERM]
+    /// The signal to send first, by name or number; -9 and -TERM are short for it [default: TERM]
     #[arg(short, long, value_name = "SIG", value_parser = args::signal)]
     signal: Option<String>,
-    /// How long they have before SIGKILL [default: 5s]
+    /// How long they have to end before SIGKILL [default: 5s]
     #[arg(long, value_name = "TIME", value_parser = args::duration_ms)]
     grace: Option<u64>,
 }
@@ -29,15 +34,16 @@ pub struct Args {
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = false)]
 pub struct Whom {
+    /// The processes, each by its id, a unique start of that, its name, @last or @failed
     #[arg(value_name = "ID")]
     pub ids: Vec<String>,
-    /// Everything that runs
+    /// Every process that runs
     #[arg(long)]
     all: bool,
-    /// What this task runs
+    /// Every process of this task
     #[arg(long, value_name = "TASK")]
     task: Option<String>,
-    /// What this session runs
+    /// Every process of this session
     #[arg(long, value_name = "KEY")]
     session: Option<String>,
 }
@@ -78,28 +84,17 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
 }
 
 /// The command line with `kill -9` and `kill -TERM`, as people type it, in the words that clap knows.
-pub fn with_plain_signals(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
-    let args: Vec<OsString> = args.collect();
-    let Some(kill) = verb(&args).filter(|at| args[*at] == "kill") else { return args };
-    let end = args.iter().position(|arg| arg == "--").unwrap_or(args.len());
-    let named = |(at, arg): (usize, OsString)| match plain_signal(&arg) {
-        Some(signal) if (kill + 1..end).contains(&at) => format!("--signal={signal}").into(),
-        // Somebody else's, or no signal.
-        _ => arg,
-    };
-    args.into_iter().enumerate().map(named).collect()
-}
-
-/// Where the command stands, behind the flags that are before it.
-fn verb(args: &[OsString]) -> Option<usize> {
-    let mut at = 1;
-    loop {
-        match args.get(at)?.to_str() {
-            Some("--socket" | "--config" | "--color") => at += 2,
-            Some(flag) if flag.starts_with('-') => at += 1,
-            Some(_) | None => return Some(at),
+pub fn with_plain_signals(words: &[OsString], command: &clap::Command) -> Vec<OsString> {
+    let line = Line::read(words, command);
+    let kill = line.verb.filter(|at| words[*at] == "kill");
+    let named = |(at, word): (usize, &OsString)| match plain_signal(word) {
+        Some(signal) if kill.is_some_and(|kill| (kill + 1..line.end).contains(&at)) => {
+            format!("--signal={signal}").into()
         }
-    }
+        // Somebody else's, or no signal.
+        _ => word.clone(),
+    };
+    words.iter().enumerate().map(named).collect()
 }
 
 /// The signal in `-9`, `-TERM` or `-SIGTERM`. Small letters are flags.
@@ -140,7 +135,8 @@ mod tests {
             let words =
                 |line: &str| ["toolctl"].into_iter().chain(line.split_whitespace()).map(OsString::from).collect();
             let typed: Vec<OsString> = words(typed);
-            assert_eq!(with_plain_signals(typed.into_iter()), words(read) as Vec<OsString>);
+            let known = crate::help::command();
+            assert_eq!(with_plain_signals(&typed, &known), words(read) as Vec<OsString>);
         }
     }
 }

@@ -8,6 +8,7 @@ use crate::failure::{DONE, Failure};
 use crate::local::now_ms;
 use crate::render::list::{Row, list};
 use crate::render::status;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use order::Sort;
 use toold_proto::api;
 use toold_proto::params::{self, Status};
@@ -35,36 +36,36 @@ Examples:
 #[command(after_help = HELP)]
 pub struct Args {
     /// Only these: starting, running, exited (however it ended), killed, signaled, timeout, oom, failed_start or lost
-    #[arg(long, value_parser = state)]
+    #[arg(long, hide_possible_values = true, value_parser = state())]
     status: Option<State>,
-    /// Only of this task
+    /// Only processes of this task
     #[arg(long)]
     task: Option<String>,
-    /// Only of this session
+    /// Only processes of this session
     #[arg(long, value_name = "KEY")]
     session: Option<String>,
-    /// Only with this label
+    /// Only processes with this label, of any value or of this one
     #[arg(long, value_name = "K[=V]")]
     label: Option<String>,
-    /// Only with such a name; * is any text, ? any character
+    /// Only processes with such a name; * is any text, ? any character
     #[arg(long, value_name = "PATTERN")]
     name: Option<String>,
-    /// Also what ended long ago
+    /// Also processes that ended long ago
     #[arg(short, long)]
     all: bool,
-    /// By age (newest first), name, cpu, mem or status [default: age]
+    /// Order by age (newest first), name, cpu, mem or status [default: age]
     #[arg(long, value_name = "BY", value_enum, hide_possible_values = true)]
     sort: Option<Sort>,
-    /// The other way round
+    /// Reverse the order
     #[arg(short, long)]
     reverse: bool,
-    /// At most so many [default: all; 200 with --json]
+    /// At most N processes [default: all; 200 with --json]
     #[arg(short = 'n', long, value_name = "N")]
     limit: Option<u64>,
-    /// Stay, and show what changes
+    /// Keep the list on the screen, and show what changes
     #[arg(short, long)]
     watch: bool,
-    /// With --json: also what each tree uses
+    /// With --json: also the CPU and memory that each process uses
     #[arg(long)]
     usage: bool,
 }
@@ -93,15 +94,15 @@ impl State {
 }
 
 /// Every word that the column shows. `exited` and `lost` are the protocol's: `exited` is whatever ended.
-fn state(text: &str) -> Result<State, String> {
+fn state() -> impl TypedValueParser<Value = State> {
     const STATUSES: [Status; 4] = [Status::Starting, Status::Running, Status::Exited, Status::Lost];
     const REASONS: [Reason; 5] = [Reason::Killed, Reason::Signaled, Reason::Timeout, Reason::Oom, Reason::FailedStart];
     let statuses = STATUSES.map(|known| (status::word(known), State::Is(known)));
     let reasons = REASONS.map(|known| (status::reason(known), State::EndedBy(known)));
-    let all = || statuses.iter().chain(&reasons);
-    let words = || all().map(|(word, _)| *word).collect::<Vec<_>>().join(", ");
-    let found = all().find(|(word, _)| *word == text).map(|(_, state)| *state);
-    found.ok_or_else(|| format!("`{text}` is no status: write one of {}", words()))
+    let all: Vec<_> = statuses.into_iter().chain(reasons).collect();
+    PossibleValuesParser::new(all.iter().map(|(word, _)| *word)).try_map(move |text: String| {
+        all.iter().find(|(word, _)| *word == text).map(|(_, state)| *state).ok_or("not a status")
+    })
 }
 
 impl Args {
@@ -163,7 +164,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
     }
     if cx.json {
         if args.watch || args.sort.is_some() || args.reverse {
-            let why = "--json prints the daemon's answer as it is: sort it with jq, and watch with events -f --json";
+            let why = "--json prints the daemon's answer as it is: sort it with jq, and watch with `toolctl events -f --json`";
             return Err(Failure::Usage(why.into()));
         }
         let params = args.params(true);

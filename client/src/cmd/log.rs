@@ -42,41 +42,41 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub struct Args {
+    /// The process: its id, a unique start of that, its name, @last or @failed
     pub id: String,
-    /// Go on as it grows, until it is closed
+    /// Show what comes too, until the output is closed
     #[arg(short, long, conflicts_with_all = ["offset", "until"])]
     follow: bool,
-    /// So many lines [default: 200; 10 with -f; all with a time]
+    /// At most this many lines, the last ones [default: 200; 10 with -f; all with --since or --until]
     #[arg(short = 'n', long, value_name = "N")]
     lines: Option<u64>,
     /// From this line on, counted from 0 [default: the last lines]
     #[arg(long, value_name = "N", conflicts_with_all = ["since", "until", "raw", "after", "before", "context"])]
     offset: Option<u64>,
-    /// Only what came at that time or later
+    /// Only what was printed at that time or later: 10m (ago), 14:30, a date
     #[arg(long, value_name = "TIME", value_parser = When::parse)]
     since: Option<When>,
-    /// Only what came until then
+    /// Only what was printed until then
     #[arg(long, value_name = "TIME", value_parser = When::parse)]
     until: Option<When>,
     /// Only lines that match this regular expression
     #[arg(long, value_name = "RE")]
     grep: Option<String>,
-    /// With so many lines after each match
+    /// With --grep: also this many lines after each match
     #[arg(short = 'A', long, value_name = "N", requires = "grep")]
     after: Option<usize>,
-    /// With so many lines before each match
+    /// With --grep: also this many lines before each match
     #[arg(short = 'B', long, value_name = "N", requires = "grep")]
     before: Option<usize>,
-    /// With so many lines before and after each match
+    /// With --grep: also this many lines before and after each match
     #[arg(short = 'C', long, value_name = "N", requires = "grep")]
     context: Option<usize>,
-    /// Only this stream: stdout or stderr
-    #[arg(long, value_parser = args::word::<Stream>)]
+    #[arg(long, hide_possible_values = true, help = args::listed::<Stream>("Only this stream"), value_parser = args::word::<Stream>())]
     stream: Option<Stream>,
-    /// The very bytes, escape sequences and all
+    /// The bytes as they are, with their escape sequences
     #[arg(long)]
     raw: bool,
-    /// Not page by page
+    /// Do not use a pager
     #[arg(long)]
     no_pager: bool,
 }
@@ -111,7 +111,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
     if cx.json {
         if args.is_special() {
             let why = "--json prints one answer of the daemon as it is: it takes -n, --offset, --grep and --stream; \
-                       for the rest use poll --json --cursor";
+                       for the rest use `toolctl poll --json --cursor`";
             return Err(Failure::Usage(why.into()));
         }
         let params = args.params(Ansi::Strip);

@@ -10,9 +10,8 @@ use std::process::{Command, Stdio};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Write a page for toolctl, for each of its commands and for toold into this directory
-    /// [default: print toolctl's own page]
-    #[arg(value_name = "DIR")]
+    /// Where to write the pages of toolctl, of each of its commands and of toold [default: print toolctl's]
+    #[arg(value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     dir: Option<PathBuf>,
 }
 
@@ -54,12 +53,48 @@ fn own_pages() -> Result<Vec<Page>, Failure> {
 
 fn collect(command: &clap::Command, name: &str, pages: &mut Vec<Page>) -> io::Result<()> {
     let mut text = Vec::new();
-    clap_mangen::Man::new(command.clone().version(env!("CARGO_PKG_VERSION"))).render(&mut text)?;
+    render(command, name, &mut text)?;
     pages.push(Page { file: format!("{name}.1"), text: String::from_utf8_lossy(&text).into_owned() });
     for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set()) {
         collect(sub, &format!("{name}-{}", sub.get_name()), pages)?;
     }
     Ok(())
+}
+
+/// One page. The synopsis is the usage that --help has, and what stands below the options there are notes and examples here.
+fn render(command: &clap::Command, name: &str, to: &mut Vec<u8>) -> io::Result<()> {
+    let usage = command.clone().render_usage().to_string();
+    let usage = usage.trim_start_matches("Usage: ").to_owned();
+    let below = command.get_after_help().map(|help| help.to_string()).unwrap_or_default();
+    let (notes, examples) = below.split_once("Examples:\n").unwrap_or((&below, ""));
+    let page = clap_mangen::Man::new(command.clone().override_usage(usage))
+        .source(concat!("toolctl ", env!("CARGO_PKG_VERSION")))
+        .manual("toolctl");
+    page.render_title(to)?;
+    page.render_name_section(to)?;
+    page.render_synopsis_section(to)?;
+    page.render_description_section(to)?;
+    page.render_options_section(to)?;
+    if command.get_subcommands().any(|sub| !sub.is_hide_set()) {
+        page.render_subcommands_section(to)?;
+    }
+    let notes: Vec<String> = notes.lines().filter(|line| !line.is_empty()).map(roff).collect();
+    if !notes.is_empty() {
+        to.extend(format!(".SH NOTES\n{}\n", notes.join("\n.PP\n")).into_bytes());
+    }
+    if !examples.is_empty() {
+        let lines: Vec<String> = examples.lines().map(|line| roff(line.trim_start())).collect();
+        to.extend(format!(".SH EXAMPLES\n.nf\n{}\n.fi\n", lines.join("\n")).into_bytes());
+    }
+    let also = if name == "toolctl" { "toold" } else { "toolctl" };
+    to.extend(format!(".SH \"SEE ALSO\"\n.BR {also} (1)\n").into_bytes());
+    Ok(())
+}
+
+/// A line as roff takes it for text.
+fn roff(line: &str) -> String {
+    let text = line.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq").replace('`', "\\(ga");
+    if text.starts_with('.') { format!("\\&{text}") } else { text }
 }
 
 fn daemon_page(program: &Path) -> Result<String, Failure> {

@@ -37,9 +37,10 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub struct Args {
+    /// The processes, each by its id, a unique start of that, its name, @last or @failed
     #[arg(value_name = "ID", required = true)]
     pub ids: Vec<String>,
-    /// Run this shell command, once for each process that ended
+    /// Run this shell command for each process that ended, with its facts in the environment
     #[arg(long, value_name = "CMD")]
     run: Option<String>,
     /// Ring the terminal's bell
@@ -48,10 +49,10 @@ pub struct Args {
     /// Show a desktop notification, also beside --run or --bell
     #[arg(long)]
     desktop: bool,
-    /// One of them is enough
+    /// Tell when the first of them ends, and do not wait for the others
     #[arg(long)]
     any: bool,
-    /// Give up after so long, with exit code 124 [default: never]
+    /// Give up after this long, with exit code 124 [default: never]
     #[arg(long, value_name = "TIME", value_parser = args::duration_ms)]
     timeout: Option<u64>,
 }

@@ -13,17 +13,17 @@ use toold_proto::params::{self, Ansi, Encoding, Stream};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
+    /// The process: its id, a unique start of that, its name, @last or @failed
     pub id: String,
-    /// Where to read from [default: the last 1000 characters]
+    /// Only what came after this byte of the output; the last answer's next_cursor [default: the last 1000 characters]
     #[arg(long, value_name = "N")]
     cursor: Option<u64>,
-    /// Wait so long for a new byte or the end
+    /// With nothing new, wait up to this long for more output or the end
     #[arg(long, value_name = "TIME", value_parser = args::duration_ms)]
     wait: Option<u64>,
-    /// Only this stream: stdout or stderr
-    #[arg(long, value_parser = args::word::<Stream>)]
+    #[arg(long, hide_possible_values = true, help = args::listed::<Stream>("Only this stream"), value_parser = args::word::<Stream>())]
     stream: Option<Stream>,
-    /// The very bytes, escape sequences and all; base64 with --json
+    /// The bytes as they are, with their escape sequences; base64 with --json
     #[arg(long)]
     raw: bool,
 }

@@ -10,6 +10,8 @@ use toold_proto::process::Process;
 use toold_proto::results;
 use toold_proto::unions::{Pattern, Until};
 
+/// Where these stand in the help.
+const READY: &str = "Readiness";
 /// What the daemon takes when no time is given.
 const DEFAULT_TIMEOUT_MS: u64 = 60_000;
 
@@ -17,25 +19,25 @@ const DEFAULT_TIMEOUT_MS: u64 = 60_000;
 pub struct ReadyOptions {
     #[command(flatten)]
     when: ReadyWhen,
-    /// How long it may take to be ready [default: 1m]
-    #[arg(long, value_name = "TIME", requires = "ReadyWhen", value_parser = args::duration_ms)]
+    /// Give up on that after this long; it runs on [default: 1m]
+    #[arg(long, help_heading = READY, value_name = "TIME", requires = "ReadyWhen", value_parser = args::duration_ms)]
     ready_timeout: Option<u64>,
 }
 
 #[derive(Debug, Default, Args)]
 #[group(multiple = false)]
 struct ReadyWhen {
-    /// It is ready when a line has this text
-    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    /// Wait until a line of its output has this text
+    #[arg(long, help_heading = READY, value_name = "TEXT", allow_hyphen_values = true)]
     ready_match: Option<String>,
-    /// It is ready when a line matches this regular expression
-    #[arg(long, value_name = "RE", allow_hyphen_values = true)]
+    /// Wait until a line of its output matches this regular expression
+    #[arg(long, help_heading = READY, value_name = "RE", allow_hyphen_values = true)]
     ready_re: Option<String>,
-    /// It is ready when it listens on this TCP port
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    /// Wait until it listens on this TCP port
+    #[arg(long, help_heading = READY, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     ready_port: Option<u16>,
-    /// It is ready when it has printed nothing for so long
-    #[arg(long, value_name = "TIME", value_parser = args::duration_ms)]
+    /// Wait until it has printed nothing for this long
+    #[arg(long, help_heading = READY, value_name = "TIME", value_parser = args::duration_ms)]
     ready_quiet: Option<u64>,
 }
 

@@ -9,7 +9,9 @@ use toold_proto::unions::PtySize;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
+    /// The process: its id, a unique start of that, its name, @last or @failed
     pub id: String,
+    /// The new size, as in 24x80
     #[arg(value_name = "ROWSxCOLS", value_parser = args::window)]
     size: PtySize,
 }

@@ -19,6 +19,7 @@ except the one that detaches. Without -t the program has a pipe: the lines you t
 sent on as SIGINT, a second one kills, Ctrl-Z stops toolctl alone and Ctrl-\\ leaves the program running. In the background, \
 and while another program has the terminal without lines (a pager), nothing is read. --no-stdin leaves all that is typed to the \
 shell, and the program has /dev/null.
+A TIME is 500ms, 10s, 2m, 1h or 1d; a SIZE is 10K, 512M or 1G.
 
 Examples:
   toolctl run -- make test                 # its output, its exit code
@@ -26,18 +27,18 @@ Examples:
   toolctl run --detach-after 10s -- make   # wait a little, then leave it to the daemon";
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = HELP)]
+#[command(after_help = HELP, override_usage = "toolctl run [OPTIONS] [--] CMD [ARG]...\n       toolctl run [OPTIONS] -c TEXT")]
 pub struct Args {
     #[command(flatten)]
     options: start::Options,
     /// Leave our stdin alone, whatever it is: the program has /dev/null
-    #[arg(long, conflicts_with = "stdin")]
+    #[arg(long, help_heading = super::start::TERMINAL, conflicts_with = "stdin")]
     no_stdin: bool,
-    /// Leave it running in the background after so long and print its id
+    /// Leave it running in the background after this long, and print its id
     #[arg(long, value_name = "TIME", value_parser = args::duration_ms)]
     detach_after: Option<u64>,
     /// With -t: the key that leaves it running, several as C-p,C-q, or none
-    #[arg(long, value_name = "KEYS", default_value = "C-\\", value_parser = keys::parse)]
+    #[arg(long, help_heading = super::start::TERMINAL, value_name = "KEYS", default_value = "C-\\", value_parser = keys::parse)]
     detach_keys: DetachKeys,
     /// End it when toolctl gets SIGHUP or SIGTERM, or its terminal is closed
     #[arg(long)]

@@ -29,19 +29,19 @@ pub struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Verb {
-    /// Write the units, completions and manual pages, and let systemd listen; again changes nothing
+    /// Install units, completions and manual pages; systemd then starts the daemon when it is needed
     Install(InstallArgs),
-    /// Take away what install made; processes go on
+    /// Remove what install made; processes go on
     Uninstall,
-    /// Let systemd listen, and start the daemon
+    /// Start the daemon, and let systemd start it when it is needed
     Start,
-    /// Stop the daemon, and do not listen; processes go on
+    /// Stop the daemon, and let systemd not start it again; processes go on
     Stop,
-    /// Start the daemon anew, as after an upgrade; processes go on
+    /// Restart the daemon, as after an upgrade; processes go on
     Restart,
     /// Show the units, the daemon, the socket and whether the versions agree
     Status,
-    /// Show what the daemon said in the journal
+    /// Show the daemon's own log, from the journal
     Logs(LogsArgs),
 }
 
@@ -54,10 +54,10 @@ pub struct InstallArgs {
 
 #[derive(Debug, clap::Args)]
 struct LogsArgs {
-    /// Go on with what is new
+    /// Show what comes too, until Ctrl-C
     #[arg(short, long)]
     follow: bool,
-    /// The last N lines
+    /// Only the last N lines
     #[arg(short = 'n', long, value_name = "N")]
     lines: Option<u64>,
     /// More arguments for journalctl

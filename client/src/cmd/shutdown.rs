@@ -11,7 +11,7 @@ use toold_proto::params;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Also end every process
+    /// Kill every process too
     #[arg(long)]
     kill: bool,
 }

@@ -8,8 +8,9 @@ use toold_proto::params;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
+    /// The process: its id, a unique start of that, its name, @last or @failed
     pub id: String,
-    /// Its name or number: HUP, SIGHUP and 1 are the same
+    /// The signal by name or number: HUP, SIGHUP and 1 are the same
     #[arg(value_name = "SIG", value_parser = args::signal)]
     signal: String,
 }

@@ -10,10 +10,16 @@ use std::path::PathBuf;
 use toold_proto::params::{self, EnvMode, IfRunning, StdinMode};
 use toold_proto::unions::{Pty, PtySize};
 
+/// Where options stand in the help.
+pub const TERMINAL: &str = "Input and terminal";
+pub const EVENTS: &str = "Events";
+const BELONGS: &str = "What it belongs to";
+const LIMITS: &str = "Limits";
+
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 pub struct What {
-    /// Shell text to run
+    /// Run this text with a shell, in place of CMD
     #[arg(short, long, value_name = "TEXT")]
     command: Option<String>,
     /// The program and its arguments
@@ -23,74 +29,75 @@ pub struct What {
 
 #[derive(Debug, Args)]
 pub struct Options {
-    /// Where it runs [default: here]
-    #[arg(long, value_name = "DIR")]
+    /// The directory it runs in [default: this one]
+    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     cwd: Option<PathBuf>,
-    /// A variable of its environment, any number of times
+    /// A variable of its environment; may be given again
     #[arg(long, value_name = "K=V", value_parser = args::pair)]
     env: Vec<(String, String)>,
-    /// What else is in its environment: clean, inherit or replace
-    #[arg(long, value_name = "MODE", value_parser = args::word::<EnvMode>)]
+    /// What else is in its environment: clean (harmless names of the daemon's), inherit (all of them), replace (nothing)
+    /// [default: clean]
+    #[arg(long, value_name = "MODE", hide_possible_values = true, value_parser = args::word::<EnvMode>())]
     env_mode: Option<EnvMode>,
-    /// The shell that runs -c's text [default: yours]
-    #[arg(long)]
+    /// The shell for -c [default: yours]
+    #[arg(long, value_hint = clap::ValueHint::ExecutablePath)]
     shell: Option<String>,
-    /// Not as a login shell
+    /// For -c: do not start the shell as a login shell
     #[arg(long)]
     no_login: bool,
-    /// On a terminal of its own, of this size
-    #[arg(short = 't', long, value_name = "ROWSxCOLS", num_args = 0..=1, require_equals = true, value_parser = args::window)]
+    /// Give it a terminal of its own, of this size or of the usual one
+    #[arg(short = 't', long, help_heading = TERMINAL, value_name = "ROWSxCOLS", num_args = 0..=1, require_equals = true, value_parser = args::window)]
     pty: Option<Option<PtySize>>,
-    /// With a stdin that can be written to; `run` forwards its own
-    #[arg(long)]
+    /// Give it a stdin that `toolctl write` can write to; `run` passes its own on
+    #[arg(long, help_heading = TERMINAL)]
     pub stdin: bool,
-    /// End it after so long
-    #[arg(long, value_name = "TIME", value_parser = args::duration_ms)]
+    /// Kill it after this long
+    #[arg(long, help_heading = LIMITS, value_name = "TIME", value_parser = args::duration_ms)]
     timeout: Option<u64>,
-    /// A name that no other running process has
+    /// A name to call it by, which no other running process has
     #[arg(long)]
     name: Option<String>,
-    /// The task it belongs to
-    #[arg(long)]
+    /// A task, for `kill --task`, `list --task` and `events --task`
+    #[arg(long = "task", alias = "task-id", value_name = "TASK", help_heading = BELONGS)]
     task_id: Option<String>,
-    /// The session it belongs to
-    #[arg(long)]
+    /// A session, for `kill --session`, `list --session` and `events --session`
+    #[arg(long = "session", alias = "session-key", value_name = "KEY", help_heading = BELONGS)]
     session_key: Option<String>,
-    /// A label, any number of times
-    #[arg(long, value_name = "K=V", value_parser = args::pair)]
+    /// A label, for `list --label`; may be given again
+    #[arg(long, help_heading = BELONGS, value_name = "K=V", value_parser = args::pair)]
     label: Vec<(String, String)>,
-    /// What to do when a process of that --name runs: error, return (it) or restart (it)
-    #[arg(long, value_name = "WHAT", requires = "name", value_parser = args::word::<IfRunning>)]
+    /// When a process of that --name runs: error (refuse), return (take that one) or restart (replace it) [default: error]
+    #[arg(long, value_name = "WHAT", requires = "name", hide_possible_values = true, value_parser = args::word::<IfRunning>())]
     if_running: Option<IfRunning>,
     /// Send a completion event when it ends
-    #[arg(long)]
+    #[arg(long, help_heading = EVENTS)]
     notify: bool,
     #[command(flatten)]
     watch: watch::Watches,
     /// Send a heartbeat event when there is new output, at most this often; 1m or more
-    #[arg(long, value_name = "TIME", value_parser = args::duration_ms)]
+    #[arg(long, help_heading = EVENTS, value_name = "TIME", value_parser = args::duration_ms)]
     heartbeat: Option<u64>,
     #[command(flatten)]
     ready: ready::ReadyOptions,
-    /// An end that this call sees is acknowledged for this consumer of events
-    #[arg(long, value_name = "NAME")]
+    /// For `toolctl events --consumer NAME`: what this call tells counts as seen
+    #[arg(long, help_heading = EVENTS, value_name = "NAME")]
     consumer: Option<String>,
-    /// Memory of the whole tree, as in 512M
-    #[arg(long, value_name = "SIZE", value_parser = args::size_bytes)]
+    /// At most this much memory for it and all it starts, as in 512M
+    #[arg(long, help_heading = LIMITS, value_name = "SIZE", value_parser = args::size_bytes)]
     memory: Option<u64>,
-    /// Percent of one CPU, as in 150%
-    #[arg(long, value_name = "PERCENT", value_parser = args::percent)]
+    /// At most this much CPU, in percent of one, as in 150%
+    #[arg(long, help_heading = LIMITS, value_name = "PERCENT", value_parser = args::percent)]
     cpu: Option<u64>,
-    /// Processes and threads in the tree
-    #[arg(long, value_name = "N")]
+    /// At most this many processes and threads
+    #[arg(long, help_heading = LIMITS, value_name = "N")]
     pids: Option<u64>,
-    /// Output kept on disk, as in 10M
-    #[arg(long, value_name = "SIZE", value_parser = args::size_bytes)]
+    /// Keep at most this much output on disk, as in 10M: its beginning and its end
+    #[arg(long, help_heading = LIMITS, value_name = "SIZE", value_parser = args::size_bytes)]
     output_max: Option<u64>,
-    /// End it when it has been silent for so long
-    #[arg(long, value_name = "TIME", value_parser = args::duration_ms)]
+    /// Kill it when it has printed nothing for this long
+    #[arg(long, help_heading = LIMITS, value_name = "TIME", value_parser = args::duration_ms)]
     idle: Option<u64>,
-    /// The same id again gives the same process and starts nothing
+    /// A name for this call: the same again gives the same process and starts nothing
     #[arg(long, value_name = "ID")]
     request_id: Option<String>,
 }

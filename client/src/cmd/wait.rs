@@ -18,17 +18,18 @@ const DEFAULT_TIMEOUT_MS: u64 = 180_000;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
+    /// The processes, each by its id, a unique start of that, its name, @last or @failed
     #[arg(value_name = "ID", required = true)]
     pub ids: Vec<String>,
-    /// One of them is enough
+    /// Until one of them does, not all
     #[arg(long)]
     any: bool,
-    /// Give up after so long, with exit code 124 [default: 3m]
+    /// Give up after this long, with exit code 124; the processes run on [default: 3m]
     #[arg(long, value_name = "TIME", value_parser = args::duration_ms)]
     timeout: Option<u64>,
     #[command(flatten)]
     until: UntilOptions,
-    /// Ends that this call sees are acknowledged for this consumer of events
+    /// For `toolctl events --consumer NAME`: what this call tells counts as seen
     #[arg(long, value_name = "NAME")]
     consumer: Option<String>,
 }
@@ -42,7 +43,7 @@ struct UntilOptions {
     /// Until it listens on this TCP port
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,
-    /// Until it has printed nothing for so long
+    /// Until it has printed nothing for this long
     #[arg(long, value_name = "TIME", value_parser = args::duration_ms)]
     quiet: Option<u64>,
     /// Until the output is closed too, by everything the process started

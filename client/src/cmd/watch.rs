@@ -13,10 +13,16 @@ pub struct Watches(pub Vec<Pattern>);
 impl Args for Watches {
     fn augment_args(command: Command) -> Command {
         let flag = |id: &'static str, long: &'static str, value: &'static str, help: &'static str| {
-            Arg::new(id).long(long).value_name(value).help(help).action(ArgAction::Append).allow_hyphen_values(true)
+            Arg::new(id)
+                .long(long)
+                .help_heading(super::start::EVENTS)
+                .value_name(value)
+                .help(help)
+                .action(ArgAction::Append)
+                .allow_hyphen_values(true)
         };
         command
-            .arg(flag(TEXT, "watch", "TEXT", "Send a watch_match event for lines with this text, any number of times"))
+            .arg(flag(TEXT, "watch", "TEXT", "Send a watch_match event for lines with this text; may be given again"))
             .arg(flag(REGEX, "watch-re", "RE", "The same for lines that match a regular expression"))
     }
 

@@ -16,11 +16,12 @@ pub const WAIT: Duration = Duration::from_secs(5);
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
+    /// The process: its id, a unique start of that, its name, @last or @failed
     pub id: String,
     /// The text, or - to read it from standard input
     #[arg(allow_hyphen_values = true)]
     text: String,
-    /// The same id again is acknowledged and not written again
+    /// A name for this text: the same again is acknowledged and not written twice
     #[arg(long, value_name = "ID")]
     write_id: Option<String>,
 }

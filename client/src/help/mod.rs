@@ -1,6 +1,7 @@
 //! What `toolctl` says about itself: the whole command line with its examples, and topics.
 
 pub mod examples;
+pub mod groups;
 pub mod topics;
 
 use crate::cli::Cli;
@@ -9,7 +10,9 @@ use clap::CommandFactory;
 /// The command line as clap knows it, with examples at every command that has none of its own.
 /// Help, completions and manual pages are all made from this.
 pub fn command() -> clap::Command {
-    with_examples(Cli::command(), "")
+    let command = with_examples(Cli::command(), "");
+    let template = groups::template(&command);
+    command.help_template(template)
 }
 
 fn with_examples(command: clap::Command, above: &str) -> clap::Command {
@@ -17,8 +20,8 @@ fn with_examples(command: clap::Command, above: &str) -> clap::Command {
     let inside = format!("{path} ");
     let command = command.mut_subcommands(|sub| with_examples(sub, &inside));
     match examples::of(&path) {
-        Some(lines) => command.after_help(text(lines)),
-        None => command,
+        Some(lines) if command.get_after_help().is_none() => command.after_help(text(lines)),
+        Some(_) | None => command,
     }
 }
 
@@ -30,6 +33,7 @@ fn text(lines: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::ffi::OsString;
 
     /// Every command that people see, with its words.
     fn visible(command: &clap::Command, above: &str, found: &mut Vec<(String, clap::Command)>) {
@@ -74,13 +78,45 @@ mod tests {
     }
 
     #[test]
+    fn what_a_command_says_itself_is_not_hidden_by_other_examples() {
+        let both = |(path, _): &(String, clap::Command)| {
+            let mut words = path.split(' ').skip(1);
+            let own = Cli::command();
+            let own = words.try_fold(&own, |at, word| at.find_subcommand(word)).and_then(|own| own.get_after_help());
+            own.is_some() && examples::of(path).is_some()
+        };
+        let both: Vec<String> = all().into_iter().filter(both).map(|(path, _)| path).collect();
+        assert!(both.is_empty(), "their own file has examples: {both:?}");
+    }
+
+    #[test]
+    fn every_argument_is_explained_and_the_options_of_all_commands_stand_apart() {
+        for (path, sub) in all() {
+            for arg in sub.get_arguments() {
+                assert!(arg.get_help().is_some_and(|help| !help.to_string().is_empty()), "{path} {arg}");
+            }
+        }
+        let mut command = command();
+        command.build();
+        for sub in command.get_subcommands_mut() {
+            let help = sub.render_help().to_string();
+            let (own, global) = help.split_once("\nGlobal options:\n").unwrap_or_else(|| panic!("{help}"));
+            assert!(!own.contains("--no-autostart"), "{help}");
+            let options: Vec<&str> = global.lines().take_while(|line| !line.is_empty()).collect();
+            assert!(options[0].contains("--socket") && options.iter().any(|line| line.contains("--color")), "{help}");
+            assert!(help.lines().all(|line| line.chars().count() <= 100), "{help}");
+        }
+    }
+
+    #[test]
     fn every_example_is_a_command_line_that_is_understood() {
         for (path, sub) in all() {
             for line in examples(&sub) {
                 let words = shlex::split(&line).unwrap_or_else(|| panic!("{path}: {line}"));
                 let stages = words.split(|word| matches!(word.as_str(), "|" | "&&" | ">" | "<"));
                 for words in stages.filter(|words| words.first().is_some_and(|word| word == "toolctl")) {
-                    let words = crate::cmd::kill::with_plain_signals(words.iter().map(Into::into));
+                    let words: Vec<OsString> = words.iter().map(Into::into).collect();
+                    let words = crate::cmd::kill::with_plain_signals(&words, &command());
                     if let Err(wrong) = command().try_get_matches_from(words) {
                         panic!("{path}: {line}: {wrong}");
                     }

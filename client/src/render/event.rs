@@ -3,6 +3,7 @@
 use super::text::{bytes, columns, count, cut, first_line, harmless, pad};
 use super::time::exact;
 use super::{Look, Tint};
+use crate::spoken;
 use serde_json::{Map, Value};
 
 /// The usual types are padded to this; the long ones push what follows.
@@ -84,7 +85,7 @@ fn end(event: &Map<String, Value>) -> Option<String> {
         said.push_str(&format!(" after {}", exact(if ms < 1000 { ms } else { ms / 1000 * 1000 })));
     }
     if let Some(by) = text(event, "killed_by") {
-        said.push_str(&format!(", killed by {by}"));
+        said.push_str(&format!(", killed by {}", spoken::option(by)));
     }
     if event.get("cancelled").and_then(Value::as_bool) == Some(true) {
         said.push_str(", cancelled");

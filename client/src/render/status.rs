@@ -3,6 +3,7 @@
 use super::Tint;
 use super::text::harmless;
 use super::time::{duration, exact};
+use crate::spoken;
 use toold_proto::params::{self, Status};
 use toold_proto::process::{Process, Reason};
 
@@ -52,7 +53,7 @@ pub fn unusual_end(process: &Process, asked: &params::Exec) -> Option<String> {
                 _ => asked.timeout_ms.and_then(|ms| u64::try_from(ms).ok()),
             };
             let after = limit.map(|ms| format!(" ({})", exact(ms))).unwrap_or_default();
-            Some(format!("{id} was ended by {by}{after}"))
+            Some(format!("{id} was ended by {}{after}", spoken::option(&by)))
         }
         Reason::Oom => Some(format!("{id} ran out of memory")),
         Reason::FailedStart => {
@@ -122,8 +123,8 @@ mod tests {
             unusual_end(&process, &asked).map(|text| text.replace("proc_0123456789ab ", ""))
         };
         let by = |reason: &str, by: &str| said(json!({"status": "exited", "reason": reason, "killed_by": by}));
-        assert_eq!(by("timeout", "timeout_ms").as_deref(), Some("was ended by timeout_ms (300ms)"));
-        assert_eq!(by("timeout", "limits.idle_ms").as_deref(), Some("was ended by limits.idle_ms (1m)"));
+        assert_eq!(by("timeout", "timeout_ms").as_deref(), Some("was ended by --timeout (300ms)"));
+        assert_eq!(by("timeout", "limits.idle_ms").as_deref(), Some("was ended by --idle (1m)"));
         assert_eq!(by("killed", "client uid 0 pid 123").as_deref(), Some("was killed by client uid 0 pid 123"));
         let oom = said(json!({"status": "exited", "reason": "oom", "exit_code": 137}));
         assert_eq!(oom.as_deref(), Some("ran out of memory"));

@@ -20,8 +20,7 @@ const SWITCHES: [(&str, &str, &str); 4] = [
     ("proc_children", "finding a process's descendants reads all of /proc", "zgrep PROC_CHILDREN /proc/config.gz"),
     ("zygote", "every start costs an exec more", "grep shim ~/.config/toold/config.toml   # it says \"exec\""),
 ];
-const CONTROLLERS: [(&str, &str); 3] =
-    [("memory", "limits.memory_bytes"), ("cpu", "limits.cpu_percent"), ("pids", "limits.pids")];
+const CONTROLLERS: [(&str, &str); 3] = [("memory", "--memory"), ("cpu", "--cpu"), ("pids", "--pids")];
 
 pub fn checks(features: &BTreeMap<String, Value>) -> Vec<Check> {
     let is = |name: &str| features.get(name) == Some(&Value::Bool(true));

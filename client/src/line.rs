@@ -1,0 +1,114 @@
+//! A command line as it was typed, read without clap's judgement: which words are ours, and what the global flags among
+//! them say. A usage error, a help text and the completions need that of a line that clap does not understand.
+
+use crate::console::Colour;
+use clap::ValueEnum;
+use std::ffi::{OsStr, OsString};
+
+/// What stands where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line<'a> {
+    words: &'a [OsString],
+    /// Where our own options are, without their values.
+    flags: Vec<usize>,
+    /// Where the command stands, in front of its own subcommands.
+    pub verb: Option<usize>,
+    /// Where the program of `run` or `exec` stands, or would stand.
+    pub program: Option<usize>,
+    /// Where our own words end: at `--`, or at that program.
+    pub end: usize,
+}
+
+impl<'a> Line<'a> {
+    /// The first word is our own name.
+    pub fn read(words: &'a [OsString], command: &clap::Command) -> Line<'a> {
+        let mut line = Line { words, flags: Vec::new(), verb: None, program: None, end: words.len() };
+        let mut inside = command;
+        let mut at = 1;
+        while at < words.len() {
+            // What is no text is no option and no command.
+            let word = words[at].to_str().unwrap_or_default();
+            let runs = inside.get_positionals().any(|arg| arg.is_trailing_var_arg_set());
+            if word == "--" {
+                line.end = at;
+                line.program = runs.then_some(at + 1);
+                break;
+            }
+            if word.len() > 1 && word.starts_with('-') {
+                line.flags.push(at);
+                at += usize::from(takes_the_next(word, inside, command));
+            } else if let Some(sub) = inside.find_subcommand(word) {
+                inside = sub;
+                line.verb.get_or_insert(at);
+            } else if runs {
+                (line.end, line.program) = (at, Some(at));
+                break;
+            }
+            at += 1;
+        }
+        line.end = line.end.min(words.len());
+        line
+    }
+
+    pub fn has(&self, flag: &str) -> bool {
+        self.flags.iter().any(|at| self.words[*at] == flag)
+    }
+
+    /// The last value that was given to an option.
+    pub fn value(&self, flag: &str) -> Option<&'a OsStr> {
+        self.flags.iter().rev().find_map(|at| {
+            let word = &self.words[*at];
+            if word == flag {
+                return self.words.get(at + 1).map(OsString::as_os_str);
+            }
+            Some(OsStr::new(word.to_str()?.strip_prefix(flag)?.strip_prefix('=')?))
+        })
+    }
+
+    /// `--color`; what it cannot be is told by clap.
+    pub fn colour(&self) -> Colour {
+        let given = self.value("--color").and_then(|value| Colour::from_str(value.to_str()?, false).ok());
+        given.unwrap_or_default()
+    }
+}
+
+/// Whether the word after an option is its value.
+fn takes_the_next(word: &str, inside: &clap::Command, command: &clap::Command) -> bool {
+    let known = || inside.get_arguments().chain(command.get_arguments());
+    let arg = match word.strip_prefix("--") {
+        Some(long) => known().find(|arg| {
+            arg.get_long() == Some(long) || arg.get_all_aliases().is_some_and(|others| others.contains(&long))
+        }),
+        // Of several letters only the last can have its value behind it.
+        None => known().find(|arg| arg.get_short().is_some() && arg.get_short() == word.chars().next_back()),
+    };
+    arg.is_some_and(|arg| arg.get_action().takes_values() && !arg.is_require_equals_set())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &str) -> Vec<OsString> {
+        line.split(' ').map(OsString::from).collect()
+    }
+
+    /// Where command, program and end are, and what `--json` and `--color` say.
+    fn read(line: &str) -> (Option<usize>, Option<usize>, usize, bool, Colour) {
+        let words = words(line);
+        let line = Line::read(&words, &crate::help::command());
+        (line.verb, line.program, line.end, line.has("--json"), line.colour())
+    }
+
+    #[test]
+    fn our_own_words_end_where_somebody_else_s_command_begins() {
+        use Colour::{Always, Auto, Never};
+        assert_eq!(read("toolctl --color never list --json"), (Some(3), None, 5, true, Never));
+        assert_eq!(read("toolctl list --nonsense --color=always"), (Some(1), None, 4, false, Always));
+        assert_eq!(read("toolctl run ls --json --color=never"), (Some(1), Some(2), 2, false, Auto));
+        assert_eq!(read("toolctl run --name x --json ls --color=never"), (Some(1), Some(5), 5, true, Auto));
+        assert_eq!(read("toolctl exec -t --watch --json -- --color=never"), (Some(1), Some(6), 5, false, Auto));
+        assert_eq!(read("toolctl service logs -n 5 -- --json"), (Some(1), None, 5, false, Auto));
+        assert_eq!(read("toolctl log kill --color blue"), (Some(1), None, 5, false, Auto));
+    }
+}

@@ -1,0 +1,58 @@
+//! The words that an enum of the wire takes, each with what it means: from its schema, so that there is one list of them.
+
+use schemars::{JsonSchema, SchemaGenerator};
+use serde_json::Value;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Word {
+    pub name: String,
+    pub about: Option<String>,
+}
+
+/// Whatever has a schema.
+pub trait Words {
+    /// The words of an enum without fields. Any other type has none.
+    fn words() -> Vec<Word>;
+}
+
+impl<T: JsonSchema> Words for T {
+    fn words() -> Vec<Word> {
+        of::<T>()
+    }
+}
+
+fn of<T: JsonSchema>() -> Vec<Word> {
+    let schema = SchemaGenerator::default().into_root_schema_for::<T>();
+    let list = |key: &str| schema.get(key).and_then(Value::as_array).cloned().unwrap_or_default();
+    let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
+    let plain = list("enum").into_iter().filter_map(|name| Some(Word { name: text(Some(&name))?, about: None }));
+    let told = list("oneOf").into_iter().flat_map(|one| {
+        let about = text(one.get("description"));
+        // Words without a meaning of their own share an entry.
+        let several = one.get("enum").and_then(Value::as_array).cloned().unwrap_or_default();
+        let names = several.into_iter().chain(one.get("const").cloned());
+        names.filter_map(move |name| Some(Word { name: text(Some(&name))?, about: about.clone() })).collect::<Vec<_>>()
+    });
+    plain.chain(told).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::EventType;
+    use crate::params::{IfRunning, Status, Stream};
+
+    fn names<T: JsonSchema>() -> Vec<String> {
+        of::<T>().into_iter().map(|word| word.name).collect()
+    }
+
+    #[test]
+    fn every_word_of_an_enum_is_there_in_its_order_with_its_meaning() {
+        assert_eq!(names::<EventType>(), EventType::ALL.iter().map(|kind| kind.name()).collect::<Vec<_>>());
+        assert_eq!(names::<Stream>(), ["stdout", "stderr"]);
+        assert_eq!(names::<Status>(), ["starting", "running", "exited", "lost"]);
+        assert_eq!(names::<IfRunning>(), ["error", "return", "restart"]);
+        assert_eq!(of::<EventType>()[0].about.as_deref(), Some("The program runs."));
+        assert_eq!(of::<String>(), []);
+    }
+}

@@ -1,0 +1,69 @@
+//! A command line that is not understood, and help: in colours where they are wanted, as a document with `--json`.
+
+use crate::ctl::{Ran, ran};
+use crate::rig::Daemon;
+use crate::term::Term;
+use serde_json::Value;
+
+fn run(d: &Daemon, env: (&str, &str), args: &str) -> Ran {
+    let args: Vec<&str> = args.split(' ').collect();
+    ran(d.tool("toolctl", &args).env(env.0, env.1).spawn().unwrap())
+}
+
+#[test]
+fn colours_of_usage_errors_and_help_are_as_asked_for_wherever_that_stands() {
+    let d = Daemon::prepare("", &[]);
+    let none = ("NOTHING", "");
+    for (env, args, coloured) in [
+        (none, "list --nonsense", false),
+        (none, "list --nonsense --color=always", true),
+        (none, "--color always list --nonsense", true),
+        (none, "run --color=always", true),
+        (("NO_COLOR", "1"), "list --nonsense --color always", true),
+        (("CLICOLOR_FORCE", "1"), "list --nonsense", true),
+        (("CLICOLOR_FORCE", "0"), "list --nonsense", false),
+        (("CLICOLOR_FORCE", "1"), "list --nonsense --color=never", false),
+        (("CLICOLOR_FORCE", "1"), "--color never kill", false),
+    ] {
+        let told = run(&d, env, args);
+        assert_eq!((told.code, told.stdout.as_str()), (2, ""), "{env:?} {args}");
+        assert_eq!(told.stderr.contains("\x1b["), coloured, "{env:?} {args}: {}", told.stderr);
+    }
+    for (env, args, coloured) in [
+        (none, "--help", false),
+        (none, "--help --color=always", true),
+        (none, "list --color always --help", true),
+        (none, "help list --color always", true),
+        (("CLICOLOR_FORCE", "1"), "kill --help", true),
+        (("CLICOLOR_FORCE", "1"), "kill --help --color=never", false),
+        (("NO_COLOR", "1"), "help kill", false),
+    ] {
+        let told = run(&d, env, args);
+        assert_eq!((told.code, told.stderr.as_str()), (0, ""), "{env:?} {args}");
+        assert_eq!(told.stdout.contains("\x1b["), coloured, "{env:?} {args}: {}", told.stdout);
+    }
+}
+
+#[test]
+fn on_a_terminal_help_is_coloured_and_fits_it() {
+    let d = Daemon::prepare("", &[]);
+    let term = Term::ctl(&d, &["forget", "--help"]);
+    let all = term.printed("[code 0]");
+    assert!(all.contains("\x1b[1m"), "{all:?}");
+    let screen = term.sees("[code 0]");
+    assert!(screen.lines().any(|line| line.trim() == "Global options:"), "{screen}");
+    let plain = Term::ctl(&d, &["forget", "--help", "--color", "never"]);
+    assert!(!plain.printed("[code 0]").contains("\x1b[1m"));
+}
+
+#[test]
+fn with_json_a_usage_error_is_one_document_on_standard_error() {
+    let d = Daemon::prepare("", &[]);
+    for args in ["list --nonsense --json", "--json kill", "--json list --sort size", "poll --json"] {
+        let told = run(&d, ("CLICOLOR_FORCE", "1"), args);
+        assert_eq!((told.code, told.stdout.as_str()), (2, ""), "{args}");
+        let document: Value = serde_json::from_str(&told.stderr).unwrap_or_else(|e| panic!("{e}: {told:?}"));
+        assert_eq!((&document["code"], &document["data"]["kind"]), (&Value::Null, &Value::from("usage")), "{args}");
+        assert!(!document["message"].as_str().unwrap().is_empty(), "{args}");
+    }
+}

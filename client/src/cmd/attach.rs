@@ -32,7 +32,7 @@ Examples:
   toolctl exec --pty --name dev -- bash     # later, from any terminal:
   toolctl attach dev                        # Ctrl-\\ leaves it running
   toolctl attach -r dev                     # only look; Ctrl-C leaves
-  toolctl attach dev --detach-keys C-p,C-q  # when the program wants Ctrl-\\ for itself";
+  toolctl attach dev --detach-keys C-p,C-q  # Ctrl-\\ is the program's";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]

@@ -32,7 +32,7 @@ The exit code is that of `toolctl wait`.
 
 Examples:
   toolctl notify build
-  toolctl notify build tests --run 'echo \"$TOOLD_NAME: $TOOLD_EXIT_CODE\" | mail -s toold me'";
+  toolctl notify build --run 'mail -s \"build: $TOOLD_EXIT_CODE\" me < /dev/null'";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]

@@ -23,8 +23,8 @@ A TIME is 500ms, 10s, 2m, 1h or 1d; a SIZE is 10K, 512M or 1G.
 
 Examples:
   toolctl run -- make test                 # its output, its exit code
-  toolctl run -t -- vim notes.txt          # Ctrl-\\ leaves it running; toolctl attach ID comes back
-  toolctl run --detach-after 10s -- make   # wait a little, then leave it to the daemon";
+  toolctl run -t -- vim notes.txt          # Ctrl-\\ leaves it running
+  toolctl run --detach-after 10s -- make   # then leave it to the daemon";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP, override_usage = "toolctl run [OPTIONS] [--] CMD [ARG]...\n       toolctl run [OPTIONS] -c TEXT")]

@@ -34,9 +34,12 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     (
         "toolctl completions",
         &[
-            "d=~/.local/share/bash-completion/completions; mkdir -p $d && toolctl completions bash > $d/toolctl",
-            "d=~/.local/share/zsh/site-functions; mkdir -p $d && toolctl completions zsh > $d/_toolctl",
-            "mkdir -p ~/.config/fish/completions && toolctl completions fish > ~/.config/fish/completions/toolctl.fish",
+            "bash=~/.local/share/bash-completion/completions",
+            "mkdir -p $bash && toolctl completions bash > $bash/toolctl",
+            "zsh=~/.local/share/zsh/site-functions",
+            "mkdir -p $zsh && toolctl completions zsh > $zsh/_toolctl",
+            "fish=~/.config/fish/completions",
+            "mkdir -p $fish && toolctl completions fish > $fish/toolctl.fish",
         ],
     ),
     ("toolctl man", &["toolctl man | man -l -", "toolctl man ~/.local/share/man/man1"]),

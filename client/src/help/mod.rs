@@ -68,6 +68,14 @@ mod tests {
         assert!(poor.is_empty(), "give them two examples in client/src/help/examples.rs: {poor:?}");
     }
 
+    #[test]
+    fn an_example_fits_on_a_line_of_80() {
+        let long =
+            |(_, command): &(String, clap::Command)| examples(command).into_iter().filter(|line| line.len() > 78);
+        let long: Vec<String> = all().iter().flat_map(long).collect();
+        assert!(long.is_empty(), "wrapped, they cannot be copied: {long:?}");
+    }
+
     /// Two places for one command, and the text of its own file was never seen.
     #[test]
     fn examples_are_in_one_place() {

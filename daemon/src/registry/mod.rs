@@ -101,10 +101,8 @@ impl Registry {
             None => Vec::new(),
         };
         match matches.as_slice() {
-            [] => {
-                Err(RpcError::new(Kind::NotFound, format!("no process {text:?}; `toolctl list` shows what there is"))
-                    .with("id", text))
-            }
+            [] => Err(RpcError::new(Kind::NotFound, format!("no process {text:?}; `list` shows what there is"))
+                .with("id", text)),
             [one] => table.get(*one).ok_or_else(|| RpcError::new(Kind::NotFound, format!("no process {text:?}"))),
             many => {
                 let shown: Vec<String> = many.iter().map(ToString::to_string).collect();

@@ -24,6 +24,7 @@ const WEB: &str = "toolctl exec --name web -- sh -c 'echo listening on 8080; ech
 const BUILT: &str = "toolctl exec --name build -- true; toolctl exec --name tests -- true; toolctl wait build tests";
 const SERVER: &str =
     "printf '#!/bin/sh\\nexec python3 -m http.server 8080 --bind 127.0.0.1\\n' > server; chmod +x server";
+const QUIET_SERVER: &str = "printf '#!/bin/sh\\necho ready; exec sleep 1000\\n' > server; chmod +x server";
 const REPL: &str = "toolctl exec --stdin --name repl -- python3 -i";
 const SORT: &str = "toolctl exec --stdin --name sort -- sort";
 const UNPACK: &str = "toolctl exec --stdin --name unpack --cwd \"$(mktemp -d)\" -- tar x";
@@ -33,6 +34,8 @@ const UNITS: &str = "toolctl service install --units-only";
 const JOURNAL: i32 = 7;
 
 const SCENES: &[Scene] = &[
+    scene("toolctl exec --name web -- ./server", &[QUIET_SERVER]),
+    Scene { shown: &["ready", "^C"], code: 130, ..scene("toolctl log -f web", &[]) },
     Scene { shown: &["notes.txt: new file", "^\\", "…"], ..scene("toolctl run -t -- vim notes.txt", &[]) },
     scene("toolctl exec --name web --ready-port 8080 --ready-timeout 30s -- ./server", &[SERVER]),
     Scene { shown: &["me@here:~/project$", "^\\", "…"], ..scene("toolctl attach dev", &[]) },
@@ -79,9 +82,13 @@ const SCENES: &[Scene] = &[
 /// The commands under these words, as their help lists them.
 fn commands(d: &Daemon, words: &[&str]) -> Vec<Vec<String>> {
     let help = d.ctl(&[words, &["--help"]].concat()).stdout;
-    let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    // Under one heading or several: everything before the options and the arguments.
+    let listed = help.lines().take_while(|line| !["Options:", "Global options:", "Arguments:"].contains(line));
     let mut all = vec![words.iter().map(|word| word.to_string()).collect()];
-    for name in listed.filter_map(|line| line.strip_prefix("  ")?.split(' ').next()).filter(|name| !name.is_empty()) {
+    for name in listed
+        .filter_map(|line| line.strip_prefix("  ")?.split(' ').next())
+        .filter(|name| name.starts_with(|c: char| c.is_ascii_lowercase()))
+    {
         // `service help` is clap's own.
         if words.is_empty() || name != "help" {
             all.extend(commands(d, &[words, &[name]].concat()));

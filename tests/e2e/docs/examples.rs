@@ -19,12 +19,12 @@ const fn scene(example: &'static str, first: &'static [&'static str]) -> Scene {
     Scene { example, first, shown: &["…"], code: 0 }
 }
 
-const WEB: &str = "toolctl exec --name web -- sh -c 'echo listening on 8080; echo some error >&2; seq 2000; echo up; exec sleep 1000' && \
+const WEB: &str = "toolctl exec --name web --if-running return -- sh -c 'echo listening on 8080; echo some error >&2; seq 2000; echo up; exec sleep 1000' && \
      toolctl wait web --match '^up'";
 const BUILT: &str = "toolctl exec --name build -- true; toolctl exec --name tests -- true; toolctl wait build tests";
 const SERVER: &str =
     "printf '#!/bin/sh\\nexec python3 -m http.server 8080 --bind 127.0.0.1\\n' > server; chmod +x server";
-const QUIET_SERVER: &str = "printf '#!/bin/sh\\necho ready; exec sleep 1000\\n' > server; chmod +x server";
+const QUIET_SERVER: &str = "printf '#!/bin/sh\\necho up; exec sleep 1000\\n' > server; chmod +x server";
 const REPL: &str = "toolctl exec --stdin --name repl -- python3 -i";
 const SORT: &str = "toolctl exec --stdin --name sort -- sort";
 const UNPACK: &str = "toolctl exec --stdin --name unpack --cwd \"$(mktemp -d)\" -- tar x";
@@ -35,7 +35,7 @@ const JOURNAL: i32 = 7;
 
 const SCENES: &[Scene] = &[
     scene("toolctl exec --name web -- ./server", &[QUIET_SERVER]),
-    Scene { shown: &["ready", "^C"], code: 130, ..scene("toolctl log -f web", &[]) },
+    Scene { shown: &["up", "^C"], code: 130, ..scene("toolctl log -f web", &[]) },
     Scene { shown: &["notes.txt: new file", "^\\", "…"], ..scene("toolctl run -t -- vim notes.txt", &[]) },
     scene("toolctl exec --name web --ready-port 8080 --ready-timeout 30s -- ./server", &[SERVER]),
     Scene { shown: &["me@here:~/project$", "^\\", "…"], ..scene("toolctl attach dev", &[]) },

@@ -131,9 +131,9 @@ fn run(config: Config, paths: Paths, format: Option<Format>) -> Result<(), socke
     logging::start(format);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
+        .on_thread_start(crate::sys::take_short_turns)
         .max_blocking_threads(16)
         .thread_keep_alive(std::time::Duration::from_secs(5))
-        .on_thread_start(crate::sys::take_short_turns)
         .enable_all()
         .build()
         .map_err(|source| socket::Error::Io { doing: "start", path: "the runtime".into(), source })?;

@@ -222,11 +222,14 @@ impl Room {
     }
 
     /// All of it, zeroed. The borrows of the last time are over: their owner was dropped with its process.
-    pub fn fresh(&mut self) -> &'static mut [u8] {
+    pub fn all(&mut self) -> &'static mut [u8] {
         // SAFETY: the mapping is len bytes and is never unmapped; see above for other borrows.
-        let memory = unsafe { std::slice::from_raw_parts_mut(self.at, self.len) };
-        forget_pages(memory);
-        memory
+        unsafe { std::slice::from_raw_parts_mut(self.at, self.len) }
+    }
+
+    /// Makes it zero again.
+    pub fn clear(&mut self) {
+        forget_pages(self.all());
     }
 }
 

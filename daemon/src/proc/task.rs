@@ -164,6 +164,10 @@ impl Task {
         match word {
             Word::News(news) => {
                 self.learn(&news);
+                if matches!(news, News::Exited { .. }) {
+                    // Whoever waits for it is answered before what came along with it is looked at.
+                    tokio::task::yield_now().await;
+                }
                 Ok(())
             }
             Word::Done { token, errno } => {

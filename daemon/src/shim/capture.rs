@@ -1,6 +1,6 @@
 //! Output: from pipe or terminal into the log, one read at a time, in the order of arrival.
 
-use super::run::{Shim, mono_ms, rewatch, tag, unwatch, wall_ms};
+use super::run::{Shim, mono_ms, rewatch, tag, wall_ms};
 use crate::hooks;
 use crate::shim::frame::FromShim;
 use crate::store::slots;
@@ -133,9 +133,7 @@ impl Shim {
     }
 
     fn end(&mut self, which: Which) {
-        if let Some(fd) = self.output.end(which) {
-            unwatch(&self.ready.epoll, fd.as_fd());
-        }
+        // Closed, nobody watches it any more: the program's copy of it went with the exec.
         match which {
             Which::Out => self.output.out = None,
             Which::Err => self.output.err = None,

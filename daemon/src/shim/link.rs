@@ -116,14 +116,26 @@ impl Link {
 impl Shim {
     /// Says something to the daemon, if there is one.
     pub fn tell(&mut self, frame: &FromShim<'_>) {
-        if !self.link.enqueue(frame) || !self.link.push() {
+        self.say(frame);
+        self.deliver();
+    }
+
+    /// Says something that goes out with what is said next.
+    pub fn say(&mut self, frame: &FromShim<'_>) {
+        if !self.link.enqueue(frame) {
+            self.hang_up();
+        }
+    }
+
+    /// Sends what was said, as far as the daemon takes it.
+    pub fn deliver(&mut self) {
+        if !self.link.push() {
             return self.hang_up();
         }
-        let flags = if self.link.queue_len > 0 { EventFlags::IN | EventFlags::OUT } else { EventFlags::IN };
         if self.link.queue_len > 0
             && let Some(control) = &self.link.control
         {
-            rewatch(&self.ready.epoll, control.as_fd(), tag::CONTROL, flags);
+            rewatch(&self.ready.epoll, control.as_fd(), tag::CONTROL, EventFlags::IN | EventFlags::OUT);
         }
     }
 

@@ -31,6 +31,8 @@ pub struct Ready {
     title: Option<Title>,
     /// The memory of one process at a time.
     pub room: sys::Room,
+    /// Pipes for its output, and its standard input if it has none.
+    pub pipes: Option<start::Pipes>,
 }
 
 impl Ready {
@@ -42,7 +44,15 @@ impl Ready {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).ok()?;
         watch(&epoll, children.as_fd(), tag::CHILDREN, EventFlags::IN).ok()?;
         let room = sys::Room::new(capture::BUFFER + link::MEMORY + stdin::MEMORY)?;
-        Some(Ready { epoll, children, title, room })
+        let mut ready = Ready { epoll, children, title, room, pipes: None };
+        ready.prepare();
+        Some(ready)
+    }
+
+    /// Makes ahead what most processes need.
+    fn prepare(&mut self) {
+        // Where that fails it is tried again at the start, which says what is wrong.
+        self.pipes = self.pipes.take().or_else(|| start::Pipes::open().ok());
     }
 
     /// Shows that this is nobody's shim now.
@@ -161,7 +171,6 @@ impl Shim {
     }
 
     fn serve(&mut self) {
-        self.reap();
         while !self.finished() {
             let now = mono_ms();
             let timeout = self.next_deadline().map(|at| at.saturating_sub(now));
@@ -256,6 +265,11 @@ impl Shim {
         if self.killing.pending() {
             self.kill_tick(mono_ms());
         }
+        // With nobody left the farewell goes along: one message instead of three.
+        if self.exit.is_some() && !self.finished() {
+            self.deliver();
+            hooks::at("exit.told");
+        }
     }
 
     fn main_ended(&mut self, reaped: &sys::Reaped) {
@@ -281,10 +295,10 @@ impl Shim {
         self.write_slot(slots::EXIT_AT, &exit.slot());
         hooks::at("exit.recorded");
         let progress = self.progress();
-        self.tell(&FromShim::Exited { exit, progress });
-        hooks::at("exit.told");
+        self.say(&FromShim::Exited { exit, progress });
         if self.closed {
-            self.tell_closed();
+            self.tell_closed_at = None;
+            self.say(&FromShim::Closed { progress });
         }
     }
 
@@ -301,12 +315,20 @@ impl Shim {
         hooks::at("exit.before_gone");
         self.tell(&FromShim::Gone);
         self.link.flush_before_leaving();
+        hooks::at("exit.told");
         hooks::at("exit.gone");
     }
 
     /// Lets go of everything of this process, and waits for the next. None: nobody sends one, or enough wait already.
     fn wait_again(self) -> Option<(Ready, OwnedFd, Option<Seat>)> {
-        let Shim { ready, seat: Some(seat), pid, .. } = self else { return None };
+        let Shim { mut ready, seat: Some(seat), pid, dir, record, link, output, stdin, log, oom_file, .. } = self
+        else {
+            return None;
+        };
+        // Now, not when the next process is there: nobody else may have the record while we hold its lock.
+        drop((dir, record, link, output, stdin, log, oom_file));
+        ready.room.clear();
+        ready.prepare();
         let place = seat.places.take(pid)?;
         unwatch(&ready.epoll, seat.zygote.as_fd());
         ready.show_spare();

@@ -15,7 +15,7 @@ use crate::shim::launch::{Block, Numbers};
 use crate::store::slots::{self, Head, Launch, SLOT, Slot, Stage};
 use crate::sys::{self, Plan, step};
 use rustix::event::epoll::EventFlags;
-use rustix::fd::{AsFd, AsRawFd, OwnedFd};
+use rustix::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
@@ -74,14 +74,14 @@ impl frame::Sink for Fixed {
 /// The shim of a program that runs. None: it does not, and that is recorded and told.
 pub fn launch(mut ready: Ready, control: OwnedFd) -> Option<Shim> {
     // Output is read into the same memory, once the program runs.
-    let (buffer, rest) = ready.room.fresh().split_at_mut(capture::BUFFER);
+    let (buffer, rest) = ready.room.all().split_at_mut(capture::BUFFER);
     let (usual, scratch) = buffer.split_at_mut(USUAL_LAUNCH);
     let mut received = receive(&control, usual)?;
     let block = Block::decode(&received.bytes()[HEADER..]);
     let mut starting =
         Starting { control: &control, record: None, pid: rustix::process::getpid().as_raw_nonzero().get() };
     let made = match &block {
-        Some(block) => begin(&ready, &mut starting, block, scratch),
+        Some(block) => begin(&mut ready, &mut starting, block, scratch),
         None => Err(Failed(step::LAUNCH, Errno::INVAL)),
     };
     let (parts, ticks) = match made {
@@ -172,7 +172,7 @@ struct Parts {
 }
 
 fn begin(
-    ready: &Ready,
+    ready: &mut Ready,
     starting: &mut Starting<'_>,
     block: &Block<'_>,
     scratch: &mut [u8],
@@ -187,19 +187,25 @@ fn begin(
     starting.record = Some(record);
     hooks::at("spawn.locked");
     let listener = address::listen_at(id, &nonce).map_err(at(step::SOCKET))?;
-    let ends = Ends::open(&block.numbers)?;
-    // What can be done while the program is on its way.
+    let (ends, theirs) = Ends::open(&block.numbers, ready.pipes.take())?;
+    let plan = [theirs.stdin.as_raw_fd(), theirs.stdout.as_raw_fd(), theirs.stderr.as_raw_fd()];
+    // What can be done while the program is on its way: it has copies of its ends by then.
     let mut ticks = 0;
+    let mut watched = Ok(());
     let meanwhile = |pid| {
         ticks = tree::ticks(pid);
+        drop(theirs);
+        watched = watch_all(ready, starting.control, &listener, &ends);
         ready.show(&[b"toold: shim ", id]);
         sys::set_name(c"toold-shim");
     };
-    let (main, oom_file) = program(starting, block, &ends, scratch, meanwhile)?;
+    let (main, oom_file) = program(starting, block, &ends, plan, scratch, meanwhile)?;
     hooks::at("spawn.forked");
     let launch = Launch { pid: main, ticks, ..launching(Stage::Running, starting.pid) };
     let _ = starting.note(&launch);
     hooks::at("spawn.running");
+    // The program runs: what cannot be watched cannot be served, and ends with us.
+    watched.map_err(at(step::SOCKET))?;
     Ok((Parts { dir, nonce, listener, main, ends, oom_file }, ticks))
 }
 
@@ -231,21 +237,48 @@ fn lock(dir: &OwnedFd) -> Result<(OwnedFd, [u8; 16]), Failed> {
     Ok((record, head.nonce))
 }
 
-/// Our ends of the program's streams, and its own.
+/// Pipes for output, and what stands for no input.
+pub struct Pipes {
+    out: (OwnedFd, OwnedFd),
+    err: (OwnedFd, OwnedFd),
+    null: OwnedFd,
+}
+
+impl Pipes {
+    pub fn open() -> Result<Pipes, Errno> {
+        let (out, err) = (pipe()?, pipe()?);
+        nonblocking(&out.0)?;
+        nonblocking(&err.0)?;
+        let null = rustix::fs::open(c"/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+        Ok(Pipes { out, err, null })
+    }
+}
+
+fn pipe() -> Result<(OwnedFd, OwnedFd), Errno> {
+    rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
+}
+
+/// Our ends of the program's streams.
 struct Ends {
     out: OwnedFd,
     err: Option<OwnedFd>,
     stdin: Option<OwnedFd>,
     terminal: bool,
-    theirs: [OwnedFd; 3],
+}
+
+/// Its own.
+struct Theirs {
+    stdin: OwnedFd,
+    stdout: OwnedFd,
+    stderr: OwnedFd,
 }
 
 impl Ends {
-    fn open(numbers: &Numbers) -> Result<Ends, Failed> {
-        if numbers.pty { Ends::terminal(numbers) } else { Ends::pipes(numbers) }
+    fn open(numbers: &Numbers, pipes: Option<Pipes>) -> Result<(Ends, Theirs), Failed> {
+        if numbers.pty { Ends::terminal(numbers) } else { Ends::pipes(numbers, pipes).map_err(at(step::PIPE)) }
     }
 
-    fn terminal(numbers: &Numbers) -> Result<Ends, Failed> {
+    fn terminal(numbers: &Numbers) -> Result<(Ends, Theirs), Failed> {
         let fail = at(step::PTY);
         let master =
             rustix::pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).map_err(&fail)?;
@@ -256,26 +289,33 @@ impl Ends {
         rustix::termios::tcsetwinsize(&master, size).map_err(&fail)?;
         nonblocking(&master).map_err(&fail)?;
         let copy = || slave.try_clone().map_err(|_| Failed(step::PTY, Errno::MFILE));
-        let theirs = [copy()?, copy()?, slave];
-        Ok(Ends { out: master, err: None, stdin: None, terminal: true, theirs })
+        let theirs = Theirs { stdin: copy()?, stdout: copy()?, stderr: slave };
+        Ok((Ends { out: master, err: None, stdin: None, terminal: true }, theirs))
     }
 
-    fn pipes(numbers: &Numbers) -> Result<Ends, Failed> {
-        let fail = at(step::PIPE);
-        let pipe = || rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(&fail);
-        let ((out, their_out), (err, their_err)) = (pipe()?, pipe()?);
+    fn pipes(numbers: &Numbers, pipes: Option<Pipes>) -> Result<(Ends, Theirs), Errno> {
+        let Pipes { out, err, null } = pipes.map_or_else(Pipes::open, Ok)?;
         let (stdin, their_in) = if numbers.stdin_pipe {
             let (read, write) = pipe()?;
-            nonblocking(&write).map_err(&fail)?;
+            nonblocking(&write)?;
             (Some(write), read)
         } else {
-            let null =
-                rustix::fs::open(c"/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).map_err(&fail)?;
             (None, null)
         };
-        nonblocking(&out).map_err(&fail)?;
-        nonblocking(&err).map_err(&fail)?;
-        Ok(Ends { out, err: Some(err), stdin, terminal: false, theirs: [their_in, their_out, their_err] })
+        let ends = Ends { out: out.0, err: Some(err.0), stdin, terminal: false };
+        Ok((ends, Theirs { stdin: their_in, stdout: out.1, stderr: err.1 }))
+    }
+}
+
+/// Hears of everything that the shim is to serve.
+fn watch_all(ready: &Ready, control: &OwnedFd, listener: &OwnedFd, ends: &Ends) -> Result<(), Errno> {
+    nonblocking(control)?;
+    watch(&ready.epoll, control.as_fd(), tag::CONTROL, EventFlags::IN)?;
+    watch(&ready.epoll, listener.as_fd(), tag::LISTENER, EventFlags::IN)?;
+    watch(&ready.epoll, ends.out.as_fd(), tag::OUT, EventFlags::IN)?;
+    match &ends.err {
+        Some(err) => watch(&ready.epoll, err.as_fd(), tag::ERR, EventFlags::IN),
+        None => Ok(()),
     }
 }
 
@@ -288,6 +328,7 @@ fn program(
     starting: &Starting<'_>,
     block: &Block<'_>,
     ends: &Ends,
+    theirs: [RawFd; 3],
     scratch: &mut [u8],
     meanwhile: impl FnOnce(i32),
 ) -> Result<(i32, Option<OwnedFd>), Failed> {
@@ -313,9 +354,9 @@ fn program(
         }
     }
     let mut plan = Plan {
-        stdin: ends.theirs[0].as_raw_fd(),
-        stdout: ends.theirs[1].as_raw_fd(),
-        stderr: ends.theirs[2].as_raw_fd(),
+        stdin: theirs[0],
+        stdout: theirs[1],
+        stderr: theirs[2],
         terminal: ends.terminal,
         cwd: sys::pointer(cwd),
         program: sys::pointer(program),
@@ -361,16 +402,7 @@ fn assemble(ready: Ready, parts: Parts, memory: Memory, with: Connected, numbers
     let (for_link, for_stdin) = rest.split_at_mut(link::MEMORY);
     let Connected { record, control, pid } = with;
     let Parts { dir, nonce, listener, main, ends, oom_file } = parts;
-    let Ends { out, err, stdin: input, terminal, theirs } = ends;
-    drop(theirs);
-    nonblocking(&control).ok()?;
-    let epoll = &ready.epoll;
-    watch(epoll, control.as_fd(), tag::CONTROL, EventFlags::IN).ok()?;
-    watch(epoll, listener.as_fd(), tag::LISTENER, EventFlags::IN).ok()?;
-    watch(epoll, out.as_fd(), tag::OUT, EventFlags::IN).ok()?;
-    if let Some(err) = &err {
-        watch(epoll, err.as_fd(), tag::ERR, EventFlags::IN).ok()?;
-    }
+    let Ends { out, err, stdin: input, terminal } = ends;
     let stdin = match (terminal, input) {
         (true, _) => Stdin::terminal(for_stdin),
         (false, Some(fd)) => Stdin::pipe(fd, for_stdin),

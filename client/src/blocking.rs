@@ -8,13 +8,13 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc;
 use std::time::Duration;
 use toold_proto::RpcError;
 use toold_proto::api::Method;
 
 /// How much one read takes at most. A page of output is 64 KiB of bytes, about 90 KB of base64.
 const READ: usize = 128 * 1024;
+const READ_FIRST: usize = 8 * 1024;
 
 /// A listener that has not taken a connection by then will not.
 const CONNECT_TIME: Duration = Duration::from_secs(30);
@@ -90,20 +90,30 @@ pub struct Client {
     patience: Option<Duration>,
 }
 
+/// Connects. While the listener's queue is full connect(2) waits, as long as a send may.
+fn connect_within(path: &Path, after: Duration) -> io::Result<UnixStream> {
+    use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with, sockopt};
+    // The standard library says better what is wrong with a path.
+    let Ok(address) = SocketAddrUnix::new(path) else { return UnixStream::connect(path) };
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(after))?;
+    connect(&socket, &address)?;
+    let stream = UnixStream::from(socket);
+    stream.set_write_timeout(None)?;
+    Ok(stream)
+}
+
 impl Client {
     pub fn connect(path: &Path) -> Result<Client, CallError> {
         Client::connect_within(path, CONNECT_TIME)
     }
 
     fn connect_within(path: &Path, after: Duration) -> Result<Client, CallError> {
-        let (tell, connected) = mpsc::channel();
-        let to = path.to_path_buf();
-        // connect(2) waits without end while the listener's queue is full, so it has a thread that
-        // can be left behind.
-        std::thread::spawn(move || tell.send(UnixStream::connect(to)));
-        let stream = match connected.recv_timeout(after) {
-            Ok(stream) => stream.map_err(|source| CallError::Unreachable { path: path.into(), source })?,
-            Err(_) => return Err(CallError::Silent { path: path.into(), after }),
+        let stream = match connect_within(path, after) {
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                return Err(CallError::Silent { path: path.into(), after });
+            }
+            stream => stream.map_err(|source| CallError::Unreachable { path: path.into(), source })?,
         };
         Ok(Client { path: path.into(), stream, inbox: Vec::new(), searched: 0, last_id: 0, patience: None })
     }
@@ -155,7 +165,8 @@ impl Client {
     /// Reads once what is there, and waits if nothing is.
     pub fn fill(&mut self) -> Result<(), CallError> {
         let old = self.inbox.len();
-        self.inbox.resize(old + READ, 0);
+        // As much again as there is: a short answer touches little memory, a long one takes few reads.
+        self.inbox.resize(old + old.clamp(READ_FIRST, READ), 0);
         let read = loop {
             match self.stream.read(&mut self.inbox[old..]) {
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,

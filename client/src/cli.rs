@@ -18,6 +18,15 @@ use toold_proto::places;
 #[derive(Debug, Parser)]
 #[command(name = "toolctl", version, after_help = AFTER, override_usage = "toolctl [OPTIONS] COMMAND [ARG]...", disable_help_subcommand = true)]
 pub struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+/// What every command has.
+#[derive(Debug, clap::Args)]
+pub struct Global {
     /// The daemon's socket [default: $TOOLD_SOCKET, else $XDG_RUNTIME_DIR/toold/toold.sock]
     #[arg(long, global = true, help_heading = GLOBAL, value_name = "PATH")]
     socket: Option<PathBuf>,
@@ -42,8 +51,6 @@ pub struct Cli {
         hide_default_value = true
     )]
     color: Colour,
-    #[command(subcommand)]
-    verb: Verb,
 }
 
 /// Where the options that every command has stand in the help.
@@ -148,7 +155,7 @@ pub fn main() -> ExitCode {
     let (mut out, mut err) = (io::stdout(), io::stderr());
     let code = match parse(&words) {
         Ok(cli) => {
-            let console = Console::live(&mut out, &mut err, cli.color);
+            let console = Console::live(&mut out, &mut err, cli.global.color);
             perform(cli, console)
         }
         Err(wrong) => {
@@ -160,6 +167,51 @@ pub fn main() -> ExitCode {
 }
 
 fn parse(words: &[OsString]) -> Result<Cli, clap::Error> {
+    match alone(words) {
+        Some(cli) => Ok(cli),
+        None => parse_whole(words),
+    }
+}
+
+/// One command and none of the others.
+#[derive(Debug, Parser)]
+struct Alone<A: clap::Args> {
+    #[command(flatten)]
+    global: Global,
+    #[command(flatten)]
+    args: A,
+}
+
+/// The command line, read with the definition of its command alone: that of all of them takes longer to set up than a call
+/// takes. None: not such a line, or something is wrong with it, or help is wanted; all that is seen with the whole.
+fn alone(words: &[OsString]) -> Option<Cli> {
+    fn read<A: clap::Args>(words: &[OsString], verb: fn(A) -> Verb) -> Option<Cli> {
+        let words = words.iter().take(1).chain(&words[2..]);
+        let Alone { global, args } = Alone::<A>::try_parse_from(words).ok()?;
+        Some(Cli { global, verb: verb(args) })
+    }
+    match words.get(1)?.to_str()? {
+        "run" => read(words, Verb::Run),
+        "exec" => read(words, Verb::Exec),
+        "poll" => read(words, Verb::Poll),
+        "log" => read(words, Verb::Log),
+        "wait" => read(words, Verb::Wait),
+        "events" => read(words, Verb::Events),
+        "write" => read(words, Verb::Write),
+        "submit" => read(words, Verb::Submit),
+        "close" => read(words, Verb::Close),
+        "signal" => read(words, Verb::Signal),
+        "resize" => read(words, Verb::Resize),
+        "attach" => read(words, Verb::Attach),
+        "list" => read(words, Verb::List),
+        "inspect" => read(words, Verb::Inspect),
+        "forget" => read(words, Verb::Forget),
+        // They are rare, or read in a way of their own.
+        _ => None,
+    }
+}
+
+fn parse_whole(words: &[OsString]) -> Result<Cli, clap::Error> {
     let command = help::command();
     let typed = cmd::kill::with_plain_signals(words, &command);
     let matches = command.clone().try_get_matches_from(typed);
@@ -168,12 +220,12 @@ fn parse(words: &[OsString]) -> Result<Cli, clap::Error> {
 }
 
 fn perform(mut cli: Cli, console: Console<'_>) -> u8 {
-    let autostart = match cli.no_autostart {
+    let autostart = match cli.global.no_autostart {
         true => Autostart::Refused,
-        false => Autostart::Allowed(Launch { socket: cli.socket.clone(), config: cli.config }),
+        false => Autostart::Allowed(Launch { socket: cli.global.socket.clone(), config: cli.global.config }),
     };
-    let link = Link::new(cli.socket.unwrap_or_else(places::socket), autostart);
-    let mut cx = Context { link, console, json: cli.json };
+    let link = Link::new(cli.global.socket.unwrap_or_else(places::socket), autostart);
+    let mut cx = Context { link, console, json: cli.global.json };
     let typed: Vec<String> = cli.verb.ids().into_iter().map(|id| id.clone()).collect();
     let resolved = pick::resolve(&mut cli.verb.ids(), &mut cx.link);
     let code = resolved.and_then(|()| dispatch(cli.verb, &mut cx));
@@ -272,7 +324,7 @@ pub fn test_run_into(
     let words: Vec<OsString> = all.map(Into::into).collect();
     let code = match parse(&words) {
         Ok(cli) => {
-            console.keeps_colours = cli.color == Colour::Always;
+            console.keeps_colours = cli.global.color == Colour::Always;
             console.look.colour = console.keeps_colours;
             perform(cli, console)
         }
@@ -282,158 +334,4 @@ pub fn test_run_into(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::{Fake, Reply, process};
-    use serde_json::{Value, json};
-
-    #[test]
-    fn the_command_line_is_well_formed() {
-        help::command().debug_assert();
-    }
-
-    #[test]
-    fn json_prints_the_result_s_very_bytes_wherever_the_flag_stands() {
-        let odd = r#"{ "processes" :[ ],"total":0,  "new": 1.50e1 }"#;
-        for args in [&["--json", "list"][..], &["list", "--json"]] {
-            let fake = Fake::start(vec![vec![Reply::result(odd)]]);
-            assert_eq!(test_run(&fake, args), (0, format!("{odd}\n"), String::new()));
-        }
-    }
-
-    #[test]
-    fn errors_are_a_sentence_or_with_json_a_document_and_give_their_exit_code() {
-        let kinds = [
-            ("invalid_params", -32602, 2),
-            ("not_found", -32001, 3),
-            ("ambiguous_id", -32001, 3),
-            ("limit", -32004, 1),
-        ];
-        for (kind, code, exit) in kinds {
-            let error = json!({"code": code, "message": "do this", "data": {"kind": kind}});
-            // After an id that is not there it looks for what was meant.
-            let none = json!({"processes": [], "total": 0});
-            let fake = Fake::start(vec![vec![Reply::error(&error), Reply::result(none)], vec![Reply::error(&error)]]);
-            assert_eq!(test_run(&fake, &["inspect", "x"]), (exit, String::new(), "toolctl: do this\n".into()));
-            let (again, out, err) = test_run(&fake, &["inspect", "x", "--json"]);
-            assert_eq!((again, out.as_str()), (exit, ""));
-            assert_eq!(serde_json::from_str::<Value>(&err).expect("one document"), error);
-        }
-    }
-
-    #[test]
-    fn without_a_daemon_the_code_is_4_and_a_wrong_flag_is_2() {
-        let fake = Fake::start(vec![vec![]]);
-        let gone = fake.dir().join("none").display().to_string();
-        let (code, _, err) = test_run(&fake, &["list", "--socket", &gone]);
-        assert_eq!((code, err.starts_with("toolctl: no daemon at")), (4, true), "{err}");
-        let (code, _, err) = test_run(&fake, &["shutdown", "--socket", &gone]);
-        assert_eq!((code, err.contains("no daemon")), (4, true), "{err}");
-        for args in
-            [&["list", "--nonsense"][..], &["exec"], &["exec", "-c", "x", "--", "y"], &["kill"], &["forget"], &[]]
-        {
-            assert_eq!(test_run(&fake, args).0, 2, "{args:?}");
-        }
-    }
-
-    #[test]
-    fn small_commands_send_what_was_typed_and_say_what_happened() {
-        let id = "proc_0123456789ab";
-        let cases: Vec<(&[&str], &str, Value, Value, &str)> = vec![
-            (
-                &["signal", "x", "hup"],
-                "signal",
-                json!({"id": "x", "signal": "SIGHUP"}),
-                json!({"id": id, "signal": "SIGHUP"}),
-                "sent SIGHUP",
-            ),
-            (
-                &["submit", "x", "-1"],
-                "submit",
-                json!({"id": "x", "data": "-1"}),
-                json!({"id": id, "bytes_written": 3, "complete": true, "duplicate": false}),
-                "wrote 3 bytes",
-            ),
-            (
-                &["write", "x", "y", "--write-id", "w"],
-                "write",
-                json!({"id": "x", "data": "y", "write_id": "w"}),
-                json!({"id": id, "bytes_written": 1, "complete": true, "duplicate": true}),
-                "written before",
-            ),
-            (&["close", "x"], "close", json!({"id": "x"}), json!({"id": id, "stdin": "closed"}), "stdin"),
-            (
-                &["resize", "x", "24x80"],
-                "resize",
-                json!({"id": "x", "rows": 24, "cols": 80}),
-                json!({"id": id, "rows": 24, "cols": 80}),
-                "24x80",
-            ),
-            (
-                &["forget", "--older-than", "1h"],
-                "forget",
-                json!({"older_than_ms": 3600000}),
-                json!({"forgotten": [id], "skipped": []}),
-                "forgot 1",
-            ),
-            (
-                &["shutdown", "--kill"],
-                "daemon.shutdown",
-                json!({"kill": true}),
-                json!({"stopping": true, "killed": []}),
-                "stop",
-            ),
-            (
-                &["list", "--status", "lost", "--label", "a=b", "-n", "3"],
-                "list",
-                json!({"status": "lost", "label": "a=b", "usage": true, "limit": 1000000}),
-                json!({"processes": [], "total": 0}),
-                "COMMAND",
-            ),
-            (
-                &["kill", "a", "b", "-s", "9", "--grace", "0"],
-                "kill",
-                json!({"ids": ["a", "b"], "signal": "SIGKILL", "grace_ms": 0}),
-                json!({"status": "killed", "results": []}),
-                "",
-            ),
-            (
-                &["kill", "-9", "a"],
-                "kill",
-                json!({"id": "a", "signal": "SIGKILL"}),
-                json!({"status": "killed", "results": []}),
-                "",
-            ),
-            (&["kill", "--task", "t"], "kill", json!({"task_id": "t"}), json!({"status": "killed", "results": []}), ""),
-            (
-                &["log", "x", "-n", "5", "--grep", "e+", "--stream", "stderr", "--offset", "0"],
-                "log",
-                json!({"id": "x", "limit": 5, "grep": "e+", "stream": "stderr", "offset": 0}),
-                json!({"id": id, "output": "text only", "total_lines": 1, "first_line": 0, "lines_shown": 1, "matched_lines": 1,
-                    "truncated": false, "gap": null}),
-                "text only",
-            ),
-        ];
-        for (args, method, params, result, said) in cases {
-            let fake = Fake::start(vec![vec![Reply::result(&result)]]);
-            let (code, out, err) = test_run(&fake, args);
-            assert_eq!((code, err.as_str()), (0, ""), "{args:?}");
-            assert!(out.contains(said), "{args:?}: {out:?}");
-            assert_eq!(fake.asked(), (method.to_owned(), params), "{args:?}");
-        }
-    }
-
-    #[test]
-    fn poll_says_the_status_then_the_output_and_sends_its_options() {
-        let result = process(json!({"output": "hello\n", "from": 3, "next_cursor": 9, "gap": null}));
-        let fake = Fake::start(vec![vec![Reply::result(&result)]]);
-        let args = ["poll", "x", "--cursor", "3", "--wait", "2s", "--stream", "stdout"];
-        let (code, out, _) = test_run(&fake, &args);
-        assert_eq!(
-            (code, out.as_str()),
-            (0, "id: proc_0123456789ab\nstatus: running\nclosed: false\nnext_cursor: 9\n\nhello\n")
-        );
-        let asked = json!({"id": "x", "cursor": 3, "wait_ms": 2000, "stream": "stdout"});
-        assert_eq!(fake.asked(), ("poll".into(), asked));
-    }
-}
+mod tests;

@@ -30,6 +30,12 @@ fn text(lines: &[&str]) -> String {
     format!("Examples:\n{}", lines.join("\n"))
 }
 
+/// Every example of every command.
+#[cfg(test)]
+pub fn all_examples() -> Vec<String> {
+    tests::all().iter().flat_map(|(_, command)| tests::examples(command)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -44,7 +50,7 @@ mod tests {
         }
     }
 
-    fn all() -> Vec<(String, clap::Command)> {
+    pub fn all() -> Vec<(String, clap::Command)> {
         let mut found = Vec::new();
         visible(&command(), "toolctl", &mut found);
         assert!(found.len() > 20, "the commands are found");
@@ -52,7 +58,7 @@ mod tests {
     }
 
     /// The lines of a help that are examples.
-    fn examples(command: &clap::Command) -> Vec<String> {
+    pub fn examples(command: &clap::Command) -> Vec<String> {
         let help = command.get_after_help().map(|help| help.to_string()).unwrap_or_default();
         let lines = help.lines().skip_while(|line| *line != "Examples:").skip(1);
         lines.map(|line| line.trim().to_owned()).filter(|line| !line.is_empty()).collect()

@@ -76,6 +76,8 @@ pub struct Config {
     /// What a tree has between SIGTERM and SIGKILL when a timeout ends it.
     pub timeout_grace_ms: u64,
     pub shim: ShimMode,
+    /// A process is on the disk before it starts, and its exit before it is told.
+    pub survive_power_cut: bool,
     pub retention: Retention,
     pub watch: Watch,
     pub events: Events,
@@ -130,6 +132,7 @@ impl Default for Config {
             log_max_bytes: 256 << 20,
             timeout_grace_ms: 5000,
             shim: ShimMode::Zygote,
+            survive_power_cut: false,
             retention: Retention::default(),
             watch: Watch::default(),
             events: Events::default(),

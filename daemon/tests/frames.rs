@@ -104,6 +104,7 @@ fn launch_numbers() -> Numbers {
     Numbers {
         pty: true,
         stdin_pipe: true,
+        sync: false,
         rows: 24,
         cols: 80,
         log_max_bytes: 1 << 28,

@@ -73,3 +73,31 @@ fn a_full_disk_kills_nobody_and_refuses_new_ones_with_the_reason() {
     d.ok("close", json!({ "id": bystander }));
     assert_eq!(d.exited(&bystander)["exit_code"], 0);
 }
+
+#[test]
+fn where_a_power_cut_is_to_be_survived_the_disk_has_a_start_before_it_and_an_exit_before_it_is_told() {
+    let there = Command::new("strace").arg("-V").output().is_ok_and(|o| o.status.success());
+    if skip_unless(there, "system calls are seen with strace") {
+        return;
+    }
+    let mut d = Daemon::prepare("survive_power_cut = true\n", &[]);
+    let calls = d.root().join("calls").display().to_string();
+    let traced = "fsync,fdatasync,sendto,sendmsg";
+    d.before = Some(format!("set -- \"$0\" \"$@\"; exec strace -f -qq -e trace={traced} -o {calls} \"$@\""));
+    d.spawn();
+    let proc = d.run("exit 7");
+    assert_eq!(proc["exit_code"], 7);
+    let seen = std::fs::read_to_string(&calls).unwrap();
+    let at =
+        |what: &str| seen.lines().position(|line| line.contains(what)).unwrap_or_else(|| panic!("no {what}: {seen}"));
+    // The request to a spare carries a descriptor; the exit is the longest frame that a shim sends.
+    assert!(at(" fsync(") < at("SCM_RIGHTS"), "{seen}");
+    let told = seen.lines().position(|line| line.contains("sendto(") && long(line));
+    assert!(at(" fdatasync(") < told.unwrap_or_else(|| panic!("no exit: {seen}")), "{seen}");
+}
+
+/// Whether a sendto is of an exit: more than 100 bytes, and not of the daemon's launch.
+fn long(line: &str) -> bool {
+    let sent = line.rsplit("= ").next().and_then(|n| n.trim().parse::<u64>().ok()).unwrap_or(0);
+    line.contains("MSG_DONTWAIT") && sent > 100
+}

@@ -107,7 +107,7 @@ impl Registry {
             self.note_finished(&proc);
             return Err(SpawnError::Failed(proc));
         }
-        let launch = encode(&proc, env, oom_file.as_deref());
+        let launch = encode(&proc, env, oom_file.as_deref(), self.config.survive_power_cut);
         let begun = self.launcher.start(&launch).await;
         match begun {
             Ok(stream) => {
@@ -187,7 +187,12 @@ impl Registry {
         let proc = self.enter(proc).inspect_err(|_| cgroup::remove(&groups))?;
         // The table is not locked meanwhile: a slow disk delays this process and no other.
         let new = New { spec: &proc.spec, progress: &progress, nonce, boot: self.boot };
-        match record::create(&proc.dir, &new, self.made.take()) {
+        let made = record::create(&proc.dir, &new, self.made.take());
+        let made = match self.config.survive_power_cut {
+            true => made.and_then(|record| self.to_disk(record)),
+            false => made,
+        };
+        match made {
             Ok(record) => {
                 let record = Arc::new(record);
                 proc.attach(record.clone());
@@ -199,6 +204,15 @@ impl Registry {
                 Err(disk(e))
             }
         }
+    }
+
+    /// Waits until a record and its directory are on the disk. Other calls go on meanwhile.
+    fn to_disk(&self, record: Record) -> io::Result<Record> {
+        tokio::task::block_in_place(|| {
+            record.sync_all()?;
+            std::fs::File::open(&self.procs_dir)?.sync_all()?;
+            Ok(record)
+        })
     }
 
     /// Puts a new process into the table, unless its name is taken.
@@ -248,11 +262,12 @@ fn fail(proc: &Arc<Proc>, record: &Record, step: u32, errno: i32) {
     proc.publish_failure(&news);
 }
 
-fn encode(proc: &Proc, env: Vec<Vec<u8>>, oom_file: Option<&Path>) -> Vec<u8> {
+fn encode(proc: &Proc, env: Vec<Vec<u8>>, oom_file: Option<&Path>, sync: bool) -> Vec<u8> {
     let spec = &proc.spec;
     let numbers = Numbers {
         pty: spec.pty.is_some(),
         stdin_pipe: spec.stdin_pipe,
+        sync,
         rows: spec.pty.map_or(0, |s| s.rows as u16),
         cols: spec.pty.map_or(0, |s| s.cols as u16),
         log_max_bytes: spec.log_max_bytes,

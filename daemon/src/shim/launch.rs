@@ -7,12 +7,15 @@
 const HEAD: usize = 64;
 const PTY: u32 = 1;
 const STDIN_PIPE: u32 = 2;
+const SYNC: u32 = 4;
 
 /// What to run, borrowed from wherever it lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Numbers {
     pub pty: bool,
     pub stdin_pipe: bool,
+    /// The exit is on the disk before it is told.
+    pub sync: bool,
     pub rows: u16,
     pub cols: u16,
     pub log_max_bytes: u64,
@@ -38,7 +41,8 @@ pub struct Strings<'a> {
 
 /// The block. No string may contain NUL: the caller has refused those.
 pub fn encode(n: &Numbers, s: &Strings<'_>) -> Vec<u8> {
-    let flags = if n.pty { PTY } else { 0 } | if n.stdin_pipe { STDIN_PIPE } else { 0 };
+    let flag = |set: bool, bit: u32| if set { bit } else { 0 };
+    let flags = flag(n.pty, PTY) | flag(n.stdin_pipe, STDIN_PIPE) | flag(n.sync, SYNC);
     let mut out = Vec::with_capacity(1024);
     out.extend_from_slice(&flags.to_le_bytes());
     out.extend_from_slice(&n.rows.to_le_bytes());
@@ -81,6 +85,7 @@ impl<'a> Block<'a> {
         let numbers = Numbers {
             pty: flags & PTY != 0,
             stdin_pipe: flags & STDIN_PIPE != 0,
+            sync: flags & SYNC != 0,
             rows: u16_at(4)?,
             cols: u16_at(6)?,
             log_max_bytes: u64_at(8)?,

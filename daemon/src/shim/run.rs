@@ -118,6 +118,8 @@ pub struct Shim {
     pub idle_ms: u64,
     pub active_at: u64,
     pub grace_ms: u64,
+    /// The exit is on the disk before it is told.
+    pub sync: bool,
     /// The kernel's count of out-of-memory kills, as an open file.
     pub oom_file: Option<OwnedFd>,
     /// Where to wait for the next process. None: this is the last.
@@ -293,6 +295,9 @@ impl Shim {
         self.record_names();
         hooks::at("exit.before_record");
         self.write_slot(slots::EXIT_AT, &exit.slot());
+        if self.sync {
+            let _ = rustix::fs::fdatasync(&self.record);
+        }
         hooks::at("exit.recorded");
         let progress = self.progress();
         self.say(&FromShim::Exited { exit, progress });

@@ -432,6 +432,7 @@ fn assemble(ready: Ready, parts: Parts, memory: Memory, with: Connected, numbers
         idle_ms: numbers.idle_ms,
         active_at: now,
         grace_ms: numbers.grace_ms,
+        sync: numbers.sync,
         oom_file,
         seat: None,
     })

@@ -216,6 +216,11 @@ impl Record {
         Ok(crate::sys::begin_writeback(&self.file)?)
     }
 
+    /// Waits until it is on the disk with everything that is needed to find it.
+    pub fn sync_all(&self) -> io::Result<()> {
+        self.file.sync_all()
+    }
+
     pub fn sync(&self) -> io::Result<()> {
         self.file.sync_data()
     }

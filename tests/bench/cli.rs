@@ -20,7 +20,7 @@ pub fn whole(bench: &mut Bench) {
     let mut floor_command = bench.small.command(&["ask", &socket, question.trim_end()]);
     let silent = |args: &[&str]| -> Command {
         let mut command = daemon.ctl_command(args);
-        command.stdout(Stdio::null()).stderr(Stdio::inherit());
+        command.stdout(Stdio::null()).stderr(Stdio::null());
         command
     };
     let names = ["poll", "log", "list", "exec", "version"];

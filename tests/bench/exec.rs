@@ -9,45 +9,60 @@ use crate::rig::{Daemon, id};
 use crate::sample::{Series, seconds};
 use serde_json::json;
 use std::process::Child;
+use std::time::Duration;
 
 const EXECD: &str = "shim = \"exec\"\n";
 const MANY: &str = "[retention]\nmax_count = 100000\n";
 /// Requests on their way at once: below `max_requests_in_flight`.
 const IN_FLIGHT: usize = 100;
+/// So long nobody has anything to do before a start is measured.
+const REST: Duration = Duration::from_millis(1);
 
-/// The answer of `exec`, from rest: the process before has ended, and its shim is done.
+/// The answer of `exec` from rest, and to the program's end.
 pub fn latency(bench: &mut Bench) {
     let (zygote, execd) = (Daemon::start(), Daemon::start_with(EXECD, &[]));
     let (mut zygote_client, mut execd_client) = (Client::open(&zygote.socket()), Client::open(&execd.socket()));
     let (repetitions, count) = bench.pick((5, 150), (9, 1000));
-    let (mut spawn, mut whole) = (Series::default(), Series::default());
+    let (mut spawn, mut whole, mut whole_ours) = (Series::default(), Series::default(), Series::default());
     let (mut by_zygote, mut by_exec) = (Series::default(), Series::default());
+    let to_end = call("exec", json!({ "argv": ["/bin/true"], "yield_ms": 60_000 }));
     started(&mut zygote_client);
     started(&mut execd_client);
     for _ in 0..repetitions {
-        let both: Vec<(f64, f64)> = (0..count).map(|_| spawn_and_wait(&mut bare_true())).collect();
+        let rested = |_| {
+            rest();
+            spawn_and_wait(&mut bare_true())
+        };
+        let both: Vec<(f64, f64)> = (0..count).map(rested).collect();
         spawn.add(both.iter().map(|both| both.0).collect());
         whole.add(both.iter().map(|both| both.1).collect());
         by_zygote.take(count, || started(&mut zygote_client));
+        whole_ours.take(count, || {
+            rest();
+            zygote_client.ask(&to_end)
+        });
         by_exec.take(count / 2, || started(&mut execd_client));
     }
+    let (name, p99) = ("posix_spawn", "posix_spawn p99");
     let report = &mut bench.report;
-    report.add(
-        Figure::new("floor.spawn.p50", Unit::Us, &spawn.p50).note("posix_spawn of /bin/true, returns when exec'd"),
-    );
-    report.add(Figure::new("floor.spawn_wait.p50", Unit::Us, &whole.p50));
-    report.add(
-        Figure::new("exec.zygote.p50", Unit::Us, &by_zygote.p50)
-            .floor("posix_spawn", &spawn.p50)
-            .target(TimesFloor(2.0)),
-    );
-    report.add(Figure::new("exec.zygote.p99", Unit::Us, &by_zygote.p99).floor("posix_spawn p99", &spawn.p99));
-    report.add(Figure::new("exec.execd.p50", Unit::Us, &by_exec.p50).floor("posix_spawn", &spawn.p50));
-    report.add(Figure::new("exec.execd.p99", Unit::Us, &by_exec.p99).floor("posix_spawn p99", &spawn.p99));
+    let zygote = Figure::new("exec.zygote.p50", Unit::Us, &by_zygote.p50).floor(name, &spawn.p50);
+    report.add(zygote.target(TimesFloor(2.0)).note("/bin/true; the floor returns when the program was exec'd"));
+    report.add(Figure::new("exec.zygote.p99", Unit::Us, &by_zygote.p99).floor(p99, &spawn.p99));
+    report.add(Figure::new("exec.execd.p50", Unit::Us, &by_exec.p50).floor(name, &spawn.p50));
+    report.add(Figure::new("exec.execd.p99", Unit::Us, &by_exec.p99).floor(p99, &spawn.p99));
+    let whole_name = "posix_spawn + wait";
+    let end = Figure::new("exec.to_exit.p50", Unit::Us, &whole_ours.p50).floor(whole_name, &whole.p50);
+    report.add(end.note("one call with `yield_ms`, answered at the exit"));
+}
+
+/// Everybody is done with what was before.
+fn rest() {
+    std::thread::sleep(REST); // measured: from rest, ours and the floor alike
 }
 
 /// Microseconds of one start. Its end is awaited too, and not counted.
 fn started(client: &mut Client) -> f64 {
+    rest();
     let time = client.ask(&call("exec", json!({ "argv": ["/bin/true"] })));
     let answer = serde_json::from_slice::<serde_json::Value>(client.last()).unwrap();
     client.checked(&call("wait", json!({ "id": id(&answer["result"]), "until": "closed" })));

@@ -7,22 +7,26 @@ use crate::floors::Echo;
 use crate::report::Target::{AtMost, TimesFloor};
 use crate::report::{Figure, Report, Unit};
 use crate::rig::Daemon;
-use crate::sample::{Series, median};
+use crate::sample::Series;
 use serde_json::json;
 
 /// How many processes, how many of them living, and how many in a quick run.
 const SIZES: [(usize, usize, usize); 4] = [(1, 1, 1), (100, 100, 100), (1000, 1000, 1000), (10_000, 10_000, 1000)];
+
+/// What counts as no slower with ten thousand processes than with one.
+const FLAT: f64 = 1.2;
 
 /// A daemon with its processes, and the questions to it.
 struct Crowd {
     size: usize,
     client: Client,
     poll: Vec<u8>,
+    poll_output: Vec<u8>,
     list: Vec<u8>,
     long_list: Vec<u8>,
     log: Vec<u8>,
     long_bytes: usize,
-    times: [Series; 4],
+    times: [Series; 5],
     echo: Series,
     long_echo: Series,
     /// Last: the client hangs up before the daemon is ended.
@@ -32,7 +36,8 @@ struct Crowd {
 impl Crowd {
     fn gathered(size: usize, living: usize) -> Crowd {
         let daemon = Daemon::start_with(ROOM, &[]);
-        // The one that is looked at has some output, and many come after it.
+        // One has output, and stands beside the size; another has none; many come after them.
+        let silent = crowd::sleeping(&daemon, 1).remove(0);
         let asked = daemon.sh("seq 500; exec sleep 100000");
         daemon.printed(&asked, "500");
         crowd::finished(&daemon, size - living);
@@ -40,8 +45,9 @@ impl Crowd {
         let mut client = Client::open(&daemon.socket());
         let long_list = call("list", json!({ "limit": 1000 }));
         let (listed, long_bytes) = client.checked(&long_list);
-        assert_eq!(listed["processes"].as_array().unwrap().len(), size.min(1000));
-        let poll = call("poll", json!({ "id": asked }));
+        assert_eq!(listed["processes"].as_array().unwrap().len(), (size + 1).min(1000));
+        let poll = call("poll", json!({ "id": silent }));
+        let poll_output = call("poll", json!({ "id": asked }));
         let log = call("log", json!({ "id": asked }));
         assert_eq!(client.checked(&poll).0["status"], "running");
         assert_eq!(client.checked(&log).0["lines_shown"], 200);
@@ -49,6 +55,7 @@ impl Crowd {
             size,
             client,
             poll,
+            poll_output,
             list: call("list", json!({})),
             long_list,
             log,
@@ -61,7 +68,7 @@ impl Crowd {
     }
 
     fn repeat(&mut self, echo: &mut Echo, count: usize) {
-        let Crowd { client, poll, list, long_list, log, long_bytes, .. } = self;
+        let Crowd { client, poll, poll_output, list, long_list, log, long_bytes, .. } = self;
         // What the measurement before left in the caches is not this one's.
         for _ in 0..20 {
             client.ask(poll);
@@ -69,27 +76,24 @@ impl Crowd {
         }
         self.echo.take(count, || echo.client.ask(poll));
         self.long_echo.take(count / 10, || echo.ask_for(*long_bytes));
-        let [polls, lists, long_lists, logs] = &mut self.times;
+        let [polls, outputs, lists, long_lists, logs] = &mut self.times;
         polls.take(count, || client.ask(poll));
+        outputs.take(count / 2, || client.ask(poll_output));
         lists.take(count / 5, || client.ask(list));
         long_lists.take(count / 10, || client.ask(long_list));
         logs.take(count / 2, || client.ask(log));
     }
 
-    fn tell(&self, report: &mut Report, first_poll: f64) {
-        let (size, [polls, lists, long_lists, logs]) = (self.size, &self.times);
-        let flat = median(&polls.p50) / first_poll;
-        report.add(
-            Figure::new(format!("poll.{size}.p50"), Unit::Us, &polls.p50)
-                .floor("socket echo", &self.echo.p50)
-                .target(TimesFloor(2.0))
-                .note(format!("{flat:.2} times the one with one process; with the last 1000 characters of its output")),
-        );
-        report.add(
-            Figure::new(format!("poll.{size}.p99"), Unit::Us, &polls.p99).floor("socket echo p99", &self.echo.p99),
-        );
-        report.add(Figure::new(format!("log.{size}.p50"), Unit::Us, &logs.p50).floor("socket echo", &self.echo.p50));
-        report.add(Figure::new(format!("list.{size}.p50"), Unit::Us, &lists.p50).floor("socket echo", &self.echo.p50));
+    fn tell(&self, report: &mut Report) {
+        let (size, [polls, outputs, lists, long_lists, logs]) = (self.size, &self.times);
+        let (name, echo) = ("socket echo", &self.echo);
+        let poll = Figure::new(format!("poll.{size}.p50"), Unit::Us, &polls.p50);
+        report.add(poll.floor(name, &echo.p50).target(TimesFloor(2.0)));
+        report.add(Figure::new(format!("poll.{size}.p99"), Unit::Us, &polls.p99).floor("socket echo p99", &echo.p99));
+        let output = Figure::new(format!("poll.{size}.output.p50"), Unit::Us, &outputs.p50);
+        report.add(output.floor(name, &echo.p50).note("with the last 1000 characters"));
+        report.add(Figure::new(format!("log.{size}.p50"), Unit::Us, &logs.p50).floor(name, &echo.p50));
+        report.add(Figure::new(format!("list.{size}.p50"), Unit::Us, &lists.p50).floor(name, &echo.p50));
         if size >= 1000 {
             let ms = |all: &[f64]| all.iter().map(|us| us / 1e3).collect::<Vec<_>>();
             report.add(
@@ -110,8 +114,10 @@ pub fn by_size(bench: &mut Bench) {
     for _ in 0..repetitions {
         crowds.iter_mut().for_each(|crowd| crowd.repeat(&mut echo, count));
     }
-    let first = median(&crowds[0].times[0].p50);
-    crowds.iter().for_each(|crowd| crowd.tell(&mut bench.report, first));
+    crowds.iter().for_each(|crowd| crowd.tell(&mut bench.report));
+    let [first, .., last] = &crowds;
+    let flat = Figure::new("poll.flat", Unit::Us, &last.times[0].p50).floor("poll.1.p50", &first.times[0].p50);
+    bench.report.add(flat.target(TimesFloor(FLAT)).note("poll.10000.p50 again"));
 }
 
 /// 64 KiB by `poll`, and 200 lines by `log`, from the middle of a large log.

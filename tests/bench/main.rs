@@ -48,7 +48,7 @@ use std::time::Instant;
 type Measure = (&'static [&'static str], fn(&mut Bench));
 
 const ALL: &[Measure] = &[
-    (&["exec", "floor.spawn"], exec::latency),
+    (&["exec"], exec::latency),
     (&["jobs", "floor.spawn_wait.rate"], exec::jobs),
     (&["exit"], exit::told),
     (&["poll", "list", "log"], latency::by_size),

@@ -5,9 +5,26 @@ use serde_json::{Value, json};
 use std::fs;
 
 /// Room for everything that is started here.
-pub const ROOM: &str = "max_running = 20000\n[retention]\nmax_count = 100000\n";
+const ROOM: &str = "max_running = 20000\n[retention]\nmax_count = 100000\n";
+/// Of the daemon for a living process: its record, its shim's connection, its pidfd.
+const DESCRIPTORS: usize = 3;
+/// Descriptors for everything else.
+const OTHERS: usize = 1000;
 /// Requests on their way at once: below `max_requests_in_flight`.
 const IN_FLIGHT: usize = 100;
+
+/// A daemon that keeps as many as are started here.
+pub fn daemon() -> Daemon {
+    Daemon::start_with(ROOM, &[])
+}
+
+/// How many of `count` can live at once: the daemon has some descriptors for each, and the system's limit for all.
+pub fn can_live(count: usize) -> usize {
+    let text = fs::read_to_string("/proc/self/limits").unwrap();
+    let files = text.lines().find_map(|line| line.strip_prefix("Max open files")).unwrap();
+    let hard = files.split_ascii_whitespace().nth(1).and_then(|limit| limit.parse().ok()).unwrap_or(usize::MAX);
+    count.min(hard.saturating_sub(OTHERS) / DESCRIPTORS)
+}
 
 /// So many more that sleep. Their ids.
 pub fn sleeping(daemon: &Daemon, count: usize) -> Vec<String> {

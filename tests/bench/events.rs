@@ -5,7 +5,7 @@ use crate::floors::Echo;
 use crate::report::Target::{AtLeast, AtMost};
 use crate::report::{Figure, Unit};
 use crate::rig::{Daemon, id};
-use crate::sample::{Series, ms, us};
+use crate::sample::{self, Series, ms, us};
 use serde_json::{Map, Value, json};
 use std::path::Path;
 use std::time::Instant;
@@ -67,13 +67,20 @@ pub fn next(bench: &mut Bench) {
     let mut daemon = Daemon::prepare(OPEN, &[]);
     let (repetitions, total) = (bench.pick(3, 5), bench.pick(300_000, MILLION));
     fill(&daemon.state().join("events"), total);
-    let start = ms(|| daemon.spawn());
+    let mut start = vec![ms(|| daemon.spawn())];
+    for _ in 1..repetitions {
+        daemon.kill9();
+        start.push(ms(|| daemon.spawn()));
+    }
     let (mut conn, mut echo) = (daemon.conn(), Echo::start());
     let (mut pages, mut floor, mut again, mut short) =
         (Series::default(), Series::default(), Series::default(), Series::default());
     let rare = json!({ "consumer": "rare", "session_key": "nobody", "limit": 10 });
-    let first = ms(|| assert_eq!(conn.call("events.next", rare.clone()).unwrap()["events"], json!([])));
+    conn.call("events.next", rare.clone()).unwrap();
+    let mut first = Vec::new();
     for repetition in 0..repetitions {
+        let none = json!({ "consumer": format!("n{repetition}"), "session_key": "nobody", "limit": 10 });
+        first.push(ms(|| assert_eq!(conn.call("events.next", none).unwrap()["events"], json!([]))));
         let mut bytes = 0;
         let mut page = 0;
         pages.take(15, || {
@@ -103,9 +110,8 @@ pub fn next(bench: &mut Bench) {
             .target(AtMost(5.0))
             .note(&note),
     );
-    report.add(Figure::new("events.next.start", Unit::Ms, &[start]).note(format!("start of a daemon {note}")));
-    report
-        .add(Figure::new("events.next.none.first", Unit::Ms, &[first]).note(format!("a filter that fits none {note}")));
+    report.add(Figure::new("events.next.start", Unit::Ms, &start).note(format!("start of a daemon {note}")));
+    report.add(Figure::new("events.next.none.first", Unit::Ms, &first).note(format!("a filter that fits none {note}")));
     report.add(Figure::new("events.next.none.p50", Unit::Us, &again.p50).floor("socket echo", &short.p50));
 }
 
@@ -145,10 +151,25 @@ pub fn push(bench: &mut Bench) {
     );
 }
 
-/// Matches from a hundred processes at once, each an event of its own.
+/// Matches of a hundred processes at once, told as they come.
 pub fn rate(bench: &mut Bench) {
+    let (mut lines, mut events) = (Vec::new(), Vec::new());
+    for _ in 0..3 {
+        let (line, event) = matched(bench.pick(200, 500));
+        lines.push(line);
+        events.push(event);
+    }
+    let figure = Figure::new("events.rate.matches", Unit::PerSecond, &lines);
+    let told = sample::median(&events);
+    bench
+        .report
+        .add(figure.note(format!("lines at the pace of 100 processes, as {told:.0} events a second, none lost")));
+}
+
+/// Lines that match, and events that tell of them, each a second.
+fn matched(lines: u64) -> (f64, f64) {
     let daemon = Daemon::start_with(OPEN, &[]);
-    let (gate, never, lines) = (daemon.gate("go"), daemon.gate("never"), bench.pick(200, 500));
+    let (gate, never) = (daemon.gate("go"), daemon.gate("never"));
     let mut live = daemon.conn();
     live.call("events.subscribe", json!({ "types": ["watch_match", "exited"] })).unwrap();
     let script = format!(
@@ -169,9 +190,26 @@ pub fn rate(bench: &mut Bench) {
     }
     assert_eq!(matched, 100 * lines);
     let seconds = began.elapsed().as_secs_f64();
-    let figure = Figure::new("events.rate", Unit::PerSecond, &[events as f64 / seconds]);
-    let lines = matched as f64 / seconds;
-    bench
-        .report
-        .add(figure.note(format!("{lines:.0} matching lines a second at the pace of 100 processes, none lost")));
+    (matched as f64 / seconds, events as f64 / seconds)
+}
+
+/// A subscriber who wants everything from the first on: events a second in its hands.
+pub fn replay(bench: &mut Bench) {
+    let mut daemon = Daemon::prepare(OPEN, &[]);
+    let total = bench.pick(100_000, MILLION / 2);
+    fill(&daemon.state().join("events"), total);
+    daemon.spawn();
+    let mut echo = Echo::start();
+    let (mut rates, mut floor) = (Vec::new(), Vec::new());
+    for _ in 0..bench.pick(5, 9) {
+        let (mut live, mut bytes) = (daemon.conn(), 0);
+        let time = ms(|| {
+            live.request("events.subscribe", json!({ "types": ["exited"], "after": 0 }));
+            bytes = (0..=total).map(|_| live.line().unwrap().len()).sum();
+        });
+        rates.push(total as f64 / time * 1e3);
+        floor.push(total as f64 / echo.ask_for(bytes) * 1e6);
+    }
+    let figure = Figure::new("events.rate.push", Unit::PerSecond, &rates).floor("as many bytes by a socket", &floor);
+    bench.report.add(figure.note(format!("a subscription from the first of {total} on")));
 }

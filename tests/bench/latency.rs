@@ -2,7 +2,7 @@
 
 use crate::Bench;
 use crate::client::{Client, call};
-use crate::crowd::{self, ROOM};
+use crate::crowd;
 use crate::floors::Echo;
 use crate::report::Target::{AtMost, TimesFloor};
 use crate::report::{Figure, Report, Unit};
@@ -35,7 +35,7 @@ struct Crowd {
 
 impl Crowd {
     fn gathered(size: usize, living: usize) -> Crowd {
-        let daemon = Daemon::start_with(ROOM, &[]);
+        let daemon = crowd::daemon();
         // One has output, and stands beside the size; another has none; many come after them.
         let silent = crowd::sleeping(&daemon, 1).remove(0);
         let asked = daemon.sh("seq 500; exec sleep 100000");
@@ -107,7 +107,7 @@ impl Crowd {
 }
 
 pub fn by_size(bench: &mut Bench) {
-    let sizes = SIZES.map(|(size, full, quick)| (size, bench.pick(quick, full)));
+    let sizes = SIZES.map(|(size, full, quick)| (size, crowd::can_live(bench.pick(quick, full))));
     let mut crowds = sizes.map(|(size, living)| Crowd::gathered(size, living));
     let (repetitions, count) = bench.pick((5, 400), (9, 3000));
     let mut echo = Echo::start();

@@ -62,7 +62,8 @@ const ALL: &[Measure] = &[
     (&["events.append"], events::append),
     (&["events.next"], events::next),
     (&["events.push"], events::push),
-    (&["events.rate"], events::rate),
+    (&["events.rate.matches"], events::rate),
+    (&["events.rate.push"], events::replay),
 ];
 
 /// What every measurement needs.
@@ -131,6 +132,7 @@ fn main() -> ExitCode {
 fn run(args: &Args) -> Result<bool, String> {
     let against = args.against.as_deref().map(Saved::read).transpose()?;
     let mut bench = Bench { report: Report::default(), small: Small::build(), full: args.full };
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let (began, mut failed) = (Instant::now(), Vec::new());
     for (names, measure) in ALL.iter().filter(|(names, _)| args.wants(names)) {
         let began = Instant::now();
@@ -140,7 +142,8 @@ fn run(args: &Args) -> Result<bool, String> {
         eprintln!("{}: {:.0} s", names[0], began.elapsed().as_secs_f64());
     }
     bench.report.print(against.as_ref());
-    eprintln!("{:.0} s in all", began.elapsed().as_secs_f64());
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    println!("{:.0} s in all, {cores} cores, load before {}", began.elapsed().as_secs_f64(), load.trim_end());
     if let Some(path) = &args.save {
         std::fs::write(path, bench.report.lines()).map_err(|e| format!("write {}: {e}", path.display()))?;
     }

@@ -1,7 +1,7 @@
 //! What the daemon and its shims hold, in memory of their own and of the kernel's, and whether they wake when nothing happens.
 
 use crate::Bench;
-use crate::crowd::{self, ROOM, field, ours, pss_kib, rss_mib};
+use crate::crowd::{self, field, ours, pss_kib, rss_mib};
 use crate::report::Target::AtMost;
 use crate::report::{Figure, Unit};
 use crate::rig::Daemon;
@@ -77,6 +77,7 @@ struct Cost {
 }
 
 impl Cost {
+    /// One repetition, and its daemon.
     fn repeat(&mut self) -> Daemon {
         let each = |kib: f64| kib / MANY as f64;
         let before = settled_kernel_kib();
@@ -84,7 +85,7 @@ impl Cost {
         let bare_kernel = each(settled_kernel_kib() - before);
         self.program.push(each(bare.0.iter().map(|child| pss_kib(child.id() as i32)).sum()));
         drop(bare);
-        let daemon = Daemon::start_with(ROOM, &[]);
+        let daemon = crowd::daemon();
         self.empty_rss.push(rss_mib(daemon.pid()));
         let (before, kernel_before) = (pss(&daemon), settled_kernel_kib());
         crowd::sleeping(&daemon, MANY);
@@ -102,8 +103,8 @@ impl Cost {
 pub fn held(bench: &mut Bench) {
     let mut cost = Cost::default();
     (1..bench.pick(3, 5)).for_each(|_| drop(cost.repeat()));
+    let living = bench.pick(0, crowd::can_live(10 * MANY) - MANY);
     let daemon = cost.repeat();
-    let living = bench.pick(0, 9 * MANY);
     crowd::sleeping(&daemon, living);
     crowd::finished(&daemon, 9 * MANY - living);
     let with_most = rss_mib(daemon.pid());
@@ -143,7 +144,7 @@ fn switches(pids: &[i32]) -> BTreeMap<(i32, i32), f64> {
 
 /// Context switches of daemon, zygote, spares and shims while a thousand processes sleep.
 pub fn idle(bench: &mut Bench) {
-    let daemon = Daemon::start_with(ROOM, &[]);
+    let daemon = crowd::daemon();
     crowd::sleeping(&daemon, MANY);
     let pids: Vec<i32> = ours(&daemon).into_iter().map(|(_, pid)| pid).collect();
     assert!(pids.len() > MANY, "{} processes of ours", pids.len());

@@ -2,7 +2,7 @@
 
 use crate::Bench;
 use crate::client::{Client, call};
-use crate::crowd::{self, ROOM};
+use crate::crowd;
 use crate::report::Target::AtMost;
 use crate::report::{Figure, Unit};
 use crate::rig::Daemon;
@@ -31,7 +31,7 @@ struct Killed {
 
 impl Killed {
     fn gathered(total: usize, living: usize) -> Killed {
-        let daemon = Daemon::start_with(ROOM, &[]);
+        let daemon = crowd::daemon();
         crowd::finished(&daemon, total - living);
         let asked = crowd::sleeping(&daemon, living).pop().unwrap_or_default();
         Killed { daemon, life: None, living, total, asked, first: Vec::new(), all: Vec::new() }
@@ -86,7 +86,7 @@ impl Drop for Killed {
 }
 
 pub fn after_kill(bench: &mut Bench) {
-    let sizes = SIZES.map(|(total, full, quick)| (total, bench.pick(quick, full)));
+    let sizes = SIZES.map(|(total, full, quick)| (total, crowd::can_live(bench.pick(quick, full))));
     let mut empty = Killed::gathered(0, 0);
     let mut killed = sizes.map(|(total, living)| Killed::gathered(total, living));
     for _ in 0..bench.pick(5, 9) {

@@ -103,10 +103,13 @@ impl Figure {
     }
 
     /// To the floor, repetition by repetition: what disturbs one of them disturbs both sides of its ratio.
-    pub fn ratio(&self) -> Option<f64> {
+    pub fn ratios(&self) -> Option<Vec<f64>> {
         let (_, floor) = self.floor.as_ref()?;
-        let ratios: Vec<f64> = self.runs.iter().zip(floor).map(|(ours, floor)| ours / floor).collect();
-        Some(median(&ratios))
+        Some(self.runs.iter().zip(floor).map(|(ours, floor)| ours / floor).collect())
+    }
+
+    fn ratio(&self) -> Option<f64> {
+        self.ratios().map(|all| median(&all))
     }
 
     fn held(&self) -> Option<bool> {
@@ -120,7 +123,8 @@ impl Figure {
         });
         if let Some((name, runs)) = &self.floor {
             line["floor"] = json!({ "name": name, "value": median(runs), "min": least(runs), "max": most(runs) });
-            line["ratio"] = json!(self.ratio());
+            let ratios = self.ratios().unwrap_or_default();
+            line["ratio"] = json!({ "value": median(&ratios), "min": least(&ratios), "max": most(&ratios) });
         }
         if let Some(target) = self.target {
             line["target"] = json!(target.text());

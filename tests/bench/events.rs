@@ -1,8 +1,11 @@
-//! Events and watches: how fast they are written, read, pushed, and what a watch costs the capture.
+//! Events: how fast they are written, read and pushed.
 
-use crate::conn::Conn;
-use crate::report::{Report, in_ms, median, ms};
+use crate::Bench;
+use crate::floors::Echo;
+use crate::report::Target::{AtLeast, AtMost};
+use crate::report::{Figure, Unit};
 use crate::rig::{Daemon, id};
+use crate::sample::{self, Series, ms, us};
 use serde_json::{Map, Value, json};
 use std::path::Path;
 use std::time::Instant;
@@ -47,97 +50,127 @@ fn writes(dir: &Path, count: u64) -> f64 {
     ms(|| (0..count).for_each(|_| file.write_all(&bytes).unwrap()))
 }
 
-pub fn append(report: &mut Report) {
-    let dir = tempfile::tempdir().unwrap();
-    let count = 200_000;
-    let (ours, floor) = (fill(&dir.path().join("events"), count), writes(dir.path(), count));
+pub fn append(bench: &mut Bench) {
+    let count = bench.pick(100_000, 200_000);
     let per_second = |ms: f64| count as f64 / ms * 1000.0;
-    let beside = format!("write(2) of 400 bytes {:.0}/s; at least 100000/s", per_second(floor));
-    report.add("journal append", per_second(ours), "events/s", beside);
+    let (mut ours, mut floor) = (Vec::new(), Vec::new());
+    for _ in 0..bench.pick(3, 5) {
+        let dir = tempfile::tempdir().unwrap();
+        floor.push(per_second(writes(dir.path(), count)));
+        ours.push(per_second(fill(&dir.path().join("events"), count)));
+    }
+    let figure = Figure::new("events.append", Unit::PerSecond, &ours).floor("write(2) of 400 bytes", &floor);
+    bench.report.add(figure.target(AtLeast(100_000.0)));
 }
 
-pub fn next(report: &mut Report) {
-    let mut d = Daemon::prepare(OPEN, &[]);
-    fill(&d.state().join("events"), MILLION);
-    let began = Instant::now();
-    d.spawn();
-    report.add("start with a journal of a million", in_ms(began.elapsed()), "ms", "");
-    let mut conn = d.conn();
-    let echo = median((0..500).map(|_| ms(|| drop(conn.call("no.such", json!({}))))).collect());
-    let mut times = Vec::new();
-    for n in 0..40 {
-        let name = format!("c{n}");
-        conn.call("events.next", json!({ "consumer": name, "limit": 1 })).unwrap();
-        conn.call("events.ack", json!({ "consumer": name, "seq": n * 24_000 + 1 })).unwrap();
-        let mut got = Vec::new();
-        times.push(ms(|| {
-            conn.request("events.next", json!({ "consumer": name, "limit": 1000 }));
-            got = conn.line().unwrap();
-        }));
-        let answer: Value = serde_json::from_slice(&got).unwrap();
-        assert_eq!(answer["result"]["events"].as_array().unwrap().len(), 1000);
+pub fn next(bench: &mut Bench) {
+    let mut daemon = Daemon::prepare(OPEN, &[]);
+    let (repetitions, total) = (bench.pick(3, 5), bench.pick(300_000, MILLION));
+    fill(&daemon.state().join("events"), total);
+    let mut start = vec![ms(|| daemon.spawn())];
+    for _ in 1..repetitions {
+        daemon.kill9();
+        start.push(ms(|| daemon.spawn()));
     }
-    let worst = times.iter().copied().fold(0.0, f64::max);
-    let beside = format!("p50; echo {echo:.3} ms; at most 5 ms; worst {worst:.2}");
-    report.add("events.next of 1,000 from a million", median(times), "ms", beside);
-    let rare = ms(|| {
-        let call = json!({ "consumer": "rare", "session_key": "nobody", "limit": 10 });
-        assert_eq!(conn.call("events.next", call).unwrap()["events"], json!([]));
-    });
-    report.add("a filter that fits none of a million, first time", rare, "ms", "");
-    let again = median(
-        (0..50)
-            .map(|_| {
-                ms(|| {
-                    conn.call("events.next", json!({ "consumer": "rare", "session_key": "nobody", "limit": 10 }))
-                        .unwrap();
-                })
-            })
-            .collect(),
+    let (mut conn, mut echo) = (daemon.conn(), Echo::start());
+    let (mut pages, mut floor, mut again, mut short) =
+        (Series::default(), Series::default(), Series::default(), Series::default());
+    let rare = json!({ "consumer": "rare", "session_key": "nobody", "limit": 10 });
+    conn.call("events.next", rare.clone()).unwrap();
+    let mut first = Vec::new();
+    for repetition in 0..repetitions {
+        let none = json!({ "consumer": format!("n{repetition}"), "session_key": "nobody", "limit": 10 });
+        first.push(ms(|| assert_eq!(conn.call("events.next", none).unwrap()["events"], json!([]))));
+        let mut bytes = 0;
+        let mut page = 0;
+        pages.take(15, || {
+            let name = format!("c{repetition}-{page}");
+            page += 1;
+            conn.call("events.next", json!({ "consumer": name, "limit": 1 })).unwrap();
+            conn.call("events.ack", json!({ "consumer": name, "seq": page * (total / 20) })).unwrap();
+            let mut got = Vec::new();
+            let time = ms(|| {
+                conn.request("events.next", json!({ "consumer": name, "limit": 1000 }));
+                got = conn.line().unwrap();
+            });
+            let answer: Value = serde_json::from_slice(&got).unwrap();
+            assert_eq!(answer["result"]["events"].as_array().unwrap().len(), 1000);
+            bytes = got.len();
+            time
+        });
+        floor.take(15, || echo.ask_for(bytes) / 1e3);
+        short.take(50, || echo.client.ask(b"a line of a few words\n"));
+        again.take(50, || us(|| drop(conn.call("events.next", rare.clone()).unwrap())));
+    }
+    let report = &mut bench.report;
+    let note = format!("from a journal of {total}");
+    report.add(
+        Figure::new("events.next.1000.p50", Unit::Ms, &pages.p50)
+            .floor("as many bytes by a socket", &floor.p50)
+            .target(AtMost(5.0))
+            .note(&note),
     );
-    report.add("the same again", again, "ms", format!("echo {echo:.3} ms"));
+    report.add(Figure::new("events.next.start", Unit::Ms, &start).note(format!("start of a daemon {note}")));
+    report.add(Figure::new("events.next.none.first", Unit::Ms, &first).note(format!("a filter that fits none {note}")));
+    report.add(Figure::new("events.next.none.p50", Unit::Us, &again.p50).floor("socket echo", &short.p50));
 }
 
 /// From the byte that a program writes to the push in a client's hands.
-pub fn push(report: &mut Report) {
-    let d = Daemon::start_with(OPEN, &[]);
-    let gate = d.gate("go");
-    let mut live = d.conn();
+pub fn push(bench: &mut Bench) {
+    let daemon = Daemon::start_with(OPEN, &[]);
+    let gate = daemon.gate("go");
+    let mut live = daemon.conn();
     live.call("events.subscribe", json!({ "types": ["watch_match"] })).unwrap();
     let script = format!("while {}; do echo HIT; done", gate.pass());
-    d.sh_with(&script, json!({ "watch": ["HIT", "MISS"] }));
-    let mut waited = d.conn();
-    let cat = id(&d.ok("exec", json!({ "argv": ["cat"], "stdin": "pipe" })));
-    let mut times = Vec::new();
-    for n in 0..300 {
-        let began = Instant::now();
-        gate.open();
-        assert_eq!(live.push()["type"], "watch_match");
-        if n >= 20 {
-            times.push(in_ms(began.elapsed()));
-        }
+    daemon.sh_with(&script, json!({ "watch": ["HIT", "MISS"] }));
+    let mut waited = daemon.conn();
+    let cat = id(&daemon.ok("exec", json!({ "argv": ["cat"], "stdin": "pipe" })));
+    let (mut pushes, mut polls, mut cursor) = (Series::default(), Series::default(), 0);
+    for _ in 0..bench.pick(5, 9) {
+        // The same way without a watch: a program that answers, a pipe, a follower's poll.
+        polls.take(60, || {
+            let at = waited.request("poll", json!({ "id": cat, "cursor": cursor, "wait_ms": 10_000 }));
+            cursor += 4;
+            ms(|| {
+                daemon.ok("write", json!({ "id": cat, "data": "hit\n" }));
+                waited.answer(at).unwrap();
+            })
+        });
+        pushes.take(100, || {
+            ms(|| {
+                gate.open();
+                assert_eq!(live.push()["type"], "watch_match");
+            })
+        });
     }
-    // The floor of the same way without a watch: a fifo, a shell, a pipe, a follower's poll.
-    let mut floor = Vec::new();
-    for n in 0..100u64 {
-        let at = waited.request("poll", json!({ "id": cat, "cursor": n * 4, "wait_ms": 10_000 }));
-        let began = Instant::now();
-        d.ok("write", json!({ "id": cat, "data": "hit\n" }));
-        waited.answer(at).unwrap();
-        floor.push(in_ms(began.elapsed()));
-    }
-    let beside = format!(
-        "from opening a fifo the program reads; write to poll through `cat` {:.3} ms; at most 2",
-        median(floor)
+    bench.report.add(
+        Figure::new("events.push.match.p50", Unit::Ms, &pushes.p50)
+            .floor("write to poll through cat", &polls.p50)
+            .target(AtMost(2.0))
+            .note("from opening a fifo that the program reads, to the push of its line's match"),
     );
-    report.add("byte written to push received, p50", median(times), "ms", beside);
 }
 
-/// Matches from a hundred processes at once, each an event of its own.
-pub fn rate(report: &mut Report) {
-    let d = Daemon::start_with(OPEN, &[]);
-    let (gate, never, lines) = (d.gate("go"), d.gate("never"), 500);
-    let mut live = d.conn();
+/// Matches of a hundred processes at once, told as they come.
+pub fn rate(bench: &mut Bench) {
+    let (mut lines, mut events) = (Vec::new(), Vec::new());
+    for _ in 0..3 {
+        let (line, event) = matched(bench.pick(200, 500));
+        lines.push(line);
+        events.push(event);
+    }
+    let figure = Figure::new("events.rate.matches", Unit::PerSecond, &lines);
+    let told = sample::median(&events);
+    bench
+        .report
+        .add(figure.note(format!("lines at the pace of 100 processes, as {told:.0} events a second, none lost")));
+}
+
+/// Lines that match, and events that tell of them, each a second.
+fn matched(lines: u64) -> (f64, f64) {
+    let daemon = Daemon::start_with(OPEN, &[]);
+    let (gate, never) = (daemon.gate("go"), daemon.gate("never"));
+    let mut live = daemon.conn();
     live.call("events.subscribe", json!({ "types": ["watch_match", "exited"] })).unwrap();
     let script = format!(
         "{}; exec 9<>{}; for ((i = 0; i < {lines}; i++)); do echo HIT $i; read -t 0.008 -u 9 x; done; exit 0",
@@ -145,7 +178,7 @@ pub fn rate(report: &mut Report) {
         never.path.display()
     );
     let exec = json!({ "argv": ["/bin/bash", "-c", script], "watch": ["HIT"] });
-    (0..100).for_each(|_| drop(d.ok("exec", exec.clone())));
+    (0..100).for_each(|_| drop(daemon.ok("exec", exec.clone())));
     let began = Instant::now();
     (0..100).for_each(|_| gate.open());
     let (mut events, mut matched, mut ended) = (0, 0, 0);
@@ -157,42 +190,26 @@ pub fn rate(report: &mut Report) {
     }
     assert_eq!(matched, 100 * lines);
     let seconds = began.elapsed().as_secs_f64();
-    let beside = format!("{:.0} lines/s from 100 processes, none lost", matched as f64 / seconds);
-    report.add("events pushed a second", events as f64 / seconds, "events/s", beside);
+    (matched as f64 / seconds, events as f64 / seconds)
 }
 
-fn captured(conn: &mut Conn, bytes: u64, patterns: &[String]) -> f64 {
-    let line = "x".repeat(79);
-    let script = format!("yes {line} | head -c {bytes}");
-    let began = Instant::now();
-    let exec = json!({ "argv": ["/bin/sh", "-c", script], "watch": patterns });
-    let process = id(&conn.call("exec", exec).unwrap());
-    conn.call("wait", json!({ "id": process, "until": "closed" })).unwrap();
-    // An exit of a watched process is told when its last line was looked at, or eight megabytes are left: wait for those.
-    loop {
-        let watch = conn.call("poll", json!({ "id": process })).unwrap()["watch"].clone();
-        if watch.is_null() || watch["state"] == "ended" {
-            break;
-        }
+/// A subscriber who wants everything from the first on: events a second in its hands.
+pub fn replay(bench: &mut Bench) {
+    let mut daemon = Daemon::prepare(OPEN, &[]);
+    let total = bench.pick(100_000, MILLION / 2);
+    fill(&daemon.state().join("events"), total);
+    daemon.spawn();
+    let mut echo = Echo::start();
+    let (mut rates, mut floor) = (Vec::new(), Vec::new());
+    for _ in 0..bench.pick(5, 9) {
+        let (mut live, mut bytes) = (daemon.conn(), 0);
+        let time = ms(|| {
+            live.request("events.subscribe", json!({ "types": ["exited"], "after": 0 }));
+            bytes = (0..=total).map(|_| live.line().unwrap().len()).sum();
+        });
+        rates.push(total as f64 / time * 1e3);
+        floor.push(total as f64 / echo.ask_for(bytes) * 1e6);
     }
-    let seconds = began.elapsed().as_secs_f64();
-    conn.call("forget", json!({ "ids": [process] })).unwrap();
-    bytes as f64 / seconds / f64::from(1 << 20)
-}
-
-pub fn capture(report: &mut Report) {
-    let d = Daemon::start_with(OPEN, &[]);
-    let mut conn = d.conn();
-    let patterns: Vec<String> = (0..20).map(|n| format!("ERROR-{n:02} at")).collect();
-    let (mut all, bytes) = ([Vec::new(), Vec::new(), Vec::new()], 512 << 20);
-    for _ in 0..5 {
-        for (n, speeds) in [0, 5, 20].into_iter().zip(&mut all) {
-            speeds.push(captured(&mut conn, bytes, &patterns[..n]));
-        }
-    }
-    let [none, five, twenty] = all.map(median);
-    report.add("capture without patterns", none, "MiB/s", "");
-    report.add("capture with 5 patterns", five, "MiB/s", format!("{:.0} % of it", five / none * 100.0));
-    let beside = format!("{:.0} % of it; at least 70 %", twenty / none * 100.0);
-    report.add("capture with 20 patterns", twenty, "MiB/s", beside);
+    let figure = Figure::new("events.rate.push", Unit::PerSecond, &rates).floor("as many bytes by a socket", &floor);
+    bench.report.add(figure.note(format!("a subscription from the first of {total} on")));
 }

@@ -1,6 +1,7 @@
 //! The figures: the real release binaries over the real socket, beside floors measured in the same run.
 //!
-//! `cargo bench` runs all of it, `cargo bench -- events` what begins with that. A line of JSON for each figure, then a table.
+//! `cargo bench` takes minutes, `cargo bench -- --full` larger sizes; `cargo bench -- exec poll` what begins with these.
+//! `--save FILE` keeps the run, `--against FILE` compares with one. A line of JSON for each figure, then a table.
 // A measurement that unwraps a None has failed, and says where: there is nobody to hand an error to.
 #![allow(clippy::unwrap_used)]
 
@@ -17,29 +18,137 @@ mod rig;
 #[allow(dead_code)]
 mod sys;
 
+#[path = "sys.rs"]
+mod bare;
+mod capture;
+mod cli;
+mod client;
+mod crowd;
 mod events;
+mod exec;
+mod exit;
+mod floors;
+mod latency;
+mod memory;
+mod recovery;
 mod report;
+mod roles;
+mod sample;
+mod saved;
 
+use floors::Small;
 use report::Report;
+use saved::Saved;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Instant;
 
-/// A group of figures, by name.
-type Measure = (&'static str, fn(&mut Report));
+/// A group of figures: what its names begin with, and how they are measured.
+type Measure = (&'static [&'static str], fn(&mut Bench));
 
-fn main() {
-    // Cargo adds `--bench`.
-    let wanted: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with("--")).collect();
-    let mut report = Report::default();
-    let all: &[Measure] = &[
-        ("events.append", events::append),
-        ("events.next", events::next),
-        ("events.push", events::push),
-        ("events.rate", events::rate),
-        ("watch.capture", events::capture),
-    ];
-    for (name, measure) in all {
-        if wanted.is_empty() || wanted.iter().any(|w| name.starts_with(w.as_str())) {
-            measure(&mut report);
+const ALL: &[Measure] = &[
+    (&["exec"], exec::latency),
+    (&["jobs", "floor.spawn_wait.rate"], exec::jobs),
+    (&["exit"], exit::told),
+    (&["poll", "list", "log"], latency::by_size),
+    (&["page"], latency::page),
+    (&["capture", "floor.cat"], capture::speed),
+    (&["follow"], capture::follow),
+    (&["cli"], cli::whole),
+    (&["memory"], memory::held),
+    (&["idle"], memory::idle),
+    (&["recovery"], recovery::after_kill),
+    (&["events.append"], events::append),
+    (&["events.next"], events::next),
+    (&["events.push"], events::push),
+    (&["events.rate.matches"], events::rate),
+    (&["events.rate.push"], events::replay),
+];
+
+/// What every measurement needs.
+pub struct Bench {
+    pub report: Report,
+    pub small: Small,
+    full: bool,
+}
+
+impl Bench {
+    /// One of two sizes.
+    pub fn pick<T>(&self, quick: T, full: T) -> T {
+        if self.full { full } else { quick }
+    }
+}
+
+#[derive(Default)]
+struct Args {
+    full: bool,
+    save: Option<PathBuf>,
+    against: Option<PathBuf>,
+    wanted: Vec<String>,
+}
+
+impl Args {
+    fn parse(mut words: impl Iterator<Item = String>) -> Result<Args, String> {
+        let mut args = Args::default();
+        while let Some(word) = words.next() {
+            let mut file = || words.next().map(PathBuf::from).ok_or(format!("{word} needs a file"));
+            match word.as_str() {
+                "--full" => args.full = true,
+                "--save" => args.save = Some(file()?),
+                "--against" => args.against = Some(file()?),
+                // Cargo adds it.
+                "--bench" => {}
+                other if other.starts_with('-') => return Err(format!("no such option: {other}")),
+                _ => args.wanted.push(word),
+            }
+        }
+        Ok(args)
+    }
+
+    /// `exec` wants everything that begins with it, and `poll.1000` the group that measures it.
+    fn wants(&self, names: &[&str]) -> bool {
+        let fits =
+            |wanted: &String| names.iter().any(|name| name.starts_with(wanted.as_str()) || wanted.starts_with(name));
+        self.wanted.is_empty() || self.wanted.iter().any(fits)
+    }
+}
+
+fn main() -> ExitCode {
+    if roles::play() {
+        return ExitCode::SUCCESS;
+    }
+    match Args::parse(std::env::args().skip(1)).and_then(|args| run(&args)) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::from(2)
         }
     }
-    report.print();
+}
+
+/// Whether everything could be measured. How fast it was decides nothing: machines are noisy.
+fn run(args: &Args) -> Result<bool, String> {
+    let against = args.against.as_deref().map(Saved::read).transpose()?;
+    let mut bench = Bench { report: Report::default(), small: Small::build(), full: args.full };
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let (began, mut failed) = (Instant::now(), Vec::new());
+    for (names, measure) in ALL.iter().filter(|(names, _)| args.wants(names)) {
+        let began = Instant::now();
+        if catch_unwind(AssertUnwindSafe(|| measure(&mut bench))).is_err() {
+            failed.push(names[0]);
+        }
+        eprintln!("{}: {:.0} s", names[0], began.elapsed().as_secs_f64());
+    }
+    bench.report.print(against.as_ref());
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    println!("{:.0} s in all, {cores} cores, load before {}", began.elapsed().as_secs_f64(), load.trim_end());
+    if let Some(path) = &args.save {
+        std::fs::write(path, bench.report.lines()).map_err(|e| format!("write {}: {e}", path.display()))?;
+    }
+    if !failed.is_empty() {
+        eprintln!("not measured: {}", failed.join(", "));
+    }
+    Ok(failed.is_empty())
 }

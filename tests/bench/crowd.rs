@@ -1,0 +1,73 @@
+//! Many processes of one daemon, living and finished, and what /proc tells of them.
+
+use crate::rig::{Daemon, id};
+use serde_json::{Value, json};
+use std::fs;
+
+/// Room for everything that is started here.
+const ROOM: &str = "max_running = 20000\n[retention]\nmax_count = 100000\n";
+/// Of the daemon for a living process: its record, its shim's connection, its pidfd.
+const DESCRIPTORS: usize = 3;
+/// Descriptors for everything else.
+const OTHERS: usize = 1000;
+/// Requests on their way at once: below `max_requests_in_flight`.
+const IN_FLIGHT: usize = 100;
+
+/// A daemon that keeps as many as are started here.
+pub fn daemon() -> Daemon {
+    Daemon::start_with(ROOM, &[])
+}
+
+/// How many of `count` can live at once: the daemon has some descriptors for each, and the system's limit for all.
+pub fn can_live(count: usize) -> usize {
+    let text = fs::read_to_string("/proc/self/limits").unwrap();
+    let files = text.lines().find_map(|line| line.strip_prefix("Max open files")).unwrap();
+    let hard = files.split_ascii_whitespace().nth(1).and_then(|limit| limit.parse().ok()).unwrap_or(usize::MAX);
+    count.min(hard.saturating_sub(OTHERS) / DESCRIPTORS)
+}
+
+/// So many more that sleep. Their ids.
+pub fn sleeping(daemon: &Daemon, count: usize) -> Vec<String> {
+    started(daemon, count, json!({ "argv": ["sleep", "100000"] }))
+}
+
+/// So many more that have ended.
+pub fn finished(daemon: &Daemon, count: usize) {
+    started(daemon, count, json!({ "argv": ["/bin/true"], "yield_ms": 60_000 }));
+}
+
+fn started(daemon: &Daemon, count: usize, exec: Value) -> Vec<String> {
+    let mut conn = daemon.conn();
+    let mut ids = Vec::new();
+    while ids.len() < count {
+        let some = IN_FLIGHT.min(count - ids.len());
+        let calls: Vec<u64> = (0..some).map(|_| conn.request("exec", exec.clone())).collect();
+        ids.extend(calls.into_iter().map(|call| id(&conn.answer(call).unwrap())));
+    }
+    ids
+}
+
+/// The daemon's own processes by their name, without the programs: itself, its zygote, spares and shims.
+pub fn ours(daemon: &Daemon) -> Vec<(String, i32)> {
+    let all = daemon.marked().into_iter().map(|p| p.pid).chain([daemon.pid()]);
+    all.map(|pid| (name(pid), pid)).filter(|(name, _)| name.starts_with("toold")).collect()
+}
+
+pub fn name(pid: i32) -> String {
+    fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim_end().to_string()
+}
+
+/// A number of KiB, or a plain one, from a file of `name: value` lines. 0 when process or line are gone.
+pub fn field(path: &str, name: &str) -> f64 {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    line.and_then(|rest| rest.split_ascii_whitespace().next()?.parse().ok()).unwrap_or(0.0)
+}
+
+pub fn rss_mib(pid: i32) -> f64 {
+    field(&format!("/proc/{pid}/status"), "VmRSS") / 1024.0
+}
+
+pub fn pss_kib(pid: i32) -> f64 {
+    field(&format!("/proc/{pid}/smaps_rollup"), "Pss")
+}

@@ -1,0 +1,130 @@
+//! Starting: how long an `exec` takes, and how many jobs are done in a second.
+
+use crate::Bench;
+use crate::client::{Client, call};
+use crate::floors::{bare_true, spawn_and_wait};
+use crate::report::Target::{PartOfFloor, TimesFloor};
+use crate::report::{Figure, Unit};
+use crate::rig::{Daemon, id};
+use crate::sample::{Series, seconds};
+use serde_json::json;
+use std::process::Child;
+use std::time::Duration;
+
+const EXECD: &str = "shim = \"exec\"\n";
+const MANY: &str = "[retention]\nmax_count = 100000\n";
+/// Requests on their way at once: below `max_requests_in_flight`.
+const IN_FLIGHT: usize = 100;
+/// So long nobody has anything to do before a start is measured.
+const REST: Duration = Duration::from_millis(1);
+
+/// The answer of `exec` from rest, and to the program's end.
+pub fn latency(bench: &mut Bench) {
+    let (zygote, execd) = (Daemon::start(), Daemon::start_with(EXECD, &[]));
+    let (mut zygote_client, mut execd_client) = (Client::open(&zygote.socket()), Client::open(&execd.socket()));
+    let (repetitions, count) = bench.pick((5, 150), (9, 1000));
+    let (mut spawn, mut whole, mut whole_ours) = (Series::default(), Series::default(), Series::default());
+    let (mut by_zygote, mut by_exec) = (Series::default(), Series::default());
+    let to_end = call("exec", json!({ "argv": ["/bin/true"], "yield_ms": 60_000 }));
+    started(&mut zygote_client);
+    started(&mut execd_client);
+    for _ in 0..repetitions {
+        let rested = |_| {
+            rest();
+            spawn_and_wait(&mut bare_true())
+        };
+        let both: Vec<(f64, f64)> = (0..count).map(rested).collect();
+        spawn.add(both.iter().map(|both| both.0).collect());
+        whole.add(both.iter().map(|both| both.1).collect());
+        by_zygote.take(count, || started(&mut zygote_client));
+        whole_ours.take(count, || {
+            rest();
+            zygote_client.ask(&to_end)
+        });
+        by_exec.take(count / 2, || started(&mut execd_client));
+    }
+    let (name, p99) = ("posix_spawn", "posix_spawn p99");
+    let report = &mut bench.report;
+    let zygote = Figure::new("exec.zygote.p50", Unit::Us, &by_zygote.p50).floor(name, &spawn.p50);
+    report.add(zygote.target(TimesFloor(2.0)).note("/bin/true; the floor returns when the program was exec'd"));
+    report.add(Figure::new("exec.zygote.p99", Unit::Us, &by_zygote.p99).floor(p99, &spawn.p99));
+    report.add(Figure::new("exec.execd.p50", Unit::Us, &by_exec.p50).floor(name, &spawn.p50));
+    report.add(Figure::new("exec.execd.p99", Unit::Us, &by_exec.p99).floor(p99, &spawn.p99));
+    let whole_name = "posix_spawn + wait";
+    let end = Figure::new("exec.to_exit.p50", Unit::Us, &whole_ours.p50).floor(whole_name, &whole.p50);
+    report.add(end.note("one call with `yield_ms`, answered at the exit"));
+}
+
+/// Everybody is done with what was before.
+fn rest() {
+    std::thread::sleep(REST); // measured: from rest, ours and the floor alike
+}
+
+/// Microseconds of one start. Its end is awaited too, and not counted.
+fn started(client: &mut Client) -> f64 {
+    rest();
+    let time = client.ask(&call("exec", json!({ "argv": ["/bin/true"] })));
+    let answer = serde_json::from_slice::<serde_json::Value>(client.last()).unwrap();
+    client.checked(&call("wait", json!({ "id": id(&answer["result"]), "until": "closed" })));
+    time
+}
+
+/// `true`, submitted one after the other, and all of them over.
+pub fn jobs(bench: &mut Bench) {
+    let daemon = Daemon::start_with(MANY, &[]);
+    let (repetitions, count) = bench.pick((5, 500), (9, 2000));
+    let (mut ours, mut at_once, mut floor, mut serial) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let per_second = |time: f64| count as f64 / time;
+    submitted(&daemon, 50);
+    for _ in 0..repetitions {
+        floor.push(per_second(seconds(|| {
+            let mut all: Vec<Child> = (0..count).map(|_| bare_true().spawn().unwrap()).collect();
+            all.iter_mut().for_each(|child| assert!(child.wait().unwrap().success()));
+        })));
+        serial.push(per_second((0..count).map(|_| spawn_and_wait(&mut bare_true()).1).sum::<f64>() / 1e6));
+        ours.push(per_second(submitted(&daemon, count)));
+        at_once.push(per_second(seconds(|| in_flight(&daemon, count))));
+    }
+    let report = &mut bench.report;
+    report.add(Figure::new("floor.spawn_wait.rate", Unit::PerSecond, &serial).note("each awaited before the next"));
+    report.add(
+        Figure::new("jobs.rate", Unit::PerSecond, &ours)
+            .floor("posix_spawn all, reap all", &floor)
+            .target(PartOfFloor(0.6)),
+    );
+    report.add(
+        Figure::new("jobs.rate.in_flight", Unit::PerSecond, &at_once)
+            .floor("posix_spawn all, reap all", &floor)
+            .note(format!("{IN_FLIGHT} requests on their way at once, each answered at its exit")),
+    );
+}
+
+/// Seconds until the last of them is over.
+fn submitted(daemon: &Daemon, count: usize) -> f64 {
+    let (mut client, mut events) = (Client::open(&daemon.socket()), daemon.conn());
+    events.call("events.subscribe", json!({ "types": ["exited"] })).unwrap();
+    let exec = call("exec", json!({ "argv": ["/bin/true"] }));
+    seconds(|| {
+        std::thread::scope(|scope| {
+            // Not looked at while the clock runs: lines are counted.
+            let all = scope.spawn(|| (0..count).for_each(|_| drop(events.line().unwrap())));
+            for _ in 0..count {
+                client.ask(&exec);
+            }
+            all.join().unwrap();
+        });
+    })
+}
+
+fn in_flight(daemon: &Daemon, count: usize) {
+    let mut conn = daemon.conn();
+    let exec = call("exec", json!({ "argv": ["/bin/true"], "yield_ms": 60_000 }));
+    let first = IN_FLIGHT.min(count);
+    (0..first).for_each(|_| conn.send_raw(&exec));
+    for n in 0..count {
+        conn.line().unwrap();
+        if n + first < count {
+            conn.send_raw(&exec);
+        }
+    }
+}

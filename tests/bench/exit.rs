@@ -1,0 +1,45 @@
+//! Ending: from a program's last act to the client that waits for it, or is told.
+
+use crate::Bench;
+use crate::client::{Client, call};
+use crate::floors::{Ending, Supervisor};
+use crate::report::Target::TimesFloor;
+use crate::report::{Figure, Unit};
+use crate::rig::{Daemon, id};
+use crate::sample::Series;
+use serde_json::json;
+
+pub fn told(bench: &mut Bench) {
+    let daemon = Daemon::start();
+    let (repetitions, count) = bench.pick((5, 60), (9, 400));
+    let mut supervisor = Supervisor::start(&bench.small);
+    let ending = Ending::new(&bench.small, daemon.root());
+    let (mut client, mut subscriber) = (Client::open(&daemon.socket()), daemon.conn());
+    subscriber.call("events.subscribe", json!({ "types": ["exited"] })).unwrap();
+    let exec = call("exec", json!({ "argv": ending.argv() }));
+    let (mut floor, mut waited, mut pushed) = (Series::default(), Series::default(), Series::default());
+    for _ in 0..repetitions {
+        floor.take(count, || supervisor.exit());
+        waited.take(count, || {
+            let process = id(&client.checked(&exec).0);
+            client.send(&call("wait", json!({ "id": process })));
+            let time = ending.timed(|| assert!(!client.line().is_empty()));
+            // The subscriber heard of it too.
+            subscriber.push();
+            time
+        });
+        pushed.take(count, || {
+            client.checked(&exec);
+            let mut line = Vec::new();
+            let time = ending.timed(|| line = subscriber.line().unwrap());
+            assert!(line.windows(8).any(|word| word == b"\"exited\""));
+            time
+        });
+    }
+    let report = &mut bench.report;
+    let name = "pidfd to socket";
+    report.add(Figure::new("exit.wait.p50", Unit::Us, &waited.p50).floor(name, &floor.p50).target(TimesFloor(3.0)));
+    report.add(Figure::new("exit.wait.p99", Unit::Us, &waited.p99).floor("pidfd to socket p99", &floor.p99));
+    report.add(Figure::new("exit.push.p50", Unit::Us, &pushed.p50).floor(name, &floor.p50));
+    report.add(Figure::new("exit.push.p99", Unit::Us, &pushed.p99).floor("pidfd to socket p99", &floor.p99));
+}

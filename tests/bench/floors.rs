@@ -1,0 +1,142 @@
+//! What the machine does without us, measured in the same repetitions: spawn, socket, exit, file.
+
+use crate::bare;
+use crate::client::Client;
+use crate::roles::Role;
+use crate::sample::us;
+use crate::sys::Gate;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// So long nobody has anything to do before an exit is measured, ours or the floor's.
+const REST: Duration = Duration::from_millis(2);
+
+/// The small static program, built for this run.
+pub struct Small {
+    dir: TempDir,
+}
+
+impl Small {
+    pub fn build() -> Small {
+        let dir = tempfile::Builder::new().prefix("toold-bench-").tempdir_in("/tmp").unwrap();
+        let small = Small { dir };
+        let fixed: &[&str] = &["-C", "target-feature=+crt-static", "-C", "relocation-model=static"];
+        if !small.compiled(fixed) {
+            eprintln!("no static libc here: the small program is a dynamic one, and its floors are higher");
+            assert!(small.compiled(&[]), "the small program cannot be built");
+        }
+        small
+    }
+
+    fn compiled(&self, more: &[&str]) -> bool {
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/bench/small/main.rs");
+        let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or("rustc".into()));
+        rustc.args(["--edition", "2024", "-C", "opt-level=s", "-C", "panic=abort", "-C", "strip=symbols"]).args(more);
+        rustc.arg(source).arg("-o").arg(self.path()).status().unwrap().success()
+    }
+
+    pub fn path(&self) -> PathBuf {
+        self.dir.path().join("small")
+    }
+
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(self.path());
+        command.args(args).env_clear().stdin(Stdio::null()).stdout(Stdio::null());
+        command
+    }
+
+    /// The arguments of a process for toold.
+    pub fn argv(&self, args: &[&str]) -> Vec<String> {
+        [&self.path().display().to_string() as &str].iter().chain(args).map(|arg| arg.to_string()).collect()
+    }
+}
+
+/// posix_spawn, which returns when the program was exec'd, and then the wait: microseconds of both.
+pub fn spawn_and_wait(command: &mut Command) -> (f64, f64) {
+    let mut child = None;
+    let spawn = us(|| child = Some(command.spawn().unwrap()));
+    let wait = us(|| assert!(child.as_mut().unwrap().wait().unwrap().success()));
+    (spawn, spawn + wait)
+}
+
+/// `/bin/true` with an empty environment and our own streams.
+pub fn bare_true() -> Command {
+    let mut command = Command::new("/bin/true");
+    command.env_clear();
+    command
+}
+
+/// The round trip to a process that blocks in read and writes back.
+pub struct Echo {
+    _role: Role,
+    pub client: Client,
+}
+
+impl Echo {
+    pub fn start() -> Echo {
+        let role = Role::start("echo");
+        let client = Client::open(&role.socket());
+        Echo { _role: role, client }
+    }
+
+    /// Microseconds for a question that is answered with as many bytes.
+    pub fn ask_for(&mut self, bytes: usize) -> f64 {
+        self.client.ask(format!("#{bytes}\n").as_bytes())
+    }
+}
+
+/// A program that stamps its end, held by a gate: when it is let go, everybody else rests.
+pub struct Ending {
+    pub gate: Gate,
+    file: PathBuf,
+    argv: Vec<String>,
+}
+
+impl Ending {
+    pub fn new(small: &Small, dir: &Path) -> Ending {
+        let (file, gate) = (dir.join("stamp"), Gate::new(&dir.join("gate")));
+        File::create(&file).unwrap().set_len(4096).unwrap();
+        let argv = small.argv(&["stamp", &file.display().to_string(), &gate.path.display().to_string()]);
+        Ending { gate, file, argv }
+    }
+
+    pub fn argv(&self) -> &[String] {
+        &self.argv
+    }
+
+    /// Lets the program end, and gives the microseconds from its last act to the return of `told`.
+    pub fn timed(&self, told: impl FnOnce()) -> f64 {
+        std::thread::sleep(REST); // measured: from rest, as in life
+        self.gate.open();
+        told();
+        let now = bare::now_ns();
+        let stamp = std::fs::read(&self.file).unwrap();
+        let stamp = u64::from_ne_bytes(stamp[..8].try_into().unwrap());
+        now.checked_sub(stamp).expect("told after it ended") as f64 / 1e3
+    }
+}
+
+/// A process that sees the exit on a pidfd and writes it to a socket.
+pub struct Supervisor {
+    _role: Role,
+    client: Client,
+    ending: Ending,
+}
+
+impl Supervisor {
+    pub fn start(small: &Small) -> Supervisor {
+        let role = Role::start("supervisor");
+        let (client, ending) = (Client::open(&role.socket()), Ending::new(small, role.dir()));
+        Supervisor { _role: role, client, ending }
+    }
+
+    /// Microseconds from an exit to the word of it.
+    pub fn exit(&mut self) -> f64 {
+        self.client.send((self.ending.argv().join(" ") + "\n").as_bytes());
+        assert_eq!(self.client.line(), b"started\n");
+        self.ending.timed(|| assert_eq!(self.client.line(), b"exited\n"))
+    }
+}

@@ -1,0 +1,171 @@
+//! What the daemon and its shims hold, in memory of their own and of the kernel's, and whether they wake when nothing happens.
+
+use crate::Bench;
+use crate::crowd::{self, field, ours, pss_kib, rss_mib};
+use crate::report::Target::AtMost;
+use crate::report::{Figure, Unit};
+use crate::rig::Daemon;
+use crate::sys::Pidfd;
+use std::collections::BTreeMap;
+use std::fs;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+const MANY: usize = 1000;
+/// What the kernel holds for processes and cannot drop.
+const KERNEL: [&str; 4] = ["SUnreclaim", "KernelStack", "PageTables", "Percpu"];
+/// The kernel's memory counts as settled when it changes by less than this within a moment.
+const STILL_KIB: f64 = 256.0;
+const LATE: Duration = Duration::from_millis(200);
+/// A busy machine never settles: then the last look has to do.
+const LOOKS: usize = 25;
+/// Looks that must see the same before the daemon counts as idle.
+const SETTLED: usize = 20;
+
+/// Processes without anybody over them, killed when dropped.
+struct Bare(Vec<Child>);
+
+impl Bare {
+    fn start(count: usize) -> Bare {
+        let sleep = || Command::new("sleep").arg("100000").stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
+        Bare((0..count).map(|_| sleep()).collect())
+    }
+}
+
+impl Drop for Bare {
+    fn drop(&mut self) {
+        self.0.iter_mut().for_each(|child| child.kill().unwrap());
+        self.0.iter_mut().for_each(|child| drop(child.wait()));
+    }
+}
+
+fn kernel_kib() -> f64 {
+    KERNEL.iter().map(|name| field("/proc/meminfo", name)).sum()
+}
+
+/// The same when the kernel is done with what went before: it frees late.
+fn settled_kernel_kib() -> f64 {
+    let mut last = kernel_kib();
+    for _ in 0..LOOKS {
+        std::thread::sleep(LATE); // measured: whether anything is still being freed
+        let now = kernel_kib();
+        if (now - last).abs() < STILL_KIB {
+            return now;
+        }
+        last = now;
+    }
+    last
+}
+
+/// PSS of the daemon with its helpers, and of the shims that have a process.
+fn pss(daemon: &Daemon) -> (f64, f64) {
+    let (shims, rest): (Vec<_>, Vec<_>) = ours(daemon).into_iter().partition(|(name, _)| name == "toold-shim");
+    let sum = |all: Vec<(String, i32)>| all.iter().map(|(_, pid)| pss_kib(*pid)).sum();
+    (sum(rest), sum(shims))
+}
+
+/// What one more process costs, in KiB.
+#[derive(Default)]
+struct Cost {
+    program: Vec<f64>,
+    bare_kernel: Vec<f64>,
+    shim: Vec<f64>,
+    daemon: Vec<f64>,
+    kernel: Vec<f64>,
+    empty_rss: Vec<f64>,
+    rss: Vec<f64>,
+}
+
+impl Cost {
+    /// One repetition, and its daemon.
+    fn repeat(&mut self) -> Daemon {
+        let each = |kib: f64| kib / MANY as f64;
+        let before = settled_kernel_kib();
+        let bare = Bare::start(MANY);
+        let bare_kernel = each(settled_kernel_kib() - before);
+        self.program.push(each(bare.0.iter().map(|child| pss_kib(child.id() as i32)).sum()));
+        drop(bare);
+        let daemon = crowd::daemon();
+        self.empty_rss.push(rss_mib(daemon.pid()));
+        let (before, kernel_before) = (pss(&daemon), settled_kernel_kib());
+        crowd::sleeping(&daemon, MANY);
+        self.bare_kernel.push(bare_kernel);
+        self.kernel.push(each(settled_kernel_kib() - kernel_before) - bare_kernel);
+        let after = pss(&daemon);
+        self.daemon.push(each(after.0 - before.0));
+        self.shim.push(each(after.1 - before.1));
+        self.rss.push(rss_mib(daemon.pid()));
+        daemon
+    }
+}
+
+/// Resident memory of the daemon at 0, 1,000 and 10,000 processes, and what one more costs.
+pub fn held(bench: &mut Bench) {
+    let mut cost = Cost::default();
+    (1..bench.pick(3, 5)).for_each(|_| drop(cost.repeat()));
+    let living = bench.pick(0, crowd::can_live(10 * MANY) - MANY);
+    let daemon = cost.repeat();
+    crowd::sleeping(&daemon, living);
+    crowd::finished(&daemon, 9 * MANY - living);
+    let with_most = rss_mib(daemon.pid());
+    let sum = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a + b).collect::<Vec<f64>>();
+    let own = sum(&cost.shim, &cost.daemon);
+    let report = &mut bench.report;
+    report.add(Figure::new("memory.rss.0", Unit::MiB, &cost.empty_rss).target(AtMost(8.0)));
+    report.add(Figure::new("memory.rss.1000", Unit::MiB, &cost.rss).note("all living"));
+    let note = format!("{} living, {} finished", MANY + living, 9 * MANY - living);
+    report.add(Figure::new("memory.rss.10000", Unit::MiB, &[with_most]).note(note));
+    let job =
+        Figure::new("memory.job", Unit::KiB, &own).floor("PSS of the program", &cost.program).target(AtMost(90.0));
+    report.add(
+        job.note(format!("PSS of shim and growth of the daemon, each of {MANY} that sleep; the program not counted")),
+    );
+    report.add(Figure::new("memory.job.shim", Unit::KiB, &cost.shim));
+    report.add(Figure::new("memory.job.daemon", Unit::KiB, &cost.daemon));
+    let kernel =
+        Figure::new("memory.job.kernel", Unit::KiB, &cost.kernel).floor("for the program alone", &cost.bare_kernel);
+    report.add(kernel.note(format!("{} beyond those of the program alone", KERNEL.join(", "))));
+    report.add(Figure::new("memory.job.all", Unit::KiB, &sum(&own, &cost.kernel)).note("with the kernel's"));
+}
+
+/// How often each thread of ours was switched to.
+fn switches(pids: &[i32]) -> BTreeMap<(i32, i32), f64> {
+    let mut all = BTreeMap::new();
+    for pid in pids {
+        let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { continue };
+        for task in tasks.filter_map(|task| task.ok()?.file_name().to_str()?.parse::<i32>().ok()) {
+            let path = format!("/proc/{pid}/task/{task}/status");
+            let count = field(&path, "voluntary_ctxt_switches") + field(&path, "nonvoluntary_ctxt_switches");
+            all.insert((*pid, task), count);
+        }
+    }
+    all
+}
+
+/// Context switches of daemon, zygote, spares and shims while a thousand processes sleep.
+pub fn idle(bench: &mut Bench) {
+    let daemon = crowd::daemon();
+    crowd::sleeping(&daemon, MANY);
+    let pids: Vec<i32> = ours(&daemon).into_iter().map(|(_, pid)| pid).collect();
+    assert!(pids.len() > MANY, "{} processes of ours", pids.len());
+    // The daemon writes its journal out within a second, and threads that were needed go after some.
+    let own = [daemon.pid()];
+    let mut looks = Vec::new();
+    daemon.eventually("the daemon rests", || {
+        looks.push(switches(&own));
+        let last = &looks[looks.len().saturating_sub(SETTLED)..];
+        last.len() == SETTLED && last[0].len() == 3 && last.iter().all(|look| *look == last[0])
+    });
+    let (repetitions, seconds) = bench.pick((3, 2), (5, 10));
+    let mut rates = Vec::new();
+    for _ in 0..repetitions {
+        let before = switches(&pids);
+        std::thread::sleep(Duration::from_secs(seconds)); // measured: who wakes meanwhile
+        let after = switches(&pids);
+        let more = after.iter().map(|(thread, count)| count - before.get(thread).unwrap_or(&0.0)).sum::<f64>();
+        rates.push(more / seconds as f64);
+    }
+    assert!(pids.iter().all(|pid| Pidfd::open(*pid).is_some_and(|p| !p.is_dead())));
+    let figure = Figure::new("idle.switches", Unit::SwitchesPerSecond, &rates).target(AtMost(0.0));
+    bench.report.add(figure.note(format!("daemon, zygote, spares and {MANY} shims, over {seconds} s")));
+}

@@ -1,0 +1,135 @@
+//! What the bench is when it starts itself: an echo, a supervisor of one process, a fan of many clients.
+//!
+//! Each serves one listening socket, which is its standard input.
+
+use crate::bare;
+use crate::sys::Pidfd;
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// The hidden argument before a role's name.
+const ROLE: &str = "--role";
+/// A page of a fan's flood.
+const PAGE: usize = 1 << 16;
+
+/// A process of ours in a role, ended when dropped.
+pub struct Role {
+    child: Child,
+    dir: TempDir,
+}
+
+impl Role {
+    pub fn start(name: &str) -> Role {
+        let dir = tempfile::Builder::new().prefix("toold-bench-").tempdir_in("/tmp").unwrap();
+        let listener = UnixListener::bind(dir.path().join("socket")).unwrap();
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        let child = command.args([ROLE, name]).stdin(OwnedFd::from(listener)).stdout(Stdio::null()).spawn().unwrap();
+        Role { child, dir }
+    }
+
+    pub fn socket(&self) -> PathBuf {
+        self.dir.path().join("socket")
+    }
+
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+}
+
+impl Drop for Role {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+/// Plays the role that the arguments name. False when they name none.
+pub fn play() -> bool {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let [flag, name] = &args[..] else { return false };
+    if flag != ROLE {
+        return false;
+    }
+    bare::end_with_parent();
+    let socket: OwnedFd = io::stdin().as_fd().try_clone_to_owned().unwrap();
+    let listener = UnixListener::from(socket);
+    // A client that hangs up ends what was done for it, and no more.
+    match name.as_str() {
+        "echo" => loop {
+            echo(listener.accept().unwrap().0).ok();
+        },
+        "supervisor" => loop {
+            supervise(listener.accept().unwrap().0).ok();
+        },
+        "fan" => fan(&listener).unwrap(),
+        other => panic!("no such role: {other}"),
+    }
+    true
+}
+
+/// Every line comes back; `#n` comes back as n bytes.
+fn echo(mut stream: UnixStream) -> io::Result<()> {
+    let mut lines = BufReader::new(stream.try_clone()?);
+    let (mut line, mut large) = (Vec::new(), Vec::new());
+    loop {
+        line.clear();
+        if lines.read_until(b'\n', &mut line)? == 0 {
+            return Ok(());
+        }
+        match sized(&line) {
+            None => stream.write_all(&line)?,
+            Some(size) => {
+                if large.len() != size {
+                    large = vec![b'x'; size];
+                    large[size - 1] = b'\n';
+                }
+                stream.write_all(&large)?;
+            }
+        }
+    }
+}
+
+fn sized(line: &[u8]) -> Option<usize> {
+    std::str::from_utf8(line.strip_prefix(b"#")?).ok()?.trim().parse().ok().filter(|size| *size > 0)
+}
+
+/// A line is a program with its arguments. Told are its start, and its exit as soon as its pidfd knows.
+fn supervise(mut stream: UnixStream) -> io::Result<()> {
+    for line in BufReader::new(stream.try_clone()?).lines() {
+        let line = line?;
+        let mut words = line.split(' ');
+        let mut child = Command::new(words.next().unwrap_or_default()).args(words).stdin(Stdio::null()).spawn()?;
+        let pidfd = Pidfd::open(child.id() as i32).unwrap();
+        stream.write_all(b"started\n")?;
+        assert!(pidfd.dies_within(Duration::from_secs(60)), "the supervised program does not end");
+        child.wait()?;
+        stream.write_all(b"exited\n")?;
+    }
+    Ok(())
+}
+
+/// The first line says how many clients come. Then a line goes to all of them, `#n` as n bytes in pages.
+fn fan(listener: &UnixListener) -> io::Result<()> {
+    let (teller, _) = listener.accept()?;
+    let mut lines = BufReader::new(teller).lines();
+    let count: usize = lines.next().unwrap()?.parse().map_err(io::Error::other)?;
+    let mut clients = (0..count).map(|_| Ok(listener.accept()?.0)).collect::<io::Result<Vec<UnixStream>>>()?;
+    let page = vec![b'x'; PAGE];
+    for line in lines {
+        let line = line? + "\n";
+        match sized(line.as_bytes()) {
+            None => clients.iter_mut().try_for_each(|client| client.write_all(line.as_bytes()))?,
+            Some(size) => {
+                for _ in 0..size / PAGE {
+                    clients.iter_mut().try_for_each(|client| client.write_all(&page))?;
+                }
+            }
+        }
+    }
+    Ok(())
+}

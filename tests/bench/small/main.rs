@@ -1,0 +1,64 @@
+//! A small static program that the bench builds when it runs: it asks a socket once, stamps its end, or writes lines.
+#![no_main]
+
+mod sys;
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+
+const LINE: usize = 80;
+/// Just under what a pipe holds, and whole lines.
+const BLOCK: usize = 65_536 / LINE * LINE;
+
+fn run() -> io::Result<()> {
+    let args: Vec<String> = std::env::args().collect();
+    match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [_, "ask", socket, question] => ask(socket, question),
+        [_, "stamp", file, gate] => stamp(file, gate),
+        [_, "lines", bytes] => lines(bytes.parse().map_err(io::Error::other)?),
+        _ => Err(io::Error::other("ask SOCKET QUESTION | stamp FILE GATE | lines BYTES")),
+    }
+}
+
+/// What a command line has to do at least: connect, one line out, one line in, print it.
+fn ask(socket: &str, question: &str) -> io::Result<()> {
+    let mut stream = UnixStream::connect(socket)?;
+    stream.write_all(format!("{question}\n").as_bytes())?;
+    let (mut buffer, mut have) = ([0; 16 << 10], 0);
+    while have == 0 || buffer[have - 1] != b'\n' {
+        match stream.read(&mut buffer[have..])? {
+            0 => return Err(io::Error::other("no answer")),
+            count => have += count,
+        }
+    }
+    io::stdout().write_all(&buffer[..have])
+}
+
+/// Waits for a byte, and notes the time as its last act.
+fn stamp(file: &str, gate: &str) -> io::Result<()> {
+    let place = sys::map(&File::options().read(true).write(true).open(file)?);
+    File::open(gate)?.read_exact(&mut [0])?;
+    sys::stamp_and_exit(place)
+}
+
+/// Lines of letters and spaces, as fast as they are taken.
+fn lines(bytes: usize) -> io::Result<()> {
+    let mut block = vec![0; BLOCK];
+    let mut state = 12345u32;
+    for (at, byte) in block.iter_mut().enumerate() {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        *byte = match at % LINE {
+            79 => b'\n',
+            column if column % 7 == 6 => b' ',
+            _ => b'a' + (state >> 24) as u8 % 26,
+        };
+    }
+    let (mut out, mut left) = (sys::stdout(), bytes);
+    while left > 0 {
+        let size = left.min(BLOCK);
+        out.write_all(&block[..size])?;
+        left -= size;
+    }
+    Ok(())
+}

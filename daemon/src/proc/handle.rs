@@ -87,6 +87,13 @@ pub struct Proc {
     pub watching: Option<Box<Watching>>,
     /// Counts what was written to its stdin.
     pub input: watch::Sender<u64>,
+    preview: Mutex<Option<Box<Preview>>>,
+}
+
+/// The end of the output as it was last shown, and how far the output had come.
+struct Preview {
+    at: (u64, bool),
+    text: String,
 }
 
 /// What a new handle is made with.
@@ -107,6 +114,20 @@ impl Proc {
         let mut proc = Proc::finished(start);
         proc.inbox = Mutex::new(Some(send));
         (proc, receive)
+    }
+
+    /// The end of the output as a list shows it: read anew only if there is more of it since the last list.
+    pub fn preview<E>(&self, state: &State, read: impl FnOnce() -> Result<String, E>) -> Result<String, E> {
+        let at = (state.progress.counts.end, state.closed);
+        let known = |kept: &Option<Box<Preview>>| kept.as_ref().filter(|p| p.at == at).map(|p| p.text.clone());
+        if let Some(text) = self.preview.lock().ok().and_then(|kept| known(&kept)) {
+            return Ok(text);
+        }
+        let text = read()?;
+        if let Ok(mut kept) = self.preview.lock() {
+            *kept = Some(Box::new(Preview { at, text: text.clone() }));
+        }
+        Ok(text)
     }
 
     /// From here on the counts are read where the shim writes them.
@@ -134,6 +155,7 @@ impl Proc {
             completing: AtomicBool::new(false),
             watching,
             input: watch::Sender::new(0),
+            preview: Mutex::new(None),
         }
     }
 

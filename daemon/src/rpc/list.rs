@@ -31,7 +31,8 @@ pub async fn list(call: params::List, daemon: Arc<Daemon>, _: Arc<Peer>) -> Resu
     let older = call.ended_within_ms.map(|_| all - total);
     let one = move |proc: Arc<Proc>| {
         let state = proc.state();
-        let (preview, _) = tail(&proc, &state, PREVIEW).map_err(|e| unreadable(&proc, e))?;
+        let preview = proc.preview(&state, || tail(&proc, &state, PREVIEW).map(|(text, _)| text));
+        let preview = preview.map_err(|e| unreadable(&proc, e))?;
         let lives = !state.over() && state.shim_pid > 0;
         let usage = (call.usage && lives).then(|| tree::usage_below(state.shim_pid));
         Ok(Listed { process: proc.view_of(&state, now), preview, usage })

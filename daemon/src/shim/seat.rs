@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn a_place_is_of_one_shim() {
-        let places = Places::new().unwrap();
+        let places = Places::new().expect("there is one");
         let all: Vec<_> = (1..=PLACES as i32).map(|who| places.take(who)).collect();
         assert_eq!(all, (0..PLACES).map(Some).collect::<Vec<_>>());
         assert_eq!(places.take(99), None);
@@ -131,8 +131,8 @@ mod tests {
 
     #[test]
     fn a_promise_is_kept_once_whoever_is_first() {
-        let places = Places::new().unwrap();
-        let place = places.promise().unwrap();
+        let places = Places::new().expect("there is one");
+        let place = places.promise().expect("there is one");
         // The child was faster, and has left with a request before its parent came to say who it is.
         places.keep(place, 7);
         places.free(place);
@@ -142,8 +142,8 @@ mod tests {
 
     #[test]
     fn who_dies_leaves_its_place() {
-        let places = Places::new().unwrap();
-        let place = places.promise().unwrap();
+        let places = Places::new().expect("there is one");
+        let place = places.promise().expect("there is one");
         places.keep(place, 7);
         places.forget(8);
         assert_eq!(places.taken(), 1);

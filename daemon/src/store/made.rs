@@ -103,16 +103,16 @@ mod tests {
 
     #[test]
     fn what_was_made_and_not_used_is_used_by_the_next_daemon() {
-        let root = tempfile::tempdir().unwrap();
+        let root = tempfile::tempdir().expect("the disk takes it");
         let dir = root.path().join("ready");
         let ahead = Ahead::open(dir.clone());
         assert!(ahead.take().is_none());
         assert!(ahead.is_low());
         assert!(!ahead.is_low(), "one makes them, not two");
         ahead.make_more();
-        let used = ahead.take().unwrap();
-        used.record.write_all_at(b"begun", 0).unwrap();
-        std::fs::write(dir.join("stray"), "x").unwrap();
+        let used = ahead.take().expect("the disk takes it");
+        used.record.write_all_at(b"begun", 0).expect("the disk takes it");
+        std::fs::write(dir.join("stray"), "x").expect("the disk takes it");
         let again = Ahead::open(dir.clone());
         assert!(!used.dir.exists() && !dir.join("stray").exists());
         let all: Vec<_> = std::iter::from_fn(|| again.take()).collect();

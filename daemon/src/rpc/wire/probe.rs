@@ -1,5 +1,7 @@
 //! A client of our own, connected through no file: proof that calls are answered.
 
+#[cfg(feature = "counts")]
+use super::connection::{Connection, Inbox, Outcome, Via};
 use super::{Heard, Peer, Stop, Wire, client};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -14,12 +16,7 @@ const CALL: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"session.active\
 /// False when the connection ended without one.
 pub async fn answered(wire: &Arc<Wire>) -> bool {
     let Ok((mut ours, theirs)) = UnixStream::pair() else { return false };
-    let peer = Peer {
-        uid: wire.own_uid,
-        pid: std::process::id() as i32,
-        connection: wire.next.fetch_add(1, Relaxed),
-        heard: Heard::default(),
-    };
+    let peer = ourselves(wire);
     // Nobody stops a probe; its end is our hang-up.
     let (_running, stop) = watch::channel(false);
     let served = tokio::spawn(client(theirs, wire.clone(), peer, Stop(stop)));
@@ -31,6 +28,38 @@ pub async fn answered(wire: &Arc<Wire>) -> bool {
     drop(ours);
     served.abort();
     heard
+}
+
+/// A client without a socket: what a call costs beside the kernel and the runtime can be counted.
+#[cfg(feature = "counts")]
+pub struct Caller {
+    connection: Arc<Connection>,
+    _inbox: Inbox,
+}
+
+#[cfg(feature = "counts")]
+impl Caller {
+    pub fn new(wire: &Arc<Wire>) -> Caller {
+        let (connection, _inbox) = Connection::new(wire.clone(), ourselves(wire));
+        Caller { connection, _inbox }
+    }
+
+    /// The answer to one message. None for one that has none; one that has to wait is given up.
+    pub fn call(&self, text: &[u8]) -> Option<Box<str>> {
+        match self.connection.receive(text, Via::Stream) {
+            Outcome::Answer(answer) => Some(answer),
+            Outcome::Silent | Outcome::Pending(_) => None,
+        }
+    }
+}
+
+fn ourselves(wire: &Wire) -> Peer {
+    Peer {
+        uid: wire.own_uid,
+        pid: std::process::id() as i32,
+        connection: wire.next.fetch_add(1, Relaxed),
+        heard: Heard::default(),
+    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,286 @@
+//! What the counts are made of: the same bytes every time, and everything that is built only once.
+
+use std::fs::{self, File};
+use std::hint::black_box;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+use tokio::sync::watch;
+use toold_daemon::backend::Launcher;
+use toold_daemon::config::{Config, ShimMode};
+use toold_daemon::events::{Consumers, Journal, Limits};
+use toold_daemon::log::format::{Header, Record};
+use toold_daemon::log::{Counts, LineQuery, Log};
+use toold_daemon::proc::voice::Voice;
+use toold_daemon::registry::{Ahead, Registry};
+use toold_daemon::rpc;
+use toold_daemon::rpc::context::{Daemon, Paths};
+use toold_daemon::rpc::wire::frame::{Decode, Frame};
+use toold_daemon::rpc::wire::headers::Headers;
+use toold_daemon::rpc::wire::lines::Lines;
+use toold_daemon::rpc::wire::probe::Caller;
+use toold_daemon::rpc::wire::{Wire, WireLimits};
+use toold_daemon::text::LOOKAHEAD;
+use toold_daemon::watch::{Found, Patterns, Resume, Scanner};
+use toold_proto::params::{Ansi, Stream as Output};
+use toold_proto::unions::Pattern;
+
+pub const PAGE: usize = 64 * 1024;
+/// A process that ended, as version 1 recorded it. It is copied beside the working directory's other files.
+pub const FINISHED: &str = "tests/golden/state-v1/procs/proc_861e5017a5c2";
+/// Calls before the one that is counted.
+const WARM: usize = 16;
+const POLL: &str =
+    r#"{"jsonrpc":"2.0","id":1,"method":"poll","params":{"id":"proc_861e5017a5c2","cursor":0,"max_bytes":4096}}"#;
+
+pub const TEXTS: [&str; 20] = [
+    "error",
+    "ERROR",
+    "panicked at",
+    "Listening on",
+    "FAILED",
+    "Traceback",
+    "warning:",
+    "READY",
+    "fatal",
+    "Segmentation fault",
+    "exception",
+    "OOM",
+    "refused",
+    "denied",
+    "timed out",
+    "listening",
+    "Killed",
+    "abort",
+    "undefined",
+    "BUILD",
+];
+pub const REGEXES: [&str; 20] = [
+    r"/error\[E\d+\]",
+    r"/ERROR:? ",
+    r"/panicked at .*:\d+",
+    r"/Listening on \S+:\d+",
+    r"/\d+ FAILED",
+    r"/^Traceback",
+    r"/warning: .*unused",
+    r"/READY in \d+",
+    r"/(?i)fatal",
+    r"/Segmentation fault$",
+    r"/\w+Exception",
+    r"/OOM|out of memory",
+    r"/connection (refused|reset)",
+    r"/denied: \w+",
+    r"/timed out after \d+",
+    r"/listening at",
+    r"/Killed( process)? \d+",
+    r"/abort(ed)?\b",
+    r"/undefined (symbol|reference)",
+    r"/BUILD (OK|FAILED)",
+];
+
+/// Bytes from a client, and what takes them apart.
+pub struct Stream<D> {
+    pub decoder: D,
+    pub bytes: Vec<u8>,
+    pub frames: usize,
+}
+
+pub fn lines() -> Stream<Lines> {
+    stream(Lines::new(1 << 20), |request| format!("{request}\n"))
+}
+
+pub fn headers() -> Stream<Headers> {
+    stream(Headers::new(1 << 20), |request| format!("Content-Length: {}\r\n\r\n{request}", request.len()))
+}
+
+fn stream<D: Decode>(mut decoder: D, framed: impl Fn(&str) -> String) -> Stream<D> {
+    // The decoder's buffer is there.
+    decoder.feed(framed(POLL).as_bytes());
+    assert!(matches!(decoder.next(), Some(Frame::Message(message)) if message == POLL.as_bytes()));
+    Stream { decoder, bytes: framed(POLL).repeat(100).into_bytes(), frames: 0 }
+}
+
+/// A client of a daemon that knows one process.
+pub struct Called {
+    caller: Caller,
+    decoder: Lines,
+    request: Vec<u8>,
+    pub answer: Vec<u8>,
+}
+
+impl Called {
+    #[inline(always)]
+    pub fn turn(&mut self) {
+        self.decoder.feed(black_box(&self.request));
+        let Some(Frame::Message(text)) = self.decoder.next() else { return };
+        if let Some(answer) = self.caller.call(text) {
+            Lines::wrap(&mut self.answer, &answer);
+        }
+    }
+}
+
+pub fn called() -> Called {
+    // In a thread of its own, and so with a heap of its own: records are read by threads, and whichever of them frees
+    // first would decide how the next allocations of this one go.
+    let wire = std::thread::spawn(wire).join().expect("a daemon");
+    let request = format!("{POLL}\n").into_bytes();
+    let answer = Vec::with_capacity(8192);
+    let mut called = Called { caller: Caller::new(&wire), decoder: Lines::new(1 << 20), request, answer };
+    // More often than the heap's caches are deep: then each call finds what the one before gave back.
+    for _ in 0..WARM {
+        called.answer.clear();
+        called.turn();
+    }
+    let answer = String::from_utf8_lossy(&called.answer);
+    assert!(answer.contains(r#""output":"out\nno newlineerr\n""#), "poll answers: {answer}");
+    called.answer.clear();
+    called
+}
+
+/// All of a daemon but its socket and its runtime.
+fn wire() -> Arc<Wire> {
+    let id = Path::new(FINISHED).file_name().expect("a name");
+    let (procs, events) = (PathBuf::from("procs"), Path::new("events"));
+    fs::create_dir(&procs).expect("a new directory");
+    fs::create_dir(events).expect("a new directory");
+    fs::rename(id, procs.join(id)).expect("the recorded process is beside us");
+    let config = Config::default();
+    let limits = Limits { segment_bytes: 1 << 20, max_bytes: 1 << 20, max_age_ms: 1000 };
+    let (consumers, _) = Consumers::open(&events.join("consumers"), 1000, 8, 0).expect("no consumers");
+    let (journal, _) = Journal::open(events, limits, 0, 0).expect("a new journal");
+    let (voice, _) = Voice::new(journal, events, &config, [0; 16], None).expect("a voice");
+    let wire_limits = WireLimits::from(&config);
+    let registry = Registry::new(config, procs, Launcher::new(None, ShimMode::Exec), Arc::new(voice), consumers);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let none = Ahead { states: Default::default(), last: 0 };
+    assert_eq!(runtime.block_on(registry.adopt(&none)).expect("the process is known"), 1);
+    let (stop, _) = watch::channel(false);
+    let paths = Paths { socket: "socket".into(), state_dir: ".".into(), config: None };
+    let daemon = Daemon { registry, paths, started_ms: 0, started: Instant::now(), stop, wire: OnceLock::new() };
+    Wire::new(rpc::module(Arc::new(daemon)), wire_limits, 0)
+}
+
+/// A scan, and what it is fed.
+pub struct Watched {
+    scanner: Scanner,
+    lines: Vec<u8>,
+    at: u64,
+    pub found: Found,
+}
+
+impl Watched {
+    #[inline(always)]
+    pub fn feed(&mut self) {
+        self.scanner.feed(Output::Stdout, self.at, black_box(&self.lines), &mut self.found);
+        self.at += self.lines.len() as u64;
+    }
+}
+
+/// A warm scan. One line in `every` has something to find; 0: none has.
+pub fn watched(patterns: [&str; 20], every: usize) -> Watched {
+    let pattern = |written: &str| match written.strip_prefix('/') {
+        Some(regex) => Pattern::Regex(regex.into()),
+        None => Pattern::Text(written.into()),
+    };
+    let patterns = Patterns::new(&patterns.map(pattern)).expect("valid patterns");
+    let scanner = Scanner::new(Arc::new(patterns), Resume::default());
+    let mut watched = Watched { scanner, lines: log_lines(every), at: 0, found: Found::default() };
+    // A search remembers the states it has seen, in a table whose order is random: after two turns it knows them all.
+    for _ in 0..2 {
+        watched.feed();
+        let lines = watched.lines.len() / 80;
+        assert_eq!(watched.found.take().matches as usize, lines.checked_div(every).unwrap_or(0));
+    }
+    watched
+}
+
+fn log_lines(every: usize) -> Vec<u8> {
+    let words = ["compiling", "request", "handled", "in", "cache", "worker", "connection", "from", "user", "status"];
+    let mut lines = Vec::with_capacity(PAGE);
+    for i in 0..PAGE / 80 {
+        let level = if every > 0 && i % every == every - 1 { "ERROR connection refused" } else { "INFO" };
+        let mut line = format!("2026-01-02T03:04:05.{i:06} {level} ");
+        (0..12).for_each(|k| line.push_str(&format!("{} ", words[(i * 7 + k * k * 3) % words.len()])));
+        lines.extend_from_slice(&line.as_bytes()[..79]);
+        lines.push(b'\n');
+    }
+    lines
+}
+
+/// A page and what lies behind it, which ends inside of a character.
+pub fn page(ansi: Ansi) -> (Vec<u8>, Ansi) {
+    let line = "\x1b[1;32mgrün\x1b[0m: 12 € für 日本語, 😀 und viel gewöhnlicher Text dazwischen\n";
+    let bytes = line.bytes().cycle().take(PAGE + LOOKAHEAD).collect();
+    (bytes, ansi)
+}
+
+/// By what the index is asked.
+#[derive(Clone, Copy)]
+pub enum Lookup {
+    Offset,
+    Line,
+}
+
+/// A log of many records, each a line of 64 bytes.
+pub struct Indexed {
+    log: Log,
+    counts: Counts,
+    by: Lookup,
+    pub found: u64,
+}
+
+const RECORDS: u64 = 100_000;
+const LINE: u64 = 64;
+
+impl Indexed {
+    #[inline(always)]
+    pub fn look_up(&mut self) {
+        for i in 1..65 {
+            // A prime: no look-up is near the one before.
+            let line = black_box(i * 37_199 % RECORDS);
+            self.found += match self.by {
+                Lookup::Offset => {
+                    let at = line * LINE + 5;
+                    self.log.spans(at, at + 1).map_or(0, |spans| spans[0].at_ms)
+                }
+                Lookup::Line => {
+                    let query = LineQuery { offset: Some(line), limit: 1, ..LineQuery::default() };
+                    self.log.lines(&query, &self.counts).map_or(0, |page| page.first_line)
+                }
+            };
+        }
+    }
+}
+
+pub fn indexed(by: Lookup) -> Indexed {
+    let line = format!("{:063}\n", 7);
+    let log = file("log", line.repeat(RECORDS as usize).as_bytes());
+    let mut idx = Header { start: 0, unstored: 0 }.encode().to_vec();
+    for i in 0..RECORDS {
+        let record = Record {
+            start: i * LINE,
+            out_newlines: i,
+            err_newlines: 0,
+            // Told apart from the line's number, and as easy to add up.
+            time_ms: i,
+            stream: Output::Stdout,
+            out_open: false,
+            err_open: false,
+        };
+        idx.extend_from_slice(&record.encode());
+    }
+    let log = Log::of_files(0, log, Some(file("idx", &idx))).expect("a log");
+    let counts = Counts { end: RECORDS * LINE, out_newlines: RECORDS, ..Counts::default() };
+    let mut indexed = Indexed { log, counts, by, found: 0 };
+    indexed.look_up();
+    assert_eq!(indexed.found, (1..65).map(|i| i * 37_199 % RECORDS).sum::<u64>(), "the right records");
+    indexed
+}
+
+fn file(name: &str, bytes: &[u8]) -> File {
+    let mut open = File::options();
+    let mut file = open.read(true).write(true).create_new(true).open(name).expect("a new file");
+    file.write_all(bytes).expect("room for a log");
+    file
+}

@@ -26,12 +26,12 @@ fn a_command_read_alone_is_what_it_is_among_all() {
     let lines: Vec<&str> = examples.iter().map(String::as_str).chain(more).collect();
     let mut alike = 0;
     for line in lines {
-        let words = shlex::split(line).unwrap();
+        let words = shlex::split(line).expect("words");
         let stages = words.split(|word| matches!(word.as_str(), "|" | "&&" | ">" | "<" | ";"));
         for words in stages.filter(|words| words.first().is_some_and(|word| word == "toolctl")) {
             let words: Vec<OsString> = words.iter().map(Into::into).collect();
             let Some(alone) = alone(&words) else { continue };
-            assert_eq!(format!("{alone:?}"), format!("{:?}", parse_whole(&words).unwrap()), "{line}");
+            assert_eq!(format!("{alone:?}"), format!("{:?}", parse_whole(&words).expect("understood")), "{line}");
             alike += 1;
         }
     }

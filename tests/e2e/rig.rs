@@ -48,6 +48,7 @@ impl Daemon {
 
     /// Everything but the running daemon.
     pub fn prepare(config: &str, env: &[(&str, &str)]) -> Daemon {
+        crate::sys::heed_signals();
         let root = tempfile::Builder::new().prefix("toold-e2e-").tempdir_in("/tmp").unwrap();
         for dir in ["home", "tmp", "run", "state", "config/toold"] {
             fs::create_dir_all(root.path().join(dir)).unwrap();

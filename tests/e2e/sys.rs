@@ -64,6 +64,15 @@ impl Pidfd {
     }
 }
 
+/// The signals that a person sends are as a login leaves them, also below a `nohup` or in a shell's background, where
+/// everything that a test starts would ignore them.
+pub fn heed_signals() {
+    for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT] {
+        // SAFETY: SIG_DFL installs no code of ours.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+}
+
 pub fn is_root() -> bool {
     // SAFETY: geteuid has no preconditions and cannot fail.
     unsafe { libc::geteuid() == 0 }

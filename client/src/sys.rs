@@ -120,10 +120,17 @@ pub fn stop() -> io::Result<()> {
     set_mask(libc::SIG_BLOCK, &[libc::SIGTSTP])
 }
 
-/// Makes the command a process of its own: new session, no signal blocked.
+/// Makes the command a process of its own: new session, no signal blocked, and of our descriptors only the first three. A
+/// caller's lock or pipe would live as long as it does.
 pub fn detach(command: &mut Command) {
+    let own = || {
+        set_mask(libc::SIG_SETMASK, &[])?;
+        // SAFETY: it only marks descriptors, those of the fork alone. A kernel that does not know the call leaves them.
+        unsafe { libc::syscall(libc::SYS_close_range, 3u32, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };
+        new_session()
+    };
     // SAFETY: the closure runs between fork and exec, and calls only async-signal-safe functions.
-    unsafe { command.pre_exec(|| set_mask(libc::SIG_SETMASK, &[]).and_then(|()| new_session())) };
+    unsafe { command.pre_exec(own) };
 }
 
 fn new_session() -> io::Result<()> {

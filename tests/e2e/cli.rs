@@ -225,6 +225,19 @@ fn a_refusal_says_what_to_type() {
 }
 
 #[test]
+fn a_daemon_that_a_call_starts_keeps_no_lock_of_its_caller() {
+    let d = Daemon::prepare("", &[]);
+    let lock = d.root().join("lock").display().to_string();
+    let script = format!("exec 9>{lock}; flock 9; {} info", env!("CARGO_BIN_EXE_toolctl"));
+    let called =
+        std::process::Command::new("bash").args(["-c", &script]).env_clear().envs(d.env.clone()).output().unwrap();
+    assert!(called.status.success(), "{called:?}");
+    let free = std::process::Command::new("flock").args(["-n", &lock, "true"]).status().unwrap();
+    let stopped = d.ctl(&["shutdown"]);
+    assert_eq!((free.code(), stopped.code), (Some(0), 0), "{stopped:?}");
+}
+
+#[test]
 fn no_daemon_and_no_autostart_is_4_and_starts_none() {
     let d = Daemon::prepare("", &[]);
     for args in [vec!["list"], vec!["run", "--", "true"], vec!["shutdown"]] {

@@ -24,7 +24,7 @@ const LOOK: Duration = Duration::from_millis(5);
 
 pub struct Daemon {
     root: TempDir,
-    env: Vec<(String, String)>,
+    pub env: Vec<(String, String)>,
     child: Option<Child>,
     /// The program to run: another copy of it after an upgrade.
     pub binary: PathBuf,

@@ -44,7 +44,7 @@ const NOT_RUN: &[(&str, &str, &str)] = &[];
 const INTERRUPTED: i32 = 130;
 
 /// Words that a line about building this repository begins with.
-const BUILDING: &[&str] = &["cargo ", "bash .ci/run", "rustup ", "git ", "packaging/deb"];
+const BUILDING: &[&str] = &["cargo ", "bash .ci/run", "rustup ", "git ", "packaging/deb", "tests/counts"];
 
 /// The commands of a page with what is typed unseen between them; the page's own have a number in it.
 fn session(page: &Page) -> Vec<(Option<usize>, Typed)> {

@@ -100,3 +100,24 @@ fn names_are_picked_by_pattern_and_what_ended_long_ago_is_counted() {
         (now["total"] == 1 && now["older"] == 1) && id(&now["processes"][0]) == a
     });
 }
+
+#[test]
+fn a_long_list_is_whole_beside_other_answers_and_is_as_the_schema_says() {
+    let d = Daemon::start();
+    let long = format!("exit 0 # {}", "x".repeat(4000));
+    let mut started: Vec<String> = (0..80).map(|_| d.sh(&long)).collect();
+    started.reverse();
+    let mut conn = d.conn();
+    let ask = |id: u32, method: &str| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}"}}"#) + "\n";
+    conn.send_raw([ask(1, "daemon.info"), ask(2, "list"), ask(3, "list"), ask(4, "daemon.info")].concat().as_bytes());
+    let answers: Vec<Value> = (0..4).map(|_| conn.recv()).collect();
+    for (answer, n) in answers.iter().zip(1..) {
+        assert_eq!(answer["id"], n, "in the order of the calls");
+    }
+    for list in [&answers[1]["result"], &answers[2]["result"]] {
+        assert!(list.to_string().len() > 512 * 1024, "more than is collected before a write: {}", list.to_string().len());
+        assert_eq!(list["processes"].as_array().unwrap().iter().map(id).collect::<Vec<_>>(), started);
+        let typed: toold_proto::results::List = serde_json::from_value(list.clone()).expect("a list");
+        assert_eq!(&serde_json::to_value(typed).expect("prints"), list);
+    }
+}

@@ -93,7 +93,7 @@ pub struct Proc {
 /// The end of the output as it was last shown, and how far the output had come.
 struct Preview {
     at: (u64, bool),
-    text: String,
+    text: Arc<str>,
 }
 
 /// What a new handle is made with.
@@ -117,13 +117,13 @@ impl Proc {
     }
 
     /// The end of the output as a list shows it: read anew only if there is more of it since the last list.
-    pub fn preview<E>(&self, state: &State, read: impl FnOnce() -> Result<String, E>) -> Result<String, E> {
+    pub fn preview<E>(&self, state: &State, read: impl FnOnce() -> Result<String, E>) -> Result<Arc<str>, E> {
         let at = (state.progress.counts.end, state.closed);
         let known = |kept: &Option<Box<Preview>>| kept.as_ref().filter(|p| p.at == at).map(|p| p.text.clone());
         if let Some(text) = self.preview.lock().ok().and_then(|kept| known(&kept)) {
             return Ok(text);
         }
-        let text = read()?;
+        let text: Arc<str> = read()?.into();
         if let Ok(mut kept) = self.preview.lock() {
             *kept = Some(Box::new(Preview { at, text: text.clone() }));
         }

@@ -119,6 +119,17 @@ pub fn ending(spec: &Spec, state: &State) -> Ending {
     }
 }
 
+impl State {
+    pub fn status(&self) -> Status {
+        match self.phase {
+            Phase::Starting => Status::Starting,
+            Phase::Running => Status::Running,
+            Phase::Exited { .. } | Phase::Failed { .. } => Status::Exited,
+            Phase::Lost { .. } => Status::Lost,
+        }
+    }
+}
+
 impl Proc {
     fn watch_view(&self, state: &State) -> Option<Watch> {
         self.watching.as_ref()?;
@@ -187,12 +198,7 @@ impl Proc {
             cwd: spec.cwd.clone(),
             backend: spec.backend.clone(),
             pid: (state.pid > 0).then_some(state.pid),
-            status: match state.phase {
-                Phase::Starting => Status::Starting,
-                Phase::Running => Status::Running,
-                Phase::Exited { .. } | Phase::Failed { .. } => Status::Exited,
-                Phase::Lost { .. } => Status::Lost,
-            },
+            status: state.status(),
             closed: state.closed,
             exit_code,
             signal,

@@ -114,7 +114,13 @@ impl Registry {
 
     /// Every process, newest first.
     pub fn newest_first(&self) -> Vec<Arc<Proc>> {
-        self.table().newest_first()
+        self.table().newest_first().cloned().collect()
+    }
+
+    /// The newest `most` of them, and how many there are.
+    pub fn newest(&self, most: usize) -> (Vec<Arc<Proc>>, usize) {
+        let table = self.table();
+        (table.newest_first().take(most).cloned().collect(), table.len())
     }
 
     /// Programs that run or are starting.

@@ -19,7 +19,7 @@ pub enum Asked {
 #[derive(Default)]
 pub struct Table {
     by_id: BTreeMap<ProcId, Arc<Proc>>,
-    by_age: BTreeMap<(u64, u64), ProcId>,
+    by_age: BTreeMap<(u64, u64), Arc<Proc>>,
     by_name: HashMap<String, Vec<ProcId>>,
     by_request: HashMap<String, Asked>,
     /// The requests that were given a process which another one had started.
@@ -51,8 +51,12 @@ impl Table {
         self.by_id.range(low..=high).map(|(id, _)| *id)
     }
 
-    pub fn newest_first(&self) -> Vec<Arc<Proc>> {
-        self.by_age.values().rev().filter_map(|id| self.by_id.get(id)).cloned().collect()
+    pub fn newest_first(&self) -> impl Iterator<Item = &Arc<Proc>> {
+        self.by_age.values().rev()
+    }
+
+    pub fn len(&self) -> usize {
+        self.by_id.len()
     }
 
     pub fn asked(&self, request: &str) -> Option<&Asked> {
@@ -87,7 +91,7 @@ impl Table {
 
     pub fn insert(&mut self, proc: Arc<Proc>) {
         let id = proc.spec.id;
-        self.by_age.insert(age(&proc), id);
+        self.by_age.insert(age(&proc), proc.clone());
         if let Some(name) = &proc.spec.name {
             self.by_name.entry(name.clone()).or_default().push(id);
         }

@@ -7,8 +7,11 @@ use crate::proc::Proc;
 use crate::proc::state::State;
 use crate::proc::task::now_ms;
 use crate::proc::tree;
+use crate::proc::view::ending;
+use serde::{Serialize, Serializer};
 use std::sync::Arc;
 use std::time::Duration;
+use toold_proto::process::Usage;
 use toold_proto::results::Listed;
 use toold_proto::{Kind, RpcError, params, results};
 
@@ -18,36 +21,76 @@ const LEAVING: Duration = Duration::from_secs(1);
 /// The end of the output that a list shows, in characters.
 const PREVIEW: usize = 200;
 
-pub async fn list(call: params::List, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<results::List, RpcError> {
+/// What `list` answers: prints like `results::List`, each process made as it is printed, so that a thousand of them
+/// are never there twice.
+#[derive(Serialize)]
+pub struct Shown {
+    processes: Vec<Row>,
+    total: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    older: Option<u64>,
+}
+
+struct Row {
+    proc: Arc<Proc>,
+    state: State,
+    preview: Arc<str>,
+    usage: Option<Usage>,
+    now: u64,
+}
+
+impl Serialize for Row {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let process = self.proc.view_of(&self.state, self.now);
+        Listed { process, preview: self.preview.to_string(), usage: self.usage.clone() }.serialize(to)
+    }
+}
+
+impl Row {
+    fn look(proc: Arc<Proc>, with_usage: bool, now: u64) -> Result<Row, RpcError> {
+        let state = proc.state();
+        let preview = proc.preview(&state, || tail(&proc, &state, PREVIEW).map(|(text, _)| text));
+        let preview = preview.map_err(|e| unreadable(&proc, e))?;
+        let lives = !state.over() && state.shim_pid > 0;
+        let usage = (with_usage && lives).then(|| tree::usage_below(state.shim_pid));
+        Ok(Row { proc, state, preview, usage, now })
+    }
+}
+
+pub async fn list(call: params::List, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<Shown, RpcError> {
     let limit = call.limit.unwrap_or(LIMIT);
     if limit == 0 {
         return Err(RpcError::param("limit", "must be at least 1"));
     }
     let now = now_ms();
-    let fit: Vec<Arc<Proc>> = daemon.registry.newest_first().into_iter().filter(|p| fits(p, &call, now)).collect();
-    let all = fit.len() as u64;
-    let wanted: Vec<Arc<Proc>> = fit.into_iter().filter(|p| is_recent(p, call.ended_within_ms, now)).collect();
-    let total = wanted.len() as u64;
-    let older = call.ended_within_ms.map(|_| all - total);
-    let one = move |proc: Arc<Proc>| {
-        let state = proc.state();
-        let preview = proc.preview(&state, || tail(&proc, &state, PREVIEW).map(|(text, _)| text));
-        let preview = preview.map_err(|e| unreadable(&proc, e))?;
-        let lives = !state.over() && state.shim_pid > 0;
-        let usage = (call.usage && lives).then(|| tree::usage_below(state.shim_pid));
-        Ok(Listed { process: proc.view_of(&state, now), preview, usage })
-    };
-    let look = move || wanted.into_iter().take(limit as usize).map(one).collect::<Result<_, RpcError>>();
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let (wanted, total, older) = chosen(&daemon, &call, limit, now);
+    let look = move || wanted.into_iter().map(|proc| Row::look(proc, call.usage, now)).collect::<Result<_, RpcError>>();
     if !call.usage {
-        return Ok(results::List { processes: look()?, total, older });
+        return Ok(Shown { processes: look()?, total, older });
     }
     // A few files of /proc for every member of every tree: not on a thread that others wait for.
     let looked = tokio::task::spawn_blocking(look).await;
     let processes = looked.map_err(|e| RpcError::new(Kind::Internal, format!("the look broke off: {e}")))??;
-    Ok(results::List { processes, total, older })
+    Ok(Shown { processes, total, older })
 }
 
-fn fits(proc: &Proc, call: &params::List, now: u64) -> bool {
+/// The newest processes that are asked for, how many there are in all, and how many more without `ended_within_ms`.
+fn chosen(daemon: &Daemon, call: &params::List, limit: usize, now: u64) -> (Vec<Arc<Proc>>, u64, Option<u64>) {
+    if *call == (params::List { limit: call.limit, usage: call.usage, ..Default::default() }) {
+        let (newest, total) = daemon.registry.newest(limit);
+        return (newest, total as u64, None);
+    }
+    let mut fit = daemon.registry.newest_first();
+    fit.retain(|p| fits(p, call));
+    let all = fit.len() as u64;
+    fit.retain(|p| is_recent(p, call.ended_within_ms, now));
+    let total = fit.len() as u64;
+    fit.truncate(limit);
+    (fit, total, call.ended_within_ms.map(|_| all - total))
+}
+
+fn fits(proc: &Proc, call: &params::List) -> bool {
     let spec = &proc.spec;
     let label = |wanted: &String| match wanted.split_once('=') {
         Some((key, value)) => spec.labels.get(key).is_some_and(|v| v == value),
@@ -58,8 +101,8 @@ fn fits(proc: &Proc, call: &params::List, now: u64) -> bool {
         && call.session_key.as_ref().is_none_or(|s| spec.session_key.as_ref() == Some(s))
         && call.label.as_ref().is_none_or(label)
         && call.name.as_ref().is_none_or(name)
-        && call.status.is_none_or(|s| proc.view_of(&proc.peek(), now).status == s)
-        && call.reason.is_none_or(|r| proc.view_of(&proc.peek(), now).reason == Some(r))
+        && call.status.is_none_or(|s| proc.peek().status() == s)
+        && call.reason.is_none_or(|r| ending(spec, &proc.peek()).reason == Some(r))
 }
 
 /// Whether it lives, or ended so long ago or less.

@@ -1,10 +1,11 @@
 //! A method by its type into jsonrpsee's table, with every parameter error in our words.
 
-use super::wire::Peer;
-use jsonrpsee::RpcModule;
-use jsonrpsee::types::{ErrorObjectOwned, Params};
+use super::wire::{Peer, printed};
+use futures_util::FutureExt;
+use jsonrpsee::types::ErrorObjectOwned;
+use jsonrpsee::{AsyncMethod, MethodCallback, MethodResponse, Methods};
+use serde::Serialize;
 use serde::de::{DeserializeOwned, IgnoredAny, MapAccess, Visitor};
-use serde_json::value::{RawValue, to_raw_value};
 use std::borrow::Cow;
 use std::fmt;
 use std::future::Future;
@@ -15,28 +16,45 @@ use toold_proto::{Kind, RpcError};
 
 /// Registers `M`. Its parameters come by name; a wrong, unknown or missing one is refused by name
 /// before the handler is called.
-pub fn register<M, C, F, Fut>(module: &mut RpcModule<C>, handler: F)
+pub fn register<M, C, F, Fut>(methods: &mut Methods, context: &Arc<C>, handler: F)
 where
     M: Method,
     C: Send + Sync + 'static,
-    F: Fn(M::Params, Arc<C>, Arc<Peer>) -> Fut + Clone + Send + Sync + 'static,
+    F: Fn(M::Params, Arc<C>, Arc<Peer>) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<M::Result, RpcError>> + Send + 'static,
 {
+    register_like::<M, M::Result, C, F, Fut>(methods, context, handler);
+}
+
+/// The same for a handler whose result only prints like `M`'s: for what is too large to be put together first.
+pub fn register_like<M, R, C, F, Fut>(methods: &mut Methods, context: &Arc<C>, handler: F)
+where
+    M: Method,
+    R: Serialize,
+    C: Send + Sync + 'static,
+    F: Fn(M::Params, Arc<C>, Arc<Peer>) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<R, RpcError>> + Send + 'static,
+{
     let required: Vec<&'static str> = REQUIRED.iter().filter(|(name, _)| *name == M::NAME).map(|(_, p)| *p).collect();
-    let required: Arc<[&'static str]> = required.into();
-    let call = move |params: Params<'static>, context, extensions: jsonrpsee::Extensions| {
-        let (handler, required) = (handler.clone(), required.clone());
-        async move {
-            let answer = async {
-                let params = parse::<M::Params>(params.as_str(), &required)?;
-                let peer = extensions.get::<Arc<Peer>>().cloned().ok_or_else(|| internal("the peer is not known"))?;
-                let result = handler(params, context, peer).await?;
-                to_raw_value(&result).map_err(|e| internal(&format!("the result cannot be printed: {e}")))
-            };
-            answer.await.map_err(wire_error) as Result<Box<RawValue>, ErrorObjectOwned>
-        }
-    };
-    module.register_async_method(M::NAME, call).expect("every method is registered once");
+    let context = context.clone();
+    let call: AsyncMethod<'static> = Arc::new(move |id, params, _, _, extensions| {
+        let begun = || {
+            let params = parse::<M::Params>(params.as_str(), &required)?;
+            let peer = extensions.get::<Arc<Peer>>().cloned().ok_or_else(|| internal("the peer is not known"))?;
+            Ok(handler(params, context.clone(), peer))
+        };
+        let call: Result<Fut, RpcError> = begun();
+        let answer = async move {
+            let print =
+                |result| printed(&id, &result).map_err(|e| internal(&format!("the result cannot be printed: {e}")));
+            match async { print(call?.await?) }.await {
+                Ok(answer) => answer,
+                Err(error) => MethodResponse::error(id, wire_error(error)),
+            }
+        };
+        answer.boxed()
+    });
+    methods.verify_and_insert(M::NAME, MethodCallback::Async(call)).expect("every method is registered once");
 }
 
 /// The error as jsonrpsee carries it.

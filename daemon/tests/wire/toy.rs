@@ -96,7 +96,7 @@ impl Toy {
 }
 
 fn methods(context: Arc<Context>) -> RpcModule<Context> {
-    let mut module = RpcModule::from_arc(context);
+    let mut module = RpcModule::from_arc(context.clone());
     let object = |params: &jsonrpsee::types::Params| params.parse::<Option<Value>>().map(Option::unwrap_or_default);
     module.register_method("echo", move |params, _, _| object(&params)).expect("new");
     module
@@ -149,7 +149,7 @@ fn methods(context: Arc<Context>) -> RpcModule<Context> {
             "stopping"
         })
         .expect("new");
-    register::<api::SessionEnd, _, _, _>(&mut module, |params, _, _| async move {
+    register::<api::SessionEnd, _, _, _>(&mut module, &context, |params, _, _| async move {
         Ok(results::SessionEnd { session_key: params.session_key, killed: Vec::new(), count: 0 })
     });
     subscription(&mut module);

@@ -1,14 +1,37 @@
 //! Answers as text: our own errors, and jsonrpsee's responses made to keep our promises.
 
 use super::message::RequestId;
-use jsonrpsee::MethodResponse;
 use jsonrpsee::types::{ErrorObject, Id};
+use jsonrpsee::{Extensions, MethodResponse};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use toold_proto::{Kind, RpcError};
 
 /// How every response of jsonrpsee's begins when the id is one it cannot hold and 0 stands in.
 const STAND_IN: &str = r#"{"jsonrpc":"2.0","id":0,"#;
+
+/// A whole answer, printed. jsonrpsee would print the result a second time, and read it to see whether it is JSON.
+#[derive(Clone)]
+struct Printed(String);
+
+/// The room a new answer begins with: enough for the usual ones.
+const USUAL: usize = 1024;
+
+/// A result on its way through jsonrpsee, which carries it and does not look at it.
+pub fn printed(id: &Id<'_>, result: &impl Serialize) -> serde_json::Result<MethodResponse> {
+    #[derive(Serialize)]
+    struct Answer<'a, R> {
+        jsonrpc: &'static str,
+        id: &'a Id<'a>,
+        result: &'a R,
+    }
+    let mut text = Vec::with_capacity(USUAL);
+    serde_json::to_writer(&mut text, &Answer { jsonrpc: "2.0", id, result })?;
+    let text = String::from_utf8(text).map_err(serde::ser::Error::custom)?;
+    let mut carrier = Extensions::new();
+    carrier.insert(Printed(text));
+    Ok(MethodResponse::notification().with_extensions(carrier))
+}
 
 /// An error answer.
 pub(crate) fn error(id: &RequestId, error: &RpcError) -> Box<str> {
@@ -32,20 +55,27 @@ pub(crate) fn jsonrpsee_id(id: &RequestId) -> Id<'static> {
     }
 }
 
-/// The response's text, with the caller's own id, and with `data.kind` if it is an error.
-pub(crate) fn text(response: MethodResponse, id: &RequestId) -> Box<str> {
-    match response.is_error().then(|| without_kind(response.as_json())).flatten() {
-        Some(unkind) => error(id, &unkind),
-        None => with_id(response.into_json(), id),
+/// The response's text, with the caller's own id, and with `data.kind` if it is an error. None: it has
+/// answered by itself, as a subscription does through its sink.
+pub(crate) fn text(mut response: MethodResponse, id: &RequestId) -> Option<Box<str>> {
+    if let Some(Printed(text)) = response.extensions_mut().remove() {
+        return Some(with_id(text.into(), id));
     }
+    if !response.is_method_call() {
+        return None;
+    }
+    Some(match response.is_error().then(|| without_kind(response.as_json())).flatten() {
+        Some(unkind) => error(id, &unkind),
+        None => with_id(response.into_json().into(), id),
+    })
 }
 
 /// The same answer with the id that 0 stood in for.
-pub(crate) fn with_id(json: Box<RawValue>, id: &RequestId) -> Box<str> {
-    match (id, json.get().strip_prefix(STAND_IN)) {
+pub(crate) fn with_id(json: Box<str>, id: &RequestId) -> Box<str> {
+    match (id, json.strip_prefix(STAND_IN)) {
         (RequestId::Other(digits), Some(rest)) => format!(r#"{{"jsonrpc":"2.0","id":{digits},{rest}"#).into(),
         // Every other id is in it already.
-        _ => json.into(),
+        _ => json,
     }
 }
 
@@ -86,7 +116,9 @@ mod tests {
     fn a_negative_id_goes_through_jsonrpsee_and_back() {
         let id = RequestId::Other("-5".into());
         let response = MethodResponse::response(jsonrpsee_id(&id), ResponsePayload::success("x"), usize::MAX);
-        assert_eq!(&*text(response, &id), r#"{"jsonrpc":"2.0","id":-5,"result":"x"}"#);
+        assert_eq!(text(response, &id).as_deref(), Some(r#"{"jsonrpc":"2.0","id":-5,"result":"x"}"#));
+        let ours = printed(&jsonrpsee_id(&id), &"x").expect("it prints");
+        assert_eq!(text(ours, &id).as_deref(), Some(r#"{"jsonrpc":"2.0","id":-5,"result":"x"}"#));
     }
 
     #[test]
@@ -94,11 +126,13 @@ mod tests {
         let id = RequestId::Number(3);
         let bare = MethodResponse::error(jsonrpsee_id(&id), ErrorCode::InternalError);
         assert_eq!(
-            &*text(bare, &id),
-            r#"{"jsonrpc":"2.0","id":3,"error":{"code":-32603,"message":"Internal error","data":{"kind":"internal"}}}"#
+            text(bare, &id).as_deref(),
+            Some(
+                r#"{"jsonrpc":"2.0","id":3,"error":{"code":-32603,"message":"Internal error","data":{"kind":"internal"}}}"#
+            )
         );
         let ours = ErrorObject::owned(-32001, "no", Some(serde_json::json!({ "kind": "not_found" })));
         let json = MethodResponse::error(jsonrpsee_id(&id), ours);
-        assert!(text(json, &id).contains(r#""data":{"kind":"not_found"}"#));
+        assert!(text(json, &id).expect("an answer").contains(r#""data":{"kind":"not_found"}"#));
     }
 }

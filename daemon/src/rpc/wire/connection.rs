@@ -295,9 +295,7 @@ impl Connection {
             }
         };
         let finish = move |result: Result<MethodResponse, _>| match result {
-            // A subscription has answered by itself, through its sink.
-            Ok(response) if !answered || !response.is_method_call() => None,
-            Ok(response) => Some(answer::text(response, &id)),
+            Ok(response) => answered.then(|| answer::text(response, &id)).flatten(),
             Err(_) => {
                 tracing::error!(method = name, "a handler panicked");
                 let error = RpcError::new(Kind::Internal, format!("`{name}` failed inside toold; its log says where"));
@@ -336,7 +334,7 @@ impl Connection {
                 };
                 let Some(json) = json else { break };
                 let json = match std::mem::take(&mut first) {
-                    true => RawValue::from_string(answer::with_id(json, &id).into()).ok(),
+                    true => RawValue::from_string(answer::with_id(json.into(), &id).into()).ok(),
                     false => Some(json),
                 };
                 if let Some(json) = json {

@@ -33,6 +33,11 @@ pub trait Decode {
     /// Puts one answer into `out`, framed.
     fn wrap(out: &mut Vec<u8>, json: &str);
 
+    /// The same for a large answer that nothing waits before: where the framing allows it, it is not copied.
+    fn wrap_whole(out: &mut Vec<u8>, json: Box<str>) {
+        Self::wrap(out, &json);
+    }
+
     /// Takes bytes that were already read.
     fn feed(&mut self, bytes: &[u8]) {
         self.room().extend_from_slice(bytes);

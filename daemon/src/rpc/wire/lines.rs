@@ -66,6 +66,12 @@ impl Decode for Lines {
         out.extend_from_slice(json.as_bytes());
         out.push(b'\n');
     }
+
+    fn wrap_whole(out: &mut Vec<u8>, json: Box<str>) {
+        *out = String::from(json).into_bytes();
+        out.reserve_exact(1);
+        out.push(b'\n');
+    }
 }
 
 fn is_blank(line: &[u8]) -> bool {

@@ -16,6 +16,8 @@ pub mod sniff;
 mod stream;
 mod ws;
 
+pub use answer::printed;
+
 use crate::config::Config;
 use connection::Connection;
 use jsonrpsee::Methods;

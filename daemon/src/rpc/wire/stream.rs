@@ -87,7 +87,7 @@ impl<D: Decode> Stream<D> {
                 Event::Read(0) => return self.sending_is_over().await,
                 Event::Stop | Event::HungUp => return self.last_words().await,
                 Event::Read(_) => {}
-                Event::Answer(done) => self.answer(&done),
+                Event::Answer(done) => self.answer(done),
                 Event::Push(push) => D::wrap(&mut self.out, push.get()),
             }
         }
@@ -116,22 +116,29 @@ impl<D: Decode> Stream<D> {
     fn outcome(&mut self, outcome: Outcome) {
         match outcome {
             Outcome::Silent => {}
-            Outcome::Answer(text) => D::wrap(&mut self.out, &text),
+            Outcome::Answer(text) => self.put(text),
             Outcome::Pending(pending) => self.connection.spawn(pending),
         }
     }
 
-    fn answer(&mut self, done: &Done) {
-        if let Some(text) = &done.text {
-            D::wrap(&mut self.out, text);
-            self.connection.taken(text);
+    fn answer(&mut self, mut done: Done) {
+        if let Some(text) = done.text.take() {
+            self.connection.taken(&text);
+            self.put(text);
+        }
+    }
+
+    fn put(&mut self, text: Box<str>) {
+        match self.out.is_empty() && text.len() > BURST {
+            true => D::wrap_whole(&mut self.out, text),
+            false => D::wrap(&mut self.out, &text),
         }
     }
 
     /// Takes what waits in the inbox now.
     async fn inbox(&mut self) -> io::Result<()> {
         while let Ok(done) = self.inbox.answers.try_recv() {
-            self.answer(&done);
+            self.answer(done);
             if self.out.len() > BURST {
                 self.flush().await?;
             }
@@ -192,7 +199,7 @@ impl<D: Decode> Stream<D> {
             match event {
                 Event::Stop => return self.last_words().await,
                 Event::HungUp => break,
-                Event::Answer(done) => self.answer(&done),
+                Event::Answer(done) => self.answer(done),
                 Event::Push(push) => D::wrap(&mut self.out, push.get()),
                 // Nothing is read any more.
                 Event::Read(_) => {}
@@ -214,7 +221,7 @@ impl<D: Decode> Stream<D> {
         let wait = async {
             while connection.slots.has_urgent() {
                 let Some(done) = self.inbox.answers.recv().await else { break };
-                self.answer(&done);
+                self.answer(done);
             }
         };
         // Late ones are given up, and what is there is still written.

@@ -1,7 +1,9 @@
 //! A full disk: running processes are not killed, and what could not be stored is counted and told.
 
-use crate::rig::{Daemon, id, skip_unless};
+use crate::rig::{Daemon, files, id, skip_unless};
+use crate::sys::Pidfd;
 use serde_json::json;
+use std::os::unix::fs::MetadataExt;
 use std::process::Command;
 
 /// A daemon whose state is a file system of its own, this small, seen by nobody else.
@@ -100,4 +102,32 @@ fn where_a_power_cut_is_to_be_survived_the_disk_has_a_start_before_it_and_an_exi
 fn long(line: &str) -> bool {
     let sent = line.rsplit("= ").next().and_then(|n| n.trim().parse::<u64>().ok()).unwrap_or(0);
     line.contains("MSG_DONTWAIT") && sent > 100
+}
+
+/// What the disk holds for a process's log, beyond its bytes.
+fn blocks_ahead(d: &Daemon, id: &str) -> u64 {
+    let logs = files(&d.state().join("procs").join(id)).into_iter();
+    let logs = logs.filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("log")));
+    let sizes = logs.map(|path| path.metadata().expect("a file")).map(|m| (m.blocks() * 512).saturating_sub(m.len()));
+    sizes.sum()
+}
+
+#[test]
+fn a_flood_leaves_no_blocks_behind_at_its_end_in_a_pause_and_after_a_kill() {
+    let mut d = Daemon::start();
+    let flood = "head -c 9000000 /dev/zero | tr '\\0' x";
+    let ended = id(&d.run(flood));
+    let paused = d.sh(&format!("{flood}; echo; echo rests; exec sleep 1000"));
+    d.printed(&paused, "rests");
+    d.eventually("the reserve is given back", || blocks_ahead(&d, &paused) < 65_536);
+    assert!(blocks_ahead(&d, &ended) < 65_536, "{}", blocks_ahead(&d, &ended));
+    // A shim that is killed in the flood cannot give back: the daemon does.
+    let flooding = d.sh("exec yes xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx");
+    d.eventually("it floods", || d.process(&flooding)["bytes"].as_u64() > Some(20_000_000));
+    let shim = d.ok("inspect", json!({ "id": flooding }))["shim_pid"].as_i64().expect("a shim") as i32;
+    Pidfd::open(shim).expect("it lives").signal(libc::SIGKILL);
+    d.eventually("it is lost", || d.process(&flooding)["status"] == "lost");
+    assert!(blocks_ahead(&d, &flooding) < 65_536, "{}", blocks_ahead(&d, &flooding));
+    d.restart();
+    assert_eq!(d.process(&ended)["bytes"], 9_000_000);
 }

@@ -115,7 +115,11 @@ fn a_long_list_is_whole_beside_other_answers_and_is_as_the_schema_says() {
         assert_eq!(answer["id"], n, "in the order of the calls");
     }
     for list in [&answers[1]["result"], &answers[2]["result"]] {
-        assert!(list.to_string().len() > 512 * 1024, "more than is collected before a write: {}", list.to_string().len());
+        assert!(
+            list.to_string().len() > 512 * 1024,
+            "more than is collected before a write: {}",
+            list.to_string().len()
+        );
         assert_eq!(list["processes"].as_array().unwrap().iter().map(id).collect::<Vec<_>>(), started);
         let typed: toold_proto::results::List = serde_json::from_value(list.clone()).expect("a list");
         assert_eq!(&serde_json::to_value(typed).expect("prints"), list);

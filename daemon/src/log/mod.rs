@@ -20,7 +20,7 @@ pub use check::check;
 pub use counts::Counts;
 pub use lines::{LinePage, LineQuery, PAGE_BYTES};
 pub use reader::{Filled, Log, Page};
-pub use sys::{Dir, Files};
+pub use sys::{Dir, Files, release};
 pub use text::TextPage;
 pub use writer::LogWriter;
 

@@ -1,17 +1,27 @@
-//! The three things the writer asks of the disk, relative to a directory descriptor, without allocating.
+//! The few things the writer asks of the disk, relative to a directory descriptor, without allocating.
 
+use super::format::{Name, parse_log_name};
 use nix::errno::Errno;
-use nix::fcntl::{OFlag, openat};
-use nix::sys::stat::Mode;
-use nix::unistd::{UnlinkatFlags, unlinkat, write};
+use nix::fcntl::{FallocateFlags, OFlag, fallocate, openat};
+use nix::sys::stat::{Mode, fstat};
+use nix::unistd::{UnlinkatFlags, ftruncate, unlinkat, write};
 use std::ffi::CStr;
+use std::fs::File;
+use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
 
 /// Where segments are written. A trait so that tests can be a disk that refuses.
 pub trait Files {
     fn create(&mut self, name: &CStr) -> Result<OwnedFd, Errno>;
     /// As `write(2)`: may take less than all of it.
     fn write(&mut self, fd: &OwnedFd, bytes: &[u8]) -> Result<usize, Errno>;
+    /// Takes blocks for bytes to come, which makes their writing cheaper. The file stays as long as it is.
+    fn reserve(&mut self, fd: &OwnedFd, from: u64, len: u64) -> Result<(), Errno>;
+    /// Gives back what was reserved beyond the end of the file.
+    fn release(&mut self, fd: &OwnedFd);
     /// A failure leaves nothing to do: the name is gone already, or the disk is.
     fn remove(&mut self, name: &CStr);
 }
@@ -52,7 +62,29 @@ impl Files for Dir {
         }
     }
 
+    fn reserve(&mut self, fd: &OwnedFd, from: u64, len: u64) -> Result<(), Errno> {
+        let (Ok(from), Ok(len)) = (from.try_into(), len.try_into()) else { return Err(Errno::EFBIG) };
+        fallocate(fd, FallocateFlags::FALLOC_FL_KEEP_SIZE, from, len)
+    }
+
+    fn release(&mut self, fd: &OwnedFd) {
+        // To the length that it has, not to one that we think it has: no byte of it can be lost by this.
+        // If it fails, the blocks stay with the file until that is removed.
+        let _ = fstat(fd).and_then(|stat| ftruncate(fd, stat.st_size));
+    }
+
     fn remove(&mut self, name: &CStr) {
         let _ = unlinkat(self.fd(), name, UnlinkatFlags::NoRemoveDir);
     }
+}
+
+/// Gives back what a writer that was killed had reserved in the directory `dir`: only its last segment can have any.
+pub fn release(dir: &Path) -> io::Result<()> {
+    let starts = std::fs::read_dir(dir)?.filter_map(|entry| parse_log_name(entry.ok()?.file_name().as_bytes()));
+    let Some(last) = starts.max() else { return Ok(()) };
+    let flags = (OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK).bits();
+    let path = dir.join(Name::log(last).as_str());
+    let file = File::options().write(true).custom_flags(flags).open(path)?;
+    let found = file.metadata()?;
+    if found.is_file() && found.blocks() * 512 > found.len() { file.set_len(found.len()) } else { Ok(()) }
 }

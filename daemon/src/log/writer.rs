@@ -28,6 +28,13 @@ const INDEX_PER_BYTE: u64 = 4;
 /// Records written at once: enough for a chunk of half a megabyte.
 const BATCH: usize = 8;
 
+/// An append of this size is one of a flood, and a segment that holds this much already is worth blocks ahead.
+const FLOOD: usize = 60 * 1024;
+const WORTH: u64 = 1024 * 1024;
+
+/// Blocks taken ahead at once. A filesystem that looks for room at every write needs a third longer for them.
+const AHEAD: u64 = 16 * 1024 * 1024;
+
 /// The log of one running program.
 #[derive(Debug)]
 pub struct LogWriter<F: Files = Dir> {
@@ -51,6 +58,8 @@ struct Segment {
     len: u64,
     capacity: u64,
     idx_len: u64,
+    /// Blocks are there up to here, if that is beyond the length.
+    reserved: u64,
     head: bool,
     /// The last record written.
     mark: Option<Mark>,
@@ -198,7 +207,7 @@ impl<F: Files> LogWriter<F> {
             return Err(Refused(0));
         };
         let capacity = if head { self.head_capacity() } else { self.tail_capacity() };
-        self.current = Some(Segment { log, idx, start, len: 0, capacity, idx_len: 0, head, mark: None });
+        self.current = Some(Segment { log, idx, start, len: 0, capacity, idx_len: 0, reserved: 0, head, mark: None });
         Ok(())
     }
 
@@ -260,6 +269,7 @@ impl<F: Files> LogWriter<F> {
         }
         segment.idx_len += records.len() as u64;
         segment.mark = plan.mark;
+        segment.reserve(&mut self.files, bytes.len());
         let stored = self.files.write(&segment.log, bytes).unwrap_or(0).min(bytes.len());
         segment.len += stored as u64;
         if !segment.head {
@@ -268,7 +278,15 @@ impl<F: Files> LogWriter<F> {
         if stored < bytes.len() { Err(Refused(stored)) } else { Ok(()) }
     }
 
+    /// The flood is over, for now or for good: blocks that were taken ahead are given back.
+    pub fn rest(&mut self) {
+        if let Some(segment) = &mut self.current {
+            segment.release(&mut self.files);
+        }
+    }
+
     fn end_segment(&mut self) {
+        self.rest();
         let Some(segment) = self.current.take() else { return };
         if segment.len == 0 {
             self.remove(segment.start);
@@ -296,6 +314,26 @@ impl<F: Files> LogWriter<F> {
 }
 
 impl Segment {
+    /// Takes blocks ahead when `len` more bytes need some and the program floods.
+    fn reserve(&mut self, files: &mut impl Files, len: usize) {
+        let end = self.len.saturating_add(len as u64);
+        if len < FLOOD || self.len < WORTH || end <= self.reserved {
+            return;
+        }
+        let from = self.reserved.max(self.len);
+        let ahead = AHEAD.min(self.capacity.saturating_sub(from));
+        // Refused by a full disk, or by a filesystem that cannot: then not again in this segment.
+        let taken = ahead > 0 && files.reserve(&self.log, from, ahead).is_ok();
+        self.reserved = if taken { from + ahead } else { u64::MAX };
+    }
+
+    fn release(&mut self, files: &mut impl Files) {
+        if self.reserved > self.len && self.reserved < u64::MAX {
+            files.release(&self.log);
+            self.reserved = self.len;
+        }
+    }
+
     /// The index after which it ends, full or not. The header, and the record of a run that began in the segment
     /// before, are not counted: they would cost the last bytes of a segment that is otherwise within bounds.
     fn idx_capacity(&self) -> u64 {

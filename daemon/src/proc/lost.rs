@@ -4,7 +4,7 @@ use super::handle::Proc;
 use super::state::{News, TOLD};
 use super::task::now_ms;
 use super::tree;
-use crate::log::Log;
+use crate::log::{Log, release};
 use crate::store::record::{Facts, Record};
 use crate::store::slots::{Launch, Progress, Stage};
 use crate::sys;
@@ -83,6 +83,8 @@ pub fn verdict(dir: &Path, record: &Record, told: Option<i32>) -> Vec<News> {
 /// The counts from the files: the shim may have died between the bytes and their count.
 fn recount(dir: &Path, told: Option<Progress>) -> Progress {
     let mut progress = told.unwrap_or_default();
+    // One that fails keeps blocks from others until the process is forgotten, and costs no byte.
+    let _ = release(dir);
     if let Ok(counts) = Log::open_all(dir).and_then(|log| log.recount())
         && counts.end > progress.counts.end
     {

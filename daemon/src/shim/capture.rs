@@ -56,11 +56,13 @@ impl Output {
         self.rest_at
     }
 
-    pub fn rest(&mut self, now: u64) {
-        if self.rest_at.is_some_and(|at| now >= at) {
+    fn is_at_rest(&mut self, now: u64) -> bool {
+        let at_rest = self.rest_at.is_some_and(|at| now >= at);
+        if at_rest {
             self.rest_at = None;
             sys::forget_pages(self.buffer);
         }
+        at_rest
     }
 
     fn end(&self, which: Which) -> Option<&OwnedFd> {
@@ -118,6 +120,13 @@ impl Shim {
         }
     }
 
+    /// Gives back what only a flood of output needs, a moment after it.
+    pub fn rest(&mut self, now: u64) {
+        if self.output.is_at_rest(now) {
+            self.log.rest();
+        }
+    }
+
     fn store(&mut self, which: Which, n: usize) {
         let stream = match which {
             Which::Out => Stream::Stdout,
@@ -143,6 +152,7 @@ impl Shim {
         }
         if self.output.out.is_none() && self.output.err.is_none() && !self.closed {
             self.closed = true;
+            self.log.rest();
             self.write_progress();
             self.write_slot(slots::CLOSED_AT, &slots::closed_slot(wall_ms()));
             // A program that ends closes its output just before. The exit comes first for whoever

@@ -243,7 +243,7 @@ impl Shim {
         if self.tell_closed_at.is_some_and(|at| now >= at) {
             self.tell_closed();
         }
-        self.output.rest(now);
+        self.rest(now);
     }
 
     /// Collects every child that ended. The program's own end is recorded, then told.

@@ -69,6 +69,14 @@ impl Files for Moody {
         }
     }
 
+    fn reserve(&mut self, fd: &OwnedFd, from: u64, len: u64) -> Result<(), Errno> {
+        if self.next() == Disk::Refuses { Err(Errno::ENOSPC) } else { self.dir.reserve(fd, from, len) }
+    }
+
+    fn release(&mut self, fd: &OwnedFd) {
+        self.dir.release(fd);
+    }
+
     fn remove(&mut self, name: &CStr) {
         self.dir.remove(name);
     }
@@ -103,6 +111,7 @@ impl Model {
             streams.resize(bytes.len(), step.stream);
             look(dir.path());
         }
+        writer.rest();
         let mut model = Model { kept: vec![false; bytes.len()], dir, bytes, streams, counts: writer.counts() };
         model.look();
         model

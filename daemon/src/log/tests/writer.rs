@@ -169,3 +169,64 @@ proptest! {
         prop_assert!(tail >= model.counts.end.min(cap / 4), "{tail} of {}", model.counts.end);
     }
 }
+
+/// A disk that only tells what was reserved and given back.
+#[derive(Default)]
+struct Told {
+    reserved: Vec<(u64, u64)>,
+    released: usize,
+    full: bool,
+}
+
+impl Files for &mut Told {
+    fn create(&mut self, _: &CStr) -> Result<OwnedFd, Errno> {
+        Ok(File::open("/dev/null").expect("it opens").into())
+    }
+    fn write(&mut self, _: &OwnedFd, bytes: &[u8]) -> Result<usize, Errno> {
+        Ok(bytes.len())
+    }
+    fn reserve(&mut self, _: &OwnedFd, from: u64, len: u64) -> Result<(), Errno> {
+        self.reserved.push((from, len));
+        if self.full { Err(Errno::ENOSPC) } else { Ok(()) }
+    }
+    fn release(&mut self, _: &OwnedFd) {
+        self.released += 1;
+    }
+    fn remove(&mut self, _: &CStr) {}
+}
+
+#[test]
+fn blocks_are_taken_ahead_only_for_a_flood_and_never_beyond_the_segment() {
+    const MIB: u64 = 1 << 20;
+    let mut disk = Told::default();
+    let mut writer = LogWriter::with_files(&mut disk, 72 * MIB);
+    for n in 0..40_000 {
+        writer.append(Stream::Stdout, &[b'x'; 100], n);
+    }
+    writer.rest();
+    for n in 0..144 {
+        writer.append(Stream::Stdout, &[b'x'; 256 * 1024], n);
+    }
+    writer.rest();
+    writer.rest();
+    drop(writer);
+    let small = 4_000_000;
+    assert_eq!(
+        disk.reserved[..3],
+        [(small, 16 * MIB), (small + 16 * MIB, 16 * MIB), (small + 32 * MIB, 4 * MIB - small)]
+    );
+    // The head had 36 MiB, a tail segment has 4.5: it asked once, after its first MiB, and gave back once.
+    let ends: Vec<u64> = disk.reserved[3..].iter().map(|(from, len)| from + len).collect();
+    assert_eq!((ends, disk.released), (vec![9 * MIB / 2], 1));
+}
+
+#[test]
+fn a_disk_without_blocks_ahead_is_not_asked_again() {
+    let mut disk = Told { full: true, ..Told::default() };
+    let mut writer = LogWriter::with_files(&mut disk, 1 << 30);
+    (0..100).for_each(|n| writer.append(Stream::Stdout, &[b'x'; 256 * 1024], n));
+    writer.rest();
+    assert_eq!(writer.counts().unstored, 0);
+    drop(writer);
+    assert_eq!((disk.reserved.len(), disk.released), (1, 0));
+}

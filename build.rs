@@ -1,0 +1,51 @@
+//! Makes the programs start faster where the linker and the loader of this machine can: a `toolctl` lives for a
+//! millisecond, and most of that is its start. What is not proven here by a program that runs is not used.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// It unwinds, because that is what the library that is linked in is for.
+const TRIAL: &str = "fn main() {
+    std::panic::set_hook(Box::new(|_| {}));
+    assert!(std::panic::catch_unwind(|| panic!()).is_err());
+}";
+
+/// Relocations as a bitmap: a thirtieth of the bytes to read.
+const PACKED: &str = "-Wl,-z,pack-relative-relocs";
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    let var = |name| std::env::var(name).unwrap_or_default();
+    // Elsewhere it could be linked and not tried.
+    if var("HOST") != var("TARGET") || !var("TARGET").ends_with("-linux-gnu") {
+        return;
+    }
+    let Ok(out) = std::env::var("OUT_DIR").map(PathBuf::from) else { return };
+    if runs(&out, &["-C", &format!("link-arg={PACKED}")]) {
+        println!("cargo::rustc-link-arg-bins={PACKED}");
+    }
+    // Stands in for the library of that name: the unwinder becomes part of the program, and the loader has one file
+    // less to find and to map.
+    let instead = out.join("instead");
+    let script = "INPUT ( -lgcc_eh -lgcc )\n";
+    let written = std::fs::create_dir_all(&instead).and_then(|()| std::fs::write(instead.join("libgcc_s.so"), script));
+    if written.is_ok() && runs(&out, &["-L", &format!("native={}", instead.display())]) {
+        println!("cargo::rustc-link-search=native={}", instead.display());
+    }
+}
+
+/// Whether a program that is linked with these flags runs here.
+fn runs(out: &Path, flags: &[&str]) -> bool {
+    let (source, program) = (out.join("trial.rs"), out.join("trial"));
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let _ = std::fs::remove_file(&program);
+    let built = std::fs::write(&source, TRIAL).is_ok()
+        && Command::new(rustc)
+            .args(flags)
+            .arg("-o")
+            .arg(&program)
+            .arg(&source)
+            .output()
+            .is_ok_and(|o| o.status.success());
+    built && Command::new(&program).output().is_ok_and(|o| o.status.success())
+}

@@ -144,20 +144,8 @@ pub fn short(command: &str) -> String {
 mod tests {
     use super::*;
     use crate::cli::test_run;
-    use crate::testing::{Fake, Reply, process};
+    use crate::testing::{Fake, Reply, listed};
     use serde_json::{Value, json};
-
-    fn listed(processes: &[Value]) -> Value {
-        let listed: Vec<Value> = processes
-            .iter()
-            .map(|changes| {
-                let mut document = process(changes.clone());
-                document["preview"] = json!("");
-                document
-            })
-            .collect();
-        json!({"total": listed.len(), "processes": listed})
-    }
 
     fn three() -> Vec<Value> {
         vec![

@@ -44,7 +44,8 @@ pub fn processes(socket: &Path, which: Which) -> Vec<CompletionCandidate> {
     let mut names = HashSet::new();
     let words = processes.iter().filter(meant).flat_map(|process| {
         let about = format!("{}: {}", render::status::phrase(process), pick::short(&process.command));
-        let name = process.name.clone().filter(|name| names.insert(name.clone()));
+        // A name of an older daemon's that begins with @ means nothing here, or something else.
+        let name = process.name.clone().filter(|name| !name.starts_with('@') && names.insert(name.clone()));
         let words = name.into_iter().chain([process.id.to_string()]);
         words.map(move |word| CompletionCandidate::new(word).help(Some(about.clone().into())))
     });
@@ -70,4 +71,24 @@ fn list(socket: &Path) -> Option<Vec<Process>> {
     let list = params::List { limit: Some(MOST), ..Default::default() };
     let raw = client.call_raw(api::List::NAME, &list).ok()?;
     Some(parse::<api::List>(&raw).ok()?.processes.into_iter().map(|listed| listed.process).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Fake, Reply, listed};
+    use serde_json::json;
+
+    fn offered(processes: &[serde_json::Value], which: Which) -> Vec<String> {
+        let fake = Fake::start(vec![vec![Reply::result(listed(processes))]]);
+        let words = super::processes(&fake.path(), which);
+        words.iter().map(|word| word.get_value().to_string_lossy().into_owned()).collect()
+    }
+
+    #[test]
+    fn at_last_stands_there_once_also_where_an_older_daemon_took_it_for_a_name() {
+        let old =
+            [json!({"id": "proc_00000000000a", "name": "@last"}), json!({"id": "proc_00000000000b", "name": "web"})];
+        assert_eq!(offered(&old, Which::Any), ["proc_00000000000a", "web", "proc_00000000000b", "@last", "@failed"]);
+    }
 }

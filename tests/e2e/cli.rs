@@ -183,7 +183,7 @@ fn exit_codes_tell_what_went_wrong() {
         (vec!["kill", "nobody"], 3),
         (vec!["inspect", "nobody"], 3),
         (vec!["write", "nobody", "x"], 3),
-        (vec!["run", "--", "/no/such/program"], 1),
+        (vec!["run", "--", "/no/such/program"], 127),
         (vec!["exec", "--", "/no/such/program"], 1),
         (vec!["log", &proc, "--grep", "("], 2),
         (vec!["kill", &proc, "-s", "SIGNOTHING"], 2),

@@ -56,7 +56,7 @@ fn processes(list: results::List) -> Vec<Process> {
     list.processes.into_iter().map(|listed| listed.process).collect()
 }
 
-fn failed(process: &Process) -> bool {
+pub fn failed(process: &Process) -> bool {
     match process.status {
         Status::Lost => true,
         Status::Exited => process.exit_code != Some(0),

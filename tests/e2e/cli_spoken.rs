@@ -19,6 +19,9 @@ fn a_daemon_s_errors_speak_of_options_and_say_the_ways_out() {
         (&["write", "web", "x"], 1, "start it with --stdin or --pty"),
         (&["resize", "web", "24x80"], 2, "start it with --pty"),
         (&["poll", "we"], 3, "did you mean web (running "),
+        (&["inspect", "9"], 3, "the start of an id needs at least 4 digits; `toolctl list` shows"),
+        (&["inspect", "proc_abc"], 3, "the start of an id needs at least 4 digits; `toolctl list` shows"),
+        (&["inspect", "xyz"], 3, "no process \"xyz\"; `toolctl list` shows"),
         (&["poll", "nobody"], 3, "`toolctl list` shows what there is"),
     ] {
         let told = d.ctl(args);

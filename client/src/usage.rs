@@ -27,12 +27,53 @@ pub fn tell(wrong: &clap::Error, line: &Line<'_>, words: &[OsString], console: &
     wrong.exit_code() as u8
 }
 
+/// What other programs call what one of our commands does, and what to type here.
+const MEANT: &[(&[&str], &str)] = &[
+    (&["stop", "end", "terminate"], "`toolctl kill` ends a process, `toolctl shutdown` stops the daemon"),
+    (
+        &["start", "spawn", "launch"],
+        "`toolctl run` starts a process and shows it, `toolctl exec` starts one in the background",
+    ),
+    (&["restart"], "`toolctl exec --name NAME --if-running restart` replaces the process of that name"),
+    (&["ps", "ls", "jobs"], "`toolctl list` lists processes"),
+    (&["top", "watch"], "`toolctl list --watch` shows processes as they change"),
+    (&["logs", "tail", "cat", "output"], "`toolctl log` shows a process's output, with -f as it comes"),
+    (&["rm", "remove", "delete", "prune", "clean"], "`toolctl forget` removes finished processes and their logs"),
+    (
+        &["status", "show", "describe", "stat"],
+        "`toolctl poll` shows how a process is, `toolctl inspect` everything about it, `toolctl list` all of them",
+    ),
+    (
+        &["send", "input", "type"],
+        "`toolctl submit` writes a line to a process's stdin, `toolctl write` text without an end",
+    ),
+    (&["version"], "`toolctl --version` tells it"),
+];
+
+/// What is wrong with a number below zero: clap takes it for an option, and advises a `--` that does not help.
+fn negative(line: &Line<'_>, words: &[OsString], command: &clap::Command) -> Option<clap::Error> {
+    let at = line.negative?;
+    let (option, value) = (words[at - 1].to_string_lossy(), words[at].to_string_lossy());
+    let inside = line.verb.and_then(|verb| command.find_subcommand(&words[verb])).unwrap_or(command);
+    let message = format!("invalid value '{value}' for '{option}': it cannot be below 0\n");
+    Some(clap::Error::raw(ErrorKind::InvalidValue, message).with_cmd(inside))
+}
+
 /// The same with the command that was probably meant. Clap knows no letters that changed places, and thinks of `write` first
 /// at `wiat`.
 pub fn with_tip(mut wrong: clap::Error, line: &Line<'_>, words: &[OsString], command: &clap::Command) -> clap::Error {
+    if let Some(negative) = negative(line, words, command) {
+        return negative;
+    }
     // It would list those too that are no person's business.
     wrong.remove(ContextKind::ValidSubcommand);
     let Some(ContextValue::String(typed)) = wrong.get(ContextKind::InvalidSubcommand).cloned() else { return wrong };
+    let meant = MEANT.iter().find(|(words, _)| line.verb.is_none() && words.contains(&typed.as_str()));
+    if let Some((_, tip)) = meant {
+        wrong.remove(ContextKind::SuggestedSubcommand);
+        wrong.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![(*tip).into()]));
+        return wrong;
+    }
     let inside = line.verb.and_then(|at| command.find_subcommand(&words[at])).unwrap_or(command);
     let visible = inside.get_subcommands().filter(|sub| !sub.is_hide_set()).map(|sub| sub.get_name().to_owned());
     let near: Vec<String> = visible.filter(|name| name.starts_with(&typed) || distance(&typed, name) <= 1).collect();
@@ -57,6 +98,7 @@ fn sentence(wrong: &clap::Error) -> String {
 mod tests {
     use crate::cli::test_run;
     use crate::testing::Fake;
+    use clap::error::ErrorKind;
     use serde_json::{Value, json};
 
     #[test]
@@ -78,6 +120,18 @@ mod tests {
                 &["--json", "service", "un"],
                 "unrecognized subcommand 'un' tip: a similar subcommand exists: 'uninstall'",
             ),
+            (
+                &["--json", "stop", "x"],
+                "unrecognized subcommand 'stop' tip: `toolctl kill` ends a process, `toolctl shutdown` stops the daemon",
+            ),
+            (
+                &["--json", "service", "stat"],
+                "unrecognized subcommand 'stat' tip: some similar subcommands exist: 'start', 'status'",
+            ),
+            (&["log", "x", "-n", "-1", "--json"], "invalid value '-1' for '-n': it cannot be below 0"),
+            (&["kill", "x", "--grace", "-5s", "--json"], "invalid value '-5s' for '--grace': it cannot be below 0"),
+            (&["log", "x", "-n", "--grep", "y", "--json"], "a value is required for '--lines <N>'"),
+            (&["signal", "x", "-9", "TERM", "--json"], "unexpected argument '-9' found"),
             (&["--json"], "a command is missing"),
             (&["list", "-n", "0", "--json"], "-n must be at least 1"),
         ] {
@@ -90,5 +144,20 @@ mod tests {
         }
         let (code, out, err) = test_run(&fake, &["run", "--", "--json", "--nonsense"]);
         assert!(code == 4 && out.is_empty() && err.starts_with("toolctl: "), "behind -- nothing is ours: {err}");
+    }
+
+    #[test]
+    fn every_command_that_is_advised_is_one_and_none_is_advised_for_itself() {
+        let command = crate::help::command();
+        for (words, tip) in super::MEANT {
+            assert!(words.iter().all(|word| command.find_subcommand(word).is_none()), "{words:?}");
+            let advised: Vec<&str> = tip.split('`').skip(1).step_by(2).collect();
+            assert!(!advised.is_empty(), "{tip}");
+            for line in advised {
+                let words = line.split(' ').chain(["--help"]);
+                let kind = command.clone().try_get_matches_from(words).expect_err("help is an error to clap").kind();
+                assert!(matches!(kind, ErrorKind::DisplayHelp | ErrorKind::DisplayVersion), "{line}: {kind:?}");
+            }
+        }
     }
 }

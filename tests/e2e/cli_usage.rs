@@ -67,3 +67,23 @@ fn with_json_a_usage_error_is_one_document_on_standard_error() {
         assert!(!document["message"].as_str().unwrap().is_empty(), "{args}");
     }
 }
+
+#[test]
+fn what_other_programs_call_it_is_answered_with_what_it_is_called_here() {
+    let d = Daemon::prepare("", &[]);
+    for (typed, meant) in [
+        ("stop x", "`toolctl kill` ends a process"),
+        ("ps", "`toolctl list`"),
+        ("logs x", "`toolctl log`"),
+        ("rm x", "`toolctl forget`"),
+        ("start x", "`toolctl exec`"),
+        ("status x", "`toolctl poll`"),
+    ] {
+        let told = run(&d, ("NOTHING", ""), typed);
+        assert_eq!((told.code, told.stderr.contains(meant)), (2, true), "{typed}: {told:?}");
+    }
+    // Clap took it for an option, and advised `-- -1`.
+    let told = run(&d, ("NOTHING", ""), "log x -n -1");
+    assert!(told.code == 2 && told.stderr.contains("'-1' for '-n': it cannot be below 0"), "{told:?}");
+    assert!(!told.stderr.contains("-- -1"), "{told:?}");
+}

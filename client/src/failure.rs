@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use toold_proto::{Kind, RpcError};
+use toold_proto::{Kind, RpcError, places};
 
 pub const DONE: u8 = 0;
 pub const FAILED: u8 = 1;
@@ -114,15 +114,34 @@ impl Failure {
     }
 }
 
+/// The directory of a socket that is not there because of that.
+fn missing_directory<'a>(path: &'a Path, source: &io::Error) -> Option<&'a Path> {
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty())?;
+    (source.kind() == io::ErrorKind::NotFound && !dir.exists()).then_some(dir)
+}
+
+/// What leads to a daemon that listens elsewhere than we looked, where we look without being told to.
+fn way_to(there: &Path, usual: &Path) -> String {
+    let way = match there == usual {
+        true => "leave --socket out".to_owned(),
+        false => format!("say --socket {0}, or `export TOOLD_SOCKET={0}`", there.display()),
+    };
+    format!("the one of this state directory listens at {}: {way}", there.display())
+}
+
 /// What brings a daemon within reach, by why it is not.
 fn mend(path: &Path, source: &io::Error) -> String {
-    let path = path.display();
     match source.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
+            if let Some(there) = presence::elsewhere(path) {
+                return way_to(&there, &places::socket());
+            }
             let service = if presence::has_user_manager() { "`toolctl service start` or " } else { "" };
             format!("start one with {service}`toold &`, or leave --no-autostart out")
         }
-        io::ErrorKind::PermissionDenied => format!("it is not yours to use: `ls -ld {path}` says whose it is"),
+        io::ErrorKind::PermissionDenied => {
+            format!("it is not yours to use: `ls -ld {}` says whose it is", path.display())
+        }
         // It was there and broke off, or is something else.
         _ => "`toolctl doctor` looks for the reason".into(),
     }
@@ -153,7 +172,12 @@ impl fmt::Display for Failure {
             Failure::Usage(what) => f.write_str(what),
             Failure::Call(CallError::Unreachable { path, source })
             | Failure::Start(StartError::Unusable(CallError::Unreachable { path, source })) => {
-                write!(f, "no daemon at {}: {source}; {}", path.display(), mend(path, source))
+                let place = path.display();
+                match missing_directory(path, source) {
+                    Some(dir) => write!(f, "no daemon at {place}: there is no directory {}", dir.display())?,
+                    None => write!(f, "no daemon at {place}: {source}")?,
+                }
+                write!(f, "; {}", mend(path, source))
             }
             Failure::Unavailable(what) => f.write_str(what),
             Failure::Call(CallError::Rpc(error)) | Failure::Unstarted(error) => f.write_str(&spoken::error(error)),
@@ -207,6 +231,23 @@ mod tests {
         assert!(said(io::ErrorKind::UnexpectedEof).ends_with("`toolctl doctor` looks for the reason"));
         let unusable = CallError::Unreachable { path: "/r/s".into(), source: io::ErrorKind::PermissionDenied.into() };
         assert!(Failure::Start(StartError::Unusable(unusable)).to_string().starts_with("no daemon at /r/s: "));
+    }
+
+    #[test]
+    fn a_daemon_that_listens_elsewhere_is_told_with_the_way_to_it() {
+        let there = Path::new("/r/toold.sock");
+        assert_eq!(
+            way_to(there, there),
+            "the one of this state directory listens at /r/toold.sock: leave --socket out"
+        );
+        assert!(
+            way_to(there, Path::new("/other"))
+                .ends_with("say --socket /r/toold.sock, or `export TOOLD_SOCKET=/r/toold.sock`")
+        );
+        let missing = |path: &'static str, kind: io::ErrorKind| missing_directory(Path::new(path), &kind.into());
+        assert_eq!(missing("/nope/x", io::ErrorKind::NotFound), Some(Path::new("/nope")));
+        assert_eq!(missing("/nope/x", io::ErrorKind::ConnectionRefused), None);
+        assert_eq!((missing("/x", io::ErrorKind::NotFound), missing("x", io::ErrorKind::NotFound)), (None, None));
     }
 
     #[test]

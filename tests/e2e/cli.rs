@@ -268,6 +268,25 @@ fn a_daemon_that_cannot_start_is_told_with_its_reason() {
 }
 
 #[test]
+fn a_socket_where_nobody_listens_is_told_with_why_and_with_where_the_daemon_does() {
+    // The broken code started a daemon that could not get the state directory, waited for another for three seconds, and
+    // told of its log.
+    let d = Daemon::start();
+    let (asked, there) = (d.root().join("nope/x"), d.socket().display().to_string());
+    let asked = asked.to_str().unwrap();
+    for more in [&[][..], &["--no-autostart"]] {
+        let told = d.ctl(&[&["--socket", asked], more, &["list"]].concat());
+        let why = format!("toolctl: no daemon at {asked}: there is no directory {}; ", d.root().join("nope").display());
+        let mend = format!("the one of this state directory listens at {there}: leave --socket out\n");
+        assert_eq!((told.code, told.stderr), (4, why + &mend));
+    }
+    let told = ran(d.ctl_command(&["list"]).env("TOOLD_SOCKET", d.root().join("x")).spawn().unwrap());
+    assert_eq!(told.code, 4, "{told:?}");
+    assert!(told.stderr.ends_with(&format!("say --socket {there}, or `export TOOLD_SOCKET={there}`\n")), "{told:?}");
+    assert!(!d.state().join("toold.log").exists(), "no daemon was started in vain");
+}
+
+#[test]
 fn many_who_start_the_daemon_at_once_get_one() {
     let d = Daemon::prepare("", &[]);
     let racers: Vec<_> = (0..6).map(|_| d.ctl_command(&["info", "--json"]).spawn().unwrap()).collect();

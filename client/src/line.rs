@@ -60,6 +60,11 @@ impl<'a> Line<'a> {
         self.flags.iter().any(|at| self.words[*at] == flag)
     }
 
+    /// Whether documents are wanted, also by who gave `--json` a value that it does not take.
+    pub fn wants_json(&self) -> bool {
+        self.has("--json") || self.value("--json").is_some()
+    }
+
     /// The last value that was given to an option.
     pub fn value(&self, flag: &str) -> Option<&'a OsStr> {
         self.flags.iter().rev().find_map(|at| {

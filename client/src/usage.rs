@@ -11,20 +11,26 @@ use std::ffi::OsString;
 /// Tells it where it belongs, in colours if those are wanted there, or with `--json` as a document. The exit code.
 pub fn tell(wrong: &clap::Error, line: &Line<'_>, words: &[OsString], console: &mut Console<'_>) -> u8 {
     let text = wrong.render();
+    let (plain, coloured) = (spoken(&text.to_string()), spoken(&text.ansi().to_string()));
     // With nobody to hear it, the exit code must do.
     let _ = match wrong.use_stderr() {
-        true if line.has("--json") => writeln!(console.err, "{}", Failure::Usage(sentence(wrong)).document()),
+        true if line.wants_json() => writeln!(console.err, "{}", Failure::Usage(sentence(wrong)).document()),
         // What was typed is shown in it, and may be anything.
         true if words.iter().any(|word| *word != *harmless(&word.to_string_lossy())) => {
-            let lines: Vec<String> = text.to_string().lines().map(harmless).collect();
+            let lines: Vec<String> = plain.lines().map(harmless).collect();
             writeln!(console.err, "{}", lines.join("\n"))
         }
-        true if console.err_look.colour => write!(console.err, "{}", text.ansi()),
-        true => write!(console.err, "{text}"),
+        true if console.err_look.colour => write!(console.err, "{coloured}"),
+        true => write!(console.err, "{plain}"),
         false if console.look.colour => write!(console.out, "{}", text.ansi()),
         false => write!(console.out, "{text}"),
     };
     wrong.exit_code() as u8
+}
+
+/// Clap's words in ours: every error of this program begins alike, and says what it wants.
+fn spoken(text: &str) -> String {
+    text.replacen("error:", "toolctl:", 1).replace("invalid digit found in string", "it is no whole number")
 }
 
 /// What other programs call what one of our commands does, and what to type here.
@@ -88,9 +94,9 @@ fn sentence(wrong: &clap::Error) -> String {
     if matches!(wrong.kind(), ErrorKind::MissingSubcommand | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand) {
         return "a command is missing; --help lists them".into();
     }
-    let text = wrong.render().to_string();
+    let text = spoken(&wrong.render().to_string());
     let end = ["\n\nUsage:", "\n\nFor more information"].iter().filter_map(|mark| text.find(mark)).min();
-    let own = text[..end.unwrap_or(text.len())].trim_start_matches("error:");
+    let own = text[..end.unwrap_or(text.len())].trim_start_matches("toolctl:");
     own.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
@@ -131,6 +137,9 @@ mod tests {
             (&["log", "x", "-n", "-1", "--json"], "invalid value '-1' for '-n': it cannot be below 0"),
             (&["kill", "x", "--grace", "-5s", "--json"], "invalid value '-5s' for '--grace': it cannot be below 0"),
             (&["log", "x", "-n", "--grep", "y", "--json"], "a value is required for '--lines <N>'"),
+            (&["poll", "x", "--cursor", "y", "--json"], "invalid value 'y' for '--cursor <N>': it is no whole number"),
+            (&["list", "--json=1"], "unexpected value '1' for '--json' found; no more were expected"),
+            (&["--json=yes", "nonsense"], "unexpected value 'yes' for '--json' found"),
             (&["signal", "x", "-9", "TERM", "--json"], "unexpected argument '-9' found"),
             (&["--json"], "a command is missing"),
             (&["list", "-n", "0", "--json"], "-n must be at least 1"),
@@ -142,6 +151,9 @@ mod tests {
             assert!(told.as_str().is_some_and(|told| told.starts_with(message)), "{args:?}: {told}");
             assert_eq!(document, json!({"code": null, "message": null, "data": {"kind": "usage"}}), "{args:?}");
         }
+        let (code, out, err) = test_run(&fake, &["list", "--nonsense"]);
+        let said = "toolctl: unexpected argument '--nonsense' found\n\nUsage: toolctl list";
+        assert!(code == 2 && out.is_empty() && err.starts_with(said), "as every other error: {err}");
         let (code, out, err) = test_run(&fake, &["run", "--", "--json", "--nonsense"]);
         assert!(code == 4 && out.is_empty() && err.starts_with("toolctl: "), "behind -- nothing is ours: {err}");
     }

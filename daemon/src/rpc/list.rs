@@ -1,7 +1,7 @@
 //! `list`, `inspect`, `forget`: which processes there are, and one of them closely.
 
 use super::context::{Daemon, unreadable};
-use super::read::tail;
+use super::read;
 use super::wire::Peer;
 use crate::proc::Proc;
 use crate::proc::state::State;
@@ -31,7 +31,7 @@ pub async fn list(call: params::List, daemon: Arc<Daemon>, _: Arc<Peer>) -> Resu
     let older = call.ended_within_ms.map(|_| all - total);
     let one = move |proc: Arc<Proc>| {
         let state = proc.state();
-        let preview = proc.preview(&state, || tail(&proc, &state, PREVIEW).map(|(text, _)| text));
+        let preview = proc.preview(&state, || read::preview(&proc, &state, PREVIEW));
         let preview = preview.map_err(|e| unreadable(&proc, e))?;
         let lives = !state.over() && state.shim_pid > 0;
         let usage = (call.usage && lives).then(|| tree::usage_below(state.shim_pid));

@@ -63,6 +63,14 @@ pub fn pair(text: &str) -> Result<(String, String), String> {
     }
 }
 
+/// A process's name. The rest is the daemon's to judge, but older ones took what only `toolctl` gives a meaning.
+pub fn name(text: &str) -> Result<String, String> {
+    match text.starts_with('@') {
+        true => Err("a name must not begin with @: @last and @failed are found by toolctl".into()),
+        false => Ok(text.into()),
+    }
+}
+
 /// One of the words of the protocol. Errors and completions list them, with what they mean.
 pub fn word<T>() -> impl TypedValueParser<Value = T>
 where
@@ -160,6 +168,8 @@ mod tests {
         }
         assert_eq!(pair("A=b=c"), Ok(("A".into(), "b=c".into())));
         assert!(pair("=b").is_err() && pair("A").is_err());
+        assert_eq!(name("a@b"), Ok("a@b".into()));
+        assert!(name("@last").is_err() && name("@x").is_err());
         assert_eq!((percent("150%"), percent("50")), (Ok(150), Ok(50)));
         for text in ["int", "INT", "SIGINT", "sigint", "2"] {
             assert_eq!(signal(text), Ok("SIGINT".into()), "{text}");

@@ -1,7 +1,7 @@
 //! Starts the daemon when none answers, and waits until one does.
 
 use crate::blocking::{CallError, Client};
-use crate::sys;
+use crate::{presence, sys};
 use std::ffi::OsString;
 use std::fmt;
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -17,6 +17,8 @@ const START_TIME: Duration = Duration::from_secs(10);
 /// A daemon that lost the race for the state directory's lock exits at once, while the winner may
 /// still be reading its records. So long we wait for the winner.
 const WINNER_TIME: Duration = Duration::from_secs(3);
+/// And so long when nobody has the lock: the winner may not have written its name into it yet.
+const NOBODY_TIME: Duration = Duration::from_millis(200);
 /// What `toold` exits with when its flags or its config are wrong: no other daemon will come.
 const EXIT_USAGE: i32 = 2;
 /// How long a start may take before a person is told.
@@ -97,7 +99,8 @@ pub fn nobody_listens(error: &CallError) -> bool {
 pub fn connect(socket: &Path, launch: &Launch) -> Result<Client, StartError> {
     match Client::connect(socket) {
         Ok(client) => Ok(client),
-        Err(error) if nobody_listens(&error) => start(socket, launch),
+        // One that we started would not get the state directory.
+        Err(error) if nobody_listens(&error) && presence::elsewhere(socket).is_none() => start(socket, launch),
         Err(error) => Err(StartError::Unusable(error)),
     }
 }
@@ -121,7 +124,10 @@ fn start(socket: &Path, launch: &Launch) -> Result<Client, StartError> {
             ended = exit_of(&mut child);
             match ended {
                 Some(status) if status.code() == Some(EXIT_USAGE) => return Err(log.exited(status)),
-                Some(_) => wait.deadline = wait.deadline.min(Instant::now() + WINNER_TIME),
+                Some(_) => {
+                    let patience = if presence::daemon_pid().is_some() { WINNER_TIME } else { NOBODY_TIME };
+                    wait.deadline = wait.deadline.min(Instant::now() + patience);
+                }
                 None => {}
             }
         }

@@ -59,7 +59,7 @@ pub const GLOBAL: &str = "Global options";
 const AFTER: &str = "An ID is a process id, a unique start of one (4 digits or more), a process's name, @last (the newest) or \
 @failed (the newest that failed).
 A TIME is 500ms, 10s, 2m, 1h or 1d, or a number of seconds; a SIZE is 10K, 512M or 1G, or a number of bytes.
-Exit codes: 0 done; the process's own for run, attach, wait and notify; 124 a wait timed out; 2 usage; 3 no such process; 4 \
+Exit codes: 0 done; the process's own for run, attach, wait and notify; 126 and 127 run could not start its program; 124 a wait timed out; 2 usage; 3 no such process; 4 \
 daemon unreachable; 1 anything else.
 `toolctl help COMMAND` explains a command, `toolctl help topics` lists what else is explained.
 
@@ -241,7 +241,7 @@ fn perform(mut cli: Cli, console: Console<'_>) -> u8 {
 
 fn dispatch(verb: Verb, cx: &mut Context<'_>) -> Result<u8, Failure> {
     match verb {
-        Verb::Run(args) => cmd::run::run(args, cx),
+        Verb::Run(args) => cmd::run::run(args, cx).map_err(Failure::of_run),
         Verb::Exec(args) => cmd::exec::run(args, cx),
         Verb::Attach(args) => cmd::attach::run(args, cx),
         Verb::Poll(args) => cmd::poll::run(args, cx),

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use toold_proto::{Kind, RpcError};
+use toold_proto::{Kind, RpcError, places};
 
 pub const DONE: u8 = 0;
 pub const FAILED: u8 = 1;
@@ -15,12 +15,17 @@ pub const USAGE: u8 = 2;
 pub const NO_SUCH_PROCESS: u8 = 3;
 pub const UNREACHABLE: u8 = 4;
 pub const TIMED_OUT: u8 = 124;
+/// What shells exit with for a command that is there and cannot be run, and for one that is not there.
+pub const NOT_EXECUTABLE: u8 = 126;
+pub const NOT_FOUND: u8 = 127;
 
 #[derive(Debug)]
 pub enum Failure {
     /// The command line does not make sense, in a way that clap cannot see.
     Usage(String),
     Call(CallError),
+    /// The program of `run` could not start.
+    Unstarted(RpcError),
     Start(StartError),
     /// There is no daemon to stop.
     NotRunning(PathBuf),
@@ -46,9 +51,24 @@ impl Failure {
         }
     }
 
+    /// The same of `run`, which stands in the place of its program: one that could not start has the code that a shell would
+    /// give it.
+    pub fn of_run(self) -> Failure {
+        match self {
+            Failure::Call(CallError::Rpc(error)) if error.kind() == Some(Kind::SpawnFailed) => {
+                Failure::Unstarted(error)
+            }
+            other => other,
+        }
+    }
+
     /// What to do about it in the words of this command line, where the daemon does not know of it.
     pub fn hint(&self) -> Option<String> {
-        let Failure::Call(CallError::Rpc(error)) = self else { return None };
+        let (Failure::Call(CallError::Rpc(error)) | Failure::Unstarted(error)) = self else { return None };
+        if error.kind() == Some(Kind::SpawnFailed) {
+            let path = error.data.get("path").and_then(|path| path.as_str())?;
+            return path.contains(' ').then(|| "shell text goes behind -c: -c 'echo hello'".to_owned());
+        }
         let name = error.data.get("process").and_then(|process| process["name"].as_str());
         let name = name.filter(|_| error.kind() == Some(Kind::AlreadyExists))?;
         Some(format!(
@@ -66,6 +86,7 @@ impl Failure {
         match self {
             Failure::Usage(_) => USAGE,
             Failure::Call(CallError::Rpc(error)) => rpc_exit_code(error),
+            Failure::Unstarted(error) => unstarted_exit_code(error),
             Failure::Call(CallError::Unreachable { .. } | CallError::Silent { .. })
             | Failure::Start(_)
             | Failure::NotRunning(_) => UNREACHABLE,
@@ -80,7 +101,7 @@ impl Failure {
     /// The error as one document: the daemon's own object, or one of the same shape.
     pub fn document(&self) -> Value {
         let kind = match self {
-            Failure::Call(CallError::Rpc(error)) => return json!(error),
+            Failure::Call(CallError::Rpc(error)) | Failure::Unstarted(error) => return json!(error),
             Failure::Usage(_) => "usage",
             Failure::Call(CallError::Unreachable { .. } | CallError::Silent { .. })
             | Failure::Start(_)
@@ -93,15 +114,34 @@ impl Failure {
     }
 }
 
+/// The directory of a socket that is not there because of that.
+fn missing_directory<'a>(path: &'a Path, source: &io::Error) -> Option<&'a Path> {
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty())?;
+    (source.kind() == io::ErrorKind::NotFound && !dir.exists()).then_some(dir)
+}
+
+/// What leads to a daemon that listens elsewhere than we looked, where we look without being told to.
+fn way_to(there: &Path, usual: &Path) -> String {
+    let way = match there == usual {
+        true => "leave --socket out".to_owned(),
+        false => format!("say --socket {0}, or `export TOOLD_SOCKET={0}`", there.display()),
+    };
+    format!("the one of this state directory listens at {}: {way}", there.display())
+}
+
 /// What brings a daemon within reach, by why it is not.
 fn mend(path: &Path, source: &io::Error) -> String {
-    let path = path.display();
     match source.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
+            if let Some(there) = presence::elsewhere(path) {
+                return way_to(&there, &places::socket());
+            }
             let service = if presence::has_user_manager() { "`toolctl service start` or " } else { "" };
             format!("start one with {service}`toold &`, or leave --no-autostart out")
         }
-        io::ErrorKind::PermissionDenied => format!("it is not yours to use: `ls -ld {path}` says whose it is"),
+        io::ErrorKind::PermissionDenied => {
+            format!("it is not yours to use: `ls -ld {}` says whose it is", path.display())
+        }
         // It was there and broke off, or is something else.
         _ => "`toolctl doctor` looks for the reason".into(),
     }
@@ -116,16 +156,31 @@ fn rpc_exit_code(error: &RpcError) -> u8 {
     }
 }
 
+/// Only where the program itself is at fault; what else a start needs was missing here, and is no word about the program.
+fn unstarted_exit_code(error: &RpcError) -> u8 {
+    let of_program = error.data.get("step").and_then(|step| step.as_str()) == Some("exec");
+    match error.data.get("errno").and_then(|errno| errno.as_i64()).filter(|_| of_program) {
+        Some(errno) if errno == i64::from(libc::ENOENT) => NOT_FOUND,
+        Some(_) => NOT_EXECUTABLE,
+        None => FAILED,
+    }
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Failure::Usage(what) => f.write_str(what),
             Failure::Call(CallError::Unreachable { path, source })
             | Failure::Start(StartError::Unusable(CallError::Unreachable { path, source })) => {
-                write!(f, "no daemon at {}: {source}; {}", path.display(), mend(path, source))
+                let place = path.display();
+                match missing_directory(path, source) {
+                    Some(dir) => write!(f, "no daemon at {place}: there is no directory {}", dir.display())?,
+                    None => write!(f, "no daemon at {place}: {source}")?,
+                }
+                write!(f, "; {}", mend(path, source))
             }
             Failure::Unavailable(what) => f.write_str(what),
-            Failure::Call(CallError::Rpc(error)) => f.write_str(&spoken::error(error)),
+            Failure::Call(CallError::Rpc(error)) | Failure::Unstarted(error) => f.write_str(&spoken::error(error)),
             Failure::Call(error) => error.fmt(f),
             Failure::Start(error) => error.fmt(f),
             Failure::NotRunning(path) => write!(f, "no daemon at {}: there is nothing to stop", path.display()),
@@ -176,6 +231,42 @@ mod tests {
         assert!(said(io::ErrorKind::UnexpectedEof).ends_with("`toolctl doctor` looks for the reason"));
         let unusable = CallError::Unreachable { path: "/r/s".into(), source: io::ErrorKind::PermissionDenied.into() };
         assert!(Failure::Start(StartError::Unusable(unusable)).to_string().starts_with("no daemon at /r/s: "));
+    }
+
+    #[test]
+    fn a_daemon_that_listens_elsewhere_is_told_with_the_way_to_it() {
+        let there = Path::new("/r/toold.sock");
+        assert_eq!(
+            way_to(there, there),
+            "the one of this state directory listens at /r/toold.sock: leave --socket out"
+        );
+        assert!(
+            way_to(there, Path::new("/other"))
+                .ends_with("say --socket /r/toold.sock, or `export TOOLD_SOCKET=/r/toold.sock`")
+        );
+        let missing = |path: &'static str, kind: io::ErrorKind| missing_directory(Path::new(path), &kind.into());
+        assert_eq!(missing("/nope/x", io::ErrorKind::NotFound), Some(Path::new("/nope")));
+        assert_eq!(missing("/nope/x", io::ErrorKind::ConnectionRefused), None);
+        assert_eq!((missing("/x", io::ErrorKind::NotFound), missing("x", io::ErrorKind::NotFound)), (None, None));
+    }
+
+    #[test]
+    fn a_program_that_could_not_start_has_a_shell_s_code_in_run_and_1_elsewhere() {
+        let failed = |step: &str, errno: i32| {
+            let error = RpcError::new(Kind::SpawnFailed, "x").with("step", step).with("errno", errno);
+            Failure::Call(CallError::Rpc(error))
+        };
+        let code = |step, errno| (failed(step, errno).exit_code(), failed(step, errno).of_run().exit_code());
+        assert_eq!(code("exec", libc::ENOENT), (1, 127));
+        assert_eq!(code("exec", libc::EACCES), (1, 126));
+        assert_eq!(code("exec", libc::E2BIG), (1, 126));
+        assert_eq!(
+            (code("pty", libc::ENOENT), code("fork", libc::EAGAIN)),
+            ((1, 1), (1, 1)),
+            "not the program's fault"
+        );
+        let refused = Failure::Call(CallError::Rpc(RpcError::new(Kind::Limit, "x"))).of_run();
+        assert_eq!(refused.exit_code(), 1);
     }
 
     #[test]

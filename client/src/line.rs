@@ -2,7 +2,7 @@
 //! them say. A usage error, a help text and the completions need that of a line that clap does not understand.
 
 use crate::console::Colour;
-use clap::ValueEnum;
+use clap::{Arg, ValueEnum};
 use std::ffi::{OsStr, OsString};
 
 /// What stands where.
@@ -15,6 +15,8 @@ pub struct Line<'a> {
     pub verb: Option<usize>,
     /// Where the program of `run` or `exec` stands, or would stand.
     pub program: Option<usize>,
+    /// Where a number below zero stands as the value of an option that counts or measures.
+    pub negative: Option<usize>,
     /// Where our own words end: at `--`, or at that program.
     pub end: usize,
 }
@@ -22,7 +24,7 @@ pub struct Line<'a> {
 impl<'a> Line<'a> {
     /// The first word is our own name.
     pub fn read(words: &'a [OsString], command: &clap::Command) -> Line<'a> {
-        let mut line = Line { words, flags: Vec::new(), verb: None, program: None, end: words.len() };
+        let mut line = Line { words, flags: Vec::new(), verb: None, program: None, negative: None, end: words.len() };
         let mut inside = command;
         let mut at = 1;
         while at < words.len() {
@@ -36,7 +38,11 @@ impl<'a> Line<'a> {
             }
             if word.len() > 1 && word.starts_with('-') {
                 line.flags.push(at);
-                at += usize::from(takes_the_next(word, inside, command));
+                if let Some(arg) = takes_the_next(word, inside, command) {
+                    at += 1;
+                    let below = words.get(at).and_then(|value| value.to_str()).is_some_and(is_negative);
+                    line.negative = line.negative.or((below && measures(arg)).then_some(at));
+                }
             } else if let Some(sub) = inside.find_subcommand(word) {
                 inside = sub;
                 line.verb.get_or_insert(at);
@@ -52,6 +58,11 @@ impl<'a> Line<'a> {
 
     pub fn has(&self, flag: &str) -> bool {
         self.flags.iter().any(|at| self.words[*at] == flag)
+    }
+
+    /// Whether documents are wanted, also by who gave `--json` a value that it does not take.
+    pub fn wants_json(&self) -> bool {
+        self.has("--json") || self.value("--json").is_some()
     }
 
     /// The last value that was given to an option.
@@ -72,8 +83,18 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Whether the word after an option is its value.
-fn takes_the_next(word: &str, inside: &clap::Command, command: &clap::Command) -> bool {
+fn is_negative(value: &str) -> bool {
+    value.strip_prefix('-').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+/// Whether the value of an option is a number, by how it is called in the help.
+fn measures(arg: &Arg) -> bool {
+    let number = |name: &clap::builder::Str| matches!(name.as_str(), "N" | "TIME" | "SIZE" | "PERCENT");
+    arg.get_value_names().is_some_and(|names| names.iter().any(number))
+}
+
+/// The option whose value is the word after it.
+fn takes_the_next<'c>(word: &str, inside: &'c clap::Command, command: &'c clap::Command) -> Option<&'c Arg> {
     let known = || inside.get_arguments().chain(command.get_arguments());
     let arg = match word.strip_prefix("--") {
         Some(long) => known().find(|arg| {
@@ -82,7 +103,7 @@ fn takes_the_next(word: &str, inside: &clap::Command, command: &clap::Command) -
         // Of several letters only the last can have its value behind it.
         None => known().find(|arg| arg.get_short().is_some() && arg.get_short() == word.chars().next_back()),
     };
-    arg.is_some_and(|arg| arg.get_action().takes_values() && !arg.is_require_equals_set())
+    arg.filter(|arg| arg.get_action().takes_values() && !arg.is_require_equals_set())
 }
 
 #[cfg(test)]

@@ -56,7 +56,7 @@ fn processes(list: results::List) -> Vec<Process> {
     list.processes.into_iter().map(|listed| listed.process).collect()
 }
 
-fn failed(process: &Process) -> bool {
+pub fn failed(process: &Process) -> bool {
     match process.status {
         Status::Lost => true,
         Status::Exited => process.exit_code != Some(0),
@@ -144,20 +144,8 @@ pub fn short(command: &str) -> String {
 mod tests {
     use super::*;
     use crate::cli::test_run;
-    use crate::testing::{Fake, Reply, process};
+    use crate::testing::{Fake, Reply, listed};
     use serde_json::{Value, json};
-
-    fn listed(processes: &[Value]) -> Value {
-        let listed: Vec<Value> = processes
-            .iter()
-            .map(|changes| {
-                let mut document = process(changes.clone());
-                document["preview"] = json!("");
-                document
-            })
-            .collect();
-        json!({"total": listed.len(), "processes": listed})
-    }
 
     fn three() -> Vec<Value> {
         vec![

@@ -1,9 +1,13 @@
 //! Whether a daemon runs, found out without waking one: systemd starts it for whoever connects.
 
 use crate::blocking::{CallError, Client};
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use toold_proto::places;
+
+/// The flag of a socket that somebody listens on, in /proc/net/unix.
+const ACCEPTS: u32 = 0x10000;
 
 /// What is behind a socket.
 pub enum Presence {
@@ -50,4 +54,70 @@ pub fn daemon_pid() -> Option<u32> {
     // The number may be a stranger's by now.
     let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
     name.starts_with("toold").then_some(pid)
+}
+
+/// Where the daemon of this state directory listens, if that is elsewhere. None: it listens there, does not listen yet, does
+/// not run, or is not ours to look at.
+pub fn elsewhere(socket: &Path) -> Option<PathBuf> {
+    let socket = std::path::absolute(socket).ok()?;
+    let mut places = listens(daemon_pid()?);
+    if places.contains(&socket) { None } else { places.pop() }
+}
+
+/// The paths of the sockets that a process listens on, by what the kernel tells of both.
+fn listens(pid: u32) -> Vec<PathBuf> {
+    let Ok(sockets) = std::fs::read_to_string(format!("/proc/{pid}/net/unix")) else { return Vec::new() };
+    let Ok(open) = std::fs::read_dir(format!("/proc/{pid}/fd")) else { return Vec::new() };
+    let inode = |fd: std::fs::DirEntry| {
+        let target = std::fs::read_link(fd.path()).ok()?;
+        target.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
+    };
+    let inodes: HashSet<u64> = open.flatten().filter_map(inode).collect();
+    listening(&sockets, &inodes)
+}
+
+/// Of the lines of /proc/net/unix the paths of those that accept connections and are among these.
+fn listening(sockets: &str, inodes: &HashSet<u64>) -> Vec<PathBuf> {
+    let path = |line: &str| {
+        let mut rest = line;
+        // Numbers are padded with blanks, and a path may have some in it.
+        let mut field = || {
+            let (word, after) = rest.trim_start().split_once(' ')?;
+            rest = after;
+            Some(word)
+        };
+        let fields: Vec<&str> = std::iter::from_fn(&mut field).take(7).collect();
+        let accepts = u32::from_str_radix(fields.get(3)?, 16).ok()? & ACCEPTS != 0;
+        let ours = accepts && inodes.contains(&fields.get(6)?.parse().ok()?);
+        (ours && rest.starts_with('/')).then(|| PathBuf::from(rest))
+    };
+    sockets.lines().skip(1).filter_map(path).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_is_found_by_its_inode_if_it_listens_and_has_a_path() {
+        let sockets = "Num       RefCount Protocol Flags    Type St Inode Path
+000000008c36e8b3: 00000002 00000000 00010000 0001 01    41 /run/a b/toold.sock
+000000008c36e8b4: 00000002 00000000 00010000 0001 01 17723013 /run/stranger.sock
+000000008c36e8b5: 00000002 00000000 00010000 0001 01 42 @abstract
+000000008c36e8b6: 00000003 00000000 00000000 0001 03 43 /run/connected.sock
+000000008c36e8b7: 00000003 00000000 00010000 0001 01 44
+";
+        let ours = [41, 42, 43, 44].into_iter().collect();
+        assert_eq!(listening(sockets, &ours), [PathBuf::from("/run/a b/toold.sock")]);
+    }
+
+    #[test]
+    fn the_kernel_tells_where_we_listen_ourselves() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("s.sock");
+        let listener = std::os::unix::net::UnixListener::bind(&path).expect("a socket");
+        assert!(listens(std::process::id()).contains(&path));
+        drop(listener);
+        assert!(!listens(std::process::id()).contains(&path));
+    }
 }

@@ -214,3 +214,14 @@ pub fn golden(name: &str, text: &str) {
     let golden = std::fs::read_to_string(&path).unwrap_or_default();
     assert_eq!(text, golden, "{name} changed: look at the difference, then run with UPDATE_GOLDEN=1");
 }
+
+/// The result of `list` with these processes.
+pub fn listed(processes: &[Value]) -> Value {
+    let one = |changes: &Value| {
+        let mut document = process(changes.clone());
+        document["preview"] = json!("");
+        document
+    };
+    let listed: Vec<Value> = processes.iter().map(one).collect();
+    json!({"total": listed.len(), "processes": listed})
+}

@@ -11,28 +11,75 @@ use std::ffi::OsString;
 /// Tells it where it belongs, in colours if those are wanted there, or with `--json` as a document. The exit code.
 pub fn tell(wrong: &clap::Error, line: &Line<'_>, words: &[OsString], console: &mut Console<'_>) -> u8 {
     let text = wrong.render();
+    let (plain, coloured) = (spoken(&text.to_string()), spoken(&text.ansi().to_string()));
     // With nobody to hear it, the exit code must do.
     let _ = match wrong.use_stderr() {
-        true if line.has("--json") => writeln!(console.err, "{}", Failure::Usage(sentence(wrong)).document()),
+        true if line.wants_json() => writeln!(console.err, "{}", Failure::Usage(sentence(wrong)).document()),
         // What was typed is shown in it, and may be anything.
         true if words.iter().any(|word| *word != *harmless(&word.to_string_lossy())) => {
-            let lines: Vec<String> = text.to_string().lines().map(harmless).collect();
+            let lines: Vec<String> = plain.lines().map(harmless).collect();
             writeln!(console.err, "{}", lines.join("\n"))
         }
-        true if console.err_look.colour => write!(console.err, "{}", text.ansi()),
-        true => write!(console.err, "{text}"),
+        true if console.err_look.colour => write!(console.err, "{coloured}"),
+        true => write!(console.err, "{plain}"),
         false if console.look.colour => write!(console.out, "{}", text.ansi()),
         false => write!(console.out, "{text}"),
     };
     wrong.exit_code() as u8
 }
 
+/// Clap's words in ours: every error of this program begins alike, and says what it wants.
+fn spoken(text: &str) -> String {
+    text.replacen("error:", "toolctl:", 1).replace("invalid digit found in string", "it is no whole number")
+}
+
+/// What other programs call what one of our commands does, and what to type here.
+const MEANT: &[(&[&str], &str)] = &[
+    (&["stop", "end", "terminate"], "`toolctl kill` ends a process, `toolctl shutdown` stops the daemon"),
+    (
+        &["start", "spawn", "launch"],
+        "`toolctl run` starts a process and shows it, `toolctl exec` starts one in the background",
+    ),
+    (&["restart"], "`toolctl exec --name NAME --if-running restart` replaces the process of that name"),
+    (&["ps", "ls", "jobs"], "`toolctl list` lists processes"),
+    (&["top", "watch"], "`toolctl list --watch` shows processes as they change"),
+    (&["logs", "tail", "cat", "output"], "`toolctl log` shows a process's output, with -f as it comes"),
+    (&["rm", "remove", "delete", "prune", "clean"], "`toolctl forget` removes finished processes and their logs"),
+    (
+        &["status", "show", "describe", "stat"],
+        "`toolctl poll` shows how a process is, `toolctl inspect` everything about it, `toolctl list` all of them",
+    ),
+    (
+        &["send", "input", "type"],
+        "`toolctl submit` writes a line to a process's stdin, `toolctl write` text without an end",
+    ),
+    (&["version"], "`toolctl --version` tells it"),
+];
+
+/// What is wrong with a number below zero: clap takes it for an option, and advises a `--` that does not help.
+fn negative(line: &Line<'_>, words: &[OsString], command: &clap::Command) -> Option<clap::Error> {
+    let at = line.negative?;
+    let (option, value) = (words[at - 1].to_string_lossy(), words[at].to_string_lossy());
+    let inside = line.verb.and_then(|verb| command.find_subcommand(&words[verb])).unwrap_or(command);
+    let message = format!("invalid value '{value}' for '{option}': it cannot be below 0\n");
+    Some(clap::Error::raw(ErrorKind::InvalidValue, message).with_cmd(inside))
+}
+
 /// The same with the command that was probably meant. Clap knows no letters that changed places, and thinks of `write` first
 /// at `wiat`.
 pub fn with_tip(mut wrong: clap::Error, line: &Line<'_>, words: &[OsString], command: &clap::Command) -> clap::Error {
+    if let Some(negative) = negative(line, words, command) {
+        return negative;
+    }
     // It would list those too that are no person's business.
     wrong.remove(ContextKind::ValidSubcommand);
     let Some(ContextValue::String(typed)) = wrong.get(ContextKind::InvalidSubcommand).cloned() else { return wrong };
+    let meant = MEANT.iter().find(|(words, _)| line.verb.is_none() && words.contains(&typed.as_str()));
+    if let Some((_, tip)) = meant {
+        wrong.remove(ContextKind::SuggestedSubcommand);
+        wrong.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![(*tip).into()]));
+        return wrong;
+    }
     let inside = line.verb.and_then(|at| command.find_subcommand(&words[at])).unwrap_or(command);
     let visible = inside.get_subcommands().filter(|sub| !sub.is_hide_set()).map(|sub| sub.get_name().to_owned());
     let near: Vec<String> = visible.filter(|name| name.starts_with(&typed) || distance(&typed, name) <= 1).collect();
@@ -47,9 +94,9 @@ fn sentence(wrong: &clap::Error) -> String {
     if matches!(wrong.kind(), ErrorKind::MissingSubcommand | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand) {
         return "a command is missing; --help lists them".into();
     }
-    let text = wrong.render().to_string();
+    let text = spoken(&wrong.render().to_string());
     let end = ["\n\nUsage:", "\n\nFor more information"].iter().filter_map(|mark| text.find(mark)).min();
-    let own = text[..end.unwrap_or(text.len())].trim_start_matches("error:");
+    let own = text[..end.unwrap_or(text.len())].trim_start_matches("toolctl:");
     own.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
@@ -57,6 +104,7 @@ fn sentence(wrong: &clap::Error) -> String {
 mod tests {
     use crate::cli::test_run;
     use crate::testing::Fake;
+    use clap::error::ErrorKind;
     use serde_json::{Value, json};
 
     #[test]
@@ -78,6 +126,21 @@ mod tests {
                 &["--json", "service", "un"],
                 "unrecognized subcommand 'un' tip: a similar subcommand exists: 'uninstall'",
             ),
+            (
+                &["--json", "stop", "x"],
+                "unrecognized subcommand 'stop' tip: `toolctl kill` ends a process, `toolctl shutdown` stops the daemon",
+            ),
+            (
+                &["--json", "service", "stat"],
+                "unrecognized subcommand 'stat' tip: some similar subcommands exist: 'start', 'status'",
+            ),
+            (&["log", "x", "-n", "-1", "--json"], "invalid value '-1' for '-n': it cannot be below 0"),
+            (&["kill", "x", "--grace", "-5s", "--json"], "invalid value '-5s' for '--grace': it cannot be below 0"),
+            (&["log", "x", "-n", "--grep", "y", "--json"], "a value is required for '--lines <N>'"),
+            (&["poll", "x", "--cursor", "y", "--json"], "invalid value 'y' for '--cursor <N>': it is no whole number"),
+            (&["list", "--json=1"], "unexpected value '1' for '--json' found; no more were expected"),
+            (&["--json=yes", "nonsense"], "unexpected value 'yes' for '--json' found"),
+            (&["signal", "x", "-9", "TERM", "--json"], "unexpected argument '-9' found"),
             (&["--json"], "a command is missing"),
             (&["list", "-n", "0", "--json"], "-n must be at least 1"),
         ] {
@@ -88,7 +151,25 @@ mod tests {
             assert!(told.as_str().is_some_and(|told| told.starts_with(message)), "{args:?}: {told}");
             assert_eq!(document, json!({"code": null, "message": null, "data": {"kind": "usage"}}), "{args:?}");
         }
+        let (code, out, err) = test_run(&fake, &["list", "--nonsense"]);
+        let said = "toolctl: unexpected argument '--nonsense' found\n\nUsage: toolctl list";
+        assert!(code == 2 && out.is_empty() && err.starts_with(said), "as every other error: {err}");
         let (code, out, err) = test_run(&fake, &["run", "--", "--json", "--nonsense"]);
         assert!(code == 4 && out.is_empty() && err.starts_with("toolctl: "), "behind -- nothing is ours: {err}");
+    }
+
+    #[test]
+    fn every_command_that_is_advised_is_one_and_none_is_advised_for_itself() {
+        let command = crate::help::command();
+        for (words, tip) in super::MEANT {
+            assert!(words.iter().all(|word| command.find_subcommand(word).is_none()), "{words:?}");
+            let advised: Vec<&str> = tip.split('`').skip(1).step_by(2).collect();
+            assert!(!advised.is_empty(), "{tip}");
+            for line in advised {
+                let words = line.split(' ').chain(["--help"]);
+                let kind = command.clone().try_get_matches_from(words).expect_err("help is an error to clap").kind();
+                assert!(matches!(kind, ErrorKind::DisplayHelp | ErrorKind::DisplayVersion), "{line}: {kind:?}");
+            }
+        }
     }
 }

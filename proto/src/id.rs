@@ -7,6 +7,8 @@ use std::str::FromStr;
 
 const PREFIX: &str = "proc_";
 const DIGITS: usize = 12;
+/// So many digits name a process, if no other begins so. Fewer would fit too many.
+const PREFIX_DIGITS: usize = 4;
 
 /// 48 bits that name one process. Ordered by value, so that a prefix is a range.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -22,12 +24,17 @@ impl ProcId {
         self.0
     }
 
+    /// Whether `text` could be the start of an id, and is shorter than one may be said.
+    pub fn is_short_prefix(text: &str) -> bool {
+        let hex = text.strip_prefix(PREFIX).unwrap_or(text);
+        (1..PREFIX_DIGITS).contains(&hex.len()) && hex.bytes().all(is_digit)
+    }
+
     /// The ids that start with `text` (with or without `proc_`), lowest and highest; none when
     /// it is shorter than 4 digits or not lowercase hex.
     pub fn prefix_range(text: &str) -> Option<(ProcId, ProcId)> {
         let hex = text.strip_prefix(PREFIX).unwrap_or(text);
-        let lower = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
-        if hex.len() < 4 || hex.len() > DIGITS || !hex.bytes().all(lower) {
+        if hex.len() < PREFIX_DIGITS || hex.len() > DIGITS || !hex.bytes().all(is_digit) {
             return None;
         }
         let value = u64::from_str_radix(hex, 16).ok()?;
@@ -35,6 +42,10 @@ impl ProcId {
         let low = value << shift;
         Some((ProcId(low), ProcId(low | ((1u64 << shift) - 1))))
     }
+}
+
+fn is_digit(b: u8) -> bool {
+    b.is_ascii_digit() || (b'a'..=b'f').contains(&b)
 }
 
 impl fmt::Display for ProcId {
@@ -111,5 +122,7 @@ mod tests {
             assert_eq!(ProcId::prefix_range(text), None, "{text}");
         }
         assert_eq!("abcd00000001".parse::<ProcId>(), Err(NotAnId));
+        let short = ["9", "abc", "proc_ab", "abcd", "", "proc_", "ABC", "web"].map(ProcId::is_short_prefix);
+        assert_eq!(short, [true, true, true, false, false, false, false, false]);
     }
 }

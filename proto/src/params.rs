@@ -155,7 +155,7 @@ params!(
         yield_ms: u64,
         /// How much output the answer may carry, at about 4 bytes a token. Default: 10000.
         max_output_tokens: Option<u64>,
-        /// A name that no other running process has.
+        /// A name that no other running process has. It begins neither with `proc_` nor with `@`.
         name: Option<String>,
         task_id: Option<String>,
         session_key: Option<String>,

@@ -4,6 +4,7 @@ use crate::attach::on_terminal;
 use crate::ctl::ran;
 use crate::rig::{DEADLINE, Daemon};
 use crate::term::Term;
+use serde_json::json;
 use std::process::Stdio;
 
 /// Turns on all that has to be turned off, and waits for a line.
@@ -94,11 +95,13 @@ fn without_a_terminal_on_both_sides_it_says_what_to_use_instead() {
 #[test]
 fn a_process_without_a_terminal_or_without_life_is_refused() {
     let d = Daemon::start();
-    let pipe = d.sh("exec sleep 1000");
-    let term = Term::ctl(&d, &["attach", &pipe]);
-    assert_eq!(term.ends(), 2);
-    let said = term.sees("has no terminal").replace('\n', "");
-    assert!(said.contains("log -f") && said.contains("toolctl submit"), "{said}");
+    for (stdin, typed) in [("pipe", true), ("null", false)] {
+        let proc = d.sh_with("exec sleep 1000", json!({ "stdin": stdin }));
+        let term = Term::ctl(&d, &["attach", proc["id"].as_str().unwrap()]);
+        assert_eq!(term.ends(), 2);
+        let said = term.sees("has no terminal").replace('\n', "");
+        assert_eq!((said.contains("log -f"), said.contains("toolctl submit")), (true, typed), "{said}");
+    }
     let ended = on_terminal(&d, "exit 3");
     d.closed(&ended);
     let term = Term::ctl(&d, &["attach", &ended]);

@@ -159,7 +159,7 @@ fn an_environment_name_that_is_none_starts_nothing() {
 fn a_name_that_could_be_taken_for_an_id_starts_nothing() {
     let d = Daemon::start();
     unchanged(&d, || {
-        for name in ["", "proc_0123456789ab"] {
+        for name in ["", "proc_0123456789ab", "@last", "@x"] {
             d.refused_param("name", "exec", json!({ "argv": ["/bin/true"], "name": name }));
         }
     });

@@ -183,7 +183,7 @@ fn exit_codes_tell_what_went_wrong() {
         (vec!["kill", "nobody"], 3),
         (vec!["inspect", "nobody"], 3),
         (vec!["write", "nobody", "x"], 3),
-        (vec!["run", "--", "/no/such/program"], 1),
+        (vec!["run", "--", "/no/such/program"], 127),
         (vec!["exec", "--", "/no/such/program"], 1),
         (vec!["log", &proc, "--grep", "("], 2),
         (vec!["kill", &proc, "-s", "SIGNOTHING"], 2),
@@ -265,6 +265,25 @@ fn a_daemon_that_cannot_start_is_told_with_its_reason() {
     let d = Daemon::prepare("max_runing = 33\n", &[]);
     let told = d.ctl(&["list"]);
     assert!(told.code == 4 && told.stderr.contains("max_runing"), "{told:?}");
+}
+
+#[test]
+fn a_socket_where_nobody_listens_is_told_with_why_and_with_where_the_daemon_does() {
+    // The broken code started a daemon that could not get the state directory, waited for another for three seconds, and
+    // told of its log.
+    let d = Daemon::start();
+    let (asked, there) = (d.root().join("nope/x"), d.socket().display().to_string());
+    let asked = asked.to_str().unwrap();
+    for more in [&[][..], &["--no-autostart"]] {
+        let told = d.ctl(&[&["--socket", asked], more, &["list"]].concat());
+        let why = format!("toolctl: no daemon at {asked}: there is no directory {}; ", d.root().join("nope").display());
+        let mend = format!("the one of this state directory listens at {there}: leave --socket out\n");
+        assert_eq!((told.code, told.stderr), (4, why + &mend));
+    }
+    let told = ran(d.ctl_command(&["list"]).env("TOOLD_SOCKET", d.root().join("x")).spawn().unwrap());
+    assert_eq!(told.code, 4, "{told:?}");
+    assert!(told.stderr.ends_with(&format!("say --socket {there}, or `export TOOLD_SOCKET={there}`\n")), "{told:?}");
+    assert!(!d.state().join("toold.log").exists(), "no daemon was started in vain");
 }
 
 #[test]

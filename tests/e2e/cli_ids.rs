@@ -51,7 +51,7 @@ fn a_program_is_looked_for_where_the_caller_looks_and_not_where_the_daemon_does(
     }
     let none = ["run", "--env", "PATH=/nowhere", "--", "mytool"];
     let told = crate::ctl::ran(d.ctl_command(&none).env("PATH", &path).spawn().unwrap());
-    assert_eq!(told.code, 1, "what is given wins: {told:?}");
+    assert_eq!(told.code, 127, "what is given wins: {told:?}");
 }
 
 #[test]

@@ -201,3 +201,24 @@ fn run_works_from_a_directory_that_is_the_programs_too() {
     let told = ran(command.spawn().unwrap());
     assert_eq!((told.code, told.stdout.as_str()), (0, "/usr\n"), "a person's command runs where the person is");
 }
+
+#[test]
+fn a_program_that_cannot_start_gives_the_code_that_a_shell_gives() {
+    // The broken code exited with 1, as a program might that ran and failed.
+    let d = Daemon::start();
+    let plain = d.root().join("plain");
+    std::fs::write(&plain, "no program").unwrap();
+    let plain = plain.to_str().unwrap();
+    for program in ["nosuchprogram", "/no/such/program", plain, "/", "/etc/passwd/x"] {
+        let shell = ran(d.tool("bash", &["-c", &format!("'{program}'")]).spawn().unwrap());
+        let told = d.ctl(&["run", "--", program]);
+        assert_eq!((told.code, told.stdout.as_str()), (shell.code, ""), "{told:?}");
+        assert!(told.stderr.starts_with(&format!("toolctl: exec {program}: ")), "{told:?}");
+        let document = d.ctl(&["--json", "run", "--", program]);
+        assert_eq!((document.code, document.stderr.lines().count()), (shell.code, 1), "{document:?}");
+        assert_eq!(d.ctl(&["exec", "--", program]).code, 1, "it stands in nobody's place");
+    }
+    let told = d.ctl(&["run", "echo hello"]);
+    assert!(told.code == 127 && told.stderr.contains("shell text goes behind -c"), "{told:?}");
+    assert_eq!(d.ctl(&["run", "-c", "nosuchprogram"]).code, 127);
+}

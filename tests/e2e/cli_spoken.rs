@@ -14,9 +14,14 @@ fn a_daemon_s_errors_speak_of_options_and_say_the_ways_out() {
         (&["exec", "--ready-re", "(", "--", "/bin/true"], 2, "--ready-re: "),
         (&["exec", "--watch-re", "(", "--", "/bin/true"], 2, "--watch or --watch-re, number 1: "),
         (&["exec", "--label", "k=v", "--name", "proc_x", "--", "/bin/true"], 2, "--name: must not look like an id"),
+        (&["exec", "--name", "@last", "--", "/bin/true"], 2, "a name must not begin with @"),
+        (&["run", "--name", "@mine", "--", "/bin/true"], 2, "a name must not begin with @"),
         (&["write", "web", "x"], 1, "start it with --stdin or --pty"),
         (&["resize", "web", "24x80"], 2, "start it with --pty"),
         (&["poll", "we"], 3, "did you mean web (running "),
+        (&["inspect", "9"], 3, "the start of an id needs at least 4 digits; `toolctl list` shows"),
+        (&["inspect", "proc_abc"], 3, "the start of an id needs at least 4 digits; `toolctl list` shows"),
+        (&["inspect", "xyz"], 3, "no process \"xyz\"; `toolctl list` shows"),
         (&["poll", "nobody"], 3, "`toolctl list` shows what there is"),
     ] {
         let told = d.ctl(args);

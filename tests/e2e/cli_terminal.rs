@@ -72,7 +72,7 @@ fn a_daemon_killed_meanwhile_is_told_in_a_line_and_the_program_goes_on() {
 fn a_program_that_cannot_start_leaves_the_terminal_alone() {
     let d = Daemon::start();
     let term = Term::ctl(&d, &["run", "-t", "--", "/nonexistent/program"]);
-    assert_eq!(term.ends(), 1);
+    assert_eq!(term.ends(), 127);
 }
 
 #[test]

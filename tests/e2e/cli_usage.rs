@@ -59,11 +59,42 @@ fn on_a_terminal_help_is_coloured_and_fits_it() {
 #[test]
 fn with_json_a_usage_error_is_one_document_on_standard_error() {
     let d = Daemon::prepare("", &[]);
-    for args in ["list --nonsense --json", "--json kill", "--json list --sort size", "poll --json"] {
+    for args in ["list --nonsense --json", "--json kill", "--json list --sort size", "poll --json", "list --json=1"] {
         let told = run(&d, ("CLICOLOR_FORCE", "1"), args);
         assert_eq!((told.code, told.stdout.as_str()), (2, ""), "{args}");
         let document: Value = serde_json::from_str(&told.stderr).unwrap_or_else(|e| panic!("{e}: {told:?}"));
         assert_eq!((&document["code"], &document["data"]["kind"]), (&Value::Null, &Value::from("usage")), "{args}");
         assert!(!document["message"].as_str().unwrap().is_empty(), "{args}");
     }
+}
+
+#[test]
+fn what_other_programs_call_it_is_answered_with_what_it_is_called_here() {
+    let d = Daemon::prepare("", &[]);
+    for (typed, meant) in [
+        ("stop x", "`toolctl kill` ends a process"),
+        ("ps", "`toolctl list`"),
+        ("logs x", "`toolctl log`"),
+        ("rm x", "`toolctl forget`"),
+        ("start x", "`toolctl exec`"),
+        ("status x", "`toolctl poll`"),
+    ] {
+        let told = run(&d, ("NOTHING", ""), typed);
+        assert_eq!((told.code, told.stderr.contains(meant)), (2, true), "{typed}: {told:?}");
+    }
+    // Clap took it for an option, and advised `-- -1`.
+    let told = run(&d, ("NOTHING", ""), "log x -n -1");
+    assert!(told.code == 2 && told.stderr.contains("'-1' for '-n': it cannot be below 0"), "{told:?}");
+    assert!(!told.stderr.contains("-- -1"), "{told:?}");
+}
+
+#[test]
+fn every_error_begins_with_the_name_of_the_program_whoever_found_it() {
+    let d = Daemon::start();
+    for args in ["list --nonsense", "nonsense", "kill", "log x --grep (", "log nobody", "list -n 0", "list -n x"] {
+        let told = run(&d, ("NOTHING", ""), args);
+        assert!(told.code > 1 && told.stderr.starts_with("toolctl: "), "{args}: {told:?}");
+    }
+    let coloured = run(&d, ("NOTHING", ""), "list --nonsense --color=always").stderr;
+    assert!(coloured.starts_with("\x1b[") && coloured.contains("toolctl:"), "{coloured:?}");
 }

@@ -13,6 +13,7 @@ fn whoever_reads_only_the_first_line_is_not_told_of_an_error() {
     let d = Daemon::start();
     let proc = id(&d.run("seq 1 200000"));
     for args in [
+        vec!["log", &proc],
         vec!["log", &proc, "-n", "100000"],
         vec!["log", &proc, "--since", "1h"],
         vec!["log", &proc, "--raw", "-n", "150000"],
@@ -108,6 +109,37 @@ fn raw_is_every_byte_and_colours_are_kept_alone_when_asked_for() {
 }
 
 #[test]
+fn a_file_or_another_program_is_given_all_of_it_and_nothing_is_said() {
+    // The broken code gave the last 200 lines, without a word.
+    let d = Daemon::start();
+    let proc = id(&d.run("seq 1 5000"));
+    let all: Vec<String> = (1..=5000).map(|n| n.to_string()).collect();
+    let given = |args: &[&str]| {
+        let told = d.ctl(&[&["log", &proc], args].concat());
+        assert_eq!((told.code, told.stderr.as_str()), (0, ""), "{args:?}");
+        told.stdout.lines().map(String::from).collect::<Vec<_>>()
+    };
+    for args in [&[][..], &["-f"], &["-n", "all"], &["--stream", "stdout"], &["--offset", "0"], &["--raw"]] {
+        assert!(given(args) == all, "{args:?}");
+    }
+    assert!(given(&["--offset", "1000"]) == all[1000..]);
+    assert!(given(&["--grep", "0$"]) == all.iter().filter(|line| line.ends_with('0')).cloned().collect::<Vec<_>>());
+    assert!(given(&["--grep", "0$", "--offset", "4000"]).len() == 100);
+    assert_eq!(given(&["-n", "2"]), ["4999", "5000"]);
+    assert_eq!(d.ctl(&["log", &proc, "--json", "-n", "all"]).code, 2, "one answer has an end");
+}
+
+#[test]
+fn all_of_a_long_log_needs_no_more_memory_than_a_page_of_it() {
+    let d = Daemon::start();
+    let proc = id(&d.run("head -c 64000000 /dev/zero | tr '\\0' x | fold -w 99"));
+    // As much address space as the program needs, and less than the log is long.
+    let script = "set -o pipefail; ulimit -v 60000; toolctl log \"$0\" | wc -l";
+    let told = ran(d.tool("bash", &["-c", script, &proc]).spawn().unwrap());
+    assert_eq!((told.code, told.stdout.trim(), told.stderr.as_str()), (0, "646465", ""));
+}
+
+#[test]
 fn more_than_a_screen_goes_through_the_pager_and_less_does_not() {
     let d = Daemon::start();
     let (long, short) = (id(&d.run("seq 1 100")), id(&d.run("seq 1 3")));
@@ -122,4 +154,36 @@ fn more_than_a_screen_goes_through_the_pager_and_less_does_not() {
     assert_eq!(shown(&short), "1\r\n2\r\n3\r\ncode 0\r\n");
     assert!(!shown(&format!("{long} --no-pager")).contains("paged"));
     assert!(!shown(&format!("{long} -f")).contains("paged"), "what has no end is not paged");
+    let longer = id(&d.run("seq 1 5000"));
+    let text = shown(&longer);
+    assert!(text.starts_with("paged:1\r\n") && text.ends_with("paged:5000\r\ncode 0\r\n"), "a pager is given all");
+}
+
+#[test]
+fn what_a_terminal_without_a_pager_is_not_given_is_said_with_the_option_that_shows_it() {
+    let d = Daemon::start();
+    let proc = id(&d.run("seq 1 1000"));
+    let shown = |args: &str| {
+        let script = format!("PAGER= {CTL} log {proc} {args}; echo \"code $?\"");
+        let screen = id(&d.sh_with(&script, json!({ "pty": { "rows": 24, "cols": 80 } })));
+        d.closed(&screen);
+        d.text(&screen)
+    };
+    let lines = |from: u32, to: u32| (from..=to).map(|n| format!("{n}\r\n")).collect::<String>();
+    let cases = [
+        ("", lines(801, 1000), "toolctl: 800 earlier lines are left out; -n all shows them\r\n"),
+        ("--raw", lines(801, 1000), "toolctl: earlier output is left out; -n all shows it\r\n"),
+        ("--offset 5", lines(6, 205), "toolctl: there is more: --offset 205 goes on, -n all shows all of it\r\n"),
+        ("--offset 900", lines(901, 1000), ""),
+        ("-n 5", lines(996, 1000), ""),
+        ("-n all", lines(1, 1000), ""),
+        ("--since 1h", lines(1, 1000), ""),
+    ];
+    for (args, expected, said) in cases {
+        assert_eq!(shown(args), format!("{expected}{said}code 0\r\n"), "{args}");
+    }
+    let matches = "toolctl: 800 earlier lines are left out; -n all shows them\r\ncode 0\r\n";
+    assert!(shown("--grep .").ends_with(matches));
+    let followed = format!("toolctl: earlier output is left out; -n all shows it\r\n{}code 0\r\n", lines(991, 1000));
+    assert_eq!(shown("-f"), followed, "before what comes");
 }

@@ -66,6 +66,8 @@ fn only_what_a_command_can_be_about_is_offered() {
     assert_eq!(bash(&d, "toolctl inspect p", 9), [done, id]);
     assert_eq!(d.ctl(&["kill", "web"]).code, 0);
     assert_eq!(d.ctl(&["exec", "--name", "web", "--", "/bin/sleep", "1001"]).code, 0);
+    let screen = d.sh_with("exec sleep 1000", serde_json::json!({ "pty": true }))["id"].as_str().unwrap().to_owned();
+    assert_eq!(bash(&d, "toolctl attach ", 9), [screen.as_str(), "@last"], "what has no terminal cannot be attached");
     assert_eq!(bash(&d, "toolctl inspect w", 9), ["web"], "a name stands for the newest of that name");
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A page's commands are in ```` ```console ```` blocks. They run in one shell, in a home of their own; what the page shows of
 //! their output is compared (`docs/same.rs`). A command exits with 0, unless the next one prints `$?`. `UPDATE_GOLDEN=1`
-//! writes what happened into the pages.
+//! writes what happened into the pages that say otherwise, with the ids and times of one run.
 
 mod examples;
 mod home;
@@ -13,9 +13,10 @@ mod seat;
 use crate::rig::Daemon;
 use home::Home;
 use page::{Block, Page, Typed};
-use same::same;
+use same::{ids, pairs, retold};
 use seat::{Outcome, Seat, key};
 use serde_json::json;
+use std::collections::HashMap;
 use std::fs;
 
 /// Typed unseen: the page, the command that it comes before (all of them: none), and the words.
@@ -39,6 +40,9 @@ const UNSEEN: &[(&str, &str, &str)] = &[
 
 /// What is in a page and is not run, and why.
 const NOT_RUN: &[(&str, &str, &str)] = &[];
+
+/// No page takes so many seconds to type.
+const SESSION: u32 = 120;
 
 /// The code of a command that Ctrl-C ended.
 const INTERRUPTED: i32 = 130;
@@ -65,8 +69,17 @@ fn session(page: &Page) -> Vec<(Option<usize>, Typed)> {
     all
 }
 
+/// One command of a page after it was typed.
+struct Told {
+    /// Which of the page's it is.
+    number: usize,
+    outcome: Outcome,
+    /// Which line that the page shows is which on the screen. None: the page shows something else.
+    lines: Option<Vec<(usize, usize)>>,
+}
+
 /// Types a page. What came of its commands, and what was otherwise than the page says.
-fn typed(page: &Page) -> (Vec<(usize, Outcome)>, Vec<String>) {
+fn typed(page: &Page) -> (Vec<Told>, Vec<String>) {
     let home = Home::new();
     for block in &page.blocks {
         if let Block::Text { language, text } = block {
@@ -76,22 +89,66 @@ fn typed(page: &Page) -> (Vec<(usize, Outcome)>, Vec<String>) {
     let session = session(page);
     let words: Vec<Typed> = session.iter().map(|(_, typed)| typed.clone()).collect();
     let mut seat = Seat::take(&home, "session", &words);
-    let (mut outcomes, mut wrong) = (Vec::new(), Vec::new());
+    let (mut all, mut wrong) = (Vec::new(), Vec::new());
     for (i, (number, typed)) in session.iter().enumerate() {
         let outcome = seat.watch(i, typed);
-        let shown: Vec<String> = typed.shown.iter().filter(|line| key(line).is_none()).cloned().collect();
-        // What a full screen showed is gone with it.
-        let last_key = typed.shown.iter().rposition(|line| key(line).is_some()).map_or(0, |at| at + 1);
         let screen: Vec<&str> = outcome.screen.iter().map(String::as_str).collect();
+        let lines = lines(typed, &screen);
         let asked = session.get(i + 1).is_some_and(|(_, next)| next.words.contains("$?"));
         let fine = outcome.code == 0 || asked || (outcome.code == INTERRUPTED && typed.shown.iter().any(|l| l == "^C"));
-        if !(same(&shown, &screen) || same(&typed.shown[last_key..], &screen)) || !fine {
-            let (shown, screen) = (shown.join("\n"), screen.join("\n"));
+        if lines.is_none() || !fine {
+            let (shown, screen) = (typed.shown.join("\n"), screen.join("\n"));
             wrong.push(format!("$ {}\n--- shown\n{shown}\n--- happened, {}\n{screen}", typed.words, outcome.code));
-            outcomes.extend(number.map(|number| (number, outcome)));
+        }
+        all.extend(number.map(|number| Told { number, outcome, lines }));
+    }
+    wrong.extend(called_by_two(page, &all));
+    wrong.extend(of_several_sessions(page));
+    (all, wrong)
+}
+
+/// Whether the times that a page shows are further apart than a session takes: then it is the record of several.
+fn of_several_sessions(page: &Page) -> Option<String> {
+    let time = regex::Regex::new(r"\b(\d\d):(\d\d):(\d\d)\b").unwrap();
+    let shown: String = page.typed().iter().flat_map(|typed| typed.shown.clone()).map(|line| line + "\n").collect();
+    let seconds = |found: regex::Captures<'_>| {
+        let part = |n: usize| found[n].parse::<u32>().unwrap();
+        part(1) * 3600 + part(2) * 60 + part(3)
+    };
+    let times: Vec<u32> = time.captures_iter(&shown).map(seconds).collect();
+    let apart = times.iter().max()? - times.iter().min()?;
+    (apart >= SESSION).then(|| format!("its times are {apart} seconds apart"))
+}
+
+/// Which line that a page shows of a command is which on the screen when it has ended.
+fn lines(typed: &Typed, screen: &[&str]) -> Option<Vec<(usize, usize)>> {
+    let from = |first: usize| {
+        let places: Vec<usize> = (first..typed.shown.len()).filter(|at| key(&typed.shown[*at]).is_none()).collect();
+        let shown: Vec<String> = places.iter().map(|at| typed.shown[*at].clone()).collect();
+        Some(pairs(&shown, screen)?.into_iter().map(|(at, seen)| (places[at], seen)).collect())
+    };
+    // What a full screen showed is gone with it.
+    let last_key = typed.shown.iter().rposition(|line| key(line).is_some()).map_or(0, |at| at + 1);
+    from(0).or_else(|| from(last_key))
+}
+
+/// What a page calls by two ids, or by that of another: it would be the record of several runs.
+fn called_by_two(page: &Page, all: &[Told]) -> Vec<String> {
+    let typed = page.typed();
+    let lines = all.iter().flat_map(|told| {
+        let shown = &typed[told.number].shown;
+        told.lines.iter().flatten().flat_map(|(at, seen)| ids(&shown[*at], &told.outcome.screen[*seen]))
+    });
+    let (mut by_page, mut by_run) = (HashMap::new(), HashMap::new());
+    let mut wrong = Vec::new();
+    for (then, now) in lines {
+        let (before, other) =
+            (by_page.entry(then.clone()).or_insert(now.clone()), by_run.entry(now.clone()).or_insert(then.clone()));
+        if *before != now || *other != then {
+            wrong.push(format!("{then} is another process than before, or has another id there: {other}"));
         }
     }
-    (outcomes, wrong)
+    wrong
 }
 
 /// A block that is neither a session nor about building: a config is checked, a file is saved under its name.
@@ -115,15 +172,21 @@ fn saved(home: &Home, page: &Page, language: &str, text: &str) {
     fs::write(home.project().join(name), text).unwrap();
 }
 
-/// The page as it would be if it showed what happened.
-fn updated(page: &Page, outcomes: &[(usize, Outcome)]) -> String {
+/// The page as it would be if it showed what happened. All of it is of this run, or its ids and times would not fit together.
+fn updated(page: &Page, all: &[Told]) -> String {
     let mut lines: Vec<String> = page.text.lines().map(String::from).collect();
-    let all = page.typed();
-    for (number, outcome) in outcomes.iter().rev() {
-        let typed = all[*number];
-        let mut now = outcome.screen.clone();
-        for (i, line) in typed.shown.iter().enumerate().filter(|(_, line)| key(line).is_some()) {
-            now.insert(i.min(now.len()), line.clone());
+    let typed = page.typed();
+    for told in all.iter().rev() {
+        let (typed, screen) = (typed[told.number], &told.outcome.screen);
+        let mut now = typed.shown.clone();
+        match &told.lines {
+            Some(pairs) => pairs.iter().for_each(|(at, seen)| now[*at] = retold(&typed.shown[*at], &screen[*seen])),
+            None => {
+                now = screen.clone();
+                for (i, line) in typed.shown.iter().enumerate().filter(|(_, line)| key(line).is_some()) {
+                    now.insert(i.min(now.len()), line.clone());
+                }
+            }
         }
         lines.splice(typed.lines.clone(), now);
     }
@@ -133,9 +196,9 @@ fn updated(page: &Page, outcomes: &[(usize, Outcome)]) -> String {
 /// Types one page, and fails with what was otherwise.
 fn is_what_happens(name: &str) {
     let page = page::all().into_iter().find(|page| page.name == name).unwrap();
-    let (outcomes, wrong) = typed(&page);
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        fs::write(page.path(), updated(&page, &outcomes)).unwrap();
+    let (all, wrong) = typed(&page);
+    if !wrong.is_empty() && std::env::var_os("UPDATE_GOLDEN").is_some() {
+        fs::write(page.path(), updated(&page, &all)).unwrap();
     }
     assert!(wrong.is_empty(), "{name} is not what happens:\n\n{}\n", wrong.join("\n\n"));
 }

@@ -25,6 +25,19 @@ fn each_has_a_preview_of_its_last_two_hundred_characters() {
 }
 
 #[test]
+fn of_a_program_that_draws_its_screen_the_rows_are_told_apart() {
+    // The broken code told of "row 1row 2-- INSERT --".
+    let d = Daemon::start();
+    let draw =
+        "printf '\\033[?1049h\\033[2J\\033[1;5Hrow 1\\033[2;5H\\033[31mrow 2\\033[m\\033[24;1H-- INSERT --\\033[2;3H'";
+    d.sh_with(&format!("{draw}; echo; exit 0"), json!({ "pty": true, "yield_ms": 60000 }));
+    assert_eq!(d.ok("list", json!({}))["processes"][0]["preview"], "row 1\nrow 2\n-- INSERT --\n\r\n");
+    assert!(d.ctl(&["list"]).stdout.ends_with("  -- INSERT --\n"), "{}", d.ctl(&["list"]).stdout);
+    d.sh_with("i=0; while [ $i -lt 300 ]; do printf é; i=$((i+1)); done", json!({ "pty": true, "yield_ms": 60000 }));
+    assert_eq!(d.ok("list", json!({}))["processes"][0]["preview"], "é".repeat(200));
+}
+
+#[test]
 fn filters_pick_by_task_session_status_and_label_and_all_must_hold() {
     let d = Daemon::start();
     let start = |script: &str, more: Value| id(&d.sh_with(script, more));

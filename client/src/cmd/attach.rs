@@ -15,7 +15,7 @@ use std::fs::File;
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
 use toold_proto::params::{self, Ansi, Encoding};
-use toold_proto::process::Process;
+use toold_proto::process::{Process, Stdin};
 use toold_proto::unions::PtySize;
 use toold_proto::{Kind, RpcError, api};
 
@@ -94,15 +94,18 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
     Follow::new(cx, signals, plan).attach(id, begin + shown.used as u64, &shown.bytes, redraw)
 }
 
-/// Whether there is a screen to be attached to.
+/// Whether there is a screen to be attached to. If not: what there is to be done with this process instead.
 fn refuse(process: &Process) -> Result<(), Failure> {
     let id = &process.id;
-    let error = if !process.pty {
-        let why =
-            format!("{id} has no terminal: use `toolctl log -f {id}` to see it, `toolctl submit {id} TEXT` to type");
-        RpcError::new(Kind::InvalidParams, why)
-    } else if has_ended(process) {
+    let error = if has_ended(process) {
         RpcError::new(Kind::AlreadyExited, format!("{}: see `toolctl log {id}`", summary(process)))
+    } else if !process.pty {
+        let see = format!("{id} has no terminal: use `toolctl log -f {id}` to see it");
+        let why = match process.stdin {
+            Stdin::Pipe => format!("{see}, `toolctl submit {id} TEXT` to type"),
+            Stdin::Null | Stdin::Closed | Stdin::Pty => format!("{see}; start it with --pty to attach"),
+        };
+        RpcError::new(Kind::InvalidParams, why)
     } else {
         return Ok(());
     };
@@ -164,8 +167,20 @@ mod tests {
             refuse(&process).err().map(|failure| (failure.exit_code(), failure.to_string()))
         };
         assert_eq!(refused(json!({"pty": true})), None);
-        let (code, why) = refused(json!({})).expect("it has none");
+        let (code, why) = refused(json!({"stdin": "pipe"})).expect("it has none");
         assert_eq!((code, why.contains("log -f") && why.contains("submit")), (2, true), "{why}");
+        // The broken code told to type into what has no stdin, and into what has ended.
+        for stdin in ["null", "closed"] {
+            let (code, why) = refused(json!({"stdin": stdin})).expect("it has none");
+            assert_eq!((code, why.contains("log -f"), why.contains("submit")), (2, true, false), "{why}");
+        }
+        let ended = json!({"stdin": "pipe", "status": "exited", "reason": "exited", "exit_code": 3});
+        let (code, why) = refused(ended).expect("it has ended");
+        assert_eq!(
+            (code, why.contains("exited 3: see `toolctl log "), why.contains("submit")),
+            (1, true, false),
+            "{why}"
+        );
         let ended = json!({"pty": true, "status": "exited", "reason": "exited", "exit_code": 3});
         let (code, why) = refused(ended).expect("it has ended");
         assert_eq!((code, why.contains("exited 3: see `toolctl log ")), (1, true), "{why}");

@@ -11,7 +11,7 @@ use crate::blocking::CallError;
 use crate::failure::{DONE, FAILED, Failure};
 use crate::render::text::harmless;
 use crate::render::{Look, Tint};
-use crate::sys;
+use crate::{presence, sys};
 use serde::Serialize;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -68,6 +68,8 @@ pub struct Facts {
     pub socket_dir: Found,
     pub state: Option<Found>,
     pub free: Option<u64>,
+    /// Whether systemd runs for this user.
+    pub manager: bool,
     pub units: Result<(Unit, Unit), String>,
     pub linger: Linger,
     pub group: Option<checks::Group>,
@@ -103,6 +105,7 @@ fn gather(socket: &Path) -> Facts {
         socket_dir: found(socket.parent().unwrap_or(Path::new("/"))),
         free: state.as_deref().and_then(free),
         state: state.as_deref().map(found),
+        manager: presence::has_user_manager(),
         linger: Linger::read(),
         program: daemon_program(),
         units,

@@ -138,12 +138,19 @@ impl Filter {
 }
 
 /// Prints events to the last byte: as they came, or as lines for a person.
-fn print<'e>(events: impl Iterator<Item = &'e RawValue>, cx: &mut Context<'_>) -> Result<(), Failure> {
+fn print<'e>(
+    events: impl Iterator<Item = &'e RawValue>,
+    who: &mut render::event::Who,
+    cx: &mut Context<'_>,
+) -> Result<(), Failure> {
+    let look = cx.console.look;
+    let all: Vec<(&RawValue, Option<Facts>)> = events.map(|event| (event, Facts::of(event))).collect();
+    all.iter().filter_map(|(_, facts)| facts.as_ref()).for_each(|facts| who.see(&facts.0, look));
     let mut text = String::new();
-    for event in events {
-        match (cx.json, Facts::of(event)) {
+    for (event, facts) in all {
+        match (cx.json, facts) {
             (false, Some(facts)) => {
-                text.push_str(&render::event::event(&facts.0, &local_time(&facts), cx.console.look));
+                text.push_str(&render::event::event(&facts.0, &local_time(&facts), *who, look));
             }
             // No object is no event of ours; as it came it says most.
             (true, _) | (false, None) => {

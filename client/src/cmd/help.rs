@@ -62,6 +62,11 @@ mod tests {
             assert!(code == 0 && text.starts_with(topic.text), "{text}");
             assert!(topic.text.lines().all(|line| line.len() <= 110), "{}", topic.name);
         }
+        let (_, codes, _) = test_run(&fake, &["help", "exit-codes"]);
+        for told in ["run, attach, wait and notify:", "exec --ready-…: the same", "126 ", "127 ", "130 after Ctrl-C"]
+        {
+            assert!(codes.contains(told), "{told} is missing: {codes}");
+        }
         let (code, text, _) = test_run(&fake, &["help", "service", "install"]);
         assert!(code == 0 && text.contains("Usage: toolctl service install"), "{text}");
         let (code, _, said) = test_run(&fake, &["help", "nonsense"]);

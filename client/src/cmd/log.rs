@@ -1,5 +1,6 @@
 //! `log`: a process's output by line, by time or by pattern, and with `-f` as it comes.
 
+mod bound;
 mod lines;
 mod output;
 mod range;
@@ -12,18 +13,16 @@ use crate::args;
 use crate::blocking::parse;
 use crate::failure::{DONE, Failure};
 use crate::local::{When, now_ms};
+use bound::{Bound, Count, Reader};
 use lines::{Picker, Wanted, first_line, last_lines};
 use output::Output;
 use range::Source;
 use regex::Regex;
+use std::process::Command;
 use std::time::Duration;
 use toold_proto::api;
 use toold_proto::params::{self, Ansi, Encoding, Status, Stream};
 
-/// How many lines stand before what is new, unless `-n` says otherwise.
-const FOLLOW_LINES: u64 = 10;
-/// How many lines are shown, unless `-n` or a time says otherwise.
-const LINES: u64 = 200;
 /// More the daemon does not give at once.
 const LINES_MAX: u64 = 100_000;
 /// How far back the last lines are looked for at first, and at most.
@@ -31,8 +30,12 @@ const WINDOW: (u64, u64) = (64 * 1024, 64 * 1024 * 1024);
 /// How long one poll waits for news. Only a bound: it answers on the first byte.
 const WAIT_MS: u64 = 30_000;
 
+/// Said where nobody has counted what is left out.
+const LEFT_OUT: &str = "earlier output is left out; -n all shows it";
+
 const HELP: &str = "A TIME is so long ago (10m), a time of day (14:30), a date, or \"2026-11-16 14:30:05\"; it is known to \
-a tenth of a second. On a terminal control characters are written out, and more than a screen goes through $PAGER (less -R). \
+a tenth of a second. On a terminal control characters are written out, and more than a screen goes through $PAGER (less -R); \
+without a pager the last 200 lines are shown, and what is left out is said. \
 --color=always keeps the colours of the output, and nothing else of its escape sequences. -f goes on when the daemon was away.
 
 Examples:
@@ -47,10 +50,10 @@ pub struct Args {
     /// Show what comes too, until the output is closed
     #[arg(short, long, conflicts_with_all = ["offset", "until"])]
     follow: bool,
-    /// At most this many lines, the last ones [default: 200; 10 with -f; all with --since or --until]
-    #[arg(short = 'n', long, value_name = "N")]
-    lines: Option<u64>,
-    /// From this line on, counted from 0 [default: the last lines]
+    /// At most this many lines, the last ones, or `all` [default: all; on a terminal 10 with -f, and 200 without a pager]
+    #[arg(short = 'n', long, value_name = "N", value_parser = Count::parse)]
+    lines: Option<Count>,
+    /// From this line on, counted from 0
     #[arg(long, value_name = "N", conflicts_with_all = ["since", "until", "raw", "after", "before", "context"])]
     offset: Option<u64>,
     /// Only what was printed at that time or later: 10m (ago), 14:30, a date
@@ -81,18 +84,25 @@ pub struct Args {
     no_pager: bool,
 }
 
+/// How much goes where.
+struct Way {
+    bound: Bound,
+    pager: Option<Command>,
+}
+
 impl Args {
     /// What only this program can do, because the daemon's `log` knows nothing of it.
     fn is_special(&self) -> bool {
         let context = [self.after, self.before, self.context].iter().any(Option::is_some);
-        self.follow || self.raw || self.since.is_some() || self.until.is_some() || context
+        let all = self.lines == Some(Count::All);
+        self.follow || self.raw || self.since.is_some() || self.until.is_some() || context || all
     }
 
-    fn params(&self, ansi: Ansi) -> params::Log {
+    fn params(&self, limit: Option<u64>, ansi: Ansi) -> params::Log {
         params::Log {
             id: self.id.clone(),
             offset: self.offset,
-            limit: self.lines,
+            limit,
             stream: self.stream,
             grep: self.grep.clone(),
             ansi,
@@ -110,40 +120,85 @@ impl Args {
 pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
     if cx.json {
         if args.is_special() {
-            let why = "--json prints one answer of the daemon as it is: it takes -n, --offset, --grep and --stream; \
+            let why = "--json prints one answer of the daemon as it is: it takes -n N, --offset, --grep and --stream; \
                        for the rest use `toolctl poll --json --cursor`";
             return Err(Failure::Usage(why.into()));
         }
-        let params = args.params(Ansi::Strip);
+        let params = args.params(args.lines.and_then(Count::most), Ansi::Strip);
         let raw = cx.link.call_again_raw::<api::Log>(|_| params.clone())?;
         return cx.document(&raw).map(|()| DONE);
     }
     let wanted = args.wanted()?;
-    // A pattern is for the text, and the daemon would look at the colours too.
-    let coloured = cx.console.keeps_colours && wanted.is_some() && args.offset.is_none();
-    if args.is_special() || coloured || args.lines.is_some_and(|lines| lines > LINES_MAX) {
-        return by_cursor(args, wanted, cx);
+    let pager = if args.follow || args.no_pager { None } else { output::pager(&cx.console) };
+    let reader = match (cx.console.look.terminal(), args.follow, pager.is_some()) {
+        (false, _, _) => Reader::Program,
+        (true, true, _) => Reader::Follower,
+        (true, false, true) => Reader::Pager,
+        (true, false, false) => Reader::Terminal,
+    };
+    let timed = args.since.is_some() || args.until.is_some();
+    let way = Way { bound: Bound::of(args.lines, timed, reader), pager };
+    if args.offset.is_some() {
+        return from_line(args, way, cx);
     }
-    by_line(args, wanted, cx)
+    // A pattern is for the text, and the daemon would look at the colours too.
+    let coloured = cx.console.keeps_colours && wanted.is_some();
+    match way.bound.most() {
+        Some(0) if !args.follow => Ok(DONE),
+        Some(lines @ ..=LINES_MAX) if !args.is_special() && !coloured => last_lines_of(args, lines, way, wanted, cx),
+        Some(_) | None => by_cursor(args, way, wanted, cx),
+    }
 }
 
-/// One answer of the daemon.
-fn by_line(args: Args, wanted: Option<Wanted>, cx: &mut Context<'_>) -> Result<u8, Failure> {
-    if args.lines == Some(0) {
-        return Ok(DONE);
+fn ansi(cx: &Context<'_>) -> Ansi {
+    if cx.console.keeps_colours { Ansi::Keep } else { Ansi::Strip }
+}
+
+/// The last lines, which are one answer of the daemon unless they are too long for that.
+fn last_lines_of(
+    args: Args,
+    lines: u64,
+    way: Way,
+    wanted: Option<Wanted>,
+    cx: &mut Context<'_>,
+) -> Result<u8, Failure> {
+    let params = args.params(Some(lines), ansi(cx));
+    let result = cx.link.call_again::<api::Log>(&params)?;
+    if result.truncated {
+        return by_cursor(args, way, wanted, cx);
     }
-    let ansi = if cx.console.keeps_colours { Ansi::Keep } else { Ansi::Strip };
-    let result = cx.link.call_again::<api::Log>(&args.params(ansi))?;
-    if result.truncated && args.offset.is_none() {
-        return by_cursor(args, wanted, cx);
-    }
-    let mut output = Output::new(&cx.console, false, !args.no_pager);
+    let usual = way.bound.is_usual();
+    let mut output = Output::new(&cx.console, false, way.pager);
     output.write(result.output.as_bytes(), &mut cx.console)?;
     output.finish(&mut cx.console)?;
-    if let (true, Some(next)) = (result.truncated, result.next_offset) {
-        cx.console.say(&format!("there is more; --offset {next} goes on"));
+    let before = result.matched_lines.map_or(result.first_line, |all| all.saturating_sub(result.lines_shown));
+    if usual && before > 0 {
+        let (are, them) = if before == 1 { ("line is", "it") } else { ("lines are", "them") };
+        cx.console.say(&format!("{before} earlier {are} left out; -n all shows {them}"));
     }
     Ok(DONE)
+}
+
+/// From a line on, an answer after the other.
+fn from_line(args: Args, way: Way, cx: &mut Context<'_>) -> Result<u8, Failure> {
+    let mut params = args.params(None, ansi(cx));
+    let mut left = way.bound.most().unwrap_or(u64::MAX);
+    let mut output = Output::new(&cx.console, false, way.pager);
+    while left > 0 {
+        params.limit = Some(left.min(LINES_MAX));
+        let result = cx.link.call_again::<api::Log>(&params)?;
+        output.write(result.output.as_bytes(), &mut cx.console)?;
+        left = left.saturating_sub(result.lines_shown);
+        let next = result.next_offset.filter(|next| params.offset < Some(*next));
+        let Some(next) = next else { break };
+        params.offset = Some(next);
+        if left == 0 && way.bound.is_usual() {
+            output.finish(&mut cx.console)?;
+            cx.console.say(&format!("there is more: --offset {next} goes on, -n all shows all of it"));
+            return Ok(DONE);
+        }
+    }
+    output.finish(&mut cx.console).map(|()| DONE)
 }
 
 /// One look at the output between two cursors, and with `-f` what comes after it.
@@ -153,11 +208,19 @@ struct Reading {
     picker: Option<Picker>,
 }
 
-fn by_cursor(args: Args, wanted: Option<Wanted>, cx: &mut Context<'_>) -> Result<u8, Failure> {
-    let (ansi, encoding) = match (args.raw, cx.console.keeps_colours) {
-        (true, _) => (Ansi::Keep, Encoding::Base64),
-        (false, true) => (Ansi::Keep, Encoding::Text),
-        (false, false) => (Ansi::Strip, Encoding::Text),
+/// The end of a stretch of output.
+struct Last {
+    shown: Vec<u8>,
+    /// Behind it: what comes later is new, so no line is lost or shown twice.
+    cursor: u64,
+    /// There is more before it.
+    left_out: bool,
+}
+
+fn by_cursor(args: Args, way: Way, wanted: Option<Wanted>, cx: &mut Context<'_>) -> Result<u8, Failure> {
+    let (ansi, encoding) = match args.raw {
+        true => (Ansi::Keep, Encoding::Base64),
+        false => (ansi(cx), Encoding::Text),
     };
     let poll = params::Poll { id: args.id.clone(), stream: args.stream, ansi, encoding, ..Default::default() };
     let source = Source { poll };
@@ -168,42 +231,53 @@ fn by_cursor(args: Args, wanted: Option<Wanted>, cx: &mut Context<'_>) -> Result
         None => Ok(None),
     };
     let (since, until) = (at(args.since)?, at(args.until)?);
-    let all = source.end(cx)?;
-    let begin = since.map_or(Ok(0), |ms| source.since(ms, all, cx))?;
-    let end = until.map_or(Ok(all), |ms| source.until(ms, all, cx))?;
-    let most = match (args.lines, since.is_some() || until.is_some(), args.follow) {
-        (Some(lines), _, _) => Some(lines),
-        (None, true, _) => None,
-        (None, false, true) => Some(FOLLOW_LINES),
-        (None, false, false) => Some(LINES),
-    };
-    let output = Output::new(&cx.console, args.raw, !args.follow && !args.no_pager);
-    let mut reading = Reading { source, output, picker: wanted.map(Picker::new) };
-    let cursor = match most {
-        Some(most) => reading.last(begin, end, most, cx)?,
-        None => reading.all(begin, end, cx)?,
+    let output = Output::new(&cx.console, args.raw, way.pager);
+    let mut reading = Reading { source: source.clone(), output, picker: wanted.map(Picker::new) };
+    let mut left_out = false;
+    let cursor = match (since, until, way.bound.most()) {
+        (None, None, None) => reading.all(0, None, cx)?,
+        (_, _, most) => {
+            let all = source.end(cx)?;
+            let begin = since.map_or(Ok(0), |ms| source.since(ms, all, cx))?;
+            let end = until.map_or(Ok(all), |ms| source.until(ms, all, cx))?;
+            match most {
+                None => reading.all(begin, Some(end), cx)?,
+                Some(most) => {
+                    let last = reading.last(begin, end, most, cx)?;
+                    left_out = last.left_out && way.bound.is_usual();
+                    if left_out && args.follow {
+                        cx.console.say(LEFT_OUT);
+                    }
+                    reading.output.write(&last.shown, &mut cx.console)?;
+                    last.cursor
+                }
+            }
+        }
     };
     if args.follow {
         reading.follow(cursor, cx)?;
     }
-    reading.finish(cx)
+    reading.finish(cx)?;
+    if left_out && !args.follow {
+        cx.console.say(LEFT_OUT);
+    }
+    Ok(DONE)
 }
 
 impl Reading {
-    /// Everything between two cursors. Where it really ended.
-    fn all(&mut self, begin: u64, end: u64, cx: &mut Context<'_>) -> Result<u64, Failure> {
+    /// Everything between two cursors, or up to the end as it is now. Where it really ended.
+    fn all(&mut self, begin: u64, end: Option<u64>, cx: &mut Context<'_>) -> Result<u64, Failure> {
         let source = self.source.clone();
         source.between(begin, end, cx, |bytes, cx| self.write(bytes, cx))
     }
 
-    /// The last lines before `end`, and the cursor after them: what comes later is new, so no line
-    /// is lost or shown twice.
-    fn last(&mut self, begin: u64, end: u64, most: u64, cx: &mut Context<'_>) -> Result<u64, Failure> {
+    /// The last lines before `end`.
+    fn last(&mut self, begin: u64, end: u64, most: u64, cx: &mut Context<'_>) -> Result<Last, Failure> {
         let mut window = WINDOW.0;
         loop {
             let from = begin.max(end.saturating_sub(window));
             let mut bytes = Vec::new();
-            let cursor = self.source.between(from, end, cx, |page, _| {
+            let cursor = self.source.between(from, Some(end), cx, |page, _| {
                 bytes.extend_from_slice(page);
                 Ok(())
             })?;
@@ -214,17 +288,16 @@ impl Reading {
                 None => {
                     let start = last_lines(bytes, most);
                     if start.is_some() || enough {
-                        self.output.write(&bytes[start.unwrap_or(0)..], &mut cx.console)?;
-                        return Ok(cursor);
+                        let shown = bytes[start.unwrap_or(0)..].to_vec();
+                        return Ok(Last { left_out: !whole || shown.len() < bytes.len(), shown, cursor });
                     }
                 }
                 Some(picker) => {
                     let lines = picker.push(bytes);
-                    if enough || Picker::count(&lines) > most {
+                    let found = Picker::count(&lines);
+                    if enough || found > most {
                         let lines = picker.last(lines, most);
-                        let shown = picker.print(&lines);
-                        self.output.write(&shown, &mut cx.console)?;
-                        return Ok(cursor);
+                        return Ok(Last { shown: picker.print(&lines), cursor, left_out: !whole || found > most });
                     }
                     picker.restart();
                 }
@@ -261,12 +334,12 @@ impl Reading {
         }
     }
 
-    fn finish(mut self, cx: &mut Context<'_>) -> Result<u8, Failure> {
+    fn finish(mut self, cx: &mut Context<'_>) -> Result<(), Failure> {
         if let Some(picker) = &mut self.picker {
             let lines = picker.finish();
             let shown = picker.print(&lines);
             self.output.write(&shown, &mut cx.console)?;
         }
-        self.output.finish(&mut cx.console).map(|()| DONE)
+        self.output.finish(&mut cx.console)
     }
 }

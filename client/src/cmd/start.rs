@@ -55,7 +55,7 @@ pub struct Options {
     #[arg(long, help_heading = LIMITS, value_name = "TIME", value_parser = args::duration_ms)]
     timeout: Option<u64>,
     /// A name to call it by, which no other running process has
-    #[arg(long)]
+    #[arg(long, value_parser = args::name)]
     name: Option<String>,
     /// A task, for `kill --task`, `list --task` and `events --task`
     #[arg(long = "task", alias = "task-id", value_name = "TASK", help_heading = BELONGS)]

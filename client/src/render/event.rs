@@ -1,5 +1,6 @@
 //! One event, one line. A type that is not known yet is printed fact by fact.
 
+use super::table::WIDEST;
 use super::text::{bytes, columns, count, cut, first_line, harmless, pad};
 use super::time::exact;
 use super::{Look, Tint};
@@ -8,18 +9,48 @@ use serde_json::{Map, Value};
 
 /// The usual types are padded to this; the long ones push what follows.
 const TYPE_WIDTH: usize = 11;
+/// A terminal narrower than this has no room for a whole id and a fact behind it.
+const NARROW: usize = 60;
+/// So many digits of an id, which name a process as the whole does.
+const SHORT_ID: usize = 8;
 /// What every event has. The rest are the facts of its type.
 const COMMON: [&str; 7] = ["seq", "at", "type", "id", "name", "session_key", "task_id"];
 /// A line that nobody cuts is not longer than this either: output is in it.
 const LONGEST: usize = 400;
 
+/// Whoever is told of, in a column as wide as the widest so far: events come one after the other, and none is held back.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Who {
+    width: usize,
+}
+
+impl Who {
+    /// Makes room for this event's.
+    pub fn see(&mut self, event: &Map<String, Value>, look: Look) {
+        let most = look.width.map_or(WIDEST, |all| (all / 4).min(WIDEST));
+        self.width = self.width.max(columns(&who(event, look)).min(most));
+    }
+}
+
+/// The name, else the id. A narrow terminal gets as much of an id as names it.
+fn who(event: &Map<String, Value>, look: Look) -> String {
+    let id = text(event, "id").map(|id| match look.width {
+        Some(..NARROW) => id.strip_prefix("proc_").and_then(|hex| hex.get(..SHORT_ID)).unwrap_or(id),
+        Some(_) | None => id,
+    });
+    harmless(text(event, "name").or(id).unwrap_or("-"))
+}
+
 /// `time  type  who  facts`, cut to the width.
-pub fn event(event: &Map<String, Value>, time: &str, look: Look) -> String {
+pub fn event(event: &Map<String, Value>, time: &str, column: Who, look: Look) -> String {
     let kind = text(event, "type").unwrap_or("?");
-    let who = text(event, "name").or(text(event, "id")).unwrap_or("-");
+    let who = match look.width {
+        Some(_) => cut(&who(event, look), column.width),
+        None => who(event, look),
+    };
     let start = format!("{}  ", pad(time, 8));
     let kind_text = pad(&harmless(kind), TYPE_WIDTH);
-    let rest = format!("  {}  {}", harmless(who), harmless(&facts(kind, event)));
+    let rest = format!("  {}  {}", pad(&who, column.width), harmless(&facts(kind, event)));
     let width = look.width.unwrap_or(LONGEST);
     let kind_shown = cut(&kind_text, width.saturating_sub(columns(&start)));
     let room = width.saturating_sub(columns(&start) + columns(&kind_shown));
@@ -178,7 +209,46 @@ mod tests {
         let mut document =
             json!({"seq": 1, "at": "x", "type": kind, "id": "proc_1", "session_key": "s", "task_id": null});
         document.as_object_mut().expect("an object").extend(facts.as_object().expect("an object").clone());
-        event(document.as_object().expect("an object"), "06:00:00", look)
+        let document = document.as_object().expect("an object");
+        let mut column = Who::default();
+        column.see(document, look);
+        event(document, "06:00:00", column, look)
+    }
+
+    /// Lines that come one after the other.
+    fn lines(events: &[Value], look: Look) -> Vec<String> {
+        let mut column = Who::default();
+        let all: Vec<&Map<String, Value>> = events.iter().map(|event| event.as_object().expect("an object")).collect();
+        all.iter().for_each(|event| column.see(event, look));
+        all.iter().map(|one| event(one, "06:00:00", column, look).trim_end().to_owned()).collect()
+    }
+
+    #[test]
+    fn names_and_ids_are_a_column_and_at_40_columns_there_is_room_for_a_fact() {
+        let named = json!({"type": "started", "id": "proc_0123456789ab", "name": "web", "pid": 7, "command": "make"});
+        let unnamed = json!({"type": "exited", "id": "proc_0123456789ab", "exit_code": 1});
+        let long = json!({"type": "closed", "id": "proc_0123456789ab", "name": "a-very-long-name", "bytes": 12});
+        let all = [named, unnamed, long];
+        assert_eq!(
+            lines(&all, Look { width: Some(100), colour: false }),
+            [
+                "06:00:00  started      web                pid 7: make",
+                "06:00:00  exited       proc_0123456789ab  exit 1",
+                "06:00:00  closed       a-very-long-name   12 bytes",
+            ]
+        );
+        assert_eq!(
+            lines(&all, Look { width: Some(40), colour: false }),
+            [
+                "06:00:00  started      web         pid …",
+                "06:00:00  exited       01234567    exit…",
+                "06:00:00  closed       a-very-lo…  12 b…",
+            ]
+        );
+        assert_eq!(
+            lines(&all[..2], Look { width: Some(40), colour: false })[1],
+            "06:00:00  exited       01234567  exit 1"
+        );
     }
 
     #[test]

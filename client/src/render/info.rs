@@ -2,7 +2,7 @@
 
 use super::Look;
 use super::table::facts;
-use super::text::bytes;
+use super::text::{bytes, columns, pad};
 use super::time::{duration, exact};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -22,7 +22,10 @@ pub fn info(result: &DaemonInfo, look: Look) -> String {
             ),
         ),
         ("connections", counts.connections.to_string()),
-        ("memory", format!("{} daemon, {} processes", bytes(result.daemon.rss_bytes), bytes(result.usage.rss_bytes))),
+        (
+            "memory",
+            format!("{} of the daemon, {} of processes", bytes(result.daemon.rss_bytes), bytes(result.usage.rss_bytes)),
+        ),
         ("socket", result.paths.socket.clone()),
         ("state", result.paths.state_dir.clone()),
         ("config", result.paths.config.clone().unwrap_or_else(|| "-".into())),
@@ -64,7 +67,28 @@ fn breaker(breaker: &Breaker) -> String {
 /// One a line, with the title at the first: a terminal cuts a line that holds them all.
 fn pairs(title: &'static str, map: &BTreeMap<String, Value>) -> Vec<(&'static str, String)> {
     let titles = std::iter::once(title).chain(std::iter::repeat(""));
-    titles.zip(map.iter().map(|(key, value)| format!("{key}={value}"))).collect()
+    let widest = map.keys().map(|key| columns(key)).max().unwrap_or(0);
+    titles.zip(map.iter().map(|(key, value)| format!("{}  {}", pad(key, widest), said(key, value)))).collect()
+}
+
+/// A value as a person says it: times and sizes as the command line takes them. The key stays as the config has it.
+fn said(key: &str, value: &Value) -> String {
+    match value {
+        Value::Bool(true) => "yes".into(),
+        Value::Bool(false) => "no".into(),
+        Value::String(text) => text.clone(),
+        Value::Number(number) => match number.as_u64() {
+            Some(ms) if key.ends_with("_ms") => exact(ms),
+            Some(size) if key.ends_with("_bytes") => bytes(size),
+            Some(_) | None => number.to_string(),
+        },
+        Value::Array(all) if all.is_empty() => "none".into(),
+        Value::Array(all) => all.iter().map(|one| said(key, one)).collect::<Vec<_>>().join(", "),
+        Value::Object(all) => {
+            all.iter().map(|(key, one)| format!("{key} {}", said(key, one))).collect::<Vec<_>>().join(", ")
+        }
+        Value::Null => "none".into(),
+    }
 }
 
 #[cfg(test)]
@@ -85,13 +109,29 @@ mod tests {
         document["watch"] = json!({"state": "silent", "recent": 16, "dropped": 5, "release_ms": 12000});
         let shown = info(&serde_json::from_value(document).expect("a whole result"), Look::plain());
         assert!(shown.contains("processes:   2 running, 0 starting, 3 exited, 0 lost\n"), "{shown}");
-        assert!(shown.contains("memory:      13M daemon, 1.0M processes\n"), "{shown}");
+        assert!(shown.contains("memory:      13M of the daemon, 1.0M of processes\n"), "{shown}");
         let told = "consumers:   me at 38, 2 behind, used 2026\n             you at 40, 0 behind, used 2027\n\
                     watch:       silent for 12s more: too many matches over all processes, 5 dropped\n";
         assert!(shown.contains(told), "{shown}");
-        let end = "features:    pidfd=true\n\
-                   limits:      max_running=4096\n             max_wait_ms=5\n\
+        let end = "features:    pidfd  yes\n\
+                   limits:      max_running  4096\n             max_wait_ms  5ms\n\
                    damaged:     procs/x\n";
         assert!(shown.ends_with(end), "{shown}");
+    }
+
+    #[test]
+    fn values_are_told_as_a_person_says_them() {
+        for (key, value, told) in [
+            ("retention.max_age_ms", json!(86_400_000), "1d"),
+            ("log_max_bytes", json!(268_435_456), "256M"),
+            ("max_running", json!(4096), "4096"),
+            ("env.pass", json!([]), "none"),
+            ("env.pass", json!(["A", "B"]), "A, B"),
+            ("shim", json!("zygote"), "zygote"),
+            ("zygote", json!(false), "no"),
+            ("cgroup", json!({"cpu": "cgroup2", "memory": null}), "cpu cgroup2, memory none"),
+        ] {
+            assert_eq!(said(key, &value), told, "{key}");
+        }
     }
 }

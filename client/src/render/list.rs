@@ -195,6 +195,20 @@ mod tests {
         }
     }
 
+    /// The page told of six columns, and COMMAND, of which it did not, was lost too.
+    #[test]
+    fn columns_are_lost_in_the_order_that_the_page_tells() {
+        let liked = [17, 12, 8, 4, 4, 5, 5, 9, 40, 60];
+        let narrowest =
+            |column: usize| (1..400).find(|room| fit(liked, *room)[column] > 0).expect("it is shown somewhere");
+        let mut lost: Vec<usize> = (0..HEADINGS.len()).filter(|column| *column != ID && *column != STATUS).collect();
+        lost.sort_by_key(|column| std::cmp::Reverse(narrowest(*column)));
+        let page = include_str!("../../../docs/cli.md");
+        let told = page.split("loses the least important columns first: ").nth(1).expect("the page tells");
+        let told = told.split('.').next().unwrap_or_default().replace(" (watches and `notify`)", "");
+        assert_eq!(told, lost.iter().map(|column| HEADINGS[*column]).collect::<Vec<_>>().join(", "));
+    }
+
     #[test]
     fn a_column_in_which_nobody_says_anything_is_left_out_on_a_terminal() {
         let quiet = listed(json!({}));

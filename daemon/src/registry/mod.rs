@@ -101,8 +101,14 @@ impl Registry {
             None => Vec::new(),
         };
         match matches.as_slice() {
-            [] => Err(RpcError::new(Kind::NotFound, format!("no process {text:?}; `list` shows what there is"))
-                .with("id", text)),
+            [] => {
+                let short = match ProcId::is_short_prefix(text) {
+                    true => ", and the start of an id needs at least 4 digits",
+                    false => "",
+                };
+                let message = format!("no process {text:?}{short}; `list` shows what there is");
+                Err(RpcError::new(Kind::NotFound, message).with("id", text))
+            }
             [one] => table.get(*one).ok_or_else(|| RpcError::new(Kind::NotFound, format!("no process {text:?}"))),
             many => {
                 let shown: Vec<String> = many.iter().map(ToString::to_string).collect();

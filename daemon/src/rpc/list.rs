@@ -1,7 +1,7 @@
 //! `list`, `inspect`, `forget`: which processes there are, and one of them closely.
 
 use super::context::{Daemon, unreadable};
-use super::read::tail;
+use super::read;
 use super::wire::Peer;
 use crate::proc::Proc;
 use crate::proc::state::State;
@@ -49,7 +49,7 @@ impl Serialize for Row {
 impl Row {
     fn look(proc: Arc<Proc>, with_usage: bool, now: u64) -> Result<Row, RpcError> {
         let state = proc.state();
-        let preview = proc.preview(&state, || tail(&proc, &state, PREVIEW).map(|(text, _)| text));
+        let preview = proc.preview(&state, || read::preview(&proc, &state, PREVIEW));
         let preview = preview.map_err(|e| unreadable(&proc, e))?;
         let lives = !state.over() && state.shim_pid > 0;
         let usage = (with_usage && lives).then(|| tree::usage_below(state.shim_pid));

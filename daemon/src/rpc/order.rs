@@ -185,6 +185,10 @@ fn name(name: Option<&str>) -> Result<(), RpcError> {
     if name.starts_with("proc_") {
         return Err(RpcError::param("name", "must not look like an id: it starts with proc_"));
     }
+    // Clients say @last and @failed for what they look up themselves.
+    if name.starts_with('@') {
+        return Err(RpcError::param("name", format!("must not begin with @, as @last and @failed do, not {name:?}")));
+    }
     Ok(())
 }
 

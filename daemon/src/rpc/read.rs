@@ -22,6 +22,8 @@ const PAGE: u64 = 65_536;
 /// The largest page. Base64 and escapes make it about three times as long on the wire at worst.
 const PAGE_MAX: u64 = 4 << 20;
 const LINES: u64 = 200;
+/// So much more than it shows a program on a terminal may write: colours, and where it draws.
+const DRAWN: usize = 10;
 const LINES_MAX: u64 = 100_000;
 
 pub async fn poll(call: params::Poll, daemon: Arc<Daemon>, peer: Arc<Peer>) -> Result<results::Poll, RpcError> {
@@ -129,6 +131,17 @@ pub fn tail(proc: &Proc, state: &State, n: usize) -> io::Result<(String, u64)> {
     let log = Log::open(&proc.dir, state.progress.counts.end)?;
     let last = log.last_chars(n, None, Ansi::Strip, page_end(state))?;
     Ok((last.text, last.next))
+}
+
+/// The same for a list: of a program on a terminal, which draws where it likes, the rows that it drew last.
+pub fn preview(proc: &Proc, state: &State, n: usize) -> io::Result<String> {
+    if proc.spec.pty.is_none() {
+        return Ok(tail(proc, state, n)?.0);
+    }
+    let log = Log::open(&proc.dir, state.progress.counts.end)?;
+    let drawn = text::rows(&log.last_chars(n * DRAWN, None, Ansi::Keep, page_end(state))?.text);
+    let skipped = drawn.chars().count().saturating_sub(n);
+    Ok(drawn.chars().skip(skipped).collect())
 }
 
 pub async fn log(call: params::Log, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<results::Log, RpcError> {

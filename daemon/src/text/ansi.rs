@@ -15,6 +15,9 @@ pub const ESC: u8 = 0x1b;
 const SHIFT_OUT: u8 = 0x0e;
 const SHIFT_IN: u8 = 0x0f;
 
+/// What a sequence ends with that goes to a row: that of a number, or so many up or down.
+const ROWS: [char; 7] = ['H', 'f', 'd', 'A', 'B', 'E', 'F'];
+
 /// Where the next escape sequence or shift begins.
 pub fn next(bytes: &[u8]) -> Option<usize> {
     memchr3(ESC, SHIFT_OUT, SHIFT_IN, bytes)
@@ -85,6 +88,25 @@ pub fn strip_whole(bytes: &[u8]) -> Cow<'_, [u8]> {
     strip_by(bytes, sequence)
 }
 
+/// Text without its escape sequences, and with a line's end where one of them goes to another row of the screen: what was drawn
+/// in different places is not one word.
+pub fn rows(text: &str) -> String {
+    let (mut kept, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some(at) = next(rest.as_bytes()) {
+        let (before, found) = rest.split_at(at);
+        kept.push_str(before);
+        let len = sequence(found.as_bytes()).unwrap_or_else(|| torn(found.as_bytes()));
+        // One that is too long to be one may end within a character.
+        let end = (len..found.len()).find(|at| found.is_char_boundary(*at)).unwrap_or(found.len());
+        let (gone, after) = found.split_at(end);
+        if gone.starts_with("\x1b[") && gone.ends_with(ROWS) && !kept.is_empty() && !kept.ends_with('\n') {
+            kept.push('\n');
+        }
+        rest = after;
+    }
+    kept + rest
+}
+
 fn strip_by(bytes: &[u8], sequence: impl Fn(&[u8]) -> Option<usize>) -> Cow<'_, [u8]> {
     let Some(first) = next(bytes) else { return Cow::Borrowed(bytes) };
     let mut kept = Vec::with_capacity(bytes.len());
@@ -140,6 +162,16 @@ impl Perform for Seen {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_drawn_in_another_row_is_in_another_line() {
+        let screen =
+            "\x1b[?1049h\x1b[2J\x1b[H\x1b[1;5Hrow 1\x1b[2;5Hrow\x1b[31m 2\x1b[m\x1b[24;1H-- INSERT --\x1b[2;3H";
+        assert_eq!(rows(screen), "row 1\nrow 2\n-- INSERT --\n");
+        assert_eq!(rows("plain \x1b[1mbold\x1b[0m\r\nnext\x1b[K \x1b[3Cright"), "plain bold\r\nnext right");
+        assert_eq!(rows("\x1b]0;title Hé\x07a\x1b[12"), "a");
+        assert_eq!(rows("no end \x1b]0;é"), "no end ]0;é");
+    }
 
     #[test]
     fn sequences_go_and_everything_else_stays() {

@@ -5,7 +5,7 @@ mod budget;
 mod line;
 mod page;
 
-pub use ansi::{LONGEST, next, sequence, strip, torn};
+pub use ansi::{LONGEST, next, rows, sequence, strip, torn};
 pub use budget::{Run, Source, fit_tokens};
 pub use line::line_text;
 pub use page::{LOOKAHEAD, PageEnd, Start, decode_page, incomplete_len, last_chars};

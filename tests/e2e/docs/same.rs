@@ -1,6 +1,7 @@
 //! Whether a page shows what happened: the same words, whatever ids, times, sizes and pids there were.
 
 use regex::Regex;
+use std::ops::Range;
 use std::sync::LazyLock;
 
 /// What differs from one run to the next, and what stands for it. In this order.
@@ -18,9 +19,12 @@ const PLACES: &[(&str, &str)] = &[
     (r"^ *\d+ +[SRDZT] ", "PID STATE "),
     (r"\b\d+(\.\d+)?%", "PERCENT"),
     (r"version \d+\.\d+\.\d+|\b(toold|toolctl) \d+\.\d+\.\d+", "VERSION"),
-    (r"\bcgroup[12]?\b", "CGROUP"),
-    (r"\s+", " "),
+    (GROUP, "CGROUP"),
+    (BLANKS, " "),
 ];
+const BLANKS: &str = r"\s+";
+const GROUP: &str = r"\bcgroup[12]?\b";
+static CGROUP: LazyLock<Regex> = LazyLock::new(|| Regex::new(GROUP).unwrap());
 
 static RULES: LazyLock<Vec<(Regex, &str)>> =
     LazyLock::new(|| PLACES.iter().map(|(rule, place)| (Regex::new(rule).unwrap(), *place)).collect());
@@ -40,13 +44,70 @@ fn line_is(shown: &str, happened: &str) -> bool {
 
 /// Whether the lines of a page are these. A line of a page that is only `…` is any number of lines.
 pub fn same(shown: &[String], happened: &[&str]) -> bool {
-    match (shown.split_first(), happened.split_first()) {
-        (None, None) => true,
-        (None, Some(_)) => false,
-        (Some((first, rest)), _) if first.trim() == "…" => (0..=happened.len()).any(|n| same(rest, &happened[n..])),
-        (Some(_), None) => false,
-        (Some((first, rest)), Some((line, more))) => line_is(first, line) && same(rest, more),
+    pairs(shown, happened).is_some()
+}
+
+/// Which line of a page is which of those that happened, by number. None: they are not the same.
+pub fn pairs(shown: &[String], happened: &[&str]) -> Option<Vec<(usize, usize)>> {
+    fn from(shown: &[String], happened: &[&str], at: (usize, usize)) -> Option<Vec<(usize, usize)>> {
+        match (shown.get(at.0), happened.get(at.1)) {
+            (None, None) => Some(Vec::new()),
+            (None, Some(_)) => None,
+            (Some(line), _) if line.trim() == "…" => {
+                (at.1..=happened.len()).find_map(|next| from(shown, happened, (at.0 + 1, next)))
+            }
+            (Some(_), None) => None,
+            (Some(line), Some(seen)) => {
+                let mut rest = line_is(line, seen).then(|| from(shown, happened, (at.0 + 1, at.1 + 1))).flatten()?;
+                rest.insert(0, at);
+                Some(rest)
+            }
+        }
     }
+    from(shown, happened, (0, 0))
+}
+
+/// Anything that differs from one run to the next.
+static VALUE: LazyLock<Regex> = LazyLock::new(|| {
+    let rules: Vec<&str> = PLACES.iter().map(|(rule, _)| *rule).filter(|rule| *rule != BLANKS).collect();
+    Regex::new(&rules.join("|")).unwrap()
+});
+
+/// What differs in one line of a page, and what it was this time. None where it cannot be told which is which.
+pub fn values(shown: &str, happened: &str) -> Option<Vec<(Range<usize>, String)>> {
+    let found: Vec<Range<usize>> = VALUE.find_iter(shown).map(|value| value.range()).collect();
+    let fixed = |text: &str| {
+        let parts =
+            text.split('…').map(|part| part.split_whitespace().map(regex::escape).collect::<Vec<_>>().join(r"\s+"));
+        format!(r"\s*{}\s*", parts.collect::<Vec<_>>().join(r"\s*.*?\s*"))
+    };
+    let (mut rule, mut end) = (String::from("^"), 0);
+    for (n, value) in found.iter().enumerate() {
+        rule += &format!("{}(?P<v{n}>{})", fixed(&shown[end..value.start]), VALUE.as_str());
+        end = value.end;
+    }
+    rule += &format!("{}$", fixed(&shown[end..]));
+    let told = Regex::new(&rule).unwrap().captures(happened)?;
+    Some(found.into_iter().enumerate().map(|(n, value)| (value, told[format!("v{n}").as_str()].to_owned())).collect())
+}
+
+/// A line of a page as it is after this run: what the page leaves out stays left out.
+pub fn retold(shown: &str, happened: &str) -> String {
+    if !shown.contains('…') {
+        // That is of the machine, and not of the run.
+        return CGROUP.find(shown).map_or(happened.into(), |group| CGROUP.replace_all(happened, group.as_str())).into();
+    }
+    let mut line = shown.to_owned();
+    for (place, now) in values(shown, happened).unwrap_or_default().into_iter().rev() {
+        line.replace_range(place, &now);
+    }
+    line
+}
+
+/// The ids in these lines of a page, and those that they stood for this time.
+pub fn ids(shown: &str, happened: &str) -> Vec<(String, String)> {
+    let all = values(shown, happened).unwrap_or_default().into_iter();
+    all.map(|(place, now)| (shown[place].to_owned(), now)).filter(|(then, _)| then.starts_with("proc_")).collect()
 }
 
 #[test]
@@ -58,4 +119,16 @@ fn what_differs_from_run_to_run_is_the_same_and_what_does_not_is_not() {
     assert!(is(&["08:28:35  started  web  pid 24888: ma…"], &["23:59:01 started web pid 7: make all"]));
     assert!(is(&["first", "…", "last"], &["first", "2", "3", "last"]) && is(&["…"], &[]));
     assert!(!is(&["first"], &["first", "more"]) && !is(&["first", "more"], &["first"]) && !is(&[], &["unsaid"]));
+}
+
+#[test]
+fn a_line_is_retold_with_the_values_of_this_run_and_what_it_leaves_out_stays_out() {
+    let shown = "08:28:35  started  web  pid 24888: ma…";
+    assert_eq!(retold(shown, "23:59:01  started  web  pid 7: make all"), "23:59:01  started  web  pid 7: ma…");
+    assert_eq!(retold("proc_5a67e2d7cbe8 runs 0s", "proc_000000000001 runs 12s"), "proc_000000000001 runs 12s");
+    assert_eq!(retold("512M, by cgroup2", "64M, by cgroup1"), "64M, by cgroup2", "the machine is not the run");
+    let two = ids("proc_5a67e2d7cbe8 … (proc_5a67e2d7cbe9)", "proc_000000000001 and more (proc_000000000002)");
+    let pair = |a: &str, b: &str| (format!("proc_{a}"), format!("proc_{b}"));
+    assert_eq!(two, [pair("5a67e2d7cbe8", "000000000001"), pair("5a67e2d7cbe9", "000000000002")]);
+    assert_eq!(pairs(&["a".into(), "…".into(), "c".into()], &["a", "b", "b", "c"]), Some(vec![(0, 0), (2, 3)]));
 }

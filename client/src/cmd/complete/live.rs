@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 use toold_proto::api::{self, Method};
 use toold_proto::params::{self, Status};
-use toold_proto::process::Process;
+use toold_proto::process::{Process, Stdin};
 
 /// A person waits for the answer with a finger on the key.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -21,35 +21,57 @@ const MOST: u64 = 200;
 pub enum Which {
     Any,
     Running,
+    /// Running, with a stdin to write to.
+    Listening,
+    /// Running, on a terminal.
+    OnTerminal,
     Ended,
 }
 
 pub fn which(verb: &str) -> Which {
     match verb {
-        "kill" | "signal" | "write" | "submit" | "close" | "resize" | "attach" => Which::Running,
+        "kill" | "signal" => Which::Running,
+        "write" | "submit" | "close" => Which::Listening,
+        "resize" | "attach" => Which::OnTerminal,
         "forget" => Which::Ended,
         // Whoever reads may read of all.
         _ => Which::Any,
     }
 }
 
+impl Which {
+    fn has(self, process: &Process) -> bool {
+        let runs = matches!(process.status, Status::Starting | Status::Running);
+        match self {
+            Which::Any => true,
+            Which::Running => runs,
+            Which::Listening => runs && matches!(process.stdin, Stdin::Pipe | Stdin::Pty),
+            Which::OnTerminal => runs && process.pty,
+            Which::Ended => !runs,
+        }
+    }
+}
+
 pub fn processes(socket: &Path, which: Which) -> Vec<CompletionCandidate> {
     let Some(processes) = list(socket) else { return Vec::new() };
-    let meant = |process: &&Process| match (which, process.status) {
-        (Which::Any, _) => true,
-        (Which::Running, status) => matches!(status, Status::Starting | Status::Running),
-        (Which::Ended, status) => matches!(status, Status::Exited | Status::Lost),
-    };
+    let meant = |process: &&Process| which.has(process);
     // A name may have had others before: it stands for the newest, and stands here once.
     let mut names = HashSet::new();
     let words = processes.iter().filter(meant).flat_map(|process| {
         let about = format!("{}: {}", render::status::phrase(process), pick::short(&process.command));
-        let name = process.name.clone().filter(|name| names.insert(name.clone()));
+        // A name of an older daemon's that begins with @ means nothing here, or something else.
+        let name = process.name.clone().filter(|name| !name.starts_with('@') && names.insert(name.clone()));
         let words = name.into_iter().chain([process.id.to_string()]);
         words.map(move |word| CompletionCandidate::new(word).help(Some(about.clone().into())))
     });
-    let special = [(pick::LAST, "the newest process"), (pick::FAILED, "the newest that ended with a failure")];
-    let special = special.map(|(word, about)| CompletionCandidate::new(word).help(Some(about.into())));
+    // These are typed before there is what they mean, but not for what they cannot mean.
+    let means = |process: Option<&Process>| which == Which::Any || process.is_some_and(|process| which.has(process));
+    let special = [
+        (pick::LAST, "the newest process", means(processes.first())),
+        (pick::FAILED, "the newest that ended with a failure", means(processes.iter().find(|p| pick::failed(p)))),
+    ];
+    let special = special.into_iter().filter(|(_, _, meant)| *meant);
+    let special = special.map(|(word, about, _)| CompletionCandidate::new(word).help(Some(about.into())));
     words.chain(special).collect()
 }
 
@@ -70,4 +92,43 @@ fn list(socket: &Path) -> Option<Vec<Process>> {
     let list = params::List { limit: Some(MOST), ..Default::default() };
     let raw = client.call_raw(api::List::NAME, &list).ok()?;
     Some(parse::<api::List>(&raw).ok()?.processes.into_iter().map(|listed| listed.process).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Fake, Reply, listed};
+    use serde_json::json;
+
+    fn offered(processes: &[serde_json::Value], which: Which) -> Vec<String> {
+        let fake = Fake::start(vec![vec![Reply::result(listed(processes))]]);
+        let words = super::processes(&fake.path(), which);
+        words.iter().map(|word| word.get_value().to_string_lossy().into_owned()).collect()
+    }
+
+    #[test]
+    fn at_last_stands_there_once_also_where_an_older_daemon_took_it_for_a_name() {
+        let old =
+            [json!({"id": "proc_00000000000a", "name": "@last"}), json!({"id": "proc_00000000000b", "name": "web"})];
+        assert_eq!(offered(&old, Which::Any), ["proc_00000000000a", "web", "proc_00000000000b", "@last", "@failed"]);
+    }
+
+    #[test]
+    fn a_command_is_offered_only_what_it_can_be_done_to() {
+        let ended =
+            json!({"id": "proc_00000000000a", "status": "exited", "reason": "exited", "exit_code": 1, "pty": true});
+        let deaf = json!({"id": "proc_00000000000b", "stdin": "null"});
+        let pipe = json!({"id": "proc_00000000000c", "stdin": "pipe"});
+        let screen = json!({"id": "proc_00000000000d", "stdin": "pty", "pty": true});
+        let [a, b, c, d] = ["a", "b", "c", "d"].map(|digit| format!("proc_00000000000{digit}"));
+        let all = [screen.clone(), pipe, deaf, ended.clone()];
+        let offers = |verb: &str| offered(&all, which(verb));
+        assert_eq!(offers("attach"), [&d, "@last"]);
+        assert_eq!(offers("resize"), [&d, "@last"]);
+        assert_eq!(offers("submit"), [&d, &c, "@last"]);
+        assert_eq!(offers("kill"), [&d, &c, &b, "@last"]);
+        assert_eq!(offers("forget"), [&a, "@failed"]);
+        assert_eq!(offers("log"), [&d, &c, &b, &a, "@last", "@failed"]);
+        assert_eq!(offered(&[ended, screen], Which::OnTerminal), [d.as_str()], "the newest has ended");
+    }
 }

@@ -5,6 +5,7 @@ use crate::blocking::parse;
 use crate::cmd::Context;
 use crate::cmd::long::Meanwhile;
 use crate::failure::{DONE, Failure, TIMED_OUT};
+use crate::render::event::Who;
 use std::time::Duration;
 use toold_proto::api;
 use toold_proto::params;
@@ -33,7 +34,7 @@ pub enum Until {
 }
 
 pub fn run(plan: Plan, cx: &mut Context<'_>) -> Result<u8, Failure> {
-    let mut printed = 0;
+    let (mut printed, mut who) = (0, Who::default());
     // What is newer than our first look is not "now" any more: without this we might never end.
     let mut newest = None;
     loop {
@@ -48,7 +49,7 @@ pub fn run(plan: Plan, cx: &mut Context<'_>) -> Result<u8, Failure> {
         };
         let pulled = pull(&plan, left, wait_ms, cx)?;
         say_losses(&pulled, cx);
-        print(pulled.events.iter().map(|event| &*event.0), cx)?;
+        print(pulled.events.iter().map(|event| &*event.0), &mut who, cx)?;
         printed += pulled.events.len() as u64;
         let done = acknowledge(&plan.name, &pulled, cx)?;
         let newest = *newest.get_or_insert(pulled.last);

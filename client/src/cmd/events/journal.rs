@@ -7,6 +7,7 @@ use super::{Facts, Filter, print};
 use crate::blocking::{CallError, Message, Push, parse};
 use crate::cmd::Context;
 use crate::failure::{DONE, Failure};
+use crate::render::event::Who;
 use crate::sys::{self, Ready};
 use serde_json::value::RawValue;
 use std::collections::VecDeque;
@@ -33,13 +34,13 @@ pub struct Plan {
 
 pub fn run(plan: Plan, cx: &mut Context<'_>) -> Result<u8, Failure> {
     let journal = journal(cx)?;
-    let mut reader = Reader { cx, subscription: None };
+    let mut reader = Reader { cx, subscription: None, who: Who::default() };
     let position = match (plan.follow, plan.after, plan.most) {
         // All that came after it and all that will come are one replay.
         (true, Some(after), None) => after,
         (_, after, most) => {
             let kept = reader.kept(&plan.filter, after.unwrap_or(0), most, &journal)?;
-            print(kept.iter().map(|event| &**event), reader.cx)?;
+            print(kept.iter().map(|event| &**event), &mut reader.who, reader.cx)?;
             journal.last.max(after.unwrap_or(0))
         }
     };
@@ -79,7 +80,7 @@ fn follow(plan: &Plan, mut position: u64, reader: &mut Reader<'_, '_>) -> Result
         let seq = facts.and_then(|facts| facts.missed().map(|(_, to)| to).or(facts.seq()));
         // What a replay brings again was printed before. Output has no number, and comes once.
         if seq.is_none_or(|seq| seq > position) {
-            print(std::iter::once(&*event), reader.cx)?;
+            print(std::iter::once(&*event), &mut reader.who, reader.cx)?;
             position = seq.unwrap_or(position);
         }
     }
@@ -89,6 +90,8 @@ fn follow(plan: &Plan, mut position: u64, reader: &mut Reader<'_, '_>) -> Result
 struct Reader<'a, 'c> {
     cx: &'a mut Context<'c>,
     subscription: Option<Subscription>,
+    /// The column of those that the events are about.
+    who: Who,
 }
 
 /// One that was asked for: its number is known once that is answered.

@@ -22,8 +22,9 @@ pub struct Output {
 
 enum Way {
     Direct,
-    /// Kept until it is known whether it is more than a screen.
+    /// Kept until it is known whether it is more than a screen, for this pager then.
     Held {
+        pager: Command,
         bytes: Vec<u8>,
         rows: usize,
         width: usize,
@@ -48,12 +49,12 @@ impl Drop for Pager {
 
 impl Output {
     /// `raw`: as it is, escape sequences and all.
-    pub fn new(console: &Console<'_>, raw: bool, pager: bool) -> Output {
+    pub fn new(console: &Console<'_>, raw: bool, pager: Option<Command>) -> Output {
         let shown = if raw { None } else { console.shown() };
-        let way = match (pager && console.live, console.look.width) {
-            (true, Some(width)) => {
+        let way = match (pager, console.look.width) {
+            (Some(pager), Some(width)) => {
                 let rows = sys::window(io::stdout().as_fd()).map_or(24, |size| size.rows as usize);
-                Way::Held { bytes: Vec::new(), rows: rows.max(2), width: width.max(1) }
+                Way::Held { pager, bytes: Vec::new(), rows: rows.max(2), width: width.max(1) }
             }
             (_, _) => Way::Direct,
         };
@@ -73,13 +74,13 @@ impl Output {
     fn pass(&mut self, bytes: &[u8], console: &mut Console<'_>) -> Result<(), Failure> {
         let Some(last) = bytes.last() else { return Ok(()) };
         self.open = *last != b'\n';
-        if let Way::Held { bytes: held, rows, width } = &mut self.way {
+        if let Way::Held { pager, bytes: held, rows, width } = &mut self.way {
             held.extend_from_slice(bytes);
             if !is_more(held, *rows, *width) {
                 return Ok(());
             }
             let held = std::mem::take(held);
-            self.way = start_pager().map_or(Way::Direct, Way::Pager);
+            self.way = start(pager).map_or(Way::Direct, Way::Pager);
             return self.send(&held, console);
         }
         self.send(bytes, console)
@@ -134,8 +135,11 @@ fn is_there(line: &str) -> bool {
     std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
 }
 
-/// `$PAGER`, else `less`. None: there is none, or nobody wants one.
-fn start_pager() -> Option<Pager> {
+/// `$PAGER`, else `less`, where a person would use one. None: there is none, or nobody wants one.
+pub fn pager(console: &Console<'_>) -> Option<Command> {
+    if !console.live || !console.look.terminal() {
+        return None;
+    }
     let named = std::env::var("PAGER").ok();
     let mut command = match named.as_deref().map(str::trim) {
         Some("" | "cat") => return None,
@@ -146,6 +150,7 @@ fn start_pager() -> Option<Pager> {
             shell.args(["-c", line]);
             shell
         }
+        None if !is_there("less") => return None,
         None => {
             let mut less = Command::new("less");
             less.arg("-R");
@@ -156,7 +161,11 @@ fn start_pager() -> Option<Pager> {
         // A `less` that was named without flags shows colours as colours too.
         command.env("LESS", "R");
     }
-    let child = command.stdin(Stdio::piped()).spawn().ok()?;
+    Some(command)
+}
+
+fn start(pager: &mut Command) -> Option<Pager> {
+    let child = pager.stdin(Stdio::piped()).spawn().ok()?;
     Some(Pager { child, _signals: Signals::catch(&[libc::SIGINT, libc::SIGQUIT]).ok() })
 }
 

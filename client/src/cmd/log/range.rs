@@ -82,18 +82,20 @@ impl Source {
         Ok(newline.unwrap_or(if page.from == 0 { 0 } else { cursor }))
     }
 
-    /// The bytes from `begin` to `end`, page by page, and how far they really go: a character that
-    /// is not whole yet stays for later.
+    /// The bytes from `begin` to `end`, or to what is the end when the first of them are read, page by page; and how far
+    /// they really go: a character that is not whole yet stays for later.
     pub fn between(
         &self,
         begin: u64,
-        end: u64,
+        mut end: Option<u64>,
         cx: &mut Context<'_>,
         mut each: impl FnMut(&[u8], &mut Context<'_>) -> Result<(), Failure>,
     ) -> Result<u64, Failure> {
         let mut cursor = begin;
-        while cursor < end {
-            let page = cx.link.call_again::<api::Poll>(&self.at(cursor, PAGE.min(end - cursor)))?;
+        while end.is_none_or(|end| cursor < end) {
+            let most = end.map_or(PAGE, |end| PAGE.min(end - cursor));
+            let page = cx.link.call_again::<api::Poll>(&self.at(cursor, most))?;
+            end = end.or(Some(page.process.cursor));
             say_gap(&page, cx);
             each(&self.decode(&page)?, cx)?;
             if page.next_cursor <= cursor {

@@ -81,9 +81,9 @@ fn raw_is_the_very_bytes_and_not_one_more() {
 fn colours_are_kept_when_asked_for_and_nothing_else_is() {
     let text = "\x1b[31mred\x1b[0m\x1b[2J\x07\u{202e}\n";
     let fake = Fake::start(vec![vec![Reply::result(lines(text, json!({})))]]);
-    let (code, out, _) = test_run(&fake, &["log", "x", "--color=always"]);
+    let (code, out, _) = test_run(&fake, &["log", "x", "-n", "9", "--color=always"]);
     assert_eq!((code, out.as_str()), (0, "\x1b[31mred\x1b[0m\\x07\\u{202e}\n"));
-    assert_eq!(fake.asked(), ("log".into(), json!({"id": "x", "ansi": "keep"})));
+    assert_eq!(fake.asked(), ("log".into(), json!({"id": "x", "limit": 9, "ansi": "keep"})));
 }
 
 #[test]
@@ -126,7 +126,34 @@ fn an_answer_that_was_cut_to_fit_is_read_by_cursor_instead() {
         Reply::result(text_page(0, "a\nb\n", json!({}))),
     ]]);
     assert_eq!(test_run(&fake, &["log", "x", "-n", "5"]), (0, "a\nb\n".into(), String::new()));
-    let fake = Fake::start(vec![vec![Reply::result(lines("a\n", json!({"truncated": true, "next_offset": 7})))]]);
-    let said = "toolctl: there is more; --offset 7 goes on\n";
-    assert_eq!(test_run(&fake, &["log", "x", "--offset", "5"]), (0, "a\n".into(), said.into()));
+    assert_eq!(fake.all_asked().len(), 3);
+}
+
+#[test]
+fn what_is_asked_for_from_a_line_on_comes_page_by_page_to_its_end() {
+    let pages = || {
+        let more = json!({"truncated": true, "next_offset": 7, "lines_shown": 2});
+        vec![vec![Reply::result(lines("5\n6\n", more)), Reply::result(lines("7\n", json!({})))]]
+    };
+    for (args, limits) in [(&["--offset", "5"][..], [100_000, 100_000]), (&["--offset", "5", "-n", "3"], [3, 1])] {
+        let fake = Fake::start(pages());
+        assert_eq!(test_run(&fake, &[&["log", "x"], args].concat()), (0, "5\n6\n7\n".into(), String::new()));
+        let asked: Vec<Value> = fake.all_asked().into_iter().map(|(_, params)| params).collect();
+        let expected = [(5, limits[0]), (7, limits[1])];
+        assert_eq!(asked, expected.map(|(offset, limit)| json!({"id": "x", "offset": offset, "limit": limit})));
+    }
+    let fake = Fake::start(pages());
+    assert_eq!(test_run(&fake, &["log", "x", "--offset", "5", "-n", "2"]), (0, "5\n6\n".into(), String::new()));
+}
+
+#[test]
+fn a_program_is_given_all_page_by_page_and_no_more_than_there_was_at_first() {
+    // Ten bytes a page, and the process goes on printing.
+    let fake = Fake::answering(|request: &Value| {
+        let from = request["cursor"].as_u64().expect("no page without a cursor");
+        text_page(from, "123456789\n", json!({"cursor": 30 + from}))
+    });
+    assert_eq!(test_run(&fake, &["log", "x"]), (0, "123456789\n".repeat(3), String::new()));
+    let asked: Vec<Value> = fake.all_asked().into_iter().map(|(_, params)| params["max_bytes"].clone()).collect();
+    assert_eq!(asked, [json!(1 << 20), json!(20), json!(10)]);
 }

@@ -27,6 +27,7 @@ fn good() -> Facts {
         socket_dir: Found { path: "/r".into(), kind: Kind::Dir { uid: 1000, mode: 0o700 } },
         state: Some(Found { path: "/d".into(), kind: Kind::Dir { uid: 1000, mode: 0o700 } }),
         free: Some(50 << 30),
+        manager: true,
         units: Ok((Unit::parse(unit), Unit::parse(unit))),
         linger: Linger::On,
         group: Some(Group { path: "/a/toold.service/daemon".into(), owner: Some(1000) }),
@@ -102,7 +103,8 @@ fn lingering_and_units_are_looked_at_where_there_is_a_systemd() {
     let told = wrong(&facts);
     assert!(told[0].starts_with("Problem unit: toolctl service logs"), "{told:?}");
     assert_eq!(told[1], "Warning lingering: loginctl enable-linger");
-    let without = Facts { linger: Linger::Unknown, units: Err("there is no systemd here".into()), ..good() };
+    let without =
+        Facts { linger: Linger::Unknown, manager: false, units: Err("there is no systemd here".into()), ..good() };
     assert_eq!(wrong(&without), Vec::<String>::new());
     let elsewhere = Unit::parse("LoadState=loaded\nActiveState=active\nListen=/other (Stream)\n");
     let facts = Facts { units: Ok((elsewhere.clone(), elsewhere)), ..good() };
@@ -110,4 +112,14 @@ fn lingering_and_units_are_looked_at_where_there_is_a_systemd() {
     let no_leaf = Some(Group { path: "/a/toold.service".into(), owner: Some(1000) });
     let facts = Facts { group: no_leaf, ..good() };
     assert_eq!(wrong(&facts), ["Warning delegation: toolctl service install   # with systemd 254 or later"]);
+}
+
+#[test]
+fn no_systemd_is_well_and_one_that_does_not_answer_is_not() {
+    let said = "Failed to connect to bus: No such file or directory";
+    let facts = Facts { units: Err(said.into()), manager: false, ..good() };
+    assert_eq!(wrong(&facts), Vec::<String>::new());
+    let unit = all(&facts).into_iter().find(|check| check.name == "unit").expect("a word about the unit");
+    assert!(unit.text.starts_with("none: ") && !unit.text.contains("Failed"), "well and failed at once: {}", unit.text);
+    assert_eq!(wrong(&Facts { manager: true, ..facts }), ["Warning unit: systemctl --user status"]);
 }

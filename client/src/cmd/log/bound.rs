@@ -1,0 +1,96 @@
+//! How many lines `log` shows, by what was asked for and by who reads it. Pure.
+
+/// How many lines stand before what is new on a terminal.
+const FOLLOW_LINES: u64 = 10;
+/// How many lines a terminal without a pager is given: more would scroll away.
+const LINES: u64 = 200;
+
+/// How many lines are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Count {
+    All,
+    Most(u64),
+}
+
+impl Count {
+    pub fn parse(text: &str) -> Result<Count, String> {
+        let wrong = || format!("`{text}` is not a number of lines: write 100, or all");
+        if text == "all" { Ok(Count::All) } else { text.parse().map(Count::Most).map_err(|_| wrong()) }
+    }
+
+    pub fn most(self) -> Option<u64> {
+        match self {
+            Count::All => None,
+            Count::Most(lines) => Some(lines),
+        }
+    }
+}
+
+/// Who reads what is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reader {
+    /// A file or another program.
+    Program,
+    Pager,
+    /// A person, and what does not fit the screen scrolls away.
+    Terminal,
+    /// A person who waits for what comes.
+    Follower,
+}
+
+/// Who said how many lines are shown. Only what nobody asked to leave out is told of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bound {
+    Asked(Count),
+    Usual(Count),
+}
+
+impl Bound {
+    /// Whoever names a time has said what is wanted.
+    pub fn of(asked: Option<Count>, timed: bool, reader: Reader) -> Bound {
+        match (asked, reader) {
+            (Some(count), _) => Bound::Asked(count),
+            (None, Reader::Program | Reader::Pager) => Bound::Usual(Count::All),
+            (None, Reader::Terminal | Reader::Follower) if timed => Bound::Usual(Count::All),
+            (None, Reader::Terminal) => Bound::Usual(Count::Most(LINES)),
+            (None, Reader::Follower) => Bound::Usual(Count::Most(FOLLOW_LINES)),
+        }
+    }
+
+    pub fn most(self) -> Option<u64> {
+        match self {
+            Bound::Asked(count) | Bound::Usual(count) => count.most(),
+        }
+    }
+
+    /// Whether it is to be said that something is left out.
+    pub fn is_usual(self) -> bool {
+        match self {
+            Bound::Asked(_) => false,
+            Bound::Usual(_) => true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_terminal_is_given_less_than_all_unless_asked_to() {
+        let most = |asked, timed, reader| Bound::of(asked, timed, reader).most();
+        let readers = [Reader::Program, Reader::Pager, Reader::Terminal, Reader::Follower];
+        assert_eq!(readers.map(|reader| most(None, false, reader)), [None, None, Some(200), Some(10)]);
+        assert_eq!(readers.map(|reader| most(None, true, reader)), [None; 4]);
+        assert_eq!(readers.map(|reader| most(Some(Count::Most(7)), true, reader)), [Some(7); 4]);
+        assert_eq!(readers.map(|reader| most(Some(Count::All), false, reader)), [None; 4]);
+    }
+
+    #[test]
+    fn a_number_of_lines_is_a_number_or_all() {
+        assert_eq!((Count::parse("0"), Count::parse("all")), (Ok(Count::Most(0)), Ok(Count::All)));
+        for wrong in ["", "-1", "1.5", "ALL", "ten"] {
+            assert!(Count::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -11,7 +11,6 @@ use clap::{FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
-use std::process::ExitCode;
 use toold_proto::places;
 
 /// Run processes in the background and look after them, with the daemon toold
@@ -150,10 +149,10 @@ impl Verb {
 }
 
 /// `toolctl`, from its arguments to its exit code.
-pub fn main() -> ExitCode {
+pub fn main() -> u8 {
     let words: Vec<OsString> = std::env::args_os().collect();
     let (mut out, mut err) = (io::stdout(), io::stderr());
-    let code = match parse(&words) {
+    match parse(&words) {
         Ok(cli) => {
             let console = Console::live(&mut out, &mut err, cli.global.color);
             perform(cli, console)
@@ -162,8 +161,7 @@ pub fn main() -> ExitCode {
             let line = Line::read(&words, &help::command());
             usage::tell(&wrong, &line, &words, &mut Console::live(&mut out, &mut err, line.colour()))
         }
-    };
-    code.into()
+    }
 }
 
 fn parse(words: &[OsString]) -> Result<Cli, clap::Error> {

@@ -24,3 +24,5 @@ mod terminal;
 #[cfg(test)]
 mod testing;
 mod usage;
+
+pub use sys::begin;

@@ -63,3 +63,19 @@ fn a_follower_whose_reader_leaves_later_does_not_wait_for_the_next_line() {
     let told = ran(child);
     assert_eq!((told.code, told.stderr.as_str()), (0, ""));
 }
+
+#[test]
+fn what_the_caller_closed_is_not_what_the_socket_becomes() {
+    let d = Daemon::start();
+    let proc = d.sh("exec sleep 1000");
+    let closed = format!("exec toolctl wait {proc} <&- >&- 2>&-");
+    let mut child = d.tool("sh", &["-c", &closed]).spawn().unwrap();
+    let what = |fd: u32| std::fs::read_link(format!("/proc/{}/fd/{fd}", child.id())).unwrap_or_default();
+    d.eventually("it waits", || what(3).to_string_lossy().starts_with("socket:"));
+    for fd in 0..3 {
+        assert_eq!(what(fd).to_str(), Some("/dev/null"), "{fd}");
+    }
+    d.ok("kill", json!({ "id": proc }));
+    let status = child.wait().unwrap();
+    assert_eq!(status.code(), Some(143), "that of the program, which SIGTERM ended");
+}

@@ -1,5 +1,4 @@
 //! The `toolctl` program. Everything it does lives in the `toold-client` crate.
+#![cfg_attr(all(target_os = "linux", target_env = "gnu"), no_main)]
 
-fn main() -> std::process::ExitCode {
-    toold_client::cli::main()
-}
+toold_client::program!(toold_client::cli::main);

@@ -42,7 +42,7 @@ struct Row {
 impl Serialize for Row {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let process = self.proc.view_of(&self.state, self.now);
-        Listed { process, preview: self.preview.to_string(), usage: self.usage.clone() }.serialize(to)
+        Listed { process, preview: self.preview.to_string(), usage: self.usage }.serialize(to)
     }
 }
 

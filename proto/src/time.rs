@@ -24,7 +24,7 @@ pub fn rfc3339(ms: u64) -> String {
         }
     }
     // By hand: a list of a thousand processes has two thousand of these.
-    text.iter().map(|digit| char::from(*digit)).collect()
+    String::from_utf8_lossy(&text).into_owned()
 }
 
 /// The Gregorian date of a day counted from 1970-01-01. Years are counted from March, in eras of

@@ -1,6 +1,6 @@
 //! What a process finds in its environment, and that its values are told to nobody else.
 
-use crate::rig::{Daemon, files, id};
+use crate::rig::{Daemon, files, id, skip_unless};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
@@ -96,6 +96,35 @@ fn what_the_call_gives_wins_over_every_mode_and_every_rule() {
         for (name, value) in given.as_object().unwrap() {
             assert_eq!(Some(env[name].as_str()), value.as_str(), "{name} in {mode}");
         }
+    }
+}
+
+#[test]
+fn what_the_call_gives_outlasts_the_files_of_a_login_shell() {
+    // The broken code left it to those files: on most systems /etc/profile sets PATH.
+    let d = Daemon::start();
+    let files = "export PATH=/usr/bin:/bin GIVEN=profile OTHER=profile\n";
+    for name in [".profile", ".bash_profile", ".zprofile"] {
+        fs::write(d.home().join(name), files).unwrap();
+    }
+    let config = d.home().join("fish/config.fish");
+    fs::create_dir_all(config.parent().unwrap()).unwrap();
+    fs::write(config, "set -gx PATH /usr/bin /bin; set -gx GIVEN profile; set -gx OTHER profile\n").unwrap();
+    let command = "echo \"$PATH|$GIVEN|$OTHER|$TOOLD_ENV\"";
+    for shell in ["sh", "dash", "bash", "zsh", "fish"] {
+        let installed = ["/bin", "/usr/bin"].iter().any(|dir| std::path::Path::new(dir).join(shell).exists());
+        if skip_unless(installed, &format!("{shell} is asked too")) {
+            continue;
+        }
+        let given = json!({ "PATH": "/mine:/usr/bin:/bin", "GIVEN": "it's \\ $HOME", "XDG_CONFIG_HOME": d.home() });
+        let p = d.ok("exec", json!({ "command": command, "shell": shell, "env": given, "yield_ms": 30000 }));
+        // Whatever else the files of this machine print comes before.
+        let output = p["output"].as_str().unwrap();
+        assert!(output.ends_with("/mine:/usr/bin:/bin|it's \\ $HOME|profile|\n"), "{shell}: {output}");
+        assert_eq!(p["command"], command, "it is told back as it was");
+        let inspect = d.ok("inspect", json!({ "id": id(&p) }));
+        assert!(!inspect["env_names"].to_string().contains("TOOLD_ENV"), "the command has no such variable");
+        assert!(!inspect["argv"].to_string().contains("/mine"), "values are in no argument: {}", inspect["argv"]);
     }
 }
 

@@ -35,14 +35,14 @@ pub struct Options {
     /// A variable of its environment; may be given again
     #[arg(long, value_name = "K=V", value_parser = args::pair)]
     env: Vec<(String, String)>,
-    /// What else is in its environment: clean (harmless names of the daemon's), inherit (all of them), replace (nothing)
-    /// [default: clean]
+    /// What else is in its environment: clean (your PATH and harmless names of the daemon's), inherit (your PATH and all of the
+    /// daemon's), replace (nothing) [default: clean]
     #[arg(long, value_name = "MODE", hide_possible_values = true, value_parser = args::word::<EnvMode>())]
     env_mode: Option<EnvMode>,
     /// The shell for -c [default: yours]
     #[arg(long, value_hint = clap::ValueHint::ExecutablePath)]
     shell: Option<String>,
-    /// For -c: do not start the shell as a login shell
+    /// For -c: do not start the shell as a login shell; whichever it is, it has your PATH and --env
     #[arg(long)]
     no_login: bool,
     /// Give it a terminal of its own, of this size or of the usual one

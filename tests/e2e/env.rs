@@ -129,6 +129,28 @@ fn what_the_call_gives_outlasts_the_files_of_a_login_shell() {
 }
 
 #[test]
+fn language_zone_and_terminal_are_the_callers_whoever_started_the_daemon() {
+    // The broken code gave those of whoever made the first call.
+    let theirs = [("LANG", "C.UTF-8"), ("LC_ALL", "C"), ("TZ", "Asia/Tokyo"), ("TERM", "linux")];
+    let d = Daemon::start_with("", &theirs);
+    let ours = [("LANG", "en_GB.UTF-8"), ("LC_TIME", "C"), ("TZ", "Europe/Paris"), ("COLORTERM", "truecolor")];
+    let script = "echo \"$TERM|$COLORTERM|$LANG|$LC_ALL|$LC_TIME|$TZ|\"";
+    let ran = |options: &[&str], term: &str| {
+        let args = [&["run"], options, &["--", "/bin/sh", "-c", script]].concat();
+        let mut command = d.ctl_command(&args);
+        command.env_remove("LC_ALL").envs(ours).env("TERM", term);
+        crate::ctl::ran(command.spawn().unwrap()).stdout.trim_end().to_string()
+    };
+    assert_eq!(ran(&["-t"], "foot"), "foot|truecolor|en_GB.UTF-8||C|Europe/Paris|");
+    assert_eq!(
+        ran(&["--pty", "--env", "TERM=vt100", "--env", "TZ=UTC"], "foot"),
+        "vt100|truecolor|en_GB.UTF-8||C|UTC|"
+    );
+    assert_eq!(ran(&["-t"], "dumb"), "linux|truecolor|en_GB.UTF-8||C|Europe/Paris|", "that was not about a terminal");
+    assert_eq!(ran(&[], "foot"), "linux||en_GB.UTF-8||C|Europe/Paris|", "a pipe is no terminal of any kind");
+}
+
+#[test]
 fn a_value_is_in_no_answer_no_file_and_no_log_while_its_name_is_in_inspect() {
     const VALUE: &str = "hunter2-never-stored-42";
     const INHERITED: &str = "hunter3-of-the-daemon-43";

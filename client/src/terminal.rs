@@ -12,6 +12,8 @@ use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, PoisonError};
 use sys::Settings;
+#[cfg(test)]
+pub use sys::pair;
 use toold_proto::unions::PtySize;
 
 /// What our keys are for.

@@ -49,6 +49,20 @@ fn a_line_without_an_end_is_sent_by_ctrl_d_and_the_second_closes() {
 }
 
 #[test]
+fn what_is_typed_to_a_quiet_program_is_alone_on_its_line() {
+    let d = Daemon::start();
+    let term = run(&d, READER);
+    term.sees("ready");
+    term.types("a line that");
+    // Longer than a program has to be quiet for a line of ours where nobody types.
+    d.ctl(&["wait", &only(&d), "--quiet", "1200ms"]);
+    term.types(" takes its time\r\x04");
+    assert_eq!(term.ends(), 4);
+    let typed = "ready\r\na line that takes its time\r\ngot a line that takes its time\r\nend\r\n";
+    assert!(term.printed("end").contains(typed), "{:?}", term.printed("end"));
+}
+
+#[test]
 fn ctrl_c_is_still_an_interrupt() {
     let d = Daemon::start();
     let term = run(&d, "trap 'echo interrupted; exit 9' INT; echo ready; read -r line; echo \"got $line\"; read -r _");

@@ -86,11 +86,6 @@ impl Follow<'_, '_> {
             }
             Ok(read) => chunk.truncate(read),
         }
-        if shares {
-            // The person and the program talk: our line would only be in their way.
-            self.quiet = None;
-            self.cx.console.leave_line();
-        }
         match self.plan.screen.as_mut().map(|screen| screen.typed(&chunk)) {
             None => self.typed = chunk,
             Some(Typed::Keys(keys)) => self.typed.extend(keys),

@@ -60,17 +60,12 @@ impl Follow<'_, '_> {
 
     /// Shows our line if it is due.
     pub(super) fn show_quiet(&mut self, now: Instant) {
-        let (id, keys) = (self.id(), self.shares_input());
+        let id = self.id();
         if self.quiet_due().is_some_and(|due| due <= now)
             && let (Some(quiet), Some(width)) = (&mut self.quiet, self.cx.console.err_look.width)
         {
-            // Keys are shown behind it, with room between.
-            let room = if keys { "  " } else { "" };
-            let line = quiet.line(&id, now, width.saturating_sub(room.len())) + room;
-            match keys {
-                true => self.cx.console.show_line_beside_keys(&line),
-                false => self.cx.console.show_line(&line),
-            }
+            let line = quiet.line(&id, now, width);
+            self.cx.console.show_line(&line);
         }
     }
 }

@@ -2,19 +2,26 @@
 
 pub mod keys;
 mod modes;
+mod recent;
 pub mod replay;
 mod sys;
 mod whole;
 
 use modes::Modes;
+use recent::Recent;
+use replay::picture_again;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 use sys::Settings;
 #[cfg(test)]
 pub use sys::pair;
 use toold_proto::unions::PtySize;
+
+/// A line of ours in the place of the program's text is there so long.
+const READ: Duration = Duration::from_secs(3);
 
 /// What our keys are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +37,9 @@ pub struct Terminal {
     lent: Arc<Mutex<Lent>>,
     /// A line of ours that waits for the end of a sequence of the program's.
     due: Option<String>,
+    /// What the program has shown, and when it is to be shown again without a line of ours.
+    recent: Recent,
+    redraw: Option<Instant>,
 }
 
 /// What has to be given back. Shared with the hook that runs when we panic.
@@ -54,7 +64,8 @@ impl Terminal {
         let before = Settings::of(tty.as_fd())?;
         let mut lent = Lent { tty, before, keys, modes: Modes::default(), entered: false, fresh_line: true };
         lent.enter()?;
-        let terminal = Terminal { lent: Arc::new(Mutex::new(lent)), due: None };
+        let lent = Arc::new(Mutex::new(lent));
+        let terminal = Terminal { lent, due: None, recent: Recent::default(), redraw: None };
         terminal.mind_panics();
         Ok(terminal)
     }
@@ -79,6 +90,7 @@ impl Terminal {
 
     /// Counts what the program has shown, and says what waited for its end.
     pub fn shown(&mut self, bytes: &[u8]) {
+        self.recent.push(bytes);
         self.with(|lent| {
             lent.modes.feed(bytes);
             lent.fresh_line = bytes.last().map_or(lent.fresh_line, |last| *last == b'\n');
@@ -88,27 +100,53 @@ impl Terminal {
         }
     }
 
-    /// One line of ours amid the program's. A full screen has it in its last row, where the program
-    /// writes over it.
+    /// What was shown last was a picture of ours, of a program that writes line by line.
+    pub fn forget_places(&mut self) {
+        self.with(|lent| lent.modes.forget_places());
+    }
+
+    /// One line of ours amid the program's. Where text stands at places it is in the last row, so that nothing is shifted: on a
+    /// full screen until the program writes there, else for a while.
     pub fn say(&mut self, text: &str) {
         let size = self.size();
         let said = self.with(|lent| {
             if !lent.modes.between() {
-                return false;
+                return None;
             }
-            let line = match (lent.modes.alternate(), size) {
-                (true, Some(size)) => format!("\x1b7\x1b[{};1H\x1b[m[toolctl: {text}]\x1b[K\x1b8", size.rows),
-                (true, None) | (false, _) => {
+            let (line, covers) = match size {
+                Some(size) if lent.modes.placed(size.rows as usize) => {
+                    let line = format!("\x1b7\x1b[{};1H\x1b[m[toolctl: {text}]\x1b[K\x1b8", size.rows);
+                    (line, !lent.modes.alternate())
+                }
+                Some(_) | None => {
                     let begin = if lent.fresh_line { "" } else { "\r\n" };
                     lent.fresh_line = true;
-                    format!("{begin}[toolctl: {text}]\r\n")
+                    (format!("{begin}[toolctl: {text}]\r\n"), false)
                 }
             };
             // If nobody sees it, nothing is lost.
             let _ = lent.tty.write_all(line.as_bytes());
-            true
+            Some(covers)
         });
-        self.due = (!said).then(|| text.to_owned());
+        self.due = said.is_none().then(|| text.to_owned());
+        if said == Some(true) {
+            self.redraw = Some(Instant::now() + READ);
+        }
+    }
+
+    /// When the program's text is to be shown again.
+    pub fn redraw_due(&self) -> Option<Instant> {
+        // Not inside a sequence of the program's: what ends it comes, or the program has stopped writing.
+        self.redraw.filter(|_| self.with(|lent| lent.modes.between()))
+    }
+
+    /// Shows it again, of a program whose terminal has this size.
+    pub fn redraw(&mut self, was: Option<PtySize>) {
+        self.redraw = None;
+        let Some(size) = self.size() else { return };
+        let again = picture_again(&self.recent.recorded(), was.unwrap_or(size), size);
+        // If nobody sees it, nothing is lost.
+        let _ = self.with(|lent| lent.tty.write_all(&again.bytes));
     }
 
     /// Gives it back, on a line of its own.

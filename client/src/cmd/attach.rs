@@ -10,7 +10,7 @@ use crate::render::poll::summary;
 use crate::sys::{self, Signals};
 use crate::terminal::Keys;
 use crate::terminal::keys::{self, DetachKeys};
-use crate::terminal::replay::{Recorded, picture};
+use crate::terminal::replay::{HEAD, Recorded, TAIL, picture};
 use std::fs::File;
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
@@ -18,11 +18,6 @@ use toold_proto::params::{self, Ansi, Encoding};
 use toold_proto::process::Process;
 use toold_proto::unions::PtySize;
 use toold_proto::{Kind, RpcError, api};
-
-/// How much of the output's end makes the screen. A full screen with colours is 10 to 40 KiB.
-const TAIL: u64 = 256 * 1024;
-/// And of its beginning, where programs set the terminal up.
-const HEAD: u64 = 16 * 1024;
 
 const HELP: &str = "Every key goes to the process, Ctrl-C too, except the one that detaches. The process's terminal gets \
 the size of yours, and follows it. Several may be attached at once: all type, and the last size counts. The exit code is \
@@ -91,7 +86,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
     };
     // Of a long output only both ends are known, so the program has to fill the screen in.
     let redraw = shown.full_screen && !recorded.head.is_empty();
-    Follow::new(cx, signals, plan).attach(id, begin + shown.used as u64, &shown.bytes, redraw)
+    Follow::new(cx, signals, plan).attach(id, begin + shown.used as u64, &shown, redraw)
 }
 
 /// Whether there is a screen to be attached to.

@@ -210,6 +210,7 @@ impl<'a, 'c> Follow<'a, 'c> {
             .chain(overdue)
             .chain(self.quiet_due())
             .chain(self.resize_due())
+            .chain(self.redraw_due())
             .chain(self.others_until);
         times.min().map(|at| at.saturating_duration_since(Instant::now()))
     }
@@ -232,6 +233,9 @@ impl<'a, 'c> Follow<'a, 'c> {
         self.others_until = self.others_until.filter(|until| *until > now);
         if self.resize_due().is_some_and(|due| due <= now) {
             self.resize()?;
+        }
+        if self.redraw_due().is_some_and(|due| due <= now) {
+            self.redraw();
         }
         match self.detach_due() {
             Some(at) if now >= at => self.detach(),

@@ -3,12 +3,13 @@
 use super::{Asked, Follow};
 use crate::failure::Failure;
 use crate::terminal::keys::{DetachKeys, Lookout, Typed};
+use crate::terminal::replay::Picture;
 use crate::terminal::{Keys, Terminal};
 use std::time::{Duration, Instant};
 use toold_proto::api;
 use toold_proto::params;
 use toold_proto::params::Stream;
-use toold_proto::unions::PtySize;
+use toold_proto::unions::{Pty, PtySize};
 
 /// A program that is asked to draw its screen anew has so long to see the size that is not to stay.
 const STRETCH: Duration = Duration::from_millis(100);
@@ -55,12 +56,17 @@ impl Screen {
 
 impl Follow<'_, '_> {
     /// Stays with a process that is there already, from this cursor on, after its picture.
-    pub fn attach(mut self, id: String, cursor: u64, picture: &[u8], redraw: bool) -> Result<u8, Failure> {
+    pub fn attach(mut self, id: String, cursor: u64, picture: &Picture, redraw: bool) -> Result<u8, Failure> {
         self.process = Some(id);
         self.progress.cursor = cursor;
         self.take_screen()?;
-        if let Some(code) = self.print(Stream::Stdout, picture)? {
+        if let Some(code) = self.print(Stream::Stdout, &picture.bytes)? {
             return Ok(code);
+        }
+        if let Some(terminal) = self.terminal()
+            && !picture.placed
+        {
+            terminal.forget_places();
         }
         if redraw {
             self.ask_redraw()?
@@ -119,6 +125,23 @@ impl Follow<'_, '_> {
             && let Some(terminal) = self.terminal()
         {
             terminal.say("the daemon went away and is back; nothing was lost");
+        }
+    }
+
+    /// When a word of ours on the program's screen has been there long enough.
+    pub(super) fn redraw_due(&self) -> Option<Instant> {
+        self.plan.screen.as_ref()?.terminal.as_ref()?.redraw_due()
+    }
+
+    /// Takes it away.
+    pub(super) fn redraw(&mut self) {
+        let was = match self.plan.exec.pty {
+            Pty::Sized(size) => Some(size),
+            Pty::No | Pty::Default => None,
+        };
+        let fixed = was.filter(|_| self.plan.screen.as_ref().is_some_and(|screen| screen.access == Access::FixedSize));
+        if let Some(terminal) = self.terminal() {
+            terminal.redraw(fixed);
         }
     }
 

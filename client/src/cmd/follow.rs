@@ -70,6 +70,10 @@ pub struct Plan {
 enum Asked {
     Exec,
     Poll,
+    /// Whether somebody could read it, before a line is taken.
+    Glance,
+    /// Whether it has ended, after a line was refused.
+    Unread,
     Wait,
     /// Until the process is ready.
     Ready,
@@ -104,6 +108,8 @@ pub struct Follow<'a, 'c> {
     interrupts: u32,
     /// Bytes of our stdin that are on their way.
     sending: Vec<u8>,
+    /// A line that was taken and refused, while it is not known whether the process went on.
+    unread: Vec<u8>,
     /// Our terminal is read by others, at least until then.
     others_until: Option<Instant>,
     /// Keys that are typed meanwhile.
@@ -137,6 +143,7 @@ impl<'a, 'c> Follow<'a, 'c> {
             pending: Vec::new(),
             interrupts: 0,
             sending: Vec::new(),
+            unread: Vec::new(),
             others_until: None,
             typed: Vec::new(),
             doomed: None,
@@ -277,8 +284,13 @@ impl<'a, 'c> Follow<'a, 'c> {
         let what = self.pending.swap_remove(at).what;
         let result = match (what, answer.outcome) {
             (_, Ok(result)) => result,
-            (Asked::Signal | Asked::Kill | Asked::Write | Asked::Close | Asked::Resize | Asked::Ready, Err(error)) => {
-                self.refused(what, &error);
+            (Asked::Signal | Asked::Kill | Asked::Write | Asked::Close, Err(error))
+            | (Asked::Resize | Asked::Ready | Asked::Unread, Err(error)) => {
+                self.refused(what, &error)?;
+                return Ok(None);
+            }
+            (Asked::Glance, Err(error)) => {
+                self.unreadable(&error);
                 return Ok(None);
             }
             (Asked::Exec | Asked::Poll | Asked::Wait | Asked::Farewell, Err(error)) => {
@@ -288,6 +300,8 @@ impl<'a, 'c> Follow<'a, 'c> {
         match what {
             Asked::Exec => self.started(&result),
             Asked::Poll => self.page(&result),
+            Asked::Glance => self.take(),
+            Asked::Unread => self.is_unread(&result).map(|()| None),
             Asked::Wait | Asked::Farewell => self.waited(what, &result),
             Asked::Ready => self.ready(&result).map(|()| None),
             Asked::Write => self.wrote(&result),
@@ -297,8 +311,9 @@ impl<'a, 'c> Follow<'a, 'c> {
     }
 
     /// A wish that was not granted. The output goes on, so it is not the end of `run`.
-    fn refused(&mut self, what: Asked, error: &RpcError) {
+    fn refused(&mut self, what: Asked, error: &RpcError) -> Result<(), Failure> {
         if matches!(what, Asked::Write | Asked::Close) {
+            self.keep_unread()?;
             self.sending.clear();
             self.typed.clear();
             // Without keys there would be no way to detach.
@@ -310,6 +325,7 @@ impl<'a, 'c> Follow<'a, 'c> {
         if !matches!(error.kind(), Some(Kind::AlreadyExited | Kind::StdinUnavailable)) {
             self.tell(&error.message);
         }
+        Ok(())
     }
 
     fn started(&mut self, result: &RawValue) -> Result<Option<u8>, Failure> {
@@ -371,8 +387,10 @@ impl<'a, 'c> Follow<'a, 'c> {
         match self.progress.page(&page, Instant::now()) {
             Next::Poll(wait) => self.poll(wait).map(|()| None),
             Next::Leave(code) => {
+                self.finish_write()?;
                 self.give_back();
                 self.acknowledge();
+                self.say_unread();
                 self.say_end(&page.process);
                 Ok(Some(code))
             }

@@ -305,7 +305,7 @@ impl<'a, 'c> Follow<'a, 'c> {
             Asked::Wait | Asked::Farewell => self.waited(what, &result),
             Asked::Ready => self.ready(&result).map(|()| None),
             Asked::Write => self.wrote(&result),
-            Asked::Resize => self.resized().map(|()| None),
+            Asked::Resize => self.resized(),
             Asked::Signal | Asked::Kill | Asked::Close => Ok(None),
         }
     }
@@ -352,6 +352,7 @@ impl<'a, 'c> Follow<'a, 'c> {
     }
 
     fn poll(&mut self, wait: Duration) -> Result<(), Failure> {
+        let wait = self.page_wait(wait);
         let params = params::Poll {
             id: self.id(),
             cursor: Some(self.progress.cursor),
@@ -368,6 +369,9 @@ impl<'a, 'c> Follow<'a, 'c> {
         let page = parse::<api::Poll>(result)?;
         if let Some(gap) = page.gap {
             self.tell(&format!("{} bytes of output were not kept", gap.to.saturating_sub(gap.from)));
+        }
+        if let Some(code) = self.hear_size(page.process.pty_size)? {
+            return Ok(Some(code));
         }
         let output = bytes(&page.output)?;
         for (stream, piece) in pieces(&output, page.from, page.spans.as_deref().unwrap_or_default()) {

@@ -131,7 +131,7 @@ fn safe_start(tail: &[u8]) -> usize {
 
 /// The result, or None should the emulator panic over what a stranger's program printed: there is
 /// another way to show it, so nobody is told.
-fn quietly<T>(work: impl FnOnce() -> T) -> Option<T> {
+pub(super) fn quietly<T>(work: impl FnOnce() -> T) -> Option<T> {
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));
     let result = catch_unwind(AssertUnwindSafe(work)).ok();

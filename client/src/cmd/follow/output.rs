@@ -12,8 +12,16 @@ use toold_proto::params::Stream;
 const OUTPUT: usize = 4096;
 
 impl Follow<'_, '_> {
-    /// Prints a piece, and hears signals while the output is not ready to take it.
+    /// Prints a piece of the program's, drawn by us if its screen is not of our size.
     pub(super) fn print(&mut self, stream: Stream, piece: &[u8]) -> Result<Option<u8>, Failure> {
+        match self.drawn(piece) {
+            Some(drawn) => self.put(stream, &drawn),
+            None => self.put(stream, piece),
+        }
+    }
+
+    /// Writes it, and hears signals while the output is not ready to take it.
+    pub(super) fn put(&mut self, stream: Stream, piece: &[u8]) -> Result<Option<u8>, Failure> {
         self.cx.console.erase();
         for part in piece.chunks(OUTPUT) {
             while self.cx.console.live {

@@ -177,6 +177,24 @@ fn what_stands_at_places_without_an_alternate_screen_is_not_shifted_by_the_word_
 }
 
 #[test]
+fn what_was_drawn_while_the_daemon_was_away_does_not_hide_that_it_was() {
+    // The broken code said it first, and the program's new screen came over it at once.
+    let d = Daemon::start();
+    let gate = d.gate("go");
+    let script =
+        format!("printf '\\033[H\\033[Jfirst'; {}; printf '\\033[H\\033[Jsecond'; exec sleep 1000", gate.pass());
+    let proc = on_terminal(&d, &script);
+    d.printed(&proc, "first");
+    let term = Term::ctl(&d, &["attach", &proc]);
+    term.sees("first");
+    kill9(&d);
+    gate.open();
+    term.sees("second");
+    assert_eq!(term.sees(BACK).lines().next(), Some("second"));
+    assert_eq!(term.loses(BACK), "second");
+}
+
+#[test]
 fn keys_that_were_half_written_when_the_daemon_was_killed_go_on_where_they_were() {
     if skip_unless(Command::new("python3").arg("--version").output().is_ok(), "python3 looks at its own input") {
         return;

@@ -164,7 +164,6 @@ impl<'a, 'c> Follow<'a, 'c> {
     fn stay(&mut self) -> Result<u8, Failure> {
         loop {
             while let Some(answer) = self.cx.link.next_answer()? {
-                self.say_back();
                 if let Some(code) = self.answered(answer)? {
                     return Ok(code);
                 }
@@ -282,6 +281,9 @@ impl<'a, 'c> Follow<'a, 'c> {
         };
         let Some(at) = self.pending.iter().position(|pending| pending.id == id) else { return Ok(None) };
         let what = self.pending.swap_remove(at).what;
+        if what != Asked::Poll {
+            self.say_back();
+        }
         let result = match (what, answer.outcome) {
             (_, Ok(result)) => result,
             (Asked::Signal | Asked::Kill | Asked::Write | Asked::Close, Err(error))
@@ -385,6 +387,8 @@ impl<'a, 'c> Follow<'a, 'c> {
                 Ok(None) => {}
             }
         }
+        // After what came meanwhile, or a program that draws anew would write over it at once.
+        self.say_back();
         if self.resize_due().is_some() && !output.is_empty() {
             self.resize()?;
         }

@@ -120,21 +120,6 @@ impl<'a> Console<'a> {
         }
     }
 
-    /// The same where somebody may be typing: the terminal shows the keys behind our line, and the next
-    /// one leaves them and the cursor where they are.
-    pub fn show_line_beside_keys(&mut self, text: &str) {
-        if self.line && self.shows_lines() {
-            let _ = write!(self.err, "\x1b7\r{text}\x1b8").and_then(|()| self.err.flush());
-        } else {
-            self.show_line(text);
-        }
-    }
-
-    /// Lets that line stand: somebody has typed an end to it.
-    pub fn leave_line(&mut self) {
-        self.line = false;
-    }
-
     /// Takes that line away, before anything else is printed.
     pub fn erase(&mut self) {
         if std::mem::take(&mut self.line) {
@@ -200,18 +185,6 @@ mod tests {
         assert_eq!(decide(Colour::Auto, &[("TERM", "dumb")]), Colours::Nowhere);
         assert_eq!(decide(Colour::Auto, &[("TERM", "xterm")]), Colours::Terminals);
         assert_eq!([true, false].map(|terminal| Colours::Terminals.on(terminal)), [true, false]);
-    }
-
-    #[test]
-    fn beside_keys_the_next_line_moves_neither_them_nor_the_cursor() {
-        let (mut out, mut err) = (Vec::new(), Vec::new());
-        let mut console = Console::plain(&mut out, &mut err);
-        console.overwrites = true;
-        console.show_line_beside_keys("1s");
-        console.show_line_beside_keys("2s");
-        console.leave_line();
-        console.print("text\n").expect("a vector takes it");
-        assert_eq!(String::from_utf8_lossy(&err), "\r1s\x1b[K\x1b7\r2s\x1b8", "what the person has ended stays");
     }
 
     #[test]

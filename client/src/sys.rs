@@ -41,6 +41,15 @@ pub fn gives_us_lines(fd: BorrowedFd<'_>) -> bool {
     lines && (group <= 0 || group == unsafe { libc::getpgrp() })
 }
 
+/// Whether the terminal behind a descriptor shows what is typed, as it does unless that is secret.
+pub fn shows_keys(fd: BorrowedFd<'_>) -> bool {
+    // SAFETY: an all-zero termios is a valid value for tcgetattr to overwrite.
+    let mut settings: libc::termios = unsafe { std::mem::zeroed() };
+    // SAFETY: the descriptor is borrowed, so open, and the value is ours.
+    let told = unsafe { libc::tcgetattr(fd.as_raw_fd(), &mut settings) } == 0;
+    told && settings.c_lflag & libc::ECHO != 0
+}
+
 /// The local time of day, hour, minute and second, of milliseconds since 1970.
 pub fn local_time(unix_ms: u64) -> Option<(i32, i32, i32)> {
     let seconds = libc::time_t::try_from(unix_ms / 1000).ok()?;

@@ -1,18 +1,30 @@
 //! Our terminal while it is lent to a program: raw, and given back as it was on every way out.
 
+mod boxes;
 pub mod keys;
 mod modes;
+mod recent;
 pub mod replay;
 mod sys;
+mod view;
 mod whole;
 
 use modes::Modes;
+use recent::Recent;
+use replay::{picture, picture_again};
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 use sys::Settings;
+#[cfg(test)]
+pub use sys::pair;
 use toold_proto::unions::PtySize;
+use view::View;
+
+/// A line of ours in the place of the program's text is there so long.
+const READ: Duration = Duration::from_secs(3);
 
 /// What our keys are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +40,11 @@ pub struct Terminal {
     lent: Arc<Mutex<Lent>>,
     /// A line of ours that waits for the end of a sequence of the program's.
     due: Option<String>,
+    /// What the program has shown, and when it is to be shown again without a line of ours.
+    recent: Recent,
+    redraw: Option<Instant>,
+    /// The program's screen is of another size than ours, and drawn by us.
+    view: Option<View>,
 }
 
 /// What has to be given back. Shared with the hook that runs when we panic.
@@ -38,6 +55,8 @@ struct Lent {
     keys: Keys,
     modes: Modes,
     entered: bool,
+    /// Its size when it was lent out first.
+    size: Option<PtySize>,
     /// The last byte shown was a newline.
     fresh_line: bool,
 }
@@ -50,9 +69,11 @@ impl Terminal {
 
     fn enter_on(tty: File, keys: Keys) -> io::Result<Terminal> {
         let before = Settings::of(tty.as_fd())?;
-        let mut lent = Lent { tty, before, keys, modes: Modes::default(), entered: false, fresh_line: true };
+        let size = crate::sys::window(tty.as_fd()).filter(|size| size.rows > 0 && size.cols > 0);
+        let mut lent = Lent { tty, before, keys, modes: Modes::default(), entered: false, size, fresh_line: true };
         lent.enter()?;
-        let terminal = Terminal { lent: Arc::new(Mutex::new(lent)), due: None };
+        let lent = Arc::new(Mutex::new(lent));
+        let terminal = Terminal { lent, due: None, recent: Recent::default(), redraw: None, view: None };
         terminal.mind_panics();
         Ok(terminal)
     }
@@ -75,7 +96,42 @@ impl Terminal {
         self.with(|lent| crate::sys::window(lent.tty.as_fd())).filter(|size| size.rows > 0 && size.cols > 0)
     }
 
-    /// Counts what the program has shown, and says what waited for its end.
+    /// What the program writes, as bytes for our screen. None: as they are.
+    pub fn drawn(&mut self, bytes: &[u8], word: &str) -> Option<Vec<u8>> {
+        self.recent.push(bytes);
+        self.view.as_mut().map(|view| view.draw(bytes, word))
+    }
+
+    pub fn has_view(&self) -> bool {
+        self.view.is_some()
+    }
+
+    /// What is to be written when the program's screen is of this size: if that is not ours, as much of it as fits and the word
+    /// below it; else the program's bytes are shown as they are, from now on.
+    pub fn fit(&mut self, theirs: PtySize, word: &str) -> Vec<u8> {
+        let Some(ours) = self.size() else { return Vec::new() };
+        let off = self.with(|lent| lent.modes.off().into_bytes());
+        // One row less is the size of a moment, with which somebody makes the program draw.
+        let fits = theirs.cols == ours.cols && (theirs.rows == ours.rows || theirs.rows + 1 == ours.rows);
+        match (fits, &mut self.view) {
+            (true, None) => Vec::new(),
+            (true, Some(_)) => {
+                let bytes = [off, picture(&self.recent.recorded(), ours, ours).bytes].concat();
+                self.view = None;
+                bytes
+            }
+            (false, Some(view)) => view.fit(theirs, ours, word),
+            (false, None) => {
+                let recorded = self.recent.recorded();
+                let (mut view, begin) = View::new(theirs, ours, &[recorded.head, recorded.tail].concat());
+                let bytes = [off, begin, view.draw(b"", word)].concat();
+                self.view = Some(view);
+                bytes
+            }
+        }
+    }
+
+    /// Counts what was shown, and says what waited for its end.
     pub fn shown(&mut self, bytes: &[u8]) {
         self.with(|lent| {
             lent.modes.feed(bytes);
@@ -86,27 +142,53 @@ impl Terminal {
         }
     }
 
-    /// One line of ours amid the program's. A full screen has it in its last row, where the program
-    /// writes over it.
+    /// What was shown last was a picture of ours, of a program that writes line by line.
+    pub fn forget_places(&mut self) {
+        self.with(|lent| lent.modes.forget_places());
+    }
+
+    /// One line of ours amid the program's. Where text stands at places it is in the last row, so that nothing is shifted: on a
+    /// full screen until the program writes there, else for a while.
     pub fn say(&mut self, text: &str) {
         let size = self.size();
         let said = self.with(|lent| {
             if !lent.modes.between() {
-                return false;
+                return None;
             }
-            let line = match (lent.modes.alternate(), size) {
-                (true, Some(size)) => format!("\x1b7\x1b[{};1H\x1b[m[toolctl: {text}]\x1b[K\x1b8", size.rows),
-                (true, None) | (false, _) => {
+            let (line, covers) = match size {
+                Some(size) if lent.modes.placed(size.rows as usize) => {
+                    let line = format!("\x1b7\x1b[{};1H\x1b[m[toolctl: {text}]\x1b[K\x1b8", size.rows);
+                    (line, !lent.modes.alternate())
+                }
+                Some(_) | None => {
                     let begin = if lent.fresh_line { "" } else { "\r\n" };
                     lent.fresh_line = true;
-                    format!("{begin}[toolctl: {text}]\r\n")
+                    (format!("{begin}[toolctl: {text}]\r\n"), false)
                 }
             };
             // If nobody sees it, nothing is lost.
             let _ = lent.tty.write_all(line.as_bytes());
-            true
+            Some(covers)
         });
-        self.due = (!said).then(|| text.to_owned());
+        self.due = said.is_none().then(|| text.to_owned());
+        if said == Some(true) {
+            self.redraw = Some(Instant::now() + READ);
+        }
+    }
+
+    /// When the program's text is to be shown again.
+    pub fn redraw_due(&self) -> Option<Instant> {
+        // Not inside a sequence of the program's: what ends it comes, or the program has stopped writing.
+        self.redraw.filter(|_| self.with(|lent| lent.modes.between()))
+    }
+
+    /// Shows it again, of a program whose terminal has this size.
+    pub fn redraw(&mut self, was: Option<PtySize>) {
+        self.redraw = None;
+        let Some(size) = self.size().filter(|_| self.view.is_none()) else { return };
+        let again = picture_again(&self.recent.recorded(), was.unwrap_or(size), size);
+        // If nobody sees it, nothing is lost.
+        let _ = self.with(|lent| lent.tty.write_all(&again.bytes));
     }
 
     /// Gives it back, on a line of its own.
@@ -114,8 +196,25 @@ impl Terminal {
         self.with(Lent::leave);
     }
 
+    /// The same while the program goes on: below all that stands there, if the cursor may be amid it.
+    pub fn leave_below(&mut self) {
+        let Some(size) = self.size() else { return self.leave() };
+        self.with(|lent| {
+            let amid = lent.modes.placed(size.rows as usize) || lent.size.is_some_and(|before| before != size);
+            if lent.entered && amid && !lent.modes.alternate() {
+                // If nobody sees it, nothing is lost.
+                let _ = lent.tty.write_all(format!("\x1b[{};1H", size.rows).as_bytes());
+                lent.fresh_line = false;
+            }
+            lent.leave();
+        });
+    }
+
     /// Lends it out again, after somebody else had it.
     pub fn enter_again(&mut self) -> io::Result<()> {
+        if let Some(view) = &mut self.view {
+            view.forget();
+        }
         self.with(|lent| {
             lent.enter()?;
             let screen = if lent.modes.alternate() { "\x1b[?1049h" } else { "" };

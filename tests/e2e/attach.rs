@@ -152,6 +152,49 @@ fn a_daemon_killed_while_somebody_types_loses_and_doubles_nothing() {
 }
 
 #[test]
+fn what_stands_at_places_without_an_alternate_screen_is_not_shifted_by_the_word_of_a_daemon_that_is_back() {
+    // As `top` does it. The broken code wrote its line where the cursor was, and all below moved down for good.
+    let rows: Vec<String> = (1..=SIZE.0).map(|n| format!("row {n}")).collect();
+    let script = "stty -echo; printf '\\033[H\\033[J'; for n in $(seq 1 24); do printf \"\\033[$n;1Hrow $n\"; done; \
+        printf '\\033[6;1H'; while read -r line; do printf '\\033[12;1Hgot %s\\033[6;1H' \"$line\"; done";
+    let d = Daemon::start();
+    let run = Term::ctl(&d, &["run", "-t", "--", "/bin/sh", "-c", script]);
+    run.sees("row 24");
+    let attached = Term::ctl(&d, &["attach", &d.ids(json!({}))[0]]);
+    attached.sees("row 24");
+    kill9(&d);
+    run.types("hello\r");
+    let mut expected = rows;
+    (expected[11], expected[23]) = ("got hello".into(), BACK.into());
+    for term in [&run, &attached] {
+        term.sees("got hello");
+        assert_eq!(term.sees(BACK).lines().collect::<Vec<_>>(), expected);
+    }
+    expected[23] = "row 24".into();
+    for term in [&run, &attached] {
+        assert_eq!(term.loses(BACK).lines().collect::<Vec<_>>(), expected, "and it goes by itself");
+    }
+}
+
+#[test]
+fn what_was_drawn_while_the_daemon_was_away_does_not_hide_that_it_was() {
+    // The broken code said it first, and the program's new screen came over it at once.
+    let d = Daemon::start();
+    let gate = d.gate("go");
+    let script =
+        format!("printf '\\033[H\\033[Jfirst'; {}; printf '\\033[H\\033[Jsecond'; exec sleep 1000", gate.pass());
+    let proc = on_terminal(&d, &script);
+    d.printed(&proc, "first");
+    let term = Term::ctl(&d, &["attach", &proc]);
+    term.sees("first");
+    kill9(&d);
+    gate.open();
+    term.sees("second");
+    assert_eq!(term.sees(BACK).lines().next(), Some("second"));
+    assert_eq!(term.loses(BACK), "second");
+}
+
+#[test]
 fn keys_that_were_half_written_when_the_daemon_was_killed_go_on_where_they_were() {
     if skip_unless(Command::new("python3").arg("--version").output().is_ok(), "python3 looks at its own input") {
         return;

@@ -45,7 +45,9 @@ fn a_program_is_looked_for_where_the_caller_looks_and_not_where_the_daemon_does(
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(dir.join("mytool"), mode).unwrap();
     let path = format!("{}:{}", dir.display(), std::env::var("PATH").unwrap());
-    for args in [&["run", "--", "mytool"][..], &["run", "-c", "mytool", "--no-login"]] {
+    // A login shell reads this, as it reads an /etc/profile that sets a PATH.
+    std::fs::write(d.home().join(".profile"), "PATH=/usr/bin:/bin\n").unwrap();
+    for args in [&["run", "--", "mytool"][..], &["run", "-c", "mytool", "--no-login"], &["run", "-c", "mytool"]] {
         let told = crate::ctl::ran(d.ctl_command(args).env("PATH", &path).spawn().unwrap());
         assert_eq!((told.code, told.stdout.as_str()), (0, "mine\n"), "{args:?}: {told:?}");
     }

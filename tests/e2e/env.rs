@@ -1,6 +1,6 @@
 //! What a process finds in its environment, and that its values are told to nobody else.
 
-use crate::rig::{Daemon, files, id};
+use crate::rig::{Daemon, files, id, skip_unless};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
@@ -97,6 +97,57 @@ fn what_the_call_gives_wins_over_every_mode_and_every_rule() {
             assert_eq!(Some(env[name].as_str()), value.as_str(), "{name} in {mode}");
         }
     }
+}
+
+#[test]
+fn what_the_call_gives_outlasts_the_files_of_a_login_shell() {
+    // The broken code left it to those files: on most systems /etc/profile sets PATH.
+    let d = Daemon::start();
+    let files = "export PATH=/usr/bin:/bin GIVEN=profile OTHER=profile\n";
+    for name in [".profile", ".bash_profile", ".zprofile"] {
+        fs::write(d.home().join(name), files).unwrap();
+    }
+    let config = d.home().join("fish/config.fish");
+    fs::create_dir_all(config.parent().unwrap()).unwrap();
+    fs::write(config, "set -gx PATH /usr/bin /bin; set -gx GIVEN profile; set -gx OTHER profile\n").unwrap();
+    let command = "echo \"$PATH|$GIVEN|$OTHER|$TOOLD_ENV\"";
+    for shell in ["sh", "dash", "bash", "zsh", "fish"] {
+        let installed = ["/bin", "/usr/bin"].iter().any(|dir| std::path::Path::new(dir).join(shell).exists());
+        if skip_unless(installed, &format!("{shell} is asked too")) {
+            continue;
+        }
+        let given = json!({ "PATH": "/mine:/usr/bin:/bin", "GIVEN": "it's \\ $HOME", "XDG_CONFIG_HOME": d.home() });
+        let p = d.ok("exec", json!({ "command": command, "shell": shell, "env": given, "yield_ms": 30000 }));
+        // Whatever else the files of this machine print comes before.
+        let output = p["output"].as_str().unwrap();
+        assert!(output.ends_with("/mine:/usr/bin:/bin|it's \\ $HOME|profile|\n"), "{shell}: {output}");
+        assert_eq!(p["command"], command, "it is told back as it was");
+        let inspect = d.ok("inspect", json!({ "id": id(&p) }));
+        assert!(!inspect["env_names"].to_string().contains("TOOLD_ENV"), "the command has no such variable");
+        assert!(!inspect["argv"].to_string().contains("/mine"), "values are in no argument: {}", inspect["argv"]);
+    }
+}
+
+#[test]
+fn language_zone_and_terminal_are_the_callers_whoever_started_the_daemon() {
+    // The broken code gave those of whoever made the first call.
+    let theirs = [("LANG", "C.UTF-8"), ("LC_ALL", "C"), ("TZ", "Asia/Tokyo"), ("TERM", "linux")];
+    let d = Daemon::start_with("", &theirs);
+    let ours = [("LANG", "en_GB.UTF-8"), ("LC_TIME", "C"), ("TZ", "Europe/Paris"), ("COLORTERM", "truecolor")];
+    let script = "echo \"$TERM|$COLORTERM|$LANG|$LC_ALL|$LC_TIME|$TZ|\"";
+    let ran = |options: &[&str], term: &str| {
+        let args = [&["run"], options, &["--", "/bin/sh", "-c", script]].concat();
+        let mut command = d.ctl_command(&args);
+        command.env_remove("LC_ALL").envs(ours).env("TERM", term);
+        crate::ctl::ran(command.spawn().unwrap()).stdout.trim_end().to_string()
+    };
+    assert_eq!(ran(&["-t"], "foot"), "foot|truecolor|en_GB.UTF-8||C|Europe/Paris|");
+    assert_eq!(
+        ran(&["--pty", "--env", "TERM=vt100", "--env", "TZ=UTC"], "foot"),
+        "vt100|truecolor|en_GB.UTF-8||C|UTC|"
+    );
+    assert_eq!(ran(&["-t"], "dumb"), "linux|truecolor|en_GB.UTF-8||C|Europe/Paris|", "that was not about a terminal");
+    assert_eq!(ran(&[], "foot"), "linux||en_GB.UTF-8||C|Europe/Paris|", "a pipe is no terminal of any kind");
 }
 
 #[test]

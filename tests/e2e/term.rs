@@ -121,6 +121,13 @@ impl Term {
         self.until(text, |seen| Some(seen.screen.screen().contents()).filter(|screen| screen.contains(text)))
     }
 
+    /// Waits until the text stands on the screen no more, and gives the whole screen.
+    #[track_caller]
+    pub fn loses(&self, text: &str) -> String {
+        let what = format!("a screen without {text}");
+        self.until(&what, |seen| Some(seen.screen.screen().contents()).filter(|screen| !screen.contains(text)))
+    }
+
     /// Waits until so much was printed, and gives all that was.
     #[track_caller]
     pub fn printed(&self, text: &str) -> String {

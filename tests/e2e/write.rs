@@ -27,6 +27,19 @@ fn write_is_raw_submit_adds_a_newline_and_close_ends_the_input() {
 }
 
 #[test]
+fn a_write_of_nothing_tells_whether_somebody_could_read() {
+    let d = Daemon::start();
+    let nothing = |proc: &str| d.call("write", json!({ "id": proc, "data": "" }));
+    let proc = cat(&d);
+    let answer = json!({ "id": proc, "bytes_written": 0, "complete": true, "duplicate": false });
+    assert_eq!(nothing(&proc).unwrap(), answer);
+    let proc = id(&d.sh_with("exec < /dev/null; echo ready; exec sleep 1000", json!({ "stdin": "pipe" })));
+    d.printed(&proc, "ready");
+    assert_eq!(nothing(&proc).unwrap_err()["data"]["kind"], "stdin_unavailable");
+    assert_eq!(d.process(&proc)["stdin"], "closed");
+}
+
+#[test]
 fn all_256_bytes_go_in_as_base64() {
     let d = Daemon::start();
     let proc = cat(&d);

@@ -10,7 +10,7 @@ use crate::render::poll::summary;
 use crate::sys::{self, Signals};
 use crate::terminal::Keys;
 use crate::terminal::keys::{self, DetachKeys};
-use crate::terminal::replay::{Recorded, picture};
+use crate::terminal::replay::{HEAD, Recorded, TAIL, picture};
 use std::fs::File;
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
@@ -19,14 +19,9 @@ use toold_proto::process::{Process, Stdin};
 use toold_proto::unions::PtySize;
 use toold_proto::{Kind, RpcError, api};
 
-/// How much of the output's end makes the screen. A full screen with colours is 10 to 40 KiB.
-const TAIL: u64 = 256 * 1024;
-/// And of its beginning, where programs set the terminal up.
-const HEAD: u64 = 16 * 1024;
-
 const HELP: &str = "Every key goes to the process, Ctrl-C too, except the one that detaches. The process's terminal gets \
-the size of yours, and follows it. Several may be attached at once: all type, and the last size counts. The exit code is \
-0 after detaching, and the process's own when it ends.
+the size of yours, and follows it. Several may be attached at once: all type, and the last size counts; whose window is \
+another sees as much as fits, and both sizes. The exit code is 0 after detaching, and the process's own when it ends.
 
 Examples:
   toolctl exec --pty --name dev -- bash     # later, from any terminal:
@@ -68,7 +63,8 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
     let usual = PtySize { rows: 24, cols: 80 };
     let was = process.pty_size.unwrap_or(usual);
     let now = sys::window(stdout.as_fd()).filter(|size| size.rows > 0 && size.cols > 0).unwrap_or(was);
-    let shown = picture(&recorded, was, now);
+    // Who only looks has the screen as it is, and we draw it if it does not fit.
+    let shown = picture(&recorded, was, if args.read_only { was } else { now });
     let (access, reads) = match (args.read_only, types) {
         (true, true) => (Access::ReadOnly, Keys::Taken),
         (true, false) => (Access::ReadOnly, Keys::Left),
@@ -90,8 +86,9 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
         screen: Some(Screen::new(access, args.detach_keys, reads)),
     };
     // Of a long output only both ends are known, so the program has to fill the screen in.
+    let theirs = process.pty_size.filter(|_| args.read_only);
     let redraw = shown.full_screen && !recorded.head.is_empty();
-    Follow::new(cx, signals, plan).attach(id, begin + shown.used as u64, &shown.bytes, redraw)
+    Follow::new(cx, signals, plan).attach(id, begin + shown.used as u64, &shown, redraw, theirs)
 }
 
 /// Whether there is a screen to be attached to. If not: what there is to be done with this process instead.

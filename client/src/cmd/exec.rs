@@ -1,14 +1,15 @@
 //! `exec`: start a process in the background and print its id.
 
-use super::Context;
 use super::ready::{self, Readiness};
 use super::start::{self, PtyDefault};
 use super::wait::signed;
+use super::{Context, here};
 use crate::args;
 use crate::blocking::CallError;
 use crate::failure::{DONE, Failure};
 use crate::render::shown::{Keep, Shown};
 use crate::render::{Look, poll};
+use std::io::IsTerminal;
 use std::time::Duration;
 use toold_proto::api;
 use toold_proto::params::Status;
@@ -40,7 +41,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
     let readiness = options.take_readiness();
     let mut params = start::params(args.what, options, PtyDefault::Daemon)?;
     if cx.console.live {
-        start::with_our_path(&mut params);
+        here::add(&mut params, |name| std::env::var(name).ok(), std::io::stdout().is_terminal());
     }
     params.yield_ms = args.yield_ms.unwrap_or(0);
     params.ready = readiness.as_ref().map(|ready| ready.until.clone());

@@ -70,6 +70,10 @@ pub struct Plan {
 enum Asked {
     Exec,
     Poll,
+    /// Whether somebody could read it, before a line is taken.
+    Glance,
+    /// Whether it has ended, after a line was refused.
+    Unread,
     Wait,
     /// Until the process is ready.
     Ready,
@@ -104,6 +108,8 @@ pub struct Follow<'a, 'c> {
     interrupts: u32,
     /// Bytes of our stdin that are on their way.
     sending: Vec<u8>,
+    /// A line that was taken and refused, while it is not known whether the process went on.
+    unread: Vec<u8>,
     /// Our terminal is read by others, at least until then.
     others_until: Option<Instant>,
     /// Keys that are typed meanwhile.
@@ -122,8 +128,10 @@ impl<'a, 'c> Follow<'a, 'c> {
     pub fn new(cx: &'a mut Context<'c>, signals: Signals, plan: Plan) -> Follow<'a, 'c> {
         let now = Instant::now();
         let detach_at = plan.detach_after.map(|after| now + after);
-        // A program on a terminal has the screen for itself.
-        let shows = cx.console.overwrites && !cx.json && plan.exec.pty == Pty::No && plan.screen.is_none();
+        // A program on a terminal has the screen for itself. And where lines are typed for it the keys would be shown in our
+        // line: nobody tells of a key before its line is whole, so it could not be taken away in time.
+        let typed = plan.input.as_ref().is_some_and(|input| input.is_terminal());
+        let shows = cx.console.overwrites && !cx.json && plan.exec.pty == Pty::No && plan.screen.is_none() && !typed;
         let quiet = shows.then(|| Quiet::since(now));
         Follow {
             cx,
@@ -135,6 +143,7 @@ impl<'a, 'c> Follow<'a, 'c> {
             pending: Vec::new(),
             interrupts: 0,
             sending: Vec::new(),
+            unread: Vec::new(),
             others_until: None,
             typed: Vec::new(),
             doomed: None,
@@ -155,7 +164,6 @@ impl<'a, 'c> Follow<'a, 'c> {
     fn stay(&mut self) -> Result<u8, Failure> {
         loop {
             while let Some(answer) = self.cx.link.next_answer()? {
-                self.say_back();
                 if let Some(code) = self.answered(answer)? {
                     return Ok(code);
                 }
@@ -208,6 +216,7 @@ impl<'a, 'c> Follow<'a, 'c> {
             .chain(overdue)
             .chain(self.quiet_due())
             .chain(self.resize_due())
+            .chain(self.redraw_due())
             .chain(self.others_until);
         times.min().map(|at| at.saturating_duration_since(Instant::now()))
     }
@@ -230,6 +239,9 @@ impl<'a, 'c> Follow<'a, 'c> {
         self.others_until = self.others_until.filter(|until| *until > now);
         if self.resize_due().is_some_and(|due| due <= now) {
             self.resize()?;
+        }
+        if self.redraw_due().is_some_and(|due| due <= now) {
+            self.redraw();
         }
         match self.detach_due() {
             Some(at) if now >= at => self.detach(),
@@ -269,10 +281,18 @@ impl<'a, 'c> Follow<'a, 'c> {
         };
         let Some(at) = self.pending.iter().position(|pending| pending.id == id) else { return Ok(None) };
         let what = self.pending.swap_remove(at).what;
+        if what != Asked::Poll {
+            self.say_back();
+        }
         let result = match (what, answer.outcome) {
             (_, Ok(result)) => result,
-            (Asked::Signal | Asked::Kill | Asked::Write | Asked::Close | Asked::Resize | Asked::Ready, Err(error)) => {
-                self.refused(what, &error);
+            (Asked::Signal | Asked::Kill | Asked::Write | Asked::Close, Err(error))
+            | (Asked::Resize | Asked::Ready | Asked::Unread, Err(error)) => {
+                self.refused(what, &error)?;
+                return Ok(None);
+            }
+            (Asked::Glance, Err(error)) => {
+                self.unreadable(&error);
                 return Ok(None);
             }
             (Asked::Exec | Asked::Poll | Asked::Wait | Asked::Farewell, Err(error)) => {
@@ -282,17 +302,20 @@ impl<'a, 'c> Follow<'a, 'c> {
         match what {
             Asked::Exec => self.started(&result),
             Asked::Poll => self.page(&result),
+            Asked::Glance => self.take(),
+            Asked::Unread => self.is_unread(&result).map(|()| None),
             Asked::Wait | Asked::Farewell => self.waited(what, &result),
             Asked::Ready => self.ready(&result).map(|()| None),
             Asked::Write => self.wrote(&result),
-            Asked::Resize => self.resized().map(|()| None),
+            Asked::Resize => self.resized(),
             Asked::Signal | Asked::Kill | Asked::Close => Ok(None),
         }
     }
 
     /// A wish that was not granted. The output goes on, so it is not the end of `run`.
-    fn refused(&mut self, what: Asked, error: &RpcError) {
+    fn refused(&mut self, what: Asked, error: &RpcError) -> Result<(), Failure> {
         if matches!(what, Asked::Write | Asked::Close) {
+            self.keep_unread()?;
             self.sending.clear();
             self.typed.clear();
             // Without keys there would be no way to detach.
@@ -304,6 +327,7 @@ impl<'a, 'c> Follow<'a, 'c> {
         if !matches!(error.kind(), Some(Kind::AlreadyExited | Kind::StdinUnavailable)) {
             self.tell(&error.message);
         }
+        Ok(())
     }
 
     fn started(&mut self, result: &RawValue) -> Result<Option<u8>, Failure> {
@@ -330,6 +354,7 @@ impl<'a, 'c> Follow<'a, 'c> {
     }
 
     fn poll(&mut self, wait: Duration) -> Result<(), Failure> {
+        let wait = self.page_wait(wait);
         let params = params::Poll {
             id: self.id(),
             cursor: Some(self.progress.cursor),
@@ -347,6 +372,9 @@ impl<'a, 'c> Follow<'a, 'c> {
         if let Some(gap) = page.gap {
             self.tell(&format!("{} bytes of output were not kept", gap.to.saturating_sub(gap.from)));
         }
+        if let Some(code) = self.hear_size(page.process.pty_size)? {
+            return Ok(Some(code));
+        }
         let output = bytes(&page.output)?;
         for (stream, piece) in pieces(&output, page.from, page.spans.as_deref().unwrap_or_default()) {
             match self.print(stream, piece) {
@@ -359,14 +387,18 @@ impl<'a, 'c> Follow<'a, 'c> {
                 Ok(None) => {}
             }
         }
+        // After what came meanwhile, or a program that draws anew would write over it at once.
+        self.say_back();
         if self.resize_due().is_some() && !output.is_empty() {
             self.resize()?;
         }
         match self.progress.page(&page, Instant::now()) {
             Next::Poll(wait) => self.poll(wait).map(|()| None),
             Next::Leave(code) => {
+                self.finish_write()?;
                 self.give_back();
                 self.acknowledge();
+                self.say_unread();
                 self.say_end(&page.process);
                 Ok(Some(code))
             }

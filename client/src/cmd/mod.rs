@@ -10,6 +10,7 @@ pub mod exec;
 pub mod follow;
 pub mod forget;
 pub mod help;
+pub mod here;
 pub mod info;
 pub mod inspect;
 pub mod kill;

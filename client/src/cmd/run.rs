@@ -1,8 +1,8 @@
 //! `run`: start a process, show its output as it comes, exit as it does.
 
-use super::Context;
 use super::follow::{Access, Follow, Hangup, Plan, Role, SCREEN_SIGNALS, SIGNALS, Screen};
 use super::start::{self, PtyDefault};
+use super::{Context, here};
 use crate::args;
 use crate::failure::Failure;
 use crate::sys::{self, Signals};
@@ -71,7 +71,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
     let window = sys::window(std::io::stdout().as_fd()).filter(|size| size.rows > 0 && size.cols > 0);
     let mut exec = start::params(args.what, options, PtyDefault::Ours(window))?;
     if cx.console.live {
-        start::with_our_path(&mut exec);
+        here::add(&mut exec, |name| std::env::var(name).ok(), std::io::stdout().is_terminal());
     }
     let caught = if access.is_some() { &SCREEN_SIGNALS[..] } else { &SIGNALS };
     let plan = Plan {

@@ -35,14 +35,14 @@ pub struct Options {
     /// A variable of its environment; may be given again
     #[arg(long, value_name = "K=V", value_parser = args::pair)]
     env: Vec<(String, String)>,
-    /// What else is in its environment: clean (harmless names of the daemon's), inherit (all of them), replace (nothing)
-    /// [default: clean]
+    /// What else is in its environment, beside your PATH, language, time zone and kind of terminal: clean (harmless names of the
+    /// daemon's), inherit (all of the daemon's), replace (nothing, and nothing of yours) [default: clean]
     #[arg(long, value_name = "MODE", hide_possible_values = true, value_parser = args::word::<EnvMode>())]
     env_mode: Option<EnvMode>,
     /// The shell for -c [default: yours]
     #[arg(long, value_hint = clap::ValueHint::ExecutablePath)]
     shell: Option<String>,
-    /// For -c: do not start the shell as a login shell
+    /// For -c: do not start the shell as a login shell; whichever it is, it has your PATH and --env
     #[arg(long)]
     no_login: bool,
     /// Give it a terminal of its own, of this size or of the usual one
@@ -179,16 +179,6 @@ fn directory(given: Option<PathBuf>) -> Result<String, Failure> {
     path.into_os_string()
         .into_string()
         .map_err(|path| Failure::Usage(format!("--cwd: {} is not UTF-8, which JSON cannot carry", path.display())))
-}
-
-/// What is typed here is looked for where this shell looks, and not where the one did that started the daemon.
-pub fn with_our_path(params: &mut params::Exec) {
-    if params.env_mode == params::EnvMode::Replace {
-        return;
-    }
-    if let Ok(path) = std::env::var("PATH") {
-        params.env.entry("PATH".into()).or_insert(path);
-    }
 }
 
 /// An id nobody else will think of: 64 bits that the system gave this thread at random.

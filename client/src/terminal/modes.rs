@@ -43,6 +43,8 @@ struct On {
     keyboard: Vec<u16>,
     other_keys: u16,
     cursor_style: u16,
+    /// So many lines were ended since text was last put at a place of the screen, if it ever was.
+    placed: Option<usize>,
 }
 
 impl Modes {
@@ -50,6 +52,7 @@ impl Modes {
         // Most output is plain text, which turns nothing on.
         let plain = |byte: &u8| matches!(byte, 0x20..=0x7e | b'\t' | b'\n' | b'\r');
         if self.between() && bytes.iter().all(plain) {
+            self.on.lines_ended(bytes.iter().filter(|byte| **byte == b'\n').count());
             return;
         }
         self.parser.advance(&mut self.on, bytes);
@@ -63,6 +66,17 @@ impl Modes {
 
     pub fn alternate(&self) -> bool {
         self.on.alternate.is_some()
+    }
+
+    /// Whether text stands at places of a screen of so many rows, where a line of ours between would shift it: on the
+    /// alternate screen or, as `top` does it, without one. After a screen of lines it has scrolled away.
+    pub fn placed(&self, rows: usize) -> bool {
+        self.alternate() || self.on.placed.is_some_and(|lines| lines < rows)
+    }
+
+    /// That text was put at places was ours to do, and not the program's.
+    pub fn forget_places(&mut self) {
+        self.on.placed = None;
     }
 
     /// Whether the output did something that the emulator cannot draw.
@@ -132,6 +146,10 @@ impl Modes {
 }
 
 impl On {
+    fn lines_ended(&mut self, count: usize) {
+        self.placed = self.placed.map(|lines| lines.saturating_add(count));
+    }
+
     fn private(&mut self, mode: u16, set: bool) {
         if ALTERNATE.contains(&mode) {
             self.alternate = set.then_some(mode);
@@ -153,6 +171,7 @@ impl On {
         self.other_keys = kept.other_keys;
         self.cursor_style = kept.cursor_style;
         self.drew_lines = kept.drew_lines;
+        self.placed = kept.placed;
     }
 
     fn keyboard(&mut self, kind: u8, params: &[u16]) {
@@ -175,6 +194,7 @@ impl Perform for On {
         match byte {
             0x0e => (self.shifted, self.drew_lines) = (true, true),
             0x0f => self.shifted = false,
+            b'\n' => self.lines_ended(1),
             // Moves the cursor, or rings.
             _ => {}
         }
@@ -203,6 +223,7 @@ impl Perform for On {
             ([], 'h' | 'l') if get(0) == 4 => self.insert = action == 'h',
             ([], 'm') => self.attributes = !matches!(params[..], [] | [0]),
             ([], 'r') => self.region = (get(0) > 1 || get(1) > 0).then(|| (get(0).max(1), get(1))),
+            ([], 'H' | 'f' | 'd') => self.placed = Some(0),
             ([], 'J') if get(0) == 2 => self.drew_lines = self.lines || self.shifted,
             ([b'!'], 'p') => self.soft_reset(),
             ([b' '], 'q') => self.cursor_style = get(0),
@@ -261,6 +282,15 @@ mod tests {
         let modes = after(output);
         assert_eq!(after(&modes.on()).on, modes.on);
         assert_eq!(after(&(modes.on() + &modes.off())).on, On::default());
+    }
+
+    #[test]
+    fn text_is_at_places_until_a_screen_of_lines_has_come_after_it() {
+        let rows = 5;
+        assert!(!after("one\r\ntwo\x1b[K\x1b[31m\r\n").placed(rows));
+        assert!(after("\x1b[H\x1b[2Jtop\r\nprog 1\r\nprog 2\r\n").placed(rows));
+        assert!(!after(&format!("\x1b[H\x1b[2J$ {}", "line\r\n".repeat(rows))).placed(rows), "as after `clear`");
+        assert!(after(&format!("\x1b[?1049h{}", "line\r\n".repeat(rows))).placed(rows));
     }
 
     #[test]

@@ -6,6 +6,10 @@ use std::num::NonZeroU16;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use toold_proto::unions::PtySize;
 
+/// How much of the output's end makes the screen. A full screen with colours is 10 to 40 KiB.
+pub const TAIL: u64 = 256 * 1024;
+/// And of its beginning, where programs set the terminal up.
+pub const HEAD: u64 = 16 * 1024;
 /// So far into a piece of output that does not begin at the beginning a safe point is looked for.
 const FRAGMENT: usize = 4096;
 /// After these nothing before them is on the screen.
@@ -26,11 +30,22 @@ pub struct Picture {
     pub used: usize,
     /// The alternate screen is shown.
     pub full_screen: bool,
+    /// The program put its text at places of the screen.
+    pub placed: bool,
 }
 
 /// The screen, of a program whose terminal has the size `was`, on one of the size `now`. What
 /// stands there scrolls away first or stays behind it, and nothing in it makes the terminal answer.
 pub fn picture(recorded: &Recorded, was: PtySize, now: PtySize) -> Picture {
+    pictured(recorded, was, now, &b"\r\n".repeat(now.rows as usize))
+}
+
+/// The same in place of what stands there.
+pub fn picture_again(recorded: &Recorded, was: PtySize, now: PtySize) -> Picture {
+    pictured(recorded, was, now, b"")
+}
+
+fn pictured(recorded: &Recorded, was: PtySize, now: PtySize, away: &[u8]) -> Picture {
     let used = whole(&recorded.tail);
     let begin = if recorded.head.is_empty() { 0 } else { safe_start(&recorded.tail[..used]) };
     let tail = &recorded.tail[begin..used];
@@ -42,10 +57,10 @@ pub fn picture(recorded: &Recorded, was: PtySize, now: PtySize) -> Picture {
     // A full screen has one of its own to be drawn on, and ours comes back after it.
     let mut bytes = match modes.alternate() {
         true => Vec::new(),
-        false => [b"\r\n".repeat(now.rows as usize), b"\x1b[H\x1b[J".to_vec()].concat(),
+        false => [away, b"\x1b[m\x1b[H\x1b[J"].concat(),
     };
     bytes.extend(drawn.unwrap_or_else(|| raw(head, tail)));
-    Picture { bytes, used, full_screen: modes.alternate() }
+    Picture { bytes, used, full_screen: modes.alternate(), placed: modes.placed(was.rows as usize) }
 }
 
 /// Drawn by an emulator that has seen it all.
@@ -116,7 +131,7 @@ fn safe_start(tail: &[u8]) -> usize {
 
 /// The result, or None should the emulator panic over what a stranger's program printed: there is
 /// another way to show it, so nobody is told.
-fn quietly<T>(work: impl FnOnce() -> T) -> Option<T> {
+pub(super) fn quietly<T>(work: impl FnOnce() -> T) -> Option<T> {
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));
     let result = catch_unwind(AssertUnwindSafe(work)).ok();
@@ -154,6 +169,15 @@ mod tests {
         let mut after = is;
         after.process(b"\x1b[?1049l");
         assert_eq!(after.screen().contents(), "an old line\n$ toolctl attach x", "and ours is still there behind it");
+    }
+
+    #[test]
+    fn drawn_again_it_is_in_its_place_and_nothing_scrolls() {
+        let table = b"\x1b[H\x1b[Jone\x1b[K\r\n\x1b[31mtwo\x1b[m\x1b[K\r\n\x1b[2;4H";
+        let mut is = seen(table, SIZE);
+        is.process(b"\x1b7\x1b[6;1H[toolctl: a word]\x1b8 and what else is wrong");
+        is.process(&picture_again(&Recorded { head: Vec::new(), tail: table.to_vec() }, SIZE, SIZE).bytes);
+        assert_eq!(is.screen().state_formatted(), seen(table, SIZE).screen().state_formatted());
     }
 
     #[test]

@@ -52,6 +52,10 @@ pub fn build(
         EnvMode::Inherit => own.filter(|(name, _)| !OWN.contains(&name.as_str())).collect(),
         EnvMode::Clean => own.filter(|(name, _)| clean(name, pass)).collect(),
     };
+    // A language is given whole: beside another's LC_ALL a LANG would be without effect.
+    if call.contains_key("LANG") {
+        env.retain(|name, _| name != "LANGUAGE" && !name.starts_with("LC_"));
+    }
     if mode == EnvMode::Clean {
         env.entry("PATH".into()).or_insert_with(|| DEFAULT_PATH.into());
     }
@@ -106,6 +110,17 @@ mod tests {
             ("MY_TOKEN", "mine"),
         ]);
         assert_eq!(env, expected);
+    }
+
+    #[test]
+    fn a_language_that_is_given_is_not_undone_by_the_daemons() {
+        for mode in [EnvMode::Clean, EnvMode::Inherit] {
+            let env = build(mode, own().into_iter(), &[], &pairs(&[("LANG", "de"), ("LC_TIME", "C")]), false);
+            let shown = |name: &str| env.get(name).map(String::as_str);
+            assert_eq!((shown("LANG"), shown("LC_ALL"), shown("LC_TIME")), (Some("de"), None, Some("C")));
+            let env = build(mode, own().into_iter(), &[], &pairs(&[("LC_TIME", "de")]), false);
+            assert_eq!(env.get("LC_ALL").map(String::as_str), Some("C"), "a part of it leaves the rest");
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod follow;
 mod input;
 mod kill;
 mod list;
+mod login;
 mod order;
 mod push;
 mod read;

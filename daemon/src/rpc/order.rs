@@ -1,6 +1,6 @@
 //! An `exec` call, checked before anything is made: what is wrong is named, and nothing has happened.
 
-use super::environment;
+use super::{environment, login};
 use crate::backend::cgroup;
 use crate::config::Config;
 use crate::registry::Order;
@@ -48,8 +48,17 @@ pub fn check(call: &Exec, config: &Config) -> Result<Order, RpcError> {
         return Err(RpcError::param("heartbeat_ms", format!("must be at least {least}, not {ms}")));
     }
     let log_max_bytes = limits(call, config)?;
-    let env = environment::build(call.env_mode, text_vars(), &config.env.pass, &call.env, pty.is_some());
-    let (argv, command) = words(call, &env)?;
+    let mut env = environment::build(call.env_mode, text_vars(), &config.env.pass, &call.env, pty.is_some());
+    let (mut argv, command) = words(call, &env)?;
+    let env_names = env.keys().cloned().collect();
+    if call.command.is_some()
+        && call.login.unwrap_or(true)
+        && let [shell, _, text] = &mut argv[..]
+        && let Some((with, carried)) = login::keep(shell, text, &call.env)
+    {
+        *text = with;
+        env.insert(login::CARRIER.into(), carried);
+    }
     let (program, unresolved) = resolve(&argv[0], env.get("PATH").map(String::as_str));
     let enforced = cgroup::Wanted::new(&call.limits);
     let spec = Spec {
@@ -60,7 +69,7 @@ pub fn check(call: &Exec, config: &Config) -> Result<Order, RpcError> {
         program,
         cwd,
         backend: "local".into(),
-        env_names: env.keys().cloned().collect(),
+        env_names,
         pty,
         stdin_pipe: call.stdin == StdinMode::Pipe && pty.is_none(),
         timeout_ms: call.timeout_ms.map(|t| t as u64),

@@ -4,6 +4,7 @@ use super::run::{Shim, mono_ms, tag, unwatch, watch};
 use crate::shim::frame::{FromShim, WRITE_MAX, Wrote};
 use crate::store::slots;
 use rustix::event::epoll::EventFlags;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 
@@ -140,10 +141,22 @@ impl Shim {
         if matches!(self.stdin.end, End::Null | End::Closed) || data.len() > WRITE_MAX {
             return self.tell(&FromShim::Wrote { token, done: offset, state: Wrote::Broken });
         }
+        if total == 0 && self.stdin_abandoned() {
+            self.stdin_shut();
+            return self.tell(&FromShim::Wrote { token, done: offset, state: Wrote::Broken });
+        }
         let s = &mut self.stdin;
         s.piece[..data.len()].copy_from_slice(data);
         (s.at, s.len, s.token, s.id, s.offset, s.total) = (0, data.len(), token, id, offset, total);
         self.stdin_push();
+    }
+
+    /// Whether nobody is left who could read the pipe: a write of nothing asks just that, and write(2) would not tell.
+    fn stdin_abandoned(&self) -> bool {
+        let End::Pipe(fd) = &self.stdin.end else { return false };
+        let mut look = [PollFd::new(fd, PollFlags::OUT)];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        matches!(poll(&mut look, Some(&now)), Ok(1)) && look[0].revents().contains(PollFlags::ERR)
     }
 
     /// Writes what the reader takes now.

@@ -57,8 +57,6 @@ impl Home {
         if !installed("nc") {
             home.program("nc", NC);
         }
-        // A login shell, which `-c` is run by, sets a PATH of its own.
-        fs::write(at.join(".profile"), format!("PATH='{}'\n", home.path())).unwrap();
         fs::write(at.join(".bashrc"), "PS1='me@here:~/project$ '\n").unwrap();
         home
     }

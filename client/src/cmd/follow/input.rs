@@ -3,8 +3,9 @@
 use super::{Asked, Follow};
 use crate::blocking::parse;
 use crate::cmd::start::fresh_id;
+use crate::cmd::wait::has_ended;
 use crate::failure::Failure;
-use crate::sys;
+use crate::sys::{self, Ready};
 use crate::terminal::keys::Typed;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -14,6 +15,7 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 use toold_proto::api;
 use toold_proto::params;
+use toold_proto::{Kind, RpcError};
 
 /// How much of our stdin goes into one `write`. With its base64 it fits a socket's buffer, so
 /// sending it never waits for a daemon that waits for us.
@@ -24,6 +26,10 @@ const TYPED: usize = 1024 * 1024;
 /// A line at our terminal that is for somebody else is looked at again after so long: it may be ours
 /// by then.
 const GLANCE: Duration = Duration::from_millis(250);
+/// A program whose input broke with a line on its way may be about to end: so long it is waited for that.
+const ENDING: Duration = Duration::from_millis(100);
+/// So much of a line that nobody read is said.
+const SAID: usize = 200;
 /// Who leaves waits so long for the last keys to be written.
 const LAST_KEYS: Duration = Duration::from_secs(1);
 
@@ -32,7 +38,10 @@ impl Follow<'_, '_> {
     pub(super) fn reads_input(&self) -> bool {
         let room = match &self.plan.screen {
             Some(_) => self.typed.len() < TYPED && !self.leaving,
-            None => self.sending.is_empty() && !self.is_pending(Asked::Close) && self.others_until.is_none(),
+            None => {
+                let asked = self.is_pending(Asked::Close) || self.is_pending(Asked::Glance);
+                self.sending.is_empty() && !asked && self.others_until.is_none()
+            }
         };
         // What comes after the program's end is for whoever comes after us.
         self.process.is_some() && room && !self.progress.ended()
@@ -48,9 +57,79 @@ impl Follow<'_, '_> {
         self.others_until = Some(Instant::now() + GLANCE);
     }
 
-    /// Takes what our stdin has and sends it on; at its end closes the process's.
+    /// Sends on what our stdin has. A line of a terminal is the shell's once nobody can read it here, and what is read cannot be
+    /// given back: so that is asked first, by a write of nothing.
     pub(super) fn forward(&mut self) -> Result<Option<u8>, Failure> {
+        if !self.shares_input() {
+            return self.take();
+        }
+        let params = params::Write { id: self.id(), data: Some(String::new()), ..Default::default() };
+        self.ask::<api::Write>(Asked::Glance, &params, crate::cmd::write::WAIT).map(|()| None)
+    }
+
+    /// Nobody reads it, so the line stays where it is.
+    pub(super) fn unreadable(&mut self, error: &RpcError) {
+        match error.kind() {
+            Some(Kind::AlreadyExited | Kind::StdinUnavailable) => self.plan.input = None,
+            _ => {
+                self.tell(&error.message);
+                self.leave_input();
+            }
+        }
+    }
+
+    /// What became of a line that was on its way when the program ended.
+    pub(super) fn finish_write(&mut self) -> Result<(), Failure> {
+        let until = Instant::now() + ENDING;
+        while self.shares_input() && self.is_pending(Asked::Write) {
+            if let Some(answer) = self.cx.link.next_answer()? {
+                self.answered(answer)?;
+                continue;
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            let [answers] = sys::poll([self.cx.link.fd().map(|fd| (fd, Ready::ToRead))], Some(left))
+                .map_err(Failure::io("wait for news"))?;
+            if !answers || self.cx.link.fill().is_err() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// A line that was refused is in our hands, and in nobody else's. Should the program have ended, that is told.
+    pub(super) fn keep_unread(&mut self) -> Result<(), Failure> {
+        let Some(input) = self.plan.input.as_ref().filter(|_| self.shares_input()) else { return Ok(()) };
+        if self.sending.is_empty() || !sys::shows_keys(input.as_fd()) {
+            return Ok(());
+        }
+        self.unread.clone_from(&self.sending);
+        let timeout_ms = Some(ENDING.as_millis() as i64);
+        let params = params::Wait { id: Some(self.id()), timeout_ms, ..Default::default() };
+        self.ask::<api::Wait>(Asked::Unread, &params, ENDING)
+    }
+
+    /// The program runs on without its stdin, and what was typed is nothing to it.
+    pub(super) fn is_unread(&mut self, result: &RawValue) -> Result<(), Failure> {
+        if !parse::<api::Wait>(result)?.processes.iter().any(|waited| has_ended(&waited.process)) {
+            self.unread.clear();
+        }
+        Ok(())
+    }
+
+    pub(super) fn say_unread(&mut self) {
+        let unread = std::mem::take(&mut self.unread);
+        let line: String = String::from_utf8_lossy(&unread).trim_end().chars().take(SAID).collect();
+        if !line.is_empty() {
+            self.cx.console.say(&format!("it ended before it could read what you typed: {line}"));
+        }
+    }
+
+    /// Takes what our stdin has and sends it on; at its end closes the process's.
+    pub(super) fn take(&mut self) -> Result<Option<u8>, Failure> {
         let shares = self.shares_input();
+        if shares && self.progress.ended() {
+            return Ok(None);
+        }
         let Some(input) = &mut self.plan.input else { return Ok(None) };
         if shares && !sys::gives_us_lines(input.as_fd()) {
             self.leave_input();
@@ -85,11 +164,6 @@ impl Follow<'_, '_> {
                 return self.ask::<api::Close>(Asked::Close, &params::Close { id }, Duration::ZERO).map(|()| None);
             }
             Ok(read) => chunk.truncate(read),
-        }
-        if shares {
-            // The person and the program talk: our line would only be in their way.
-            self.quiet = None;
-            self.cx.console.leave_line();
         }
         match self.plan.screen.as_mut().map(|screen| screen.typed(&chunk)) {
             None => self.typed = chunk,

@@ -12,8 +12,16 @@ use toold_proto::params::Stream;
 const OUTPUT: usize = 4096;
 
 impl Follow<'_, '_> {
-    /// Prints a piece, and hears signals while the output is not ready to take it.
+    /// Prints a piece of the program's, drawn by us if its screen is not of our size.
     pub(super) fn print(&mut self, stream: Stream, piece: &[u8]) -> Result<Option<u8>, Failure> {
+        match self.drawn(piece) {
+            Some(drawn) => self.put(stream, &drawn),
+            None => self.put(stream, piece),
+        }
+    }
+
+    /// Writes it, and hears signals while the output is not ready to take it.
+    pub(super) fn put(&mut self, stream: Stream, piece: &[u8]) -> Result<Option<u8>, Failure> {
         self.cx.console.erase();
         for part in piece.chunks(OUTPUT) {
             while self.cx.console.live {
@@ -60,17 +68,12 @@ impl Follow<'_, '_> {
 
     /// Shows our line if it is due.
     pub(super) fn show_quiet(&mut self, now: Instant) {
-        let (id, keys) = (self.id(), self.shares_input());
+        let id = self.id();
         if self.quiet_due().is_some_and(|due| due <= now)
             && let (Some(quiet), Some(width)) = (&mut self.quiet, self.cx.console.err_look.width)
         {
-            // Keys are shown behind it, with room between.
-            let room = if keys { "  " } else { "" };
-            let line = quiet.line(&id, now, width.saturating_sub(room.len())) + room;
-            match keys {
-                true => self.cx.console.show_line_beside_keys(&line),
-                false => self.cx.console.show_line(&line),
-            }
+            let line = quiet.line(&id, now, width);
+            self.cx.console.show_line(&line);
         }
     }
 }

@@ -3,12 +3,13 @@
 use super::{Asked, Follow};
 use crate::failure::Failure;
 use crate::terminal::keys::{DetachKeys, Lookout, Typed};
+use crate::terminal::replay::Picture;
 use crate::terminal::{Keys, Terminal};
 use std::time::{Duration, Instant};
 use toold_proto::api;
 use toold_proto::params;
 use toold_proto::params::Stream;
-use toold_proto::unions::PtySize;
+use toold_proto::unions::{Pty, PtySize};
 
 /// A program that is asked to draw its screen anew has so long to see the size that is not to stay.
 const STRETCH: Duration = Duration::from_millis(100);
@@ -36,11 +37,27 @@ pub struct Screen {
     resized: bool,
     /// When the size that is not to stay ends.
     stretched: Option<Instant>,
+    /// The size of the process's screen, as far as we have heard; and whether the next page may tell one from before the size
+    /// that we gave it.
+    theirs: Option<PtySize>,
+    stale: bool,
+    /// Such a page did tell another: the next one is not waited for.
+    doubt: bool,
 }
 
 impl Screen {
     pub fn new(access: Access, keys: DetachKeys, reads: Keys) -> Screen {
-        Screen { access, keys: Lookout::new(keys), reads, terminal: None, resized: false, stretched: None }
+        Screen {
+            access,
+            keys: Lookout::new(keys),
+            reads,
+            terminal: None,
+            resized: false,
+            stretched: None,
+            theirs: None,
+            stale: false,
+            doubt: false,
+        }
     }
 
     /// What was typed, as far as it is the process's. With nothing to type, Ctrl-C leaves as well.
@@ -54,13 +71,29 @@ impl Screen {
 }
 
 impl Follow<'_, '_> {
-    /// Stays with a process that is there already, from this cursor on, after its picture.
-    pub fn attach(mut self, id: String, cursor: u64, picture: &[u8], redraw: bool) -> Result<u8, Failure> {
+    /// Stays with a process that is there already, from this cursor on, after its picture. `theirs` is the size of its screen
+    /// where that is not ours to change: it decides how all is shown.
+    pub fn attach(
+        mut self,
+        id: String,
+        cursor: u64,
+        picture: &Picture,
+        redraw: bool,
+        theirs: Option<PtySize>,
+    ) -> Result<u8, Failure> {
         self.process = Some(id);
         self.progress.cursor = cursor;
         self.take_screen()?;
-        if let Some(code) = self.print(Stream::Stdout, picture)? {
+        if let Some(code) = self.hear_size(theirs)? {
             return Ok(code);
+        }
+        if let Some(code) = self.print(Stream::Stdout, &picture.bytes)? {
+            return Ok(code);
+        }
+        if let Some(terminal) = self.terminal()
+            && !picture.placed
+        {
+            terminal.forget_places();
         }
         if redraw {
             self.ask_redraw()?
@@ -91,11 +124,74 @@ impl Follow<'_, '_> {
         }
     }
 
+    /// The same while the process goes on, on a line below what it has shown.
+    pub(super) fn give_back_below(&mut self) {
+        if let Some(terminal) = self.terminal() {
+            terminal.leave_below();
+        }
+    }
+
     /// After a stop, whoever stopped us has used the terminal.
     pub(super) fn go_on(&mut self) -> Result<(), Failure> {
         let Some(terminal) = self.terminal() else { return Ok(()) };
         terminal.enter_again().map_err(|source| Failure::Io { doing: "set the terminal up", source })?;
+        if terminal.has_view() {
+            return self.fit().map(|_| ());
+        }
         self.ask_redraw()
+    }
+
+    /// What the program writes, if we have to draw it.
+    pub(super) fn drawn(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
+        let viewed = self.terminal()?.has_view();
+        let word = if viewed { self.sizes() } else { String::new() };
+        self.terminal()?.drawn(bytes, &word)
+    }
+
+    /// The process's screen has this size, a page says. One that was asked for before our size was given may be wrong.
+    pub(super) fn hear_size(&mut self, theirs: Option<PtySize>) -> Result<Option<u8>, Failure> {
+        match &mut self.plan.screen {
+            Some(screen) if !screen.stale && theirs.is_some() => screen.theirs = theirs,
+            Some(screen) => {
+                screen.doubt = screen.theirs != theirs;
+                return Ok(None);
+            }
+            None => return Ok(None),
+        }
+        self.fit()
+    }
+
+    /// Shows the screen as it fits ours.
+    pub(super) fn fit(&mut self) -> Result<Option<u8>, Failure> {
+        let Some(screen) = &self.plan.screen else { return Ok(None) };
+        let ours_soon = screen.stale || screen.stretched.is_some();
+        let viewed = screen.terminal.as_ref().is_some_and(Terminal::has_view);
+        let Some(theirs) = screen.theirs.filter(|_| screen.access != Access::FixedSize && (viewed || !ours_soon))
+        else {
+            return Ok(None);
+        };
+        let word = self.sizes();
+        let bytes = self.terminal().map(|terminal| terminal.fit(theirs, &word)).unwrap_or_default();
+        match self.put(Stream::Stdout, &bytes) {
+            Err(Failure::OutputClosed | Failure::Io { .. }) => self.hung_up(libc::SIGHUP),
+            done => done,
+        }
+    }
+
+    /// What is to be said of a screen that is not of our size.
+    fn sizes(&self) -> String {
+        let Some(screen) = &self.plan.screen else { return String::new() };
+        let ours = screen.terminal.as_ref().and_then(Terminal::size);
+        let (Some(theirs), Some(ours)) = (screen.theirs, ours) else { return String::new() };
+        let (theirs, ours) = (format!("{}x{}", theirs.rows, theirs.cols), format!("{}x{}", ours.rows, ours.cols));
+        match screen.access {
+            Access::ReadOnly => format!("[toolctl: its screen is {theirs}, your window {ours}; Ctrl-C leaves]"),
+            Access::Full | Access::FixedSize => {
+                format!(
+                    "[toolctl: {theirs} is the size of who resized last; resize your window to make it yours, {ours}]"
+                )
+            }
+        }
     }
 
     pub(super) fn shown(&mut self, bytes: &[u8]) {
@@ -122,6 +218,23 @@ impl Follow<'_, '_> {
         }
     }
 
+    /// When a word of ours on the program's screen has been there long enough.
+    pub(super) fn redraw_due(&self) -> Option<Instant> {
+        self.plan.screen.as_ref()?.terminal.as_ref()?.redraw_due()
+    }
+
+    /// Takes it away.
+    pub(super) fn redraw(&mut self) {
+        let was = match self.plan.exec.pty {
+            Pty::Sized(size) => Some(size),
+            Pty::No | Pty::Default => None,
+        };
+        let fixed = was.filter(|_| self.plan.screen.as_ref().is_some_and(|screen| screen.access == Access::FixedSize));
+        if let Some(terminal) = self.terminal() {
+            terminal.redraw(fixed);
+        }
+    }
+
     /// The size that the process's terminal is to have, if that is ours to say.
     fn our_size(&mut self) -> Option<PtySize> {
         match self.plan.screen.as_ref()?.access {
@@ -143,13 +256,30 @@ impl Follow<'_, '_> {
 
     fn ask_size(&mut self, size: PtySize) -> Result<(), Failure> {
         let params = params::Resize { id: self.id(), rows: size.rows, cols: size.cols };
+        if let Some(screen) = &mut self.plan.screen {
+            (screen.stale, screen.theirs) = (true, Some(size));
+        }
         self.ask::<api::Resize>(Asked::Resize, &params, Duration::ZERO)
     }
 
-    pub(super) fn resized(&mut self) -> Result<(), Failure> {
+    pub(super) fn resized(&mut self) -> Result<Option<u8>, Failure> {
         match &self.plan.screen {
-            Some(screen) if screen.resized => self.resize(),
-            Some(_) | None => Ok(()),
+            Some(screen) if screen.resized => self.resize().map(|()| None),
+            // It is ours now.
+            Some(_) => self.fit(),
+            None => Ok(None),
+        }
+    }
+
+    /// How long the next page may take. It tells the size that we gave, unless that is still on its way.
+    pub(super) fn page_wait(&mut self, wait: Duration) -> Duration {
+        let waits = self.is_pending(Asked::Resize);
+        match &mut self.plan.screen {
+            Some(screen) if !waits => {
+                screen.stale = false;
+                if std::mem::take(&mut screen.doubt) { Duration::ZERO } else { wait }
+            }
+            Some(_) | None => wait,
         }
     }
 

@@ -25,7 +25,7 @@ impl Follow<'_, '_> {
     pub(super) fn signalled(&mut self) -> Result<Option<u8>, Failure> {
         let Some(signal) = self.signals.take() else { return Ok(None) };
         match (signal, self.plan.role) {
-            (libc::SIGWINCH, _) => self.resize().map(|()| None),
+            (libc::SIGWINCH, _) => self.resize().and_then(|()| self.fit()),
             (libc::SIGTSTP, _) => self.stop().map(|()| None),
             (libc::SIGTTIN, _) => Ok(None),
             (libc::SIGCONT, _) => self.go_on().map(|()| None),
@@ -74,7 +74,7 @@ impl Follow<'_, '_> {
 
     /// The person is gone, or wants us to be. The process is not ours to end, unless we were told so.
     pub(super) fn hung_up(&mut self, signal: c_int) -> Result<Option<u8>, Failure> {
-        self.give_back();
+        self.give_back_below();
         let hangup = match signal {
             libc::SIGHUP | libc::SIGTERM => self.plan.hangup,
             // Only those were named: nothing else ends it.
@@ -111,7 +111,7 @@ impl Follow<'_, '_> {
         }
         let id = self.id();
         if self.plan.screen.is_some() {
-            self.give_back();
+            self.give_back_below();
             let line = self.back_to(&id);
             self.cx.console.say(&line);
         } else if self.cx.console.look.terminal() {

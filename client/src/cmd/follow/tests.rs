@@ -268,6 +268,26 @@ fn while_a_program_is_quiet_one_line_says_so_and_is_gone_before_anything_is_prin
 }
 
 #[test]
+fn no_line_of_ours_is_shown_where_lines_are_typed_for_the_program() {
+    // The broken code wrote over what was being typed, and what it wrote stayed when the line was ended.
+    let shows = |input: Option<std::fs::File>| {
+        let (reader, _writer) = std::io::pipe().expect("a pipe");
+        let fake = Fake::start(vec![]);
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let mut console = Console::plain(&mut out, &mut err);
+        console.overwrites = true;
+        let link = Link::new(fake.path(), Autostart::Refused);
+        let mut cx = Context { link, console, json: false };
+        let plan = Plan { input, ..plan() };
+        Follow::new(&mut cx, Signals::from_pipe(reader.into()), plan).quiet.is_some()
+    };
+    let (_person, program) = crate::terminal::pair();
+    let (pipe, _writer) = std::io::pipe().expect("a pipe");
+    let pipe = std::fs::File::from(std::os::fd::OwnedFd::from(pipe));
+    assert_eq!([Some(program), Some(pipe), None].map(shows), [false, true, true]);
+}
+
+#[test]
 fn no_line_of_ours_is_shown_inside_a_line_of_the_program() {
     let open = Reply::result(page(0, b"Name? ", json!({})));
     let written = on_screen(vec![Reply::result(started(json!({}))), open, Reply::Silence]);
@@ -295,4 +315,78 @@ fn readiness_is_told_beside_the_output_and_the_end_is_acknowledged_for_the_consu
     assert_eq!((&asked[0].1["ready"], &asked[0].1["consumer"]), (&Value::Null, &json!("me")));
     assert_eq!(asked[2], ("wait".into(), json!({"id": ID, "until": {"match": "up"}, "timeout_ms": 60000})));
     assert_eq!(asked[3], ("wait".into(), json!({"id": ID, "timeout_ms": 1, "consumer": "me"})));
+}
+
+/// A line that is typed once the process has an id, and what is left of it in the terminal after `run`.
+fn typed_line(after: impl FnOnce() -> Vec<Reply>) -> (Vec<String>, String, String) {
+    use std::io::Read;
+    let (mut person, program) = crate::terminal::pair();
+    let shell = program.try_clone().expect("another handle");
+    let types = Reply::After(
+        Box::new(move || {
+            person.write_all(b"mine\n").expect("the terminal is open");
+            // Open as long as the other side: a terminal that is closed ends otherwise.
+            std::mem::forget(person);
+        }),
+        Box::new(Reply::result(started(json!({})))),
+    );
+    let fake = Fake::start(vec![[types, Reply::Silence].into_iter().chain(after()).collect()]);
+    let (reader, _writer) = std::io::pipe().expect("a pipe");
+    let (code, _, err) = follow(&fake, reader, Plan { input: Some(program), ..plan() });
+    assert_eq!(code, 3);
+    let waits =
+        crate::sys::poll([Some((std::os::fd::AsFd::as_fd(&shell), crate::sys::Ready::ToRead))], Some(Duration::ZERO));
+    let mut left = [0; 16];
+    let read = if waits.expect("a terminal")[0] { (&shell).read(&mut left).expect("a line") } else { 0 };
+    let asked = fake.all_asked().into_iter().map(|(method, _)| method).collect();
+    (asked, String::from_utf8_lossy(&left[..read]).into_owned(), err)
+}
+
+/// The answer to the poll that waits for the end.
+fn end_of_run() -> Reply {
+    Reply::Line(format!("{{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{}}}\n", page(0, b"", ended(3, true))))
+}
+
+/// The answer to a write of nothing: somebody could read it.
+fn somebody_reads() -> Reply {
+    Reply::result(json!({"id": ID, "bytes_written": 0, "complete": true, "duplicate": false}))
+}
+
+fn refused(kind: toold_proto::Kind) -> Reply {
+    let refusal = toold_proto::RpcError::new(kind, "too late");
+    Reply::error(serde_json::to_string(&refusal).expect("an error is JSON"))
+}
+
+#[test]
+fn a_line_is_taken_only_after_it_was_asked_whether_somebody_could_read_it() {
+    // The broken code took it as soon as it was there, and the shell never saw it.
+    for kind in [toold_proto::Kind::AlreadyExited, toold_proto::Kind::StdinUnavailable] {
+        let (asked, left, err) = typed_line(|| vec![Reply::Both(Box::new(refused(kind)), Box::new(end_of_run()))]);
+        assert_eq!((asked.join(" ").as_str(), left.as_str(), err.as_str()), ("exec poll write", "mine\n", ""));
+    }
+}
+
+#[test]
+fn a_line_that_the_program_did_not_live_to_read_is_told() {
+    let told = "toolctl: it ended before it could read what you typed: mine\n";
+    for kind in [toold_proto::Kind::AlreadyExited, toold_proto::Kind::StdinUnavailable] {
+        let (asked, left, err) = typed_line(|| vec![somebody_reads(), refused(kind), end_of_run()]);
+        let all = ("exec poll write write wait", "", told);
+        assert_eq!((asked.join(" ").as_str(), left.as_str(), err.as_str()), all);
+        // The end is known before the refusal.
+        let both = Reply::Both(Box::new(end_of_run()), Box::new(refused(kind)));
+        assert_eq!(typed_line(|| vec![somebody_reads(), both]).2, told);
+    }
+}
+
+#[test]
+fn a_line_for_a_program_that_runs_on_without_its_stdin_is_not_told() {
+    let waited = with(started(json!({})), json!({"matched": null, "listener": null}));
+    let running =
+        json!({"status": "timeout", "processes": [waited], "timeout_ms": 100, "clamped": false, "note": null});
+    let (_, _, err) = typed_line(|| {
+        let waited = Reply::Both(Box::new(Reply::result(&running)), Box::new(end_of_run()));
+        vec![somebody_reads(), refused(toold_proto::Kind::StdinUnavailable), waited]
+    });
+    assert_eq!(err, "");
 }

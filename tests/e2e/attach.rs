@@ -141,7 +141,7 @@ fn a_daemon_killed_while_somebody_types_loses_and_doubles_nothing() {
         term.printed(part.last().unwrap());
     }
     // The broken code said that the daemon was back as soon as it could connect, which it can to one that dies.
-    let all = term.printed("<0399>");
+    let all = term.printed_times(BACK, 4);
     assert_eq!(all.matches(BACK).count(), 4, "{all:?}");
     let shown: String = all.split("<0000>").skip(1).collect();
     let shown = format!("<0000>{shown}").replace(BACK, "").replace("\r\n", "");

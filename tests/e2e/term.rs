@@ -131,9 +131,13 @@ impl Term {
     /// Waits until so much was printed, and gives all that was.
     #[track_caller]
     pub fn printed(&self, text: &str) -> String {
-        let find =
-            |seen: &Seen| Some(String::from_utf8_lossy(&seen.bytes).into_owned()).filter(|all| all.contains(text));
-        self.until(text, find)
+        self.printed_times(text, 1)
+    }
+
+    /// The same for something that is printed that often, or oftener.
+    pub fn printed_times(&self, text: &str, times: usize) -> String {
+        let all = |seen: &Seen| String::from_utf8_lossy(&seen.bytes).into_owned();
+        self.until(text, |seen| Some(all(seen)).filter(|all| all.matches(text).count() >= times))
     }
 
     /// Whether the alternate screen is shown, the cursor is hidden, the mouse or a paste is reported.

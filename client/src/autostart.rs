@@ -18,7 +18,7 @@ const START_TIME: Duration = Duration::from_secs(10);
 /// still be reading its records. So long we wait for the winner.
 const WINNER_TIME: Duration = Duration::from_secs(3);
 /// And so long when nobody has the lock: the winner may not have written its name into it yet.
-const NOBODY_TIME: Duration = Duration::from_millis(200);
+const NOBODY_TIME: Duration = Duration::from_secs(1);
 /// What `toold` exits with when its flags or its config are wrong: no other daemon will come.
 const EXIT_USAGE: i32 = 2;
 /// How long a start may take before a person is told.

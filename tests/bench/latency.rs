@@ -24,9 +24,11 @@ struct Crowd {
     poll_output: Vec<u8>,
     list: Vec<u8>,
     long_list: Vec<u8>,
+    /// Where a thousand have ended.
+    ended_list: Option<Vec<u8>>,
     log: Vec<u8>,
     long_bytes: usize,
-    times: [Series; 5],
+    times: [Series; 6],
     echo: Series,
     long_echo: Series,
     /// Last: the client hangs up before the daemon is ended.
@@ -58,6 +60,7 @@ impl Crowd {
             poll_output,
             list: call("list", json!({})),
             long_list,
+            ended_list: (size - living >= 1000).then(|| call("list", json!({ "limit": 1000, "status": "exited" }))),
             log,
             long_bytes,
             times: Default::default(),
@@ -68,7 +71,7 @@ impl Crowd {
     }
 
     fn repeat(&mut self, echo: &mut Echo, count: usize) {
-        let Crowd { client, poll, poll_output, list, long_list, log, long_bytes, .. } = self;
+        let Crowd { client, poll, poll_output, list, long_list, ended_list, log, long_bytes, .. } = self;
         // What the measurement before left in the caches is not this one's.
         for _ in 0..20 {
             client.ask(poll);
@@ -76,16 +79,19 @@ impl Crowd {
         }
         self.echo.take(count, || echo.client.ask(poll));
         self.long_echo.take(count / 10, || echo.ask_for(*long_bytes));
-        let [polls, outputs, lists, long_lists, logs] = &mut self.times;
+        let [polls, outputs, lists, long_lists, ended_lists, logs] = &mut self.times;
         polls.take(count, || client.ask(poll));
         outputs.take(count / 2, || client.ask(poll_output));
         lists.take(count / 5, || client.ask(list));
         long_lists.take(count / 10, || client.ask(long_list));
+        if let Some(ended_list) = ended_list {
+            ended_lists.take(count / 10, || client.ask(ended_list));
+        }
         logs.take(count / 2, || client.ask(log));
     }
 
     fn tell(&self, report: &mut Report) {
-        let (size, [polls, outputs, lists, long_lists, logs]) = (self.size, &self.times);
+        let (size, [polls, outputs, lists, long_lists, ended_lists, logs]) = (self.size, &self.times);
         let (name, echo) = ("socket echo", &self.echo);
         let poll = Figure::new(format!("poll.{size}.p50"), Unit::Us, &polls.p50);
         report.add(poll.floor(name, &echo.p50).target(TimesFloor(2.0)));
@@ -94,14 +100,18 @@ impl Crowd {
         report.add(output.floor(name, &echo.p50).note("with the last 1000 characters"));
         report.add(Figure::new(format!("log.{size}.p50"), Unit::Us, &logs.p50).floor(name, &echo.p50));
         report.add(Figure::new(format!("list.{size}.p50"), Unit::Us, &lists.p50).floor(name, &echo.p50));
+        let ms = |all: &[f64]| all.iter().map(|us| us / 1e3).collect::<Vec<_>>();
+        let long = |what: &str, times: &Series| {
+            Figure::new(format!("list.{size}.{what}.p50"), Unit::Ms, &ms(&times.p50))
+                .floor("as many bytes by a socket", &ms(&self.long_echo.p50))
+                .target(AtMost(3.0))
+        };
         if size >= 1000 {
-            let ms = |all: &[f64]| all.iter().map(|us| us / 1e3).collect::<Vec<_>>();
-            report.add(
-                Figure::new(format!("list.{size}.1000.p50"), Unit::Ms, &ms(&long_lists.p50))
-                    .floor("as many bytes by a socket", &ms(&self.long_echo.p50))
-                    .target(AtMost(3.0))
-                    .note(format!("1,000 of them, {} KiB", self.long_bytes >> 10)),
-            );
+            let note = format!("1,000 of them, {} KiB, most living", self.long_bytes >> 10);
+            report.add(long("1000", long_lists).note(note));
+        }
+        if self.ended_list.is_some() {
+            report.add(long("1000.ended", ended_lists).note("1,000 of those that ended"));
         }
     }
 }

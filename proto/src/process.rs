@@ -105,6 +105,27 @@ pub struct LimitReport {
     pub note: Option<String>,
 }
 
+/// A struct that also prints itself field by field: a name that stands in the code needs no look at each of its letters.
+macro_rules! printing {
+    ($(#[$doc:meta])* pub struct $name:ident { $($(#[$field:meta])* pub $f:ident: $t:ty,)* }) => {
+        $(#[$doc])*
+        pub struct $name { $($(#[$field])* pub $f: $t,)* }
+
+        impl $name {
+            /// Puts `"name":value` of all its fields into an object that is begun, each with a comma behind it.
+            pub fn print_fields(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
+                $(
+                    out.extend_from_slice(concat!("\"", stringify!($f), "\":").as_bytes());
+                    serde_json::to_writer(&mut *out, &self.$f)?;
+                    out.push(b',');
+                )*
+                Ok(())
+            }
+        }
+    };
+}
+
+printing! {
 /// One run of a program.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Process {
@@ -152,6 +173,7 @@ pub struct Process {
     /// True while its shim lives but does not answer.
     pub detached: Option<bool>,
     pub request_id: Option<String>,
+}
 }
 
 /// A range of output that is not there any more.

@@ -2,17 +2,15 @@
 
 use super::context::{Daemon, unreadable};
 use super::read;
-use super::wire::Peer;
+use super::wire::{Peer, Print};
 use crate::proc::Proc;
 use crate::proc::state::State;
 use crate::proc::task::now_ms;
 use crate::proc::tree;
 use crate::proc::view::ending;
-use serde::{Serialize, Serializer};
 use std::sync::Arc;
 use std::time::Duration;
 use toold_proto::process::Usage;
-use toold_proto::results::Listed;
 use toold_proto::{Kind, RpcError, params, results};
 
 const LIMIT: u64 = 200;
@@ -23,12 +21,28 @@ const PREVIEW: usize = 200;
 
 /// What `list` answers: prints like `results::List`, each process made as it is printed, so that a thousand of them
 /// are never there twice.
-#[derive(Serialize)]
 pub struct Shown {
-    processes: Vec<Row>,
+    rows: Vec<Row>,
     total: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
     older: Option<u64>,
+}
+
+impl Print for Shown {
+    fn print(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
+        out.extend_from_slice(br#"{"processes":["#);
+        for (n, row) in self.rows.iter().enumerate() {
+            if n > 0 {
+                out.push(b',');
+            }
+            row.print(out)?;
+        }
+        out.extend_from_slice(format!(r#"],"total":{}"#, self.total).as_bytes());
+        if let Some(older) = self.older {
+            out.extend_from_slice(format!(r#","older":{older}"#).as_bytes());
+        }
+        out.push(b'}');
+        Ok(())
+    }
 }
 
 struct Row {
@@ -39,10 +53,18 @@ struct Row {
     now: u64,
 }
 
-impl Serialize for Row {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let process = self.proc.view_of(&self.state, self.now);
-        Listed { process, preview: self.preview.to_string(), usage: self.usage }.serialize(to)
+impl Print for Row {
+    fn print(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
+        out.push(b'{');
+        self.proc.view_of(&self.state, self.now).print_fields(out)?;
+        out.extend_from_slice(br#""preview":"#);
+        serde_json::to_writer(&mut *out, &*self.preview)?;
+        if let Some(usage) = &self.usage {
+            out.extend_from_slice(br#","usage":"#);
+            serde_json::to_writer(&mut *out, usage)?;
+        }
+        out.push(b'}');
+        Ok(())
     }
 }
 
@@ -67,12 +89,12 @@ pub async fn list(call: params::List, daemon: Arc<Daemon>, _: Arc<Peer>) -> Resu
     let (wanted, total, older) = chosen(&daemon, &call, limit, now);
     let look = move || wanted.into_iter().map(|proc| Row::look(proc, call.usage, now)).collect::<Result<_, RpcError>>();
     if !call.usage {
-        return Ok(Shown { processes: look()?, total, older });
+        return Ok(Shown { rows: look()?, total, older });
     }
     // A few files of /proc for every member of every tree: not on a thread that others wait for.
     let looked = tokio::task::spawn_blocking(look).await;
-    let processes = looked.map_err(|e| RpcError::new(Kind::Internal, format!("the look broke off: {e}")))??;
-    Ok(Shown { processes, total, older })
+    let rows = looked.map_err(|e| RpcError::new(Kind::Internal, format!("the look broke off: {e}")))??;
+    Ok(Shown { rows, total, older })
 }
 
 /// The newest processes that are asked for, how many there are in all, and how many more without `ended_within_ms`.

@@ -1,10 +1,9 @@
 //! A method by its type into jsonrpsee's table, with every parameter error in our words.
 
-use super::wire::{Peer, printed};
+use super::wire::{Peer, Plain, Print, printed};
 use futures_util::FutureExt;
 use jsonrpsee::types::ErrorObjectOwned;
 use jsonrpsee::{AsyncMethod, MethodCallback, MethodResponse, Methods};
-use serde::Serialize;
 use serde::de::{DeserializeOwned, IgnoredAny, MapAccess, Visitor};
 use std::borrow::Cow;
 use std::fmt;
@@ -23,14 +22,15 @@ where
     F: Fn(M::Params, Arc<C>, Arc<Peer>) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<M::Result, RpcError>> + Send + 'static,
 {
-    register_like::<M, M::Result, C, F, Fut>(methods, context, handler);
+    let plain = move |params, context, peer| handler(params, context, peer).map(|result| result.map(Plain));
+    register_like::<M, Plain<M::Result>, C, _, _>(methods, context, plain);
 }
 
 /// The same for a handler whose result only prints like `M`'s: for what is too large to be put together first.
 pub fn register_like<M, R, C, F, Fut>(methods: &mut Methods, context: &Arc<C>, handler: F)
 where
     M: Method,
-    R: Serialize,
+    R: Print,
     C: Send + Sync + 'static,
     F: Fn(M::Params, Arc<C>, Arc<Peer>) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<R, RpcError>> + Send + 'static,

@@ -17,16 +17,28 @@ struct Printed(String);
 /// The room a new answer begins with: enough for the usual ones.
 const USUAL: usize = 1024;
 
-/// A result on its way through jsonrpsee, which carries it and does not look at it.
-pub fn printed(id: &Id<'_>, result: &impl Serialize) -> serde_json::Result<MethodResponse> {
-    #[derive(Serialize)]
-    struct Answer<'a, R> {
-        jsonrpc: &'static str,
-        id: &'a Id<'a>,
-        result: &'a R,
+/// What can be put into an answer.
+pub trait Print {
+    fn print(&self, out: &mut Vec<u8>) -> serde_json::Result<()>;
+}
+
+/// Anything that prints as serde has it.
+pub struct Plain<T>(pub T);
+
+impl<T: Serialize> Print for Plain<T> {
+    fn print(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
+        serde_json::to_writer(out, &self.0)
     }
+}
+
+/// A result on its way through jsonrpsee, which carries it and does not look at it.
+pub fn printed(id: &Id<'_>, result: &impl Print) -> serde_json::Result<MethodResponse> {
     let mut text = Vec::with_capacity(USUAL);
-    serde_json::to_writer(&mut text, &Answer { jsonrpc: "2.0", id, result })?;
+    text.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+    serde_json::to_writer(&mut text, id)?;
+    text.extend_from_slice(br#","result":"#);
+    result.print(&mut text)?;
+    text.push(b'}');
     let text = String::from_utf8(text).map_err(serde::ser::Error::custom)?;
     let mut carrier = Extensions::new();
     carrier.insert(Printed(text));
@@ -117,7 +129,7 @@ mod tests {
         let id = RequestId::Other("-5".into());
         let response = MethodResponse::response(jsonrpsee_id(&id), ResponsePayload::success("x"), usize::MAX);
         assert_eq!(text(response, &id).as_deref(), Some(r#"{"jsonrpc":"2.0","id":-5,"result":"x"}"#));
-        let ours = printed(&jsonrpsee_id(&id), &"x").expect("it prints");
+        let ours = printed(&jsonrpsee_id(&id), &Plain("x")).expect("it prints");
         assert_eq!(text(ours, &id).as_deref(), Some(r#"{"jsonrpc":"2.0","id":-5,"result":"x"}"#));
     }
 

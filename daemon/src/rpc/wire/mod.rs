@@ -16,7 +16,7 @@ pub mod sniff;
 mod stream;
 mod ws;
 
-pub use answer::printed;
+pub use answer::{Plain, Print, printed};
 
 use crate::config::Config;
 use connection::Connection;

@@ -1,4 +1,4 @@
-//! Every command whose reader is gone ends quietly.
+//! Every command whose reader is gone ends quietly; what else standard input and output can be.
 
 use crate::ctl::ran;
 use crate::rig::{Daemon, id};
@@ -78,4 +78,29 @@ fn what_the_caller_closed_is_not_what_the_socket_becomes() {
     d.ok("kill", json!({ "id": proc }));
     let status = child.wait().unwrap();
     assert_eq!(status.code(), Some(143), "that of the program, which SIGTERM ended");
+}
+
+#[test]
+fn a_device_is_an_input_like_any_other_and_a_full_disk_is_not_the_programs_end() {
+    let d = Daemon::start();
+    let script = "toolctl run -- head -c 5 </dev/zero | od -An -c; toolctl run -- cat </dev/null | wc -c";
+    let told = ran(d.tool("sh", &["-c", script]).spawn().unwrap());
+    let words: Vec<&str> = told.stdout.split_whitespace().collect();
+    assert_eq!(words, [r"\0", r"\0", r"\0", r"\0", r"\0", "0"], "{told:?}");
+    let full = "toolctl run --name flood -- sh -c 'echo x; exec sleep 1000' >/dev/full";
+    let told = ran(d.tool("sh", &["-c", full]).spawn().unwrap());
+    let proc = id(&d.process("flood"));
+    let runs_on = format!("toolctl: flood ({proc}) runs on; come back: toolctl log -f flood\n");
+    assert!(told.stderr.contains(&runs_on) && told.stderr.contains("No space left"), "{told:?}");
+    assert_eq!((told.code, &d.process("flood")["status"]), (1, &json!("running")));
+}
+
+#[test]
+fn shell_text_is_run_by_the_shell_of_who_typed_it() {
+    let d = Daemon::start();
+    let said = |shell: &str| {
+        let mut command = d.ctl_command(&["run", "-c", "echo $0"]);
+        ran(command.env("SHELL", shell).spawn().unwrap()).stdout
+    };
+    assert_eq!((said("/bin/bash"), said("/bin/sh")), ("/bin/bash\n".into(), "/bin/sh\n".into()));
 }

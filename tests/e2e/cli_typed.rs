@@ -82,7 +82,7 @@ fn ctrl_backslash_leaves_it_running_and_says_so() {
     term.sees("ready");
     term.types("\x1c");
     assert_eq!(term.ends(), 131);
-    term.sees(&format!("toolctl: {} runs on in the background", only(&d)));
+    term.sees(&format!("toolctl: {} runs on; come back: toolctl log -f", only(&d)));
     let process = d.process(&only(&d));
     assert_eq!((&process["status"], d.text(&only(&d)).as_str()), (&json!("running"), "ready\n"));
 }

@@ -220,7 +220,7 @@ fn who_leaves_hears_the_name() {
     let term = start("job", &["--detach-after", "300ms"], "exec sleep 1000");
     assert_eq!(term.ends(), 0);
     let job = d.process("job")["id"].as_str().unwrap().to_owned();
-    term.sees(&format!("job ({job}) runs on in the background"));
+    term.sees(&format!("job ({job}) runs on; come back: toolctl log -f job"));
     let told = d.ctl(&["run", "--name", "piped", "--detach-after", "300ms", "--", "sleep", "1000"]);
     assert_eq!(told.stdout, format!("{}\n", d.process("piped")["id"].as_str().unwrap()), "alone in a pipe");
 }

@@ -382,6 +382,12 @@ impl<'a, 'c> Follow<'a, 'c> {
                     return self.hung_up(libc::SIGHUP);
                 }
                 Err(Failure::OutputClosed) => return self.reader_left(),
+                Err(failure @ Failure::Io { .. }) if page.process.reason.is_none() => {
+                    // A full disk is ours, not the program's: what it prints is kept.
+                    let line = self.back_to(&self.id());
+                    self.cx.console.say(&line);
+                    return Err(failure);
+                }
                 Err(failure) => return Err(failure),
                 Ok(Some(code)) => return Ok(Some(code)),
                 Ok(None) => {}

@@ -1,5 +1,5 @@
-//! What a process has of the place where it is typed, whoever started the daemon: where programs are, the language, the time
-//! zone, and with a terminal what kind it is. Pure: our environment is an argument.
+//! What a process has of the place where it is typed, whoever started the daemon: where programs are, the shell, the language,
+//! the time zone, and with a terminal what kind it is. Pure: our environment is an argument.
 
 use toold_proto::params::{EnvMode, Exec};
 use toold_proto::unions::Pty;
@@ -30,7 +30,7 @@ pub fn add(params: &mut Exec, env: impl Fn(&str) -> Option<String>, on_terminal:
     }
     // Who names a language means it: our LC_ALL would undo it.
     let chosen = ["LANG", "LC_ALL"].iter().any(|name| params.env.contains_key(*name));
-    let mut names = vec!["PATH", "TZ"];
+    let mut names = vec!["PATH", "SHELL", "TZ"];
     names.extend(LOCALE.iter().filter(|_| !chosen));
     if params.pty != Pty::No {
         names.push("COLORTERM");
@@ -57,8 +57,9 @@ mod tests {
         params.env.iter().map(|(name, value)| format!("{name}={value}")).collect()
     }
 
-    const OURS: [(&str, &str); 8] = [
+    const OURS: [(&str, &str); 9] = [
         ("PATH", "/ours"),
+        ("SHELL", "/bin/ours"),
         ("LANG", "de_DE.UTF-8"),
         ("LC_ALL", "C"),
         ("LC_TOKEN", "secret"),
@@ -70,10 +71,18 @@ mod tests {
 
     #[test]
     fn the_language_and_the_zone_are_ours_and_with_a_terminal_its_kind_too() {
-        let plain = ["LANG=de_DE.UTF-8", "LC_ALL=C", "PATH=/ours", "TZ=UTC"];
+        let plain = ["LANG=de_DE.UTF-8", "LC_ALL=C", "PATH=/ours", "SHELL=/bin/ours", "TZ=UTC"];
         assert_eq!(added(&[], EnvMode::Clean, Pty::No, &OURS, true), plain);
         assert_eq!(added(&[], EnvMode::Inherit, Pty::No, &OURS, true), plain);
-        let all = ["COLORTERM=truecolor", "LANG=de_DE.UTF-8", "LC_ALL=C", "PATH=/ours", "TERM=foot", "TZ=UTC"];
+        let all = [
+            "COLORTERM=truecolor",
+            "LANG=de_DE.UTF-8",
+            "LC_ALL=C",
+            "PATH=/ours",
+            "SHELL=/bin/ours",
+            "TERM=foot",
+            "TZ=UTC",
+        ];
         assert_eq!(added(&[], EnvMode::Clean, Pty::Default, &OURS, false), all);
         assert_eq!(added(&[], EnvMode::Replace, Pty::Default, &OURS, true), [""; 0]);
     }

@@ -8,10 +8,10 @@ use crate::failure::Failure;
 use crate::sys::{self, Signals};
 use crate::terminal::Keys;
 use crate::terminal::keys::{self, DetachKeys};
-use std::fs::{File, FileType};
+use std::fs::{File, Metadata};
 use std::io::IsTerminal;
 use std::os::fd::{AsFd, AsRawFd};
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::time::Duration;
 
 const HELP: &str = "With -t, when both ends are terminals, the program has yours: every key goes to it, Ctrl-C too, \
@@ -103,7 +103,7 @@ fn standard_input(wish: Wish) -> Result<Option<File>, Failure> {
     let file = File::from(std::io::stdin().as_fd().try_clone_to_owned().map_err(failed)?);
     let forward = match wish {
         Wish::Always => true,
-        Wish::IfData => file.is_terminal() || carries_data(file.metadata().map_err(failed)?.file_type()),
+        Wish::IfData => carries_data(&file.metadata().map_err(failed)?),
         Wish::Never => false,
     };
     Ok(forward.then_some(file))
@@ -120,9 +120,10 @@ fn without_waiting(file: File) -> File {
     File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path).unwrap_or(file)
 }
 
-/// Whether somebody put data there. `/dev/null` has none.
-fn carries_data(stdin: FileType) -> bool {
-    stdin.is_fifo() || stdin.is_socket() || stdin.is_file()
+/// Whether somebody may have put data there. `/dev/null` has none, and a directory cannot be read.
+fn carries_data(stdin: &Metadata) -> bool {
+    let null = || std::fs::metadata("/dev/null").is_ok_and(|null| null.rdev() == stdin.rdev());
+    !stdin.is_dir() && !(stdin.file_type().is_char_device() && null())
 }
 
 #[cfg(test)]
@@ -131,13 +132,13 @@ mod tests {
     use std::os::fd::OwnedFd;
 
     #[test]
-    fn a_pipe_a_socket_and_a_file_carry_data_and_a_device_or_a_directory_does_not() {
+    fn all_but_the_null_device_and_a_directory_carry_data() {
         let (pipe, _writer) = std::io::pipe().expect("a pipe");
         let (socket, _other) = std::os::unix::net::UnixStream::pair().expect("two sockets");
         let given = [OwnedFd::from(pipe), OwnedFd::from(socket), tempfile::tempfile().expect("a file").into()];
-        let kind = |file: File| file.metadata().expect("it is open").file_type();
-        assert_eq!(given.map(|fd| carries_data(kind(fd.into()))), [true; 3]);
-        let none = ["/dev/null", "/dev/zero", "/dev/ptmx", "/"].map(|path| File::open(path).expect("it is there"));
-        assert_eq!(none.map(|file| carries_data(kind(file))), [false; 4]);
+        let carries = |file: File| carries_data(&file.metadata().expect("it is open"));
+        assert_eq!(given.map(|fd| carries(fd.into())), [true; 3]);
+        let at = |path| carries(File::open(path).expect("it is there"));
+        assert_eq!(["/dev/zero", "/dev/null", "/"].map(at), [true, false, false]);
     }
 }

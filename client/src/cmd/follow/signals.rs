@@ -123,16 +123,14 @@ impl Follow<'_, '_> {
         Ok(Some(DONE))
     }
 
-    /// Where the process is now, and the way back to its screen if it has one. By its name, if it has one that can be
+    /// Where the process is now, and the way back to it. By its name, if it has one that can be
     /// typed as it is.
-    fn back_to(&self, id: &str) -> String {
+    pub(super) fn back_to(&self, id: &str) -> String {
         let typed = |name: &&str| name.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b));
         let name = self.plan.exec.name.as_deref().filter(typed);
         let who = name.map_or_else(|| id.to_owned(), |name| format!("{name} ({id})"));
-        match self.plan.screen {
-            // In 80 columns with our name before it, if the name is short.
-            Some(_) => format!("{who} runs on; come back: toolctl attach {}", name.unwrap_or(id)),
-            None => format!("{who} runs on in the background"),
-        }
+        let way = if self.plan.screen.is_some() { "attach" } else { "log -f" };
+        // In 80 columns with our name before it, if the name is short.
+        format!("{who} runs on; come back: toolctl {way} {}", name.unwrap_or(id))
     }
 }

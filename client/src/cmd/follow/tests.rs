@@ -146,7 +146,7 @@ fn a_hangup_or_termination_leaves_the_process_running_and_says_its_id() {
         let (reader, writer) = std::io::pipe().expect("a pipe");
         let script = vec![Reply::result(started(json!({}))), on_signal(&writer, signal, Reply::Silence)];
         let fake = Fake::start(vec![script]);
-        let said = format!("toolctl: {ID} runs on in the background\n");
+        let said = format!("toolctl: {ID} runs on; come back: toolctl log -f {ID}\n");
         assert_eq!(follow(&fake, reader, plan()), (code, String::new(), said));
         assert_eq!(fake.all_asked().len(), 2, "neither signal nor kill was sent");
     }

@@ -25,6 +25,8 @@ use toold_proto::{Kind, ProcId, RpcError};
 
 /// How long a start may take before `exec` answers with `starting`.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Without a start for so long a burst is over.
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// What is asked for, checked.
 #[derive(Clone)]
@@ -122,10 +124,24 @@ impl Registry {
             }
         }
         if self.made.is_low() {
-            let registry = self.clone();
-            tokio::task::spawn_blocking(move || registry.made.make_more());
+            tokio::spawn(self.clone().make_ahead());
         }
         self.answer(proc).await
+    }
+
+    /// Makes directories for starts to come, in the first pause between starts or when hardly any are left.
+    async fn make_ahead(self: Arc<Self>) {
+        loop {
+            let before = self.made.taken();
+            if self.made.is_pressing() {
+                break;
+            }
+            tokio::time::sleep(PAUSE).await;
+            if self.made.taken() == before {
+                break;
+            }
+        }
+        let _ = tokio::task::spawn_blocking(move || self.made.make_more()).await;
     }
 
     /// Runs a process's task in the background, and counts the program as running until it ends.

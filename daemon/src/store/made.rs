@@ -8,8 +8,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// As many are made at a time, when half of them are used up.
-const MADE: usize = 8;
+/// As many are made at a time, when half of them are used up: what a burst of starts needs is there before it.
+const MADE: usize = 64;
+/// With so few left they are made at once. Before that it can wait for a pause: in a burst it would take the time of the starts.
+const FEW: usize = 8;
 
 /// A directory with an empty record in it.
 #[derive(Debug)]
@@ -37,6 +39,7 @@ pub struct Ahead {
     dir: PathBuf,
     made: Mutex<Vec<Made>>,
     next: AtomicU64,
+    taken: AtomicU64,
     making: AtomicBool,
 }
 
@@ -53,12 +56,24 @@ impl Ahead {
                 Some(_) | None => clear(&entry.path()),
             }
         }
-        Ahead { dir, made: Mutex::new(made), next: AtomicU64::new(next), making: AtomicBool::new(false) }
+        let (made, next) = (Mutex::new(made), AtomicU64::new(next));
+        Ahead { dir, made, next, taken: AtomicU64::new(0), making: AtomicBool::new(false) }
     }
 
     /// One of them. None: there is none.
     pub fn take(&self) -> Option<Made> {
+        self.taken.fetch_add(1, Ordering::Relaxed);
         self.made.lock().ok()?.pop()
+    }
+
+    /// How often one was asked for.
+    pub fn taken(&self) -> u64 {
+        self.taken.load(Ordering::Relaxed)
+    }
+
+    /// Whether more are needed without delay.
+    pub fn is_pressing(&self) -> bool {
+        self.made.lock().is_ok_and(|made| made.len() <= FEW)
     }
 
     /// Whether it is time to make more. True for one caller, who then makes them.
@@ -109,7 +124,9 @@ mod tests {
         assert!(ahead.take().is_none());
         assert!(ahead.is_low());
         assert!(!ahead.is_low(), "one makes them, not two");
+        assert!(ahead.is_pressing(), "there is none");
         ahead.make_more();
+        assert!(!ahead.is_pressing() && !ahead.is_low(), "a burst can come");
         let used = ahead.take().expect("the disk takes it");
         used.record.write_all_at(b"begun", 0).expect("the disk takes it");
         std::fs::write(dir.join("stray"), "x").expect("the disk takes it");
@@ -120,5 +137,8 @@ mod tests {
         assert!(all.iter().all(|made| made.dir.join("record").exists()));
         again.make_more();
         assert_eq!(std::iter::from_fn(|| again.take()).count(), MADE, "no number is used twice");
+        again.make_more();
+        (0..MADE / 2).for_each(|_| drop(again.take()));
+        assert!(again.is_low() && !again.is_pressing(), "it is time, and it can wait for a pause");
     }
 }

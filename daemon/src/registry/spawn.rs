@@ -129,19 +129,22 @@ impl Registry {
         self.answer(proc).await
     }
 
-    /// Makes directories for starts to come, in the first pause between starts or when hardly any are left.
+    /// Makes directories for starts to come, a few at a time, in pauses between starts or when hardly any are left.
     async fn make_ahead(self: Arc<Self>) {
         loop {
             let before = self.made.taken();
-            if self.made.is_pressing() {
-                break;
+            if !self.made.is_pressing() {
+                tokio::time::sleep(PAUSE).await;
+                if self.made.taken() != before {
+                    continue;
+                }
             }
-            tokio::time::sleep(PAUSE).await;
-            if self.made.taken() == before {
+            let registry = self.clone();
+            if !tokio::task::spawn_blocking(move || registry.made.make_some()).await.unwrap_or(false) {
                 break;
             }
         }
-        let _ = tokio::task::spawn_blocking(move || self.made.make_more()).await;
+        self.made.is_done();
     }
 
     /// Runs a process's task in the background, and counts the program as running until it ends.

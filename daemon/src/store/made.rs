@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// As many are made at a time, when half of them are used up: what a burst of starts needs is there before it.
+/// As many are kept, once half of them were used up: what a burst of starts needs is there before it.
 const MADE: usize = 64;
-/// With so few left they are made at once. Before that it can wait for a pause: in a burst it would take the time of the starts.
+/// With so few left as many are made at once. Before that it can wait for a pause: in a burst it would take the time of the starts.
 const FEW: usize = 8;
 
 /// A directory with an empty record in it.
@@ -81,17 +81,25 @@ impl Ahead {
         self.made.lock().is_ok_and(|made| made.len() <= MADE / 2) && !self.making.swap(true, Ordering::AcqRel)
     }
 
-    /// Makes as many as there should be, or as the disk allows.
-    pub fn make_more(&self) {
+    /// Makes a few, or as many as the disk allows. False: there are enough, or there is no place for more.
+    pub fn make_some(&self) -> bool {
         // Where there is no place for them a start makes its own directory, and says what is wrong.
         let _ = std::fs::DirBuilder::new().mode(0o700).recursive(true).create(&self.dir);
-        while self.made.lock().is_ok_and(|made| made.len() < MADE) {
+        for _ in 0..FEW {
+            if self.made.lock().is_ok_and(|made| made.len() >= MADE) {
+                return false;
+            }
             let number = self.next.fetch_add(1, Ordering::Relaxed);
-            let Ok(one) = make(self.dir.join(number.to_string())) else { break };
+            let Ok(one) = make(self.dir.join(number.to_string())) else { return false };
             if let Ok(mut made) = self.made.lock() {
                 made.push(one);
             }
         }
+        true
+    }
+
+    /// Who was told that they are low has made what was to be made.
+    pub fn is_done(&self) {
         self.making.store(false, Ordering::Release);
     }
 }
@@ -125,7 +133,8 @@ mod tests {
         assert!(ahead.is_low());
         assert!(!ahead.is_low(), "one makes them, not two");
         assert!(ahead.is_pressing(), "there is none");
-        ahead.make_more();
+        while ahead.make_some() {}
+        ahead.is_done();
         assert!(!ahead.is_pressing() && !ahead.is_low(), "a burst can come");
         let used = ahead.take().expect("the disk takes it");
         used.record.write_all_at(b"begun", 0).expect("the disk takes it");
@@ -135,9 +144,9 @@ mod tests {
         let all: Vec<_> = std::iter::from_fn(|| again.take()).collect();
         assert_eq!(all.len(), MADE - 1);
         assert!(all.iter().all(|made| made.dir.join("record").exists()));
-        again.make_more();
+        while again.make_some() {}
         assert_eq!(std::iter::from_fn(|| again.take()).count(), MADE, "no number is used twice");
-        again.make_more();
+        while again.make_some() {}
         (0..MADE / 2).for_each(|_| drop(again.take()));
         assert!(again.is_low() && !again.is_pressing(), "it is time, and it can wait for a pause");
     }

@@ -28,7 +28,10 @@ pub fn hang(start: &str, text: &str, width: Option<usize>) -> Vec<(String, Strin
     let wide = columns(start);
     let Some(width) = width else { return vec![(start.to_owned(), text.to_owned())] };
     let room = width.saturating_sub(wide);
-    if room >= LEAST || columns(text) <= room {
+    let longest = text.split_whitespace().map(columns).max().unwrap_or(0);
+    // A path that has room below is better whole.
+    let breaks = (room + 1..=width.saturating_sub(BELOW)).contains(&longest);
+    if room >= LEAST && !breaks || columns(text) <= room {
         let starts = std::iter::once(start.to_owned()).chain(std::iter::repeat(" ".repeat(wide)));
         return starts.zip(words(text, room)).collect();
     }

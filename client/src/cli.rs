@@ -224,8 +224,8 @@ fn perform(mut cli: Cli, console: Console<'_>) -> u8 {
     };
     let link = Link::new(cli.global.socket.unwrap_or_else(places::socket), autostart);
     let mut cx = Context { link, console, json: cli.global.json };
-    let typed: Vec<String> = cli.verb.ids().into_iter().map(|id| id.clone()).collect();
     let resolved = pick::resolve(&mut cli.verb.ids(), &mut cx.link);
+    let typed: Vec<String> = cli.verb.ids().into_iter().map(|id| id.clone()).collect();
     let code = resolved.and_then(|()| dispatch(cli.verb, &mut cx));
     cx.console.erase();
     code.unwrap_or_else(|failure| {

@@ -41,7 +41,11 @@ pub fn suggestion(asked: &[String], link: &mut Link) -> Option<String> {
     link.only_for_a_hint();
     let raw = link.call_raw::<api::List>(&of(MOST)).ok()?;
     let processes = processes(parse::<api::List>(&raw).ok()?);
-    asked.iter().find_map(|typed| {
+    // What was given beside it is there, and is not what was meant by this.
+    let (given, wrong): (Vec<_>, Vec<_>) = asked.iter().partition(|typed| processes.iter().any(|p| is_of(typed, p)));
+    let processes: Vec<Process> =
+        processes.into_iter().filter(|process| !given.iter().any(|typed| is_of(typed, process))).collect();
+    wrong.into_iter().find_map(|typed| {
         let near = begun(typed, &processes).or_else(|| nearest(typed, &processes))?;
         let word = near.name.clone().unwrap_or_else(|| near.id.to_string());
         Some(format!("did you mean {word} ({}: {})?", render::status::phrase(near), short(&near.command)))
@@ -64,7 +68,18 @@ pub fn failed(process: &Process) -> bool {
     }
 }
 
-/// The one process, or the newest of the one name, that begins so. An id may be begun too shortly to be taken.
+/// Digits of an id that the daemon takes for its start.
+const START: usize = 4;
+
+/// Whether the word is the process's name, its id or a start of that.
+fn is_of(typed: &str, process: &Process) -> bool {
+    let hex = typed.strip_prefix("proc_").unwrap_or(typed);
+    let own = process.id.to_string();
+    process.name.as_deref() == Some(typed) || hex.len() >= START && own["proc_".len()..].starts_with(hex)
+}
+
+/// The one process, or the newest of the one name, that begins so. An id may be begun with a digit too little to be taken;
+/// with fewer it is anybody's.
 fn begun<'a>(typed: &str, processes: &'a [Process]) -> Option<&'a Process> {
     let named = |process: &&Process| process.name.as_deref().is_some_and(|name| name.starts_with(typed));
     let mut named = processes.iter().filter(named);
@@ -73,12 +88,11 @@ fn begun<'a>(typed: &str, processes: &'a [Process]) -> Option<&'a Process> {
     }
     let hex = typed.strip_prefix("proc_").unwrap_or(typed);
     let mut by_id = processes.iter().filter(|process| process.id.to_string()["proc_".len()..].starts_with(hex));
-    let first = by_id.next().filter(|_| (1..4).contains(&hex.len()))?;
+    let first = by_id.next().filter(|_| hex.len() + 1 == START)?;
     by_id.next().is_none().then_some(first)
 }
 
-/// The process whose name or id is nearest to the word, the newest of several. None when none is near,
-/// or when the word is right for one of them.
+/// The process whose name or id is nearest to the word, the newest of several. None when none is near.
 fn nearest<'a>(typed: &str, processes: &'a [Process]) -> Option<&'a Process> {
     let hex = typed.strip_prefix("proc_").unwrap_or(typed);
     let mut best: Option<(usize, &Process)> = None;
@@ -89,9 +103,6 @@ fn nearest<'a>(typed: &str, processes: &'a [Process]) -> Option<&'a Process> {
         // A wrong start of an id is compared with a start as long.
         let start = own_hex.get(..hex.len().min(own_hex.len())).unwrap_or(own_hex);
         let by_id = distance(hex, start);
-        if by_name == Some(0) || by_id == 0 && hex.len() >= 4 {
-            return None;
-        }
         let near = by_name
             .filter(|d| *d <= allowed(typed))
             .into_iter()
@@ -105,9 +116,9 @@ fn nearest<'a>(typed: &str, processes: &'a [Process]) -> Option<&'a Process> {
     best.map(|(_, process)| process)
 }
 
-/// How wrong a name may be and still be meant: a third of it.
+/// How wrong a name may be and still be meant: a third of it. One or two letters are near to everything as short.
 fn allowed(typed: &str) -> usize {
-    (typed.chars().count() / 3).max(1)
+    typed.chars().count() / 3
 }
 
 /// How wrong an id may be. Ids are random, and short ones are near to everything.
@@ -194,11 +205,39 @@ mod tests {
             ("abc", "toolctl: did you mean build (lost: make all)?\n"),
             ("000", ""),
             ("nobody", ""),
+            // The broken code thought of `v` at every single letter, and at a digit of whoever's id began so.
+            ("p", ""),
+            ("9", ""),
+            ("a", ""),
+            ("vi", ""),
+            ("s", "toolctl: did you mean server (running 5m: make test)?\n"),
         ] {
-            let fake = Fake::start(vec![vec![Reply::error(&error), Reply::result(listed(&three()))]]);
+            let all = [three(), vec![json!({"id": "proc_999999999999", "name": "v"})]].concat();
+            let fake = Fake::start(vec![vec![Reply::error(&error), Reply::result(listed(&all))]]);
             let said = format!("toolctl: no such process\n{hint}");
             assert_eq!(test_run(&fake, &["inspect", typed]), (3, String::new(), said), "{typed}");
         }
+    }
+
+    #[test]
+    fn what_was_given_beside_a_wrong_id_is_not_what_was_meant() {
+        let error = json!({"code": -32001, "message": "no such process", "data": {"kind": "not_found"}});
+        for (typed, hint) in [
+            (["nosuch", "server"], ""),
+            (["server", "sevrer"], ""),
+            (["sevrer", "00000000000c"], ""),
+            (["sevrer", "proc_00000000000c"], ""),
+            (["build", "sevrer"], "toolctl: did you mean server (running 5m: make test)?\n"),
+            (["sevrer", "biuld"], "toolctl: did you mean server (running 5m: make test)?\n"),
+        ] {
+            let fake = Fake::start(vec![vec![Reply::error(&error), Reply::result(listed(&three()))]]);
+            let said = format!("toolctl: no such process\n{hint}");
+            assert_eq!(test_run(&fake, &["wait", typed[0], typed[1]]), (3, String::new(), said), "{typed:?}");
+        }
+        let listing = || Reply::result(listed(&three()[..1]));
+        let fake = Fake::start(vec![vec![listing(), Reply::error(&error), listing()]]);
+        let said = test_run(&fake, &["wait", "@last", "sevrer"]).2;
+        assert_eq!(said, "toolctl: no such process\n", "@last is the server");
     }
 
     #[test]

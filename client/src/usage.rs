@@ -65,6 +65,31 @@ fn negative(line: &Line<'_>, words: &[OsString], command: &clap::Command) -> Opt
     Some(clap::Error::raw(ErrorKind::InvalidValue, message).with_cmd(inside))
 }
 
+/// Clap's usage of what was typed so far leaves out what else there is: `log <ID>` has options too.
+fn whole_usage(wrong: &mut clap::Error, line: &Line<'_>, words: &[OsString], command: &clap::Command) {
+    if wrong.get(ContextKind::Usage).is_none() {
+        return;
+    }
+    let mut inside = command.clone();
+    inside.build();
+    for word in line.verb.map_or(&[][..], |verb| &words[verb..line.end]) {
+        inside = inside.find_subcommand(word).cloned().unwrap_or(inside);
+    }
+    wrong.insert(ContextKind::Usage, ContextValue::StyledStr(inside.render_usage()));
+}
+
+/// An option that `run` or `exec` does not know stands before the program. With clap's `-- -x` it would be the program itself.
+fn for_the_program(wrong: &mut clap::Error, line: &Line<'_>, words: &[OsString]) {
+    let verb = line.verb.map(|verb| words[verb].to_string_lossy()).filter(|verb| matches!(&**verb, "run" | "exec"));
+    let (Some(verb), ErrorKind::UnknownArgument) = (verb, wrong.kind()) else { return };
+    let Some(ContextValue::String(typed)) = wrong.get(ContextKind::InvalidArg).cloned() else { return };
+    wrong.remove(ContextKind::Suggested);
+    if wrong.get(ContextKind::SuggestedArg).is_none() {
+        let tip = format!("an option of the program goes behind it: toolctl {verb} -- CMD {typed}");
+        wrong.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
+}
+
 /// The same with the command that was probably meant. Clap knows no letters that changed places, and thinks of `write` first
 /// at `wiat`.
 pub fn with_tip(mut wrong: clap::Error, line: &Line<'_>, words: &[OsString], command: &clap::Command) -> clap::Error {
@@ -73,6 +98,8 @@ pub fn with_tip(mut wrong: clap::Error, line: &Line<'_>, words: &[OsString], com
     }
     // It would list those too that are no person's business.
     wrong.remove(ContextKind::ValidSubcommand);
+    whole_usage(&mut wrong, line, words, command);
+    for_the_program(&mut wrong, line, words);
     let Some(ContextValue::String(typed)) = wrong.get(ContextKind::InvalidSubcommand).cloned() else { return wrong };
     let meant = MEANT.iter().find(|(words, _)| line.verb.is_none() && words.contains(&typed.as_str()));
     if let Some((_, tip)) = meant {
@@ -156,6 +183,40 @@ mod tests {
         assert!(code == 2 && out.is_empty() && err.starts_with(said), "as every other error: {err}");
         let (code, out, err) = test_run(&fake, &["run", "--", "--json", "--nonsense"]);
         assert!(code == 4 && out.is_empty() && err.starts_with("toolctl: "), "behind -- nothing is ours: {err}");
+    }
+
+    #[test]
+    fn a_usage_error_shows_the_usage_that_the_help_shows() {
+        let fake = Fake::start(vec![]);
+        for (args, usage) in [
+            (&["attach"][..], "Usage: toolctl attach [OPTIONS] <ID>\n"),
+            (&["log"], "Usage: toolctl log [OPTIONS] <ID>\n"),
+            (&["log", "-f", "--stream", "stdout"], "Usage: toolctl log [OPTIONS] <ID>\n"),
+            (&["wait", "--any"], "Usage: toolctl wait [OPTIONS] <ID>...\n"),
+            (&["service", "install", "x"], "Usage: toolctl service install [OPTIONS]\n"),
+            (&["kill"], "Usage: toolctl kill [OPTIONS] ID...\n       toolctl kill [OPTIONS] --all |"),
+        ] {
+            let (code, _, err) = test_run(&fake, args);
+            assert!(code == 2 && err.contains(usage), "{args:?}: {err}");
+            let help: Vec<&str> =
+                args.iter().copied().take_while(|word| !word.starts_with('-') && *word != "x").collect();
+            let (_, help, _) = test_run(&fake, &[&help[..], &["--help"]].concat());
+            assert!(help.contains(usage), "{help}");
+        }
+    }
+
+    #[test]
+    fn an_option_that_run_does_not_know_is_not_advised_as_a_program() {
+        let fake = Fake::start(vec![]);
+        for (args, tip) in [
+            (&["run", "-x"][..], "tip: an option of the program goes behind it: toolctl run -- CMD -x\n"),
+            (&["exec", "-x", "ls"], "tip: an option of the program goes behind it: toolctl exec -- CMD -x\n"),
+            (&["run", "--nam", "web", "ls"], "tip: a similar argument exists: '--name'\n"),
+        ] {
+            let (code, _, err) = test_run(&fake, args);
+            assert!(code == 2 && err.contains(tip) && !err.contains("as a value"), "{args:?}: {err}");
+            assert_eq!(err.matches("tip:").count(), 1, "{err}");
+        }
     }
 
     #[test]

@@ -30,6 +30,31 @@ fn a_wrong_id_is_answered_with_the_nearest() {
 }
 
 #[test]
+fn every_command_answers_a_wrong_id_alike_and_none_with_what_was_given() {
+    let d = Daemon::start();
+    for name in ["server", "long", "v"] {
+        assert_eq!(d.ctl(&["exec", "--name", name, "--", "/bin/sleep", "1000"]).code, 0);
+    }
+    let wrong = ["wait", "kill", "notify", "forget", "log", "log -f", "poll", "inspect", "close", "events --id"];
+    let hint = |command: &str, typed: &str| {
+        let told = d.ctl(&[command.split(' ').collect(), typed.split(' ').collect::<Vec<_>>()].concat());
+        assert_eq!(told.code, 3, "{command} {typed}: {told:?}");
+        told.stderr.lines().find_map(|line| line.split_once("did you mean ")).map(|(_, hint)| hint.to_owned())
+    };
+    for command in wrong {
+        let server = hint(command, "sevrer");
+        assert!(server.as_ref().is_some_and(|hint| hint.starts_with("server (running")), "{command}: {server:?}");
+        for typed in ["nosuch", "p", "9"] {
+            assert_eq!(hint(command, typed), None, "{command} {typed}");
+        }
+    }
+    for command in ["wait", "kill", "notify", "forget"] {
+        // The broken code asked whether `long` was meant.
+        assert_eq!(hint(command, "nosuch long"), None, "{command}");
+    }
+}
+
+#[test]
 fn without_a_process_there_is_no_last_one() {
     let d = Daemon::start();
     let told = d.ctl(&["log", "@last"]);

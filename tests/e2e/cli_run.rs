@@ -222,3 +222,18 @@ fn a_program_that_cannot_start_gives_the_code_that_a_shell_gives() {
     assert!(told.code == 127 && told.stderr.contains("shell text goes behind -c"), "{told:?}");
     assert_eq!(d.ctl(&["run", "-c", "nosuchprogram"]).code, 127);
 }
+
+/// As `docs/attach.md` has it: only a screen has a line of ours.
+#[test]
+fn a_daemon_killed_meanwhile_leaves_no_word_in_what_the_program_prints() {
+    let mut d = Daemon::start();
+    let gate = d.gate("go");
+    let script = format!("echo before; {}; echo after; exit 5", gate.pass());
+    let (child, mut stdout, _) = start(&d, &["run", "--", "/bin/sh", "-c", &script]);
+    assert_eq!(line(&mut stdout), "before\n");
+    d.kill9();
+    gate.open();
+    assert_eq!((line(&mut stdout), line(&mut stdout)), ("after\n".into(), String::new()));
+    let told = ran(child);
+    assert_eq!((told.code, told.stderr.as_str()), (5, ""), "{told:?}");
+}

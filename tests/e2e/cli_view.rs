@@ -3,6 +3,7 @@
 use crate::ctl::ran;
 use crate::rig::{Daemon, id};
 use crate::sys::Pidfd;
+use crate::term::Term;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
 
@@ -235,4 +236,17 @@ fn what_was_typed_wrongly_is_shown_without_its_escape_sequences() {
     d.closed(&screen);
     let shown = String::from_utf8_lossy(&d.bytes(&screen)).into_owned();
     assert!(!shown.contains("\x1b]0;") && shown.contains("code 2"), "{shown:?}");
+}
+
+#[test]
+fn a_list_of_nothing_says_so_on_a_terminal_and_is_a_heading_in_a_pipe() {
+    let d = Daemon::start();
+    let text = "\"$0\" list; \"$0\" list --name 'x*' 2> err; echo \"[code $?]\"; read -r _";
+    let printed = Term::shell(&d, text, &[]).printed("[code 0]");
+    // The broken code printed the names of ten columns.
+    assert_eq!(printed.split("[code").next(), Some("toolctl: no processes\r\n"), "{printed:?}");
+    assert_eq!(std::fs::read_to_string(d.root().join("err")).unwrap(), "toolctl: no processes\n");
+    let told = d.ctl(&["list"]);
+    assert!(told.code == 0 && told.stdout.starts_with("ID ") && told.stderr.is_empty(), "{told:?}");
+    assert_eq!(d.ctl(&["list", "--json"]).stdout, "{\"processes\":[],\"total\":0}\n");
 }

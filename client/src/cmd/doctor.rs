@@ -9,6 +9,7 @@ use super::service::systemd::{Linger, SERVICE, SOCKET, Systemd, Unit, uid};
 use crate::autostart::program;
 use crate::blocking::CallError;
 use crate::failure::{DONE, FAILED, Failure};
+use crate::render::prose::hang;
 use crate::render::text::harmless;
 use crate::render::{Look, Tint};
 use crate::{presence, sys};
@@ -17,6 +18,12 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use toold_proto::places;
 use toold_proto::results::DaemonInfo;
+
+/// Before a command that mends something: it belongs to the text above it.
+const MEND: usize = 23;
+/// And on a narrow terminal, where that text stands below its name.
+const MEND_BELOW: usize = 6;
+const NARROW: usize = 48;
 
 /// How bad it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -137,6 +144,19 @@ fn daemon_program() -> Option<PathBuf> {
     if program.is_absolute() { Some(program) } else { found() }
 }
 
+/// A command in lines that can be copied: a shell joins those that end so. Not within quotes, and no comment.
+fn command(text: &str, look: Look) -> Vec<(String, String)> {
+    let start = " ".repeat(if look.width.is_some_and(|width| width < NARROW) { MEND_BELOW } else { MEND });
+    let mut lines = hang(&start, text, look.width);
+    if lines.len() > 1 && !text.contains(['\'', '"', '#']) {
+        let end = " \\";
+        lines = hang(&start, text, look.width.map(|width| width.saturating_sub(end.len())));
+        let last = lines.len() - 1;
+        lines[..last].iter_mut().for_each(|(_, line)| line.push_str(end));
+    }
+    lines
+}
+
 fn picture(checks: &[Check], look: Look) -> String {
     let mut out = String::new();
     for check in checks {
@@ -145,10 +165,14 @@ fn picture(checks: &[Check], look: Look) -> String {
             Verdict::Warning => ("warning", Tint::Busy),
             Verdict::Problem => ("problem", Tint::Bad),
         };
-        let word = tint.paint(&format!("{word:<7}"), look);
-        out.push_str(&format!("{word}  {:<11} {}\n", check.name, harmless(&check.text)));
-        if let Some(mend) = &check.mend {
-            out.push_str(&format!("{:<21} {}\n", "", Tint::Heading.paint(&harmless(mend), look)));
+        let start = format!("{word:<7}  {:<11} ", check.name);
+        for (n, (start, text)) in hang(&start, &harmless(&check.text), look.width).iter().enumerate() {
+            let (word, name) = if n == 0 { start.split_at(word.len()) } else { ("", start.as_str()) };
+            out.push_str(format!("{}{name}{text}", tint.paint(word, look)).trim_end());
+            out.push('\n');
+        }
+        for (start, line) in check.mend.iter().flat_map(|mend| command(&harmless(mend), look)) {
+            out.push_str(&format!("{start}{}\n", Tint::Heading.paint(&line, look)));
         }
     }
     let counted = |n: usize, what| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
@@ -157,5 +181,37 @@ fn picture(checks: &[Check], look: Look) -> String {
     out + &match (problems, warnings) {
         (0, 0) => "nothing is wrong\n".to_owned(),
         _ => format!("{}, {}\n", counted(problems, "problem"), counted(warnings, "warning")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::text::columns;
+
+    #[test]
+    fn a_report_fits_the_terminal_between_words_and_a_command_can_be_copied() {
+        let text = "none: systemd does not run for this user; toolctl starts the daemon by itself, and needs none";
+        let mend = "systemctl --user enable --now toold.service toold.socket && loginctl enable-linger";
+        let all = [checks::ok("version", "toolctl 0.1.0"), checks::warning("unit", text, mend)];
+        for width in [30, 40, 80] {
+            let shown = picture(&all, Look { width: Some(width), colour: false });
+            assert!(shown.lines().all(|line| columns(line) <= width), "{width}: {shown}");
+            let said: Vec<&str> = shown.split_whitespace().filter(|word| *word != "\\").collect();
+            assert!(said.join(" ").contains(&format!("{text} {mend}")), "no word is broken at {width}: {shown}");
+            let copied = shown.replace("\\\n", " ");
+            let copied: Vec<String> =
+                copied.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+            assert!(copied.iter().any(|line| line == mend), "{width}: {shown}");
+        }
+        let shown = picture(&all, Look { width: Some(80), colour: false });
+        let begin = "ok       version     toolctl 0.1.0\n\
+                     warning  unit        none: systemd does not run for this user; toolctl starts\n\
+                     \x20                    the daemon by itself, and needs none\n\
+                     \x20                      systemctl --user enable --now toold.service \\\n";
+        assert!(shown.starts_with(begin), "{shown}");
+        let shown = picture(&all, Look { width: None, colour: true });
+        assert!(shown.starts_with("\x1b[32mok\x1b[0m       version     toolctl 0.1.0\n"), "{shown:?}");
+        assert!(shown.contains(&format!("unit        {text}\n")), "{shown}");
     }
 }

@@ -156,6 +156,15 @@ impl Args {
         };
         (hidden > 0).then(|| format!("{hidden} more are not shown; {how}"))
     }
+
+    /// What to say where there is nothing to show. What is hidden then has ended long ago.
+    fn none(hidden: u64) -> String {
+        match hidden {
+            0 => "no processes".into(),
+            1 => "no processes in the last hour; 1 that ended before is not shown; -a shows it".into(),
+            n => format!("no processes in the last hour; {n} that ended before are not shown; -a shows all"),
+        }
+    }
 }
 
 pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
@@ -176,6 +185,11 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
     }
     let listed = cx.link.call_again::<api::List>(&args.params(false))?;
     let (rows, hidden) = args.arrange(&listed, |_| None);
+    // A heading over nothing tells a person nothing. Who reads a pipe has counted on its line.
+    if rows.is_empty() && cx.console.look.terminal() {
+        cx.console.say(&Args::none(hidden));
+        return Ok(DONE);
+    }
     cx.console.print(&list(&rows, now_ms(), cx.console.look))?;
     if let Some(said) = args.hidden(hidden) {
         cx.console.say(&said);
@@ -217,6 +231,17 @@ mod tests {
             "{out}"
         );
         assert_eq!(fake.asked().1, json!({"ended_within_ms": 3600000, "usage": true, "limit": 1000000}));
+    }
+
+    #[test]
+    fn nothing_is_told_with_what_there_was_before() {
+        let told = [0, 1, 7].map(super::Args::none);
+        assert_eq!(told[0], "no processes");
+        assert_eq!(told[1], "no processes in the last hour; 1 that ended before is not shown; -a shows it");
+        assert_eq!(told[2], "no processes in the last hour; 7 that ended before are not shown; -a shows all");
+        let fake = Fake::start(vec![vec![answer(vec![], 0)]]);
+        let (code, out, err) = test_run(&fake, &["list"]);
+        assert!(code == 0 && out.starts_with("ID ") && err.is_empty(), "a pipe has its heading: {out}{err}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! One event, one line. A type that is not known yet is printed fact by fact.
 
 use super::table::WIDEST;
-use super::text::{bytes, columns, count, cut, first_line, harmless, pad};
+use super::text::{columns, count, cut, first_line, harmless, pad, size};
 use super::time::exact;
 use super::{Look, Tint};
 use crate::spoken;
@@ -79,11 +79,11 @@ fn facts(kind: &str, event: &Map<String, Value>) -> String {
         "started" => started(event),
         "exited" => end(event),
         "completion" => with_output(end(event), event),
-        "closed" => Some(size(event)),
+        "closed" => Some(printed(event)),
         "watch_match" => watch_match(event),
         "watch_disabled" | "watch_overflow_tripped" | "watch_overflow_released" => message(event),
         "heartbeat" => number(event, "new_bytes")
-            .map(|new| format!("+{}, {}", bytes(new), size(event)))
+            .map(|new| format!("+{}, {}", size(new), printed(event)))
             .and_then(|facts| with_output(Some(facts), event)),
         "needs_input" => Some(needs_input(event)),
         "output" => output(event),
@@ -121,12 +121,12 @@ fn end(event: &Map<String, Value>) -> Option<String> {
     if event.get("cancelled").and_then(Value::as_bool) == Some(true) {
         said.push_str(", cancelled");
     }
-    let size = size(event);
+    let size = printed(event);
     Some(if size.is_empty() { said } else { format!("{said}, {size}") })
 }
 
-fn size(event: &Map<String, Value>) -> String {
-    let bytes = number(event, "bytes").map(|n| format!("{} {}", bytes(n), if n == 1 { "byte" } else { "bytes" }));
+fn printed(event: &Map<String, Value>) -> String {
+    let bytes = number(event, "bytes").map(size);
     let lines = number(event, "lines").map(|n| count(n, "line"));
     bytes.into_iter().chain(lines).collect::<Vec<String>>().join(", ")
 }

@@ -1,12 +1,17 @@
 //! The daemon itself, as facts.
 
-use super::Look;
-use super::table::facts;
-use super::text::{bytes, columns, pad};
+use super::table::{SPACE, fact, title};
+use super::text::{columns, pad, size};
 use super::time::{duration, exact};
+use super::{Look, Tint};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use toold_proto::results::{Breaker, BreakerState, DaemonInfo, Journal};
+
+/// Before the values: the longest title.
+const TITLE: usize = "connections".len();
+/// A value in less room is put where it has more.
+const LEAST: usize = 24;
 
 pub fn info(result: &DaemonInfo, look: Look) -> String {
     let counts = &result.counts;
@@ -24,7 +29,7 @@ pub fn info(result: &DaemonInfo, look: Look) -> String {
         ("connections", counts.connections.to_string()),
         (
             "memory",
-            format!("{} of the daemon, {} of processes", bytes(result.daemon.rss_bytes), bytes(result.usage.rss_bytes)),
+            format!("{} of the daemon, {} of processes", size(result.daemon.rss_bytes), size(result.usage.rss_bytes)),
         ),
         ("socket", result.paths.socket.clone()),
         ("state", result.paths.state_dir.clone()),
@@ -32,17 +37,19 @@ pub fn info(result: &DaemonInfo, look: Look) -> String {
     ];
     known.extend(journal(&result.events));
     known.push(("watch", breaker(&result.watch)));
-    known.extend(pairs("features", &result.features));
-    known.extend(pairs("limits", &result.limits));
-    known.extend(result.damaged.iter().map(|what| ("damaged", what.clone())));
-    facts(&known, look)
+    let told = |(key, value): (&str, String)| fact(&title(key, TITLE), "", &value, look);
+    let mut out: String = known.into_iter().map(told).collect();
+    out.push_str(&pairs("features", &result.features, look));
+    out.push_str(&pairs("limits", &result.limits, look));
+    out.extend(result.damaged.iter().map(|what| told(("damaged", what.clone()))));
+    out
 }
 
 /// The events that are kept, and how far each consumer has come.
 fn journal(journal: &Journal) -> Vec<(&'static str, String)> {
     let range = match journal.last {
         0 => "none yet".into(),
-        last => format!("{} to {last} are kept, {}", journal.oldest, bytes(journal.bytes)),
+        last => format!("{} to {last} are kept, {}", journal.oldest, size(journal.bytes)),
     };
     let consumer = |consumer: &toold_proto::results::Consumer| {
         let behind = journal.last.saturating_sub(consumer.position);
@@ -64,11 +71,19 @@ fn breaker(breaker: &Breaker) -> String {
     }
 }
 
-/// One a line, with the title at the first: a terminal cuts a line that holds them all.
-fn pairs(title: &'static str, map: &BTreeMap<String, Value>) -> Vec<(&'static str, String)> {
-    let titles = std::iter::once(title).chain(std::iter::repeat(""));
-    let widest = map.keys().map(|key| columns(key)).max().unwrap_or(0);
-    titles.zip(map.iter().map(|(key, value)| format!("{}  {}", pad(key, widest), said(key, value)))).collect()
+/// One a line, with the title at the first; where that leaves the values no room, it stands above them.
+fn pairs(key: &str, map: &BTreeMap<String, Value>, look: Look) -> String {
+    let all: Vec<(&String, String)> = map.iter().map(|(key, value)| (key, said(key, value))).collect();
+    let widest = all.iter().map(|(key, _)| columns(key)).max().unwrap_or(0);
+    let longest = all.iter().map(|(_, value)| columns(value)).max().unwrap_or(0);
+    let wanted = TITLE + SPACE.len() + widest + SPACE.len() + longest.min(LEAST);
+    let above = !all.is_empty() && look.width.is_some_and(|width| width < wanted);
+    let heading = if above { format!("{}\n", Tint::Faint.paint(&format!("{key}:"), look)) } else { String::new() };
+    let titles = std::iter::once(title(key, TITLE)).chain(std::iter::repeat(title("", TITLE)));
+    let titles = titles.map(|title| if above { SPACE.to_owned() } else { title });
+    let named = |name: &str| format!("{}{SPACE}", pad(name, widest));
+    heading
+        + &titles.zip(&all).map(|(title, (name, value))| fact(&title, &named(name), value, look)).collect::<String>()
 }
 
 /// A value as a person says it: times and sizes as the command line takes them. The key stays as the config has it.
@@ -79,7 +94,7 @@ fn said(key: &str, value: &Value) -> String {
         Value::String(text) => text.clone(),
         Value::Number(number) => match number.as_u64() {
             Some(ms) if key.ends_with("_ms") => exact(ms),
-            Some(size) if key.ends_with("_bytes") => bytes(size),
+            Some(n) if key.ends_with("_bytes") => size(n),
             Some(_) | None => number.to_string(),
         },
         Value::Array(all) if all.is_empty() => "none".into(),
@@ -120,10 +135,38 @@ mod tests {
     }
 
     #[test]
+    fn on_a_narrow_terminal_every_value_is_there() {
+        // The broken code cut them: of the limits at 40 columns nothing but the names was seen.
+        let mut document = crate::testing::info(3, 40);
+        document["events"]["bytes"] = json!(810);
+        document["paths"]["socket"] = json!("/run/user/1000/toold/toold.sock");
+        document["features"]["cgroup"] = json!({"memory": "cgroup1", "cpu": "cgroup1", "pids": "cgroup1"});
+        document["limits"]["watch.global_cooldown_ms"] = json!(30000);
+        let result = serde_json::from_value(document).expect("a whole result");
+        let said = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let whole = info(&result, Look::plain());
+        for width in [30, 40, 60, 80, 200] {
+            let shown = info(&result, Look { width: Some(width), colour: false });
+            assert!(shown.lines().all(|line| columns(line) <= width), "{width}: {shown}");
+            assert!(width < 40 || said(&shown) == said(&whole), "{width}: {shown}");
+        }
+        let shown = info(&result, Look { width: Some(40), colour: false });
+        for told in [
+            "\nsocket:\n    /run/user/1000/toold/toold.sock\n",
+            "\nevents:      3 to 40 are kept, 810 bytes\n",
+            "\nlimits:\n  max_running               4096\n",
+            "\n  watch.global_cooldown_ms  30s\n",
+        ] {
+            assert!(shown.contains(told), "{shown}");
+        }
+    }
+
+    #[test]
     fn values_are_told_as_a_person_says_them() {
         for (key, value, told) in [
             ("retention.max_age_ms", json!(86_400_000), "1d"),
             ("log_max_bytes", json!(268_435_456), "256M"),
+            ("events.lag_bytes", json!(512), "512 bytes"),
             ("max_running", json!(4096), "4096"),
             ("env.pass", json!([]), "none"),
             ("env.pass", json!(["A", "B"]), "A, B"),

@@ -6,6 +6,7 @@ pub mod inspect;
 pub mod kill;
 pub mod list;
 pub mod poll;
+pub mod prose;
 pub mod shown;
 pub mod status;
 pub mod table;

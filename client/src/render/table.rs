@@ -1,5 +1,6 @@
 //! Rows in aligned columns, cut to a width, and lists of facts.
 
+use super::prose::hang;
 use super::text::{columns, cut, harmless, pad};
 use super::{Look, Tint};
 
@@ -86,17 +87,26 @@ fn line<const N: usize>(row: &[Cell; N], widths: &[usize; N], look: Look) -> Str
     out
 }
 
-/// `key: value` lines, the values aligned. A fact without a key goes on with the one before.
+/// `key: value` lines, the values aligned. A fact without a key goes on with the one before. On a terminal a value goes on in
+/// the next line.
 pub fn facts(facts: &[(&str, String)], look: Look) -> String {
     let width = facts.iter().map(|(key, _)| columns(key)).max().unwrap_or(0);
+    facts.iter().map(|(key, value)| fact(&title(key, width), "", value, look)).collect()
+}
+
+/// A title before values that are aligned behind titles of this width.
+pub fn title(key: &str, width: usize) -> String {
+    let key = if key.is_empty() { String::new() } else { format!("{key}:") };
+    pad(&key, width + SPACE.len())
+}
+
+/// A value behind its title, and what else it is called.
+pub fn fact(title: &str, name: &str, value: &str, look: Look) -> String {
     let mut out = String::new();
-    for (key, value) in facts {
-        let key = if key.is_empty() { String::new() } else { format!("{key}:") };
-        let key = pad(&key, width + SPACE.len());
-        let value = harmless(value);
-        let room = look.width.map_or(usize::MAX, |all| all.saturating_sub(columns(&key)));
-        out.push_str(&Tint::Faint.paint(&key, look));
-        out.push_str(&cut(&value, room));
+    for (n, (start, text)) in hang(&format!("{title}{name}"), &harmless(value), look.width).into_iter().enumerate() {
+        let faint = if n == 0 { title.len().min(start.len()) } else { 0 };
+        let (title, name) = start.split_at(faint);
+        out.push_str(format!("{}{name}{text}", Tint::Faint.paint(title, look)).trim_end_matches(' '));
         out.push('\n');
     }
     out
@@ -137,9 +147,24 @@ mod tests {
     }
 
     #[test]
-    fn facts_align_their_values_and_are_cut_too() {
-        let shown =
-            facts(&[("id", "x".into()), ("command", "long long".into())], Look { width: Some(14), colour: false });
-        assert_eq!(shown, "id:      x\ncommand: long…\n");
+    fn facts_align_their_values_and_long_ones_go_on() {
+        let all = [
+            ("id", "x".into()),
+            ("command", "one that is long or longer".into()),
+            ("at", "/a/path/of/some/length/x".into()),
+        ];
+        let shown = |width| facts(&all, Look { width, colour: false });
+        assert_eq!(shown(None), "id:      x\ncommand: one that is long or longer\nat:      /a/path/of/some/length/x\n");
+        assert_eq!(
+            shown(Some(33)),
+            "id:      x\ncommand: one that is long or\n         longer\nat:      /a/path/of/some/length/x\n"
+        );
+        // A path is not broken where it has room below.
+        assert_eq!(
+            shown(Some(29)),
+            "id:      x\ncommand:\n    one that is long or\n    longer\nat:\n    /a/path/of/some/length/x\n"
+        );
+        let coloured = facts(&all[..1], Look { width: Some(33), colour: true });
+        assert_eq!(coloured, "\x1b[2mid:  \x1b[0mx\n".replace("id:  ", "id: "));
     }
 }

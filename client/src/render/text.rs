@@ -170,6 +170,11 @@ pub fn bytes(n: u64) -> String {
     if unit.is_empty() || value >= 10.0 { format!("{value:.0}{unit}") } else { format!("{value:.1}{unit}") }
 }
 
+/// The same in a sentence, where a number alone could be of anything: `1 byte`, `512 bytes`, `1.5K`.
+pub fn size(n: u64) -> String {
+    if n < 1024 { count(n, "byte") } else { bytes(n) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -241,6 +246,7 @@ mod tests {
     fn sizes_keep_two_digits() {
         let shown: Vec<String> = [0, 1023, 1536, 20 << 20, 3 << 40].into_iter().map(bytes).collect();
         assert_eq!(shown, ["0", "1023", "1.5K", "20M", "3.0T"]);
+        assert_eq!([1, 1023, 1536].map(size), ["1 byte", "1023 bytes", "1.5K"]);
     }
 
     proptest! {

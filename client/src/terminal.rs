@@ -12,6 +12,7 @@ mod whole;
 use modes::Modes;
 use recent::Recent;
 use replay::{picture, picture_again};
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
@@ -98,8 +99,17 @@ impl Terminal {
 
     /// What the program writes, as bytes for our screen. None: as they are.
     pub fn drawn(&mut self, bytes: &[u8], word: &str) -> Option<Vec<u8>> {
-        self.recent.push(bytes);
-        self.view.as_mut().map(|view| view.draw(bytes, word))
+        let bytes = self.recent.push(bytes);
+        match (&mut self.view, bytes) {
+            (Some(view), bytes) => Some(view.draw(&bytes, word)),
+            (None, Cow::Owned(bytes)) => Some(bytes),
+            (None, Cow::Borrowed(_)) => None,
+        }
+    }
+
+    /// The program's screen has another size than before.
+    pub fn resized(&mut self) {
+        self.recent.resized();
     }
 
     pub fn has_view(&self) -> bool {

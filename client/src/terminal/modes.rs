@@ -16,6 +16,9 @@ const ALTERNATE: [u16; 3] = [47, 1047, 1049];
 /// Margins at the sides, and positions counted from a region: no emulator of ours knows them.
 const BEYOND: [u16; 2] = [6, 69];
 
+/// Frees the margins, which puts the cursor home, and leaves it where it is.
+pub const FREE_MARGINS: &str = "\x1b7\x1b[r\x1b8";
+
 /// Follows a program's output.
 #[derive(Default)]
 pub struct Modes {
@@ -62,6 +65,26 @@ impl Modes {
     /// Whether something of ours could be printed now without breaking a sequence in two.
     pub fn between(&self) -> bool {
         self.at == At::Ground
+    }
+
+    /// How many of these bytes come before one could. None: not even after them.
+    pub fn until_between(&self, bytes: &[u8]) -> Option<usize> {
+        let mut at = self.at;
+        let mut ends = |byte: &u8| {
+            at = at.after(*byte);
+            at == At::Ground
+        };
+        if self.between() { Some(0) } else { bytes.iter().position(&mut ends).map(|last| last + 1) }
+    }
+
+    /// The first and the last row of the part that scrolls, if that is said to be a part.
+    pub fn margins(&self) -> Option<(u16, u16)> {
+        self.on.region
+    }
+
+    /// The screen has another size, so all of it scrolls.
+    pub fn forget_margins(&mut self) {
+        self.on.region = None;
     }
 
     pub fn alternate(&self) -> bool {
@@ -135,7 +158,7 @@ impl Modes {
             // To free the region puts the cursor home. On the alternate screen that does not
             // matter, and there a saved position may be the other screen's.
             (on.region.is_some() && on.alternate.is_some(), "\x1b[r"),
-            (on.region.is_some() && on.alternate.is_none(), "\x1b7\x1b[r\x1b8"),
+            (on.region.is_some() && on.alternate.is_none(), FREE_MARGINS),
         ];
         simple.into_iter().filter(|(is, _)| *is).for_each(|(_, sequence)| out += sequence);
         if let Some(mode) = on.alternate {

@@ -60,6 +60,17 @@ impl Screen {
         }
     }
 
+    /// The process's screen is, or will be, of this size.
+    fn is_of(&mut self, size: Option<PtySize>) {
+        let before = std::mem::replace(&mut self.theirs, size);
+        // Not the first that is heard of, nor the same again: then the program hears nothing, and all stays as it set it.
+        if before.is_some_and(|before| Some(before) != size)
+            && let Some(terminal) = &mut self.terminal
+        {
+            terminal.resized();
+        }
+    }
+
     /// What was typed, as far as it is the process's. With nothing to type, Ctrl-C leaves as well.
     pub fn typed(&mut self, piece: &[u8]) -> Typed {
         match (self.access, self.keys.typed(piece)) {
@@ -151,7 +162,7 @@ impl Follow<'_, '_> {
     /// The process's screen has this size, a page says. One that was asked for before our size was given may be wrong.
     pub(super) fn hear_size(&mut self, theirs: Option<PtySize>) -> Result<Option<u8>, Failure> {
         match &mut self.plan.screen {
-            Some(screen) if !screen.stale && theirs.is_some() => screen.theirs = theirs,
+            Some(screen) if !screen.stale && theirs.is_some() => screen.is_of(theirs),
             Some(screen) => {
                 screen.doubt = screen.theirs != theirs;
                 return Ok(None);
@@ -257,7 +268,8 @@ impl Follow<'_, '_> {
     fn ask_size(&mut self, size: PtySize) -> Result<(), Failure> {
         let params = params::Resize { id: self.id(), rows: size.rows, cols: size.cols };
         if let Some(screen) = &mut self.plan.screen {
-            (screen.stale, screen.theirs) = (true, Some(size));
+            screen.stale = true;
+            screen.is_of(Some(size));
         }
         self.ask::<api::Resize>(Asked::Resize, &params, Duration::ZERO)
     }

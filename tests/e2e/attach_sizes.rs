@@ -36,7 +36,7 @@ fn who_only_looks_sees_as_much_as_fits_and_both_sizes() {
     expected[11] = "got hello.".to_owned() + &expected[11][10..];
     assert_eq!(looker.sees("got hello.").lines().collect::<Vec<_>>(), expected);
     looker.resize(12, 40);
-    let word = "[toolctl: its screen is 30x100, your win";
+    let word = "[its 30x100, yours 12x40]";
     let small = [cut(12, 40), vec![word.into()]].concat();
     let screen = looker.sees(&small[10..].join("\n"));
     assert_eq!(screen.lines().collect::<Vec<_>>(), small, "the window may change");
@@ -61,7 +61,7 @@ fn of_two_with_different_windows_the_last_size_holds_and_the_other_is_told() {
     two.sees("ready");
     two.resize(30, 100);
     two.sees("now 30 100");
-    let word = "[toolctl: 30x100 is the size of who resized last; resize your window to make it ";
+    let word = "[toolctl: its screen is 30x100, your window 24x80; resize yours to change it]";
     assert!(one.sees(word).contains("now 30 100"));
     // Who wants another resizes, and then the first is told.
     one.resize(20, 70);

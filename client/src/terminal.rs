@@ -12,6 +12,7 @@ mod whole;
 use modes::Modes;
 use recent::Recent;
 use replay::{picture, picture_again};
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
@@ -57,8 +58,6 @@ struct Lent {
     entered: bool,
     /// Its size when it was lent out first.
     size: Option<PtySize>,
-    /// The last byte shown was a newline.
-    fresh_line: bool,
 }
 
 impl Terminal {
@@ -70,7 +69,7 @@ impl Terminal {
     fn enter_on(tty: File, keys: Keys) -> io::Result<Terminal> {
         let before = Settings::of(tty.as_fd())?;
         let size = crate::sys::window(tty.as_fd()).filter(|size| size.rows > 0 && size.cols > 0);
-        let mut lent = Lent { tty, before, keys, modes: Modes::default(), entered: false, size, fresh_line: true };
+        let mut lent = Lent { tty, before, keys, modes: Modes::default(), entered: false, size };
         lent.enter()?;
         let lent = Arc::new(Mutex::new(lent));
         let terminal = Terminal { lent, due: None, recent: Recent::default(), redraw: None, view: None };
@@ -86,7 +85,7 @@ impl Terminal {
                 // Held by who panics: then it is given back when that is unwound.
                 && let Ok(mut lent) = lent.try_lock()
             {
-                lent.leave();
+                lent.leave(None);
             }
             tell(panic);
         }));
@@ -98,8 +97,17 @@ impl Terminal {
 
     /// What the program writes, as bytes for our screen. None: as they are.
     pub fn drawn(&mut self, bytes: &[u8], word: &str) -> Option<Vec<u8>> {
-        self.recent.push(bytes);
-        self.view.as_mut().map(|view| view.draw(bytes, word))
+        let bytes = self.recent.push(bytes);
+        match (&mut self.view, bytes) {
+            (Some(view), bytes) => Some(view.draw(&bytes, word)),
+            (None, Cow::Owned(bytes)) => Some(bytes),
+            (None, Cow::Borrowed(_)) => None,
+        }
+    }
+
+    /// The program's screen has another size than before.
+    pub fn resized(&mut self) {
+        self.recent.resized();
     }
 
     pub fn has_view(&self) -> bool {
@@ -133,10 +141,7 @@ impl Terminal {
 
     /// Counts what was shown, and says what waited for its end.
     pub fn shown(&mut self, bytes: &[u8]) {
-        self.with(|lent| {
-            lent.modes.feed(bytes);
-            lent.fresh_line = bytes.last().map_or(lent.fresh_line, |last| *last == b'\n');
-        });
+        self.with(|lent| lent.modes.feed(bytes));
         if let Some(text) = self.due.take() {
             self.say(&text);
         }
@@ -161,8 +166,8 @@ impl Terminal {
                     (line, !lent.modes.alternate())
                 }
                 Some(_) | None => {
-                    let begin = if lent.fresh_line { "" } else { "\r\n" };
-                    lent.fresh_line = true;
+                    let begin = if lent.modes.amid_line() { "\r\n" } else { "" };
+                    lent.modes.on_fresh_line();
                     (format!("{begin}[toolctl: {text}]\r\n"), false)
                 }
             };
@@ -193,21 +198,15 @@ impl Terminal {
 
     /// Gives it back, on a line of its own.
     pub fn leave(&mut self) {
-        self.with(Lent::leave);
+        // What stands behind a view is not what the program has left, so the cursor may be amid it.
+        let size = self.size().filter(|_| self.view.is_some());
+        self.with(|lent| lent.leave(size));
     }
 
     /// The same while the program goes on: below all that stands there, if the cursor may be amid it.
     pub fn leave_below(&mut self) {
-        let Some(size) = self.size() else { return self.leave() };
-        self.with(|lent| {
-            let amid = lent.modes.placed(size.rows as usize) || lent.size.is_some_and(|before| before != size);
-            if lent.entered && amid && !lent.modes.alternate() {
-                // If nobody sees it, nothing is lost.
-                let _ = lent.tty.write_all(format!("\x1b[{};1H", size.rows).as_bytes());
-                lent.fresh_line = false;
-            }
-            lent.leave();
-        });
+        let size = self.size();
+        self.with(|lent| lent.leave(size));
     }
 
     /// Lends it out again, after somebody else had it.
@@ -244,12 +243,20 @@ impl Lent {
         Ok(())
     }
 
-    fn leave(&mut self) {
+    /// Gives it back on a fresh line; below all that stands there, if the cursor may be amid it and the size is given.
+    fn leave(&mut self, size: Option<PtySize>) {
         if !std::mem::take(&mut self.entered) {
             return;
         }
-        let line = if self.fresh_line || self.modes.alternate() { "" } else { "\r\n" };
-        let off = self.modes.off();
+        let (modes, before) = (&self.modes, self.size);
+        let moved = |size: &PtySize| !modes.alternate() && before.is_some_and(|before| before != *size);
+        let below = size.filter(|size| modes.placed_behind(size.rows as usize) || moved(size));
+        let line = match below {
+            Some(size) => format!("\x1b[{};1H\r\n", size.rows),
+            None if modes.amid_line() => "\r\n".to_owned(),
+            None => String::new(),
+        };
+        let off = modes.off();
         // The terminal may be gone, and we are leaving in any case.
         let _ = self.tty.write_all(format!("{off}{line}").as_bytes());
         if !sys::is_background(self.tty.as_fd()) {

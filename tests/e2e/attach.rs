@@ -117,7 +117,7 @@ fn the_last_keys_before_the_detach_key_are_written() {
 const BACK: &str = "[toolctl: the daemon went away and is back; nothing was lost]";
 
 /// kill -9 of whichever daemon runs now.
-fn kill9(d: &Daemon) {
+pub fn kill9(d: &Daemon) {
     let pid = d.ok("daemon.info", json!({}))["pid"].as_i64().unwrap() as i32;
     let daemon = Pidfd::open(pid).unwrap();
     daemon.signal(libc::SIGKILL);

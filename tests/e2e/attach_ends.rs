@@ -124,3 +124,15 @@ fn no_daemon_and_none_to_be_started_is_an_error_on_a_clean_terminal() {
     d.spawn();
     drop(ran(d.ctl_command(&["kill", &proc]).stdin(Stdio::null()).spawn().unwrap()));
 }
+
+#[test]
+fn after_a_full_screen_the_shell_goes_on_where_it_was() {
+    // The broken code left an empty line, which the program alone does not: as `vim` ends, and as `top` does.
+    let d = Daemon::start();
+    for end in ["\\033[?1049hfull\\033[5;5H\\033[?1l\\033[?1049l\\033[?25h", "\\033[?25ltext\\r\\n\\033[?25h\\033[K"] {
+        let term = Term::ctl(&d, &["run", "-t", "--", "printf", end]);
+        assert_eq!(term.ends(), 0);
+        let screen = term.sees("[code 0]");
+        assert!(["[code 0]", "text\n[code 0]"].contains(&screen.trim_end()), "{screen:?}");
+    }
+}

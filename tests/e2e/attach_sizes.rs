@@ -36,7 +36,7 @@ fn who_only_looks_sees_as_much_as_fits_and_both_sizes() {
     expected[11] = "got hello.".to_owned() + &expected[11][10..];
     assert_eq!(looker.sees("got hello.").lines().collect::<Vec<_>>(), expected);
     looker.resize(12, 40);
-    let word = "[toolctl: its screen is 30x100, your win";
+    let word = "[its 30x100, yours 12x40]";
     let small = [cut(12, 40), vec![word.into()]].concat();
     let screen = looker.sees(&small[10..].join("\n"));
     assert_eq!(screen.lines().collect::<Vec<_>>(), small, "the window may change");
@@ -61,7 +61,7 @@ fn of_two_with_different_windows_the_last_size_holds_and_the_other_is_told() {
     two.sees("ready");
     two.resize(30, 100);
     two.sees("now 30 100");
-    let word = "[toolctl: 30x100 is the size of who resized last; resize your window to make it ";
+    let word = "[toolctl: its screen is 30x100, your window 24x80; resize yours to change it]";
     assert!(one.sees(word).contains("now 30 100"));
     // Who wants another resizes, and then the first is told.
     one.resize(20, 70);
@@ -94,4 +94,46 @@ fn the_last_word_stands_below_what_is_on_the_screen() {
     assert_eq!(term.ends(), 0);
     let screen = term.sees("runs on; come back");
     assert!(screen.split_once("toolctl: ").is_some_and(|(above, _)| above.contains("three")), "{screen}");
+}
+
+#[test]
+fn the_last_word_of_who_saw_it_drawn_begins_a_line() {
+    // The broken code wrote it behind the prompt that was there before the sizes differed.
+    let d = Daemon::start();
+    let one = Term::ctl(&d, &["run", "-t", "--", "/bin/sh", "-c", "printf 'prompt> '; exec sleep 1000"]);
+    one.sees("prompt>");
+    let proc = d.ids(json!({}))[0].clone();
+    let two = Term::ctl(&d, &["attach", &proc]);
+    two.sees("prompt>");
+    two.resize(30, 100);
+    d.eventually("the size arrives", || d.process(&proc)["pty_size"] == json!({ "rows": 30, "cols": 100 }));
+    one.types("x");
+    one.sees("[toolctl: ");
+    one.types(DETACH);
+    assert_eq!(one.ends(), 0);
+    let screen = one.sees("runs on; come back");
+    let lines: Vec<&str> = screen.lines().map(str::trim_end).collect();
+    assert_eq!((lines[0], &lines[1][..14]), ("prompt>", "toolctl: proc_"), "{screen}");
+}
+
+#[test]
+fn the_last_word_stands_below_what_was_there_before_it_was_drawn() {
+    // As `top` does it, the cursor in the last column: the broken code began there.
+    let script = "stty -echo; printf '\\033[H\\033[J'; for n in $(seq 1 24); do printf \"\\033[$n;1Hrow $n\"; done; \
+        printf '\\033[3;80H'; while read -r line && [ $line != q ]; do printf '\\033[12;1Hgot %s\\033[3;80H' $line; done";
+    let d = Daemon::start();
+    let proc = on_terminal(&d, script);
+    d.printed(&proc, "row 24");
+    let (one, two) = (Term::ctl(&d, &["attach", &proc]), Term::ctl(&d, &["attach", &proc]));
+    one.sees("row 24");
+    two.sees("row 24");
+    two.resize(30, 100);
+    d.eventually("the size arrives", || d.process(&proc)["pty_size"] == json!({ "rows": 30, "cols": 100 }));
+    one.types("hello\r");
+    one.sees("[toolctl: ");
+    one.types("q\r");
+    assert_eq!(one.ends(), 0);
+    let screen = one.sees("exited 0");
+    let lines: Vec<&str> = screen.lines().map(str::trim_end).collect();
+    assert!(lines.contains(&"row 24") && lines.iter().any(|line| line.starts_with("toolctl: proc_")), "{screen}");
 }

@@ -12,6 +12,7 @@ mod term;
 mod asks;
 mod attach;
 mod attach_ends;
+mod attach_margins;
 mod attach_sizes;
 mod badinput;
 mod badstart;

@@ -85,9 +85,9 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
         readiness: None,
         screen: Some(Screen::new(access, args.detach_keys, reads)),
     };
-    // Of a long output only both ends are known, so the program has to fill the screen in.
+    // Of a long output only both ends are known, so the program has to fill the screen in. And it knows its margins.
     let theirs = process.pty_size.filter(|_| args.read_only);
-    let redraw = shown.full_screen && !recorded.head.is_empty();
+    let redraw = shown.outgrown || shown.full_screen && !recorded.head.is_empty();
     Follow::new(cx, signals, plan).attach(id, begin + shown.used as u64, &shown, redraw, theirs)
 }
 

@@ -16,6 +16,9 @@ const ALTERNATE: [u16; 3] = [47, 1047, 1049];
 /// Margins at the sides, and positions counted from a region: no emulator of ours knows them.
 const BEYOND: [u16; 2] = [6, 69];
 
+/// Frees the margins, which puts the cursor home, and leaves it where it is.
+pub const FREE_MARGINS: &str = "\x1b7\x1b[r\x1b8";
+
 /// Follows a program's output.
 #[derive(Default)]
 pub struct Modes {
@@ -43,8 +46,11 @@ struct On {
     keyboard: Vec<u16>,
     other_keys: u16,
     cursor_style: u16,
-    /// So many lines were ended since text was last put at a place of the screen, if it ever was.
+    /// So many lines were ended since text was last put at a place of the usual screen, if it ever was.
     placed: Option<usize>,
+    /// The cursor of the usual screen does not stand on a fresh line, as far as is known; and the one that was saved.
+    amid_line: bool,
+    saved_amid_line: bool,
 }
 
 impl Modes {
@@ -53,6 +59,9 @@ impl Modes {
         let plain = |byte: &u8| matches!(byte, 0x20..=0x7e | b'\t' | b'\n' | b'\r');
         if self.between() && bytes.iter().all(plain) {
             self.on.lines_ended(bytes.iter().filter(|byte| **byte == b'\n').count());
+            if let Some(last) = bytes.iter().rfind(|byte| **byte != b'\r') {
+                self.on.cursor(*last != b'\n');
+            }
             return;
         }
         self.parser.advance(&mut self.on, bytes);
@@ -64,6 +73,26 @@ impl Modes {
         self.at == At::Ground
     }
 
+    /// How many of these bytes come before one could. None: not even after them.
+    pub fn until_between(&self, bytes: &[u8]) -> Option<usize> {
+        let mut at = self.at;
+        let mut ends = |byte: &u8| {
+            at = at.after(*byte);
+            at == At::Ground
+        };
+        if self.between() { Some(0) } else { bytes.iter().position(&mut ends).map(|last| last + 1) }
+    }
+
+    /// The first and the last row of the part that scrolls, if that is said to be a part.
+    pub fn margins(&self) -> Option<(u16, u16)> {
+        self.on.region
+    }
+
+    /// The screen has another size, so all of it scrolls.
+    pub fn forget_margins(&mut self) {
+        self.on.region = None;
+    }
+
     pub fn alternate(&self) -> bool {
         self.on.alternate.is_some()
     }
@@ -71,7 +100,22 @@ impl Modes {
     /// Whether text stands at places of a screen of so many rows, where a line of ours between would shift it: on the
     /// alternate screen or, as `top` does it, without one. After a screen of lines it has scrolled away.
     pub fn placed(&self, rows: usize) -> bool {
-        self.alternate() || self.on.placed.is_some_and(|lines| lines < rows)
+        self.alternate() || self.placed_behind(rows)
+    }
+
+    /// The same of the usual screen, if the alternate one is shown.
+    pub fn placed_behind(&self, rows: usize) -> bool {
+        self.on.placed.is_some_and(|lines| lines < rows)
+    }
+
+    /// Whether the cursor of the usual screen stands where a line of ours would be glued to something.
+    pub fn amid_line(&self) -> bool {
+        self.on.amid_line
+    }
+
+    /// A line of ours was ended.
+    pub fn on_fresh_line(&mut self) {
+        self.on.cursor(false);
     }
 
     /// That text was put at places was ours to do, and not the program's.
@@ -135,7 +179,7 @@ impl Modes {
             // To free the region puts the cursor home. On the alternate screen that does not
             // matter, and there a saved position may be the other screen's.
             (on.region.is_some() && on.alternate.is_some(), "\x1b[r"),
-            (on.region.is_some() && on.alternate.is_none(), "\x1b7\x1b[r\x1b8"),
+            (on.region.is_some() && on.alternate.is_none(), FREE_MARGINS),
         ];
         simple.into_iter().filter(|(is, _)| *is).for_each(|(_, sequence)| out += sequence);
         if let Some(mode) = on.alternate {
@@ -146,12 +190,31 @@ impl Modes {
 }
 
 impl On {
+    fn cursor(&mut self, amid_line: bool) {
+        if self.alternate.is_none() {
+            self.amid_line = amid_line;
+        }
+    }
+
+    /// Text is put at a place of the screen.
+    fn place(&mut self) {
+        self.cursor(true);
+        if self.alternate.is_none() {
+            self.placed = Some(0);
+        }
+    }
+
     fn lines_ended(&mut self, count: usize) {
+        if self.alternate.is_some() {
+            return;
+        }
         self.placed = self.placed.map(|lines| lines.saturating_add(count));
     }
 
     fn private(&mut self, mode: u16, set: bool) {
         if ALTERNATE.contains(&mode) {
+            // Only one of the three brings the cursor back to where it was.
+            self.amid_line |= !set && self.alternate.is_some() && mode != 1049;
             self.alternate = set.then_some(mode);
             self.drew_lines = self.lines || self.shifted;
         } else if USUALLY_OFF.contains(&mode) && set || USUALLY_ON.contains(&mode) && !set {
@@ -172,6 +235,7 @@ impl On {
         self.cursor_style = kept.cursor_style;
         self.drew_lines = kept.drew_lines;
         self.placed = kept.placed;
+        (self.amid_line, self.saved_amid_line) = (kept.amid_line, kept.saved_amid_line);
     }
 
     fn keyboard(&mut self, kind: u8, params: &[u16]) {
@@ -190,11 +254,19 @@ impl On {
 }
 
 impl Perform for On {
+    fn print(&mut self, _: char) {
+        self.cursor(true);
+    }
+
     fn execute(&mut self, byte: u8) {
         match byte {
             0x0e => (self.shifted, self.drew_lines) = (true, true),
             0x0f => self.shifted = false,
-            b'\n' => self.lines_ended(1),
+            b'\n' => {
+                self.lines_ended(1);
+                self.cursor(false);
+            }
+            b'\t' => self.cursor(true),
             // Moves the cursor, or rings.
             _ => {}
         }
@@ -205,6 +277,8 @@ impl Perform for On {
             ([], b'=') => self.keypad = true,
             ([], b'>') => self.keypad = false,
             ([], b'c') => *self = On::default(),
+            ([], b'7') => self.saved_amid_line = self.amid_line,
+            ([], b'8') => self.cursor(self.saved_amid_line),
             ([b'('], b'0') => (self.lines, self.drew_lines) = (true, true),
             ([b'('], _) => self.lines = false,
             // Changes the screen, not the terminal.
@@ -223,7 +297,8 @@ impl Perform for On {
             ([], 'h' | 'l') if get(0) == 4 => self.insert = action == 'h',
             ([], 'm') => self.attributes = !matches!(params[..], [] | [0]),
             ([], 'r') => self.region = (get(0) > 1 || get(1) > 0).then(|| (get(0).max(1), get(1))),
-            ([], 'H' | 'f' | 'd') => self.placed = Some(0),
+            ([], 'H' | 'f' | 'd') => self.place(),
+            ([], 'A'..='G') => self.cursor(true),
             ([], 'J') if get(0) == 2 => self.drew_lines = self.lines || self.shifted,
             ([b'!'], 'p') => self.soft_reset(),
             ([b' '], 'q') => self.cursor_style = get(0),
@@ -291,6 +366,27 @@ mod tests {
         assert!(after("\x1b[H\x1b[2Jtop\r\nprog 1\r\nprog 2\r\n").placed(rows));
         assert!(!after(&format!("\x1b[H\x1b[2J$ {}", "line\r\n".repeat(rows))).placed(rows), "as after `clear`");
         assert!(after(&format!("\x1b[?1049h{}", "line\r\n".repeat(rows))).placed(rows));
+    }
+
+    #[test]
+    fn a_fresh_line_is_one_after_which_nothing_was_shown_on_the_usual_screen() {
+        for fresh in
+            ["", "text\r\n", "text\n\r", "\x1b[31m\r\n\x1b[m\x1b[?25h", "\x1b[?1049h\x1b[5;5Htext\x1b[?1049l\x1b[?1l"]
+        {
+            assert!(!after(fresh).amid_line(), "{fresh:?}");
+        }
+        for amid in [
+            "$ ",
+            "\r\n$ \x1b[m",
+            "$ \x1b[?1049h\r\n",
+            "$ \x1b[?1049h\r\n\x1b[?1049l",
+            "\n\x1b[3;3H",
+            "\x1b[?47h\x1b[?47l",
+        ] {
+            assert!(after(amid).amid_line(), "{amid:?}");
+        }
+        let behind = after("\x1b[?1049h\x1b[5;5Htext");
+        assert!(behind.placed(9) && !behind.placed_behind(9));
     }
 
     #[test]

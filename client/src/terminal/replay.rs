@@ -1,6 +1,6 @@
 //! The screen as a program's output left it, as bytes for another terminal. Pure.
 
-use super::modes::Modes;
+use super::modes::{FREE_MARGINS, Modes};
 use super::whole::{pieces, whole};
 use std::num::NonZeroU16;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -32,6 +32,8 @@ pub struct Picture {
     pub full_screen: bool,
     /// The program put its text at places of the screen.
     pub placed: bool,
+    /// Only a part of the screen scrolls, as far as is known: it may be what all of it was before it grew.
+    pub outgrown: bool,
 }
 
 /// The screen, of a program whose terminal has the size `was`, on one of the size `now`. What
@@ -53,14 +55,24 @@ fn pictured(recorded: &Recorded, was: PtySize, now: PtySize, away: &[u8]) -> Pic
     let mut modes = Modes::default();
     modes.feed(head);
     modes.feed(tail);
+    // On the alternate screen programs set margins for a moment, and then to all there is. How large that was nobody has noted.
+    let from_top = modes.alternate() && modes.margins().is_some_and(|(top, _)| top == 1);
+    let outgrown = from_top && modes.margins().is_some_and(|(_, bottom)| u32::from(bottom) < was.rows);
+    let free = modes.margins().is_some() && (from_top || was != now);
+    if free {
+        modes.forget_margins();
+    }
     let drawn = if modes.beyond_emulator() { None } else { quietly(|| drawn(head, tail, &modes, was, now)) };
     // A full screen has one of its own to be drawn on, and ours comes back after it.
     let mut bytes = match modes.alternate() {
         true => Vec::new(),
         false => [away, b"\x1b[m\x1b[H\x1b[J"].concat(),
     };
-    bytes.extend(drawn.unwrap_or_else(|| raw(head, tail)));
-    Picture { bytes, used, full_screen: modes.alternate(), placed: modes.placed(was.rows as usize) }
+    bytes.extend(drawn.unwrap_or_else(|| {
+        let freed = if free { FREE_MARGINS.as_bytes() } else { b"" };
+        [&raw(head, tail), freed].concat()
+    }));
+    Picture { bytes, used, full_screen: modes.alternate(), placed: modes.placed(was.rows as usize), outgrown }
 }
 
 /// Drawn by an emulator that has seen it all.
@@ -214,6 +226,30 @@ mod tests {
         let now = PtySize { rows: 3, cols: 4 };
         let screen = seen(&picture(&recorded, SIZE, now).bytes, now);
         assert_eq!(screen.screen().contents(), "abcd\nxyz");
+    }
+
+    #[test]
+    fn margins_of_another_size_are_not_taken_over() {
+        let large = PtySize { rows: 9, cols: 20 };
+        // The last needs what the emulator cannot draw, and is replayed.
+        for program in ["\x1b[?1049h\x1b[1;6r", "\x1b[2;5r", "\x1b[?1049h\x1b[1;6r\x1b(0q\x1b(B"] {
+            let recorded = Recorded { head: Vec::new(), tail: format!("{program}\x1b[2;3H").into_bytes() };
+            let picture = picture(&recorded, SIZE, large);
+            let mut modes = Modes::default();
+            modes.feed(&picture.bytes);
+            assert_eq!((modes.margins(), picture.outgrown), (None, false), "{program:?}");
+            assert_eq!(seen(&picture.bytes, large).screen().cursor_position(), (1, 2), "{program:?}");
+        }
+        let known = |tail: &str, size| {
+            let picture = picture(&Recorded { head: Vec::new(), tail: tail.into() }, size, size);
+            let mut modes = Modes::default();
+            modes.feed(&picture.bytes);
+            (modes.margins(), picture.outgrown)
+        };
+        assert_eq!(known("\x1b[1;5r", SIZE), (Some((1, 5)), false));
+        assert_eq!(known("\x1b[?1049h\x1b[2;5r", SIZE), (Some((2, 5)), false));
+        assert_eq!(known("\x1b[?1049h\x1b[1;6r", SIZE), (None, false), "that is all of it");
+        assert_eq!(known("\x1b[?1049h\x1b[1;6r", large), (None, true), "and that was, perhaps");
     }
 
     #[test]

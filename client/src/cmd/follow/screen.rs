@@ -60,6 +60,17 @@ impl Screen {
         }
     }
 
+    /// The process's screen is, or will be, of this size.
+    fn is_of(&mut self, size: Option<PtySize>) {
+        let before = std::mem::replace(&mut self.theirs, size);
+        // Not the first that is heard of, nor the same again: then the program hears nothing, and all stays as it set it.
+        if before.is_some_and(|before| Some(before) != size)
+            && let Some(terminal) = &mut self.terminal
+        {
+            terminal.resized();
+        }
+    }
+
     /// What was typed, as far as it is the process's. With nothing to type, Ctrl-C leaves as well.
     pub fn typed(&mut self, piece: &[u8]) -> Typed {
         match (self.access, self.keys.typed(piece)) {
@@ -151,7 +162,7 @@ impl Follow<'_, '_> {
     /// The process's screen has this size, a page says. One that was asked for before our size was given may be wrong.
     pub(super) fn hear_size(&mut self, theirs: Option<PtySize>) -> Result<Option<u8>, Failure> {
         match &mut self.plan.screen {
-            Some(screen) if !screen.stale && theirs.is_some() => screen.theirs = theirs,
+            Some(screen) if !screen.stale && theirs.is_some() => screen.is_of(theirs),
             Some(screen) => {
                 screen.doubt = screen.theirs != theirs;
                 return Ok(None);
@@ -183,15 +194,7 @@ impl Follow<'_, '_> {
         let Some(screen) = &self.plan.screen else { return String::new() };
         let ours = screen.terminal.as_ref().and_then(Terminal::size);
         let (Some(theirs), Some(ours)) = (screen.theirs, ours) else { return String::new() };
-        let (theirs, ours) = (format!("{}x{}", theirs.rows, theirs.cols), format!("{}x{}", ours.rows, ours.cols));
-        match screen.access {
-            Access::ReadOnly => format!("[toolctl: its screen is {theirs}, your window {ours}; Ctrl-C leaves]"),
-            Access::Full | Access::FixedSize => {
-                format!(
-                    "[toolctl: {theirs} is the size of who resized last; resize your window to make it yours, {ours}]"
-                )
-            }
-        }
+        both_sizes(screen.access, theirs, ours)
     }
 
     pub(super) fn shown(&mut self, bytes: &[u8]) {
@@ -257,7 +260,8 @@ impl Follow<'_, '_> {
     fn ask_size(&mut self, size: PtySize) -> Result<(), Failure> {
         let params = params::Resize { id: self.id(), rows: size.rows, cols: size.cols };
         if let Some(screen) = &mut self.plan.screen {
-            (screen.stale, screen.theirs) = (true, Some(size));
+            screen.stale = true;
+            screen.is_of(Some(size));
         }
         self.ask::<api::Resize>(Asked::Resize, &params, Duration::ZERO)
     }
@@ -303,10 +307,48 @@ impl Follow<'_, '_> {
     }
 }
 
+/// The longest word about both sizes that fits into our window, or the shortest there is.
+fn both_sizes(access: Access, theirs: PtySize, ours: PtySize) -> String {
+    let width = ours.cols as usize;
+    let (theirs, ours) = (format!("{}x{}", theirs.rows, theirs.cols), format!("{}x{}", ours.rows, ours.cols));
+    let both = format!("toolctl: its screen is {theirs}, your window {ours}");
+    let long = match access {
+        Access::ReadOnly => vec![format!("[{both}; Ctrl-C leaves]")],
+        Access::Full | Access::FixedSize => vec![
+            format!("[toolctl: {theirs} is the size of who resized last; resize your window to make it yours, {ours}]"),
+            format!("[{both}; resize yours to change it]"),
+        ],
+    };
+    let short = [format!("[{both}]"), format!("[its {theirs}, yours {ours}]")];
+    let shortest = format!("{theirs}/{ours}");
+    long.into_iter().chain(short).find(|word| word.len() <= width).unwrap_or(shortest)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::terminal::keys;
+
+    #[test]
+    fn both_sizes_stand_in_a_window_of_any_width() {
+        // The broken code had one wording, whose end with our size was cut in a window of 80 columns.
+        let theirs = PtySize { rows: 40, cols: 120 };
+        for (access, cols, word) in [
+            (
+                Access::Full,
+                100,
+                "[toolctl: 40x120 is the size of who resized last; resize your window to make it yours, 24x100]",
+            ),
+            (Access::Full, 80, "[toolctl: its screen is 40x120, your window 24x80; resize yours to change it]"),
+            (Access::Full, 60, "[toolctl: its screen is 40x120, your window 24x60]"),
+            (Access::Full, 40, "[its 40x120, yours 24x40]"),
+            (Access::Full, 20, "40x120/24x20"),
+            (Access::ReadOnly, 80, "[toolctl: its screen is 40x120, your window 24x80; Ctrl-C leaves]"),
+            (Access::ReadOnly, 60, "[toolctl: its screen is 40x120, your window 24x60]"),
+        ] {
+            assert_eq!(both_sizes(access, theirs, PtySize { rows: 24, cols }), word);
+        }
+    }
 
     #[test]
     fn a_looker_types_nothing_and_leaves_with_the_detach_key_or_ctrl_c() {

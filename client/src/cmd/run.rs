@@ -122,8 +122,11 @@ fn without_waiting(file: File) -> File {
 
 /// Whether somebody may have put data there. `/dev/null` has none, and a directory cannot be read.
 fn carries_data(stdin: &Metadata) -> bool {
-    let null = || std::fs::metadata("/dev/null").is_ok_and(|null| null.rdev() == stdin.rdev());
-    !stdin.is_dir() && !(stdin.file_type().is_char_device() && null())
+    let is_null = || std::fs::metadata("/dev/null").is_ok_and(|null| null.rdev() == stdin.rdev());
+    match stdin.file_type() {
+        device if device.is_char_device() => !is_null(),
+        other => !other.is_dir(),
+    }
 }
 
 #[cfg(test)]

@@ -90,7 +90,8 @@ mod tests {
     #[test]
     fn what_is_given_wins_and_our_language_does_not_undo_it() {
         let given = [("LANG", "fr_FR.UTF-8"), ("TERM", "vt100"), ("PATH", "/theirs")];
-        let all = ["COLORTERM=truecolor", "LANG=fr_FR.UTF-8", "PATH=/theirs", "TERM=vt100", "TZ=UTC"];
+        let all =
+            ["COLORTERM=truecolor", "LANG=fr_FR.UTF-8", "PATH=/theirs", "SHELL=/bin/ours", "TERM=vt100", "TZ=UTC"];
         assert_eq!(added(&given, EnvMode::Clean, Pty::Default, &OURS, true), all);
     }
 

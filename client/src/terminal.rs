@@ -43,7 +43,7 @@ pub struct Terminal {
     due: Option<String>,
     /// What the program has shown, and when it is to be shown again without a line of ours.
     recent: Recent,
-    redraw: Option<Instant>,
+    redraw: Option<(Instant, String)>,
     /// The program's screen is of another size than ours, and drawn by us.
     view: Option<View>,
 }
@@ -155,36 +155,53 @@ impl Terminal {
     /// One line of ours amid the program's. Where text stands at places it is in the last row, so that nothing is shifted: on a
     /// full screen until the program writes there, else for a while.
     pub fn say(&mut self, text: &str) {
-        let size = self.size();
+        if let Some(covers) = self.say_in_last_row(text) {
+            self.due = None;
+            if covers {
+                self.redraw = Some((Instant::now() + READ, text.to_owned()));
+            }
+            return;
+        }
         let said = self.with(|lent| {
-            if !lent.modes.between() {
+            let may = lent.modes.between();
+            if may {
+                let begin = if lent.modes.amid_line() { "\r\n" } else { "" };
+                lent.modes.on_fresh_line();
+                // If nobody sees it, nothing is lost.
+                let _ = lent.tty.write_all(format!("{begin}[toolctl: {text}]\r\n").as_bytes());
+            }
+            may
+        });
+        self.due = (!said).then(|| text.to_owned());
+    }
+
+    /// Says again what the program may have drawn over since, as long as it is to be read.
+    pub fn repeat(&mut self) {
+        if let Some((_, text)) = self.redraw.clone() {
+            self.say_in_last_row(&text);
+        }
+    }
+
+    /// None where text does not stand at places, or a sequence of the program's is not whole. Whether it covers what is to be
+    /// shown again.
+    fn say_in_last_row(&mut self, text: &str) -> Option<bool> {
+        let rows = self.size()?.rows;
+        self.with(|lent| {
+            if !lent.modes.between() || !lent.modes.placed(rows as usize) {
                 return None;
             }
-            let (line, covers) = match size {
-                Some(size) if lent.modes.placed(size.rows as usize) => {
-                    let line = format!("\x1b7\x1b[{};1H\x1b[m[toolctl: {text}]\x1b[K\x1b8", size.rows);
-                    (line, !lent.modes.alternate())
-                }
-                Some(_) | None => {
-                    let begin = if lent.modes.amid_line() { "\r\n" } else { "" };
-                    lent.modes.on_fresh_line();
-                    (format!("{begin}[toolctl: {text}]\r\n"), false)
-                }
-            };
+            let line = format!("\x1b7\x1b[{rows};1H\x1b[m[toolctl: {text}]\x1b[K\x1b8");
             // If nobody sees it, nothing is lost.
             let _ = lent.tty.write_all(line.as_bytes());
-            Some(covers)
-        });
-        self.due = said.is_none().then(|| text.to_owned());
-        if said == Some(true) {
-            self.redraw = Some(Instant::now() + READ);
-        }
+            Some(!lent.modes.alternate())
+        })
     }
 
     /// When the program's text is to be shown again.
     pub fn redraw_due(&self) -> Option<Instant> {
         // Not inside a sequence of the program's: what ends it comes, or the program has stopped writing.
-        self.redraw.filter(|_| self.with(|lent| lent.modes.between()))
+        let (at, _) = self.redraw.as_ref()?;
+        self.with(|lent| lent.modes.between()).then_some(*at)
     }
 
     /// Shows it again, of a program whose terminal has this size.

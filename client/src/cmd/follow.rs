@@ -395,6 +395,9 @@ impl<'a, 'c> Follow<'a, 'c> {
         }
         // After what came meanwhile, or a program that draws anew would write over it at once.
         self.say_back();
+        if !output.is_empty() {
+            self.say_again();
+        }
         if self.resize_due().is_some() && !output.is_empty() {
             self.resize()?;
         }

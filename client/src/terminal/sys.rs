@@ -69,8 +69,9 @@ pub fn pair() -> (std::fs::File, std::fs::File) {
     use std::os::fd::FromRawFd;
     let (mut person, mut program) = (0, 0);
     let null = std::ptr::null_mut();
-    // SAFETY: both numbers are ours to be written; name, settings and size may be null.
-    let done = unsafe { libc::openpty(&mut person, &mut program, null, null as *const _, null as *const _) };
+    let size = libc::winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
+    // SAFETY: both numbers are ours to be written, and the size to be read; name and settings may be null.
+    let done = unsafe { libc::openpty(&mut person, &mut program, null, null as *const _, &size) };
     assert_eq!(done, 0, "openpty: {}", io::Error::last_os_error());
     // SAFETY: the call above just made both descriptors, and nobody else has them.
     unsafe { (std::fs::File::from_raw_fd(person), std::fs::File::from_raw_fd(program)) }

@@ -71,3 +71,24 @@ fn a_line_of_ours_is_never_inside_a_sequence_of_the_program_s() {
     terminal.say("again");
     assert_eq!(read_until(&mut person, "]\r\n"), "[toolctl: again]\r\n", "it stands on a fresh line already");
 }
+
+#[test]
+fn what_we_say_on_a_screen_is_said_again_over_what_is_drawn_there_meanwhile() {
+    let (mut person, program, mut terminal, _) = lent(Keys::Taken);
+    terminal.shown(b"\x1b[H\x1b[Jone\x1b[5;1Hfive");
+    let said = "\x1b[24;1H\x1b[m[toolctl: back]\x1b[K\x1b8";
+    terminal.say("back");
+    assert!(read_until(&mut person, said).starts_with("\x1b7"));
+    terminal.shown(b"\x1b[H\x1b[Jtwo");
+    terminal.repeat();
+    assert!(read_until(&mut person, said).starts_with("\x1b7"));
+    terminal.redraw(None);
+    terminal.shown(b"\x1b[H\x1b[Jthree");
+    terminal.repeat();
+    terminal.leave();
+    drop(terminal);
+    drop(program);
+    let mut rest = Vec::new();
+    let _ = person.read_to_end(&mut rest);
+    assert!(!String::from_utf8_lossy(&rest).contains("[toolctl: back]"), "its time is over");
+}

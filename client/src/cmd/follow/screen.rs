@@ -221,6 +221,13 @@ impl Follow<'_, '_> {
         }
     }
 
+    /// Says it again where the program has drawn meanwhile, as one does that draws every second.
+    pub(super) fn say_again(&mut self) {
+        if let Some(terminal) = self.terminal() {
+            terminal.repeat();
+        }
+    }
+
     /// When a word of ours on the program's screen has been there long enough.
     pub(super) fn redraw_due(&self) -> Option<Instant> {
         self.plan.screen.as_ref()?.terminal.as_ref()?.redraw_due()

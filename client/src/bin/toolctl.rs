@@ -1,4 +1,6 @@
 //! The `toolctl` program. Everything it does lives in the `toold-client` crate.
-#![cfg_attr(all(target_os = "linux", target_env = "gnu"), no_main)]
+#![cfg_attr(all(not(test), target_os = "linux", target_env = "gnu"), no_main)]
 
+// A test has its own first function.
+#[cfg(not(test))]
 toold_client::program!(toold_client::cli::main);

@@ -63,10 +63,19 @@ pub struct Console<'a> {
     pub keeps_colours: bool,
     /// Standard error is a terminal where a line can be written over.
     pub overwrites: bool,
-    /// A line that is to be written over stands there.
-    line: bool,
+    /// Where a line that is to be written over stands.
+    line: Option<Line>,
     /// These are descriptors 1 and 2, which can be waited for, and descriptor 0 is ours to read.
     pub live: bool,
+}
+
+/// Where a line of ours stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Line {
+    /// Where the cursor is.
+    Here,
+    /// Below it.
+    Below,
 }
 
 impl<'a> Console<'a> {
@@ -77,14 +86,14 @@ impl<'a> Console<'a> {
         // With a pager or a filter behind it the screen is not ours to write over.
         let overwrites = err_look.terminal() && look.terminal() && !is_dumb();
         let keeps_colours = colours == Colours::Asked;
-        Console { out, err, look, err_look, keeps_colours, overwrites, line: false, live: true }
+        Console { out, err, look, err_look, keeps_colours, overwrites, line: None, live: true }
     }
 
     /// The streams of a test.
     #[cfg(test)]
     pub fn plain(out: &'a mut dyn Write, err: &'a mut dyn Write) -> Console<'a> {
         let look = Look::plain();
-        Console { out, err, look, err_look: look, keeps_colours: false, overwrites: false, line: false, live: false }
+        Console { out, err, look, err_look: look, keeps_colours: false, overwrites: false, line: None, live: false }
     }
 
     /// How a program's output is shown here. None: as it is, for it goes to a file or another program.
@@ -116,15 +125,29 @@ impl<'a> Console<'a> {
         if self.shows_lines() {
             // If nobody sees it, nothing is lost.
             let _ = write!(self.err, "\r{text}\x1b[K").and_then(|()| self.err.flush());
-            self.line = true;
+            self.line = Some(Line::Here);
         }
     }
 
-    /// Takes that line away, before anything else is printed.
-    pub fn erase(&mut self) {
-        if std::mem::take(&mut self.line) {
-            let _ = self.err.write_all(b"\r\x1b[K").and_then(|()| self.err.flush());
+    /// The same below the line in which somebody may be typing, which stays as it is, with its cursor. Room is made for it first: at
+    /// the bottom of the screen all moves up. By a vertical tab, which is a line feed that the kernel does not begin a line with.
+    pub fn show_line_below(&mut self, text: &str) {
+        if self.shows_lines() {
+            let below = format!("\x1b[J\x0b\x1b[A\x1b7\x1b[B\r{text}\x1b8");
+            let _ = self.err.write_all(below.as_bytes()).and_then(|()| self.err.flush());
+            self.line = Some(Line::Below);
         }
+    }
+
+    /// Takes that line away, before anything else is printed, or when a line was typed.
+    pub fn erase(&mut self) {
+        let gone: &[u8] = match self.line.take() {
+            Some(Line::Here) => b"\r\x1b[K",
+            // The cursor is above it, or in it if an end of the line was typed.
+            Some(Line::Below) => b"\x1b[J",
+            None => return,
+        };
+        let _ = self.err.write_all(gone).and_then(|()| self.err.flush());
     }
 
     /// The terminal's bell, on standard error.
@@ -185,6 +208,33 @@ mod tests {
         assert_eq!(decide(Colour::Auto, &[("TERM", "dumb")]), Colours::Nowhere);
         assert_eq!(decide(Colour::Auto, &[("TERM", "xterm")]), Colours::Terminals);
         assert_eq!([true, false].map(|terminal| Colours::Terminals.on(terminal)), [true, false]);
+    }
+
+    #[test]
+    fn a_line_below_what_is_typed_leaves_it_and_the_cursor_alone() {
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let mut console = Console::plain(&mut out, &mut err);
+        console.overwrites = true;
+        let [rows, columns] = [4, 20].map(|n| n.try_into().expect("not zero"));
+        let mut screen = vt100::Parser::new(rows, columns, 0);
+        console.show_line_below("1s");
+        console.show_line_below("2s");
+        console.erase();
+        let shown = "\x1b[J\x0b\x1b[A\x1b7\x1b[B\r";
+        // At the top, in the middle and at the bottom, where all has to move up.
+        for above in ["", "a\r\n", "a\r\nb\r\n", "a\r\nb\r\nc\r\n", "a\r\nb\r\nc\r\nd\r\n"] {
+            screen.process(b"\x1b[H\x1b[J");
+            screen.process(above.as_bytes());
+            screen.process(b"typed");
+            screen.process(format!("{shown}1s\x1b8").as_bytes());
+            screen.process(b" on");
+            let all = screen.screen().contents();
+            assert!(all.ends_with("typed on\n1s"), "{above:?}: {all:?}");
+            screen.process(b"\x1b[J!");
+            assert!(screen.screen().contents().ends_with("typed on!"));
+        }
+        let one = |text: &str| format!("{shown}{text}\x1b8");
+        assert_eq!(String::from_utf8_lossy(&err), one("1s") + &one("2s") + "\x1b[J");
     }
 
     #[test]

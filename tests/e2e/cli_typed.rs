@@ -50,17 +50,20 @@ fn a_line_without_an_end_is_sent_by_ctrl_d_and_the_second_closes() {
 }
 
 #[test]
-fn what_is_typed_to_a_quiet_program_is_alone_on_its_line() {
+fn a_line_of_ours_stands_below_what_is_typed_to_a_quiet_program_and_leaves_nothing() {
     let d = Daemon::start();
     let term = run(&d, READER);
     term.sees("ready");
     term.types("a line that");
-    // Longer than a program has to be quiet for a line of ours where nobody types.
-    d.ctl(&["wait", &only(&d), "--quiet", "1200ms"]);
+    let told = term.sees(" running: ready");
+    let rows: Vec<&str> = told.lines().collect();
+    let typed = rows.iter().position(|row| *row == "a line that").expect("it stands alone");
+    assert!(rows[typed + 1].ends_with(&format!("{} running: ready", only(&d))), "{told}");
     term.types(" takes its time\r\x04");
     assert_eq!(term.ends(), 4);
-    let typed = "ready\r\na line that takes its time\r\ngot a line that takes its time\r\nend\r\n";
-    assert!(term.printed("end").contains(typed), "{:?}", term.printed("end"));
+    let all = term.sees("end");
+    assert!(all.contains("ready\na line that takes its time\ngot a line that takes its time\nend"), "{all}");
+    assert!(!all.contains("running"), "{all}");
 }
 
 #[test]

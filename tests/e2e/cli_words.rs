@@ -112,7 +112,7 @@ fn a_pager_that_is_not_there_is_done_without() {
 }
 
 #[test]
-fn a_line_of_our_own_is_shown_only_where_both_streams_are_terminals_and_nothing_is_typed_for_the_program() {
+fn a_line_of_our_own_is_shown_only_where_both_streams_are_terminals() {
     let d = Daemon::start();
     let wait = d.sh_with("sleep 2.5", json!({ "name": "job" }));
     let shown = |command: &str| {
@@ -124,7 +124,7 @@ fn a_line_of_our_own_is_shown_only_where_both_streams_are_terminals_and_nothing_
         let cases = [
             (true, "\"$0\" run --no-stdin -- sleep 2.5".to_owned()),
             (true, "\"$0\" run -- sleep 2.5 < /dev/null".to_owned()),
-            (false, "\"$0\" run -- sleep 2.5".to_owned()),
+            (true, "\"$0\" run -- sleep 2.5".to_owned()),
             (false, "\"$0\" run --no-stdin -- sleep 2.5 | cat".to_owned()),
             (false, "\"$0\" run --no-stdin -- sleep 2.5 2> err".to_owned()),
             (true, format!("\"$0\" wait {}", id(&wait))),

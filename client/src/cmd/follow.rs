@@ -128,10 +128,8 @@ impl<'a, 'c> Follow<'a, 'c> {
     pub fn new(cx: &'a mut Context<'c>, signals: Signals, plan: Plan) -> Follow<'a, 'c> {
         let now = Instant::now();
         let detach_at = plan.detach_after.map(|after| now + after);
-        // A program on a terminal has the screen for itself. And where lines are typed for it the keys would be shown in our
-        // line: nobody tells of a key before its line is whole, so it could not be taken away in time.
-        let typed = plan.input.as_ref().is_some_and(|input| input.is_terminal());
-        let shows = cx.console.overwrites && !cx.json && plan.exec.pty == Pty::No && plan.screen.is_none() && !typed;
+        // A program on a terminal has the screen for itself.
+        let shows = cx.console.overwrites && !cx.json && plan.exec.pty == Pty::No && plan.screen.is_none();
         let quiet = shows.then(|| Quiet::since(now));
         Follow {
             cx,

@@ -63,6 +63,8 @@ impl Follow<'_, '_> {
         if !self.shares_input() {
             return self.take();
         }
+        // The end of what was typed has brought the cursor into a line of ours.
+        self.cx.console.erase();
         let params = params::Write { id: self.id(), data: Some(String::new()), ..Default::default() };
         self.ask::<api::Write>(Asked::Glance, &params, crate::cmd::write::WAIT).map(|()| None)
     }

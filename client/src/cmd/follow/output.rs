@@ -68,12 +68,16 @@ impl Follow<'_, '_> {
 
     /// Shows our line if it is due.
     pub(super) fn show_quiet(&mut self, now: Instant) {
-        let id = self.id();
+        let (id, typed) = (self.id(), self.shares_input());
         if self.quiet_due().is_some_and(|due| due <= now)
             && let (Some(quiet), Some(width)) = (&mut self.quiet, self.cx.console.err_look.width)
         {
             let line = quiet.line(&id, now, width);
-            self.cx.console.show_line(&line);
+            // Keys are shown where the cursor is.
+            match typed {
+                true => self.cx.console.show_line_below(&line),
+                false => self.cx.console.show_line(&line),
+            }
         }
     }
 }

@@ -268,26 +268,6 @@ fn while_a_program_is_quiet_one_line_says_so_and_is_gone_before_anything_is_prin
 }
 
 #[test]
-fn no_line_of_ours_is_shown_where_lines_are_typed_for_the_program() {
-    // The broken code wrote over what was being typed, and what it wrote stayed when the line was ended.
-    let shows = |input: Option<std::fs::File>| {
-        let (reader, _writer) = std::io::pipe().expect("a pipe");
-        let fake = Fake::start(vec![]);
-        let (mut out, mut err) = (Vec::new(), Vec::new());
-        let mut console = Console::plain(&mut out, &mut err);
-        console.overwrites = true;
-        let link = Link::new(fake.path(), Autostart::Refused);
-        let mut cx = Context { link, console, json: false };
-        let plan = Plan { input, ..plan() };
-        Follow::new(&mut cx, Signals::from_pipe(reader.into()), plan).quiet.is_some()
-    };
-    let (_person, program) = crate::terminal::pair();
-    let (pipe, _writer) = std::io::pipe().expect("a pipe");
-    let pipe = std::fs::File::from(std::os::fd::OwnedFd::from(pipe));
-    assert_eq!([Some(program), Some(pipe), None].map(shows), [false, true, true]);
-}
-
-#[test]
 fn no_line_of_ours_is_shown_inside_a_line_of_the_program() {
     let open = Reply::result(page(0, b"Name? ", json!({})));
     let written = on_screen(vec![Reply::result(started(json!({}))), open, Reply::Silence]);

@@ -10,18 +10,21 @@ const TRIAL: &str = "fn main() {
     assert!(std::panic::catch_unwind(|| panic!()).is_err());
 }";
 
-/// Relocations as a bitmap: a thirtieth of the bytes to read.
+/// Relocations as a bitmap: a thirtieth of the bytes to read. glibc knows it from 2.36 on.
 const PACKED: &str = "-Wl,-z,pack-relative-relocs";
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-env-changed=TOOLD_PORTABLE");
     let var = |name| std::env::var(name).unwrap_or_default();
     // Elsewhere it could be linked and not tried.
     if var("HOST") != var("TARGET") || !var("TARGET").ends_with("-linux-gnu") {
         return;
     }
     let Ok(out) = std::env::var("OUT_DIR").map(PathBuf::from) else { return };
-    if runs(&out, &["-C", &format!("link-arg={PACKED}")]) {
+    // A package goes to machines with an older loader.
+    let portable = std::env::var_os("TOOLD_PORTABLE").is_some();
+    if !portable && runs(&out, &["-C", &format!("link-arg={PACKED}")]) {
         println!("cargo::rustc-link-arg-bins={PACKED}");
     }
     // Stands in for the library of that name: the unwinder becomes part of the program, and the loader has one file
@@ -38,9 +41,15 @@ fn main() {
 fn runs(out: &Path, flags: &[&str]) -> bool {
     let (source, program) = (out.join("trial.rs"), out.join("trial"));
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    // With the linker and the flags that the programs get.
+    let linker = std::env::var("RUSTC_LINKER").map(|linker| format!("-Clinker={linker}"));
+    let theirs = std::env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
+    let theirs = theirs.split('\x1f').filter(|flag| !flag.is_empty());
     let _ = std::fs::remove_file(&program);
     let built = std::fs::write(&source, TRIAL).is_ok()
         && Command::new(rustc)
+            .args(linker)
+            .args(theirs)
             .args(flags)
             .arg("-o")
             .arg(&program)

@@ -132,7 +132,7 @@ impl Default for Config {
             log_max_bytes: 256 << 20,
             timeout_grace_ms: 5000,
             shim: ShimMode::Zygote,
-            survive_power_cut: false,
+            survive_power_cut: true,
             retention: Retention::default(),
             watch: Watch::default(),
             events: Events::default(),

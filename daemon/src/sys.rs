@@ -1,6 +1,6 @@
 //! The only unsafe code: system calls that no crate wraps, or that must not allocate.
 
-use rustix::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use rustix::io::Errno;
 use std::ffi::{CStr, c_char, c_int, c_void};
 
@@ -262,9 +262,9 @@ pub fn return_large_buffers() {
 }
 
 /// Begins to write a file's pages to the disk, and does not wait for it.
-pub fn begin_writeback(file: &std::fs::File) -> Result<()> {
+pub fn begin_writeback(file: impl AsFd) -> Result<()> {
     // SAFETY: plain numbers; offset and length 0 are the whole file.
-    check(unsafe { libc::sync_file_range(file.as_raw_fd(), 0, 0, libc::SYNC_FILE_RANGE_WRITE) }).map(drop)
+    check(unsafe { libc::sync_file_range(file.as_fd().as_raw_fd(), 0, 0, libc::SYNC_FILE_RANGE_WRITE) }).map(drop)
 }
 
 /// Unmaps memory from `map` for good.

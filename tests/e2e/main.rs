@@ -53,6 +53,7 @@ mod log;
 mod man;
 mod poll;
 mod poll_bytes;
+mod power;
 mod pty;
 mod ready;
 mod recover;

@@ -74,7 +74,9 @@ pub fn verdict(dir: &Path, record: &Record, told: Option<i32>) -> Vec<News> {
         errno: told.unwrap_or(0),
         at_ms,
     };
-    if record.set_launch(&lost).is_err() || record.set_progress(&progress).is_err() {
+    // What the kernel told is told once. Without it the next daemon comes to the same.
+    let kept = |()| if told.is_some() { record.sync() } else { Ok(()) };
+    if record.set_progress(&progress).and_then(|()| record.set_launch(&lost)).and_then(kept).is_err() {
         refused("that it is lost");
     }
     vec![News::Lost { at_ms, told, progress }]

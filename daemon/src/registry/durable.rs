@@ -25,6 +25,10 @@ enum Push {
 impl Registry {
     /// Notes that a record has got its last fact.
     pub(super) fn note_ended(&self, dir: &Path) {
+        if self.config.survive_power_cut {
+            // Its exit was there before it was told.
+            return;
+        }
         if let Ok(mut unsynced) = self.unsynced.lock()
             && unsynced.len() < REMEMBERED
         {

@@ -58,7 +58,7 @@ impl Registry {
         voice: Arc<Voice>,
         consumers: Consumers,
     ) -> Arc<Registry> {
-        let made = made::Ahead::open(procs_dir.with_file_name("ready"));
+        let made = made::Ahead::open(procs_dir.with_file_name("ready"), &procs_dir, config.survive_power_cut);
         Arc::new(Registry {
             config,
             made,

@@ -104,9 +104,7 @@ impl Registry {
             self.reserve(spec, &wanted, patterns).map_err(SpawnError::Refused)?;
         hooks::at("spawn.recorded");
         if let Some(errno) = unresolved {
-            fail(&proc, &record, step::EXEC, errno);
-            self.note_ended(&proc.dir);
-            self.note_finished(&proc);
+            self.fail(&proc, &record, step::EXEC, errno);
             return Err(SpawnError::Failed(proc));
         }
         let launch = encode(&proc, env, oom_file.as_deref(), self.config.survive_power_cut);
@@ -117,9 +115,7 @@ impl Registry {
                 self.run(task, Begin::Launched { stream, launch }, proc.clone(), Some(slot));
             }
             Err(e) => {
-                fail(&proc, &record, step::FORK, e.raw_os_error().unwrap_or(libc::EIO));
-                self.note_ended(&proc.dir);
-                self.note_finished(&proc);
+                self.fail(&proc, &record, step::FORK, e.raw_os_error().unwrap_or(libc::EIO));
                 return Err(SpawnError::Failed(proc));
             }
         }
@@ -206,12 +202,9 @@ impl Registry {
         let proc = self.enter(proc).inspect_err(|_| cgroup::remove(&groups))?;
         // The table is not locked meanwhile: a slow disk delays this process and no other.
         let new = New { spec: &proc.spec, progress: &progress, nonce, boot: self.boot };
-        let made = record::create(&proc.dir, &new, self.made.take());
-        let made = match self.config.survive_power_cut {
-            true => made.and_then(|record| self.to_disk(record)),
-            false => made,
-        };
-        match made {
+        let ahead = self.made.take().map(|made| record::create_in(made, &proc.dir, &new));
+        // One that failed was swept away from outside; or its reason is met again.
+        match ahead.and_then(Result::ok).map_or_else(|| self.create(&proc.dir, &new), Ok) {
             Ok(record) => {
                 let record = Arc::new(record);
                 proc.attach(record.clone());
@@ -225,13 +218,32 @@ impl Registry {
         }
     }
 
-    /// Waits until a record and its directory are on the disk. Other calls go on meanwhile.
-    fn to_disk(&self, record: Record) -> io::Result<Record> {
-        tokio::task::block_in_place(|| {
-            record.sync_all()?;
-            std::fs::File::open(&self.procs_dir)?.sync_all()?;
-            Ok(record)
-        })
+    fn create(&self, dir: &Path, new: &New<'_>) -> io::Result<Record> {
+        match self.config.survive_power_cut {
+            // Other calls go on meanwhile.
+            true => tokio::task::block_in_place(|| record::create(dir, new, true)),
+            false => record::create(dir, new, false),
+        }
+    }
+
+    /// Records and publishes a start that failed before any shim had it.
+    fn fail(&self, proc: &Arc<Proc>, record: &Record, step: u32, errno: i32) {
+        let at_ms = now_ms();
+        let launch = Launch { stage: Stage::Failed, shim_pid: 0, pid: 0, ticks: 0, step, errno, at_ms };
+        let recorded = record.set_launch(&launch).and_then(|()| match self.config.survive_power_cut {
+            true => tokio::task::block_in_place(|| record.sync()),
+            false => Ok(()),
+        });
+        if let Err(e) = recorded {
+            tracing::warn!(id = %proc.spec.id, %e, "the failed start could not be recorded");
+        }
+        let news = News::Failed { step, errno, at_ms };
+        let mut state = proc.peek();
+        state.step(&news);
+        proc.tell_due(&state);
+        proc.publish_failure(&news);
+        self.note_ended(&proc.dir);
+        self.note_finished(proc);
     }
 
     /// Puts a new process into the table, unless its name is taken.
@@ -265,20 +277,6 @@ enum Claim {
     Ours(watch::Sender<bool>),
     Pending(watch::Receiver<bool>),
     Started(Arc<Proc>),
-}
-
-/// Records and publishes a start that failed before any shim had it.
-fn fail(proc: &Arc<Proc>, record: &Record, step: u32, errno: i32) {
-    let at_ms = now_ms();
-    let launch = Launch { stage: Stage::Failed, shim_pid: 0, pid: 0, ticks: 0, step, errno, at_ms };
-    if let Err(e) = record.set_launch(&launch) {
-        tracing::warn!(id = %proc.spec.id, %e, "the failed start could not be recorded");
-    }
-    let news = News::Failed { step, errno, at_ms };
-    let mut state = proc.peek();
-    state.step(&news);
-    proc.tell_due(&state);
-    proc.publish_failure(&news);
 }
 
 fn encode(proc: &Proc, env: Vec<Vec<u8>>, oom_file: Option<&Path>, sync: bool) -> Vec<u8> {

@@ -42,6 +42,8 @@ struct Starting<'a> {
     control: &'a OwnedFd,
     record: Option<OwnedFd>,
     pid: i32,
+    /// The disk is waited for: before the program runs, and before its failure is told.
+    sync: bool,
 }
 
 impl Starting<'_> {
@@ -54,6 +56,12 @@ impl Starting<'_> {
     fn note(&self, launch: &Launch) -> Result<(), Errno> {
         let Some(record) = &self.record else { return Err(Errno::BADF) };
         rustix::io::pwrite(record, &launch.slot(), slots::LAUNCH_AT).map(drop)
+    }
+
+    fn to_disk(&self) {
+        if let Some(record) = self.record.as_ref().filter(|_| self.sync) {
+            let _ = rustix::fs::fdatasync(record);
+        }
     }
 }
 
@@ -78,8 +86,9 @@ pub fn launch(mut ready: Ready, control: OwnedFd) -> Option<Shim> {
     let (usual, scratch) = buffer.split_at_mut(USUAL_LAUNCH);
     let mut received = receive(&control, usual)?;
     let block = Block::decode(&received.bytes()[HEADER..]);
-    let mut starting =
-        Starting { control: &control, record: None, pid: rustix::process::getpid().as_raw_nonzero().get() };
+    let sync = block.as_ref().is_some_and(|b| b.numbers.sync);
+    let pid = rustix::process::getpid().as_raw_nonzero().get();
+    let mut starting = Starting { control: &control, record: None, pid, sync };
     let made = match &block {
         Some(block) => begin(&mut ready, &mut starting, block, scratch),
         None => Err(Failed(step::LAUNCH, Errno::INVAL)),
@@ -105,6 +114,7 @@ fn fail(starting: &Starting<'_>, step: u32, errno: i32) {
     let (stage, shim_pid) = (Stage::Failed, starting.pid);
     let launch = Launch { stage, shim_pid, pid: 0, ticks: 0, step, errno, at_ms: wall_ms() };
     let _ = starting.note(&launch);
+    starting.to_disk();
     starting.tell(&FromShim::Failed { step, errno });
 }
 
@@ -323,7 +333,7 @@ fn nonblocking(fd: &OwnedFd) -> Result<(), Errno> {
     rustix::io::ioctl_fionbio(fd, true)
 }
 
-/// Runs the program, once that is noted. Its pid, and the open file that counts its out-of-memory kills.
+/// Runs the program, once it is on the disk that it is about to. Its pid, and the open file that counts its out-of-memory kills.
 fn program(
     starting: &Starting<'_>,
     block: &Block<'_>,
@@ -363,6 +373,7 @@ fn program(
         argv: argv.as_ptr(),
         env: env.as_ptr(),
         cgroups: cgroups.as_ptr(),
+        record: starting.record.as_ref().filter(|_| starting.sync).map_or(-1, AsRawFd::as_raw_fd),
         parent: starting.pid,
         step: 0,
         errno: 0,

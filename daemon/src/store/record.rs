@@ -81,19 +81,25 @@ pub struct New<'a> {
     pub boot: [u8; 16],
 }
 
-/// Makes the directory and the record, of one that was made ahead if there is one. Nothing runs yet.
-pub fn create(dir: &Path, new: &New<'_>, made: Option<Made>) -> io::Result<Record> {
-    let page = page(new)?;
-    if let Some(Made { dir: from, record: file }) = made {
-        // The record is whole before it can be seen.
-        match file.write_all_at(&page, 0).and_then(|()| std::fs::rename(&from, dir)) {
-            Ok(()) => return Ok(Record { file }),
-            // It was swept away from outside, then; or the reason is met again below.
-            Err(_) => drop(std::fs::remove_dir_all(&from)),
+/// Makes the record in a directory that was made ahead, and gives that its name. Nothing runs yet.
+pub fn create_in(made: Made, dir: &Path, new: &New<'_>) -> io::Result<Record> {
+    let Made { dir: from, record: file } = made;
+    // The record is whole before it can be seen.
+    match page(new).and_then(|page| file.write_all_at(&page, 0)).and_then(|()| std::fs::rename(&from, dir)) {
+        Ok(()) => Ok(Record { file }),
+        Err(e) => {
+            let _ = std::fs::remove_dir_all(&from);
+            Err(e)
         }
     }
+}
+
+/// Makes the directory and the record. Nothing runs yet. `durable`: the disk has both when this is done.
+pub fn create(dir: &Path, new: &New<'_>, durable: bool) -> io::Result<Record> {
+    let page = page(new)?;
     let Made { record: file, .. } = made::make(dir.to_path_buf())?;
-    match file.write_all_at(&page, 0) {
+    let written = file.write_all_at(&page, 0);
+    match written.and_then(|()| if durable { made::to_disk(dir, &file) } else { Ok(()) }) {
         Ok(()) => Ok(Record { file }),
         Err(e) => {
             let _ = std::fs::remove_dir_all(dir);
@@ -216,11 +222,7 @@ impl Record {
         Ok(crate::sys::begin_writeback(&self.file)?)
     }
 
-    /// Waits until it is on the disk with everything that is needed to find it.
-    pub fn sync_all(&self) -> io::Result<()> {
-        self.file.sync_all()
-    }
-
+    /// Waits until it is on the disk.
     pub fn sync(&self) -> io::Result<()> {
         self.file.sync_data()
     }

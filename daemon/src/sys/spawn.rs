@@ -18,6 +18,8 @@ pub struct Plan {
     pub env: *const *const c_char,
     /// Files to write "0" to, ended by null.
     pub cgroups: *const *const c_char,
+    /// What must be on the disk before the program runs. Below 0: nothing.
+    pub record: RawFd,
     pub parent: i32,
     /// Where it failed.
     pub step: u32,
@@ -144,6 +146,9 @@ fn run_plan(plan: &Plan) -> u32 {
         libc::sigemptyset(&mut none);
         libc::sigprocmask(libc::SIG_SETMASK, &none, std::ptr::null_mut());
         libc::syscall(libc::SYS_close_range, 3u32, u32::MAX, libc::CLOSE_RANGE_CLOEXEC);
+        if plan.record >= 0 && libc::fdatasync(plan.record) < 0 {
+            return step::RECORD;
+        }
         libc::execve(plan.program, plan.argv, plan.env);
         step::EXEC
     }

@@ -11,7 +11,7 @@ const DESCRIPTORS: usize = 3;
 /// Descriptors for everything else.
 const OTHERS: usize = 1000;
 /// Requests on their way at once: below `max_requests_in_flight`.
-const IN_FLIGHT: usize = 100;
+pub const IN_FLIGHT: usize = 100;
 
 /// A daemon that keeps as many as are started here.
 pub fn daemon() -> Daemon {

@@ -29,7 +29,7 @@ pub struct Launcher {
 }
 
 /// As many as keep both sides busy.
-const GREETED_AT_ONCE: usize = 16;
+pub const GREETED_AT_ONCE: u32 = 16;
 
 impl Launcher {
     /// Takes over the zygote, and watches for its end.
@@ -39,11 +39,11 @@ impl Launcher {
             return Arc::new(Launcher {
                 zygote: Mutex::new(None),
                 zygote_pid: None,
-                turns: Semaphore::new(GREETED_AT_ONCE),
+                turns: Semaphore::new(GREETED_AT_ONCE as usize),
             });
         };
         let zygote = Mutex::new(Some(Arc::new(socket)));
-        let turns = Semaphore::new(GREETED_AT_ONCE);
+        let turns = Semaphore::new(GREETED_AT_ONCE as usize);
         let launcher = Arc::new(Launcher { zygote, zygote_pid: Some(pid), turns });
         let watched = launcher.clone();
         tokio::spawn(async move {

@@ -1,6 +1,7 @@
 //! Process trees as /proc shows them: who is in one, what they use, and the end of an ownerless one.
 
 use crate::sys;
+use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
 use toold_proto::process::{Member, Usage};
 
@@ -21,8 +22,10 @@ struct Stat {
 }
 
 fn stat(pid: i32) -> Option<Stat> {
-    let text = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
-    let text = String::from_utf8_lossy(&text);
+    // All of it comes with one read, and there is no size to ask for: a thousand are looked at when a daemon starts.
+    let mut text = [0u8; 2048];
+    let len = std::fs::File::open(format!("/proc/{pid}/stat")).ok()?.read(&mut text).ok()?;
+    let text = String::from_utf8_lossy(&text[..len]);
     let (head, after) = text.rsplit_once(") ")?;
     let fields: Vec<&str> = after.split_ascii_whitespace().collect();
     let number = |at: usize| fields.get(at).and_then(|f| f.parse::<u64>().ok()).unwrap_or(0);
@@ -82,8 +85,17 @@ fn exact_rss(pid: i32) -> u64 {
 
 fn children(pid: i32) -> Vec<i32> {
     let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
-    let lists = tasks.flatten().filter_map(|t| std::fs::read_to_string(t.path().join("children")).ok());
-    lists.flat_map(|l| l.split_ascii_whitespace().filter_map(|p| p.parse().ok()).collect::<Vec<i32>>()).collect()
+    let tasks = tasks.flatten().filter_map(|task| task.file_name().to_str()?.parse().ok());
+    tasks.flat_map(|task| children_of(pid, task)).collect()
+}
+
+/// The children of one thread.
+fn children_of(pid: i32, task: i32) -> Vec<i32> {
+    let mut text = Vec::with_capacity(1024);
+    let file = std::fs::File::open(format!("/proc/{pid}/task/{task}/children"));
+    let read = file.and_then(|mut file| file.read_to_end(&mut text));
+    let text = if read.is_ok() { String::from_utf8_lossy(&text) } else { "".into() };
+    text.split_ascii_whitespace().filter_map(|p| p.parse().ok()).collect()
 }
 
 /// Every descendant of `root`, `root` not included.
@@ -115,10 +127,18 @@ pub fn usage(members: &[Member]) -> Usage {
 pub fn usage_below(shim: i32) -> Usage {
     let (hz, page) = clock();
     let mut sum = Usage::default();
-    for (pid, stat) in descendants(shim).into_iter().filter_map(|pid| Some((pid, stat(pid)?))) {
+    // A shim is one thread, and so are most programs: then there is no list of threads to read.
+    let mut all = children_of(shim, shim);
+    let mut next = 0;
+    while let Some(&pid) = all.get(next) {
+        next += 1;
+        let Some(stat) = stat(pid) else { continue };
         sum.processes += 1;
         sum.cpu_ms += stat.ticks_used * 1000 / hz;
         sum.rss_bytes += rss(pid, &stat, page);
+        if all.len() < LISTED {
+            all.extend(if stat.threads == 1 { children_of(pid, pid) } else { children(pid) });
+        }
     }
     sum
 }

@@ -2,7 +2,7 @@
 
 use super::forget::finish_removal;
 use super::{Registry, RunningSlot};
-use crate::backend::cgroup;
+use crate::backend::{GREETED_AT_ONCE, cgroup};
 use crate::hooks;
 use crate::log::check;
 use crate::proc::handle::Start;
@@ -81,9 +81,12 @@ impl Registry {
         let told = all.iter().filter_map(|(found, _)| found.known()?.told);
         let highest = told.map(|told| told.seq).max().unwrap_or(0);
         self.voice.journal.skip_seen(highest).into_iter().for_each(|flaw| self.note_damage(flaw));
+        // Shims are greeted once all are known: whoever asks first does not wait for that.
+        let turns = self.launcher.turns.acquire_many(GREETED_AT_ONCE).await;
         for (found, dir) in all {
             self.take_in(found, &dir, ahead);
         }
+        drop(turns);
         Ok(count)
     }
 

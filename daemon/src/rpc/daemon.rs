@@ -14,11 +14,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use toold_proto::process::Usage;
 use toold_proto::time::rfc3339;
-use toold_proto::{RpcError, openrpc, params, results};
+use toold_proto::{Kind, RpcError, openrpc, params, results};
 
 /// The version of the wire. It changes when a client has to.
 const PROTOCOL: u32 = 1;
 const GRACE_MS: u64 = 5000;
+/// To look at more trees than this takes so long that others may ask meanwhile.
+const FEW: usize = 16;
 
 pub async fn info(_: params::Nothing, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<results::DaemonInfo, RpcError> {
     let mut counts = results::Counts {
@@ -28,7 +30,7 @@ pub async fn info(_: params::Nothing, daemon: Arc<Daemon>, _: Arc<Peer>) -> Resu
         lost: 0,
         connections: daemon.wire.get().map_or(0, |w| w.connections() as u64),
     };
-    let mut usage = Usage::default();
+    let mut shims = Vec::new();
     for proc in daemon.registry.newest_first() {
         let state = proc.peek();
         match state.phase {
@@ -38,12 +40,10 @@ pub async fn info(_: params::Nothing, daemon: Arc<Daemon>, _: Arc<Peer>) -> Resu
             Phase::Lost { .. } => counts.lost += 1,
         }
         if !state.over() && state.shim_pid > 0 {
-            let tree = tree::usage(&tree::members(state.shim_pid));
-            usage.processes += tree.processes;
-            usage.cpu_ms += tree.cpu_ms;
-            usage.rss_bytes += tree.rss_bytes;
+            shims.push(state.shim_pid);
         }
     }
+    let usage = used_below(shims).await?;
     Ok(results::DaemonInfo {
         version: env!("CARGO_PKG_VERSION").into(),
         protocol: PROTOCOL,
@@ -64,6 +64,22 @@ pub async fn info(_: params::Nothing, daemon: Arc<Daemon>, _: Arc<Peer>) -> Resu
         events: journal(&daemon),
         watch: daemon.registry.voice.breaker_view(),
     })
+}
+
+/// What the trees below these shims use together.
+async fn used_below(shims: Vec<i32>) -> Result<Usage, RpcError> {
+    let few = shims.len() <= FEW;
+    let look = move || shims.into_iter().map(tree::usage_below).fold(Usage::default(), add);
+    if few {
+        return Ok(look());
+    }
+    let failed = |e| RpcError::new(Kind::Internal, format!("add up what is used: {e}"));
+    tokio::task::spawn_blocking(look).await.map_err(failed)
+}
+
+fn add(sum: Usage, one: Usage) -> Usage {
+    let (processes, cpu_ms) = (sum.processes + one.processes, sum.cpu_ms + one.cpu_ms);
+    Usage { processes, cpu_ms, rss_bytes: sum.rss_bytes + one.rss_bytes }
 }
 
 fn journal(daemon: &Daemon) -> results::Journal {

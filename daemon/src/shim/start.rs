@@ -58,6 +58,13 @@ impl Starting<'_> {
         rustix::io::pwrite(record, &launch.slot(), slots::LAUNCH_AT).map(drop)
     }
 
+    /// What the program's child waits for. Begun early it is nearly done by then.
+    fn begin_to_disk(&self) {
+        if let Some(record) = self.record.as_ref().filter(|_| self.sync) {
+            let _ = sys::begin_writeback(record);
+        }
+    }
+
     fn to_disk(&self) {
         if let Some(record) = self.record.as_ref().filter(|_| self.sync) {
             let _ = rustix::fs::fdatasync(record);
@@ -196,6 +203,9 @@ fn begin(
     let (record, nonce) = lock(&dir)?;
     starting.record = Some(record);
     hooks::at("spawn.locked");
+    starting.note(&launching(Stage::Launching, starting.pid)).map_err(at(step::RECORD))?;
+    hooks::at("spawn.launching");
+    starting.begin_to_disk();
     let listener = address::listen_at(id, &nonce).map_err(at(step::SOCKET))?;
     let (ends, theirs) = Ends::open(&block.numbers, ready.pipes.take())?;
     let plan = [theirs.stdin.as_raw_fd(), theirs.stdout.as_raw_fd(), theirs.stderr.as_raw_fd()];
@@ -333,7 +343,7 @@ fn nonblocking(fd: &OwnedFd) -> Result<(), Errno> {
     rustix::io::ioctl_fionbio(fd, true)
 }
 
-/// Runs the program, once it is on the disk that it is about to. Its pid, and the open file that counts its out-of-memory kills.
+/// Runs the program. Its pid, and the open file that counts its out-of-memory kills.
 fn program(
     starting: &Starting<'_>,
     block: &Block<'_>,
@@ -378,8 +388,6 @@ fn program(
         step: 0,
         errno: 0,
     };
-    starting.note(&launching(Stage::Launching, starting.pid)).map_err(at(step::RECORD))?;
-    hooks::at("spawn.launching");
     let spawned = sys::spawn(&mut plan, stack, meanwhile);
     if let Some(Ok(memory)) = large {
         sys::unmap(memory);

@@ -65,6 +65,8 @@ pub struct Task {
     writes: VecDeque<QueuedWrite>,
     kills: Vec<(u64, oneshot::Sender<KillEnd>)>,
     waiting: Vec<(u64, oneshot::Sender<i32>)>,
+    /// What is let go of when the program has ended, before anybody hears of that.
+    while_running: Option<Box<dyn Send>>,
 }
 
 pub fn now_ms() -> u64 {
@@ -91,7 +93,13 @@ impl Task {
             writes: VecDeque::new(),
             kills: Vec::new(),
             waiting: Vec::new(),
+            while_running: None,
         }
+    }
+
+    /// Keeps this as long as the program runs.
+    pub fn holding(self, while_running: Option<Box<dyn Send>>) -> Task {
+        Task { while_running, ..self }
     }
 
     /// Runs until nothing about the process can change any more.
@@ -196,6 +204,9 @@ impl Task {
         if !matches!(news, News::Output(_) | News::Unreachable | News::Gone) {
             self.proc.watch_the_end(&next);
             self.proc.tell_due(&next);
+        }
+        if next.ended() {
+            self.while_running = None;
         }
         if !self.proc.publish(news) {
             return;

@@ -147,14 +147,9 @@ impl Registry {
     pub(super) fn run(self: &Arc<Self>, task: Task, begin: Begin, proc: Arc<Proc>, slot: Option<RunningSlot>) {
         minders::begin(&proc);
         let registry = self.clone();
-        let mut state = proc.subscribe();
-        let running = async move {
-            let _ = state.wait_for(State::ended).await;
-            drop(slot);
-        };
+        let task = task.holding(slot.map(|slot| Box::new(slot) as Box<dyn Send>));
         tokio::spawn(async move {
-            let over = task.run(begin);
-            tokio::join!(over, running);
+            task.run(begin).await;
             cgroup::remove(&proc.spec.cgroups);
             registry.note_ended(&proc.dir);
             registry.note_finished(&proc);

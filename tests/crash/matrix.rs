@@ -102,6 +102,7 @@ const POINTS: &[Point] = &[
     point("output.counted", Drive::Start, Side::Shim),
     point("exit.reaped", Drive::Exit, Side::Shim),
     point("exit.before_record", Drive::Exit, Side::Shim),
+    point("exit.written", Drive::Exit, Side::Shim),
     point("exit.recorded", Drive::Exit, Side::Shim),
     point("exit.told", Drive::Exit, Side::Shim),
     point("exit.before_gone", Drive::Exit, Side::Shim),
@@ -138,7 +139,10 @@ impl Point {
 
     /// The exit is on disk.
     fn exit_recorded(&self) -> bool {
-        matches!(self.name, "exit.recorded" | "exit.told" | "exit.before_gone" | "exit.gone" | "kill.before_report")
+        matches!(
+            self.name,
+            "exit.written" | "exit.recorded" | "exit.told" | "exit.before_gone" | "exit.gone" | "kill.before_report"
+        )
     }
 
     /// The program lives here, and can be killed by itself.

@@ -56,7 +56,65 @@ fn a_power_cut_costs_no_exit_that_was_told_and_no_process_that_was_started() {
         let seen = after_a_cut(&disk, &[&ended, &runs]);
         let exit = (&seen[0]["status"], &seen[0]["exit_code"], &seen[0]["bytes"]);
         assert_eq!(exit, (&json!("exited"), &json!(7 + round), &json!(4)), "{seen:?}");
-        assert_ne!(seen[1], Value::Null, "its start was told");
+        assert_eq!(seen[1]["status"], "lost", "its start was told: {seen:?}");
         d.eventually("some are made ahead", || made_ahead(&d) > 40);
     }
+}
+
+#[test]
+fn a_start_of_which_the_disk_has_only_the_name_is_as_if_it_never_was() {
+    let mut d = Daemon::start();
+    let known = id(&d.run("exit 3"));
+    d.kill9();
+    let mut unused = vec![0u8; 8192];
+    let mut left = Vec::new();
+    for (number, head) in ["", "tooldnew"].into_iter().enumerate() {
+        unused[..head.len()].copy_from_slice(head.as_bytes());
+        let dir = d.state().join("procs").join(format!("{}{number}", &known[..known.len() - 1]));
+        if !dir.exists() {
+            std::fs::create_dir(&dir).unwrap();
+            std::fs::write(dir.join("record"), &unused).unwrap();
+            left.push(dir);
+        }
+    }
+    d.spawn();
+    assert_eq!(d.ids(json!({})), [known.as_str()]);
+    assert_eq!(d.ok("daemon.info", json!({}))["damaged"], json!([]));
+    assert!(!left.is_empty() && left.iter().all(|dir| !dir.exists()), "{left:?}");
+}
+
+#[test]
+fn one_that_was_begun_before_a_power_cut_and_cannot_be_moved_is_kept() {
+    let mut d = Daemon::start();
+    let known = id(&d.run("exit 3"));
+    d.kill9();
+    let (ready, procs) = (d.state().join("ready"), d.state().join("procs"));
+    std::fs::rename(procs.join(&known), ready.join("1000")).unwrap();
+    // Its name is taken.
+    std::fs::create_dir_all(procs.join(&known).join("in the way")).unwrap();
+    d.spawn();
+    assert!(ready.join("1000/record").exists());
+    d.kill9();
+    for dir in std::fs::read_dir(&procs).unwrap() {
+        std::fs::remove_dir_all(dir.unwrap().path()).unwrap();
+    }
+    d.spawn();
+    assert_eq!(d.process(&known)["exit_code"], 3);
+    assert_eq!(d.run("exit 4")["exit_code"], 4);
+}
+
+#[test]
+fn without_the_wait_for_the_disk_all_goes_on_and_what_was_begun_so_ends_so() {
+    let mut d = Daemon::prepare("survive_power_cut = false\n", &[]);
+    d.spawn();
+    let gate = d.gate("end");
+    let process = d.sh(&format!("{}; exit 9", gate.pass()));
+    assert_eq!(d.run("exit 3")["exit_code"], 3);
+    d.kill9();
+    // The next daemon waits for it itself: its shim does not.
+    std::fs::write(d.root().join("config/toold/config.toml"), "").unwrap();
+    d.spawn();
+    assert_eq!(d.run("exit 4")["exit_code"], 4);
+    gate.open();
+    assert_eq!(d.exited(&process)["exit_code"], 9);
 }

@@ -10,20 +10,23 @@ use crate::store::slots::{Launch, Progress, Stage};
 use crate::sys;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long the kernel has to tell the exit of a program that is dead but not reaped yet.
 const TELL: Duration = Duration::from_secs(3);
 
 /// Decides the end of a process whose record's lock we hold.
-pub async fn settle(proc: &Proc, record: &Record, pidfd: Option<OwnedFd>) -> Vec<News> {
+pub async fn settle(proc: &Proc, record: &Arc<Record>, pidfd: Option<OwnedFd>) -> Vec<News> {
     let facts = record.facts().ok();
     end_leftovers(facts.as_ref(), if pidfd.is_some() { Seen::Alive } else { Seen::Never });
     let told = match facts {
         Some(facts) if facts.exit.is_none() => kernel_tells(pidfd).await,
         Some(_) | None => None,
     };
-    verdict(&proc.dir, record, told)
+    let (dir, record) = (proc.dir.clone(), record.clone());
+    // It waits for the disk, and reads all of the log's index.
+    tokio::task::spawn_blocking(move || verdict(&dir, &record, told)).await.unwrap_or_default()
 }
 
 /// Whether this daemon held the program while it lived.
@@ -50,13 +53,18 @@ pub fn end_leftovers(facts: Option<&Facts>, seen: Seen) {
 pub fn verdict(dir: &Path, record: &Record, told: Option<i32>) -> Vec<News> {
     let facts = record.facts().ok();
     let launch = facts.and_then(|f| f.launch);
+    let exit = facts.and_then(|f| f.exit);
+    if exit.is_some() || launch.is_some_and(|l| l.stage == Stage::Failed) {
+        // Its shim may have died before the disk had it, and then it is for us to wait for that before it is told.
+        to_disk(dir, record);
+    }
     if let Some(Launch { stage: Stage::Failed, step, errno, at_ms, .. }) = launch {
         return vec![News::Failed { step, errno, at_ms }];
     }
     let progress = recount(dir, facts.and_then(|f| f.progress));
     let at_ms = now_ms();
     let refused = |what: &str| tracing::warn!(dir = %dir.display(), "the disk refused to record {what}");
-    if let Some(exit) = facts.and_then(|f| f.exit) {
+    if let Some(exit) = exit {
         // The end of the output is known from here on, and no later daemon has to look for leftovers.
         if facts.is_some_and(|f| f.closed_ms.is_none())
             && (record.set_progress(&progress).is_err() || record.set_closed(at_ms).is_err())
@@ -74,12 +82,21 @@ pub fn verdict(dir: &Path, record: &Record, told: Option<i32>) -> Vec<News> {
         errno: told.unwrap_or(0),
         at_ms,
     };
-    // What the kernel told is told once. Without it the next daemon comes to the same.
-    let kept = |()| if told.is_some() { record.sync() } else { Ok(()) };
-    if record.set_progress(&progress).and_then(|()| record.set_launch(&lost)).and_then(kept).is_err() {
+    if record.set_launch(&lost).is_err() || record.set_progress(&progress).is_err() {
         refused("that it is lost");
     }
+    if told.is_some() {
+        // Without the kernel's word the next daemon comes to the same.
+        to_disk(dir, record);
+    }
     vec![News::Lost { at_ms, told, progress }]
+}
+
+/// Waits until the disk has a record that is about to be told. One that fails is told all the same: it is true.
+pub fn to_disk(dir: &Path, record: &Record) {
+    if let Err(e) = record.sync() {
+        tracing::warn!(dir = %dir.display(), %e, "the disk refuses to keep how it ended");
+    }
 }
 
 /// The counts from the files: the shim may have died between the bytes and their count.

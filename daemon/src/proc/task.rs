@@ -66,7 +66,9 @@ pub struct Task {
     kills: Vec<(u64, oneshot::Sender<KillEnd>)>,
     waiting: Vec<(u64, oneshot::Sender<i32>)>,
     /// What is let go of when the program has ended, before anybody hears of that.
-    while_running: Option<Box<dyn Send>>,
+    while_running: Option<Box<dyn Send + Sync>>,
+    /// Its shim was started by another daemon, which may have told it not to wait for the disk.
+    adopted: bool,
 }
 
 pub fn now_ms() -> u64 {
@@ -94,11 +96,12 @@ impl Task {
             kills: Vec::new(),
             waiting: Vec::new(),
             while_running: None,
+            adopted: false,
         }
     }
 
     /// Keeps this as long as the program runs.
-    pub fn holding(self, while_running: Option<Box<dyn Send>>) -> Task {
+    pub fn holding(self, while_running: Option<Box<dyn Send + Sync>>) -> Task {
         Task { while_running, ..self }
     }
 
@@ -108,6 +111,7 @@ impl Task {
             Begin::Launched { stream, launch } => (Some(Link::new(stream)), Some(launch)),
             Begin::Adopt => (None, None),
         };
+        self.adopted = link.is_none();
         loop {
             if let Some(link) = &mut link {
                 self.converse(link, &mut launch).await;
@@ -171,6 +175,7 @@ impl Task {
     async fn hear(&mut self, word: Word, link: &mut Link) -> io::Result<()> {
         match word {
             Word::News(news) => {
+                self.make_sure(&news).await;
                 self.learn(&news);
                 if matches!(news, News::Exited { .. }) {
                     // Whoever waits for it is answered before what came along with it is looked at.
@@ -191,6 +196,20 @@ impl Task {
                 Ok(())
             }
             Word::Wrote { token, done, state } => self.wrote(token, done, state, link).await,
+        }
+    }
+
+    /// What a shim could not put on record, or was not asked to wait for the disk with, is seen to before it is told.
+    async fn make_sure(&self, news: &News) {
+        let unsure = match news {
+            News::Failed { step, errno, at_ms } if self.record.stage().is_none() => {
+                self.record.set_failed(*step, *errno, *at_ms).is_ok()
+            }
+            News::Exited { .. } | News::Adopted { exit: Some(_), .. } => self.adopted,
+            _ => false,
+        };
+        if unsure && let Err(e) = self.record.to_disk().await {
+            warn!(id = %self.proc.spec.id, %e, "the disk refuses to keep how it ended");
         }
     }
 
@@ -318,7 +337,9 @@ impl Task {
             }
             Err(e) => {
                 let errno = e.raw_os_error().unwrap_or(libc::EIO);
-                self.learn(&News::Failed { step: crate::sys::step::FORK, errno, at_ms: now_ms() });
+                let news = News::Failed { step: crate::sys::step::FORK, errno, at_ms: now_ms() };
+                self.make_sure(&news).await;
+                self.learn(&news);
                 None
             }
         }

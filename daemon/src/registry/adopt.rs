@@ -216,7 +216,12 @@ fn read(dir: &Path) -> io::Result<Found> {
             state.step(&news);
         }
     }
-    let known = Box::new(Known { spec, dir: dir.to_path_buf(), state, told: Told::read(&facts.told) });
+    let told = Told::read(&facts.told);
+    if state.ended() && spec.journaled && !told.is_some_and(|told| told.exited) {
+        // Nobody has heard of it. Its shim may be waiting for the disk still, or died before it did.
+        lost::to_disk(dir, &record);
+    }
+    let known = Box::new(Known { spec, dir: dir.to_path_buf(), state, told });
     if state.over() {
         return Ok(Found::Finished(known, check(dir, &state.progress.counts)));
     }

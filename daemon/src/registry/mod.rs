@@ -40,7 +40,7 @@ pub struct Registry {
     seq: AtomicU64,
     boot: [u8; 16],
     /// Directories for processes to come.
-    made: made::Ahead,
+    made: Arc<made::Ahead>,
     /// Something finished: retention has a look.
     pub finished: Notify,
     ended: Mutex<forget::Finished>,
@@ -61,7 +61,7 @@ impl Registry {
         let made = made::Ahead::open(procs_dir.with_file_name("ready"), &procs_dir, config.survive_power_cut);
         Arc::new(Registry {
             config,
-            made,
+            made: Arc::new(made),
             procs_dir,
             launcher,
             voice,

@@ -10,8 +10,9 @@ use crate::proc::task::{Begin, Task, now_ms};
 use crate::proc::told::Told;
 use crate::proc::{Proc, minders, view};
 use crate::shim::launch::{self, Numbers, Strings};
+use crate::store::made::Made;
 use crate::store::record::{self, New, Record, Spec};
-use crate::store::slots::{Launch, Progress, Stage};
+use crate::store::slots::Progress;
 use crate::sys::step;
 use crate::watch::Patterns;
 use std::io;
@@ -100,11 +101,16 @@ impl Registry {
         let Order { mut spec, env, wanted, patterns, unresolved } = order;
         spec.created_ms = now_ms();
         spec.seq = self.seq.fetch_add(1, Ordering::AcqRel);
+        let made = match self.config.survive_power_cut {
+            true => self.made.take_or_make().await,
+            false => self.made.take(),
+        };
         let Reserved { proc, record, nonce, inbox, oom_file } =
-            self.reserve(spec, &wanted, patterns).map_err(SpawnError::Refused)?;
+            self.reserve(spec, &wanted, patterns, made).map_err(SpawnError::Refused)?;
         hooks::at("spawn.recorded");
         if let Some(errno) = unresolved {
-            self.fail(&proc, &record, step::EXEC, errno);
+            self.fail(&proc, &record, step::EXEC, errno).await;
+            self.refill();
             return Err(SpawnError::Failed(proc));
         }
         let launch = encode(&proc, env, oom_file.as_deref(), self.config.survive_power_cut);
@@ -115,14 +121,18 @@ impl Registry {
                 self.run(task, Begin::Launched { stream, launch }, proc.clone(), Some(slot));
             }
             Err(e) => {
-                self.fail(&proc, &record, step::FORK, e.raw_os_error().unwrap_or(libc::EIO));
+                self.fail(&proc, &record, step::FORK, e.raw_os_error().unwrap_or(libc::EIO)).await;
                 return Err(SpawnError::Failed(proc));
             }
         }
+        self.refill();
+        self.answer(proc).await
+    }
+
+    fn refill(self: &Arc<Self>) {
         if self.made.is_low() {
             tokio::spawn(self.clone().make_ahead());
         }
-        self.answer(proc).await
     }
 
     /// Makes directories for starts to come, a few at a time, in pauses between starts or when hardly any are left.
@@ -147,7 +157,7 @@ impl Registry {
     pub(super) fn run(self: &Arc<Self>, task: Task, begin: Begin, proc: Arc<Proc>, slot: Option<RunningSlot>) {
         minders::begin(&proc);
         let registry = self.clone();
-        let task = task.holding(slot.map(|slot| Box::new(slot) as Box<dyn Send>));
+        let task = task.holding(slot.map(|slot| Box::new(slot) as Box<dyn Send + Sync>));
         tokio::spawn(async move {
             task.run(begin).await;
             cgroup::remove(&proc.spec.cgroups);
@@ -173,6 +183,7 @@ impl Registry {
         mut spec: Spec,
         wanted: &cgroup::Wanted,
         patterns: Option<Arc<Patterns>>,
+        made: Option<Made>,
     ) -> Result<Reserved, RpcError> {
         let disk = |e: io::Error| {
             RpcError::new(Kind::SpawnFailed, format!("record the process in {}: {e}", self.procs_dir.display()))
@@ -197,7 +208,7 @@ impl Registry {
         let proc = self.enter(proc).inspect_err(|_| cgroup::remove(&groups))?;
         // The table is not locked meanwhile: a slow disk delays this process and no other.
         let new = New { spec: &proc.spec, progress: &progress, nonce, boot: self.boot };
-        let ahead = self.made.take().map(|made| record::create_in(made, &proc.dir, &new));
+        let ahead = made.map(|made| record::create_in(made, &proc.dir, &new));
         // One that failed was swept away from outside; or its reason is met again.
         match ahead.and_then(Result::ok).map_or_else(|| self.create(&proc.dir, &new), Ok) {
             Ok(record) => {
@@ -215,20 +226,19 @@ impl Registry {
 
     fn create(&self, dir: &Path, new: &New<'_>) -> io::Result<Record> {
         match self.config.survive_power_cut {
-            // Other calls go on meanwhile.
+            // Only where none could be made ahead, or that was swept away: most times the disk refuses this too.
             true => tokio::task::block_in_place(|| record::create(dir, new, true)),
             false => record::create(dir, new, false),
         }
     }
 
     /// Records and publishes a start that failed before any shim had it.
-    fn fail(&self, proc: &Arc<Proc>, record: &Record, step: u32, errno: i32) {
+    async fn fail(&self, proc: &Arc<Proc>, record: &Arc<Record>, step: u32, errno: i32) {
         let at_ms = now_ms();
-        let launch = Launch { stage: Stage::Failed, shim_pid: 0, pid: 0, ticks: 0, step, errno, at_ms };
-        let recorded = record.set_launch(&launch).and_then(|()| match self.config.survive_power_cut {
-            true => tokio::task::block_in_place(|| record.sync()),
-            false => Ok(()),
-        });
+        let recorded = match record.set_failed(step, errno, at_ms) {
+            Ok(()) if self.config.survive_power_cut => record.to_disk().await,
+            recorded => recorded,
+        };
         if let Err(e) = recorded {
             tracing::warn!(id = %proc.spec.id, %e, "the failed start could not be recorded");
         }

@@ -295,7 +295,9 @@ impl Shim {
         self.record_names();
         hooks::at("exit.before_record");
         self.write_slot(slots::EXIT_AT, &exit.slot());
+        hooks::at("exit.written");
         if self.sync {
+            // A disk that fails takes nothing from the truth of it: it is told all the same.
             let _ = rustix::fs::fdatasync(&self.record);
         }
         hooks::at("exit.recorded");

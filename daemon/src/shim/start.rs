@@ -203,11 +203,11 @@ fn begin(
     let (record, nonce) = lock(&dir)?;
     starting.record = Some(record);
     hooks::at("spawn.locked");
+    let listener = address::listen_at(id, &nonce).map_err(at(step::SOCKET))?;
+    let (ends, theirs) = Ends::open(&block.numbers, ready.pipes.take())?;
     starting.note(&launching(Stage::Launching, starting.pid)).map_err(at(step::RECORD))?;
     hooks::at("spawn.launching");
     starting.begin_to_disk();
-    let listener = address::listen_at(id, &nonce).map_err(at(step::SOCKET))?;
-    let (ends, theirs) = Ends::open(&block.numbers, ready.pipes.take())?;
     let plan = [theirs.stdin.as_raw_fd(), theirs.stdout.as_raw_fd(), theirs.stderr.as_raw_fd()];
     // What can be done while the program is on its way: it has copies of its ends by then.
     let mut ticks = 0;

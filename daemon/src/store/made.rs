@@ -9,9 +9,10 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+use tokio::sync::Semaphore;
 
 /// As many are kept, once half of them were used up: what a burst of starts needs is there before it.
 const MADE: usize = 64;
@@ -24,6 +25,12 @@ const ROOM: usize = 2 * PAGE;
 const DEAR: Duration = Duration::from_micros(250);
 /// The first bytes of a record that the disk has, and that nobody used.
 const UNUSED: &[u8; 8] = b"tooldnew";
+
+/// As many starts wait for the disk at once when none is left: the others wait for their turn.
+const AT_ONCE: usize = 4;
+/// What reading a record says that is not there or not whole.
+const NOT_WHOLE: [io::ErrorKind; 4] =
+    [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory, io::ErrorKind::UnexpectedEof, io::ErrorKind::InvalidData];
 
 /// A directory with a record in it that says nothing.
 #[derive(Debug)]
@@ -62,6 +69,7 @@ pub struct Ahead {
     next: AtomicU64,
     taken: AtomicU64,
     making: AtomicBool,
+    turns: Semaphore,
 }
 
 impl Ahead {
@@ -71,20 +79,28 @@ impl Ahead {
         let (mut made, mut next) = (Vec::new(), 0);
         for entry in std::fs::read_dir(&dir).into_iter().flatten().flatten() {
             let path = entry.path();
+            if let Some(number) = number(&path) {
+                next = next.max(number + 1);
+            }
             match unused(&path, durable) {
-                Some((number, record)) if made.len() < MADE => {
-                    next = next.max(number + 1);
-                    made.push(Made { dir: path, record });
-                }
+                Some(record) if made.len() < MADE => made.push(Made { dir: path, record }),
                 Some(_) => clear(&path),
-                None => match begun(&path).map(|id| std::fs::rename(&path, procs.join(id))) {
-                    Some(Ok(())) => tracing::info!(path = %path.display(), "found a process that a power cut put back"),
-                    Some(Err(_)) | None => clear(&path),
-                },
+                None => settle(&path, procs),
             }
         }
         let (made, next) = (Mutex::new(made), AtomicU64::new(next));
-        Ahead { dir, durable, made, next, taken: AtomicU64::new(0), making: AtomicBool::new(false) }
+        let (taken, making, turns) = (AtomicU64::new(0), AtomicBool::new(false), Semaphore::new(AT_ONCE));
+        Ahead { dir, durable, made, next, taken, making, turns }
+    }
+
+    /// One of them, or one that is made now. Waits for the disk without keeping others from anything.
+    pub async fn take_or_make(self: &Arc<Self>) -> Option<Made> {
+        if let made @ Some(_) = self.take() {
+            return made;
+        }
+        let _turn = self.turns.acquire().await;
+        let ahead = self.clone();
+        tokio::task::spawn_blocking(move || ahead.take().or_else(|| ahead.make_up_to(1).ok()?.pop())).await.ok()?
     }
 
     /// One of them. None: there is none.
@@ -110,25 +126,34 @@ impl Ahead {
 
     /// Makes a few, or as many as the disk allows. False: there are enough, or there is no place for more.
     pub fn make_some(&self) -> bool {
-        // Where there is no place for them a start makes its own directory, and says what is wrong.
-        let _ = std::fs::DirBuilder::new().mode(0o700).recursive(true).create(&self.dir);
         let room = self.made.lock().map_or(0, |made| MADE.saturating_sub(made.len()));
-        let first = self.next.fetch_add(FEW as u64, Ordering::Relaxed);
-        let dirs = (first..).take(room.min(FEW)).map(|number| self.dir.join(number.to_string()));
-        let began = Instant::now();
-        let some: io::Result<Vec<Made>> = dirs.clone().map(|dir| self.make(dir)).collect();
-        if began.elapsed() > DEAR * FEW as u32 {
-            self.spread();
-        }
-        let Ok(some) = some.and_then(|some| self.to_disk(&some).map(|()| some)) else {
-            dirs.for_each(|dir| drop(std::fs::remove_dir_all(dir)));
-            return false;
-        };
+        let Ok(some) = self.make_up_to(room.min(FEW)) else { return false };
         let more = some.len() == FEW;
         if let Ok(mut made) = self.made.lock() {
             made.extend(some);
         }
         more
+    }
+
+    fn make_up_to(&self, count: usize) -> io::Result<Vec<Made>> {
+        // Where there is no place for them a start makes its own directory, and says what is wrong.
+        let _ = std::fs::DirBuilder::new().mode(0o700).recursive(true).create(&self.dir);
+        let first = self.next.fetch_add(count as u64, Ordering::Relaxed);
+        let (mut some, began) = (Vec::new(), Instant::now());
+        let made = (first..).take(count).try_for_each(|number| {
+            some.push(make(self.dir.join(number.to_string()))?);
+            Ok(())
+        });
+        if began.elapsed() > DEAR * count as u32 {
+            self.spread();
+        }
+        match made.and_then(|()| if self.durable { self.to_disk(&some) } else { Ok(()) }) {
+            Ok(()) => Ok(some),
+            Err(e) => {
+                some.iter().for_each(|made| clear(&made.dir));
+                Err(e)
+            }
+        }
     }
 
     /// Asks for directories all over the disk, not beside each other. Where there is no such thing all stays as it is.
@@ -140,19 +165,11 @@ impl Ahead {
         }
     }
 
-    fn make(&self, dir: PathBuf) -> io::Result<Made> {
-        let made = make(dir)?;
-        if self.durable {
-            // All of them are on their way to the disk before the first is waited for.
-            made.record.write_all_at(&[0; ROOM], 0)?;
-            sys::begin_writeback(&made.record)?;
-        }
-        Ok(made)
-    }
-
     fn to_disk(&self, some: &[Made]) -> io::Result<()> {
-        if !self.durable || some.is_empty() {
-            return Ok(());
+        for made in some {
+            // All of them are on their way before the first is waited for.
+            made.record.write_all_at(&[0; ROOM], 0)?;
+            let _ = sys::begin_writeback(&made.record);
         }
         some.iter().try_for_each(|made| made.record.sync_all().and_then(|()| File::open(&made.dir)?.sync_all()))?;
         File::open(&self.dir)?.sync_all()?;
@@ -165,23 +182,47 @@ impl Ahead {
     }
 }
 
-/// A directory that was made and never used, by its number. One that is to be durable says that it is.
-fn unused(dir: &Path, durable: bool) -> Option<(u64, File)> {
-    let number = dir.file_name()?.to_str()?.parse().ok()?;
+fn number(dir: &Path) -> Option<u64> {
+    dir.file_name()?.to_str()?.parse().ok()
+}
+
+/// A directory that was made and never used. One that is to be durable says that it is.
+fn unused(dir: &Path, durable: bool) -> Option<File> {
+    number(dir)?;
     let record = File::options().read(true).write(true).open(dir.join("record")).ok()?;
     let alone = std::fs::read_dir(dir).ok()?.count() == 1;
     let mut first = [0; UNUSED.len()];
     let marked = record.read_exact_at(&mut first, 0).is_ok() && first == *UNUSED;
     let empty = !durable && record.metadata().ok()?.len() == 0;
-    (alone && (marked || empty)).then_some((number, record))
+    (alone && (marked || empty)).then_some(record)
 }
 
-/// The id of a process that somebody began to start.
-fn begun(dir: &Path) -> Option<String> {
-    let record = Record::open(dir).ok()?;
-    let facts = record.facts().ok()?;
-    facts.launch?;
-    Some(record.spec(&facts.head).ok()?.id.to_string())
+/// Whether a record was made ahead, and never got to say anything.
+pub fn says_nothing(head: &[u8]) -> bool {
+    let after = head.strip_prefix(UNUSED).unwrap_or(head);
+    after.iter().all(|byte| *byte == 0)
+}
+
+/// Gives a process that somebody began to start its name again, and clears away what nobody began.
+fn settle(dir: &Path, procs: &Path) {
+    match begun(dir).and_then(|id| id.map_or(Ok(false), |id| std::fs::rename(dir, procs.join(id)).map(|()| true))) {
+        Ok(true) => tracing::info!(dir = %dir.display(), "found a process that a power cut put back"),
+        Ok(false) => clear(dir),
+        // It may tell of a process: the next daemon tries again.
+        Err(e) => tracing::error!(dir = %dir.display(), %e, "left as it is"),
+    }
+}
+
+/// The id of a process that somebody began to start. None: nobody did, or the disk had not all of it, so that nothing was started.
+fn begun(dir: &Path) -> io::Result<Option<String>> {
+    let read = Record::open(dir).and_then(|record| {
+        let facts = record.facts()?;
+        Ok(if facts.launch.is_some() { Some(record.spec(&facts.head)?.id.to_string()) } else { None })
+    });
+    match read {
+        Err(e) if NOT_WHOLE.contains(&e.kind()) => Ok(None),
+        read => read,
+    }
 }
 
 fn clear(path: &Path) {

@@ -9,6 +9,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use toold_proto::ProcId;
 use toold_proto::process::LimitReport;
 use toold_proto::unions::{Pattern, PtySize};
@@ -125,7 +126,9 @@ impl Record {
 
     /// Made, and never written.
     pub fn is_empty(&self) -> io::Result<bool> {
-        Ok(self.file.metadata()?.len() == 0)
+        let mut head = [0u8; SLOT];
+        let len = self.file.read_at(&mut head, 0)?;
+        Ok(made::says_nothing(&head[..len]))
     }
 
     fn slot(&self, at: u64) -> io::Result<Slot> {
@@ -200,6 +203,11 @@ impl Record {
         self.file.write_all_at(&launch.slot(), slots::LAUNCH_AT)
     }
 
+    /// Notes a start that failed before any shim could.
+    pub fn set_failed(&self, step: u32, errno: i32, at_ms: u64) -> io::Result<()> {
+        self.set_launch(&Launch { stage: Stage::Failed, shim_pid: 0, pid: 0, ticks: 0, step, errno, at_ms })
+    }
+
     pub fn set_told(&self, told: &ToldSlot) -> io::Result<()> {
         self.file.write_all_at(told, slots::TOLD_AT)
     }
@@ -220,6 +228,12 @@ impl Record {
     /// Begins to write it to the disk, without waiting.
     pub fn begin_sync(&self) -> io::Result<()> {
         Ok(crate::sys::begin_writeback(&self.file)?)
+    }
+
+    /// Waits for the disk without keeping other tasks from anything.
+    pub async fn to_disk(self: &Arc<Record>) -> io::Result<()> {
+        let record = self.clone();
+        tokio::task::spawn_blocking(move || record.sync()).await.unwrap_or_else(|e| Err(io::Error::other(e)))
     }
 
     /// Waits until it is on the disk.

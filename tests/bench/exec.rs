@@ -8,10 +8,13 @@ use crate::report::{Figure, Unit};
 use crate::rig::{Daemon, id};
 use crate::sample::{Series, seconds};
 use serde_json::json;
+use std::os::unix::fs::FileExt;
 use std::process::Child;
 use std::time::Duration;
 
 const EXECD: &str = "shim = \"exec\"\n";
+/// What the wait for the disk costs is seen beside a daemon that does not.
+pub const UNSYNCED: &str = "survive_power_cut = false\n";
 const MANY: &str = "[retention]\nmax_count = 100000\n";
 /// Requests on their way at once: below `max_requests_in_flight`.
 const IN_FLIGHT: usize = 100;
@@ -21,13 +24,17 @@ const REST: Duration = Duration::from_millis(1);
 /// The answer of `exec` from rest, and to the program's end.
 pub fn latency(bench: &mut Bench) {
     let (zygote, execd) = (Daemon::start(), Daemon::start_with(EXECD, &[]));
+    let unsynced = Daemon::start_with(UNSYNCED, &[]);
     let (mut zygote_client, mut execd_client) = (Client::open(&zygote.socket()), Client::open(&execd.socket()));
+    let mut unsynced_client = Client::open(&unsynced.socket());
+    let (mut by_unsynced, mut disk, page) = (Series::default(), Series::default(), Page::new(zygote.root()));
     let (repetitions, count) = bench.pick((5, 150), (9, 1000));
     let (mut spawn, mut whole, mut whole_ours) = (Series::default(), Series::default(), Series::default());
     let (mut by_zygote, mut by_exec) = (Series::default(), Series::default());
     let to_end = call("exec", json!({ "argv": ["/bin/true"], "yield_ms": 60_000 }));
     started(&mut zygote_client);
     started(&mut execd_client);
+    started(&mut unsynced_client);
     for _ in 0..repetitions {
         let rested = |_| {
             rest();
@@ -37,6 +44,11 @@ pub fn latency(bench: &mut Bench) {
         spawn.add(both.iter().map(|both| both.0).collect());
         whole.add(both.iter().map(|both| both.1).collect());
         by_zygote.take(count, || started(&mut zygote_client));
+        by_unsynced.take(count, || started(&mut unsynced_client));
+        disk.take(count, || {
+            rest();
+            page.sync()
+        });
         whole_ours.take(count, || {
             rest();
             zygote_client.ask(&to_end)
@@ -47,12 +59,34 @@ pub fn latency(bench: &mut Bench) {
     let report = &mut bench.report;
     let zygote = Figure::new("exec.zygote.p50", Unit::Us, &by_zygote.p50).floor(name, &spawn.p50);
     report.add(zygote.target(TimesFloor(2.0)).note("/bin/true; the floor returns when the program was exec'd"));
+    report.add(Figure::new("exec.unsynced.p50", Unit::Us, &by_unsynced.p50).floor(name, &spawn.p50));
+    report.add(Figure::new("floor.fdatasync.p50", Unit::Us, &disk.p50).note("of a page that the disk has a place for"));
     report.add(Figure::new("exec.zygote.p99", Unit::Us, &by_zygote.p99).floor(p99, &spawn.p99));
     report.add(Figure::new("exec.execd.p50", Unit::Us, &by_exec.p50).floor(name, &spawn.p50));
     report.add(Figure::new("exec.execd.p99", Unit::Us, &by_exec.p99).floor(p99, &spawn.p99));
     let whole_name = "posix_spawn + wait";
     let end = Figure::new("exec.to_exit.p50", Unit::Us, &whole_ours.p50).floor(whole_name, &whole.p50);
     report.add(end.note("one call with `yield_ms`, answered at the exit"));
+}
+
+/// A page of a file, as the disk has it.
+struct Page(std::fs::File);
+
+impl Page {
+    fn new(dir: &std::path::Path) -> Page {
+        let file = std::fs::File::create(dir.join("page")).unwrap();
+        file.write_all_at(&[0; 8192], 0).unwrap();
+        file.sync_all().unwrap();
+        Page(file)
+    }
+
+    /// Microseconds until it has other bytes there.
+    fn sync(&self) -> f64 {
+        seconds(|| {
+            self.0.write_all_at(&[1; 96], 1024).unwrap();
+            self.0.sync_data().unwrap();
+        }) * 1e6
+    }
 }
 
 /// Everybody is done with what was before.
@@ -72,10 +106,13 @@ fn started(client: &mut Client) -> f64 {
 /// `true`, submitted one after the other, and all of them over.
 pub fn jobs(bench: &mut Bench) {
     let daemon = Daemon::start_with(MANY, &[]);
+    let unsynced = Daemon::start_with(&format!("{UNSYNCED}{MANY}"), &[]);
     let (repetitions, count) = bench.pick((5, 500), (9, 2000));
     let (mut ours, mut at_once, mut floor, mut serial) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut without = Vec::new();
     let per_second = |time: f64| count as f64 / time;
     submitted(&daemon, 50);
+    submitted(&unsynced, 50);
     for _ in 0..repetitions {
         floor.push(per_second(seconds(|| {
             let mut all: Vec<Child> = (0..count).map(|_| bare_true().spawn().unwrap()).collect();
@@ -83,6 +120,7 @@ pub fn jobs(bench: &mut Bench) {
         })));
         serial.push(per_second((0..count).map(|_| spawn_and_wait(&mut bare_true()).1).sum::<f64>() / 1e6));
         ours.push(per_second(submitted(&daemon, count)));
+        without.push(per_second(submitted(&unsynced, count)));
         at_once.push(per_second(seconds(|| in_flight(&daemon, count))));
     }
     let report = &mut bench.report;
@@ -92,6 +130,8 @@ pub fn jobs(bench: &mut Bench) {
             .floor("posix_spawn all, reap all", &floor)
             .target(PartOfFloor(0.6)),
     );
+    let without = Figure::new("jobs.rate.unsynced", Unit::PerSecond, &without);
+    report.add(without.floor("posix_spawn all, reap all", &floor).note("with survive_power_cut = false"));
     report.add(
         Figure::new("jobs.rate.in_flight", Unit::PerSecond, &at_once)
             .floor("posix_spawn all, reap all", &floor)

@@ -2,6 +2,7 @@
 
 use crate::Bench;
 use crate::client::{Client, call};
+use crate::exec::UNSYNCED;
 use crate::floors::{Ending, Supervisor};
 use crate::report::Target::TimesFloor;
 use crate::report::{Figure, Unit};
@@ -10,7 +11,7 @@ use crate::sample::Series;
 use serde_json::json;
 
 pub fn told(bench: &mut Bench) {
-    let daemon = Daemon::start();
+    let (daemon, unsynced) = (Daemon::start(), Daemon::start_with(UNSYNCED, &[]));
     let (repetitions, count) = bench.pick((5, 60), (9, 400));
     let mut supervisor = Supervisor::start(&bench.small);
     let ending = Ending::new(&bench.small, daemon.root());
@@ -18,6 +19,7 @@ pub fn told(bench: &mut Bench) {
     subscriber.call("events.subscribe", json!({ "types": ["exited"] })).unwrap();
     let exec = call("exec", json!({ "argv": ending.argv() }));
     let (mut floor, mut waited, mut pushed) = (Series::default(), Series::default(), Series::default());
+    let (mut without, mut unsynced) = (Series::default(), Client::open(&unsynced.socket()));
     for _ in 0..repetitions {
         floor.take(count, || supervisor.exit());
         waited.take(count, || {
@@ -27,6 +29,11 @@ pub fn told(bench: &mut Bench) {
             // The subscriber heard of it too.
             subscriber.push();
             time
+        });
+        without.take(count, || {
+            let process = id(&unsynced.checked(&exec).0);
+            unsynced.send(&call("wait", json!({ "id": process })));
+            ending.timed(|| assert!(!unsynced.line().is_empty()))
         });
         pushed.take(count, || {
             client.checked(&exec);
@@ -39,6 +46,8 @@ pub fn told(bench: &mut Bench) {
     let report = &mut bench.report;
     let name = "pidfd to socket";
     report.add(Figure::new("exit.wait.p50", Unit::Us, &waited.p50).floor(name, &floor.p50).target(TimesFloor(3.0)));
+    let without = Figure::new("exit.wait.unsynced.p50", Unit::Us, &without.p50);
+    report.add(without.floor(name, &floor.p50).note("with survive_power_cut = false"));
     report.add(Figure::new("exit.wait.p99", Unit::Us, &waited.p99).floor("pidfd to socket p99", &floor.p99));
     report.add(Figure::new("exit.push.p50", Unit::Us, &pushed.p50).floor(name, &floor.p50));
     report.add(Figure::new("exit.push.p99", Unit::Us, &pushed.p99).floor("pidfd to socket p99", &floor.p99));

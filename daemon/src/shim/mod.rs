@@ -8,6 +8,7 @@ pub mod run;
 pub mod zygote;
 
 mod capture;
+mod ends;
 mod kill;
 mod link;
 mod seat;

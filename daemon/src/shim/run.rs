@@ -1,7 +1,7 @@
 //! One shim's life: get ready, launch, then serve pipes, children and the daemon until the tree is gone.
 
 use super::seat::Seat;
-use super::{capture, kill, link, start, stdin, tree};
+use super::{capture, ends, kill, link, start, stdin, tree};
 use crate::hooks;
 use crate::log::LogWriter;
 use crate::shim::frame::FromShim;
@@ -32,7 +32,7 @@ pub struct Ready {
     /// The memory of one process at a time.
     pub room: sys::Room,
     /// Pipes for its output, and its standard input if it has none.
-    pub pipes: Option<start::Pipes>,
+    pub pipes: Option<ends::Pipes>,
 }
 
 impl Ready {
@@ -52,7 +52,7 @@ impl Ready {
     /// Makes ahead what most processes need.
     fn prepare(&mut self) {
         // Where that fails it is tried again at the start, which says what is wrong.
-        self.pipes = self.pipes.take().or_else(|| start::Pipes::open().ok());
+        self.pipes = self.pipes.take().or_else(|| ends::Pipes::open().ok());
     }
 
     /// Shows that this is nobody's shim now.

@@ -3,6 +3,7 @@
 
 use super::address;
 use super::capture::{self, Output};
+use super::ends::{Ends, nonblocking};
 use super::kill::Killing;
 use super::link::{self, Link};
 use super::run::{Ready, Shim, mono_ms, tag, wall_ms, watch};
@@ -19,7 +20,6 @@ use rustix::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
-use rustix::pty::OpenptFlags;
 
 /// The longest launch a shim reads. The kernel's own limit on arguments is below it.
 pub const LAUNCH_MAX: usize = 16 * 1024 * 1024;
@@ -31,9 +31,9 @@ const USUAL_TABLES: usize = 64 * 1024;
 const _: () = assert!(USUAL_LAUNCH + STACK + USUAL_TABLES <= capture::BUFFER, "the start needs more than there is");
 
 /// A step that failed.
-struct Failed(u32, Errno);
+pub(super) struct Failed(pub u32, pub Errno);
 
-fn at(step: u32) -> impl Fn(Errno) -> Failed {
+pub(super) fn at(step: u32) -> impl Fn(Errno) -> Failed {
     move |errno| Failed(step, errno)
 }
 
@@ -257,76 +257,6 @@ fn lock(dir: &OwnedFd) -> Result<(OwnedFd, [u8; 16]), Failed> {
     Ok((record, head.nonce))
 }
 
-/// Pipes for output, and what stands for no input.
-pub struct Pipes {
-    out: (OwnedFd, OwnedFd),
-    err: (OwnedFd, OwnedFd),
-    null: OwnedFd,
-}
-
-impl Pipes {
-    pub fn open() -> Result<Pipes, Errno> {
-        let (out, err) = (pipe()?, pipe()?);
-        nonblocking(&out.0)?;
-        nonblocking(&err.0)?;
-        let null = rustix::fs::open(c"/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
-        Ok(Pipes { out, err, null })
-    }
-}
-
-fn pipe() -> Result<(OwnedFd, OwnedFd), Errno> {
-    rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
-}
-
-/// Our ends of the program's streams.
-struct Ends {
-    out: OwnedFd,
-    err: Option<OwnedFd>,
-    stdin: Option<OwnedFd>,
-    terminal: bool,
-}
-
-/// Its own.
-struct Theirs {
-    stdin: OwnedFd,
-    stdout: OwnedFd,
-    stderr: OwnedFd,
-}
-
-impl Ends {
-    fn open(numbers: &Numbers, pipes: Option<Pipes>) -> Result<(Ends, Theirs), Failed> {
-        if numbers.pty { Ends::terminal(numbers) } else { Ends::pipes(numbers, pipes).map_err(at(step::PIPE)) }
-    }
-
-    fn terminal(numbers: &Numbers) -> Result<(Ends, Theirs), Failed> {
-        let fail = at(step::PTY);
-        let master =
-            rustix::pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).map_err(&fail)?;
-        rustix::pty::unlockpt(&master).map_err(&fail)?;
-        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
-        let slave = rustix::pty::ioctl_tiocgptpeer(&master, flags).map_err(&fail)?;
-        let size = rustix::termios::Winsize { ws_row: numbers.rows, ws_col: numbers.cols, ws_xpixel: 0, ws_ypixel: 0 };
-        rustix::termios::tcsetwinsize(&master, size).map_err(&fail)?;
-        nonblocking(&master).map_err(&fail)?;
-        let copy = || slave.try_clone().map_err(|_| Failed(step::PTY, Errno::MFILE));
-        let theirs = Theirs { stdin: copy()?, stdout: copy()?, stderr: slave };
-        Ok((Ends { out: master, err: None, stdin: None, terminal: true }, theirs))
-    }
-
-    fn pipes(numbers: &Numbers, pipes: Option<Pipes>) -> Result<(Ends, Theirs), Errno> {
-        let Pipes { out, err, null } = pipes.map_or_else(Pipes::open, Ok)?;
-        let (stdin, their_in) = if numbers.stdin_pipe {
-            let (read, write) = pipe()?;
-            nonblocking(&write)?;
-            (Some(write), read)
-        } else {
-            (None, null)
-        };
-        let ends = Ends { out: out.0, err: Some(err.0), stdin, terminal: false };
-        Ok((ends, Theirs { stdin: their_in, stdout: out.1, stderr: err.1 }))
-    }
-}
-
 /// Hears of everything that the shim is to serve.
 fn watch_all(ready: &Ready, control: &OwnedFd, listener: &OwnedFd, ends: &Ends) -> Result<(), Errno> {
     nonblocking(control)?;
@@ -337,10 +267,6 @@ fn watch_all(ready: &Ready, control: &OwnedFd, listener: &OwnedFd, ends: &Ends) 
         Some(err) => watch(&ready.epoll, err.as_fd(), tag::ERR, EventFlags::IN),
         None => Ok(()),
     }
-}
-
-fn nonblocking(fd: &OwnedFd) -> Result<(), Errno> {
-    rustix::io::ioctl_fionbio(fd, true)
 }
 
 /// Runs the program. Its pid, and the open file that counts its out-of-memory kills.

@@ -118,3 +118,17 @@ fn without_the_wait_for_the_disk_all_goes_on_and_what_was_begun_so_ends_so() {
     gate.open();
     assert_eq!(d.exited(&process)["exit_code"], 9);
 }
+
+#[test]
+fn what_was_made_ahead_for_a_start_that_is_refused_is_kept_for_another() {
+    let d = Daemon::start();
+    let named = json!({ "argv": ["/bin/sleep", "1000"], "name": "one" });
+    d.ok("exec", named.clone());
+    let made = || std::fs::read_dir(d.state().join("ready")).map_or(0, Iterator::count);
+    d.eventually("a burst can come", || made() == 64);
+    for _ in 0..100 {
+        d.refused(-32007, "already_exists", "exec", named.clone());
+    }
+    assert_eq!(d.run("exit 3")["exit_code"], 3);
+    assert!((63..=64).contains(&made()), "{}", made());
+}

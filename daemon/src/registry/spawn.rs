@@ -205,7 +205,14 @@ impl Registry {
         let (state, voice) = (State::new(progress), self.voice.clone());
         let (proc, inbox) = Proc::new(Start { spec, dir, state, told: Told::default(), voice, patterns });
         let groups = proc.spec.cgroups.clone();
-        let proc = self.enter(proc).inspect_err(|_| cgroup::remove(&groups))?;
+        let proc = match self.enter(proc) {
+            Ok(proc) => proc,
+            Err(refused) => {
+                cgroup::remove(&groups);
+                made.into_iter().for_each(|made| self.made.give_back(made));
+                return Err(refused);
+            }
+        };
         // The table is not locked meanwhile: a slow disk delays this process and no other.
         let new = New { spec: &proc.spec, progress: &progress, nonce, boot: self.boot };
         let ahead = made.map(|made| record::create_in(made, &proc.dir, &new));

@@ -109,6 +109,13 @@ impl Ahead {
         self.made.lock().ok()?.pop()
     }
 
+    /// It was not needed.
+    pub fn give_back(&self, one: Made) {
+        if let Ok(mut made) = self.made.lock() {
+            made.push(one);
+        }
+    }
+
     /// How often one was asked for.
     pub fn taken(&self) -> u64 {
         self.taken.load(Ordering::Relaxed)

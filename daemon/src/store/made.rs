@@ -25,7 +25,6 @@ const ROOM: usize = 2 * PAGE;
 const DEAR: Duration = Duration::from_micros(250);
 /// The first bytes of a record that the disk has, and that nobody used.
 const UNUSED: &[u8; 8] = b"tooldnew";
-
 /// As many starts wait for the disk at once when none is left: the others wait for their turn.
 const AT_ONCE: usize = 4;
 /// What reading a record says that is not there or not whole.
@@ -134,6 +133,9 @@ impl Ahead {
     /// Makes a few, or as many as the disk allows. False: there are enough, or there is no place for more.
     pub fn make_some(&self) -> bool {
         let room = self.made.lock().map_or(0, |made| MADE.saturating_sub(made.len()));
+        if room == 0 {
+            return false;
+        }
         let Ok(some) = self.make_up_to(room.min(FEW)) else { return false };
         let more = some.len() == FEW;
         if let Ok(mut made) = self.made.lock() {
@@ -241,7 +243,7 @@ fn clear(path: &Path) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Ahead, MADE, ROOM, make};
+    use super::{Ahead, FEW, MADE, ROOM, make};
     use crate::store::record::{New, Record, Spec, create_in};
     use crate::store::slots::{Launch, Progress, Stage};
     use rustix::fs::IFlags;
@@ -289,6 +291,19 @@ mod tests {
         let ext4 = rustix::fs::statfs(root.path()).is_ok_and(|fs| fs.f_type as u64 == 0xEF53);
         assert!(!ext4 || flags.is_ok_and(|flags| flags.contains(IFlags::TOPDIR)));
         assert!(ahead.make_some());
+    }
+
+    #[test]
+    fn where_there_are_enough_nothing_is_asked_of_the_file_system() {
+        let root = tempfile::tempdir().expect("the disk takes it");
+        let ahead = Ahead::open(root.path().join("ready"), &root.path().join("procs"), true);
+        (0..MADE / FEW).for_each(|_| assert!(ahead.make_some(), "there is room"));
+        let dir = File::open(root.path().join("ready")).expect("it is there");
+        let flags = || rustix::fs::ioctl_getflags(&dir).unwrap_or(IFlags::empty());
+        // They may have been dear.
+        let _ = rustix::fs::ioctl_setflags(&dir, flags() - IFlags::TOPDIR);
+        assert!(!ahead.make_some(), "there are enough");
+        assert!(!flags().contains(IFlags::TOPDIR));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::render::Look;
-use crate::render::shown::{Keep, Shown};
+use crate::render::sanitize::{Keep, Shown};
 use crate::sys;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};

@@ -7,7 +7,7 @@ use super::{Context, here};
 use crate::args;
 use crate::blocking::CallError;
 use crate::failure::{DONE, Failure};
-use crate::render::shown::{Keep, Shown};
+use crate::render::sanitize::{Keep, Shown};
 use crate::render::{Look, poll};
 use std::io::IsTerminal;
 use std::time::Duration;

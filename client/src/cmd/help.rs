@@ -4,7 +4,7 @@ use super::Context;
 use crate::failure::{DONE, Failure};
 use crate::help::{self, topics};
 use crate::render::Look;
-use crate::render::prose::page;
+use crate::render::wrap::page;
 
 /// Lines of more are hard to read, however wide the terminal is.
 const WIDEST: usize = 100;

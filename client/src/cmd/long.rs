@@ -4,7 +4,7 @@ use super::Context;
 use crate::blocking::{Answer, CallError, parse};
 use crate::failure::Failure;
 use crate::render::text::last_line;
-use crate::render::{poll, waiting};
+use crate::render::{poll, progress_line};
 use crate::sys::{self, Ready, Signals};
 use serde_json::value::RawValue;
 use std::os::fd::AsFd;
@@ -80,11 +80,16 @@ impl Waiting {
         match &self.looks {
             Looks::Processes { .. } => {
                 let page = parse::<api::Poll>(&raw).ok()?;
-                Some(waiting::line(elapsed, &poll::summary(&page.process), last_line(&page.output).as_deref(), width))
+                Some(progress_line::line(
+                    elapsed,
+                    &poll::summary(&page.process),
+                    last_line(&page.output).as_deref(),
+                    width,
+                ))
             }
             Looks::Left(work) => {
                 let info = parse::<api::DaemonInfo>(&raw).ok()?;
-                Some(waiting::line(elapsed, &work.line(&info.counts), None, width))
+                Some(progress_line::line(elapsed, &work.line(&info.counts), None, width))
             }
         }
     }

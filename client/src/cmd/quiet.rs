@@ -1,7 +1,7 @@
 //! When `run` may show a line of its own between a program's lines. Pure: time is an argument.
 
+use crate::render::progress_line;
 use crate::render::text::last_line;
-use crate::render::waiting;
 use std::time::{Duration, Instant};
 use toold_proto::params::Stream;
 
@@ -55,7 +55,7 @@ impl Quiet {
         self.due = now + self.pace;
         let elapsed = now.saturating_duration_since(self.begin).as_millis() as u64;
         let last = last_line(&String::from_utf8_lossy(&self.tail));
-        waiting::line(elapsed, &format!("{id} running"), last.as_deref(), width)
+        progress_line::line(elapsed, &format!("{id} running"), last.as_deref(), width)
     }
 }
 

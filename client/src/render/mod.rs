@@ -6,16 +6,16 @@ pub mod inspect;
 pub mod kill;
 pub mod list;
 pub mod poll;
-pub mod prose;
-pub mod shown;
+pub mod progress_line;
+pub mod sanitize;
 pub mod status;
 pub mod table;
 pub mod text;
 pub mod time;
 pub mod tree;
 pub mod wait;
-pub mod waiting;
 pub mod watch;
+pub mod wrap;
 
 /// How the output wants it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

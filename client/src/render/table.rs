@@ -1,7 +1,7 @@
 //! Rows in aligned columns, cut to a width, and lists of facts.
 
-use super::prose::hang;
 use super::text::{columns, cut, harmless, pad};
+use super::wrap::hang;
 use super::{Look, Tint};
 
 /// Between two columns.

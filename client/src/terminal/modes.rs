@@ -1,6 +1,6 @@
 //! What a program's output has turned on in a terminal, and how to turn just that off again. Pure.
 
-use super::whole::At;
+use super::escape_state::At;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use vte::{Params, Parser, Perform};

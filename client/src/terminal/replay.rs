@@ -1,7 +1,7 @@
 //! The screen as a program's output left it, as bytes for another terminal. Pure.
 
+use super::escape_state::{pieces, whole};
 use super::modes::{FREE_MARGINS, Modes};
-use super::whole::{pieces, whole};
 use std::num::NonZeroU16;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use toold_proto::unions::PtySize;

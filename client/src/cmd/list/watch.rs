@@ -7,10 +7,10 @@ use crate::blocking::{CallError, Message, parse};
 use crate::cmd::Context;
 use crate::cmd::wait::has_ended;
 use crate::failure::{DONE, Failure};
+use crate::fullscreen::{self, Screen};
 use crate::local::now_ms;
 use crate::render::Look;
 use crate::render::list::list;
-use crate::screen::{self, Screen};
 use crate::sys::{self, Ready, Signals};
 use serde_json::value::RawValue;
 use std::io::{self, Read};
@@ -223,7 +223,7 @@ impl Watch<'_, '_> {
                     true => Some("the daemon is away; this is how it was".to_owned()),
                     false => self.args.hidden(hidden),
                 };
-                let lines = screen::fit(&list(&shown, now_ms(), look), word.as_deref(), rows, look);
+                let lines = fullscreen::fit(&list(&shown, now_ms(), look), word.as_deref(), rows, look);
                 screen.draw(&lines, look.width).map_err(Failure::io("write to the terminal"))
             }
         }

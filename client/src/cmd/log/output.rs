@@ -2,7 +2,7 @@
 
 use crate::console::Console;
 use crate::failure::Failure;
-use crate::render::shown::Shown;
+use crate::render::sanitize::Shown;
 use crate::render::text::columns;
 use crate::sys::{self, Signals};
 use std::io::{self, Write};

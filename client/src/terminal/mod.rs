@@ -1,17 +1,17 @@
 //! Our terminal while it is lent to a program: raw, and given back as it was on every way out.
 
-mod boxes;
+mod dec_graphics;
+mod escape_state;
 pub mod keys;
 mod modes;
-mod recent;
 pub mod replay;
+mod replay_buffer;
 mod sys;
-mod view;
-mod whole;
+mod viewport;
 
 use modes::Modes;
-use recent::Recent;
 use replay::{picture, picture_again};
+use replay_buffer::Recent;
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Write};
@@ -22,7 +22,7 @@ use sys::Settings;
 #[cfg(test)]
 pub use sys::pair;
 use toold_proto::unions::PtySize;
-use view::View;
+use viewport::View;
 
 /// A line of ours in the place of the program's text is there so long.
 const READ: Duration = Duration::from_secs(3);

@@ -1,6 +1,6 @@
 //! Lines and corners for an emulator that does not know the character set they come in: the same as Unicode. Pure.
 
-use super::whole::At;
+use super::escape_state::At;
 
 /// What `` ` `` to `~` are in that set.
 const DRAWN: [char; 31] = [

@@ -1,6 +1,6 @@
 //! A screen of another size than ours, drawn by an emulator: as much of it as fits, in place, and a line that says so. Pure.
 
-use super::boxes::Boxes;
+use super::dec_graphics::Boxes;
 use std::fmt::Write;
 use std::num::NonZeroU16;
 use toold_proto::unions::PtySize;

@@ -18,6 +18,8 @@ pub mod shim;
 
 pub mod backend;
 
+pub mod spec;
+
 pub mod proc;
 
 pub mod registry;

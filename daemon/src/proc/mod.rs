@@ -3,6 +3,7 @@
 mod asking;
 pub mod asks;
 mod completion;
+pub mod condition;
 pub mod handle;
 mod heartbeat;
 pub mod kill;
@@ -10,6 +11,7 @@ pub mod link;
 pub mod listen;
 pub mod lost;
 pub mod minders;
+pub mod search;
 pub mod state;
 pub mod task;
 pub mod tell;

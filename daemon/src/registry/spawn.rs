@@ -29,18 +29,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Without a start for so long a burst is over.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// What is asked for, checked.
-#[derive(Clone)]
-pub struct Order {
-    /// Without id, times and sequence: those are given here.
-    pub spec: Spec,
-    /// `NAME=value`.
-    pub env: Vec<Vec<u8>>,
-    pub wanted: cgroup::Wanted,
-    pub patterns: Option<Arc<Patterns>>,
-    /// The program could not be found: recorded as a failed start.
-    pub unresolved: Option<i32>,
-}
+pub use crate::spec::SpawnRequest as Order;
 
 /// Why there is no running process, with the record that stays if there is one.
 pub enum SpawnError {

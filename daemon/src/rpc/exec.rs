@@ -2,16 +2,15 @@
 
 use super::context::{Daemon, unreadable};
 use super::events::{acknowledge, consumer};
-use super::order;
 use super::read::note_exit;
-use super::ready::Readiness;
 use super::wire::Peer;
 use crate::log::Log;
 use crate::proc::Proc;
+use crate::proc::condition::Readiness;
 use crate::proc::state::State;
 use crate::proc::task::now_ms;
 use crate::registry::{Single, SpawnError, Spawned, spawn_failed};
-use crate::text;
+use crate::{spec, text};
 use std::sync::Arc;
 use std::time::Duration;
 use toold_proto::params::{self, Ansi};
@@ -25,7 +24,7 @@ const TOKENS_MAX: u64 = 1 << 20;
 pub async fn exec(call: params::Exec, daemon: Arc<Daemon>, peer: Arc<Peer>) -> Result<results::Exec, RpcError> {
     let config = &daemon.registry.config;
     let readiness = Readiness::of(&call, config.max_wait_ms)?;
-    let order = order::check(&call, config)?;
+    let order = spec::build(&call, config)?;
     let consumer = consumer(&daemon, call.consumer.as_deref())?;
     let single = Single { if_running: call.if_running, uid: peer.uid, pid: peer.pid };
     let Spawned { proc, existing } = match daemon.registry.spawn(order, single).await {

@@ -2,10 +2,10 @@
 
 use super::context::Daemon;
 use super::kill::{already_exited, refuse_ended, unanswered};
-use super::order::terminal_size;
 use super::wire::Peer;
 use crate::proc::Proc;
 use crate::shim::frame::Wrote;
+use crate::spec::terminal_size;
 use base64::Engine;
 use std::sync::Arc;
 use toold_proto::process::Stdin;

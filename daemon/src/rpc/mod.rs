@@ -2,20 +2,16 @@
 
 pub mod context;
 mod daemon;
-mod environment;
+mod error;
 mod events;
 mod exec;
 mod follow;
 mod input;
 mod kill;
 mod list;
-mod login;
-mod order;
 mod push;
 mod read;
-mod ready;
 pub mod register;
-mod search;
 mod wait;
 pub mod wire;
 

@@ -3,9 +3,9 @@
 use super::context::{Daemon, unreadable};
 use super::events::{acknowledge, consumer};
 use super::read::{note_exit, tail};
-use super::ready::{End, Goal, reached};
 use super::wire::Peer;
 use crate::proc::Proc;
+use crate::proc::condition::{End, Goal, reached};
 use crate::proc::task::now_ms;
 use futures_util::future::{FutureExt, join_all, select_all};
 use std::sync::Arc;

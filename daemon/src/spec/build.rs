@@ -1,18 +1,17 @@
 //! An `exec` call, checked before anything is made: what is wrong is named, and nothing has happened.
 
-use super::{environment, login};
+use super::{Error, InvalidParam, SpawnRequest, env, login_env};
 use crate::backend::cgroup;
 use crate::config::Config;
-use crate::registry::Order;
 use crate::store::record::Spec;
 use crate::watch::Patterns;
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use toold_proto::ProcId;
 use toold_proto::params::{Exec, IfRunning, StdinMode};
 use toold_proto::unions::{Pty, PtySize};
-use toold_proto::{Kind, ProcId, RpcError};
 
 /// The terminal nobody gave a size for.
 const TERMINAL: PtySize = PtySize { rows: 24, cols: 80 };
@@ -24,40 +23,39 @@ const KEY_MAX: usize = 4096;
 /// The least output that head and tail can be kept of.
 const OUTPUT_MIN: u64 = 65_536;
 
-pub fn check(call: &Exec, config: &Config) -> Result<Order, RpcError> {
+pub fn build(call: &Exec, config: &Config) -> Result<SpawnRequest, Error> {
     strings(call)?;
     let pty = terminal(call.pty)?;
     let cwd = directory(call.cwd.as_deref())?;
     name(call.name.as_deref())?;
     if call.name.is_none() && call.if_running != IfRunning::Error {
-        return Err(RpcError::param("if_running", "needs a name: it is about the process of that name"));
+        return Err(Error::from(InvalidParam::new("if_running", "needs a name: it is about the process of that name")));
     }
     if let Some(timeout) = call.timeout_ms.filter(|t| *t <= 0) {
-        return Err(RpcError::param("timeout_ms", format!("must be at least 1, not {timeout}")));
+        return Err(Error::from(InvalidParam::new("timeout_ms", format!("must be at least 1, not {timeout}"))));
     }
     match call.backend.as_deref() {
         None | Some("local") => {}
         Some(other) => {
-            let message = format!("there is no backend {other:?} here; `local` is the one there is");
-            return Err(RpcError::new(Kind::Unavailable, message).with("backend", other));
+            return Err(Error::UnknownBackend(other.into()));
         }
     }
     let patterns = patterns(call)?;
     if let Some(ms) = call.heartbeat_ms.filter(|ms| *ms < config.events.min_heartbeat_ms) {
         let least = config.events.min_heartbeat_ms;
-        return Err(RpcError::param("heartbeat_ms", format!("must be at least {least}, not {ms}")));
+        return Err(Error::from(InvalidParam::new("heartbeat_ms", format!("must be at least {least}, not {ms}"))));
     }
     let log_max_bytes = limits(call, config)?;
-    let mut env = environment::build(call.env_mode, text_vars(), &config.env.pass, &call.env, pty.is_some());
+    let mut env = env::build(call.env_mode, text_vars(), &config.env.pass, &call.env, pty.is_some());
     let (mut argv, command) = words(call, &env)?;
     let env_names = env.keys().cloned().collect();
     if call.command.is_some()
         && call.login.unwrap_or(true)
         && let [shell, _, text] = &mut argv[..]
-        && let Some((with, carried)) = login::keep(shell, text, &call.env)
+        && let Some((with, carried)) = login_env::keep(shell, text, &call.env)
     {
         *text = with;
-        env.insert(login::CARRIER.into(), carried);
+        env.insert(login_env::CARRIER.into(), carried);
     }
     let (program, unresolved) = resolve(&argv[0], env.get("PATH").map(String::as_str));
     let enforced = cgroup::Wanted::new(&call.limits);
@@ -90,15 +88,15 @@ pub fn check(call: &Exec, config: &Config) -> Result<Order, RpcError> {
         seq: 0,
     };
     let env = env.into_iter().map(|(name, value)| format!("{name}={value}").into_bytes()).collect();
-    Ok(Order { spec, env, wanted: enforced, patterns, unresolved })
+    Ok(SpawnRequest { spec, env, wanted: enforced, patterns, unresolved })
 }
 
 /// The watch patterns, ready to be looked for.
-fn patterns(call: &Exec) -> Result<Option<Arc<Patterns>>, RpcError> {
+fn patterns(call: &Exec) -> Result<Option<Arc<Patterns>>, InvalidParam> {
     if call.watch.is_empty() {
         return Ok(None);
     }
-    let made = Patterns::new(&call.watch).map_err(|bad| RpcError::param(&format!("watch[{}]", bad.at), bad.why))?;
+    let made = Patterns::new(&call.watch).map_err(|bad| InvalidParam::new(format!("watch[{}]", bad.at), bad.why))?;
     Ok(Some(Arc::new(made)))
 }
 
@@ -108,10 +106,10 @@ fn text_vars() -> impl Iterator<Item = (String, String)> {
 }
 
 /// No string has a NUL in it.
-fn strings(call: &Exec) -> Result<(), RpcError> {
+fn strings(call: &Exec) -> Result<(), InvalidParam> {
     let one = |param: &str, text: &str| {
         if text.contains('\0') {
-            return Err(RpcError::param(param, "must not contain a NUL character"));
+            return Err(InvalidParam::new(param, "must not contain a NUL character"));
         }
         Ok(())
     };
@@ -129,11 +127,11 @@ fn strings(call: &Exec) -> Result<(), RpcError> {
     }
     for (param, key) in [("task_id", &call.task_id), ("session_key", &call.session_key)] {
         if key.as_ref().is_some_and(|key| key.len() > KEY_MAX) {
-            return Err(RpcError::param(param, format!("must be at most {KEY_MAX} bytes")));
+            return Err(InvalidParam::new(param, format!("must be at most {KEY_MAX} bytes")));
         }
     }
     if call.request_id.as_deref() == Some("") {
-        return Err(RpcError::param("request_id", "must not be empty"));
+        return Err(InvalidParam::new("request_id", "must not be empty"));
     }
     for (at, word) in call.argv.iter().flatten().enumerate() {
         one(&format!("argv[{at}]"), word)?;
@@ -143,66 +141,65 @@ fn strings(call: &Exec) -> Result<(), RpcError> {
         one(&param, name)?;
         one(&param, value)?;
         if name.is_empty() || name.contains('=') {
-            return Err(RpcError::param(&param, "is not a name: it is empty or has a `=` in it"));
+            return Err(InvalidParam::new(param.as_str(), "is not a name: it is empty or has a `=` in it"));
         }
     }
     Ok(())
 }
 
-pub fn terminal_size(rows: u32, cols: u32) -> Result<PtySize, RpcError> {
+pub fn terminal_size(rows: u32, cols: u32) -> Result<PtySize, InvalidParam> {
     for (name, value) in [("rows", rows), ("cols", cols)] {
         if !(1..=TERMINAL_MAX).contains(&value) {
-            return Err(RpcError::param(name, format!("must be 1 to {TERMINAL_MAX}, not {value}")));
+            return Err(InvalidParam::new(name, format!("must be 1 to {TERMINAL_MAX}, not {value}")));
         }
     }
     Ok(PtySize { rows, cols })
 }
 
-fn terminal(pty: Pty) -> Result<Option<PtySize>, RpcError> {
+fn terminal(pty: Pty) -> Result<Option<PtySize>, InvalidParam> {
     match pty {
         Pty::No => Ok(None),
         Pty::Default => Ok(Some(TERMINAL)),
-        Pty::Sized(PtySize { rows, cols }) => terminal_size(rows, cols).map(Some).map_err(|e| {
-            let param = format!("pty.{}", e.data.get("param").and_then(|p| p.as_str()).unwrap_or("rows"));
-            RpcError::new(Kind::InvalidParams, format!("pty.{}", e.message)).with("param", param)
-        }),
+        Pty::Sized(PtySize { rows, cols }) => terminal_size(rows, cols)
+            .map(Some)
+            .map_err(|invalid| InvalidParam { param: format!("pty.{}", invalid.param), ..invalid }),
     }
 }
 
-fn directory(cwd: Option<&str>) -> Result<String, RpcError> {
+fn directory(cwd: Option<&str>) -> Result<String, InvalidParam> {
     let Some(cwd) = cwd else {
         let home = std::env::var("HOME").ok().filter(|h| Path::new(h).is_dir());
         return Ok(home.unwrap_or_else(|| "/".into()));
     };
     if !cwd.starts_with('/') {
-        return Err(RpcError::param("cwd", format!("must be an absolute path, not {cwd:?}")));
+        return Err(InvalidParam::new("cwd", format!("must be an absolute path, not {cwd:?}")));
     }
     match std::fs::metadata(cwd) {
         Ok(found) if found.is_dir() => Ok(cwd.into()),
-        Ok(_) => Err(RpcError::param("cwd", format!("{cwd} is not a directory"))),
-        Err(e) => Err(RpcError::param("cwd", format!("{cwd}: {e}"))),
+        Ok(_) => Err(InvalidParam::new("cwd", format!("{cwd} is not a directory"))),
+        Err(e) => Err(InvalidParam::new("cwd", format!("{cwd}: {e}"))),
     }
 }
 
-fn name(name: Option<&str>) -> Result<(), RpcError> {
+fn name(name: Option<&str>) -> Result<(), InvalidParam> {
     let Some(name) = name else { return Ok(()) };
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"._-:@+".contains(&b);
     if name.is_empty() || name.len() > NAME_MAX || !name.bytes().all(plain) {
         let message = format!("must be 1 to {NAME_MAX} letters, digits or . _ - : @ +, not {name:?}");
-        return Err(RpcError::param("name", message));
+        return Err(InvalidParam::new("name", message));
     }
     if name.starts_with("proc_") {
-        return Err(RpcError::param("name", "must not look like an id: it starts with proc_"));
+        return Err(InvalidParam::new("name", "must not look like an id: it starts with proc_"));
     }
     // Clients say @last and @failed for what they look up themselves.
     if name.starts_with('@') {
-        return Err(RpcError::param("name", format!("must not begin with @, as @last and @failed do, not {name:?}")));
+        return Err(InvalidParam::new("name", format!("must not begin with @, as @last and @failed do, not {name:?}")));
     }
     Ok(())
 }
 
 /// Checks every limit, and gives the bytes of output to keep.
-fn limits(call: &Exec, config: &Config) -> Result<u64, RpcError> {
+fn limits(call: &Exec, config: &Config) -> Result<u64, InvalidParam> {
     let l = &call.limits;
     let all = [
         ("limits.memory_bytes", l.memory_bytes),
@@ -212,28 +209,28 @@ fn limits(call: &Exec, config: &Config) -> Result<u64, RpcError> {
         ("limits.idle_ms", l.idle_ms),
     ];
     if let Some((param, _)) = all.iter().find(|(_, value)| *value == Some(0)) {
-        return Err(RpcError::param(param, "must be at least 1"));
+        return Err(InvalidParam::new(*param, "must be at least 1"));
     }
     Ok(l.output_bytes.map_or(config.log_max_bytes, |bytes| bytes.max(OUTPUT_MIN).min(config.log_max_bytes)))
 }
 
 /// The arguments, and the command as a person would type it.
-fn words(call: &Exec, env: &BTreeMap<String, String>) -> Result<(Vec<String>, String), RpcError> {
+fn words(call: &Exec, env: &BTreeMap<String, String>) -> Result<(Vec<String>, String), InvalidParam> {
     match (&call.command, &call.argv) {
-        (Some(_), Some(_)) => Err(RpcError::param("command", "give either command or argv, not both")),
-        (None, None) => Err(RpcError::param("command", "give command (shell text) or argv")),
-        (Some(command), None) if command.trim().is_empty() => Err(RpcError::param("command", "must not be empty")),
+        (Some(_), Some(_)) => Err(InvalidParam::new("command", "give either command or argv, not both")),
+        (None, None) => Err(InvalidParam::new("command", "give command (shell text) or argv")),
+        (Some(command), None) if command.trim().is_empty() => Err(InvalidParam::new("command", "must not be empty")),
         (Some(command), None) => {
             let shell = call.shell.clone().unwrap_or_else(|| default_shell(env));
             if shell.is_empty() {
-                return Err(RpcError::param("shell", "must not be empty"));
+                return Err(InvalidParam::new("shell", "must not be empty"));
             }
             let flags = if call.login.unwrap_or(true) { "-lc" } else { "-c" };
             Ok((vec![shell, flags.into(), command.clone()], command.clone()))
         }
         (None, Some(argv)) => match argv.first() {
-            None => Err(RpcError::param("argv", "must not be empty")),
-            Some(first) if first.is_empty() => Err(RpcError::param("argv[0]", "must name a program")),
+            None => Err(InvalidParam::new("argv", "must not be empty")),
+            Some(first) if first.is_empty() => Err(InvalidParam::new("argv[0]", "must name a program")),
             Some(_) => Ok((argv.clone(), argv.iter().map(|w| quoted(w)).collect::<Vec<_>>().join(" "))),
         },
     }

@@ -4,19 +4,19 @@ use crate::log::Log;
 use crate::proc::Proc;
 use crate::proc::state::State;
 use crate::proc::watcher::{feed, only_stream};
+use crate::spec::InvalidParam;
 use crate::watch::{Found, Patterns, Resume, Scanner};
 use std::io;
 use std::sync::Arc;
-use toold_proto::RpcError;
 use toold_proto::unions::Pattern;
 
 /// A pattern, ready to be looked for. `param` is what the caller named it.
-pub fn pattern(param: &str, pattern: &Pattern) -> Result<Arc<Patterns>, RpcError> {
+pub fn pattern(param: &str, pattern: &Pattern) -> Result<Arc<Patterns>, InvalidParam> {
     let param = match pattern {
         Pattern::Text(_) => param.to_string(),
         Pattern::Regex(_) => format!("{param}.regex"),
     };
-    let made = Patterns::new(std::slice::from_ref(pattern)).map_err(|bad| RpcError::param(&param, bad.why))?;
+    let made = Patterns::new(std::slice::from_ref(pattern)).map_err(|bad| InvalidParam::new(param, bad.why))?;
     Ok(Arc::new(made))
 }
 

@@ -1,18 +1,19 @@
 //! What a process can be waited for, and the waiting. `wait` and `exec` with `ready` wait here. Only a port is looked
 //! for again and again, as the kernel has no event for it, and only while somebody waits.
 
-use super::search::{self, Search};
+use crate::proc::search::{self, Search};
 use crate::proc::state::{Phase, State};
 use crate::proc::task::now_ms;
 use crate::proc::{Proc, listen};
+use crate::spec::InvalidParam;
 use crate::watch::Patterns;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 use tokio::time::{Instant, sleep, timeout};
+use toold_proto::params;
 use toold_proto::results::{Listener, Ready};
 use toold_proto::unions::Until;
-use toold_proto::{RpcError, params};
 
 /// How long an `exec` waits for readiness when nobody says.
 const READY_TIMEOUT_MS: i64 = 60_000;
@@ -37,14 +38,14 @@ pub enum Goal {
 
 impl Goal {
     /// `param` is what the caller named it.
-    pub fn new(param: &str, until: &Until) -> Result<Goal, RpcError> {
+    pub fn new(param: &str, until: &Until) -> Result<Goal, InvalidParam> {
         match until {
             Until::Exit => Ok(Goal::Exit),
             Until::Closed => Ok(Goal::Closed),
             Until::Match(pattern) => Ok(Goal::Match(search::pattern(&format!("{param}.match"), pattern)?)),
-            Until::Port(0) => Err(RpcError::param(&format!("{param}.port"), "must be 1 to 65535, not 0")),
+            Until::Port(0) => Err(InvalidParam::new(format!("{param}.port"), "must be 1 to 65535, not 0")),
             Until::Port(port) => Ok(Goal::Port(*port)),
-            Until::Quiet(0) => Err(RpcError::param(&format!("{param}.quiet_ms"), "must be at least 1, not 0")),
+            Until::Quiet(0) => Err(InvalidParam::new(format!("{param}.quiet_ms"), "must be at least 1, not 0")),
             Until::Quiet(ms) => Ok(Goal::Quiet(*ms)),
         }
     }
@@ -69,18 +70,18 @@ pub struct Readiness {
 
 impl Readiness {
     /// None: the call does not ask for it.
-    pub fn of(call: &params::Exec, max_wait_ms: u64) -> Result<Option<Readiness>, RpcError> {
+    pub fn of(call: &params::Exec, max_wait_ms: u64) -> Result<Option<Readiness>, InvalidParam> {
         let asked = call.ready_timeout_ms.unwrap_or(READY_TIMEOUT_MS);
         if asked <= 0 {
-            return Err(RpcError::param("ready_timeout_ms", format!("must be at least 1, not {asked}")));
+            return Err(InvalidParam::new("ready_timeout_ms", format!("must be at least 1, not {asked}")));
         }
         let goal = match &call.ready {
             None if call.ready_timeout_ms.is_some() => {
-                return Err(RpcError::param("ready_timeout_ms", "is for `ready`, which is not given"));
+                return Err(InvalidParam::new("ready_timeout_ms", "is for `ready`, which is not given"));
             }
             None => return Ok(None),
             Some(Until::Exit | Until::Closed) => {
-                return Err(RpcError::param(
+                return Err(InvalidParam::new(
                     "ready",
                     "must be {match}, {port} or {quiet_ms}; yield_ms waits for an exit",
                 ));

@@ -1,0 +1,22 @@
+//! Maps the typed errors of the layers below to error answers.
+
+use crate::spec::{self, InvalidParam};
+use toold_proto::{Kind, RpcError};
+
+impl From<InvalidParam> for RpcError {
+    fn from(invalid: InvalidParam) -> RpcError {
+        RpcError::param(&invalid.param, invalid.message)
+    }
+}
+
+impl From<spec::Error> for RpcError {
+    fn from(error: spec::Error) -> RpcError {
+        match error {
+            spec::Error::InvalidParam(invalid) => invalid.into(),
+            spec::Error::UnknownBackend(name) => {
+                let message = format!("there is no backend {name:?} here; `local` is the one there is");
+                RpcError::new(Kind::Unavailable, message).with("backend", name)
+            }
+        }
+    }
+}

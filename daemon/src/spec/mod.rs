@@ -1,0 +1,53 @@
+//! Builds and checks the specification of a process from an `exec` call: arguments, directory, environment, limits.
+
+mod build;
+mod env;
+mod login_env;
+
+pub use build::{build, terminal_size};
+
+use crate::backend::cgroup;
+use crate::store::record::Spec;
+use crate::watch::Patterns;
+use std::fmt;
+use std::sync::Arc;
+
+/// A checked request to start a process.
+#[derive(Clone)]
+pub struct SpawnRequest {
+    /// The specification without id, sequence and times: the registry assigns those.
+    pub spec: Spec,
+    /// The environment as `NAME=value`.
+    pub env: Vec<Vec<u8>>,
+    pub wanted: cgroup::Wanted,
+    pub patterns: Option<Arc<Patterns>>,
+    /// The errno of a program that was not found. The registry records such a request as a failed start.
+    pub unresolved: Option<i32>,
+}
+
+/// A parameter with a value that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InvalidParam {
+    /// The path of the parameter: `cwd`, `argv[1]`, `limits.pids`.
+    pub param: String,
+    pub message: String,
+}
+
+impl InvalidParam {
+    pub fn new(param: impl Into<String>, message: impl fmt::Display) -> InvalidParam {
+        InvalidParam { param: param.into(), message: message.to_string() }
+    }
+}
+
+/// The reason why no specification was built.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Error {
+    InvalidParam(InvalidParam),
+    UnknownBackend(String),
+}
+
+impl From<InvalidParam> for Error {
+    fn from(invalid: InvalidParam) -> Error {
+        Error::InvalidParam(invalid)
+    }
+}

@@ -1,7 +1,7 @@
 //! The journal: one writer at a time, any number of readers, segments that begin and are dropped.
 
 use super::disk::{Disk, Real, aside};
-use super::draft::{Draft, Now};
+use super::new_event::{Draft, Now};
 use super::record::{self, Header, LONGEST};
 use super::recover::{self, Opened};
 use super::segment::{Found, Segment, hold};

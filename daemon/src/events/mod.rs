@@ -2,21 +2,21 @@
 
 pub mod consumers;
 mod disk;
-mod draft;
 mod filter;
 mod journal;
+mod new_event;
 mod read;
 mod record;
+mod record_reader;
 mod recover;
 mod segment;
 #[cfg(test)]
 mod tests;
-mod walk;
 
 pub use consumers::{ConsumerError, ConsumerName, Consumers, Entered, Forgotten, Next, Start, View};
-pub use draft::{Draft, Now};
 pub use filter::Filter;
 pub use journal::{Journal, Limits};
+pub use new_event::{Draft, Now};
 pub use read::{Batch, Entry, Limit};
 pub use recover::Opened;
 

@@ -2,8 +2,8 @@
 
 use super::disk::{aside, open_regular};
 use super::record::HEADER;
+use super::record_reader::{Step, Walk};
 use super::segment::{Found, Segment, parse_name};
-use super::walk::{Step, Walk};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;

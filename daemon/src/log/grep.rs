@@ -3,7 +3,7 @@
 use super::counts::Counts;
 use super::lines::{LinePage, LineQuery, PAGE_BYTES};
 use super::reader::Log;
-use super::scan::{Piece, Scan};
+use super::walk::{Piece, Scan};
 use crate::text::{PageEnd, line_text};
 use memchr::memchr;
 use regex::bytes::Regex;

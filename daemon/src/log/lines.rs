@@ -5,7 +5,7 @@
 
 use super::counts::Counts;
 use super::reader::{Log, Place};
-use super::scan::{Piece, Scan};
+use super::walk::{Piece, Scan};
 use memchr::{memchr, memchr_iter};
 use regex::bytes::Regex;
 use std::io;

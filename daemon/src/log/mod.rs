@@ -10,10 +10,10 @@ pub mod fuzz;
 mod grep;
 mod lines;
 mod reader;
-mod scan;
 mod segments;
 mod sys;
 mod text;
+mod walk;
 mod writer;
 
 pub use check::check;

@@ -5,8 +5,8 @@
 
 use super::counts::Counts;
 use super::format::parse_log_name;
-use super::scan::{Piece, Scan};
 use super::segments::{Index, Slot};
+use super::walk::{Piece, Scan};
 use std::cell::OnceCell;
 use std::fs::File;
 use std::io;

@@ -1,6 +1,6 @@
 //! A watch's patterns, ready to be looked for: in one line, and in many at once.
 
-use super::loose::loose;
+use super::multiline::loose;
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind as TextKind};
 use memchr::memmem::Finder;
 use regex_automata::meta::Regex;

@@ -5,10 +5,10 @@
 //! come: the first window with a match decides. A plain text is never lost between windows, as it is shorter than half
 //! of one; a match of a regular expression that is longer may be.
 
-use super::found::Found;
-use super::line::{Line, Search};
+use super::line_buffer::{Line, Search};
+use super::matches::Found;
 use super::patterns::{Kind, Patterns};
-use super::resume::Resume;
+use super::scan_position::Resume;
 use crate::text::{PageEnd, line_text, next};
 use memchr::{memchr, memrchr};
 use std::ops::Range;

@@ -1,12 +1,12 @@
 //! Named consumers: how far each has come, on disk, and what it is still to be told.
 
+mod expired;
 mod file;
-mod forgotten;
 mod name;
 mod next;
 mod state;
 
-pub use forgotten::Forgotten;
+pub use expired::Forgotten;
 pub use name::{ConsumerName, NotAName};
 pub use next::Next;
 pub use state::View;
@@ -85,7 +85,7 @@ pub struct Consumers {
 #[derive(Debug)]
 struct Table {
     known: HashMap<ConsumerName, Consumer>,
-    forgotten: forgotten::List,
+    forgotten: expired::List,
 }
 
 #[derive(Debug)]
@@ -118,7 +118,7 @@ impl Consumers {
                 known.insert(kept.name.clone(), Consumer::new(kept));
             }
         }
-        let forgotten = forgotten::List::load(dir, &mut flaws);
+        let forgotten = expired::List::load(dir, &mut flaws);
         let consumers = Consumers { dir: dir.into(), ttl_ms, max, table: Mutex::new(Table { known, forgotten }) };
         consumers.expire(now_ms);
         Ok((consumers, flaws))

@@ -1,12 +1,12 @@
 //! The journal and its consumers against a naive list of events.
 
-mod behind;
 mod consumers;
 mod damage;
+mod disk_errors;
 mod journal;
+mod lag;
 mod model;
-mod pace;
-mod refuse;
+mod throughput;
 
 use super::*;
 use serde_json::{Map, Value, json};

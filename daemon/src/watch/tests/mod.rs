@@ -2,11 +2,11 @@
 
 mod breaker;
 mod limiter;
-mod long;
+mod long_lines;
 mod model;
 mod patterns;
 mod scan;
-mod speed;
+mod throughput;
 
 use super::{Patterns, Resume, Scanner};
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! The scan against a model that has all of the output before it: any pieces, any order of streams, any crashes.
 
-use super::super::line::AROUND;
+use super::super::line_buffer::AROUND;
 use super::super::{Found, Resume, Scanner};
 use super::{pattern, patterns};
 use crate::text::{PageEnd, line_text, strip};

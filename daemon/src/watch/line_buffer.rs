@@ -2,9 +2,9 @@
 //!
 //! What is searched depends on the line alone, never on the pieces: a scan that goes on after a crash gets others.
 
-use super::found::Found;
+use super::matches::Found;
 use super::patterns::Patterns;
-use super::resume::{OpenLine, Part};
+use super::scan_position::{OpenLine, Part};
 use crate::text::{LONGEST, next, sequence, torn};
 
 /// Text around what is searched of an over-long line, so that a word's boundary is seen and neither end of the window is

@@ -4,8 +4,8 @@ use crate::spoken;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use toold_proto::unions::PtySize;
-use toold_proto::words::{Word, Words};
+use toold_proto::enum_values::{EnumValue, EnumValues};
+use toold_proto::pty::PtySize;
 
 /// Milliseconds: `500ms`, `10s`, `2m`, `1h`, `1d`. A bare number is seconds.
 pub fn duration_ms(text: &str) -> Result<u64, String> {
@@ -74,22 +74,22 @@ pub fn name(text: &str) -> Result<String, String> {
 /// One of the words of the protocol. Errors and completions list them, with what they mean.
 pub fn word<T>() -> impl TypedValueParser<Value = T>
 where
-    T: Words + DeserializeOwned + Clone + Send + Sync + 'static,
+    T: EnumValues + DeserializeOwned + Clone + Send + Sync + 'static,
 {
-    let word = |word: Word| {
-        let known = PossibleValue::new(word.name);
-        match word.about {
+    let word = |value: EnumValue| {
+        let known = PossibleValue::new(value.name);
+        match value.about {
             Some(about) => known.help(spoken::text(&about)),
             None => known,
         }
     };
-    PossibleValuesParser::new(T::words().into_iter().map(word))
+    PossibleValuesParser::new(T::enum_values().into_iter().map(word))
         .try_map(|name: String| serde_json::from_value::<T>(Value::String(name)))
 }
 
 /// A help text with those words behind it.
-pub fn listed<T: Words>(help: &str) -> String {
-    let names: Vec<String> = T::words().into_iter().map(|word| word.name).collect();
+pub fn listed<T: EnumValues>(help: &str) -> String {
+    let names: Vec<String> = T::enum_values().into_iter().map(|value| value.name).collect();
     match names.split_last() {
         Some((last, others)) if !others.is_empty() => format!("{help}: {} or {last}", others.join(", ")),
         Some(_) | None => help.to_owned(),

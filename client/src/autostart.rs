@@ -10,7 +10,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
-use toold_proto::places;
+use toold_proto::paths;
 
 /// A daemon that has not opened its socket by then will not.
 const START_TIME: Duration = Duration::from_secs(10);
@@ -106,7 +106,7 @@ pub fn connect(socket: &Path, launch: &Launch) -> Result<Client, StartError> {
 }
 
 fn start(socket: &Path, launch: &Launch) -> Result<Client, StartError> {
-    let log = Log::open(places::state_dir())?;
+    let log = Log::open(paths::state_dir())?;
     let program = program();
     let mut child = command(&program, launch, &log)?
         .spawn()

@@ -330,7 +330,7 @@ mod tests {
         let mut client = Client::connect(&fake.path()).expect("the fake listens");
         let params = params::Inspect { id: "x".into() };
         let Err(CallError::Rpc(first)) = client.call::<api::Inspect>(&params) else { panic!("an error was sent") };
-        assert_eq!(first.kind(), Some(toold_proto::Kind::NotFound));
+        assert_eq!(first.kind(), Some(toold_proto::ErrorKind::NotFound));
         let Err(CallError::Rpc(second)) = client.call::<api::Inspect>(&params) else { panic!("an error was sent") };
         assert_eq!((second.code, second.data.get("detail")), (-32700, Some(&json!("at 3"))));
     }

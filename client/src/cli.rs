@@ -11,7 +11,7 @@ use clap::{FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
-use toold_proto::places;
+use toold_proto::paths;
 
 /// Run processes in the background and look after them, with the daemon toold
 #[derive(Debug, Parser)]
@@ -222,7 +222,7 @@ fn perform(mut cli: Cli, console: Console<'_>) -> u8 {
         true => Autostart::Refused,
         false => Autostart::Allowed(Launch { socket: cli.global.socket.clone(), config: cli.global.config }),
     };
-    let link = Link::new(cli.global.socket.unwrap_or_else(places::socket), autostart);
+    let link = Link::new(cli.global.socket.unwrap_or_else(paths::socket), autostart);
     let mut cx = Context { link, console, json: cli.global.json };
     let resolved = pick::resolve(&mut cli.verb.ids(), &mut cx.link);
     let typed: Vec<String> = cli.verb.ids().into_iter().map(|id| id.clone()).collect();

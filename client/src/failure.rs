@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use toold_proto::{Kind, RpcError, places};
+use toold_proto::{ErrorKind, RpcError, paths};
 
 pub const DONE: u8 = 0;
 pub const FAILED: u8 = 1;
@@ -55,7 +55,7 @@ impl Failure {
     /// give it.
     pub fn of_run(self) -> Failure {
         match self {
-            Failure::Call(CallError::Rpc(error)) if error.kind() == Some(Kind::SpawnFailed) => {
+            Failure::Call(CallError::Rpc(error)) if error.kind() == Some(ErrorKind::SpawnFailed) => {
                 Failure::Unstarted(error)
             }
             other => other,
@@ -65,12 +65,12 @@ impl Failure {
     /// What to do about it in the words of this command line, where the daemon does not know of it.
     pub fn hint(&self) -> Option<String> {
         let (Failure::Call(CallError::Rpc(error)) | Failure::Unstarted(error)) = self else { return None };
-        if error.kind() == Some(Kind::SpawnFailed) {
+        if error.kind() == Some(ErrorKind::SpawnFailed) {
             let path = error.data.get("path").and_then(|path| path.as_str())?;
             return path.contains(' ').then(|| "shell text goes behind -c: -c 'echo hello'".to_owned());
         }
         let name = error.data.get("process").and_then(|process| process["name"].as_str());
-        let name = name.filter(|_| error.kind() == Some(Kind::AlreadyExists))?;
+        let name = name.filter(|_| error.kind() == Some(ErrorKind::AlreadyExists))?;
         Some(format!(
             "end that one with `toolctl kill {name}`, take another --name, or say what is meant: --if-running return \
              gives the one that runs, --if-running restart replaces it"
@@ -79,7 +79,7 @@ impl Failure {
 
     /// Whether an id stood for no process.
     pub fn is_not_found(&self) -> bool {
-        matches!(self, Failure::Call(CallError::Rpc(error)) if error.kind() == Some(Kind::NotFound))
+        matches!(self, Failure::Call(CallError::Rpc(error)) if error.kind() == Some(ErrorKind::NotFound))
     }
 
     pub fn exit_code(&self) -> u8 {
@@ -134,7 +134,7 @@ fn mend(path: &Path, source: &io::Error, elsewhere: impl Fn(&Path) -> Option<Pat
     match source.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
             if let Some(there) = elsewhere(path) {
-                return way_to(&there, &places::socket());
+                return way_to(&there, &paths::socket());
             }
             let service = if presence::has_user_manager() { "`toolctl service start` or " } else { "" };
             format!("start one with {service}`toold &`, or leave --no-autostart out")
@@ -150,8 +150,8 @@ fn mend(path: &Path, source: &io::Error, elsewhere: impl Fn(&Path) -> Option<Pat
 fn rpc_exit_code(error: &RpcError) -> u8 {
     // By code, so that a kind we do not know yet still has its number.
     match error.code {
-        code if code == Kind::InvalidParams.code() => USAGE,
-        code if code == Kind::NotFound.code() => NO_SUCH_PROCESS,
+        code if code == ErrorKind::InvalidParams.code() => USAGE,
+        code if code == ErrorKind::NotFound.code() => NO_SUCH_PROCESS,
         _ => FAILED,
     }
 }
@@ -209,13 +209,13 @@ mod tests {
 
     #[test]
     fn a_name_in_use_is_told_with_every_way_out() {
-        let error = RpcError::new(Kind::AlreadyExists, "the name \"web\" is in use by proc_0123456789ab");
+        let error = RpcError::new(ErrorKind::AlreadyExists, "the name \"web\" is in use by proc_0123456789ab");
         let failure = Failure::Call(CallError::Rpc(error.with("process", json!({"name": "web"}))));
         let hint = failure.hint().expect("a way out");
         for way in ["`toolctl kill web`", "another --name", "--if-running return", "--if-running restart"] {
             assert!(hint.contains(way), "{hint}");
         }
-        assert_eq!(Failure::Call(CallError::Rpc(RpcError::new(Kind::NotFound, "no process"))).hint(), None);
+        assert_eq!(Failure::Call(CallError::Rpc(RpcError::new(ErrorKind::NotFound, "no process"))).hint(), None);
     }
 
     #[test]
@@ -256,7 +256,7 @@ mod tests {
     #[test]
     fn a_program_that_could_not_start_has_a_shell_s_code_in_run_and_1_elsewhere() {
         let failed = |step: &str, errno: i32| {
-            let error = RpcError::new(Kind::SpawnFailed, "x").with("step", step).with("errno", errno);
+            let error = RpcError::new(ErrorKind::SpawnFailed, "x").with("step", step).with("errno", errno);
             Failure::Call(CallError::Rpc(error))
         };
         let code = |step, errno| (failed(step, errno).exit_code(), failed(step, errno).of_run().exit_code());
@@ -268,25 +268,25 @@ mod tests {
             ((1, 1), (1, 1)),
             "not the program's fault"
         );
-        let refused = Failure::Call(CallError::Rpc(RpcError::new(Kind::Limit, "x"))).of_run();
+        let refused = Failure::Call(CallError::Rpc(RpcError::new(ErrorKind::Limit, "x"))).of_run();
         assert_eq!(refused.exit_code(), 1);
     }
 
     #[test]
     fn every_kind_of_error_has_the_exit_code_of_the_contract() {
         let codes = [
-            (Kind::InvalidParams, 2),
-            (Kind::NotFound, 3),
-            (Kind::AmbiguousId, 3),
-            (Kind::AlreadyExited, 1),
-            (Kind::StdinUnavailable, 1),
-            (Kind::Limit, 1),
-            (Kind::Denied, 1),
-            (Kind::SpawnFailed, 1),
-            (Kind::AlreadyExists, 1),
-            (Kind::Unavailable, 1),
-            (Kind::Internal, 1),
-            (Kind::MethodNotFound, 1),
+            (ErrorKind::InvalidParams, 2),
+            (ErrorKind::NotFound, 3),
+            (ErrorKind::AmbiguousId, 3),
+            (ErrorKind::AlreadyExited, 1),
+            (ErrorKind::StdinUnavailable, 1),
+            (ErrorKind::Limit, 1),
+            (ErrorKind::Denied, 1),
+            (ErrorKind::SpawnFailed, 1),
+            (ErrorKind::AlreadyExists, 1),
+            (ErrorKind::Unavailable, 1),
+            (ErrorKind::Internal, 1),
+            (ErrorKind::MethodNotFound, 1),
         ];
         for (kind, code) in codes {
             assert_eq!(Failure::Call(CallError::Rpc(RpcError::new(kind, "x"))).exit_code(), code, "{kind:?}");

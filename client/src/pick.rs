@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::render;
 use toold_proto::params::{self, Status};
 use toold_proto::process::Process;
-use toold_proto::{Kind, RpcError, api, results};
+use toold_proto::{ErrorKind, RpcError, api, results};
 
 /// The newest process.
 pub const LAST: &str = "@last";
@@ -30,7 +30,7 @@ pub fn resolve(ids: &mut [&mut String], link: &mut Link) -> Result<(), Failure> 
             // An id or a name already.
             _ => continue,
         };
-        let found = found.ok_or_else(|| CallError::Rpc(RpcError::new(Kind::NotFound, none)))?;
+        let found = found.ok_or_else(|| CallError::Rpc(RpcError::new(ErrorKind::NotFound, none)))?;
         **id = found.id.to_string();
     }
     Ok(())

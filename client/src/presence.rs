@@ -4,7 +4,7 @@ use crate::blocking::{CallError, Client};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use toold_proto::places;
+use toold_proto::paths;
 
 /// The flag of a socket that somebody listens on, in /proc/net/unix.
 const ACCEPTS: u32 = 0x10000;
@@ -49,7 +49,7 @@ fn could_wake(socket: &Path) -> bool {
 
 /// The daemon that holds the state directory, by what it wrote into its lock.
 pub fn daemon_pid() -> Option<u32> {
-    let text = std::fs::read_to_string(places::state_dir()?.join("lock")).ok()?;
+    let text = std::fs::read_to_string(paths::state_dir()?.join("lock")).ok()?;
     let pid = text.trim().parse().ok()?;
     // The number may be a stranger's by now.
     let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;

@@ -2,7 +2,7 @@
 //! Only for people; `--json` has the daemon's own.
 
 use crate::render::time::exact;
-use toold_proto::{Kind, RpcError};
+use toold_proto::{ErrorKind, RpcError};
 
 /// The option that gives a parameter. What is not here is named alike, or cannot be given wrong.
 const OPTIONS: &[(&str, &str)] = &[
@@ -70,7 +70,7 @@ pub fn error(error: &RpcError) -> String {
     let param = error.data.get("param").and_then(|param| param.as_str()).unwrap_or_default();
     let own = error.message.strip_prefix(param).and_then(|rest| rest.strip_prefix(':'));
     match (error.kind(), own) {
-        (Some(Kind::InvalidParams), Some(rest)) if !param.is_empty() => {
+        (Some(ErrorKind::InvalidParams), Some(rest)) if !param.is_empty() => {
             let rest = if param.ends_with("_ms") { with_units(rest) } else { rest.to_owned() };
             format!("{}:{}", option(param), text(&rest))
         }
@@ -138,10 +138,10 @@ mod tests {
 
     #[test]
     fn what_the_daemon_calls_by_its_protocol_is_called_as_it_is_typed() {
-        let gone = RpcError::new(Kind::NotFound, "no process \"x\"; `list` shows what there is");
+        let gone = RpcError::new(ErrorKind::NotFound, "no process \"x\"; `list` shows what there is");
         assert_eq!(error(&gone), "no process \"x\"; `toolctl list` shows what there is");
         let mute = RpcError::new(
-            Kind::StdinUnavailable,
+            ErrorKind::StdinUnavailable,
             "x was started without stdin; start it with stdin: \"pipe\" or pty: true",
         );
         assert_eq!(error(&mute), "x was started without stdin; start it with --stdin or --pty");

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::Duration;
-use toold_proto::unions::PtySize;
+use toold_proto::pty::PtySize;
 
 /// The window of the terminal behind a descriptor; a side that nobody set is 0. None when it is no
 /// terminal.

@@ -68,7 +68,7 @@ pub fn main() -> ExitCode {
         Some(Other::Man) => return manual(),
         None => {}
     }
-    let config_path = args.config.clone().or_else(toold_proto::places::config);
+    let config_path = args.config.clone().or_else(toold_proto::paths::config);
     let asked_for = args.config.is_some() || std::env::var_os("TOOLD_CONFIG").is_some();
     let config = match load(config_path.as_deref(), asked_for) {
         Ok(config) => config,
@@ -78,8 +78,8 @@ pub fn main() -> ExitCode {
         println!("{}: ok", config_path.map_or("the defaults".into(), |p| p.display().to_string()));
         return ExitCode::SUCCESS;
     }
-    let socket = args.socket.clone().unwrap_or_else(toold_proto::places::socket);
-    let Some(state_dir) = args.state_dir.clone().or_else(toold_proto::places::state_dir) else {
+    let socket = args.socket.clone().unwrap_or_else(toold_proto::paths::socket);
+    let Some(state_dir) = args.state_dir.clone().or_else(toold_proto::paths::state_dir) else {
         return fail("there is no home directory for the state; set TOOLD_STATE_DIR or HOME", USAGE);
     };
     let paths = match absolute(Paths { socket, state_dir, config: config_path }) {

@@ -13,7 +13,7 @@ use toold_daemon::rpc::wire::{nesting, sniff};
 use toold_daemon::shim::frame::{self, FROM_SHIM_MAX, FromShim, HEADER, TO_SHIM_MAX, ToShim};
 use toold_daemon::shim::launch::{self, Block, Strings};
 use toold_daemon::store::slots::{self, Exit, Head, Launch, Progress, SLOT, Slot};
-use toold_proto::Kind;
+use toold_proto::ErrorKind;
 
 /// Message sizes under which a framing must give the same frames however its bytes are cut.
 const MAX_MESSAGES: [usize; 3] = [7, 100, 1 << 20];
@@ -100,7 +100,7 @@ fn json(text: &[u8]) {
             entries.iter().flatten().for_each(reads_back);
         }
         Err(refused) => {
-            let no_json = refused.error.kind() == Some(Kind::ParseError);
+            let no_json = refused.error.kind() == Some(ErrorKind::ParseError);
             assert_eq!(no_json, !is_json, "{}", refused.error.message);
         }
     }

@@ -1,6 +1,6 @@
 //! The one list of methods. The daemon, the client and `rpc.discover` all come from it.
 
-use crate::error::Kind;
+use crate::error::ErrorKind;
 use crate::{params, results};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
@@ -20,7 +20,7 @@ pub struct Description {
     pub doc: &'static str,
     pub params: fn(&mut SchemaGenerator) -> Schema,
     pub result: fn(&mut SchemaGenerator) -> Schema,
-    pub errors: &'static [Kind],
+    pub errors: &'static [ErrorKind],
     /// An example call's parameters, as JSON.
     pub example: &'static str,
 }
@@ -47,7 +47,7 @@ macro_rules! methods {
             doc: concat!($($doc, "\n"),+),
             params: |g| g.root_schema_for::<$params>(),
             result: |g| g.subschema_for::<$result>(),
-            errors: &[Kind::InvalidParams, $(Kind::$kind),*],
+            errors: &[ErrorKind::InvalidParams, $(ErrorKind::$kind),*],
             example: $example,
         }),*];
     };
@@ -112,12 +112,12 @@ methods! {
     EventsAck = "events.ack" (params::EventsAck) -> results::EventsAck, [NotFound],
         r#"{"consumer": "chat-42", "seq": 1217}"#;
     /// The daemon: version, counts, limits in force, features of this system, paths.
-    DaemonInfo = "daemon.info" (params::Nothing) -> results::DaemonInfo, [],
+    DaemonInfo = "daemon.info" (params::Empty) -> results::DaemonInfo, [],
         r#"{}"#;
     /// Stop the daemon. Processes go on, unless `kill`.
     DaemonShutdown = "daemon.shutdown" (params::Shutdown) -> results::Shutdown, [],
         r#"{"kill": false}"#;
     /// The OpenRPC document of all of this.
-    RpcDiscover = "rpc.discover" (params::Nothing) -> Value, [],
+    RpcDiscover = "rpc.discover" (params::Empty) -> Value, [],
         r#"{}"#;
 }

@@ -7,7 +7,7 @@ use std::fmt;
 /// Why a call failed, for programs. A code may have two kinds; a kind has one code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum ErrorKind {
     ParseError,
     InvalidRequest,
     MethodNotFound,
@@ -24,62 +24,62 @@ pub enum Kind {
     Unavailable,
 }
 
-impl Kind {
+impl ErrorKind {
     pub fn code(self) -> i32 {
         match self {
-            Kind::ParseError => -32700,
-            Kind::InvalidRequest => -32600,
-            Kind::MethodNotFound => -32601,
-            Kind::InvalidParams => -32602,
-            Kind::Internal => -32603,
-            Kind::NotFound | Kind::AmbiguousId => -32001,
-            Kind::AlreadyExited => -32002,
-            Kind::StdinUnavailable => -32003,
-            Kind::Limit => -32004,
-            Kind::Denied => -32005,
-            Kind::SpawnFailed => -32006,
-            Kind::AlreadyExists => -32007,
-            Kind::Unavailable => -32008,
+            ErrorKind::ParseError => -32700,
+            ErrorKind::InvalidRequest => -32600,
+            ErrorKind::MethodNotFound => -32601,
+            ErrorKind::InvalidParams => -32602,
+            ErrorKind::Internal => -32603,
+            ErrorKind::NotFound | ErrorKind::AmbiguousId => -32001,
+            ErrorKind::AlreadyExited => -32002,
+            ErrorKind::StdinUnavailable => -32003,
+            ErrorKind::Limit => -32004,
+            ErrorKind::Denied => -32005,
+            ErrorKind::SpawnFailed => -32006,
+            ErrorKind::AlreadyExists => -32007,
+            ErrorKind::Unavailable => -32008,
         }
     }
 
     /// The name in `data.kind`.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::ParseError => "parse_error",
-            Kind::InvalidRequest => "invalid_request",
-            Kind::MethodNotFound => "method_not_found",
-            Kind::InvalidParams => "invalid_params",
-            Kind::Internal => "internal",
-            Kind::NotFound => "not_found",
-            Kind::AmbiguousId => "ambiguous_id",
-            Kind::AlreadyExited => "already_exited",
-            Kind::StdinUnavailable => "stdin_unavailable",
-            Kind::Limit => "limit",
-            Kind::Denied => "denied",
-            Kind::SpawnFailed => "spawn_failed",
-            Kind::AlreadyExists => "already_exists",
-            Kind::Unavailable => "unavailable",
+            ErrorKind::ParseError => "parse_error",
+            ErrorKind::InvalidRequest => "invalid_request",
+            ErrorKind::MethodNotFound => "method_not_found",
+            ErrorKind::InvalidParams => "invalid_params",
+            ErrorKind::Internal => "internal",
+            ErrorKind::NotFound => "not_found",
+            ErrorKind::AmbiguousId => "ambiguous_id",
+            ErrorKind::AlreadyExited => "already_exited",
+            ErrorKind::StdinUnavailable => "stdin_unavailable",
+            ErrorKind::Limit => "limit",
+            ErrorKind::Denied => "denied",
+            ErrorKind::SpawnFailed => "spawn_failed",
+            ErrorKind::AlreadyExists => "already_exists",
+            ErrorKind::Unavailable => "unavailable",
         }
     }
 
     /// What the kind means, one line, as `rpc.discover` prints it.
     pub fn meaning(self) -> &'static str {
         match self {
-            Kind::ParseError => "the message is not JSON",
-            Kind::InvalidRequest => "the message is JSON but not a JSON-RPC 2.0 request",
-            Kind::MethodNotFound => "there is no such method",
-            Kind::InvalidParams => "a parameter is wrong; data.param names it",
-            Kind::Internal => "a defect of toold itself",
-            Kind::NotFound => "no such process",
-            Kind::AmbiguousId => "the prefix fits more than one process; data.matches lists some",
-            Kind::AlreadyExited => "the process has exited; data.process carries the exit",
-            Kind::StdinUnavailable => "started without stdin, or stdin is closed",
-            Kind::Limit => "a limit is reached; data.limit is its config key",
-            Kind::Denied => "policy said no; data.reason says why",
-            Kind::SpawnFailed => "the program could not start; data has step, errno and path",
-            Kind::AlreadyExists => "the name is in use; data.process is the running process",
-            Kind::Unavailable => "a feature is missing here; the message says what to do",
+            ErrorKind::ParseError => "the message is not JSON",
+            ErrorKind::InvalidRequest => "the message is JSON but not a JSON-RPC 2.0 request",
+            ErrorKind::MethodNotFound => "there is no such method",
+            ErrorKind::InvalidParams => "a parameter is wrong; data.param names it",
+            ErrorKind::Internal => "a defect of toold itself",
+            ErrorKind::NotFound => "no such process",
+            ErrorKind::AmbiguousId => "the prefix fits more than one process; data.matches lists some",
+            ErrorKind::AlreadyExited => "the process has exited; data.process carries the exit",
+            ErrorKind::StdinUnavailable => "started without stdin, or stdin is closed",
+            ErrorKind::Limit => "a limit is reached; data.limit is its config key",
+            ErrorKind::Denied => "policy said no; data.reason says why",
+            ErrorKind::SpawnFailed => "the program could not start; data has step, errno and path",
+            ErrorKind::AlreadyExists => "the name is in use; data.process is the running process",
+            ErrorKind::Unavailable => "a feature is missing here; the message says what to do",
         }
     }
 }
@@ -94,7 +94,7 @@ pub struct RpcError {
 }
 
 impl RpcError {
-    pub fn new(kind: Kind, message: impl Into<String>) -> RpcError {
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> RpcError {
         let mut data = Map::new();
         data.insert("kind".into(), kind.name().into());
         RpcError { code: kind.code(), message: message.into(), data }
@@ -102,12 +102,12 @@ impl RpcError {
 
     /// A wrong parameter, by name.
     pub fn param(name: &str, message: impl fmt::Display) -> RpcError {
-        RpcError::new(Kind::InvalidParams, format!("{name}: {message}")).with("param", name)
+        RpcError::new(ErrorKind::InvalidParams, format!("{name}: {message}")).with("param", name)
     }
 
     /// A limit that is reached, by its config key.
     pub fn limit(key: &str, message: impl fmt::Display) -> RpcError {
-        RpcError::new(Kind::Limit, format!("{message} (config key `{key}`)")).with("limit", key)
+        RpcError::new(ErrorKind::Limit, format!("{message} (config key `{key}`)")).with("limit", key)
     }
 
     /// The same error with one more fact in `data`.
@@ -117,7 +117,7 @@ impl RpcError {
     }
 
     /// The kind a program tells this error by, if it is one of ours.
-    pub fn kind(&self) -> Option<Kind> {
+    pub fn kind(&self) -> Option<ErrorKind> {
         serde_json::from_value(self.data.get("kind")?.clone()).ok()
     }
 }

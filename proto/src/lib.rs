@@ -1,18 +1,20 @@
 //! What crosses toold's socket: names, data and errors. No behaviour lives here.
 
 pub mod api;
+pub mod enum_values;
 pub mod error;
 pub mod event;
 pub mod id;
 pub mod openrpc;
 pub mod params;
-pub mod places;
+pub mod paths;
+pub mod pattern;
 pub mod process;
+pub mod pty;
 pub mod results;
 pub mod time;
-pub mod unions;
-pub mod words;
+pub mod until;
 
-pub use error::{Kind, RpcError};
+pub use error::{ErrorKind, RpcError};
 pub use event::EventType;
 pub use id::ProcId;

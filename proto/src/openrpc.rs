@@ -1,7 +1,7 @@
 //! The OpenRPC 1.x document that `rpc.discover` answers, made from the one list of methods.
 
 use crate::api::{Description, METHODS};
-use crate::error::Kind;
+use crate::error::ErrorKind;
 use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
@@ -94,7 +94,7 @@ pub const REQUIRED: &[(&str, &str)] = &[
     ("events.ack", "seq"),
 ];
 
-fn error(kind: Kind) -> Value {
+fn error(kind: ErrorKind) -> Value {
     json!({ "code": kind.code(), "message": kind.meaning(), "data": { "kind": kind.name() } })
 }
 

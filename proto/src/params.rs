@@ -1,7 +1,9 @@
 //! The parameters of every method. A name that is not here is refused, so a typo never passes.
 
 use crate::event::EventType;
-use crate::unions::{Pattern, Pty, Until};
+use crate::pattern::Pattern;
+use crate::pty::Pty;
+use crate::until::Until;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -107,7 +109,7 @@ pub enum IfRunning {
 /// Where a new consumer begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum From {
+pub enum ConsumerStart {
     /// At the oldest event that is kept.
     #[default]
     Oldest,
@@ -326,7 +328,7 @@ params!(
         /// Wait so long for the first event.
         wait_ms: u64,
         /// Where the consumer begins if it is new. Default: `oldest`.
-        from: From,
+        from: ConsumerStart,
     }
 );
 
@@ -336,7 +338,7 @@ params!(EventsAck {
     seq: u64,
 });
 
-params!(Nothing {});
+params!(Empty {});
 
 params!(Shutdown {
     /// Also end every process.

@@ -2,7 +2,8 @@
 
 use crate::id::ProcId;
 use crate::params::{Status, Stream};
-use crate::unions::{Pattern, PtySize};
+use crate::pattern::Pattern;
+use crate::pty::PtySize;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -106,14 +107,14 @@ pub struct LimitReport {
 }
 
 /// A struct that also prints itself field by field: a name that stands in the code needs no look at each of its letters.
-macro_rules! printing {
+macro_rules! json_fields {
     ($(#[$doc:meta])* pub struct $name:ident { $($(#[$field:meta])* pub $f:ident: $t:ty,)* }) => {
         $(#[$doc])*
         pub struct $name { $($(#[$field])* pub $f: $t,)* }
 
         impl $name {
             /// Puts `"name":value` of all its fields into an object that is begun, each with a comma behind it.
-            pub fn print_fields(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
+            pub fn write_fields(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
                 $(
                     out.extend_from_slice(concat!("\"", stringify!($f), "\":").as_bytes());
                     serde_json::to_writer(&mut *out, &self.$f)?;
@@ -125,7 +126,7 @@ macro_rules! printing {
     };
 }
 
-printing! {
+json_fields! {
 /// One run of a program.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Process {

@@ -16,8 +16,8 @@ use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
 use toold_proto::params::{self, Ansi, Encoding};
 use toold_proto::process::{Process, Stdin};
-use toold_proto::unions::PtySize;
-use toold_proto::{Kind, RpcError, api};
+use toold_proto::pty::PtySize;
+use toold_proto::{ErrorKind, RpcError, api};
 
 const HELP: &str = "Every key goes to the process, Ctrl-C too, except the one that detaches. The process's terminal gets \
 the size of yours, and follows it. Several may be attached at once: all type, and the last size counts; whose window is \
@@ -95,14 +95,14 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
 fn refuse(process: &Process) -> Result<(), Failure> {
     let id = &process.id;
     let error = if has_ended(process) {
-        RpcError::new(Kind::AlreadyExited, format!("{}: see `toolctl log {id}`", summary(process)))
+        RpcError::new(ErrorKind::AlreadyExited, format!("{}: see `toolctl log {id}`", summary(process)))
     } else if !process.pty {
         let see = format!("{id} has no terminal: use `toolctl log -f {id}` to see it");
         let why = match process.stdin {
             Stdin::Pipe => format!("{see}, `toolctl submit {id} TEXT` to type"),
             Stdin::Null | Stdin::Closed | Stdin::Pty => format!("{see}; start it with --pty to attach"),
         };
-        RpcError::new(Kind::InvalidParams, why)
+        RpcError::new(ErrorKind::InvalidParams, why)
     } else {
         return Ok(());
     };

@@ -6,7 +6,7 @@ use crate::failure::{DONE, Failure};
 use toold_proto::api;
 use toold_proto::params;
 use toold_proto::process::Stdin;
-use toold_proto::{Kind, RpcError};
+use toold_proto::{ErrorKind, RpcError};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -35,8 +35,8 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
 /// Whether the refusal says that its stdin is as it was to be. One that was started without stdin never had any.
 fn is_closed(error: &RpcError) -> bool {
     match error.kind() {
-        Some(Kind::AlreadyExited) => true,
-        Some(Kind::StdinUnavailable) => !error.message.contains("without stdin"),
+        Some(ErrorKind::AlreadyExited) => true,
+        Some(ErrorKind::StdinUnavailable) => !error.message.contains("without stdin"),
         // Every other refusal leaves it open, or is about something else.
         _ => false,
     }

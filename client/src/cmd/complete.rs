@@ -14,7 +14,7 @@ use crate::line::Line;
 use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter, CompletionCandidate, complete};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-use toold_proto::places;
+use toold_proto::paths;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -35,7 +35,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
     if line.end < last {
         return Ok(DONE);
     }
-    let socket = line.value("--socket").map(PathBuf::from).unwrap_or_else(places::socket);
+    let socket = line.value("--socket").map(PathBuf::from).unwrap_or_else(paths::socket);
     let mut command = with_values(command, &socket, &explained(&line, &args.words));
     let empty = args.words[last].is_empty();
     let current = std::env::current_dir().ok();

@@ -16,7 +16,7 @@ use crate::{presence, sys};
 use serde::Serialize;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use toold_proto::places;
+use toold_proto::paths;
 use toold_proto::results::DaemonInfo;
 
 /// Before a command that mends something: it belongs to the text above it.
@@ -104,7 +104,7 @@ fn gather(socket: &Path) -> Facts {
     let units = units.map_err(|failure| failure.to_string());
     let daemon = status::daemon(socket, units.as_ref().ok().map(|(service, _)| service));
     let info = daemon.as_ref().ok().and_then(Option::as_deref);
-    let state = info.map(|info| info.paths.state_dir.clone().into()).or_else(places::state_dir);
+    let state = info.map(|info| info.paths.state_dir.clone().into()).or_else(paths::state_dir);
     let group = info.and_then(|info| checks::Group::of(info.pid));
     Facts {
         uid: uid(),

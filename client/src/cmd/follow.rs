@@ -32,8 +32,8 @@ use std::time::{Duration, Instant};
 use toold_proto::api::{self, Method};
 use toold_proto::params::{self, Ansi, Encoding};
 use toold_proto::process::{Process, Reason};
-use toold_proto::unions::Pty;
-use toold_proto::{Kind, RpcError};
+use toold_proto::pty::Pty;
+use toold_proto::{ErrorKind, RpcError};
 
 /// Whose process it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -322,7 +322,7 @@ impl<'a, 'c> Follow<'a, 'c> {
             }
         }
         // It ended, or closed its stdin, just before: as good as granted.
-        if !matches!(error.kind(), Some(Kind::AlreadyExited | Kind::StdinUnavailable)) {
+        if !matches!(error.kind(), Some(ErrorKind::AlreadyExited | ErrorKind::StdinUnavailable)) {
             self.tell(&error.message);
         }
         Ok(())

@@ -2,7 +2,7 @@
 //! the time zone, and with a terminal what kind it is. Pure: our environment is an argument.
 
 use toold_proto::params::{EnvMode, Exec};
-use toold_proto::unions::Pty;
+use toold_proto::pty::Pty;
 
 /// The language, and what else goes by it. By name: people carry other things through ssh as `LC_…`.
 const LOCALE: [&str; 15] = [

@@ -225,7 +225,7 @@ impl Context<'_> {
                     *next += 1;
                     self.link.send(api::Poll::NAME, &params::Poll { id, ..Default::default() })?
                 }
-                Looks::Left(_) => self.link.send(api::DaemonInfo::NAME, &params::Nothing::default())?,
+                Looks::Left(_) => self.link.send(api::DaemonInfo::NAME, &params::Empty::default())?,
             };
             waiting.asked = Some(asked);
         }

@@ -6,9 +6,10 @@ use crate::failure::{DONE, FAILED, TIMED_OUT};
 use crate::render::{poll, time};
 use clap::Args;
 use std::time::Duration;
+use toold_proto::pattern::Pattern;
 use toold_proto::process::Process;
 use toold_proto::results;
-use toold_proto::unions::{Pattern, Until};
+use toold_proto::until::Until;
 
 /// Where these stand in the help.
 const READY: &str = "Readiness";

@@ -5,7 +5,7 @@ use crate::args;
 use crate::failure::Failure;
 use toold_proto::api;
 use toold_proto::params;
-use toold_proto::unions::PtySize;
+use toold_proto::pty::PtySize;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {

@@ -150,7 +150,7 @@ fn installed(systemd: &Systemd) -> Result<(), Failure> {
 /// beside it. Says so. Processes go on.
 fn give_way(systemd: &Systemd, cx: &mut Context<'_>) -> Result<(), Failure> {
     let Presence::Here(mut client) = look(cx.link.socket(), PATIENCE) else { return Ok(()) };
-    let Ok(info) = client.call::<api::DaemonInfo>(&params::Nothing::default()) else { return Ok(()) };
+    let Ok(info) = client.call::<api::DaemonInfo>(&params::Empty::default()) else { return Ok(()) };
     // One with another socket and another state is nobody's rival.
     let elsewhere = unit_socket().is_none_or(|own| own != *info.paths.socket)
         && std::env::var_os("TOOLD_STATE_DIR").is_some_and(|dir| !dir.is_empty());

@@ -8,7 +8,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::path::PathBuf;
 use toold_proto::params::{self, EnvMode, IfRunning, StdinMode};
-use toold_proto::unions::{Pty, PtySize};
+use toold_proto::pty::{Pty, PtySize};
 
 /// Where options stand in the help.
 pub const TERMINAL: &str = "Input and terminal";

@@ -9,9 +9,10 @@ use crate::render;
 use std::time::{Duration, Instant};
 use toold_proto::api;
 use toold_proto::params::{self, Status, WaitMode};
+use toold_proto::pattern::Pattern;
 use toold_proto::process::Process;
 use toold_proto::results::{self, WaitStatus};
-use toold_proto::unions::{Pattern, Until};
+use toold_proto::until::Until;
 
 /// What the daemon takes when no timeout is given.
 const DEFAULT_TIMEOUT_MS: u64 = 180_000;

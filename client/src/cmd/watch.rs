@@ -1,7 +1,7 @@
 //! `--watch` and `--watch-re`: patterns in the order they were typed, whichever flag they had.
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
-use toold_proto::unions::Pattern;
+use toold_proto::pattern::Pattern;
 
 const TEXT: &str = "watch";
 const REGEX: &str = "watch_re";

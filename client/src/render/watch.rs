@@ -2,8 +2,8 @@
 
 use super::text::harmless;
 use super::time::exact;
+use toold_proto::pattern::Pattern;
 use toold_proto::process::{Process, Watch, WatchState};
-use toold_proto::unions::Pattern;
 
 /// For a table: `watching 3`, `disabled, notify`, `-`.
 pub fn short(process: &Process) -> String {

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use sys::Settings;
 #[cfg(test)]
 pub use sys::pair;
-use toold_proto::unions::PtySize;
+use toold_proto::pty::PtySize;
 use viewport::View;
 
 /// A line of ours in the place of the program's text is there so long.

@@ -4,7 +4,7 @@ use super::escape_state::{pieces, whole};
 use super::modes::{FREE_MARGINS, Modes};
 use std::num::NonZeroU16;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use toold_proto::unions::PtySize;
+use toold_proto::pty::PtySize;
 
 /// How much of the output's end makes the screen. A full screen with colours is 10 to 40 KiB.
 pub const TAIL: u64 = 256 * 1024;

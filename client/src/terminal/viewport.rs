@@ -3,7 +3,7 @@
 use super::dec_graphics::Boxes;
 use std::fmt::Write;
 use std::num::NonZeroU16;
-use toold_proto::unions::PtySize;
+use toold_proto::pty::PtySize;
 
 /// A screen of our own, on which a long line is not continued.
 const ENTER: &str = "\x1b[?1049h\x1b[?7l\x1b[m\x1b[2J";

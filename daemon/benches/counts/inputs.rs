@@ -24,7 +24,7 @@ use toold_daemon::rpc::wire::{Wire, WireLimits};
 use toold_daemon::text::LOOKAHEAD;
 use toold_daemon::watch::{Found, Patterns, Resume, Scanner};
 use toold_proto::params::{Ansi, Stream as Output};
-use toold_proto::unions::Pattern;
+use toold_proto::pattern::Pattern;
 
 pub const PAGE: usize = 64 * 1024;
 /// A process that ended, as version 1 recorded it. It is copied beside the working directory's other files.

@@ -13,7 +13,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use tokio::time::{Instant, sleep, timeout};
 use toold_proto::params;
 use toold_proto::results::{Listener, Ready};
-use toold_proto::unions::Until;
+use toold_proto::until::Until;
 
 /// How long an `exec` waits for readiness when nobody says.
 const READY_TIMEOUT_MS: i64 = 60_000;

@@ -8,7 +8,7 @@ use crate::spec::InvalidParam;
 use crate::watch::{Found, Patterns, Resume, Scanner};
 use std::io;
 use std::sync::Arc;
-use toold_proto::unions::Pattern;
+use toold_proto::pattern::Pattern;
 
 /// A pattern, ready to be looked for. `param` is what the caller named it.
 pub fn pattern(param: &str, pattern: &Pattern) -> Result<Arc<Patterns>, InvalidParam> {

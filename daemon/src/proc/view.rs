@@ -8,8 +8,8 @@ use crate::store::slots::{Cause, Exit};
 use crate::sys::step;
 use toold_proto::params::Status;
 use toold_proto::process::{Failure, Process, Reason, Sandbox, Stdin, Watch, WatchState};
+use toold_proto::pty::PtySize;
 use toold_proto::time::rfc3339;
-use toold_proto::unions::PtySize;
 
 /// The name of a signal: `SIGKILL`, `SIGRTMIN+3`.
 pub fn signal_name(number: i32) -> String {

@@ -17,8 +17,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::watch;
 use toold_proto::event::EventType;
 use toold_proto::params::Stream;
+use toold_proto::pattern::Pattern;
 use toold_proto::process::Span;
-use toold_proto::unions::Pattern;
 
 /// How much is looked at before others have their turn.
 const TURN: u64 = 1024 * 1024;

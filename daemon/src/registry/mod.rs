@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use table::Table;
 use tokio::sync::Notify;
-use toold_proto::{Kind, ProcId, RpcError};
+use toold_proto::{ErrorKind, ProcId, RpcError};
 
 /// How many ids an ambiguous prefix names in its error.
 const SHOWN_MATCHES: usize = 8;
@@ -107,13 +107,13 @@ impl Registry {
                     false => "",
                 };
                 let message = format!("no process {text:?}{short}; `list` shows what there is");
-                Err(RpcError::new(Kind::NotFound, message).with("id", text))
+                Err(RpcError::new(ErrorKind::NotFound, message).with("id", text))
             }
-            [one] => table.get(*one).ok_or_else(|| RpcError::new(Kind::NotFound, format!("no process {text:?}"))),
+            [one] => table.get(*one).ok_or_else(|| RpcError::new(ErrorKind::NotFound, format!("no process {text:?}"))),
             many => {
                 let shown: Vec<String> = many.iter().map(ToString::to_string).collect();
                 let message = format!("{text:?} fits more than one process: {}; give more digits", shown.join(", "));
-                Err(RpcError::new(Kind::AmbiguousId, message).with("matches", shown))
+                Err(RpcError::new(ErrorKind::AmbiguousId, message).with("matches", shown))
             }
         }
     }

@@ -19,7 +19,7 @@ use std::time::Duration;
 use tokio::time::{sleep, timeout};
 use toold_proto::params::IfRunning;
 use toold_proto::results::{KillStatus, Killed};
-use toold_proto::{Kind, RpcError};
+use toold_proto::{ErrorKind, RpcError};
 
 /// How long the shim of a program that is dead may take to tell.
 const DYING: Duration = Duration::from_secs(1);
@@ -112,7 +112,7 @@ impl Registry {
 
 fn in_use(error: &SpawnError) -> bool {
     match error {
-        SpawnError::Refused(error) => error.code == Kind::AlreadyExists.code(),
+        SpawnError::Refused(error) => error.code == ErrorKind::AlreadyExists.code(),
         SpawnError::Failed(_) => false,
     }
 }
@@ -132,7 +132,7 @@ fn not_there(spec: &Spec, errno: i32) -> RpcError {
     let failure = view::failure(spec, step::EXEC, errno);
     let why = io::Error::from_raw_os_error(errno);
     let message = format!("{} {}: {why}; what runs was left alone", failure.step, failure.path);
-    RpcError::new(Kind::SpawnFailed, message)
+    RpcError::new(ErrorKind::SpawnFailed, message)
         .with("step", failure.step)
         .with("errno", failure.errno)
         .with("error", failure.error)
@@ -146,7 +146,7 @@ fn survived(name: &str, proc: &Proc, killed: &Killed) -> RpcError {
         proc.spec.id,
         pids.join(", ")
     );
-    RpcError::new(Kind::AlreadyExists, message)
+    RpcError::new(ErrorKind::AlreadyExists, message)
         .with("process", serde_json::to_value(proc.view(now_ms())).unwrap_or_default())
         .with("survivors", serde_json::to_value(&killed.survivors).unwrap_or_default())
 }

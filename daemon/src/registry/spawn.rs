@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
-use toold_proto::{Kind, ProcId, RpcError};
+use toold_proto::{ErrorKind, ProcId, RpcError};
 
 /// How long a start may take before `exec` answers with `starting`.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -175,14 +175,16 @@ impl Registry {
         made: Option<Made>,
     ) -> Result<Reserved, RpcError> {
         let disk = |e: io::Error| {
-            RpcError::new(Kind::SpawnFailed, format!("record the process in {}: {e}", self.procs_dir.display()))
+            RpcError::new(ErrorKind::SpawnFailed, format!("record the process in {}: {e}", self.procs_dir.display()))
                 .with("step", "record")
                 .with("errno", e.raw_os_error().unwrap_or(0))
                 .with("path", self.procs_dir.display().to_string())
         };
         let mut random = [0u8; 24];
-        getrandom::fill(&mut random).map_err(|e| RpcError::new(Kind::Internal, format!("no random bytes: {e}")))?;
-        let (nonce, bits) = random.split_first_chunk::<16>().ok_or_else(|| RpcError::new(Kind::Internal, "split"))?;
+        getrandom::fill(&mut random)
+            .map_err(|e| RpcError::new(ErrorKind::Internal, format!("no random bytes: {e}")))?;
+        let (nonce, bits) =
+            random.split_first_chunk::<16>().ok_or_else(|| RpcError::new(ErrorKind::Internal, "split"))?;
         let nonce = *nonce;
         let bits = bits.iter().fold(0u64, |n, b| n << 8 | u64::from(*b));
         let rows_cols = spec.pty.map_or((0, 0), |s| (s.rows as u16, s.cols as u16));
@@ -254,10 +256,10 @@ impl Registry {
             let name = spec.name.as_deref().unwrap_or_default();
             let message = format!("the name {name:?} is in use by {}", holder.spec.id);
             let process = serde_json::to_value(holder.view(now_ms())).unwrap_or_default();
-            return Err(RpcError::new(Kind::AlreadyExists, message).with("process", process));
+            return Err(RpcError::new(ErrorKind::AlreadyExists, message).with("process", process));
         }
         if table.contains(spec.id) {
-            return Err(RpcError::new(Kind::Internal, format!("the id {} came up twice; ask again", spec.id)));
+            return Err(RpcError::new(ErrorKind::Internal, format!("the id {} came up twice; ask again", spec.id)));
         }
         let proc = Arc::new(proc);
         table.insert(proc.clone());
@@ -309,11 +311,11 @@ fn encode(proc: &Proc, env: Vec<Vec<u8>>, oom_file: Option<&Path>, sync: bool) -
 pub fn spawn_failed(proc: &Proc) -> RpcError {
     let process = proc.view(now_ms());
     let Some(failure) = view::ending(&proc.spec, &proc.peek()).failure else {
-        return RpcError::new(Kind::Internal, "a start failed without a reason");
+        return RpcError::new(ErrorKind::Internal, "a start failed without a reason");
     };
     let why = io::Error::from_raw_os_error(failure.errno);
     let message = format!("{} {}: {why}", failure.step, failure.path);
-    RpcError::new(Kind::SpawnFailed, message)
+    RpcError::new(ErrorKind::SpawnFailed, message)
         .with("step", failure.step)
         .with("errno", failure.errno)
         .with("error", failure.error)

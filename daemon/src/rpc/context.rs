@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 use tokio::sync::watch;
-use toold_proto::{Kind, RpcError};
+use toold_proto::{ErrorKind, RpcError};
 
 /// Where the daemon lives.
 #[derive(Debug, Clone)]
@@ -36,5 +36,5 @@ impl Daemon {
 
 /// A file that could not be read. It is no caller's mistake.
 pub fn unreadable(proc: &Proc, e: std::io::Error) -> RpcError {
-    RpcError::new(Kind::Internal, format!("read the output of {}: {e}", proc.spec.id))
+    RpcError::new(ErrorKind::Internal, format!("read the output of {}: {e}", proc.spec.id))
 }

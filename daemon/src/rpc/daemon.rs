@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use toold_proto::process::Usage;
 use toold_proto::time::rfc3339;
-use toold_proto::{Kind, RpcError, openrpc, params, results};
+use toold_proto::{ErrorKind, RpcError, openrpc, params, results};
 
 /// The version of the wire. It changes when a client has to.
 const PROTOCOL: u32 = 1;
@@ -22,7 +22,7 @@ const GRACE_MS: u64 = 5000;
 /// To look at more trees than this takes so long that others may ask meanwhile.
 const FEW: usize = 16;
 
-pub async fn info(_: params::Nothing, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<results::DaemonInfo, RpcError> {
+pub async fn info(_: params::Empty, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<results::DaemonInfo, RpcError> {
     let mut counts = results::Counts {
         starting: 0,
         running: 0,
@@ -73,7 +73,7 @@ async fn used_below(shims: Vec<i32>) -> Result<Usage, RpcError> {
     if few {
         return Ok(look());
     }
-    let failed = |e| RpcError::new(Kind::Internal, format!("add up what is used: {e}"));
+    let failed = |e| RpcError::new(ErrorKind::Internal, format!("add up what is used: {e}"));
     tokio::task::spawn_blocking(look).await.map_err(failed)
 }
 
@@ -132,6 +132,6 @@ pub async fn shutdown(
     Ok(results::Shutdown { stopping: true, killed })
 }
 
-pub async fn discover(_: params::Nothing, _: Arc<Daemon>, _: Arc<Peer>) -> Result<Value, RpcError> {
+pub async fn discover(_: params::Empty, _: Arc<Daemon>, _: Arc<Peer>) -> Result<Value, RpcError> {
     Ok(openrpc::document())
 }

@@ -1,7 +1,7 @@
 //! Maps the typed errors of the layers below to error answers.
 
 use crate::spec::{self, InvalidParam};
-use toold_proto::{Kind, RpcError};
+use toold_proto::{ErrorKind, RpcError};
 
 impl From<InvalidParam> for RpcError {
     fn from(invalid: InvalidParam) -> RpcError {
@@ -15,7 +15,7 @@ impl From<spec::Error> for RpcError {
             spec::Error::InvalidParam(invalid) => invalid.into(),
             spec::Error::UnknownBackend(name) => {
                 let message = format!("there is no backend {name:?} here; `local` is the one there is");
-                RpcError::new(Kind::Unavailable, message).with("backend", name)
+                RpcError::new(ErrorKind::Unavailable, message).with("backend", name)
             }
         }
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 use toold_proto::event::{Event, EventType, SeqRange};
 use toold_proto::time::rfc3339;
-use toold_proto::{Kind, ProcId, RpcError, params, results};
+use toold_proto::{ErrorKind, ProcId, RpcError, params, results};
 
 const LIMIT: u64 = 100;
 const LIMIT_MAX: u64 = 10_000;
@@ -32,8 +32,8 @@ pub async fn next(
     let (journal, consumers) = (&registry.voice.journal, &registry.consumers);
     let mut news = journal.subscribe();
     let start = match call.from {
-        params::From::Oldest => Start::Oldest,
-        params::From::Now => Start::Now,
+        params::ConsumerStart::Oldest => Start::Oldest,
+        params::ConsumerStart::Now => Start::Now,
     };
     let entered = consumers
         .enter(&name, start, journal.oldest(), journal.last(), now_ms())
@@ -157,10 +157,11 @@ fn failed(error: ConsumerError, name: &str) -> RpcError {
         }
         ConsumerError::Unknown => {
             let message = format!("there is no consumer {name:?}; `events.next` makes one");
-            RpcError::new(Kind::NotFound, message).with("consumer", name)
+            RpcError::new(ErrorKind::NotFound, message).with("consumer", name)
         }
-        ConsumerError::Io(e) => {
-            RpcError::new(Kind::Unavailable, format!("the position of consumer {name:?} cannot be stored or read: {e}"))
-        }
+        ConsumerError::Io(e) => RpcError::new(
+            ErrorKind::Unavailable,
+            format!("the position of consumer {name:?} cannot be stored or read: {e}"),
+        ),
     }
 }

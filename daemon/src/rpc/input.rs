@@ -9,7 +9,7 @@ use crate::spec::terminal_size;
 use base64::Engine;
 use std::sync::Arc;
 use toold_proto::process::Stdin;
-use toold_proto::{Kind, ProcId, RpcError, params, results};
+use toold_proto::{ErrorKind, ProcId, RpcError, params, results};
 
 const TIMEOUT_MS: u64 = 5000;
 
@@ -84,7 +84,7 @@ fn unavailable(proc: &Proc) -> RpcError {
         }
         Stdin::Pipe | Stdin::Pty | Stdin::Closed => format!("the stdin of {} is closed", proc.spec.id),
     };
-    RpcError::new(Kind::StdinUnavailable, message)
+    RpcError::new(ErrorKind::StdinUnavailable, message)
 }
 
 pub async fn close(call: params::Close, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<results::Close, RpcError> {

@@ -8,7 +8,7 @@ use crate::proc::{Proc, view};
 use crate::store::slots::Cause;
 use std::sync::Arc;
 use toold_proto::results::KillStatus;
-use toold_proto::{Kind, RpcError, params, results};
+use toold_proto::{ErrorKind, RpcError, params, results};
 
 /// The number of a signal that was named.
 fn signal_number(name: &str) -> Result<i32, RpcError> {
@@ -67,7 +67,7 @@ pub fn unanswered(proc: &Proc, why: Unanswered) -> RpcError {
             let (id, shim) = (proc.spec.id, proc.peek().shim_pid);
             let message =
                 format!("the shim of {id} (pid {shim}) does not answer; it is stopped, frozen or waits for its disk");
-            RpcError::new(Kind::Unavailable, message).with("shim_pid", shim)
+            RpcError::new(ErrorKind::Unavailable, message).with("shim_pid", shim)
         }
     }
 }
@@ -82,7 +82,7 @@ pub async fn signal(call: params::Signal, daemon: Arc<Daemon>, _: Arc<Peer>) -> 
         Err(e) => Err(unanswered(&proc, e)),
         Ok(errno) => {
             let why = std::io::Error::from_raw_os_error(errno);
-            Err(RpcError::new(Kind::Internal, format!("signal {}: {why}", proc.spec.id)))
+            Err(RpcError::new(ErrorKind::Internal, format!("signal {}: {why}", proc.spec.id)))
         }
     }
 }
@@ -96,7 +96,7 @@ pub fn already_exited(proc: &Proc) -> RpcError {
         (None, None) => format!("{} has ended", proc.spec.id),
     };
     let (code, signal) = (process.exit_code, process.signal.clone());
-    RpcError::new(Kind::AlreadyExited, message)
+    RpcError::new(ErrorKind::AlreadyExited, message)
         .with("exit_code", code)
         .with("signal", signal)
         .with("process", serde_json::to_value(process).unwrap_or_default())

@@ -11,7 +11,7 @@ use crate::proc::view::ending;
 use std::sync::Arc;
 use std::time::Duration;
 use toold_proto::process::Usage;
-use toold_proto::{Kind, RpcError, params, results};
+use toold_proto::{ErrorKind, RpcError, params, results};
 
 const LIMIT: u64 = 200;
 /// How long a shim may take to leave after the end of its process.
@@ -56,7 +56,7 @@ struct Row {
 impl Print for Row {
     fn print(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
         out.push(b'{');
-        self.proc.view_of(&self.state, self.now).print_fields(out)?;
+        self.proc.view_of(&self.state, self.now).write_fields(out)?;
         out.extend_from_slice(br#""preview":"#);
         serde_json::to_writer(&mut *out, &*self.preview)?;
         if let Some(usage) = &self.usage {
@@ -93,7 +93,7 @@ pub async fn list(call: params::List, daemon: Arc<Daemon>, _: Arc<Peer>) -> Resu
     }
     // A few files of /proc for every member of every tree: not on a thread that others wait for.
     let looked = tokio::task::spawn_blocking(look).await;
-    let rows = looked.map_err(|e| RpcError::new(Kind::Internal, format!("the look broke off: {e}")))??;
+    let rows = looked.map_err(|e| RpcError::new(ErrorKind::Internal, format!("the look broke off: {e}")))??;
     Ok(Shown { rows, total, older })
 }
 

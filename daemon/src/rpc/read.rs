@@ -184,7 +184,7 @@ pub async fn log(call: params::Log, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result
     }
     // All that is kept is searched: not on a thread that others wait for.
     let searched = tokio::task::spawn_blocking(read).await;
-    searched.map_err(|e| RpcError::new(toold_proto::Kind::Internal, format!("the search broke off: {e}")))?
+    searched.map_err(|e| RpcError::new(toold_proto::ErrorKind::Internal, format!("the search broke off: {e}")))?
 }
 
 /// A pattern that costs bounded memory, or why it is none.

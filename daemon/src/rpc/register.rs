@@ -11,7 +11,7 @@ use std::future::Future;
 use std::sync::Arc;
 use toold_proto::api::Method;
 use toold_proto::openrpc::REQUIRED;
-use toold_proto::{Kind, RpcError};
+use toold_proto::{ErrorKind, RpcError};
 
 /// Registers `M`. Its parameters come by name; a wrong, unknown or missing one is refused by name
 /// before the handler is called.
@@ -123,7 +123,7 @@ fn missing<'a>(text: &str, required: &[&'a str]) -> Option<&'a str> {
 }
 
 fn internal(message: &str) -> RpcError {
-    RpcError::new(Kind::Internal, message)
+    RpcError::new(ErrorKind::Internal, message)
 }
 
 #[cfg(test)]
@@ -133,7 +133,7 @@ mod tests {
 
     fn refusal<T: DeserializeOwned + fmt::Debug>(text: &str, required: &[&str]) -> (String, String) {
         let error = parse::<T>(Some(text), required).expect_err(text);
-        assert_eq!((error.code, error.kind()), (-32602, Some(Kind::InvalidParams)));
+        assert_eq!((error.code, error.kind()), (-32602, Some(ErrorKind::InvalidParams)));
         (error.data["param"].as_str().expect("named").into(), error.message)
     }
 

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use toold_proto::ProcId;
 use toold_proto::params::{Exec, IfRunning, StdinMode};
-use toold_proto::unions::{Pty, PtySize};
+use toold_proto::pty::{Pty, PtySize};
 
 /// The terminal nobody gave a size for.
 const TERMINAL: PtySize = PtySize { rows: 24, cols: 80 };

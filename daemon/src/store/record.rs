@@ -11,8 +11,9 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use toold_proto::ProcId;
+use toold_proto::pattern::Pattern;
 use toold_proto::process::LimitReport;
-use toold_proto::unions::{Pattern, PtySize};
+use toold_proto::pty::PtySize;
 
 /// The longest spec. Arguments come from one message, so this is above what can be asked for.
 const SPEC_MAX: u32 = 64 << 20;

@@ -10,7 +10,7 @@ use regex_syntax::hir::Hir;
 use std::error::Error;
 use std::fmt;
 use std::ops::Range;
-use toold_proto::unions::Pattern;
+use toold_proto::pattern::Pattern;
 
 /// Patterns in one list.
 const MOST: usize = 64;

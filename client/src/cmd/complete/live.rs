@@ -78,7 +78,7 @@ pub fn processes(socket: &Path, which: Which) -> Vec<CompletionCandidate> {
 /// Those that have a position in the events.
 pub fn consumers(socket: &Path) -> Vec<CompletionCandidate> {
     let Presence::Here(mut client) = look(socket, PATIENCE) else { return Vec::new() };
-    let Ok(info) = client.call::<api::DaemonInfo>(&params::Nothing::default()) else { return Vec::new() };
+    let Ok(info) = client.call::<api::DaemonInfo>(&params::Empty::default()) else { return Vec::new() };
     let last = info.events.last;
     let one = |consumer: toold_proto::results::Consumer| {
         let about = format!("{} of {last} events seen", consumer.position);

@@ -74,7 +74,7 @@ fn pull(plan: &Plan, limit: u64, wait_ms: u64, cx: &mut Context<'_>) -> Result<E
         id,
         limit: Some(limit),
         wait_ms,
-        from: params::From::default(),
+        from: params::ConsumerStart::default(),
     };
     let time = Duration::from_millis(wait_ms);
     let raw = cx.call_long::<api::EventsNext>(|_| params.clone(), time, &mut Meanwhile::MindReader)?;

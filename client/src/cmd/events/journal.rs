@@ -51,7 +51,7 @@ pub fn run(plan: Plan, cx: &mut Context<'_>) -> Result<u8, Failure> {
 }
 
 fn journal(cx: &mut Context<'_>) -> Result<Journal, Failure> {
-    Ok(cx.link.call_again::<api::DaemonInfo>(&params::Nothing::default())?.events)
+    Ok(cx.link.call_again::<api::DaemonInfo>(&params::Empty::default())?.events)
 }
 
 /// Prints what is pushed, until somebody stops us.

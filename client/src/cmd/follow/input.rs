@@ -15,7 +15,7 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 use toold_proto::api;
 use toold_proto::params;
-use toold_proto::{Kind, RpcError};
+use toold_proto::{ErrorKind, RpcError};
 
 /// How much of our stdin goes into one `write`. With its base64 it fits a socket's buffer, so
 /// sending it never waits for a daemon that waits for us.
@@ -72,7 +72,7 @@ impl Follow<'_, '_> {
     /// Nobody reads it, so the line stays where it is.
     pub(super) fn unreadable(&mut self, error: &RpcError) {
         match error.kind() {
-            Some(Kind::AlreadyExited | Kind::StdinUnavailable) => self.plan.input = None,
+            Some(ErrorKind::AlreadyExited | ErrorKind::StdinUnavailable) => self.plan.input = None,
             _ => {
                 self.tell(&error.message);
                 self.leave_input();

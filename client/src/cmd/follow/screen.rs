@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use toold_proto::api;
 use toold_proto::params;
 use toold_proto::params::Stream;
-use toold_proto::unions::{Pty, PtySize};
+use toold_proto::pty::{Pty, PtySize};
 
 /// A program that is asked to draw its screen anew has so long to see the size that is not to stay.
 const STRETCH: Duration = Duration::from_millis(100);

@@ -332,7 +332,7 @@ fn somebody_reads() -> Reply {
     Reply::result(json!({"id": ID, "bytes_written": 0, "complete": true, "duplicate": false}))
 }
 
-fn refused(kind: toold_proto::Kind) -> Reply {
+fn refused(kind: toold_proto::ErrorKind) -> Reply {
     let refusal = toold_proto::RpcError::new(kind, "too late");
     Reply::error(serde_json::to_string(&refusal).expect("an error is JSON"))
 }
@@ -340,7 +340,7 @@ fn refused(kind: toold_proto::Kind) -> Reply {
 #[test]
 fn a_line_is_taken_only_after_it_was_asked_whether_somebody_could_read_it() {
     // The broken code took it as soon as it was there, and the shell never saw it.
-    for kind in [toold_proto::Kind::AlreadyExited, toold_proto::Kind::StdinUnavailable] {
+    for kind in [toold_proto::ErrorKind::AlreadyExited, toold_proto::ErrorKind::StdinUnavailable] {
         let (asked, left, err) = typed_line(|| vec![Reply::Both(Box::new(refused(kind)), Box::new(end_of_run()))]);
         assert_eq!((asked.join(" ").as_str(), left.as_str(), err.as_str()), ("exec poll write", "mine\n", ""));
     }
@@ -349,7 +349,7 @@ fn a_line_is_taken_only_after_it_was_asked_whether_somebody_could_read_it() {
 #[test]
 fn a_line_that_the_program_did_not_live_to_read_is_told() {
     let told = "toolctl: it ended before it could read what you typed: mine\n";
-    for kind in [toold_proto::Kind::AlreadyExited, toold_proto::Kind::StdinUnavailable] {
+    for kind in [toold_proto::ErrorKind::AlreadyExited, toold_proto::ErrorKind::StdinUnavailable] {
         let (asked, left, err) = typed_line(|| vec![somebody_reads(), refused(kind), end_of_run()]);
         let all = ("exec poll write write wait", "", told);
         assert_eq!((asked.join(" ").as_str(), left.as_str(), err.as_str()), all);
@@ -366,7 +366,7 @@ fn a_line_for_a_program_that_runs_on_without_its_stdin_is_not_told() {
         json!({"status": "timeout", "processes": [waited], "timeout_ms": 100, "clamped": false, "note": null});
     let (_, _, err) = typed_line(|| {
         let waited = Reply::Both(Box::new(Reply::result(&running)), Box::new(end_of_run()));
-        vec![somebody_reads(), refused(toold_proto::Kind::StdinUnavailable), waited]
+        vec![somebody_reads(), refused(toold_proto::ErrorKind::StdinUnavailable), waited]
     });
     assert_eq!(err, "");
 }

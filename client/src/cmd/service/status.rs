@@ -67,7 +67,7 @@ pub fn daemon(path: &Path, service: Option<&Unit>) -> Result<Option<Box<DaemonIn
         Presence::Unreachable(error) => return Err(error),
     };
     client.set_patience(PATIENCE)?;
-    client.call::<api::DaemonInfo>(&params::Nothing::default()).map(|info| Some(Box::new(info)))
+    client.call::<api::DaemonInfo>(&params::Empty::default()).map(|info| Some(Box::new(info)))
 }
 
 pub fn run(cx: &mut Context<'_>) -> Result<u8, Failure> {

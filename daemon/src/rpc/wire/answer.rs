@@ -5,7 +5,7 @@ use jsonrpsee::types::{ErrorObject, Id};
 use jsonrpsee::{Extensions, MethodResponse};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use toold_proto::{Kind, RpcError};
+use toold_proto::{ErrorKind, RpcError};
 
 /// How every response of jsonrpsee's begins when the id is one it cannot hold and 0 stands in.
 const STAND_IN: &str = r#"{"jsonrpc":"2.0","id":0,"#;
@@ -104,12 +104,12 @@ fn without_kind(json: &RawValue) -> Option<RpcError> {
         return None;
     }
     let kind = match error.code() {
-        -32700 => Kind::ParseError,
-        -32600 => Kind::InvalidRequest,
-        -32601 => Kind::MethodNotFound,
-        -32602 => Kind::InvalidParams,
+        -32700 => ErrorKind::ParseError,
+        -32600 => ErrorKind::InvalidRequest,
+        -32601 => ErrorKind::MethodNotFound,
+        -32602 => ErrorKind::InvalidParams,
         // jsonrpsee uses some of our codes for its own failures, and every one of those is a defect here.
-        _ => Kind::Internal,
+        _ => ErrorKind::Internal,
     };
     let unkind = RpcError::new(kind, error.message());
     Some(match data {

@@ -19,7 +19,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
-use toold_proto::{Kind, RpcError};
+use toold_proto::{ErrorKind, RpcError};
 
 /// Pushes that wait for one connection. A subscription that finds no room has to count what is missed.
 const PUSHES: usize = 128;
@@ -235,7 +235,7 @@ impl Connection {
             return Started::Ended(None);
         }
         if is_subscription && let Some(why) = no_push {
-            return refused(id, || RpcError::new(Kind::InvalidRequest, why));
+            return refused(id, || RpcError::new(ErrorKind::InvalidRequest, why));
         }
         let ended = match matches!(callback, MethodCallback::Unsubscription(_)).then(|| by_position(params)).transpose()
         {
@@ -298,7 +298,8 @@ impl Connection {
             Ok(response) => answered.then(|| answer::text(response, &id)).flatten(),
             Err(_) => {
                 tracing::error!(method = name, "a handler panicked");
-                let error = RpcError::new(Kind::Internal, format!("`{name}` failed inside toold; its log says where"));
+                let error =
+                    RpcError::new(ErrorKind::Internal, format!("`{name}` failed inside toold; its log says where"));
                 answered.then(|| answer::error(&id, &error))
             }
         };
@@ -386,7 +387,7 @@ fn refused(id: Option<RequestId>, error: impl FnOnce() -> RpcError) -> Started {
 fn no_such_method(method: &str) -> RpcError {
     // The name may be as long as a message, and no one reads that.
     let name: String = method.chars().take(100).collect();
-    RpcError::new(Kind::MethodNotFound, format!("there is no method `{name}`; rpc.discover lists them all"))
+    RpcError::new(ErrorKind::MethodNotFound, format!("there is no method `{name}`; rpc.discover lists them all"))
 }
 
 /// The answers in the order of the batch; none when it had only notifications.

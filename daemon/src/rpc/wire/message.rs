@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
-use toold_proto::{Kind, RpcError};
+use toold_proto::{ErrorKind, RpcError};
 
 /// The `id` of a request. It goes back as it came.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -172,12 +172,12 @@ fn unreadable(text: &str, e: &serde_json::Error) -> Refused {
 }
 
 fn not_json(e: &dyn fmt::Display) -> Refused {
-    let error = RpcError::new(Kind::ParseError, format!("the message is not JSON: {e}"));
+    let error = RpcError::new(ErrorKind::ParseError, format!("the message is not JSON: {e}"));
     Refused { id: RequestId::Null, error: error.into() }
 }
 
 fn invalid(id: RequestId, why: &str) -> Refused {
-    let error = RpcError::new(Kind::InvalidRequest, format!("not a JSON-RPC 2.0 request: {why}"));
+    let error = RpcError::new(ErrorKind::InvalidRequest, format!("not a JSON-RPC 2.0 request: {why}"));
     Refused { id, error: error.into() }
 }
 
@@ -200,7 +200,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn refusal(text: &str) -> (Kind, String) {
+    fn refusal(text: &str) -> (ErrorKind, String) {
         let refused = parse(text.as_bytes(), 3).expect_err(text);
         (refused.error.kind().expect("ours"), serde_json::to_string(&refused.id).expect("an id prints"))
     }
@@ -247,17 +247,17 @@ mod tests {
             (r#"{"jsonrpc":"2.0","method":"m","id":4,"id":5}"#, "null"),
             ("[]", "null"),
         ] {
-            assert_eq!(refusal(text), (Kind::InvalidRequest, id.into()), "{text}");
+            assert_eq!(refusal(text), (ErrorKind::InvalidRequest, id.into()), "{text}");
         }
     }
 
     #[test]
     fn what_is_no_json_is_told_so() {
         for text in ["{", "{]", "[1", "[1 2]", "nul", "{} x", "\u{7f}", r#"{"id":1,"id":2,]"#, "[] []"] {
-            assert_eq!(refusal(text), (Kind::ParseError, "null".into()), "{text}");
+            assert_eq!(refusal(text), (ErrorKind::ParseError, "null".into()), "{text}");
         }
         let refused = parse(b"{\"jsonrpc\":\"2.0\",\"method\":\"m\",\"extra\":\"\xff\"}", 3).expect_err("bad text");
-        assert_eq!(refused.error.kind(), Some(Kind::ParseError));
+        assert_eq!(refused.error.kind(), Some(ErrorKind::ParseError));
     }
 
     #[test]
@@ -267,8 +267,8 @@ mod tests {
         };
         let ids: Vec<_> = entries.iter().map(|e| e.as_ref().map(|r| r.id.clone()).map_err(|r| r.id.clone())).collect();
         assert_eq!(ids, [Err(RequestId::Null), Ok(None), Err(RequestId::Number(3))]);
-        assert_eq!(refusal("[1,2,3,4]"), (Kind::Limit, "null".into()));
-        assert_eq!(refusal("[1,2,3,4,}"), (Kind::ParseError, "null".into()));
+        assert_eq!(refusal("[1,2,3,4]"), (ErrorKind::Limit, "null".into()));
+        assert_eq!(refusal("[1,2,3,4,}"), (ErrorKind::ParseError, "null".into()));
     }
 
     proptest! {

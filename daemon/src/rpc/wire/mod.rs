@@ -29,7 +29,7 @@ use std::time::Duration;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use toold_proto::{Kind, RpcError};
+use toold_proto::{ErrorKind, RpcError};
 
 /// Clients that are being told why they are not let in. More than these are only closed.
 const TURNED_AWAY: usize = 32;
@@ -152,7 +152,7 @@ impl Wire {
                 0 => format!("uid {uid} is not root, who runs this daemon"),
                 own => format!("uid {uid} is neither {own}, who runs this daemon, nor root"),
             };
-            return Some(RpcError::new(Kind::Denied, format!("access denied: {reason}")).with("reason", reason));
+            return Some(RpcError::new(ErrorKind::Denied, format!("access denied: {reason}")).with("reason", reason));
         }
         let max = self.limits.max_connections;
         (self.connections() >= max)
@@ -260,7 +260,7 @@ async fn client(mut stream: UnixStream, wire: Arc<Wire>, peer: Peer, mut stop: S
         }
         Opening::Speaks(Framing::Unknown, _) => {
             let message = "begin with { or [ for one JSON message per line, Content-Length: or an HTTP method";
-            refuse::goodbye(stream, Framing::Unknown, &RpcError::new(Kind::ParseError, message)).await;
+            refuse::goodbye(stream, Framing::Unknown, &RpcError::new(ErrorKind::ParseError, message)).await;
         }
         Opening::Speaks(Framing::Lines, bytes) => {
             stream::serve(lines::Lines::new(max), stream, bytes, Connection::new(wire, peer), stop).await;
@@ -294,7 +294,7 @@ mod tests {
         let error = wire.objection(1001).expect("a stranger");
         assert_eq!(
             (error.kind(), error.data["reason"].as_str()),
-            (Some(Kind::Denied), Some("uid 1001 is neither 1000, who runs this daemon, nor root"))
+            (Some(ErrorKind::Denied), Some("uid 1001 is neither 1000, who runs this daemon, nor root"))
         );
     }
 }

@@ -8,7 +8,7 @@ use super::sniff::{Framing, Opening, opening};
 use std::io;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use toold_proto::{Kind, RpcError};
+use toold_proto::{ErrorKind, RpcError};
 
 /// How long a client that is refused has to show its framing. Then it is taken for a line client.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -61,9 +61,9 @@ pub(crate) async fn linger(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
     let _ = tokio::time::timeout(LINGER, drain).await;
 }
 
-fn http(out: &mut Vec<u8>, json: &str, kind: Option<Kind>) {
+fn http(out: &mut Vec<u8>, json: &str, kind: Option<ErrorKind>) {
     let status = match kind {
-        Some(Kind::Denied) => "403 Forbidden",
+        Some(ErrorKind::Denied) => "403 Forbidden",
         // Only limits are left.
         _ => "503 Service Unavailable",
     };
@@ -83,7 +83,7 @@ mod tests {
     async fn turned_away(sent: &[u8]) -> String {
         let (mut client, server) = UnixStream::pair().expect("a pair");
         let refuse = tokio::spawn(async move {
-            let error = RpcError::new(Kind::Denied, "not you").with("reason", "uid 7 is not 1");
+            let error = RpcError::new(ErrorKind::Denied, "not you").with("reason", "uid 7 is not 1");
             turn_away(server, &error).await;
         });
         client.write_all(sent).await.expect("sent");

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
-use toold_proto::{Kind, RpcError};
+use toold_proto::{ErrorKind, RpcError};
 
 /// Answers are collected up to here before they are written, so that a burst is one write.
 const BURST: usize = 256 * 1024;
@@ -71,7 +71,7 @@ impl<D: Decode> Stream<D> {
         loop {
             // Every message that is there is run before anything is written.
             if let Some(why) = self.messages().await? {
-                let error = RpcError::new(Kind::ParseError, format!("{why}; the connection is closed"));
+                let error = RpcError::new(ErrorKind::ParseError, format!("{why}; the connection is closed"));
                 D::wrap(&mut self.out, &refusal(&error));
                 self.flush().await?;
                 return Ok(End::Broken);

@@ -10,7 +10,7 @@ mod throughput;
 
 use super::{Patterns, Resume, Scanner};
 use std::sync::Arc;
-use toold_proto::unions::Pattern;
+use toold_proto::pattern::Pattern;
 
 /// A text, or with a `/` in front a regular expression.
 fn pattern(written: &str) -> Pattern {

@@ -10,7 +10,7 @@ use regex_automata::Input;
 use regex_automata::meta::Regex;
 use regex_automata::util::syntax;
 use toold_proto::params::{Ansi, Stream};
-use toold_proto::unions::Pattern;
+use toold_proto::pattern::Pattern;
 
 const PATTERNS: [&str; 44] = [
     "a",

@@ -2,7 +2,7 @@
 
 use super::super::{BadPattern, Patterns};
 use super::pattern;
-use toold_proto::unions::Pattern;
+use toold_proto::pattern::Pattern;
 
 fn refused(list: &[Pattern]) -> (usize, String) {
     let BadPattern { at, why } = Patterns::new(list).expect_err("refused");

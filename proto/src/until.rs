@@ -1,119 +1,14 @@
-//! Parameters that take more than one shape. Each refuses the rest with a sentence of its own,
-//! where serde's untagged enums would only say that nothing matched.
+//! The `until` and `ready` parameters: a string or an object with one key.
+//!
+//! Its own deserializer rejects any other value with a message that names the accepted forms. A serde
+//! untagged enum would only report that no variant matched.
 
+use crate::pattern::Pattern;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
 use std::fmt;
-
-/// The window of a terminal, in characters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct PtySize {
-    pub rows: u32,
-    pub cols: u32,
-}
-
-/// No terminal, a terminal of the default size, or one of this size.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Pty {
-    #[default]
-    No,
-    Default,
-    Sized(PtySize),
-}
-
-impl Serialize for Pty {
-    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Pty::No => s.serialize_bool(false),
-            Pty::Default => s.serialize_bool(true),
-            Pty::Sized(size) => size.serialize(s),
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for Pty {
-    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        struct V;
-        impl<'de> Visitor<'de> for V {
-            type Value = Pty;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("true, false or {rows, cols}")
-            }
-            fn visit_bool<E: de::Error>(self, on: bool) -> Result<Pty, E> {
-                Ok(if on { Pty::Default } else { Pty::No })
-            }
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Pty, A::Error> {
-                PtySize::deserialize(de::value::MapAccessDeserializer::new(map)).map(Pty::Sized)
-            }
-        }
-        d.deserialize_any(V)
-    }
-}
-
-impl JsonSchema for Pty {
-    fn schema_name() -> Cow<'static, str> {
-        "Pty".into()
-    }
-    fn json_schema(g: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "oneOf": [{ "type": "boolean" }, g.subschema_for::<PtySize>()] })
-    }
-}
-
-/// A plain substring, or a regular expression.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Pattern {
-    Text(String),
-    Regex(String),
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RegexObject {
-    regex: String,
-}
-
-impl Serialize for Pattern {
-    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Pattern::Text(text) => s.serialize_str(text),
-            Pattern::Regex(regex) => RegexObject { regex: regex.clone() }.serialize(s),
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for Pattern {
-    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        struct V;
-        impl<'de> Visitor<'de> for V {
-            type Value = Pattern;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a string or {regex: \"...\"}")
-            }
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Pattern, E> {
-                Ok(Pattern::Text(text.into()))
-            }
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Pattern, A::Error> {
-                RegexObject::deserialize(de::value::MapAccessDeserializer::new(map)).map(|o| Pattern::Regex(o.regex))
-            }
-        }
-        d.deserialize_any(V)
-    }
-}
-
-impl JsonSchema for Pattern {
-    fn schema_name() -> Cow<'static, str> {
-        "Pattern".into()
-    }
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "oneOf": [
-            { "type": "string" },
-            { "type": "object", "properties": { "regex": { "type": "string" } }, "required": ["regex"], "additionalProperties": false }
-        ] })
-    }
-}
 
 /// What `wait` waits for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -4,34 +4,36 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::Value;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Word {
+pub struct EnumValue {
     pub name: String,
     pub about: Option<String>,
 }
 
 /// Whatever has a schema.
-pub trait Words {
+pub trait EnumValues {
     /// The words of an enum without fields. Any other type has none.
-    fn words() -> Vec<Word>;
+    fn enum_values() -> Vec<EnumValue>;
 }
 
-impl<T: JsonSchema> Words for T {
-    fn words() -> Vec<Word> {
+impl<T: JsonSchema> EnumValues for T {
+    fn enum_values() -> Vec<EnumValue> {
         of::<T>()
     }
 }
 
-fn of<T: JsonSchema>() -> Vec<Word> {
+fn of<T: JsonSchema>() -> Vec<EnumValue> {
     let schema = SchemaGenerator::default().into_root_schema_for::<T>();
     let list = |key: &str| schema.get(key).and_then(Value::as_array).cloned().unwrap_or_default();
     let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
-    let plain = list("enum").into_iter().filter_map(|name| Some(Word { name: text(Some(&name))?, about: None }));
+    let plain = list("enum").into_iter().filter_map(|name| Some(EnumValue { name: text(Some(&name))?, about: None }));
     let told = list("oneOf").into_iter().flat_map(|one| {
         let about = text(one.get("description"));
-        // Words without a meaning of their own share an entry.
+        // EnumValues without a meaning of their own share an entry.
         let several = one.get("enum").and_then(Value::as_array).cloned().unwrap_or_default();
         let names = several.into_iter().chain(one.get("const").cloned());
-        names.filter_map(move |name| Some(Word { name: text(Some(&name))?, about: about.clone() })).collect::<Vec<_>>()
+        names
+            .filter_map(move |name| Some(EnumValue { name: text(Some(&name))?, about: about.clone() }))
+            .collect::<Vec<_>>()
     });
     plain.chain(told).collect()
 }
@@ -43,7 +45,7 @@ mod tests {
     use crate::params::{IfRunning, Status, Stream};
 
     fn names<T: JsonSchema>() -> Vec<String> {
-        of::<T>().into_iter().map(|word| word.name).collect()
+        of::<T>().into_iter().map(|value| value.name).collect()
     }
 
     #[test]

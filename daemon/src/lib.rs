@@ -28,7 +28,7 @@ pub mod rpc;
 
 pub mod logging;
 
-pub mod socket;
+pub mod listener;
 
 pub mod watchdog;
 

@@ -4,15 +4,15 @@ use crate::backend::Launcher;
 use crate::config::{Config, ConfigError, ShimMode};
 use crate::events::{Consumers, Journal, Limits};
 use crate::hooks;
+use crate::listener::{self, Lock, Place};
 use crate::logging::{self, Format};
+use crate::proc::event_sink::Voice;
 use crate::proc::task::now_ms;
-use crate::proc::voice::Voice;
 use crate::registry::{Ahead, Registry};
 use crate::rpc;
 use crate::rpc::context::{Daemon, Paths};
 use crate::rpc::wire::{self, Wire, WireLimits};
 use crate::shim::zygote;
-use crate::socket::{self, Lock, Place};
 use crate::watchdog;
 use clap::{CommandFactory, Parser, Subcommand};
 use std::io;
@@ -119,7 +119,7 @@ fn fail(message: &str, code: u8) -> ExitCode {
 
 /// Forks the zygote while there is one thread, locks the state, then starts everything else. The zygote
 /// comes first so that it never holds the lock: not for the moment after a daemon that was killed.
-fn run(config: Config, paths: Paths, format: Option<Format>) -> Result<(), socket::Error> {
+fn run(config: Config, paths: Paths, format: Option<Format>) -> Result<(), listener::Error> {
     let zygote = match config.shim {
         ShimMode::Zygote => zygote::start().ok(),
         ShimMode::Exec => None,
@@ -136,7 +136,7 @@ fn run(config: Config, paths: Paths, format: Option<Format>) -> Result<(), socke
         .thread_keep_alive(std::time::Duration::from_secs(5))
         .enable_all()
         .build()
-        .map_err(|source| socket::Error::Io { doing: "start", path: "the runtime".into(), source })?;
+        .map_err(|source| listener::Error::Io { doing: "start", path: "the runtime".into(), source })?;
     runtime.block_on(serve(config, paths, zygote, place, &lock))
 }
 
@@ -154,7 +154,7 @@ async fn serve(
     zygote: Option<zygote::Zygote>,
     place: Place,
     lock: &Lock,
-) -> Result<(), socket::Error> {
+) -> Result<(), listener::Error> {
     let (started, started_ms) = (Instant::now(), now_ms());
     let listener = place.listen()?;
     let launcher = Launcher::new(zygote, config.shim);
@@ -162,7 +162,7 @@ async fn serve(
     let Memory { voice, consumers, ahead, flaws } = recall(&config, &lock.events_dir())?;
     let registry = Registry::new(config, lock.procs_dir(), launcher, voice, consumers);
     flaws.into_iter().for_each(|flaw| registry.note_damage(flaw));
-    let read = |source| socket::Error::Io { doing: "read", path: lock.procs_dir(), source };
+    let read = |source| listener::Error::Io { doing: "read", path: lock.procs_dir(), source };
     let count = registry.adopt(&ahead).await.map_err(read)?;
     let (stop, stopped) = watch::channel(false);
     let daemon =
@@ -202,8 +202,8 @@ struct Memory {
     flaws: Vec<String>,
 }
 
-fn recall(config: &Config, dir: &Path) -> Result<Memory, socket::Error> {
-    let failed = |source| socket::Error::Io { doing: "open", path: dir.into(), source };
+fn recall(config: &Config, dir: &Path) -> Result<Memory, listener::Error> {
+    let failed = |source| listener::Error::Io { doing: "open", path: dir.into(), source };
     let (now, events) = (now_ms(), &config.events);
     let limits =
         Limits { segment_bytes: events.segment_bytes, max_bytes: events.max_bytes, max_age_ms: events.max_age_ms };

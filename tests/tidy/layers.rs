@@ -9,7 +9,7 @@ fn order() -> Vec<String> {
     named.filter_map(|rest| rest.strip_suffix(';')).map(String::from).collect()
 }
 
-/// The module a file belongs to: `daemon/src/log/reader.rs` is of `log`, `daemon/src/socket.rs` of `socket`.
+/// The module a file belongs to: `daemon/src/log/reader.rs` is of `log`, `daemon/src/listener.rs` of `listener`.
 fn module(path: &str) -> Option<&str> {
     let inside = path.strip_prefix("daemon/src/")?;
     let first = inside.split('/').next()?;

@@ -12,7 +12,7 @@ use toold_daemon::config::{Config, ShimMode};
 use toold_daemon::events::{Consumers, Journal, Limits};
 use toold_daemon::log::format::{Header, Record};
 use toold_daemon::log::{Counts, LineQuery, Log};
-use toold_daemon::proc::voice::Voice;
+use toold_daemon::proc::event_sink::Voice;
 use toold_daemon::registry::{Ahead, Registry};
 use toold_daemon::rpc;
 use toold_daemon::rpc::context::{Daemon, Paths};

@@ -1,10 +1,10 @@
 //! The `completion` event: how a process ended and what it printed, for who was not there.
 
+use super::checkpoint::Told;
+use super::event_sink::AGAIN;
 use super::handle::Proc;
+use super::publish::Audience;
 use super::state::{Phase, State};
-use super::tell::Audience;
-use super::told::Told;
-use super::voice::AGAIN;
 use crate::log::Log;
 use crate::store::slots::Cause;
 use crate::text::PageEnd;

@@ -4,7 +4,7 @@
 use crate::proc::search::{self, Search};
 use crate::proc::state::{Phase, State};
 use crate::proc::task::now_ms;
-use crate::proc::{Proc, listen};
+use crate::proc::{Proc, listening_port};
 use crate::spec::InvalidParam;
 use crate::watch::Patterns;
 use std::io;
@@ -175,7 +175,7 @@ async fn listens(proc: &Proc, port: u16) -> End {
 
 /// Looks at /proc, which may take a while for a large tree, beside the threads that others wait for.
 async fn look(shim: i32, port: u16) -> Option<Listener> {
-    tokio::task::spawn_blocking(move || listen::listener(shim, port)).await.ok().flatten()
+    tokio::task::spawn_blocking(move || listening_port::listener(shim, port)).await.ok().flatten()
 }
 
 /// One timer, for when it would have been quiet long enough. What was printed meanwhile sets it anew, and only then:

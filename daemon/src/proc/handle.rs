@@ -1,9 +1,9 @@
 //! What everybody but its task holds of a process: reads never wait, changes await their effect.
 
+use super::checkpoint::Told;
+use super::event_sink::Voice;
 use super::state::{News, State};
-use super::told::Told;
 use super::tree;
-use super::voice::Voice;
 use super::watcher::Watching;
 use crate::shim::frame::Wrote;
 use crate::store::record::{Record, Spec};

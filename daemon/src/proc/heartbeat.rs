@@ -1,8 +1,8 @@
 //! The `heartbeat` event: there is new output, at most so often.
 
+use super::event_sink::AGAIN;
 use super::handle::Proc;
 use super::state::State;
-use super::voice::AGAIN;
 use crate::log::Log;
 use crate::shim::run::{mono_ms, wall_ms};
 use crate::text::PageEnd;

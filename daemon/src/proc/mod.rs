@@ -1,24 +1,24 @@
 //! One process: its state, the task that owns it, and the handle that everybody else holds.
 
-mod asking;
-pub mod asks;
+pub mod checkpoint;
 mod completion;
 pub mod condition;
+pub mod event_sink;
 pub mod handle;
 mod heartbeat;
+pub mod input_wait;
 pub mod kill;
 pub mod link;
-pub mod listen;
+pub mod listening_port;
 pub mod lost;
-pub mod minders;
+pub mod monitors;
+mod needs_input;
+pub mod publish;
 pub mod search;
 pub mod state;
 pub mod task;
-pub mod tell;
-pub mod told;
 pub mod tree;
 pub mod view;
-pub mod voice;
 pub mod watcher;
 
 pub use handle::Proc;

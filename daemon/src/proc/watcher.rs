@@ -4,9 +4,9 @@
 //! nothing is lost. What was looked at without a match is looked at again.
 
 use super::completion::end;
+use super::event_sink::AGAIN;
 use super::handle::Proc;
 use super::state::{Phase, State};
-use super::voice::AGAIN;
 use crate::hooks;
 use crate::log::{Counts, Filled, Log};
 use crate::shim::run::mono_ms;

@@ -1,7 +1,7 @@
 //! All processes: spawn, look up, list, adopt, forget.
 
 mod adopt;
-mod durable;
+mod flush;
 mod forget;
 mod names;
 mod single;
@@ -16,8 +16,8 @@ use crate::backend::Launcher;
 use crate::config::Config;
 use crate::events::Consumers;
 use crate::proc::Proc;
-use crate::proc::voice::Voice;
-use crate::store::made;
+use crate::proc::event_sink::Voice;
+use crate::store::dir_pool;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -40,7 +40,7 @@ pub struct Registry {
     seq: AtomicU64,
     boot: [u8; 16],
     /// Directories for processes to come.
-    made: Arc<made::Ahead>,
+    made: Arc<dir_pool::Ahead>,
     /// Something finished: retention has a look.
     pub finished: Notify,
     ended: Mutex<forget::Finished>,
@@ -58,7 +58,7 @@ impl Registry {
         voice: Arc<Voice>,
         consumers: Consumers,
     ) -> Arc<Registry> {
-        let made = made::Ahead::open(procs_dir.with_file_name("ready"), &procs_dir, config.survive_power_cut);
+        let made = dir_pool::Ahead::open(procs_dir.with_file_name("ready"), &procs_dir, config.survive_power_cut);
         Arc::new(Registry {
             config,
             made: Arc::new(made),

@@ -4,13 +4,13 @@ use super::table::Asked;
 use super::{Registry, RunningSlot, Single, Spawned};
 use crate::backend::cgroup;
 use crate::hooks;
+use crate::proc::checkpoint::Told;
 use crate::proc::handle::{Command, Start};
 use crate::proc::state::{News, Phase, State};
 use crate::proc::task::{Begin, Task, now_ms};
-use crate::proc::told::Told;
-use crate::proc::{Proc, minders, view};
+use crate::proc::{Proc, monitors, view};
 use crate::shim::launch::{self, Numbers, Strings};
-use crate::store::made::Made;
+use crate::store::dir_pool::Made;
 use crate::store::record::{self, New, Record, Spec};
 use crate::store::slots::Progress;
 use crate::sys::step;
@@ -144,7 +144,7 @@ impl Registry {
 
     /// Runs a process's task in the background, and counts the program as running until it ends.
     pub(super) fn run(self: &Arc<Self>, task: Task, begin: Begin, proc: Arc<Proc>, slot: Option<RunningSlot>) {
-        minders::begin(&proc);
+        monitors::begin(&proc);
         let registry = self.clone();
         let task = task.holding(slot.map(|slot| Box::new(slot) as Box<dyn Send + Sync>));
         tokio::spawn(async move {

@@ -1,5 +1,5 @@
 //! The state directory: a directory per process that is its own checkpoint.
 
-pub mod made;
+pub mod dir_pool;
 pub mod record;
 pub mod slots;

@@ -1,6 +1,6 @@
 //! A process's directory: `record` (slots and spec), the log beside it, and the shim's socket.
 
-use super::made::{self, Made};
+use super::dir_pool::{self, Made};
 use super::slots::{self, Exit, Head, Launch, PAGE, Progress, SLOT, Slot, Stage, TOLD, ToldSlot};
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
@@ -99,9 +99,9 @@ pub fn create_in(made: Made, dir: &Path, new: &New<'_>) -> io::Result<Record> {
 /// Makes the directory and the record. Nothing runs yet. `durable`: the disk has both when this is done.
 pub fn create(dir: &Path, new: &New<'_>, durable: bool) -> io::Result<Record> {
     let page = page(new)?;
-    let Made { record: file, .. } = made::make(dir.to_path_buf())?;
+    let Made { record: file, .. } = dir_pool::make(dir.to_path_buf())?;
     let written = file.write_all_at(&page, 0);
-    match written.and_then(|()| if durable { made::to_disk(dir, &file) } else { Ok(()) }) {
+    match written.and_then(|()| if durable { dir_pool::to_disk(dir, &file) } else { Ok(()) }) {
         Ok(()) => Ok(Record { file }),
         Err(e) => {
             let _ = std::fs::remove_dir_all(dir);
@@ -129,7 +129,7 @@ impl Record {
     pub fn is_empty(&self) -> io::Result<bool> {
         let mut head = [0u8; SLOT];
         let len = self.file.read_at(&mut head, 0)?;
-        Ok(made::says_nothing(&head[..len]))
+        Ok(dir_pool::says_nothing(&head[..len]))
     }
 
     fn slot(&self, at: u64) -> io::Result<Slot> {

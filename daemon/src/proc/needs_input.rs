@@ -1,10 +1,10 @@
 //! The `needs_input` event: the program waits for somebody to type, as the kernel tells. It is looked at a moment after
 //! it printed or was written to, and less and less often; never while nothing happens.
 
-use super::asks::{Asks, Wait, asks, prompt};
+use super::event_sink::AGAIN;
 use super::handle::Proc;
+use super::input_wait::{Asks, Wait, asks, prompt};
 use super::state::State;
-use super::voice::AGAIN;
 use crate::log::Log;
 use serde_json::json;
 use std::sync::Arc;

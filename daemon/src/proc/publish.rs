@@ -1,11 +1,11 @@
 //! A process's own events: what is due, told once, together with the note that it was.
 
+use super::checkpoint::Told;
 use super::completion;
+use super::event_sink::{self, AGAIN};
 use super::handle::Proc;
 use super::state::{Phase, State};
-use super::told::Told;
 use super::view;
-use super::voice::{self, AGAIN};
 use crate::events::Draft;
 use serde_json::{Value, json};
 use std::io;
@@ -56,7 +56,7 @@ impl Proc {
             state: &state,
             cancelled: audience == Audience::WhoAsks,
         };
-        let seq = self.voice.journal.publish(&draft, voice::now(), |seq| {
+        let seq = self.voice.journal.publish(&draft, event_sink::now(), |seq| {
             next.numbered(kind, seq);
             self.note(&next);
         })?;

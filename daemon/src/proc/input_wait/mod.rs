@@ -1,14 +1,13 @@
 //! Whether a program waits for input, as far as the kernel tells: a thread of its tree is blocked reading the terminal
 //! or the pipe that is its stdin. What would be a guess is `Unknown`. The rules are in `docs/needs-input.md`.
 
-mod blocked;
+mod syscall;
 #[cfg(test)]
 mod tests;
 
 use super::tree;
 use crate::log::Log;
 use crate::text::{self, PageEnd};
-use blocked::{Watch, watch};
 use rustix::fs::{Mode, OFlags};
 use rustix::termios::{LocalModes, tcgetattr};
 use std::ffi::OsStr;
@@ -16,6 +15,7 @@ use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
+use syscall::{Watch, watch};
 use toold_proto::params::Ansi;
 
 /// What is shown of a prompt, in characters.
@@ -172,7 +172,7 @@ impl Input {
             Err(_) => return Err(Verdict::Not),
         };
         // System calls of a program for another machine have other numbers.
-        if blocked::foreign(pid) {
+        if syscall::foreign(pid) {
             return Err(Verdict::Unclear);
         }
         let mut all = Verdict::Not;

@@ -1,7 +1,7 @@
 //! What goes on beside a process's own task, only for those that asked for it.
 
 use super::handle::Proc;
-use super::{asking, heartbeat, watcher};
+use super::{heartbeat, needs_input, watcher};
 use std::sync::Arc;
 
 /// Starts what this process wants looked after. All of it ends with the program.
@@ -13,6 +13,6 @@ pub fn begin(proc: &Arc<Proc>) {
         tokio::spawn(heartbeat::run(proc.clone()));
     }
     if proc.spec.pty.is_some() || proc.spec.stdin_pipe {
-        tokio::spawn(asking::run(proc.clone()));
+        tokio::spawn(needs_input::run(proc.clone()));
     }
 }

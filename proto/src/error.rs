@@ -69,12 +69,14 @@ impl ErrorKind {
             ErrorKind::ParseError => "the message is not JSON",
             ErrorKind::InvalidRequest => "the message is JSON but not a JSON-RPC 2.0 request",
             ErrorKind::MethodNotFound => "there is no such method",
-            ErrorKind::InvalidParams => "a parameter is wrong; data.param names it",
+            ErrorKind::InvalidParams => {
+                "a parameter is wrong; data.param names it, data.problem is the message without the name"
+            }
             ErrorKind::Internal => "a defect of toold itself",
             ErrorKind::NotFound => "no such process",
             ErrorKind::AmbiguousId => "the prefix fits more than one process; data.matches lists some",
             ErrorKind::AlreadyExited => "the process has exited; data.process carries the exit",
-            ErrorKind::StdinUnavailable => "started without stdin, or stdin is closed",
+            ErrorKind::StdinUnavailable => "no open stdin; data.reason is not_piped (started without one) or closed",
             ErrorKind::Limit => "a limit is reached; data.limit is its config key",
             ErrorKind::Denied => "policy said no; data.reason says why",
             ErrorKind::SpawnFailed => "the program could not start; data has step, errno and path",
@@ -100,9 +102,16 @@ impl RpcError {
         RpcError { code: kind.code(), message: message.into(), data }
     }
 
-    /// A wrong parameter, by name.
-    pub fn param(name: &str, message: impl fmt::Display) -> RpcError {
-        RpcError::new(ErrorKind::InvalidParams, format!("{name}: {message}")).with("param", name)
+    /// Builds the error for one parameter. `data.param` is its path, `data.problem` the message without the path.
+    pub fn param(path: &str, problem: impl fmt::Display) -> RpcError {
+        let problem = problem.to_string();
+        let message = format!("{path}: {problem}");
+        RpcError::new(ErrorKind::InvalidParams, message).with("param", path).with("problem", problem)
+    }
+
+    /// Builds the error for a number below its minimum, with both in `data`: a client may print them in other units.
+    pub fn too_small(path: &str, min: u64, given: i64) -> RpcError {
+        RpcError::param(path, format!("must be at least {min}, not {given}")).with("min", min).with("given", given)
     }
 
     /// A limit that is reached, by its config key.

@@ -144,8 +144,9 @@ fn stdin_that_is_not_there_or_closed_is_unavailable_and_after_the_exit_it_is_alr
     let ended = id(&d.sh_with("exit 8", json!({ "stdin": "pipe" })));
     d.exited(&ended);
     for verb in ["write", "submit"] {
-        for proc in [&without, &shut] {
-            d.refused(-32003, "stdin_unavailable", verb, json!({ "id": proc, "data": "x" }));
+        for (proc, reason) in [(&without, "not_piped"), (&shut, "closed")] {
+            let error = d.refused(-32003, "stdin_unavailable", verb, json!({ "id": proc, "data": "x" }));
+            assert_eq!((&error["data"]["reason"], &error["data"]["id"]), (&json!(reason), &json!(proc)));
         }
         let error = d.refused(-32002, "already_exited", verb, json!({ "id": ended, "data": "x" }));
         assert_eq!(error["data"]["process"]["exit_code"], 8);

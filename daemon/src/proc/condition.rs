@@ -45,7 +45,7 @@ impl Goal {
             Until::Match(pattern) => Ok(Goal::Match(search::pattern(&format!("{param}.match"), pattern)?)),
             Until::Port(0) => Err(InvalidParam::new(format!("{param}.port"), "must be 1 to 65535, not 0")),
             Until::Port(port) => Ok(Goal::Port(*port)),
-            Until::Quiet(0) => Err(InvalidParam::new(format!("{param}.quiet_ms"), "must be at least 1, not 0")),
+            Until::Quiet(0) => Err(InvalidParam::too_small(format!("{param}.quiet_ms"), 1, 0)),
             Until::Quiet(ms) => Ok(Goal::Quiet(*ms)),
         }
     }
@@ -73,7 +73,7 @@ impl Readiness {
     pub fn of(call: &params::Exec, max_wait_ms: u64) -> Result<Option<Readiness>, InvalidParam> {
         let asked = call.ready_timeout_ms.unwrap_or(READY_TIMEOUT_MS);
         if asked <= 0 {
-            return Err(InvalidParam::new("ready_timeout_ms", format!("must be at least 1, not {asked}")));
+            return Err(InvalidParam::too_small("ready_timeout_ms", 1, asked));
         }
         let goal = match &call.ready {
             None if call.ready_timeout_ms.is_some() => {

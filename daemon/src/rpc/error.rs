@@ -1,11 +1,14 @@
 //! Maps the typed errors of the layers below to error answers.
 
-use crate::spec::{self, InvalidParam};
+use crate::spec::{self, InvalidParam, Problem};
 use toold_proto::{ErrorKind, RpcError};
 
 impl From<InvalidParam> for RpcError {
     fn from(invalid: InvalidParam) -> RpcError {
-        RpcError::param(&invalid.param, invalid.message)
+        match invalid.problem {
+            Problem::Text(text) => RpcError::param(&invalid.param, text),
+            Problem::TooSmall { min, given } => RpcError::too_small(&invalid.param, min, given),
+        }
     }
 }
 

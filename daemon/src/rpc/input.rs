@@ -77,14 +77,16 @@ fn fingerprint(id: &str) -> [u8; 16] {
     name
 }
 
+/// Builds the error for a process without an open stdin. `data.reason` tells the two cases apart.
 fn unavailable(proc: &Proc) -> RpcError {
-    let message = match proc.view(0).stdin {
+    let id = proc.spec.id;
+    let (reason, message) = match proc.view(0).stdin {
         Stdin::Null => {
-            format!("{} was started without stdin; start it with stdin: \"pipe\" or pty: true", proc.spec.id)
+            ("not_piped", format!("{id} was started without stdin; start it with stdin: \"pipe\" or pty: true"))
         }
-        Stdin::Pipe | Stdin::Pty | Stdin::Closed => format!("the stdin of {} is closed", proc.spec.id),
+        Stdin::Pipe | Stdin::Pty | Stdin::Closed => ("closed", format!("the stdin of {id} is closed")),
     };
-    RpcError::new(ErrorKind::StdinUnavailable, message)
+    RpcError::new(ErrorKind::StdinUnavailable, message).with("reason", reason).with("id", id.to_string())
 }
 
 pub async fn close(call: params::Close, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<results::Close, RpcError> {
@@ -101,7 +103,8 @@ pub async fn resize(call: params::Resize, daemon: Arc<Daemon>, _: Arc<Peer>) -> 
     let size = terminal_size(call.rows, call.cols)?;
     let proc = daemon.find(&call.id)?;
     if proc.spec.pty.is_none() {
-        return Err(RpcError::param("id", format!("{} has no terminal; start it with pty: true", proc.spec.id)));
+        let problem = format!("{} has no terminal; start it with pty: true", proc.spec.id);
+        return Err(RpcError::param("id", problem).with("reason", "no_pty").with("id", proc.spec.id.to_string()));
     }
     refuse_ended(&proc)?;
     match proc.resize(size.rows as u16, size.cols as u16).await {

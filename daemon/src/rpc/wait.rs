@@ -23,7 +23,7 @@ const MOST: usize = 4096;
 pub async fn wait(call: params::Wait, daemon: Arc<Daemon>, peer: Arc<Peer>) -> Result<results::Wait, RpcError> {
     let asked = call.timeout_ms.unwrap_or(TIMEOUT_MS);
     if asked <= 0 {
-        return Err(RpcError::param("timeout_ms", format!("must be at least 1, not {asked}")));
+        return Err(RpcError::too_small("timeout_ms", 1, asked));
     }
     let procs = named(&call, &daemon)?;
     let max = daemon.registry.config.max_wait_ms;

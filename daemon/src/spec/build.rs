@@ -32,7 +32,7 @@ pub fn build(call: &Exec, config: &Config) -> Result<SpawnRequest, Error> {
         return Err(Error::from(InvalidParam::new("if_running", "needs a name: it is about the process of that name")));
     }
     if let Some(timeout) = call.timeout_ms.filter(|t| *t <= 0) {
-        return Err(Error::from(InvalidParam::new("timeout_ms", format!("must be at least 1, not {timeout}"))));
+        return Err(Error::from(InvalidParam::too_small("timeout_ms", 1, timeout)));
     }
     match call.backend.as_deref() {
         None | Some("local") => {}
@@ -43,7 +43,7 @@ pub fn build(call: &Exec, config: &Config) -> Result<SpawnRequest, Error> {
     let patterns = patterns(call)?;
     if let Some(ms) = call.heartbeat_ms.filter(|ms| *ms < config.events.min_heartbeat_ms) {
         let least = config.events.min_heartbeat_ms;
-        return Err(Error::from(InvalidParam::new("heartbeat_ms", format!("must be at least {least}, not {ms}"))));
+        return Err(Error::from(InvalidParam::too_small("heartbeat_ms", least, ms as i64)));
     }
     let log_max_bytes = limits(call, config)?;
     let mut env = env::build(call.env_mode, text_vars(), &config.env.pass, &call.env, pty.is_some());

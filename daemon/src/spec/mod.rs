@@ -9,7 +9,6 @@ pub use build::{build, terminal_size};
 use crate::backend::cgroup;
 use crate::store::record::Spec;
 use crate::watch::Patterns;
-use std::fmt;
 use std::sync::Arc;
 
 /// A checked request to start a process.
@@ -30,12 +29,23 @@ pub struct SpawnRequest {
 pub struct InvalidParam {
     /// The path of the parameter: `cwd`, `argv[1]`, `limits.pids`.
     pub param: String,
-    pub message: String,
+    pub problem: Problem,
+}
+
+/// The reason why a value cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Problem {
+    Text(String),
+    TooSmall { min: u64, given: i64 },
 }
 
 impl InvalidParam {
-    pub fn new(param: impl Into<String>, message: impl fmt::Display) -> InvalidParam {
-        InvalidParam { param: param.into(), message: message.to_string() }
+    pub fn new(param: impl Into<String>, problem: impl Into<String>) -> InvalidParam {
+        InvalidParam { param: param.into(), problem: Problem::Text(problem.into()) }
+    }
+
+    pub fn too_small(param: impl Into<String>, min: u64, given: i64) -> InvalidParam {
+        InvalidParam { param: param.into(), problem: Problem::TooSmall { min, given } }
     }
 }
 

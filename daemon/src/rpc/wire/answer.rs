@@ -111,7 +111,10 @@ fn without_kind(json: &RawValue) -> Option<RpcError> {
         // jsonrpsee uses some of our codes for its own failures, and every one of those is a defect here.
         _ => ErrorKind::Internal,
     };
-    let unkind = RpcError::new(kind, error.message());
+    let mut unkind = RpcError::new(kind, error.message());
+    if kind == ErrorKind::InvalidParams {
+        unkind = unkind.with("param", "params");
+    }
     Some(match data {
         Some(data) => unkind.with("detail", data),
         None => unkind,

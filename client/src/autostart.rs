@@ -1,7 +1,7 @@
 //! Starts the daemon when none answers, and waits until one does.
 
 use crate::blocking::{CallError, Client};
-use crate::{presence, sys};
+use crate::{daemon_probe, sys};
 use std::ffi::OsString;
 use std::fmt;
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -100,7 +100,7 @@ pub fn connect(socket: &Path, launch: &Launch) -> Result<Client, StartError> {
     match Client::connect(socket) {
         Ok(client) => Ok(client),
         // One that we started would not get the state directory.
-        Err(error) if nobody_listens(&error) && presence::elsewhere(socket).is_none() => start(socket, launch),
+        Err(error) if nobody_listens(&error) && daemon_probe::elsewhere(socket).is_none() => start(socket, launch),
         Err(error) => Err(StartError::Unusable(error)),
     }
 }
@@ -125,7 +125,7 @@ fn start(socket: &Path, launch: &Launch) -> Result<Client, StartError> {
             match ended {
                 Some(status) if status.code() == Some(EXIT_USAGE) => return Err(log.exited(status)),
                 Some(_) => {
-                    let patience = if presence::daemon_pid().is_some() { WINNER_TIME } else { NOBODY_TIME };
+                    let patience = if daemon_probe::daemon_pid().is_some() { WINNER_TIME } else { NOBODY_TIME };
                     wait.deadline = wait.deadline.min(Instant::now() + patience);
                 }
                 None => {}

@@ -2,7 +2,7 @@
 
 use crate::autostart::{self, Launch, Wait};
 use crate::blocking::{Answer, CallError, Client, Message, parse};
-use crate::failure::Failure;
+use crate::error::Failure;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::os::fd::{AsFd, BorrowedFd};

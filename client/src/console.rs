@@ -1,6 +1,6 @@
 //! What `toolctl` writes to, and how it should look there.
 
-use crate::failure::Failure;
+use crate::error::Failure;
 use crate::render::Look;
 use crate::render::sanitize::{Keep, Shown};
 use crate::sys;

@@ -10,19 +10,21 @@ mod args;
 mod cmd;
 mod connect;
 mod console;
-mod failure;
+mod daemon_probe;
+mod error;
+mod error_text;
 mod fullscreen;
 mod help;
-mod line;
-mod local;
-mod pick;
-mod presence;
+mod local_time;
+mod long_call;
+mod process_ref;
+mod raw_args;
 mod render;
-mod spoken;
+mod session;
 mod sys;
 mod terminal;
 #[cfg(test)]
 mod testing;
-mod usage;
+mod usage_error;
 
 pub use sys::begin;

@@ -1,12 +1,12 @@
 //! `attach`: the screen of a process on a terminal, and our keys for it.
 
 use super::Context;
-use super::follow::{Access, Follow, Hangup, Plan, Role, Screen};
 use super::poll::bytes;
 use super::wait::has_ended;
 use crate::blocking::CallError;
-use crate::failure::Failure;
+use crate::error::Failure;
 use crate::render::poll::summary;
+use crate::session::{Access, Follow, Hangup, Plan, Role, Screen};
 use crate::sys::{self, Signals};
 use crate::terminal::Keys;
 use crate::terminal::keys::{self, DetachKeys};
@@ -74,7 +74,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
         Keys::Taken => Some(File::from(stdin.as_fd().try_clone_to_owned().map_err(Failure::io("open the terminal"))?)),
         Keys::Left => None,
     };
-    let signals = Signals::catch(&super::follow::SCREEN_SIGNALS)
+    let signals = Signals::catch(&crate::session::SCREEN_SIGNALS)
         .map_err(|source| Failure::Io { doing: "catch signals", source })?;
     let plan = Plan {
         role: Role::Visitor,

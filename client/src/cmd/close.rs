@@ -2,7 +2,7 @@
 
 use super::Context;
 use crate::blocking::CallError;
-use crate::failure::{DONE, Failure};
+use crate::error::{DONE, Failure};
 use toold_proto::api;
 use toold_proto::params;
 use toold_proto::process::Stdin;

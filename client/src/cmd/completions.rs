@@ -1,7 +1,7 @@
 //! `completions`: what a shell needs to complete `toolctl`. The scripts only ask `toolctl __complete`.
 
 use super::Context;
-use crate::failure::{DONE, Failure};
+use crate::error::{DONE, Failure};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {

@@ -1,12 +1,13 @@
 //! `exec`: start a process in the background and print its id.
 
-use super::ready::{self, Readiness};
-use super::start::{self, PtyDefault};
+use super::Context;
+use super::options::caller_env;
+use super::options::exec::{self, PtyDefault};
+use super::options::ready::{self, Readiness};
 use super::wait::signed;
-use super::{Context, here};
 use crate::args;
 use crate::blocking::CallError;
-use crate::failure::{DONE, Failure};
+use crate::error::{DONE, Failure};
 use crate::render::sanitize::{Keep, Shown};
 use crate::render::{Look, poll};
 use std::io::IsTerminal;
@@ -28,20 +29,20 @@ Examples:
 #[command(after_help = HELP, override_usage = "toolctl exec [OPTIONS] [--] CMD [ARG]...\n       toolctl exec [OPTIONS] -c TEXT")]
 pub struct Args {
     #[command(flatten)]
-    options: start::Options,
+    options: exec::Options,
     /// Wait up to this long for its end, and then show its output too
     #[arg(long = "yield", value_name = "TIME", value_parser = args::duration_ms)]
     yield_ms: Option<u64>,
     #[command(flatten)]
-    what: start::What,
+    what: exec::What,
 }
 
 pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
     let mut options = args.options;
     let readiness = options.take_readiness();
-    let mut params = start::params(args.what, options, PtyDefault::Daemon)?;
+    let mut params = exec::params(args.what, options, PtyDefault::Daemon)?;
     if cx.console.live {
-        here::add(&mut params, |name| std::env::var(name).ok(), std::io::stdout().is_terminal());
+        caller_env::add(&mut params, |name| std::env::var(name).ok(), std::io::stdout().is_terminal());
     }
     params.yield_ms = args.yield_ms.unwrap_or(0);
     params.ready = readiness.as_ref().map(|ready| ready.until.clone());

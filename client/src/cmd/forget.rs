@@ -1,9 +1,9 @@
 //! `forget`: remove finished processes and their logs.
 
 use super::Context;
-use super::long::Work;
 use crate::args;
-use crate::failure::{DONE, FAILED, Failure};
+use crate::error::{DONE, FAILED, Failure};
+use crate::long_call::Work;
 use std::time::Duration;
 use toold_proto::api;
 use toold_proto::params;

@@ -1,7 +1,7 @@
 //! `help`: a command's help, or a topic.
 
 use super::Context;
-use crate::failure::{DONE, Failure};
+use crate::error::{DONE, Failure};
 use crate::help::{self, topics};
 use crate::render::Look;
 use crate::render::wrap::page;

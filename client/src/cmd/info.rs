@@ -1,7 +1,7 @@
 //! `info`: the daemon itself.
 
 use super::Context;
-use crate::failure::Failure;
+use crate::error::Failure;
 use crate::render;
 use toold_proto::api;
 use toold_proto::params;

@@ -1,8 +1,8 @@
 //! `inspect`: everything about one process, and its last lines.
 
 use super::Context;
-use crate::failure::{DONE, Failure};
-use crate::local;
+use crate::error::{DONE, Failure};
+use crate::local_time;
 use crate::render::inspect::{Moment, inspect};
 use toold_proto::api;
 use toold_proto::params;
@@ -30,7 +30,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
         return cx.document(&raw).map(|()| DONE);
     }
     let result = cx.link.call_again::<api::Inspect>(&params)?;
-    let moment = Moment { now_ms: local::now_ms(), local: &local::date_time };
+    let moment = Moment { now_ms: local_time::now_ms(), local: &local_time::date_time };
     cx.console.print(&inspect(&result, &moment, cx.console.look))?;
     let id = result.process.id.to_string();
     let last = params::Log { id, limit: Some(LINES), ..Default::default() };

@@ -1,10 +1,10 @@
 //! `kill`: end processes and everything they started.
 
 use super::Context;
-use super::long::Work;
 use crate::args;
-use crate::failure::{DONE, FAILED, Failure, NO_SUCH_PROCESS};
-use crate::line::Line;
+use crate::error::{DONE, FAILED, Failure, NO_SUCH_PROCESS};
+use crate::long_call::Work;
+use crate::raw_args::Line;
 use crate::render;
 use std::ffi::{OsStr, OsString};
 use std::time::Duration;

@@ -2,7 +2,7 @@
 
 use super::Context;
 use crate::autostart;
-use crate::failure::{DONE, Failure};
+use crate::error::{DONE, Failure};
 use crate::help;
 use std::io;
 use std::path::{Path, PathBuf};

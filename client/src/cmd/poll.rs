@@ -3,7 +3,7 @@
 use super::Context;
 use crate::args;
 use crate::blocking::{CallError, parse};
-use crate::failure::{DONE, Failure};
+use crate::error::{DONE, Failure};
 use crate::render::poll::header;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

@@ -1,10 +1,11 @@
 //! `run`: start a process, show its output as it comes, exit as it does.
 
-use super::follow::{Access, Follow, Hangup, Plan, Role, SCREEN_SIGNALS, SIGNALS, Screen};
-use super::start::{self, PtyDefault};
-use super::{Context, here};
+use super::Context;
+use super::options::caller_env;
+use super::options::exec::{self, PtyDefault};
 use crate::args;
-use crate::failure::Failure;
+use crate::error::Failure;
+use crate::session::{Access, Follow, Hangup, Plan, Role, SCREEN_SIGNALS, SIGNALS, Screen};
 use crate::sys::{self, Signals};
 use crate::terminal::Keys;
 use crate::terminal::keys::{self, DetachKeys};
@@ -30,21 +31,21 @@ Examples:
 #[command(after_help = HELP, override_usage = "toolctl run [OPTIONS] [--] CMD [ARG]...\n       toolctl run [OPTIONS] -c TEXT")]
 pub struct Args {
     #[command(flatten)]
-    options: start::Options,
+    options: exec::Options,
     /// Leave our stdin alone, whatever it is: the program has /dev/null
-    #[arg(long, help_heading = super::start::TERMINAL, conflicts_with = "stdin")]
+    #[arg(long, help_heading = super::options::exec::TERMINAL, conflicts_with = "stdin")]
     no_stdin: bool,
     /// Leave it running in the background after this long, and print its id
     #[arg(long, value_name = "TIME", value_parser = args::duration_ms)]
     detach_after: Option<u64>,
     /// With -t: the key that leaves it running, several as C-p,C-q, or none
-    #[arg(long, help_heading = super::start::TERMINAL, value_name = "KEYS", default_value = "C-\\", value_parser = keys::parse)]
+    #[arg(long, help_heading = super::options::exec::TERMINAL, value_name = "KEYS", default_value = "C-\\", value_parser = keys::parse)]
     detach_keys: DetachKeys,
     /// End it when toolctl gets SIGHUP or SIGTERM, or its terminal is closed
     #[arg(long)]
     kill_on_hangup: bool,
     #[command(flatten)]
-    what: start::What,
+    what: exec::What,
 }
 
 pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
@@ -69,9 +70,9 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
     let readiness = options.take_readiness();
     options.stdin |= input.is_some();
     let window = sys::window(std::io::stdout().as_fd()).filter(|size| size.rows > 0 && size.cols > 0);
-    let mut exec = start::params(args.what, options, PtyDefault::Ours(window))?;
+    let mut exec = exec::params(args.what, options, PtyDefault::Ours(window))?;
     if cx.console.live {
-        here::add(&mut exec, |name| std::env::var(name).ok(), std::io::stdout().is_terminal());
+        caller_env::add(&mut exec, |name| std::env::var(name).ok(), std::io::stdout().is_terminal());
     }
     let caught = if access.is_some() { &SCREEN_SIGNALS[..] } else { &SIGNALS };
     let plan = Plan {

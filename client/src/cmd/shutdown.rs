@@ -3,7 +3,7 @@
 use super::Context;
 use super::kill::DEFAULT_GRACE_MS;
 use crate::blocking::CallError;
-use crate::failure::Failure;
+use crate::error::Failure;
 use crate::render;
 use std::time::Duration;
 use toold_proto::api;

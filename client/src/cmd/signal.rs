@@ -2,7 +2,7 @@
 
 use super::Context;
 use crate::args;
-use crate::failure::Failure;
+use crate::error::Failure;
 use toold_proto::api;
 use toold_proto::params;
 

@@ -4,7 +4,7 @@ use super::Context;
 use super::kill::one_or_many;
 use crate::args;
 use crate::blocking::parse;
-use crate::failure::{DONE, FAILED, Failure, TIMED_OUT};
+use crate::error::{DONE, FAILED, Failure, TIMED_OUT};
 use crate::render;
 use std::time::{Duration, Instant};
 use toold_proto::api;

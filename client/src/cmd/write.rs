@@ -1,7 +1,7 @@
 //! `write` and `submit`: to a process's stdin, as it is or as a line.
 
 use super::Context;
-use crate::failure::{DONE, FAILED, Failure};
+use crate::error::{DONE, FAILED, Failure};
 use crate::render::Look;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

@@ -4,7 +4,7 @@ use super::table::WIDEST;
 use super::text::{columns, count, cut, first_line, harmless, pad, size};
 use super::time::exact;
 use super::{Look, Tint};
-use crate::spoken;
+use crate::error_text;
 use serde_json::{Map, Value};
 
 /// The usual types are padded to this; the long ones push what follows.
@@ -116,7 +116,7 @@ fn end(event: &Map<String, Value>) -> Option<String> {
         said.push_str(&format!(" after {}", exact(if ms < 1000 { ms } else { ms / 1000 * 1000 })));
     }
     if let Some(by) = text(event, "killed_by") {
-        said.push_str(&format!(", killed by {}", spoken::option(by)));
+        said.push_str(&format!(", killed by {}", error_text::option(by)));
     }
     if event.get("cancelled").and_then(Value::as_bool) == Some(true) {
         said.push_str(", cancelled");

@@ -4,7 +4,7 @@ use super::table::{Cell, table};
 use super::text::{bytes, columns, count, cut, harmless, wrap};
 use super::time::{cpu, exact, precise, unix_ms};
 use super::{Look, Tint, status, tree, watch};
-use crate::spoken;
+use crate::error_text;
 use toold_proto::params::Status;
 use toold_proto::process::{LimitReport, Process, Stdin};
 use toold_proto::results::Inspect;
@@ -91,7 +91,7 @@ fn state(process: &Process, moment: &Moment<'_>) -> Vec<Fact> {
         }
     }
     facts.extend(process.exit_code.map(|code| ("Exit code", code.to_string())));
-    facts.extend(process.killed_by.clone().map(|who| ("Killed by", spoken::option(&who))));
+    facts.extend(process.killed_by.clone().map(|who| ("Killed by", error_text::option(&who))));
     facts.extend(process.failure.as_ref().map(|f| ("Failure", format!("{} {}: {}", f.step, f.path, f.error))));
     if process.detached == Some(true) {
         facts.push(("Detached", "its shim lives and does not answer".into()));

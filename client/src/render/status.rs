@@ -3,7 +3,7 @@
 use super::Tint;
 use super::text::harmless;
 use super::time::{duration, exact};
-use crate::spoken;
+use crate::error_text;
 use toold_proto::params::{self, Status};
 use toold_proto::process::{Process, Reason};
 
@@ -53,7 +53,7 @@ pub fn unusual_end(process: &Process, asked: &params::Exec) -> Option<String> {
                 _ => asked.timeout_ms.and_then(|ms| u64::try_from(ms).ok()),
             };
             let after = limit.map(|ms| format!(" ({})", exact(ms))).unwrap_or_default();
-            Some(format!("{id} was ended by {}{after}", spoken::option(&by)))
+            Some(format!("{id} was ended by {}{after}", error_text::option(&by)))
         }
         Reason::Oom => Some(format!("{id} ran out of memory")),
         Reason::FailedStart => {

@@ -3,8 +3,8 @@
 use super::{Facts, Filter, print};
 use crate::blocking::parse;
 use crate::cmd::Context;
-use crate::cmd::long::Meanwhile;
-use crate::failure::{DONE, Failure, TIMED_OUT};
+use crate::error::{DONE, Failure, TIMED_OUT};
+use crate::long_call::Meanwhile;
 use crate::render::event::Who;
 use std::time::Duration;
 use toold_proto::api;

@@ -6,7 +6,7 @@
 use super::{Facts, Filter, print};
 use crate::blocking::{CallError, Message, Push, parse};
 use crate::cmd::Context;
-use crate::failure::{DONE, Failure};
+use crate::error::{DONE, Failure};
 use crate::render::event::Who;
 use crate::sys::{self, Ready};
 use serde_json::value::RawValue;

@@ -2,13 +2,13 @@
 //! look a second while something runs, and none when nothing does.
 
 use super::Args;
-use super::order::Cpu;
+use super::sort::Cpu;
 use crate::blocking::{CallError, Message, parse};
 use crate::cmd::Context;
 use crate::cmd::wait::has_ended;
-use crate::failure::{DONE, Failure};
+use crate::error::{DONE, Failure};
 use crate::fullscreen::{self, Screen};
-use crate::local::now_ms;
+use crate::local_time::now_ms;
 use crate::render::Look;
 use crate::render::list::list;
 use crate::sys::{self, Ready, Signals};

@@ -1,7 +1,7 @@
 //! Where `log` writes: harmless on a terminal, and through a pager when it is more than a screen.
 
 use crate::console::Console;
-use crate::failure::Failure;
+use crate::error::Failure;
 use crate::render::sanitize::Shown;
 use crate::render::text::columns;
 use crate::sys::{self, Signals};

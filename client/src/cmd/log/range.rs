@@ -2,7 +2,7 @@
 
 use super::super::poll::bytes;
 use crate::cmd::Context;
-use crate::failure::Failure;
+use crate::error::Failure;
 use toold_proto::api;
 use toold_proto::params::{self, Ansi, Encoding};
 use toold_proto::results::Poll;

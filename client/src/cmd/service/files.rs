@@ -3,7 +3,7 @@
 use super::daemon_program;
 use crate::cmd::completions::Shell;
 use crate::cmd::man;
-use crate::failure::Failure;
+use crate::error::Failure;
 use std::io;
 use std::path::{Path, PathBuf};
 

@@ -5,7 +5,7 @@ use super::systemd::{Linger, SERVICE, SOCKET, Systemd};
 use super::{InstallArgs, give_way};
 use crate::cmd::Context;
 use crate::cmd::completions::Shell;
-use crate::failure::{DONE, Failure};
+use crate::error::{DONE, Failure};
 use serde::Serialize;
 use std::path::PathBuf;
 

@@ -4,8 +4,8 @@ use super::PATIENCE;
 use super::systemd::{Linger, SERVICE, SOCKET, Systemd, Unit};
 use crate::blocking::{CallError, Client};
 use crate::cmd::Context;
-use crate::failure::{DONE, FAILED, Failure};
-use crate::presence::{self, Presence};
+use crate::daemon_probe::{self, Presence};
+use crate::error::{DONE, FAILED, Failure};
 use crate::render::table::facts;
 use crate::render::time::duration;
 use serde::Serialize;
@@ -59,7 +59,7 @@ impl Seen {
 
 /// The daemon, if one runs. Never starts one.
 pub fn daemon(path: &Path, service: Option<&Unit>) -> Result<Option<Box<DaemonInfo>>, CallError> {
-    let mut client = match presence::look(path, PATIENCE) {
+    let mut client = match daemon_probe::look(path, PATIENCE) {
         Presence::Here(client) => client,
         // Systemd knows of one whose state is elsewhere.
         Presence::Asleep if service.is_some_and(|unit| unit.main_pid().is_some()) => Client::connect(path)?,

@@ -1,6 +1,6 @@
 //! systemd's user manager, by way of `systemctl`.
 
-use crate::failure::Failure;
+use crate::error::Failure;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io;

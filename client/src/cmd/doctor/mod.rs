@@ -8,11 +8,11 @@ use super::service::status;
 use super::service::systemd::{Linger, SERVICE, SOCKET, Systemd, Unit, uid};
 use crate::autostart::program;
 use crate::blocking::CallError;
-use crate::failure::{DONE, FAILED, Failure};
+use crate::error::{DONE, FAILED, Failure};
 use crate::render::text::harmless;
 use crate::render::wrap::hang;
 use crate::render::{Look, Tint};
-use crate::{presence, sys};
+use crate::{daemon_probe, sys};
 use serde::Serialize;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -112,7 +112,7 @@ fn gather(socket: &Path) -> Facts {
         socket_dir: found(socket.parent().unwrap_or(Path::new("/"))),
         free: state.as_deref().and_then(free),
         state: state.as_deref().map(found),
-        manager: presence::has_user_manager(),
+        manager: daemon_probe::has_user_manager(),
         linger: Linger::read(),
         program: daemon_program(),
         units,

@@ -1,8 +1,8 @@
 //! `--ready-…`: what a process does when it is ready, and how long it may take.
 
-use super::wait::own_code;
 use crate::args;
-use crate::failure::{DONE, FAILED, TIMED_OUT};
+use crate::cmd::wait::own_code;
+use crate::error::{DONE, FAILED, TIMED_OUT};
 use crate::render::{poll, time};
 use clap::Args;
 use std::time::Duration;

@@ -3,9 +3,9 @@
 use super::{Follow, Hangup, Plan, Role};
 use crate::cli::{Screen, test_run, test_run_on};
 use crate::cmd::Context;
-use crate::cmd::quiet::Quiet;
 use crate::connect::{Autostart, Link};
 use crate::console::Console;
+use crate::session::status_line::Quiet;
 use crate::sys::Signals;
 use crate::testing::{Fake, Reply, page, started};
 use serde_json::{Value, json};

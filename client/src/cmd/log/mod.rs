@@ -1,6 +1,6 @@
 //! `log`: a process's output by line, by time or by pattern, and with `-f` as it comes.
 
-mod bound;
+mod line_limit;
 mod lines;
 mod output;
 mod range;
@@ -8,12 +8,12 @@ mod range;
 mod tests;
 
 use super::Context;
-use super::long::Meanwhile;
 use crate::args;
 use crate::blocking::parse;
-use crate::failure::{DONE, Failure};
-use crate::local::{When, now_ms};
-use bound::{Bound, Count, Reader};
+use crate::error::{DONE, Failure};
+use crate::local_time::{When, now_ms};
+use crate::long_call::Meanwhile;
+use line_limit::{Bound, Count, Reader};
 use lines::{Picker, Wanted, first_line, last_lines};
 use output::Output;
 use range::Source;

@@ -15,7 +15,7 @@ impl Args for Watches {
         let flag = |id: &'static str, long: &'static str, value: &'static str, help: &'static str| {
             Arg::new(id)
                 .long(long)
-                .help_heading(super::start::EVENTS)
+                .help_heading(super::exec::EVENTS)
                 .value_name(value)
                 .help(help)
                 .action(ArgAction::Append)

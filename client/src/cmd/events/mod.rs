@@ -7,7 +7,7 @@ mod tests;
 
 use super::Context;
 use crate::args;
-use crate::failure::Failure;
+use crate::error::Failure;
 use crate::render::{self, time};
 use crate::sys;
 use serde_json::value::RawValue;

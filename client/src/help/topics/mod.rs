@@ -7,11 +7,11 @@ pub struct Topic {
 }
 
 pub const TOPICS: [Topic; 5] = [
-    Topic { name: "ids", about: "how a process is named", text: include_str!("topics/ids.txt") },
-    Topic { name: "exit-codes", about: "what toolctl exits with", text: include_str!("topics/exit-codes.txt") },
-    Topic { name: "output", about: "output, lines and cursors", text: include_str!("topics/output.txt") },
-    Topic { name: "events", about: "how to be woken", text: include_str!("topics/events.txt") },
-    Topic { name: "survival", about: "what survives what", text: include_str!("topics/survival.txt") },
+    Topic { name: "ids", about: "how a process is named", text: include_str!("ids.txt") },
+    Topic { name: "exit-codes", about: "what toolctl exits with", text: include_str!("exit-codes.txt") },
+    Topic { name: "output", about: "output, lines and cursors", text: include_str!("output.txt") },
+    Topic { name: "events", about: "how to be woken", text: include_str!("events.txt") },
+    Topic { name: "survival", about: "what survives what", text: include_str!("survival.txt") },
 ];
 
 /// A topic by its name, or by the words a person might try.

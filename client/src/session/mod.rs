@@ -1,30 +1,32 @@
 //! The loop behind `run` and `attach`: the daemon's answers, our signals and our stdin, whichever comes first.
 //! It sleeps in poll(2) and nowhere else.
 
-mod document;
 mod input;
+mod json;
 mod output;
+mod progress;
 mod ready;
 mod screen;
 mod signals;
+mod status_line;
 #[cfg(test)]
 mod tests;
 
 pub use screen::{Access, Screen};
 pub use signals::{SCREEN_SIGNALS, SIGNALS};
 
-use super::Context;
-use super::poll::bytes;
-use super::progress::{Next, Progress, pieces};
-use super::quiet::Quiet;
-use super::ready::Readiness;
 use crate::blocking::{Answer, CallError, parse};
-use crate::failure::Failure;
+use crate::cmd::Context;
+use crate::cmd::options::ready::Readiness;
+use crate::cmd::poll::bytes;
+use crate::error::Failure;
 use crate::render::poll::summary;
 use crate::render::status::unusual_end;
 use crate::sys::{self, Ready, Signals};
+use progress::{Next, Progress, pieces};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
+use status_line::Quiet;
 use std::fs::File;
 use std::io::IsTerminal;
 use std::os::fd::AsFd;

@@ -7,8 +7,8 @@ pub mod systemd;
 
 use super::Context;
 use crate::autostart::{Wait, program};
-use crate::failure::{DONE, Failure};
-use crate::presence::{Presence, look, unit_socket};
+use crate::daemon_probe::{Presence, look, unit_socket};
+use crate::error::{DONE, Failure};
 use serde::Serialize;
 use std::path::PathBuf;
 use std::process::Command;
@@ -124,7 +124,7 @@ fn logs(args: LogsArgs, systemd: &Systemd, cx: &mut Context<'_>) -> Result<u8, F
             "the journal cannot be shown: journalctl: {source}; is systemd-journald installed?"
         ))
     })?;
-    Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(crate::failure::FAILED))
+    Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(crate::error::FAILED))
 }
 
 /// Says what was done: a sentence, or a document.

@@ -3,7 +3,7 @@
 use super::{Asked, Follow};
 use crate::blocking::{CallError, parse};
 use crate::cmd::wait::{has_ended, own_code};
-use crate::failure::{DONE, Failure};
+use crate::error::{DONE, Failure};
 use serde_json::value::RawValue;
 use std::time::Duration;
 use toold_proto::api;

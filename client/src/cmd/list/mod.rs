@@ -1,15 +1,15 @@
 //! `list`: what runs and what ended, as a table, and with `--watch` as it changes.
 
-mod order;
+mod sort;
 mod watch;
 
 use super::Context;
-use crate::failure::{DONE, Failure};
-use crate::local::now_ms;
+use crate::error::{DONE, Failure};
+use crate::local_time::now_ms;
 use crate::render::list::{Row, list};
 use crate::render::status;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use order::Sort;
+use sort::Sort;
 use toold_proto::api;
 use toold_proto::params::{self, Status};
 use toold_proto::process::Reason;
@@ -137,9 +137,9 @@ impl Args {
         let mut rows: Vec<Row<'l>> = listed.processes.iter().map(Row::of).map(with_percent).collect();
         let all = listed.total + listed.older.unwrap_or(0);
         if self.recent() {
-            order::keep_recent(&mut rows, RECENT_MOST);
+            sort::keep_recent(&mut rows, RECENT_MOST);
         }
-        order::sort(&mut rows, self.sort.unwrap_or_default());
+        sort::sort(&mut rows, self.sort.unwrap_or_default());
         if self.reverse {
             rows.reverse();
         }

@@ -2,9 +2,9 @@
 
 use super::{Asked, Follow};
 use crate::blocking::parse;
-use crate::cmd::ready;
+use crate::cmd::options::ready;
 use crate::cmd::wait::signed;
-use crate::failure::Failure;
+use crate::error::Failure;
 use serde_json::value::RawValue;
 use toold_proto::api;
 use toold_proto::params;

@@ -1,7 +1,7 @@
 //! What comes to `toolctl` itself: signals, Ctrl-C, Ctrl-Z, the end of its terminal, the wish to leave.
 
 use super::{Asked, Follow, Hangup, Role};
-use crate::failure::{DONE, Failure};
+use crate::error::{DONE, Failure};
 use crate::sys;
 use std::ffi::c_int;
 use std::io::IsTerminal;

@@ -2,7 +2,7 @@
 
 use crate::blocking::{CallError, parse};
 use crate::connect::Link;
-use crate::failure::Failure;
+use crate::error::Failure;
 use crate::render;
 use toold_proto::params::{self, Status};
 use toold_proto::process::Process;

@@ -1,8 +1,8 @@
 //! A call that may take long: made again on a new connection, and not all there is to do meanwhile.
 
-use super::Context;
 use crate::blocking::{Answer, CallError, parse};
-use crate::failure::Failure;
+use crate::cmd::Context;
+use crate::error::Failure;
 use crate::render::text::last_line;
 use crate::render::{poll, progress_line};
 use crate::sys::{self, Ready, Signals};

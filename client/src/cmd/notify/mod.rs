@@ -7,11 +7,11 @@ mod tests;
 
 use super::Context;
 use super::kill::one_or_many;
-use super::long::Meanwhile;
 use super::wait::{exit_code, has_ended, say_why, shortened, signed};
 use crate::args;
 use crate::blocking::parse;
-use crate::failure::Failure;
+use crate::error::Failure;
+use crate::long_call::Meanwhile;
 use crate::render;
 use serde_json::value::RawValue;
 use std::time::{Duration, Instant};

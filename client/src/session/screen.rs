@@ -1,7 +1,7 @@
 //! A process on our own terminal: its size, our keys, and our words amid its output.
 
 use super::{Asked, Follow};
-use crate::failure::Failure;
+use crate::error::Failure;
 use crate::terminal::keys::{DetachKeys, Lookout, Typed};
 use crate::terminal::replay::Picture;
 use crate::terminal::{Keys, Terminal};

@@ -3,14 +3,14 @@
 //! A line is a value, and behind a tab what it means. A line `>N` says that from word N on it is somebody else's command
 //! line, which the shell itself completes.
 
-mod live;
+mod daemon_values;
 
 use super::Context;
 use crate::args::SIGNALS;
-use crate::failure::{DONE, Failure};
+use crate::error::{DONE, Failure};
 use crate::help;
 use crate::help::topics::TOPICS;
-use crate::line::Line;
+use crate::raw_args::Line;
 use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter, CompletionCandidate, complete};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -68,14 +68,14 @@ fn program(line: &Line<'_>, words: &[OsString]) -> Option<usize> {
 /// The command line with what its values can be, where clap alone does not know them.
 fn with_values(command: clap::Command, socket: &Path, explained: &[(String, String)]) -> clap::Command {
     command.mut_subcommands(|sub| {
-        let which = live::which(sub.get_name());
+        let which = daemon_values::which(sub.get_name());
         let is_help = sub.get_name() == "help";
         let (socket, explained) = (socket.to_path_buf(), explained.to_vec());
         sub.mut_args(move |arg| {
             let socket = socket.clone();
             match arg.get_id().as_str() {
-                "id" | "ids" => arg.add(ArgValueCandidates::new(move || live::processes(&socket, which))),
-                "consumer" => arg.add(ArgValueCandidates::new(move || live::consumers(&socket))),
+                "id" | "ids" => arg.add(ArgValueCandidates::new(move || daemon_values::processes(&socket, which))),
+                "consumer" => arg.add(ArgValueCandidates::new(move || daemon_values::consumers(&socket))),
                 "signal" => arg.add(ArgValueCompleter::new(signals)),
                 "words" if is_help => {
                     let explained = explained.clone();

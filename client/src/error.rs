@@ -2,7 +2,7 @@
 
 use crate::autostart::StartError;
 use crate::blocking::CallError;
-use crate::{presence, spoken};
+use crate::{daemon_probe, error_text};
 use serde_json::{Value, json};
 use std::fmt;
 use std::io;
@@ -136,7 +136,7 @@ fn mend(path: &Path, source: &io::Error, elsewhere: impl Fn(&Path) -> Option<Pat
             if let Some(there) = elsewhere(path) {
                 return way_to(&there, &paths::socket());
             }
-            let service = if presence::has_user_manager() { "`toolctl service start` or " } else { "" };
+            let service = if daemon_probe::has_user_manager() { "`toolctl service start` or " } else { "" };
             format!("start one with {service}`toold &`, or leave --no-autostart out")
         }
         io::ErrorKind::PermissionDenied => {
@@ -177,10 +177,10 @@ impl fmt::Display for Failure {
                     Some(dir) => write!(f, "no daemon at {place}: there is no directory {}", dir.display())?,
                     None => write!(f, "no daemon at {place}: {source}")?,
                 }
-                write!(f, "; {}", mend(path, source, presence::elsewhere))
+                write!(f, "; {}", mend(path, source, daemon_probe::elsewhere))
             }
             Failure::Unavailable(what) => f.write_str(what),
-            Failure::Call(CallError::Rpc(error)) | Failure::Unstarted(error) => f.write_str(&spoken::error(error)),
+            Failure::Call(CallError::Rpc(error)) | Failure::Unstarted(error) => f.write_str(&error_text::error(error)),
             Failure::Call(error) => error.fmt(f),
             Failure::Start(error) => error.fmt(f),
             Failure::NotRunning(path) => write!(f, "no daemon at {}: there is nothing to stop", path.display()),
@@ -229,7 +229,7 @@ mod tests {
         let alone = mend(Path::new("/r/s"), &io::ErrorKind::ConnectionRefused.into(), |_| None);
         assert!(alone.starts_with("start one with `"), "{alone}");
         assert!(alone.ends_with("`toold &`, or leave --no-autostart out"), "{alone}");
-        assert_eq!(alone.contains("service start"), presence::has_user_manager(), "{alone}");
+        assert_eq!(alone.contains("service start"), daemon_probe::has_user_manager(), "{alone}");
         assert!(said(io::ErrorKind::PermissionDenied).ends_with("`ls -ld /r/s` says whose it is"));
         assert!(said(io::ErrorKind::UnexpectedEof).ends_with("`toolctl doctor` looks for the reason"));
         let unusable = CallError::Unreachable { path: "/r/s".into(), source: io::ErrorKind::PermissionDenied.into() };

@@ -1,7 +1,7 @@
 //! The program's output on its way to ours, and our own line while there is none.
 
 use super::Follow;
-use crate::failure::Failure;
+use crate::error::Failure;
 use crate::sys::{self, Ready};
 use std::io::Write;
 use std::os::fd::AsFd;

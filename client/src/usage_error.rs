@@ -1,9 +1,9 @@
 //! What is said of a command line that is not understood, and the help that was asked for in its place.
 
 use crate::console::Console;
-use crate::failure::Failure;
-use crate::line::Line;
-use crate::pick::distance;
+use crate::error::Failure;
+use crate::process_ref::distance;
+use crate::raw_args::Line;
 use crate::render::text::harmless;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::ffi::OsString;

@@ -1,6 +1,6 @@
 //! How far `run` has come with a process's output, and when it is done. Pure.
 
-use super::wait::{has_ended, own_code};
+use crate::cmd::wait::{has_ended, own_code};
 use std::time::{Duration, Instant};
 use toold_proto::params::Stream;
 use toold_proto::process::Span;

@@ -2,7 +2,7 @@
 
 use super::{ready, watch};
 use crate::args;
-use crate::failure::Failure;
+use crate::error::Failure;
 use clap::Args;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;

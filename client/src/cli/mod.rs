@@ -4,9 +4,9 @@ use crate::autostart::Launch;
 use crate::cmd::{self, Context};
 use crate::connect::{Autostart, Link};
 use crate::console::{Colour, Console};
-use crate::failure::{Failure, NO_SUCH_PROCESS};
-use crate::line::Line;
-use crate::{help, pick, usage};
+use crate::error::{Failure, NO_SUCH_PROCESS};
+use crate::raw_args::Line;
+use crate::{help, process_ref, usage_error};
 use clap::{FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
 use std::io;
@@ -159,7 +159,7 @@ pub fn main() -> u8 {
         }
         Err(wrong) => {
             let line = Line::read(&words, &help::command());
-            usage::tell(&wrong, &line, &words, &mut Console::live(&mut out, &mut err, line.colour()))
+            usage_error::tell(&wrong, &line, &words, &mut Console::live(&mut out, &mut err, line.colour()))
         }
     }
 }
@@ -213,7 +213,8 @@ fn parse_whole(words: &[OsString]) -> Result<Cli, clap::Error> {
     let command = help::command();
     let typed = cmd::kill::with_plain_signals(words, &command);
     let matches = command.clone().try_get_matches_from(typed);
-    let matches = matches.map_err(|wrong| usage::with_tip(wrong, &Line::read(words, &command), words, &command))?;
+    let matches =
+        matches.map_err(|wrong| usage_error::with_tip(wrong, &Line::read(words, &command), words, &command))?;
     Cli::from_arg_matches(&matches)
 }
 
@@ -224,14 +225,14 @@ fn perform(mut cli: Cli, console: Console<'_>) -> u8 {
     };
     let link = Link::new(cli.global.socket.unwrap_or_else(paths::socket), autostart);
     let mut cx = Context { link, console, json: cli.global.json };
-    let resolved = pick::resolve(&mut cli.verb.ids(), &mut cx.link);
+    let resolved = process_ref::resolve(&mut cli.verb.ids(), &mut cx.link);
     let typed: Vec<String> = cli.verb.ids().into_iter().map(|id| id.clone()).collect();
     let code = resolved.and_then(|()| dispatch(cli.verb, &mut cx));
     cx.console.erase();
     code.unwrap_or_else(|failure| {
         let code = report(&failure, &mut cx);
         if code == NO_SUCH_PROCESS && !cx.json && failure.is_not_found() {
-            pick::suggestion(&typed, &mut cx.link).into_iter().for_each(|hint| cx.console.say(&hint));
+            process_ref::suggestion(&typed, &mut cx.link).into_iter().for_each(|hint| cx.console.say(&hint));
         }
         code
     })
@@ -326,7 +327,7 @@ pub fn test_run_into(
             console.look.colour = console.keeps_colours;
             perform(cli, console)
         }
-        Err(wrong) => usage::tell(&wrong, &Line::read(&words, &help::command()), &words, &mut console),
+        Err(wrong) => usage_error::tell(&wrong, &Line::read(&words, &help::command()), &words, &mut console),
     };
     (code, String::from_utf8_lossy(&err).into_owned())
 }

@@ -2,9 +2,9 @@
 
 use super::{Asked, Follow};
 use crate::blocking::parse;
-use crate::cmd::start::fresh_id;
+use crate::cmd::options::exec::fresh_id;
 use crate::cmd::wait::has_ended;
-use crate::failure::Failure;
+use crate::error::Failure;
 use crate::sys::{self, Ready};
 use crate::terminal::keys::Typed;
 use base64::Engine;

@@ -1,8 +1,8 @@
 //! What only the daemon knows: its processes and its consumers of events. Without one there is nothing to offer.
 
 use crate::blocking::parse;
-use crate::presence::{Presence, look};
-use crate::{pick, render};
+use crate::daemon_probe::{Presence, look};
+use crate::{process_ref, render};
 use clap_complete::engine::CompletionCandidate;
 use std::collections::HashSet;
 use std::path::Path;
@@ -58,7 +58,7 @@ pub fn processes(socket: &Path, which: Which) -> Vec<CompletionCandidate> {
     // A name may have had others before: it stands for the newest, and stands here once.
     let mut names = HashSet::new();
     let words = processes.iter().filter(meant).flat_map(|process| {
-        let about = format!("{}: {}", render::status::phrase(process), pick::short(&process.command));
+        let about = format!("{}: {}", render::status::phrase(process), process_ref::short(&process.command));
         // A name of an older daemon's that begins with @ means nothing here, or something else.
         let name = process.name.clone().filter(|name| !name.starts_with('@') && names.insert(name.clone()));
         let words = name.into_iter().chain([process.id.to_string()]);
@@ -67,8 +67,12 @@ pub fn processes(socket: &Path, which: Which) -> Vec<CompletionCandidate> {
     // These are typed before there is what they mean, but not for what they cannot mean.
     let means = |process: Option<&Process>| which == Which::Any || process.is_some_and(|process| which.has(process));
     let special = [
-        (pick::LAST, "the newest process", means(processes.first())),
-        (pick::FAILED, "the newest that ended with a failure", means(processes.iter().find(|p| pick::failed(p)))),
+        (process_ref::LAST, "the newest process", means(processes.first())),
+        (
+            process_ref::FAILED,
+            "the newest that ended with a failure",
+            means(processes.iter().find(|p| process_ref::failed(p))),
+        ),
     ];
     let special = special.into_iter().filter(|(_, _, meant)| *meant);
     let special = special.map(|(word, about, _)| CompletionCandidate::new(word).help(Some(about.into())));

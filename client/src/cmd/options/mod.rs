@@ -1,0 +1,6 @@
+//! Options that several commands share.
+
+pub mod caller_env;
+pub mod exec;
+pub mod ready;
+pub mod watch;

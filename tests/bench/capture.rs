@@ -2,18 +2,18 @@
 
 use crate::Bench;
 use crate::client::{Client, call};
-use crate::conn::Conn;
 use crate::report::Target::PartOfFloor;
 use crate::report::{Figure, Unit};
-use crate::rig::{Daemon, id};
 use crate::roles::Role;
 use crate::sample::{Series, seconds, us};
-use crate::sys;
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use toold_test_support::conn::Conn;
+use toold_test_support::rig::{Daemon, id};
+use toold_test_support::sys;
 
 /// Everything is kept, and matches could speak as often as they like.
 const OPEN: &str =

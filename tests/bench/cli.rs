@@ -6,10 +6,10 @@ use crate::crowd;
 use crate::floors::spawn_and_wait;
 use crate::report::Target::TimesFloor;
 use crate::report::{Figure, Unit};
-use crate::rig::Daemon;
 use crate::sample::Series;
 use serde_json::json;
 use std::process::{Command, Stdio};
+use toold_test_support::rig::Daemon;
 
 pub fn whole(bench: &mut Bench) {
     let daemon = Daemon::start();

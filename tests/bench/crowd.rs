@@ -1,8 +1,8 @@
 //! Many processes of one daemon, living and finished, and what /proc tells of them.
 
-use crate::rig::{Daemon, id};
 use serde_json::{Value, json};
 use std::fs;
+use toold_test_support::rig::{Daemon, id};
 
 /// Room for everything that is started here.
 const ROOM: &str = "max_running = 20000\n[retention]\nmax_count = 100000\n";

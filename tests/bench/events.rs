@@ -4,13 +4,13 @@ use crate::Bench;
 use crate::floors::Echo;
 use crate::report::Target::{AtLeast, AtMost};
 use crate::report::{Figure, Unit};
-use crate::rig::{Daemon, id};
 use crate::sample::{self, Series, ms, us};
 use serde_json::{Map, Value, json};
 use std::path::Path;
 use std::time::Instant;
 use toold_daemon::events::{Draft, Journal, Limits, Now};
 use toold_proto::{EventType, ProcId};
+use toold_test_support::rig::{Daemon, id};
 
 const MILLION: u64 = 1_000_000;
 const OPEN: &str = "log_max_bytes = 4294967296\n[watch]\nmin_interval_ms = 0\nstrike_limit = 0\nglobal_max = 1000000000\n\

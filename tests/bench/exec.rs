@@ -5,12 +5,12 @@ use crate::client::{Client, call};
 use crate::floors::{bare_true, spawn_and_wait};
 use crate::report::Target::{PartOfFloor, TimesFloor};
 use crate::report::{Figure, Unit};
-use crate::rig::{Daemon, id};
 use crate::sample::{Series, seconds};
 use serde_json::json;
 use std::os::unix::fs::FileExt;
 use std::process::Child;
 use std::time::Duration;
+use toold_test_support::rig::{Daemon, id};
 
 const EXECD: &str = "shim = \"exec\"\n";
 /// What the wait for the disk costs is seen beside a daemon that does not.

@@ -6,9 +6,9 @@ use crate::exec::UNSYNCED;
 use crate::floors::{Ending, Supervisor};
 use crate::report::Target::TimesFloor;
 use crate::report::{Figure, Unit};
-use crate::rig::{Daemon, id};
 use crate::sample::Series;
 use serde_json::json;
+use toold_test_support::rig::{Daemon, id};
 
 pub fn told(bench: &mut Bench) {
     let (daemon, unsynced) = (Daemon::start(), Daemon::start_with(UNSYNCED, &[]));

@@ -4,12 +4,12 @@ use crate::bare;
 use crate::client::Client;
 use crate::roles::Role;
 use crate::sample::us;
-use crate::sys::Gate;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
+use toold_test_support::sys::Gate;
 
 /// So long nobody has anything to do before an exit is measured, ours or the floor's.
 const REST: Duration = Duration::from_millis(2);

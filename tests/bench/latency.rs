@@ -6,9 +6,9 @@ use crate::crowd;
 use crate::floors::Echo;
 use crate::report::Target::{AtMost, TimesFloor};
 use crate::report::{Figure, Report, Unit};
-use crate::rig::Daemon;
 use crate::sample::Series;
 use serde_json::json;
+use toold_test_support::rig::Daemon;
 
 /// How many processes, how many of them living, and how many in a quick run.
 const SIZES: [(usize, usize, usize); 4] = [(1, 1, 1), (100, 100, 100), (1000, 1000, 1000), (10_000, 10_000, 1000)];
@@ -135,7 +135,7 @@ pub fn page(bench: &mut Bench) {
     let bytes = bench.pick(256 << 20, 1 << 30);
     let daemon = Daemon::start_with("log_max_bytes = 4294967296\n", &[]);
     let argv = bench.small.argv(&["lines", &bytes.to_string()]);
-    let process = crate::rig::id(&daemon.ok("exec", json!({ "argv": argv })));
+    let process = toold_test_support::rig::id(&daemon.ok("exec", json!({ "argv": argv })));
     let lines = daemon.closed(&process)["lines"].as_u64().unwrap();
     let (mut client, mut echo) = (Client::open(&daemon.socket()), Echo::start());
     let (mut polls, mut logs) = (Series::default(), Series::default());

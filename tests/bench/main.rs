@@ -5,19 +5,6 @@
 // A measurement that unwraps a None has failed, and says where: there is nobody to hand an error to.
 #![allow(clippy::unwrap_used)]
 
-#[path = "../e2e/conn.rs"]
-#[allow(dead_code)]
-mod conn;
-#[path = "../e2e/ctl.rs"]
-#[allow(dead_code)]
-mod ctl;
-#[path = "../e2e/rig.rs"]
-#[allow(dead_code)]
-mod rig;
-#[path = "../e2e/sys.rs"]
-#[allow(dead_code)]
-mod sys;
-
 #[path = "sys.rs"]
 mod bare;
 mod capture;

@@ -4,12 +4,12 @@ use crate::Bench;
 use crate::crowd::{self, field, ours, pss_kib, rss_mib};
 use crate::report::Target::AtMost;
 use crate::report::{Figure, Unit};
-use crate::rig::Daemon;
-use crate::sys::Pidfd;
 use std::collections::BTreeMap;
 use std::fs;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
+use toold_test_support::rig::Daemon;
+use toold_test_support::sys::Pidfd;
 
 const MANY: usize = 1000;
 /// What the kernel holds for processes and cannot drop.

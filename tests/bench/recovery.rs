@@ -5,11 +5,11 @@ use crate::client::{Client, call};
 use crate::crowd;
 use crate::report::Target::AtMost;
 use crate::report::{Figure, Unit};
-use crate::rig::Daemon;
 use serde_json::{Value, json};
 use std::os::unix::net::UnixStream;
 use std::process::Child;
 use std::time::{Duration, Instant};
+use toold_test_support::rig::Daemon;
 
 /// How many processes, how many of them living, and how many in a quick run.
 const SIZES: [(usize, usize, usize); 2] = [(1000, 1000, 1000), (10_000, 10_000, 1000)];

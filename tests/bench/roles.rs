@@ -3,7 +3,6 @@
 //! Each serves one listening socket, which is its standard input.
 
 use crate::bare;
-use crate::sys::Pidfd;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -11,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
+use toold_test_support::sys::Pidfd;
 
 /// The hidden argument before a role's name.
 const ROLE: &str = "--role";

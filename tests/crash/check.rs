@@ -1,12 +1,12 @@
 //! What must be true after a crash: of the process, of its output, of the state directory, of /proc.
 
+use crate::case_run::{Scene, all_output, first_output};
 use crate::matrix::{Case, Drive, End, Victim};
-use crate::oracle;
-use crate::rig::id;
-use crate::scene::{Scene, all_output, first_output};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs;
+use toold_test_support::procfs;
+use toold_test_support::rig::id;
 
 /// One case from beginning to end. Panics where a promise is broken.
 pub fn run(case: &Case) {
@@ -130,11 +130,11 @@ fn nothing_is_left(scene: &Scene<'_>) {
     let left = || {
         // The daemon, its zygote and the spares of that. An earlier zygote goes with its last shim.
         let mut ours = vec![scene.daemon_pid()];
-        ours.extend(oracle::children(ours[0]));
-        let spares: Vec<i32> = ours[1..].iter().flat_map(|zygote| oracle::children(*zygote)).collect();
-        ours.extend(spares.into_iter().filter(|pid| oracle::name(*pid) == "toold-spare"));
+        ours.extend(procfs::children(ours[0]));
+        let spares: Vec<i32> = ours[1..].iter().flat_map(|zygote| procfs::children(*zygote)).collect();
+        ours.extend(spares.into_iter().filter(|pid| procfs::name(*pid) == "toold-spare"));
         let others = daemon.marked().into_iter().filter(|p| !ours.contains(&p.pid));
-        others.map(|p| format!("{} {}", p.pid, oracle::name(p.pid))).collect::<Vec<_>>()
+        others.map(|p| format!("{} {}", p.pid, procfs::name(p.pid))).collect::<Vec<_>>()
     };
     daemon.eventually(&format!("nothing is left but zygote and spares, now {:?}", left()), || left().is_empty());
     let known: BTreeSet<String> = daemon.ids(json!({})).into_iter().collect();

@@ -1,11 +1,11 @@
 //! A start that nobody answered for, discarded by the next daemon while its shim is still on the way.
 
-use crate::oracle;
-use crate::rig::{DEADLINE, Daemon, id};
-use crate::scene::{end, tempfile_name};
-use crate::sys::Pidfd;
+use crate::case_run::{end, tempfile_name};
 use serde_json::json;
 use std::fs;
+use toold_test_support::procfs;
+use toold_test_support::rig::{DEADLINE, Daemon, id};
+use toold_test_support::sys::Pidfd;
 
 pub const POINT: &str = "recovery.discard";
 
@@ -44,7 +44,7 @@ fn late_shim(daemon_dies_again: bool) {
     hit(POINT);
     // The shim goes on while the daemon is about to discard its record.
     fs::remove_file(gate("shim.before_launch")).unwrap();
-    assert!(shim.dies_within(DEADLINE), "the late shim {} runs something: {}", shim.pid, oracle::name(shim.pid));
+    assert!(shim.dies_within(DEADLINE), "the late shim {} runs something: {}", shim.pid, procfs::name(shim.pid));
     second.kill().unwrap();
     second.wait().unwrap();
     if !daemon_dies_again {

@@ -1,11 +1,11 @@
 //! kill -9 of the daemon at every step between a match, the journal, a push and an acknowledgement.
 
-use crate::conn::Conn;
-use crate::rig::{Daemon, id};
-use crate::scene::tempfile_name;
+use crate::case_run::tempfile_name;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::PathBuf;
+use toold_test_support::conn::Conn;
+use toold_test_support::rig::{Daemon, id};
 
 /// The steps. Each is reached by a match; the last two by an acknowledgement.
 pub const POINTS: &[&str] = &[

@@ -1,8 +1,8 @@
 //! Life after the zygote: shims are executed, and everything works on with them.
 
-use crate::rig::{Daemon, id};
-use crate::scene::end;
+use crate::case_run::end;
 use serde_json::json;
+use toold_test_support::rig::{Daemon, id};
 
 #[test]
 fn after_the_zygote_is_killed_every_start_is_served_by_an_executed_shim() {

@@ -2,27 +2,13 @@
 // A test that unwraps a None has failed, and says where: there is nobody to hand an error to.
 #![allow(clippy::unwrap_used)]
 
-#[path = "../e2e/conn.rs"]
-#[allow(dead_code)]
-mod conn;
-#[path = "../e2e/ctl.rs"]
-#[allow(dead_code)]
-mod ctl;
-#[path = "../e2e/rig.rs"]
-#[allow(dead_code)]
-mod rig;
-#[path = "../e2e/sys.rs"]
-#[allow(dead_code)]
-mod sys;
-
+mod case_run;
 mod check;
 mod discard;
 mod events;
 mod fallback;
 mod matrix;
-mod oracle;
 mod random;
-mod scene;
 
 use matrix::{Case, Mode};
 use std::collections::BTreeSet;
@@ -37,7 +23,7 @@ const AT_ONCE: usize = 6;
 fn every_pause_point_in_the_daemon_has_a_crash_case() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("daemon/src");
     let mut found = BTreeSet::new();
-    for file in rig::files(&source) {
+    for file in toold_test_support::rig::files(&source) {
         let text = std::fs::read_to_string(&file).unwrap();
         let calls = text.split("hooks::at(\"").skip(1);
         found.extend(calls.map(|rest| rest.split('"').next().unwrap().to_string()));

@@ -1,10 +1,10 @@
 //! kill -9 of the daemon at random instants, while processes start, write and end.
 
-use crate::conn::Conn;
-use crate::rig::{Daemon, id};
 use serde_json::{Value, json};
 use std::fs;
 use std::time::Duration;
+use toold_test_support::conn::Conn;
+use toold_test_support::rig::{Daemon, id};
 
 const ROUNDS: u64 = 20;
 const PROCESSES: u64 = 10;

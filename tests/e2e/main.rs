@@ -1,74 +1,12 @@
-//! Black-box tests: the real `toold` and `toolctl`, each test with a home, a state and a socket of its own.
-// A test that unwraps a None has failed, and says where: there is nobody to hand an error to.
+//! Black-box tests of the real `toold` and `toolctl`: each test has its own home, state directory and socket.
+// A test that unwraps a None has failed, and the panic names the line: there is no caller to return an error to.
 #![allow(clippy::unwrap_used)]
 
-mod conn;
-mod ctl;
-mod framing;
-mod rig;
-mod sys;
-mod term;
-
-mod asks;
-mod attach;
-mod attach_ends;
-mod attach_margins;
-mod attach_sizes;
-mod badinput;
-mod badstart;
+mod api;
 mod cli;
-mod cli_events;
-mod cli_ids;
-mod cli_pipe;
-mod cli_run;
-mod cli_spoken;
-mod cli_terminal;
-mod cli_typed;
-mod cli_usage;
-mod cli_view;
-mod cli_view_log;
-mod cli_words;
-mod completions;
-mod completions_typed;
-mod daemon;
-mod daemon_start;
-mod disk;
 mod docs;
-mod doctor;
-mod env;
-mod events;
-mod events_pull;
-mod events_push;
-mod exec;
-mod exec_output;
-mod forget;
-mod ids;
-mod inspect;
-mod kill;
-mod kill_tree;
-mod limits;
-mod limits_output;
-mod list;
-mod log;
-mod man;
-mod poll;
-mod poll_bytes;
-mod power;
-mod pty;
-mod ready;
-mod recover;
-mod reuse;
+mod recovery;
 mod service;
-mod service_real;
-mod session;
-mod signal;
-mod single;
-mod survive;
-mod survive_many;
-mod wait;
-mod watch;
-mod watch_limits;
-mod watchdog;
-mod wire;
-mod wire_http;
-mod write;
+
+/// The client under test, for shell text.
+const TOOLCTL: &str = env!("CARGO_BIN_EXE_toolctl");

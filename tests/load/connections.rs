@@ -1,9 +1,9 @@
 //! Two hundred connections at once, all of them busy.
 
-use crate::conn::Conn;
-use crate::rig::{Daemon, id};
-use crate::weight::{Rest, nothing_runs};
+use crate::footprint::{Rest, nothing_runs};
 use serde_json::json;
+use toold_test_support::conn::Conn;
+use toold_test_support::rig::{Daemon, id};
 
 const CONNECTIONS: usize = 200;
 const ROUNDS: usize = 10;

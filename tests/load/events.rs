@@ -1,12 +1,12 @@
 //! A hundred processes that match all the time, with consumers that see every line of it.
 
-use crate::conn::Conn;
-use crate::rig::{Daemon, id};
+use crate::footprint::{Rest, nothing_runs};
 use crate::scaled;
-use crate::weight::{Rest, nothing_runs};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::time::Instant;
+use toold_test_support::conn::Conn;
+use toold_test_support::rig::{Daemon, id};
 
 const PROCESSES: usize = 100;
 /// Matching lines of each: at a hundred a second, ten thousand a second in all.

@@ -1,10 +1,10 @@
 //! A hundred followers on one process that writes as fast as it can.
 
-use crate::rig::Daemon;
+use crate::footprint::{Rest, nothing_runs};
 use crate::scaled;
-use crate::weight::{Rest, nothing_runs};
 use serde_json::json;
 use std::hash::{DefaultHasher, Hasher};
+use toold_test_support::rig::Daemon;
 
 const FOLLOWERS: usize = 100;
 /// What each of them reads. In a debug build every byte costs, a hundred times.

@@ -1,11 +1,11 @@
 //! Nothing wakes when nothing happens.
 
-use crate::oracle;
-use crate::rig::Daemon;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fs;
 use std::time::Duration;
+use toold_test_support::procfs;
+use toold_test_support::rig::Daemon;
 
 const SLEEPERS: usize = 20;
 /// Looks that must see the same before the measurement begins.
@@ -45,13 +45,13 @@ fn threads(pid: i32) -> Vec<i32> {
 fn switches(daemon: &Daemon) -> BTreeMap<(String, i32), u64> {
     let mut all = BTreeMap::new();
     let ours = daemon.marked().into_iter().map(|p| p.pid).chain([daemon.pid()]);
-    for pid in ours.filter(|pid| oracle::name(*pid).starts_with("toold")) {
+    for pid in ours.filter(|pid| procfs::name(*pid).starts_with("toold")) {
         for thread in threads(pid) {
             // A thread of the pool may go between the list and the look.
             let Ok(status) = fs::read_to_string(format!("/proc/{pid}/task/{thread}/status")) else { continue };
             let counts = status.lines().filter(|line| line.contains("ctxt_switches"));
             let sum = counts.map(|line| line.split_ascii_whitespace().last().unwrap().parse::<u64>().unwrap()).sum();
-            all.insert((oracle::name(pid), thread), sum);
+            all.insert((procfs::name(pid), thread), sum);
         }
     }
     all

@@ -1,12 +1,12 @@
 //! A thousand processes at once, and ten thousand in a row.
 
-use crate::conn::Conn;
-use crate::rig::{Daemon, id};
+use crate::footprint::{Rest, nothing_runs};
 use crate::scaled;
-use crate::weight::{Rest, nothing_runs};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::fs;
+use toold_test_support::conn::Conn;
+use toold_test_support::rig::{Daemon, id};
 
 const ALIVE: usize = 1000;
 const IN_A_ROW: usize = 10_000;

@@ -2,8 +2,8 @@
 
 use super::home::Home;
 use super::page::Typed;
-use super::seat::Seat;
-use crate::rig::Daemon;
+use super::session::Seat;
+use toold_test_support::rig::Daemon;
 
 /// What an example needs first, what is seen and typed while it runs, and the code it exits with. One that is not here needs
 /// nothing, is left alone and exits with 0.

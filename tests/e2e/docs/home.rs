@@ -1,17 +1,18 @@
 //! A person's home to type in: our programs first on the PATH, and stand-ins for what cannot be had in a test.
 
-use crate::rig::Daemon;
-use crate::service::{JOURNALCTL, LOGINCTL, SYSTEMCTL};
+use crate::TOOLCTL;
+use crate::service::install::{JOURNALCTL, LOGINCTL, SYSTEMCTL};
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU16, Ordering};
+use toold_test_support::rig::Daemon;
 
 /// Programs that take the place of real ones, and why. Each does what the real one does as far as a page needs it.
 const STAND_INS: &[(&str, &str, &str)] = &[
-    ("systemctl", "tests/e2e/service_real.rs asks the real one, where there is one", SYSTEMCTL),
+    ("systemctl", "tests/e2e/service/systemd.rs asks the real one, where there is one", SYSTEMCTL),
     ("journalctl", "the same", JOURNALCTL),
     ("loginctl", "the same", LOGINCTL),
     ("notify-send", "there is no desktop", "#!/bin/sh\necho \"$@\" >> \"$0.log\"\n"),
@@ -66,12 +67,12 @@ impl Home {
         let (path, draft) = (self.d.root().join("bin").join(name), self.d.root().join("tmp").join(name));
         // Written elsewhere: a fork of another test must not hold a program open for writing.
         fs::write(&draft, text).unwrap();
-        crate::sys::copy_program(&draft, &path);
+        toold_test_support::sys::copy_program(&draft, &path);
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     }
 
     fn path(&self) -> String {
-        let ours = Path::new(env!("CARGO_BIN_EXE_toolctl")).parent().unwrap().display();
+        let ours = Path::new(TOOLCTL).parent().unwrap().display();
         format!("{}/bin:{ours}:{}", self.d.root().display(), std::env::var("PATH").unwrap())
     }
 
@@ -101,7 +102,7 @@ impl Home {
     /// What was seen here, as a page tells it.
     pub fn seen(&self, here: &str) -> String {
         let root = self.d.root().display().to_string();
-        let ours = Path::new(env!("CARGO_BIN_EXE_toolctl")).parent().unwrap().display().to_string();
+        let ours = Path::new(TOOLCTL).parent().unwrap().display().to_string();
         let places = [
             (format!("{root}/home"), "/home/me"),
             (format!("{root}/state"), "/home/me/.local/state"),

@@ -1,0 +1,182 @@
+//! What a process finds in its environment, and that its values are told to nobody else.
+
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fs;
+use toold_test_support::rig::{Daemon, files, id, skip_unless};
+
+fn env_of(d: &Daemon, more: Value) -> BTreeMap<String, String> {
+    let mut params = json!({ "argv": ["/usr/bin/env", "-0"], "yield_ms": 30000 });
+    params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    let p = d.ok("exec", params);
+    d.closed(&id(&p));
+    let text = d.text(&id(&p));
+    text.split_terminator('\0').filter_map(|line| line.split_once('=')).map(|(k, v)| (k.into(), v.into())).collect()
+}
+
+#[test]
+fn clean_passes_the_listed_names_and_nothing_else() {
+    let listed = [
+        ("USER", "u"),
+        ("LOGNAME", "l"),
+        ("SHELL", "/bin/sh"),
+        ("LANG", "C.UTF-8"),
+        ("LC_ALL", "C"),
+        ("LC_TIME", "C"),
+        ("TERM", "xterm"),
+        ("TMP", "/tmp"),
+        ("TEMP", "/tmp"),
+        ("XDG_DATA_HOME", "/tmp/data"),
+        ("TZ", "UTC"),
+        ("PYTHONPATH", "/tmp/py"),
+        ("VIRTUAL_ENV", "/tmp/venv"),
+        ("CONDA_PREFIX", "/tmp/conda"),
+    ];
+    let others = [
+        ("MY_VARIABLE", "no"),
+        ("LD_PRELOAD_X", "no"),
+        ("PATHX", "no"),
+        ("MYPATH", "no"),
+        ("TZX", "no"),
+        ("XDG_API_KEY", "no"),
+        ("CONDA_TOKEN", "no"),
+        ("LC_secret", "no"),
+        ("XDG_Password_FILE", "no"),
+        ("CONDA_CREDENTIALS", "no"),
+        ("XDG_PASSWD", "no"),
+        ("XDG_AUTHOR", "no"),
+    ];
+    let d = Daemon::start_with("", &[&listed[..], &others[..]].concat());
+    let env = env_of(&d, json!({}));
+    for (name, value) in listed {
+        assert_eq!(env.get(name).map(String::as_str), Some(value), "{name}");
+    }
+    for name in ["PATH", "HOME", "TMPDIR", "XDG_RUNTIME_DIR", "XDG_STATE_HOME", "XDG_CONFIG_HOME"] {
+        assert!(env.contains_key(name), "{name}");
+    }
+    for (name, _) in others {
+        assert!(!env.contains_key(name), "{name} must not pass");
+    }
+    assert_eq!(env_of(&d, json!({ "env_mode": "clean" })), env, "clean is the default");
+}
+
+#[test]
+fn config_names_what_clean_also_passes_even_when_it_looks_secret() {
+    let d = Daemon::start_with(
+        "[env]\npass = [\"MY_VARIABLE\", \"DEPLOY_TOKEN\"]\n",
+        &[("MY_VARIABLE", "1"), ("DEPLOY_TOKEN", "2"), ("OTHER_TOKEN", "3")],
+    );
+    let env = env_of(&d, json!({}));
+    assert_eq!((env["MY_VARIABLE"].as_str(), env["DEPLOY_TOKEN"].as_str()), ("1", "2"));
+    assert!(!env.contains_key("OTHER_TOKEN"));
+}
+
+#[test]
+fn inherit_passes_everything_the_daemon_has() {
+    let d = Daemon::start_with("", &[("MY_VARIABLE", "1"), ("API_TOKEN", "2")]);
+    let env = env_of(&d, json!({ "env_mode": "inherit" }));
+    assert_eq!((env["MY_VARIABLE"].as_str(), env["API_TOKEN"].as_str()), ("1", "2"));
+    assert!(env.contains_key("PATH") && env.contains_key("HOME"));
+}
+
+#[test]
+fn replace_passes_nothing_but_what_the_call_gives() {
+    let d = Daemon::start();
+    let env = env_of(&d, json!({ "env_mode": "replace", "env": { "ONLY": "this", "EMPTY": "" } }));
+    assert_eq!(env, BTreeMap::from([("ONLY".into(), "this".into()), ("EMPTY".into(), "".into())]));
+}
+
+#[test]
+fn what_the_call_gives_wins_over_every_mode_and_every_rule() {
+    let d = Daemon::start_with("", &[("LANG", "C"), ("MY_VARIABLE", "daemon")]);
+    for mode in ["clean", "inherit", "replace"] {
+        let given =
+            json!({ "LANG": "de", "MY_VARIABLE": "call", "API_KEY": "k", "HOME": "/elsewhere", "WIDE": "ä=b\nc" });
+        let env = env_of(&d, json!({ "env_mode": mode, "env": given }));
+        for (name, value) in given.as_object().unwrap() {
+            assert_eq!(Some(env[name].as_str()), value.as_str(), "{name} in {mode}");
+        }
+    }
+}
+
+#[test]
+fn what_the_call_gives_outlasts_the_files_of_a_login_shell() {
+    // The broken code left it to those files: on most systems /etc/profile sets PATH.
+    let d = Daemon::start();
+    let files = "export PATH=/usr/bin:/bin GIVEN=profile OTHER=profile\n";
+    for name in [".profile", ".bash_profile", ".zprofile"] {
+        fs::write(d.home().join(name), files).unwrap();
+    }
+    let config = d.home().join("fish/config.fish");
+    fs::create_dir_all(config.parent().unwrap()).unwrap();
+    fs::write(config, "set -gx PATH /usr/bin /bin; set -gx GIVEN profile; set -gx OTHER profile\n").unwrap();
+    let command = "echo \"$PATH|$GIVEN|$OTHER|$TOOLD_ENV\"";
+    for shell in ["sh", "dash", "bash", "zsh", "fish"] {
+        let installed = ["/bin", "/usr/bin"].iter().any(|dir| std::path::Path::new(dir).join(shell).exists());
+        if skip_unless(installed, &format!("{shell} is asked too")) {
+            continue;
+        }
+        let given = json!({ "PATH": "/mine:/usr/bin:/bin", "GIVEN": "it's \\ $HOME", "XDG_CONFIG_HOME": d.home() });
+        let p = d.ok("exec", json!({ "command": command, "shell": shell, "env": given, "yield_ms": 30000 }));
+        // Whatever else the files of this machine print comes before.
+        let output = p["output"].as_str().unwrap();
+        assert!(output.ends_with("/mine:/usr/bin:/bin|it's \\ $HOME|profile|\n"), "{shell}: {output}");
+        assert_eq!(p["command"], command, "it is told back as it was");
+        let inspect = d.ok("inspect", json!({ "id": id(&p) }));
+        assert!(!inspect["env_names"].to_string().contains("TOOLD_ENV"), "the command has no such variable");
+        assert!(!inspect["argv"].to_string().contains("/mine"), "values are in no argument: {}", inspect["argv"]);
+    }
+}
+
+#[test]
+fn language_zone_and_terminal_are_the_callers_whoever_started_the_daemon() {
+    // The broken code gave those of whoever made the first call.
+    let theirs = [("LANG", "C.UTF-8"), ("LC_ALL", "C"), ("TZ", "Asia/Tokyo"), ("TERM", "linux")];
+    let d = Daemon::start_with("", &theirs);
+    let ours = [("LANG", "en_GB.UTF-8"), ("LC_TIME", "C"), ("TZ", "Europe/Paris"), ("COLORTERM", "truecolor")];
+    let script = "echo \"$TERM|$COLORTERM|$LANG|$LC_ALL|$LC_TIME|$TZ|\"";
+    let ran = |options: &[&str], term: &str| {
+        let args = [&["run"], options, &["--", "/bin/sh", "-c", script]].concat();
+        let mut command = d.ctl_command(&args);
+        command.env_remove("LC_ALL").envs(ours).env("TERM", term);
+        toold_test_support::ctl::ran(command.spawn().unwrap()).stdout.trim_end().to_string()
+    };
+    assert_eq!(ran(&["-t"], "foot"), "foot|truecolor|en_GB.UTF-8||C|Europe/Paris|");
+    assert_eq!(
+        ran(&["--pty", "--env", "TERM=vt100", "--env", "TZ=UTC"], "foot"),
+        "vt100|truecolor|en_GB.UTF-8||C|UTC|"
+    );
+    assert_eq!(ran(&["-t"], "dumb"), "linux|truecolor|en_GB.UTF-8||C|Europe/Paris|", "that was not about a terminal");
+    assert_eq!(ran(&[], "foot"), "linux||en_GB.UTF-8||C|Europe/Paris|", "a pipe is no terminal of any kind");
+}
+
+#[test]
+fn a_value_is_in_no_answer_no_file_and_no_log_while_its_name_is_in_inspect() {
+    const VALUE: &str = "hunter2-never-stored-42";
+    const INHERITED: &str = "hunter3-of-the-daemon-43";
+    let mut d = Daemon::start_with("", &[("RUST_LOG", "trace"), ("DAEMON_TOKEN", INHERITED)]);
+    let script = "test \"$MY_PASSWORD$DAEMON_TOKEN\" && echo has it; exec sleep 1000";
+    let more = json!({ "env": { "MY_PASSWORD": VALUE }, "env_mode": "inherit", "name": "secretive" });
+    let proc = id(&d.sh_with(script, more));
+    d.printed(&proc, "has it");
+    let look = |d: &Daemon, when: &str| {
+        let inspect = d.ok("inspect", json!({ "id": proc }));
+        let names = inspect["env_names"].as_array().unwrap();
+        assert!(names.contains(&json!("MY_PASSWORD")) && names.contains(&json!("DAEMON_TOKEN")), "{when}: {names:?}");
+        let answers = [inspect, d.ok("list", json!({})), d.process(&proc), d.ok("daemon.info", json!({}))];
+        for value in [VALUE, INHERITED] {
+            assert!(answers.iter().all(|a| !a.to_string().contains(value)), "{when}: an answer tells it");
+            assert!(!d.log().contains(value), "{when}: the log tells it");
+            for file in files(&d.state()) {
+                let bytes = fs::read(&file).unwrap_or_default();
+                let told = bytes.windows(value.len()).any(|w| w == value.as_bytes());
+                assert!(!told, "{when}: {} tells it", file.display());
+            }
+        }
+    };
+    look(&d, "while it runs");
+    d.restart();
+    look(&d, "after a restart");
+    d.ok("kill", json!({ "id": proc }));
+    look(&d, "after its end");
+}

@@ -1,0 +1,155 @@
+//! Limits on a process: time, idleness, memory, CPU, pids; and on how many run at once.
+
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+use toold_test_support::rig::{DEADLINE, Daemon, id};
+use toold_test_support::sys::Pidfd;
+
+#[test]
+fn a_timeout_ends_the_whole_tree_and_is_told_as_the_reason() {
+    let d = Daemon::start();
+    let script = "setsid sh -c 'trap \"\" TERM; echo $$ > pid; while :; do sleep 1000; done' & \
+                  while [ ! -s pid ]; do sleep 0.01; done; echo ready; exec sleep 1000";
+    let started = Instant::now();
+    let proc = id(&d.sh_with(script, json!({ "timeout_ms": 3000 })));
+    d.printed(&proc, "ready");
+    let hidden = std::fs::read_to_string(d.home().join("pid")).unwrap().trim().parse().unwrap();
+    let hidden = Pidfd::open(hidden).unwrap();
+    let p = d.exited(&proc);
+    assert!(started.elapsed() >= Duration::from_secs(3));
+    assert_eq!((&p["reason"], &p["status"]), (&json!("timeout"), &json!("exited")));
+    assert!(p["exit_code"] == 143 || p["exit_code"] == 137, "{p}");
+    assert!(p["killed_by"].as_str().unwrap().contains("timeout_ms"), "{p}");
+    assert!(hidden.dies_within(DEADLINE), "a descendant outlived the timeout");
+}
+
+#[test]
+fn a_program_that_ends_before_its_timeout_ends_by_itself() {
+    let d = Daemon::start();
+    let p = d.sh_with("exit 3", json!({ "timeout_ms": 50000, "yield_ms": 30000 }));
+    assert_eq!((&p["exit_code"], &p["reason"], &p["killed_by"]), (&json!(3), &json!("exited"), &Value::Null));
+}
+
+#[test]
+fn a_timeout_holds_when_no_daemon_runs() {
+    let mut d = Daemon::start();
+    let proc = id(&d.sh_with("exec sleep 1000", json!({ "timeout_ms": 1500 })));
+    let program = d.program(&proc);
+    d.kill9();
+    assert!(program.dies_within(DEADLINE), "nobody enforces the timeout");
+    d.spawn();
+    let p = d.exited(&proc);
+    assert_eq!(p["reason"], "timeout");
+    assert!(p["exit_code"] == 143 || p["exit_code"] == 137, "{p}");
+}
+
+#[test]
+fn a_timeout_counts_on_across_a_restart() {
+    let mut d = Daemon::start();
+    let proc = id(&d.sh_with("exec sleep 1000", json!({ "timeout_ms": 2500 })));
+    d.restart();
+    assert_eq!(d.ok("inspect", json!({ "id": proc }))["timeout_ms"], 2500);
+    assert_eq!(d.exited(&proc)["reason"], "timeout");
+}
+
+#[test]
+fn a_program_that_falls_silent_is_ended_and_one_that_speaks_is_not() {
+    let d = Daemon::start();
+    let quiet = id(&d.sh_with("echo once; exec sleep 1000", json!({ "limits": { "idle_ms": 700 } })));
+    let p = d.exited(&quiet);
+    assert_eq!(p["reason"], "timeout");
+    assert!(p["killed_by"].as_str().unwrap().contains("idle_ms"), "{p}");
+    let script = "i=0; while [ $i -lt 20 ]; do echo $i; sleep 0.1; i=$((i+1)); done; exit 5";
+    let p = d.sh_with(script, json!({ "limits": { "idle_ms": 1900 }, "yield_ms": 30000 }));
+    assert_eq!((&p["exit_code"], &p["reason"]), (&json!(5), &json!("exited")));
+}
+
+/// The report on one limit: enforced by something, or with a note that says why not.
+fn report(p: &Value, key: &str, requested: u64) -> bool {
+    let told = &p["limits"][key];
+    assert_eq!(told["requested"], requested, "{p}");
+    let enforced = !told["enforced_by"].is_null();
+    assert!(enforced || !told["note"].as_str().unwrap().is_empty(), "neither enforced nor explained: {told}");
+    enforced
+}
+
+#[test]
+fn a_limit_on_memory_is_enforced_or_said_not_to_be() {
+    let d = Daemon::start();
+    // tail keeps what it may have to print: 200 MiB.
+    let more = json!({ "limits": { "memory_bytes": 50_000_000 }, "yield_ms": 1 });
+    let p = d.sh_with("head -c 200000000 /dev/zero | tail -c 199999999 | wc -c", more);
+    let enforced = report(&p, "memory_bytes", 50_000_000);
+    let p = d.closed(&id(&p));
+    if enforced {
+        assert_ne!(p["output"], "199999999\n", "it had the memory after all");
+    } else {
+        assert_eq!((&p["output"], &p["exit_code"]), (&json!("199999999\n"), &json!(0)));
+    }
+}
+
+#[test]
+fn a_program_that_the_kernel_ends_for_memory_is_told_as_oom() {
+    let d = Daemon::start();
+    let argv = json!(["python3", "-c", "x = b'x' * 300000000; input()"]);
+    let p = d.ok("exec", json!({ "argv": argv, "limits": { "memory_bytes": 40_000_000 }, "timeout_ms": 20000 }));
+    let enforced = p["limits"]["memory_bytes"]["enforced_by"].as_str().unwrap_or("nothing").to_string();
+    if toold_test_support::rig::skip_unless(enforced.starts_with("cgroup"), "no cgroup limits memory here") {
+        d.ok("kill", json!({ "id": p["id"] }));
+        return;
+    }
+    let p = d.exited(&id(&p));
+    assert_eq!((&p["reason"], &p["signal"], &p["exit_code"]), (&json!("oom"), &json!("SIGKILL"), &json!(137)));
+}
+
+#[test]
+fn a_limit_on_pids_is_enforced_or_said_not_to_be() {
+    let d = Daemon::start();
+    let script = "i=0; while [ $i -lt 40 ]; do sleep 1000 & i=$((i+1)); done; echo all; wait";
+    let p = d.sh_with(script, json!({ "limits": { "pids": 16 } }));
+    let (proc, enforced) = (id(&p), report(&p, "pids", 16));
+    if enforced {
+        // The shell gives up at the first fork that fails, and says so.
+        d.printed(&proc, "ork");
+        let inspect = d.ok("inspect", json!({ "id": proc }));
+        assert!(inspect["usage"]["processes"].as_u64().unwrap() <= 16, "{inspect}");
+        assert!(!d.text(&proc).contains("all"));
+    } else {
+        d.printed(&proc, "all");
+    }
+    assert_eq!(d.ok("kill", json!({ "id": proc }))["status"], "killed");
+}
+
+#[test]
+fn a_limit_on_cpu_is_reported_and_every_asked_limit_is() {
+    let d = Daemon::start();
+    let limits = json!({ "memory_bytes": 500_000_000, "cpu_percent": 50, "pids": 100, "output_bytes": 1_000_000, "idle_ms": 900_000 });
+    let p = d.sh_with("exec sleep 1000", json!({ "limits": limits }));
+    for (key, requested) in limits.as_object().unwrap() {
+        report(&p, key, requested.as_u64().unwrap());
+    }
+    assert!(report(&p, "output_bytes", 1_000_000) && report(&p, "idle_ms", 900_000), "these two need nobody's help");
+    let mut d = d;
+    d.restart();
+    assert_eq!(d.process(&id(&p))["limits"], p["limits"], "the report is kept");
+    let plain = d.sh_with("exec sleep 1000", json!({}));
+    assert_eq!(plain["limits"], json!({}));
+}
+
+#[test]
+fn no_more_run_at_once_than_the_config_says() {
+    let mut d = Daemon::start_with("max_running = 2\n", &[]);
+    let first = d.sh("exec sleep 1000");
+    d.sh("exec sleep 1000");
+    let full = |d: &Daemon| {
+        let error = d.refused(-32004, "limit", "exec", json!({ "argv": ["/bin/true"] }));
+        assert_eq!(error["data"]["limit"], "max_running");
+        assert!(error["message"].as_str().unwrap().contains("max_running"), "{error}");
+        assert_eq!(d.ok("list", json!({}))["total"], 2);
+    };
+    full(&d);
+    d.restart();
+    full(&d);
+    d.ok("kill", json!({ "id": first }));
+    d.ok("exec", json!({ "argv": ["/bin/true"] }));
+}

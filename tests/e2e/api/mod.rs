@@ -1,0 +1,34 @@
+//! Tests of the JSON-RPC methods, a file per method or feature, over the daemon's socket.
+
+mod daemon;
+mod env;
+pub mod events;
+mod events_pull;
+mod events_push;
+mod exec;
+mod exec_output;
+mod forget;
+pub mod framing;
+mod ids;
+mod if_running;
+mod inspect;
+mod invalid_params;
+mod kill;
+mod kill_tree;
+mod limits;
+mod limits_output;
+mod list;
+mod log;
+mod needs_input;
+mod poll;
+mod poll_bytes;
+mod pty;
+mod ready;
+mod session;
+mod signal;
+mod wait;
+pub mod watch;
+mod watch_limits;
+mod wire;
+mod wire_http;
+mod write;

@@ -1,0 +1,76 @@
+//! `needs_input`: a program that waits for somebody to type is noticed, once, as the kernel tells.
+
+use crate::api::events::{all, until};
+use serde_json::{Value, json};
+use toold_test_support::rig::{Daemon, id};
+
+fn asked(d: &Daemon, process: &str) -> Vec<Value> {
+    all(d).into_iter().filter(|e| e["type"] == "needs_input" && e["id"] == process).collect()
+}
+
+#[test]
+fn a_password_prompt_on_a_terminal_is_told_with_its_text_and_that_nothing_is_echoed() {
+    let d = Daemon::start();
+    let script = "stty -echo; printf 'Password: '; read -r x; stty echo; printf '\\nName: '; read -r y; echo \"hi $y\"";
+    let process = id(&d.sh_with(script, json!({ "pty": true, "session_key": "s", "name": "setup" })));
+    let first = until(&d, "c", json!({ "types": ["needs_input"] }));
+    assert_eq!((&first["prompt"], &first["echo"]), (&json!("Password: "), &json!(false)), "{first}");
+    assert_eq!((&first["id"], &first["session_key"], first["pid"].is_i64()), (&json!(process), &json!("s"), true));
+    assert_eq!(first["name"], "setup", "it had none: people read the name, not the id");
+    d.ok("events.ack", json!({ "consumer": "c", "seq": first["seq"] }));
+    d.ok("submit", json!({ "id": process, "data": "secret" }));
+    let second = until(&d, "c", json!({ "types": ["needs_input"] }));
+    assert_eq!((&second["prompt"], &second["echo"]), (&json!("Name: "), &json!(true)), "{second}");
+    d.ok("submit", json!({ "id": process, "data": "Ada" }));
+    assert!(d.closed(&process)["output"].as_str().unwrap().contains("hi Ada"));
+    assert_eq!(asked(&d, &process).len(), 2);
+}
+
+#[test]
+fn a_reader_of_a_pipe_is_told_once_for_each_wait_and_who_reads_nothing_never() {
+    let d = Daemon::start();
+    let stdin = json!({ "stdin": "pipe" });
+    let sleeper = id(&d.sh_with("exec sleep 1000", stdin.clone()));
+    let busy = id(&d.sh_with("while :; do :; done", stdin.clone()));
+    let other_pipe = id(&d.sh_with("sleep 1000 | cat", stdin.clone()));
+    let cat = id(&d.ok("exec", json!({ "argv": ["cat"], "stdin": "pipe" })));
+    let first = until(&d, "c", json!({ "types": ["needs_input"] }));
+    assert_eq!((&first["id"], &first["echo"], &first["prompt"]), (&json!(cat), &Value::Null, &json!("")), "{first}");
+    d.ok("events.ack", json!({ "consumer": "c", "seq": first["seq"] }));
+    d.ok("submit", json!({ "id": cat, "data": "line" }));
+    let second = until(&d, "c", json!({ "types": ["needs_input"] }));
+    assert_eq!(second["id"], json!(cat));
+    // By now the others were looked at as often.
+    for quiet in [&sleeper, &busy, &other_pipe] {
+        assert_eq!(asked(&d, quiet), Vec::<Value>::new());
+    }
+    assert_eq!(asked(&d, &cat).len(), 2);
+}
+
+#[test]
+fn a_wait_that_was_told_is_not_told_again_by_the_next_daemon() {
+    let mut d = Daemon::start();
+    let process = id(&d.sh_with("printf 'More? '; read -r x; exit 0", json!({ "pty": true })));
+    until(&d, "c", json!({ "types": ["needs_input"] }));
+    d.restart();
+    // One that began to wait later is told, so the first one was looked at by then.
+    let later = id(&d.sh_with("printf 'Later? '; read -r x; exit 0", json!({ "pty": true })));
+    until(&d, "c", json!({ "types": ["needs_input"], "id": later }));
+    assert_eq!(asked(&d, &process).len(), 1);
+}
+
+/// The broken code took every line that another thread printed for a new wait.
+#[test]
+fn a_thread_that_reads_while_others_print_has_asked_once() {
+    let d = Daemon::start();
+    let script = "import sys, threading, time\n\
+                  def tick():\n    for n in range(60):\n        print(n, flush=True)\n        time.sleep(0.1)\n\
+                  t = threading.Thread(target=tick)\nt.start()\nline = sys.stdin.readline()\nt.join()\nprint('got', line)";
+    let process = id(&d.ok("exec", json!({ "argv": ["python3", "-c", script], "stdin": "pipe" })));
+    let first = until(&d, "c", json!({ "types": ["needs_input"] }));
+    assert_eq!(first["id"], json!(process), "it is told although something is printed all the time");
+    d.printed(&process, "59");
+    d.ok("submit", json!({ "id": process, "data": "x" }));
+    d.closed(&process);
+    assert_eq!(asked(&d, &process).len(), 1);
+}

@@ -1,0 +1,182 @@
+//! A process on a terminal: its size, its keys, its job control, its end of file.
+
+use serde_json::{Value, json};
+use toold_test_support::rig::{Daemon, id};
+
+fn on_terminal(d: &Daemon, script: &str, pty: Value) -> String {
+    id(&d.sh_with(script, json!({ "pty": pty })))
+}
+
+#[test]
+fn all_three_descriptors_are_one_terminal() {
+    let d = Daemon::start();
+    let proc = on_terminal(&d, "test -t 0 && test -t 1 && test -t 2 && echo all; tty; echo err >&2", json!(true));
+    let p = d.closed(&proc);
+    assert_eq!((&p["pty"], &p["exit_code"]), (&json!(true), &json!(0)));
+    let text = d.text(&proc);
+    assert!(text.starts_with("all\r\n/dev/pts/") && text.ends_with("\r\nerr\r\n"), "{text:?}");
+    let page = d.ok("poll", json!({ "id": proc, "cursor": 0, "spans": true }));
+    assert!(page["spans"].as_array().unwrap().iter().all(|s| s["stream"] == "stdout"), "a terminal has one stream");
+}
+
+#[test]
+fn without_a_terminal_there_is_none() {
+    let d = Daemon::start();
+    let p = d.run("test -t 0 || test -t 1 || test -t 2 || echo none");
+    assert_eq!((&p["pty"], &p["pty_size"], &p["output"]), (&json!(false), &Value::Null, &json!("none\n")));
+}
+
+#[test]
+fn the_size_is_there_from_the_start() {
+    let d = Daemon::start();
+    let proc = on_terminal(&d, "stty size", json!({ "rows": 41, "cols": 133 }));
+    let p = d.closed(&proc);
+    assert_eq!((&p["pty_size"], d.text(&proc)), (&json!({ "rows": 41, "cols": 133 }), "41 133\r\n".into()));
+    let proc = on_terminal(&d, "stty size", json!(true));
+    d.closed(&proc);
+    assert_ne!(d.text(&proc), "0 0\r\n", "the default is a size");
+}
+
+#[test]
+fn a_new_size_reaches_the_program_with_its_signal() {
+    let d = Daemon::start();
+    let proc = on_terminal(
+        &d,
+        "trap 'echo now $(stty size)' WINCH; echo ready; while :; do sleep 0.02; done",
+        json!({ "rows": 24, "cols": 80 }),
+    );
+    d.printed(&proc, "ready");
+    let answer = d.ok("resize", json!({ "id": proc, "rows": 50, "cols": 132 }));
+    assert_eq!(answer, json!({ "id": proc, "rows": 50, "cols": 132 }));
+    d.printed(&proc, "now 50 132");
+    assert_eq!(d.process(&proc)["pty_size"], json!({ "rows": 50, "cols": 132 }));
+}
+
+#[test]
+fn only_a_terminal_has_a_size_to_change() {
+    let d = Daemon::start();
+    let pipe = d.sh("exec sleep 1000");
+    d.refused(-32602, "invalid_params", "resize", json!({ "id": pipe, "rows": 24, "cols": 80 }));
+    let ended = on_terminal(&d, "exit 3", json!(true));
+    d.exited(&ended);
+    let error = d.refused(-32002, "already_exited", "resize", json!({ "id": ended, "rows": 24, "cols": 80 }));
+    assert_eq!(error["data"]["process"]["exit_code"], 3);
+}
+
+#[test]
+fn close_types_the_end_of_file() {
+    let d = Daemon::start();
+    let proc = on_terminal(&d, "stty -echo; echo ready; exec cat", json!(true));
+    d.printed(&proc, "ready");
+    assert_eq!(d.process(&proc)["stdin"], "pty");
+    d.ok("submit", json!({ "id": proc, "data": "a line" }));
+    d.printed(&proc, "a line");
+    d.ok("close", json!({ "id": proc }));
+    assert_eq!(d.closed(&proc)["exit_code"], 0);
+    assert_eq!(d.text(&proc), "ready\r\na line\r\n");
+}
+
+#[test]
+fn close_ends_a_reader_also_in_the_middle_of_a_line() {
+    let d = Daemon::start();
+    let proc = on_terminal(&d, "stty -echo; echo ready; exec cat", json!(true));
+    d.printed(&proc, "ready");
+    d.ok("write", json!({ "id": proc, "data": "half" }));
+    d.ok("close", json!({ "id": proc }));
+    assert_eq!(d.closed(&proc)["exit_code"], 0);
+    assert!(d.text(&proc).contains("half"));
+}
+
+#[test]
+fn a_program_that_leaves_its_terminal_is_not_hung_up() {
+    let d = Daemon::start();
+    // The shim took the terminal's last user for the program's end, and closed it: exit 129.
+    let text = "echo a; exec <&- >&- 2>&-; sleep 0.2; exec >/dev/tty; echo b; exec >&-; sleep 0.1; exit 3";
+    let proc = on_terminal(&d, text, json!(true));
+    assert_eq!(d.closed(&proc)["exit_code"], 3);
+    assert_eq!(d.text(&proc), "a\r\nb\r\n");
+}
+
+#[test]
+fn submit_types_a_line_and_the_terminal_echoes_it() {
+    let d = Daemon::start();
+    let proc = on_terminal(&d, "echo ready; read -r line; echo \"got:$line\"", json!(true));
+    d.printed(&proc, "ready");
+    d.ok("submit", json!({ "id": proc, "data": "hello" }));
+    d.closed(&proc);
+    assert_eq!(d.text(&proc), "ready\r\nhello\r\ngot:hello\r\n");
+}
+
+#[test]
+fn the_interrupt_key_interrupts() {
+    let d = Daemon::start();
+    let proc = on_terminal(&d, "echo ready; exec cat", json!(true));
+    d.printed(&proc, "ready");
+    d.ok("write", json!({ "id": proc, "data": "\u{3}" }));
+    let p = d.exited(&proc);
+    assert_eq!((&p["exit_code"], &p["signal"], &p["reason"]), (&json!(130), &json!("SIGINT"), &json!("signaled")));
+}
+
+#[test]
+fn the_program_leads_a_session_with_the_terminal_as_its_own_and_itself_in_front() {
+    let d = Daemon::start();
+    let proc = on_terminal(&d, "exec cat /proc/self/stat", json!(true));
+    d.closed(&proc);
+    let text = d.text(&proc);
+    let pid = text.split(' ').next().unwrap();
+    let fields: Vec<&str> = text.rsplit(')').next().unwrap().split_whitespace().collect();
+    // After the name: state, ppid, pgrp, session, tty_nr, tpgid.
+    assert_eq!((fields[2], fields[3], fields[5]), (pid, pid, pid), "{text}");
+    assert_ne!(fields[4], "0", "it has a controlling terminal");
+}
+
+#[test]
+fn job_control_works_in_a_shell() {
+    let d = Daemon::start();
+    let script = "set -m; sleep 1000 & kill -KILL %1; wait %1; echo code $?; sh -c 'kill -STOP $$'; jobs; kill -KILL %%; echo done";
+    let proc = on_terminal(&d, script, json!(true));
+    d.printed(&proc, "done");
+    let text = d.text(&proc);
+    assert!(text.contains("code 137") && text.contains("Stopped") && !text.contains("can't access tty"), "{text}");
+}
+
+#[test]
+fn the_last_words_before_the_exit_are_not_lost() {
+    let d = Daemon::start();
+    for _ in 0..5 {
+        let proc = on_terminal(&d, "stty -opost; seq 1 20000", json!(true));
+        let p = d.closed(&proc);
+        let expected: String = (1..=20000).map(|n| format!("{n}\n")).collect();
+        assert!(d.text(&proc) == expected, "{} bytes of {}", p["bytes"], expected.len());
+    }
+}
+
+#[test]
+fn the_terminal_closes_when_the_last_holder_ends_not_when_the_program_does() {
+    let d = Daemon::start();
+    let gate = d.gate("go");
+    let script = format!(
+        "setsid sh -c 'trap \"\" HUP; : > up; {}; echo late' & while [ ! -e up ]; do sleep 0.01; done; exit 0",
+        gate.pass()
+    );
+    let proc = on_terminal(&d, &script, json!(true));
+    let p = d.exited(&proc);
+    assert_eq!((&p["exit_code"], &p["closed"]), (&json!(0), &json!(false)));
+    gate.open();
+    assert_eq!(d.closed(&proc)["closed"], true);
+    assert_eq!(d.text(&proc), "late\r\n");
+}
+
+#[test]
+fn a_size_of_nothing_or_too_much_is_refused_and_changes_nothing() {
+    let d = Daemon::start();
+    let proc = on_terminal(&d, "exec sleep 1000", json!({ "rows": 24, "cols": 80 }));
+    for (rows, cols) in [(0u64, 80u64), (24, 0), (100_000, 80), (24, 100_000), (65_536, 80), (u64::MAX, 80)] {
+        let size = json!({ "rows": rows, "cols": cols });
+        let name = if rows == 24 { "cols" } else { "rows" };
+        d.refused_param(name, "resize", json!({ "id": proc, "rows": rows, "cols": cols }));
+        d.refused_param("pty", "exec", json!({ "argv": ["/bin/true"], "pty": size }));
+    }
+    assert_eq!(d.process(&proc)["pty_size"], json!({ "rows": 24, "cols": 80 }));
+    assert_eq!(d.ids(json!({})).len(), 1);
+}

@@ -1,0 +1,139 @@
+//! `toolctl attach` where windows and the process's screen are not of one size: what is seen, whose size holds, and where the
+//! last word stands.
+
+use crate::cli::attach::on_terminal;
+use serde_json::json;
+use toold_test_support::rig::{Daemon, id};
+use toold_test_support::term::{DETACH, SIZE, Term};
+
+/// Fills a screen of 30 rows and 100 columns, without the alternate one, and repeats each line that is typed.
+const LARGE: &str = "stty -echo; printf '\\033[H\\033[J'; for n in $(seq 1 30); do \
+    printf \"\\033[$n;1Hrow $n%080d the end\" 0; done; printf '\\033[2;1H'; \
+    while read -r line; do printf '\\033[12;1Hgot %s.\\033[2;1H' \"$line\"; done";
+
+fn large(d: &Daemon) -> String {
+    let proc = id(&d.sh_with(LARGE, json!({ "pty": { "rows": 30, "cols": 100 } })));
+    d.printed(&proc, "row 30");
+    proc
+}
+
+/// The rows as a window of this size shows them, above the line that is ours.
+fn cut(rows: u16, cols: usize) -> Vec<String> {
+    (1..rows).map(|n| format!("row {n}{:080} the end", 0).chars().take(cols).collect()).collect()
+}
+
+#[test]
+fn who_only_looks_sees_as_much_as_fits_and_both_sizes() {
+    // The broken code wrote the bytes as they were: lines wrapped, and the screen scrolled away.
+    let d = Daemon::start();
+    let proc = large(&d);
+    let looker = Term::ctl(&d, &["attach", "-r", &proc]);
+    let word = "[toolctl: its screen is 30x100, your window 24x80; Ctrl-C leaves]";
+    let mut expected = [cut(24, 80), vec![word.into()]].concat();
+    let screen = looker.sees(&expected[22..].join("\n"));
+    assert_eq!(screen.lines().collect::<Vec<_>>(), expected);
+    d.ok("submit", json!({ "id": proc, "data": "hello" }));
+    expected[11] = "got hello.".to_owned() + &expected[11][10..];
+    assert_eq!(looker.sees("got hello.").lines().collect::<Vec<_>>(), expected);
+    looker.resize(12, 40);
+    let word = "[its 30x100, yours 12x40]";
+    let small = [cut(12, 40), vec![word.into()]].concat();
+    let screen = looker.sees(&small[10..].join("\n"));
+    assert_eq!(screen.lines().collect::<Vec<_>>(), small, "the window may change");
+    looker.resize(40, 120);
+    looker.sees("your window 40x120");
+    let screen = looker.sees("row 30");
+    assert!(screen.contains("row 30") && screen.lines().next().is_some_and(|row| row.ends_with("the end")), "{screen}");
+    looker.types("\x03");
+    assert_eq!(looker.ends(), 0);
+    let screen = looker.sees("runs on; come back");
+    assert!(!screen.contains("row "), "the window is as before: {screen}");
+    assert_eq!(d.process(&proc)["pty_size"], json!({ "rows": 30, "cols": 100 }));
+}
+
+#[test]
+fn of_two_with_different_windows_the_last_size_holds_and_the_other_is_told() {
+    let d = Daemon::start();
+    let proc = on_terminal(&d, "trap 'echo now $(stty size)' WINCH; echo ready; while :; do sleep 0.02; done");
+    d.printed(&proc, "ready");
+    let (one, two) = (Term::ctl(&d, &["attach", &proc]), Term::ctl(&d, &["attach", &proc]));
+    one.sees("ready");
+    two.sees("ready");
+    two.resize(30, 100);
+    two.sees("now 30 100");
+    let word = "[toolctl: its screen is 30x100, your window 24x80; resize yours to change it]";
+    assert!(one.sees(word).contains("now 30 100"));
+    // Who wants another resizes, and then the first is told.
+    one.resize(20, 70);
+    assert!(!one.sees("now 20 70").contains("toolctl:"), "its size is the screen's");
+    two.sees("[toolctl: 20x70 is the size of who resized last; resize your window to make it yours, 30x100]");
+    two.types(DETACH);
+    assert_eq!(two.ends(), 0);
+}
+
+#[test]
+fn the_last_word_stands_below_what_is_on_the_screen() {
+    // The broken code wrote it where the cursor was, amid the program's text.
+    let d = Daemon::start();
+    let proc = large(&d);
+    let term = Term::ctl(&d, &["attach", &proc]);
+    term.sees("row 24");
+    term.types(DETACH);
+    assert_eq!(term.ends(), 0);
+    let screen = term.sees("runs on; come back");
+    let (above, below) = screen.split_once("toolctl: ").unwrap();
+    assert!(above.contains("row 23") && !below.contains("row "), "{screen}");
+    // And after the window has become larger, of a program that writes line by line.
+    let proc = on_terminal(&d, "printf 'one\\ntwo\\nthree\\033[2A\\r'; exec sleep 1000");
+    d.printed(&proc, "three");
+    let term = Term::ctl(&d, &["attach", &proc]);
+    term.sees("three");
+    term.resize(SIZE.0 + 6, SIZE.1);
+    d.eventually("the size arrives", || d.process(&proc)["pty_size"] == json!({ "rows": 30, "cols": 80 }));
+    term.types(DETACH);
+    assert_eq!(term.ends(), 0);
+    let screen = term.sees("runs on; come back");
+    assert!(screen.split_once("toolctl: ").is_some_and(|(above, _)| above.contains("three")), "{screen}");
+}
+
+#[test]
+fn the_last_word_of_who_saw_it_drawn_begins_a_line() {
+    // The broken code wrote it behind the prompt that was there before the sizes differed.
+    let d = Daemon::start();
+    let one = Term::ctl(&d, &["run", "-t", "--", "/bin/sh", "-c", "printf 'prompt> '; exec sleep 1000"]);
+    one.sees("prompt>");
+    let proc = d.ids(json!({}))[0].clone();
+    let two = Term::ctl(&d, &["attach", &proc]);
+    two.sees("prompt>");
+    two.resize(30, 100);
+    d.eventually("the size arrives", || d.process(&proc)["pty_size"] == json!({ "rows": 30, "cols": 100 }));
+    one.types("x");
+    one.sees("[toolctl: ");
+    one.types(DETACH);
+    assert_eq!(one.ends(), 0);
+    let screen = one.sees("runs on; come back");
+    let lines: Vec<&str> = screen.lines().map(str::trim_end).collect();
+    assert_eq!((lines[0], &lines[1][..14]), ("prompt>", "toolctl: proc_"), "{screen}");
+}
+
+#[test]
+fn the_last_word_stands_below_what_was_there_before_it_was_drawn() {
+    // As `top` does it, the cursor in the last column: the broken code began there.
+    let script = "stty -echo; printf '\\033[H\\033[J'; for n in $(seq 1 24); do printf \"\\033[$n;1Hrow $n\"; done; \
+        printf '\\033[3;80H'; while read -r line && [ $line != q ]; do printf '\\033[12;1Hgot %s\\033[3;80H' $line; done";
+    let d = Daemon::start();
+    let proc = on_terminal(&d, script);
+    d.printed(&proc, "row 24");
+    let (one, two) = (Term::ctl(&d, &["attach", &proc]), Term::ctl(&d, &["attach", &proc]));
+    one.sees("row 24");
+    two.sees("row 24");
+    two.resize(30, 100);
+    d.eventually("the size arrives", || d.process(&proc)["pty_size"] == json!({ "rows": 30, "cols": 100 }));
+    one.types("hello\r");
+    one.sees("[toolctl: ");
+    one.types("q\r");
+    assert_eq!(one.ends(), 0);
+    let screen = one.sees("exited 0");
+    let lines: Vec<&str> = screen.lines().map(str::trim_end).collect();
+    assert!(lines.contains(&"row 24") && lines.iter().any(|line| line.starts_with("toolctl: proc_")), "{screen}");
+}

@@ -1,0 +1,115 @@
+//! Completions, in the shells themselves.
+
+use std::process::Command;
+use toold_test_support::ctl::{Ran, ran};
+use toold_test_support::rig::{Daemon, skip_unless};
+
+fn has(shell: &str) -> bool {
+    Command::new(shell).arg("--version").output().is_ok()
+}
+
+/// What bash would offer at the end of a line, by the function that it calls.
+fn bash(d: &Daemon, line: &str, kind: u32) -> Vec<String> {
+    let script = "source <(toolctl completions bash); COMP_LINE=$0 COMP_POINT=${#0} COMP_TYPE=$1; read -ra COMP_WORDS <<<\"$0\"; \
+                  [[ $0 == *' ' ]] && COMP_WORDS+=(''); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _toolctl toolctl; \
+                  printf '%s\\n' \"${COMPREPLY[@]}\"";
+    lines(ran(d.tool("bash", &["--norc", "-c", script, line, &kind.to_string()]).spawn().unwrap()))
+}
+
+/// The same in fish, which can be asked.
+fn fish(d: &Daemon, line: &str) -> Vec<String> {
+    let script = "toolctl completions fish | source; complete -C$argv[1]";
+    lines(ran(d.tool("fish", &["--no-config", "-c", script, line]).spawn().unwrap()))
+}
+
+/// The same in zsh: what the function hands to zsh's own `_describe`.
+fn zsh(d: &Daemon, line: &str) -> Vec<String> {
+    let script = "compdef() { :; }; _files() { print files; }; _normal() { print $CURRENT $words; }; _describe() { print -rl -- \"${(@P)3}\"; }
+                  source <(toolctl completions zsh); words=(\"${(@s: :)1}\"); CURRENT=$#words; _toolctl";
+    lines(ran(d.tool("zsh", &["-f", "-c", script, "zsh", line]).spawn().unwrap()))
+}
+
+fn lines(told: Ran) -> Vec<String> {
+    assert_eq!((told.code, told.stderr.as_str()), (0, ""), "{told:?}");
+    told.stdout.lines().filter(|line| !line.is_empty()).map(String::from).collect()
+}
+
+/// A daemon with a process that runs under a name.
+fn with_web() -> (Daemon, String) {
+    let d = Daemon::start();
+    let told = d.ctl(&["exec", "--name", "web", "--", "/bin/sleep", "1000"]);
+    assert_eq!(told.code, 0, "{told:?}");
+    (d, told.stdout.trim().to_owned())
+}
+
+#[test]
+fn bash_completes_commands_flags_names_and_ids_with_their_command_beside_them() {
+    let (d, id) = with_web();
+    assert_eq!(bash(&d, "toolctl ki", 9), ["kill"]);
+    assert_eq!(bash(&d, "toolctl service sta", 9), ["start", "status"]);
+    assert_eq!(bash(&d, "toolctl list --st", 9), ["--status"]);
+    assert_eq!(bash(&d, "toolctl kill w", 9), ["web"]);
+    assert_eq!(bash(&d, "toolctl log @l", 9), ["@last"]);
+    assert_eq!(bash(&d, "toolctl log ", 9), ["web", &id, "@last", "@failed"]);
+    let listed = bash(&d, "toolctl log ", 63);
+    assert!(listed[0].starts_with("web ") && listed[0].contains("(running "), "{listed:?}");
+    assert!(listed[1].starts_with(&id) && listed[1].ends_with(": /bin/sleep 1000)"), "{listed:?}");
+    assert_eq!(bash(&d, "toolctl service logs -- --s", 9), [""; 0], "what journalctl takes is none of ours");
+}
+
+#[test]
+fn only_what_a_command_can_be_about_is_offered() {
+    let (d, id) = with_web();
+    let done = d.run("exit 3")["id"].as_str().unwrap().to_owned();
+    assert_eq!(bash(&d, "toolctl kill p", 9), [id.as_str()]);
+    assert_eq!(bash(&d, "toolctl forget p", 9), [done.as_str()]);
+    assert_eq!(bash(&d, "toolctl inspect p", 9), [done, id]);
+    assert_eq!(d.ctl(&["kill", "web"]).code, 0);
+    assert_eq!(d.ctl(&["exec", "--name", "web", "--", "/bin/sleep", "1001"]).code, 0);
+    let screen = d.sh_with("exec sleep 1000", serde_json::json!({ "pty": true }))["id"].as_str().unwrap().to_owned();
+    assert_eq!(bash(&d, "toolctl attach ", 9), [screen.as_str(), "@last"], "what has no terminal cannot be attached");
+    assert_eq!(bash(&d, "toolctl inspect w", 9), ["web"], "a name stands for the newest of that name");
+}
+
+#[test]
+fn fish_and_zsh_complete_the_same() {
+    let (d, id) = with_web();
+    if !skip_unless(has("fish"), "fish is not installed") {
+        assert_eq!(
+            fish(&d, "toolctl service stat"),
+            ["status\tShow the units, the daemon, the socket and whether the versions agree"]
+        );
+        let offered = fish(&d, "toolctl wait ");
+        assert!(offered.iter().any(|line| line.starts_with(&format!("{id}\trunning "))), "{offered:?}");
+    }
+    if !skip_unless(has("zsh"), "zsh is not installed") {
+        assert_eq!(zsh(&d, "toolctl ki"), ["kill:End processes and everything they started"]);
+        let offered = zsh(&d, "toolctl wait w");
+        assert!(offered.len() == 1 && offered[0].starts_with("web:running "), "{offered:?}");
+        assert_eq!(zsh(&d, "toolctl run --name n -- x y"), ["2 x y"], "zsh completes it as if it stood alone");
+        assert_eq!(zsh(&d, "toolctl service logs -- x"), ["files"]);
+    }
+}
+
+#[test]
+fn without_a_daemon_nothing_is_offered_nothing_is_said_and_nothing_starts() {
+    let d = Daemon::prepare("", &[]);
+    assert_eq!(bash(&d, "toolctl log p", 9), [""; 0]);
+    let told = d.ctl(&["__complete", "--", "toolctl", "kill", "x"]);
+    assert_eq!((told.code, told.stdout.as_str(), told.stderr.as_str()), (0, "", ""));
+    assert!(!d.socket().exists() && !d.state().exists() && d.marked().is_empty());
+}
+
+#[test]
+fn a_socket_that_waits_for_its_first_call_is_not_woken() {
+    let d = Daemon::prepare("", &[]);
+    std::fs::create_dir(d.socket().parent().unwrap()).unwrap();
+    let systemd = std::os::unix::net::UnixListener::bind(d.socket()).unwrap();
+    systemd.set_nonblocking(true).unwrap();
+    assert_eq!(bash(&d, "toolctl log p", 9), [""; 0]);
+    d.ctl(&["doctor"]);
+    let woken = systemd.accept().map(drop).map_err(|e| e.kind());
+    assert_eq!(woken, Err(std::io::ErrorKind::WouldBlock), "nobody called");
+    drop(systemd);
+    std::fs::remove_file(d.socket()).unwrap();
+}

@@ -1,0 +1,58 @@
+//! `doctor`: what it sees, with a daemon and without.
+
+use serde_json::{Value, json};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use toold_test_support::rig::Daemon;
+
+/// The checks of this name.
+fn checks(report: &Value, name: &str) -> Vec<Value> {
+    let all = report["checks"].as_array().unwrap();
+    all.iter().filter(|check| check["name"] == name).cloned().collect()
+}
+
+fn doctor(d: &Daemon) -> (i32, Value) {
+    let told = d.ctl(&["doctor", "--json"]);
+    assert_eq!(told.stderr, "", "{told:?}");
+    (told.code, serde_json::from_str(&told.stdout).unwrap())
+}
+
+#[test]
+fn without_a_daemon_it_says_so_and_starts_none() {
+    let d = Daemon::prepare("", &[]);
+    let (code, report) = doctor(&d);
+    assert_eq!(code, 0, "{report}");
+    assert_eq!(checks(&report, "daemon")[0]["text"], "none runs; the first call starts one");
+    assert!(!d.socket().exists() && d.marked().is_empty());
+    let told = d.ctl(&["doctor"]);
+    assert!(told.code == 0 && told.stdout.lines().all(|line| !line.starts_with("problem")), "{told:?}");
+}
+
+#[test]
+fn with_a_daemon_versions_places_and_the_kernel_are_looked_at() {
+    let d = Daemon::start();
+    let (code, report) = doctor(&d);
+    assert_eq!(code, 0, "{report}");
+    let version = concat!("toolctl and toold ", env!("CARGO_PKG_VERSION"));
+    assert_eq!(
+        checks(&report, "version")[0],
+        json!({"name": "version", "verdict": "ok", "text": version, "mend": null})
+    );
+    for name in ["daemon", "directory", "socket", "state", "disk", "autostart"] {
+        assert_eq!(checks(&report, name)[0]["verdict"], "ok", "{report}");
+    }
+    assert!(!checks(&report, "kernel").is_empty() && checks(&report, "delegation").len() == 1, "{report}");
+}
+
+#[test]
+fn an_open_socket_is_a_problem_with_the_command_that_mends_it() {
+    let d = Daemon::start();
+    fs::set_permissions(d.socket(), fs::Permissions::from_mode(0o666)).unwrap();
+    let (code, report) = doctor(&d);
+    let mend = checks(&report, "socket")[0]["mend"].as_str().unwrap().to_owned();
+    assert_eq!((code, report["verdict"].as_str()), (1, Some("problem")), "{report}");
+    let mut words = mend.split(' ');
+    let mended = std::process::Command::new(words.next().unwrap()).args(words).status();
+    assert!(mended.unwrap().success(), "{mend}");
+    assert_eq!(doctor(&d).0, 0);
+}

@@ -1,0 +1,36 @@
+//! What the daemon refuses, in the words of the command line and with the ways out.
+
+use toold_test_support::rig::Daemon;
+
+#[test]
+fn a_daemon_s_errors_speak_of_options_and_say_the_ways_out() {
+    let d = Daemon::start();
+    assert_eq!(d.ctl(&["exec", "--name", "web", "--", "/bin/sleep", "1000"]).code, 0);
+    for (args, code, said) in [
+        (&["exec", "--name", "web", "--", "/bin/true"][..], 1, "toolctl kill web"),
+        (&["exec", "--timeout", "0", "--", "/bin/true"], 2, "--timeout: must be at least 1ms"),
+        (&["exec", "--heartbeat", "5s", "--", "/bin/true"], 2, "--heartbeat: must be at least 1m, not 5s"),
+        (&["wait", "web", "--match", "("], 2, "--match: "),
+        (&["exec", "--ready-re", "(", "--", "/bin/true"], 2, "--ready-re: "),
+        (&["exec", "--watch-re", "(", "--", "/bin/true"], 2, "--watch or --watch-re, number 1: "),
+        (&["exec", "--label", "k=v", "--name", "proc_x", "--", "/bin/true"], 2, "--name: must not look like an id"),
+        (&["exec", "--name", "@last", "--", "/bin/true"], 2, "a name must not begin with @"),
+        (&["run", "--name", "@mine", "--", "/bin/true"], 2, "a name must not begin with @"),
+        (&["write", "web", "x"], 1, "start it with --stdin or --pty"),
+        (&["resize", "web", "24x80"], 2, "start it with --pty"),
+        (&["poll", "we"], 3, "did you mean web (running "),
+        (&["inspect", "9"], 3, "the start of an id needs at least 4 digits; `toolctl list` shows"),
+        (&["inspect", "proc_abc"], 3, "the start of an id needs at least 4 digits; `toolctl list` shows"),
+        (&["inspect", "xyz"], 3, "no process \"xyz\"; `toolctl list` shows"),
+        (&["poll", "nobody"], 3, "`toolctl list` shows what there is"),
+    ] {
+        let told = d.ctl(args);
+        assert_eq!((told.code, told.stderr.contains(said)), (code, true), "{args:?}: {}", told.stderr);
+        for wire in ["_ms", "pty: true", "regex:", "stdin: "] {
+            assert!(!told.stderr.contains(wire), "{args:?}: {}", told.stderr);
+        }
+    }
+    let gone = Daemon::prepare("", &[]).ctl(&["--no-autostart", "list"]);
+    assert!(gone.code == 4 && gone.stderr.contains("`toold &`"), "{gone:?}");
+    assert!(!gone.stderr.contains("service start"), "no user manager is here: {gone:?}");
+}

@@ -1,0 +1,364 @@
+//! `toolctl` and what happens by itself: events, readiness, watches, notify, and the line while it waits.
+
+use crate::TOOLCTL;
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Child, ChildStdout};
+use toold_test_support::ctl::{Ran, ran};
+use toold_test_support::rig::{DEADLINE, Daemon, id, skip_unless};
+use toold_test_support::sys::Pidfd;
+
+/// The events that `--json` printed, one a line.
+#[track_caller]
+fn events(told: &Ran) -> Vec<Value> {
+    assert_eq!(told.code, 0, "{told:?}");
+    told.stdout.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"))).collect()
+}
+
+/// The kept events of one process, once there are all of these types.
+#[track_caller]
+fn kept(d: &Daemon, proc: &str, types: &[&str]) -> Vec<Value> {
+    let look = || events(&d.ctl(&["events", "--json", "-n", "1000", "--id", proc]));
+    d.eventually(&format!("{proc} has events {types:?}"), || {
+        let all = look();
+        types.iter().all(|kind| all.iter().any(|event| event["type"] == *kind))
+    });
+    look()
+}
+
+/// A `toolctl events -f --json` to read line by line.
+struct Followed {
+    child: Child,
+    stdout: BufReader<ChildStdout>,
+}
+
+impl Followed {
+    fn start(d: &Daemon, args: &[&str]) -> Followed {
+        let mut child = d.ctl_command(&[&["events", "-f", "--json"], args].concat()).spawn().unwrap();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        Followed { child, stdout }
+    }
+
+    #[track_caller]
+    fn next(&mut self) -> Value {
+        let mut line = String::new();
+        self.stdout.read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap_or_else(|e| panic!("an event a line: {e}: {line:?}"))
+    }
+
+    fn stop(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+#[test]
+fn the_last_events_are_printed_and_it_ends() {
+    let d = Daemon::start();
+    let proc = id(&d.run("exit 3"));
+    let all = kept(&d, &proc, &["started", "exited", "closed"]);
+    let exited = all.iter().find(|event| event["type"] == "exited").unwrap();
+    assert_eq!((&exited["exit_code"], &exited["id"]), (&json!(3), &json!(proc)));
+    assert!(all.iter().all(|event| event["id"] == json!(proc)), "only of this process: {all:?}");
+    d.run("true");
+    let last = events(&d.ctl(&["events", "--json", "-n", "2"]));
+    assert_eq!(last.len(), 2);
+    assert_eq!(last[0]["seq"].as_u64().unwrap() + 1, last[1]["seq"].as_u64().unwrap(), "no number is left out");
+    let lines = d.ctl(&["events", "--type", "exited", "--id", &proc]);
+    assert!(lines.code == 0 && lines.stdout.contains("exit 3"), "{lines:?}");
+    assert_eq!(lines.stdout.lines().count(), 1, "one line an event: {lines:?}");
+    let consumers = &d.ok("daemon.info", json!({}))["events"]["consumers"];
+    assert_eq!(consumers, &json!([]), "looking leaves no consumer behind");
+}
+
+#[test]
+fn following_survives_a_killed_daemon_with_nothing_lost_and_nothing_doubled() {
+    let mut d = Daemon::start();
+    let gate = d.gate("go");
+    let away = d.sh(&format!("{}; exit 5", gate.pass()));
+    let before = id(&d.run("exit 4"));
+    let mut followed = Followed::start(&d, &["--after", "0", "--type", "exited"]);
+    let first = followed.next();
+    assert_eq!((&first["id"], &first["exit_code"]), (&json!(before), &json!(4)));
+    let program = d.program(&away);
+    d.kill9();
+    gate.open();
+    assert!(program.dies_within(DEADLINE), "it ends while no daemon runs");
+    d.spawn();
+    let second = followed.next();
+    assert_eq!((&second["id"], &second["exit_code"]), (&json!(away), &json!(5)));
+    let after = id(&d.run("exit 6"));
+    let third = followed.next();
+    assert_eq!((&third["id"], &third["exit_code"]), (&json!(after), &json!(6)));
+    followed.stop();
+}
+
+#[test]
+fn a_follower_whose_reader_is_gone_ends_quietly_without_waiting_for_an_event() {
+    let d = Daemon::start();
+    d.run("true");
+    for args in [&["--after", "0"][..], &["--consumer", "me"]] {
+        let mut followed = Followed::start(&d, args);
+        followed.next();
+        let Followed { child, stdout } = followed;
+        drop(stdout);
+        let told = ran(child);
+        assert_eq!((told.code, told.stderr.as_str()), (0, ""), "{args:?}");
+    }
+}
+
+#[test]
+fn a_consumer_gets_each_event_until_it_was_printed_and_then_never_again() {
+    let mut d = Daemon::start();
+    let proc = id(&d.run("exit 3"));
+    kept(&d, &proc, &["started", "exited", "closed"]);
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let unread = ran(d.ctl_command(&["events", "--consumer", "me"]).stdout(writer).spawn().unwrap());
+    assert_eq!((unread.code, unread.stderr.as_str()), (0, ""));
+    let first = events(&d.ctl(&["events", "--consumer", "me", "--json", "-n", "1"]));
+    assert_eq!((first.len(), &first[0]["seq"]), (1, &json!(1)), "what nobody read comes again");
+    d.restart();
+    let rest = events(&d.ctl(&["events", "--consumer", "me", "--json"]));
+    assert_eq!(rest[0]["seq"], 2, "the position outlives the daemon");
+    assert!(events(&d.ctl(&["events", "--consumer", "me", "--json"])).is_empty());
+    let nothing = d.ctl(&["events", "--consumer", "me", "--wait", "50ms"]);
+    assert_eq!((nothing.code, nothing.stdout.as_str()), (124, ""));
+    let other = events(&d.ctl(&["events", "--consumer", "you", "--json"]));
+    assert_eq!(other.len(), 1 + rest.len(), "another consumer has its own position");
+}
+
+#[test]
+fn a_waiting_consumer_is_told_when_it_happens() {
+    let d = Daemon::start();
+    let gate = d.gate("go");
+    let proc = d.sh(&format!("{}; exit 3", gate.pass()));
+    let args = ["events", "--consumer", "me", "--json", "--type", "exited", "--wait", "30s"];
+    let waiting = d.ctl_command(&args).spawn().unwrap();
+    gate.open();
+    let told = events(&ran(waiting));
+    assert_eq!((told.len(), &told[0]["id"], &told[0]["exit_code"]), (1, &json!(proc), &json!(3)));
+}
+
+#[test]
+fn an_end_that_wait_or_run_returned_is_acknowledged_for_its_consumer_alone() {
+    let d = Daemon::start();
+    let exits = |consumer: &str| events(&d.ctl(&["events", "--consumer", consumer, "--json", "--type", "exited"]));
+    let proc = d.sh("exit 3");
+    assert_eq!(d.ctl(&["wait", &proc, "--consumer", "me"]).code, 3);
+    assert_eq!(d.ctl(&["run", "--consumer", "me", "--", "sh", "-c", "exit 4"]).code, 4);
+    assert_eq!((exits("me").len(), exits("you").len()), (0, 2));
+}
+
+#[test]
+fn output_is_pushed_to_a_follower_that_asks_for_it() {
+    let d = Daemon::start();
+    let gate = d.gate("go");
+    let proc = d.sh(&format!("{}; echo hello", gate.pass()));
+    let mut followed = Followed::start(&d, &["--id", &proc, "--output", "--after", "0"]);
+    assert_eq!(followed.next()["type"], "started");
+    gate.open();
+    let output = loop {
+        let event = followed.next();
+        if event["type"] == "output" {
+            break event;
+        }
+    };
+    assert_eq!(
+        (&output["data"], &output["stream"], &output["cursor"]),
+        (&json!("hello\n"), &json!("stdout"), &json!(0))
+    );
+    followed.stop();
+}
+
+#[test]
+fn watches_keep_their_order_and_their_matches_are_lines_for_a_person() {
+    let d = Daemon::start();
+    let script = "echo 'this is b\u{1b}[31mad'; exec sleep 1000";
+    let args = ["exec", "--watch", "never", "--watch-re", "b.*ad", "--heartbeat", "2m", "--", "sh", "-c", script];
+    let proc = d.ctl(&args).stdout.trim().to_string();
+    let all = kept(&d, &proc, &["watch_match"]);
+    let matched = all.iter().find(|event| event["type"] == "watch_match").unwrap();
+    assert_eq!(matched["pattern_index"], 1, "{matched}");
+    let told = d.ctl(&["events", "--type", "watch_match"]);
+    assert!(told.stdout.contains("b.*ad") && !told.stdout.contains('\u{1b}'), "{told:?}");
+    let shown = d.ctl(&["inspect", &proc]).stdout;
+    assert!(shown.contains("1 hits") && shown.contains("0: \"never\"") && shown.contains("1: /b.*ad/"), "{shown}");
+    assert!(shown.contains("every 2m with new output"), "{shown}");
+    let info = d.ctl(&["info"]).stdout;
+    assert!(info.contains("are kept") && info.contains("passing, 1 recent matches"), "{info}");
+}
+
+#[test]
+fn a_completion_is_told_for_what_was_started_with_notify() {
+    let d = Daemon::start();
+    let proc = d.ctl(&["exec", "--notify", "--", "sh", "-c", "echo bye; exit 3"]).stdout.trim().to_string();
+    let all = kept(&d, &proc, &["completion"]);
+    let completion = all.iter().find(|event| event["type"] == "completion").unwrap();
+    assert_eq!((&completion["exit_code"], &completion["output"]), (&json!(3), &json!("bye\n")));
+    let told = d.ctl(&["events", "--type", "completion"]);
+    assert!(told.stdout.contains("exit 3") && told.stdout.trim_end().ends_with(": bye"), "{told:?}");
+}
+
+#[test]
+fn exec_returns_when_it_is_ready_and_its_code_says_how_it_went() {
+    let d = Daemon::start();
+    for (options, script, code) in [
+        (vec!["--ready-match", "up"], "echo up; exec sleep 1000", 0),
+        (vec!["--ready-re", "^u.$"], "echo up; exec sleep 1000", 0),
+        (vec!["--ready-quiet", "100ms"], "echo up; exec sleep 1000", 0),
+        (vec!["--ready-match", "up", "--ready-timeout", "100ms"], "exec sleep 1000", 124),
+        (vec!["--ready-match", "up"], "exit 7", 7),
+        (vec!["--ready-match", "up"], "exit 0", 1),
+    ] {
+        let told = d.ctl(&[&["exec"], &options[..], &["--", "sh", "-c", script]].concat());
+        assert_eq!((told.code, told.stderr.as_str()), (code, ""), "{options:?} {script}: {told:?}");
+        assert!(told.stdout.starts_with("proc_") && told.stdout.lines().count() == 1, "the id alone: {told:?}");
+    }
+}
+
+#[test]
+fn a_port_can_be_waited_for() {
+    let python = std::process::Command::new("python3").arg("--version").output().is_ok();
+    if skip_unless(python, "python3 is the program that listens") {
+        return;
+    }
+    let d = Daemon::start();
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+    let script = format!("import socket,time; s=socket.create_server(('127.0.0.1',{free})); time.sleep(1000)");
+    let told = d.ctl(&["exec", "--name", "web", "--ready-port", &free, "--", "python3", "-c", &script]);
+    assert_eq!(told.code, 0, "{told:?}");
+    let told = d.ctl(&["wait", "web", "--port", &free]);
+    assert!(told.code == 0 && told.stdout.contains(&format!("port {free}")), "{told:?}");
+    let silent = d.sh("exit 0");
+    let told = d.ctl(&["wait", &silent, "--port", &free]);
+    assert!(told.code == 1 && told.stderr.contains("without listening on port"), "{told:?}");
+}
+
+#[test]
+fn silence_can_be_waited_for() {
+    let d = Daemon::start();
+    let proc = d.sh("echo up; exec sleep 1000");
+    assert_eq!(d.ctl(&["wait", &proc, "--quiet", "50ms"]).code, 0);
+}
+
+#[test]
+fn a_name_that_runs_is_refused_returned_or_restarted_as_asked() {
+    let d = Daemon::start();
+    let exec = |more: &[&str]| d.ctl(&[&["exec", "--name", "web"], more, &["--", "sleep", "1000"]].concat());
+    let first = exec(&[]);
+    assert_eq!(first.code, 0, "{first:?}");
+    assert_eq!(exec(&["--if-running", "error"]).code, 1);
+    let same = exec(&["--if-running", "return"]);
+    assert_eq!((same.code, &same.stdout), (0, &first.stdout));
+    let program = d.program(first.stdout.trim());
+    let new = exec(&["--if-running", "restart"]);
+    assert!(new.code == 0 && new.stdout != first.stdout, "{new:?}");
+    assert!(program.is_dead(), "the old one is proven dead before the new one is told");
+}
+
+#[test]
+fn notify_runs_its_command_with_the_facts_and_exits_like_wait() {
+    let mut d = Daemon::start();
+    let gate = d.gate("go");
+    let script = format!("echo 'bye <b>'; {}; exit 3", gate.pass());
+    let proc = id(&d.sh_with(&script, json!({ "name": "job" })));
+    let file = d.root().join("told");
+    let command = format!(
+        "echo \"$TOOLD_ID $TOOLD_NAME $TOOLD_EXIT_CODE $TOOLD_REASON $TOOLD_OUTPUT\" > {0}; test -f \"$TOOLD_LOG\" && echo log >> {0}",
+        file.display()
+    );
+    let waiting = d.ctl_command(&["notify", "job", "--run", &command]).spawn().unwrap();
+    d.restart();
+    gate.open();
+    let told = ran(waiting);
+    assert_eq!((told.code, told.stderr.as_str()), (3, ""));
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), format!("{proc} job 3 exited bye <b>\n\nlog\n"));
+}
+
+#[test]
+fn notify_shows_it_on_the_desktop_or_says_that_there_is_none() {
+    let d = Daemon::start();
+    let proc = id(&d.run("echo '<b>bye</b>'; exit 3"));
+    let told = d.ctl(&["notify", &proc]);
+    assert!(
+        told.code == 3 && told.stderr.starts_with("toolctl: no desktop is reachable: there is no session bus"),
+        "{told:?}"
+    );
+    assert!(!told.stderr.contains('\u{7}'), "no bell where no terminal is");
+    let (bin, file) = (d.root().join("bin"), d.root().join("shown"));
+    std::fs::create_dir(&bin).unwrap();
+    let script = format!("#!/bin/sh\nprintf '%s|' \"$@\" > {}\n", file.display());
+    std::fs::write(bin.join("notify-send"), script).unwrap();
+    std::fs::set_permissions(bin.join("notify-send"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = d.ctl_command(&["notify", &proc]);
+    command.env("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nonexistent");
+    command.env("PATH", format!("{}:{}", bin.display(), std::env::var("PATH").unwrap()));
+    let told = ran(command.spawn().unwrap());
+    assert_eq!((told.code, told.stderr.as_str()), (3, ""));
+    let shown = std::fs::read_to_string(&file).unwrap();
+    assert!(shown.starts_with(&format!("--app-name=toolctl|--|{proc} exited 3|")), "{shown}");
+    assert!(shown.ends_with("\n&lt;b&gt;bye&lt;/b&gt;|"), "{shown}");
+}
+
+/// A process on a terminal that runs `toolctl` with this daemon, and sleeps afterwards so that its screen can be read.
+fn on_terminal(d: &Daemon, args: &str) -> String {
+    id(&d.sh_with(&format!("{TOOLCTL} {args}; echo \"code $?\""), json!({ "pty": { "rows": 24, "cols": 80 } })))
+}
+
+#[test]
+fn a_long_wait_shows_one_line_on_a_terminal_and_takes_it_away() {
+    let d = Daemon::start();
+    let gate = d.gate("go");
+    let proc = d.sh(&format!("echo halfway; {}; exit 3", gate.pass()));
+    let screen = on_terminal(&d, &format!("wait {proc}"));
+    d.printed(&screen, "running 1s: halfway");
+    gate.open();
+    d.closed(&screen);
+    let text = d.text(&screen);
+    let (_, end) = text.rsplit_once("\r\u{1b}[K").unwrap_or_else(|| panic!("the line is taken away: {text:?}"));
+    assert!(end.contains(&format!("{proc} exited 3")) && end.ends_with("code 3\r\n"), "{text:?}");
+}
+
+#[test]
+fn a_quiet_run_shows_one_line_on_a_terminal_and_never_inside_the_programs() {
+    let d = Daemon::start();
+    let (gate, second) = (d.gate("go"), d.gate("second"));
+    let script = d.root().join("script");
+    std::fs::write(&script, format!("echo halfway; {}; printf 'Name? '; {}; echo done\n", gate.pass(), second.pass()))
+        .unwrap();
+    let screen = on_terminal(&d, &format!("run --no-stdin -- sh {}", script.display()));
+    d.printed(&screen, "running: halfway");
+    gate.open();
+    d.printed(&screen, "Name?");
+    second.open();
+    d.closed(&screen);
+    let text = d.text(&screen);
+    assert!(text.contains("\r\u{1b}[KName? done\r\ncode 0\r\n"), "its own line is gone before the program's: {text:?}");
+}
+
+#[test]
+fn an_interrupted_wait_takes_its_line_away_and_dies_of_the_signal() {
+    let d = Daemon::start();
+    let proc = d.sh("exec sleep 1000");
+    let screen = on_terminal(&d, &format!("wait {proc}"));
+    d.printed(&screen, "running 1s");
+    d.ok("write", json!({ "id": screen, "data": "\u{3}" }));
+    d.exited(&screen);
+    let text = d.text(&screen);
+    assert!(text.trim_end().ends_with("\r\u{1b}[K"), "{text:?}");
+    assert_eq!(d.process(&proc)["status"], "running", "what was waited for is left alone");
+}
+
+#[test]
+fn a_wait_that_is_piped_shows_nothing() {
+    let d = Daemon::start();
+    let proc = d.sh("echo halfway; exec sleep 1000");
+    let told = d.ctl(&["wait", &proc, "--timeout", "1500ms"]);
+    assert_eq!(
+        (told.code, told.stderr.as_str()),
+        (124, "toolctl: timed out after 1500ms; what was waited for is left alone\n")
+    );
+    assert!(Pidfd::open(d.process(&proc)["pid"].as_i64().unwrap() as i32).is_some());
+}

@@ -1,0 +1,109 @@
+//! Ids as people say them to `toolctl`.
+
+use toold_test_support::rig::{Daemon, id};
+
+#[test]
+fn at_last_is_the_newest_and_at_failed_the_newest_that_failed() {
+    let d = Daemon::start();
+    let failed = id(&d.run("exit 3"));
+    d.run("exit 0");
+    let newest = d.sh("exec sleep 1000");
+    let first_line = |word: &str| d.ctl(&["poll", word]).stdout.lines().next().map(String::from);
+    assert_eq!(first_line("@last"), Some(format!("id: {newest}")));
+    assert_eq!(first_line("@failed"), Some(format!("id: {failed}")));
+    assert_eq!(d.ctl(&["wait", "@failed"]).code, 3);
+    assert_eq!(d.ctl(&["kill", "@last"]).code, 0);
+    assert_eq!(first_line("@failed"), Some(format!("id: {newest}")), "one that was killed has failed");
+}
+
+#[test]
+fn a_wrong_id_is_answered_with_the_nearest() {
+    let d = Daemon::start();
+    assert_eq!(d.ctl(&["exec", "--name", "server", "--", "/bin/sleep", "1000"]).code, 0);
+    for (typed, hint) in [("sevrer", true), ("servers", true), ("database", false)] {
+        let told = d.ctl(&["log", typed]);
+        let said = told.stderr.contains("did you mean server (running") && told.stderr.contains("/bin/sleep 1000");
+        assert_eq!((told.code, said), (3, hint), "{told:?}");
+    }
+    let told = d.ctl(&["--json", "log", "sevrer"]);
+    assert!(serde_json::from_str::<serde_json::Value>(&told.stderr).is_ok(), "a document stays one: {told:?}");
+}
+
+#[test]
+fn every_command_answers_a_wrong_id_alike_and_none_with_what_was_given() {
+    let d = Daemon::start();
+    for name in ["server", "long", "v"] {
+        assert_eq!(d.ctl(&["exec", "--name", name, "--", "/bin/sleep", "1000"]).code, 0);
+    }
+    let wrong = ["wait", "kill", "notify", "forget", "log", "log -f", "poll", "inspect", "close", "events --id"];
+    let hint = |command: &str, typed: &str| {
+        let told = d.ctl(&[command.split(' ').collect(), typed.split(' ').collect::<Vec<_>>()].concat());
+        assert_eq!(told.code, 3, "{command} {typed}: {told:?}");
+        told.stderr.lines().find_map(|line| line.split_once("did you mean ")).map(|(_, hint)| hint.to_owned())
+    };
+    for command in wrong {
+        let server = hint(command, "sevrer");
+        assert!(server.as_ref().is_some_and(|hint| hint.starts_with("server (running")), "{command}: {server:?}");
+        for typed in ["nosuch", "p", "9"] {
+            assert_eq!(hint(command, typed), None, "{command} {typed}");
+        }
+    }
+    for command in ["wait", "kill", "notify", "forget"] {
+        // The broken code asked whether `long` was meant.
+        assert_eq!(hint(command, "nosuch long"), None, "{command}");
+    }
+}
+
+#[test]
+fn without_a_process_there_is_no_last_one() {
+    let d = Daemon::start();
+    let told = d.ctl(&["log", "@last"]);
+    assert_eq!((told.code, told.stderr.as_str()), (3, "toolctl: there is no process yet, so no @last\n"));
+}
+
+#[test]
+fn a_program_is_looked_for_where_the_caller_looks_and_not_where_the_daemon_does() {
+    let d = Daemon::start();
+    let dir = d.root().join("mine");
+    std::fs::create_dir(&dir).unwrap();
+    std::fs::write(dir.join("mytool"), "#!/bin/sh\necho mine\n").unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(dir.join("mytool"), mode).unwrap();
+    let path = format!("{}:{}", dir.display(), std::env::var("PATH").unwrap());
+    // A login shell reads this, as it reads an /etc/profile that sets a PATH.
+    std::fs::write(d.home().join(".profile"), "PATH=/usr/bin:/bin\n").unwrap();
+    for args in [&["run", "--", "mytool"][..], &["run", "-c", "mytool", "--no-login"], &["run", "-c", "mytool"]] {
+        let told = toold_test_support::ctl::ran(d.ctl_command(args).env("PATH", &path).spawn().unwrap());
+        assert_eq!((told.code, told.stdout.as_str()), (0, "mine\n"), "{args:?}: {told:?}");
+    }
+    let none = ["run", "--env", "PATH=/nowhere", "--", "mytool"];
+    let told = toold_test_support::ctl::ran(d.ctl_command(&none).env("PATH", &path).spawn().unwrap());
+    assert_eq!(told.code, 127, "what is given wins: {told:?}");
+}
+
+#[test]
+fn what_was_named_and_not_done_is_an_exit_code_and_a_sentence() {
+    let d = Daemon::start();
+    d.ctl(&["exec", "--name", "one", "--", "sleep", "1000"]);
+    let told = d.ctl(&["forget", "one"]);
+    assert_eq!(told.code, 1, "{told:?}");
+    let told = d.ctl(&["kill", "one", "nosuch"]);
+    assert_eq!(told.code, 3, "{told:?}");
+    assert!(told.stderr.contains("nothing was killed"), "{told:?}");
+    assert_eq!(d.process("one")["status"], "running");
+}
+
+#[test]
+fn a_wait_longer_than_the_daemon_waits_is_waited_all_the_same() {
+    let d = Daemon::start_with("max_wait_ms = 200\n", &[]);
+    let gate = d.gate("go");
+    let process = d.sh(&format!("{}; exit 5", gate.pass()));
+    let child = d.ctl_command(&["wait", &process, "--timeout", "30s"]).spawn().unwrap();
+    let waiting = toold_test_support::sys::Pidfd::open(child.id() as i32).unwrap();
+    // Three times as long as the daemon waits at a time.
+    assert!(!waiting.dies_within(std::time::Duration::from_millis(600)));
+    gate.open();
+    assert_eq!(toold_test_support::ctl::ran(child).code, 5);
+    let left = d.ctl(&["wait", &d.sh("exec sleep 1000"), "--timeout", "500ms"]);
+    assert_eq!(left.code, 124, "{left:?}");
+}

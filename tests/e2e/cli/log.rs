@@ -1,0 +1,188 @@
+//! What people see of `log`: by time, by pattern, as it comes, through a pager.
+
+use crate::TOOLCTL;
+use serde_json::json;
+use std::io::{BufRead, BufReader};
+use toold_proto::time::rfc3339;
+use toold_test_support::ctl::ran;
+use toold_test_support::rig::{DEADLINE, Daemon, id};
+
+#[test]
+fn whoever_reads_only_the_first_line_is_not_told_of_an_error() {
+    let d = Daemon::start();
+    let proc = id(&d.run("seq 1 200000"));
+    for args in [
+        vec!["log", &proc],
+        vec!["log", &proc, "-n", "100000"],
+        vec!["log", &proc, "--since", "1h"],
+        vec!["log", &proc, "--raw", "-n", "150000"],
+    ] {
+        let mut child = d.ctl_command(&args).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert!(!line.is_empty());
+        let told = ran(child);
+        assert_eq!((told.code, told.stderr.as_str()), (0, ""), "{args:?}");
+    }
+}
+
+#[test]
+fn a_follower_whose_reader_is_gone_ends_without_waiting_for_output() {
+    let d = Daemon::start();
+    let proc = d.sh("echo first; exec sleep 1000");
+    d.printed(&proc, "first");
+    let mut child = d.ctl_command(&["log", &proc, "-f"]).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let told = ran(child);
+    assert_eq!((line.as_str(), told.code, told.stderr.as_str()), ("first\n", 0, ""));
+}
+
+#[test]
+fn a_followed_log_survives_a_killed_daemon_with_nothing_lost_and_nothing_doubled() {
+    let mut d = Daemon::start();
+    let (gate, told, end) = (d.gate("go"), d.gate("told"), d.gate("end"));
+    let script =
+        format!("echo first; {}; seq 1 3000; {}; {}; echo last", gate.pass(), told.tell("printed"), end.pass());
+    let proc = d.sh(&script);
+    d.printed(&proc, "first");
+    // The test brings the daemon back; toolctl would do it too, after a second.
+    let mut child = d.ctl_command(&["--no-autostart", "log", &proc, "-f"]).spawn().unwrap();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    let mut text = String::new();
+    stdout.read_line(&mut text).unwrap();
+    d.kill9();
+    gate.open();
+    assert_eq!(told.heard(DEADLINE), "printed", "it writes while no daemon runs");
+    d.spawn();
+    end.open();
+    while stdout.read_line(&mut text).unwrap() > 0 {}
+    let told = ran(child);
+    let expected: String = (1..=3000).map(|n| format!("{n}\n")).collect();
+    assert_eq!((told.code, told.stderr.as_str()), (0, ""));
+    assert!(text == format!("first\n{expected}last\n"), "{} bytes", text.len());
+}
+
+#[test]
+fn output_is_picked_by_when_it_came() {
+    let d = Daemon::start();
+    let proc = id(&d.run("echo old; sleep 0.5; printf 'ne'; sleep 0.5; echo w; sleep 0.5; echo last >&2"));
+    let spans = d.ok("poll", json!({ "id": proc, "cursor": 0, "spans": true }))["spans"].clone();
+    let at = |n: usize| rfc3339(spans[n]["at_ms"].as_u64().unwrap());
+    assert_eq!(spans.as_array().unwrap().len(), 4, "{spans}");
+    let log = |args: &[&str]| d.ctl(&[&["log", &proc], args].concat()).stdout;
+    assert_eq!(log(&["--since", &at(2)]), "new\nlast\n", "a line is shown whole");
+    assert_eq!(log(&["--until", &at(0)]), "old\n");
+    assert_eq!(log(&["--since", &at(1), "--until", &at(2)]), "new\n");
+    assert_eq!(log(&["--since", "1h", "-n", "1"]), "last\n");
+    assert_eq!(log(&["--since", "1h", "--stream", "stderr"]), "last\n");
+    assert_eq!(log(&["--since", "2000-01-01", "--grep", "l"]), "old\nlast\n");
+    assert_eq!(log(&["--until", "1h"]), "");
+}
+
+#[test]
+fn matches_come_with_the_lines_around_them() {
+    let d = Daemon::start();
+    let proc = id(&d.run("seq 1 100"));
+    let log = |args: &[&str]| d.ctl(&[&["log", &proc], args].concat()).stdout;
+    assert_eq!(log(&["--grep", "^[57]0$", "-C", "1"]), "49\n50\n51\n--\n69\n70\n71\n");
+    assert_eq!(log(&["--grep", "0$", "-n", "2", "-B", "1"]), "89\n90\n--\n99\n100\n");
+    assert_eq!(log(&["--grep", "^99$", "-A", "9"]), "99\n100\n");
+    assert_eq!(log(&["-f", "--grep", "^9[89]$"]), "98\n99\n");
+}
+
+#[test]
+fn raw_is_every_byte_and_colours_are_kept_alone_when_asked_for() {
+    let d = Daemon::start();
+    let proc = id(&d.run("printf '\\033[31mred\\033[0m\\033[2J\\377\\n'"));
+    let raw = d.ctl_command(&["log", &proc, "--raw"]).output().unwrap();
+    assert_eq!(raw.stdout, b"\x1b[31mred\x1b[0m\x1b[2J\xff\n");
+    let log = |args: &[&str]| d.ctl(&[&["log", &proc], args].concat()).stdout;
+    assert_eq!(log(&[]), "red\u{fffd}\n");
+    assert_eq!(log(&["--color=always"]), "\u{1b}[31mred\u{1b}[0m\u{fffd}\n");
+    assert_eq!(
+        log(&["--color=always", "--grep", "^red"]),
+        "\u{1b}[31mred\u{1b}[0m\u{fffd}\n",
+        "a pattern sees the text"
+    );
+}
+
+#[test]
+fn a_file_or_another_program_is_given_all_of_it_and_nothing_is_said() {
+    // The broken code gave the last 200 lines, without a word.
+    let d = Daemon::start();
+    let proc = id(&d.run("seq 1 5000"));
+    let all: Vec<String> = (1..=5000).map(|n| n.to_string()).collect();
+    let given = |args: &[&str]| {
+        let told = d.ctl(&[&["log", &proc], args].concat());
+        assert_eq!((told.code, told.stderr.as_str()), (0, ""), "{args:?}");
+        told.stdout.lines().map(String::from).collect::<Vec<_>>()
+    };
+    for args in [&[][..], &["-f"], &["-n", "all"], &["--stream", "stdout"], &["--offset", "0"], &["--raw"]] {
+        assert!(given(args) == all, "{args:?}");
+    }
+    assert!(given(&["--offset", "1000"]) == all[1000..]);
+    assert!(given(&["--grep", "0$"]) == all.iter().filter(|line| line.ends_with('0')).cloned().collect::<Vec<_>>());
+    assert!(given(&["--grep", "0$", "--offset", "4000"]).len() == 100);
+    assert_eq!(given(&["-n", "2"]), ["4999", "5000"]);
+    assert_eq!(d.ctl(&["log", &proc, "--json", "-n", "all"]).code, 2, "one answer has an end");
+}
+
+#[test]
+fn all_of_a_long_log_needs_no_more_memory_than_a_page_of_it() {
+    let d = Daemon::start();
+    let proc = id(&d.run("head -c 64000000 /dev/zero | tr '\\0' x | fold -w 99"));
+    // As much address space as the program needs, and less than the log is long.
+    let script = "set -o pipefail; ulimit -v 60000; toolctl log \"$0\" | wc -l";
+    let told = ran(d.tool("bash", &["-c", script, &proc]).spawn().unwrap());
+    assert_eq!((told.code, told.stdout.trim(), told.stderr.as_str()), (0, "646465", ""));
+}
+
+#[test]
+fn more_than_a_screen_goes_through_the_pager_and_less_does_not() {
+    let d = Daemon::start();
+    let (long, short) = (id(&d.run("seq 1 100")), id(&d.run("seq 1 3")));
+    let shown = |args: &str| {
+        let script = format!("PAGER='sed s/^/paged:/' {TOOLCTL} log {args}; echo \"code $?\"");
+        let screen = id(&d.sh_with(&script, json!({ "pty": { "rows": 24, "cols": 80 } })));
+        d.closed(&screen);
+        d.text(&screen)
+    };
+    let text = shown(&long);
+    assert!(text.starts_with("paged:1\r\n") && text.ends_with("paged:100\r\ncode 0\r\n"), "{text:?}");
+    assert_eq!(shown(&short), "1\r\n2\r\n3\r\ncode 0\r\n");
+    assert!(!shown(&format!("{long} --no-pager")).contains("paged"));
+    assert!(!shown(&format!("{long} -f")).contains("paged"), "what has no end is not paged");
+    let longer = id(&d.run("seq 1 5000"));
+    let text = shown(&longer);
+    assert!(text.starts_with("paged:1\r\n") && text.ends_with("paged:5000\r\ncode 0\r\n"), "a pager is given all");
+}
+
+#[test]
+fn what_a_terminal_without_a_pager_is_not_given_is_said_with_the_option_that_shows_it() {
+    let d = Daemon::start();
+    let proc = id(&d.run("seq 1 1000"));
+    let shown = |args: &str| {
+        let script = format!("PAGER= {TOOLCTL} log {proc} {args}; echo \"code $?\"");
+        let screen = id(&d.sh_with(&script, json!({ "pty": { "rows": 24, "cols": 80 } })));
+        d.closed(&screen);
+        d.text(&screen)
+    };
+    let lines = |from: u32, to: u32| (from..=to).map(|n| format!("{n}\r\n")).collect::<String>();
+    let cases = [
+        ("", lines(801, 1000), "toolctl: 800 earlier lines are left out; -n all shows them\r\n"),
+        ("--raw", lines(801, 1000), "toolctl: earlier output is left out; -n all shows it\r\n"),
+        ("--offset 5", lines(6, 205), "toolctl: there is more: --offset 205 goes on, -n all shows all of it\r\n"),
+        ("--offset 900", lines(901, 1000), ""),
+        ("-n 5", lines(996, 1000), ""),
+        ("-n all", lines(1, 1000), ""),
+        ("--since 1h", lines(1, 1000), ""),
+    ];
+    for (args, expected, said) in cases {
+        assert_eq!(shown(args), format!("{expected}{said}code 0\r\n"), "{args}");
+    }
+    let matches = "toolctl: 800 earlier lines are left out; -n all shows them\r\ncode 0\r\n";
+    assert!(shown("--grep .").ends_with(matches));
+    let followed = format!("toolctl: earlier output is left out; -n all shows it\r\n{}code 0\r\n", lines(991, 1000));
+    assert_eq!(shown("-f"), followed, "before what comes");
+}

@@ -1,0 +1,22 @@
+//! Tests of `toolctl`: its commands, its output for people, its use of the terminal, completions and manual pages.
+
+mod attach;
+mod attach_margins;
+mod attach_restore;
+mod attach_sizes;
+mod commands;
+mod completions;
+mod completions_interactive;
+mod doctor;
+mod errors;
+mod events;
+mod ids;
+mod list;
+mod log;
+mod man;
+mod output;
+mod pipe;
+mod run;
+mod stdin;
+mod terminal;
+mod usage;

@@ -1,0 +1,106 @@
+//! Every command whose reader is gone ends quietly; what else standard input and output can be.
+
+use serde_json::json;
+use std::process::Stdio;
+use toold_test_support::ctl::ran;
+use toold_test_support::rig::{Daemon, id};
+
+#[test]
+fn every_command_whose_reader_is_gone_is_quiet_and_exits_with_0() {
+    let mut d = Daemon::start();
+    let proc = id(&d.sh_with("echo ready; exec cat", json!({ "stdin": "pipe" })));
+    let term = id(&d.sh_with("exec sleep 1000", json!({ "pty": true })));
+    d.printed(&proc, "ready");
+    let done = id(&d.run("seq 1 100"));
+    let commands: [&[&str]; 24] = [
+        &["exec", "--", "true"],
+        &["poll", &done],
+        &["poll", &done, "--raw", "--cursor", "0"],
+        &["log", &done],
+        &["log", "-f", &done],
+        &["log", "-f", &proc],
+        &["wait", &done],
+        &["wait", &proc, "--match", "ready"],
+        &["events"],
+        &["events", "-f"],
+        &["signal", &proc, "CONT"],
+        &["write", &proc, "x"],
+        &["submit", &proc, "x"],
+        &["resize", &term, "20x70"],
+        &["list"],
+        &["list", "--json"],
+        &["inspect", &proc],
+        &["info"],
+        &["info", "--json"],
+        &["close", &proc],
+        &["kill", &proc],
+        &["forget", &proc],
+        &["--help"],
+        &["shutdown"],
+    ];
+    for args in commands {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let told = ran(d.ctl_command(args).stdout(writer).stdin(Stdio::null()).spawn().unwrap());
+        assert_eq!((told.code, told.stderr.as_str()), (0, ""), "{args:?}");
+    }
+    assert_eq!(d.ended(), 0, "the last of them has stopped the daemon");
+}
+
+#[test]
+fn a_follower_whose_reader_leaves_later_does_not_wait_for_the_next_line() {
+    use std::io::{BufRead, BufReader};
+    let d = Daemon::start();
+    let proc = d.sh("echo one; echo two; exec sleep 1000");
+    d.printed(&proc, "two");
+    let mut child = d.ctl_command(&["log", "-f", &proc]).spawn().unwrap();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    stdout.read_line(&mut line).unwrap();
+    assert_eq!(line, "one\n");
+    drop(stdout);
+    // The broken code waited up to 30 s for more output, and then went on waiting.
+    let told = ran(child);
+    assert_eq!((told.code, told.stderr.as_str()), (0, ""));
+}
+
+#[test]
+fn what_the_caller_closed_is_not_what_the_socket_becomes() {
+    let d = Daemon::start();
+    let proc = d.sh("exec sleep 1000");
+    let closed = format!("exec toolctl wait {proc} <&- >&- 2>&-");
+    let mut child = d.tool("sh", &["-c", &closed]).spawn().unwrap();
+    let what = |fd: u32| std::fs::read_link(format!("/proc/{}/fd/{fd}", child.id())).unwrap_or_default();
+    d.eventually("it waits", || what(3).to_string_lossy().starts_with("socket:"));
+    for fd in 0..3 {
+        assert_eq!(what(fd).to_str(), Some("/dev/null"), "{fd}");
+    }
+    d.ok("kill", json!({ "id": proc }));
+    let status = child.wait().unwrap();
+    assert_eq!(status.code(), Some(143), "that of the program, which SIGTERM ended");
+}
+
+#[test]
+fn a_device_is_an_input_like_any_other_and_a_full_disk_is_not_the_programs_end() {
+    let d = Daemon::start();
+    let script = "toolctl run -- head -c 5 </dev/zero | od -An -c; toolctl run -- cat </dev/null | wc -c";
+    let told = ran(d.tool("sh", &["-c", script]).spawn().unwrap());
+    let words: Vec<&str> = told.stdout.split_whitespace().collect();
+    assert_eq!(words, [r"\0", r"\0", r"\0", r"\0", r"\0", "0"], "{told:?}");
+    let full = "toolctl run --name flood -- sh -c 'echo x; exec sleep 1000' >/dev/full";
+    let told = ran(d.tool("sh", &["-c", full]).spawn().unwrap());
+    let proc = id(&d.process("flood"));
+    let runs_on = format!("toolctl: flood ({proc}) runs on; come back: toolctl log -f flood\n");
+    assert!(told.stderr.contains(&runs_on) && told.stderr.contains("No space left"), "{told:?}");
+    assert_eq!((told.code, &d.process("flood")["status"]), (1, &json!("running")));
+}
+
+#[test]
+fn shell_text_is_run_by_the_shell_of_who_typed_it() {
+    let d = Daemon::start();
+    let said = |shell: &str| {
+        let mut command = d.ctl_command(&["run", "-c", "echo $0"]);
+        ran(command.env("SHELL", shell).spawn().unwrap()).stdout
+    };
+    assert_eq!((said("/bin/bash"), said("/bin/sh")), ("/bin/bash\n".into(), "/bin/sh\n".into()));
+}

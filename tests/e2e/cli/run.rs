@@ -1,0 +1,239 @@
+//! `toolctl run`: like the program itself, with its streams, its code and its interrupts.
+
+use serde_json::json;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use toold_test_support::ctl::ran;
+use toold_test_support::rig::{DEADLINE, Daemon};
+use toold_test_support::sys::Pidfd;
+
+/// Starts `toolctl run` and gives its stdout to read line by line.
+fn start(d: &Daemon, args: &[&str]) -> (Child, BufReader<ChildStdout>, Pidfd) {
+    let mut child = d.ctl_command(args).spawn().unwrap();
+    let stdout = BufReader::new(child.stdout.take().unwrap());
+    let fd = Pidfd::open(child.id() as i32).unwrap();
+    (child, stdout, fd)
+}
+
+fn line(stdout: &mut BufReader<ChildStdout>) -> String {
+    let mut line = String::new();
+    stdout.read_line(&mut line).unwrap();
+    line
+}
+
+#[test]
+fn stdout_and_stderr_go_to_their_own_streams_and_the_code_is_the_programs() {
+    let d = Daemon::start();
+    let told = d.ctl(&["run", "--", "sh", "-c", "echo out; echo err >&2; exit 7"]);
+    assert_eq!((told.code, told.stdout.as_str(), told.stderr.as_str()), (7, "out\n", "err\n"));
+    for (script, code) in [("exit 0", 0), ("exit 255", 255), ("kill -9 $$", 137), ("kill -TERM $$", 143)] {
+        assert_eq!(d.ctl(&["run", "--", "sh", "-c", script]).code, code, "{script}");
+    }
+}
+
+#[test]
+fn output_is_streamed_while_the_program_runs() {
+    let d = Daemon::start();
+    let gate = d.gate("go");
+    let script = format!("echo early; {}; echo late", gate.pass());
+    let (child, mut stdout, _) = start(&d, &["run", "--", "sh", "-c", &script]);
+    assert_eq!(line(&mut stdout), "early\n");
+    gate.open();
+    assert_eq!((line(&mut stdout).as_str(), line(&mut stdout).as_str()), ("late\n", ""));
+    assert_eq!(ran(child).code, 0);
+}
+
+#[test]
+fn much_output_and_any_byte_comes_through_as_it_is() {
+    let d = Daemon::start();
+    let file = d.root().join("data");
+    std::fs::write(&file, (0..3_000_000u32).map(|n| (n * 7 % 256) as u8).collect::<Vec<u8>>()).unwrap();
+    let output = d.ctl_command(&["run", "--", "cat", file.to_str().unwrap()]).output().unwrap();
+    assert!(output.stdout == std::fs::read(&file).unwrap(), "{} bytes came", output.stdout.len());
+    let told = d.ctl(&["run", "--", "printf", "\\033[31mred"]);
+    assert_eq!(told.stdout, "\u{1b}[31mred", "what the program colours is coloured");
+}
+
+#[test]
+fn an_interrupt_is_forwarded_and_the_programs_answer_to_it_is_the_code() {
+    let d = Daemon::start();
+    let script = "trap 'echo interrupted; exit 9' INT; echo ready; while :; do sleep 0.02; done";
+    let (child, mut stdout, fd) = start(&d, &["run", "--", "sh", "-c", script]);
+    assert_eq!(line(&mut stdout), "ready\n");
+    fd.signal(libc::SIGINT);
+    assert_eq!(line(&mut stdout), "interrupted\n");
+    assert_eq!(ran(child).code, 9);
+}
+
+#[test]
+fn a_second_interrupt_kills() {
+    let d = Daemon::start();
+    let script = "trap 'echo no' INT; trap '' TERM; echo ready; while :; do sleep 0.02; done";
+    let (child, mut stdout, fd) = start(&d, &["run", "--", "sh", "-c", script]);
+    assert_eq!(line(&mut stdout), "ready\n");
+    let program = d.program(&d.ids(json!({}))[0]);
+    fd.signal(libc::SIGINT);
+    assert_eq!(line(&mut stdout), "no\n");
+    fd.signal(libc::SIGINT);
+    let told = ran(child);
+    assert!(told.code == 137 && told.stderr.contains("killing proc_"), "{told:?}");
+    assert_eq!(told.stderr.lines().count(), 1, "who killed it is no news to who did: {told:?}");
+    assert!(program.dies_within(DEADLINE));
+}
+
+#[test]
+fn an_end_from_outside_is_told_beside_the_code() {
+    let d = Daemon::start();
+    let told = d.ctl(&["run", "--timeout", "300ms", "--", "sleep", "1000"]);
+    let said = format!("toolctl: {} was ended by --timeout (300ms)\n", d.ids(json!({}))[0]);
+    assert_eq!((told.code, told.stderr), (143, said));
+    let (child, mut stdout, _) = start(&d, &["run", "--", "sh", "-c", "echo ready; exec sleep 1000"]);
+    assert_eq!(line(&mut stdout), "ready\n");
+    let running = d.ids(json!({ "status": "running" })).remove(0);
+    let killer = d.ctl_command(&["kill", &running]).spawn().unwrap();
+    let by = format!("pid {}\n", killer.id());
+    assert_eq!(ran(killer).code, 0);
+    let told = ran(child);
+    assert_eq!(told.code, 143);
+    assert!(told.stderr.starts_with(&format!("toolctl: {running} was killed by client uid ")), "{told:?}");
+    assert!(told.stderr.ends_with(&by), "{told:?}");
+}
+
+#[test]
+fn detach_after_leaves_it_running_and_prints_its_id() {
+    let d = Daemon::start();
+    let told = d.ctl(&["run", "--detach-after", "1s", "--", "sh", "-c", "echo early; exec sleep 1000"]);
+    assert_eq!(told.code, 0, "{told:?}");
+    let ids = d.ids(json!({ "status": "running" }));
+    assert_eq!(ids.len(), 1);
+    assert!(told.stdout.starts_with("early\n") && (told.stdout + &told.stderr).contains(&ids[0]));
+    let told = d.ctl(&["run", "--detach-after", "50s", "--", "sh", "-c", "exit 4"]);
+    assert_eq!(told.code, 4, "what ends before is not detached");
+}
+
+#[test]
+fn the_process_outlives_a_run_that_is_killed() {
+    let d = Daemon::start();
+    let (mut child, mut stdout, _) = start(&d, &["run", "--", "sh", "-c", "echo ready; exec sleep 1000"]);
+    assert_eq!(line(&mut stdout), "ready\n");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(d.ids(json!({ "status": "running" })).len(), 1);
+}
+
+#[test]
+fn a_run_whose_reader_is_gone_ends_without_a_panic() {
+    let d = Daemon::start();
+    let (child, mut stdout, _) = start(&d, &["run", "--", "sh", "-c", "seq 1 1000000"]);
+    line(&mut stdout);
+    drop(stdout);
+    assert!(!ran(child).stderr.contains("panicked"));
+}
+
+#[test]
+fn a_grandchild_that_holds_the_pipe_does_not_hold_run_for_ever() {
+    let d = Daemon::start();
+    let gate = d.gate("go");
+    let script = format!("({}; echo late) & echo early; exit 5", gate.pass());
+    let (child, mut stdout, _) = start(&d, &["run", "--", "sh", "-c", &script]);
+    assert_eq!(line(&mut stdout), "early\n");
+    // Until closed or until the exit: both are honest. The code is the program's own either way.
+    d.exited(&d.ids(json!({}))[0]);
+    gate.open();
+    assert_eq!(ran(child).code, 5);
+}
+
+/// `toolctl run` with this as its stdin, to its end.
+fn ran_with(d: &Daemon, stdin: impl Into<Stdio>, args: &[&str]) -> (i32, String) {
+    let told = ran(d.ctl_command(&[&["run"], args].concat()).stdin(stdin).spawn().unwrap());
+    assert_eq!(told.stderr, "", "{args:?}");
+    (told.code, told.stdout)
+}
+
+/// A pipe with `text` in it and its writer gone.
+fn filled(text: &str) -> std::io::PipeReader {
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    writer.write_all(text.as_bytes()).unwrap();
+    reader
+}
+
+#[test]
+fn a_piped_stdin_is_the_programs_unless_no_stdin_says_otherwise() {
+    // The broken code gave the program /dev/null, and what was piped in was lost without a word.
+    let d = Daemon::start();
+    let cat = ["--", "cat"];
+    assert_eq!(ran_with(&d, filled("data\n"), &cat), (0, "data\n".into()));
+    assert_eq!(ran_with(&d, filled(""), &cat), (0, String::new()));
+    let (socket, mut other) = UnixStream::pair().unwrap();
+    other.write_all(b"by socket").unwrap();
+    drop(other);
+    assert_eq!(ran_with(&d, OwnedFd::from(socket), &cat), (0, "by socket".into()));
+    let much: String = (0..100_000).map(|n| format!("{n}\n")).collect();
+    let file = d.root().join("data");
+    std::fs::write(&file, &much).unwrap();
+    assert!(ran_with(&d, File::open(&file).unwrap(), &cat) == (0, much));
+    let see = ["--", "readlink", "/proc/self/fd/0"];
+    assert_eq!(ran_with(&d, Stdio::null(), &see), (0, "/dev/null\n".into()));
+    assert_eq!(ran_with(&d, filled("x"), &[&["--no-stdin"], &see[..]].concat()), (0, "/dev/null\n".into()));
+    assert!(ran_with(&d, Stdio::null(), &[&["--stdin"], &see[..]].concat()).1.starts_with("pipe:"));
+}
+
+#[test]
+fn run_ends_with_the_program_whatever_its_stdin_does() {
+    let d = Daemon::start();
+    let (open, _writer) = std::io::pipe().unwrap();
+    assert_eq!(ran_with(&d, open, &["--", "sh", "-c", "exit 3"]), (3, String::new()));
+    // More than the program reads, and than all the pipes on the way hold.
+    let file = d.root().join("much");
+    std::fs::write(&file, "line\n".repeat(1_000_000)).unwrap();
+    let told = ran_with(&d, File::open(&file).unwrap(), &["--", "sh", "-c", "read x; echo $x; exit 4"]);
+    assert_eq!(told, (4, "line\n".into()));
+}
+
+#[test]
+fn run_works_from_a_directory_that_is_the_programs_too() {
+    let d = Daemon::start();
+    let mut command: Command = d.ctl_command(&["run", "--", "pwd", "-P"]);
+    command.current_dir("/usr");
+    let told = ran(command.spawn().unwrap());
+    assert_eq!((told.code, told.stdout.as_str()), (0, "/usr\n"), "a person's command runs where the person is");
+}
+
+#[test]
+fn a_program_that_cannot_start_gives_the_code_that_a_shell_gives() {
+    // The broken code exited with 1, as a program might that ran and failed.
+    let d = Daemon::start();
+    let plain = d.root().join("plain");
+    std::fs::write(&plain, "no program").unwrap();
+    let plain = plain.to_str().unwrap();
+    for program in ["nosuchprogram", "/no/such/program", plain, "/", "/etc/passwd/x"] {
+        let shell = ran(d.tool("bash", &["-c", &format!("'{program}'")]).spawn().unwrap());
+        let told = d.ctl(&["run", "--", program]);
+        assert_eq!((told.code, told.stdout.as_str()), (shell.code, ""), "{told:?}");
+        assert!(told.stderr.starts_with(&format!("toolctl: exec {program}: ")), "{told:?}");
+        let document = d.ctl(&["--json", "run", "--", program]);
+        assert_eq!((document.code, document.stderr.lines().count()), (shell.code, 1), "{document:?}");
+        assert_eq!(d.ctl(&["exec", "--", program]).code, 1, "it stands in nobody's place");
+    }
+    let told = d.ctl(&["run", "echo hello"]);
+    assert!(told.code == 127 && told.stderr.contains("shell text goes behind -c"), "{told:?}");
+    assert_eq!(d.ctl(&["run", "-c", "nosuchprogram"]).code, 127);
+}
+
+/// As `docs/attach.md` has it: only a screen has a line of ours.
+#[test]
+fn a_daemon_killed_meanwhile_leaves_no_word_in_what_the_program_prints() {
+    let mut d = Daemon::start();
+    let gate = d.gate("go");
+    let script = format!("echo before; {}; echo after; exit 5", gate.pass());
+    let (child, mut stdout, _) = start(&d, &["run", "--", "/bin/sh", "-c", &script]);
+    assert_eq!(line(&mut stdout), "before\n");
+    d.kill9();
+    gate.open();
+    assert_eq!((line(&mut stdout), line(&mut stdout)), ("after\n".into(), String::new()));
+    let told = ran(child);
+    assert_eq!((told.code, told.stderr.as_str()), (5, ""), "{told:?}");
+}

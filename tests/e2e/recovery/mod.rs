@@ -1,0 +1,8 @@
+//! Tests of what survives: a killed daemon, shim or zygote, damaged records, a full disk, a power cut.
+
+mod disk;
+mod power_cut;
+mod recover;
+mod shim_reuse;
+mod survive;
+mod survive_many;

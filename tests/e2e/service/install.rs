@@ -1,0 +1,205 @@
+//! `toolctl service` with a systemctl of the test's own: what it writes, asks for and says.
+
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use toold_test_support::ctl::{Ran, ran};
+use toold_test_support::rig::{Daemon, files};
+
+/// Notes what it is asked, knows the units that are in the user's directory, and refuses nothing.
+pub const SYSTEMCTL: &str = r#"#!/bin/sh
+echo "$*" >> "$0.log"
+case "$2 $3" in
+"show toold.service")
+  test -e "$XDG_CONFIG_HOME/systemd/user/toold.service" && echo LoadState=loaded || echo LoadState=not-found
+  echo ActiveState=inactive; echo SubState=dead; echo MainPID=0 ;;
+"show toold.socket")
+  test -e "$XDG_CONFIG_HOME/systemd/user/toold.socket" && echo LoadState=loaded || echo LoadState=not-found
+  echo ActiveState=active; echo SubState=listening ;;
+esac
+"#;
+pub const JOURNALCTL: &str = "#!/bin/sh\necho \"$@\"\nexit 7\n";
+pub const LOGINCTL: &str = "#!/bin/sh\necho no\n";
+
+/// A home with a systemd that only takes notes.
+struct Home {
+    d: Daemon,
+}
+
+impl Home {
+    fn new() -> Home {
+        let home = Home { d: Daemon::prepare("", &[]) };
+        fs::create_dir(home.bin()).unwrap();
+        for (name, text) in [("systemctl", SYSTEMCTL), ("loginctl", LOGINCTL), ("journalctl", JOURNALCTL)] {
+            let path = home.bin().join(name);
+            // Written under another name: a fork of another test must not hold a program open for writing.
+            fs::write(path.with_extension("text"), text).unwrap();
+            toold_test_support::sys::copy_program(&path.with_extension("text"), &path);
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        home
+    }
+
+    fn bin(&self) -> PathBuf {
+        self.d.root().join("bin")
+    }
+
+    fn service(&self, args: &[&str]) -> Ran {
+        let mut command = self.d.ctl_command(&[&["service"], args].concat());
+        command.env("PATH", format!("{}:{}", self.bin().display(), std::env::var("PATH").unwrap()));
+        ran(command.spawn().unwrap())
+    }
+
+    /// What systemctl was asked to do since the last time, without the questions.
+    fn asked(&self) -> Vec<String> {
+        let log = self.bin().join("systemctl.log");
+        let text = fs::read_to_string(&log).unwrap_or_default();
+        let _ = fs::remove_file(log);
+        let acts =
+            text.lines().filter_map(|line| line.strip_prefix("--user ")).filter(|line| !line.starts_with("show"));
+        acts.map(String::from).collect()
+    }
+
+    /// Every file below the home and the config.
+    fn files(&self) -> BTreeSet<PathBuf> {
+        ["home", "config"].iter().flat_map(|dir| files(&self.d.root().join(dir))).collect()
+    }
+}
+
+#[test]
+fn install_writes_units_completions_and_pages_and_lets_systemd_listen() {
+    let home = Home::new();
+    let told = home.service(&["install"]);
+    assert_eq!(told.code, 0, "{told:?}");
+    assert_eq!(home.asked(), ["daemon-reload", "enable --now toold.socket"]);
+    let unit = fs::read_to_string(home.d.root().join("config/systemd/user/toold.service")).unwrap();
+    let toold = env!("CARGO_BIN_EXE_toold");
+    assert!(unit.contains(&format!("\nExecStart={toold}\n")), "the toold beside toolctl: {unit}");
+    let made = home.files();
+    for path in [
+        "config/systemd/user/toold.socket",
+        "home/.local/share/bash-completion/completions/toolctl",
+        "home/.local/share/fish/vendor_completions.d/toolctl.fish",
+        "home/.local/share/zsh/site-functions/_toolctl",
+        "home/.local/share/man/man1/toolctl-kill.1",
+        "home/.local/share/man/man1/toold.1",
+    ] {
+        assert!(made.contains(&home.d.root().join(path)), "{path} in {made:?}");
+        let said = if path.ends_with(".1") { "manual pages in " } else { path };
+        assert!(told.stdout.contains(said), "it says what it wrote: {told:?}");
+    }
+    assert!(told.stderr.contains("`loginctl enable-linger`"), "{told:?}");
+}
+
+#[test]
+fn installing_again_changes_nothing_and_uninstall_removes_exactly_what_was_made() {
+    let home = Home::new();
+    let own = home.d.home().join(".local/share/man/man1/tool-of-mine.1");
+    fs::create_dir_all(own.parent().unwrap()).unwrap();
+    fs::write(&own, "mine").unwrap();
+    let before = home.files();
+    assert_eq!(home.service(&["install"]).code, 0);
+    let made = home.files();
+    let again: Value = serde_json::from_str(&home.service(&["install", "--json"]).stdout).unwrap();
+    assert_eq!(
+        (&again["wrote"], again["unchanged"].as_array().unwrap().len()),
+        (&json!([]), made.len() - before.len())
+    );
+    assert_eq!(home.files(), made);
+    home.asked();
+    let told = home.service(&["uninstall"]);
+    assert_eq!(told.code, 0, "{told:?}");
+    assert_eq!(home.files(), before, "{told:?}");
+    assert_eq!(
+        home.asked(),
+        [
+            "disable --now toold.socket",
+            "stop toold.service",
+            "daemon-reload",
+            "reset-failed toold.service toold.socket"
+        ]
+    );
+    let told = home.service(&["uninstall"]);
+    assert_eq!((told.code, told.stdout.as_str()), (0, "nothing of ours is installed\n"));
+    assert_eq!(home.asked(), [""; 0]);
+}
+
+#[test]
+fn somebody_else_s_files_are_left_alone() {
+    let home = Home::new();
+    let script = home.d.home().join(".local/share/bash-completion/completions/toolctl");
+    fs::create_dir_all(script.parent().unwrap()).unwrap();
+    fs::write(&script, "mine").unwrap();
+    let told = home.service(&["install"]);
+    assert!(told.code == 0 && told.stdout.contains("not ours, left alone:"), "{told:?}");
+    assert_eq!(home.service(&["uninstall"]).code, 0);
+    assert_eq!(fs::read_to_string(&script).unwrap(), "mine");
+    let unit = home.d.root().join("config/systemd/user/toold.service");
+    fs::create_dir_all(unit.parent().unwrap()).unwrap();
+    fs::write(&unit, "mine").unwrap();
+    home.asked();
+    let told = home.service(&["install"]);
+    assert!(told.code == 1 && told.stderr.contains("toold.service is there and not ours"), "{told:?}");
+    assert_eq!((home.asked(), fs::read_to_string(&unit).unwrap().as_str()), (vec![], "mine"));
+}
+
+#[test]
+fn a_daemon_that_runs_without_systemd_makes_room_and_its_processes_go_on() {
+    let mut home = Home::new();
+    home.d.spawn();
+    let proc = home.d.sh("exec sleep 1000");
+    let program = home.d.program(&proc);
+    let told = home.service(&["install", "--units-only"]);
+    assert!(told.code == 0 && told.stderr.contains("stopped the daemon that ran without systemd"), "{told:?}");
+    assert_eq!(home.d.ended(), 0);
+    assert!(!program.is_dead());
+}
+
+#[test]
+fn start_stop_and_restart_say_what_they_did_and_what_to_do_first() {
+    let home = Home::new();
+    for verb in ["start", "stop", "restart", "logs"] {
+        let told = home.service(&[verb]);
+        let said = "toolctl: toold.service is not installed; `toolctl service install` does it\n";
+        assert_eq!((told.code, told.stderr.as_str()), (1, said), "{verb}");
+    }
+    let told = home.service(&["status"]);
+    assert!(told.code == 1 && told.stdout.contains("not installed"), "{told:?}");
+    assert_eq!(home.service(&["install", "--units-only"]).code, 0);
+    home.asked();
+    for (verb, asked) in [
+        ("start", vec!["start toold.socket toold.service"]),
+        ("stop", vec!["stop toold.socket toold.service"]),
+        ("restart", vec!["start toold.socket", "restart toold.service"]),
+    ] {
+        let told = home.service(&[verb]);
+        assert!(told.code == 0 && told.stdout.contains("daemon"), "{told:?}");
+        assert_eq!(home.asked(), asked, "{verb}");
+    }
+    let told = home.service(&["logs", "-f", "-n", "5", "--", "--since", "today"]);
+    let asked = "--user --unit toold.service --lines 5 --follow --since today\n";
+    assert_eq!((told.code, told.stdout.as_str()), (7, asked), "the journal's own words and code");
+    let told = home.service(&["status"]);
+    assert!(told.code == 0 && told.stdout.contains("active (listening)"), "{told:?}");
+}
+
+#[test]
+fn without_systemd_it_is_one_clear_sentence_and_1() {
+    let d = Daemon::prepare("", &[]);
+    for verb in ["install", "uninstall", "start", "stop", "restart", "status", "logs"] {
+        let mut command = d.ctl_command(&["service", verb]);
+        command.env("PATH", d.root());
+        let told = ran(command.spawn().unwrap());
+        assert_eq!((told.code, told.stdout.as_str(), told.stderr.lines().count()), (1, "", 1), "{verb}: {told:?}");
+        assert!(told.stderr.starts_with("toolctl: there is no systemd here"), "{told:?}");
+    }
+    let document = ran({
+        let mut command = d.ctl_command(&["service", "install", "--json"]);
+        command.env("PATH", d.root());
+        command.spawn().unwrap()
+    });
+    assert_eq!(serde_json::from_str::<Value>(&document.stderr).unwrap()["data"]["kind"], "unavailable");
+    assert!(files(&d.root().join("config")).is_empty(), "nothing was written");
+}

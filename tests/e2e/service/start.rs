@@ -1,0 +1,175 @@
+//! How the daemon starts: flags, places, config check, systemd's readiness and sockets.
+
+use serde_json::json;
+use std::fs;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::net::{UnixDatagram, UnixListener};
+use std::process::Stdio;
+use toold_test_support::conn::Conn;
+use toold_test_support::ctl::{Ran, ran};
+use toold_test_support::rig::{DEADLINE, Daemon};
+use toold_test_support::sys;
+
+/// `toold` with these arguments, run to its end.
+fn toold(d: &Daemon, args: &[&str]) -> Ran {
+    let mut command = d.command();
+    command.args(args).stdout(Stdio::piped()).stderr(Stdio::piped());
+    ran(command.spawn().unwrap())
+}
+
+#[test]
+fn version_and_help_are_told_and_nothing_starts() {
+    let d = Daemon::prepare("", &[]);
+    let version = toold(&d, &["--version"]);
+    assert_eq!((version.code, version.stdout.as_str()), (0, concat!("toold ", env!("CARGO_PKG_VERSION"), "\n")));
+    let help = toold(&d, &["--help"]);
+    assert_eq!(help.code, 0);
+    for flag in ["--socket", "--state-dir", "--config", "--log-format", "--check-config"] {
+        assert!(help.stdout.contains(flag), "{flag} in {}", help.stdout);
+    }
+    assert_eq!(toold(&d, &["--no-such-flag"]).code, 2);
+    assert!(!d.socket().exists() && !d.state().exists());
+}
+
+#[test]
+fn check_config_says_whether_the_file_is_good_and_starts_nothing() {
+    let good = Daemon::prepare("max_running = 10\n[env]\npass = [\"A\"]\n[watch]\nmin_interval_ms = 1\n", &[]);
+    let check = toold(&good, &["--check-config"]);
+    assert_eq!(check.code, 0, "{check:?}");
+    assert!(!good.socket().exists());
+    let none = Daemon::prepare("", &[]);
+    assert_eq!(toold(&none, &["--check-config"]).code, 0, "no file is a good file");
+    for (config, names) in [
+        ("max_runing = 10\n", "max_runing"),
+        ("[retention]\nmax_agems = 1\n", "max_agems"),
+        ("max_running = \"ten\"\n", "max_running"),
+        ("max_running = -1\n", "max_running"),
+        ("[env]\npass = 3\n", "pass"),
+        ("max_running = = 3\n", "line 1"),
+        ("[nosuchtable]\nx = 1\n", "nosuchtable"),
+    ] {
+        let d = Daemon::prepare(config, &[]);
+        for args in [&["--check-config"][..], &[]] {
+            let told = toold(&d, args);
+            assert!(told.code != 0 && told.stderr.contains(names), "{config:?} {args:?}: {told:?}");
+            assert!(told.stderr.contains("config.toml") && !told.stderr.contains("panicked"), "{told:?}");
+        }
+        assert!(!d.socket().exists(), "nothing starts with a bad config");
+    }
+}
+
+#[test]
+fn a_config_that_was_asked_for_by_name_must_be_there() {
+    let d = Daemon::prepare("", &[]);
+    let path = d.root().join("no-such.toml");
+    let told = toold(&d, &["--config", path.to_str().unwrap(), "--check-config"]);
+    assert!(told.code != 0 && told.stderr.contains("no-such.toml"), "{told:?}");
+}
+
+#[test]
+fn flags_come_before_the_environment_and_the_environment_before_the_defaults() {
+    let d = Daemon::prepare("", &[]);
+    let at = |name: &str| d.root().join(name);
+    for name in ["env.toml", "flag.toml"] {
+        fs::write(at(name), format!("max_running = {}\n", if name == "env.toml" { 11 } else { 12 })).unwrap();
+    }
+    let ask = |flags: &[&str], running: u64, place: &str| {
+        let mut command = d.command();
+        command.env("TOOLD_SOCKET", at("env/s.sock")).env("TOOLD_STATE_DIR", at("env-state"));
+        command.env("TOOLD_CONFIG", at("env.toml")).args(flags);
+        let mut child = command.spawn().unwrap();
+        let socket = at(place).join("s.sock");
+        d.eventually("it answers", || Conn::open(&socket).is_ok());
+        let mut conn = Conn::open(&socket).unwrap();
+        let info = conn.call("daemon.info", json!({})).unwrap();
+        assert_eq!(info["limits"]["max_running"], running);
+        assert_eq!(info["paths"]["state_dir"], at(&format!("{place}-state")).to_str().unwrap());
+        conn.call("daemon.shutdown", json!({})).unwrap();
+        assert!(child.wait().unwrap().success());
+    };
+    ask(&[], 11, "env");
+    let text = |name: &str| at(name).display().to_string();
+    let flags = ["--socket", &text("flag/s.sock"), "--state-dir", &text("flag-state"), "--config", &text("flag.toml")];
+    ask(&flags, 12, "flag");
+    assert!(!d.socket().exists() && !d.state().exists(), "the defaults were not touched");
+}
+
+#[test]
+fn without_a_runtime_directory_the_socket_is_in_a_private_directory_of_tmpdir() {
+    let d = Daemon::prepare("", &[]);
+    let mut command = d.command();
+    command.env_remove("XDG_RUNTIME_DIR");
+    let mut child = command.spawn().unwrap();
+    // Our uid is that of a file we made.
+    let uid = fs::metadata(d.root()).unwrap().uid();
+    let socket = d.root().join(format!("tmp/toold-{uid}/toold.sock"));
+    d.eventually("it answers", || Conn::open(&socket).is_ok());
+    let mode = fs::metadata(socket.parent().unwrap()).unwrap().mode();
+    assert_eq!(mode & 0o7777, 0o700);
+    Conn::open(&socket).unwrap().call("daemon.shutdown", json!({})).unwrap();
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn systemd_is_told_when_it_is_ready_and_when_it_stops() {
+    let d = Daemon::prepare("", &[]);
+    let path = d.root().join("notify.sock");
+    let systemd = UnixDatagram::bind(&path).unwrap();
+    systemd.set_read_timeout(Some(DEADLINE)).unwrap();
+    let mut command = d.command();
+    command.env("NOTIFY_SOCKET", &path);
+    let mut child = command.spawn().unwrap();
+    let told = |word: &str| {
+        let mut all = String::new();
+        while !all.lines().any(|l| l == word) {
+            let mut buffer = [0; 4096];
+            let n = systemd.recv(&mut buffer).unwrap_or_else(|e| panic!("never told {word}: {e}: {all:?}"));
+            all += &format!("{}\n", String::from_utf8_lossy(&buffer[..n]));
+        }
+    };
+    told("READY=1");
+    let mut conn = Conn::open(&d.socket()).expect("ready means that it answers");
+    let p = conn.call("exec", json!({ "argv": ["/usr/bin/env"], "env_mode": "inherit", "yield_ms": 30000 })).unwrap();
+    assert!(!p["output"].as_str().unwrap().contains("NOTIFY_SOCKET"), "a child could speak for the daemon");
+    sys::Pidfd::open(child.id() as i32).unwrap().signal(libc::SIGTERM);
+    told("STOPPING=1");
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn a_socket_of_systemd_is_served_and_left_in_place() {
+    let mut d = Daemon::prepare("", &[]);
+    let dir = d.socket().parent().unwrap().to_path_buf();
+    fs::create_dir(&dir).unwrap();
+    let listener = UnixListener::bind(d.socket()).unwrap();
+    // As the unit says: DirectoryMode=0700, SocketMode=0600.
+    fs::set_permissions(&dir, fs::Permissions::from_mode(0o700)).unwrap();
+    fs::set_permissions(d.socket(), fs::Permissions::from_mode(0o600)).unwrap();
+    // A call from before the daemon runs waits in the socket's queue.
+    let mut early = d.conn();
+    let n = early.request("daemon.info", json!({}));
+    // LISTEN_PID must be the daemon's own pid: the shell that becomes it knows that.
+    d.before = Some("export LISTEN_PID=$$ LISTEN_FDS=1 LISTEN_FDNAMES=toold".into());
+    d.socket_stays = true;
+    let mut command = d.command();
+    sys::give_fd(&mut command, listener.as_raw_fd(), 3);
+    d.spawn_as(command);
+    assert_eq!(early.answer(n).unwrap()["pid"], d.pid());
+    let p = d.ok("exec", json!({ "argv": ["/usr/bin/env"], "env_mode": "inherit", "yield_ms": 30000 }));
+    assert!(!p["output"].as_str().unwrap().contains("LISTEN_"), "a child could take itself for the daemon: {p}");
+    let fds = d.sh_with("exec ls /proc/self/fd", json!({ "yield_ms": 30000 }));
+    assert_eq!(fds["output"], "0\n1\n2\n3\n", "the listening socket reached a child");
+    assert_eq!(d.stop(libc::SIGTERM), 0);
+    assert!(d.socket().exists(), "it is systemd's, who starts the daemon again for the next call");
+    drop(listener);
+    d.before = None;
+    fs::remove_file(d.socket()).unwrap();
+}
+
+#[test]
+fn a_socket_meant_for_another_pid_is_not_taken() {
+    let mut d = Daemon::prepare("", &[("LISTEN_PID", "1"), ("LISTEN_FDS", "1")]);
+    d.spawn();
+    assert_eq!(d.ok("daemon.info", json!({}))["paths"]["socket"], d.socket().to_str().unwrap());
+}

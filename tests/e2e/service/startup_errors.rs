@@ -1,0 +1,156 @@
+//! A daemon that cannot start says why, and leaves what it found as it was.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Stdio;
+use toold_test_support::ctl::{Ran, ran};
+use toold_test_support::rig::{Daemon, skip_unless};
+use toold_test_support::sys;
+
+/// The daemon must end by itself, not by a panic, and its message must name `about`.
+#[track_caller]
+fn refuses(d: &Daemon, args: &[&str], about: &str) -> Ran {
+    let mut command = d.command();
+    command.args(args).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let told = ran(command.spawn().unwrap());
+    assert!(told.code != 0 && told.code < 100, "{told:?}");
+    assert!(told.stderr.contains(about) && !told.stderr.contains("panicked"), "must name {about}: {told:?}");
+    told
+}
+
+#[test]
+fn a_socket_path_longer_than_the_kernel_takes_is_refused() {
+    let d = Daemon::prepare("", &[]);
+    let long = d.root().join("x".repeat(120)).join("toold.sock");
+    let told = refuses(&d, &["--socket", long.to_str().unwrap()], "107");
+    assert!(told.stderr.contains("socket"), "{told:?}");
+    let told = d.ctl(&["--socket", long.to_str().unwrap(), "--no-autostart", "list"]);
+    assert!(told.code != 0 && !told.stderr.contains("panicked") && !told.stderr.is_empty(), "{told:?}");
+}
+
+#[test]
+fn a_socket_path_of_exactly_107_bytes_works() {
+    let d = Daemon::prepare("", &[]);
+    let dir = d.root().join("y".repeat(107 - d.root().as_os_str().len() - "/".len() - "/toold.sock".len()));
+    let socket = dir.join("toold.sock");
+    assert_eq!(socket.as_os_str().len(), 107);
+    let told = d.ctl(&["--socket", socket.to_str().unwrap(), "info"]);
+    assert_eq!(told.code, 0, "{told:?}");
+    assert_eq!(d.ctl(&["--socket", socket.to_str().unwrap(), "shutdown"]).code, 0);
+}
+
+#[test]
+fn a_symlink_or_a_file_in_the_place_of_the_sockets_directory_is_refused_and_left() {
+    let d = Daemon::prepare("", &[]);
+    let dir = d.root().join("run/toold");
+    let elsewhere = d.root().join("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    fs::set_permissions(&elsewhere, fs::Permissions::from_mode(0o700)).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, &dir).unwrap();
+    refuses(&d, &[], dir.to_str().unwrap());
+    assert!(dir.is_symlink() && fs::read_dir(&elsewhere).unwrap().next().is_none(), "the link was followed");
+    fs::remove_file(&dir).unwrap();
+    fs::write(&dir, "a file").unwrap();
+    refuses(&d, &[], dir.to_str().unwrap());
+    assert_eq!(fs::read_to_string(&dir).unwrap(), "a file");
+    fs::remove_file(&dir).unwrap();
+}
+
+#[test]
+fn a_file_in_the_place_of_the_socket_is_not_removed() {
+    let d = Daemon::prepare("", &[]);
+    fs::create_dir(d.socket().parent().unwrap()).unwrap();
+    fs::set_permissions(d.socket().parent().unwrap(), fs::Permissions::from_mode(0o700)).unwrap();
+    fs::write(d.socket(), "precious").unwrap();
+    refuses(&d, &[], "toold.sock");
+    assert_eq!(fs::read_to_string(d.socket()).unwrap(), "precious");
+}
+
+#[test]
+fn a_state_directory_that_cannot_be_is_refused_by_its_path() {
+    let d = Daemon::prepare("", &[]);
+    let file = d.root().join("a-file");
+    fs::write(&file, "precious").unwrap();
+    let below = file.join("state").display().to_string();
+    for state in [file.to_str().unwrap(), &below, "/proc/toold-state"] {
+        refuses(&d, &["--state-dir", state], state);
+    }
+    assert_eq!(fs::read_to_string(&file).unwrap(), "precious");
+    assert!(!d.socket().exists(), "no socket without a state");
+}
+
+#[test]
+fn a_state_directory_of_another_user_is_refused() {
+    if skip_unless(sys::is_root(), "another owner needs root") {
+        return;
+    }
+    let d = Daemon::prepare("", &[]);
+    let state = d.root().join("theirs");
+    fs::create_dir(&state).unwrap();
+    std::os::unix::fs::chown(&state, Some(65534), Some(65534)).unwrap();
+    refuses(&d, &["--state-dir", state.to_str().unwrap()], state.to_str().unwrap());
+    assert_eq!((fs::metadata(&state).unwrap().uid(), fs::read_dir(&state).unwrap().count()), (65534, 0));
+}
+
+/// A daemon of another user, whose places are those of the rig.
+fn as_nobody(d: &Daemon) -> std::process::Command {
+    for dir in ["", "home", "tmp", "run", "state", "config", "config/toold"] {
+        let path = d.root().join(dir);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    // The build directory may be closed to others.
+    let copy = d.root().join("toold-copy");
+    sys::copy_program(&d.binary, &copy);
+    fs::set_permissions(&copy, fs::Permissions::from_mode(0o755)).unwrap();
+    std::os::unix::fs::chown(d.root().join("run"), Some(65534), Some(65534)).unwrap();
+    let mut command = std::process::Command::new(copy);
+    command.env_clear().env("PATH", "/usr/bin:/bin").env("HOME", d.home()).current_dir("/");
+    command.uid(65534).gid(65534).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+#[test]
+fn a_read_only_state_directory_is_refused() {
+    if skip_unless(sys::is_root(), "a directory that is read-only for the daemon needs another uid, so root") {
+        return;
+    }
+    let d = Daemon::prepare("", &[]);
+    let state = d.root().join("read-only");
+    fs::create_dir(&state).unwrap();
+    std::os::unix::fs::chown(&state, Some(65534), Some(65534)).unwrap();
+    fs::set_permissions(&state, fs::Permissions::from_mode(0o500)).unwrap();
+    let mut command = as_nobody(&d);
+    command.arg("--socket").arg(d.root().join("run/own/toold.sock")).arg("--state-dir").arg(&state);
+    let told = ran(command.spawn().unwrap());
+    assert!(
+        told.code != 0 && told.stderr.contains(state.to_str().unwrap()) && !told.stderr.contains("panicked"),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn a_socket_directory_of_another_user_is_refused() {
+    if skip_unless(sys::is_root(), "another owner needs root") {
+        return;
+    }
+    let d = Daemon::prepare("", &[]);
+    let dir = d.root().join("theirs");
+    fs::create_dir(&dir).unwrap();
+    fs::set_permissions(&dir, fs::Permissions::from_mode(0o700)).unwrap();
+    std::os::unix::fs::chown(&dir, Some(65534), Some(65534)).unwrap();
+    let socket = dir.join("toold.sock");
+    refuses(&d, &["--socket", socket.to_str().unwrap()], dir.to_str().unwrap());
+    assert!(!Path::new(&socket).exists());
+}
+
+#[test]
+fn a_directory_that_others_rely_on_is_not_closed_to_them() {
+    let d = Daemon::prepare("", &[]);
+    let home = d.home();
+    fs::set_permissions(&home, fs::Permissions::from_mode(0o755)).unwrap();
+    let socket = home.join("toold.sock");
+    refuses(&d, &["--socket", socket.to_str().unwrap()], home.to_str().unwrap());
+    assert_eq!(fs::metadata(&home).unwrap().permissions().mode() & 0o777, 0o755);
+}

@@ -1,0 +1,109 @@
+//! Signs of life for systemd, its sockets as it really hands them over, and its judgement of our units.
+
+use serde_json::json;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::net::UnixDatagram;
+use std::path::Path;
+use std::process::Command;
+use toold_test_support::conn::Conn;
+use toold_test_support::ctl::ran;
+use toold_test_support::rig::{DEADLINE, Daemon, skip_unless};
+use toold_test_support::sys::Pidfd;
+
+/// What a daemon tells systemd from its start to its stop; `until` sees all of it and says when to stop.
+fn told(env: &[(&str, &str)], until: impl Fn(&[String]) -> bool) -> Vec<String> {
+    let d = Daemon::prepare("", env);
+    let path = d.root().join("notify.sock");
+    let systemd = UnixDatagram::bind(&path).unwrap();
+    systemd.set_read_timeout(Some(DEADLINE)).unwrap();
+    let mut command = d.command();
+    command.env("NOTIFY_SOCKET", &path);
+    let mut child = command.spawn().unwrap();
+    let mut all: Vec<String> = Vec::new();
+    let mut stopping = false;
+    while all.last().is_none_or(|word| word != "STOPPING=1") {
+        let mut buffer = [0; 4096];
+        let n = systemd.recv(&mut buffer).unwrap_or_else(|e| panic!("{e}: {all:?}"));
+        all.extend(String::from_utf8_lossy(&buffer[..n]).lines().map(String::from));
+        if !stopping && until(&all) {
+            Conn::open(&d.socket()).unwrap().call("daemon.info", json!({})).unwrap();
+            Pidfd::open(child.id() as i32).unwrap().signal(libc::SIGTERM);
+            stopping = true;
+        }
+    }
+    assert!(child.wait().unwrap().success());
+    all
+}
+
+fn signs(words: &[String]) -> usize {
+    words.iter().filter(|word| *word == "WATCHDOG=1").count()
+}
+
+#[test]
+fn signs_of_life_are_given_while_systemd_wants_them() {
+    let all = told(&[("WATCHDOG_USEC", "300000")], |all| signs(all) >= 3);
+    assert_eq!(all[0], "READY=1", "{all:?}");
+}
+
+#[test]
+fn nobody_who_did_not_ask_for_signs_of_life_gets_one() {
+    assert_eq!(told(&[], |all| all == ["READY=1"]), ["READY=1", "STOPPING=1"]);
+    let anothers = [("WATCHDOG_USEC", "1000"), ("WATCHDOG_PID", "1")];
+    assert_eq!(told(&anothers, |all| all == ["READY=1"]), ["READY=1", "STOPPING=1"]);
+}
+
+#[test]
+fn a_socket_from_systemd_itself_is_served_from_the_first_call_on() {
+    let activate = "systemd-socket-activate";
+    if skip_unless(has(activate), "systemd-socket-activate is not installed") {
+        return;
+    }
+    let mut d = Daemon::prepare("", &[]);
+    d.socket_stays = true;
+    let socket = d.socket();
+    fs::create_dir(socket.parent().unwrap()).unwrap();
+    let keep = ["-E", "XDG_STATE_HOME", "-E", "XDG_RUNTIME_DIR", "-E", "XDG_CONFIG_HOME", "-E", "TMPDIR"];
+    let listen = ["-l", socket.to_str().unwrap(), "--fdname=toold"];
+    let args = [&keep[..], &listen[..], &[d.binary.to_str().unwrap()]].concat();
+    let mut child = d.tool(activate, &args).spawn().unwrap();
+    // The file is there a moment before anybody listens, so it is not what is waited for.
+    let mut said = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("Listening on") {
+        line.clear();
+        assert!(said.read_line(&mut line).unwrap() > 0, "it ended");
+    }
+    let told = d.ctl(&["--no-autostart", "run", "--", "echo", "hello"]);
+    assert_eq!((told.code, told.stdout.as_str()), (0, "hello\n"), "{told:?}");
+    assert_eq!(d.ok("daemon.info", json!({}))["pid"], child.id(), "it became the daemon");
+    assert_eq!(d.ctl(&["shutdown"]).code, 0);
+    child.wait().unwrap();
+    drop(said);
+    fs::remove_file(&socket).unwrap();
+}
+
+#[test]
+fn systemd_finds_nothing_wrong_with_our_units() {
+    if skip_unless(has("systemd-analyze"), "systemd-analyze is not installed") {
+        return;
+    }
+    let d = Daemon::prepare("", &[]);
+    let ours = Path::new(env!("CARGO_MANIFEST_DIR")).join("systemd");
+    for name in ["toold.service", "toold.socket"] {
+        let text = fs::read_to_string(ours.join(name)).unwrap().replace("/usr/bin/toold", d.binary.to_str().unwrap());
+        fs::write(d.root().join(name), text).unwrap();
+    }
+    let told = ran(d
+        .tool("systemd-analyze", &["verify", "--user", "--man=no", "./toold.service", "./toold.socket"])
+        .spawn()
+        .unwrap());
+    // systemd 254 is the first to know one key.
+    let fault = |line: &&str| line.contains("toold") && !line.contains("DelegateSubgroup");
+    let faults: Vec<&str> = told.stderr.lines().filter(fault).collect();
+    assert!(told.code == 0 && faults.is_empty(), "{told:?}");
+}
+
+fn has(program: &str) -> bool {
+    Command::new(program).arg("--version").output().is_ok()
+}

@@ -1,0 +1,98 @@
+//! What a daemon weighs: descriptors, threads, dead children, memory.
+
+use serde_json::json;
+use std::fs;
+use toold_test_support::procfs;
+use toold_test_support::rig::Daemon;
+
+/// What memory may have grown by. An allocator keeps some of what it once had, and finished records stay.
+const GROWTH_KIB: u64 = 48 * 1024;
+
+#[derive(Debug, PartialEq, Eq)]
+pub struct Weight {
+    descriptors: usize,
+    threads: usize,
+    zombies: usize,
+    /// Children of daemon and zygote are the zygote itself and two to four spares.
+    only_spares: bool,
+}
+
+/// A daemon at rest, as it was before the load.
+pub struct Rest {
+    weight: Weight,
+    rss_kib: u64,
+}
+
+impl Rest {
+    /// Takes the measure after one process, so that what is made once is made.
+    pub fn of(daemon: &Daemon) -> Rest {
+        daemon.run("exit 0");
+        // The blocking pool lets its threads go after a while, and the process's shim leaves or waits for the next.
+        let quiet = |w: &Weight| w.zombies == 0 && w.only_spares && w.threads == 3;
+        daemon.eventually("a fresh daemon is at rest", || connections(daemon) == 0 && quiet(&weigh(daemon)));
+        Rest { weight: weigh(daemon), rss_kib: rss_kib(daemon.pid()) }
+    }
+
+    /// Waits until the daemon weighs what it did.
+    pub fn again(&self, daemon: &Daemon) {
+        let mut last = String::new();
+        daemon.eventually("the daemon weighs what it did before the load (see below)", || {
+            let now = weigh(daemon);
+            if now != self.weight && last != format!("{now:?}") {
+                last = format!("{now:?}");
+                println!("not yet at rest: {now:?}, before the load {:?}", self.weight);
+            }
+            now == self.weight
+        });
+        let rss = rss_kib(daemon.pid());
+        println!("memory: {} KiB before, {rss} KiB after", self.rss_kib);
+        assert!(rss <= self.rss_kib + GROWTH_KIB, "memory grew from {} to {rss} KiB", self.rss_kib);
+    }
+}
+
+fn weigh(daemon: &Daemon) -> Weight {
+    let pid = daemon.pid();
+    let mut children = procfs::children(pid);
+    children.extend(children.clone().into_iter().flat_map(procfs::children));
+    Weight {
+        descriptors: fs::read_dir(format!("/proc/{pid}/fd")).unwrap().filter(|fd| !is_made_ahead(fd)).count(),
+        threads: fs::read_dir(format!("/proc/{pid}/task")).unwrap().count(),
+        zombies: children.iter().filter(|pid| is_zombie(**pid)).count(),
+        only_spares: (3..=5).contains(&children.len()),
+    }
+}
+
+/// Whether a descriptor is of a record for a process to come: of those there are some more or fewer.
+fn is_made_ahead(fd: &std::io::Result<fs::DirEntry>) -> bool {
+    let target = fd.as_ref().ok().and_then(|fd| fs::read_link(fd.path()).ok());
+    target.is_some_and(|target| target.components().any(|part| part.as_os_str() == "ready"))
+}
+
+/// Connections that the daemon has not closed yet, though the test may have.
+fn connections(daemon: &Daemon) -> usize {
+    let socket = daemon.socket().display().to_string();
+    // One line is the listening socket itself.
+    fs::read_to_string("/proc/net/unix").unwrap().lines().filter(|line| line.ends_with(&socket)).count() - 1
+}
+
+fn is_zombie(pid: i32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, after)| after.starts_with('Z'))
+}
+
+fn rss_kib(pid: i32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+/// Nothing runs, by the daemon's own account and by /proc's.
+pub fn nothing_runs(daemon: &Daemon) {
+    let counts = daemon.ok("daemon.info", json!({}))["counts"].clone();
+    assert_eq!((&counts["running"], &counts["starting"]), (&json!(0), &json!(0)), "{counts}");
+    let left = || {
+        let names = daemon.marked().into_iter().map(|p| procfs::name(p.pid));
+        names.filter(|name| !["toold-zygote", "toold-spare", ""].contains(&name.as_str())).count()
+    };
+    daemon.eventually("no shim and no program is left", || left() == 0);
+}

@@ -1,0 +1,227 @@
+//! The tests' only unsafe code: pidfds, signals, fifos, terminals, another uid for one thread, a descriptor for a child.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// Whether `fd` becomes readable in time. On a pidfd: whether the process ends.
+fn readable(fd: BorrowedFd<'_>, within: Duration) -> bool {
+    let until = Instant::now() + within;
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let mut poll = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: one valid pollfd is passed with the count 1, and it outlives the call.
+        match unsafe { libc::poll(&mut poll, 1, left.as_millis() as i32) } {
+            0 => return false,
+            -1 if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => continue,
+            -1 => panic!("poll: {}", io::Error::last_os_error()),
+            // One descriptor: any other count is 1.
+            _ => return true,
+        }
+    }
+}
+
+/// A process that cannot be mistaken for a later one of the same pid.
+pub struct Pidfd {
+    pub pid: i32,
+    fd: OwnedFd,
+}
+
+impl Pidfd {
+    /// None when there is no such process.
+    pub fn open(pid: i32) -> Option<Pidfd> {
+        // SAFETY: pidfd_open takes two integers and touches no memory of ours.
+        let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) } as RawFd;
+        // SAFETY: the kernel just made this descriptor for us, and nobody else has it.
+        (fd >= 0).then(|| Pidfd { pid, fd: unsafe { OwnedFd::from_raw_fd(fd) } })
+    }
+
+    /// True from the moment it died, also before anyone reaped it.
+    pub fn is_dead(&self) -> bool {
+        readable(self.fd.as_fd(), Duration::ZERO)
+    }
+
+    pub fn dies_within(&self, within: Duration) -> bool {
+        readable(self.fd.as_fd(), within)
+    }
+
+    /// The exit code that the kernel reports, 128+n for a signal. None until the process is reaped, by whichever parent.
+    pub fn exit_code(&self) -> Option<i64> {
+        const EXIT: u64 = 1 << 3;
+        // _IOWR(0xFF, 11, 64 bytes): PIDFD_GET_INFO with PIDFD_INFO_EXIT, kernel 6.15 and later.
+        const PIDFD_GET_INFO: libc::c_ulong = (3 << 30) | (64 << 16) | (0xFF << 8) | 11;
+        let mut info = [0u64; 16];
+        info[0] = EXIT;
+        // SAFETY: the kernel writes at most the 64 bytes that the request's number names.
+        let rc = unsafe { libc::ioctl(self.fd.as_raw_fd(), PIDFD_GET_INFO, info.as_mut_ptr()) };
+        if rc != 0 || info[0] & EXIT == 0 {
+            return None;
+        }
+        // mask, cgroup id, then eleven 32-bit ids; the wait status is the next 32 bits.
+        let status = (info[7] >> 32) as i32;
+        Some(i64::from(if libc::WIFSIGNALED(status) {
+            128 + libc::WTERMSIG(status)
+        } else {
+            libc::WEXITSTATUS(status)
+        }))
+    }
+
+    pub fn signal(&self, signal: i32) {
+        // SAFETY: a descriptor of ours, an integer, and a null siginfo, which the call allows.
+        unsafe {
+            libc::syscall(
+                libc::SYS_pidfd_send_signal,
+                self.fd.as_raw_fd(),
+                signal,
+                std::ptr::null::<libc::siginfo_t>(),
+                0,
+            )
+        };
+    }
+}
+
+/// The signals that a person sends are as a login leaves them, also below a `nohup` or in a shell's background, where
+/// everything that a test starts would ignore them.
+pub fn heed_signals() {
+    for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT] {
+        // SAFETY: SIG_DFL installs no code of ours.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+}
+
+pub fn is_root() -> bool {
+    // SAFETY: geteuid has no preconditions and cannot fail.
+    unsafe { libc::geteuid() == 0 }
+}
+
+/// Runs `work` on a thread of its own whose uid is `uid`; the rest of the program keeps its own.
+pub fn as_uid<T: Send>(uid: u32, work: impl FnOnce() -> T + Send) -> T {
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            // SAFETY: the raw call (unlike libc's) changes this thread alone, and takes only integers.
+            let rc = unsafe { libc::syscall(libc::SYS_setresuid, uid, uid, uid) };
+            assert_eq!(rc, 0, "setresuid: {}", io::Error::last_os_error());
+            work()
+        });
+        thread.join().unwrap()
+    })
+}
+
+/// The child gets `fd` as its descriptor `at`, open across exec.
+pub fn give_fd(command: &mut Command, fd: RawFd, at: RawFd) {
+    // SAFETY: the closure only calls dup2 and fcntl, which are safe between fork and exec.
+    unsafe {
+        command.pre_exec(move || {
+            // dup2 onto itself would leave close-on-exec set.
+            let rc = if fd == at { libc::fcntl(fd, libc::F_SETFD, 0) } else { libc::dup2(fd, at) };
+            if rc < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+        })
+    };
+}
+
+/// A fifo between a test and a program: either side waits for the other, daemon or no daemon.
+pub struct Gate {
+    pub path: PathBuf,
+    file: File,
+}
+
+impl Gate {
+    pub fn new(path: &Path) -> Gate {
+        let c_path = std::ffi::CString::new(path.as_os_str().as_bytes()).unwrap();
+        // SAFETY: the path is a NUL-terminated string that outlives the call.
+        let rc = unsafe { libc::mkfifo(c_path.as_ptr(), 0o600) };
+        assert_eq!(rc, 0, "mkfifo {}: {}", path.display(), io::Error::last_os_error());
+        // Opened for both, so that neither opening nor a vanished peer ever blocks or breaks us.
+        let file = OpenOptions::new().read(true).write(true).open(path).unwrap();
+        Gate { path: path.into(), file }
+    }
+
+    /// Shell text that waits until the gate is opened for it.
+    pub fn pass(&self) -> String {
+        format!("read -r _ < {}", self.path.display())
+    }
+
+    /// Shell text that tells the test `word`.
+    pub fn tell(&self, word: &str) -> String {
+        format!("echo {word} > {}", self.path.display())
+    }
+
+    /// Lets one waiting `pass` through, now or when it comes.
+    pub fn open(&self) {
+        (&self.file).write_all(b"\n").unwrap();
+    }
+
+    /// The next line told. Panics after `within`.
+    pub fn heard(&self, within: Duration) -> String {
+        let until = Instant::now() + within;
+        let mut line = Vec::new();
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            assert!(readable(self.file.as_fd(), left), "nothing was told through {}", self.path.display());
+            let mut byte = [0];
+            (&self.file).read_exact(&mut byte).unwrap();
+            if byte[0] == b'\n' {
+                return String::from_utf8(line).unwrap();
+            }
+            line.push(byte[0]);
+        }
+    }
+}
+
+/// Copies a program by another process. Were the copy written here, a fork of another test would hold it
+/// open for writing for a moment, and it could not be executed then.
+pub fn copy_program(from: &std::path::Path, to: &std::path::Path) {
+    let copied = std::process::Command::new("cp").arg(from).arg(to).status();
+    assert!(copied.is_ok_and(|status| status.success()), "cp {} {}", from.display(), to.display());
+}
+
+/// A terminal: the side that a person sees and types on, and the side that programs are on.
+pub fn terminal(rows: u16, cols: u16) -> (File, File) {
+    let (mut person, mut program) = (-1, -1);
+    let size = libc::winsize { ws_row: rows, ws_col: cols, ws_xpixel: 0, ws_ypixel: 0 };
+    let null = std::ptr::null_mut();
+    // SAFETY: both numbers are ours to be written; name and settings may be null, and the size is only read.
+    let rc = unsafe { libc::openpty(&mut person, &mut program, null, null as *const _, &size) };
+    assert_eq!(rc, 0, "openpty: {}", io::Error::last_os_error());
+    for fd in [person, program] {
+        // SAFETY: the descriptor was just made. Another test's child must not hold this terminal open.
+        unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) };
+    }
+    // SAFETY: the call above just made both descriptors, and nobody else has them.
+    unsafe { (File::from_raw_fd(person), File::from_raw_fd(program)) }
+}
+
+/// The person makes the window larger or smaller.
+pub fn set_window(person: &File, rows: u16, cols: u16) {
+    let size = libc::winsize { ws_row: rows, ws_col: cols, ws_xpixel: 0, ws_ypixel: 0 };
+    // SAFETY: the descriptor is open, and the size is only read.
+    let rc = unsafe { libc::ioctl(person.as_raw_fd(), libc::TIOCSWINSZ, &size) };
+    assert_eq!(rc, 0, "TIOCSWINSZ: {}", io::Error::last_os_error());
+}
+
+/// What the terminal does with keys and output now: its flags and its special keys.
+pub fn terminal_settings(person: &File) -> (Vec<u32>, Vec<u8>) {
+    // SAFETY: an all-zero termios is a valid value for tcgetattr to overwrite.
+    let mut settings: libc::termios = unsafe { std::mem::zeroed() };
+    // SAFETY: the descriptor is open, and the value is ours.
+    let rc = unsafe { libc::tcgetattr(person.as_raw_fd(), &mut settings) };
+    assert_eq!(rc, 0, "tcgetattr: {}", io::Error::last_os_error());
+    let flags = vec![settings.c_iflag, settings.c_oflag, settings.c_cflag, settings.c_lflag];
+    (flags, settings.c_cc.to_vec())
+}
+
+/// The child leads a session of its own, with its standard input as the terminal it belongs to.
+pub fn own_terminal(command: &mut Command) {
+    // SAFETY: the closure only calls setsid and ioctl, which are safe between fork and exec.
+    unsafe {
+        command.pre_exec(|| match libc::setsid() != -1 && libc::ioctl(0, libc::TIOCSCTTY, 0) != -1 {
+            true => Ok(()),
+            false => Err(io::Error::last_os_error()),
+        })
+    };
+}

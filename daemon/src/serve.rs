@@ -6,7 +6,7 @@ use crate::events::{Consumers, Journal, Limits};
 use crate::hooks;
 use crate::listener::{self, Lock, Place};
 use crate::logging::{self, Format};
-use crate::proc::event_sink::Voice;
+use crate::proc::event_sink::EventSink;
 use crate::proc::task::now_ms;
 use crate::registry::{Ahead, Registry};
 use crate::rpc;
@@ -159,8 +159,8 @@ async fn serve(
     let listener = place.listen()?;
     let launcher = Launcher::new(zygote, config.shim);
     let limits = WireLimits::from(&config);
-    let Memory { voice, consumers, ahead, flaws } = recall(&config, &lock.events_dir())?;
-    let registry = Registry::new(config, lock.procs_dir(), launcher, voice, consumers);
+    let Memory { sink, consumers, ahead, flaws } = recall(&config, &lock.events_dir())?;
+    let registry = Registry::new(config, lock.procs_dir(), launcher, sink, consumers);
     flaws.into_iter().for_each(|flaw| registry.note_damage(flaw));
     let read = |source| listener::Error::Io { doing: "read", path: lock.procs_dir(), source };
     let count = registry.adopt(&ahead).await.map_err(read)?;
@@ -173,8 +173,8 @@ async fn serve(
     tokio::spawn(registry.clone().make_durable());
     tokio::spawn(registry.clone().make_events_durable());
     tokio::spawn(registry.clone().forget_consumers());
-    let voice = registry.voice.clone();
-    tokio::spawn(async move { voice.release_in_time().await });
+    let sink = registry.sink.clone();
+    tokio::spawn(async move { sink.run_release_timer().await });
     tokio::spawn(stop_on_signal(daemon.clone()));
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
@@ -196,7 +196,7 @@ async fn serve(
 
 /// What earlier daemons of this state left: events, and who reads them.
 struct Memory {
-    voice: Arc<Voice>,
+    sink: Arc<EventSink>,
     consumers: Consumers,
     ahead: Ahead,
     flaws: Vec<String>,
@@ -215,9 +215,9 @@ fn recall(config: &Config, dir: &Path) -> Result<Memory, listener::Error> {
     flaws.extend(opened.flaws);
     flaws.extend(journal.skip_seen(consumers.highest()));
     let breaker = ahead.states.get(&0).cloned();
-    let (voice, flaw) = Voice::new(journal, dir, config, crate::proc::tree::boot_id(), breaker).map_err(failed)?;
+    let (sink, flaw) = EventSink::new(journal, dir, config, crate::proc::tree::boot_id(), breaker).map_err(failed)?;
     flaws.extend(flaw);
-    Ok(Memory { voice: Arc::new(voice), consumers, ahead, flaws })
+    Ok(Memory { sink: Arc::new(sink), consumers, ahead, flaws })
 }
 
 async fn stop_on_signal(daemon: Arc<Daemon>) {

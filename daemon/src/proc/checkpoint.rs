@@ -1,14 +1,14 @@
 //! What was told of a process, and how far its watch has come: the daemon's own slot in the record. Pure.
 
 use super::state::State;
-use crate::store::slots::{TOLD, ToldSlot, sum};
+use crate::store::slots::{CHECKPOINT_LEN, CheckpointSlot, sum};
 use crate::watch::{Limiter, Resume};
 use toold_proto::event::EventType;
 
 /// Everything about a process that only the daemon knows and that must outlive it. It goes into the journal with every
 /// event of the process, so that a crash between the journal and the slot is put right at the next start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Told {
+pub struct Checkpoint {
     /// The last event of this process.
     pub seq: u64,
     pub started: bool,
@@ -44,17 +44,24 @@ const DISABLED: u32 = 1 << 7;
 const WRITTEN: u32 = 1 << 31;
 
 /// The facts without the checksum.
-const FACTS: usize = TOLD - 8;
+const FACTS: usize = CHECKPOINT_LEN - 8;
 
-impl Told {
+impl Checkpoint {
     /// Of a process from before there was a journal: what is past is not told any more.
-    pub fn before_there_were_events(state: &State) -> Told {
-        let over = state.ended();
-        Told { started: true, exited: over, closed: over, completed: over, watched: over, ..Told::default() }
+    pub fn for_legacy_record(state: &State) -> Checkpoint {
+        let over = state.has_ended();
+        Checkpoint {
+            started: true,
+            exited: over,
+            closed: over,
+            completed: over,
+            watched: over,
+            ..Checkpoint::default()
+        }
     }
 
     /// An event of this kind has this number.
-    pub fn numbered(&mut self, kind: EventType, seq: u64) {
+    pub fn mark_published(&mut self, kind: EventType, seq: u64) {
         self.seq = seq;
         match kind {
             EventType::Started => self.started = true,
@@ -68,12 +75,12 @@ impl Told {
 
     /// Put right with the journal's end: `newest` is this process's last event there, `last` the last of all. An event
     /// that the journal has is told, noted or not. One that it lost to a power cut is told again.
-    pub fn caught_up(mut self, newest: Option<&(u64, Vec<u8>)>, last: u64) -> Told {
+    pub fn merge_journal(mut self, newest: Option<&(u64, Vec<u8>)>, last: u64) -> Checkpoint {
         if let Some((seq, state)) = newest
             && *seq > self.seq
-            && let Some(ahead) = Told::from_state(state)
+            && let Some(ahead) = Checkpoint::from_state(state)
         {
-            return Told { seq: *seq, ..ahead }.with_numbers(*seq);
+            return Checkpoint { seq: *seq, ..ahead }.with_numbers(*seq);
         }
         if self.seq > last {
             (self.exited, self.closed, self.completed) = (false, false, false);
@@ -82,7 +89,7 @@ impl Told {
     }
 
     /// An event's own number is not in the state that goes with it: it had none yet.
-    fn with_numbers(mut self, seq: u64) -> Told {
+    fn with_numbers(mut self, seq: u64) -> Checkpoint {
         if self.exited && self.exited_seq == 0 {
             self.exited_seq = seq;
         }
@@ -95,7 +102,7 @@ impl Told {
     /// As it goes into the journal: what it is after an event of this kind, without trailing zeros.
     pub fn state(mut self, kind: EventType) -> Vec<u8> {
         let (exited, completed) = (self.exited_seq, self.completed_seq);
-        self.numbered(kind, 0);
+        self.mark_published(kind, 0);
         (self.exited_seq, self.completed_seq) = (exited, completed);
         let mut bytes = self.facts().to_vec();
         let used = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |at| at + 1);
@@ -103,26 +110,26 @@ impl Told {
         bytes
     }
 
-    fn from_state(state: &[u8]) -> Option<Told> {
+    fn from_state(state: &[u8]) -> Option<Checkpoint> {
         let mut facts = [0; FACTS];
         facts.get_mut(..state.len())?.copy_from_slice(state);
-        Told::from_facts(&facts)
+        Checkpoint::from_facts(&facts)
     }
 
-    pub fn slot(&self) -> ToldSlot {
-        let (facts, mut slot) = (self.facts(), [0; TOLD]);
+    pub fn slot(&self) -> CheckpointSlot {
+        let (facts, mut slot) = (self.facts(), [0; CHECKPOINT_LEN]);
         slot[..FACTS].copy_from_slice(&facts);
         slot[FACTS..].copy_from_slice(&sum(&facts).to_le_bytes());
         slot
     }
 
     /// None: it was never written, or only in part.
-    pub fn read(slot: &ToldSlot) -> Option<Told> {
+    pub fn read(slot: &CheckpointSlot) -> Option<Checkpoint> {
         let (facts, check) = slot.split_first_chunk::<FACTS>()?;
         if sum(facts).to_le_bytes() != check {
             return None;
         }
-        Told::from_facts(facts)
+        Checkpoint::from_facts(facts)
     }
 
     fn facts(&self) -> [u8; FACTS] {
@@ -163,7 +170,7 @@ impl Told {
         facts
     }
 
-    fn from_facts(facts: &[u8; FACTS]) -> Option<Told> {
+    fn from_facts(facts: &[u8; FACTS]) -> Option<Checkpoint> {
         let (flags, rest) = facts.split_first_chunk::<4>()?;
         let (strikes, rest) = rest.split_first_chunk::<4>()?;
         let flags = u32::from_le_bytes(*flags);
@@ -174,7 +181,7 @@ impl Told {
         let (numbers, _) = numbers.as_chunks::<8>();
         let number = |at: usize| numbers.get(at).map_or(0, |bytes| u64::from_le_bytes(*bytes));
         let on = |flag: u32| flags & flag != 0;
-        Some(Told {
+        Some(Checkpoint {
             seq: number(0),
             started: on(STARTED),
             exited: on(EXITED),
@@ -206,8 +213,8 @@ impl Told {
 mod tests {
     use super::*;
 
-    fn full() -> Told {
-        Told {
+    fn full() -> Checkpoint {
+        Checkpoint {
             seq: 9,
             started: true,
             exited: true,
@@ -236,31 +243,31 @@ mod tests {
 
     #[test]
     fn a_slot_reads_back_and_one_flipped_bit_empties_it() {
-        for told in [Told::default(), full()] {
-            assert_eq!(Told::read(&told.slot()), Some(told));
+        for checkpoint in [Checkpoint::default(), full()] {
+            assert_eq!(Checkpoint::read(&checkpoint.slot()), Some(checkpoint));
         }
-        assert_eq!(Told::read(&[0; TOLD]), None);
-        for bit in 0..TOLD * 8 {
+        assert_eq!(Checkpoint::read(&[0; CHECKPOINT_LEN]), None);
+        for bit in 0..CHECKPOINT_LEN * 8 {
             let mut slot = full().slot();
             slot[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(Told::read(&slot), None, "bit {bit}");
+            assert_eq!(Checkpoint::read(&slot), None, "bit {bit}");
         }
     }
 
     #[test]
     fn the_journal_s_word_counts_where_it_is_newer_and_short_states_are_short() {
-        let noted = Told { seq: 4, started: true, ..Told::default() };
+        let noted = Checkpoint { seq: 4, started: true, ..Checkpoint::default() };
         let newer = (5, noted.state(EventType::Exited));
         assert!(newer.1.len() < 32, "{}", newer.1.len());
-        let caught_up = noted.caught_up(Some(&newer), 5);
-        assert_eq!(caught_up, Told { seq: 5, exited: true, exited_seq: 5, ..noted });
-        assert_eq!(caught_up.caught_up(Some(&newer), 5), caught_up);
-        assert_eq!(full().caught_up(Some(&(9, Vec::new())), 9), full());
+        let merge_journal = noted.merge_journal(Some(&newer), 5);
+        assert_eq!(merge_journal, Checkpoint { seq: 5, exited: true, exited_seq: 5, ..noted });
+        assert_eq!(merge_journal.merge_journal(Some(&newer), 5), merge_journal);
+        assert_eq!(full().merge_journal(Some(&(9, Vec::new())), 9), full());
     }
 
     #[test]
     fn what_a_power_cut_took_from_the_journal_is_told_again() {
-        let lost = full().caught_up(None, 3);
+        let lost = full().merge_journal(None, 3);
         assert!(lost.started && !lost.exited && !lost.closed && !lost.completed);
     }
 }

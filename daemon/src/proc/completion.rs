@@ -1,7 +1,7 @@
 //! The `completion` event: how a process ended and what it printed, for who was not there.
 
-use super::checkpoint::Told;
-use super::event_sink::AGAIN;
+use super::checkpoint::Checkpoint;
+use super::event_sink::RETRY_DELAY;
 use super::handle::Proc;
 use super::publish::Audience;
 use super::state::{Phase, State};
@@ -17,51 +17,51 @@ use toold_proto::event::EventType;
 use toold_proto::params::Ansi;
 
 /// What it shows of the output, in characters.
-const LAST: usize = 2000;
+const MAX_OUTPUT_CHARS: usize = 2000;
 /// Output up to this size is hashed before the exit is announced, so that who waits for the exit finds the completion.
 /// More is hashed beside, and waits for nobody.
-const AT_ONCE: u64 = 64 * 1024;
+const MAX_INLINE_HASH_BYTES: u64 = 64 * 1024;
 /// How much is read in one go.
-const READ: usize = 256 * 1024;
+const READ_LEN: usize = 256 * 1024;
 
 /// Tells the completion of a process that has ended: now if that is quick, else in the background.
-pub fn begin(proc: &Arc<Proc>, state: &State) -> io::Result<()> {
-    if !proc.one_completion() {
+pub fn publish_or_spawn(proc: &Arc<Proc>, state: &State) -> io::Result<()> {
+    if !proc.claim_completion() {
         return Ok(());
     }
-    if !proc.watch_is_through(state) || end(state) > AT_ONCE {
-        tokio::spawn(later(proc.clone(), *state));
+    if !proc.is_scanned(state) || output_end(state) > MAX_INLINE_HASH_BYTES {
+        tokio::spawn(publish_later(proc.clone(), *state));
         return Ok(());
     }
-    tell(proc, state).inspect_err(|_| proc.no_completion())
+    publish(proc, state).inspect_err(|_| proc.release_completion())
 }
 
-async fn later(proc: Arc<Proc>, state: State) {
+async fn publish_later(proc: Arc<Proc>, state: State) {
     // A match in the last lines is told before the completion that follows it.
-    proc.watch_through(&state).await;
+    proc.wait_scanned(&state).await;
     loop {
         let (worker, at) = (proc.clone(), state);
-        match tokio::task::spawn_blocking(move || tell(&worker, &at)).await {
+        match tokio::task::spawn_blocking(move || publish(&worker, &at)).await {
             Ok(Ok(())) => return,
             Ok(Err(e)) => {
                 tracing::error!(id = %proc.spec.id, %e, "the completion could not be stored; it is tried again")
             }
             Err(e) => return tracing::error!(id = %proc.spec.id, %e, "the completion broke off"),
         }
-        tokio::time::sleep(AGAIN).await;
+        tokio::time::sleep(RETRY_DELAY).await;
     }
 }
 
 /// Where the program's own output ends: what came after its exit is a leftover's.
-pub fn end(state: &State) -> u64 {
+pub fn output_end(state: &State) -> u64 {
     match state.phase {
         Phase::Exited { exit, .. } => exit.end.min(state.progress.counts.end),
         Phase::Starting | Phase::Running | Phase::Failed { .. } | Phase::Lost { .. } => state.progress.counts.end,
     }
 }
 
-fn tell(proc: &Proc, state: &State) -> io::Result<()> {
-    if proc.told().completed {
+fn publish(proc: &Proc, state: &State) -> io::Result<()> {
+    if proc.checkpoint().completed {
         return Ok(());
     }
     let facts = match facts(proc, state) {
@@ -74,8 +74,8 @@ fn tell(proc: &Proc, state: &State) -> io::Result<()> {
             facts
         }
     };
-    let audience = if cancelled(state) { Audience::WhoAsks } else { Audience::All };
-    proc.tell_to(audience, EventType::Completion, &facts, |_: &mut Told| {}).map(|_| ())
+    let audience = if cancelled(state) { Audience::PullOnly } else { Audience::All };
+    proc.publish_event_to(audience, EventType::Completion, &facts, |_: &mut Checkpoint| {}).map(|_| ())
 }
 
 /// It ended because its session did: nobody is to be woken.
@@ -84,17 +84,17 @@ fn cancelled(state: &State) -> bool {
 }
 
 fn facts(proc: &Proc, state: &State) -> io::Result<Value> {
-    let end = end(state);
-    let log = Log::open(&proc.dir, end)?;
-    let output = log.last_chars(LAST, None, Ansi::Strip, PageEnd::Last)?.text;
-    let (sha256, lines) = hash(&log, end)?;
+    let output_end = output_end(state);
+    let log = Log::open(&proc.dir, output_end)?;
+    let output = log.last_chars(MAX_OUTPUT_CHARS, None, Ansi::Strip, PageEnd::Last)?.text;
+    let (sha256, lines) = hash(&log, output_end)?;
     let counts = state.progress.counts;
     let mut facts = proc.ending_facts(state);
     facts["output"] = json!(output);
     let path = proc.dir.join("log");
     facts["output_path"] = json!(path.exists().then(|| path.display().to_string()));
-    facts["bytes"] = json!(end);
-    facts["lines"] = json!(if counts.end == end { counts.lines_of(None) } else { lines });
+    facts["bytes"] = json!(output_end);
+    facts["lines"] = json!(if counts.end == output_end { counts.lines_of(None) } else { lines });
     facts["sha256"] = json!(sha256);
     facts["dropped_bytes"] = json!(counts.dropped);
     facts["unstored_bytes"] = json!(counts.unstored);
@@ -105,10 +105,10 @@ fn facts(proc: &Proc, state: &State) -> io::Result<Value> {
 }
 
 /// The hash of everything up to `end`, and its lines. No hash where bytes are missing: it would be that of another output.
-fn hash(log: &Log, end: u64) -> io::Result<(Option<String>, u64)> {
+fn hash(log: &Log, output_end: u64) -> io::Result<(Option<String>, u64)> {
     let (mut hash, mut at, mut whole, mut newlines, mut last) = (Sha256::new(), 0, true, 0, b'\n');
-    while at < end {
-        let page = log.read(at, READ, None)?;
+    while at < output_end {
+        let page = log.read(at, READ_LEN, None)?;
         whole &= page.gap.is_none();
         hash.update(&page.bytes);
         newlines += memchr::memchr_iter(b'\n', &page.bytes).count() as u64;

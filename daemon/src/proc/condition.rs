@@ -106,7 +106,7 @@ pub async fn reached(proc: Arc<Proc>, goal: Goal) -> io::Result<End> {
     match goal {
         Goal::Exit => {
             // A sender lives in the process, so this ends only with the state it waits for.
-            let _ = proc.subscribe().wait_for(State::ended).await;
+            let _ = proc.subscribe().wait_for(State::has_ended).await;
             Ok(End::Over)
         }
         Goal::Closed => Ok(closed(&proc).await),
@@ -119,9 +119,9 @@ pub async fn reached(proc: Arc<Proc>, goal: Goal) -> io::Result<End> {
 async fn closed(proc: &Proc) -> End {
     let mut news = proc.subscribe();
     let _ = news.wait_for(|state| state.closed).await;
-    if !proc.peek().ended() {
+    if !proc.published_state().has_ended() {
         // Nearly always the output ends because the program does, and the exit is on its way.
-        let _ = timeout(EXIT_FOLLOWS, news.wait_for(State::ended)).await;
+        let _ = timeout(EXIT_FOLLOWS, news.wait_for(State::has_ended)).await;
     }
     End::Over
 }
@@ -135,10 +135,10 @@ async fn matched(proc: &Proc, patterns: Arc<Patterns>) -> io::Result<End> {
         if let Some(line) = search.look(proc, &state)? {
             return Ok(End::Line(line));
         }
-        if state.ended() {
+        if state.has_ended() {
             return Ok(search.last_line().map_or(End::Over, End::Line));
         }
-        proc.want_beyond(state.progress.counts.end);
+        proc.notify_past(state.progress.counts.end);
         if news.changed().await.is_err() {
             return Ok(End::Over);
         }
@@ -155,10 +155,10 @@ async fn listens(proc: &Proc, port: u16) -> End {
         if let Some(listener) = look(state.shim_pid, port).await {
             return End::Listens(listener);
         }
-        if state.ended() {
+        if state.has_ended() {
             return End::Over;
         }
-        proc.want_beyond(state.progress.counts.end);
+        proc.notify_past(state.progress.counts.end);
         tokio::select! {
             () = sleep(pause) => pause = (pause * 2).min(LOOK_LATE),
             changed = news.changed() => {
@@ -167,7 +167,7 @@ async fn listens(proc: &Proc, port: u16) -> End {
                 }
                 // Who prints is busy, and may listen next. A flood is not followed by a flood of looks.
                 pause = LOOK_SOON;
-                let _ = timeout(LOOK_SOON.saturating_sub(looked.elapsed()), news.wait_for(State::ended)).await;
+                let _ = timeout(LOOK_SOON.saturating_sub(looked.elapsed()), news.wait_for(State::has_ended)).await;
             }
         }
     }
@@ -185,14 +185,14 @@ async fn quiet(proc: &Proc, ms: u64) -> End {
     let _ = news.wait_for(|state| state.phase != Phase::Starting).await;
     loop {
         let state = proc.state();
-        if state.ended() {
+        if state.has_ended() {
             return End::Over;
         }
         let silent = now_ms().saturating_sub(last_output_ms(proc, &state));
         let Some(left) = ms.checked_sub(silent).filter(|left| *left > 0) else { return End::Quiet };
         tokio::select! {
             () = sleep(Duration::from_millis(left)) => {}
-            _ = news.wait_for(State::ended) => {}
+            _ = news.wait_for(State::has_ended) => {}
         }
     }
 }

@@ -18,9 +18,9 @@ use toold_proto::event::EventType;
 use toold_proto::results;
 
 /// Between two tries to tell what the disk refused.
-pub const AGAIN: Duration = Duration::from_secs(1);
+pub const RETRY_DELAY: Duration = Duration::from_secs(1);
 
-pub struct Voice {
+pub struct EventSink {
     pub journal: Journal,
     pub rules: Rules,
     breaker_rules: GlobalRules,
@@ -40,7 +40,7 @@ const BUFFERS: usize = 2;
 
 /// A buffer on loan.
 pub struct Buffer<'a> {
-    voice: &'a Voice,
+    sink: &'a EventSink,
     bytes: Vec<u8>,
 }
 
@@ -59,7 +59,7 @@ impl DerefMut for Buffer<'_> {
 
 impl Drop for Buffer<'_> {
     fn drop(&mut self) {
-        if let Ok(mut buffers) = self.voice.buffers.lock()
+        if let Ok(mut buffers) = self.sink.buffers.lock()
             && buffers.len() < BUFFERS
         {
             buffers.push(std::mem::take(&mut self.bytes));
@@ -79,7 +79,7 @@ pub fn now() -> Now {
     Now { wall_ms: wall_ms(), mono_ms: mono_ms() }
 }
 
-impl Voice {
+impl EventSink {
     /// `dir` is the journal's. What an earlier daemon's breaker did in this boot goes on; `last` is the breaker's last
     /// event in the journal with its state, which may be ahead of the file.
     pub fn new(
@@ -88,7 +88,7 @@ impl Voice {
         config: &Config,
         boot: [u8; 16],
         last: Option<(u64, Vec<u8>)>,
-    ) -> io::Result<(Voice, Option<String>)> {
+    ) -> io::Result<(EventSink, Option<String>)> {
         let mut open = File::options();
         let file = open.read(true).write(true).create(true).truncate(false).mode(0o600).open(dir.join("breaker"))?;
         let watch = &config.watch;
@@ -105,7 +105,7 @@ impl Voice {
         {
             kept = Kept { breaker, seq };
         }
-        let voice = Voice {
+        let sink = EventSink {
             journal,
             rules: Rules { min_interval_ms: watch.min_interval_ms, strike_limit: watch.strike_limit },
             breaker_rules: GlobalRules {
@@ -119,13 +119,13 @@ impl Voice {
             opened: Notify::new(),
             buffers: Mutex::new(Vec::new()),
         };
-        Ok((voice, flaw))
+        Ok((sink, flaw))
     }
 
     /// Memory to read output into.
     pub fn buffer(&self) -> Buffer<'_> {
         let kept = self.buffers.lock().ok().and_then(|mut buffers| buffers.pop());
-        Buffer { voice: self, bytes: kept.unwrap_or_else(|| vec![0; READ]) }
+        Buffer { sink: self, bytes: kept.unwrap_or_else(|| vec![0; READ]) }
     }
 
     /// Held for a decision, never across an await.
@@ -201,7 +201,7 @@ impl Voice {
     }
 
     /// Closes the breaker by the clock. Never returns.
-    pub async fn release_in_time(&self) {
+    pub async fn run_release_timer(&self) {
         loop {
             let due = self.breaker().breaker.release_at();
             let Some(due) = due else {

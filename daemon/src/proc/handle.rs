@@ -1,10 +1,10 @@
 //! What everybody but its task holds of a process: reads never wait, changes await their effect.
 
-use super::checkpoint::Told;
-use super::event_sink::Voice;
-use super::state::{News, State};
+use super::checkpoint::Checkpoint;
+use super::event_sink::EventSink;
+use super::state::{State, Update};
 use super::tree;
-use super::watcher::Watching;
+use super::watcher::WatchTask;
 use crate::shim::frame::Wrote;
 use crate::store::record::{Record, Spec};
 use crate::store::slots::{Cause, Progress};
@@ -16,24 +16,24 @@ use std::time::Duration;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 /// Requests waiting for one process. More than this and callers wait.
-pub const INBOX: usize = 16;
+pub const INBOX_LEN: usize = 16;
 
 /// Nobody waits for output.
-const NOBODY: u64 = u64::MAX;
+const NO_REQUEST: u64 = u64::MAX;
 
 /// A change that a process's task makes.
 #[derive(Debug)]
 pub enum Command {
-    Write { id: [u8; 16], data: Vec<u8>, timeout_ms: u64, reply: oneshot::Sender<WriteEnd> },
+    Write { id: [u8; 16], data: Vec<u8>, timeout_ms: u64, reply: oneshot::Sender<WriteResult> },
     Close { reply: oneshot::Sender<i32> },
     Resize { rows: u16, cols: u16, reply: oneshot::Sender<i32> },
     Signal { signal: i32, reply: oneshot::Sender<i32> },
-    Kill { kill: Kill, reply: oneshot::Sender<KillEnd> },
+    Kill { kill: Kill, reply: oneshot::Sender<KillResult> },
 }
 
 /// How a write ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct WriteEnd {
+pub struct WriteResult {
     pub done: u64,
     pub state: Wrote,
 }
@@ -49,24 +49,24 @@ pub struct Kill {
 
 /// What a kill did. Signals as bits.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct KillEnd {
+pub struct KillResult {
     pub signals: u64,
     pub survivors: Vec<i32>,
 }
 
 /// Why nobody answered.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Unanswered {
+pub enum NoReply {
     /// The process has no task any more, or the connection to its shim broke.
-    Over,
+    Gone,
     /// Its shim lives and does not answer.
-    Silent,
+    Unresponsive,
 }
 
 /// A shim that has not answered for so long is looked at: a stopped one is woken.
-const NUDGE: Duration = Duration::from_secs(1);
+const NUDGE_DELAY: Duration = Duration::from_secs(1);
 /// What a shim that is not frozen needs at most, beyond the time that was asked for.
-const SLACK: Duration = Duration::from_secs(10);
+const REPLY_SLACK: Duration = Duration::from_secs(10);
 
 /// One process, for everybody.
 pub struct Proc {
@@ -77,14 +77,14 @@ pub struct Proc {
     record: Mutex<Option<Arc<Record>>>,
     inbox: Mutex<Option<mpsc::Sender<Command>>>,
     /// Output beyond this is waited for.
-    wanted: AtomicU64,
+    output_request: AtomicU64,
     pub wake: Notify,
-    pub voice: Arc<Voice>,
-    told: Mutex<Told>,
+    pub sink: Arc<EventSink>,
+    checkpoint: Mutex<Checkpoint>,
     /// Somebody is at it: telling what the disk refused, making the completion.
     retrying: AtomicBool,
     completing: AtomicBool,
-    pub watching: Option<Box<Watching>>,
+    pub watch_task: Option<Box<WatchTask>>,
     /// Counts what was written to its stdin.
     pub input: watch::Sender<u64>,
     preview: Mutex<Option<Box<Preview>>>,
@@ -97,21 +97,21 @@ struct Preview {
 }
 
 /// What a new handle is made with.
-pub struct Start {
+pub struct ProcInit {
     pub spec: Spec,
     pub dir: PathBuf,
     pub state: State,
-    pub told: Told,
-    pub voice: Arc<Voice>,
+    pub checkpoint: Checkpoint,
+    pub sink: Arc<EventSink>,
     /// Ready to use, where they were made already.
     pub patterns: Option<Arc<Patterns>>,
 }
 
 impl Proc {
     /// A process with a task: the receiver is for it.
-    pub fn new(start: Start) -> (Proc, mpsc::Receiver<Command>) {
-        let (send, receive) = mpsc::channel(INBOX);
-        let mut proc = Proc::finished(start);
+    pub fn new(start: ProcInit) -> (Proc, mpsc::Receiver<Command>) {
+        let (send, receive) = mpsc::channel(INBOX_LEN);
+        let mut proc = Proc::without_task(start);
         proc.inbox = Mutex::new(Some(send));
         (proc, receive)
     }
@@ -131,29 +131,29 @@ impl Proc {
     }
 
     /// From here on the counts are read where the shim writes them.
-    pub fn attach(&self, record: Arc<Record>) {
+    pub fn set_record(&self, record: Arc<Record>) {
         if let Ok(mut place) = self.record.lock() {
             *place = Some(record);
         }
     }
 
     /// A process that is over.
-    pub fn finished(start: Start) -> Proc {
-        let Start { spec, dir, state, told, voice, patterns } = start;
-        let watching = (!spec.watch.is_empty()).then(|| Box::new(Watching::new(patterns)));
+    pub fn without_task(start: ProcInit) -> Proc {
+        let ProcInit { spec, dir, state, checkpoint, sink, patterns } = start;
+        let watch_task = (!spec.watch.is_empty()).then(|| Box::new(WatchTask::new(patterns)));
         Proc {
             spec,
             dir,
             state: watch::Sender::new(state),
             record: Mutex::new(None),
             inbox: Mutex::new(None),
-            wanted: AtomicU64::new(NOBODY),
+            output_request: AtomicU64::new(NO_REQUEST),
             wake: Notify::new(),
-            voice,
-            told: Mutex::new(told),
+            sink,
+            checkpoint: Mutex::new(checkpoint),
             retrying: AtomicBool::new(false),
             completing: AtomicBool::new(false),
-            watching,
+            watch_task,
             input: watch::Sender::new(0),
             preview: Mutex::new(None),
         }
@@ -163,32 +163,32 @@ impl Proc {
     pub fn state(&self) -> State {
         let mut state = *self.state.borrow();
         if let Some(progress) = self.fresh_progress() {
-            state.step(&News::Output(progress));
+            state.step(&Update::Output(progress));
         }
         state
     }
 
     /// The latest state that was announced: without a look at the counts.
-    pub fn peek(&self) -> State {
+    pub fn published_state(&self) -> State {
         *self.state.borrow()
     }
 
     /// What was told of it so far.
-    pub fn told(&self) -> Told {
-        *self.told_mut()
+    pub fn checkpoint(&self) -> Checkpoint {
+        *self.checkpoint_mut()
     }
 
     /// Held while one event is published, never across an await.
-    pub(super) fn told_mut(&self) -> MutexGuard<'_, Told> {
-        self.told.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    pub(super) fn checkpoint_mut(&self) -> MutexGuard<'_, Checkpoint> {
+        self.checkpoint.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     /// Writes what was told into the record. The journal has it too, so a failure costs only if a crash follows.
-    pub(super) fn note(&self, told: &Told) {
+    pub(super) fn store_checkpoint(&self, checkpoint: &Checkpoint) {
         let open = self.record.lock().ok().and_then(|record| record.clone());
         let noted = match open {
-            Some(record) => record.set_told(&told.slot()),
-            None => Record::open(&self.dir).and_then(|record| record.set_told(&told.slot())),
+            Some(record) => record.set_checkpoint(&checkpoint.slot()),
+            None => Record::open(&self.dir).and_then(|record| record.set_checkpoint(&checkpoint.slot())),
         };
         match noted {
             // Forgotten meanwhile.
@@ -199,21 +199,21 @@ impl Proc {
     }
 
     /// True for one caller at a time: it retries.
-    pub(super) fn one_retry(&self) -> bool {
+    pub(super) fn begin_retry(&self) -> bool {
         !self.retrying.swap(true, Ordering::AcqRel)
     }
 
-    pub(super) fn retried(&self) {
+    pub(super) fn end_retry(&self) {
         self.retrying.store(false, Ordering::Release);
     }
 
     /// True once: for who makes the completion.
-    pub(super) fn one_completion(&self) -> bool {
+    pub(super) fn claim_completion(&self) -> bool {
         !self.completing.swap(true, Ordering::AcqRel)
     }
 
     /// It could not be made: somebody tries again.
-    pub(super) fn no_completion(&self) {
+    pub(super) fn release_completion(&self) {
         self.completing.store(false, Ordering::Release);
     }
 
@@ -226,8 +226,8 @@ impl Proc {
     }
 
     /// Only the task publishes.
-    pub(super) fn publish(&self, news: &News) -> bool {
-        self.state.send_if_modified(|state| state.step(news))
+    pub(super) fn publish_state(&self, update: &Update) -> bool {
+        self.state.send_if_modified(|state| state.step(update))
     }
 
     /// The bytes that a named write put in before the exit. None: it was never seen.
@@ -239,25 +239,25 @@ impl Proc {
     }
 
     /// A start that failed before the process had a task: this is its end.
-    pub fn publish_failure(&self, news: &News) {
-        self.publish(news);
-        self.end();
+    pub fn publish_failure(&self, update: &Update) {
+        self.publish_state(update);
+        self.close_inbox();
     }
 
     /// Asks to be woken (through `subscribe`) when the output reaches beyond `cursor`.
-    pub fn want_beyond(&self, cursor: u64) {
-        self.wanted.fetch_min(cursor, Ordering::AcqRel);
+    pub fn notify_past(&self, cursor: u64) {
+        self.output_request.fetch_min(cursor, Ordering::AcqRel);
         self.wake.notify_one();
     }
 
     /// What to ask the shim for, once.
-    pub(super) fn take_wanted(&self) -> Option<u64> {
-        let wanted = self.wanted.swap(NOBODY, Ordering::AcqRel);
-        (wanted != NOBODY).then_some(wanted)
+    pub(super) fn take_output_request(&self) -> Option<u64> {
+        let output_request = self.output_request.swap(NO_REQUEST, Ordering::AcqRel);
+        (output_request != NO_REQUEST).then_some(output_request)
     }
 
     /// The task is leaving: nobody can ask it for anything any more.
-    pub(super) fn end(&self) {
+    pub(super) fn close_inbox(&self) {
         // A lock is poisoned only if a holder panicked, and none does anything but look or take.
         if let Ok(mut inbox) = self.inbox.lock() {
             inbox.take();
@@ -267,47 +267,53 @@ impl Proc {
         }
     }
 
-    async fn ask<T>(&self, wait_ms: u64, make: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, Unanswered> {
-        let inbox = self.inbox.lock().ok().and_then(|i| i.clone()).ok_or(Unanswered::Over)?;
+    async fn request<T>(&self, wait_ms: u64, make: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, NoReply> {
+        let inbox = self.inbox.lock().ok().and_then(|i| i.clone()).ok_or(NoReply::Gone)?;
         let (reply, answer) = oneshot::channel();
         let command = make(reply);
         let asked = async {
-            inbox.send(command).await.map_err(|_| Unanswered::Over)?;
-            answer.await.map_err(|_| Unanswered::Over)
+            inbox.send(command).await.map_err(|_| NoReply::Gone)?;
+            answer.await.map_err(|_| NoReply::Gone)
         };
         tokio::pin!(asked);
-        if let Ok(answer) = tokio::time::timeout(NUDGE, &mut asked).await {
+        if let Ok(answer) = tokio::time::timeout(NUDGE_DELAY, &mut asked).await {
             return answer;
         }
-        tree::wake_shim(self.peek().shim_pid);
-        match tokio::time::timeout(SLACK + Duration::from_millis(wait_ms), asked).await {
+        tree::wake_shim(self.published_state().shim_pid);
+        match tokio::time::timeout(REPLY_SLACK + Duration::from_millis(wait_ms), asked).await {
             Ok(answer) => answer,
             Err(_) => {
-                self.publish(&News::Unreachable);
-                Err(Unanswered::Silent)
+                self.publish_state(&Update::Unreachable);
+                Err(NoReply::Unresponsive)
             }
         }
     }
 
-    pub async fn kill(&self, kill: Kill) -> Result<KillEnd, Unanswered> {
-        self.ask(kill.grace_ms, |reply| Command::Kill { kill, reply }).await
+    pub async fn kill(&self, kill: Kill) -> Result<KillResult, NoReply> {
+        self.request(kill.grace_ms, |reply| Command::Kill { kill, reply }).await
     }
 
     /// 0, or an errno.
-    pub async fn signal(&self, signal: i32) -> Result<i32, Unanswered> {
-        self.ask(0, |reply| Command::Signal { signal, reply }).await
+    pub async fn signal(&self, signal: i32) -> Result<i32, NoReply> {
+        self.request(0, |reply| Command::Signal { signal, reply }).await
     }
 
-    pub async fn write(&self, id: [u8; 16], data: Vec<u8>, timeout_ms: u64) -> Result<WriteEnd, Unanswered> {
+    pub async fn write(&self, id: [u8; 16], data: Vec<u8>, timeout_ms: u64) -> Result<WriteResult, NoReply> {
         // Others may be before it.
-        self.ask(timeout_ms.saturating_mul(INBOX as u64), |reply| Command::Write { id, data, timeout_ms, reply }).await
+        self.request(timeout_ms.saturating_mul(INBOX_LEN as u64), |reply| Command::Write {
+            id,
+            data,
+            timeout_ms,
+            reply,
+        })
+        .await
     }
 
-    pub async fn close(&self) -> Result<i32, Unanswered> {
-        self.ask(0, |reply| Command::Close { reply }).await
+    pub async fn close(&self) -> Result<i32, NoReply> {
+        self.request(0, |reply| Command::Close { reply }).await
     }
 
-    pub async fn resize(&self, rows: u16, cols: u16) -> Result<i32, Unanswered> {
-        self.ask(0, |reply| Command::Resize { rows, cols, reply }).await
+    pub async fn resize(&self, rows: u16, cols: u16) -> Result<i32, NoReply> {
+        self.request(0, |reply| Command::Resize { rows, cols, reply }).await
     }
 }

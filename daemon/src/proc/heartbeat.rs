@@ -1,6 +1,6 @@
 //! The `heartbeat` event: there is new output, at most so often.
 
-use super::event_sink::AGAIN;
+use super::event_sink::RETRY_DELAY;
 use super::handle::Proc;
 use super::state::State;
 use crate::log::Log;
@@ -13,7 +13,7 @@ use toold_proto::event::EventType;
 use toold_proto::params::Ansi;
 
 /// The end of the output that it shows, in characters.
-const LAST: usize = 200;
+const MAX_OUTPUT_CHARS: usize = 200;
 
 /// Until the program ends.
 pub async fn run(proc: Arc<Proc>) {
@@ -22,42 +22,42 @@ pub async fn run(proc: Arc<Proc>) {
     let mut news = proc.subscribe();
     loop {
         news.mark_unchanged();
-        let (state, told) = (proc.state(), proc.told());
-        if state.ended() {
+        let (state, checkpoint) = (proc.state(), proc.checkpoint());
+        if state.has_ended() {
             return;
         }
-        if state.progress.counts.end <= told.beat_cursor {
-            proc.want_beyond(told.beat_cursor);
+        if state.progress.counts.end <= checkpoint.beat_cursor {
+            proc.notify_past(checkpoint.beat_cursor);
             let _ = news.changed().await;
             continue;
         }
-        let due = began.max(told.beat_ms).saturating_add(every);
+        let due = began.max(checkpoint.beat_ms).saturating_add(every);
         let wait = due.saturating_sub(mono_ms());
         if wait > 0 {
-            let _ = tokio::time::timeout(Duration::from_millis(wait), news.wait_for(State::ended)).await;
+            let _ = tokio::time::timeout(Duration::from_millis(wait), news.wait_for(State::has_ended)).await;
             continue;
         }
         if let Err(e) = beat(&proc, &state) {
             tracing::error!(id = %proc.spec.id, %e, "a heartbeat could not be stored; it is tried again");
-            tokio::time::sleep(AGAIN).await;
+            tokio::time::sleep(RETRY_DELAY).await;
         }
     }
 }
 
 fn beat(proc: &Proc, state: &State) -> std::io::Result<()> {
     let counts = state.progress.counts;
-    let output = Log::open(&proc.dir, counts.end)?.last_chars(LAST, None, Ansi::Strip, PageEnd::More)?.text;
+    let output = Log::open(&proc.dir, counts.end)?.last_chars(MAX_OUTPUT_CHARS, None, Ansi::Strip, PageEnd::More)?.text;
     let facts = json!({
         "name": proc.spec.name,
         "bytes": counts.end,
         "lines": counts.lines_of(None),
-        "new_bytes": counts.end - proc.told().beat_cursor,
+        "new_bytes": counts.end - proc.checkpoint().beat_cursor,
         "cursor": counts.end,
         "output": output,
     });
-    proc.tell(EventType::Heartbeat, &facts, |told| {
-        told.beat_cursor = counts.end;
-        told.beat_ms = mono_ms();
+    proc.publish_event(EventType::Heartbeat, &facts, |checkpoint| {
+        checkpoint.beat_cursor = counts.end;
+        checkpoint.beat_ms = mono_ms();
     })?;
     Ok(())
 }

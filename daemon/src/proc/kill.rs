@@ -1,6 +1,6 @@
 //! The end of whole trees, proven: also of one whose shim cannot act.
 
-use super::handle::{Kill, KillEnd, Unanswered};
+use super::handle::{Kill, KillResult, NoReply};
 use super::state::State;
 use super::{Proc, tree, view};
 use futures_util::future::join_all;
@@ -24,21 +24,21 @@ async fn kill_one(proc: &Proc, kill: Kill) -> Killed {
     let end = loop {
         match proc.kill(kill).await {
             Ok(end) => break end,
-            Err(_) if proc.peek().over() => break KillEnd::default(),
+            Err(_) if proc.published_state().is_final() => break KillResult::default(),
             // The connection to its shim broke meanwhile: asked again on the next.
-            Err(Unanswered::Over) => {
+            Err(NoReply::Gone) => {
                 let _ = tokio::time::timeout(Duration::from_millis(50), news.changed()).await;
             }
-            Err(Unanswered::Silent) => {
+            Err(NoReply::Unresponsive) => {
                 // A shim that cannot act is not waited for. The exit is known when it can.
                 proven = false;
-                break KillEnd { signals: 1 << libc::SIGKILL, survivors: kill_by_hand(proc).await };
+                break KillResult { signals: 1 << libc::SIGKILL, survivors: kill_without_shim(proc).await };
             }
         }
     };
     if proven && end.survivors.is_empty() {
         // The exit was told before the end of the kill, so it is there.
-        let _ = news.wait_for(State::ended).await;
+        let _ = news.wait_for(State::has_ended).await;
     }
     let survivors: Vec<_> =
         end.survivors.iter().filter_map(|pid| tree::member(*pid)).filter(|m| m.state != "Z").collect();
@@ -48,7 +48,7 @@ async fn kill_one(proc: &Proc, kill: Kill) -> Killed {
         (true, _) => KillStatus::Killed,
     };
     let signals_sent = (1..64).filter(|n| end.signals & (1 << n) != 0).collect::<Vec<i32>>();
-    let ending = view::ending(&proc.spec, &proc.peek());
+    let ending = view::ending(&proc.spec, &proc.published_state());
     Killed {
         id: proc.spec.id,
         status,
@@ -61,10 +61,10 @@ async fn kill_one(proc: &Proc, kill: Kill) -> Killed {
 }
 
 /// Kills a tree whose shim is frozen, again and again until it is empty or that does not help.
-async fn kill_by_hand(proc: &Proc) -> Vec<i32> {
+async fn kill_without_shim(proc: &Proc) -> Vec<i32> {
     let mut alive = Vec::new();
     for _ in 0..BY_HAND {
-        alive = tree::kill_below(proc.peek().shim_pid);
+        alive = tree::kill_below(proc.published_state().shim_pid);
         if alive.is_empty() {
             break;
         }

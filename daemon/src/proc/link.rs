@@ -1,6 +1,6 @@
 //! The daemon's end of a connection to a shim.
 
-use super::state::News;
+use super::state::Update;
 use crate::shim::frame::{self, FROM_SHIM_MAX, FromShim, ToShim, Wrote};
 use std::io;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -9,7 +9,7 @@ use tokio::net::UnixStream;
 /// What a shim said, owned.
 #[derive(Debug)]
 pub enum Word {
-    News(News),
+    Update(Update),
     Wrote { token: u64, done: u64, state: Wrote },
     Done { token: u64, errno: i32 },
     Killed { token: u64, signals: u64, survivors: Vec<i32> },
@@ -69,16 +69,16 @@ impl Link {
 }
 
 fn word(frame: &FromShim<'_>, now_ms: &impl Fn() -> u64) -> Word {
-    Word::News(match *frame {
+    Word::Update(match *frame {
         FromShim::Welcome { shim_pid, pid, progress, exit, closed } => {
-            News::Adopted { shim_pid, pid, progress, exit, closed }
+            Update::Adopted { shim_pid, pid, progress, exit, closed }
         }
-        FromShim::Started { pid, shim_pid, ticks } => News::Started { pid, shim_pid, ticks },
-        FromShim::Failed { step, errno } => News::Failed { step, errno, at_ms: now_ms() },
-        FromShim::Bell { progress } => News::Output(progress),
-        FromShim::Exited { exit, progress } => News::Exited { exit, progress },
-        FromShim::Closed { progress } => News::Closed(progress),
-        FromShim::Gone => News::Gone,
+        FromShim::Started { pid, shim_pid, ticks } => Update::Started { pid, shim_pid, ticks },
+        FromShim::Failed { step, errno } => Update::Failed { step, errno, at_ms: now_ms() },
+        FromShim::Bell { progress } => Update::Output(progress),
+        FromShim::Exited { exit, progress } => Update::Exited { exit, progress },
+        FromShim::Closed { progress } => Update::Closed(progress),
+        FromShim::Gone => Update::Gone,
         FromShim::Wrote { token, done, state } => return Word::Wrote { token, done, state },
         FromShim::Done { token, errno } => return Word::Done { token, errno },
         FromShim::Killed { token, signals, survivors } => {

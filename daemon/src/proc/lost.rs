@@ -1,7 +1,7 @@
 //! A process whose shim is gone: what the record and the kernel still tell, and nothing else.
 
 use super::handle::Proc;
-use super::state::{News, TOLD};
+use super::state::{LOST_WITH_STATUS, Update};
 use super::task::now_ms;
 use super::tree;
 use crate::log::{Log, release};
@@ -14,43 +14,43 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// How long the kernel has to tell the exit of a program that is dead but not reaped yet.
-const TELL: Duration = Duration::from_secs(3);
+const EXIT_STATUS_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Decides the end of a process whose record's lock we hold.
-pub async fn settle(proc: &Proc, record: &Arc<Record>, pidfd: Option<OwnedFd>) -> Vec<News> {
+pub async fn resolve_lost(proc: &Proc, record: &Arc<Record>, pidfd: Option<OwnedFd>) -> Vec<Update> {
     let facts = record.facts().ok();
-    end_leftovers(facts.as_ref(), if pidfd.is_some() { Seen::Alive } else { Seen::Never });
-    let told = match facts {
-        Some(facts) if facts.exit.is_none() => kernel_tells(pidfd).await,
+    kill_orphans(facts.as_ref(), if pidfd.is_some() { PidIdentity::Pinned } else { PidIdentity::Unverified });
+    let wait_status = match facts {
+        Some(facts) if facts.exit.is_none() => pidfd_exit_status(pidfd).await,
         Some(_) | None => None,
     };
     let (dir, record) = (proc.dir.clone(), record.clone());
     // It waits for the disk, and reads all of the log's index.
-    tokio::task::spawn_blocking(move || verdict(&dir, &record, told)).await.unwrap_or_default()
+    tokio::task::spawn_blocking(move || final_updates(&dir, &record, wait_status)).await.unwrap_or_default()
 }
 
 /// Whether this daemon held the program while it lived.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Seen {
-    Alive,
+pub enum PidIdentity {
+    Pinned,
     /// It may have died long ago, and its number may be a stranger's by now.
-    Never,
+    Unverified,
 }
 
 /// Ends what may be left of a tree whose shim died before the output was closed.
-pub fn end_leftovers(facts: Option<&Facts>, seen: Seen) {
+pub fn kill_orphans(facts: Option<&Facts>, identity: PidIdentity) {
     let Some(Facts { launch: Some(launch), closed_ms, exit, head, .. }) = facts else { return };
     if closed_ms.is_some() && exit.is_some() {
         return;
     }
-    let known = seen == Seen::Alive || tree::pin(launch.pid, launch.ticks).is_some();
+    let known = identity == PidIdentity::Pinned || tree::pin(launch.pid, launch.ticks).is_some();
     if launch.pid > 0 && head.boot == tree::boot_id() && known {
         tree::end_session(launch.pid, launch.ticks);
     }
 }
 
 /// What a record whose shim is gone comes to, written into it and told. `told`: the kernel's word.
-pub fn verdict(dir: &Path, record: &Record, told: Option<i32>) -> Vec<News> {
+pub fn final_updates(dir: &Path, record: &Record, wait_status: Option<i32>) -> Vec<Update> {
     let facts = record.facts().ok();
     let launch = facts.and_then(|f| f.launch);
     let exit = facts.and_then(|f| f.exit);
@@ -59,7 +59,7 @@ pub fn verdict(dir: &Path, record: &Record, told: Option<i32>) -> Vec<News> {
         to_disk(dir, record);
     }
     if let Some(Launch { stage: Stage::Failed, step, errno, at_ms, .. }) = launch {
-        return vec![News::Failed { step, errno, at_ms }];
+        return vec![Update::Failed { step, errno, at_ms }];
     }
     let progress = recount(dir, facts.and_then(|f| f.progress));
     let at_ms = now_ms();
@@ -71,25 +71,25 @@ pub fn verdict(dir: &Path, record: &Record, told: Option<i32>) -> Vec<News> {
         {
             refused("the end of its output");
         }
-        return vec![News::Exited { exit, progress }, News::Closed(progress), News::Gone];
+        return vec![Update::Exited { exit, progress }, Update::Closed(progress), Update::Gone];
     }
     let lost = Launch {
         stage: Stage::Lost,
         shim_pid: launch.map_or(0, |l| l.shim_pid),
         pid: launch.map_or(0, |l| l.pid),
         ticks: launch.map_or(0, |l| l.ticks),
-        step: if told.is_some() { TOLD } else { 0 },
-        errno: told.unwrap_or(0),
+        step: if wait_status.is_some() { LOST_WITH_STATUS } else { 0 },
+        errno: wait_status.unwrap_or(0),
         at_ms,
     };
     if record.set_launch(&lost).is_err() || record.set_progress(&progress).is_err() {
         refused("that it is lost");
     }
-    if told.is_some() {
+    if wait_status.is_some() {
         // Without the kernel's word the next daemon comes to the same.
         to_disk(dir, record);
     }
-    vec![News::Lost { at_ms, told, progress }]
+    vec![Update::Lost { at_ms, wait_status, progress }]
 }
 
 /// Waits until the disk has a record that is about to be told. One that fails is told all the same: it is true.
@@ -100,8 +100,8 @@ pub fn to_disk(dir: &Path, record: &Record) {
 }
 
 /// The counts from the files: the shim may have died between the bytes and their count.
-fn recount(dir: &Path, told: Option<Progress>) -> Progress {
-    let mut progress = told.unwrap_or_default();
+fn recount(dir: &Path, wait_status: Option<Progress>) -> Progress {
+    let mut progress = wait_status.unwrap_or_default();
     // One that fails keeps blocks from others until the process is forgotten, and costs no byte.
     let _ = release(dir);
     if let Ok(counts) = Log::open_all(dir).and_then(|log| log.recount())
@@ -116,9 +116,9 @@ fn recount(dir: &Path, told: Option<Progress>) -> Progress {
 }
 
 /// The wait status from a pidfd that was opened while the program ran.
-async fn kernel_tells(pidfd: Option<OwnedFd>) -> Option<i32> {
+async fn pidfd_exit_status(pidfd: Option<OwnedFd>) -> Option<i32> {
     let pidfd = sys::pollable(pidfd?)?;
-    tokio::time::timeout(TELL, async {
+    tokio::time::timeout(EXIT_STATUS_TIMEOUT, async {
         loop {
             if let Some(status) = sys::pidfd_exit(pidfd.get_ref().as_fd()) {
                 return Some(status);

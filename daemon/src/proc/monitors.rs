@@ -5,8 +5,8 @@ use super::{heartbeat, needs_input, watcher};
 use std::sync::Arc;
 
 /// Starts what this process wants looked after. All of it ends with the program.
-pub fn begin(proc: &Arc<Proc>) {
-    if proc.watching.is_some() {
+pub fn spawn_monitors(proc: &Arc<Proc>) {
+    if proc.watch_task.is_some() {
         tokio::spawn(watcher::run(proc.clone()));
     }
     if proc.spec.heartbeat_ms.is_some() {

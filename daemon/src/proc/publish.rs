@@ -1,8 +1,8 @@
 //! A process's own events: what is due, told once, together with the note that it was.
 
-use super::checkpoint::Told;
+use super::checkpoint::Checkpoint;
 use super::completion;
-use super::event_sink::{self, AGAIN};
+use super::event_sink::{self, RETRY_DELAY};
 use super::handle::Proc;
 use super::state::{Phase, State};
 use super::view;
@@ -13,36 +13,41 @@ use std::sync::Arc;
 use toold_proto::event::EventType;
 
 /// What an event shows of a command, in characters.
-const COMMAND: usize = 2000;
+const MAX_COMMAND_CHARS: usize = 2000;
 
 /// Who is to hear of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Audience {
     All,
     /// It is not pushed: who pulls finds it, marked.
-    WhoAsks,
+    PullOnly,
 }
 
 impl Proc {
     /// Whether a completion is wanted: asked for, or turned on by the watch.
     pub fn notify(&self) -> bool {
-        self.spec.notify || self.told().promoted
+        self.spec.notify || self.checkpoint().promoted
     }
 
     /// Publishes one event with what is told after it, and notes both: in the journal, then in the record.
-    pub fn tell(&self, kind: EventType, facts: &Value, change: impl FnOnce(&mut Told)) -> io::Result<u64> {
-        self.tell_to(Audience::All, kind, facts, change)
+    pub fn publish_event(
+        &self,
+        kind: EventType,
+        facts: &Value,
+        change: impl FnOnce(&mut Checkpoint),
+    ) -> io::Result<u64> {
+        self.publish_event_to(Audience::All, kind, facts, change)
     }
 
-    pub fn tell_to(
+    pub fn publish_event_to(
         &self,
         audience: Audience,
         kind: EventType,
         facts: &Value,
-        change: impl FnOnce(&mut Told),
+        change: impl FnOnce(&mut Checkpoint),
     ) -> io::Result<u64> {
-        let mut told = self.told_mut();
-        let mut next = *told;
+        let mut checkpoint = self.checkpoint_mut();
+        let mut next = *checkpoint;
         change(&mut next);
         let spec = &self.spec;
         let state = next.state(kind);
@@ -54,40 +59,40 @@ impl Proc {
             task_id: spec.task_id.as_deref(),
             facts,
             state: &state,
-            cancelled: audience == Audience::WhoAsks,
+            cancelled: audience == Audience::PullOnly,
         };
-        let seq = self.voice.journal.publish(&draft, event_sink::now(), |seq| {
-            next.numbered(kind, seq);
-            self.note(&next);
+        let seq = self.sink.journal.publish(&draft, event_sink::now(), |seq| {
+            next.mark_published(kind, seq);
+            self.store_checkpoint(&next);
         })?;
         debug_assert_eq!(seq, next.seq);
-        *told = next;
+        *checkpoint = next;
         Ok(seq)
     }
 
     /// Notes what the watch has come to, without an event.
-    pub fn remark(&self, change: impl FnOnce(&mut Told)) {
-        let mut told = self.told_mut();
-        change(&mut told);
-        self.note(&told);
+    pub fn update_checkpoint(&self, change: impl FnOnce(&mut Checkpoint)) {
+        let mut checkpoint = self.checkpoint_mut();
+        change(&mut checkpoint);
+        self.store_checkpoint(&checkpoint);
     }
 
     /// Tells what is due in `state` and was not told yet, in its order. What the disk refuses is told later.
-    pub fn tell_due(self: &Arc<Self>, state: &State) {
-        if let Err(e) = self.try_due(state) {
+    pub fn publish_due(self: &Arc<Self>, state: &State) {
+        if let Err(e) = self.try_publish_due(state) {
             tracing::error!(id = %self.spec.id, %e, "an event could not be stored; it is tried again");
-            self.tell_later();
+            self.retry_publish();
         }
     }
 
-    fn tell_later(self: &Arc<Self>) {
-        if self.one_retry() {
+    fn retry_publish(self: &Arc<Self>) {
+        if self.begin_retry() {
             let proc = self.clone();
             tokio::spawn(async move {
                 loop {
-                    tokio::time::sleep(AGAIN).await;
-                    if proc.try_due(&proc.peek()).is_ok() {
-                        proc.retried();
+                    tokio::time::sleep(RETRY_DELAY).await;
+                    if proc.try_publish_due(&proc.published_state()).is_ok() {
+                        proc.end_retry();
                         break;
                     }
                 }
@@ -95,11 +100,11 @@ impl Proc {
         }
     }
 
-    fn try_due(self: &Arc<Self>, state: &State) -> io::Result<()> {
-        if !self.spec.journaled && !self.told().started {
+    fn try_publish_due(self: &Arc<Self>, state: &State) -> io::Result<()> {
+        if !self.spec.journaled && !self.checkpoint().started {
             return Ok(());
         }
-        while let Some(kind) = due(&self.told(), state) {
+        while let Some(kind) = next_due(&self.checkpoint(), state) {
             let facts = match kind {
                 EventType::Started => self.started_facts(state),
                 EventType::Exited => self.exited_facts(state),
@@ -110,10 +115,10 @@ impl Proc {
                     "lines": state.progress.counts.lines_of(None),
                 }),
             };
-            self.tell(kind, &facts, |_| {})?;
+            self.publish_event(kind, &facts, |_| {})?;
         }
-        if state.ended() && !self.told().completed && self.notify() {
-            completion::begin(self, state)?;
+        if state.has_ended() && !self.checkpoint().completed && self.notify() {
+            completion::publish_or_spawn(self, state)?;
         }
         Ok(())
     }
@@ -121,7 +126,7 @@ impl Proc {
     /// The command, cut where it is longer than anybody wants to read in an event.
     fn command_shown(&self) -> &str {
         let command = &self.spec.command;
-        command.char_indices().nth(COMMAND).map_or(command, |(end, _)| &command[..end])
+        command.char_indices().nth(MAX_COMMAND_CHARS).map_or(command, |(end, _)| &command[..end])
     }
 
     fn started_facts(&self, state: &State) -> Value {
@@ -148,10 +153,10 @@ impl Proc {
             "killed_by": ending.killed_by,
             "duration_ms": state.ended_ms().unwrap_or(0).saturating_sub(self.spec.created_ms),
         });
-        if self.watching.is_some() {
+        if self.watch_task.is_some() {
             // What no later match will tell.
-            facts["suppressed"] = json!(self.told().limiter.pending);
-            facts["unseen_bytes"] = json!(self.told().unseen);
+            facts["suppressed"] = json!(self.checkpoint().limiter.pending);
+            facts["unseen_bytes"] = json!(self.checkpoint().unseen);
         }
         if let Some(failure) = ending.failure {
             facts["failure"] = json!(failure);
@@ -161,29 +166,29 @@ impl Proc {
 }
 
 /// The next of a process's own events that `state` calls for.
-fn due(told: &Told, state: &State) -> Option<EventType> {
+fn next_due(checkpoint: &Checkpoint, state: &State) -> Option<EventType> {
     let ran = state.pid > 0 && !matches!(state.phase, Phase::Starting | Phase::Failed { .. });
-    if ran && !told.started {
+    if ran && !checkpoint.started {
         return Some(EventType::Started);
     }
-    if state.ended() && !told.exited {
+    if state.has_ended() && !checkpoint.exited {
         return Some(EventType::Exited);
     }
     // A program that never ran had no output to close.
     let closes = state.closed && !matches!(state.phase, Phase::Failed { .. });
-    (closes && !told.closed).then_some(EventType::Closed)
+    (closes && !checkpoint.closed).then_some(EventType::Closed)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::proc::state::News;
+    use crate::proc::state::Update;
     use crate::store::slots::{Cause, Exit, Progress};
 
-    fn tell_all(told: &mut Told, state: &State) -> Vec<EventType> {
+    fn publish_all(checkpoint: &mut Checkpoint, state: &State) -> Vec<EventType> {
         let mut all = Vec::new();
-        while let Some(kind) = due(told, state) {
-            told.numbered(kind, 7);
+        while let Some(kind) = next_due(checkpoint, state) {
+            checkpoint.mark_published(kind, 7);
             all.push(kind);
         }
         all
@@ -191,13 +196,13 @@ mod tests {
 
     #[test]
     fn each_event_is_due_once_and_in_order_however_much_happened_meanwhile() {
-        let mut told = Told::default();
+        let mut checkpoint = Checkpoint::default();
         let mut state = State::new(Progress::default());
-        assert_eq!(tell_all(&mut told, &state), []);
-        state.step(&News::Started { pid: 7, shim_pid: 6, ticks: 1 });
-        assert_eq!(tell_all(&mut told, &state), [EventType::Started]);
-        state.step(&News::Closed(Progress::default()));
-        assert_eq!(tell_all(&mut told, &state), [EventType::Closed]);
+        assert_eq!(publish_all(&mut checkpoint, &state), []);
+        state.step(&Update::Started { pid: 7, shim_pid: 6, ticks: 1 });
+        assert_eq!(publish_all(&mut checkpoint, &state), [EventType::Started]);
+        state.step(&Update::Closed(Progress::default()));
+        assert_eq!(publish_all(&mut checkpoint, &state), [EventType::Closed]);
         let exit = Exit {
             wait_status: 0,
             cause: Cause::Itself,
@@ -209,11 +214,14 @@ mod tests {
             cpu_us: 0,
             max_rss_kib: 0,
         };
-        state.step(&News::Exited { exit, progress: Progress::default() });
-        assert_eq!(tell_all(&mut told, &state), [EventType::Exited]);
-        assert_eq!(tell_all(&mut Told::default(), &state), [EventType::Started, EventType::Exited, EventType::Closed]);
+        state.step(&Update::Exited { exit, progress: Progress::default() });
+        assert_eq!(publish_all(&mut checkpoint, &state), [EventType::Exited]);
+        assert_eq!(
+            publish_all(&mut Checkpoint::default(), &state),
+            [EventType::Started, EventType::Exited, EventType::Closed]
+        );
         let mut failed = State::new(Progress::default());
-        failed.step(&News::Failed { step: 1, errno: 2, at_ms: 3 });
-        assert_eq!(tell_all(&mut Told::default(), &failed), [EventType::Exited]);
+        failed.step(&Update::Failed { step: 1, errno: 2, at_ms: 3 });
+        assert_eq!(publish_all(&mut Checkpoint::default(), &failed), [EventType::Exited]);
     }
 }

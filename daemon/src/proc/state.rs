@@ -22,7 +22,7 @@ pub enum Phase {
     /// Its shim died. `told`: the wait status, where the kernel still knew it.
     Lost {
         at_ms: u64,
-        told: Option<i32>,
+        wait_status: Option<i32>,
     },
 }
 
@@ -41,7 +41,7 @@ pub struct State {
 
 /// News about a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum News {
+pub enum Update {
     Started { pid: i32, shim_pid: i32, ticks: u64 },
     Failed { step: u32, errno: i32, at_ms: u64 },
     Output(Progress),
@@ -50,7 +50,7 @@ pub enum News {
     Gone,
     Adopted { shim_pid: i32, pid: i32, progress: Progress, exit: Option<Exit>, closed: bool },
     Unreachable,
-    Lost { at_ms: u64, told: Option<i32>, progress: Progress },
+    Lost { at_ms: u64, wait_status: Option<i32>, progress: Progress },
 }
 
 impl State {
@@ -68,23 +68,23 @@ impl State {
         state.phase = match (stage, facts.exit) {
             (Stage::Failed, _) => Phase::Failed { step, errno, at_ms },
             (_, Some(exit)) => Phase::Exited { exit, gone: false },
-            (Stage::Lost, None) => Phase::Lost { at_ms, told: (step == TOLD).then_some(errno) },
+            (Stage::Lost, None) => Phase::Lost { at_ms, wait_status: (step == LOST_WITH_STATUS).then_some(errno) },
             (Stage::Launching, None) => Phase::Starting,
             (Stage::Running, None) => Phase::Running,
         };
-        if state.over() {
+        if state.is_final() {
             state.closed = true;
         }
         state
     }
 
     /// The program does not run any more, or never did.
-    pub fn ended(&self) -> bool {
+    pub fn has_ended(&self) -> bool {
         !matches!(self.phase, Phase::Starting | Phase::Running)
     }
 
     /// Nothing will ever change again.
-    pub fn over(&self) -> bool {
+    pub fn is_final(&self) -> bool {
         match self.phase {
             Phase::Starting | Phase::Running => false,
             Phase::Exited { gone, .. } => gone,
@@ -102,27 +102,27 @@ impl State {
     }
 
     /// Takes news in. True when something changed.
-    pub fn step(&mut self, news: &News) -> bool {
+    pub fn step(&mut self, update: &Update) -> bool {
         let before = *self;
-        match (*news).clone() {
-            News::Started { pid, shim_pid, ticks } => {
+        match (*update).clone() {
+            Update::Started { pid, shim_pid, ticks } => {
                 if self.phase == Phase::Starting {
                     self.phase = Phase::Running;
                 }
                 (self.pid, self.shim_pid, self.ticks) = (pid, shim_pid, ticks);
             }
-            News::Failed { step, errno, at_ms } => {
+            Update::Failed { step, errno, at_ms } => {
                 if self.phase == Phase::Starting {
                     self.phase = Phase::Failed { step, errno, at_ms };
                     self.closed = true;
                 }
             }
-            News::Output(progress) => {
+            Update::Output(progress) => {
                 self.advance(progress);
                 self.detached = false;
             }
-            News::Exited { exit, progress } => {
-                if !self.ended() {
+            Update::Exited { exit, progress } => {
+                if !self.has_ended() {
                     self.phase = Phase::Exited { exit, gone: false };
                 }
                 self.advance(progress);
@@ -130,31 +130,31 @@ impl State {
                 self.closed |= progress.closed;
                 self.detached = false;
             }
-            News::Closed(progress) => {
+            Update::Closed(progress) => {
                 self.advance(progress);
                 (self.closed, self.detached) = (true, false);
             }
-            News::Gone => {
+            Update::Gone => {
                 if let Phase::Exited { exit, .. } = self.phase {
                     self.phase = Phase::Exited { exit, gone: true };
                     self.closed = true;
                 }
             }
-            News::Adopted { shim_pid, pid, progress, exit, closed } => {
+            Update::Adopted { shim_pid, pid, progress, exit, closed } => {
                 (self.shim_pid, self.pid, self.detached) = (shim_pid, pid, false);
                 if self.phase == Phase::Starting {
                     self.phase = Phase::Running;
                 }
-                if let (Some(exit), false) = (exit, self.ended()) {
+                if let (Some(exit), false) = (exit, self.has_ended()) {
                     self.phase = Phase::Exited { exit, gone: false };
                 }
                 self.advance(progress);
                 self.closed |= closed;
             }
-            News::Unreachable => self.detached = !self.over(),
-            News::Lost { at_ms, told, progress } => {
-                if !self.ended() {
-                    self.phase = Phase::Lost { at_ms, told };
+            Update::Unreachable => self.detached = !self.is_final(),
+            Update::Lost { at_ms, wait_status, progress } => {
+                if !self.has_ended() {
+                    self.phase = Phase::Lost { at_ms, wait_status };
                 }
                 if let Phase::Exited { exit, .. } = self.phase {
                     self.phase = Phase::Exited { exit, gone: true };
@@ -175,7 +175,7 @@ impl State {
 }
 
 /// In a record's launch slot with stage `Lost`: `errno` holds the wait status that the kernel told.
-pub const TOLD: u32 = 1;
+pub const LOST_WITH_STATUS: u32 = 1;
 
 #[cfg(test)]
 mod tests {
@@ -204,29 +204,29 @@ mod tests {
     #[test]
     fn exited_and_closed_are_different_facts_in_either_order() {
         let mut state = State::new(progress(0));
-        state.step(&News::Started { pid: 7, shim_pid: 6, ticks: 1 });
-        state.step(&News::Exited { exit: exit(0), progress: progress(3) });
-        assert!(state.ended() && !state.closed && !state.over());
-        state.step(&News::Closed(progress(9)));
-        assert!(state.closed && !state.over());
-        state.step(&News::Gone);
-        assert!(state.over() && state.progress == progress(9));
+        state.step(&Update::Started { pid: 7, shim_pid: 6, ticks: 1 });
+        state.step(&Update::Exited { exit: exit(0), progress: progress(3) });
+        assert!(state.has_ended() && !state.closed && !state.is_final());
+        state.step(&Update::Closed(progress(9)));
+        assert!(state.closed && !state.is_final());
+        state.step(&Update::Gone);
+        assert!(state.is_final() && state.progress == progress(9));
     }
 
     #[test]
     fn late_and_repeated_news_never_takes_anything_back() {
         let mut state = State::new(progress(0));
-        state.step(&News::Started { pid: 7, shim_pid: 6, ticks: 1 });
-        state.step(&News::Exited { exit: exit(256), progress: progress(3) });
-        state.step(&News::Gone);
+        state.step(&Update::Started { pid: 7, shim_pid: 6, ticks: 1 });
+        state.step(&Update::Exited { exit: exit(256), progress: progress(3) });
+        state.step(&Update::Gone);
         let end = state;
         for late in [
-            News::Output(progress(1)),
-            News::Exited { exit: exit(9), progress: progress(2) },
-            News::Failed { step: 1, errno: 2, at_ms: 3 },
-            News::Lost { at_ms: 9, told: Some(9), progress: progress(3) },
-            News::Unreachable,
-            News::Gone,
+            Update::Output(progress(1)),
+            Update::Exited { exit: exit(9), progress: progress(2) },
+            Update::Failed { step: 1, errno: 2, at_ms: 3 },
+            Update::Lost { at_ms: 9, wait_status: Some(9), progress: progress(3) },
+            Update::Unreachable,
+            Update::Gone,
         ] {
             assert!(!state.step(&late), "{late:?}");
             assert_eq!(state, end, "{late:?}");

@@ -1,9 +1,9 @@
 //! The task that owns a process: it talks to the shim, publishes what it hears, and answers callers.
 
-use super::handle::{Command, KillEnd, Proc, WriteEnd};
+use super::handle::{Command, KillResult, Proc, WriteResult};
 use super::link::{Link, Word};
 use super::lost;
-use super::state::{News, Phase};
+use super::state::{Phase, Update};
 use crate::backend::Launcher;
 use crate::hooks;
 use crate::shim::address;
@@ -19,15 +19,15 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tracing::{debug, info, warn};
 
 /// Between two tries to reach a shim that lives but does not listen yet, or any more.
-const KNOCK_AGAIN: Duration = Duration::from_millis(5);
+const RECONNECT_DELAY: Duration = Duration::from_millis(5);
 /// Tries before it is called unreachable. It is tried on, more slowly.
-const KNOCKS: u32 = 200;
-const KNOCK_SLOWLY: Duration = Duration::from_secs(1);
+const RECONNECT_TRIES: u32 = 200;
+const SLOW_RECONNECT_DELAY: Duration = Duration::from_secs(1);
 /// How long a shim that was greeted has its turn. One that is slower is heard all the same.
-const ANSWER: Duration = Duration::from_millis(200);
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// How a task begins.
-pub enum Begin {
+pub enum TaskStart {
     /// A fresh connection; the launch is kept until it is known to have been taken.
     Launched { stream: UnixStream, launch: Vec<u8> },
     /// A shim of an earlier daemon.
@@ -42,14 +42,14 @@ struct Writing {
     token: u64,
     deadline: Instant,
     stopping: bool,
-    reply: oneshot::Sender<WriteEnd>,
+    reply: oneshot::Sender<WriteResult>,
 }
 
 struct QueuedWrite {
     id: [u8; 16],
     data: Vec<u8>,
     timeout_ms: u64,
-    reply: oneshot::Sender<WriteEnd>,
+    reply: oneshot::Sender<WriteResult>,
 }
 
 pub struct Task {
@@ -63,7 +63,7 @@ pub struct Task {
     token: u64,
     writing: Option<Writing>,
     writes: VecDeque<QueuedWrite>,
-    kills: Vec<(u64, oneshot::Sender<KillEnd>)>,
+    kills: Vec<(u64, oneshot::Sender<KillResult>)>,
     waiting: Vec<(u64, oneshot::Sender<i32>)>,
     /// What is let go of when the program has ended, before anybody hears of that.
     while_running: Option<Box<dyn Send + Sync>>,
@@ -101,29 +101,29 @@ impl Task {
     }
 
     /// Keeps this as long as the program runs.
-    pub fn holding(self, while_running: Option<Box<dyn Send + Sync>>) -> Task {
+    pub fn with_running_guard(self, while_running: Option<Box<dyn Send + Sync>>) -> Task {
         Task { while_running, ..self }
     }
 
     /// Runs until nothing about the process can change any more.
-    pub async fn run(mut self, begin: Begin) {
+    pub async fn run(mut self, begin: TaskStart) {
         let (mut link, mut launch) = match begin {
-            Begin::Launched { stream, launch } => (Some(Link::new(stream)), Some(launch)),
-            Begin::Adopt => (None, None),
+            TaskStart::Launched { stream, launch } => (Some(Link::new(stream)), Some(launch)),
+            TaskStart::Adopt => (None, None),
         };
         self.adopted = link.is_none();
         loop {
             if let Some(link) = &mut link {
-                self.converse(link, &mut launch).await;
+                self.serve_connection(link, &mut launch).await;
                 // Whoever asked and got no answer asks the next connection, or learns that it is over.
                 self.waiting.clear();
             }
-            if self.proc.peek().over() {
+            if self.proc.published_state().is_final() {
                 break;
             }
             link = match launch.take() {
-                Some(launch) => self.launch_again(launch).await,
-                None => self.reach().await,
+                Some(launch) => self.relaunch(launch).await,
+                None => self.reconnect().await,
             };
             if link.is_none() {
                 break;
@@ -133,7 +133,7 @@ impl Task {
     }
 
     /// Listens and speaks until the shim hangs up.
-    async fn converse(&mut self, link: &mut Link, launch: &mut Option<Vec<u8>>) {
+    async fn serve_connection(&mut self, link: &mut Link, launch: &mut Option<Vec<u8>>) {
         loop {
             let deadline = self.writing.as_ref().filter(|w| !w.stopping).map(|w| w.deadline);
             let due = async {
@@ -147,11 +147,11 @@ impl Task {
                 word = link.next(now_ms) => match word {
                     Some(word) => {
                         launch.take();
-                        self.hear(word, link).await
+                        self.on_message(word, link).await
                     }
                     None => return,
                 },
-                Some(command) = self.inbox.recv() => self.obey(command, link).await,
+                Some(command) = self.inbox.recv() => self.on_command(command, link).await,
                 () = self.proc.wake.notified() => self.ring(link).await,
                 () = due => self.stop_writing(link).await,
             };
@@ -159,25 +159,25 @@ impl Task {
             if let Err(e) = sent {
                 debug!(id = %self.proc.spec.id, %e, "the shim does not listen any more");
             }
-            if self.proc.peek().over() {
+            if self.proc.published_state().is_final() {
                 return;
             }
         }
     }
 
     async fn ring(&mut self, link: &mut Link) -> io::Result<()> {
-        match self.proc.take_wanted() {
+        match self.proc.take_output_request() {
             Some(above) => link.send(&ToShim::Ring { above }).await,
             None => Ok(()),
         }
     }
 
-    async fn hear(&mut self, word: Word, link: &mut Link) -> io::Result<()> {
+    async fn on_message(&mut self, word: Word, link: &mut Link) -> io::Result<()> {
         match word {
-            Word::News(news) => {
-                self.make_sure(&news).await;
-                self.learn(&news);
-                if matches!(news, News::Exited { .. }) {
+            Word::Update(update) => {
+                self.ensure_durable(&update).await;
+                self.apply(&update);
+                if matches!(update, Update::Exited { .. }) {
                     // Whoever waits for it is answered before what came along with it is looked at.
                     tokio::task::yield_now().await;
                 }
@@ -191,7 +191,7 @@ impl Task {
             }
             Word::Killed { token, signals, survivors } => {
                 if let Some(at) = self.kills.iter().position(|(t, _)| *t == token) {
-                    let _ = self.kills.swap_remove(at).1.send(KillEnd { signals, survivors });
+                    let _ = self.kills.swap_remove(at).1.send(KillResult { signals, survivors });
                 }
                 Ok(())
             }
@@ -200,12 +200,12 @@ impl Task {
     }
 
     /// What a shim could not put on record, or was not asked to wait for the disk with, is seen to before it is told.
-    async fn make_sure(&self, news: &News) {
-        let unsure = match news {
-            News::Failed { step, errno, at_ms } if self.record.stage().is_none() => {
+    async fn ensure_durable(&self, update: &Update) {
+        let unsure = match update {
+            Update::Failed { step, errno, at_ms } if self.record.stage().is_none() => {
                 self.record.set_failed(*step, *errno, *at_ms).is_ok()
             }
-            News::Exited { .. } | News::Adopted { exit: Some(_), .. } => self.adopted,
+            Update::Exited { .. } | Update::Adopted { exit: Some(_), .. } => self.adopted,
             _ => false,
         };
         if unsure && let Err(e) = self.record.to_disk().await {
@@ -213,40 +213,40 @@ impl Task {
         }
     }
 
-    fn learn(&mut self, news: &News) {
+    fn apply(&mut self, update: &Update) {
         let id = self.proc.spec.id;
-        let mut next = self.proc.peek();
-        if !next.step(news) {
+        let mut next = self.proc.published_state();
+        if !next.step(update) {
             return;
         }
         // An event is on disk before anybody hears of what it is about. Output is not an event.
-        if !matches!(news, News::Output(_) | News::Unreachable | News::Gone) {
-            self.proc.watch_the_end(&next);
-            self.proc.tell_due(&next);
+        if !matches!(update, Update::Output(_) | Update::Unreachable | Update::Gone) {
+            self.proc.scan_tail(&next);
+            self.proc.publish_due(&next);
         }
-        if next.ended() {
+        if next.has_ended() {
             self.while_running = None;
         }
-        if !self.proc.publish(news) {
+        if !self.proc.publish_state(update) {
             return;
         }
-        match news {
-            News::Started { pid, .. } | News::Adopted { pid, exit: None, .. } => {
+        match update {
+            Update::Started { pid, .. } | Update::Adopted { pid, exit: None, .. } => {
                 self.pidfd = self.pidfd.take().or_else(|| crate::sys::pidfd_open(*pid).ok());
                 debug!(%id, pid, "running");
             }
-            News::Adopted { .. } => debug!(%id, "adopted after its exit"),
-            News::Failed { step, errno, .. } => {
+            Update::Adopted { .. } => debug!(%id, "adopted after its exit"),
+            Update::Failed { step, errno, .. } => {
                 info!(%id, step = crate::sys::step::name(*step), errno, "did not start");
             }
-            News::Exited { exit, .. } => debug!(%id, status = exit.wait_status, "exited"),
-            News::Lost { told, .. } => warn!(%id, ?told, "lost: its shim died"),
-            News::Unreachable => warn!(%id, "its shim lives but does not answer"),
-            News::Output(_) | News::Closed(_) | News::Gone => debug!(%id, ?news, "news"),
+            Update::Exited { exit, .. } => debug!(%id, status = exit.wait_status, "exited"),
+            Update::Lost { wait_status, .. } => warn!(%id, ?wait_status, "lost: its shim died"),
+            Update::Unreachable => warn!(%id, "its shim lives but does not answer"),
+            Update::Output(_) | Update::Closed(_) | Update::Gone => debug!(%id, ?update, "news"),
         }
     }
 
-    async fn obey(&mut self, command: Command, link: &mut Link) -> io::Result<()> {
+    async fn on_command(&mut self, command: Command, link: &mut Link) -> io::Result<()> {
         self.token += 1;
         let token = self.token;
         match command {
@@ -303,7 +303,7 @@ impl Task {
         let state = if state == Wrote::More { Wrote::Stopped } else { state };
         if let Some(writing) = self.writing.take() {
             self.proc.input.send_modify(|count| *count += 1);
-            let _ = writing.reply.send(WriteEnd { done, state });
+            let _ = writing.reply.send(WriteResult { done, state });
         }
         self.next_write(link).await
     }
@@ -315,51 +315,51 @@ impl Task {
     }
 
     /// The launch was never taken, or its taker died. Only what provably never began is begun again.
-    async fn launch_again(&mut self, launch: Vec<u8>) -> Option<Link> {
+    async fn relaunch(&mut self, launch: Vec<u8>) -> Option<Link> {
         while self.record.lock() == Lock::Shim {
             if self.record.stage().is_some() {
-                return self.reach().await;
+                return self.reconnect().await;
             }
             // It hung up before it began, so it is dying: its lock goes a moment later.
-            sleep(KNOCK_AGAIN).await;
+            sleep(RECONNECT_DELAY).await;
         }
         let began = self.record.stage().is_some();
         self.record.unlock();
         if began {
-            return self.reach().await;
+            return self.reconnect().await;
         }
         warn!(id = %self.proc.spec.id, "no shim took the launch; starting one by exec");
         match self.launcher.exec(&launch).await {
             Ok(stream) => {
                 let mut link = Link::new(stream);
-                self.converse(&mut link, &mut None).await;
-                if self.proc.peek().over() { None } else { self.reach().await }
+                self.serve_connection(&mut link, &mut None).await;
+                if self.proc.published_state().is_final() { None } else { self.reconnect().await }
             }
             Err(e) => {
                 let errno = e.raw_os_error().unwrap_or(libc::EIO);
-                let news = News::Failed { step: crate::sys::step::FORK, errno, at_ms: now_ms() };
-                self.make_sure(&news).await;
-                self.learn(&news);
+                let update = Update::Failed { step: crate::sys::step::FORK, errno, at_ms: now_ms() };
+                self.ensure_durable(&update).await;
+                self.apply(&update);
                 None
             }
         }
     }
 
     /// Connects to the shim as long as one lives. None: it does not, and what remains is published.
-    async fn reach(&mut self) -> Option<Link> {
+    async fn reconnect(&mut self) -> Option<Link> {
         let launcher = self.launcher.clone();
-        for knock in 0.. {
+        for attempt in 0.. {
             // A turn, so that a thousand looks at shims do not all come before the first request.
             let turn = launcher.turns.acquire().await;
             if self.pidfd.is_none() {
-                let state = self.proc.peek();
+                let state = self.proc.published_state();
                 self.pidfd = super::tree::pin(state.pid, state.ticks);
             }
             hooks::at("recovery.reach");
             if self.record.lock() == Lock::Ours {
                 drop(turn);
-                for news in lost::settle(&self.proc, &self.record, self.pidfd.take()).await {
-                    self.learn(&news);
+                for update in lost::resolve_lost(&self.proc, &self.record, self.pidfd.take()).await {
+                    self.apply(&update);
                 }
                 self.record.unlock();
                 return None;
@@ -367,7 +367,7 @@ impl Task {
             if let Ok(stream) = connect(&self.proc, &self.nonce) {
                 let mut link = Link::new(stream);
                 if link.send(&ToShim::Hello { nonce: self.nonce }).await.is_ok() {
-                    let _ = timeout(ANSWER, link.readable()).await;
+                    let _ = timeout(HANDSHAKE_TIMEOUT, link.readable()).await;
                     // The kills of callers that still wait are asked for anew by them.
                     self.kills.clear();
                     self.writing = None;
@@ -376,18 +376,18 @@ impl Task {
                 }
             }
             drop(turn);
-            if knock == KNOCKS {
-                self.learn(&News::Unreachable);
+            if attempt == RECONNECT_TRIES {
+                self.apply(&Update::Unreachable);
             }
-            sleep(if knock < KNOCKS { KNOCK_AGAIN } else { KNOCK_SLOWLY }).await;
+            sleep(if attempt < RECONNECT_TRIES { RECONNECT_DELAY } else { SLOW_RECONNECT_DELAY }).await;
         }
         None
     }
 
     fn finish(self) {
-        let state = self.proc.peek();
-        debug_assert!(state.over() || state.phase == Phase::Starting, "a task ends with its process");
-        self.proc.end();
+        let state = self.proc.published_state();
+        debug_assert!(state.is_final() || state.phase == Phase::Starting, "a task ends with its process");
+        self.proc.close_inbox();
         debug!(id = %self.proc.spec.id, "over");
     }
 }

@@ -80,9 +80,9 @@ pub fn failure(spec: &Spec, failed: u32, errno: i32) -> Failure {
 
 fn stdin(spec: &Spec, state: &State) -> Stdin {
     if spec.pty.is_some() {
-        return if state.ended() { Stdin::Closed } else { Stdin::Pty };
+        return if state.has_ended() { Stdin::Closed } else { Stdin::Pty };
     }
-    match (spec.stdin_pipe, state.progress.stdin_closed || state.ended()) {
+    match (spec.stdin_pipe, state.progress.stdin_closed || state.has_ended()) {
         (false, _) => Stdin::Null,
         (true, false) => Stdin::Pipe,
         (true, true) => Stdin::Closed,
@@ -112,8 +112,8 @@ pub fn ending(spec: &Spec, state: &State) -> Ending {
         Phase::Failed { step, errno, .. } => {
             Ending { reason: Some(Reason::FailedStart), failure: Some(failure(spec, step, errno)), ..Ending::default() }
         }
-        Phase::Lost { told, .. } => {
-            let (exit_code, signal) = told.map_or((None, None), decode);
+        Phase::Lost { wait_status, .. } => {
+            let (exit_code, signal) = wait_status.map_or((None, None), decode);
             Ending { exit_code, signal, reason: Some(Reason::Lost), ..Ending::default() }
         }
     }
@@ -132,21 +132,21 @@ impl State {
 
 impl Proc {
     fn watch_view(&self, state: &State) -> Option<Watch> {
-        self.watching.as_ref()?;
-        let (limiter, now, rules) = (self.told().limiter, mono_ms(), &self.voice.rules);
-        let breaker = self.voice.breaker_view();
+        self.watch_task.as_ref()?;
+        let (limiter, now, rules) = (self.checkpoint().limiter, mono_ms(), &self.sink.rules);
+        let breaker = self.sink.breaker_view();
         let cooldown = limiter.quiet_until.saturating_sub(now).min(rules.min_interval_ms);
         let release = breaker.release_ms.unwrap_or(0);
         let (watch, quiet_ms) = match () {
             () if limiter.disabled => (WatchState::Disabled, 0),
-            () if state.ended() && self.watch_is_through(state) => (WatchState::Ended, 0),
+            () if state.has_ended() && self.is_scanned(state) => (WatchState::Ended, 0),
             () if breaker.release_ms.is_some() => (WatchState::Silent, release.max(cooldown)),
             () if cooldown > 0 => (WatchState::Cooldown, cooldown),
             () => (WatchState::Watching, 0),
         };
         let note = match watch {
-            WatchState::Watching | WatchState::Ended if self.told().unseen > 0 => {
-                Some(format!("{} bytes were dropped before they could be looked at", self.told().unseen))
+            WatchState::Watching | WatchState::Ended if self.checkpoint().unseen > 0 => {
+                Some(format!("{} bytes were dropped before they could be looked at", self.checkpoint().unseen))
             }
             WatchState::Watching | WatchState::Ended => None,
             WatchState::Cooldown => Some(format!(
@@ -169,7 +169,7 @@ impl Proc {
             state: watch,
             strikes: limiter.strikes,
             quiet_ms,
-            unseen_bytes: self.told().unseen,
+            unseen_bytes: self.checkpoint().unseen,
             note,
         })
     }

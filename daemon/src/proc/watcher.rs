@@ -3,8 +3,8 @@
 //! The place up to which everything is decided goes with every event, so after a crash nothing is found twice and
 //! nothing is lost. What was looked at without a match is looked at again.
 
-use super::completion::end;
-use super::event_sink::AGAIN;
+use super::completion::output_end;
+use super::event_sink::RETRY_DELAY;
 use super::handle::Proc;
 use super::state::{Phase, State};
 use crate::hooks;
@@ -21,14 +21,14 @@ use toold_proto::pattern::Pattern;
 use toold_proto::process::Span;
 
 /// How much is looked at before others have their turn.
-const TURN: u64 = 1024 * 1024;
+const MAX_TURN_BYTES: u64 = 1024 * 1024;
 /// What is left at the exit is looked at before the exit is announced, if it is no more than this.
-const LAST: u64 = 8 * 1024 * 1024;
+const MAX_TAIL_BYTES: u64 = 8 * 1024 * 1024;
 /// Output without a match after which the place is noted all the same.
-const NOTE: u64 = 16 * 1024 * 1024;
+const CHECKPOINT_BYTES: u64 = 16 * 1024 * 1024;
 
 /// A watch under way.
-pub struct Watching {
+pub struct WatchTask {
     patterns: Mutex<Option<Arc<Patterns>>>,
     scan: Mutex<Option<Scan>>,
     through: watch::Sender<bool>,
@@ -42,7 +42,7 @@ struct Scan {
 
 /// How far a look got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reached {
+pub enum ScanProgress {
     /// There is more to look at now.
     More,
     /// The end so far.
@@ -51,9 +51,9 @@ pub enum Reached {
     Through,
 }
 
-impl Watching {
-    pub fn new(patterns: Option<Arc<Patterns>>) -> Watching {
-        Watching { patterns: Mutex::new(patterns), scan: Mutex::new(None), through: watch::Sender::new(false) }
+impl WatchTask {
+    pub fn new(patterns: Option<Arc<Patterns>>) -> WatchTask {
+        WatchTask { patterns: Mutex::new(patterns), scan: Mutex::new(None), through: watch::Sender::new(false) }
     }
 
     fn scan(&self) -> MutexGuard<'_, Option<Scan>> {
@@ -77,23 +77,23 @@ pub async fn run(proc: Arc<Proc>) {
     let mut news = proc.subscribe();
     loop {
         news.mark_unchanged();
-        match proc.watch_on(&proc.state()) {
-            Ok(Reached::Through) => {
+        match proc.scan_turn(&proc.state()) {
+            Ok(ScanProgress::Through) => {
                 // The watch may have turned `notify` on with its last look.
-                let state = proc.peek();
-                if state.ended() {
-                    proc.tell_due(&state);
+                let state = proc.published_state();
+                if state.has_ended() {
+                    proc.publish_due(&state);
                 }
                 return;
             }
-            Ok(Reached::More) => tokio::task::yield_now().await,
-            Ok(Reached::End(end)) => {
-                proc.want_beyond(end);
+            Ok(ScanProgress::More) => tokio::task::yield_now().await,
+            Ok(ScanProgress::End(end)) => {
+                proc.notify_past(end);
                 let _ = news.changed().await;
             }
             Err(e) => {
                 tracing::error!(id = %proc.spec.id, %e, "watching halted; it is tried again");
-                tokio::time::sleep(AGAIN).await;
+                tokio::time::sleep(RETRY_DELAY).await;
             }
         }
     }
@@ -101,117 +101,120 @@ pub async fn run(proc: Arc<Proc>) {
 
 impl Proc {
     /// Nothing more can match: everything was looked at, or nothing was to be.
-    pub fn watch_is_through(&self, state: &State) -> bool {
-        let told = self.told();
-        self.watching.is_none() || told.watched || told.limiter.disabled || matches!(state.phase, Phase::Failed { .. })
+    pub fn is_scanned(&self, state: &State) -> bool {
+        let checkpoint = self.checkpoint();
+        self.watch_task.is_none()
+            || checkpoint.watched
+            || checkpoint.limiter.disabled
+            || matches!(state.phase, Phase::Failed { .. })
     }
 
     /// Waits for that.
-    pub async fn watch_through(&self, state: &State) {
-        if let Some(watching) = &self.watching
-            && !self.watch_is_through(state)
+    pub async fn wait_scanned(&self, state: &State) {
+        if let Some(watch_task) = &self.watch_task
+            && !self.is_scanned(state)
         {
-            let _ = watching.through.subscribe().wait_for(|through| *through).await;
+            let _ = watch_task.through.subscribe().wait_for(|through| *through).await;
         }
     }
 
     /// At the exit: what it printed last is looked at before the exit is told, unless that would take long.
-    pub fn watch_the_end(&self, state: &State) {
-        if !state.ended() || self.watch_is_through(state) {
+    pub fn scan_tail(&self, state: &State) {
+        if !state.has_ended() || self.is_scanned(state) {
             return;
         }
-        if end(state).saturating_sub(self.told().resume.decided) <= LAST {
-            while let Ok(Reached::More) = self.watch_on(state) {}
+        if output_end(state).saturating_sub(self.checkpoint().resume.decided) <= MAX_TAIL_BYTES {
+            while let Ok(ScanProgress::More) = self.scan_turn(state) {}
         }
     }
 
     /// Looks at what was printed, for one turn.
-    fn watch_on(&self, state: &State) -> io::Result<Reached> {
-        let Some(watching) = &self.watching else { return Ok(Reached::Through) };
-        let mut place = watching.scan();
-        if self.watch_is_through(state) {
-            watching.through.send_replace(true);
-            return Ok(Reached::Through);
+    fn scan_turn(&self, state: &State) -> io::Result<ScanProgress> {
+        let Some(watch_task) = &self.watch_task else { return Ok(ScanProgress::Through) };
+        let mut place = watch_task.scan();
+        if self.is_scanned(state) {
+            watch_task.through.send_replace(true);
+            return Ok(ScanProgress::Through);
         }
         let mut scan = match place.take() {
             Some(scan) => scan,
             None => {
-                let resume = self.told().resume;
-                Scan { scanner: Scanner::new(watching.patterns(&self.spec.watch)?, resume), at: resume.from() }
+                let resume = self.checkpoint().resume;
+                Scan { scanner: Scanner::new(watch_task.patterns(&self.spec.watch)?, resume), at: resume.from() }
             }
         };
-        let target = if state.ended() { end(state) } else { state.progress.counts.end };
+        let target = if state.has_ended() { output_end(state) } else { state.progress.counts.end };
         // After an error the scan is gone: what was found was not told, and the next look begins where the last event
         // left off.
         let mut found = Found::default();
-        let reached = self.look(&mut scan, target, state, &mut found)?;
-        if scan.at >= target && state.ended() && !self.told().limiter.disabled {
+        let reached = self.scan_to(&mut scan, target, state, &mut found)?;
+        if scan.at >= target && state.has_ended() && !self.checkpoint().limiter.disabled {
             // The last unterminated line speaks together with those before it.
             scan.scanner.end(&mut found);
-            self.decide(&scan.scanner, found, Last::Yes)?;
-            watching.through.send_replace(true);
-            return Ok(Reached::Through);
+            self.decide(&scan.scanner, found, FinalScan::Yes)?;
+            watch_task.through.send_replace(true);
+            return Ok(ScanProgress::Through);
         }
         *place = Some(scan);
         Ok(reached)
     }
 
-    fn look(&self, scan: &mut Scan, target: u64, state: &State, found: &mut Found) -> io::Result<Reached> {
+    fn scan_to(&self, scan: &mut Scan, target: u64, state: &State, found: &mut Found) -> io::Result<ScanProgress> {
         let Scan { scanner, at } = scan;
         if *at >= target {
-            return Ok(Reached::End(target));
+            return Ok(ScanProgress::End(target));
         }
         let log = Log::open(&self.dir, target)?;
         let only = only_stream(&state.progress.counts);
-        let stop = at.saturating_add(TURN);
-        let mut buffer = self.voice.buffer();
+        let stop = at.saturating_add(MAX_TURN_BYTES);
+        let mut buffer = self.sink.buffer();
         while *at < target.min(stop) {
             let page = feed(&log, *at, only, &mut buffer, scanner, found)?;
             if let Some(gap) = page.gap {
                 // Dropped before we came to it: that is told, and not again after a crash.
                 let resume = scanner.resume();
-                self.remark(|told| {
-                    told.unseen += gap.to.saturating_sub(gap.from.max(told.resume.decided));
-                    told.resume = resume;
+                self.update_checkpoint(|checkpoint| {
+                    checkpoint.unseen += gap.to.saturating_sub(gap.from.max(checkpoint.resume.decided));
+                    checkpoint.resume = resume;
                 });
             }
             // A page that gets no further is a gap that was not there a moment ago.
             *at = if page.next > *at { page.next } else { target };
-            let last = *at >= target && state.ended();
+            let last = *at >= target && state.has_ended();
             if found.matches > 0 && !last {
-                self.decide(scanner, found.take(), Last::No)?;
-                if self.told().limiter.disabled {
-                    return Ok(Reached::More);
+                self.decide(scanner, found.take(), FinalScan::No)?;
+                if self.checkpoint().limiter.disabled {
+                    return Ok(ScanProgress::More);
                 }
             }
         }
         let decided = scanner.resume().decided;
-        if decided.saturating_sub(self.told().resume.decided) >= NOTE {
-            self.remark(|told| told.resume = scanner.resume());
+        if decided.saturating_sub(self.checkpoint().resume.decided) >= CHECKPOINT_BYTES {
+            self.update_checkpoint(|checkpoint| checkpoint.resume = scanner.resume());
         }
-        Ok(if *at < target { Reached::More } else { Reached::End(target) })
+        Ok(if *at < target { ScanProgress::More } else { ScanProgress::End(target) })
     }
 
     /// What becomes of lines that matched, and where the scan stands after them.
-    fn decide(&self, scanner: &Scanner, found: Found, last: Last) -> io::Result<()> {
-        let (resume, watched) = (scanner.resume(), last == Last::Yes);
-        let (lines, now, rules) = (found.matches, mono_ms(), &self.voice.rules);
-        let mut limiter = self.told().limiter;
+    fn decide(&self, scanner: &Scanner, found: Found, last: FinalScan) -> io::Result<()> {
+        let (resume, watched) = (scanner.resume(), last == FinalScan::Yes);
+        let (lines, now, rules) = (found.matches, mono_ms(), &self.sink.rules);
+        let mut limiter = self.checkpoint().limiter;
         if lines == 0 {
             if watched {
-                self.remark(|told| (told.resume, told.watched) = (resume, true));
+                self.update_checkpoint(|checkpoint| (checkpoint.resume, checkpoint.watched) = (resume, true));
             }
             return Ok(());
         }
         hooks::at("watch.found");
         if limiter.would_emit(rules, now) {
             let refused = || {
-                self.remark(|told| {
-                    told.limiter.refused(lines);
-                    (told.resume, told.watched) = (resume, watched);
+                self.update_checkpoint(|checkpoint| {
+                    checkpoint.limiter.refused(lines);
+                    (checkpoint.resume, checkpoint.watched) = (resume, watched);
                 });
             };
-            if !self.voice.admit(now, lines, refused) {
+            if !self.sink.admit(now, lines, refused) {
                 return Ok(());
             }
             hooks::at("watch.admitted");
@@ -227,8 +230,8 @@ impl Proc {
                     "name": self.spec.name, "pattern": pattern, "pattern_index": index, "output": found.output,
                     "matches": lines, "truncated": found.cut, "suppressed": suppressed,
                 });
-                self.tell(EventType::WatchMatch, &facts, |told| {
-                    (told.limiter, told.resume, told.watched) = (limiter, resume, watched);
+                self.publish_event(EventType::WatchMatch, &facts, |checkpoint| {
+                    (checkpoint.limiter, checkpoint.resume, checkpoint.watched) = (limiter, resume, watched);
                 })?;
             }
             Verdict::Disable { suppressed } => {
@@ -237,13 +240,13 @@ impl Proc {
                     rules.strike_limit, rules.min_interval_ms
                 );
                 let facts = json!({ "name": self.spec.name, "suppressed": suppressed, "message": message });
-                self.tell(EventType::WatchDisabled, &facts, |told| {
-                    (told.limiter, told.resume, told.watched) = (limiter, resume, watched);
-                    told.promoted = true;
+                self.publish_event(EventType::WatchDisabled, &facts, |checkpoint| {
+                    (checkpoint.limiter, checkpoint.resume, checkpoint.watched) = (limiter, resume, watched);
+                    checkpoint.promoted = true;
                 })?;
             }
-            Verdict::Drop | Verdict::Ended => self.remark(|told| {
-                (told.limiter, told.resume, told.watched) = (limiter, resume, watched);
+            Verdict::Drop | Verdict::Ended => self.update_checkpoint(|checkpoint| {
+                (checkpoint.limiter, checkpoint.resume, checkpoint.watched) = (limiter, resume, watched);
             }),
         }
         Ok(())
@@ -252,7 +255,7 @@ impl Proc {
 
 /// Whether what was found is the last of all.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Last {
+enum FinalScan {
     Yes,
     No,
 }

@@ -5,10 +5,10 @@ use super::{Registry, RunningSlot};
 use crate::backend::{GREETED_AT_ONCE, cgroup};
 use crate::hooks;
 use crate::log::check;
-use crate::proc::checkpoint::Told;
-use crate::proc::handle::Start;
-use crate::proc::state::{News, Phase, State};
-use crate::proc::task::{Begin, Task};
+use crate::proc::checkpoint::Checkpoint;
+use crate::proc::handle::ProcInit;
+use crate::proc::state::{Phase, State, Update};
+use crate::proc::task::{Task, TaskStart};
 use crate::proc::{Proc, lost, tree, watcher};
 use crate::store::record::{Lock, Record, Spec};
 use crate::store::slots::Progress;
@@ -40,7 +40,7 @@ struct Known {
     spec: Spec,
     dir: PathBuf,
     state: State,
-    told: Option<Told>,
+    checkpoint: Option<Checkpoint>,
 }
 
 /// What the journal's end tells beyond the records: the newest state of each process in its last segment.
@@ -78,9 +78,9 @@ impl Registry {
         for reader in readers {
             all.extend(reader.await.map_err(io::Error::other)?);
         }
-        let told = all.iter().filter_map(|(found, _)| found.known()?.told);
-        let highest = told.map(|told| told.seq).max().unwrap_or(0);
-        self.voice.journal.skip_seen(highest).into_iter().for_each(|flaw| self.note_damage(flaw));
+        let checkpoint = all.iter().filter_map(|(found, _)| found.known()?.checkpoint);
+        let highest = checkpoint.map(|checkpoint| checkpoint.seq).max().unwrap_or(0);
+        self.sink.journal.skip_seen(highest).into_iter().for_each(|flaw| self.note_damage(flaw));
         // Shims are greeted once all are known: whoever asks first does not wait for that.
         let turns = self.launcher.turns.acquire_many(GREETED_AT_ONCE).await;
         for (found, dir) in all {
@@ -97,12 +97,12 @@ impl Registry {
                     self.note_damage(format!("{}: {flaw}", known.dir.display()));
                 }
                 cgroup::remove(&known.spec.cgroups);
-                let proc = Arc::new(Proc::finished(self.start_of(*known, ahead)));
+                let proc = Arc::new(Proc::without_task(self.start_of(*known, ahead)));
                 self.note_finished(&proc);
                 self.table().insert(proc.clone());
-                proc.watch_the_end(&proc.peek());
-                proc.tell_due(&proc.peek());
-                if !proc.watch_is_through(&proc.peek()) {
+                proc.scan_tail(&proc.published_state());
+                proc.publish_due(&proc.published_state());
+                if !proc.is_scanned(&proc.published_state()) {
                     tokio::spawn(watcher::run(proc));
                 }
             }
@@ -128,32 +128,32 @@ impl Registry {
                 self.note_damage(format!("{}: {why}{alive}", place.display()));
             }
             Found::Open { known, record, nonce } => {
-                let running = !known.state.ended();
+                let running = !known.state.has_ended();
                 let (proc, inbox) = Proc::new(self.start_of(*known, ahead));
-                proc.attach(record.clone());
+                proc.set_record(record.clone());
                 let proc = Arc::new(proc);
                 self.table().insert(proc.clone());
                 // What its record tells already is told now: the shim has no news of it.
-                proc.watch_the_end(&proc.peek());
-                proc.tell_due(&proc.peek());
+                proc.scan_tail(&proc.published_state());
+                proc.publish_due(&proc.published_state());
                 let slot = if running { RunningSlot::take(self, usize::MAX) } else { None };
                 let task = Task::new(proc.clone(), inbox, self.launcher.clone(), record, nonce);
-                self.run(task, Begin::Adopt, proc, slot);
+                self.run(task, TaskStart::Adopt, proc, slot);
             }
         }
     }
 }
 
 impl Registry {
-    fn start_of(&self, known: Known, ahead: &Ahead) -> Start {
-        let Known { spec, dir, state, told } = known;
-        let told = match told {
-            Some(told) => told,
-            None if spec.journaled => Told::default(),
-            None => Told::before_there_were_events(&state),
+    fn start_of(&self, known: Known, ahead: &Ahead) -> ProcInit {
+        let Known { spec, dir, state, checkpoint } = known;
+        let checkpoint = match checkpoint {
+            Some(checkpoint) => checkpoint,
+            None if spec.journaled => Checkpoint::default(),
+            None => Checkpoint::for_legacy_record(&state),
         };
-        let told = told.caught_up(ahead.states.get(&spec.id.bits()), ahead.last);
-        Start { spec, dir, state, told, voice: self.voice.clone(), patterns: None }
+        let checkpoint = checkpoint.merge_journal(ahead.states.get(&spec.id.bits()), ahead.last);
+        ProcInit { spec, dir, state, checkpoint, sink: self.sink.clone(), patterns: None }
     }
 }
 
@@ -207,22 +207,22 @@ fn read(dir: &Path) -> io::Result<Found> {
         (state.progress.rows, state.progress.cols) = (size.rows as u16, size.cols as u16);
     }
     if lock == Lock::Ours && matches!(state.phase, Phase::Exited { .. }) && state.closed {
-        state.step(&News::Gone);
+        state.step(&Update::Gone);
     }
     // Its shim is dead, and so is the program, unless a task has to see to that and to what the kernel tells.
-    if lock == Lock::Ours && !state.over() && (state.ended() || tree::pin(state.pid, state.ticks).is_none()) {
-        lost::end_leftovers(Some(&facts), lost::Seen::Never);
-        for news in lost::verdict(dir, &record, None) {
-            state.step(&news);
+    if lock == Lock::Ours && !state.is_final() && (state.has_ended() || tree::pin(state.pid, state.ticks).is_none()) {
+        lost::kill_orphans(Some(&facts), lost::PidIdentity::Unverified);
+        for update in lost::final_updates(dir, &record, None) {
+            state.step(&update);
         }
     }
-    let told = Told::read(&facts.told);
-    if state.ended() && spec.journaled && !told.is_some_and(|told| told.exited) {
+    let checkpoint = Checkpoint::read(&facts.checkpoint);
+    if state.has_ended() && spec.journaled && !checkpoint.is_some_and(|checkpoint| checkpoint.exited) {
         // Nobody has heard of it. Its shim may be waiting for the disk still, or died before it did.
         lost::to_disk(dir, &record);
     }
-    let known = Box::new(Known { spec, dir: dir.to_path_buf(), state, told });
-    if state.over() {
+    let known = Box::new(Known { spec, dir: dir.to_path_buf(), state, checkpoint });
+    if state.is_final() {
         return Ok(Found::Finished(known, check(dir, &state.progress.counts)));
     }
     record.unlock();

@@ -48,7 +48,7 @@ impl Registry {
 
     /// The same for events, while there are any. Never returns.
     pub async fn make_events_durable(self: Arc<Self>) {
-        let mut news = self.voice.journal.subscribe();
+        let mut news = self.sink.journal.subscribe();
         loop {
             if news.changed().await.is_err() {
                 return;
@@ -62,8 +62,8 @@ impl Registry {
     async fn push_events(self: &Arc<Self>, how: Push) {
         let registry = self.clone();
         let pushed = tokio::task::spawn_blocking(move || match how {
-            Push::Begin => registry.voice.journal.begin_sync().and_then(|()| registry.consumers.begin_sync()),
-            Push::Finish => registry.voice.journal.sync().and_then(|()| registry.consumers.sync()),
+            Push::Begin => registry.sink.journal.begin_sync().and_then(|()| registry.consumers.begin_sync()),
+            Push::Finish => registry.sink.journal.sync().and_then(|()| registry.consumers.sync()),
         });
         if let Ok(Err(e)) = pushed.await {
             tracing::warn!(%e, "write events to the disk");
@@ -74,9 +74,9 @@ impl Registry {
     pub async fn forget_consumers(self: Arc<Self>) {
         // Seldom, and not at all while there are none: an idle daemon sleeps.
         let pause = Duration::from_millis((self.config.events.consumer_ttl_ms / 10).clamp(1000, 3_600_000));
-        let mut news = self.voice.journal.subscribe();
+        let mut news = self.sink.journal.subscribe();
         loop {
-            self.voice.journal.retain(now_ms());
+            self.sink.journal.retain(now_ms());
             for name in self.consumers.expire(now_ms()) {
                 tracing::info!(%name, "forgot a consumer that was not used for long");
             }

@@ -17,12 +17,12 @@ impl Registry {
         let removed = {
             let mut table = self.table();
             match table.get(id) {
-                Some(proc) if proc.peek().over() => table.remove(id),
+                Some(proc) if proc.published_state().is_final() => table.remove(id),
                 Some(_) | None => None,
             }
         };
         let Some(proc) = removed else { return false };
-        if let (Some(ended), Ok(mut finished)) = (proc.peek().ended_ms(), self.ended.lock()) {
+        if let (Some(ended), Ok(mut finished)) = (proc.published_state().ended_ms(), self.ended.lock()) {
             finished.remove(ended, id);
         }
         let dir = proc.dir.clone();
@@ -59,8 +59,8 @@ impl Registry {
 
     /// Puts a process that is over into the order of forgetting.
     pub(super) fn note_finished(&self, proc: &Proc) {
-        let state = proc.peek();
-        let Some(ended) = state.ended_ms().filter(|_| state.over()) else { return };
+        let state = proc.published_state();
+        let Some(ended) = state.ended_ms().filter(|_| state.is_final()) else { return };
         let counts = state.progress.counts;
         let kept = counts.end.saturating_sub(counts.dropped).saturating_sub(counts.unstored);
         if let Ok(mut finished) = self.ended.lock() {

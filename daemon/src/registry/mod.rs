@@ -16,7 +16,7 @@ use crate::backend::Launcher;
 use crate::config::Config;
 use crate::events::Consumers;
 use crate::proc::Proc;
-use crate::proc::event_sink::Voice;
+use crate::proc::event_sink::EventSink;
 use crate::store::dir_pool;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -32,7 +32,7 @@ pub struct Registry {
     pub config: Config,
     pub procs_dir: PathBuf,
     pub launcher: Arc<Launcher>,
-    pub voice: Arc<Voice>,
+    pub sink: Arc<EventSink>,
     pub consumers: Consumers,
     table: Mutex<Table>,
     names: names::Names,
@@ -55,7 +55,7 @@ impl Registry {
         config: Config,
         procs_dir: PathBuf,
         launcher: Arc<Launcher>,
-        voice: Arc<Voice>,
+        sink: Arc<EventSink>,
         consumers: Consumers,
     ) -> Arc<Registry> {
         let made = dir_pool::Ahead::open(procs_dir.with_file_name("ready"), &procs_dir, config.survive_power_cut);
@@ -64,7 +64,7 @@ impl Registry {
             made: Arc::new(made),
             procs_dir,
             launcher,
-            voice,
+            sink,
             consumers,
             table: Mutex::new(Table::default()),
             names: names::Names::default(),

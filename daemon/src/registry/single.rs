@@ -76,19 +76,20 @@ impl Registry {
     /// The process of that name that runs. One that is found dead is waited for, so that it is not given away.
     async fn living(&self, name: &str) -> Option<Arc<Proc>> {
         let proc = self.table().named(name)?;
-        let state = proc.peek();
+        let state = proc.published_state();
         if state.phase == Phase::Starting {
-            return self.answer(proc).await.ok().filter(|proc| !proc.peek().ended());
+            return self.answer(proc).await.ok().filter(|proc| !proc.published_state().has_ended());
         }
         if state.phase == Phase::Running && state.ticks != 0 && !tree::runs(state.pid, state.ticks) {
-            let _ = timeout(DYING, proc.subscribe().wait_for(State::ended)).await;
+            let _ = timeout(DYING, proc.subscribe().wait_for(State::has_ended)).await;
         }
-        (!proc.peek().ended()).then_some(proc)
+        (!proc.published_state().has_ended()).then_some(proc)
     }
 
     /// Kills every tree of that name, also what is left of one whose program has ended.
     async fn end_all_named(&self, name: &str, order: &Order, single: Single) -> Result<(), RpcError> {
-        let left: Vec<Arc<Proc>> = self.table().all_named(name).into_iter().filter(|p| !p.peek().over()).collect();
+        let left: Vec<Arc<Proc>> =
+            self.table().all_named(name).into_iter().filter(|p| !p.published_state().is_final()).collect();
         if left.is_empty() {
             return Ok(());
         }

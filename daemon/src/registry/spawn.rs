@@ -4,10 +4,10 @@ use super::table::Asked;
 use super::{Registry, RunningSlot, Single, Spawned};
 use crate::backend::cgroup;
 use crate::hooks;
-use crate::proc::checkpoint::Told;
-use crate::proc::handle::{Command, Start};
-use crate::proc::state::{News, Phase, State};
-use crate::proc::task::{Begin, Task, now_ms};
+use crate::proc::checkpoint::Checkpoint;
+use crate::proc::handle::{Command, ProcInit};
+use crate::proc::state::{Phase, State, Update};
+use crate::proc::task::{Task, TaskStart, now_ms};
 use crate::proc::{Proc, monitors, view};
 use crate::shim::launch::{self, Numbers, Strings};
 use crate::store::dir_pool::Made;
@@ -107,7 +107,7 @@ impl Registry {
         match begun {
             Ok(stream) => {
                 let task = Task::new(proc.clone(), inbox, self.launcher.clone(), record, nonce);
-                self.run(task, Begin::Launched { stream, launch }, proc.clone(), Some(slot));
+                self.run(task, TaskStart::Launched { stream, launch }, proc.clone(), Some(slot));
             }
             Err(e) => {
                 self.fail(&proc, &record, step::FORK, e.raw_os_error().unwrap_or(libc::EIO)).await;
@@ -143,10 +143,10 @@ impl Registry {
     }
 
     /// Runs a process's task in the background, and counts the program as running until it ends.
-    pub(super) fn run(self: &Arc<Self>, task: Task, begin: Begin, proc: Arc<Proc>, slot: Option<RunningSlot>) {
-        monitors::begin(&proc);
+    pub(super) fn run(self: &Arc<Self>, task: Task, begin: TaskStart, proc: Arc<Proc>, slot: Option<RunningSlot>) {
+        monitors::spawn_monitors(&proc);
         let registry = self.clone();
-        let task = task.holding(slot.map(|slot| Box::new(slot) as Box<dyn Send + Sync>));
+        let task = task.with_running_guard(slot.map(|slot| Box::new(slot) as Box<dyn Send + Sync>));
         tokio::spawn(async move {
             task.run(begin).await;
             cgroup::remove(&proc.spec.cgroups);
@@ -160,7 +160,7 @@ impl Registry {
         let mut state = proc.subscribe();
         let started = state.wait_for(|s| s.phase != Phase::Starting);
         let _ = tokio::time::timeout(PATIENCE, started).await;
-        match proc.peek().phase {
+        match proc.published_state().phase {
             Phase::Failed { .. } => Err(SpawnError::Failed(proc)),
             Phase::Starting | Phase::Running | Phase::Exited { .. } | Phase::Lost { .. } => Ok(proc),
         }
@@ -193,8 +193,8 @@ impl Registry {
         let enforced = wanted.enforce(spec.id, spec.log_max_bytes);
         (spec.limits, spec.cgroups) = (enforced.reports, enforced.dirs);
         let dir = self.procs_dir.join(spec.id.to_string());
-        let (state, voice) = (State::new(progress), self.voice.clone());
-        let (proc, inbox) = Proc::new(Start { spec, dir, state, told: Told::default(), voice, patterns });
+        let (state, sink) = (State::new(progress), self.sink.clone());
+        let (proc, inbox) = Proc::new(ProcInit { spec, dir, state, checkpoint: Checkpoint::default(), sink, patterns });
         let groups = proc.spec.cgroups.clone();
         let proc = match self.enter(proc) {
             Ok(proc) => proc,
@@ -211,7 +211,7 @@ impl Registry {
         match ahead.and_then(Result::ok).map_or_else(|| self.create(&proc.dir, &new), Ok) {
             Ok(record) => {
                 let record = Arc::new(record);
-                proc.attach(record.clone());
+                proc.set_record(record.clone());
                 Ok(Reserved { proc, record, nonce, inbox, oom_file: enforced.oom_file })
             }
             Err(e) => {
@@ -240,11 +240,11 @@ impl Registry {
         if let Err(e) = recorded {
             tracing::warn!(id = %proc.spec.id, %e, "the failed start could not be recorded");
         }
-        let news = News::Failed { step, errno, at_ms };
-        let mut state = proc.peek();
-        state.step(&news);
-        proc.tell_due(&state);
-        proc.publish_failure(&news);
+        let update = Update::Failed { step, errno, at_ms };
+        let mut state = proc.published_state();
+        state.step(&update);
+        proc.publish_due(&state);
+        proc.publish_failure(&update);
         self.note_ended(&proc.dir);
         self.note_finished(proc);
     }
@@ -252,7 +252,9 @@ impl Registry {
     /// Puts a new process into the table, unless its name is taken.
     fn enter(&self, proc: Proc) -> Result<Arc<Proc>, RpcError> {
         let (spec, mut table) = (&proc.spec, self.table());
-        if let Some(holder) = spec.name.as_deref().and_then(|name| table.named(name)).filter(|p| !p.peek().ended()) {
+        if let Some(holder) =
+            spec.name.as_deref().and_then(|name| table.named(name)).filter(|p| !p.published_state().has_ended())
+        {
             let name = spec.name.as_deref().unwrap_or_default();
             let message = format!("the name {name:?} is in use by {}", holder.spec.id);
             let process = serde_json::to_value(holder.view(now_ms())).unwrap_or_default();
@@ -310,7 +312,7 @@ fn encode(proc: &Proc, env: Vec<Vec<u8>>, oom_file: Option<&Path>, sync: bool) -
 /// The error of `exec` for a program that could not start.
 pub fn spawn_failed(proc: &Proc) -> RpcError {
     let process = proc.view(now_ms());
-    let Some(failure) = view::ending(&proc.spec, &proc.peek()).failure else {
+    let Some(failure) = view::ending(&proc.spec, &proc.published_state()).failure else {
         return RpcError::new(ErrorKind::Internal, "a start failed without a reason");
     };
     let why = io::Error::from_raw_os_error(failure.errno);

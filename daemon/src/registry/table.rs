@@ -38,7 +38,7 @@ impl Table {
     /// The process of that name that has not ended, else the newest that had it.
     pub fn named(&self, name: &str) -> Option<Arc<Proc>> {
         let procs = || self.by_name.get(name).into_iter().flatten().filter_map(|id| self.by_id.get(id));
-        let living = procs().find(|p| !p.peek().ended());
+        let living = procs().find(|p| !p.published_state().has_ended());
         living.or_else(|| procs().max_by_key(|p| age(p))).cloned()
     }
 

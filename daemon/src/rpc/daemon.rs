@@ -32,14 +32,14 @@ pub async fn info(_: params::Empty, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result
     };
     let mut shims = Vec::new();
     for proc in daemon.registry.newest_first() {
-        let state = proc.peek();
+        let state = proc.published_state();
         match state.phase {
             Phase::Starting => counts.starting += 1,
             Phase::Running => counts.running += 1,
             Phase::Exited { .. } | Phase::Failed { .. } => counts.exited += 1,
             Phase::Lost { .. } => counts.lost += 1,
         }
-        if !state.over() && state.shim_pid > 0 {
+        if !state.is_final() && state.shim_pid > 0 {
             shims.push(state.shim_pid);
         }
     }
@@ -62,7 +62,7 @@ pub async fn info(_: params::Empty, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result
         },
         damaged: daemon.registry.damaged(),
         events: journal(&daemon),
-        watch: daemon.registry.voice.breaker_view(),
+        watch: daemon.registry.sink.breaker_view(),
     })
 }
 
@@ -83,7 +83,7 @@ fn add(sum: Usage, one: Usage) -> Usage {
 }
 
 fn journal(daemon: &Daemon) -> results::Journal {
-    let journal = &daemon.registry.voice.journal;
+    let journal = &daemon.registry.sink.journal;
     let consumer = |(name, position, used_ms): (ConsumerName, u64, u64)| {
         let (name, used_at) = (name.as_str().to_string(), rfc3339(used_ms));
         results::Consumer { name, position, used_at }
@@ -122,7 +122,7 @@ pub async fn shutdown(
 ) -> Result<results::Shutdown, RpcError> {
     let mut killed = Vec::new();
     if call.kill {
-        let procs = daemon.registry.newest_first().into_iter().filter(|p| !p.peek().over()).collect();
+        let procs = daemon.registry.newest_first().into_iter().filter(|p| !p.published_state().is_final()).collect();
         let (signal, cause) = (libc::SIGTERM, Cause::Shutdown);
         killed = kill_all(procs, Kill { signal, grace_ms: GRACE_MS, cause, uid: peer.uid, pid: peer.pid }).await;
     }

@@ -29,7 +29,7 @@ pub async fn next(
     }
     let filter = filter(&daemon, &call.types, &call.session_key, &call.task_id, &call.id)?;
     let registry = &daemon.registry;
-    let (journal, consumers) = (&registry.voice.journal, &registry.consumers);
+    let (journal, consumers) = (&registry.sink.journal, &registry.consumers);
     let mut news = journal.subscribe();
     let start = match call.from {
         params::ConsumerStart::Oldest => Start::Oldest,
@@ -79,7 +79,7 @@ pub async fn next(
 
 pub async fn ack(call: params::EventsAck, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<results::EventsAck, RpcError> {
     let name = consumer_name(&call.consumer)?;
-    let last = daemon.registry.voice.journal.last();
+    let last = daemon.registry.sink.journal.last();
     if call.seq > last {
         return Err(RpcError::param("seq", format!("is {}, and the newest event is {last}", call.seq)));
     }
@@ -120,7 +120,7 @@ pub fn filter(
 pub fn consumer(daemon: &Daemon, name: Option<&str>) -> Result<Option<ConsumerName>, RpcError> {
     let Some(text) = name else { return Ok(None) };
     let name = consumer_name(text)?;
-    let (journal, consumers) = (&daemon.registry.voice.journal, &daemon.registry.consumers);
+    let (journal, consumers) = (&daemon.registry.sink.journal, &daemon.registry.consumers);
     let entered = consumers.enter(&name, Start::Oldest, journal.oldest(), journal.last(), now_ms());
     entered.map_err(|e| failed(e, text))?;
     Ok(Some(name))
@@ -133,9 +133,9 @@ pub fn acknowledge<'a>(
     ended: impl Iterator<Item = &'a Arc<Proc>>,
 ) -> Result<(), RpcError> {
     let Some(name) = consumer else { return Ok(()) };
-    let (journal, consumers) = (&daemon.registry.voice.journal, &daemon.registry.consumers);
+    let (journal, consumers) = (&daemon.registry.sink.journal, &daemon.registry.consumers);
     for proc in ended {
-        let told = proc.told();
+        let told = proc.checkpoint();
         let upto = match (proc.notify(), told.completed) {
             (false, _) => told.exited_seq,
             (true, true) => told.completed_seq,

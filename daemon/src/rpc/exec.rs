@@ -39,7 +39,7 @@ pub async fn exec(call: params::Exec, daemon: Arc<Daemon>, peer: Arc<Peer>) -> R
         let patience = Duration::from_millis(call.yield_ms.min(config.max_wait_ms));
         let mut state = proc.subscribe();
         // Whichever is first; the exit does not wait for whoever still holds a pipe.
-        let _ = tokio::time::timeout(patience, state.wait_for(State::ended)).await;
+        let _ = tokio::time::timeout(patience, state.wait_for(State::has_ended)).await;
     }
     let answer = answer(&proc, &peer, call.max_output_tokens.unwrap_or(TOKENS).min(TOKENS_MAX))?;
     let ended = answer.process.exited_at.is_some();

@@ -53,7 +53,7 @@ impl Followed {
         }
         let mut news = proc.subscribe();
         news.mark_changed();
-        proc.want_beyond(cursor);
+        proc.notify_past(cursor);
         self.procs.insert(id, Follow { proc, cursor, carry: Default::default() });
         self.news.push(wait(id, news));
     }
@@ -63,7 +63,7 @@ impl Followed {
         loop {
             let Some((id, news)) = self.news.next().await else { return std::future::pending().await };
             let Some(follow) = self.procs.get(&id) else { continue };
-            if !follow.proc.peek().over() {
+            if !follow.proc.published_state().is_final() {
                 self.news.push(wait(id, news));
             }
             return id;
@@ -78,10 +78,10 @@ impl Followed {
             let state = follow.proc.state();
             let end = state.progress.counts.end;
             if follow.cursor >= end {
-                if state.over() {
+                if state.is_final() {
                     self.procs.remove(&id);
                 } else {
-                    follow.proc.want_beyond(end);
+                    follow.proc.notify_past(end);
                 }
                 return Ok(());
             }

@@ -38,7 +38,7 @@ async fn put(call: params::Write, daemon: &Daemon, ending: &[u8]) -> Result<resu
     };
     let proc = daemon.find(&call.id)?;
     let total = data.len() as u64;
-    if proc.peek().ended()
+    if proc.published_state().has_ended()
         && let Some(done) = proc.written(&name)
     {
         return Ok(repeated(proc.spec.id, done, total));
@@ -56,7 +56,9 @@ async fn put(call: params::Write, daemon: &Daemon, ending: &[u8]) -> Result<resu
         Wrote::More | Wrote::Stopped => {
             Ok(results::Write { id, bytes_written: end.done, complete: false, duplicate: false })
         }
-        Wrote::Broken if proc.peek().ended() => Err(already_exited(&proc).with("bytes_written", end.done)),
+        Wrote::Broken if proc.published_state().has_ended() => {
+            Err(already_exited(&proc).with("bytes_written", end.done))
+        }
         Wrote::Broken => Err(unavailable(&proc).with("bytes_written", end.done)),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::context::Daemon;
 use super::wire::Peer;
-use crate::proc::handle::{Kill, Unanswered};
+use crate::proc::handle::{Kill, NoReply};
 use crate::proc::kill::{GRACE_MS, kill_all};
 use crate::proc::{Proc, view};
 use crate::store::slots::Cause;
@@ -54,17 +54,17 @@ fn chosen(call: &params::Kill, daemon: &Daemon) -> Result<Vec<Arc<Proc>>, RpcErr
         let spec = &p.spec;
         let task = call.task_id.as_ref().is_none_or(|t| spec.task_id.as_ref() == Some(t));
         let session = call.session_key.as_ref().is_none_or(|s| spec.session_key.as_ref() == Some(s));
-        task && session && !p.peek().over()
+        task && session && !p.published_state().is_final()
     };
     Ok(daemon.registry.newest_first().into_iter().filter(ours).collect())
 }
 
 /// The error for a call that got no answer.
-pub fn unanswered(proc: &Proc, why: Unanswered) -> RpcError {
+pub fn unanswered(proc: &Proc, why: NoReply) -> RpcError {
     match why {
-        Unanswered::Over => already_exited(proc),
-        Unanswered::Silent => {
-            let (id, shim) = (proc.spec.id, proc.peek().shim_pid);
+        NoReply::Gone => already_exited(proc),
+        NoReply::Unresponsive => {
+            let (id, shim) = (proc.spec.id, proc.published_state().shim_pid);
             let message =
                 format!("the shim of {id} (pid {shim}) does not answer; it is stopped, frozen or waits for its disk");
             RpcError::new(ErrorKind::Unavailable, message).with("shim_pid", shim)
@@ -103,7 +103,7 @@ pub fn already_exited(proc: &Proc) -> RpcError {
 }
 
 pub fn refuse_ended(proc: &Proc) -> Result<(), RpcError> {
-    if proc.peek().ended() { Err(already_exited(proc)) } else { Ok(()) }
+    if proc.published_state().has_ended() { Err(already_exited(proc)) } else { Ok(()) }
 }
 
 pub async fn session_active(
@@ -118,7 +118,7 @@ pub async fn session_active(
         (Some(key), _) => p.spec.session_key.as_ref() == Some(key),
         (None, task) => p.spec.task_id == *task,
     };
-    let running = daemon.registry.newest_first().into_iter().filter(|p| ours(p) && !p.peek().ended());
+    let running = daemon.registry.newest_first().into_iter().filter(|p| ours(p) && !p.published_state().has_ended());
     let ids: Vec<_> = running.map(|p| p.spec.id).collect();
     Ok(results::SessionActive { count: ids.len() as u64, ids })
 }
@@ -132,7 +132,9 @@ pub async fn session_end(
         return Err(RpcError::param("session_key", "must not be empty"));
     }
     let all = daemon.registry.newest_first().into_iter();
-    let procs = all.filter(|p| p.spec.session_key.as_ref() == Some(&call.session_key) && !p.peek().over()).collect();
+    let procs = all
+        .filter(|p| p.spec.session_key.as_ref() == Some(&call.session_key) && !p.published_state().is_final())
+        .collect();
     let (signal, cause) = (libc::SIGTERM, Cause::SessionEnd);
     let mut killed = kill_all(procs, Kill { signal, grace_ms: GRACE_MS, cause, uid: peer.uid, pid: peer.pid }).await;
     // One that was over already, and whose shim was about to leave, was not killed.

@@ -73,7 +73,7 @@ impl Row {
         let state = proc.state();
         let preview = proc.preview(&state, || read::preview(&proc, &state, PREVIEW));
         let preview = preview.map_err(|e| unreadable(&proc, e))?;
-        let lives = !state.over() && state.shim_pid > 0;
+        let lives = !state.is_final() && state.shim_pid > 0;
         let usage = (with_usage && lives).then(|| tree::usage_below(state.shim_pid));
         Ok(Row { proc, state, preview, usage, now })
     }
@@ -123,14 +123,14 @@ fn fits(proc: &Proc, call: &params::List) -> bool {
         && call.session_key.as_ref().is_none_or(|s| spec.session_key.as_ref() == Some(s))
         && call.label.as_ref().is_none_or(label)
         && call.name.as_ref().is_none_or(name)
-        && call.status.is_none_or(|s| proc.peek().status() == s)
-        && call.reason.is_none_or(|r| ending(spec, &proc.peek()).reason == Some(r))
+        && call.status.is_none_or(|s| proc.published_state().status() == s)
+        && call.reason.is_none_or(|r| ending(spec, &proc.published_state()).reason == Some(r))
 }
 
 /// Whether it lives, or ended so long ago or less.
 fn is_recent(proc: &Proc, within: Option<u64>, now: u64) -> bool {
     let Some(within) = within else { return true };
-    proc.peek().ended_ms().is_none_or(|at| now.saturating_sub(at) <= within)
+    proc.published_state().ended_ms().is_none_or(|at| now.saturating_sub(at) <= within)
 }
 
 /// Whether a whole name is as the pattern says. Takes no longer than the product of their lengths.
@@ -159,7 +159,7 @@ fn is_like(name: &str, pattern: &str) -> bool {
 pub async fn inspect(call: params::Inspect, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<results::Inspect, RpcError> {
     let proc = daemon.find(&call.id)?;
     let state = proc.state();
-    let alive = !state.over() && state.shim_pid > 0;
+    let alive = !state.is_final() && state.shim_pid > 0;
     let members = if alive { tree::members(state.shim_pid) } else { Vec::new() };
     // The first file is missing only if the disk refused the first bytes.
     let log = proc.dir.join("log");
@@ -183,17 +183,19 @@ pub async fn forget(call: params::Forget, daemon: Arc<Daemon>, _: Arc<Peer>) -> 
         (Some(ids), None) => ids.iter().map(|id| daemon.registry.find("ids", id)).collect::<Result<_, _>>()?,
         (None, Some(age)) => {
             let before = now_ms().saturating_sub(age);
-            let old = |p: &Arc<Proc>| p.peek().closed && p.peek().ended_ms().is_some_and(|at| at <= before);
+            let old = |p: &Arc<Proc>| {
+                p.published_state().closed && p.published_state().ended_ms().is_some_and(|at| at <= before)
+            };
             daemon.registry.newest_first().into_iter().filter(old).collect()
         }
     };
     let mut result = results::Forget { forgotten: Vec::new(), skipped: Vec::new() };
     for proc in procs {
         let id = proc.spec.id;
-        if proc.peek().ended() && proc.peek().closed {
+        if proc.published_state().has_ended() && proc.published_state().closed {
             // Its shim is about to leave.
             let mut state = proc.subscribe();
-            let _ = tokio::time::timeout(LEAVING, state.wait_for(State::over)).await;
+            let _ = tokio::time::timeout(LEAVING, state.wait_for(State::is_final)).await;
         }
         let list = if daemon.registry.forget(id).await { &mut result.forgotten } else { &mut result.skipped };
         list.push(id);

@@ -32,17 +32,17 @@ pub async fn poll(call: params::Poll, daemon: Arc<Daemon>, peer: Arc<Peer>) -> R
         return Err(RpcError::param("max_bytes", "must be at least 1"));
     }
     let mut news = proc.subscribe();
-    let before = proc.peek();
+    let before = proc.published_state();
     let deadline = Instant::now() + Duration::from_millis(call.wait_ms.min(daemon.registry.config.max_wait_ms));
     // An exit that this client has not been told of is news, however old it is.
-    let old = before.ended() && peer.heard.knows(proc.spec.id.bits());
+    let old = before.has_ended() && peer.heard.knows(proc.spec.id.bits());
     let mut cursor = call.cursor;
     loop {
         news.mark_unchanged();
         let state = proc.state();
         let page = Page::read(&proc, &state, cursor, &call).map_err(|e| unreadable(&proc, e))?;
         let silent = cursor.is_some() && page.output.is_empty();
-        let told = (state.ended() && !old) || state.closed != before.closed || (state.ended() && state.closed);
+        let told = (state.has_ended() && !old) || state.closed != before.closed || (state.has_ended() && state.closed);
         let far = page.next >= state.progress.counts.end;
         if !silent || (told && far) || call.wait_ms == 0 || Instant::now() >= deadline {
             note_exit(&peer, &proc, &state);
@@ -54,14 +54,14 @@ pub async fn poll(call: params::Poll, daemon: Arc<Daemon>, peer: Arc<Peer>) -> R
             continue;
         }
         // Nothing, or part of a character whose rest has yet to come.
-        proc.want_beyond(state.progress.counts.end);
+        proc.notify_past(state.progress.counts.end);
         let _ = timeout_at(deadline, news.changed()).await;
     }
 }
 
 /// Remembers that a client was told of an exit after which output may still come.
 pub fn note_exit(peer: &Peer, proc: &Proc, state: &State) {
-    if state.ended() && !state.closed {
+    if state.has_ended() && !state.closed {
         peer.heard.note(proc.spec.id.bits());
     }
 }

@@ -1,7 +1,7 @@
 //! A process's directory: `record` (slots and spec), the log beside it, and the shim's socket.
 
 use super::dir_pool::{self, Made};
-use super::slots::{self, Exit, Head, Launch, PAGE, Progress, SLOT, Slot, Stage, TOLD, ToldSlot};
+use super::slots::{self, CHECKPOINT_LEN, CheckpointSlot, Exit, Head, Launch, PAGE, Progress, SLOT, Slot, Stage};
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -66,7 +66,7 @@ pub struct Facts {
     pub closed_ms: Option<u64>,
     pub progress: Option<Progress>,
     /// As it is: its reader knows whether it is whole.
-    pub told: ToldSlot,
+    pub checkpoint: CheckpointSlot,
 }
 
 /// An open record.
@@ -154,10 +154,12 @@ impl Record {
             exit: Exit::read(&slot(slots::EXIT_AT)),
             closed_ms: slots::read_closed(&slot(slots::CLOSED_AT)),
             progress: Progress::read(&slot(slots::COUNTS_AT)),
-            told: {
-                let mut told = [0u8; TOLD];
-                told.copy_from_slice(&page[slots::TOLD_AT as usize..slots::TOLD_AT as usize + TOLD]);
-                told
+            checkpoint: {
+                let mut checkpoint = [0u8; CHECKPOINT_LEN];
+                checkpoint.copy_from_slice(
+                    &page[slots::CHECKPOINT_AT as usize..slots::CHECKPOINT_AT as usize + CHECKPOINT_LEN],
+                );
+                checkpoint
             },
         })
     }
@@ -209,8 +211,8 @@ impl Record {
         self.set_launch(&Launch { stage: Stage::Failed, shim_pid: 0, pid: 0, ticks: 0, step, errno, at_ms })
     }
 
-    pub fn set_told(&self, told: &ToldSlot) -> io::Result<()> {
-        self.file.write_all_at(told, slots::TOLD_AT)
+    pub fn set_checkpoint(&self, checkpoint: &CheckpointSlot) -> io::Result<()> {
+        self.file.write_all_at(checkpoint, slots::CHECKPOINT_AT)
     }
 
     pub fn set_progress(&self, progress: &Progress) -> io::Result<()> {

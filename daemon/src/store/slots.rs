@@ -11,7 +11,7 @@ pub const PAGE: usize = 4096;
 pub const HEAD_AT: u64 = 0;
 /// The daemon's own: what it told of the process, and how far its watch has come. It shares the head's sector, which
 /// nobody else writes.
-pub const TOLD_AT: u64 = 256;
+pub const CHECKPOINT_AT: u64 = 256;
 pub const LAUNCH_AT: u64 = 512;
 pub const EXIT_AT: u64 = 1024;
 pub const CLOSED_AT: u64 = 1536;
@@ -30,8 +30,8 @@ pub const VERSION: u32 = 1;
 /// One slot as bytes.
 pub type Slot = [u8; SLOT];
 /// The size of the daemon's own slot. What is in it is not known here.
-pub const TOLD: usize = 192;
-pub type ToldSlot = [u8; TOLD];
+pub const CHECKPOINT_LEN: usize = 192;
+pub type CheckpointSlot = [u8; CHECKPOINT_LEN];
 
 /// What the daemon knows before anything is started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

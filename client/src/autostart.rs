@@ -114,7 +114,7 @@ fn start(socket: &Path, launch: &Launch) -> Result<Client, StartError> {
     let mut wait = Wait::until(Instant::now() + START_TIME);
     let (mut ended, mut notice) = (None, Notice::new());
     loop {
-        notice.look();
+        notice.style();
         match Client::connect(socket) {
             Ok(client) => return Ok(client),
             Err(error) if !nobody_listens(&error) => return Err(StartError::Unusable(error)),
@@ -151,7 +151,7 @@ impl Notice {
         Notice { began: Instant::now(), shown: false }
     }
 
-    fn look(&mut self) {
+    fn style(&mut self) {
         if !self.shown && self.began.elapsed() > NOTICE && io::stderr().is_terminal() {
             eprint!("toolctl: the daemon is starting, and reads what earlier ones left");
             self.shown = true;

@@ -1,8 +1,8 @@
 //! What `toolctl` writes to, and how it should look there.
 
 use crate::error::Failure;
-use crate::render::Look;
-use crate::render::sanitize::{Keep, Shown};
+use crate::render::Style;
+use crate::render::sanitize::{Keep, Sanitizer};
 use crate::sys;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
@@ -56,17 +56,17 @@ impl Colours {
 pub struct Console<'a> {
     pub out: &'a mut dyn Write,
     pub err: &'a mut dyn Write,
-    pub look: Look,
+    pub style: Style,
     /// How standard error wants it.
-    pub err_look: Look,
+    pub err_style: Style,
     /// Colours were asked for, so those in a program's output are kept.
     pub keeps_colours: bool,
     /// Standard error is a terminal where a line can be written over.
-    pub overwrites: bool,
+    pub can_redraw: bool,
     /// Where a line that is to be written over stands.
     line: Option<Line>,
     /// These are descriptors 1 and 2, which can be waited for, and descriptor 0 is ours to read.
-    pub live: bool,
+    pub is_real: bool,
 }
 
 /// Where a line of ours stands.
@@ -80,34 +80,43 @@ enum Line {
 
 impl<'a> Console<'a> {
     /// The streams of this program.
-    pub fn live(out: &'a mut dyn Write, err: &'a mut dyn Write, colour: Colour) -> Console<'a> {
+    pub fn stdio(out: &'a mut dyn Write, err: &'a mut dyn Write, colour: Colour) -> Console<'a> {
         let colours = Colours::decide(colour, |name| std::env::var_os(name));
-        let (look, err_look) = (look(&io::stdout(), colours), look(&io::stderr(), colours));
+        let (style, err_style) = (style(&io::stdout(), colours), style(&io::stderr(), colours));
         // With a pager or a filter behind it the screen is not ours to write over.
-        let overwrites = err_look.terminal() && look.terminal() && !is_dumb();
+        let can_redraw = err_style.terminal() && style.terminal() && !is_dumb();
         let keeps_colours = colours == Colours::Asked;
-        Console { out, err, look, err_look, keeps_colours, overwrites, line: None, live: true }
+        Console { out, err, style, err_style, keeps_colours, can_redraw, line: None, is_real: true }
     }
 
     /// The streams of a test.
     #[cfg(test)]
     pub fn plain(out: &'a mut dyn Write, err: &'a mut dyn Write) -> Console<'a> {
-        let look = Look::plain();
-        Console { out, err, look, err_look: look, keeps_colours: false, overwrites: false, line: None, live: false }
+        let style = Style::plain();
+        Console {
+            out,
+            err,
+            style,
+            err_style: style,
+            keeps_colours: false,
+            can_redraw: false,
+            line: None,
+            is_real: false,
+        }
     }
 
     /// How a program's output is shown here. None: as it is, for it goes to a file or another program.
-    pub fn shown(&self) -> Option<Shown> {
-        match (self.keeps_colours, self.look.terminal()) {
-            (true, _) => Some(Shown::new(Keep::Colours)),
-            (false, true) => Some(Shown::new(Keep::Nothing)),
+    pub fn sanitizer(&self) -> Option<Sanitizer> {
+        match (self.keeps_colours, self.style.terminal()) {
+            (true, _) => Some(Sanitizer::new(Keep::Colours)),
+            (false, true) => Some(Sanitizer::new(Keep::Nothing)),
             (false, false) => None,
         }
     }
 
     /// Prints a whole piece of a program's output, with a newline at its end.
     pub fn print_output(&mut self, text: &str) -> Result<(), Failure> {
-        let text = match self.shown() {
+        let text = match self.sanitizer() {
             Some(shown) => shown.whole(text),
             None => text.to_owned(),
         };
@@ -116,13 +125,13 @@ impl<'a> Console<'a> {
     }
 
     /// Whether a line can be shown now: there is a terminal for it, and we are not in its background.
-    pub fn shows_lines(&self) -> bool {
-        self.overwrites && (!self.live || sys::is_foreground(io::stderr().as_fd()))
+    pub fn can_show_line(&self) -> bool {
+        self.can_redraw && (!self.is_real || sys::is_foreground(io::stderr().as_fd()))
     }
 
     /// One line on standard error that the next one replaces, where that can be shown.
     pub fn show_line(&mut self, text: &str) {
-        if self.shows_lines() {
+        if self.can_show_line() {
             // If nobody sees it, nothing is lost.
             let _ = write!(self.err, "\r{text}\x1b[K").and_then(|()| self.err.flush());
             self.line = Some(Line::Here);
@@ -132,7 +141,7 @@ impl<'a> Console<'a> {
     /// The same below the line in which somebody may be typing, which stays as it is, with its cursor. Room is made for it first: at
     /// the bottom of the screen all moves up. By a vertical tab, which is a line feed that the kernel does not begin a line with.
     pub fn show_line_below(&mut self, text: &str) {
-        if self.shows_lines() {
+        if self.can_show_line() {
             let below = format!("\x1b[J\x0b\x1b[A\x1b7\x1b[B\r{text}\x1b8");
             let _ = self.err.write_all(below.as_bytes()).and_then(|()| self.err.flush());
             self.line = Some(Line::Below);
@@ -166,23 +175,23 @@ impl<'a> Console<'a> {
     }
 
     /// A word to the person, on standard error. If nobody hears it, nothing else can be done.
-    pub fn say(&mut self, text: &str) {
+    pub fn message(&mut self, text: &str) {
         self.erase();
         // It may quote a stranger's name.
-        let text = Shown::new(Keep::Nothing).push(text);
+        let text = Sanitizer::new(Keep::Nothing).push(text);
         let _ = writeln!(self.err, "toolctl: {text}").and_then(|()| self.err.flush());
     }
 }
 
 /// How a stream wants it: cut to its width on a terminal.
-fn look(stream: &(impl IsTerminal + AsFd), colours: Colours) -> Look {
+fn style(stream: &(impl IsTerminal + AsFd), colours: Colours) -> Style {
     if !stream.is_terminal() {
-        return Look { colour: colours.on(false), ..Look::plain() };
+        return Style { colour: colours.on(false), ..Style::plain() };
     }
-    let window = sys::window(stream.as_fd()).map(|size| size.cols as usize).filter(|cols| *cols > 0);
+    let window = sys::window_size(stream.as_fd()).map(|size| size.cols as usize).filter(|cols| *cols > 0);
     let columns = || std::env::var("COLUMNS").ok()?.parse().ok().filter(|n| *n > 0);
     let width = window.or_else(columns).unwrap_or(USUAL_WIDTH);
-    Look { width: Some(width), colour: colours.on(true) }
+    Style { width: Some(width), colour: colours.on(true) }
 }
 
 /// Whether the terminal knows no escape sequences.
@@ -214,7 +223,7 @@ mod tests {
     fn a_line_below_what_is_typed_leaves_it_and_the_cursor_alone() {
         let (mut out, mut err) = (Vec::new(), Vec::new());
         let mut console = Console::plain(&mut out, &mut err);
-        console.overwrites = true;
+        console.can_redraw = true;
         let [rows, columns] = [4, 20].map(|n| n.try_into().expect("not zero"));
         let mut screen = vt100::Parser::new(rows, columns, 0);
         console.show_line_below("1s");
@@ -242,12 +251,12 @@ mod tests {
         let (mut out, mut err) = (Vec::new(), Vec::new());
         let mut console = Console::plain(&mut out, &mut err);
         console.show_line("nobody could see it");
-        console.overwrites = true;
+        console.can_redraw = true;
         console.show_line("1s");
         console.show_line("2s");
         console.print("text\n").expect("a vector takes it");
         console.show_line("3s");
-        console.say("word");
+        console.message("word");
         console.erase();
         assert_eq!(String::from_utf8_lossy(&out), "text\n");
         assert_eq!(String::from_utf8_lossy(&err), "\r1s\x1b[K\r2s\x1b[K\r\x1b[K\r3s\x1b[K\r\x1b[Ktoolctl: word\n");

@@ -19,7 +19,7 @@ pub enum Presence {
 }
 
 /// Connects, unless that could start a daemon.
-pub fn look(socket: &Path, patience: Duration) -> Presence {
+pub fn style(socket: &Path, patience: Duration) -> Presence {
     if could_wake(socket) && socket.exists() {
         return Presence::Asleep;
     }

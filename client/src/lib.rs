@@ -27,4 +27,4 @@ mod terminal;
 mod testing;
 mod usage_error;
 
-pub use sys::begin;
+pub use sys::run_main;

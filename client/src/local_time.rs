@@ -12,7 +12,7 @@ pub fn now_ms() -> u64 {
 /// A date and a time of day with its zone: `Mon 2026-11-16 04:00:00 CET`.
 pub fn date_time(unix_ms: u64) -> String {
     let days = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
-    let Some(at) = sys::local(unix_ms) else { return toold_proto::time::rfc3339(unix_ms) };
+    let Some(at) = sys::local_time(unix_ms) else { return toold_proto::time::rfc3339(unix_ms) };
     let day = days.get(at.weekday as usize).copied().unwrap_or("");
     let [year, month, date, hour, minute, second] = at.fields;
     format!("{day} {year:04}-{month:02}-{date:02} {hour:02}:{minute:02}:{second:02} {}", at.zone)
@@ -64,7 +64,7 @@ impl When {
             When::Local { date, time: [hour, minute, second] } => {
                 let [year, month, day] = match date {
                     Some(date) => date,
-                    None => sys::local(now_ms).map(|now| [now.fields[0], now.fields[1], now.fields[2]])?,
+                    None => sys::local_time(now_ms).map(|now| [now.fields[0], now.fields[1], now.fields[2]])?,
                 };
                 sys::unix_ms([year, month, day, hour, minute, second])
             }
@@ -183,7 +183,7 @@ mod tests {
         #[test]
         fn what_the_local_clock_says_is_read_back(seconds in 1_000_000_000u64..4_000_000_000) {
             let ms = seconds * 1000;
-            let at = sys::local(ms).expect("a local time");
+            let at = sys::local_time(ms).expect("a local time");
             // An hour that comes twice a year may be the other one of the two.
             let back = sys::unix_ms(at.fields).expect("a time");
             prop_assert!(back.abs_diff(ms) <= 3_600_000);

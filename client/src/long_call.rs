@@ -5,7 +5,7 @@ use crate::cmd::Context;
 use crate::error::Failure;
 use crate::render::text::last_line;
 use crate::render::{poll, progress_line};
-use crate::sys::{self, Ready, Signals};
+use crate::sys::{self, Interest, Signals};
 use serde_json::value::RawValue;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
@@ -110,11 +110,11 @@ impl Context<'_> {
     }
 
     fn show_while(&self, looks: Looks) -> Meanwhile {
-        if !self.console.overwrites || self.json {
+        if !self.console.can_redraw || self.json {
             return Meanwhile::Nothing;
         }
         let mut waiting = Waiting::paced(looks, PACE);
-        if self.console.live {
+        if self.console.is_real {
             // Only to take the line away first; without it the line stays, which is not worth an error.
             waiting.signals = Signals::catch(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP]).ok();
         }
@@ -191,11 +191,11 @@ impl Context<'_> {
             Meanwhile::Nothing | Meanwhile::MindReader => (None, None),
         };
         let stdout = std::io::stdout();
-        let reader = (matches!(meanwhile, Meanwhile::MindReader) && self.console.live).then(|| stdout.as_fd());
+        let reader = (matches!(meanwhile, Meanwhile::MindReader) && self.console.is_real).then(|| stdout.as_fd());
         let watched = [
-            self.link.fd().map(|fd| (fd, Ready::ToRead)),
-            reader.map(|fd| (fd, Ready::Abandoned)),
-            signals.map(|signals| (signals.as_fd(), Ready::ToRead)),
+            self.link.fd().map(|fd| (fd, Interest::Readable)),
+            reader.map(|fd| (fd, Interest::HungUp)),
+            signals.map(|signals| (signals.as_fd(), Interest::Readable)),
         ];
         let until = due.map_or(overdue, |due| due.min(overdue));
         let ready = sys::poll(watched, Some(until.saturating_duration_since(Instant::now())));
@@ -205,7 +205,7 @@ impl Context<'_> {
         }
         if signal && let Some(signal) = signals.and_then(Signals::take) {
             self.console.erase();
-            sys::die_of(signal);
+            sys::die_by_signal(signal);
         }
         Ok(answers)
     }
@@ -218,7 +218,7 @@ impl Context<'_> {
             return Ok(());
         }
         waiting.due = now + waiting.pace;
-        if waiting.asked.is_none() && self.console.shows_lines() {
+        if waiting.asked.is_none() && self.console.can_show_line() {
             let asked = match &mut waiting.looks {
                 Looks::Processes { ids, next } => {
                     let id = ids[*next % ids.len()].clone();
@@ -236,7 +236,7 @@ impl Context<'_> {
         let Meanwhile::Show(waiting) = meanwhile else { return };
         if waiting.asked.is_some() && waiting.asked == answer.id {
             waiting.asked = None;
-            let width = self.console.err_look.width.unwrap_or(usize::MAX);
+            let width = self.console.err_style.width.unwrap_or(usize::MAX);
             if let Some(line) = waiting.line(answer, width) {
                 self.console.show_line(&line);
             }
@@ -260,7 +260,7 @@ mod tests {
     fn waited(fake: &Fake, ids: &[&str]) -> (String, String) {
         let (mut out, mut err) = (Vec::new(), Vec::new());
         let mut console = Console::plain(&mut out, &mut err);
-        (console.overwrites, console.err_look.width) = (true, Some(40));
+        (console.can_redraw, console.err_style.width) = (true, Some(40));
         let mut cx = Context { link: Link::new(fake.path(), Autostart::Refused), console, json: false };
         let looks = Looks::Processes { ids: ids.iter().map(|id| id.to_string()).collect(), next: 0 };
         let mut meanwhile = Meanwhile::Show(Waiting::paced(looks, Duration::from_millis(1)));
@@ -306,7 +306,7 @@ mod tests {
     fn work_on_many_shows_how_many_are_left_and_is_never_done_twice() {
         let (mut out, mut err) = (Vec::new(), Vec::new());
         let mut console = Console::plain(&mut out, &mut err);
-        (console.overwrites, console.err_look.width) = (true, Some(60));
+        (console.can_redraw, console.err_style.width) = (true, Some(60));
         let forgotten = json!({"forgotten": [], "skipped": []});
         let script = vec![Reply::Silence, Reply::result(crate::testing::info(1, 1)), answer(1, forgotten)];
         let fake = Fake::start(vec![script, vec![Reply::HangUp], vec![]]);
@@ -330,7 +330,7 @@ mod tests {
         let mut cx = Context { link: Link::new(fake.path(), Autostart::Refused), console, json: false };
         let shown = |cx: &Context<'_>| matches!(cx.show_waiting(vec!["a".into()]), Meanwhile::Show(_));
         assert!(!shown(&cx));
-        cx.console.overwrites = true;
+        cx.console.can_redraw = true;
         assert!(shown(&cx));
         let Meanwhile::Show(waiting) = cx.show_waiting(vec!["a".into()]) else { panic!("it is shown") };
         assert_eq!(waiting.due - waiting.begin, Duration::from_secs(1));

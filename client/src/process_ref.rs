@@ -48,7 +48,7 @@ pub fn suggestion(asked: &[String], link: &mut Link) -> Option<String> {
     wrong.into_iter().find_map(|typed| {
         let near = begun(typed, &processes).or_else(|| nearest(typed, &processes))?;
         let word = near.name.clone().unwrap_or_else(|| near.id.to_string());
-        Some(format!("did you mean {word} ({}: {})?", render::status::phrase(near), short(&near.command)))
+        Some(format!("did you mean {word} ({}: {})?", render::status::describe(near), short(&near.command)))
     })
 }
 
@@ -148,7 +148,7 @@ pub fn distance(a: &str, b: &str) -> usize {
 /// A command on one line, for a hint or a completion. Its own lines follow each other, as blanks do.
 pub fn short(command: &str) -> String {
     let one: Vec<&str> = command.split_whitespace().collect();
-    render::text::cut(&render::text::harmless(&one.join(" ")), 50)
+    render::text::cut(&render::text::escape_control(&one.join(" ")), 50)
 }
 
 #[cfg(test)]

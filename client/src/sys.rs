@@ -10,7 +10,7 @@ use toold_proto::pty::PtySize;
 
 /// The window of the terminal behind a descriptor; a side that nobody set is 0. None when it is no
 /// terminal.
-pub fn window(fd: BorrowedFd<'_>) -> Option<PtySize> {
+pub fn window_size(fd: BorrowedFd<'_>) -> Option<PtySize> {
     let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
     // SAFETY: the descriptor is borrowed, so open, and `size` is what TIOCGWINSZ writes.
     let done = unsafe { libc::ioctl(fd.as_raw_fd(), libc::TIOCGWINSZ, &mut size) };
@@ -29,7 +29,7 @@ pub fn is_foreground(fd: BorrowedFd<'_>) -> bool {
 /// Whether a line typed at the terminal behind a descriptor is for us: it listens to us, and nobody
 /// reads it key by key, as a pager or a shell's line editor does. A terminal that is gone, or that
 /// knows nothing of us, has nobody else to ask.
-pub fn gives_us_lines(fd: BorrowedFd<'_>) -> bool {
+pub fn is_canonical_foreground(fd: BorrowedFd<'_>) -> bool {
     // SAFETY: the descriptor is borrowed, so open; tcgetpgrp only reads what the terminal knows.
     let group = unsafe { libc::tcgetpgrp(fd.as_raw_fd()) };
     // SAFETY: an all-zero termios is a valid value for tcgetattr to overwrite.
@@ -42,7 +42,7 @@ pub fn gives_us_lines(fd: BorrowedFd<'_>) -> bool {
 }
 
 /// Whether the terminal behind a descriptor shows what is typed, as it does unless that is secret.
-pub fn shows_keys(fd: BorrowedFd<'_>) -> bool {
+pub fn has_echo(fd: BorrowedFd<'_>) -> bool {
     // SAFETY: an all-zero termios is a valid value for tcgetattr to overwrite.
     let mut settings: libc::termios = unsafe { std::mem::zeroed() };
     // SAFETY: the descriptor is borrowed, so open, and the value is ours.
@@ -51,7 +51,7 @@ pub fn shows_keys(fd: BorrowedFd<'_>) -> bool {
 }
 
 /// The local time of day, hour, minute and second, of milliseconds since 1970.
-pub fn local_time(unix_ms: u64) -> Option<(i32, i32, i32)> {
+pub fn local_time_of_day(unix_ms: u64) -> Option<(i32, i32, i32)> {
     let seconds = libc::time_t::try_from(unix_ms / 1000).ok()?;
     // SAFETY: an all-zero tm is a valid value for localtime_r to overwrite.
     let mut local: libc::tm = unsafe { std::mem::zeroed() };
@@ -61,7 +61,7 @@ pub fn local_time(unix_ms: u64) -> Option<(i32, i32, i32)> {
 }
 
 /// A time by the local calendar.
-pub struct Local {
+pub struct LocalTime {
     /// Year, month, day, hour, minute, second.
     pub fields: [c_int; 6],
     /// From Sunday, which is 0.
@@ -71,7 +71,7 @@ pub struct Local {
 }
 
 /// The local time of milliseconds since 1970.
-pub fn local(unix_ms: u64) -> Option<Local> {
+pub fn local_time(unix_ms: u64) -> Option<LocalTime> {
     let seconds = libc::time_t::try_from(unix_ms / 1000).ok()?;
     // SAFETY: an all-zero tm is a valid value for localtime_r to overwrite.
     let mut tm: libc::tm = unsafe { std::mem::zeroed() };
@@ -85,7 +85,7 @@ pub fn local(unix_ms: u64) -> Option<Local> {
         false => unsafe { std::ffi::CStr::from_ptr(tm.tm_zone) }.to_string_lossy().into_owned(),
     };
     let fields = [tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec];
-    Some(Local { fields, weekday: tm.tm_wday, zone })
+    Some(LocalTime { fields, weekday: tm.tm_wday, zone })
 }
 
 /// Milliseconds since 1970 of a local year, month, day, hour, minute and second.
@@ -113,7 +113,7 @@ pub fn free_bytes(path: &std::path::Path) -> Option<u64> {
 }
 
 /// Ends this program as the signal would have, had it not been caught.
-pub fn die_of(signal: c_int) -> ! {
+pub fn die_by_signal(signal: c_int) -> ! {
     // It is ours to end in any case; a mask that cannot be set only changes how.
     let _ = set_mask(libc::SIG_UNBLOCK, &[signal]);
     // SAFETY: raise takes a number and touches no memory of ours.
@@ -214,23 +214,23 @@ impl Drop for Signals {
 
 /// What to wait for on one descriptor.
 #[derive(Clone, Copy)]
-pub enum Ready {
-    ToRead,
-    ToWrite,
+pub enum Interest {
+    Readable,
+    Writable,
     /// Nobody reads what is written there any more.
-    Abandoned,
+    HungUp,
 }
 
 /// Waits until a descriptor is ready or has failed: which ones. None at all after the timeout.
 pub fn poll<const N: usize>(
-    watched: [Option<(BorrowedFd<'_>, Ready)>; N],
+    watched: [Option<(BorrowedFd<'_>, Interest)>; N],
     timeout: Option<Duration>,
 ) -> io::Result<[bool; N]> {
     let mut fds = watched.map(|entry| match entry {
-        Some((fd, Ready::ToRead)) => libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 },
-        Some((fd, Ready::ToWrite)) => libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLOUT, revents: 0 },
+        Some((fd, Interest::Readable)) => libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 },
+        Some((fd, Interest::Writable)) => libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLOUT, revents: 0 },
         // Without a wish the kernel tells only of errors and hang-ups.
-        Some((fd, Ready::Abandoned)) => libc::pollfd { fd: fd.as_raw_fd(), events: 0, revents: 0 },
+        Some((fd, Interest::HungUp)) => libc::pollfd { fd: fd.as_raw_fd(), events: 0, revents: 0 },
         // The kernel passes over a negative descriptor.
         None => libc::pollfd { fd: -1, events: 0, revents: 0 },
     });
@@ -279,27 +279,27 @@ fn set_mask(how: c_int, signals: &[c_int]) -> io::Result<()> {
 }
 
 /// The program's first function, in place of the standard library's. That one reads `/proc/self/maps` to be able to say that
-/// a stack overflowed, which takes a tenth of the time of a `toolctl poll`. What else it does, [`begin`] does.
+/// a stack overflowed, which takes a tenth of the time of a `toolctl poll`. What else it does, [`run_main`] does.
 #[macro_export]
-macro_rules! program {
+macro_rules! main {
     ($main:path) => {
         #[cfg(all(target_os = "linux", target_env = "gnu"))]
         // SAFETY: the name is what the C library calls, with just these arguments; there is no other of that name.
         #[unsafe(no_mangle)]
         extern "C" fn main(_: std::ffi::c_int, _: *const *const std::ffi::c_char) -> std::ffi::c_int {
-            $crate::begin($main)
+            $crate::run_main($main)
         }
 
         #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
         fn main() {
-            $crate::begin($main)
+            $crate::run_main($main)
         }
     };
 }
 
 /// Runs the program: with all three standard descriptors open, without death by a closed pipe, and with the exit code of a panic if
 /// it is one.
-pub fn begin(main: fn() -> u8) -> ! {
+pub fn run_main(main: fn() -> u8) -> ! {
     open_standard_descriptors();
     // SAFETY: there is one thread, and to ignore a signal needs no handler.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };

@@ -4,7 +4,7 @@ use crate::console::Console;
 use crate::error::Failure;
 use crate::process_ref::distance;
 use crate::raw_args::Line;
-use crate::render::text::harmless;
+use crate::render::text::escape_control;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::ffi::OsString;
 
@@ -16,13 +16,13 @@ pub fn tell(wrong: &clap::Error, line: &Line<'_>, words: &[OsString], console: &
     let _ = match wrong.use_stderr() {
         true if line.wants_json() => writeln!(console.err, "{}", Failure::Usage(sentence(wrong)).document()),
         // What was typed is shown in it, and may be anything.
-        true if words.iter().any(|word| *word != *harmless(&word.to_string_lossy())) => {
-            let lines: Vec<String> = plain.lines().map(harmless).collect();
+        true if words.iter().any(|word| *word != *escape_control(&word.to_string_lossy())) => {
+            let lines: Vec<String> = plain.lines().map(escape_control).collect();
             writeln!(console.err, "{}", lines.join("\n"))
         }
-        true if console.err_look.colour => write!(console.err, "{coloured}"),
+        true if console.err_style.colour => write!(console.err, "{coloured}"),
         true => write!(console.err, "{plain}"),
-        false if console.look.colour => write!(console.out, "{}", text.ansi()),
+        false if console.style.colour => write!(console.out, "{}", text.ansi()),
         false => write!(console.out, "{text}"),
     };
     wrong.exit_code() as u8

@@ -3,4 +3,4 @@
 
 // A test has its own first function.
 #[cfg(not(test))]
-toold_client::program!(toold_client::cli::main);
+toold_client::main!(toold_client::cli::main);

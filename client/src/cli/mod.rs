@@ -154,12 +154,12 @@ pub fn main() -> u8 {
     let (mut out, mut err) = (io::stdout(), io::stderr());
     match parse(&words) {
         Ok(cli) => {
-            let console = Console::live(&mut out, &mut err, cli.global.color);
+            let console = Console::stdio(&mut out, &mut err, cli.global.color);
             perform(cli, console)
         }
         Err(wrong) => {
             let line = Line::read(&words, &help::command());
-            usage_error::tell(&wrong, &line, &words, &mut Console::live(&mut out, &mut err, line.colour()))
+            usage_error::tell(&wrong, &line, &words, &mut Console::stdio(&mut out, &mut err, line.colour()))
         }
     }
 }
@@ -232,7 +232,7 @@ fn perform(mut cli: Cli, console: Console<'_>) -> u8 {
     code.unwrap_or_else(|failure| {
         let code = report(&failure, &mut cx);
         if code == NO_SUCH_PROCESS && !cx.json && failure.is_not_found() {
-            process_ref::suggestion(&typed, &mut cx.link).into_iter().for_each(|hint| cx.console.say(&hint));
+            process_ref::suggestion(&typed, &mut cx.link).into_iter().for_each(|hint| cx.console.message(&hint));
         }
         code
     })
@@ -275,8 +275,8 @@ fn report(failure: &Failure, cx: &mut Context<'_>) -> u8 {
         // With nobody to hear it, the exit code must do.
         failure if cx.json => drop(writeln!(cx.console.err, "{}", failure.document())),
         failure => {
-            cx.console.say(&failure.to_string());
-            failure.hint().into_iter().for_each(|hint| cx.console.say(&hint));
+            cx.console.message(&failure.to_string());
+            failure.hint().into_iter().for_each(|hint| cx.console.message(&hint));
         }
     }
     failure.exit_code()
@@ -317,14 +317,14 @@ pub fn test_run_into(
     let mut err = Vec::new();
     let mut console = Console::plain(out, &mut err);
     if screen == Screen::Errors {
-        console.err_look.width = Some(60);
-        console.overwrites = true;
+        console.err_style.width = Some(60);
+        console.can_redraw = true;
     }
     let words: Vec<OsString> = all.map(Into::into).collect();
     let code = match parse(&words) {
         Ok(cli) => {
             console.keeps_colours = cli.global.color == Colour::Always;
-            console.look.colour = console.keeps_colours;
+            console.style.colour = console.keeps_colours;
             perform(cli, console)
         }
         Err(wrong) => usage_error::tell(&wrong, &Line::read(&words, &help::command()), &words, &mut console),

@@ -26,7 +26,7 @@ another sees as much as fits, and both sizes. The exit code is 0 after detaching
 Examples:
   toolctl exec --pty --name dev -- bash     # later, from any terminal:
   toolctl attach dev                        # Ctrl-\\ leaves it running
-  toolctl attach -r dev                     # only look; Ctrl-C leaves
+  toolctl attach -r dev                     # only style; Ctrl-C leaves
   toolctl attach dev --detach-keys C-p,C-q  # Ctrl-\\ is the program's";
 
 #[derive(Debug, clap::Args)]
@@ -49,9 +49,9 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
         ));
     }
     let (stdin, stdout) = (io::stdin(), io::stdout());
-    let types = cx.console.live && stdin.is_terminal();
-    if !cx.console.live || !stdout.is_terminal() || !types && !args.read_only {
-        let which = if cx.console.live && stdout.is_terminal() { "input" } else { "output" };
+    let types = cx.console.is_real && stdin.is_terminal();
+    if !cx.console.is_real || !stdout.is_terminal() || !types && !args.read_only {
+        let which = if cx.console.is_real && stdout.is_terminal() { "input" } else { "output" };
         return Err(Failure::Usage(format!(
             "standard {which} is not a terminal: use `toolctl log -f` to see, `toolctl submit` to type"
         )));
@@ -62,7 +62,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
     let (recorded, begin) = recorded(&id, process.cursor, cx)?;
     let usual = PtySize { rows: 24, cols: 80 };
     let was = process.pty_size.unwrap_or(usual);
-    let now = sys::window(stdout.as_fd()).filter(|size| size.rows > 0 && size.cols > 0).unwrap_or(was);
+    let now = sys::window_size(stdout.as_fd()).filter(|size| size.rows > 0 && size.cols > 0).unwrap_or(was);
     // Who only looks has the screen as it is, and we draw it if it does not fit.
     let shown = picture(&recorded, was, if args.read_only { was } else { now });
     let (access, reads) = match (args.read_only, types) {

@@ -25,7 +25,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
     match closed {
         // A program that has read all it wanted is faster than who closes its stdin: that is no failure.
         Err(Failure::Call(CallError::Rpc(error))) if !cx.json && is_closed(&error) => {
-            cx.console.say(&format!("{}; there was nothing to close", error.message));
+            cx.console.message(&format!("{}; there was nothing to close", error.message));
             Ok(DONE)
         }
         closed => closed,

@@ -8,8 +8,8 @@ use super::wait::signed;
 use crate::args;
 use crate::blocking::CallError;
 use crate::error::{DONE, Failure};
-use crate::render::sanitize::{Keep, Shown};
-use crate::render::{Look, poll};
+use crate::render::sanitize::{Keep, Sanitizer};
+use crate::render::{Style, poll};
 use std::io::IsTerminal;
 use std::time::Duration;
 use toold_proto::api;
@@ -41,7 +41,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
     let mut options = args.options;
     let readiness = options.take_readiness();
     let mut params = exec::params(args.what, options, PtyDefault::Daemon)?;
-    if cx.console.live {
+    if cx.console.is_real {
         caller_env::add(&mut params, |name| std::env::var(name).ok(), std::io::stdout().is_terminal());
     }
     params.yield_ms = args.yield_ms.unwrap_or(0);
@@ -51,33 +51,33 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
     cx.link.expect_wait(Duration::from_millis(params.yield_ms).saturating_add(ready_time));
     let raw = cx.link.call_again_raw::<api::Exec>(|_| params.clone())?;
     let result = cx.show::<api::Exec>(&raw, picture)?;
-    let talks = cx.console.err_look.terminal() && !cx.json;
+    let talks = cx.console.err_style.terminal() && !cx.json;
     if talks && result.existing {
-        cx.console.say(&format!("{} ran already; nothing was started", result.process.id));
+        cx.console.message(&format!("{} ran already; nothing was started", result.process.id));
     }
     let Some(asked) = readiness else { return Ok(DONE) };
     // To say nothing here would let a script go on as if it were ready.
     let unsaid = || CallError::Protocol("the daemon did not say whether it is ready".into());
     let ready = result.ready.ok_or_else(unsaid)?;
     if talks {
-        cx.console.say(&ready::sentence(ready, &result.process, &asked));
+        cx.console.message(&ready::sentence(ready, &result.process, &asked));
     }
     Ok(ready::exit_code(ready, &result.process))
 }
 
-fn picture(result: &results::Exec, look: Look) -> String {
+fn picture(result: &results::Exec, style: Style) -> String {
     let process = &result.process;
-    if !look.terminal() {
+    if !style.terminal() {
         return format!("{}\n", process.id);
     }
     match process.status {
         Status::Starting | Status::Running if result.output.is_empty() => {
             // On its own line the hint fits a narrow terminal whole, ready to be copied.
-            poll::header(process, result.next_cursor, result.gap, look) + &format!("  toolctl log -f {}\n", process.id)
+            poll::header(process, result.next_cursor, result.gap, style) + &format!("  toolctl log -f {}\n", process.id)
         }
         Status::Starting | Status::Running | Status::Exited | Status::Lost => {
-            poll::header(process, result.next_cursor, result.gap, look)
-                + &Shown::new(Keep::Nothing).whole(&result.output)
+            poll::header(process, result.next_cursor, result.gap, style)
+                + &Sanitizer::new(Keep::Nothing).whole(&result.output)
         }
     }
 }
@@ -138,12 +138,12 @@ mod tests {
     #[test]
     fn a_program_gets_the_id_alone_and_a_person_a_line_and_what_came_out() {
         let running: results::Exec = serde_json::from_value(started(json!({}))).expect("a whole result");
-        assert_eq!(picture(&running, Look::plain()), "proc_0123456789ab\n");
-        let look = Look { width: Some(100), colour: false };
+        assert_eq!(picture(&running, Style::plain()), "proc_0123456789ab\n");
+        let style = Style { width: Some(100), colour: false };
         let hint = "proc_0123456789ab running 5m, cursor 0\n  toolctl log -f proc_0123456789ab\n";
-        assert_eq!(picture(&running, look), hint);
+        assert_eq!(picture(&running, style), hint);
         let changes = json!({"status": "exited", "reason": "exited", "exit_code": 0, "output": "hi", "next_cursor": 2});
         let done: results::Exec = serde_json::from_value(started(changes)).expect("a whole result");
-        assert_eq!(picture(&done, look), "proc_0123456789ab exited 0, cursor 2\nhi\n");
+        assert_eq!(picture(&done, style), "proc_0123456789ab exited 0, cursor 2\nhi\n");
     }
 }

@@ -38,7 +38,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
     let result = cx.show::<api::Forget>(&raw, |result, _| format!("forgot {}\n", result.forgotten.len()))?;
     if !result.skipped.is_empty() && !cx.json {
         let skipped: Vec<String> = result.skipped.iter().map(|id| id.to_string()).collect();
-        cx.console.say(&format!("still running and kept: {}; kill them first", skipped.join(" ")));
+        cx.console.message(&format!("still running and kept: {}; kill them first", skipped.join(" ")));
     }
     // What was named and is still there was not done.
     Ok(if named && !result.skipped.is_empty() { FAILED } else { DONE })

@@ -3,7 +3,7 @@
 use super::Context;
 use crate::error::{DONE, Failure};
 use crate::help::{self, topics};
-use crate::render::Look;
+use crate::render::Style;
 use crate::render::wrap::page;
 
 /// Lines of more are hard to read, however wide the terminal is.
@@ -19,11 +19,11 @@ pub struct Args {
 }
 
 pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
-    let look = cx.console.look;
+    let style = cx.console.style;
     let text = match args.words.first().map(String::as_str) {
         Some("topics") => topics::list(),
-        Some(word) => topic(word).map_or_else(|| of_command(&args.words, look), |text| Ok(on(&text, look)))?,
-        None => of_command(&[], look)?,
+        Some(word) => topic(word).map_or_else(|| of_command(&args.words, style), |text| Ok(on(&text, style)))?,
+        None => of_command(&[], style)?,
     };
     cx.console.print(&text)?;
     Ok(DONE)
@@ -37,11 +37,11 @@ fn topic(word: &str) -> Option<String> {
 }
 
 /// A topic's text in lines that fit.
-fn on(text: &str, look: Look) -> String {
-    page(text, look.width.map_or(PIPED, |width| width.min(WIDEST)))
+fn on(text: &str, style: Style) -> String {
+    page(text, style.width.map_or(PIPED, |width| width.min(WIDEST)))
 }
 
-fn of_command(words: &[String], look: Look) -> Result<String, Failure> {
+fn of_command(words: &[String], style: Style) -> Result<String, Failure> {
     let mut command = help::command();
     command.build();
     let mut at = &mut command;
@@ -53,12 +53,12 @@ fn of_command(words: &[String], look: Look) -> Result<String, Failure> {
         })?;
     }
     let text = at.render_long_help();
-    Ok(if look.colour { text.ansi().to_string() } else { text.to_string() })
+    Ok(if style.colour { text.ansi().to_string() } else { text.to_string() })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Look, on};
+    use super::{Style, on};
     use crate::cli::test_run;
     use crate::help::topics::TOPICS;
     use crate::render::text::columns;
@@ -77,7 +77,7 @@ mod tests {
             // The broken code printed up to 104 columns, which a terminal broke within words.
             assert!(text.lines().all(|line| columns(line) <= 78), "{text}");
             for width in [30, 40, 80, 200] {
-                let text = on(topic.text, Look { width: Some(width), colour: false });
+                let text = on(topic.text, Style { width: Some(width), colour: false });
                 assert!(text.lines().all(|line| columns(line) <= width.min(100)), "{text}");
                 assert_eq!(said(&text), said(topic.text), "no word is broken at {width}: {text}");
             }

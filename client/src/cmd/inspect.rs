@@ -31,7 +31,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
     }
     let result = cx.link.call_again::<api::Inspect>(&params)?;
     let moment = Moment { now_ms: local_time::now_ms(), local: &local_time::date_time };
-    cx.console.print(&inspect(&result, &moment, cx.console.look))?;
+    cx.console.print(&inspect(&result, &moment, cx.console.style))?;
     let id = result.process.id.to_string();
     let last = params::Log { id, limit: Some(LINES), ..Default::default() };
     let last = cx.link.call_again::<api::Log>(&last)?;

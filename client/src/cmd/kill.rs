@@ -67,16 +67,17 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
     let several = params.ids.is_some() && !cx.json;
     let called = cx.call_long_once::<api::Kill>(&params, grace, &mut meanwhile);
     if several && called.as_ref().is_err_and(|failure| failure.exit_code() == NO_SUCH_PROCESS) {
-        cx.console.say("nothing was killed: one of the ids is none");
+        cx.console.message("nothing was killed: one of the ids is none");
     }
     let raw = called?;
-    let result = cx.show::<api::Kill>(&raw, |result, look| render::kill::kill(&result.results, look))?;
+    let result = cx.show::<api::Kill>(&raw, |result, style| render::kill::kill(&result.results, style))?;
     match result.status {
         KillStatus::Killed | KillStatus::AlreadyExited => Ok(DONE),
         KillStatus::Survivors => {
             if !cx.json {
-                cx.console
-                    .say("some processes cannot be killed now; those in state D wait for a device or a network disk");
+                cx.console.message(
+                    "some processes cannot be killed now; those in state D wait for a device or a network disk",
+                );
             }
             Ok(FAILED)
         }

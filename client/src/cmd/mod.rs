@@ -30,7 +30,7 @@ use crate::blocking::parse;
 use crate::connect::Link;
 use crate::console::Console;
 use crate::error::{DONE, Failure};
-use crate::render::Look;
+use crate::render::Style;
 use serde_json::value::RawValue;
 use toold_proto::api::Method;
 
@@ -46,17 +46,17 @@ impl Context<'_> {
     pub fn once<M: Method>(
         &mut self,
         params: &M::Params,
-        picture: impl FnOnce(&M::Result, Look) -> String,
+        picture: impl FnOnce(&M::Result, Style) -> String,
     ) -> Result<u8, Failure> {
         let raw = self.link.call_raw::<M>(params)?;
         self.show_only::<M>(&raw, picture)
     }
 
     /// Calls a method that only looks, again if the daemon goes away meanwhile, and shows its result.
-    pub fn look<M: Method>(
+    pub fn style<M: Method>(
         &mut self,
         params: &M::Params,
-        picture: impl FnOnce(&M::Result, Look) -> String,
+        picture: impl FnOnce(&M::Result, Style) -> String,
     ) -> Result<u8, Failure>
     where
         M::Params: Clone,
@@ -69,14 +69,14 @@ impl Context<'_> {
     pub fn show<M: Method>(
         &mut self,
         raw: &RawValue,
-        picture: impl FnOnce(&M::Result, Look) -> String,
+        picture: impl FnOnce(&M::Result, Style) -> String,
     ) -> Result<M::Result, Failure> {
         if self.json {
             self.document(raw)?;
         }
         let result = parse::<M>(raw)?;
         if !self.json {
-            self.console.print(&picture(&result, self.console.look))?;
+            self.console.print(&picture(&result, self.console.style))?;
         }
         Ok(result)
     }
@@ -86,7 +86,7 @@ impl Context<'_> {
     fn show_only<M: Method>(
         &mut self,
         raw: &RawValue,
-        picture: impl FnOnce(&M::Result, Look) -> String,
+        picture: impl FnOnce(&M::Result, Style) -> String,
     ) -> Result<u8, Failure> {
         match self.json {
             true => self.document(raw)?,

@@ -45,7 +45,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
         return cx.document(&raw).map(|()| DONE);
     }
     let result = parse::<api::Poll>(&raw)?;
-    cx.console.print(&header(&result.process, result.next_cursor, result.gap, cx.console.look))?;
+    cx.console.print(&header(&result.process, result.next_cursor, result.gap, cx.console.style))?;
     match encoding {
         Encoding::Text => cx.console.print_output(&result.output)?,
         Encoding::Base64 => cx.console.print_bytes(&bytes(&result.output)?)?,

@@ -50,7 +50,7 @@ pub struct Args {
 
 pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
     let mut options = args.options;
-    let terminals = cx.console.live && std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+    let terminals = cx.console.is_real && std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
     let access = match options.terminal() {
         Some(size) if terminals && !cx.json && !args.no_stdin => {
             Some(if size.is_some() { Access::FixedSize } else { Access::Full })
@@ -62,16 +62,16 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
         (false, true) => Wish::Never,
         (false, false) => Wish::IfData,
     };
-    let input = match (cx.console.live, &access) {
+    let input = match (cx.console.is_real, &access) {
         (false, _) => None,
         (true, Some(_)) => standard_input(wish)?,
         (true, None) => standard_input(wish)?.map(without_waiting),
     };
     let readiness = options.take_readiness();
     options.stdin |= input.is_some();
-    let window = sys::window(std::io::stdout().as_fd()).filter(|size| size.rows > 0 && size.cols > 0);
+    let window = sys::window_size(std::io::stdout().as_fd()).filter(|size| size.rows > 0 && size.cols > 0);
     let mut exec = exec::params(args.what, options, PtyDefault::Ours(window))?;
-    if cx.console.live {
+    if cx.console.is_real {
         caller_env::add(&mut exec, |name| std::env::var(name).ok(), std::io::stdout().is_terminal());
     }
     let caught = if access.is_some() { &SCREEN_SIGNALS[..] } else { &SIGNALS };

@@ -21,8 +21,8 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
     if args.kill {
         cx.link.expect_wait(Duration::from_millis(DEFAULT_GRACE_MS));
     }
-    let done = cx.once::<api::DaemonShutdown>(&params::Shutdown { kill: args.kill }, |result, look| {
-        render::kill::kill(&result.killed, look) + "the daemon stops\n"
+    let done = cx.once::<api::DaemonShutdown>(&params::Shutdown { kill: args.kill }, |result, style| {
+        render::kill::kill(&result.killed, style) + "the daemon stops\n"
     });
     match done {
         Err(Failure::Call(CallError::Unreachable { path, .. })) => Err(Failure::NotRunning(path)),

@@ -91,7 +91,7 @@ pub fn say_why(result: &results::Wait, params: &params::Wait, cx: &mut Context<'
     match result.status {
         WaitStatus::Timeout => {
             let after = render::time::exact(result.timeout_ms);
-            cx.console.say(&format!("timed out after {after}; what was waited for is left alone"));
+            cx.console.message(&format!("timed out after {after}; what was waited for is left alone"));
         }
         WaitStatus::Exited => {
             let Some(missed) = missed(&params.until) else { return };
@@ -100,7 +100,7 @@ pub fn say_why(result: &results::Wait, params: &params::Wait, cx: &mut Context<'
             };
             for waited in result.processes.iter().filter(silent) {
                 let end = render::poll::summary(&waited.process);
-                cx.console.say(&format!("{end} {missed}"));
+                cx.console.message(&format!("{end} {missed}"));
             }
         }
         WaitStatus::Matched => {}

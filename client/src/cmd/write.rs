@@ -2,7 +2,7 @@
 
 use super::Context;
 use crate::error::{DONE, FAILED, Failure};
-use crate::render::Look;
+use crate::render::Style;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use std::io::Read;
@@ -61,12 +61,12 @@ fn send<M: Method<Params = params::Write, Result = results::Write>>(
     }
     if !cx.json {
         let count = result.bytes_written;
-        cx.console.say(&format!("only {count} bytes went in before the time was over: the process does not read"));
+        cx.console.message(&format!("only {count} bytes went in before the time was over: the process does not read"));
     }
     Ok(FAILED)
 }
 
-fn picture(result: &results::Write, _: Look) -> String {
+fn picture(result: &results::Write, _: Style) -> String {
     let before = if result.duplicate { " (written before)" } else { "" };
     format!("{} wrote {} bytes{before}\n", result.id, result.bytes_written)
 }

@@ -3,7 +3,7 @@
 mod sys;
 
 use self::sys::Keys;
-use crate::render::Look;
+use crate::render::Style;
 use crate::render::text::{columns, without_escapes};
 use std::io::{self, Write};
 use std::os::fd::AsFd;
@@ -92,7 +92,7 @@ fn frame(lines: &[String], width: Option<usize>) -> String {
 }
 
 /// A table and a word about it as lines that fit: what is too much is counted in the last line.
-pub fn fit(table: &str, word: Option<&str>, rows: usize, look: Look) -> Vec<String> {
+pub fn fit(table: &str, word: Option<&str>, rows: usize, style: Style) -> Vec<String> {
     use crate::render::Tint;
     use crate::render::text::cut;
     let mut lines: Vec<String> = table.lines().map(str::to_owned).collect();
@@ -105,7 +105,7 @@ pub fn fit(table: &str, word: Option<&str>, rows: usize, look: Look) -> Vec<Stri
         said = Some(word.map_or(below.clone(), |word| format!("{below}; {word}")));
         lines.truncate(most);
     }
-    lines.extend(said.map(|said| Tint::Faint.paint(&cut(&said, look.width.unwrap_or(usize::MAX)), look)));
+    lines.extend(said.map(|said| Tint::Faint.paint(&cut(&said, style.width.unwrap_or(usize::MAX)), style)));
     lines
 }
 
@@ -133,12 +133,12 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_counted() {
-        let look = Look::plain();
+        let style = Style::plain();
         let table = "head\n1\n2\n3\n";
-        assert_eq!(fit(table, None, 4, look), ["head", "1", "2", "3"]);
-        assert_eq!(fit(table, Some("word"), 5, look), ["head", "1", "2", "3", "word"]);
-        assert_eq!(fit(table, Some("word"), 4, look), ["head", "1", "2", "1 more are below; word"]);
-        assert_eq!(fit(table, None, 3, look), ["head", "1", "2 more are below"]);
-        assert_eq!(fit(table, None, 0, look), ["4 more are below"]);
+        assert_eq!(fit(table, None, 4, style), ["head", "1", "2", "3"]);
+        assert_eq!(fit(table, Some("word"), 5, style), ["head", "1", "2", "3", "word"]);
+        assert_eq!(fit(table, Some("word"), 4, style), ["head", "1", "2", "1 more are below; word"]);
+        assert_eq!(fit(table, None, 3, style), ["head", "1", "2 more are below"]);
+        assert_eq!(fit(table, None, 0, style), ["4 more are below"]);
     }
 }

@@ -1,62 +1,62 @@
 //! One event, one line. A type that is not known yet is printed fact by fact.
 
-use super::table::WIDEST;
-use super::text::{columns, count, cut, first_line, harmless, pad, size};
+use super::table::MAX_COLUMN_WIDTH;
+use super::text::{columns, count, cut, escape_control, first_line, pad, size};
 use super::time::exact;
-use super::{Look, Tint};
+use super::{Style, Tint};
 use crate::error_text;
 use serde_json::{Map, Value};
 
 /// The usual types are padded to this; the long ones push what follows.
 const TYPE_WIDTH: usize = 11;
 /// A terminal narrower than this has no room for a whole id and a fact behind it.
-const NARROW: usize = 60;
+const NARROW_WIDTH: usize = 60;
 /// So many digits of an id, which name a process as the whole does.
-const SHORT_ID: usize = 8;
+const SHORT_ID_LEN: usize = 8;
 /// What every event has. The rest are the facts of its type.
-const COMMON: [&str; 7] = ["seq", "at", "type", "id", "name", "session_key", "task_id"];
+const COMMON_FIELDS: [&str; 7] = ["seq", "at", "type", "id", "name", "session_key", "task_id"];
 /// A line that nobody cuts is not longer than this either: output is in it.
-const LONGEST: usize = 400;
+const MAX_LINE_WIDTH: usize = 400;
 
 /// Whoever is told of, in a column as wide as the widest so far: events come one after the other, and none is held back.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Who {
+pub struct SubjectColumn {
     width: usize,
 }
 
-impl Who {
+impl SubjectColumn {
     /// Makes room for this event's.
-    pub fn see(&mut self, event: &Map<String, Value>, look: Look) {
-        let most = look.width.map_or(WIDEST, |all| (all / 4).min(WIDEST));
-        self.width = self.width.max(columns(&who(event, look)).min(most));
+    pub fn widen(&mut self, event: &Map<String, Value>, style: Style) {
+        let most = style.width.map_or(MAX_COLUMN_WIDTH, |all| (all / 4).min(MAX_COLUMN_WIDTH));
+        self.width = self.width.max(columns(&subject(event, style)).min(most));
     }
 }
 
 /// The name, else the id. A narrow terminal gets as much of an id as names it.
-fn who(event: &Map<String, Value>, look: Look) -> String {
-    let id = text(event, "id").map(|id| match look.width {
-        Some(..NARROW) => id.strip_prefix("proc_").and_then(|hex| hex.get(..SHORT_ID)).unwrap_or(id),
+fn subject(event: &Map<String, Value>, style: Style) -> String {
+    let id = text(event, "id").map(|id| match style.width {
+        Some(..NARROW_WIDTH) => id.strip_prefix("proc_").and_then(|hex| hex.get(..SHORT_ID_LEN)).unwrap_or(id),
         Some(_) | None => id,
     });
-    harmless(text(event, "name").or(id).unwrap_or("-"))
+    escape_control(text(event, "name").or(id).unwrap_or("-"))
 }
 
 /// `time  type  who  facts`, cut to the width.
-pub fn event(event: &Map<String, Value>, time: &str, column: Who, look: Look) -> String {
+pub fn event(event: &Map<String, Value>, time: &str, column: SubjectColumn, style: Style) -> String {
     let kind = text(event, "type").unwrap_or("?");
-    let who = match look.width {
-        Some(_) => cut(&who(event, look), column.width),
-        None => who(event, look),
+    let who = match style.width {
+        Some(_) => cut(&subject(event, style), column.width),
+        None => subject(event, style),
     };
     let start = format!("{}  ", pad(time, 8));
-    let kind_text = pad(&harmless(kind), TYPE_WIDTH);
-    let rest = format!("  {}  {}", pad(&who, column.width), harmless(&facts(kind, event)));
-    let width = look.width.unwrap_or(LONGEST);
+    let kind_text = pad(&escape_control(kind), TYPE_WIDTH);
+    let rest = format!("  {}  {}", pad(&who, column.width), escape_control(&facts(kind, event)));
+    let width = style.width.unwrap_or(MAX_LINE_WIDTH);
     let kind_shown = cut(&kind_text, width.saturating_sub(columns(&start)));
     let room = width.saturating_sub(columns(&start) + columns(&kind_shown));
     let line = [
-        Tint::Faint.paint(&cut(&start, width), look),
-        tint(kind, event).paint(&kind_shown, look),
+        Tint::Faint.paint(&cut(&start, width), style),
+        tint(kind, event).paint(&kind_shown, style),
         cut(rest.trim_end(), room),
     ];
     line.concat().trim_end().to_owned() + "\n"
@@ -77,13 +77,13 @@ fn tint(kind: &str, event: &Map<String, Value>) -> Tint {
 fn facts(kind: &str, event: &Map<String, Value>) -> String {
     let known = match kind {
         "started" => started(event),
-        "exited" => end(event),
-        "completion" => with_output(end(event), event),
-        "closed" => Some(printed(event)),
+        "exited" => outcome(event),
+        "completion" => with_output(outcome(event), event),
+        "closed" => Some(output_size(event)),
         "watch_match" => watch_match(event),
         "watch_disabled" | "watch_overflow_tripped" | "watch_overflow_released" => message(event),
         "heartbeat" => number(event, "new_bytes")
-            .map(|new| format!("+{}, {}", size(new), printed(event)))
+            .map(|new| format!("+{}, {}", size(new), output_size(event)))
             .and_then(|facts| with_output(Some(facts), event)),
         "needs_input" => Some(needs_input(event)),
         "output" => output(event),
@@ -91,7 +91,7 @@ fn facts(kind: &str, event: &Map<String, Value>) -> String {
         // A later version's.
         _ => None,
     };
-    known.unwrap_or_else(|| all(event))
+    known.unwrap_or_else(|| all_fields(event))
 }
 
 fn started(event: &Map<String, Value>) -> Option<String> {
@@ -100,7 +100,7 @@ fn started(event: &Map<String, Value>) -> Option<String> {
 }
 
 /// `exit 0 after 5s, 120 bytes, 3 lines`, `SIGKILL (oom) …`.
-fn end(event: &Map<String, Value>) -> Option<String> {
+fn outcome(event: &Map<String, Value>) -> Option<String> {
     let code = event.get("exit_code").and_then(Value::as_i64).map(|code| format!("exit {code}"));
     let reason = text(event, "reason");
     let mut said = match (text(event, "signal"), code) {
@@ -121,11 +121,11 @@ fn end(event: &Map<String, Value>) -> Option<String> {
     if event.get("cancelled").and_then(Value::as_bool) == Some(true) {
         said.push_str(", cancelled");
     }
-    let size = printed(event);
+    let size = output_size(event);
     Some(if size.is_empty() { said } else { format!("{said}, {size}") })
 }
 
-fn printed(event: &Map<String, Value>) -> String {
+fn output_size(event: &Map<String, Value>) -> String {
     let bytes = number(event, "bytes").map(size);
     let lines = number(event, "lines").map(|n| count(n, "line"));
     bytes.into_iter().chain(lines).collect::<Vec<String>>().join(", ")
@@ -180,8 +180,8 @@ fn lagged(event: &Map<String, Value>) -> Option<String> {
 }
 
 /// Every fact as it is.
-fn all(event: &Map<String, Value>) -> String {
-    let facts = event.iter().filter(|(key, _)| !COMMON.contains(&key.as_str()));
+fn all_fields(event: &Map<String, Value>) -> String {
+    let facts = event.iter().filter(|(key, _)| !COMMON_FIELDS.contains(&key.as_str()));
     let facts: Vec<String> = facts
         .map(|(key, value)| match value {
             Value::String(text) => format!("{key}={text}"),
@@ -205,22 +205,22 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    fn line(kind: &str, facts: Value, look: Look) -> String {
+    fn line(kind: &str, facts: Value, style: Style) -> String {
         let mut document =
             json!({"seq": 1, "at": "x", "type": kind, "id": "proc_1", "session_key": "s", "task_id": null});
         document.as_object_mut().expect("an object").extend(facts.as_object().expect("an object").clone());
         let document = document.as_object().expect("an object");
-        let mut column = Who::default();
-        column.see(document, look);
-        event(document, "06:00:00", column, look)
+        let mut column = SubjectColumn::default();
+        column.widen(document, style);
+        event(document, "06:00:00", column, style)
     }
 
     /// Lines that come one after the other.
-    fn lines(events: &[Value], look: Look) -> Vec<String> {
-        let mut column = Who::default();
+    fn lines(events: &[Value], style: Style) -> Vec<String> {
+        let mut column = SubjectColumn::default();
         let all: Vec<&Map<String, Value>> = events.iter().map(|event| event.as_object().expect("an object")).collect();
-        all.iter().for_each(|event| column.see(event, look));
-        all.iter().map(|one| event(one, "06:00:00", column, look).trim_end().to_owned()).collect()
+        all.iter().for_each(|event| column.widen(event, style));
+        all.iter().map(|one| event(one, "06:00:00", column, style).trim_end().to_owned()).collect()
     }
 
     #[test]
@@ -230,7 +230,7 @@ mod tests {
         let long = json!({"type": "closed", "id": "proc_0123456789ab", "name": "a-very-long-name", "bytes": 12});
         let all = [named, unnamed, long];
         assert_eq!(
-            lines(&all, Look { width: Some(100), colour: false }),
+            lines(&all, Style { width: Some(100), colour: false }),
             [
                 "06:00:00  started      web                pid 7: make",
                 "06:00:00  exited       proc_0123456789ab  exit 1",
@@ -238,7 +238,7 @@ mod tests {
             ]
         );
         assert_eq!(
-            lines(&all, Look { width: Some(40), colour: false }),
+            lines(&all, Style { width: Some(40), colour: false }),
             [
                 "06:00:00  started      web         pid …",
                 "06:00:00  exited       01234567    exit…",
@@ -246,7 +246,7 @@ mod tests {
             ]
         );
         assert_eq!(
-            lines(&all[..2], Look { width: Some(40), colour: false })[1],
+            lines(&all[..2], Style { width: Some(40), colour: false })[1],
             "06:00:00  exited       01234567  exit 1"
         );
     }
@@ -336,26 +336,26 @@ mod tests {
             ),
         ];
         for (kind, facts, shown) in cases {
-            assert_eq!(line(kind, facts, Look::plain()), format!("06:00:00  {shown}\n"));
+            assert_eq!(line(kind, facts, Style::plain()), format!("06:00:00  {shown}\n"));
         }
         let everywhere = json!({"id": null, "limit": 15, "message": "silence"});
         assert_eq!(
-            line("watch_overflow_tripped", everywhere, Look::plain()),
+            line("watch_overflow_tripped", everywhere, Style::plain()),
             "06:00:00  watch_overflow_tripped  -  silence\n"
         );
-        assert_eq!(line("started", json!({"odd": 1}), Look::plain()), "06:00:00  started      proc_1  odd=1\n");
+        assert_eq!(line("started", json!({"odd": 1}), Style::plain()), "06:00:00  started      proc_1  odd=1\n");
     }
 
     #[test]
     fn a_terminal_gets_colours_and_lines_that_fit() {
-        let look = Look { width: Some(30), colour: true };
-        let shown = line("exited", json!({"exit_code": 1}), look);
+        let style = Style { width: Some(30), colour: true };
+        let shown = line("exited", json!({"exit_code": 1}), style);
         assert_eq!(shown, "\x1b[2m06:00:00  \x1b[0m\x1b[31mexited     \x1b[0m  proc_1…\n");
         for width in 1..60 {
             let shown = line(
                 "watch_overflow_released",
                 json!({"message": "日本語 long"}),
-                Look { width: Some(width), colour: false },
+                Style { width: Some(width), colour: false },
             );
             assert!(columns(shown.trim_end()) <= width, "{width}: {shown:?}");
         }
@@ -365,7 +365,7 @@ mod tests {
         #[test]
         fn no_event_brings_a_control_character_or_a_second_line(kind in "(watch_match|exited|output|needs_input|completion|x)", value in any::<String>()) {
             let facts = json!({"id": value, "pattern": value, "output": value, "data": value, "prompt": value, "signal": value, "new": value});
-            let shown = line(&kind, facts, Look::plain());
+            let shown = line(&kind, facts, Style::plain());
             prop_assert!(!shown.trim_end_matches('\n').chars().any(char::is_control));
             prop_assert_eq!(shown.matches('\n').count(), 1);
         }

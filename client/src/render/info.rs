@@ -1,19 +1,19 @@
 //! The daemon itself, as facts.
 
-use super::table::{SPACE, fact, title};
+use super::table::{COLUMN_GAP, fact, title};
 use super::text::{columns, pad, size};
 use super::time::{duration, exact};
-use super::{Look, Tint};
+use super::{Style, Tint};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use toold_proto::results::{Breaker, BreakerState, DaemonInfo, Journal};
 
 /// Before the values: the longest title.
-const TITLE: usize = "connections".len();
+const TITLE_WIDTH: usize = "connections".len();
 /// A value in less room is put where it has more.
-const LEAST: usize = 24;
+const MIN_VALUE_WIDTH: usize = 24;
 
-pub fn info(result: &DaemonInfo, look: Look) -> String {
+pub fn info(result: &DaemonInfo, style: Style) -> String {
     let counts = &result.counts;
     let mut known = vec![
         ("version", result.version.clone()),
@@ -37,10 +37,10 @@ pub fn info(result: &DaemonInfo, look: Look) -> String {
     ];
     known.extend(journal(&result.events));
     known.push(("watch", breaker(&result.watch)));
-    let told = |(key, value): (&str, String)| fact(&title(key, TITLE), "", &value, look);
+    let told = |(key, value): (&str, String)| fact(&title(key, TITLE_WIDTH), "", &value, style);
     let mut out: String = known.into_iter().map(told).collect();
-    out.push_str(&pairs("features", &result.features, look));
-    out.push_str(&pairs("limits", &result.limits, look));
+    out.push_str(&pairs("features", &result.features, style));
+    out.push_str(&pairs("limits", &result.limits, style));
     out.extend(result.damaged.iter().map(|what| told(("damaged", what.clone()))));
     out
 }
@@ -72,22 +72,22 @@ fn breaker(breaker: &Breaker) -> String {
 }
 
 /// One a line, with the title at the first; where that leaves the values no room, it stands above them.
-fn pairs(key: &str, map: &BTreeMap<String, Value>, look: Look) -> String {
-    let all: Vec<(&String, String)> = map.iter().map(|(key, value)| (key, said(key, value))).collect();
+fn pairs(key: &str, map: &BTreeMap<String, Value>, style: Style) -> String {
+    let all: Vec<(&String, String)> = map.iter().map(|(key, value)| (key, format_value(key, value))).collect();
     let widest = all.iter().map(|(key, _)| columns(key)).max().unwrap_or(0);
     let longest = all.iter().map(|(_, value)| columns(value)).max().unwrap_or(0);
-    let wanted = TITLE + SPACE.len() + widest + SPACE.len() + longest.min(LEAST);
-    let above = !all.is_empty() && look.width.is_some_and(|width| width < wanted);
-    let heading = if above { format!("{}\n", Tint::Faint.paint(&format!("{key}:"), look)) } else { String::new() };
-    let titles = std::iter::once(title(key, TITLE)).chain(std::iter::repeat(title("", TITLE)));
-    let titles = titles.map(|title| if above { SPACE.to_owned() } else { title });
-    let named = |name: &str| format!("{}{SPACE}", pad(name, widest));
+    let wanted = TITLE_WIDTH + COLUMN_GAP.len() + widest + COLUMN_GAP.len() + longest.min(MIN_VALUE_WIDTH);
+    let above = !all.is_empty() && style.width.is_some_and(|width| width < wanted);
+    let heading = if above { format!("{}\n", Tint::Faint.paint(&format!("{key}:"), style)) } else { String::new() };
+    let titles = std::iter::once(title(key, TITLE_WIDTH)).chain(std::iter::repeat(title("", TITLE_WIDTH)));
+    let titles = titles.map(|title| if above { COLUMN_GAP.to_owned() } else { title });
+    let named = |name: &str| format!("{}{COLUMN_GAP}", pad(name, widest));
     heading
-        + &titles.zip(&all).map(|(title, (name, value))| fact(&title, &named(name), value, look)).collect::<String>()
+        + &titles.zip(&all).map(|(title, (name, value))| fact(&title, &named(name), value, style)).collect::<String>()
 }
 
 /// A value as a person says it: times and sizes as the command line takes them. The key stays as the config has it.
-fn said(key: &str, value: &Value) -> String {
+fn format_value(key: &str, value: &Value) -> String {
     match value {
         Value::Bool(true) => "yes".into(),
         Value::Bool(false) => "no".into(),
@@ -98,9 +98,9 @@ fn said(key: &str, value: &Value) -> String {
             Some(_) | None => number.to_string(),
         },
         Value::Array(all) if all.is_empty() => "none".into(),
-        Value::Array(all) => all.iter().map(|one| said(key, one)).collect::<Vec<_>>().join(", "),
+        Value::Array(all) => all.iter().map(|one| format_value(key, one)).collect::<Vec<_>>().join(", "),
         Value::Object(all) => {
-            all.iter().map(|(key, one)| format!("{key} {}", said(key, one))).collect::<Vec<_>>().join(", ")
+            all.iter().map(|(key, one)| format!("{key} {}", format_value(key, one))).collect::<Vec<_>>().join(", ")
         }
         Value::Null => "none".into(),
     }
@@ -115,14 +115,14 @@ mod tests {
     fn the_daemon_is_told_in_facts() {
         let document = crate::testing::info(3, 40);
         let mut document = document;
-        let shown = info(&serde_json::from_value(document.clone()).expect("a whole result"), Look::plain());
+        let shown = info(&serde_json::from_value(document.clone()).expect("a whole result"), Style::plain());
         assert!(
             shown.contains("events:      3 to 40 are kept, 2.0K\nwatch:       passing, 0 recent matches\n"),
             "{shown}"
         );
         document["events"]["consumers"] = json!([{"name": "me", "position": 38, "used_at": "2026"}, {"name": "you", "position": 40, "used_at": "2027"}]);
         document["watch"] = json!({"state": "silent", "recent": 16, "dropped": 5, "release_ms": 12000});
-        let shown = info(&serde_json::from_value(document).expect("a whole result"), Look::plain());
+        let shown = info(&serde_json::from_value(document).expect("a whole result"), Style::plain());
         assert!(shown.contains("processes:   2 running, 0 starting, 3 exited, 0 lost\n"), "{shown}");
         assert!(shown.contains("memory:      13M of the daemon, 1.0M of processes\n"), "{shown}");
         let told = "consumers:   me at 38, 2 behind, used 2026\n             you at 40, 0 behind, used 2027\n\
@@ -143,14 +143,14 @@ mod tests {
         document["features"]["cgroup"] = json!({"memory": "cgroup1", "cpu": "cgroup1", "pids": "cgroup1"});
         document["limits"]["watch.global_cooldown_ms"] = json!(30000);
         let result = serde_json::from_value(document).expect("a whole result");
-        let said = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-        let whole = info(&result, Look::plain());
+        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let whole = info(&result, Style::plain());
         for width in [30, 40, 60, 80, 200] {
-            let shown = info(&result, Look { width: Some(width), colour: false });
+            let shown = info(&result, Style { width: Some(width), colour: false });
             assert!(shown.lines().all(|line| columns(line) <= width), "{width}: {shown}");
-            assert!(width < 40 || said(&shown) == said(&whole), "{width}: {shown}");
+            assert!(width < 40 || words(&shown) == words(&whole), "{width}: {shown}");
         }
-        let shown = info(&result, Look { width: Some(40), colour: false });
+        let shown = info(&result, Style { width: Some(40), colour: false });
         for told in [
             "\nsocket:\n    /run/user/1000/toold/toold.sock\n",
             "\nevents:      3 to 40 are kept, 810 bytes\n",
@@ -174,7 +174,7 @@ mod tests {
             ("zygote", json!(false), "no"),
             ("cgroup", json!({"cpu": "cgroup2", "memory": null}), "cpu cgroup2, memory none"),
         ] {
-            assert_eq!(said(key, &value), told, "{key}");
+            assert_eq!(format_value(key, &value), told, "{key}");
         }
     }
 }

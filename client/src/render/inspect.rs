@@ -1,9 +1,9 @@
 //! Everything about one process, as `systemctl status` would tell it.
 
 use super::table::{Cell, table};
-use super::text::{bytes, columns, count, cut, harmless, wrap};
+use super::text::{bytes, columns, count, cut, escape_control, wrap};
 use super::time::{cpu, exact, precise, unix_ms};
-use super::{Look, Tint, status, tree, watch};
+use super::{Style, Tint, status, tree, watch};
 use crate::error_text;
 use toold_proto::params::Status;
 use toold_proto::process::{LimitReport, Process, Stdin};
@@ -28,18 +28,18 @@ pub struct Moment<'a> {
 type Fact = (&'static str, String);
 
 /// The headline, the facts, the tree.
-pub fn inspect(result: &Inspect, moment: &Moment<'_>, look: Look) -> String {
-    let mut out = headline(&result.process, look);
+pub fn inspect(result: &Inspect, moment: &Moment<'_>, style: Style) -> String {
+    let mut out = headline(&result.process, style);
     let mut all = state(&result.process, moment);
     all.extend(place(result));
     all.extend(limits(result));
     all.extend(tells(result));
     all.extend(output(result));
     all.push(used(result));
-    all.iter().for_each(|fact| out.push_str(&line(fact, look)));
+    all.iter().for_each(|fact| out.push_str(&line(fact, style)));
     if !result.tree.is_empty() {
-        let room = look.width.map(|all| all.saturating_sub(TITLE + 1));
-        members(result, Look { width: room, ..look }).lines().for_each(|row| {
+        let room = style.width.map(|all| all.saturating_sub(TITLE + 1));
+        members(result, Style { width: room, ..style }).lines().for_each(|row| {
             out.push_str(&" ".repeat(TITLE + 1));
             out.push_str(row);
             out.push('\n');
@@ -48,24 +48,24 @@ pub fn inspect(result: &Inspect, moment: &Moment<'_>, look: Look) -> String {
     out
 }
 
-fn headline(process: &Process, look: Look) -> String {
+fn headline(process: &Process, style: Style) -> String {
     let id = process.id.to_string();
-    let who = process.name.as_ref().map_or(id.clone(), |name| format!("{} ({id})", harmless(name)));
-    let dot = status::tint(process).paint("●", look);
-    let text = format!("{who} - {}", harmless(&process.command));
-    let room = look.width.map_or(usize::MAX, |all| all.saturating_sub(2));
-    format!("{dot} {}\n", Tint::Heading.paint(&cut(&text, room), look))
+    let who = process.name.as_ref().map_or(id.clone(), |name| format!("{} ({id})", escape_control(name)));
+    let dot = status::tint(process).paint("●", style);
+    let text = format!("{who} - {}", escape_control(&process.command));
+    let room = style.width.map_or(usize::MAX, |all| all.saturating_sub(2));
+    format!("{dot} {}\n", Tint::Heading.paint(&cut(&text, room), style))
 }
 
 /// One fact, its title to the left of a common edge.
-fn line((title, value): &Fact, look: Look) -> String {
+fn line((title, value): &Fact, style: Style) -> String {
     let title = if title.is_empty() { String::new() } else { format!("{title}:") };
     let start = format!("{}{title} ", " ".repeat(TITLE.saturating_sub(columns(&title))));
-    let room = look.width.map_or(usize::MAX, |all| all.saturating_sub(columns(&start)));
-    let start = cut(&start, look.width.unwrap_or(usize::MAX));
-    let lines = wrap(&harmless(value), room, MOST_LINES);
+    let room = style.width.map_or(usize::MAX, |all| all.saturating_sub(columns(&start)));
+    let start = cut(&start, style.width.unwrap_or(usize::MAX));
+    let lines = wrap(&escape_control(value), room, MOST_LINES);
     let starts = std::iter::once(start.clone()).chain(std::iter::repeat(" ".repeat(columns(&start))));
-    starts.zip(lines).map(|(start, line)| format!("{}{line}\n", Tint::Faint.paint(&start, look))).collect()
+    starts.zip(lines).map(|(start, line)| format!("{}{line}\n", Tint::Faint.paint(&start, style))).collect()
 }
 
 /// What it is doing, since when, and how it ended.
@@ -192,7 +192,7 @@ fn used(result: &Inspect) -> Fact {
     ("Tree", text)
 }
 
-fn members(result: &Inspect, look: Look) -> String {
+fn members(result: &Inspect, style: Style) -> String {
     let row = |(branch, member): (String, &toold_proto::process::Member)| {
         [
             Cell::number(&member.pid.to_string()),
@@ -203,11 +203,11 @@ fn members(result: &Inspect, look: Look) -> String {
         ]
     };
     let rows: Vec<[Cell; 5]> = tree::branches(&result.tree).into_iter().map(row).collect();
-    if look.width.is_some_and(|width| width < NARROW) {
+    if style.width.is_some_and(|width| width < NARROW) {
         let rows = rows.into_iter().map(|[pid, _, _, _, command]| [pid, command]).collect();
-        return table(["PID", "COMMAND"], rows, look);
+        return table(["PID", "COMMAND"], rows, style);
     }
-    table(["PID", "STATE", "CPU", "MEMORY", "COMMAND"], rows, look)
+    table(["PID", "STATE", "CPU", "MEMORY", "COMMAND"], rows, style)
 }
 
 #[cfg(test)]
@@ -218,7 +218,7 @@ mod tests {
 
     const NOW: u64 = 1_794_798_000_000 + 192_000;
 
-    fn shown(changes: Value, look: Look) -> String {
+    fn shown(changes: Value, style: Style) -> String {
         let mut document = process(
             json!({"tree": [], "usage": {"processes": 0, "cpu_ms": 0, "rss_bytes": 0}, "log_path": null,
             "state_path": "/s", "env_names": ["HOME", "PATH"], "shim_pid": null, "timeout_ms": null, "heartbeat_ms": null}),
@@ -226,7 +226,7 @@ mod tests {
         document.as_object_mut().expect("an object").extend(changes.as_object().expect("an object").clone());
         let local = |ms: u64| toold_proto::time::rfc3339(ms).replace('T', " ")[..19].to_owned() + " UTC";
         let result = serde_json::from_value(document).expect("a whole result");
-        inspect(&result, &Moment { now_ms: NOW, local: &local }, look)
+        inspect(&result, &Moment { now_ms: NOW, local: &local }, style)
     }
 
     fn busy() -> Value {
@@ -247,7 +247,7 @@ mod tests {
     #[test]
     fn at_40_80_and_200_columns_it_reads_like_a_status() {
         for width in [40, 80, 200] {
-            let text = shown(busy(), Look { width: Some(width), colour: false });
+            let text = shown(busy(), Style { width: Some(width), colour: false });
             assert!(text.lines().all(|line| columns(line) <= width), "{width}: {text}");
             golden(&format!("inspect-{width}.txt"), &text);
         }
@@ -257,19 +257,19 @@ mod tests {
     fn an_end_says_how_and_when_and_how_long_it_ran() {
         let killed = json!({"status": "exited", "reason": "killed", "exit_code": 143, "signal": "SIGTERM", "closed": true,
             "killed_by": "client uid 0 pid 7", "exited_at": "2026-11-16T03:02:00.000Z"});
-        golden("inspect-ended.txt", &shown(killed, Look::plain()));
+        golden("inspect-ended.txt", &shown(killed, Style::plain()));
         let failure = json!({"step": "exec", "errno": 2, "error": "ENOENT", "path": "/no"});
         let failed = json!({"status": "exited", "reason": "failed_start", "failure": failure, "exited_at": "2026-11-16T03:00:00.000Z"});
-        let text = shown(failed, Look::plain());
+        let text = shown(failed, Style::plain());
         assert!(text.contains("State: failed_start since 2026-11-16 03:00:00 UTC; 3m 12s ago\n"), "{text}");
         assert!(text.contains("Failure: exec /no: ENOENT\n"), "{text}");
     }
 
     #[test]
     fn the_dot_has_the_colour_of_the_state_and_nothing_is_wider_than_the_terminal() {
-        assert!(shown(busy(), Look { width: Some(80), colour: true }).starts_with("\x1b[36m●\x1b[0m \x1b[1mweb ("));
+        assert!(shown(busy(), Style { width: Some(80), colour: true }).starts_with("\x1b[36m●\x1b[0m \x1b[1mweb ("));
         for width in 1..120 {
-            let text = shown(busy(), Look { width: Some(width), colour: false });
+            let text = shown(busy(), Style { width: Some(width), colour: false });
             assert!(
                 text.lines().skip(1).all(|line| columns(line.trim_end()) <= width.max(TITLE + 1)),
                 "{width}: {text}"

@@ -1,22 +1,22 @@
 //! What `kill` proved, a line a process.
 
-use super::text::{cut, harmless};
-use super::{Look, Tint};
+use super::text::{cut, escape_control};
+use super::{Style, Tint};
 use toold_proto::results::{KillStatus, Killed};
 
-pub fn kill(results: &[Killed], look: Look) -> String {
-    results.iter().map(|killed| line(killed, look) + "\n").collect()
+pub fn kill(results: &[Killed], style: Style) -> String {
+    results.iter().map(|killed| line(killed, style) + "\n").collect()
 }
 
-fn line(killed: &Killed, look: Look) -> String {
+fn line(killed: &Killed, style: Style) -> String {
     let end = killed.signal.clone().or(killed.exit_code.map(|code| format!("exit {code}"))).unwrap_or_default();
     let (tint, text) = match killed.status {
         KillStatus::Killed => (Tint::Good, format!("killed {end}")),
         KillStatus::AlreadyExited => (Tint::Faint, format!("already exited {end}")),
         KillStatus::Survivors => (Tint::Bad, format!("not dead: {}", survivors(killed))),
     };
-    let text = harmless(format!("{} {text}", killed.id).trim_end());
-    tint.paint(&cut(&text, look.width.unwrap_or(usize::MAX)), look)
+    let text = escape_control(format!("{} {text}", killed.id).trim_end());
+    tint.paint(&cut(&text, style.width.unwrap_or(usize::MAX)), style)
 }
 
 fn survivors(killed: &Killed) -> String {
@@ -44,7 +44,7 @@ mod tests {
         ]);
         let results: Vec<Killed> = serde_json::from_value(results).expect("whole results");
         assert_eq!(
-            kill(&results, Look::plain()),
+            kill(&results, Style::plain()),
             "proc_0123456789ab killed exit 143\nproc_0123456789ab already exited\nproc_0123456789ab not dead: 7 D dd\n"
         );
     }

@@ -1,9 +1,9 @@
 //! The table that `list` prints.
 
-use super::table::{Cell, SPACE, WIDEST, fitted};
+use super::table::{COLUMN_GAP, Cell, MAX_COLUMN_WIDTH, table_with_widths};
 use super::text::{bytes, last_line};
 use super::time::{ago, cpu};
-use super::{Look, Tint, status, watch};
+use super::{Style, Tint, status, watch};
 use toold_proto::process::{Process, Usage};
 use toold_proto::results::Listed;
 
@@ -23,7 +23,7 @@ const ALL: usize = usize::MAX;
 /// What a column may become wide, the most important first. One that finds no room is left out.
 const WISHES: [(usize, usize); 18] = [
     (ID, ALL),
-    (STATUS, WIDEST),
+    (STATUS, MAX_COLUMN_WIDTH),
     (NAME, 4),
     (COMMAND, 5),
     (NAME, 12),
@@ -34,7 +34,7 @@ const WISHES: [(usize, usize); 18] = [
     (MEM, ALL),
     (COMMAND, 24),
     (OUTPUT, 16),
-    (NAME, WIDEST),
+    (NAME, MAX_COLUMN_WIDTH),
     (EVENTS, ALL),
     (COMMAND, 40),
     (OUTPUT, 40),
@@ -59,20 +59,20 @@ impl<'a> Row<'a> {
 }
 
 /// One line a process, in the order given.
-pub fn list(rows: &[Row<'_>], now_ms: u64, look: Look) -> String {
+pub fn list(rows: &[Row<'_>], now_ms: u64, style: Style) -> String {
     let cells: Vec<[Cell; 10]> = rows.iter().map(|row| cells(row, now_ms)).collect();
     let ended = |row: &Row<'_>| row.process.exit_code.is_some() || row.process.signal.is_some();
     let says = |column: usize| match column {
         NAME => rows.iter().any(|row| row.process.name.is_some()),
         EXIT => rows.iter().any(ended),
         CPU | MEM => rows.iter().any(|row| row.usage.is_some()),
-        EVENTS => rows.iter().any(|row| watch::tells(row.process)),
+        EVENTS => rows.iter().any(|row| watch::has_details(row.process)),
         OUTPUT => rows.iter().any(|row| last_line(row.preview).is_some()),
         // The others always do.
         _ => true,
     };
     let silent: [bool; 10] = std::array::from_fn(|column| !rows.is_empty() && !says(column));
-    fitted(HEADINGS, cells, look, |liked, room| {
+    table_with_widths(HEADINGS, cells, style, |liked, room| {
         fit(std::array::from_fn(|n| if silent[n] { 0 } else { liked[n] }), room)
     })
 }
@@ -92,7 +92,7 @@ fn cells(row: &Row<'_>, now_ms: u64) -> [Cell; 10] {
         Cell::new(&status::exit(process)),
         Cell::number(&cpu),
         Cell::number(&used(|usage| bytes(usage.rss_bytes))),
-        Cell::new(&watch::short(process)),
+        Cell::new(&watch::summary(process)),
         Cell::new(&process.command),
         Cell::tinted(&last_line(row.preview).unwrap_or_else(|| "-".into()), Tint::Faint),
     ]
@@ -115,10 +115,10 @@ fn least(column: usize) -> Option<usize> {
 fn fit(liked: [usize; 10], room: usize) -> [usize; 10] {
     let mut widths = [0; 10];
     // Every column pays for the space behind it, and the last gets it back.
-    let mut left = room + SPACE.len();
+    let mut left = room + COLUMN_GAP.len();
     for (column, wish) in WISHES {
         let (now, most) = (widths[column], liked[column].min(wish));
-        let space = if now == 0 { SPACE.len() } else { 0 };
+        let space = if now == 0 { COLUMN_GAP.len() } else { 0 };
         let Some(more) = most.checked_sub(now).filter(|more| *more > 0) else { continue };
         let given = more.min(left.saturating_sub(space));
         let enough = match least(column) {
@@ -168,28 +168,28 @@ mod tests {
         ]
     }
 
-    fn shown(look: Look) -> String {
+    fn shown(style: Style) -> String {
         let some = some();
         let rows: Vec<Row<'_>> = some.iter().map(Row::of).collect();
-        list(&rows, NOW, look)
+        list(&rows, NOW, style)
     }
 
     #[test]
     fn in_a_pipe_every_column_is_there_and_nothing_is_cut() {
-        golden("list-pipe.txt", &shown(Look::plain()));
+        golden("list-pipe.txt", &shown(Style::plain()));
     }
 
     #[test]
     fn at_40_80_and_200_columns_the_most_important_is_shown() {
         for width in [40, 80, 200] {
-            golden(&format!("list-{width}.txt"), &shown(Look { width: Some(width), colour: false }));
+            golden(&format!("list-{width}.txt"), &shown(Style { width: Some(width), colour: false }));
         }
     }
 
     #[test]
     fn no_line_is_wider_than_the_terminal_and_the_status_comes_before_all_but_the_id() {
         for width in 1..220 {
-            let shown = shown(Look { width: Some(width), colour: false });
+            let shown = shown(Style { width: Some(width), colour: false });
             assert!(shown.lines().all(|line| columns(line) <= width), "{width}: {shown}");
             assert_eq!(shown.contains("STATUS"), width >= 26, "{width}: {shown}");
         }
@@ -212,20 +212,20 @@ mod tests {
     #[test]
     fn a_column_in_which_nobody_says_anything_is_left_out_on_a_terminal() {
         let quiet = listed(json!({}));
-        let shown = list(&[Row::of(&quiet)], NOW, Look { width: Some(80), colour: false });
+        let shown = list(&[Row::of(&quiet)], NOW, Style { width: Some(80), colour: false });
         assert_eq!(shown, "ID                 STATUS   AGE  COMMAND\nproc_0123456789ab  running  10m  make test\n");
-        assert!(list(&[], NOW, Look { width: Some(200), colour: false }).contains("COMMAND"), "headings stay");
+        assert!(list(&[], NOW, Style { width: Some(200), colour: false }).contains("COMMAND"), "headings stay");
     }
 
     #[test]
     fn states_have_colours_and_a_watch_has_percent() {
-        let coloured = shown(Look { width: Some(80), colour: true });
+        let coloured = shown(Style { width: Some(80), colour: true });
         for part in ["\x1b[32mexited", "\x1b[36mrunning", "\x1b[31mkilled"] {
             assert!(coloured.contains(part), "{part}: {coloured:?}");
         }
         let some = some();
         let rows: Vec<Row<'_>> = some.iter().map(|listed| Row { percent: Some(37), ..Row::of(listed) }).collect();
-        let shown = list(&rows, NOW, Look { width: Some(80), colour: false });
+        let shown = list(&rows, NOW, Style { width: Some(80), colour: false });
         assert_eq!(shown.matches("37%").count(), 2, "of those that live: {shown}");
     }
 }

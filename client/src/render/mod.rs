@@ -19,16 +19,16 @@ pub mod wrap;
 
 /// How the output wants it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Look {
+pub struct Style {
     /// Lines are cut to this. None: nothing is ever cut.
     pub width: Option<usize>,
     pub colour: bool,
 }
 
-impl Look {
+impl Style {
     /// For a file or another program.
-    pub fn plain() -> Look {
-        Look { width: None, colour: false }
+    pub fn plain() -> Style {
+        Style { width: None, colour: false }
     }
 
     /// Whether a person sees it on a terminal.
@@ -50,7 +50,7 @@ pub enum Tint {
 
 impl Tint {
     /// The text in this colour, or as it is when there are no colours.
-    pub fn paint(self, text: &str, look: Look) -> String {
+    pub fn paint(self, text: &str, style: Style) -> String {
         let code = match self {
             Tint::None => "",
             Tint::Heading => "1",
@@ -59,7 +59,7 @@ impl Tint {
             Tint::Busy => "36",
             Tint::Faint => "2",
         };
-        if look.colour && !code.is_empty() && !text.is_empty() {
+        if style.colour && !code.is_empty() && !text.is_empty() {
             format!("\x1b[{code}m{text}\x1b[0m")
         } else {
             text.to_owned()

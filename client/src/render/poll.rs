@@ -1,40 +1,40 @@
 //! What stands above the output that `poll` and `exec` print.
 
-use super::text::{cut, harmless};
-use super::{Look, status};
+use super::text::{cut, escape_control};
+use super::{Style, status};
 use toold_proto::process::{Gap, Process};
 
 /// A line on a terminal, `key: value` lines and an empty one elsewhere.
-pub fn header(process: &Process, next_cursor: u64, gap: Option<Gap>, look: Look) -> String {
-    match look.width {
-        Some(width) => line(process, next_cursor, gap, width, look),
+pub fn header(process: &Process, next_cursor: u64, gap: Option<Gap>, style: Style) -> String {
+    match style.width {
+        Some(width) => line(process, next_cursor, gap, width, style),
         None => lines(process, next_cursor, gap) + "\n",
     }
 }
 
 /// Its id, its name, what became of it.
 pub fn summary(process: &Process) -> String {
-    let name = process.name.as_deref().map(|name| format!(" ({})", harmless(name))).unwrap_or_default();
-    format!("{}{name} {}", process.id, status::phrase(process))
+    let name = process.name.as_deref().map(|name| format!(" ({})", escape_control(name))).unwrap_or_default();
+    format!("{}{name} {}", process.id, status::describe(process))
 }
 
-fn line(process: &Process, next_cursor: u64, gap: Option<Gap>, width: usize, look: Look) -> String {
+fn line(process: &Process, next_cursor: u64, gap: Option<Gap>, width: usize, style: Style) -> String {
     let gap = gap.map(|gap| format!(", {} bytes not kept", gap.to.saturating_sub(gap.from))).unwrap_or_default();
     let text = cut(&format!("{}, cursor {next_cursor}{gap}", summary(process)), width);
-    status::tint(process).paint(&text, look) + "\n"
+    status::tint(process).paint(&text, style) + "\n"
 }
 
 fn lines(process: &Process, next_cursor: u64, gap: Option<Gap>) -> String {
     let mut known = vec![("id", process.id.to_string())];
     known.extend(process.name.clone().map(|name| ("name", name)));
-    known.push(("status", status::word(process.status).into()));
+    known.push(("status", status::name(process.status).into()));
     known.extend(process.exit_code.map(|code| ("exit_code", code.to_string())));
     known.extend(process.signal.clone().map(|signal| ("signal", signal)));
     known.extend(process.reason.map(|reason| ("reason", status::reason(reason).into())));
     known.push(("closed", process.closed.to_string()));
     known.push(("next_cursor", next_cursor.to_string()));
     known.extend(gap.map(|gap| ("gap", format!("{}..{}", gap.from, gap.to))));
-    known.iter().map(|(key, value)| format!("{key}: {}\n", harmless(value))).collect()
+    known.iter().map(|(key, value)| format!("{key}: {}\n", escape_control(value))).collect()
 }
 
 #[cfg(test)]
@@ -52,7 +52,7 @@ mod tests {
     #[test]
     fn a_program_reads_keys_and_values() {
         assert_eq!(
-            header(&ended(), 9, Some(Gap { from: 1, to: 5 }), Look::plain()),
+            header(&ended(), 9, Some(Gap { from: 1, to: 5 }), Style::plain()),
             "id: proc_0123456789ab\nname: b\\x07\nstatus: exited\nexit_code: 143\nsignal: SIGTERM\nreason: killed\n\
              closed: true\nnext_cursor: 9\ngap: 1..5\n\n"
         );
@@ -60,9 +60,9 @@ mod tests {
 
     #[test]
     fn a_person_reads_one_line_that_fits() {
-        let look = Look { width: Some(80), colour: false };
-        assert_eq!(header(&ended(), 9, None, look), "proc_0123456789ab (b\\x07) killed SIGTERM, cursor 9\n");
-        assert_eq!(header(&ended(), 9, None, Look { width: Some(10), colour: false }), "proc_0123…\n");
-        assert!(header(&ended(), 9, None, Look { width: Some(80), colour: true }).starts_with("\x1b[31mproc_"));
+        let style = Style { width: Some(80), colour: false };
+        assert_eq!(header(&ended(), 9, None, style), "proc_0123456789ab (b\\x07) killed SIGTERM, cursor 9\n");
+        assert_eq!(header(&ended(), 9, None, Style { width: Some(10), colour: false }), "proc_0123…\n");
+        assert!(header(&ended(), 9, None, Style { width: Some(80), colour: true }).starts_with("\x1b[31mproc_"));
     }
 }

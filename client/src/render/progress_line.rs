@@ -1,12 +1,12 @@
 //! The one line that says what is waited for, while it is waited for.
 
-use super::text::{cut, harmless};
+use super::text::{cut, escape_control};
 
 /// So long, what, and the last that it printed; a column narrower than the terminal, which would
 /// otherwise begin a new line.
 pub fn line(elapsed_ms: u64, what: &str, last: Option<&str>, width: usize) -> String {
     let last = last.map(|last| format!(": {last}")).unwrap_or_default();
-    cut(&harmless(&format!("{}  {what}{last}", clock(elapsed_ms))), width.saturating_sub(1))
+    cut(&escape_control(&format!("{}  {what}{last}", clock(elapsed_ms))), width.saturating_sub(1))
 }
 
 /// `5s`, `1m05s`, `2h03m`.

@@ -1,7 +1,7 @@
 //! A program's output for a terminal: nothing in it moves the cursor, hides text or turns it around.
 //! It may come in pieces of any size.
 
-use super::text::Harmless;
+use super::text::ControlEscaper;
 
 /// A colour is not longer; what is, is dropped.
 const LONGEST: usize = 64;
@@ -17,10 +17,10 @@ pub enum Keep {
 
 /// Output on its way to a terminal.
 #[derive(Debug)]
-pub struct Shown {
+pub struct Sanitizer {
     keep: Keep,
     state: State,
-    writer: Harmless,
+    writer: ControlEscaper,
     /// Something stands on the line.
     open: bool,
     /// A colour may be in force.
@@ -44,9 +44,9 @@ enum State {
     StringEscape,
 }
 
-impl Shown {
-    pub fn new(keep: Keep) -> Shown {
-        Shown { keep, state: State::Text, writer: Harmless::default(), open: false, coloured: false }
+impl Sanitizer {
+    pub fn new(keep: Keep) -> Sanitizer {
+        Sanitizer { keep, state: State::Text, writer: ControlEscaper::default(), open: false, coloured: false }
     }
 
     /// Output that is all here, with a newline at its end.
@@ -173,7 +173,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn shown(keep: Keep, text: &str) -> String {
-        Shown::new(keep).whole(text)
+        Sanitizer::new(keep).whole(text)
     }
 
     #[test]
@@ -205,7 +205,7 @@ mod tests {
             let keep = if colours { Keep::Colours } else { Keep::Nothing };
             let whole = shown(keep, &text);
             let cut = text.char_indices().map(|(at, _)| at).nth(cut).unwrap_or(text.len());
-            let mut pieces = Shown::new(keep);
+            let mut pieces = Sanitizer::new(keep);
             let joined = pieces.push(&text[..cut]) + &pieces.push(&text[cut..]) + &pieces.finish();
             prop_assert_eq!(&joined, &whole);
             let bare = crate::render::text::without_escapes(&whole);

@@ -1,22 +1,22 @@
 //! What became of a process, in a word or two.
 
 use super::Tint;
-use super::text::harmless;
+use super::text::escape_control;
 use super::time::{duration, exact};
 use crate::error_text;
 use toold_proto::params::{self, Status};
 use toold_proto::process::{Process, Reason};
 
 /// `running 5m`, `exited 0`, `killed SIGTERM`, `timeout`, `failed_start`, `lost`.
-pub fn phrase(process: &Process) -> String {
+pub fn describe(process: &Process) -> String {
     match process.status {
         Status::Starting => "starting".into(),
         Status::Running => format!("running {}", duration(process.uptime_ms)),
         Status::Lost => "lost".into(),
         Status::Exited => match process.reason {
             Some(Reason::Exited) | None => format!("exited {}", code(process)),
-            Some(Reason::Signaled) => format!("signaled {}", how(process)),
-            Some(Reason::Killed) => format!("killed {}", how(process)),
+            Some(Reason::Signaled) => format!("signaled {}", outcome(process)),
+            Some(Reason::Killed) => format!("killed {}", outcome(process)),
             Some(Reason::Timeout) => "timeout".into(),
             Some(Reason::Oom) => "oom".into(),
             Some(Reason::FailedStart) => "failed_start".into(),
@@ -28,7 +28,7 @@ pub fn phrase(process: &Process) -> String {
 /// The same in a word: `running`, `exited`, `killed`. How it ended is another column's.
 pub fn state(process: &Process) -> &'static str {
     match (process.status, process.reason) {
-        (Status::Starting | Status::Running | Status::Lost, _) | (Status::Exited, None) => word(process.status),
+        (Status::Starting | Status::Running | Status::Lost, _) | (Status::Exited, None) => name(process.status),
         (Status::Exited, Some(why)) => reason(why),
     }
 }
@@ -42,7 +42,7 @@ pub fn exit(process: &Process) -> String {
 /// the limits in time that the process was started with.
 pub fn unusual_end(process: &Process, asked: &params::Exec) -> Option<String> {
     let id = &process.id;
-    let by = harmless(process.killed_by.as_deref().unwrap_or("somebody"));
+    let by = escape_control(process.killed_by.as_deref().unwrap_or("somebody"));
     match process.reason? {
         Reason::Exited | Reason::Signaled => None,
         Reason::Killed => Some(format!("{id} was killed by {by}")),
@@ -57,7 +57,8 @@ pub fn unusual_end(process: &Process, asked: &params::Exec) -> Option<String> {
         }
         Reason::Oom => Some(format!("{id} ran out of memory")),
         Reason::FailedStart => {
-            let why = process.failure.as_ref().map(|f| harmless(&format!(": {} {}: {}", f.step, f.path, f.error)));
+            let why =
+                process.failure.as_ref().map(|f| escape_control(&format!(": {} {}: {}", f.step, f.path, f.error)));
             Some(format!("{id} did not start{}", why.unwrap_or_default()))
         }
         Reason::Lost => Some(format!("{id} is lost: its shim died, the exit is unknown")),
@@ -65,7 +66,7 @@ pub fn unusual_end(process: &Process, asked: &params::Exec) -> Option<String> {
 }
 
 /// The one word of the protocol: `running`, `exited`, ...
-pub fn word(status: Status) -> &'static str {
+pub fn name(status: Status) -> &'static str {
     match status {
         Status::Starting => "starting",
         Status::Running => "running",
@@ -100,8 +101,8 @@ pub fn code(process: &Process) -> String {
     process.exit_code.map_or_else(|| "-".into(), |code| code.to_string())
 }
 
-fn how(process: &Process) -> String {
-    process.signal.as_deref().map_or_else(|| code(process), harmless)
+fn outcome(process: &Process) -> String {
+    process.signal.as_deref().map_or_else(|| code(process), escape_control)
 }
 
 #[cfg(test)]
@@ -111,7 +112,7 @@ mod tests {
     use serde_json::{Value, json};
 
     fn shown(changes: Value) -> String {
-        phrase(&serde_json::from_value(process(changes)).expect("a whole process"))
+        describe(&serde_json::from_value(process(changes)).expect("a whole process"))
     }
 
     #[test]

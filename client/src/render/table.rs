@@ -1,16 +1,16 @@
 //! Rows in aligned columns, cut to a width, and lists of facts.
 
-use super::text::{columns, cut, harmless, pad};
-use super::wrap::hang;
-use super::{Look, Tint};
+use super::text::{columns, cut, escape_control, pad};
+use super::wrap::hanging_indent;
+use super::{Style, Tint};
 
 /// Between two columns.
-pub const SPACE: &str = "  ";
+pub const COLUMN_GAP: &str = "  ";
 /// On a terminal no column but the last is wider: one long name must not push the rest out.
-pub const WIDEST: usize = 24;
+pub const MAX_COLUMN_WIDTH: usize = 24;
 
 /// Elsewhere no column is padded beyond this: one long command must not make every line as long.
-const PADDED: usize = 60;
+const MAX_PAD_WIDTH: usize = 60;
 
 /// One cell. Control characters in it are written out.
 #[derive(Clone)]
@@ -27,7 +27,7 @@ impl Cell {
     }
 
     pub fn tinted(text: &str, tint: Tint) -> Cell {
-        Cell { text: harmless(text), tint, number: false }
+        Cell { text: escape_control(text), tint, number: false }
     }
 
     pub fn number(text: &str) -> Cell {
@@ -36,12 +36,12 @@ impl Cell {
 }
 
 /// The rows, one a line. The last column takes what width is left.
-pub fn table<const N: usize>(headings: [&str; N], rows: Vec<[Cell; N]>, look: Look) -> String {
-    fitted(headings, rows, look, |widths, room| {
+pub fn table<const N: usize>(headings: [&str; N], rows: Vec<[Cell; N]>, style: Style) -> String {
+    table_with_widths(headings, rows, style, |widths, room| {
         let mut left = room;
         std::array::from_fn(|n| {
-            let width = if n + 1 == N { left } else { widths[n].min(WIDEST).min(left) };
-            left = left.saturating_sub(width + SPACE.len());
+            let width = if n + 1 == N { left } else { widths[n].min(MAX_COLUMN_WIDTH).min(left) };
+            left = left.saturating_sub(width + COLUMN_GAP.len());
             width
         })
     })
@@ -49,10 +49,10 @@ pub fn table<const N: usize>(headings: [&str; N], rows: Vec<[Cell; N]>, look: Lo
 
 /// The rows, one a line. On a terminal `fit` says how wide each column is there, from how wide all
 /// would like to be and the room there is; a column of width 0 is left out.
-pub fn fitted<const N: usize>(
+pub fn table_with_widths<const N: usize>(
     headings: [&str; N],
     rows: Vec<[Cell; N]>,
-    look: Look,
+    style: Style,
     fit: impl FnOnce([usize; N], usize) -> [usize; N],
 ) -> String {
     let mut rows = rows;
@@ -62,24 +62,24 @@ pub fn fitted<const N: usize>(
     rows.insert(0, heading);
     let widest = |n: usize| rows.iter().map(|row| columns(&row[n].text)).max().unwrap_or(0);
     let liked: [usize; N] = std::array::from_fn(widest);
-    let widths = look.width.map_or(liked, |room| fit(liked, room));
-    rows.iter().map(|row| line(row, &widths, look)).collect()
+    let widths = style.width.map_or(liked, |room| fit(liked, room));
+    rows.iter().map(|row| line(row, &widths, style)).collect()
 }
 
-fn line<const N: usize>(row: &[Cell; N], widths: &[usize; N], look: Look) -> String {
+fn line<const N: usize>(row: &[Cell; N], widths: &[usize; N], style: Style) -> String {
     let shown: Vec<(&Cell, usize)> = row.iter().zip(widths.iter().copied()).filter(|(_, width)| *width > 0).collect();
     let mut out = String::new();
     for (n, (cell, width)) in shown.iter().enumerate() {
-        let text = if look.terminal() { cut(&cell.text, *width) } else { cell.text.clone() };
+        let text = if style.terminal() { cut(&cell.text, *width) } else { cell.text.clone() };
         let last = n + 1 == shown.len();
-        let padded = (*width).min(if look.terminal() { usize::MAX } else { PADDED });
+        let padded = (*width).min(if style.terminal() { usize::MAX } else { MAX_PAD_WIDTH });
         let text = match (cell.number, last) {
             (true, _) => " ".repeat(padded.saturating_sub(columns(&text))) + &text,
             (false, true) => text,
             (false, false) => pad(&text, padded),
         };
-        out.push_str(&cell.tint.paint(&text, look));
-        out.push_str(if last { "" } else { SPACE });
+        out.push_str(&cell.tint.paint(&text, style));
+        out.push_str(if last { "" } else { COLUMN_GAP });
     }
     // A colour's end hides the spaces before it from this, which does no harm.
     out.truncate(out.trim_end_matches(' ').len());
@@ -89,24 +89,26 @@ fn line<const N: usize>(row: &[Cell; N], widths: &[usize; N], look: Look) -> Str
 
 /// `key: value` lines, the values aligned. A fact without a key goes on with the one before. On a terminal a value goes on in
 /// the next line.
-pub fn facts(facts: &[(&str, String)], look: Look) -> String {
+pub fn facts(facts: &[(&str, String)], style: Style) -> String {
     let width = facts.iter().map(|(key, _)| columns(key)).max().unwrap_or(0);
-    facts.iter().map(|(key, value)| fact(&title(key, width), "", value, look)).collect()
+    facts.iter().map(|(key, value)| fact(&title(key, width), "", value, style)).collect()
 }
 
 /// A title before values that are aligned behind titles of this width.
 pub fn title(key: &str, width: usize) -> String {
     let key = if key.is_empty() { String::new() } else { format!("{key}:") };
-    pad(&key, width + SPACE.len())
+    pad(&key, width + COLUMN_GAP.len())
 }
 
 /// A value behind its title, and what else it is called.
-pub fn fact(title: &str, name: &str, value: &str, look: Look) -> String {
+pub fn fact(title: &str, name: &str, value: &str, style: Style) -> String {
     let mut out = String::new();
-    for (n, (start, text)) in hang(&format!("{title}{name}"), &harmless(value), look.width).into_iter().enumerate() {
+    for (n, (start, text)) in
+        hanging_indent(&format!("{title}{name}"), &escape_control(value), style.width).into_iter().enumerate()
+    {
         let faint = if n == 0 { title.len().min(start.len()) } else { 0 };
         let (title, name) = start.split_at(faint);
-        out.push_str(format!("{}{name}{text}", Tint::Faint.paint(title, look)).trim_end_matches(' '));
+        out.push_str(format!("{}{name}{text}", Tint::Faint.paint(title, style)).trim_end_matches(' '));
         out.push('\n');
     }
     out
@@ -125,25 +127,25 @@ mod tests {
 
     #[test]
     fn columns_line_up_by_what_a_terminal_shows_and_nothing_is_cut_elsewhere() {
-        let shown = table(["ID", "NAME", "COMMAND"], rows(), Look::plain());
+        let shown = table(["ID", "NAME", "COMMAND"], rows(), Style::plain());
         assert_eq!(shown, "ID      NAME  COMMAND\nproc_1  日本  sleep 1\\nrm\np       x     a command that is long\n");
     }
 
     #[test]
     fn a_narrow_terminal_cuts_every_line_to_its_width() {
         for width in 1..40 {
-            let shown = table(["ID", "NAME", "COMMAND"], rows(), Look { width: Some(width), colour: false });
+            let shown = table(["ID", "NAME", "COMMAND"], rows(), Style { width: Some(width), colour: false });
             assert!(shown.lines().all(|line| columns(line) <= width), "{width}: {shown}");
         }
-        let shown = table(["ID", "NAME", "COMMAND"], rows(), Look { width: Some(20), colour: false });
+        let shown = table(["ID", "NAME", "COMMAND"], rows(), Style { width: Some(20), colour: false });
         assert_eq!(shown, "ID      NAME  COMMA…\nproc_1  日本  sleep…\np       x     a com…\n");
     }
 
     #[test]
     fn colours_are_there_only_when_asked_for() {
-        let shown = table(["ID", "NAME", "COMMAND"], rows(), Look { width: Some(80), colour: true });
+        let shown = table(["ID", "NAME", "COMMAND"], rows(), Style { width: Some(80), colour: true });
         assert!(shown.contains("\x1b[31msleep 1\\nrm\x1b[0m\n"), "{shown:?}");
-        assert!(!table(["ID", "NAME", "COMMAND"], rows(), Look { width: Some(80), colour: false }).contains('\x1b'));
+        assert!(!table(["ID", "NAME", "COMMAND"], rows(), Style { width: Some(80), colour: false }).contains('\x1b'));
     }
 
     #[test]
@@ -153,7 +155,7 @@ mod tests {
             ("command", "one that is long or longer".into()),
             ("at", "/a/path/of/some/length/x".into()),
         ];
-        let shown = |width| facts(&all, Look { width, colour: false });
+        let shown = |width| facts(&all, Style { width, colour: false });
         assert_eq!(shown(None), "id:      x\ncommand: one that is long or longer\nat:      /a/path/of/some/length/x\n");
         assert_eq!(
             shown(Some(33)),
@@ -164,7 +166,7 @@ mod tests {
             shown(Some(29)),
             "id:      x\ncommand:\n    one that is long or\n    longer\nat:\n    /a/path/of/some/length/x\n"
         );
-        let coloured = facts(&all[..1], Look { width: Some(33), colour: true });
+        let coloured = facts(&all[..1], Style { width: Some(33), colour: true });
         assert_eq!(coloured, "\x1b[2mid:  \x1b[0mx\n".replace("id:  ", "id: "));
     }
 }

@@ -6,9 +6,9 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 const MARKS: usize = 4;
 
 /// The text on one line with nothing in it that moves a cursor, hides or turns the writing around.
-pub fn harmless(text: &str) -> String {
+pub fn escape_control(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    let mut writer = Harmless::default();
+    let mut writer = ControlEscaper::default();
     for c in text.chars() {
         match c {
             '\n' => out.push_str("\\n"),
@@ -22,18 +22,18 @@ pub fn harmless(text: &str) -> String {
 
 /// Writes characters that a terminal only shows as they are, and any other by its number.
 #[derive(Debug, Default)]
-pub struct Harmless {
+pub struct ControlEscaper {
     /// Marks on the last character.
     marks: usize,
 }
 
-impl Harmless {
+impl ControlEscaper {
     pub fn push(&mut self, c: char, out: &mut String) {
         let mark = c.width() == Some(0);
         self.marks = if mark { self.marks + 1 } else { 0 };
         match c {
             c if c.is_ascii_control() => out.push_str(&format!("\\x{:02x}", u32::from(c))),
-            c if c.is_control() || deceives(c) || self.marks > MARKS => {
+            c if c.is_control() || is_deceptive(c) || self.marks > MARKS => {
                 out.push_str(&format!("\\u{{{:x}}}", u32::from(c)));
             }
             c => out.push(c),
@@ -43,7 +43,7 @@ impl Harmless {
 
 /// Characters that end a line, turn around what follows them, or are not seen at all. The joiner of
 /// emoji is among them: terminals do not agree how wide what it joins is.
-fn deceives(c: char) -> bool {
+fn is_deceptive(c: char) -> bool {
     matches!(c,
         '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{feff}'
         | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
@@ -182,19 +182,19 @@ mod tests {
 
     #[test]
     fn control_characters_are_written_out_and_other_text_is_left_alone() {
-        assert_eq!(harmless("a\x1b[2J\r\n\tb"), "a\\x1b[2J\\r\\n\\tb");
-        assert_eq!(harmless("\u{9b}x\u{202e}y"), "\\u{9b}x\\u{202e}y");
-        assert_eq!(harmless("日本 🚀 é e\u{301}"), "日本 🚀 é e\u{301}");
+        assert_eq!(escape_control("a\x1b[2J\r\n\tb"), "a\\x1b[2J\\r\\n\\tb");
+        assert_eq!(escape_control("\u{9b}x\u{202e}y"), "\\u{9b}x\\u{202e}y");
+        assert_eq!(escape_control("日本 🚀 é e\u{301}"), "日本 🚀 é e\u{301}");
     }
 
     #[test]
     fn what_is_not_seen_or_turns_the_writing_around_is_written_out_and_marks_do_not_pile_up() {
         let hidden = ['\u{200b}', '\u{200d}', '\u{200f}', '\u{61c}', '\u{2066}', '\u{2028}', '\u{ad}', '\u{e0041}'];
         for c in hidden {
-            assert_eq!(harmless(&format!("a{c}b")), format!("a\\u{{{:x}}}b", u32::from(c)));
+            assert_eq!(escape_control(&format!("a{c}b")), format!("a\\u{{{:x}}}b", u32::from(c)));
         }
         let tower = format!("e{}x", "\u{301}".repeat(6));
-        assert_eq!(harmless(&tower), format!("e{}\\u{{301}}\\u{{301}}x", "\u{301}".repeat(4)));
+        assert_eq!(escape_control(&tower), format!("e{}\\u{{301}}\\u{{301}}x", "\u{301}".repeat(4)));
     }
 
     #[test]
@@ -252,7 +252,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_text_gets_wider_than_asked_or_keeps_a_control_character(text in any::<String>(), width in 0usize..40) {
-            let safe = harmless(&text);
+            let safe = escape_control(&text);
             prop_assert!(!safe.chars().any(char::is_control));
             prop_assert!(columns(&cut(&safe, width)) <= width);
         }

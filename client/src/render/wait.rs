@@ -1,23 +1,23 @@
 //! How a `wait` ended, a line a process.
 
 use super::text::cut;
-use super::{Look, poll, status};
+use super::{Style, poll, status};
 use toold_proto::results::Wait;
 
-pub fn wait(result: &Wait, look: Look) -> String {
-    let width = look.width.unwrap_or(usize::MAX);
+pub fn wait(result: &Wait, style: Style) -> String {
+    let width = style.width.unwrap_or(usize::MAX);
     let mut out = String::new();
     for waited in &result.processes {
         let mut text = poll::summary(&waited.process);
         if let Some(line) = &waited.matched {
             text.push_str(": ");
-            text.push_str(&super::text::harmless(line));
+            text.push_str(&super::text::escape_control(line));
         }
         if let Some(listener) = &waited.listener {
             let place = format!("{} port {}", listener.address, listener.port);
-            text.push_str(&super::text::harmless(&format!(": pid {} listens on {place}", listener.pid)));
+            text.push_str(&super::text::escape_control(&format!(": pid {} listens on {place}", listener.pid)));
         }
-        out.push_str(&status::tint(&waited.process).paint(&cut(&text, width), look));
+        out.push_str(&status::tint(&waited.process).paint(&cut(&text, width), style));
         out.push('\n');
     }
     out
@@ -35,7 +35,7 @@ mod tests {
         let result =
             json!({"status": "matched", "processes": [waited], "timeout_ms": 1, "clamped": false, "note": null});
         let result: Wait = serde_json::from_value(result).expect("a whole result");
-        assert_eq!(wait(&result, Look::plain()), "proc_0123456789ab running 5m: listening\\t80\n");
-        assert_eq!(wait(&result, Look { width: Some(12), colour: false }), "proc_012345…\n");
+        assert_eq!(wait(&result, Style::plain()), "proc_0123456789ab running 5m: listening\\t80\n");
+        assert_eq!(wait(&result, Style { width: Some(12), colour: false }), "proc_012345…\n");
     }
 }

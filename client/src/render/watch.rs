@@ -1,15 +1,15 @@
 //! What a process tells by itself: its watch, and its completion.
 
-use super::text::harmless;
+use super::text::escape_control;
 use super::time::exact;
 use toold_proto::pattern::Pattern;
 use toold_proto::process::{Process, Watch, WatchState};
 
 /// For a table: `watching 3`, `disabled, notify`, `-`.
-pub fn short(process: &Process) -> String {
+pub fn summary(process: &Process) -> String {
     let watch = process.watch.as_ref().map(|watch| match watch.state {
-        WatchState::Watching | WatchState::Ended => format!("{} {}", word(watch.state), watch.hits),
-        WatchState::Cooldown | WatchState::Silent | WatchState::Disabled => word(watch.state).to_owned(),
+        WatchState::Watching | WatchState::Ended => format!("{} {}", state_name(watch.state), watch.hits),
+        WatchState::Cooldown | WatchState::Silent | WatchState::Disabled => state_name(watch.state).to_owned(),
     });
     let notify = process.notify.then(|| "notify".to_owned());
     let all: Vec<String> = watch.into_iter().chain(notify).collect();
@@ -17,13 +17,13 @@ pub fn short(process: &Process) -> String {
 }
 
 /// Whether there is anything to say about it.
-pub fn tells(process: &Process) -> bool {
+pub fn has_details(process: &Process) -> bool {
     process.watch.is_some() || process.notify
 }
 
 /// The state and the counts, why it is quiet, and each pattern, as facts.
 pub fn facts(watch: &Watch) -> Vec<(&'static str, String)> {
-    let mut state = format!("{}, {} hits, {} suppressed", word(watch.state), watch.hits, watch.suppressed);
+    let mut state = format!("{}, {} hits, {} suppressed", state_name(watch.state), watch.hits, watch.suppressed);
     if watch.strikes > 0 {
         state.push_str(&format!(", {} strikes", watch.strikes));
     }
@@ -38,12 +38,12 @@ pub fn facts(watch: &Watch) -> Vec<(&'static str, String)> {
 
 fn shown(pattern: &Pattern) -> String {
     match pattern {
-        Pattern::Text(text) => format!("\"{}\"", harmless(text)),
-        Pattern::Regex(regex) => format!("/{}/", harmless(regex)),
+        Pattern::Text(text) => format!("\"{}\"", escape_control(text)),
+        Pattern::Regex(regex) => format!("/{}/", escape_control(regex)),
     }
 }
 
-fn word(state: WatchState) -> &'static str {
+fn state_name(state: WatchState) -> &'static str {
     match state {
         WatchState::Watching => "watching",
         WatchState::Cooldown => "cooldown",
@@ -69,7 +69,7 @@ pub mod tests {
 
     #[test]
     fn a_table_has_a_word_for_what_a_process_tells() {
-        let said = |changes| short(&serde_json::from_value(process(changes)).expect("a whole process"));
+        let said = |changes| summary(&serde_json::from_value(process(changes)).expect("a whole process"));
         assert_eq!(said(json!({})), "-");
         assert_eq!(said(json!({"notify": true})), "notify");
         assert_eq!(said(json!({"watch": watch(json!({}))})), "watching 3");

@@ -24,7 +24,7 @@ pub fn words(text: &str, width: usize) -> Vec<String> {
 
 /// A text with what stands before each of its lines: the start before the first, and spaces before the others. Where the start
 /// leaves it too little room it stands alone.
-pub fn hang(start: &str, text: &str, width: Option<usize>) -> Vec<(String, String)> {
+pub fn hanging_indent(start: &str, text: &str, width: Option<usize>) -> Vec<(String, String)> {
     let wide = columns(start);
     let Some(width) = width else { return vec![(start.to_owned(), text.to_owned())] };
     let room = width.saturating_sub(wide);
@@ -60,7 +60,7 @@ pub fn page(text: &str, width: usize) -> String {
             paragraph.clear();
         }
         let (start, text) = line.split_at(column(line));
-        for (start, text) in hang(start, text, Some(width)) {
+        for (start, text) in hanging_indent(start, text, Some(width)) {
             out.push_str(format!("{start}{text}").trim_end());
             out.push('\n');
         }
@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn a_text_stands_under_itself_or_below_its_start_where_that_leaves_no_room() {
         let shown = |width| -> Vec<String> {
-            let lines = hang("  the start  ", "words that are shown to people here", width);
+            let lines = hanging_indent("  the start  ", "words that are shown to people here", width);
             lines.into_iter().map(|(start, text)| start + &text).collect()
         };
         assert_eq!(shown(None), ["  the start  words that are shown to people here"]);

@@ -5,7 +5,7 @@ use crate::blocking::parse;
 use crate::cmd::options::exec::fresh_id;
 use crate::cmd::wait::has_ended;
 use crate::error::Failure;
-use crate::sys::{self, Ready};
+use crate::sys::{self, Interest};
 use crate::terminal::keys::Typed;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -89,7 +89,7 @@ impl Follow<'_, '_> {
                 continue;
             }
             let left = until.saturating_duration_since(Instant::now());
-            let [answers] = sys::poll([self.cx.link.fd().map(|fd| (fd, Ready::ToRead))], Some(left))
+            let [answers] = sys::poll([self.cx.link.fd().map(|fd| (fd, Interest::Readable))], Some(left))
                 .map_err(Failure::io("wait for news"))?;
             if !answers || self.cx.link.fill().is_err() {
                 break;
@@ -101,7 +101,7 @@ impl Follow<'_, '_> {
     /// A line that was refused is in our hands, and in nobody else's. Should the program have ended, that is told.
     pub(super) fn keep_unread(&mut self) -> Result<(), Failure> {
         let Some(input) = self.plan.input.as_ref().filter(|_| self.shares_input()) else { return Ok(()) };
-        if self.sending.is_empty() || !sys::shows_keys(input.as_fd()) {
+        if self.sending.is_empty() || !sys::has_echo(input.as_fd()) {
             return Ok(());
         }
         self.unread.clone_from(&self.sending);
@@ -122,7 +122,7 @@ impl Follow<'_, '_> {
         let unread = std::mem::take(&mut self.unread);
         let line: String = String::from_utf8_lossy(&unread).trim_end().chars().take(SAID).collect();
         if !line.is_empty() {
-            self.cx.console.say(&format!("it ended before it could read what you typed: {line}"));
+            self.cx.console.message(&format!("it ended before it could read what you typed: {line}"));
         }
     }
 
@@ -133,7 +133,7 @@ impl Follow<'_, '_> {
             return Ok(None);
         }
         let Some(input) = &mut self.plan.input else { return Ok(None) };
-        if shares && !sys::gives_us_lines(input.as_fd()) {
+        if shares && !sys::is_canonical_foreground(input.as_fd()) {
             self.leave_input();
             return Ok(None);
         }
@@ -141,7 +141,7 @@ impl Follow<'_, '_> {
         let read = match input.read(&mut chunk) {
             Err(error) if shares && error.raw_os_error() == Some(libc::EIO) => {
                 // In the background since we looked, or gone.
-                if !sys::gives_us_lines(input.as_fd()) {
+                if !sys::is_canonical_foreground(input.as_fd()) {
                     self.leave_input();
                     return Ok(None);
                 }

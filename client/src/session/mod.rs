@@ -22,7 +22,7 @@ use crate::cmd::poll::bytes;
 use crate::error::Failure;
 use crate::render::poll::summary;
 use crate::render::status::unusual_end;
-use crate::sys::{self, Ready, Signals};
+use crate::sys::{self, Interest, Signals};
 use progress::{Next, Progress, pieces};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -131,7 +131,7 @@ impl<'a, 'c> Follow<'a, 'c> {
         let now = Instant::now();
         let detach_at = plan.detach_after.map(|after| now + after);
         // A program on a terminal has the screen for itself.
-        let shows = cx.console.overwrites && !cx.json && plan.exec.pty == Pty::No && plan.screen.is_none();
+        let shows = cx.console.can_redraw && !cx.json && plan.exec.pty == Pty::No && plan.screen.is_none();
         let quiet = shows.then(|| Quiet::since(now));
         Follow {
             cx,
@@ -180,10 +180,10 @@ impl<'a, 'c> Follow<'a, 'c> {
         let (stdout, stderr) = (std::io::stdout(), std::io::stderr());
         let person = self.minds_person().then(|| if stdout.is_terminal() { stdout.as_fd() } else { stderr.as_fd() });
         let watched = [
-            self.cx.link.fd().map(|fd| (fd, Ready::ToRead)),
-            Some((self.signals.as_fd(), Ready::ToRead)),
-            input.map(|input| (input.as_fd(), Ready::ToRead)),
-            person.map(|fd| (fd, Ready::Abandoned)),
+            self.cx.link.fd().map(|fd| (fd, Interest::Readable)),
+            Some((self.signals.as_fd(), Interest::Readable)),
+            input.map(|input| (input.as_fd(), Interest::Readable)),
+            person.map(|fd| (fd, Interest::HungUp)),
         ];
         let ready = sys::poll(watched, self.time_left());
         let [answers, signal, input, abandoned] =
@@ -385,7 +385,7 @@ impl<'a, 'c> Follow<'a, 'c> {
                 Err(failure @ Failure::Io { .. }) if page.process.reason.is_none() => {
                     // A full disk is ours, not the program's: what it prints is kept.
                     let line = self.back_to(&self.id());
-                    self.cx.console.say(&line);
+                    self.cx.console.message(&line);
                     return Err(failure);
                 }
                 Err(failure) => return Err(failure),
@@ -418,8 +418,8 @@ impl<'a, 'c> Follow<'a, 'c> {
     fn say_end(&mut self, process: &Process) {
         let ours = self.interrupts > 1 && process.reason == Some(Reason::Killed);
         match (unusual_end(process, &self.plan.exec).filter(|_| !ours), self.plan.role) {
-            (Some(end), _) => self.cx.console.say(&end),
-            (None, Role::Visitor) => self.cx.console.say(&summary(process)),
+            (Some(end), _) => self.cx.console.message(&end),
+            (None, Role::Visitor) => self.cx.console.message(&summary(process)),
             (None, Role::Owner) => {}
         }
     }

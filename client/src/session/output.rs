@@ -2,7 +2,7 @@
 
 use super::Follow;
 use crate::error::Failure;
-use crate::sys::{self, Ready};
+use crate::sys::{self, Interest};
 use std::io::Write;
 use std::os::fd::AsFd;
 use std::time::Instant;
@@ -24,7 +24,7 @@ impl Follow<'_, '_> {
     pub(super) fn put(&mut self, stream: Stream, piece: &[u8]) -> Result<Option<u8>, Failure> {
         self.cx.console.erase();
         for part in piece.chunks(OUTPUT) {
-            while self.cx.console.live {
+            while self.cx.console.is_real {
                 let (stdout, stderr) = (std::io::stdout(), std::io::stderr());
                 let fd = match stream {
                     Stream::Stdout => stdout.as_fd(),
@@ -33,9 +33,9 @@ impl Follow<'_, '_> {
                 // Only keys can wait for a slow terminal: a pipe's data goes on when the output does.
                 let keys = self.plan.input.as_ref().filter(|_| self.plan.screen.is_some() && self.reads_input());
                 let watched = [
-                    Some((fd, Ready::ToWrite)),
-                    Some((self.signals.as_fd(), Ready::ToRead)),
-                    keys.map(|keys| (keys.as_fd(), Ready::ToRead)),
+                    Some((fd, Interest::Writable)),
+                    Some((self.signals.as_fd(), Interest::Readable)),
+                    keys.map(|keys| (keys.as_fd(), Interest::Readable)),
                 ];
                 let [output, signal, keys] = sys::poll(watched, None).map_err(Failure::io("wait for the output"))?;
                 if signal && let Some(code) = self.signalled()? {
@@ -70,7 +70,7 @@ impl Follow<'_, '_> {
     pub(super) fn show_quiet(&mut self, now: Instant) {
         let (id, typed) = (self.id(), self.shares_input());
         if self.quiet_due().is_some_and(|due| due <= now)
-            && let (Some(quiet), Some(width)) = (&mut self.quiet, self.cx.console.err_look.width)
+            && let (Some(quiet), Some(width)) = (&mut self.quiet, self.cx.console.err_style.width)
         {
             let line = quiet.line(&id, now, width);
             // Keys are shown where the cursor is.

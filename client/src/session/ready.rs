@@ -29,7 +29,7 @@ impl Follow<'_, '_> {
             WaitStatus::Timeout => results::Ready::Timeout,
             WaitStatus::Exited => return Ok(()),
         };
-        if self.cx.console.err_look.terminal()
+        if self.cx.console.err_style.terminal()
             && let (Some(waited), Some(asked)) = (result.processes.first(), &self.plan.readiness)
         {
             let sentence = ready::sentence(ready, &waited.process, asked);

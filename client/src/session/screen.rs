@@ -2,7 +2,7 @@
 
 use super::{Asked, Follow};
 use crate::error::Failure;
-use crate::terminal::keys::{DetachKeys, Lookout, Typed};
+use crate::terminal::keys::{DetachKeys, DetachMatcher, Typed};
 use crate::terminal::replay::Picture;
 use crate::terminal::{Keys, Terminal};
 use std::time::{Duration, Instant};
@@ -29,7 +29,7 @@ pub enum Access {
 /// Our terminal, and what we may do to the process's.
 pub struct Screen {
     access: Access,
-    keys: Lookout,
+    keys: DetachMatcher,
     /// Whether we read keys at all.
     reads: Keys,
     terminal: Option<Terminal>,
@@ -49,7 +49,7 @@ impl Screen {
     pub fn new(access: Access, keys: DetachKeys, reads: Keys) -> Screen {
         Screen {
             access,
-            keys: Lookout::new(keys),
+            keys: DetachMatcher::new(keys),
             reads,
             terminal: None,
             resized: false,
@@ -207,7 +207,7 @@ impl Follow<'_, '_> {
     pub(super) fn tell(&mut self, text: &str) {
         match self.terminal() {
             Some(terminal) => terminal.say(text),
-            None => self.cx.console.say(text),
+            None => self.cx.console.message(text),
         }
     }
 

@@ -69,7 +69,7 @@ impl Follow<'_, '_> {
     pub(super) fn minds_person(&self) -> bool {
         let terminal = || std::io::stdout().is_terminal() || std::io::stderr().is_terminal();
         let wanted = self.plan.screen.is_some() || self.plan.hangup == Hangup::Kill;
-        wanted && self.cx.console.live && self.doomed.is_none() && terminal()
+        wanted && self.cx.console.is_real && self.doomed.is_none() && terminal()
     }
 
     /// The person is gone, or wants us to be. The process is not ours to end, unless we were told so.
@@ -83,14 +83,14 @@ impl Follow<'_, '_> {
         match (hangup, &self.process) {
             (Hangup::RunsOn, Some(id)) => {
                 let line = self.back_to(id);
-                self.cx.console.say(&line);
+                self.cx.console.message(&line);
             }
-            (Hangup::RunsOn, None) => self.cx.console.say("left before the process had an id; see toolctl list"),
+            (Hangup::RunsOn, None) => self.cx.console.message("left before the process had an id; see toolctl list"),
             (Hangup::Kill, Some(id)) => {
                 let id = id.clone();
                 let kill = params::Kill { id: Some(id.clone()), ..Default::default() };
                 self.cx.link.call_again_raw::<api::Kill>(|_| kill.clone())?;
-                self.cx.console.say(&format!("killed {id}"));
+                self.cx.console.message(&format!("killed {id}"));
             }
             // It starts now: its id is the next that we hear.
             (Hangup::Kill, None) => {
@@ -113,8 +113,8 @@ impl Follow<'_, '_> {
         if self.plan.screen.is_some() {
             self.give_back_below();
             let line = self.back_to(&id);
-            self.cx.console.say(&line);
-        } else if self.cx.console.look.terminal() {
+            self.cx.console.message(&line);
+        } else if self.cx.console.style.terminal() {
             let line = self.back_to(&id);
             self.cx.console.print(&format!("{line}\n"))?;
         } else {

@@ -241,7 +241,7 @@ fn on_screen(script: Vec<Reply>) -> String {
     out.0.clone_from(&shared.0);
     err.0.clone_from(&shared.0);
     let mut console = Console::plain(&mut out, &mut err);
-    (console.overwrites, console.err_look.width) = (true, Some(60));
+    (console.can_redraw, console.err_style.width) = (true, Some(60));
     let link = Link::new(fake.path(), Autostart::Refused);
     let mut cx = Context { link, console, json: false };
     let plan = Plan { detach_after: Some(Duration::from_millis(50)), ..plan() };
@@ -314,8 +314,10 @@ fn typed_line(after: impl FnOnce() -> Vec<Reply>) -> (Vec<String>, String, Strin
     let (reader, _writer) = std::io::pipe().expect("a pipe");
     let (code, _, err) = follow(&fake, reader, Plan { input: Some(program), ..plan() });
     assert_eq!(code, 3);
-    let waits =
-        crate::sys::poll([Some((std::os::fd::AsFd::as_fd(&shell), crate::sys::Ready::ToRead))], Some(Duration::ZERO));
+    let waits = crate::sys::poll(
+        [Some((std::os::fd::AsFd::as_fd(&shell), crate::sys::Interest::Readable))],
+        Some(Duration::ZERO),
+    );
     let mut left = [0; 16];
     let read = if waits.expect("a terminal")[0] { (&shell).read(&mut left).expect("a line") } else { 0 };
     let asked = fake.all_asked().into_iter().map(|(method, _)| method).collect();

@@ -47,16 +47,16 @@ pub enum Typed {
 
 /// Looks for the keys in what is typed, piece by piece.
 #[derive(Debug)]
-pub struct Lookout {
+pub struct DetachMatcher {
     keys: DetachKeys,
     /// So many of the keys were typed, and these bytes are held until it is known what they are.
     found: usize,
     held: Vec<u8>,
 }
 
-impl Lookout {
-    pub fn new(keys: DetachKeys) -> Lookout {
-        Lookout { keys, found: 0, held: Vec::new() }
+impl DetachMatcher {
+    pub fn new(keys: DetachKeys) -> DetachMatcher {
+        DetachMatcher { keys, found: 0, held: Vec::new() }
     }
 
     /// A key is looked for within one piece only: a terminal sends it in one, and to hold a lone
@@ -95,8 +95,8 @@ impl Lookout {
 mod tests {
     use super::*;
 
-    fn lookout(keys: &str) -> Lookout {
-        Lookout::new(parse(keys).expect("keys"))
+    fn lookout(keys: &str) -> DetachMatcher {
+        DetachMatcher::new(parse(keys).expect("keys"))
     }
 
     #[test]

@@ -68,7 +68,7 @@ impl Terminal {
 
     fn enter_on(tty: File, keys: Keys) -> io::Result<Terminal> {
         let before = Settings::of(tty.as_fd())?;
-        let size = crate::sys::window(tty.as_fd()).filter(|size| size.rows > 0 && size.cols > 0);
+        let size = crate::sys::window_size(tty.as_fd()).filter(|size| size.rows > 0 && size.cols > 0);
         let mut lent = Lent { tty, before, keys, modes: Modes::default(), entered: false, size };
         lent.enter()?;
         let lent = Arc::new(Mutex::new(lent));
@@ -92,7 +92,7 @@ impl Terminal {
     }
 
     pub fn size(&self) -> Option<PtySize> {
-        self.with(|lent| crate::sys::window(lent.tty.as_fd())).filter(|size| size.rows > 0 && size.cols > 0)
+        self.with(|lent| crate::sys::window_size(lent.tty.as_fd())).filter(|size| size.rows > 0 && size.cols > 0)
     }
 
     /// What the program writes, as bytes for our screen. None: as they are.

@@ -1,7 +1,7 @@
 //! What only the daemon knows: its processes and its consumers of events. Without one there is nothing to offer.
 
 use crate::blocking::parse;
-use crate::daemon_probe::{Presence, look};
+use crate::daemon_probe::{Presence, style};
 use crate::{process_ref, render};
 use clap_complete::engine::CompletionCandidate;
 use std::collections::HashSet;
@@ -58,7 +58,7 @@ pub fn processes(socket: &Path, which: Which) -> Vec<CompletionCandidate> {
     // A name may have had others before: it stands for the newest, and stands here once.
     let mut names = HashSet::new();
     let words = processes.iter().filter(meant).flat_map(|process| {
-        let about = format!("{}: {}", render::status::phrase(process), process_ref::short(&process.command));
+        let about = format!("{}: {}", render::status::describe(process), process_ref::short(&process.command));
         // A name of an older daemon's that begins with @ means nothing here, or something else.
         let name = process.name.clone().filter(|name| !name.starts_with('@') && names.insert(name.clone()));
         let words = name.into_iter().chain([process.id.to_string()]);
@@ -81,7 +81,7 @@ pub fn processes(socket: &Path, which: Which) -> Vec<CompletionCandidate> {
 
 /// Those that have a position in the events.
 pub fn consumers(socket: &Path) -> Vec<CompletionCandidate> {
-    let Presence::Here(mut client) = look(socket, PATIENCE) else { return Vec::new() };
+    let Presence::Here(mut client) = style(socket, PATIENCE) else { return Vec::new() };
     let Ok(info) = client.call::<api::DaemonInfo>(&params::Empty::default()) else { return Vec::new() };
     let last = info.events.last;
     let one = |consumer: toold_proto::results::Consumer| {
@@ -92,7 +92,7 @@ pub fn consumers(socket: &Path) -> Vec<CompletionCandidate> {
 }
 
 fn list(socket: &Path) -> Option<Vec<Process>> {
-    let Presence::Here(mut client) = look(socket, PATIENCE) else { return None };
+    let Presence::Here(mut client) = style(socket, PATIENCE) else { return None };
     let list = params::List { limit: Some(MOST), ..Default::default() };
     let raw = client.call_raw(api::List::NAME, &list).ok()?;
     Some(parse::<api::List>(&raw).ok()?.processes.into_iter().map(|listed| listed.process).collect())

@@ -9,9 +9,9 @@ use super::service::systemd::{Linger, SERVICE, SOCKET, Systemd, Unit, uid};
 use crate::autostart::program;
 use crate::blocking::CallError;
 use crate::error::{DONE, FAILED, Failure};
-use crate::render::text::harmless;
-use crate::render::wrap::hang;
-use crate::render::{Look, Tint};
+use crate::render::text::escape_control;
+use crate::render::wrap::hanging_indent;
+use crate::render::{Style, Tint};
 use crate::{daemon_probe, sys};
 use serde::Serialize;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -94,7 +94,7 @@ pub fn run(cx: &mut Context<'_>) -> Result<u8, Failure> {
     let worst = checks.iter().map(|check| check.verdict).max().unwrap_or(Verdict::Ok);
     match cx.json {
         true => cx.print_json(&Report { verdict: worst, checks: &checks })?,
-        false => cx.console.print(&picture(&checks, cx.console.look))?,
+        false => cx.console.print(&picture(&checks, cx.console.style))?,
     }
     Ok(if worst == Verdict::Problem { FAILED } else { DONE })
 }
@@ -145,19 +145,19 @@ fn daemon_program() -> Option<PathBuf> {
 }
 
 /// A command in lines that can be copied: a shell joins those that end so. Not within quotes, and no comment.
-fn command(text: &str, look: Look) -> Vec<(String, String)> {
-    let start = " ".repeat(if look.width.is_some_and(|width| width < NARROW) { MEND_BELOW } else { MEND });
-    let mut lines = hang(&start, text, look.width);
+fn command(text: &str, style: Style) -> Vec<(String, String)> {
+    let start = " ".repeat(if style.width.is_some_and(|width| width < NARROW) { MEND_BELOW } else { MEND });
+    let mut lines = hanging_indent(&start, text, style.width);
     if lines.len() > 1 && !text.contains(['\'', '"', '#']) {
         let end = " \\";
-        lines = hang(&start, text, look.width.map(|width| width.saturating_sub(end.len())));
+        lines = hanging_indent(&start, text, style.width.map(|width| width.saturating_sub(end.len())));
         let last = lines.len() - 1;
         lines[..last].iter_mut().for_each(|(_, line)| line.push_str(end));
     }
     lines
 }
 
-fn picture(checks: &[Check], look: Look) -> String {
+fn picture(checks: &[Check], style: Style) -> String {
     let mut out = String::new();
     for check in checks {
         let (word, tint) = match check.verdict {
@@ -166,13 +166,13 @@ fn picture(checks: &[Check], look: Look) -> String {
             Verdict::Problem => ("problem", Tint::Bad),
         };
         let start = format!("{word:<7}  {:<11} ", check.name);
-        for (n, (start, text)) in hang(&start, &harmless(&check.text), look.width).iter().enumerate() {
+        for (n, (start, text)) in hanging_indent(&start, &escape_control(&check.text), style.width).iter().enumerate() {
             let (word, name) = if n == 0 { start.split_at(word.len()) } else { ("", start.as_str()) };
-            out.push_str(format!("{}{name}{text}", tint.paint(word, look)).trim_end());
+            out.push_str(format!("{}{name}{text}", tint.paint(word, style)).trim_end());
             out.push('\n');
         }
-        for (start, line) in check.mend.iter().flat_map(|mend| command(&harmless(mend), look)) {
-            out.push_str(&format!("{start}{}\n", Tint::Heading.paint(&line, look)));
+        for (start, line) in check.mend.iter().flat_map(|mend| command(&escape_control(mend), style)) {
+            out.push_str(&format!("{start}{}\n", Tint::Heading.paint(&line, style)));
         }
     }
     let counted = |n: usize, what| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
@@ -195,7 +195,7 @@ mod tests {
         let mend = "systemctl --user enable --now toold.service toold.socket && loginctl enable-linger";
         let all = [checks::ok("version", "toolctl 0.1.0"), checks::warning("unit", text, mend)];
         for width in [30, 40, 80] {
-            let shown = picture(&all, Look { width: Some(width), colour: false });
+            let shown = picture(&all, Style { width: Some(width), colour: false });
             assert!(shown.lines().all(|line| columns(line) <= width), "{width}: {shown}");
             let said: Vec<&str> = shown.split_whitespace().filter(|word| *word != "\\").collect();
             assert!(said.join(" ").contains(&format!("{text} {mend}")), "no word is broken at {width}: {shown}");
@@ -204,13 +204,13 @@ mod tests {
                 copied.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
             assert!(copied.iter().any(|line| line == mend), "{width}: {shown}");
         }
-        let shown = picture(&all, Look { width: Some(80), colour: false });
+        let shown = picture(&all, Style { width: Some(80), colour: false });
         let begin = "ok       version     toolctl 0.1.0\n\
                      warning  unit        none: systemd does not run for this user; toolctl starts\n\
                      \x20                    the daemon by itself, and needs none\n\
                      \x20                      systemctl --user enable --now toold.service \\\n";
         assert!(shown.starts_with(begin), "{shown}");
-        let shown = picture(&all, Look { width: None, colour: true });
+        let shown = picture(&all, Style { width: None, colour: true });
         assert!(shown.starts_with("\x1b[32mok\x1b[0m       version     toolctl 0.1.0\n"), "{shown:?}");
         assert!(shown.contains(&format!("unit        {text}\n")), "{shown}");
     }

@@ -5,7 +5,7 @@ use crate::blocking::parse;
 use crate::cmd::Context;
 use crate::error::{DONE, Failure, TIMED_OUT};
 use crate::long_call::Meanwhile;
-use crate::render::event::Who;
+use crate::render::event::SubjectColumn;
 use std::time::Duration;
 use toold_proto::api;
 use toold_proto::params;
@@ -34,7 +34,7 @@ pub enum Until {
 }
 
 pub fn run(plan: Plan, cx: &mut Context<'_>) -> Result<u8, Failure> {
-    let (mut printed, mut who) = (0, Who::default());
+    let (mut printed, mut who) = (0, SubjectColumn::default());
     // What is newer than our first look is not "now" any more: without this we might never end.
     let mut newest = None;
     loop {
@@ -92,11 +92,11 @@ fn acknowledge(consumer: &str, pulled: &EventsNext, cx: &mut Context<'_>) -> Res
 /// What the consumer will never see is told in any case, to a person and beside a stream of JSON.
 fn say_losses(pulled: &EventsNext, cx: &mut Context<'_>) {
     if let Some(was) = &pulled.forgotten {
-        let name = crate::render::text::harmless(&pulled.consumer);
+        let name = crate::render::text::escape_control(&pulled.consumer);
         let words = "was not used for long and forgotten; it begins with the oldest event that is kept";
-        cx.console.say(&format!("{name} was at event {}, {words}", was.position));
+        cx.console.message(&format!("{name} was at event {}, {words}", was.position));
     }
     if let Some(missing) = pulled.missing {
-        cx.console.say(&format!("events {} to {} are not kept any more", missing.from, missing.to));
+        cx.console.message(&format!("events {} to {} are not kept any more", missing.from, missing.to));
     }
 }

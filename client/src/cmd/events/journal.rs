@@ -7,8 +7,8 @@ use super::{Facts, Filter, print};
 use crate::blocking::{CallError, Message, Push, parse};
 use crate::cmd::Context;
 use crate::error::{DONE, Failure};
-use crate::render::event::Who;
-use crate::sys::{self, Ready};
+use crate::render::event::SubjectColumn;
+use crate::sys::{self, Interest};
 use serde_json::value::RawValue;
 use std::collections::VecDeque;
 use std::os::fd::AsFd;
@@ -34,7 +34,7 @@ pub struct Plan {
 
 pub fn run(plan: Plan, cx: &mut Context<'_>) -> Result<u8, Failure> {
     let journal = journal(cx)?;
-    let mut reader = Reader { cx, subscription: None, who: Who::default() };
+    let mut reader = Reader { cx, subscription: None, who: SubjectColumn::default() };
     let position = match (plan.follow, plan.after, plan.most) {
         // All that came after it and all that will come are one replay.
         (true, Some(after), None) => after,
@@ -91,7 +91,7 @@ struct Reader<'a, 'c> {
     cx: &'a mut Context<'c>,
     subscription: Option<Subscription>,
     /// The column of those that the events are about.
-    who: Who,
+    who: SubjectColumn,
 }
 
 /// One that was asked for: its number is known once that is answered.
@@ -222,8 +222,8 @@ impl Reader<'_, '_> {
             let time = if answered { time } else { self.cx.link.patience(Duration::ZERO) };
             let left = begin.checked_add(time).map(|until| until.saturating_duration_since(Instant::now()));
             let stdout = std::io::stdout();
-            let reader = self.cx.console.live.then(|| (stdout.as_fd(), Ready::Abandoned));
-            let watched = [self.cx.link.fd().map(|fd| (fd, Ready::ToRead)), reader];
+            let reader = self.cx.console.is_real.then(|| (stdout.as_fd(), Interest::HungUp));
+            let watched = [self.cx.link.fd().map(|fd| (fd, Interest::Readable)), reader];
             let ready = sys::poll(watched, left).map_err(|source| Failure::Io { doing: "wait for events", source })?;
             match ready {
                 [_, true] => return Err(Failure::OutputClosed),
@@ -279,13 +279,13 @@ impl Reader<'_, '_> {
         let journal = journal(self.cx)?;
         let console = &mut self.cx.console;
         if journal.last < position {
-            console.say(&format!("the journal begins anew; it was at event {position} before"));
+            console.message(&format!("the journal begins anew; it was at event {position} before"));
             return Ok(0);
         }
         if journal.oldest > position + 1 {
-            console.say(&format!("events {} to {} are not kept any more", position + 1, journal.oldest - 1));
-        } else if console.err_look.terminal() {
-            console.say(&format!("the daemon was away; going on after event {position}"));
+            console.message(&format!("events {} to {} are not kept any more", position + 1, journal.oldest - 1));
+        } else if console.err_style.terminal() {
+            console.message(&format!("the daemon was away; going on after event {position}"));
         }
         Ok(position)
     }

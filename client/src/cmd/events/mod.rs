@@ -140,17 +140,17 @@ impl Filter {
 /// Prints events to the last byte: as they came, or as lines for a person.
 fn print<'e>(
     events: impl Iterator<Item = &'e RawValue>,
-    who: &mut render::event::Who,
+    who: &mut render::event::SubjectColumn,
     cx: &mut Context<'_>,
 ) -> Result<(), Failure> {
-    let look = cx.console.look;
+    let style = cx.console.style;
     let all: Vec<(&RawValue, Option<Facts>)> = events.map(|event| (event, Facts::of(event))).collect();
-    all.iter().filter_map(|(_, facts)| facts.as_ref()).for_each(|facts| who.see(&facts.0, look));
+    all.iter().filter_map(|(_, facts)| facts.as_ref()).for_each(|facts| who.widen(&facts.0, style));
     let mut text = String::new();
     for (event, facts) in all {
         match (cx.json, facts) {
             (false, Some(facts)) => {
-                text.push_str(&render::event::event(&facts.0, &local_time(&facts), *who, look));
+                text.push_str(&render::event::event(&facts.0, &local_time(&facts), *who, style));
             }
             // No object is no event of ours; as it came it says most.
             (true, _) | (false, None) => {
@@ -167,6 +167,6 @@ fn print<'e>(
 
 /// The local time of day of an event; nothing for one that has none.
 fn local_time(event: &Facts) -> String {
-    let at = event.text("at").and_then(time::unix_ms).and_then(sys::local_time);
+    let at = event.text("at").and_then(time::unix_ms).and_then(sys::local_time_of_day);
     at.map(|(hour, minute, second)| format!("{hour:02}:{minute:02}:{second:02}")).unwrap_or_default()
 }

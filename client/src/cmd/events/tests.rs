@@ -91,7 +91,7 @@ fn a_person_reads_a_line_an_event_and_a_program_the_very_bytes() {
     assert_eq!(test_run(&fake(), &["events", "--json"]), (0, format!("{odd}\n"), String::new()));
     assert_eq!(test_run(&fake(), &["events"]).1, "          moved        -  to=a\\x07 n=1.5\n");
     let fake = Fake::start(vec![vec![Reply::result(info(1, 1)), Reply::subscribed(7, &exits(1, 1))]]);
-    let (hour, minute, second) = crate::sys::local_time(1_794_808_800_123).expect("a time");
+    let (hour, minute, second) = crate::sys::local_time_of_day(1_794_808_800_123).expect("a time");
     let time = format!("{hour:02}:{minute:02}:{second:02}");
     assert_eq!(test_run(&fake, &["events"]).1, format!("{time}  exited       proc_0123456789ab  exit 0\n"));
 }

@@ -97,7 +97,7 @@ impl State {
 fn state() -> impl TypedValueParser<Value = State> {
     const STATUSES: [Status; 4] = [Status::Starting, Status::Running, Status::Exited, Status::Lost];
     const REASONS: [Reason; 5] = [Reason::Killed, Reason::Signaled, Reason::Timeout, Reason::Oom, Reason::FailedStart];
-    let statuses = STATUSES.map(|known| (status::word(known), State::Is(known)));
+    let statuses = STATUSES.map(|known| (status::name(known), State::Is(known)));
     let reasons = REASONS.map(|known| (status::reason(known), State::EndedBy(known)));
     let all: Vec<_> = statuses.into_iter().chain(reasons).collect();
     PossibleValuesParser::new(all.iter().map(|(word, _)| *word)).try_map(move |text: String| {
@@ -186,13 +186,13 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
     let listed = cx.link.call_again::<api::List>(&args.params(false))?;
     let (rows, hidden) = args.arrange(&listed, |_| None);
     // A heading over nothing tells a person nothing. Who reads a pipe has counted on its line.
-    if rows.is_empty() && cx.console.look.terminal() {
-        cx.console.say(&Args::none(hidden));
+    if rows.is_empty() && cx.console.style.terminal() {
+        cx.console.message(&Args::none(hidden));
         return Ok(DONE);
     }
-    cx.console.print(&list(&rows, now_ms(), cx.console.look))?;
+    cx.console.print(&list(&rows, now_ms(), cx.console.style))?;
     if let Some(said) = args.hidden(hidden) {
-        cx.console.say(&said);
+        cx.console.message(&said);
     }
     Ok(DONE)
 }

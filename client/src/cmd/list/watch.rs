@@ -9,9 +9,9 @@ use crate::cmd::wait::has_ended;
 use crate::error::{DONE, Failure};
 use crate::fullscreen::{self, Screen};
 use crate::local_time::now_ms;
-use crate::render::Look;
+use crate::render::Style;
 use crate::render::list::list;
-use crate::sys::{self, Ready, Signals};
+use crate::sys::{self, Interest, Signals};
 use serde_json::value::RawValue;
 use std::io::{self, Read};
 use std::os::fd::AsFd;
@@ -62,7 +62,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
     let first = cx.link.send(api::EventsSubscribe::NAME, &subscription(&args))?;
     // It was here. Whoever stops it now does not want it back for our sake.
     cx.link.refuse_autostart();
-    let surface = match cx.console.live && cx.console.look.terminal() && !crate::console::is_dumb() {
+    let surface = match cx.console.is_real && cx.console.style.terminal() && !crate::console::is_dumb() {
         true => {
             let signals = Signals::catch(&SIGNALS).map_err(Failure::io("catch signals"))?;
             Surface::Screen { screen: Screen::enter().map_err(Failure::io("write to the terminal"))?, signals }
@@ -209,22 +209,22 @@ impl Watch<'_, '_> {
                 }
                 let between = if last.is_some() { "\n" } else { "" };
                 *last = Some(new);
-                let table = list(&rows, now_ms(), self.cx.console.look);
+                let table = list(&rows, now_ms(), self.cx.console.style);
                 self.cx.console.print(&format!("{between}{table}"))
             }
             Surface::Screen { screen, .. } => {
-                let window = sys::window(io::stdout().as_fd());
+                let window = sys::window_size(io::stdout().as_fd());
                 let rows = window.map_or(24, |size| size.rows as usize).max(1);
                 let width =
-                    window.map(|size| size.cols as usize).filter(|cols| *cols > 0).or(self.cx.console.look.width);
-                let look = Look { width, ..self.cx.console.look };
+                    window.map(|size| size.cols as usize).filter(|cols| *cols > 0).or(self.cx.console.style.width);
+                let style = Style { width, ..self.cx.console.style };
                 let (shown, hidden) = self.args.arrange(listed, |row| Some(self.cpu.percent(row.process.id)));
                 let word = match self.away {
                     true => Some("the daemon is away; this is how it was".to_owned()),
                     false => self.args.hidden(hidden),
                 };
-                let lines = fullscreen::fit(&list(&shown, now_ms(), look), word.as_deref(), rows, look);
-                screen.draw(&lines, look.width).map_err(Failure::io("write to the terminal"))
+                let lines = fullscreen::fit(&list(&shown, now_ms(), style), word.as_deref(), rows, style);
+                screen.draw(&lines, style.width).map_err(Failure::io("write to the terminal"))
             }
         }
     }
@@ -236,13 +236,13 @@ impl Watch<'_, '_> {
             Surface::Screen { screen, signals } => {
                 (Some(signals.as_fd()), screen.has_keys().then(|| stdin.as_fd()), None)
             }
-            Surface::Pages(_) => (None, None, self.cx.console.live.then(|| stdout.as_fd())),
+            Surface::Pages(_) => (None, None, self.cx.console.is_real.then(|| stdout.as_fd())),
         };
         let watched = [
-            self.cx.link.fd().map(|fd| (fd, Ready::ToRead)),
-            signals.map(|fd| (fd, Ready::ToRead)),
-            keys.map(|fd| (fd, Ready::ToRead)),
-            reader.map(|fd| (fd, Ready::Abandoned)),
+            self.cx.link.fd().map(|fd| (fd, Interest::Readable)),
+            signals.map(|fd| (fd, Interest::Readable)),
+            keys.map(|fd| (fd, Interest::Readable)),
+            reader.map(|fd| (fd, Interest::HungUp)),
         ];
         let ready = sys::poll(watched, timeout).map_err(|source| Failure::Io { doing: "wait for news", source })?;
         let [news, signal, key, abandoned] = ready;
@@ -268,7 +268,7 @@ impl Watch<'_, '_> {
             Some(libc::SIGINT) => Ok(true),
             Some(signal @ (libc::SIGTERM | libc::SIGHUP | libc::SIGQUIT)) => {
                 self.surface = Surface::Pages(None);
-                sys::die_of(signal);
+                sys::die_by_signal(signal);
             }
             Some(libc::SIGTSTP) => {
                 screen.suspend().map_err(Failure::io("write to the terminal"))?;

@@ -130,7 +130,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
     }
     let wanted = args.wanted()?;
     let pager = if args.follow || args.no_pager { None } else { output::pager(&cx.console) };
-    let reader = match (cx.console.look.terminal(), args.follow, pager.is_some()) {
+    let reader = match (cx.console.style.terminal(), args.follow, pager.is_some()) {
         (false, _, _) => Reader::Program,
         (true, true, _) => Reader::Follower,
         (true, false, true) => Reader::Pager,
@@ -174,7 +174,7 @@ fn last_lines_of(
     let before = result.matched_lines.map_or(result.first_line, |all| all.saturating_sub(result.lines_shown));
     if usual && before > 0 {
         let (are, them) = if before == 1 { ("line is", "it") } else { ("lines are", "them") };
-        cx.console.say(&format!("{before} earlier {are} left out; -n all shows {them}"));
+        cx.console.message(&format!("{before} earlier {are} left out; -n all shows {them}"));
     }
     Ok(DONE)
 }
@@ -194,7 +194,7 @@ fn from_line(args: Args, way: Way, cx: &mut Context<'_>) -> Result<u8, Failure> 
         params.offset = Some(next);
         if left == 0 && way.bound.is_usual() {
             output.finish(&mut cx.console)?;
-            cx.console.say(&format!("there is more: --offset {next} goes on, -n all shows all of it"));
+            cx.console.message(&format!("there is more: --offset {next} goes on, -n all shows all of it"));
             return Ok(DONE);
         }
     }
@@ -246,7 +246,7 @@ fn by_cursor(args: Args, way: Way, wanted: Option<Wanted>, cx: &mut Context<'_>)
                     let last = reading.last(begin, end, most, cx)?;
                     left_out = last.left_out && way.bound.is_usual();
                     if left_out && args.follow {
-                        cx.console.say(LEFT_OUT);
+                        cx.console.message(LEFT_OUT);
                     }
                     reading.output.write(&last.shown, &mut cx.console)?;
                     last.cursor
@@ -259,7 +259,7 @@ fn by_cursor(args: Args, way: Way, wanted: Option<Wanted>, cx: &mut Context<'_>)
     }
     reading.finish(cx)?;
     if left_out && !args.follow {
-        cx.console.say(LEFT_OUT);
+        cx.console.message(LEFT_OUT);
     }
     Ok(DONE)
 }

@@ -2,7 +2,7 @@
 
 use crate::console::Console;
 use crate::error::Failure;
-use crate::render::sanitize::Shown;
+use crate::render::sanitize::Sanitizer;
 use crate::render::text::columns;
 use crate::sys::{self, Signals};
 use std::io::{self, Write};
@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 /// What is written on the way to a person, a file or another program.
 pub struct Output {
     /// None: bytes pass as they are.
-    shown: Option<Shown>,
+    shown: Option<Sanitizer>,
     way: Way,
     /// The last byte was no newline.
     open: bool,
@@ -50,10 +50,10 @@ impl Drop for Pager {
 impl Output {
     /// `raw`: as it is, escape sequences and all.
     pub fn new(console: &Console<'_>, raw: bool, pager: Option<Command>) -> Output {
-        let shown = if raw { None } else { console.shown() };
-        let way = match (pager, console.look.width) {
+        let shown = if raw { None } else { console.sanitizer() };
+        let way = match (pager, console.style.width) {
             (Some(pager), Some(width)) => {
-                let rows = sys::window(io::stdout().as_fd()).map_or(24, |size| size.rows as usize);
+                let rows = sys::window_size(io::stdout().as_fd()).map_or(24, |size| size.rows as usize);
                 Way::Held { pager, bytes: Vec::new(), rows: rows.max(2), width: width.max(1) }
             }
             (_, _) => Way::Direct,
@@ -98,7 +98,7 @@ impl Output {
 
     /// The end, with a newline where one is missing.
     pub fn finish(mut self, console: &mut Console<'_>) -> Result<(), Failure> {
-        let end = self.shown.as_mut().map(Shown::finish).unwrap_or_default();
+        let end = self.shown.as_mut().map(Sanitizer::finish).unwrap_or_default();
         self.pass(end.as_bytes(), console)?;
         if self.open && !self.raw {
             self.pass(b"\n", console)?;
@@ -137,7 +137,7 @@ fn is_there(line: &str) -> bool {
 
 /// `$PAGER`, else `less`, where a person would use one. None: there is none, or nobody wants one.
 pub fn pager(console: &Console<'_>) -> Option<Command> {
-    if !console.live || !console.look.terminal() {
+    if !console.is_real || !console.style.terminal() {
         return None;
     }
     let named = std::env::var("PAGER").ok();

@@ -117,6 +117,6 @@ impl Source {
 /// Says what was not kept before a page.
 pub fn say_gap(page: &Poll, cx: &mut Context<'_>) {
     if let Some(gap) = page.gap {
-        cx.console.say(&format!("{} bytes of output were not kept", gap.to.saturating_sub(gap.from)));
+        cx.console.message(&format!("{} bytes of output were not kept", gap.to.saturating_sub(gap.from)));
     }
 }

@@ -4,7 +4,7 @@
 //! call for what few calls need.
 
 use crate::render::status;
-use crate::render::text::{cut, harmless, last_line};
+use crate::render::text::{cut, escape_control, last_line};
 use std::io;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -31,12 +31,12 @@ pub fn note(waited: &Waited) -> Note {
     let lines: Vec<&str> = waited.output.lines().filter(|line| last_line(line).is_some()).collect();
     let last = lines[lines.len().saturating_sub(LINES)..].iter().filter_map(|line| last_line(line));
     let body: Vec<String> = std::iter::once(process.command.clone()).chain(last).map(|line| markup(&line)).collect();
-    Note { title: cut(&harmless(&format!("{who} {}", status::phrase(process))), WIDTH), body: body.join("\n") }
+    Note { title: cut(&escape_control(&format!("{who} {}", status::describe(process))), WIDTH), body: body.join("\n") }
 }
 
 /// A line as markup that shows the very line.
 fn markup(line: &str) -> String {
-    cut(&harmless(line), WIDTH).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+    cut(&escape_control(line), WIDTH).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 /// Shows it, or says why that is impossible.
@@ -90,7 +90,7 @@ fn by(ways: &[Way], mut run: impl FnMut(&Way) -> io::Result<Output>) -> Result<(
             Ok(output) => {
                 let said =
                     last_line(&String::from_utf8_lossy(&output.stderr)).unwrap_or_else(|| output.status.to_string());
-                why.get_or_insert(format!("{}: {}", way.program, harmless(&said)));
+                why.get_or_insert(format!("{}: {}", way.program, escape_control(&said)));
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => drop(why.get_or_insert(format!("{}: {error}", way.program))),

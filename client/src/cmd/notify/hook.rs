@@ -1,7 +1,7 @@
 //! The command of `--run`, and what it finds in its environment.
 
 use crate::render::status;
-use crate::render::text::harmless;
+use crate::render::text::escape_control;
 use std::io;
 use std::process::{Command, ExitStatus, Stdio};
 use toold_proto::results::Waited;
@@ -18,7 +18,7 @@ pub fn environment(waited: &Waited, log: Option<String>) -> Vec<(&'static str, S
         ("TOOLD_ID", process.id.to_string()),
         ("TOOLD_NAME", known(process.name.as_deref())),
         ("TOOLD_COMMAND", process.command.clone()),
-        ("TOOLD_STATUS", status::word(process.status).into()),
+        ("TOOLD_STATUS", status::name(process.status).into()),
         ("TOOLD_EXIT_CODE", process.exit_code.map(|code| code.to_string()).unwrap_or_default()),
         ("TOOLD_SIGNAL", known(process.signal.as_deref())),
         ("TOOLD_REASON", known(process.reason.map(status::reason))),
@@ -47,7 +47,7 @@ pub fn run(command: &str, environment: Vec<(&'static str, String)>, json: bool) 
 fn said(ended: io::Result<ExitStatus>) -> Result<(), String> {
     match ended {
         Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(format!("the command of --run ended with {}", harmless(&status.to_string()))),
+        Ok(status) => Err(format!("the command of --run ended with {}", escape_control(&status.to_string()))),
         Err(error) => Err(format!("the command of --run did not start: {error}")),
     }
 }

@@ -98,16 +98,16 @@ fn tell(waited: &results::Waited, args: &Args, cx: &mut Context<'_>) {
         // Forgotten meanwhile: then there is no log either.
         let log = cx.link.call_again::<api::Inspect>(&inspect).ok().and_then(|inspected| inspected.log_path);
         if let Err(why) = hook::run(command, hook::environment(waited, log), cx.json) {
-            cx.console.say(&why);
+            cx.console.message(&why);
         }
     }
     let desktop = args.desktop || (args.run.is_none() && !args.bell);
     let mut bell = args.bell;
     if desktop && let Err(why) = desktop::show(&desktop::note(waited)) {
-        cx.console.say(&format!("no desktop is reachable: {why}"));
+        cx.console.message(&format!("no desktop is reachable: {why}"));
         bell = true;
     }
-    if bell && cx.console.err_look.terminal() {
+    if bell && cx.console.err_style.terminal() {
         cx.console.ring();
     }
 }

@@ -113,7 +113,7 @@ fn show_installed(done: &Installed, cx: &mut Context<'_>) -> Result<(), Failure>
     }
     text.extend(done.did.iter().map(|did| format!("{did}\n")));
     cx.console.print(&text)?;
-    done.notes.iter().for_each(|note| cx.console.say(note));
+    done.notes.iter().for_each(|note| cx.console.message(note));
     Ok(())
 }
 

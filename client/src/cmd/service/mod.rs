@@ -7,7 +7,7 @@ pub mod systemd;
 
 use super::Context;
 use crate::autostart::{Wait, program};
-use crate::daemon_probe::{Presence, look, unit_socket};
+use crate::daemon_probe::{Presence, style, unit_socket};
 use crate::error::{DONE, Failure};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -133,7 +133,7 @@ fn told(did: &str, note: Option<&str>, cx: &mut Context<'_>) -> Result<u8, Failu
         true => cx.print_json(&Done { did, note })?,
         false => {
             cx.console.print(&format!("{did}\n"))?;
-            note.into_iter().for_each(|note| cx.console.say(note));
+            note.into_iter().for_each(|note| cx.console.message(note));
         }
     }
     Ok(DONE)
@@ -149,7 +149,7 @@ fn installed(systemd: &Systemd) -> Result<(), Failure> {
 /// Stops a daemon that systemd did not start: it holds the state directory, and systemd's could not run
 /// beside it. Says so. Processes go on.
 fn give_way(systemd: &Systemd, cx: &mut Context<'_>) -> Result<(), Failure> {
-    let Presence::Here(mut client) = look(cx.link.socket(), PATIENCE) else { return Ok(()) };
+    let Presence::Here(mut client) = style(cx.link.socket(), PATIENCE) else { return Ok(()) };
     let Ok(info) = client.call::<api::DaemonInfo>(&params::Empty::default()) else { return Ok(()) };
     // One with another socket and another state is nobody's rival.
     let elsewhere = unit_socket().is_none_or(|own| own != *info.paths.socket)
@@ -166,7 +166,8 @@ fn give_way(systemd: &Systemd, cx: &mut Context<'_>) -> Result<(), Failure> {
         }
     }
     if !cx.json {
-        cx.console.say(&format!("stopped the daemon that ran without systemd (pid {}); its processes go on", info.pid));
+        cx.console
+            .message(&format!("stopped the daemon that ran without systemd (pid {}); its processes go on", info.pid));
     }
     Ok(())
 }

@@ -59,7 +59,7 @@ impl Seen {
 
 /// The daemon, if one runs. Never starts one.
 pub fn daemon(path: &Path, service: Option<&Unit>) -> Result<Option<Box<DaemonInfo>>, CallError> {
-    let mut client = match daemon_probe::look(path, PATIENCE) {
+    let mut client = match daemon_probe::style(path, PATIENCE) {
         Presence::Here(client) => client,
         // Systemd knows of one whose state is elsewhere.
         Presence::Asleep if service.is_some_and(|unit| unit.main_pid().is_some()) => Client::connect(path)?,
@@ -91,10 +91,10 @@ pub fn run(cx: &mut Context<'_>) -> Result<u8, Failure> {
     };
     match cx.json {
         true => cx.print_json(&status)?,
-        false => cx.console.print(&facts(&lines(&status), cx.console.look))?,
+        false => cx.console.print(&facts(&lines(&status), cx.console.style))?,
     }
     if !status.service.installed && !cx.json {
-        cx.console.say("`toolctl service install` sets it up");
+        cx.console.message("`toolctl service install` sets it up");
     }
     // As systemctl has it: what is not there is not well.
     Ok(if status.service.installed && status.socket.state.starts_with("active") { DONE } else { FAILED })

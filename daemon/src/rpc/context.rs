@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 use tokio::sync::watch;
-use toold_proto::{ErrorKind, RpcError};
+use toold_proto::RpcError;
 
 /// Where the daemon lives.
 #[derive(Debug, Clone)]
@@ -32,9 +32,4 @@ impl Daemon {
     pub fn find(&self, id: &str) -> Result<Arc<Proc>, RpcError> {
         self.registry.find("id", id)
     }
-}
-
-/// A file that could not be read. It is no caller's mistake.
-pub fn unreadable(proc: &Proc, e: std::io::Error) -> RpcError {
-    RpcError::new(ErrorKind::Internal, format!("read the output of {}: {e}", proc.spec.id))
 }

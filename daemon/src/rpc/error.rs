@@ -1,6 +1,9 @@
 //! Maps the typed errors of the layers below to error answers.
 
+use crate::proc::Proc;
+use crate::proc::handle::NoReply;
 use crate::spec::{self, InvalidParam, Problem};
+use toold_proto::process::Stdin;
 use toold_proto::{ErrorKind, RpcError};
 
 impl From<InvalidParam> for RpcError {
@@ -22,4 +25,53 @@ impl From<spec::Error> for RpcError {
             }
         }
     }
+}
+
+/// A file that could not be read. It is no caller's mistake.
+pub fn unreadable(proc: &Proc, e: std::io::Error) -> RpcError {
+    RpcError::new(ErrorKind::Internal, format!("read the output of {}: {e}", proc.spec.id))
+}
+
+/// The error for a call that got no answer.
+pub fn unanswered(proc: &Proc, why: NoReply) -> RpcError {
+    match why {
+        NoReply::Gone => already_exited(proc),
+        NoReply::Unresponsive => {
+            let (id, shim) = (proc.spec.id, proc.published_state().shim_pid);
+            let message =
+                format!("the shim of {id} (pid {shim}) does not answer; it is stopped, frozen or waits for its disk");
+            RpcError::new(ErrorKind::Unavailable, message).with("shim_pid", shim)
+        }
+    }
+}
+
+/// The error for a process that has ended, with how.
+pub fn already_exited(proc: &Proc) -> RpcError {
+    let process = proc.view(crate::proc::task::now_ms());
+    let message = match (&process.signal, process.exit_code) {
+        (Some(signal), _) => format!("{} has ended, by {signal}", proc.spec.id),
+        (None, Some(code)) => format!("{} has exited with code {code}", proc.spec.id),
+        (None, None) => format!("{} has ended", proc.spec.id),
+    };
+    let (code, signal) = (process.exit_code, process.signal.clone());
+    RpcError::new(ErrorKind::AlreadyExited, message)
+        .with("exit_code", code)
+        .with("signal", signal)
+        .with("process", serde_json::to_value(process).unwrap_or_default())
+}
+
+pub fn refuse_ended(proc: &Proc) -> Result<(), RpcError> {
+    if proc.published_state().has_ended() { Err(already_exited(proc)) } else { Ok(()) }
+}
+
+/// Builds the error for a process without an open stdin. `data.reason` tells the two cases apart.
+pub fn stdin_unavailable(proc: &Proc) -> RpcError {
+    let id = proc.spec.id;
+    let (reason, message) = match proc.view(0).stdin {
+        Stdin::Null => {
+            ("not_piped", format!("{id} was started without stdin; start it with stdin: \"pipe\" or pty: true"))
+        }
+        Stdin::Pipe | Stdin::Pty | Stdin::Closed => ("closed", format!("the stdin of {id} is closed")),
+    };
+    RpcError::new(ErrorKind::StdinUnavailable, message).with("reason", reason).with("id", id.to_string())
 }

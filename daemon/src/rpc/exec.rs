@@ -1,8 +1,9 @@
 //! `exec`.
 
-use super::context::{Daemon, unreadable};
+use super::context::Daemon;
+use super::error::unreadable;
 use super::events::{acknowledge, consumer};
-use super::read::note_exit;
+use super::poll::note_exit;
 use super::wire::Peer;
 use crate::log::Log;
 use crate::proc::Proc;

@@ -1,7 +1,8 @@
-//! `list`, `inspect`, `forget`: which processes there are, and one of them closely.
+//! `list`.
 
-use super::context::{Daemon, unreadable};
-use super::read;
+use super::context::Daemon;
+use super::error::unreadable;
+use super::poll;
 use super::wire::{Peer, Print};
 use crate::proc::Proc;
 use crate::proc::state::State;
@@ -9,13 +10,10 @@ use crate::proc::task::now_ms;
 use crate::proc::tree;
 use crate::proc::view::ending;
 use std::sync::Arc;
-use std::time::Duration;
 use toold_proto::process::Usage;
-use toold_proto::{ErrorKind, RpcError, params, results};
+use toold_proto::{ErrorKind, RpcError, params};
 
 const LIMIT: u64 = 200;
-/// How long a shim may take to leave after the end of its process.
-const LEAVING: Duration = Duration::from_secs(1);
 /// The end of the output that a list shows, in characters.
 const PREVIEW: usize = 200;
 
@@ -71,7 +69,7 @@ impl Print for Row {
 impl Row {
     fn look(proc: Arc<Proc>, with_usage: bool, now: u64) -> Result<Row, RpcError> {
         let state = proc.state();
-        let preview = proc.preview(&state, || read::preview(&proc, &state, PREVIEW));
+        let preview = proc.preview(&state, || poll::preview(&proc, &state, PREVIEW));
         let preview = preview.map_err(|e| unreadable(&proc, e))?;
         let lives = !state.is_final() && state.shim_pid > 0;
         let usage = (with_usage && lives).then(|| tree::usage_below(state.shim_pid));
@@ -154,53 +152,6 @@ fn is_like(name: &str, pattern: &str) -> bool {
         }
     }
     pattern[p..].iter().all(|c| *c == '*')
-}
-
-pub async fn inspect(call: params::Inspect, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<results::Inspect, RpcError> {
-    let proc = daemon.find(&call.id)?;
-    let state = proc.state();
-    let alive = !state.is_final() && state.shim_pid > 0;
-    let members = if alive { tree::members(state.shim_pid) } else { Vec::new() };
-    // The first file is missing only if the disk refused the first bytes.
-    let log = proc.dir.join("log");
-    Ok(results::Inspect {
-        process: proc.view_of(&state, now_ms()),
-        usage: tree::usage(&members),
-        tree: members,
-        log_path: log.exists().then(|| log.display().to_string()),
-        state_path: proc.dir.display().to_string(),
-        env_names: proc.spec.env_names.clone(),
-        shim_pid: alive.then_some(state.shim_pid),
-        timeout_ms: proc.spec.timeout_ms,
-        heartbeat_ms: proc.spec.heartbeat_ms,
-    })
-}
-
-pub async fn forget(call: params::Forget, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<results::Forget, RpcError> {
-    let procs: Vec<Arc<Proc>> = match (&call.ids, call.older_than_ms) {
-        (Some(_), Some(_)) => return Err(RpcError::param("ids", "give either ids or older_than_ms, not both")),
-        (None, None) => return Err(RpcError::param("ids", "give ids or older_than_ms")),
-        (Some(ids), None) => ids.iter().map(|id| daemon.registry.find("ids", id)).collect::<Result<_, _>>()?,
-        (None, Some(age)) => {
-            let before = now_ms().saturating_sub(age);
-            let old = |p: &Arc<Proc>| {
-                p.published_state().closed && p.published_state().ended_ms().is_some_and(|at| at <= before)
-            };
-            daemon.registry.newest_first().into_iter().filter(old).collect()
-        }
-    };
-    let mut result = results::Forget { forgotten: Vec::new(), skipped: Vec::new() };
-    for proc in procs {
-        let id = proc.spec.id;
-        if proc.published_state().has_ended() && proc.published_state().closed {
-            // Its shim is about to leave.
-            let mut state = proc.subscribe();
-            let _ = tokio::time::timeout(LEAVING, state.wait_for(State::is_final)).await;
-        }
-        let list = if daemon.registry.forget(id).await { &mut result.forgotten } else { &mut result.skipped };
-        list.push(id);
-    }
-    Ok(result)
 }
 
 #[cfg(test)]

@@ -1,19 +1,26 @@
-//! Text to calls: framings, dispatch, and one file per group of verbs. No decisions are made here.
+//! Text to calls: framings, dispatch, and a file per verb. No decisions are made here.
 
+mod close;
 pub mod context;
-mod daemon;
+mod discover;
 mod error;
 mod events;
 mod exec;
-mod follow;
-mod input;
+mod forget;
+mod info;
+mod inspect;
 mod kill;
 mod list;
-mod push;
-mod read;
+mod log;
+mod poll;
 pub mod register;
+mod resize;
+mod session;
+mod shutdown;
+mod signal;
 mod wait;
 pub mod wire;
+mod write;
 
 use context::Daemon;
 use jsonrpsee::RpcModule;
@@ -25,26 +32,26 @@ use toold_proto::api;
 pub fn module(daemon: Arc<Daemon>) -> RpcModule<Daemon> {
     let mut m = RpcModule::from_arc(daemon.clone());
     register::<api::Exec, _, _, _>(&mut m, &daemon, exec::exec);
-    register::<api::Poll, _, _, _>(&mut m, &daemon, read::poll);
-    register::<api::Log, _, _, _>(&mut m, &daemon, read::log);
+    register::<api::Poll, _, _, _>(&mut m, &daemon, poll::poll);
+    register::<api::Log, _, _, _>(&mut m, &daemon, log::log);
     register::<api::Wait, _, _, _>(&mut m, &daemon, wait::wait);
     register::<api::Kill, _, _, _>(&mut m, &daemon, kill::kill);
-    register::<api::Signal, _, _, _>(&mut m, &daemon, kill::signal);
-    register::<api::Write, _, _, _>(&mut m, &daemon, input::write);
-    register::<api::Submit, _, _, _>(&mut m, &daemon, input::submit);
-    register::<api::Close, _, _, _>(&mut m, &daemon, input::close);
-    register::<api::Resize, _, _, _>(&mut m, &daemon, input::resize);
+    register::<api::Signal, _, _, _>(&mut m, &daemon, signal::signal);
+    register::<api::Write, _, _, _>(&mut m, &daemon, write::write);
+    register::<api::Submit, _, _, _>(&mut m, &daemon, write::submit);
+    register::<api::Close, _, _, _>(&mut m, &daemon, close::close);
+    register::<api::Resize, _, _, _>(&mut m, &daemon, resize::resize);
     register_like::<api::List, _, _, _, _>(&mut m, &daemon, list::list);
-    register::<api::Inspect, _, _, _>(&mut m, &daemon, list::inspect);
-    register::<api::Forget, _, _, _>(&mut m, &daemon, list::forget);
-    register::<api::SessionActive, _, _, _>(&mut m, &daemon, kill::session_active);
-    register::<api::SessionEnd, _, _, _>(&mut m, &daemon, kill::session_end);
-    register::<api::EventsNext, _, _, _>(&mut m, &daemon, events::next);
-    register::<api::EventsAck, _, _, _>(&mut m, &daemon, events::ack);
-    m.register_subscription("events.subscribe", "events.event", "events.unsubscribe", push::subscribe)
+    register::<api::Inspect, _, _, _>(&mut m, &daemon, inspect::inspect);
+    register::<api::Forget, _, _, _>(&mut m, &daemon, forget::forget);
+    register::<api::SessionActive, _, _, _>(&mut m, &daemon, session::active);
+    register::<api::SessionEnd, _, _, _>(&mut m, &daemon, session::end);
+    register::<api::EventsNext, _, _, _>(&mut m, &daemon, events::next::next);
+    register::<api::EventsAck, _, _, _>(&mut m, &daemon, events::ack::ack);
+    m.register_subscription("events.subscribe", "events.event", "events.unsubscribe", events::subscribe::subscribe)
         .expect("every method is registered once");
-    register::<api::DaemonInfo, _, _, _>(&mut m, &daemon, daemon::info);
-    register::<api::DaemonShutdown, _, _, _>(&mut m, &daemon, daemon::shutdown);
-    register::<api::RpcDiscover, _, _, _>(&mut m, &daemon, daemon::discover);
+    register::<api::DaemonInfo, _, _, _>(&mut m, &daemon, info::info);
+    register::<api::DaemonShutdown, _, _, _>(&mut m, &daemon, shutdown::shutdown);
+    register::<api::RpcDiscover, _, _, _>(&mut m, &daemon, discover::discover);
     m
 }

@@ -1,8 +1,9 @@
 //! `wait`: for one process or several, for what `ready` can tell.
 
-use super::context::{Daemon, unreadable};
+use super::context::Daemon;
+use super::error::unreadable;
 use super::events::{acknowledge, consumer};
-use super::read::{note_exit, tail};
+use super::poll::{note_exit, tail};
 use super::wire::Peer;
 use crate::proc::Proc;
 use crate::proc::condition::{End, Goal, reached};

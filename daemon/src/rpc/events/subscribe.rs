@@ -1,12 +1,12 @@
 //! `events.subscribe`: a subscription is a cursor in the journal, and one in each log it follows. Nothing waits in a
 //! queue: who reads slowly is read for later, and pays with `lagged` only for what is not kept.
 
-use super::context::Daemon;
-use super::events::filter;
-use super::follow::Followed;
-use super::register::{parse, wire_error};
+use super::filter;
+use super::output_push::Followed;
 use crate::events::{Entry, Filter, Limit};
 use crate::proc::Proc;
+use crate::rpc::context::Daemon;
+use crate::rpc::register::{parse, wire_error};
 use jsonrpsee::types::Params;
 use jsonrpsee::{Extensions, PendingSubscriptionSink, SubscriptionSink};
 use serde_json::value::{RawValue, to_raw_value};

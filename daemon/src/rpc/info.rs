@@ -1,24 +1,20 @@
-//! `daemon.info`, `daemon.shutdown`, `rpc.discover`.
+//! `daemon.info`.
 
 use super::context::Daemon;
 use super::wire::Peer;
 use crate::backend::cgroup;
 use crate::events::ConsumerName;
-use crate::proc::handle::Kill;
-use crate::proc::kill::kill_all;
 use crate::proc::state::Phase;
 use crate::proc::tree;
-use crate::store::slots::Cause;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use toold_proto::process::Usage;
 use toold_proto::time::rfc3339;
-use toold_proto::{ErrorKind, RpcError, openrpc, params, results};
+use toold_proto::{ErrorKind, RpcError, params, results};
 
 /// The version of the wire. It changes when a client has to.
 const PROTOCOL: u32 = 1;
-const GRACE_MS: u64 = 5000;
 /// To look at more trees than this takes so long that others may ask meanwhile.
 const FEW: usize = 16;
 
@@ -113,25 +109,4 @@ fn features(daemon: &Daemon) -> BTreeMap<String, Value> {
     .into_iter()
     .map(|(name, value)| (name.to_string(), value))
     .collect()
-}
-
-pub async fn shutdown(
-    call: params::Shutdown,
-    daemon: Arc<Daemon>,
-    peer: Arc<Peer>,
-) -> Result<results::Shutdown, RpcError> {
-    let mut killed = Vec::new();
-    if call.kill {
-        let procs = daemon.registry.newest_first().into_iter().filter(|p| !p.published_state().is_final()).collect();
-        let (signal, cause) = (libc::SIGTERM, Cause::Shutdown);
-        killed = kill_all(procs, Kill { signal, grace_ms: GRACE_MS, cause, uid: peer.uid, pid: peer.pid }).await;
-    }
-    tracing::info!(uid = peer.uid, pid = peer.pid, kill = call.kill, "asked to stop");
-    // The answer is written before connections are closed.
-    let _ = daemon.stop.send(true);
-    Ok(results::Shutdown { stopping: true, killed })
-}
-
-pub async fn discover(_: params::Empty, _: Arc<Daemon>, _: Arc<Peer>) -> Result<Value, RpcError> {
-    Ok(openrpc::document())
 }

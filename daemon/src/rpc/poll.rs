@@ -1,8 +1,9 @@
-//! `poll` and `log`: looking at output. Nothing is consumed.
+//! `poll`.
 
-use super::context::{Daemon, unreadable};
+use super::context::Daemon;
+use super::error::unreadable;
 use super::wire::Peer;
-use crate::log::{LineQuery, Log};
+use crate::log::Log;
 use crate::proc::Proc;
 use crate::proc::state::State;
 use crate::proc::task::now_ms;
@@ -21,10 +22,8 @@ const LAST: usize = 1000;
 const PAGE: u64 = 65_536;
 /// The largest page. Base64 and escapes make it about three times as long on the wire at worst.
 const PAGE_MAX: u64 = 4 << 20;
-const LINES: u64 = 200;
 /// So much more than it shows a program on a terminal may write: colours, and where it draws.
 const DRAWN: usize = 10;
-const LINES_MAX: u64 = 100_000;
 
 pub async fn poll(call: params::Poll, daemon: Arc<Daemon>, peer: Arc<Peer>) -> Result<results::Poll, RpcError> {
     let proc = daemon.find(&call.id)?;
@@ -122,7 +121,7 @@ fn encode(bytes: &[u8]) -> String {
 }
 
 /// Whether what is incomplete at the end of the log may still be completed.
-fn page_end(state: &State) -> PageEnd {
+pub fn page_end(state: &State) -> PageEnd {
     if state.closed { PageEnd::Last } else { PageEnd::More }
 }
 
@@ -142,53 +141,4 @@ pub fn preview(proc: &Proc, state: &State, n: usize) -> io::Result<String> {
     let drawn = text::rows(&log.last_chars(n * DRAWN, None, Ansi::Keep, page_end(state))?.text);
     let skipped = drawn.chars().count().saturating_sub(n);
     Ok(drawn.chars().skip(skipped).collect())
-}
-
-pub async fn log(call: params::Log, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<results::Log, RpcError> {
-    let proc = daemon.find(&call.id)?;
-    let limit = call.limit.unwrap_or(LINES);
-    if limit == 0 || limit > LINES_MAX {
-        return Err(RpcError::param("limit", format!("must be 1 to {LINES_MAX}, not {limit}")));
-    }
-    let grep = match &call.grep {
-        Some(pattern) => Some(regex(pattern).map_err(|why| RpcError::param("grep", why))?),
-        None => None,
-    };
-    let read = move || {
-        let state = proc.state();
-        let mut counts = state.progress.counts;
-        let query = LineQuery { offset: call.offset, limit, stream: call.stream, grep: grep.as_ref(), ansi: call.ansi };
-        let mut log = Log::open(&proc.dir, counts.end).map_err(|e| unreadable(&proc, e))?;
-        if !state.closed {
-            // A character that has not all come is for a later call.
-            (log, counts) = log.whole(call.stream, &counts).map_err(|e| unreadable(&proc, e))?;
-        }
-        let page = log.lines(&query, &counts).map_err(|e| unreadable(&proc, e))?;
-        // A log with a hole in it says so, wherever the page is.
-        let gap = page.gap.map_or_else(|| log.first_gap(0), |gap| Ok(Some(gap))).map_err(|e| unreadable(&proc, e))?;
-        let (output, _) = text::decode_page(&page.bytes, page.bytes.len(), page_end(&state), call.ansi);
-        Ok(results::Log {
-            id: proc.spec.id,
-            output,
-            total_lines: page.total_lines,
-            first_line: page.first_line,
-            lines_shown: page.shown,
-            matched_lines: page.matched,
-            next_offset: page.next,
-            truncated: page.truncated,
-            gap,
-        })
-    };
-    if call.grep.is_none() {
-        return read();
-    }
-    // All that is kept is searched: not on a thread that others wait for.
-    let searched = tokio::task::spawn_blocking(read).await;
-    searched.map_err(|e| RpcError::new(toold_proto::ErrorKind::Internal, format!("the search broke off: {e}")))?
-}
-
-/// A pattern that costs bounded memory, or why it is none.
-pub fn regex(pattern: &str) -> Result<regex::bytes::Regex, String> {
-    let built = regex::bytes::RegexBuilder::new(pattern).size_limit(2 << 20).dfa_size_limit(2 << 20).build();
-    built.map_err(|e| e.to_string())
 }

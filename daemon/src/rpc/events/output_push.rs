@@ -1,6 +1,6 @@
 //! The output that a subscription follows: a cursor for each process, moved as its log grows.
 
-use super::push::{Gone, send};
+use super::subscribe::{Gone, send};
 use crate::log::Log;
 use crate::proc::Proc;
 use crate::proc::state::State;

@@ -1,15 +1,13 @@
-//! `write`, `submit`, `close`, `resize`: what goes into a process.
+//! `write` and `submit`.
 
 use super::context::Daemon;
-use super::kill::{already_exited, refuse_ended, unanswered};
+use super::error::{already_exited, refuse_ended, stdin_unavailable, unanswered};
 use super::wire::Peer;
-use crate::proc::Proc;
 use crate::shim::frame::Wrote;
-use crate::spec::terminal_size;
 use base64::Engine;
 use std::sync::Arc;
 use toold_proto::process::Stdin;
-use toold_proto::{ErrorKind, ProcId, RpcError, params, results};
+use toold_proto::{ProcId, RpcError, params, results};
 
 const TIMEOUT_MS: u64 = 5000;
 
@@ -45,7 +43,7 @@ async fn put(call: params::Write, daemon: &Daemon, ending: &[u8]) -> Result<resu
     }
     refuse_ended(&proc)?;
     if proc.view(0).stdin == Stdin::Null {
-        return Err(unavailable(&proc));
+        return Err(stdin_unavailable(&proc));
     }
     let timeout = call.timeout_ms.unwrap_or(TIMEOUT_MS).min(daemon.registry.config.max_wait_ms);
     let id = proc.spec.id;
@@ -59,7 +57,7 @@ async fn put(call: params::Write, daemon: &Daemon, ending: &[u8]) -> Result<resu
         Wrote::Broken if proc.published_state().has_ended() => {
             Err(already_exited(&proc).with("bytes_written", end.done))
         }
-        Wrote::Broken => Err(unavailable(&proc).with("bytes_written", end.done)),
+        Wrote::Broken => Err(stdin_unavailable(&proc).with("bytes_written", end.done)),
     }
 }
 
@@ -77,41 +75,4 @@ fn fingerprint(id: &str) -> [u8; 16] {
     name[8..].copy_from_slice(&crate::store::slots::sum(&salted).to_le_bytes());
     name[0] |= 1;
     name
-}
-
-/// Builds the error for a process without an open stdin. `data.reason` tells the two cases apart.
-fn unavailable(proc: &Proc) -> RpcError {
-    let id = proc.spec.id;
-    let (reason, message) = match proc.view(0).stdin {
-        Stdin::Null => {
-            ("not_piped", format!("{id} was started without stdin; start it with stdin: \"pipe\" or pty: true"))
-        }
-        Stdin::Pipe | Stdin::Pty | Stdin::Closed => ("closed", format!("the stdin of {id} is closed")),
-    };
-    RpcError::new(ErrorKind::StdinUnavailable, message).with("reason", reason).with("id", id.to_string())
-}
-
-pub async fn close(call: params::Close, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<results::Close, RpcError> {
-    let proc = daemon.find(&call.id)?;
-    refuse_ended(&proc)?;
-    match proc.close().await {
-        Ok(0) => Ok(results::Close { id: proc.spec.id, stdin: proc.view(0).stdin }),
-        Ok(_) => Err(unavailable(&proc)),
-        Err(e) => Err(unanswered(&proc, e)),
-    }
-}
-
-pub async fn resize(call: params::Resize, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<results::Resize, RpcError> {
-    let size = terminal_size(call.rows, call.cols)?;
-    let proc = daemon.find(&call.id)?;
-    if proc.spec.pty.is_none() {
-        let problem = format!("{} has no terminal; start it with pty: true", proc.spec.id);
-        return Err(RpcError::param("id", problem).with("reason", "no_pty").with("id", proc.spec.id.to_string()));
-    }
-    refuse_ended(&proc)?;
-    match proc.resize(size.rows as u16, size.cols as u16).await {
-        Ok(0) => Ok(results::Resize { id: proc.spec.id, rows: size.rows, cols: size.cols }),
-        Ok(_) => Err(already_exited(&proc)),
-        Err(e) => Err(unanswered(&proc, e)),
-    }
 }

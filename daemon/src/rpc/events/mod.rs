@@ -1,0 +1,92 @@
+//! The verbs `events.*`, a file each, and the parameters that they share: consumer names and filters.
+
+pub mod ack;
+pub mod next;
+mod output_push;
+pub mod subscribe;
+
+use super::context::Daemon;
+use crate::events::{ConsumerError, ConsumerName, Filter, Start};
+use crate::proc::Proc;
+use crate::proc::task::now_ms;
+use std::sync::Arc;
+use toold_proto::event::EventType;
+use toold_proto::{ErrorKind, ProcId, RpcError};
+
+/// The name of a consumer, checked.
+pub fn consumer_name(name: &str) -> Result<ConsumerName, RpcError> {
+    ConsumerName::parse(name).map_err(|why| RpcError::param("consumer", why))
+}
+
+/// What a subscriber or consumer wants to see.
+pub fn filter(
+    daemon: &Daemon,
+    types: &Option<Vec<EventType>>,
+    session_key: &Option<String>,
+    task_id: &Option<String>,
+    id: &Option<String>,
+) -> Result<Filter, RpcError> {
+    if types.as_ref().is_some_and(Vec::is_empty) {
+        return Err(RpcError::param("types", "must not be empty; leave it out for all types"));
+    }
+    let id = match id {
+        None => None,
+        Some(text) => Some(match daemon.find(text) {
+            Ok(proc) => proc.spec.id,
+            // Its events outlive a process that was forgotten.
+            Err(e) => text.parse::<ProcId>().map_err(|_| e)?,
+        }),
+    };
+    let types = types.as_ref().map(|types| types.iter().copied().collect());
+    Ok(Filter { types, session_key: session_key.clone(), task_id: task_id.clone(), id })
+}
+
+/// A consumer that a call names, made if it is new: what cannot be is refused before anything is done.
+pub fn consumer(daemon: &Daemon, name: Option<&str>) -> Result<Option<ConsumerName>, RpcError> {
+    let Some(text) = name else { return Ok(None) };
+    let name = consumer_name(text)?;
+    let (journal, consumers) = (&daemon.registry.sink.journal, &daemon.registry.consumers);
+    let entered = consumers.enter(&name, Start::Oldest, journal.oldest(), journal.last(), now_ms());
+    entered.map_err(|e| failed(e, text))?;
+    Ok(Some(name))
+}
+
+/// Acknowledges the exits of these processes for a consumer: it is told them in the answer.
+pub fn acknowledge<'a>(
+    daemon: &Daemon,
+    consumer: Option<&ConsumerName>,
+    ended: impl Iterator<Item = &'a Arc<Proc>>,
+) -> Result<(), RpcError> {
+    let Some(name) = consumer else { return Ok(()) };
+    let (journal, consumers) = (&daemon.registry.sink.journal, &daemon.registry.consumers);
+    for proc in ended {
+        let told = proc.checkpoint();
+        let upto = match (proc.notify(), told.completed) {
+            (false, _) => told.exited_seq,
+            (true, true) => told.completed_seq,
+            // It is on its way.
+            (true, false) => 0,
+        };
+        let (oldest, last) = (journal.oldest(), journal.last());
+        consumers
+            .skip_exit(name, proc.spec.id, last, upto, oldest, last, now_ms())
+            .map_err(|e| failed(e, name.as_str()))?;
+    }
+    Ok(())
+}
+
+pub fn failed(error: ConsumerError, name: &str) -> RpcError {
+    match error {
+        ConsumerError::TooMany { max } => {
+            RpcError::limit("events.max_consumers", format!("there are {max} consumers already"))
+        }
+        ConsumerError::Unknown => {
+            let message = format!("there is no consumer {name:?}; `events.next` makes one");
+            RpcError::new(ErrorKind::NotFound, message).with("consumer", name)
+        }
+        ConsumerError::Io(e) => RpcError::new(
+            ErrorKind::Unavailable,
+            format!("the position of consumer {name:?} cannot be stored or read: {e}"),
+        ),
+    }
+}

@@ -1,0 +1,28 @@
+//! `inspect`.
+
+use super::context::Daemon;
+use super::wire::Peer;
+use crate::proc::task::now_ms;
+use crate::proc::tree;
+use std::sync::Arc;
+use toold_proto::{RpcError, params, results};
+
+pub async fn inspect(call: params::Inspect, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<results::Inspect, RpcError> {
+    let proc = daemon.find(&call.id)?;
+    let state = proc.state();
+    let alive = !state.is_final() && state.shim_pid > 0;
+    let members = if alive { tree::members(state.shim_pid) } else { Vec::new() };
+    // The first file is missing only if the disk refused the first bytes.
+    let log = proc.dir.join("log");
+    Ok(results::Inspect {
+        process: proc.view_of(&state, now_ms()),
+        usage: tree::usage(&members),
+        tree: members,
+        log_path: log.exists().then(|| log.display().to_string()),
+        state_path: proc.dir.display().to_string(),
+        env_names: proc.spec.env_names.clone(),
+        shim_pid: alive.then_some(state.shim_pid),
+        timeout_ms: proc.spec.timeout_ms,
+        heartbeat_ms: proc.spec.heartbeat_ms,
+    })
+}

@@ -1,0 +1,26 @@
+//! `daemon.shutdown`.
+
+use super::context::Daemon;
+use super::wire::Peer;
+use crate::proc::handle::Kill;
+use crate::proc::kill::{GRACE_MS, kill_all};
+use crate::store::slots::Cause;
+use std::sync::Arc;
+use toold_proto::{RpcError, params, results};
+
+pub async fn shutdown(
+    call: params::Shutdown,
+    daemon: Arc<Daemon>,
+    peer: Arc<Peer>,
+) -> Result<results::Shutdown, RpcError> {
+    let mut killed = Vec::new();
+    if call.kill {
+        let procs = daemon.registry.newest_first().into_iter().filter(|p| !p.published_state().is_final()).collect();
+        let (signal, cause) = (libc::SIGTERM, Cause::Shutdown);
+        killed = kill_all(procs, Kill { signal, grace_ms: GRACE_MS, cause, uid: peer.uid, pid: peer.pid }).await;
+    }
+    tracing::info!(uid = peer.uid, pid = peer.pid, kill = call.kill, "asked to stop");
+    // The answer is written before connections are closed.
+    let _ = daemon.stop.send(true);
+    Ok(results::Shutdown { stopping: true, killed })
+}

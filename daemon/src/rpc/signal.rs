@@ -1,0 +1,29 @@
+//! `signal`.
+
+use super::context::Daemon;
+use super::error::{already_exited, refuse_ended, unanswered};
+use super::wire::Peer;
+use crate::proc::view;
+use std::sync::Arc;
+use toold_proto::{ErrorKind, RpcError, params, results};
+
+pub async fn signal(call: params::Signal, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<results::Signal, RpcError> {
+    let number = signal_number(&call.signal)?;
+    let proc = daemon.find(&call.id)?;
+    refuse_ended(&proc)?;
+    match proc.signal(number).await {
+        Ok(0) => Ok(results::Signal { id: proc.spec.id, signal: view::signal_name(number) }),
+        Ok(libc::ESRCH) => Err(already_exited(&proc)),
+        Err(e) => Err(unanswered(&proc, e)),
+        Ok(errno) => {
+            let why = std::io::Error::from_raw_os_error(errno);
+            Err(RpcError::new(ErrorKind::Internal, format!("signal {}: {why}", proc.spec.id)))
+        }
+    }
+}
+
+/// The number of a signal that was named.
+pub fn signal_number(name: &str) -> Result<i32, RpcError> {
+    view::signal_number(name)
+        .ok_or_else(|| RpcError::param("signal", format!("there is no signal {name:?}; SIGTERM is one")))
+}

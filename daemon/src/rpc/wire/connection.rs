@@ -1,9 +1,9 @@
 //! One client's calls, whatever the framing: a message in, an answer now or later. The limits, the
 //! guard against panics and the identity of the peer are here, so no way of calling goes around them.
 
+use super::call_limit::{EXTRA, Slot, Slots};
 use super::message::{Message, Refused, Request, RequestId};
-use super::slots::{EXTRA, Slot, Slots};
-use super::{Peer, Wire, answer, message, nesting};
+use super::{Peer, Wire, message, nesting, response};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, join_all, ready};
 use jsonrpsee::core::id_providers::RandomIntegerIdProvider;
@@ -120,7 +120,7 @@ impl Connection {
         match message::parse(text, limits.max_batch) {
             Ok(Message::One(request)) => self.one(request, via),
             Ok(Message::Batch(entries)) => self.batch(entries),
-            Err(Refused { id, error }) => Outcome::Answer(answer::error(&id, &error)),
+            Err(Refused { id, error }) => Outcome::Answer(response::error(&id, &error)),
         }
     }
 
@@ -178,7 +178,7 @@ impl Connection {
         }
         self.waiting.fetch_sub(text.len(), Relaxed);
         let message = format!("the answer has {} bytes and {before} wait unread; at most {max} may wait", text.len());
-        let error = answer::error(id, &RpcError::limit("max_outgoing_bytes", message));
+        let error = response::error(id, &RpcError::limit("max_outgoing_bytes", message));
         self.waiting.fetch_add(error.len(), Relaxed);
         error
     }
@@ -201,7 +201,7 @@ impl Connection {
         for entry in entries {
             calls.push(match entry {
                 Ok(request) => self.start(request, Some("a subscription cannot be in a batch: send it by itself")),
-                Err(Refused { id, error }) => Started::Ended(Some(answer::error(&id, &error))),
+                Err(Refused { id, error }) => Started::Ended(Some(response::error(&id, &error))),
             });
         }
         let mut running = false;
@@ -270,7 +270,7 @@ impl Connection {
         let answered = id.is_some();
         let id = id.unwrap_or(RequestId::Null);
         let sink = state.is_some().then(|| self.sink(&id));
-        let (wire_id, connection, extensions) = (answer::jsonrpsee_id(&id), self.id, self.extensions.clone());
+        let (wire_id, connection, extensions) = (response::jsonrpsee_id(&id), self.id, self.extensions.clone());
         let params = Params::new(params).into_owned();
         let run = async move {
             match (callback, sink.zip(state)) {
@@ -295,12 +295,12 @@ impl Connection {
             }
         };
         let finish = move |result: Result<MethodResponse, _>| match result {
-            Ok(response) => answered.then(|| answer::text(response, &id)).flatten(),
+            Ok(response) => answered.then(|| response::text(response, &id)).flatten(),
             Err(_) => {
                 tracing::error!(method = name, "a handler panicked");
                 let error =
                     RpcError::new(ErrorKind::Internal, format!("`{name}` failed inside toold; its log says where"));
-                answered.then(|| answer::error(&id, &error))
+                answered.then(|| response::error(&id, &error))
             }
         };
         AssertUnwindSafe(run).catch_unwind().map(finish).boxed()
@@ -335,7 +335,7 @@ impl Connection {
                 };
                 let Some(json) = json else { break };
                 let json = match std::mem::take(&mut first) {
-                    true => RawValue::from_string(answer::with_id(json.into(), &id).into()).ok(),
+                    true => RawValue::from_string(response::with_id(json.into(), &id).into()).ok(),
                     false => Some(json),
                 };
                 if let Some(json) = json {
@@ -355,7 +355,7 @@ impl Connection {
 
 /// An error answer to something that has no id we know.
 pub(crate) fn refusal(error: &RpcError) -> Box<str> {
-    answer::error(&RequestId::Null, error)
+    response::error(&RequestId::Null, error)
 }
 
 /// A notification is refused in silence: there is nobody to tell.
@@ -381,7 +381,7 @@ fn by_position(params: Option<&str>) -> Result<String, RpcError> {
 }
 
 fn refused(id: Option<RequestId>, error: impl FnOnce() -> RpcError) -> Started {
-    Started::Ended(id.map(|id| answer::error(&id, &error())))
+    Started::Ended(id.map(|id| response::error(&id, &error())))
 }
 
 fn no_such_method(method: &str) -> RpcError {

@@ -1,7 +1,7 @@
 //! HTTP/1.1: a POST is one message and its response the answer; a GET may become a WebSocket.
 
 use super::connection::{Connection, Inbox, Outcome, Via};
-use super::{LAST_WORDS, Stop, refuse, ws};
+use super::{LAST_WORDS, Stop, reject, ws};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HeaderValue, UPGRADE};
@@ -56,7 +56,7 @@ pub(super) async fn serve(
     if ended.is_ok() && upgraded.load(Relaxed) {
         ws::serve(parts.io.into_inner(), parts.read_buf.to_vec(), (connection, inbox), stop).await;
     } else {
-        refuse::linger(parts.io.into_inner()).await;
+        reject::linger(parts.io.into_inner()).await;
     }
 }
 

@@ -1,7 +1,7 @@
 //! Bytes to calls: one socket, three framings. Accepts connections, says who is at the other end,
 //! and holds the bounds. What the methods do is not known here.
 
-mod answer;
+mod call_limit;
 mod connection;
 pub mod frame;
 pub mod headers;
@@ -10,13 +10,13 @@ pub mod lines;
 pub mod message;
 pub mod nesting;
 pub mod probe;
-mod refuse;
-mod slots;
+mod reject;
+mod response;
 pub mod sniff;
 mod stream;
 mod ws;
 
-pub use answer::{Plain, Print, printed};
+pub use response::{Plain, Print, printed};
 
 use crate::config::Config;
 use connection::Connection;
@@ -223,7 +223,7 @@ fn admit(stream: UnixStream, wire: &Arc<Wire>, stop: &Stop, clients: &mut JoinSe
             clients.spawn(async move {
                 let _turned_away = turned_away;
                 tokio::select! {
-                    () = refuse::turn_away(stream, &error) => {}
+                    () = reject::turn_away(stream, &error) => {}
                     () = stop.wait() => {}
                 }
             });
@@ -256,11 +256,11 @@ async fn client(mut stream: UnixStream, wire: Arc<Wire>, peer: Peer, mut stop: S
         Opening::Gone => {}
         Opening::Late => {
             let message = format!("nothing came within {} ms", wire.limits.first_byte_ms);
-            refuse::goodbye(stream, Framing::Unknown, &RpcError::limit("first_byte_ms", message)).await;
+            reject::goodbye(stream, Framing::Unknown, &RpcError::limit("first_byte_ms", message)).await;
         }
         Opening::Speaks(Framing::Unknown, _) => {
             let message = "begin with { or [ for one JSON message per line, Content-Length: or an HTTP method";
-            refuse::goodbye(stream, Framing::Unknown, &RpcError::new(ErrorKind::ParseError, message)).await;
+            reject::goodbye(stream, Framing::Unknown, &RpcError::new(ErrorKind::ParseError, message)).await;
         }
         Opening::Speaks(Framing::Lines, bytes) => {
             stream::serve(lines::Lines::new(max), stream, bytes, Connection::new(wire, peer), stop).await;

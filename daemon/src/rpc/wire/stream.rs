@@ -3,7 +3,7 @@
 
 use super::connection::{Connection, Done, Inbox, Outcome, Via, refusal};
 use super::frame::{Decode, Frame};
-use super::{LAST_WORDS, Stop, refuse};
+use super::{LAST_WORDS, Stop, reject};
 use serde_json::value::RawValue;
 use std::io;
 use std::os::fd::AsFd;
@@ -34,7 +34,7 @@ pub(super) async fn serve<D: Decode>(
     if let Ok(End::Broken) = stream.run().await {
         let Stream { reader, writer, .. } = stream;
         if let Ok(stream) = reader.reunite(writer) {
-            refuse::linger(stream).await;
+            reject::linger(stream).await;
         }
     }
 }

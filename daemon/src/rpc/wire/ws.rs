@@ -1,7 +1,7 @@
 //! A WebSocket connection: the same calls, one JSON message per WebSocket message.
 
 use super::connection::{Connection, Done, Inbox, Outcome, Via};
-use super::{LAST_WORDS, Stop, refuse};
+use super::{LAST_WORDS, Stop, reject};
 use futures_util::{SinkExt, StreamExt};
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -35,7 +35,7 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
         let stopping = close.code == CloseCode::Away;
         let _ = tokio::time::timeout(LAST_WORDS, socket.ws.close(Some(close))).await;
         if !stopping {
-            refuse::linger(socket.ws.into_inner()).await;
+            reject::linger(socket.ws.into_inner()).await;
         }
     }
 }

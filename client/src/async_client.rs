@@ -76,7 +76,7 @@ impl TransportReceiverT for Receiver {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Fake, Reply, process};
+    use crate::testing::{FakeDaemon, Reply, process};
     use serde_json::json;
     use toold_proto::{api, params};
 
@@ -85,7 +85,7 @@ mod tests {
         let mut listed = process(json!({"name": "web"}));
         listed["preview"] = json!("ready");
         let refused = json!({"code": -32001, "message": "no such process", "data": {"kind": "not_found"}});
-        let fake = Fake::start(vec![vec![
+        let fake = FakeDaemon::start(vec![vec![
             Reply::result(json!({"processes": [listed], "total": 1})),
             Reply::error(refused),
             Reply::HangUp,
@@ -93,7 +93,7 @@ mod tests {
         let client = connect(fake.path()).await.expect("the fake listens");
         let list = call::<api::List>(&client, &params::List { limit: Some(5), ..Default::default() }).await;
         assert_eq!(list.expect("it answers").processes[0].process.name.as_deref(), Some("web"));
-        assert_eq!(fake.asked(), ("list".into(), json!({"limit": 5})));
+        assert_eq!(fake.next_request(), ("list".into(), json!({"limit": 5})));
         let inspect = params::Inspect { id: "x".into() };
         let Err(Error::Call(error)) = call::<api::Inspect>(&client, &inspect).await else { panic!("it refuses") };
         assert_eq!((error.code(), error.message()), (-32001, "no such process"));

@@ -24,14 +24,14 @@ const EXIT_USAGE: i32 = 2;
 /// How long a start may take before a person is told.
 const NOTICE: Duration = Duration::from_secs(1);
 /// The first wait between two tries to connect, and the longest.
-const WAIT: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(100));
+const RETRY_DELAY: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(100));
 /// How much of the daemon's log an error shows.
 const TAIL_LINES: usize = 10;
 const TAIL_BYTES: u64 = 4096;
 
 /// What the daemon is started with: the flags that `toolctl` was given.
 #[derive(Debug, Clone, Default)]
-pub struct Launch {
+pub struct DaemonFlags {
     pub socket: Option<PathBuf>,
     pub config: Option<PathBuf>,
 }
@@ -46,7 +46,7 @@ pub enum StartError {
     /// It started and ended again; the end of what it said.
     Exited { status: ExitStatus, log: Option<PathBuf>, tail: String },
     /// It runs, but nothing answers.
-    Silent { socket: PathBuf, log: Option<PathBuf>, tail: String },
+    TimedOut { socket: PathBuf, log: Option<PathBuf>, tail: String },
     /// A file it needs.
     Io { doing: &'static str, path: PathBuf, source: io::Error },
 }
@@ -62,12 +62,12 @@ impl fmt::Display for StartError {
             ),
             StartError::Spawn { program, source } => write!(f, "cannot start {}: {source}", program.display()),
             StartError::Exited { status, log, tail } => {
-                write!(f, "toold started and ended again ({status}){}", said(log.as_deref(), tail))
+                write!(f, "toold started and ended again ({status}){}", log_excerpt(log.as_deref(), tail))
             }
-            StartError::Silent { socket, log, tail } => {
+            StartError::TimedOut { socket, log, tail } => {
                 let seconds = START_TIME.as_secs();
                 write!(f, "toold was started but {} does not answer after {seconds} s", socket.display())?;
-                f.write_str(&said(log.as_deref(), tail))
+                f.write_str(&log_excerpt(log.as_deref(), tail))
             }
             StartError::Io { doing, path, source } => write!(f, "{doing} {}: {source}", path.display()),
         }
@@ -76,7 +76,7 @@ impl fmt::Display for StartError {
 
 impl std::error::Error for StartError {}
 
-fn said(log: Option<&Path>, tail: &str) -> String {
+fn log_excerpt(log: Option<&Path>, tail: &str) -> String {
     match log {
         Some(log) if tail.is_empty() => format!("; it said nothing in {}", log.display()),
         Some(log) => format!("; the end of {}:\n{tail}", log.display()),
@@ -85,39 +85,39 @@ fn said(log: Option<&Path>, tail: &str) -> String {
 }
 
 /// Whether nobody listens there: the one case in which a new daemon helps.
-pub fn nobody_listens(error: &CallError) -> bool {
+pub fn is_not_listening(error: &CallError) -> bool {
     match error {
         CallError::Unreachable { source, .. } => {
             matches!(source.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
         }
-        CallError::Silent { .. } | CallError::Rpc(_) | CallError::Protocol(_) => false,
+        CallError::TimedOut { .. } | CallError::Rpc(_) | CallError::Protocol(_) => false,
     }
 }
 
 /// Connects; starts the daemon first when nobody listens. Several may do so at once: one daemon
 /// wins, and all of them connect to it.
-pub fn connect(socket: &Path, launch: &Launch) -> Result<Client, StartError> {
+pub fn connect(socket: &Path, flags: &DaemonFlags) -> Result<Client, StartError> {
     match Client::connect(socket) {
         Ok(client) => Ok(client),
         // One that we started would not get the state directory.
-        Err(error) if nobody_listens(&error) && daemon_probe::elsewhere(socket).is_none() => start(socket, launch),
+        Err(error) if is_not_listening(&error) && daemon_probe::other_socket(socket).is_none() => start(socket, flags),
         Err(error) => Err(StartError::Unusable(error)),
     }
 }
 
-fn start(socket: &Path, launch: &Launch) -> Result<Client, StartError> {
+fn start(socket: &Path, flags: &DaemonFlags) -> Result<Client, StartError> {
     let log = Log::open(paths::state_dir())?;
     let program = program();
-    let mut child = command(&program, launch, &log)?
+    let mut child = command(&program, flags, &log)?
         .spawn()
         .map_err(|source| StartError::Spawn { program: program.clone(), source })?;
-    let mut wait = Wait::until(Instant::now() + START_TIME);
+    let mut wait = Backoff::until(Instant::now() + START_TIME);
     let (mut ended, mut notice) = (None, Notice::new());
     loop {
         notice.style();
         match Client::connect(socket) {
             Ok(client) => return Ok(client),
-            Err(error) if !nobody_listens(&error) => return Err(StartError::Unusable(error)),
+            Err(error) if !is_not_listening(&error) => return Err(StartError::Unusable(error)),
             Err(_) => {}
         }
         if ended.is_none() {
@@ -125,8 +125,8 @@ fn start(socket: &Path, launch: &Launch) -> Result<Client, StartError> {
             match ended {
                 Some(status) if status.code() == Some(EXIT_USAGE) => return Err(log.exited(status)),
                 Some(_) => {
-                    let patience = if daemon_probe::daemon_pid().is_some() { WINNER_TIME } else { NOBODY_TIME };
-                    wait.deadline = wait.deadline.min(Instant::now() + patience);
+                    let timeout = if daemon_probe::daemon_pid().is_some() { WINNER_TIME } else { NOBODY_TIME };
+                    wait.deadline = wait.deadline.min(Instant::now() + timeout);
                 }
                 None => {}
             }
@@ -134,7 +134,7 @@ fn start(socket: &Path, launch: &Launch) -> Result<Client, StartError> {
         if !wait.once() {
             return Err(match ended {
                 Some(status) => log.exited(status),
-                None => StartError::Silent { socket: socket.into(), tail: log.tail(), log: log.path },
+                None => StartError::TimedOut { socket: socket.into(), tail: log.tail(), log: log.path },
             });
         }
     }
@@ -168,21 +168,21 @@ impl Drop for Notice {
 }
 
 /// Waits that grow, up to a deadline.
-pub struct Wait {
+pub struct Backoff {
     next: Duration,
     deadline: Instant,
 }
 
-impl Wait {
-    pub fn until(deadline: Instant) -> Wait {
-        Wait { next: WAIT.0, deadline }
+impl Backoff {
+    pub fn until(deadline: Instant) -> Backoff {
+        Backoff { next: RETRY_DELAY.0, deadline }
     }
 
     /// Waits a little longer than the last time. False when the deadline has passed.
     pub fn once(&mut self) -> bool {
         let left = self.deadline.saturating_duration_since(Instant::now());
         std::thread::sleep(self.next.min(left));
-        self.next = (self.next * 3 / 2).min(WAIT.1);
+        self.next = (self.next * 3 / 2).min(RETRY_DELAY.1);
         !left.is_zero()
     }
 }
@@ -199,9 +199,9 @@ pub fn program() -> PathBuf {
     beside.filter(runs).unwrap_or_else(|| "toold".into())
 }
 
-fn command(program: &Path, launch: &Launch, log: &Log) -> Result<Command, StartError> {
+fn command(program: &Path, flags: &DaemonFlags, log: &Log) -> Result<Command, StartError> {
     let mut command = Command::new(program);
-    for (flag, path) in [("--socket", &launch.socket), ("--config", &launch.config)] {
+    for (flag, path) in [("--socket", &flags.socket), ("--config", &flags.config)] {
         if let Some(path) = path {
             command.arg(flag).arg(absolute(path)?);
         }
@@ -285,8 +285,8 @@ mod tests {
         drop(Log::open(Some(state.clone())).expect("a log"));
         std::fs::write(state.join("toold.log"), "an older start\n").expect("the log is writable");
         let log = Log::open(Some(state.clone())).expect("a log");
-        let said: String = (0..20).map(|n| format!("line {n}\n")).collect();
-        std::fs::write(state.join("toold.log"), format!("an older start\n{said}")).expect("the log is writable");
+        let log_excerpt: String = (0..20).map(|n| format!("line {n}\n")).collect();
+        std::fs::write(state.join("toold.log"), format!("an older start\n{log_excerpt}")).expect("the log is writable");
         let expected: Vec<String> = (10..20).map(|n| format!("line {n}")).collect();
         assert_eq!(log.tail(), expected.join("\n"));
         let mode = |path: &Path| path.metadata().expect("it is there").permissions().mode() & 0o777;
@@ -296,17 +296,17 @@ mod tests {
     #[test]
     fn only_a_socket_where_nobody_listens_asks_for_a_new_daemon() {
         let lost = |kind: io::ErrorKind| CallError::Unreachable { path: "/s".into(), source: kind.into() };
-        assert!(nobody_listens(&lost(io::ErrorKind::NotFound)));
-        assert!(nobody_listens(&lost(io::ErrorKind::ConnectionRefused)));
-        assert!(!nobody_listens(&lost(io::ErrorKind::PermissionDenied)));
-        assert!(!nobody_listens(&CallError::Protocol("x".into())));
+        assert!(is_not_listening(&lost(io::ErrorKind::NotFound)));
+        assert!(is_not_listening(&lost(io::ErrorKind::ConnectionRefused)));
+        assert!(!is_not_listening(&lost(io::ErrorKind::PermissionDenied)));
+        assert!(!is_not_listening(&CallError::Protocol("x".into())));
     }
 
     #[test]
     fn flags_reach_the_daemon_as_absolute_paths() {
         let log = Log { path: None, file: None, begin: 0 };
-        let launch = Launch { socket: Some("s.sock".into()), config: Some("/etc/c.toml".into()) };
-        let command = command(Path::new("toold"), &launch, &log).expect("a command");
+        let flags = DaemonFlags { socket: Some("s.sock".into()), config: Some("/etc/c.toml".into()) };
+        let command = command(Path::new("toold"), &flags, &log).expect("a command");
         let here = std::env::current_dir().expect("a directory").join("s.sock");
         let args: Vec<_> = command.get_args().collect();
         assert_eq!(args, ["--socket".as_ref(), here.as_os_str(), "--config".as_ref(), "/etc/c.toml".as_ref()]);

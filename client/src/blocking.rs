@@ -27,7 +27,7 @@ pub enum CallError {
     /// Nobody listens there, or the connection was lost before the answer came.
     Unreachable { path: PathBuf, source: io::Error },
     /// Somebody listens there, and neither takes nor answers what we ask.
-    Silent { path: PathBuf, after: Duration },
+    TimedOut { path: PathBuf, after: Duration },
     /// What came back is not what this client understands.
     Protocol(String),
 }
@@ -37,7 +37,7 @@ impl fmt::Display for CallError {
         match self {
             CallError::Rpc(error) => error.fmt(f),
             CallError::Unreachable { path, source } => write!(f, "cannot reach toold at {}: {source}", path.display()),
-            CallError::Silent { path, after } => write!(
+            CallError::TimedOut { path, after } => write!(
                 f,
                 "no answer from {} after {} s: is toold stopped, or does something else listen there?",
                 path.display(),
@@ -53,7 +53,7 @@ impl std::error::Error for CallError {
         match self {
             CallError::Rpc(error) => Some(error),
             CallError::Unreachable { source, .. } => Some(source),
-            CallError::Silent { .. } | CallError::Protocol(_) => None,
+            CallError::TimedOut { .. } | CallError::Protocol(_) => None,
         }
     }
 }
@@ -87,7 +87,7 @@ pub struct Client {
     /// Bytes of `inbox` that are known to hold no newline.
     searched: usize,
     last_id: u64,
-    patience: Option<Duration>,
+    timeout: Option<Duration>,
 }
 
 /// Connects. While the listener's queue is full connect(2) waits, as long as a send may.
@@ -111,19 +111,19 @@ impl Client {
     fn connect_within(path: &Path, after: Duration) -> Result<Client, CallError> {
         let stream = match connect_within(path, after) {
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-                return Err(CallError::Silent { path: path.into(), after });
+                return Err(CallError::TimedOut { path: path.into(), after });
             }
             stream => stream.map_err(|source| CallError::Unreachable { path: path.into(), source })?,
         };
-        Ok(Client { path: path.into(), stream, inbox: Vec::new(), searched: 0, last_id: 0, patience: None })
+        Ok(Client { path: path.into(), stream, inbox: Vec::new(), searched: 0, last_id: 0, timeout: None })
     }
 
     /// How long a call waits for the daemon to take it, and then for each part of the answer.
     /// Without it, for ever.
-    pub fn set_patience(&mut self, patience: Duration) -> Result<(), CallError> {
-        let set = self.stream.set_read_timeout(Some(patience));
-        set.and_then(|()| self.stream.set_write_timeout(Some(patience))).map_err(|source| self.lost(source))?;
-        self.patience = Some(patience);
+    pub fn set_timeout(&mut self, timeout: Duration) -> Result<(), CallError> {
+        let set = self.stream.set_read_timeout(Some(timeout));
+        set.and_then(|()| self.stream.set_write_timeout(Some(timeout))).map_err(|source| self.lost(source))?;
+        self.timeout = Some(timeout);
         Ok(())
     }
 
@@ -209,8 +209,8 @@ impl Client {
 
     fn lost(&self, source: io::Error) -> CallError {
         let path = self.path.clone();
-        match (source.kind(), self.patience) {
-            (io::ErrorKind::WouldBlock, Some(after)) => CallError::Silent { path, after },
+        match (source.kind(), self.timeout) {
+            (io::ErrorKind::WouldBlock, Some(after)) => CallError::TimedOut { path, after },
             // Any other error is the connection's end.
             _ => CallError::Unreachable { path, source },
         }
@@ -308,7 +308,7 @@ fn rpc_error(error: ErrorObject) -> RpcError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Fake, Reply};
+    use crate::testing::{FakeDaemon, Reply};
     use serde_json::json;
     use toold_proto::api;
     use toold_proto::params;
@@ -316,7 +316,7 @@ mod tests {
     #[test]
     fn a_result_comes_back_as_the_very_bytes_that_were_sent() {
         let odd = r#"{ "b":1.50,  "a":"\u0041", "unknown": [ ] }"#;
-        let fake = Fake::start(vec![vec![Reply::result(odd)]]);
+        let fake = FakeDaemon::start(vec![vec![Reply::result(odd)]]);
         let mut client = Client::connect(&fake.path()).expect("the fake listens");
         let raw = client.call_raw("list", &json!({})).expect("it answers");
         assert_eq!(raw.get(), odd);
@@ -326,7 +326,7 @@ mod tests {
     fn an_error_keeps_its_kind_and_a_stranger_s_data_is_kept_aside() {
         let ours = r#"{"code":-32001,"message":"no such process","data":{"kind":"not_found"}}"#;
         let theirs = r#"{"code":-32700,"message":"parse","data":"at 3"}"#;
-        let fake = Fake::start(vec![vec![Reply::error(ours), Reply::error(theirs)]]);
+        let fake = FakeDaemon::start(vec![vec![Reply::error(ours), Reply::error(theirs)]]);
         let mut client = Client::connect(&fake.path()).expect("the fake listens");
         let params = params::Inspect { id: "x".into() };
         let Err(CallError::Rpc(first)) = client.call::<api::Inspect>(&params) else { panic!("an error was sent") };
@@ -337,7 +337,7 @@ mod tests {
 
     #[test]
     fn a_hang_up_and_a_missing_socket_are_unreachable_and_nonsense_is_a_protocol_error() {
-        let fake = Fake::start(vec![vec![Reply::HangUp], vec![Reply::Line("nonsense\n".into())]]);
+        let fake = FakeDaemon::start(vec![vec![Reply::HangUp], vec![Reply::Line("nonsense\n".into())]]);
         let mut client = Client::connect(&fake.path()).expect("the fake listens");
         assert!(matches!(client.call_raw("list", &json!({})), Err(CallError::Unreachable { .. })));
         let mut client = Client::connect(&fake.path()).expect("the fake listens");
@@ -348,19 +348,19 @@ mod tests {
     #[test]
     fn a_listener_that_never_answers_or_never_accepts_is_given_up() {
         let soon = Duration::from_millis(20);
-        let silent =
-            |result: Result<(), CallError>| matches!(result, Err(CallError::Silent { after, .. }) if after == soon);
-        let fake = Fake::start(vec![vec![Reply::Silence]]);
+        let timed_out =
+            |result: Result<(), CallError>| matches!(result, Err(CallError::TimedOut { after, .. }) if after == soon);
+        let fake = FakeDaemon::start(vec![vec![Reply::Silence]]);
         let mut client = Client::connect(&fake.path()).expect("the fake listens");
-        client.set_patience(soon).expect("a socket has timeouts");
-        assert!(silent(client.call_raw("list", &json!({})).map(drop)));
+        client.set_timeout(soon).expect("a socket has timeouts");
+        assert!(timed_out(client.call_raw("list", &json!({})).map(drop)));
         let too_much = "x".repeat(8 << 20);
         let dir = tempfile::tempdir().expect("a directory for the socket");
         let path = dir.path().join("s");
         let _listener = std::os::unix::net::UnixListener::bind(&path).expect("a fresh path");
         let mut client = Client::connect(&path).expect("the queue is empty");
-        client.set_patience(soon).expect("a socket has timeouts");
-        assert!(silent(client.send("list", &too_much).map(drop)), "nobody reads it");
+        client.set_timeout(soon).expect("a socket has timeouts");
+        assert!(timed_out(client.send("list", &too_much).map(drop)), "nobody reads it");
         let mut queue = Vec::new();
         let full = loop {
             match Client::connect_within(&path, soon) {
@@ -368,14 +368,15 @@ mod tests {
                 Err(error) => break error,
             }
         };
-        assert!(silent(Err(full)), "{} connections wait", queue.len());
+        assert!(timed_out(Err(full)), "{} connections wait", queue.len());
     }
 
     #[test]
     fn a_notification_and_an_answer_to_another_call_are_passed_over() {
         let noise = "{\"jsonrpc\":\"2.0\",\"method\":\"events.event\",\"params\":{}}\n{\"jsonrpc\":\"2.0\",\"id\":77,\"result\":1}\n";
-        let fake =
-            Fake::start(vec![vec![Reply::Line(noise.to_owned() + "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":2}\n")]]);
+        let fake = FakeDaemon::start(vec![vec![Reply::Line(
+            noise.to_owned() + "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":2}\n",
+        )]]);
         let mut client = Client::connect(&fake.path()).expect("the fake listens");
         assert_eq!(client.call_raw("list", &json!({})).expect("it answers").get(), "2");
     }
@@ -390,7 +391,8 @@ mod tests {
             push("{\"subscription\":7,\"error\":\"over\"}"),
             push("[1]"),
         ];
-        let fake = Fake::start(vec![vec![Reply::Both(Box::new(Reply::Line(lines.concat())), Box::new(Reply::HangUp))]]);
+        let fake =
+            FakeDaemon::start(vec![vec![Reply::Both(Box::new(Reply::Line(lines.concat())), Box::new(Reply::HangUp))]]);
         let mut client = Client::connect(&fake.path()).expect("the fake listens");
         client.send("events.subscribe", &json!({})).expect("it is taken");
         let mut told = Vec::new();

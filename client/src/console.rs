@@ -1,6 +1,6 @@
 //! What `toolctl` writes to, and how it should look there.
 
-use crate::error::Failure;
+use crate::error::CliError;
 use crate::render::Style;
 use crate::render::sanitize::{Keep, Sanitizer};
 use crate::sys;
@@ -115,7 +115,7 @@ impl<'a> Console<'a> {
     }
 
     /// Prints a whole piece of a program's output, with a newline at its end.
-    pub fn print_output(&mut self, text: &str) -> Result<(), Failure> {
+    pub fn print_output(&mut self, text: &str) -> Result<(), CliError> {
         let text = match self.sanitizer() {
             Some(shown) => shown.whole(text),
             None => text.to_owned(),
@@ -165,13 +165,13 @@ impl<'a> Console<'a> {
         let _ = self.err.write_all(b"\x07").and_then(|()| self.err.flush());
     }
 
-    pub fn print(&mut self, text: &str) -> Result<(), Failure> {
+    pub fn print(&mut self, text: &str) -> Result<(), CliError> {
         self.print_bytes(text.as_bytes())
     }
 
-    pub fn print_bytes(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+    pub fn print_bytes(&mut self, bytes: &[u8]) -> Result<(), CliError> {
         self.erase();
-        self.out.write_all(bytes).and_then(|()| self.out.flush()).map_err(Failure::io("write to standard output"))
+        self.out.write_all(bytes).and_then(|()| self.out.flush()).map_err(CliError::io("write to standard output"))
     }
 
     /// A word to the person, on standard error. If nobody hears it, nothing else can be done.

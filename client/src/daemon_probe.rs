@@ -7,27 +7,27 @@ use std::time::Duration;
 use toold_proto::paths;
 
 /// The flag of a socket that somebody listens on, in /proc/net/unix.
-const ACCEPTS: u32 = 0x10000;
+const SO_ACCEPTCON: u32 = 0x10000;
 
 /// What is behind a socket.
-pub enum Presence {
+pub enum DaemonState {
     /// It was reached.
-    Here(Client),
+    Running(Client),
     /// Nobody runs, and a call would make systemd start one. There was none.
-    Asleep,
+    SocketActivated,
     Unreachable(CallError),
 }
 
 /// Connects, unless that could start a daemon.
-pub fn style(socket: &Path, patience: Duration) -> Presence {
-    if could_wake(socket) && socket.exists() {
-        return Presence::Asleep;
+pub fn style(socket: &Path, timeout: Duration) -> DaemonState {
+    if would_activate(socket) && socket.exists() {
+        return DaemonState::SocketActivated;
     }
     let connected = Client::connect(socket).and_then(|mut client| {
-        client.set_patience(patience)?;
+        client.set_timeout(timeout)?;
         Ok(client)
     });
-    connected.map_or_else(Presence::Unreachable, Presence::Here)
+    connected.map_or_else(DaemonState::Unreachable, DaemonState::Running)
 }
 
 /// Where the unit's socket is.
@@ -43,7 +43,7 @@ pub fn has_user_manager() -> bool {
 }
 
 /// Whether systemd may listen there with no daemon behind it.
-fn could_wake(socket: &Path) -> bool {
+fn would_activate(socket: &Path) -> bool {
     unit_socket().is_some_and(|units| units == socket) && daemon_pid().is_none()
 }
 
@@ -58,7 +58,7 @@ pub fn daemon_pid() -> Option<u32> {
 
 /// Where the daemon of this state directory listens, if that is elsewhere. None: it listens there, does not listen yet, does
 /// not run, or is not ours to look at.
-pub fn elsewhere(socket: &Path) -> Option<PathBuf> {
+pub fn other_socket(socket: &Path) -> Option<PathBuf> {
     let socket = std::path::absolute(socket).ok()?;
     let mut places = listens(daemon_pid()?);
     if places.contains(&socket) { None } else { places.pop() }
@@ -87,7 +87,7 @@ fn listening(sockets: &str, inodes: &HashSet<u64>) -> Vec<PathBuf> {
             Some(word)
         };
         let fields: Vec<&str> = std::iter::from_fn(&mut field).take(7).collect();
-        let accepts = u32::from_str_radix(fields.get(3)?, 16).ok()? & ACCEPTS != 0;
+        let accepts = u32::from_str_radix(fields.get(3)?, 16).ok()? & SO_ACCEPTCON != 0;
         let ours = accepts && inodes.contains(&fields.get(6)?.parse().ok()?);
         (ours && rest.starts_with('/')).then(|| PathBuf::from(rest))
     };

@@ -20,12 +20,12 @@ pub const NOT_EXECUTABLE: u8 = 126;
 pub const NOT_FOUND: u8 = 127;
 
 #[derive(Debug)]
-pub enum Failure {
+pub enum CliError {
     /// The command line does not make sense, in a way that clap cannot see.
     Usage(String),
     Call(CallError),
     /// The program of `run` could not start.
-    Unstarted(RpcError),
+    SpawnFailed(RpcError),
     Start(StartError),
     /// There is no daemon to stop.
     NotRunning(PathBuf),
@@ -41,22 +41,22 @@ pub enum Failure {
     },
 }
 
-impl Failure {
+impl CliError {
     /// `map_err` for something done to a file or descriptor of ours.
-    pub fn io(doing: &'static str) -> impl FnOnce(io::Error) -> Failure {
+    pub fn io(doing: &'static str) -> impl FnOnce(io::Error) -> CliError {
         move |source| match source.kind() {
-            io::ErrorKind::BrokenPipe => Failure::OutputClosed,
+            io::ErrorKind::BrokenPipe => CliError::OutputClosed,
             // Every other error is news to the person.
-            _ => Failure::Io { doing, source },
+            _ => CliError::Io { doing, source },
         }
     }
 
     /// The same of `run`, which stands in the place of its program: one that could not start has the code that a shell would
     /// give it.
-    pub fn of_run(self) -> Failure {
+    pub fn of_run(self) -> CliError {
         match self {
-            Failure::Call(CallError::Rpc(error)) if error.kind() == Some(ErrorKind::SpawnFailed) => {
-                Failure::Unstarted(error)
+            CliError::Call(CallError::Rpc(error)) if error.kind() == Some(ErrorKind::SpawnFailed) => {
+                CliError::SpawnFailed(error)
             }
             other => other,
         }
@@ -64,7 +64,7 @@ impl Failure {
 
     /// What to do about it in the words of this command line, where the daemon does not know of it.
     pub fn hint(&self) -> Option<String> {
-        let (Failure::Call(CallError::Rpc(error)) | Failure::Unstarted(error)) = self else { return None };
+        let (CliError::Call(CallError::Rpc(error)) | CliError::SpawnFailed(error)) = self else { return None };
         if error.kind() == Some(ErrorKind::SpawnFailed) {
             let path = error.data.get("path").and_then(|path| path.as_str())?;
             return path.contains(' ').then(|| "shell text goes behind -c: -c 'echo hello'".to_owned());
@@ -79,36 +79,36 @@ impl Failure {
 
     /// Whether an id stood for no process.
     pub fn is_not_found(&self) -> bool {
-        matches!(self, Failure::Call(CallError::Rpc(error)) if error.kind() == Some(ErrorKind::NotFound))
+        matches!(self, CliError::Call(CallError::Rpc(error)) if error.kind() == Some(ErrorKind::NotFound))
     }
 
     pub fn exit_code(&self) -> u8 {
         match self {
-            Failure::Usage(_) => USAGE,
-            Failure::Call(CallError::Rpc(error)) => rpc_exit_code(error),
-            Failure::Unstarted(error) => unstarted_exit_code(error),
-            Failure::Call(CallError::Unreachable { .. } | CallError::Silent { .. })
-            | Failure::Start(_)
-            | Failure::NotRunning(_) => UNREACHABLE,
-            Failure::Call(CallError::Protocol(_))
-            | Failure::Unavailable(_)
-            | Failure::NoDirectory
-            | Failure::Io { .. } => FAILED,
-            Failure::OutputClosed => DONE,
+            CliError::Usage(_) => USAGE,
+            CliError::Call(CallError::Rpc(error)) => rpc_exit_code(error),
+            CliError::SpawnFailed(error) => spawn_failed_exit_code(error),
+            CliError::Call(CallError::Unreachable { .. } | CallError::TimedOut { .. })
+            | CliError::Start(_)
+            | CliError::NotRunning(_) => UNREACHABLE,
+            CliError::Call(CallError::Protocol(_))
+            | CliError::Unavailable(_)
+            | CliError::NoDirectory
+            | CliError::Io { .. } => FAILED,
+            CliError::OutputClosed => DONE,
         }
     }
 
     /// The error as one document: the daemon's own object, or one of the same shape.
     pub fn document(&self) -> Value {
         let kind = match self {
-            Failure::Call(CallError::Rpc(error)) | Failure::Unstarted(error) => return json!(error),
-            Failure::Usage(_) => "usage",
-            Failure::Call(CallError::Unreachable { .. } | CallError::Silent { .. })
-            | Failure::Start(_)
-            | Failure::NotRunning(_) => "unreachable",
-            Failure::Call(CallError::Protocol(_)) => "protocol",
-            Failure::Unavailable(_) => "unavailable",
-            Failure::OutputClosed | Failure::NoDirectory | Failure::Io { .. } => "io",
+            CliError::Call(CallError::Rpc(error)) | CliError::SpawnFailed(error) => return json!(error),
+            CliError::Usage(_) => "usage",
+            CliError::Call(CallError::Unreachable { .. } | CallError::TimedOut { .. })
+            | CliError::Start(_)
+            | CliError::NotRunning(_) => "unreachable",
+            CliError::Call(CallError::Protocol(_)) => "protocol",
+            CliError::Unavailable(_) => "unavailable",
+            CliError::OutputClosed | CliError::NoDirectory | CliError::Io { .. } => "io",
         };
         json!({ "code": null, "message": self.to_string(), "data": { "kind": kind } })
     }
@@ -121,7 +121,7 @@ fn missing_directory<'a>(path: &'a Path, source: &io::Error) -> Option<&'a Path>
 }
 
 /// What leads to a daemon that listens elsewhere than we looked, where we look without being told to.
-fn way_to(there: &Path, usual: &Path) -> String {
+fn socket_hint(there: &Path, usual: &Path) -> String {
     let way = match there == usual {
         true => "leave --socket out".to_owned(),
         false => format!("say --socket {0}, or `export TOOLD_SOCKET={0}`", there.display()),
@@ -130,11 +130,11 @@ fn way_to(there: &Path, usual: &Path) -> String {
 }
 
 /// What brings a daemon within reach, by why it is not.
-fn mend(path: &Path, source: &io::Error, elsewhere: impl Fn(&Path) -> Option<PathBuf>) -> String {
+fn remedy(path: &Path, source: &io::Error, other_socket: impl Fn(&Path) -> Option<PathBuf>) -> String {
     match source.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
-            if let Some(there) = elsewhere(path) {
-                return way_to(&there, &paths::socket());
+            if let Some(there) = other_socket(path) {
+                return socket_hint(&there, &paths::socket());
             }
             let service = if daemon_probe::has_user_manager() { "`toolctl service start` or " } else { "" };
             format!("start one with {service}`toold &`, or leave --no-autostart out")
@@ -157,7 +157,7 @@ fn rpc_exit_code(error: &RpcError) -> u8 {
 }
 
 /// Only where the program itself is at fault; what else a start needs was missing here, and is no word about the program.
-fn unstarted_exit_code(error: &RpcError) -> u8 {
+fn spawn_failed_exit_code(error: &RpcError) -> u8 {
     let of_program = error.data.get("step").and_then(|step| step.as_str()) == Some("exec");
     match error.data.get("errno").and_then(|errno| errno.as_i64()).filter(|_| of_program) {
         Some(errno) if errno == i64::from(libc::ENOENT) => NOT_FOUND,
@@ -166,40 +166,42 @@ fn unstarted_exit_code(error: &RpcError) -> u8 {
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for CliError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::Usage(what) => f.write_str(what),
-            Failure::Call(CallError::Unreachable { path, source })
-            | Failure::Start(StartError::Unusable(CallError::Unreachable { path, source })) => {
+            CliError::Usage(what) => f.write_str(what),
+            CliError::Call(CallError::Unreachable { path, source })
+            | CliError::Start(StartError::Unusable(CallError::Unreachable { path, source })) => {
                 let place = path.display();
                 match missing_directory(path, source) {
                     Some(dir) => write!(f, "no daemon at {place}: there is no directory {}", dir.display())?,
                     None => write!(f, "no daemon at {place}: {source}")?,
                 }
-                write!(f, "; {}", mend(path, source, daemon_probe::elsewhere))
+                write!(f, "; {}", remedy(path, source, daemon_probe::other_socket))
             }
-            Failure::Unavailable(what) => f.write_str(what),
-            Failure::Call(CallError::Rpc(error)) | Failure::Unstarted(error) => f.write_str(&error_text::error(error)),
-            Failure::Call(error) => error.fmt(f),
-            Failure::Start(error) => error.fmt(f),
-            Failure::NotRunning(path) => write!(f, "no daemon at {}: there is nothing to stop", path.display()),
-            Failure::NoDirectory => f.write_str("the current directory is gone; give --cwd DIR"),
-            Failure::OutputClosed => f.write_str("the output was closed"),
-            Failure::Io { doing, source } => write!(f, "{doing}: {source}"),
+            CliError::Unavailable(what) => f.write_str(what),
+            CliError::Call(CallError::Rpc(error)) | CliError::SpawnFailed(error) => {
+                f.write_str(&error_text::error(error))
+            }
+            CliError::Call(error) => error.fmt(f),
+            CliError::Start(error) => error.fmt(f),
+            CliError::NotRunning(path) => write!(f, "no daemon at {}: there is nothing to stop", path.display()),
+            CliError::NoDirectory => f.write_str("the current directory is gone; give --cwd DIR"),
+            CliError::OutputClosed => f.write_str("the output was closed"),
+            CliError::Io { doing, source } => write!(f, "{doing}: {source}"),
         }
     }
 }
 
-impl From<CallError> for Failure {
-    fn from(error: CallError) -> Failure {
-        Failure::Call(error)
+impl From<CallError> for CliError {
+    fn from(error: CallError) -> CliError {
+        CliError::Call(error)
     }
 }
 
-impl From<StartError> for Failure {
-    fn from(error: StartError) -> Failure {
-        Failure::Start(error)
+impl From<StartError> for CliError {
+    fn from(error: StartError) -> CliError {
+        CliError::Start(error)
     }
 }
 
@@ -210,41 +212,41 @@ mod tests {
     #[test]
     fn a_name_in_use_is_told_with_every_way_out() {
         let error = RpcError::new(ErrorKind::AlreadyExists, "the name \"web\" is in use by proc_0123456789ab");
-        let failure = Failure::Call(CallError::Rpc(error.with("process", json!({"name": "web"}))));
+        let failure = CliError::Call(CallError::Rpc(error.with("process", json!({"name": "web"}))));
         let hint = failure.hint().expect("a way out");
         for way in ["`toolctl kill web`", "another --name", "--if-running return", "--if-running restart"] {
             assert!(hint.contains(way), "{hint}");
         }
-        assert_eq!(Failure::Call(CallError::Rpc(RpcError::new(ErrorKind::NotFound, "no process"))).hint(), None);
+        assert_eq!(CliError::Call(CallError::Rpc(RpcError::new(ErrorKind::NotFound, "no process"))).hint(), None);
     }
 
     #[test]
     fn an_unreachable_daemon_is_told_with_its_socket_the_reason_and_what_mends_it() {
         let said = |kind: io::ErrorKind| {
-            Failure::Call(CallError::Unreachable { path: "/r/s".into(), source: kind.into() }).to_string()
+            CliError::Call(CallError::Unreachable { path: "/r/s".into(), source: kind.into() }).to_string()
         };
         let refused = said(io::ErrorKind::ConnectionRefused);
         assert!(refused.starts_with("no daemon at /r/s: connection refused; "), "{refused}");
         // Who runs these tests may have a daemon of their own.
-        let alone = mend(Path::new("/r/s"), &io::ErrorKind::ConnectionRefused.into(), |_| None);
+        let alone = remedy(Path::new("/r/s"), &io::ErrorKind::ConnectionRefused.into(), |_| None);
         assert!(alone.starts_with("start one with `"), "{alone}");
         assert!(alone.ends_with("`toold &`, or leave --no-autostart out"), "{alone}");
         assert_eq!(alone.contains("service start"), daemon_probe::has_user_manager(), "{alone}");
         assert!(said(io::ErrorKind::PermissionDenied).ends_with("`ls -ld /r/s` says whose it is"));
         assert!(said(io::ErrorKind::UnexpectedEof).ends_with("`toolctl doctor` looks for the reason"));
         let unusable = CallError::Unreachable { path: "/r/s".into(), source: io::ErrorKind::PermissionDenied.into() };
-        assert!(Failure::Start(StartError::Unusable(unusable)).to_string().starts_with("no daemon at /r/s: "));
+        assert!(CliError::Start(StartError::Unusable(unusable)).to_string().starts_with("no daemon at /r/s: "));
     }
 
     #[test]
     fn a_daemon_that_listens_elsewhere_is_told_with_the_way_to_it() {
         let there = Path::new("/r/toold.sock");
         assert_eq!(
-            way_to(there, there),
+            socket_hint(there, there),
             "the one of this state directory listens at /r/toold.sock: leave --socket out"
         );
         assert!(
-            way_to(there, Path::new("/other"))
+            socket_hint(there, Path::new("/other"))
                 .ends_with("say --socket /r/toold.sock, or `export TOOLD_SOCKET=/r/toold.sock`")
         );
         let missing = |path: &'static str, kind: io::ErrorKind| missing_directory(Path::new(path), &kind.into());
@@ -257,7 +259,7 @@ mod tests {
     fn a_program_that_could_not_start_has_a_shell_s_code_in_run_and_1_elsewhere() {
         let failed = |step: &str, errno: i32| {
             let error = RpcError::new(ErrorKind::SpawnFailed, "x").with("step", step).with("errno", errno);
-            Failure::Call(CallError::Rpc(error))
+            CliError::Call(CallError::Rpc(error))
         };
         let code = |step, errno| (failed(step, errno).exit_code(), failed(step, errno).of_run().exit_code());
         assert_eq!(code("exec", libc::ENOENT), (1, 127));
@@ -268,7 +270,7 @@ mod tests {
             ((1, 1), (1, 1)),
             "not the program's fault"
         );
-        let refused = Failure::Call(CallError::Rpc(RpcError::new(ErrorKind::Limit, "x"))).of_run();
+        let refused = CliError::Call(CallError::Rpc(RpcError::new(ErrorKind::Limit, "x"))).of_run();
         assert_eq!(refused.exit_code(), 1);
     }
 
@@ -289,11 +291,11 @@ mod tests {
             (ErrorKind::MethodNotFound, 1),
         ];
         for (kind, code) in codes {
-            assert_eq!(Failure::Call(CallError::Rpc(RpcError::new(kind, "x"))).exit_code(), code, "{kind:?}");
+            assert_eq!(CliError::Call(CallError::Rpc(RpcError::new(kind, "x"))).exit_code(), code, "{kind:?}");
         }
         let lost = CallError::Unreachable { path: "/s".into(), source: io::ErrorKind::NotFound.into() };
-        assert_eq!(Failure::Call(lost).exit_code(), 4);
-        assert_eq!(Failure::Call(CallError::Protocol("x".into())).exit_code(), 1);
-        assert_eq!(Failure::io("write")(io::ErrorKind::BrokenPipe.into()).exit_code(), 0);
+        assert_eq!(CliError::Call(lost).exit_code(), 4);
+        assert_eq!(CliError::Call(CallError::Protocol("x".into())).exit_code(), 1);
+        assert_eq!(CliError::io("write")(io::ErrorKind::BrokenPipe.into()).exit_code(), 0);
     }
 }

@@ -20,7 +20,7 @@ pub fn date_time(unix_ms: u64) -> String {
 
 /// A point in time as a person types it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum When {
+pub enum TimeSpec {
     /// So many milliseconds before now.
     Ago(u64),
     /// Milliseconds since 1970.
@@ -29,19 +29,19 @@ pub enum When {
     Local { date: Option<[i32; 3]>, time: [i32; 3] },
 }
 
-impl When {
+impl TimeSpec {
     /// `10m`, `14:30`, `2026-11-16`, `2026-11-16 14:30:05`, or with an offset, as RFC 3339 and `date -Is` have it.
-    pub fn parse(text: &str) -> Result<When, String> {
+    pub fn parse(text: &str) -> Result<TimeSpec, String> {
         let wrong = || {
             let how =
                 "write 10m for so long ago, 14:30, 2026-11-16, \"2026-11-16 14:30:05\" or 2026-11-16T14:30:05+02:00";
             format!("`{text}` is no time: {how}")
         };
         if let Some(ms) = with_offset(text) {
-            return Ok(When::At(ms));
+            return Ok(TimeSpec::At(ms));
         }
         if let Ok(ms) = args::duration_ms(text) {
-            return Ok(When::Ago(ms));
+            return Ok(TimeSpec::Ago(ms));
         }
         let (date, time) = match text.split_once([' ', 'T']) {
             Some((date, time)) => (Some(date), Some(time)),
@@ -53,15 +53,15 @@ impl When {
             let whole = if time.matches(':').count() == 1 { format!("{time}:00") } else { time.to_owned() };
             numbers(&whole, ':', [0; 3], [23, 59, 60])
         });
-        Ok(When::Local { date, time: time.ok_or_else(wrong)? })
+        Ok(TimeSpec::Local { date, time: time.ok_or_else(wrong)? })
     }
 
     /// Milliseconds since 1970. None for a time that the local calendar does not have.
     pub fn unix_ms(self, now_ms: u64) -> Option<u64> {
         match self {
-            When::Ago(ms) => Some(now_ms.saturating_sub(ms)),
-            When::At(ms) => Some(ms),
-            When::Local { date, time: [hour, minute, second] } => {
+            TimeSpec::Ago(ms) => Some(now_ms.saturating_sub(ms)),
+            TimeSpec::At(ms) => Some(ms),
+            TimeSpec::Local { date, time: [hour, minute, second] } => {
                 let [year, month, day] = match date {
                     Some(date) => date,
                     None => sys::local_time(now_ms).map(|now| [now.fields[0], now.fields[1], now.fields[2]])?,
@@ -127,16 +127,16 @@ mod tests {
 
     #[test]
     fn times_are_read_as_people_type_them() {
-        let local = |date, time| Ok(When::Local { date, time });
-        assert_eq!(When::parse("10m"), Ok(When::Ago(600_000)));
-        assert_eq!(When::parse("14:30"), local(None, [14, 30, 0]));
-        assert_eq!(When::parse("14:30:05"), local(None, [14, 30, 5]));
-        assert_eq!(When::parse("2026-11-16"), local(Some([2026, 11, 16]), [0, 0, 0]));
-        assert_eq!(When::parse("2026-11-16 14:30"), local(Some([2026, 11, 16]), [14, 30, 0]));
-        assert_eq!(When::parse("2026-11-16T14:30:05"), local(Some([2026, 11, 16]), [14, 30, 5]));
-        assert_eq!(When::parse("2026-11-16T03:28:50.123Z"), Ok(When::At(1_794_799_730_123)));
+        let local = |date, time| Ok(TimeSpec::Local { date, time });
+        assert_eq!(TimeSpec::parse("10m"), Ok(TimeSpec::Ago(600_000)));
+        assert_eq!(TimeSpec::parse("14:30"), local(None, [14, 30, 0]));
+        assert_eq!(TimeSpec::parse("14:30:05"), local(None, [14, 30, 5]));
+        assert_eq!(TimeSpec::parse("2026-11-16"), local(Some([2026, 11, 16]), [0, 0, 0]));
+        assert_eq!(TimeSpec::parse("2026-11-16 14:30"), local(Some([2026, 11, 16]), [14, 30, 0]));
+        assert_eq!(TimeSpec::parse("2026-11-16T14:30:05"), local(Some([2026, 11, 16]), [14, 30, 5]));
+        assert_eq!(TimeSpec::parse("2026-11-16T03:28:50.123Z"), Ok(TimeSpec::At(1_794_799_730_123)));
         for wrong in ["", "soon", "25:00", "14:61", "2026-13-01", "2026-11", "14:30:05:06", "-1:00", "2026-11-16 x"] {
-            assert!(When::parse(wrong).is_err(), "{wrong}");
+            assert!(TimeSpec::parse(wrong).is_err(), "{wrong}");
         }
     }
 
@@ -153,10 +153,10 @@ mod tests {
             "2026-11-16t08:00:00z",
             "2026-11-17T00:00:00+16:00",
         ] {
-            assert_eq!(When::parse(text), Ok(When::At(ten)), "{text}");
+            assert_eq!(TimeSpec::parse(text), Ok(TimeSpec::At(ten)), "{text}");
         }
-        assert_eq!(When::parse("2026-11-16T10:00:00,123456789+02:00"), Ok(When::At(ten + 123)));
-        assert_eq!(When::parse("2026-11-16T10:00:00.5+02:00"), Ok(When::At(ten + 500)));
+        assert_eq!(TimeSpec::parse("2026-11-16T10:00:00,123456789+02:00"), Ok(TimeSpec::At(ten + 123)));
+        assert_eq!(TimeSpec::parse("2026-11-16T10:00:00.5+02:00"), Ok(TimeSpec::At(ten + 500)));
         for wrong in [
             "2026-11-16T10:00:00+2",
             "2026-11-16T10:00:00+02:60",
@@ -166,7 +166,7 @@ mod tests {
             "2026-11-16T10:00:00+24:00",
             "10:00+02:00",
         ] {
-            let said = When::parse(wrong).expect_err(wrong);
+            let said = TimeSpec::parse(wrong).expect_err(wrong);
             assert!(said.contains("+02:00"), "what an offset looks like is said: {said}");
         }
     }
@@ -174,8 +174,8 @@ mod tests {
     #[test]
     fn a_time_of_day_is_today_s_and_a_duration_is_before_now() {
         let now = now_ms();
-        assert_eq!((When::Ago(5).unix_ms(now), When::At(7).unix_ms(now)), (Some(now - 5), Some(7)));
-        let midnight = When::Local { date: None, time: [0, 0, 0] }.unix_ms(now).expect("a midnight");
+        assert_eq!((TimeSpec::Ago(5).unix_ms(now), TimeSpec::At(7).unix_ms(now)), (Some(now - 5), Some(7)));
+        let midnight = TimeSpec::Local { date: None, time: [0, 0, 0] }.unix_ms(now).expect("a midnight");
         assert!(midnight <= now && now - midnight < 26 * 3_600_000, "{midnight}");
     }
 
@@ -188,12 +188,12 @@ mod tests {
             let back = sys::unix_ms(at.fields).expect("a time");
             prop_assert!(back.abs_diff(ms) <= 3_600_000);
             let text = date_time(ms);
-            prop_assert_eq!(When::parse(&text[4..23]).map(|when| when.unix_ms(0)), Ok(Some(back)));
+            prop_assert_eq!(TimeSpec::parse(&text[4..23]).map(|when| when.unix_ms(0)), Ok(Some(back)));
         }
 
         #[test]
         fn no_text_makes_it_panic(text in "[0-9TZ :.,+-]{0,28}") {
-            let _ = When::parse(&text).map(|when| when.unix_ms(0));
+            let _ = TimeSpec::parse(&text).map(|when| when.unix_ms(0));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::blocking::{Answer, CallError, parse};
 use crate::cmd::Context;
-use crate::error::Failure;
+use crate::error::CliError;
 use crate::render::text::last_line;
 use crate::render::{poll, progress_line};
 use crate::sys::{self, Interest, Signals};
@@ -17,16 +17,16 @@ use toold_proto::results::Counts;
 const PACE: Duration = Duration::from_secs(1);
 
 /// What to do while the answer is not here.
-pub enum Meanwhile {
+pub enum WhileWaiting {
     Nothing,
     /// Leave when nobody reads our output any more.
-    MindReader,
+    ExitOnHangup,
     /// Show how far it is.
     Show(Waiting),
 }
 
 /// What is looked at while the answer is not here.
-enum Looks {
+enum ProgressSource {
     /// These processes, one after the other; which is next.
     Processes { ids: Vec<String>, next: usize },
     /// How many are left of what is worked on.
@@ -58,7 +58,7 @@ enum Repeat {
 
 /// What is waited for, and the line about it.
 pub struct Waiting {
-    looks: Looks,
+    looks: ProgressSource,
     begin: Instant,
     due: Instant,
     pace: Duration,
@@ -67,7 +67,7 @@ pub struct Waiting {
 }
 
 impl Waiting {
-    fn paced(looks: Looks, pace: Duration) -> Waiting {
+    fn paced(looks: ProgressSource, pace: Duration) -> Waiting {
         let begin = Instant::now();
         Waiting { looks, begin, due: begin + pace, pace, asked: None, signals: None }
     }
@@ -78,7 +78,7 @@ impl Waiting {
         let raw = answer.outcome.ok()?;
         let elapsed = self.begin.elapsed().as_millis() as u64;
         match &self.looks {
-            Looks::Processes { .. } => {
+            ProgressSource::Processes { .. } => {
                 let page = parse::<api::Poll>(&raw).ok()?;
                 Some(progress_line::line(
                     elapsed,
@@ -87,7 +87,7 @@ impl Waiting {
                     width,
                 ))
             }
-            Looks::Left(work) => {
+            ProgressSource::Left(work) => {
                 let info = parse::<api::DaemonInfo>(&raw).ok()?;
                 Some(progress_line::line(elapsed, &work.line(&info.counts), None, width))
             }
@@ -97,28 +97,28 @@ impl Waiting {
 
 impl Context<'_> {
     /// What to do while these are waited for: on a terminal, show it.
-    pub fn show_waiting(&self, ids: Vec<String>) -> Meanwhile {
+    pub fn show_waiting(&self, ids: Vec<String>) -> WhileWaiting {
         match ids.is_empty() {
-            true => Meanwhile::Nothing,
-            false => self.show_while(Looks::Processes { ids, next: 0 }),
+            true => WhileWaiting::Nothing,
+            false => self.show_while(ProgressSource::Processes { ids, next: 0 }),
         }
     }
 
     /// The same while processes are worked on of which only the number is known.
-    pub fn show_work(&self, work: Work) -> Meanwhile {
-        self.show_while(Looks::Left(work))
+    pub fn show_work(&self, work: Work) -> WhileWaiting {
+        self.show_while(ProgressSource::Left(work))
     }
 
-    fn show_while(&self, looks: Looks) -> Meanwhile {
+    fn show_while(&self, looks: ProgressSource) -> WhileWaiting {
         if !self.console.can_redraw || self.json {
-            return Meanwhile::Nothing;
+            return WhileWaiting::Nothing;
         }
         let mut waiting = Waiting::paced(looks, PACE);
         if self.console.is_real {
             // Only to take the line away first; without it the line stays, which is not worth an error.
             waiting.signals = Signals::catch(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP]).ok();
         }
-        Meanwhile::Show(waiting)
+        WhileWaiting::Show(waiting)
     }
 
     /// Calls a method that waits so long by its own wish and may run twice. `params` is told how
@@ -127,8 +127,8 @@ impl Context<'_> {
         &mut self,
         params: impl Fn(Duration) -> M::Params,
         wait: Duration,
-        meanwhile: &mut Meanwhile,
-    ) -> Result<Box<RawValue>, Failure> {
+        meanwhile: &mut WhileWaiting,
+    ) -> Result<Box<RawValue>, CliError> {
         self.call_for::<M>(params, wait, Repeat::Again, meanwhile)
     }
 
@@ -137,8 +137,8 @@ impl Context<'_> {
         &mut self,
         params: &M::Params,
         wait: Duration,
-        meanwhile: &mut Meanwhile,
-    ) -> Result<Box<RawValue>, Failure>
+        meanwhile: &mut WhileWaiting,
+    ) -> Result<Box<RawValue>, CliError>
     where
         M::Params: Clone,
     {
@@ -150,14 +150,14 @@ impl Context<'_> {
         params: impl Fn(Duration) -> M::Params,
         wait: Duration,
         repeat: Repeat,
-        meanwhile: &mut Meanwhile,
-    ) -> Result<Box<RawValue>, Failure> {
+        meanwhile: &mut WhileWaiting,
+    ) -> Result<Box<RawValue>, CliError> {
         let begin = Instant::now();
-        let patience = self.link.patience(wait);
-        let mut id = self.link.send(M::NAME, &params(Duration::ZERO))?;
-        let mut overdue = begin + patience;
+        let timeout = self.connection.timeout(wait);
+        let mut id = self.connection.send(M::NAME, &params(Duration::ZERO))?;
+        let mut overdue = begin + timeout;
         loop {
-            while let Some(answer) = self.link.next_answer()? {
+            while let Some(answer) = self.connection.next_answer()? {
                 if answer.id == Some(id) || answer.id.is_none() && answer.outcome.is_err() {
                     self.console.erase();
                     return answer.outcome.map_err(|error| CallError::Rpc(error).into());
@@ -166,42 +166,42 @@ impl Context<'_> {
             }
             self.look_if_due(meanwhile)?;
             let answers = self.wait_for_news(overdue, meanwhile)?;
-            if answers && let Err(error) = self.link.fill() {
+            if answers && let Err(error) = self.connection.fill() {
                 if repeat == Repeat::Never {
                     return Err(error.into());
                 }
-                self.link.recover(error)?;
-                id = self.link.send(M::NAME, &params(begin.elapsed()))?;
-                overdue = Instant::now() + patience;
-                if let Meanwhile::Show(waiting) = meanwhile {
+                self.connection.recover(error)?;
+                id = self.connection.send(M::NAME, &params(begin.elapsed()))?;
+                overdue = Instant::now() + timeout;
+                if let WhileWaiting::Show(waiting) = meanwhile {
                     waiting.asked = None;
                 }
             }
             // Only when nothing came: after a Ctrl-Z the answers are late, but here.
             if !answers && Instant::now() >= overdue {
-                return Err(self.link.silent(patience));
+                return Err(self.connection.timed_out(timeout));
             }
         }
     }
 
     /// Waits for the daemon or for the next thing to do: whether the daemon has sent something.
-    fn wait_for_news(&mut self, overdue: Instant, meanwhile: &Meanwhile) -> Result<bool, Failure> {
+    fn wait_for_news(&mut self, overdue: Instant, meanwhile: &WhileWaiting) -> Result<bool, CliError> {
         let (due, signals) = match meanwhile {
-            Meanwhile::Show(waiting) => (Some(waiting.due), waiting.signals.as_ref()),
-            Meanwhile::Nothing | Meanwhile::MindReader => (None, None),
+            WhileWaiting::Show(waiting) => (Some(waiting.due), waiting.signals.as_ref()),
+            WhileWaiting::Nothing | WhileWaiting::ExitOnHangup => (None, None),
         };
         let stdout = std::io::stdout();
-        let reader = (matches!(meanwhile, Meanwhile::MindReader) && self.console.is_real).then(|| stdout.as_fd());
+        let reader = (matches!(meanwhile, WhileWaiting::ExitOnHangup) && self.console.is_real).then(|| stdout.as_fd());
         let watched = [
-            self.link.fd().map(|fd| (fd, Interest::Readable)),
+            self.connection.fd().map(|fd| (fd, Interest::Readable)),
             reader.map(|fd| (fd, Interest::HungUp)),
             signals.map(|signals| (signals.as_fd(), Interest::Readable)),
         ];
         let until = due.map_or(overdue, |due| due.min(overdue));
         let ready = sys::poll(watched, Some(until.saturating_duration_since(Instant::now())));
-        let [answers, abandoned, signal] = ready.map_err(|source| Failure::Io { doing: "wait for news", source })?;
+        let [answers, abandoned, signal] = ready.map_err(|source| CliError::Io { doing: "wait for news", source })?;
         if abandoned {
-            return Err(Failure::OutputClosed);
+            return Err(CliError::OutputClosed);
         }
         if signal && let Some(signal) = signals.and_then(Signals::take) {
             self.console.erase();
@@ -211,8 +211,8 @@ impl Context<'_> {
     }
 
     /// Asks how one of the processes is, once in a while. Never twice at once.
-    fn look_if_due(&mut self, meanwhile: &mut Meanwhile) -> Result<(), Failure> {
-        let Meanwhile::Show(waiting) = meanwhile else { return Ok(()) };
+    fn look_if_due(&mut self, meanwhile: &mut WhileWaiting) -> Result<(), CliError> {
+        let WhileWaiting::Show(waiting) = meanwhile else { return Ok(()) };
         let now = Instant::now();
         if waiting.due > now {
             return Ok(());
@@ -220,20 +220,20 @@ impl Context<'_> {
         waiting.due = now + waiting.pace;
         if waiting.asked.is_none() && self.console.can_show_line() {
             let asked = match &mut waiting.looks {
-                Looks::Processes { ids, next } => {
+                ProgressSource::Processes { ids, next } => {
                     let id = ids[*next % ids.len()].clone();
                     *next += 1;
-                    self.link.send(api::Poll::NAME, &params::Poll { id, ..Default::default() })?
+                    self.connection.send(api::Poll::NAME, &params::Poll { id, ..Default::default() })?
                 }
-                Looks::Left(_) => self.link.send(api::DaemonInfo::NAME, &params::Empty::default())?,
+                ProgressSource::Left(_) => self.connection.send(api::DaemonInfo::NAME, &params::Empty::default())?,
             };
             waiting.asked = Some(asked);
         }
         Ok(())
     }
 
-    fn looked(&mut self, answer: Answer, meanwhile: &mut Meanwhile) {
-        let Meanwhile::Show(waiting) = meanwhile else { return };
+    fn looked(&mut self, answer: Answer, meanwhile: &mut WhileWaiting) {
+        let WhileWaiting::Show(waiting) = meanwhile else { return };
         if waiting.asked.is_some() && waiting.asked == answer.id {
             waiting.asked = None;
             let width = self.console.err_style.width.unwrap_or(usize::MAX);
@@ -247,9 +247,9 @@ impl Context<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::connect::{Autostart, Link};
+    use crate::connect::{Autostart, Connection};
     use crate::console::Console;
-    use crate::testing::{Fake, Reply, process};
+    use crate::testing::{FakeDaemon, Reply, process};
     use serde_json::{Value, json};
 
     fn answer(id: u64, result: Value) -> Reply {
@@ -257,13 +257,13 @@ mod tests {
     }
 
     /// One `wait` that shows its line at once, on 40 columns: what was answered, and what was shown.
-    fn waited(fake: &Fake, ids: &[&str]) -> (String, String) {
+    fn waited(fake: &FakeDaemon, ids: &[&str]) -> (String, String) {
         let (mut out, mut err) = (Vec::new(), Vec::new());
         let mut console = Console::plain(&mut out, &mut err);
         (console.can_redraw, console.err_style.width) = (true, Some(40));
-        let mut cx = Context { link: Link::new(fake.path(), Autostart::Refused), console, json: false };
-        let looks = Looks::Processes { ids: ids.iter().map(|id| id.to_string()).collect(), next: 0 };
-        let mut meanwhile = Meanwhile::Show(Waiting::paced(looks, Duration::from_millis(1)));
+        let mut cx = Context { connection: Connection::new(fake.path(), Autostart::Refused), console, json: false };
+        let looks = ProgressSource::Processes { ids: ids.iter().map(|id| id.to_string()).collect(), next: 0 };
+        let mut meanwhile = WhileWaiting::Show(Waiting::paced(looks, Duration::from_millis(1)));
         let raw = cx.call_long::<api::Wait>(|_| params::Wait::default(), Duration::ZERO, &mut meanwhile);
         (raw.expect("an answer").get().to_owned(), String::from_utf8_lossy(&err).into_owned())
     }
@@ -275,7 +275,7 @@ mod tests {
 
     #[test]
     fn a_long_wait_looks_at_each_process_in_turn_and_takes_its_line_away_at_the_end() {
-        let fake = Fake::start(vec![vec![
+        let fake = FakeDaemon::start(vec![vec![
             Reply::Silence,
             Reply::result(looked("a", "one\n\x1b[2Jtwo\n")),
             Reply::result(looked("b", "")),
@@ -287,7 +287,7 @@ mod tests {
             shown,
             "\r0s  proc_00000000000a running 5m: two\x1b[K\r0s  proc_00000000000b running 5m\x1b[K\r\x1b[K"
         );
-        let asked: Vec<(String, Value)> = fake.all_asked();
+        let asked: Vec<(String, Value)> = fake.requests();
         let ids: Vec<&Value> = asked.iter().map(|(_, params)| &params["id"]).collect();
         assert_eq!(ids, [&Value::Null, &json!("a"), &json!("b"), &json!("a")], "one look at a time");
     }
@@ -295,7 +295,7 @@ mod tests {
     #[test]
     fn a_lost_connection_asks_again_and_a_look_that_fails_shows_nothing() {
         let error = json!({"code": -32001, "message": "gone", "data": {"kind": "not_found"}});
-        let fake = Fake::start(vec![
+        let fake = FakeDaemon::start(vec![
             vec![Reply::Silence, Reply::HangUp],
             vec![Reply::Silence, Reply::error(error), answer(1, json!(8))],
         ]);
@@ -309,13 +309,14 @@ mod tests {
         (console.can_redraw, console.err_style.width) = (true, Some(60));
         let forgotten = json!({"forgotten": [], "skipped": []});
         let script = vec![Reply::Silence, Reply::result(crate::testing::info(1, 1)), answer(1, forgotten)];
-        let fake = Fake::start(vec![script, vec![Reply::HangUp], vec![]]);
-        let mut cx = Context { link: Link::new(fake.path(), Autostart::Refused), console, json: false };
-        let work = || Meanwhile::Show(Waiting::paced(Looks::Left(Work::Forgetting), Duration::from_millis(1)));
+        let fake = FakeDaemon::start(vec![script, vec![Reply::HangUp], vec![]]);
+        let mut cx = Context { connection: Connection::new(fake.path(), Autostart::Refused), console, json: false };
+        let work =
+            || WhileWaiting::Show(Waiting::paced(ProgressSource::Left(Work::Forgetting), Duration::from_millis(1)));
         let params = params::Forget::default();
         cx.call_long_once::<api::Forget>(&params, Duration::ZERO, &mut work()).expect("an answer");
-        cx.link = Link::new(fake.path(), Autostart::Refused);
-        let lost = cx.call_long_once::<api::Forget>(&params, Duration::ZERO, &mut Meanwhile::Nothing);
+        cx.connection = Connection::new(fake.path(), Autostart::Refused);
+        let lost = cx.call_long_once::<api::Forget>(&params, Duration::ZERO, &mut WhileWaiting::Nothing);
         assert_eq!(lost.expect_err("the connection was lost").exit_code(), 4);
         let shown = String::from_utf8_lossy(&err).into_owned();
         assert!(shown.starts_with("\r0s  forgetting; 3 that ended are left\x1b[K"), "{shown:?}");
@@ -326,13 +327,13 @@ mod tests {
     fn nothing_is_shown_where_nobody_looks_and_an_answer_within_a_second_needs_no_line() {
         let (mut out, mut err) = (Vec::new(), Vec::new());
         let console = Console::plain(&mut out, &mut err);
-        let fake = Fake::start(vec![]);
-        let mut cx = Context { link: Link::new(fake.path(), Autostart::Refused), console, json: false };
-        let shown = |cx: &Context<'_>| matches!(cx.show_waiting(vec!["a".into()]), Meanwhile::Show(_));
+        let fake = FakeDaemon::start(vec![]);
+        let mut cx = Context { connection: Connection::new(fake.path(), Autostart::Refused), console, json: false };
+        let shown = |cx: &Context<'_>| matches!(cx.show_waiting(vec!["a".into()]), WhileWaiting::Show(_));
         assert!(!shown(&cx));
         cx.console.can_redraw = true;
         assert!(shown(&cx));
-        let Meanwhile::Show(waiting) = cx.show_waiting(vec!["a".into()]) else { panic!("it is shown") };
+        let WhileWaiting::Show(waiting) = cx.show_waiting(vec!["a".into()]) else { panic!("it is shown") };
         assert_eq!(waiting.due - waiting.begin, Duration::from_secs(1));
         cx.json = true;
         assert!(!shown(&cx));

@@ -1,8 +1,8 @@
 //! Ids as people say them: `@last`, `@failed`, and the nearest to one that is not there.
 
 use crate::blocking::{CallError, parse};
-use crate::connect::Link;
-use crate::error::Failure;
+use crate::connect::Connection;
+use crate::error::CliError;
 use crate::render;
 use toold_proto::params::{self, Status};
 use toold_proto::process::Process;
@@ -13,16 +13,16 @@ pub const LAST: &str = "@last";
 /// The newest process that ended with a failure.
 pub const FAILED: &str = "@failed";
 /// As many processes as are looked through.
-const MOST: u64 = 100_000;
+const MAX_PROCESSES: u64 = 100_000;
 
 /// Puts the ids of the processes that are meant in the place of `@last` and `@failed`. Any other word
 /// is an id or a name, and the daemon's to judge.
-pub fn resolve(ids: &mut [&mut String], link: &mut Link) -> Result<(), Failure> {
+pub fn resolve(ids: &mut [&mut String], connection: &mut Connection) -> Result<(), CliError> {
     if !ids.iter().any(|id| *id == LAST || *id == FAILED) {
         return Ok(());
     }
-    let limit = if ids.iter().any(|id| *id == FAILED) { MOST } else { 1 };
-    let processes = processes(link.call_again::<api::List>(&of(limit))?);
+    let limit = if ids.iter().any(|id| *id == FAILED) { MAX_PROCESSES } else { 1 };
+    let processes = processes(connection.call_with_retry::<api::List>(&of(limit))?);
     for id in ids.iter_mut() {
         let (found, none) = match id.as_str() {
             LAST => (processes.first(), "there is no process yet, so no @last"),
@@ -37,16 +37,17 @@ pub fn resolve(ids: &mut [&mut String], link: &mut Link) -> Result<(), Failure> 
 }
 
 /// What was probably meant by an id that was not found, as a sentence.
-pub fn suggestion(asked: &[String], link: &mut Link) -> Option<String> {
-    link.only_for_a_hint();
-    let raw = link.call_raw::<api::List>(&of(MOST)).ok()?;
+pub fn suggestion(asked: &[String], connection: &mut Connection) -> Option<String> {
+    connection.best_effort();
+    let raw = connection.call_raw::<api::List>(&of(MAX_PROCESSES)).ok()?;
     let processes = processes(parse::<api::List>(&raw).ok()?);
     // What was given beside it is there, and is not what was meant by this.
-    let (given, wrong): (Vec<_>, Vec<_>) = asked.iter().partition(|typed| processes.iter().any(|p| is_of(typed, p)));
+    let (given, wrong): (Vec<_>, Vec<_>) =
+        asked.iter().partition(|typed| processes.iter().any(|p| refers_to(typed, p)));
     let processes: Vec<Process> =
-        processes.into_iter().filter(|process| !given.iter().any(|typed| is_of(typed, process))).collect();
+        processes.into_iter().filter(|process| !given.iter().any(|typed| refers_to(typed, process))).collect();
     wrong.into_iter().find_map(|typed| {
-        let near = begun(typed, &processes).or_else(|| nearest(typed, &processes))?;
+        let near = unique_prefix(typed, &processes).or_else(|| nearest(typed, &processes))?;
         let word = near.name.clone().unwrap_or_else(|| near.id.to_string());
         Some(format!("did you mean {word} ({}: {})?", render::status::describe(near), short(&near.command)))
     })
@@ -69,18 +70,18 @@ pub fn failed(process: &Process) -> bool {
 }
 
 /// Digits of an id that the daemon takes for its start.
-const START: usize = 4;
+const MIN_ID_PREFIX: usize = 4;
 
 /// Whether the word is the process's name, its id or a start of that.
-fn is_of(typed: &str, process: &Process) -> bool {
+fn refers_to(typed: &str, process: &Process) -> bool {
     let hex = typed.strip_prefix("proc_").unwrap_or(typed);
     let own = process.id.to_string();
-    process.name.as_deref() == Some(typed) || hex.len() >= START && own["proc_".len()..].starts_with(hex)
+    process.name.as_deref() == Some(typed) || hex.len() >= MIN_ID_PREFIX && own["proc_".len()..].starts_with(hex)
 }
 
 /// The one process, or the newest of the one name, that begins so. An id may be begun with a digit too little to be taken;
 /// with fewer it is anybody's.
-fn begun<'a>(typed: &str, processes: &'a [Process]) -> Option<&'a Process> {
+fn unique_prefix<'a>(typed: &str, processes: &'a [Process]) -> Option<&'a Process> {
     let named = |process: &&Process| process.name.as_deref().is_some_and(|name| name.starts_with(typed));
     let mut named = processes.iter().filter(named);
     if let Some(first) = named.next().filter(|_| !typed.is_empty()) {
@@ -88,7 +89,7 @@ fn begun<'a>(typed: &str, processes: &'a [Process]) -> Option<&'a Process> {
     }
     let hex = typed.strip_prefix("proc_").unwrap_or(typed);
     let mut by_id = processes.iter().filter(|process| process.id.to_string()["proc_".len()..].starts_with(hex));
-    let first = by_id.next().filter(|_| hex.len() + 1 == START)?;
+    let first = by_id.next().filter(|_| hex.len() + 1 == MIN_ID_PREFIX)?;
     by_id.next().is_none().then_some(first)
 }
 
@@ -99,10 +100,10 @@ fn nearest<'a>(typed: &str, processes: &'a [Process]) -> Option<&'a Process> {
     for process in processes {
         let id = process.id.to_string();
         let own_hex = id.strip_prefix("proc_").unwrap_or(&id);
-        let by_name = process.name.as_deref().map(|name| distance(typed, name));
+        let by_name = process.name.as_deref().map(|name| edit_distance(typed, name));
         // A wrong start of an id is compared with a start as long.
         let start = own_hex.get(..hex.len().min(own_hex.len())).unwrap_or(own_hex);
-        let by_id = distance(hex, start);
+        let by_id = edit_distance(hex, start);
         let near = by_name
             .filter(|d| *d <= allowed(typed))
             .into_iter()
@@ -127,7 +128,7 @@ fn id_allowed(hex: &str) -> Option<usize> {
 }
 
 /// How many characters have to be put in, taken out, replaced or swapped with their neighbour.
-pub fn distance(a: &str, b: &str) -> usize {
+pub fn edit_distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
     rows[0] = (0..=b.len()).collect();
@@ -155,7 +156,7 @@ pub fn short(command: &str) -> String {
 mod tests {
     use super::*;
     use crate::cli::test_run;
-    use crate::testing::{Fake, Reply, listed};
+    use crate::testing::{FakeDaemon, Reply, listed};
     use serde_json::{Value, json};
 
     fn three() -> Vec<Value> {
@@ -170,25 +171,25 @@ mod tests {
     fn last_and_failed_become_the_ids_of_processes_and_other_words_stay() {
         let answer = json!({"status": "killed", "results": []});
         for (typed, limit, meant) in
-            [("@last", 1, "proc_00000000000c"), ("@failed", MOST, "proc_00000000000b"), ("@else", 0, "@else")]
+            [("@last", 1, "proc_00000000000c"), ("@failed", MAX_PROCESSES, "proc_00000000000b"), ("@else", 0, "@else")]
         {
             let asks = limit > 0;
             let mut script = vec![Reply::result(answer.clone())];
             if asks {
                 script.insert(0, Reply::result(listed(&three())));
             }
-            let fake = Fake::start(vec![script]);
+            let fake = FakeDaemon::start(vec![script]);
             assert_eq!(test_run(&fake, &["kill", typed]).0, 0);
             if asks {
-                assert_eq!(fake.asked(), ("list".into(), json!({"limit": limit})));
+                assert_eq!(fake.next_request(), ("list".into(), json!({"limit": limit})));
             }
-            assert_eq!(fake.asked(), ("kill".into(), json!({"id": meant})));
+            assert_eq!(fake.next_request(), ("kill".into(), json!({"id": meant})));
         }
     }
 
     #[test]
     fn without_a_process_there_is_no_last_one_and_the_code_is_3() {
-        let fake = Fake::start(vec![vec![Reply::result(listed(&[])), Reply::result(listed(&[]))]]);
+        let fake = FakeDaemon::start(vec![vec![Reply::result(listed(&[])), Reply::result(listed(&[]))]]);
         let said = "toolctl: there is no process yet, so no @last\n";
         assert_eq!(test_run(&fake, &["log", "@last"]), (3, String::new(), said.into()));
     }
@@ -213,7 +214,7 @@ mod tests {
             ("s", "toolctl: did you mean server (running 5m: make test)?\n"),
         ] {
             let all = [three(), vec![json!({"id": "proc_999999999999", "name": "v"})]].concat();
-            let fake = Fake::start(vec![vec![Reply::error(&error), Reply::result(listed(&all))]]);
+            let fake = FakeDaemon::start(vec![vec![Reply::error(&error), Reply::result(listed(&all))]]);
             let said = format!("toolctl: no such process\n{hint}");
             assert_eq!(test_run(&fake, &["inspect", typed]), (3, String::new(), said), "{typed}");
         }
@@ -230,12 +231,12 @@ mod tests {
             (["build", "sevrer"], "toolctl: did you mean server (running 5m: make test)?\n"),
             (["sevrer", "biuld"], "toolctl: did you mean server (running 5m: make test)?\n"),
         ] {
-            let fake = Fake::start(vec![vec![Reply::error(&error), Reply::result(listed(&three()))]]);
+            let fake = FakeDaemon::start(vec![vec![Reply::error(&error), Reply::result(listed(&three()))]]);
             let said = format!("toolctl: no such process\n{hint}");
             assert_eq!(test_run(&fake, &["wait", typed[0], typed[1]]), (3, String::new(), said), "{typed:?}");
         }
         let listing = || Reply::result(listed(&three()[..1]));
-        let fake = Fake::start(vec![vec![listing(), Reply::error(&error), listing()]]);
+        let fake = FakeDaemon::start(vec![vec![listing(), Reply::error(&error), listing()]]);
         let said = test_run(&fake, &["wait", "@last", "sevrer"]).2;
         assert_eq!(said, "toolctl: no such process\n", "@last is the server");
     }
@@ -249,6 +250,6 @@ mod tests {
     #[test]
     fn a_swap_is_one_step_and_so_is_a_letter_more_or_less() {
         let distances = [("web", "wbe"), ("web", "we"), ("web", "webs"), ("web", "wab"), ("", "ab"), ("a", "a")];
-        assert_eq!(distances.map(|(a, b)| distance(a, b)), [1, 1, 1, 1, 2, 0]);
+        assert_eq!(distances.map(|(a, b)| edit_distance(a, b)), [1, 1, 1, 1, 2, 0]);
     }
 }

@@ -7,7 +7,7 @@ use std::ffi::{OsStr, OsString};
 
 /// What stands where.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line<'a> {
+pub struct RawArgs<'a> {
     words: &'a [OsString],
     /// Where our own options are, without their values.
     flags: Vec<usize>,
@@ -21,10 +21,11 @@ pub struct Line<'a> {
     pub end: usize,
 }
 
-impl<'a> Line<'a> {
+impl<'a> RawArgs<'a> {
     /// The first word is our own name.
-    pub fn read(words: &'a [OsString], command: &clap::Command) -> Line<'a> {
-        let mut line = Line { words, flags: Vec::new(), verb: None, program: None, negative: None, end: words.len() };
+    pub fn read(words: &'a [OsString], command: &clap::Command) -> RawArgs<'a> {
+        let mut line =
+            RawArgs { words, flags: Vec::new(), verb: None, program: None, negative: None, end: words.len() };
         let mut inside = command;
         let mut at = 1;
         while at < words.len() {
@@ -117,7 +118,7 @@ mod tests {
     /// Where command, program and end are, and what `--json` and `--color` say.
     fn read(line: &str) -> (Option<usize>, Option<usize>, usize, bool, Colour) {
         let words = words(line);
-        let line = Line::read(&words, &crate::help::command());
+        let line = RawArgs::read(&words, &crate::help::command());
         (line.verb, line.program, line.end, line.has("--json"), line.colour())
     }
 

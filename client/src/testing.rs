@@ -57,13 +57,13 @@ impl Reply {
 }
 
 /// One script a connection; after the last script nobody listens any more.
-pub struct Fake {
+pub struct FakeDaemon {
     dir: TempDir,
     asked: Receiver<Value>,
 }
 
-impl Fake {
-    pub fn start(connections: Vec<Vec<Reply>>) -> Fake {
+impl FakeDaemon {
+    pub fn start(connections: Vec<Vec<Reply>>) -> FakeDaemon {
         let dir = tempfile::tempdir().expect("a directory for the socket");
         let listener = UnixListener::bind(dir.path().join("s")).expect("a fresh path");
         let (tell, asked) = channel();
@@ -73,11 +73,11 @@ impl Fake {
                 serve(stream, script, &tell);
             }
         });
-        Fake { dir, asked }
+        FakeDaemon { dir, asked }
     }
 
     /// One connection, and every request on it answered by what the test makes of its parameters.
-    pub fn answering(result: impl Fn(&Value) -> Value + Send + 'static) -> Fake {
+    pub fn answering(result: impl Fn(&Value) -> Value + Send + 'static) -> FakeDaemon {
         let dir = tempfile::tempdir().expect("a directory for the socket");
         let listener = UnixListener::bind(dir.path().join("s")).expect("a fresh path");
         let (tell, asked) = channel();
@@ -91,7 +91,7 @@ impl Fake {
                 answer(&mut writer, &id, reply);
             }
         });
-        Fake { dir, asked }
+        FakeDaemon { dir, asked }
     }
 
     pub fn path(&self) -> std::path::PathBuf {
@@ -103,13 +103,13 @@ impl Fake {
     }
 
     /// The next request that came in, as (method, params).
-    pub fn asked(&self) -> (String, Value) {
+    pub fn next_request(&self) -> (String, Value) {
         let mut request = self.asked.recv_timeout(std::time::Duration::from_secs(10)).expect("another request");
         (request["method"].as_str().unwrap_or("?").to_owned(), request["params"].take())
     }
 
     /// All requests so far.
-    pub fn all_asked(&self) -> Vec<(String, Value)> {
+    pub fn requests(&self) -> Vec<(String, Value)> {
         self.asked
             .try_iter()
             .map(|mut r| (r["method"].as_str().unwrap_or("?").to_owned(), r["params"].take()))

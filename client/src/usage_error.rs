@@ -1,20 +1,20 @@
 //! What is said of a command line that is not understood, and the help that was asked for in its place.
 
 use crate::console::Console;
-use crate::error::Failure;
-use crate::process_ref::distance;
-use crate::raw_args::Line;
+use crate::error::CliError;
+use crate::process_ref::edit_distance;
+use crate::raw_args::RawArgs;
 use crate::render::text::escape_control;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::ffi::OsString;
 
 /// Tells it where it belongs, in colours if those are wanted there, or with `--json` as a document. The exit code.
-pub fn tell(wrong: &clap::Error, line: &Line<'_>, words: &[OsString], console: &mut Console<'_>) -> u8 {
+pub fn print(wrong: &clap::Error, line: &RawArgs<'_>, words: &[OsString], console: &mut Console<'_>) -> u8 {
     let text = wrong.render();
     let (plain, coloured) = (spoken(&text.to_string()), spoken(&text.ansi().to_string()));
     // With nobody to hear it, the exit code must do.
     let _ = match wrong.use_stderr() {
-        true if line.wants_json() => writeln!(console.err, "{}", Failure::Usage(sentence(wrong)).document()),
+        true if line.wants_json() => writeln!(console.err, "{}", CliError::Usage(sentence(wrong)).document()),
         // What was typed is shown in it, and may be anything.
         true if words.iter().any(|word| *word != *escape_control(&word.to_string_lossy())) => {
             let lines: Vec<String> = plain.lines().map(escape_control).collect();
@@ -34,7 +34,7 @@ fn spoken(text: &str) -> String {
 }
 
 /// What other programs call what one of our commands does, and what to type here.
-const MEANT: &[(&[&str], &str)] = &[
+const FOREIGN_VERBS: &[(&[&str], &str)] = &[
     (&["stop", "end", "terminate"], "`toolctl kill` ends a process, `toolctl shutdown` stops the daemon"),
     (
         &["start", "spawn", "launch"],
@@ -57,7 +57,7 @@ const MEANT: &[(&[&str], &str)] = &[
 ];
 
 /// What is wrong with a number below zero: clap takes it for an option, and advises a `--` that does not help.
-fn negative(line: &Line<'_>, words: &[OsString], command: &clap::Command) -> Option<clap::Error> {
+fn negative(line: &RawArgs<'_>, words: &[OsString], command: &clap::Command) -> Option<clap::Error> {
     let at = line.negative?;
     let (option, value) = (words[at - 1].to_string_lossy(), words[at].to_string_lossy());
     let inside = line.verb.and_then(|verb| command.find_subcommand(&words[verb])).unwrap_or(command);
@@ -66,7 +66,7 @@ fn negative(line: &Line<'_>, words: &[OsString], command: &clap::Command) -> Opt
 }
 
 /// Clap's usage of what was typed so far leaves out what else there is: `log <ID>` has options too.
-fn whole_usage(wrong: &mut clap::Error, line: &Line<'_>, words: &[OsString], command: &clap::Command) {
+fn whole_usage(wrong: &mut clap::Error, line: &RawArgs<'_>, words: &[OsString], command: &clap::Command) {
     if wrong.get(ContextKind::Usage).is_none() {
         return;
     }
@@ -79,7 +79,7 @@ fn whole_usage(wrong: &mut clap::Error, line: &Line<'_>, words: &[OsString], com
 }
 
 /// An option that `run` or `exec` does not know stands before the program. With clap's `-- -x` it would be the program itself.
-fn for_the_program(wrong: &mut clap::Error, line: &Line<'_>, words: &[OsString]) {
+fn for_the_program(wrong: &mut clap::Error, line: &RawArgs<'_>, words: &[OsString]) {
     let verb = line.verb.map(|verb| words[verb].to_string_lossy()).filter(|verb| matches!(&**verb, "run" | "exec"));
     let (Some(verb), ErrorKind::UnknownArgument) = (verb, wrong.kind()) else { return };
     let Some(ContextValue::String(typed)) = wrong.get(ContextKind::InvalidArg).cloned() else { return };
@@ -92,7 +92,12 @@ fn for_the_program(wrong: &mut clap::Error, line: &Line<'_>, words: &[OsString])
 
 /// The same with the command that was probably meant. Clap knows no letters that changed places, and thinks of `write` first
 /// at `wiat`.
-pub fn with_tip(mut wrong: clap::Error, line: &Line<'_>, words: &[OsString], command: &clap::Command) -> clap::Error {
+pub fn with_suggestion(
+    mut wrong: clap::Error,
+    line: &RawArgs<'_>,
+    words: &[OsString],
+    command: &clap::Command,
+) -> clap::Error {
     if let Some(negative) = negative(line, words, command) {
         return negative;
     }
@@ -101,7 +106,7 @@ pub fn with_tip(mut wrong: clap::Error, line: &Line<'_>, words: &[OsString], com
     whole_usage(&mut wrong, line, words, command);
     for_the_program(&mut wrong, line, words);
     let Some(ContextValue::String(typed)) = wrong.get(ContextKind::InvalidSubcommand).cloned() else { return wrong };
-    let meant = MEANT.iter().find(|(words, _)| line.verb.is_none() && words.contains(&typed.as_str()));
+    let meant = FOREIGN_VERBS.iter().find(|(words, _)| line.verb.is_none() && words.contains(&typed.as_str()));
     if let Some((_, tip)) = meant {
         wrong.remove(ContextKind::SuggestedSubcommand);
         wrong.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![(*tip).into()]));
@@ -109,7 +114,8 @@ pub fn with_tip(mut wrong: clap::Error, line: &Line<'_>, words: &[OsString], com
     }
     let inside = line.verb.and_then(|at| command.find_subcommand(&words[at])).unwrap_or(command);
     let visible = inside.get_subcommands().filter(|sub| !sub.is_hide_set()).map(|sub| sub.get_name().to_owned());
-    let near: Vec<String> = visible.filter(|name| name.starts_with(&typed) || distance(&typed, name) <= 1).collect();
+    let near: Vec<String> =
+        visible.filter(|name| name.starts_with(&typed) || edit_distance(&typed, name) <= 1).collect();
     if !near.is_empty() {
         wrong.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(near));
     }
@@ -130,13 +136,13 @@ fn sentence(wrong: &clap::Error) -> String {
 #[cfg(test)]
 mod tests {
     use crate::cli::test_run;
-    use crate::testing::Fake;
+    use crate::testing::FakeDaemon;
     use clap::error::ErrorKind;
     use serde_json::{Value, json};
 
     #[test]
     fn with_json_a_usage_error_is_a_document_of_the_shape_of_every_other_error() {
-        let fake = Fake::start(vec![]);
+        let fake = FakeDaemon::start(vec![]);
         for (args, message) in [
             (&["list", "--nonsense", "--json"][..], "unexpected argument '--nonsense' found"),
             (
@@ -187,7 +193,7 @@ mod tests {
 
     #[test]
     fn a_usage_error_shows_the_usage_that_the_help_shows() {
-        let fake = Fake::start(vec![]);
+        let fake = FakeDaemon::start(vec![]);
         for (args, usage) in [
             (&["attach"][..], "Usage: toolctl attach [OPTIONS] <ID>\n"),
             (&["log"], "Usage: toolctl log [OPTIONS] <ID>\n"),
@@ -207,7 +213,7 @@ mod tests {
 
     #[test]
     fn an_option_that_run_does_not_know_is_not_advised_as_a_program() {
-        let fake = Fake::start(vec![]);
+        let fake = FakeDaemon::start(vec![]);
         for (args, tip) in [
             (&["run", "-x"][..], "tip: an option of the program goes behind it: toolctl run -- CMD -x\n"),
             (&["exec", "-x", "ls"], "tip: an option of the program goes behind it: toolctl exec -- CMD -x\n"),
@@ -222,7 +228,7 @@ mod tests {
     #[test]
     fn every_command_that_is_advised_is_one_and_none_is_advised_for_itself() {
         let command = crate::help::command();
-        for (words, tip) in super::MEANT {
+        for (words, tip) in super::FOREIGN_VERBS {
             assert!(words.iter().all(|word| command.find_subcommand(word).is_none()), "{words:?}");
             let advised: Vec<&str> = tip.split('`').skip(1).step_by(2).collect();
             assert!(!advised.is_empty(), "{tip}");

@@ -1,11 +1,11 @@
 //! The command line of `toolctl`: its words, its global flags, and how it ends.
 
-use crate::autostart::Launch;
+use crate::autostart::DaemonFlags;
 use crate::cmd::{self, Context};
-use crate::connect::{Autostart, Link};
+use crate::connect::{Autostart, Connection};
 use crate::console::{Colour, Console};
-use crate::error::{Failure, NO_SUCH_PROCESS};
-use crate::raw_args::Line;
+use crate::error::{CliError, NO_SUCH_PROCESS};
+use crate::raw_args::RawArgs;
 use crate::{help, process_ref, usage_error};
 use clap::{FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
@@ -155,25 +155,25 @@ pub fn main() -> u8 {
     match parse(&words) {
         Ok(cli) => {
             let console = Console::stdio(&mut out, &mut err, cli.global.color);
-            perform(cli, console)
+            run(cli, console)
         }
         Err(wrong) => {
-            let line = Line::read(&words, &help::command());
-            usage_error::tell(&wrong, &line, &words, &mut Console::stdio(&mut out, &mut err, line.colour()))
+            let line = RawArgs::read(&words, &help::command());
+            usage_error::print(&wrong, &line, &words, &mut Console::stdio(&mut out, &mut err, line.colour()))
         }
     }
 }
 
 fn parse(words: &[OsString]) -> Result<Cli, clap::Error> {
-    match alone(words) {
+    match parse_single_verb(words) {
         Some(cli) => Ok(cli),
-        None => parse_whole(words),
+        None => parse_all_verbs(words),
     }
 }
 
 /// One command and none of the others.
 #[derive(Debug, Parser)]
-struct Alone<A: clap::Args> {
+struct SingleVerb<A: clap::Args> {
     #[command(flatten)]
     global: Global,
     #[command(flatten)]
@@ -182,10 +182,10 @@ struct Alone<A: clap::Args> {
 
 /// The command line, read with the definition of its command alone: that of all of them takes longer to set up than a call
 /// takes. None: not such a line, or something is wrong with it, or help is wanted; all that is seen with the whole.
-fn alone(words: &[OsString]) -> Option<Cli> {
+fn parse_single_verb(words: &[OsString]) -> Option<Cli> {
     fn read<A: clap::Args>(words: &[OsString], verb: fn(A) -> Verb) -> Option<Cli> {
         let words = words.iter().take(1).chain(&words[2..]);
-        let Alone { global, args } = Alone::<A>::try_parse_from(words).ok()?;
+        let SingleVerb { global, args } = SingleVerb::<A>::try_parse_from(words).ok()?;
         Some(Cli { global, verb: verb(args) })
     }
     match words.get(1)?.to_str()? {
@@ -209,38 +209,38 @@ fn alone(words: &[OsString]) -> Option<Cli> {
     }
 }
 
-fn parse_whole(words: &[OsString]) -> Result<Cli, clap::Error> {
+fn parse_all_verbs(words: &[OsString]) -> Result<Cli, clap::Error> {
     let command = help::command();
     let typed = cmd::kill::with_plain_signals(words, &command);
     let matches = command.clone().try_get_matches_from(typed);
-    let matches =
-        matches.map_err(|wrong| usage_error::with_tip(wrong, &Line::read(words, &command), words, &command))?;
+    let matches = matches
+        .map_err(|wrong| usage_error::with_suggestion(wrong, &RawArgs::read(words, &command), words, &command))?;
     Cli::from_arg_matches(&matches)
 }
 
-fn perform(mut cli: Cli, console: Console<'_>) -> u8 {
+fn run(mut cli: Cli, console: Console<'_>) -> u8 {
     let autostart = match cli.global.no_autostart {
         true => Autostart::Refused,
-        false => Autostart::Allowed(Launch { socket: cli.global.socket.clone(), config: cli.global.config }),
+        false => Autostart::Allowed(DaemonFlags { socket: cli.global.socket.clone(), config: cli.global.config }),
     };
-    let link = Link::new(cli.global.socket.unwrap_or_else(paths::socket), autostart);
-    let mut cx = Context { link, console, json: cli.global.json };
-    let resolved = process_ref::resolve(&mut cli.verb.ids(), &mut cx.link);
+    let connection = Connection::new(cli.global.socket.unwrap_or_else(paths::socket), autostart);
+    let mut cx = Context { connection, console, json: cli.global.json };
+    let resolved = process_ref::resolve(&mut cli.verb.ids(), &mut cx.connection);
     let typed: Vec<String> = cli.verb.ids().into_iter().map(|id| id.clone()).collect();
     let code = resolved.and_then(|()| dispatch(cli.verb, &mut cx));
     cx.console.erase();
     code.unwrap_or_else(|failure| {
         let code = report(&failure, &mut cx);
         if code == NO_SUCH_PROCESS && !cx.json && failure.is_not_found() {
-            process_ref::suggestion(&typed, &mut cx.link).into_iter().for_each(|hint| cx.console.message(&hint));
+            process_ref::suggestion(&typed, &mut cx.connection).into_iter().for_each(|hint| cx.console.message(&hint));
         }
         code
     })
 }
 
-fn dispatch(verb: Verb, cx: &mut Context<'_>) -> Result<u8, Failure> {
+fn dispatch(verb: Verb, cx: &mut Context<'_>) -> Result<u8, CliError> {
     match verb {
-        Verb::Run(args) => cmd::run::run(args, cx).map_err(Failure::of_run),
+        Verb::Run(args) => cmd::run::run(args, cx).map_err(CliError::of_run),
         Verb::Exec(args) => cmd::exec::run(args, cx),
         Verb::Attach(args) => cmd::attach::run(args, cx),
         Verb::Poll(args) => cmd::poll::run(args, cx),
@@ -269,9 +269,9 @@ fn dispatch(verb: Verb, cx: &mut Context<'_>) -> Result<u8, Failure> {
 }
 
 /// Says why it failed, on standard error: to a person, or as a document.
-fn report(failure: &Failure, cx: &mut Context<'_>) -> u8 {
+fn report(failure: &CliError, cx: &mut Context<'_>) -> u8 {
     match failure {
-        Failure::OutputClosed => {}
+        CliError::OutputClosed => {}
         // With nobody to hear it, the exit code must do.
         failure if cx.json => drop(writeln!(cx.console.err, "{}", failure.document())),
         failure => {
@@ -293,12 +293,12 @@ pub enum Screen {
 
 /// `toolctl` inside a test: its exit code, what it printed and what it said.
 #[cfg(test)]
-pub fn test_run(fake: &crate::testing::Fake, args: &[&str]) -> (u8, String, String) {
+pub fn test_run(fake: &crate::testing::FakeDaemon, args: &[&str]) -> (u8, String, String) {
     test_run_on(Screen::None, fake, args)
 }
 
 #[cfg(test)]
-pub fn test_run_on(screen: Screen, fake: &crate::testing::Fake, args: &[&str]) -> (u8, String, String) {
+pub fn test_run_on(screen: Screen, fake: &crate::testing::FakeDaemon, args: &[&str]) -> (u8, String, String) {
     let mut out = Vec::new();
     let (code, err) = test_run_into(&mut out, screen, fake, args);
     (code, String::from_utf8_lossy(&out).into_owned(), err)
@@ -309,7 +309,7 @@ pub fn test_run_on(screen: Screen, fake: &crate::testing::Fake, args: &[&str]) -
 pub fn test_run_into(
     out: &mut dyn io::Write,
     screen: Screen,
-    fake: &crate::testing::Fake,
+    fake: &crate::testing::FakeDaemon,
     args: &[&str],
 ) -> (u8, String) {
     let socket = fake.path().display().to_string();
@@ -325,9 +325,9 @@ pub fn test_run_into(
         Ok(cli) => {
             console.keeps_colours = cli.global.color == Colour::Always;
             console.style.colour = console.keeps_colours;
-            perform(cli, console)
+            run(cli, console)
         }
-        Err(wrong) => usage_error::tell(&wrong, &Line::read(&words, &help::command()), &words, &mut console),
+        Err(wrong) => usage_error::print(&wrong, &RawArgs::read(&words, &help::command()), &words, &mut console),
     };
     (code, String::from_utf8_lossy(&err).into_owned())
 }

@@ -1,7 +1,7 @@
 //! Whole command lines, against a daemon that is made up.
 
 use super::*;
-use crate::testing::{Fake, Reply, process};
+use crate::testing::{FakeDaemon, Reply, process};
 use serde_json::{Value, json};
 
 #[test]
@@ -30,14 +30,14 @@ fn a_command_read_alone_is_what_it_is_among_all() {
         let stages = words.split(|word| matches!(word.as_str(), "|" | "&&" | ">" | "<" | ";"));
         for words in stages.filter(|words| words.first().is_some_and(|word| word == "toolctl")) {
             let words: Vec<OsString> = words.iter().map(Into::into).collect();
-            let Some(alone) = alone(&words) else { continue };
-            assert_eq!(format!("{alone:?}"), format!("{:?}", parse_whole(&words).expect("understood")), "{line}");
+            let Some(alone) = parse_single_verb(&words) else { continue };
+            assert_eq!(format!("{alone:?}"), format!("{:?}", parse_all_verbs(&words).expect("understood")), "{line}");
             alike += 1;
         }
     }
     assert!(alike > 30, "only {alike} were read alone");
     for wrong in [&["toolctl", "poll"][..], &["toolctl", "list", "--nonsense"], &["toolctl", "log", "--help"]] {
-        assert!(alone(&wrong.iter().map(Into::into).collect::<Vec<_>>()).is_none(), "{wrong:?}");
+        assert!(parse_single_verb(&wrong.iter().map(Into::into).collect::<Vec<_>>()).is_none(), "{wrong:?}");
     }
 }
 
@@ -45,7 +45,7 @@ fn a_command_read_alone_is_what_it_is_among_all() {
 fn json_prints_the_result_s_very_bytes_wherever_the_flag_stands() {
     let odd = r#"{ "processes" :[ ],"total":0,  "new": 1.50e1 }"#;
     for args in [&["--json", "list"][..], &["list", "--json"]] {
-        let fake = Fake::start(vec![vec![Reply::result(odd)]]);
+        let fake = FakeDaemon::start(vec![vec![Reply::result(odd)]]);
         assert_eq!(test_run(&fake, args), (0, format!("{odd}\n"), String::new()));
     }
 }
@@ -58,7 +58,7 @@ fn errors_are_a_sentence_or_with_json_a_document_and_give_their_exit_code() {
         let error = json!({"code": code, "message": "do this", "data": {"kind": kind}});
         // After an id that is not there it looks for what was meant.
         let none = json!({"processes": [], "total": 0});
-        let fake = Fake::start(vec![vec![Reply::error(&error), Reply::result(none)], vec![Reply::error(&error)]]);
+        let fake = FakeDaemon::start(vec![vec![Reply::error(&error), Reply::result(none)], vec![Reply::error(&error)]]);
         assert_eq!(test_run(&fake, &["inspect", "x"]), (exit, String::new(), "toolctl: do this\n".into()));
         let (again, out, err) = test_run(&fake, &["inspect", "x", "--json"]);
         assert_eq!((again, out.as_str()), (exit, ""));
@@ -68,7 +68,7 @@ fn errors_are_a_sentence_or_with_json_a_document_and_give_their_exit_code() {
 
 #[test]
 fn without_a_daemon_the_code_is_4_and_a_wrong_flag_is_2() {
-    let fake = Fake::start(vec![vec![]]);
+    let fake = FakeDaemon::start(vec![vec![]]);
     let gone = fake.dir().join("none").display().to_string();
     let (code, _, err) = test_run(&fake, &["list", "--socket", &gone]);
     assert_eq!((code, err.starts_with("toolctl: no daemon at")), (4, true), "{err}");
@@ -158,18 +158,18 @@ fn small_commands_send_what_was_typed_and_say_what_happened() {
         ),
     ];
     for (args, method, params, result, said) in cases {
-        let fake = Fake::start(vec![vec![Reply::result(&result)]]);
+        let fake = FakeDaemon::start(vec![vec![Reply::result(&result)]]);
         let (code, out, err) = test_run(&fake, args);
         assert_eq!((code, err.as_str()), (0, ""), "{args:?}");
         assert!(out.contains(said), "{args:?}: {out:?}");
-        assert_eq!(fake.asked(), (method.to_owned(), params), "{args:?}");
+        assert_eq!(fake.next_request(), (method.to_owned(), params), "{args:?}");
     }
 }
 
 #[test]
 fn poll_says_the_status_then_the_output_and_sends_its_options() {
     let result = process(json!({"output": "hello\n", "from": 3, "next_cursor": 9, "gap": null}));
-    let fake = Fake::start(vec![vec![Reply::result(&result)]]);
+    let fake = FakeDaemon::start(vec![vec![Reply::result(&result)]]);
     let args = ["poll", "x", "--cursor", "3", "--wait", "2s", "--stream", "stdout"];
     let (code, out, _) = test_run(&fake, &args);
     assert_eq!(
@@ -177,5 +177,5 @@ fn poll_says_the_status_then_the_output_and_sends_its_options() {
         (0, "id: proc_0123456789ab\nstatus: running\nclosed: false\nnext_cursor: 9\n\nhello\n")
     );
     let asked = json!({"id": "x", "cursor": 3, "wait_ms": 2000, "stream": "stdout"});
-    assert_eq!(fake.asked(), ("poll".into(), asked));
+    assert_eq!(fake.next_request(), ("poll".into(), asked));
 }

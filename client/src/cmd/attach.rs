@@ -4,9 +4,9 @@ use super::Context;
 use super::poll::bytes;
 use super::wait::has_ended;
 use crate::blocking::CallError;
-use crate::error::Failure;
+use crate::error::CliError;
 use crate::render::poll::summary;
-use crate::session::{Access, Follow, Hangup, Plan, Role, Screen};
+use crate::session::{Access, Hangup, Role, Screen, Session, SessionOptions};
 use crate::sys::{self, Signals};
 use crate::terminal::Keys;
 use crate::terminal::keys::{self, DetachKeys};
@@ -42,9 +42,9 @@ pub struct Args {
     detach_keys: DetachKeys,
 }
 
-pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
+pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     if cx.json {
-        return Err(Failure::Usage(
+        return Err(CliError::Usage(
             "attach shows a screen, which is no JSON document: use `toolctl poll --json`".into(),
         ));
     }
@@ -52,11 +52,12 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
     let types = cx.console.is_real && stdin.is_terminal();
     if !cx.console.is_real || !stdout.is_terminal() || !types && !args.read_only {
         let which = if cx.console.is_real && stdout.is_terminal() { "input" } else { "output" };
-        return Err(Failure::Usage(format!(
+        return Err(CliError::Usage(format!(
             "standard {which} is not a terminal: use `toolctl log -f` to see, `toolctl submit` to type"
         )));
     }
-    let process = cx.link.call_again::<api::Poll>(&params::Poll { id: args.id, ..Default::default() })?.process;
+    let process =
+        cx.connection.call_with_retry::<api::Poll>(&params::Poll { id: args.id, ..Default::default() })?.process;
     refuse(&process)?;
     let id = process.id.to_string();
     let (recorded, begin) = recorded(&id, process.cursor, cx)?;
@@ -71,13 +72,13 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
         (false, _) => (Access::Full, Keys::Taken),
     };
     let input = match reads {
-        Keys::Taken => Some(File::from(stdin.as_fd().try_clone_to_owned().map_err(Failure::io("open the terminal"))?)),
+        Keys::Taken => Some(File::from(stdin.as_fd().try_clone_to_owned().map_err(CliError::io("open the terminal"))?)),
         Keys::Left => None,
     };
     let signals = Signals::catch(&crate::session::SCREEN_SIGNALS)
-        .map_err(|source| Failure::Io { doing: "catch signals", source })?;
-    let plan = Plan {
-        role: Role::Visitor,
+        .map_err(|source| CliError::Io { doing: "catch signals", source })?;
+    let plan = SessionOptions {
+        role: Role::Attached,
         hangup: Hangup::RunsOn,
         exec: params::Exec { name: process.name.clone(), ..Default::default() },
         detach_after: None,
@@ -88,11 +89,11 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
     // Of a long output only both ends are known, so the program has to fill the screen in. And it knows its margins.
     let theirs = process.pty_size.filter(|_| args.read_only);
     let redraw = shown.outgrown || shown.full_screen && !recorded.head.is_empty();
-    Follow::new(cx, signals, plan).attach(id, begin + shown.used as u64, &shown, redraw, theirs)
+    Session::new(cx, signals, plan).attach(id, begin + shown.used as u64, &shown, redraw, theirs)
 }
 
 /// Whether there is a screen to be attached to. If not: what there is to be done with this process instead.
-fn refuse(process: &Process) -> Result<(), Failure> {
+fn refuse(process: &Process) -> Result<(), CliError> {
     let id = &process.id;
     let error = if has_ended(process) {
         RpcError::new(ErrorKind::AlreadyExited, format!("{}: see `toolctl log {id}`", summary(process)))
@@ -110,7 +111,7 @@ fn refuse(process: &Process) -> Result<(), Failure> {
 }
 
 /// Both ends of the output up to `end`, and where the last one begins.
-fn recorded(id: &str, end: u64, cx: &mut Context<'_>) -> Result<(Recorded, u64), Failure> {
+fn recorded(id: &str, end: u64, cx: &mut Context<'_>) -> Result<(Recorded, u64), CliError> {
     if end <= TAIL + HEAD {
         return Ok((Recorded { head: Vec::new(), tail: between(id, 0, end, cx)? }, 0));
     }
@@ -119,7 +120,7 @@ fn recorded(id: &str, end: u64, cx: &mut Context<'_>) -> Result<(Recorded, u64),
 }
 
 /// The bytes from `begin` to `end`.
-fn between(id: &str, begin: u64, end: u64, cx: &mut Context<'_>) -> Result<Vec<u8>, Failure> {
+fn between(id: &str, begin: u64, end: u64, cx: &mut Context<'_>) -> Result<Vec<u8>, CliError> {
     let mut all = Vec::new();
     let mut cursor = begin;
     while cursor < end {
@@ -131,7 +132,7 @@ fn between(id: &str, begin: u64, end: u64, cx: &mut Context<'_>) -> Result<Vec<u
             encoding: Encoding::Base64,
             ..Default::default()
         };
-        let page = cx.link.call_again::<api::Poll>(&params)?;
+        let page = cx.connection.call_with_retry::<api::Poll>(&params)?;
         if page.next_cursor <= cursor {
             break;
         }
@@ -145,12 +146,12 @@ fn between(id: &str, begin: u64, end: u64, cx: &mut Context<'_>) -> Result<Vec<u
 mod tests {
     use super::*;
     use crate::cli::test_run;
-    use crate::testing::{Fake, process};
+    use crate::testing::{FakeDaemon, process};
     use serde_json::json;
 
     #[test]
     fn without_a_terminal_or_as_json_it_is_a_usage_error() {
-        let fake = Fake::start(vec![]);
+        let fake = FakeDaemon::start(vec![]);
         let (code, _, err) = test_run(&fake, &["attach", "x"]);
         assert_eq!((code, err.contains("not a terminal: use `toolctl log -f`")), (2, true), "{err}");
         assert_eq!(test_run(&fake, &["attach", "x", "--json"]).0, 2);

@@ -2,7 +2,7 @@
 
 use super::Context;
 use crate::blocking::CallError;
-use crate::error::{DONE, Failure};
+use crate::error::{CliError, DONE};
 use toold_proto::api;
 use toold_proto::params;
 use toold_proto::process::Stdin;
@@ -14,7 +14,7 @@ pub struct Args {
     pub id: String,
 }
 
-pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
+pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     let closed = cx.once::<api::Close>(&params::Close { id: args.id }, |result, _| {
         let what = match result.stdin {
             Stdin::Pty => "end of file typed",
@@ -24,7 +24,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
     });
     match closed {
         // A program that has read all it wanted is faster than who closes its stdin: that is no failure.
-        Err(Failure::Call(CallError::Rpc(error))) if !cx.json && is_closed(&error) => {
+        Err(CliError::Call(CallError::Rpc(error))) if !cx.json && is_closed(&error) => {
             cx.console.message(&format!("{}; there was nothing to close", error.message));
             Ok(DONE)
         }

@@ -1,7 +1,7 @@
 //! `completions`: what a shell needs to complete `toolctl`. The scripts only ask `toolctl __complete`.
 
 use super::Context;
-use crate::error::{DONE, Failure};
+use crate::error::{CliError, DONE};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -29,7 +29,7 @@ impl Shell {
     }
 }
 
-pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
+pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     cx.console.print(args.shell.script())?;
     Ok(DONE)
 }

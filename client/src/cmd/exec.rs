@@ -7,7 +7,7 @@ use super::options::ready::{self, Readiness};
 use super::wait::signed;
 use crate::args;
 use crate::blocking::CallError;
-use crate::error::{DONE, Failure};
+use crate::error::{CliError, DONE};
 use crate::render::sanitize::{Keep, Sanitizer};
 use crate::render::{Style, poll};
 use std::io::IsTerminal;
@@ -34,22 +34,22 @@ pub struct Args {
     #[arg(long = "yield", value_name = "TIME", value_parser = args::duration_ms)]
     yield_ms: Option<u64>,
     #[command(flatten)]
-    what: exec::What,
+    what: exec::Program,
 }
 
-pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
+pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     let mut options = args.options;
     let readiness = options.take_readiness();
     let mut params = exec::params(args.what, options, PtyDefault::Daemon)?;
     if cx.console.is_real {
-        caller_env::add(&mut params, |name| std::env::var(name).ok(), std::io::stdout().is_terminal());
+        caller_env::add_caller_env(&mut params, |name| std::env::var(name).ok(), std::io::stdout().is_terminal());
     }
     params.yield_ms = args.yield_ms.unwrap_or(0);
     params.ready = readiness.as_ref().map(|ready| ready.until.clone());
     params.ready_timeout_ms = readiness.as_ref().and_then(|ready| ready.timeout_ms).map(signed);
     let ready_time = readiness.as_ref().map_or(Duration::ZERO, Readiness::time);
-    cx.link.expect_wait(Duration::from_millis(params.yield_ms).saturating_add(ready_time));
-    let raw = cx.link.call_again_raw::<api::Exec>(|_| params.clone())?;
+    cx.connection.expect_wait(Duration::from_millis(params.yield_ms).saturating_add(ready_time));
+    let raw = cx.connection.call_raw_with_retry::<api::Exec>(|_| params.clone())?;
     let result = cx.show::<api::Exec>(&raw, picture)?;
     let talks = cx.console.err_style.terminal() && !cx.json;
     if talks && result.existing {
@@ -86,7 +86,7 @@ fn picture(result: &results::Exec, style: Style) -> String {
 mod tests {
     use super::*;
     use crate::cli::{Screen, test_run, test_run_on};
-    use crate::testing::{Fake, Reply, started};
+    use crate::testing::{FakeDaemon, Reply, started};
     use serde_json::{Value, json};
 
     #[test]
@@ -101,11 +101,11 @@ mod tests {
         ];
         let args = ["exec", "--ready-port", "80", "--ready-timeout", "5s", "--", "x"];
         for (changes, code, said) in cases {
-            let fake = Fake::start(vec![vec![Reply::result(started(changes.clone()))]]);
+            let fake = FakeDaemon::start(vec![vec![Reply::result(started(changes.clone()))]]);
             assert_eq!(test_run(&fake, &args), (code, "proc_0123456789ab\n".into(), String::new()));
-            let (_, asked) = fake.asked();
+            let (_, asked) = fake.next_request();
             assert_eq!((&asked["ready"], &asked["ready_timeout_ms"]), (&json!({"port": 80}), &json!(5000)));
-            let fake = Fake::start(vec![vec![Reply::result(started(changes))]]);
+            let fake = FakeDaemon::start(vec![vec![Reply::result(started(changes))]]);
             let (again, out, err) = test_run_on(Screen::Errors, &fake, &args);
             assert_eq!((again, out.as_str()), (code, "proc_0123456789ab\n"), "stdout is no terminal");
             assert!(err.lines().any(|line| line == format!("toolctl: {said}")), "{err}");
@@ -121,14 +121,14 @@ mod tests {
             (["--ready-quiet", "2s"], json!({"quiet_ms": 2000})),
         ];
         for (flag, until) in ways {
-            let fake = Fake::start(vec![vec![Reply::result(started(json!({"ready": "ready"})))]]);
+            let fake = FakeDaemon::start(vec![vec![Reply::result(started(json!({"ready": "ready"})))]]);
             assert_eq!(test_run(&fake, &[&["exec"], &flag[..], &["--", "x"]].concat()).0, 0);
-            assert_eq!(fake.asked().1["ready"], until);
+            assert_eq!(fake.next_request().1["ready"], until);
         }
-        let fake = Fake::start(vec![vec![Reply::result(started(json!({})))]]);
+        let fake = FakeDaemon::start(vec![vec![Reply::result(started(json!({})))]]);
         let (code, _, err) = test_run(&fake, &["exec", "--ready-port", "80", "--", "x"]);
         assert!(code == 1 && err.contains("did not say whether it is ready"), "{err}");
-        let fake = Fake::start(vec![]);
+        let fake = FakeDaemon::start(vec![]);
         for wrong in ["--ready-port 1 --ready-match x", "--ready-timeout 1s", "--ready-port 0", "--if-running return"] {
             let args: Vec<&str> = ["exec"].into_iter().chain(wrong.split(' ')).chain(["--", "x"]).collect();
             assert_eq!(test_run(&fake, &args).0, 2, "{wrong}");

@@ -2,7 +2,7 @@
 
 use super::Context;
 use crate::args;
-use crate::error::{DONE, FAILED, Failure};
+use crate::error::{CliError, DONE, FAILED};
 use crate::long_call::Work;
 use std::time::Duration;
 use toold_proto::api;
@@ -29,7 +29,7 @@ pub struct Args {
     older_than: Option<u64>,
 }
 
-pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
+pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     let ids = (!args.ids.is_empty()).then_some(args.ids);
     let named = ids.is_some();
     let params = params::Forget { ids, older_than_ms: args.older_than };

@@ -1,7 +1,7 @@
 //! `help`: a command's help, or a topic.
 
 use super::Context;
-use crate::error::{DONE, Failure};
+use crate::error::{CliError, DONE};
 use crate::help::{self, topics};
 use crate::render::Style;
 use crate::render::wrap::page;
@@ -18,7 +18,7 @@ pub struct Args {
     words: Vec<String>,
 }
 
-pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
+pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     let style = cx.console.style;
     let text = match args.words.first().map(String::as_str) {
         Some("topics") => topics::list(),
@@ -41,13 +41,13 @@ fn on(text: &str, style: Style) -> String {
     page(text, style.width.map_or(PIPED, |width| width.min(WIDEST)))
 }
 
-fn of_command(words: &[String], style: Style) -> Result<String, Failure> {
+fn of_command(words: &[String], style: Style) -> Result<String, CliError> {
     let mut command = help::command();
     command.build();
     let mut at = &mut command;
     for word in words {
         at = at.find_subcommand_mut(word).filter(|sub| !sub.is_hide_set()).ok_or_else(|| {
-            Failure::Usage(format!(
+            CliError::Usage(format!(
                 "there is no command or topic `{word}`; `toolctl help` and `toolctl help topics` list them"
             ))
         })?;
@@ -62,11 +62,11 @@ mod tests {
     use crate::cli::test_run;
     use crate::help::topics::TOPICS;
     use crate::render::text::columns;
-    use crate::testing::Fake;
+    use crate::testing::FakeDaemon;
 
     #[test]
     fn topics_are_listed_and_each_is_told_and_a_command_s_help_is_its_own() {
-        let fake = Fake::start(vec![]);
+        let fake = FakeDaemon::start(vec![]);
         let (code, list, _) = test_run(&fake, &["help", "topics"]);
         assert_eq!(code, 0);
         for topic in &TOPICS {

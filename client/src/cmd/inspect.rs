@@ -1,7 +1,7 @@
 //! `inspect`: everything about one process, and its last lines.
 
 use super::Context;
-use crate::error::{DONE, Failure};
+use crate::error::{CliError, DONE};
 use crate::local_time;
 use crate::render::inspect::{Moment, inspect};
 use toold_proto::api;
@@ -23,18 +23,18 @@ pub struct Args {
     pub id: String,
 }
 
-pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
+pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     let params = params::Inspect { id: args.id };
     if cx.json {
-        let raw = cx.link.call_again_raw::<api::Inspect>(|_| params.clone())?;
+        let raw = cx.connection.call_raw_with_retry::<api::Inspect>(|_| params.clone())?;
         return cx.document(&raw).map(|()| DONE);
     }
-    let result = cx.link.call_again::<api::Inspect>(&params)?;
+    let result = cx.connection.call_with_retry::<api::Inspect>(&params)?;
     let moment = Moment { now_ms: local_time::now_ms(), local: &local_time::date_time };
     cx.console.print(&inspect(&result, &moment, cx.console.style))?;
     let id = result.process.id.to_string();
     let last = params::Log { id, limit: Some(LINES), ..Default::default() };
-    let last = cx.link.call_again::<api::Log>(&last)?;
+    let last = cx.connection.call_with_retry::<api::Log>(&last)?;
     if !last.output.is_empty() {
         cx.console.print("\n")?;
         cx.console.print_output(&last.output)?;
@@ -45,7 +45,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
 #[cfg(test)]
 mod tests {
     use crate::cli::test_run;
-    use crate::testing::{Fake, Reply, process};
+    use crate::testing::{FakeDaemon, Reply, process};
     use serde_json::json;
 
     #[test]
@@ -55,12 +55,14 @@ mod tests {
             "state_path": "/s", "env_names": [], "shim_pid": null, "timeout_ms": null}));
         let log = json!({"id": "proc_0123456789ab", "output": "one\ntwo", "total_lines": 2, "first_line": 0, "lines_shown": 2,
             "matched_lines": null, "next_offset": null, "truncated": false, "gap": null});
-        let fake =
-            Fake::start(vec![vec![Reply::result(&inspected), Reply::result(log)], vec![Reply::result(&inspected)]]);
+        let fake = FakeDaemon::start(vec![
+            vec![Reply::result(&inspected), Reply::result(log)],
+            vec![Reply::result(&inspected)],
+        ]);
         let (code, out, err) = test_run(&fake, &["inspect", "x"]);
         assert_eq!((code, err.as_str()), (0, ""));
         assert!(out.starts_with("● proc_0123456789ab - make test\n") && out.ends_with("\n\none\ntwo\n"), "{out}");
-        let asked = fake.all_asked();
+        let asked = fake.requests();
         assert_eq!(asked[1], ("log".into(), json!({"id": "proc_0123456789ab", "limit": 10})));
         assert_eq!(test_run(&fake, &["inspect", "x", "--json"]), (0, format!("{inspected}\n"), String::new()));
     }

@@ -2,9 +2,9 @@
 
 use super::Context;
 use crate::args;
-use crate::error::{DONE, FAILED, Failure, NO_SUCH_PROCESS};
+use crate::error::{CliError, DONE, FAILED, NO_SUCH_PROCESS};
 use crate::long_call::Work;
-use crate::raw_args::Line;
+use crate::raw_args::RawArgs;
 use crate::render;
 use std::ffi::{OsStr, OsString};
 use std::time::Duration;
@@ -48,7 +48,7 @@ pub struct Whom {
     session: Option<String>,
 }
 
-pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
+pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     let mut meanwhile = match args.whom.ids.is_empty() {
         true => cx.show_work(Work::Killing),
         false => cx.show_waiting(args.whom.ids.clone()),
@@ -86,7 +86,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
 
 /// The command line with `kill -9` and `kill -TERM`, as people type it, in the words that clap knows.
 pub fn with_plain_signals(words: &[OsString], command: &clap::Command) -> Vec<OsString> {
-    let line = Line::read(words, command);
+    let line = RawArgs::read(words, command);
     let kill = line.verb.filter(|at| words[*at] == "kill");
     let named = |(at, word): (usize, &OsString)| match plain_signal(word) {
         Some(signal) if kill.is_some_and(|kill| (kill + 1..line.end).contains(&at)) => {

@@ -2,7 +2,7 @@
 
 use super::Context;
 use crate::autostart;
-use crate::error::{DONE, Failure};
+use crate::error::{CliError, DONE};
 use crate::help;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,33 +21,33 @@ pub struct Page {
     pub text: String,
 }
 
-pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
+pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     let Some(dir) = args.dir else {
         let page = own_pages()?.into_iter().next().map(|page| page.text).unwrap_or_default();
         cx.console.print(&page)?;
         return Ok(DONE);
     };
     let pages = pages()?;
-    std::fs::create_dir_all(&dir).map_err(Failure::io("create the directory for manual pages"))?;
+    std::fs::create_dir_all(&dir).map_err(CliError::io("create the directory for manual pages"))?;
     for page in &pages {
-        std::fs::write(dir.join(&page.file), &page.text).map_err(Failure::io("write a manual page"))?;
+        std::fs::write(dir.join(&page.file), &page.text).map_err(CliError::io("write a manual page"))?;
     }
     cx.console.print(&format!("{} pages in {}\n", pages.len(), dir.display()))?;
     Ok(DONE)
 }
 
 /// Every page: toolctl's first, then its commands', then the daemon's, which its own program prints.
-pub fn pages() -> Result<Vec<Page>, Failure> {
+pub fn pages() -> Result<Vec<Page>, CliError> {
     let mut pages = own_pages()?;
     pages.push(Page { file: "toold.1".into(), text: daemon_page(&autostart::program())? });
     Ok(pages)
 }
 
-fn own_pages() -> Result<Vec<Page>, Failure> {
+fn own_pages() -> Result<Vec<Page>, CliError> {
     let mut command = help::command();
     command.build();
     let mut pages = Vec::new();
-    collect(&command, "toolctl", &mut pages).map_err(Failure::io("render a manual page"))?;
+    collect(&command, "toolctl", &mut pages).map_err(CliError::io("render a manual page"))?;
     Ok(pages)
 }
 
@@ -97,12 +97,12 @@ fn roff(line: &str) -> String {
     if text.starts_with('.') { format!("\\&{text}") } else { text }
 }
 
-fn daemon_page(program: &Path) -> Result<String, Failure> {
+fn daemon_page(program: &Path) -> Result<String, CliError> {
     let output = Command::new(program).arg("__man").stdin(Stdio::null()).output();
-    let output = output.map_err(Failure::io("run toold for its manual page"))?;
+    let output = output.map_err(CliError::io("run toold for its manual page"))?;
     match output.status.success() {
         true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
-        false => Err(Failure::Unavailable(format!(
+        false => Err(CliError::Unavailable(format!(
             "{} has no manual page to print; is it older than this toolctl?",
             program.display()
         ))),

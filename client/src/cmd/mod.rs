@@ -27,16 +27,16 @@ pub mod wait;
 pub mod write;
 
 use crate::blocking::parse;
-use crate::connect::Link;
+use crate::connect::Connection;
 use crate::console::Console;
-use crate::error::{DONE, Failure};
+use crate::error::{CliError, DONE};
 use crate::render::Style;
 use serde_json::value::RawValue;
 use toold_proto::api::Method;
 
 /// What every command works with.
 pub struct Context<'a> {
-    pub link: Link,
+    pub connection: Connection,
     pub console: Console<'a>,
     pub json: bool,
 }
@@ -47,8 +47,8 @@ impl Context<'_> {
         &mut self,
         params: &M::Params,
         picture: impl FnOnce(&M::Result, Style) -> String,
-    ) -> Result<u8, Failure> {
-        let raw = self.link.call_raw::<M>(params)?;
+    ) -> Result<u8, CliError> {
+        let raw = self.connection.call_raw::<M>(params)?;
         self.show_only::<M>(&raw, picture)
     }
 
@@ -57,11 +57,11 @@ impl Context<'_> {
         &mut self,
         params: &M::Params,
         picture: impl FnOnce(&M::Result, Style) -> String,
-    ) -> Result<u8, Failure>
+    ) -> Result<u8, CliError>
     where
         M::Params: Clone,
     {
-        let raw = self.link.call_again_raw::<M>(|_| params.clone())?;
+        let raw = self.connection.call_raw_with_retry::<M>(|_| params.clone())?;
         self.show_only::<M>(&raw, picture)
     }
 
@@ -70,7 +70,7 @@ impl Context<'_> {
         &mut self,
         raw: &RawValue,
         picture: impl FnOnce(&M::Result, Style) -> String,
-    ) -> Result<M::Result, Failure> {
+    ) -> Result<M::Result, CliError> {
         if self.json {
             self.document(raw)?;
         }
@@ -87,7 +87,7 @@ impl Context<'_> {
         &mut self,
         raw: &RawValue,
         picture: impl FnOnce(&M::Result, Style) -> String,
-    ) -> Result<u8, Failure> {
+    ) -> Result<u8, CliError> {
         match self.json {
             true => self.document(raw)?,
             false => drop(self.show::<M>(raw, picture)?),
@@ -96,13 +96,13 @@ impl Context<'_> {
     }
 
     /// Prints something of our own as one JSON document.
-    pub fn print_json(&mut self, value: &impl serde::Serialize) -> Result<(), Failure> {
-        let text = serde_json::to_string(value).map_err(|e| Failure::Io { doing: "write JSON", source: e.into() })?;
+    pub fn print_json(&mut self, value: &impl serde::Serialize) -> Result<(), CliError> {
+        let text = serde_json::to_string(value).map_err(|e| CliError::Io { doing: "write JSON", source: e.into() })?;
         self.console.print(&format!("{text}\n"))
     }
 
     /// Prints one JSON document as it is.
-    pub fn document(&mut self, raw: &RawValue) -> Result<(), Failure> {
+    pub fn document(&mut self, raw: &RawValue) -> Result<(), CliError> {
         self.console.print(&format!("{}\n", raw.get()))
     }
 }

@@ -3,7 +3,7 @@
 use super::Context;
 use crate::args;
 use crate::blocking::{CallError, parse};
-use crate::error::{DONE, Failure};
+use crate::error::{CliError, DONE};
 use crate::render::poll::header;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -28,7 +28,7 @@ pub struct Args {
     raw: bool,
 }
 
-pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
+pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     let (ansi, encoding) = if args.raw { (Ansi::Keep, Encoding::Base64) } else { Default::default() };
     let params = params::Poll {
         id: args.id,
@@ -39,8 +39,8 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
         encoding,
         ..Default::default()
     };
-    cx.link.expect_wait(Duration::from_millis(params.wait_ms));
-    let raw = cx.link.call_again_raw::<api::Poll>(|_| params.clone())?;
+    cx.connection.expect_wait(Duration::from_millis(params.wait_ms));
+    let raw = cx.connection.call_raw_with_retry::<api::Poll>(|_| params.clone())?;
     if cx.json {
         return cx.document(&raw).map(|()| DONE);
     }
@@ -54,6 +54,6 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
 }
 
 /// The bytes of a page that was asked for in base64.
-pub fn bytes(output: &str) -> Result<Vec<u8>, Failure> {
+pub fn bytes(output: &str) -> Result<Vec<u8>, CliError> {
     STANDARD.decode(output).map_err(|e| CallError::Protocol(format!("the output is no base64: {e}")).into())
 }

@@ -2,7 +2,7 @@
 
 use super::Context;
 use crate::args;
-use crate::error::Failure;
+use crate::error::CliError;
 use toold_proto::api;
 use toold_proto::params;
 use toold_proto::pty::PtySize;
@@ -16,7 +16,7 @@ pub struct Args {
     size: PtySize,
 }
 
-pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
+pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     let params = params::Resize { id: args.id, rows: args.size.rows, cols: args.size.cols };
     cx.once::<api::Resize>(&params, |result, _| format!("{} is {}x{}\n", result.id, result.rows, result.cols))
 }

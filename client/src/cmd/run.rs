@@ -4,8 +4,8 @@ use super::Context;
 use super::options::caller_env;
 use super::options::exec::{self, PtyDefault};
 use crate::args;
-use crate::error::Failure;
-use crate::session::{Access, Follow, Hangup, Plan, Role, SCREEN_SIGNALS, SIGNALS, Screen};
+use crate::error::CliError;
+use crate::session::{Access, Hangup, Role, SCREEN_SIGNALS, SIGNALS, Screen, Session, SessionOptions};
 use crate::sys::{self, Signals};
 use crate::terminal::Keys;
 use crate::terminal::keys::{self, DetachKeys};
@@ -45,10 +45,10 @@ pub struct Args {
     #[arg(long)]
     kill_on_hangup: bool,
     #[command(flatten)]
-    what: exec::What,
+    what: exec::Program,
 }
 
-pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
+pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     let mut options = args.options;
     let terminals = cx.console.is_real && std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
     let access = match options.terminal() {
@@ -72,10 +72,10 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
     let window = sys::window_size(std::io::stdout().as_fd()).filter(|size| size.rows > 0 && size.cols > 0);
     let mut exec = exec::params(args.what, options, PtyDefault::Ours(window))?;
     if cx.console.is_real {
-        caller_env::add(&mut exec, |name| std::env::var(name).ok(), std::io::stdout().is_terminal());
+        caller_env::add_caller_env(&mut exec, |name| std::env::var(name).ok(), std::io::stdout().is_terminal());
     }
     let caught = if access.is_some() { &SCREEN_SIGNALS[..] } else { &SIGNALS };
-    let plan = Plan {
+    let plan = SessionOptions {
         role: Role::Owner,
         hangup: if args.kill_on_hangup { Hangup::Kill } else { Hangup::RunsOn },
         exec,
@@ -84,8 +84,8 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
         readiness,
         screen: access.map(|access| Screen::new(access, args.detach_keys, Keys::Taken)),
     };
-    let signals = Signals::catch(caught).map_err(|source| Failure::Io { doing: "catch signals", source })?;
-    Follow::new(cx, signals, plan).run()
+    let signals = Signals::catch(caught).map_err(|source| CliError::Io { doing: "catch signals", source })?;
+    Session::new(cx, signals, plan).run()
 }
 
 /// When our stdin is the process's too.
@@ -99,8 +99,8 @@ enum Wish {
 
 /// Our stdin as a file, when it is to be forwarded: without a buffer, so that poll(2) tells all
 /// there is to know about it.
-fn standard_input(wish: Wish) -> Result<Option<File>, Failure> {
-    let failed = |source| Failure::Io { doing: "open standard input", source };
+fn standard_input(wish: Wish) -> Result<Option<File>, CliError> {
+    let failed = |source| CliError::Io { doing: "open standard input", source };
     let file = File::from(std::io::stdin().as_fd().try_clone_to_owned().map_err(failed)?);
     let forward = match wish {
         Wish::Always => true,

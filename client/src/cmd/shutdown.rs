@@ -3,7 +3,7 @@
 use super::Context;
 use super::kill::DEFAULT_GRACE_MS;
 use crate::blocking::CallError;
-use crate::error::Failure;
+use crate::error::CliError;
 use crate::render;
 use std::time::Duration;
 use toold_proto::api;
@@ -16,16 +16,16 @@ pub struct Args {
     kill: bool,
 }
 
-pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
-    cx.link.refuse_autostart();
+pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
+    cx.connection.refuse_autostart();
     if args.kill {
-        cx.link.expect_wait(Duration::from_millis(DEFAULT_GRACE_MS));
+        cx.connection.expect_wait(Duration::from_millis(DEFAULT_GRACE_MS));
     }
     let done = cx.once::<api::DaemonShutdown>(&params::Shutdown { kill: args.kill }, |result, style| {
         render::kill::kill(&result.killed, style) + "the daemon stops\n"
     });
     match done {
-        Err(Failure::Call(CallError::Unreachable { path, .. })) => Err(Failure::NotRunning(path)),
+        Err(CliError::Call(CallError::Unreachable { path, .. })) => Err(CliError::NotRunning(path)),
         other => other,
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Context;
 use crate::args;
-use crate::error::Failure;
+use crate::error::CliError;
 use toold_proto::api;
 use toold_proto::params;
 
@@ -15,7 +15,7 @@ pub struct Args {
     signal: String,
 }
 
-pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
+pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     let params = params::Signal { id: args.id, signal: args.signal };
     cx.once::<api::Signal>(&params, |result, _| format!("{} sent {}\n", result.id, result.signal))
 }

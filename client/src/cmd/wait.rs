@@ -4,7 +4,7 @@ use super::Context;
 use super::kill::one_or_many;
 use crate::args;
 use crate::blocking::parse;
-use crate::error::{DONE, FAILED, Failure, TIMED_OUT};
+use crate::error::{CliError, DONE, FAILED, TIMED_OUT};
 use crate::render;
 use std::time::{Duration, Instant};
 use toold_proto::api;
@@ -60,7 +60,7 @@ impl UntilOptions {
     }
 }
 
-pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
+pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     let until = args.until.until();
     let mode = if args.any { WaitMode::Any } else { WaitMode::All };
     let waited_for = args.ids.clone();
@@ -171,7 +171,7 @@ pub fn own_code(process: &Process) -> u8 {
 mod tests {
     use super::*;
     use crate::cli::test_run;
-    use crate::testing::{Fake, Reply, process};
+    use crate::testing::{FakeDaemon, Reply, process};
     use serde_json::{Value, json};
 
     fn waited(changes: Value) -> Value {
@@ -209,7 +209,7 @@ mod tests {
         ];
         for (args, result, code) in cases {
             for json in [None, Some("--json")] {
-                let fake = Fake::start(vec![vec![Reply::result(&result)]]);
+                let fake = FakeDaemon::start(vec![vec![Reply::result(&result)]]);
                 let args: Vec<&str> = ["wait"].iter().chain(args).copied().chain(json).collect();
                 assert_eq!(test_run(&fake, &args).0, code, "{args:?}");
             }
@@ -220,11 +220,11 @@ mod tests {
     fn a_process_that_ended_without_a_match_is_named() {
         let args = ["wait", "a", "b", "--match", "x"];
         let matched = waited(json!({"matched": "x"}));
-        let fake = Fake::start(vec![vec![Reply::result(answer("exited", vec![exited(0), matched]))]]);
+        let fake = FakeDaemon::start(vec![vec![Reply::result(answer("exited", vec![exited(0), matched]))]]);
         let (code, _, err) = test_run(&fake, &args);
         let said = "toolctl: proc_0123456789ab exited 0 without a line that matches\n";
         assert_eq!((code, err.as_str()), (1, said));
-        let fake = Fake::start(vec![vec![Reply::result(answer("exited", vec![exited(0)]))]]);
+        let fake = FakeDaemon::start(vec![vec![Reply::result(answer("exited", vec![exited(0)]))]]);
         assert_eq!(test_run(&fake, &["wait", "a", "--match", "x", "--port", "1"]).0, 2, "one of them");
         assert_eq!(test_run(&fake, &["wait", "a"]).2, "", "an exit that was waited for is no news");
     }
@@ -234,7 +234,7 @@ mod tests {
         for (flag, said) in
             [(["--port", "80"], "without listening on port 80"), (["--quiet", "2s"], "before it was quiet for 2s")]
         {
-            let fake = Fake::start(vec![vec![Reply::result(answer("exited", vec![exited(0)]))]]);
+            let fake = FakeDaemon::start(vec![vec![Reply::result(answer("exited", vec![exited(0)]))]]);
             let (code, _, err) = test_run(&fake, &[&["wait", "a"], &flag[..]].concat());
             assert_eq!((code, err), (1, format!("toolctl: proc_0123456789ab exited 0 {said}\n")));
         }
@@ -252,17 +252,17 @@ mod tests {
             (&["wait", "a", "--closed"], json!({"id": "a", "mode": "all", "until": "closed"})),
         ];
         for (args, params) in cases {
-            let fake = Fake::start(vec![vec![Reply::result(answer("matched", vec![exited(0)]))]]);
+            let fake = FakeDaemon::start(vec![vec![Reply::result(answer("matched", vec![exited(0)]))]]);
             assert_eq!(test_run(&fake, args).0, 0);
-            assert_eq!(fake.asked(), ("wait".into(), params));
+            assert_eq!(fake.next_request(), ("wait".into(), params));
         }
     }
 
     #[test]
     fn a_wait_goes_on_across_a_lost_connection_with_the_time_that_is_left() {
-        let fake = Fake::start(vec![vec![Reply::HangUp], vec![Reply::result(answer("exited", vec![exited(4)]))]]);
+        let fake = FakeDaemon::start(vec![vec![Reply::HangUp], vec![Reply::result(answer("exited", vec![exited(4)]))]]);
         assert_eq!(test_run(&fake, &["wait", "a", "--timeout", "30s"]).0, 4);
-        assert_eq!(fake.all_asked().len(), 2);
+        assert_eq!(fake.requests().len(), 2);
         let asked = params::Wait { timeout_ms: Some(1000), ..Default::default() };
         let left = |ms| shortened(&asked, Duration::from_millis(ms)).timeout_ms;
         assert_eq!((left(0), left(400), left(5000)), (Some(1000), Some(600), Some(1)));

@@ -1,7 +1,7 @@
 //! `write` and `submit`: to a process's stdin, as it is or as a line.
 
 use super::Context;
-use crate::error::{DONE, FAILED, Failure};
+use crate::error::{CliError, DONE, FAILED};
 use crate::render::Style;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -33,7 +33,7 @@ pub enum End {
     Newline,
 }
 
-pub fn run(args: Args, end: End, cx: &mut Context<'_>) -> Result<u8, Failure> {
+pub fn run(args: Args, end: End, cx: &mut Context<'_>) -> Result<u8, CliError> {
     let mut params = params::Write { id: args.id, write_id: args.write_id, ..Default::default() };
     match args.text.as_str() {
         "-" => params.data_base64 = Some(STANDARD.encode(standard_input()?)),
@@ -48,12 +48,12 @@ pub fn run(args: Args, end: End, cx: &mut Context<'_>) -> Result<u8, Failure> {
 fn send<M: Method<Params = params::Write, Result = results::Write>>(
     params: &params::Write,
     cx: &mut Context<'_>,
-) -> Result<u8, Failure> {
-    cx.link.expect_wait(WAIT);
+) -> Result<u8, CliError> {
+    cx.connection.expect_wait(WAIT);
     // Without a write id nobody could tell a second try from a second text.
     let raw = match params.write_id {
-        Some(_) => cx.link.call_again_raw::<M>(|_| params.clone())?,
-        None => cx.link.call_raw::<M>(params)?,
+        Some(_) => cx.connection.call_raw_with_retry::<M>(|_| params.clone())?,
+        None => cx.connection.call_raw::<M>(params)?,
     };
     let result = cx.show::<M>(&raw, picture)?;
     if result.complete {
@@ -71,11 +71,11 @@ fn picture(result: &results::Write, _: Style) -> String {
     format!("{} wrote {} bytes{before}\n", result.id, result.bytes_written)
 }
 
-fn standard_input() -> Result<Vec<u8>, Failure> {
+fn standard_input() -> Result<Vec<u8>, CliError> {
     let mut bytes = Vec::new();
     std::io::stdin()
         .lock()
         .read_to_end(&mut bytes)
-        .map_err(|source| Failure::Io { doing: "read standard input", source })?;
+        .map_err(|source| CliError::Io { doing: "read standard input", source })?;
     Ok(bytes)
 }

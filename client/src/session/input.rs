@@ -1,10 +1,10 @@
 //! Our stdin on its way to the process.
 
-use super::{Asked, Follow};
+use super::{Request, Session};
 use crate::blocking::parse;
-use crate::cmd::options::exec::fresh_id;
+use crate::cmd::options::exec::random_id;
 use crate::cmd::wait::has_ended;
-use crate::error::Failure;
+use crate::error::CliError;
 use crate::sys::{self, Interest};
 use crate::terminal::keys::Typed;
 use base64::Engine;
@@ -33,14 +33,14 @@ const SAID: usize = 200;
 /// Who leaves waits so long for the last keys to be written.
 const LAST_KEYS: Duration = Duration::from_secs(1);
 
-impl Follow<'_, '_> {
+impl Session<'_, '_> {
     /// Whether what our stdin has can be taken now.
     pub(super) fn reads_input(&self) -> bool {
         let room = match &self.plan.screen {
             Some(_) => self.typed.len() < TYPED && !self.leaving,
             None => {
-                let asked = self.is_pending(Asked::Close) || self.is_pending(Asked::Glance);
-                self.sending.is_empty() && !asked && self.others_until.is_none()
+                let asked = self.is_pending(Request::Close) || self.is_pending(Request::CheckStdin);
+                self.sending.is_empty() && !asked && self.stdin_backoff.is_none()
             }
         };
         // What comes after the program's end is for whoever comes after us.
@@ -54,19 +54,19 @@ impl Follow<'_, '_> {
 
     /// Leaves a line to somebody else for a while.
     fn leave_input(&mut self) {
-        self.others_until = Some(Instant::now() + GLANCE);
+        self.stdin_backoff = Some(Instant::now() + GLANCE);
     }
 
     /// Sends on what our stdin has. A line of a terminal is the shell's once nobody can read it here, and what is read cannot be
     /// given back: so that is asked first, by a write of nothing.
-    pub(super) fn forward(&mut self) -> Result<Option<u8>, Failure> {
+    pub(super) fn forward(&mut self) -> Result<Option<u8>, CliError> {
         if !self.shares_input() {
             return self.take();
         }
         // The end of what was typed has brought the cursor into a line of ours.
         self.cx.console.erase();
         let params = params::Write { id: self.id(), data: Some(String::new()), ..Default::default() };
-        self.ask::<api::Write>(Asked::Glance, &params, crate::cmd::write::WAIT).map(|()| None)
+        self.ask::<api::Write>(Request::CheckStdin, &params, crate::cmd::write::WAIT).map(|()| None)
     }
 
     /// Nobody reads it, so the line stays where it is.
@@ -81,17 +81,17 @@ impl Follow<'_, '_> {
     }
 
     /// What became of a line that was on its way when the program ended.
-    pub(super) fn finish_write(&mut self) -> Result<(), Failure> {
+    pub(super) fn finish_write(&mut self) -> Result<(), CliError> {
         let until = Instant::now() + ENDING;
-        while self.shares_input() && self.is_pending(Asked::Write) {
-            if let Some(answer) = self.cx.link.next_answer()? {
+        while self.shares_input() && self.is_pending(Request::Write) {
+            if let Some(answer) = self.cx.connection.next_answer()? {
                 self.answered(answer)?;
                 continue;
             }
             let left = until.saturating_duration_since(Instant::now());
-            let [answers] = sys::poll([self.cx.link.fd().map(|fd| (fd, Interest::Readable))], Some(left))
-                .map_err(Failure::io("wait for news"))?;
-            if !answers || self.cx.link.fill().is_err() {
+            let [answers] = sys::poll([self.cx.connection.fd().map(|fd| (fd, Interest::Readable))], Some(left))
+                .map_err(CliError::io("wait for news"))?;
+            if !answers || self.cx.connection.fill().is_err() {
                 break;
             }
         }
@@ -99,7 +99,7 @@ impl Follow<'_, '_> {
     }
 
     /// A line that was refused is in our hands, and in nobody else's. Should the program have ended, that is told.
-    pub(super) fn keep_unread(&mut self) -> Result<(), Failure> {
+    pub(super) fn keep_unread(&mut self) -> Result<(), CliError> {
         let Some(input) = self.plan.input.as_ref().filter(|_| self.shares_input()) else { return Ok(()) };
         if self.sending.is_empty() || !sys::has_echo(input.as_fd()) {
             return Ok(());
@@ -107,11 +107,11 @@ impl Follow<'_, '_> {
         self.unread.clone_from(&self.sending);
         let timeout_ms = Some(ENDING.as_millis() as i64);
         let params = params::Wait { id: Some(self.id()), timeout_ms, ..Default::default() };
-        self.ask::<api::Wait>(Asked::Unread, &params, ENDING)
+        self.ask::<api::Wait>(Request::CheckExit, &params, ENDING)
     }
 
     /// The program runs on without its stdin, and what was typed is nothing to it.
-    pub(super) fn is_unread(&mut self, result: &RawValue) -> Result<(), Failure> {
+    pub(super) fn check_unread(&mut self, result: &RawValue) -> Result<(), CliError> {
         if !parse::<api::Wait>(result)?.processes.iter().any(|waited| has_ended(&waited.process)) {
             self.unread.clear();
         }
@@ -127,7 +127,7 @@ impl Follow<'_, '_> {
     }
 
     /// Takes what our stdin has and sends it on; at its end closes the process's.
-    pub(super) fn take(&mut self) -> Result<Option<u8>, Failure> {
+    pub(super) fn take(&mut self) -> Result<Option<u8>, CliError> {
         let shares = self.shares_input();
         if shares && self.progress.ended() {
             return Ok(None);
@@ -159,11 +159,11 @@ impl Follow<'_, '_> {
                 self.plan.input = None;
                 return self.hung_up(libc::SIGHUP);
             }
-            Err(source) => return Err(Failure::Io { doing: "read standard input", source }),
+            Err(source) => return Err(CliError::Io { doing: "read standard input", source }),
             Ok(0) => {
                 self.plan.input = None;
                 let id = self.id();
-                return self.ask::<api::Close>(Asked::Close, &params::Close { id }, Duration::ZERO).map(|()| None);
+                return self.ask::<api::Close>(Request::Close, &params::Close { id }, Duration::ZERO).map(|()| None);
             }
             Ok(read) => chunk.truncate(read),
         }
@@ -180,7 +180,7 @@ impl Follow<'_, '_> {
     }
 
     /// Sends what was typed unless something is on its way: one at a time, so that it stays in order.
-    fn write_next(&mut self) -> Result<Option<u8>, Failure> {
+    fn write_next(&mut self) -> Result<Option<u8>, CliError> {
         if self.sending.is_empty() {
             let rest = self.typed.split_off(self.typed.len().min(INPUT));
             self.sending = std::mem::replace(&mut self.typed, rest);
@@ -195,17 +195,17 @@ impl Follow<'_, '_> {
 
     /// Carries an id of its own, so that it can be asked again on a new connection and is still
     /// written once.
-    fn write(&mut self) -> Result<(), Failure> {
+    fn write(&mut self) -> Result<(), CliError> {
         let params = params::Write {
             id: self.id(),
             data_base64: Some(STANDARD.encode(&self.sending)),
-            write_id: Some(fresh_id()),
+            write_id: Some(random_id()),
             ..Default::default()
         };
-        self.ask::<api::Write>(Asked::Write, &params, crate::cmd::write::WAIT)
+        self.ask::<api::Write>(Request::Write, &params, crate::cmd::write::WAIT)
     }
 
-    pub(super) fn wrote(&mut self, result: &RawValue) -> Result<Option<u8>, Failure> {
+    pub(super) fn wrote(&mut self, result: &RawValue) -> Result<Option<u8>, CliError> {
         let written = parse::<api::Write>(result)?.bytes_written as usize;
         self.sending.drain(..written.min(self.sending.len()));
         // The reader was slow: the rest is a new write.

@@ -1,9 +1,9 @@
 //! `run --json`: waits for the end, and prints one document.
 
-use super::{Asked, Follow};
+use super::{Request, Session};
 use crate::blocking::{CallError, parse};
 use crate::cmd::wait::{has_ended, own_code};
-use crate::error::{DONE, Failure};
+use crate::error::{CliError, DONE};
 use serde_json::value::RawValue;
 use std::time::Duration;
 use toold_proto::api;
@@ -12,20 +12,20 @@ use toold_proto::params;
 /// How long one `wait` of `run --json` lasts before it is asked again.
 const WAIT_MS: u32 = 600_000;
 
-impl Follow<'_, '_> {
+impl Session<'_, '_> {
     /// Waits for the end, however long it takes.
-    pub(super) fn wait_for_end(&mut self) -> Result<(), Failure> {
-        self.wait(Asked::Wait, WAIT_MS)
+    pub(super) fn wait_for_end(&mut self) -> Result<(), CliError> {
+        self.wait(Request::Wait, WAIT_MS)
     }
 
-    pub(super) fn wait(&mut self, what: Asked, timeout_ms: u32) -> Result<(), Failure> {
+    pub(super) fn wait(&mut self, what: Request, timeout_ms: u32) -> Result<(), CliError> {
         let consumer = self.plan.exec.consumer.clone();
         let params =
             params::Wait { id: Some(self.id()), timeout_ms: Some(timeout_ms.into()), consumer, ..Default::default() };
         self.ask::<api::Wait>(what, &params, Duration::from_millis(timeout_ms.into()))
     }
 
-    pub(super) fn waited(&mut self, what: Asked, result: &RawValue) -> Result<Option<u8>, Failure> {
+    pub(super) fn waited(&mut self, what: Request, result: &RawValue) -> Result<Option<u8>, CliError> {
         #[derive(serde::Deserialize)]
         struct Raw<'a> {
             #[serde(borrow)]
@@ -33,7 +33,7 @@ impl Follow<'_, '_> {
         }
         let typed = parse::<api::Wait>(result)?;
         let ended = typed.processes.first().filter(|waited| has_ended(&waited.process));
-        if ended.is_none() && what == Asked::Wait {
+        if ended.is_none() && what == Request::Wait {
             return self.wait_for_end().map(|()| None);
         }
         let raw: Raw<'_> = serde_json::from_str(result.get())

@@ -19,7 +19,7 @@ use crate::blocking::{Answer, CallError, parse};
 use crate::cmd::Context;
 use crate::cmd::options::ready::Readiness;
 use crate::cmd::poll::bytes;
-use crate::error::Failure;
+use crate::error::CliError;
 use crate::render::poll::summary;
 use crate::render::status::unusual_end;
 use crate::sys::{self, Interest, Signals};
@@ -43,7 +43,7 @@ pub enum Role {
     /// We start it, and an interrupt is for it.
     Owner,
     /// It was there before us.
-    Visitor,
+    Attached,
 }
 
 /// What becomes of the process when the person is gone.
@@ -54,7 +54,7 @@ pub enum Hangup {
 }
 
 /// What `run` or `attach` was asked for.
-pub struct Plan {
+pub struct SessionOptions {
     pub role: Role,
     pub hangup: Hangup,
     pub exec: params::Exec,
@@ -69,18 +69,18 @@ pub struct Plan {
 
 /// What was asked and is not answered yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Asked {
+enum Request {
     Exec,
     Poll,
     /// Whether somebody could read it, before a line is taken.
-    Glance,
+    CheckStdin,
     /// Whether it has ended, after a line was refused.
-    Unread,
+    CheckExit,
     Wait,
     /// Until the process is ready.
     Ready,
     /// The last look of a `run --json` that leaves the process running.
-    Farewell,
+    FinalPoll,
     Signal,
     Kill,
     Write,
@@ -90,19 +90,19 @@ enum Asked {
 
 struct Pending {
     id: u64,
-    what: Asked,
+    what: Request,
     method: &'static str,
     params: Box<RawValue>,
     /// How long the daemon may take, and until when that is.
-    patience: Duration,
+    timeout: Duration,
     until: Instant,
 }
 
 /// One `run`.
-pub struct Follow<'a, 'c> {
+pub struct Session<'a, 'c> {
     cx: &'a mut Context<'c>,
     signals: Signals,
-    plan: Plan,
+    plan: SessionOptions,
     detach_at: Option<Instant>,
     process: Option<String>,
     progress: Progress,
@@ -113,11 +113,11 @@ pub struct Follow<'a, 'c> {
     /// A line that was taken and refused, while it is not known whether the process went on.
     unread: Vec<u8>,
     /// Our terminal is read by others, at least until then.
-    others_until: Option<Instant>,
+    stdin_backoff: Option<Instant>,
     /// Keys that are typed meanwhile.
     typed: Vec<u8>,
     /// The person has left, by this signal, before the process had an id.
-    doomed: Option<i32>,
+    kill_on_start: Option<i32>,
     /// The daemon went away, and has not answered since.
     away: bool,
     /// The person wants to leave once what was typed is written.
@@ -126,14 +126,14 @@ pub struct Follow<'a, 'c> {
     quiet: Option<Quiet>,
 }
 
-impl<'a, 'c> Follow<'a, 'c> {
-    pub fn new(cx: &'a mut Context<'c>, signals: Signals, plan: Plan) -> Follow<'a, 'c> {
+impl<'a, 'c> Session<'a, 'c> {
+    pub fn new(cx: &'a mut Context<'c>, signals: Signals, plan: SessionOptions) -> Session<'a, 'c> {
         let now = Instant::now();
         let detach_at = plan.detach_after.map(|after| now + after);
         // A program on a terminal has the screen for itself.
         let shows = cx.console.can_redraw && !cx.json && plan.exec.pty == Pty::No && plan.screen.is_none();
         let quiet = shows.then(|| Quiet::since(now));
-        Follow {
+        Session {
             cx,
             signals,
             plan,
@@ -144,9 +144,9 @@ impl<'a, 'c> Follow<'a, 'c> {
             interrupts: 0,
             sending: Vec::new(),
             unread: Vec::new(),
-            others_until: None,
+            stdin_backoff: None,
             typed: Vec::new(),
-            doomed: None,
+            kill_on_start: None,
             away: false,
             leaving: false,
             quiet,
@@ -154,40 +154,40 @@ impl<'a, 'c> Follow<'a, 'c> {
     }
 
     /// Starts the process and stays with it. The code to exit with.
-    pub fn run(mut self) -> Result<u8, Failure> {
+    pub fn run(mut self) -> Result<u8, CliError> {
         let exec = self.plan.exec.clone();
-        self.ask::<api::Exec>(Asked::Exec, &exec, Duration::ZERO)?;
-        self.stay()
+        self.ask::<api::Exec>(Request::Exec, &exec, Duration::ZERO)?;
+        self.run_loop()
     }
 
     /// Goes on with what was asked until there is a code to exit with.
-    fn stay(&mut self) -> Result<u8, Failure> {
+    fn run_loop(&mut self) -> Result<u8, CliError> {
         loop {
-            while let Some(answer) = self.cx.link.next_answer()? {
+            while let Some(answer) = self.cx.connection.next_answer()? {
                 if let Some(code) = self.answered(answer)? {
                     return Ok(code);
                 }
             }
-            if let Some(code) = self.news()? {
+            if let Some(code) = self.poll_once()? {
                 return Ok(code);
             }
         }
     }
 
     /// Waits for whatever comes first, and acts on it.
-    fn news(&mut self) -> Result<Option<u8>, Failure> {
+    fn poll_once(&mut self) -> Result<Option<u8>, CliError> {
         let input = self.plan.input.as_ref().filter(|_| self.reads_input());
         let (stdout, stderr) = (std::io::stdout(), std::io::stderr());
-        let person = self.minds_person().then(|| if stdout.is_terminal() { stdout.as_fd() } else { stderr.as_fd() });
+        let person = self.watches_hangup().then(|| if stdout.is_terminal() { stdout.as_fd() } else { stderr.as_fd() });
         let watched = [
-            self.cx.link.fd().map(|fd| (fd, Interest::Readable)),
+            self.cx.connection.fd().map(|fd| (fd, Interest::Readable)),
             Some((self.signals.as_fd(), Interest::Readable)),
             input.map(|input| (input.as_fd(), Interest::Readable)),
             person.map(|fd| (fd, Interest::HungUp)),
         ];
         let ready = sys::poll(watched, self.time_left());
         let [answers, signal, input, abandoned] =
-            ready.map_err(|source| Failure::Io { doing: "wait for news", source })?;
+            ready.map_err(|source| CliError::Io { doing: "wait for news", source })?;
         if signal && let Some(code) = self.signalled()? {
             return Ok(Some(code));
         }
@@ -199,12 +199,12 @@ impl<'a, 'c> Follow<'a, 'c> {
         if input && let Some(code) = self.forward()? {
             return Ok(Some(code));
         }
-        if answers && let Err(error) = self.cx.link.fill() {
-            self.cx.link.recover(error)?;
+        if answers && let Err(error) = self.cx.connection.fill() {
+            self.cx.connection.recover(error)?;
             self.ask_again()?;
             self.away = true;
         }
-        self.act_in_time(answers)
+        self.run_timers(answers)
     }
 
     /// Until something is to be done though nothing comes.
@@ -217,7 +217,7 @@ impl<'a, 'c> Follow<'a, 'c> {
             .chain(self.quiet_due())
             .chain(self.resize_due())
             .chain(self.redraw_due())
-            .chain(self.others_until);
+            .chain(self.stdin_backoff);
         times.min().map(|at| at.saturating_duration_since(Instant::now()))
     }
 
@@ -227,16 +227,16 @@ impl<'a, 'c> Follow<'a, 'c> {
     }
 
     /// Does what is due by now.
-    fn act_in_time(&mut self, answers: bool) -> Result<Option<u8>, Failure> {
+    fn run_timers(&mut self, answers: bool) -> Result<Option<u8>, CliError> {
         let now = Instant::now();
         // Only when nothing came: after a Ctrl-Z the answers are late, but here.
         if !answers && let Some(late) = self.pending.iter().find(|pending| pending.until <= now) {
-            return Err(self.cx.link.silent(late.patience));
+            return Err(self.cx.connection.timed_out(late.timeout));
         }
         if !answers {
             self.show_quiet(now);
         }
-        self.others_until = self.others_until.filter(|until| *until > now);
+        self.stdin_backoff = self.stdin_backoff.filter(|until| *until > now);
         if self.resize_due().is_some_and(|due| due <= now) {
             self.resize()?;
         }
@@ -250,71 +250,71 @@ impl<'a, 'c> Follow<'a, 'c> {
     }
 
     /// Asks for something that takes so long by its own wish.
-    fn ask<M: Method>(&mut self, what: Asked, params: &M::Params, wait: Duration) -> Result<(), Failure> {
+    fn ask<M: Method>(&mut self, what: Request, params: &M::Params, wait: Duration) -> Result<(), CliError> {
         let params = raw(params)?;
-        let id = self.cx.link.send(M::NAME, &params)?;
-        let patience = self.cx.link.patience(wait);
-        let until = Instant::now() + patience;
-        self.pending.push(Pending { id, what, method: M::NAME, params, patience, until });
+        let id = self.cx.connection.send(M::NAME, &params)?;
+        let timeout = self.cx.connection.timeout(wait);
+        let until = Instant::now() + timeout;
+        self.pending.push(Pending { id, what, method: M::NAME, params, timeout, until });
         Ok(())
     }
 
     /// Asks on a new connection what the lost one had not answered. All of it may run twice: the
     /// start and the writes carry ids, the rest only looks or ends. A signal is left out, for a
     /// program may count them.
-    fn ask_again(&mut self) -> Result<(), Failure> {
-        self.pending.retain(|pending| pending.what != Asked::Signal);
+    fn ask_again(&mut self) -> Result<(), CliError> {
+        self.pending.retain(|pending| pending.what != Request::Signal);
         for pending in &mut self.pending {
-            pending.id = self.cx.link.send(pending.method, &pending.params)?;
-            pending.until = Instant::now() + pending.patience;
+            pending.id = self.cx.connection.send(pending.method, &pending.params)?;
+            pending.until = Instant::now() + pending.timeout;
         }
         Ok(())
     }
 
-    fn is_pending(&self, what: Asked) -> bool {
+    fn is_pending(&self, what: Request) -> bool {
         self.pending.iter().any(|pending| pending.what == what)
     }
 
-    fn answered(&mut self, answer: Answer) -> Result<Option<u8>, Failure> {
+    fn answered(&mut self, answer: Answer) -> Result<Option<u8>, CliError> {
         let Some(id) = answer.id else {
             return answer.outcome.map(|_| None).map_err(|e| CallError::Rpc(e).into());
         };
         let Some(at) = self.pending.iter().position(|pending| pending.id == id) else { return Ok(None) };
         let what = self.pending.swap_remove(at).what;
-        if what != Asked::Poll {
-            self.say_back();
+        if what != Request::Poll {
+            self.report_reconnect();
         }
         let result = match (what, answer.outcome) {
             (_, Ok(result)) => result,
-            (Asked::Signal | Asked::Kill | Asked::Write | Asked::Close, Err(error))
-            | (Asked::Resize | Asked::Ready | Asked::Unread, Err(error)) => {
+            (Request::Signal | Request::Kill | Request::Write | Request::Close, Err(error))
+            | (Request::Resize | Request::Ready | Request::CheckExit, Err(error)) => {
                 self.refused(what, &error)?;
                 return Ok(None);
             }
-            (Asked::Glance, Err(error)) => {
+            (Request::CheckStdin, Err(error)) => {
                 self.unreadable(&error);
                 return Ok(None);
             }
-            (Asked::Exec | Asked::Poll | Asked::Wait | Asked::Farewell, Err(error)) => {
+            (Request::Exec | Request::Poll | Request::Wait | Request::FinalPoll, Err(error)) => {
                 return Err(CallError::Rpc(error).into());
             }
         };
         match what {
-            Asked::Exec => self.started(&result),
-            Asked::Poll => self.page(&result),
-            Asked::Glance => self.take(),
-            Asked::Unread => self.is_unread(&result).map(|()| None),
-            Asked::Wait | Asked::Farewell => self.waited(what, &result),
-            Asked::Ready => self.ready(&result).map(|()| None),
-            Asked::Write => self.wrote(&result),
-            Asked::Resize => self.resized(),
-            Asked::Signal | Asked::Kill | Asked::Close => Ok(None),
+            Request::Exec => self.started(&result),
+            Request::Poll => self.page(&result),
+            Request::CheckStdin => self.take(),
+            Request::CheckExit => self.check_unread(&result).map(|()| None),
+            Request::Wait | Request::FinalPoll => self.waited(what, &result),
+            Request::Ready => self.ready(&result).map(|()| None),
+            Request::Write => self.wrote(&result),
+            Request::Resize => self.resized(),
+            Request::Signal | Request::Kill | Request::Close => Ok(None),
         }
     }
 
     /// A wish that was not granted. The output goes on, so it is not the end of `run`.
-    fn refused(&mut self, what: Asked, error: &RpcError) -> Result<(), Failure> {
-        if matches!(what, Asked::Write | Asked::Close) {
+    fn refused(&mut self, what: Request, error: &RpcError) -> Result<(), CliError> {
+        if matches!(what, Request::Write | Request::Close) {
             self.keep_unread()?;
             self.sending.clear();
             self.typed.clear();
@@ -330,9 +330,9 @@ impl<'a, 'c> Follow<'a, 'c> {
         Ok(())
     }
 
-    fn started(&mut self, result: &RawValue) -> Result<Option<u8>, Failure> {
+    fn started(&mut self, result: &RawValue) -> Result<Option<u8>, CliError> {
         self.process = Some(parse::<api::Exec>(result)?.process.id.to_string());
-        if let Some(signal) = self.doomed.take() {
+        if let Some(signal) = self.kill_on_start.take() {
             return self.hung_up(signal);
         }
         if self.cx.json {
@@ -353,7 +353,7 @@ impl<'a, 'c> Follow<'a, 'c> {
         self.process.clone().unwrap_or_default()
     }
 
-    fn poll(&mut self, wait: Duration) -> Result<(), Failure> {
+    fn poll(&mut self, wait: Duration) -> Result<(), CliError> {
         let wait = self.page_wait(wait);
         let params = params::Poll {
             id: self.id(),
@@ -364,10 +364,10 @@ impl<'a, 'c> Follow<'a, 'c> {
             spans: true,
             ..Default::default()
         };
-        self.ask::<api::Poll>(Asked::Poll, &params, wait)
+        self.ask::<api::Poll>(Request::Poll, &params, wait)
     }
 
-    fn page(&mut self, result: &RawValue) -> Result<Option<u8>, Failure> {
+    fn page(&mut self, result: &RawValue) -> Result<Option<u8>, CliError> {
         let page = parse::<api::Poll>(result)?;
         if let Some(gap) = page.gap {
             self.tell(&format!("{} bytes of output were not kept", gap.to.saturating_sub(gap.from)));
@@ -378,13 +378,13 @@ impl<'a, 'c> Follow<'a, 'c> {
         let output = bytes(&page.output)?;
         for (stream, piece) in pieces(&output, page.from, page.spans.as_deref().unwrap_or_default()) {
             match self.print(stream, piece) {
-                Err(Failure::OutputClosed | Failure::Io { .. }) if self.plan.screen.is_some() => {
+                Err(CliError::OutputClosed | CliError::Io { .. }) if self.plan.screen.is_some() => {
                     return self.hung_up(libc::SIGHUP);
                 }
-                Err(Failure::OutputClosed) => return self.reader_left(),
-                Err(failure @ Failure::Io { .. }) if page.process.reason.is_none() => {
+                Err(CliError::OutputClosed) => return self.reader_left(),
+                Err(failure @ CliError::Io { .. }) if page.process.reason.is_none() => {
                     // A full disk is ours, not the program's: what it prints is kept.
-                    let line = self.back_to(&self.id());
+                    let line = self.return_hint(&self.id());
                     self.cx.console.message(&line);
                     return Err(failure);
                 }
@@ -394,7 +394,7 @@ impl<'a, 'c> Follow<'a, 'c> {
             }
         }
         // After what came meanwhile, or a program that draws anew would write over it at once.
-        self.say_back();
+        self.report_reconnect();
         if !output.is_empty() {
             self.say_again();
         }
@@ -419,21 +419,21 @@ impl<'a, 'c> Follow<'a, 'c> {
         let ours = self.interrupts > 1 && process.reason == Some(Reason::Killed);
         match (unusual_end(process, &self.plan.exec).filter(|_| !ours), self.plan.role) {
             (Some(end), _) => self.cx.console.message(&end),
-            (None, Role::Visitor) => self.cx.console.message(&summary(process)),
+            (None, Role::Attached) => self.cx.console.message(&summary(process)),
             (None, Role::Owner) => {}
         }
     }
 
     /// Whoever read our output has gone. A program on a pipe of its own would get SIGPIPE now, so
     /// this one does.
-    fn reader_left(&mut self) -> Result<Option<u8>, Failure> {
+    fn reader_left(&mut self) -> Result<Option<u8>, CliError> {
         let params = params::Signal { id: self.id(), signal: "SIGPIPE".into() };
         // It may have ended already, and we leave in any case.
-        let _ = self.cx.link.call_raw::<api::Signal>(&params);
+        let _ = self.cx.connection.call_raw::<api::Signal>(&params);
         Ok(Some(128 + libc::SIGPIPE as u8))
     }
 }
 
-fn raw(params: &impl Serialize) -> Result<Box<RawValue>, Failure> {
+fn raw(params: &impl Serialize) -> Result<Box<RawValue>, CliError> {
     to_raw_value(params).map_err(|e| CallError::Protocol(format!("the parameters do not fit into JSON: {e}")).into())
 }

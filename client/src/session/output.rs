@@ -1,7 +1,7 @@
 //! The program's output on its way to ours, and our own line while there is none.
 
-use super::Follow;
-use crate::error::Failure;
+use super::Session;
+use crate::error::CliError;
 use crate::sys::{self, Interest};
 use std::io::Write;
 use std::os::fd::AsFd;
@@ -11,9 +11,9 @@ use toold_proto::params::Stream;
 /// Bytes written at once to our own output: what a pipe that is ready takes without waiting.
 const OUTPUT: usize = 4096;
 
-impl Follow<'_, '_> {
+impl Session<'_, '_> {
     /// Prints a piece of the program's, drawn by us if its screen is not of our size.
-    pub(super) fn print(&mut self, stream: Stream, piece: &[u8]) -> Result<Option<u8>, Failure> {
+    pub(super) fn print(&mut self, stream: Stream, piece: &[u8]) -> Result<Option<u8>, CliError> {
         match self.drawn(piece) {
             Some(drawn) => self.put(stream, &drawn),
             None => self.put(stream, piece),
@@ -21,7 +21,7 @@ impl Follow<'_, '_> {
     }
 
     /// Writes it, and hears signals while the output is not ready to take it.
-    pub(super) fn put(&mut self, stream: Stream, piece: &[u8]) -> Result<Option<u8>, Failure> {
+    pub(super) fn put(&mut self, stream: Stream, piece: &[u8]) -> Result<Option<u8>, CliError> {
         self.cx.console.erase();
         for part in piece.chunks(OUTPUT) {
             while self.cx.console.is_real {
@@ -37,7 +37,7 @@ impl Follow<'_, '_> {
                     Some((self.signals.as_fd(), Interest::Readable)),
                     keys.map(|keys| (keys.as_fd(), Interest::Readable)),
                 ];
-                let [output, signal, keys] = sys::poll(watched, None).map_err(Failure::io("wait for the output"))?;
+                let [output, signal, keys] = sys::poll(watched, None).map_err(CliError::io("wait for the output"))?;
                 if signal && let Some(code) = self.signalled()? {
                     return Ok(Some(code));
                 }
@@ -52,7 +52,7 @@ impl Follow<'_, '_> {
                 Stream::Stdout => (&mut *self.cx.console.out, "write to standard output"),
                 Stream::Stderr => (&mut *self.cx.console.err, "write to standard error"),
             };
-            out.write_all(part).and_then(|()| out.flush()).map_err(Failure::io(doing))?;
+            out.write_all(part).and_then(|()| out.flush()).map_err(CliError::io(doing))?;
             self.shown(part);
             if let Some(quiet) = &mut self.quiet {
                 quiet.printed(stream, part, Instant::now());

@@ -1,7 +1,7 @@
 //! A process on our own terminal: its size, our keys, and our words amid its output.
 
-use super::{Asked, Follow};
-use crate::error::Failure;
+use super::{Request, Session};
+use crate::error::CliError;
 use crate::terminal::keys::{DetachKeys, DetachMatcher, Typed};
 use crate::terminal::replay::Picture;
 use crate::terminal::{Keys, Terminal};
@@ -81,7 +81,7 @@ impl Screen {
     }
 }
 
-impl Follow<'_, '_> {
+impl Session<'_, '_> {
     /// Stays with a process that is there already, from this cursor on, after its picture. `theirs` is the size of its screen
     /// where that is not ours to change: it decides how all is shown.
     pub fn attach(
@@ -91,7 +91,7 @@ impl Follow<'_, '_> {
         picture: &Picture,
         redraw: bool,
         theirs: Option<PtySize>,
-    ) -> Result<u8, Failure> {
+    ) -> Result<u8, CliError> {
         self.process = Some(id);
         self.progress.cursor = cursor;
         self.take_screen()?;
@@ -112,13 +112,13 @@ impl Follow<'_, '_> {
             self.resize()?
         }
         self.poll(self.progress.first())?;
-        self.stay()
+        self.run_loop()
     }
 
     /// Lends our terminal to the process.
-    pub(super) fn take_screen(&mut self) -> Result<(), Failure> {
+    pub(super) fn take_screen(&mut self) -> Result<(), CliError> {
         if let Some(screen) = &mut self.plan.screen {
-            let failed = |source| Failure::Io { doing: "set the terminal up", source };
+            let failed = |source| CliError::Io { doing: "set the terminal up", source };
             screen.terminal = Some(Terminal::enter(screen.reads).map_err(failed)?);
         }
         Ok(())
@@ -143,9 +143,9 @@ impl Follow<'_, '_> {
     }
 
     /// After a stop, whoever stopped us has used the terminal.
-    pub(super) fn go_on(&mut self) -> Result<(), Failure> {
+    pub(super) fn go_on(&mut self) -> Result<(), CliError> {
         let Some(terminal) = self.terminal() else { return Ok(()) };
-        terminal.enter_again().map_err(|source| Failure::Io { doing: "set the terminal up", source })?;
+        terminal.enter_again().map_err(|source| CliError::Io { doing: "set the terminal up", source })?;
         if terminal.has_view() {
             return self.fit().map(|_| ());
         }
@@ -160,7 +160,7 @@ impl Follow<'_, '_> {
     }
 
     /// The process's screen has this size, a page says. One that was asked for before our size was given may be wrong.
-    pub(super) fn hear_size(&mut self, theirs: Option<PtySize>) -> Result<Option<u8>, Failure> {
+    pub(super) fn hear_size(&mut self, theirs: Option<PtySize>) -> Result<Option<u8>, CliError> {
         match &mut self.plan.screen {
             Some(screen) if !screen.stale && theirs.is_some() => screen.is_of(theirs),
             Some(screen) => {
@@ -173,7 +173,7 @@ impl Follow<'_, '_> {
     }
 
     /// Shows the screen as it fits ours.
-    pub(super) fn fit(&mut self) -> Result<Option<u8>, Failure> {
+    pub(super) fn fit(&mut self) -> Result<Option<u8>, CliError> {
         let Some(screen) = &self.plan.screen else { return Ok(None) };
         let ours_soon = screen.stale || screen.stretched.is_some();
         let viewed = screen.terminal.as_ref().is_some_and(Terminal::has_view);
@@ -184,7 +184,7 @@ impl Follow<'_, '_> {
         let word = self.sizes();
         let bytes = self.terminal().map(|terminal| terminal.fit(theirs, &word)).unwrap_or_default();
         match self.put(Stream::Stdout, &bytes) {
-            Err(Failure::OutputClosed | Failure::Io { .. }) => self.hung_up(libc::SIGHUP),
+            Err(CliError::OutputClosed | CliError::Io { .. }) => self.hung_up(libc::SIGHUP),
             done => done,
         }
     }
@@ -213,7 +213,7 @@ impl Follow<'_, '_> {
 
     /// Says that the daemon was away, to who watches a terminal. Not before it has answered: a
     /// daemon that was killed takes connections until its last descriptor is closed.
-    pub(super) fn say_back(&mut self) {
+    pub(super) fn report_reconnect(&mut self) {
         if std::mem::take(&mut self.away)
             && let Some(terminal) = self.terminal()
         {
@@ -255,25 +255,25 @@ impl Follow<'_, '_> {
 
     /// Gives the process's terminal our size. One at a time: the daemon may answer two at once, in
     /// any order.
-    pub(super) fn resize(&mut self) -> Result<(), Failure> {
+    pub(super) fn resize(&mut self) -> Result<(), CliError> {
         let Some(size) = self.our_size() else { return Ok(()) };
-        let waits = self.is_pending(Asked::Resize);
+        let waits = self.is_pending(Request::Resize);
         if let Some(screen) = &mut self.plan.screen {
             (screen.resized, screen.stretched) = (waits, None);
         }
         if waits { Ok(()) } else { self.ask_size(size) }
     }
 
-    fn ask_size(&mut self, size: PtySize) -> Result<(), Failure> {
+    fn ask_size(&mut self, size: PtySize) -> Result<(), CliError> {
         let params = params::Resize { id: self.id(), rows: size.rows, cols: size.cols };
         if let Some(screen) = &mut self.plan.screen {
             screen.stale = true;
             screen.is_of(Some(size));
         }
-        self.ask::<api::Resize>(Asked::Resize, &params, Duration::ZERO)
+        self.ask::<api::Resize>(Request::Resize, &params, Duration::ZERO)
     }
 
-    pub(super) fn resized(&mut self) -> Result<Option<u8>, Failure> {
+    pub(super) fn resized(&mut self) -> Result<Option<u8>, CliError> {
         match &self.plan.screen {
             Some(screen) if screen.resized => self.resize().map(|()| None),
             // It is ours now.
@@ -284,7 +284,7 @@ impl Follow<'_, '_> {
 
     /// How long the next page may take. It tells the size that we gave, unless that is still on its way.
     pub(super) fn page_wait(&mut self, wait: Duration) -> Duration {
-        let waits = self.is_pending(Asked::Resize);
+        let waits = self.is_pending(Request::Resize);
         match &mut self.plan.screen {
             Some(screen) if !waits => {
                 screen.stale = false;
@@ -296,9 +296,9 @@ impl Follow<'_, '_> {
 
     /// Makes a program draw its whole screen: it does so when its size changes, so for a moment
     /// it is a row less.
-    fn ask_redraw(&mut self) -> Result<(), Failure> {
+    fn ask_redraw(&mut self) -> Result<(), CliError> {
         match self.our_size() {
-            Some(size) if size.rows > 1 && !self.is_pending(Asked::Resize) => {
+            Some(size) if size.rows > 1 && !self.is_pending(Request::Resize) => {
                 if let Some(screen) = &mut self.plan.screen {
                     screen.stretched = Some(Instant::now() + STRETCH);
                 }

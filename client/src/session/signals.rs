@@ -1,7 +1,7 @@
 //! What comes to `toolctl` itself: signals, Ctrl-C, Ctrl-Z, the end of its terminal, the wish to leave.
 
-use super::{Asked, Follow, Hangup, Role};
-use crate::error::{DONE, Failure};
+use super::{Hangup, Request, Role, Session};
+use crate::error::{CliError, DONE};
 use crate::sys;
 use std::ffi::c_int;
 use std::io::IsTerminal;
@@ -20,9 +20,9 @@ pub const SIGNALS: [c_int; 6] =
 pub const SCREEN_SIGNALS: [c_int; 7] =
     [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGTSTP, libc::SIGWINCH, libc::SIGCONT];
 
-impl Follow<'_, '_> {
+impl Session<'_, '_> {
     /// One signal to `toolctl` itself.
-    pub(super) fn signalled(&mut self) -> Result<Option<u8>, Failure> {
+    pub(super) fn signalled(&mut self) -> Result<Option<u8>, CliError> {
         let Some(signal) = self.signals.take() else { return Ok(None) };
         match (signal, self.plan.role) {
             (libc::SIGWINCH, _) => self.resize().and_then(|()| self.fit()),
@@ -34,7 +34,7 @@ impl Follow<'_, '_> {
         }
     }
 
-    fn interrupted(&mut self) -> Result<Option<u8>, Failure> {
+    fn interrupted(&mut self) -> Result<Option<u8>, CliError> {
         self.interrupts += 1;
         match (self.interrupts, &self.process) {
             // Nothing to interrupt yet; a second one means that the daemon takes too long.
@@ -46,34 +46,34 @@ impl Follow<'_, '_> {
     }
 
     /// The first Ctrl-C is the process's own to handle, the second ends it.
-    pub(super) fn interrupt(&mut self) -> Result<(), Failure> {
+    pub(super) fn interrupt(&mut self) -> Result<(), CliError> {
         let id = self.id();
         if self.interrupts == 1 {
             let params = params::Signal { id, signal: "SIGINT".into() };
-            self.ask::<api::Signal>(Asked::Signal, &params, Duration::ZERO)
+            self.ask::<api::Signal>(Request::Signal, &params, Duration::ZERO)
         } else {
             self.tell(&format!("killing {id}; Ctrl-C once more leaves without waiting"));
             let params = params::Kill { id: Some(id), grace_ms: Some(GRACE_MS), ..Default::default() };
-            self.ask::<api::Kill>(Asked::Kill, &params, Duration::from_millis(GRACE_MS))
+            self.ask::<api::Kill>(Request::Kill, &params, Duration::from_millis(GRACE_MS))
         }
     }
 
     /// Ctrl-Z stops us and not the process. Its output waits in its log until we go on.
-    fn stop(&mut self) -> Result<(), Failure> {
+    fn stop(&mut self) -> Result<(), CliError> {
         self.cx.console.erase();
         self.give_back();
-        sys::stop().map_err(|source| Failure::Io { doing: "stop", source })
+        sys::stop().map_err(|source| CliError::Io { doing: "stop", source })
     }
 
     /// Whether the end of our terminal is news.
-    pub(super) fn minds_person(&self) -> bool {
+    pub(super) fn watches_hangup(&self) -> bool {
         let terminal = || std::io::stdout().is_terminal() || std::io::stderr().is_terminal();
         let wanted = self.plan.screen.is_some() || self.plan.hangup == Hangup::Kill;
-        wanted && self.cx.console.is_real && self.doomed.is_none() && terminal()
+        wanted && self.cx.console.is_real && self.kill_on_start.is_none() && terminal()
     }
 
     /// The person is gone, or wants us to be. The process is not ours to end, unless we were told so.
-    pub(super) fn hung_up(&mut self, signal: c_int) -> Result<Option<u8>, Failure> {
+    pub(super) fn hung_up(&mut self, signal: c_int) -> Result<Option<u8>, CliError> {
         self.give_back_below();
         let hangup = match signal {
             libc::SIGHUP | libc::SIGTERM => self.plan.hangup,
@@ -82,40 +82,40 @@ impl Follow<'_, '_> {
         };
         match (hangup, &self.process) {
             (Hangup::RunsOn, Some(id)) => {
-                let line = self.back_to(id);
+                let line = self.return_hint(id);
                 self.cx.console.message(&line);
             }
             (Hangup::RunsOn, None) => self.cx.console.message("left before the process had an id; see toolctl list"),
             (Hangup::Kill, Some(id)) => {
                 let id = id.clone();
                 let kill = params::Kill { id: Some(id.clone()), ..Default::default() };
-                self.cx.link.call_again_raw::<api::Kill>(|_| kill.clone())?;
+                self.cx.connection.call_raw_with_retry::<api::Kill>(|_| kill.clone())?;
                 self.cx.console.message(&format!("killed {id}"));
             }
             // It starts now: its id is the next that we hear.
             (Hangup::Kill, None) => {
-                self.doomed = Some(signal);
+                self.kill_on_start = Some(signal);
                 return Ok(None);
             }
         }
         Ok(Some(128 + signal as u8))
     }
 
-    pub(super) fn detach(&mut self) -> Result<Option<u8>, Failure> {
+    pub(super) fn detach(&mut self) -> Result<Option<u8>, CliError> {
         self.detach_at = None;
         // What is typed from now on is somebody else's.
         self.plan.input = None;
         if self.cx.json {
-            self.pending.retain(|pending| pending.what != Asked::Wait);
-            return self.wait(Asked::Farewell, 1).map(|()| None);
+            self.pending.retain(|pending| pending.what != Request::Wait);
+            return self.wait(Request::FinalPoll, 1).map(|()| None);
         }
         let id = self.id();
         if self.plan.screen.is_some() {
             self.give_back_below();
-            let line = self.back_to(&id);
+            let line = self.return_hint(&id);
             self.cx.console.message(&line);
         } else if self.cx.console.style.terminal() {
-            let line = self.back_to(&id);
+            let line = self.return_hint(&id);
             self.cx.console.print(&format!("{line}\n"))?;
         } else {
             self.cx.console.print(&format!("{id}\n"))?;
@@ -125,7 +125,7 @@ impl Follow<'_, '_> {
 
     /// Where the process is now, and the way back to it. By its name, if it has one that can be
     /// typed as it is.
-    pub(super) fn back_to(&self, id: &str) -> String {
+    pub(super) fn return_hint(&self, id: &str) -> String {
         let typed = |name: &&str| name.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b));
         let name = self.plan.exec.name.as_deref().filter(typed);
         let who = name.map_or_else(|| id.to_owned(), |name| format!("{name} ({id})"));

@@ -1,13 +1,13 @@
 //! `run` against a daemon that answers from a script.
 
-use super::{Follow, Hangup, Plan, Role};
+use super::{Hangup, Role, Session, SessionOptions};
 use crate::cli::{Screen, test_run, test_run_on};
 use crate::cmd::Context;
-use crate::connect::{Autostart, Link};
+use crate::connect::{Autostart, Connection};
 use crate::console::Console;
 use crate::session::status_line::Quiet;
 use crate::sys::Signals;
-use crate::testing::{Fake, Reply, page, started};
+use crate::testing::{FakeDaemon, Reply, page, started};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::time::Duration;
@@ -29,17 +29,17 @@ fn span(stream: &str, from: u64, to: u64) -> Value {
 }
 
 /// `run` with signals and an input of the test's own: the code, standard output, standard error.
-fn follow(fake: &Fake, signals: std::io::PipeReader, plan: Plan) -> (u8, String, String) {
+fn follow(fake: &FakeDaemon, signals: std::io::PipeReader, plan: SessionOptions) -> (u8, String, String) {
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let console = Console::plain(&mut out, &mut err);
-    let link = Link::new(fake.path(), Autostart::Refused);
-    let mut cx = Context { link, console, json: false };
-    let code = Follow::new(&mut cx, Signals::from_pipe(signals.into()), plan).run().expect("no failure");
+    let connection = Connection::new(fake.path(), Autostart::Refused);
+    let mut cx = Context { connection, console, json: false };
+    let code = Session::new(&mut cx, Signals::from_pipe(signals.into()), plan).run().expect("no failure");
     (code, String::from_utf8_lossy(&out).into_owned(), String::from_utf8_lossy(&err).into_owned())
 }
 
-fn plan() -> Plan {
-    Plan {
+fn plan() -> SessionOptions {
+    SessionOptions {
         role: Role::Owner,
         hangup: Hangup::RunsOn,
         exec: params::Exec::default(),
@@ -60,25 +60,25 @@ fn on_signal(mut signals: &std::io::PipeWriter, signal: i32, then: Reply) -> Rep
 #[test]
 fn each_stream_goes_to_its_own_and_the_code_is_the_process_s() {
     let spans = json!({"spans": [span("stdout", 0, 4), span("stderr", 4, 8), span("stdout", 8, 12)]});
-    let fake = Fake::start(vec![vec![
+    let fake = FakeDaemon::start(vec![vec![
         Reply::result(started(json!({}))),
         Reply::result(page(0, b"out\nerr\nend\n", with(spans, ended(7, true)))),
     ]]);
     assert_eq!(test_run(&fake, &["run", "--", "x"]), (7, "out\nend\n".into(), "err\n".into()));
     let asked = json!({"id": ID, "cursor": 0, "wait_ms": 30000, "ansi": "keep", "encoding": "base64", "spans": true});
-    assert_eq!(fake.all_asked()[1], ("poll".into(), asked));
+    assert_eq!(fake.requests()[1], ("poll".into(), asked));
 }
 
 #[test]
 fn a_lost_connection_is_made_again_and_the_output_goes_on_from_the_cursor() {
-    let fake = Fake::start(vec![
+    let fake = FakeDaemon::start(vec![
         vec![Reply::HangUp],
         vec![Reply::result(started(json!({}))), Reply::result(page(0, b"one ", json!({}))), Reply::HangUp],
         vec![Reply::result(page(4, b"two ", json!({}))), Reply::HangUp],
         vec![Reply::result(page(8, b"three", ended(0, true)))],
     ]);
     assert_eq!(test_run(&fake, &["run", "--", "x"]), (0, "one two three".into(), String::new()));
-    let asked = fake.all_asked();
+    let asked = fake.requests();
     let cursors: Vec<&Value> = asked.iter().filter(|(method, _)| method == "poll").map(|(_, p)| &p["cursor"]).collect();
     assert_eq!(cursors, [&json!(0), &json!(4), &json!(4), &json!(8), &json!(8)]);
     assert_eq!(asked[0].1["request_id"], asked[1].1["request_id"], "the start was asked twice, with one id");
@@ -87,7 +87,7 @@ fn a_lost_connection_is_made_again_and_the_output_goes_on_from_the_cursor() {
 
 #[test]
 fn a_leftover_that_holds_the_output_does_not_hold_run() {
-    let fake = Fake::start(vec![vec![
+    let fake = FakeDaemon::start(vec![vec![
         Reply::result(started(json!({}))),
         Reply::result(page(0, b"bye", ended(143, false))),
         Reply::result(page(3, b"", ended(143, false))),
@@ -98,10 +98,10 @@ fn a_leftover_that_holds_the_output_does_not_hold_run() {
 #[test]
 fn a_program_that_cannot_start_is_an_error_and_a_gap_is_told() {
     let error = json!({"code": -32006, "message": "no such program", "data": {"kind": "spawn_failed"}});
-    let fake = Fake::start(vec![vec![Reply::error(error)]]);
+    let fake = FakeDaemon::start(vec![vec![Reply::error(error)]]);
     assert_eq!(test_run(&fake, &["run", "--", "x"]), (1, String::new(), "toolctl: no such program\n".into()));
     let gap = with(ended(0, true), json!({"gap": {"from": 0, "to": 10}, "from": 10, "next_cursor": 12, "cursor": 12}));
-    let fake = Fake::start(vec![vec![Reply::result(started(json!({}))), Reply::result(page(0, b"ok", gap))]]);
+    let fake = FakeDaemon::start(vec![vec![Reply::result(started(json!({}))), Reply::result(page(0, b"ok", gap))]]);
     let said = "toolctl: 10 bytes of output were not kept\n";
     assert_eq!(test_run(&fake, &["run", "--", "x"]), (0, "ok".into(), said.into()));
 }
@@ -111,7 +111,7 @@ fn the_first_interrupt_is_forwarded_and_the_second_kills() {
     let (reader, writer) = std::io::pipe().expect("a pipe");
     let refused = json!({"code": -32002, "message": "it has exited", "data": {"kind": "already_exited"}});
     let poll_id_2 = page(0, b"done", ended(130, true));
-    let fake = Fake::start(vec![vec![
+    let fake = FakeDaemon::start(vec![vec![
         Reply::result(started(json!({}))),
         on_signal(&writer, libc::SIGINT, Reply::Silence),
         on_signal(&writer, libc::SIGINT, Reply::error(refused)),
@@ -119,7 +119,7 @@ fn the_first_interrupt_is_forwarded_and_the_second_kills() {
     ]]);
     let said = format!("toolctl: killing {ID}; Ctrl-C once more leaves without waiting\n");
     assert_eq!(follow(&fake, reader, plan()), (130, "done".into(), said));
-    let asked = fake.all_asked();
+    let asked = fake.requests();
     let methods: Vec<&str> = asked.iter().map(|(method, _)| method.as_str()).collect();
     assert_eq!(methods, ["exec", "poll", "signal", "kill"]);
     assert_eq!(asked[2].1, json!({"id": ID, "signal": "SIGINT"}));
@@ -130,13 +130,13 @@ fn the_first_interrupt_is_forwarded_and_the_second_kills() {
 fn an_interrupt_before_the_process_has_an_id_reaches_it_later() {
     let (reader, writer) = std::io::pipe().expect("a pipe");
     (&writer).write_all(&Signals::record(libc::SIGINT)).expect("the pipe is open");
-    let fake = Fake::start(vec![vec![
+    let fake = FakeDaemon::start(vec![vec![
         Reply::result(started(json!({}))),
         Reply::Silence,
         Reply::Line(format!("{{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{}}}\n", page(0, b"", ended(130, true)))),
     ]]);
     assert_eq!(follow(&fake, reader, plan()).0, 130);
-    let (method, params) = fake.all_asked().pop().expect("three requests");
+    let (method, params) = fake.requests().pop().expect("three requests");
     assert_eq!((method.as_str(), params), ("signal", json!({"id": ID, "signal": "SIGINT"})));
 }
 
@@ -145,10 +145,10 @@ fn a_hangup_or_termination_leaves_the_process_running_and_says_its_id() {
     for (signal, code) in [(libc::SIGTERM, 143), (libc::SIGHUP, 129)] {
         let (reader, writer) = std::io::pipe().expect("a pipe");
         let script = vec![Reply::result(started(json!({}))), on_signal(&writer, signal, Reply::Silence)];
-        let fake = Fake::start(vec![script]);
+        let fake = FakeDaemon::start(vec![script]);
         let said = format!("toolctl: {ID} runs on; come back: toolctl log -f {ID}\n");
         assert_eq!(follow(&fake, reader, plan()), (code, String::new(), said));
-        assert_eq!(fake.all_asked().len(), 2, "neither signal nor kill was sent");
+        assert_eq!(fake.requests().len(), 2, "neither signal nor kill was sent");
     }
 }
 
@@ -156,8 +156,8 @@ fn a_hangup_or_termination_leaves_the_process_running_and_says_its_id() {
 fn detaching_prints_the_id_and_leaves_it_running() {
     let (reader, _writer) = std::io::pipe().expect("a pipe");
     let script = vec![Reply::result(started(json!({}))), Reply::result(page(0, b"hi\n", json!({}))), Reply::Silence];
-    let fake = Fake::start(vec![script]);
-    let plan = Plan { detach_after: Some(Duration::from_millis(50)), ..plan() };
+    let fake = FakeDaemon::start(vec![script]);
+    let plan = SessionOptions { detach_after: Some(Duration::from_millis(50)), ..plan() };
     assert_eq!(follow(&fake, reader, plan), (0, format!("hi\n{ID}\n"), String::new()));
 }
 
@@ -168,7 +168,7 @@ fn our_input_is_written_to_the_last_byte_and_then_closed() {
     typed.write_all(b"hello").expect("the pipe is open");
     drop(typed);
     let wrote = |n| Reply::result(json!({"id": ID, "bytes_written": n, "complete": n == 2, "duplicate": false}));
-    let fake = Fake::start(vec![vec![
+    let fake = FakeDaemon::start(vec![vec![
         Reply::result(started(json!({}))),
         Reply::Silence,
         wrote(3),
@@ -176,9 +176,9 @@ fn our_input_is_written_to_the_last_byte_and_then_closed() {
         Reply::Line(format!("{{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{}}}\n", page(0, b"hello", ended(0, true)))),
     ]]);
     let input = std::fs::File::from(std::os::fd::OwnedFd::from(input));
-    let result = follow(&fake, signals, Plan { input: Some(input), ..plan() });
+    let result = follow(&fake, signals, SessionOptions { input: Some(input), ..plan() });
     assert_eq!(result, (0, "hello".into(), String::new()));
-    let asked = fake.all_asked();
+    let asked = fake.requests();
     let written: Vec<(&str, &Value)> = asked[2..].iter().map(|(m, p)| (m.as_str(), &p["data_base64"])).collect();
     assert_eq!(written, [("write", &json!("aGVsbG8=")), ("write", &json!("bG8=")), ("close", &Value::Null)]);
     assert_ne!(asked[2].1["write_id"], asked[3].1["write_id"]);
@@ -193,13 +193,13 @@ fn with_json_the_last_document_is_printed_as_it_came() {
         )
     };
     let (running, done) = (document(json!({})), document(ended(9, true)));
-    let fake = Fake::start(vec![vec![
+    let fake = FakeDaemon::start(vec![vec![
         Reply::result(started(json!({}))),
         Reply::result(answer("timeout", &running)),
         Reply::result(answer("exited", &done)),
     ]]);
     assert_eq!(test_run(&fake, &["run", "--json", "--", "x"]), (9, format!("{done}\n"), String::new()));
-    let fake = Fake::start(vec![vec![
+    let fake = FakeDaemon::start(vec![vec![
         Reply::result(started(json!({}))),
         Reply::Silence,
         Reply::result(answer("timeout", &running)),
@@ -211,13 +211,13 @@ fn with_json_the_last_document_is_printed_as_it_came() {
 #[test]
 fn a_daemon_that_never_answers_is_given_up() {
     let (reader, _writer) = std::io::pipe().expect("a pipe");
-    let fake = Fake::start(vec![vec![Reply::Silence]]);
+    let fake = FakeDaemon::start(vec![vec![Reply::Silence]]);
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let console = Console::plain(&mut out, &mut err);
-    let link = Link::new(fake.path(), Autostart::Refused).impatient(Duration::from_millis(20));
-    let mut cx = Context { link, console, json: false };
-    let failure = Follow::new(&mut cx, Signals::from_pipe(reader.into()), plan()).run().expect_err("nobody answered");
-    assert_eq!((failure.exit_code(), fake.all_asked().len()), (4, 1), "{failure}");
+    let connection = Connection::new(fake.path(), Autostart::Refused).impatient(Duration::from_millis(20));
+    let mut cx = Context { connection, console, json: false };
+    let failure = Session::new(&mut cx, Signals::from_pipe(reader.into()), plan()).run().expect_err("nobody answered");
+    assert_eq!((failure.exit_code(), fake.requests().len()), (4, 1), "{failure}");
 }
 
 /// Both streams of a test in the order they were written.
@@ -236,16 +236,16 @@ impl Write for Shared {
 /// `run` on a screen where its own line is due at once, until it detaches: all that was written.
 fn on_screen(script: Vec<Reply>) -> String {
     let (reader, _writer) = std::io::pipe().expect("a pipe");
-    let fake = Fake::start(vec![script]);
+    let fake = FakeDaemon::start(vec![script]);
     let (shared, mut out, mut err) = (Shared::default(), Shared::default(), Shared::default());
     out.0.clone_from(&shared.0);
     err.0.clone_from(&shared.0);
     let mut console = Console::plain(&mut out, &mut err);
     (console.can_redraw, console.err_style.width) = (true, Some(60));
-    let link = Link::new(fake.path(), Autostart::Refused);
-    let mut cx = Context { link, console, json: false };
-    let plan = Plan { detach_after: Some(Duration::from_millis(50)), ..plan() };
-    let mut follow = Follow::new(&mut cx, Signals::from_pipe(reader.into()), plan);
+    let connection = Connection::new(fake.path(), Autostart::Refused);
+    let mut cx = Context { connection, console, json: false };
+    let plan = SessionOptions { detach_after: Some(Duration::from_millis(50)), ..plan() };
+    let mut follow = Session::new(&mut cx, Signals::from_pipe(reader.into()), plan);
     assert!(follow.quiet.is_some(), "a screen shows a line");
     follow.quiet = Some(Quiet::paced(std::time::Instant::now(), Duration::from_millis(1)));
     assert_eq!(follow.run().expect("no failure"), 0);
@@ -278,7 +278,7 @@ fn no_line_of_ours_is_shown_inside_a_line_of_the_program() {
 fn readiness_is_told_beside_the_output_and_the_end_is_acknowledged_for_the_consumer() {
     let waited = with(started(json!({})), json!({"matched": "up", "listener": null}));
     let ready = json!({"status": "matched", "processes": [waited], "timeout_ms": 1, "clamped": false, "note": null});
-    let fake = Fake::start(vec![vec![
+    let fake = FakeDaemon::start(vec![vec![
         Reply::result(started(json!({}))),
         Reply::Silence,
         Reply::result(&ready).then(Reply::Line(format!(
@@ -291,7 +291,7 @@ fn readiness_is_told_beside_the_output_and_the_end_is_acknowledged_for_the_consu
     let (code, out, err) = test_run_on(Screen::Errors, &fake, &args);
     assert_eq!((code, out.as_str()), (3, "up\n"));
     assert_eq!(err, format!("toolctl: {ID} is ready\n"));
-    let asked = fake.all_asked();
+    let asked = fake.requests();
     assert_eq!((&asked[0].1["ready"], &asked[0].1["consumer"]), (&Value::Null, &json!("me")));
     assert_eq!(asked[2], ("wait".into(), json!({"id": ID, "until": {"match": "up"}, "timeout_ms": 60000})));
     assert_eq!(asked[3], ("wait".into(), json!({"id": ID, "timeout_ms": 1, "consumer": "me"})));
@@ -310,9 +310,9 @@ fn typed_line(after: impl FnOnce() -> Vec<Reply>) -> (Vec<String>, String, Strin
         }),
         Box::new(Reply::result(started(json!({})))),
     );
-    let fake = Fake::start(vec![[types, Reply::Silence].into_iter().chain(after()).collect()]);
+    let fake = FakeDaemon::start(vec![[types, Reply::Silence].into_iter().chain(after()).collect()]);
     let (reader, _writer) = std::io::pipe().expect("a pipe");
-    let (code, _, err) = follow(&fake, reader, Plan { input: Some(program), ..plan() });
+    let (code, _, err) = follow(&fake, reader, SessionOptions { input: Some(program), ..plan() });
     assert_eq!(code, 3);
     let waits = crate::sys::poll(
         [Some((std::os::fd::AsFd::as_fd(&shell), crate::sys::Interest::Readable))],
@@ -320,7 +320,7 @@ fn typed_line(after: impl FnOnce() -> Vec<Reply>) -> (Vec<String>, String, Strin
     );
     let mut left = [0; 16];
     let read = if waits.expect("a terminal")[0] { (&shell).read(&mut left).expect("a line") } else { 0 };
-    let asked = fake.all_asked().into_iter().map(|(method, _)| method).collect();
+    let asked = fake.requests().into_iter().map(|(method, _)| method).collect();
     (asked, String::from_utf8_lossy(&left[..read]).into_owned(), err)
 }
 

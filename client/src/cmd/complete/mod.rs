@@ -7,10 +7,10 @@ mod daemon_values;
 
 use super::Context;
 use crate::args::SIGNALS;
-use crate::error::{DONE, Failure};
+use crate::error::{CliError, DONE};
 use crate::help;
 use crate::help::topics::TOPICS;
-use crate::raw_args::Line;
+use crate::raw_args::RawArgs;
 use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter, CompletionCandidate, complete};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -23,10 +23,10 @@ pub struct Args {
     words: Vec<OsString>,
 }
 
-pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
+pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     let Some(last) = args.words.len().checked_sub(1) else { return Ok(DONE) };
     let command = help::command();
-    let line = Line::read(&args.words, &command);
+    let line = RawArgs::read(&args.words, &command);
     if let Some(program) = program(&line, &args.words) {
         cx.console.print(&format!(">{program}\n"))?;
         return Ok(DONE);
@@ -58,7 +58,7 @@ fn picture(candidate: &CompletionCandidate) -> String {
 
 /// Where the program stands whose command line is to be completed. An empty word in its place, without a `--`
 /// before it, may still become an option of ours.
-fn program(line: &Line<'_>, words: &[OsString]) -> Option<usize> {
+fn program(line: &RawArgs<'_>, words: &[OsString]) -> Option<usize> {
     let (at, last) = (line.program?, words.len() - 1);
     let text = line.has("-c") || line.has("--command");
     let undecided = at == last && words[at].is_empty() && words[at - 1] != "--";
@@ -93,7 +93,7 @@ fn candidate((word, about): &(String, String)) -> CompletionCandidate {
 }
 
 /// What `help` explains behind the words that are there: topics and commands, or a command's own.
-fn explained(line: &Line<'_>, words: &[OsString]) -> Vec<(String, String)> {
+fn explained(line: &RawArgs<'_>, words: &[OsString]) -> Vec<(String, String)> {
     let before = line.verb.map_or(&[][..], |verb| &words[verb + 1..words.len().max(verb + 2) - 1]);
     let command = help::command();
     let Some(inside) = before.iter().try_fold(&command, |at, word| at.find_subcommand(word)) else { return Vec::new() };

@@ -26,7 +26,7 @@ pub fn checks(features: &BTreeMap<String, Value>) -> Vec<Check> {
     let is = |name: &str| features.get(name) == Some(&Value::Bool(true));
     let missing = SWITCHES.iter().filter(|(name, ..)| features.contains_key(*name) && !is(name));
     let mut checks: Vec<Check> =
-        missing.map(|(name, cost, mend)| warning("kernel", format!("no {name}: {cost}"), *mend)).collect();
+        missing.map(|(name, cost, fix)| warning("kernel", format!("no {name}: {cost}"), *fix)).collect();
     if features.get("landlock_abi").is_some_and(|abi| abi.as_u64().unwrap_or(0) == 0) {
         checks.push(warning("kernel", "no landlock: jobs cannot be confined to files", "cat /sys/kernel/security/lsm"));
     }

@@ -8,7 +8,7 @@ use super::service::status;
 use super::service::systemd::{Linger, SERVICE, SOCKET, Systemd, Unit, uid};
 use crate::autostart::program;
 use crate::blocking::CallError;
-use crate::error::{DONE, FAILED, Failure};
+use crate::error::{CliError, DONE, FAILED};
 use crate::render::text::escape_control;
 use crate::render::wrap::hanging_indent;
 use crate::render::{Style, Tint};
@@ -20,15 +20,15 @@ use toold_proto::paths;
 use toold_proto::results::DaemonInfo;
 
 /// Before a command that mends something: it belongs to the text above it.
-const MEND: usize = 23;
+const FIX_INDENT: usize = 23;
 /// And on a narrow terminal, where that text stands below its name.
-const MEND_BELOW: usize = 6;
+const NARROW_FIX_INDENT: usize = 6;
 const NARROW: usize = 48;
 
 /// How bad it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum Severity {
     Ok,
     Warning,
     Problem,
@@ -38,21 +38,23 @@ pub enum Verdict {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Check {
     pub name: &'static str,
-    pub verdict: Verdict,
+    #[serde(rename = "verdict")]
+    pub severity: Severity,
     pub text: String,
     /// The command that mends it.
-    pub mend: Option<String>,
+    #[serde(rename = "mend")]
+    pub fix: Option<String>,
 }
 
 /// A file or directory as it was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct PathState {
     pub path: PathBuf,
-    pub kind: Kind,
+    pub kind: PathKind,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum PathKind {
     Missing,
     /// It cannot be looked at.
     Hidden,
@@ -71,9 +73,9 @@ pub enum Kind {
 pub struct Facts {
     pub uid: Option<u32>,
     pub daemon: Result<Option<Box<DaemonInfo>>, CallError>,
-    pub socket: Found,
-    pub socket_dir: Found,
-    pub state: Option<Found>,
+    pub socket: PathState,
+    pub socket_dir: PathState,
+    pub state: Option<PathState>,
     pub free: Option<u64>,
     /// Whether systemd runs for this user.
     pub manager: bool,
@@ -85,18 +87,19 @@ pub struct Facts {
 
 #[derive(Debug, Serialize)]
 struct Report<'a> {
-    verdict: Verdict,
+    #[serde(rename = "verdict")]
+    severity: Severity,
     checks: &'a [Check],
 }
 
-pub fn run(cx: &mut Context<'_>) -> Result<u8, Failure> {
-    let checks = checks::all(&gather(cx.link.socket()));
-    let worst = checks.iter().map(|check| check.verdict).max().unwrap_or(Verdict::Ok);
+pub fn run(cx: &mut Context<'_>) -> Result<u8, CliError> {
+    let checks = checks::all(&gather(cx.connection.socket()));
+    let worst = checks.iter().map(|check| check.severity).max().unwrap_or(Severity::Ok);
     match cx.json {
-        true => cx.print_json(&Report { verdict: worst, checks: &checks })?,
+        true => cx.print_json(&Report { severity: worst, checks: &checks })?,
         false => cx.console.print(&picture(&checks, cx.console.style))?,
     }
-    Ok(if worst == Verdict::Problem { FAILED } else { DONE })
+    Ok(if worst == Severity::Problem { FAILED } else { DONE })
 }
 
 fn gather(socket: &Path) -> Facts {
@@ -121,15 +124,15 @@ fn gather(socket: &Path) -> Facts {
     }
 }
 
-fn found(path: &Path) -> Found {
+fn found(path: &Path) -> PathState {
     let kind = match path.symlink_metadata() {
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Kind::Missing,
-        Err(_) => Kind::Hidden,
-        Ok(meta) if meta.is_dir() => Kind::Dir { uid: meta.uid(), mode: meta.mode() & 0o7777 },
-        Ok(meta) if meta.file_type().is_socket() => Kind::Socket { uid: meta.uid(), mode: meta.mode() & 0o7777 },
-        Ok(_) => Kind::Other,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => PathKind::Missing,
+        Err(_) => PathKind::Hidden,
+        Ok(meta) if meta.is_dir() => PathKind::Dir { uid: meta.uid(), mode: meta.mode() & 0o7777 },
+        Ok(meta) if meta.file_type().is_socket() => PathKind::Socket { uid: meta.uid(), mode: meta.mode() & 0o7777 },
+        Ok(_) => PathKind::Other,
     };
-    Found { path: path.into(), kind }
+    PathState { path: path.into(), kind }
 }
 
 /// What is free where a directory is, or will be.
@@ -146,7 +149,8 @@ fn daemon_program() -> Option<PathBuf> {
 
 /// A command in lines that can be copied: a shell joins those that end so. Not within quotes, and no comment.
 fn command(text: &str, style: Style) -> Vec<(String, String)> {
-    let start = " ".repeat(if style.width.is_some_and(|width| width < NARROW) { MEND_BELOW } else { MEND });
+    let start =
+        " ".repeat(if style.width.is_some_and(|width| width < NARROW) { NARROW_FIX_INDENT } else { FIX_INDENT });
     let mut lines = hanging_indent(&start, text, style.width);
     if lines.len() > 1 && !text.contains(['\'', '"', '#']) {
         let end = " \\";
@@ -160,10 +164,10 @@ fn command(text: &str, style: Style) -> Vec<(String, String)> {
 fn picture(checks: &[Check], style: Style) -> String {
     let mut out = String::new();
     for check in checks {
-        let (word, tint) = match check.verdict {
-            Verdict::Ok => ("ok", Tint::Good),
-            Verdict::Warning => ("warning", Tint::Busy),
-            Verdict::Problem => ("problem", Tint::Bad),
+        let (word, tint) = match check.severity {
+            Severity::Ok => ("ok", Tint::Good),
+            Severity::Warning => ("warning", Tint::Busy),
+            Severity::Problem => ("problem", Tint::Bad),
         };
         let start = format!("{word:<7}  {:<11} ", check.name);
         for (n, (start, text)) in hanging_indent(&start, &escape_control(&check.text), style.width).iter().enumerate() {
@@ -171,13 +175,13 @@ fn picture(checks: &[Check], style: Style) -> String {
             out.push_str(format!("{}{name}{text}", tint.paint(word, style)).trim_end());
             out.push('\n');
         }
-        for (start, line) in check.mend.iter().flat_map(|mend| command(&escape_control(mend), style)) {
+        for (start, line) in check.fix.iter().flat_map(|fix| command(&escape_control(fix), style)) {
             out.push_str(&format!("{start}{}\n", Tint::Heading.paint(&line, style)));
         }
     }
     let counted = |n: usize, what| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
-    let count = |verdict| checks.iter().filter(|check| check.verdict == verdict).count();
-    let (problems, warnings) = (count(Verdict::Problem), count(Verdict::Warning));
+    let count = |severity| checks.iter().filter(|check| check.severity == severity).count();
+    let (problems, warnings) = (count(Severity::Problem), count(Severity::Warning));
     out + &match (problems, warnings) {
         (0, 0) => "nothing is wrong\n".to_owned(),
         _ => format!("{}, {}\n", counted(problems, "problem"), counted(warnings, "warning")),
@@ -192,17 +196,17 @@ mod tests {
     #[test]
     fn a_report_fits_the_terminal_between_words_and_a_command_can_be_copied() {
         let text = "none: systemd does not run for this user; toolctl starts the daemon by itself, and needs none";
-        let mend = "systemctl --user enable --now toold.service toold.socket && loginctl enable-linger";
-        let all = [checks::ok("version", "toolctl 0.1.0"), checks::warning("unit", text, mend)];
+        let fix = "systemctl --user enable --now toold.service toold.socket && loginctl enable-linger";
+        let all = [checks::ok("version", "toolctl 0.1.0"), checks::warning("unit", text, fix)];
         for width in [30, 40, 80] {
             let shown = picture(&all, Style { width: Some(width), colour: false });
             assert!(shown.lines().all(|line| columns(line) <= width), "{width}: {shown}");
             let said: Vec<&str> = shown.split_whitespace().filter(|word| *word != "\\").collect();
-            assert!(said.join(" ").contains(&format!("{text} {mend}")), "no word is broken at {width}: {shown}");
+            assert!(said.join(" ").contains(&format!("{text} {fix}")), "no word is broken at {width}: {shown}");
             let copied = shown.replace("\\\n", " ");
             let copied: Vec<String> =
                 copied.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
-            assert!(copied.iter().any(|line| line == mend), "{width}: {shown}");
+            assert!(copied.iter().any(|line| line == fix), "{width}: {shown}");
         }
         let shown = picture(&all, Style { width: Some(80), colour: false });
         let begin = "ok       version     toolctl 0.1.0\n\

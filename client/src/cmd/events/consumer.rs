@@ -3,8 +3,8 @@
 use super::{Facts, Filter, print};
 use crate::blocking::parse;
 use crate::cmd::Context;
-use crate::error::{DONE, Failure, TIMED_OUT};
-use crate::long_call::Meanwhile;
+use crate::error::{CliError, DONE, TIMED_OUT};
+use crate::long_call::WhileWaiting;
 use crate::render::event::SubjectColumn;
 use std::time::Duration;
 use toold_proto::api;
@@ -33,7 +33,7 @@ pub enum Until {
     Stopped,
 }
 
-pub fn run(plan: Plan, cx: &mut Context<'_>) -> Result<u8, Failure> {
+pub fn run(plan: Plan, cx: &mut Context<'_>) -> Result<u8, CliError> {
     let (mut printed, mut who) = (0, SubjectColumn::default());
     // What is newer than our first look is not "now" any more: without this we might never end.
     let mut newest = None;
@@ -63,7 +63,7 @@ pub fn run(plan: Plan, cx: &mut Context<'_>) -> Result<u8, Failure> {
     }
 }
 
-fn pull(plan: &Plan, limit: u64, wait_ms: u64, cx: &mut Context<'_>) -> Result<EventsNext, Failure> {
+fn pull(plan: &Plan, limit: u64, wait_ms: u64, cx: &mut Context<'_>) -> Result<EventsNext, CliError> {
     let Filter { types, session_key, task_id, id } = plan.filter.clone();
     let consumer = plan.name.clone();
     let params = params::EventsNext {
@@ -77,15 +77,15 @@ fn pull(plan: &Plan, limit: u64, wait_ms: u64, cx: &mut Context<'_>) -> Result<E
         from: params::ConsumerStart::default(),
     };
     let time = Duration::from_millis(wait_ms);
-    let raw = cx.call_long::<api::EventsNext>(|_| params.clone(), time, &mut Meanwhile::MindReader)?;
+    let raw = cx.call_long::<api::EventsNext>(|_| params.clone(), time, &mut WhileWaiting::ExitOnHangup)?;
     Ok(parse::<api::EventsNext>(&raw)?)
 }
 
 /// Moves the consumer behind what was printed: where it is now. None when nothing was.
-fn acknowledge(consumer: &str, pulled: &EventsNext, cx: &mut Context<'_>) -> Result<Option<u64>, Failure> {
+fn acknowledge(consumer: &str, pulled: &EventsNext, cx: &mut Context<'_>) -> Result<Option<u64>, CliError> {
     let numbers = pulled.events.iter().filter_map(|event| Facts::of(&event.0)?.seq());
     let Some(seq) = numbers.max() else { return Ok(None) };
-    cx.link.call_again::<api::EventsAck>(&params::EventsAck { consumer: consumer.to_owned(), seq })?;
+    cx.connection.call_with_retry::<api::EventsAck>(&params::EventsAck { consumer: consumer.to_owned(), seq })?;
     Ok(Some(seq))
 }
 

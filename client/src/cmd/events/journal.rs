@@ -6,7 +6,7 @@
 use super::{Facts, Filter, print};
 use crate::blocking::{CallError, Message, Push, parse};
 use crate::cmd::Context;
-use crate::error::{DONE, Failure};
+use crate::error::{CliError, DONE};
 use crate::render::event::SubjectColumn;
 use crate::sys::{self, Interest};
 use serde_json::value::RawValue;
@@ -32,7 +32,7 @@ pub struct Plan {
     pub output: bool,
 }
 
-pub fn run(plan: Plan, cx: &mut Context<'_>) -> Result<u8, Failure> {
+pub fn run(plan: Plan, cx: &mut Context<'_>) -> Result<u8, CliError> {
     let journal = journal(cx)?;
     let mut reader = Reader { cx, subscription: None, who: SubjectColumn::default() };
     let position = match (plan.follow, plan.after, plan.most) {
@@ -50,12 +50,12 @@ pub fn run(plan: Plan, cx: &mut Context<'_>) -> Result<u8, Failure> {
     }
 }
 
-fn journal(cx: &mut Context<'_>) -> Result<Journal, Failure> {
-    Ok(cx.link.call_again::<api::DaemonInfo>(&params::Empty::default())?.events)
+fn journal(cx: &mut Context<'_>) -> Result<Journal, CliError> {
+    Ok(cx.connection.call_with_retry::<api::DaemonInfo>(&params::Empty::default())?.events)
 }
 
 /// Prints what is pushed, until somebody stops us.
-fn follow(plan: &Plan, mut position: u64, reader: &mut Reader<'_, '_>) -> Result<u8, Failure> {
+fn follow(plan: &Plan, mut position: u64, reader: &mut Reader<'_, '_>) -> Result<u8, CliError> {
     // A gap that was asked for once and came again is one that nobody can fill.
     let mut tried = None;
     reader.subscribe(&plan.filter, position, plan.output)?;
@@ -63,7 +63,7 @@ fn follow(plan: &Plan, mut position: u64, reader: &mut Reader<'_, '_>) -> Result
         let event = match reader.next()? {
             Ok(event) => event,
             Err(lost) => {
-                position = reader.come_back(lost, position)?;
+                position = reader.try_reconnect(lost, position)?;
                 reader.subscribe(&plan.filter, position, plan.output)?;
                 continue;
             }
@@ -113,7 +113,7 @@ impl Reader<'_, '_> {
         after: u64,
         most: Option<u64>,
         journal: &Journal,
-    ) -> Result<VecDeque<Box<RawValue>>, Failure> {
+    ) -> Result<VecDeque<Box<RawValue>>, CliError> {
         let filter = self.resolved(filter)?;
         let first = after.max(journal.oldest.saturating_sub(1));
         let mut window = match most {
@@ -132,11 +132,11 @@ impl Reader<'_, '_> {
     }
 
     /// The filter with a whole id: a name or the start of one is for the daemon to understand.
-    fn resolved(&mut self, filter: &Filter) -> Result<Filter, Failure> {
+    fn resolved(&mut self, filter: &Filter) -> Result<Filter, CliError> {
         let id = match &filter.id {
             Some(id) if id.parse::<ProcId>().is_err() => {
                 let poll = params::Poll { id: id.clone(), ..Default::default() };
-                Some(self.cx.link.call_again::<api::Poll>(&poll)?.process.id.to_string())
+                Some(self.cx.connection.call_with_retry::<api::Poll>(&poll)?.process.id.to_string())
             }
             whole => whole.clone(),
         };
@@ -151,7 +151,7 @@ impl Reader<'_, '_> {
         begin: u64,
         last: u64,
         most: Option<u64>,
-    ) -> Result<VecDeque<Box<RawValue>>, Failure> {
+    ) -> Result<VecDeque<Box<RawValue>>, CliError> {
         let mut kept = VecDeque::new();
         let mut reached = begin;
         if begin >= last || most == Some(0) {
@@ -159,10 +159,10 @@ impl Reader<'_, '_> {
         }
         self.subscribe(&Filter::default(), begin, false)?;
         while reached < last {
-            let event = match self.next_within(self.cx.link.patience(Duration::ZERO))? {
+            let event = match self.next_within(self.cx.connection.timeout(Duration::ZERO))? {
                 Ok(event) => event,
                 Err(lost) => {
-                    self.cx.link.recover(lost)?;
+                    self.cx.connection.recover(lost)?;
                     self.subscribe(&Filter::default(), reached, false)?;
                     continue;
                 }
@@ -182,7 +182,7 @@ impl Reader<'_, '_> {
         Ok(kept)
     }
 
-    fn subscribe(&mut self, filter: &Filter, after: u64, output: bool) -> Result<(), Failure> {
+    fn subscribe(&mut self, filter: &Filter, after: u64, output: bool) -> Result<(), CliError> {
         let Filter { types, session_key, task_id, id } = filter.clone();
         let params = params::EventsSubscribe {
             types,
@@ -193,52 +193,52 @@ impl Reader<'_, '_> {
             output,
             ansi: params::Ansi::Strip,
         };
-        let request = self.cx.link.send(api::EventsSubscribe::NAME, &params)?;
+        let request = self.cx.connection.send(api::EventsSubscribe::NAME, &params)?;
         self.subscription = Some(Subscription { request, number: None, early: VecDeque::new() });
         Ok(())
     }
 
     /// Ends the subscription. Its answer and what is still on its way are passed over.
-    fn unsubscribe(&mut self) -> Result<(), Failure> {
+    fn unsubscribe(&mut self) -> Result<(), CliError> {
         if let Some(Subscription { number: Some(subscription), .. }) = self.subscription.take() {
-            self.cx.link.send(api::EventsUnsubscribe::NAME, &params::EventsUnsubscribe { subscription })?;
+            self.cx.connection.send(api::EventsUnsubscribe::NAME, &params::EventsUnsubscribe { subscription })?;
         }
         Ok(())
     }
 
     /// The next event, however long that takes.
-    fn next(&mut self) -> Result<Next, Failure> {
+    fn next(&mut self) -> Result<Next, CliError> {
         self.next_within(Duration::MAX)
     }
 
     /// The next event. The answer to a subscription never takes longer than the daemon's patience.
-    fn next_within(&mut self, time: Duration) -> Result<Next, Failure> {
+    fn next_within(&mut self, time: Duration) -> Result<Next, CliError> {
         let begin = Instant::now();
         loop {
             if let Some(event) = self.arrived()? {
                 return Ok(Ok(event));
             }
             let answered = self.subscription.as_ref().is_some_and(|subscription| subscription.number.is_some());
-            let time = if answered { time } else { self.cx.link.patience(Duration::ZERO) };
+            let time = if answered { time } else { self.cx.connection.timeout(Duration::ZERO) };
             let left = begin.checked_add(time).map(|until| until.saturating_duration_since(Instant::now()));
             let stdout = std::io::stdout();
             let reader = self.cx.console.is_real.then(|| (stdout.as_fd(), Interest::HungUp));
-            let watched = [self.cx.link.fd().map(|fd| (fd, Interest::Readable)), reader];
-            let ready = sys::poll(watched, left).map_err(|source| Failure::Io { doing: "wait for events", source })?;
+            let watched = [self.cx.connection.fd().map(|fd| (fd, Interest::Readable)), reader];
+            let ready = sys::poll(watched, left).map_err(|source| CliError::Io { doing: "wait for events", source })?;
             match ready {
-                [_, true] => return Err(Failure::OutputClosed),
+                [_, true] => return Err(CliError::OutputClosed),
                 [true, _] => {
-                    if let Err(lost) = self.cx.link.fill() {
+                    if let Err(lost) = self.cx.connection.fill() {
                         return Ok(Err(lost));
                     }
                 }
-                [false, false] => return Err(self.cx.link.silent(time)),
+                [false, false] => return Err(self.cx.connection.timed_out(time)),
             }
         }
     }
 
     /// The next event that is here already.
-    fn arrived(&mut self) -> Result<Option<Box<RawValue>>, Failure> {
+    fn arrived(&mut self) -> Result<Option<Box<RawValue>>, CliError> {
         loop {
             let Some(subscription) = &mut self.subscription else { return Ok(None) };
             let push = match subscription.number {
@@ -247,7 +247,7 @@ impl Reader<'_, '_> {
             };
             let push = match push {
                 Some(push) => push,
-                None => match self.cx.link.next_message()? {
+                None => match self.cx.connection.next_message()? {
                     None => return Ok(None),
                     Some(Message::Push(push)) if subscription.number.is_some() => push,
                     Some(Message::Push(push)) => {
@@ -273,9 +273,9 @@ impl Reader<'_, '_> {
     }
 
     /// A new connection after a lost one: where to go on there.
-    fn come_back(&mut self, lost: CallError, position: u64) -> Result<u64, Failure> {
+    fn try_reconnect(&mut self, lost: CallError, position: u64) -> Result<u64, CliError> {
         self.subscription = None;
-        self.cx.link.recover(lost)?;
+        self.cx.connection.recover(lost)?;
         let journal = journal(self.cx)?;
         let console = &mut self.cx.console;
         if journal.last < position {

@@ -7,7 +7,7 @@ mod tests;
 
 use super::Context;
 use crate::args;
-use crate::error::Failure;
+use crate::error::CliError;
 use crate::render::{self, time};
 use crate::sys;
 use serde_json::value::RawValue;
@@ -57,7 +57,7 @@ pub struct Args {
     output: bool,
 }
 
-pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
+pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     let filter = Filter {
         types: (!args.types.is_empty()).then_some(args.types),
         session_key: args.session,
@@ -142,7 +142,7 @@ fn print<'e>(
     events: impl Iterator<Item = &'e RawValue>,
     who: &mut render::event::SubjectColumn,
     cx: &mut Context<'_>,
-) -> Result<(), Failure> {
+) -> Result<(), CliError> {
     let style = cx.console.style;
     let all: Vec<(&RawValue, Option<Facts>)> = events.map(|event| (event, Facts::of(event))).collect();
     all.iter().filter_map(|(_, facts)| facts.as_ref()).for_each(|facts| who.widen(&facts.0, style));

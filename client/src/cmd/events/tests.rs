@@ -1,7 +1,7 @@
 //! `events` against a daemon that answers from a script.
 
 use crate::cli::{Screen, test_run, test_run_into, test_run_on};
-use crate::testing::{Fake, Reply, info, process};
+use crate::testing::{FakeDaemon, Reply, info, process};
 use serde_json::{Value, json};
 use std::io::{self, Write};
 
@@ -44,29 +44,30 @@ impl Write for Head {
 }
 
 /// `toolctl` until its reader leaves after so many writes: the numbers of the events printed, and what was said.
-fn until_left(writes: usize, screen: Screen, fake: &Fake, args: &[&str]) -> (Vec<u64>, String) {
+fn until_left(writes: usize, screen: Screen, fake: &FakeDaemon, args: &[&str]) -> (Vec<u64>, String) {
     let mut head = Head::after(writes);
     let (code, err) = test_run_into(&mut head, screen, fake, args);
     assert_eq!(code, 0, "a reader who leaves is no error: {err}");
     (numbers(&head.text), err)
 }
 
-fn methods(fake: &Fake) -> Vec<String> {
-    fake.all_asked().into_iter().map(|(method, _)| method).collect()
+fn methods(fake: &FakeDaemon) -> Vec<String> {
+    fake.requests().into_iter().map(|(method, _)| method).collect()
 }
 
 #[test]
 fn the_last_ones_are_shown_and_nobody_is_left_behind() {
-    let fake = Fake::start(vec![vec![Reply::result(info(1, 25)), Reply::subscribed(7, &exits(6, 26))]]);
+    let fake = FakeDaemon::start(vec![vec![Reply::result(info(1, 25)), Reply::subscribed(7, &exits(6, 26))]]);
     let (code, out, err) = test_run(&fake, &["events", "--json"]);
     assert_eq!((code, numbers(&out), err), (0, (6..=25).collect(), String::new()), "26 came after we asked");
-    let asked = fake.all_asked();
+    let asked = fake.requests();
     assert_eq!(asked[1], ("events.subscribe".into(), json!({"after": 5})));
     for (args, after, last) in [(&["-n", "2"][..], 23, 25), (&["--after", "20"], 20, 25), (&["-n", "99"], 0, 25)] {
-        let fake = Fake::start(vec![vec![Reply::result(info(1, 25)), Reply::subscribed(7, &exits(after + 1, last))]]);
+        let fake =
+            FakeDaemon::start(vec![vec![Reply::result(info(1, 25)), Reply::subscribed(7, &exits(after + 1, last))]]);
         let (_, out, _) = test_run(&fake, &[&["events", "--json"], args].concat());
         assert_eq!(numbers(&out), (after + 1..=last).collect::<Vec<u64>>(), "{args:?}");
-        assert_eq!(fake.all_asked()[1].1, json!({"after": after}));
+        assert_eq!(fake.requests()[1].1, json!({"after": after}));
     }
 }
 
@@ -75,7 +76,7 @@ fn an_empty_journal_shows_nothing_and_subscribes_to_nothing() {
     for (journal, args) in
         [(info(0, 0), &["events"][..]), (info(1, 9), &["events", "-n", "0"]), (info(1, 9), &["events", "--after", "9"])]
     {
-        let fake = Fake::start(vec![vec![Reply::result(journal)]]);
+        let fake = FakeDaemon::start(vec![vec![Reply::result(journal)]]);
         assert_eq!(test_run(&fake, args), (0, String::new(), String::new()));
         assert_eq!(methods(&fake), ["daemon.info"]);
     }
@@ -87,10 +88,11 @@ fn a_person_reads_a_line_an_event_and_a_program_the_very_bytes() {
     let push = format!(
         "{{\"jsonrpc\":\"2.0\",\"method\":\"events.event\",\"params\":{{\"subscription\":7,\"result\":{odd}}}}}\n"
     );
-    let fake = || Fake::start(vec![vec![Reply::result(info(1, 1)), Reply::result(7).then(Reply::Line(push.clone()))]]);
+    let fake =
+        || FakeDaemon::start(vec![vec![Reply::result(info(1, 1)), Reply::result(7).then(Reply::Line(push.clone()))]]);
     assert_eq!(test_run(&fake(), &["events", "--json"]), (0, format!("{odd}\n"), String::new()));
     assert_eq!(test_run(&fake(), &["events"]).1, "          moved        -  to=a\\x07 n=1.5\n");
-    let fake = Fake::start(vec![vec![Reply::result(info(1, 1)), Reply::subscribed(7, &exits(1, 1))]]);
+    let fake = FakeDaemon::start(vec![vec![Reply::result(info(1, 1)), Reply::subscribed(7, &exits(1, 1))]]);
     let (hour, minute, second) = crate::sys::local_time_of_day(1_794_808_800_123).expect("a time");
     let time = format!("{hour:02}:{minute:02}:{second:02}");
     assert_eq!(test_run(&fake, &["events"]).1, format!("{time}  exited       proc_0123456789ab  exit 0\n"));
@@ -100,7 +102,7 @@ fn a_person_reads_a_line_an_event_and_a_program_the_very_bytes() {
 fn a_filter_goes_back_as_far_as_it_must_and_knows_the_end_by_events_it_does_not_show() {
     let started = |from: u64, to: u64| (from..=to).map(|seq| event(seq, "started")).collect::<Vec<Value>>();
     let (first, second) = (started(1001, 2000), [exits(1, 3), started(4, 2000)].concat());
-    let fake = Fake::start(vec![vec![
+    let fake = FakeDaemon::start(vec![vec![
         Reply::result(info(1, 2000)),
         Reply::subscribed(7, &first),
         Reply::result(true),
@@ -108,7 +110,7 @@ fn a_filter_goes_back_as_far_as_it_must_and_knows_the_end_by_events_it_does_not_
     ]]);
     let (_, out, _) = test_run(&fake, &["events", "--json", "--type", "exited", "-n", "2"]);
     assert_eq!(numbers(&out), [2, 3]);
-    let asked: Vec<Value> = fake.all_asked().into_iter().map(|(_, params)| params).collect();
+    let asked: Vec<Value> = fake.requests().into_iter().map(|(_, params)| params).collect();
     assert_eq!(asked[1..4], [json!({"after": 1000}), json!({"subscription": 7}), json!({"after": 0})]);
 }
 
@@ -122,12 +124,13 @@ fn a_name_is_understood_by_the_daemon_and_every_filter_is_applied() {
         json!({"seq": 5, "type": "closed", "id": "proc_0123456789ab", "session_key": "s", "task_id": "t"}),
     ];
     let page = process(json!({"output": "", "from": 0, "next_cursor": 0, "gap": null}));
-    let fake = Fake::start(vec![vec![Reply::result(info(1, 5)), Reply::result(page), Reply::subscribed(7, &others)]]);
+    let fake =
+        FakeDaemon::start(vec![vec![Reply::result(info(1, 5)), Reply::result(page), Reply::subscribed(7, &others)]]);
     let args = ["events", "--json", "--id", "web", "--session", "s", "--task", "t", "--type", "exited"];
     assert_eq!(numbers(&test_run(&fake, &args).1), [4]);
-    assert_eq!(fake.all_asked()[1], ("poll".into(), json!({"id": "web"})));
+    assert_eq!(fake.requests()[1], ("poll".into(), json!({"id": "web"})));
     let gone = json!({"code": -32001, "message": "no such process", "data": {"kind": "not_found"}});
-    let fake = Fake::start(vec![vec![Reply::result(info(1, 5)), Reply::error(gone), Reply::HangUp]]);
+    let fake = FakeDaemon::start(vec![vec![Reply::result(info(1, 5)), Reply::error(gone), Reply::HangUp]]);
     assert_eq!(test_run(&fake, &["events", "--id", "nobody"]).0, 3);
 }
 
@@ -147,17 +150,17 @@ fn following_goes_on_after_a_restart_with_nothing_lost_and_nothing_doubled() {
         ]
     };
     let args = ["events", "-f", "--json", "--type", "exited", "--output"];
-    let fake = Fake::start(script());
+    let fake = FakeDaemon::start(script());
     assert_eq!(
         until_left(6, Screen::None, &fake, &[&args[..], &["-n", "2"]].concat()),
         (vec![1, 2, 3, 4, 5, 6, 7], String::new())
     );
-    let asked = fake.all_asked();
+    let asked = fake.requests();
     let subscribed: Vec<&Value> = asked.iter().filter(|(m, _)| m == "events.subscribe").map(|(_, p)| p).collect();
     let wanted = |after: u64| json!({"types": ["exited"], "after": after, "output": true});
     assert_eq!(subscribed[..2], [&json!({"after": 0}), &wanted(2)]);
     assert!(subscribed[2..].iter().all(|params| **params == wanted(4)), "{subscribed:?}");
-    let fake = Fake::start(script());
+    let fake = FakeDaemon::start(script());
     let (_, said) = until_left(6, Screen::Errors, &fake, &args);
     assert_eq!(said, "toolctl: the daemon was away; going on after event 4\n".repeat(said.lines().count()));
     assert!(!said.is_empty(), "a person is told");
@@ -167,7 +170,7 @@ fn following_goes_on_after_a_restart_with_nothing_lost_and_nothing_doubled() {
 fn what_came_while_the_daemon_was_away_and_is_not_kept_is_told_to_everybody() {
     let script = |journal: Value, next: u64| {
         let first = vec![Reply::result(info(1, 2)), Reply::subscribed(7, &exits(3, 3)).then(Reply::HangUp)];
-        Fake::start(vec![first, vec![Reply::result(journal), Reply::subscribed(8, &exits(next, next + 1))]])
+        FakeDaemon::start(vec![first, vec![Reply::result(journal), Reply::subscribed(8, &exits(next, next + 1))]])
     };
     let args = ["events", "-f", "-n", "0", "--json"];
     let said = until_left(2, Screen::None, &script(info(6, 8), 6), &args);
@@ -179,14 +182,14 @@ fn what_came_while_the_daemon_was_away_and_is_not_kept_is_told_to_everybody() {
 #[test]
 fn a_gap_is_asked_for_once_and_shown_when_nobody_can_fill_it() {
     let lagged = json!({"type": "lagged", "of": "events", "id": null, "from": 2, "to": 5});
-    let fake = Fake::start(vec![vec![
+    let fake = FakeDaemon::start(vec![vec![
         Reply::result(info(0, 0)),
         Reply::subscribed(7, &[&exits(1, 1)[..], std::slice::from_ref(&lagged), &exits(6, 6)].concat()),
         Reply::result(true),
         Reply::subscribed(8, &exits(2, 8)),
     ]]);
     assert_eq!(until_left(7, Screen::None, &fake, &["events", "-f", "--json"]).0, [1, 2, 3, 4, 5, 6, 7]);
-    let fake = Fake::start(vec![vec![
+    let fake = FakeDaemon::start(vec![vec![
         Reply::result(info(0, 0)),
         Reply::subscribed(7, std::slice::from_ref(&lagged)),
         Reply::result(true),
@@ -202,11 +205,12 @@ fn a_gap_is_asked_for_once_and_shown_when_nobody_can_fill_it() {
 fn a_subscription_that_the_daemon_ends_or_refuses_is_an_error() {
     let ended =
         "{\"jsonrpc\":\"2.0\",\"method\":\"events.event\",\"params\":{\"subscription\":7,\"error\":\"over\"}}\n";
-    let fake = Fake::start(vec![vec![Reply::result(info(0, 0)), Reply::result(7).then(Reply::Line(ended.into()))]]);
+    let fake =
+        FakeDaemon::start(vec![vec![Reply::result(info(0, 0)), Reply::result(7).then(Reply::Line(ended.into()))]]);
     let (code, _, err) = test_run(&fake, &["events", "-f"]);
     assert!(code == 1 && err.contains("the daemon ended the subscription: \"over\""), "{err}");
     let error = json!({"code": -32004, "message": "too many", "data": {"kind": "limit"}});
-    let fake = Fake::start(vec![vec![Reply::result(info(0, 0)), Reply::error(error)]]);
+    let fake = FakeDaemon::start(vec![vec![Reply::result(info(0, 0)), Reply::error(error)]]);
     assert_eq!(test_run(&fake, &["events", "-f"]), (1, String::new(), "toolctl: too many\n".into()));
 }
 
@@ -221,7 +225,7 @@ fn acked() -> Reply {
 
 #[test]
 fn a_consumer_is_told_what_there_is_now_and_then_it_ends() {
-    let fake = Fake::start(vec![vec![
+    let fake = FakeDaemon::start(vec![vec![
         Reply::result(pulled(&exits(1, 2), 4)),
         acked(),
         Reply::result(pulled(&exits(3, 4), 9)),
@@ -234,13 +238,13 @@ fn a_consumer_is_told_what_there_is_now_and_then_it_ends() {
     let pull =
         json!({"consumer": "me", "types": ["exited"], "session_key": "s", "task_id": "t", "id": "web", "limit": 100});
     let ack = |seq: u64| ("events.ack".to_owned(), json!({"consumer": "me", "seq": seq}));
-    let asked = fake.all_asked();
+    let asked = fake.requests();
     assert_eq!(asked, [("events.next".into(), pull.clone()), ack(2), ("events.next".into(), pull), ack(4)]);
 }
 
 #[test]
 fn a_consumer_takes_so_many_and_waits_for_the_first_only() {
-    let fake = Fake::start(vec![vec![
+    let fake = FakeDaemon::start(vec![vec![
         Reply::result(pulled(&exits(1, 2), 9)),
         acked(),
         Reply::result(pulled(&exits(3, 3), 9)),
@@ -248,11 +252,11 @@ fn a_consumer_takes_so_many_and_waits_for_the_first_only() {
     ]]);
     let args = ["events", "--consumer", "me", "--json", "-n", "3", "--wait", "30s"];
     assert_eq!(numbers(&test_run(&fake, &args).1), [1, 2, 3]);
-    let asked = fake.all_asked();
+    let asked = fake.requests();
     assert_eq!((&asked[0].1["limit"], &asked[0].1["wait_ms"]), (&json!(3), &json!(30000)));
     assert_eq!((&asked[2].1["limit"], &asked[2].1["wait_ms"]), (&json!(1), &Value::Null));
     for (args, code) in [(&["--wait", "1s"][..], 124), (&[], 0)] {
-        let fake = Fake::start(vec![vec![Reply::result(pulled(&[], 9))]]);
+        let fake = FakeDaemon::start(vec![vec![Reply::result(pulled(&[], 9))]]);
         assert_eq!(test_run(&fake, &[&["events", "--consumer", "me"], args].concat()).0, code, "{args:?}");
         assert_eq!(methods(&fake), ["events.next"], "there is nothing to acknowledge");
     }
@@ -260,7 +264,7 @@ fn a_consumer_takes_so_many_and_waits_for_the_first_only() {
 
 #[test]
 fn a_following_consumer_polls_long_and_goes_on_over_a_lost_connection_without_doubling() {
-    let fake = Fake::start(vec![
+    let fake = FakeDaemon::start(vec![
         // The acknowledgement is lost: what was printed is not asked for again, but acknowledged again.
         vec![Reply::result(pulled(&exits(1, 2), 2)), Reply::HangUp],
         vec![acked(), Reply::HangUp],
@@ -272,7 +276,7 @@ fn a_following_consumer_polls_long_and_goes_on_over_a_lost_connection_without_do
         ],
     ]);
     assert_eq!(until_left(2, Screen::None, &fake, &["events", "-f", "--consumer", "me", "--json"]).0, [1, 2, 3]);
-    let asked = fake.all_asked();
+    let asked = fake.requests();
     assert!(asked.iter().filter(|(m, _)| m == "events.next").all(|(_, params)| params["wait_ms"] == 30000));
     let acks: Vec<&Value> = asked.iter().filter(|(m, _)| m == "events.ack").map(|(_, params)| &params["seq"]).collect();
     assert_eq!(acks, [2, 2, 3], "4 was never printed");
@@ -280,7 +284,7 @@ fn a_following_consumer_polls_long_and_goes_on_over_a_lost_connection_without_do
 
 /// A standard output that looks what the daemon was asked before each write.
 struct Witness<'f> {
-    fake: &'f Fake,
+    fake: &'f FakeDaemon,
     seen: Vec<String>,
 }
 
@@ -298,13 +302,13 @@ impl Write for Witness<'_> {
 
 #[test]
 fn events_are_acknowledged_after_they_were_written_and_flushed() {
-    let fake = Fake::start(vec![vec![Reply::result(pulled(&exits(1, 2), 2)), acked()]]);
+    let fake = FakeDaemon::start(vec![vec![Reply::result(pulled(&exits(1, 2), 2)), acked()]]);
     let mut witness = Witness { fake: &fake, seen: Vec::new() };
     assert_eq!(test_run_into(&mut witness, Screen::None, &fake, &["events", "--consumer", "me"]).0, 0);
     let Witness { mut seen, .. } = witness;
     seen.extend(methods(&fake));
     assert_eq!(seen, ["events.next", "write", "flush", "events.ack"]);
-    let fake = Fake::start(vec![vec![Reply::result(pulled(&exits(1, 2), 2)), acked()]]);
+    let fake = FakeDaemon::start(vec![vec![Reply::result(pulled(&exits(1, 2), 2)), acked()]]);
     assert_eq!(until_left(0, Screen::None, &fake, &["events", "--consumer", "me"]).0, [0u64; 0]);
     assert_eq!(methods(&fake), ["events.next"], "what nobody read comes again");
 }
@@ -314,7 +318,7 @@ fn what_a_consumer_will_never_see_is_told() {
     let mut result = pulled(&exits(7, 7), 7);
     result["missing"] = json!({"from": 3, "to": 6});
     result["forgotten"] = json!({"position": 2, "at": "x"});
-    let fake = Fake::start(vec![vec![Reply::result(result), acked()]]);
+    let fake = FakeDaemon::start(vec![vec![Reply::result(result), acked()]]);
     let (_, _, err) = test_run(&fake, &["events", "--consumer", "me", "--json"]);
     assert!(err.starts_with("toolctl: me was at event 2, was not used for long and forgotten;"), "{err}");
     assert!(err.ends_with("toolctl: events 3 to 6 are not kept any more\n"), "{err}");
@@ -322,7 +326,7 @@ fn what_a_consumer_will_never_see_is_told() {
 
 #[test]
 fn options_that_contradict_each_other_are_refused() {
-    let fake = Fake::start(vec![]);
+    let fake = FakeDaemon::start(vec![]);
     for wrong in [
         "--consumer a --after 3",
         "--consumer a -f --output",

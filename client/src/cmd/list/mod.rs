@@ -4,7 +4,7 @@ mod sort;
 mod watch;
 
 use super::Context;
-use crate::error::{DONE, Failure};
+use crate::error::{CliError, DONE};
 use crate::local_time::now_ms;
 use crate::render::list::{Row, list};
 use crate::render::status;
@@ -167,23 +167,23 @@ impl Args {
     }
 }
 
-pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
+pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     if args.limit == Some(0) {
-        return Err(Failure::Usage("-n must be at least 1".into()));
+        return Err(CliError::Usage("-n must be at least 1".into()));
     }
     if cx.json {
         if args.watch || args.sort.is_some() || args.reverse {
             let why = "--json prints the daemon's answer as it is: sort it with jq, and watch with `toolctl events -f --json`";
-            return Err(Failure::Usage(why.into()));
+            return Err(CliError::Usage(why.into()));
         }
         let params = args.params(true);
-        let raw = cx.link.call_again_raw::<api::List>(|_| params.clone())?;
+        let raw = cx.connection.call_raw_with_retry::<api::List>(|_| params.clone())?;
         return cx.document(&raw).map(|()| DONE);
     }
     if args.watch {
         return watch::run(args, cx);
     }
-    let listed = cx.link.call_again::<api::List>(&args.params(false))?;
+    let listed = cx.connection.call_with_retry::<api::List>(&args.params(false))?;
     let (rows, hidden) = args.arrange(&listed, |_| None);
     // A heading over nothing tells a person nothing. Who reads a pipe has counted on its line.
     if rows.is_empty() && cx.console.style.terminal() {
@@ -200,7 +200,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
 #[cfg(test)]
 mod tests {
     use crate::cli::test_run;
-    use crate::testing::{Fake, Reply, process};
+    use crate::testing::{FakeDaemon, Reply, process};
     use serde_json::{Value, json};
 
     fn answer(processes: Vec<Value>, older: u64) -> Reply {
@@ -222,7 +222,7 @@ mod tests {
     #[test]
     fn a_person_gets_what_runs_and_what_ended_recently_and_hears_of_the_rest() {
         let processes = (0..25).map(ended).chain([process(json!({"name": "web"}))]).collect();
-        let fake = Fake::start(vec![vec![answer(processes, 7)]]);
+        let fake = FakeDaemon::start(vec![vec![answer(processes, 7)]]);
         let (code, out, err) = test_run(&fake, &["list"]);
         assert_eq!((code, err.as_str()), (0, "toolctl: 12 more are not shown; -a shows all\n"));
         assert_eq!(out.lines().count(), 1 + 20 + 1, "{out}");
@@ -230,7 +230,7 @@ mod tests {
             out.contains("web") && !out.contains("proc_000000000004 ") && out.contains("proc_000000000005 "),
             "{out}"
         );
-        assert_eq!(fake.asked().1, json!({"ended_within_ms": 3600000, "usage": true, "limit": 1000000}));
+        assert_eq!(fake.next_request().1, json!({"ended_within_ms": 3600000, "usage": true, "limit": 1000000}));
     }
 
     #[test]
@@ -239,7 +239,7 @@ mod tests {
         assert_eq!(told[0], "no processes");
         assert_eq!(told[1], "no processes in the last hour; 1 that ended before is not shown; -a shows it");
         assert_eq!(told[2], "no processes in the last hour; 7 that ended before are not shown; -a shows all");
-        let fake = Fake::start(vec![vec![answer(vec![], 0)]]);
+        let fake = FakeDaemon::start(vec![vec![answer(vec![], 0)]]);
         let (code, out, err) = test_run(&fake, &["list"]);
         assert!(code == 0 && out.starts_with("ID ") && err.is_empty(), "a pipe has its heading: {out}{err}");
     }
@@ -247,12 +247,12 @@ mod tests {
     #[test]
     fn all_a_status_or_a_limit_is_as_it_was_asked_for() {
         for args in [&["list", "-a"][..], &["list", "--status", "exited"]] {
-            let fake = Fake::start(vec![vec![answer((0..25).map(ended).collect(), 0)]]);
+            let fake = FakeDaemon::start(vec![vec![answer((0..25).map(ended).collect(), 0)]]);
             let (_, out, err) = test_run(&fake, args);
             assert_eq!((out.lines().count(), err.as_str()), (26, ""));
-            assert_eq!(fake.asked().1.get("ended_within_ms"), None);
+            assert_eq!(fake.next_request().1.get("ended_within_ms"), None);
         }
-        let fake = Fake::start(vec![vec![answer((0..25).map(ended).collect(), 0)]]);
+        let fake = FakeDaemon::start(vec![vec![answer((0..25).map(ended).collect(), 0)]]);
         let (_, out, err) = test_run(&fake, &["list", "-n", "2", "-r"]);
         assert_eq!(
             (out.lines().count(), err.as_str()),
@@ -262,14 +262,14 @@ mod tests {
 
     #[test]
     fn json_asks_for_no_more_than_was_said_and_neither_sorts_nor_watches() {
-        let fake = Fake::start(vec![vec![Reply::result("{}"), Reply::result("{}")]]);
+        let fake = FakeDaemon::start(vec![vec![Reply::result("{}"), Reply::result("{}")]]);
         assert_eq!(test_run(&fake, &["list", "--json"]).0, 0);
-        assert_eq!(fake.asked().1, json!({}));
+        assert_eq!(fake.next_request().1, json!({}));
         for args in [["--sort", "cpu"], ["--reverse", "--json"], ["--watch", "--json"], ["-n", "0"]] {
             assert_eq!(test_run(&fake, &[&["list", "--json"], &args[..1], &args[1..]].concat()).0, 2, "{args:?}");
         }
-        let fake = Fake::start(vec![vec![Reply::result("{}")]]);
+        let fake = FakeDaemon::start(vec![vec![Reply::result("{}")]]);
         assert_eq!(test_run(&fake, &["list", "--json", "--usage", "--name", "a*"]).0, 0);
-        assert_eq!(fake.asked().1, json!({"usage": true, "name": "a*"}));
+        assert_eq!(fake.next_request().1, json!({"usage": true, "name": "a*"}));
     }
 }

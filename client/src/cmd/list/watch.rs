@@ -6,7 +6,7 @@ use super::sort::Cpu;
 use crate::blocking::{CallError, Message, parse};
 use crate::cmd::Context;
 use crate::cmd::wait::has_ended;
-use crate::error::{DONE, Failure};
+use crate::error::{CliError, DONE};
 use crate::fullscreen::{self, Screen};
 use crate::local_time::now_ms;
 use crate::render::Style;
@@ -58,14 +58,14 @@ struct Watch<'a, 'c> {
     cpu: Cpu,
 }
 
-pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
-    let first = cx.link.send(api::EventsSubscribe::NAME, &subscription(&args))?;
+pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
+    let first = cx.connection.send(api::EventsSubscribe::NAME, &subscription(&args))?;
     // It was here. Whoever stops it now does not want it back for our sake.
-    cx.link.refuse_autostart();
+    cx.connection.refuse_autostart();
     let surface = match cx.console.is_real && cx.console.style.terminal() && !crate::console::is_dumb() {
         true => {
-            let signals = Signals::catch(&SIGNALS).map_err(Failure::io("catch signals"))?;
-            Surface::Screen { screen: Screen::enter().map_err(Failure::io("write to the terminal"))?, signals }
+            let signals = Signals::catch(&SIGNALS).map_err(CliError::io("catch signals"))?;
+            Surface::Screen { screen: Screen::enter().map_err(CliError::io("write to the terminal"))?, signals }
         }
         false => Surface::Pages(None),
     };
@@ -89,7 +89,7 @@ fn subscription(args: &Args) -> params::EventsSubscribe {
 }
 
 impl Watch<'_, '_> {
-    fn run(mut self) -> Result<u8, Failure> {
+    fn run(mut self) -> Result<u8, CliError> {
         loop {
             self.read()?;
             let now = Instant::now();
@@ -125,17 +125,17 @@ impl Watch<'_, '_> {
         if all.into_iter().any(young) { PACE } else { SLOW_PACE }
     }
 
-    fn act(&mut self, now: Instant) -> Result<(), Failure> {
+    fn act(&mut self, now: Instant) -> Result<(), CliError> {
         self.last = now;
         if self.away {
-            if self.cx.link.come_back()? {
+            if self.cx.connection.try_reconnect()? {
                 self.subscribe()?;
                 (self.away, self.stale) = (false, true);
             }
             return Ok(());
         }
         if self.asked.is_some() {
-            return Err(self.cx.link.silent(self.cx.link.patience(Duration::ZERO)));
+            return Err(self.cx.connection.timed_out(self.cx.connection.timeout(Duration::ZERO)));
         }
         let runs = self.listed.iter().flat_map(|l| &l.processes).any(|l| !has_ended(&l.process));
         match self.stale || (runs && self.is_seen()) {
@@ -149,22 +149,22 @@ impl Watch<'_, '_> {
         sys::is_foreground(io::stdout().as_fd())
     }
 
-    fn subscribe(&mut self) -> Result<(), Failure> {
-        self.subscribed = self.cx.link.send(api::EventsSubscribe::NAME, &subscription(&self.args))?;
+    fn subscribe(&mut self) -> Result<(), CliError> {
+        self.subscribed = self.cx.connection.send(api::EventsSubscribe::NAME, &subscription(&self.args))?;
         Ok(())
     }
 
-    fn ask(&mut self) -> Result<(), Failure> {
-        let id = self.cx.link.send(api::List::NAME, &self.args.params(false))?;
-        self.asked = Some((id, Instant::now() + self.cx.link.patience(Duration::ZERO)));
+    fn ask(&mut self) -> Result<(), CliError> {
+        let id = self.cx.connection.send(api::List::NAME, &self.args.params(false))?;
+        self.asked = Some((id, Instant::now() + self.cx.connection.timeout(Duration::ZERO)));
         self.stale = false;
         Ok(())
     }
 
     /// What the daemon has sent.
-    fn read(&mut self) -> Result<(), Failure> {
+    fn read(&mut self) -> Result<(), CliError> {
         while !self.away
-            && let Some(message) = self.cx.link.next_message()?
+            && let Some(message) = self.cx.connection.next_message()?
         {
             match message {
                 Message::Push(push) => {
@@ -187,7 +187,7 @@ impl Watch<'_, '_> {
         Ok(())
     }
 
-    fn answered(&mut self, raw: &RawValue) -> Result<(), Failure> {
+    fn answered(&mut self, raw: &RawValue) -> Result<(), CliError> {
         let listed = parse::<api::List>(raw)?;
         let used = listed.processes.iter().filter_map(|l| Some((l.process.id, l.usage?.cpu_ms)));
         self.cpu.measure(used, Instant::now());
@@ -195,7 +195,7 @@ impl Watch<'_, '_> {
         self.draw()
     }
 
-    fn draw(&mut self) -> Result<(), Failure> {
+    fn draw(&mut self) -> Result<(), CliError> {
         let Some(listed) = &self.listed else { return Ok(()) };
         match &mut self.surface {
             Surface::Pages(last) => {
@@ -224,13 +224,13 @@ impl Watch<'_, '_> {
                     false => self.args.hidden(hidden),
                 };
                 let lines = fullscreen::fit(&list(&shown, now_ms(), style), word.as_deref(), rows, style);
-                screen.draw(&lines, style.width).map_err(Failure::io("write to the terminal"))
+                screen.draw(&lines, style.width).map_err(CliError::io("write to the terminal"))
             }
         }
     }
 
     /// Waits for whatever comes first. The code to leave with, if it is time.
-    fn wait(&mut self, timeout: Option<Duration>) -> Result<Option<u8>, Failure> {
+    fn wait(&mut self, timeout: Option<Duration>) -> Result<Option<u8>, CliError> {
         let (stdout, stdin) = (io::stdout(), io::stdin());
         let (signals, keys, reader) = match &self.surface {
             Surface::Screen { screen, signals } => {
@@ -239,22 +239,22 @@ impl Watch<'_, '_> {
             Surface::Pages(_) => (None, None, self.cx.console.is_real.then(|| stdout.as_fd())),
         };
         let watched = [
-            self.cx.link.fd().map(|fd| (fd, Interest::Readable)),
+            self.cx.connection.fd().map(|fd| (fd, Interest::Readable)),
             signals.map(|fd| (fd, Interest::Readable)),
             keys.map(|fd| (fd, Interest::Readable)),
             reader.map(|fd| (fd, Interest::HungUp)),
         ];
-        let ready = sys::poll(watched, timeout).map_err(|source| Failure::Io { doing: "wait for news", source })?;
+        let ready = sys::poll(watched, timeout).map_err(|source| CliError::Io { doing: "wait for news", source })?;
         let [news, signal, key, abandoned] = ready;
         if abandoned {
-            return Err(Failure::OutputClosed);
+            return Err(CliError::OutputClosed);
         }
         if signal && self.signalled()? || key && is_leaving(&stdin)? {
             return Ok(Some(DONE));
         }
-        if news && let Err(error) = self.cx.link.fill() {
+        if news && let Err(error) = self.cx.connection.fill() {
             let CallError::Unreachable { .. } = error else { return Err(error.into()) };
-            self.cx.link.lose();
+            self.cx.connection.disconnect();
             (self.away, self.asked, self.last) = (true, None, Instant::now());
             self.draw()?;
         }
@@ -262,7 +262,7 @@ impl Watch<'_, '_> {
     }
 
     /// Whether a signal says to leave.
-    fn signalled(&mut self) -> Result<bool, Failure> {
+    fn signalled(&mut self) -> Result<bool, CliError> {
         let Surface::Screen { screen, signals } = &mut self.surface else { return Ok(false) };
         match signals.take() {
             Some(libc::SIGINT) => Ok(true),
@@ -271,7 +271,7 @@ impl Watch<'_, '_> {
                 sys::die_by_signal(signal);
             }
             Some(libc::SIGTSTP) => {
-                screen.suspend().map_err(Failure::io("write to the terminal"))?;
+                screen.suspend().map_err(CliError::io("write to the terminal"))?;
                 self.draw().map(|()| false)
             }
             Some(libc::SIGWINCH) => {
@@ -285,16 +285,16 @@ impl Watch<'_, '_> {
 }
 
 /// Whether what was typed says to leave. A terminal that is gone does.
-fn is_leaving(mut stdin: &io::Stdin) -> Result<bool, Failure> {
+fn is_leaving(mut stdin: &io::Stdin) -> Result<bool, CliError> {
     let mut typed = [0; 64];
-    let read = stdin.read(&mut typed).map_err(Failure::io("read keys"))?;
+    let read = stdin.read(&mut typed).map_err(CliError::io("read keys"))?;
     Ok(read == 0 || typed[..read].contains(&b'q'))
 }
 
 #[cfg(test)]
 mod tests {
     use crate::cli::{Screen, test_run_into};
-    use crate::testing::{Fake, Reply, process};
+    use crate::testing::{FakeDaemon, Reply, process};
     use serde_json::{Value, json};
     use std::io;
 
@@ -329,7 +329,7 @@ mod tests {
     #[test]
     fn in_a_pipe_a_table_is_printed_for_each_change_and_across_a_daemon_that_was_away() {
         let exited = |code: i32| json!({"status": "exited", "reason": "exited", "exit_code": code});
-        let fake = Fake::start(vec![
+        let fake = FakeDaemon::start(vec![
             vec![
                 Reply::result(7),
                 answer(json!({})).then(Reply::pushed(7, &[event("heartbeat")])),
@@ -344,7 +344,7 @@ mod tests {
         let tables: Vec<&str> = out.text.split("\n\n").collect();
         assert_eq!(tables.len(), 2, "a heartbeat changes nothing: {}", out.text);
         assert!(tables[0].contains("running") && tables[1].contains("exited"), "{}", out.text);
-        let asked = fake.all_asked();
+        let asked = fake.requests();
         let methods: Vec<&str> = asked.iter().map(|(method, _)| method.as_str()).collect();
         assert_eq!(methods, ["events.subscribe", "list", "list", "list", "events.subscribe", "list"]);
         assert_eq!(asked[0].1, json!({"session_key": "s"}));

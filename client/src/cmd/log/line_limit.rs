@@ -40,34 +40,34 @@ pub enum Reader {
 
 /// Who said how many lines are shown. Only what nobody asked to leave out is told of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Bound {
+pub enum LineLimit {
     Asked(Count),
     Usual(Count),
 }
 
-impl Bound {
+impl LineLimit {
     /// Whoever names a time has said what is wanted.
-    pub fn of(asked: Option<Count>, timed: bool, reader: Reader) -> Bound {
+    pub fn of(asked: Option<Count>, timed: bool, reader: Reader) -> LineLimit {
         match (asked, reader) {
-            (Some(count), _) => Bound::Asked(count),
-            (None, Reader::Program | Reader::Pager) => Bound::Usual(Count::All),
-            (None, Reader::Terminal | Reader::Follower) if timed => Bound::Usual(Count::All),
-            (None, Reader::Terminal) => Bound::Usual(Count::Most(LINES)),
-            (None, Reader::Follower) => Bound::Usual(Count::Most(FOLLOW_LINES)),
+            (Some(count), _) => LineLimit::Asked(count),
+            (None, Reader::Program | Reader::Pager) => LineLimit::Usual(Count::All),
+            (None, Reader::Terminal | Reader::Follower) if timed => LineLimit::Usual(Count::All),
+            (None, Reader::Terminal) => LineLimit::Usual(Count::Most(LINES)),
+            (None, Reader::Follower) => LineLimit::Usual(Count::Most(FOLLOW_LINES)),
         }
     }
 
     pub fn most(self) -> Option<u64> {
         match self {
-            Bound::Asked(count) | Bound::Usual(count) => count.most(),
+            LineLimit::Asked(count) | LineLimit::Usual(count) => count.most(),
         }
     }
 
     /// Whether it is to be said that something is left out.
     pub fn is_usual(self) -> bool {
         match self {
-            Bound::Asked(_) => false,
-            Bound::Usual(_) => true,
+            LineLimit::Asked(_) => false,
+            LineLimit::Usual(_) => true,
         }
     }
 }
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn only_a_terminal_is_given_less_than_all_unless_asked_to() {
-        let most = |asked, timed, reader| Bound::of(asked, timed, reader).most();
+        let most = |asked, timed, reader| LineLimit::of(asked, timed, reader).most();
         let readers = [Reader::Program, Reader::Pager, Reader::Terminal, Reader::Follower];
         assert_eq!(readers.map(|reader| most(None, false, reader)), [None, None, Some(200), Some(10)]);
         assert_eq!(readers.map(|reader| most(None, true, reader)), [None; 4]);

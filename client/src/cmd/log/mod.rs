@@ -10,10 +10,10 @@ mod tests;
 use super::Context;
 use crate::args;
 use crate::blocking::parse;
-use crate::error::{DONE, Failure};
-use crate::local_time::{When, now_ms};
-use crate::long_call::Meanwhile;
-use line_limit::{Bound, Count, Reader};
+use crate::error::{CliError, DONE};
+use crate::local_time::{TimeSpec, now_ms};
+use crate::long_call::WhileWaiting;
+use line_limit::{Count, LineLimit, Reader};
 use lines::{Picker, Wanted, first_line, last_lines};
 use output::Output;
 use range::Source;
@@ -57,11 +57,11 @@ pub struct Args {
     #[arg(long, value_name = "N", conflicts_with_all = ["since", "until", "raw", "after", "before", "context"])]
     offset: Option<u64>,
     /// Only what was printed at that time or later: 10m (ago), 14:30, a date
-    #[arg(long, value_name = "TIME", value_parser = When::parse)]
-    since: Option<When>,
+    #[arg(long, value_name = "TIME", value_parser = TimeSpec::parse)]
+    since: Option<TimeSpec>,
     /// Only what was printed until then
-    #[arg(long, value_name = "TIME", value_parser = When::parse)]
-    until: Option<When>,
+    #[arg(long, value_name = "TIME", value_parser = TimeSpec::parse)]
+    until: Option<TimeSpec>,
     /// Only lines that match this regular expression
     #[arg(long, value_name = "RE")]
     grep: Option<String>,
@@ -85,8 +85,8 @@ pub struct Args {
 }
 
 /// How much goes where.
-struct Way {
-    bound: Bound,
+struct Destination {
+    bound: LineLimit,
     pager: Option<Command>,
 }
 
@@ -109,23 +109,23 @@ impl Args {
         }
     }
 
-    fn wanted(&self) -> Result<Option<Wanted>, Failure> {
+    fn wanted(&self) -> Result<Option<Wanted>, CliError> {
         let Some(pattern) = &self.grep else { return Ok(None) };
-        let grep = Regex::new(pattern).map_err(|e| Failure::Usage(format!("--grep: {e}")))?;
+        let grep = Regex::new(pattern).map_err(|e| CliError::Usage(format!("--grep: {e}")))?;
         let around = self.context.unwrap_or(0);
         Ok(Some(Wanted { grep, before: self.before.unwrap_or(around), after: self.after.unwrap_or(around) }))
     }
 }
 
-pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
+pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     if cx.json {
         if args.is_special() {
             let why = "--json prints one answer of the daemon as it is: it takes -n N, --offset, --grep and --stream; \
                        for the rest use `toolctl poll --json --cursor`";
-            return Err(Failure::Usage(why.into()));
+            return Err(CliError::Usage(why.into()));
         }
         let params = args.params(args.lines.and_then(Count::most), Ansi::Strip);
-        let raw = cx.link.call_again_raw::<api::Log>(|_| params.clone())?;
+        let raw = cx.connection.call_raw_with_retry::<api::Log>(|_| params.clone())?;
         return cx.document(&raw).map(|()| DONE);
     }
     let wanted = args.wanted()?;
@@ -137,7 +137,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
         (true, false, false) => Reader::Terminal,
     };
     let timed = args.since.is_some() || args.until.is_some();
-    let way = Way { bound: Bound::of(args.lines, timed, reader), pager };
+    let way = Destination { bound: LineLimit::of(args.lines, timed, reader), pager };
     if args.offset.is_some() {
         return from_line(args, way, cx);
     }
@@ -158,12 +158,12 @@ fn ansi(cx: &Context<'_>) -> Ansi {
 fn last_lines_of(
     args: Args,
     lines: u64,
-    way: Way,
+    way: Destination,
     wanted: Option<Wanted>,
     cx: &mut Context<'_>,
-) -> Result<u8, Failure> {
+) -> Result<u8, CliError> {
     let params = args.params(Some(lines), ansi(cx));
-    let result = cx.link.call_again::<api::Log>(&params)?;
+    let result = cx.connection.call_with_retry::<api::Log>(&params)?;
     if result.truncated {
         return by_cursor(args, way, wanted, cx);
     }
@@ -180,13 +180,13 @@ fn last_lines_of(
 }
 
 /// From a line on, an answer after the other.
-fn from_line(args: Args, way: Way, cx: &mut Context<'_>) -> Result<u8, Failure> {
+fn from_line(args: Args, way: Destination, cx: &mut Context<'_>) -> Result<u8, CliError> {
     let mut params = args.params(None, ansi(cx));
     let mut left = way.bound.most().unwrap_or(u64::MAX);
     let mut output = Output::new(&cx.console, false, way.pager);
     while left > 0 {
         params.limit = Some(left.min(LINES_MAX));
-        let result = cx.link.call_again::<api::Log>(&params)?;
+        let result = cx.connection.call_with_retry::<api::Log>(&params)?;
         output.write(result.output.as_bytes(), &mut cx.console)?;
         left = left.saturating_sub(result.lines_shown);
         let next = result.next_offset.filter(|next| params.offset < Some(*next));
@@ -202,14 +202,14 @@ fn from_line(args: Args, way: Way, cx: &mut Context<'_>) -> Result<u8, Failure> 
 }
 
 /// One look at the output between two cursors, and with `-f` what comes after it.
-struct Reading {
+struct LogReader {
     source: Source,
     output: Output,
     picker: Option<Picker>,
 }
 
 /// The end of a stretch of output.
-struct Last {
+struct Tail {
     shown: Vec<u8>,
     /// Behind it: what comes later is new, so no line is lost or shown twice.
     cursor: u64,
@@ -217,7 +217,7 @@ struct Last {
     left_out: bool,
 }
 
-fn by_cursor(args: Args, way: Way, wanted: Option<Wanted>, cx: &mut Context<'_>) -> Result<u8, Failure> {
+fn by_cursor(args: Args, way: Destination, wanted: Option<Wanted>, cx: &mut Context<'_>) -> Result<u8, CliError> {
     let (ansi, encoding) = match args.raw {
         true => (Ansi::Keep, Encoding::Base64),
         false => (ansi(cx), Encoding::Text),
@@ -225,14 +225,14 @@ fn by_cursor(args: Args, way: Way, wanted: Option<Wanted>, cx: &mut Context<'_>)
     let poll = params::Poll { id: args.id.clone(), stream: args.stream, ansi, encoding, ..Default::default() };
     let source = Source { poll };
     let now = now_ms();
-    let at = |when: Option<When>| match when.map(|when| when.unix_ms(now)) {
-        Some(None) => Err(Failure::Usage("there is no such time in the local calendar".into())),
+    let at = |when: Option<TimeSpec>| match when.map(|when| when.unix_ms(now)) {
+        Some(None) => Err(CliError::Usage("there is no such time in the local calendar".into())),
         Some(Some(ms)) => Ok(Some(ms)),
         None => Ok(None),
     };
     let (since, until) = (at(args.since)?, at(args.until)?);
     let output = Output::new(&cx.console, args.raw, way.pager);
-    let mut reading = Reading { source: source.clone(), output, picker: wanted.map(Picker::new) };
+    let mut reading = LogReader { source: source.clone(), output, picker: wanted.map(Picker::new) };
     let mut left_out = false;
     let cursor = match (since, until, way.bound.most()) {
         (None, None, None) => reading.all(0, None, cx)?,
@@ -264,15 +264,15 @@ fn by_cursor(args: Args, way: Way, wanted: Option<Wanted>, cx: &mut Context<'_>)
     Ok(DONE)
 }
 
-impl Reading {
+impl LogReader {
     /// Everything between two cursors, or up to the end as it is now. Where it really ended.
-    fn all(&mut self, begin: u64, end: Option<u64>, cx: &mut Context<'_>) -> Result<u64, Failure> {
+    fn all(&mut self, begin: u64, end: Option<u64>, cx: &mut Context<'_>) -> Result<u64, CliError> {
         let source = self.source.clone();
         source.between(begin, end, cx, |bytes, cx| self.write(bytes, cx))
     }
 
     /// The last lines before `end`.
-    fn last(&mut self, begin: u64, end: u64, most: u64, cx: &mut Context<'_>) -> Result<Last, Failure> {
+    fn last(&mut self, begin: u64, end: u64, most: u64, cx: &mut Context<'_>) -> Result<Tail, CliError> {
         let mut window = WINDOW.0;
         loop {
             let from = begin.max(end.saturating_sub(window));
@@ -289,7 +289,7 @@ impl Reading {
                     let start = last_lines(bytes, most);
                     if start.is_some() || enough {
                         let shown = bytes[start.unwrap_or(0)..].to_vec();
-                        return Ok(Last { left_out: !whole || shown.len() < bytes.len(), shown, cursor });
+                        return Ok(Tail { left_out: !whole || shown.len() < bytes.len(), shown, cursor });
                     }
                 }
                 Some(picker) => {
@@ -297,7 +297,7 @@ impl Reading {
                     let found = Picker::count(&lines);
                     if enough || found > most {
                         let lines = picker.last(lines, most);
-                        return Ok(Last { shown: picker.print(&lines), cursor, left_out: !whole || found > most });
+                        return Ok(Tail { shown: picker.print(&lines), cursor, left_out: !whole || found > most });
                     }
                     picker.restart();
                 }
@@ -306,11 +306,11 @@ impl Reading {
         }
     }
 
-    fn follow(&mut self, mut cursor: u64, cx: &mut Context<'_>) -> Result<(), Failure> {
+    fn follow(&mut self, mut cursor: u64, cx: &mut Context<'_>) -> Result<(), CliError> {
         loop {
             let params = params::Poll { cursor: Some(cursor), wait_ms: WAIT_MS, ..self.source.poll.clone() };
             let wait = Duration::from_millis(WAIT_MS);
-            let raw = cx.call_long::<api::Poll>(|_| params.clone(), wait, &mut Meanwhile::MindReader)?;
+            let raw = cx.call_long::<api::Poll>(|_| params.clone(), wait, &mut WhileWaiting::ExitOnHangup)?;
             let page = parse::<api::Poll>(&raw)?;
             range::say_gap(&page, cx);
             let bytes = self.source.decode(&page)?;
@@ -323,7 +323,7 @@ impl Reading {
         }
     }
 
-    fn write(&mut self, bytes: &[u8], cx: &mut Context<'_>) -> Result<(), Failure> {
+    fn write(&mut self, bytes: &[u8], cx: &mut Context<'_>) -> Result<(), CliError> {
         match &mut self.picker {
             None => self.output.write(bytes, &mut cx.console),
             Some(picker) => {
@@ -334,7 +334,7 @@ impl Reading {
         }
     }
 
-    fn finish(mut self, cx: &mut Context<'_>) -> Result<(), Failure> {
+    fn finish(mut self, cx: &mut Context<'_>) -> Result<(), CliError> {
         if let Some(picker) = &mut self.picker {
             let lines = picker.finish();
             let shown = picker.print(&lines);

@@ -1,7 +1,7 @@
 //! Where `log` writes: harmless on a terminal, and through a pager when it is more than a screen.
 
 use crate::console::Console;
-use crate::error::Failure;
+use crate::error::CliError;
 use crate::render::sanitize::Sanitizer;
 use crate::render::text::columns;
 use crate::sys::{self, Signals};
@@ -13,14 +13,14 @@ use std::process::{Child, Command, Stdio};
 pub struct Output {
     /// None: bytes pass as they are.
     shown: Option<Sanitizer>,
-    way: Way,
+    way: Sink,
     /// The last byte was no newline.
     open: bool,
     /// The very bytes are wanted, so not even a newline is added.
     raw: bool,
 }
 
-enum Way {
+enum Sink {
     Direct,
     /// Kept until it is known whether it is more than a screen, for this pager then.
     Held {
@@ -54,56 +54,56 @@ impl Output {
         let way = match (pager, console.style.width) {
             (Some(pager), Some(width)) => {
                 let rows = sys::window_size(io::stdout().as_fd()).map_or(24, |size| size.rows as usize);
-                Way::Held { pager, bytes: Vec::new(), rows: rows.max(2), width: width.max(1) }
+                Sink::Held { pager, bytes: Vec::new(), rows: rows.max(2), width: width.max(1) }
             }
-            (_, _) => Way::Direct,
+            (_, _) => Sink::Direct,
         };
         Output { shown, way, open: false, raw }
     }
 
-    pub fn write(&mut self, bytes: &[u8], console: &mut Console<'_>) -> Result<(), Failure> {
+    pub fn write(&mut self, bytes: &[u8], console: &mut Console<'_>) -> Result<(), CliError> {
         match &mut self.shown {
             Some(shown) => {
                 let text = shown.push(&String::from_utf8_lossy(bytes));
-                self.pass(text.as_bytes(), console)
+                self.write_through(text.as_bytes(), console)
             }
-            None => self.pass(bytes, console),
+            None => self.write_through(bytes, console),
         }
     }
 
-    fn pass(&mut self, bytes: &[u8], console: &mut Console<'_>) -> Result<(), Failure> {
+    fn write_through(&mut self, bytes: &[u8], console: &mut Console<'_>) -> Result<(), CliError> {
         let Some(last) = bytes.last() else { return Ok(()) };
         self.open = *last != b'\n';
-        if let Way::Held { pager, bytes: held, rows, width } = &mut self.way {
+        if let Sink::Held { pager, bytes: held, rows, width } = &mut self.way {
             held.extend_from_slice(bytes);
             if !is_more(held, *rows, *width) {
                 return Ok(());
             }
             let held = std::mem::take(held);
-            self.way = start(pager).map_or(Way::Direct, Way::Pager);
+            self.way = start(pager).map_or(Sink::Direct, Sink::Pager);
             return self.send(&held, console);
         }
         self.send(bytes, console)
     }
 
-    fn send(&mut self, bytes: &[u8], console: &mut Console<'_>) -> Result<(), Failure> {
+    fn send(&mut self, bytes: &[u8], console: &mut Console<'_>) -> Result<(), CliError> {
         match &mut self.way {
-            Way::Pager(pager) => match &mut pager.child.stdin {
-                Some(stdin) => stdin.write_all(bytes).map_err(Failure::io("write to the pager")),
+            Sink::Pager(pager) => match &mut pager.child.stdin {
+                Some(stdin) => stdin.write_all(bytes).map_err(CliError::io("write to the pager")),
                 None => Ok(()),
             },
-            Way::Direct | Way::Held { .. } => console.print_bytes(bytes),
+            Sink::Direct | Sink::Held { .. } => console.print_bytes(bytes),
         }
     }
 
     /// The end, with a newline where one is missing.
-    pub fn finish(mut self, console: &mut Console<'_>) -> Result<(), Failure> {
+    pub fn finish(mut self, console: &mut Console<'_>) -> Result<(), CliError> {
         let end = self.shown.as_mut().map(Sanitizer::finish).unwrap_or_default();
-        self.pass(end.as_bytes(), console)?;
+        self.write_through(end.as_bytes(), console)?;
         if self.open && !self.raw {
-            self.pass(b"\n", console)?;
+            self.write_through(b"\n", console)?;
         }
-        if let Way::Held { bytes, .. } = &mut self.way {
+        if let Sink::Held { bytes, .. } = &mut self.way {
             let held = std::mem::take(bytes);
             return self.send(&held, console);
         }

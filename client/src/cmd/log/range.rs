@@ -2,7 +2,7 @@
 
 use super::super::poll::bytes;
 use crate::cmd::Context;
-use crate::error::Failure;
+use crate::error::CliError;
 use toold_proto::api;
 use toold_proto::params::{self, Ansi, Encoding};
 use toold_proto::results::Poll;
@@ -33,13 +33,13 @@ impl Source {
     }
 
     /// The end of what is there now.
-    pub fn end(&self, cx: &mut Context<'_>) -> Result<u64, Failure> {
-        Ok(cx.link.call_again::<api::Poll>(&self.poll)?.process.cursor)
+    pub fn end(&self, cx: &mut Context<'_>) -> Result<u64, CliError> {
+        Ok(cx.connection.call_with_retry::<api::Poll>(&self.poll)?.process.cursor)
     }
 
     /// Where what came at or after this time begins, and the line it is in. A little too early
     /// rather than too late.
-    pub fn since(&self, ms: u64, end: u64, cx: &mut Context<'_>) -> Result<u64, Failure> {
+    pub fn since(&self, ms: u64, end: u64, cx: &mut Context<'_>) -> Result<u64, CliError> {
         let cursor = self.first_after(ms.saturating_sub(GRAIN_MS + 1), end, cx)?;
         match self.poll.stream {
             None => self.line_start(cursor, cx),
@@ -49,17 +49,17 @@ impl Source {
     }
 
     /// Where what came after this time begins.
-    pub fn until(&self, ms: u64, end: u64, cx: &mut Context<'_>) -> Result<u64, Failure> {
+    pub fn until(&self, ms: u64, end: u64, cx: &mut Context<'_>) -> Result<u64, CliError> {
         self.first_after(ms, end, cx)
     }
 
     /// The first cursor whose byte came after this time, found by halving: some thirty looks at one
     /// byte each, however long the log is.
-    fn first_after(&self, ms: u64, end: u64, cx: &mut Context<'_>) -> Result<u64, Failure> {
+    fn first_after(&self, ms: u64, end: u64, cx: &mut Context<'_>) -> Result<u64, CliError> {
         let (mut low, mut high) = (0, end);
         while low < high {
             let middle = low + (high - low) / 2;
-            let page = cx.link.call_again::<api::Poll>(&self.merged(middle, 1))?;
+            let page = cx.connection.call_with_retry::<api::Poll>(&self.merged(middle, 1))?;
             match page.spans.as_ref().and_then(|spans| spans.first()) {
                 Some(span) if span.at_ms <= ms => low = span.to.max(middle + 1),
                 // It came later, or nothing from here on is kept.
@@ -70,12 +70,12 @@ impl Source {
     }
 
     /// Where the line begins that goes on at the cursor.
-    fn line_start(&self, cursor: u64, cx: &mut Context<'_>) -> Result<u64, Failure> {
+    fn line_start(&self, cursor: u64, cx: &mut Context<'_>) -> Result<u64, CliError> {
         let begin = cursor.saturating_sub(LINE);
         if begin == cursor {
             return Ok(cursor);
         }
-        let page = cx.link.call_again::<api::Poll>(&self.merged(begin, cursor - begin))?;
+        let page = cx.connection.call_with_retry::<api::Poll>(&self.merged(begin, cursor - begin))?;
         let before = bytes(&page.output)?;
         let newline = before.iter().rposition(|b| *b == b'\n').map(|at| page.from + at as u64 + 1);
         // A line without a beginning in sight begins here, unless all of the log is in sight.
@@ -89,12 +89,12 @@ impl Source {
         begin: u64,
         mut end: Option<u64>,
         cx: &mut Context<'_>,
-        mut each: impl FnMut(&[u8], &mut Context<'_>) -> Result<(), Failure>,
-    ) -> Result<u64, Failure> {
+        mut each: impl FnMut(&[u8], &mut Context<'_>) -> Result<(), CliError>,
+    ) -> Result<u64, CliError> {
         let mut cursor = begin;
         while end.is_none_or(|end| cursor < end) {
             let most = end.map_or(PAGE, |end| PAGE.min(end - cursor));
-            let page = cx.link.call_again::<api::Poll>(&self.at(cursor, most))?;
+            let page = cx.connection.call_with_retry::<api::Poll>(&self.at(cursor, most))?;
             end = end.or(Some(page.process.cursor));
             say_gap(&page, cx);
             each(&self.decode(&page)?, cx)?;
@@ -106,7 +106,7 @@ impl Source {
         Ok(cursor)
     }
 
-    pub fn decode(&self, page: &Poll) -> Result<Vec<u8>, Failure> {
+    pub fn decode(&self, page: &Poll) -> Result<Vec<u8>, CliError> {
         match self.poll.encoding {
             Encoding::Text => Ok(page.output.clone().into_bytes()),
             Encoding::Base64 => bytes(&page.output),

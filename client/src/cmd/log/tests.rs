@@ -1,7 +1,7 @@
 //! `log` against a daemon that answers from a script.
 
 use crate::cli::test_run;
-use crate::testing::{Fake, Reply, page, process};
+use crate::testing::{FakeDaemon, Reply, page, process};
 use serde_json::{Value, json};
 
 fn text_page(from: u64, output: &str, changes: Value) -> Value {
@@ -21,7 +21,7 @@ fn lines(output: &str, changes: Value) -> Value {
 #[test]
 fn following_shows_the_last_lines_then_what_comes_across_a_lost_connection() {
     let closed = json!({"status": "exited", "reason": "exited", "exit_code": 0, "closed": true});
-    let fake = Fake::start(vec![
+    let fake = FakeDaemon::start(vec![
         vec![
             Reply::result(text_page(0, "a\nb\nc\n", json!({}))),
             Reply::result(text_page(0, "a\nb\nc\n", json!({}))),
@@ -31,13 +31,13 @@ fn following_shows_the_last_lines_then_what_comes_across_a_lost_connection() {
         vec![Reply::result(text_page(8, "e", closed))],
     ]);
     assert_eq!(test_run(&fake, &["log", "x", "-f", "-n", "2"]), (0, "b\nc\nd\ne\n".into(), String::new()));
-    let cursors: Vec<Value> = fake.all_asked().into_iter().map(|(_, params)| params["cursor"].clone()).collect();
+    let cursors: Vec<Value> = fake.requests().into_iter().map(|(_, params)| params["cursor"].clone()).collect();
     assert_eq!(cursors, [json!(null), json!(0), json!(6), json!(8), json!(8)]);
 }
 
 #[test]
 fn what_makes_no_sense_together_is_a_usage_error() {
-    let fake = Fake::start(vec![]);
+    let fake = FakeDaemon::start(vec![]);
     for wrong in [
         "-f --json",
         "--since 1m --json",
@@ -58,20 +58,22 @@ fn what_makes_no_sense_together_is_a_usage_error() {
 #[test]
 fn context_is_picked_here_and_the_pattern_is_not_sent() {
     let text = "1\n2 x\n3\n4\n5 x\n";
-    let fake = Fake::start(vec![vec![
+    let fake = FakeDaemon::start(vec![vec![
         Reply::result(text_page(0, text, json!({}))),
         Reply::result(text_page(0, text, json!({}))),
     ]]);
     let (code, out, err) = test_run(&fake, &["log", "x", "--grep", "x", "-B", "1"]);
     assert_eq!((code, out.as_str(), err.as_str()), (0, "1\n2 x\n--\n4\n5 x\n", ""));
-    assert!(fake.all_asked().iter().all(|(method, params)| method == "poll" && params.get("grep").is_none()));
+    assert!(fake.requests().iter().all(|(method, params)| method == "poll" && params.get("grep").is_none()));
 }
 
 #[test]
 fn raw_is_the_very_bytes_and_not_one_more() {
     let bytes = b"\x1b[31m\xff\x07no end";
-    let fake =
-        Fake::start(vec![vec![Reply::result(page(0, bytes, json!({}))), Reply::result(page(0, bytes, json!({})))]]);
+    let fake = FakeDaemon::start(vec![vec![
+        Reply::result(page(0, bytes, json!({}))),
+        Reply::result(page(0, bytes, json!({}))),
+    ]]);
     let mut out = Vec::new();
     let (code, _) = crate::cli::test_run_into(&mut out, crate::cli::Screen::None, &fake, &["log", "x", "--raw"]);
     assert_eq!((code, out.as_slice()), (0, &bytes[..]));
@@ -80,10 +82,10 @@ fn raw_is_the_very_bytes_and_not_one_more() {
 #[test]
 fn colours_are_kept_when_asked_for_and_nothing_else_is() {
     let text = "\x1b[31mred\x1b[0m\x1b[2J\x07\u{202e}\n";
-    let fake = Fake::start(vec![vec![Reply::result(lines(text, json!({})))]]);
+    let fake = FakeDaemon::start(vec![vec![Reply::result(lines(text, json!({})))]]);
     let (code, out, _) = test_run(&fake, &["log", "x", "-n", "9", "--color=always"]);
     assert_eq!((code, out.as_str()), (0, "\x1b[31mred\x1b[0m\\x07\\u{202e}\n"));
-    assert_eq!(fake.asked(), ("log".into(), json!({"id": "x", "limit": 9, "ansi": "keep"})));
+    assert_eq!(fake.next_request(), ("log".into(), json!({"id": "x", "limit": 9, "ansi": "keep"})));
 }
 
 #[test]
@@ -110,7 +112,7 @@ fn a_time_is_found_by_halving_and_its_line_is_shown_whole() {
         (Some("1970-01-01T01:00:00.000Z"), None, ""),
         (None, Some("1970-01-01T00:00:00.000Z"), ""),
     ] {
-        let fake = Fake::answering(answer.clone());
+        let fake = FakeDaemon::answering(answer.clone());
         let mut args = vec!["log", "x"];
         args.extend(since.iter().flat_map(|since| ["--since", *since]));
         args.extend(until.iter().flat_map(|until| ["--until", *until]));
@@ -120,13 +122,13 @@ fn a_time_is_found_by_halving_and_its_line_is_shown_whole() {
 
 #[test]
 fn an_answer_that_was_cut_to_fit_is_read_by_cursor_instead() {
-    let fake = Fake::start(vec![vec![
+    let fake = FakeDaemon::start(vec![vec![
         Reply::result(lines("half", json!({"truncated": true}))),
         Reply::result(text_page(0, "a\nb\n", json!({}))),
         Reply::result(text_page(0, "a\nb\n", json!({}))),
     ]]);
     assert_eq!(test_run(&fake, &["log", "x", "-n", "5"]), (0, "a\nb\n".into(), String::new()));
-    assert_eq!(fake.all_asked().len(), 3);
+    assert_eq!(fake.requests().len(), 3);
 }
 
 #[test]
@@ -136,24 +138,24 @@ fn what_is_asked_for_from_a_line_on_comes_page_by_page_to_its_end() {
         vec![vec![Reply::result(lines("5\n6\n", more)), Reply::result(lines("7\n", json!({})))]]
     };
     for (args, limits) in [(&["--offset", "5"][..], [100_000, 100_000]), (&["--offset", "5", "-n", "3"], [3, 1])] {
-        let fake = Fake::start(pages());
+        let fake = FakeDaemon::start(pages());
         assert_eq!(test_run(&fake, &[&["log", "x"], args].concat()), (0, "5\n6\n7\n".into(), String::new()));
-        let asked: Vec<Value> = fake.all_asked().into_iter().map(|(_, params)| params).collect();
+        let asked: Vec<Value> = fake.requests().into_iter().map(|(_, params)| params).collect();
         let expected = [(5, limits[0]), (7, limits[1])];
         assert_eq!(asked, expected.map(|(offset, limit)| json!({"id": "x", "offset": offset, "limit": limit})));
     }
-    let fake = Fake::start(pages());
+    let fake = FakeDaemon::start(pages());
     assert_eq!(test_run(&fake, &["log", "x", "--offset", "5", "-n", "2"]), (0, "5\n6\n".into(), String::new()));
 }
 
 #[test]
 fn a_program_is_given_all_page_by_page_and_no_more_than_there_was_at_first() {
     // Ten bytes a page, and the process goes on printing.
-    let fake = Fake::answering(|request: &Value| {
+    let fake = FakeDaemon::answering(|request: &Value| {
         let from = request["cursor"].as_u64().expect("no page without a cursor");
         text_page(from, "123456789\n", json!({"cursor": 30 + from}))
     });
     assert_eq!(test_run(&fake, &["log", "x"]), (0, "123456789\n".repeat(3), String::new()));
-    let asked: Vec<Value> = fake.all_asked().into_iter().map(|(_, params)| params["max_bytes"].clone()).collect();
+    let asked: Vec<Value> = fake.requests().into_iter().map(|(_, params)| params["max_bytes"].clone()).collect();
     assert_eq!(asked, [json!(1 << 20), json!(20), json!(10)]);
 }

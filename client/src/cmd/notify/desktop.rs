@@ -52,15 +52,15 @@ pub fn show(note: &Note) -> Result<(), String> {
 
 /// One program that can show it.
 #[derive(Debug, PartialEq, Eq)]
-struct Way {
+struct Notifier {
     program: &'static str,
     args: Vec<String>,
 }
 
 /// The ways, the most usual first. Each argument is one: no shell reads them.
-fn ways(note: &Note) -> [Way; 3] {
+fn ways(note: &Note) -> [Notifier; 3] {
     let Note { title, body } = note;
-    let way = |program, args: &[&str]| Way { program, args: args.iter().map(|arg| arg.to_string()).collect() };
+    let way = |program, args: &[&str]| Notifier { program, args: args.iter().map(|arg| arg.to_string()).collect() };
     let method = format!("{SERVICE}.Notify");
     let (app, quoted_title, quoted_body) = (quoted("toolctl"), quoted(title), quoted(body));
     let gdbus =
@@ -82,7 +82,7 @@ fn quoted(text: &str) -> String {
 }
 
 /// Tries one after the other. A program that is not installed is no reason, one that failed is.
-fn by(ways: &[Way], mut run: impl FnMut(&Way) -> io::Result<Output>) -> Result<(), String> {
+fn by(ways: &[Notifier], mut run: impl FnMut(&Notifier) -> io::Result<Output>) -> Result<(), String> {
     let mut why = None;
     for way in ways {
         match run(way) {

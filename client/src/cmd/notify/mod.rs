@@ -10,8 +10,8 @@ use super::kill::one_or_many;
 use super::wait::{exit_code, has_ended, say_why, shortened, signed};
 use crate::args;
 use crate::blocking::parse;
-use crate::error::Failure;
-use crate::long_call::Meanwhile;
+use crate::error::CliError;
+use crate::long_call::WhileWaiting;
 use crate::render;
 use serde_json::value::RawValue;
 use std::time::{Duration, Instant};
@@ -57,7 +57,7 @@ pub struct Args {
     timeout: Option<u64>,
 }
 
-pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
+pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     let mode = if args.any { WaitMode::Any } else { WaitMode::All };
     let (id, ids) = one_or_many(args.ids.clone());
     let params = params::Wait { id, ids, mode, ..Default::default() };
@@ -77,13 +77,13 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
 }
 
 /// Waits, step by step, until it is over: the daemon knows no wait without an end.
-fn ended(params: &params::Wait, time: Option<Duration>, cx: &mut Context<'_>) -> Result<Box<RawValue>, Failure> {
+fn ended(params: &params::Wait, time: Option<Duration>, cx: &mut Context<'_>) -> Result<Box<RawValue>, CliError> {
     let begin = Instant::now();
     loop {
         let left = time.map(|time| time.saturating_sub(begin.elapsed()));
         let step = left.map_or(STEP, |left| left.min(STEP)).max(Duration::from_millis(1));
         let params = params::Wait { timeout_ms: Some(signed(step.as_millis() as u64)), ..params.clone() };
-        let raw = cx.call_long::<api::Wait>(|passed| shortened(&params, passed), step, &mut Meanwhile::Nothing)?;
+        let raw = cx.call_long::<api::Wait>(|passed| shortened(&params, passed), step, &mut WhileWaiting::Nothing)?;
         let over = time.is_some_and(|time| begin.elapsed() >= time);
         if over || parse::<api::Wait>(&raw)?.status != WaitStatus::Timeout {
             return Ok(raw);
@@ -96,7 +96,7 @@ fn tell(waited: &results::Waited, args: &Args, cx: &mut Context<'_>) {
     if let Some(command) = &args.run {
         let inspect = params::Inspect { id: waited.process.id.to_string() };
         // Forgotten meanwhile: then there is no log either.
-        let log = cx.link.call_again::<api::Inspect>(&inspect).ok().and_then(|inspected| inspected.log_path);
+        let log = cx.connection.call_with_retry::<api::Inspect>(&inspect).ok().and_then(|inspected| inspected.log_path);
         if let Err(why) = hook::run(command, hook::environment(waited, log), cx.json) {
             cx.console.message(&why);
         }

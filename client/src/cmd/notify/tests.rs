@@ -1,7 +1,7 @@
 //! `notify` against a daemon that answers from a script.
 
 use crate::cli::{Screen, test_run, test_run_on};
-use crate::testing::{Fake, Reply, process};
+use crate::testing::{FakeDaemon, Reply, process};
 use serde_json::{Value, json};
 
 fn ended(id: &str, changes: Value) -> Value {
@@ -26,7 +26,7 @@ fn inspected(log: Value) -> Reply {
 fn the_command_runs_once_for_each_process_with_the_facts_in_its_environment() {
     let (first, second) = ("proc_00000000000a", "proc_00000000000b");
     let killed = json!({"name": null, "exit_code": null, "signal": "SIGKILL", "reason": "lost", "status": "lost"});
-    let fake = Fake::start(vec![vec![
+    let fake = FakeDaemon::start(vec![vec![
         answer("exited", &[ended(first, json!({})), ended(second, killed)]),
         inspected(json!("/s/out.log")),
         Reply::error(json!({"code": -32001, "message": "gone", "data": {"kind": "not_found"}})),
@@ -63,7 +63,7 @@ fn the_command_runs_once_for_each_process_with_the_facts_in_its_environment() {
         "TOOLD_STATUS=lost",
     ];
     assert!(second_facts.iter().all(|fact| told[13..].contains(fact)), "{told:?}");
-    let asked = fake.all_asked();
+    let asked = fake.requests();
     assert_eq!(asked[0], ("wait".into(), json!({"ids": ["web", "b"], "mode": "all", "timeout_ms": 600000})));
     assert_eq!(asked[1], ("inspect".into(), json!({"id": first})));
 }
@@ -75,17 +75,17 @@ fn it_waits_on_without_a_limit_and_across_a_restart_and_then_rings() {
         let (over, hang_up) = (answer("timeout", std::slice::from_ref(&running)), Reply::HangUp);
         vec![vec![over, hang_up], vec![answer("exited", &[ended("proc_00000000000a", json!({}))])]]
     };
-    let fake = Fake::start(script());
+    let fake = FakeDaemon::start(script());
     let (code, _, err) = test_run_on(Screen::Errors, &fake, &["notify", "web", "--bell"]);
-    assert_eq!((code, err.as_str(), fake.all_asked().len()), (3, "\x07", 3));
-    let (code, _, err) = test_run(&Fake::start(script()), &["notify", "web", "--bell"]);
+    assert_eq!((code, err.as_str(), fake.requests().len()), (3, "\x07", 3));
+    let (code, _, err) = test_run(&FakeDaemon::start(script()), &["notify", "web", "--bell"]);
     assert_eq!((code, err.as_str()), (3, ""), "a bell is for a terminal");
 }
 
 #[test]
 fn any_tells_only_of_those_that_ended_and_a_failing_command_changes_no_code() {
     let running = process(json!({"output": "", "next_cursor": 0, "matched": null, "listener": null}));
-    let fake = Fake::start(vec![vec![
+    let fake = FakeDaemon::start(vec![vec![
         answer("exited", &[running, ended("proc_00000000000a", json!({"exit_code": 0}))]),
         inspected(Value::Null),
     ]]);
@@ -94,15 +94,15 @@ fn any_tells_only_of_those_that_ended_and_a_failing_command_changes_no_code() {
     let (code, _, err) = test_run(&fake, &["notify", "a", "b", "--any", "--run", &command]);
     assert_eq!((code, err.as_str()), (0, "toolctl: the command of --run ended with exit status: 9\n"));
     assert_eq!(std::fs::read_to_string(&file).expect("it ran"), "proc_00000000000a\n");
-    assert_eq!(fake.asked().1, json!({"ids": ["a", "b"], "timeout_ms": 600000}));
+    assert_eq!(fake.next_request().1, json!({"ids": ["a", "b"], "timeout_ms": 600000}));
 }
 
 #[test]
 fn a_time_limit_is_124_and_tells_nobody() {
     let running = process(json!({"output": "", "next_cursor": 0, "matched": null, "listener": null}));
     let waits: Vec<Reply> = (0..50).map(|_| answer("timeout", std::slice::from_ref(&running))).collect();
-    let fake = Fake::start(vec![waits]);
+    let fake = FakeDaemon::start(vec![waits]);
     let (code, _, err) = test_run(&fake, &["notify", "a", "--timeout", "1ms", "--run", "exit 1"]);
     assert_eq!((code, err.as_str()), (124, "toolctl: timed out after 1ms; what was waited for is left alone\n"));
-    assert!(fake.all_asked().iter().all(|(method, params)| method == "wait" && params["timeout_ms"] == 1));
+    assert!(fake.requests().iter().all(|(method, params)| method == "wait" && params["timeout_ms"] == 1));
 }

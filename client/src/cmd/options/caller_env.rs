@@ -24,7 +24,7 @@ const LOCALE: [&str; 15] = [
 ];
 
 /// Adds it to what the call gives, which wins.
-pub fn add(params: &mut Exec, env: impl Fn(&str) -> Option<String>, on_terminal: bool) {
+pub fn add_caller_env(params: &mut Exec, env: impl Fn(&str) -> Option<String>, on_terminal: bool) {
     if params.env_mode == EnvMode::Replace {
         return;
     }
@@ -53,7 +53,7 @@ mod tests {
         let env = given.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
         let mut params = Exec { env, env_mode: mode, pty, ..Default::default() };
         let ours: BTreeMap<&str, &str> = ours.iter().copied().collect();
-        add(&mut params, |name| ours.get(name).map(|value| (*value).into()), on_terminal);
+        add_caller_env(&mut params, |name| ours.get(name).map(|value| (*value).into()), on_terminal);
         params.env.iter().map(|(name, value)| format!("{name}={value}")).collect()
     }
 

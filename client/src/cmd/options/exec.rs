@@ -2,7 +2,7 @@
 
 use super::{ready, watch};
 use crate::args;
-use crate::error::Failure;
+use crate::error::CliError;
 use clap::Args;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
@@ -18,7 +18,7 @@ const LIMITS: &str = "Limits";
 
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
-pub struct What {
+pub struct Program {
     /// Run this text with a shell, in place of CMD
     #[arg(short, long, value_name = "TEXT")]
     command: Option<String>,
@@ -125,7 +125,7 @@ pub enum PtyDefault {
 
 /// The parameters of `exec`. They always carry a request id, so that the call can be made again
 /// after a lost connection and still start one process.
-pub fn params(what: What, options: Options, pty: PtyDefault) -> Result<params::Exec, Failure> {
+pub fn params(what: Program, options: Options, pty: PtyDefault) -> Result<params::Exec, CliError> {
     let argv = (!what.argv.is_empty()).then_some(what.argv);
     let pty = match (options.pty, pty) {
         (None, _) => Pty::No,
@@ -161,16 +161,16 @@ pub fn params(what: What, options: Options, pty: PtyDefault) -> Result<params::E
             output_bytes: options.output_max,
             idle_ms: options.idle,
         },
-        request_id: Some(options.request_id.unwrap_or_else(fresh_id)),
+        request_id: Some(options.request_id.unwrap_or_else(random_id)),
         ..Default::default()
     })
 }
 
-fn directory(given: Option<PathBuf>) -> Result<String, Failure> {
+fn directory(given: Option<PathBuf>) -> Result<String, CliError> {
     let io = |source: io::Error| match source.kind() {
-        io::ErrorKind::NotFound => Failure::NoDirectory,
+        io::ErrorKind::NotFound => CliError::NoDirectory,
         // It is there, and we may not know where.
-        _ => Failure::Io { doing: "find the working directory", source },
+        _ => CliError::Io { doing: "find the working directory", source },
     };
     let path = match given {
         Some(path) => std::path::absolute(path).map_err(io)?,
@@ -178,11 +178,11 @@ fn directory(given: Option<PathBuf>) -> Result<String, Failure> {
     };
     path.into_os_string()
         .into_string()
-        .map_err(|path| Failure::Usage(format!("--cwd: {} is not UTF-8, which JSON cannot carry", path.display())))
+        .map_err(|path| CliError::Usage(format!("--cwd: {} is not UTF-8, which JSON cannot carry", path.display())))
 }
 
 /// An id nobody else will think of: 64 bits that the system gave this thread at random.
-pub fn fresh_id() -> String {
+pub fn random_id() -> String {
     let hasher = || RandomState::new().build_hasher().finish();
     format!("toolctl-{}-{:016x}", std::process::id(), hasher())
 }
@@ -190,12 +190,12 @@ pub fn fresh_id() -> String {
 #[cfg(test)]
 mod tests {
     use crate::cli::test_run;
-    use crate::testing::{Fake, Reply, started};
+    use crate::testing::{FakeDaemon, Reply, started};
     use serde_json::json;
 
     #[test]
     fn every_option_reaches_the_daemon() {
-        let fake = Fake::start(vec![vec![Reply::result(started(json!({"ready": "ready"})))]]);
+        let fake = FakeDaemon::start(vec![vec![Reply::result(started(json!({"ready": "ready"})))]]);
         let line = "exec --cwd /tmp --env A=1 --env B=2=3 --env-mode replace --shell sh --no-login --pty=24x80 --timeout 30s \
             --yield 2s --name n --task-id t --session-key s --label k=v --notify --heartbeat 2m --if-running return \
             --consumer me --watch w --ready-match up --ready-timeout 5s --memory 512M --cpu 150% --pids 9 \
@@ -210,16 +210,16 @@ mod tests {
             "ready_timeout_ms": 5000,
             "limits": {"memory_bytes": 536870912, "cpu_percent": 150, "pids": 9, "output_bytes": 10485760, "idle_ms": 300000}
         });
-        assert_eq!(fake.asked(), ("exec".into(), expected));
+        assert_eq!(fake.next_request(), ("exec".into(), expected));
     }
 
     #[test]
     fn a_command_keeps_its_own_flags_and_runs_where_we_are_and_has_a_request_id() {
         let here = std::env::current_dir().expect("a directory").display().to_string();
         for args in [&["exec", "--stdin", "--", "ls", "--json", "-c"][..], &["exec", "--stdin", "ls", "--json", "-c"]] {
-            let fake = Fake::start(vec![vec![Reply::result(started(json!({})))]]);
+            let fake = FakeDaemon::start(vec![vec![Reply::result(started(json!({})))]]);
             assert_eq!(test_run(&fake, args).0, 0);
-            let (_, mut asked) = fake.asked();
+            let (_, mut asked) = fake.next_request();
             let request_id = asked["request_id"].take();
             assert!(request_id.as_str().is_some_and(|id| id.starts_with("toolctl-")), "{request_id}");
             assert_eq!(
@@ -227,6 +227,6 @@ mod tests {
                 json!({"argv": ["ls", "--json", "-c"], "cwd": here, "stdin": "pipe", "request_id": null})
             );
         }
-        assert_ne!(super::fresh_id(), super::fresh_id());
+        assert_ne!(super::random_id(), super::random_id());
     }
 }

@@ -55,12 +55,12 @@ fn of(matches: &ArgMatches, id: &str, pattern: fn(String) -> Pattern) -> Vec<(us
 #[cfg(test)]
 mod tests {
     use crate::cli::test_run;
-    use crate::testing::{Fake, Reply, started};
+    use crate::testing::{FakeDaemon, Reply, started};
     use serde_json::json;
 
     #[test]
     fn patterns_keep_the_order_they_were_typed_in_across_both_flags() {
-        let fake = Fake::start(vec![vec![Reply::result(started(json!({})))]]);
+        let fake = FakeDaemon::start(vec![vec![Reply::result(started(json!({})))]]);
         let args = [
             "exec",
             "--watch-re",
@@ -76,7 +76,7 @@ mod tests {
             "y",
         ];
         assert_eq!(test_run(&fake, &args).0, 0);
-        let (_, asked) = fake.asked();
+        let (_, asked) = fake.next_request();
         assert_eq!(asked["watch"], json!([{"regex": "e+"}, "-a", "b", {"regex": "^c"}]));
         assert_eq!(asked["argv"], json!(["x", "--watch", "y"]));
     }

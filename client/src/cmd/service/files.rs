@@ -3,7 +3,7 @@
 use super::daemon_program;
 use crate::cmd::completions::Shell;
 use crate::cmd::man;
-use crate::error::Failure;
+use crate::error::CliError;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -39,13 +39,13 @@ pub struct Dirs {
 }
 
 impl Dirs {
-    pub fn find() -> Result<Dirs, Failure> {
+    pub fn find() -> Result<Dirs, CliError> {
         let set = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let home = set("HOME");
         let at = |name: &str, below: &str| set(name).or_else(|| Some(home.as_ref()?.join(below)));
         match (at("XDG_CONFIG_HOME", ".config"), at("XDG_DATA_HOME", ".local/share")) {
             (Some(config), Some(data)) => Ok(Dirs { config, data }),
-            _ => Err(Failure::Unavailable("there is no home directory to install into; set HOME".into())),
+            _ => Err(CliError::Unavailable("there is no home directory to install into; set HOME".into())),
         }
     }
 
@@ -67,7 +67,7 @@ impl Dirs {
 }
 
 /// The two units.
-pub fn units(dirs: &Dirs) -> Result<Vec<Planned>, Failure> {
+pub fn units(dirs: &Dirs) -> Result<Vec<Planned>, CliError> {
     let start = format!("ExecStart={}\n", quoted(&daemon_program()?)?);
     let service = SERVICE.replace(PACKAGED, &start);
     let planned = |name: &str, text: &str| Planned { path: dirs.units().join(name), text: format!("# {MARK}\n{text}") };
@@ -75,7 +75,7 @@ pub fn units(dirs: &Dirs) -> Result<Vec<Planned>, Failure> {
 }
 
 /// Completions and manual pages.
-pub fn extras(dirs: &Dirs) -> Result<Vec<Planned>, Failure> {
+pub fn extras(dirs: &Dirs) -> Result<Vec<Planned>, CliError> {
     let scripts = Shell::ALL.map(|shell| Planned { path: dirs.completions(shell), text: marked(shell.script()) });
     let pages = man::pages()?.into_iter();
     let pages =
@@ -99,9 +99,9 @@ fn marked(script: &str) -> String {
 }
 
 /// A path as systemd reads it in ExecStart.
-fn quoted(path: &Path) -> Result<String, Failure> {
+fn quoted(path: &Path) -> Result<String, CliError> {
     let text = path.to_str().filter(|text| !text.chars().any(char::is_control)).ok_or_else(|| {
-        Failure::Unavailable(format!("{} cannot stand in a unit; put toold into another directory", path.display()))
+        CliError::Unavailable(format!("{} cannot stand in a unit; put toold into another directory", path.display()))
     })?;
     let escaped = text.replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%");
     let plain = escaped.bytes().all(|b| b.is_ascii_alphanumeric() || b"/._-+".contains(&b));
@@ -125,7 +125,7 @@ impl Planned {
     }
 
     /// Writes it if it is not there as it should be. Never over somebody else's.
-    pub fn write(&self) -> Result<Outcome, Failure> {
+    pub fn write(&self) -> Result<Outcome, CliError> {
         if std::fs::read_to_string(&self.path).is_ok_and(|text| text == self.text) {
             return Ok(Outcome::Unchanged);
         }
@@ -133,7 +133,7 @@ impl Planned {
             return Ok(Outcome::Foreign);
         }
         self.put().map_err(|source| {
-            Failure::Unavailable(format!("write {}: {source}; what was written before it stays", self.path.display()))
+            CliError::Unavailable(format!("write {}: {source}; what was written before it stays", self.path.display()))
         })?;
         Ok(Outcome::Written)
     }

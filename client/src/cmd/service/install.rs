@@ -2,10 +2,10 @@
 
 use super::files::{self, Dirs, Outcome, Planned};
 use super::systemd::{Linger, SERVICE, SOCKET, Systemd};
-use super::{InstallArgs, give_way};
+use super::{InstallArgs, stop_unmanaged_daemon};
 use crate::cmd::Context;
 use crate::cmd::completions::Shell;
-use crate::error::{DONE, Failure};
+use crate::error::{CliError, DONE};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -30,7 +30,7 @@ struct Uninstalled {
     did: Vec<String>,
 }
 
-pub fn install(args: &InstallArgs, systemd: &Systemd, cx: &mut Context<'_>) -> Result<u8, Failure> {
+pub fn install(args: &InstallArgs, systemd: &Systemd, cx: &mut Context<'_>) -> Result<u8, CliError> {
     let dirs = Dirs::find()?;
     let units = wanted_units(&dirs, systemd)?;
     let mut done = Installed::default();
@@ -45,7 +45,7 @@ pub fn install(args: &InstallArgs, systemd: &Systemd, cx: &mut Context<'_>) -> R
         }
     }
     systemd.act(&["daemon-reload"])?;
-    give_way(systemd, cx)?;
+    stop_unmanaged_daemon(systemd, cx)?;
     systemd.act(&["enable", "--now", SOCKET])?;
     done.did.push(format!("systemd listens for toold, now and after every login ({SOCKET} is enabled)"));
     if changed && systemd.unit(SERVICE)?.active() {
@@ -58,10 +58,10 @@ pub fn install(args: &InstallArgs, systemd: &Systemd, cx: &mut Context<'_>) -> R
 }
 
 /// The units to write: none where a package brought its own. Fails when somebody else's are in the way.
-fn wanted_units(dirs: &Dirs, systemd: &Systemd) -> Result<Vec<Planned>, Failure> {
+fn wanted_units(dirs: &Dirs, systemd: &Systemd) -> Result<Vec<Planned>, CliError> {
     let units = files::units(dirs)?;
     if let Some(blocked) = units.iter().find(|unit| unit.blocked()) {
-        return Err(Failure::Unavailable(format!(
+        return Err(CliError::Unavailable(format!(
             "{} is there and not ours; move it away, then install again",
             blocked.path.display()
         )));
@@ -101,7 +101,7 @@ impl Installed {
     }
 }
 
-fn show_installed(done: &Installed, cx: &mut Context<'_>) -> Result<(), Failure> {
+fn show_installed(done: &Installed, cx: &mut Context<'_>) -> Result<(), CliError> {
     if cx.json {
         return cx.print_json(done);
     }
@@ -127,7 +127,7 @@ fn listed(word: &str, paths: &[PathBuf]) -> String {
     text
 }
 
-pub fn uninstall(systemd: &Systemd, cx: &mut Context<'_>) -> Result<u8, Failure> {
+pub fn uninstall(systemd: &Systemd, cx: &mut Context<'_>) -> Result<u8, CliError> {
     let dirs = Dirs::find()?;
     let files = files::present(&dirs);
     let units_ours = files.iter().any(|path| path.starts_with(dirs.units()));
@@ -138,7 +138,7 @@ pub fn uninstall(systemd: &Systemd, cx: &mut Context<'_>) -> Result<u8, Failure>
         done.did.push("systemd listens for toold no more, and the daemon is stopped; its processes go on".into());
     }
     for path in files {
-        std::fs::remove_file(&path).map_err(Failure::io("remove what install made"))?;
+        std::fs::remove_file(&path).map_err(CliError::io("remove what install made"))?;
         done.removed.push(path);
     }
     if units_ours {

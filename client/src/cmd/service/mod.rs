@@ -6,9 +6,9 @@ pub mod status;
 pub mod systemd;
 
 use super::Context;
-use crate::autostart::{Wait, program};
-use crate::daemon_probe::{Presence, style, unit_socket};
-use crate::error::{DONE, Failure};
+use crate::autostart::{Backoff, program};
+use crate::daemon_probe::{DaemonState, style, unit_socket};
+use crate::error::{CliError, DONE};
 use serde::Serialize;
 use std::path::PathBuf;
 use std::process::Command;
@@ -72,7 +72,7 @@ struct Done<'a> {
     note: Option<&'a str>,
 }
 
-pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
+pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     match args.verb {
         Verb::Install(args) => install::install(&args, &Systemd::find()?, cx),
         Verb::Uninstall => install::uninstall(&Systemd::find()?, cx),
@@ -84,29 +84,29 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, Failure> {
     }
 }
 
-fn start(systemd: &Systemd, cx: &mut Context<'_>) -> Result<u8, Failure> {
+fn start(systemd: &Systemd, cx: &mut Context<'_>) -> Result<u8, CliError> {
     installed(systemd)?;
-    give_way(systemd, cx)?;
+    stop_unmanaged_daemon(systemd, cx)?;
     systemd.act(&["start", SOCKET, SERVICE])?;
-    told("systemd listens, and the daemon runs", None, cx)
+    print_done("systemd listens, and the daemon runs", None, cx)
 }
 
-fn stop(systemd: &Systemd, cx: &mut Context<'_>) -> Result<u8, Failure> {
+fn stop(systemd: &Systemd, cx: &mut Context<'_>) -> Result<u8, CliError> {
     installed(systemd)?;
     systemd.act(&["stop", SOCKET, SERVICE])?;
     let note = "until `toolctl service start`, the next call starts a daemon of its own; --no-autostart does not";
-    told("the daemon is stopped; its processes go on", Some(note), cx)
+    print_done("the daemon is stopped; its processes go on", Some(note), cx)
 }
 
-fn restart(systemd: &Systemd, cx: &mut Context<'_>) -> Result<u8, Failure> {
+fn restart(systemd: &Systemd, cx: &mut Context<'_>) -> Result<u8, CliError> {
     installed(systemd)?;
-    give_way(systemd, cx)?;
+    stop_unmanaged_daemon(systemd, cx)?;
     systemd.act(&["start", SOCKET])?;
     systemd.act(&["restart", SERVICE])?;
-    told("the daemon was started anew; its processes went on", None, cx)
+    print_done("the daemon was started anew; its processes went on", None, cx)
 }
 
-fn logs(args: LogsArgs, systemd: &Systemd, cx: &mut Context<'_>) -> Result<u8, Failure> {
+fn logs(args: LogsArgs, systemd: &Systemd, cx: &mut Context<'_>) -> Result<u8, CliError> {
     installed(systemd)?;
     let mut command = Command::new("journalctl");
     command.args(["--user", "--unit", SERVICE]);
@@ -120,7 +120,7 @@ fn logs(args: LogsArgs, systemd: &Systemd, cx: &mut Context<'_>) -> Result<u8, F
         command.args(["--output", "json"]);
     }
     let status = command.args(args.more).status().map_err(|source| {
-        Failure::Unavailable(format!(
+        CliError::Unavailable(format!(
             "the journal cannot be shown: journalctl: {source}; is systemd-journald installed?"
         ))
     })?;
@@ -128,7 +128,7 @@ fn logs(args: LogsArgs, systemd: &Systemd, cx: &mut Context<'_>) -> Result<u8, F
 }
 
 /// Says what was done: a sentence, or a document.
-fn told(did: &str, note: Option<&str>, cx: &mut Context<'_>) -> Result<u8, Failure> {
+fn print_done(did: &str, note: Option<&str>, cx: &mut Context<'_>) -> Result<u8, CliError> {
     match cx.json {
         true => cx.print_json(&Done { did, note })?,
         false => {
@@ -139,30 +139,30 @@ fn told(did: &str, note: Option<&str>, cx: &mut Context<'_>) -> Result<u8, Failu
     Ok(DONE)
 }
 
-fn installed(systemd: &Systemd) -> Result<(), Failure> {
+fn installed(systemd: &Systemd) -> Result<(), CliError> {
     match systemd.unit(SERVICE)?.loaded() {
         true => Ok(()),
-        false => Err(Failure::Unavailable(format!("{SERVICE} is not installed; `toolctl service install` does it"))),
+        false => Err(CliError::Unavailable(format!("{SERVICE} is not installed; `toolctl service install` does it"))),
     }
 }
 
 /// Stops a daemon that systemd did not start: it holds the state directory, and systemd's could not run
 /// beside it. Says so. Processes go on.
-fn give_way(systemd: &Systemd, cx: &mut Context<'_>) -> Result<(), Failure> {
-    let Presence::Here(mut client) = style(cx.link.socket(), PATIENCE) else { return Ok(()) };
+fn stop_unmanaged_daemon(systemd: &Systemd, cx: &mut Context<'_>) -> Result<(), CliError> {
+    let DaemonState::Running(mut client) = style(cx.connection.socket(), PATIENCE) else { return Ok(()) };
     let Ok(info) = client.call::<api::DaemonInfo>(&params::Empty::default()) else { return Ok(()) };
     // One with another socket and another state is nobody's rival.
-    let elsewhere = unit_socket().is_none_or(|own| own != *info.paths.socket)
+    let other_socket = unit_socket().is_none_or(|own| own != *info.paths.socket)
         && std::env::var_os("TOOLD_STATE_DIR").is_some_and(|dir| !dir.is_empty());
-    if elsewhere || systemd.unit(SERVICE)?.main_pid() == Some(info.pid) {
+    if other_socket || systemd.unit(SERVICE)?.main_pid() == Some(info.pid) {
         return Ok(());
     }
     client.call::<api::DaemonShutdown>(&params::Shutdown { kill: false })?;
-    let mut wait = Wait::until(Instant::now() + STOP_TIME);
-    while lives(info.pid) {
+    let mut wait = Backoff::until(Instant::now() + STOP_TIME);
+    while is_running(info.pid) {
         if !wait.once() {
             let why = format!("the daemon with pid {} was asked to stop and runs on; `kill {}`", info.pid, info.pid);
-            return Err(Failure::Unavailable(why));
+            return Err(CliError::Unavailable(why));
         }
     }
     if !cx.json {
@@ -173,13 +173,13 @@ fn give_way(systemd: &Systemd, cx: &mut Context<'_>) -> Result<(), Failure> {
 }
 
 /// Whether a process runs. One that only waits for its parent holds nothing any more.
-fn lives(pid: u32) -> bool {
+fn is_running(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with(['Z', 'X']))
 }
 
 /// The daemon that the unit runs: the one beside this program.
-fn daemon_program() -> Result<PathBuf, Failure> {
+fn daemon_program() -> Result<PathBuf, CliError> {
     let program = program();
     if program.is_absolute() {
         return Ok(program);
@@ -187,6 +187,6 @@ fn daemon_program() -> Result<PathBuf, Failure> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path).map(|dir| dir.join(&program)).find(|path| path.is_file());
     found.filter(|path| path.is_absolute()).ok_or_else(|| {
-        Failure::Unavailable("toold is neither beside toolctl nor in PATH: install both into one directory".into())
+        CliError::Unavailable("toold is neither beside toolctl nor in PATH: install both into one directory".into())
     })
 }

@@ -4,8 +4,8 @@ use super::PATIENCE;
 use super::systemd::{Linger, SERVICE, SOCKET, Systemd, Unit};
 use crate::blocking::{CallError, Client};
 use crate::cmd::Context;
-use crate::daemon_probe::{self, Presence};
-use crate::error::{DONE, FAILED, Failure};
+use crate::daemon_probe::{self, DaemonState};
+use crate::error::{CliError, DONE, FAILED};
 use crate::render::table::facts;
 use crate::render::time::duration;
 use serde::Serialize;
@@ -60,20 +60,20 @@ impl Seen {
 /// The daemon, if one runs. Never starts one.
 pub fn daemon(path: &Path, service: Option<&Unit>) -> Result<Option<Box<DaemonInfo>>, CallError> {
     let mut client = match daemon_probe::style(path, PATIENCE) {
-        Presence::Here(client) => client,
+        DaemonState::Running(client) => client,
         // Systemd knows of one whose state is elsewhere.
-        Presence::Asleep if service.is_some_and(|unit| unit.main_pid().is_some()) => Client::connect(path)?,
-        Presence::Asleep => return Ok(None),
-        Presence::Unreachable(error) => return Err(error),
+        DaemonState::SocketActivated if service.is_some_and(|unit| unit.main_pid().is_some()) => Client::connect(path)?,
+        DaemonState::SocketActivated => return Ok(None),
+        DaemonState::Unreachable(error) => return Err(error),
     };
-    client.set_patience(PATIENCE)?;
+    client.set_timeout(PATIENCE)?;
     client.call::<api::DaemonInfo>(&params::Empty::default()).map(|info| Some(Box::new(info)))
 }
 
-pub fn run(cx: &mut Context<'_>) -> Result<u8, Failure> {
+pub fn run(cx: &mut Context<'_>) -> Result<u8, CliError> {
     let systemd = Systemd::find()?;
     let (service, socket) = (systemd.unit(SERVICE)?, systemd.unit(SOCKET)?);
-    let path = cx.link.socket().to_path_buf();
+    let path = cx.connection.socket().to_path_buf();
     let info = daemon(&path, Some(&service)).ok().flatten();
     let status = Status {
         daemon: info.as_ref().map(|info| Running {

@@ -1,6 +1,6 @@
 //! systemd's user manager, by way of `systemctl`.
 
-use crate::error::Failure;
+use crate::error::CliError;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io;
@@ -31,35 +31,35 @@ pub enum Linger {
 
 impl Systemd {
     /// The manager of this user, or a sentence that says why there is none.
-    pub fn find() -> Result<Systemd, Failure> {
+    pub fn find() -> Result<Systemd, CliError> {
         let without = "toolctl starts the daemon by itself, so all but `toolctl service` works without";
         match systemctl(&["show", "--property=Version"]) {
             Ok(output) if output.status.success() => Ok(Systemd(())),
-            Ok(output) => Err(Failure::Unavailable(format!(
+            Ok(output) => Err(CliError::Unavailable(format!(
                 "systemd's user manager does not answer: {}; {without}",
                 first_line(&output.stderr)
             ))),
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
-                Err(Failure::Unavailable(format!("there is no systemd here (no systemctl in PATH); {without}")))
+                Err(CliError::Unavailable(format!("there is no systemd here (no systemctl in PATH); {without}")))
             }
-            Err(source) => Err(Failure::Io { doing: "run systemctl", source }),
+            Err(source) => Err(CliError::Io { doing: "run systemctl", source }),
         }
     }
 
     /// Has something done, and fails with systemd's own words.
-    pub fn act(&self, args: &[&str]) -> Result<(), Failure> {
-        let output = systemctl(args).map_err(Failure::io("run systemctl"))?;
+    pub fn act(&self, args: &[&str]) -> Result<(), CliError> {
+        let output = systemctl(args).map_err(CliError::io("run systemctl"))?;
         if output.status.success() {
             return Ok(());
         }
         let said = first_line(&output.stderr);
         let what = args.join(" ");
-        Err(Failure::Unavailable(format!("systemctl --user {what}: {said}; `toolctl service logs -n 20` may say why")))
+        Err(CliError::Unavailable(format!("systemctl --user {what}: {said}; `toolctl service logs -n 20` may say why")))
     }
 
-    pub fn unit(&self, name: &str) -> Result<Unit, Failure> {
+    pub fn unit(&self, name: &str) -> Result<Unit, CliError> {
         let property = format!("--property={PROPERTIES}");
-        let output = systemctl(&["show", name, &property]).map_err(Failure::io("run systemctl"))?;
+        let output = systemctl(&["show", name, &property]).map_err(CliError::io("run systemctl"))?;
         Ok(Unit::parse(&String::from_utf8_lossy(&output.stdout)))
     }
 }

@@ -1,7 +1,7 @@
 //! What each fact means. Pure.
 
-use super::{Check, Facts, Found, Kind, Verdict, kernel};
-use crate::autostart::nobody_listens;
+use super::{Check, Facts, PathKind, PathState, Severity, kernel};
+use crate::autostart::is_not_listening;
 use crate::cmd::service::status::VERSION;
 use crate::cmd::service::systemd::{Linger, Unit};
 use crate::render::text::bytes;
@@ -33,15 +33,15 @@ impl Group {
 }
 
 pub fn ok(name: &'static str, text: impl Into<String>) -> Check {
-    Check { name, verdict: Verdict::Ok, text: text.into(), mend: None }
+    Check { name, severity: Severity::Ok, text: text.into(), fix: None }
 }
 
-pub fn warning(name: &'static str, text: impl Into<String>, mend: impl Into<String>) -> Check {
-    Check { name, verdict: Verdict::Warning, text: text.into(), mend: Some(mend.into()) }
+pub fn warning(name: &'static str, text: impl Into<String>, fix: impl Into<String>) -> Check {
+    Check { name, severity: Severity::Warning, text: text.into(), fix: Some(fix.into()) }
 }
 
-pub fn problem(name: &'static str, text: impl Into<String>, mend: impl Into<String>) -> Check {
-    Check { name, verdict: Verdict::Problem, text: text.into(), mend: Some(mend.into()) }
+pub fn problem(name: &'static str, text: impl Into<String>, fix: impl Into<String>) -> Check {
+    Check { name, severity: Severity::Problem, text: text.into(), fix: Some(fix.into()) }
 }
 
 /// Every check, in the order in which a person would go about it.
@@ -77,7 +77,7 @@ fn daemon(facts: &Facts) -> Check {
             ok("daemon", "none runs; systemd starts it at the first call")
         }
         Ok(None) => ok("daemon", "none runs; the first call starts one"),
-        Err(error) if nobody_listens(error) => ok("daemon", "none runs; the first call starts one"),
+        Err(error) if is_not_listening(error) => ok("daemon", "none runs; the first call starts one"),
         Err(error) => problem("daemon", error.to_string(), "toolctl service restart"),
     }
 }
@@ -95,15 +95,15 @@ fn version(info: Option<&DaemonInfo>) -> Check {
 }
 
 /// Something that only its owner may reach.
-fn place(name: &'static str, found: &Found, wanted: u32, own: Option<u32>) -> Check {
+fn place(name: &'static str, found: &PathState, wanted: u32, own: Option<u32>) -> Check {
     let path = found.path.display();
     let (uid, mode) = match (found.kind, wanted) {
-        (Kind::Missing, _) => return ok(name, format!("{path} is made when the daemon starts")),
-        (Kind::Hidden, _) => {
+        (PathKind::Missing, _) => return ok(name, format!("{path} is made when the daemon starts")),
+        (PathKind::Hidden, _) => {
             return problem(name, format!("{path} cannot be looked at"), format!("ls -ld {path}"));
         }
-        (Kind::Dir { uid, mode }, 0o700) | (Kind::Socket { uid, mode }, 0o600) => (uid, mode),
-        (Kind::Dir { .. } | Kind::Socket { .. } | Kind::Other, _) => {
+        (PathKind::Dir { uid, mode }, 0o700) | (PathKind::Socket { uid, mode }, 0o600) => (uid, mode),
+        (PathKind::Dir { .. } | PathKind::Socket { .. } | PathKind::Other, _) => {
             return problem(
                 name,
                 format!("{path} is something else, and in the way"),
@@ -123,13 +123,11 @@ fn place(name: &'static str, found: &Found, wanted: u32, own: Option<u32>) -> Ch
 }
 
 fn disk(facts: &Facts) -> Check {
-    let mend = "toolctl forget --older-than 1h";
+    let fix = "toolctl forget --older-than 1h";
     match facts.free {
         None => warning("disk", "how much is free for the state is unknown", "df -h ~"),
-        Some(free) if free < NOTHING => {
-            problem("disk", format!("{} free: output may not be stored", bytes(free)), mend)
-        }
-        Some(free) if free < LITTLE => warning("disk", format!("{} free for output", bytes(free)), mend),
+        Some(free) if free < NOTHING => problem("disk", format!("{} free: output may not be stored", bytes(free)), fix),
+        Some(free) if free < LITTLE => warning("disk", format!("{} free for output", bytes(free)), fix),
         Some(free) => ok("disk", format!("{} free for output", bytes(free))),
     }
 }
@@ -225,10 +223,10 @@ fn autostart(facts: &Facts) -> Check {
         Some(program) => ok("autostart", format!("possible: {}", program.display())),
         None => {
             let text = "toold is neither beside toolctl nor in PATH, so toolctl cannot start it";
-            let mend = "cargo install --path .   # puts both side by side";
+            let fix = "cargo install --path .   # puts both side by side";
             match &facts.daemon {
-                Ok(_) => warning("autostart", text, mend),
-                Err(_) => problem("autostart", text, mend),
+                Ok(_) => warning("autostart", text, fix),
+                Err(_) => problem("autostart", text, fix),
             }
         }
     }

@@ -23,9 +23,9 @@ fn good() -> Facts {
     Facts {
         uid: Some(1000),
         daemon: Ok(Some(info(json!({})))),
-        socket: Found { path: "/r/s".into(), kind: Kind::Socket { uid: 1000, mode: 0o600 } },
-        socket_dir: Found { path: "/r".into(), kind: Kind::Dir { uid: 1000, mode: 0o700 } },
-        state: Some(Found { path: "/d".into(), kind: Kind::Dir { uid: 1000, mode: 0o700 } }),
+        socket: PathState { path: "/r/s".into(), kind: PathKind::Socket { uid: 1000, mode: 0o600 } },
+        socket_dir: PathState { path: "/r".into(), kind: PathKind::Dir { uid: 1000, mode: 0o700 } },
+        state: Some(PathState { path: "/d".into(), kind: PathKind::Dir { uid: 1000, mode: 0o700 } }),
         free: Some(50 << 30),
         manager: true,
         units: Ok((Unit::parse(unit), Unit::parse(unit))),
@@ -37,8 +37,8 @@ fn good() -> Facts {
 
 /// What is not well, as `verdict name mend`.
 fn wrong(facts: &Facts) -> Vec<String> {
-    let checks = all(facts).into_iter().filter(|check| check.verdict != Verdict::Ok);
-    checks.map(|c| format!("{:?} {}: {}", c.verdict, c.name, c.mend.unwrap_or_default())).collect()
+    let checks = all(facts).into_iter().filter(|check| check.severity != Severity::Ok);
+    checks.map(|c| format!("{:?} {}: {}", c.severity, c.name, c.fix.unwrap_or_default())).collect()
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn a_good_machine_has_no_line_that_is_not_ok() {
 #[test]
 fn no_daemon_is_no_problem_while_one_can_be_started() {
     let lost = |kind: io::ErrorKind| CallError::Unreachable { path: "/r/s".into(), source: kind.into() };
-    let missing = Found { path: "/r/s".into(), kind: Kind::Missing };
+    let missing = PathState { path: "/r/s".into(), kind: PathKind::Missing };
     let none = Facts { daemon: Err(lost(io::ErrorKind::NotFound)), socket: missing, group: None, ..good() };
     assert_eq!(wrong(&none), Vec::<String>::new());
     assert_eq!(wrong(&Facts { daemon: Ok(None), group: None, ..good() }), Vec::<String>::new());
@@ -61,9 +61,9 @@ fn no_daemon_is_no_problem_while_one_can_be_started() {
 
 #[test]
 fn modes_owners_and_strangers_are_problems_with_the_command_that_mends_them() {
-    let open = Found { path: "/r".into(), kind: Kind::Dir { uid: 1000, mode: 0o755 } };
-    let theirs = Found { path: "/r/s".into(), kind: Kind::Socket { uid: 7, mode: 0o600 } };
-    let file = Some(Found { path: "/d".into(), kind: Kind::Other });
+    let open = PathState { path: "/r".into(), kind: PathKind::Dir { uid: 1000, mode: 0o755 } };
+    let theirs = PathState { path: "/r/s".into(), kind: PathKind::Socket { uid: 7, mode: 0o600 } };
+    let file = Some(PathState { path: "/d".into(), kind: PathKind::Other });
     assert_eq!(
         wrong(&Facts { socket_dir: open, socket: theirs, state: file, ..good() }),
         ["Problem directory: chmod 700 /r", "Problem socket: sudo chown $(id -u) /r/s", "Problem state: mv /d /d.away"]
@@ -106,8 +106,8 @@ fn lingering_and_units_are_looked_at_where_there_is_a_systemd() {
     let without =
         Facts { linger: Linger::Unknown, manager: false, units: Err("there is no systemd here".into()), ..good() };
     assert_eq!(wrong(&without), Vec::<String>::new());
-    let elsewhere = Unit::parse("LoadState=loaded\nActiveState=active\nListen=/other (Stream)\n");
-    let facts = Facts { units: Ok((elsewhere.clone(), elsewhere)), ..good() };
+    let other_socket = Unit::parse("LoadState=loaded\nActiveState=active\nListen=/other (Stream)\n");
+    let facts = Facts { units: Ok((other_socket.clone(), other_socket)), ..good() };
     assert_eq!(wrong(&facts), ["Warning unit: unset TOOLD_SOCKET"]);
     let no_leaf = Some(Group { path: "/a/toold.service".into(), owner: Some(1000) });
     let facts = Facts { group: no_leaf, ..good() };

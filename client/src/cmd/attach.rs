@@ -6,11 +6,11 @@ use super::wait::has_ended;
 use crate::blocking::CallError;
 use crate::error::CliError;
 use crate::render::poll::summary;
-use crate::session::{Access, Hangup, Role, Screen, Session, SessionOptions};
+use crate::session::{Access, AttachedTerminal, Hangup, Role, Session, SessionOptions};
 use crate::sys::{self, Signals};
-use crate::terminal::Keys;
+use crate::terminal::KeyMode;
 use crate::terminal::keys::{self, DetachKeys};
-use crate::terminal::replay::{HEAD, Recorded, TAIL, picture};
+use crate::terminal::replay::{HEAD_LEN, RecordedOutput, TAIL_LEN, snapshot};
 use std::fs::File;
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
@@ -65,15 +65,17 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     let was = process.pty_size.unwrap_or(usual);
     let now = sys::window_size(stdout.as_fd()).filter(|size| size.rows > 0 && size.cols > 0).unwrap_or(was);
     // Who only looks has the screen as it is, and we draw it if it does not fit.
-    let shown = picture(&recorded, was, if args.read_only { was } else { now });
+    let shown = snapshot(&recorded, was, if args.read_only { was } else { now });
     let (access, reads) = match (args.read_only, types) {
-        (true, true) => (Access::ReadOnly, Keys::Taken),
-        (true, false) => (Access::ReadOnly, Keys::Left),
-        (false, _) => (Access::Full, Keys::Taken),
+        (true, true) => (Access::ReadOnly, KeyMode::Forwarded),
+        (true, false) => (Access::ReadOnly, KeyMode::Unread),
+        (false, _) => (Access::Full, KeyMode::Forwarded),
     };
     let input = match reads {
-        Keys::Taken => Some(File::from(stdin.as_fd().try_clone_to_owned().map_err(CliError::io("open the terminal"))?)),
-        Keys::Left => None,
+        KeyMode::Forwarded => {
+            Some(File::from(stdin.as_fd().try_clone_to_owned().map_err(CliError::io("open the terminal"))?))
+        }
+        KeyMode::Unread => None,
     };
     let signals = Signals::catch(&crate::session::SCREEN_SIGNALS)
         .map_err(|source| CliError::Io { doing: "catch signals", source })?;
@@ -84,7 +86,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
         detach_after: None,
         input,
         readiness: None,
-        screen: Some(Screen::new(access, args.detach_keys, reads)),
+        screen: Some(AttachedTerminal::new(access, args.detach_keys, reads)),
     };
     // Of a long output only both ends are known, so the program has to fill the screen in. And it knows its margins.
     let theirs = process.pty_size.filter(|_| args.read_only);
@@ -111,12 +113,12 @@ fn refuse(process: &Process) -> Result<(), CliError> {
 }
 
 /// Both ends of the output up to `end`, and where the last one begins.
-fn recorded(id: &str, end: u64, cx: &mut Context<'_>) -> Result<(Recorded, u64), CliError> {
-    if end <= TAIL + HEAD {
-        return Ok((Recorded { head: Vec::new(), tail: between(id, 0, end, cx)? }, 0));
+fn recorded(id: &str, end: u64, cx: &mut Context<'_>) -> Result<(RecordedOutput, u64), CliError> {
+    if end <= TAIL_LEN + HEAD_LEN {
+        return Ok((RecordedOutput { head: Vec::new(), tail: between(id, 0, end, cx)? }, 0));
     }
-    let begin = end - TAIL;
-    Ok((Recorded { head: between(id, 0, HEAD, cx)?, tail: between(id, begin, end, cx)? }, begin))
+    let begin = end - TAIL_LEN;
+    Ok((RecordedOutput { head: between(id, 0, HEAD_LEN, cx)?, tail: between(id, begin, end, cx)? }, begin))
 }
 
 /// The bytes from `begin` to `end`.

@@ -5,9 +5,9 @@ use super::options::caller_env;
 use super::options::exec::{self, PtyDefault};
 use crate::args;
 use crate::error::CliError;
-use crate::session::{Access, Hangup, Role, SCREEN_SIGNALS, SIGNALS, Screen, Session, SessionOptions};
+use crate::session::{Access, AttachedTerminal, Hangup, Role, SCREEN_SIGNALS, SIGNALS, Session, SessionOptions};
 use crate::sys::{self, Signals};
-use crate::terminal::Keys;
+use crate::terminal::KeyMode;
 use crate::terminal::keys::{self, DetachKeys};
 use std::fs::{File, Metadata};
 use std::io::IsTerminal;
@@ -82,7 +82,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
         detach_after: args.detach_after.map(Duration::from_millis),
         input,
         readiness,
-        screen: access.map(|access| Screen::new(access, args.detach_keys, Keys::Taken)),
+        screen: access.map(|access| AttachedTerminal::new(access, args.detach_keys, KeyMode::Forwarded)),
     };
     let signals = Signals::catch(caught).map_err(|source| CliError::Io { doing: "catch signals", source })?;
     Session::new(cx, signals, plan).run()

@@ -2,7 +2,7 @@
 
 mod sys;
 
-use self::sys::Keys;
+use self::sys::SavedSettings;
 use crate::render::Style;
 use crate::render::text::{columns, without_escapes};
 use std::io::{self, Write};
@@ -12,23 +12,23 @@ use std::os::fd::AsFd;
 const ENTER: &str = "\x1b[?1049h\x1b[?25l\x1b[?7l";
 const LEAVE: &str = "\x1b[?7h\x1b[?25h\x1b[?1049l";
 
-pub struct Screen {
-    keys: Option<Keys>,
+pub struct Fullscreen {
+    keys: Option<SavedSettings>,
     /// What stands there.
     shown: String,
     entered: bool,
 }
 
-impl Screen {
-    pub fn enter() -> io::Result<Screen> {
-        let mut screen = Screen { keys: None, shown: String::new(), entered: false };
+impl Fullscreen {
+    pub fn enter() -> io::Result<Fullscreen> {
+        let mut screen = Fullscreen { keys: None, shown: String::new(), entered: false };
         screen.take()?;
         Ok(screen)
     }
 
     fn take(&mut self) -> io::Result<()> {
         self.entered = true;
-        self.keys = Keys::quiet(io::stdin().as_fd());
+        self.keys = SavedSettings::disable_echo(io::stdin().as_fd());
         self.shown.clear();
         write(ENTER)
     }
@@ -51,12 +51,12 @@ impl Screen {
     /// Gives the terminal back, stands still until somebody continues us, and takes it again.
     pub fn suspend(&mut self) -> io::Result<()> {
         self.give_back();
-        sys::stand_still();
+        sys::suspend();
         self.take()
     }
 
     /// What is drawn next is drawn whole.
-    pub fn forget(&mut self) {
+    pub fn invalidate(&mut self) {
         self.shown.clear();
     }
 
@@ -72,7 +72,7 @@ impl Screen {
     }
 }
 
-impl Drop for Screen {
+impl Drop for Fullscreen {
     fn drop(&mut self) {
         self.give_back();
     }

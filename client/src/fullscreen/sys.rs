@@ -4,11 +4,11 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 /// A terminal's settings as they were.
-pub struct Keys(libc::termios);
+pub struct SavedSettings(libc::termios);
 
-impl Keys {
+impl SavedSettings {
     /// From now on keys come one by one and are not shown. None where no keys come from.
-    pub fn quiet(fd: BorrowedFd<'_>) -> Option<Keys> {
+    pub fn disable_echo(fd: BorrowedFd<'_>) -> Option<SavedSettings> {
         // SAFETY: an all-zero termios is a valid value for tcgetattr to overwrite.
         let mut before: libc::termios = unsafe { std::mem::zeroed() };
         // SAFETY: the descriptor is borrowed, so open, and `before` is ours.
@@ -17,7 +17,7 @@ impl Keys {
         }
         let mut quiet = before;
         quiet.c_lflag &= !(libc::ICANON | libc::ECHO);
-        set(fd, &quiet).ok().map(|()| Keys(before))
+        set(fd, &quiet).ok().map(|()| SavedSettings(before))
     }
 
     /// As they were.
@@ -36,7 +36,7 @@ fn set(fd: BorrowedFd<'_>, settings: &libc::termios) -> io::Result<()> {
 }
 
 /// Stands still, as after Ctrl-Z, until somebody continues us.
-pub fn stand_still() {
+pub fn suspend() {
     // SAFETY: raise takes a number and touches no memory of ours.
     unsafe { libc::raise(libc::SIGSTOP) };
 }

@@ -74,7 +74,7 @@ impl Session<'_, '_> {
         match error.kind() {
             Some(ErrorKind::AlreadyExited | ErrorKind::StdinUnavailable) => self.plan.input = None,
             _ => {
-                self.tell(&error.message);
+                self.message(&error.message);
                 self.leave_input();
             }
         }

@@ -6,14 +6,14 @@ mod json;
 mod output;
 mod progress;
 mod ready;
-mod screen;
 mod signals;
 mod status_line;
+mod terminal;
 #[cfg(test)]
 mod tests;
 
-pub use screen::{Access, Screen};
 pub use signals::{SCREEN_SIGNALS, SIGNALS};
+pub use terminal::{Access, AttachedTerminal};
 
 use crate::blocking::{Answer, CallError, parse};
 use crate::cmd::Context;
@@ -64,7 +64,7 @@ pub struct SessionOptions {
     /// What makes the process ready, if a person wants to be told.
     pub readiness: Option<Readiness>,
     /// Our terminal, when it is to be the process's.
-    pub screen: Option<Screen>,
+    pub screen: Option<AttachedTerminal>,
 }
 
 /// What was asked and is not answered yet.
@@ -307,7 +307,7 @@ impl<'a, 'c> Session<'a, 'c> {
             Request::Wait | Request::FinalPoll => self.waited(what, &result),
             Request::Ready => self.ready(&result).map(|()| None),
             Request::Write => self.wrote(&result),
-            Request::Resize => self.resized(),
+            Request::Resize => self.on_resized(),
             Request::Signal | Request::Kill | Request::Close => Ok(None),
         }
     }
@@ -325,7 +325,7 @@ impl<'a, 'c> Session<'a, 'c> {
         }
         // It ended, or closed its stdin, just before: as good as granted.
         if !matches!(error.kind(), Some(ErrorKind::AlreadyExited | ErrorKind::StdinUnavailable)) {
-            self.tell(&error.message);
+            self.message(&error.message);
         }
         Ok(())
     }
@@ -370,9 +370,9 @@ impl<'a, 'c> Session<'a, 'c> {
     fn page(&mut self, result: &RawValue) -> Result<Option<u8>, CliError> {
         let page = parse::<api::Poll>(result)?;
         if let Some(gap) = page.gap {
-            self.tell(&format!("{} bytes of output were not kept", gap.to.saturating_sub(gap.from)));
+            self.message(&format!("{} bytes of output were not kept", gap.to.saturating_sub(gap.from)));
         }
-        if let Some(code) = self.hear_size(page.process.pty_size)? {
+        if let Some(code) = self.update_remote_size(page.process.pty_size)? {
             return Ok(Some(code));
         }
         let output = bytes(&page.output)?;
@@ -396,7 +396,7 @@ impl<'a, 'c> Session<'a, 'c> {
         // After what came meanwhile, or a program that draws anew would write over it at once.
         self.report_reconnect();
         if !output.is_empty() {
-            self.say_again();
+            self.repeat_message();
         }
         if self.resize_due().is_some() && !output.is_empty() {
             self.resize()?;

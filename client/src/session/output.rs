@@ -14,7 +14,7 @@ const OUTPUT: usize = 4096;
 impl Session<'_, '_> {
     /// Prints a piece of the program's, drawn by us if its screen is not of our size.
     pub(super) fn print(&mut self, stream: Stream, piece: &[u8]) -> Result<Option<u8>, CliError> {
-        match self.drawn(piece) {
+        match self.translate(piece) {
             Some(drawn) => self.put(stream, &drawn),
             None => self.put(stream, piece),
         }
@@ -53,7 +53,7 @@ impl Session<'_, '_> {
                 Stream::Stderr => (&mut *self.cx.console.err, "write to standard error"),
             };
             out.write_all(part).and_then(|()| out.flush()).map_err(CliError::io(doing))?;
-            self.shown(part);
+            self.track_output(part);
             if let Some(quiet) = &mut self.quiet {
                 quiet.printed(stream, part, Instant::now());
             }

@@ -33,7 +33,7 @@ impl Session<'_, '_> {
             && let (Some(waited), Some(asked)) = (result.processes.first(), &self.plan.readiness)
         {
             let sentence = ready::sentence(ready, &waited.process, asked);
-            self.tell(&sentence);
+            self.message(&sentence);
         }
         Ok(())
     }

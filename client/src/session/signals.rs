@@ -28,7 +28,7 @@ impl Session<'_, '_> {
             (libc::SIGWINCH, _) => self.resize().and_then(|()| self.fit()),
             (libc::SIGTSTP, _) => self.stop().map(|()| None),
             (libc::SIGTTIN, _) => Ok(None),
-            (libc::SIGCONT, _) => self.go_on().map(|()| None),
+            (libc::SIGCONT, _) => self.resume_terminal().map(|()| None),
             (libc::SIGINT, Role::Owner) => self.interrupted(),
             (signal, _) => self.hung_up(signal),
         }
@@ -52,7 +52,7 @@ impl Session<'_, '_> {
             let params = params::Signal { id, signal: "SIGINT".into() };
             self.ask::<api::Signal>(Request::Signal, &params, Duration::ZERO)
         } else {
-            self.tell(&format!("killing {id}; Ctrl-C once more leaves without waiting"));
+            self.message(&format!("killing {id}; Ctrl-C once more leaves without waiting"));
             let params = params::Kill { id: Some(id), grace_ms: Some(GRACE_MS), ..Default::default() };
             self.ask::<api::Kill>(Request::Kill, &params, Duration::from_millis(GRACE_MS))
         }

@@ -2,7 +2,7 @@
 
 /// What the bytes so far end in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum At {
+pub enum EscapeState {
     /// Between two characters or sequences.
     #[default]
     Ground,
@@ -17,39 +17,41 @@ pub enum At {
     TextEscape,
 }
 
-impl At {
-    pub fn after(self, byte: u8) -> At {
+impl EscapeState {
+    pub fn after(self, byte: u8) -> EscapeState {
         match (self, byte) {
-            (At::Char(1), 0x80..=0xbf) => At::Ground,
-            (At::Char(n), 0x80..=0xbf) => At::Char(n - 1),
-            (At::Ground | At::Char(_), 0xc2..=0xdf) => At::Char(1),
-            (At::Ground | At::Char(_), 0xe0..=0xef) => At::Char(2),
-            (At::Ground | At::Char(_), 0xf0..=0xf4) => At::Char(3),
-            (At::Text, 0x1b) => At::TextEscape,
-            (_, 0x1b) => At::Escape,
-            (At::Ground | At::Char(_), _) | (_, 0x18 | 0x1a) => At::Ground,
-            (At::Escape | At::TextEscape, b'[') => At::Csi,
-            (At::Escape | At::TextEscape, b']' | b'P' | b'X' | b'^' | b'_') => At::Text,
-            (At::Escape | At::TextEscape | At::Designation, 0x20..=0x2f) => At::Designation,
-            (At::Escape | At::TextEscape | At::Designation, _) => At::Ground,
-            (At::Csi, 0x40..=0x7e) | (At::Text, 0x07) => At::Ground,
-            (At::Csi, _) => At::Csi,
-            (At::Text, _) => At::Text,
+            (EscapeState::Char(1), 0x80..=0xbf) => EscapeState::Ground,
+            (EscapeState::Char(n), 0x80..=0xbf) => EscapeState::Char(n - 1),
+            (EscapeState::Ground | EscapeState::Char(_), 0xc2..=0xdf) => EscapeState::Char(1),
+            (EscapeState::Ground | EscapeState::Char(_), 0xe0..=0xef) => EscapeState::Char(2),
+            (EscapeState::Ground | EscapeState::Char(_), 0xf0..=0xf4) => EscapeState::Char(3),
+            (EscapeState::Text, 0x1b) => EscapeState::TextEscape,
+            (_, 0x1b) => EscapeState::Escape,
+            (EscapeState::Ground | EscapeState::Char(_), _) | (_, 0x18 | 0x1a) => EscapeState::Ground,
+            (EscapeState::Escape | EscapeState::TextEscape, b'[') => EscapeState::Csi,
+            (EscapeState::Escape | EscapeState::TextEscape, b']' | b'P' | b'X' | b'^' | b'_') => EscapeState::Text,
+            (EscapeState::Escape | EscapeState::TextEscape | EscapeState::Designation, 0x20..=0x2f) => {
+                EscapeState::Designation
+            }
+            (EscapeState::Escape | EscapeState::TextEscape | EscapeState::Designation, _) => EscapeState::Ground,
+            (EscapeState::Csi, 0x40..=0x7e) | (EscapeState::Text, 0x07) => EscapeState::Ground,
+            (EscapeState::Csi, _) => EscapeState::Csi,
+            (EscapeState::Text, _) => EscapeState::Text,
         }
     }
 
-    pub fn after_all(self, bytes: &[u8]) -> At {
+    pub fn after_all(self, bytes: &[u8]) -> EscapeState {
         bytes.iter().fold(self, |at, byte| at.after(*byte))
     }
 }
 
 /// How many of the bytes are before the sequence or character that is not all there.
-pub fn whole(bytes: &[u8]) -> usize {
-    let mut at = At::Ground;
+pub fn boundary_len(bytes: &[u8]) -> usize {
+    let mut at = EscapeState::Ground;
     let mut end = 0;
     for (i, byte) in bytes.iter().enumerate() {
         at = at.after(*byte);
-        if at == At::Ground {
+        if at == EscapeState::Ground {
             end = i + 1;
         }
     }
@@ -57,16 +59,16 @@ pub fn whole(bytes: &[u8]) -> usize {
 }
 
 /// The pieces of the bytes: runs of text, and escape sequences each on its own.
-pub fn pieces(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub fn split_sequences(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
         let first = *rest.first()?;
         let end = match first {
             0x1b => {
-                let mut at = At::Ground;
+                let mut at = EscapeState::Ground;
                 rest.iter().position(|byte| {
                     at = at.after(*byte);
-                    at == At::Ground
+                    at == EscapeState::Ground
                 })
             }
             _ => rest.iter().position(|byte| *byte == 0x1b).and_then(|at| at.checked_sub(1)),
@@ -99,13 +101,13 @@ mod tests {
             (b"a\x1b(0q", 5),
         ];
         for (bytes, end) in cases {
-            assert_eq!(whole(bytes), end, "{:?}", String::from_utf8_lossy(bytes));
+            assert_eq!(boundary_len(bytes), end, "{:?}", String::from_utf8_lossy(bytes));
         }
     }
 
     #[test]
     fn sequences_stand_alone_and_text_is_together() {
-        let found: Vec<&[u8]> = pieces(b"ab\x1b[31mc\x1b]0;t\x1b\\\x1b7\x1b[").collect();
+        let found: Vec<&[u8]> = split_sequences(b"ab\x1b[31mc\x1b]0;t\x1b\\\x1b7\x1b[").collect();
         let expected: [&[u8]; 6] = [b"ab", b"\x1b[31m", b"c", b"\x1b]0;t\x1b\\", b"\x1b7", b"\x1b["];
         assert_eq!(found, expected);
     }
@@ -113,8 +115,8 @@ mod tests {
     proptest! {
         #[test]
         fn the_pieces_are_all_the_bytes(bytes in proptest::collection::vec(prop_oneof![Just(0x1b), Just(b'['), Just(b']'), any::<u8>()], 0..60)) {
-            prop_assert_eq!(pieces(&bytes).collect::<Vec<_>>().concat(), bytes.clone());
-            prop_assert!(whole(&bytes) <= bytes.len());
+            prop_assert_eq!(split_sequences(&bytes).collect::<Vec<_>>().concat(), bytes.clone());
+            prop_assert!(boundary_len(&bytes) <= bytes.len());
         }
     }
 }

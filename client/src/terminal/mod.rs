@@ -10,8 +10,8 @@ mod sys;
 mod viewport;
 
 use modes::Modes;
-use replay::{picture, picture_again};
-use replay_buffer::Recent;
+use replay::{snapshot, snapshot_in_place};
+use replay_buffer::ReplayBuffer;
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Write};
@@ -22,38 +22,38 @@ use sys::Settings;
 #[cfg(test)]
 pub use sys::pair;
 use toold_proto::pty::PtySize;
-use viewport::View;
+use viewport::Viewport;
 
 /// A line of ours in the place of the program's text is there so long.
-const READ: Duration = Duration::from_secs(3);
+const MESSAGE_DURATION: Duration = Duration::from_secs(3);
 
 /// What our keys are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Keys {
+pub enum KeyMode {
     /// All of them are the program's, but one.
-    Taken,
+    Forwarded,
     /// We do not read them, so those that send signals to us still do.
-    Left,
+    Unread,
 }
 
 /// The terminal. Dropped, or when we panic: as it was before.
 pub struct Terminal {
-    lent: Arc<Mutex<Lent>>,
+    lent: Arc<Mutex<SavedTerminal>>,
     /// A line of ours that waits for the end of a sequence of the program's.
-    due: Option<String>,
+    pending_message: Option<String>,
     /// What the program has shown, and when it is to be shown again without a line of ours.
-    recent: Recent,
+    replay: ReplayBuffer,
     redraw: Option<(Instant, String)>,
     /// The program's screen is of another size than ours, and drawn by us.
-    view: Option<View>,
+    viewport: Option<Viewport>,
 }
 
 /// What has to be given back. Shared with the hook that runs when we panic.
-struct Lent {
+struct SavedTerminal {
     /// Unbuffered and apart from the standard output's lock, which may be held by who panics.
     tty: File,
     before: Settings,
-    keys: Keys,
+    keys: KeyMode,
     modes: Modes,
     entered: bool,
     /// Its size when it was lent out first.
@@ -62,23 +62,24 @@ struct Lent {
 
 impl Terminal {
     /// Lends out the terminal that is our standard output.
-    pub fn enter(keys: Keys) -> io::Result<Terminal> {
+    pub fn enter(keys: KeyMode) -> io::Result<Terminal> {
         Terminal::enter_on(File::from(io::stdout().as_fd().try_clone_to_owned()?), keys)
     }
 
-    fn enter_on(tty: File, keys: Keys) -> io::Result<Terminal> {
-        let before = Settings::of(tty.as_fd())?;
+    fn enter_on(tty: File, keys: KeyMode) -> io::Result<Terminal> {
+        let before = Settings::read(tty.as_fd())?;
         let size = crate::sys::window_size(tty.as_fd()).filter(|size| size.rows > 0 && size.cols > 0);
-        let mut lent = Lent { tty, before, keys, modes: Modes::default(), entered: false, size };
+        let mut lent = SavedTerminal { tty, before, keys, modes: Modes::default(), entered: false, size };
         lent.enter()?;
         let lent = Arc::new(Mutex::new(lent));
-        let terminal = Terminal { lent, due: None, recent: Recent::default(), redraw: None, view: None };
-        terminal.mind_panics();
+        let terminal =
+            Terminal { lent, pending_message: None, replay: ReplayBuffer::default(), redraw: None, viewport: None };
+        terminal.restore_on_panic();
         Ok(terminal)
     }
 
     /// The words of a panic are to be read on a terminal that is itself again.
-    fn mind_panics(&self) {
+    fn restore_on_panic(&self) {
         let (lent, tell) = (Arc::downgrade(&self.lent), std::panic::take_hook());
         std::panic::set_hook(Box::new(move |panic| {
             if let Some(lent) = lent.upgrade()
@@ -96,104 +97,104 @@ impl Terminal {
     }
 
     /// What the program writes, as bytes for our screen. None: as they are.
-    pub fn drawn(&mut self, bytes: &[u8], word: &str) -> Option<Vec<u8>> {
-        let bytes = self.recent.push(bytes);
-        match (&mut self.view, bytes) {
-            (Some(view), bytes) => Some(view.draw(&bytes, word)),
+    pub fn translate(&mut self, bytes: &[u8], word: &str) -> Option<Vec<u8>> {
+        let bytes = self.replay.push(bytes);
+        match (&mut self.viewport, bytes) {
+            (Some(viewport), bytes) => Some(viewport.draw(&bytes, word)),
             (None, Cow::Owned(bytes)) => Some(bytes),
             (None, Cow::Borrowed(_)) => None,
         }
     }
 
     /// The program's screen has another size than before.
-    pub fn resized(&mut self) {
-        self.recent.resized();
+    pub fn remote_resized(&mut self) {
+        self.replay.resized();
     }
 
-    pub fn has_view(&self) -> bool {
-        self.view.is_some()
+    pub fn has_viewport(&self) -> bool {
+        self.viewport.is_some()
     }
 
     /// What is to be written when the program's screen is of this size: if that is not ours, as much of it as fits and the word
     /// below it; else the program's bytes are shown as they are, from now on.
     pub fn fit(&mut self, theirs: PtySize, word: &str) -> Vec<u8> {
         let Some(ours) = self.size() else { return Vec::new() };
-        let off = self.with(|lent| lent.modes.off().into_bytes());
+        let off = self.with(|lent| lent.modes.reset_sequence().into_bytes());
         // One row less is the size of a moment, with which somebody makes the program draw.
         let fits = theirs.cols == ours.cols && (theirs.rows == ours.rows || theirs.rows + 1 == ours.rows);
-        match (fits, &mut self.view) {
+        match (fits, &mut self.viewport) {
             (true, None) => Vec::new(),
             (true, Some(_)) => {
-                let bytes = [off, picture(&self.recent.recorded(), ours, ours).bytes].concat();
-                self.view = None;
+                let bytes = [off, snapshot(&self.replay.recorded(), ours, ours).bytes].concat();
+                self.viewport = None;
                 bytes
             }
-            (false, Some(view)) => view.fit(theirs, ours, word),
+            (false, Some(viewport)) => viewport.fit(theirs, ours, word),
             (false, None) => {
-                let recorded = self.recent.recorded();
-                let (mut view, begin) = View::new(theirs, ours, &[recorded.head, recorded.tail].concat());
-                let bytes = [off, begin, view.draw(b"", word)].concat();
-                self.view = Some(view);
+                let recorded = self.replay.recorded();
+                let (mut viewport, begin) = Viewport::new(theirs, ours, &[recorded.head, recorded.tail].concat());
+                let bytes = [off, begin, viewport.draw(b"", word)].concat();
+                self.viewport = Some(viewport);
                 bytes
             }
         }
     }
 
     /// Counts what was shown, and says what waited for its end.
-    pub fn shown(&mut self, bytes: &[u8]) {
+    pub fn track(&mut self, bytes: &[u8]) {
         self.with(|lent| lent.modes.feed(bytes));
-        if let Some(text) = self.due.take() {
-            self.say(&text);
+        if let Some(text) = self.pending_message.take() {
+            self.message(&text);
         }
     }
 
     /// What was shown last was a picture of ours, of a program that writes line by line.
-    pub fn forget_places(&mut self) {
-        self.with(|lent| lent.modes.forget_places());
+    pub fn forget_cursor_addressing(&mut self) {
+        self.with(|lent| lent.modes.forget_cursor_addressing());
     }
 
     /// One line of ours amid the program's. Where text stands at places it is in the last row, so that nothing is shifted: on a
     /// full screen until the program writes there, else for a while.
-    pub fn say(&mut self, text: &str) {
-        if let Some(covers) = self.say_in_last_row(text) {
-            self.due = None;
+    pub fn message(&mut self, text: &str) {
+        if let Some(covers) = self.message_in_last_row(text) {
+            self.pending_message = None;
             if covers {
-                self.redraw = Some((Instant::now() + READ, text.to_owned()));
+                self.redraw = Some((Instant::now() + MESSAGE_DURATION, text.to_owned()));
             }
             return;
         }
         let said = self.with(|lent| {
-            let may = lent.modes.between();
+            let may = lent.modes.at_boundary();
             if may {
-                let begin = if lent.modes.amid_line() { "\r\n" } else { "" };
-                lent.modes.on_fresh_line();
+                let begin = if lent.modes.mid_line() { "\r\n" } else { "" };
+                lent.modes.set_fresh_line();
                 // If nobody sees it, nothing is lost.
                 let _ = lent.tty.write_all(format!("{begin}[toolctl: {text}]\r\n").as_bytes());
             }
             may
         });
-        self.due = (!said).then(|| text.to_owned());
+        self.pending_message = (!said).then(|| text.to_owned());
     }
 
     /// Says again what the program may have drawn over since, as long as it is to be read.
-    pub fn repeat(&mut self) {
+    pub fn repeat_message(&mut self) {
         if let Some((_, text)) = self.redraw.clone() {
-            self.say_in_last_row(&text);
+            self.message_in_last_row(&text);
         }
     }
 
     /// None where text does not stand at places, or a sequence of the program's is not whole. Whether it covers what is to be
     /// shown again.
-    fn say_in_last_row(&mut self, text: &str) -> Option<bool> {
+    fn message_in_last_row(&mut self, text: &str) -> Option<bool> {
         let rows = self.size()?.rows;
         self.with(|lent| {
-            if !lent.modes.between() || !lent.modes.placed(rows as usize) {
+            if !lent.modes.at_boundary() || !lent.modes.uses_cursor_addressing(rows as usize) {
                 return None;
             }
             let line = format!("\x1b7\x1b[{rows};1H\x1b[m[toolctl: {text}]\x1b[K\x1b8");
             // If nobody sees it, nothing is lost.
             let _ = lent.tty.write_all(line.as_bytes());
-            Some(!lent.modes.alternate())
+            Some(!lent.modes.alternate_screen())
         })
     }
 
@@ -201,14 +202,14 @@ impl Terminal {
     pub fn redraw_due(&self) -> Option<Instant> {
         // Not inside a sequence of the program's: what ends it comes, or the program has stopped writing.
         let (at, _) = self.redraw.as_ref()?;
-        self.with(|lent| lent.modes.between()).then_some(*at)
+        self.with(|lent| lent.modes.at_boundary()).then_some(*at)
     }
 
     /// Shows it again, of a program whose terminal has this size.
     pub fn redraw(&mut self, was: Option<PtySize>) {
         self.redraw = None;
-        let Some(size) = self.size().filter(|_| self.view.is_none()) else { return };
-        let again = picture_again(&self.recent.recorded(), was.unwrap_or(size), size);
+        let Some(size) = self.size().filter(|_| self.viewport.is_none()) else { return };
+        let again = snapshot_in_place(&self.replay.recorded(), was.unwrap_or(size), size);
         // If nobody sees it, nothing is lost.
         let _ = self.with(|lent| lent.tty.write_all(&again.bytes));
     }
@@ -216,7 +217,7 @@ impl Terminal {
     /// Gives it back, on a line of its own.
     pub fn leave(&mut self) {
         // What stands behind a view is not what the program has left, so the cursor may be amid it.
-        let size = self.size().filter(|_| self.view.is_some());
+        let size = self.size().filter(|_| self.viewport.is_some());
         self.with(|lent| lent.leave(size));
     }
 
@@ -227,18 +228,18 @@ impl Terminal {
     }
 
     /// Lends it out again, after somebody else had it.
-    pub fn enter_again(&mut self) -> io::Result<()> {
-        if let Some(view) = &mut self.view {
-            view.forget();
+    pub fn reenter(&mut self) -> io::Result<()> {
+        if let Some(viewport) = &mut self.viewport {
+            viewport.invalidate();
         }
         self.with(|lent| {
             lent.enter()?;
-            let screen = if lent.modes.alternate() { "\x1b[?1049h" } else { "" };
-            lent.tty.write_all(format!("{screen}{}", lent.modes.on()).as_bytes())
+            let screen = if lent.modes.alternate_screen() { "\x1b[?1049h" } else { "" };
+            lent.tty.write_all(format!("{screen}{}", lent.modes.enable_sequence()).as_bytes())
         })
     }
 
-    fn with<T>(&self, work: impl FnOnce(&mut Lent) -> T) -> T {
+    fn with<T>(&self, work: impl FnOnce(&mut SavedTerminal) -> T) -> T {
         work(&mut self.lent.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -249,11 +250,11 @@ impl Drop for Terminal {
     }
 }
 
-impl Lent {
+impl SavedTerminal {
     fn enter(&mut self) -> io::Result<()> {
         let settings = match self.keys {
-            Keys::Taken => self.before.raw(),
-            Keys::Left => self.before.watching(),
+            KeyMode::Forwarded => self.before.raw(),
+            KeyMode::Unread => self.before.raw_output(),
         };
         settings.apply(self.tty.as_fd())?;
         self.entered = true;
@@ -266,14 +267,14 @@ impl Lent {
             return;
         }
         let (modes, before) = (&self.modes, self.size);
-        let moved = |size: &PtySize| !modes.alternate() && before.is_some_and(|before| before != *size);
-        let below = size.filter(|size| modes.placed_behind(size.rows as usize) || moved(size));
+        let moved = |size: &PtySize| !modes.alternate_screen() && before.is_some_and(|before| before != *size);
+        let below = size.filter(|size| modes.primary_uses_cursor_addressing(size.rows as usize) || moved(size));
         let line = match below {
             Some(size) => format!("\x1b[{};1H\r\n", size.rows),
-            None if modes.amid_line() => "\r\n".to_owned(),
+            None if modes.mid_line() => "\r\n".to_owned(),
             None => String::new(),
         };
-        let off = modes.off();
+        let off = modes.reset_sequence();
         // The terminal may be gone, and we are leaving in any case.
         let _ = self.tty.write_all(format!("{off}{line}").as_bytes());
         if !sys::is_background(self.tty.as_fd()) {

@@ -1,55 +1,55 @@
 //! What a program's output has turned on in a terminal, and how to turn just that off again. Pure.
 
-use super::escape_state::At;
+use super::escape_state::EscapeState;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use vte::{Params, Parser, Perform};
 
 /// Private modes (`CSI ? n h`) that are off in a terminal of its own: cursor keys, reverse video,
 /// origin, mouse, focus, paste and what else speaks to the program by itself.
-const USUALLY_OFF: [u16; 19] =
+const DEFAULT_OFF: [u16; 19] =
     [1, 5, 6, 9, 66, 69, 1000, 1001, 1002, 1003, 1004, 1005, 1006, 1015, 1016, 2004, 2026, 2031, 2048];
 /// And those that are on: lines wrap, the cursor is shown.
-const USUALLY_ON: [u16; 2] = [7, 25];
+const DEFAULT_ON: [u16; 2] = [7, 25];
 /// The three ways to the alternate screen.
-const ALTERNATE: [u16; 3] = [47, 1047, 1049];
+const ALTERNATE_SCREEN_MODES: [u16; 3] = [47, 1047, 1049];
 /// Margins at the sides, and positions counted from a region: no emulator of ours knows them.
-const BEYOND: [u16; 2] = [6, 69];
+const UNSUPPORTED_MODES: [u16; 2] = [6, 69];
 
 /// Frees the margins, which puts the cursor home, and leaves it where it is.
-pub const FREE_MARGINS: &str = "\x1b7\x1b[r\x1b8";
+pub const RESET_MARGINS: &str = "\x1b7\x1b[r\x1b8";
 
 /// Follows a program's output.
 #[derive(Default)]
 pub struct Modes {
     parser: Parser,
-    at: At,
-    on: On,
+    at: EscapeState,
+    state: ModeState,
 }
 
 /// What is not as in a terminal of its own.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct On {
+struct ModeState {
     /// Private modes that are changed; the alternate screen apart.
     changed: BTreeSet<u16>,
     alternate: Option<u16>,
     keypad: bool,
     insert: bool,
     attributes: bool,
-    region: Option<(u16, u16)>,
+    margins: Option<(u16, u16)>,
     /// The character set of lines and corners, as G0 and by shift; and whether it was ever used on
     /// what is on the screen now.
-    lines: bool,
-    shifted: bool,
-    drew_lines: bool,
+    g0_graphics: bool,
+    shift_out: bool,
+    drew_graphics: bool,
     /// The keyboard protocol's stack of flags.
-    keyboard: Vec<u16>,
-    other_keys: u16,
+    keyboard_flags: Vec<u16>,
+    modify_other_keys: u16,
     cursor_style: u16,
     /// So many lines were ended since text was last put at a place of the usual screen, if it ever was.
-    placed: Option<usize>,
+    lines_since_addressing: Option<usize>,
     /// The cursor of the usual screen does not stand on a fresh line, as far as is known; and the one that was saved.
-    amid_line: bool,
+    mid_line: bool,
     saved_amid_line: bool,
 }
 
@@ -57,167 +57,171 @@ impl Modes {
     pub fn feed(&mut self, bytes: &[u8]) {
         // Most output is plain text, which turns nothing on.
         let plain = |byte: &u8| matches!(byte, 0x20..=0x7e | b'\t' | b'\n' | b'\r');
-        if self.between() && bytes.iter().all(plain) {
-            self.on.lines_ended(bytes.iter().filter(|byte| **byte == b'\n').count());
+        if self.at_boundary() && bytes.iter().all(plain) {
+            self.state.count_lines(bytes.iter().filter(|byte| **byte == b'\n').count());
             if let Some(last) = bytes.iter().rfind(|byte| **byte != b'\r') {
-                self.on.cursor(*last != b'\n');
+                self.state.set_mid_line(*last != b'\n');
             }
             return;
         }
-        self.parser.advance(&mut self.on, bytes);
+        self.parser.advance(&mut self.state, bytes);
         self.at = self.at.after_all(bytes);
     }
 
     /// Whether something of ours could be printed now without breaking a sequence in two.
-    pub fn between(&self) -> bool {
-        self.at == At::Ground
+    pub fn at_boundary(&self) -> bool {
+        self.at == EscapeState::Ground
     }
 
     /// How many of these bytes come before one could. None: not even after them.
-    pub fn until_between(&self, bytes: &[u8]) -> Option<usize> {
+    pub fn until_boundary(&self, bytes: &[u8]) -> Option<usize> {
         let mut at = self.at;
         let mut ends = |byte: &u8| {
             at = at.after(*byte);
-            at == At::Ground
+            at == EscapeState::Ground
         };
-        if self.between() { Some(0) } else { bytes.iter().position(&mut ends).map(|last| last + 1) }
+        if self.at_boundary() { Some(0) } else { bytes.iter().position(&mut ends).map(|last| last + 1) }
     }
 
     /// The first and the last row of the part that scrolls, if that is said to be a part.
     pub fn margins(&self) -> Option<(u16, u16)> {
-        self.on.region
+        self.state.margins
     }
 
     /// The screen has another size, so all of it scrolls.
     pub fn forget_margins(&mut self) {
-        self.on.region = None;
+        self.state.margins = None;
     }
 
-    pub fn alternate(&self) -> bool {
-        self.on.alternate.is_some()
+    pub fn alternate_screen(&self) -> bool {
+        self.state.alternate.is_some()
     }
 
     /// Whether text stands at places of a screen of so many rows, where a line of ours between would shift it: on the
     /// alternate screen or, as `top` does it, without one. After a screen of lines it has scrolled away.
-    pub fn placed(&self, rows: usize) -> bool {
-        self.alternate() || self.placed_behind(rows)
+    pub fn uses_cursor_addressing(&self, rows: usize) -> bool {
+        self.alternate_screen() || self.primary_uses_cursor_addressing(rows)
     }
 
     /// The same of the usual screen, if the alternate one is shown.
-    pub fn placed_behind(&self, rows: usize) -> bool {
-        self.on.placed.is_some_and(|lines| lines < rows)
+    pub fn primary_uses_cursor_addressing(&self, rows: usize) -> bool {
+        self.state.lines_since_addressing.is_some_and(|lines| lines < rows)
     }
 
     /// Whether the cursor of the usual screen stands where a line of ours would be glued to something.
-    pub fn amid_line(&self) -> bool {
-        self.on.amid_line
+    pub fn mid_line(&self) -> bool {
+        self.state.mid_line
     }
 
     /// A line of ours was ended.
-    pub fn on_fresh_line(&mut self) {
-        self.on.cursor(false);
+    pub fn set_fresh_line(&mut self) {
+        self.state.set_mid_line(false);
     }
 
     /// That text was put at places was ours to do, and not the program's.
-    pub fn forget_places(&mut self) {
-        self.on.placed = None;
+    pub fn forget_cursor_addressing(&mut self) {
+        self.state.lines_since_addressing = None;
     }
 
     /// Whether the output did something that the emulator cannot draw.
-    pub fn beyond_emulator(&self) -> bool {
-        self.on.drew_lines || BEYOND.iter().any(|mode| self.on.changed.contains(mode))
+    pub fn exceeds_emulator(&self) -> bool {
+        self.state.drew_graphics || UNSUPPORTED_MODES.iter().any(|mode| self.state.changed.contains(mode))
     }
 
     /// Turns the same on in another terminal, whose screen is drawn already. The alternate screen
     /// is not in it: that is to be entered before drawing.
-    pub fn on(&self) -> String {
-        let on = &self.on;
+    pub fn enable_sequence(&self) -> String {
+        let state = &self.state;
         let mut out = String::new();
-        if let Some((top, bottom)) = on.region {
+        if let Some((top, bottom)) = state.margins {
             let _ = write!(out, "\x1b[{top};{bottom}r");
         }
-        for mode in &on.changed {
-            let set = if USUALLY_ON.contains(mode) { 'l' } else { 'h' };
+        for mode in &state.changed {
+            let set = if DEFAULT_ON.contains(mode) { 'l' } else { 'h' };
             let _ = write!(out, "\x1b[?{mode}{set}");
         }
-        for (is, sequence) in [(on.keypad, "\x1b="), (on.insert, "\x1b[4h"), (on.lines, "\x1b(0"), (on.shifted, "\x0e")]
-        {
+        for (is, sequence) in [
+            (state.keypad, "\x1b="),
+            (state.insert, "\x1b[4h"),
+            (state.g0_graphics, "\x1b(0"),
+            (state.shift_out, "\x0e"),
+        ] {
             out += if is { sequence } else { "" };
         }
-        for flags in &on.keyboard {
+        for flags in &state.keyboard_flags {
             let _ = write!(out, "\x1b[>{flags}u");
         }
-        if on.other_keys > 0 {
-            let _ = write!(out, "\x1b[>4;{}m", on.other_keys);
+        if state.modify_other_keys > 0 {
+            let _ = write!(out, "\x1b[>4;{}m", state.modify_other_keys);
         }
-        if on.cursor_style > 0 {
-            let _ = write!(out, "\x1b[{} q", on.cursor_style);
+        if state.cursor_style > 0 {
+            let _ = write!(out, "\x1b[{} q", state.cursor_style);
         }
         out
     }
 
     /// Turns off what is on, and nothing else.
-    pub fn off(&self) -> String {
-        let on = &self.on;
+    pub fn reset_sequence(&self) -> String {
+        let state = &self.state;
         let mut out = String::new();
-        if !on.keyboard.is_empty() {
+        if !state.keyboard_flags.is_empty() {
             // Each screen has a stack of its own, so before the alternate one is left.
-            let _ = write!(out, "\x1b[<{}u", on.keyboard.len());
+            let _ = write!(out, "\x1b[<{}u", state.keyboard_flags.len());
         }
-        for mode in &on.changed {
-            let set = if USUALLY_ON.contains(mode) { 'h' } else { 'l' };
+        for mode in &state.changed {
+            let set = if DEFAULT_ON.contains(mode) { 'h' } else { 'l' };
             let _ = write!(out, "\x1b[?{mode}{set}");
         }
         let simple = [
-            (on.other_keys > 0, "\x1b[>4;0m"),
-            (on.cursor_style > 0, "\x1b[0 q"),
-            (on.keypad, "\x1b>"),
-            (on.insert, "\x1b[4l"),
-            (on.lines, "\x1b(B"),
-            (on.shifted, "\x0f"),
-            (on.attributes, "\x1b[m"),
+            (state.modify_other_keys > 0, "\x1b[>4;0m"),
+            (state.cursor_style > 0, "\x1b[0 q"),
+            (state.keypad, "\x1b>"),
+            (state.insert, "\x1b[4l"),
+            (state.g0_graphics, "\x1b(B"),
+            (state.shift_out, "\x0f"),
+            (state.attributes, "\x1b[m"),
             // To free the region puts the cursor home. On the alternate screen that does not
             // matter, and there a saved position may be the other screen's.
-            (on.region.is_some() && on.alternate.is_some(), "\x1b[r"),
-            (on.region.is_some() && on.alternate.is_none(), FREE_MARGINS),
+            (state.margins.is_some() && state.alternate.is_some(), "\x1b[r"),
+            (state.margins.is_some() && state.alternate.is_none(), RESET_MARGINS),
         ];
         simple.into_iter().filter(|(is, _)| *is).for_each(|(_, sequence)| out += sequence);
-        if let Some(mode) = on.alternate {
+        if let Some(mode) = state.alternate {
             let _ = write!(out, "\x1b[?{mode}l");
         }
         out
     }
 }
 
-impl On {
-    fn cursor(&mut self, amid_line: bool) {
+impl ModeState {
+    fn set_mid_line(&mut self, mid_line: bool) {
         if self.alternate.is_none() {
-            self.amid_line = amid_line;
+            self.mid_line = mid_line;
         }
     }
 
     /// Text is put at a place of the screen.
-    fn place(&mut self) {
-        self.cursor(true);
+    fn address_cursor(&mut self) {
+        self.set_mid_line(true);
         if self.alternate.is_none() {
-            self.placed = Some(0);
+            self.lines_since_addressing = Some(0);
         }
     }
 
-    fn lines_ended(&mut self, count: usize) {
+    fn count_lines(&mut self, count: usize) {
         if self.alternate.is_some() {
             return;
         }
-        self.placed = self.placed.map(|lines| lines.saturating_add(count));
+        self.lines_since_addressing = self.lines_since_addressing.map(|lines| lines.saturating_add(count));
     }
 
-    fn private(&mut self, mode: u16, set: bool) {
-        if ALTERNATE.contains(&mode) {
+    fn set_private_mode(&mut self, mode: u16, set: bool) {
+        if ALTERNATE_SCREEN_MODES.contains(&mode) {
             // Only one of the three brings the cursor back to where it was.
-            self.amid_line |= !set && self.alternate.is_some() && mode != 1049;
+            self.mid_line |= !set && self.alternate.is_some() && mode != 1049;
             self.alternate = set.then_some(mode);
-            self.drew_lines = self.lines || self.shifted;
-        } else if USUALLY_OFF.contains(&mode) && set || USUALLY_ON.contains(&mode) && !set {
+            self.drew_graphics = self.g0_graphics || self.shift_out;
+        } else if DEFAULT_OFF.contains(&mode) && set || DEFAULT_ON.contains(&mode) && !set {
             self.changed.insert(mode);
         } else {
             self.changed.remove(&mode);
@@ -230,22 +234,22 @@ impl On {
         let kept = std::mem::take(self);
         self.changed = kept.changed;
         self.alternate = kept.alternate;
-        self.keyboard = kept.keyboard;
-        self.other_keys = kept.other_keys;
+        self.keyboard_flags = kept.keyboard_flags;
+        self.modify_other_keys = kept.modify_other_keys;
         self.cursor_style = kept.cursor_style;
-        self.drew_lines = kept.drew_lines;
-        self.placed = kept.placed;
-        (self.amid_line, self.saved_amid_line) = (kept.amid_line, kept.saved_amid_line);
+        self.drew_graphics = kept.drew_graphics;
+        self.lines_since_addressing = kept.lines_since_addressing;
+        (self.mid_line, self.saved_amid_line) = (kept.mid_line, kept.saved_amid_line);
     }
 
     fn keyboard(&mut self, kind: u8, params: &[u16]) {
         let first = params.first().copied().unwrap_or(0);
         match kind {
-            b'>' if self.keyboard.len() < 16 => self.keyboard.push(first),
-            b'<' => self.keyboard.truncate(self.keyboard.len().saturating_sub(first.max(1).into())),
-            b'=' => match self.keyboard.last_mut() {
+            b'>' if self.keyboard_flags.len() < 16 => self.keyboard_flags.push(first),
+            b'<' => self.keyboard_flags.truncate(self.keyboard_flags.len().saturating_sub(first.max(1).into())),
+            b'=' => match self.keyboard_flags.last_mut() {
                 Some(flags) => *flags = first,
-                None => self.keyboard.push(first),
+                None => self.keyboard_flags.push(first),
             },
             // A question, or more than a terminal keeps.
             _ => {}
@@ -253,20 +257,20 @@ impl On {
     }
 }
 
-impl Perform for On {
+impl Perform for ModeState {
     fn print(&mut self, _: char) {
-        self.cursor(true);
+        self.set_mid_line(true);
     }
 
     fn execute(&mut self, byte: u8) {
         match byte {
-            0x0e => (self.shifted, self.drew_lines) = (true, true),
-            0x0f => self.shifted = false,
+            0x0e => (self.shift_out, self.drew_graphics) = (true, true),
+            0x0f => self.shift_out = false,
             b'\n' => {
-                self.lines_ended(1);
-                self.cursor(false);
+                self.count_lines(1);
+                self.set_mid_line(false);
             }
-            b'\t' => self.cursor(true),
+            b'\t' => self.set_mid_line(true),
             // Moves the cursor, or rings.
             _ => {}
         }
@@ -276,11 +280,11 @@ impl Perform for On {
         match (intermediates, byte) {
             ([], b'=') => self.keypad = true,
             ([], b'>') => self.keypad = false,
-            ([], b'c') => *self = On::default(),
-            ([], b'7') => self.saved_amid_line = self.amid_line,
-            ([], b'8') => self.cursor(self.saved_amid_line),
-            ([b'('], b'0') => (self.lines, self.drew_lines) = (true, true),
-            ([b'('], _) => self.lines = false,
+            ([], b'c') => *self = ModeState::default(),
+            ([], b'7') => self.saved_amid_line = self.mid_line,
+            ([], b'8') => self.set_mid_line(self.saved_amid_line),
+            ([b'('], b'0') => (self.g0_graphics, self.drew_graphics) = (true, true),
+            ([b'('], _) => self.g0_graphics = false,
             // Changes the screen, not the terminal.
             _ => {}
         }
@@ -293,16 +297,16 @@ impl Perform for On {
         let params: Vec<u16> = params.iter().filter_map(|param| param.first().copied()).collect();
         let get = |i: usize| params.get(i).copied().unwrap_or(0);
         match (intermediates, action) {
-            ([b'?'], 'h' | 'l') => params.iter().for_each(|mode| self.private(*mode, action == 'h')),
+            ([b'?'], 'h' | 'l') => params.iter().for_each(|mode| self.set_private_mode(*mode, action == 'h')),
             ([], 'h' | 'l') if get(0) == 4 => self.insert = action == 'h',
             ([], 'm') => self.attributes = !matches!(params[..], [] | [0]),
-            ([], 'r') => self.region = (get(0) > 1 || get(1) > 0).then(|| (get(0).max(1), get(1))),
-            ([], 'H' | 'f' | 'd') => self.place(),
-            ([], 'A'..='G') => self.cursor(true),
-            ([], 'J') if get(0) == 2 => self.drew_lines = self.lines || self.shifted,
+            ([], 'r') => self.margins = (get(0) > 1 || get(1) > 0).then(|| (get(0).max(1), get(1))),
+            ([], 'H' | 'f' | 'd') => self.address_cursor(),
+            ([], 'A'..='G') => self.set_mid_line(true),
+            ([], 'J') if get(0) == 2 => self.drew_graphics = self.g0_graphics || self.shift_out,
             ([b'!'], 'p') => self.soft_reset(),
             ([b' '], 'q') => self.cursor_style = get(0),
-            ([b'>'], 'm') if get(0) == 4 => self.other_keys = get(1),
+            ([b'>'], 'm') if get(0) == 4 => self.modify_other_keys = get(1),
             ([kind @ (b'>' | b'<' | b'=')], 'u') => self.keyboard(*kind, &params),
             // Changes the screen, not the terminal.
             _ => {}
@@ -339,7 +343,7 @@ mod tests {
             ("\x1b[?7l\x1b[?25l\x1b[4h\x1b[!p", ""),
         ];
         for (output, off) in cases {
-            assert_eq!(after(output).off(), off, "{output:?}");
+            assert_eq!(after(output).reset_sequence(), off, "{output:?}");
         }
     }
 
@@ -348,24 +352,27 @@ mod tests {
         let output = "text\x1b[?1049h\x1b[?25ltext\x1b]0;plain title\x07\x1b[1mé";
         let mut modes = Modes::default();
         output.as_bytes().iter().for_each(|byte| modes.feed(&[*byte]));
-        assert_eq!((&modes.on, modes.between()), (&after(output).on, true));
+        assert_eq!((&modes.state, modes.at_boundary()), (&after(output).state, true));
     }
 
     #[test]
     fn what_is_on_can_be_turned_on_elsewhere_and_is_the_same_there() {
         let output = "\x1b[?1h\x1b[?25l\x1b[?1003h\x1b=\x1b[3;9r\x1b[>5u\x1b[>4;1m\x1b[2 q\x1b[4h";
         let modes = after(output);
-        assert_eq!(after(&modes.on()).on, modes.on);
-        assert_eq!(after(&(modes.on() + &modes.off())).on, On::default());
+        assert_eq!(after(&modes.enable_sequence()).state, modes.state);
+        assert_eq!(after(&(modes.enable_sequence() + &modes.reset_sequence())).state, ModeState::default());
     }
 
     #[test]
     fn text_is_at_places_until_a_screen_of_lines_has_come_after_it() {
         let rows = 5;
-        assert!(!after("one\r\ntwo\x1b[K\x1b[31m\r\n").placed(rows));
-        assert!(after("\x1b[H\x1b[2Jtop\r\nprog 1\r\nprog 2\r\n").placed(rows));
-        assert!(!after(&format!("\x1b[H\x1b[2J$ {}", "line\r\n".repeat(rows))).placed(rows), "as after `clear`");
-        assert!(after(&format!("\x1b[?1049h{}", "line\r\n".repeat(rows))).placed(rows));
+        assert!(!after("one\r\ntwo\x1b[K\x1b[31m\r\n").uses_cursor_addressing(rows));
+        assert!(after("\x1b[H\x1b[2Jtop\r\nprog 1\r\nprog 2\r\n").uses_cursor_addressing(rows));
+        assert!(
+            !after(&format!("\x1b[H\x1b[2J$ {}", "line\r\n".repeat(rows))).uses_cursor_addressing(rows),
+            "as after `clear`"
+        );
+        assert!(after(&format!("\x1b[?1049h{}", "line\r\n".repeat(rows))).uses_cursor_addressing(rows));
     }
 
     #[test]
@@ -373,7 +380,7 @@ mod tests {
         for fresh in
             ["", "text\r\n", "text\n\r", "\x1b[31m\r\n\x1b[m\x1b[?25h", "\x1b[?1049h\x1b[5;5Htext\x1b[?1049l\x1b[?1l"]
         {
-            assert!(!after(fresh).amid_line(), "{fresh:?}");
+            assert!(!after(fresh).mid_line(), "{fresh:?}");
         }
         for amid in [
             "$ ",
@@ -383,16 +390,16 @@ mod tests {
             "\n\x1b[3;3H",
             "\x1b[?47h\x1b[?47l",
         ] {
-            assert!(after(amid).amid_line(), "{amid:?}");
+            assert!(after(amid).mid_line(), "{amid:?}");
         }
         let behind = after("\x1b[?1049h\x1b[5;5Htext");
-        assert!(behind.placed(9) && !behind.placed_behind(9));
+        assert!(behind.uses_cursor_addressing(9) && !behind.primary_uses_cursor_addressing(9));
     }
 
     #[test]
     fn the_emulator_is_not_asked_for_what_it_cannot_draw() {
-        assert!(after("\x1b(0lqk\x1b(B").beyond_emulator() && after("\x1b[?6h").beyond_emulator());
-        assert!(!after("\x1b(0lqk\x1b(B\x1b[2J\x1b(B").beyond_emulator(), "it is not on the screen any more");
+        assert!(after("\x1b(0lqk\x1b(B").exceeds_emulator() && after("\x1b[?6h").exceeds_emulator());
+        assert!(!after("\x1b(0lqk\x1b(B\x1b[2J\x1b(B").exceeds_emulator(), "it is not on the screen any more");
     }
 
     proptest! {
@@ -403,8 +410,8 @@ mod tests {
             Just("\x1b[3 q"), Just("\x1b[!p"), Just("text"),
         ], 0..12)) {
             let modes = after(&parts.concat());
-            let left = after(&(parts.concat() + &modes.off()));
-            prop_assert_eq!(left.off(), "");
+            let left = after(&(parts.concat() + &modes.reset_sequence()));
+            prop_assert_eq!(left.reset_sequence(), "");
         }
     }
 }

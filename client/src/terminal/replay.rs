@@ -1,78 +1,84 @@
 //! The screen as a program's output left it, as bytes for another terminal. Pure.
 
-use super::escape_state::{pieces, whole};
-use super::modes::{FREE_MARGINS, Modes};
+use super::escape_state::{boundary_len, split_sequences};
+use super::modes::{Modes, RESET_MARGINS};
 use std::num::NonZeroU16;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use toold_proto::pty::PtySize;
 
 /// How much of the output's end makes the screen. A full screen with colours is 10 to 40 KiB.
-pub const TAIL: u64 = 256 * 1024;
+pub const TAIL_LEN: u64 = 256 * 1024;
 /// And of its beginning, where programs set the terminal up.
-pub const HEAD: u64 = 16 * 1024;
+pub const HEAD_LEN: u64 = 16 * 1024;
 /// So far into a piece of output that does not begin at the beginning a safe point is looked for.
-const FRAGMENT: usize = 4096;
+const SAFE_START_SEARCH_LEN: usize = 4096;
 /// After these nothing before them is on the screen.
-const FRESH: [&[u8]; 3] = [b"\x1b[2J", b"\x1b[?1049h", b"\x1bc"];
+const CLEAR_SEQUENCES: [&[u8]; 3] = [b"\x1b[2J", b"\x1b[?1049h", b"\x1bc"];
 
 /// What is known of a program's output.
 #[derive(Debug, Default)]
-pub struct Recorded {
+pub struct RecordedOutput {
     /// Its beginning, which often sets the terminal up. Empty when `tail` is all there is.
     pub head: Vec<u8>,
     pub tail: Vec<u8>,
 }
 
 /// What to show.
-pub struct Picture {
+pub struct ScreenSnapshot {
     pub bytes: Vec<u8>,
     /// So many bytes of the tail are in it. What follows is part of a sequence that goes on.
     pub used: usize,
     /// The alternate screen is shown.
     pub full_screen: bool,
     /// The program put its text at places of the screen.
-    pub placed: bool,
+    pub uses_cursor_addressing: bool,
     /// Only a part of the screen scrolls, as far as is known: it may be what all of it was before it grew.
     pub outgrown: bool,
 }
 
 /// The screen, of a program whose terminal has the size `was`, on one of the size `now`. What
 /// stands there scrolls away first or stays behind it, and nothing in it makes the terminal answer.
-pub fn picture(recorded: &Recorded, was: PtySize, now: PtySize) -> Picture {
-    pictured(recorded, was, now, &b"\r\n".repeat(now.rows as usize))
+pub fn snapshot(recorded: &RecordedOutput, was: PtySize, now: PtySize) -> ScreenSnapshot {
+    build_snapshot(recorded, was, now, &b"\r\n".repeat(now.rows as usize))
 }
 
 /// The same in place of what stands there.
-pub fn picture_again(recorded: &Recorded, was: PtySize, now: PtySize) -> Picture {
-    pictured(recorded, was, now, b"")
+pub fn snapshot_in_place(recorded: &RecordedOutput, was: PtySize, now: PtySize) -> ScreenSnapshot {
+    build_snapshot(recorded, was, now, b"")
 }
 
-fn pictured(recorded: &Recorded, was: PtySize, now: PtySize, away: &[u8]) -> Picture {
-    let used = whole(&recorded.tail);
+fn build_snapshot(recorded: &RecordedOutput, was: PtySize, now: PtySize, away: &[u8]) -> ScreenSnapshot {
+    let used = boundary_len(&recorded.tail);
     let begin = if recorded.head.is_empty() { 0 } else { safe_start(&recorded.tail[..used]) };
     let tail = &recorded.tail[begin..used];
-    let head = &recorded.head[..whole(&recorded.head)];
+    let head = &recorded.head[..boundary_len(&recorded.head)];
     let mut modes = Modes::default();
     modes.feed(head);
     modes.feed(tail);
     // On the alternate screen programs set margins for a moment, and then to all there is. How large that was nobody has noted.
-    let from_top = modes.alternate() && modes.margins().is_some_and(|(top, _)| top == 1);
+    let from_top = modes.alternate_screen() && modes.margins().is_some_and(|(top, _)| top == 1);
     let outgrown = from_top && modes.margins().is_some_and(|(_, bottom)| u32::from(bottom) < was.rows);
     let free = modes.margins().is_some() && (from_top || was != now);
     if free {
         modes.forget_margins();
     }
-    let drawn = if modes.beyond_emulator() { None } else { quietly(|| drawn(head, tail, &modes, was, now)) };
+    let drawn = if modes.exceeds_emulator() { None } else { catch_panic(|| drawn(head, tail, &modes, was, now)) };
     // A full screen has one of its own to be drawn on, and ours comes back after it.
-    let mut bytes = match modes.alternate() {
+    let mut bytes = match modes.alternate_screen() {
         true => Vec::new(),
         false => [away, b"\x1b[m\x1b[H\x1b[J"].concat(),
     };
     bytes.extend(drawn.unwrap_or_else(|| {
-        let freed = if free { FREE_MARGINS.as_bytes() } else { b"" };
+        let freed = if free { RESET_MARGINS.as_bytes() } else { b"" };
         [&raw(head, tail), freed].concat()
     }));
-    Picture { bytes, used, full_screen: modes.alternate(), placed: modes.placed(was.rows as usize), outgrown }
+    ScreenSnapshot {
+        bytes,
+        used,
+        full_screen: modes.alternate_screen(),
+        uses_cursor_addressing: modes.uses_cursor_addressing(was.rows as usize),
+        outgrown,
+    }
 }
 
 /// Drawn by an emulator that has seen it all.
@@ -87,12 +93,12 @@ fn drawn(head: &[u8], tail: &[u8], modes: &Modes, was: PtySize, now: PtySize) ->
     emulator.set_size(rows_now, cols_now);
     let mut out = String::new();
     let screen = emulator.screen();
-    if modes.alternate() {
+    if modes.alternate_screen() {
         out += "\x1b[?1049h";
     }
     out += &screen.contents_formatted();
     out += "\x1b[?25h";
-    out += &modes.on();
+    out += &modes.enable_sequence();
     // A cursor behind the last column is put there by writing that column again.
     out += "\x1b[m";
     out += &screen.cursor_state_formatted();
@@ -103,22 +109,22 @@ fn drawn(head: &[u8], tail: &[u8], modes: &Modes, was: PtySize, now: PtySize) ->
 /// The bytes themselves from the last point on before which nothing matters.
 fn raw(head: &[u8], tail: &[u8]) -> Vec<u8> {
     let ends = |mark: &&[u8]| tail.windows(mark.len()).rposition(|part| part == *mark);
-    let begin = FRESH.iter().filter_map(ends).max().unwrap_or(0);
+    let begin = CLEAR_SEQUENCES.iter().filter_map(ends).max().unwrap_or(0);
     let mut modes = Modes::default();
     modes.feed(head);
     modes.feed(&tail[..begin]);
     let mut out = Vec::new();
-    if modes.alternate() {
+    if modes.alternate_screen() {
         out.extend(b"\x1b[?1049h\x1b[H");
     }
-    out.extend(modes.on().bytes());
-    pieces(&tail[begin..]).filter(|piece| !asks(piece)).for_each(|piece| out.extend(piece));
+    out.extend(modes.enable_sequence().bytes());
+    split_sequences(&tail[begin..]).filter(|piece| !is_query(piece)).for_each(|piece| out.extend(piece));
     out
 }
 
 /// Whether the terminal would answer this, to a question of long ago. Titles and other texts are
 /// left out with them: some ask, and none is on the screen.
-fn asks(piece: &[u8]) -> bool {
+fn is_query(piece: &[u8]) -> bool {
     match piece {
         [0x1b, b'[', middle @ .., end] => match end {
             b'c' | b'n' | b't' | b'x' => true,
@@ -136,14 +142,14 @@ fn asks(piece: &[u8]) -> bool {
 
 /// Where a piece of output from the middle can begin: after a newline or at an escape.
 fn safe_start(tail: &[u8]) -> usize {
-    let near = &tail[..tail.len().min(FRAGMENT)];
+    let near = &tail[..tail.len().min(SAFE_START_SEARCH_LEN)];
     let safe = near.iter().position(|byte| matches!(byte, b'\n' | 0x1b));
     safe.map_or(0, |at| if near[at] == b'\n' { at + 1 } else { at })
 }
 
 /// The result, or None should the emulator panic over what a stranger's program printed: there is
 /// another way to show it, so nobody is told.
-pub(super) fn quietly<T>(work: impl FnOnce() -> T) -> Option<T> {
+pub(super) fn catch_panic<T>(work: impl FnOnce() -> T) -> Option<T> {
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));
     let result = catch_unwind(AssertUnwindSafe(work)).ok();
@@ -166,9 +172,9 @@ mod tests {
     }
 
     fn shown(tail: &[u8]) -> vt100::Parser {
-        let recorded = Recorded { head: Vec::new(), tail: tail.into() };
+        let recorded = RecordedOutput { head: Vec::new(), tail: tail.into() };
         let mut bytes = b"an old line\r\n$ toolctl attach x\r\n".to_vec();
-        bytes.extend(picture(&recorded, SIZE, SIZE).bytes);
+        bytes.extend(snapshot(&recorded, SIZE, SIZE).bytes);
         seen(&bytes, SIZE)
     }
 
@@ -188,24 +194,25 @@ mod tests {
         let table = b"\x1b[H\x1b[Jone\x1b[K\r\n\x1b[31mtwo\x1b[m\x1b[K\r\n\x1b[2;4H";
         let mut is = seen(table, SIZE);
         is.process(b"\x1b7\x1b[6;1H[toolctl: a word]\x1b8 and what else is wrong");
-        is.process(&picture_again(&Recorded { head: Vec::new(), tail: table.to_vec() }, SIZE, SIZE).bytes);
+        is.process(&snapshot_in_place(&RecordedOutput { head: Vec::new(), tail: table.to_vec() }, SIZE, SIZE).bytes);
         assert_eq!(is.screen().state_formatted(), seen(table, SIZE).screen().state_formatted());
     }
 
     #[test]
     fn a_sequence_that_is_not_all_there_is_left_for_later() {
-        let recorded = Recorded { head: Vec::new(), tail: b"one\r\ntwo\x1b[3".to_vec() };
-        let picture = picture(&recorded, SIZE, SIZE);
-        assert_eq!((picture.used, picture.full_screen), (8, false));
-        let mut all = seen(&picture.bytes, SIZE);
+        let recorded = RecordedOutput { head: Vec::new(), tail: b"one\r\ntwo\x1b[3".to_vec() };
+        let snapshot = snapshot(&recorded, SIZE, SIZE);
+        assert_eq!((snapshot.used, snapshot.full_screen), (8, false));
+        let mut all = seen(&snapshot.bytes, SIZE);
         all.process(b"\x1b[31m!");
         assert_eq!(all.screen().contents(), "one\ntwo!");
     }
 
     #[test]
     fn what_the_beginning_turned_on_is_on_though_the_middle_is_not_known() {
-        let recorded = Recorded { head: b"\x1b[?1049h\x1b[?25l".to_vec(), tail: b"4;4Hjunk\x1b[2J\x1b[HTop".to_vec() };
-        let screen = seen(&picture(&recorded, SIZE, SIZE).bytes, SIZE);
+        let recorded =
+            RecordedOutput { head: b"\x1b[?1049h\x1b[?25l".to_vec(), tail: b"4;4Hjunk\x1b[2J\x1b[HTop".to_vec() };
+        let screen = seen(&snapshot(&recorded, SIZE, SIZE).bytes, SIZE);
         assert_eq!(screen.screen().contents(), "Top");
         assert!(screen.screen().alternate_screen() && screen.screen().hide_cursor());
     }
@@ -214,17 +221,18 @@ mod tests {
     fn what_the_emulator_cannot_draw_is_replayed_without_its_questions() {
         let old = b"old\x1b[2J".as_slice();
         let fresh = b"\x1b[2J\x1b[H\x1b[c\x1b[6n\x1b]11;?\x07\x1b(0lqqk\x1b(B\x1b[>q".as_slice();
-        let recorded = Recorded { head: Vec::new(), tail: [old, fresh].concat() };
-        let bytes = picture(&recorded, SIZE, SIZE).bytes;
+        let recorded = RecordedOutput { head: Vec::new(), tail: [old, fresh].concat() };
+        let bytes = snapshot(&recorded, SIZE, SIZE).bytes;
         let expected = b"\x1b[2J\x1b[H\x1b(0lqqk\x1b(B";
         assert!(bytes.ends_with(&[b"\x1b[H\x1b[J", &expected[..]].concat()), "{:?}", String::from_utf8_lossy(&bytes));
     }
 
     #[test]
     fn a_smaller_terminal_shows_what_fits() {
-        let recorded = Recorded { head: Vec::new(), tail: b"\x1b[?1049h\x1b[1;1Habcdefghij\x1b[2;1Hxyz".to_vec() };
+        let recorded =
+            RecordedOutput { head: Vec::new(), tail: b"\x1b[?1049h\x1b[1;1Habcdefghij\x1b[2;1Hxyz".to_vec() };
         let now = PtySize { rows: 3, cols: 4 };
-        let screen = seen(&picture(&recorded, SIZE, now).bytes, now);
+        let screen = seen(&snapshot(&recorded, SIZE, now).bytes, now);
         assert_eq!(screen.screen().contents(), "abcd\nxyz");
     }
 
@@ -233,18 +241,18 @@ mod tests {
         let large = PtySize { rows: 9, cols: 20 };
         // The last needs what the emulator cannot draw, and is replayed.
         for program in ["\x1b[?1049h\x1b[1;6r", "\x1b[2;5r", "\x1b[?1049h\x1b[1;6r\x1b(0q\x1b(B"] {
-            let recorded = Recorded { head: Vec::new(), tail: format!("{program}\x1b[2;3H").into_bytes() };
-            let picture = picture(&recorded, SIZE, large);
+            let recorded = RecordedOutput { head: Vec::new(), tail: format!("{program}\x1b[2;3H").into_bytes() };
+            let snapshot = snapshot(&recorded, SIZE, large);
             let mut modes = Modes::default();
-            modes.feed(&picture.bytes);
-            assert_eq!((modes.margins(), picture.outgrown), (None, false), "{program:?}");
-            assert_eq!(seen(&picture.bytes, large).screen().cursor_position(), (1, 2), "{program:?}");
+            modes.feed(&snapshot.bytes);
+            assert_eq!((modes.margins(), snapshot.outgrown), (None, false), "{program:?}");
+            assert_eq!(seen(&snapshot.bytes, large).screen().cursor_position(), (1, 2), "{program:?}");
         }
         let known = |tail: &str, size| {
-            let picture = picture(&Recorded { head: Vec::new(), tail: tail.into() }, size, size);
+            let snapshot = snapshot(&RecordedOutput { head: Vec::new(), tail: tail.into() }, size, size);
             let mut modes = Modes::default();
-            modes.feed(&picture.bytes);
-            (modes.margins(), picture.outgrown)
+            modes.feed(&snapshot.bytes);
+            (modes.margins(), snapshot.outgrown)
         };
         assert_eq!(known("\x1b[1;5r", SIZE), (Some((1, 5)), false));
         assert_eq!(known("\x1b[?1049h\x1b[2;5r", SIZE), (Some((2, 5)), false));
@@ -254,7 +262,7 @@ mod tests {
 
     #[test]
     fn a_panic_is_no_picture() {
-        assert_eq!((quietly(|| 1), quietly(|| -> i32 { panic!("over a stranger's output") })), (Some(1), None));
+        assert_eq!((catch_panic(|| 1), catch_panic(|| -> i32 { panic!("over a stranger's output") })), (Some(1), None));
     }
 
     fn output() -> impl Strategy<Value = Vec<u8>> {
@@ -284,10 +292,10 @@ mod tests {
 
         #[test]
         fn no_bytes_make_it_fail(head in proptest::collection::vec(any::<u8>(), 0..40), tail in proptest::collection::vec(any::<u8>(), 0..200), rows in 0u32..5, cols in 0u32..5) {
-            let recorded = Recorded { head, tail };
+            let recorded = RecordedOutput { head, tail };
             let odd = PtySize { rows, cols };
-            prop_assert!(picture(&recorded, odd, SIZE).used <= recorded.tail.len());
-            prop_assert!(picture(&recorded, SIZE, odd).used <= recorded.tail.len());
+            prop_assert!(snapshot(&recorded, odd, SIZE).used <= recorded.tail.len());
+            prop_assert!(snapshot(&recorded, SIZE, odd).used <= recorded.tail.len());
         }
     }
 }

@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 pub struct Settings(libc::termios);
 
 impl Settings {
-    pub fn of(fd: BorrowedFd<'_>) -> io::Result<Settings> {
+    pub fn read(fd: BorrowedFd<'_>) -> io::Result<Settings> {
         // SAFETY: an all-zero termios is a valid value for tcgetattr to overwrite.
         let mut settings: libc::termios = unsafe { std::mem::zeroed() };
         // SAFETY: the descriptor is borrowed, so open, and `settings` is ours.
@@ -27,7 +27,7 @@ impl Settings {
     }
 
     /// Output goes out as it is; keys are not shown, and those that send signals still do.
-    pub fn watching(&self) -> Settings {
+    pub fn raw_output(&self) -> Settings {
         let mut settings = self.0;
         settings.c_oflag &= !libc::OPOST;
         settings.c_lflag &= !libc::ECHO;

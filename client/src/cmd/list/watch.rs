@@ -7,7 +7,7 @@ use crate::blocking::{CallError, Message, parse};
 use crate::cmd::Context;
 use crate::cmd::wait::has_ended;
 use crate::error::{CliError, DONE};
-use crate::fullscreen::{self, Screen};
+use crate::fullscreen::{self, Fullscreen};
 use crate::local_time::now_ms;
 use crate::render::Style;
 use crate::render::list::list;
@@ -35,7 +35,7 @@ const SIGNALS: [libc::c_int; 7] =
 /// Where the tables go.
 enum Surface {
     Screen {
-        screen: Screen,
+        screen: Fullscreen,
         signals: Signals,
     },
     /// One after the other. What the last one showed of each process.
@@ -65,7 +65,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     let surface = match cx.console.is_real && cx.console.style.terminal() && !crate::console::is_dumb() {
         true => {
             let signals = Signals::catch(&SIGNALS).map_err(CliError::io("catch signals"))?;
-            Surface::Screen { screen: Screen::enter().map_err(CliError::io("write to the terminal"))?, signals }
+            Surface::Screen { screen: Fullscreen::enter().map_err(CliError::io("write to the terminal"))?, signals }
         }
         false => Surface::Pages(None),
     };
@@ -275,7 +275,7 @@ impl Watch<'_, '_> {
                 self.draw().map(|()| false)
             }
             Some(libc::SIGWINCH) => {
-                screen.forget();
+                screen.invalidate();
                 self.draw().map(|()| false)
             }
             // It only had to be caught.

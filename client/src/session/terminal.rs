@@ -3,8 +3,8 @@
 use super::{Request, Session};
 use crate::error::CliError;
 use crate::terminal::keys::{DetachKeys, DetachMatcher, Typed};
-use crate::terminal::replay::Picture;
-use crate::terminal::{Keys, Terminal};
+use crate::terminal::replay::ScreenSnapshot;
+use crate::terminal::{KeyMode, Terminal};
 use std::time::{Duration, Instant};
 use toold_proto::api;
 use toold_proto::params;
@@ -12,9 +12,9 @@ use toold_proto::params::Stream;
 use toold_proto::pty::{Pty, PtySize};
 
 /// A program that is asked to draw its screen anew has so long to see the size that is not to stay.
-const STRETCH: Duration = Duration::from_millis(100);
+const TEMPORARY_SIZE_DURATION: Duration = Duration::from_millis(100);
 /// Ctrl-C, which ends the looking of somebody who may not type.
-const INTERRUPT: u8 = 3;
+const CTRL_C: u8 = 3;
 
 /// What we may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,47 +27,47 @@ pub enum Access {
 }
 
 /// Our terminal, and what we may do to the process's.
-pub struct Screen {
+pub struct AttachedTerminal {
     access: Access,
     keys: DetachMatcher,
     /// Whether we read keys at all.
-    reads: Keys,
+    reads: KeyMode,
     terminal: Option<Terminal>,
     /// Our size has changed while the last one was on its way.
-    resized: bool,
+    resize_queued: bool,
     /// When the size that is not to stay ends.
-    stretched: Option<Instant>,
+    temporary_size_until: Option<Instant>,
     /// The size of the process's screen, as far as we have heard; and whether the next page may tell one from before the size
     /// that we gave it.
-    theirs: Option<PtySize>,
-    stale: bool,
+    remote_size: Option<PtySize>,
+    size_in_flight: bool,
     /// Such a page did tell another: the next one is not waited for.
-    doubt: bool,
+    size_disputed: bool,
 }
 
-impl Screen {
-    pub fn new(access: Access, keys: DetachKeys, reads: Keys) -> Screen {
-        Screen {
+impl AttachedTerminal {
+    pub fn new(access: Access, keys: DetachKeys, reads: KeyMode) -> AttachedTerminal {
+        AttachedTerminal {
             access,
             keys: DetachMatcher::new(keys),
             reads,
             terminal: None,
-            resized: false,
-            stretched: None,
-            theirs: None,
-            stale: false,
-            doubt: false,
+            resize_queued: false,
+            temporary_size_until: None,
+            remote_size: None,
+            size_in_flight: false,
+            size_disputed: false,
         }
     }
 
     /// The process's screen is, or will be, of this size.
-    fn is_of(&mut self, size: Option<PtySize>) {
-        let before = std::mem::replace(&mut self.theirs, size);
+    fn set_remote_size(&mut self, size: Option<PtySize>) {
+        let before = std::mem::replace(&mut self.remote_size, size);
         // Not the first that is heard of, nor the same again: then the program hears nothing, and all stays as it set it.
         if before.is_some_and(|before| Some(before) != size)
             && let Some(terminal) = &mut self.terminal
         {
-            terminal.resized();
+            terminal.remote_resized();
         }
     }
 
@@ -75,7 +75,7 @@ impl Screen {
     pub fn typed(&mut self, piece: &[u8]) -> Typed {
         match (self.access, self.keys.typed(piece)) {
             (Access::Full | Access::FixedSize, typed) => typed,
-            (Access::ReadOnly, Typed::Keys(keys)) if !keys.contains(&INTERRUPT) => Typed::Keys(Vec::new()),
+            (Access::ReadOnly, Typed::Keys(keys)) if !keys.contains(&CTRL_C) => Typed::Keys(Vec::new()),
             (Access::ReadOnly, Typed::Keys(_) | Typed::Detach(_)) => Typed::Detach(Vec::new()),
         }
     }
@@ -88,26 +88,26 @@ impl Session<'_, '_> {
         mut self,
         id: String,
         cursor: u64,
-        picture: &Picture,
+        snapshot: &ScreenSnapshot,
         redraw: bool,
         theirs: Option<PtySize>,
     ) -> Result<u8, CliError> {
         self.process = Some(id);
         self.progress.cursor = cursor;
         self.take_screen()?;
-        if let Some(code) = self.hear_size(theirs)? {
+        if let Some(code) = self.update_remote_size(theirs)? {
             return Ok(code);
         }
-        if let Some(code) = self.print(Stream::Stdout, &picture.bytes)? {
+        if let Some(code) = self.print(Stream::Stdout, &snapshot.bytes)? {
             return Ok(code);
         }
         if let Some(terminal) = self.terminal()
-            && !picture.placed
+            && !snapshot.uses_cursor_addressing
         {
-            terminal.forget_places();
+            terminal.forget_cursor_addressing();
         }
         if redraw {
-            self.ask_redraw()?
+            self.request_redraw()?
         } else {
             self.resize()?
         }
@@ -143,28 +143,28 @@ impl Session<'_, '_> {
     }
 
     /// After a stop, whoever stopped us has used the terminal.
-    pub(super) fn go_on(&mut self) -> Result<(), CliError> {
+    pub(super) fn resume_terminal(&mut self) -> Result<(), CliError> {
         let Some(terminal) = self.terminal() else { return Ok(()) };
-        terminal.enter_again().map_err(|source| CliError::Io { doing: "set the terminal up", source })?;
-        if terminal.has_view() {
+        terminal.reenter().map_err(|source| CliError::Io { doing: "set the terminal up", source })?;
+        if terminal.has_viewport() {
             return self.fit().map(|_| ());
         }
-        self.ask_redraw()
+        self.request_redraw()
     }
 
     /// What the program writes, if we have to draw it.
-    pub(super) fn drawn(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
-        let viewed = self.terminal()?.has_view();
-        let word = if viewed { self.sizes() } else { String::new() };
-        self.terminal()?.drawn(bytes, &word)
+    pub(super) fn translate(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
+        let viewed = self.terminal()?.has_viewport();
+        let word = if viewed { self.size_status() } else { String::new() };
+        self.terminal()?.translate(bytes, &word)
     }
 
     /// The process's screen has this size, a page says. One that was asked for before our size was given may be wrong.
-    pub(super) fn hear_size(&mut self, theirs: Option<PtySize>) -> Result<Option<u8>, CliError> {
+    pub(super) fn update_remote_size(&mut self, theirs: Option<PtySize>) -> Result<Option<u8>, CliError> {
         match &mut self.plan.screen {
-            Some(screen) if !screen.stale && theirs.is_some() => screen.is_of(theirs),
+            Some(screen) if !screen.size_in_flight && theirs.is_some() => screen.set_remote_size(theirs),
             Some(screen) => {
-                screen.doubt = screen.theirs != theirs;
+                screen.size_disputed = screen.remote_size != theirs;
                 return Ok(None);
             }
             None => return Ok(None),
@@ -175,13 +175,13 @@ impl Session<'_, '_> {
     /// Shows the screen as it fits ours.
     pub(super) fn fit(&mut self) -> Result<Option<u8>, CliError> {
         let Some(screen) = &self.plan.screen else { return Ok(None) };
-        let ours_soon = screen.stale || screen.stretched.is_some();
-        let viewed = screen.terminal.as_ref().is_some_and(Terminal::has_view);
-        let Some(theirs) = screen.theirs.filter(|_| screen.access != Access::FixedSize && (viewed || !ours_soon))
+        let ours_soon = screen.size_in_flight || screen.temporary_size_until.is_some();
+        let viewed = screen.terminal.as_ref().is_some_and(Terminal::has_viewport);
+        let Some(theirs) = screen.remote_size.filter(|_| screen.access != Access::FixedSize && (viewed || !ours_soon))
         else {
             return Ok(None);
         };
-        let word = self.sizes();
+        let word = self.size_status();
         let bytes = self.terminal().map(|terminal| terminal.fit(theirs, &word)).unwrap_or_default();
         match self.put(Stream::Stdout, &bytes) {
             Err(CliError::OutputClosed | CliError::Io { .. }) => self.hung_up(libc::SIGHUP),
@@ -190,23 +190,23 @@ impl Session<'_, '_> {
     }
 
     /// What is to be said of a screen that is not of our size.
-    fn sizes(&self) -> String {
+    fn size_status(&self) -> String {
         let Some(screen) = &self.plan.screen else { return String::new() };
         let ours = screen.terminal.as_ref().and_then(Terminal::size);
-        let (Some(theirs), Some(ours)) = (screen.theirs, ours) else { return String::new() };
-        both_sizes(screen.access, theirs, ours)
+        let (Some(theirs), Some(ours)) = (screen.remote_size, ours) else { return String::new() };
+        format_sizes(screen.access, theirs, ours)
     }
 
-    pub(super) fn shown(&mut self, bytes: &[u8]) {
+    pub(super) fn track_output(&mut self, bytes: &[u8]) {
         if let Some(terminal) = self.terminal() {
-            terminal.shown(bytes);
+            terminal.track(bytes);
         }
     }
 
     /// A word to the person, wherever it can be read.
-    pub(super) fn tell(&mut self, text: &str) {
+    pub(super) fn message(&mut self, text: &str) {
         match self.terminal() {
-            Some(terminal) => terminal.say(text),
+            Some(terminal) => terminal.message(text),
             None => self.cx.console.message(text),
         }
     }
@@ -217,14 +217,14 @@ impl Session<'_, '_> {
         if std::mem::take(&mut self.away)
             && let Some(terminal) = self.terminal()
         {
-            terminal.say("the daemon went away and is back; nothing was lost");
+            terminal.message("the daemon went away and is back; nothing was lost");
         }
     }
 
     /// Says it again where the program has drawn meanwhile, as one does that draws every second.
-    pub(super) fn say_again(&mut self) {
+    pub(super) fn repeat_message(&mut self) {
         if let Some(terminal) = self.terminal() {
-            terminal.repeat();
+            terminal.repeat_message();
         }
     }
 
@@ -259,23 +259,23 @@ impl Session<'_, '_> {
         let Some(size) = self.our_size() else { return Ok(()) };
         let waits = self.is_pending(Request::Resize);
         if let Some(screen) = &mut self.plan.screen {
-            (screen.resized, screen.stretched) = (waits, None);
+            (screen.resize_queued, screen.temporary_size_until) = (waits, None);
         }
-        if waits { Ok(()) } else { self.ask_size(size) }
+        if waits { Ok(()) } else { self.request_size(size) }
     }
 
-    fn ask_size(&mut self, size: PtySize) -> Result<(), CliError> {
+    fn request_size(&mut self, size: PtySize) -> Result<(), CliError> {
         let params = params::Resize { id: self.id(), rows: size.rows, cols: size.cols };
         if let Some(screen) = &mut self.plan.screen {
-            screen.stale = true;
-            screen.is_of(Some(size));
+            screen.size_in_flight = true;
+            screen.set_remote_size(Some(size));
         }
         self.ask::<api::Resize>(Request::Resize, &params, Duration::ZERO)
     }
 
-    pub(super) fn resized(&mut self) -> Result<Option<u8>, CliError> {
+    pub(super) fn on_resized(&mut self) -> Result<Option<u8>, CliError> {
         match &self.plan.screen {
-            Some(screen) if screen.resized => self.resize().map(|()| None),
+            Some(screen) if screen.resize_queued => self.resize().map(|()| None),
             // It is ours now.
             Some(_) => self.fit(),
             None => Ok(None),
@@ -287,8 +287,8 @@ impl Session<'_, '_> {
         let waits = self.is_pending(Request::Resize);
         match &mut self.plan.screen {
             Some(screen) if !waits => {
-                screen.stale = false;
-                if std::mem::take(&mut screen.doubt) { Duration::ZERO } else { wait }
+                screen.size_in_flight = false;
+                if std::mem::take(&mut screen.size_disputed) { Duration::ZERO } else { wait }
             }
             Some(_) | None => wait,
         }
@@ -296,13 +296,13 @@ impl Session<'_, '_> {
 
     /// Makes a program draw its whole screen: it does so when its size changes, so for a moment
     /// it is a row less.
-    fn ask_redraw(&mut self) -> Result<(), CliError> {
+    fn request_redraw(&mut self) -> Result<(), CliError> {
         match self.our_size() {
             Some(size) if size.rows > 1 && !self.is_pending(Request::Resize) => {
                 if let Some(screen) = &mut self.plan.screen {
-                    screen.stretched = Some(Instant::now() + STRETCH);
+                    screen.temporary_size_until = Some(Instant::now() + TEMPORARY_SIZE_DURATION);
                 }
-                self.ask_size(PtySize { rows: size.rows - 1, ..size })
+                self.request_size(PtySize { rows: size.rows - 1, ..size })
             }
             Some(_) | None => self.resize(),
         }
@@ -310,12 +310,12 @@ impl Session<'_, '_> {
 
     /// When the true size is due.
     pub(super) fn resize_due(&self) -> Option<Instant> {
-        self.plan.screen.as_ref()?.stretched
+        self.plan.screen.as_ref()?.temporary_size_until
     }
 }
 
 /// The longest word about both sizes that fits into our window, or the shortest there is.
-fn both_sizes(access: Access, theirs: PtySize, ours: PtySize) -> String {
+fn format_sizes(access: Access, theirs: PtySize, ours: PtySize) -> String {
     let width = ours.cols as usize;
     let (theirs, ours) = (format!("{}x{}", theirs.rows, theirs.cols), format!("{}x{}", ours.rows, ours.cols));
     let both = format!("toolctl: its screen is {theirs}, your window {ours}");
@@ -353,17 +353,17 @@ mod tests {
             (Access::ReadOnly, 80, "[toolctl: its screen is 40x120, your window 24x80; Ctrl-C leaves]"),
             (Access::ReadOnly, 60, "[toolctl: its screen is 40x120, your window 24x60]"),
         ] {
-            assert_eq!(both_sizes(access, theirs, PtySize { rows: 24, cols }), word);
+            assert_eq!(format_sizes(access, theirs, PtySize { rows: 24, cols }), word);
         }
     }
 
     #[test]
     fn a_looker_types_nothing_and_leaves_with_the_detach_key_or_ctrl_c() {
-        let screen = |access| Screen::new(access, keys::parse("C-\\").expect("a key"), Keys::Taken);
-        let mut looker = screen(Access::ReadOnly);
-        assert_eq!(looker.typed(b"secret\r"), Typed::Keys(Vec::new()));
-        assert_eq!(looker.typed(b"secret\x03"), Typed::Detach(Vec::new()));
-        assert_eq!(looker.typed(b"secret\x1c"), Typed::Detach(Vec::new()));
+        let screen = |access| AttachedTerminal::new(access, keys::parse("C-\\").expect("a key"), KeyMode::Forwarded);
+        let mut viewer = screen(Access::ReadOnly);
+        assert_eq!(viewer.typed(b"secret\r"), Typed::Keys(Vec::new()));
+        assert_eq!(viewer.typed(b"secret\x03"), Typed::Detach(Vec::new()));
+        assert_eq!(viewer.typed(b"secret\x1c"), Typed::Detach(Vec::new()));
         for access in [Access::Full, Access::FixedSize] {
             assert_eq!(screen(access).typed(b"a\x03"), Typed::Keys(b"a\x03".to_vec()));
             assert_eq!(screen(access).typed(b"a\x1c"), Typed::Detach(b"a".to_vec()));

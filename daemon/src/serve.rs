@@ -2,12 +2,13 @@
 
 use crate::backend::Launcher;
 use crate::config::{Config, ConfigError, ShimMode};
-use crate::events::{Consumers, Journal, Limits};
+use crate::events::{Consumers, Journal, Limits, maintenance};
 use crate::hooks;
 use crate::listener::{self, Lock, Place};
 use crate::logging::{self, Format};
 use crate::proc::event_sink::EventSink;
 use crate::proc::task::now_ms;
+use crate::proc::watch_gate::WatchGate;
 use crate::registry::{Ahead, Registry};
 use crate::rpc;
 use crate::rpc::context::{Daemon, Paths};
@@ -18,7 +19,8 @@ use clap::{CommandFactory, Parser, Subcommand};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::time::Instant;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -159,22 +161,31 @@ async fn serve(
     let listener = place.listen()?;
     let launcher = Launcher::new(zygote, config.shim);
     let limits = WireLimits::from(&config);
-    let Memory { sink, consumers, ahead, flaws } = recall(&config, &lock.events_dir())?;
-    let registry = Registry::new(config, lock.procs_dir(), launcher, sink, consumers);
-    flaws.into_iter().for_each(|flaw| registry.note_damage(flaw));
+    let EventStores { journal, consumers, sink, tail, damage } = open_events(&config, &lock.events_dir())?;
+    let consumer_ttl_ms = config.events.consumer_ttl_ms;
+    let registry = Registry::new(config, lock.procs_dir(), launcher, sink.clone());
+    damage.into_iter().for_each(|damage| registry.note_damage(damage));
     let read = |source| listener::Error::Io { doing: "read", path: lock.procs_dir(), source };
-    let count = registry.adopt(&ahead).await.map_err(read)?;
+    let count = registry.adopt(&tail).await.map_err(read)?;
     let (stop, stopped) = watch::channel(false);
-    let daemon =
-        Arc::new(Daemon { registry: registry.clone(), paths, started_ms, started, stop, wire: OnceLock::new() });
-    let wire = Wire::new(rpc::module(daemon.clone()), limits, nix::unistd::getuid().as_raw());
-    let _ = daemon.wire.set(wire.clone());
+    let connections = Arc::new(AtomicUsize::new(0));
+    let daemon = Arc::new(Daemon {
+        registry: registry.clone(),
+        journal: journal.clone(),
+        consumers: consumers.clone(),
+        paths,
+        started_ms,
+        started,
+        stop,
+        connections: connections.clone(),
+    });
+    let own_uid = nix::unistd::getuid().as_raw();
+    let wire = Wire::with_counter(rpc::module(daemon.clone()), limits, own_uid, connections);
     tokio::spawn(registry.clone().retain());
     tokio::spawn(registry.clone().make_durable());
-    tokio::spawn(registry.clone().make_events_durable());
-    tokio::spawn(registry.clone().forget_consumers());
-    let sink = registry.sink.clone();
-    tokio::spawn(async move { sink.run_release_timer().await });
+    tokio::spawn(maintenance::run_flush(journal.clone(), consumers.clone()));
+    tokio::spawn(maintenance::run_retention(journal.clone(), consumers.clone(), consumer_ttl_ms, now_ms));
+    tokio::spawn(async move { sink.watch_gate.run_release_timer().await });
     tokio::spawn(stop_on_signal(daemon.clone()));
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
@@ -188,36 +199,43 @@ async fn serve(
     watchdog::start(&wire);
     wire::serve(listener, wire, stopped).await;
     registry.finish_writing().await;
+    maintenance::flush_all(journal, consumers).await;
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Stopping]);
     place.remove();
     tracing::info!(running = registry.running(), "stopped; what runs goes on");
     Ok(())
 }
 
-/// What earlier daemons of this state left: events, and who reads them.
-struct Memory {
+/// The journal and the consumers that earlier daemons left in the state directory.
+struct EventStores {
+    journal: Arc<Journal>,
+    consumers: Arc<Consumers>,
     sink: Arc<EventSink>,
-    consumers: Consumers,
-    ahead: Ahead,
-    flaws: Vec<String>,
+    tail: Ahead,
+    /// Descriptions of damage found while opening.
+    damage: Vec<String>,
 }
 
-fn recall(config: &Config, dir: &Path) -> Result<Memory, listener::Error> {
+fn open_events(config: &Config, dir: &Path) -> Result<EventStores, listener::Error> {
     let failed = |source| listener::Error::Io { doing: "open", path: dir.into(), source };
     let (now, events) = (now_ms(), &config.events);
     let limits =
         Limits { segment_bytes: events.segment_bytes, max_bytes: events.max_bytes, max_age_ms: events.max_age_ms };
-    let (consumers, mut flaws) =
+    let (consumers, mut damage) =
         Consumers::open(&dir.join("consumers"), events.consumer_ttl_ms, events.max_consumers as usize, now)
             .map_err(failed)?;
     let (journal, opened) = Journal::open(dir, limits, now, 0).map_err(failed)?;
-    let ahead = Ahead { states: opened.states, last: journal.last() };
-    flaws.extend(opened.flaws);
-    flaws.extend(journal.skip_seen(consumers.highest()));
-    let breaker = ahead.states.get(&0).cloned();
-    let (sink, flaw) = EventSink::new(journal, dir, config, crate::proc::tree::boot_id(), breaker).map_err(failed)?;
-    flaws.extend(flaw);
-    Ok(Memory { sink: Arc::new(sink), consumers, ahead, flaws })
+    let journal = Arc::new(journal);
+    let tail = Ahead { states: opened.states, last: journal.last() };
+    damage.extend(opened.flaws);
+    damage.extend(journal.skip_seen(consumers.highest()));
+    // The breaker's events belong to no process: they are stored under id 0.
+    let breaker = tail.states.get(&0).cloned();
+    let (gate, reset) =
+        WatchGate::open(journal.clone(), dir, &config.watch, crate::proc::tree::boot_id(), breaker).map_err(failed)?;
+    damage.extend(reset);
+    let sink = Arc::new(EventSink::new(journal.clone(), gate));
+    Ok(EventStores { journal, consumers: Arc::new(consumers), sink, tail, damage })
 }
 
 async fn stop_on_signal(daemon: Arc<Daemon>) {

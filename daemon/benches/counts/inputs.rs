@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::hint::black_box;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::watch;
 use toold_daemon::backend::Launcher;
@@ -13,6 +13,7 @@ use toold_daemon::events::{Consumers, Journal, Limits};
 use toold_daemon::log::format::{Header, Record};
 use toold_daemon::log::{Counts, LineQuery, Log};
 use toold_daemon::proc::event_sink::EventSink;
+use toold_daemon::proc::watch_gate::WatchGate;
 use toold_daemon::registry::{Ahead, Registry};
 use toold_daemon::rpc;
 use toold_daemon::rpc::context::{Daemon, Paths};
@@ -149,15 +150,26 @@ fn wire() -> Arc<Wire> {
     let limits = Limits { segment_bytes: 1 << 20, max_bytes: 1 << 20, max_age_ms: 1000 };
     let (consumers, _) = Consumers::open(&events.join("consumers"), 1000, 8, 0).expect("no consumers");
     let (journal, _) = Journal::open(events, limits, 0, 0).expect("a new journal");
-    let (sink, _) = EventSink::new(journal, events, &config, [0; 16], None).expect("a voice");
+    let journal = Arc::new(journal);
+    let (gate, _) = WatchGate::open(journal.clone(), events, &config.watch, [0; 16], None).expect("a new gate");
+    let sink = EventSink::new(journal.clone(), gate);
     let wire_limits = WireLimits::from(&config);
-    let registry = Registry::new(config, procs, Launcher::new(None, ShimMode::Exec), Arc::new(sink), consumers);
+    let registry = Registry::new(config, procs, Launcher::new(None, ShimMode::Exec), Arc::new(sink));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let none = Ahead { states: Default::default(), last: 0 };
     assert_eq!(runtime.block_on(registry.adopt(&none)).expect("the process is known"), 1);
     let (stop, _) = watch::channel(false);
     let paths = Paths { socket: "socket".into(), state_dir: ".".into(), config: None };
-    let daemon = Daemon { registry, paths, started_ms: 0, started: Instant::now(), stop, wire: OnceLock::new() };
+    let daemon = Daemon {
+        registry,
+        journal,
+        consumers: Arc::new(consumers),
+        paths,
+        started_ms: 0,
+        started: Instant::now(),
+        stop,
+        connections: Arc::default(),
+    };
     Wire::new(rpc::module(Arc::new(daemon)), wire_limits, 0)
 }
 

@@ -4,6 +4,7 @@ pub mod consumers;
 mod disk;
 mod filter;
 mod journal;
+pub mod maintenance;
 mod new_event;
 mod read;
 mod record;

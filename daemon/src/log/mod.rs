@@ -3,6 +3,7 @@
 //! The shim appends (`writer`), the daemon reads (`reader`, `lines`, `grep`); between them are files whose format is a
 //! promise (`format`, `docs/log-format.md`).
 
+mod buffer_pool;
 mod check;
 mod counts;
 pub mod format;
@@ -16,6 +17,7 @@ mod text;
 mod walk;
 mod writer;
 
+pub use buffer_pool::BufferPool;
 pub use check::check;
 pub use counts::Counts;
 pub use lines::{LinePage, LineQuery, PAGE_BYTES};

@@ -19,6 +19,7 @@ pub mod state;
 pub mod task;
 pub mod tree;
 pub mod view;
+pub mod watch_gate;
 pub mod watcher;
 
 pub use handle::Proc;

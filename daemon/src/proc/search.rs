@@ -36,7 +36,7 @@ impl Search {
         let (end, mut found) = (state.progress.counts.end, Found::default());
         if self.at < end {
             let (log, only) = (Log::open(&proc.dir, end)?, only_stream(&state.progress.counts));
-            let mut buffer = proc.sink.buffer();
+            let mut buffer = proc.sink.buffers.take();
             while self.at < end && found.matches == 0 {
                 let filled = feed(&log, self.at, only, &mut buffer, &mut self.scanner, &mut found)?;
                 self.at = if filled.next > self.at { filled.next } else { end };

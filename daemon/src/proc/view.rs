@@ -133,8 +133,8 @@ impl State {
 impl Proc {
     fn watch_view(&self, state: &State) -> Option<Watch> {
         self.watch_task.as_ref()?;
-        let (limiter, now, rules) = (self.checkpoint().limiter, mono_ms(), &self.sink.rules);
-        let breaker = self.sink.breaker_view();
+        let (limiter, now, rules) = (self.checkpoint().limiter, mono_ms(), &self.sink.watch_gate.limiter);
+        let breaker = self.sink.watch_gate.breaker_view();
         let cooldown = limiter.quiet_until.saturating_sub(now).min(rules.min_interval_ms);
         let release = breaker.release_ms.unwrap_or(0);
         let (watch, quiet_ms) = match () {

@@ -167,7 +167,7 @@ impl Proc {
         let log = Log::open(&self.dir, target)?;
         let only = only_stream(&state.progress.counts);
         let stop = at.saturating_add(MAX_TURN_BYTES);
-        let mut buffer = self.sink.buffer();
+        let mut buffer = self.sink.buffers.take();
         while *at < target.min(stop) {
             let page = feed(&log, *at, only, &mut buffer, scanner, found)?;
             if let Some(gap) = page.gap {
@@ -198,7 +198,7 @@ impl Proc {
     /// What becomes of lines that matched, and where the scan stands after them.
     fn decide(&self, scanner: &Scanner, found: Found, last: FinalScan) -> io::Result<()> {
         let (resume, watched) = (scanner.resume(), last == FinalScan::Yes);
-        let (lines, now, rules) = (found.matches, mono_ms(), &self.sink.rules);
+        let (lines, now, rules) = (found.matches, mono_ms(), &self.sink.watch_gate.limiter);
         let mut limiter = self.checkpoint().limiter;
         if lines == 0 {
             if watched {
@@ -214,7 +214,7 @@ impl Proc {
                     (checkpoint.resume, checkpoint.watched) = (resume, watched);
                 });
             };
-            if !self.sink.admit(now, lines, refused) {
+            if !self.sink.watch_gate.admit(now, lines, refused) {
                 return Ok(());
             }
             hooks::at("watch.admitted");

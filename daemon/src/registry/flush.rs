@@ -2,7 +2,6 @@
 //! another matter, and this is what is done about it: see `docs/durability.md`.
 
 use super::Registry;
-use crate::proc::task::now_ms;
 use crate::store::record::Record;
 use std::path::Path;
 use std::sync::Arc;
@@ -46,51 +45,9 @@ impl Registry {
         }
     }
 
-    /// The same for events, while there are any. Never returns.
-    pub async fn make_events_durable(self: Arc<Self>) {
-        let mut news = self.sink.journal.subscribe();
-        loop {
-            if news.changed().await.is_err() {
-                return;
-            }
-            tokio::time::sleep(TOGETHER).await;
-            news.mark_unchanged();
-            self.push_events(Push::Begin).await;
-        }
-    }
-
-    async fn push_events(self: &Arc<Self>, how: Push) {
-        let registry = self.clone();
-        let pushed = tokio::task::spawn_blocking(move || match how {
-            Push::Begin => registry.sink.journal.begin_sync().and_then(|()| registry.consumers.begin_sync()),
-            Push::Finish => registry.sink.journal.sync().and_then(|()| registry.consumers.sync()),
-        });
-        if let Ok(Err(e)) = pushed.await {
-            tracing::warn!(%e, "write events to the disk");
-        }
-    }
-
-    /// Drops events that are too old, and forgets consumers that nobody used for long. Never returns.
-    pub async fn forget_consumers(self: Arc<Self>) {
-        // Seldom, and not at all while there are none: an idle daemon sleeps.
-        let pause = Duration::from_millis((self.config.events.consumer_ttl_ms / 10).clamp(1000, 3_600_000));
-        let mut news = self.sink.journal.subscribe();
-        loop {
-            self.sink.journal.retain(now_ms());
-            for name in self.consumers.expire(now_ms()) {
-                tracing::info!(%name, "forgot a consumer that was not used for long");
-            }
-            tokio::time::sleep(pause).await;
-            if self.consumers.list().is_empty() && news.changed().await.is_err() {
-                return;
-            }
-        }
-    }
-
     /// Waits until everything that ended lately is on the disk: the last act of a daemon that stops.
-    pub async fn finish_writing(self: &Arc<Self>) {
+    pub async fn finish_writing(&self) {
         self.push(Push::Finish).await;
-        self.push_events(Push::Finish).await;
     }
 
     async fn push(&self, how: Push) {

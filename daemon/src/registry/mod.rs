@@ -14,7 +14,6 @@ pub use spawn::{Order, SpawnError, spawn_failed};
 
 use crate::backend::Launcher;
 use crate::config::Config;
-use crate::events::Consumers;
 use crate::proc::Proc;
 use crate::proc::event_sink::EventSink;
 use crate::store::dir_pool;
@@ -33,7 +32,6 @@ pub struct Registry {
     pub procs_dir: PathBuf,
     pub launcher: Arc<Launcher>,
     pub sink: Arc<EventSink>,
-    pub consumers: Consumers,
     table: Mutex<Table>,
     names: names::Names,
     running: AtomicUsize,
@@ -51,13 +49,7 @@ pub struct Registry {
 }
 
 impl Registry {
-    pub fn new(
-        config: Config,
-        procs_dir: PathBuf,
-        launcher: Arc<Launcher>,
-        sink: Arc<EventSink>,
-        consumers: Consumers,
-    ) -> Arc<Registry> {
+    pub fn new(config: Config, procs_dir: PathBuf, launcher: Arc<Launcher>, sink: Arc<EventSink>) -> Arc<Registry> {
         let made = dir_pool::Ahead::open(procs_dir.with_file_name("ready"), &procs_dir, config.survive_power_cut);
         Arc::new(Registry {
             config,
@@ -65,7 +57,6 @@ impl Registry {
             procs_dir,
             launcher,
             sink,
-            consumers,
             table: Mutex::new(Table::default()),
             names: names::Names::default(),
             running: AtomicUsize::new(0),

@@ -1,10 +1,11 @@
 //! What every verb works on.
 
-use super::wire::Wire;
+use crate::events::{Consumers, Journal};
 use crate::proc::Proc;
 use crate::registry::Registry;
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::time::Instant;
 use tokio::sync::watch;
 use toold_proto::RpcError;
@@ -19,13 +20,15 @@ pub struct Paths {
 
 pub struct Daemon {
     pub registry: Arc<Registry>,
+    pub journal: Arc<Journal>,
+    pub consumers: Arc<Consumers>,
     pub paths: Paths,
     pub started_ms: u64,
     pub started: Instant,
     /// True: stop.
     pub stop: watch::Sender<bool>,
-    /// Known once the socket is served.
-    pub wire: OnceLock<Arc<Wire>>,
+    /// Number of open connections, counted by the wire.
+    pub connections: Arc<AtomicUsize>,
 }
 
 impl Daemon {

@@ -9,6 +9,7 @@ use crate::proc::tree;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use toold_proto::process::Usage;
 use toold_proto::time::rfc3339;
 use toold_proto::{ErrorKind, RpcError, params, results};
@@ -24,7 +25,7 @@ pub async fn info(_: params::Empty, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result
         running: 0,
         exited: 0,
         lost: 0,
-        connections: daemon.wire.get().map_or(0, |w| w.connections() as u64),
+        connections: daemon.connections.load(Ordering::Relaxed) as u64,
     };
     let mut shims = Vec::new();
     for proc in daemon.registry.newest_first() {
@@ -58,7 +59,7 @@ pub async fn info(_: params::Empty, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result
         },
         damaged: daemon.registry.damaged(),
         events: journal(&daemon),
-        watch: daemon.registry.sink.breaker_view(),
+        watch: daemon.registry.sink.watch_gate.breaker_view(),
     })
 }
 
@@ -79,7 +80,7 @@ fn add(sum: Usage, one: Usage) -> Usage {
 }
 
 fn journal(daemon: &Daemon) -> results::Journal {
-    let journal = &daemon.registry.sink.journal;
+    let journal = &daemon.journal;
     let consumer = |(name, position, used_ms): (ConsumerName, u64, u64)| {
         let (name, used_at) = (name.as_str().to_string(), rfc3339(used_ms));
         results::Consumer { name, position, used_at }
@@ -88,7 +89,7 @@ fn journal(daemon: &Daemon) -> results::Journal {
         oldest: journal.oldest(),
         last: journal.last(),
         bytes: journal.bytes(),
-        consumers: daemon.registry.consumers.list().into_iter().map(consumer).collect(),
+        consumers: daemon.consumers.list().into_iter().map(consumer).collect(),
     }
 }
 

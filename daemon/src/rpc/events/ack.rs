@@ -9,11 +9,11 @@ use toold_proto::{RpcError, params, results};
 
 pub async fn ack(call: params::EventsAck, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<results::EventsAck, RpcError> {
     let name = consumer_name(&call.consumer)?;
-    let last = daemon.registry.sink.journal.last();
+    let last = daemon.journal.last();
     if call.seq > last {
         return Err(RpcError::param("seq", format!("is {}, and the newest event is {last}", call.seq)));
     }
-    let acked = daemon.registry.consumers.ack(&name, call.seq, last, now_ms());
+    let acked = daemon.consumers.ack(&name, call.seq, last, now_ms());
     let position = acked.map_err(|e| failed(e, &call.consumer))?;
     Ok(results::EventsAck { consumer: call.consumer, position })
 }

@@ -45,7 +45,7 @@ pub fn filter(
 pub fn consumer(daemon: &Daemon, name: Option<&str>) -> Result<Option<ConsumerName>, RpcError> {
     let Some(text) = name else { return Ok(None) };
     let name = consumer_name(text)?;
-    let (journal, consumers) = (&daemon.registry.sink.journal, &daemon.registry.consumers);
+    let (journal, consumers) = (&daemon.journal, &daemon.consumers);
     let entered = consumers.enter(&name, Start::Oldest, journal.oldest(), journal.last(), now_ms());
     entered.map_err(|e| failed(e, text))?;
     Ok(Some(name))
@@ -58,7 +58,7 @@ pub fn acknowledge<'a>(
     ended: impl Iterator<Item = &'a Arc<Proc>>,
 ) -> Result<(), RpcError> {
     let Some(name) = consumer else { return Ok(()) };
-    let (journal, consumers) = (&daemon.registry.sink.journal, &daemon.registry.consumers);
+    let (journal, consumers) = (&daemon.journal, &daemon.consumers);
     for proc in ended {
         let told = proc.checkpoint();
         let upto = match (proc.notify(), told.completed) {

@@ -29,7 +29,7 @@ pub async fn next(
     }
     let filter = filter(&daemon, &call.types, &call.session_key, &call.task_id, &call.id)?;
     let registry = &daemon.registry;
-    let (journal, consumers) = (&registry.sink.journal, &registry.consumers);
+    let (journal, consumers) = (&daemon.journal, &daemon.consumers);
     let mut news = journal.subscribe();
     let start = match call.from {
         params::ConsumerStart::Oldest => Start::Oldest,

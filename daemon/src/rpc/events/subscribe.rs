@@ -47,7 +47,7 @@ struct Subscription {
 
 impl Subscription {
     fn new(call: &EventsSubscribe, daemon: &Arc<Daemon>) -> Result<Subscription, RpcError> {
-        let journal = &daemon.registry.sink.journal;
+        let journal = &daemon.journal;
         let mut filter = filter(daemon, &call.types, &call.session_key, &call.task_id, &call.id)?;
         let last = journal.last();
         if let Some(after) = call.after.filter(|after| *after > last) {
@@ -82,7 +82,7 @@ impl Subscription {
 
     async fn run(&mut self, sink: SubscriptionSink) -> Gone {
         let daemon = self.daemon.clone();
-        let mut news = daemon.registry.sink.journal.subscribe();
+        let mut news = daemon.journal.subscribe();
         loop {
             news.mark_unchanged();
             if self.catch_up(&sink).await.is_err() {
@@ -110,7 +110,7 @@ impl Subscription {
     /// Pushes everything that the journal has now.
     async fn catch_up(&mut self, sink: &SubscriptionSink) -> Result<(), Gone> {
         let daemon = self.daemon.clone();
-        let journal = &daemon.registry.sink.journal;
+        let journal = &daemon.journal;
         while self.after < journal.last() {
             let batch = match journal.read(self.after, &self.filter, READ) {
                 Ok(batch) => batch,

@@ -116,7 +116,8 @@ pub struct Wire {
     methods: Methods,
     limits: WireLimits,
     own_uid: u32,
-    open: AtomicUsize,
+    /// Number of open connections.
+    open: Arc<AtomicUsize>,
     turned_away: AtomicUsize,
     next: AtomicU64,
     calls: Arc<AtomicUsize>,
@@ -124,11 +125,21 @@ pub struct Wire {
 
 impl Wire {
     pub fn new(methods: impl Into<Methods>, limits: WireLimits, own_uid: u32) -> Arc<Wire> {
+        Wire::with_counter(methods, limits, own_uid, Arc::default())
+    }
+
+    /// Counts open connections in `open`, which the methods may read.
+    pub fn with_counter(
+        methods: impl Into<Methods>,
+        limits: WireLimits,
+        own_uid: u32,
+        open: Arc<AtomicUsize>,
+    ) -> Arc<Wire> {
         Arc::new(Wire {
             methods: methods.into(),
             limits,
             own_uid,
-            open: AtomicUsize::new(0),
+            open,
             turned_away: AtomicUsize::new(0),
             next: AtomicU64::new(1),
             calls: Arc::default(),

@@ -2,6 +2,7 @@
 
 mod daemon;
 mod env;
+mod event_text;
 pub mod events;
 mod events_pull;
 mod events_push;

@@ -19,7 +19,7 @@ async fn live(pace: Duration, wire: Arc<Wire>) {
     clock.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         clock.tick().await;
-        match tokio::time::timeout(pace, probe::answered(&wire)).await {
+        match tokio::time::timeout(pace, probe::probe(&wire)).await {
             Ok(true) => drop(sd_notify::notify(&[sd_notify::NotifyState::Watchdog])),
             Ok(false) | Err(_) => tracing::warn!(?pace, "a call of our own was not answered; no sign of life is given"),
         }

@@ -25,9 +25,9 @@ const LOG_MAX: usize = 2048;
 
 /// What a client sends, into every decoder of the wire.
 pub fn wire(bytes: &[u8]) {
-    match sniff::tell(bytes) {
+    match sniff::detect(bytes) {
         None => assert!(bytes.is_ascii()),
-        Some((_, start)) => assert_eq!(sniff::tell(&bytes[start..]).map(|told| told.1), Some(0)),
+        Some((_, start)) => assert_eq!(sniff::detect(&bytes[start..]).map(|found| found.1), Some(0)),
     }
     for max in MAX_MESSAGES {
         let lines = cut_anywhere(bytes, || Lines::new(max));
@@ -75,7 +75,7 @@ fn frames_of<D: Decode>(mut decoder: D, bytes: &[u8], piece: usize) -> Vec<Optio
 
 fn comes_back<D: Decode>(text: &str, mut decoder: D, blank: bool) {
     let mut framed = Vec::new();
-    D::wrap(&mut framed, text);
+    D::encode(&mut framed, text);
     decoder.feed(&framed);
     let expected = (!blank).then_some(Frame::Message(text.as_bytes()));
     assert_eq!(decoder.next(), expected);

@@ -116,7 +116,7 @@ impl Called {
         self.decoder.feed(black_box(&self.request));
         let Some(Frame::Message(text)) = self.decoder.next() else { return };
         if let Some(answer) = self.caller.call(text) {
-            Lines::wrap(&mut self.answer, &answer);
+            Lines::encode(&mut self.answer, &answer);
         }
     }
 }

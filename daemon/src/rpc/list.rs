@@ -3,7 +3,7 @@
 use super::context::Daemon;
 use super::error::unreadable;
 use super::poll;
-use super::wire::{Peer, Print};
+use super::wire::{Peer, WriteJson};
 use crate::proc::Proc;
 use crate::proc::state::State;
 use crate::proc::task::now_ms;
@@ -25,14 +25,14 @@ pub struct Shown {
     older: Option<u64>,
 }
 
-impl Print for Shown {
-    fn print(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
+impl WriteJson for Shown {
+    fn write_json(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
         out.extend_from_slice(br#"{"processes":["#);
         for (n, row) in self.rows.iter().enumerate() {
             if n > 0 {
                 out.push(b',');
             }
-            row.print(out)?;
+            row.write_json(out)?;
         }
         out.extend_from_slice(format!(r#"],"total":{}"#, self.total).as_bytes());
         if let Some(older) = self.older {
@@ -51,8 +51,8 @@ struct Row {
     now: u64,
 }
 
-impl Print for Row {
-    fn print(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
+impl WriteJson for Row {
+    fn write_json(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
         out.push(b'{');
         self.proc.view_of(&self.state, self.now).write_fields(out)?;
         out.extend_from_slice(br#""preview":"#);

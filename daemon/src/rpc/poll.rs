@@ -34,7 +34,7 @@ pub async fn poll(call: params::Poll, daemon: Arc<Daemon>, peer: Arc<Peer>) -> R
     let before = proc.published_state();
     let deadline = Instant::now() + Duration::from_millis(call.wait_ms.min(daemon.registry.config.max_wait_ms));
     // An exit that this client has not been told of is news, however old it is.
-    let old = before.has_ended() && peer.heard.knows(proc.spec.id.bits());
+    let old = before.has_ended() && peer.seen_exits.contains(proc.spec.id.bits());
     let mut cursor = call.cursor;
     loop {
         news.mark_unchanged();
@@ -61,7 +61,7 @@ pub async fn poll(call: params::Poll, daemon: Arc<Daemon>, peer: Arc<Peer>) -> R
 /// Remembers that a client was told of an exit after which output may still come.
 pub fn note_exit(peer: &Peer, proc: &Proc, state: &State) {
     if state.has_ended() && !state.closed {
-        peer.heard.note(proc.spec.id.bits());
+        peer.seen_exits.insert(proc.spec.id.bits());
     }
 }
 

@@ -1,6 +1,6 @@
 //! A method by its type into jsonrpsee's table, with every parameter error in our words.
 
-use super::wire::{Peer, Plain, Print, printed};
+use super::wire::{Peer, Serialized, WriteJson, raw_response};
 use futures_util::FutureExt;
 use jsonrpsee::types::ErrorObjectOwned;
 use jsonrpsee::{AsyncMethod, MethodCallback, MethodResponse, Methods};
@@ -22,15 +22,15 @@ where
     F: Fn(M::Params, Arc<C>, Arc<Peer>) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<M::Result, RpcError>> + Send + 'static,
 {
-    let plain = move |params, context, peer| handler(params, context, peer).map(|result| result.map(Plain));
-    register_like::<M, Plain<M::Result>, C, _, _>(methods, context, plain);
+    let plain = move |params, context, peer| handler(params, context, peer).map(|result| result.map(Serialized));
+    register_like::<M, Serialized<M::Result>, C, _, _>(methods, context, plain);
 }
 
 /// The same for a handler whose result only prints like `M`'s: for what is too large to be put together first.
 pub fn register_like<M, R, C, F, Fut>(methods: &mut Methods, context: &Arc<C>, handler: F)
 where
     M: Method,
-    R: Print,
+    R: WriteJson,
     C: Send + Sync + 'static,
     F: Fn(M::Params, Arc<C>, Arc<Peer>) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<R, RpcError>> + Send + 'static,
@@ -45,8 +45,9 @@ where
         };
         let call: Result<Fut, RpcError> = begun();
         let answer = async move {
-            let print =
-                |result| printed(&id, &result).map_err(|e| internal(&format!("the result cannot be printed: {e}")));
+            let print = |result| {
+                raw_response(&id, &result).map_err(|e| internal(&format!("the result cannot be printed: {e}")))
+            };
             match async { print(call?.await?) }.await {
                 Ok(answer) => answer,
                 Err(error) => MethodResponse::error(id, wire_error(error)),

@@ -1,49 +1,49 @@
 //! How many calls are under way. A call holds its slot until its answer is in the outgoing buffer,
-//! so the slots also bound the answers that wait.
+//! so the limit also bound the answers that wait.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// Slots beyond the limit for calls that end things. Whoever has 256 waits open must still be able to kill.
-pub(crate) const EXTRA: usize = 64;
+/// CallLimit beyond the limit for calls that end things. Whoever has 256 waits open must still be able to kill.
+pub(crate) const URGENT_EXTRA_CALLS: usize = 64;
 /// Calls of all connections, also of those that are gone: a call outlives its client, so a
-/// client that calls and hangs up in a loop is bounded only here.
-const EVERYWHERE: usize = 65_536;
+/// client that calls and hangs up in a loop is bounded only connection.
+const MAX_GLOBAL_CALLS: usize = 65_536;
 
-/// The slots of one connection.
-pub(crate) struct Slots {
+/// The limit of one connection.
+pub(crate) struct CallLimit {
     limit: usize,
-    here: AtomicUsize,
+    connection: AtomicUsize,
     urgent: AtomicUsize,
-    everywhere: Arc<AtomicUsize>,
+    global: Arc<AtomicUsize>,
 }
 
 /// The right to run one call.
-pub(crate) struct Slot {
-    slots: Arc<Slots>,
+pub(crate) struct CallPermit {
+    limit: Arc<CallLimit>,
     urgent: bool,
 }
 
-impl Slots {
-    pub fn new(limit: usize, everywhere: Arc<AtomicUsize>) -> Arc<Slots> {
-        Arc::new(Slots { limit, here: AtomicUsize::new(0), urgent: AtomicUsize::new(0), everywhere })
+impl CallLimit {
+    pub fn new(limit: usize, global: Arc<AtomicUsize>) -> Arc<CallLimit> {
+        Arc::new(CallLimit { limit, connection: AtomicUsize::new(0), urgent: AtomicUsize::new(0), global })
     }
 
     /// A slot for a call of `method`, unless too many are taken.
-    pub fn take(self: &Arc<Slots>, method: &str) -> Option<Slot> {
+    pub fn acquire(self: &Arc<CallLimit>, method: &str) -> Option<CallPermit> {
         let urgent = is_urgent(method);
-        let extra = if urgent { EXTRA } else { 0 };
+        let extra = if urgent { URGENT_EXTRA_CALLS } else { 0 };
         // Taken first and given back by the drop, so that two at once cannot both pass.
-        let here = self.here.fetch_add(1, Relaxed);
-        let everywhere = self.everywhere.fetch_add(1, Relaxed);
+        let connection = self.connection.fetch_add(1, Relaxed);
+        let global = self.global.fetch_add(1, Relaxed);
         self.urgent.fetch_add(usize::from(urgent), Relaxed);
-        let slot = Slot { slots: self.clone(), urgent };
-        (here < self.limit + extra && everywhere < EVERYWHERE + extra).then_some(slot)
+        let slot = CallPermit { limit: self.clone(), urgent };
+        (connection < self.limit + extra && global < MAX_GLOBAL_CALLS + extra).then_some(slot)
     }
 
     /// Whether no call is under way and no answer waits.
     pub fn is_idle(&self) -> bool {
-        self.here.load(Relaxed) == 0
+        self.connection.load(Relaxed) == 0
     }
 
     /// Whether a call that ends things is under way.
@@ -57,11 +57,11 @@ fn is_urgent(method: &str) -> bool {
     matches!(method, "kill" | "signal" | "daemon.info" | "daemon.shutdown" | "session.end")
 }
 
-impl Drop for Slot {
+impl Drop for CallPermit {
     fn drop(&mut self) {
-        self.slots.here.fetch_sub(1, Relaxed);
-        self.slots.everywhere.fetch_sub(1, Relaxed);
-        self.slots.urgent.fetch_sub(usize::from(self.urgent), Relaxed);
+        self.limit.connection.fetch_sub(1, Relaxed);
+        self.limit.global.fetch_sub(1, Relaxed);
+        self.limit.urgent.fetch_sub(usize::from(self.urgent), Relaxed);
     }
 }
 
@@ -71,12 +71,12 @@ mod tests {
 
     #[test]
     fn a_full_connection_still_kills_and_a_slot_comes_back() {
-        let slots = Slots::new(2, Arc::default());
-        let mut held: Vec<Slot> = (0..2).map(|_| slots.take("wait").expect("free")).collect();
-        assert!(slots.take("wait").is_none() && !slots.has_urgent());
-        held.extend((0..EXTRA).map(|_| slots.take("kill").expect("extra")));
-        assert!(slots.take("kill").is_none() && slots.has_urgent());
+        let limit = CallLimit::new(2, Arc::default());
+        let mut held: Vec<CallPermit> = (0..2).map(|_| limit.acquire("wait").expect("free")).collect();
+        assert!(limit.acquire("wait").is_none() && !limit.has_urgent());
+        held.extend((0..URGENT_EXTRA_CALLS).map(|_| limit.acquire("kill").expect("extra")));
+        assert!(limit.acquire("kill").is_none() && limit.has_urgent());
         held.clear();
-        assert!(slots.is_idle() && slots.take("wait").is_some());
+        assert!(limit.is_idle() && limit.acquire("wait").is_some());
     }
 }

@@ -1,8 +1,8 @@
 //! One client's calls, whatever the framing: a message in, an answer now or later. The limits, the
 //! guard against panics and the identity of the peer are here, so no way of calling goes around them.
 
-use super::call_limit::{EXTRA, Slot, Slots};
-use super::message::{Message, Refused, Request, RequestId};
+use super::call_limit::{CallLimit, CallPermit, URGENT_EXTRA_CALLS};
+use super::message::{Message, Rejected, Request, RequestId};
 use super::{Peer, Wire, message, nesting, response};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, join_all, ready};
@@ -22,14 +22,14 @@ use tokio::task::JoinHandle;
 use toold_proto::{ErrorKind, RpcError};
 
 /// Pushes that wait for one connection. A subscription that finds no room has to count what is missed.
-const PUSHES: usize = 128;
+const PUSH_QUEUE_LEN: usize = 128;
 
 /// How often the end of a subscription that is not known is tried again, a millisecond apart.
-const UNKNOWN_YET: usize = 5;
+const UNSUBSCRIBE_RETRIES: usize = 5;
 
 /// Where a message came from, as far as it matters to what it may call.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Via {
+pub(crate) enum Transport {
     /// A connection that stays, and can be pushed to.
     Stream,
     /// One request with one answer.
@@ -37,9 +37,9 @@ pub(crate) enum Via {
 }
 
 /// What became of a message.
-pub(crate) enum Outcome {
+pub(crate) enum Dispatched {
     /// There is nothing to answer.
-    Silent,
+    NoAnswer,
     Answer(Box<str>),
     Pending(Pending),
 }
@@ -48,31 +48,31 @@ pub(crate) enum Outcome {
 pub(crate) struct Pending {
     id: RequestId,
     call: Call,
-    slots: Vec<Slot>,
+    permits: Vec<CallPermit>,
 }
 
 /// A call that gives its answer, or nothing if it has none to give.
 type Call = BoxFuture<'static, Option<Box<str>>>;
 
-/// A call that ended in its own task. The slots are free when this is dropped.
-pub(crate) struct Done {
+/// A call that ended in its own task. The permits are free when this is dropped.
+pub(crate) struct FinishedCall {
     pub text: Option<Box<str>>,
-    _slots: Vec<Slot>,
+    _permits: Vec<CallPermit>,
 }
 
 /// What reaches a connection from elsewhere.
 pub(crate) struct Inbox {
-    pub answers: mpsc::Receiver<Done>,
+    pub answers: mpsc::Receiver<FinishedCall>,
     pub pushes: mpsc::Receiver<Box<RawValue>>,
 }
 
 /// One client.
 pub(crate) struct Connection {
     pub wire: Arc<Wire>,
-    pub slots: Arc<Slots>,
+    pub call_limit: Arc<CallLimit>,
     id: ConnectionId,
     extensions: Extensions,
-    answers: mpsc::Sender<Done>,
+    answers: mpsc::Sender<FinishedCall>,
     pushes: mpsc::Sender<Box<RawValue>>,
     subscriptions: BoundedSubscriptions,
     subscribed: AtomicBool,
@@ -84,19 +84,20 @@ pub(crate) struct Connection {
 
 enum Started {
     Ended(Option<Box<str>>),
-    Running(Call, Slot),
+    Running(Call, CallPermit),
 }
 
 impl Connection {
     pub fn new(wire: Arc<Wire>, peer: Peer) -> (Arc<Connection>, Inbox) {
-        // Room for every slot, so that a call never waits to hand in its answer.
-        let (answers, answered) = mpsc::channel(wire.limits.max_requests_in_flight.saturating_add(EXTRA).max(1));
-        let (pushes, pushed) = mpsc::channel(PUSHES);
+        // Room for every permit, so that a call never waits to hand in its answer.
+        let (answers, answered) =
+            mpsc::channel(wire.limits.max_requests_in_flight.saturating_add(URGENT_EXTRA_CALLS).max(1));
+        let (pushes, pushed) = mpsc::channel(PUSH_QUEUE_LEN);
         let mut extensions = Extensions::new();
         let id = ConnectionId(peer.connection as usize);
         extensions.insert(Arc::new(peer));
         let connection = Connection {
-            slots: Slots::new(wire.limits.max_requests_in_flight, wire.calls.clone()),
+            call_limit: CallLimit::new(wire.limits.max_requests_in_flight, wire.calls.clone()),
             id,
             extensions,
             answers,
@@ -111,23 +112,23 @@ impl Connection {
     }
 
     /// Runs one message. Every call in it is polled once, here; most are done then.
-    pub fn receive(&self, text: &[u8], via: Via) -> Outcome {
+    pub fn receive(&self, text: &[u8], transport: Transport) -> Dispatched {
         let limits = &self.wire.limits;
         if nesting::deeper_than(text, limits.max_nesting) {
             let message = format!("a message nests at most {} deep", limits.max_nesting);
-            return Outcome::Answer(refusal(&RpcError::limit("max_nesting", message)));
+            return Dispatched::Answer(error_without_id(&RpcError::limit("max_nesting", message)));
         }
         match message::parse(text, limits.max_batch) {
-            Ok(Message::One(request)) => self.one(request, via),
+            Ok(Message::One(request)) => self.one(request, transport),
             Ok(Message::Batch(entries)) => self.batch(entries),
-            Err(Refused { id, error }) => Outcome::Answer(response::error(&id, &error)),
+            Err(Rejected { id, error }) => Dispatched::Answer(response::error(&id, &error)),
         }
     }
 
     /// The answer to a message over the size limit.
     pub fn too_long(&self) -> Box<str> {
         let max = self.wire.limits.max_message_bytes;
-        refusal(&RpcError::limit("max_message_bytes", format!("a message has at most {max} bytes")))
+        error_without_id(&RpcError::limit("max_message_bytes", format!("a message has at most {max} bytes")))
     }
 
     /// Lets a pending message go on in a task of its own. Its answer comes through the inbox.
@@ -135,10 +136,10 @@ impl Connection {
         let connection = self.clone();
         // A call outlives its client: a hang-up must not cut an exec or a kill in half.
         tokio::spawn(async move {
-            let Pending { id, call, slots } = pending;
+            let Pending { id, call, permits } = pending;
             let text = call.await.map(|text| connection.within_bounds(&id, text));
-            // Never full, for the slots bound what waits. Closed means that the client is gone.
-            let _ = connection.answers.try_send(Done { text, _slots: slots });
+            // Never full, for the permits bound what waits. Closed means that the client is gone.
+            let _ = connection.answers.try_send(FinishedCall { text, _permits: permits });
         });
     }
 
@@ -146,21 +147,21 @@ impl Connection {
     pub fn detach(self: &Arc<Self>, pending: Pending) -> JoinHandle<Option<Box<str>>> {
         let connection = self.clone();
         tokio::spawn(async move {
-            let Pending { id, call, slots } = pending;
+            let Pending { id, call, permits } = pending;
             let text = call.await.map(|text| connection.within_bounds(&id, text));
-            connection.taken(text.as_deref().unwrap_or_default());
-            drop(slots);
+            connection.on_answer_queued(text.as_deref().unwrap_or_default());
+            drop(permits);
             text
         })
     }
 
     /// An answer from the inbox has reached the outgoing buffer.
-    pub fn taken(&self, text: &str) {
+    pub fn on_answer_queued(&self, text: &str) {
         self.waiting.fetch_sub(text.len(), Relaxed);
     }
 
     /// The outgoing buffer has this many bytes now.
-    pub fn buffered(&self, bytes: usize) {
+    pub fn set_buffered(&self, bytes: usize) {
         self.buffered.store(bytes, Relaxed);
     }
 
@@ -183,25 +184,27 @@ impl Connection {
         error
     }
 
-    fn one(&self, request: Request<'_>, via: Via) -> Outcome {
+    fn one(&self, request: Request<'_>, transport: Transport) -> Dispatched {
         let id = request.id.clone().unwrap_or(RequestId::Null);
-        let no_push = match via {
-            Via::Stream => None,
-            Via::Post => Some("a subscription needs a connection that stays: use lines, Content-Length or WebSocket"),
+        let no_push = match transport {
+            Transport::Stream => None,
+            Transport::Post => {
+                Some("a subscription needs a connection that stays: use lines, Content-Length or WebSocket")
+            }
         };
         match self.start(request, no_push) {
-            Started::Ended(None) => Outcome::Silent,
-            Started::Ended(Some(text)) => Outcome::Answer(text),
-            Started::Running(call, slot) => Outcome::Pending(Pending { id, call, slots: vec![slot] }),
+            Started::Ended(None) => Dispatched::NoAnswer,
+            Started::Ended(Some(text)) => Dispatched::Answer(text),
+            Started::Running(call, permit) => Dispatched::Pending(Pending { id, call, permits: vec![permit] }),
         }
     }
 
-    fn batch(&self, entries: Vec<Result<Request<'_>, Refused>>) -> Outcome {
-        let (mut calls, mut slots): (Vec<Started>, Vec<Slot>) = (Vec::new(), Vec::new());
+    fn batch(&self, entries: Vec<Result<Request<'_>, Rejected>>) -> Dispatched {
+        let (mut calls, mut permits): (Vec<Started>, Vec<CallPermit>) = (Vec::new(), Vec::new());
         for entry in entries {
             calls.push(match entry {
                 Ok(request) => self.start(request, Some("a subscription cannot be in a batch: send it by itself")),
-                Err(Refused { id, error }) => Started::Ended(Some(response::error(&id, &error))),
+                Err(Rejected { id, error }) => Started::Ended(Some(response::error(&id, &error))),
             });
         }
         let mut running = false;
@@ -209,18 +212,18 @@ impl Connection {
         for call in calls {
             parts.push(match call {
                 Started::Ended(text) => ready(text).boxed(),
-                Started::Running(call, slot) => {
+                Started::Running(call, permit) => {
                     running = true;
-                    slots.push(slot);
+                    permits.push(permit);
                     call
                 }
             });
         }
         let call = join_all(parts).map(batch_answer).boxed();
         if running {
-            return Outcome::Pending(Pending { id: RequestId::Null, call, slots });
+            return Dispatched::Pending(Pending { id: RequestId::Null, call, permits });
         }
-        call.now_or_never().flatten().map_or(Outcome::Silent, Outcome::Answer)
+        call.now_or_never().flatten().map_or(Dispatched::NoAnswer, Dispatched::Answer)
     }
 
     /// Starts one call and polls it once. `no_push` says why a subscription is impossible here.
@@ -237,13 +240,14 @@ impl Connection {
         if is_subscription && let Some(why) = no_push {
             return refused(id, || RpcError::new(ErrorKind::InvalidRequest, why));
         }
-        let ended = match matches!(callback, MethodCallback::Unsubscription(_)).then(|| by_position(params)).transpose()
-        {
-            Ok(ended) => ended,
-            Err(error) => return refused(id, || error),
-        };
+        let ended =
+            match matches!(callback, MethodCallback::Unsubscription(_)).then(|| unsubscribe_params(params)).transpose()
+            {
+                Ok(ended) => ended,
+                Err(error) => return refused(id, || error),
+            };
         let params = ended.as_deref().or(params);
-        let Some(slot) = self.slots.take(name) else {
+        let Some(permit) = self.call_limit.acquire(name) else {
             tracing::debug!(connection = self.id.0, method = name, "too many requests in flight");
             return refused(id, || self.too_many_calls());
         };
@@ -255,7 +259,7 @@ impl Connection {
         // The waker is of no use: what is not ready is polled again by the task it moves to.
         match call.poll_unpin(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(text) => Started::Ended(text),
-            Poll::Pending => Started::Running(call, slot),
+            Poll::Pending => Started::Running(call, permit),
         }
     }
 
@@ -278,7 +282,7 @@ impl Connection {
                 (MethodCallback::Async(call), _) => call(wire_id, params, connection, usize::MAX, extensions).await,
                 (MethodCallback::Unsubscription(call), _) => {
                     // jsonrpsee answers a subscription a moment before it can be ended.
-                    for _ in 0..UNKNOWN_YET {
+                    for _ in 0..UNSUBSCRIBE_RETRIES {
                         let ended = call(wire_id.clone(), params.clone(), connection, usize::MAX, extensions.clone());
                         if !ended.as_json().get().ends_with(r#""result":false}"#) {
                             return ended;
@@ -324,7 +328,7 @@ impl Connection {
         let RequestId::Other(_) = id else { return MethodSink::new(self.pushes.clone()) };
         // jsonrpsee cannot hold this id, and the answer does not come back through us: it has to
         // be put right on its way, and only the first message is the answer.
-        let (sender, mut receiver) = mpsc::channel::<Box<RawValue>>(PUSHES);
+        let (sender, mut receiver) = mpsc::channel::<Box<RawValue>>(PUSH_QUEUE_LEN);
         let (pushes, id) = (self.pushes.clone(), id.clone());
         tokio::spawn(async move {
             let mut first = true;
@@ -354,13 +358,13 @@ impl Connection {
 }
 
 /// An error answer to something that has no id we know.
-pub(crate) fn refusal(error: &RpcError) -> Box<str> {
+pub(crate) fn error_without_id(error: &RpcError) -> Box<str> {
     response::error(&RequestId::Null, error)
 }
 
 /// A notification is refused in silence: there is nobody to tell.
 /// The end of a subscription is by name for clients, like every call, and by position for jsonrpsee.
-fn by_position(params: Option<&str>) -> Result<String, RpcError> {
+fn unsubscribe_params(params: Option<&str>) -> Result<String, RpcError> {
     #[derive(serde::Deserialize)]
     #[serde(deny_unknown_fields)]
     struct Named {
@@ -413,18 +417,18 @@ mod tests {
         let wire = Wire::new(module, WireLimits { max_outgoing_bytes: 1000, ..WireLimits::default() }, 0);
         let (connection, mut inbox) = Connection::new(wire, Peer { connection: 1, ..Peer::default() });
         for (unread, fits) in [(0, true), (700, true), (800, false), (0, true)] {
-            connection.buffered(unread);
+            connection.set_buffered(unread);
             let call = br#"{"jsonrpc":"2.0","id":1,"method":"later"}"#;
-            let Outcome::Pending(pending) = connection.receive(call, Via::Stream) else { panic!("it waits") };
+            let Dispatched::Pending(pending) = connection.receive(call, Transport::Stream) else { panic!("it waits") };
             connection.spawn(pending);
             let done = inbox.answers.recv().await.expect("an answer");
             let text = done.text.as_deref().expect("a text");
             assert_eq!(text.contains("xxx"), fits, "{unread}: {text}");
             assert_eq!(text.contains("max_outgoing_bytes"), !fits, "{unread}: {text}");
-            connection.taken(text);
-            assert!(!connection.slots.is_idle(), "the answer holds its slot");
+            connection.on_answer_queued(text);
+            assert!(!connection.call_limit.is_idle(), "the answer holds its permit");
             drop(done);
-            assert!(connection.slots.is_idle());
+            assert!(connection.call_limit.is_idle());
         }
     }
 }

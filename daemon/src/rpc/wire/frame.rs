@@ -2,11 +2,11 @@
 
 /// The least free space offered to a read. A request is a few hundred bytes; an idle connection
 /// should not hold more than this.
-const ROOM: usize = 8 * 1024;
+const MIN_READ_LEN: usize = 8 * 1024;
 /// The most free space offered at once, while a large message is coming in.
-const MOST_ROOM: usize = 256 * 1024;
+const MAX_READ_LEN: usize = 256 * 1024;
 /// An empty buffer larger than this is given back: one large message must not be paid for ever.
-const KEPT: usize = 64 * 1024;
+const MAX_IDLE_CAPACITY: usize = 64 * 1024;
 
 /// What the next bytes are.
 #[derive(Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub enum Frame<'a> {
 /// A framing as a state machine: the same bytes give the same frames, however they are cut.
 pub trait Decode {
     /// Where the next bytes go, with room for some.
-    fn room(&mut self) -> &mut Vec<u8>;
+    fn read_buf(&mut self) -> &mut Vec<u8>;
 
     /// The next frame that is complete. None: more bytes are needed.
     fn next(&mut self) -> Option<Frame<'_>>;
@@ -31,27 +31,27 @@ pub trait Decode {
     fn last(&mut self) -> Option<Frame<'_>>;
 
     /// Puts one answer into `out`, framed.
-    fn wrap(out: &mut Vec<u8>, json: &str);
+    fn encode(out: &mut Vec<u8>, json: &str);
 
     /// The same for a large answer that nothing waits before: where the framing allows it, it is not copied.
-    fn wrap_whole(out: &mut Vec<u8>, json: Box<str>) {
-        Self::wrap(out, &json);
+    fn encode_owned(out: &mut Vec<u8>, json: Box<str>) {
+        Self::encode(out, &json);
     }
 
     /// Takes bytes that were already read.
     fn feed(&mut self, bytes: &[u8]) {
-        self.room().extend_from_slice(bytes);
+        self.read_buf().extend_from_slice(bytes);
     }
 }
 
 /// Bytes read and not yet framed.
 #[derive(Default)]
-pub(super) struct Unread {
+pub(super) struct ReadBuffer {
     bytes: Vec<u8>,
     start: usize,
 }
 
-impl Unread {
+impl ReadBuffer {
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[self.start..]
     }
@@ -71,11 +71,11 @@ impl Unread {
         self.start = self.bytes.len();
     }
 
-    pub fn room(&mut self) -> &mut Vec<u8> {
+    pub fn read_buf(&mut self) -> &mut Vec<u8> {
         if self.start == self.bytes.len() {
             self.bytes.clear();
             self.start = 0;
-            if self.bytes.capacity() > KEPT {
+            if self.bytes.capacity() > MAX_IDLE_CAPACITY {
                 self.bytes = Vec::new();
             }
         } else if self.start > self.bytes.len() / 2 {
@@ -83,7 +83,7 @@ impl Unread {
             self.bytes.drain(..self.start);
             self.start = 0;
         }
-        self.bytes.reserve(self.bytes.len().clamp(ROOM, MOST_ROOM));
+        self.bytes.reserve(self.bytes.len().clamp(MIN_READ_LEN, MAX_READ_LEN));
         &mut self.bytes
     }
 }

@@ -1,12 +1,12 @@
 //! Content-Length framing, as the Language Server Protocol has it: headers, a blank line, a body.
 
-use super::frame::{Decode, Frame, Unread};
+use super::frame::{Decode, Frame, ReadBuffer};
 use std::io::Write;
 
 /// Headers of one message. Two lines of 40 bytes are usual.
-const MAX_HEADERS: usize = 8 * 1024;
+const MAX_HEADERS_LEN: usize = 8 * 1024;
 /// A body nobody sends. To skip it would leave the connection silent for as long as it takes.
-const ABSURD: u64 = 1 << 32;
+const MAX_SKIPPED_LEN: u64 = 1 << 32;
 
 const TOO_MANY: &str = "the headers are longer than 8 KiB";
 const NOT_A_HEADER: &str = "a header line must be `Name: value`";
@@ -32,7 +32,7 @@ const START: State = State::Headers { seen: 0, length: None };
 
 /// Cuts bytes into bodies of at most `max` bytes.
 pub struct Headers {
-    unread: Unread,
+    buffer: ReadBuffer,
     state: State,
     /// How far the unread bytes are known to hold no newline.
     scanned: usize,
@@ -41,22 +41,22 @@ pub struct Headers {
 
 impl Headers {
     pub fn new(max: usize) -> Headers {
-        Headers { unread: Unread::default(), state: START, scanned: 0, max }
+        Headers { buffer: ReadBuffer::default(), state: START, scanned: 0, max }
     }
 
     /// One header line, if it is whole. None: more bytes are needed.
     fn header(&mut self, seen: usize, length: Option<u64>) -> Option<Result<State, &'static str>> {
-        let unread = self.unread.bytes();
+        let unread = self.buffer.bytes();
         let found = memchr::memchr(b'\n', &unread[self.scanned..]);
         let end = found.map_or(unread.len(), |at| self.scanned + at + 1);
-        if seen + end > MAX_HEADERS {
+        if seen + end > MAX_HEADERS_LEN {
             return Some(Err(TOO_MANY));
         }
         self.scanned = unread.len();
         found?;
         self.scanned = 0;
-        let line = self.unread.take(end);
-        let line = self.unread.get(line).trim_ascii();
+        let line = self.buffer.take(end);
+        let line = self.buffer.get(line).trim_ascii();
         Some(match (line.is_empty(), length) {
             // A blank line before the first header is what an editor leaves behind a body.
             (true, None) if seen == 0 => Ok(START),
@@ -82,15 +82,15 @@ fn field(line: &[u8], length: Option<u64>) -> Result<Option<u64>, &'static str> 
     let decimal = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
     let value = std::str::from_utf8(digits).ok().filter(|_| decimal).and_then(|text| text.parse().ok());
     match value {
-        Some(value) if value < ABSURD && length.is_none_or(|before| before == value) => Ok(Some(value)),
+        Some(value) if value < MAX_SKIPPED_LEN && length.is_none_or(|before| before == value) => Ok(Some(value)),
         // Not a number, no real length, or two lengths that disagree.
         _ => Err(BAD_LENGTH),
     }
 }
 
 impl Decode for Headers {
-    fn room(&mut self) -> &mut Vec<u8> {
-        self.unread.room()
+    fn read_buf(&mut self) -> &mut Vec<u8> {
+        self.buffer.read_buf()
     }
 
     fn next(&mut self) -> Option<Frame<'_>> {
@@ -110,24 +110,24 @@ impl Decode for Headers {
                     }
                 },
                 State::Body { length } => {
-                    if self.unread.bytes().len() < length {
+                    if self.buffer.bytes().len() < length {
                         return None;
                     }
                     self.state = START;
-                    let body = self.unread.take(length);
-                    return Some(Frame::Message(self.unread.get(body)));
+                    let body = self.buffer.take(length);
+                    return Some(Frame::Message(self.buffer.get(body)));
                 }
                 State::Skip { left: 0 } => self.state = START,
                 State::Skip { left } => {
-                    let here = (self.unread.bytes().len() as u64).min(left);
+                    let here = (self.buffer.bytes().len() as u64).min(left);
                     if here == 0 {
                         return None;
                     }
-                    self.unread.take(here as usize);
+                    self.buffer.take(here as usize);
                     self.state = State::Skip { left: left - here };
                 }
                 State::Broken => {
-                    self.unread.clear();
+                    self.buffer.clear();
                     return None;
                 }
             }
@@ -139,7 +139,7 @@ impl Decode for Headers {
         None
     }
 
-    fn wrap(out: &mut Vec<u8>, json: &str) {
+    fn encode(out: &mut Vec<u8>, json: &str) {
         // Writing to a Vec cannot fail.
         let _ = write!(out, "Content-Length: {}\r\n\r\n{json}", json.len());
     }
@@ -209,7 +209,7 @@ mod tests {
                 if typed {
                     text.extend_from_slice(b"Content-Type: x\r\n");
                 }
-                Headers::wrap(&mut text, &"x".repeat(length));
+                Headers::encode(&mut text, &"x".repeat(length));
             }
             text.extend_from_slice(&noise);
             prop_assert_eq!(all(max, &super::super::cut(&text, &cuts)), all(max, &[&text]));

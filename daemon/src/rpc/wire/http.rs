@@ -1,7 +1,7 @@
 //! HTTP/1.1: a POST is one message and its response the answer; a GET may become a WebSocket.
 
-use super::connection::{Connection, Inbox, Outcome, Via};
-use super::{LAST_WORDS, Stop, reject, ws};
+use super::connection::{Connection, Dispatched, Inbox, Transport};
+use super::{STOP_FLUSH_TIMEOUT, StopSignal, reject, ws};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HeaderValue, UPGRADE};
@@ -20,10 +20,10 @@ use tokio::net::UnixStream;
 use tokio_tungstenite::tungstenite::handshake::server::create_response_with_body;
 
 /// A request's head. Browsers stay below 8 KiB.
-const HEAD: usize = 64 * 1024;
+const MAX_HEAD_LEN: usize = 64 * 1024;
 /// How long the rest of a body that is too long is read and thrown away, so that its sender sees
 /// the answer instead of a reset.
-const DRAIN: Duration = Duration::from_secs(5);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 const USAGE: &str = "POST one JSON-RPC 2.0 message here, or connect as a WebSocket.\n";
 
 /// Serves a client until it closes or the daemon stops. `bytes` were read already.
@@ -31,7 +31,7 @@ pub(super) async fn serve(
     stream: UnixStream,
     bytes: Vec<u8>,
     (connection, inbox): (Arc<Connection>, Inbox),
-    stop: Stop,
+    stop: StopSignal,
 ) {
     let (reader, writer) = stream.into_split();
     let io = TokioIo::new(tokio::io::join(Cursor::new(bytes).chain(reader), writer));
@@ -40,7 +40,7 @@ pub(super) async fn serve(
         let (connection, upgraded) = (connection.clone(), upgraded.clone());
         Box::pin(async move { Ok::<_, Infallible>(respond(request, &connection, &upgraded).await) })
     });
-    let mut http = http1::Builder::new().max_buf_size(HEAD).serve_connection(io, service);
+    let mut http = http1::Builder::new().max_buf_size(MAX_HEAD_LEN).serve_connection(io, service);
     let mut stopping = stop.clone();
     let ended = tokio::select! {
         ended = poll_fn(|cx| http.poll_without_shutdown(cx)) => ended,
@@ -48,7 +48,7 @@ pub(super) async fn serve(
             std::pin::Pin::new(&mut http).graceful_shutdown();
             let rest = poll_fn(|cx| http.poll_without_shutdown(cx));
             // The answer under way is all that is waited for, and there is nothing to do about its failure.
-            let _ = tokio::time::timeout(LAST_WORDS, rest).await;
+            let _ = tokio::time::timeout(STOP_FLUSH_TIMEOUT, rest).await;
             return;
         }
     };
@@ -94,11 +94,11 @@ async fn respond(
 
 /// Runs one message. The call has a task of its own, for this future is dropped when the client hangs up.
 async fn call(message: &[u8], connection: &Arc<Connection>) -> Response<Full<Bytes>> {
-    let answer = match connection.receive(message, Via::Post) {
-        Outcome::Silent => None,
-        Outcome::Answer(text) => Some(text),
+    let answer = match connection.receive(message, Transport::Post) {
+        Dispatched::NoAnswer => None,
+        Dispatched::Answer(text) => Some(text),
         // The task does not panic, for every call in it is guarded.
-        Outcome::Pending(pending) => connection.detach(pending).await.ok().flatten(),
+        Dispatched::Pending(pending) => connection.detach(pending).await.ok().flatten(),
     };
     match answer {
         Some(answer) => json(StatusCode::OK, answer),
@@ -146,7 +146,7 @@ async fn body(request: Request<Incoming>, max: usize) -> Body {
     }
     drop(whole);
     let drain = async { while let Some(Ok(_)) = body.frame().await {} };
-    match tokio::time::timeout(DRAIN, drain).await {
+    match tokio::time::timeout(DRAIN_TIMEOUT, drain).await {
         Ok(()) => Body::TooLong(Rest::Drained),
         Err(_) => Body::TooLong(Rest::Unread),
     }

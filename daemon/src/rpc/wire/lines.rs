@@ -1,10 +1,10 @@
 //! Newline framing: one JSON message per line. Blank lines mean nothing.
 
-use super::frame::{Decode, Frame, Unread};
+use super::frame::{Decode, Frame, ReadBuffer};
 
 /// Cuts bytes into lines of at most `max` bytes.
 pub struct Lines {
-    unread: Unread,
+    buffer: ReadBuffer,
     /// How far the unread bytes are known to hold no newline.
     scanned: usize,
     /// Inside a line that was too long: everything up to its newline is thrown away.
@@ -14,23 +14,23 @@ pub struct Lines {
 
 impl Lines {
     pub fn new(max: usize) -> Lines {
-        Lines { unread: Unread::default(), scanned: 0, skipping: false, max }
+        Lines { buffer: ReadBuffer::default(), scanned: 0, skipping: false, max }
     }
 }
 
 impl Decode for Lines {
-    fn room(&mut self) -> &mut Vec<u8> {
-        self.unread.room()
+    fn read_buf(&mut self) -> &mut Vec<u8> {
+        self.buffer.read_buf()
     }
 
     fn next(&mut self) -> Option<Frame<'_>> {
         loop {
-            let unread = self.unread.bytes();
+            let unread = self.buffer.bytes();
             let Some(found) = memchr::memchr(b'\n', &unread[self.scanned..]) else {
                 self.scanned = unread.len();
                 let too_long = unread.len() > self.max;
                 if self.skipping || too_long {
-                    self.unread.clear();
+                    self.buffer.clear();
                     self.scanned = 0;
                 }
                 if too_long && !self.skipping {
@@ -39,7 +39,7 @@ impl Decode for Lines {
                 }
                 return None;
             };
-            let line = self.unread.take(self.scanned + found + 1);
+            let line = self.buffer.take(self.scanned + found + 1);
             self.scanned = 0;
             let line = line.start..line.end - 1;
             if std::mem::take(&mut self.skipping) {
@@ -48,26 +48,26 @@ impl Decode for Lines {
             if line.len() > self.max {
                 return Some(Frame::TooLong);
             }
-            if !is_blank(self.unread.get(line.clone())) {
-                return Some(Frame::Message(self.unread.get(line)));
+            if !is_blank(self.buffer.get(line.clone())) {
+                return Some(Frame::Message(self.buffer.get(line)));
             }
         }
     }
 
     fn last(&mut self) -> Option<Frame<'_>> {
         // `printf '{...}' | nc -N` has no newline at the end, and means it.
-        let line = self.unread.take(usize::MAX);
+        let line = self.buffer.take(usize::MAX);
         self.scanned = 0;
-        let line = self.unread.get(line);
+        let line = self.buffer.get(line);
         (!self.skipping && !is_blank(line)).then_some(Frame::Message(line))
     }
 
-    fn wrap(out: &mut Vec<u8>, json: &str) {
+    fn encode(out: &mut Vec<u8>, json: &str) {
         out.extend_from_slice(json.as_bytes());
         out.push(b'\n');
     }
 
-    fn wrap_whole(out: &mut Vec<u8>, json: Box<str>) {
+    fn encode_owned(out: &mut Vec<u8>, json: Box<str>) {
         *out = String::from(json).into_bytes();
         out.reserve_exact(1);
         out.push(b'\n');
@@ -120,7 +120,7 @@ mod tests {
                 assert_eq!(frame, Frame::TooLong);
                 told += 1;
             }
-            assert!(lines.room().capacity() <= 64 * 1024);
+            assert!(lines.read_buf().capacity() <= 64 * 1024);
         }
         lines.feed(b"\n{}\n");
         assert_eq!((told, lines.next()), (1, Some(Frame::Message(b"{}"))));

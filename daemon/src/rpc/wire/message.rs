@@ -29,7 +29,7 @@ pub struct Request<'a> {
 
 /// A request that must be answered with an error: the id to answer to, and why.
 #[derive(Debug, PartialEq)]
-pub struct Refused {
+pub struct Rejected {
     pub id: RequestId,
     pub error: Box<RpcError>,
 }
@@ -38,11 +38,11 @@ pub struct Refused {
 #[derive(Debug, PartialEq)]
 pub enum Message<'a> {
     One(Request<'a>),
-    Batch(Vec<Result<Request<'a>, Refused>>),
+    Batch(Vec<Result<Request<'a>, Rejected>>),
 }
 
 /// Reads one message, a batch of at most `max_batch`.
-pub fn parse(text: &[u8], max_batch: usize) -> Result<Message<'_>, Refused> {
+pub fn parse(text: &[u8], max_batch: usize) -> Result<Message<'_>, Rejected> {
     // All of it, for serde does not look into members that it skips.
     let text = std::str::from_utf8(text).map_err(|e| not_json(&e))?;
     match text.trim_ascii_start().starts_with('[') {
@@ -51,7 +51,7 @@ pub fn parse(text: &[u8], max_batch: usize) -> Result<Message<'_>, Refused> {
     }
 }
 
-fn one(text: &str) -> Result<Request<'_>, Refused> {
+fn one(text: &str) -> Result<Request<'_>, Rejected> {
     match serde_json::from_str(text) {
         Ok(envelope) => request(envelope),
         Err(e) => Err(unreadable(text, &e)),
@@ -83,7 +83,7 @@ fn text(raw: Option<&RawValue>) -> Option<Cow<'_, str>> {
     serde_json::from_str::<Text>(raw?.get()).ok().map(|text| text.0)
 }
 
-fn request(envelope: Envelope<'_>) -> Result<Request<'_>, Refused> {
+fn request(envelope: Envelope<'_>) -> Result<Request<'_>, Rejected> {
     let id = match envelope.id.map(|raw| request_id(raw.get())) {
         None => None,
         Some(Some(id)) => Some(id),
@@ -145,7 +145,7 @@ impl<'de> Visitor<'de> for EntriesVisitor {
     }
 }
 
-fn batch(text: &str, max_batch: usize) -> Result<Vec<Result<Request<'_>, Refused>>, Refused> {
+fn batch(text: &str, max_batch: usize) -> Result<Vec<Result<Request<'_>, Rejected>>, Rejected> {
     let mut reader = serde_json::Deserializer::from_str(text);
     let entries = reader
         .deserialize_seq(EntriesVisitor(max_batch))
@@ -153,7 +153,7 @@ fn batch(text: &str, max_batch: usize) -> Result<Vec<Result<Request<'_>, Refused
         .map_err(|e| unreadable(text, &e))?;
     if entries.count > max_batch {
         let message = format!("a batch has at most {max_batch} requests, this one has {}", entries.count);
-        return Err(Refused { id: RequestId::Null, error: RpcError::limit("max_batch", message).into() });
+        return Err(Rejected { id: RequestId::Null, error: RpcError::limit("max_batch", message).into() });
     }
     if entries.count == 0 {
         return Err(invalid(RequestId::Null, "a batch must not be empty"));
@@ -163,7 +163,7 @@ fn batch(text: &str, max_batch: usize) -> Result<Vec<Result<Request<'_>, Refused
 
 /// Says whether it was no JSON, or JSON and no request. Serde stops at the first surprise, which
 /// may come before the text stops being JSON.
-fn unreadable(text: &str, e: &serde_json::Error) -> Refused {
+fn unreadable(text: &str, e: &serde_json::Error) -> Rejected {
     match serde_json::from_str::<IgnoredAny>(text) {
         Err(e) => not_json(&e),
         Ok(_) if text.trim_ascii_start().starts_with('{') => invalid(RequestId::Null, &e.to_string()),
@@ -171,14 +171,14 @@ fn unreadable(text: &str, e: &serde_json::Error) -> Refused {
     }
 }
 
-fn not_json(e: &dyn fmt::Display) -> Refused {
+fn not_json(e: &dyn fmt::Display) -> Rejected {
     let error = RpcError::new(ErrorKind::ParseError, format!("the message is not JSON: {e}"));
-    Refused { id: RequestId::Null, error: error.into() }
+    Rejected { id: RequestId::Null, error: error.into() }
 }
 
-fn invalid(id: RequestId, why: &str) -> Refused {
+fn invalid(id: RequestId, why: &str) -> Rejected {
     let error = RpcError::new(ErrorKind::InvalidRequest, format!("not a JSON-RPC 2.0 request: {why}"));
-    Refused { id, error: error.into() }
+    Rejected { id, error: error.into() }
 }
 
 impl Serialize for RequestId {
@@ -200,7 +200,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn refusal(text: &str) -> (ErrorKind, String) {
+    fn error_without_id(text: &str) -> (ErrorKind, String) {
         let refused = parse(text.as_bytes(), 3).expect_err(text);
         (refused.error.kind().expect("ours"), serde_json::to_string(&refused.id).expect("an id prints"))
     }
@@ -247,14 +247,14 @@ mod tests {
             (r#"{"jsonrpc":"2.0","method":"m","id":4,"id":5}"#, "null"),
             ("[]", "null"),
         ] {
-            assert_eq!(refusal(text), (ErrorKind::InvalidRequest, id.into()), "{text}");
+            assert_eq!(error_without_id(text), (ErrorKind::InvalidRequest, id.into()), "{text}");
         }
     }
 
     #[test]
     fn what_is_no_json_is_told_so() {
         for text in ["{", "{]", "[1", "[1 2]", "nul", "{} x", "\u{7f}", r#"{"id":1,"id":2,]"#, "[] []"] {
-            assert_eq!(refusal(text), (ErrorKind::ParseError, "null".into()), "{text}");
+            assert_eq!(error_without_id(text), (ErrorKind::ParseError, "null".into()), "{text}");
         }
         let refused = parse(b"{\"jsonrpc\":\"2.0\",\"method\":\"m\",\"extra\":\"\xff\"}", 3).expect_err("bad text");
         assert_eq!(refused.error.kind(), Some(ErrorKind::ParseError));
@@ -267,8 +267,8 @@ mod tests {
         };
         let ids: Vec<_> = entries.iter().map(|e| e.as_ref().map(|r| r.id.clone()).map_err(|r| r.id.clone())).collect();
         assert_eq!(ids, [Err(RequestId::Null), Ok(None), Err(RequestId::Number(3))]);
-        assert_eq!(refusal("[1,2,3,4]"), (ErrorKind::Limit, "null".into()));
-        assert_eq!(refusal("[1,2,3,4,}"), (ErrorKind::ParseError, "null".into()));
+        assert_eq!(error_without_id("[1,2,3,4]"), (ErrorKind::Limit, "null".into()));
+        assert_eq!(error_without_id("[1,2,3,4,}"), (ErrorKind::ParseError, "null".into()));
     }
 
     proptest! {

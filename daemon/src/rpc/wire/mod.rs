@@ -16,7 +16,7 @@ pub mod sniff;
 mod stream;
 mod ws;
 
-pub use response::{Plain, Print, printed};
+pub use response::{Serialized, WriteJson, raw_response};
 
 use crate::config::Config;
 use connection::Connection;
@@ -32,13 +32,13 @@ use tokio::task::JoinSet;
 use toold_proto::{ErrorKind, RpcError};
 
 /// Clients that are being told why they are not let in. More than these are only closed.
-const TURNED_AWAY: usize = 32;
+const MAX_REJECTING: usize = 32;
 /// How long answers that are ready may take to be written when the daemon stops.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+const STOP_FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long connections have to end after that. What is left then is cut off.
-const CLOSING: Duration = Duration::from_secs(3);
+const STOP_CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 /// The pause after a failed accept: without one, a lack of descriptors would keep a CPU busy.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 
 /// Bounds on what clients can make us hold. Every field is a top-level config key of the same name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,29 +85,30 @@ pub struct Peer {
     pub pid: i32,
     /// Unlike any other connection of this daemon's life.
     pub connection: u64,
-    pub heard: Heard,
+    pub seen_exits: SeenExits,
 }
 
-/// What one client has been told, by number, the last few of them.
+/// The exits that one client was sent while output could still follow. Bounded: it forgets the oldest.
 #[derive(Debug, Default)]
-pub struct Heard(Mutex<VecDeque<u64>>);
+pub struct SeenExits(Mutex<VecDeque<u64>>);
 
-impl Heard {
-    const LAST: usize = 64;
+impl SeenExits {
+    const CAPACITY: usize = 64;
 
-    pub fn note(&self, what: u64) {
-        if let Ok(mut heard) = self.0.lock()
-            && !heard.contains(&what)
+    /// Adds a process, by the number of its id.
+    pub fn insert(&self, id: u64) {
+        if let Ok(mut seen) = self.0.lock()
+            && !seen.contains(&id)
         {
-            heard.push_back(what);
-            if heard.len() > Heard::LAST {
-                heard.pop_front();
+            seen.push_back(id);
+            if seen.len() > SeenExits::CAPACITY {
+                seen.pop_front();
             }
         }
     }
 
-    pub fn knows(&self, what: u64) -> bool {
-        self.0.lock().is_ok_and(|heard| heard.contains(&what))
+    pub fn contains(&self, id: u64) -> bool {
+        self.0.lock().is_ok_and(|seen| seen.contains(&id))
     }
 }
 
@@ -118,7 +119,7 @@ pub struct Wire {
     own_uid: u32,
     /// Number of open connections.
     open: Arc<AtomicUsize>,
-    turned_away: AtomicUsize,
+    rejecting: AtomicUsize,
     next: AtomicU64,
     calls: Arc<AtomicUsize>,
 }
@@ -140,7 +141,7 @@ impl Wire {
             limits,
             own_uid,
             open,
-            turned_away: AtomicUsize::new(0),
+            rejecting: AtomicUsize::new(0),
             next: AtomicU64::new(1),
             calls: Arc::default(),
         })
@@ -156,18 +157,20 @@ impl Wire {
         self.calls.load(Relaxed)
     }
 
-    /// Why this client may not come in, if it may not.
-    fn objection(&self, uid: u32) -> Option<RpcError> {
+    /// Refuses a client of another user, and one too many.
+    fn check_peer(&self, uid: u32) -> Result<(), RpcError> {
         if uid != self.own_uid && uid != 0 {
             let reason = match self.own_uid {
                 0 => format!("uid {uid} is not root, who runs this daemon"),
                 own => format!("uid {uid} is neither {own}, who runs this daemon, nor root"),
             };
-            return Some(RpcError::new(ErrorKind::Denied, format!("access denied: {reason}")).with("reason", reason));
+            return Err(RpcError::new(ErrorKind::Denied, format!("access denied: {reason}")).with("reason", reason));
         }
         let max = self.limits.max_connections;
-        (self.connections() >= max)
-            .then(|| RpcError::limit("max_connections", format!("{max} clients are connected; close one")))
+        if self.connections() >= max {
+            return Err(RpcError::limit("max_connections", format!("{max} clients are connected; close one")));
+        }
+        Ok(())
     }
 }
 
@@ -189,9 +192,9 @@ impl<F: Fn(&Wire) -> &AtomicUsize> Drop for Counted<F> {
 
 /// The daemon's wish to stop.
 #[derive(Clone)]
-struct Stop(watch::Receiver<bool>);
+struct StopSignal(watch::Receiver<bool>);
 
-impl Stop {
+impl StopSignal {
     /// Comes back when the daemon stops, and at once ever after.
     async fn wait(&mut self) {
         // Without a sender nobody could stop us any more, so that counts as the wish too.
@@ -202,7 +205,7 @@ impl Stop {
 /// Accepts and serves clients until `stop`. Then nobody new is let in, answers that are ready are
 /// written, every connection is closed, and this comes back. Calls under way are not cancelled.
 pub async fn serve(listener: UnixListener, wire: Arc<Wire>, stop: watch::Receiver<bool>) {
-    let mut stop = Stop(stop);
+    let mut stop = StopSignal(stop);
     let mut clients = JoinSet::new();
     loop {
         tokio::select! {
@@ -210,7 +213,7 @@ pub async fn serve(listener: UnixListener, wire: Arc<Wire>, stop: watch::Receive
                 Ok((stream, _)) => admit(stream, &wire, &stop, &mut clients),
                 Err(error) => {
                     tracing::warn!(%error, "accept failed");
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                    tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
                 }
             },
             Some(_) = clients.join_next() => {}
@@ -219,22 +222,22 @@ pub async fn serve(listener: UnixListener, wire: Arc<Wire>, stop: watch::Receive
     }
     drop(listener);
     let close = async { while clients.join_next().await.is_some() {} };
-    if tokio::time::timeout(CLOSING, close).await.is_err() {
+    if tokio::time::timeout(STOP_CLOSE_TIMEOUT, close).await.is_err() {
         clients.shutdown().await;
     }
 }
 
 /// Gives a new client a task of its own: to be served, or to be told why not.
-fn admit(stream: UnixStream, wire: &Arc<Wire>, stop: &Stop, clients: &mut JoinSet<()>) {
+fn admit(stream: UnixStream, wire: &Arc<Wire>, stop: &StopSignal, clients: &mut JoinSet<()>) {
     let Ok(credentials) = stream.peer_cred() else { return };
-    if let Some(error) = wire.objection(credentials.uid()) {
-        let turned_away = Counted::new(wire, |wire| &wire.turned_away);
-        if wire.turned_away.load(Relaxed) <= TURNED_AWAY {
+    if let Err(error) = wire.check_peer(credentials.uid()) {
+        let rejecting = Counted::new(wire, |wire| &wire.rejecting);
+        if wire.rejecting.load(Relaxed) <= MAX_REJECTING {
             let mut stop = stop.clone();
             clients.spawn(async move {
-                let _turned_away = turned_away;
+                let _rejecting = rejecting;
                 tokio::select! {
-                    () = reject::turn_away(stream, &error) => {}
+                    () = reject::reject(stream, &error) => {}
                     () = stop.wait() => {}
                 }
             });
@@ -245,7 +248,7 @@ fn admit(stream: UnixStream, wire: &Arc<Wire>, stop: &Stop, clients: &mut JoinSe
         uid: credentials.uid(),
         pid: credentials.pid().unwrap_or(0),
         connection: wire.next.fetch_add(1, Relaxed),
-        heard: Heard::default(),
+        seen_exits: SeenExits::default(),
     };
     let open = Counted::new(wire, |wire| &wire.open);
     let (wire, stop) = (wire.clone(), stop.clone());
@@ -256,31 +259,32 @@ fn admit(stream: UnixStream, wire: &Arc<Wire>, stop: &Stop, clients: &mut JoinSe
 }
 
 /// One client, from its first byte to its last.
-async fn client(mut stream: UnixStream, wire: Arc<Wire>, peer: Peer, mut stop: Stop) {
-    let patience = Duration::from_millis(wire.limits.first_byte_ms);
+async fn client(mut stream: UnixStream, wire: Arc<Wire>, peer: Peer, mut stop: StopSignal) {
+    let timeout = Duration::from_millis(wire.limits.first_byte_ms);
     let opening = tokio::select! {
-        opening = sniff::opening(&mut stream, patience) => opening,
+        opening = sniff::read_opening(&mut stream, timeout) => opening,
         () = stop.wait() => return,
     };
     let max = wire.limits.max_message_bytes;
     match opening {
-        Opening::Gone => {}
-        Opening::Late => {
+        Opening::Closed => {}
+        Opening::TimedOut => {
             let message = format!("nothing came within {} ms", wire.limits.first_byte_ms);
-            reject::goodbye(stream, Framing::Unknown, &RpcError::limit("first_byte_ms", message)).await;
+            reject::send_error_and_close(stream, Framing::Unknown, &RpcError::limit("first_byte_ms", message)).await;
         }
-        Opening::Speaks(Framing::Unknown, _) => {
+        Opening::Detected(Framing::Unknown, _) => {
             let message = "begin with { or [ for one JSON message per line, Content-Length: or an HTTP method";
-            reject::goodbye(stream, Framing::Unknown, &RpcError::new(ErrorKind::ParseError, message)).await;
+            reject::send_error_and_close(stream, Framing::Unknown, &RpcError::new(ErrorKind::ParseError, message))
+                .await;
         }
-        Opening::Speaks(Framing::Lines, bytes) => {
+        Opening::Detected(Framing::Lines, bytes) => {
             stream::serve(lines::Lines::new(max), stream, bytes, Connection::new(wire, peer), stop).await;
         }
-        Opening::Speaks(Framing::Headers, bytes) => {
+        Opening::Detected(Framing::Headers, bytes) => {
             stream::serve(headers::Headers::new(max), stream, bytes, Connection::new(wire, peer), stop).await;
         }
         // On the heap: an idle line client should not carry the size of an HTTP server.
-        Opening::Speaks(Framing::Http, bytes) => {
+        Opening::Detected(Framing::Http, bytes) => {
             Box::pin(http::serve(stream, bytes, Connection::new(wire, peer), stop)).await;
         }
     }
@@ -299,10 +303,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn strangers_are_denied_with_the_reason_and_root_and_the_owner_are_not() {
+    fn another_user_is_denied_with_the_reason_and_root_and_the_owner_are_not() {
         let wire = Wire::new(Methods::new(), WireLimits::default(), 1000);
-        assert_eq!((wire.objection(1000), wire.objection(0)), (None, None));
-        let error = wire.objection(1001).expect("a stranger");
+        assert_eq!((wire.check_peer(1000), wire.check_peer(0)), (Ok(()), Ok(())));
+        let error = wire.check_peer(1001).expect_err("another user");
         assert_eq!(
             (error.kind(), error.data["reason"].as_str()),
             (Some(ErrorKind::Denied), Some("uid 1001 is neither 1000, who runs this daemon, nor root"))

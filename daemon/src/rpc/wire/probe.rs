@@ -1,8 +1,8 @@
 //! A client of our own, connected through no file: proof that calls are answered.
 
 #[cfg(feature = "counts")]
-use super::connection::{Connection, Inbox, Outcome, Via};
-use super::{Heard, Peer, Stop, Wire, client};
+use super::connection::{Connection, Dispatched, Inbox, Transport};
+use super::{Peer, SeenExits, StopSignal, Wire, client};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -14,12 +14,12 @@ const CALL: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"session.active\
 
 /// Comes back when a call has gone the way of every client's, from its bytes to the bytes of its answer.
 /// False when the connection ended without one.
-pub async fn answered(wire: &Arc<Wire>) -> bool {
+pub async fn probe(wire: &Arc<Wire>) -> bool {
     let Ok((mut ours, theirs)) = UnixStream::pair() else { return false };
     let peer = ourselves(wire);
     // Nobody stops a probe; its end is our hang-up.
     let (_running, stop) = watch::channel(false);
-    let served = tokio::spawn(client(theirs, wire.clone(), peer, Stop(stop)));
+    let served = tokio::spawn(client(theirs, wire.clone(), peer, StopSignal(stop)));
     let mut answer = [0; 1];
     let heard = match ours.write_all(CALL).await {
         Ok(()) => ours.read_exact(&mut answer).await.is_ok(),
@@ -46,9 +46,9 @@ impl Caller {
 
     /// The answer to one message. None for one that has none; one that has to wait is given up.
     pub fn call(&self, text: &[u8]) -> Option<Box<str>> {
-        match self.connection.receive(text, Via::Stream) {
-            Outcome::Answer(answer) => Some(answer),
-            Outcome::Silent | Outcome::Pending(_) => None,
+        match self.connection.receive(text, Transport::Stream) {
+            Dispatched::Answer(answer) => Some(answer),
+            Dispatched::NoAnswer | Dispatched::Pending(_) => None,
         }
     }
 }
@@ -58,7 +58,7 @@ fn ourselves(wire: &Wire) -> Peer {
         uid: wire.own_uid,
         pid: std::process::id() as i32,
         connection: wire.next.fetch_add(1, Relaxed),
-        heard: Heard::default(),
+        seen_exits: SeenExits::default(),
     }
 }
 
@@ -72,12 +72,12 @@ mod tests {
     async fn a_dispatcher_that_answers_is_heard_and_one_that_hangs_is_not() {
         let mut module = RpcModule::new(());
         module.register_async_method("session.active", |_, _, _| async { 0 }).expect("a new name");
-        assert!(answered(&Wire::new(module, WireLimits::default(), 0)).await);
+        assert!(probe(&Wire::new(module, WireLimits::default(), 0)).await);
         let mut stuck = RpcModule::new(());
         let hang = |_, _, _| async { std::future::pending::<u32>().await };
         stuck.register_async_method("session.active", hang).expect("a new name");
         let wire = Wire::new(stuck, WireLimits::default(), 0);
         let soon = std::time::Duration::from_millis(50);
-        assert!(tokio::time::timeout(soon, answered(&wire)).await.is_err());
+        assert!(tokio::time::timeout(soon, probe(&wire)).await.is_err());
     }
 }

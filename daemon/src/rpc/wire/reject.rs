@@ -1,46 +1,50 @@
 //! The last words to a client, in its own framing, said so that they arrive.
 
-use super::connection::refusal;
+use super::connection::error_without_id;
 use super::frame::Decode;
 use super::headers::Headers;
 use super::lines::Lines;
-use super::sniff::{Framing, Opening, opening};
+use super::sniff::{Framing, Opening, read_opening};
 use std::io;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use toold_proto::{ErrorKind, RpcError};
 
 /// How long a client that is refused has to show its framing. Then it is taken for a line client.
-const PATIENCE: Duration = Duration::from_secs(1);
+const DETECT_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long a client may take to stop sending after its last answer.
-const LINGER: Duration = Duration::from_secs(1);
+const LINGER_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Tells a client that was never let in why, and closes.
-pub(crate) async fn turn_away(mut stream: impl AsyncRead + AsyncWrite + Unpin, error: &RpcError) {
-    let framing = match opening(&mut stream, PATIENCE).await {
-        Opening::Speaks(framing, _) => framing,
-        Opening::Late => Framing::Unknown,
-        Opening::Gone => return,
+pub(crate) async fn reject(mut stream: impl AsyncRead + AsyncWrite + Unpin, error: &RpcError) {
+    let framing = match read_opening(&mut stream, DETECT_TIMEOUT).await {
+        Opening::Detected(framing, _) => framing,
+        Opening::TimedOut => Framing::Unknown,
+        Opening::Closed => return,
     };
-    goodbye(stream, framing, error).await;
+    send_error_and_close(stream, framing, error).await;
 }
 
 /// Says `error` and closes.
-pub(crate) async fn goodbye(mut stream: impl AsyncRead + AsyncWrite + Unpin, framing: Framing, error: &RpcError) {
+pub(crate) async fn send_error_and_close(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    framing: Framing,
+    error: &RpcError,
+) {
     let mut out = Vec::new();
-    let json = refusal(error);
+    let json = error_without_id(error);
     match framing {
-        Framing::Lines | Framing::Unknown => Lines::wrap(&mut out, &json),
-        Framing::Headers => Headers::wrap(&mut out, &json),
+        Framing::Lines | Framing::Unknown => Lines::encode(&mut out, &json),
+        Framing::Headers => Headers::encode(&mut out, &json),
         Framing::Http => http(&mut out, &json, error.kind()),
     }
     // A client that does not listen misses it, and that is all.
-    let _ = tokio::time::timeout(LINGER, stream.write_all(&out)).await;
+    let _ = tokio::time::timeout(LINGER_TIMEOUT, stream.write_all(&out)).await;
     linger(stream).await;
 }
 
 /// What a client may still send while it is told that it is refused. Whoever sends more is cut off.
-const MORE: usize = 1 << 20;
+const MAX_DRAINED_LEN: usize = 1 << 20;
 
 /// Closes so that the last answer is seen: a client that is still sending would die of the broken
 /// pipe, or be told of a reset, before it looks for an answer.
@@ -48,7 +52,7 @@ pub(crate) async fn linger(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
     let drain = async {
         stream.shutdown().await?;
         let mut ignored = Vec::with_capacity(16 * 1024);
-        let mut left = MORE;
+        let mut left = MAX_DRAINED_LEN;
         while left > 0 {
             match stream.read_buf(&mut ignored).await? {
                 0 => break,
@@ -58,7 +62,7 @@ pub(crate) async fn linger(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
         }
         io::Result::Ok(())
     };
-    let _ = tokio::time::timeout(LINGER, drain).await;
+    let _ = tokio::time::timeout(LINGER_TIMEOUT, drain).await;
 }
 
 fn http(out: &mut Vec<u8>, json: &str, kind: Option<ErrorKind>) {
@@ -80,11 +84,11 @@ mod tests {
     use super::*;
     use tokio::net::UnixStream;
 
-    async fn turned_away(sent: &[u8]) -> String {
+    async fn rejecting(sent: &[u8]) -> String {
         let (mut client, server) = UnixStream::pair().expect("a pair");
         let refuse = tokio::spawn(async move {
             let error = RpcError::new(ErrorKind::Denied, "not you").with("reason", "uid 7 is not 1");
-            turn_away(server, &error).await;
+            reject(server, &error).await;
         });
         client.write_all(sent).await.expect("sent");
         let mut answer = String::new();
@@ -99,12 +103,12 @@ mod tests {
         let json = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32005,"message":"not you","data":{"kind":"denied","reason":"uid 7 is not 1"}}}"#;
         // More than is read, which would reset a connection closed in haste.
         let request = format!(r#"{{"jsonrpc":"2.0","method":"{}"}}"#, "x".repeat(100_000));
-        assert_eq!(turned_away(request.as_bytes()).await, format!("{json}\n"));
+        assert_eq!(rejecting(request.as_bytes()).await, format!("{json}\n"));
         assert_eq!(
-            turned_away(b"Content-Length: 2\r\n\r\n{}").await,
+            rejecting(b"Content-Length: 2\r\n\r\n{}").await,
             format!("Content-Length: {}\r\n\r\n{json}", json.len())
         );
-        let answer = turned_away(b"POST / HTTP/1.1\r\n\r\n").await;
+        let answer = rejecting(b"POST / HTTP/1.1\r\n\r\n").await;
         assert!(answer.starts_with("HTTP/1.1 403 Forbidden\r\n") && answer.ends_with(json), "{answer}");
     }
 }

@@ -8,40 +8,40 @@ use serde_json::value::RawValue;
 use toold_proto::{ErrorKind, RpcError};
 
 /// How every response of jsonrpsee's begins when the id is one it cannot hold and 0 stands in.
-const STAND_IN: &str = r#"{"jsonrpc":"2.0","id":0,"#;
+const STAND_IN_PREFIX: &str = r#"{"jsonrpc":"2.0","id":0,"#;
 
 /// A whole answer, printed. jsonrpsee would print the result a second time, and read it to see whether it is JSON.
 #[derive(Clone)]
-struct Printed(String);
+struct RawResponse(String);
 
 /// The room a new answer begins with: enough for the usual ones.
-const USUAL: usize = 1024;
+const INITIAL_CAPACITY: usize = 1024;
 
 /// What can be put into an answer.
-pub trait Print {
-    fn print(&self, out: &mut Vec<u8>) -> serde_json::Result<()>;
+pub trait WriteJson {
+    fn write_json(&self, out: &mut Vec<u8>) -> serde_json::Result<()>;
 }
 
 /// Anything that prints as serde has it.
-pub struct Plain<T>(pub T);
+pub struct Serialized<T>(pub T);
 
-impl<T: Serialize> Print for Plain<T> {
-    fn print(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
+impl<T: Serialize> WriteJson for Serialized<T> {
+    fn write_json(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
         serde_json::to_writer(out, &self.0)
     }
 }
 
 /// A result on its way through jsonrpsee, which carries it and does not look at it.
-pub fn printed(id: &Id<'_>, result: &impl Print) -> serde_json::Result<MethodResponse> {
-    let mut text = Vec::with_capacity(USUAL);
+pub fn raw_response(id: &Id<'_>, result: &impl WriteJson) -> serde_json::Result<MethodResponse> {
+    let mut text = Vec::with_capacity(INITIAL_CAPACITY);
     text.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
     serde_json::to_writer(&mut text, id)?;
     text.extend_from_slice(br#","result":"#);
-    result.print(&mut text)?;
+    result.write_json(&mut text)?;
     text.push(b'}');
     let text = String::from_utf8(text).map_err(serde::ser::Error::custom)?;
     let mut carrier = Extensions::new();
-    carrier.insert(Printed(text));
+    carrier.insert(RawResponse(text));
     Ok(MethodResponse::notification().with_extensions(carrier))
 }
 
@@ -70,7 +70,7 @@ pub(crate) fn jsonrpsee_id(id: &RequestId) -> Id<'static> {
 /// The response's text, with the caller's own id, and with `data.kind` if it is an error. None: it has
 /// answered by itself, as a subscription does through its sink.
 pub(crate) fn text(mut response: MethodResponse, id: &RequestId) -> Option<Box<str>> {
-    if let Some(Printed(text)) = response.extensions_mut().remove() {
+    if let Some(RawResponse(text)) = response.extensions_mut().remove() {
         return Some(with_id(text.into(), id));
     }
     if !response.is_method_call() {
@@ -84,7 +84,7 @@ pub(crate) fn text(mut response: MethodResponse, id: &RequestId) -> Option<Box<s
 
 /// The same answer with the id that 0 stood in for.
 pub(crate) fn with_id(json: Box<str>, id: &RequestId) -> Box<str> {
-    match (id, json.strip_prefix(STAND_IN)) {
+    match (id, json.strip_prefix(STAND_IN_PREFIX)) {
         (RequestId::Other(digits), Some(rest)) => format!(r#"{{"jsonrpc":"2.0","id":{digits},{rest}"#).into(),
         // Every other id is in it already.
         _ => json,
@@ -132,7 +132,7 @@ mod tests {
         let id = RequestId::Other("-5".into());
         let response = MethodResponse::response(jsonrpsee_id(&id), ResponsePayload::success("x"), usize::MAX);
         assert_eq!(text(response, &id).as_deref(), Some(r#"{"jsonrpc":"2.0","id":-5,"result":"x"}"#));
-        let ours = printed(&jsonrpsee_id(&id), &Plain("x")).expect("it prints");
+        let ours = raw_response(&jsonrpsee_id(&id), &Serialized("x")).expect("it prints");
         assert_eq!(text(ours, &id).as_deref(), Some(r#"{"jsonrpc":"2.0","id":-5,"result":"x"}"#));
     }
 

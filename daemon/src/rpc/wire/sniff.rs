@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 /// Enough for a whole small request, so that it is read only once.
-const FIRST_READ: usize = 8 * 1024;
+const FIRST_READ_LEN: usize = 8 * 1024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framing {
@@ -20,7 +20,7 @@ pub enum Framing {
 }
 
 /// The framing that begins with this text, and where it begins. None: it is blank so far.
-pub fn tell(text: &[u8]) -> Option<(Framing, usize)> {
+pub fn detect(text: &[u8]) -> Option<(Framing, usize)> {
     let start = text.iter().position(|b| !b.is_ascii_whitespace())?;
     let framing = match text[start] {
         b'{' | b'[' => Framing::Lines,
@@ -36,28 +36,28 @@ pub fn tell(text: &[u8]) -> Option<(Framing, usize)> {
 /// What a client began with.
 pub(crate) enum Opening {
     /// The framing, and the bytes read so far.
-    Speaks(Framing, Vec<u8>),
+    Detected(Framing, Vec<u8>),
     /// Nothing came in time.
-    Late,
-    Gone,
+    TimedOut,
+    Closed,
 }
 
-/// Reads until the framing is known, but no longer than `patience`.
-pub(crate) async fn opening(stream: &mut (impl AsyncRead + Unpin), patience: Duration) -> Opening {
-    match tokio::time::timeout(patience, first_bytes(stream)).await {
-        Ok(Ok((framing, bytes))) => Opening::Speaks(framing, bytes),
-        Ok(Err(_)) => Opening::Gone,
-        Err(_) => Opening::Late,
+/// Reads until the framing is known, but no longer than `timeout`.
+pub(crate) async fn read_opening(stream: &mut (impl AsyncRead + Unpin), timeout: Duration) -> Opening {
+    match tokio::time::timeout(timeout, first_bytes(stream)).await {
+        Ok(Ok((framing, bytes))) => Opening::Detected(framing, bytes),
+        Ok(Err(_)) => Opening::Closed,
+        Err(_) => Opening::TimedOut,
     }
 }
 
 async fn first_bytes(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<(Framing, Vec<u8>)> {
-    let mut bytes = Vec::with_capacity(FIRST_READ);
+    let mut bytes = Vec::with_capacity(FIRST_READ_LEN);
     loop {
         if stream.read_buf(&mut bytes).await? == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        if let Some((framing, start)) = tell(&bytes) {
+        if let Some((framing, start)) = detect(&bytes) {
             bytes.drain(..start);
             return Ok((framing, bytes));
         }
@@ -71,13 +71,13 @@ mod tests {
 
     #[test]
     fn the_first_byte_that_is_not_blank_tells() {
-        assert_eq!(tell(b" \r\n\t{"), Some((Framing::Lines, 4)));
-        assert_eq!(tell(b"[1]"), Some((Framing::Lines, 0)));
-        assert_eq!(tell(b"content-length: 1"), Some((Framing::Headers, 0)));
-        assert_eq!(tell(b"POST / HTTP/1.1"), Some((Framing::Http, 0)));
+        assert_eq!(detect(b" \r\n\t{"), Some((Framing::Lines, 4)));
+        assert_eq!(detect(b"[1]"), Some((Framing::Lines, 0)));
+        assert_eq!(detect(b"content-length: 1"), Some((Framing::Headers, 0)));
+        assert_eq!(detect(b"POST / HTTP/1.1"), Some((Framing::Http, 0)));
         for text in [b"get".as_slice(), b"\x16\x03", b"9", b"\"x\"", b"\xef\xbb\xbf{"] {
-            assert_eq!(tell(text), Some((Framing::Unknown, 0)));
+            assert_eq!(detect(text), Some((Framing::Unknown, 0)));
         }
-        assert_eq!(tell(b" \n"), None);
+        assert_eq!(detect(b" \n"), None);
     }
 }

@@ -1,9 +1,9 @@
 //! A connection in one of the two byte framings: one task that reads, runs and writes. While its
 //! answers cannot be written it reads nothing, and that is the whole back-pressure.
 
-use super::connection::{Connection, Done, Inbox, Outcome, Via, refusal};
+use super::connection::{Connection, Dispatched, FinishedCall, Inbox, Transport, error_without_id};
 use super::frame::{Decode, Frame};
-use super::{LAST_WORDS, Stop, reject};
+use super::{STOP_FLUSH_TIMEOUT, StopSignal, reject};
 use serde_json::value::RawValue;
 use std::io;
 use std::os::fd::AsFd;
@@ -14,9 +14,9 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use toold_proto::{ErrorKind, RpcError};
 
 /// Answers are collected up to here before they are written, so that a burst is one write.
-const BURST: usize = 256 * 1024;
+const FLUSH_THRESHOLD: usize = 256 * 1024;
 /// An empty outgoing buffer larger than this is given back.
-const KEPT: usize = 2 * BURST;
+const MAX_IDLE_CAPACITY: usize = 2 * FLUSH_THRESHOLD;
 
 /// Serves a client until it hangs up or the daemon stops. `bytes` were read already.
 pub(super) async fn serve<D: Decode>(
@@ -24,14 +24,14 @@ pub(super) async fn serve<D: Decode>(
     stream: UnixStream,
     bytes: Vec<u8>,
     (connection, inbox): (Arc<Connection>, Inbox),
-    stop: Stop,
+    stop: StopSignal,
 ) {
     decoder.feed(&bytes);
     drop(bytes);
     let (reader, writer) = stream.into_split();
     let mut stream = Stream { decoder, connection, inbox, stop, reader, writer, out: Vec::new() };
     // An error here is a client that went away: there is nobody to tell.
-    if let Ok(End::Broken) = stream.run().await {
+    if let Ok(CloseReason::Broken) = stream.run().await {
         let Stream { reader, writer, .. } = stream;
         if let Ok(stream) = reader.reunite(writer) {
             reject::linger(stream).await;
@@ -43,14 +43,14 @@ struct Stream<D> {
     decoder: D,
     connection: Arc<Connection>,
     inbox: Inbox,
-    stop: Stop,
+    stop: StopSignal,
     reader: OwnedReadHalf,
     writer: OwnedWriteHalf,
     out: Vec<u8>,
 }
 
 /// Why a connection is over.
-enum End {
+enum CloseReason {
     /// The client has all it will get.
     Done,
     /// The client's framing is broken, and it was told.
@@ -58,37 +58,37 @@ enum End {
 }
 
 /// What the connection's task wakes up for.
-enum Event {
+enum Wakeup {
     Read(usize),
-    Answer(Done),
+    Answer(FinishedCall),
     Push(Box<RawValue>),
     Stop,
     HungUp,
 }
 
 impl<D: Decode> Stream<D> {
-    async fn run(&mut self) -> io::Result<End> {
+    async fn run(&mut self) -> io::Result<CloseReason> {
         loop {
             // Every message that is there is run before anything is written.
             if let Some(why) = self.messages().await? {
                 let error = RpcError::new(ErrorKind::ParseError, format!("{why}; the connection is closed"));
-                D::wrap(&mut self.out, &refusal(&error));
+                D::encode(&mut self.out, &error_without_id(&error));
                 self.flush().await?;
-                return Ok(End::Broken);
+                return Ok(CloseReason::Broken);
             }
             self.flush().await?;
             let event = tokio::select! {
-                read = self.reader.read_buf(self.decoder.room()) => Event::Read(read?),
-                Some(done) = self.inbox.answers.recv() => Event::Answer(done),
-                Some(push) = self.inbox.pushes.recv() => Event::Push(push),
-                () = self.stop.wait() => Event::Stop,
+                read = self.reader.read_buf(self.decoder.read_buf()) => Wakeup::Read(read?),
+                Some(done) = self.inbox.answers.recv() => Wakeup::Answer(done),
+                Some(push) = self.inbox.pushes.recv() => Wakeup::Push(push),
+                () = self.stop.wait() => Wakeup::Stop,
             };
             match event {
-                Event::Read(0) => return self.sending_is_over().await,
-                Event::Stop | Event::HungUp => return self.last_words().await,
-                Event::Read(_) => {}
-                Event::Answer(done) => self.answer(done),
-                Event::Push(push) => D::wrap(&mut self.out, push.get()),
+                Wakeup::Read(0) => return self.on_eof().await,
+                Wakeup::Stop | Wakeup::HungUp => return self.drain_on_stop().await,
+                Wakeup::Read(_) => {}
+                Wakeup::Answer(done) => self.answer(done),
+                Wakeup::Push(push) => D::encode(&mut self.out, push.get()),
             }
         }
     }
@@ -99,13 +99,13 @@ impl<D: Decode> Stream<D> {
         while let Some(frame) = self.decoder.next() {
             match frame {
                 Frame::Message(text) => {
-                    let outcome = self.connection.receive(text, Via::Stream);
+                    let outcome = self.connection.receive(text, Transport::Stream);
                     self.outcome(outcome);
                 }
-                Frame::TooLong => D::wrap(&mut self.out, &self.connection.too_long()),
+                Frame::TooLong => D::encode(&mut self.out, &self.connection.too_long()),
                 Frame::Broken(why) => return Ok(Some(why)),
             }
-            if self.out.len() > BURST {
+            if self.out.len() > FLUSH_THRESHOLD {
                 self.flush().await?;
             }
         }
@@ -113,25 +113,25 @@ impl<D: Decode> Stream<D> {
         Ok(None)
     }
 
-    fn outcome(&mut self, outcome: Outcome) {
+    fn outcome(&mut self, outcome: Dispatched) {
         match outcome {
-            Outcome::Silent => {}
-            Outcome::Answer(text) => self.put(text),
-            Outcome::Pending(pending) => self.connection.spawn(pending),
+            Dispatched::NoAnswer => {}
+            Dispatched::Answer(text) => self.put(text),
+            Dispatched::Pending(pending) => self.connection.spawn(pending),
         }
     }
 
-    fn answer(&mut self, mut done: Done) {
+    fn answer(&mut self, mut done: FinishedCall) {
         if let Some(text) = done.text.take() {
-            self.connection.taken(&text);
+            self.connection.on_answer_queued(&text);
             self.put(text);
         }
     }
 
     fn put(&mut self, text: Box<str>) {
-        match self.out.is_empty() && text.len() > BURST {
-            true => D::wrap_whole(&mut self.out, text),
-            false => D::wrap(&mut self.out, &text),
+        match self.out.is_empty() && text.len() > FLUSH_THRESHOLD {
+            true => D::encode_owned(&mut self.out, text),
+            false => D::encode(&mut self.out, &text),
         }
     }
 
@@ -139,15 +139,15 @@ impl<D: Decode> Stream<D> {
     async fn inbox(&mut self) -> io::Result<()> {
         while let Ok(done) = self.inbox.answers.try_recv() {
             self.answer(done);
-            if self.out.len() > BURST {
+            if self.out.len() > FLUSH_THRESHOLD {
                 self.flush().await?;
             }
         }
         // No more than were there: a subscription that never pauses must not keep us from reading.
         for _ in 0..self.inbox.pushes.len() {
             let Ok(push) = self.inbox.pushes.try_recv() else { break };
-            D::wrap(&mut self.out, push.get());
-            if self.out.len() > BURST {
+            D::encode(&mut self.out, push.get());
+            if self.out.len() > FLUSH_THRESHOLD {
                 self.flush().await?;
             }
         }
@@ -159,76 +159,76 @@ impl<D: Decode> Stream<D> {
         if self.out.is_empty() {
             return Ok(());
         }
-        self.connection.buffered(self.out.len());
+        self.connection.set_buffered(self.out.len());
         let mut rest = &self.out[..];
         tokio::select! {
             biased;
             written = self.writer.write_all_buf(&mut rest) => written?,
             () = self.stop.wait() => {
-                tokio::time::timeout(LAST_WORDS, self.writer.write_all_buf(&mut rest)).await??;
+                tokio::time::timeout(STOP_FLUSH_TIMEOUT, self.writer.write_all_buf(&mut rest)).await??;
             }
         }
         self.out.clear();
-        if self.out.capacity() > KEPT {
+        if self.out.capacity() > MAX_IDLE_CAPACITY {
             self.out = Vec::new();
         }
-        self.connection.buffered(0);
+        self.connection.set_buffered(0);
         Ok(())
     }
 
     /// The client sends nothing more, but may still listen: `printf ... | nc -N` does. What it
     /// asked for is still answered, unless it has hung up altogether.
-    async fn sending_is_over(&mut self) -> io::Result<End> {
+    async fn on_eof(&mut self) -> io::Result<CloseReason> {
         if let Some(Frame::Message(text)) = self.decoder.last() {
-            let outcome = self.connection.receive(text, Via::Stream);
+            let outcome = self.connection.receive(text, Transport::Stream);
             self.outcome(outcome);
         }
         self.inbox().await?;
         self.flush().await?;
         if self.is_over() {
-            return Ok(End::Done);
+            return Ok(CloseReason::Done);
         }
-        let hang_up = HangUp::of(self.reader.as_ref())?;
+        let hang_up = HangUp::new(self.reader.as_ref())?;
         while !self.is_over() {
             let event = tokio::select! {
-                Some(done) = self.inbox.answers.recv() => Event::Answer(done),
-                Some(push) = self.inbox.pushes.recv() => Event::Push(push),
-                () = self.stop.wait() => Event::Stop,
-                () = hang_up.wait() => Event::HungUp,
+                Some(done) = self.inbox.answers.recv() => Wakeup::Answer(done),
+                Some(push) = self.inbox.pushes.recv() => Wakeup::Push(push),
+                () = self.stop.wait() => Wakeup::Stop,
+                () = hang_up.wait() => Wakeup::HungUp,
             };
             match event {
-                Event::Stop => return self.last_words().await,
-                Event::HungUp => break,
-                Event::Answer(done) => self.answer(done),
-                Event::Push(push) => D::wrap(&mut self.out, push.get()),
+                Wakeup::Stop => return self.drain_on_stop().await,
+                Wakeup::HungUp => break,
+                Wakeup::Answer(done) => self.answer(done),
+                Wakeup::Push(push) => D::encode(&mut self.out, push.get()),
                 // Nothing is read any more.
-                Event::Read(_) => {}
+                Wakeup::Read(_) => {}
             }
             self.inbox().await?;
             self.flush().await?;
         }
-        Ok(End::Done)
+        Ok(CloseReason::Done)
     }
 
     fn is_over(&self) -> bool {
-        self.connection.slots.is_idle() && !self.connection.is_subscribed()
+        self.connection.call_limit.is_idle() && !self.connection.is_subscribed()
     }
 
     /// The daemon stops: answers that are ready are written, and those that end things are
     /// awaited, for one of them is the `daemon.shutdown` that stops it.
-    async fn last_words(&mut self) -> io::Result<End> {
+    async fn drain_on_stop(&mut self) -> io::Result<CloseReason> {
         let connection = self.connection.clone();
         let wait = async {
-            while connection.slots.has_urgent() {
+            while connection.call_limit.has_urgent() {
                 let Some(done) = self.inbox.answers.recv().await else { break };
                 self.answer(done);
             }
         };
         // Late ones are given up, and what is there is still written.
-        let _ = tokio::time::timeout(LAST_WORDS, wait).await;
+        let _ = tokio::time::timeout(STOP_FLUSH_TIMEOUT, wait).await;
         self.inbox().await?;
         self.flush().await?;
-        Ok(End::Done)
+        Ok(CloseReason::Done)
     }
 }
 
@@ -237,7 +237,7 @@ impl<D: Decode> Stream<D> {
 struct HangUp(UnixStream);
 
 impl HangUp {
-    fn of(stream: &UnixStream) -> io::Result<HangUp> {
+    fn new(stream: &UnixStream) -> io::Result<HangUp> {
         let again = std::os::unix::net::UnixStream::from(stream.as_fd().try_clone_to_owned()?);
         Ok(HangUp(UnixStream::from_std(again)?))
     }

@@ -1,7 +1,7 @@
 //! A WebSocket connection: the same calls, one JSON message per WebSocket message.
 
-use super::connection::{Connection, Done, Inbox, Outcome, Via};
-use super::{LAST_WORDS, Stop, reject};
+use super::connection::{Connection, Dispatched, FinishedCall, Inbox, Transport};
+use super::{STOP_FLUSH_TIMEOUT, StopSignal, reject};
 use futures_util::{SinkExt, StreamExt};
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -12,7 +12,7 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 
 /// What one connection's buffers hold before they grow. The library's own 128 KiB each is much for
 /// a connection that is mostly idle.
-const BUFFER: usize = 16 * 1024;
+const BUFFER_LEN: usize = 16 * 1024;
 
 /// Serves a client that has been upgraded, until it closes or the daemon stops. `bytes` came
 /// after the handshake.
@@ -20,12 +20,12 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     stream: S,
     bytes: Vec<u8>,
     (connection, inbox): (Arc<Connection>, Inbox),
-    stop: Stop,
+    stop: StopSignal,
 ) {
     let max = connection.wire.limits.max_message_bytes;
     let config = WebSocketConfig::default()
-        .read_buffer_size(BUFFER)
-        .write_buffer_size(BUFFER)
+        .read_buffer_size(BUFFER_LEN)
+        .write_buffer_size(BUFFER_LEN)
         .max_message_size(Some(max))
         .max_frame_size(Some(max));
     let ws = WebSocketStream::from_partially_read(stream, bytes, Role::Server, Some(config)).await;
@@ -33,7 +33,7 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     // An error here is a client that went away: there is nobody to tell.
     if let Ok(Some(close)) = socket.run().await {
         let stopping = close.code == CloseCode::Away;
-        let _ = tokio::time::timeout(LAST_WORDS, socket.ws.close(Some(close))).await;
+        let _ = tokio::time::timeout(STOP_FLUSH_TIMEOUT, socket.ws.close(Some(close))).await;
         if !stopping {
             reject::linger(socket.ws.into_inner()).await;
         }
@@ -44,7 +44,7 @@ struct Socket<S> {
     ws: WebSocketStream<S>,
     connection: Arc<Connection>,
     inbox: Inbox,
-    stop: Stop,
+    stop: StopSignal,
     /// Bytes given to the library since it last wrote everything.
     unsent: usize,
 }
@@ -61,7 +61,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
                     Some(Ok(_)) => {}
                     Some(Err(Error::Capacity(_))) => {
                         let text = self.connection.too_long();
-                        self.say(&text).await?;
+                        self.send(&text).await?;
                         self.flush().await?;
                         return Ok(Some(close(CloseCode::Size, "the message is over max_message_bytes")));
                     }
@@ -73,8 +73,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
                     None => return Ok(None),
                 },
                 Some(done) = self.inbox.answers.recv() => self.answer(done).await?,
-                Some(push) = self.inbox.pushes.recv() => self.say(push.get()).await?,
-                () = self.stop.wait() => return self.last_words().await,
+                Some(push) = self.inbox.pushes.recv() => self.send(push.get()).await?,
+                () = self.stop.wait() => return self.drain_on_stop().await,
             }
             while let Ok(done) = self.inbox.answers.try_recv() {
                 self.answer(done).await?;
@@ -84,23 +84,23 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
     }
 
     async fn receive(&mut self, text: &[u8]) -> Result<(), Error> {
-        match self.connection.receive(text, Via::Stream) {
-            Outcome::Silent => {}
-            Outcome::Answer(text) => self.say(&text).await?,
-            Outcome::Pending(pending) => self.connection.spawn(pending),
+        match self.connection.receive(text, Transport::Stream) {
+            Dispatched::NoAnswer => {}
+            Dispatched::Answer(text) => self.send(&text).await?,
+            Dispatched::Pending(pending) => self.connection.spawn(pending),
         }
         Ok(())
     }
 
-    async fn answer(&mut self, done: Done) -> Result<(), Error> {
+    async fn answer(&mut self, done: FinishedCall) -> Result<(), Error> {
         let Some(text) = &done.text else { return Ok(()) };
-        self.connection.taken(text);
-        self.say(text).await
+        self.connection.on_answer_queued(text);
+        self.send(text).await
     }
 
-    async fn say(&mut self, text: &str) -> Result<(), Error> {
+    async fn send(&mut self, text: &str) -> Result<(), Error> {
         self.unsent += text.len();
-        self.connection.buffered(self.unsent);
+        self.connection.set_buffered(self.unsent);
         self.ws.feed(Message::text(text)).await
     }
 
@@ -109,26 +109,26 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
         tokio::select! {
             biased;
             flushed = self.ws.flush() => flushed?,
-            () = self.stop.wait() => match tokio::time::timeout(LAST_WORDS, self.ws.flush()).await {
+            () = self.stop.wait() => match tokio::time::timeout(STOP_FLUSH_TIMEOUT, self.ws.flush()).await {
                 Ok(flushed) => flushed?,
                 Err(late) => return Err(Error::Io(late.into())),
             },
         }
         self.unsent = 0;
-        self.connection.buffered(0);
+        self.connection.set_buffered(0);
         Ok(())
     }
 
     /// The daemon stops: answers that are ready are written, and those that end things are awaited.
-    async fn last_words(&mut self) -> Result<Option<CloseFrame>, Error> {
+    async fn drain_on_stop(&mut self) -> Result<Option<CloseFrame>, Error> {
         let words = async {
-            while self.connection.slots.has_urgent() {
+            while self.connection.call_limit.has_urgent() {
                 let Some(done) = self.inbox.answers.recv().await else { break };
                 self.answer(done).await?;
             }
             Ok::<(), Error>(())
         };
-        if let Ok(spoken) = tokio::time::timeout(LAST_WORDS, words).await {
+        if let Ok(spoken) = tokio::time::timeout(STOP_FLUSH_TIMEOUT, words).await {
             spoken?;
         }
         while let Ok(done) = self.inbox.answers.try_recv() {

@@ -228,7 +228,7 @@ fn open_events(config: &Config, dir: &Path) -> Result<EventStores, listener::Err
     let journal = Arc::new(journal);
     let tail = Ahead { states: opened.states, last: journal.last() };
     damage.extend(opened.flaws);
-    damage.extend(journal.skip_seen(consumers.highest()));
+    damage.extend(journal.advance_past(consumers.highest()));
     // The breaker's events belong to no process: they are stored under id 0.
     let breaker = tail.states.get(&0).cloned();
     let (gate, reset) =

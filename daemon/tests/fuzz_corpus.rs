@@ -8,7 +8,7 @@ use std::path::Path;
 /// Changes of one input on top of each other.
 const MOST_CHANGES: u64 = 6;
 /// No input grows beyond this.
-const MOST_BYTES: usize = 4096;
+const MAX_BREAKER_LEN: usize = 4096;
 /// Where decoders tend to be wrong: the ends of the integers, and the bytes that mean something to us.
 const EDGES: [u8; 16] = *b"\x00\x01\x04\x40\x41\x7f\x80\xff\n\r\"\\{[:5";
 
@@ -56,7 +56,7 @@ fn change(dice: &mut Dice, bytes: &mut Vec<u8>, other: &[u8]) {
         // A number at the end of its range.
         _ => bytes.iter_mut().skip(at).take(8).for_each(|byte| *byte = [0, 0xff][at % 2]),
     }
-    bytes.truncate(MOST_BYTES);
+    bytes.truncate(MAX_BREAKER_LEN);
 }
 
 /// Runs `target` over its corpus and `rounds` changes of it. Says which input was the last.

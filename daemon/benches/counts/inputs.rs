@@ -22,8 +22,8 @@ use toold_daemon::rpc::wire::headers::Headers;
 use toold_daemon::rpc::wire::lines::Lines;
 use toold_daemon::rpc::wire::probe::Caller;
 use toold_daemon::rpc::wire::{Wire, WireLimits};
-use toold_daemon::text::LOOKAHEAD;
-use toold_daemon::watch::{Found, Patterns, Resume, Scanner};
+use toold_daemon::text::LOOKAHEAD_LEN;
+use toold_daemon::watch::{Matches, Patterns, ScanPosition, Scanner};
 use toold_proto::params::{Ansi, Stream as Output};
 use toold_proto::pattern::Pattern;
 
@@ -178,7 +178,7 @@ pub struct Watched {
     scanner: Scanner,
     lines: Vec<u8>,
     at: u64,
-    pub found: Found,
+    pub found: Matches,
 }
 
 impl Watched {
@@ -196,8 +196,8 @@ pub fn watched(patterns: [&str; 20], every: usize) -> Watched {
         None => Pattern::Text(written.into()),
     };
     let patterns = Patterns::new(&patterns.map(pattern)).expect("valid patterns");
-    let scanner = Scanner::new(Arc::new(patterns), Resume::default());
-    let mut watched = Watched { scanner, lines: log_lines(every), at: 0, found: Found::default() };
+    let scanner = Scanner::new(Arc::new(patterns), ScanPosition::default());
+    let mut watched = Watched { scanner, lines: log_lines(every), at: 0, found: Matches::default() };
     // A search remembers the states it has seen, in a table whose order is random: after two turns it knows them all.
     for _ in 0..2 {
         watched.feed();
@@ -223,7 +223,7 @@ fn log_lines(every: usize) -> Vec<u8> {
 /// A page and what lies behind it, which ends inside of a character.
 pub fn page(ansi: Ansi) -> (Vec<u8>, Ansi) {
     let line = "\x1b[1;32mgrün\x1b[0m: 12 € für 日本語, 😀 und viel gewöhnlicher Text dazwischen\n";
-    let bytes = line.bytes().cycle().take(PAGE + LOOKAHEAD).collect();
+    let bytes = line.bytes().cycle().take(PAGE + LOOKAHEAD_LEN).collect();
     (bytes, ansi)
 }
 

@@ -13,7 +13,7 @@ use toold_daemon::rpc::wire::frame::{Decode, Frame};
 use toold_daemon::rpc::wire::headers::Headers;
 use toold_daemon::rpc::wire::lines::Lines;
 use toold_daemon::text::{PageEnd, decode_page};
-use toold_daemon::watch::{Limiter, Rules, Verdict};
+use toold_daemon::watch::{Decision, Limiter, LimiterConfig};
 use toold_proto::params::Ansi;
 
 // Cuts a hundred requests out of a stream that comes a kilobyte at a time.
@@ -70,14 +70,14 @@ fn utf8_page((bytes, ansi): (Vec<u8>, Ansi)) -> (Vec<u8>, String, usize) {
 
 // A thousand decisions, a match every 7 ms. Most are dropped, one in fifteen is told.
 #[library_benchmark]
-#[bench::thousand(Rules { min_interval_ms: 100, strike_limit: 0 })]
-fn limiter(rules: Rules) -> (Limiter, u64) {
+#[bench::thousand(LimiterConfig { min_interval_ms: 100, strike_limit: 0 })]
+fn limiter(rules: LimiterConfig) -> (Limiter, u64) {
     let (mut limiter, mut told) = (Limiter::default(), 0);
     for i in 0..1000 {
         let now = black_box(i * 7);
         let would = black_box(limiter.would_emit(&rules, now));
         let verdict = black_box(limiter.matched(&rules, now, 1));
-        told += u64::from(would && matches!(verdict, Verdict::Emit { .. }));
+        told += u64::from(would && matches!(verdict, Decision::Emit { .. }));
     }
     (limiter, told)
 }

@@ -2,7 +2,7 @@
 
 use super::counts::Counts;
 use super::reader::{Log, Page};
-use crate::text::{LOOKAHEAD, PageEnd, Run, Source, Start, decode_page, incomplete_len, last_chars};
+use crate::text::{ByteRun, LOOKAHEAD_LEN, OutputSource, PageEnd, PageStart, decode_page, incomplete_len, last_chars};
 use std::io;
 use toold_proto::params::{Ansi, Stream};
 use toold_proto::process::Gap;
@@ -34,7 +34,7 @@ impl Log {
         ansi: Ansi,
         end: PageEnd,
     ) -> io::Result<TextPage> {
-        let page = self.read(from, max.saturating_add(LOOKAHEAD), stream)?;
+        let page = self.read(from, max.saturating_add(LOOKAHEAD_LEN), stream)?;
         let (text, taken) = decode_page(&page.bytes, max, self.page_end(&page, end), ansi);
         Ok(TextPage { text, from: page.from, next: page.cursor(taken), gap: page.gap })
     }
@@ -42,12 +42,12 @@ impl Log {
     /// The last `n` characters; `next` is the end. What of the last character has yet to come is left out of the text
     /// and comes again with `next`.
     pub fn last_chars(&self, n: usize, stream: Option<Stream>, ansi: Ansi, end: PageEnd) -> io::Result<TextPage> {
-        let mut window = n.saturating_mul(4).saturating_add(LOOKAHEAD).min(LAST_CHARS_BYTES);
+        let mut window = n.saturating_mul(4).saturating_add(LOOKAHEAD_LEN).min(LAST_CHARS_BYTES);
         loop {
             let page = self.tail(window, stream)?;
-            let start = if page.bytes.len() < window { Start::Whole } else { Start::Cut };
+            let start = if page.bytes.len() < window { PageStart::Whole } else { PageStart::Cut };
             let (text, range) = last_chars(&page.bytes, n, start, self.page_end(&page, end), ansi);
-            let enough = start == Start::Whole || text.chars().count() >= n || window >= LAST_CHARS_BYTES;
+            let enough = start == PageStart::Whole || text.chars().count() >= n || window >= LAST_CHARS_BYTES;
             if enough {
                 return Ok(TextPage {
                     text,
@@ -99,18 +99,18 @@ impl Log {
     }
 }
 
-impl Source for Log {
+impl OutputSource for Log {
     fn end(&self) -> u64 {
         self.end()
     }
 
-    fn first(&self, from: u64, max: usize) -> io::Result<Run> {
+    fn first(&self, from: u64, max: usize) -> io::Result<ByteRun> {
         let page = self.read(from, max, None)?;
-        Ok(Run { at: page.from, bytes: page.bytes })
+        Ok(ByteRun { at: page.from, bytes: page.bytes })
     }
 
-    fn last(&self, max: usize) -> io::Result<Run> {
+    fn last(&self, max: usize) -> io::Result<ByteRun> {
         let page = self.tail(max, None)?;
-        Ok(Run { at: page.from, bytes: page.bytes })
+        Ok(ByteRun { at: page.from, bytes: page.bytes })
     }
 }

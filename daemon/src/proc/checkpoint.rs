@@ -2,7 +2,7 @@
 
 use super::state::State;
 use crate::store::slots::{CHECKPOINT_LEN, CheckpointSlot, sum};
-use crate::watch::{Limiter, Resume};
+use crate::watch::{Limiter, ScanPosition};
 use toold_proto::event::EventType;
 
 /// Everything about a process that only the daemon knows and that must outlive it. It goes into the journal with every
@@ -22,7 +22,7 @@ pub struct Checkpoint {
     pub exited_seq: u64,
     pub completed_seq: u64,
     pub limiter: Limiter,
-    pub resume: Resume,
+    pub resume: ScanPosition,
     /// The output's end at the last heartbeat, and when that was, monotonic.
     pub beat_cursor: u64,
     pub beat_ms: u64,
@@ -204,7 +204,7 @@ impl Checkpoint {
             beat_cursor: number(8),
             beat_ms: number(9),
             unseen: number(10),
-            resume: Resume::from_bytes(rest.first_chunk()?)?,
+            resume: ScanPosition::from_bytes(rest.first_chunk()?)?,
         })
     }
 }
@@ -233,7 +233,7 @@ mod tests {
                 hits: 5,
                 disabled: true,
             },
-            resume: Resume::at(77),
+            resume: ScanPosition::at(77),
             beat_cursor: 6,
             beat_ms: 7,
             asked: 8,

@@ -24,6 +24,6 @@ impl EventSink {
 }
 
 /// Reads both clocks.
-pub fn now() -> Now {
-    Now { wall_ms: wall_ms(), mono_ms: mono_ms() }
+pub fn now() -> EventTime {
+    EventTime { wall_ms: wall_ms(), mono_ms: mono_ms() }
 }

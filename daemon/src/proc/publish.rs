@@ -6,7 +6,7 @@ use super::event_sink::{self, RETRY_DELAY};
 use super::handle::Proc;
 use super::state::{Phase, State};
 use super::view;
-use crate::events::Draft;
+use crate::events::NewEvent;
 use serde_json::{Value, json};
 use std::io;
 use std::sync::Arc;
@@ -52,7 +52,7 @@ impl Proc {
         let spec = &self.spec;
         let state = next.state(kind);
         let Some(facts) = facts.as_object() else { return Err(io::ErrorKind::InvalidInput.into()) };
-        let draft = Draft {
+        let draft = NewEvent {
             kind,
             id: Some(spec.id),
             session_key: spec.session_key.as_deref(),

@@ -5,7 +5,7 @@ use crate::proc::Proc;
 use crate::proc::state::State;
 use crate::proc::watcher::{feed, only_stream};
 use crate::spec::InvalidParam;
-use crate::watch::{Found, Patterns, Resume, Scanner};
+use crate::watch::{Matches, Patterns, ScanPosition, Scanner};
 use std::io;
 use std::sync::Arc;
 use toold_proto::pattern::Pattern;
@@ -28,12 +28,12 @@ pub struct Search {
 
 impl Search {
     pub fn new(patterns: Arc<Patterns>) -> Search {
-        Search { scanner: Scanner::new(patterns, Resume::default()), at: 0 }
+        Search { scanner: Scanner::new(patterns, ScanPosition::default()), at: 0 }
     }
 
     /// Looks at everything up to where the log is now. Some: the line that matched.
     pub fn look(&mut self, proc: &Proc, state: &State) -> io::Result<Option<String>> {
-        let (end, mut found) = (state.progress.counts.end, Found::default());
+        let (end, mut found) = (state.progress.counts.end, Matches::default());
         if self.at < end {
             let (log, only) = (Log::open(&proc.dir, end)?, only_stream(&state.progress.counts));
             let mut buffer = proc.sink.buffers.take();
@@ -51,12 +51,12 @@ impl Search {
 
     /// The program has ended: the last line is all there is of it.
     pub fn last_line(&mut self) -> Option<String> {
-        let mut found = Found::default();
+        let mut found = Matches::default();
         self.scanner.end(&mut found);
         first_line(found)
     }
 }
 
-fn first_line(found: Found) -> Option<String> {
+fn first_line(found: Matches) -> Option<String> {
     (found.matches > 0).then(|| found.output.split('\n').next().unwrap_or_default().to_string())
 }

@@ -2,10 +2,10 @@
 
 use super::event_sink::now;
 use crate::config;
-use crate::events::{Draft, Journal};
+use crate::events::{NewEvent, Journal};
 use crate::shim::run::mono_ms;
 use crate::store::slots::sum;
-use crate::watch::{Breaker, Gate, GlobalRules, Rules};
+use crate::watch::{Breaker, Admission, BreakerConfig, LimiterConfig};
 use serde_json::json;
 use std::fs::File;
 use std::io;
@@ -19,8 +19,8 @@ use toold_proto::results;
 
 /// Limits watch matches. Its own events go into the journal together with the breaker's state.
 pub struct WatchGate {
-    pub limiter: Rules,
-    breaker_rules: GlobalRules,
+    pub limiter: LimiterConfig,
+    breaker_rules: BreakerConfig,
     breaker: Mutex<BreakerState>,
     journal: Arc<Journal>,
     file: File,
@@ -62,8 +62,8 @@ impl WatchGate {
             state = BreakerState { breaker, seq };
         }
         let gate = WatchGate {
-            limiter: Rules { min_interval_ms: config.min_interval_ms, strike_limit: config.strike_limit },
-            breaker_rules: GlobalRules {
+            limiter: LimiterConfig { min_interval_ms: config.min_interval_ms, strike_limit: config.strike_limit },
+            breaker_rules: BreakerConfig {
                 global_max: config.global_max,
                 global_window_ms: config.global_window_ms,
                 global_cooldown_ms: config.global_cooldown_ms,
@@ -103,9 +103,9 @@ impl WatchGate {
         let gate = state.breaker.admit(&self.breaker_rules, now_ms, lines);
         match gate {
             // The line above released it under the same lock, so nothing is left to release.
-            Gate::Pass | Gate::ReleaseFirst => {}
-            Gate::Refuse => refused(),
-            Gate::Trip => {
+            Admission::Pass | Admission::ReleaseFirst => {}
+            Admission::Refuse => refused(),
+            Admission::Trip => {
                 refused();
                 self.publish_tripped(&mut state);
                 self.tripped.notify_one();
@@ -113,7 +113,7 @@ impl WatchGate {
             }
         }
         self.store(&state.breaker, state.seq);
-        gate == Gate::Pass
+        gate == Admission::Pass
     }
 
     fn publish_tripped(&self, state: &mut BreakerState) {
@@ -142,7 +142,7 @@ impl WatchGate {
         // The window is empty at both moments, so the state is short.
         let bytes = [&self.boot[..], &state.breaker.to_bytes()].concat();
         let Some(facts) = facts.as_object() else { return };
-        let draft = Draft { kind, id: None, session_key: None, task_id: None, facts, state: &bytes, cancelled: false };
+        let draft = NewEvent { kind, id: None, session_key: None, task_id: None, facts, state: &bytes, cancelled: false };
         match self.journal.publish(&draft, now(), |seq| self.store(&state.breaker, seq)) {
             Ok(seq) => state.seq = seq,
             Err(e) => tracing::error!(%e, kind = kind.name(), "failed to store an event of the watch breaker"),

@@ -10,7 +10,7 @@ use super::state::{Phase, State};
 use crate::hooks;
 use crate::log::{Counts, Filled, Log};
 use crate::shim::run::mono_ms;
-use crate::watch::{Found, Patterns, Scanner, Verdict};
+use crate::watch::{Matches, Patterns, Scanner, Decision};
 use serde_json::json;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -123,7 +123,7 @@ impl Proc {
         if !state.has_ended() || self.is_scanned(state) {
             return;
         }
-        if output_end(state).saturating_sub(self.checkpoint().resume.decided) <= MAX_TAIL_BYTES {
+        if output_end(state).saturating_sub(self.checkpoint().resume.scanned_to) <= MAX_TAIL_BYTES {
             while let Ok(ScanProgress::More) = self.scan_turn(state) {}
         }
     }
@@ -146,7 +146,7 @@ impl Proc {
         let target = if state.has_ended() { output_end(state) } else { state.progress.counts.end };
         // After an error the scan is gone: what was found was not told, and the next look begins where the last event
         // left off.
-        let mut found = Found::default();
+        let mut found = Matches::default();
         let reached = self.scan_to(&mut scan, target, state, &mut found)?;
         if scan.at >= target && state.has_ended() && !self.checkpoint().limiter.disabled {
             // The last unterminated line speaks together with those before it.
@@ -159,7 +159,7 @@ impl Proc {
         Ok(reached)
     }
 
-    fn scan_to(&self, scan: &mut Scan, target: u64, state: &State, found: &mut Found) -> io::Result<ScanProgress> {
+    fn scan_to(&self, scan: &mut Scan, target: u64, state: &State, found: &mut Matches) -> io::Result<ScanProgress> {
         let Scan { scanner, at } = scan;
         if *at >= target {
             return Ok(ScanProgress::End(target));
@@ -174,7 +174,7 @@ impl Proc {
                 // Dropped before we came to it: that is told, and not again after a crash.
                 let resume = scanner.resume();
                 self.update_checkpoint(|checkpoint| {
-                    checkpoint.unseen += gap.to.saturating_sub(gap.from.max(checkpoint.resume.decided));
+                    checkpoint.unseen += gap.to.saturating_sub(gap.from.max(checkpoint.resume.scanned_to));
                     checkpoint.resume = resume;
                 });
             }
@@ -188,15 +188,15 @@ impl Proc {
                 }
             }
         }
-        let decided = scanner.resume().decided;
-        if decided.saturating_sub(self.checkpoint().resume.decided) >= CHECKPOINT_BYTES {
+        let decided = scanner.resume().scanned_to;
+        if decided.saturating_sub(self.checkpoint().resume.scanned_to) >= CHECKPOINT_BYTES {
             self.update_checkpoint(|checkpoint| checkpoint.resume = scanner.resume());
         }
         Ok(if *at < target { ScanProgress::More } else { ScanProgress::End(target) })
     }
 
     /// What becomes of lines that matched, and where the scan stands after them.
-    fn decide(&self, scanner: &Scanner, found: Found, last: FinalScan) -> io::Result<()> {
+    fn decide(&self, scanner: &Scanner, found: Matches, last: FinalScan) -> io::Result<()> {
         let (resume, watched) = (scanner.resume(), last == FinalScan::Yes);
         let (lines, now, rules) = (found.matches, mono_ms(), &self.sink.watch_gate.limiter);
         let mut limiter = self.checkpoint().limiter;
@@ -220,7 +220,7 @@ impl Proc {
             hooks::at("watch.admitted");
         }
         match limiter.matched(rules, now, lines) {
-            Verdict::Emit { suppressed } => {
+            Decision::Emit { suppressed } => {
                 let index = found.pattern.unwrap_or(0);
                 let pattern = match self.spec.watch.get(index) {
                     Some(Pattern::Text(text) | Pattern::Regex(text)) => text.as_str(),
@@ -234,7 +234,7 @@ impl Proc {
                     (checkpoint.limiter, checkpoint.resume, checkpoint.watched) = (limiter, resume, watched);
                 })?;
             }
-            Verdict::Disable { suppressed } => {
+            Decision::Disable { suppressed } => {
                 let message = format!(
                     "matches came too often in {} intervals of {} ms in a row: watching ended, `notify` is on",
                     rules.strike_limit, rules.min_interval_ms
@@ -245,7 +245,7 @@ impl Proc {
                     checkpoint.promoted = true;
                 })?;
             }
-            Verdict::Drop | Verdict::Ended => self.update_checkpoint(|checkpoint| {
+            Decision::Drop | Decision::Ended => self.update_checkpoint(|checkpoint| {
                 (checkpoint.limiter, checkpoint.resume, checkpoint.watched) = (limiter, resume, watched);
             }),
         }
@@ -267,7 +267,7 @@ pub fn feed(
     only: Option<Stream>,
     buffer: &mut [u8],
     scanner: &mut Scanner,
-    found: &mut Found,
+    found: &mut Matches,
 ) -> io::Result<Filled> {
     let page = log.read_into(at, buffer)?;
     let bytes = buffer.get(..(page.next - page.from) as usize).unwrap_or_default();

@@ -80,7 +80,7 @@ impl Registry {
         }
         let checkpoint = all.iter().filter_map(|(found, _)| found.known()?.checkpoint);
         let highest = checkpoint.map(|checkpoint| checkpoint.seq).max().unwrap_or(0);
-        self.sink.journal.skip_seen(highest).into_iter().for_each(|flaw| self.note_damage(flaw));
+        self.sink.journal.advance_past(highest).into_iter().for_each(|flaw| self.note_damage(flaw));
         // Shims are greeted once all are known: whoever asks first does not wait for that.
         let turns = self.launcher.turns.acquire_many(GREETED_AT_ONCE).await;
         for (found, dir) in all {

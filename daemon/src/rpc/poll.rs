@@ -138,7 +138,7 @@ pub fn preview(proc: &Proc, state: &State, n: usize) -> io::Result<String> {
         return Ok(tail(proc, state, n)?.0);
     }
     let log = Log::open(&proc.dir, state.progress.counts.end)?;
-    let drawn = text::rows(&log.last_chars(n * DRAWN, None, Ansi::Keep, page_end(state))?.text);
+    let drawn = text::strip_to_rows(&log.last_chars(n * DRAWN, None, Ansi::Keep, page_end(state))?.text);
     let skipped = drawn.chars().count().saturating_sub(n);
     Ok(drawn.chars().skip(skipped).collect())
 }

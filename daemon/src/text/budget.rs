@@ -1,7 +1,7 @@
 //! Output cut to a token budget: its head, a line that says what is missing, its tail.
 
-use super::ansi::{ESC, sequence};
-use super::page::{LOOKAHEAD, PageEnd, decode_page, is_continuation};
+use super::ansi::{ESC, escape_len};
+use super::page::{LOOKAHEAD_LEN, PageEnd, decode_page, is_continuation};
 use std::io;
 use toold_proto::params::Ansi;
 use toold_proto::process::Truncated;
@@ -11,25 +11,25 @@ const TOKEN_BYTES: u64 = 4;
 
 /// Bytes of output without a gap, and the offset of the first.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Run {
+pub struct ByteRun {
     pub at: u64,
     pub bytes: Vec<u8>,
 }
 
 /// Output that can be read at both of its ends.
-pub trait Source {
+pub trait OutputSource {
     fn end(&self) -> u64;
     /// Up to `max` bytes from `from` on, or from where bytes are kept behind it.
-    fn first(&self, from: u64, max: usize) -> io::Result<Run>;
+    fn first(&self, from: u64, max: usize) -> io::Result<ByteRun>;
     /// Up to `max` bytes that are the last kept ones.
-    fn last(&self, max: usize) -> io::Result<Run>;
+    fn last(&self, max: usize) -> io::Result<ByteRun>;
 }
 
 /// The text from `start` to the end, if it fits into so many tokens. Else as much of its head and its tail, each on
 /// character and escape sequence boundaries, with a line between that is not part of the budget. Reads no more than
 /// it shows, and a little around the cuts.
 pub fn fit_tokens(
-    source: &dyn Source,
+    source: &dyn OutputSource,
     start: u64,
     max_tokens: u64,
     ansi: Ansi,
@@ -70,18 +70,18 @@ fn marker(cut: &Truncated) -> String {
 }
 
 /// The text of the first bytes, and the offset after them.
-fn head(source: &dyn Source, start: u64, budget: usize, ansi: Ansi) -> io::Result<(String, u64)> {
+fn head(source: &dyn OutputSource, start: u64, budget: usize, ansi: Ansi) -> io::Result<(String, u64)> {
     if budget == 0 {
         return Ok((String::new(), start));
     }
-    let run = source.first(start, budget.saturating_add(LOOKAHEAD))?;
+    let run = source.first(start, budget.saturating_add(LOOKAHEAD_LEN))?;
     let mut max = budget;
     loop {
         let (text, taken) = decode_page(&run.bytes, max, PageEnd::Last, ansi);
         if text.len() <= budget {
             return Ok((text, run.at + taken as u64));
         }
-        max = fewer(max, budget, text.len());
+        max = shrink(max, budget, text.len());
         if max == 0 {
             // Even the first character is too long.
             return Ok((String::new(), run.at));
@@ -90,12 +90,12 @@ fn head(source: &dyn Source, start: u64, budget: usize, ansi: Ansi) -> io::Resul
 }
 
 /// The text of the last bytes, none of them before `from`, and the offset of the first.
-fn tail(source: &dyn Source, from: u64, budget: usize, ansi: Ansi) -> io::Result<(String, u64)> {
+fn tail(source: &dyn OutputSource, from: u64, budget: usize, ansi: Ansi) -> io::Result<(String, u64)> {
     let end = source.end();
     if budget == 0 {
         return Ok((String::new(), end));
     }
-    let run = source.last(budget.saturating_add(LOOKAHEAD))?;
+    let run = source.last(budget.saturating_add(LOOKAHEAD_LEN))?;
     let run_end = run.at + run.bytes.len() as u64;
     if run_end <= from {
         return Ok((String::new(), end));
@@ -111,22 +111,22 @@ fn tail(source: &dyn Source, from: u64, budget: usize, ansi: Ansi) -> io::Result
         if text.len() <= budget {
             return Ok((text, run.at + cut as u64));
         }
-        max = fewer(max, budget, text.len());
+        max = shrink(max, budget, text.len());
     }
 }
 
 /// How many bytes to try when `tried` gave `got` bytes of text and only `budget` fit. Always fewer.
-fn fewer(tried: usize, budget: usize, got: usize) -> usize {
+fn shrink(tried: usize, budget: usize, got: usize) -> usize {
     let scaled = (tried as u128 * budget as u128 / got.max(1) as u128) as usize;
     scaled.min(tried.saturating_sub(1))
 }
 
 /// The first position from `cut` on that is not inside of a character or an escape sequence.
 fn boundary(bytes: &[u8], cut: usize) -> usize {
-    let before = bytes.get(cut.saturating_sub(LOOKAHEAD)..cut).unwrap_or_default();
+    let before = bytes.get(cut.saturating_sub(LOOKAHEAD_LEN)..cut).unwrap_or_default();
     if let Some(back) = before.iter().rev().position(|byte| *byte == ESC) {
         let at = cut - 1 - back;
-        let end = at + sequence(bytes.get(at..).unwrap_or_default()).unwrap_or(0);
+        let end = at + escape_len(bytes.get(at..).unwrap_or_default()).unwrap_or(0);
         if end > cut {
             return end;
         }
@@ -162,18 +162,18 @@ mod tests {
             Output { bytes: bytes.to_vec(), gap: 0..0, read: Cell::new(0) }
         }
 
-        fn run(&self, from: usize, to: usize) -> io::Result<Run> {
+        fn run(&self, from: usize, to: usize) -> io::Result<ByteRun> {
             self.read.set(self.read.get() + (to - from));
-            Ok(Run { at: from as u64, bytes: self.bytes.get(from..to).unwrap_or_default().to_vec() })
+            Ok(ByteRun { at: from as u64, bytes: self.bytes.get(from..to).unwrap_or_default().to_vec() })
         }
     }
 
-    impl Source for Output {
+    impl OutputSource for Output {
         fn end(&self) -> u64 {
             self.bytes.len() as u64
         }
 
-        fn first(&self, from: u64, max: usize) -> io::Result<Run> {
+        fn first(&self, from: u64, max: usize) -> io::Result<ByteRun> {
             let mut from = from as usize;
             if self.gap.contains(&from) {
                 from = self.gap.end;
@@ -182,7 +182,7 @@ mod tests {
             self.run(from, stop.min(from.saturating_add(max)))
         }
 
-        fn last(&self, max: usize) -> io::Result<Run> {
+        fn last(&self, max: usize) -> io::Result<ByteRun> {
             let (mut floor, mut end) = (self.gap.end, self.bytes.len());
             if floor == end && !self.gap.is_empty() {
                 (floor, end) = (0, self.gap.start);
@@ -229,7 +229,7 @@ mod tests {
         let source = Output::new(&vec![b'x'; 10_000_000]);
         let told = fit_tokens(&source, 0, 10_000, Ansi::Strip).ok().and_then(|(_, cut)| cut);
         let expected = Truncated { from: 20_000, to: 9_980_000, omitted_bytes: 9_960_000, omitted_tokens: 2_490_000 };
-        assert_eq!((told, source.read.get()), (Some(expected), 40_000 + 2 * LOOKAHEAD));
+        assert_eq!((told, source.read.get()), (Some(expected), 40_000 + 2 * LOOKAHEAD_LEN));
     }
 
     proptest! {

@@ -5,7 +5,7 @@ mod budget;
 mod line;
 mod page;
 
-pub use ansi::{LONGEST, next, rows, sequence, strip, torn};
-pub use budget::{Run, Source, fit_tokens};
+pub use ansi::{MAX_ESCAPE_LEN, escape_len, next_escape, strip, strip_to_rows, unterminated_len};
+pub use budget::{ByteRun, OutputSource, fit_tokens};
 pub use line::line_text;
-pub use page::{LOOKAHEAD, PageEnd, Start, decode_page, incomplete_len, last_chars};
+pub use page::{LOOKAHEAD_LEN, PageEnd, PageStart, decode_page, incomplete_len, last_chars};

@@ -2,12 +2,12 @@
 //!
 //! Any paging gives the text that decoding everything at once gives.
 
-use super::ansi::{LONGEST, begins, next, sequence, torn};
+use super::ansi::{MAX_ESCAPE_LEN, escape_len, next_escape, starts_escape, unterminated_len};
 use std::ops::Range;
 use toold_proto::params::Ansi;
 
 /// How far bytes should reach beyond a page's size, so that what straddles its end is seen whole.
-pub const LOOKAHEAD: usize = LONGEST + 4;
+pub const LOOKAHEAD_LEN: usize = MAX_ESCAPE_LEN + 4;
 
 /// What follows the bytes of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub enum PageEnd {
 
 /// Whether bytes begin where output begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Start {
+pub enum PageStart {
     Whole,
     /// Anywhere, perhaps inside of a character.
     Cut,
@@ -35,9 +35,9 @@ pub fn decode_page(bytes: &[u8], max: usize, end: PageEnd, ansi: Ansi) -> (Strin
     while at < bytes.len() && (at == 0 || at < max) {
         let rest = bytes.get(at..).unwrap_or_default();
         let len = match ansi {
-            Ansi::Strip if begins(rest) => skip_sequence(rest, end),
+            Ansi::Strip if starts_escape(rest) => skip_sequence(rest, end),
             Ansi::Strip | Ansi::Keep => {
-                let run = if ansi == Ansi::Strip { next(rest) } else { None };
+                let run = if ansi == Ansi::Strip { next_escape(rest) } else { None };
                 // A character does not go on behind one.
                 let run_end = if run.is_some() { PageEnd::Last } else { end };
                 let run = rest.get(..run.unwrap_or(rest.len())).unwrap_or_default();
@@ -46,7 +46,7 @@ pub fn decode_page(bytes: &[u8], max: usize, end: PageEnd, ansi: Ansi) -> (Strin
                 decode_run(run, room, run_end, at == 0, &mut text)
             }
         };
-        let skips = ansi == Ansi::Strip && begins(rest);
+        let skips = ansi == Ansi::Strip && starts_escape(rest);
         if len == 0 || (skips && at > 0 && at + len > max) {
             break;
         }
@@ -56,10 +56,10 @@ pub fn decode_page(bytes: &[u8], max: usize, end: PageEnd, ansi: Ansi) -> (Strin
 }
 
 /// The last `n` characters, and which of `bytes` they are. What is incomplete at the end waits, if more may come.
-pub fn last_chars(bytes: &[u8], n: usize, start: Start, end: PageEnd, ansi: Ansi) -> (String, Range<usize>) {
+pub fn last_chars(bytes: &[u8], n: usize, start: PageStart, end: PageEnd, ansi: Ansi) -> (String, Range<usize>) {
     let stray = match start {
-        Start::Whole => 0,
-        Start::Cut => bytes.iter().take(3).take_while(|byte| is_continuation(**byte)).count(),
+        PageStart::Whole => 0,
+        PageStart::Cut => bytes.iter().take(3).take_while(|byte| is_continuation(**byte)).count(),
     };
     let rest = bytes.get(stray..).unwrap_or_default();
     let (mut text, taken) = decode_page(rest, rest.len(), end, ansi);
@@ -89,7 +89,7 @@ fn position(bytes: &[u8], text: &str, index: usize, ansi: Ansi) -> usize {
 /// The length of the escape sequences at a position.
 fn escapes(bytes: &[u8], at: usize, ansi: Ansi) -> usize {
     let mut end = at;
-    while ansi == Ansi::Strip && begins(bytes.get(end..).unwrap_or_default()) {
+    while ansi == Ansi::Strip && starts_escape(bytes.get(end..).unwrap_or_default()) {
         end += skip_sequence(bytes.get(end..).unwrap_or_default(), PageEnd::Last);
     }
     end - at
@@ -100,9 +100,9 @@ pub(super) fn is_continuation(byte: u8) -> bool {
 }
 
 fn skip_sequence(bytes: &[u8], end: PageEnd) -> usize {
-    match (sequence(bytes), end) {
+    match (escape_len(bytes), end) {
         (Some(len), _) => len,
-        (None, PageEnd::Last) => torn(bytes),
+        (None, PageEnd::Last) => unterminated_len(bytes),
         (None, PageEnd::More) => 0,
     }
 }
@@ -192,7 +192,7 @@ mod tests {
         let mut sizes = sizes.iter().cycle();
         while at < bytes.len() {
             let max = *sizes.next().unwrap_or(&1);
-            let to = (at + max + LOOKAHEAD).min(bytes.len());
+            let to = (at + max + LOOKAHEAD_LEN).min(bytes.len());
             let end = if to == bytes.len() { PageEnd::Last } else { PageEnd::More };
             let (page, taken) = decode_page(bytes.get(at..to).unwrap_or_default(), max, end, ansi);
             assert!(taken > 0, "no progress at {at} of {bytes:?}");
@@ -265,11 +265,11 @@ mod tests {
         let raw = "héllo \x1b[1mwörld\x1b[0m".as_bytes();
         let last = |bytes, n, start, ansi| last_chars(bytes, n, start, PageEnd::Last, ansi);
         let told = [
-            last(raw, 5, Start::Whole, Ansi::Strip),
-            last(raw, 0, Start::Whole, Ansi::Strip),
-            last(raw, 99, Start::Whole, Ansi::Strip),
-            last(raw.get(2..).unwrap_or_default(), 99, Start::Cut, Ansi::Strip),
-            last(raw, 3, Start::Whole, Ansi::Keep),
+            last(raw, 5, PageStart::Whole, Ansi::Strip),
+            last(raw, 0, PageStart::Whole, Ansi::Strip),
+            last(raw, 99, PageStart::Whole, Ansi::Strip),
+            last(raw.get(2..).unwrap_or_default(), 99, PageStart::Cut, Ansi::Strip),
+            last(raw, 3, PageStart::Whole, Ansi::Keep),
         ];
         let expected = [("wörld", 11..21), ("", 21..21), ("héllo wörld", 0..21), ("llo wörld", 1..19), ("[0m", 18..21)];
         assert_eq!(told, expected.map(|(text, at)| (text.to_owned(), at)));
@@ -288,7 +288,7 @@ mod tests {
         #[test]
         fn the_last_characters_begin_where_it_says(bytes in output(), n in 0_usize..20) {
             for ansi in [Ansi::Keep, Ansi::Strip] {
-                let (text, range) = last_chars(&bytes, n, Start::Whole, PageEnd::Last, ansi);
+                let (text, range) = last_chars(&bytes, n, PageStart::Whole, PageEnd::Last, ansi);
                 let all = whole(&bytes, ansi);
                 let skipped = all.chars().count().saturating_sub(n);
                 prop_assert_eq!(&text, &all.chars().skip(skipped).collect::<String>());

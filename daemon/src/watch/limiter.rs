@@ -4,7 +4,7 @@
 
 /// The limits in force.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rules {
+pub struct LimiterConfig {
     /// A match opens a window of this length; what matches inside of it is only counted.
     pub min_interval_ms: u64,
     /// So many windows in a row with something dropped, and watching ends. 0: never.
@@ -14,7 +14,7 @@ pub struct Rules {
 /// What is to be done about matched lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
-pub enum Verdict {
+pub enum Decision {
     /// Tell of them, and of so many lines suppressed since the last time something was told.
     Emit { suppressed: u64 },
     /// Say nothing. They are counted.
@@ -49,14 +49,14 @@ pub struct Limiter {
 
 impl Limiter {
     /// Whether a match now would be told of, if the breaker lets it pass.
-    pub fn would_emit(&self, rules: &Rules, now: u64) -> bool {
+    pub fn would_emit(&self, rules: &LimiterConfig, now: u64) -> bool {
         !self.disabled && now >= self.quiet_end(rules, now)
     }
 
     /// Takes `lines` matched lines, and decides.
-    pub fn matched(&mut self, rules: &Rules, now: u64, lines: u64) -> Verdict {
+    pub fn matched(&mut self, rules: &LimiterConfig, now: u64, lines: u64) -> Decision {
         if self.disabled {
-            return Verdict::Ended;
+            return Decision::Ended;
         }
         self.quiet_until = self.quiet_end(rules, now);
         if now < self.quiet_until {
@@ -68,7 +68,7 @@ impl Limiter {
         }
         self.struck = false;
         self.quiet_until = now.saturating_add(rules.min_interval_ms);
-        Verdict::Emit { suppressed: std::mem::take(&mut self.pending) }
+        Decision::Emit { suppressed: std::mem::take(&mut self.pending) }
     }
 
     /// Takes `lines` that would have been told of, had the breaker not refused. No window begins and no strike falls:
@@ -79,17 +79,17 @@ impl Limiter {
         }
     }
 
-    fn dropped(&mut self, rules: &Rules, lines: u64) -> Verdict {
+    fn dropped(&mut self, rules: &LimiterConfig, lines: u64) -> Decision {
         self.suppress(lines);
         if !self.struck {
             self.struck = true;
             self.strikes = self.strikes.saturating_add(1);
         }
         if rules.strike_limit == 0 || u64::from(self.strikes) < rules.strike_limit {
-            return Verdict::Drop;
+            return Decision::Drop;
         }
         self.disabled = true;
-        Verdict::Disable { suppressed: std::mem::take(&mut self.pending) }
+        Decision::Disable { suppressed: std::mem::take(&mut self.pending) }
     }
 
     fn suppress(&mut self, lines: u64) {
@@ -100,7 +100,7 @@ impl Limiter {
 
     /// A window further away than any could be comes from a damaged record or a clock that began anew. It would
     /// silence the process for ever.
-    fn quiet_end(&self, rules: &Rules, now: u64) -> u64 {
+    fn quiet_end(&self, rules: &LimiterConfig, now: u64) -> u64 {
         self.quiet_until.min(now.saturating_add(rules.min_interval_ms))
     }
 }

@@ -9,12 +9,12 @@ mod patterns;
 mod scan;
 mod scan_position;
 
-pub use breaker::{Breaker, Gate, GlobalRules, MOST_BYTES};
-pub use limiter::{Limiter, Rules, Verdict};
-pub use matches::Found;
+pub use breaker::{Admission, Breaker, BreakerConfig, MAX_BREAKER_LEN};
+pub use limiter::{Decision, Limiter, LimiterConfig};
+pub use matches::Matches;
 pub use patterns::{BadPattern, Patterns};
 pub use scan::Scanner;
-pub use scan_position::{OpenLine, Part, Resume};
+pub use scan_position::{LinePart, OpenLine, ScanPosition};
 
 #[cfg(test)]
 mod tests;

@@ -9,22 +9,22 @@ use regex_syntax::hir::{ClassBytes, ClassUnicode};
 /// Matches within every line of many that `hir` matches, given the line's text alone.
 ///
 /// Nothing can take up a newline: a search would run to the end of what there is for every line, else.
-pub fn loose(hir: &Hir) -> Hir {
+pub fn to_multiline(hir: &Hir) -> Hir {
     match hir.kind() {
         HirKind::Empty => Hir::empty(),
         HirKind::Literal(literal) if literal.0.contains(&b'\n') => Hir::fail(),
         HirKind::Literal(literal) => Hir::literal(literal.0.clone()),
         HirKind::Class(class) => Hir::class(without_newline(class.clone())),
-        HirKind::Look(look) => Hir::look(of_line(*look)),
+        HirKind::Look(look) => Hir::look(line_anchor(*look)),
         HirKind::Repetition(Repetition { min, max, greedy, sub }) => {
-            let sub = Box::new(loose(sub));
+            let sub = Box::new(to_multiline(sub));
             Hir::repetition(Repetition { min: *min, max: *max, greedy: *greedy, sub })
         }
         HirKind::Capture(Capture { index, name, sub }) => {
-            Hir::capture(Capture { index: *index, name: name.clone(), sub: Box::new(loose(sub)) })
+            Hir::capture(Capture { index: *index, name: name.clone(), sub: Box::new(to_multiline(sub)) })
         }
-        HirKind::Concat(subs) => Hir::concat(subs.iter().map(loose).collect()),
-        HirKind::Alternation(subs) => Hir::alternation(subs.iter().map(loose).collect()),
+        HirKind::Concat(subs) => Hir::concat(subs.iter().map(to_multiline).collect()),
+        HirKind::Alternation(subs) => Hir::alternation(subs.iter().map(to_multiline).collect()),
     }
 }
 
@@ -39,7 +39,7 @@ fn without_newline(mut class: Class) -> Class {
 /// The same place, seen among other lines. The end of a line's text is before its carriage returns, if it has some:
 /// `EndCRLF` holds there, and also before a carriage return within. What stands around a line is no part of a word,
 /// as nothing is.
-fn of_line(look: Look) -> Look {
+fn line_anchor(look: Look) -> Look {
     match look {
         Look::Start => Look::StartLF,
         Look::End | Look::EndLF => Look::EndCRLF,

@@ -1,6 +1,6 @@
 //! A watch's patterns, ready to be looked for: in one line, and in many at once.
 
-use super::multiline::loose;
+use super::multiline::to_multiline;
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind as TextKind};
 use memchr::memmem::Finder;
 use regex_automata::meta::Regex;
@@ -13,15 +13,15 @@ use std::ops::Range;
 use toold_proto::pattern::Pattern;
 
 /// Patterns in one list.
-const MOST: usize = 64;
+const MAX_PATTERNS: usize = 64;
 /// Bytes in one pattern.
-const LONGEST: usize = 4096;
+const MAX_PATTERN_LEN: usize = 4096;
 /// What all regular expressions of a list may take when compiled.
-const REGEX_BYTES: usize = 2 << 20;
+const MAX_REGEX_BYTES: usize = 2 << 20;
 /// What a search may remember of the states it has seen. With more it forgets and goes on.
-const CACHE_BYTES: usize = 1 << 20;
+const MAX_REGEX_CACHE_BYTES: usize = 1 << 20;
 /// Bytes of text in all for which a full table is built, which takes up to a kilobyte for each.
-const TABLE: usize = 1024;
+const MAX_DFA_TEXT_BYTES: usize = 1024;
 
 /// A pattern that is refused: which one, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,8 +47,11 @@ pub struct Patterns {
 
 impl Patterns {
     pub fn new(patterns: &[Pattern]) -> Result<Patterns, BadPattern> {
-        if patterns.len() > MOST {
-            return Err(BadPattern { at: MOST, why: format!("at most {MOST} patterns, not {}", patterns.len()) });
+        if patterns.len() > MAX_PATTERNS {
+            return Err(BadPattern {
+                at: MAX_PATTERNS,
+                why: format!("at most {MAX_PATTERNS} patterns, not {}", patterns.len()),
+            });
         }
         let (mut texts, mut regexes) = (Vec::new(), Vec::new());
         for (at, pattern) in patterns.iter().enumerate() {
@@ -71,17 +74,17 @@ impl Patterns {
     }
 
     /// Where a line may match, at or after `from` in many lines without escape sequences. No line before it does.
-    pub(super) fn candidate(&self, kind: Kind, lines: &[u8], from: usize) -> Option<usize> {
+    pub(super) fn candidate(&self, kind: PatternKind, lines: &[u8], from: usize) -> Option<usize> {
         match kind {
-            Kind::Text => self.texts.as_ref()?.candidate(lines, from),
-            Kind::Regex => self.regexes.as_ref()?.candidate(lines, from),
+            PatternKind::Text => self.texts.as_ref()?.candidate(lines, from),
+            PatternKind::Regex => self.regexes.as_ref()?.candidate(lines, from),
         }
     }
 }
 
 /// What can be looked for at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum PatternKind {
     Text,
     Regex,
 }
@@ -98,7 +101,7 @@ impl Texts {
     fn new(texts: &[(usize, &str)]) -> Result<Texts, BadPattern> {
         let bytes: usize = texts.iter().map(|(_, text)| text.len()).sum();
         // Left to itself it builds a full table for so few patterns, of 256 MiB for the longest that we take.
-        let kind = if bytes <= TABLE { AhoCorasickKind::DFA } else { AhoCorasickKind::ContiguousNFA };
+        let kind = if bytes <= MAX_DFA_TEXT_BYTES { AhoCorasickKind::DFA } else { AhoCorasickKind::ContiguousNFA };
         // Of the kinds of match only the leftmost ones get a vector search in front: 9 GiB/s where the standard kind has
         // 0.5. The packed searcher alone is no faster, and has no bound when much almost matches.
         let any = AhoCorasick::builder()
@@ -139,8 +142,8 @@ impl Regexes {
         let at: Vec<usize> = parsed.iter().map(|(at, _)| *at).collect();
         let strict: Vec<Hir> = parsed.iter().map(|(_, hir)| hir.clone()).collect();
         let line = compiled(&strict, &at, MatchKind::All)?;
-        let loose: Vec<Hir> = strict.iter().map(loose).collect();
-        let lines = compiled(&loose, &at, MatchKind::LeftmostFirst)?;
+        let multiline: Vec<Hir> = strict.iter().map(to_multiline).collect();
+        let lines = compiled(&multiline, &at, MatchKind::LeftmostFirst)?;
         Ok(Regexes { line, lines, at })
     }
 
@@ -167,8 +170,8 @@ fn sized(text: &str) -> Result<&str, String> {
     if text.is_empty() {
         return Err("must not be empty: it would match every line".into());
     }
-    if text.len() > LONGEST {
-        return Err(format!("must be at most {LONGEST} bytes, not {}", text.len()));
+    if text.len() > MAX_PATTERN_LEN {
+        return Err(format!("must be at most {MAX_PATTERN_LEN} bytes, not {}", text.len()));
     }
     if text.contains('\n') {
         return Err("must not have a newline in it: matching is by line, so it would never match".into());
@@ -194,8 +197,8 @@ fn build(hirs: &[Hir], kind: MatchKind) -> Result<Regex, String> {
     let config = Regex::config()
         .match_kind(kind)
         .utf8_empty(false)
-        .nfa_size_limit(Some(REGEX_BYTES))
-        .hybrid_cache_capacity(CACHE_BYTES)
+        .nfa_size_limit(Some(MAX_REGEX_BYTES))
+        .hybrid_cache_capacity(MAX_REGEX_CACHE_BYTES)
         .onepass(false)
         .dfa(false);
     Regex::builder().configure(config).build_many_from_hir(hirs).map_err(|e| match e.size_limit() {

@@ -1,12 +1,12 @@
 //! The breaker: the trip, the silence, the release, and what survives a restart.
 
-use super::super::{Breaker, Gate, GlobalRules};
-use Gate::{Pass, Refuse, ReleaseFirst, Trip};
+use super::super::{Admission, Breaker, BreakerConfig};
+use Admission::{Pass, Refuse, ReleaseFirst, Trip};
 use proptest::prelude::*;
 
-const RULES: GlobalRules = GlobalRules { global_max: 15, global_window_ms: 10_000, global_cooldown_ms: 30_000 };
+const RULES: BreakerConfig = BreakerConfig { global_max: 15, global_window_ms: 10_000, global_cooldown_ms: 30_000 };
 
-fn run(rules: &GlobalRules, breaker: &mut Breaker, times: impl IntoIterator<Item = u64>) -> Vec<Gate> {
+fn run(rules: &BreakerConfig, breaker: &mut Breaker, times: impl IntoIterator<Item = u64>) -> Vec<Admission> {
     times.into_iter().map(|now| breaker.admit(rules, now, 1)).collect()
 }
 
@@ -31,7 +31,7 @@ fn a_match_that_is_ten_seconds_old_makes_room() {
 #[test]
 fn a_match_after_the_silence_waits_for_the_release_and_is_not_counted() {
     let mut breaker = Breaker::default();
-    let rules = GlobalRules { global_max: 1, ..RULES };
+    let rules = BreakerConfig { global_max: 1, ..RULES };
     assert_eq!(run(&rules, &mut breaker, [0, 1, 30_001, 30_001]), [Pass, Trip, ReleaseFirst, ReleaseFirst]);
     assert_eq!((breaker.release(&rules, 30_001), breaker.admit(&rules, 30_001, 1)), (Some(1), Pass));
 }
@@ -39,7 +39,7 @@ fn a_match_after_the_silence_waits_for_the_release_and_is_not_counted() {
 #[test]
 fn with_a_maximum_of_nothing_every_match_trips() {
     let mut breaker = Breaker::default();
-    let rules = GlobalRules { global_max: 0, ..RULES };
+    let rules = BreakerConfig { global_max: 0, ..RULES };
     assert_eq!(run(&rules, &mut breaker, [5, 6, 30_005]), [Trip, Refuse, ReleaseFirst]);
     assert_eq!((breaker.release(&rules, 30_005), breaker.admit(&rules, 30_005, 1)), (Some(2), Trip));
 }
@@ -56,7 +56,7 @@ fn a_restart_changes_nothing() {
 #[test]
 fn of_more_times_than_fit_the_newest_are_kept_and_bytes_of_something_else_are_refused() {
     let mut breaker = Breaker::default();
-    let rules = GlobalRules { global_max: 2_000, ..RULES };
+    let rules = BreakerConfig { global_max: 2_000, ..RULES };
     assert_eq!(run(&rules, &mut breaker, 0..1_000), [Pass; 1_000]);
     let bytes = breaker.to_bytes();
     let kept = Breaker::from_bytes(&bytes).map(|kept| (kept.passed.len(), kept.passed.back().copied()));
@@ -82,7 +82,7 @@ struct Model {
 
 #[derive(Clone, Copy, PartialEq)]
 enum What {
-    Asked(Gate),
+    Asked(Admission),
     Released,
 }
 
@@ -93,17 +93,17 @@ impl Model {
         self.past.get(last.map_or(0, |i| i + 1)..).unwrap_or_default()
     }
 
-    fn open_until(&self, rules: &GlobalRules) -> Option<u64> {
+    fn open_until(&self, rules: &BreakerConfig) -> Option<u64> {
         let trip = self.period().iter().find(|(_, what)| *what == What::Asked(Trip));
         trip.map(|(time, _)| time + rules.global_cooldown_ms)
     }
 
-    fn count(&self, of: &[Gate], since: impl Fn(u64) -> bool) -> u64 {
+    fn count(&self, of: &[Admission], since: impl Fn(u64) -> bool) -> u64 {
         let asked = |what: &What| matches!(what, What::Asked(gate) if of.contains(gate));
         self.period().iter().filter(|(time, what)| asked(what) && since(*time)).count() as u64
     }
 
-    fn admit(&mut self, rules: &GlobalRules, now: u64) -> Gate {
+    fn admit(&mut self, rules: &BreakerConfig, now: u64) -> Admission {
         let recent = self.count(&[Pass], |time| now - time < rules.global_window_ms);
         let gate = match self.open_until(rules) {
             Some(until) if now >= until => ReleaseFirst,
@@ -115,7 +115,7 @@ impl Model {
         gate
     }
 
-    fn release(&mut self, rules: &GlobalRules, now: u64) -> Option<u64> {
+    fn release(&mut self, rules: &BreakerConfig, now: u64) -> Option<u64> {
         let dropped = self.count(&[Trip, Refuse], |_| true);
         self.open_until(rules).filter(|until| now >= *until)?;
         self.past.push((now, What::Released));
@@ -131,7 +131,7 @@ proptest! {
         global_cooldown_ms in 0u64..15,
         steps in prop::collection::vec((0u64..5, 0u8..6), 0..120),
     ) {
-        let rules = GlobalRules { global_max, global_window_ms, global_cooldown_ms };
+        let rules = BreakerConfig { global_max, global_window_ms, global_cooldown_ms };
         let (mut model, mut breaker, mut now) = (Model::default(), Breaker::default(), 0);
         for (pause, step) in steps {
             now += pause;

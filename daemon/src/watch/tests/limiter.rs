@@ -1,12 +1,12 @@
 //! The limiter: windows, strikes, the end, and a count that is told once and never lost.
 
-use super::super::{Limiter, Rules, Verdict};
-use Verdict::{Disable, Drop, Emit, Ended};
+use super::super::{Decision, Limiter, LimiterConfig};
+use Decision::{Disable, Drop, Emit, Ended};
 use proptest::prelude::*;
 
-const RULES: Rules = Rules { min_interval_ms: 15_000, strike_limit: 3 };
+const RULES: LimiterConfig = LimiterConfig { min_interval_ms: 15_000, strike_limit: 3 };
 
-fn run(rules: &Rules, matches: &[(u64, u64)]) -> (Vec<Verdict>, Limiter) {
+fn run(rules: &LimiterConfig, matches: &[(u64, u64)]) -> (Vec<Decision>, Limiter) {
     let mut limiter = Limiter::default();
     (matches.iter().map(|(now, lines)| limiter.matched(rules, *now, *lines)).collect(), limiter)
 }
@@ -43,16 +43,16 @@ fn a_window_without_a_drop_forgives() {
 
 #[test]
 fn the_first_strike_ends_it_with_a_limit_of_one_and_none_does_with_zero() {
-    let (verdicts, _) = run(&Rules { strike_limit: 1, ..RULES }, &[(7, 1), (15_006, 2), (15_007, 1)]);
+    let (verdicts, _) = run(&LimiterConfig { strike_limit: 1, ..RULES }, &[(7, 1), (15_006, 2), (15_007, 1)]);
     assert_eq!(verdicts, [Emit { suppressed: 0 }, Disable { suppressed: 2 }, Ended]);
     let busy: Vec<(u64, u64)> = (0..1000).map(|i| (i * 5_000, 1)).collect();
-    let (_, limiter) = run(&Rules { strike_limit: 0, ..RULES }, &busy);
+    let (_, limiter) = run(&LimiterConfig { strike_limit: 0, ..RULES }, &busy);
     assert_eq!((limiter.disabled, limiter.hits, limiter.suppressed), (false, 1000, 666));
 }
 
 #[test]
 fn without_an_interval_every_match_speaks() {
-    let (verdicts, _) = run(&Rules { min_interval_ms: 0, ..RULES }, &[(5, 1), (5, 1), (5, 1)]);
+    let (verdicts, _) = run(&LimiterConfig { min_interval_ms: 0, ..RULES }, &[(5, 1), (5, 1), (5, 1)]);
     assert_eq!(verdicts, [Emit { suppressed: 0 }; 3]);
 }
 
@@ -78,7 +78,7 @@ fn a_window_that_ends_too_far_away_ends_after_an_interval() {
 
 /// Everything that ever happened. Nothing is kept but this, and every question is answered from it.
 struct Model {
-    rules: Rules,
+    rules: LimiterConfig,
     past: Vec<(u64, u64, What)>,
 }
 
@@ -117,7 +117,7 @@ impl Model {
         since.filter(|(_, _, what)| matches!(what, What::Dropped | What::Refused)).map(|(_, lines, _)| lines).sum()
     }
 
-    fn matched(&mut self, now: u64, lines: u64, passes: bool) -> Option<Verdict> {
+    fn matched(&mut self, now: u64, lines: u64, passes: bool) -> Option<Decision> {
         if self.ended() {
             self.past.push((now, lines, What::Ended));
             return Some(Ended);
@@ -139,7 +139,7 @@ proptest! {
         strike_limit in 0u64..5,
         steps in prop::collection::vec((0u64..9, 0u64..4, prop::bool::weighted(0.8)), 0..80),
     ) {
-        let rules = Rules { min_interval_ms, strike_limit };
+        let rules = LimiterConfig { min_interval_ms, strike_limit };
         let mut model = Model { rules, past: Vec::new() };
         let mut limiter = Limiter::default();
         let (mut now, mut told) = (0, 0);

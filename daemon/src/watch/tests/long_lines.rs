@@ -1,15 +1,15 @@
 //! Lines without end: found once, in bounded memory, also after a crash.
 
-use super::super::{Found, Part, Resume, Scanner};
+use super::super::{LinePart, Matches, ScanPosition, Scanner};
 use super::{patterns, scanner};
 use toold_proto::params::Stream::Stdout;
 
-const WINDOW: u64 = 64 * 1024;
+const WINDOW_LEN: u64 = 64 * 1024;
 
 #[test]
 fn a_text_in_an_over_long_line_is_found_at_every_place_and_once() {
     for before in [65_530, 65_533, 65_536, 98_300, 98_304, 131_071, 400_000] {
-        let mut found = Found::default();
+        let mut found = Matches::default();
         let mut scanner = scanner(&["NEEDLE", "/^x+NEEDLE", "/z$"]);
         let line =
             [vec![b'x'; before], b"NEEDLE NEEDLE".to_vec(), vec![b'y'; 300_000], b"NEEDLE\nz\n".to_vec()].concat();
@@ -17,7 +17,7 @@ fn a_text_in_an_over_long_line_is_found_at_every_place_and_once() {
             scanner.feed(Stdout, i as u64 * 10_000, piece, &mut found);
         }
         assert_eq!((found.matches, found.pattern), (2, Some(0)), "{before}");
-        let mut at_once = Found::default();
+        let mut at_once = Matches::default();
         self::scanner(&["NEEDLE", "/^x+NEEDLE", "/z$"]).feed(Stdout, 0, &line, &mut at_once);
         assert_eq!(at_once, found);
     }
@@ -28,7 +28,7 @@ fn no_end_of_a_window_is_taken_for_the_lines() {
     let line = [vec![b'a'; 300_000], b"b\n".to_vec()].concat();
     let cases = [("/a$", 0), ("/^b", 0), ("/^a", 1), ("/b$", 1), ("/\\bb", 0), ("/a\\b", 0), ("/\\ba", 1)];
     for (pattern, lines) in cases {
-        let mut found = Found::default();
+        let mut found = Matches::default();
         scanner(&[pattern]).feed(Stdout, 0, &line, &mut found);
         assert_eq!(found.matches, lines, "{pattern}");
     }
@@ -36,30 +36,30 @@ fn no_end_of_a_window_is_taken_for_the_lines() {
 
 #[test]
 fn what_is_fed_again_of_an_over_long_line_is_bounded() {
-    let mut found = Found::default();
+    let mut found = Matches::default();
     let mut scanner = scanner(&["NEEDLE"]);
     scanner.feed(Stdout, 0, &vec![b'x'; 1_000_000], &mut found);
     let resume = scanner.resume();
-    assert_eq!((resume.decided, resume.out.part), (1_000_000, Part::Rest));
-    assert!(resume.decided - resume.out.start <= WINDOW);
+    assert_eq!((resume.scanned_to, resume.out.part), (1_000_000, LinePart::Rest));
+    assert!(resume.scanned_to - resume.out.start <= WINDOW_LEN);
     scanner.feed(Stdout, 1_000_000, &b"NEEDLE".repeat(20_000), &mut found);
     let resume = scanner.resume();
-    assert_eq!((found.matches, resume.out.part, resume.out.start), (1, Part::Matched, resume.decided));
+    assert_eq!((found.matches, resume.out.part, resume.out.start), (1, LinePart::Matched, resume.scanned_to));
     let mut scanner = Scanner::new(patterns(&["NEEDLE"]), resume);
-    scanner.feed(Stdout, resume.decided, b"NEEDLE\nNEEDLE\n", &mut found);
+    scanner.feed(Stdout, resume.scanned_to, b"NEEDLE\nNEEDLE\n", &mut found);
     assert_eq!(found.matches, 2);
 }
 
 #[test]
 fn a_line_of_nothing_but_escape_sequences_is_bounded_too() {
-    let mut found = Found::default();
+    let mut found = Matches::default();
     let mut scanner = scanner(&["spin", "READY"]);
     let mut at = 0;
     for piece in b"\x1b[2K\x1b[1G".repeat(500_000).chunks(7_777) {
         scanner.feed(Stdout, at, piece, &mut found);
         at += piece.len() as u64;
-        let Resume { decided, out, .. } = scanner.resume();
-        assert!(decided - out.start <= 16 * WINDOW + 7_777 + 4_096, "{decided} {out:?}");
+        let ScanPosition { scanned_to, out, .. } = scanner.resume();
+        assert!(scanned_to - out.start <= 16 * WINDOW_LEN + 7_777 + 4_096, "{scanned_to} {out:?}");
     }
     scanner.feed(Stdout, at, b"READY", &mut found);
     scanner.end(&mut found);

@@ -8,7 +8,7 @@ mod patterns;
 mod scan;
 mod throughput;
 
-use super::{Patterns, Resume, Scanner};
+use super::{Patterns, ScanPosition, Scanner};
 use std::sync::Arc;
 use toold_proto::pattern::Pattern;
 
@@ -26,5 +26,5 @@ fn patterns(written: &[&str]) -> Arc<Patterns> {
 }
 
 fn scanner(written: &[&str]) -> Scanner {
-    Scanner::new(patterns(written), Resume::default())
+    Scanner::new(patterns(written), ScanPosition::default())
 }

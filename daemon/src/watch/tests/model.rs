@@ -1,7 +1,7 @@
 //! The scan against a model that has all of the output before it: any pieces, any order of streams, any crashes.
 
-use super::super::line_buffer::AROUND;
-use super::super::{Found, Resume, Scanner};
+use super::super::line_buffer::CONTEXT_LEN;
+use super::super::{Matches, ScanPosition, Scanner};
 use super::{pattern, patterns};
 use crate::text::{PageEnd, line_text, strip};
 use proptest::prelude::*;
@@ -86,7 +86,7 @@ const PIECES: [&[u8]; 24] = [
     b"\x1b\\",
 ];
 
-const ESCAPES: [&[u8]; 9] = [
+const MAX_ESCAPE_RATIO: [&[u8]; 9] = [
     b"\x1b[31m",
     b"\x1b[38;2;100;200;30m",
     b"\x1b[0m",
@@ -145,11 +145,11 @@ fn line(list: &[Pattern], line: &[u8], window: usize) -> Option<(usize, Vec<u8>)
     let mut from = 0;
     while rest.len() > window {
         let text = rest.get(..window).expect("a window");
-        if let Some(at) = first(list, text, from, window - AROUND) {
+        if let Some(at) = first(list, text, from, window - CONTEXT_LEN) {
             return Some((at, text.to_vec()));
         }
         rest.drain(..window - window / 2);
-        from = AROUND;
+        from = CONTEXT_LEN;
     }
     rest.truncate(rest.iter().rposition(|byte| *byte != b'\r').map_or(0, |last| last + 1));
     first(list, &rest, from.min(rest.len()), rest.len()).map(|at| (at, rest))
@@ -177,7 +177,7 @@ fn shown(model: &[(usize, Vec<u8>)]) -> (u64, Option<usize>, String) {
 }
 
 /// Feeds a part of the output, in pieces of one stream that are cut at `cuts` too.
-fn feed(scanner: &mut Scanner, output: &Output, from: usize, to: usize, cuts: &[usize], found: &mut Found) {
+fn feed(scanner: &mut Scanner, output: &Output, from: usize, to: usize, cuts: &[usize], found: &mut Matches) {
     let mut at = from;
     while at < to {
         let cut = cuts.iter().copied().filter(|cut| *cut > at).min().unwrap_or(to).min(to);
@@ -190,7 +190,7 @@ fn feed(scanner: &mut Scanner, output: &Output, from: usize, to: usize, cuts: &[
 }
 
 /// A scan that dies at each of `crashes`.
-fn scan(list: &[&str], output: &Output, cuts: &[Index], crashes: &[Index], window: usize) -> Found {
+fn scan(list: &[&str], output: &Output, cuts: &[Index], crashes: &[Index], window: usize) -> Matches {
     let patterns = patterns(list);
     let places = |of: &[Index]| -> Vec<usize> {
         let mut places: Vec<usize> = of.iter().map(|index| index.index(output.len() + 1)).collect();
@@ -198,18 +198,18 @@ fn scan(list: &[&str], output: &Output, cuts: &[Index], crashes: &[Index], windo
         places
     };
     let (cuts, crashes) = (places(cuts), places(crashes));
-    let mut found = Found::default();
-    let mut scanner = Scanner::with_window(patterns.clone(), Resume::default(), window);
+    let mut found = Matches::default();
+    let mut scanner = Scanner::with_window(patterns.clone(), ScanPosition::default(), window);
     let mut at = 0;
     for crash in crashes {
         feed(&mut scanner, output, at, crash, &cuts, &mut found);
-        let resume = Resume::from_bytes(&scanner.resume().to_bytes()).expect("its own bytes");
-        assert_eq!(resume.decided, crash as u64);
+        let resume = ScanPosition::from_bytes(&scanner.resume().to_bytes()).expect("its own bytes");
+        assert_eq!(resume.scanned_to, crash as u64);
         scanner = Scanner::with_window(patterns.clone(), resume, window);
         // Fed again it finds nothing, and may die in the middle of that and stand where it stood.
-        let mut again = Found::default();
+        let mut again = Matches::default();
         feed(&mut scanner, output, resume.from() as usize, crash, &cuts, &mut again);
-        assert_eq!((again, scanner.resume()), (Found::default(), resume));
+        assert_eq!((again, scanner.resume()), (Matches::default(), resume));
         at = crash;
     }
     feed(&mut scanner, output, at, output.len(), &cuts, &mut found);
@@ -253,7 +253,7 @@ proptest! {
         let found = scan(&list, &output, &cuts, &crashes, window);
         let (matches, first, text) = shown(&model(&wanted, &output, window));
         prop_assert_eq!(found.matches, matches);
-        // A window of one stream may be decided before an earlier line of the other ends.
+        // A window of one stream may be scanned_to before an earlier line of the other ends.
         prop_assert_eq!(sorted(&found.output), sorted(&text));
         if output.iter().all(|(stream, _)| *stream == Stream::Stdout) {
             prop_assert_eq!((found.pattern, found.output), (first, text));
@@ -262,7 +262,7 @@ proptest! {
 
     #[test]
     fn with_more_escape_sequences_than_text_the_pieces_make_no_difference(
-        list in lists(), output in pieces(&ESCAPES, 0.2, 200), cuts in places(30), crashes in places(6),
+        list in lists(), output in pieces(&MAX_ESCAPE_RATIO, 0.2, 200), cuts in places(30), crashes in places(6),
     ) {
         prop_assert_eq!(scan(&list, &output, &cuts, &crashes, 12), scan(&list, &output, &[], &[], 12));
     }

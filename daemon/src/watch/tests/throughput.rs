@@ -1,6 +1,6 @@
 //! How fast a scan is. Run it by hand: `cargo test --release -p toold-daemon --lib watch::tests::speed -- --ignored --nocapture`.
 
-use super::super::Found;
+use super::super::Matches;
 use super::scanner;
 use std::time::{Duration, Instant};
 use toold_proto::params::Stream::Stdout;
@@ -24,7 +24,7 @@ fn log(every: usize) -> Vec<u8> {
 
 fn measure(name: &str, written: &[&str], log: &[u8]) {
     let mut scanner = scanner(written);
-    let (mut found, mut at, start) = (Found::default(), 0, Instant::now());
+    let (mut found, mut at, start) = (Matches::default(), 0, Instant::now());
     while start.elapsed() < Duration::from_millis(700) {
         for _ in 0..8 {
             scanner.feed(Stdout, at, log, &mut found);

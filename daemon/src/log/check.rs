@@ -13,7 +13,7 @@ use toold_proto::params::Stream;
 /// What is missing or damaged, in plain words; nothing when all is well. No output is read, so bytes that were changed
 /// in place are not noticed. The process must have ended: a log that grows is short of its counts all the time.
 pub fn check(dir: &Path, counts: &Counts) -> Vec<String> {
-    match Pieces::list(dir).and_then(|pieces| pieces.check(dir, counts)) {
+    match SegmentList::list(dir).and_then(|segments| segments.check(dir, counts)) {
         Ok(wrong) => wrong,
         Err(e) => vec![format!("the log cannot be read: {e}")],
     }
@@ -21,41 +21,41 @@ pub fn check(dir: &Path, counts: &Counts) -> Vec<String> {
 
 /// A segment as the directory lists it.
 #[derive(Default)]
-struct Piece {
+struct SegmentFiles {
     log: Option<FileType>,
     idx: Option<FileType>,
 }
 
 /// A segment with bytes, as far as its files tell.
-struct Stretch {
+struct SegmentRange {
     start: u64,
     end: u64,
     first: Option<Record>,
     last: Option<Record>,
 }
 
-struct Pieces(BTreeMap<u64, Piece>);
+struct SegmentList(BTreeMap<u64, SegmentFiles>);
 
-impl Pieces {
-    fn list(dir: &Path) -> io::Result<Pieces> {
-        let mut pieces: BTreeMap<u64, Piece> = BTreeMap::new();
+impl SegmentList {
+    fn list(dir: &Path) -> io::Result<SegmentList> {
+        let mut segments: BTreeMap<u64, SegmentFiles> = BTreeMap::new();
         for entry in std::fs::read_dir(dir)? {
             let entry = entry?;
             let name = entry.file_name();
             if let Some(start) = parse_log_name(name.as_bytes()) {
-                pieces.entry(start).or_default().log = Some(entry.file_type()?);
+                segments.entry(start).or_default().log = Some(entry.file_type()?);
             } else if let Some(start) = parse_idx_name(name.as_bytes()) {
-                pieces.entry(start).or_default().idx = Some(entry.file_type()?);
+                segments.entry(start).or_default().idx = Some(entry.file_type()?);
             }
         }
-        Ok(Pieces(pieces))
+        Ok(SegmentList(segments))
     }
 
     fn check(&self, dir: &Path, counts: &Counts) -> io::Result<Vec<String>> {
-        let (mut wrong, mut stretches) = (Vec::new(), Vec::new());
-        for (&start, piece) in self.0.iter().filter(|(start, _)| **start < counts.end) {
+        let (mut wrong, mut ranges) = (Vec::new(), Vec::new());
+        for (&start, files) in self.0.iter().filter(|(start, _)| **start < counts.end) {
             let (log, idx) = (Name::log(start), Name::idx(start));
-            for (name, kind) in [(log, piece.log), (idx, piece.idx)] {
+            for (name, kind) in [(log, files.log), (idx, files.idx)] {
                 if kind.is_some_and(|kind| !kind.is_file()) {
                     wrong.push(format!("{} is not a regular file", name.as_str()));
                 }
@@ -63,15 +63,15 @@ impl Pieces {
             let len = open(dir, log)?.map_or(Ok(0), |file| file.metadata().map(|m| m.len()))?;
             let end = start.saturating_add(len).min(counts.end);
             if end > start {
-                let (stretch, damage) = look(dir, start, end)?;
+                let (range, damage) = look(dir, start, end)?;
                 // What is no file was told already.
-                wrong.extend(damage.filter(|_| piece.idx.is_none_or(|kind| kind.is_file())));
-                stretches.push(stretch);
+                wrong.extend(damage.filter(|_| files.idx.is_none_or(|kind| kind.is_file())));
+                ranges.push(range);
             }
         }
-        wrong.extend(short(&stretches));
-        wrong.extend(unfinished(&stretches, counts));
-        let kept: u64 = stretches.iter().map(|stretch| stretch.end - stretch.start).sum();
+        wrong.extend(uncovered_bytes(&ranges));
+        wrong.extend(stream_mismatch(&ranges, counts));
+        let kept: u64 = ranges.iter().map(|range| range.end - range.start).sum();
         let expected = counts.end.saturating_sub(counts.dropped).saturating_sub(counts.unstored);
         if kept < expected {
             wrong.push(self.missing(kept, expected));
@@ -81,7 +81,7 @@ impl Pieces {
 
     /// An index alone names the file that was beside it. It is no damage by itself: a crash may leave one.
     fn missing(&self, kept: u64, expected: u64) -> String {
-        let gone = self.0.iter().filter(|(_, piece)| piece.log.is_none()).map(|(start, _)| Name::log(*start));
+        let gone = self.0.iter().filter(|(_, files)| files.log.is_none()).map(|(start, _)| Name::log(*start));
         let gone: Vec<String> = gone.map(|name| format!("{} is missing", name.as_str())).collect();
         let short = format!("{} of {expected} bytes of output are gone", expected - kept);
         if gone.is_empty() { format!("a log file is short: {short}") } else { format!("{}: {short}", gone.join(", ")) }
@@ -89,7 +89,7 @@ impl Pieces {
 }
 
 /// A segment's first and last record, and what is wrong with its index.
-fn look(dir: &Path, start: u64, end: u64) -> io::Result<(Stretch, Option<String>)> {
+fn look(dir: &Path, start: u64, end: u64) -> io::Result<(SegmentRange, Option<String>)> {
     let name = Name::idx(start);
     let file = open(dir, name)?;
     let there = file.is_some();
@@ -102,29 +102,29 @@ fn look(dir: &Path, start: u64, end: u64) -> io::Result<(Stretch, Option<String>
         (true, Some(_), None) => Some(format!("{} is damaged: it has no first record", name.as_str())),
         (true, Some(_), Some(_)) => None,
     };
-    Ok((Stretch { start, end, first, last: last.filter(|_| first.is_some()) }, damage))
+    Ok((SegmentRange { start, end, first, last: last.filter(|_| first.is_some()) }, damage))
 }
 
 /// A record covers only so much: where more bytes follow the last one, others were there.
-fn short(stretches: &[Stretch]) -> impl Iterator<Item = String> {
-    let short = stretches.iter().filter(|s| s.last.is_some_and(|last| s.end - last.start > SPAN));
+fn uncovered_bytes(ranges: &[SegmentRange]) -> impl Iterator<Item = String> {
+    let short = ranges.iter().filter(|s| s.last.is_some_and(|last| s.end - last.start > SPAN));
     short.map(|s| format!("{} is short", Name::idx(s.start).as_str()))
 }
 
 /// After an index's last record only its own stream wrote, so the other one's lines are what they are at the end.
-fn unfinished(stretches: &[Stretch], counts: &Counts) -> Vec<String> {
+fn stream_mismatch(ranges: &[SegmentRange], counts: &Counts) -> Vec<String> {
     let mut wrong = Vec::new();
-    for (i, stretch) in stretches.iter().enumerate() {
-        let after = match stretches.get(i + 1) {
-            Some(next) if next.start == stretch.end => next.first.map(Lines::before),
+    for (i, range) in ranges.iter().enumerate() {
+        let after = match ranges.get(i + 1) {
+            Some(next) if next.start == range.end => next.first.map(LineCounts::before),
             // Behind a gap nobody knows.
             Some(_) => None,
-            None => (stretch.end == counts.end).then(|| Lines::at_end(counts)),
+            None => (range.end == counts.end).then(|| LineCounts::at_end(counts)),
         };
-        let (Some(last), Some(after)) = (stretch.last, after) else { continue };
-        let covered = stretch.end - last.start <= SPAN;
-        if covered && !Lines::before(last).leads_to(&after, last.stream) {
-            wrong.push(format!("{} is short", Name::idx(stretch.start).as_str()));
+        let (Some(last), Some(after)) = (range.last, after) else { continue };
+        let covered = range.end - last.start <= SPAN;
+        if covered && !LineCounts::before(last).is_consistent_with(&after, last.stream) {
+            wrong.push(format!("{} is short", Name::idx(range.start).as_str()));
         }
     }
     wrong
@@ -132,22 +132,22 @@ fn unfinished(stretches: &[Stretch], counts: &Counts) -> Vec<String> {
 
 /// Newlines of both streams, and whether their last lines are open.
 #[derive(Clone, Copy)]
-struct Lines {
+struct LineCounts {
     out: (u64, bool),
     err: (u64, bool),
 }
 
-impl Lines {
-    fn before(record: Record) -> Lines {
-        Lines { out: (record.out_newlines, record.out_open), err: (record.err_newlines, record.err_open) }
+impl LineCounts {
+    fn before(record: Record) -> LineCounts {
+        LineCounts { out: (record.out_newlines, record.out_open), err: (record.err_newlines, record.err_open) }
     }
 
-    fn at_end(counts: &Counts) -> Lines {
-        Lines { out: (counts.out_newlines, counts.out_open), err: (counts.err_newlines, counts.err_open) }
+    fn at_end(counts: &Counts) -> LineCounts {
+        LineCounts { out: (counts.out_newlines, counts.out_open), err: (counts.err_newlines, counts.err_open) }
     }
 
     /// Whether it is possible that only `stream` wrote between.
-    fn leads_to(&self, after: &Lines, stream: Stream) -> bool {
+    fn is_consistent_with(&self, after: &LineCounts, stream: Stream) -> bool {
         match stream {
             Stream::Stdout => self.err == after.err && self.out.0 <= after.out.0,
             Stream::Stderr => self.out == after.out && self.err.0 <= after.err.0,

@@ -1,9 +1,9 @@
 //! Finds lines by a regular expression, in all that is kept, with a fixed amount of memory.
 
 use super::counts::Counts;
-use super::lines::{LinePage, LineQuery, PAGE_BYTES};
+use super::lines::{LinePage, LineQuery, MAX_PAGE_BYTES};
 use super::reader::Log;
-use super::walk::{Piece, Scan};
+use super::walk::{LogWalk, WalkItem};
 use crate::text::{PageEnd, line_text};
 use memchr::memchr;
 use regex::bytes::Regex;
@@ -11,22 +11,22 @@ use std::collections::VecDeque;
 use std::io;
 
 /// A longer line is looked at in windows of this size; of a match only its window is shown.
-pub const WINDOW: usize = 64 * 1024;
+pub const LINE_WINDOW_LEN: usize = 64 * 1024;
 
 /// What two windows of one line share, so that a match up to this long is not lost between them.
-const OVERLAP: usize = 4 * 1024;
+const WINDOW_OVERLAP_LEN: usize = 4 * 1024;
 
 impl Log {
     /// Matching lines of everything kept: `limit` of them from the line `offset` on, or the last ones.
     pub(super) fn grep(&self, regex: &Regex, query: &LineQuery, counts: &Counts) -> io::Result<LinePage> {
         let mut grep = Grep::new(regex, query);
         let mut gap = None;
-        let mut scan = Scan::new(self, 0, query.stream);
+        let mut walk = LogWalk::new(self, 0, query.stream);
         loop {
-            match scan.next(u64::MAX)? {
-                Piece::End => break,
-                Piece::Bytes { bytes, .. } => grep.feed(bytes),
-                Piece::Gap(here) => {
+            match walk.next(u64::MAX)? {
+                WalkItem::End => break,
+                WalkItem::Bytes { bytes, .. } => grep.feed(bytes),
+                WalkItem::Gap(here) => {
                     gap = gap.or(Some(here));
                     grep.jump(self.newlines_after(here, query.stream, counts)?);
                 }
@@ -92,7 +92,7 @@ impl<'q> Grep<'q> {
         while let Some(i) = memchr(b'\n', rest) {
             let (line, after) = rest.split_at(i);
             rest = after.get(1..).unwrap_or_default();
-            if self.part.is_empty() && !self.long && line.len() <= WINDOW {
+            if self.part.is_empty() && !self.long && line.len() <= LINE_WINDOW_LEN {
                 // Most lines are whole in what was read: no copy.
                 if self.is_match(line) {
                     self.hit(line, true);
@@ -108,15 +108,15 @@ impl<'q> Grep<'q> {
 
     fn extend(&mut self, bytes: &[u8]) {
         let mut rest = bytes;
-        while self.part.len() + rest.len() > WINDOW {
-            let (now, later) = rest.split_at(WINDOW - self.part.len());
+        while self.part.len() + rest.len() > LINE_WINDOW_LEN {
+            let (now, later) = rest.split_at(LINE_WINDOW_LEN - self.part.len());
             self.part.extend_from_slice(now);
             rest = later;
             self.long = true;
             if self.found.is_none() && self.is_match(&self.part) {
                 self.found = Some(self.part.clone());
             }
-            self.part.drain(..WINDOW - OVERLAP);
+            self.part.drain(..LINE_WINDOW_LEN - WINDOW_OVERLAP_LEN);
         }
         self.part.extend_from_slice(rest);
     }
@@ -161,7 +161,7 @@ impl<'q> Grep<'q> {
                     return;
                 }
                 let enough = self.hits.len() as u64 >= self.query.limit;
-                if enough || self.hit_bytes + len > PAGE_BYTES {
+                if enough || self.hit_bytes + len > MAX_PAGE_BYTES {
                     self.more = true;
                     self.truncated |= !enough;
                     return;
@@ -171,7 +171,7 @@ impl<'q> Grep<'q> {
                 if self.query.limit == 0 {
                     return;
                 }
-                while self.hits.len() as u64 >= self.query.limit || self.hit_bytes + len > PAGE_BYTES {
+                while self.hits.len() as u64 >= self.query.limit || self.hit_bytes + len > MAX_PAGE_BYTES {
                     self.truncated |= (self.hits.len() as u64) < self.query.limit;
                     let Some(oldest) = self.hits.pop_front() else { break };
                     self.hit_bytes -= oldest.bytes.len();

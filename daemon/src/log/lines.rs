@@ -4,8 +4,8 @@
 //! are not kept have numbers too. What is left of a line at the edge of a gap is shown as that line.
 
 use super::counts::Counts;
-use super::reader::{Log, Place};
-use super::walk::{Piece, Scan};
+use super::reader::{Location, Log};
+use super::walk::{LogWalk, WalkItem};
 use memchr::{memchr, memchr_iter};
 use regex::bytes::Regex;
 use std::io;
@@ -13,7 +13,7 @@ use toold_proto::params::{Ansi, Stream};
 use toold_proto::process::Gap;
 
 /// The most text in one page.
-pub const PAGE_BYTES: usize = 1024 * 1024;
+pub const MAX_PAGE_BYTES: usize = 1024 * 1024;
 
 /// Which lines to show.
 #[derive(Debug, Clone, Copy, Default)]
@@ -52,7 +52,7 @@ impl Log {
     /// A page of lines. `counts` are those of the log when it reached this view's end. Without `grep` a page ends at a
     /// gap; the next one, from the line after it, begins behind the gap and tells it.
     pub fn lines(&self, query: &LineQuery, counts: &Counts) -> io::Result<LinePage> {
-        self.learn(counts);
+        self.set_counts(counts);
         if let Some(regex) = query.grep {
             return self.grep(regex, query, counts);
         }
@@ -79,25 +79,25 @@ impl Log {
             Some(i) => index.get(i)?.unwrap_or(base),
             None => base,
         };
-        let mut scan = Scan::new(self, record.start, stream);
+        let mut walk = LogWalk::new(self, record.start, stream);
         let mut missing = line.saturating_sub(record.newlines(stream));
         while missing > 0 {
-            match scan.next(u64::MAX)? {
-                Piece::Bytes { at, bytes } => {
+            match walk.next(u64::MAX)? {
+                WalkItem::Bytes { at, bytes } => {
                     let here = usize::try_from(missing - 1).unwrap_or(usize::MAX);
                     match memchr_iter(b'\n', bytes).nth(here) {
                         Some(i) => return Ok(LineStart { at: at + i as u64 + 1, line, gap: None, cut: false }),
                         None => missing -= memchr_iter(b'\n', bytes).count() as u64,
                     }
                 }
-                Piece::Gap(gap) => {
+                WalkItem::Gap(gap) => {
                     let reached = self.newlines_after(gap, stream, counts)?;
                     if reached >= line || gap.to == self.end() {
                         return Ok(LineStart { at: gap.to, line: reached, gap: Some(gap), cut: false });
                     }
                     missing = line - reached;
                 }
-                Piece::End => return Ok(LineStart { at: self.end(), line, gap: None, cut: false }),
+                WalkItem::End => return Ok(LineStart { at: self.end(), line, gap: None, cut: false }),
             }
         }
         Ok(LineStart { at: record.start, line, gap: None, cut: false })
@@ -133,19 +133,19 @@ impl Log {
         let stream = query.stream;
         let first = counts.lines_of(stream).saturating_sub(query.limit);
         let start = self.line_start(stream, first, counts)?;
-        let back = self.back(PAGE_BYTES as u64, stream)?;
-        let gap = back.gap_after.or(back.gap_before);
-        if start.at >= back.from {
-            return Ok(LineStart { gap: start.gap.or(back.gap_after), ..start });
+        let tail = self.tail_start(MAX_PAGE_BYTES as u64, stream)?;
+        let gap = tail.gap_after.or(tail.gap_before);
+        if start.at >= tail.from {
+            return Ok(LineStart { gap: start.gap.or(tail.gap_after), ..start });
         }
-        let line = self.newlines_at(back.from, stream, counts)?;
-        if back.gap_before.is_some() {
-            return Ok(LineStart { at: back.from, line, gap, cut: false });
+        let line = self.newlines_at(tail.from, stream, counts)?;
+        if tail.gap_before.is_some() {
+            return Ok(LineStart { at: tail.from, line, gap, cut: false });
         }
         // Too much text: from the first line that begins within the page. A line longer than a page has no beginning
         // there, and its end is shown.
-        let mut scan = Scan::new(self, back.from, stream);
-        while let Piece::Bytes { at, bytes } = scan.next(u64::MAX)? {
+        let mut walk = LogWalk::new(self, tail.from, stream);
+        while let WalkItem::Bytes { at, bytes } = walk.next(u64::MAX)? {
             if line + 1 >= counts.lines_of(stream) {
                 break;
             }
@@ -153,14 +153,14 @@ impl Log {
                 return Ok(LineStart { at: at + i as u64 + 1, line: line + 1, gap, cut: true });
             }
         }
-        Ok(LineStart { at: back.from, line, gap, cut: true })
+        Ok(LineStart { at: tail.from, line, gap, cut: true })
     }
 
     /// The newlines before an offset that is kept.
     fn newlines_at(&self, at: u64, stream: Option<Stream>, counts: &Counts) -> io::Result<u64> {
         match self.place(at)? {
-            Place::In { slot, .. } => self.newlines_before(slot, at, stream),
-            Place::Gap { .. } | Place::End => Ok(counts.newlines(stream)),
+            Location::In { slot, .. } => self.newlines_before(slot, at, stream),
+            Location::Gap { .. } | Location::End => Ok(counts.newlines(stream)),
         }
     }
 
@@ -182,18 +182,18 @@ impl Log {
     }
 
     fn fill_page(&self, page: &mut LinePage, from: u64, query: &LineQuery, counts: &Counts) -> io::Result<()> {
-        let mut scan = Scan::new(self, from, query.stream);
+        let mut walk = LogWalk::new(self, from, query.stream);
         // Where the line that is not complete yet begins in the page.
         let mut open = 0;
         while page.shown < query.limit {
-            match scan.next(u64::MAX)? {
-                Piece::End => break,
-                Piece::Bytes { bytes, .. } => {
+            match walk.next(u64::MAX)? {
+                WalkItem::End => break,
+                WalkItem::Bytes { bytes, .. } => {
                     if page.take(bytes, query.limit, &mut open) {
                         return Ok(());
                     }
                 }
-                Piece::Gap(gap) => {
+                WalkItem::Gap(gap) => {
                     let line = self.newlines_after(gap, query.stream, counts)?;
                     let same = line == page.first_line + page.shown;
                     if same || gap.to == self.end() || page.bytes.is_empty() {
@@ -228,7 +228,7 @@ impl LinePage {
         while self.shown < limit && !rest.is_empty() {
             let end = memchr(b'\n', rest);
             let (line, after) = rest.split_at(end.map_or(rest.len(), |i| i + 1));
-            let room = PAGE_BYTES - self.bytes.len();
+            let room = MAX_PAGE_BYTES - self.bytes.len();
             if line.len() > room {
                 self.truncated = true;
                 if self.shown == 0 {

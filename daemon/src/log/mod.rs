@@ -20,7 +20,7 @@ mod writer;
 pub use buffer_pool::BufferPool;
 pub use check::check;
 pub use counts::Counts;
-pub use lines::{LinePage, LineQuery, PAGE_BYTES};
+pub use lines::{LinePage, LineQuery, MAX_PAGE_BYTES};
 pub use reader::{Filled, Log, Page};
 pub use sys::{Dir, Files, release};
 pub use text::TextPage;

@@ -5,8 +5,8 @@
 
 use super::counts::Counts;
 use super::format::parse_log_name;
-use super::segments::{Index, Slot};
-use super::walk::{Piece, Scan};
+use super::segments::{Index, SegmentSlot};
+use super::walk::{LogWalk, WalkItem};
 use std::cell::OnceCell;
 use std::fs::File;
 use std::io;
@@ -16,16 +16,16 @@ use toold_proto::params::Stream;
 use toold_proto::process::{Gap, Span};
 
 /// Index read for one page of one stream before the page ends without being full: 128 Ki changes of stream.
-pub(super) const PAGE_INDEX: u64 = 4 * 1024 * 1024;
+pub(super) const MAX_PAGE_INDEX_BYTES: u64 = 4 * 1024 * 1024;
 
 /// The bytes a program wrote, up to an end.
 #[derive(Debug)]
 pub struct Log {
     dir: PathBuf,
-    slots: Vec<Slot>,
+    slots: Vec<SegmentSlot>,
     end: u64,
     /// The counts at the end, from who knows them. They tell a segment's lines when its index does not.
-    known: OnceCell<Counts>,
+    counts: OnceCell<Counts>,
 }
 
 /// A page of output.
@@ -66,7 +66,7 @@ impl Page {
 }
 
 /// Where an offset is.
-pub(super) enum Place {
+pub(super) enum Location {
     /// In a segment, of which `end` is the first offset after it or after the view.
     In {
         slot: usize,
@@ -82,11 +82,11 @@ impl Log {
     /// The log in `dir` when it reached `end`. Without output no file is looked for; while the first segment holds
     /// everything, it is one `open`.
     pub fn open(dir: &Path, end: u64) -> io::Result<Log> {
-        let mut log = Log { dir: dir.to_owned(), slots: Vec::new(), end, known: OnceCell::new() };
+        let mut log = Log { dir: dir.to_owned(), slots: Vec::new(), end, counts: OnceCell::new() };
         if end == 0 {
             return Ok(log);
         }
-        log.slots.push(Slot::named(0));
+        log.slots.push(SegmentSlot::named(0));
         if log.slot_end(0)?.is_none_or(|head| head < end) {
             log.slots = list(dir)?;
         }
@@ -95,15 +95,15 @@ impl Log {
 
     /// All that is kept in `dir`, for when nobody can tell the end. The shim must be gone.
     pub fn open_all(dir: &Path) -> io::Result<Log> {
-        let mut log = Log { dir: dir.to_owned(), slots: list(dir)?, end: u64::MAX, known: OnceCell::new() };
+        let mut log = Log { dir: dir.to_owned(), slots: list(dir)?, end: u64::MAX, counts: OnceCell::new() };
         log.end = log.last()?.map_or(0, |(_, end)| end);
         Ok(log)
     }
 
     /// A log of one segment in files without a name.
     pub fn of_files(start: u64, log: File, idx: Option<File>) -> io::Result<Log> {
-        let slots = vec![Slot::of_files(start, log, idx)?];
-        let mut log = Log { dir: PathBuf::new(), slots, end: u64::MAX, known: OnceCell::new() };
+        let slots = vec![SegmentSlot::of_files(start, log, idx)?];
+        let mut log = Log { dir: PathBuf::new(), slots, end: u64::MAX, counts: OnceCell::new() };
         log.end = log.last()?.map_or(0, |(_, end)| end);
         Ok(log)
     }
@@ -114,7 +114,7 @@ impl Log {
 
     /// The same log at an earlier end.
     pub(super) fn until(self, end: u64) -> Log {
-        Log { end: end.min(self.end), known: OnceCell::new(), ..self }
+        Log { end: end.min(self.end), counts: OnceCell::new(), ..self }
     }
 
     /// Up to `max` bytes from the cursor `from` on; of one stream, if asked. For one stream a page may be short, or
@@ -132,7 +132,7 @@ impl Log {
         let page = self.page_at(from)?;
         let mut filled = Filled { from: page.from, next: page.next, gap: page.gap };
         let mut len = 0;
-        while let (Place::In { slot, end }, Some(room)) = (self.place(filled.next)?, buf.get_mut(len..))
+        while let (Location::In { slot, end }, Some(room)) = (self.place(filled.next)?, buf.get_mut(len..))
             && !room.is_empty()
         {
             let wanted = room.len().min(usize::try_from(end - filled.next).unwrap_or(usize::MAX));
@@ -147,11 +147,11 @@ impl Log {
 
     /// The last `max` bytes before the end, or what is kept of them after the last gap; `next` is the end.
     pub fn tail(&self, max: usize, stream: Option<Stream>) -> io::Result<Page> {
-        let back = self.back(max as u64, stream)?;
-        let mut page = self.read(back.from, max, stream)?;
+        let tail = self.tail_start(max as u64, stream)?;
+        let mut page = self.read(tail.from, max, stream)?;
         page.next = self.end;
-        page.gap = back.gap_after.or(back.gap_before);
-        page.before_gap = back.gap_after.is_some();
+        page.gap = tail.gap_after.or(tail.gap_before);
+        page.before_gap = tail.gap_after.is_some();
         Ok(page)
     }
 
@@ -160,9 +160,9 @@ impl Log {
         let (mut spans, mut at) = (Vec::new(), from);
         while at < to {
             match self.place(at)? {
-                Place::End => break,
-                Place::Gap { to } => at = to,
-                Place::In { slot, end } => {
+                Location::End => break,
+                Location::Gap { to } => at = to,
+                Location::In { slot, end } => {
                     let (record, record_end) = self.record_at(slot, at)?;
                     let until = record_end.min(end).min(to);
                     spans.push(Span { stream: record.stream, from: at, to: until, at_ms: record.time_ms });
@@ -178,9 +178,9 @@ impl Log {
         let mut at = from;
         loop {
             match self.place(at)? {
-                Place::End => return Ok(None),
-                Place::In { end, .. } => at = end,
-                Place::Gap { to } => return Ok(Some(Gap { from: at, to })),
+                Location::End => return Ok(None),
+                Location::In { end, .. } => at = end,
+                Location::Gap { to } => return Ok(Some(Gap { from: at, to })),
             }
         }
     }
@@ -212,7 +212,7 @@ impl Log {
     fn read_merged(&self, from: u64, max: usize) -> io::Result<Page> {
         let mut page = self.page_at(from)?;
         while page.bytes.len() < max {
-            let Place::In { slot, end } = self.place(page.next)? else { break };
+            let Location::In { slot, end } = self.place(page.next)? else { break };
             let filled = page.bytes.len();
             let wanted = (max - filled).min(usize::try_from(end - page.next).unwrap_or(usize::MAX));
             page.bytes.resize(filled + wanted, 0);
@@ -223,25 +223,25 @@ impl Log {
                 break;
             }
         }
-        page.before_gap = matches!(self.place(page.next)?, Place::Gap { .. });
+        page.before_gap = matches!(self.place(page.next)?, Location::Gap { .. });
         Ok(page)
     }
 
     fn read_stream(&self, from: u64, max: usize, stream: Stream) -> io::Result<Page> {
         let mut page = self.page_at(from)?;
-        let mut scan = Scan::new(self, page.from, Some(stream));
+        let mut walk = LogWalk::new(self, page.from, Some(stream));
         while page.bytes.len() < max {
-            match scan.next(PAGE_INDEX)? {
-                Piece::End => break,
-                Piece::Bytes { bytes: [], .. } => break,
-                Piece::Gap(gap) if page.bytes.is_empty() && page.gap.is_none() => {
+            match walk.next(MAX_PAGE_INDEX_BYTES)? {
+                WalkItem::End => break,
+                WalkItem::Bytes { bytes: [], .. } => break,
+                WalkItem::Gap(gap) if page.bytes.is_empty() && page.gap.is_none() => {
                     (page.gap, page.from) = (Some(gap), gap.to);
                 }
-                Piece::Gap(gap) => {
+                WalkItem::Gap(gap) => {
                     (page.next, page.before_gap) = (gap.from, true);
                     return Ok(page);
                 }
-                Piece::Bytes { at, bytes } => {
+                WalkItem::Bytes { at, bytes } => {
                     let taken = bytes.get(..max - page.bytes.len()).unwrap_or(bytes);
                     page.runs.push((page.bytes.len(), at));
                     page.bytes.extend_from_slice(taken);
@@ -250,7 +250,7 @@ impl Log {
             }
         }
         if page.bytes.len() < max {
-            page.next = scan.at();
+            page.next = walk.at();
         }
         Ok(page)
     }
@@ -259,29 +259,29 @@ impl Log {
     fn page_at(&self, from: u64) -> io::Result<Page> {
         let from = from.min(self.end);
         let (at, gap) = match self.place(from)? {
-            Place::Gap { to } => (to, Some(Gap { from, to })),
-            Place::In { .. } | Place::End => (from, None),
+            Location::Gap { to } => (to, Some(Gap { from, to })),
+            Location::In { .. } | Location::End => (from, None),
         };
         Ok(Page { from: at, next: at, gap, ..Page::default() })
     }
 
-    pub(super) fn place(&self, at: u64) -> io::Result<Place> {
+    pub(super) fn place(&self, at: u64) -> io::Result<Location> {
         if at >= self.end {
-            return Ok(Place::End);
+            return Ok(Location::End);
         }
         let after = self.slots.partition_point(|slot| slot.start <= at);
         if let Some(slot) = after.checked_sub(1)
             && let Some(end) = self.slot_end(slot)?
             && at < end
         {
-            return Ok(Place::In { slot, end: end.min(self.end) });
+            return Ok(Location::In { slot, end: end.min(self.end) });
         }
         for slot in after..self.slots.len() {
             if self.slot_end(slot)?.is_some() {
-                return Ok(Place::Gap { to: self.start(slot).min(self.end) });
+                return Ok(Location::Gap { to: self.start(slot).min(self.end) });
             }
         }
-        Ok(Place::Gap { to: self.end })
+        Ok(Location::Gap { to: self.end })
     }
 
     /// The last segment with bytes, and where it ends.
@@ -295,17 +295,17 @@ impl Log {
     }
 
     /// Takes the counts at this view's end.
-    pub(super) fn learn(&self, counts: &Counts) {
+    pub(super) fn set_counts(&self, counts: &Counts) {
         if counts.end == self.end {
-            let _ = self.known.set(*counts);
+            let _ = self.counts.set(*counts);
         }
     }
 
-    pub(super) fn known(&self) -> Option<&Counts> {
-        self.known.get()
+    pub(super) fn counts(&self) -> Option<&Counts> {
+        self.counts.get()
     }
 
-    pub(super) fn slot(&self, slot: usize) -> Option<&Slot> {
+    pub(super) fn slot(&self, slot: usize) -> Option<&SegmentSlot> {
         self.slots.get(slot)
     }
 
@@ -337,12 +337,12 @@ impl Log {
 
     /// Bytes read from files so far.
     #[cfg(test)]
-    pub(super) fn cost(&self) -> u64 {
-        self.slots.iter().map(Slot::cost).sum()
+    pub(super) fn bytes_read(&self) -> u64 {
+        self.slots.iter().map(SegmentSlot::bytes_read).sum()
     }
 }
 
-fn list(dir: &Path) -> io::Result<Vec<Slot>> {
+fn list(dir: &Path) -> io::Result<Vec<SegmentSlot>> {
     let mut starts = Vec::new();
     let entries = match std::fs::read_dir(dir) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -357,5 +357,5 @@ fn list(dir: &Path) -> io::Result<Vec<Slot>> {
         starts.extend(parse_log_name(entry.file_name().as_bytes()));
     }
     starts.sort_unstable();
-    Ok(starts.into_iter().map(Slot::named).collect())
+    Ok(starts.into_iter().map(SegmentSlot::named).collect())
 }

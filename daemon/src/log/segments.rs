@@ -11,34 +11,35 @@ use std::path::Path;
 use toold_proto::params::Stream;
 
 /// Records read at once: a 4 KiB block.
-const BLOCK: usize = 128;
+const RECORDS_PER_BLOCK: usize = 128;
 
 /// A segment by name. Its files are opened when they are needed: a log may have many, a page needs one.
 #[derive(Debug)]
-pub struct Slot {
+pub struct SegmentSlot {
     pub start: u64,
-    segment: OnceCell<Option<Segment>>,
+    segment: OnceCell<Option<SegmentBytes>>,
     index: OnceCell<Index>,
     /// Its newlines, where they had to be counted.
     pub newlines: OnceCell<u64>,
 }
 
-impl Slot {
-    pub fn named(start: u64) -> Slot {
-        Slot { start, segment: OnceCell::new(), index: OnceCell::new(), newlines: OnceCell::new() }
+impl SegmentSlot {
+    pub fn named(start: u64) -> SegmentSlot {
+        SegmentSlot { start, segment: OnceCell::new(), index: OnceCell::new(), newlines: OnceCell::new() }
     }
 
     /// A segment in files that have no name, as a fuzzer makes them.
-    pub fn of_files(start: u64, log: File, idx: Option<File>) -> io::Result<Slot> {
-        let segment = Segment::new(start, log)?;
+    pub fn of_files(start: u64, log: File, idx: Option<File>) -> io::Result<SegmentSlot> {
+        let segment = SegmentBytes::new(start, log)?;
         let index = Index::new(idx, start, segment.end)?;
-        Ok(Slot { start, segment: Some(segment).into(), index: index.into(), newlines: OnceCell::new() })
+        Ok(SegmentSlot { start, segment: Some(segment).into(), index: index.into(), newlines: OnceCell::new() })
     }
 
     /// None when it was dropped since it was listed, or has no bytes.
-    pub fn segment(&self, dir: &Path) -> io::Result<Option<&Segment>> {
+    pub fn segment(&self, dir: &Path) -> io::Result<Option<&SegmentBytes>> {
         if self.segment.get().is_none() {
-            let segment = open(dir, Name::log(self.start))?.map(|log| Segment::new(self.start, log)).transpose()?;
+            let segment =
+                open(dir, Name::log(self.start))?.map(|log| SegmentBytes::new(self.start, log)).transpose()?;
             let _ = self.segment.set(segment);
         }
         Ok(self.segment.get().and_then(Option::as_ref).filter(|segment| segment.start < segment.end))
@@ -55,9 +56,9 @@ impl Slot {
 
     /// Bytes read from its files so far.
     #[cfg(test)]
-    pub fn cost(&self) -> u64 {
-        let log = self.segment.get().and_then(Option::as_ref).map_or(0, |segment| segment.cost.get());
-        log + self.index.get().map_or(0, |index| index.cost.get())
+    pub fn bytes_read(&self) -> u64 {
+        let log = self.segment.get().and_then(Option::as_ref).map_or(0, |segment| segment.bytes_read.get());
+        log + self.index.get().map_or(0, |index| index.bytes_read.get())
     }
 }
 
@@ -78,19 +79,19 @@ pub(super) fn open(dir: &Path, name: Name) -> io::Result<Option<File>> {
 
 /// A segment's bytes. Open, so they can be read even when the segment is dropped meanwhile.
 #[derive(Debug)]
-pub struct Segment {
+pub struct SegmentBytes {
     pub start: u64,
     /// The first offset after it.
     pub end: u64,
     log: File,
     /// Bytes read, so that a test can prove what a page costs.
-    cost: Cell<u64>,
+    bytes_read: Cell<u64>,
 }
 
-impl Segment {
-    pub fn new(start: u64, log: File) -> io::Result<Segment> {
+impl SegmentBytes {
+    pub fn new(start: u64, log: File) -> io::Result<SegmentBytes> {
         let len = log.metadata()?.len();
-        Ok(Segment { start, end: start.saturating_add(len), log, cost: Cell::new(0) })
+        Ok(SegmentBytes { start, end: start.saturating_add(len), log, bytes_read: Cell::new(0) })
     }
 
     /// Fills `buf` from offset `at` on; less when the file is shorter than it was.
@@ -104,7 +105,7 @@ impl Segment {
                 Err(e) => return Err(e),
             }
         }
-        self.cost.set(self.cost.get() + done as u64);
+        self.bytes_read.set(self.bytes_read.get() + done as u64);
         Ok(done)
     }
 }
@@ -118,7 +119,7 @@ pub struct Index {
     block: RefCell<(usize, Vec<u8>)>,
     /// Where the last search ended; the next one is mostly a step away.
     hint: Cell<usize>,
-    cost: Cell<u64>,
+    bytes_read: Cell<u64>,
 }
 
 impl Index {
@@ -126,7 +127,7 @@ impl Index {
         let size = file.as_ref().map_or(Ok(0), |file| file.metadata().map(|m| m.len()))?;
         let records = usize::try_from(size / RECORD as u64).unwrap_or(usize::MAX).saturating_sub(1);
         let block = RefCell::new((usize::MAX, Vec::new()));
-        let mut index = Index { file, header: None, len: records, block, hint: Cell::new(0), cost: Cell::new(0) };
+        let mut index = Index { file, header: None, len: records, block, hint: Cell::new(0), bytes_read: Cell::new(0) };
         index.header = index.read_header()?.filter(|header| header.start == start);
         if index.header.is_none() {
             index.len = 0;
@@ -141,7 +142,7 @@ impl Index {
     }
 
     pub fn get(&self, i: usize) -> io::Result<Option<Record>> {
-        let (number, slot) = (i / BLOCK, i % BLOCK * RECORD);
+        let (number, slot) = (i / RECORDS_PER_BLOCK, i % RECORDS_PER_BLOCK * RECORD);
         let mut block = self.block.borrow_mut();
         if block.0 != number {
             *block = (number, self.read_block(number)?);
@@ -192,8 +193,8 @@ impl Index {
     }
 
     fn read_block(&self, number: usize) -> io::Result<Vec<u8>> {
-        let first = number * BLOCK;
-        let mut raw = vec![0; BLOCK.min(self.len.saturating_sub(first)) * RECORD];
+        let first = number * RECORDS_PER_BLOCK;
+        let mut raw = vec![0; RECORDS_PER_BLOCK.min(self.len.saturating_sub(first)) * RECORD];
         let n = self.read_at(((first + 1) * RECORD) as u64, &mut raw)?;
         raw.truncate(n);
         Ok(raw)
@@ -205,7 +206,7 @@ impl Index {
             match file.read_at(buf, at) {
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Ok(n) => {
-                    self.cost.set(self.cost.get() + n as u64);
+                    self.bytes_read.set(self.bytes_read.get() + n as u64);
                     return Ok(n);
                 }
                 Err(e) => return Err(e),

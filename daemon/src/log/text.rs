@@ -8,7 +8,7 @@ use toold_proto::params::{Ansi, Stream};
 use toold_proto::process::Gap;
 
 /// The most that is read to find the last characters in output that is nearly all escape sequences.
-const LAST_CHARS_BYTES: usize = 1024 * 1024;
+const MAX_TAIL_BYTES: usize = 1024 * 1024;
 
 /// A page of text.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -42,12 +42,12 @@ impl Log {
     /// The last `n` characters; `next` is the end. What of the last character has yet to come is left out of the text
     /// and comes again with `next`.
     pub fn last_chars(&self, n: usize, stream: Option<Stream>, ansi: Ansi, end: PageEnd) -> io::Result<TextPage> {
-        let mut window = n.saturating_mul(4).saturating_add(LOOKAHEAD_LEN).min(LAST_CHARS_BYTES);
+        let mut window = n.saturating_mul(4).saturating_add(LOOKAHEAD_LEN).min(MAX_TAIL_BYTES);
         loop {
             let page = self.tail(window, stream)?;
             let start = if page.bytes.len() < window { PageStart::Whole } else { PageStart::Cut };
             let (text, range) = last_chars(&page.bytes, n, start, self.page_end(&page, end), ansi);
-            let enough = start == PageStart::Whole || text.chars().count() >= n || window >= LAST_CHARS_BYTES;
+            let enough = start == PageStart::Whole || text.chars().count() >= n || window >= MAX_TAIL_BYTES;
             if enough {
                 return Ok(TextPage {
                     text,
@@ -56,12 +56,12 @@ impl Log {
                     gap: page.gap,
                 });
             }
-            window = window.saturating_mul(8).min(LAST_CHARS_BYTES);
+            window = window.saturating_mul(8).min(MAX_TAIL_BYTES);
         }
     }
 
     /// The end without a character whose rest has yet to come: what a view of a program that still writes may show.
-    pub fn whole_end(&self) -> io::Result<u64> {
+    pub fn char_boundary_end(&self) -> io::Result<u64> {
         let tail = self.tail(3, None)?;
         let incomplete = if tail.before_gap { 0 } else { incomplete_len(&tail.bytes) };
         Ok(self.end() - incomplete as u64)
@@ -69,7 +69,7 @@ impl Log {
 
     /// This view up to its whole end, and the counts there as far as `lines` of `stream` needs them.
     pub fn whole(self, stream: Option<Stream>, counts: &Counts) -> io::Result<(Log, Counts)> {
-        let end = self.whole_end()?;
+        let end = self.char_boundary_end()?;
         if end == self.end() {
             return Ok((self, *counts));
         }

@@ -1,19 +1,19 @@
 //! Walks the kept bytes of a log, of one stream or both, forwards and back from the end, and counts newlines.
 
 use super::format::{RECORD, Record};
-use super::reader::{Log, PAGE_INDEX, Place};
+use super::reader::{Location, Log, MAX_PAGE_INDEX_BYTES};
 use std::io;
 use toold_proto::params::Stream;
 use toold_proto::process::Gap;
 
 /// The most that is read at once.
-const WINDOW: u64 = 64 * 1024;
+const MAX_READ_LEN: u64 = 64 * 1024;
 
 /// The least: where streams alternate, the next wanted bytes are likely near.
-const MIN_WINDOW: u64 = 4 * 1024;
+const MIN_READ_LEN: u64 = 4 * 1024;
 
 /// A walk from an offset to the log's end.
-pub struct Scan<'a> {
+pub struct LogWalk<'a> {
     log: &'a Log,
     at: u64,
     stream: Option<Stream>,
@@ -23,7 +23,7 @@ pub struct Scan<'a> {
 }
 
 /// What comes next on a walk.
-pub enum Piece<'s> {
+pub enum WalkItem<'s> {
     /// Wanted bytes; the first of them is at `at`.
     Bytes {
         at: u64,
@@ -33,9 +33,9 @@ pub enum Piece<'s> {
     End,
 }
 
-impl<'a> Scan<'a> {
-    pub fn new(log: &'a Log, at: u64, stream: Option<Stream>) -> Scan<'a> {
-        Scan { log, at, stream, window: Vec::new(), window_at: 0, skipped: 0 }
+impl<'a> LogWalk<'a> {
+    pub fn new(log: &'a Log, at: u64, stream: Option<Stream>) -> LogWalk<'a> {
+        LogWalk { log, at, stream, window: Vec::new(), window_at: 0, skipped: 0 }
     }
 
     /// The offset up to which everything was seen.
@@ -44,13 +44,13 @@ impl<'a> Scan<'a> {
     }
 
     /// The next wanted bytes or gap. Stops with no bytes after looking at `index_bytes` of index in vain.
-    pub fn next(&mut self, index_bytes: u64) -> io::Result<Piece<'_>> {
+    pub fn next(&mut self, index_bytes: u64) -> io::Result<WalkItem<'_>> {
         let stop = self.skipped.saturating_add(index_bytes);
         let (from, to) = loop {
             let (slot, end) = match self.log.place(self.at)? {
-                Place::End => return Ok(Piece::End),
-                Place::Gap { to } => return Ok(Piece::Gap(self.skip_to(to))),
-                Place::In { slot, end } => (slot, end),
+                Location::End => return Ok(WalkItem::End),
+                Location::Gap { to } => return Ok(WalkItem::Gap(self.skip_to(to))),
+                Location::In { slot, end } => (slot, end),
             };
             let to = match self.stream {
                 None => end,
@@ -60,7 +60,7 @@ impl<'a> Scan<'a> {
                         self.at = to.min(end);
                         self.skipped += RECORD as u64;
                         if self.skipped >= stop {
-                            return Ok(Piece::Bytes { at: self.at, bytes: &[] });
+                            return Ok(WalkItem::Bytes { at: self.at, bytes: &[] });
                         }
                         continue;
                     }
@@ -73,11 +73,11 @@ impl<'a> Scan<'a> {
                 break (self.at, here);
             }
             // The file became shorter under our hands.
-            return Ok(Piece::Gap(self.skip_to(end)));
+            return Ok(WalkItem::Gap(self.skip_to(end)));
         };
         self.at = to;
         let window = (from - self.window_at) as usize..(to - self.window_at) as usize;
-        Ok(Piece::Bytes { at: from, bytes: self.window.get(window).unwrap_or_default() })
+        Ok(WalkItem::Bytes { at: from, bytes: self.window.get(window).unwrap_or_default() })
     }
 
     fn skip_to(&mut self, to: u64) -> Gap {
@@ -91,7 +91,7 @@ impl<'a> Scan<'a> {
         if (self.window_at..window_end).contains(&self.at) {
             return Ok(());
         }
-        let len = (to - self.at).clamp(MIN_WINDOW, WINDOW).min(end - self.at);
+        let len = (to - self.at).clamp(MIN_READ_LEN, MAX_READ_LEN).min(end - self.at);
         self.window.resize(len as usize, 0);
         self.window_at = self.at;
         let n = self.log.fill(slot, self.at, &mut self.window)?;
@@ -101,7 +101,7 @@ impl<'a> Scan<'a> {
 }
 
 /// The way back from the end.
-pub struct Back {
+pub struct TailStart {
     pub from: u64,
     /// What is not kept just before `from`, where that is why it goes no further.
     pub gap_before: Option<Gap>,
@@ -111,40 +111,40 @@ pub struct Back {
 
 impl Log {
     /// Where the last `max` bytes begin, as far back as nothing is missing.
-    pub(super) fn back(&self, max: u64, stream: Option<Stream>) -> io::Result<Back> {
-        let mut back = Back { from: self.end(), gap_before: None, gap_after: None };
+    pub(super) fn tail_start(&self, max: u64, stream: Option<Stream>) -> io::Result<TailStart> {
+        let mut tail = TailStart { from: self.end(), gap_before: None, gap_after: None };
         let (mut left, mut looked) = (max, 0);
         for slot in (0..self.slot_count()).rev() {
             let Some(end) = self.slot_end(slot)?.filter(|_| self.start(slot) < self.end()) else { continue };
-            if end < back.from {
-                let gap = Gap { from: end, to: back.from };
-                if back.from < self.end() {
-                    back.gap_before = Some(gap);
-                    return Ok(back);
+            if end < tail.from {
+                let gap = Gap { from: end, to: tail.from };
+                if tail.from < self.end() {
+                    tail.gap_before = Some(gap);
+                    return Ok(tail);
                 }
-                (back.gap_after, back.from) = (Some(gap), end);
+                (tail.gap_after, tail.from) = (Some(gap), end);
             }
-            while back.from > self.start(slot) {
-                if left == 0 || looked > PAGE_INDEX {
-                    return Ok(back);
+            while tail.from > self.start(slot) {
+                if left == 0 || looked > MAX_PAGE_INDEX_BYTES {
+                    return Ok(tail);
                 }
                 let (start, wanted) = match stream {
                     None => (self.start(slot), true),
                     Some(stream) => {
                         looked += RECORD as u64;
-                        let (record, _) = self.record_at(slot, back.from - 1)?;
-                        (record.start.clamp(self.start(slot), back.from - 1), record.stream == stream)
+                        let (record, _) = self.record_at(slot, tail.from - 1)?;
+                        (record.start.clamp(self.start(slot), tail.from - 1), record.stream == stream)
                     }
                 };
-                let len = if wanted { left.min(back.from - start) } else { back.from - start };
-                back.from -= len;
+                let len = if wanted { left.min(tail.from - start) } else { tail.from - start };
+                tail.from -= len;
                 left -= if wanted { len } else { 0 };
             }
         }
-        if back.from > 0 && left > 0 {
-            back.gap_before = Some(Gap { from: 0, to: back.from });
+        if tail.from > 0 && left > 0 {
+            tail.gap_before = Some(Gap { from: 0, to: tail.from });
         }
-        Ok(back)
+        Ok(tail)
     }
 
     /// The record that `at` belongs to, and where it ends.
@@ -184,7 +184,7 @@ impl Log {
         if start == 0 {
             return Ok(record);
         }
-        if let Some((out_newlines, err_newlines)) = self.newlines_by_what_follows(slot)? {
+        if let Some((out_newlines, err_newlines)) = self.infer_newlines(slot)? {
             return Ok(Record { out_newlines, err_newlines, ..record });
         }
         for before in (0..slot).rev() {
@@ -199,7 +199,7 @@ impl Log {
 
     /// The newlines of stdout and stderr before a segment without an index: those at the next place where they are
     /// known, without what is between. That is taken to be stdout's, as far as there is enough of it.
-    fn newlines_by_what_follows(&self, slot: usize) -> io::Result<Option<(u64, u64)>> {
+    fn infer_newlines(&self, slot: usize) -> io::Result<Option<(u64, u64)>> {
         let (mut at, mut between) = (self.start(slot), 0_u64);
         for here in slot..self.slot_count() {
             let Some(end) = self.slot_end(here)?.filter(|_| self.start(here) == at) else { return Ok(None) };
@@ -208,7 +208,7 @@ impl Log {
                 None => {
                     between = between.saturating_add(self.count_newlines(here, end)?);
                     at = end;
-                    let counts = self.known().filter(|_| end >= self.end());
+                    let counts = self.counts().filter(|_| end >= self.end());
                     counts.map(|counts| (counts.out_newlines, counts.err_newlines))
                 }
             };
@@ -251,10 +251,10 @@ impl Log {
 
     /// Hands over the bytes `from..to` of one segment, a window at a time.
     pub(super) fn each(&self, slot: usize, from: u64, to: u64, take: &mut dyn FnMut(&[u8])) -> io::Result<()> {
-        let mut window = vec![0; to.saturating_sub(from).min(WINDOW) as usize];
+        let mut window = vec![0; to.saturating_sub(from).min(MAX_READ_LEN) as usize];
         let mut at = from;
         while at < to {
-            let len = (to - at).min(WINDOW) as usize;
+            let len = (to - at).min(MAX_READ_LEN) as usize;
             let n = self.fill(slot, at, window.get_mut(..len).unwrap_or_default())?;
             if n == 0 {
                 break;

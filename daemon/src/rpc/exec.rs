@@ -54,7 +54,7 @@ fn answer(proc: &Proc, peer: &Peer, tokens: u64) -> Result<results::Exec, RpcErr
     let mut log = Log::open(&proc.dir, state.progress.counts.end).map_err(|e| unreadable(proc, e))?;
     if !state.closed {
         // What of a character has yet to come is left for who goes on from here.
-        let whole = log.whole_end().map_err(|e| unreadable(proc, e))?;
+        let whole = log.char_boundary_end().map_err(|e| unreadable(proc, e))?;
         log = Log::open(&proc.dir, whole).map_err(|e| unreadable(proc, e))?;
     }
     let end = log.end();

@@ -1,7 +1,7 @@
 //! Reading by line equals splitting the text.
 
 use super::*;
-use crate::log::{LinePage, LineQuery, PAGE_BYTES};
+use crate::log::{LinePage, LineQuery, MAX_PAGE_BYTES};
 use regex::bytes::Regex;
 
 /// A line as far as it is kept.
@@ -108,7 +108,7 @@ fn a_page_from_the_middle_of_a_large_log_costs_the_page() {
             let log = Log::open(model_dir.path(), counts.end).expect("it opens");
             let page = log.lines(&LineQuery { offset, limit: 200, stream, ..LineQuery::default() }, &counts);
             assert_eq!(page.ok().map(|page| (page.bytes, page.shown)), Some((line.repeat(200).into_bytes(), 200)));
-            costs.push(log.cost());
+            costs.push(log.bytes_read());
         }
     }
     assert!(costs.iter().all(|cost| *cost < 512 * 1024), "{costs:?}");
@@ -132,7 +132,7 @@ fn a_line_longer_than_a_page_is_cut() {
         let page = lines_of(&steps, 64 << 20, &LineQuery { offset, limit: 10, ..LineQuery::default() });
         (page.bytes.len(), page.bytes.ends_with(b"end"), page.first_line, page.shown, page.truncated)
     });
-    assert_eq!(pages, [(PAGE_BYTES, false, 1, 1, true), (PAGE_BYTES, true, 1, 1, true)]);
+    assert_eq!(pages, [(MAX_PAGE_BYTES, false, 1, 1, true), (MAX_PAGE_BYTES, true, 1, 1, true)]);
 }
 
 #[test]

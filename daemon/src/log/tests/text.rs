@@ -58,14 +58,14 @@ fn the_whole_end_is_before_a_character_that_has_not_all_come() {
     let step = |stream, bytes: &[u8]| Step { stream, bytes: bytes.to_vec(), later: 0 };
     let ends = [b"ab\xe2\x82".as_slice(), b"ab", b"\xf0\x9f\x98", b"ab\x82", b""].map(|bytes| {
         let model = Model::write(&[step(Stream::Stdout, bytes)], 1000, &[]);
-        model.open().whole_end().ok()
+        model.open().char_boundary_end().ok()
     });
     assert_eq!(ends, [2, 2, 0, 3, 0].map(Some));
     // The disk refused the beginning, or the end, of what was written.
     let (lead, rest) = (step(Stream::Stdout, b"\xe2"), step(Stream::Stdout, b"\x82"));
     let refused = [Disk::Takes, Disk::Takes, Disk::Takes, Disk::Takes, Disk::Refuses].repeat(2);
     let model = Model::write(&[lead, rest], 1000, &refused);
-    assert_eq!((model.counts.unstored, model.open().whole_end().ok()), (1, Some(2)));
+    assert_eq!((model.counts.unstored, model.open().char_boundary_end().ok()), (1, Some(2)));
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn a_budget_over_a_large_log_with_a_gap_reads_only_its_ends() {
     let (from, to) = (2000, model.counts.end - 2000);
     let expected = Truncated { from, to, omitted_bytes: to - from, omitted_tokens: (to - from) / 4 };
     assert_eq!((cut, text.lines().count()), (Some(expected), 41));
-    assert!(log.cost() < 20_000, "{}", log.cost());
+    assert!(log.bytes_read() < 20_000, "{}", log.bytes_read());
 }
 
 proptest! {

@@ -2,7 +2,7 @@
 
 use crate::backend::Launcher;
 use crate::config::{Config, ConfigError, ShimMode};
-use crate::events::{Consumers, Journal, Limits, maintenance};
+use crate::events::{Consumers, Journal, JournalLimits, maintenance};
 use crate::hooks;
 use crate::listener::{self, Lock, Place};
 use crate::logging::{self, Format};
@@ -219,15 +219,18 @@ struct EventStores {
 fn open_events(config: &Config, dir: &Path) -> Result<EventStores, listener::Error> {
     let failed = |source| listener::Error::Io { doing: "open", path: dir.into(), source };
     let (now, events) = (now_ms(), &config.events);
-    let limits =
-        Limits { segment_bytes: events.segment_bytes, max_bytes: events.max_bytes, max_age_ms: events.max_age_ms };
+    let limits = JournalLimits {
+        segment_bytes: events.segment_bytes,
+        max_bytes: events.max_bytes,
+        max_age_ms: events.max_age_ms,
+    };
     let (consumers, mut damage) =
         Consumers::open(&dir.join("consumers"), events.consumer_ttl_ms, events.max_consumers as usize, now)
             .map_err(failed)?;
     let (journal, opened) = Journal::open(dir, limits, now, 0).map_err(failed)?;
     let journal = Arc::new(journal);
     let tail = Ahead { states: opened.states, last: journal.last() };
-    damage.extend(opened.flaws);
+    damage.extend(opened.damage);
     damage.extend(journal.advance_past(consumers.highest()));
     // The breaker's events belong to no process: they are stored under id 0.
     let breaker = tail.states.get(&0).cloned();

@@ -8,7 +8,7 @@ use crate::sample::{self, Series, ms, us};
 use serde_json::{Map, Value, json};
 use std::path::Path;
 use std::time::Instant;
-use toold_daemon::events::{Draft, Journal, Limits, Now};
+use toold_daemon::events::{EventTime, Journal, JournalLimits, NewEvent};
 use toold_proto::{EventType, ProcId};
 use toold_test_support::rig::{Daemon, id};
 
@@ -18,7 +18,7 @@ const OPEN: &str = "log_max_bytes = 4294967296\n[watch]\nmin_interval_ms = 0\nst
 
 /// A journal as a daemon with many short processes leaves it.
 fn fill(dir: &Path, count: u64) -> f64 {
-    let limits = Limits { segment_bytes: 4 << 20, max_bytes: 1 << 30, max_age_ms: u64::MAX };
+    let limits = JournalLimits { segment_bytes: 4 << 20, max_bytes: 1 << 30, max_age_ms: u64::MAX };
     let (journal, _) = Journal::open(dir, limits, 0, 0).unwrap();
     let facts: Map<String, Value> = serde_json::from_value(json!({
         "name": null, "command": "make -j8 test", "exit_code": 0, "signal": null, "reason": "exited", "killed_by": null,
@@ -28,7 +28,7 @@ fn fill(dir: &Path, count: u64) -> f64 {
     ms(|| {
         for n in 0..count {
             let session = format!("session-{}", n % 100);
-            let draft = Draft {
+            let draft = NewEvent {
                 kind: EventType::Exited,
                 id: Some(ProcId::from_bits(n)),
                 session_key: Some(&session),
@@ -37,7 +37,7 @@ fn fill(dir: &Path, count: u64) -> f64 {
                 state: &[1; 24],
                 cancelled: false,
             };
-            journal.publish(&draft, Now { wall_ms: 1_800_000_000_000 + n, mono_ms: n }, |_| {}).unwrap();
+            journal.publish(&draft, EventTime { wall_ms: 1_800_000_000_000 + n, mono_ms: n }, |_| {}).unwrap();
         }
     })
 }

@@ -9,7 +9,7 @@ use std::time::Instant;
 use tokio::sync::watch;
 use toold_daemon::backend::Launcher;
 use toold_daemon::config::{Config, ShimMode};
-use toold_daemon::events::{Consumers, Journal, Limits};
+use toold_daemon::events::{Consumers, Journal, JournalLimits};
 use toold_daemon::log::format::{Header, Record};
 use toold_daemon::log::{Counts, LineQuery, Log};
 use toold_daemon::proc::event_sink::EventSink;
@@ -147,7 +147,7 @@ fn wire() -> Arc<Wire> {
     fs::create_dir(events).expect("a new directory");
     fs::rename(id, procs.join(id)).expect("the recorded process is beside us");
     let config = Config::default();
-    let limits = Limits { segment_bytes: 1 << 20, max_bytes: 1 << 20, max_age_ms: 1000 };
+    let limits = JournalLimits { segment_bytes: 1 << 20, max_bytes: 1 << 20, max_age_ms: 1000 };
     let (consumers, _) = Consumers::open(&events.join("consumers"), 1000, 8, 0).expect("no consumers");
     let (journal, _) = Journal::open(events, limits, 0, 0).expect("a new journal");
     let journal = Arc::new(journal);

@@ -15,9 +15,9 @@ pub trait Disk: Send + Sync + std::fmt::Debug {
 
 /// The disk there is.
 #[derive(Debug)]
-pub struct Real;
+pub struct RealDisk;
 
-impl Disk for Real {
+impl Disk for RealDisk {
     fn create(&self, path: &Path) -> io::Result<File> {
         File::options().read(true).append(true).create_new(true).mode(0o600).open(path)
     }
@@ -44,7 +44,7 @@ pub fn open_regular(path: &Path, options: &mut std::fs::OpenOptions) -> io::Resu
 }
 
 /// The name that something damaged is put aside under.
-pub fn aside(path: &Path) -> std::path::PathBuf {
+pub fn quarantine_path(path: &Path) -> std::path::PathBuf {
     let mut name = path.as_os_str().to_os_string();
     name.push(format!(".damaged-{}", std::process::id()));
     name.into()

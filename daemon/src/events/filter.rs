@@ -1,6 +1,6 @@
 //! Which events somebody wants. Hashes sort most of them out; the text has the last word.
 
-use super::record::Record;
+use super::record::EventRecord;
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use toold_proto::{EventType, ProcId};
@@ -37,21 +37,21 @@ impl Filter {
     }
 
     /// The filter with its hashes, to be held against many records.
-    pub(super) fn ready(&self) -> Ready<'_> {
-        Ready { filter: self, session: hash(self.session_key.as_deref()), task: hash(self.task_id.as_deref()) }
+    pub(super) fn hashed(&self) -> HashedFilter<'_> {
+        HashedFilter { filter: self, session: hash(self.session_key.as_deref()), task: hash(self.task_id.as_deref()) }
     }
 }
 
-pub(super) struct Ready<'f> {
+pub(super) struct HashedFilter<'f> {
     filter: &'f Filter,
     session: u64,
     task: u64,
 }
 
-impl Ready<'_> {
+impl HashedFilter<'_> {
     /// Whether the record is wanted. Two keys may share a hash, so one session could be shown another's event:
     /// where a key is asked for, the text is read.
-    pub fn matches(&self, kind: EventType, record: &Record<'_>) -> bool {
+    pub fn matches(&self, kind: EventType, record: &EventRecord<'_>) -> bool {
         let header = &record.header;
         let id = (header.process != 0).then(|| ProcId::from_bits(header.process));
         let by_hash = (self.session == 0 || self.session == header.session)

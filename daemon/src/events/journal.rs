@@ -1,10 +1,10 @@
 //! The journal: one writer at a time, any number of readers, segments that begin and are dropped.
 
-use super::disk::{Disk, Real, aside};
-use super::new_event::{Draft, Now};
-use super::record::{self, Header, LONGEST};
-use super::recover::{self, Opened};
-use super::segment::{Found, Segment, hold};
+use super::disk::{Disk, RealDisk, quarantine_path};
+use super::new_event::{EventTime, NewEvent};
+use super::record::{self, EventHeader, MAX_RECORD_LEN};
+use super::recover::{self, RecoveryReport};
+use super::segment::{Segment, SegmentStats, lock_ignoring_poison};
 use crate::hooks;
 use std::fs::File;
 use std::io;
@@ -14,25 +14,32 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use tokio::sync::watch;
 
 /// How often a publish looks for what is too old.
-const LOOK_EVERY_MS: u64 = 60_000;
+const RETENTION_INTERVAL_MS: u64 = 60_000;
 /// Room for the number and the header of a record, beside what a draft brings.
-const FRAME: usize = 128;
+const RECORD_OVERHEAD_LEN: usize = 128;
 /// A number that nobody reaches: to be told of a higher one is a mistake, and would leave no numbers.
-const HIGHEST: u64 = 1 << 62;
+const MAX_SEQ: u64 = 1 << 62;
 
 /// How much is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct JournalLimits {
     /// A segment is dropped as a whole. Lowered to a quarter of `max_bytes`.
     pub segment_bytes: u64,
     pub max_bytes: u64,
     pub max_age_ms: u64,
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits { segment_bytes: 4 << 20, max_bytes: 64 << 20, max_age_ms: 7 * 86_400_000 }
+impl Default for JournalLimits {
+    fn default() -> JournalLimits {
+        JournalLimits { segment_bytes: 4 << 20, max_bytes: 64 << 20, max_age_ms: 7 * 86_400_000 }
     }
+}
+
+/// The numbers of the oldest kept and of the newest event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SeqBounds {
+    pub oldest: u64,
+    pub last: u64,
 }
 
 /// The segments in order. Replaced as a whole, so that a reader keeps what it began with.
@@ -41,7 +48,7 @@ pub(super) type Segments = Arc<Vec<Arc<Segment>>>;
 #[derive(Debug)]
 pub struct Journal {
     dir: PathBuf,
-    limits: Limits,
+    limits: JournalLimits,
     disk: Box<dyn Disk>,
     writer: Mutex<Writer>,
     segments: RwLock<Segments>,
@@ -53,30 +60,35 @@ pub struct Journal {
 #[derive(Debug, Default)]
 struct Writer {
     record: Vec<u8>,
-    looked_ms: u64,
+    retention_checked_ms: u64,
 }
 
 impl Journal {
     /// Opens what is in `dir`, or begins there. `at_least`: the highest number that anybody else knows of; what
     /// the journal lacks up to it is missing, and its numbers are not given again.
-    pub fn open(dir: &Path, limits: Limits, now_ms: u64, at_least: u64) -> io::Result<(Journal, Opened)> {
-        Journal::open_on(Box::new(Real), dir, limits, now_ms, at_least)
+    pub fn open(
+        dir: &Path,
+        limits: JournalLimits,
+        now_ms: u64,
+        at_least: u64,
+    ) -> io::Result<(Journal, RecoveryReport)> {
+        Journal::open_on(Box::new(RealDisk), dir, limits, now_ms, at_least)
     }
 
     pub(super) fn open_on(
         disk: Box<dyn Disk>,
         dir: &Path,
-        limits: Limits,
+        limits: JournalLimits,
         now_ms: u64,
         at_least: u64,
-    ) -> io::Result<(Journal, Opened)> {
+    ) -> io::Result<(Journal, RecoveryReport)> {
         let found = recover::recover(dir)?;
         let segment_bytes = limits.segment_bytes.min(limits.max_bytes / 4);
         let journal = Journal {
             dir: dir.to_path_buf(),
-            limits: Limits { segment_bytes, ..limits },
+            limits: JournalLimits { segment_bytes, ..limits },
             disk,
-            writer: Mutex::new(Writer { record: Vec::new(), looked_ms: now_ms }),
+            writer: Mutex::new(Writer { record: Vec::new(), retention_checked_ms: now_ms }),
             segments: RwLock::new(Arc::new(found.segments)),
             last: AtomicU64::new(found.last),
             tail: watch::Sender::new(found.last),
@@ -84,7 +96,7 @@ impl Journal {
         journal.skip_to(at_least);
         if journal.last() > 0 && journal.segments().last().is_none_or(|segment| segment.writer().is_none()) {
             // The last segment could not be read. The new one's name keeps the number, whatever happens next.
-            let _ = journal.begin(journal.last() + 1);
+            let _ = journal.start_segment(journal.last() + 1);
         }
         journal.retain(now_ms);
         Ok((journal, found.opened))
@@ -92,24 +104,24 @@ impl Journal {
 
     /// Gives the event the next number and writes it; then calls `applied` with the number, before anybody else
     /// can publish. An error has used no number and left nothing behind.
-    pub fn publish(&self, draft: &Draft<'_>, now: Now, applied: impl FnOnce(u64)) -> io::Result<u64> {
-        let rendered = draft.render(now)?;
-        if rendered.rest.len() + draft.state.len() + FRAME > LONGEST {
+    pub fn publish(&self, event: &NewEvent<'_>, now: EventTime, applied: impl FnOnce(u64)) -> io::Result<u64> {
+        let rendered = event.render(now)?;
+        if rendered.rest.len() + event.state.len() + RECORD_OVERHEAD_LEN > MAX_RECORD_LEN {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "an event of more than 4 MiB"));
         }
         let seq = {
-            let mut writer = hold(&self.writer);
-            if now.wall_ms.abs_diff(writer.looked_ms) >= LOOK_EVERY_MS {
-                writer.looked_ms = now.wall_ms;
+            let mut writer = lock_ignoring_poison(&self.writer);
+            if now.wall_ms.abs_diff(writer.retention_checked_ms) >= RETENTION_INTERVAL_MS {
+                writer.retention_checked_ms = now.wall_ms;
                 self.drop_old(now.wall_ms);
             }
             let seq = self.last() + 1;
-            let header = Header { seq, ..rendered.header };
-            record::encode(&mut writer.record, &header, draft.state, &rendered.rest);
-            let segment = self.room_for(writer.record.len(), seq, now.wall_ms)?;
+            let header = EventHeader { seq, ..rendered.header };
+            record::encode(&mut writer.record, &header, event.state, &rendered.rest);
+            let segment = self.segment_for(writer.record.len(), seq, now.wall_ms)?;
             hooks::at("journal.write");
             self.append(&segment, &writer.record)?;
-            segment.grew(seq, writer.record.len(), now.wall_ms);
+            segment.record_appended(seq, writer.record.len(), now.wall_ms);
             self.last.store(seq, Ordering::Release);
             hooks::at("journal.written");
             applied(seq);
@@ -131,6 +143,10 @@ impl Journal {
         self.segments().first().map_or(next, |segment| segment.first.min(next))
     }
 
+    pub fn bounds(&self) -> SeqBounds {
+        SeqBounds { oldest: self.oldest(), last: self.last() }
+    }
+
     /// What is on the disk of it, in bytes.
     pub fn bytes(&self) -> u64 {
         self.segments().iter().map(|segment| segment.len()).sum()
@@ -143,7 +159,7 @@ impl Journal {
 
     /// Goes on behind a number that somebody has seen: it is never given again. Some: the journal has lost it, to damage
     /// or a power cut.
-    pub fn skip_seen(&self, seq: u64) -> Option<String> {
+    pub fn advance_past(&self, seq: u64) -> Option<String> {
         let last = self.last();
         self.skip_to(seq);
         (seq > last && self.last() >= seq)
@@ -152,8 +168,8 @@ impl Journal {
 
     /// Makes `seq` a number that was given: what the journal lacks up to it is missing.
     pub fn skip_to(&self, seq: u64) {
-        let writer = hold(&self.writer);
-        if seq <= self.last() || seq >= HIGHEST {
+        let writer = lock_ignoring_poison(&self.writer);
+        if seq <= self.last() || seq >= MAX_SEQ {
             return;
         }
         tracing::warn!(from = self.last() + 1, to = seq, "events are missing");
@@ -162,21 +178,21 @@ impl Journal {
         }
         self.last.store(seq, Ordering::Release);
         // A failure leaves it to the next publish.
-        let _ = self.begin(seq + 1);
+        let _ = self.start_segment(seq + 1);
         drop(writer);
         self.wake(seq);
     }
 
     /// Drops what is too old or too much.
     pub fn retain(&self, now_ms: u64) {
-        let mut writer = hold(&self.writer);
-        writer.looked_ms = now_ms;
+        let mut writer = lock_ignoring_poison(&self.writer);
+        writer.retention_checked_ms = now_ms;
         self.drop_old(now_ms);
     }
 
     /// Begins to write to the disk what was published lately, without waiting.
-    pub fn begin_sync(&self) -> io::Result<()> {
-        self.segments().iter().try_for_each(|segment| unless_dropped(segment.begin_sync()))
+    pub fn start_writeback(&self) -> io::Result<()> {
+        self.segments().iter().try_for_each(|segment| unless_dropped(segment.start_writeback()))
     }
 
     /// Waits until everything that was published is on the disk.
@@ -206,14 +222,14 @@ impl Journal {
     }
 
     /// The segment that takes a record of `len` bytes. Caller holds the writer.
-    fn room_for(&self, len: usize, seq: u64, now_ms: u64) -> io::Result<Arc<Segment>> {
+    fn segment_for(&self, len: usize, seq: u64, now_ms: u64) -> io::Result<Arc<Segment>> {
         let Some(active) = self.segments().last().filter(|segment| segment.writer().is_some()).cloned() else {
-            return self.begin(seq);
+            return self.start_segment(seq);
         };
         if active.len() == 0 || active.len() + len as u64 <= self.limits.segment_bytes {
             return Ok(active);
         }
-        match self.begin(seq) {
+        match self.start_segment(seq) {
             Ok(next) => {
                 active.seal();
                 self.drop_old(now_ms);
@@ -228,15 +244,15 @@ impl Journal {
     }
 
     /// Begins a segment. Caller holds the writer.
-    fn begin(&self, first: u64) -> io::Result<Arc<Segment>> {
+    fn start_segment(&self, first: u64) -> io::Result<Arc<Segment>> {
         let mut segments = self.segments().as_ref().clone();
-        let segment = Segment::new(&self.dir, first, Found::default());
+        let segment = Segment::new(&self.dir, first, SegmentStats::default());
         let path = &segment.path;
         let file = match self.disk.create(path) {
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
                 // One of ours holds no whole record, or it would not have this number.
                 let ours = segments.iter().any(|known| known.first == first);
-                if ours { std::fs::remove_file(path) } else { std::fs::rename(path, aside(path)) }?;
+                if ours { std::fs::remove_file(path) } else { std::fs::rename(path, quarantine_path(path)) }?;
                 self.disk.create(path)?
             }
             created => created?,
@@ -270,7 +286,7 @@ impl Journal {
         if let Some(active) = self.segments().last()
             && active.len() > 0
             && aged(active)
-            && self.begin(self.last() + 1).is_ok()
+            && self.start_segment(self.last() + 1).is_ok()
         {
             active.seal();
         }

@@ -15,7 +15,7 @@ pub async fn run_flush(journal: Arc<Journal>, consumers: Arc<Consumers>) {
         tokio::time::sleep(FLUSH_DELAY).await;
         published.mark_unchanged();
         let (journal, consumers) = (journal.clone(), consumers.clone());
-        write(move || journal.begin_sync().and_then(|()| consumers.begin_sync())).await;
+        write(move || journal.start_writeback().and_then(|()| consumers.start_writeback())).await;
     }
 }
 

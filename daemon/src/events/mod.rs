@@ -14,12 +14,14 @@ mod segment;
 #[cfg(test)]
 mod tests;
 
-pub use consumers::{ConsumerError, ConsumerName, Consumers, Entered, Forgotten, Next, Start, View};
+pub use consumers::{
+    ConsumerError, ConsumerName, ConsumerView, Consumers, ExitMark, Expired, NextEvents, Registration,
+};
 pub use filter::Filter;
-pub use journal::{Journal, Limits};
-pub use new_event::{Draft, Now};
-pub use read::{Batch, Entry, Limit};
-pub use recover::Opened;
+pub use journal::{Journal, JournalLimits, SeqBounds};
+pub use new_event::{EventTime, NewEvent};
+pub use read::{EventBatch, JournalEntry, ReadLimit};
+pub use recover::RecoveryReport;
 
 /// Numbers of events, both ends included.
-pub type Range = std::ops::RangeInclusive<u64>;
+pub type SeqSpan = std::ops::RangeInclusive<u64>;

@@ -1,20 +1,20 @@
 //! An event before it has its number.
 
 use super::filter::hash;
-use super::record::{CANCELLED, Header};
+use super::record::{CANCELLED, EventHeader};
 use serde_json::{Map, Value};
 use std::io;
 use toold_proto::time::rfc3339;
 use toold_proto::{EventType, ProcId};
 
 /// The longest state. It fits in a slot of a record many times over.
-const STATE_MAX: usize = 255;
+const MAX_STATE_LEN: usize = 255;
 /// What every event says in the same place: facts of these names would say it twice, and are left out.
-const OWN: [&str; 6] = ["seq", "at", "type", "id", "session_key", "task_id"];
+const RESERVED_KEYS: [&str; 6] = ["seq", "at", "type", "id", "session_key", "task_id"];
 
 /// What happened, and to whom.
 #[derive(Debug, Clone, Copy)]
-pub struct Draft<'a> {
+pub struct NewEvent<'a> {
     pub kind: EventType,
     pub id: Option<ProcId>,
     pub session_key: Option<&'a str>,
@@ -29,21 +29,21 @@ pub struct Draft<'a> {
 
 /// One moment on both clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Now {
+pub struct EventTime {
     pub wall_ms: u64,
     pub mono_ms: u64,
 }
 
 /// A draft that lacks nothing but its number.
 pub(super) struct Rendered {
-    pub header: Header,
+    pub header: EventHeader,
     /// The text after the number, without the newline.
     pub rest: Vec<u8>,
 }
 
-impl Draft<'_> {
-    pub(super) fn render(&self, now: Now) -> io::Result<Rendered> {
-        if self.state.len() > STATE_MAX {
+impl NewEvent<'_> {
+    pub(super) fn render(&self, now: EventTime) -> io::Result<Rendered> {
+        if self.state.len() > MAX_STATE_LEN {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "an event's state has at most 255 bytes"));
         }
         let mut rest = Vec::with_capacity(512);
@@ -57,14 +57,14 @@ impl Draft<'_> {
         serde_json::to_writer(&mut rest, &self.session_key)?;
         rest.extend_from_slice(b",\"task_id\":");
         serde_json::to_writer(&mut rest, &self.task_id)?;
-        for (key, value) in self.facts.iter().filter(|(key, _)| !OWN.contains(&key.as_str())) {
+        for (key, value) in self.facts.iter().filter(|(key, _)| !RESERVED_KEYS.contains(&key.as_str())) {
             rest.push(b',');
             serde_json::to_writer(&mut rest, key)?;
             rest.push(b':');
             serde_json::to_writer(&mut rest, value)?;
         }
         rest.push(b'}');
-        let header = Header {
+        let header = EventHeader {
             seq: 0,
             wall_ms: now.wall_ms,
             mono_ms: now.mono_ms,

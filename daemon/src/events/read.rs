@@ -1,11 +1,11 @@
 //! Reads events after a number: those that fit a filter, and what is missing before them.
 
-use super::Range;
-use super::filter::{Filter, Ready};
+use super::SeqSpan;
+use super::filter::{Filter, HashedFilter};
 use super::journal::Journal;
-use super::record::{CANCELLED, Header, Record};
-use super::record_reader::{Step, Walk};
-use super::segment::{MARK_EVERY, Segment};
+use super::record::{CANCELLED, EventHeader, EventRecord};
+use super::record_reader::{ReadStep, RecordReader};
+use super::segment::{MARK_INTERVAL_BYTES, Segment};
 use serde_json::value::RawValue;
 use std::io;
 use std::ops::ControlFlow::{self, Break, Continue};
@@ -13,17 +13,17 @@ use toold_proto::{EventType, ProcId};
 
 /// How much one read may give, and how much it may look at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limit {
+pub struct ReadLimit {
     pub events: usize,
     /// Of text. One event is given even if it is longer.
     pub bytes: usize,
-    /// Records looked at, wanted or not.
+    /// Records scanned_records at, wanted or not.
     pub scan: usize,
 }
 
 /// An event as clients get it, and what is asked about it most.
 #[derive(Debug, Clone)]
-pub struct Entry {
+pub struct JournalEntry {
     pub seq: u64,
     pub kind: EventType,
     pub id: Option<ProcId>,
@@ -34,20 +34,20 @@ pub struct Entry {
 
 /// What one read gave.
 #[derive(Debug, Clone, Default)]
-pub struct Batch {
-    pub events: Vec<Entry>,
-    /// Everything up to this number was looked at: read on after it.
+pub struct EventBatch {
+    pub events: Vec<JournalEntry>,
+    /// Everything up to this number was scanned_records at: read on after it.
     pub scanned: u64,
     /// Numbers before the first event given that are not kept any more, or were damaged.
-    pub missing: Vec<Range>,
+    pub missing: Vec<SeqSpan>,
 }
 
 /// Says from its header whether an event is wanted, beside the filter.
-pub(super) type Wanted<'a> = &'a dyn Fn(&Header, EventType) -> bool;
+pub(super) type HeaderFilter<'a> = &'a dyn Fn(&EventHeader, EventType) -> bool;
 
 impl Journal {
     /// The events after `after` that fit the filter, in order.
-    pub fn read(&self, after: u64, filter: &Filter, limit: Limit) -> io::Result<Batch> {
+    pub fn read(&self, after: u64, filter: &Filter, limit: ReadLimit) -> io::Result<EventBatch> {
         self.read_where(after, filter, &|_, _| true, limit)
     }
 
@@ -55,42 +55,42 @@ impl Journal {
         &self,
         after: u64,
         filter: &Filter,
-        wanted: Wanted<'_>,
-        limit: Limit,
-    ) -> io::Result<Batch> {
+        wanted: HeaderFilter<'_>,
+        limit: ReadLimit,
+    ) -> io::Result<EventBatch> {
         // The number before the list: what has a number by now is in a segment that is listed later.
         let last = self.last();
         let segments = self.segments();
-        let batch = Batch { scanned: after, ..Batch::default() };
-        let mut reading = Reading { batch, filter: filter.ready(), wanted, limit, looked: 0, bytes: 0 };
+        let batch = EventBatch { scanned: after, ..EventBatch::default() };
+        let mut read = JournalRead { batch, filter: filter.hashed(), wanted, limit, scanned_records: 0, bytes: 0 };
         if after >= last || limit.events == 0 {
-            return Ok(reading.batch);
+            return Ok(read.batch);
         }
         let start = segments.partition_point(|segment| segment.first <= after + 1).saturating_sub(1);
         for (i, segment) in segments.iter().enumerate().skip(start) {
             let bound = segments.get(i + 1).map_or(last + 1, |next| next.first.min(last + 1));
-            if reading.segment(segment, bound)?.is_break() {
-                return Ok(reading.batch);
+            if read.segment(segment, bound)?.is_break() {
+                return Ok(read.batch);
             }
         }
-        if reading.batch.scanned < last {
-            let _ = reading.gap_before(last + 1);
+        if read.batch.scanned < last {
+            let _ = read.skip_missing(last + 1);
         }
-        Ok(reading.batch)
+        Ok(read.batch)
     }
 }
 
 /// A read under way. `batch.scanned` is the number it stands at.
-struct Reading<'a> {
-    batch: Batch,
-    filter: Ready<'a>,
-    wanted: Wanted<'a>,
-    limit: Limit,
-    looked: usize,
+struct JournalRead<'a> {
+    batch: EventBatch,
+    filter: HashedFilter<'a>,
+    wanted: HeaderFilter<'a>,
+    limit: ReadLimit,
+    scanned_records: usize,
     bytes: usize,
 }
 
-impl Reading<'_> {
+impl JournalRead<'_> {
     /// Reads the records below `bound`.
     fn segment(&mut self, segment: &Segment, bound: u64) -> io::Result<ControlFlow<()>> {
         let next = self.batch.scanned + 1;
@@ -102,17 +102,17 @@ impl Reading<'_> {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Continue(())),
             opened => opened?,
         };
-        let mut walk = Walk::new(&file, segment.place(next), segment.len());
+        let mut reader = RecordReader::new(&file, segment.offset_before(next), segment.len());
         let (mut above, mut mark) = (segment.first - 1, 0);
-        while let Some(step) = walk.step(above)? {
-            let Step::Record { record, at } = step else { continue };
+        while let Some(step) = reader.next(above)? {
+            let ReadStep::Record { record, at } = step else { continue };
             above = record.header.seq;
             if above >= bound {
                 break;
             }
             if at >= mark {
-                segment.passed(above, at);
-                mark = at + MARK_EVERY;
+                segment.add_mark(above, at);
+                mark = at + MARK_INTERVAL_BYTES;
             }
             if above > self.batch.scanned && self.record(&record).is_break() {
                 return Ok(Break(()));
@@ -121,15 +121,15 @@ impl Reading<'_> {
         Ok(Continue(()))
     }
 
-    fn record(&mut self, record: &Record<'_>) -> ControlFlow<()> {
+    fn record(&mut self, record: &EventRecord<'_>) -> ControlFlow<()> {
         let header = &record.header;
         if header.seq > self.batch.scanned + 1 {
-            self.gap_before(header.seq)?;
+            self.skip_missing(header.seq)?;
         }
-        if self.looked >= self.limit.scan {
+        if self.scanned_records >= self.limit.scan {
             return Break(());
         }
-        self.looked += 1;
+        self.scanned_records += 1;
         // A type of a later version is none of ours to tell.
         let kind = EventType::from_code(header.kind);
         if let Some(kind) = kind.filter(|kind| self.filter.matches(*kind, record) && (self.wanted)(header, *kind)) {
@@ -139,11 +139,11 @@ impl Reading<'_> {
         Continue(())
     }
 
-    fn take(&mut self, kind: EventType, record: &Record<'_>) -> ControlFlow<()> {
+    fn take(&mut self, kind: EventType, record: &EventRecord<'_>) -> ControlFlow<()> {
         let header = &record.header;
         let text = str::from_utf8(record.text).ok().map(String::from);
         let Some(json) = text.and_then(|text| RawValue::from_string(text).ok()) else {
-            return self.gap_before(header.seq + 1);
+            return self.skip_missing(header.seq + 1);
         };
         self.bytes += record.text.len();
         if self.bytes > self.limit.bytes && !self.batch.events.is_empty() {
@@ -151,13 +151,13 @@ impl Reading<'_> {
         }
         let id = (header.process != 0).then(|| ProcId::from_bits(header.process));
         let cancelled = header.flags & CANCELLED != 0;
-        self.batch.events.push(Entry { seq: header.seq, kind, id, cancelled, json });
+        self.batch.events.push(JournalEntry { seq: header.seq, kind, id, cancelled, json });
         self.batch.scanned = header.seq;
         if self.batch.events.len() >= self.limit.events { Break(()) } else { Continue(()) }
     }
 
     /// Nothing is there from here to `seq`. Told before the first event; behind one, the read ends before it.
-    fn gap_before(&mut self, seq: u64) -> ControlFlow<()> {
+    fn skip_missing(&mut self, seq: u64) -> ControlFlow<()> {
         if !self.batch.events.is_empty() {
             return Break(());
         }

@@ -1,9 +1,9 @@
 //! Opens a journal as a crash, a power cut or a bad disk left it: what is good is kept, the rest put aside.
 
-use super::disk::{aside, open_regular};
-use super::record::HEADER;
-use super::record_reader::{Step, Walk};
-use super::segment::{Found, Segment, parse_name};
+use super::disk::{open_regular, quarantine_path};
+use super::record::HEADER_LEN;
+use super::record_reader::{ReadStep, RecordReader};
+use super::segment::{Segment, SegmentStats, parse_name};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
@@ -13,13 +13,13 @@ use std::sync::Arc;
 
 /// How much of the journal's end is looked through at the start. What is older was whole when it was left, and is checked
 /// as it is read: a start must not read hundreds of megabytes.
-const CHECKED: u64 = 32 << 20;
+const MAX_VERIFIED_BYTES: u64 = 32 << 20;
 
 /// What came to light when a journal was opened.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Opened {
-    /// What was damaged and put aside, for a person to read.
-    pub flaws: Vec<String>,
+pub struct RecoveryReport {
+    /// What was damaged and put quarantine_path, for a person to read.
+    pub damage: Vec<String>,
     /// By the process's bits (0: of no process), the newest state in the last segment, and the number of its event. A checkpoint
     /// that is older than this was about to be written when the daemon ended.
     pub states: HashMap<u64, (u64, Vec<u8>)>,
@@ -28,26 +28,26 @@ pub struct Opened {
 pub(super) struct Recovered {
     pub segments: Vec<Arc<Segment>>,
     pub last: u64,
-    pub opened: Opened,
+    pub opened: RecoveryReport,
 }
 
 /// What a segment's file holds.
 #[derive(Default)]
-struct Scan {
-    found: Found,
+struct SegmentScan {
+    stats: SegmentStats,
     last: u64,
     /// Where the good records are, from and to.
     good: Vec<(u64, u64)>,
     /// The numbers that damage may have cost.
-    lost: Vec<super::Range>,
+    lost: Vec<super::SeqSpan>,
     /// Nothing from here on is a record.
-    tail: Option<u64>,
+    torn_at: Option<u64>,
     states: HashMap<u64, (u64, Vec<u8>)>,
 }
 
 pub(super) fn recover(dir: &Path) -> io::Result<Recovered> {
-    let mut out = Recovered { segments: Vec::new(), last: 0, opened: Opened::default() };
-    make_dir(dir, &mut out.opened.flaws)?;
+    let mut out = Recovered { segments: Vec::new(), last: 0, opened: RecoveryReport::default() };
+    create_dir(dir, &mut out.opened.damage)?;
     let mut firsts = Vec::new();
     for entry in std::fs::read_dir(dir)? {
         let name = entry?.file_name();
@@ -58,24 +58,24 @@ pub(super) fn recover(dir: &Path) -> io::Result<Recovered> {
         }
     }
     firsts.sort_unstable();
-    let unchecked = unchecked(dir, &firsts);
+    let unverified = unverified_count(dir, &firsts);
     for (i, first) in firsts.iter().enumerate() {
-        let place = Place { dir, first: *first, next: firsts.get(i + 1).copied() };
+        let file = SegmentFile { dir, first: *first, next: firsts.get(i + 1).copied() };
         out.last = out.last.max(first - 1);
-        if i < unchecked
-            && let Some(segment) = place.trust()
+        if i < unverified
+            && let Some(segment) = file.open_unverified()
         {
             out.segments.push(Arc::new(segment));
             continue;
         }
-        match place.take(&mut out.opened.flaws) {
+        match file.load(&mut out.opened.damage) {
             Ok((segment, scan)) => {
                 out.last = out.last.max(scan.last);
                 out.segments.push(Arc::new(segment));
                 out.opened.states = scan.states;
             }
             Err(e) => {
-                out.last = out.last.max(place.put_aside(&e, &mut out.opened.flaws));
+                out.last = out.last.max(file.quarantine(&e, &mut out.opened.damage));
                 out.opened.states.clear();
             }
         }
@@ -84,8 +84,8 @@ pub(super) fn recover(dir: &Path) -> io::Result<Recovered> {
 }
 
 /// How many of the oldest segments are older than what is looked through.
-fn unchecked(dir: &Path, firsts: &[u64]) -> usize {
-    let mut left = CHECKED;
+fn unverified_count(dir: &Path, firsts: &[u64]) -> usize {
+    let mut left = MAX_VERIFIED_BYTES;
     for (i, first) in firsts.iter().enumerate().rev() {
         let size = std::fs::metadata(dir.join(super::segment::file_name(*first))).map_or(0, |meta| meta.len());
         match left.checked_sub(size) {
@@ -97,12 +97,12 @@ fn unchecked(dir: &Path, firsts: &[u64]) -> usize {
 }
 
 /// Makes the directory. What is in its way is renamed and told.
-pub(super) fn make_dir(dir: &Path, flaws: &mut Vec<String>) -> io::Result<()> {
+pub(super) fn create_dir(dir: &Path, damage: &mut Vec<String>) -> io::Result<()> {
     let make = || std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir);
     match make() {
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
-            std::fs::rename(dir, aside(dir))?;
-            flaws.push(format!("{} is not a directory and was renamed", dir.display()));
+            std::fs::rename(dir, quarantine_path(dir))?;
+            damage.push(format!("{} is not a directory and was renamed", dir.display()));
             make()
         }
         made => made,
@@ -110,75 +110,75 @@ pub(super) fn make_dir(dir: &Path, flaws: &mut Vec<String>) -> io::Result<()> {
 }
 
 /// A segment's file, and where the next one begins.
-struct Place<'a> {
+struct SegmentFile<'a> {
     dir: &'a Path,
     first: u64,
     next: Option<u64>,
 }
 
-impl Place<'_> {
+impl SegmentFile<'_> {
     fn path(&self) -> std::path::PathBuf {
         self.dir.join(super::segment::file_name(self.first))
     }
 
     /// The segment as its file says by itself. None: it has to be looked at.
-    fn trust(&self) -> Option<Segment> {
+    fn open_unverified(&self) -> Option<Segment> {
         let meta = std::fs::symlink_metadata(self.path()).ok().filter(|meta| meta.is_file())?;
         let newest = meta.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
-        let found = Found { len: meta.len(), newest_ms: newest.as_millis() as u64, marks: Vec::new() };
-        Some(Segment::new(self.dir, self.first, found))
+        let stats = SegmentStats { len: meta.len(), newest_ms: newest.as_millis() as u64, marks: Vec::new() };
+        Some(Segment::new(self.dir, self.first, stats))
     }
 
-    fn take(&self, flaws: &mut Vec<String>) -> io::Result<(Segment, Scan)> {
+    fn load(&self, damage: &mut Vec<String>) -> io::Result<(Segment, SegmentScan)> {
         let path = self.path();
         let mut file = open_regular(&path, File::options().read(true).append(self.next.is_none()))?;
         let mut scan = self.scan(&file)?;
-        if let (None, Some(tail)) = (self.next, scan.tail) {
+        if let (None, Some(tail)) = (self.next, scan.torn_at) {
             // The write that a crash cut short: nobody was told of it.
             tracing::warn!(path = %path.display(), at = tail, "cut off the torn end of the journal");
             if let Some(damaged) = damaged_end(&file, tail)? {
-                std::fs::write(aside(&path), damaged)?;
-                flaws.push(format!("the end of {} was damaged and is put aside", path.display()));
+                std::fs::write(quarantine_path(&path), damaged)?;
+                damage.push(format!("the end of {} was damaged and is put aside", path.display()));
             }
             file.set_len(tail)?;
         }
         if !scan.lost.is_empty() {
             let ranges: Vec<String> = scan.lost.iter().map(|r| format!("{} to {}", r.start(), r.end())).collect();
-            flaws.push(format!("events {} are damaged in {}", ranges.join(", "), path.display()));
+            damage.push(format!("events {} are damaged in {}", ranges.join(", "), path.display()));
             match rewrite(&path, &file, &scan.good) {
                 Ok(()) => {
                     file = open_regular(&path, File::options().read(true).append(self.next.is_none()))?;
-                    scan = Scan { lost: Vec::new(), ..self.scan(&file)? };
+                    scan = SegmentScan { lost: Vec::new(), ..self.scan(&file)? };
                 }
                 // Readers find their way around it, and the next start tries again.
-                Err(e) => flaws.push(format!("put {} aside: {e}", path.display())),
+                Err(e) => damage.push(format!("put {} aside: {e}", path.display())),
             }
         }
-        let segment = Segment::new(self.dir, self.first, std::mem::take(&mut scan.found));
+        let segment = Segment::new(self.dir, self.first, std::mem::take(&mut scan.stats));
         Ok((if self.next.is_none() { segment.writable(file) } else { segment }, scan))
     }
 
-    fn scan(&self, file: &File) -> io::Result<Scan> {
+    fn scan(&self, file: &File) -> io::Result<SegmentScan> {
         let size = file.metadata()?.len();
-        let mut walk = Walk::new(file, 0, size);
-        let mut scan = Scan { last: self.first - 1, ..Scan::default() };
+        let mut reader = RecordReader::new(file, 0, size);
+        let mut scan = SegmentScan { last: self.first - 1, ..SegmentScan::default() };
         let mut damaged = false;
-        while let Some(step) = walk.step(scan.last)? {
+        while let Some(step) = reader.next(scan.last)? {
             match step {
-                Step::Damage { from, to } if to >= size => {
-                    scan.tail = Some(from);
+                ReadStep::Damage { from, to } if to >= size => {
+                    scan.torn_at = Some(from);
                     break;
                 }
-                Step::Damage { .. } => damaged = true,
+                ReadStep::Damage { .. } => damaged = true,
                 // A record that was given up, whose number went to the next segment.
-                Step::Record { record, .. } if self.next.is_some_and(|next| record.header.seq >= next) => break,
-                Step::Record { at, record } => {
+                ReadStep::Record { record, .. } if self.next.is_some_and(|next| record.header.seq >= next) => break,
+                ReadStep::Record { at, record } => {
                     let header = record.header;
                     if std::mem::take(&mut damaged) {
                         scan.lost.push(scan.last + 1..=header.seq - 1);
                     }
                     scan.last = header.seq;
-                    scan.found.note(header.seq, at, record.len, header.wall_ms);
+                    scan.stats.add_record(header.seq, at, record.len, header.wall_ms);
                     match scan.good.last_mut() {
                         Some(run) if run.1 == at => run.1 = at + record.len as u64,
                         // The first one, or the first behind damage.
@@ -191,7 +191,7 @@ impl Place<'_> {
             }
         }
         // The torn end of a segment that was given up cost nothing: its number was given again.
-        if let (Some(_), Some(next)) = (scan.tail, self.next)
+        if let (Some(_), Some(next)) = (scan.torn_at, self.next)
             && scan.last + 1 < next
         {
             scan.lost.push(scan.last + 1..=next - 1);
@@ -200,16 +200,16 @@ impl Place<'_> {
     }
 
     /// Makes room at the name. Gives the highest number that may have been there.
-    fn put_aside(&self, why: &io::Error, flaws: &mut Vec<String>) -> u64 {
+    fn quarantine(&self, why: &io::Error, damage: &mut Vec<String>) -> u64 {
         let path = self.path();
         let size = std::fs::symlink_metadata(&path).map_or(0, |meta| if meta.is_file() { meta.len() } else { 0 });
-        flaws.push(format!("the events from {} on in {} cannot be read: {why}", self.first, path.display()));
+        damage.push(format!("the events from {} on in {} cannot be read: {why}", self.first, path.display()));
         // As many as can have been in it: a number that was given is not given again.
-        let most = self.first - 1 + size / HEADER as u64;
-        match std::fs::rename(&path, aside(&path)) {
+        let most = self.first - 1 + size / HEADER_LEN as u64;
+        match std::fs::rename(&path, quarantine_path(&path)) {
             Ok(()) => self.next.map_or(most, |_| self.first - 1),
             Err(e) => {
-                flaws.push(format!("rename {}: {e}", path.display()));
+                damage.push(format!("rename {}: {e}", path.display()));
                 self.next.map_or(most.max(self.first), |_| self.first - 1)
             }
         }
@@ -220,11 +220,11 @@ impl Place<'_> {
 fn damaged_end(file: &File, tail: u64) -> io::Result<Option<Vec<u8>>> {
     let mut bytes = vec![0; file.metadata()?.len().saturating_sub(tail) as usize];
     file.read_exact_at(&mut bytes, tail)?;
-    let short = bytes.len() < HEADER || super::record::claimed(&bytes).is_some_and(|len| len > bytes.len());
+    let short = bytes.len() < HEADER_LEN || super::record::claimed_len(&bytes).is_some_and(|len| len > bytes.len());
     Ok((!short && bytes.iter().any(|byte| *byte != 0)).then_some(bytes))
 }
 
-/// Keeps the damaged file under another name and puts one with the good records in its place. Whole at any instant.
+/// Keeps the damaged file under another name and puts one with the good records in its file. Whole at any instant.
 fn rewrite(path: &Path, file: &File, good: &[(u64, u64)]) -> io::Result<()> {
     let fresh = path.with_extension("tmp");
     let out = File::options().write(true).create(true).truncate(true).mode(0o600).open(&fresh)?;
@@ -236,7 +236,7 @@ fn rewrite(path: &Path, file: &File, good: &[(u64, u64)]) -> io::Result<()> {
         end += bytes.len() as u64;
     }
     out.sync_data()?;
-    match std::fs::hard_link(path, aside(path)) {
+    match std::fs::hard_link(path, quarantine_path(path)) {
         Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(e),
         // Done, or done before by this very process.
         _ => {}

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A place is remembered about every so many bytes: a reader walks half of it in vain, and the memory is a
 /// thousandth of the disk.
-pub const MARK_EVERY: u64 = 16 << 10;
+pub const MARK_INTERVAL_BYTES: u64 = 16 << 10;
 
 /// Where a record begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,34 +31,34 @@ pub struct Segment {
     /// Open while it is written to.
     file: Mutex<Option<Arc<File>>>,
     /// How much of it has been pushed to the disk: begun, and finished.
-    begun: AtomicU64,
+    writeback_started: AtomicU64,
     synced: AtomicU64,
 }
 
 /// What a scan of a segment's file found.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct SegmentStats {
     pub len: u64,
     pub newest_ms: u64,
     pub marks: Vec<Mark>,
 }
 
-impl Found {
-    pub fn note(&mut self, seq: u64, at: u64, len: usize, wall_ms: u64) {
-        note(&mut self.marks, seq, at);
+impl SegmentStats {
+    pub fn add_record(&mut self, seq: u64, at: u64, len: usize, wall_ms: u64) {
+        add_mark(&mut self.marks, seq, at);
         self.len = at + len as u64;
         self.newest_ms = self.newest_ms.max(wall_ms);
     }
 }
 
-fn note(marks: &mut Vec<Mark>, seq: u64, at: u64) {
-    if marks.last().is_none_or(|mark| at >= mark.at + MARK_EVERY) {
+fn add_mark(marks: &mut Vec<Mark>, seq: u64, at: u64) {
+    if marks.last().is_none_or(|mark| at >= mark.at + MARK_INTERVAL_BYTES) {
         marks.push(Mark { seq, at });
     }
 }
 
 /// A lock whose holder panicked still guards whole values: each is changed in one go.
-pub fn hold<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -74,23 +74,23 @@ pub fn parse_name(name: &str) -> Option<u64> {
 }
 
 impl Segment {
-    pub fn new(dir: &Path, first: u64, found: Found) -> Segment {
+    pub fn new(dir: &Path, first: u64, stats: SegmentStats) -> Segment {
         Segment {
             first,
             path: dir.join(file_name(first)),
-            len: AtomicU64::new(found.len),
-            newest_ms: AtomicU64::new(found.newest_ms),
-            marks: Mutex::new(found.marks),
+            len: AtomicU64::new(stats.len),
+            newest_ms: AtomicU64::new(stats.newest_ms),
+            marks: Mutex::new(stats.marks),
             file: Mutex::new(None),
-            begun: AtomicU64::new(found.len),
-            synced: AtomicU64::new(found.len),
+            writeback_started: AtomicU64::new(stats.len),
+            synced: AtomicU64::new(stats.len),
         }
     }
 
     /// The same, to be written to. What an earlier daemon wrote in it may not be on the disk yet.
     pub fn writable(self, file: File) -> Segment {
-        let (begun, synced) = (AtomicU64::new(0), AtomicU64::new(0));
-        Segment { file: Mutex::new(Some(Arc::new(file))), begun, synced, ..self }
+        let (writeback_started, synced) = (AtomicU64::new(0), AtomicU64::new(0));
+        Segment { file: Mutex::new(Some(Arc::new(file))), writeback_started, synced, ..self }
     }
 
     pub fn len(&self) -> u64 {
@@ -102,29 +102,29 @@ impl Segment {
     }
 
     /// A record of `len` bytes has been written at the end.
-    pub fn grew(&self, seq: u64, len: usize, wall_ms: u64) {
+    pub fn record_appended(&self, seq: u64, len: usize, wall_ms: u64) {
         let at = self.len();
-        note(&mut hold(&self.marks), seq, at);
+        add_mark(&mut lock_ignoring_poison(&self.marks), seq, at);
         self.newest_ms.fetch_max(wall_ms, Ordering::Relaxed);
         // Last: who sees the length sees whole records.
         self.len.store(at + len as u64, Ordering::Release);
     }
 
     /// A reader came by a record: one that was not looked through at the start gets its marks from who reads it.
-    pub fn passed(&self, seq: u64, at: u64) {
-        note(&mut hold(&self.marks), seq, at);
+    pub fn add_mark(&self, seq: u64, at: u64) {
+        add_mark(&mut lock_ignoring_poison(&self.marks), seq, at);
     }
 
     /// The place to start reading at for the record `seq`.
-    pub fn place(&self, seq: u64) -> u64 {
-        let marks = hold(&self.marks);
+    pub fn offset_before(&self, seq: u64) -> u64 {
+        let marks = lock_ignoring_poison(&self.marks);
         let after = marks.partition_point(|mark| mark.seq <= seq);
         after.checked_sub(1).and_then(|i| marks.get(i)).map_or(0, |mark| mark.at)
     }
 
     /// Its file, to read.
     pub fn open(&self) -> io::Result<Arc<File>> {
-        match &*hold(&self.file) {
+        match &*lock_ignoring_poison(&self.file) {
             Some(file) => Ok(file.clone()),
             None => Ok(Arc::new(open_regular(&self.path, File::options().read(true))?)),
         }
@@ -132,20 +132,20 @@ impl Segment {
 
     /// The file to write to; none when nothing may be added any more.
     pub fn writer(&self) -> Option<Arc<File>> {
-        hold(&self.file).clone()
+        lock_ignoring_poison(&self.file).clone()
     }
 
     /// Nothing is added from now on.
     pub fn seal(&self) {
-        hold(&self.file).take();
+        lock_ignoring_poison(&self.file).take();
     }
 
     /// Begins to write to the disk what is not begun yet, without waiting.
-    pub fn begin_sync(&self) -> io::Result<()> {
+    pub fn start_writeback(&self) -> io::Result<()> {
         let len = self.len();
-        if self.begun.load(Ordering::Relaxed) < len {
+        if self.writeback_started.load(Ordering::Relaxed) < len {
             crate::sys::begin_writeback(&*self.open()?)?;
-            self.begun.fetch_max(len, Ordering::Relaxed);
+            self.writeback_started.fetch_max(len, Ordering::Relaxed);
         }
         Ok(())
     }

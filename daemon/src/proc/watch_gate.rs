@@ -2,10 +2,10 @@
 
 use super::event_sink::now;
 use crate::config;
-use crate::events::{NewEvent, Journal};
+use crate::events::{Journal, NewEvent};
 use crate::shim::run::mono_ms;
 use crate::store::slots::sum;
-use crate::watch::{Breaker, Admission, BreakerConfig, LimiterConfig};
+use crate::watch::{Admission, Breaker, BreakerConfig, LimiterConfig};
 use serde_json::json;
 use std::fs::File;
 use std::io;
@@ -142,7 +142,8 @@ impl WatchGate {
         // The window is empty at both moments, so the state is short.
         let bytes = [&self.boot[..], &state.breaker.to_bytes()].concat();
         let Some(facts) = facts.as_object() else { return };
-        let draft = NewEvent { kind, id: None, session_key: None, task_id: None, facts, state: &bytes, cancelled: false };
+        let draft =
+            NewEvent { kind, id: None, session_key: None, task_id: None, facts, state: &bytes, cancelled: false };
         match self.journal.publish(&draft, now(), |seq| self.store(&state.breaker, seq)) {
             Ok(seq) => state.seq = seq,
             Err(e) => tracing::error!(%e, kind = kind.name(), "failed to store an event of the watch breaker"),

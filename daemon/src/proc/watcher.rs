@@ -10,7 +10,7 @@ use super::state::{Phase, State};
 use crate::hooks;
 use crate::log::{Counts, Filled, Log};
 use crate::shim::run::mono_ms;
-use crate::watch::{Matches, Patterns, Scanner, Decision};
+use crate::watch::{Decision, Matches, Patterns, Scanner};
 use serde_json::json;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};

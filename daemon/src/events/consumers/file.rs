@@ -1,50 +1,50 @@
 //! A consumer's file: facts are appended; now and then it is replaced by a shorter one that says the same.
 
-use super::super::disk::{aside, open_regular};
+use super::super::disk::{open_regular, quarantine_path};
 use super::ConsumerName;
-use super::state::{self, Fact, State};
+use super::state::{self, ConsumerState, Fact};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// A file is left alone up to this length: some five hundred facts.
-const LONG: u64 = 16 << 10;
+const COMPACT_ABOVE_BYTES: u64 = 16 << 10;
 
 /// A consumer as the disk has it.
 #[derive(Debug)]
-pub struct Kept {
+pub struct ConsumerFile {
     pub name: ConsumerName,
-    pub state: State,
+    pub state: ConsumerState,
     path: PathBuf,
     /// Where the next fact goes. What a failed write left there is written over.
     len: u64,
     /// Its path, where something was written that is not yet begun to be on the disk, or not known to be there.
-    pub unbegun: Option<PathBuf>,
-    pub unsynced: Option<PathBuf>,
+    pub needs_writeback: Option<PathBuf>,
+    pub needs_sync: Option<PathBuf>,
 }
 
-impl Kept {
-    fn new(name: ConsumerName, state: State, path: PathBuf, len: u64) -> Kept {
-        Kept { name, state, path, len, unbegun: None, unsynced: None }
+impl ConsumerFile {
+    fn new(name: ConsumerName, state: ConsumerState, path: PathBuf, len: u64) -> ConsumerFile {
+        ConsumerFile { name, state, path, len, needs_writeback: None, needs_sync: None }
     }
 
     fn changed(&mut self) {
-        self.unbegun.get_or_insert_with(|| self.path.clone());
-        self.unsynced.get_or_insert_with(|| self.path.clone());
+        self.needs_writeback.get_or_insert_with(|| self.path.clone());
+        self.needs_sync.get_or_insert_with(|| self.path.clone());
     }
 
     /// Makes the file, whole or not at all.
-    pub fn create(dir: &Path, name: &ConsumerName, position: u64, at_ms: u64) -> io::Result<Kept> {
-        let mut state = State::default();
+    pub fn create(dir: &Path, name: &ConsumerName, position: u64, at_ms: u64) -> io::Result<ConsumerFile> {
+        let mut state = ConsumerState::default();
         state.apply(Fact::Created { position, at_ms });
-        let mut kept = Kept::new(name.clone(), state, dir.join(name.file_name()), 0);
+        let mut kept = ConsumerFile::new(name.clone(), state, dir.join(name.file_name()), 0);
         kept.rewrite()?;
         Ok(kept)
     }
 
     /// Reads a file. None: it says nothing and is gone now.
-    pub fn load(path: &Path, flaws: &mut Vec<String>) -> Option<Kept> {
+    pub fn load(path: &Path, damage: &mut Vec<String>) -> Option<ConsumerFile> {
         let bytes = open_regular(path, File::options().read(true)).and_then(|mut file| {
             let mut bytes = Vec::new();
             io::Read::read_to_end(&mut file, &mut bytes).map(|_| bytes)
@@ -54,17 +54,17 @@ impl Kept {
         let Some(read) = read.filter(|read| path.file_name().is_some_and(|file| *read.name.file_name() == *file))
         else {
             let why = bytes.err().map_or("it is damaged".into(), |e| e.to_string());
-            flaws.push(format!("the consumer in {} is unknown: {why}", path.display()));
-            let _ = std::fs::rename(path, aside(path));
+            damage.push(format!("the consumer in {} is unknown: {why}", path.display()));
+            let _ = std::fs::rename(path, quarantine_path(path));
             return None;
         };
-        let mut kept = Kept::new(read.name, read.state, path.into(), read.len);
+        let mut kept = ConsumerFile::new(read.name, read.state, path.into(), read.len);
         kept.state.tidy(0);
         if read.damaged > 0 {
-            flaws.push(format!("{} facts about the consumer {} are damaged", read.damaged, kept.name));
-            let _ = std::fs::hard_link(path, aside(path));
+            damage.push(format!("{} facts about the consumer {} are damaged", read.damaged, kept.name));
+            let _ = std::fs::hard_link(path, quarantine_path(path));
             if let Err(e) = kept.rewrite() {
-                flaws.push(format!("rewrite {}: {e}", path.display()));
+                damage.push(format!("rewrite {}: {e}", path.display()));
             }
         }
         Some(kept)
@@ -81,7 +81,7 @@ impl Kept {
             opened => opened,
         }?;
         file.write_all_at(&fact.bytes(), self.len)?;
-        self.len += state::FACT as u64;
+        self.len += state::FACT_LEN as u64;
         self.changed();
         self.state.apply(fact);
         Ok(())
@@ -89,7 +89,7 @@ impl Kept {
 
     /// Makes the file short where that pays. A failure costs nothing but room.
     pub fn compact(&mut self) {
-        if self.len > LONG.max(2 * self.state.file_len(&self.name))
+        if self.len > COMPACT_ABOVE_BYTES.max(2 * self.state.file_len(&self.name))
             && let Err(e) = self.rewrite()
         {
             tracing::debug!(%e, path = %self.path.display(), "compact a consumer's file");
@@ -123,7 +123,7 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Begins to write a file to the disk, without waiting.
-pub fn begin_sync(path: &Path) -> io::Result<()> {
+pub fn start_writeback(path: &Path) -> io::Result<()> {
     unless_gone(open_regular(path, File::options().read(true)).and_then(|file| Ok(crate::sys::begin_writeback(&file)?)))
 }
 

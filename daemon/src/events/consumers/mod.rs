@@ -6,43 +6,36 @@ mod name;
 mod next;
 mod state;
 
-pub use expired::Forgotten;
-pub use name::{ConsumerName, NotAName};
-pub use next::Next;
-pub use state::View;
+pub use expired::Expired;
+pub use name::{ConsumerName, InvalidConsumerName};
+pub use next::NextEvents;
+pub use state::{ConsumerView, ExitMark};
 
-use super::recover::make_dir;
-use super::segment::hold;
+use super::journal::SeqBounds;
+use super::recover::create_dir;
+use super::segment::lock_ignoring_poison;
 use crate::hooks;
-use file::Kept;
-use next::Seen;
-use state::{Fact, Skip};
+use file::ConsumerFile;
+use next::ScanCache;
+use state::Fact;
 use std::collections::HashMap;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use toold_proto::ProcId;
+use toold_proto::params::ConsumerStart;
 
 /// The time of last use is written at most so often: asking again and again costs no writes.
-const USED_EVERY_MS: u64 = 60_000;
-
-/// Where a new consumer begins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Start {
-    /// With the oldest event that is kept.
-    Oldest,
-    /// With the next one.
-    Now,
-}
+const TOUCH_INTERVAL_MS: u64 = 60_000;
 
 /// A consumer that may go on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entered {
+pub struct Registration {
     pub position: u64,
     pub created: bool,
     /// It was unused for too long and begins again: told once.
-    pub forgotten: Option<Forgotten>,
+    pub expired: Option<Expired>,
 }
 
 #[derive(Debug)]
@@ -84,135 +77,131 @@ pub struct Consumers {
 
 #[derive(Debug)]
 struct Table {
-    known: HashMap<ConsumerName, Consumer>,
-    forgotten: expired::List,
+    active: HashMap<ConsumerName, Consumer>,
+    expired: expired::ExpiredList,
 }
 
 #[derive(Debug)]
 struct Consumer {
-    kept: Kept,
+    file: ConsumerFile,
     /// The newest use, which the disk may not know yet.
     used_ms: u64,
-    seen: Seen,
+    scan_cache: ScanCache,
 }
 
 impl Consumer {
-    fn new(kept: Kept) -> Consumer {
-        Consumer { used_ms: kept.state.used_ms, kept, seen: Seen::default() }
+    fn new(file: ConsumerFile) -> Consumer {
+        Consumer { used_ms: file.state.used_ms, file, scan_cache: ScanCache::default() }
     }
 }
 
 impl Consumers {
-    /// Opens what is in `dir`. What was damaged is put aside, and told in the second part.
+    /// Opens what is in `dir`. What was damaged is put quarantine_path, and told in the second part.
     pub fn open(dir: &Path, ttl_ms: u64, max: usize, now_ms: u64) -> io::Result<(Consumers, Vec<String>)> {
-        let mut flaws = Vec::new();
-        make_dir(dir, &mut flaws)?;
-        let mut known = HashMap::new();
+        let mut damage = Vec::new();
+        create_dir(dir, &mut damage)?;
+        let mut active = HashMap::new();
         for entry in std::fs::read_dir(dir)? {
             let path = entry?.path();
             if path.extension().is_some_and(|ext| ext == "tmp") {
                 let _ = std::fs::remove_file(&path);
             } else if path.extension().is_some_and(|ext| ext == "pos")
-                && let Some(kept) = Kept::load(&path, &mut flaws)
+                && let Some(file) = ConsumerFile::load(&path, &mut damage)
             {
-                known.insert(kept.name.clone(), Consumer::new(kept));
+                active.insert(file.name.clone(), Consumer::new(file));
             }
         }
-        let forgotten = expired::List::load(dir, &mut flaws);
-        let consumers = Consumers { dir: dir.into(), ttl_ms, max, table: Mutex::new(Table { known, forgotten }) };
+        let expired = expired::ExpiredList::load(dir, &mut damage);
+        let consumers = Consumers { dir: dir.into(), ttl_ms, max, table: Mutex::new(Table { active, expired }) };
         consumers.expire(now_ms);
-        Ok((consumers, flaws))
+        Ok((consumers, damage))
     }
 
     /// The consumer's position. Makes the consumer if there is none.
-    pub fn enter(
+    pub fn register(
         &self,
         name: &ConsumerName,
-        start: Start,
-        oldest: u64,
-        last: u64,
+        start: ConsumerStart,
+        bounds: SeqBounds,
         now_ms: u64,
-    ) -> Result<Entered, ConsumerError> {
-        let mut table = hold(&self.table);
-        let forgotten = table.forgotten.get(name);
+    ) -> Result<Registration, ConsumerError> {
+        let mut table = lock_ignoring_poison(&self.table);
+        let expired = table.expired.get(name);
         let begin = match start {
             // One that comes back was promised what it had not seen yet.
-            Start::Now if forgotten.is_none() => last,
-            Start::Now | Start::Oldest => oldest.saturating_sub(1),
+            ConsumerStart::Now if expired.is_none() => bounds.last,
+            ConsumerStart::Now | ConsumerStart::Oldest => bounds.oldest.saturating_sub(1),
         };
-        let created = self.make(&mut table, name, begin, now_ms)?;
-        self.note_used(&mut table, name, now_ms)?;
-        if forgotten.is_some() {
+        let created = self.create_if_absent(&mut table, name, begin, now_ms)?;
+        self.touch_locked(&mut table, name, now_ms)?;
+        if expired.is_some() {
             // After the consumer is made: a crash between the two tells it again.
-            table.forgotten.remove(&self.dir, name)?;
+            table.expired.remove(&self.dir, name)?;
         }
-        let position = table.known.get(name).map_or(begin, |consumer| consumer.kept.state.position);
-        Ok(Entered { position, created, forgotten })
+        let position = table.active.get(name).map_or(begin, |consumer| consumer.file.state.position);
+        Ok(Registration { position, created, expired })
     }
 
     /// Acknowledges the events up to `seq`, of which `last` is the newest. Gives the position, which never goes back.
     pub fn ack(&self, name: &ConsumerName, seq: u64, last: u64, now_ms: u64) -> Result<u64, ConsumerError> {
-        let mut table = hold(&self.table);
-        let consumer = table.known.get_mut(name).ok_or(ConsumerError::Unknown)?;
+        let mut table = lock_ignoring_poison(&self.table);
+        let consumer = table.active.get_mut(name).ok_or(ConsumerError::Unknown)?;
         let seq = seq.min(last);
-        if seq > consumer.kept.state.position {
+        if seq > consumer.file.state.position {
             hooks::at("ack.write");
-            consumer.kept.append(Fact::Ack { seq, at_ms: now_ms })?;
+            consumer.file.append(Fact::Ack { seq, at_ms: now_ms })?;
             hooks::at("ack.written");
             consumer.used_ms = consumer.used_ms.max(now_ms);
-            consumer.kept.state.tidy(0);
-            consumer.kept.compact();
+            consumer.file.state.tidy(0);
+            consumer.file.compact();
         }
-        let position = consumer.kept.state.position;
-        self.note_used(&mut table, name, now_ms)?;
+        let position = consumer.file.state.position;
+        self.touch_locked(&mut table, name, now_ms)?;
         Ok(position)
     }
 
     /// Notes that the consumer was told the exit of `id` by a call, when `noted` was the newest event. `upto`: the
     /// last event about that exit, 0 when it is not journaled yet. Makes the consumer if there is none.
-    #[expect(clippy::too_many_arguments, reason = "four of them are numbers of the journal's that it does not know")]
-    pub fn skip_exit(
+    pub fn mark_exit_seen(
         &self,
         name: &ConsumerName,
         id: ProcId,
-        noted: u64,
-        upto: u64,
-        oldest: u64,
-        last: u64,
+        mark: ExitMark,
+        bounds: SeqBounds,
         now_ms: u64,
     ) -> Result<(), ConsumerError> {
-        let mut table = hold(&self.table);
-        self.make(&mut table, name, oldest.saturating_sub(1), now_ms)?;
-        let consumer = table.known.get_mut(name).ok_or(ConsumerError::Unknown)?;
-        let skip = Skip { noted: noted.min(last), upto: upto.min(last) };
-        let known = consumer.kept.state.skips.get(&id.bits());
-        if known != Some(&skip) && consumer.kept.state.position < skip.bound() {
-            consumer.kept.append(Fact::Skip { process: id.bits(), skip })?;
-            consumer.kept.state.tidy(oldest);
-            consumer.kept.compact();
+        let mut table = lock_ignoring_poison(&self.table);
+        self.create_if_absent(&mut table, name, bounds.oldest.saturating_sub(1), now_ms)?;
+        let consumer = table.active.get_mut(name).ok_or(ConsumerError::Unknown)?;
+        let mark = ExitMark { newest_seq: mark.newest_seq.min(bounds.last), exit_seq: mark.exit_seq.min(bounds.last) };
+        let known = consumer.file.state.exit_marks.get(&id.bits());
+        if known != Some(&mark) && consumer.file.state.position < mark.max_seq() {
+            consumer.file.append(Fact::ExitSeen { process: id.bits(), mark })?;
+            consumer.file.state.tidy(bounds.oldest);
+            consumer.file.compact();
         }
-        self.note_used(&mut table, name, now_ms)
+        self.touch_locked(&mut table, name, now_ms)
     }
 
     /// What decides whether an event is for the consumer.
-    pub fn view(&self, name: &ConsumerName) -> Option<View> {
-        hold(&self.table).known.get(name).map(|consumer| consumer.kept.state.view())
+    pub fn view(&self, name: &ConsumerName) -> Option<ConsumerView> {
+        lock_ignoring_poison(&self.table).active.get(name).map(|consumer| consumer.file.state.view())
     }
 
     /// Notes that somebody of that name is there.
-    pub fn used(&self, name: &ConsumerName, now_ms: u64) -> Result<(), ConsumerError> {
-        self.note_used(&mut hold(&self.table), name, now_ms)
+    pub fn touch(&self, name: &ConsumerName, now_ms: u64) -> Result<(), ConsumerError> {
+        self.touch_locked(&mut lock_ignoring_poison(&self.table), name, now_ms)
     }
 
     /// Forgets the consumers that nobody used for too long. Gives their names.
     pub fn expire(&self, now_ms: u64) -> Vec<ConsumerName> {
-        self.forget_unused(&mut hold(&self.table), now_ms)
+        self.expire_locked(&mut lock_ignoring_poison(&self.table), now_ms)
     }
 
     /// All of them: name, position, last use.
     pub fn list(&self) -> Vec<(ConsumerName, u64, u64)> {
-        let table = hold(&self.table);
-        let all = table.known.iter().map(|(name, c)| (name.clone(), c.kept.state.position, c.used_ms));
+        let table = lock_ignoring_poison(&self.table);
+        let all = table.active.iter().map(|(name, c)| (name.clone(), c.file.state.position, c.used_ms));
         let mut all: Vec<_> = all.collect();
         all.sort();
         all
@@ -220,80 +209,86 @@ impl Consumers {
 
     /// The highest number of an event that any of them knows of.
     pub fn highest(&self) -> u64 {
-        let table = hold(&self.table);
-        let known = table.known.values().map(|consumer| consumer.kept.state.highest());
-        known.max().unwrap_or(0).max(table.forgotten.highest())
+        let table = lock_ignoring_poison(&self.table);
+        let known = table.active.values().map(|consumer| consumer.file.state.highest_seq());
+        known.max().unwrap_or(0).max(table.expired.max_seq())
     }
 
     /// Begins to write to the disk what changed lately, without waiting.
-    pub fn begin_sync(&self) -> io::Result<()> {
-        self.changed(|kept| kept.unbegun.take()).iter().try_for_each(|path| file::begin_sync(path))
+    pub fn start_writeback(&self) -> io::Result<()> {
+        self.changed(|file| file.needs_writeback.take()).iter().try_for_each(|path| file::start_writeback(path))
     }
 
     /// Waits until everything is on the disk.
     pub fn sync(&self) -> io::Result<()> {
-        let changed = self.changed(|kept| kept.unsynced.take());
+        let changed = self.changed(|file| file.needs_sync.take());
         changed.iter().try_for_each(|path| file::sync(path))?;
         if changed.is_empty() { Ok(()) } else { std::fs::File::open(&self.dir)?.sync_all() }
     }
 
     /// The files that are marked, whose mark is taken. The disk is waited for without the lock.
-    fn changed(&self, take: impl Fn(&mut Kept) -> Option<PathBuf>) -> Vec<PathBuf> {
-        hold(&self.table).known.values_mut().filter_map(|consumer| take(&mut consumer.kept)).collect()
+    fn changed(&self, take: impl Fn(&mut ConsumerFile) -> Option<PathBuf>) -> Vec<PathBuf> {
+        lock_ignoring_poison(&self.table).active.values_mut().filter_map(|consumer| take(&mut consumer.file)).collect()
     }
 
     /// How many exits are remembered for a consumer.
     #[cfg(test)]
-    pub(super) fn skips(&self, name: &ConsumerName) -> usize {
-        hold(&self.table).known.get(name).map_or(0, |consumer| consumer.kept.state.skips.len())
+    pub(super) fn exit_marks(&self, name: &ConsumerName) -> usize {
+        lock_ignoring_poison(&self.table).active.get(name).map_or(0, |consumer| consumer.file.state.exit_marks.len())
     }
 
     /// Makes the consumer, if there is none. Says whether it did.
-    fn make(&self, table: &mut Table, name: &ConsumerName, position: u64, now_ms: u64) -> Result<bool, ConsumerError> {
-        if table.known.contains_key(name) {
+    fn create_if_absent(
+        &self,
+        table: &mut Table,
+        name: &ConsumerName,
+        position: u64,
+        now_ms: u64,
+    ) -> Result<bool, ConsumerError> {
+        if table.active.contains_key(name) {
             return Ok(false);
         }
-        if table.known.len() >= self.max {
-            self.forget_unused(table, now_ms);
+        if table.active.len() >= self.max {
+            self.expire_locked(table, now_ms);
         }
-        if table.known.len() >= self.max {
+        if table.active.len() >= self.max {
             return Err(ConsumerError::TooMany { max: self.max });
         }
-        let kept = Kept::create(&self.dir, name, position, now_ms)?;
-        table.known.insert(name.clone(), Consumer::new(kept));
+        let file = ConsumerFile::create(&self.dir, name, position, now_ms)?;
+        table.active.insert(name.clone(), Consumer::new(file));
         Ok(true)
     }
 
-    fn note_used(&self, table: &mut Table, name: &ConsumerName, now_ms: u64) -> Result<(), ConsumerError> {
-        let consumer = table.known.get_mut(name).ok_or(ConsumerError::Unknown)?;
+    fn touch_locked(&self, table: &mut Table, name: &ConsumerName, now_ms: u64) -> Result<(), ConsumerError> {
+        let consumer = table.active.get_mut(name).ok_or(ConsumerError::Unknown)?;
         consumer.used_ms = consumer.used_ms.max(now_ms);
-        let every = USED_EVERY_MS.min(self.ttl_ms / 10);
-        if now_ms.saturating_sub(consumer.kept.state.used_ms) > every {
+        let every = TOUCH_INTERVAL_MS.min(self.ttl_ms / 10);
+        if now_ms.saturating_sub(consumer.file.state.used_ms) > every {
             // A full disk must not keep anybody from reading: the next use tries again.
-            if let Err(e) = consumer.kept.append(Fact::Used { at_ms: now_ms }) {
+            if let Err(e) = consumer.file.append(Fact::Used { at_ms: now_ms }) {
                 tracing::debug!(%e, "note that a consumer was used");
             }
-            consumer.kept.compact();
+            consumer.file.compact();
         }
         Ok(())
     }
 
-    fn forget_unused(&self, table: &mut Table, now_ms: u64) -> Vec<ConsumerName> {
+    fn expire_locked(&self, table: &mut Table, now_ms: u64) -> Vec<ConsumerName> {
         let unused = |consumer: &Consumer| consumer.used_ms.saturating_add(self.ttl_ms) < now_ms;
-        let gone = table.known.iter().filter(|(_, consumer)| unused(consumer));
-        let note = |consumer: &Consumer| Forgotten { position: consumer.kept.state.position, at_ms: now_ms };
+        let gone = table.active.iter().filter(|(_, consumer)| unused(consumer));
+        let note = |consumer: &Consumer| Expired { position: consumer.file.state.position, at_ms: now_ms };
         let gone: Vec<_> = gone.map(|(name, consumer)| (name.clone(), note(consumer))).collect();
         if gone.is_empty() {
             return Vec::new();
         }
         let names: Vec<ConsumerName> = gone.iter().map(|(name, _)| name.clone()).collect();
         // First the note, then the end: a crash between the two ends it at the next start.
-        if let Err(e) = table.forgotten.add(&self.dir, gone) {
-            tracing::warn!(%e, "note the consumers that are forgotten");
+        if let Err(e) = table.expired.add(&self.dir, gone) {
+            tracing::warn!(%e, "note the consumers that are expired");
             return Vec::new();
         }
-        for consumer in names.iter().filter_map(|name| table.known.remove(name)) {
-            consumer.kept.remove();
+        for consumer in names.iter().filter_map(|name| table.active.remove(name)) {
+            consumer.file.remove();
         }
         names
     }

@@ -4,7 +4,7 @@ use sha2::{Digest, Sha256};
 use std::fmt;
 
 /// The longest name, in characters.
-const LONGEST: usize = 128;
+const MAX_NAME_CHARS: usize = 128;
 
 /// 1 to 128 characters, none of them a control character.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -12,20 +12,20 @@ pub struct ConsumerName(String);
 
 /// Why a text is no name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NotAName;
+pub struct InvalidConsumerName;
 
-impl fmt::Display for NotAName {
+impl fmt::Display for InvalidConsumerName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("must be 1 to 128 characters, none of them a control character")
     }
 }
 
-impl std::error::Error for NotAName {}
+impl std::error::Error for InvalidConsumerName {}
 
 impl ConsumerName {
-    pub fn parse(text: &str) -> Result<ConsumerName, NotAName> {
-        let fits = (1..=LONGEST).contains(&text.chars().count()) && !text.chars().any(char::is_control);
-        if fits { Ok(ConsumerName(text.into())) } else { Err(NotAName) }
+    pub fn parse(text: &str) -> Result<ConsumerName, InvalidConsumerName> {
+        let fits = (1..=MAX_NAME_CHARS).contains(&text.chars().count()) && !text.chars().any(char::is_control);
+        if fits { Ok(ConsumerName(text.into())) } else { Err(InvalidConsumerName) }
     }
 
     pub fn as_str(&self) -> &str {

@@ -1,79 +1,79 @@
 //! How far a consumer has come, as facts that only ever add up. Pure: bytes in, facts out.
 
-use super::super::read::Entry;
+use super::super::read::JournalEntry;
 use super::ConsumerName;
 use std::collections::HashMap;
 use std::sync::Arc;
 use toold_proto::{EventType, ProcId};
 
 /// One fact on disk.
-pub const FACT: usize = 32;
+pub const FACT_LEN: usize = 32;
 const MAGIC: &[u8; 8] = b"toolcon1";
-const HEAD: usize = 16;
+const FILE_HEADER_LEN: usize = 16;
 
 /// An exit that was returned before it was journaled is journaled within so many events: its process's task does
 /// it next, or the daemon's next start before anything else.
-const LATE: u64 = 100_000;
+const MAX_EXIT_DELAY_EVENTS: u64 = 100_000;
 /// Exits that are remembered for one consumer. Beyond it the oldest are forgotten, and may be told twice.
-const MOST_SKIPS: usize = 16_384;
+const MAX_SEEN_EXITS: usize = 16_384;
 
 /// What is appended to a consumer's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fact {
     Created { position: u64, at_ms: u64 },
     Ack { seq: u64, at_ms: u64 },
-    Skip { process: u64, skip: Skip },
+    ExitSeen { process: u64, mark: ExitMark },
     Used { at_ms: u64 },
 }
 
 /// An exit that a consumer was told by a call: its events are not told again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Skip {
+pub struct ExitMark {
     /// The newest event when it was told.
-    pub noted: u64,
+    pub newest_seq: u64,
     /// The last event about it; 0: not journaled yet.
-    pub upto: u64,
+    pub exit_seq: u64,
 }
 
-impl Skip {
+impl ExitMark {
     /// The last number that an event about it can have.
-    pub fn bound(self) -> u64 {
-        if self.upto != 0 { self.upto } else { self.noted.saturating_add(LATE) }
+    pub fn max_seq(self) -> u64 {
+        if self.exit_seq != 0 { self.exit_seq } else { self.newest_seq.saturating_add(MAX_EXIT_DELAY_EVENTS) }
     }
 }
 
 /// What the facts add up to.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct State {
+pub struct ConsumerState {
     pub position: u64,
-    pub skips: Arc<HashMap<u64, Skip>>,
+    pub exit_marks: Arc<HashMap<u64, ExitMark>>,
     pub used_ms: u64,
-    /// No skip ends before this: below it there is nothing to tidy.
-    lowest: Option<u64>,
+    /// No mark ends before this: below it there is nothing to tidy.
+    min_mark_seq: Option<u64>,
 }
 
 /// What of a consumer decides whether an event is for it.
 #[derive(Debug, Clone)]
-pub struct View {
+pub struct ConsumerView {
     /// All events up to it are acknowledged.
     pub position: u64,
-    skips: Arc<HashMap<u64, Skip>>,
+    exit_marks: Arc<HashMap<u64, ExitMark>>,
 }
 
-impl View {
+impl ConsumerView {
     /// Whether it is still to be told of this event.
-    pub fn wants(&self, event: &Entry) -> bool {
+    pub fn wants(&self, event: &JournalEntry) -> bool {
         self.wants_seq(event.seq, event.kind, event.id.map_or(0, ProcId::bits))
     }
 
     pub(super) fn wants_seq(&self, seq: u64, kind: EventType, process: u64) -> bool {
         let exit = matches!(kind, EventType::Exited | EventType::Completion);
-        let told = exit && self.skips.get(&process).is_some_and(|skip| seq <= skip.bound());
+        let told = exit && self.exit_marks.get(&process).is_some_and(|mark| seq <= mark.max_seq());
         seq > self.position && !told
     }
 }
 
-impl State {
+impl ConsumerState {
     pub fn apply(&mut self, fact: Fact) {
         match fact {
             Fact::Created { position: seq, at_ms } | Fact::Ack { seq, at_ms } => {
@@ -81,54 +81,55 @@ impl State {
                 self.used_ms = self.used_ms.max(at_ms);
             }
             Fact::Used { at_ms } => self.used_ms = self.used_ms.max(at_ms),
-            Fact::Skip { process, skip } => {
-                self.lowest = Some(self.lowest.map_or(skip.bound(), |lowest| lowest.min(skip.bound())));
-                Arc::make_mut(&mut self.skips).insert(process, skip);
+            Fact::ExitSeen { process, mark } => {
+                self.min_mark_seq =
+                    Some(self.min_mark_seq.map_or(mark.max_seq(), |min_mark_seq| min_mark_seq.min(mark.max_seq())));
+                Arc::make_mut(&mut self.exit_marks).insert(process, mark);
             }
         }
     }
 
-    /// Drops the skips that no event can meet any more: all of theirs are acknowledged, or not kept.
+    /// Drops the exit_marks that no event can meet any more: all of theirs are acknowledged, or not kept.
     pub fn tidy(&mut self, oldest: u64) {
         let position = self.position;
         let live = |bound: u64| position < bound && oldest <= bound;
-        let too_many = self.skips.len() > MOST_SKIPS;
-        if self.lowest.is_none_or(live) && !too_many {
+        let too_many = self.exit_marks.len() > MAX_SEEN_EXITS;
+        if self.min_mark_seq.is_none_or(live) && !too_many {
             return;
         }
-        let skips = Arc::make_mut(&mut self.skips);
-        skips.retain(|_, skip| live(skip.bound()));
-        if skips.len() > MOST_SKIPS {
+        let exit_marks = Arc::make_mut(&mut self.exit_marks);
+        exit_marks.retain(|_, mark| live(mark.max_seq()));
+        if exit_marks.len() > MAX_SEEN_EXITS {
             // Many at once: the next ones are not to pay for it each.
-            let mut noted: Vec<u64> = skips.values().map(|skip| skip.noted).collect();
-            let (_, from, _) = noted.select_nth_unstable(MOST_SKIPS / 8);
-            skips.retain(|_, skip| skip.noted >= *from);
+            let mut newest_seq: Vec<u64> = exit_marks.values().map(|mark| mark.newest_seq).collect();
+            let (_, from, _) = newest_seq.select_nth_unstable(MAX_SEEN_EXITS / 8);
+            exit_marks.retain(|_, mark| mark.newest_seq >= *from);
         }
-        self.lowest = skips.values().map(|skip| skip.bound()).min();
+        self.min_mark_seq = exit_marks.values().map(|mark| mark.max_seq()).min();
     }
 
-    pub fn view(&self) -> View {
-        View { position: self.position, skips: self.skips.clone() }
+    pub fn view(&self) -> ConsumerView {
+        ConsumerView { position: self.position, exit_marks: self.exit_marks.clone() }
     }
 
     /// The highest number it knows of.
-    pub fn highest(&self) -> u64 {
-        let noted = self.skips.values().map(|skip| skip.noted.max(skip.upto));
-        noted.max().unwrap_or(0).max(self.position)
+    pub fn highest_seq(&self) -> u64 {
+        let seen = self.exit_marks.values().map(|mark| mark.newest_seq.max(mark.exit_seq));
+        seen.max().unwrap_or(0).max(self.position)
     }
 
     /// The shortest file that says the same.
     pub fn file(&self, name: &ConsumerName) -> Vec<u8> {
         let mut out = head(name);
         out.extend_from_slice(&Fact::Created { position: self.position, at_ms: self.used_ms }.bytes());
-        for (process, skip) in self.skips.iter() {
-            out.extend_from_slice(&Fact::Skip { process: *process, skip: *skip }.bytes());
+        for (process, mark) in self.exit_marks.iter() {
+            out.extend_from_slice(&Fact::ExitSeen { process: *process, mark: *mark }.bytes());
         }
         out
     }
 
     pub fn file_len(&self, name: &ConsumerName) -> u64 {
-        (head_len(name.as_str().len()) + FACT * (1 + self.skips.len())) as u64
+        (head_len(name.as_str().len()) + FACT_LEN * (1 + self.exit_marks.len())) as u64
     }
 }
 
@@ -136,7 +137,7 @@ impl State {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Read {
     pub name: ConsumerName,
-    pub state: State,
+    pub state: ConsumerState,
     /// Up to here it is good, or damaged within; behind it is a torn end.
     pub len: u64,
     /// Facts that were damaged and have others behind them.
@@ -147,20 +148,20 @@ pub struct Read {
 pub fn read(bytes: &[u8]) -> Option<Read> {
     let rest = bytes.strip_prefix(MAGIC)?;
     let len = usize::from(u16::from_le_bytes(*rest.first_chunk()?));
-    let name = bytes.get(HEAD..HEAD + len)?;
+    let name = bytes.get(FILE_HEADER_LEN..FILE_HEADER_LEN + len)?;
     let name = ConsumerName::parse(str::from_utf8(name).ok()?).ok()?;
     let facts = bytes.strip_prefix(head(&name).as_slice())?;
     let facts: Vec<Option<Fact>> = facts.as_chunks().0.iter().map(Fact::read).collect();
     let whole = facts.iter().rposition(Option::is_some)? + 1;
-    let mut state = State::default();
+    let mut state = ConsumerState::default();
     facts.iter().flatten().for_each(|fact| state.apply(*fact));
     let damaged = facts[..whole].iter().filter(|fact| fact.is_none()).count();
-    let len = (head_len(len) + whole * FACT) as u64;
+    let len = (head_len(len) + whole * FACT_LEN) as u64;
     Some(Read { name, state, len, damaged })
 }
 
 fn head_len(name: usize) -> usize {
-    (HEAD + name).next_multiple_of(FACT)
+    (FILE_HEADER_LEN + name).next_multiple_of(FACT_LEN)
 }
 
 fn head(name: &ConsumerName) -> Vec<u8> {
@@ -175,14 +176,14 @@ fn head(name: &ConsumerName) -> Vec<u8> {
 }
 
 impl Fact {
-    pub fn bytes(self) -> [u8; FACT] {
+    pub fn bytes(self) -> [u8; FACT_LEN] {
         let (kind, numbers) = match self {
             Fact::Created { position, at_ms } => (1u32, [position, at_ms, 0]),
             Fact::Ack { seq, at_ms } => (2, [seq, at_ms, 0]),
-            Fact::Skip { process, skip } => (3, [process, skip.noted, skip.upto]),
+            Fact::ExitSeen { process, mark } => (3, [process, mark.newest_seq, mark.exit_seq]),
             Fact::Used { at_ms } => (4, [at_ms, 0, 0]),
         };
-        let mut out = [0; FACT];
+        let mut out = [0; FACT_LEN];
         out[4..8].copy_from_slice(&kind.to_le_bytes());
         for (place, number) in out[8..].chunks_exact_mut(8).zip(numbers) {
             place.copy_from_slice(&number.to_le_bytes());
@@ -192,7 +193,7 @@ impl Fact {
         out
     }
 
-    fn read(bytes: &[u8; FACT]) -> Option<Fact> {
+    fn read(bytes: &[u8; FACT_LEN]) -> Option<Fact> {
         if crc32fast::hash(&bytes[4..]).to_le_bytes() != bytes[..4] {
             return None;
         }
@@ -200,7 +201,10 @@ impl Fact {
         match bytes[4] {
             1 => Some(Fact::Created { position: number(1), at_ms: number(2) }),
             2 => Some(Fact::Ack { seq: number(1), at_ms: number(2) }),
-            3 => Some(Fact::Skip { process: number(1), skip: Skip { noted: number(2), upto: number(3) } }),
+            3 => Some(Fact::ExitSeen {
+                process: number(1),
+                mark: ExitMark { newest_seq: number(2), exit_seq: number(3) },
+            }),
             4 => Some(Fact::Used { at_ms: number(1) }),
             // A later version's: as good as damaged.
             _ => None,

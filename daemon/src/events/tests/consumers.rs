@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 const TTL: u64 = 1_000_000;
 
 fn consumers(dir: &Path) -> Consumers {
-    let (consumers, flaws) = Consumers::open(&dir.join("consumers"), TTL, 100, 0).expect("it opens");
-    assert_eq!(flaws, Vec::<String>::new());
+    let (consumers, damage) = Consumers::open(&dir.join("consumers"), TTL, 100, 0).expect("it opens");
+    assert_eq!(damage, Vec::<String>::new());
     consumers
 }
 
@@ -47,9 +47,9 @@ fn a_consumer_is_told_again_until_it_acknowledges_also_after_a_crash() {
     fill(&journal, 10);
     let (early, late) = (name("early"), name("late"));
     let first = consumers(dir.path());
-    let entered = first.enter(&early, Start::Oldest, 1, 10, 5).expect("entered");
-    assert_eq!(entered, Entered { position: 0, created: true, forgotten: None });
-    assert_eq!(first.enter(&late, Start::Now, 1, 10, 5).expect("entered").position, 10);
+    let registered = first.register(&early, ConsumerStart::Oldest, bounds(1, 10), 5).expect("registered");
+    assert_eq!(registered, Registration { position: 0, created: true, expired: None });
+    assert_eq!(first.register(&late, ConsumerStart::Now, bounds(1, 10), 5).expect("registered").position, 10);
     assert!(matches!(first.ack(&name("x"), 3, 10, 5), Err(ConsumerError::Unknown)));
     assert_eq!(first.ack(&early, 4, 10, 5).expect("acknowledged"), 4);
     assert_eq!(first.ack(&early, 2, 10, 5).expect("acknowledged"), 4, "it never goes back");
@@ -62,7 +62,7 @@ fn a_consumer_is_told_again_until_it_acknowledges_also_after_a_crash() {
         assert!(next.events.is_empty() && next.scanned_all);
         assert_eq!(consumers.list(), [(early.clone(), 4, 5), (late.clone(), 10, 5)]);
         assert_eq!(consumers.highest(), 10);
-        consumers.begin_sync().and_then(|()| consumers.sync()).expect("it is on the disk");
+        consumers.start_writeback().and_then(|()| consumers.sync()).expect("it is on the disk");
     }
     assert_eq!(first.ack(&early, u64::MAX, 10, 5).expect("acknowledged"), 10, "nobody acknowledges the future");
 }
@@ -74,9 +74,9 @@ fn an_exit_that_a_call_returned_is_told_to_others_alone_even_if_it_is_journaled_
     fill(&journal, 10);
     let (mine, other) = (name("mine"), name("other"));
     let first = consumers(dir.path());
-    first.skip_exit(&mine, process(1), 10, 0, 1, 10, 0).expect("noted");
-    first.skip_exit(&mine, process(3), 10, 3, 1, 10, 0).expect("noted");
-    first.enter(&other, Start::Oldest, 1, 10, 0).expect("entered");
+    first.mark_exit_seen(&mine, process(1), ExitMark { newest_seq: 10, exit_seq: 0 }, bounds(1, 10), 0).expect("noted");
+    first.mark_exit_seen(&mine, process(3), ExitMark { newest_seq: 10, exit_seq: 3 }, bounds(1, 10), 0).expect("noted");
+    first.register(&other, ConsumerStart::Oldest, bounds(1, 10), 0).expect("registered");
     // 11, 21, 31 are exits of process 1; 3, 13, 23, 33 completions of process 3.
     fill(&journal, 34);
     let all: Vec<u64> = (1..=34).filter(|n| matches!(n % 10, 1 | 3)).collect();
@@ -97,17 +97,31 @@ fn a_skip_is_dropped_when_no_event_can_meet_it_any_more() {
     let consumers = consumers(dir.path());
     let mine = name("mine");
     for n in 1..=20_000 {
-        consumers.skip_exit(&mine, process(n), n, n, 1, 20_000, 0).expect("noted");
+        consumers
+            .mark_exit_seen(&mine, process(n), ExitMark { newest_seq: n, exit_seq: n }, bounds(1, 20_000), 0)
+            .expect("noted");
     }
-    let kept = consumers.skips(&mine);
+    let kept = consumers.exit_marks(&mine);
     assert!((14_336..=16_384).contains(&kept), "the newest: {kept}");
     consumers.ack(&mine, 19_000, 20_000, 0).expect("acknowledged");
-    assert_eq!(consumers.skips(&mine), 1000, "what is acknowledged needs no skip");
-    consumers.skip_exit(&mine, process(1), 20_000, 0, 19_501, 20_000, 0).expect("noted");
-    assert_eq!(consumers.skips(&mine), 501, "what is not kept needs none either");
-    consumers.skip_exit(&mine, process(1), 20_000, 0, 120_001, 20_000, 0).expect("noted");
-    consumers.skip_exit(&mine, process(2), 20_000, 20_000, 120_001, 130_000, 0).expect("noted");
-    assert_eq!(consumers.skips(&mine), 0, "nor one whose event never came");
+    assert_eq!(consumers.exit_marks(&mine), 1000, "what is acknowledged needs no skip");
+    consumers
+        .mark_exit_seen(&mine, process(1), ExitMark { newest_seq: 20_000, exit_seq: 0 }, bounds(19_501, 20_000), 0)
+        .expect("noted");
+    assert_eq!(consumers.exit_marks(&mine), 501, "what is not kept needs none either");
+    consumers
+        .mark_exit_seen(&mine, process(1), ExitMark { newest_seq: 20_000, exit_seq: 0 }, bounds(120_001, 20_000), 0)
+        .expect("noted");
+    consumers
+        .mark_exit_seen(
+            &mine,
+            process(2),
+            ExitMark { newest_seq: 20_000, exit_seq: 20_000 },
+            bounds(120_001, 130_000),
+            0,
+        )
+        .expect("noted");
+    assert_eq!(consumers.exit_marks(&mine), 0, "nor one whose event never came");
 }
 
 #[test]
@@ -115,9 +129,9 @@ fn one_unused_for_too_long_is_forgotten_and_told_so_once_when_it_comes_back() {
     let dir = temporary();
     let mine = name("mine");
     let first = consumers(dir.path());
-    first.enter(&mine, Start::Oldest, 1, 50, 1000).expect("entered");
+    first.register(&mine, ConsumerStart::Oldest, bounds(1, 50), 1000).expect("registered");
     first.ack(&mine, 42, 50, 2000).expect("acknowledged");
-    first.used(&mine, 9000).expect("noted");
+    first.touch(&mine, 9000).expect("noted");
     assert_eq!(first.expire(9000 + TTL), vec![]);
     assert_eq!(first.expire(9001 + TTL), vec![mine.clone()]);
     assert_eq!((first.list(), first.highest()), (vec![], 42));
@@ -125,12 +139,17 @@ fn one_unused_for_too_long_is_forgotten_and_told_so_once_when_it_comes_back() {
     let again = consumers(dir.path());
     assert_eq!(again.highest(), 42);
     // A call that notes an exit does not use up the news.
-    again.skip_exit(&mine, process(1), 50, 50, 7, 50, 0).expect("noted");
-    let forgotten = Some(Forgotten { position: 42, at_ms: 9001 + TTL });
-    let entered = again.enter(&mine, Start::Now, 7, 50, 0).expect("entered");
-    assert_eq!(entered, Entered { position: 6, created: false, forgotten });
-    assert_eq!(again.enter(&mine, Start::Now, 7, 50, 0).expect("entered").forgotten, None);
-    assert_eq!(consumers(dir.path()).enter(&mine, Start::Now, 7, 50, 0).expect("entered").forgotten, None);
+    again
+        .mark_exit_seen(&mine, process(1), ExitMark { newest_seq: 50, exit_seq: 50 }, bounds(7, 50), 0)
+        .expect("noted");
+    let expired = Some(Expired { position: 42, at_ms: 9001 + TTL });
+    let registered = again.register(&mine, ConsumerStart::Now, bounds(7, 50), 0).expect("registered");
+    assert_eq!(registered, Registration { position: 6, created: false, expired });
+    assert_eq!(again.register(&mine, ConsumerStart::Now, bounds(7, 50), 0).expect("registered").expired, None);
+    assert_eq!(
+        consumers(dir.path()).register(&mine, ConsumerStart::Now, bounds(7, 50), 0).expect("registered").expired,
+        None
+    );
 }
 
 #[test]
@@ -138,14 +157,14 @@ fn asking_again_and_again_writes_the_time_once_a_minute_at_most() {
     let dir = temporary();
     let consumers = consumers(dir.path());
     let mine = name("mine");
-    consumers.enter(&mine, Start::Now, 1, 0, 0).expect("entered");
+    consumers.register(&mine, ConsumerStart::Now, bounds(1, 0), 0).expect("registered");
     let len = || file(dir.path()).metadata().expect("its size").len();
     let before = len();
     for now in 0..=60_000 {
-        consumers.used(&mine, now).expect("noted");
+        consumers.touch(&mine, now).expect("noted");
     }
     assert_eq!(len(), before);
-    consumers.used(&mine, 60_001).expect("noted");
+    consumers.touch(&mine, 60_001).expect("noted");
     assert_eq!(len(), before + 32);
 }
 
@@ -154,20 +173,20 @@ fn there_are_no_more_consumers_than_allowed_unless_some_are_forgotten() {
     let dir = temporary();
     let (consumers, _) = Consumers::open(dir.path(), TTL, 2, 0).expect("it opens");
     for text in ["a", "b"] {
-        consumers.enter(&name(text), Start::Now, 1, 0, 0).expect("entered");
+        consumers.register(&name(text), ConsumerStart::Now, bounds(1, 0), 0).expect("registered");
     }
-    let refused = consumers.enter(&name("c"), Start::Now, 1, 0, TTL);
+    let refused = consumers.register(&name("c"), ConsumerStart::Now, bounds(1, 0), TTL);
     assert!(matches!(refused, Err(ConsumerError::TooMany { max: 2 })));
-    assert!(consumers.enter(&name("c"), Start::Now, 1, 0, TTL + 1).expect("entered").created);
+    assert!(consumers.register(&name("c"), ConsumerStart::Now, bounds(1, 0), TTL + 1).expect("registered").created);
 }
 
 #[test]
 fn a_rare_filter_does_not_read_the_journal_again_at_each_call() {
     let dir = temporary();
-    let (journal, _) = open(dir.path(), Limits { segment_bytes: 1 << 20, ..SMALL });
+    let (journal, _) = open(dir.path(), JournalLimits { segment_bytes: 1 << 20, ..SMALL });
     let consumers = consumers(dir.path());
     let mine = name("mine");
-    consumers.enter(&mine, Start::Oldest, 1, 0, 0).expect("entered");
+    consumers.register(&mine, ConsumerStart::Oldest, bounds(1, 0), 0).expect("registered");
     fill(&journal, 500);
     let rare = Filter { session_key: Some("nobody".into()), ..Filter::default() };
     let next = consumers.next(&journal, &mine, &rare, 9, usize::MAX).expect("it reads");
@@ -190,14 +209,16 @@ fn a_rare_filter_does_not_read_the_journal_again_at_each_call() {
 fn history(dir: &Path, steps: u64) -> Vec<(u64, usize)> {
     let consumers = consumers(dir);
     let mine = name("mine");
-    consumers.enter(&mine, Start::Oldest, 1, 0, 0).expect("entered");
+    consumers.register(&mine, ConsumerStart::Oldest, bounds(1, 0), 0).expect("registered");
     let mut states = vec![(0, 0)];
     for n in 1..=steps {
         match n % 3 {
-            0 => consumers.skip_exit(&mine, process(n), n, 0, 1, n, 0).expect("noted"),
+            0 => consumers
+                .mark_exit_seen(&mine, process(n), ExitMark { newest_seq: n, exit_seq: 0 }, bounds(1, n), 0)
+                .expect("noted"),
             _ => drop(consumers.ack(&mine, n, n, 0).expect("acknowledged")),
         }
-        states.push((consumers.view(&mine).expect("known").position, consumers.skips(&mine)));
+        states.push((consumers.view(&mine).expect("known").position, consumers.exit_marks(&mine)));
     }
     states
 }
@@ -211,13 +232,13 @@ fn any_cut_of_a_file_is_a_state_that_was_true_once() {
     let mut seen = Vec::new();
     for cut in 0..=bytes.len() {
         std::fs::write(&path, &bytes[..cut]).expect("cut");
-        let (consumers, flaws) = Consumers::open(&dir.path().join("consumers"), TTL, 9, 0).expect("it opens");
+        let (consumers, damage) = Consumers::open(&dir.path().join("consumers"), TTL, 9, 0).expect("it opens");
         let Some(view) = consumers.view(&name("mine")) else {
-            assert_eq!((flaws.len(), cut < 64), (1, true), "only a file without a fact is nobody's");
+            assert_eq!((damage.len(), cut < 64), (1, true), "only a file without a fact is nobody's");
             continue;
         };
-        assert_eq!(flaws, Vec::<String>::new());
-        seen.push((view.position, consumers.skips(&name("mine"))));
+        assert_eq!(damage, Vec::<String>::new());
+        seen.push((view.position, consumers.exit_marks(&name("mine"))));
         // And it goes on from there.
         consumers.ack(&name("mine"), 40, 40, 0).expect("acknowledged");
         let (consumers, _) = Consumers::open(&dir.path().join("consumers"), TTL, 9, 0).expect("it opens");
@@ -232,7 +253,7 @@ fn a_file_stays_short_and_a_crash_between_its_two_forms_loses_nothing() {
     let dir = temporary();
     let consumers = consumers(dir.path());
     let mine = name("mine");
-    consumers.enter(&mine, Start::Oldest, 1, 0, 0).expect("entered");
+    consumers.register(&mine, ConsumerStart::Oldest, bounds(1, 0), 0).expect("registered");
     for n in 1..=2000 {
         consumers.ack(&mine, n, n, 0).expect("acknowledged");
         let len = file(dir.path()).metadata().expect("its size").len();
@@ -240,8 +261,8 @@ fn a_file_stays_short_and_a_crash_between_its_two_forms_loses_nothing() {
         if n % 100 == 0 {
             // What a crash before the rename leaves.
             std::fs::write(file(dir.path()).with_extension("tmp"), "half").expect("written");
-            let (again, flaws) = Consumers::open(&dir.path().join("consumers"), TTL, 9, 0).expect("it opens");
-            assert_eq!((again.view(&mine).expect("known").position, flaws), (n, vec![]));
+            let (again, damage) = Consumers::open(&dir.path().join("consumers"), TTL, 9, 0).expect("it opens");
+            assert_eq!((again.view(&mine).expect("known").position, damage), (n, vec![]));
         }
     }
 }
@@ -259,11 +280,11 @@ proptest! {
         bytes[at] ^= flip;
         std::fs::write(&path, &bytes).expect("damaged");
         let open = || Consumers::open(&dir.path().join("consumers"), TTL, 9, 0).expect("it opens");
-        let (consumers, flaws) = open();
+        let (consumers, damage) = open();
         let position = consumers.view(&name("mine")).map_or(0, |view| view.position);
         let torn = at >= bytes.len() - 32;
         prop_assert!(position == 20 || torn && position == 19 || consumers.list().is_empty(), "{}", position);
-        prop_assert_eq!(flaws.len(), usize::from(!torn));
+        prop_assert_eq!(damage.len(), usize::from(!torn));
         prop_assert_eq!(open().1, Vec::<String>::new(), "told once");
     }
 }

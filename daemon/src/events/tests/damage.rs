@@ -25,7 +25,7 @@ fn any_cut_of_the_end_opens_to_a_prefix_and_goes_on_without_a_gap() {
         }
         std::fs::write(dir.path().join(name), &bytes[..cut]).expect("cut");
         let (journal, opened) = open(dir.path(), SMALL);
-        assert_eq!(opened.flaws, Vec::<String>::new());
+        assert_eq!(opened.damage, Vec::<String>::new());
         let kept = journal.last();
         assert!(kept < 12 || cut == bytes.len());
         fill(&journal, 14);
@@ -35,7 +35,7 @@ fn any_cut_of_the_end_opens_to_a_prefix_and_goes_on_without_a_gap() {
 }
 
 /// Opens what was damaged and checks it against what was written: texts are the written ones, what is not there is
-/// told, and the journal goes on. Gives the numbers lost and the flaws.
+/// told, and the journal goes on. Gives the numbers lost and the damage.
 fn check(dir: &Path, written: u64) -> (Vec<u64>, Vec<String>) {
     let (journal, opened) = open(dir, SMALL);
     let (events, missing) = read_all(&journal, &Filter::default());
@@ -49,10 +49,10 @@ fn check(dir: &Path, written: u64) -> (Vec<u64>, Vec<String>) {
     assert_eq!(publish(&journal, next).expect("it goes on"), next);
     drop(journal);
     let (again, reopened) = open(dir, SMALL);
-    assert_eq!(reopened.flaws, Vec::<String>::new(), "it was put aside, and is told once");
+    assert_eq!(reopened.damage, Vec::<String>::new(), "it was put quarantine_path, and is told once");
     let kept = there.iter().copied().filter(|seq| *seq < next).chain([next]);
     assert_eq!(seqs(&read_all(&again, &Filter::default()).0), kept.collect::<Vec<u64>>());
-    (lost, opened.flaws)
+    (lost, opened.damage)
 }
 
 proptest! {
@@ -68,10 +68,10 @@ proptest! {
         let mut byte = [0];
         file.read_exact_at(&mut byte, *at).expect("it reads");
         file.write_all_at(&[byte[0] ^ flip], *at).expect("it is damaged");
-        let (lost, flaws) = check(dir.path(), 20);
+        let (lost, damage) = check(dir.path(), 20);
         prop_assert_eq!(lost.len(), 1, "{:?}", lost);
         // A last record whose length is damaged looks like one that was cut short, and that is no flaw.
-        prop_assert!(flaws.len() == 1 || (lost[0] == 20 && flaws.is_empty()), "{:?} {:?}", lost, flaws);
+        prop_assert!(damage.len() == 1 || (lost[0] == 20 && damage.is_empty()), "{:?} {:?}", lost, damage);
     }
 
     #[test]
@@ -113,12 +113,12 @@ fn what_cannot_be_a_segment_is_put_aside_and_its_numbers_are_missing() {
             std::fs::remove_file(path).expect("it was there");
             place(path);
             let (journal, opened) = open(dir.path(), SMALL);
-            assert_eq!(opened.flaws.len(), 1, "{:?}", opened.flaws);
+            assert_eq!(opened.damage.len(), 1, "{:?}", opened.damage);
             let (events, missing) = read_all(&journal, &Filter::default());
             let next = publish(&journal, 99).expect("it goes on");
             let there = events.len() + missing.into_iter().flatten().count();
             assert_eq!(there as u64, next - 1);
-            assert_eq!(open(dir.path(), SMALL).1.flaws, Vec::<String>::new());
+            assert_eq!(open(dir.path(), SMALL).1.damage, Vec::<String>::new());
         }
     }
 }
@@ -129,7 +129,7 @@ fn a_file_in_the_place_of_the_directory_is_renamed() {
     let path = dir.path().join("events");
     std::fs::write(&path, "in the way").expect("written");
     let (journal, opened) = open(&path, SMALL);
-    assert_eq!((publish(&journal, 1).expect("it goes on"), opened.flaws.len()), (1, 1));
+    assert_eq!((publish(&journal, 1).expect("it goes on"), opened.damage.len()), (1, 1));
 }
 
 #[test]

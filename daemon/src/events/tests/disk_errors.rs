@@ -1,7 +1,7 @@
 //! A disk that refuses: nothing half-written is ever read, and no number is used in vain.
 
 use super::*;
-use crate::events::disk::{Disk, Real};
+use crate::events::disk::{Disk, RealDisk};
 use proptest::prelude::*;
 use std::fs::File;
 use std::io;
@@ -33,21 +33,21 @@ impl Moody {
 
 impl Disk for Moody {
     fn create(&self, path: &Path) -> io::Result<File> {
-        if self.mood() == Mood::NoFiles { Err(io::ErrorKind::StorageFull.into()) } else { Real.create(path) }
+        if self.mood() == Mood::NoFiles { Err(io::ErrorKind::StorageFull.into()) } else { RealDisk.create(path) }
     }
     fn write(&self, file: &File, bytes: &[u8]) -> io::Result<usize> {
         match self.mood() {
-            Mood::Fine | Mood::NoFiles => Real.write(file, bytes),
-            Mood::Short(part) | Mood::Torn(part) => Real.write(file, &bytes[..bytes.len() * part / 100]),
+            Mood::Fine | Mood::NoFiles => RealDisk.write(file, bytes),
+            Mood::Short(part) | Mood::Torn(part) => RealDisk.write(file, &bytes[..bytes.len() * part / 100]),
             Mood::Full => Err(io::ErrorKind::StorageFull.into()),
-            Mood::Liar => Real.write(file, bytes).and(Err(io::ErrorKind::TimedOut.into())),
+            Mood::Liar => RealDisk.write(file, bytes).and(Err(io::ErrorKind::TimedOut.into())),
         }
     }
     fn truncate(&self, file: &File, len: u64) -> io::Result<()> {
         if matches!(self.mood(), Mood::Torn(_) | Mood::Liar) {
             return Err(io::ErrorKind::StorageFull.into());
         }
-        Real.truncate(file, len)
+        RealDisk.truncate(file, len)
     }
 }
 
@@ -86,7 +86,7 @@ proptest! {
         told.push((publish(&journal, 99).expect("it goes on"), 99));
         drop(journal);
         let (journal, opened) = open(dir.path(), SMALL);
-        prop_assert_eq!(opened.flaws, Vec::<String>::new());
+        prop_assert_eq!(opened.damage, Vec::<String>::new());
         let (events, missing) = read_all(&journal, &Filter::default());
         prop_assert_eq!(events.iter().map(numbers).collect::<Vec<_>>(), told);
         prop_assert_eq!(missing, vec![]);
@@ -105,5 +105,5 @@ fn a_record_that_was_given_up_does_not_use_its_number_when_a_crash_follows_at_on
     publish(&journal, 3).expect_err("refused, in a new segment that stays empty");
     drop(journal);
     let (journal, opened) = open(dir.path(), SMALL);
-    assert_eq!((journal.last(), opened.flaws), (2, vec![]));
+    assert_eq!((journal.last(), opened.damage), (2, vec![]));
 }

@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 fn an_event_reads_as_it_was_told_and_grep_finds_it() {
     let dir = temporary();
     let (journal, opened) = open(dir.path(), SMALL);
-    assert_eq!((opened, journal.last(), journal.oldest()), (Opened::default(), 0, 1));
+    assert_eq!((opened, journal.last(), journal.oldest()), (RecoveryReport::default(), 0, 1));
     let facts = facts(json!({ "exit_code": 0, "seq": "not mine to say", "output": "a\nb" }));
-    let draft = Draft {
+    let draft = NewEvent {
         kind: EventType::Exited,
         id: Some(process(7)),
         session_key: Some("s"),
@@ -48,7 +48,7 @@ fn what_was_published_is_there_after_a_crash_with_the_states_of_the_last_segment
     assert_eq!((seqs(&events), missing), ((1..=50).collect(), vec![]));
     let first = *journal.segments().last().map(|s| &s.first).expect("a segment");
     let newest = (first..=50).filter(|n| n % 7 != 0).map(|n| (n % 5, (n, state(n))));
-    assert_eq!(opened, Opened { flaws: vec![], states: newest.collect::<HashMap<_, _>>() });
+    assert_eq!(opened, RecoveryReport { damage: vec![], states: newest.collect::<HashMap<_, _>>() });
     fill(&journal, 60);
 }
 
@@ -63,7 +63,7 @@ fn many_publishers_give_numbers_without_a_gap_in_the_order_of_the_file() {
             scope.spawn(|| {
                 for n in 0..100 {
                     let facts = facts(json!({ "n": n }));
-                    let draft = Draft {
+                    let draft = NewEvent {
                         kind: kind(n),
                         id: None,
                         session_key: None,
@@ -100,7 +100,9 @@ fn a_filter_gives_what_the_naive_list_gives_in_any_pages() {
         let id = |n: u64| (!n.is_multiple_of(5)).then(|| process(n % 5));
         let naive = (1..=120).filter(|n| filter.matches(kind(*n), id(*n), session(*n), (n % 2 == 0).then_some("even")));
         let naive: Vec<u64> = naive.collect();
-        for limit in [ALL, Limit { events: 3, ..ALL }, Limit { bytes: 300, ..ALL }, Limit { scan: 7, ..ALL }] {
+        for limit in
+            [ALL, ReadLimit { events: 3, ..ALL }, ReadLimit { bytes: 300, ..ALL }, ReadLimit { scan: 7, ..ALL }]
+        {
             let (mut after, mut got) = (0, Vec::new());
             while after < 120 {
                 let batch = journal.read(after, filter, limit).expect("it reads");
@@ -121,18 +123,18 @@ fn a_session_with_the_hash_of_another_does_not_read_its_events() {
     drop(journal);
     let path = &files(dir.path())[0];
     let bytes = std::fs::read(path).expect("a segment");
-    let real = record::parts(&bytes);
+    let real = record::decode(&bytes);
     // Red's hash on what is blue's.
     let rest = br#","at":"x","type":"exited","id":null,"session_key":"blue","task_id":null}"#;
     let mut forged = Vec::new();
-    record::encode(&mut forged, &record::Header { seq: 2, ..real.header }, b"", rest);
+    record::encode(&mut forged, &record::EventHeader { seq: 2, ..real.header }, b"", rest);
     std::fs::File::options()
         .write(true)
         .open(path)
         .and_then(|file| file.write_all_at(&forged, bytes.len() as u64))
         .expect("it is written");
     let (journal, opened) = open(dir.path(), SMALL);
-    assert_eq!((opened.flaws, journal.last()), (vec![], 2));
+    assert_eq!((opened.damage, journal.last()), (vec![], 2));
     let red = Filter { session_key: Some("red".into()), ..Filter::default() };
     assert_eq!(seqs(&read_all(&journal, &red).0), [1]);
     assert_eq!(seqs(&read_all(&journal, &Filter::default()).0), [1, 2]);
@@ -141,7 +143,7 @@ fn a_session_with_the_hash_of_another_does_not_read_its_events() {
 #[test]
 fn the_oldest_segments_are_dropped_for_size_and_told_as_missing() {
     let dir = temporary();
-    let limits = Limits { max_bytes: 4000, ..SMALL };
+    let limits = JournalLimits { max_bytes: 4000, ..SMALL };
     let (journal, _) = open(dir.path(), limits);
     fill(&journal, 100);
     let oldest = journal.oldest();
@@ -157,7 +159,7 @@ fn the_oldest_segments_are_dropped_for_size_and_told_as_missing() {
 #[test]
 fn what_is_too_old_goes_even_if_it_is_all_there_is_and_the_numbers_go_on() {
     let dir = temporary();
-    let limits = Limits { max_age_ms: 1000, ..SMALL };
+    let limits = JournalLimits { max_age_ms: 1000, ..SMALL };
     let (journal, _) = open(dir.path(), limits);
     fill(&journal, 20);
     journal.retain(1020);
@@ -166,7 +168,7 @@ fn what_is_too_old_goes_even_if_it_is_all_there_is_and_the_numbers_go_on() {
     assert_eq!((journal.oldest(), journal.last(), journal.bytes()), (21, 20, 0));
     for _ in 0..2 {
         let (journal, opened) = open(dir.path(), limits);
-        assert_eq!((journal.oldest(), journal.last(), opened), (21, 20, Opened::default()));
+        assert_eq!((journal.oldest(), journal.last(), opened), (21, 20, RecoveryReport::default()));
         let batch = journal.read(0, &Filter::default(), ALL).expect("it reads");
         assert_eq!((batch.events.len(), batch.scanned, batch.missing), (0, 20, vec![1..=20]));
     }
@@ -183,7 +185,7 @@ fn a_number_that_somebody_knows_is_not_given_again() {
     fill(&journal, 5);
     drop(journal);
     let (journal, opened) = Journal::open(dir.path(), SMALL, 0, 9).expect("it opens");
-    assert_eq!((opened.flaws, journal.last()), (vec![], 9));
+    assert_eq!((opened.damage, journal.last()), (vec![], 9));
     fill(&journal, 12);
     journal.skip_to(14);
     journal.skip_to(3);
@@ -199,14 +201,14 @@ fn a_number_that_somebody_knows_is_not_given_again() {
 #[test]
 fn a_reader_beside_rotation_and_retention_sees_order_and_a_gap_for_what_is_gone() {
     let dir = temporary();
-    let (journal, _) = open(dir.path(), Limits { max_bytes: 8000, ..SMALL });
+    let (journal, _) = open(dir.path(), JournalLimits { max_bytes: 8000, ..SMALL });
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
                 let mut after = 0;
                 while after < 3000 || !done.load(Ordering::Acquire) {
-                    let limit = Limit { events: 40, ..ALL };
+                    let limit = ReadLimit { events: 40, ..ALL };
                     let batch = journal.read(after, &Filter::default(), limit).expect("it reads");
                     let mut next = after + 1;
                     for range in &batch.missing {
@@ -224,5 +226,5 @@ fn a_reader_beside_rotation_and_retention_sees_order_and_a_gap_for_what_is_gone(
         fill(&journal, 3000);
         done.store(true, Ordering::Release);
     });
-    journal.begin_sync().and_then(|()| journal.sync()).expect("it is on the disk");
+    journal.start_writeback().and_then(|()| journal.sync()).expect("it is on the disk");
 }

@@ -1,7 +1,7 @@
 //! A consumer far behind.
 
 use super::*;
-use crate::events::{ConsumerName, Consumers, Start};
+use crate::events::{ConsumerName, Consumers};
 
 const EVENTS: u64 = 100_000;
 const BATCH: usize = 1000;
@@ -9,10 +9,10 @@ const BATCH: usize = 1000;
 #[test]
 fn a_consumer_a_hundred_thousand_events_behind_catches_up_in_order_without_a_gap() {
     let dir = temporary();
-    let (journal, _) = open(dir.path(), Limits::default());
+    let (journal, _) = open(dir.path(), JournalLimits::default());
     let (consumers, _) = Consumers::open(&dir.path().join("consumers"), 1 << 40, 10, 0).expect("consumers");
     let name = ConsumerName::parse("behind").expect("a name");
-    consumers.enter(&name, Start::Oldest, journal.oldest(), journal.last(), 0).expect("entered");
+    consumers.register(&name, ConsumerStart::Oldest, bounds(journal.oldest(), journal.last()), 0).expect("registered");
     fill(&journal, EVENTS);
     let mut last = 0;
     while last < EVENTS {

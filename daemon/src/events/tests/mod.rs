@@ -11,23 +11,28 @@ mod throughput;
 use super::*;
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
+use toold_proto::params::ConsumerStart;
 use toold_proto::{EventType, ProcId};
 
 /// More than any test publishes.
-pub const ALL: Limit = Limit { events: usize::MAX, bytes: usize::MAX, scan: usize::MAX };
+pub const ALL: ReadLimit = ReadLimit { events: usize::MAX, bytes: usize::MAX, scan: usize::MAX };
 /// Segments of a few records, of which all are kept.
-pub const SMALL: Limits = Limits { segment_bytes: 1000, max_bytes: u64::MAX, max_age_ms: u64::MAX };
+pub const SMALL: JournalLimits = JournalLimits { segment_bytes: 1000, max_bytes: u64::MAX, max_age_ms: u64::MAX };
 
 pub fn temporary() -> tempfile::TempDir {
     tempfile::tempdir().expect("a temporary directory")
 }
 
-pub fn open(dir: &Path, limits: Limits) -> (Journal, Opened) {
+pub fn open(dir: &Path, limits: JournalLimits) -> (Journal, RecoveryReport) {
     Journal::open(dir, limits, 0, 0).expect("it opens")
 }
 
-pub fn at(ms: u64) -> Now {
-    Now { wall_ms: ms, mono_ms: ms }
+pub fn bounds(oldest: u64, last: u64) -> SeqBounds {
+    SeqBounds { oldest, last }
+}
+
+pub fn at(ms: u64) -> EventTime {
+    EventTime { wall_ms: ms, mono_ms: ms }
 }
 
 pub fn facts(value: Value) -> Map<String, Value> {
@@ -58,7 +63,7 @@ pub fn state(n: u64) -> Vec<u8> {
 pub fn publish(journal: &Journal, n: u64) -> std::io::Result<u64> {
     let facts = facts(json!({ "n": n, "output": "x\n".repeat((n % 11) as usize) }));
     let state = state(n);
-    let draft = Draft {
+    let draft = NewEvent {
         kind: kind(n),
         id: (!n.is_multiple_of(5)).then(|| process(n % 5)),
         session_key: session(n),
@@ -76,7 +81,7 @@ pub fn fill(journal: &Journal, upto: u64) {
     }
 }
 
-pub fn read_all(journal: &Journal, filter: &Filter) -> (Vec<Entry>, Vec<Range>) {
+pub fn read_all(journal: &Journal, filter: &Filter) -> (Vec<JournalEntry>, Vec<SeqSpan>) {
     let (mut after, mut events, mut missing) = (0, Vec::new(), Vec::new());
     while after < journal.last() {
         let batch = journal.read(after, filter, ALL).expect("it reads");
@@ -88,12 +93,12 @@ pub fn read_all(journal: &Journal, filter: &Filter) -> (Vec<Entry>, Vec<Range>) 
     (events, missing)
 }
 
-pub fn seqs(events: &[Entry]) -> Vec<u64> {
+pub fn seqs(events: &[JournalEntry]) -> Vec<u64> {
     events.iter().map(|event| event.seq).collect()
 }
 
 /// The number that a test gave an event, from its text, beside the one it has.
-pub fn numbers(event: &Entry) -> (u64, u64) {
+pub fn numbers(event: &JournalEntry) -> (u64, u64) {
     let text: Value = serde_json::from_str(event.json.get()).expect("JSON");
     assert_eq!(text["seq"], event.seq);
     assert_eq!(text["type"], event.kind.name());

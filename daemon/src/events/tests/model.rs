@@ -10,7 +10,7 @@ const NAMES: [&str; 3] = ["all", "red", "exits"];
 enum Step {
     Publish(u64),
     /// Which consumer, how many events at once, and whether it acknowledges them.
-    Next(usize, usize, bool),
+    NextEvents(usize, usize, bool),
     /// A call returns the exit of this process to that consumer.
     Skip(usize, u64),
     /// `kill -9`, perhaps with the last write cut short.
@@ -20,7 +20,7 @@ enum Step {
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         6 => (1u64..6).prop_map(Step::Publish),
-        4 => (0usize..3, 1usize..6, any::<bool>()).prop_map(|(who, n, ack)| Step::Next(who, n, ack)),
+        4 => (0usize..3, 1usize..6, any::<bool>()).prop_map(|(who, n, ack)| Step::NextEvents(who, n, ack)),
         1 => (0usize..3, 1u64..5).prop_map(|(who, id)| Step::Skip(who, id)),
         1 => any::<bool>().prop_map(Step::Crash),
     ];
@@ -53,9 +53,9 @@ fn name(who: usize) -> ConsumerName {
 }
 
 fn start(dir: &Path) -> (Journal, Consumers) {
-    let (consumers, flaws) = Consumers::open(&dir.join("consumers"), u64::MAX, 9, 0).expect("it opens");
+    let (consumers, damage) = Consumers::open(&dir.join("consumers"), u64::MAX, 9, 0).expect("it opens");
     let (journal, opened) = Journal::open(dir, SMALL, 0, consumers.highest()).expect("it opens");
-    assert_eq!((flaws, opened.flaws), (vec![], vec![]));
+    assert_eq!((damage, opened.damage), (vec![], vec![]));
     (journal, consumers)
 }
 
@@ -64,7 +64,7 @@ impl Rig {
         let dir = temporary();
         let (journal, consumers) = start(dir.path());
         for who in 0..3 {
-            consumers.enter(&name(who), Start::Oldest, 1, 0, 0).expect("entered");
+            consumers.register(&name(who), ConsumerStart::Oldest, bounds(1, 0), 0).expect("registered");
         }
         Rig { dir, journal, consumers, acked: [0; 3], skipped: Default::default(), told: Default::default() }
     }
@@ -110,10 +110,18 @@ impl Rig {
     fn step(mut self, step: &Step) -> Rig {
         match *step {
             Step::Publish(n) => fill(&self.journal, self.journal.last() + n),
-            Step::Next(who, limit, ack) => self.next(who, limit, ack),
+            Step::NextEvents(who, limit, ack) => self.next(who, limit, ack),
             Step::Skip(who, id) => {
                 let last = self.journal.last();
-                self.consumers.skip_exit(&name(who), process(id), last, 0, 1, last, 0).expect("noted");
+                self.consumers
+                    .mark_exit_seen(
+                        &name(who),
+                        process(id),
+                        ExitMark { newest_seq: last, exit_seq: 0 },
+                        bounds(1, last),
+                        0,
+                    )
+                    .expect("noted");
                 self.skipped[who].insert(id, ());
             }
             Step::Crash(torn) => return self.crash(torn),

@@ -7,10 +7,10 @@ use std::time::Instant;
 #[ignore = "measures; build it with --release"]
 fn a_million_events_are_published_opened_and_read_at_the_promised_pace() {
     let dir = temporary();
-    let limits = Limits { segment_bytes: 4 << 20, max_bytes: 4 << 30, max_age_ms: u64::MAX };
+    let limits = JournalLimits { segment_bytes: 4 << 20, max_bytes: 4 << 30, max_age_ms: u64::MAX };
     let (journal, _) = open(dir.path(), limits);
     let facts = facts(json!({ "exit_code": 0, "reason": "exited", "duration_ms": 1234, "bytes": 5678 }));
-    let draft = |n: u64| Draft {
+    let draft = |n: u64| NewEvent {
         kind: kind(n),
         id: Some(process(n % 1000 + 1)),
         session_key: session(n),
@@ -28,7 +28,7 @@ fn a_million_events_are_published_opened_and_read_at_the_promised_pace() {
     let mut times = Vec::new();
     for after in (0..1_000_000).step_by(9_973) {
         let begun = Instant::now();
-        let limit = Limit { events: 1000, ..ALL };
+        let limit = ReadLimit { events: 1000, ..ALL };
         let got = journal.read(after, &Filter::default(), limit).expect("it reads").events.len();
         times.push(begun.elapsed());
         assert_eq!(got as u64, (1_000_000 - after).min(1000));
@@ -42,7 +42,7 @@ fn a_million_events_are_published_opened_and_read_at_the_promised_pace() {
     );
     let begun = Instant::now();
     for after in 999_000..1_000_000 {
-        journal.read(after, &Filter::default(), Limit { events: 1, ..ALL }).expect("it reads");
+        journal.read(after, &Filter::default(), ReadLimit { events: 1, ..ALL }).expect("it reads");
     }
     println!("read the newest event: {:?}", begun.elapsed() / 1000);
     let none = Filter { session_key: Some("nobody".into()), ..Filter::default() };

@@ -6,11 +6,12 @@ mod output_push;
 pub mod subscribe;
 
 use super::context::Daemon;
-use crate::events::{ConsumerError, ConsumerName, Filter, Start};
+use crate::events::{ConsumerError, ConsumerName, ExitMark, Filter};
 use crate::proc::Proc;
 use crate::proc::task::now_ms;
 use std::sync::Arc;
 use toold_proto::event::EventType;
+use toold_proto::params::ConsumerStart;
 use toold_proto::{ErrorKind, ProcId, RpcError};
 
 /// The name of a consumer, checked.
@@ -46,8 +47,8 @@ pub fn consumer(daemon: &Daemon, name: Option<&str>) -> Result<Option<ConsumerNa
     let Some(text) = name else { return Ok(None) };
     let name = consumer_name(text)?;
     let (journal, consumers) = (&daemon.journal, &daemon.consumers);
-    let entered = consumers.enter(&name, Start::Oldest, journal.oldest(), journal.last(), now_ms());
-    entered.map_err(|e| failed(e, text))?;
+    let registration = consumers.register(&name, ConsumerStart::Oldest, journal.bounds(), now_ms());
+    registration.map_err(|e| failed(e, text))?;
     Ok(Some(name))
 }
 
@@ -61,16 +62,15 @@ pub fn acknowledge<'a>(
     let (journal, consumers) = (&daemon.journal, &daemon.consumers);
     for proc in ended {
         let told = proc.checkpoint();
-        let upto = match (proc.notify(), told.completed) {
+        let exit_seq = match (proc.notify(), told.completed) {
             (false, _) => told.exited_seq,
             (true, true) => told.completed_seq,
             // It is on its way.
             (true, false) => 0,
         };
-        let (oldest, last) = (journal.oldest(), journal.last());
-        consumers
-            .skip_exit(name, proc.spec.id, last, upto, oldest, last, now_ms())
-            .map_err(|e| failed(e, name.as_str()))?;
+        let bounds = journal.bounds();
+        let mark = ExitMark { newest_seq: bounds.last, exit_seq };
+        consumers.mark_exit_seen(name, proc.spec.id, mark, bounds, now_ms()).map_err(|e| failed(e, name.as_str()))?;
     }
     Ok(())
 }

@@ -1,7 +1,6 @@
 //! `events.next`.
 
 use super::{consumer_name, failed, filter};
-use crate::events::Start;
 use crate::proc::task::now_ms;
 use crate::rpc::context::Daemon;
 use crate::rpc::wire::Peer;
@@ -31,13 +30,8 @@ pub async fn next(
     let registry = &daemon.registry;
     let (journal, consumers) = (&daemon.journal, &daemon.consumers);
     let mut news = journal.subscribe();
-    let start = match call.from {
-        params::ConsumerStart::Oldest => Start::Oldest,
-        params::ConsumerStart::Now => Start::Now,
-    };
-    let entered = consumers
-        .enter(&name, start, journal.oldest(), journal.last(), now_ms())
-        .map_err(|e| failed(e, &call.consumer))?;
+    let registration =
+        consumers.register(&name, call.from, journal.bounds(), now_ms()).map_err(|e| failed(e, &call.consumer))?;
     let deadline = Instant::now() + Duration::from_millis(call.wait_ms.min(registry.config.max_wait_ms));
     loop {
         news.mark_unchanged();
@@ -49,7 +43,7 @@ pub async fn next(
             (Some(first), Some(last)) => Some(SeqRange { from: *first.start(), to: *last.end() }),
             _ => None,
         };
-        let done = !next.events.is_empty() || missing.is_some() || entered.forgotten.is_some();
+        let done = !next.events.is_empty() || missing.is_some() || registration.expired.is_some();
         if !next.scanned_all && next.events.is_empty() {
             tokio::task::yield_now().await;
             continue;
@@ -58,19 +52,19 @@ pub async fn next(
         let look = deadline.min(Instant::now() + Duration::from_millis(registry.config.events.consumer_ttl_ms / 3 + 1));
         let waits = !done && Instant::now() < deadline;
         if waits && timeout_at(look, news.changed()).await.is_err() && Instant::now() < deadline {
-            consumers.used(&name, now_ms()).map_err(|e| failed(e, &call.consumer))?;
+            consumers.touch(&name, now_ms()).map_err(|e| failed(e, &call.consumer))?;
             continue;
         }
         if !waits || Instant::now() >= deadline {
             let forgotten =
-                entered.forgotten.map(|f| results::Forgotten { position: f.position, at: rfc3339(f.at_ms) });
+                registration.expired.map(|f| results::Forgotten { position: f.position, at: rfc3339(f.at_ms) });
             return Ok(results::EventsNext {
                 consumer: call.consumer,
                 events: next.events.into_iter().map(|e| Event(e.json)).collect(),
                 position: next.position,
                 last,
                 missing,
-                created: entered.created,
+                created: registration.created,
                 forgotten,
             });
         }

@@ -3,7 +3,7 @@
 
 use super::filter;
 use super::output_push::Followed;
-use crate::events::{Entry, Filter, Limit};
+use crate::events::{Filter, JournalEntry, ReadLimit};
 use crate::proc::Proc;
 use crate::rpc::context::Daemon;
 use crate::rpc::register::{parse, wire_error};
@@ -17,7 +17,7 @@ use toold_proto::event::EventType;
 use toold_proto::params::EventsSubscribe;
 
 /// What is read from the journal in one go.
-const READ: Limit = Limit { events: 64, bytes: 256 * 1024, scan: 4096 };
+const READ: ReadLimit = ReadLimit { events: 64, bytes: 256 * 1024, scan: 4096 };
 
 /// The client is gone, or has unsubscribed.
 #[derive(Debug)]
@@ -136,7 +136,7 @@ impl Subscription {
     }
 
     /// One event, and before an end the output that came before it.
-    async fn push(&mut self, event: Entry, sink: &SubscriptionSink) -> Result<(), Gone> {
+    async fn push(&mut self, event: JournalEntry, sink: &SubscriptionSink) -> Result<(), Gone> {
         if let (Some(followed), Some(id)) = (&mut self.followed, event.id) {
             match event.kind {
                 EventType::Started if followed.is_new(event.seq) => {

@@ -1,6 +1,5 @@
 //! How a person writes durations, sizes, windows and pairs on the command line.
 
-use crate::error_text;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -79,7 +78,7 @@ where
     let word = |value: EnumValue| {
         let known = PossibleValue::new(value.name);
         match value.about {
-            Some(about) => known.help(error_text::text(&about)),
+            Some(about) => known.help(about),
             None => known,
         }
     };

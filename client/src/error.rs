@@ -181,7 +181,7 @@ impl fmt::Display for CliError {
             }
             CliError::Unavailable(what) => f.write_str(what),
             CliError::Call(CallError::Rpc(error)) | CliError::SpawnFailed(error) => {
-                f.write_str(&error_text::error(error))
+                f.write_str(&error_text::describe(error))
             }
             CliError::Call(error) => error.fmt(f),
             CliError::Start(error) => error.fmt(f),

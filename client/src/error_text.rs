@@ -1,15 +1,20 @@
-//! The daemon's words in those of the command line: who typed `--timeout 0` has never heard of `timeout_ms`.
-//! Only for people; `--json` has the daemon's own.
+//! Prints the daemon's errors in the names of the command line: `--timeout` for the parameter `timeout_ms`.
+//!
+//! The text comes from an error's `data`; the client never reads the daemon's message. `--json` prints the daemon's own.
 
 use crate::render::time::exact;
+use serde_json::Value;
+use toold_proto::id::ProcId;
 use toold_proto::{ErrorKind, RpcError};
 
-/// The option that gives a parameter. What is not here is named alike, or cannot be given wrong.
+/// The option that sets a parameter, for every parameter that a user can set. A parameter of a parameter (`labels.k`)
+/// has the option of the longest entry that it starts with.
 const OPTIONS: &[(&str, &str)] = &[
     ("until.match.regex", "--match"),
     ("until.match", "--match"),
     ("until.port", "--port"),
     ("until.quiet_ms", "--quiet"),
+    ("mode", "--any"),
     ("ready.match.regex", "--ready-re"),
     ("ready.match", "--ready-match"),
     ("ready.port", "--ready-port"),
@@ -29,11 +34,14 @@ const OPTIONS: &[(&str, &str)] = &[
     ("max_bytes", "the size of a page"),
     ("pty.rows", "--pty"),
     ("pty.cols", "--pty"),
+    ("pty", "--pty"),
+    ("stdin", "--stdin"),
     ("rows", "ROWSxCOLS"),
     ("cols", "ROWSxCOLS"),
     ("task_id", "--task"),
     ("session_key", "--session"),
     ("labels", "--label"),
+    ("label", "--label"),
     ("env_mode", "--env-mode"),
     ("env", "--env"),
     ("cwd", "--cwd"),
@@ -46,6 +54,7 @@ const OPTIONS: &[(&str, &str)] = &[
     ("limit", "-n"),
     ("signal", "SIG"),
     ("shell", "--shell"),
+    ("login", "--no-login"),
     ("command", "--command"),
     ("argv", "CMD"),
     ("ids", "ID"),
@@ -53,32 +62,50 @@ const OPTIONS: &[(&str, &str)] = &[
     ("after", "--after"),
     ("types", "--type"),
     ("watch", "--watch"),
+    ("notify", "--notify"),
+    ("cursor", "--cursor"),
+    ("offset", "--offset"),
+    ("stream", "--stream"),
+    ("ansi", "--raw"),
+    ("status", "--status"),
+    ("usage", "--usage"),
+    ("output", "--output"),
+    ("all", "--all"),
+    ("kill", "--kill"),
 ];
 
-/// What the daemon says of its own parameters in the middle of a sentence.
-const PHRASES: &[(&str, &str)] = &[
-    ("stdin: \"pipe\"", "--stdin"),
-    ("pty: true", "--pty"),
-    ("`list` shows", "`toolctl list` shows"),
-    ("`heartbeat_ms`", "--heartbeat"),
-    ("`notify`", "--notify"),
-    (" with `already_exists`", ""),
-];
-
-/// An error of the daemon, for a person at a command line.
-pub fn error(error: &RpcError) -> String {
-    let param = error.data.get("param").and_then(|param| param.as_str()).unwrap_or_default();
-    let own = error.message.strip_prefix(param).and_then(|rest| rest.strip_prefix(':'));
-    match (error.kind(), own) {
-        (Some(ErrorKind::InvalidParams), Some(rest)) if !param.is_empty() => {
-            let rest = if param.ends_with("_ms") { with_units(rest) } else { rest.to_owned() };
-            format!("{}:{}", option(param), text(&rest))
+/// Returns an error of the daemon as a sentence for a user of the command line.
+pub fn describe(error: &RpcError) -> String {
+    let text = |key: &str| error.data.get(key).and_then(Value::as_str);
+    match (error.kind(), text("reason"), text("id")) {
+        (Some(ErrorKind::StdinUnavailable), Some("not_piped"), Some(id)) => {
+            format!("{id} was started without stdin; start it with --stdin or --pty")
         }
-        _ => text(&error.message),
+        (Some(ErrorKind::InvalidParams), Some("no_pty"), Some(id)) => {
+            format!("{id} has no terminal; start it with --pty")
+        }
+        (Some(ErrorKind::NotFound), _, Some(id)) => {
+            let short =
+                if ProcId::is_short_prefix(id) { ", and the start of an id needs at least 4 digits" } else { "" };
+            format!("no process {id:?}{short}; `toolctl list` shows what there is")
+        }
+        _ => match (text("param"), text("problem")) {
+            (Some(param), Some(problem)) => {
+                format!("{}: {}", option(param), too_short(error, param).unwrap_or_else(|| problem.to_owned()))
+            }
+            // The kinds that name no parameter, and a daemon of before `problem`.
+            _ => error.message.clone(),
+        },
     }
 }
 
-/// The option behind a parameter: `--timeout` for `timeout_ms`, `--label` for `labels.k`, `--watch` for `watch[1]`.
+/// Returns the problem of a duration below its minimum, with both as durations are typed.
+fn too_short(error: &RpcError, param: &str) -> Option<String> {
+    let ms = |key: &str| error.data.get(key).and_then(Value::as_u64).filter(|_| param.ends_with("_ms"));
+    Some(format!("must be at least {}, not {}", exact(ms("min")?), exact(ms("given")?)))
+}
+
+/// Returns the option that sets a parameter: `--timeout` for `timeout_ms`, `--label k` for `labels.k`, `--watch` for `watch[1]`.
 pub fn option(param: &str) -> String {
     let inner = |rest: &str| rest.is_empty() || rest.starts_with(['.', '[']);
     let found = OPTIONS.iter().find(|(name, _)| param.strip_prefix(name).is_some_and(inner));
@@ -95,60 +122,73 @@ pub fn option(param: &str) -> String {
     }
 }
 
-/// A sentence with the command line's words for the protocol's.
-pub fn text(text: &str) -> String {
-    PHRASES.iter().fold(text.to_owned(), |text, (wire, typed)| text.replace(wire, typed))
-}
-
-/// Milliseconds as durations are typed.
-fn with_units(text: &str) -> String {
-    let word = |word: &str| {
-        let bare = word.trim_end_matches([',', ';', '.']);
-        bare.parse().map_or_else(|_| word.to_owned(), |ms| word.replacen(bare, &exact(ms), 1))
-    };
-    text.split(' ').map(word).collect::<Vec<_>>().join(" ")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn said(param: &str, why: &str) -> String {
-        error(&RpcError::param(param, why))
+    fn described(param: &str, problem: &str) -> String {
+        describe(&RpcError::param(param, problem))
     }
 
     #[test]
-    fn a_wrong_parameter_is_told_by_the_option_that_gave_it_and_times_as_they_are_typed() {
-        assert_eq!(said("timeout_ms", "must be at least 1, not 0"), "--timeout: must be at least 1ms, not 0ms");
-        assert_eq!(
-            said("heartbeat_ms", "must be at least 60000, not 5000"),
-            "--heartbeat: must be at least 1m, not 5s"
-        );
-        assert_eq!(said("until.match.regex", "unclosed group"), "--match: unclosed group");
-        assert_eq!(said("ready.match.regex", "unclosed group"), "--ready-re: unclosed group");
-        assert_eq!(said("watch[1]", "unclosed group"), "--watch or --watch-re, number 2: unclosed group");
-        assert_eq!(said("limits.pids", "must be at least 1"), "--pids: must be at least 1");
-        assert_eq!(said("env.A=B", "is not a name"), "--env A=B: is not a name");
-        assert_eq!(
-            said("id", "x has no terminal; start it with pty: true"),
-            "ID: x has no terminal; start it with --pty"
-        );
-        assert_eq!(said("new_thing", "is new"), "new_thing: is new");
+    fn an_error_about_a_parameter_names_the_option_and_prints_durations_as_they_are_typed() {
+        let too_small = |param, min, given| describe(&RpcError::too_small(param, min, given));
+        assert_eq!(too_small("timeout_ms", 1, 0), "--timeout: must be at least 1ms, not 0ms");
+        assert_eq!(too_small("heartbeat_ms", 60_000, 5000), "--heartbeat: must be at least 1m, not 5s");
+        assert_eq!(too_small("timeout_ms", 1, -1), "--timeout: must be at least 1, not -1");
+        assert_eq!(too_small("limits.pids", 1, 0), "--pids: must be at least 1, not 0");
+        assert_eq!(described("until.match.regex", "unclosed group"), "--match: unclosed group");
+        assert_eq!(described("ready.match.regex", "unclosed group"), "--ready-re: unclosed group");
+        assert_eq!(described("watch[1]", "unclosed group"), "--watch or --watch-re, number 2: unclosed group");
+        assert_eq!(described("env.A=B", "is not a name"), "--env A=B: is not a name");
+        assert_eq!(described("new_thing", "is new"), "new_thing: is new");
     }
 
+    /// The text comes from `data`: whatever the message is, the sentence is the same.
     #[test]
-    fn what_the_daemon_calls_by_its_protocol_is_called_as_it_is_typed() {
-        let gone = RpcError::new(ErrorKind::NotFound, "no process \"x\"; `list` shows what there is");
-        assert_eq!(error(&gone), "no process \"x\"; `toolctl list` shows what there is");
-        let mute = RpcError::new(
-            ErrorKind::StdinUnavailable,
-            "x was started without stdin; start it with stdin: \"pipe\" or pty: true",
-        );
-        assert_eq!(error(&mute), "x was started without stdin; start it with --stdin or --pty");
+    fn a_process_without_stdin_or_terminal_or_that_is_not_there_is_described_from_data() {
+        let error = |kind, key: &str, value: &str| RpcError::new(kind, "x").with("id", "web").with(key, value);
+        let not_piped = error(ErrorKind::StdinUnavailable, "reason", "not_piped");
+        assert_eq!(describe(&not_piped), "web was started without stdin; start it with --stdin or --pty");
+        let no_pty = error(ErrorKind::InvalidParams, "reason", "no_pty").with("param", "id").with("problem", "x");
+        assert_eq!(describe(&no_pty), "web has no terminal; start it with --pty");
+        let gone = RpcError::new(ErrorKind::NotFound, "x").with("id", "web");
+        assert_eq!(describe(&gone), "no process \"web\"; `toolctl list` shows what there is");
+        let short = RpcError::new(ErrorKind::NotFound, "x").with("id", "abc");
+        assert!(describe(&short).contains("the start of an id needs at least 4 digits"), "{}", describe(&short));
+        assert_eq!(describe(&RpcError::new(ErrorKind::Limit, "4096 processes run")), "4096 processes run");
     }
 
+    /// Parameters that no user of the command line sets, or only in part (`limits.pids`).
+    const NO_OPTION: &[&str] = &[
+        "backend",
+        "data",
+        "data_base64",
+        "encoding",
+        "ended_within_ms",
+        "from",
+        "limits",
+        "max_output_tokens",
+        "ready",
+        "reason",
+        "seq",
+        "spans",
+        "subscription",
+        "until",
+    ];
+
     #[test]
-    fn every_option_that_is_named_here_is_one_of_the_command_line() {
+    fn every_parameter_has_an_option_and_every_option_is_one_of_the_command_line() {
+        let document = toold_proto::openrpc::document();
+        let methods = document["methods"].as_array().expect("a list of methods");
+        for param in methods.iter().flat_map(|method| method["params"].as_array().expect("a list of parameters")) {
+            let name = param["name"].as_str().expect("a name");
+            let listed = OPTIONS.iter().any(|(param, _)| *param == name);
+            assert!(
+                listed != NO_OPTION.contains(&name),
+                "{name}: give it an option in OPTIONS, or add it to NO_OPTION"
+            );
+        }
         let command = crate::help::command();
         let all: Vec<String> = command
             .get_subcommands()
@@ -157,6 +197,27 @@ mod tests {
             .collect();
         for (_, option) in OPTIONS.iter().filter(|(_, option)| option.starts_with("--")) {
             assert!(all.iter().any(|known| known == option), "{option}");
+        }
+    }
+
+    /// The client reads `kind` and `data`. The one use of `message` is to print it.
+    #[test]
+    fn no_file_of_the_client_branches_on_the_text_of_a_message() {
+        let mut dirs = vec![std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
+        let reads =
+            regex::Regex::new(r"\.message\s*(\.(as_str|contains|starts_with|ends_with|strip|split|find|replace)|==)")
+                .expect("a regular expression");
+        while let Some(dir) = dirs.pop() {
+            for entry in std::fs::read_dir(dir).expect("a directory of sources") {
+                let path = entry.expect("an entry").path();
+                if path.is_dir() {
+                    dirs.push(path);
+                } else if path.extension().is_some_and(|ext| ext == "rs") {
+                    let text = std::fs::read_to_string(&path).expect("a source file");
+                    let product = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+                    assert!(!reads.is_match(product), "{} reads the text of a message", path.display());
+                }
+            }
         }
     }
 }

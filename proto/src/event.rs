@@ -43,7 +43,7 @@ types! {
     Exited = 2, "exited";
     /// Both output streams are at their end.
     Closed = 3, "closed";
-    /// For `notify`: how it ended, and what it printed.
+    /// How it ended, and what it printed; for processes started with `notify`.
     Completion = 4, "completion";
     /// Lines matched a watch pattern.
     WatchMatch = 5, "watch_match";
@@ -53,7 +53,7 @@ types! {
     WatchOverflowTripped = 7, "watch_overflow_tripped";
     /// The silence is over.
     WatchOverflowReleased = 8, "watch_overflow_released";
-    /// For `heartbeat_ms`: there is new output.
+    /// There is new output; for processes started with a heartbeat.
     Heartbeat = 9, "heartbeat";
     /// The program waits for somebody to type.
     NeedsInput = 10, "needs_input";

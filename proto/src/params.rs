@@ -97,7 +97,7 @@ pub enum Status {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum IfRunning {
-    /// Refuse with `already_exists`.
+    /// Refuse the start.
     #[default]
     Error,
     /// Give the running one, and start nothing.
@@ -171,7 +171,7 @@ params!(
         backend: Option<String>,
         /// The same id again gives the same process and starts nothing.
         request_id: Option<String>,
-        /// For `name`: what to do when a process of that name runs. Default: `error`.
+        /// For `name`: what to do when a process of that name runs. Default: `error`, which fails with `already_exists`.
         if_running: IfRunning,
         /// Answer when it is ready: `{match}`, `{port}` or `{quiet_ms}`. Or when it exits, or the time is over.
         ready: Option<Until>,

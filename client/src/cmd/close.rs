@@ -3,6 +3,7 @@
 use super::Context;
 use crate::blocking::CallError;
 use crate::error::{CliError, DONE};
+use crate::error_text;
 use toold_proto::api;
 use toold_proto::params;
 use toold_proto::process::Stdin;
@@ -23,21 +24,21 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
         format!("{} {what}\n", result.id)
     });
     match closed {
-        // A program that has read all it wanted is faster than who closes its stdin: that is no failure.
+        // A program may have read all it wanted, and closed its stdin or ended, before this call: that is not a failure.
         Err(CliError::Call(CallError::Rpc(error))) if !cx.json && is_closed(&error) => {
-            cx.console.message(&format!("{}; there was nothing to close", error.message));
+            cx.console.message(&format!("{}; there was nothing to close", error_text::describe(&error)));
             Ok(DONE)
         }
         closed => closed,
     }
 }
 
-/// Whether the refusal says that its stdin is as it was to be. One that was started without stdin never had any.
+/// Reports whether the stdin is closed already. A process that was started without stdin never had one.
 fn is_closed(error: &RpcError) -> bool {
     match error.kind() {
         Some(ErrorKind::AlreadyExited) => true,
-        Some(ErrorKind::StdinUnavailable) => !error.message.contains("without stdin"),
-        // Every other refusal leaves it open, or is about something else.
+        Some(ErrorKind::StdinUnavailable) => error.data.get("reason").is_some_and(|reason| reason == "closed"),
+        // Every other error leaves it open, or is about something else.
         _ => false,
     }
 }

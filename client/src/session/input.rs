@@ -5,6 +5,7 @@ use crate::blocking::parse;
 use crate::cmd::options::exec::random_id;
 use crate::cmd::wait::has_ended;
 use crate::error::CliError;
+use crate::error_text;
 use crate::sys::{self, Interest};
 use crate::terminal::keys::Typed;
 use base64::Engine;
@@ -74,7 +75,7 @@ impl Session<'_, '_> {
         match error.kind() {
             Some(ErrorKind::AlreadyExited | ErrorKind::StdinUnavailable) => self.plan.input = None,
             _ => {
-                self.message(&error.message);
+                self.message(&error_text::describe(error));
                 self.leave_input();
             }
         }

@@ -20,6 +20,7 @@ use crate::cmd::Context;
 use crate::cmd::options::ready::Readiness;
 use crate::cmd::poll::bytes;
 use crate::error::CliError;
+use crate::error_text;
 use crate::render::poll::summary;
 use crate::render::status::unusual_end;
 use crate::sys::{self, Interest, Signals};
@@ -325,7 +326,7 @@ impl<'a, 'c> Session<'a, 'c> {
         }
         // It ended, or closed its stdin, just before: as good as granted.
         if !matches!(error.kind(), Some(ErrorKind::AlreadyExited | ErrorKind::StdinUnavailable)) {
-            self.message(&error.message);
+            self.message(&error_text::describe(error));
         }
         Ok(())
     }

@@ -209,7 +209,7 @@ fn limits(call: &Exec, config: &Config) -> Result<u64, InvalidParam> {
         ("limits.idle_ms", l.idle_ms),
     ];
     if let Some((param, _)) = all.iter().find(|(_, value)| *value == Some(0)) {
-        return Err(InvalidParam::new(*param, "must be at least 1"));
+        return Err(InvalidParam::too_small(*param, 1, 0));
     }
     Ok(l.output_bytes.map_or(config.log_max_bytes, |bytes| bytes.max(OUTPUT_MIN).min(config.log_max_bytes)))
 }

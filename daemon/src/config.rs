@@ -171,14 +171,14 @@ impl Config {
         };
         let config: Config = toml::from_str(&text)
             .map_err(|source| ConfigError::Parse { path: path.into(), source: Box::new(source) })?;
-        match config.flaw() {
+        match config.first_invalid() {
             Some((key, why)) => Err(ConfigError::Value { path: path.into(), key, why }),
             None => Ok(config),
         }
     }
 
     /// The first value that cannot work.
-    fn flaw(&self) -> Option<(&'static str, &'static str)> {
+    fn first_invalid(&self) -> Option<(&'static str, &'static str)> {
         let checks = [
             (self.max_message_bytes < 1024, "max_message_bytes", "must be at least 1024"),
             (self.max_message_bytes > 1 << 30, "max_message_bytes", "must be at most 1073741824"),
@@ -199,7 +199,7 @@ impl Config {
     }
 
     /// Every key with its value, tables as `table.key`.
-    pub fn in_force(&self) -> BTreeMap<String, serde_json::Value> {
+    pub fn effective(&self) -> BTreeMap<String, serde_json::Value> {
         let mut flat = BTreeMap::new();
         if let Ok(serde_json::Value::Object(all)) = serde_json::to_value(self) {
             for (key, value) in all {

@@ -28,6 +28,8 @@ pub mod rpc;
 
 pub mod logging;
 
+pub mod state_dir;
+
 pub mod listener;
 
 pub mod watchdog;

@@ -4,16 +4,17 @@ use crate::backend::Launcher;
 use crate::config::{Config, ConfigError, ShimMode};
 use crate::events::{Consumers, Journal, JournalLimits, maintenance};
 use crate::hooks;
-use crate::listener::{self, Lock, Place};
+use crate::listener::ListenAddr;
 use crate::logging::{self, Format};
 use crate::proc::event_sink::EventSink;
 use crate::proc::task::now_ms;
 use crate::proc::watch_gate::WatchGate;
-use crate::registry::{Ahead, Registry};
+use crate::registry::{JournalTail, Registry};
 use crate::rpc;
 use crate::rpc::context::{Daemon, Paths};
 use crate::rpc::wire::{self, Wire, WireLimits};
 use crate::shim::zygote;
+use crate::state_dir::{StartError, StateLock};
 use crate::watchdog;
 use clap::{CommandFactory, Parser, Subcommand};
 use std::io;
@@ -26,7 +27,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 /// Wrong flags or a wrong config: starting again changes nothing.
-const USAGE: u8 = 2;
+const USAGE_ERROR: u8 = 2;
 
 /// Owns background processes for agents, editors and people.
 #[derive(Debug, Parser)]
@@ -48,11 +49,11 @@ pub struct Args {
     #[arg(long)]
     check_config: bool,
     #[command(subcommand)]
-    other: Option<Other>,
+    subcommand: Option<HiddenCommand>,
 }
 
 #[derive(Debug, Subcommand)]
-enum Other {
+enum HiddenCommand {
     /// Be the shim of one process, with its control connection on stdin. For toold itself.
     #[command(hide = true)]
     Shim,
@@ -65,16 +66,16 @@ enum Other {
 pub fn main() -> ExitCode {
     hooks::init();
     let args = Args::parse();
-    match args.other {
-        Some(Other::Shim) => crate::shim::zygote::exec_main(),
-        Some(Other::Man) => return manual(),
+    match args.subcommand {
+        Some(HiddenCommand::Shim) => crate::shim::zygote::exec_main(),
+        Some(HiddenCommand::Man) => return manual(),
         None => {}
     }
     let config_path = args.config.clone().or_else(toold_proto::paths::config);
     let asked_for = args.config.is_some() || std::env::var_os("TOOLD_CONFIG").is_some();
     let config = match load(config_path.as_deref(), asked_for) {
         Ok(config) => config,
-        Err(e) => return fail(&format!("{e}"), USAGE),
+        Err(e) => return fail(&format!("{e}"), USAGE_ERROR),
     };
     if args.check_config {
         println!("{}: ok", config_path.map_or("the defaults".into(), |p| p.display().to_string()));
@@ -82,7 +83,7 @@ pub fn main() -> ExitCode {
     }
     let socket = args.socket.clone().unwrap_or_else(toold_proto::paths::socket);
     let Some(state_dir) = args.state_dir.clone().or_else(toold_proto::paths::state_dir) else {
-        return fail("there is no home directory for the state; set TOOLD_STATE_DIR or HOME", USAGE);
+        return fail("there is no home directory for the state; set TOOLD_STATE_DIR or HOME", USAGE_ERROR);
     };
     let paths = match absolute(Paths { socket, state_dir, config: config_path }) {
         Ok(paths) => paths,
@@ -121,14 +122,14 @@ fn fail(message: &str, code: u8) -> ExitCode {
 
 /// Forks the zygote while there is one thread, locks the state, then starts everything else. The zygote
 /// comes first so that it never holds the lock: not for the moment after a daemon that was killed.
-fn run(config: Config, paths: Paths, format: Option<Format>) -> Result<(), listener::Error> {
+fn run(config: Config, paths: Paths, format: Option<Format>) -> Result<(), StartError> {
     let zygote = match config.shim {
         ShimMode::Zygote => zygote::start().ok(),
         ShimMode::Exec => None,
     };
-    let lock = Lock::take(&paths.state_dir)?;
-    let place = Place::prepare(&paths.socket)?;
-    raise_descriptors();
+    let lock = StateLock::take(&paths.state_dir)?;
+    let addr = ListenAddr::prepare(&paths.socket)?;
+    raise_fd_limit();
     crate::sys::return_large_buffers();
     logging::start(format);
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -138,12 +139,12 @@ fn run(config: Config, paths: Paths, format: Option<Format>) -> Result<(), liste
         .thread_keep_alive(std::time::Duration::from_secs(5))
         .enable_all()
         .build()
-        .map_err(|source| listener::Error::Io { doing: "start", path: "the runtime".into(), source })?;
-    runtime.block_on(serve(config, paths, zygote, place, &lock))
+        .map_err(|source| StartError::Io { doing: "start", path: "the runtime".into(), source })?;
+    runtime.block_on(serve(config, paths, zygote, addr, &lock))
 }
 
 /// Three descriptors a process: as many as we may have. Processes get what we started with.
-fn raise_descriptors() {
+fn raise_fd_limit() {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
@@ -154,18 +155,18 @@ async fn serve(
     config: Config,
     paths: Paths,
     zygote: Option<zygote::Zygote>,
-    place: Place,
-    lock: &Lock,
-) -> Result<(), listener::Error> {
+    addr: ListenAddr,
+    lock: &StateLock,
+) -> Result<(), StartError> {
     let (started, started_ms) = (Instant::now(), now_ms());
-    let listener = place.listen()?;
+    let listener = addr.listen()?;
     let launcher = Launcher::new(zygote, config.shim);
     let limits = WireLimits::from(&config);
     let EventStores { journal, consumers, sink, tail, damage } = open_events(&config, &lock.events_dir())?;
     let consumer_ttl_ms = config.events.consumer_ttl_ms;
     let registry = Registry::new(config, lock.procs_dir(), launcher, sink.clone());
-    damage.into_iter().for_each(|damage| registry.note_damage(damage));
-    let read = |source| listener::Error::Io { doing: "read", path: lock.procs_dir(), source };
+    damage.into_iter().for_each(|damage| registry.report_damage(damage));
+    let read = |source| StartError::Io { doing: "read", path: lock.procs_dir(), source };
     let count = registry.adopt(&tail).await.map_err(read)?;
     let (stop, stopped) = watch::channel(false);
     let connections = Arc::new(AtomicUsize::new(0));
@@ -182,7 +183,7 @@ async fn serve(
     let own_uid = nix::unistd::getuid().as_raw();
     let wire = Wire::with_counter(rpc::module(daemon.clone()), limits, own_uid, connections);
     tokio::spawn(registry.clone().retain());
-    tokio::spawn(registry.clone().make_durable());
+    tokio::spawn(registry.clone().run_flush());
     tokio::spawn(maintenance::run_flush(journal.clone(), consumers.clone()));
     tokio::spawn(maintenance::run_retention(journal.clone(), consumers.clone(), consumer_ttl_ms, now_ms));
     tokio::spawn(async move { sink.watch_gate.run_release_timer().await });
@@ -198,10 +199,10 @@ async fn serve(
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
     watchdog::start(&wire);
     wire::serve(listener, wire, stopped).await;
-    registry.finish_writing().await;
+    registry.flush_all().await;
     maintenance::flush_all(journal, consumers).await;
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Stopping]);
-    place.remove();
+    addr.remove();
     tracing::info!(running = registry.running(), "stopped; what runs goes on");
     Ok(())
 }
@@ -211,13 +212,13 @@ struct EventStores {
     journal: Arc<Journal>,
     consumers: Arc<Consumers>,
     sink: Arc<EventSink>,
-    tail: Ahead,
+    tail: JournalTail,
     /// Descriptions of damage found while opening.
     damage: Vec<String>,
 }
 
-fn open_events(config: &Config, dir: &Path) -> Result<EventStores, listener::Error> {
-    let failed = |source| listener::Error::Io { doing: "open", path: dir.into(), source };
+fn open_events(config: &Config, dir: &Path) -> Result<EventStores, StartError> {
+    let failed = |source| StartError::Io { doing: "open", path: dir.into(), source };
     let (now, events) = (now_ms(), &config.events);
     let limits = JournalLimits {
         segment_bytes: events.segment_bytes,
@@ -229,7 +230,7 @@ fn open_events(config: &Config, dir: &Path) -> Result<EventStores, listener::Err
             .map_err(failed)?;
     let (journal, opened) = Journal::open(dir, limits, now, 0).map_err(failed)?;
     let journal = Arc::new(journal);
-    let tail = Ahead { states: opened.states, last: journal.last() };
+    let tail = JournalTail { states: opened.states, last: journal.last() };
     damage.extend(opened.damage);
     damage.extend(journal.advance_past(consumers.highest()));
     // The breaker's events belong to no process: they are stored under id 0.

@@ -5,23 +5,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Signs in the time that systemd waits for one: each has a third to be proven, and one may be late.
-const SIGNS: u32 = 3;
+const PINGS_PER_TIMEOUT: u32 = 3;
 
 /// Starts giving signs if systemd wants them (`WATCHDOG_USEC`). Else there is no task and no timer.
 pub fn start(wire: &Arc<Wire>) {
-    let Some(patience) = sd_notify::watchdog_enabled().filter(|patience| !patience.is_zero()) else { return };
-    tokio::spawn(live(patience / SIGNS, wire.clone()));
+    let Some(timeout) = sd_notify::watchdog_enabled().filter(|timeout| !timeout.is_zero()) else { return };
+    tokio::spawn(run_pings(timeout / PINGS_PER_TIMEOUT, wire.clone()));
 }
 
-async fn live(pace: Duration, wire: Arc<Wire>) {
-    let mut clock = tokio::time::interval(pace);
+async fn run_pings(interval: Duration, wire: Arc<Wire>) {
+    let mut ticker = tokio::time::interval(interval);
     // After a pause, one sign and not all that were missed.
-    clock.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    ticker.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
-        clock.tick().await;
-        match tokio::time::timeout(pace, probe::probe(&wire)).await {
+        ticker.tick().await;
+        match tokio::time::timeout(interval, probe::probe(&wire)).await {
             Ok(true) => drop(sd_notify::notify(&[sd_notify::NotifyState::Watchdog])),
-            Ok(false) | Err(_) => tracing::warn!(?pace, "a call of our own was not answered; no sign of life is given"),
+            Ok(false) | Err(_) => {
+                tracing::warn!(?interval, "a call of our own was not answered; no sign of life is given")
+            }
         }
     }
 }

@@ -14,7 +14,7 @@ use toold_daemon::log::format::{Header, Record};
 use toold_daemon::log::{Counts, LineQuery, Log};
 use toold_daemon::proc::event_sink::EventSink;
 use toold_daemon::proc::watch_gate::WatchGate;
-use toold_daemon::registry::{Ahead, Registry};
+use toold_daemon::registry::{JournalTail, Registry};
 use toold_daemon::rpc;
 use toold_daemon::rpc::context::{Daemon, Paths};
 use toold_daemon::rpc::wire::frame::{Decode, Frame};
@@ -156,7 +156,7 @@ fn wire() -> Arc<Wire> {
     let wire_limits = WireLimits::from(&config);
     let registry = Registry::new(config, procs, Launcher::new(None, ShimMode::Exec), Arc::new(sink));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    let none = Ahead { states: Default::default(), last: 0 };
+    let none = JournalTail { states: Default::default(), last: 0 };
     assert_eq!(runtime.block_on(registry.adopt(&none)).expect("the process is known"), 1);
     let (stop, _) = watch::channel(false);
     let paths = Paths { socket: "socket".into(), state_dir: ".".into(), config: None };

@@ -22,7 +22,7 @@ const SHARED: &str =
 
 /// What a call asks for.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Wanted {
+pub struct RequestedLimits {
     limits: [Option<u64>; 5],
 }
 
@@ -71,10 +71,10 @@ const CONTROLLERS: [Controller; 3] = [
     },
 ];
 
-impl Wanted {
-    pub fn new(limits: &Limits) -> Wanted {
+impl RequestedLimits {
+    pub fn new(limits: &Limits) -> RequestedLimits {
         let l = limits;
-        Wanted { limits: [l.memory_bytes, l.cpu_percent, l.pids, l.output_bytes, l.idle_ms] }
+        RequestedLimits { limits: [l.memory_bytes, l.cpu_percent, l.pids, l.output_bytes, l.idle_ms] }
     }
 
     /// Makes the groups. The process enters them itself, before it runs its program.

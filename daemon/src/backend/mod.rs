@@ -25,11 +25,11 @@ pub struct Launcher {
     zygote: Mutex<Option<Arc<OwnedFd>>>,
     zygote_pid: Option<i32>,
     /// Shims that are greeted at once. A thousand at a time would keep every request waiting.
-    pub turns: Semaphore,
+    pub handshakes: Semaphore,
 }
 
 /// As many as keep both sides busy.
-pub const GREETED_AT_ONCE: u32 = 16;
+pub const MAX_HANDSHAKES: u32 = 16;
 
 impl Launcher {
     /// Takes over the zygote, and watches for its end.
@@ -39,12 +39,12 @@ impl Launcher {
             return Arc::new(Launcher {
                 zygote: Mutex::new(None),
                 zygote_pid: None,
-                turns: Semaphore::new(GREETED_AT_ONCE as usize),
+                handshakes: Semaphore::new(MAX_HANDSHAKES as usize),
             });
         };
         let zygote = Mutex::new(Some(Arc::new(socket)));
-        let turns = Semaphore::new(GREETED_AT_ONCE as usize);
-        let launcher = Arc::new(Launcher { zygote, zygote_pid: Some(pid), turns });
+        let handshakes = Semaphore::new(MAX_HANDSHAKES as usize);
+        let launcher = Arc::new(Launcher { zygote, zygote_pid: Some(pid), handshakes });
         let watched = launcher.clone();
         tokio::spawn(async move {
             let Some(pidfd) = crate::sys::pollable(pidfd) else { return };
@@ -83,7 +83,7 @@ impl Launcher {
         // has the socket, because tokio writes nothing to one that its event loop has not seen yet.
         let sent = (&ours).write(&frame).unwrap_or(0);
         hooks::at("spawn.before_request");
-        if request(&socket, &theirs).is_err() {
+        if send_launch_fd(&socket, &theirs).is_err() {
             return self.exec(launch).await;
         }
         drop(theirs);
@@ -136,7 +136,7 @@ fn launch_frame(launch: &[u8]) -> Vec<u8> {
 }
 
 /// One byte and the connection, to whichever spare is first.
-fn request(zygote: &OwnedFd, theirs: &OwnedFd) -> io::Result<()> {
+fn send_launch_fd(zygote: &OwnedFd, theirs: &OwnedFd) -> io::Result<()> {
     let fds = [theirs.as_fd()];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = SendAncillaryBuffer::new(&mut space);

@@ -48,15 +48,15 @@ async fn kill_one(proc: &Proc, kill: Kill) -> Killed {
         (true, _) => KillStatus::Killed,
     };
     let signals_sent = (1..64).filter(|n| end.signals & (1 << n) != 0).collect::<Vec<i32>>();
-    let ending = view::ending(&proc.spec, &proc.published_state());
+    let outcome = view::outcome(&proc.spec, &proc.published_state());
     Killed {
         id: proc.spec.id,
         status,
         signals_sent: in_order(&signals_sent, kill.signal),
         survivors,
-        exit_code: ending.exit_code,
-        signal: ending.signal,
-        reason: ending.reason,
+        exit_code: outcome.exit_code,
+        signal: outcome.signal,
+        reason: outcome.reason,
     }
 }
 

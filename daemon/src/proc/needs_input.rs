@@ -3,7 +3,7 @@
 
 use super::event_sink::RETRY_DELAY;
 use super::handle::Proc;
-use super::input_wait::{Asks, Wait, asks, prompt};
+use super::input_wait::{InputWait, WaitId, detect, prompt};
 use super::state::State;
 use crate::log::Log;
 use serde_json::json;
@@ -35,10 +35,10 @@ pub async fn run(proc: Arc<Proc>) {
     let mut news = proc.subscribe();
     let activity = || Activity { end: proc.state().progress.counts.end, typed: *proc.input.borrow() };
     // What an earlier daemon told stays told as long as nothing has changed.
-    let mut reported: Option<(Activity, Option<Wait>)> =
+    let mut reported: Option<(Activity, Option<WaitId>)> =
         (proc.checkpoint().asked == activity().end + 1).then(|| (activity(), None));
     let (mut pause, mut between) = (QUIET, MIN_INTERVAL);
-    let mut before: Option<Wait> = None;
+    let mut before: Option<WaitId> = None;
     while !proc.published_state().has_ended() {
         let now = activity();
         if pause > PATIENCE || reported.is_some_and(|(at, _)| at == now) {
@@ -50,9 +50,9 @@ pub async fn run(proc: Arc<Proc>) {
             return;
         }
         let (after, state) = (activity(), proc.state());
-        let (pid, echo, wait) = match asks(state.shim_pid, state.pid, proc.spec.pty.is_some()) {
-            Asks::Yes { pid, echo, wait } => (pid, echo, wait),
-            Asks::No | Asks::Unknown => {
+        let (pid, echo, wait) = match detect(state.shim_pid, state.pid, proc.spec.pty.is_some()) {
+            InputWait::Waiting { pid, echo, wait } => (pid, echo, wait),
+            InputWait::NotWaiting | InputWait::Unknown => {
                 pause = if after == now { pause * 2 } else { (pause * 2).min(MAX_BACKOFF) };
                 continue;
             }

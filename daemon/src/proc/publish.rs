@@ -143,14 +143,14 @@ impl Proc {
 
     /// How it ended, as `exited` and `completion` tell it.
     pub fn ending_facts(&self, state: &State) -> Value {
-        let ending = view::ending(&self.spec, state);
+        let outcome = view::outcome(&self.spec, state);
         let mut facts = json!({
             "name": self.spec.name,
             "command": self.command_shown(),
-            "exit_code": ending.exit_code,
-            "signal": ending.signal,
-            "reason": ending.reason,
-            "killed_by": ending.killed_by,
+            "exit_code": outcome.exit_code,
+            "signal": outcome.signal,
+            "reason": outcome.reason,
+            "killed_by": outcome.killed_by,
             "duration_ms": state.ended_ms().unwrap_or(0).saturating_sub(self.spec.created_ms),
         });
         if self.watch_task.is_some() {
@@ -158,7 +158,7 @@ impl Proc {
             facts["suppressed"] = json!(self.checkpoint().limiter.pending);
             facts["unseen_bytes"] = json!(self.checkpoint().unseen);
         }
-        if let Some(failure) = ending.failure {
+        if let Some(failure) = outcome.failure {
             facts["failure"] = json!(failure);
         }
         facts

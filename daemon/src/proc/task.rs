@@ -8,7 +8,7 @@ use crate::backend::Launcher;
 use crate::hooks;
 use crate::shim::address;
 use crate::shim::frame::{ToShim, WRITE_MAX, Wrote};
-use crate::store::record::{Lock, Record};
+use crate::store::record::{LockOwner, Record};
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
@@ -208,7 +208,7 @@ impl Task {
             Update::Exited { .. } | Update::Adopted { exit: Some(_), .. } => self.adopted,
             _ => false,
         };
-        if unsure && let Err(e) = self.record.to_disk().await {
+        if unsure && let Err(e) = self.record.sync_async().await {
             warn!(id = %self.proc.spec.id, %e, "the disk refuses to keep how it ended");
         }
     }
@@ -316,7 +316,7 @@ impl Task {
 
     /// The launch was never taken, or its taker died. Only what provably never began is begun again.
     async fn relaunch(&mut self, launch: Vec<u8>) -> Option<Link> {
-        while self.record.lock() == Lock::Shim {
+        while self.record.lock() == LockOwner::Shim {
             if self.record.stage().is_some() {
                 return self.reconnect().await;
             }
@@ -350,13 +350,13 @@ impl Task {
         let launcher = self.launcher.clone();
         for attempt in 0.. {
             // A turn, so that a thousand looks at shims do not all come before the first request.
-            let turn = launcher.turns.acquire().await;
+            let turn = launcher.handshakes.acquire().await;
             if self.pidfd.is_none() {
                 let state = self.proc.published_state();
                 self.pidfd = super::tree::pin(state.pid, state.ticks);
             }
             hooks::at("recovery.reach");
-            if self.record.lock() == Lock::Ours {
+            if self.record.lock() == LockOwner::Daemon {
                 drop(turn);
                 for update in lost::resolve_lost(&self.proc, &self.record, self.pidfd.take()).await {
                     self.apply(&update);

@@ -91,7 +91,7 @@ fn stdin(spec: &Spec, state: &State) -> Stdin {
 
 /// The end of a process: code, signal, core, reason, by whom, failure.
 #[derive(Default)]
-pub struct Ending {
+pub struct Outcome {
     pub exit_code: Option<i32>,
     pub signal: Option<String>,
     pub core_dumped: bool,
@@ -100,21 +100,23 @@ pub struct Ending {
     pub failure: Option<Failure>,
 }
 
-pub fn ending(spec: &Spec, state: &State) -> Ending {
+pub fn outcome(spec: &Spec, state: &State) -> Outcome {
     match state.phase {
-        Phase::Starting | Phase::Running => Ending::default(),
+        Phase::Starting | Phase::Running => Outcome::default(),
         Phase::Exited { exit, .. } => {
             let (exit_code, signal) = decode(exit.wait_status);
             let core_dumped = libc::WIFSIGNALED(exit.wait_status) && libc::WCOREDUMP(exit.wait_status);
             let (reason, killed_by) = (Some(reason(&exit)), killed_by(&exit));
-            Ending { exit_code, signal, core_dumped, reason, killed_by, failure: None }
+            Outcome { exit_code, signal, core_dumped, reason, killed_by, failure: None }
         }
-        Phase::Failed { step, errno, .. } => {
-            Ending { reason: Some(Reason::FailedStart), failure: Some(failure(spec, step, errno)), ..Ending::default() }
-        }
+        Phase::Failed { step, errno, .. } => Outcome {
+            reason: Some(Reason::FailedStart),
+            failure: Some(failure(spec, step, errno)),
+            ..Outcome::default()
+        },
         Phase::Lost { wait_status, .. } => {
             let (exit_code, signal) = wait_status.map_or((None, None), decode);
-            Ending { exit_code, signal, reason: Some(Reason::Lost), ..Ending::default() }
+            Outcome { exit_code, signal, reason: Some(Reason::Lost), ..Outcome::default() }
         }
     }
 }
@@ -183,7 +185,7 @@ impl Proc {
     /// The process as `state` says.
     pub fn view_of(&self, state: &State, now_ms: u64) -> Process {
         let spec = &self.spec;
-        let Ending { exit_code, signal, core_dumped, reason, killed_by, failure } = ending(spec, state);
+        let Outcome { exit_code, signal, core_dumped, reason, killed_by, failure } = outcome(spec, state);
         let counts = state.progress.counts;
         let ended = state.ended_ms();
         let size = |size: PtySize| match (state.progress.rows, state.progress.cols) {

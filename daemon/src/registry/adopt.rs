@@ -2,7 +2,7 @@
 
 use super::forget::finish_removal;
 use super::{Registry, RunningSlot};
-use crate::backend::{GREETED_AT_ONCE, cgroup};
+use crate::backend::{MAX_HANDSHAKES, cgroup};
 use crate::hooks;
 use crate::log::check;
 use crate::proc::checkpoint::Checkpoint;
@@ -10,7 +10,7 @@ use crate::proc::handle::ProcInit;
 use crate::proc::state::{Phase, State, Update};
 use crate::proc::task::{Task, TaskStart};
 use crate::proc::{Proc, lost, tree, watcher};
-use crate::store::record::{Lock, Record, Spec};
+use crate::store::record::{LockOwner, Record, Spec};
 use crate::store::slots::Progress;
 use std::collections::HashMap;
 use std::io;
@@ -19,24 +19,24 @@ use std::sync::Arc;
 use toold_proto::ProcId;
 
 /// What one directory holds.
-enum Found {
+enum Scanned {
     /// Over: nothing to do but to know it.
     /// With what is wrong with its log.
-    Finished(Box<Known>, Vec<String>),
+    Finished(Box<Loaded>, Vec<String>),
     /// A shim lives, or died without saying so: a task finds out.
     Open {
-        known: Box<Known>,
+        loaded: Box<Loaded>,
         record: Arc<Record>,
         nonce: [u8; 16],
     },
     /// The call that made it was never answered and nothing was started: as if it never was.
     /// Its lock is held until it is removed, or a late shim could still start it.
-    Never(Option<Record>),
+    NeverStarted(Option<Record>),
     Damaged(io::Error),
 }
 
 /// What a directory tells of its process.
-struct Known {
+struct Loaded {
     spec: Spec,
     dir: PathBuf,
     state: State,
@@ -44,7 +44,7 @@ struct Known {
 }
 
 /// What the journal's end tells beyond the records: the newest state of each process in its last segment.
-pub struct Ahead {
+pub struct JournalTail {
     pub states: HashMap<u64, (u64, Vec<u8>)>,
     /// The last event that is on disk.
     pub last: u64,
@@ -53,7 +53,7 @@ pub struct Ahead {
 impl Registry {
     /// Reads all records, in parallel, and starts tasks for those that are open. When it returns every
     /// process is known; what a living shim has to add arrives while requests are served.
-    pub async fn adopt(self: &Arc<Self>, ahead: &Ahead) -> io::Result<usize> {
+    pub async fn adopt(self: &Arc<Self>, tail: &JournalTail) -> io::Result<usize> {
         let mut dirs = Vec::new();
         for entry in std::fs::read_dir(&self.procs_dir)? {
             let path = entry?.path();
@@ -71,34 +71,34 @@ impl Registry {
         for part in dirs.chunks(share) {
             let part = part.to_vec();
             readers.push(tokio::task::spawn_blocking(move || {
-                part.into_iter().map(|dir| (look(&dir), dir)).collect::<Vec<_>>()
+                part.into_iter().map(|dir| (scan_dir(&dir), dir)).collect::<Vec<_>>()
             }));
         }
         let mut all = Vec::with_capacity(count);
         for reader in readers {
             all.extend(reader.await.map_err(io::Error::other)?);
         }
-        let checkpoint = all.iter().filter_map(|(found, _)| found.known()?.checkpoint);
+        let checkpoint = all.iter().filter_map(|(found, _)| found.loaded()?.checkpoint);
         let highest = checkpoint.map(|checkpoint| checkpoint.seq).max().unwrap_or(0);
-        self.sink.journal.advance_past(highest).into_iter().for_each(|flaw| self.note_damage(flaw));
+        self.sink.journal.advance_past(highest).into_iter().for_each(|damage| self.report_damage(damage));
         // Shims are greeted once all are known: whoever asks first does not wait for that.
-        let turns = self.launcher.turns.acquire_many(GREETED_AT_ONCE).await;
+        let turns = self.launcher.handshakes.acquire_many(MAX_HANDSHAKES).await;
         for (found, dir) in all {
-            self.take_in(found, &dir, ahead);
+            self.adopt_one(found, &dir, tail);
         }
         drop(turns);
         Ok(count)
     }
 
-    fn take_in(self: &Arc<Self>, found: Found, dir: &Path, ahead: &Ahead) {
+    fn adopt_one(self: &Arc<Self>, found: Scanned, dir: &Path, tail: &JournalTail) {
         match found {
-            Found::Finished(known, flaws) => {
-                for flaw in flaws {
-                    self.note_damage(format!("{}: {flaw}", known.dir.display()));
+            Scanned::Finished(loaded, damage) => {
+                for damage in damage {
+                    self.report_damage(format!("{}: {damage}", loaded.dir.display()));
                 }
-                cgroup::remove(&known.spec.cgroups);
-                let proc = Arc::new(Proc::without_task(self.start_of(*known, ahead)));
-                self.note_finished(&proc);
+                cgroup::remove(&loaded.spec.cgroups);
+                let proc = Arc::new(Proc::without_task(self.init_of(*loaded, tail)));
+                self.queue_retention(&proc);
                 self.table().insert(proc.clone());
                 proc.scan_tail(&proc.published_state());
                 proc.publish_due(&proc.published_state());
@@ -106,14 +106,14 @@ impl Registry {
                     tokio::spawn(watcher::run(proc));
                 }
             }
-            Found::Never(locked) => {
+            Scanned::NeverStarted(locked) => {
                 hooks::at("recovery.discard");
                 if let Err(e) = std::fs::remove_dir_all(dir) {
                     tracing::warn!(dir = %dir.display(), %e, "remove a record that never began");
                 }
                 drop(locked);
             }
-            Found::Damaged(why) => {
+            Scanned::Damaged(why) => {
                 let aside = dir.with_extension(format!("damaged-{}", std::process::id()));
                 let moved = std::fs::rename(dir, &aside);
                 let place = if moved.is_ok() { aside } else { dir.to_path_buf() };
@@ -125,11 +125,11 @@ impl Registry {
                     }
                     None => String::new(),
                 };
-                self.note_damage(format!("{}: {why}{alive}", place.display()));
+                self.report_damage(format!("{}: {why}{alive}", place.display()));
             }
-            Found::Open { known, record, nonce } => {
-                let running = !known.state.has_ended();
-                let (proc, inbox) = Proc::new(self.start_of(*known, ahead));
+            Scanned::Open { loaded, record, nonce } => {
+                let running = !loaded.state.has_ended();
+                let (proc, inbox) = Proc::new(self.init_of(*loaded, tail));
                 proc.set_record(record.clone());
                 let proc = Arc::new(proc);
                 self.table().insert(proc.clone());
@@ -145,33 +145,33 @@ impl Registry {
 }
 
 impl Registry {
-    fn start_of(&self, known: Known, ahead: &Ahead) -> ProcInit {
-        let Known { spec, dir, state, checkpoint } = known;
+    fn init_of(&self, loaded: Loaded, tail: &JournalTail) -> ProcInit {
+        let Loaded { spec, dir, state, checkpoint } = loaded;
         let checkpoint = match checkpoint {
             Some(checkpoint) => checkpoint,
             None if spec.journaled => Checkpoint::default(),
             None => Checkpoint::for_legacy_record(&state),
         };
-        let checkpoint = checkpoint.merge_journal(ahead.states.get(&spec.id.bits()), ahead.last);
+        let checkpoint = checkpoint.merge_journal(tail.states.get(&spec.id.bits()), tail.last);
         ProcInit { spec, dir, state, checkpoint, sink: self.sink.clone(), patterns: None }
     }
 }
 
-impl Found {
-    fn known(&self) -> Option<&Known> {
+impl Scanned {
+    fn loaded(&self) -> Option<&Loaded> {
         match self {
-            Found::Finished(known, _) | Found::Open { known, .. } => Some(known),
-            Found::Never(_) | Found::Damaged(_) => None,
+            Scanned::Finished(loaded, _) | Scanned::Open { loaded, .. } => Some(loaded),
+            Scanned::NeverStarted(_) | Scanned::Damaged(_) => None,
         }
     }
 }
 
 /// Reads one directory. The lock decides who tells the rest of the story.
-fn look(dir: &Path) -> Found {
+fn scan_dir(dir: &Path) -> Scanned {
     hooks::at("recovery.look");
     match read(dir) {
         Ok(found) => found,
-        Err(e) => Found::Damaged(e),
+        Err(e) => Scanned::Damaged(e),
     }
 }
 
@@ -179,22 +179,22 @@ fn is_empty(dir: &Path) -> bool {
     std::fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_none())
 }
 
-fn read(dir: &Path) -> io::Result<Found> {
+fn read(dir: &Path) -> io::Result<Scanned> {
     let record = match Record::open(dir) {
         // Its daemon died between the directory and the record.
-        Err(e) if e.kind() == io::ErrorKind::NotFound && is_empty(dir) => return Ok(Found::Never(None)),
+        Err(e) if e.kind() == io::ErrorKind::NotFound && is_empty(dir) => return Ok(Scanned::NeverStarted(None)),
         opened => opened?,
     };
     let lock = record.lock();
-    if lock == Lock::Ours && record.is_empty()? {
+    if lock == LockOwner::Daemon && record.is_empty()? {
         // It died between making the record and writing it.
-        return Ok(Found::Never(Some(record)));
+        return Ok(Scanned::NeverStarted(Some(record)));
     }
     // Read after the lock was tried: if it is ours, nobody writes any more.
     let facts = record.facts()?;
-    if lock == Lock::Ours && facts.launch.is_none() && facts.exit.is_none() {
+    if lock == LockOwner::Daemon && facts.launch.is_none() && facts.exit.is_none() {
         // Nobody began, so it does not matter whether the spec was written whole.
-        return Ok(Found::Never(Some(record)));
+        return Ok(Scanned::NeverStarted(Some(record)));
     }
     let spec = record.spec(&facts.head)?;
     if spec.id.to_string() != dir.file_name().and_then(|n| n.to_str()).unwrap_or_default() {
@@ -206,11 +206,14 @@ fn read(dir: &Path) -> io::Result<Found> {
     {
         (state.progress.rows, state.progress.cols) = (size.rows as u16, size.cols as u16);
     }
-    if lock == Lock::Ours && matches!(state.phase, Phase::Exited { .. }) && state.closed {
+    if lock == LockOwner::Daemon && matches!(state.phase, Phase::Exited { .. }) && state.closed {
         state.step(&Update::Gone);
     }
     // Its shim is dead, and so is the program, unless a task has to see to that and to what the kernel tells.
-    if lock == Lock::Ours && !state.is_final() && (state.has_ended() || tree::pin(state.pid, state.ticks).is_none()) {
+    if lock == LockOwner::Daemon
+        && !state.is_final()
+        && (state.has_ended() || tree::pin(state.pid, state.ticks).is_none())
+    {
         lost::kill_orphans(Some(&facts), lost::PidIdentity::Unverified);
         for update in lost::final_updates(dir, &record, None) {
             state.step(&update);
@@ -221,10 +224,10 @@ fn read(dir: &Path) -> io::Result<Found> {
         // Nobody has heard of it. Its shim may be waiting for the disk still, or died before it did.
         lost::to_disk(dir, &record);
     }
-    let known = Box::new(Known { spec, dir: dir.to_path_buf(), state, checkpoint });
+    let loaded = Box::new(Loaded { spec, dir: dir.to_path_buf(), state, checkpoint });
     if state.is_final() {
-        return Ok(Found::Finished(known, check(dir, &state.progress.counts)));
+        return Ok(Scanned::Finished(loaded, check(dir, &state.progress.counts)));
     }
     record.unlock();
-    Ok(Found::Open { known, record: Arc::new(record), nonce: facts.head.nonce })
+    Ok(Scanned::Open { loaded, record: Arc::new(record), nonce: facts.head.nonce })
 }

@@ -36,7 +36,7 @@ impl Registry {
     /// Forgets what retention does not keep, whenever something finished or grew too old. Never returns.
     pub async fn retain(self: Arc<Self>) {
         loop {
-            let (victims, next_ms) = self.overdue(now_ms());
+            let (victims, next_ms) = self.expired(now_ms());
             for id in &victims {
                 self.forget(*id).await;
             }
@@ -58,7 +58,7 @@ impl Registry {
     }
 
     /// Puts a process that is over into the order of forgetting.
-    pub(super) fn note_finished(&self, proc: &Proc) {
+    pub(super) fn queue_retention(&self, proc: &Proc) {
         let state = proc.published_state();
         let Some(ended) = state.ended_ms().filter(|_| state.is_final()) else { return };
         let counts = state.progress.counts;
@@ -70,27 +70,27 @@ impl Registry {
     }
 
     /// Who is to go now, and in how many milliseconds the next one grows too old.
-    fn overdue(&self, now: u64) -> (Vec<ProcId>, Option<u64>) {
+    fn expired(&self, now: u64) -> (Vec<ProcId>, Option<u64>) {
         match self.ended.lock() {
-            Ok(mut finished) => finished.overdue(&self.config.retention, now),
+            Ok(mut finished) => finished.expired(&self.config.retention, now),
             Err(_) => (Vec::new(), None),
         }
     }
 }
 
 /// The ending of a directory that is being removed.
-const FORGOTTEN: &str = "forgotten";
+const REMOVED_EXT: &str = "forgotten";
 
 /// Removes a record: at first its name, so that a crash leaves it whole or gone.
 fn remove(dir: &Path) -> io::Result<()> {
-    let away = dir.with_extension(FORGOTTEN);
+    let away = dir.with_extension(REMOVED_EXT);
     std::fs::rename(dir, &away)?;
     std::fs::remove_dir_all(&away)
 }
 
 /// Whether a directory was being removed when its daemon died. It is removed now.
 pub fn finish_removal(dir: &Path) -> bool {
-    if dir.extension().is_none_or(|e| e != FORGOTTEN) {
+    if dir.extension().is_none_or(|e| e != REMOVED_EXT) {
         return false;
     }
     if let Err(e) = std::fs::remove_dir_all(dir) {
@@ -101,12 +101,12 @@ pub fn finish_removal(dir: &Path) -> bool {
 
 /// Finished processes, oldest end first. Pure; a step costs the same however many there are.
 #[derive(Default)]
-pub struct Finished {
+pub struct RetentionQueue {
     by_end: BTreeMap<(u64, ProcId), u64>,
     bytes: u64,
 }
 
-impl Finished {
+impl RetentionQueue {
     fn insert(&mut self, ended: u64, id: ProcId, bytes: u64) {
         if self.by_end.insert((ended, id), bytes).is_none() {
             self.bytes += bytes;
@@ -119,7 +119,7 @@ impl Finished {
         }
     }
 
-    fn overdue(&mut self, keep: &Retention, now: u64) -> (Vec<ProcId>, Option<u64>) {
+    fn expired(&mut self, keep: &Retention, now: u64) -> (Vec<ProcId>, Option<u64>) {
         let mut victims = Vec::new();
         while let Some(((ended, id), _)) = self.by_end.first_key_value() {
             let (ended, id) = (*ended, *id);
@@ -142,16 +142,16 @@ mod tests {
     fn the_oldest_end_goes_first_by_count_by_bytes_and_by_age() {
         let keep = Retention { max_age_ms: 100, max_count: 3, max_bytes: 50 };
         let id = ProcId::from_bits;
-        let mut finished = Finished::default();
+        let mut finished = RetentionQueue::default();
         for (ended, n, bytes) in [(10, 1, 1), (20, 2, 1), (30, 3, 1), (40, 4, 1)] {
             finished.insert(ended, id(n), bytes);
         }
-        assert_eq!(finished.overdue(&keep, 50), (vec![id(1)], Some(70)));
+        assert_eq!(finished.expired(&keep, 50), (vec![id(1)], Some(70)));
         finished.insert(60, id(5), 49);
-        assert_eq!(finished.overdue(&keep, 60), (vec![id(2), id(3)], Some(80)));
-        assert_eq!(finished.overdue(&keep, 140), (vec![id(4)], Some(20)));
+        assert_eq!(finished.expired(&keep, 60), (vec![id(2), id(3)], Some(80)));
+        assert_eq!(finished.expired(&keep, 140), (vec![id(4)], Some(20)));
         finished.remove(60, id(5));
-        assert_eq!(finished.overdue(&keep, 1000), (vec![], None));
+        assert_eq!(finished.expired(&keep, 1000), (vec![], None));
         assert_eq!(finished.bytes, 0);
     }
 }

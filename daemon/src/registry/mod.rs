@@ -3,14 +3,14 @@
 mod adopt;
 mod flush;
 mod forget;
-mod names;
+mod name_locks;
 mod single;
 mod spawn;
 mod table;
 
-pub use adopt::Ahead;
-pub use single::{Single, Spawned};
-pub use spawn::{Order, SpawnError, spawn_failed};
+pub use adopt::JournalTail;
+pub use single::{NamePolicy, Spawned};
+pub use spawn::{SpawnError, SpawnRequest, spawn_failed};
 
 use crate::backend::Launcher;
 use crate::config::Config;
@@ -33,15 +33,15 @@ pub struct Registry {
     pub launcher: Arc<Launcher>,
     pub sink: Arc<EventSink>,
     table: Mutex<Table>,
-    names: names::Names,
+    names: name_locks::NameLocks,
     running: AtomicUsize,
     seq: AtomicU64,
     boot: [u8; 16],
     /// Directories for processes to come.
-    made: Arc<dir_pool::Ahead>,
+    dir_pool: Arc<dir_pool::DirPool>,
     /// Something finished: retention has a look.
     pub finished: Notify,
-    ended: Mutex<forget::Finished>,
+    ended: Mutex<forget::RetentionQueue>,
     /// Directories of records that ended and may not be on the disk yet.
     unsynced: Mutex<Vec<PathBuf>>,
     ended_record: Notify,
@@ -50,20 +50,20 @@ pub struct Registry {
 
 impl Registry {
     pub fn new(config: Config, procs_dir: PathBuf, launcher: Arc<Launcher>, sink: Arc<EventSink>) -> Arc<Registry> {
-        let made = dir_pool::Ahead::open(procs_dir.with_file_name("ready"), &procs_dir, config.survive_power_cut);
+        let dir_pool = dir_pool::DirPool::open(procs_dir.with_file_name("ready"), &procs_dir, config.survive_power_cut);
         Arc::new(Registry {
             config,
-            made: Arc::new(made),
+            dir_pool: Arc::new(dir_pool),
             procs_dir,
             launcher,
             sink,
             table: Mutex::new(Table::default()),
-            names: names::Names::default(),
+            names: name_locks::NameLocks::default(),
             running: AtomicUsize::new(0),
             seq: AtomicU64::new(1),
             boot: crate::proc::tree::boot_id(),
             finished: Notify::new(),
-            ended: Mutex::new(forget::Finished::default()),
+            ended: Mutex::new(forget::RetentionQueue::default()),
             unsynced: Mutex::new(Vec::new()),
             ended_record: Notify::new(),
             damaged: Mutex::new(Vec::new()),
@@ -130,7 +130,7 @@ impl Registry {
         self.damaged.lock().map(|d| d.clone()).unwrap_or_default()
     }
 
-    pub fn note_damage(&self, what: String) {
+    pub fn report_damage(&self, what: String) {
         tracing::error!(what, "set aside as damaged");
         if let Ok(mut damaged) = self.damaged.lock() {
             damaged.push(what);

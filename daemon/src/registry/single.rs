@@ -2,7 +2,7 @@
 //! meanwhile; a plain start needs no lock, as the table refuses a name in use.
 
 use super::Registry;
-use super::spawn::{Order, SpawnError};
+use super::spawn::{SpawnError, SpawnRequest};
 use crate::proc::handle::Kill;
 use crate::proc::kill::{GRACE_MS, kill_all};
 use crate::proc::state::{Phase, State};
@@ -22,13 +22,13 @@ use toold_proto::results::{KillStatus, Killed};
 use toold_proto::{ErrorKind, RpcError};
 
 /// How long the shim of a program that is dead may take to tell.
-const DYING: Duration = Duration::from_secs(1);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 /// Looks, a millisecond apart, for the place under `max_running` of a process that has ended.
 const PLACE_LOOKS: usize = 1000;
 
 /// What to do when a process of that name runs, and who asks.
 #[derive(Debug, Clone, Copy)]
-pub struct Single {
+pub struct NamePolicy {
     pub if_running: IfRunning,
     pub uid: u32,
     pub pid: i32,
@@ -43,18 +43,22 @@ pub struct Spawned {
 
 impl Registry {
     /// Starts a process, unless one of its name runs and is wanted instead.
-    pub(super) async fn begin(self: &Arc<Self>, order: Order, single: Single) -> Result<Spawned, SpawnError> {
+    pub(super) async fn spawn_named(
+        self: &Arc<Self>,
+        request: SpawnRequest,
+        policy: NamePolicy,
+    ) -> Result<Spawned, SpawnError> {
         let new = |proc| Spawned { proc, existing: false };
-        let Some(name) = order.spec.name.clone() else { return self.start(order).await.map(new) };
-        match single.if_running {
-            IfRunning::Error => self.start(order).await.map(new),
+        let Some(name) = request.spec.name.clone() else { return self.spawn_new(request).await.map(new) };
+        match policy.if_running {
+            IfRunning::Error => self.spawn_new(request).await.map(new),
             IfRunning::Return => {
                 let _held = self.names.lock(&name).await;
                 loop {
-                    if let Some(proc) = self.living(&name).await {
+                    if let Some(proc) = self.find_running(&name).await {
                         return Ok(Spawned { proc, existing: true });
                     }
-                    match self.start(order.clone()).await {
+                    match self.spawn_new(request.clone()).await {
                         Err(e) if in_use(&e) => {} // A plain start was faster: that one is given.
                         done => return done.map(new),
                     }
@@ -63,8 +67,8 @@ impl Registry {
             IfRunning::Restart => {
                 let _held = self.names.lock(&name).await;
                 loop {
-                    self.end_all_named(&name, &order, single).await.map_err(SpawnError::Refused)?;
-                    match self.start(order.clone()).await {
+                    self.kill_all_named(&name, &request, policy).await.map_err(SpawnError::Refused)?;
+                    match self.spawn_new(request.clone()).await {
                         Err(e) if in_use(&e) => {} // A plain start was faster: that one is ended too.
                         done => return done.map(new),
                     }
@@ -74,27 +78,27 @@ impl Registry {
     }
 
     /// The process of that name that runs. One that is found dead is waited for, so that it is not given away.
-    async fn living(&self, name: &str) -> Option<Arc<Proc>> {
+    async fn find_running(&self, name: &str) -> Option<Arc<Proc>> {
         let proc = self.table().named(name)?;
         let state = proc.published_state();
         if state.phase == Phase::Starting {
-            return self.answer(proc).await.ok().filter(|proc| !proc.published_state().has_ended());
+            return self.wait_started(proc).await.ok().filter(|proc| !proc.published_state().has_ended());
         }
         if state.phase == Phase::Running && state.ticks != 0 && !tree::runs(state.pid, state.ticks) {
-            let _ = timeout(DYING, proc.subscribe().wait_for(State::has_ended)).await;
+            let _ = timeout(EXIT_TIMEOUT, proc.subscribe().wait_for(State::has_ended)).await;
         }
         (!proc.published_state().has_ended()).then_some(proc)
     }
 
     /// Kills every tree of that name, also what is left of one whose program has ended.
-    async fn end_all_named(&self, name: &str, order: &Order, single: Single) -> Result<(), RpcError> {
+    async fn kill_all_named(&self, name: &str, request: &SpawnRequest, policy: NamePolicy) -> Result<(), RpcError> {
         let left: Vec<Arc<Proc>> =
             self.table().all_named(name).into_iter().filter(|p| !p.published_state().is_final()).collect();
         if left.is_empty() {
             return Ok(());
         }
-        startable(order)?;
-        let (uid, pid) = (single.uid, single.pid);
+        check_program(request)?;
+        let (uid, pid) = (policy.uid, policy.pid);
         let kill = Kill { signal: libc::SIGTERM, grace_ms: GRACE_MS, cause: Cause::Client, uid, pid };
         let killed = kill_all(left.clone(), kill).await;
         if let Some((proc, killed)) = left.iter().zip(&killed).find(|(_, k)| k.status == KillStatus::Survivors) {
@@ -119,11 +123,11 @@ fn in_use(error: &SpawnError) -> bool {
 }
 
 /// Refuses a program that is not there while what is to be replaced still runs.
-fn startable(order: &Order) -> Result<(), RpcError> {
-    let spec = &order.spec;
+fn check_program(request: &SpawnRequest) -> Result<(), RpcError> {
+    let spec = &request.spec;
     let path = Path::new(&spec.cwd).join(&spec.program);
     let found = accessat(CWD, &path, Access::EXEC_OK, AtFlags::EACCESS).map_err(|e| e.raw_os_error());
-    match order.unresolved.map_or(found, Err) {
+    match request.unresolved.map_or(found, Err) {
         Ok(()) => Ok(()),
         Err(errno) => Err(not_there(spec, errno)),
     }

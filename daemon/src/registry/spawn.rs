@@ -1,7 +1,7 @@
 //! A new process: reserved, recorded, launched, and answered for when it runs.
 
-use super::table::Asked;
-use super::{Registry, RunningSlot, Single, Spawned};
+use super::table::RequestSlot;
+use super::{NamePolicy, Registry, RunningSlot, Spawned};
 use crate::backend::cgroup;
 use crate::hooks;
 use crate::proc::checkpoint::Checkpoint;
@@ -10,8 +10,8 @@ use crate::proc::state::{Phase, State, Update};
 use crate::proc::task::{Task, TaskStart, now_ms};
 use crate::proc::{Proc, monitors, view};
 use crate::shim::launch::{self, Numbers, Strings};
-use crate::store::dir_pool::Made;
-use crate::store::record::{self, New, Record, Spec};
+use crate::store::dir_pool::PreparedDir;
+use crate::store::record::{self, NewRecord, Record, Spec};
 use crate::store::slots::Progress;
 use crate::sys::step;
 use crate::watch::Patterns;
@@ -25,11 +25,11 @@ use tokio::sync::{mpsc, watch};
 use toold_proto::{ErrorKind, ProcId, RpcError};
 
 /// How long a start may take before `exec` answers with `starting`.
-const PATIENCE: Duration = Duration::from_secs(10);
+const START_TIMEOUT: Duration = Duration::from_secs(10);
 /// Without a start for so long a burst is over.
-const PAUSE: Duration = Duration::from_millis(5);
+const REFILL_PAUSE: Duration = Duration::from_millis(5);
 
-pub use crate::spec::SpawnRequest as Order;
+pub use crate::spec::SpawnRequest;
 
 /// Why there is no running process, with the record that stays if there is one.
 pub enum SpawnError {
@@ -39,67 +39,75 @@ pub enum SpawnError {
 
 impl Registry {
     /// Starts a process, or gives the one that the same `request_id` was given. Answers when it runs.
-    pub async fn spawn(self: &Arc<Self>, order: Order, single: Single) -> Result<Spawned, SpawnError> {
-        let Some(request) = order.spec.request_id.clone() else { return self.begin(order, single).await };
+    pub async fn spawn(
+        self: &Arc<Self>,
+        spawn_request: SpawnRequest,
+        policy: NamePolicy,
+    ) -> Result<Spawned, SpawnError> {
+        let Some(request) = spawn_request.spec.request_id.clone() else {
+            return self.spawn_named(spawn_request, policy).await;
+        };
         loop {
             let mut pending = match self.claim(&request) {
-                Claim::Ours(done) => {
-                    let outcome = self.begin(order, single).await;
+                RequestClaim::Ours(done) => {
+                    let outcome = self.spawn_named(spawn_request, policy).await;
                     match &outcome {
-                        Err(SpawnError::Refused(_)) => self.table().unask(&request),
-                        Ok(Spawned { proc, existing: true }) => self.table().share(&request, proc.spec.id),
+                        Err(SpawnError::Refused(_)) => self.table().remove_request(&request),
+                        Ok(Spawned { proc, existing: true }) => self.table().alias_request(&request, proc.spec.id),
                         // It is in the table with its request.
                         Ok(_) | Err(SpawnError::Failed(_)) => {}
                     }
                     let _ = done.send(true);
                     return outcome;
                 }
-                Claim::Started(proc) => {
+                RequestClaim::Started(proc) => {
                     let existing = proc.spec.request_id.as_ref() != Some(&request);
-                    return self.answer(proc).await.map(|proc| Spawned { proc, existing });
+                    return self.wait_started(proc).await.map(|proc| Spawned { proc, existing });
                 }
-                Claim::Pending(pending) => pending,
+                RequestClaim::Pending(pending) => pending,
             };
             // An error is the end of whoever was at it: the claim is open again.
             let _ = pending.wait_for(|done| *done).await;
         }
     }
 
-    fn claim(&self, request: &str) -> Claim {
+    fn claim(&self, request: &str) -> RequestClaim {
         let mut table = self.table();
-        match table.asked(request) {
-            Some(Asked::Done(id)) => {
+        match table.request_slot(request) {
+            Some(RequestSlot::Done(id)) => {
                 if let Some(proc) = table.get(*id) {
-                    return Claim::Started(proc);
+                    return RequestClaim::Started(proc);
                 }
             }
-            Some(Asked::Pending(pending)) if pending.has_changed().is_ok() => return Claim::Pending(pending.clone()),
-            Some(Asked::Pending(_)) | None => {}
+            Some(RequestSlot::Pending(pending)) if pending.has_changed().is_ok() => {
+                return RequestClaim::Pending(pending.clone());
+            }
+            Some(RequestSlot::Pending(_)) | None => {}
         }
         let (done, pending) = watch::channel(false);
-        table.ask(request, Asked::Pending(pending));
-        Claim::Ours(done)
+        table.insert_request(request, RequestSlot::Pending(pending));
+        RequestClaim::Ours(done)
     }
 
-    pub(super) async fn start(self: &Arc<Self>, order: Order) -> Result<Arc<Proc>, SpawnError> {
+    pub(super) async fn spawn_new(self: &Arc<Self>, spawn_request: SpawnRequest) -> Result<Arc<Proc>, SpawnError> {
         let limit = self.config.max_running as usize;
         let Some(slot) = RunningSlot::take(self, limit) else {
             let message = format!("{limit} processes run already; kill or wait for some, or raise the limit");
             return Err(SpawnError::Refused(RpcError::limit("max_running", message)));
         };
-        let Order { mut spec, env, wanted, patterns, unresolved } = order;
+        let SpawnRequest { mut spec, env, wanted, patterns, unresolved } = spawn_request;
         spec.created_ms = now_ms();
         spec.seq = self.seq.fetch_add(1, Ordering::AcqRel);
         let made = match self.config.survive_power_cut {
-            true => self.made.take_or_make().await,
-            false => self.made.take(),
+            true => self.dir_pool.take_or_prepare().await,
+            false => self.dir_pool.take(),
         };
-        let Reserved { proc, record, nonce, inbox, oom_file } =
-            self.reserve(spec, &wanted, patterns, made).map_err(SpawnError::Refused)?;
+        let Created { proc, record, nonce, inbox, oom_file } =
+            self.create_record(spec, &wanted, patterns, made).map_err(SpawnError::Refused)?;
         hooks::at("spawn.recorded");
         if let Some(errno) = unresolved {
             self.fail(&proc, &record, step::EXEC, errno).await;
-            self.refill();
+            self.refill_pool();
             return Err(SpawnError::Failed(proc));
         }
         let launch = encode(&proc, env, oom_file.as_deref(), self.config.survive_power_cut);
@@ -114,52 +122,58 @@ impl Registry {
                 return Err(SpawnError::Failed(proc));
             }
         }
-        self.refill();
-        self.answer(proc).await
+        self.refill_pool();
+        self.wait_started(proc).await
     }
 
-    fn refill(self: &Arc<Self>) {
-        if self.made.is_low() {
-            tokio::spawn(self.clone().make_ahead());
+    fn refill_pool(self: &Arc<Self>) {
+        if self.dir_pool.begin_refill() {
+            tokio::spawn(self.clone().run_refill());
         }
     }
 
     /// Makes directories for starts to come, a few at a time, in pauses between starts or when hardly any are left.
-    async fn make_ahead(self: Arc<Self>) {
+    async fn run_refill(self: Arc<Self>) {
         loop {
-            let before = self.made.taken();
-            if !self.made.is_pressing() {
-                tokio::time::sleep(PAUSE).await;
-                if self.made.taken() != before {
+            let before = self.dir_pool.taken();
+            if !self.dir_pool.is_nearly_empty() {
+                tokio::time::sleep(REFILL_PAUSE).await;
+                if self.dir_pool.taken() != before {
                     continue;
                 }
             }
             let registry = self.clone();
-            if !tokio::task::spawn_blocking(move || registry.made.make_some()).await.unwrap_or(false) {
+            if !tokio::task::spawn_blocking(move || registry.dir_pool.refill_some()).await.unwrap_or(false) {
                 break;
             }
         }
-        self.made.is_done();
+        self.dir_pool.end_refill();
     }
 
     /// Runs a process's task in the background, and counts the program as running until it ends.
-    pub(super) fn run(self: &Arc<Self>, task: Task, begin: TaskStart, proc: Arc<Proc>, slot: Option<RunningSlot>) {
+    pub(super) fn run(
+        self: &Arc<Self>,
+        task: Task,
+        spawn_named: TaskStart,
+        proc: Arc<Proc>,
+        slot: Option<RunningSlot>,
+    ) {
         monitors::spawn_monitors(&proc);
         let registry = self.clone();
         let task = task.with_running_guard(slot.map(|slot| Box::new(slot) as Box<dyn Send + Sync>));
         tokio::spawn(async move {
-            task.run(begin).await;
+            task.run(spawn_named).await;
             cgroup::remove(&proc.spec.cgroups);
-            registry.note_ended(&proc.dir);
-            registry.note_finished(&proc);
+            registry.queue_flush(&proc.dir);
+            registry.queue_retention(&proc);
         });
     }
 
     /// The process once it runs or is known not to.
-    pub(super) async fn answer(&self, proc: Arc<Proc>) -> Result<Arc<Proc>, SpawnError> {
+    pub(super) async fn wait_started(&self, proc: Arc<Proc>) -> Result<Arc<Proc>, SpawnError> {
         let mut state = proc.subscribe();
         let started = state.wait_for(|s| s.phase != Phase::Starting);
-        let _ = tokio::time::timeout(PATIENCE, started).await;
+        let _ = tokio::time::timeout(START_TIMEOUT, started).await;
         match proc.published_state().phase {
             Phase::Failed { .. } => Err(SpawnError::Failed(proc)),
             Phase::Starting | Phase::Running | Phase::Exited { .. } | Phase::Lost { .. } => Ok(proc),
@@ -167,13 +181,13 @@ impl Registry {
     }
 
     /// Gives an id and makes the record. The name, if any, is taken from here on.
-    fn reserve(
+    fn create_record(
         &self,
         mut spec: Spec,
-        wanted: &cgroup::Wanted,
+        wanted: &cgroup::RequestedLimits,
         patterns: Option<Arc<Patterns>>,
-        made: Option<Made>,
-    ) -> Result<Reserved, RpcError> {
+        made: Option<PreparedDir>,
+    ) -> Result<Created, RpcError> {
         let disk = |e: io::Error| {
             RpcError::new(ErrorKind::SpawnFailed, format!("record the process in {}: {e}", self.procs_dir.display()))
                 .with("step", "record")
@@ -196,23 +210,23 @@ impl Registry {
         let (state, sink) = (State::new(progress), self.sink.clone());
         let (proc, inbox) = Proc::new(ProcInit { spec, dir, state, checkpoint: Checkpoint::default(), sink, patterns });
         let groups = proc.spec.cgroups.clone();
-        let proc = match self.enter(proc) {
+        let proc = match self.insert(proc) {
             Ok(proc) => proc,
             Err(refused) => {
                 cgroup::remove(&groups);
-                made.into_iter().for_each(|made| self.made.give_back(made));
+                made.into_iter().for_each(|made| self.dir_pool.give_back(made));
                 return Err(refused);
             }
         };
         // The table is not locked meanwhile: a slow disk delays this process and no other.
-        let new = New { spec: &proc.spec, progress: &progress, nonce, boot: self.boot };
+        let new = NewRecord { spec: &proc.spec, progress: &progress, nonce, boot: self.boot };
         let ahead = made.map(|made| record::create_in(made, &proc.dir, &new));
         // One that failed was swept away from outside; or its reason is met again.
         match ahead.and_then(Result::ok).map_or_else(|| self.create(&proc.dir, &new), Ok) {
             Ok(record) => {
                 let record = Arc::new(record);
                 proc.set_record(record.clone());
-                Ok(Reserved { proc, record, nonce, inbox, oom_file: enforced.oom_file })
+                Ok(Created { proc, record, nonce, inbox, oom_file: enforced.oom_file })
             }
             Err(e) => {
                 self.table().remove(proc.spec.id);
@@ -222,7 +236,7 @@ impl Registry {
         }
     }
 
-    fn create(&self, dir: &Path, new: &New<'_>) -> io::Result<Record> {
+    fn create(&self, dir: &Path, new: &NewRecord<'_>) -> io::Result<Record> {
         match self.config.survive_power_cut {
             // Only where none could be made ahead, or that was swept away: most times the disk refuses this too.
             true => tokio::task::block_in_place(|| record::create(dir, new, true)),
@@ -234,7 +248,7 @@ impl Registry {
     async fn fail(&self, proc: &Arc<Proc>, record: &Arc<Record>, step: u32, errno: i32) {
         let at_ms = now_ms();
         let recorded = match record.set_failed(step, errno, at_ms) {
-            Ok(()) if self.config.survive_power_cut => record.to_disk().await,
+            Ok(()) if self.config.survive_power_cut => record.sync_async().await,
             recorded => recorded,
         };
         if let Err(e) = recorded {
@@ -245,12 +259,12 @@ impl Registry {
         state.step(&update);
         proc.publish_due(&state);
         proc.publish_failure(&update);
-        self.note_ended(&proc.dir);
-        self.note_finished(proc);
+        self.queue_flush(&proc.dir);
+        self.queue_retention(proc);
     }
 
     /// Puts a new process into the table, unless its name is taken.
-    fn enter(&self, proc: Proc) -> Result<Arc<Proc>, RpcError> {
+    fn insert(&self, proc: Proc) -> Result<Arc<Proc>, RpcError> {
         let (spec, mut table) = (&proc.spec, self.table());
         if let Some(holder) =
             spec.name.as_deref().and_then(|name| table.named(name)).filter(|p| !p.published_state().has_ended())
@@ -270,7 +284,7 @@ impl Registry {
 }
 
 /// A process that is recorded and has not begun.
-struct Reserved {
+struct Created {
     proc: Arc<Proc>,
     record: Arc<Record>,
     nonce: [u8; 16],
@@ -278,7 +292,7 @@ struct Reserved {
     oom_file: Option<PathBuf>,
 }
 
-enum Claim {
+enum RequestClaim {
     Ours(watch::Sender<bool>),
     Pending(watch::Receiver<bool>),
     Started(Arc<Proc>),
@@ -312,7 +326,7 @@ fn encode(proc: &Proc, env: Vec<Vec<u8>>, oom_file: Option<&Path>, sync: bool) -
 /// The error of `exec` for a program that could not start.
 pub fn spawn_failed(proc: &Proc) -> RpcError {
     let process = proc.view(now_ms());
-    let Some(failure) = view::ending(&proc.spec, &proc.published_state()).failure else {
+    let Some(failure) = view::outcome(&proc.spec, &proc.published_state()).failure else {
         return RpcError::new(ErrorKind::Internal, "a start failed without a reason");
     };
     let why = io::Error::from_raw_os_error(failure.errno);

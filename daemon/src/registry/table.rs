@@ -7,10 +7,10 @@ use tokio::sync::watch;
 use toold_proto::ProcId;
 
 /// Requests that are remembered for one process that they did not start. The oldest go first.
-const SHARED: usize = 1024;
+const MAX_ALIASES: usize = 1024;
 
 /// Where a `request_id` has come to.
-pub enum Asked {
+pub enum RequestSlot {
     /// Somebody is at it; this wakes when the outcome is there.
     Pending(watch::Receiver<bool>),
     Done(ProcId),
@@ -21,9 +21,9 @@ pub struct Table {
     by_id: BTreeMap<ProcId, Arc<Proc>>,
     by_age: BTreeMap<(u64, u64), Arc<Proc>>,
     by_name: HashMap<String, Vec<ProcId>>,
-    by_request: HashMap<String, Asked>,
+    by_request: HashMap<String, RequestSlot>,
     /// The requests that were given a process which another one had started.
-    shared: HashMap<ProcId, VecDeque<String>>,
+    aliases: HashMap<ProcId, VecDeque<String>>,
 }
 
 fn age(proc: &Proc) -> (u64, u64) {
@@ -59,32 +59,32 @@ impl Table {
         self.by_id.len()
     }
 
-    pub fn asked(&self, request: &str) -> Option<&Asked> {
+    pub fn request_slot(&self, request: &str) -> Option<&RequestSlot> {
         self.by_request.get(request)
     }
 
-    pub fn ask(&mut self, request: &str, asked: Asked) {
-        self.by_request.insert(request.to_string(), asked);
+    pub fn insert_request(&mut self, request: &str, request_slot: RequestSlot) {
+        self.by_request.insert(request.to_string(), request_slot);
     }
 
-    pub fn unask(&mut self, request: &str) {
+    pub fn remove_request(&mut self, request: &str) {
         self.by_request.remove(request);
     }
 
     /// This request was given a process that ran already.
-    pub fn share(&mut self, request: &str, id: ProcId) {
-        self.ask(request, Asked::Done(id));
-        let shared = self.shared.entry(id).or_default();
-        shared.push_back(request.to_string());
-        if shared.len() > SHARED
-            && let Some(oldest) = shared.pop_front()
+    pub fn alias_request(&mut self, request: &str, id: ProcId) {
+        self.insert_request(request, RequestSlot::Done(id));
+        let aliases = self.aliases.entry(id).or_default();
+        aliases.push_back(request.to_string());
+        if aliases.len() > MAX_ALIASES
+            && let Some(oldest) = aliases.pop_front()
         {
             self.forget_request(&oldest, id);
         }
     }
 
     fn forget_request(&mut self, request: &str, id: ProcId) {
-        if matches!(self.by_request.get(request), Some(Asked::Done(done)) if *done == id) {
+        if matches!(self.by_request.get(request), Some(RequestSlot::Done(done)) if *done == id) {
             self.by_request.remove(request);
         }
     }
@@ -96,7 +96,7 @@ impl Table {
             self.by_name.entry(name.clone()).or_default().push(id);
         }
         if let Some(request) = &proc.spec.request_id {
-            self.by_request.insert(request.clone(), Asked::Done(id));
+            self.by_request.insert(request.clone(), RequestSlot::Done(id));
         }
         self.by_id.insert(id, proc);
     }
@@ -112,7 +112,7 @@ impl Table {
                 self.by_name.remove(name);
             }
         }
-        for request in proc.spec.request_id.iter().chain(&self.shared.remove(&id).unwrap_or_default()) {
+        for request in proc.spec.request_id.iter().chain(&self.aliases.remove(&id).unwrap_or_default()) {
             self.forget_request(request, id);
         }
         Some(proc)

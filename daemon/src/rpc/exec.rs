@@ -10,7 +10,7 @@ use crate::proc::Proc;
 use crate::proc::condition::Readiness;
 use crate::proc::state::State;
 use crate::proc::task::now_ms;
-use crate::registry::{Single, SpawnError, Spawned, spawn_failed};
+use crate::registry::{NamePolicy, SpawnError, Spawned, spawn_failed};
 use crate::{spec, text};
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +27,7 @@ pub async fn exec(call: params::Exec, daemon: Arc<Daemon>, peer: Arc<Peer>) -> R
     let readiness = Readiness::of(&call, config.max_wait_ms)?;
     let order = spec::build(&call, config)?;
     let consumer = consumer(&daemon, call.consumer.as_deref())?;
-    let single = Single { if_running: call.if_running, uid: peer.uid, pid: peer.pid };
+    let single = NamePolicy { if_running: call.if_running, uid: peer.uid, pid: peer.pid };
     let Spawned { proc, existing } = match daemon.registry.spawn(order, single).await {
         Ok(spawned) => spawned,
         Err(SpawnError::Refused(error)) => return Err(error),

@@ -50,7 +50,7 @@ pub async fn info(_: params::Empty, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result
         counts,
         usage,
         daemon: tree::own_usage(),
-        limits: daemon.registry.config.in_force(),
+        limits: daemon.registry.config.effective(),
         features: features(&daemon),
         paths: results::Places {
             socket: daemon.paths.socket.display().to_string(),

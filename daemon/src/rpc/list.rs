@@ -8,7 +8,7 @@ use crate::proc::Proc;
 use crate::proc::state::State;
 use crate::proc::task::now_ms;
 use crate::proc::tree;
-use crate::proc::view::ending;
+use crate::proc::view::outcome;
 use std::sync::Arc;
 use toold_proto::process::Usage;
 use toold_proto::{ErrorKind, RpcError, params};
@@ -122,7 +122,7 @@ fn fits(proc: &Proc, call: &params::List) -> bool {
         && call.label.as_ref().is_none_or(label)
         && call.name.as_ref().is_none_or(name)
         && call.status.is_none_or(|s| proc.published_state().status() == s)
-        && call.reason.is_none_or(|r| ending(spec, &proc.published_state()).reason == Some(r))
+        && call.reason.is_none_or(|r| outcome(spec, &proc.published_state()).reason == Some(r))
 }
 
 /// Whether it lives, or ended so long ago or less.

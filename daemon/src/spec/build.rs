@@ -58,7 +58,7 @@ pub fn build(call: &Exec, config: &Config) -> Result<SpawnRequest, Error> {
         env.insert(login_env::CARRIER.into(), carried);
     }
     let (program, unresolved) = resolve(&argv[0], env.get("PATH").map(String::as_str));
-    let enforced = cgroup::Wanted::new(&call.limits);
+    let enforced = cgroup::RequestedLimits::new(&call.limits);
     let spec = Spec {
         id: ProcId::from_bits(0),
         name: call.name.clone(),

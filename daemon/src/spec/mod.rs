@@ -18,7 +18,7 @@ pub struct SpawnRequest {
     pub spec: Spec,
     /// The environment as `NAME=value`.
     pub env: Vec<Vec<u8>>,
-    pub wanted: cgroup::Wanted,
+    pub wanted: cgroup::RequestedLimits,
     pub patterns: Option<Arc<Patterns>>,
     /// The errno of a program that was not found. The registry records such a request as a failed start.
     pub unresolved: Option<i32>,

@@ -1,6 +1,6 @@
 //! A process's directory: `record` (slots and spec), the log beside it, and the shim's socket.
 
-use super::dir_pool::{self, Made};
+use super::dir_pool::{self, PreparedDir};
 use super::slots::{self, CHECKPOINT_LEN, CheckpointSlot, Exit, Head, Launch, PAGE, Progress, SLOT, Slot, Stage};
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
@@ -76,7 +76,7 @@ pub struct Record {
 }
 
 /// What a new record says.
-pub struct New<'a> {
+pub struct NewRecord<'a> {
     pub spec: &'a Spec,
     pub progress: &'a Progress,
     pub nonce: [u8; 16],
@@ -84,8 +84,8 @@ pub struct New<'a> {
 }
 
 /// Makes the record in a directory that was made ahead, and gives that its name. Nothing runs yet.
-pub fn create_in(made: Made, dir: &Path, new: &New<'_>) -> io::Result<Record> {
-    let Made { dir: from, record: file } = made;
+pub fn create_in(prepared: PreparedDir, dir: &Path, new: &NewRecord<'_>) -> io::Result<Record> {
+    let PreparedDir { dir: from, record: file } = prepared;
     // The record is whole before it can be seen.
     match page(new).and_then(|page| file.write_all_at(&page, 0)).and_then(|()| std::fs::rename(&from, dir)) {
         Ok(()) => Ok(Record { file }),
@@ -97,9 +97,9 @@ pub fn create_in(made: Made, dir: &Path, new: &New<'_>) -> io::Result<Record> {
 }
 
 /// Makes the directory and the record. Nothing runs yet. `durable`: the disk has both when this is done.
-pub fn create(dir: &Path, new: &New<'_>, durable: bool) -> io::Result<Record> {
+pub fn create(dir: &Path, new: &NewRecord<'_>, durable: bool) -> io::Result<Record> {
     let page = page(new)?;
-    let Made { record: file, .. } = dir_pool::make(dir.to_path_buf())?;
+    let PreparedDir { record: file, .. } = dir_pool::prepare(dir.to_path_buf())?;
     let written = file.write_all_at(&page, 0);
     match written.and_then(|()| if durable { dir_pool::to_disk(dir, &file) } else { Ok(()) }) {
         Ok(()) => Ok(Record { file }),
@@ -110,7 +110,7 @@ pub fn create(dir: &Path, new: &New<'_>, durable: bool) -> io::Result<Record> {
     }
 }
 
-fn page(new: &New<'_>) -> io::Result<Vec<u8>> {
+fn page(new: &NewRecord<'_>) -> io::Result<Vec<u8>> {
     let mut page = vec![0u8; PAGE];
     serde_json::to_writer(&mut page, new.spec)?;
     let json = &page[PAGE..];
@@ -129,7 +129,7 @@ impl Record {
     pub fn is_empty(&self) -> io::Result<bool> {
         let mut head = [0u8; SLOT];
         let len = self.file.read_at(&mut head, 0)?;
-        Ok(dir_pool::says_nothing(&head[..len]))
+        Ok(dir_pool::is_unused(&head[..len]))
     }
 
     fn slot(&self, at: u64) -> io::Result<Slot> {
@@ -191,10 +191,10 @@ impl Record {
     }
 
     /// Whether a shim lives: it holds the record's lock as long as it does. Not held: we have it now.
-    pub fn lock(&self) -> Lock {
+    pub fn lock(&self) -> LockOwner {
         match rustix::fs::flock(&self.file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Lock::Ours,
-            Err(_) => Lock::Shim,
+            Ok(()) => LockOwner::Daemon,
+            Err(_) => LockOwner::Shim,
         }
     }
 
@@ -229,12 +229,12 @@ impl Record {
     }
 
     /// Begins to write it to the disk, without waiting.
-    pub fn begin_sync(&self) -> io::Result<()> {
+    pub fn start_writeback(&self) -> io::Result<()> {
         Ok(crate::sys::begin_writeback(&self.file)?)
     }
 
     /// Waits for the disk without keeping other tasks from anything.
-    pub async fn to_disk(self: &Arc<Record>) -> io::Result<()> {
+    pub async fn sync_async(self: &Arc<Record>) -> io::Result<()> {
         let record = self.clone();
         tokio::task::spawn_blocking(move || record.sync()).await.unwrap_or_else(|e| Err(io::Error::other(e)))
     }
@@ -247,8 +247,8 @@ impl Record {
 
 /// Who has a record's lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lock {
-    Ours,
+pub enum LockOwner {
+    Daemon,
     Shim,
 }
 

@@ -15,28 +15,28 @@ use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
-use syscall::{Watch, watch};
+use syscall::{WaitsFor, waits_for};
 use toold_proto::params::Ansi;
 
 /// What is shown of a prompt, in characters.
-const PROMPT: usize = 200;
+const MAX_PROMPT_CHARS: usize = 200;
 /// What is read to find a prompt: it may be nearly all escape sequences.
-const PROMPT_BYTES: usize = 16 * 1024;
+const PROMPT_READ_LEN: usize = 16 * 1024;
 /// The first major number of terminals, each with 256 of them.
-const TERMINALS: u32 = 136;
+const PTS_MAJOR: u32 = 136;
 /// `/dev/tty`: whatever terminal controls who opened it.
 const DEV_TTY: u64 = libc::makedev(5, 0);
 
 /// Whether somebody of a tree waits for input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Asks {
+pub enum InputWait {
     /// This process is blocked reading. `echo`: whether its terminal shows what is typed; None without a terminal.
-    Yes {
+    Waiting {
         pid: i32,
         echo: Option<bool>,
-        wait: Wait,
+        wait: WaitId,
     },
-    No,
+    NotWaiting,
     /// It may or may not: the kernel does not tell, or does not tell us.
     Unknown,
 }
@@ -44,58 +44,58 @@ pub enum Asks {
 /// One wait, told apart from the next: the thread that is blocked, and how often it has slept. A thread that still
 /// sleeps in the same read has the same numbers, whatever others print meanwhile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wait {
+pub struct WaitId {
     thread: i32,
-    slept: u64,
+    sleeps: u64,
 }
 
-impl Wait {
-    fn of(thread: &str) -> Wait {
+impl WaitId {
+    fn of(thread: &str) -> WaitId {
         let status = fs::read_to_string(format!("{thread}/status")).unwrap_or_default();
-        let slept = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+        let sleeps = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
         let thread = thread.rsplit('/').next().and_then(|id| id.parse().ok());
-        Wait { thread: thread.unwrap_or(0), slept: slept.and_then(|n| n.trim().parse().ok()).unwrap_or(0) }
+        WaitId { thread: thread.unwrap_or(0), sleeps: sleeps.and_then(|n| n.trim().parse().ok()).unwrap_or(0) }
     }
 }
 
 /// Looks at the tree below a shim. `program` is the process that the shim started, `pty` whether it has a terminal.
-pub fn asks(shim_pid: i32, program: i32, pty: bool) -> Asks {
+pub fn detect(shim_pid: i32, program: i32, pty: bool) -> InputWait {
     let input = if pty { Input::terminal(program) } else { Input::pipe(shim_pid, program) };
     let input = match input {
         Ok(Some(input)) => input,
-        Ok(None) => return Asks::No,
-        Err(e) if e.kind() == io::ErrorKind::PermissionDenied => return Asks::Unknown,
+        Ok(None) => return InputWait::NotWaiting,
+        Err(e) if e.kind() == io::ErrorKind::PermissionDenied => return InputWait::Unknown,
         // It is gone.
-        Err(_) => return Asks::No,
+        Err(_) => return InputWait::NotWaiting,
     };
     let mut unclear = false;
     for pid in tree::descendants(shim_pid) {
-        match input.read_by(pid) {
-            Ok(wait) => return Asks::Yes { pid, echo: input.echo(), wait },
-            Err(Verdict::Unclear) => unclear = true,
-            Err(Verdict::Reads | Verdict::Not) => {}
+        match input.waiting_thread(pid) {
+            Ok(wait) => return InputWait::Waiting { pid, echo: input.echo(), wait },
+            Err(ThreadState::Unclear) => unclear = true,
+            Err(ThreadState::ReadsInput | ThreadState::Other) => {}
         }
     }
-    if unclear { Asks::Unknown } else { Asks::No }
+    if unclear { InputWait::Unknown } else { InputWait::NotWaiting }
 }
 
 /// The last line of the output if it has no end, as a person sees it. Empty: there is none.
 pub fn prompt(log: &Log) -> io::Result<String> {
-    let page = log.tail(PROMPT_BYTES, None)?;
+    let page = log.tail(PROMPT_READ_LEN, None)?;
     let whole = page.bytes.len() - text::incomplete_len(&page.bytes);
     let line = page.bytes.get(..whole).unwrap_or_default().rsplit(|b| *b == b'\n').next().unwrap_or_default();
     let line = text::line_text(line, PageEnd::More, Ansi::Strip);
     // What stands before a carriage return was overwritten.
     let line = String::from_utf8_lossy(line.rsplit(|b| *b == b'\r').next().unwrap_or_default());
     let shown: Vec<char> = line.chars().filter(|c| !c.is_control()).collect();
-    Ok(shown[shown.len().saturating_sub(PROMPT)..].iter().collect())
+    Ok(shown[shown.len().saturating_sub(MAX_PROMPT_CHARS)..].iter().collect())
 }
 
 /// What is known of one thread, or one process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Verdict {
-    Reads,
-    Not,
+enum ThreadState {
+    ReadsInput,
+    Other,
     Unclear,
 }
 
@@ -121,7 +121,7 @@ impl Input {
             return Ok(None);
         }
         let device = stat.terminal;
-        let index = libc::major(device).saturating_sub(TERMINALS) * 256 + libc::minor(device);
+        let index = libc::major(device).saturating_sub(PTS_MAJOR) * 256 + libc::minor(device);
         let path = format!("/dev/pts/{index}");
         let file = fs::metadata(&path).ok().filter(|found| found.rdev() == device).map(|found| file(&found));
         Ok(Some(Input::Terminal { device, file, path }))
@@ -164,83 +164,83 @@ impl Input {
     }
 
     /// Whether any thread of a process is blocked reading the input.
-    fn read_by(&self, pid: i32) -> Result<Wait, Verdict> {
+    fn waiting_thread(&self, pid: i32) -> Result<WaitId, ThreadState> {
         let threads = match fs::read_dir(format!("/proc/{pid}/task")) {
             Ok(threads) => threads,
-            Err(e) if e.kind() == io::ErrorKind::PermissionDenied => return Err(Verdict::Unclear),
+            Err(e) if e.kind() == io::ErrorKind::PermissionDenied => return Err(ThreadState::Unclear),
             // It is gone.
-            Err(_) => return Err(Verdict::Not),
+            Err(_) => return Err(ThreadState::Other),
         };
         // System calls of a program for another machine have other numbers.
-        if syscall::foreign(pid) {
-            return Err(Verdict::Unclear);
+        if syscall::is_foreign_abi(pid) {
+            return Err(ThreadState::Unclear);
         }
-        let mut all = Verdict::Not;
+        let mut all = ThreadState::Other;
         for thread in threads.flatten().filter_map(|t| t.path().to_str().map(String::from)) {
-            match self.read_in(pid, &thread) {
-                Verdict::Reads => return Ok(Wait::of(&thread)),
-                Verdict::Unclear => all = Verdict::Unclear,
-                Verdict::Not => {}
+            match self.thread_state(pid, &thread) {
+                ThreadState::ReadsInput => return Ok(WaitId::of(&thread)),
+                ThreadState::Unclear => all = ThreadState::Unclear,
+                ThreadState::Other => {}
             }
         }
         Err(all)
     }
 
     /// Whether the thread with this directory in /proc is.
-    fn read_in(&self, pid: i32, thread: &str) -> Verdict {
+    fn thread_state(&self, pid: i32, thread: &str) -> ThreadState {
         if !asleep(thread) {
-            return Verdict::Not;
+            return ThreadState::Other;
         }
         let path = format!("{thread}/syscall");
-        let Ok(call) = fs::read_to_string(&path) else { return self.by_name(pid, thread) };
-        match watch(&call, thread) {
-            Watch::Nothing => Verdict::Not,
-            Watch::Hidden => Verdict::Unclear,
-            Watch::Files { reads, more } => {
+        let Ok(call) = fs::read_to_string(&path) else { return self.from_wchan(pid, thread) };
+        match waits_for(&call, thread) {
+            WaitsFor::Nothing => ThreadState::Other,
+            WaitsFor::Hidden => ThreadState::Unclear,
+            WaitsFor::Files { reads, more } => {
                 let is = |fd: &i32| fs::metadata(format!("{thread}/fd/{fd}")).is_ok_and(|open| self.is(&open, pid));
                 let ours = reads.iter().filter(|fd| is(fd)).count();
                 // It may have gone on while we looked, and the descriptor may be another's by now.
                 let still = || asleep(thread) && fs::read_to_string(&path).is_ok_and(|again| again == call);
                 match ours {
-                    0 => Verdict::Not,
+                    0 => ThreadState::Other,
                     n if n == reads.len() && !more => {
                         if still() {
-                            Verdict::Reads
+                            ThreadState::ReadsInput
                         } else {
-                            Verdict::Not
+                            ThreadState::Other
                         }
                     }
                     // It waits for other things too, and that is how a server idles.
-                    _ => Verdict::Unclear,
+                    _ => ThreadState::Unclear,
                 }
             }
         }
     }
 
     /// The same by the name of the kernel's function, where the system call is not ours to see.
-    fn by_name(&self, pid: i32, thread: &str) -> Verdict {
+    fn from_wchan(&self, pid: i32, thread: &str) -> ThreadState {
         if !asleep(thread) {
-            return Verdict::Not;
+            return ThreadState::Other;
         }
         // A kernel that does not tell has no name for it.
         let name = fs::read_to_string(format!("{thread}/wchan")).unwrap_or_default();
-        let Ok(fds) = fs::read_dir(format!("{thread}/fd")) else { return Verdict::Unclear };
-        let mut held = Held::default();
+        let Ok(fds) = fs::read_dir(format!("{thread}/fd")) else { return ThreadState::Unclear };
+        let mut inputs = OpenInputs::default();
         for fd in fds.flatten() {
             let Ok(open) = fs::metadata(fd.path()) else { continue };
             let ours = self.is(&open, pid);
-            held.input |= ours;
-            held.stdin |= ours && fd.file_name() == "0";
-            held.pipes |= !ours && open.file_type().is_fifo() && readable(thread, &fd.file_name());
+            inputs.input |= ours;
+            inputs.stdin |= ours && fd.file_name() == "0";
+            inputs.pipes |= !ours && open.file_type().is_fifo() && readable(thread, &fd.file_name());
         }
-        let verdict = by_name(name.trim(), matches!(self, Input::Terminal { .. }), held);
-        if verdict == Verdict::Reads && !asleep(thread) { Verdict::Not } else { verdict }
+        let verdict = from_wchan(name.trim(), matches!(self, Input::Terminal { .. }), inputs);
+        if verdict == ThreadState::ReadsInput && !asleep(thread) { ThreadState::Other } else { verdict }
     }
 }
 
 /// What a process has of the input.
 #[derive(Debug, Clone, Copy, Default)]
-struct Held {
+struct OpenInputs {
     /// As any descriptor.
     input: bool,
     /// As descriptor 0.
@@ -257,21 +257,21 @@ fn readable(thread: &str, fd: &OsStr) -> bool {
 }
 
 /// What a sleeping thread does, by the function that it sleeps in. Only names that mean one thing are taken for it.
-fn by_name(name: &str, terminal: bool, held: Held) -> Verdict {
-    if !held.input {
-        return Verdict::Not;
+fn from_wchan(name: &str, terminal: bool, inputs: OpenInputs) -> ThreadState {
+    if !inputs.input {
+        return ThreadState::Other;
     }
     match name {
-        "n_tty_read" if terminal && held.stdin => Verdict::Reads,
-        "pipe_read" | "anon_pipe_read" if !terminal && held.stdin && !held.pipes => Verdict::Reads,
-        "pipe_read" | "anon_pipe_read" if terminal => Verdict::Not,
+        "n_tty_read" if terminal && inputs.stdin => ThreadState::ReadsInput,
+        "pipe_read" | "anon_pipe_read" if !terminal && inputs.stdin && !inputs.pipes => ThreadState::ReadsInput,
+        "pipe_read" | "anon_pipe_read" if terminal => ThreadState::Other,
         // Asleep for a time, for a child or for a lock: no descriptor is waited for.
         "do_nanosleep" | "hrtimer_nanosleep" | "do_wait" | "do_sigtimedwait" | "do_sigsuspend" | "sigsuspend" => {
-            Verdict::Not
+            ThreadState::Other
         }
-        _ if name.starts_with("futex_wait") => Verdict::Not,
+        _ if name.starts_with("futex_wait") => ThreadState::Other,
         // No name, or one that also stands for sockets and for many descriptors.
-        _ => Verdict::Unclear,
+        _ => ThreadState::Unclear,
     }
 }
 

@@ -5,18 +5,18 @@ use std::io::Read;
 use std::os::unix::fs::FileExt;
 
 /// Descriptors of one poll that are looked at. Who polls more is no program that asks.
-const POLLED: u64 = 256;
+const MAX_POLL_FDS: u64 = 256;
 /// Descriptors that select can name.
-const SELECTED: u64 = 1024;
+const MAX_SELECT_FDS: u64 = 1024;
 /// One entry of a poll: descriptor, events, what came.
-const POLLFD: usize = 8;
+const POLLFD_LEN: usize = 8;
 /// Events of poll and epoll that mean a read would not block.
 const READABLE: u32 = (libc::POLLIN | libc::POLLRDNORM) as u32;
 const WRITABLE: u32 = (libc::POLLOUT | libc::POLLWRNORM) as u32;
 
 /// What a thread waits for.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Watch {
+pub enum WaitsFor {
     /// For no descriptor to become readable.
     Nothing,
     /// For one of these. `more`: or for something else.
@@ -46,18 +46,18 @@ impl Call {
 }
 
 /// What the thread with this directory in /proc waits for, by its `syscall` file.
-pub fn watch(syscall: &str, thread: &str) -> Watch {
+pub fn waits_for(syscall: &str, thread: &str) -> WaitsFor {
     let read = |at: u64, into: &mut [u8]| {
         File::open(format!("{thread}/mem")).and_then(|memory| memory.read_exact_at(into, at)).is_ok()
     };
     let targets = |fd: i32| fs::read_to_string(format!("{thread}/fdinfo/{fd}")).ok();
-    Call::parse(syscall).map_or(Watch::Nothing, |call| decide(call, read, targets))
+    Call::parse(syscall).map_or(WaitsFor::Nothing, |call| decide(call, read, targets))
 }
 
 /// `read` reads the caller's memory, `targets` tells what an epoll descriptor waits for.
-fn decide(call: Call, read: impl Fn(u64, &mut [u8]) -> bool, targets: impl Fn(i32) -> Option<String>) -> Watch {
+fn decide(call: Call, read: impl Fn(u64, &mut [u8]) -> bool, targets: impl Fn(i32) -> Option<String>) -> WaitsFor {
     let [first, second, third, fourth, ..] = call.args;
-    let one = |fd: u64, more| Watch::Files { reads: vec![fd as i32], more };
+    let one = |fd: u64, more| WaitsFor::Files { reads: vec![fd as i32], more };
     match call.number {
         libc::SYS_read | libc::SYS_readv | libc::SYS_preadv2 => one(first, false),
         // These wait for room in what they write to as well.
@@ -73,15 +73,15 @@ fn decide(call: Call, read: impl Fn(u64, &mut [u8]) -> bool, targets: impl Fn(i3
         libc::SYS_epoll_wait => epolled(targets(first as i32)),
         libc::SYS_epoll_pwait | libc::SYS_epoll_pwait2 => epolled(targets(first as i32)),
         // The reads of a ring are nowhere to be seen, and neither is what a stopped call goes on with.
-        libc::SYS_io_uring_enter | libc::SYS_restart_syscall => Watch::Hidden,
+        libc::SYS_io_uring_enter | libc::SYS_restart_syscall => WaitsFor::Hidden,
         // Time, children, locks, signals, sockets.
-        _ => Watch::Nothing,
+        _ => WaitsFor::Nothing,
     }
 }
 
 /// Select: three sets of bits, any of which may be missing.
-fn selected(count: u64, sets: [u64; 3], read: impl Fn(u64, &mut [u8]) -> bool) -> Watch {
-    let count = count.min(SELECTED);
+fn selected(count: u64, sets: [u64; 3], read: impl Fn(u64, &mut [u8]) -> bool) -> WaitsFor {
+    let count = count.min(MAX_SELECT_FDS);
     let set = |at: u64| {
         let mut bits = vec![0u8; if at == 0 { 0 } else { count.div_ceil(64) as usize * 8 }];
         let known = bits.is_empty() || read(at, &mut bits);
@@ -91,7 +91,7 @@ fn selected(count: u64, sets: [u64; 3], read: impl Fn(u64, &mut [u8]) -> bool) -
         [Some(reads), Some(writes), Some(errors)] => watched(reads, !writes.is_empty() || !errors.is_empty()),
         // The memory is not ours to see. Of one descriptor only the first can be meant.
         _ if count == 1 && sets[0] != 0 && sets[1] == 0 && sets[2] == 0 => watched(vec![0], false),
-        _ => Watch::Hidden,
+        _ => WaitsFor::Hidden,
     }
 }
 
@@ -101,15 +101,15 @@ fn bit(words: &[u8], at: usize) -> bool {
     word.is_some_and(|word| u64::from_ne_bytes(word) >> (at % 64) & 1 == 1)
 }
 
-fn polled(at: u64, count: u64, read: impl Fn(u64, &mut [u8]) -> bool) -> Watch {
+fn polled(at: u64, count: u64, read: impl Fn(u64, &mut [u8]) -> bool) -> WaitsFor {
     if count == 0 {
-        return Watch::Nothing;
+        return WaitsFor::Nothing;
     }
-    let mut entries = vec![0u8; count.min(POLLED) as usize * POLLFD];
-    if count > POLLED || !read(at, &mut entries) {
-        return Watch::Hidden;
+    let mut entries = vec![0u8; count.min(MAX_POLL_FDS) as usize * POLLFD_LEN];
+    if count > MAX_POLL_FDS || !read(at, &mut entries) {
+        return WaitsFor::Hidden;
     }
-    let entries = entries.chunks_exact(POLLFD).map(|e| {
+    let entries = entries.chunks_exact(POLLFD_LEN).map(|e| {
         let fd = i32::from_ne_bytes([e[0], e[1], e[2], e[3]]);
         (fd, u32::from(u16::from_ne_bytes([e[4], e[5]])))
     });
@@ -117,8 +117,8 @@ fn polled(at: u64, count: u64, read: impl Fn(u64, &mut [u8]) -> bool) -> Watch {
 }
 
 /// An epoll descriptor tells in its `fdinfo` what it waits for: `tfd: 0 events: 19 data: ...`, in hexadecimal.
-fn epolled(info: Option<String>) -> Watch {
-    let Some(info) = info else { return Watch::Hidden };
+fn epolled(info: Option<String>) -> WaitsFor {
+    let Some(info) = info else { return WaitsFor::Hidden };
     let entries = info.lines().filter(|line| line.starts_with("tfd:")).filter_map(|line| {
         let mut fields = line.split_ascii_whitespace();
         Some((fields.nth(1)?.parse().ok()?, u32::from_str_radix(fields.nth(1)?, 16).ok()?))
@@ -127,19 +127,19 @@ fn epolled(info: Option<String>) -> Watch {
 }
 
 /// Descriptors with the events that are waited for. A negative one is left out by the kernel too.
-fn sorted(entries: impl Iterator<Item = (i32, u32)>) -> Watch {
+fn sorted(entries: impl Iterator<Item = (i32, u32)>) -> WaitsFor {
     let (reads, others): (Vec<_>, Vec<_>) = entries.filter(|(fd, _)| *fd >= 0).partition(|(_, e)| e & READABLE != 0);
     // One that also waits for room to write has two reasons to go on.
     let more = !others.is_empty() || reads.iter().any(|(_, events)| events & WRITABLE != 0);
     watched(reads.into_iter().map(|(fd, _)| fd).collect(), more)
 }
 
-fn watched(reads: Vec<i32>, more: bool) -> Watch {
-    if reads.is_empty() { Watch::Nothing } else { Watch::Files { reads, more } }
+fn watched(reads: Vec<i32>, more: bool) -> WaitsFor {
+    if reads.is_empty() { WaitsFor::Nothing } else { WaitsFor::Files { reads, more } }
 }
 
 /// Whether a process runs a program of another word size, whose system calls are numbered otherwise.
-pub fn foreign(pid: i32) -> bool {
+pub fn is_foreign_abi(pid: i32) -> bool {
     let mut head = [0u8; 5];
     let read = File::open(format!("/proc/{pid}/exe")).and_then(|mut exe| exe.read_exact(&mut head));
     let own = if cfg!(target_pointer_width = "64") { 2 } else { 1 };
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     /// Decides with this memory at address 0x1000.
-    fn decided(number: i64, args: [u64; 6], memory: &[u8]) -> Watch {
+    fn decided(number: i64, args: [u64; 6], memory: &[u8]) -> WaitsFor {
         let read = |at: u64, into: &mut [u8]| {
             let from = at.wrapping_sub(0x1000) as usize;
             memory.get(from..from.saturating_add(into.len())).map(|bytes| into.copy_from_slice(bytes)).is_some()
@@ -160,8 +160,8 @@ mod tests {
         decide(Call { number, args }, read, targets)
     }
 
-    fn files(reads: &[i32], more: bool) -> Watch {
-        Watch::Files { reads: reads.to_vec(), more }
+    fn files(reads: &[i32], more: bool) -> WaitsFor {
+        WaitsFor::Files { reads: reads.to_vec(), more }
     }
 
     fn pollfd(fd: i32, events: i16) -> Vec<u8> {
@@ -179,9 +179,9 @@ mod tests {
     fn a_read_waits_for_its_descriptor_and_a_sleep_for_none() {
         assert_eq!(decided(libc::SYS_read, [7, 0x1000, 10, 0, 0, 0], &[]), files(&[7], false));
         assert_eq!(decided(libc::SYS_splice, [0, 0, 1, 0, 0, 0], &[]), files(&[0], true));
-        assert_eq!(decided(libc::SYS_clock_nanosleep, [0; 6], &[]), Watch::Nothing);
-        assert_eq!(decided(libc::SYS_wait4, [u64::MAX, 0, 0, 0, 0, 0], &[]), Watch::Nothing);
-        assert_eq!(decided(libc::SYS_io_uring_enter, [0; 6], &[]), Watch::Hidden);
+        assert_eq!(decided(libc::SYS_clock_nanosleep, [0; 6], &[]), WaitsFor::Nothing);
+        assert_eq!(decided(libc::SYS_wait4, [u64::MAX, 0, 0, 0, 0, 0], &[]), WaitsFor::Nothing);
+        assert_eq!(decided(libc::SYS_io_uring_enter, [0; 6], &[]), WaitsFor::Hidden);
     }
 
     #[test]
@@ -190,10 +190,10 @@ mod tests {
         assert_eq!(decided(libc::SYS_pselect6, [3, 0x1000, 0, 0, 0, 0], &both), files(&[0, 2], false));
         assert_eq!(decided(libc::SYS_pselect6, [1, 0x1000, 0, 0, 0, 0], &both), files(&[0], false));
         assert_eq!(decided(libc::SYS_pselect6, [3, 0x1000, 0x1008, 0, 0, 0], &both), files(&[0, 2], true));
-        assert_eq!(decided(libc::SYS_pselect6, [0, 0, 0, 0, 0, 0], &[]), Watch::Nothing);
+        assert_eq!(decided(libc::SYS_pselect6, [0, 0, 0, 0, 0, 0], &[]), WaitsFor::Nothing);
         // Without the memory only one descriptor is certain.
         assert_eq!(decided(libc::SYS_pselect6, [1, 0x1000, 0, 0, 0, 0], &[]), files(&[0], false));
-        assert_eq!(decided(libc::SYS_pselect6, [2, 0x1000, 0, 0, 0, 0], &[]), Watch::Hidden);
+        assert_eq!(decided(libc::SYS_pselect6, [2, 0x1000, 0, 0, 0, 0], &[]), WaitsFor::Hidden);
     }
 
     #[test]
@@ -204,10 +204,10 @@ mod tests {
         assert_eq!(decided(libc::SYS_ppoll, [0x1000, 1, 0, 0, 0, 0], &input), files(&[0], false));
         assert_eq!(decided(libc::SYS_ppoll, [0x1000, 2, 0, 0, 0, 0], &none), files(&[0], false));
         assert_eq!(decided(libc::SYS_ppoll, [0x1000, 2, 0, 0, 0, 0], &two), files(&[0], true));
-        assert_eq!(decided(libc::SYS_ppoll, [0x1000, 1, 0, 0, 0, 0], &output), Watch::Nothing);
-        assert_eq!(decided(libc::SYS_ppoll, [0, 0, 0, 0, 0, 0], &[]), Watch::Nothing);
-        assert_eq!(decided(libc::SYS_ppoll, [0x1000, 1, 0, 0, 0, 0], &[]), Watch::Hidden);
+        assert_eq!(decided(libc::SYS_ppoll, [0x1000, 1, 0, 0, 0, 0], &output), WaitsFor::Nothing);
+        assert_eq!(decided(libc::SYS_ppoll, [0, 0, 0, 0, 0, 0], &[]), WaitsFor::Nothing);
+        assert_eq!(decided(libc::SYS_ppoll, [0x1000, 1, 0, 0, 0, 0], &[]), WaitsFor::Hidden);
         assert_eq!(decided(libc::SYS_epoll_pwait, [5, 0, 0, 0, 0, 0], &[]), files(&[0], false));
-        assert_eq!(decided(libc::SYS_epoll_pwait, [6, 0, 0, 0, 0, 0], &[]), Watch::Hidden);
+        assert_eq!(decided(libc::SYS_epoll_pwait, [6, 0, 0, 0, 0, 0], &[]), WaitsFor::Hidden);
     }
 }

@@ -48,37 +48,37 @@ impl Program {
     }
 
     /// This process stands for the shim: it is the parent and has the other end.
-    fn asks(&self) -> Asks {
-        asks(std::process::id() as i32, self.pid(), self.terminal.is_some())
+    fn detect(&self) -> InputWait {
+        detect(std::process::id() as i32, self.pid(), self.terminal.is_some())
     }
 
     /// Looks until `fact` holds: a program that blocks makes no event.
     fn until(&self, what: &str, fact: impl Fn(&Program) -> bool) {
         let until = Instant::now() + DEADLINE;
         while !fact(self) {
-            assert!(Instant::now() < until, "it never came true that {what}; {:?}", self.asks());
+            assert!(Instant::now() < until, "it never came true that {what}; {:?}", self.detect());
             std::thread::sleep(Duration::from_millis(5)); // rig: no event tells that a program blocks
         }
     }
 
     /// Who asks, once somebody does.
-    fn asked(&self) -> (i32, Option<bool>) {
-        self.until("it asks", |p| matches!(p.asks(), Asks::Yes { .. }));
-        match self.asks() {
-            Asks::Yes { pid, echo, .. } => (pid, echo),
+    fn wait_until_waiting(&self) -> (i32, Option<bool>) {
+        self.until("it asks", |p| matches!(p.detect(), InputWait::Waiting { .. }));
+        match self.detect() {
+            InputWait::Waiting { pid, echo, .. } => (pid, echo),
             other => panic!("it asked, and nobody answered: {other:?}"),
         }
     }
 
     /// Looks while the program gets to where `settled` holds, and for a while after: it is never taken to ask.
-    fn never(&self, expected: Asks, settled: impl Fn(&Program) -> bool) {
-        let quiet = |p: &Program| assert!(!matches!(p.asks(), Asks::Yes { .. }), "{:?}", p.asks());
+    fn never(&self, expected: InputWait, settled: impl Fn(&Program) -> bool) {
+        let quiet = |p: &Program| assert!(!matches!(p.detect(), InputWait::Waiting { .. }), "{:?}", p.detect());
         self.until("it settles", |p| {
             quiet(p);
             settled(p)
         });
         (0..LOOKS).for_each(|_| quiet(self));
-        self.until("it is told so", |p| p.asks() == expected);
+        self.until("it is told so", |p| p.detect() == expected);
     }
 
     /// Whether a descendant runs the program of this name, and sleeps or is stopped.
@@ -107,118 +107,119 @@ impl Drop for Program {
 #[test]
 fn a_program_that_reads_its_terminal_asks_and_what_is_typed_is_shown() {
     let program = Program::on_terminal(&["cat"]);
-    assert_eq!(program.asked(), (program.pid(), Some(true)));
+    assert_eq!(program.wait_until_waiting(), (program.pid(), Some(true)));
 }
 
 #[test]
 fn a_password_is_asked_for_without_showing_it() {
     let program = Program::on_terminal(&["bash", "-c", "read -s -p Password: secret"]);
-    assert_eq!(program.asked(), (program.pid(), Some(false)));
+    assert_eq!(program.wait_until_waiting(), (program.pid(), Some(false)));
 }
 
 #[test]
 fn whoever_of_the_tree_reads_is_the_one_that_asks() {
     let program = Program::on_terminal(&["sh", "-c", "cat; :"]);
-    let (pid, echo) = program.asked();
+    let (pid, echo) = program.wait_until_waiting();
     assert_eq!((tree::descendants(program.pid()), echo), (vec![pid], Some(true)));
     let program = Program::on_terminal(&["sh", "-c", "read line </dev/tty; :"]);
-    assert_eq!(program.asked(), (program.pid(), Some(true)), "/dev/tty is that terminal");
+    assert_eq!(program.wait_until_waiting(), (program.pid(), Some(true)), "/dev/tty is that terminal");
 }
 
 #[test]
 fn a_line_editor_that_selects_before_it_reads_asks() {
     let program = Program::on_terminal(&["python3", "-c", "import readline; input('name? ')"]);
-    program.asked();
+    program.wait_until_waiting();
     let program = Program::on_terminal(&["bash", "--norc", "-i"]);
-    assert_eq!(program.asked().0, program.pid());
+    assert_eq!(program.wait_until_waiting().0, program.pid());
     for wait in ["select.select([0], [], [])", "p = select.poll(); p.register(0, select.POLLIN); p.poll()"] {
         let program = Program::on_terminal(&["python3", "-c", &format!("import select; {wait}")]);
-        program.asked();
+        program.wait_until_waiting();
     }
 }
 
 #[test]
 fn a_program_that_reads_its_pipe_asks_and_has_no_echo() {
     let program = Program::on_pipe(&["cat"]);
-    assert_eq!(program.asked(), (program.pid(), None));
+    assert_eq!(program.wait_until_waiting(), (program.pid(), None));
     let program = Program::on_pipe(&["python3", "-c", "input('name? ')"]);
-    assert_eq!(program.asked().1, None);
+    assert_eq!(program.wait_until_waiting().1, None);
     let program = Program::on_pipe(&["sh", "-c", "cat | sleep 60"]);
-    program.asked();
+    program.wait_until_waiting();
 }
 
 #[test]
 fn a_thread_beside_the_first_that_reads_asks() {
     let script = "import os,threading,time; threading.Thread(target=lambda: os.read(0, 1)).start(); time.sleep(60)";
-    Program::on_pipe(&["python3", "-c", script]).asked();
+    Program::on_pipe(&["python3", "-c", script]).wait_until_waiting();
 }
 
 #[test]
 fn who_sleeps_or_waits_for_a_child_does_not_ask() {
     let sleeps = |p: &Program| p.has("sleep", 'S');
-    Program::on_terminal(&["sleep", "60"]).never(Asks::No, sleeps);
-    Program::on_terminal(&["sh", "-c", "sleep 60; :"]).never(Asks::No, sleeps);
-    Program::on_terminal(&["bash", "-ic", "sleep 60; :"]).never(Asks::No, sleeps);
-    Program::on_pipe(&["sh", "-c", "sleep 60; :"]).never(Asks::No, sleeps);
+    Program::on_terminal(&["sleep", "60"]).never(InputWait::NotWaiting, sleeps);
+    Program::on_terminal(&["sh", "-c", "sleep 60; :"]).never(InputWait::NotWaiting, sleeps);
+    Program::on_terminal(&["bash", "-ic", "sleep 60; :"]).never(InputWait::NotWaiting, sleeps);
+    Program::on_pipe(&["sh", "-c", "sleep 60; :"]).never(InputWait::NotWaiting, sleeps);
 }
 
 #[test]
 fn who_reads_another_pipe_or_a_socket_does_not_ask() {
     let piped = |p: &Program| p.has("sleep", 'S') && p.has("cat", 'S');
-    Program::on_terminal(&["sh", "-c", "sleep 60 | cat"]).never(Asks::No, piped);
-    Program::on_pipe(&["sh", "-c", "sleep 60 | cat"]).never(Asks::No, piped);
-    Program::on_pipe(&["sh", "-c", "x=$(sleep 60); :"]).never(Asks::No, |p| p.has("sleep", 'S'));
-    Program::on_pipe(&["bash", "-c", "exec < <(sleep 60); read x"]).never(Asks::No, |p| p.has("sleep", 'S'));
+    Program::on_terminal(&["sh", "-c", "sleep 60 | cat"]).never(InputWait::NotWaiting, piped);
+    Program::on_pipe(&["sh", "-c", "sleep 60 | cat"]).never(InputWait::NotWaiting, piped);
+    Program::on_pipe(&["sh", "-c", "x=$(sleep 60); :"]).never(InputWait::NotWaiting, |p| p.has("sleep", 'S'));
+    Program::on_pipe(&["bash", "-c", "exec < <(sleep 60); read x"])
+        .never(InputWait::NotWaiting, |p| p.has("sleep", 'S'));
     let socket = "import socket; a, b = socket.socketpair(); open('/proc/self/comm', 'w').write('reads'); a.recv(1)";
-    Program::on_terminal(&["python3", "-c", socket]).never(Asks::No, |p| p.has("reads", 'S'));
+    Program::on_terminal(&["python3", "-c", socket]).never(InputWait::NotWaiting, |p| p.has("reads", 'S'));
 }
 
 #[test]
 fn a_background_job_that_the_terminal_stopped_does_not_ask() {
-    Program::on_terminal(&["bash", "-c", "set -m; cat & sleep 60"]).never(Asks::No, |p| p.has("cat", 'T'));
+    Program::on_terminal(&["bash", "-c", "set -m; cat & sleep 60"]).never(InputWait::NotWaiting, |p| p.has("cat", 'T'));
 }
 
 #[test]
 fn who_waits_for_input_among_other_things_may_or_may_not_ask() {
     let name = "open('/proc/self/comm', 'w').write('waits')";
     let select = format!("import os, select; r, w = os.pipe(); {name}; select.select([0, r], [], [])");
-    Program::on_terminal(&["python3", "-c", &select]).never(Asks::Unknown, |p| p.has("waits", 'S'));
+    Program::on_terminal(&["python3", "-c", &select]).never(InputWait::Unknown, |p| p.has("waits", 'S'));
     let epoll = format!(
         "import os, select; r, w = os.pipe(); e = select.epoll(); e.register(0, 1); e.register(r, 1); {name}; e.poll()"
     );
-    Program::on_terminal(&["python3", "-c", &epoll]).never(Asks::Unknown, |p| p.has("waits", 'S'));
+    Program::on_terminal(&["python3", "-c", &epoll]).never(InputWait::Unknown, |p| p.has("waits", 'S'));
     let server = format!("import os, select; r, w = os.pipe(); {name}; select.select([r], [], [])");
-    Program::on_terminal(&["python3", "-c", &server]).never(Asks::No, |p| p.has("waits", 'S'));
+    Program::on_terminal(&["python3", "-c", &server]).never(InputWait::NotWaiting, |p| p.has("waits", 'S'));
 }
 
 #[test]
 fn a_stdin_that_is_no_pipe_of_ours_is_not_asked_for() {
     let mut program = Program::on_pipe(&["sh", "-c", "exec 0</dev/zero; sleep 60"]);
-    program.never(Asks::No, |p| p.has("sleep", 'S'));
+    program.never(InputWait::NotWaiting, |p| p.has("sleep", 'S'));
     program.child.kill().expect("it runs");
     program.child.wait().expect("it was killed");
-    assert_eq!(program.asks(), Asks::No, "it is gone");
+    assert_eq!(program.detect(), InputWait::NotWaiting, "it is gone");
 }
 
 #[test]
 fn only_a_name_that_means_one_thing_is_taken_for_a_read() {
-    let all = Held { stdin: true, input: true, pipes: false };
+    let all = OpenInputs { stdin: true, input: true, pipes: false };
     let cases = [
-        ("n_tty_read", true, all, Verdict::Reads),
-        ("n_tty_read", true, Held { stdin: false, ..all }, Verdict::Unclear),
-        ("n_tty_read", true, Held { input: false, stdin: false, ..all }, Verdict::Not),
-        ("anon_pipe_read", false, all, Verdict::Reads),
-        ("pipe_read", false, all, Verdict::Reads),
-        ("pipe_read", false, Held { pipes: true, ..all }, Verdict::Unclear),
-        ("pipe_read", true, all, Verdict::Not),
-        ("wait_woken", true, all, Verdict::Unclear),
-        ("0", true, all, Verdict::Unclear),
-        ("do_wait", true, all, Verdict::Not),
-        ("hrtimer_nanosleep", false, all, Verdict::Not),
-        ("futex_wait_queue", false, all, Verdict::Not),
+        ("n_tty_read", true, all, ThreadState::ReadsInput),
+        ("n_tty_read", true, OpenInputs { stdin: false, ..all }, ThreadState::Unclear),
+        ("n_tty_read", true, OpenInputs { input: false, stdin: false, ..all }, ThreadState::Other),
+        ("anon_pipe_read", false, all, ThreadState::ReadsInput),
+        ("pipe_read", false, all, ThreadState::ReadsInput),
+        ("pipe_read", false, OpenInputs { pipes: true, ..all }, ThreadState::Unclear),
+        ("pipe_read", true, all, ThreadState::Other),
+        ("wait_woken", true, all, ThreadState::Unclear),
+        ("0", true, all, ThreadState::Unclear),
+        ("do_wait", true, all, ThreadState::Other),
+        ("hrtimer_nanosleep", false, all, ThreadState::Other),
+        ("futex_wait_queue", false, all, ThreadState::Other),
     ];
-    for (name, terminal, held, expected) in cases {
-        assert_eq!(by_name(name, terminal, held), expected, "{name} {terminal} {held:?}");
+    for (name, terminal, inputs, expected) in cases {
+        assert_eq!(from_wchan(name, terminal, inputs), expected, "{name} {terminal} {inputs:?}");
     }
 }
 
@@ -226,12 +227,12 @@ fn only_a_name_that_means_one_thing_is_taken_for_a_read() {
 fn a_read_is_known_by_its_name_where_the_call_is_hidden() {
     // Whoever runs the tests may hand down pipes of its own.
     let program = Program::on_pipe(&["sh", "-c", "exec 3<&- 4<&- 5<&- 6<&- 7<&- 8<&- 9<&-; exec cat"]);
-    program.asked();
+    program.wait_until_waiting();
     let input = Input::pipe(std::process::id() as i32, program.pid()).expect("it lives").expect("it has the pipe");
     let thread = format!("/proc/{0}/task/{0}", program.pid());
     let named = fs::read_to_string(format!("{thread}/wchan")).is_ok_and(|name| name.ends_with("pipe_read"));
-    let expected = if named { Verdict::Reads } else { Verdict::Unclear };
-    assert_eq!(input.by_name(program.pid(), &thread), expected);
+    let expected = if named { ThreadState::ReadsInput } else { ThreadState::Unclear };
+    assert_eq!(input.from_wchan(program.pid(), &thread), expected);
 }
 
 /// The prompt of this output.
@@ -252,7 +253,7 @@ fn a_prompt_is_the_last_line_without_an_end_as_a_person_sees_it() {
         ("10%\r20%\rOverwrite? ", "Overwrite? "),
         ("Passwort f\u{fc}r", "Passwort f\u{fc}r"),
         ("half \u{20ac}", "half \u{20ac}"),
-        (&long, &long[..PROMPT]),
+        (&long, &long[..MAX_PROMPT_CHARS]),
     ];
     for (output, expected) in cases {
         assert_eq!(prompted(output.as_bytes()), expected, "{output:?}");

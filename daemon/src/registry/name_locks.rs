@@ -5,16 +5,16 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
 #[derive(Default)]
-pub struct Names {
+pub struct NameLocks {
     locks: Mutex<HashMap<String, Arc<AsyncMutex<()>>>>,
 }
 
-impl Names {
+impl NameLocks {
     /// The name, when everybody who asked for it before has given it back.
-    pub async fn lock(&self, name: &str) -> Held<'_> {
+    pub async fn lock(&self, name: &str) -> NameGuard<'_> {
         let lock = self.locks().entry(name.to_string()).or_default().clone();
         // Made before the wait: a caller that is dropped while it waits leaves nothing behind either.
-        let mut held = Held { names: self, name: name.to_string(), guard: None };
+        let mut held = NameGuard { names: self, name: name.to_string(), guard: None };
         held.guard = Some(lock.lock_owned().await);
         held
     }
@@ -25,13 +25,13 @@ impl Names {
 }
 
 /// A name that nobody else has until this is dropped.
-pub struct Held<'a> {
-    names: &'a Names,
+pub struct NameGuard<'a> {
+    names: &'a NameLocks,
     name: String,
     guard: Option<OwnedMutexGuard<()>>,
 }
 
-impl Drop for Held<'_> {
+impl Drop for NameGuard<'_> {
     fn drop(&mut self) {
         let mut locks = self.names.locks();
         self.guard.take();
@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn a_name_is_had_by_one_at_a_time_and_forgotten_with_the_last() {
-        let names = Names::default();
+        let names = NameLocks::default();
         let first = names.lock("web").now_or_never().expect("nobody has it");
         let mut second = Box::pin(names.lock("web"));
         assert!(second.as_mut().now_or_never().is_none(), "it is held");
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn who_gives_up_waiting_leaves_nothing_behind() {
-        let names = Names::default();
+        let names = NameLocks::default();
         let first = names.lock("web").now_or_never().expect("nobody has it");
         let mut second = Box::pin(names.lock("web"));
         assert!(second.as_mut().now_or_never().is_none(), "it is held");

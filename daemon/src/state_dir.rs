@@ -1,0 +1,125 @@
+//! The state directory: private to its owner, and locked by one daemon.
+
+use rustix::fs::FlockOperation;
+use std::fs::{File, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How long the last child of a dead daemon may hold its lock.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Why a daemon cannot start, for a person.
+#[derive(Debug)]
+pub enum StartError {
+    Io { doing: &'static str, path: PathBuf, source: io::Error },
+    Refused { path: PathBuf, why: String },
+}
+
+impl std::fmt::Display for StartError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            StartError::Io { doing, path, source } => write!(f, "{doing} {}: {source}", path.display()),
+            StartError::Refused { path, why } => write!(f, "{}: {why}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for StartError {}
+
+pub fn io_error<'a>(doing: &'static str, path: &'a Path) -> impl Fn(io::Error) -> StartError + 'a {
+    move |source| StartError::Io { doing, path: path.into(), source }
+}
+
+pub fn refused<T>(path: &Path, why: impl Into<String>) -> Result<T, StartError> {
+    Err(StartError::Refused { path: path.into(), why: why.into() })
+}
+
+/// Makes a directory that only we can enter, or checks that one is.
+pub fn private_dir(dir: &Path) -> Result<(), StartError> {
+    if let Some(parent) = dir.parent().filter(|p| !p.exists()) {
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(parent).map_err(io_error("create", parent))?;
+    }
+    match std::fs::DirBuilder::new().mode(0o700).create(dir) {
+        Ok(()) => {}
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(source) => return Err(StartError::Io { doing: "create", path: dir.into(), source }),
+    }
+    let found = std::fs::symlink_metadata(dir).map_err(io_error("look at", dir))?;
+    if found.is_symlink() {
+        return refused(dir, "is a symbolic link; toold needs a directory of its own there");
+    }
+    if !found.is_dir() {
+        return refused(dir, "is not a directory; move it away or choose another place");
+    }
+    let uid = nix::unistd::getuid().as_raw();
+    if found.uid() != uid {
+        return refused(dir, format!("belongs to uid {}, not to {uid}; choose another place", found.uid()));
+    }
+    match found.mode() & 0o7777 {
+        0o700 => Ok(()),
+        closed if closed & 0o700 != 0o700 => refused(
+            dir,
+            format!("has mode {closed:03o}: toold cannot write there; chmod it to 700 or choose another place"),
+        ),
+        shared if shared & 0o1000 != 0 => {
+            refused(dir, "is shared with others (sticky); put the socket into a directory of its own")
+        }
+        open if shared_place(dir, &found) => {
+            refused(dir, format!("has mode {open:03o} and is not toold's alone; use a directory of its own below it"))
+        }
+        // Ours, but too open: closed before anything is put there.
+        open => {
+            eprintln!("toold: {} had mode {open:03o} and has 700 now: only its owner may reach toold", dir.display());
+            std::fs::set_permissions(dir, Permissions::from_mode(0o700)).map_err(io_error("close", dir))
+        }
+    }
+}
+
+/// Whether others rely on a directory: a home, a top-level directory, the root of a file system.
+fn shared_place(dir: &Path, found: &std::fs::Metadata) -> bool {
+    let home = std::env::var_os("HOME").is_some_and(|home| Path::new(&home) == dir);
+    let top = dir.components().count() <= 2;
+    let mount = dir.parent().and_then(|p| std::fs::metadata(p).ok()).is_some_and(|p| p.dev() != found.dev());
+    home || top || mount
+}
+
+/// The state directory, held by us alone.
+pub struct StateLock {
+    dir: PathBuf,
+    _file: File,
+}
+
+impl StateLock {
+    pub fn take(dir: &Path) -> Result<StateLock, StartError> {
+        private_dir(dir)?;
+        let path = dir.join("lock");
+        let mut options = File::options();
+        options.read(true).write(true).create(true).truncate(false).mode(0o600);
+        let mut file = options.open(&path).map_err(io_error("open", &path))?;
+        let until = Instant::now() + LOCK_TIMEOUT;
+        while rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+            let holder = std::fs::read_to_string(&path).unwrap_or_default();
+            let holder = holder.trim();
+            // A child of a dead daemon has the lock too, for the moment until it execs.
+            let lives = holder.is_empty() || Path::new("/proc").join(holder).exists();
+            if lives || Instant::now() >= until {
+                return refused(dir, format!("another toold (pid {holder}) has this state directory"));
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id())).map_err(io_error("write", &path))?;
+        let procs = dir.join("procs");
+        private_dir(&procs)?;
+        Ok(StateLock { dir: dir.into(), _file: file })
+    }
+
+    pub fn procs_dir(&self) -> PathBuf {
+        self.dir.join("procs")
+    }
+
+    pub fn events_dir(&self) -> PathBuf {
+        self.dir.join("events")
+    }
+}

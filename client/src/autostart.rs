@@ -114,7 +114,7 @@ fn start(socket: &Path, flags: &DaemonFlags) -> Result<Client, StartError> {
     let mut wait = Backoff::until(Instant::now() + START_TIME);
     let (mut ended, mut notice) = (None, Notice::new());
     loop {
-        notice.style();
+        notice.show_if_slow();
         match Client::connect(socket) {
             Ok(client) => return Ok(client),
             Err(error) if !is_not_listening(&error) => return Err(StartError::Unusable(error)),
@@ -151,7 +151,7 @@ impl Notice {
         Notice { began: Instant::now(), shown: false }
     }
 
-    fn style(&mut self) {
+    fn show_if_slow(&mut self) {
         if !self.shown && self.began.elapsed() > NOTICE && io::stderr().is_terminal() {
             eprint!("toolctl: the daemon is starting, and reads what earlier ones left");
             self.shown = true;

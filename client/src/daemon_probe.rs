@@ -19,7 +19,7 @@ pub enum DaemonState {
 }
 
 /// Connects, unless that could start a daemon.
-pub fn style(socket: &Path, timeout: Duration) -> DaemonState {
+pub fn probe(socket: &Path, timeout: Duration) -> DaemonState {
     if would_activate(socket) && socket.exists() {
         return DaemonState::SocketActivated;
     }

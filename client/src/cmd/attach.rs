@@ -26,7 +26,7 @@ another sees as much as fits, and both sizes. The exit code is 0 after detaching
 Examples:
   toolctl exec --pty --name dev -- bash     # later, from any terminal:
   toolctl attach dev                        # Ctrl-\\ leaves it running
-  toolctl attach -r dev                     # only style; Ctrl-C leaves
+  toolctl attach -r dev                     # only look; Ctrl-C leaves
   toolctl attach dev --detach-keys C-p,C-q  # Ctrl-\\ is the program's";
 
 #[derive(Debug, clap::Args)]

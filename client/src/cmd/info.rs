@@ -7,5 +7,5 @@ use toold_proto::api;
 use toold_proto::params;
 
 pub fn run(cx: &mut Context<'_>) -> Result<u8, CliError> {
-    cx.style::<api::DaemonInfo>(&params::Empty::default(), render::info::info)
+    cx.query::<api::DaemonInfo>(&params::Empty::default(), render::info::info)
 }

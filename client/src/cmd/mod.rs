@@ -43,7 +43,7 @@ pub struct Context<'a> {
 
 impl Context<'_> {
     /// Calls a method once and shows its result.
-    pub fn once<M: Method>(
+    pub fn call_once<M: Method>(
         &mut self,
         params: &M::Params,
         picture: impl FnOnce(&M::Result, Style) -> String,
@@ -53,7 +53,7 @@ impl Context<'_> {
     }
 
     /// Calls a method that only looks, again if the daemon goes away meanwhile, and shows its result.
-    pub fn style<M: Method>(
+    pub fn query<M: Method>(
         &mut self,
         params: &M::Params,
         picture: impl FnOnce(&M::Result, Style) -> String,

@@ -1,7 +1,7 @@
 //! What only the daemon knows: its processes and its consumers of events. Without one there is nothing to offer.
 
 use crate::blocking::parse;
-use crate::daemon_probe::{DaemonState, style};
+use crate::daemon_probe::{DaemonState, probe};
 use crate::{process_ref, render};
 use clap_complete::engine::CompletionCandidate;
 use std::collections::HashSet;
@@ -81,7 +81,7 @@ pub fn processes(socket: &Path, which: Which) -> Vec<CompletionCandidate> {
 
 /// Those that have a position in the events.
 pub fn consumers(socket: &Path) -> Vec<CompletionCandidate> {
-    let DaemonState::Running(mut client) = style(socket, PATIENCE) else { return Vec::new() };
+    let DaemonState::Running(mut client) = probe(socket, PATIENCE) else { return Vec::new() };
     let Ok(info) = client.call::<api::DaemonInfo>(&params::Empty::default()) else { return Vec::new() };
     let last = info.events.last;
     let one = |consumer: toold_proto::results::Consumer| {
@@ -92,7 +92,7 @@ pub fn consumers(socket: &Path) -> Vec<CompletionCandidate> {
 }
 
 fn list(socket: &Path) -> Option<Vec<Process>> {
-    let DaemonState::Running(mut client) = style(socket, PATIENCE) else { return None };
+    let DaemonState::Running(mut client) = probe(socket, PATIENCE) else { return None };
     let list = params::List { limit: Some(MOST), ..Default::default() };
     let raw = client.call_raw(api::List::NAME, &list).ok()?;
     Some(parse::<api::List>(&raw).ok()?.processes.into_iter().map(|listed| listed.process).collect())

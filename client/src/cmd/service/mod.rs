@@ -7,7 +7,7 @@ pub mod systemd;
 
 use super::Context;
 use crate::autostart::{Backoff, program};
-use crate::daemon_probe::{DaemonState, style, unit_socket};
+use crate::daemon_probe::{DaemonState, probe, unit_socket};
 use crate::error::{CliError, DONE};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -149,7 +149,7 @@ fn installed(systemd: &Systemd) -> Result<(), CliError> {
 /// Stops a daemon that systemd did not start: it holds the state directory, and systemd's could not run
 /// beside it. Says so. Processes go on.
 fn stop_unmanaged_daemon(systemd: &Systemd, cx: &mut Context<'_>) -> Result<(), CliError> {
-    let DaemonState::Running(mut client) = style(cx.connection.socket(), PATIENCE) else { return Ok(()) };
+    let DaemonState::Running(mut client) = probe(cx.connection.socket(), PATIENCE) else { return Ok(()) };
     let Ok(info) = client.call::<api::DaemonInfo>(&params::Empty::default()) else { return Ok(()) };
     // One with another socket and another state is nobody's rival.
     let other_socket = unit_socket().is_none_or(|own| own != *info.paths.socket)

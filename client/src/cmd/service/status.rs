@@ -59,7 +59,7 @@ impl Seen {
 
 /// The daemon, if one runs. Never starts one.
 pub fn daemon(path: &Path, service: Option<&Unit>) -> Result<Option<Box<DaemonInfo>>, CallError> {
-    let mut client = match daemon_probe::style(path, PATIENCE) {
+    let mut client = match daemon_probe::probe(path, PATIENCE) {
         DaemonState::Running(client) => client,
         // Systemd knows of one whose state is elsewhere.
         DaemonState::SocketActivated if service.is_some_and(|unit| unit.main_pid().is_some()) => Client::connect(path)?,

@@ -1,6 +1,7 @@
 //! Dependencies look to the ground: a module of the daemon uses itself and those above it in `lib.rs`.
 
-use crate::{Source, none, sources};
+use crate::none;
+use crate::source::{Source, sources};
 
 /// The modules of the daemon, ground first.
 fn order() -> Vec<String> {

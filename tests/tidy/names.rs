@@ -1,0 +1,125 @@
+//! Names: predicates change nothing, a type has one meaning per crate, retired names stay retired, one style of modules.
+
+use crate::at_most;
+use crate::source::{Source, all, files, relative, root, sources};
+use regex::Regex;
+use std::collections::BTreeMap;
+
+/// Sources of each crate.
+const CRATES: [&str; 7] = [
+    "proto/src",
+    "proto/ansi/src",
+    "daemon/format/src",
+    "daemon/shim/src",
+    "daemon/src",
+    "client/src",
+    "tests/support/src",
+];
+
+/// Types of the old dialect. No type has one of these names again.
+const RETIRED_TYPES: &str = "Told ToldSlot Voice WhoAsks Asks Heard Seat Places Ends Theirs Unanswered WriteEnd KillEnd \
+    Tongue Word Words News Lent Boxes Lookout Picture Shown Looks Meanwhile Visitor Unstarted Silent Presence Way Single \
+    Made Ahead Goal Printed Nothing Got Which Stretch Entered Link Kept Minder MindReader Scene Toy Oracle";
+
+/// Modules of the old dialect. No file and no directory has one of these names again.
+const RETIRED_MODULES: &str = "told tell voice asks asking minders loose made seat ends order single spoken presence pick \
+    here long quiet words unions places whole boxes recent shown scene toy weight crowd roles same badinput badstart asks";
+
+/// Offenders that are still there, per rule. They may only become fewer.
+const PENDING_PREDICATES: usize = 4;
+const PENDING_TYPES: usize = 25;
+const PENDING_MODULES: usize = 4;
+const PENDING_RETIRED: usize = 58;
+const PENDING_ANSWERS: usize = 55;
+
+fn regex(pattern: &str) -> Regex {
+    Regex::new(pattern).expect("a valid pattern")
+}
+
+/// The types that a source defines and that other files can name.
+fn exported_types(source: &Source, definition: &Regex) -> Vec<(usize, String)> {
+    let lines = source.product_code();
+    lines.filter_map(|(line, code)| Some((line, definition.captures(code)?[1].to_string()))).collect()
+}
+
+#[test]
+fn a_predicate_changes_nothing() {
+    let mutable = regex(r"fn ((?:is|has)_\w+)\s*(?:<[^>]*>)?\(\s*&(?:'\w+ )?mut self");
+    let mut broken = Vec::new();
+    for source in all() {
+        let lines = source.code().filter_map(|(line, code)| Some((line, mutable.captures(code)?[1].to_string())));
+        broken.extend(lines.map(|(line, name)| format!("{}:{line}: {name}", source.path)));
+    }
+    at_most(PENDING_PREDICATES, "`is_*` and `has_*` take `&self`", broken);
+}
+
+#[test]
+fn an_exported_type_name_is_defined_once_in_a_crate() {
+    let definition = regex(r"^\s*pub(?:\([a-z: ]+\))? (?:struct|enum|trait|type|union) (\w+)");
+    let mut broken = Vec::new();
+    for dir in CRATES {
+        let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for source in sources(dir) {
+            for (line, name) in exported_types(&source, &definition) {
+                places.entry(name).or_default().push(format!("{}:{line}", source.path));
+            }
+        }
+        let twice = places.into_iter().filter(|(_, places)| places.len() > 1);
+        broken.extend(twice.map(|(name, places)| format!("{dir} {name}: {}", places.join(", "))));
+    }
+    at_most(PENDING_TYPES, "a type that leaves its file has one meaning per crate", broken);
+}
+
+#[test]
+fn no_module_is_a_file_beside_its_own_directory() {
+    let mut broken = Vec::new();
+    for source in all() {
+        let dir = root().join(source.path.trim_end_matches(".rs"));
+        if dir.is_dir() && dir.read_dir().is_ok_and(|mut entries| entries.any(|e| e.is_ok_and(|e| is_rust(&e.path()))))
+        {
+            broken.push(source.path);
+        }
+    }
+    at_most(PENDING_MODULES, "a module with files of its own is `x/mod.rs`, not `x.rs` beside `x/`", broken);
+}
+
+fn is_rust(path: &std::path::Path) -> bool {
+    path.extension().is_some_and(|ext| ext == "rs")
+}
+
+#[test]
+fn retired_names_stay_retired() {
+    let types: Vec<&str> = RETIRED_TYPES.split_whitespace().collect();
+    let modules: Vec<&str> = RETIRED_MODULES.split_whitespace().collect();
+    let definition = regex(r"\b(?:struct|enum|trait|type|union) (\w+)");
+    let mut broken = Vec::new();
+    for source in all() {
+        for (line, code) in source.code() {
+            let name = definition.captures(code).map(|found| found[1].to_string());
+            if let Some(name) = name.filter(|name| types.contains(&name.as_str())) {
+                broken.push(format!("{}:{line}: {name}", source.path));
+            }
+        }
+    }
+    for path in files("").iter().filter(|path| is_rust(path)) {
+        let name = relative(path);
+        if name.trim_end_matches(".rs").split('/').any(|part| modules.contains(&part)) {
+            broken.push(name);
+        }
+    }
+    at_most(PENDING_RETIRED, "a name of the old dialect", broken);
+}
+
+#[test]
+fn answers_are_built_in_rpc_alone() {
+    let mut broken = Vec::new();
+    for source in sources("daemon").iter().filter(|source| !source.path.starts_with("daemon/src/rpc/")) {
+        for (line, code) in source.product_code() {
+            let word = ["RpcError", "json!"].into_iter().find(|word| code.contains(word));
+            if let Some(word) = word {
+                broken.push(format!("{}:{line}: {word}", source.path));
+            }
+        }
+    }
+    at_most(PENDING_ANSWERS, "`RpcError` and `json!` stay in `daemon/src/rpc` and `proto`", broken);
+}

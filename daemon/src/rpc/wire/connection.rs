@@ -2,30 +2,26 @@
 //! guard against panics and the identity of the peer are here, so no way of calling goes around them.
 
 use super::call_limit::{CallLimit, CallPermit, URGENT_EXTRA_CALLS};
+use super::jsonrpsee::{jsonrpsee_id, response_text, subscription_sink, unsubscribe, unsubscribe_params};
 use super::message::{Message, Rejected, Request, RequestId};
+use super::response::error_without_id;
 use super::{Peer, Wire, message, nesting, response};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, join_all, ready};
 use jsonrpsee::core::id_providers::RandomIntegerIdProvider;
 use jsonrpsee::types::Params;
-use jsonrpsee::{
-    BoundedSubscriptions, ConnectionId, Extensions, MethodCallback, MethodResponse, MethodSink, SubscriptionState,
-};
+use jsonrpsee::{BoundedSubscriptions, ConnectionId, Extensions, MethodCallback, MethodResponse, SubscriptionState};
 use serde_json::value::RawValue;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use toold_proto::{ErrorKind, RpcError};
 
 /// Pushes that wait for one connection. A subscription that finds no room has to count what is missed.
 const PUSH_QUEUE_LEN: usize = 128;
-
-/// How often the end of a subscription that is not known is tried again, a millisecond apart.
-const UNSUBSCRIBE_RETRIES: usize = 5;
 
 /// Where a message came from, as far as it matters to what it may call.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -219,7 +215,7 @@ impl Connection {
                 }
             });
         }
-        let call = join_all(parts).map(batch_answer).boxed();
+        let call = join_all(parts).map(response::batch).boxed();
         if running {
             return Dispatched::Pending(Pending { id: RequestId::Null, call, permits });
         }
@@ -230,7 +226,7 @@ impl Connection {
     fn start(&self, request: Request<'_>, no_push: Option<&'static str>) -> Started {
         let Request { id, method, params } = request;
         let Some((name, callback)) = self.wire.methods.method_with_name(&method) else {
-            return refused(id, || no_such_method(&method));
+            return refuse(id, || no_such_method(&method));
         };
         let is_subscription = matches!(callback, MethodCallback::Subscription(_));
         if is_subscription && id.is_none() {
@@ -238,22 +234,22 @@ impl Connection {
             return Started::Ended(None);
         }
         if is_subscription && let Some(why) = no_push {
-            return refused(id, || RpcError::new(ErrorKind::InvalidRequest, why));
+            return refuse(id, || RpcError::new(ErrorKind::InvalidRequest, why));
         }
         let ended =
             match matches!(callback, MethodCallback::Unsubscription(_)).then(|| unsubscribe_params(params)).transpose()
             {
                 Ok(ended) => ended,
-                Err(error) => return refused(id, || error),
+                Err(error) => return refuse(id, || error),
             };
         let params = ended.as_deref().or(params);
         let Some(permit) = self.call_limit.acquire(name) else {
             tracing::debug!(connection = self.id.0, method = name, "too many requests in flight");
-            return refused(id, || self.too_many_calls());
+            return refuse(id, || self.too_many_calls());
         };
         let state = match self.subscription(is_subscription) {
             Ok(state) => state,
-            Err(error) => return refused(id, || error),
+            Err(error) => return refuse(id, || error),
         };
         let mut call = self.call(name, callback.clone(), id, params, state);
         // The waker is of no use: what is not ready is polled again by the task it moves to.
@@ -273,23 +269,15 @@ impl Connection {
     ) -> Call {
         let answered = id.is_some();
         let id = id.unwrap_or(RequestId::Null);
-        let sink = state.is_some().then(|| self.sink(&id));
-        let (wire_id, connection, extensions) = (response::jsonrpsee_id(&id), self.id, self.extensions.clone());
+        let sink = state.is_some().then(|| subscription_sink(&self.pushes, &id));
+        let (wire_id, connection, extensions) = (jsonrpsee_id(&id), self.id, self.extensions.clone());
         let params = Params::new(params).into_owned();
         let run = async move {
             match (callback, sink.zip(state)) {
                 (MethodCallback::Sync(call), _) => call(wire_id, params, usize::MAX, extensions),
                 (MethodCallback::Async(call), _) => call(wire_id, params, connection, usize::MAX, extensions).await,
                 (MethodCallback::Unsubscription(call), _) => {
-                    // jsonrpsee answers a subscription a moment before it can be ended.
-                    for _ in 0..UNSUBSCRIBE_RETRIES {
-                        let ended = call(wire_id.clone(), params.clone(), connection, usize::MAX, extensions.clone());
-                        if !ended.as_json().get().ends_with(r#""result":false}"#) {
-                            return ended;
-                        }
-                        tokio::time::sleep(Duration::from_millis(1)).await;
-                    }
-                    call(wire_id, params, connection, usize::MAX, extensions)
+                    unsubscribe(&*call, wire_id, params, connection, extensions).await
                 }
                 (MethodCallback::Subscription(call), Some((sink, state))) => {
                     call(wire_id, params, sink, state, extensions).await
@@ -299,7 +287,7 @@ impl Connection {
             }
         };
         let finish = move |result: Result<MethodResponse, _>| match result {
-            Ok(response) => answered.then(|| response::text(response, &id)).flatten(),
+            Ok(response) => answered.then(|| response_text(response, &id)).flatten(),
             Err(_) => {
                 tracing::error!(method = name, "a handler panicked");
                 let error =
@@ -323,33 +311,6 @@ impl Connection {
         Ok(Some(SubscriptionState { conn_id: self.id, id_provider: &RandomIntegerIdProvider, subscription_permit }))
     }
 
-    /// Where a subscription sends its answer and its pushes.
-    fn sink(&self, id: &RequestId) -> MethodSink {
-        let RequestId::Other(_) = id else { return MethodSink::new(self.pushes.clone()) };
-        // jsonrpsee cannot hold this id, and the answer does not come back through us: it has to
-        // be put right on its way, and only the first message is the answer.
-        let (sender, mut receiver) = mpsc::channel::<Box<RawValue>>(PUSH_QUEUE_LEN);
-        let (pushes, id) = (self.pushes.clone(), id.clone());
-        tokio::spawn(async move {
-            let mut first = true;
-            loop {
-                let json = tokio::select! {
-                    json = receiver.recv() => json,
-                    () = pushes.closed() => None,
-                };
-                let Some(json) = json else { break };
-                let json = match std::mem::take(&mut first) {
-                    true => RawValue::from_string(response::with_id(json.into(), &id).into()).ok(),
-                    false => Some(json),
-                };
-                if let Some(json) = json {
-                    let _ = pushes.send(json).await;
-                }
-            }
-        });
-        MethodSink::new(sender)
-    }
-
     fn too_many_calls(&self) -> RpcError {
         let max = self.wire.limits.max_requests_in_flight;
         let message = format!("{max} requests are in flight; wait for one, or use another connection");
@@ -357,34 +318,8 @@ impl Connection {
     }
 }
 
-/// An error answer to something that has no id we know.
-pub(crate) fn error_without_id(error: &RpcError) -> Box<str> {
-    response::error(&RequestId::Null, error)
-}
-
-/// A notification is refused in silence: there is nobody to tell.
-/// The end of a subscription is by name for clients, like every call, and by position for jsonrpsee.
-fn unsubscribe_params(params: Option<&str>) -> Result<String, RpcError> {
-    #[derive(serde::Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Named {
-        subscription: u64,
-    }
-    let text = params.unwrap_or("{}");
-    let (number, why) = match text.starts_with('[') {
-        true => (serde_json::from_str::<[u64; 1]>(text).map(|[number]| number), "is the number that was answered"),
-        false => {
-            (serde_json::from_str::<Named>(text).map(|named| named.subscription), "and nothing else must be given")
-        }
-    };
-    number.map(|number| format!("[{number}]")).map_err(|e| {
-        let what = e.to_string();
-        let what = what.split(" at line ").next().unwrap_or_default();
-        RpcError::param("subscription", format!("{why}: {what}"))
-    })
-}
-
-fn refused(id: Option<RequestId>, error: impl FnOnce() -> RpcError) -> Started {
+/// Answers a call that did not start. A notification gets no answer.
+fn refuse(id: Option<RequestId>, error: impl FnOnce() -> RpcError) -> Started {
     Started::Ended(id.map(|id| response::error(&id, &error())))
 }
 
@@ -392,12 +327,6 @@ fn no_such_method(method: &str) -> RpcError {
     // The name may be as long as a message, and no one reads that.
     let name: String = method.chars().take(100).collect();
     RpcError::new(ErrorKind::MethodNotFound, format!("there is no method `{name}`; rpc.discover lists them all"))
-}
-
-/// The answers in the order of the batch; none when it had only notifications.
-fn batch_answer(answers: Vec<Option<Box<str>>>) -> Option<Box<str>> {
-    let answers: Vec<Box<str>> = answers.into_iter().flatten().collect();
-    (!answers.is_empty()).then(|| format!("[{}]", answers.join(",")).into())
 }
 
 #[cfg(test)]

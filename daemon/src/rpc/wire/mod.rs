@@ -6,6 +6,7 @@ mod connection;
 pub mod frame;
 pub mod headers;
 mod http;
+mod jsonrpsee;
 pub mod lines;
 pub mod message;
 pub mod nesting;
@@ -16,11 +17,12 @@ pub mod sniff;
 mod stream;
 mod ws;
 
-pub use response::{Serialized, WriteJson, raw_response};
+pub use jsonrpsee::raw_response;
+pub use response::{Serialized, WriteJson};
 
 use crate::config::Config;
+use ::jsonrpsee::Methods;
 use connection::Connection;
-use jsonrpsee::Methods;
 use sniff::{Framing, Opening};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};

@@ -1,9 +1,9 @@
 //! The last words to a client, in its own framing, said so that they arrive.
 
-use super::connection::error_without_id;
 use super::frame::Decode;
 use super::headers::Headers;
 use super::lines::Lines;
+use super::response::error_without_id;
 use super::sniff::{Framing, Opening, read_opening};
 use std::io;
 use std::time::Duration;

@@ -1,8 +1,9 @@
 //! A connection in one of the two byte framings: one task that reads, runs and writes. While its
 //! answers cannot be written it reads nothing, and that is the whole back-pressure.
 
-use super::connection::{Connection, Dispatched, FinishedCall, Inbox, Transport, error_without_id};
+use super::connection::{Connection, Dispatched, FinishedCall, Inbox, Transport};
 use super::frame::{Decode, Frame};
+use super::response::error_without_id;
 use super::{STOP_FLUSH_TIMEOUT, StopSignal, reject};
 use serde_json::value::RawValue;
 use std::io;

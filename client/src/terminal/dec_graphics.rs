@@ -1,24 +1,27 @@
-//! Lines and corners for an emulator that does not know the character set they come in: the same as Unicode. Pure.
+//! DEC Special Graphics as Unicode, for an emulator that does not know that character set. Pure.
 
 use super::escape_state::EscapeState;
 
-/// What `` ` `` to `~` are in that set.
+/// The characters that `` ` `` to `~` stand for in that set.
 const SPECIAL_GRAPHICS: [char; 31] = [
     '◆', '▒', '␉', '␌', '␍', '␊', '°', '±', '␤', '␋', '┘', '┐', '┌', '└', '┼', '⎺', '⎻', '─', '⎼', '⎽', '├', '┤', '┴',
     '┬', '│', '≤', '≥', 'π', '≠', '£', '·',
 ];
 
+/// Converts output that may arrive in pieces.
 #[derive(Default)]
 pub struct DecGraphics {
     at: EscapeState,
-    /// Which of the two sets is being named, and whether each is that of lines.
+    /// The set (G0 or G1) that the current sequence designates.
     designating: Option<usize>,
+    /// Whether G0 and G1 are the graphics set.
     is_graphics: [bool; 2],
+    /// G1 is in use instead of G0.
     shift_out: bool,
 }
 
 impl DecGraphics {
-    /// The same bytes with lines and corners in place of the letters that stand for them.
+    /// Returns the same bytes with Unicode lines and corners in place of the letters that stand for them.
     pub fn to_unicode(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut out = Vec::with_capacity(bytes.len());
         for byte in bytes {
@@ -53,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_drawn_in_either_way_and_letters_stay_letters() {
+    fn graphics_of_both_sets_become_unicode_and_letters_stay_letters() {
         let drawn = |pieces: &[&str]| {
             let mut graphics = DecGraphics::default();
             String::from_utf8(pieces.iter().flat_map(|piece| graphics.to_unicode(piece.as_bytes())).collect())

@@ -1,4 +1,4 @@
-//! Our terminal while it is lent to a program: raw, and given back as it was on every way out.
+//! The user's terminal while a program's output is shown on it: raw, and restored on every way out.
 
 mod dec_graphics;
 mod escape_state;
@@ -24,44 +24,45 @@ pub use sys::pair;
 use toold_proto::pty::PtySize;
 use viewport::Viewport;
 
-/// A line of ours in the place of the program's text is there so long.
+/// A message of ours that covers the program's text stays for this time.
 const MESSAGE_DURATION: Duration = Duration::from_secs(3);
 
-/// What our keys are for.
+/// Use of the keys that are typed at our terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyMode {
-    /// All of them are the program's, but one.
+    /// All of them go to the program, except the detach keys.
     Forwarded,
-    /// We do not read them, so those that send signals to us still do.
+    /// Nothing reads them, so keys that send signals (Ctrl-C) still do.
     Unread,
 }
 
-/// The terminal. Dropped, or when we panic: as it was before.
+/// The user's terminal. Restored when dropped and on a panic.
 pub struct Terminal {
-    lent: Arc<Mutex<SavedTerminal>>,
-    /// A line of ours that waits for the end of a sequence of the program's.
+    saved: Arc<Mutex<SavedTerminal>>,
+    /// A message of ours that waits for the end of an escape sequence of the program.
     pending_message: Option<String>,
-    /// What the program has shown, and when it is to be shown again without a line of ours.
+    /// The program's output, kept to draw its screen again.
     replay: ReplayBuffer,
+    /// The time at which the program's screen is drawn again without our message, and that message.
     redraw: Option<(Instant, String)>,
-    /// The program's screen is of another size than ours, and drawn by us.
+    /// Set while the program's screen has another size than ours and we draw it.
     viewport: Option<Viewport>,
 }
 
-/// What has to be given back. Shared with the hook that runs when we panic.
+/// The state that has to be restored. Shared with the panic hook.
 struct SavedTerminal {
-    /// Unbuffered and apart from the standard output's lock, which may be held by who panics.
+    /// Unbuffered, and independent of the lock of standard output, which the panicking thread may hold.
     tty: File,
     before: Settings,
     keys: KeyMode,
     modes: Modes,
     entered: bool,
-    /// Its size when it was lent out first.
+    /// Its size when it was entered first.
     size: Option<PtySize>,
 }
 
 impl Terminal {
-    /// Lends out the terminal that is our standard output.
+    /// Enters the terminal that is our standard output.
     pub fn enter(keys: KeyMode) -> io::Result<Terminal> {
         Terminal::enter_on(File::from(io::stdout().as_fd().try_clone_to_owned()?), keys)
     }
@@ -69,44 +70,46 @@ impl Terminal {
     fn enter_on(tty: File, keys: KeyMode) -> io::Result<Terminal> {
         let before = Settings::read(tty.as_fd())?;
         let size = crate::sys::window_size(tty.as_fd()).filter(|size| size.rows > 0 && size.cols > 0);
-        let mut lent = SavedTerminal { tty, before, keys, modes: Modes::default(), entered: false, size };
-        lent.enter()?;
-        let lent = Arc::new(Mutex::new(lent));
+        let mut saved = SavedTerminal { tty, before, keys, modes: Modes::default(), entered: false, size };
+        saved.enter()?;
+        let saved = Arc::new(Mutex::new(saved));
         let terminal =
-            Terminal { lent, pending_message: None, replay: ReplayBuffer::default(), redraw: None, viewport: None };
+            Terminal { saved, pending_message: None, replay: ReplayBuffer::default(), redraw: None, viewport: None };
         terminal.restore_on_panic();
         Ok(terminal)
     }
 
-    /// The words of a panic are to be read on a terminal that is itself again.
+    /// Restores the terminal before the panic message is printed, so that it can be read.
     fn restore_on_panic(&self) {
-        let (lent, tell) = (Arc::downgrade(&self.lent), std::panic::take_hook());
+        let saved = Arc::downgrade(&self.saved);
+        let previous_hook = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
-            if let Some(lent) = lent.upgrade()
-                // Held by who panics: then it is given back when that is unwound.
-                && let Ok(mut lent) = lent.try_lock()
+            if let Some(saved) = saved.upgrade()
+                // If the panicking thread holds the lock, unwinding drops the terminal and restores it.
+                && let Ok(mut saved) = saved.try_lock()
             {
-                lent.leave(None);
+                saved.leave(None);
             }
-            tell(panic);
+            previous_hook(panic);
         }));
     }
 
+    /// Returns the window size, or None if it is not known.
     pub fn size(&self) -> Option<PtySize> {
-        self.with(|lent| crate::sys::window_size(lent.tty.as_fd())).filter(|size| size.rows > 0 && size.cols > 0)
+        self.with(|saved| crate::sys::window_size(saved.tty.as_fd())).filter(|size| size.rows > 0 && size.cols > 0)
     }
 
-    /// What the program writes, as bytes for our screen. None: as they are.
-    pub fn translate(&mut self, bytes: &[u8], word: &str) -> Option<Vec<u8>> {
+    /// Returns the program's output as bytes for our screen, or None if they are the same. `status` is the last row of a viewport.
+    pub fn translate(&mut self, bytes: &[u8], status: &str) -> Option<Vec<u8>> {
         let bytes = self.replay.push(bytes);
         match (&mut self.viewport, bytes) {
-            (Some(viewport), bytes) => Some(viewport.draw(&bytes, word)),
+            (Some(viewport), bytes) => Some(viewport.draw(&bytes, status)),
             (None, Cow::Owned(bytes)) => Some(bytes),
             (None, Cow::Borrowed(_)) => None,
         }
     }
 
-    /// The program's screen has another size than before.
+    /// Notes that the program's screen has another size than before.
     pub fn remote_resized(&mut self) {
         self.replay.resized();
     }
@@ -115,46 +118,46 @@ impl Terminal {
         self.viewport.is_some()
     }
 
-    /// What is to be written when the program's screen is of this size: if that is not ours, as much of it as fits and the word
-    /// below it; else the program's bytes are shown as they are, from now on.
-    pub fn fit(&mut self, theirs: PtySize, word: &str) -> Vec<u8> {
+    /// Returns the bytes to write now that the program's screen has the size `theirs`. If that is not our size, they show as much
+    /// of it as fits, with `status` below it; else the program's output goes to our terminal unchanged from now on.
+    pub fn fit(&mut self, theirs: PtySize, status: &str) -> Vec<u8> {
         let Some(ours) = self.size() else { return Vec::new() };
-        let off = self.with(|lent| lent.modes.reset_sequence().into_bytes());
-        // One row less is the size of a moment, with which somebody makes the program draw.
+        let reset = self.with(|saved| saved.modes.reset_sequence().into_bytes());
+        // One row less is temporary: another client sets that size to make the program redraw.
         let fits = theirs.cols == ours.cols && (theirs.rows == ours.rows || theirs.rows + 1 == ours.rows);
         match (fits, &mut self.viewport) {
             (true, None) => Vec::new(),
             (true, Some(_)) => {
-                let bytes = [off, snapshot(&self.replay.recorded(), ours, ours).bytes].concat();
+                let bytes = [reset, snapshot(&self.replay.recorded(), ours, ours).bytes].concat();
                 self.viewport = None;
                 bytes
             }
-            (false, Some(viewport)) => viewport.fit(theirs, ours, word),
+            (false, Some(viewport)) => viewport.fit(theirs, ours, status),
             (false, None) => {
                 let recorded = self.replay.recorded();
                 let (mut viewport, begin) = Viewport::new(theirs, ours, &[recorded.head, recorded.tail].concat());
-                let bytes = [off, begin, viewport.draw(b"", word)].concat();
+                let bytes = [reset, begin, viewport.draw(b"", status)].concat();
                 self.viewport = Some(viewport);
                 bytes
             }
         }
     }
 
-    /// Counts what was shown, and says what waited for its end.
+    /// Follows the modes in output that was shown, and prints a message that waited for the end of a sequence.
     pub fn track(&mut self, bytes: &[u8]) {
-        self.with(|lent| lent.modes.feed(bytes));
+        self.with(|saved| saved.modes.feed(bytes));
         if let Some(text) = self.pending_message.take() {
             self.message(&text);
         }
     }
 
-    /// What was shown last was a picture of ours, of a program that writes line by line.
+    /// Forgets cursor positions in the output so far: they come from our snapshot of a program that writes line by line.
     pub fn forget_cursor_addressing(&mut self) {
-        self.with(|lent| lent.modes.forget_cursor_addressing());
+        self.with(|saved| saved.modes.forget_cursor_addressing());
     }
 
-    /// One line of ours amid the program's. Where text stands at places it is in the last row, so that nothing is shifted: on a
-    /// full screen until the program writes there, else for a while.
+    /// Prints one line of ours into the program's output. If the program addresses the cursor, the line goes into the last row so
+    /// that nothing is shifted: on the alternate screen until the program writes there, else for [`MESSAGE_DURATION`].
     pub fn message(&mut self, text: &str) {
         if let Some(covers) = self.message_in_last_row(text) {
             self.pending_message = None;
@@ -163,84 +166,84 @@ impl Terminal {
             }
             return;
         }
-        let said = self.with(|lent| {
-            let may = lent.modes.at_boundary();
-            if may {
-                let begin = if lent.modes.mid_line() { "\r\n" } else { "" };
-                lent.modes.set_fresh_line();
-                // If nobody sees it, nothing is lost.
-                let _ = lent.tty.write_all(format!("{begin}[toolctl: {text}]\r\n").as_bytes());
+        let printed = self.with(|saved| {
+            let at_boundary = saved.modes.at_boundary();
+            if at_boundary {
+                let begin = if saved.modes.mid_line() { "\r\n" } else { "" };
+                saved.modes.set_fresh_line();
+                // A terminal that is gone needs no message.
+                let _ = saved.tty.write_all(format!("{begin}[toolctl: {text}]\r\n").as_bytes());
             }
-            may
+            at_boundary
         });
-        self.pending_message = (!said).then(|| text.to_owned());
+        self.pending_message = (!printed).then(|| text.to_owned());
     }
 
-    /// Says again what the program may have drawn over since, as long as it is to be read.
+    /// Prints the current message again, since the program may have drawn over it.
     pub fn repeat_message(&mut self) {
         if let Some((_, text)) = self.redraw.clone() {
             self.message_in_last_row(&text);
         }
     }
 
-    /// None where text does not stand at places, or a sequence of the program's is not whole. Whether it covers what is to be
-    /// shown again.
+    /// Prints the message into the last row. Returns None if the program does not address the cursor or an escape sequence is
+    /// unfinished, else whether the message covers text that has to be drawn again.
     fn message_in_last_row(&mut self, text: &str) -> Option<bool> {
         let rows = self.size()?.rows;
-        self.with(|lent| {
-            if !lent.modes.at_boundary() || !lent.modes.uses_cursor_addressing(rows as usize) {
+        self.with(|saved| {
+            if !saved.modes.at_boundary() || !saved.modes.uses_cursor_addressing(rows as usize) {
                 return None;
             }
             let line = format!("\x1b7\x1b[{rows};1H\x1b[m[toolctl: {text}]\x1b[K\x1b8");
-            // If nobody sees it, nothing is lost.
-            let _ = lent.tty.write_all(line.as_bytes());
-            Some(!lent.modes.alternate_screen())
+            // A terminal that is gone needs no message.
+            let _ = saved.tty.write_all(line.as_bytes());
+            Some(!saved.modes.alternate_screen())
         })
     }
 
-    /// When the program's text is to be shown again.
+    /// Returns the time at which the program's screen is to be drawn again.
     pub fn redraw_due(&self) -> Option<Instant> {
-        // Not inside a sequence of the program's: what ends it comes, or the program has stopped writing.
+        // Not inside a sequence of the program: its end arrives, or the program has stopped writing.
         let (at, _) = self.redraw.as_ref()?;
-        self.with(|lent| lent.modes.at_boundary()).then_some(*at)
+        self.with(|saved| saved.modes.at_boundary()).then_some(*at)
     }
 
-    /// Shows it again, of a program whose terminal has this size.
-    pub fn redraw(&mut self, was: Option<PtySize>) {
+    /// Draws the program's screen again. `theirs` is the size of the program's terminal if it is not ours.
+    pub fn redraw(&mut self, theirs: Option<PtySize>) {
         self.redraw = None;
         let Some(size) = self.size().filter(|_| self.viewport.is_none()) else { return };
-        let again = snapshot_in_place(&self.replay.recorded(), was.unwrap_or(size), size);
-        // If nobody sees it, nothing is lost.
-        let _ = self.with(|lent| lent.tty.write_all(&again.bytes));
+        let snapshot = snapshot_in_place(&self.replay.recorded(), theirs.unwrap_or(size), size);
+        // A terminal that is gone needs no picture.
+        let _ = self.with(|saved| saved.tty.write_all(&snapshot.bytes));
     }
 
-    /// Gives it back, on a line of its own.
+    /// Restores the terminal, with the cursor on a fresh line.
     pub fn leave(&mut self) {
-        // What stands behind a view is not what the program has left, so the cursor may be amid it.
+        // The screen behind a viewport is not what the program left there, so the cursor may be inside text.
         let size = self.size().filter(|_| self.viewport.is_some());
-        self.with(|lent| lent.leave(size));
+        self.with(|saved| saved.leave(size));
     }
 
-    /// The same while the program goes on: below all that stands there, if the cursor may be amid it.
+    /// Restores the terminal while the program keeps running: below all text, if the cursor may be inside it.
     pub fn leave_below(&mut self) {
         let size = self.size();
-        self.with(|lent| lent.leave(size));
+        self.with(|saved| saved.leave(size));
     }
 
-    /// Lends it out again, after somebody else had it.
+    /// Enters the terminal again, after another program used it.
     pub fn reenter(&mut self) -> io::Result<()> {
         if let Some(viewport) = &mut self.viewport {
             viewport.invalidate();
         }
-        self.with(|lent| {
-            lent.enter()?;
-            let screen = if lent.modes.alternate_screen() { "\x1b[?1049h" } else { "" };
-            lent.tty.write_all(format!("{screen}{}", lent.modes.enable_sequence()).as_bytes())
+        self.with(|saved| {
+            saved.enter()?;
+            let screen = if saved.modes.alternate_screen() { "\x1b[?1049h" } else { "" };
+            saved.tty.write_all(format!("{screen}{}", saved.modes.enable_sequence()).as_bytes())
         })
     }
 
     fn with<T>(&self, work: impl FnOnce(&mut SavedTerminal) -> T) -> T {
-        work(&mut self.lent.lock().unwrap_or_else(PoisonError::into_inner))
+        work(&mut self.saved.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -261,22 +264,23 @@ impl SavedTerminal {
         Ok(())
     }
 
-    /// Gives it back on a fresh line; below all that stands there, if the cursor may be amid it and the size is given.
+    /// Restores the terminal with the cursor on a fresh line; below all text, if the cursor may be inside it and the size is given.
     fn leave(&mut self, size: Option<PtySize>) {
         if !std::mem::take(&mut self.entered) {
             return;
         }
-        let (modes, before) = (&self.modes, self.size);
-        let moved = |size: &PtySize| !modes.alternate_screen() && before.is_some_and(|before| before != *size);
-        let below = size.filter(|size| modes.primary_uses_cursor_addressing(size.rows as usize) || moved(size));
+        let modes = &self.modes;
+        let before = self.size;
+        let is_resized = |size: &PtySize| !modes.alternate_screen() && before.is_some_and(|before| before != *size);
+        let below = size.filter(|size| modes.primary_uses_cursor_addressing(size.rows as usize) || is_resized(size));
         let line = match below {
             Some(size) => format!("\x1b[{};1H\r\n", size.rows),
             None if modes.mid_line() => "\r\n".to_owned(),
             None => String::new(),
         };
-        let off = modes.reset_sequence();
+        let reset = modes.reset_sequence();
         // The terminal may be gone, and we are leaving in any case.
-        let _ = self.tty.write_all(format!("{off}{line}").as_bytes());
+        let _ = self.tty.write_all(format!("{reset}{line}").as_bytes());
         if !sys::is_background(self.tty.as_fd()) {
             let _ = self.before.apply(self.tty.as_fd());
         }

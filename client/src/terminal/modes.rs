@@ -1,25 +1,25 @@
-//! What a program's output has turned on in a terminal, and how to turn just that off again. Pure.
+//! Terminal modes that a program's output has changed, and the sequences that reset exactly those. Pure.
 
 use super::escape_state::EscapeState;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use vte::{Params, Parser, Perform};
 
-/// Private modes (`CSI ? n h`) that are off in a terminal of its own: cursor keys, reverse video,
-/// origin, mouse, focus, paste and what else speaks to the program by itself.
+/// Private modes (`CSI ? n h`) that are off by default: cursor keys, reverse video, origin, mouse, focus, paste and other modes
+/// in which the terminal sends to the program unasked.
 const DEFAULT_OFF: [u16; 19] =
     [1, 5, 6, 9, 66, 69, 1000, 1001, 1002, 1003, 1004, 1005, 1006, 1015, 1016, 2004, 2026, 2031, 2048];
-/// And those that are on: lines wrap, the cursor is shown.
+/// Private modes that are on by default: lines wrap, the cursor is shown.
 const DEFAULT_ON: [u16; 2] = [7, 25];
-/// The three ways to the alternate screen.
+/// The three modes that switch to the alternate screen.
 const ALTERNATE_SCREEN_MODES: [u16; 3] = [47, 1047, 1049];
-/// Margins at the sides, and positions counted from a region: no emulator of ours knows them.
+/// Origin mode and side margins, which our emulator does not know.
 const UNSUPPORTED_MODES: [u16; 2] = [6, 69];
 
-/// Frees the margins, which puts the cursor home, and leaves it where it is.
+/// Resets the margins and keeps the cursor, which the reset alone would move home.
 pub const RESET_MARGINS: &str = "\x1b7\x1b[r\x1b8";
 
-/// Follows a program's output.
+/// Follows the modes in a program's output.
 #[derive(Default)]
 pub struct Modes {
     parser: Parser,
@@ -27,35 +27,37 @@ pub struct Modes {
     state: ModeState,
 }
 
-/// What is not as in a terminal of its own.
+/// Differences from a terminal's default state.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct ModeState {
-    /// Private modes that are changed; the alternate screen apart.
+    /// Private modes that are changed, except those of the alternate screen.
     changed: BTreeSet<u16>,
     alternate: Option<u16>,
     keypad: bool,
     insert: bool,
     attributes: bool,
     margins: Option<(u16, u16)>,
-    /// The character set of lines and corners, as G0 and by shift; and whether it was ever used on
-    /// what is on the screen now.
+    /// G0 is the character set of lines and corners.
     g0_graphics: bool,
+    /// G1 is in use instead of G0.
     shift_out: bool,
+    /// One of these was set since the screen was cleared.
     drew_graphics: bool,
     /// The keyboard protocol's stack of flags.
     keyboard_flags: Vec<u16>,
     modify_other_keys: u16,
     cursor_style: u16,
-    /// So many lines were ended since text was last put at a place of the usual screen, if it ever was.
+    /// Newlines since the cursor of the primary screen was last addressed, if it ever was.
     lines_since_addressing: Option<usize>,
-    /// The cursor of the usual screen does not stand on a fresh line, as far as is known; and the one that was saved.
+    /// The cursor of the primary screen is not on a fresh line, as far as is known.
     mid_line: bool,
-    saved_amid_line: bool,
+    /// The same of the saved cursor (`ESC 7`).
+    saved_mid_line: bool,
 }
 
 impl Modes {
     pub fn feed(&mut self, bytes: &[u8]) {
-        // Most output is plain text, which turns nothing on.
+        // Most output is plain text, which changes no mode.
         let plain = |byte: &u8| matches!(byte, 0x20..=0x7e | b'\t' | b'\n' | b'\r');
         if self.at_boundary() && bytes.iter().all(plain) {
             self.state.count_lines(bytes.iter().filter(|byte| **byte == b'\n').count());
@@ -68,12 +70,12 @@ impl Modes {
         self.at = self.at.after_all(bytes);
     }
 
-    /// Whether something of ours could be printed now without breaking a sequence in two.
+    /// Returns true if the output so far does not end inside a character or sequence, so that a message can be printed.
     pub fn at_boundary(&self) -> bool {
         self.at == EscapeState::Ground
     }
 
-    /// How many of these bytes come before one could. None: not even after them.
+    /// Returns the number of these bytes up to the next boundary, or None if there is none in them.
     pub fn until_boundary(&self, bytes: &[u8]) -> Option<usize> {
         let mut at = self.at;
         let mut ends = |byte: &u8| {
@@ -83,12 +85,12 @@ impl Modes {
         if self.at_boundary() { Some(0) } else { bytes.iter().position(&mut ends).map(|last| last + 1) }
     }
 
-    /// The first and the last row of the part that scrolls, if that is said to be a part.
+    /// Returns the first and the last row of the scrolling region, if one is set.
     pub fn margins(&self) -> Option<(u16, u16)> {
         self.state.margins
     }
 
-    /// The screen has another size, so all of it scrolls.
+    /// Forgets the scrolling region, as a terminal does when it is resized.
     pub fn forget_margins(&mut self) {
         self.state.margins = None;
     }
@@ -97,39 +99,39 @@ impl Modes {
         self.state.alternate.is_some()
     }
 
-    /// Whether text stands at places of a screen of so many rows, where a line of ours between would shift it: on the
-    /// alternate screen or, as `top` does it, without one. After a screen of lines it has scrolled away.
+    /// Returns true if text was written at cursor positions, so that a line printed between would shift it: on the alternate
+    /// screen or, as `top` does it, without one. After `rows` lines that text has scrolled away.
     pub fn uses_cursor_addressing(&self, rows: usize) -> bool {
         self.alternate_screen() || self.primary_uses_cursor_addressing(rows)
     }
 
-    /// The same of the usual screen, if the alternate one is shown.
+    /// Returns the same for the primary screen, also while the alternate one is shown.
     pub fn primary_uses_cursor_addressing(&self, rows: usize) -> bool {
         self.state.lines_since_addressing.is_some_and(|lines| lines < rows)
     }
 
-    /// Whether the cursor of the usual screen stands where a line of ours would be glued to something.
+    /// Returns true if the cursor of the primary screen may be behind text on its line.
     pub fn mid_line(&self) -> bool {
         self.state.mid_line
     }
 
-    /// A line of ours was ended.
+    /// Notes that a message of ours ended its line.
     pub fn set_fresh_line(&mut self) {
         self.state.set_mid_line(false);
     }
 
-    /// That text was put at places was ours to do, and not the program's.
+    /// Forgets that the cursor was addressed: we did it, not the program.
     pub fn forget_cursor_addressing(&mut self) {
         self.state.lines_since_addressing = None;
     }
 
-    /// Whether the output did something that the emulator cannot draw.
+    /// Returns true if the output used a feature that the emulator cannot draw.
     pub fn exceeds_emulator(&self) -> bool {
         self.state.drew_graphics || UNSUPPORTED_MODES.iter().any(|mode| self.state.changed.contains(mode))
     }
 
-    /// Turns the same on in another terminal, whose screen is drawn already. The alternate screen
-    /// is not in it: that is to be entered before drawing.
+    /// Returns the bytes that set the same modes in another terminal, whose screen is drawn already. They do not enter the
+    /// alternate screen: that has to happen before drawing.
     pub fn enable_sequence(&self) -> String {
         let state = &self.state;
         let mut out = String::new();
@@ -140,13 +142,13 @@ impl Modes {
             let set = if DEFAULT_ON.contains(mode) { 'l' } else { 'h' };
             let _ = write!(out, "\x1b[?{mode}{set}");
         }
-        for (is, sequence) in [
+        for (is_set, sequence) in [
             (state.keypad, "\x1b="),
             (state.insert, "\x1b[4h"),
             (state.g0_graphics, "\x1b(0"),
             (state.shift_out, "\x0e"),
         ] {
-            out += if is { sequence } else { "" };
+            out += if is_set { sequence } else { "" };
         }
         for flags in &state.keyboard_flags {
             let _ = write!(out, "\x1b[>{flags}u");
@@ -160,12 +162,12 @@ impl Modes {
         out
     }
 
-    /// Turns off what is on, and nothing else.
+    /// Returns the bytes that reset the changed modes, and nothing else.
     pub fn reset_sequence(&self) -> String {
         let state = &self.state;
         let mut out = String::new();
         if !state.keyboard_flags.is_empty() {
-            // Each screen has a stack of its own, so before the alternate one is left.
+            // Each screen has its own stack, so this comes before leaving the alternate one.
             let _ = write!(out, "\x1b[<{}u", state.keyboard_flags.len());
         }
         for mode in &state.changed {
@@ -180,12 +182,12 @@ impl Modes {
             (state.g0_graphics, "\x1b(B"),
             (state.shift_out, "\x0f"),
             (state.attributes, "\x1b[m"),
-            // To free the region puts the cursor home. On the alternate screen that does not
-            // matter, and there a saved position may be the other screen's.
+            // Resetting the margins moves the cursor home. On the alternate screen that does not
+            // matter, and there the saved position may be the other screen's.
             (state.margins.is_some() && state.alternate.is_some(), "\x1b[r"),
             (state.margins.is_some() && state.alternate.is_none(), RESET_MARGINS),
         ];
-        simple.into_iter().filter(|(is, _)| *is).for_each(|(_, sequence)| out += sequence);
+        simple.into_iter().filter(|(is_set, _)| *is_set).for_each(|(_, sequence)| out += sequence);
         if let Some(mode) = state.alternate {
             let _ = write!(out, "\x1b[?{mode}l");
         }
@@ -200,7 +202,7 @@ impl ModeState {
         }
     }
 
-    /// Text is put at a place of the screen.
+    /// Notes that the cursor was addressed.
     fn address_cursor(&mut self) {
         self.set_mid_line(true);
         if self.alternate.is_none() {
@@ -217,7 +219,7 @@ impl ModeState {
 
     fn set_private_mode(&mut self, mode: u16, set: bool) {
         if ALTERNATE_SCREEN_MODES.contains(&mode) {
-            // Only one of the three brings the cursor back to where it was.
+            // Only one of the three restores the cursor position.
             self.mid_line |= !set && self.alternate.is_some() && mode != 1049;
             self.alternate = set.then_some(mode);
             self.drew_graphics = self.g0_graphics || self.shift_out;
@@ -228,7 +230,7 @@ impl ModeState {
         }
     }
 
-    /// `CSI ! p`: everything but the screens, the mouse and the keyboard.
+    /// Handles `CSI ! p`, which resets everything but the screens, the mouse and the keyboard.
     fn soft_reset(&mut self) {
         self.changed.retain(|mode| ![1, 6, 7, 25, 66, 69].contains(mode));
         let kept = std::mem::take(self);
@@ -239,7 +241,8 @@ impl ModeState {
         self.cursor_style = kept.cursor_style;
         self.drew_graphics = kept.drew_graphics;
         self.lines_since_addressing = kept.lines_since_addressing;
-        (self.mid_line, self.saved_amid_line) = (kept.mid_line, kept.saved_amid_line);
+        self.mid_line = kept.mid_line;
+        self.saved_mid_line = kept.saved_mid_line;
     }
 
     fn keyboard(&mut self, kind: u8, params: &[u16]) {
@@ -251,7 +254,7 @@ impl ModeState {
                 Some(flags) => *flags = first,
                 None => self.keyboard_flags.push(first),
             },
-            // A question, or more than a terminal keeps.
+            // A query, or more flags than a terminal keeps.
             _ => {}
         }
     }
@@ -264,14 +267,17 @@ impl Perform for ModeState {
 
     fn execute(&mut self, byte: u8) {
         match byte {
-            0x0e => (self.shift_out, self.drew_graphics) = (true, true),
+            0x0e => {
+                self.shift_out = true;
+                self.drew_graphics = true;
+            }
             0x0f => self.shift_out = false,
             b'\n' => {
                 self.count_lines(1);
                 self.set_mid_line(false);
             }
             b'\t' => self.set_mid_line(true),
-            // Moves the cursor, or rings.
+            // Moves the cursor, or rings the bell.
             _ => {}
         }
     }
@@ -281,9 +287,12 @@ impl Perform for ModeState {
             ([], b'=') => self.keypad = true,
             ([], b'>') => self.keypad = false,
             ([], b'c') => *self = ModeState::default(),
-            ([], b'7') => self.saved_amid_line = self.mid_line,
-            ([], b'8') => self.set_mid_line(self.saved_amid_line),
-            ([b'('], b'0') => (self.g0_graphics, self.drew_graphics) = (true, true),
+            ([], b'7') => self.saved_mid_line = self.mid_line,
+            ([], b'8') => self.set_mid_line(self.saved_mid_line),
+            ([b'('], b'0') => {
+                self.g0_graphics = true;
+                self.drew_graphics = true;
+            }
             ([b'('], _) => self.g0_graphics = false,
             // Changes the screen, not the terminal.
             _ => {}
@@ -326,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn just_what_was_turned_on_is_turned_off() {
+    fn exactly_the_changed_modes_are_reset() {
         let cases = [
             ("plain \x1b[2J\x1b[5;5H text\r\n", ""),
             ("\x1b[?1049h\x1b[?25l\x1b[?1002;1006h", "\x1b[?25h\x1b[?1002l\x1b[?1006l\x1b[?1049l"),
@@ -348,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sequence_may_come_in_any_pieces() {
+    fn a_sequence_may_arrive_in_any_pieces() {
         let output = "text\x1b[?1049h\x1b[?25ltext\x1b]0;plain title\x07\x1b[1mé";
         let mut modes = Modes::default();
         output.as_bytes().iter().for_each(|byte| modes.feed(&[*byte]));
@@ -356,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_on_can_be_turned_on_elsewhere_and_is_the_same_there() {
+    fn the_same_modes_can_be_set_in_another_terminal() {
         let output = "\x1b[?1h\x1b[?25l\x1b[?1003h\x1b=\x1b[3;9r\x1b[>5u\x1b[>4;1m\x1b[2 q\x1b[4h";
         let modes = after(output);
         assert_eq!(after(&modes.enable_sequence()).state, modes.state);
@@ -364,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_at_places_until_a_screen_of_lines_has_come_after_it() {
+    fn cursor_addressing_counts_until_a_screen_of_lines_follows() {
         let rows = 5;
         assert!(!after("one\r\ntwo\x1b[K\x1b[31m\r\n").uses_cursor_addressing(rows));
         assert!(after("\x1b[H\x1b[2Jtop\r\nprog 1\r\nprog 2\r\n").uses_cursor_addressing(rows));
@@ -376,13 +385,13 @@ mod tests {
     }
 
     #[test]
-    fn a_fresh_line_is_one_after_which_nothing_was_shown_on_the_usual_screen() {
+    fn a_line_is_fresh_if_the_primary_screen_shows_nothing_on_it() {
         for fresh in
             ["", "text\r\n", "text\n\r", "\x1b[31m\r\n\x1b[m\x1b[?25h", "\x1b[?1049h\x1b[5;5Htext\x1b[?1049l\x1b[?1l"]
         {
             assert!(!after(fresh).mid_line(), "{fresh:?}");
         }
-        for amid in [
+        for mid in [
             "$ ",
             "\r\n$ \x1b[m",
             "$ \x1b[?1049h\r\n",
@@ -390,21 +399,21 @@ mod tests {
             "\n\x1b[3;3H",
             "\x1b[?47h\x1b[?47l",
         ] {
-            assert!(after(amid).mid_line(), "{amid:?}");
+            assert!(after(mid).mid_line(), "{mid:?}");
         }
         let behind = after("\x1b[?1049h\x1b[5;5Htext");
         assert!(behind.uses_cursor_addressing(9) && !behind.primary_uses_cursor_addressing(9));
     }
 
     #[test]
-    fn the_emulator_is_not_asked_for_what_it_cannot_draw() {
+    fn features_that_the_emulator_cannot_draw_are_detected() {
         assert!(after("\x1b(0lqk\x1b(B").exceeds_emulator() && after("\x1b[?6h").exceeds_emulator());
-        assert!(!after("\x1b(0lqk\x1b(B\x1b[2J\x1b(B").exceeds_emulator(), "it is not on the screen any more");
+        assert!(!after("\x1b(0lqk\x1b(B\x1b[2J\x1b(B").exceeds_emulator(), "the screen was cleared");
     }
 
     proptest! {
         #[test]
-        fn whatever_was_on_is_off_after_off(parts in proptest::collection::vec(prop_oneof![
+        fn every_mode_is_reset_by_the_reset_sequence(parts in proptest::collection::vec(prop_oneof![
             Just("\x1b[?1049h"), Just("\x1b[?47l"), Just("\x1b[?25l"), Just("\x1b[?1000;1006h"), Just("\x1b[m"), Just("\x1b[1;4m"),
             Just("\x1b[2;3r"), Just("\x1b(0"), Just("\x0e"), Just("\x1b[>1u"), Just("\x1b[<9u"), Just("\x1b[=3u"), Just("\x1b="),
             Just("\x1b[3 q"), Just("\x1b[!p"), Just("text"),

@@ -1,4 +1,4 @@
-//! The screen as a program's output left it, as bytes for another terminal. Pure.
+//! The screen that a program's output left, as bytes for another terminal. Pure.
 
 use super::escape_state::{boundary_len, split_sequences};
 use super::modes::{Modes, RESET_MARGINS};
@@ -6,48 +6,48 @@ use std::num::NonZeroU16;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use toold_proto::pty::PtySize;
 
-/// How much of the output's end makes the screen. A full screen with colours is 10 to 40 KiB.
+/// Bytes of the output's end that are replayed. A full screen with colours is 10 to 40 KiB.
 pub const TAIL_LEN: u64 = 256 * 1024;
-/// And of its beginning, where programs set the terminal up.
+/// Bytes of its start, where programs set up the terminal.
 pub const HEAD_LEN: u64 = 16 * 1024;
-/// So far into a piece of output that does not begin at the beginning a safe point is looked for.
+/// A safe start is searched in this many bytes of output whose start is missing.
 const SAFE_START_SEARCH_LEN: usize = 4096;
-/// After these nothing before them is on the screen.
+/// Sequences that remove everything before them from the screen.
 const CLEAR_SEQUENCES: [&[u8]; 3] = [b"\x1b[2J", b"\x1b[?1049h", b"\x1bc"];
 
-/// What is known of a program's output.
+/// The known part of a program's output.
 #[derive(Debug, Default)]
 pub struct RecordedOutput {
-    /// Its beginning, which often sets the terminal up. Empty when `tail` is all there is.
+    /// Its start, which often sets up the terminal. Empty if `tail` is the whole output.
     pub head: Vec<u8>,
     pub tail: Vec<u8>,
 }
 
-/// What to show.
+/// Bytes that draw a screen, and facts about it.
 pub struct ScreenSnapshot {
     pub bytes: Vec<u8>,
-    /// So many bytes of the tail are in it. What follows is part of a sequence that goes on.
+    /// Number of bytes of the tail that it covers. The rest is an unfinished sequence.
     pub used: usize,
-    /// The alternate screen is shown.
+    /// The alternate screen is active.
     pub full_screen: bool,
-    /// The program put its text at places of the screen.
+    /// The program writes at cursor positions, not line by line.
     pub uses_cursor_addressing: bool,
-    /// Only a part of the screen scrolls, as far as is known: it may be what all of it was before it grew.
+    /// The known margins cover only a part of the screen: they may have been all of it before it grew.
     pub outgrown: bool,
 }
 
-/// The screen, of a program whose terminal has the size `was`, on one of the size `now`. What
-/// stands there scrolls away first or stays behind it, and nothing in it makes the terminal answer.
+/// Draws the screen of a program whose terminal has the size `was` on a terminal of the size `now`. The text there scrolls away
+/// first, or stays behind the alternate screen. Nothing in the result makes the terminal answer.
 pub fn snapshot(recorded: &RecordedOutput, was: PtySize, now: PtySize) -> ScreenSnapshot {
     build_snapshot(recorded, was, now, &b"\r\n".repeat(now.rows as usize))
 }
 
-/// The same in place of what stands there.
+/// Draws the same over the text that is there.
 pub fn snapshot_in_place(recorded: &RecordedOutput, was: PtySize, now: PtySize) -> ScreenSnapshot {
     build_snapshot(recorded, was, now, b"")
 }
 
-fn build_snapshot(recorded: &RecordedOutput, was: PtySize, now: PtySize, away: &[u8]) -> ScreenSnapshot {
+fn build_snapshot(recorded: &RecordedOutput, was: PtySize, now: PtySize, scroll: &[u8]) -> ScreenSnapshot {
     let used = boundary_len(&recorded.tail);
     let begin = if recorded.head.is_empty() { 0 } else { safe_start(&recorded.tail[..used]) };
     let tail = &recorded.tail[begin..used];
@@ -55,22 +55,23 @@ fn build_snapshot(recorded: &RecordedOutput, was: PtySize, now: PtySize, away: &
     let mut modes = Modes::default();
     modes.feed(head);
     modes.feed(tail);
-    // On the alternate screen programs set margins for a moment, and then to all there is. How large that was nobody has noted.
+    // On the alternate screen programs set margins briefly, and then to the whole screen. The size of the screen at that time is
+    // not recorded.
     let from_top = modes.alternate_screen() && modes.margins().is_some_and(|(top, _)| top == 1);
     let outgrown = from_top && modes.margins().is_some_and(|(_, bottom)| u32::from(bottom) < was.rows);
-    let free = modes.margins().is_some() && (from_top || was != now);
-    if free {
+    let reset_margins = modes.margins().is_some() && (from_top || was != now);
+    if reset_margins {
         modes.forget_margins();
     }
-    let drawn = if modes.exceeds_emulator() { None } else { catch_panic(|| drawn(head, tail, &modes, was, now)) };
-    // A full screen has one of its own to be drawn on, and ours comes back after it.
-    let mut bytes = match modes.alternate_screen() {
-        true => Vec::new(),
-        false => [away, b"\x1b[m\x1b[H\x1b[J"].concat(),
-    };
-    bytes.extend(drawn.unwrap_or_else(|| {
-        let freed = if free { RESET_MARGINS.as_bytes() } else { b"" };
-        [&raw(head, tail), freed].concat()
+    let emulated = if modes.exceeds_emulator() { None } else { catch_panic(|| emulate(head, tail, &modes, was, now)) };
+    // A full-screen program is drawn on the alternate screen, and the text of ours comes back after it.
+    let mut bytes = Vec::new();
+    if !modes.alternate_screen() {
+        bytes = [scroll, b"\x1b[m\x1b[H\x1b[J"].concat();
+    }
+    bytes.extend(emulated.unwrap_or_else(|| {
+        let reset = if reset_margins { RESET_MARGINS.as_bytes() } else { b"" };
+        [&raw_replay(head, tail), reset].concat()
     }));
     ScreenSnapshot {
         bytes,
@@ -81,12 +82,10 @@ fn build_snapshot(recorded: &RecordedOutput, was: PtySize, now: PtySize, away: &
     }
 }
 
-/// Drawn by an emulator that has seen it all.
-fn drawn(head: &[u8], tail: &[u8], modes: &Modes, was: PtySize, now: PtySize) -> Vec<u8> {
-    let side = |n: u32, usual| u16::try_from(n).ok().and_then(NonZeroU16::new).unwrap_or(usual);
-    let sides =
-        |size: PtySize| (side(size.rows, vt100::Parser::DEFAULT_ROWS), side(size.cols, vt100::Parser::DEFAULT_COLS));
-    let ((rows, cols), (rows_now, cols_now)) = (sides(was), sides(now));
+/// Feeds the output to an emulator and returns its screen.
+fn emulate(head: &[u8], tail: &[u8], modes: &Modes, was: PtySize, now: PtySize) -> Vec<u8> {
+    let (rows, cols) = parser_size(was);
+    let (rows_now, cols_now) = parser_size(now);
     let mut emulator = vt100::Parser::new(rows, cols, 0);
     emulator.process(head);
     emulator.process(tail);
@@ -99,15 +98,21 @@ fn drawn(head: &[u8], tail: &[u8], modes: &Modes, was: PtySize, now: PtySize) ->
     out += &screen.contents_formatted();
     out += "\x1b[?25h";
     out += &modes.enable_sequence();
-    // A cursor behind the last column is put there by writing that column again.
+    // The emulator puts a cursor behind the last column there by writing that column again.
     out += "\x1b[m";
     out += &screen.cursor_state_formatted();
     out += &screen.attributes_formatted();
     out.into_bytes()
 }
 
-/// The bytes themselves from the last point on before which nothing matters.
-fn raw(head: &[u8], tail: &[u8]) -> Vec<u8> {
+/// Returns rows and columns for the emulator, with its defaults for sizes that it does not accept.
+pub(super) fn parser_size(size: PtySize) -> (NonZeroU16, NonZeroU16) {
+    let side = |n: u32, default| u16::try_from(n).ok().and_then(NonZeroU16::new).unwrap_or(default);
+    (side(size.rows, vt100::Parser::DEFAULT_ROWS), side(size.cols, vt100::Parser::DEFAULT_COLS))
+}
+
+/// Returns the bytes themselves from the last clear on, without queries.
+fn raw_replay(head: &[u8], tail: &[u8]) -> Vec<u8> {
     let ends = |mark: &&[u8]| tail.windows(mark.len()).rposition(|part| part == *mark);
     let begin = CLEAR_SEQUENCES.iter().filter_map(ends).max().unwrap_or(0);
     let mut modes = Modes::default();
@@ -122,8 +127,8 @@ fn raw(head: &[u8], tail: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Whether the terminal would answer this, to a question of long ago. Titles and other texts are
-/// left out with them: some ask, and none is on the screen.
+/// Returns true if the terminal would answer this old sequence. Titles and other control strings count as queries too: some
+/// are, and none is on the screen.
 fn is_query(piece: &[u8]) -> bool {
     match piece {
         [0x1b, b'[', middle @ .., end] => match end {
@@ -131,24 +136,24 @@ fn is_query(piece: &[u8]) -> bool {
             b'p' => middle.contains(&b'$'),
             b'q' => middle.starts_with(b">"),
             b'u' => middle.starts_with(b"?"),
-            // Draws, or sets.
+            // Draws, or sets a mode.
             _ => false,
         },
         [0x1b, b']' | b'P' | b'X' | b'^' | b'_' | b'Z', ..] | [0x05] => true,
-        // Text, or a short sequence.
+        // Text, or a sequence of two characters.
         _ => false,
     }
 }
 
-/// Where a piece of output from the middle can begin: after a newline or at an escape.
+/// Returns the first safe start in output whose start is missing: after a newline or at an escape.
 fn safe_start(tail: &[u8]) -> usize {
     let near = &tail[..tail.len().min(SAFE_START_SEARCH_LEN)];
     let safe = near.iter().position(|byte| matches!(byte, b'\n' | 0x1b));
     safe.map_or(0, |at| if near[at] == b'\n' { at + 1 } else { at })
 }
 
-/// The result, or None should the emulator panic over what a stranger's program printed: there is
-/// another way to show it, so nobody is told.
+/// Returns the result, or None if the emulator panics over a program's output. The panic is not printed, since there is another
+/// way to show the output.
 pub(super) fn catch_panic<T>(work: impl FnOnce() -> T) -> Option<T> {
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));
@@ -179,27 +184,28 @@ mod tests {
     }
 
     #[test]
-    fn the_screen_is_as_the_program_left_it() {
+    fn a_snapshot_shows_the_screen_that_the_program_left() {
         let full = b"$ prog\r\n\x1b[?1049h\x1b[?25l\x1b[2J\x1b[2;3Htitle\x1b[4;5H\x1b[31mred\x1b[2;3HTITLE\x1b[?1000h";
-        let (is, ought) = (shown(full), seen(full, SIZE));
-        assert_eq!(is.screen().state_formatted(), ought.screen().state_formatted());
-        assert!(is.screen().alternate_screen() && is.screen().hide_cursor());
-        let mut after = is;
+        let (actual, expected) = (shown(full), seen(full, SIZE));
+        assert_eq!(actual.screen().state_formatted(), expected.screen().state_formatted());
+        assert!(actual.screen().alternate_screen() && actual.screen().hide_cursor());
+        let mut after = actual;
         after.process(b"\x1b[?1049l");
-        assert_eq!(after.screen().contents(), "an old line\n$ toolctl attach x", "and ours is still there behind it");
+        assert_eq!(after.screen().contents(), "an old line\n$ toolctl attach x", "our text is still there behind it");
     }
 
     #[test]
-    fn drawn_again_it_is_in_its_place_and_nothing_scrolls() {
+    fn a_snapshot_in_place_does_not_scroll() {
         let table = b"\x1b[H\x1b[Jone\x1b[K\r\n\x1b[31mtwo\x1b[m\x1b[K\r\n\x1b[2;4H";
-        let mut is = seen(table, SIZE);
-        is.process(b"\x1b7\x1b[6;1H[toolctl: a word]\x1b8 and what else is wrong");
-        is.process(&snapshot_in_place(&RecordedOutput { head: Vec::new(), tail: table.to_vec() }, SIZE, SIZE).bytes);
-        assert_eq!(is.screen().state_formatted(), seen(table, SIZE).screen().state_formatted());
+        let mut actual = seen(table, SIZE);
+        actual.process(b"\x1b7\x1b[6;1H[toolctl: a message]\x1b8 and other damage");
+        actual
+            .process(&snapshot_in_place(&RecordedOutput { head: Vec::new(), tail: table.to_vec() }, SIZE, SIZE).bytes);
+        assert_eq!(actual.screen().state_formatted(), seen(table, SIZE).screen().state_formatted());
     }
 
     #[test]
-    fn a_sequence_that_is_not_all_there_is_left_for_later() {
+    fn an_unfinished_sequence_is_not_part_of_the_snapshot() {
         let recorded = RecordedOutput { head: Vec::new(), tail: b"one\r\ntwo\x1b[3".to_vec() };
         let snapshot = snapshot(&recorded, SIZE, SIZE);
         assert_eq!((snapshot.used, snapshot.full_screen), (8, false));
@@ -209,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_beginning_turned_on_is_on_though_the_middle_is_not_known() {
+    fn modes_set_in_the_head_apply_although_the_middle_is_missing() {
         let recorded =
             RecordedOutput { head: b"\x1b[?1049h\x1b[?25l".to_vec(), tail: b"4;4Hjunk\x1b[2J\x1b[HTop".to_vec() };
         let screen = seen(&snapshot(&recorded, SIZE, SIZE).bytes, SIZE);
@@ -218,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_emulator_cannot_draw_is_replayed_without_its_questions() {
+    fn output_that_the_emulator_cannot_draw_is_replayed_without_queries() {
         let old = b"old\x1b[2J".as_slice();
         let fresh = b"\x1b[2J\x1b[H\x1b[c\x1b[6n\x1b]11;?\x07\x1b(0lqqk\x1b(B\x1b[>q".as_slice();
         let recorded = RecordedOutput { head: Vec::new(), tail: [old, fresh].concat() };
@@ -228,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_smaller_terminal_shows_what_fits() {
+    fn a_smaller_terminal_shows_the_part_that_fits() {
         let recorded =
             RecordedOutput { head: Vec::new(), tail: b"\x1b[?1049h\x1b[1;1Habcdefghij\x1b[2;1Hxyz".to_vec() };
         let now = PtySize { rows: 3, cols: 4 };
@@ -237,9 +243,9 @@ mod tests {
     }
 
     #[test]
-    fn margins_of_another_size_are_not_taken_over() {
+    fn margins_of_another_size_are_dropped() {
         let large = PtySize { rows: 9, cols: 20 };
-        // The last needs what the emulator cannot draw, and is replayed.
+        // The emulator cannot draw the last one, so it is replayed.
         for program in ["\x1b[?1049h\x1b[1;6r", "\x1b[2;5r", "\x1b[?1049h\x1b[1;6r\x1b(0q\x1b(B"] {
             let recorded = RecordedOutput { head: Vec::new(), tail: format!("{program}\x1b[2;3H").into_bytes() };
             let snapshot = snapshot(&recorded, SIZE, large);
@@ -256,13 +262,13 @@ mod tests {
         };
         assert_eq!(known("\x1b[1;5r", SIZE), (Some((1, 5)), false));
         assert_eq!(known("\x1b[?1049h\x1b[2;5r", SIZE), (Some((2, 5)), false));
-        assert_eq!(known("\x1b[?1049h\x1b[1;6r", SIZE), (None, false), "that is all of it");
-        assert_eq!(known("\x1b[?1049h\x1b[1;6r", large), (None, true), "and that was, perhaps");
+        assert_eq!(known("\x1b[?1049h\x1b[1;6r", SIZE), (None, false), "the whole screen");
+        assert_eq!(known("\x1b[?1049h\x1b[1;6r", large), (None, true), "the whole screen before it grew, perhaps");
     }
 
     #[test]
-    fn a_panic_is_no_picture() {
-        assert_eq!((catch_panic(|| 1), catch_panic(|| -> i32 { panic!("over a stranger's output") })), (Some(1), None));
+    fn a_panic_of_the_emulator_gives_none() {
+        assert_eq!((catch_panic(|| 1), catch_panic(|| -> i32 { panic!("over a program's output") })), (Some(1), None));
     }
 
     fn output() -> impl Strategy<Value = Vec<u8>> {
@@ -284,14 +290,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_screen_is_shown_as_it_is(tail in output()) {
-            let (is, ought) = (shown(&tail), seen(&tail, SIZE));
-            prop_assert_eq!(is.screen().contents_formatted(), ought.screen().contents_formatted());
-            prop_assert_eq!(is.screen().alternate_screen(), ought.screen().alternate_screen());
+        fn any_screen_equals_its_snapshot(tail in output()) {
+            let (actual, expected) = (shown(&tail), seen(&tail, SIZE));
+            prop_assert_eq!(actual.screen().contents_formatted(), expected.screen().contents_formatted());
+            prop_assert_eq!(actual.screen().alternate_screen(), expected.screen().alternate_screen());
         }
 
         #[test]
-        fn no_bytes_make_it_fail(head in proptest::collection::vec(any::<u8>(), 0..40), tail in proptest::collection::vec(any::<u8>(), 0..200), rows in 0u32..5, cols in 0u32..5) {
+        fn any_bytes_give_a_snapshot(head in proptest::collection::vec(any::<u8>(), 0..40), tail in proptest::collection::vec(any::<u8>(), 0..200), rows in 0u32..5, cols in 0u32..5) {
             let recorded = RecordedOutput { head, tail };
             let odd = PtySize { rows, cols };
             prop_assert!(snapshot(&recorded, odd, SIZE).used <= recorded.tail.len());

@@ -1,9 +1,9 @@
-//! The settings of a terminal as the kernel keeps them (termios), read and set.
+//! Settings of a terminal in the kernel (termios).
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// What a terminal does with keys and output.
+/// The kernel's treatment of a terminal's keys and output.
 #[derive(Clone, Copy)]
 pub struct Settings(libc::termios);
 
@@ -18,7 +18,7 @@ impl Settings {
         }
     }
 
-    /// Every key comes as it is typed, and output goes out as it is.
+    /// Returns settings that deliver every key as it is typed and leave output unchanged.
     pub fn raw(&self) -> Settings {
         let mut settings = self.0;
         // SAFETY: cfmakeraw only changes the value it is given, which is ours.
@@ -26,7 +26,7 @@ impl Settings {
         Settings(settings)
     }
 
-    /// Output goes out as it is; keys are not shown, and those that send signals still do.
+    /// Returns settings that leave output unchanged and turn off echo. Keys that send signals still do.
     pub fn raw_output(&self) -> Settings {
         let mut settings = self.0;
         settings.c_oflag &= !libc::OPOST;
@@ -34,10 +34,10 @@ impl Settings {
         Settings(settings)
     }
 
-    /// At once: to wait until all output is read could be to wait for ever.
+    /// Applies the settings at once. Waiting until all output is read (TCSADRAIN) could wait forever.
     pub fn apply(&self, fd: BorrowedFd<'_>) -> io::Result<()> {
         loop {
-            // SAFETY: the descriptor is borrowed, so open, and the settings are whole.
+            // SAFETY: the descriptor is borrowed, so open, and the settings came from tcgetattr.
             match unsafe { libc::tcsetattr(fd.as_raw_fd(), libc::TCSANOW, &self.0) } {
                 0 => return Ok(()),
                 _ => match io::Error::last_os_error() {
@@ -54,25 +54,25 @@ impl Settings {
     }
 }
 
-/// Whether the terminal is ours and listens to somebody else now: it is theirs to set then. A
-/// terminal that is not the one we were started from has no such order.
+/// Returns true if the terminal is our controlling terminal and another process group is in its foreground: its settings belong
+/// to that group then. A terminal that is not our controlling one has no foreground group for us.
 pub fn is_background(fd: BorrowedFd<'_>) -> bool {
     // SAFETY: the descriptor is borrowed, so open; tcgetpgrp only reads what the terminal knows.
-    let front = unsafe { libc::tcgetpgrp(fd.as_raw_fd()) };
+    let foreground = unsafe { libc::tcgetpgrp(fd.as_raw_fd()) };
     // SAFETY: getpgrp has no preconditions.
-    front > 0 && front != unsafe { libc::getpgrp() }
+    foreground > 0 && foreground != unsafe { libc::getpgrp() }
 }
 
-/// A terminal for a test: the side that a person would see and type on, and the program's.
+/// Opens a pseudo-terminal for a test: the side of the person, and the side of the program.
 #[cfg(test)]
 pub fn pair() -> (std::fs::File, std::fs::File) {
     use std::os::fd::FromRawFd;
     let (mut person, mut program) = (0, 0);
     let null = std::ptr::null_mut();
     let size = libc::winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
-    // SAFETY: both numbers are ours to be written, and the size to be read; name and settings may be null.
+    // SAFETY: both numbers are ours to write and the size is ours to read; name and settings may be null.
     let done = unsafe { libc::openpty(&mut person, &mut program, null, null as *const _, &size) };
     assert_eq!(done, 0, "openpty: {}", io::Error::last_os_error());
-    // SAFETY: the call above just made both descriptors, and nobody else has them.
+    // SAFETY: the call above just made both descriptors, and nothing else has them.
     unsafe { (std::fs::File::from_raw_fd(person), std::fs::File::from_raw_fd(program)) }
 }

@@ -1,9 +1,9 @@
-//! A real terminal, lent out and given back.
+//! Tests on a real pseudo-terminal: entering, leaving, messages.
 
 use super::*;
 use std::io::Read;
 
-/// What stands on the person's side now, up to `end`.
+/// Reads the person's side up to `end`.
 fn read_until(person: &mut File, end: &str) -> String {
     let mut all = Vec::new();
     let mut byte = [0];
@@ -14,7 +14,7 @@ fn read_until(person: &mut File, end: &str) -> String {
     String::from_utf8_lossy(&all).into_owned()
 }
 
-fn lent(keys: KeyMode) -> (File, File, Terminal, Settings) {
+fn entered(keys: KeyMode) -> (File, File, Terminal, Settings) {
     let (person, program) = sys::pair();
     let before = Settings::read(program.as_fd()).expect("a terminal");
     let terminal = Terminal::enter_on(program.try_clone().expect("another handle"), keys).expect("a terminal");
@@ -22,8 +22,8 @@ fn lent(keys: KeyMode) -> (File, File, Terminal, Settings) {
 }
 
 #[test]
-fn it_is_raw_while_it_is_lent_and_as_before_when_it_is_given_back() {
-    let (mut person, program, mut terminal, before) = lent(KeyMode::Forwarded);
+fn the_terminal_is_raw_while_entered_and_as_before_after_leaving() {
+    let (mut person, program, mut terminal, before) = entered(KeyMode::Forwarded);
     let now = || Settings::read(program.as_fd()).expect("a terminal").flags();
     assert_eq!(now(), before.raw().flags());
     terminal.track(b"\x1b[?1049h\x1b[?25ltext");
@@ -39,8 +39,8 @@ fn it_is_raw_while_it_is_lent_and_as_before_when_it_is_given_back() {
 }
 
 #[test]
-fn without_our_keys_signals_still_come_and_output_is_as_it_is() {
-    let (_person, program, terminal, before) = lent(KeyMode::Unread);
+fn with_unread_keys_signals_still_work_and_output_is_raw() {
+    let (_person, program, terminal, before) = entered(KeyMode::Unread);
     let now = Settings::read(program.as_fd()).expect("a terminal").flags();
     assert_eq!((now[1] & libc::OPOST, now[3] & (libc::ECHO | libc::ISIG)), (0, libc::ISIG));
     drop(terminal);
@@ -48,13 +48,13 @@ fn without_our_keys_signals_still_come_and_output_is_as_it_is() {
 }
 
 #[test]
-fn a_panic_gives_it_back_before_it_is_told() {
-    let (mut person, program, mut terminal, before) = lent(KeyMode::Forwarded);
+fn a_panic_restores_the_terminal_before_its_message_is_printed() {
+    let (mut person, program, mut terminal, before) = entered(KeyMode::Forwarded);
     let ended = std::thread::spawn(move || {
         terminal.track(b"\x1b[?2004hhalf a line");
-        // The terminal is still held here, so only the hook can have given it back.
+        // The terminal is not dropped here, so only the hook can have restored it.
         let _held = terminal;
-        panic!("as a test wants it");
+        panic!("as the test intends");
     });
     assert!(ended.join().is_err());
     assert_eq!(Settings::read(program.as_fd()).expect("a terminal").flags(), before.flags());
@@ -62,26 +62,26 @@ fn a_panic_gives_it_back_before_it_is_told() {
 }
 
 #[test]
-fn a_line_of_ours_is_never_inside_a_sequence_of_the_program_s() {
-    let (mut person, _program, mut terminal, _) = lent(KeyMode::Forwarded);
+fn a_message_is_never_printed_inside_a_sequence_of_the_program() {
+    let (mut person, _program, mut terminal, _) = entered(KeyMode::Forwarded);
     terminal.track(b"prompt> \x1b[3");
     terminal.message("hello");
     terminal.track(b"1m");
     assert_eq!(read_until(&mut person, "]\r\n"), "\r\n[toolctl: hello]\r\n");
     terminal.message("again");
-    assert_eq!(read_until(&mut person, "]\r\n"), "[toolctl: again]\r\n", "it stands on a fresh line already");
+    assert_eq!(read_until(&mut person, "]\r\n"), "[toolctl: again]\r\n", "the cursor is on a fresh line already");
 }
 
 #[test]
-fn what_we_say_on_a_screen_is_said_again_over_what_is_drawn_there_meanwhile() {
-    let (mut person, program, mut terminal, _) = lent(KeyMode::Forwarded);
+fn a_message_on_a_screen_is_repeated_after_the_program_draws_over_it() {
+    let (mut person, program, mut terminal, _) = entered(KeyMode::Forwarded);
     terminal.track(b"\x1b[H\x1b[Jone\x1b[5;1Hfive");
-    let said = "\x1b[24;1H\x1b[m[toolctl: back]\x1b[K\x1b8";
+    let message = "\x1b[24;1H\x1b[m[toolctl: back]\x1b[K\x1b8";
     terminal.message("back");
-    assert!(read_until(&mut person, said).starts_with("\x1b7"));
+    assert!(read_until(&mut person, message).starts_with("\x1b7"));
     terminal.track(b"\x1b[H\x1b[Jtwo");
     terminal.repeat_message();
-    assert!(read_until(&mut person, said).starts_with("\x1b7"));
+    assert!(read_until(&mut person, message).starts_with("\x1b7"));
     terminal.redraw(None);
     terminal.track(b"\x1b[H\x1b[Jthree");
     terminal.repeat_message();
@@ -90,5 +90,5 @@ fn what_we_say_on_a_screen_is_said_again_over_what_is_drawn_there_meanwhile() {
     drop(program);
     let mut rest = Vec::new();
     let _ = person.read_to_end(&mut rest);
-    assert!(!String::from_utf8_lossy(&rest).contains("[toolctl: back]"), "its time is over");
+    assert!(!String::from_utf8_lossy(&rest).contains("[toolctl: back]"), "its time has passed");
 }

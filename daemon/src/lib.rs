@@ -1,7 +1,7 @@
 //! The daemon behind toold's socket. Layers, from the ground up; a module uses those above it here.
 
+pub mod clock;
 pub mod config;
-pub mod hooks;
 pub mod sys;
 
 pub mod text;
@@ -13,8 +13,6 @@ pub mod store;
 pub mod watch;
 
 pub mod events;
-
-pub mod shim;
 
 pub mod backend;
 

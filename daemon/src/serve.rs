@@ -1,19 +1,17 @@
 //! Wiring: the order in which a daemon comes up and goes down.
 
 use crate::backend::Launcher;
+use crate::clock::wall_ms;
 use crate::config::{Config, ConfigError, ShimMode};
 use crate::events::{Consumers, Journal, JournalLimits, maintenance};
-use crate::hooks;
 use crate::listener::ListenAddr;
 use crate::logging::{self, Format};
 use crate::proc::event_sink::EventSink;
-use crate::proc::task::now_ms;
 use crate::proc::watch_gate::WatchGate;
 use crate::registry::{JournalTail, Registry};
 use crate::rpc;
 use crate::rpc::context::{Daemon, Paths};
 use crate::rpc::wire::{self, Wire, WireLimits};
-use crate::shim::zygote;
 use crate::state_dir::{StartError, StateLock};
 use crate::watchdog;
 use clap::{CommandFactory, Parser, Subcommand};
@@ -25,6 +23,8 @@ use std::sync::atomic::AtomicUsize;
 use std::time::Instant;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
+use toold_shim::hooks;
+use toold_shim::zygote;
 
 /// Wrong flags or a wrong config: starting again changes nothing.
 const USAGE_ERROR: u8 = 2;
@@ -67,7 +67,7 @@ pub fn main() -> ExitCode {
     hooks::init();
     let args = Args::parse();
     match args.subcommand {
-        Some(HiddenCommand::Shim) => crate::shim::zygote::exec_main(),
+        Some(HiddenCommand::Shim) => toold_shim::zygote::exec_main(),
         Some(HiddenCommand::Man) => return manual(),
         None => {}
     }
@@ -158,7 +158,7 @@ async fn serve(
     addr: ListenAddr,
     lock: &StateLock,
 ) -> Result<(), StartError> {
-    let (started, started_ms) = (Instant::now(), now_ms());
+    let (started, started_ms) = (Instant::now(), wall_ms());
     let listener = addr.listen()?;
     let launcher = Launcher::new(zygote, config.shim);
     let limits = WireLimits::from(&config);
@@ -185,7 +185,7 @@ async fn serve(
     tokio::spawn(registry.clone().retain());
     tokio::spawn(registry.clone().run_flush());
     tokio::spawn(maintenance::run_flush(journal.clone(), consumers.clone()));
-    tokio::spawn(maintenance::run_retention(journal.clone(), consumers.clone(), consumer_ttl_ms, now_ms));
+    tokio::spawn(maintenance::run_retention(journal.clone(), consumers.clone(), consumer_ttl_ms, wall_ms));
     tokio::spawn(async move { sink.watch_gate.run_release_timer().await });
     tokio::spawn(stop_on_signal(daemon.clone()));
     tracing::info!(
@@ -219,7 +219,7 @@ struct EventStores {
 
 fn open_events(config: &Config, dir: &Path) -> Result<EventStores, StartError> {
     let failed = |source| StartError::Io { doing: "open", path: dir.into(), source };
-    let (now, events) = (now_ms(), &config.events);
+    let (now, events) = (wall_ms(), &config.events);
     let limits = JournalLimits {
         segment_bytes: events.segment_bytes,
         max_bytes: events.max_bytes,
@@ -236,7 +236,7 @@ fn open_events(config: &Config, dir: &Path) -> Result<EventStores, StartError> {
     // The breaker's events belong to no process: they are stored under id 0.
     let breaker = tail.states.get(&0).cloned();
     let (gate, reset) =
-        WatchGate::open(journal.clone(), dir, &config.watch, crate::proc::tree::boot_id(), breaker).map_err(failed)?;
+        WatchGate::open(journal.clone(), dir, &config.watch, crate::clock::boot_id(), breaker).map_err(failed)?;
     damage.extend(reset);
     let sink = Arc::new(EventSink::new(journal.clone(), gate));
     Ok(EventStores { journal, consumers: Arc::new(consumers), sink, tail, damage })

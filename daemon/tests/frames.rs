@@ -3,10 +3,10 @@
 //! `UPDATE_GOLDEN=1` records frames that are missing. It changes none that are there: shims out there speak them.
 
 use std::path::PathBuf;
-use toold_daemon::log::Counts;
-use toold_daemon::shim::frame::{self, BadFrame, FROM_SHIM_MAX, FromShim, HEADER, TO_SHIM_MAX, ToShim, Wrote};
-use toold_daemon::shim::launch::{self, Block, Numbers, Strings};
-use toold_daemon::store::slots::{Cause, Exit, Progress};
+use toold_format::frame::{self, BadFrame, FROM_SHIM_MAX, FromShim, HEADER, TO_SHIM_MAX, ToShim, Wrote};
+use toold_format::launch::{self, Block, Numbers, Strings};
+use toold_format::log::Counts;
+use toold_format::slots::{Cause, Exit, Progress};
 
 const SURVIVORS: [u8; 8] = [7, 0, 0, 0, 9, 1, 0, 0];
 

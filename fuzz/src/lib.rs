@@ -10,9 +10,9 @@ use toold_daemon::rpc::wire::headers::Headers;
 use toold_daemon::rpc::wire::lines::Lines;
 use toold_daemon::rpc::wire::message::{self, Message, Request};
 use toold_daemon::rpc::wire::{nesting, sniff};
-use toold_daemon::shim::frame::{self, FROM_SHIM_MAX, FromShim, HEADER, TO_SHIM_MAX, ToShim};
-use toold_daemon::shim::launch::{self, Block, Strings};
-use toold_daemon::store::slots::{self, Exit, Head, Launch, Progress, SLOT, Slot};
+use toold_format::frame::{self, FROM_SHIM_MAX, FromShim, HEADER, TO_SHIM_MAX, ToShim};
+use toold_format::launch::{self, Block, Strings};
+use toold_format::slots::{self, Exit, Head, Launch, Progress, SLOT, Slot};
 use toold_proto::ErrorKind;
 
 /// Message sizes under which a framing must give the same frames however its bytes are cut.
@@ -218,7 +218,7 @@ pub fn slots(bytes: &[u8]) {
     let len = bytes.len().min(SLOT);
     slot[..len].copy_from_slice(&bytes[..len]);
     slot_reads_back(&slot);
-    let check = slots::sum(&slot[..SLOT - 8]);
+    let check = toold_format::fnv1a(&slot[..SLOT - 8]);
     slot[SLOT - 8..].copy_from_slice(&check.to_le_bytes());
     slot_reads_back(&slot);
     let bit = usize::from(slot[0]) * 3;

@@ -21,9 +21,11 @@ const AT_ONCE: usize = 6;
 
 #[test]
 fn every_pause_point_in_the_daemon_has_a_crash_case() {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("daemon/src");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut found = BTreeSet::new();
-    for file in toold_test_support::rig::files(&source) {
+    for file in
+        ["daemon/src", "daemon/shim/src"].into_iter().flat_map(|dir| toold_test_support::rig::files(&root.join(dir)))
+    {
         let text = std::fs::read_to_string(&file).unwrap();
         let calls = text.split("hooks::at(\"").skip(1);
         found.extend(calls.map(|rest| rest.split('"').next().unwrap().to_string()));
@@ -31,7 +33,7 @@ fn every_pause_point_in_the_daemon_has_a_crash_case() {
     let mut covered: BTreeSet<String> = matrix::all().iter().map(|case| case.point.name.to_string()).collect();
     covered.insert(discard::POINT.to_string());
     covered.extend(events::POINTS.iter().map(ToString::to_string));
-    assert_eq!(found, covered, "left: points in daemon/src; right: points with crash cases");
+    assert_eq!(found, covered, "left: points in the sources; right: points with crash cases");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Rules that a machine can check: layers, names, prose, commit titles, sizes, first lines, unsafe, sleeps, coverage.
 
 mod commits;
+mod crates;
 mod layers;
 mod names;
 mod prose;

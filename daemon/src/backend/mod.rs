@@ -3,9 +3,6 @@
 pub mod cgroup;
 
 use crate::config::ShimMode;
-use crate::hooks;
-use crate::shim::frame::ToShim;
-use crate::shim::zygote::Zygote;
 use rustix::net::{
     AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType, sendmsg, socketpair,
 };
@@ -18,6 +15,9 @@ use std::sync::{Arc, Mutex};
 use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
 use tokio::sync::Semaphore;
+use toold_format::frame::ToShim;
+use toold_shim::hooks;
+use toold_shim::zygote::Zygote;
 
 /// Makes shims.
 pub struct Launcher {

@@ -68,5 +68,5 @@ impl HashedFilter<'_> {
 
 /// Zero stands for none.
 pub(super) fn hash(key: Option<&str>) -> u64 {
-    key.map_or(0, |key| crate::store::slots::sum(key.as_bytes()).max(1))
+    key.map_or(0, |key| toold_format::fnv1a(key.as_bytes()).max(1))
 }

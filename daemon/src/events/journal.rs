@@ -5,13 +5,13 @@ use super::new_event::{EventTime, NewEvent};
 use super::record::{self, EventHeader, MAX_RECORD_LEN};
 use super::recover::{self, RecoveryReport};
 use super::segment::{Segment, SegmentStats, lock_ignoring_poison};
-use crate::hooks;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use tokio::sync::watch;
+use toold_shim::hooks;
 
 /// How often a publish looks for what is too old.
 const RETENTION_INTERVAL_MS: u64 = 60_000;

@@ -1,14 +1,14 @@
 //! What is wrong with the log of a process that has ended, told from sizes and the ends of its indexes.
 
-use super::counts::Counts;
-use super::format::{Name, Record, SPAN, parse_idx_name, parse_log_name};
 use super::segments::{Index, open};
 use std::collections::BTreeMap;
 use std::fs::FileType;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use toold_proto::params::Stream;
+use toold_format::Stream;
+use toold_format::log::Counts;
+use toold_format::log::{Name, Record, SPAN, parse_idx_name, parse_log_name};
 
 /// What is missing or damaged, in plain words; nothing when all is well. No output is read, so bytes that were changed
 /// in place are not noticed. The process must have ended: a log that grows is short of its counts all the time.

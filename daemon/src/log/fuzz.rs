@@ -6,7 +6,7 @@ use nix::sys::memfd::{MFdFlags, memfd_create};
 use regex::bytes::Regex;
 use std::fs::File;
 use std::io::{self, Write};
-use toold_proto::params::Stream;
+use toold_format::Stream;
 
 /// Reads `log` with the index `idx`. Panics only on a bug: bytes that are not in the log, or a page that gets nowhere.
 pub fn pair(log: &[u8], idx: &[u8]) -> io::Result<()> {

@@ -1,6 +1,5 @@
 //! Finds lines by a regular expression, in all that is kept, with a fixed amount of memory.
 
-use super::counts::Counts;
 use super::lines::{LinePage, LineQuery, MAX_PAGE_BYTES};
 use super::reader::Log;
 use super::walk::{LogWalk, WalkItem};
@@ -9,6 +8,7 @@ use memchr::memchr;
 use regex::bytes::Regex;
 use std::collections::VecDeque;
 use std::io;
+use toold_format::log::Counts;
 
 /// A longer line is looked at in windows of this size; of a match only its window is shown.
 pub const LINE_WINDOW_LEN: usize = 64 * 1024;

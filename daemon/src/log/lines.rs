@@ -3,13 +3,14 @@
 //! Lines are numbered from 0 in the chosen stream, or in the merged text, over all the program ever wrote: lines that
 //! are not kept have numbers too. What is left of a line at the edge of a gap is shown as that line.
 
-use super::counts::Counts;
 use super::reader::{Location, Log};
 use super::walk::{LogWalk, WalkItem};
 use memchr::{memchr, memchr_iter};
 use regex::bytes::Regex;
 use std::io;
-use toold_proto::params::{Ansi, Stream};
+use toold_format::Stream;
+use toold_format::log::Counts;
+use toold_proto::params::Ansi;
 use toold_proto::process::Gap;
 
 /// The most text in one page.

@@ -3,16 +3,17 @@
 //! The log may grow and lose old segments while it is read. A `Log` is a view up to an end the caller knows, so what
 //! it shows does not move; a segment that is dropped meanwhile reads as a gap.
 
-use super::counts::Counts;
-use super::format::parse_log_name;
 use super::segments::{Index, SegmentSlot};
+use super::stream::to_wire;
 use super::walk::{LogWalk, WalkItem};
 use std::cell::OnceCell;
 use std::fs::File;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use toold_proto::params::Stream;
+use toold_format::Stream;
+use toold_format::log::Counts;
+use toold_format::log::parse_log_name;
 use toold_proto::process::{Gap, Span};
 
 /// Index read for one page of one stream before the page ends without being full: 128 Ki changes of stream.
@@ -165,7 +166,7 @@ impl Log {
                 Location::In { slot, end } => {
                     let (record, record_end) = self.record_at(slot, at)?;
                     let until = record_end.min(end).min(to);
-                    spans.push(Span { stream: record.stream, from: at, to: until, at_ms: record.time_ms });
+                    spans.push(Span { stream: to_wire(record.stream), from: at, to: until, at_ms: record.time_ms });
                     at = until;
                 }
             }

@@ -1,6 +1,5 @@
 //! One segment of a log as files: its bytes, and its index by offset and by line. Any damage reads as less of it.
 
-use super::format::{Header, Name, RECORD, Record};
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use std::cell::{Cell, OnceCell, RefCell};
@@ -8,7 +7,8 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
-use toold_proto::params::Stream;
+use toold_format::Stream;
+use toold_format::log::{Header, Name, RECORD, Record};
 
 /// Records read at once: a 4 KiB block.
 const RECORDS_PER_BLOCK: usize = 128;

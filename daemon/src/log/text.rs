@@ -1,10 +1,11 @@
 //! A log as text: pages and the last characters, with cursors that fall between characters.
 
-use super::counts::Counts;
 use super::reader::{Log, Page};
 use crate::text::{ByteRun, LOOKAHEAD_LEN, OutputSource, PageEnd, PageStart, decode_page, incomplete_len, last_chars};
 use std::io;
-use toold_proto::params::{Ansi, Stream};
+use toold_format::Stream;
+use toold_format::log::Counts;
+use toold_proto::params::Ansi;
 use toold_proto::process::Gap;
 
 /// The most that is read to find the last characters in output that is nearly all escape sequences.

@@ -1,9 +1,9 @@
 //! Walks the kept bytes of a log, of one stream or both, forwards and back from the end, and counts newlines.
 
-use super::format::{RECORD, Record};
 use super::reader::{Location, Log, MAX_PAGE_INDEX_BYTES};
 use std::io;
-use toold_proto::params::Stream;
+use toold_format::Stream;
+use toold_format::log::{RECORD, Record};
 use toold_proto::process::Gap;
 
 /// The most that is read at once.

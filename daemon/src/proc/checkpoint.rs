@@ -1,8 +1,9 @@
 //! What was told of a process, and how far its watch has come: the daemon's own slot in the record. Pure.
 
 use super::state::State;
-use crate::store::slots::{CHECKPOINT_LEN, CheckpointSlot, sum};
 use crate::watch::{Limiter, ScanPosition};
+use toold_format::fnv1a;
+use toold_format::slots::{CHECKPOINT_LEN, CheckpointSlot};
 use toold_proto::event::EventType;
 
 /// Everything about a process that only the daemon knows and that must outlive it. It goes into the journal with every
@@ -119,14 +120,14 @@ impl Checkpoint {
     pub fn slot(&self) -> CheckpointSlot {
         let (facts, mut slot) = (self.facts(), [0; CHECKPOINT_LEN]);
         slot[..FACTS].copy_from_slice(&facts);
-        slot[FACTS..].copy_from_slice(&sum(&facts).to_le_bytes());
+        slot[FACTS..].copy_from_slice(&fnv1a(&facts).to_le_bytes());
         slot
     }
 
     /// None: it was never written, or only in part.
     pub fn read(slot: &CheckpointSlot) -> Option<Checkpoint> {
         let (facts, check) = slot.split_first_chunk::<FACTS>()?;
-        if sum(facts).to_le_bytes() != check {
+        if fnv1a(facts).to_le_bytes() != check {
             return None;
         }
         Checkpoint::from_facts(facts)

@@ -6,13 +6,13 @@ use super::handle::Proc;
 use super::publish::Audience;
 use super::state::{Phase, State};
 use crate::log::Log;
-use crate::store::slots::Cause;
 use crate::text::PageEnd;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
 use std::io;
 use std::sync::Arc;
+use toold_format::slots::Cause;
 use toold_proto::event::EventType;
 use toold_proto::params::Ansi;
 

@@ -1,9 +1,9 @@
 //! What a process can be waited for, and the waiting. `wait` and `exec` with `ready` wait here. Only a port is looked
 //! for again and again, as the kernel has no event for it, and only while somebody waits.
 
+use crate::clock::wall_ms;
 use crate::proc::search::{self, Search};
 use crate::proc::state::{Phase, State};
-use crate::proc::task::now_ms;
 use crate::proc::{Proc, listening_port};
 use crate::spec::InvalidParam;
 use crate::watch::Patterns;
@@ -188,7 +188,7 @@ async fn quiet(proc: &Proc, ms: u64) -> End {
         if state.has_ended() {
             return End::Over;
         }
-        let silent = now_ms().saturating_sub(last_output_ms(proc, &state));
+        let silent = wall_ms().saturating_sub(last_output_ms(proc, &state));
         let Some(left) = ms.checked_sub(silent).filter(|left| *left > 0) else { return End::Quiet };
         tokio::select! {
             () = sleep(Duration::from_millis(left)) => {}

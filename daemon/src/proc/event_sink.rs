@@ -1,9 +1,9 @@
 //! What all processes share to publish events: the journal, the gate for watch matches, and buffers to read output.
 
 use super::watch_gate::WatchGate;
+use crate::clock::{mono_ms, wall_ms};
 use crate::events::{EventTime, Journal};
 use crate::log::BufferPool;
-use crate::shim::run::{mono_ms, wall_ms};
 use std::sync::Arc;
 use std::time::Duration;
 

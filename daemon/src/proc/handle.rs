@@ -5,15 +5,15 @@ use super::event_sink::EventSink;
 use super::state::{State, Update};
 use super::tree;
 use super::watcher::WatchTask;
-use crate::shim::frame::Wrote;
 use crate::store::record::{Record, Spec};
-use crate::store::slots::{Cause, Progress};
 use crate::watch::Patterns;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
+use toold_format::frame::Wrote;
+use toold_format::slots::{Cause, Progress};
 
 /// Requests waiting for one process. More than this and callers wait.
 pub const INBOX_LEN: usize = 16;

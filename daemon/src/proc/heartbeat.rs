@@ -3,8 +3,8 @@
 use super::event_sink::RETRY_DELAY;
 use super::handle::Proc;
 use super::state::State;
+use crate::clock::{mono_ms, wall_ms};
 use crate::log::Log;
-use crate::shim::run::{mono_ms, wall_ms};
 use crate::text::PageEnd;
 use serde_json::json;
 use std::sync::Arc;

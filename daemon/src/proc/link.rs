@@ -1,10 +1,10 @@
 //! The daemon's end of a connection to a shim.
 
 use super::state::Update;
-use crate::shim::frame::{self, FROM_SHIM_MAX, FromShim, ToShim, Wrote};
 use std::io;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
+use toold_format::frame::{self, FROM_SHIM_MAX, FromShim, ToShim, Wrote};
 
 /// What a shim said, owned.
 #[derive(Debug)]

@@ -2,16 +2,17 @@
 
 use super::handle::Proc;
 use super::state::{LOST_WITH_STATUS, Update};
-use super::task::now_ms;
 use super::tree;
-use crate::log::{Log, release};
+use crate::clock::wall_ms;
+use crate::log::Log;
 use crate::store::record::{Facts, Record};
-use crate::store::slots::{Launch, Progress, Stage};
 use crate::sys;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use toold_format::log::release;
+use toold_format::slots::{Launch, Progress, Stage};
 
 /// How long the kernel has to tell the exit of a program that is dead but not reaped yet.
 const EXIT_STATUS_TIMEOUT: Duration = Duration::from_secs(3);
@@ -44,7 +45,7 @@ pub fn kill_orphans(facts: Option<&Facts>, identity: PidIdentity) {
         return;
     }
     let known = identity == PidIdentity::Pinned || tree::pin(launch.pid, launch.ticks).is_some();
-    if launch.pid > 0 && head.boot == tree::boot_id() && known {
+    if launch.pid > 0 && head.boot == crate::clock::boot_id() && known {
         tree::end_session(launch.pid, launch.ticks);
     }
 }
@@ -62,7 +63,7 @@ pub fn final_updates(dir: &Path, record: &Record, wait_status: Option<i32>) -> V
         return vec![Update::Failed { step, errno, at_ms }];
     }
     let progress = recount(dir, facts.and_then(|f| f.progress));
-    let at_ms = now_ms();
+    let at_ms = wall_ms();
     let refused = |what: &str| tracing::warn!(dir = %dir.display(), "the disk refused to record {what}");
     if let Some(exit) = exit {
         // The end of the output is known from here on, and no later daemon has to look for leftovers.

@@ -183,7 +183,7 @@ fn next_due(checkpoint: &Checkpoint, state: &State) -> Option<EventType> {
 mod tests {
     use super::*;
     use crate::proc::state::Update;
-    use crate::store::slots::{Cause, Exit, Progress};
+    use toold_format::slots::{Cause, Exit, Progress};
 
     fn publish_all(checkpoint: &mut Checkpoint, state: &State) -> Vec<EventType> {
         let mut all = Vec::new();

@@ -1,7 +1,7 @@
 //! What is known of a process, and how news changes it. Pure: no clock, no files.
 
 use crate::store::record::Facts;
-use crate::store::slots::{Exit, Launch, Progress, Stage};
+use toold_format::slots::{Exit, Launch, Progress, Stage};
 
 /// Where a process is in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -180,8 +180,8 @@ pub const LOST_WITH_STATUS: u32 = 1;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::Counts;
-    use crate::store::slots::Cause;
+    use toold_format::log::Counts;
+    use toold_format::slots::Cause;
 
     fn progress(end: u64) -> Progress {
         Progress { counts: Counts { end, ..Counts::default() }, ..Progress::default() }

@@ -5,9 +5,7 @@ use super::link::{Link, Word};
 use super::lost;
 use super::state::{Phase, Update};
 use crate::backend::Launcher;
-use crate::hooks;
-use crate::shim::address;
-use crate::shim::frame::{ToShim, WRITE_MAX, Wrote};
+use crate::clock::wall_ms;
 use crate::store::record::{LockOwner, Record};
 use std::collections::VecDeque;
 use std::io;
@@ -16,6 +14,9 @@ use std::time::Duration;
 use tokio::net::UnixStream;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
+use toold_format::frame::{ToShim, WRITE_MAX, Wrote};
+use toold_shim::address;
+use toold_shim::hooks;
 use tracing::{debug, info, warn};
 
 /// Between two tries to reach a shim that lives but does not listen yet, or any more.
@@ -69,10 +70,6 @@ pub struct Task {
     while_running: Option<Box<dyn Send + Sync>>,
     /// Its shim was started by another daemon, which may have told it not to wait for the disk.
     adopted: bool,
-}
-
-pub fn now_ms() -> u64 {
-    crate::shim::run::wall_ms()
 }
 
 impl Task {
@@ -144,7 +141,7 @@ impl Task {
             };
             let sent = tokio::select! {
                 biased;
-                word = link.next(now_ms) => match word {
+                word = link.next(wall_ms) => match word {
                     Some(word) => {
                         launch.take();
                         self.on_message(word, link).await
@@ -237,7 +234,7 @@ impl Task {
             }
             Update::Adopted { .. } => debug!(%id, "adopted after its exit"),
             Update::Failed { step, errno, .. } => {
-                info!(%id, step = crate::sys::step::name(*step), errno, "did not start");
+                info!(%id, step = toold_format::step::name(*step), errno, "did not start");
             }
             Update::Exited { exit, .. } => debug!(%id, status = exit.wait_status, "exited"),
             Update::Lost { wait_status, .. } => warn!(%id, ?wait_status, "lost: its shim died"),
@@ -337,7 +334,7 @@ impl Task {
             }
             Err(e) => {
                 let errno = e.raw_os_error().unwrap_or(libc::EIO);
-                let update = Update::Failed { step: crate::sys::step::FORK, errno, at_ms: now_ms() };
+                let update = Update::Failed { step: toold_format::step::FORK, errno, at_ms: wall_ms() };
                 self.ensure_durable(&update).await;
                 self.apply(&update);
                 None

@@ -149,18 +149,6 @@ pub fn own_usage() -> Usage {
     usage(own.as_slice())
 }
 
-/// Names this run of the kernel.
-pub fn boot_id() -> [u8; 16] {
-    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
-    let mut id = [0u8; 16];
-    for (place, pair) in id.iter_mut().zip(digits.chunks_exact(2)) {
-        let pair = std::str::from_utf8(pair).unwrap_or("0");
-        *place = u8::from_str_radix(pair, 16).unwrap_or(0);
-    }
-    id
-}
-
 /// Holds a process that is known by pid and start time. None: it is gone, or the number is a stranger's.
 pub fn pin(pid: i32, ticks: u64) -> Option<OwnedFd> {
     let pidfd = if pid > 0 { sys::pidfd_open(pid).ok()? } else { return None };

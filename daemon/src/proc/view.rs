@@ -2,10 +2,10 @@
 
 use super::handle::Proc;
 use super::state::{Phase, State};
-use crate::shim::run::mono_ms;
+use crate::clock::mono_ms;
 use crate::store::record::Spec;
-use crate::store::slots::{Cause, Exit};
-use crate::sys::step;
+use toold_format::slots::{Cause, Exit};
+use toold_format::step;
 use toold_proto::params::Status;
 use toold_proto::process::{Failure, Process, Reason, Sandbox, Stdin, Watch, WatchState};
 use toold_proto::pty::PtySize;

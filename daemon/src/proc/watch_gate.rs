@@ -1,10 +1,9 @@
 //! Decides whether watch matches may be published: the limiter's configuration, and the breaker over all processes.
 
 use super::event_sink::now;
+use crate::clock::mono_ms;
 use crate::config;
 use crate::events::{Journal, NewEvent};
-use crate::shim::run::mono_ms;
-use crate::store::slots::sum;
 use crate::watch::{Admission, Breaker, BreakerConfig, LimiterConfig};
 use serde_json::json;
 use std::fs::File;
@@ -14,6 +13,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::sync::Notify;
+use toold_format::fnv1a;
 use toold_proto::event::EventType;
 use toold_proto::results;
 
@@ -88,7 +88,7 @@ impl WatchGate {
         bytes.extend(seq.to_le_bytes());
         bytes.extend((state.len() as u32).to_le_bytes());
         bytes.extend(state);
-        let check = sum(&bytes);
+        let check = fnv1a(&bytes);
         bytes.extend(check.to_le_bytes());
         if let Err(e) = self.file.write_all_at(&bytes, 0) {
             tracing::warn!(%e, "failed to store the state of the watch breaker");
@@ -187,7 +187,7 @@ fn read(file: &File) -> Option<Option<([u8; 16], BreakerState)>> {
     let bytes = bytes.get(..n)?;
     let length = u32::from_le_bytes(bytes.get(24..28)?.try_into().ok()?) as usize;
     let (facts, check) = bytes.get(..length.checked_add(36)?)?.split_at_checked(28 + length)?;
-    if sum(facts).to_le_bytes() != check {
+    if fnv1a(facts).to_le_bytes() != check {
         return None;
     }
     let seq = u64::from_le_bytes(facts[16..24].try_into().ok()?);

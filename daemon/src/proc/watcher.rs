@@ -7,18 +7,19 @@ use super::completion::output_end;
 use super::event_sink::RETRY_DELAY;
 use super::handle::Proc;
 use super::state::{Phase, State};
-use crate::hooks;
-use crate::log::{Counts, Filled, Log};
-use crate::shim::run::mono_ms;
+use crate::clock::mono_ms;
+use crate::log::{Filled, Log, from_wire};
 use crate::watch::{Decision, Matches, Patterns, Scanner};
 use serde_json::json;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::watch;
+use toold_format::Stream;
+use toold_format::log::Counts;
 use toold_proto::event::EventType;
-use toold_proto::params::Stream;
 use toold_proto::pattern::Pattern;
 use toold_proto::process::Span;
+use toold_shim::hooks;
 
 /// How much is looked at before others have their turn.
 const MAX_TURN_BYTES: u64 = 1024 * 1024;
@@ -279,7 +280,7 @@ pub fn feed(
         None => {
             for Span { stream, from, to, .. } in log.spans(page.from, page.next)? {
                 let piece = (from - page.from) as usize..(to - page.from) as usize;
-                scanner.feed(stream, from, bytes.get(piece).unwrap_or_default(), found);
+                scanner.feed(from_wire(stream), from, bytes.get(piece).unwrap_or_default(), found);
             }
         }
     }

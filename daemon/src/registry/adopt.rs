@@ -3,7 +3,6 @@
 use super::forget::finish_removal;
 use super::{Registry, RunningSlot};
 use crate::backend::{MAX_HANDSHAKES, cgroup};
-use crate::hooks;
 use crate::log::check;
 use crate::proc::checkpoint::Checkpoint;
 use crate::proc::handle::ProcInit;
@@ -11,12 +10,13 @@ use crate::proc::state::{Phase, State, Update};
 use crate::proc::task::{Task, TaskStart};
 use crate::proc::{Proc, lost, tree, watcher};
 use crate::store::record::{LockOwner, Record, Spec};
-use crate::store::slots::Progress;
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use toold_format::slots::Progress;
 use toold_proto::ProcId;
+use toold_shim::hooks;
 
 /// What one directory holds.
 enum Scanned {

@@ -1,9 +1,9 @@
 //! The end of records: by request, and by retention.
 
 use super::Registry;
+use crate::clock::wall_ms;
 use crate::config::Retention;
 use crate::proc::Proc;
-use crate::proc::task::now_ms;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
@@ -36,7 +36,7 @@ impl Registry {
     /// Forgets what retention does not keep, whenever something finished or grew too old. Never returns.
     pub async fn retain(self: Arc<Self>) {
         loop {
-            let (victims, next_ms) = self.expired(now_ms());
+            let (victims, next_ms) = self.expired(wall_ms());
             for id in &victims {
                 self.forget(*id).await;
             }

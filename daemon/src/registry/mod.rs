@@ -61,7 +61,7 @@ impl Registry {
             names: name_locks::NameLocks::default(),
             running: AtomicUsize::new(0),
             seq: AtomicU64::new(1),
-            boot: crate::proc::tree::boot_id(),
+            boot: crate::clock::boot_id(),
             finished: Notify::new(),
             ended: Mutex::new(forget::RetentionQueue::default()),
             unsynced: Mutex::new(Vec::new()),

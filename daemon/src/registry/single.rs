@@ -3,20 +3,20 @@
 
 use super::Registry;
 use super::spawn::{SpawnError, SpawnRequest};
+use crate::clock::wall_ms;
 use crate::proc::handle::Kill;
 use crate::proc::kill::{GRACE_MS, kill_all};
 use crate::proc::state::{Phase, State};
-use crate::proc::task::now_ms;
 use crate::proc::{Proc, tree, view};
 use crate::store::record::Spec;
-use crate::store::slots::Cause;
-use crate::sys::step;
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
+use toold_format::slots::Cause;
+use toold_format::step;
 use toold_proto::params::IfRunning;
 use toold_proto::results::{KillStatus, Killed};
 use toold_proto::{ErrorKind, RpcError};
@@ -152,6 +152,6 @@ fn survived(name: &str, proc: &Proc, killed: &Killed) -> RpcError {
         pids.join(", ")
     );
     RpcError::new(ErrorKind::AlreadyExists, message)
-        .with("process", serde_json::to_value(proc.view(now_ms())).unwrap_or_default())
+        .with("process", serde_json::to_value(proc.view(wall_ms())).unwrap_or_default())
         .with("survivors", serde_json::to_value(&killed.survivors).unwrap_or_default())
 }

@@ -3,17 +3,14 @@
 use super::table::RequestSlot;
 use super::{NamePolicy, Registry, RunningSlot, Spawned};
 use crate::backend::cgroup;
-use crate::hooks;
+use crate::clock::wall_ms;
 use crate::proc::checkpoint::Checkpoint;
 use crate::proc::handle::{Command, ProcInit};
 use crate::proc::state::{Phase, State, Update};
-use crate::proc::task::{Task, TaskStart, now_ms};
+use crate::proc::task::{Task, TaskStart};
 use crate::proc::{Proc, monitors, view};
-use crate::shim::launch::{self, Numbers, Strings};
 use crate::store::dir_pool::PreparedDir;
 use crate::store::record::{self, NewRecord, Record, Spec};
-use crate::store::slots::Progress;
-use crate::sys::step;
 use crate::watch::Patterns;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -22,7 +19,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
+use toold_format::launch::{self, Numbers, Strings};
+use toold_format::slots::Progress;
+use toold_format::step;
 use toold_proto::{ErrorKind, ProcId, RpcError};
+use toold_shim::hooks;
 
 /// How long a start may take before `exec` answers with `starting`.
 const START_TIMEOUT: Duration = Duration::from_secs(10);
@@ -96,7 +97,7 @@ impl Registry {
             return Err(SpawnError::Refused(RpcError::limit("max_running", message)));
         };
         let SpawnRequest { mut spec, env, wanted, patterns, unresolved } = spawn_request;
-        spec.created_ms = now_ms();
+        spec.created_ms = wall_ms();
         spec.seq = self.seq.fetch_add(1, Ordering::AcqRel);
         let made = match self.config.survive_power_cut {
             true => self.dir_pool.take_or_prepare().await,
@@ -246,7 +247,7 @@ impl Registry {
 
     /// Records and publishes a start that failed before any shim had it.
     async fn fail(&self, proc: &Arc<Proc>, record: &Arc<Record>, step: u32, errno: i32) {
-        let at_ms = now_ms();
+        let at_ms = wall_ms();
         let recorded = match record.set_failed(step, errno, at_ms) {
             Ok(()) if self.config.survive_power_cut => record.sync_async().await,
             recorded => recorded,
@@ -271,7 +272,7 @@ impl Registry {
         {
             let name = spec.name.as_deref().unwrap_or_default();
             let message = format!("the name {name:?} is in use by {}", holder.spec.id);
-            let process = serde_json::to_value(holder.view(now_ms())).unwrap_or_default();
+            let process = serde_json::to_value(holder.view(wall_ms())).unwrap_or_default();
             return Err(RpcError::new(ErrorKind::AlreadyExists, message).with("process", process));
         }
         if table.contains(spec.id) {
@@ -325,7 +326,7 @@ fn encode(proc: &Proc, env: Vec<Vec<u8>>, oom_file: Option<&Path>, sync: bool) -
 
 /// The error of `exec` for a program that could not start.
 pub fn spawn_failed(proc: &Proc) -> RpcError {
-    let process = proc.view(now_ms());
+    let process = proc.view(wall_ms());
     let Some(failure) = view::outcome(&proc.spec, &proc.published_state()).failure else {
         return RpcError::new(ErrorKind::Internal, "a start failed without a reason");
     };

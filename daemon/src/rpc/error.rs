@@ -47,7 +47,7 @@ pub fn unanswered(proc: &Proc, why: NoReply) -> RpcError {
 
 /// The error for a process that has ended, with how.
 pub fn already_exited(proc: &Proc) -> RpcError {
-    let process = proc.view(crate::proc::task::now_ms());
+    let process = proc.view(crate::clock::wall_ms());
     let message = match (&process.signal, process.exit_code) {
         (Some(signal), _) => format!("{} has ended, by {signal}", proc.spec.id),
         (None, Some(code)) => format!("{} has exited with code {code}", proc.spec.id),

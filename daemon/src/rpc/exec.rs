@@ -5,11 +5,11 @@ use super::error::unreadable;
 use super::events::{acknowledge, consumer};
 use super::poll::note_exit;
 use super::wire::Peer;
+use crate::clock::wall_ms;
 use crate::log::Log;
 use crate::proc::Proc;
 use crate::proc::condition::Readiness;
 use crate::proc::state::State;
-use crate::proc::task::now_ms;
 use crate::registry::{NamePolicy, SpawnError, Spawned, spawn_failed};
 use crate::{spec, text};
 use std::sync::Arc;
@@ -61,7 +61,7 @@ fn answer(proc: &Proc, peer: &Peer, tokens: u64) -> Result<results::Exec, RpcErr
     let (output, truncated) = text::fit_tokens(&log, 0, tokens, Ansi::Strip).map_err(|e| unreadable(proc, e))?;
     let gap = log.first_gap(0).map_err(|e| unreadable(proc, e))?;
     Ok(results::Exec {
-        process: proc.view_of(&state, now_ms()),
+        process: proc.view_of(&state, wall_ms()),
         output,
         next_cursor: end,
         truncated,

@@ -2,9 +2,9 @@
 
 use super::context::Daemon;
 use super::wire::Peer;
+use crate::clock::wall_ms;
 use crate::proc::Proc;
 use crate::proc::state::State;
-use crate::proc::task::now_ms;
 use std::sync::Arc;
 use std::time::Duration;
 use toold_proto::{RpcError, params, results};
@@ -18,7 +18,7 @@ pub async fn forget(call: params::Forget, daemon: Arc<Daemon>, _: Arc<Peer>) -> 
         (None, None) => return Err(RpcError::param("ids", "give ids or older_than_ms")),
         (Some(ids), None) => ids.iter().map(|id| daemon.registry.find("ids", id)).collect::<Result<_, _>>()?,
         (None, Some(age)) => {
-            let before = now_ms().saturating_sub(age);
+            let before = wall_ms().saturating_sub(age);
             let old = |p: &Arc<Proc>| {
                 p.published_state().closed && p.published_state().ended_ms().is_some_and(|at| at <= before)
             };

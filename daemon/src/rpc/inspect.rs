@@ -2,7 +2,7 @@
 
 use super::context::Daemon;
 use super::wire::Peer;
-use crate::proc::task::now_ms;
+use crate::clock::wall_ms;
 use crate::proc::tree;
 use std::sync::Arc;
 use toold_proto::{RpcError, params, results};
@@ -15,7 +15,7 @@ pub async fn inspect(call: params::Inspect, daemon: Arc<Daemon>, _: Arc<Peer>) -
     // The first file is missing only if the disk refused the first bytes.
     let log = proc.dir.join("log");
     Ok(results::Inspect {
-        process: proc.view_of(&state, now_ms()),
+        process: proc.view_of(&state, wall_ms()),
         usage: tree::usage(&members),
         tree: members,
         log_path: log.exists().then(|| log.display().to_string()),

@@ -6,8 +6,8 @@ use super::wire::Peer;
 use crate::proc::Proc;
 use crate::proc::handle::Kill;
 use crate::proc::kill::{GRACE_MS, kill_all};
-use crate::store::slots::Cause;
 use std::sync::Arc;
+use toold_format::slots::Cause;
 use toold_proto::results::KillStatus;
 use toold_proto::{RpcError, params, results};
 

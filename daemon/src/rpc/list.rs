@@ -4,9 +4,9 @@ use super::context::Daemon;
 use super::error::unreadable;
 use super::poll;
 use super::wire::{Peer, WriteJson};
+use crate::clock::wall_ms;
 use crate::proc::Proc;
 use crate::proc::state::State;
-use crate::proc::task::now_ms;
 use crate::proc::tree;
 use crate::proc::view::outcome;
 use std::sync::Arc;
@@ -82,7 +82,7 @@ pub async fn list(call: params::List, daemon: Arc<Daemon>, _: Arc<Peer>) -> Resu
     if limit == 0 {
         return Err(RpcError::param("limit", "must be at least 1"));
     }
-    let now = now_ms();
+    let now = wall_ms();
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let (wanted, total, older) = chosen(&daemon, &call, limit, now);
     let look = move || wanted.into_iter().map(|proc| Row::look(proc, call.usage, now)).collect::<Result<_, RpcError>>();

@@ -4,7 +4,7 @@ use super::context::Daemon;
 use super::error::unreadable;
 use super::poll::page_end;
 use super::wire::Peer;
-use crate::log::{LineQuery, Log};
+use crate::log::{LineQuery, Log, from_wire};
 use crate::text;
 use std::sync::Arc;
 use toold_proto::{ErrorKind, RpcError, params, results};
@@ -25,11 +25,17 @@ pub async fn log(call: params::Log, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result
     let read = move || {
         let state = proc.state();
         let mut counts = state.progress.counts;
-        let query = LineQuery { offset: call.offset, limit, stream: call.stream, grep: grep.as_ref(), ansi: call.ansi };
+        let query = LineQuery {
+            offset: call.offset,
+            limit,
+            stream: call.stream.map(from_wire),
+            grep: grep.as_ref(),
+            ansi: call.ansi,
+        };
         let mut log = Log::open(&proc.dir, counts.end).map_err(|e| unreadable(&proc, e))?;
         if !state.closed {
             // A character that has not all come is for a later call.
-            (log, counts) = log.whole(call.stream, &counts).map_err(|e| unreadable(&proc, e))?;
+            (log, counts) = log.whole(call.stream.map(from_wire), &counts).map_err(|e| unreadable(&proc, e))?;
         }
         let page = log.lines(&query, &counts).map_err(|e| unreadable(&proc, e))?;
         // A log with a hole in it says so, wherever the page is.

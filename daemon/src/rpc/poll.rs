@@ -3,10 +3,10 @@
 use super::context::Daemon;
 use super::error::unreadable;
 use super::wire::Peer;
-use crate::log::Log;
+use crate::clock::wall_ms;
+use crate::log::{Log, from_wire};
 use crate::proc::Proc;
 use crate::proc::state::State;
-use crate::proc::task::now_ms;
 use crate::text::{self, PageEnd};
 use base64::Engine;
 use std::io;
@@ -81,11 +81,11 @@ impl Page {
         let mut page = match (cursor, call.encoding) {
             (None, Encoding::Text) => {
                 // A gap before the last characters is no news to who asked for the last characters only.
-                let last = log.last_chars(LAST, call.stream, call.ansi, page_end(state))?;
+                let last = log.last_chars(LAST, call.stream.map(from_wire), call.ansi, page_end(state))?;
                 Page { output: last.text, from: last.from, next: last.next, gap: None, spans: None }
             }
             (None, Encoding::Base64) => {
-                let last = log.tail(LAST, call.stream)?;
+                let last = log.tail(LAST, call.stream.map(from_wire))?;
                 Page { output: encode(&last.bytes), from: last.from, next: last.next, gap: None, spans: None }
             }
             (Some(cursor), encoding) => Page::from(&log, cursor.min(end), state, encoding, call)?,
@@ -100,11 +100,11 @@ impl Page {
         let max = call.max_bytes.unwrap_or(PAGE).clamp(1, PAGE_MAX) as usize;
         match encoding {
             Encoding::Base64 => {
-                let page = log.read(cursor, max, call.stream)?;
+                let page = log.read(cursor, max, call.stream.map(from_wire))?;
                 Ok(Page { output: encode(&page.bytes), from: page.from, next: page.next, gap: page.gap, spans: None })
             }
             Encoding::Text => {
-                let page = log.read_text(cursor, max, call.stream, call.ansi, page_end(state))?;
+                let page = log.read_text(cursor, max, call.stream.map(from_wire), call.ansi, page_end(state))?;
                 Ok(Page { output: page.text, from: page.from, next: page.next, gap: page.gap, spans: None })
             }
         }
@@ -112,7 +112,7 @@ impl Page {
 
     fn result(self, proc: &Proc, state: &State) -> results::Poll {
         let Page { output, from, next, gap, spans } = self;
-        results::Poll { process: proc.view_of(state, now_ms()), output, from, next_cursor: next, gap, spans }
+        results::Poll { process: proc.view_of(state, wall_ms()), output, from, next_cursor: next, gap, spans }
     }
 }
 

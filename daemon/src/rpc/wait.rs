@@ -5,9 +5,9 @@ use super::error::unreadable;
 use super::events::{acknowledge, consumer};
 use super::poll::{note_exit, tail};
 use super::wire::Peer;
+use crate::clock::wall_ms;
 use crate::proc::Proc;
 use crate::proc::condition::{End, Goal, reached};
-use crate::proc::task::now_ms;
 use futures_util::future::{FutureExt, join_all, select_all};
 use std::sync::Arc;
 use std::time::Duration;
@@ -84,5 +84,5 @@ fn shown(proc: &Proc, peer: &Peer, end: End) -> Result<Waited, RpcError> {
         End::Listens(listener) => (None, Some(listener)),
         End::Quiet | End::Over => (None, None),
     };
-    Ok(Waited { process: proc.view_of(&state, now_ms()), output, next_cursor, matched, listener })
+    Ok(Waited { process: proc.view_of(&state, wall_ms()), output, next_cursor, matched, listener })
 }

@@ -3,9 +3,9 @@
 use super::context::Daemon;
 use super::error::{already_exited, refuse_ended, stdin_unavailable, unanswered};
 use super::wire::Peer;
-use crate::shim::frame::Wrote;
 use base64::Engine;
 use std::sync::Arc;
+use toold_format::frame::Wrote;
 use toold_proto::process::Stdin;
 use toold_proto::{ProcId, RpcError, params, results};
 
@@ -71,8 +71,8 @@ fn fingerprint(id: &str) -> [u8; 16] {
     let mut salted = vec![0x5a];
     salted.extend_from_slice(id.as_bytes());
     let mut name = [0u8; 16];
-    name[..8].copy_from_slice(&crate::store::slots::sum(id.as_bytes()).to_le_bytes());
-    name[8..].copy_from_slice(&crate::store::slots::sum(&salted).to_le_bytes());
+    name[..8].copy_from_slice(&toold_format::fnv1a(id.as_bytes()).to_le_bytes());
+    name[8..].copy_from_slice(&toold_format::fnv1a(&salted).to_le_bytes());
     name[0] |= 1;
     name
 }

@@ -2,7 +2,6 @@
 //! remembers many deletions; to rename one takes it 0.02 ms.
 
 use super::record::Record;
-use super::slots::PAGE;
 use crate::sys;
 use rustix::fs::IFlags;
 use std::fs::File;
@@ -13,6 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
+use toold_format::slots::PAGE;
 
 /// As many are kept, once half of them were used up: what a burst of starts needs is there before it.
 const CAPACITY: usize = 64;
@@ -246,10 +246,10 @@ fn clear(path: &Path) {
 mod tests {
     use super::{CAPACITY, DirPool, LOW_WATER, PREALLOC_LEN, prepare};
     use crate::store::record::{NewRecord, Record, Spec, create_in};
-    use crate::store::slots::{Launch, Progress, Stage};
     use rustix::fs::IFlags;
     use std::fs::File;
     use std::os::unix::fs::FileExt;
+    use toold_format::slots::{Launch, Progress, Stage};
     use toold_proto::ProcId;
 
     #[test]

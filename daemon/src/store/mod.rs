@@ -2,4 +2,3 @@
 
 pub mod dir_pool;
 pub mod record;
-pub mod slots;

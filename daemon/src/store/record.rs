@@ -1,7 +1,6 @@
 //! A process's directory: `record` (slots and spec), the log beside it, and the shim's socket.
 
 use super::dir_pool::{self, PreparedDir};
-use super::slots::{self, CHECKPOINT_LEN, CheckpointSlot, Exit, Head, Launch, PAGE, Progress, SLOT, Slot, Stage};
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -10,6 +9,10 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use toold_format::fnv1a;
+use toold_format::slots::{
+    self, CHECKPOINT_LEN, CheckpointSlot, Exit, Head, Launch, PAGE, Progress, SLOT, Slot, Stage,
+};
 use toold_proto::ProcId;
 use toold_proto::pattern::Pattern;
 use toold_proto::process::LimitReport;
@@ -114,7 +117,7 @@ fn page(new: &NewRecord<'_>) -> io::Result<Vec<u8>> {
     let mut page = vec![0u8; PAGE];
     serde_json::to_writer(&mut page, new.spec)?;
     let json = &page[PAGE..];
-    let head = Head { spec_len: json.len() as u32, spec_sum: slots::sum(json), nonce: new.nonce, boot: new.boot };
+    let head = Head { spec_len: json.len() as u32, spec_sum: fnv1a(json), nonce: new.nonce, boot: new.boot };
     page[..SLOT].copy_from_slice(&head.slot());
     page[slots::COUNTS_AT as usize..][..SLOT].copy_from_slice(&new.progress.slot());
     Ok(page)
@@ -176,7 +179,7 @@ impl Record {
         }
         let mut json = vec![0u8; head.spec_len as usize];
         self.file.read_exact_at(&mut json, PAGE as u64)?;
-        if slots::sum(&json) != head.spec_sum {
+        if fnv1a(&json) != head.spec_sum {
             return Err(bad("the spec does not fit its checksum"));
         }
         Ok(serde_json::from_slice(&json)?)

@@ -13,7 +13,8 @@ use crate::text::{PageEnd, line_text, next_escape};
 use memchr::{memchr, memrchr};
 use std::ops::Range;
 use std::sync::Arc;
-use toold_proto::params::{Ansi, Stream};
+use toold_format::Stream;
+use toold_proto::params::Ansi;
 
 /// How much text of a line is searched as one.
 const WINDOW_LEN: usize = 64 * 1024;

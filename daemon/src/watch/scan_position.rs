@@ -4,7 +4,7 @@
 //! what it does not need, and finds again nothing that was found. What was found and not yet told is not in here: record
 //! both together.
 
-use toold_proto::params::Stream;
+use toold_format::Stream;
 
 /// How much of a line is still to be searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -14,7 +14,6 @@ pub use state::{ConsumerView, ExitMark};
 use super::journal::SeqBounds;
 use super::recover::create_dir;
 use super::segment::lock_ignoring_poison;
-use crate::hooks;
 use file::ConsumerFile;
 use next::ScanCache;
 use state::Fact;
@@ -25,6 +24,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use toold_proto::ProcId;
 use toold_proto::params::ConsumerStart;
+use toold_shim::hooks;
 
 /// The time of last use is written at most so often: asking again and again costs no writes.
 const TOUCH_INTERVAL_MS: u64 = 60_000;

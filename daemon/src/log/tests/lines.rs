@@ -97,7 +97,7 @@ fn a_page_from_the_middle_of_a_large_log_costs_the_page() {
     let chunk = out(&line.repeat(1024).into_bytes());
     let model_dir = temporary();
     let fd = File::open(model_dir.path()).expect("the directory opens");
-    let mut writer = LogWriter::new(fd.as_raw_fd(), 256 << 20);
+    let mut writer = LogWriter::new(fd.into(), 256 << 20);
     while writer.counts().end < 200 << 20 {
         writer.append(Stream::Stdout, &chunk.bytes, 0);
     }

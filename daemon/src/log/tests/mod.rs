@@ -6,17 +6,18 @@ mod reader;
 mod text;
 mod writer;
 
-use super::format::parse_log_name;
-use super::sys::{Dir, Files};
-use super::{Counts, Log, LogWriter};
-use nix::errno::Errno;
+use super::{Log, from_wire, to_wire};
 use proptest::prelude::*;
+use rustix::io::Errno;
 use std::ffi::CStr;
 use std::fs::File;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use toold_proto::params::Stream;
+use toold_format::Stream;
+use toold_format::log::parse_log_name;
+use toold_format::log::{Counts, LogWriter};
+use toold_format::log::{Dir, Files};
 use toold_proto::process::Gap;
 
 /// One append.
@@ -58,19 +59,19 @@ impl Moody {
 
 impl Files for Moody {
     fn create(&mut self, name: &CStr) -> Result<OwnedFd, Errno> {
-        if self.next() == Disk::Refuses { Err(Errno::ENOSPC) } else { self.dir.create(name) }
+        if self.next() == Disk::Refuses { Err(Errno::NOSPC) } else { self.dir.create(name) }
     }
 
     fn write(&mut self, fd: &OwnedFd, bytes: &[u8]) -> Result<usize, Errno> {
         match self.next() {
             Disk::Takes => self.dir.write(fd, bytes),
             Disk::TakesHalf => self.dir.write(fd, bytes.get(..bytes.len() / 2).unwrap_or_default()),
-            Disk::Refuses => Err(Errno::EIO),
+            Disk::Refuses => Err(Errno::IO),
         }
     }
 
     fn reserve(&mut self, fd: &OwnedFd, from: u64, len: u64) -> Result<(), Errno> {
-        if self.next() == Disk::Refuses { Err(Errno::ENOSPC) } else { self.dir.reserve(fd, from, len) }
+        if self.next() == Disk::Refuses { Err(Errno::NOSPC) } else { self.dir.reserve(fd, from, len) }
     }
 
     fn release(&mut self, fd: &OwnedFd) {
@@ -101,7 +102,7 @@ impl Model {
     pub fn watch(steps: &[Step], cap: u64, script: &[Disk], look: impl Fn(&Path)) -> Model {
         let dir = temporary();
         let fd = File::open(dir.path()).expect("the directory opens");
-        let files = Moody { dir: Dir::new(fd.as_raw_fd()), script: script.to_vec(), at: 0 };
+        let files = Moody { dir: Dir::new(fd.into()), script: script.to_vec(), at: 0 };
         let mut writer = LogWriter::with_files(files, cap);
         let (mut bytes, mut streams, mut now) = (Vec::new(), Vec::new(), 1_700_000_000_000);
         for step in steps {

@@ -65,7 +65,7 @@ fn a_log_that_is_read_while_it_loses_segments_shows_a_gap() {
     let model = Model::write(&[step], 1000, &[]);
     let log = model.open();
     let oldest = segments(model.dir.path()).get(1).map(|(start, _)| *start).expect("a tail segment");
-    std::fs::remove_file(model.dir.path().join(crate::log::format::Name::log(oldest).as_str())).expect("it was there");
+    std::fs::remove_file(model.dir.path().join(toold_format::log::Name::log(oldest).as_str())).expect("it was there");
     let page = log.read(600, 10, None).map(|page| (page.from > oldest, page.gap.map(|gap| gap.from)));
     assert_eq!(page.ok(), Some((true, Some(600))));
 }
@@ -75,7 +75,7 @@ fn time_and_stream_are_told_for_every_byte() {
     let steps = [(Stream::Stdout, 0), (Stream::Stdout, 50), (Stream::Stdout, 60), (Stream::Stderr, 1)]
         .map(|(stream, later)| Step { stream, bytes: b"ab".to_vec(), later });
     let spans = Model::write(&steps, 1000, &[]).open().spans(1, 7).ok();
-    let span = |stream, from, to, at: u64| Span { stream, from, to, at_ms: 1_700_000_000_000 + at };
+    let span = |stream, from, to, at: u64| Span { stream: to_wire(stream), from, to, at_ms: 1_700_000_000_000 + at };
     let expected =
         vec![span(Stream::Stdout, 1, 4, 0), span(Stream::Stdout, 4, 6, 110), span(Stream::Stderr, 6, 7, 111)];
     assert_eq!(spans, Some(expected));
@@ -103,7 +103,7 @@ fn a_log_read_while_it_is_written_shows_only_what_was_written() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let fd = File::open(dir.path()).expect("the directory opens");
-            let mut writer = LogWriter::new(fd.as_raw_fd(), 20_000);
+            let mut writer = LogWriter::new(fd.into(), 20_000);
             let mut at = 0;
             while at < total {
                 let bytes: Vec<u8> = (at..at + 777).map(byte).collect();
@@ -175,7 +175,7 @@ proptest! {
         let model = Model::write(&steps, cap, &script);
         let mut told = vec![None; model.end()];
         for span in model.open().spans(0, model.counts.end)? {
-            told.get_mut(span.from as usize..span.to as usize).expect("within the log").fill(Some(span.stream));
+            told.get_mut(span.from as usize..span.to as usize).expect("within the log").fill(Some(from_wire(span.stream)));
         }
         let expected: Vec<Option<Stream>> =
             model.streams.iter().zip(&model.kept).map(|(stream, kept)| kept.then_some(*stream)).collect();

@@ -1,7 +1,7 @@
 //! What the writer keeps and counts.
 
 use super::*;
-use crate::log::format::RECORD;
+use toold_format::log::RECORD;
 
 fn at_once(stream: Stream, bytes: Vec<u8>) -> Step {
     Step { stream, bytes, later: 0 }
@@ -63,7 +63,7 @@ fn the_head_and_at_least_seven_sixteenths_of_the_newest_stay() {
 fn alternate(cap: u64, count: usize, run: &[u8]) -> (tempfile::TempDir, Counts) {
     let dir = temporary();
     let fd = File::open(dir.path()).expect("the directory opens");
-    let mut writer = LogWriter::new(fd.as_raw_fd(), cap);
+    let mut writer = LogWriter::new(fd.into(), cap);
     for i in 0..count {
         writer.append(if i % 2 == 0 { Stream::Stdout } else { Stream::Stderr }, run, 0);
     }
@@ -116,7 +116,7 @@ fn a_full_disk_leaves_a_gap_and_output_goes_on_when_there_is_room() {
 fn child_that_may_write_no_large_file() {
     let Ok(dir) = std::env::var("TOOLD_TEST_SMALL_FILES") else { return };
     let fd = File::open(&dir).expect("the directory opens");
-    let mut writer = LogWriter::new(fd.as_raw_fd(), 1 << 20);
+    let mut writer = LogWriter::new(fd.into(), 1 << 20);
     for _ in 0..5 {
         writer.append(Stream::Stderr, &[b'q'; 3000], 0);
     }
@@ -187,7 +187,7 @@ impl Files for &mut Told {
     }
     fn reserve(&mut self, _: &OwnedFd, from: u64, len: u64) -> Result<(), Errno> {
         self.reserved.push((from, len));
-        if self.full { Err(Errno::ENOSPC) } else { Ok(()) }
+        if self.full { Err(Errno::NOSPC) } else { Ok(()) }
     }
     fn release(&mut self, _: &OwnedFd) {
         self.released += 1;

@@ -1,7 +1,7 @@
 //! `events.ack`.
 
 use super::{consumer_name, failed};
-use crate::proc::task::now_ms;
+use crate::clock::wall_ms;
 use crate::rpc::context::Daemon;
 use crate::rpc::wire::Peer;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ pub async fn ack(call: params::EventsAck, daemon: Arc<Daemon>, _: Arc<Peer>) -> 
     if call.seq > last {
         return Err(RpcError::param("seq", format!("is {}, and the newest event is {last}", call.seq)));
     }
-    let acked = daemon.consumers.ack(&name, call.seq, last, now_ms());
+    let acked = daemon.consumers.ack(&name, call.seq, last, wall_ms());
     let position = acked.map_err(|e| failed(e, &call.consumer))?;
     Ok(results::EventsAck { consumer: call.consumer, position })
 }

@@ -6,9 +6,9 @@ mod output_push;
 pub mod subscribe;
 
 use super::context::Daemon;
+use crate::clock::wall_ms;
 use crate::events::{ConsumerError, ConsumerName, ExitMark, Filter};
 use crate::proc::Proc;
-use crate::proc::task::now_ms;
 use std::sync::Arc;
 use toold_proto::event::EventType;
 use toold_proto::params::ConsumerStart;
@@ -47,7 +47,7 @@ pub fn consumer(daemon: &Daemon, name: Option<&str>) -> Result<Option<ConsumerNa
     let Some(text) = name else { return Ok(None) };
     let name = consumer_name(text)?;
     let (journal, consumers) = (&daemon.journal, &daemon.consumers);
-    let registration = consumers.register(&name, ConsumerStart::Oldest, journal.bounds(), now_ms());
+    let registration = consumers.register(&name, ConsumerStart::Oldest, journal.bounds(), wall_ms());
     registration.map_err(|e| failed(e, text))?;
     Ok(Some(name))
 }
@@ -70,7 +70,7 @@ pub fn acknowledge<'a>(
         };
         let bounds = journal.bounds();
         let mark = ExitMark { newest_seq: bounds.last, exit_seq };
-        consumers.mark_exit_seen(name, proc.spec.id, mark, bounds, now_ms()).map_err(|e| failed(e, name.as_str()))?;
+        consumers.mark_exit_seen(name, proc.spec.id, mark, bounds, wall_ms()).map_err(|e| failed(e, name.as_str()))?;
     }
     Ok(())
 }

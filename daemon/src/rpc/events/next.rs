@@ -1,7 +1,7 @@
 //! `events.next`.
 
 use super::{consumer_name, failed, filter};
-use crate::proc::task::now_ms;
+use crate::clock::wall_ms;
 use crate::rpc::context::Daemon;
 use crate::rpc::wire::Peer;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub async fn next(
     let (journal, consumers) = (&daemon.journal, &daemon.consumers);
     let mut news = journal.subscribe();
     let registration =
-        consumers.register(&name, call.from, journal.bounds(), now_ms()).map_err(|e| failed(e, &call.consumer))?;
+        consumers.register(&name, call.from, journal.bounds(), wall_ms()).map_err(|e| failed(e, &call.consumer))?;
     let deadline = Instant::now() + Duration::from_millis(call.wait_ms.min(registry.config.max_wait_ms));
     loop {
         news.mark_unchanged();
@@ -52,7 +52,7 @@ pub async fn next(
         let look = deadline.min(Instant::now() + Duration::from_millis(registry.config.events.consumer_ttl_ms / 3 + 1));
         let waits = !done && Instant::now() < deadline;
         if waits && timeout_at(look, news.changed()).await.is_err() && Instant::now() < deadline {
-            consumers.touch(&name, now_ms()).map_err(|e| failed(e, &call.consumer))?;
+            consumers.touch(&name, wall_ms()).map_err(|e| failed(e, &call.consumer))?;
             continue;
         }
         if !waits || Instant::now() >= deadline {

@@ -2,7 +2,7 @@
 
 use super::super::{LinePart, Matches, ScanPosition, Scanner};
 use super::{patterns, scanner};
-use toold_proto::params::Stream::Stdout;
+use toold_format::Stream::Stdout;
 
 const WINDOW_LEN: u64 = 64 * 1024;
 

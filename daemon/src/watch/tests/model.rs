@@ -9,7 +9,8 @@ use proptest::sample::{Index, select};
 use regex_automata::Input;
 use regex_automata::meta::Regex;
 use regex_automata::util::syntax;
-use toold_proto::params::{Ansi, Stream};
+use toold_format::Stream;
+use toold_proto::params::Ansi;
 use toold_proto::pattern::Pattern;
 
 const PATTERNS: [&str; 44] = [

@@ -2,7 +2,7 @@
 
 use super::super::{LinePart, Matches, OpenLine, ScanPosition, Scanner};
 use super::{patterns, scanner};
-use toold_proto::params::Stream::{self, Stderr, Stdout};
+use toold_format::Stream::{self, Stderr, Stdout};
 
 fn scan(written: &[&str], bytes: &[u8]) -> (u64, Option<usize>, String) {
     let mut found = Matches::default();

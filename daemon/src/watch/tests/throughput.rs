@@ -3,7 +3,7 @@
 use super::super::Matches;
 use super::scanner;
 use std::time::{Duration, Instant};
-use toold_proto::params::Stream::Stdout;
+use toold_format::Stream::Stdout;
 
 /// As much as is read from a log at once.
 const READ: usize = 256 * 1024;

@@ -1,10 +1,11 @@
 //! Ending a whole tree, and knowing that it ended. No step waits: the shim goes on with its output.
 
-use super::run::{Shim, mono_ms};
+use super::run::Shim;
 use super::tree::{self, Sent};
+use crate::clock::mono_ms;
 use crate::hooks;
-use crate::shim::frame::FromShim;
-use crate::store::slots::Cause;
+use toold_format::frame::FromShim;
+use toold_format::slots::Cause;
 
 /// Callers that wait for one kill. More than this, and the oldest goes without its answer.
 const CALLERS: usize = 16;

@@ -2,15 +2,15 @@
 
 use super::seat::Seat;
 use super::{capture, ends, kill, link, start, stdin, tree};
+use crate::clock::{mono_ms, wall_ms};
 use crate::hooks;
-use crate::log::LogWriter;
-use crate::shim::frame::FromShim;
-use crate::store::slots::{self, Cause, Exit, Progress, Slot};
 use crate::sys::{self, Title};
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
-use rustix::time::{ClockId, clock_gettime};
+use toold_format::frame::FromShim;
+use toold_format::log::LogWriter;
+use toold_format::slots::{self, Cause, Exit, Progress, Slot};
 
 /// What an event is about.
 pub mod tag {
@@ -81,23 +81,10 @@ pub fn unwatch(epoll: &OwnedFd, fd: BorrowedFd<'_>) {
     let _ = epoll::delete(epoll, fd);
 }
 
-/// Milliseconds on a clock that never jumps.
-pub fn mono_ms() -> u64 {
-    let t = clock_gettime(ClockId::Monotonic);
-    t.tv_sec as u64 * 1000 + t.tv_nsec as u64 / 1_000_000
-}
-
-/// Milliseconds since 1970.
-pub fn wall_ms() -> u64 {
-    let t = clock_gettime(ClockId::Realtime);
-    t.tv_sec as u64 * 1000 + t.tv_nsec as u64 / 1_000_000
-}
-
 /// A shim at work.
 pub struct Shim {
     pub ready: Ready,
     pub pid: i32,
-    pub dir: OwnedFd,
     /// Its lock says that we live.
     pub record: OwnedFd,
     pub nonce: [u8; 16],
@@ -328,12 +315,11 @@ impl Shim {
 
     /// Lets go of everything of this process, and waits for the next. None: nobody sends one, or enough wait already.
     fn wait_again(self) -> Option<(Ready, OwnedFd, Option<Seat>)> {
-        let Shim { mut ready, seat: Some(seat), pid, dir, record, link, output, stdin, log, oom_file, .. } = self
-        else {
+        let Shim { mut ready, seat: Some(seat), pid, record, link, output, stdin, log, oom_file, .. } = self else {
             return None;
         };
         // Now, not when the next process is there: nobody else may have the record while we hold its lock.
-        drop((dir, record, link, output, stdin, log, oom_file));
+        drop((record, link, output, stdin, log, oom_file));
         ready.room.clear();
         ready.prepare();
         let place = seat.places.take(pid)?;

@@ -3,6 +3,7 @@
 //! A record begins with one page of slots, all zero at first, so that a full disk cannot keep an exit
 //! from being written. A slot ends in a checksum; one that does not fit is as good as empty.
 
+use crate::fnv1a;
 use crate::log::Counts;
 
 /// The page of slots before the spec.
@@ -107,11 +108,6 @@ pub struct Progress {
     pub cols: u16,
 }
 
-/// FNV-1a: no protection against malice, enough against a torn write.
-pub fn sum(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3))
-}
-
 /// Writes numbers into a slot, in order.
 struct Fill {
     slot: Slot,
@@ -131,7 +127,7 @@ impl Fill {
     }
     fn seal(mut self) -> Slot {
         debug_assert!(self.at <= SLOT - 8, "a slot has room for its facts and the checksum");
-        let sum = sum(&self.slot[..SLOT - 8]);
+        let sum = fnv1a(&self.slot[..SLOT - 8]);
         self.slot[SLOT - 8..].copy_from_slice(&sum.to_le_bytes());
         self.slot
     }
@@ -146,7 +142,7 @@ impl<'a> Take<'a> {
     /// None when the slot was never written, or only in part.
     fn open(slot: &'a Slot) -> Option<Take<'a>> {
         let (facts, check) = slot.split_at(SLOT - 8);
-        (sum(facts).to_le_bytes() == check && facts.iter().any(|b| *b != 0)).then_some(Take { rest: facts })
+        (fnv1a(facts).to_le_bytes() == check && facts.iter().any(|b| *b != 0)).then_some(Take { rest: facts })
     }
     fn take<const N: usize>(&mut self) -> [u8; N] {
         let (head, rest) = self.rest.split_first_chunk::<N>().unwrap_or((&[0; N], &[]));

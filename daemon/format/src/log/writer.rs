@@ -4,10 +4,10 @@
 //! store it counts.
 
 use super::counts::Counts;
-use super::format::{Header, Name, RECORD, Record, SPAN, SPAN_MS};
+use super::index::{Header, Name, RECORD, Record, SPAN, SPAN_MS};
 use super::sys::{Dir, Files};
-use std::os::fd::{OwnedFd, RawFd};
-use toold_proto::params::Stream;
+use crate::Stream;
+use std::os::fd::OwnedFd;
 
 /// Finished tail segments at one time. Eight hold half the cap; the others are for segments that ended early.
 const TAILS: usize = 16;
@@ -92,15 +92,14 @@ struct Plan {
 struct Refused(usize);
 
 impl LogWriter {
-    /// A log in the directory `dir`, which must stay open as long as the writer is used. Nothing is created before the
-    /// first byte.
-    pub const fn new(dir: RawFd, cap: u64) -> LogWriter {
+    /// A log in the directory `dir`. Nothing is created before the first byte.
+    pub const fn new(dir: OwnedFd, cap: u64) -> LogWriter {
         LogWriter::with_files(Dir::new(dir), cap)
     }
 }
 
 impl<F: Files> LogWriter<F> {
-    pub(super) const fn with_files(files: F, cap: u64) -> LogWriter<F> {
+    pub const fn with_files(files: F, cap: u64) -> LogWriter<F> {
         LogWriter {
             files,
             cap,

@@ -1,12 +1,12 @@
 //! The two ends of a program's streams: pipes, or a terminal.
 
 use super::start::{Failed, at};
-use crate::shim::launch::Numbers;
-use crate::sys::step;
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::pty::OpenptFlags;
+use toold_format::launch::Numbers;
+use toold_format::step;
 
 /// Pipes for output, and what stands for no input.
 pub struct Pipes {

@@ -1,14 +1,15 @@
 //! Output: from pipe or terminal into the log, one read at a time, in the order of arrival.
 
-use super::run::{Shim, mono_ms, rewatch, tag, wall_ms};
+use super::run::{Shim, rewatch, tag};
+use crate::clock::{mono_ms, wall_ms};
 use crate::hooks;
-use crate::shim::frame::FromShim;
-use crate::store::slots;
 use crate::sys;
 use rustix::event::epoll::EventFlags;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
-use toold_proto::params::Stream;
+use toold_format::Stream;
+use toold_format::frame::FromShim;
+use toold_format::slots;
 
 /// The most one read takes. Untouched until there is that much.
 pub const BUFFER: usize = 256 * 1024;

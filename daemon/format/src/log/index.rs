@@ -1,7 +1,7 @@
 //! The log's file names and index records, as bytes. Pure: no files here. `docs/log-format.md` is the promise.
 
+use crate::Stream;
 use std::ffi::CStr;
-use toold_proto::params::Stream;
 
 /// An index's header, and each of its records.
 pub const RECORD: usize = 32;

@@ -2,10 +2,10 @@
 //! has no length to fit and leaves nothing behind. It says nothing secret: who connects must be of
 //! our uid and say the record's nonce, and who answers must be of our uid too.
 
-use crate::store::slots::sum;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with};
+use toold_format::fnv1a;
 
 /// Daemons that may knock at once.
 const BACKLOG: i32 = 4;
@@ -16,7 +16,7 @@ fn address(id: &[u8], nonce: &[u8; 16]) -> Result<SocketAddrUnix, Errno> {
     let mut name = [0u8; 64];
     let mut rest = &mut name[..];
     let written = rest.write_all(b"toold/").and_then(|()| rest.write_all(id));
-    let written = written.and_then(|()| write!(rest, "/{:016x}", sum(nonce)));
+    let written = written.and_then(|()| write!(rest, "/{:016x}", fnv1a(nonce)));
     let left = rest.len();
     written.map_err(|_| Errno::NAMETOOLONG)?;
     SocketAddrUnix::new_abstract_name(&name[..64 - left])

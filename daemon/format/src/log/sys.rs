@@ -1,14 +1,12 @@
 //! The few things the writer asks of the disk, relative to a directory descriptor, without allocating.
 
-use super::format::{Name, parse_log_name};
-use nix::errno::Errno;
-use nix::fcntl::{FallocateFlags, OFlag, fallocate, openat};
-use nix::sys::stat::{Mode, fstat};
-use nix::unistd::{UnlinkatFlags, ftruncate, unlinkat, write};
+use super::index::{Name, parse_log_name};
+use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, fallocate, fstat, ftruncate, openat, unlinkat};
+use rustix::io::{Errno, write};
 use std::ffi::CStr;
 use std::fs::File;
 use std::io;
-use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
@@ -28,26 +26,21 @@ pub trait Files {
 
 /// The files of one process directory.
 #[derive(Debug)]
-pub struct Dir(RawFd);
+pub struct Dir(OwnedFd);
 
 impl Dir {
-    pub(super) const fn new(dir: RawFd) -> Dir {
+    pub const fn new(dir: OwnedFd) -> Dir {
         Dir(dir)
-    }
-
-    fn fd(&self) -> BorrowedFd<'_> {
-        // SAFETY: the shim opens its directory first and keeps it open until it exits, as `LogWriter::new` asks.
-        unsafe { BorrowedFd::borrow_raw(self.0) }
     }
 }
 
 impl Files for Dir {
     fn create(&mut self, name: &CStr) -> Result<OwnedFd, Errno> {
         // Not through a link that somebody put there, and never onto what is there already.
-        let flags = OFlag::O_WRONLY | OFlag::O_APPEND | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC;
+        let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         loop {
-            match openat(self.fd(), name, flags, Mode::S_IRUSR | Mode::S_IWUSR) {
-                Err(Errno::EINTR) => {}
+            match openat(&self.0, name, flags, Mode::RUSR | Mode::WUSR) {
+                Err(Errno::INTR) => {}
                 opened => return opened,
             }
         }
@@ -56,25 +49,24 @@ impl Files for Dir {
     fn write(&mut self, fd: &OwnedFd, bytes: &[u8]) -> Result<usize, Errno> {
         loop {
             match write(fd, bytes) {
-                Err(Errno::EINTR) => {}
+                Err(Errno::INTR) => {}
                 written => return written,
             }
         }
     }
 
     fn reserve(&mut self, fd: &OwnedFd, from: u64, len: u64) -> Result<(), Errno> {
-        let (Ok(from), Ok(len)) = (from.try_into(), len.try_into()) else { return Err(Errno::EFBIG) };
-        fallocate(fd, FallocateFlags::FALLOC_FL_KEEP_SIZE, from, len)
+        fallocate(fd, FallocateFlags::KEEP_SIZE, from, len)
     }
 
     fn release(&mut self, fd: &OwnedFd) {
         // To the length that it has, not to one that we think it has: no byte of it can be lost by this.
         // If it fails, the blocks stay with the file until that is removed.
-        let _ = fstat(fd).and_then(|stat| ftruncate(fd, stat.st_size));
+        let _ = fstat(fd).and_then(|stat| ftruncate(fd, stat.st_size as u64));
     }
 
     fn remove(&mut self, name: &CStr) {
-        let _ = unlinkat(self.fd(), name, UnlinkatFlags::NoRemoveDir);
+        let _ = unlinkat(&self.0, name, AtFlags::empty());
     }
 }
 
@@ -82,7 +74,7 @@ impl Files for Dir {
 pub fn release(dir: &Path) -> io::Result<()> {
     let starts = std::fs::read_dir(dir)?.filter_map(|entry| parse_log_name(entry.ok()?.file_name().as_bytes()));
     let Some(last) = starts.max() else { return Ok(()) };
-    let flags = (OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK).bits();
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
     let path = dir.join(Name::log(last).as_str());
     let file = File::options().write(true).custom_flags(flags).open(path)?;
     let found = file.metadata()?;

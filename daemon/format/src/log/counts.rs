@@ -1,6 +1,6 @@
 //! How much a program has written: bytes, lines, and what of it is not there any more.
 
-use toold_proto::params::Stream;
+use crate::Stream;
 
 /// What is known about a log without reading it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -36,7 +36,7 @@ impl Counts {
         self.newlines(stream).saturating_add(u64::from(open))
     }
 
-    pub(super) fn newlines(&self, stream: Option<Stream>) -> u64 {
+    pub fn newlines(&self, stream: Option<Stream>) -> u64 {
         match stream {
             None => self.out_newlines.saturating_add(self.err_newlines),
             Some(Stream::Stdout) => self.out_newlines,
@@ -45,7 +45,7 @@ impl Counts {
     }
 
     /// Counts `bytes` as written. Says nothing about whether they are kept.
-    pub(super) fn advance(&mut self, stream: Stream, bytes: &[u8]) {
+    pub fn advance(&mut self, stream: Stream, bytes: &[u8]) {
         let Some(last) = bytes.last() else { return };
         let (newlines, open) = match stream {
             Stream::Stdout => (&mut self.out_newlines, &mut self.out_open),

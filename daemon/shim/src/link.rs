@@ -6,14 +6,14 @@
 use super::kill::Request;
 use super::run::{Shim, rewatch, tag, unwatch, watch};
 use crate::hooks;
-use crate::shim::frame::{self, FROM_SHIM_MAX, FromShim, HEADER, Sink, TO_SHIM_MAX, ToShim};
-use crate::store::slots::Cause;
 use crate::sys;
 use rustix::event::epoll::EventFlags;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, SocketFlags, accept_with, recv, send};
+use toold_format::frame::{self, FROM_SHIM_MAX, FromShim, HEADER, Sink, TO_SHIM_MAX, ToShim};
+use toold_format::slots::Cause;
 
 /// Frames that wait for a daemon that is busy.
 const QUEUE: usize = 4 * FROM_SHIM_MAX;

@@ -5,6 +5,7 @@ use rustix::fd::RawFd;
 use rustix::io::Errno;
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::atomic::{AtomicU32, Ordering};
+use toold_format::step;
 
 /// What a child does between fork and exec. All pointers stay valid until it has exec'd.
 pub struct Plan {
@@ -24,47 +25,6 @@ pub struct Plan {
     /// Where it failed.
     pub step: u32,
     pub errno: i32,
-}
-
-/// Steps of a start that can fail, in the child and around it. The numbers are on disk: frozen.
-pub mod step {
-    pub const SESSION: u32 = 1;
-    pub const TERMINAL: u32 = 2;
-    pub const STDIO: u32 = 3;
-    pub const CGROUP: u32 = 4;
-    pub const CHDIR: u32 = 5;
-    pub const EXEC: u32 = 6;
-    pub const LOCK: u32 = 20;
-    pub const SOCKET: u32 = 21;
-    pub const PIPE: u32 = 22;
-    pub const PTY: u32 = 23;
-    pub const FORK: u32 = 24;
-    pub const MEMORY: u32 = 25;
-    pub const LAUNCH: u32 = 26;
-    pub const RECORD: u32 = 27;
-    pub const RESOLVE: u32 = 28;
-
-    pub fn name(step: u32) -> &'static str {
-        match step {
-            SESSION => "session",
-            TERMINAL => "terminal",
-            STDIO => "stdio",
-            CGROUP => "cgroup",
-            CHDIR => "chdir",
-            EXEC => "exec",
-            LOCK => "lock",
-            SOCKET => "socket",
-            PIPE => "pipe",
-            PTY => "pty",
-            FORK => "fork",
-            MEMORY => "memory",
-            LAUNCH => "launch",
-            RECORD => "record",
-            RESOLVE => "resolve",
-            // A step of a later version.
-            _ => "unknown",
-        }
-    }
 }
 
 /// Starts a child that shares our memory until it execs, so that neither page tables nor an error pipe are

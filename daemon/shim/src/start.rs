@@ -6,20 +6,22 @@ use super::capture::{self, Output};
 use super::ends::{Ends, nonblocking};
 use super::kill::Killing;
 use super::link::{self, Link};
-use super::run::{Ready, Shim, mono_ms, tag, wall_ms, watch};
+use super::run::{Ready, Shim, tag, watch};
 use super::stdin::Stdin;
 use super::tree;
+use crate::clock::{mono_ms, wall_ms};
 use crate::hooks;
-use crate::log::LogWriter;
-use crate::shim::frame::{self, FromShim, HEADER, ToShim};
-use crate::shim::launch::{Block, Numbers};
-use crate::store::slots::{self, Head, Launch, SLOT, Slot, Stage};
-use crate::sys::{self, Plan, step};
+use crate::sys::{self, Plan};
 use rustix::event::epoll::EventFlags;
 use rustix::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
+use toold_format::frame::{self, FromShim, HEADER, ToShim};
+use toold_format::launch::{Block, Numbers};
+use toold_format::log::LogWriter;
+use toold_format::slots::{self, Head, Launch, SLOT, Slot, Stage};
+use toold_format::step;
 
 /// The longest launch a shim reads. The kernel's own limit on arguments is below it.
 pub const LAUNCH_MAX: usize = 16 * 1024 * 1024;
@@ -354,11 +356,10 @@ fn assemble(ready: Ready, parts: Parts, memory: Memory, with: Connected, numbers
         (false, None) => Stdin::null(for_stdin),
     };
     let now = mono_ms();
-    let log = LogWriter::new(dir.as_raw_fd(), numbers.log_max_bytes);
+    let log = LogWriter::new(dir, numbers.log_max_bytes);
     Some(Shim {
         ready,
         pid,
-        dir,
         record,
         nonce,
         link: Link::new(control, listener, for_link),

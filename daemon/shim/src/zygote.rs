@@ -5,9 +5,9 @@
 //! over. If too few are left it tells the zygote when its program runs, which forks the next: no fork is in the way
 //! of a start. When the daemon is gone the socket ends, and with it the spares, and the zygote after the last shim.
 
-use crate::shim::seat::{Places, SPARES, Seat};
-use crate::shim::{run, tree};
+use crate::seat::{Places, SPARES, Seat};
 use crate::sys::{self, Forked, Title};
+use crate::{run, tree};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::io::Errno;

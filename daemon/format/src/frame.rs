@@ -3,7 +3,7 @@
 //! A frame is `length of the body (u32) | version (u8) | kind (u8) | 0 (u16) | body`, little-endian.
 //! A kind that is not known, and what follows the known part of a body, is ignored.
 
-use crate::store::slots::{Exit, Progress, SLOT, Slot};
+use crate::slots::{Exit, Progress, SLOT, Slot};
 
 pub const VERSION: u8 = 1;
 pub const HEADER: usize = 8;

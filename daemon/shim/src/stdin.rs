@@ -1,12 +1,13 @@
 //! The program's input: written piece by piece, at most once, never waiting for a slow reader.
 
-use super::run::{Shim, mono_ms, tag, unwatch, watch};
-use crate::shim::frame::{FromShim, WRITE_MAX, Wrote};
-use crate::store::slots;
+use super::run::{Shim, tag, unwatch, watch};
+use crate::clock::mono_ms;
 use rustix::event::epoll::EventFlags;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
+use toold_format::frame::{FromShim, WRITE_MAX, Wrote};
+use toold_format::slots;
 
 /// Named writes that are remembered. A client repeats its last ones, not those of long ago.
 const NAMES: usize = 128;

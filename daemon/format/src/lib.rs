@@ -1,0 +1,17 @@
+//! The bytes that toold keeps on disk and sends between daemon and shim. All of them are promises: old shims and old
+//! state directories outlive many daemons.
+//!
+//! The shim links this crate, so nothing here may need a runtime.
+
+#![forbid(unsafe_code)]
+
+pub mod frame;
+mod hash;
+pub mod launch;
+pub mod log;
+pub mod slots;
+pub mod step;
+mod stream;
+
+pub use hash::fnv1a;
+pub use stream::Stream;

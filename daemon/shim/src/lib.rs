@@ -1,0 +1,21 @@
+//! The parent of one process: owns its pipes, its log and its exit.
+//!
+//! A shim is single-threaded, does not use the heap, and is independent of the daemon once it runs. The daemon links this
+//! crate too: it forks the zygote, connects to shims (`address`) and shares the system calls (`sys`) and the pause points of
+//! the crash tests (`hooks`).
+
+pub mod address;
+pub mod clock;
+pub mod hooks;
+pub mod run;
+pub mod sys;
+pub mod zygote;
+
+mod capture;
+mod ends;
+mod kill;
+mod link;
+mod seat;
+mod start;
+mod stdin;
+mod tree;

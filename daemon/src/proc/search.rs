@@ -11,7 +11,7 @@ use std::sync::Arc;
 use toold_proto::pattern::Pattern;
 
 /// A pattern, ready to be looked for. `param` is what the caller named it.
-pub fn pattern(param: &str, pattern: &Pattern) -> Result<Arc<Patterns>, InvalidParam> {
+pub fn compile(param: &str, pattern: &Pattern) -> Result<Arc<Patterns>, InvalidParam> {
     let param = match pattern {
         Pattern::Text(_) => param.to_string(),
         Pattern::Regex(_) => format!("{param}.regex"),
@@ -32,7 +32,7 @@ impl Search {
     }
 
     /// Looks at everything up to where the log is now. Some: the line that matched.
-    pub fn look(&mut self, proc: &Proc, state: &State) -> io::Result<Option<String>> {
+    pub fn scan_to(&mut self, proc: &Proc, state: &State) -> io::Result<Option<String>> {
         let (end, mut found) = (state.progress.counts.end, Matches::default());
         if self.at < end {
             let (log, only) = (Log::open(&proc.dir, end)?, only_stream(&state.progress.counts));

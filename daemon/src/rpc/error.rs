@@ -33,7 +33,7 @@ pub fn unreadable(proc: &Proc, e: std::io::Error) -> RpcError {
 }
 
 /// The error for a call that got no answer.
-pub fn unanswered(proc: &Proc, why: NoReply) -> RpcError {
+pub fn no_reply(proc: &Proc, why: NoReply) -> RpcError {
     match why {
         NoReply::Gone => already_exited(proc),
         NoReply::Unresponsive => {
@@ -60,7 +60,7 @@ pub fn already_exited(proc: &Proc) -> RpcError {
         .with("process", serde_json::to_value(process).unwrap_or_default())
 }
 
-pub fn refuse_ended(proc: &Proc) -> Result<(), RpcError> {
+pub fn check_running(proc: &Proc) -> Result<(), RpcError> {
     if proc.published_state().has_ended() { Err(already_exited(proc)) } else { Ok(()) }
 }
 

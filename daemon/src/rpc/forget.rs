@@ -10,7 +10,7 @@ use std::time::Duration;
 use toold_proto::{RpcError, params, results};
 
 /// How long a shim may take to leave after the end of its process.
-const LEAVING: Duration = Duration::from_secs(1);
+const SHIM_EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 
 pub async fn forget(call: params::Forget, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<results::Forget, RpcError> {
     let procs: Vec<Arc<Proc>> = match (&call.ids, call.older_than_ms) {
@@ -31,7 +31,7 @@ pub async fn forget(call: params::Forget, daemon: Arc<Daemon>, _: Arc<Peer>) -> 
         if proc.published_state().has_ended() && proc.published_state().closed {
             // Its shim is about to leave.
             let mut state = proc.subscribe();
-            let _ = tokio::time::timeout(LEAVING, state.wait_for(State::is_final)).await;
+            let _ = tokio::time::timeout(SHIM_EXIT_TIMEOUT, state.wait_for(State::is_final)).await;
         }
         let list = if daemon.registry.forget(id).await { &mut result.forgotten } else { &mut result.skipped };
         list.push(id);

@@ -15,9 +15,9 @@ use toold_proto::time::rfc3339;
 use toold_proto::{ErrorKind, RpcError, params, results};
 
 /// The version of the wire. It changes when a client has to.
-const PROTOCOL: u32 = 1;
+const PROTOCOL_VERSION: u32 = 1;
 /// To look at more trees than this takes so long that others may ask meanwhile.
-const FEW: usize = 16;
+const MAX_INLINE_TREES: usize = 16;
 
 pub async fn info(_: params::Empty, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<results::DaemonInfo, RpcError> {
     let mut counts = results::Counts {
@@ -40,10 +40,10 @@ pub async fn info(_: params::Empty, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result
             shims.push(state.shim_pid);
         }
     }
-    let usage = used_below(shims).await?;
+    let usage = total_usage(shims).await?;
     Ok(results::DaemonInfo {
         version: env!("CARGO_PKG_VERSION").into(),
-        protocol: PROTOCOL,
+        protocol: PROTOCOL_VERSION,
         pid: std::process::id(),
         started_at: rfc3339(daemon.started_ms),
         uptime_ms: daemon.started.elapsed().as_millis() as u64,
@@ -64,8 +64,8 @@ pub async fn info(_: params::Empty, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result
 }
 
 /// What the trees below these shims use together.
-async fn used_below(shims: Vec<i32>) -> Result<Usage, RpcError> {
-    let few = shims.len() <= FEW;
+async fn total_usage(shims: Vec<i32>) -> Result<Usage, RpcError> {
+    let few = shims.len() <= MAX_INLINE_TREES;
     let look = move || shims.into_iter().map(tree::usage_below).fold(Usage::default(), add);
     if few {
         return Ok(look());

@@ -14,7 +14,7 @@ use toold_proto::{RpcError, params, results};
 pub async fn kill(call: params::Kill, daemon: Arc<Daemon>, peer: Arc<Peer>) -> Result<results::Kill, RpcError> {
     let signal = signal_number(call.signal.as_deref().unwrap_or("SIGTERM"))?;
     let grace_ms = call.grace_ms.unwrap_or(GRACE_MS).min(daemon.registry.config.max_wait_ms);
-    let procs = chosen(&call, &daemon)?;
+    let procs = selected(&call, &daemon)?;
     let kill = Kill { signal, grace_ms, cause: Cause::Client, uid: peer.uid, pid: peer.pid };
     let results = kill_all(procs, kill).await;
     let status = results.iter().map(|r| r.status).max().unwrap_or(KillStatus::AlreadyExited);
@@ -22,7 +22,7 @@ pub async fn kill(call: params::Kill, daemon: Arc<Daemon>, peer: Arc<Peer>) -> R
 }
 
 /// The processes that a call means. By task, session or `all`: those of which something is left.
-fn chosen(call: &params::Kill, daemon: &Daemon) -> Result<Vec<Arc<Proc>>, RpcError> {
+fn selected(call: &params::Kill, daemon: &Daemon) -> Result<Vec<Arc<Proc>>, RpcError> {
     let given = [
         call.id.is_some(),
         call.ids.is_some(),

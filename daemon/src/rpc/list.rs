@@ -13,19 +13,19 @@ use std::sync::Arc;
 use toold_proto::process::Usage;
 use toold_proto::{ErrorKind, RpcError, params};
 
-const LIMIT: u64 = 200;
+const DEFAULT_LIMIT: u64 = 200;
 /// The end of the output that a list shows, in characters.
-const PREVIEW: usize = 200;
+const PREVIEW_CHARS: usize = 200;
 
 /// What `list` answers: prints like `results::List`, each process made as it is printed, so that a thousand of them
 /// are never there twice.
-pub struct Shown {
-    rows: Vec<Row>,
+pub struct ListResponse {
+    rows: Vec<ListRow>,
     total: u64,
     older: Option<u64>,
 }
 
-impl WriteJson for Shown {
+impl WriteJson for ListResponse {
     fn write_json(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
         out.extend_from_slice(br#"{"processes":["#);
         for (n, row) in self.rows.iter().enumerate() {
@@ -43,7 +43,7 @@ impl WriteJson for Shown {
     }
 }
 
-struct Row {
+struct ListRow {
     proc: Arc<Proc>,
     state: State,
     preview: Arc<str>,
@@ -51,7 +51,7 @@ struct Row {
     now: u64,
 }
 
-impl WriteJson for Row {
+impl WriteJson for ListRow {
     fn write_json(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
         out.push(b'{');
         self.proc.view_of(&self.state, self.now).write_fields(out)?;
@@ -66,43 +66,44 @@ impl WriteJson for Row {
     }
 }
 
-impl Row {
-    fn look(proc: Arc<Proc>, with_usage: bool, now: u64) -> Result<Row, RpcError> {
+impl ListRow {
+    fn read(proc: Arc<Proc>, with_usage: bool, now: u64) -> Result<ListRow, RpcError> {
         let state = proc.state();
-        let preview = proc.preview(&state, || poll::preview(&proc, &state, PREVIEW));
+        let preview = proc.preview(&state, || poll::preview(&proc, &state, PREVIEW_CHARS));
         let preview = preview.map_err(|e| unreadable(&proc, e))?;
         let lives = !state.is_final() && state.shim_pid > 0;
         let usage = (with_usage && lives).then(|| tree::usage_below(state.shim_pid));
-        Ok(Row { proc, state, preview, usage, now })
+        Ok(ListRow { proc, state, preview, usage, now })
     }
 }
 
-pub async fn list(call: params::List, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<Shown, RpcError> {
-    let limit = call.limit.unwrap_or(LIMIT);
+pub async fn list(call: params::List, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<ListResponse, RpcError> {
+    let limit = call.limit.unwrap_or(DEFAULT_LIMIT);
     if limit == 0 {
         return Err(RpcError::param("limit", "must be at least 1"));
     }
     let now = wall_ms();
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    let (wanted, total, older) = chosen(&daemon, &call, limit, now);
-    let look = move || wanted.into_iter().map(|proc| Row::look(proc, call.usage, now)).collect::<Result<_, RpcError>>();
+    let (wanted, total, older) = selected(&daemon, &call, limit, now);
+    let look =
+        move || wanted.into_iter().map(|proc| ListRow::read(proc, call.usage, now)).collect::<Result<_, RpcError>>();
     if !call.usage {
-        return Ok(Shown { rows: look()?, total, older });
+        return Ok(ListResponse { rows: look()?, total, older });
     }
     // A few files of /proc for every member of every tree: not on a thread that others wait for.
     let looked = tokio::task::spawn_blocking(look).await;
     let rows = looked.map_err(|e| RpcError::new(ErrorKind::Internal, format!("the look broke off: {e}")))??;
-    Ok(Shown { rows, total, older })
+    Ok(ListResponse { rows, total, older })
 }
 
 /// The newest processes that are asked for, how many there are in all, and how many more without `ended_within_ms`.
-fn chosen(daemon: &Daemon, call: &params::List, limit: usize, now: u64) -> (Vec<Arc<Proc>>, u64, Option<u64>) {
+fn selected(daemon: &Daemon, call: &params::List, limit: usize, now: u64) -> (Vec<Arc<Proc>>, u64, Option<u64>) {
     if *call == (params::List { limit: call.limit, usage: call.usage, ..Default::default() }) {
         let (newest, total) = daemon.registry.newest(limit);
         return (newest, total as u64, None);
     }
     let mut fit = daemon.registry.newest_first();
-    fit.retain(|p| fits(p, call));
+    fit.retain(|p| is_selected(p, call));
     let all = fit.len() as u64;
     fit.retain(|p| is_recent(p, call.ended_within_ms, now));
     let total = fit.len() as u64;
@@ -110,13 +111,13 @@ fn chosen(daemon: &Daemon, call: &params::List, limit: usize, now: u64) -> (Vec<
     (fit, total, call.ended_within_ms.map(|_| all - total))
 }
 
-fn fits(proc: &Proc, call: &params::List) -> bool {
+fn is_selected(proc: &Proc, call: &params::List) -> bool {
     let spec = &proc.spec;
     let label = |wanted: &String| match wanted.split_once('=') {
         Some((key, value)) => spec.labels.get(key).is_some_and(|v| v == value),
         None => spec.labels.contains_key(wanted),
     };
-    let name = |pattern: &String| spec.name.as_ref().is_some_and(|name| is_like(name, pattern));
+    let name = |pattern: &String| spec.name.as_ref().is_some_and(|name| matches_glob(name, pattern));
     call.task_id.as_ref().is_none_or(|t| spec.task_id.as_ref() == Some(t))
         && call.session_key.as_ref().is_none_or(|s| spec.session_key.as_ref() == Some(s))
         && call.label.as_ref().is_none_or(label)
@@ -132,7 +133,7 @@ fn is_recent(proc: &Proc, within: Option<u64>, now: u64) -> bool {
 }
 
 /// Whether a whole name is as the pattern says. Takes no longer than the product of their lengths.
-fn is_like(name: &str, pattern: &str) -> bool {
+fn matches_glob(name: &str, pattern: &str) -> bool {
     let (name, pattern): (Vec<char>, Vec<char>) = (name.chars().collect(), pattern.chars().collect());
     let (mut n, mut p) = (0, 0);
     // The last star, and where in the name what comes after it is tried.
@@ -156,7 +157,7 @@ fn is_like(name: &str, pattern: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::is_like;
+    use super::matches_glob;
 
     #[test]
     fn a_star_is_any_text_and_a_question_mark_any_character() {
@@ -170,8 +171,8 @@ mod tests {
             ("aab", "*a*b**"),
         ];
         let no = [("web", "we"), ("web", "W*"), ("web", "????"), ("", "?"), ("web-1", "*-??"), ("ab", "*a")];
-        assert!(yes.iter().all(|(name, pattern)| is_like(name, pattern)));
-        assert!(!no.iter().any(|(name, pattern)| is_like(name, pattern)));
-        assert!(!is_like(&"a".repeat(5000), &("*a".repeat(50) + "b")), "and it is quick to say so");
+        assert!(yes.iter().all(|(name, pattern)| matches_glob(name, pattern)));
+        assert!(!no.iter().any(|(name, pattern)| matches_glob(name, pattern)));
+        assert!(!matches_glob(&"a".repeat(5000), &("*a".repeat(50) + "b")), "and it is quick to say so");
     }
 }

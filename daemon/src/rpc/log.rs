@@ -9,17 +9,17 @@ use crate::text;
 use std::sync::Arc;
 use toold_proto::{ErrorKind, RpcError, params, results};
 
-const LINES: u64 = 200;
-const LINES_MAX: u64 = 100_000;
+const DEFAULT_LINES: u64 = 200;
+const MAX_LINES: u64 = 100_000;
 
 pub async fn log(call: params::Log, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<results::Log, RpcError> {
     let proc = daemon.find(&call.id)?;
-    let limit = call.limit.unwrap_or(LINES);
-    if limit == 0 || limit > LINES_MAX {
-        return Err(RpcError::param("limit", format!("must be 1 to {LINES_MAX}, not {limit}")));
+    let limit = call.limit.unwrap_or(DEFAULT_LINES);
+    if limit == 0 || limit > MAX_LINES {
+        return Err(RpcError::param("limit", format!("must be 1 to {MAX_LINES}, not {limit}")));
     }
     let grep = match &call.grep {
-        Some(pattern) => Some(regex(pattern).map_err(|why| RpcError::param("grep", why))?),
+        Some(pattern) => Some(build_regex(pattern).map_err(|why| RpcError::param("grep", why))?),
         None => None,
     };
     let read = move || {
@@ -62,7 +62,7 @@ pub async fn log(call: params::Log, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result
 }
 
 /// A pattern that costs bounded memory, or why it is none.
-pub fn regex(pattern: &str) -> Result<regex::bytes::Regex, String> {
+pub fn build_regex(pattern: &str) -> Result<regex::bytes::Regex, String> {
     let built = regex::bytes::RegexBuilder::new(pattern).size_limit(2 << 20).dfa_size_limit(2 << 20).build();
     built.map_err(|e| e.to_string())
 }

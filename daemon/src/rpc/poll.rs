@@ -18,33 +18,33 @@ use toold_proto::process::{Gap, Span};
 use toold_proto::{RpcError, results};
 
 /// What `poll` shows without a cursor, in characters.
-const LAST: usize = 1000;
-const PAGE: u64 = 65_536;
+const TAIL_CHARS: usize = 1000;
+const DEFAULT_PAGE_LEN: u64 = 65_536;
 /// The largest page. Base64 and escapes make it about three times as long on the wire at worst.
-const PAGE_MAX: u64 = 4 << 20;
+const MAX_PAGE_LEN: u64 = 4 << 20;
 /// So much more than it shows a program on a terminal may write: colours, and where it draws.
-const DRAWN: usize = 10;
+const PTY_OVERHEAD: usize = 10;
 
 pub async fn poll(call: params::Poll, daemon: Arc<Daemon>, peer: Arc<Peer>) -> Result<results::Poll, RpcError> {
     let proc = daemon.find(&call.id)?;
     if call.max_bytes == Some(0) {
         return Err(RpcError::param("max_bytes", "must be at least 1"));
     }
-    let mut news = proc.subscribe();
+    let mut updates = proc.subscribe();
     let before = proc.published_state();
     let deadline = Instant::now() + Duration::from_millis(call.wait_ms.min(daemon.registry.config.max_wait_ms));
-    // An exit that this client has not been told of is news, however old it is.
+    // An exit that this client has not been told of is updates, however old it is.
     let old = before.has_ended() && peer.seen_exits.contains(proc.spec.id.bits());
     let mut cursor = call.cursor;
     loop {
-        news.mark_unchanged();
+        updates.mark_unchanged();
         let state = proc.state();
         let page = Page::read(&proc, &state, cursor, &call).map_err(|e| unreadable(&proc, e))?;
         let silent = cursor.is_some() && page.output.is_empty();
         let told = (state.has_ended() && !old) || state.closed != before.closed || (state.has_ended() && state.closed);
         let far = page.next >= state.progress.counts.end;
         if !silent || (told && far) || call.wait_ms == 0 || Instant::now() >= deadline {
-            note_exit(&peer, &proc, &state);
+            remember_exit(&peer, &proc, &state);
             return Ok(page.result(&proc, &state));
         }
         if cursor.is_some_and(|cursor| page.next > cursor) {
@@ -54,12 +54,12 @@ pub async fn poll(call: params::Poll, daemon: Arc<Daemon>, peer: Arc<Peer>) -> R
         }
         // Nothing, or part of a character whose rest has yet to come.
         proc.notify_past(state.progress.counts.end);
-        let _ = timeout_at(deadline, news.changed()).await;
+        let _ = timeout_at(deadline, updates.changed()).await;
     }
 }
 
 /// Remembers that a client was told of an exit after which output may still come.
-pub fn note_exit(peer: &Peer, proc: &Proc, state: &State) {
+pub fn remember_exit(peer: &Peer, proc: &Proc, state: &State) {
     if state.has_ended() && !state.closed {
         peer.seen_exits.insert(proc.spec.id.bits());
     }
@@ -80,12 +80,12 @@ impl Page {
         let log = Log::open(&proc.dir, end)?;
         let mut page = match (cursor, call.encoding) {
             (None, Encoding::Text) => {
-                // A gap before the last characters is no news to who asked for the last characters only.
-                let last = log.last_chars(LAST, call.stream.map(from_wire), call.ansi, page_end(state))?;
+                // A gap before the last characters is no updates to who asked for the last characters only.
+                let last = log.last_chars(TAIL_CHARS, call.stream.map(from_wire), call.ansi, page_end(state))?;
                 Page { output: last.text, from: last.from, next: last.next, gap: None, spans: None }
             }
             (None, Encoding::Base64) => {
-                let last = log.tail(LAST, call.stream.map(from_wire))?;
+                let last = log.tail(TAIL_CHARS, call.stream.map(from_wire))?;
                 Page { output: encode(&last.bytes), from: last.from, next: last.next, gap: None, spans: None }
             }
             (Some(cursor), encoding) => Page::from(&log, cursor.min(end), state, encoding, call)?,
@@ -97,7 +97,7 @@ impl Page {
     }
 
     fn from(log: &Log, cursor: u64, state: &State, encoding: Encoding, call: &params::Poll) -> io::Result<Page> {
-        let max = call.max_bytes.unwrap_or(PAGE).clamp(1, PAGE_MAX) as usize;
+        let max = call.max_bytes.unwrap_or(DEFAULT_PAGE_LEN).clamp(1, MAX_PAGE_LEN) as usize;
         match encoding {
             Encoding::Base64 => {
                 let page = log.read(cursor, max, call.stream.map(from_wire))?;
@@ -138,7 +138,7 @@ pub fn preview(proc: &Proc, state: &State, n: usize) -> io::Result<String> {
         return Ok(tail(proc, state, n)?.0);
     }
     let log = Log::open(&proc.dir, state.progress.counts.end)?;
-    let drawn = text::strip_to_rows(&log.last_chars(n * DRAWN, None, Ansi::Keep, page_end(state))?.text);
+    let drawn = text::strip_to_rows(&log.last_chars(n * PTY_OVERHEAD, None, Ansi::Keep, page_end(state))?.text);
     let skipped = drawn.chars().count().saturating_sub(n);
     Ok(drawn.chars().skip(skipped).collect())
 }

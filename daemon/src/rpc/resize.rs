@@ -1,7 +1,7 @@
 //! `resize`.
 
 use super::context::Daemon;
-use super::error::{already_exited, refuse_ended, unanswered};
+use super::error::{already_exited, check_running, no_reply};
 use super::wire::Peer;
 use crate::spec::terminal_size;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ pub async fn resize(call: params::Resize, daemon: Arc<Daemon>, _: Arc<Peer>) -> 
         let problem = format!("{} has no terminal; start it with pty: true", proc.spec.id);
         return Err(RpcError::param("id", problem).with("reason", "no_pty").with("id", proc.spec.id.to_string()));
     }
-    refuse_ended(&proc)?;
+    check_running(&proc)?;
     match proc.resize(size.rows as u16, size.cols as u16).await {
         Ok(0) => Ok(results::Resize { id: proc.spec.id, rows: size.rows, cols: size.cols }),
         Ok(_) => Err(already_exited(&proc)),
-        Err(e) => Err(unanswered(&proc, e)),
+        Err(e) => Err(no_reply(&proc, e)),
     }
 }

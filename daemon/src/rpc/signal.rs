@@ -1,7 +1,7 @@
 //! `signal`.
 
 use super::context::Daemon;
-use super::error::{already_exited, refuse_ended, unanswered};
+use super::error::{already_exited, check_running, no_reply};
 use super::wire::Peer;
 use crate::proc::view;
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use toold_proto::{ErrorKind, RpcError, params, results};
 pub async fn signal(call: params::Signal, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<results::Signal, RpcError> {
     let number = signal_number(&call.signal)?;
     let proc = daemon.find(&call.id)?;
-    refuse_ended(&proc)?;
+    check_running(&proc)?;
     match proc.signal(number).await {
         Ok(0) => Ok(results::Signal { id: proc.spec.id, signal: view::signal_name(number) }),
         Ok(libc::ESRCH) => Err(already_exited(&proc)),
-        Err(e) => Err(unanswered(&proc, e)),
+        Err(e) => Err(no_reply(&proc, e)),
         Ok(errno) => {
             let why = std::io::Error::from_raw_os_error(errno);
             Err(RpcError::new(ErrorKind::Internal, format!("signal {}: {why}", proc.spec.id)))

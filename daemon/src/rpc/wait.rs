@@ -3,11 +3,11 @@
 use super::context::Daemon;
 use super::error::unreadable;
 use super::events::{acknowledge, consumer};
-use super::poll::{note_exit, tail};
+use super::poll::{remember_exit, tail};
 use super::wire::Peer;
 use crate::clock::wall_ms;
 use crate::proc::Proc;
-use crate::proc::condition::{End, Goal, reached};
+use crate::proc::condition::{Condition, Reached, wait_for};
 use futures_util::future::{FutureExt, join_all, select_all};
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,24 +15,24 @@ use toold_proto::params::{self, WaitMode};
 use toold_proto::results::{WaitStatus, Waited};
 use toold_proto::{RpcError, results};
 
-const TIMEOUT_MS: i64 = 180_000;
+const DEFAULT_TIMEOUT_MS: i64 = 180_000;
 /// What each process shows of its output, in characters.
-const LAST: usize = 2000;
+const TAIL_CHARS: usize = 2000;
 /// Processes in one wait.
-const MOST: usize = 4096;
+const MAX_PROCESSES: usize = 4096;
 
 pub async fn wait(call: params::Wait, daemon: Arc<Daemon>, peer: Arc<Peer>) -> Result<results::Wait, RpcError> {
-    let asked = call.timeout_ms.unwrap_or(TIMEOUT_MS);
+    let asked = call.timeout_ms.unwrap_or(DEFAULT_TIMEOUT_MS);
     if asked <= 0 {
         return Err(RpcError::too_small("timeout_ms", 1, asked));
     }
-    let procs = named(&call, &daemon)?;
+    let procs = selected(&call, &daemon)?;
     let max = daemon.registry.config.max_wait_ms;
     let timeout_ms = (asked as u64).min(max);
     let clamped = asked as u64 > max;
-    let goal = Goal::new("until", &call.until)?;
+    let condition = Condition::new("until", &call.until)?;
     let consumer = consumer(&daemon, call.consumer.as_deref())?;
-    let waits = procs.iter().map(|p| reached(p.clone(), goal.clone()).boxed());
+    let waits = procs.iter().map(|p| wait_for(p.clone(), condition.clone()).boxed());
     let all = async {
         match call.mode {
             WaitMode::All => join_all(waits).await.into_iter().enumerate().collect::<Vec<_>>(),
@@ -43,14 +43,14 @@ pub async fn wait(call: params::Wait, daemon: Arc<Daemon>, peer: Arc<Peer>) -> R
         }
     };
     let ends = tokio::time::timeout(Duration::from_millis(timeout_ms), all).await;
-    let mut reports = vec![End::Over; procs.len()];
+    let mut reports = vec![Reached::Exit; procs.len()];
     let status = match ends {
         Err(_) => WaitStatus::Timeout,
         Ok(ends) => {
             for (at, end) in ends {
                 reports[at] = end.map_err(|e| unreadable(&procs[at], e))?;
             }
-            if reports.iter().any(|end| *end != End::Over) { WaitStatus::Matched } else { WaitStatus::Exited }
+            if reports.iter().any(|end| *end != Reached::Exit) { WaitStatus::Matched } else { WaitStatus::Exited }
         }
     };
     let shown = procs.iter().zip(reports).map(|(p, end)| shown(p, &peer, end));
@@ -61,28 +61,28 @@ pub async fn wait(call: params::Wait, daemon: Arc<Daemon>, peer: Arc<Peer>) -> R
     Ok(results::Wait { status, processes, timeout_ms, clamped, note })
 }
 
-fn named(call: &params::Wait, daemon: &Daemon) -> Result<Vec<Arc<Proc>>, RpcError> {
+fn selected(call: &params::Wait, daemon: &Daemon) -> Result<Vec<Arc<Proc>>, RpcError> {
     let ids = match (&call.id, &call.ids) {
         (Some(_), Some(_)) => return Err(RpcError::param("id", "give either id or ids, not both")),
         (None, None) => return Err(RpcError::param("id", "give id or ids")),
         (Some(id), None) => std::slice::from_ref(id),
         (None, Some(ids)) if ids.is_empty() => return Err(RpcError::param("ids", "must not be empty")),
-        (None, Some(ids)) if ids.len() > MOST => {
-            return Err(RpcError::param("ids", format!("must be at most {MOST}, not {}", ids.len())));
+        (None, Some(ids)) if ids.len() > MAX_PROCESSES => {
+            return Err(RpcError::param("ids", format!("must be at most {MAX_PROCESSES}, not {}", ids.len())));
         }
         (None, Some(ids)) => ids.as_slice(),
     };
     ids.iter().map(|id| daemon.registry.find(if call.id.is_some() { "id" } else { "ids" }, id)).collect()
 }
 
-fn shown(proc: &Proc, peer: &Peer, end: End) -> Result<Waited, RpcError> {
+fn shown(proc: &Proc, peer: &Peer, end: Reached) -> Result<Waited, RpcError> {
     let state = proc.state();
-    note_exit(peer, proc, &state);
-    let (output, next_cursor) = tail(proc, &state, LAST).map_err(|e| unreadable(proc, e))?;
+    remember_exit(peer, proc, &state);
+    let (output, next_cursor) = tail(proc, &state, TAIL_CHARS).map_err(|e| unreadable(proc, e))?;
     let (matched, listener) = match end {
-        End::Line(line) => (Some(line), None),
-        End::Listens(listener) => (None, Some(listener)),
-        End::Quiet | End::Over => (None, None),
+        Reached::Match(line) => (Some(line), None),
+        Reached::Port(listener) => (None, Some(listener)),
+        Reached::Quiet | Reached::Exit => (None, None),
     };
     Ok(Waited { process: proc.view_of(&state, wall_ms()), output, next_cursor, matched, listener })
 }

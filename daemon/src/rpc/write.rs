@@ -1,7 +1,7 @@
 //! `write` and `submit`.
 
 use super::context::Daemon;
-use super::error::{already_exited, refuse_ended, stdin_unavailable, unanswered};
+use super::error::{already_exited, check_running, no_reply, stdin_unavailable};
 use super::wire::Peer;
 use base64::Engine;
 use std::sync::Arc;
@@ -9,17 +9,17 @@ use toold_format::frame::Wrote;
 use toold_proto::process::Stdin;
 use toold_proto::{ProcId, RpcError, params, results};
 
-const TIMEOUT_MS: u64 = 5000;
+const DEFAULT_TIMEOUT_MS: u64 = 5000;
 
 pub async fn write(call: params::Write, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<results::Write, RpcError> {
-    put(call, &daemon, b"").await
+    write_stdin(call, &daemon, b"").await
 }
 
 pub async fn submit(call: params::Write, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<results::Write, RpcError> {
-    put(call, &daemon, b"\n").await
+    write_stdin(call, &daemon, b"\n").await
 }
 
-async fn put(call: params::Write, daemon: &Daemon, ending: &[u8]) -> Result<results::Write, RpcError> {
+async fn write_stdin(call: params::Write, daemon: &Daemon, ending: &[u8]) -> Result<results::Write, RpcError> {
     let mut data = match (&call.data, &call.data_base64) {
         (Some(_), Some(_)) => return Err(RpcError::param("data", "give either data or data_base64, not both")),
         (None, None) => return Err(RpcError::param("data", "give data or data_base64")),
@@ -41,13 +41,13 @@ async fn put(call: params::Write, daemon: &Daemon, ending: &[u8]) -> Result<resu
     {
         return Ok(repeated(proc.spec.id, done, total));
     }
-    refuse_ended(&proc)?;
+    check_running(&proc)?;
     if proc.view(0).stdin == Stdin::Null {
         return Err(stdin_unavailable(&proc));
     }
-    let timeout = call.timeout_ms.unwrap_or(TIMEOUT_MS).min(daemon.registry.config.max_wait_ms);
+    let timeout = call.timeout_ms.unwrap_or(DEFAULT_TIMEOUT_MS).min(daemon.registry.config.max_wait_ms);
     let id = proc.spec.id;
-    let end = proc.write(name, data, timeout).await.map_err(|e| unanswered(&proc, e))?;
+    let end = proc.write(name, data, timeout).await.map_err(|e| no_reply(&proc, e))?;
     match end.state {
         Wrote::Complete => Ok(results::Write { id, bytes_written: end.done, complete: true, duplicate: false }),
         Wrote::Duplicate => Ok(repeated(id, end.done, total)),

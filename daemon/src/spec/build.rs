@@ -14,20 +14,20 @@ use toold_proto::params::{Exec, IfRunning, StdinMode};
 use toold_proto::pty::{Pty, PtySize};
 
 /// The terminal nobody gave a size for.
-const TERMINAL: PtySize = PtySize { rows: 24, cols: 80 };
+const DEFAULT_TERMINAL: PtySize = PtySize { rows: 24, cols: 80 };
 /// A larger terminal is a mistake.
-const TERMINAL_MAX: u32 = 10_000;
-const NAME_MAX: usize = 64;
+const MAX_TERMINAL_SIZE: u32 = 10_000;
+const MAX_NAME_LEN: usize = 64;
 /// A key goes with every event of its processes.
-const KEY_MAX: usize = 4096;
+const MAX_KEY_LEN: usize = 4096;
 /// The least output that head and tail can be kept of.
-const OUTPUT_MIN: u64 = 65_536;
+const MIN_OUTPUT_BYTES: u64 = 65_536;
 
 pub fn build(call: &Exec, config: &Config) -> Result<SpawnRequest, Error> {
-    strings(call)?;
+    reject_nul(call)?;
     let pty = terminal(call.pty)?;
-    let cwd = directory(call.cwd.as_deref())?;
-    name(call.name.as_deref())?;
+    let cwd = working_dir(call.cwd.as_deref())?;
+    check_name(call.name.as_deref())?;
     if call.name.is_none() && call.if_running != IfRunning::Error {
         return Err(Error::from(InvalidParam::new("if_running", "needs a name: it is about the process of that name")));
     }
@@ -45,19 +45,19 @@ pub fn build(call: &Exec, config: &Config) -> Result<SpawnRequest, Error> {
         let least = config.events.min_heartbeat_ms;
         return Err(Error::from(InvalidParam::too_small("heartbeat_ms", least, ms as i64)));
     }
-    let log_max_bytes = limits(call, config)?;
-    let mut env = env::build(call.env_mode, text_vars(), &config.env.pass, &call.env, pty.is_some());
-    let (mut argv, command) = words(call, &env)?;
+    let log_max_bytes = check_limits(call, config)?;
+    let mut env = env::build(call.env_mode, daemon_vars(), &config.env.pass, &call.env, pty.is_some());
+    let (mut argv, command) = self::argv(call, &env)?;
     let env_names = env.keys().cloned().collect();
     if call.command.is_some()
         && call.login.unwrap_or(true)
         && let [shell, _, text] = &mut argv[..]
-        && let Some((with, carried)) = login_env::keep(shell, text, &call.env)
+        && let Some((with, script)) = login_env::preserve_env(shell, text, &call.env)
     {
         *text = with;
-        env.insert(login_env::CARRIER.into(), carried);
+        env.insert(login_env::ENV_VAR.into(), script);
     }
-    let (program, unresolved) = resolve(&argv[0], env.get("PATH").map(String::as_str));
+    let (program, unresolved) = find_program(&argv[0], env.get("PATH").map(String::as_str));
     let enforced = cgroup::RequestedLimits::new(&call.limits);
     let spec = Spec {
         id: ProcId::from_bits(0),
@@ -101,12 +101,12 @@ fn patterns(call: &Exec) -> Result<Option<Arc<Patterns>>, InvalidParam> {
 }
 
 /// The daemon's own variables, as far as they are text.
-fn text_vars() -> impl Iterator<Item = (String, String)> {
+fn daemon_vars() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os().filter_map(|(n, v)| Some((n.into_string().ok()?, v.into_string().ok()?)))
 }
 
 /// No string has a NUL in it.
-fn strings(call: &Exec) -> Result<(), InvalidParam> {
+fn reject_nul(call: &Exec) -> Result<(), InvalidParam> {
     let one = |param: &str, text: &str| {
         if text.contains('\0') {
             return Err(InvalidParam::new(param, "must not contain a NUL character"));
@@ -126,8 +126,8 @@ fn strings(call: &Exec) -> Result<(), InvalidParam> {
         one(param, text.as_deref().unwrap_or_default())?;
     }
     for (param, key) in [("task_id", &call.task_id), ("session_key", &call.session_key)] {
-        if key.as_ref().is_some_and(|key| key.len() > KEY_MAX) {
-            return Err(InvalidParam::new(param, format!("must be at most {KEY_MAX} bytes")));
+        if key.as_ref().is_some_and(|key| key.len() > MAX_KEY_LEN) {
+            return Err(InvalidParam::new(param, format!("must be at most {MAX_KEY_LEN} bytes")));
         }
     }
     if call.request_id.as_deref() == Some("") {
@@ -149,8 +149,8 @@ fn strings(call: &Exec) -> Result<(), InvalidParam> {
 
 pub fn terminal_size(rows: u32, cols: u32) -> Result<PtySize, InvalidParam> {
     for (name, value) in [("rows", rows), ("cols", cols)] {
-        if !(1..=TERMINAL_MAX).contains(&value) {
-            return Err(InvalidParam::new(name, format!("must be 1 to {TERMINAL_MAX}, not {value}")));
+        if !(1..=MAX_TERMINAL_SIZE).contains(&value) {
+            return Err(InvalidParam::new(name, format!("must be 1 to {MAX_TERMINAL_SIZE}, not {value}")));
         }
     }
     Ok(PtySize { rows, cols })
@@ -159,14 +159,14 @@ pub fn terminal_size(rows: u32, cols: u32) -> Result<PtySize, InvalidParam> {
 fn terminal(pty: Pty) -> Result<Option<PtySize>, InvalidParam> {
     match pty {
         Pty::No => Ok(None),
-        Pty::Default => Ok(Some(TERMINAL)),
+        Pty::Default => Ok(Some(DEFAULT_TERMINAL)),
         Pty::Sized(PtySize { rows, cols }) => terminal_size(rows, cols)
             .map(Some)
             .map_err(|invalid| InvalidParam { param: format!("pty.{}", invalid.param), ..invalid }),
     }
 }
 
-fn directory(cwd: Option<&str>) -> Result<String, InvalidParam> {
+fn working_dir(cwd: Option<&str>) -> Result<String, InvalidParam> {
     let Some(cwd) = cwd else {
         let home = std::env::var("HOME").ok().filter(|h| Path::new(h).is_dir());
         return Ok(home.unwrap_or_else(|| "/".into()));
@@ -181,11 +181,11 @@ fn directory(cwd: Option<&str>) -> Result<String, InvalidParam> {
     }
 }
 
-fn name(name: Option<&str>) -> Result<(), InvalidParam> {
+fn check_name(name: Option<&str>) -> Result<(), InvalidParam> {
     let Some(name) = name else { return Ok(()) };
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"._-:@+".contains(&b);
-    if name.is_empty() || name.len() > NAME_MAX || !name.bytes().all(plain) {
-        let message = format!("must be 1 to {NAME_MAX} letters, digits or . _ - : @ +, not {name:?}");
+    if name.is_empty() || name.len() > MAX_NAME_LEN || !name.bytes().all(plain) {
+        let message = format!("must be 1 to {MAX_NAME_LEN} letters, digits or . _ - : @ +, not {name:?}");
         return Err(InvalidParam::new("name", message));
     }
     if name.starts_with("proc_") {
@@ -199,7 +199,7 @@ fn name(name: Option<&str>) -> Result<(), InvalidParam> {
 }
 
 /// Checks every limit, and gives the bytes of output to keep.
-fn limits(call: &Exec, config: &Config) -> Result<u64, InvalidParam> {
+fn check_limits(call: &Exec, config: &Config) -> Result<u64, InvalidParam> {
     let l = &call.limits;
     let all = [
         ("limits.memory_bytes", l.memory_bytes),
@@ -211,11 +211,11 @@ fn limits(call: &Exec, config: &Config) -> Result<u64, InvalidParam> {
     if let Some((param, _)) = all.iter().find(|(_, value)| *value == Some(0)) {
         return Err(InvalidParam::too_small(*param, 1, 0));
     }
-    Ok(l.output_bytes.map_or(config.log_max_bytes, |bytes| bytes.max(OUTPUT_MIN).min(config.log_max_bytes)))
+    Ok(l.output_bytes.map_or(config.log_max_bytes, |bytes| bytes.max(MIN_OUTPUT_BYTES).min(config.log_max_bytes)))
 }
 
 /// The arguments, and the command as a person would type it.
-fn words(call: &Exec, env: &BTreeMap<String, String>) -> Result<(Vec<String>, String), InvalidParam> {
+fn argv(call: &Exec, env: &BTreeMap<String, String>) -> Result<(Vec<String>, String), InvalidParam> {
     match (&call.command, &call.argv) {
         (Some(_), Some(_)) => Err(InvalidParam::new("command", "give either command or argv, not both")),
         (None, None) => Err(InvalidParam::new("command", "give command (shell text) or argv")),
@@ -231,7 +231,7 @@ fn words(call: &Exec, env: &BTreeMap<String, String>) -> Result<(Vec<String>, St
         (None, Some(argv)) => match argv.first() {
             None => Err(InvalidParam::new("argv", "must not be empty")),
             Some(first) if first.is_empty() => Err(InvalidParam::new("argv[0]", "must name a program")),
-            Some(_) => Ok((argv.clone(), argv.iter().map(|w| quoted(w)).collect::<Vec<_>>().join(" "))),
+            Some(_) => Ok((argv.clone(), argv.iter().map(|w| shell_quote(w)).collect::<Vec<_>>().join(" "))),
         },
     }
 }
@@ -240,7 +240,7 @@ fn words(call: &Exec, env: &BTreeMap<String, String>) -> Result<(Vec<String>, St
 fn default_shell(env: &BTreeMap<String, String>) -> String {
     let usable = |shell: &String| {
         let base = shell.rsplit('/').next().unwrap_or_default();
-        shell.starts_with('/') && !matches!(base, "nologin" | "false") && executable(Path::new(shell)) == Some(true)
+        shell.starts_with('/') && !matches!(base, "nologin" | "false") && is_executable(Path::new(shell)) == Some(true)
     };
     let own = || env.get("SHELL").cloned().or_else(|| std::env::var("SHELL").ok()).filter(usable);
     let passwd = || {
@@ -251,7 +251,7 @@ fn default_shell(env: &BTreeMap<String, String>) -> String {
 }
 
 /// A word as a shell reads it back.
-fn quoted(word: &str) -> String {
+fn shell_quote(word: &str) -> String {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"%+,-./:=@_^".contains(&b);
     if !word.is_empty() && word.bytes().all(plain) {
         return word.into();
@@ -260,21 +260,21 @@ fn quoted(word: &str) -> String {
 }
 
 /// Some(true): a file that may be executed; Some(false): something else is there.
-fn executable(path: &Path) -> Option<bool> {
+fn is_executable(path: &Path) -> Option<bool> {
     let found = std::fs::metadata(path).ok()?;
     Some(found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
 /// The file to execute. With a slash in its name the kernel decides; else PATH is searched, and what
 /// was not found is an errno.
-fn resolve(program: &str, path: Option<&str>) -> (String, Option<i32>) {
+fn find_program(program: &str, path: Option<&str>) -> (String, Option<i32>) {
     if program.contains('/') {
         return (program.into(), None);
     }
     let mut errno = libc::ENOENT;
     for dir in path.unwrap_or("/usr/local/bin:/usr/bin:/bin").split(':') {
         let candidate = if dir.is_empty() { PathBuf::from(".") } else { PathBuf::from(dir) }.join(program);
-        match executable(&candidate) {
+        match is_executable(&candidate) {
             Some(true) => return (candidate.to_string_lossy().into_owned(), None),
             Some(false) => errno = libc::EACCES,
             None => {}
@@ -289,15 +289,15 @@ mod tests {
 
     #[test]
     fn words_are_quoted_as_a_shell_reads_them() {
-        let shown: Vec<String> = ["ls", "a b", "", "it's", "--x=1"].iter().map(|w| quoted(w)).collect();
+        let shown: Vec<String> = ["ls", "a b", "", "it's", "--x=1"].iter().map(|w| shell_quote(w)).collect();
         assert_eq!(shown, ["ls", "'a b'", "''", r"'it'\''s'", "--x=1"]);
     }
 
     #[test]
     fn a_program_is_searched_in_path_and_what_is_missing_has_an_errno() {
-        assert_eq!(resolve("sh", Some("/nowhere:/bin")), ("/bin/sh".into(), None));
-        assert_eq!(resolve("./x", None), ("./x".into(), None));
-        assert_eq!(resolve("no-such-program", Some("/bin")), ("no-such-program".into(), Some(libc::ENOENT)));
-        assert_eq!(resolve("passwd", Some("/etc")), ("passwd".into(), Some(libc::EACCES)));
+        assert_eq!(find_program("sh", Some("/nowhere:/bin")), ("/bin/sh".into(), None));
+        assert_eq!(find_program("./x", None), ("./x".into(), None));
+        assert_eq!(find_program("no-such-program", Some("/bin")), ("no-such-program".into(), Some(libc::ENOENT)));
+        assert_eq!(find_program("passwd", Some("/etc")), ("passwd".into(), Some(libc::EACCES)));
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use toold_proto::params::EnvMode;
 
 /// Names that `clean` passes.
-const NAMES: &[&str] = &[
+const CLEAN_NAMES: &[&str] = &[
     "PATH",
     "HOME",
     "USER",
@@ -20,11 +20,11 @@ const NAMES: &[&str] = &[
     "VIRTUAL_ENV",
 ];
 /// Beginnings of names that `clean` passes.
-const PREFIXES: &[&str] = &["LC_", "XDG_", "CONDA"];
+const CLEAN_PREFIXES: &[&str] = &["LC_", "XDG_", "CONDA"];
 /// What a name that carries a secret has in it.
-const SECRETS: &[&str] = &["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL", "PASSWD", "AUTH"];
+const SECRET_PARTS: &[&str] = &["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL", "PASSWD", "AUTH"];
 /// What the service manager told the daemon and nobody else: a child that had it could speak for us.
-const OWN: &[&str] = &[
+const SERVICE_MANAGER_VARS: &[&str] = &[
     "NOTIFY_SOCKET",
     "LISTEN_PID",
     "LISTEN_FDS",
@@ -49,8 +49,8 @@ pub fn build(
 ) -> BTreeMap<String, String> {
     let mut env: BTreeMap<String, String> = match mode {
         EnvMode::Replace => BTreeMap::new(),
-        EnvMode::Inherit => own.filter(|(name, _)| !OWN.contains(&name.as_str())).collect(),
-        EnvMode::Clean => own.filter(|(name, _)| clean(name, pass)).collect(),
+        EnvMode::Inherit => own.filter(|(name, _)| !SERVICE_MANAGER_VARS.contains(&name.as_str())).collect(),
+        EnvMode::Clean => own.filter(|(name, _)| passes_clean(name, pass)).collect(),
     };
     // A language is given whole: beside another's LC_ALL a LANG would be without effect.
     if call.contains_key("LANG") {
@@ -69,13 +69,13 @@ pub fn build(
     env
 }
 
-fn clean(name: &str, pass: &[String]) -> bool {
+fn passes_clean(name: &str, pass: &[String]) -> bool {
     if pass.iter().any(|p| p == name) {
         return true;
     }
-    let known = NAMES.contains(&name) || PREFIXES.iter().any(|p| name.starts_with(p));
+    let known = CLEAN_NAMES.contains(&name) || CLEAN_PREFIXES.iter().any(|p| name.starts_with(p));
     let upper = name.to_ascii_uppercase();
-    known && !SECRETS.iter().any(|s| upper.contains(s))
+    known && !SECRET_PARTS.iter().any(|s| upper.contains(s))
 }
 
 #[cfg(test)]

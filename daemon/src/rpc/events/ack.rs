@@ -1,6 +1,6 @@
 //! `events.ack`.
 
-use super::{consumer_name, failed};
+use super::{consumer_error, consumer_name};
 use crate::clock::wall_ms;
 use crate::rpc::context::Daemon;
 use crate::rpc::wire::Peer;
@@ -14,6 +14,6 @@ pub async fn ack(call: params::EventsAck, daemon: Arc<Daemon>, _: Arc<Peer>) -> 
         return Err(RpcError::param("seq", format!("is {}, and the newest event is {last}", call.seq)));
     }
     let acked = daemon.consumers.ack(&name, call.seq, last, wall_ms());
-    let position = acked.map_err(|e| failed(e, &call.consumer))?;
+    let position = acked.map_err(|e| consumer_error(e, &call.consumer))?;
     Ok(results::EventsAck { consumer: call.consumer, position })
 }

@@ -48,7 +48,7 @@ pub fn consumer(daemon: &Daemon, name: Option<&str>) -> Result<Option<ConsumerNa
     let name = consumer_name(text)?;
     let (journal, consumers) = (&daemon.journal, &daemon.consumers);
     let registration = consumers.register(&name, ConsumerStart::Oldest, journal.bounds(), wall_ms());
-    registration.map_err(|e| failed(e, text))?;
+    registration.map_err(|e| consumer_error(e, text))?;
     Ok(Some(name))
 }
 
@@ -70,12 +70,14 @@ pub fn acknowledge<'a>(
         };
         let bounds = journal.bounds();
         let mark = ExitMark { newest_seq: bounds.last, exit_seq };
-        consumers.mark_exit_seen(name, proc.spec.id, mark, bounds, wall_ms()).map_err(|e| failed(e, name.as_str()))?;
+        consumers
+            .mark_exit_seen(name, proc.spec.id, mark, bounds, wall_ms())
+            .map_err(|e| consumer_error(e, name.as_str()))?;
     }
     Ok(())
 }
 
-pub fn failed(error: ConsumerError, name: &str) -> RpcError {
+pub fn consumer_error(error: ConsumerError, name: &str) -> RpcError {
     match error {
         ConsumerError::TooMany { max } => {
             RpcError::limit("events.max_consumers", format!("there are {max} consumers already"))

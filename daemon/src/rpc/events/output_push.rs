@@ -1,6 +1,6 @@
 //! The output that a subscription follows: a cursor for each process, moved as its log grows.
 
-use super::subscribe::{Gone, send};
+use super::subscribe::{Disconnected, send};
 use crate::log::Log;
 use crate::proc::Proc;
 use crate::proc::state::State;
@@ -18,27 +18,27 @@ use toold_proto::params::{Ansi, Stream};
 use toold_proto::process::Span;
 
 /// The most that one push carries, in bytes of output.
-const PAGE: u64 = 64 * 1024;
+const MAX_PUSH_LEN: u64 = 64 * 1024;
 
-pub struct Followed {
+pub struct OutputPush {
     ansi: Ansi,
     lag_bytes: u64,
     /// Processes that started after this event are followed from their first byte.
     since: u64,
-    procs: HashMap<ProcId, Follow>,
-    news: FuturesUnordered<BoxFuture<'static, (ProcId, watch::Receiver<State>)>>,
+    procs: HashMap<ProcId, ProcCursor>,
+    updates: FuturesUnordered<BoxFuture<'static, (ProcId, watch::Receiver<State>)>>,
 }
 
-struct Follow {
+struct ProcCursor {
     proc: Arc<Proc>,
     cursor: u64,
     /// What of a character or an escape sequence has come, by stream, and where it began.
     carry: [(u64, Vec<u8>); 2],
 }
 
-impl Followed {
-    pub fn new(ansi: Ansi, lag_bytes: u64, since: u64) -> Followed {
-        Followed { ansi, lag_bytes, since, procs: HashMap::new(), news: FuturesUnordered::new() }
+impl OutputPush {
+    pub fn new(ansi: Ansi, lag_bytes: u64, since: u64) -> OutputPush {
+        OutputPush { ansi, lag_bytes, since, procs: HashMap::new(), updates: FuturesUnordered::new() }
     }
 
     pub fn is_new(&self, started: u64) -> bool {
@@ -51,20 +51,20 @@ impl Followed {
         if self.procs.contains_key(&id) {
             return;
         }
-        let mut news = proc.subscribe();
-        news.mark_changed();
+        let mut updates = proc.subscribe();
+        updates.mark_changed();
         proc.notify_past(cursor);
-        self.procs.insert(id, Follow { proc, cursor, carry: Default::default() });
-        self.news.push(wait(id, news));
+        self.procs.insert(id, ProcCursor { proc, cursor, carry: Default::default() });
+        self.updates.push(wait(id, updates));
     }
 
     /// The next process of which something is new. Safe to cancel.
     pub async fn changed(&mut self) -> ProcId {
         loop {
-            let Some((id, news)) = self.news.next().await else { return std::future::pending().await };
-            let Some(follow) = self.procs.get(&id) else { continue };
-            if !follow.proc.published_state().is_final() {
-                self.news.push(wait(id, news));
+            let Some((id, updates)) = self.updates.next().await else { return std::future::pending().await };
+            let Some(followed) = self.procs.get(&id) else { continue };
+            if !followed.proc.published_state().is_final() {
+                self.updates.push(wait(id, updates));
             }
             return id;
         }
@@ -72,21 +72,21 @@ impl Followed {
 
     /// Pushes what a process has printed since the last time. Whoever does not read it in time is told what was left
     /// out: the log has it.
-    pub async fn push(&mut self, id: ProcId, sink: &SubscriptionSink) -> Result<(), Gone> {
-        let Some(follow) = self.procs.get_mut(&id) else { return Ok(()) };
+    pub async fn push(&mut self, id: ProcId, sink: &SubscriptionSink) -> Result<(), Disconnected> {
+        let Some(followed) = self.procs.get_mut(&id) else { return Ok(()) };
         loop {
-            let state = follow.proc.state();
+            let state = followed.proc.state();
             let end = state.progress.counts.end;
-            if follow.cursor >= end {
+            if followed.cursor >= end {
                 if state.is_final() {
                     self.procs.remove(&id);
                 } else {
-                    follow.proc.notify_past(end);
+                    followed.proc.notify_past(end);
                 }
                 return Ok(());
             }
             let slow = sink.capacity() == 0;
-            match follow.page(&state, self.ansi) {
+            match followed.page(&state, self.ansi) {
                 Ok(pushes) => {
                     for push in pushes {
                         send(sink, &push).await?;
@@ -94,35 +94,35 @@ impl Followed {
                 }
                 Err(e) => {
                     tracing::warn!(%id, %e, "read output for a subscriber");
-                    follow.cursor = end;
+                    followed.cursor = end;
                 }
             }
             // There was no room, and what came while we waited for it may be too much to catch up with.
-            let end = follow.proc.state().progress.counts.end;
-            if slow && end.saturating_sub(follow.cursor) > self.lag_bytes {
-                let lagged = json!({ "type": "lagged", "of": "output", "id": id, "from": follow.cursor, "to": end });
-                follow.cursor = end;
-                follow.carry = Default::default();
+            let end = followed.proc.state().progress.counts.end;
+            if slow && end.saturating_sub(followed.cursor) > self.lag_bytes {
+                let lagged = json!({ "type": "lagged", "of": "output", "id": id, "from": followed.cursor, "to": end });
+                followed.cursor = end;
+                followed.carry = Default::default();
                 send(sink, &lagged).await?;
             }
         }
     }
 }
 
-fn wait(id: ProcId, mut news: watch::Receiver<State>) -> BoxFuture<'static, (ProcId, watch::Receiver<State>)> {
+fn wait(id: ProcId, mut updates: watch::Receiver<State>) -> BoxFuture<'static, (ProcId, watch::Receiver<State>)> {
     async move {
-        let _ = news.changed().await;
-        (id, news)
+        let _ = updates.changed().await;
+        (id, updates)
     }
     .boxed()
 }
 
-impl Follow {
+impl ProcCursor {
     /// The next page as pushes, each of one stream. The cursor is behind it afterwards.
     fn page(&mut self, state: &State, ansi: Ansi) -> io::Result<Vec<serde_json::Value>> {
         let (id, end) = (self.proc.spec.id, state.progress.counts.end);
         let log = Log::open(&self.proc.dir, end)?;
-        let page = log.read(self.cursor, PAGE as usize, None)?;
+        let page = log.read(self.cursor, MAX_PUSH_LEN as usize, None)?;
         let mut pushes = Vec::new();
         if let Some(gap) = page.gap {
             self.carry = Default::default();

@@ -2,7 +2,7 @@
 //! queue: who reads slowly is read for later, and pays with `lagged` only for what is not kept.
 
 use super::filter;
-use super::output_push::Followed;
+use super::output_push::OutputPush;
 use crate::events::{Filter, JournalEntry, ReadLimit};
 use crate::proc::Proc;
 use crate::rpc::context::Daemon;
@@ -17,11 +17,11 @@ use toold_proto::event::EventType;
 use toold_proto::params::EventsSubscribe;
 
 /// What is read from the journal in one go.
-const READ: ReadLimit = ReadLimit { events: 64, bytes: 256 * 1024, scan: 4096 };
+const READ_LIMIT: ReadLimit = ReadLimit { events: 64, bytes: 256 * 1024, scan: 4096 };
 
 /// The client is gone, or has unsubscribed.
 #[derive(Debug)]
-pub struct Gone;
+pub struct Disconnected;
 
 pub async fn subscribe(params: Params<'static>, pending: PendingSubscriptionSink, daemon: Arc<Daemon>, _: Extensions) {
     let begun = parse::<EventsSubscribe>(params.as_str(), &[]).and_then(|call| Subscription::new(&call, &daemon));
@@ -30,7 +30,7 @@ pub async fn subscribe(params: Params<'static>, pending: PendingSubscriptionSink
         Ok(mut subscription) => {
             if let Ok(sink) = pending.accept().await {
                 // It ends when nobody listens any more.
-                let Gone = subscription.run(sink).await;
+                let Disconnected = subscription.run(sink).await;
             }
         }
     }
@@ -42,7 +42,7 @@ struct Subscription {
     filter: Filter,
     types: Option<std::collections::BTreeSet<EventType>>,
     after: u64,
-    followed: Option<Followed>,
+    output: Option<OutputPush>,
 }
 
 impl Subscription {
@@ -54,20 +54,20 @@ impl Subscription {
             return Err(RpcError::param("after", format!("is {after}, and the newest event is {last}")));
         }
         let types = filter.types.clone();
-        let followed = call.output.then(|| {
+        let output = call.output.then(|| {
             filter.types = None;
             let config = &daemon.registry.config.events;
-            Followed::new(call.ansi, config.lag_bytes, last)
+            OutputPush::new(call.ansi, config.lag_bytes, last)
         });
         let mut subscription =
-            Subscription { daemon: daemon.clone(), filter, types, after: call.after.unwrap_or(last), followed };
-        if let Some(mut followed) = subscription.followed.take() {
+            Subscription { daemon: daemon.clone(), filter, types, after: call.after.unwrap_or(last), output };
+        if let Some(mut output) = subscription.output.take() {
             let wanted = |proc: &Arc<Proc>| !proc.published_state().is_final() && subscription.wants(proc);
             for proc in daemon.registry.newest_first().into_iter().filter(wanted) {
                 let end = proc.state().progress.counts.end;
-                followed.begin(proc, end);
+                output.begin(proc, end);
             }
-            subscription.followed = Some(followed);
+            subscription.output = Some(output);
         }
         Ok(subscription)
     }
@@ -80,43 +80,43 @@ impl Subscription {
             && filter.task_id.as_ref().is_none_or(|t| spec.task_id.as_ref() == Some(t))
     }
 
-    async fn run(&mut self, sink: SubscriptionSink) -> Gone {
+    async fn run(&mut self, sink: SubscriptionSink) -> Disconnected {
         let daemon = self.daemon.clone();
-        let mut news = daemon.journal.subscribe();
+        let mut updates = daemon.journal.subscribe();
         loop {
-            news.mark_unchanged();
+            updates.mark_unchanged();
             if self.catch_up(&sink).await.is_err() {
-                return Gone;
+                return Disconnected;
             }
             let output = async {
-                match &mut self.followed {
-                    Some(followed) => followed.changed().await,
+                match &mut self.output {
+                    Some(output) => output.changed().await,
                     None => std::future::pending().await,
                 }
             };
             let changed = tokio::select! {
-                _ = news.changed() => None,
+                _ = updates.changed() => None,
                 id = output => Some(id),
-                () = sink.closed() => return Gone,
+                () = sink.closed() => return Disconnected,
             };
-            if let (Some(id), Some(followed)) = (changed, &mut self.followed)
-                && followed.push(id, &sink).await.is_err()
+            if let (Some(id), Some(output)) = (changed, &mut self.output)
+                && output.push(id, &sink).await.is_err()
             {
-                return Gone;
+                return Disconnected;
             }
         }
     }
 
     /// Pushes everything that the journal has now.
-    async fn catch_up(&mut self, sink: &SubscriptionSink) -> Result<(), Gone> {
+    async fn catch_up(&mut self, sink: &SubscriptionSink) -> Result<(), Disconnected> {
         let daemon = self.daemon.clone();
         let journal = &daemon.journal;
         while self.after < journal.last() {
-            let batch = match journal.read(self.after, &self.filter, READ) {
+            let batch = match journal.read(self.after, &self.filter, READ_LIMIT) {
                 Ok(batch) => batch,
                 Err(e) => {
                     tracing::error!(%e, "read the journal for a subscriber");
-                    return Err(Gone);
+                    return Err(Disconnected);
                 }
             };
             for range in batch.missing {
@@ -136,29 +136,29 @@ impl Subscription {
     }
 
     /// One event, and before an end the output that came before it.
-    async fn push(&mut self, event: JournalEntry, sink: &SubscriptionSink) -> Result<(), Gone> {
-        if let (Some(followed), Some(id)) = (&mut self.followed, event.id) {
+    async fn push(&mut self, event: JournalEntry, sink: &SubscriptionSink) -> Result<(), Disconnected> {
+        if let (Some(output), Some(id)) = (&mut self.output, event.id) {
             match event.kind {
-                EventType::Started if followed.is_new(event.seq) => {
+                EventType::Started if output.is_new(event.seq) => {
                     if let Ok(proc) = self.daemon.find(&id.to_string()) {
-                        followed.begin(proc, 0);
+                        output.begin(proc, 0);
                     }
                 }
-                EventType::Exited | EventType::Closed | EventType::Completion => followed.push(id, sink).await?,
+                EventType::Exited | EventType::Closed | EventType::Completion => output.push(id, sink).await?,
                 // Nothing about output.
                 _ => {}
             }
         }
         let wanted = self.types.as_ref().is_none_or(|types| types.contains(&event.kind));
         match wanted && !event.cancelled {
-            true => sink.send(event.json).await.map_err(|_| Gone),
+            true => sink.send(event.json).await.map_err(|_| Disconnected),
             false => Ok(()),
         }
     }
 }
 
 /// Pushes something that is not in the journal.
-pub async fn send(sink: &SubscriptionSink, what: &Value) -> Result<(), Gone> {
-    let raw: Box<RawValue> = to_raw_value(what).map_err(|_| Gone)?;
-    sink.send(raw).await.map_err(|_| Gone)
+pub async fn send(sink: &SubscriptionSink, what: &Value) -> Result<(), Disconnected> {
+    let raw: Box<RawValue> = to_raw_value(what).map_err(|_| Disconnected)?;
+    sink.send(raw).await.map_err(|_| Disconnected)
 }

@@ -2,6 +2,7 @@
 
 use crate::api::{Description, METHODS};
 use crate::error::ErrorKind;
+use crate::event::Notified;
 use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
@@ -13,6 +14,7 @@ pub fn document() -> Value {
     settings.meta_schema = None;
     let mut generator = settings.into_generator();
     let methods: Vec<Value> = METHODS.iter().map(|m| method(m, &mut generator)).collect();
+    let notifications = notifications(&mut generator);
     let schemas = generator.take_definitions(true);
     json!({
         "openrpc": "1.3.2",
@@ -23,6 +25,7 @@ pub fn document() -> Value {
             "license": { "name": "MIT OR Apache-2.0" },
         },
         "methods": methods,
+        "x-notifications": notifications,
         "components": { "schemas": schemas },
     })
 }
@@ -47,6 +50,20 @@ fn method(m: &Description, generator: &mut SchemaGenerator) -> Value {
             "params": example_params,
         }],
     })
+}
+
+/// The messages that the daemon sends without a request. OpenRPC describes only calls, hence the extension field.
+fn notifications(generator: &mut SchemaGenerator) -> Value {
+    json!([{
+        "name": "events.event",
+        "summary": "An event or a push of a subscription.",
+        "description": "Sent for a subscription of `events.subscribe` until `events.unsubscribe` or the end of the connection.",
+        "paramStructure": "by-name",
+        "params": [
+            { "name": "subscription", "required": true, "schema": generator.subschema_for::<u64>() },
+            { "name": "result", "required": true, "schema": generator.subschema_for::<Notified>() },
+        ],
+    }])
 }
 
 /// The properties of the parameter struct, each as a parameter of its own.

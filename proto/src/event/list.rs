@@ -1,0 +1,272 @@
+//! The one list of events and pushes. Types, numbers on disk, schemas, the list in `docs/events.md` and the client's
+//! rendering come from it.
+//!
+//! The order of fields is the order of the text in the journal. A later version may append a field, as an `Option` with
+//! a default, and never renames, moves or removes one.
+
+use super::{EventDescription, EventFields, LaggedOf, Outcome, OutputSummary, Push, append_fields};
+use crate::id::ProcId;
+use crate::params::{Status, Stream, is_default};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+macro_rules! events {
+    (
+        events { $($(#[doc = $doc:literal])+ $name:ident = $code:literal, $wire:literal, $example:literal {
+            $($(#[$field:meta])* $f:ident: $t:ty,)*
+        })* }
+        pushes { $($(#[doc = $push_doc:literal])+ $push:ident = $push_wire:literal, $push_example:literal {
+            $($(#[$push_field:meta])* $pf:ident: $pt:ty,)*
+        })* }
+    ) => {
+        /// The type of an event. Its code is frozen: it is on disk.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+        #[serde(rename_all = "snake_case")]
+        pub enum EventType { $($(#[doc = $doc])+ $name,)* }
+
+        impl EventType {
+            pub const ALL: &[EventType] = &[$(EventType::$name),*];
+
+            /// Returns the name on the wire.
+            pub fn name(self) -> &'static str {
+                match self { $(EventType::$name => $wire,)* }
+            }
+
+            /// Returns the number on disk.
+            pub fn code(self) -> u16 {
+                match self { $(EventType::$name => $code,)* }
+            }
+
+            /// Returns the type with this number on disk.
+            pub fn from_code(code: u16) -> Option<EventType> {
+                match code {
+                    $($code => Some(EventType::$name),)*
+                    // A type of a later version.
+                    _ => None,
+                }
+            }
+        }
+
+        $($(#[doc = $doc])+
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+        pub struct $name { $($(#[$field])* pub $f: $t,)* }
+
+        impl EventFields for $name {
+            fn event_type(&self) -> EventType {
+                EventType::$name
+            }
+            fn write_fields(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
+                append_fields(self, out)
+            }
+        })*
+
+        $($(#[doc = $push_doc])+
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+        pub struct $push { $($(#[$push_field])* pub $pf: $pt,)* }
+
+        impl Push for $push {
+            const NAME: &'static str = $push_wire;
+        })*
+
+        /// The fields of an event or push, by type, as a client reads them.
+        #[derive(Debug, Clone, PartialEq)]
+        pub enum EventBody {
+            $($name($name),)*
+            $($push($push),)*
+        }
+
+        impl EventBody {
+            /// Reads the fields that belong to the object's `type`. Returns None for a type of a later version, or if a
+            /// field is missing. Fields that this version does not know are ignored.
+            pub fn read(object: &Map<String, Value>) -> Option<EventBody> {
+                match object.get("type")?.as_str()? {
+                    $($wire => $name::deserialize(object).ok().map(EventBody::$name),)*
+                    $($push_wire => $push::deserialize(object).ok().map(EventBody::$push),)*
+                    _ => None,
+                }
+            }
+
+            #[cfg(test)]
+            pub fn name(&self) -> &'static str {
+                match self {
+                    $(EventBody::$name(_) => $wire,)*
+                    $(EventBody::$push(_) => $push_wire,)*
+                }
+            }
+
+            #[cfg(test)]
+            pub fn text(&self) -> String {
+                match self {
+                    $(EventBody::$name(body) => serde_json::to_string(body),)*
+                    $(EventBody::$push(body) => serde_json::to_string(body),)*
+                }
+                .expect("it prints")
+            }
+        }
+
+        /// Every event in the order of its number, then the pushes.
+        pub const EVENTS: &[EventDescription] = &[
+            $(EventDescription {
+                name: $wire,
+                doc: concat!($($doc, "\n"),+),
+                code: Some($code),
+                example: $example,
+                fields: |g| g.root_schema_for::<$name>(),
+            },)*
+            $(EventDescription {
+                name: $push_wire,
+                doc: concat!($($push_doc, "\n"),+),
+                code: None,
+                example: $push_example,
+                fields: |g| g.root_schema_for::<$push>(),
+            },)*
+        ];
+    };
+}
+
+events! {
+    events {
+        /// The program runs.
+        Started = 1, "started", r#"{"pid":4711,"name":"web","command":"make serve"}"# {
+            /// The program's pid.
+            pid: i32,
+            /// The process's name.
+            name: Option<String>,
+            /// The command line, at most 2000 characters of it.
+            command: String,
+        }
+        /// The program ended, or could not start.
+        Exited = 2, "exited", r#"{"name":"web","command":"make serve","exit_code":2,"signal":null,"reason":"exited","killed_by":null,"duration_ms":5300,"status":"exited","bytes":120,"lines":3}"# {
+            #[serde(flatten)]
+            outcome: Outcome,
+            /// `exited`, or `lost` if toold could not observe the exit.
+            status: Status,
+            /// Bytes written so far. A descendant may write more.
+            bytes: u64,
+            /// Lines written so far.
+            lines: u64,
+        }
+        /// Both output streams are at their end.
+        Closed = 3, "closed", r#"{"name":"web","bytes":120,"lines":3}"# {
+            /// The process's name.
+            name: Option<String>,
+            /// All bytes written.
+            bytes: u64,
+            /// All lines written.
+            lines: u64,
+        }
+        /// The program ended, with the end of its output; for processes started with `notify`.
+        Completion = 4, "completion", r#"{"name":"web","command":"make serve","exit_code":2,"signal":null,"reason":"exited","killed_by":null,"duration_ms":5300,"output":"make: *** [serve] Error 2\n","output_path":"/home/me/.local/state/toold/procs/proc_0123456789ab/log","bytes":26,"lines":1,"sha256":"c3059bac08a3bbdfde19f03cb026942b7f070083acb3c2cdb5f73ce1bd8cfff6","dropped_bytes":0,"unstored_bytes":0}"# {
+            #[serde(flatten)]
+            outcome: Outcome,
+            #[serde(flatten)]
+            summary: Option<OutputSummary>,
+            /// True if `session.end` ended it. Such an event is not pushed.
+            #[serde(default, skip_serializing_if = "is_default")]
+            cancelled: bool,
+            /// The error that kept toold from reading the output. The fields on the output are missing then.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            #[schemars(with = "String")]
+            output_error: Option<String>,
+        }
+        /// Lines matched a watch pattern.
+        WatchMatch = 5, "watch_match", r#"{"name":"web","pattern":"listening on","pattern_index":0,"output":"listening on 8080","matches":1,"truncated":false,"suppressed":0}"# {
+            /// The process's name.
+            name: Option<String>,
+            /// The text or regular expression that matched first.
+            pattern: String,
+            /// Its place in `watch`, from 0.
+            pattern_index: u64,
+            /// The lines that matched.
+            output: String,
+            /// How many lines matched.
+            matches: u64,
+            /// True if `output` does not hold all of them in full.
+            truncated: bool,
+            /// Matching lines since the last `watch_match` that no event reported.
+            suppressed: u64,
+        }
+        /// The watch ended because too many lines matched in several intervals in a row. `notify` is on from here.
+        WatchDisabled = 6, "watch_disabled", r#"{"name":"web","suppressed":9,"message":"too many matches in 3 intervals of 15000 ms in a row; the watch ended and `notify` is on"}"# {
+            /// The process's name.
+            name: Option<String>,
+            /// Matching lines since the last `watch_match` that no event reported.
+            suppressed: u64,
+            /// The reason, for a person.
+            message: String,
+        }
+        /// Too many matches over all processes. No `watch_match` is published during the cooldown.
+        WatchOverflowTripped = 7, "watch_overflow_tripped", r#"{"limit":15,"window_ms":10000,"cooldown_ms":30000,"message":"more than 15 matches in 10000 ms over all processes: watch matches are suppressed for 30000 ms"}"# {
+            /// `watch.global_max`.
+            limit: u64,
+            /// `watch.global_window_ms`.
+            window_ms: u64,
+            /// `watch.global_cooldown_ms`.
+            cooldown_ms: u64,
+            /// The reason, for a person.
+            message: String,
+        }
+        /// The cooldown is over. Matches are published again.
+        WatchOverflowReleased = 8, "watch_overflow_released", r#"{"suppressed":12,"message":"watch matches resumed; 12 were suppressed"}"# {
+            /// Matching lines of the cooldown that no event reported.
+            suppressed: u64,
+            /// The summary, for a person.
+            message: String,
+        }
+        /// There is new output; for processes started with a heartbeat.
+        Heartbeat = 9, "heartbeat", r#"{"name":"web","bytes":120,"lines":3,"new_bytes":40,"cursor":120,"output":"GET / 200\n"}"# {
+            /// The process's name.
+            name: Option<String>,
+            /// Bytes written so far.
+            bytes: u64,
+            /// Lines written so far.
+            lines: u64,
+            /// Bytes since the last heartbeat.
+            new_bytes: u64,
+            /// The end of the output so far.
+            cursor: u64,
+            /// The last 200 characters, without escape sequences.
+            output: String,
+        }
+        /// The program waits for input.
+        NeedsInput = 10, "needs_input", r#"{"name":"setup","pid":4711,"echo":false,"prompt":"Password: ","cursor":10}"# {
+            /// The process's name.
+            name: Option<String>,
+            /// The pid that reads: the program or a descendant.
+            pid: i32,
+            /// False if the terminal does not show what is typed. Null without a terminal.
+            echo: Option<bool>,
+            /// The last line of the output, if it has no newline.
+            prompt: String,
+            /// The end of the output so far.
+            cursor: u64,
+        }
+    }
+    pushes {
+        /// The subscriber missed a range of events or output, because retention removed it or the subscriber read too slowly.
+        Lagged = "lagged", r#"{"of":"output","id":"proc_0123456789ab","from":65536,"to":131072}"# {
+            /// The kind of range: event numbers, both missed, or cursors in the output of `id`.
+            of: LaggedOf,
+            /// The process. Null for events.
+            id: Option<ProcId>,
+            /// The first that was missed.
+            from: u64,
+            /// The last event that was missed; for output, the first byte after it.
+            to: u64,
+        }
+        /// New output of a process. Only with `output` in `events.subscribe`.
+        Output = "output", r#"{"id":"proc_0123456789ab","cursor":0,"next_cursor":6,"stream":"stdout","data":"hello\n"}"# {
+            /// The process.
+            id: ProcId,
+            /// The start of `data` in the output.
+            cursor: u64,
+            /// The end of `data` in the output.
+            next_cursor: u64,
+            /// The stream that the text came from.
+            stream: Stream,
+            /// The text. A character or an escape sequence is never split between two pushes.
+            data: String,
+        }
+    }
+}

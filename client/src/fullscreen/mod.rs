@@ -1,4 +1,4 @@
-//! The whole terminal, taken for a while and given back as it was, whichever way we leave.
+//! Full-screen output on the alternate screen, with the terminal restored on every way out.
 
 mod sys;
 
@@ -8,13 +8,14 @@ use crate::render::text::{columns, without_escapes};
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 
-/// Another screen than the one with the shell's lines; no cursor; a long line is not continued.
+/// Enters the alternate screen, hides the cursor and turns off line wrapping.
 const ENTER: &str = "\x1b[?1049h\x1b[?25l\x1b[?7l";
 const LEAVE: &str = "\x1b[?7h\x1b[?25h\x1b[?1049l";
 
+/// The terminal while we draw on all of it.
 pub struct Fullscreen {
     keys: Option<SavedSettings>,
-    /// What stands there.
+    /// The frame on the screen.
     shown: String,
     entered: bool,
 }
@@ -22,20 +23,20 @@ pub struct Fullscreen {
 impl Fullscreen {
     pub fn enter() -> io::Result<Fullscreen> {
         let mut screen = Fullscreen { keys: None, shown: String::new(), entered: false };
-        screen.take()?;
+        screen.enter_screen()?;
         Ok(screen)
     }
 
-    fn take(&mut self) -> io::Result<()> {
+    fn enter_screen(&mut self) -> io::Result<()> {
         self.entered = true;
         self.keys = SavedSettings::disable_echo(io::stdin().as_fd());
         self.shown.clear();
         write(ENTER)
     }
 
-    fn give_back(&mut self) {
+    fn restore(&mut self) {
         if std::mem::take(&mut self.entered) {
-            // If the terminal is gone, there is nothing to give back.
+            // If the terminal is gone, there is nothing to restore.
             let _ = write(LEAVE);
             if let Some(keys) = self.keys.take() {
                 keys.restore(io::stdin().as_fd());
@@ -43,24 +44,24 @@ impl Fullscreen {
         }
     }
 
-    /// Whether somebody can type to us.
+    /// Returns true if standard input is a terminal, so that keys can be read.
     pub fn has_keys(&self) -> bool {
         self.keys.is_some()
     }
 
-    /// Gives the terminal back, stands still until somebody continues us, and takes it again.
+    /// Restores the terminal, stops this process until it is continued, and enters the screen again.
     pub fn suspend(&mut self) -> io::Result<()> {
-        self.give_back();
+        self.restore();
         sys::suspend();
-        self.take()
+        self.enter_screen()
     }
 
-    /// What is drawn next is drawn whole.
+    /// Forgets the drawn frame, so that the next one is written completely.
     pub fn invalidate(&mut self) {
         self.shown.clear();
     }
 
-    /// Shows these lines on a screen of this width. Nothing is written when they stand there already.
+    /// Shows these lines on a screen of this width. Writes nothing if they are there already.
     pub fn draw(&mut self, lines: &[String], width: Option<usize>) -> io::Result<()> {
         let frame = frame(lines, width);
         if frame == self.shown {
@@ -74,12 +75,12 @@ impl Fullscreen {
 
 impl Drop for Fullscreen {
     fn drop(&mut self) {
-        self.give_back();
+        self.restore();
     }
 }
 
-/// The lines from the top, each written over what was there: nothing is blank in between. Behind a line that is as wide as the
-/// screen nothing is erased: the cursor stands on its last character then, which would go.
+/// Builds a frame: lines from the top, each written over the old one, so that nothing flickers. Nothing is erased behind a line
+/// that is as wide as the screen: the cursor is on its last character then and would erase it.
 fn frame(lines: &[String], width: Option<usize>) -> String {
     let narrower = |line: &str| width.is_none_or(|width| columns(&without_escapes(line)) < width);
     let drawn = |(n, line): (usize, &String)| match (n + 1 == lines.len(), narrower(line)) {
@@ -91,21 +92,20 @@ fn frame(lines: &[String], width: Option<usize>) -> String {
     "\x1b[H".to_owned() + &lines.iter().enumerate().map(drawn).collect::<String>()
 }
 
-/// A table and a word about it as lines that fit: what is too much is counted in the last line.
-pub fn fit(table: &str, word: Option<&str>, rows: usize, style: Style) -> Vec<String> {
+/// Fits a table and a status line into `rows` lines. The last line counts the rows that do not fit.
+pub fn fit(table: &str, status: Option<&str>, rows: usize, style: Style) -> Vec<String> {
     use crate::render::Tint;
     use crate::render::text::cut;
     let mut lines: Vec<String> = table.lines().map(str::to_owned).collect();
-    let spare = usize::from(word.is_some());
-    let most = rows.max(1).saturating_sub(spare);
-    let mut said = word.map(str::to_owned);
-    if lines.len() > most {
-        let most = rows.max(1) - 1;
-        let below = format!("{} more are below", lines.len() - most);
-        said = Some(word.map_or(below.clone(), |word| format!("{below}; {word}")));
-        lines.truncate(most);
+    let max_lines = rows.max(1).saturating_sub(usize::from(status.is_some()));
+    let mut last = status.map(str::to_owned);
+    if lines.len() > max_lines {
+        let max_lines = rows.max(1) - 1;
+        let below = format!("{} more are below", lines.len() - max_lines);
+        last = Some(status.map_or(below.clone(), |status| format!("{below}; {status}")));
+        lines.truncate(max_lines);
     }
-    lines.extend(said.map(|said| Tint::Faint.paint(&cut(&said, style.width.unwrap_or(usize::MAX)), style)));
+    lines.extend(last.map(|last| Tint::Faint.paint(&cut(&last, style.width.unwrap_or(usize::MAX)), style)));
     lines
 }
 
@@ -120,24 +120,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_frame_starts_at_home_and_erases_only_what_it_does_not_write() {
+    fn a_frame_starts_at_home_and_erases_only_the_rest_of_each_line() {
         assert_eq!(frame(&["a".into(), "b".into()], Some(80)), "\x1b[Ha\x1b[K\r\nb\x1b[K\x1b[J");
     }
 
     #[test]
     fn the_last_character_of_a_line_as_wide_as_the_screen_stays() {
-        // The broken code erased behind it, where the cursor stands on it: the sign of a cut was never seen.
+        // The broken code erased behind the line while the cursor was on its last character, so the `…` was never seen.
         let lines = ["\x1b[1mab…\x1b[0m".into(), "cd…".into()];
         assert_eq!(frame(&lines, Some(3)), "\x1b[H\x1b[1mab…\x1b[0m\r\n\x1b[Jcd…");
     }
 
     #[test]
-    fn what_does_not_fit_is_counted() {
+    fn rows_that_do_not_fit_are_counted() {
         let style = Style::plain();
         let table = "head\n1\n2\n3\n";
         assert_eq!(fit(table, None, 4, style), ["head", "1", "2", "3"]);
-        assert_eq!(fit(table, Some("word"), 5, style), ["head", "1", "2", "3", "word"]);
-        assert_eq!(fit(table, Some("word"), 4, style), ["head", "1", "2", "1 more are below; word"]);
+        assert_eq!(fit(table, Some("status"), 5, style), ["head", "1", "2", "3", "status"]);
+        assert_eq!(fit(table, Some("status"), 4, style), ["head", "1", "2", "1 more are below; status"]);
         assert_eq!(fit(table, None, 3, style), ["head", "1", "2 more are below"]);
         assert_eq!(fit(table, None, 0, style), ["4 more are below"]);
     }

@@ -300,7 +300,7 @@ fn readiness_is_told_beside_the_output_and_the_end_is_acknowledged_for_the_consu
 /// A line that is typed once the process has an id, and what is left of it in the terminal after `run`.
 fn typed_line(after: impl FnOnce() -> Vec<Reply>) -> (Vec<String>, String, String) {
     use std::io::Read;
-    let (mut person, program) = crate::terminal::pair();
+    let (mut person, program) = crate::sys::open_pty();
     let shell = program.try_clone().expect("another handle");
     let types = Reply::After(
         Box::new(move || {

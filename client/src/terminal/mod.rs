@@ -6,9 +6,9 @@ pub mod keys;
 mod modes;
 pub mod replay;
 mod replay_buffer;
-mod sys;
 mod viewport;
 
+use crate::sys::{self, TerminalSettings};
 use modes::Modes;
 use replay::{snapshot, snapshot_in_place};
 use replay_buffer::ReplayBuffer;
@@ -18,9 +18,6 @@ use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use sys::Settings;
-#[cfg(test)]
-pub use sys::pair;
 use toold_proto::pty::PtySize;
 use viewport::Viewport;
 
@@ -53,7 +50,7 @@ pub struct Terminal {
 struct SavedTerminal {
     /// Unbuffered, and independent of the lock of standard output, which the panicking thread may hold.
     tty: File,
-    before: Settings,
+    before: TerminalSettings,
     keys: KeyMode,
     modes: Modes,
     entered: bool,
@@ -68,8 +65,8 @@ impl Terminal {
     }
 
     fn enter_on(tty: File, keys: KeyMode) -> io::Result<Terminal> {
-        let before = Settings::read(tty.as_fd())?;
-        let size = crate::sys::window_size(tty.as_fd()).filter(|size| size.rows > 0 && size.cols > 0);
+        let before = TerminalSettings::read(tty.as_fd())?;
+        let size = sys::window_size(tty.as_fd()).filter(|size| size.rows > 0 && size.cols > 0);
         let mut saved = SavedTerminal { tty, before, keys, modes: Modes::default(), entered: false, size };
         saved.enter()?;
         let saved = Arc::new(Mutex::new(saved));
@@ -96,7 +93,7 @@ impl Terminal {
 
     /// Returns the window size, or None if it is not known.
     pub fn size(&self) -> Option<PtySize> {
-        self.with(|saved| crate::sys::window_size(saved.tty.as_fd())).filter(|size| size.rows > 0 && size.cols > 0)
+        self.with(|saved| sys::window_size(saved.tty.as_fd())).filter(|size| size.rows > 0 && size.cols > 0)
     }
 
     /// Returns the program's output as bytes for our screen, or None if they are the same. `status` is the last row of a viewport.

@@ -14,9 +14,9 @@ fn read_until(person: &mut File, end: &str) -> String {
     String::from_utf8_lossy(&all).into_owned()
 }
 
-fn entered(keys: KeyMode) -> (File, File, Terminal, Settings) {
-    let (person, program) = sys::pair();
-    let before = Settings::read(program.as_fd()).expect("a terminal");
+fn entered(keys: KeyMode) -> (File, File, Terminal, TerminalSettings) {
+    let (person, program) = sys::open_pty();
+    let before = TerminalSettings::read(program.as_fd()).expect("a terminal");
     let terminal = Terminal::enter_on(program.try_clone().expect("another handle"), keys).expect("a terminal");
     (person, program, terminal, before)
 }
@@ -24,7 +24,7 @@ fn entered(keys: KeyMode) -> (File, File, Terminal, Settings) {
 #[test]
 fn the_terminal_is_raw_while_entered_and_as_before_after_leaving() {
     let (mut person, program, mut terminal, before) = entered(KeyMode::Forwarded);
-    let now = || Settings::read(program.as_fd()).expect("a terminal").flags();
+    let now = || TerminalSettings::read(program.as_fd()).expect("a terminal").flags();
     assert_eq!(now(), before.raw().flags());
     terminal.track(b"\x1b[?1049h\x1b[?25ltext");
     terminal.leave();
@@ -41,10 +41,10 @@ fn the_terminal_is_raw_while_entered_and_as_before_after_leaving() {
 #[test]
 fn with_unread_keys_signals_still_work_and_output_is_raw() {
     let (_person, program, terminal, before) = entered(KeyMode::Unread);
-    let now = Settings::read(program.as_fd()).expect("a terminal").flags();
+    let now = TerminalSettings::read(program.as_fd()).expect("a terminal").flags();
     assert_eq!((now[1] & libc::OPOST, now[3] & (libc::ECHO | libc::ISIG)), (0, libc::ISIG));
     drop(terminal);
-    assert_eq!(Settings::read(program.as_fd()).expect("a terminal").flags(), before.flags());
+    assert_eq!(TerminalSettings::read(program.as_fd()).expect("a terminal").flags(), before.flags());
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn a_panic_restores_the_terminal_before_its_message_is_printed() {
         panic!("as the test intends");
     });
     assert!(ended.join().is_err());
-    assert_eq!(Settings::read(program.as_fd()).expect("a terminal").flags(), before.flags());
+    assert_eq!(TerminalSettings::read(program.as_fd()).expect("a terminal").flags(), before.flags());
     assert_eq!(read_until(&mut person, "\r\n"), "\x1b[?2004l\r\n");
 }
 

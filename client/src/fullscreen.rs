@@ -1,10 +1,8 @@
 //! Full-screen output on the alternate screen, with the terminal restored on every way out.
 
-mod sys;
-
-use self::sys::SavedSettings;
 use crate::render::Style;
 use crate::render::text::{columns, without_escapes};
+use crate::sys::{self, TerminalSettings};
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 
@@ -14,7 +12,8 @@ const LEAVE: &str = "\x1b[?7h\x1b[?25h\x1b[?1049l";
 
 /// The terminal while we draw on all of it.
 pub struct Fullscreen {
-    keys: Option<SavedSettings>,
+    /// The settings of standard input before, if it is a terminal.
+    before: Option<TerminalSettings>,
     /// The frame on the screen.
     shown: String,
     entered: bool,
@@ -22,14 +21,15 @@ pub struct Fullscreen {
 
 impl Fullscreen {
     pub fn enter() -> io::Result<Fullscreen> {
-        let mut screen = Fullscreen { keys: None, shown: String::new(), entered: false };
+        let mut screen = Fullscreen { before: None, shown: String::new(), entered: false };
         screen.enter_screen()?;
         Ok(screen)
     }
 
     fn enter_screen(&mut self) -> io::Result<()> {
         self.entered = true;
-        self.keys = SavedSettings::disable_echo(io::stdin().as_fd());
+        let before = TerminalSettings::read(io::stdin().as_fd()).ok();
+        self.before = before.filter(|before| before.key_by_key().apply(io::stdin().as_fd()).is_ok());
         self.shown.clear();
         write(ENTER)
     }
@@ -38,15 +38,15 @@ impl Fullscreen {
         if std::mem::take(&mut self.entered) {
             // If the terminal is gone, there is nothing to restore.
             let _ = write(LEAVE);
-            if let Some(keys) = self.keys.take() {
-                keys.restore(io::stdin().as_fd());
+            if let Some(before) = self.before.take() {
+                let _ = before.apply(io::stdin().as_fd());
             }
         }
     }
 
     /// Returns true if standard input is a terminal, so that keys can be read.
     pub fn has_keys(&self) -> bool {
-        self.keys.is_some()
+        self.before.is_some()
     }
 
     /// Restores the terminal, stops this process until it is continued, and enters the screen again.

@@ -26,5 +26,6 @@ mod terminal;
 #[cfg(test)]
 mod testing;
 mod usage_error;
+mod verbs;
 
 pub use sys::run_main;

@@ -26,10 +26,7 @@ fn a_command_read_alone_is_what_it_is_among_all() {
     let lines: Vec<&str> = examples.iter().map(String::as_str).chain(more).collect();
     let mut alike = 0;
     for line in lines {
-        let words = shlex::split(line).expect("words");
-        let stages = words.split(|word| matches!(word.as_str(), "|" | "&&" | ">" | "<" | ";"));
-        for words in stages.filter(|words| words.first().is_some_and(|word| word == "toolctl")) {
-            let words: Vec<OsString> = words.iter().map(Into::into).collect();
+        for words in help::command_lines(line) {
             let Some(alone) = parse_single_verb(&words) else { continue };
             assert_eq!(format!("{alone:?}"), format!("{:?}", parse_all_verbs(&words).expect("understood")), "{line}");
             alike += 1;

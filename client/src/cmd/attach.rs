@@ -19,18 +19,12 @@ use toold_proto::process::{Process, Stdin};
 use toold_proto::pty::PtySize;
 use toold_proto::{ErrorKind, RpcError, api};
 
-const HELP: &str = "Every key goes to the process, Ctrl-C too, except the one that detaches. The process's terminal gets \
+const NOTES: &str = "Every key goes to the process, Ctrl-C too, except the one that detaches. The process's terminal gets \
 the size of yours, and follows it. Several may be attached at once: all type, and the last size counts; whose window is \
-another sees as much as fits, and both sizes. The exit code is 0 after detaching, and the process's own when it ends.
-
-Examples:
-  toolctl exec --pty --name dev -- bash     # later, from any terminal:
-  toolctl attach dev                        # Ctrl-\\ leaves it running
-  toolctl attach -r dev                     # only look; Ctrl-C leaves
-  toolctl attach dev --detach-keys C-p,C-q  # Ctrl-\\ is the program's";
+another sees as much as fits, and both sizes. The exit code is 0 after detaching, and the process's own when it ends.";
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = HELP)]
+#[command(after_help = NOTES)]
 pub struct Args {
     /// The process: its id, a unique start of that, its name, @last or @failed
     pub id: String,

@@ -16,17 +16,13 @@ use toold_proto::api;
 use toold_proto::params::Status;
 use toold_proto::results;
 
-const HELP: &str = "With --ready-…: prints the id when the process is ready, has ended or the time is over. The exit code \
+const NOTES: &str = "With --ready-…: prints the id when the process is ready, has ended or the time is over. The exit code \
 is 0 when it is ready, 124 when the time was over (it runs on), and when it ended before it was ready its own code, or 1 \
 if that was 0.
-A TIME is 500ms, 10s, 2m, 1h or 1d; a SIZE is 10K, 512M or 1G.
-
-Examples:
-  toolctl exec --name web --ready-port 8080 --ready-timeout 30s -- ./server
-  toolctl exec --notify --watch error --watch-re '^FAILED' -c 'make test'";
+A TIME is 500ms, 10s, 2m, 1h or 1d; a SIZE is 10K, 512M or 1G.";
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = HELP, override_usage = "toolctl exec [OPTIONS] [--] CMD [ARG]...\n       toolctl exec [OPTIONS] -c TEXT")]
+#[command(after_help = NOTES, override_usage = "toolctl exec [OPTIONS] [--] CMD [ARG]...\n       toolctl exec [OPTIONS] -c TEXT")]
 pub struct Args {
     #[command(flatten)]
     options: exec::Options,

@@ -11,14 +11,10 @@ use toold_proto::params;
 /// How long it may take: there may be many, and a disk may be slow.
 const MANY: Duration = Duration::from_secs(600);
 
-const HELP: &str = "On a terminal it shows how many are left while it takes longer than a second.
-
-Examples:
-  toolctl forget build tests
-  toolctl forget --older-than 2h";
+const NOTES: &str = "On a terminal it shows how many are left while it takes longer than a second.";
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = HELP, override_usage = "toolctl forget [OPTIONS] ID...\n       toolctl forget [OPTIONS] --older-than TIME")]
+#[command(after_help = NOTES, override_usage = "toolctl forget [OPTIONS] ID...\n       toolctl forget [OPTIONS] --older-than TIME")]
 #[group(required = true, multiple = false)]
 pub struct Args {
     /// The processes, each by its id, a unique start of that, its name, @last or @failed

@@ -10,14 +10,10 @@ use toold_proto::params;
 /// Lines of output at the end.
 const LINES: u64 = 10;
 
-const HELP: &str = "Times are local, and RFC 3339 with --json. Sizes of the tree are those of this moment.
-
-Examples:
-  toolctl inspect web
-  toolctl inspect web --json | jq '.tree[].command'";
+const NOTES: &str = "Times are local, and RFC 3339 with --json. Sizes of the tree are those of this moment.";
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = HELP)]
+#[command(after_help = NOTES)]
 pub struct Args {
     /// The process: its id, a unique start of that, its name, @last or @failed
     pub id: String,

@@ -22,7 +22,7 @@ const USAGE: &str = "toolctl kill [OPTIONS] ID...
 #[command(override_usage = USAGE)]
 pub struct Args {
     #[command(flatten)]
-    pub whom: Whom,
+    pub targets: Targets,
     /// The signal to send first, by name or number; -9 and -TERM are short for it [default: TERM]
     #[arg(short, long, value_name = "SIG", value_parser = args::signal)]
     signal: Option<String>,
@@ -33,7 +33,7 @@ pub struct Args {
 
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = false)]
-pub struct Whom {
+pub struct Targets {
     /// The processes, each by its id, a unique start of that, its name, @last or @failed
     #[arg(value_name = "ID")]
     pub ids: Vec<String>,
@@ -49,17 +49,17 @@ pub struct Whom {
 }
 
 pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
-    let mut meanwhile = match args.whom.ids.is_empty() {
+    let mut meanwhile = match args.targets.ids.is_empty() {
         true => cx.show_work(Work::Killing),
-        false => cx.show_waiting(args.whom.ids.clone()),
+        false => cx.show_waiting(args.targets.ids.clone()),
     };
-    let (id, ids) = one_or_many(args.whom.ids);
+    let (id, ids) = one_or_many(args.targets.ids);
     let params = params::Kill {
         id,
         ids,
-        task_id: args.whom.task,
-        session_key: args.whom.session,
-        all: args.whom.all.then_some(true),
+        task_id: args.targets.task,
+        session_key: args.targets.session,
+        all: args.targets.all.then_some(true),
         signal: args.signal,
         grace_ms: args.grace,
     };

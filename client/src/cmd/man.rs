@@ -43,7 +43,7 @@ pub fn pages() -> Result<Vec<Page>, CliError> {
     Ok(pages)
 }
 
-fn own_pages() -> Result<Vec<Page>, CliError> {
+pub fn own_pages() -> Result<Vec<Page>, CliError> {
     let mut command = help::command();
     command.build();
     let mut pages = Vec::new();

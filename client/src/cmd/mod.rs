@@ -34,6 +34,10 @@ use crate::render::Style;
 use serde_json::value::RawValue;
 use toold_proto::api::Method;
 
+/// The arguments of a command that takes none.
+#[derive(Debug, clap::Args)]
+pub struct NoArgs {}
+
 /// What every command works with.
 pub struct Context<'a> {
     pub connection: Connection,

@@ -15,20 +15,15 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::time::Duration;
 
-const HELP: &str = "With -t, when both ends are terminals, the program has yours: every key goes to it, Ctrl-C too, \
+const NOTES: &str = "With -t, when both ends are terminals, the program has yours: every key goes to it, Ctrl-C too, \
 except the one that detaches. Without -t the program has a pipe: the lines you type go into it, Ctrl-D closes it, Ctrl-C is \
 sent on as SIGINT, a second one kills, Ctrl-Z stops toolctl alone and Ctrl-\\ leaves the program running. In the background, \
 and while another program has the terminal without lines (a pager), nothing is read. --no-stdin leaves all that is typed to the \
 shell, and the program has /dev/null.
-A TIME is 500ms, 10s, 2m, 1h or 1d; a SIZE is 10K, 512M or 1G.
-
-Examples:
-  toolctl run -- make test                 # its output, its exit code
-  toolctl run -t -- vim notes.txt          # Ctrl-\\ leaves it running
-  toolctl run --detach-after 10s -- make   # then leave it to the daemon";
+A TIME is 500ms, 10s, 2m, 1h or 1d; a SIZE is 10K, 512M or 1G.";
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = HELP, override_usage = "toolctl run [OPTIONS] [--] CMD [ARG]...\n       toolctl run [OPTIONS] -c TEXT")]
+#[command(after_help = NOTES, override_usage = "toolctl run [OPTIONS] [--] CMD [ARG]...\n       toolctl run [OPTIONS] -c TEXT")]
 pub struct Args {
     #[command(flatten)]
     options: exec::Options,

@@ -1,29 +1,22 @@
-//! The commands by what they are for, as `toolctl --help` lists them.
+//! The verbs in groups, as `toolctl --help` lists them.
 
-/// What a person wants, and the commands for it.
-const GROUPS: &[(&str, &[&str])] = &[
-    ("Start", &["run", "exec"]),
-    ("Look", &["list", "poll", "log", "inspect", "events"]),
-    ("Wait", &["wait", "notify"]),
-    ("Talk to it", &["attach", "write", "submit", "close", "resize"]),
-    ("End", &["kill", "signal", "forget"]),
-    ("The daemon", &["info", "shutdown", "service", "doctor"]),
-    ("About toolctl", &["help", "completions", "man"]),
-];
+use crate::verbs::VERBS;
 
-/// clap's template of the first help, with the commands in their groups. It knows no groups of commands itself.
+/// Builds clap's template of `toolctl --help` with the verbs in their groups. clap has no groups of subcommands.
 pub fn template(command: &clap::Command) -> String {
     let header = command.get_styles().get_header();
-    let line = |name: &&str| {
+    let visible: Vec<_> = VERBS.iter().filter(|verb| !verb.group.is_empty()).collect();
+    let line = |name: &str| {
         let about = command.find_subcommand(name).and_then(|sub| sub.get_about()).map(|about| about.to_string());
         format!("  {name:<11}  {}\n", about.unwrap_or_default())
     };
-    let group = |(title, names): &(&str, &[&str])| {
-        format!("{header}{title}:{header:#}\n{}\n", names.iter().map(line).collect::<String>())
-    };
-    let groups: String = GROUPS.iter().map(group).collect();
+    let groups = visible.chunk_by(|verb, next| verb.group == next.group).map(|group| {
+        let lines: String = group.iter().map(|verb| line(verb.name)).collect();
+        format!("{header}{}:{header:#}\n{lines}\n", group[0].group)
+    });
     format!(
-        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{groups}{header}{}:{header:#}\n{{options}}{{after-help}}",
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{}{header}{}:{header:#}\n{{options}}{{after-help}}",
+        groups.collect::<String>(),
         crate::cli::GLOBAL
     )
 }
@@ -33,16 +26,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_command_is_in_one_group_on_one_line() {
-        let command = crate::help::command();
-        let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
-        let mut visible: Vec<&str> =
-            command.get_subcommands().filter(|sub| !sub.is_hide_set()).map(|sub| sub.get_name()).collect();
-        grouped.sort_unstable();
-        visible.sort_unstable();
-        assert_eq!(grouped, visible);
-        let help = command.clone().term_width(80).render_help().to_string();
+    fn every_group_stands_once_and_every_verb_fits_on_one_line() {
+        let mut groups: Vec<&str> = VERBS.iter().map(|verb| verb.group).collect();
+        groups.dedup();
+        let all = groups.len();
+        groups.sort_unstable();
+        groups.dedup();
+        assert_eq!(groups.len(), all, "the verbs of a group must follow each other: {groups:?}");
+        let help = crate::help::command().term_width(80).render_help().to_string();
         assert!(help.lines().all(|line| line.chars().count() <= 80), "{help}");
         assert!(help.contains("\nStart:\n  run ") && help.contains("\nGlobal options:\n"), "{help}");
+        let listed = |verb: &&crate::verbs::VerbInfo| help.contains(&format!("\n  {:<11}  ", verb.name));
+        assert_eq!(VERBS.iter().filter(listed).count(), VERBS.len() - 1, "all but __complete: {help}");
     }
 }

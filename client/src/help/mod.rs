@@ -1,45 +1,48 @@
-//! What `toolctl` says about itself: the whole command line with its examples, and topics.
+//! The help of `toolctl`: its command line with groups and examples, and the topics.
 
-pub mod examples;
 pub mod groups;
 pub mod topics;
 
 use crate::cli::Cli;
+use crate::verbs;
 use clap::CommandFactory;
 
-/// The command line as clap knows it, with examples at every command that has none of its own.
-/// Help, completions and manual pages are all made from this.
+/// Builds the clap definition of the whole command line, with the examples of every verb below its notes. Help, completions and
+/// manual pages come from it.
 pub fn command() -> clap::Command {
-    let command = with_examples(Cli::command(), "");
+    let command = Cli::command().mut_subcommands(with_examples);
     let template = groups::template(&command);
     command.help_template(template)
 }
 
-fn with_examples(command: clap::Command, above: &str) -> clap::Command {
-    let path = format!("{above}{}", command.get_name());
-    let inside = format!("{path} ");
-    let command = command.mut_subcommands(|sub| with_examples(sub, &inside));
-    match examples::of(&path) {
-        Some(lines) if command.get_after_help().is_none() => command.after_help(text(lines)),
-        Some(_) | None => command,
-    }
+fn with_examples(sub: clap::Command) -> clap::Command {
+    let Some(verb) = verbs::find(sub.get_name()).filter(|verb| !verb.examples.is_empty()) else { return sub };
+    let notes = sub.get_after_help().map(|notes| format!("{notes}\n\n")).unwrap_or_default();
+    let examples: Vec<String> = verb.examples.iter().map(|line| format!("  {line}")).collect();
+    sub.after_help(format!("{notes}Examples:\n{}", examples.join("\n")))
 }
 
-fn text(lines: &[&str]) -> String {
-    let lines: Vec<String> = lines.iter().map(|line| format!("  {line}")).collect();
-    format!("Examples:\n{}", lines.join("\n"))
-}
-
-/// Every example of every command.
+/// Returns every example of every command.
 #[cfg(test)]
 pub fn all_examples() -> Vec<String> {
     tests::all().iter().flat_map(|(_, command)| tests::examples(command)).collect()
 }
 
+/// Returns the words of every call of `toolctl` in these lines of shell.
+#[cfg(test)]
+pub fn command_lines(shell: &str) -> Vec<Vec<std::ffi::OsString>> {
+    let line = |line: &str| {
+        let words = shlex::split(line).unwrap_or_else(|| panic!("cannot be split into words: {line}"));
+        let stages = words.split(|word| matches!(word.as_str(), "|" | "&&" | ">" | "<" | ";"));
+        let calls = stages.filter(|words| words.first().is_some_and(|word| word == "toolctl"));
+        calls.map(|words| words.iter().map(Into::into).collect()).collect::<Vec<_>>()
+    };
+    shell.lines().flat_map(line).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::ffi::OsString;
 
     /// Every command that people see, with its words.
     fn visible(command: &clap::Command, above: &str, found: &mut Vec<(String, clap::Command)>) {
@@ -71,7 +74,7 @@ mod tests {
             .filter(|(path, command)| examples(command).iter().filter(|line| line.contains(path.as_str())).count() < 2)
             .map(|(path, _)| path)
             .collect();
-        assert!(poor.is_empty(), "give them two examples in client/src/help/examples.rs: {poor:?}");
+        assert!(poor.is_empty(), "give them two examples in client/src/verbs.rs: {poor:?}");
     }
 
     #[test]
@@ -82,29 +85,8 @@ mod tests {
         assert!(long.is_empty(), "wrapped, they cannot be copied: {long:?}");
     }
 
-    /// Two places for one command, and the text of its own file was never seen.
     #[test]
-    fn examples_are_in_one_place() {
-        for sub in Cli::command().get_subcommands() {
-            let here = examples::of(&format!("toolctl {}", sub.get_name())).is_some();
-            assert!(!here || sub.get_after_help().is_none(), "{} has examples in its own file too", sub.get_name());
-        }
-    }
-
-    #[test]
-    fn what_a_command_says_itself_is_not_hidden_by_other_examples() {
-        let both = |(path, _): &(String, clap::Command)| {
-            let mut words = path.split(' ').skip(1);
-            let own = Cli::command();
-            let own = words.try_fold(&own, |at, word| at.find_subcommand(word)).and_then(|own| own.get_after_help());
-            own.is_some() && examples::of(path).is_some()
-        };
-        let both: Vec<String> = all().into_iter().filter(both).map(|(path, _)| path).collect();
-        assert!(both.is_empty(), "their own file has examples: {both:?}");
-    }
-
-    #[test]
-    fn every_argument_is_explained_and_the_options_of_all_commands_stand_apart() {
+    fn every_argument_is_explained_and_global_options_are_listed_apart() {
         for (path, sub) in all() {
             for arg in sub.get_arguments() {
                 assert!(arg.get_help().is_some_and(|help| !help.to_string().is_empty()), "{path} {arg}");
@@ -124,16 +106,11 @@ mod tests {
 
     #[test]
     fn every_example_is_a_command_line_that_is_understood() {
-        for (path, sub) in all() {
-            for line in examples(&sub) {
-                let words = shlex::split(&line).unwrap_or_else(|| panic!("{path}: {line}"));
-                let stages = words.split(|word| matches!(word.as_str(), "|" | "&&" | ">" | "<"));
-                for words in stages.filter(|words| words.first().is_some_and(|word| word == "toolctl")) {
-                    let words: Vec<OsString> = words.iter().map(Into::into).collect();
-                    let words = crate::cmd::kill::with_plain_signals(&words, &command());
-                    if let Err(wrong) = command().try_get_matches_from(words) {
-                        panic!("{path}: {line}: {wrong}");
-                    }
+        for line in super::all_examples() {
+            for words in command_lines(&line) {
+                let words = crate::cmd::kill::with_plain_signals(&words, &command());
+                if let Err(wrong) = command().try_get_matches_from(words) {
+                    panic!("{line}: {wrong}");
                 }
             }
         }

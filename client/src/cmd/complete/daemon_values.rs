@@ -16,45 +16,37 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// More than these nobody reads.
 const MOST: u64 = 200;
 
-/// Which processes a command is for.
+/// The processes that a command's ids can be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Which {
+pub enum ProcessFilter {
+    /// The command has no ids.
+    NoIds,
     Any,
     Running,
     /// Running, with a stdin to write to.
-    Listening,
+    WithStdin,
     /// Running, on a terminal.
     OnTerminal,
     Ended,
 }
 
-pub fn which(verb: &str) -> Which {
-    match verb {
-        "kill" | "signal" => Which::Running,
-        "write" | "submit" | "close" => Which::Listening,
-        "resize" | "attach" => Which::OnTerminal,
-        "forget" => Which::Ended,
-        // Whoever reads may read of all.
-        _ => Which::Any,
-    }
-}
-
-impl Which {
-    fn has(self, process: &Process) -> bool {
+impl ProcessFilter {
+    fn includes(self, process: &Process) -> bool {
         let runs = matches!(process.status, Status::Starting | Status::Running);
         match self {
-            Which::Any => true,
-            Which::Running => runs,
-            Which::Listening => runs && matches!(process.stdin, Stdin::Pipe | Stdin::Pty),
-            Which::OnTerminal => runs && process.pty,
-            Which::Ended => !runs,
+            ProcessFilter::NoIds => false,
+            ProcessFilter::Any => true,
+            ProcessFilter::Running => runs,
+            ProcessFilter::WithStdin => runs && matches!(process.stdin, Stdin::Pipe | Stdin::Pty),
+            ProcessFilter::OnTerminal => runs && process.pty,
+            ProcessFilter::Ended => !runs,
         }
     }
 }
 
-pub fn processes(socket: &Path, which: Which) -> Vec<CompletionCandidate> {
+pub fn processes(socket: &Path, filter: ProcessFilter) -> Vec<CompletionCandidate> {
     let Some(processes) = list(socket) else { return Vec::new() };
-    let meant = |process: &&Process| which.has(process);
+    let meant = |process: &&Process| filter.includes(process);
     // A name may have had others before: it stands for the newest, and stands here once.
     let mut names = HashSet::new();
     let words = processes.iter().filter(meant).flat_map(|process| {
@@ -65,7 +57,9 @@ pub fn processes(socket: &Path, which: Which) -> Vec<CompletionCandidate> {
         words.map(move |word| CompletionCandidate::new(word).help(Some(about.clone().into())))
     });
     // These are typed before there is what they mean, but not for what they cannot mean.
-    let means = |process: Option<&Process>| which == Which::Any || process.is_some_and(|process| which.has(process));
+    let means = |process: Option<&Process>| {
+        filter == ProcessFilter::Any || process.is_some_and(|process| filter.includes(process))
+    };
     let special = [
         (process_ref::LAST, "the newest process", means(processes.first())),
         (
@@ -104,9 +98,9 @@ mod tests {
     use crate::testing::{FakeDaemon, Reply, listed};
     use serde_json::json;
 
-    fn offered(processes: &[serde_json::Value], which: Which) -> Vec<String> {
+    fn offered(processes: &[serde_json::Value], filter: ProcessFilter) -> Vec<String> {
         let fake = FakeDaemon::start(vec![vec![Reply::result(listed(processes))]]);
-        let words = super::processes(&fake.path(), which);
+        let words = super::processes(&fake.path(), filter);
         words.iter().map(|word| word.get_value().to_string_lossy().into_owned()).collect()
     }
 
@@ -114,7 +108,10 @@ mod tests {
     fn at_last_stands_there_once_also_where_an_older_daemon_took_it_for_a_name() {
         let old =
             [json!({"id": "proc_00000000000a", "name": "@last"}), json!({"id": "proc_00000000000b", "name": "web"})];
-        assert_eq!(offered(&old, Which::Any), ["proc_00000000000a", "web", "proc_00000000000b", "@last", "@failed"]);
+        assert_eq!(
+            offered(&old, ProcessFilter::Any),
+            ["proc_00000000000a", "web", "proc_00000000000b", "@last", "@failed"]
+        );
     }
 
     #[test]
@@ -126,13 +123,13 @@ mod tests {
         let screen = json!({"id": "proc_00000000000d", "stdin": "pty", "pty": true});
         let [a, b, c, d] = ["a", "b", "c", "d"].map(|digit| format!("proc_00000000000{digit}"));
         let all = [screen.clone(), pipe, deaf, ended.clone()];
-        let offers = |verb: &str| offered(&all, which(verb));
+        let offers = |verb: &str| offered(&all, crate::verbs::find(verb).expect("a verb").ids);
         assert_eq!(offers("attach"), [&d, "@last"]);
         assert_eq!(offers("resize"), [&d, "@last"]);
         assert_eq!(offers("submit"), [&d, &c, "@last"]);
         assert_eq!(offers("kill"), [&d, &c, &b, "@last"]);
         assert_eq!(offers("forget"), [&a, "@failed"]);
         assert_eq!(offers("log"), [&d, &c, &b, &a, "@last", "@failed"]);
-        assert_eq!(offered(&[ended, screen], Which::OnTerminal), [d.as_str()], "the newest has ended");
+        assert_eq!(offered(&[ended, screen], ProcessFilter::OnTerminal), [d.as_str()], "the newest has ended");
     }
 }

@@ -5,12 +5,15 @@
 
 mod daemon_values;
 
+pub use daemon_values::ProcessFilter;
+
 use super::Context;
 use crate::args::SIGNALS;
 use crate::error::{CliError, DONE};
 use crate::help;
 use crate::help::topics::TOPICS;
 use crate::raw_args::RawArgs;
+use crate::verbs;
 use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter, CompletionCandidate, complete};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -68,13 +71,13 @@ fn program(line: &RawArgs<'_>, words: &[OsString]) -> Option<usize> {
 /// The command line with what its values can be, where clap alone does not know them.
 fn with_values(command: clap::Command, socket: &Path, explained: &[(String, String)]) -> clap::Command {
     command.mut_subcommands(|sub| {
-        let which = daemon_values::which(sub.get_name());
+        let filter = verbs::find(sub.get_name()).map_or(ProcessFilter::NoIds, |verb| verb.ids);
         let is_help = sub.get_name() == "help";
         let (socket, explained) = (socket.to_path_buf(), explained.to_vec());
         sub.mut_args(move |arg| {
             let socket = socket.clone();
             match arg.get_id().as_str() {
-                "id" | "ids" => arg.add(ArgValueCandidates::new(move || daemon_values::processes(&socket, which))),
+                "id" | "ids" => arg.add(ArgValueCandidates::new(move || daemon_values::processes(&socket, filter))),
                 "consumer" => arg.add(ArgValueCandidates::new(move || daemon_values::consumers(&socket))),
                 "signal" => arg.add(ArgValueCompleter::new(signals)),
                 "words" if is_help => {

@@ -14,16 +14,12 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use toold_proto::event::EventType;
 
-const HELP: &str = "With --consumer the daemon remembers how far that consumer has come, also across restarts. What is \
+const NOTES: &str = "With --consumer the daemon remembers how far that consumer has come, also across restarts. What is \
 printed is acknowledged only after it was written out: should toolctl be killed before, it comes again. --json prints each \
-event as it came, one a line. With --wait the exit code is 124 when nothing came.
-
-Examples:
-  toolctl events -f --type exited --type watch_match
-  toolctl events --consumer me --wait 30s --json | jq -r .id";
+event as it came, one a line. With --wait the exit code is 124 when nothing came.";
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = HELP)]
+#[command(after_help = NOTES)]
 pub struct Args {
     /// Show what comes too, until Ctrl-C
     #[arg(short, long)]

@@ -22,18 +22,13 @@ const RECENT_MOST: usize = 20;
 /// More than any daemon has.
 const ALL: u64 = 1_000_000;
 
-const HELP: &str = "Shown is what runs and what ended in the last hour, 20 of those at most; -a and --status show all of it. \
+const NOTES: &str = "Shown is what runs and what ended in the last hour, 20 of those at most; -a and --status show all of it. \
 CPU is the time that the whole tree used so far, and with --watch what it takes of one CPU now.
 --watch leaves with Ctrl-C or q, and goes on when the daemon was away. Where standard output is no terminal it prints a \
-table whenever a process started or ended, with an empty line between two.
-
-Examples:
-  toolctl list --label team=web --json | jq -r '.processes[].id'
-  toolctl list --watch --sort cpu
-  toolctl list -a --session chat-42 --name 'test-*'";
+table whenever a process started or ended, with an empty line between two.";
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = HELP)]
+#[command(after_help = NOTES)]
 pub struct Args {
     /// Only these: starting, running, exited (however it ended), killed, signaled, timeout, oom, failed_start or lost
     #[arg(long, hide_possible_values = true, value_parser = state())]

@@ -33,17 +33,13 @@ const WAIT_MS: u64 = 30_000;
 /// Said where nobody has counted what is left out.
 const LEFT_OUT: &str = "earlier output is left out; -n all shows it";
 
-const HELP: &str = "A TIME is so long ago (10m), a time of day (14:30), a date, or \"2026-11-16 14:30:05\"; it is known to \
+const NOTES: &str = "A TIME is so long ago (10m), a time of day (14:30), a date, or \"2026-11-16 14:30:05\"; it is known to \
 a tenth of a second. On a terminal control characters are written out, and more than a screen goes through $PAGER (less -R); \
 without a pager the last 200 lines are shown, and what is left out is said. \
---color=always keeps the colours of the output, and nothing else of its escape sequences. -f goes on when the daemon was away.
-
-Examples:
-  toolctl log web -f --grep 'error|warn' -C 2
-  toolctl log web --since 10m --stream stderr";
+--color=always keeps the colours of the output, and nothing else of its escape sequences. -f goes on when the daemon was away.";
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = HELP)]
+#[command(after_help = NOTES)]
 pub struct Args {
     /// The process: its id, a unique start of that, its name, @last or @failed
     pub id: String,

@@ -22,20 +22,16 @@ use toold_proto::results::{self, WaitStatus};
 /// How long one `wait` lasts before it is asked again. Below what the daemon clamps to.
 const STEP: Duration = Duration::from_secs(600);
 
-const HELP: &str =
+const NOTES: &str =
     "Without --run and --bell it shows a desktop notification. Where no desktop can be reached, it says so \
 and rings the terminal's bell.
 --run's command has the facts in its environment: TOOLD_ID, TOOLD_NAME, TOOLD_COMMAND, TOOLD_STATUS, TOOLD_EXIT_CODE, \
 TOOLD_SIGNAL, TOOLD_REASON, TOOLD_DURATION_MS, TOOLD_OUTPUT (the last 2000 characters), TOOLD_BYTES, TOOLD_LINES and \
 TOOLD_LOG (the log's path). What is not known is empty.
-The exit code is that of `toolctl wait`.
-
-Examples:
-  toolctl notify build
-  toolctl notify build --run 'mail -s \"build: $TOOLD_EXIT_CODE\" me < /dev/null'";
+The exit code is that of `toolctl wait`.";
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = HELP)]
+#[command(after_help = NOTES)]
 pub struct Args {
     /// The processes, each by its id, a unique start of that, its name, @last or @failed
     #[arg(value_name = "ID", required = true)]

@@ -30,18 +30,25 @@ pub struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Verb {
     /// Install units, completions and manual pages; systemd then starts the daemon when it is needed
+    #[command(after_help = "Examples:\n  toolctl service install\n  toolctl service install --units-only")]
     Install(InstallArgs),
     /// Remove what install made; processes go on
+    #[command(after_help = "Examples:\n  toolctl service uninstall\n  toolctl service uninstall --json")]
     Uninstall,
     /// Start the daemon, and let systemd start it when it is needed
+    #[command(after_help = "Examples:\n  toolctl service start\n  toolctl service start && toolctl service status")]
     Start,
     /// Stop the daemon, and let systemd not start it again; processes go on
+    #[command(after_help = "Examples:\n  toolctl service stop\n  toolctl service stop && toolctl service status")]
     Stop,
     /// Restart the daemon, as after an upgrade; processes go on
+    #[command(after_help = "Examples:\n  toolctl service restart\n  cargo install --path . && toolctl service restart")]
     Restart,
     /// Show the units, the daemon, the socket and whether the versions agree
+    #[command(after_help = "Examples:\n  toolctl service status\n  toolctl service status --json | jq .service")]
     Status,
     /// Show the daemon's own log, from the journal
+    #[command(after_help = "Examples:\n  toolctl service logs -f\n  toolctl service logs -n 50 -- --since today")]
     Logs(LogsArgs),
 }
 

@@ -1,0 +1,429 @@
+//! The verbs of `toolctl`, in one list. The clap subcommands, quick parsing, dispatch, the ids to resolve, completion, the
+//! groups of `--help`, examples and manual pages all come from it.
+
+use crate::cli::{Cli, Global};
+use crate::cmd::complete::ProcessFilter;
+use crate::cmd::{self, Context, NoArgs};
+use crate::error::CliError;
+use clap::{Parser, Subcommand};
+use std::ffi::OsString;
+
+/// One verb as help and completion need it.
+pub struct VerbInfo {
+    pub name: &'static str,
+    /// The heading that `--help` lists it under. Empty: hidden.
+    pub group: &'static str,
+    /// The processes that completion offers for its ids.
+    pub ids: ProcessFilter,
+    pub parse: Parse,
+    pub examples: &'static [&'static str],
+}
+
+/// How a command line with this verb is parsed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Parse {
+    /// With the definition of this verb alone. Building all definitions takes longer than a call takes.
+    Single,
+    /// With the definitions of all verbs: the verb is rare, or its words are rewritten first.
+    All,
+}
+
+/// Declares every verb: its documentation (the text of `--help`), its arguments, and what else a verb must have. Without one of
+/// these the list does not compile.
+macro_rules! verbs {
+    ($(
+        $(#[$about:meta])*
+        $variant:ident($args:ty) = $name:literal {
+            group: $group:literal,
+            ids: $filter:ident $ids:expr,
+            parse: $parse:ident,
+            run: $run:expr,
+            examples: [$($example:literal),* $(,)?] $(,)?
+        }
+    )*) => {
+        #[derive(Debug, Subcommand)]
+        pub enum Verb {
+            $($(#[$about])* #[command(name = $name, hide = $group.is_empty())] $variant($args),)*
+        }
+
+        pub const VERBS: &[VerbInfo] = &[$(VerbInfo {
+            name: $name,
+            group: $group,
+            ids: ProcessFilter::$filter,
+            parse: Parse::$parse,
+            examples: &[$($example),*],
+        },)*];
+
+        impl Verb {
+            /// Returns every id that was typed.
+            pub fn ids(&mut self) -> Vec<&mut String> {
+                match self {
+                    $(Verb::$variant(args) => {
+                        let ids: fn(&mut $args) -> Vec<&mut String> = $ids;
+                        ids(args)
+                    })*
+                }
+            }
+
+            /// Runs the command and returns the code to exit with.
+            pub fn run(self, cx: &mut Context<'_>) -> Result<u8, CliError> {
+                match self {
+                    $(Verb::$variant(args) => {
+                        let run: fn($args, &mut Context<'_>) -> Result<u8, CliError> = $run;
+                        run(args, cx)
+                    })*
+                }
+            }
+        }
+
+        /// Parses a command line with the definition of its verb alone. None: the verb is parsed with all definitions, the line is
+        /// wrong, or it asks for help; all of that is decided with all definitions.
+        pub fn parse_single_verb(words: &[OsString]) -> Option<Cli> {
+            let verb = find(words.get(1)?.to_str()?).filter(|verb| verb.parse == Parse::Single)?;
+            match verb.name {
+                $($name => single::<$args>(words, Verb::$variant),)*
+                // `find` returns only the names above.
+                _ => None,
+            }
+        }
+    };
+}
+
+verbs! {
+    /// Start a process, show its output as it comes, exit as it does
+    Run(cmd::run::Args) = "run" {
+        group: "Start",
+        ids: NoIds |_| Vec::new(),
+        parse: Single,
+        run: |args, cx| cmd::run::run(args, cx).map_err(CliError::of_run),
+        examples: [
+            "toolctl run -- make test                 # its output, its exit code",
+            "toolctl run -t -- vim notes.txt          # Ctrl-\\ leaves it running",
+            "toolctl run --detach-after 10s -- make   # then leave it to the daemon",
+        ],
+    }
+    /// Start a process in the background and print its id
+    Exec(cmd::exec::Args) = "exec" {
+        group: "Start",
+        ids: NoIds |_| Vec::new(),
+        parse: Single,
+        run: cmd::exec::run,
+        examples: [
+            "toolctl exec --name web --ready-port 8080 --ready-timeout 30s -- ./server",
+            "toolctl exec --notify --watch error --watch-re '^FAILED' -c 'make test'",
+        ],
+    }
+    /// List processes, newest first
+    List(cmd::list::Args) = "list" {
+        group: "Look",
+        ids: NoIds |_| Vec::new(),
+        parse: Single,
+        run: cmd::list::run,
+        examples: [
+            "toolctl list --label team=web --json | jq -r '.processes[].id'",
+            "toolctl list --watch --sort cpu",
+            "toolctl list -a --session chat-42 --name 'test-*'",
+        ],
+    }
+    /// Show a process's status and its latest output
+    Poll(cmd::poll::Args) = "poll" {
+        group: "Look",
+        ids: Any |args| vec![&mut args.id],
+        parse: Single,
+        run: cmd::poll::run,
+        examples: [
+            "toolctl poll web",
+            "toolctl poll @last --cursor 4096 --wait 30s",
+        ],
+    }
+    /// Show a process's output; -f follows it
+    Log(cmd::log::Args) = "log" {
+        group: "Look",
+        ids: Any |args| vec![&mut args.id],
+        parse: Single,
+        run: cmd::log::run,
+        examples: [
+            "toolctl log web -f --grep 'error|warn' -C 2",
+            "toolctl log web --since 10m --stream stderr",
+        ],
+    }
+    /// Show everything about one process
+    Inspect(cmd::inspect::Args) = "inspect" {
+        group: "Look",
+        ids: Any |args| vec![&mut args.id],
+        parse: Single,
+        run: cmd::inspect::run,
+        examples: [
+            "toolctl inspect web",
+            "toolctl inspect web --json | jq '.tree[].command'",
+        ],
+    }
+    /// Show what happened; -f shows what happens
+    Events(cmd::events::Args) = "events" {
+        group: "Look",
+        ids: Any |args| args.id.iter_mut().collect(),
+        parse: Single,
+        run: cmd::events::run,
+        examples: [
+            "toolctl events -f --type exited --type watch_match",
+            "toolctl events --consumer me --wait 30s --json | jq -r .id",
+        ],
+    }
+    /// Wait until processes end, print a match, listen or are quiet
+    Wait(cmd::wait::Args) = "wait" {
+        group: "Wait",
+        ids: Any |args| args.ids.iter_mut().collect(),
+        parse: Single,
+        run: cmd::wait::run,
+        examples: [
+            "toolctl wait build tests --timeout 10m",
+            "toolctl wait web --match 'listening on' && toolctl poll web",
+        ],
+    }
+    /// Wait until processes end, then notify: desktop, bell or a command
+    Notify(cmd::notify::Args) = "notify" {
+        group: "Wait",
+        ids: Any |args| args.ids.iter_mut().collect(),
+        parse: All,
+        run: cmd::notify::run,
+        examples: [
+            "toolctl notify build",
+            "toolctl notify build --run 'mail -s \"build: $TOOLD_EXIT_CODE\" me < /dev/null'",
+        ],
+    }
+    /// Put a process that has a terminal (exec --pty) on yours
+    Attach(cmd::attach::Args) = "attach" {
+        group: "Talk to it",
+        ids: OnTerminal |args| vec![&mut args.id],
+        parse: Single,
+        run: cmd::attach::run,
+        examples: [
+            "toolctl exec --pty --name dev -- bash     # later, from any terminal:",
+            "toolctl attach dev                        # Ctrl-\\ leaves it running",
+            "toolctl attach -r dev                     # only look; Ctrl-C leaves",
+            "toolctl attach dev --detach-keys C-p,C-q  # Ctrl-\\ is the program's",
+        ],
+    }
+    /// Write text to a process's stdin
+    Write(cmd::write::Args) = "write" {
+        group: "Talk to it",
+        ids: WithStdin |args| vec![&mut args.id],
+        parse: Single,
+        run: |args, cx| cmd::write::run(args, cmd::write::End::Open, cx),
+        examples: [
+            "toolctl write repl 'no newline'",
+            "tar c . | toolctl write unpack -",
+        ],
+    }
+    /// Write a line to a process's stdin
+    Submit(cmd::write::Args) = "submit" {
+        group: "Talk to it",
+        ids: WithStdin |args| vec![&mut args.id],
+        parse: Single,
+        run: |args, cx| cmd::write::run(args, cmd::write::End::Newline, cx),
+        examples: [
+            "toolctl submit repl 'print(6 * 7)'",
+            "toolctl submit @last yes",
+        ],
+    }
+    /// Close a process's stdin
+    Close(cmd::close::Args) = "close" {
+        group: "Talk to it",
+        ids: WithStdin |args| vec![&mut args.id],
+        parse: Single,
+        run: cmd::close::run,
+        examples: [
+            "toolctl close sort",
+            "toolctl write sort - < words.txt && toolctl close sort",
+        ],
+    }
+    /// Change the size of a process's terminal
+    Resize(cmd::resize::Args) = "resize" {
+        group: "Talk to it",
+        ids: OnTerminal |args| vec![&mut args.id],
+        parse: Single,
+        run: cmd::resize::run,
+        examples: [
+            "toolctl resize editor 24x80",
+            "toolctl resize @last 50x132",
+        ],
+    }
+    /// End processes and everything they started
+    Kill(cmd::kill::Args) = "kill" {
+        group: "End",
+        ids: Running |args| args.targets.ids.iter_mut().collect(),
+        // `-9` and `-TERM` are rewritten first, which needs all definitions.
+        parse: All,
+        run: cmd::kill::run,
+        examples: [
+            "toolctl kill web",
+            "toolctl kill -9 @last --grace 0",
+        ],
+    }
+    /// Send one signal to a process
+    Signal(cmd::signal::Args) = "signal" {
+        group: "End",
+        ids: Running |args| vec![&mut args.id],
+        parse: Single,
+        run: cmd::signal::run,
+        examples: [
+            "toolctl signal web HUP",
+            "toolctl signal proc_0b3b USR1",
+        ],
+    }
+    /// Remove finished processes and their logs
+    Forget(cmd::forget::Args) = "forget" {
+        group: "End",
+        ids: Ended |args| args.ids.iter_mut().collect(),
+        parse: Single,
+        run: cmd::forget::run,
+        examples: [
+            "toolctl forget build tests",
+            "toolctl forget --older-than 2h",
+        ],
+    }
+    /// Show the daemon: version, paths, limits, counts
+    Info(NoArgs) = "info" {
+        group: "The daemon",
+        ids: NoIds |_| Vec::new(),
+        parse: All,
+        run: |_, cx| cmd::info::run(cx),
+        examples: [
+            "toolctl info",
+            "toolctl info --json | jq .limits",
+        ],
+    }
+    /// Stop the daemon; processes keep running
+    Shutdown(cmd::shutdown::Args) = "shutdown" {
+        group: "The daemon",
+        ids: NoIds |_| Vec::new(),
+        parse: All,
+        run: cmd::shutdown::run,
+        examples: [
+            "toolctl shutdown",
+            "toolctl shutdown --kill",
+        ],
+    }
+    /// Let systemd start the daemon and keep it running
+    Service(cmd::service::Args) = "service" {
+        group: "The daemon",
+        ids: NoIds |_| Vec::new(),
+        parse: All,
+        run: cmd::service::run,
+        examples: [
+            "toolctl service install",
+            "toolctl service status --json",
+        ],
+    }
+    /// Check the installation and suggest fixes
+    Doctor(NoArgs) = "doctor" {
+        group: "The daemon",
+        ids: NoIds |_| Vec::new(),
+        parse: All,
+        run: |_, cx| cmd::doctor::run(cx),
+        examples: [
+            "toolctl doctor",
+            "toolctl doctor --json | jq -r '.checks[] | select(.severity != \"ok\").fix'",
+        ],
+    }
+    /// Explain a command or a topic; `help topics` lists the topics
+    Help(cmd::help::Args) = "help" {
+        group: "About toolctl",
+        ids: NoIds |_| Vec::new(),
+        parse: All,
+        run: cmd::help::run,
+        examples: [
+            "toolctl help kill",
+            "toolctl help topics",
+        ],
+    }
+    /// Print the completion script for a shell
+    Completions(cmd::completions::Args) = "completions" {
+        group: "About toolctl",
+        ids: NoIds |_| Vec::new(),
+        parse: All,
+        run: cmd::completions::run,
+        examples: [
+            "bash=~/.local/share/bash-completion/completions",
+            "mkdir -p $bash && toolctl completions bash > $bash/toolctl",
+            "zsh=~/.local/share/zsh/site-functions",
+            "mkdir -p $zsh && toolctl completions zsh > $zsh/_toolctl",
+            "fish=~/.config/fish/completions",
+            "mkdir -p $fish && toolctl completions fish > $fish/toolctl.fish",
+        ],
+    }
+    /// Print or write the manual pages
+    Man(cmd::man::Args) = "man" {
+        group: "About toolctl",
+        ids: NoIds |_| Vec::new(),
+        parse: All,
+        run: cmd::man::run,
+        examples: [
+            "toolctl man | man -l -",
+            "toolctl man ~/.local/share/man/man1",
+        ],
+    }
+    /// Print what can complete these words, for the shells' completion scripts
+    Complete(cmd::complete::Args) = "__complete" {
+        group: "",
+        ids: NoIds |_| Vec::new(),
+        parse: All,
+        run: cmd::complete::run,
+        examples: [],
+    }
+}
+
+/// The parser of one verb and none of the others.
+#[derive(Debug, Parser)]
+struct SingleVerb<A: clap::Args> {
+    #[command(flatten)]
+    global: Global,
+    #[command(flatten)]
+    args: A,
+}
+
+fn single<A: clap::Args>(words: &[OsString], verb: fn(A) -> Verb) -> Option<Cli> {
+    let words = words.iter().take(1).chain(&words[2..]);
+    let SingleVerb { global, args } = SingleVerb::<A>::try_parse_from(words).ok()?;
+    Some(Cli { global, verb: verb(args) })
+}
+
+/// Returns a visible or hidden verb by its name.
+pub fn find(name: &str) -> Option<&'static VerbInfo> {
+    VERBS.iter().find(|verb| verb.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::help;
+
+    /// The macro makes a missing field a compile error; this checks what the fields lead to.
+    #[test]
+    fn every_verb_has_a_group_two_examples_a_manual_page_and_a_way_to_be_parsed() {
+        let command = help::command();
+        let pages = cmd::man::own_pages().expect("pages");
+        for verb in VERBS.iter().filter(|verb| verb.name != "__complete") {
+            let name = verb.name;
+            let sub = command.find_subcommand(name).unwrap_or_else(|| panic!("{name} is not a subcommand"));
+            assert!(!sub.is_hide_set() && !verb.group.is_empty(), "{name} has no group");
+            assert!(
+                verb.examples.iter().filter(|line| line.contains(&format!("toolctl {name}"))).count() >= 2,
+                "{name}"
+            );
+            assert!(pages.iter().any(|page| page.file == format!("toolctl-{name}.1")), "{name} has no manual page");
+            let takes_ids = sub.get_arguments().any(|arg| matches!(arg.get_id().as_str(), "id" | "ids"));
+            assert_eq!(takes_ids, verb.ids != ProcessFilter::NoIds, "{name}: what do its ids complete to?");
+            let words: Vec<Vec<OsString>> = help::command_lines(&verb.examples.join("\n"))
+                .into_iter()
+                .filter(|words| words.get(1).is_some_and(|word| word == name))
+                .collect();
+            let single = words.iter().filter(|words| parse_single_verb(words).is_some()).count();
+            match verb.parse {
+                Parse::Single => assert_eq!(single, words.len(), "{name} is not parsed alone"),
+                Parse::All => assert_eq!(single, 0, "{name}"),
+            }
+        }
+        assert_eq!(command.get_subcommands().count(), VERBS.len());
+    }
+}

@@ -36,7 +36,7 @@ fn with_a_daemon_versions_places_and_the_kernel_are_looked_at() {
     let version = concat!("toolctl and toold ", env!("CARGO_PKG_VERSION"));
     assert_eq!(
         checks(&report, "version")[0],
-        json!({"name": "version", "verdict": "ok", "text": version, "mend": null})
+        json!({"name": "version", "verdict": "ok", "text": version, "mend": null, "severity": "ok", "fix": null})
     );
     for name in ["daemon", "directory", "socket", "state", "disk", "autostart"] {
         assert_eq!(checks(&report, name)[0]["verdict"], "ok", "{report}");

@@ -35,14 +35,12 @@ pub enum Severity {
 }
 
 /// One line of the report.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Check {
     pub name: &'static str,
-    #[serde(rename = "verdict")]
     pub severity: Severity,
     pub text: String,
-    /// The command that mends it.
-    #[serde(rename = "mend")]
+    /// The command that fixes it.
     pub fix: Option<String>,
 }
 
@@ -85,19 +83,43 @@ pub struct Facts {
     pub program: Option<PathBuf>,
 }
 
+/// The report of `--json`. `verdict` and `mend` are the older names of `severity` and `fix`, and stay for programs that read them.
 #[derive(Debug, Serialize)]
 struct Report<'a> {
-    #[serde(rename = "verdict")]
+    verdict: Severity,
+    checks: Vec<ReportCheck<'a>>,
     severity: Severity,
-    checks: &'a [Check],
+}
+
+#[derive(Debug, Serialize)]
+struct ReportCheck<'a> {
+    name: &'a str,
+    verdict: Severity,
+    text: &'a str,
+    mend: Option<&'a str>,
+    severity: Severity,
+    fix: Option<&'a str>,
+}
+
+fn report(severity: Severity, checks: &[Check]) -> Report<'_> {
+    let checks = checks.iter().map(|check| ReportCheck {
+        name: check.name,
+        verdict: check.severity,
+        text: &check.text,
+        mend: check.fix.as_deref(),
+        severity: check.severity,
+        fix: check.fix.as_deref(),
+    });
+    Report { verdict: severity, checks: checks.collect(), severity }
 }
 
 pub fn run(cx: &mut Context<'_>) -> Result<u8, CliError> {
     let checks = checks::all(&gather(cx.connection.socket()));
     let worst = checks.iter().map(|check| check.severity).max().unwrap_or(Severity::Ok);
-    match cx.json {
-        true => cx.print_json(&Report { severity: worst, checks: &checks })?,
-        false => cx.console.print(&picture(&checks, cx.console.style))?,
+    if cx.json {
+        cx.print_json(&report(worst, &checks))?;
+    } else {
+        cx.console.print(&picture(&checks, cx.console.style))?;
     }
     Ok(if worst == Severity::Problem { FAILED } else { DONE })
 }
@@ -217,5 +239,15 @@ mod tests {
         let shown = picture(&all, Style { width: None, colour: true });
         assert!(shown.starts_with("\x1b[32mok\x1b[0m       version     toolctl 0.1.0\n"), "{shown:?}");
         assert!(shown.contains(&format!("unit        {text}\n")), "{shown}");
+    }
+
+    #[test]
+    fn a_json_report_has_the_new_names_beside_the_old_ones() {
+        let checks = [checks::warning("unit", "none", "toolctl service install")];
+        let printed = serde_json::to_string(&report(Severity::Warning, &checks)).expect("a report prints");
+        assert_eq!(
+            printed,
+            r#"{"verdict":"warning","checks":[{"name":"unit","verdict":"warning","text":"none","mend":"toolctl service install","severity":"warning","fix":"toolctl service install"}],"severity":"warning"}"#
+        );
     }
 }

@@ -68,8 +68,8 @@ impl Daemon {
 
     /// The named members of what `poll` says from the start of the output.
     fn poll(&mut self, id: &str, members: &[&str]) -> Value {
-        let mut told = self.call("poll", json!({ "id": id, "cursor": 0 }));
-        members.iter().map(|name| (name.to_string(), told[*name].take())).collect()
+        let mut page = self.call("poll", json!({ "id": id, "cursor": 0 }));
+        members.iter().map(|name| (name.to_string(), page[*name].take())).collect()
     }
 }
 

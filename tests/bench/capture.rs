@@ -174,7 +174,7 @@ fn subscribed(daemon: &Daemon, process: &str) -> Vec<Conn> {
 fn flood(daemon: &Daemon, argv: &[String]) -> f64 {
     let gate = daemon.root().join("flood");
     let gate = sys::Gate::new(&gate);
-    let script = format!("{}; exec {}", gate.pass(), argv.join(" "));
+    let script = format!("{}; exec {}", gate.wait(), argv.join(" "));
     let process = daemon.sh(&script);
     let mut time = 0.0;
     std::thread::scope(|scope| {

@@ -121,7 +121,7 @@ pub fn push(bench: &mut Bench) {
     let gate = daemon.gate("go");
     let mut live = daemon.conn();
     live.call("events.subscribe", json!({ "types": ["watch_match"] })).unwrap();
-    let script = format!("while {}; do echo HIT; done", gate.pass());
+    let script = format!("while {}; do echo HIT; done", gate.wait());
     daemon.sh_with(&script, json!({ "watch": ["HIT", "MISS"] }));
     let mut waited = daemon.conn();
     let cat = id(&daemon.ok("exec", json!({ "argv": ["cat"], "stdin": "pipe" })));
@@ -174,7 +174,7 @@ fn matched(lines: u64) -> (f64, f64) {
     live.call("events.subscribe", json!({ "types": ["watch_match", "exited"] })).unwrap();
     let script = format!(
         "{}; exec 9<>{}; for ((i = 0; i < {lines}; i++)); do echo HIT $i; read -t 0.008 -u 9 x; done; exit 0",
-        gate.pass(),
+        gate.wait(),
         never.path.display()
     );
     let exec = json!({ "argv": ["/bin/bash", "-c", script], "watch": ["HIT"] });

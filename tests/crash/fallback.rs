@@ -8,7 +8,7 @@ use toold_test_support::rig::{Daemon, id};
 fn after_the_zygote_is_killed_every_start_is_served_by_an_executed_shim() {
     let mut daemon = Daemon::start();
     let gate = daemon.gate("gate");
-    let early = daemon.sh(&format!("{}; exit 4", gate.pass()));
+    let early = daemon.sh(&format!("{}; exit 4", gate.wait()));
     let features = daemon.ok("daemon.info", json!({}))["features"].clone();
     assert_eq!((&features["zygote"], &features["pidfd_exit"]), (&json!(true), &json!(true)));
     end(features["zygote_pid"].as_i64().unwrap() as i32);

@@ -25,7 +25,7 @@ fn ten_thousand_matches_a_second_from_a_hundred_processes_all_arrive_in_order() 
     let never = daemon.gate("never");
     let script = format!(
         "{}; exec 9<>{}; for ((i = 1; i <= {lines}; i++)); do echo HIT $i; read -t 0.01 -u 9 x; done; exit 0",
-        gate.pass(),
+        gate.wait(),
         never.path.display()
     );
     let exec = json!({ "argv": ["/bin/bash", "-c", script], "watch": ["HIT"], "session_key": "load", "notify": true });

@@ -19,7 +19,7 @@ fn a_hundred_followers_of_a_flood_each_get_every_byte() {
     let lines = scaled(BYTES) / LINE;
     println!("{} bytes to {FOLLOWERS} followers", lines * LINE);
     let gate = daemon.gate("gate");
-    let flood = daemon.sh(&format!("{}; seq -f %015.0f 1 {lines}", gate.pass()));
+    let flood = daemon.sh(&format!("{}; seq -f %015.0f 1 {lines}", gate.wait()));
     let mut expected = DefaultHasher::new();
     for n in 1..=lines {
         expected.write(format!("{n:015}\n").as_bytes());

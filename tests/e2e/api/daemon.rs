@@ -162,7 +162,7 @@ fn a_second_daemon_on_the_same_state_is_refused_and_the_first_goes_on() {
     for socket in [d.root().join("other/toold.sock"), d.socket()] {
         let mut command = d.command();
         command.arg("--socket").arg(&socket).stderr(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
-        let second = toold_test_support::ctl::ran(command.spawn().unwrap());
+        let second = toold_test_support::output::output_of(command.spawn().unwrap());
         assert!(second.code != 0 && !second.stderr.contains("panicked"), "{second:?}");
         assert!(
             second.stderr.to_lowercase().contains("another") || second.stderr.contains(d.state().to_str().unwrap()),
@@ -178,7 +178,7 @@ fn a_second_daemon_with_another_state_does_not_take_the_socket() {
     let d = Daemon::start();
     let mut command = d.command();
     command.arg("--state-dir").arg(d.root().join("other-state")).stderr(std::process::Stdio::piped());
-    let second = toold_test_support::ctl::ran(command.spawn().unwrap());
+    let second = toold_test_support::output::output_of(command.spawn().unwrap());
     assert_ne!(second.code, 0, "{second:?}");
     assert_eq!(d.ok("daemon.info", json!({}))["pid"], d.pid());
 }

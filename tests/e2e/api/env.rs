@@ -135,19 +135,23 @@ fn language_zone_and_terminal_are_the_callers_whoever_started_the_daemon() {
     let d = Daemon::start_with("", &theirs);
     let ours = [("LANG", "en_GB.UTF-8"), ("LC_TIME", "C"), ("TZ", "Europe/Paris"), ("COLORTERM", "truecolor")];
     let script = "echo \"$TERM|$COLORTERM|$LANG|$LC_ALL|$LC_TIME|$TZ|\"";
-    let ran = |options: &[&str], term: &str| {
+    let output_of = |options: &[&str], term: &str| {
         let args = [&["run"], options, &["--", "/bin/sh", "-c", script]].concat();
         let mut command = d.ctl_command(&args);
         command.env_remove("LC_ALL").envs(ours).env("TERM", term);
-        toold_test_support::ctl::ran(command.spawn().unwrap()).stdout.trim_end().to_string()
+        toold_test_support::output::output_of(command.spawn().unwrap()).stdout.trim_end().to_string()
     };
-    assert_eq!(ran(&["-t"], "foot"), "foot|truecolor|en_GB.UTF-8||C|Europe/Paris|");
+    assert_eq!(output_of(&["-t"], "foot"), "foot|truecolor|en_GB.UTF-8||C|Europe/Paris|");
     assert_eq!(
-        ran(&["--pty", "--env", "TERM=vt100", "--env", "TZ=UTC"], "foot"),
+        output_of(&["--pty", "--env", "TERM=vt100", "--env", "TZ=UTC"], "foot"),
         "vt100|truecolor|en_GB.UTF-8||C|UTC|"
     );
-    assert_eq!(ran(&["-t"], "dumb"), "linux|truecolor|en_GB.UTF-8||C|Europe/Paris|", "that was not about a terminal");
-    assert_eq!(ran(&[], "foot"), "linux||en_GB.UTF-8||C|Europe/Paris|", "a pipe is no terminal of any kind");
+    assert_eq!(
+        output_of(&["-t"], "dumb"),
+        "linux|truecolor|en_GB.UTF-8||C|Europe/Paris|",
+        "that was not about a terminal"
+    );
+    assert_eq!(output_of(&[], "foot"), "linux||en_GB.UTF-8||C|Europe/Paris|", "a pipe is no terminal of any kind");
 }
 
 #[test]

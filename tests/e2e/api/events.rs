@@ -94,7 +94,7 @@ fn a_completion_has_the_exit_the_end_of_the_output_and_the_hash_of_all_of_it() {
 fn a_completion_does_not_wait_for_who_holds_the_pipe_and_leaves_their_output_out() {
     let d = Daemon::start();
     let gate = d.gate("later");
-    let script = format!("echo own; ({}; echo leftover) & exit 0", gate.pass());
+    let script = format!("echo own; ({}; echo leftover) & exit 0", gate.wait());
     let process = id(&d.sh_with(&script, json!({ "notify": true })));
     let done = until(&d, "c", json!({ "types": ["completion"] }));
     assert_eq!((&done["output"], &done["bytes"], &done["lines"]), (&json!("own\n"), &json!(4), &json!(1)));
@@ -138,7 +138,7 @@ fn a_session_s_end_marks_completions_cancelled_and_pushes_none() {
 fn an_exit_without_a_daemon_is_told_by_the_next_one() {
     let mut d = Daemon::start();
     let gate = d.gate("exit");
-    let script = format!("echo before; {}; echo MATCH; exit 6", gate.pass());
+    let script = format!("echo before; {}; echo MATCH; exit 6", gate.wait());
     let process = id(&d.sh_with(&script, json!({ "notify": true, "watch": ["MATCH"] })));
     d.printed(&process, "before");
     let program = d.program(&process);
@@ -159,7 +159,7 @@ fn a_heartbeat_comes_with_new_output_and_at_most_so_often() {
     let d = Daemon::start_with("[events]\nmin_heartbeat_ms = 200\n", &[]);
     d.refused_param("heartbeat_ms", "exec", json!({ "argv": ["/bin/true"], "heartbeat_ms": 199 }));
     let gate = d.gate("more");
-    let script = format!("echo one; echo two; {}; echo three; exec sleep 1000", gate.pass());
+    let script = format!("echo one; echo two; {}; echo three; exec sleep 1000", gate.wait());
     let process = id(&d.sh_with(&script, json!({ "heartbeat_ms": 200, "name": "beats" })));
     let first = until(&d, "c", json!({ "types": ["heartbeat"] }));
     assert_eq!((&first["bytes"], &first["new_bytes"], &first["lines"]), (&json!(8), &json!(8), &json!(2)));

@@ -96,7 +96,7 @@ fn output_is_pushed_whole_in_order_and_before_the_end_of_its_process() {
 fn output_of_others_is_not_pushed_and_that_of_the_running_begins_now() {
     let d = Daemon::start();
     let gate = d.gate("go");
-    let running = id(&d.sh_with(&format!("echo early; {}; echo late", gate.pass()), json!({ "task_id": "t" })));
+    let running = id(&d.sh_with(&format!("echo early; {}; echo late", gate.wait()), json!({ "task_id": "t" })));
     d.printed(&running, "early");
     let mut live = subscribe(&d, json!({ "output": true, "task_id": "t" }));
     d.run("echo other");
@@ -120,7 +120,7 @@ fn a_slow_reader_is_told_what_it_missed_can_fetch_it_and_slows_nobody() {
     let mut slow = subscribe(&d, json!({ "output": true }));
     let gate = d.gate("more");
     let process =
-        d.sh(&format!("seq 1 9000000 | head -c 20000000; {}; seq 1 9000000 | head -c 30000000; exit 5", gate.pass()));
+        d.sh(&format!("seq 1 9000000 | head -c 20000000; {}; seq 1 9000000 | head -c 30000000; exit 5", gate.wait()));
     d.eventually("the first part is printed", || d.process(&process)["bytes"] == 20_000_000);
     // Pushed as far as there is room, and then it waits: the daemon uses no time any more.
     let daemon = Pidfd::open(d.pid()).unwrap();

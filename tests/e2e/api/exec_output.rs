@@ -65,7 +65,7 @@ fn what_was_cut_is_there_to_be_polled() {
 fn a_character_that_has_not_all_come_is_left_for_who_goes_on_from_there() {
     let d = Daemon::start();
     let gate = d.gate("go");
-    let proc = d.sh(&format!("printf 'ab\\342\\202'; {}; printf '\\254\\n'", gate.pass()));
+    let proc = d.sh(&format!("printf 'ab\\342\\202'; {}; printf '\\254\\n'", gate.wait()));
     d.eventually("its first bytes are there", || d.process(&proc)["bytes"] == 4);
     let wait = d.ok("wait", json!({ "id": proc, "timeout_ms": 1 }));
     let shown = &wait["processes"][0];

@@ -232,12 +232,12 @@ fn a_daemon_killed_in_the_middle_of_a_restart_never_leaves_two() {
     let script = format!(
         "echo $$ >> {}; trap '{}' TERM; echo up; while :; do sleep 1000 & wait $!; done",
         d.root().join("pids").display(),
-        gate.tell("term")
+        gate.send("term")
     );
     d.ok("exec", json!({ "argv": ["/bin/sh", "-c", script], "name": "web", "ready": { "match": "up" } }));
     let mut conn = d.conn();
     conn.request("exec", web(&d, "restart"));
-    assert_eq!(gate.heard(toold_test_support::rig::DEADLINE), "term");
+    assert_eq!(gate.recv(toold_test_support::rig::DEADLINE), "term");
     d.restart();
     assert!(running(&d).len() <= 1);
     assert_eq!(pids(&d).0, 1, "the new one had not begun");

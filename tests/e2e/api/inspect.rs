@@ -8,13 +8,13 @@ use toold_test_support::sys::Pidfd;
 #[test]
 fn the_tree_is_told_member_by_member_with_cpu_and_memory() {
     let d = Daemon::start();
-    let gate = d.gate("told");
+    let gate = d.gate("report");
     let proc = d.sh(&format!(
         "setsid sh -c '{}; exec sleep 1000' & sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; echo burnt; exec sleep 1000' & wait",
-        gate.tell("out")
+        gate.send("out")
     ));
     d.printed(&proc, "burnt");
-    gate.heard(toold_test_support::rig::DEADLINE);
+    gate.recv(toold_test_support::rig::DEADLINE);
     d.eventually("both have become sleep", || {
         let inspect = d.ok("inspect", json!({ "id": proc }));
         let tree = inspect["tree"].as_array().unwrap();

@@ -6,7 +6,7 @@ use toold_test_support::rig::Daemon;
 use toold_test_support::sys::Pidfd;
 
 /// The pids a workload wrote into a file of its home, one a line.
-fn told(d: &Daemon, file: &str) -> Vec<Pidfd> {
+fn pids_in(d: &Daemon, file: &str) -> Vec<Pidfd> {
     let text = fs::read_to_string(d.home().join(file)).unwrap_or_default();
     text.lines().map(|l| Pidfd::open(l.parse().unwrap()).expect("it runs")).collect()
 }
@@ -31,7 +31,7 @@ fn children_grandchildren_and_other_sessions_die_with_it() {
          (setsid sh -c '(setsid sh -c \"echo \\$\\$ >> pids; exec sleep 1000\") & exit' &)
          while [ $(wc -l < pids) -lt 5 ]; do sleep 0.01; done; echo ready; wait");
     d.printed(&proc, "ready");
-    let (program, members) = (d.program(&proc), told(&d, "pids"));
+    let (program, members) = (d.program(&proc), pids_in(&d, "pids"));
     assert_eq!(members.len(), 5);
     let answer = d.ok("kill", json!({ "id": proc }));
     assert_eq!((&answer["status"], &answer["results"][0]["survivors"]), (&json!("killed"), &json!([])));
@@ -48,7 +48,7 @@ fn descendants_that_ignore_the_signal_die_with_it() {
     let proc = d.sh("setsid sh -c 'trap \"\" TERM HUP INT; echo $$ >> pids; while :; do sleep 1000; done' &
          while [ ! -s pids ]; do sleep 0.01; done; echo ready; exec sleep 1000");
     d.printed(&proc, "ready");
-    let members = told(&d, "pids");
+    let members = pids_in(&d, "pids");
     let r = d.ok("kill", json!({ "id": proc, "grace_ms": 300 }))["results"][0].clone();
     assert_eq!((&r["status"], &r["signals_sent"]), (&json!("killed"), &json!(["SIGTERM", "SIGKILL"])));
     assert_eq!((&r["exit_code"], &r["signal"]), (&json!(143), &json!("SIGTERM")), "its own death was by the first");
@@ -88,7 +88,7 @@ fn a_process_that_exited_but_left_descendants_is_still_killable_and_keeps_its_ex
     let proc = d.sh("setsid sh -c 'echo $$ >> pids; exec sleep 1000' > /dev/null 2>&1 &
          while [ ! -s pids ]; do sleep 0.01; done; exit 6");
     assert_eq!(d.exited(&proc)["exit_code"], 6);
-    let members = told(&d, "pids");
+    let members = pids_in(&d, "pids");
     let answer = d.ok("kill", json!({ "id": proc }));
     let r = &answer["results"][0];
     assert_eq!((&answer["status"], &r["exit_code"], &r["signal"]), (&json!("killed"), &json!(6), &json!(null)));
@@ -121,7 +121,7 @@ fn a_tree_under_a_terminal_dies_whole() {
         .unwrap()
         .to_string();
     d.printed(&proc, "ready");
-    let members = told(&d, "pids");
+    let members = pids_in(&d, "pids");
     assert_eq!(d.ok("kill", json!({ "id": proc }))["status"], "killed");
     assert!(members.iter().all(Pidfd::is_dead));
     assert_eq!(alive(&d), Vec::<String>::new());
@@ -135,7 +135,7 @@ fn a_tree_is_killed_whole_after_a_restart_too() {
          while [ ! -s pids ]; do sleep 0.01; done; echo ready; exec sleep 1000",
     );
     d.printed(&proc, "ready");
-    let (program, members) = (d.program(&proc), told(&d, "pids"));
+    let (program, members) = (d.program(&proc), pids_in(&d, "pids"));
     d.restart();
     assert_eq!(d.ok("kill", json!({ "id": proc, "grace_ms": 300 }))["status"], "killed");
     assert!(program.is_dead() && members.iter().all(Pidfd::is_dead));

@@ -78,12 +78,12 @@ fn output_below_the_limit_is_kept_whole() {
 #[test]
 fn the_limit_holds_when_no_daemon_runs() {
     let mut d = Daemon::start_with(&format!("log_max_bytes = {CAP}\n"), &[]);
-    let (go, told) = (d.gate("go"), d.gate("told"));
-    let proc = d.sh(&format!("seq 1 100; {}; seq 101 {LAST}; {}", go.pass(), told.tell("done")));
+    let (go, report) = (d.gate("go"), d.gate("report"));
+    let proc = d.sh(&format!("seq 1 100; {}; seq 101 {LAST}; {}", go.wait(), report.send("done")));
     d.printed(&proc, "100");
     d.kill9();
     go.open();
-    told.heard(DEADLINE);
+    report.recv(DEADLINE);
     d.spawn();
     d.closed(&proc);
     check(&d, &proc);

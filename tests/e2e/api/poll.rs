@@ -41,7 +41,7 @@ fn a_page_holds_at_most_65536_bytes_unless_told() {
 fn a_waiting_poll_answers_on_the_first_byte_for_every_client() {
     let d = Daemon::start();
     let gate = d.gate("go");
-    let proc = d.sh(&format!("{}; printf x; exec sleep 1000", gate.pass()));
+    let proc = d.sh(&format!("{}; printf x; exec sleep 1000", gate.wait()));
     let mut conns: Vec<_> = (0..3).map(|_| d.conn()).collect();
     let ask = json!({ "id": proc, "cursor": 0, "wait_ms": 50000 });
     let sent: Vec<u64> = conns.iter_mut().map(|c| c.request("poll", ask.clone())).collect();
@@ -59,7 +59,7 @@ fn a_waiting_poll_answers_on_the_first_byte_for_every_client() {
 fn a_waiting_poll_answers_at_the_exit_and_at_the_close() {
     let d = Daemon::start();
     let (go, let_go) = (d.gate("go"), d.gate("let-go"));
-    let proc = d.sh(&format!("({}) & {}; exit 2", let_go.pass(), go.pass()));
+    let proc = d.sh(&format!("({}) & {}; exit 2", let_go.wait(), go.wait()));
     let mut conn = d.conn();
     let asked = Instant::now();
     let n = conn.request("poll", json!({ "id": proc, "cursor": 0, "wait_ms": 50000 }));
@@ -102,7 +102,7 @@ fn two_streams(d: &Daemon) -> String {
     let gate = d.gate("go");
     let proc = d.sh(&format!(
         "echo out1; {pass}; echo err1 >&2; {pass}; printf '\\033[31mout2\\033[0m\\n'; {pass}; echo err2 >&2",
-        pass = gate.pass()
+        pass = gate.wait()
     ));
     for text in ["out1", "err1", "out2"] {
         d.printed(&proc, text);

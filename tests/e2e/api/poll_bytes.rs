@@ -38,7 +38,7 @@ fn a_character_across_two_pages_comes_out_whole() {
 fn a_character_written_in_two_halves_comes_out_whole() {
     let d = Daemon::start();
     let gate = d.gate("go");
-    let proc = d.sh(&format!("printf 'x\\303'; {}; printf '\\251y'; exec sleep 1000", gate.pass()));
+    let proc = d.sh(&format!("printf 'x\\303'; {}; printf '\\251y'; exec sleep 1000", gate.wait()));
     d.eventually("both bytes are there", || d.process(&proc)["bytes"] == 2);
     let first = d.ok("poll", json!({ "id": proc, "cursor": 0 }));
     assert_eq!((&first["output"], &first["next_cursor"]), (&json!("x"), &json!(1)), "half a character waits");

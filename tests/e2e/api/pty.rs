@@ -157,7 +157,7 @@ fn the_terminal_closes_when_the_last_holder_ends_not_when_the_program_does() {
     let gate = d.gate("go");
     let script = format!(
         "setsid sh -c 'trap \"\" HUP; : > up; {}; echo late' & while [ ! -e up ]; do sleep 0.01; done; exit 0",
-        gate.pass()
+        gate.wait()
     );
     let proc = on_terminal(&d, &script, json!(true));
     let p = d.exited(&proc);

@@ -27,7 +27,7 @@ fn wait_port(id: &str, port: u16) -> Value {
 fn a_port_is_waited_for_until_the_process_listens_on_it() {
     let d = Daemon::start();
     let (gate, port) = (d.gate("go"), free_port());
-    let proc = d.sh(&format!("{}; {}", gate.pass(), listen("127.0.0.1", port)));
+    let proc = d.sh(&format!("{}; {}", gate.wait(), listen("127.0.0.1", port)));
     let mut conn = d.conn();
     let n = conn.request("wait", wait_port(&proc, port));
     assert_eq!(d.ok("wait", json!({ "id": proc, "until": { "port": port }, "timeout_ms": 200 }))["status"], "timeout");
@@ -78,7 +78,7 @@ fn a_strangers_listener_is_not_the_process_that_is_waited_for() {
 fn an_exit_before_the_port_or_the_silence_is_an_exit() {
     let d = Daemon::start();
     let gate = d.gate("go");
-    let proc = d.sh(&format!("{}; exit 4", gate.pass()));
+    let proc = d.sh(&format!("{}; exit 4", gate.wait()));
     let mut conn = d.conn();
     let port = conn.request("wait", wait_port(&proc, free_port()));
     let quiet = conn.request("wait", json!({ "id": proc, "until": { "quiet_ms": 1000000 }, "timeout_ms": 50000 }));
@@ -103,7 +103,7 @@ fn one_of_several_that_listens_is_enough_and_all_are_waited_for_when_asked() {
     let d = Daemon::start();
     let (gate, port) = (d.gate("go"), free_port());
     let first = d.sh(&listen("127.0.0.1", port));
-    let second = d.sh(&format!("{}; {}", gate.pass(), listen("127.0.0.2", port)));
+    let second = d.sh(&format!("{}; {}", gate.wait(), listen("127.0.0.2", port)));
     let ask =
         |mode: &str| json!({ "ids": [first, second], "mode": mode, "until": { "port": port }, "timeout_ms": 50000 });
     let wait = d.ok("wait", ask("any"));
@@ -240,7 +240,7 @@ fn the_same_request_again_waits_for_the_readiness_of_the_same_process() {
     let gate = d.gate("go");
     let ask = |ms: u64| {
         json!({ "request_id": "r1", "ready": { "match": "up" }, "ready_timeout_ms": ms,
-                "argv": ["/bin/sh", "-c", format!("{}; echo up; exec sleep 1000", gate.pass())] })
+                "argv": ["/bin/sh", "-c", format!("{}; echo up; exec sleep 1000", gate.wait())] })
     };
     let first = d.ok("exec", ask(300));
     assert_eq!(first["ready"], "timeout");

@@ -9,7 +9,7 @@ fn an_exit_is_answered_with_the_last_two_thousand_characters() {
     let d = Daemon::start();
     let gate = d.gate("go");
     let proc = d
-        .sh(&format!("{}; i=0; while [ $i -lt 2500 ]; do printf é; i=$((i+1)); done; printf end; exit 7", gate.pass()));
+        .sh(&format!("{}; i=0; while [ $i -lt 2500 ]; do printf é; i=$((i+1)); done; printf end; exit 7", gate.wait()));
     let mut conn = d.conn();
     let n = conn.request("wait", json!({ "id": proc, "timeout_ms": 50000 }));
     gate.open();
@@ -71,8 +71,8 @@ fn a_time_over_the_longest_is_clamped_and_said_so() {
 fn any_of_several_is_enough_and_all_of_them_are_waited_for_when_asked() {
     let d = Daemon::start();
     let (one, two) = (d.gate("one"), d.gate("two"));
-    let first = d.sh(&format!("{}; exit 1", one.pass()));
-    let second = d.sh(&format!("{}; exit 2", two.pass()));
+    let first = d.sh(&format!("{}; exit 1", one.wait()));
+    let second = d.sh(&format!("{}; exit 2", two.wait()));
     let mut conn = d.conn();
     let any = conn.request("wait", json!({ "ids": [first, second], "timeout_ms": 50000 }));
     let all = conn.request("wait", json!({ "ids": [first, second], "mode": "all", "timeout_ms": 50000 }));
@@ -106,7 +106,7 @@ fn all_that_do_not_end_in_time_is_a_timeout_that_tells_who_did() {
 fn closed_is_waited_for_beyond_the_exit() {
     let d = Daemon::start();
     let gate = d.gate("go");
-    let proc = d.sh(&format!("({}; echo late) & exit 0", gate.pass()));
+    let proc = d.sh(&format!("({}; echo late) & exit 0", gate.wait()));
     assert_eq!(d.exited(&proc)["closed"], false);
     let mut conn = d.conn();
     let n = conn.request("wait", json!({ "id": proc, "until": "closed", "timeout_ms": 50000 }));
@@ -129,7 +129,7 @@ fn a_word_printed_before_the_call_matches() {
 fn a_word_printed_after_the_call_in_two_halves_matches() {
     let d = Daemon::start();
     let gate = d.gate("go");
-    let proc = d.sh(&format!("{p}; printf 'now list'; {p}; echo ening; exec sleep 1000", p = gate.pass()));
+    let proc = d.sh(&format!("{p}; printf 'now list'; {p}; echo ening; exec sleep 1000", p = gate.wait()));
     let mut conn = d.conn();
     let n = conn.request("wait", json!({ "id": proc, "until": { "match": "listening" }, "timeout_ms": 50000 }));
     gate.open();
@@ -166,7 +166,7 @@ fn a_pattern_is_plain_text_unless_it_is_a_regex() {
 fn a_word_that_never_comes_is_answered_at_the_end_as_exited_or_in_time_as_timeout() {
     let d = Daemon::start();
     let gate = d.gate("go");
-    let proc = d.sh(&format!("echo something; {}; exit 3", gate.pass()));
+    let proc = d.sh(&format!("echo something; {}; exit 3", gate.wait()));
     let ask = |timeout_ms: u64| json!({ "id": proc, "until": { "match": "else" }, "timeout_ms": timeout_ms });
     assert_eq!(d.ok("wait", ask(300))["status"], "timeout");
     let mut conn = d.conn();
@@ -180,7 +180,7 @@ fn a_word_that_never_comes_is_answered_at_the_end_as_exited_or_in_time_as_timeou
 fn a_word_matches_across_a_restart_of_the_daemon() {
     let mut d = Daemon::start();
     let gate = d.gate("go");
-    let proc = d.sh(&format!("echo before; printf ha; {}; echo lves; exec sleep 1000", gate.pass()));
+    let proc = d.sh(&format!("echo before; printf ha; {}; echo lves; exec sleep 1000", gate.wait()));
     d.printed(&proc, "ha");
     d.restart();
     assert_eq!(d.printed(&proc, "before")["matched"], "before");
@@ -192,7 +192,7 @@ fn a_word_matches_across_a_restart_of_the_daemon() {
 fn every_one_of_many_who_wait_is_told_the_same_exit() {
     let d = Daemon::start();
     let gate = d.gate("go");
-    let proc = d.sh(&format!("{}; exit 9", gate.pass()));
+    let proc = d.sh(&format!("{}; exit 9", gate.wait()));
     let mut conns: Vec<_> = (0..20).map(|_| d.conn()).collect();
     let ask = json!({ "id": proc, "timeout_ms": 50000 });
     let sent: Vec<u64> = conns.iter_mut().map(|c| c.request("wait", ask.clone())).collect();

@@ -79,7 +79,7 @@ fn a_line_without_end_is_searched_as_it_comes_and_counts_once() {
 fn what_leftovers_print_after_the_exit_never_matches() {
     let d = open();
     let gate = d.gate("later");
-    let script = format!("echo NEEDLE own; ({}; echo NEEDLE leftover) & exit 0", gate.pass());
+    let script = format!("echo NEEDLE own; ({}; echo NEEDLE leftover) & exit 0", gate.wait());
     let process = id(&d.sh_with(&script, json!({ "watch": ["NEEDLE"] })));
     d.exited(&process);
     gate.open();
@@ -166,7 +166,7 @@ fn output_that_was_dropped_before_it_was_looked_at_is_counted_and_told() {
     let mut d = Daemon::start_with("log_max_bytes = 1048576\n", &[]);
     let gate = d.gate("go");
     let process =
-        id(&d.sh_with(&format!("{}; seq 1 1000000", gate.pass()), json!({ "watch": ["nothing"], "notify": true })));
+        id(&d.sh_with(&format!("{}; seq 1 1000000", gate.wait()), json!({ "watch": ["nothing"], "notify": true })));
     let program = d.program(&process);
     d.kill9();
     gate.open();

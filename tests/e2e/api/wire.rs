@@ -61,11 +61,11 @@ fn an_empty_batch_is_an_invalid_request_and_a_batch_of_notifications_is_not_answ
 #[test]
 fn a_notification_is_done_and_not_answered() {
     let d = Daemon::start();
-    let gate = d.gate("told");
+    let gate = d.gate("report");
     let mut conn = d.conn();
-    let params = json!({ "argv": ["/bin/sh", "-c", gate.tell("done")] });
+    let params = json!({ "argv": ["/bin/sh", "-c", gate.send("done")] });
     conn.send(&json!({ "jsonrpc": "2.0", "method": "exec", "params": params }));
-    assert_eq!(gate.heard(DEADLINE), "done");
+    assert_eq!(gate.recv(DEADLINE), "done");
     conn.send(&call(9, "list", json!({})));
     assert_eq!(conn.recv()["id"], 9);
 }
@@ -138,12 +138,12 @@ fn a_long_wait_never_delays_a_kill_behind_it() {
 #[test]
 fn a_client_that_hangs_up_during_exec_finds_its_process_by_request_id() {
     let d = Daemon::start();
-    let (told, go) = (d.gate("told"), d.gate("go"));
-    let script = format!("echo once >> count; {}; {}; echo finished; exit 5", told.tell("runs"), go.pass());
+    let (report, go) = (d.gate("report"), d.gate("go"));
+    let script = format!("echo once >> count; {}; {}; echo finished; exit 5", report.send("runs"), go.wait());
     let ask = json!({ "argv": ["/bin/sh", "-c", script], "request_id": "gone", "yield_ms": 50000 });
     let mut conn = d.conn();
     conn.request("exec", ask.clone());
-    assert_eq!(told.heard(DEADLINE), "runs");
+    assert_eq!(report.recv(DEADLINE), "runs");
     drop(conn);
     go.open();
     let p = d.ok("exec", ask);
@@ -154,14 +154,14 @@ fn a_client_that_hangs_up_during_exec_finds_its_process_by_request_id() {
 #[test]
 fn a_client_that_hangs_up_right_after_its_request_has_started_it() {
     let d = Daemon::start();
-    let told = d.gate("told");
+    let report = d.gate("report");
     let mut conn = d.conn();
     conn.request(
         "exec",
-        json!({ "argv": ["/bin/sh", "-c", format!("{}; exec sleep 1000", told.tell("runs"))], "name": "kept" }),
+        json!({ "argv": ["/bin/sh", "-c", format!("{}; exec sleep 1000", report.send("runs"))], "name": "kept" }),
     );
     drop(conn);
-    assert_eq!(told.heard(DEADLINE), "runs");
+    assert_eq!(report.recv(DEADLINE), "runs");
     // The shim tells the daemon while the program already talks to us.
     d.eventually("it runs", || d.process("kept")["status"] == "running");
 }

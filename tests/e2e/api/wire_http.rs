@@ -117,12 +117,12 @@ fn http_that_is_neither_post_nor_websocket_is_refused_as_http() {
 #[test]
 fn a_hang_up_in_the_middle_of_a_post_keeps_what_it_started() {
     let d = Daemon::start();
-    let told = d.gate("told");
-    let script = format!("{}; exec sleep 1000", told.tell("runs"));
+    let report = d.gate("report");
+    let script = format!("{}; exec sleep 1000", report.send("runs"));
     let mut conn = Framed::open(&d.socket());
     let ask = json!({ "argv": ["/bin/sh", "-c", script], "yield_ms": 50000, "request_id": "http" });
     conn.send_raw(post(&call(1, "exec", ask)).as_bytes());
-    told.heard(toold_test_support::rig::DEADLINE);
+    report.recv(toold_test_support::rig::DEADLINE);
     drop(conn);
     let again = d.ok("exec", json!({ "argv": ["/bin/true"], "request_id": "http" }));
     assert_eq!(again["status"], "running");

@@ -103,7 +103,7 @@ fn a_write_id_belongs_to_its_process() {
 fn a_reader_that_never_reads_bounds_the_call_and_the_count_is_exact() {
     let d = Daemon::start();
     let gate = d.gate("go");
-    let proc = id(&d.sh_with(&format!("{}; exec cat > got", gate.pass()), json!({ "stdin": "pipe" })));
+    let proc = id(&d.sh_with(&format!("{}; exec cat > got", gate.wait()), json!({ "stdin": "pipe" })));
     let data: String = (0..300_000).map(|n| format!("{n:06}\n")).collect();
     let asked = Instant::now();
     let answer = d.ok("write", json!({ "id": proc, "data": data, "timeout_ms": 400 }));
@@ -180,7 +180,7 @@ fn exactly_one_of_data_and_data_base64_is_taken() {
 fn a_repeated_write_gets_the_answer_of_the_first_also_after_the_exit_and_a_crash() {
     let mut d = Daemon::start();
     let gate = d.gate("go");
-    let proc = id(&d.sh_with(&format!("{}; exit 4", gate.pass()), json!({ "stdin": "pipe" })));
+    let proc = id(&d.sh_with(&format!("{}; exit 4", gate.wait()), json!({ "stdin": "pipe" })));
     let ask = json!({ "id": proc, "data": "y".repeat(300_000), "timeout_ms": 200, "write_id": "A" });
     let first = d.ok("write", ask.clone());
     assert_eq!((&first["complete"], &first["duplicate"]), (&json!(false), &json!(false)));

@@ -183,7 +183,7 @@ fn what_was_drawn_while_the_daemon_was_away_does_not_hide_that_it_was() {
     let d = Daemon::start();
     let gate = d.gate("go");
     let script =
-        format!("printf '\\033[H\\033[Jfirst'; {}; printf '\\033[H\\033[Jsecond'; exec sleep 1000", gate.pass());
+        format!("printf '\\033[H\\033[Jfirst'; {}; printf '\\033[H\\033[Jsecond'; exec sleep 1000", gate.wait());
     let proc = on_terminal(&d, &script);
     d.printed(&proc, "first");
     let term = Term::ctl(&d, &["attach", &proc]);
@@ -201,13 +201,13 @@ fn keys_that_were_half_written_when_the_daemon_was_killed_go_on_where_they_were(
         return;
     }
     let d = Daemon::start();
-    let (told, go) = (d.gate("told"), d.gate("go"));
+    let (report, go) = (d.gate("report"), d.gate("go"));
     // Reads nothing until its terminal holds all it can: by then a part is written, and no answer was given.
     let script = format!(
         "stty raw -echo; echo ready; python3 -c 'import fcntl, struct, termios, time\n\
          while struct.unpack(\"i\", fcntl.ioctl(0, termios.FIONREAD, b\"    \"))[0] < 4000: time.sleep(0.01)'; {}; {}; exec cat",
-        told.tell("full"),
-        go.pass()
+        report.send("full"),
+        go.wait()
     );
     let proc = on_terminal(&d, &script.replace("\\n", "\n"));
     d.printed(&proc, "ready");
@@ -215,7 +215,7 @@ fn keys_that_were_half_written_when_the_daemon_was_killed_go_on_where_they_were(
     term.sees("ready");
     let typed: String = (0..5000).map(|n| format!("<{n:04}>")).collect();
     term.types(&typed);
-    assert_eq!(told.heard(DEADLINE), "full");
+    assert_eq!(report.recv(DEADLINE), "full");
     kill9(&d);
     go.open();
     term.printed("<4999>");

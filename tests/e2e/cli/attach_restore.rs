@@ -3,7 +3,7 @@
 use crate::cli::attach::on_terminal;
 use serde_json::json;
 use std::process::Stdio;
-use toold_test_support::ctl::ran;
+use toold_test_support::output::output_of;
 use toold_test_support::rig::{DEADLINE, Daemon};
 use toold_test_support::term::Term;
 
@@ -84,9 +84,12 @@ fn a_stop_gives_the_terminal_back_and_who_goes_on_has_the_screen_again() {
 fn without_a_terminal_on_both_sides_it_says_what_to_use_instead() {
     let d = Daemon::start();
     let proc = on_terminal(&d, LOUD);
-    let told = d.ctl(&["attach", &proc]);
-    assert_eq!((told.code, told.stdout.as_str()), (2, ""));
-    assert!(told.stderr.contains("standard output is not a terminal") && told.stderr.contains("log -f"), "{told:?}");
+    let output = d.ctl(&["attach", &proc]);
+    assert_eq!((output.code, output.stdout.as_str()), (2, ""));
+    assert!(
+        output.stderr.contains("standard output is not a terminal") && output.stderr.contains("log -f"),
+        "{output:?}"
+    );
     let term = Term::shell(&d, "\"$0\" \"$@\" </dev/null; echo \"[code $?]\"; read -r _", &["attach", &proc]);
     assert_eq!(term.ends(), 2);
     term.sees("standard input is not a terminal");
@@ -122,7 +125,7 @@ fn no_daemon_and_none_to_be_started_is_an_error_on_a_clean_terminal() {
     assert_eq!(term.ends(), 4);
     term.sees("no daemon at");
     d.spawn();
-    drop(ran(d.ctl_command(&["kill", &proc]).stdin(Stdio::null()).spawn().unwrap()));
+    drop(output_of(d.ctl_command(&["kill", &proc]).stdin(Stdio::null()).spawn().unwrap()));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use crate::TOOLCTL;
 use serde_json::{Value, json};
 use std::process::Stdio;
-use toold_test_support::ctl::ran;
+use toold_test_support::output::output_of;
 use toold_test_support::rig::{Daemon, id};
 
 fn json_of(text: &str) -> Value {
@@ -22,21 +22,21 @@ fn only_id(stdout: &str) -> String {
 #[test]
 fn exec_prints_the_id_alone_and_leaves_the_process_running() {
     let d = Daemon::start();
-    let told = d.ctl(&["exec", "--", "/bin/sleep", "1000"]);
-    assert_eq!(told.code, 0, "{told:?}");
-    let proc = only_id(&told.stdout);
+    let output = d.ctl(&["exec", "--", "/bin/sleep", "1000"]);
+    assert_eq!(output.code, 0, "{output:?}");
+    let proc = only_id(&output.stdout);
     let p = d.process(&proc);
     assert_eq!((&p["status"], &p["argv"]), (&json!("running"), &json!(["/bin/sleep", "1000"])));
-    let told = d.ctl(&["exec", "-c", "echo $((6*7)); exit 3"]);
-    let p = d.closed(&only_id(&told.stdout));
+    let output = d.ctl(&["exec", "-c", "echo $((6*7)); exit 3"]);
+    let p = d.closed(&only_id(&output.stdout));
     assert_eq!((&p["exit_code"], p["output"].as_str().unwrap().ends_with("42\n")), (&json!(3), true));
 }
 
 #[test]
 fn arguments_after_the_dashes_are_the_programs_own() {
     let d = Daemon::start();
-    let told = d.ctl(&["run", "--", "printf", "%s|", "--json", "-h", "a b", "$HOME"]);
-    assert_eq!((told.code, told.stdout.as_str()), (0, "--json|-h|a b|$HOME|"), "{told:?}");
+    let output = d.ctl(&["run", "--", "printf", "%s|", "--json", "-h", "a b", "$HOME"]);
+    assert_eq!((output.code, output.stdout.as_str()), (0, "--json|-h|a b|$HOME|"), "{output:?}");
 }
 
 #[test]
@@ -59,38 +59,38 @@ fn json_is_the_methods_result_in_one_document() {
         (vec!["wait", &proc], "wait", json!({ "id": proc }), 3),
         (vec!["kill", &proc], "kill", json!({ "id": proc }), 0),
     ] {
-        let told = d.ctl(&[&args[..], &["--json"]].concat());
-        assert_eq!(told.code, code, "{told:?}");
+        let output = d.ctl(&[&args[..], &["--json"]].concat());
+        assert_eq!(output.code, code, "{output:?}");
         let expected = d.ok(method, params);
-        assert_eq!(stable(json_of(&told.stdout)), stable(expected), "{args:?}");
+        assert_eq!(stable(json_of(&output.stdout)), stable(expected), "{args:?}");
     }
-    let told = d.ctl(&["exec", "--json", "--", "/bin/true"]);
-    assert!(json_of(&told.stdout)["id"].as_str().unwrap().starts_with("proc_"));
+    let output = d.ctl(&["exec", "--json", "--", "/bin/true"]);
+    assert!(json_of(&output.stdout)["id"].as_str().unwrap().starts_with("proc_"));
 }
 
 #[test]
 fn poll_and_log_print_the_output() {
     let d = Daemon::start();
     let proc = id(&d.run("seq 1 300"));
-    let told = d.ctl(&["poll", &proc]);
-    assert!(told.code == 0 && told.stdout.contains("\n300\n"), "{told:?}");
-    let told = d.ctl(&["log", &proc, "-n", "2"]);
-    assert_eq!((told.code, told.stdout.as_str()), (0, "299\n300\n"));
-    let told = d.ctl(&["log", &proc, "--grep", "^1.0$"]);
-    assert_eq!(told.stdout, (10..20).map(|n| format!("{n}0\n")).collect::<String>());
+    let output = d.ctl(&["poll", &proc]);
+    assert!(output.code == 0 && output.stdout.contains("\n300\n"), "{output:?}");
+    let output = d.ctl(&["log", &proc, "-n", "2"]);
+    assert_eq!((output.code, output.stdout.as_str()), (0, "299\n300\n"));
+    let output = d.ctl(&["log", &proc, "--grep", "^1.0$"]);
+    assert_eq!(output.stdout, (10..20).map(|n| format!("{n}0\n")).collect::<String>());
 }
 
 #[test]
 fn a_followed_log_prints_what_comes_until_the_end() {
     let d = Daemon::start();
     let gate = d.gate("go");
-    let proc = d.sh(&format!("echo first; {}; seq 1 5000; echo last", gate.pass()));
+    let proc = d.sh(&format!("echo first; {}; seq 1 5000; echo last", gate.wait()));
     d.printed(&proc, "first");
     let follower = d.ctl_command(&["log", &proc, "-f", "-n", "6000"]).spawn().unwrap();
     gate.open();
-    let told = ran(follower);
+    let output = output_of(follower);
     let expected: String = (1..=5000).map(|n| format!("{n}\n")).collect();
-    assert_eq!((told.code, told.stdout), (0, format!("first\n{expected}last\n")));
+    assert_eq!((output.code, output.stdout), (0, format!("first\n{expected}last\n")));
 }
 
 #[test]
@@ -101,8 +101,8 @@ fn wait_ends_with_the_processs_code_with_124_in_time_and_with_0_for_a_match() {
     assert_eq!(d.ctl(&["wait", &seven]).code, 7);
     let killed = d.sh("kill -9 $$");
     assert_eq!(d.ctl(&["wait", &killed]).code, 137);
-    let told = d.ctl(&["wait", &runs, "--timeout", "500ms"]);
-    assert!(told.code == 124 && told.stderr.contains("timed out after 500ms;"), "{told:?}");
+    let output = d.ctl(&["wait", &runs, "--timeout", "500ms"]);
+    assert!(output.code == 124 && output.stderr.contains("timed out after 500ms;"), "{output:?}");
     assert_eq!(d.process(&runs)["status"], "running");
     assert_eq!(d.ctl(&["wait", &runs, "--match", "^rea"]).code, 0);
     assert_eq!(d.ctl(&["wait", "--any", &runs, &seven]).code, 7);
@@ -116,13 +116,13 @@ fn kill_and_signal_take_their_signals_by_name() {
     d.printed(&proc, "ready");
     assert_eq!(d.ctl(&["signal", &proc, "SIGUSR1"]).code, 0);
     d.printed(&proc, "got it");
-    let told = d.ctl(&["kill", &proc, "--grace", "1s"]);
-    assert_eq!(told.code, 0, "{told:?}");
+    let output = d.ctl(&["kill", &proc, "--grace", "1s"]);
+    assert_eq!(output.code, 0, "{output:?}");
     assert_eq!(d.process(&proc)["exit_code"], 137);
     for (typed, code) in [("-9", 137), ("-TERM", 143), ("-INT", 130), ("-SIGHUP", 129), ("-15", 143)] {
         let proc = d.sh("exec sleep 1000");
-        let told = d.ctl(&["kill", typed, &proc]);
-        assert_eq!((told.code, &d.process(&proc)["exit_code"]), (0, &json!(code)), "{typed}: {told:?}");
+        let output = d.ctl(&["kill", typed, &proc]);
+        assert_eq!((output.code, &d.process(&proc)["exit_code"]), (0, &json!(code)), "{typed}: {output:?}");
     }
     let (a, b) = (d.sh("exec sleep 1000"), d.sh("exec sleep 1000"));
     assert_eq!(d.ctl(&["kill", &a, &b, "-s", "SIGINT"]).code, 0);
@@ -138,8 +138,8 @@ fn write_submit_and_close_reach_the_programs_input() {
     assert_eq!(d.ctl(&["close", &proc]).code, 0);
     d.closed(&proc);
     assert_eq!(d.text(&proc), "one two\n");
-    let told = d.ctl(&["write", &proc, "late"]);
-    assert!(told.code == 1 && told.stderr.len() > 5 && told.stdout.is_empty(), "{told:?}");
+    let output = d.ctl(&["write", &proc, "late"]);
+    assert!(output.code == 1 && output.stderr.len() > 5 && output.stdout.is_empty(), "{output:?}");
 }
 
 #[test]
@@ -147,8 +147,8 @@ fn list_inspect_and_info_are_for_people_and_have_no_colour_in_a_pipe() {
     let d = Daemon::start();
     let proc = id(&d.sh_with("exec sleep 1000", json!({ "name": "web" })));
     let texts = [vec!["list"], vec!["inspect", &proc], vec!["info"]].map(|args| d.ctl(&args));
-    for told in &texts {
-        assert!(told.code == 0 && !told.stdout.contains('\u{1b}') && !told.stdout.is_empty(), "{told:?}");
+    for output in &texts {
+        assert!(output.code == 0 && !output.stdout.contains('\u{1b}') && !output.stdout.is_empty(), "{output:?}");
     }
     assert!(texts[0].stdout.contains("web") && texts[0].stdout.contains(&proc[..9]), "{}", texts[0].stdout);
     assert!(texts[1].stdout.contains(&proc) && texts[1].stdout.contains("sleep"), "{}", texts[1].stdout);
@@ -190,10 +190,13 @@ fn exit_codes_tell_what_went_wrong() {
         (vec!["kill", &proc, "-s", "SIGNOTHING"], 2),
         (vec!["submit", &proc, "no stdin"], 1),
     ] {
-        let told = d.ctl(&args);
-        assert_eq!(told.code, code, "{args:?}: {told:?}");
-        assert!(!told.stderr.is_empty() && told.stdout.is_empty(), "the message is on stderr: {args:?}: {told:?}");
-        assert!(!told.stderr.contains("panicked"), "{told:?}");
+        let output = d.ctl(&args);
+        assert_eq!(output.code, code, "{args:?}: {output:?}");
+        assert!(
+            !output.stderr.is_empty() && output.stdout.is_empty(),
+            "the message is on stderr: {args:?}: {output:?}"
+        );
+        assert!(!output.stderr.contains("panicked"), "{output:?}");
     }
     assert_eq!((d.ctl(&["--help"]).code, d.ctl(&["--version"]).code), (0, 0));
     assert_eq!(d.process(&proc)["status"], "running");
@@ -204,9 +207,9 @@ fn a_refusal_says_what_to_type() {
     let d = Daemon::start();
     let proc = d.sh("exec sleep 1000");
     for verb in ["write", "submit"] {
-        let told = d.ctl(&[verb, &proc, "x"]);
-        let said = told.stderr.ends_with("was started without stdin; start it with --stdin or --pty\n");
-        assert!(told.code == 1 && said, "{told:?}");
+        let output = d.ctl(&[verb, &proc, "x"]);
+        let said = output.stderr.ends_with("was started without stdin; start it with --stdin or --pty\n");
+        assert!(output.code == 1 && said, "{output:?}");
     }
     let gone = d.root().join("gone");
     std::fs::create_dir(&gone).unwrap();
@@ -216,11 +219,11 @@ fn a_refusal_says_what_to_type() {
         let script = format!("rmdir {} && exec {} {args}", gone.display(), TOOLCTL);
         command.args(["-c", &script]).current_dir(&gone).env("TOOLD_SOCKET", d.socket());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        ran(command.spawn().unwrap())
+        output_of(command.spawn().unwrap())
     };
-    let told = inside("--no-autostart exec -- true");
+    let output = inside("--no-autostart exec -- true");
     let said = "toolctl: the current directory is gone; give --cwd DIR\n";
-    assert_eq!((told.code, told.stderr.as_str()), (1, said));
+    assert_eq!((output.code, output.stderr.as_str()), (1, said));
     std::fs::create_dir(&gone).unwrap();
     assert_eq!(inside("--no-autostart exec --cwd / -- true").code, 0);
 }
@@ -242,8 +245,8 @@ fn a_daemon_that_a_call_starts_keeps_no_lock_of_its_caller() {
 fn no_daemon_and_no_autostart_is_4_and_starts_none() {
     let d = Daemon::prepare("", &[]);
     for args in [vec!["list"], vec!["run", "--", "true"], vec!["shutdown"]] {
-        let told = d.ctl(&[&["--no-autostart"][..], &args].concat());
-        assert!(told.code == 4 && told.stderr.contains("toold"), "{told:?}");
+        let output = d.ctl(&[&["--no-autostart"][..], &args].concat());
+        assert!(output.code == 4 && output.stderr.contains("toold"), "{output:?}");
     }
     assert!(!d.socket().exists() && d.marked().is_empty());
 }
@@ -251,9 +254,9 @@ fn no_daemon_and_no_autostart_is_4_and_starts_none() {
 #[test]
 fn the_daemon_is_started_when_none_answers_and_stays() {
     let d = Daemon::prepare("max_running = 33\n", &[]);
-    let told = d.ctl(&["exec", "--", "/bin/sleep", "1000"]);
-    assert_eq!(told.code, 0, "{told:?}");
-    assert_eq!(d.process(&only_id(&told.stdout))["status"], "running");
+    let output = d.ctl(&["exec", "--", "/bin/sleep", "1000"]);
+    assert_eq!(output.code, 0, "{output:?}");
+    assert_eq!(d.process(&only_id(&output.stdout))["status"], "running");
     let info = d.ok("daemon.info", json!({}));
     assert_eq!((&info["limits"]["max_running"], &info["counts"]["running"]), (&json!(33), &json!(1)));
     // A daemon of its own session: the terminal's hang-up or Ctrl-C is not for it.
@@ -264,8 +267,8 @@ fn the_daemon_is_started_when_none_answers_and_stays() {
 #[test]
 fn a_daemon_that_cannot_start_is_told_with_its_reason() {
     let d = Daemon::prepare("max_runing = 33\n", &[]);
-    let told = d.ctl(&["list"]);
-    assert!(told.code == 4 && told.stderr.contains("max_runing"), "{told:?}");
+    let output = d.ctl(&["list"]);
+    assert!(output.code == 4 && output.stderr.contains("max_runing"), "{output:?}");
 }
 
 #[test]
@@ -276,14 +279,17 @@ fn a_socket_where_nobody_listens_is_told_with_why_and_with_where_the_daemon_does
     let (asked, there) = (d.root().join("nope/x"), d.socket().display().to_string());
     let asked = asked.to_str().unwrap();
     for more in [&[][..], &["--no-autostart"]] {
-        let told = d.ctl(&[&["--socket", asked], more, &["list"]].concat());
+        let output = d.ctl(&[&["--socket", asked], more, &["list"]].concat());
         let why = format!("toolctl: no daemon at {asked}: there is no directory {}; ", d.root().join("nope").display());
         let mend = format!("the one of this state directory listens at {there}: leave --socket out\n");
-        assert_eq!((told.code, told.stderr), (4, why + &mend));
+        assert_eq!((output.code, output.stderr), (4, why + &mend));
     }
-    let told = ran(d.ctl_command(&["list"]).env("TOOLD_SOCKET", d.root().join("x")).spawn().unwrap());
-    assert_eq!(told.code, 4, "{told:?}");
-    assert!(told.stderr.ends_with(&format!("say --socket {there}, or `export TOOLD_SOCKET={there}`\n")), "{told:?}");
+    let output = output_of(d.ctl_command(&["list"]).env("TOOLD_SOCKET", d.root().join("x")).spawn().unwrap());
+    assert_eq!(output.code, 4, "{output:?}");
+    assert!(
+        output.stderr.ends_with(&format!("say --socket {there}, or `export TOOLD_SOCKET={there}`\n")),
+        "{output:?}"
+    );
     assert!(!d.state().join("toold.log").exists(), "no daemon was started in vain");
 }
 
@@ -293,10 +299,10 @@ fn many_who_start_the_daemon_at_once_get_one() {
     let racers: Vec<_> = (0..6).map(|_| d.ctl_command(&["info", "--json"]).spawn().unwrap()).collect();
     let pids: Vec<Value> = racers
         .into_iter()
-        .map(ran)
-        .map(|told| {
-            assert_eq!(told.code, 0, "{told:?}");
-            json_of(&told.stdout)["pid"].clone()
+        .map(output_of)
+        .map(|output| {
+            assert_eq!(output.code, 0, "{output:?}");
+            json_of(&output.stdout)["pid"].clone()
         })
         .collect();
     assert!(pids.iter().all(|p| p == &pids[0]), "{pids:?}");
@@ -308,6 +314,6 @@ fn a_dead_daemons_socket_starts_a_new_one() {
     let mut d = Daemon::start();
     let proc = d.sh("exec sleep 1000");
     d.kill9();
-    let told = d.ctl(&["poll", &proc, "--json"]);
-    assert_eq!((told.code, &json_of(&told.stdout)["status"]), (0, &json!("running")), "{told:?}");
+    let output = d.ctl(&["poll", &proc, "--json"]);
+    assert_eq!((output.code, &json_of(&output.stdout)["status"]), (0, &json!("running")), "{output:?}");
 }

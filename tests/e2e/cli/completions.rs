@@ -1,7 +1,7 @@
 //! Completions, in the shells themselves.
 
 use std::process::Command;
-use toold_test_support::ctl::{Ran, ran};
+use toold_test_support::output::{Output, output_of};
 use toold_test_support::rig::{Daemon, skip_unless};
 
 fn has(shell: &str) -> bool {
@@ -13,33 +13,33 @@ fn bash(d: &Daemon, line: &str, kind: u32) -> Vec<String> {
     let script = "source <(toolctl completions bash); COMP_LINE=$0 COMP_POINT=${#0} COMP_TYPE=$1; read -ra COMP_WORDS <<<\"$0\"; \
                   [[ $0 == *' ' ]] && COMP_WORDS+=(''); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _toolctl toolctl; \
                   printf '%s\\n' \"${COMPREPLY[@]}\"";
-    lines(ran(d.tool("bash", &["--norc", "-c", script, line, &kind.to_string()]).spawn().unwrap()))
+    lines(output_of(d.tool("bash", &["--norc", "-c", script, line, &kind.to_string()]).spawn().unwrap()))
 }
 
 /// The same in fish, which can be asked.
 fn fish(d: &Daemon, line: &str) -> Vec<String> {
     let script = "toolctl completions fish | source; complete -C$argv[1]";
-    lines(ran(d.tool("fish", &["--no-config", "-c", script, line]).spawn().unwrap()))
+    lines(output_of(d.tool("fish", &["--no-config", "-c", script, line]).spawn().unwrap()))
 }
 
 /// The same in zsh: what the function hands to zsh's own `_describe`.
 fn zsh(d: &Daemon, line: &str) -> Vec<String> {
     let script = "compdef() { :; }; _files() { print files; }; _normal() { print $CURRENT $words; }; _describe() { print -rl -- \"${(@P)3}\"; }
                   source <(toolctl completions zsh); words=(\"${(@s: :)1}\"); CURRENT=$#words; _toolctl";
-    lines(ran(d.tool("zsh", &["-f", "-c", script, "zsh", line]).spawn().unwrap()))
+    lines(output_of(d.tool("zsh", &["-f", "-c", script, "zsh", line]).spawn().unwrap()))
 }
 
-fn lines(told: Ran) -> Vec<String> {
-    assert_eq!((told.code, told.stderr.as_str()), (0, ""), "{told:?}");
-    told.stdout.lines().filter(|line| !line.is_empty()).map(String::from).collect()
+fn lines(output: Output) -> Vec<String> {
+    assert_eq!((output.code, output.stderr.as_str()), (0, ""), "{output:?}");
+    output.stdout.lines().filter(|line| !line.is_empty()).map(String::from).collect()
 }
 
 /// A daemon with a process that runs under a name.
 fn with_web() -> (Daemon, String) {
     let d = Daemon::start();
-    let told = d.ctl(&["exec", "--name", "web", "--", "/bin/sleep", "1000"]);
-    assert_eq!(told.code, 0, "{told:?}");
-    (d, told.stdout.trim().to_owned())
+    let output = d.ctl(&["exec", "--name", "web", "--", "/bin/sleep", "1000"]);
+    assert_eq!(output.code, 0, "{output:?}");
+    (d, output.stdout.trim().to_owned())
 }
 
 #[test]
@@ -95,8 +95,8 @@ fn fish_and_zsh_complete_the_same() {
 fn without_a_daemon_nothing_is_offered_nothing_is_said_and_nothing_starts() {
     let d = Daemon::prepare("", &[]);
     assert_eq!(bash(&d, "toolctl log p", 9), [""; 0]);
-    let told = d.ctl(&["__complete", "--", "toolctl", "kill", "x"]);
-    assert_eq!((told.code, told.stdout.as_str(), told.stderr.as_str()), (0, "", ""));
+    let output = d.ctl(&["__complete", "--", "toolctl", "kill", "x"]);
+    assert_eq!((output.code, output.stdout.as_str(), output.stderr.as_str()), (0, "", ""));
     assert!(!d.socket().exists() && !d.state().exists() && d.marked().is_empty());
 }
 

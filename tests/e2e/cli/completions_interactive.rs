@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use std::process::Command;
-use toold_test_support::ctl::ran;
+use toold_test_support::output::output_of;
 use toold_test_support::rig::{Daemon, skip_unless};
 use toold_test_support::term::Term;
 
@@ -75,9 +75,9 @@ fn fish_completes_values_commands_and_files_as_they_are_typed() {
     let d = daemon();
     for (line, completed) in TYPED {
         let script = "toolctl completions fish | source; complete -C$argv[1]";
-        let told = ran(d.tool("fish", &["--no-config", "-c", script, line]).spawn().unwrap());
+        let output = output_of(d.tool("fish", &["--no-config", "-c", script, line]).spawn().unwrap());
         let value = completed.rsplit(' ').next().unwrap();
-        let offered: Vec<&str> = told.stdout.lines().map(|line| line.split('\t').next().unwrap()).collect();
-        assert_eq!(offered, [value], "{line}: {told:?}");
+        let offered: Vec<&str> = output.stdout.lines().map(|line| line.split('\t').next().unwrap()).collect();
+        assert_eq!(offered, [value], "{line}: {output:?}");
     }
 }

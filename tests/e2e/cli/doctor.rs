@@ -12,9 +12,9 @@ fn checks(report: &Value, name: &str) -> Vec<Value> {
 }
 
 fn doctor(d: &Daemon) -> (i32, Value) {
-    let told = d.ctl(&["doctor", "--json"]);
-    assert_eq!(told.stderr, "", "{told:?}");
-    (told.code, serde_json::from_str(&told.stdout).unwrap())
+    let output = d.ctl(&["doctor", "--json"]);
+    assert_eq!(output.stderr, "", "{output:?}");
+    (output.code, serde_json::from_str(&output.stdout).unwrap())
 }
 
 #[test]
@@ -24,8 +24,8 @@ fn without_a_daemon_it_says_so_and_starts_none() {
     assert_eq!(code, 0, "{report}");
     assert_eq!(checks(&report, "daemon")[0]["text"], "none runs; the first call starts one");
     assert!(!d.socket().exists() && d.marked().is_empty());
-    let told = d.ctl(&["doctor"]);
-    assert!(told.code == 0 && told.stdout.lines().all(|line| !line.starts_with("problem")), "{told:?}");
+    let output = d.ctl(&["doctor"]);
+    assert!(output.code == 0 && output.stdout.lines().all(|line| !line.starts_with("problem")), "{output:?}");
 }
 
 #[test]

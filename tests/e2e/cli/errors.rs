@@ -24,10 +24,10 @@ fn a_daemon_s_errors_speak_of_options_and_say_the_ways_out() {
         (&["inspect", "xyz"], 3, "no process \"xyz\"; `toolctl list` shows"),
         (&["poll", "nobody"], 3, "`toolctl list` shows what there is"),
     ] {
-        let told = d.ctl(args);
-        assert_eq!((told.code, told.stderr.contains(said)), (code, true), "{args:?}: {}", told.stderr);
+        let output = d.ctl(args);
+        assert_eq!((output.code, output.stderr.contains(said)), (code, true), "{args:?}: {}", output.stderr);
         for wire in ["_ms", "pty: true", "regex:", "stdin: "] {
-            assert!(!told.stderr.contains(wire), "{args:?}: {}", told.stderr);
+            assert!(!output.stderr.contains(wire), "{args:?}: {}", output.stderr);
         }
     }
     let gone = Daemon::prepare("", &[]).ctl(&["--no-autostart", "list"]);

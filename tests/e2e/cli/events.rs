@@ -5,15 +5,15 @@ use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, ChildStdout};
-use toold_test_support::ctl::{Ran, ran};
+use toold_test_support::output::{Output, output_of};
 use toold_test_support::rig::{DEADLINE, Daemon, id, skip_unless};
 use toold_test_support::sys::Pidfd;
 
 /// The events that `--json` printed, one a line.
 #[track_caller]
-fn events(told: &Ran) -> Vec<Value> {
-    assert_eq!(told.code, 0, "{told:?}");
-    told.stdout.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"))).collect()
+fn events(output: &Output) -> Vec<Value> {
+    assert_eq!(output.code, 0, "{output:?}");
+    output.stdout.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"))).collect()
 }
 
 /// The kept events of one process, once there are all of these types.
@@ -76,7 +76,7 @@ fn the_last_events_are_printed_and_it_ends() {
 fn following_survives_a_killed_daemon_with_nothing_lost_and_nothing_doubled() {
     let mut d = Daemon::start();
     let gate = d.gate("go");
-    let away = d.sh(&format!("{}; exit 5", gate.pass()));
+    let away = d.sh(&format!("{}; exit 5", gate.wait()));
     let before = id(&d.run("exit 4"));
     let mut followed = Followed::start(&d, &["--after", "0", "--type", "exited"]);
     let first = followed.next();
@@ -103,8 +103,8 @@ fn a_follower_whose_reader_is_gone_ends_quietly_without_waiting_for_an_event() {
         followed.next();
         let Followed { child, stdout } = followed;
         drop(stdout);
-        let told = ran(child);
-        assert_eq!((told.code, told.stderr.as_str()), (0, ""), "{args:?}");
+        let output = output_of(child);
+        assert_eq!((output.code, output.stderr.as_str()), (0, ""), "{args:?}");
     }
 }
 
@@ -115,7 +115,7 @@ fn a_consumer_gets_each_event_until_it_was_printed_and_then_never_again() {
     kept(&d, &proc, &["started", "exited", "closed"]);
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
-    let unread = ran(d.ctl_command(&["events", "--consumer", "me"]).stdout(writer).spawn().unwrap());
+    let unread = output_of(d.ctl_command(&["events", "--consumer", "me"]).stdout(writer).spawn().unwrap());
     assert_eq!((unread.code, unread.stderr.as_str()), (0, ""));
     let first = events(&d.ctl(&["events", "--consumer", "me", "--json", "-n", "1"]));
     assert_eq!((first.len(), &first[0]["seq"]), (1, &json!(1)), "what nobody read comes again");
@@ -133,12 +133,12 @@ fn a_consumer_gets_each_event_until_it_was_printed_and_then_never_again() {
 fn a_waiting_consumer_is_told_when_it_happens() {
     let d = Daemon::start();
     let gate = d.gate("go");
-    let proc = d.sh(&format!("{}; exit 3", gate.pass()));
+    let proc = d.sh(&format!("{}; exit 3", gate.wait()));
     let args = ["events", "--consumer", "me", "--json", "--type", "exited", "--wait", "30s"];
     let waiting = d.ctl_command(&args).spawn().unwrap();
     gate.open();
-    let told = events(&ran(waiting));
-    assert_eq!((told.len(), &told[0]["id"], &told[0]["exit_code"]), (1, &json!(proc), &json!(3)));
+    let output = events(&output_of(waiting));
+    assert_eq!((output.len(), &output[0]["id"], &output[0]["exit_code"]), (1, &json!(proc), &json!(3)));
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn an_end_that_wait_or_run_returned_is_acknowledged_for_its_consumer_alone() {
 fn output_is_pushed_to_a_follower_that_asks_for_it() {
     let d = Daemon::start();
     let gate = d.gate("go");
-    let proc = d.sh(&format!("{}; echo hello", gate.pass()));
+    let proc = d.sh(&format!("{}; echo hello", gate.wait()));
     let mut followed = Followed::start(&d, &["--id", &proc, "--output", "--after", "0"]);
     assert_eq!(followed.next()["type"], "started");
     gate.open();
@@ -181,8 +181,8 @@ fn watches_keep_their_order_and_their_matches_are_lines_for_a_person() {
     let all = kept(&d, &proc, &["watch_match"]);
     let matched = all.iter().find(|event| event["type"] == "watch_match").unwrap();
     assert_eq!(matched["pattern_index"], 1, "{matched}");
-    let told = d.ctl(&["events", "--type", "watch_match"]);
-    assert!(told.stdout.contains("b.*ad") && !told.stdout.contains('\u{1b}'), "{told:?}");
+    let output = d.ctl(&["events", "--type", "watch_match"]);
+    assert!(output.stdout.contains("b.*ad") && !output.stdout.contains('\u{1b}'), "{output:?}");
     let shown = d.ctl(&["inspect", &proc]).stdout;
     assert!(shown.contains("1 hits") && shown.contains("0: \"never\"") && shown.contains("1: /b.*ad/"), "{shown}");
     assert!(shown.contains("every 2m with new output"), "{shown}");
@@ -197,8 +197,8 @@ fn a_completion_is_told_for_what_was_started_with_notify() {
     let all = kept(&d, &proc, &["completion"]);
     let completion = all.iter().find(|event| event["type"] == "completion").unwrap();
     assert_eq!((&completion["exit_code"], &completion["output"]), (&json!(3), &json!("bye\n")));
-    let told = d.ctl(&["events", "--type", "completion"]);
-    assert!(told.stdout.contains("exit 3") && told.stdout.trim_end().ends_with(": bye"), "{told:?}");
+    let output = d.ctl(&["events", "--type", "completion"]);
+    assert!(output.stdout.contains("exit 3") && output.stdout.trim_end().ends_with(": bye"), "{output:?}");
 }
 
 #[test]
@@ -212,9 +212,9 @@ fn exec_returns_when_it_is_ready_and_its_code_says_how_it_went() {
         (vec!["--ready-match", "up"], "exit 7", 7),
         (vec!["--ready-match", "up"], "exit 0", 1),
     ] {
-        let told = d.ctl(&[&["exec"], &options[..], &["--", "sh", "-c", script]].concat());
-        assert_eq!((told.code, told.stderr.as_str()), (code, ""), "{options:?} {script}: {told:?}");
-        assert!(told.stdout.starts_with("proc_") && told.stdout.lines().count() == 1, "the id alone: {told:?}");
+        let output = d.ctl(&[&["exec"], &options[..], &["--", "sh", "-c", script]].concat());
+        assert_eq!((output.code, output.stderr.as_str()), (code, ""), "{options:?} {script}: {output:?}");
+        assert!(output.stdout.starts_with("proc_") && output.stdout.lines().count() == 1, "the id alone: {output:?}");
     }
 }
 
@@ -227,13 +227,13 @@ fn a_port_can_be_waited_for() {
     let d = Daemon::start();
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
     let script = format!("import socket,time; s=socket.create_server(('127.0.0.1',{free})); time.sleep(1000)");
-    let told = d.ctl(&["exec", "--name", "web", "--ready-port", &free, "--", "python3", "-c", &script]);
-    assert_eq!(told.code, 0, "{told:?}");
-    let told = d.ctl(&["wait", "web", "--port", &free]);
-    assert!(told.code == 0 && told.stdout.contains(&format!("port {free}")), "{told:?}");
+    let output = d.ctl(&["exec", "--name", "web", "--ready-port", &free, "--", "python3", "-c", &script]);
+    assert_eq!(output.code, 0, "{output:?}");
+    let output = d.ctl(&["wait", "web", "--port", &free]);
+    assert!(output.code == 0 && output.stdout.contains(&format!("port {free}")), "{output:?}");
     let silent = d.sh("exit 0");
-    let told = d.ctl(&["wait", &silent, "--port", &free]);
-    assert!(told.code == 1 && told.stderr.contains("without listening on port"), "{told:?}");
+    let output = d.ctl(&["wait", &silent, "--port", &free]);
+    assert!(output.code == 1 && output.stderr.contains("without listening on port"), "{output:?}");
 }
 
 #[test]
@@ -262,7 +262,7 @@ fn a_name_that_runs_is_refused_returned_or_restarted_as_asked() {
 fn notify_runs_its_command_with_the_facts_and_exits_like_wait() {
     let mut d = Daemon::start();
     let gate = d.gate("go");
-    let script = format!("echo 'bye <b>'; {}; exit 3", gate.pass());
+    let script = format!("echo 'bye <b>'; {}; exit 3", gate.wait());
     let proc = id(&d.sh_with(&script, json!({ "name": "job" })));
     let file = d.root().join("told");
     let command = format!(
@@ -272,8 +272,8 @@ fn notify_runs_its_command_with_the_facts_and_exits_like_wait() {
     let waiting = d.ctl_command(&["notify", "job", "--run", &command]).spawn().unwrap();
     d.restart();
     gate.open();
-    let told = ran(waiting);
-    assert_eq!((told.code, told.stderr.as_str()), (3, ""));
+    let output = output_of(waiting);
+    assert_eq!((output.code, output.stderr.as_str()), (3, ""));
     assert_eq!(std::fs::read_to_string(&file).unwrap(), format!("{proc} job 3 exited bye <b>\n\nlog\n"));
 }
 
@@ -281,12 +281,12 @@ fn notify_runs_its_command_with_the_facts_and_exits_like_wait() {
 fn notify_shows_it_on_the_desktop_or_says_that_there_is_none() {
     let d = Daemon::start();
     let proc = id(&d.run("echo '<b>bye</b>'; exit 3"));
-    let told = d.ctl(&["notify", &proc]);
+    let output = d.ctl(&["notify", &proc]);
     assert!(
-        told.code == 3 && told.stderr.starts_with("toolctl: no desktop is reachable: there is no session bus"),
-        "{told:?}"
+        output.code == 3 && output.stderr.starts_with("toolctl: no desktop is reachable: there is no session bus"),
+        "{output:?}"
     );
-    assert!(!told.stderr.contains('\u{7}'), "no bell where no terminal is");
+    assert!(!output.stderr.contains('\u{7}'), "no bell where no terminal is");
     let (bin, file) = (d.root().join("bin"), d.root().join("shown"));
     std::fs::create_dir(&bin).unwrap();
     let script = format!("#!/bin/sh\nprintf '%s|' \"$@\" > {}\n", file.display());
@@ -295,8 +295,8 @@ fn notify_shows_it_on_the_desktop_or_says_that_there_is_none() {
     let mut command = d.ctl_command(&["notify", &proc]);
     command.env("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nonexistent");
     command.env("PATH", format!("{}:{}", bin.display(), std::env::var("PATH").unwrap()));
-    let told = ran(command.spawn().unwrap());
-    assert_eq!((told.code, told.stderr.as_str()), (3, ""));
+    let output = output_of(command.spawn().unwrap());
+    assert_eq!((output.code, output.stderr.as_str()), (3, ""));
     let shown = std::fs::read_to_string(&file).unwrap();
     assert!(shown.starts_with(&format!("--app-name=toolctl|--|{proc} exited 3|")), "{shown}");
     assert!(shown.ends_with("\n&lt;b&gt;bye&lt;/b&gt;|"), "{shown}");
@@ -311,7 +311,7 @@ fn on_terminal(d: &Daemon, args: &str) -> String {
 fn a_long_wait_shows_one_line_on_a_terminal_and_takes_it_away() {
     let d = Daemon::start();
     let gate = d.gate("go");
-    let proc = d.sh(&format!("echo halfway; {}; exit 3", gate.pass()));
+    let proc = d.sh(&format!("echo halfway; {}; exit 3", gate.wait()));
     let screen = on_terminal(&d, &format!("wait {proc}"));
     d.printed(&screen, "running 1s: halfway");
     gate.open();
@@ -326,7 +326,7 @@ fn a_quiet_run_shows_one_line_on_a_terminal_and_never_inside_the_programs() {
     let d = Daemon::start();
     let (gate, second) = (d.gate("go"), d.gate("second"));
     let script = d.root().join("script");
-    std::fs::write(&script, format!("echo halfway; {}; printf 'Name? '; {}; echo done\n", gate.pass(), second.pass()))
+    std::fs::write(&script, format!("echo halfway; {}; printf 'Name? '; {}; echo done\n", gate.wait(), second.wait()))
         .unwrap();
     let screen = on_terminal(&d, &format!("run --no-stdin -- sh {}", script.display()));
     d.printed(&screen, "running: halfway");
@@ -355,9 +355,9 @@ fn an_interrupted_wait_takes_its_line_away_and_dies_of_the_signal() {
 fn a_wait_that_is_piped_shows_nothing() {
     let d = Daemon::start();
     let proc = d.sh("echo halfway; exec sleep 1000");
-    let told = d.ctl(&["wait", &proc, "--timeout", "1500ms"]);
+    let output = d.ctl(&["wait", &proc, "--timeout", "1500ms"]);
     assert_eq!(
-        (told.code, told.stderr.as_str()),
+        (output.code, output.stderr.as_str()),
         (124, "toolctl: timed out after 1500ms; what was waited for is left alone\n")
     );
     assert!(Pidfd::open(d.process(&proc)["pid"].as_i64().unwrap() as i32).is_some());

@@ -21,12 +21,12 @@ fn a_wrong_id_is_answered_with_the_nearest() {
     let d = Daemon::start();
     assert_eq!(d.ctl(&["exec", "--name", "server", "--", "/bin/sleep", "1000"]).code, 0);
     for (typed, hint) in [("sevrer", true), ("servers", true), ("database", false)] {
-        let told = d.ctl(&["log", typed]);
-        let said = told.stderr.contains("did you mean server (running") && told.stderr.contains("/bin/sleep 1000");
-        assert_eq!((told.code, said), (3, hint), "{told:?}");
+        let output = d.ctl(&["log", typed]);
+        let said = output.stderr.contains("did you mean server (running") && output.stderr.contains("/bin/sleep 1000");
+        assert_eq!((output.code, said), (3, hint), "{output:?}");
     }
-    let told = d.ctl(&["--json", "log", "sevrer"]);
-    assert!(serde_json::from_str::<serde_json::Value>(&told.stderr).is_ok(), "a document stays one: {told:?}");
+    let output = d.ctl(&["--json", "log", "sevrer"]);
+    assert!(serde_json::from_str::<serde_json::Value>(&output.stderr).is_ok(), "a document stays one: {output:?}");
 }
 
 #[test]
@@ -37,9 +37,9 @@ fn every_command_answers_a_wrong_id_alike_and_none_with_what_was_given() {
     }
     let wrong = ["wait", "kill", "notify", "forget", "log", "log -f", "poll", "inspect", "close", "events --id"];
     let hint = |command: &str, typed: &str| {
-        let told = d.ctl(&[command.split(' ').collect(), typed.split(' ').collect::<Vec<_>>()].concat());
-        assert_eq!(told.code, 3, "{command} {typed}: {told:?}");
-        told.stderr.lines().find_map(|line| line.split_once("did you mean ")).map(|(_, hint)| hint.to_owned())
+        let output = d.ctl(&[command.split(' ').collect(), typed.split(' ').collect::<Vec<_>>()].concat());
+        assert_eq!(output.code, 3, "{command} {typed}: {output:?}");
+        output.stderr.lines().find_map(|line| line.split_once("did you mean ")).map(|(_, hint)| hint.to_owned())
     };
     for command in wrong {
         let server = hint(command, "sevrer");
@@ -57,8 +57,8 @@ fn every_command_answers_a_wrong_id_alike_and_none_with_what_was_given() {
 #[test]
 fn without_a_process_there_is_no_last_one() {
     let d = Daemon::start();
-    let told = d.ctl(&["log", "@last"]);
-    assert_eq!((told.code, told.stderr.as_str()), (3, "toolctl: there is no process yet, so no @last\n"));
+    let output = d.ctl(&["log", "@last"]);
+    assert_eq!((output.code, output.stderr.as_str()), (3, "toolctl: there is no process yet, so no @last\n"));
 }
 
 #[test]
@@ -73,23 +73,23 @@ fn a_program_is_looked_for_where_the_caller_looks_and_not_where_the_daemon_does(
     // A login shell reads this, as it reads an /etc/profile that sets a PATH.
     std::fs::write(d.home().join(".profile"), "PATH=/usr/bin:/bin\n").unwrap();
     for args in [&["run", "--", "mytool"][..], &["run", "-c", "mytool", "--no-login"], &["run", "-c", "mytool"]] {
-        let told = toold_test_support::ctl::ran(d.ctl_command(args).env("PATH", &path).spawn().unwrap());
-        assert_eq!((told.code, told.stdout.as_str()), (0, "mine\n"), "{args:?}: {told:?}");
+        let output = toold_test_support::output::output_of(d.ctl_command(args).env("PATH", &path).spawn().unwrap());
+        assert_eq!((output.code, output.stdout.as_str()), (0, "mine\n"), "{args:?}: {output:?}");
     }
     let none = ["run", "--env", "PATH=/nowhere", "--", "mytool"];
-    let told = toold_test_support::ctl::ran(d.ctl_command(&none).env("PATH", &path).spawn().unwrap());
-    assert_eq!(told.code, 127, "what is given wins: {told:?}");
+    let output = toold_test_support::output::output_of(d.ctl_command(&none).env("PATH", &path).spawn().unwrap());
+    assert_eq!(output.code, 127, "what is given wins: {output:?}");
 }
 
 #[test]
 fn what_was_named_and_not_done_is_an_exit_code_and_a_sentence() {
     let d = Daemon::start();
     d.ctl(&["exec", "--name", "one", "--", "sleep", "1000"]);
-    let told = d.ctl(&["forget", "one"]);
-    assert_eq!(told.code, 1, "{told:?}");
-    let told = d.ctl(&["kill", "one", "nosuch"]);
-    assert_eq!(told.code, 3, "{told:?}");
-    assert!(told.stderr.contains("nothing was killed"), "{told:?}");
+    let output = d.ctl(&["forget", "one"]);
+    assert_eq!(output.code, 1, "{output:?}");
+    let output = d.ctl(&["kill", "one", "nosuch"]);
+    assert_eq!(output.code, 3, "{output:?}");
+    assert!(output.stderr.contains("nothing was killed"), "{output:?}");
     assert_eq!(d.process("one")["status"], "running");
 }
 
@@ -97,13 +97,13 @@ fn what_was_named_and_not_done_is_an_exit_code_and_a_sentence() {
 fn a_wait_longer_than_the_daemon_waits_is_waited_all_the_same() {
     let d = Daemon::start_with("max_wait_ms = 200\n", &[]);
     let gate = d.gate("go");
-    let process = d.sh(&format!("{}; exit 5", gate.pass()));
+    let process = d.sh(&format!("{}; exit 5", gate.wait()));
     let child = d.ctl_command(&["wait", &process, "--timeout", "30s"]).spawn().unwrap();
     let waiting = toold_test_support::sys::Pidfd::open(child.id() as i32).unwrap();
     // Three times as long as the daemon waits at a time.
     assert!(!waiting.dies_within(std::time::Duration::from_millis(600)));
     gate.open();
-    assert_eq!(toold_test_support::ctl::ran(child).code, 5);
+    assert_eq!(toold_test_support::output::output_of(child).code, 5);
     let left = d.ctl(&["wait", &d.sh("exec sleep 1000"), "--timeout", "500ms"]);
     assert_eq!(left.code, 124, "{left:?}");
 }

@@ -3,7 +3,7 @@
 use crate::TOOLCTL;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
-use toold_test_support::ctl::ran;
+use toold_test_support::output::output_of;
 use toold_test_support::rig::{Daemon, id};
 use toold_test_support::sys::Pidfd;
 use toold_test_support::term::Term;
@@ -123,8 +123,8 @@ fn in_a_pipe_a_watched_list_is_a_table_for_each_change_until_nobody_reads() {
     assert_eq!(line(), "\n");
     assert!(line().starts_with("ID ") && line().contains("killed"));
     drop(stdout);
-    let told = ran(child);
-    assert_eq!((told.code, told.stderr.as_str()), (0, ""));
+    let output = output_of(child);
+    assert_eq!((output.code, output.stderr.as_str()), (0, ""));
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn colours_are_where_they_were_asked_for() {
     let piped = |name: &str, value: &str, args: &[&str]| {
         let mut command = d.ctl_command(args);
         command.env(name, value);
-        ran(command.spawn().unwrap()).stdout.contains('\u{1b}')
+        output_of(command.spawn().unwrap()).stdout.contains('\u{1b}')
     };
     assert!(!piped("X", "", &["list"]) && piped("CLICOLOR_FORCE", "1", &["list"]));
     assert!(
@@ -186,19 +186,19 @@ fn a_list_sorts_filters_and_says_what_it_leaves_out() {
     }
     (0..25).for_each(|_| drop(d.run("exit 0")));
     let names = |args: &[&str]| -> Vec<String> {
-        let told = d.ctl(&[&["list"], args].concat());
-        let names = told.stdout.lines().skip(1).map(|line| line.split_whitespace().nth(1).unwrap().to_owned());
+        let output = d.ctl(&[&["list"], args].concat());
+        let names = output.stdout.lines().skip(1).map(|line| line.split_whitespace().nth(1).unwrap().to_owned());
         names.filter(|name| name != "-").collect()
     };
     assert_eq!(names(&[]), ["gamma", "alpha", "beta"]);
     assert_eq!(names(&["--sort", "name"]), ["alpha", "beta", "gamma"]);
     assert_eq!(names(&["--sort", "name", "-r"]), ["gamma", "beta", "alpha"]);
     assert_eq!(names(&["--name", "*mm*"]), ["gamma"]);
-    let told = d.ctl(&["list"]);
-    assert_eq!(told.stdout.lines().count(), 1 + 3 + 20);
-    assert_eq!(told.stderr, "toolctl: 5 more are not shown; -a shows all\n");
-    let told = d.ctl(&["list", "-a"]);
-    assert_eq!((told.stdout.lines().count(), told.stderr.as_str()), (1 + 3 + 25, ""));
+    let output = d.ctl(&["list"]);
+    assert_eq!(output.stdout.lines().count(), 1 + 3 + 20);
+    assert_eq!(output.stderr, "toolctl: 5 more are not shown; -a shows all\n");
+    let output = d.ctl(&["list", "-a"]);
+    assert_eq!((output.stdout.lines().count(), output.stderr.as_str()), (1 + 3 + 25, ""));
 }
 
 #[test]
@@ -210,8 +210,8 @@ fn inspect_reads_like_a_status_and_ends_with_the_last_lines() {
     d.eventually("the shell has started the other", || {
         d.ok("inspect", json!({ "id": proc }))["tree"][1]["command"] == "sleep 1000"
     });
-    let told = d.ctl(&["inspect", "web"]).stdout;
-    assert!(told.starts_with(&format!("● web ({proc}) - ")), "{told}");
+    let output = d.ctl(&["inspect", "web"]).stdout;
+    assert!(output.starts_with(&format!("● web ({proc}) - ")), "{output}");
     for part in [
         "State: running since ",
         "Limits: 15m in all, by shim\n",
@@ -219,10 +219,10 @@ fn inspect_reads_like_a_status_and_ends_with_the_last_lines() {
         "└─ sleep 1000\n",
         "bytes, 30 lines, open",
     ] {
-        assert!(told.contains(part), "{part}: {told}");
+        assert!(output.contains(part), "{part}: {output}");
     }
     let last: String = (21..=30).map(|n| format!("{n}\n")).collect();
-    assert!(told.ends_with(&format!("\n\n{last}")), "{told}");
+    assert!(output.ends_with(&format!("\n\n{last}")), "{output}");
     let screen = on_terminal(&d, "TZ=Asia/Tokyo", "inspect web");
     d.closed(&screen);
     assert!(d.text(&screen).contains(" JST; "), "local time for people: {}", d.text(&screen));
@@ -246,7 +246,7 @@ fn a_list_of_nothing_says_so_on_a_terminal_and_is_a_heading_in_a_pipe() {
     // The broken code printed the names of ten columns.
     assert_eq!(printed.split("[code").next(), Some("toolctl: no processes\r\n"), "{printed:?}");
     assert_eq!(std::fs::read_to_string(d.root().join("err")).unwrap(), "toolctl: no processes\n");
-    let told = d.ctl(&["list"]);
-    assert!(told.code == 0 && told.stdout.starts_with("ID ") && told.stderr.is_empty(), "{told:?}");
+    let output = d.ctl(&["list"]);
+    assert!(output.code == 0 && output.stdout.starts_with("ID ") && output.stderr.is_empty(), "{output:?}");
     assert_eq!(d.ctl(&["list", "--json"]).stdout, "{\"processes\":[],\"total\":0}\n");
 }

@@ -4,7 +4,7 @@ use crate::TOOLCTL;
 use serde_json::json;
 use std::io::{BufRead, BufReader};
 use toold_proto::time::rfc3339;
-use toold_test_support::ctl::ran;
+use toold_test_support::output::output_of;
 use toold_test_support::rig::{DEADLINE, Daemon, id};
 
 #[test]
@@ -21,8 +21,8 @@ fn whoever_reads_only_the_first_line_is_not_told_of_an_error() {
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         assert!(!line.is_empty());
-        let told = ran(child);
-        assert_eq!((told.code, told.stderr.as_str()), (0, ""), "{args:?}");
+        let output = output_of(child);
+        assert_eq!((output.code, output.stderr.as_str()), (0, ""), "{args:?}");
     }
 }
 
@@ -34,16 +34,16 @@ fn a_follower_whose_reader_is_gone_ends_without_waiting_for_output() {
     let mut child = d.ctl_command(&["log", &proc, "-f"]).spawn().unwrap();
     let mut line = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    let told = ran(child);
-    assert_eq!((line.as_str(), told.code, told.stderr.as_str()), ("first\n", 0, ""));
+    let output = output_of(child);
+    assert_eq!((line.as_str(), output.code, output.stderr.as_str()), ("first\n", 0, ""));
 }
 
 #[test]
 fn a_followed_log_survives_a_killed_daemon_with_nothing_lost_and_nothing_doubled() {
     let mut d = Daemon::start();
-    let (gate, told, end) = (d.gate("go"), d.gate("told"), d.gate("end"));
+    let (gate, report, end) = (d.gate("go"), d.gate("report"), d.gate("end"));
     let script =
-        format!("echo first; {}; seq 1 3000; {}; {}; echo last", gate.pass(), told.tell("printed"), end.pass());
+        format!("echo first; {}; seq 1 3000; {}; {}; echo last", gate.wait(), report.send("printed"), end.wait());
     let proc = d.sh(&script);
     d.printed(&proc, "first");
     // The test brings the daemon back; toolctl would do it too, after a second.
@@ -53,13 +53,13 @@ fn a_followed_log_survives_a_killed_daemon_with_nothing_lost_and_nothing_doubled
     stdout.read_line(&mut text).unwrap();
     d.kill9();
     gate.open();
-    assert_eq!(told.heard(DEADLINE), "printed", "it writes while no daemon runs");
+    assert_eq!(report.recv(DEADLINE), "printed", "it writes while no daemon runs");
     d.spawn();
     end.open();
     while stdout.read_line(&mut text).unwrap() > 0 {}
-    let told = ran(child);
+    let output = output_of(child);
     let expected: String = (1..=3000).map(|n| format!("{n}\n")).collect();
-    assert_eq!((told.code, told.stderr.as_str()), (0, ""));
+    assert_eq!((output.code, output.stderr.as_str()), (0, ""));
     assert!(text == format!("first\n{expected}last\n"), "{} bytes", text.len());
 }
 
@@ -114,9 +114,9 @@ fn a_file_or_another_program_is_given_all_of_it_and_nothing_is_said() {
     let proc = id(&d.run("seq 1 5000"));
     let all: Vec<String> = (1..=5000).map(|n| n.to_string()).collect();
     let given = |args: &[&str]| {
-        let told = d.ctl(&[&["log", &proc], args].concat());
-        assert_eq!((told.code, told.stderr.as_str()), (0, ""), "{args:?}");
-        told.stdout.lines().map(String::from).collect::<Vec<_>>()
+        let output = d.ctl(&[&["log", &proc], args].concat());
+        assert_eq!((output.code, output.stderr.as_str()), (0, ""), "{args:?}");
+        output.stdout.lines().map(String::from).collect::<Vec<_>>()
     };
     for args in [&[][..], &["-f"], &["-n", "all"], &["--stream", "stdout"], &["--offset", "0"], &["--raw"]] {
         assert!(given(args) == all, "{args:?}");
@@ -134,8 +134,8 @@ fn all_of_a_long_log_needs_no_more_memory_than_a_page_of_it() {
     let proc = id(&d.run("head -c 64000000 /dev/zero | tr '\\0' x | fold -w 99"));
     // As much address space as the program needs, and less than the log is long.
     let script = "set -o pipefail; ulimit -v 60000; toolctl log \"$0\" | wc -l";
-    let told = ran(d.tool("bash", &["-c", script, &proc]).spawn().unwrap());
-    assert_eq!((told.code, told.stdout.trim(), told.stderr.as_str()), (0, "646465", ""));
+    let output = output_of(d.tool("bash", &["-c", script, &proc]).spawn().unwrap());
+    assert_eq!((output.code, output.stdout.trim(), output.stderr.as_str()), (0, "646465", ""));
 }
 
 #[test]

@@ -2,15 +2,15 @@
 
 use std::fs;
 use std::process::Command;
-use toold_test_support::ctl::ran;
+use toold_test_support::output::output_of;
 use toold_test_support::rig::{Daemon, skip_unless};
 
 #[test]
 fn every_command_and_the_daemon_have_a_page_that_man_shows_without_a_warning() {
     let d = Daemon::prepare("", &[]);
     let dir = d.root().join("man1");
-    let told = d.ctl(&["man", dir.to_str().unwrap()]);
-    assert_eq!(told.code, 0, "{told:?}");
+    let output = d.ctl(&["man", dir.to_str().unwrap()]);
+    assert_eq!(output.code, 0, "{output:?}");
     let mut pages: Vec<String> =
         fs::read_dir(&dir).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
     pages.sort();
@@ -23,7 +23,8 @@ fn every_command_and_the_daemon_have_a_page_that_man_shows_without_a_warning() {
     }
     for page in pages {
         let path = dir.join(&page);
-        let shown = ran(d.tool("man", &["--warnings", "-l", "-E", "UTF-8", path.to_str().unwrap()]).spawn().unwrap());
+        let shown =
+            output_of(d.tool("man", &["--warnings", "-l", "-E", "UTF-8", path.to_str().unwrap()]).spawn().unwrap());
         assert_eq!((shown.code, shown.stderr.as_str()), (0, ""), "{page}");
         let name = page.strip_suffix(".1").unwrap();
         assert!(shown.stdout.contains("NAME") && shown.stdout.contains(name), "{page}: {}", shown.stdout);
@@ -39,6 +40,6 @@ fn every_command_and_the_daemon_have_a_page_that_man_shows_without_a_warning() {
 
 #[test]
 fn toolctl_s_own_page_is_printed_without_a_directory() {
-    let told = Daemon::prepare("", &[]).ctl(&["man"]);
-    assert!(told.code == 0 && told.stdout.contains(".TH toolctl 1"), "{told:?}");
+    let output = Daemon::prepare("", &[]).ctl(&["man"]);
+    assert!(output.code == 0 && output.stdout.contains(".TH toolctl 1"), "{output:?}");
 }

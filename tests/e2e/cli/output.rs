@@ -21,9 +21,9 @@ fn every_word_of_the_status_column_is_one_to_filter_by() {
     assert_eq!(d.ctl(&["kill", "hit"]).code, 0);
     assert_eq!(d.ctl(&["exec", "--name", "never", "--", "/nonexistent/program"]).code, 1);
     let named = |word: &str| -> Vec<String> {
-        let told = d.ctl(&["list", "--sort", "name", "--status", word]);
-        assert_eq!((told.code, told.stderr.as_str()), (0, ""), "{word}");
-        told.stdout.lines().skip(1).map(|line| line.split_whitespace().nth(1).unwrap().to_owned()).collect()
+        let output = d.ctl(&["list", "--sort", "name", "--status", word]);
+        assert_eq!((output.code, output.stderr.as_str()), (0, ""), "{word}");
+        output.stdout.lines().skip(1).map(|line| line.split_whitespace().nth(1).unwrap().to_owned()).collect()
     };
     let shown = d.ctl(&["list", "-a"]).stdout;
     for line in shown.lines().skip(1) {
@@ -41,9 +41,9 @@ fn every_word_of_the_status_column_is_one_to_filter_by() {
     }
     let document = d.ctl(&["list", "--json", "--status", "killed"]).stdout;
     assert!(document.contains("\"total\":1") && document.contains("\"hit\""), "{document}");
-    let told = d.ctl(&["list", "--status", "dead"]);
+    let output = d.ctl(&["list", "--status", "dead"]);
     let words = "starting, running, exited, lost, killed, signaled, timeout, oom, failed_start";
-    assert!(told.code == 2 && told.stderr.contains(words), "{told:?}");
+    assert!(output.code == 2 && output.stderr.contains(words), "{output:?}");
 }
 
 #[test]
@@ -84,15 +84,15 @@ fn to_close_what_is_closed_is_no_failure() {
     let d = Daemon::start();
     let reader = id(&d.sh_with("cat; exec sleep 1000", json!({ "stdin": "pipe" })));
     assert_eq!(d.ctl(&["close", &reader]).code, 0);
-    let told = d.ctl(&["close", &reader]);
+    let output = d.ctl(&["close", &reader]);
     let said = format!("toolctl: the stdin of {reader} is closed; there was nothing to close\n");
-    assert_eq!((told.code, told.stdout.as_str(), told.stderr), (0, "", said));
+    assert_eq!((output.code, output.stdout.as_str(), output.stderr), (0, "", said));
     let ended = id(&d.sh_with("head -c 1; exit 3", json!({ "stdin": "pipe" })));
     assert_eq!(d.ctl(&["write", &ended, "more than it reads"]).code, 0);
     d.exited(&ended);
-    let told = d.ctl(&["close", &ended]);
+    let output = d.ctl(&["close", &ended]);
     let said = format!("toolctl: {ended} has exited with code 3; there was nothing to close\n");
-    assert_eq!((told.code, told.stderr), (0, said));
+    assert_eq!((output.code, output.stderr), (0, said));
     assert_eq!(d.ctl(&["close", &ended, "--json"]).code, 1, "a program gets the method's answer");
     let without = d.sh("exec sleep 1000");
     assert_eq!((d.ctl(&["close", &without]).code, d.ctl(&["close", "nosuch"]).code), (1, 3));
@@ -154,12 +154,12 @@ fn at_40_columns_what_is_cut_says_so() {
     };
     let list = shown("list");
     assert!(list.iter().all(|line| line.chars().count() == 40 && line.ends_with('…')), "{list:?}");
-    let told = d.ctl(&["info"]).stdout;
+    let output = d.ctl(&["info"]).stdout;
     let info = shown("info");
     assert!(info.iter().all(|line| line.chars().count() <= 40 && !line.contains('…')), "{info:?}");
     let words = |text: &str| text.split_whitespace().map(String::from).collect::<Vec<_>>();
     let limits = |text: &[String]| text.split(|word| word == "limits:").nth(1).map(<[String]>::to_vec);
-    assert_eq!(limits(&words(&info.join("\n"))), limits(&words(&told)), "no value is left out");
+    assert_eq!(limits(&words(&info.join("\n"))), limits(&words(&output)), "no value is left out");
     let inspect = shown("inspect a-name-that-is-long");
     assert!(inspect.iter().all(|line| line.chars().count() <= 40), "{inspect:?}");
     assert!(inspect[0].ends_with('…'), "{inspect:?}");
@@ -186,13 +186,13 @@ fn a_watched_list_shows_the_sign_of_a_cut() {
 fn one_line_is_a_line() {
     let d = Daemon::start();
     let one = id(&d.run("echo one"));
-    let told = d.ctl(&["inspect", &one]).stdout;
-    assert!(told.contains("Output: 4 bytes, 1 line, closed\n"), "{told}");
+    let output = d.ctl(&["inspect", &one]).stdout;
+    assert!(output.contains("Output: 4 bytes, 1 line, closed\n"), "{output}");
     d.sh_with("echo two; echo lines", json!({ "name": "two", "notify": true, "yield_ms": 60000 }));
     d.sh_with("echo", json!({ "name": "one", "notify": true, "yield_ms": 60000 }));
     d.eventually("the completions are told", || {
-        let told = d.ctl(&["events"]).stdout;
-        told.contains("10 bytes, 2 lines") && told.contains("1 byte, 1 line")
+        let output = d.ctl(&["events"]).stdout;
+        output.contains("10 bytes, 2 lines") && output.contains("1 byte, 1 line")
     });
 }
 
@@ -217,13 +217,13 @@ fn who_leaves_hears_the_name() {
     assert_eq!(term.ends(), 0);
     let job = d.process("job")["id"].as_str().unwrap().to_owned();
     term.sees(&format!("job ({job}) runs on; come back: toolctl log -f job"));
-    let told = d.ctl(&["run", "--name", "piped", "--detach-after", "300ms", "--", "sleep", "1000"]);
-    assert_eq!(told.stdout, format!("{}\n", d.process("piped")["id"].as_str().unwrap()), "alone in a pipe");
+    let output = d.ctl(&["run", "--name", "piped", "--detach-after", "300ms", "--", "sleep", "1000"]);
+    assert_eq!(output.stdout, format!("{}\n", d.process("piped")["id"].as_str().unwrap()), "alone in a pipe");
 }
 
 #[test]
 fn what_is_not_there_is_answered_with_a_command_that_can_be_typed() {
     let d = Daemon::start();
-    let told = d.ctl(&["log", "nosuch"]);
-    assert!(told.code == 3 && told.stderr.contains("`toolctl list` shows what there is"), "{told:?}");
+    let output = d.ctl(&["log", "nosuch"]);
+    assert!(output.code == 3 && output.stderr.contains("`toolctl list` shows what there is"), "{output:?}");
 }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use std::process::Stdio;
-use toold_test_support::ctl::ran;
+use toold_test_support::output::output_of;
 use toold_test_support::rig::{Daemon, id};
 
 #[test]
@@ -41,8 +41,8 @@ fn every_command_whose_reader_is_gone_is_quiet_and_exits_with_0() {
     for args in commands {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
-        let told = ran(d.ctl_command(args).stdout(writer).stdin(Stdio::null()).spawn().unwrap());
-        assert_eq!((told.code, told.stderr.as_str()), (0, ""), "{args:?}");
+        let output = output_of(d.ctl_command(args).stdout(writer).stdin(Stdio::null()).spawn().unwrap());
+        assert_eq!((output.code, output.stderr.as_str()), (0, ""), "{args:?}");
     }
     assert_eq!(d.ended(), 0, "the last of them has stopped the daemon");
 }
@@ -60,8 +60,8 @@ fn a_follower_whose_reader_leaves_later_does_not_wait_for_the_next_line() {
     assert_eq!(line, "one\n");
     drop(stdout);
     // The broken code waited up to 30 s for more output, and then went on waiting.
-    let told = ran(child);
-    assert_eq!((told.code, told.stderr.as_str()), (0, ""));
+    let output = output_of(child);
+    assert_eq!((output.code, output.stderr.as_str()), (0, ""));
 }
 
 #[test]
@@ -84,15 +84,15 @@ fn what_the_caller_closed_is_not_what_the_socket_becomes() {
 fn a_device_is_an_input_like_any_other_and_a_full_disk_is_not_the_programs_end() {
     let d = Daemon::start();
     let script = "toolctl run -- head -c 5 </dev/zero | od -An -c; toolctl run -- cat </dev/null | wc -c";
-    let told = ran(d.tool("sh", &["-c", script]).spawn().unwrap());
-    let words: Vec<&str> = told.stdout.split_whitespace().collect();
-    assert_eq!(words, [r"\0", r"\0", r"\0", r"\0", r"\0", "0"], "{told:?}");
+    let output = output_of(d.tool("sh", &["-c", script]).spawn().unwrap());
+    let words: Vec<&str> = output.stdout.split_whitespace().collect();
+    assert_eq!(words, [r"\0", r"\0", r"\0", r"\0", r"\0", "0"], "{output:?}");
     let full = "toolctl run --name flood -- sh -c 'echo x; exec sleep 1000' >/dev/full";
-    let told = ran(d.tool("sh", &["-c", full]).spawn().unwrap());
+    let output = output_of(d.tool("sh", &["-c", full]).spawn().unwrap());
     let proc = id(&d.process("flood"));
     let runs_on = format!("toolctl: flood ({proc}) runs on; come back: toolctl log -f flood\n");
-    assert!(told.stderr.contains(&runs_on) && told.stderr.contains("No space left"), "{told:?}");
-    assert_eq!((told.code, &d.process("flood")["status"]), (1, &json!("running")));
+    assert!(output.stderr.contains(&runs_on) && output.stderr.contains("No space left"), "{output:?}");
+    assert_eq!((output.code, &d.process("flood")["status"]), (1, &json!("running")));
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn shell_text_is_run_by_the_shell_of_who_typed_it() {
     let d = Daemon::start();
     let said = |shell: &str| {
         let mut command = d.ctl_command(&["run", "-c", "echo $0"]);
-        ran(command.env("SHELL", shell).spawn().unwrap()).stdout
+        output_of(command.env("SHELL", shell).spawn().unwrap()).stdout
     };
     assert_eq!((said("/bin/bash"), said("/bin/sh")), ("/bin/bash\n".into(), "/bin/sh\n".into()));
 }

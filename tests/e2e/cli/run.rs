@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::{Child, ChildStdout, Command, Stdio};
-use toold_test_support::ctl::ran;
+use toold_test_support::output::output_of;
 use toold_test_support::rig::{DEADLINE, Daemon};
 use toold_test_support::sys::Pidfd;
 
@@ -27,8 +27,8 @@ fn line(stdout: &mut BufReader<ChildStdout>) -> String {
 #[test]
 fn stdout_and_stderr_go_to_their_own_streams_and_the_code_is_the_programs() {
     let d = Daemon::start();
-    let told = d.ctl(&["run", "--", "sh", "-c", "echo out; echo err >&2; exit 7"]);
-    assert_eq!((told.code, told.stdout.as_str(), told.stderr.as_str()), (7, "out\n", "err\n"));
+    let output = d.ctl(&["run", "--", "sh", "-c", "echo out; echo err >&2; exit 7"]);
+    assert_eq!((output.code, output.stdout.as_str(), output.stderr.as_str()), (7, "out\n", "err\n"));
     for (script, code) in [("exit 0", 0), ("exit 255", 255), ("kill -9 $$", 137), ("kill -TERM $$", 143)] {
         assert_eq!(d.ctl(&["run", "--", "sh", "-c", script]).code, code, "{script}");
     }
@@ -38,12 +38,12 @@ fn stdout_and_stderr_go_to_their_own_streams_and_the_code_is_the_programs() {
 fn output_is_streamed_while_the_program_runs() {
     let d = Daemon::start();
     let gate = d.gate("go");
-    let script = format!("echo early; {}; echo late", gate.pass());
+    let script = format!("echo early; {}; echo late", gate.wait());
     let (child, mut stdout, _) = start(&d, &["run", "--", "sh", "-c", &script]);
     assert_eq!(line(&mut stdout), "early\n");
     gate.open();
     assert_eq!((line(&mut stdout).as_str(), line(&mut stdout).as_str()), ("late\n", ""));
-    assert_eq!(ran(child).code, 0);
+    assert_eq!(output_of(child).code, 0);
 }
 
 #[test]
@@ -53,8 +53,8 @@ fn much_output_and_any_byte_comes_through_as_it_is() {
     std::fs::write(&file, (0..3_000_000u32).map(|n| (n * 7 % 256) as u8).collect::<Vec<u8>>()).unwrap();
     let output = d.ctl_command(&["run", "--", "cat", file.to_str().unwrap()]).output().unwrap();
     assert!(output.stdout == std::fs::read(&file).unwrap(), "{} bytes came", output.stdout.len());
-    let told = d.ctl(&["run", "--", "printf", "\\033[31mred"]);
-    assert_eq!(told.stdout, "\u{1b}[31mred", "what the program colours is coloured");
+    let output = d.ctl(&["run", "--", "printf", "\\033[31mred"]);
+    assert_eq!(output.stdout, "\u{1b}[31mred", "what the program colours is coloured");
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn an_interrupt_is_forwarded_and_the_programs_answer_to_it_is_the_code() {
     assert_eq!(line(&mut stdout), "ready\n");
     fd.signal(libc::SIGINT);
     assert_eq!(line(&mut stdout), "interrupted\n");
-    assert_eq!(ran(child).code, 9);
+    assert_eq!(output_of(child).code, 9);
 }
 
 #[test]
@@ -78,40 +78,40 @@ fn a_second_interrupt_kills() {
     fd.signal(libc::SIGINT);
     assert_eq!(line(&mut stdout), "no\n");
     fd.signal(libc::SIGINT);
-    let told = ran(child);
-    assert!(told.code == 137 && told.stderr.contains("killing proc_"), "{told:?}");
-    assert_eq!(told.stderr.lines().count(), 1, "who killed it is no news to who did: {told:?}");
+    let output = output_of(child);
+    assert!(output.code == 137 && output.stderr.contains("killing proc_"), "{output:?}");
+    assert_eq!(output.stderr.lines().count(), 1, "who killed it is no news to who did: {output:?}");
     assert!(program.dies_within(DEADLINE));
 }
 
 #[test]
 fn an_end_from_outside_is_told_beside_the_code() {
     let d = Daemon::start();
-    let told = d.ctl(&["run", "--timeout", "300ms", "--", "sleep", "1000"]);
+    let output = d.ctl(&["run", "--timeout", "300ms", "--", "sleep", "1000"]);
     let said = format!("toolctl: {} was ended by --timeout (300ms)\n", d.ids(json!({}))[0]);
-    assert_eq!((told.code, told.stderr), (143, said));
+    assert_eq!((output.code, output.stderr), (143, said));
     let (child, mut stdout, _) = start(&d, &["run", "--", "sh", "-c", "echo ready; exec sleep 1000"]);
     assert_eq!(line(&mut stdout), "ready\n");
     let running = d.ids(json!({ "status": "running" })).remove(0);
     let killer = d.ctl_command(&["kill", &running]).spawn().unwrap();
     let by = format!("pid {}\n", killer.id());
-    assert_eq!(ran(killer).code, 0);
-    let told = ran(child);
-    assert_eq!(told.code, 143);
-    assert!(told.stderr.starts_with(&format!("toolctl: {running} was killed by client uid ")), "{told:?}");
-    assert!(told.stderr.ends_with(&by), "{told:?}");
+    assert_eq!(output_of(killer).code, 0);
+    let output = output_of(child);
+    assert_eq!(output.code, 143);
+    assert!(output.stderr.starts_with(&format!("toolctl: {running} was killed by client uid ")), "{output:?}");
+    assert!(output.stderr.ends_with(&by), "{output:?}");
 }
 
 #[test]
 fn detach_after_leaves_it_running_and_prints_its_id() {
     let d = Daemon::start();
-    let told = d.ctl(&["run", "--detach-after", "1s", "--", "sh", "-c", "echo early; exec sleep 1000"]);
-    assert_eq!(told.code, 0, "{told:?}");
+    let output = d.ctl(&["run", "--detach-after", "1s", "--", "sh", "-c", "echo early; exec sleep 1000"]);
+    assert_eq!(output.code, 0, "{output:?}");
     let ids = d.ids(json!({ "status": "running" }));
     assert_eq!(ids.len(), 1);
-    assert!(told.stdout.starts_with("early\n") && (told.stdout + &told.stderr).contains(&ids[0]));
-    let told = d.ctl(&["run", "--detach-after", "50s", "--", "sh", "-c", "exit 4"]);
-    assert_eq!(told.code, 4, "what ends before is not detached");
+    assert!(output.stdout.starts_with("early\n") && (output.stdout + &output.stderr).contains(&ids[0]));
+    let output = d.ctl(&["run", "--detach-after", "50s", "--", "sh", "-c", "exit 4"]);
+    assert_eq!(output.code, 4, "what ends before is not detached");
 }
 
 #[test]
@@ -130,27 +130,27 @@ fn a_run_whose_reader_is_gone_ends_without_a_panic() {
     let (child, mut stdout, _) = start(&d, &["run", "--", "sh", "-c", "seq 1 1000000"]);
     line(&mut stdout);
     drop(stdout);
-    assert!(!ran(child).stderr.contains("panicked"));
+    assert!(!output_of(child).stderr.contains("panicked"));
 }
 
 #[test]
 fn a_grandchild_that_holds_the_pipe_does_not_hold_run_for_ever() {
     let d = Daemon::start();
     let gate = d.gate("go");
-    let script = format!("({}; echo late) & echo early; exit 5", gate.pass());
+    let script = format!("({}; echo late) & echo early; exit 5", gate.wait());
     let (child, mut stdout, _) = start(&d, &["run", "--", "sh", "-c", &script]);
     assert_eq!(line(&mut stdout), "early\n");
     // Until closed or until the exit: both are honest. The code is the program's own either way.
     d.exited(&d.ids(json!({}))[0]);
     gate.open();
-    assert_eq!(ran(child).code, 5);
+    assert_eq!(output_of(child).code, 5);
 }
 
 /// `toolctl run` with this as its stdin, to its end.
 fn ran_with(d: &Daemon, stdin: impl Into<Stdio>, args: &[&str]) -> (i32, String) {
-    let told = ran(d.ctl_command(&[&["run"], args].concat()).stdin(stdin).spawn().unwrap());
-    assert_eq!(told.stderr, "", "{args:?}");
-    (told.code, told.stdout)
+    let output = output_of(d.ctl_command(&[&["run"], args].concat()).stdin(stdin).spawn().unwrap());
+    assert_eq!(output.stderr, "", "{args:?}");
+    (output.code, output.stdout)
 }
 
 /// A pipe with `text` in it and its writer gone.
@@ -189,8 +189,8 @@ fn run_ends_with_the_program_whatever_its_stdin_does() {
     // More than the program reads, and than all the pipes on the way hold.
     let file = d.root().join("much");
     std::fs::write(&file, "line\n".repeat(1_000_000)).unwrap();
-    let told = ran_with(&d, File::open(&file).unwrap(), &["--", "sh", "-c", "read x; echo $x; exit 4"]);
-    assert_eq!(told, (4, "line\n".into()));
+    let output = ran_with(&d, File::open(&file).unwrap(), &["--", "sh", "-c", "read x; echo $x; exit 4"]);
+    assert_eq!(output, (4, "line\n".into()));
 }
 
 #[test]
@@ -198,8 +198,8 @@ fn run_works_from_a_directory_that_is_the_programs_too() {
     let d = Daemon::start();
     let mut command: Command = d.ctl_command(&["run", "--", "pwd", "-P"]);
     command.current_dir("/usr");
-    let told = ran(command.spawn().unwrap());
-    assert_eq!((told.code, told.stdout.as_str()), (0, "/usr\n"), "a person's command runs where the person is");
+    let output = output_of(command.spawn().unwrap());
+    assert_eq!((output.code, output.stdout.as_str()), (0, "/usr\n"), "a person's command runs where the person is");
 }
 
 #[test]
@@ -210,16 +210,16 @@ fn a_program_that_cannot_start_gives_the_code_that_a_shell_gives() {
     std::fs::write(&plain, "no program").unwrap();
     let plain = plain.to_str().unwrap();
     for program in ["nosuchprogram", "/no/such/program", plain, "/", "/etc/passwd/x"] {
-        let shell = ran(d.tool("bash", &["-c", &format!("'{program}'")]).spawn().unwrap());
-        let told = d.ctl(&["run", "--", program]);
-        assert_eq!((told.code, told.stdout.as_str()), (shell.code, ""), "{told:?}");
-        assert!(told.stderr.starts_with(&format!("toolctl: exec {program}: ")), "{told:?}");
+        let shell = output_of(d.tool("bash", &["-c", &format!("'{program}'")]).spawn().unwrap());
+        let output = d.ctl(&["run", "--", program]);
+        assert_eq!((output.code, output.stdout.as_str()), (shell.code, ""), "{output:?}");
+        assert!(output.stderr.starts_with(&format!("toolctl: exec {program}: ")), "{output:?}");
         let document = d.ctl(&["--json", "run", "--", program]);
         assert_eq!((document.code, document.stderr.lines().count()), (shell.code, 1), "{document:?}");
         assert_eq!(d.ctl(&["exec", "--", program]).code, 1, "it stands in nobody's place");
     }
-    let told = d.ctl(&["run", "echo hello"]);
-    assert!(told.code == 127 && told.stderr.contains("shell text goes behind -c"), "{told:?}");
+    let output = d.ctl(&["run", "echo hello"]);
+    assert!(output.code == 127 && output.stderr.contains("shell text goes behind -c"), "{output:?}");
     assert_eq!(d.ctl(&["run", "-c", "nosuchprogram"]).code, 127);
 }
 
@@ -228,12 +228,12 @@ fn a_program_that_cannot_start_gives_the_code_that_a_shell_gives() {
 fn a_daemon_killed_meanwhile_leaves_no_word_in_what_the_program_prints() {
     let mut d = Daemon::start();
     let gate = d.gate("go");
-    let script = format!("echo before; {}; echo after; exit 5", gate.pass());
+    let script = format!("echo before; {}; echo after; exit 5", gate.wait());
     let (child, mut stdout, _) = start(&d, &["run", "--", "/bin/sh", "-c", &script]);
     assert_eq!(line(&mut stdout), "before\n");
     d.kill9();
     gate.open();
     assert_eq!((line(&mut stdout), line(&mut stdout)), ("after\n".into(), String::new()));
-    let told = ran(child);
-    assert_eq!((told.code, told.stderr.as_str()), (5, ""), "{told:?}");
+    let output = output_of(child);
+    assert_eq!((output.code, output.stderr.as_str()), (5, ""), "{output:?}");
 }

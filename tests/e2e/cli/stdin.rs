@@ -55,10 +55,10 @@ fn a_line_of_ours_stands_below_what_is_typed_to_a_quiet_program_and_leaves_nothi
     let term = run(&d, READER);
     term.sees("ready");
     term.types("a line that");
-    let told = term.sees(" running: ready");
-    let rows: Vec<&str> = told.lines().collect();
+    let output = term.sees(" running: ready");
+    let rows: Vec<&str> = output.lines().collect();
     let typed = rows.iter().position(|row| *row == "a line that").expect("it stands alone");
-    assert!(rows[typed + 1].ends_with(&format!("{} running: ready", only(&d))), "{told}");
+    assert!(rows[typed + 1].ends_with(&format!("{} running: ready", only(&d))), "{output}");
     term.types(" takes its time\r\x04");
     assert_eq!(term.ends(), 4);
     let all = term.sees("end");
@@ -114,7 +114,7 @@ fn after_ctrl_z_a_line_is_the_shells_and_after_fg_the_programs() {
 fn in_the_background_it_is_not_stopped_and_takes_nothing_until_fg() {
     let d = Daemon::start();
     let gate = d.gate("go");
-    let script = format!("echo ready; {}; echo alive; {READER}", gate.pass());
+    let script = format!("echo ready; {}; echo alive; {READER}", gate.wait());
     let text = "set -m; \"$0\" \"$@\" & for n in 1 2; do read -r a; echo \"the shell got $a\"; done; fg; \
         echo \"[code $?]\"; read -r _";
     let term = Term::shell(&d, text, &["run", "--", "/bin/sh", "-c", &script]);
@@ -137,7 +137,7 @@ fn keys_of_a_program_that_reads_without_lines_are_left_to_it() {
     // Such as a pager at the end of the pipeline.
     let d = Daemon::start();
     let gate = d.gate("go");
-    let script = format!("echo ready; {}", gate.pass());
+    let script = format!("echo ready; {}", gate.wait());
     let text = "\"$0\" \"$@\" | { read -r a; stty -icanon min 1 < /dev/tty; echo keys; \
         for n in 1 2 3; do echo \"key $n $(head -c 1 < /dev/tty)\"; done; stty icanon < /dev/tty; cat; }; \
         echo \"[code $?]\"; read -r _";
@@ -155,7 +155,7 @@ fn keys_of_a_program_that_reads_without_lines_are_left_to_it() {
 fn what_is_typed_after_the_end_is_the_shells() {
     let d = Daemon::start();
     let gate = d.gate("go");
-    let script = format!("echo ready; {}; exit 3", gate.pass());
+    let script = format!("echo ready; {}; exit 3", gate.wait());
     let term = Term::shell(&d, THEN_READ, &["run", "--", "/bin/sh", "-c", &script]);
     term.sees("ready");
     // It learns of the end and of the line at once, as a slow machine would have it: once it has asked for what comes next,
@@ -177,7 +177,7 @@ fn what_is_typed_after_the_end_is_the_shells() {
 fn what_is_typed_while_the_end_is_on_its_way_is_the_shells() {
     let d = Daemon::start();
     let gate = d.gate("go");
-    let script = format!("echo ready; {}; exit 3", gate.pass());
+    let script = format!("echo ready; {}; exit 3", gate.wait());
     let term = Term::shell(&d, THEN_READ, &["run", "--", "/bin/sh", "-c", &script]);
     term.sees("ready");
     // Who could tell of the end stands still, so that the line is there first. The broken code took it at once, and it was gone.
@@ -209,7 +209,7 @@ fn what_is_typed_after_a_detach_is_the_shells() {
 fn no_stdin_leaves_all_of_it_to_the_shell() {
     let d = Daemon::start();
     let gate = d.gate("go");
-    let script = format!("echo ready; {}; cat; exit 3", gate.pass());
+    let script = format!("echo ready; {}; cat; exit 3", gate.wait());
     let term = Term::shell(&d, THEN_READ, &["run", "--no-stdin", "--", "/bin/sh", "-c", &script]);
     term.sees("ready");
     term.types("mine\r");
@@ -237,7 +237,7 @@ fn a_daemon_killed_meanwhile_costs_no_line_and_doubles_none() {
 fn what_is_typed_after_a_program_has_closed_its_stdin_is_the_shells() {
     let d = Daemon::start();
     let gate = d.gate("go");
-    let script = format!("exec < /dev/null; echo ready; {}; echo late; exit 3", gate.pass());
+    let script = format!("exec < /dev/null; echo ready; {}; echo late; exit 3", gate.wait());
     let term = Term::shell(&d, THEN_READ, &["run", "--", "/bin/sh", "-c", &script]);
     term.sees("ready");
     term.types("mine\r");

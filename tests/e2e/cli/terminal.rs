@@ -114,7 +114,7 @@ fn the_detach_key_is_no_hangup() {
 fn ctrl_z_stops_toolctl_while_the_job_goes_on_and_then_it_follows_again() {
     let d = Daemon::start();
     let gate = d.gate("go");
-    let script = format!("echo ready; {}; echo while stopped; {}; exit 6", gate.pass(), gate.pass());
+    let script = format!("echo ready; {}; echo while stopped; {}; exit 6", gate.wait(), gate.wait());
     let text = "set -m; \"$0\" \"$@\"; echo \"[stopped $?]\"; read -r _; fg; echo \"[code $?]\"; read -r _";
     let term = Term::shell(&d, text, &["run", "--", "/bin/sh", "-c", &script]);
     term.sees("ready");

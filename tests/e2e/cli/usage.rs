@@ -1,13 +1,13 @@
 //! A command line that is not understood, and help: in colours where they are wanted, as a document with `--json`.
 
 use serde_json::Value;
-use toold_test_support::ctl::{Ran, ran};
+use toold_test_support::output::{Output, output_of};
 use toold_test_support::rig::Daemon;
 use toold_test_support::term::Term;
 
-fn run(d: &Daemon, env: (&str, &str), args: &str) -> Ran {
+fn run(d: &Daemon, env: (&str, &str), args: &str) -> Output {
     let args: Vec<&str> = args.split(' ').collect();
-    ran(d.tool("toolctl", &args).env(env.0, env.1).spawn().unwrap())
+    output_of(d.tool("toolctl", &args).env(env.0, env.1).spawn().unwrap())
 }
 
 #[test]
@@ -25,9 +25,9 @@ fn colours_of_usage_errors_and_help_are_as_asked_for_wherever_that_stands() {
         (("CLICOLOR_FORCE", "1"), "list --nonsense --color=never", false),
         (("CLICOLOR_FORCE", "1"), "--color never kill", false),
     ] {
-        let told = run(&d, env, args);
-        assert_eq!((told.code, told.stdout.as_str()), (2, ""), "{env:?} {args}");
-        assert_eq!(told.stderr.contains("\x1b["), coloured, "{env:?} {args}: {}", told.stderr);
+        let output = run(&d, env, args);
+        assert_eq!((output.code, output.stdout.as_str()), (2, ""), "{env:?} {args}");
+        assert_eq!(output.stderr.contains("\x1b["), coloured, "{env:?} {args}: {}", output.stderr);
     }
     for (env, args, coloured) in [
         (none, "--help", false),
@@ -38,9 +38,9 @@ fn colours_of_usage_errors_and_help_are_as_asked_for_wherever_that_stands() {
         (("CLICOLOR_FORCE", "1"), "kill --help --color=never", false),
         (("NO_COLOR", "1"), "help kill", false),
     ] {
-        let told = run(&d, env, args);
-        assert_eq!((told.code, told.stderr.as_str()), (0, ""), "{env:?} {args}");
-        assert_eq!(told.stdout.contains("\x1b["), coloured, "{env:?} {args}: {}", told.stdout);
+        let output = run(&d, env, args);
+        assert_eq!((output.code, output.stderr.as_str()), (0, ""), "{env:?} {args}");
+        assert_eq!(output.stdout.contains("\x1b["), coloured, "{env:?} {args}: {}", output.stdout);
     }
 }
 
@@ -60,9 +60,9 @@ fn on_a_terminal_help_is_coloured_and_fits_it() {
 fn with_json_a_usage_error_is_one_document_on_standard_error() {
     let d = Daemon::prepare("", &[]);
     for args in ["list --nonsense --json", "--json kill", "--json list --sort size", "poll --json", "list --json=1"] {
-        let told = run(&d, ("CLICOLOR_FORCE", "1"), args);
-        assert_eq!((told.code, told.stdout.as_str()), (2, ""), "{args}");
-        let document: Value = serde_json::from_str(&told.stderr).unwrap_or_else(|e| panic!("{e}: {told:?}"));
+        let output = run(&d, ("CLICOLOR_FORCE", "1"), args);
+        assert_eq!((output.code, output.stdout.as_str()), (2, ""), "{args}");
+        let document: Value = serde_json::from_str(&output.stderr).unwrap_or_else(|e| panic!("{e}: {output:?}"));
         assert_eq!((&document["code"], &document["data"]["kind"]), (&Value::Null, &Value::from("usage")), "{args}");
         assert!(!document["message"].as_str().unwrap().is_empty(), "{args}");
     }
@@ -79,21 +79,21 @@ fn what_other_programs_call_it_is_answered_with_what_it_is_called_here() {
         ("start x", "`toolctl exec`"),
         ("status x", "`toolctl poll`"),
     ] {
-        let told = run(&d, ("NOTHING", ""), typed);
-        assert_eq!((told.code, told.stderr.contains(meant)), (2, true), "{typed}: {told:?}");
+        let output = run(&d, ("NOTHING", ""), typed);
+        assert_eq!((output.code, output.stderr.contains(meant)), (2, true), "{typed}: {output:?}");
     }
     // Clap took it for an option, and advised `-- -1`.
-    let told = run(&d, ("NOTHING", ""), "log x -n -1");
-    assert!(told.code == 2 && told.stderr.contains("'-1' for '-n': it cannot be below 0"), "{told:?}");
-    assert!(!told.stderr.contains("-- -1"), "{told:?}");
+    let output = run(&d, ("NOTHING", ""), "log x -n -1");
+    assert!(output.code == 2 && output.stderr.contains("'-1' for '-n': it cannot be below 0"), "{output:?}");
+    assert!(!output.stderr.contains("-- -1"), "{output:?}");
 }
 
 #[test]
 fn every_error_begins_with_the_name_of_the_program_whoever_found_it() {
     let d = Daemon::start();
     for args in ["list --nonsense", "nonsense", "kill", "log x --grep (", "log nobody", "list -n 0", "list -n x"] {
-        let told = run(&d, ("NOTHING", ""), args);
-        assert!(told.code > 1 && told.stderr.starts_with("toolctl: "), "{args}: {told:?}");
+        let output = run(&d, ("NOTHING", ""), args);
+        assert!(output.code > 1 && output.stderr.starts_with("toolctl: "), "{args}: {output:?}");
     }
     let coloured = run(&d, ("NOTHING", ""), "list --nonsense --color=always").stderr;
     assert!(coloured.starts_with("\x1b[") && coloured.contains("toolctl:"), "{coloured:?}");

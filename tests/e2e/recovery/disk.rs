@@ -38,7 +38,7 @@ fn a_process_that_fills_the_disk_runs_to_its_end_and_what_was_not_stored_is_coun
 fn events_that_a_full_disk_refused_are_told_when_there_is_room_again() {
     let Some(d) = on_small_disk("4m") else { return };
     let gate = d.gate("end");
-    let script = format!("{}; echo MATCH; exit 6", gate.pass());
+    let script = format!("{}; echo MATCH; exit 6", gate.wait());
     let process = id(&d.sh_with(&script, json!({ "notify": true, "watch": ["MATCH"] })));
     let filler = d.sh("head -c 16000000 /dev/zero | tr '\\0' x");
     d.closed(&filler);

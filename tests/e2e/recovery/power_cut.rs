@@ -108,7 +108,7 @@ fn without_the_wait_for_the_disk_all_goes_on_and_what_was_begun_so_ends_so() {
     let mut d = Daemon::prepare("survive_power_cut = false\n", &[]);
     d.spawn();
     let gate = d.gate("end");
-    let process = d.sh(&format!("{}; exit 9", gate.pass()));
+    let process = d.sh(&format!("{}; exit 9", gate.wait()));
     assert_eq!(d.run("exit 3")["exit_code"], 3);
     d.kill9();
     // The next daemon waits for it itself: its shim does not.

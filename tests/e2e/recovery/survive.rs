@@ -73,14 +73,14 @@ fn a_terminal_works_afterwards_with_its_size_its_keys_and_its_end_of_file() {
 fn output_printed_while_no_daemon_runs_is_complete() {
     let mut d = Daemon::start();
     for (kind, more) in [("pipe", json!({})), ("pty", json!({ "pty": true }))] {
-        let (go, told) = (d.gate(&format!("go-{kind}")), d.gate(&format!("told-{kind}")));
-        let (pass, tell) = (go.pass(), told.tell("written"));
+        let (go, report) = (d.gate(&format!("go-{kind}")), d.gate(&format!("report-{kind}")));
+        let (pass, tell) = (go.wait(), report.send("written"));
         let script = format!("stty -opost 2>/dev/null; seq 1 1000; {pass}; seq 1001 200000; {tell}; exec sleep 1000");
         let proc = id(&d.sh_with(&script, more));
         d.printed(&proc, "1000");
         d.kill9();
         go.open();
-        told.heard(DEADLINE);
+        report.recv(DEADLINE);
         d.spawn();
         let expected: String = (1..=200_000).map(|n| format!("{n}\n")).collect();
         d.printed(&proc, "200000");
@@ -92,12 +92,12 @@ fn output_printed_while_no_daemon_runs_is_complete() {
 #[test]
 fn stdout_and_stderr_are_told_apart_also_for_what_came_meanwhile() {
     let mut d = Daemon::start();
-    let (go, told) = (d.gate("go"), d.gate("told"));
-    let proc = d.sh(&format!("echo out1; {}; echo err1 >&2; {}; exec sleep 1000", go.pass(), told.tell("x")));
+    let (go, report) = (d.gate("go"), d.gate("report"));
+    let proc = d.sh(&format!("echo out1; {}; echo err1 >&2; {}; exec sleep 1000", go.wait(), report.send("x")));
     d.printed(&proc, "out1");
     d.kill9();
     go.open();
-    told.heard(DEADLINE);
+    report.recv(DEADLINE);
     d.spawn();
     d.printed(&proc, "err1");
     assert_eq!(d.ok("poll", json!({ "id": proc, "cursor": 0, "stream": "stderr" }))["output"], "err1\n");
@@ -108,7 +108,7 @@ fn stdout_and_stderr_are_told_apart_also_for_what_came_meanwhile() {
 fn an_exit_while_no_daemon_runs_has_its_real_code_and_time() {
     let mut d = Daemon::start();
     let go = d.gate("go");
-    let proc = d.sh(&format!("{}; echo last words; exit 42", go.pass()));
+    let proc = d.sh(&format!("{}; echo last words; exit 42", go.wait()));
     let shim = d.ok("inspect", json!({ "id": proc }))["shim_pid"].as_i64().unwrap() as i32;
     let shim = Pidfd::open(shim).unwrap();
     d.kill9();

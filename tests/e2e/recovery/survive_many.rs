@@ -20,7 +20,7 @@ fn fifty_processes_of_all_kinds_come_through_a_restart() {
         };
         // Half of them end while no daemon runs, half of them go on.
         let script = if n % 2 == 0 {
-            format!("echo n{n}; {}; exit {n}", go.pass())
+            format!("echo n{n}; {}; exit {n}", go.wait())
         } else {
             format!("echo n{n}; exec sleep 1000")
         };
@@ -57,7 +57,7 @@ fn a_process_that_prints_all_the_time_loses_no_byte_over_many_restarts() {
     // It writes until the gate opens, in bursts, and says itself how far it came.
     let script = format!(
         "({}; : > stop) & i=0; while [ ! -e stop ]; do seq $i $((i+99)); i=$((i+100)); done; echo $i > count",
-        go.pass()
+        go.wait()
     );
     let proc = d.sh(&script);
     for _ in 0..6 {

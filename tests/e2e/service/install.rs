@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use toold_test_support::ctl::{Ran, ran};
+use toold_test_support::output::{Output, output_of};
 use toold_test_support::rig::{Daemon, files};
 
 /// Notes what it is asked, knows the units that are in the user's directory, and refuses nothing.
@@ -46,10 +46,10 @@ impl Home {
         self.d.root().join("bin")
     }
 
-    fn service(&self, args: &[&str]) -> Ran {
+    fn service(&self, args: &[&str]) -> Output {
         let mut command = self.d.ctl_command(&[&["service"], args].concat());
         command.env("PATH", format!("{}:{}", self.bin().display(), std::env::var("PATH").unwrap()));
-        ran(command.spawn().unwrap())
+        output_of(command.spawn().unwrap())
     }
 
     /// What systemctl was asked to do since the last time, without the questions.
@@ -71,8 +71,8 @@ impl Home {
 #[test]
 fn install_writes_units_completions_and_pages_and_lets_systemd_listen() {
     let home = Home::new();
-    let told = home.service(&["install"]);
-    assert_eq!(told.code, 0, "{told:?}");
+    let output = home.service(&["install"]);
+    assert_eq!(output.code, 0, "{output:?}");
     assert_eq!(home.asked(), ["daemon-reload", "enable --now toold.socket"]);
     let unit = fs::read_to_string(home.d.root().join("config/systemd/user/toold.service")).unwrap();
     let toold = env!("CARGO_BIN_EXE_toold");
@@ -88,9 +88,9 @@ fn install_writes_units_completions_and_pages_and_lets_systemd_listen() {
     ] {
         assert!(made.contains(&home.d.root().join(path)), "{path} in {made:?}");
         let said = if path.ends_with(".1") { "manual pages in " } else { path };
-        assert!(told.stdout.contains(said), "it says what it wrote: {told:?}");
+        assert!(output.stdout.contains(said), "it says what it wrote: {output:?}");
     }
-    assert!(told.stderr.contains("`loginctl enable-linger`"), "{told:?}");
+    assert!(output.stderr.contains("`loginctl enable-linger`"), "{output:?}");
 }
 
 #[test]
@@ -109,9 +109,9 @@ fn installing_again_changes_nothing_and_uninstall_removes_exactly_what_was_made(
     );
     assert_eq!(home.files(), made);
     home.asked();
-    let told = home.service(&["uninstall"]);
-    assert_eq!(told.code, 0, "{told:?}");
-    assert_eq!(home.files(), before, "{told:?}");
+    let output = home.service(&["uninstall"]);
+    assert_eq!(output.code, 0, "{output:?}");
+    assert_eq!(home.files(), before, "{output:?}");
     assert_eq!(
         home.asked(),
         [
@@ -121,8 +121,8 @@ fn installing_again_changes_nothing_and_uninstall_removes_exactly_what_was_made(
             "reset-failed toold.service toold.socket"
         ]
     );
-    let told = home.service(&["uninstall"]);
-    assert_eq!((told.code, told.stdout.as_str()), (0, "nothing of ours is installed\n"));
+    let output = home.service(&["uninstall"]);
+    assert_eq!((output.code, output.stdout.as_str()), (0, "nothing of ours is installed\n"));
     assert_eq!(home.asked(), [""; 0]);
 }
 
@@ -132,16 +132,16 @@ fn somebody_else_s_files_are_left_alone() {
     let script = home.d.home().join(".local/share/bash-completion/completions/toolctl");
     fs::create_dir_all(script.parent().unwrap()).unwrap();
     fs::write(&script, "mine").unwrap();
-    let told = home.service(&["install"]);
-    assert!(told.code == 0 && told.stdout.contains("not ours, left alone:"), "{told:?}");
+    let output = home.service(&["install"]);
+    assert!(output.code == 0 && output.stdout.contains("not ours, left alone:"), "{output:?}");
     assert_eq!(home.service(&["uninstall"]).code, 0);
     assert_eq!(fs::read_to_string(&script).unwrap(), "mine");
     let unit = home.d.root().join("config/systemd/user/toold.service");
     fs::create_dir_all(unit.parent().unwrap()).unwrap();
     fs::write(&unit, "mine").unwrap();
     home.asked();
-    let told = home.service(&["install"]);
-    assert!(told.code == 1 && told.stderr.contains("toold.service is there and not ours"), "{told:?}");
+    let output = home.service(&["install"]);
+    assert!(output.code == 1 && output.stderr.contains("toold.service is there and not ours"), "{output:?}");
     assert_eq!((home.asked(), fs::read_to_string(&unit).unwrap().as_str()), (vec![], "mine"));
 }
 
@@ -151,8 +151,8 @@ fn a_daemon_that_runs_without_systemd_makes_room_and_its_processes_go_on() {
     home.d.spawn();
     let proc = home.d.sh("exec sleep 1000");
     let program = home.d.program(&proc);
-    let told = home.service(&["install", "--units-only"]);
-    assert!(told.code == 0 && told.stderr.contains("stopped the daemon that ran without systemd"), "{told:?}");
+    let output = home.service(&["install", "--units-only"]);
+    assert!(output.code == 0 && output.stderr.contains("stopped the daemon that ran without systemd"), "{output:?}");
     assert_eq!(home.d.ended(), 0);
     assert!(!program.is_dead());
 }
@@ -161,12 +161,12 @@ fn a_daemon_that_runs_without_systemd_makes_room_and_its_processes_go_on() {
 fn start_stop_and_restart_say_what_they_did_and_what_to_do_first() {
     let home = Home::new();
     for verb in ["start", "stop", "restart", "logs"] {
-        let told = home.service(&[verb]);
+        let output = home.service(&[verb]);
         let said = "toolctl: toold.service is not installed; `toolctl service install` does it\n";
-        assert_eq!((told.code, told.stderr.as_str()), (1, said), "{verb}");
+        assert_eq!((output.code, output.stderr.as_str()), (1, said), "{verb}");
     }
-    let told = home.service(&["status"]);
-    assert!(told.code == 1 && told.stdout.contains("not installed"), "{told:?}");
+    let output = home.service(&["status"]);
+    assert!(output.code == 1 && output.stdout.contains("not installed"), "{output:?}");
     assert_eq!(home.service(&["install", "--units-only"]).code, 0);
     home.asked();
     for (verb, asked) in [
@@ -174,15 +174,15 @@ fn start_stop_and_restart_say_what_they_did_and_what_to_do_first() {
         ("stop", vec!["stop toold.socket toold.service"]),
         ("restart", vec!["start toold.socket", "restart toold.service"]),
     ] {
-        let told = home.service(&[verb]);
-        assert!(told.code == 0 && told.stdout.contains("daemon"), "{told:?}");
+        let output = home.service(&[verb]);
+        assert!(output.code == 0 && output.stdout.contains("daemon"), "{output:?}");
         assert_eq!(home.asked(), asked, "{verb}");
     }
-    let told = home.service(&["logs", "-f", "-n", "5", "--", "--since", "today"]);
+    let output = home.service(&["logs", "-f", "-n", "5", "--", "--since", "today"]);
     let asked = "--user --unit toold.service --lines 5 --follow --since today\n";
-    assert_eq!((told.code, told.stdout.as_str()), (7, asked), "the journal's own words and code");
-    let told = home.service(&["status"]);
-    assert!(told.code == 0 && told.stdout.contains("active (listening)"), "{told:?}");
+    assert_eq!((output.code, output.stdout.as_str()), (7, asked), "the journal's own words and code");
+    let output = home.service(&["status"]);
+    assert!(output.code == 0 && output.stdout.contains("active (listening)"), "{output:?}");
 }
 
 #[test]
@@ -191,11 +191,15 @@ fn without_systemd_it_is_one_clear_sentence_and_1() {
     for verb in ["install", "uninstall", "start", "stop", "restart", "status", "logs"] {
         let mut command = d.ctl_command(&["service", verb]);
         command.env("PATH", d.root());
-        let told = ran(command.spawn().unwrap());
-        assert_eq!((told.code, told.stdout.as_str(), told.stderr.lines().count()), (1, "", 1), "{verb}: {told:?}");
-        assert!(told.stderr.starts_with("toolctl: there is no systemd here"), "{told:?}");
+        let output = output_of(command.spawn().unwrap());
+        assert_eq!(
+            (output.code, output.stdout.as_str(), output.stderr.lines().count()),
+            (1, "", 1),
+            "{verb}: {output:?}"
+        );
+        assert!(output.stderr.starts_with("toolctl: there is no systemd here"), "{output:?}");
     }
-    let document = ran({
+    let document = output_of({
         let mut command = d.ctl_command(&["service", "install", "--json"]);
         command.env("PATH", d.root());
         command.spawn().unwrap()

@@ -7,15 +7,15 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixDatagram, UnixListener};
 use std::process::Stdio;
 use toold_test_support::conn::Conn;
-use toold_test_support::ctl::{Ran, ran};
+use toold_test_support::output::{Output, output_of};
 use toold_test_support::rig::{DEADLINE, Daemon};
 use toold_test_support::sys;
 
 /// `toold` with these arguments, run to its end.
-fn toold(d: &Daemon, args: &[&str]) -> Ran {
+fn toold(d: &Daemon, args: &[&str]) -> Output {
     let mut command = d.command();
     command.args(args).stdout(Stdio::piped()).stderr(Stdio::piped());
-    ran(command.spawn().unwrap())
+    output_of(command.spawn().unwrap())
 }
 
 #[test]
@@ -51,9 +51,9 @@ fn check_config_says_whether_the_file_is_good_and_starts_nothing() {
     ] {
         let d = Daemon::prepare(config, &[]);
         for args in [&["--check-config"][..], &[]] {
-            let told = toold(&d, args);
-            assert!(told.code != 0 && told.stderr.contains(names), "{config:?} {args:?}: {told:?}");
-            assert!(told.stderr.contains("config.toml") && !told.stderr.contains("panicked"), "{told:?}");
+            let output = toold(&d, args);
+            assert!(output.code != 0 && output.stderr.contains(names), "{config:?} {args:?}: {output:?}");
+            assert!(output.stderr.contains("config.toml") && !output.stderr.contains("panicked"), "{output:?}");
         }
         assert!(!d.socket().exists(), "nothing starts with a bad config");
     }
@@ -63,8 +63,8 @@ fn check_config_says_whether_the_file_is_good_and_starts_nothing() {
 fn a_config_that_was_asked_for_by_name_must_be_there() {
     let d = Daemon::prepare("", &[]);
     let path = d.root().join("no-such.toml");
-    let told = toold(&d, &["--config", path.to_str().unwrap(), "--check-config"]);
-    assert!(told.code != 0 && told.stderr.contains("no-such.toml"), "{told:?}");
+    let output = toold(&d, &["--config", path.to_str().unwrap(), "--check-config"]);
+    assert!(output.code != 0 && output.stderr.contains("no-such.toml"), "{output:?}");
 }
 
 #[test]
@@ -120,20 +120,20 @@ fn systemd_is_told_when_it_is_ready_and_when_it_stops() {
     let mut command = d.command();
     command.env("NOTIFY_SOCKET", &path);
     let mut child = command.spawn().unwrap();
-    let told = |word: &str| {
+    let receive = |message: &str| {
         let mut all = String::new();
-        while !all.lines().any(|l| l == word) {
+        while !all.lines().any(|line| line == message) {
             let mut buffer = [0; 4096];
-            let n = systemd.recv(&mut buffer).unwrap_or_else(|e| panic!("never told {word}: {e}: {all:?}"));
+            let n = systemd.recv(&mut buffer).unwrap_or_else(|e| panic!("never received {message}: {e}: {all:?}"));
             all += &format!("{}\n", String::from_utf8_lossy(&buffer[..n]));
         }
     };
-    told("READY=1");
+    receive("READY=1");
     let mut conn = Conn::open(&d.socket()).expect("ready means that it answers");
     let p = conn.call("exec", json!({ "argv": ["/usr/bin/env"], "env_mode": "inherit", "yield_ms": 30000 })).unwrap();
-    assert!(!p["output"].as_str().unwrap().contains("NOTIFY_SOCKET"), "a child could speak for the daemon");
+    assert!(!p["output"].as_str().unwrap().contains("NOTIFY_SOCKET"), "a child could notify systemd for the daemon");
     sys::Pidfd::open(child.id() as i32).unwrap().signal(libc::SIGTERM);
-    told("STOPPING=1");
+    receive("STOPPING=1");
     assert!(child.wait().unwrap().success());
 }
 

@@ -5,29 +5,29 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Stdio;
-use toold_test_support::ctl::{Ran, ran};
+use toold_test_support::output::{Output, output_of};
 use toold_test_support::rig::{Daemon, skip_unless};
 use toold_test_support::sys;
 
 /// The daemon must end by itself, not by a panic, and its message must name `about`.
 #[track_caller]
-fn refuses(d: &Daemon, args: &[&str], about: &str) -> Ran {
+fn refuses(d: &Daemon, args: &[&str], about: &str) -> Output {
     let mut command = d.command();
     command.args(args).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let told = ran(command.spawn().unwrap());
-    assert!(told.code != 0 && told.code < 100, "{told:?}");
-    assert!(told.stderr.contains(about) && !told.stderr.contains("panicked"), "must name {about}: {told:?}");
-    told
+    let output = output_of(command.spawn().unwrap());
+    assert!(output.code != 0 && output.code < 100, "{output:?}");
+    assert!(output.stderr.contains(about) && !output.stderr.contains("panicked"), "must name {about}: {output:?}");
+    output
 }
 
 #[test]
 fn a_socket_path_longer_than_the_kernel_takes_is_refused() {
     let d = Daemon::prepare("", &[]);
     let long = d.root().join("x".repeat(120)).join("toold.sock");
-    let told = refuses(&d, &["--socket", long.to_str().unwrap()], "107");
-    assert!(told.stderr.contains("socket"), "{told:?}");
-    let told = d.ctl(&["--socket", long.to_str().unwrap(), "--no-autostart", "list"]);
-    assert!(told.code != 0 && !told.stderr.contains("panicked") && !told.stderr.is_empty(), "{told:?}");
+    let output = refuses(&d, &["--socket", long.to_str().unwrap()], "107");
+    assert!(output.stderr.contains("socket"), "{output:?}");
+    let output = d.ctl(&["--socket", long.to_str().unwrap(), "--no-autostart", "list"]);
+    assert!(output.code != 0 && !output.stderr.contains("panicked") && !output.stderr.is_empty(), "{output:?}");
 }
 
 #[test]
@@ -36,8 +36,8 @@ fn a_socket_path_of_exactly_107_bytes_works() {
     let dir = d.root().join("y".repeat(107 - d.root().as_os_str().len() - "/".len() - "/toold.sock".len()));
     let socket = dir.join("toold.sock");
     assert_eq!(socket.as_os_str().len(), 107);
-    let told = d.ctl(&["--socket", socket.to_str().unwrap(), "info"]);
-    assert_eq!(told.code, 0, "{told:?}");
+    let output = d.ctl(&["--socket", socket.to_str().unwrap(), "info"]);
+    assert_eq!(output.code, 0, "{output:?}");
     assert_eq!(d.ctl(&["--socket", socket.to_str().unwrap(), "shutdown"]).code, 0);
 }
 
@@ -123,10 +123,10 @@ fn a_read_only_state_directory_is_refused() {
     fs::set_permissions(&state, fs::Permissions::from_mode(0o500)).unwrap();
     let mut command = as_nobody(&d);
     command.arg("--socket").arg(d.root().join("run/own/toold.sock")).arg("--state-dir").arg(&state);
-    let told = ran(command.spawn().unwrap());
+    let output = output_of(command.spawn().unwrap());
     assert!(
-        told.code != 0 && told.stderr.contains(state.to_str().unwrap()) && !told.stderr.contains("panicked"),
-        "{told:?}"
+        output.code != 0 && output.stderr.contains(state.to_str().unwrap()) && !output.stderr.contains("panicked"),
+        "{output:?}"
     );
 }
 

@@ -8,7 +8,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::time::{Duration, Instant};
-use toold_test_support::ctl::{Ran, ran};
+use toold_test_support::output::{Output, output_of};
 use toold_test_support::rig::{DEADLINE, Daemon, id, skip_unless};
 use toold_test_support::sys::{self, Pidfd};
 
@@ -93,23 +93,23 @@ impl User {
 
     fn installed(whose: Whose) -> Option<User> {
         let user = User::new(whose)?;
-        let told = user.service(&["install", "--units-only"]);
-        assert_eq!(told.code, 0, "{told:?}");
+        let output = user.service(&["install", "--units-only"]);
+        assert_eq!(output.code, 0, "{output:?}");
         Some(user)
     }
 
     /// A program that sees the same /run as the manager: without it nobody believes that systemd runs.
-    fn inside(&self, program: &str, args: &[&str]) -> Ran {
+    fn inside(&self, program: &str, args: &[&str]) -> Output {
         let pid = self.manager.id().to_string();
         let args = [&["-t", &pid, "-m", "--"], self.whose.prefix(), &[program], args].concat();
-        ran(self.d.tool("nsenter", &args).spawn().unwrap())
+        output_of(self.d.tool("nsenter", &args).spawn().unwrap())
     }
 
-    fn toolctl(&self, args: &[&str]) -> Ran {
+    fn toolctl(&self, args: &[&str]) -> Output {
         self.inside(self.bin.join("toolctl").to_str().unwrap(), args)
     }
 
-    fn service(&self, args: &[&str]) -> Ran {
+    fn service(&self, args: &[&str]) -> Output {
         self.toolctl(&[&["service"], args].concat())
     }
 
@@ -118,7 +118,7 @@ impl User {
     }
 
     /// One call, by a `toolctl` that starts no daemon: only systemd does.
-    fn ctl(&self, args: &[&str]) -> Ran {
+    fn ctl(&self, args: &[&str]) -> Output {
         self.d.ctl(&[&["--no-autostart"], args].concat())
     }
 
@@ -127,7 +127,7 @@ impl User {
         Pidfd::open(pid as i32).unwrap()
     }
 
-    fn systemctl(&self, args: &[&str]) -> Ran {
+    fn systemctl(&self, args: &[&str]) -> Output {
         self.inside("systemctl", &[&["--user"], args].concat())
     }
 }
@@ -152,8 +152,8 @@ fn given_to_nobody(d: &Daemon, group: &Path) -> PathBuf {
     }
     for dir in [d.root(), group.join("m").as_path()] {
         let owner = format!("{NOBODY}:{NOBODY}");
-        let told = ran(d.tool("chown", &["-R", &owner, dir.to_str().unwrap()]).spawn().unwrap());
-        assert_eq!(told.code, 0, "{told:?}");
+        let output = output_of(d.tool("chown", &["-R", &owner, dir.to_str().unwrap()]).spawn().unwrap());
+        assert_eq!(output.code, 0, "{output:?}");
     }
     bin
 }
@@ -187,11 +187,11 @@ fn the_first_call_starts_the_daemon_and_status_tells_all_of_it() {
     for user in EVERYBODY.into_iter().filter_map(User::installed) {
         let before = user.status();
         assert_eq!((&before["daemon"], &before["service"]["installed"]), (&Value::Null, &json!(true)), "{before}");
-        let told = user.toolctl(&["doctor"]);
-        assert!(told.code == 0 && told.stdout.contains("systemd starts it at the first call"), "{told:?}");
+        let output = user.toolctl(&["doctor"]);
+        assert!(output.code == 0 && output.stdout.contains("systemd starts it at the first call"), "{output:?}");
         assert_eq!(user.status()["daemon"], Value::Null, "neither status nor doctor woke it");
-        let told = user.ctl(&["run", "--", "echo", "hello"]);
-        assert_eq!((told.code, told.stdout.as_str()), (0, "hello\n"), "{told:?}");
+        let output = user.ctl(&["run", "--", "echo", "hello"]);
+        assert_eq!((output.code, output.stdout.as_str()), (0, "hello\n"), "{output:?}");
         let after = user.status();
         assert_eq!((&after["daemon"]["by_systemd"], &after["versions_agree"]), (&json!(true), &json!(true)), "{after}");
         let found = |path: &Path| fs::metadata(path).map(|meta| (meta.uid(), meta.mode() & 0o7777)).unwrap();
@@ -206,7 +206,7 @@ fn a_daemon_that_is_killed_comes_back_on_the_same_socket_and_jobs_go_on_with_the
     for user in EVERYBODY.into_iter().filter_map(User::installed) {
         let gate = user.d.gate("go");
         fs::set_permissions(user.d.root().join("go"), fs::Permissions::from_mode(0o666)).unwrap();
-        let job = user.d.sh(&format!("echo before; {}; echo after; exec sleep 1000", gate.pass()));
+        let job = user.d.sh(&format!("echo before; {}; echo after; exec sleep 1000", gate.wait()));
         user.d.printed(&job, "before");
         let (program, daemon) = (user.d.program(&job), user.daemon());
         daemon.signal(libc::SIGKILL);
@@ -255,18 +255,21 @@ fn a_daemon_that_stops_answering_is_replaced() {
 #[test]
 fn a_daemon_that_toolctl_started_makes_room_and_uninstall_leaves_nothing_but_the_jobs() {
     for user in EVERYBODY.into_iter().filter_map(User::new) {
-        let told = user.toolctl(&["exec", "--", "/bin/sleep", "1000"]);
-        assert_eq!(told.code, 0, "{told:?}");
-        let job = told.stdout.trim().to_owned();
+        let output = user.toolctl(&["exec", "--", "/bin/sleep", "1000"]);
+        assert_eq!(output.code, 0, "{output:?}");
+        let job = output.stdout.trim().to_owned();
         let (program, own) = (user.d.program(&job), user.daemon());
-        let told = user.service(&["install", "--units-only"]);
-        assert!(told.code == 0 && own.is_dead(), "{told:?}");
+        let output = user.service(&["install", "--units-only"]);
+        assert!(output.code == 0 && own.is_dead(), "{output:?}");
         assert_eq!(id(&user.d.process(&job)), job, "systemd's daemon has it now");
         assert_eq!(user.status()["daemon"]["by_systemd"], true);
         assert_eq!(user.service(&["uninstall"]).code, 0);
         assert!(!program.is_dead());
         assert_eq!(user.systemctl(&["cat", "toold.service"]).code, 1);
-        let told = user.toolctl(&["poll", &job, "--json"]);
-        assert!(told.code == 0 && told.stdout.contains("\"running\""), "toolctl starts one of its own again: {told:?}");
+        let output = user.toolctl(&["poll", &job, "--json"]);
+        assert!(
+            output.code == 0 && output.stdout.contains("\"running\""),
+            "toolctl starts one of its own again: {output:?}"
+        );
     }
 }

@@ -7,12 +7,12 @@ use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::process::Command;
 use toold_test_support::conn::Conn;
-use toold_test_support::ctl::ran;
+use toold_test_support::output::output_of;
 use toold_test_support::rig::{DEADLINE, Daemon, skip_unless};
 use toold_test_support::sys::Pidfd;
 
 /// What a daemon tells systemd from its start to its stop; `until` sees all of it and says when to stop.
-fn told(env: &[(&str, &str)], until: impl Fn(&[String]) -> bool) -> Vec<String> {
+fn messages(env: &[(&str, &str)], until: impl Fn(&[String]) -> bool) -> Vec<String> {
     let d = Daemon::prepare("", env);
     let path = d.root().join("notify.sock");
     let systemd = UnixDatagram::bind(&path).unwrap();
@@ -42,15 +42,15 @@ fn signs(words: &[String]) -> usize {
 
 #[test]
 fn signs_of_life_are_given_while_systemd_wants_them() {
-    let all = told(&[("WATCHDOG_USEC", "300000")], |all| signs(all) >= 3);
+    let all = messages(&[("WATCHDOG_USEC", "300000")], |all| signs(all) >= 3);
     assert_eq!(all[0], "READY=1", "{all:?}");
 }
 
 #[test]
 fn nobody_who_did_not_ask_for_signs_of_life_gets_one() {
-    assert_eq!(told(&[], |all| all == ["READY=1"]), ["READY=1", "STOPPING=1"]);
+    assert_eq!(messages(&[], |all| all == ["READY=1"]), ["READY=1", "STOPPING=1"]);
     let anothers = [("WATCHDOG_USEC", "1000"), ("WATCHDOG_PID", "1")];
-    assert_eq!(told(&anothers, |all| all == ["READY=1"]), ["READY=1", "STOPPING=1"]);
+    assert_eq!(messages(&anothers, |all| all == ["READY=1"]), ["READY=1", "STOPPING=1"]);
 }
 
 #[test]
@@ -74,8 +74,8 @@ fn a_socket_from_systemd_itself_is_served_from_the_first_call_on() {
         line.clear();
         assert!(said.read_line(&mut line).unwrap() > 0, "it ended");
     }
-    let told = d.ctl(&["--no-autostart", "run", "--", "echo", "hello"]);
-    assert_eq!((told.code, told.stdout.as_str()), (0, "hello\n"), "{told:?}");
+    let output = d.ctl(&["--no-autostart", "run", "--", "echo", "hello"]);
+    assert_eq!((output.code, output.stdout.as_str()), (0, "hello\n"), "{output:?}");
     assert_eq!(d.ok("daemon.info", json!({}))["pid"], child.id(), "it became the daemon");
     assert_eq!(d.ctl(&["shutdown"]).code, 0);
     child.wait().unwrap();
@@ -94,14 +94,15 @@ fn systemd_finds_nothing_wrong_with_our_units() {
         let text = fs::read_to_string(ours.join(name)).unwrap().replace("/usr/bin/toold", d.binary.to_str().unwrap());
         fs::write(d.root().join(name), text).unwrap();
     }
-    let told = ran(d
-        .tool("systemd-analyze", &["verify", "--user", "--man=no", "./toold.service", "./toold.socket"])
-        .spawn()
-        .unwrap());
+    let output = output_of(
+        d.tool("systemd-analyze", &["verify", "--user", "--man=no", "./toold.service", "./toold.socket"])
+            .spawn()
+            .unwrap(),
+    );
     // systemd 254 is the first to know one key.
     let fault = |line: &&str| line.contains("toold") && !line.contains("DelegateSubgroup");
-    let faults: Vec<&str> = told.stderr.lines().filter(fault).collect();
-    assert!(told.code == 0 && faults.is_empty(), "{told:?}");
+    let faults: Vec<&str> = output.stderr.lines().filter(fault).collect();
+    assert!(output.code == 0 && faults.is_empty(), "{output:?}");
 }
 
 fn has(program: &str) -> bool {

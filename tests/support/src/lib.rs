@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 pub mod conn;
-pub mod ctl;
+pub mod output;
 pub mod procfs;
 pub mod programs;
 pub mod rig;

@@ -1,7 +1,7 @@
 //! One daemon with a home, a state and a socket of its own, and the proof that nothing of it is left.
 
 use crate::conn::{Answer, Conn};
-use crate::ctl::{Ran, code, ran};
+use crate::output::{Output, exit_code, output_of};
 use crate::programs;
 use crate::sys::{Gate, Pidfd};
 use base64::Engine;
@@ -160,7 +160,7 @@ impl Daemon {
         let mut child = self.child.take().expect("the daemon runs");
         let fd = Pidfd::open(child.id() as i32).unwrap();
         assert!(fd.dies_within(DEADLINE), "the daemon does not stop:\n{}", self.log());
-        code(child.wait().unwrap())
+        exit_code(child.wait().unwrap())
     }
 
     pub fn conn(&self) -> Conn {
@@ -300,8 +300,8 @@ impl Daemon {
         command
     }
 
-    pub fn ctl(&self, args: &[&str]) -> Ran {
-        ran(self.ctl_command(args).spawn().unwrap())
+    pub fn ctl(&self, args: &[&str]) -> Output {
+        output_of(self.ctl_command(args).spawn().unwrap())
     }
 
     /// Looks until `fact` holds, for what no event tells. Panics after the deadline.

@@ -142,13 +142,13 @@ impl Gate {
     }
 
     /// Shell text that waits until the gate is opened for it.
-    pub fn pass(&self) -> String {
+    pub fn wait(&self) -> String {
         format!("read -r _ < {}", self.path.display())
     }
 
     /// Shell text that tells the test `word`.
-    pub fn tell(&self, word: &str) -> String {
-        format!("echo {word} > {}", self.path.display())
+    pub fn send(&self, message: &str) -> String {
+        format!("echo {message} > {}", self.path.display())
     }
 
     /// Lets one waiting `pass` through, now or when it comes.
@@ -157,7 +157,7 @@ impl Gate {
     }
 
     /// The next line told. Panics after `within`.
-    pub fn heard(&self, within: Duration) -> String {
+    pub fn recv(&self, within: Duration) -> String {
         let until = Instant::now() + within;
         let mut line = Vec::new();
         loop {

@@ -11,14 +11,14 @@ const STREAMS: Duration = Duration::from_secs(10);
 
 /// What a run of `toolctl` or `toold` said.
 #[derive(Debug)]
-pub struct Ran {
+pub struct Output {
     pub code: i32,
     pub stdout: String,
     pub stderr: String,
 }
 
 /// Collects what a child says until it ends.
-pub fn ran(child: Child) -> Ran {
+pub fn output_of(child: Child) -> Output {
     let fd = Pidfd::open(child.id() as i32);
     let (done, output) = std::sync::mpsc::channel();
     // The output is read meanwhile, or a full pipe would hold the child.
@@ -30,10 +30,10 @@ pub fn ran(child: Child) -> Ran {
     // A daemon that it started must not hold its streams.
     let output = output.recv_timeout(STREAMS).expect("its output is closed when it ends");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    Ran { code: code(output.status), stdout: text(output.stdout), stderr: text(output.stderr) }
+    Output { code: exit_code(output.status), stdout: text(output.stdout), stderr: text(output.stderr) }
 }
 
 /// The exit code, or 128+n after signal n.
-pub fn code(status: ExitStatus) -> i32 {
+pub fn exit_code(status: ExitStatus) -> i32 {
     status.code().unwrap_or_else(|| 128 + status.signal().unwrap())
 }

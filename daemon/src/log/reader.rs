@@ -114,7 +114,7 @@ impl Log {
     }
 
     /// The same log at an earlier end.
-    pub(super) fn until(self, end: u64) -> Log {
+    pub fn until(self, end: u64) -> Log {
         Log { end: end.min(self.end), counts: OnceCell::new(), ..self }
     }
 

@@ -1,43 +1,46 @@
-//! What a process can be waited for, and the waiting. `wait` and `exec` with `ready` wait here. Only a port is looked
-//! for again and again, as the kernel has no event for it, and only while somebody waits.
+//! Conditions that a caller can wait for: exit, close, a match in the output, a listening port, silence. Only a port is
+//! polled, because the kernel has no event for it, and only while a caller waits.
 
 use crate::clock::wall_ms;
+use crate::proc::output::OutputError;
 use crate::proc::search::{self, Search};
 use crate::proc::state::{Phase, State};
 use crate::proc::{Proc, listening_port};
 use crate::spec::InvalidParam;
 use crate::watch::Patterns;
+use futures_util::future::{FutureExt, join_all, select_all};
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 use tokio::time::{Instant, sleep, timeout};
-use toold_proto::params;
+use toold_proto::params::{self, WaitMode};
 use toold_proto::results::{Listener, Ready};
 use toold_proto::until::Until;
 
-/// How long an `exec` waits for readiness when nobody says.
+/// The timeout of `ready` if the call has none.
 const DEFAULT_READY_TIMEOUT_MS: i64 = 60_000;
-/// How long a program may live on after its output before a wait for the close does without its exit.
+/// The wait for an exit after the output is closed. A program that runs on longer counts as closed without it.
 const EXIT_AFTER_CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
-/// Between two looks for a listener: at first, and after every output.
+/// The time between two searches for a listener: at first, and after every output.
 const MIN_PORT_INTERVAL: Duration = Duration::from_millis(5);
-/// Between two looks for a listener that does not come.
+/// The longest time between two searches for a listener.
 const MAX_PORT_INTERVAL: Duration = Duration::from_millis(100);
-/// The time of a file may be as old as the kernel's last tick.
+/// The granularity of file times: a time may be as old as the kernel's last tick.
 const FILE_TIME_TICK_MS: u64 = 10;
 
-/// What is waited for, checked.
+/// A checked condition.
 #[derive(Clone)]
 pub enum Condition {
     Exit,
     Closed,
     Match(Arc<Patterns>),
     Port(u16),
+    /// Milliseconds without output.
     Quiet(u64),
 }
 
 impl Condition {
-    /// `param` is what the caller named it.
+    /// Checks a condition. Errors name the parameter as `param`.
     pub fn new(param: &str, until: &Until) -> Result<Condition, InvalidParam> {
         match until {
             Until::Exit => Ok(Condition::Exit),
@@ -51,10 +54,10 @@ impl Condition {
     }
 }
 
-/// How the waiting ended.
+/// The way in which a wait ended.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reached {
-    /// The process ended, or closed where that was waited for.
+    /// The process exited before the condition was met, or the condition was an exit or a close.
     Exit,
     /// This line matched.
     Match(String),
@@ -62,18 +65,18 @@ pub enum Reached {
     Quiet,
 }
 
-/// What an `exec` waits for before it answers, checked.
+/// The condition that an `exec` waits for before it answers, with its timeout.
 pub struct Readiness {
     condition: Condition,
     timeout: Duration,
 }
 
 impl Readiness {
-    /// None: the call does not ask for it.
+    /// Checks `ready` and `ready_timeout_ms`. None: the call has no `ready`.
     pub fn from_call(call: &params::Exec, max_wait_ms: u64) -> Result<Option<Readiness>, InvalidParam> {
-        let asked = call.ready_timeout_ms.unwrap_or(DEFAULT_READY_TIMEOUT_MS);
-        if asked <= 0 {
-            return Err(InvalidParam::too_small("ready_timeout_ms", 1, asked));
+        let timeout_ms = call.ready_timeout_ms.unwrap_or(DEFAULT_READY_TIMEOUT_MS);
+        if timeout_ms <= 0 {
+            return Err(InvalidParam::too_small("ready_timeout_ms", 1, timeout_ms));
         }
         let condition = match &call.ready {
             None if call.ready_timeout_ms.is_some() => {
@@ -88,29 +91,52 @@ impl Readiness {
             }
             Some(until @ (Until::Match(_) | Until::Port(_) | Until::Quiet(_))) => Condition::new("ready", until)?,
         };
-        let yielded = if call.yield_ms > 0 { call.yield_ms } else { u64::MAX };
-        let timeout = Duration::from_millis((asked as u64).min(yielded).min(max_wait_ms));
+        let yield_ms = if call.yield_ms > 0 { call.yield_ms } else { u64::MAX };
+        let timeout = Duration::from_millis((timeout_ms as u64).min(yield_ms).min(max_wait_ms));
         Ok(Some(Readiness { condition, timeout }))
     }
 
-    pub async fn wait(self, proc: &Arc<Proc>) -> io::Result<Ready> {
+    pub async fn wait(self, proc: &Arc<Proc>) -> Result<Ready, OutputError> {
         match timeout(self.timeout, wait_for(proc.clone(), self.condition)).await {
             Err(_) => Ok(Ready::Timeout),
-            Ok(end) => Ok(if end? == Reached::Exit { Ready::Exited } else { Ready::Ready }),
+            Ok(reached) => Ok(if reached? == Reached::Exit { Ready::Exited } else { Ready::Ready }),
         }
     }
 }
 
-/// Waits for one process to reach its condition, or its end.
-pub async fn wait_for(proc: Arc<Proc>, condition: Condition) -> io::Result<Reached> {
+/// Waits until all processes, or the first one, meet the condition or exit. Returns one entry per process, `Exit` for
+/// those that were not waited for to the end. None: timed out.
+pub async fn wait_for_many(
+    procs: &[Arc<Proc>],
+    condition: &Condition,
+    mode: WaitMode,
+    max: Duration,
+) -> Result<Option<Vec<Reached>>, OutputError> {
+    let waits = procs.iter().map(|proc| wait_for(proc.clone(), condition.clone()).boxed());
+    let wait = async {
+        match mode {
+            WaitMode::All => join_all(waits).await.into_iter().collect(),
+            WaitMode::Any => {
+                let (first, at, _) = select_all(waits).await;
+                let mut reached = vec![Reached::Exit; procs.len()];
+                reached[at] = first?;
+                Ok(reached)
+            }
+        }
+    };
+    timeout(max, wait).await.ok().transpose()
+}
+
+/// Waits until one process meets the condition, or exits.
+pub async fn wait_for(proc: Arc<Proc>, condition: Condition) -> Result<Reached, OutputError> {
     match condition {
         Condition::Exit => {
-            // A sender lives in the process, so this ends only with the state it waits for.
+            // The process holds a sender, so this ends only with the awaited state.
             let _ = proc.subscribe().wait_for(State::has_ended).await;
             Ok(Reached::Exit)
         }
         Condition::Closed => Ok(wait_closed(&proc).await),
-        Condition::Match(patterns) => wait_match(&proc, patterns).await,
+        Condition::Match(patterns) => wait_match(&proc, patterns).await.map_err(OutputError::of(&proc)),
         Condition::Port(port) => Ok(wait_port(&proc, port).await),
         Condition::Quiet(ms) => Ok(wait_quiet(&proc, ms).await),
     }
@@ -120,7 +146,7 @@ async fn wait_closed(proc: &Proc) -> Reached {
     let mut updates = proc.subscribe();
     let _ = updates.wait_for(|state| state.closed).await;
     if !proc.published_state().has_ended() {
-        // Nearly always the output ends because the program does, and the exit is on its way.
+        // Nearly always the output ends because the program does, and the exit follows.
         let _ = timeout(EXIT_AFTER_CLOSE_TIMEOUT, updates.wait_for(State::has_ended)).await;
     }
     Reached::Exit
@@ -151,7 +177,7 @@ async fn wait_port(proc: &Proc, port: u16) -> Reached {
     loop {
         updates.mark_unchanged();
         let state = proc.state();
-        let looked = Instant::now();
+        let searched = Instant::now();
         if let Some(listener) = find_listener(state.shim_pid, port).await {
             return Reached::Port(listener);
         }
@@ -165,21 +191,21 @@ async fn wait_port(proc: &Proc, port: u16) -> Reached {
                 if changed.is_err() {
                     return Reached::Exit;
                 }
-                // Who prints is busy, and may listen next. A flood is not followed by a flood of looks.
+                // A program that prints is busy and may listen next. A flood of output does not cause a flood of searches.
                 pause = MIN_PORT_INTERVAL;
-                let _ = timeout(MIN_PORT_INTERVAL.saturating_sub(looked.elapsed()), updates.wait_for(State::has_ended)).await;
+                let _ = timeout(MIN_PORT_INTERVAL.saturating_sub(searched.elapsed()), updates.wait_for(State::has_ended)).await;
             }
         }
     }
 }
 
-/// Looks at /proc, which may take a while for a large tree, beside the threads that others wait for.
+/// Searches /proc on a blocking thread: it takes long for a large tree.
 async fn find_listener(shim: i32, port: u16) -> Option<Listener> {
     tokio::task::spawn_blocking(move || listening_port::listener(shim, port)).await.ok().flatten()
 }
 
-/// One timer, for when it would have been quiet long enough. What was printed meanwhile sets it anew, and only then:
-/// a flood costs no more than silence.
+/// Waits with one timer, for the moment at which the silence would have lasted. Output in the meantime is noticed only
+/// then, and the timer is set again: a flood costs no more than silence.
 async fn wait_quiet(proc: &Proc, ms: u64) -> Reached {
     let mut updates = proc.subscribe();
     let _ = updates.wait_for(|state| state.phase != Phase::Starting).await;
@@ -197,13 +223,13 @@ async fn wait_quiet(proc: &Proc, ms: u64) -> Reached {
     }
 }
 
-/// When the process printed last, or else when it was started, in milliseconds since 1970.
+/// Returns the time of the last output, or else of the start, in milliseconds since 1970.
 fn last_output_ms(proc: &Proc, state: &State) -> u64 {
     let counts = state.progress.counts;
     if counts.end == 0 {
         return proc.spec.created_ms;
     }
-    // Bytes that the disk refused are in no log, but they are counted in the record.
+    // Bytes that could not be written are not in the log, but they are counted in the record.
     let prefix = if counts.unstored > 0 { "record" } else { "log" };
     let entries = std::fs::read_dir(&proc.dir).into_iter().flatten().flatten();
     let files = entries.filter(|e| e.file_name().as_encoded_bytes().starts_with(prefix.as_bytes()));

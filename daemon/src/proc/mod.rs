@@ -13,6 +13,7 @@ pub mod listening_port;
 pub mod lost;
 pub mod monitors;
 mod needs_input;
+pub mod output;
 pub mod publish;
 pub mod search;
 pub mod state;

@@ -2,6 +2,7 @@
 
 use crate::proc::Proc;
 use crate::proc::handle::NoReply;
+use crate::proc::output::OutputError;
 use crate::spec::{self, InvalidParam, Problem};
 use toold_proto::process::Stdin;
 use toold_proto::{ErrorKind, RpcError};
@@ -27,9 +28,10 @@ impl From<spec::Error> for RpcError {
     }
 }
 
-/// A file that could not be read. It is no caller's mistake.
-pub fn unreadable(proc: &Proc, e: std::io::Error) -> RpcError {
-    RpcError::new(ErrorKind::Internal, format!("read the output of {}: {e}", proc.spec.id))
+impl From<OutputError> for RpcError {
+    fn from(error: OutputError) -> RpcError {
+        RpcError::new(ErrorKind::Internal, format!("read the output of {}: {}", error.id, error.source))
+    }
 }
 
 /// The error for a call that got no answer.

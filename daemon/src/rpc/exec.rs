@@ -1,21 +1,18 @@
 //! `exec`.
 
 use super::context::Daemon;
-use super::error::unreadable;
 use super::events::{acknowledge, consumer};
 use super::poll::remember_exit;
 use super::wire::Peer;
 use crate::clock::wall_ms;
-use crate::log::Log;
-use crate::proc::Proc;
 use crate::proc::condition::Readiness;
+use crate::proc::output::{FittedOutput, read_fitted};
 use crate::proc::state::State;
 use crate::registry::{NamePolicy, SpawnError, Spawned, spawn_failed};
-use crate::{spec, text};
+use crate::spec;
 use std::sync::Arc;
 use std::time::Duration;
-use toold_proto::params::{self, Ansi};
-use toold_proto::{RpcError, results};
+use toold_proto::{RpcError, params, results};
 
 /// Output that an answer carries when nobody says.
 const DEFAULT_OUTPUT_TOKENS: u64 = 10_000;
@@ -35,38 +32,18 @@ pub async fn exec(call: params::Exec, daemon: Arc<Daemon>, peer: Arc<Peer>) -> R
     };
     let mut ready = None;
     if let Some(readiness) = readiness {
-        ready = Some(readiness.wait(&proc).await.map_err(|e| unreadable(&proc, e))?);
+        ready = Some(readiness.wait(&proc).await?);
     } else if call.yield_ms > 0 {
-        let patience = Duration::from_millis(call.yield_ms.min(config.max_wait_ms));
+        let timeout = Duration::from_millis(call.yield_ms.min(config.max_wait_ms));
         let mut state = proc.subscribe();
-        // Whichever is first; the exit does not wait for whoever still holds a pipe.
-        let _ = tokio::time::timeout(patience, state.wait_for(State::has_ended)).await;
+        // The exit, and not the close: a descendant may hold a pipe open.
+        let _ = tokio::time::timeout(timeout, state.wait_for(State::has_ended)).await;
     }
-    let answer = answer(&proc, &peer, call.max_output_tokens.unwrap_or(DEFAULT_OUTPUT_TOKENS).min(MAX_OUTPUT_TOKENS))?;
-    let ended = answer.process.exited_at.is_some();
-    acknowledge(&daemon, consumer.as_ref(), ended.then_some(&proc).into_iter())?;
-    Ok(results::Exec { existing, ready, ..answer })
-}
-
-fn answer(proc: &Proc, peer: &Peer, tokens: u64) -> Result<results::Exec, RpcError> {
     let state = proc.state();
-    remember_exit(peer, proc, &state);
-    let mut log = Log::open(&proc.dir, state.progress.counts.end).map_err(|e| unreadable(proc, e))?;
-    if !state.closed {
-        // What of a character has yet to come is left for who goes on from here.
-        let whole = log.char_boundary_end().map_err(|e| unreadable(proc, e))?;
-        log = Log::open(&proc.dir, whole).map_err(|e| unreadable(proc, e))?;
-    }
-    let end = log.end();
-    let (output, truncated) = text::fit_tokens(&log, 0, tokens, Ansi::Strip).map_err(|e| unreadable(proc, e))?;
-    let gap = log.first_gap(0).map_err(|e| unreadable(proc, e))?;
-    Ok(results::Exec {
-        process: proc.view_of(&state, wall_ms()),
-        output,
-        next_cursor: end,
-        truncated,
-        gap,
-        existing: false,
-        ready: None,
-    })
+    remember_exit(&peer, &proc, &state);
+    let max_tokens = call.max_output_tokens.unwrap_or(DEFAULT_OUTPUT_TOKENS).min(MAX_OUTPUT_TOKENS);
+    let FittedOutput { output, next, truncated, gap } = read_fitted(&proc, &state, max_tokens)?;
+    let process = proc.view_of(&state, wall_ms());
+    acknowledge(&daemon, consumer.as_ref(), process.exited_at.is_some().then_some(&proc).into_iter())?;
+    Ok(results::Exec { process, output, next_cursor: next, truncated, gap, existing, ready })
 }

@@ -1,21 +1,17 @@
 //! `list`.
 
 use super::context::Daemon;
-use super::error::unreadable;
-use super::poll;
 use super::wire::{Peer, WriteJson};
 use crate::clock::wall_ms;
 use crate::proc::Proc;
 use crate::proc::state::State;
-use crate::proc::tree;
 use crate::proc::view::outcome;
+use crate::proc::{output, tree};
 use std::sync::Arc;
 use toold_proto::process::Usage;
 use toold_proto::{ErrorKind, RpcError, params};
 
 const DEFAULT_LIMIT: u64 = 200;
-/// The end of the output that a list shows, in characters.
-const PREVIEW_CHARS: usize = 200;
 
 /// What `list` answers: prints like `results::List`, each process made as it is printed, so that a thousand of them
 /// are never there twice.
@@ -69,8 +65,7 @@ impl WriteJson for ListRow {
 impl ListRow {
     fn read(proc: Arc<Proc>, with_usage: bool, now: u64) -> Result<ListRow, RpcError> {
         let state = proc.state();
-        let preview = proc.preview(&state, || poll::preview(&proc, &state, PREVIEW_CHARS));
-        let preview = preview.map_err(|e| unreadable(&proc, e))?;
+        let preview = output::preview(&proc, &state)?;
         let lives = !state.is_final() && state.shim_pid > 0;
         let usage = (with_usage && lives).then(|| tree::usage_below(state.shim_pid));
         Ok(ListRow { proc, state, preview, usage, now })

@@ -1,24 +1,22 @@
-//! `wait`: for one process or several, for what `ready` can tell.
+//! `wait`.
 
 use super::context::Daemon;
-use super::error::unreadable;
 use super::events::{acknowledge, consumer};
-use super::poll::{remember_exit, tail};
+use super::poll::remember_exit;
 use super::wire::Peer;
 use crate::clock::wall_ms;
 use crate::proc::Proc;
-use crate::proc::condition::{Condition, Reached, wait_for};
-use futures_util::future::{FutureExt, join_all, select_all};
+use crate::proc::condition::{Condition, Reached, wait_for_many};
+use crate::proc::output::read_tail;
 use std::sync::Arc;
 use std::time::Duration;
-use toold_proto::params::{self, WaitMode};
 use toold_proto::results::{WaitStatus, Waited};
-use toold_proto::{RpcError, results};
+use toold_proto::{RpcError, params, results};
 
 const DEFAULT_TIMEOUT_MS: i64 = 180_000;
-/// What each process shows of its output, in characters.
+/// The length of the output of each process in the answer, in characters.
 const TAIL_CHARS: usize = 2000;
-/// Processes in one wait.
+/// The most processes in one wait.
 const MAX_PROCESSES: usize = 4096;
 
 pub async fn wait(call: params::Wait, daemon: Arc<Daemon>, peer: Arc<Peer>) -> Result<results::Wait, RpcError> {
@@ -32,31 +30,17 @@ pub async fn wait(call: params::Wait, daemon: Arc<Daemon>, peer: Arc<Peer>) -> R
     let clamped = asked as u64 > max;
     let condition = Condition::new("until", &call.until)?;
     let consumer = consumer(&daemon, call.consumer.as_deref())?;
-    let waits = procs.iter().map(|p| wait_for(p.clone(), condition.clone()).boxed());
-    let all = async {
-        match call.mode {
-            WaitMode::All => join_all(waits).await.into_iter().enumerate().collect::<Vec<_>>(),
-            WaitMode::Any => {
-                let (end, at, _) = select_all(waits).await;
-                vec![(at, end)]
-            }
-        }
+    let reached = wait_for_many(&procs, &condition, call.mode, Duration::from_millis(timeout_ms)).await?;
+    let status = match &reached {
+        None => WaitStatus::Timeout,
+        Some(reached) if reached.iter().any(|one| *one != Reached::Exit) => WaitStatus::Matched,
+        Some(_) => WaitStatus::Exited,
     };
-    let ends = tokio::time::timeout(Duration::from_millis(timeout_ms), all).await;
-    let mut reports = vec![Reached::Exit; procs.len()];
-    let status = match ends {
-        Err(_) => WaitStatus::Timeout,
-        Ok(ends) => {
-            for (at, end) in ends {
-                reports[at] = end.map_err(|e| unreadable(&procs[at], e))?;
-            }
-            if reports.iter().any(|end| *end != Reached::Exit) { WaitStatus::Matched } else { WaitStatus::Exited }
-        }
-    };
-    let shown = procs.iter().zip(reports).map(|(p, end)| shown(p, &peer, end));
-    let processes: Vec<Waited> = shown.collect::<Result<_, _>>()?;
-    let told = procs.iter().zip(&processes).filter(|(_, shown)| shown.process.exited_at.is_some());
-    acknowledge(&daemon, consumer.as_ref(), told.map(|(proc, _)| proc))?;
+    let reached = reached.unwrap_or_else(|| vec![Reached::Exit; procs.len()]);
+    let processes = procs.iter().zip(reached).map(|(proc, reached)| waited(proc, &peer, reached));
+    let processes: Vec<Waited> = processes.collect::<Result<_, _>>()?;
+    let exited = procs.iter().zip(&processes).filter(|(_, waited)| waited.process.exited_at.is_some());
+    acknowledge(&daemon, consumer.as_ref(), exited.map(|(proc, _)| proc))?;
     let note = clamped.then(|| format!("the timeout of {asked} ms was cut to max_wait_ms, {max} ms"));
     Ok(results::Wait { status, processes, timeout_ms, clamped, note })
 }
@@ -75,11 +59,11 @@ fn selected(call: &params::Wait, daemon: &Daemon) -> Result<Vec<Arc<Proc>>, RpcE
     ids.iter().map(|id| daemon.registry.find(if call.id.is_some() { "id" } else { "ids" }, id)).collect()
 }
 
-fn shown(proc: &Proc, peer: &Peer, end: Reached) -> Result<Waited, RpcError> {
+fn waited(proc: &Proc, peer: &Peer, reached: Reached) -> Result<Waited, RpcError> {
     let state = proc.state();
     remember_exit(peer, proc, &state);
-    let (output, next_cursor) = tail(proc, &state, TAIL_CHARS).map_err(|e| unreadable(proc, e))?;
-    let (matched, listener) = match end {
+    let (output, next_cursor) = read_tail(proc, &state, TAIL_CHARS)?;
+    let (matched, listener) = match reached {
         Reached::Match(line) => (Some(line), None),
         Reached::Port(listener) => (None, Some(listener)),
         Reached::Quiet | Reached::Exit => (None, None),

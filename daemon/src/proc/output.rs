@@ -1,0 +1,210 @@
+//! Reads the output of a process for its callers: a page after a cursor, lines, the tail, a preview, the whole within a
+//! token budget. Nothing is consumed. Output that ends inside a character is cut there while more may follow.
+
+use super::Proc;
+use super::state::State;
+use crate::log::{LinePage, LineQuery, Log};
+use crate::text::{self, PageEnd};
+use base64::Engine;
+use std::io;
+use std::sync::Arc;
+use tokio::time::{Instant, timeout_at};
+use toold_format::Stream;
+use toold_proto::ProcId;
+use toold_proto::params::{Ansi, Encoding};
+use toold_proto::process::{Gap, Span, Truncated};
+
+/// The length of a page without a cursor, in characters.
+const TAIL_CHARS: usize = 1000;
+/// The length of a preview, in characters.
+const PREVIEW_CHARS: usize = 200;
+/// The characters read for one character of preview of a program on a terminal: it also writes colours and positions.
+const PTY_OVERHEAD: usize = 10;
+
+/// The output of a process could not be read.
+#[derive(Debug)]
+pub struct OutputError {
+    pub id: ProcId,
+    pub source: io::Error,
+}
+
+impl OutputError {
+    /// For `map_err`.
+    pub fn of(proc: &Proc) -> impl Fn(io::Error) -> OutputError + use<> {
+        let id = proc.spec.id;
+        move |source| OutputError { id, source }
+    }
+}
+
+/// The part of the output to read, and its form.
+#[derive(Debug, Clone, Copy)]
+pub struct PageQuery {
+    /// None: the last characters.
+    pub cursor: Option<u64>,
+    pub max_len: usize,
+    pub stream: Option<Stream>,
+    pub encoding: Encoding,
+    pub ansi: Ansi,
+    pub spans: bool,
+}
+
+/// A page of output, decoded or in base64.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OutputPage {
+    pub output: String,
+    pub from: u64,
+    pub next: u64,
+    pub gap: Option<Gap>,
+    pub spans: Option<Vec<Span>>,
+}
+
+/// The whole output, cut in its middle if it is longer than a budget.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FittedOutput {
+    pub output: String,
+    pub next: u64,
+    pub truncated: Option<Truncated>,
+    pub gap: Option<Gap>,
+}
+
+/// Waits until there is output after the cursor, an exit or a close that is new to the caller, or the deadline, if
+/// there is one. Returns the page and the state that it belongs to. `exit_seen`: the caller knows already that the process has exited.
+pub async fn wait_page(
+    proc: &Proc,
+    mut query: PageQuery,
+    deadline: Option<Instant>,
+    exit_seen: impl FnOnce() -> bool,
+) -> Result<(State, OutputPage), OutputError> {
+    let mut updates = proc.subscribe();
+    let before = proc.published_state();
+    // An exit is new to a caller that has not seen it, however old it is.
+    let old_exit = before.has_ended() && exit_seen();
+    loop {
+        updates.mark_unchanged();
+        let state = proc.state();
+        let page = read_page(proc, &state, &query)?;
+        let is_empty = query.cursor.is_some() && page.output.is_empty();
+        let is_changed =
+            (state.has_ended() && !old_exit) || state.closed != before.closed || (state.has_ended() && state.closed);
+        let at_end = page.next >= state.progress.counts.end;
+        let Some(deadline) =
+            deadline.filter(|deadline| is_empty && !(is_changed && at_end) && Instant::now() < *deadline)
+        else {
+            return Ok((state, page));
+        };
+        if query.cursor.is_some_and(|cursor| page.next > cursor) {
+            // This page has nothing of the stream: on to the next.
+            query.cursor = Some(page.next);
+            continue;
+        }
+        // Nothing, or part of a character whose rest has yet to come.
+        proc.notify_past(state.progress.counts.end);
+        let _ = timeout_at(deadline, updates.changed()).await;
+    }
+}
+
+/// Reads one page.
+pub fn read_page(proc: &Proc, state: &State, query: &PageQuery) -> Result<OutputPage, OutputError> {
+    let read = || {
+        let end = state.progress.counts.end;
+        let log = Log::open(&proc.dir, end)?;
+        let PageQuery { max_len, stream, ansi, .. } = *query;
+        let mut page = match (query.cursor, query.encoding) {
+            // A gap before the last characters is not reported: the caller did not ask for what is before them.
+            (None, Encoding::Text) => {
+                let page = log.last_chars(TAIL_CHARS, stream, ansi, page_end(state))?;
+                OutputPage { output: page.text, from: page.from, next: page.next, gap: None, spans: None }
+            }
+            (None, Encoding::Base64) => {
+                let page = log.tail(TAIL_CHARS, stream)?;
+                OutputPage { output: to_base64(&page.bytes), from: page.from, next: page.next, gap: None, spans: None }
+            }
+            (Some(cursor), Encoding::Text) => {
+                let page = log.read_text(cursor.min(end), max_len, stream, ansi, page_end(state))?;
+                OutputPage { output: page.text, from: page.from, next: page.next, gap: page.gap, spans: None }
+            }
+            (Some(cursor), Encoding::Base64) => {
+                let page = log.read(cursor.min(end), max_len, stream)?;
+                let output = to_base64(&page.bytes);
+                OutputPage { output, from: page.from, next: page.next, gap: page.gap, spans: None }
+            }
+        };
+        if query.spans {
+            page.spans = Some(log.spans(page.from, page.next)?);
+        }
+        Ok(page)
+    };
+    read().map_err(OutputError::of(proc))
+}
+
+/// Reads lines: the page as it is in the log, with its gap or else the first gap of the log, and its text.
+pub fn read_lines(proc: &Proc, query: &LineQuery) -> Result<(LinePage, String), OutputError> {
+    let read = || {
+        let state = proc.state();
+        let mut counts = state.progress.counts;
+        let mut log = Log::open(&proc.dir, counts.end)?;
+        if !state.closed {
+            (log, counts) = log.whole(query.stream, &counts)?;
+        }
+        let mut page = log.lines(query, &counts)?;
+        // A gap anywhere in the log is reported with every page.
+        page.gap = match page.gap {
+            Some(gap) => Some(gap),
+            None => log.first_gap(0)?,
+        };
+        let (text, _) = text::decode_page(&page.bytes, page.bytes.len(), page_end(&state), query.ansi);
+        Ok((page, text))
+    };
+    read().map_err(OutputError::of(proc))
+}
+
+/// Reads the whole output without escape sequences, cut in its middle to fit the token budget.
+pub fn read_fitted(proc: &Proc, state: &State, max_tokens: u64) -> Result<FittedOutput, OutputError> {
+    let read = || {
+        let mut log = Log::open(&proc.dir, state.progress.counts.end)?;
+        if !state.closed {
+            let end = log.char_boundary_end()?;
+            log = log.until(end);
+        }
+        let (output, truncated) = text::fit_tokens(&log, 0, max_tokens, Ansi::Strip)?;
+        Ok(FittedOutput { output, next: log.end(), truncated, gap: log.first_gap(0)? })
+    };
+    read().map_err(OutputError::of(proc))
+}
+
+/// Reads the last `n` characters without escape sequences, and the cursor after them.
+pub fn read_tail(proc: &Proc, state: &State, n: usize) -> Result<(String, u64), OutputError> {
+    tail(proc, state, n).map_err(OutputError::of(proc))
+}
+
+fn tail(proc: &Proc, state: &State, n: usize) -> io::Result<(String, u64)> {
+    let log = Log::open(&proc.dir, state.progress.counts.end)?;
+    let page = log.last_chars(n, None, Ansi::Strip, page_end(state))?;
+    Ok((page.text, page.next))
+}
+
+/// Returns the end of the output for a list. It is read again only after new output.
+pub fn preview(proc: &Proc, state: &State) -> Result<Arc<str>, OutputError> {
+    proc.preview(state, || read_preview(proc, state)).map_err(OutputError::of(proc))
+}
+
+/// Reads the last characters. A program on a terminal draws anywhere: for that, the rows that it drew last.
+fn read_preview(proc: &Proc, state: &State) -> io::Result<String> {
+    if proc.spec.pty.is_none() {
+        return Ok(tail(proc, state, PREVIEW_CHARS)?.0);
+    }
+    let log = Log::open(&proc.dir, state.progress.counts.end)?;
+    let page = log.last_chars(PREVIEW_CHARS * PTY_OVERHEAD, None, Ansi::Keep, page_end(state))?;
+    let rows = text::strip_to_rows(&page.text);
+    let skipped = rows.chars().count().saturating_sub(PREVIEW_CHARS);
+    Ok(rows.chars().skip(skipped).collect())
+}
+
+/// Returns `More` while an incomplete character at the end of the log may still be completed.
+fn page_end(state: &State) -> PageEnd {
+    if state.closed { PageEnd::Last } else { PageEnd::More }
+}
+
+fn to_base64(bytes: &[u8]) -> String {
+    base64::engine::general_purpose::STANDARD.encode(bytes)
+}

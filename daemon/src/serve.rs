@@ -130,11 +130,11 @@ fn run(config: Config, paths: Paths, format: Option<Format>) -> Result<(), Start
     let lock = StateLock::take(&paths.state_dir)?;
     let addr = ListenAddr::prepare(&paths.socket)?;
     raise_fd_limit();
-    crate::sys::return_large_buffers();
+    crate::sys::tune_malloc();
     logging::start(format);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
-        .on_thread_start(crate::sys::take_short_turns)
+        .on_thread_start(crate::sys::set_short_timeslice)
         .max_blocking_threads(16)
         .thread_keep_alive(std::time::Duration::from_secs(5))
         .enable_all()

@@ -3,19 +3,19 @@
 use rustix::fd::OwnedFd;
 use std::ffi::c_void;
 
-pub use toold_shim::sys::{begin_writeback, own, pidfd_exit, pidfd_info_known, pidfd_open, pidfd_signal};
+pub use toold_shim::sys::{has_pidfd_info, own, pidfd_exit_status, pidfd_open, pidfd_signal, start_writeback};
 
 /// Asks the scheduler for short turns for this thread: it waits less for one, and has no more of the CPU.
 /// Kernels before 6.12 take no notice.
-pub fn take_short_turns() {
-    set_turns(SHORT_TURN_NS);
+pub fn set_short_timeslice() {
+    set_timeslice(SHORT_TIMESLICE_NS);
 }
 
 /// The shortest that the kernel grants.
-const SHORT_TURN_NS: u64 = 100_000;
+const SHORT_TIMESLICE_NS: u64 = 100_000;
 
 /// 0 nanoseconds: as long as everybody's.
-fn set_turns(ns: u64) {
+fn set_timeslice(ns: u64) {
     // SAFETY: sched_attr is plain numbers, for which all zero is a value; the kernel writes at most its size.
     unsafe {
         let mut attr: libc::sched_attr = std::mem::zeroed();
@@ -31,7 +31,7 @@ fn set_turns(ns: u64) {
 
 /// Makes the allocator give large buffers back at once. By itself glibc learns from the first ones to keep
 /// them, and a daemon that once answered a hundred readers at a time would stay as large as it was then.
-pub fn return_large_buffers() {
+pub fn tune_malloc() {
     // The size is above what the usual page of output needs, so that only unusual ones cost a mapping.
     #[cfg(target_env = "gnu")]
     for (number, value) in [(libc::M_MMAP_THRESHOLD, 256 * 1024), (libc::M_ARENA_MAX, 2)] {

@@ -3,7 +3,7 @@
 //! `UPDATE_GOLDEN=1` records frames that are missing. It changes none that are there: shims out there speak them.
 
 use std::path::PathBuf;
-use toold_format::frame::{self, BadFrame, FROM_SHIM_MAX, FromShim, HEADER, TO_SHIM_MAX, ToShim, Wrote};
+use toold_format::frame::{self, BadFrame, FromShim, HEADER_LEN, MAX_FROM_SHIM_LEN, MAX_TO_SHIM_LEN, ToShim, Wrote};
 use toold_format::launch::{self, Block, Numbers, Strings};
 use toold_format::log::Counts;
 use toold_format::slots::{Cause, Exit, Progress};
@@ -194,7 +194,7 @@ fn record(frames: &[Any<'_>]) {
 
 /// The body of one whole frame.
 fn body(bytes: &[u8]) -> (u8, &[u8]) {
-    let (kind, body, len) = frame::next(bytes, TO_SHIM_MAX).expect("a frame").expect("whole");
+    let (kind, body, len) = frame::next_frame(bytes, MAX_TO_SHIM_LEN).expect("a frame").expect("whole");
     assert_eq!(len, bytes.len());
     (kind, body)
 }
@@ -247,7 +247,7 @@ fn unknown_kinds_are_stepped_over_and_later_versions_read() {
     let strange = [3, 0, 0, 0, 2, 200, 0, 0, 1, 2, 3];
     let stream = [strange.as_slice(), &ring, &gone].concat();
     let (mut rest, mut kinds) = (stream.as_slice(), Vec::new());
-    while let Some((kind, body, len)) = frame::next(rest, FROM_SHIM_MAX).expect("frames") {
+    while let Some((kind, body, len)) = frame::next_frame(rest, MAX_FROM_SHIM_LEN).expect("frames") {
         kinds.push((kind, Any::read(kind, body).map(|frame| frame.name())));
         rest = &rest[len..];
     }
@@ -261,10 +261,10 @@ fn unknown_kinds_are_stepped_over_and_later_versions_read() {
 fn a_header_is_waited_for_and_a_bad_one_ends_the_conversation() {
     let ring = Any::To(ToShim::Ring { above: 1 }).bytes();
     for cut in 0..ring.len() {
-        assert_eq!(frame::next(&ring[..cut], TO_SHIM_MAX), Ok(None), "{cut}");
+        assert_eq!(frame::next_frame(&ring[..cut], MAX_TO_SHIM_LEN), Ok(None), "{cut}");
     }
-    assert_eq!(frame::next(&[8, 0, 0, 0, 0, 3, 0, 0], TO_SHIM_MAX), Err(BadFrame), "version 0 never was");
-    assert_eq!(frame::next(&ring, ring.len() - HEADER - 1), Err(BadFrame), "longer than agreed");
+    assert_eq!(frame::next_frame(&[8, 0, 0, 0, 0, 3, 0, 0], MAX_TO_SHIM_LEN), Err(BadFrame), "version 0 never was");
+    assert_eq!(frame::next_frame(&ring, ring.len() - HEADER_LEN - 1), Err(BadFrame), "longer than agreed");
 }
 
 #[test]

@@ -10,9 +10,9 @@ use toold_daemon::rpc::wire::headers::Headers;
 use toold_daemon::rpc::wire::lines::Lines;
 use toold_daemon::rpc::wire::message::{self, Message, Request};
 use toold_daemon::rpc::wire::{nesting, sniff};
-use toold_format::frame::{self, FROM_SHIM_MAX, FromShim, HEADER, TO_SHIM_MAX, ToShim};
+use toold_format::frame::{self, FromShim, HEADER_LEN, MAX_FROM_SHIM_LEN, MAX_TO_SHIM_LEN, ToShim};
 use toold_format::launch::{self, Block, Strings};
-use toold_format::slots::{self, Exit, Head, Launch, Progress, SLOT, Slot};
+use toold_format::slots::{self, Exit, Head, Launch, Progress, SLOT_LEN, Slot};
 use toold_proto::ErrorKind;
 
 /// Message sizes under which a framing must give the same frames however its bytes are cut.
@@ -131,10 +131,10 @@ fn reads_back(request: &Request<'_>) {
 
 /// What the other end of a shim's connection sends: frames in a row, and the block that starts a program.
 pub fn frames(bytes: &[u8]) {
-    for max in [TO_SHIM_MAX, FROM_SHIM_MAX] {
+    for max in [MAX_TO_SHIM_LEN, MAX_FROM_SHIM_LEN] {
         let mut rest = bytes;
-        while let Ok(Some((kind, body, len))) = frame::next(rest, max) {
-            assert_eq!(len, HEADER + body.len());
+        while let Ok(Some((kind, body, len))) = frame::next_frame(rest, max) {
+            assert_eq!(len, HEADER_LEN + body.len());
             to_shim(kind, body);
             from_shim(kind, body);
             rest = &rest[len..];
@@ -147,7 +147,7 @@ fn to_shim(kind: u8, body: &[u8]) {
     let Some(read) = ToShim::read(kind, body) else { return };
     let (mut again, bytes) = (Vec::new(), body);
     read.put(&mut again);
-    let (again_kind, body, len) = frame::next(&again, usize::MAX).expect("ours").expect("whole");
+    let (again_kind, body, len) = frame::next_frame(&again, usize::MAX).expect("ours").expect("whole");
     assert_eq!((again_kind, len), (kind, again.len()));
     assert!(bytes.starts_with(body), "only what a later version added is lost");
     assert_eq!(ToShim::read(kind, body), Some(read));
@@ -160,7 +160,7 @@ fn from_shim(kind: u8, body: &[u8]) {
     let Some(read) = FromShim::read(kind, body) else { return };
     let (mut again, bytes) = (Vec::new(), body);
     read.put(&mut again);
-    let (again_kind, body, len) = frame::next(&again, FROM_SHIM_MAX).expect("ours").expect("whole");
+    let (again_kind, body, len) = frame::next_frame(&again, MAX_FROM_SHIM_LEN).expect("ours").expect("whole");
     assert_eq!((again_kind, len), (kind, again.len()));
     assert_eq!(FromShim::read(kind, body), Some(read));
     match read {
@@ -214,12 +214,12 @@ pub fn index(bytes: &[u8]) {
 
 /// One slot, as it is and with a checksum that fits.
 pub fn slots(bytes: &[u8]) {
-    let mut slot = [0; SLOT];
-    let len = bytes.len().min(SLOT);
+    let mut slot = [0; SLOT_LEN];
+    let len = bytes.len().min(SLOT_LEN);
     slot[..len].copy_from_slice(&bytes[..len]);
     slot_reads_back(&slot);
-    let check = toold_format::fnv1a(&slot[..SLOT - 8]);
-    slot[SLOT - 8..].copy_from_slice(&check.to_le_bytes());
+    let check = toold_format::fnv1a(&slot[..SLOT_LEN - 8]);
+    slot[SLOT_LEN - 8..].copy_from_slice(&check.to_le_bytes());
     slot_reads_back(&slot);
     let bit = usize::from(slot[0]) * 3;
     slot[bit / 8] ^= 1 << (bit % 8);

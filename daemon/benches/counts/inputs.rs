@@ -24,7 +24,7 @@ use toold_daemon::rpc::wire::{Wire, WireLimits};
 use toold_daemon::text::LOOKAHEAD_LEN;
 use toold_daemon::watch::{Matches, Patterns, ScanPosition, Scanner};
 use toold_format::Stream as Output;
-use toold_format::log::{Counts, Header, Record};
+use toold_format::log::{Counts, IndexHeader, IndexRecord};
 use toold_proto::params::Ansi;
 use toold_proto::pattern::Pattern;
 
@@ -269,9 +269,9 @@ impl Indexed {
 pub fn indexed(by: Lookup) -> Indexed {
     let line = format!("{:063}\n", 7);
     let log = file("log", line.repeat(RECORDS as usize).as_bytes());
-    let mut idx = Header { start: 0, unstored: 0 }.encode().to_vec();
+    let mut idx = IndexHeader { start: 0, unstored: 0 }.encode().to_vec();
     for i in 0..RECORDS {
-        let record = Record {
+        let record = IndexRecord {
             start: i * LINE,
             out_newlines: i,
             err_newlines: 0,

@@ -3,16 +3,16 @@
 //! A frame is `length of the body (u32) | version (u8) | kind (u8) | 0 (u16) | body`, little-endian.
 //! A kind that is not known, and what follows the known part of a body, is ignored.
 
-use crate::slots::{Exit, Progress, SLOT, Slot};
+use crate::slots::{Exit, Progress, SLOT_LEN, Slot};
 
 pub const VERSION: u8 = 1;
-pub const HEADER: usize = 8;
+pub const HEADER_LEN: usize = 8;
 /// The longest piece of stdin in one frame. A shim needs room for one of these.
-pub const WRITE_MAX: usize = 16 * 1024;
+pub const MAX_WRITE_LEN: usize = 16 * 1024;
 /// The longest frame a shim takes once it runs.
-pub const TO_SHIM_MAX: usize = WRITE_MAX + 256;
+pub const MAX_TO_SHIM_LEN: usize = MAX_WRITE_LEN + 256;
 /// The longest frame a shim sends: a report with survivors.
-pub const FROM_SHIM_MAX: usize = 2048;
+pub const MAX_FROM_SHIM_LEN: usize = 2048;
 
 /// Where frames are written: a heap buffer in the daemon, a fixed one in the shim.
 pub trait Sink {
@@ -26,9 +26,9 @@ impl Sink for Vec<u8> {
 }
 
 /// Only counts.
-struct Length(usize);
+struct LengthCounter(usize);
 
-impl Sink for Length {
+impl Sink for LengthCounter {
     fn put(&mut self, bytes: &[u8]) {
         self.0 += bytes.len();
     }
@@ -203,7 +203,7 @@ impl ToShim<'_> {
 
     /// The frame behind a header. None: a kind of a later version, or too short for its kind.
     pub fn read(kind: u8, body: &[u8]) -> Option<ToShim<'_>> {
-        let mut t = Take(body);
+        let mut t = BodyReader(body);
         Some(match kind {
             1 => ToShim::Hello { nonce: t.take()? },
             2 => ToShim::Launch { block: body },
@@ -249,7 +249,7 @@ impl FromShim<'_> {
                 out.put(&pid.to_le_bytes());
                 out.put(&u32::from(closed).to_le_bytes());
                 out.put(&progress.slot());
-                out.put(&exit.map_or([0; SLOT], |e| e.slot()));
+                out.put(&exit.map_or([0; SLOT_LEN], |e| e.slot()));
             }
             FromShim::Started { pid, shim_pid, ticks } => {
                 out.put(&pid.to_le_bytes());
@@ -290,7 +290,7 @@ impl FromShim<'_> {
 
     /// The frame behind a header. None: a kind of a later version, or too short for its kind.
     pub fn read(kind: u8, body: &[u8]) -> Option<FromShim<'_>> {
-        let mut t = Take(body);
+        let mut t = BodyReader(body);
         Some(match kind {
             65 => {
                 let (shim_pid, pid, closed) = (t.i32()?, t.i32()?, t.u32()? != 0);
@@ -339,7 +339,7 @@ impl Wrote {
 }
 
 fn frame(kind: u8, out: &mut dyn Sink, body: impl Fn(&mut dyn Sink)) {
-    let mut length = Length(0);
+    let mut length = LengthCounter(0);
     body(&mut length);
     out.put(&(length.0 as u32).to_le_bytes());
     out.put(&[VERSION, kind, 0, 0]);
@@ -347,26 +347,26 @@ fn frame(kind: u8, out: &mut dyn Sink, body: impl Fn(&mut dyn Sink)) {
 }
 
 /// A frame's kind, its body and its length, header included.
-pub type Next<'a> = (u8, &'a [u8], usize);
+pub type RawFrame<'a> = (u8, &'a [u8], usize);
 
 /// The next whole frame at the start of `bytes`.
 /// An error: longer than `max`, or of a version that never was.
-pub fn next(bytes: &[u8], max: usize) -> Result<Option<Next<'_>>, BadFrame> {
-    let Some((header, rest)) = bytes.split_first_chunk::<HEADER>() else { return Ok(None) };
+pub fn next_frame(bytes: &[u8], max: usize) -> Result<Option<RawFrame<'_>>, BadFrame> {
+    let Some((header, rest)) = bytes.split_first_chunk::<HEADER_LEN>() else { return Ok(None) };
     let length = u32::from_le_bytes([header[0], header[1], header[2], header[3]]) as usize;
     if length > max || header[4] == 0 {
         return Err(BadFrame);
     }
-    Ok(rest.get(..length).map(|body| (header[5], body, HEADER + length)))
+    Ok(rest.get(..length).map(|body| (header[5], body, HEADER_LEN + length)))
 }
 
 /// The other side does not speak this protocol.
 #[derive(Debug, PartialEq, Eq)]
 pub struct BadFrame;
 
-struct Take<'a>(&'a [u8]);
+struct BodyReader<'a>(&'a [u8]);
 
-impl Take<'_> {
+impl BodyReader<'_> {
     fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (head, rest) = self.0.split_first_chunk::<N>()?;
         self.0 = rest;

@@ -7,7 +7,7 @@ use crate::fnv1a;
 use crate::log::Counts;
 
 /// The page of slots before the spec.
-pub const PAGE: usize = 4096;
+pub const PAGE_LEN: usize = 4096;
 /// Where each slot is.
 pub const HEAD_AT: u64 = 0;
 /// The daemon's own: what it told of the process, and how far its watch has come. It shares the head's sector, which
@@ -18,18 +18,18 @@ pub const EXIT_AT: u64 = 1024;
 pub const CLOSED_AT: u64 = 1536;
 pub const COUNTS_AT: u64 = 2048;
 /// Named writes, so that one that is repeated after the exit is known: 24 bytes each, id and bytes done.
-pub const NAMES_AT: u64 = 2560;
-pub const NAME: usize = 24;
-pub const NAMES: usize = 64;
+pub const WRITES_AT: u64 = 2560;
+pub const WRITE_ENTRY_LEN: usize = 24;
+pub const MAX_WRITES: usize = 64;
 /// Every slot has this size, checksum included.
-pub const SLOT: usize = 96;
+pub const SLOT_LEN: usize = 96;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"tooldrec");
 /// The layout of the record. A daemon reads all versions up to its own.
 pub const VERSION: u32 = 1;
 
 /// One slot as bytes.
-pub type Slot = [u8; SLOT];
+pub type Slot = [u8; SLOT_LEN];
 /// The size of the daemon's own slot. What is in it is not known here.
 pub const CHECKPOINT_LEN: usize = 192;
 pub type CheckpointSlot = [u8; CHECKPOINT_LEN];
@@ -38,7 +38,7 @@ pub type CheckpointSlot = [u8; CHECKPOINT_LEN];
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
     pub spec_len: u32,
-    pub spec_sum: u64,
+    pub spec_checksum: u64,
     /// Proves to a shim that its caller can read the record.
     pub nonce: [u8; 16],
     /// The kernel's run: pids of another boot mean nothing.
@@ -109,16 +109,16 @@ pub struct Progress {
 }
 
 /// Writes numbers into a slot, in order.
-struct Fill {
+struct SlotWriter {
     slot: Slot,
     at: usize,
 }
 
-impl Fill {
-    fn new() -> Fill {
-        Fill { slot: [0; SLOT], at: 0 }
+impl SlotWriter {
+    fn new() -> SlotWriter {
+        SlotWriter { slot: [0; SLOT_LEN], at: 0 }
     }
-    fn put<const N: usize>(mut self, bytes: [u8; N]) -> Fill {
+    fn put<const N: usize>(mut self, bytes: [u8; N]) -> SlotWriter {
         if let Some(place) = self.slot.get_mut(self.at..self.at + N) {
             place.copy_from_slice(&bytes);
         }
@@ -126,23 +126,23 @@ impl Fill {
         self
     }
     fn seal(mut self) -> Slot {
-        debug_assert!(self.at <= SLOT - 8, "a slot has room for its facts and the checksum");
-        let sum = fnv1a(&self.slot[..SLOT - 8]);
-        self.slot[SLOT - 8..].copy_from_slice(&sum.to_le_bytes());
+        debug_assert!(self.at <= SLOT_LEN - 8, "a slot has room for its facts and the checksum");
+        let checksum = fnv1a(&self.slot[..SLOT_LEN - 8]);
+        self.slot[SLOT_LEN - 8..].copy_from_slice(&checksum.to_le_bytes());
         self.slot
     }
 }
 
 /// Reads numbers from a slot, in order.
-struct Take<'a> {
+struct SlotReader<'a> {
     rest: &'a [u8],
 }
 
-impl<'a> Take<'a> {
+impl<'a> SlotReader<'a> {
     /// None when the slot was never written, or only in part.
-    fn open(slot: &'a Slot) -> Option<Take<'a>> {
-        let (facts, check) = slot.split_at(SLOT - 8);
-        (fnv1a(facts).to_le_bytes() == check && facts.iter().any(|b| *b != 0)).then_some(Take { rest: facts })
+    fn open(slot: &'a Slot) -> Option<SlotReader<'a>> {
+        let (facts, checksum) = slot.split_at(SLOT_LEN - 8);
+        (fnv1a(facts).to_le_bytes() == checksum && facts.iter().any(|b| *b != 0)).then_some(SlotReader { rest: facts })
     }
     fn take<const N: usize>(&mut self) -> [u8; N] {
         let (head, rest) = self.rest.split_first_chunk::<N>().unwrap_or((&[0; N], &[]));
@@ -165,21 +165,21 @@ impl<'a> Take<'a> {
 
 impl Head {
     pub fn slot(&self) -> Slot {
-        Fill::new()
+        SlotWriter::new()
             .put(MAGIC.to_le_bytes())
             .put(VERSION.to_le_bytes())
             .put(self.spec_len.to_le_bytes())
-            .put(self.spec_sum.to_le_bytes())
+            .put(self.spec_checksum.to_le_bytes())
             .put(self.nonce)
             .put(self.boot)
             .seal()
     }
     pub fn read(slot: &Slot) -> Option<Head> {
-        let mut t = Take::open(slot)?;
+        let mut t = SlotReader::open(slot)?;
         if t.u64() != MAGIC || t.u32() > VERSION {
             return None;
         }
-        Some(Head { spec_len: t.u32(), spec_sum: t.u64(), nonce: t.take(), boot: t.take() })
+        Some(Head { spec_len: t.u32(), spec_checksum: t.u64(), nonce: t.take(), boot: t.take() })
     }
 }
 
@@ -191,7 +191,7 @@ impl Launch {
             Stage::Failed => 3,
             Stage::Lost => 4,
         };
-        Fill::new()
+        SlotWriter::new()
             .put(stage.to_le_bytes())
             .put(self.shim_pid.to_le_bytes())
             .put(self.pid.to_le_bytes())
@@ -202,7 +202,7 @@ impl Launch {
             .seal()
     }
     pub fn read(slot: &Slot) -> Option<Launch> {
-        let mut t = Take::open(slot)?;
+        let mut t = SlotReader::open(slot)?;
         let stage = match t.u32() {
             1 => Stage::Launching,
             2 => Stage::Running,
@@ -242,7 +242,7 @@ impl Cause {
 
 impl Exit {
     pub fn slot(&self) -> Slot {
-        Fill::new()
+        SlotWriter::new()
             .put(1u32.to_le_bytes())
             .put(self.wait_status.to_le_bytes())
             .put(self.cause.code().to_le_bytes())
@@ -256,7 +256,7 @@ impl Exit {
             .seal()
     }
     pub fn read(slot: &Slot) -> Option<Exit> {
-        let mut t = Take::open(slot)?;
+        let mut t = SlotReader::open(slot)?;
         t.u32();
         let (wait_status, cause, oom) = (t.i32(), Cause::from_code(t.u32()), t.u32() != 0);
         let (by_uid, by_pid) = (t.u32(), t.i32());
@@ -274,7 +274,7 @@ impl Progress {
             | u32::from(self.stdin_closed) << 2
             | u32::from(c.last_open) << 3
             | 1 << 31;
-        Fill::new()
+        SlotWriter::new()
             .put(flags.to_le_bytes())
             .put(self.rows.to_le_bytes())
             .put(self.cols.to_le_bytes())
@@ -286,7 +286,7 @@ impl Progress {
             .seal()
     }
     pub fn read(slot: &Slot) -> Option<Progress> {
-        let mut t = Take::open(slot)?;
+        let mut t = SlotReader::open(slot)?;
         let (flags, rows, cols) = (t.u32(), t.u16(), t.u16());
         let counts = Counts {
             end: t.u64(),
@@ -304,11 +304,11 @@ impl Progress {
 
 /// The moment both streams were at their end.
 pub fn closed_slot(at_ms: u64) -> Slot {
-    Fill::new().put(1u32.to_le_bytes()).put(0u32.to_le_bytes()).put(at_ms.to_le_bytes()).seal()
+    SlotWriter::new().put(1u32.to_le_bytes()).put(0u32.to_le_bytes()).put(at_ms.to_le_bytes()).seal()
 }
 
 pub fn read_closed(slot: &Slot) -> Option<u64> {
-    let mut t = Take::open(slot)?;
+    let mut t = SlotReader::open(slot)?;
     t.u64();
     Some(t.u64())
 }
@@ -319,7 +319,7 @@ mod tests {
 
     #[test]
     fn every_slot_reads_back_and_one_flipped_bit_empties_it() {
-        let head = Head { spec_len: 7, spec_sum: 9, nonce: [3; 16], boot: [4; 16] };
+        let head = Head { spec_len: 7, spec_checksum: 9, nonce: [3; 16], boot: [4; 16] };
         let launch = Launch { stage: Stage::Failed, shim_pid: 5, pid: 6, ticks: 7, step: 3, errno: 2, at_ms: 8 };
         let exit = Exit {
             wait_status: 9,
@@ -348,11 +348,11 @@ mod tests {
         assert_eq!(Exit::read(&exit.slot()), Some(exit));
         assert_eq!(Progress::read(&progress.slot()), Some(progress));
         assert_eq!(read_closed(&closed_slot(77)), Some(77));
-        for bit in 0..SLOT * 8 {
+        for bit in 0..SLOT_LEN * 8 {
             let mut slot = exit.slot();
             slot[bit / 8] ^= 1 << (bit % 8);
             assert_eq!(Exit::read(&slot), None, "bit {bit}");
         }
-        assert_eq!(Exit::read(&[0; SLOT]), None);
+        assert_eq!(Exit::read(&[0; SLOT_LEN]), None);
     }
 }

@@ -38,11 +38,11 @@ pub fn listen_at(id: &[u8], nonce: &[u8; 16]) -> Result<OwnedFd, Errno> {
 pub fn connect_to(id: &[u8], nonce: &[u8; 16]) -> Result<OwnedFd, Errno> {
     let socket = socket()?;
     connect(&socket, &address(id, nonce)?)?;
-    if trusted(&socket) { Ok(socket) } else { Err(Errno::PERM) }
+    if is_trusted_peer(&socket) { Ok(socket) } else { Err(Errno::PERM) }
 }
 
 /// Whether the other end is of our uid, or root's.
-pub fn trusted(stream: &OwnedFd) -> bool {
+pub fn is_trusted_peer(stream: &OwnedFd) -> bool {
     let uid = rustix::process::geteuid();
     rustix::net::sockopt::socket_peercred(stream).is_ok_and(|c| c.uid == uid || c.uid.is_root())
 }

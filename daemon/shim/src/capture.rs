@@ -1,6 +1,6 @@
 //! Output: from pipe or terminal into the log, one read at a time, in the order of arrival.
 
-use super::run::{Shim, rewatch, tag};
+use super::run::{Shim, rewatch, token};
 use crate::clock::{mono_ms, wall_ms};
 use crate::hooks;
 use crate::sys;
@@ -12,15 +12,15 @@ use toold_format::frame::FromShim;
 use toold_format::slots;
 
 /// The most one read takes. Untouched until there is that much.
-pub const BUFFER: usize = 256 * 1024;
+pub const READ_BUF_LEN: usize = 256 * 1024;
 /// A pipe that was found this full gets a larger one.
-const FULL: usize = 60 * 1024;
+const FULL_PIPE_LEN: usize = 60 * 1024;
 /// What a busy pipe gets, so that writer and reader need not take turns.
-const LARGE_PIPE: usize = 1024 * 1024;
-/// How long after the last large read the buffer's pages are given back.
-const REST_MS: u64 = 200;
+const LARGE_PIPE_LEN: usize = 1024 * 1024;
+/// How long after the last enlarged read the buffer's pages are given back.
+const RELEASE_DELAY_MS: u64 = 200;
 /// How long a program that closed its output lives on before that is news of its own.
-const LIVES_ON_MS: u64 = 50;
+const CLOSE_DELAY_MS: u64 = 50;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Which {
@@ -34,14 +34,14 @@ pub struct Output {
     pub err: Option<OwnedFd>,
     pub terminal: bool,
     /// Nobody has the terminal open, and the program lives: it may open it again.
-    deserted: bool,
-    large: bool,
-    rest_at: Option<u64>,
+    hung_up: bool,
+    enlarged: bool,
+    release_at: Option<u64>,
     buffer: &'static mut [u8],
 }
 
 /// What one read found.
-enum Got {
+enum ReadResult {
     Bytes(usize),
     Nothing,
     End,
@@ -49,51 +49,51 @@ enum Got {
 
 impl Output {
     pub fn new(out: OwnedFd, err: Option<OwnedFd>, terminal: bool, buffer: &'static mut [u8]) -> Output {
-        Output { out: Some(out), err, terminal, deserted: false, large: false, rest_at: None, buffer }
+        Output { out: Some(out), err, terminal, hung_up: false, enlarged: false, release_at: None, buffer }
     }
 
     /// When to give the buffer's pages back.
-    pub fn rest_at(&self) -> Option<u64> {
-        self.rest_at
+    pub fn release_at(&self) -> Option<u64> {
+        self.release_at
     }
 
-    fn is_at_rest(&mut self, now: u64) -> bool {
-        let at_rest = self.rest_at.is_some_and(|at| now >= at);
+    fn release_if_idle(&mut self, now: u64) -> bool {
+        let at_rest = self.release_at.is_some_and(|at| now >= at);
         if at_rest {
-            self.rest_at = None;
-            sys::forget_pages(self.buffer);
+            self.release_at = None;
+            sys::discard_pages(self.buffer);
         }
         at_rest
     }
 
-    fn end(&self, which: Which) -> Option<&OwnedFd> {
+    fn fd(&self, which: Which) -> Option<&OwnedFd> {
         match which {
             Which::Out => self.out.as_ref(),
             Which::Err => self.err.as_ref(),
         }
     }
 
-    fn read(&mut self, which: Which) -> Got {
+    fn read(&mut self, which: Which) -> ReadResult {
         let fd = match which {
             Which::Out => self.out.as_ref(),
             Which::Err => self.err.as_ref(),
         };
-        let Some(fd) = fd else { return Got::Nothing };
+        let Some(fd) = fd else { return ReadResult::Nothing };
         match rustix::io::read(fd, &mut *self.buffer) {
-            Ok(0) => Got::End,
+            Ok(0) => ReadResult::End,
             Ok(n) => {
-                if n >= FULL && !self.large && !self.terminal {
+                if n >= FULL_PIPE_LEN && !self.enlarged && !self.terminal {
                     // Refused beyond the user's share of pipe memory, and then it stays as it is.
-                    self.large = rustix::pipe::fcntl_setpipe_size(fd, LARGE_PIPE).is_ok();
+                    self.enlarged = rustix::pipe::fcntl_setpipe_size(fd, LARGE_PIPE_LEN).is_ok();
                 }
                 if n > 4096 {
-                    self.rest_at = Some(mono_ms() + REST_MS);
+                    self.release_at = Some(mono_ms() + RELEASE_DELAY_MS);
                 }
-                Got::Bytes(n)
+                ReadResult::Bytes(n)
             }
-            Err(Errno::AGAIN | Errno::INTR) => Got::Nothing,
+            Err(Errno::AGAIN | Errno::INTR) => ReadResult::Nothing,
             // A terminal whose last user is gone says EIO.
-            Err(_) => Got::End,
+            Err(_) => ReadResult::End,
         }
     }
 }
@@ -102,29 +102,29 @@ impl Shim {
     /// One read from a stream that has something.
     pub fn capture(&mut self, which: Which) {
         match self.output.read(which) {
-            Got::Bytes(n) => {
-                self.desert(false);
+            ReadResult::Bytes(n) => {
+                self.set_pty_hung_up(false);
                 self.store(which, n);
             }
-            Got::Nothing => {}
-            Got::End if self.output.terminal && self.exit.is_none() => self.desert(true),
-            Got::End => self.end(which),
+            ReadResult::Nothing => {}
+            ReadResult::End if self.output.terminal && self.exit.is_none() => self.set_pty_hung_up(true),
+            ReadResult::End => self.close_stream(which),
         }
     }
 
     /// Keeps a terminal that nobody has open. To close it would hang it up, and SIGHUP would end a
     /// program that only closed its descriptors, as `cat` does on its way out.
-    fn desert(&mut self, deserted: bool) {
-        if self.output.deserted != deserted {
-            self.output.deserted = deserted;
+    fn set_pty_hung_up(&mut self, hung_up: bool) {
+        if self.output.hung_up != hung_up {
+            self.output.hung_up = hung_up;
             self.watch_terminal(self.stdin.waits_for_terminal());
         }
     }
 
     /// Gives back what only a flood of output needs, a moment after it.
-    pub fn rest(&mut self, now: u64) {
-        if self.output.is_at_rest(now) {
-            self.log.rest();
+    pub fn release_idle(&mut self, now: u64) {
+        if self.output.release_if_idle(now) {
+            self.log.release_reserved();
         }
     }
 
@@ -139,10 +139,10 @@ impl Shim {
         self.active_at = mono_ms();
         self.write_progress();
         hooks::at("output.counted");
-        self.ring();
+        self.ring_bell();
     }
 
-    fn end(&mut self, which: Which) {
+    fn close_stream(&mut self, which: Which) {
         // Closed, nobody watches it any more: the program's copy of it went with the exec.
         match which {
             Which::Out => self.output.out = None,
@@ -153,43 +153,43 @@ impl Shim {
         }
         if self.output.out.is_none() && self.output.err.is_none() && !self.closed {
             self.closed = true;
-            self.log.rest();
+            self.log.release_reserved();
             self.write_progress();
             self.write_slot(slots::CLOSED_AT, &slots::closed_slot(wall_ms()));
             // A program that ends closes its output just before. The exit comes first for whoever
             // listens, so the close of one that lives is told when it has lived on a moment.
             match self.exit {
-                Some(_) => self.tell_closed(),
-                None => self.tell_closed_at = Some(mono_ms() + LIVES_ON_MS),
+                Some(_) => self.send_closed(),
+                None => self.send_closed_at = Some(mono_ms() + CLOSE_DELAY_MS),
             }
         }
     }
 
-    pub fn tell_closed(&mut self) {
-        self.tell_closed_at = None;
+    pub fn send_closed(&mut self) {
+        self.send_closed_at = None;
         let progress = self.progress();
-        self.tell(&FromShim::Closed { progress });
+        self.send(&FromShim::Closed { progress });
     }
 
     /// Takes what is in the pipes now, and no more: a leftover that goes on writing cannot hold us.
     pub fn drain(&mut self) {
         for which in [Which::Out, Which::Err] {
-            let mut left = match self.output.end(which) {
+            let mut left = match self.output.fd(which) {
                 Some(_) if self.output.terminal => 64 * 1024,
-                Some(fd) => sys::waiting(fd.as_fd()),
+                Some(fd) => sys::bytes_readable(fd.as_fd()),
                 None => 0,
             };
             // One look more than there are bytes: without a leftover the end is there already.
             left += 1;
             while left > 0 {
                 match self.output.read(which) {
-                    Got::Bytes(n) => {
+                    ReadResult::Bytes(n) => {
                         self.store(which, n);
                         left = left.saturating_sub(n);
                     }
-                    Got::Nothing => break,
-                    Got::End => {
-                        self.end(which);
+                    ReadResult::Nothing => break,
+                    ReadResult::End => {
+                        self.close_stream(which);
                         break;
                     }
                 }
@@ -200,12 +200,12 @@ impl Shim {
     /// Watches the terminal for room to write, or not.
     pub fn watch_terminal(&mut self, for_room: bool) {
         let mut flags = if for_room { EventFlags::IN | EventFlags::OUT } else { EventFlags::IN };
-        if self.output.deserted {
+        if self.output.hung_up {
             // Its end is there all the time: only what is new may wake us.
             flags |= EventFlags::ET;
         }
         if let Some(fd) = &self.output.out {
-            rewatch(&self.ready.epoll, fd.as_fd(), tag::OUT, flags);
+            rewatch(&self.prepared.epoll, fd.as_fd(), token::OUT, flags);
         }
     }
 }

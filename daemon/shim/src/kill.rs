@@ -1,25 +1,25 @@
 //! Ending a whole tree, and knowing that it ended. No step waits: the shim goes on with its output.
 
 use super::run::Shim;
-use super::tree::{self, Sent};
+use super::tree::{self, SignalResult};
 use crate::clock::mono_ms;
 use crate::hooks;
 use toold_format::frame::FromShim;
 use toold_format::slots::Cause;
 
 /// Callers that wait for one kill. More than this, and the oldest goes without its answer.
-const CALLERS: usize = 16;
-/// Pids that have had the polite signal. Beyond it a process waits for SIGKILL.
-const REMEMBERED: usize = 256;
+const MAX_CALLERS: usize = 16;
+/// Pids that have was_signalled the polite signal. Beyond it a process waits for SIGKILL.
+const MAX_SIGNALLED: usize = 256;
 /// How long the tree has to be gone after SIGKILL before what is left is called a survivor.
-const PROOF_MS: u64 = 3000;
+const KILL_TIMEOUT_MS: u64 = 3000;
 /// How often the tree is looked at again while it should be dying.
-const AGAIN_MS: u64 = 20;
+const RETRY_INTERVAL_MS: u64 = 20;
 /// Survivors named in a report.
-const NAMED: usize = 64;
+const MAX_SURVIVORS: usize = 64;
 
 #[derive(Clone, Copy)]
-pub struct Request {
+pub struct KillRequest {
     /// 0: nobody waits for the answer.
     pub token: u64,
     pub signal: i32,
@@ -33,164 +33,165 @@ pub struct Request {
 enum Phase {
     Idle,
     /// Asked to end; SIGKILL at this time.
-    Asked(u64),
+    Grace(u64),
     /// SIGKILL sent; looked at again at the first time, given up at the second.
-    Forced(u64, u64),
+    Killing(u64, u64),
 }
 
 /// A kill under way. All that ask meanwhile share it.
-pub struct Killing {
+pub struct KillState {
     phase: Phase,
-    tokens: [u64; CALLERS],
+    tokens: [u64; MAX_CALLERS],
     callers: usize,
     signal: i32,
     signals: u64,
-    asked: [i32; REMEMBERED],
-    asked_len: usize,
+    signalled: [i32; MAX_SIGNALLED],
+    signalled_len: usize,
     cause: Cause,
     uid: u32,
     pid: i32,
 }
 
-impl Killing {
-    pub const fn new() -> Killing {
-        Killing {
+impl KillState {
+    pub const fn new() -> KillState {
+        KillState {
             phase: Phase::Idle,
-            tokens: [0; CALLERS],
+            tokens: [0; MAX_CALLERS],
             callers: 0,
             signal: 0,
             signals: 0,
-            asked: [0; REMEMBERED],
-            asked_len: 0,
+            signalled: [0; MAX_SIGNALLED],
+            signalled_len: 0,
             cause: Cause::Itself,
             uid: 0,
             pid: 0,
         }
     }
 
-    pub fn pending(&self) -> bool {
+    pub fn is_pending(&self) -> bool {
         self.phase != Phase::Idle
     }
 
     /// Who ended the program, if it ends now.
-    pub fn blame(&self) -> (Cause, u32, i32) {
+    pub fn cause(&self) -> (Cause, u32, i32) {
         (self.cause, self.uid, self.pid)
     }
 
     pub fn deadline(&self) -> Option<u64> {
         match self.phase {
             Phase::Idle => None,
-            Phase::Asked(at) => Some(at),
-            Phase::Forced(again, _) => Some(again),
+            Phase::Grace(at) => Some(at),
+            Phase::Killing(again, _) => Some(again),
         }
     }
 
-    fn had(&self, pid: i32) -> bool {
-        self.asked[..self.asked_len].contains(&pid)
+    fn was_signalled(&self, pid: i32) -> bool {
+        self.signalled[..self.signalled_len].contains(&pid)
     }
 }
 
 impl Shim {
-    pub fn kill(&mut self, request: Request) {
-        hooks::at("kill.asked");
+    pub fn kill(&mut self, request: KillRequest) {
+        hooks::at("kill.signalled");
         self.reap();
         if request.token != 0 {
-            if self.killing.callers == CALLERS {
-                self.killing.tokens.copy_within(1.., 0);
-                self.killing.callers -= 1;
+            if self.kill_state.callers == MAX_CALLERS {
+                self.kill_state.tokens.copy_within(1.., 0);
+                self.kill_state.callers -= 1;
             }
-            self.killing.tokens[self.killing.callers] = request.token;
-            self.killing.callers += 1;
+            self.kill_state.tokens[self.kill_state.callers] = request.token;
+            self.kill_state.callers += 1;
         }
         if self.childless {
             return self.report(&[]);
         }
         let now = mono_ms();
-        if self.killing.cause == Cause::Itself && self.exit.is_none() {
-            (self.killing.cause, self.killing.uid, self.killing.pid) = (request.cause, request.uid, request.pid);
+        if self.kill_state.cause == Cause::Itself && self.exit.is_none() {
+            (self.kill_state.cause, self.kill_state.uid, self.kill_state.pid) =
+                (request.cause, request.uid, request.pid);
         }
         if request.signal == libc::SIGKILL {
-            return self.force(now);
+            return self.sigkill_all(now);
         }
         // Another signal than before is news to everybody.
-        if self.killing.signal != request.signal {
-            self.killing.asked_len = 0;
-            self.killing.signal = request.signal;
+        if self.kill_state.signal != request.signal {
+            self.kill_state.signalled_len = 0;
+            self.kill_state.signal = request.signal;
         }
-        self.ask();
+        self.signal_all();
         let at = now + request.grace_ms;
-        self.killing.phase = match self.killing.phase {
-            Phase::Idle => Phase::Asked(at),
-            Phase::Asked(earlier) => Phase::Asked(earlier.min(at)),
-            forced @ Phase::Forced(..) => forced,
+        self.kill_state.phase = match self.kill_state.phase {
+            Phase::Idle => Phase::Grace(at),
+            Phase::Grace(earlier) => Phase::Grace(earlier.min(at)),
+            killing @ Phase::Killing(..) => killing,
         };
         hooks::at("kill.signalled");
     }
 
-    /// The polite signal to every member that has not had it.
-    fn ask(&mut self) {
-        let signal = self.killing.signal;
-        let Some(mut memory) = PidMemory::new() else { return };
+    /// The polite signal to every member that has not was_signalled it.
+    fn signal_all(&mut self) {
+        let signal = self.kill_state.signal;
+        let Some(mut memory) = PidBuffer::new() else { return };
         let pids = Shim::tree(self.pid, memory.list());
         for pid in pids.list() {
-            if self.killing.had(*pid) || self.killing.asked_len == REMEMBERED {
+            if self.kill_state.was_signalled(*pid) || self.kill_state.signalled_len == MAX_SIGNALLED {
                 continue;
             }
-            if let Sent::Yes = tree::signal(*pid, pids.list(), self.pid, signal) {
-                self.killing.signals |= 1u64 << (signal & 63);
-                self.killing.asked[self.killing.asked_len] = *pid;
-                self.killing.asked_len += 1;
+            if let SignalResult::Sent = tree::signal(*pid, pids.list(), self.pid, signal) {
+                self.kill_state.signals |= 1u64 << (signal & 63);
+                self.kill_state.signalled[self.kill_state.signalled_len] = *pid;
+                self.kill_state.signalled_len += 1;
             }
         }
     }
 
-    fn force(&mut self, now: u64) {
-        let give_up = match self.killing.phase {
-            Phase::Forced(_, give_up) => give_up,
-            Phase::Idle | Phase::Asked(_) => now + PROOF_MS,
+    fn sigkill_all(&mut self, now: u64) {
+        let give_up = match self.kill_state.phase {
+            Phase::Killing(_, give_up) => give_up,
+            Phase::Idle | Phase::Grace(_) => now + KILL_TIMEOUT_MS,
         };
-        self.killing.phase = Phase::Forced(now + AGAIN_MS, give_up);
-        let Some(mut memory) = PidMemory::new() else { return };
+        self.kill_state.phase = Phase::Killing(now + RETRY_INTERVAL_MS, give_up);
+        let Some(mut memory) = PidBuffer::new() else { return };
         // Stopped first, so that nobody forks away while the others die.
         for signal in [libc::SIGSTOP, libc::SIGKILL] {
             let pids = Shim::tree(self.pid, memory.list());
             for pid in pids.list() {
-                if let Sent::Yes = tree::signal(*pid, pids.list(), self.pid, signal)
+                if let SignalResult::Sent = tree::signal(*pid, pids.list(), self.pid, signal)
                     && signal == libc::SIGKILL
                 {
-                    self.killing.signals |= 1u64 << (signal & 63);
+                    self.kill_state.signals |= 1u64 << (signal & 63);
                 }
             }
         }
-        hooks::at("kill.forced");
+        hooks::at("kill.killing");
     }
 
     /// Moves a kill on: done, harder, or given up.
     pub fn kill_tick(&mut self, now: u64) {
-        if !self.killing.pending() {
+        if !self.kill_state.is_pending() {
             return;
         }
         if self.childless {
             return self.report(&[]);
         }
-        match self.killing.phase {
+        match self.kill_state.phase {
             Phase::Idle => {}
-            Phase::Asked(at) if now >= at => self.force(now),
-            // Somebody died or came home: whoever was born meanwhile is asked too.
-            Phase::Asked(_) => self.ask(),
-            Phase::Forced(_, give_up) if now >= give_up => self.give_up(),
-            Phase::Forced(again, _) if now >= again => self.force(now),
-            Phase::Forced(..) => {}
+            Phase::Grace(at) if now >= at => self.sigkill_all(now),
+            // Somebody died or came home: whoever was born meanwhile is signalled too.
+            Phase::Grace(_) => self.signal_all(),
+            Phase::Killing(_, give_up) if now >= give_up => self.give_up(),
+            Phase::Killing(again, _) if now >= again => self.sigkill_all(now),
+            Phase::Killing(..) => {}
         }
     }
 
     fn give_up(&mut self) {
-        let Some(mut memory) = PidMemory::new() else { return self.report(&[]) };
+        let Some(mut memory) = PidBuffer::new() else { return self.report(&[]) };
         let pids = Shim::tree(self.pid, memory.list());
-        let mut alive = [0u8; NAMED * 4];
+        let mut alive = [0u8; MAX_SURVIVORS * 4];
         let mut len = 0;
         for pid in pids.list() {
-            if len < alive.len() && tree::stat(*pid).is_some_and(|s| !s.dead()) {
+            if len < alive.len() && tree::stat(*pid).is_some_and(|s| !s.is_dead()) {
                 alive[len..len + 4].copy_from_slice(&pid.to_le_bytes());
                 len += 4;
             }
@@ -200,26 +201,26 @@ impl Shim {
 
     fn report(&mut self, survivors: &[u8]) {
         hooks::at("kill.before_report");
-        let signals = self.killing.signals;
-        for at in 0..self.killing.callers {
-            let token = self.killing.tokens[at];
-            self.tell(&FromShim::Killed { token, signals, survivors });
+        let signals = self.kill_state.signals;
+        for at in 0..self.kill_state.callers {
+            let token = self.kill_state.tokens[at];
+            self.send(&FromShim::Killed { token, signals, survivors });
         }
-        let (cause, uid, pid) = self.killing.blame();
-        self.killing = Killing::new();
+        let (cause, uid, pid) = self.kill_state.cause();
+        self.kill_state = KillState::new();
         // A program that outlived the kill is not blamed on it later; one that died keeps its story.
         if self.exit.is_some() {
-            (self.killing.cause, self.killing.uid, self.killing.pid) = (cause, uid, pid);
+            (self.kill_state.cause, self.kill_state.uid, self.kill_state.pid) = (cause, uid, pid);
         }
     }
 }
 
-/// Room for a pass over the tree, given back at once.
-struct PidMemory(Option<&'static mut [u8]>);
+/// Arena for a pass over the tree, given back at once.
+struct PidBuffer(Option<&'static mut [u8]>);
 
-impl PidMemory {
-    fn new() -> Option<PidMemory> {
-        crate::sys::map(tree::ROOM * 4).map(|m| PidMemory(Some(m)))
+impl PidBuffer {
+    fn new() -> Option<PidBuffer> {
+        crate::sys::map_anonymous(tree::MAX_PIDS * 4).map(|m| PidBuffer(Some(m)))
     }
     fn list(&mut self) -> &mut [i32] {
         match &mut self.0 {
@@ -229,7 +230,7 @@ impl PidMemory {
     }
 }
 
-impl Drop for PidMemory {
+impl Drop for PidBuffer {
     fn drop(&mut self) {
         if let Some(memory) = self.0.take() {
             crate::sys::unmap(memory);

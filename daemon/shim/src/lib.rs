@@ -12,10 +12,10 @@ pub mod sys;
 pub mod zygote;
 
 mod capture;
-mod ends;
 mod kill;
 mod link;
-mod seat;
+mod spare;
 mod start;
 mod stdin;
+mod stdio;
 mod tree;

@@ -3,8 +3,8 @@
 //! Nothing here waits for the daemon. What does not fit into the socket waits in a small queue; a
 //! daemon that does not read for long loses its connection, and reads the record when it comes back.
 
-use super::kill::Request;
-use super::run::{Shim, rewatch, tag, unwatch, watch};
+use super::kill::KillRequest;
+use super::run::{Shim, rewatch, token, unwatch, watch};
 use crate::hooks;
 use crate::sys;
 use rustix::event::epoll::EventFlags;
@@ -12,17 +12,17 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, SocketFlags, accept_with, recv, send};
-use toold_format::frame::{self, FROM_SHIM_MAX, FromShim, HEADER, Sink, TO_SHIM_MAX, ToShim};
+use toold_format::frame::{self, FromShim, HEADER_LEN, MAX_FROM_SHIM_LEN, MAX_TO_SHIM_LEN, Sink, ToShim};
 use toold_format::slots::Cause;
 
 /// Frames that wait for a daemon that is busy.
-const QUEUE: usize = 4 * FROM_SHIM_MAX;
-pub const MEMORY: usize = 48 * 1024;
+const QUEUE_LEN: usize = 4 * MAX_FROM_SHIM_LEN;
+pub const MEMORY_LEN: usize = 48 * 1024;
 
-pub struct Link {
+pub struct DaemonLink {
     pub control: Option<OwnedFd>,
     /// A connection that has not said who it is.
-    joining: Option<OwnedFd>,
+    handshaking: Option<OwnedFd>,
     pub listener: OwnedFd,
     input: &'static mut [u8],
     input_len: usize,
@@ -32,13 +32,13 @@ pub struct Link {
     pub ring_above: Option<u64>,
 }
 
-struct Queue<'a> {
+struct FrameQueue<'a> {
     room: &'a mut [u8],
     len: &'a mut usize,
     full: bool,
 }
 
-impl Sink for Queue<'_> {
+impl Sink for FrameQueue<'_> {
     fn put(&mut self, bytes: &[u8]) {
         match self.room.get_mut(*self.len..*self.len + bytes.len()) {
             Some(place) if !self.full => {
@@ -50,14 +50,14 @@ impl Sink for Queue<'_> {
     }
 }
 
-impl Link {
-    /// `memory` has at least MEMORY bytes.
-    pub fn new(control: OwnedFd, listener: OwnedFd, memory: &'static mut [u8]) -> Link {
-        let (input, rest) = memory.split_at_mut(TO_SHIM_MAX + HEADER);
-        let queue = &mut rest[..QUEUE];
-        Link {
+impl DaemonLink {
+    /// `memory` has at least MEMORY_LEN bytes.
+    pub fn new(control: OwnedFd, listener: OwnedFd, memory: &'static mut [u8]) -> DaemonLink {
+        let (input, rest) = memory.split_at_mut(MAX_TO_SHIM_LEN + HEADER_LEN);
+        let queue = &mut rest[..QUEUE_LEN];
+        DaemonLink {
             control: Some(control),
-            joining: None,
+            handshaking: None,
             listener,
             input,
             input_len: 0,
@@ -73,7 +73,7 @@ impl Link {
             return true;
         }
         let before = self.queue_len;
-        let mut queue = Queue { room: self.queue, len: &mut self.queue_len, full: false };
+        let mut queue = FrameQueue { room: self.queue, len: &mut self.queue_len, full: false };
         frame.put(&mut queue);
         let full = queue.full;
         if full {
@@ -83,7 +83,7 @@ impl Link {
     }
 
     /// Sends what the socket takes. False: the daemon is gone.
-    fn push(&mut self) -> bool {
+    fn send_queued(&mut self) -> bool {
         let Some(control) = &self.control else { return true };
         while self.queue_len > 0 {
             match send(control, &self.queue[..self.queue_len], SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
@@ -100,9 +100,9 @@ impl Link {
     }
 
     /// The last frames, for as long as a living daemon may need to take them.
-    pub fn flush_before_leaving(&mut self) {
+    pub fn flush_blocking(&mut self) {
         // A push may empty the queue, and then there is nothing to wait for.
-        while self.push() && self.queue_len > 0 {
+        while self.send_queued() && self.queue_len > 0 {
             let Some(control) = &self.control else { return };
             let mut fds = [PollFd::new(control, PollFlags::OUT)];
             let second = rustix::time::Timespec { tv_sec: 1, tv_nsec: 0 };
@@ -115,58 +115,58 @@ impl Link {
 
 impl Shim {
     /// Says something to the daemon, if there is one.
-    pub fn tell(&mut self, frame: &FromShim<'_>) {
-        self.say(frame);
-        self.deliver();
+    pub fn send(&mut self, frame: &FromShim<'_>) {
+        self.enqueue(frame);
+        self.flush();
     }
 
     /// Says something that goes out with what is said next.
-    pub fn say(&mut self, frame: &FromShim<'_>) {
+    pub fn enqueue(&mut self, frame: &FromShim<'_>) {
         if !self.link.enqueue(frame) {
-            self.hang_up();
+            self.disconnect();
         }
     }
 
     /// Sends what was said, as far as the daemon takes it.
-    pub fn deliver(&mut self) {
-        if !self.link.push() {
-            return self.hang_up();
+    pub fn flush(&mut self) {
+        if !self.link.send_queued() {
+            return self.disconnect();
         }
         if self.link.queue_len > 0
             && let Some(control) = &self.link.control
         {
-            rewatch(&self.ready.epoll, control.as_fd(), tag::CONTROL, EventFlags::IN | EventFlags::OUT);
+            rewatch(&self.prepared.epoll, control.as_fd(), token::CONTROL, EventFlags::IN | EventFlags::OUT);
         }
     }
 
-    fn hang_up(&mut self) {
+    fn disconnect(&mut self) {
         if let Some(control) = self.link.control.take() {
-            unwatch(&self.ready.epoll, control.as_fd());
+            unwatch(&self.prepared.epoll, control.as_fd());
         }
         (self.link.input_len, self.link.queue_len, self.link.ring_above) = (0, 0, None);
         self.stdin.caller_gone();
         // Its zygote's socket may hold requests of a daemon that is gone: nobody is to begin them late.
-        self.seat = None;
+        self.spare_link = None;
     }
 
     /// Rings the bell if somebody waits for it.
-    pub fn ring(&mut self) {
+    pub fn ring_bell(&mut self) {
         let progress = self.progress();
         if self.link.ring_above.is_some_and(|above| progress.counts.end > above) {
             self.link.ring_above = None;
-            self.tell(&FromShim::Bell { progress });
+            self.send(&FromShim::Bell { progress });
         }
     }
 
     pub fn control_event(&mut self, flags: EventFlags) {
         if flags.contains(EventFlags::OUT) {
-            if !self.link.push() {
-                return self.hang_up();
+            if !self.link.send_queued() {
+                return self.disconnect();
             }
             if self.link.queue_len == 0
                 && let Some(control) = &self.link.control
             {
-                rewatch(&self.ready.epoll, control.as_fd(), tag::CONTROL, EventFlags::IN);
+                rewatch(&self.prepared.epoll, control.as_fd(), token::CONTROL, EventFlags::IN);
             }
         }
         if !flags.intersects(EventFlags::IN | EventFlags::HUP | EventFlags::ERR) {
@@ -175,49 +175,49 @@ impl Shim {
         let Some(control) = &self.link.control else { return };
         let room = &mut self.link.input[self.link.input_len..];
         match recv(control, room, RecvFlags::DONTWAIT) {
-            Ok((0, _)) => self.hang_up(),
+            Ok((0, _)) => self.disconnect(),
             Ok((n, _)) => {
                 self.link.input_len += n;
-                self.frames();
+                self.handle_frames();
             }
             Err(Errno::AGAIN | Errno::INTR) => {}
-            Err(_) => self.hang_up(),
+            Err(_) => self.disconnect(),
         }
     }
 
     /// Handles every whole frame of the input.
-    fn frames(&mut self) {
+    fn handle_frames(&mut self) {
         // Taken out, so that a frame can be borrowed from it while the shim acts on it.
         let input = std::mem::take(&mut self.link.input);
         let mut at = 0;
         let large = self.link.input_len > 4096;
         while self.link.control.is_some() {
-            match frame::next(&input[at..self.link.input_len], TO_SHIM_MAX) {
+            match frame::next_frame(&input[at..self.link.input_len], MAX_TO_SHIM_LEN) {
                 Ok(Some((kind, body, length))) => {
                     if let Some(frame) = ToShim::read(kind, body) {
-                        self.act(&frame);
+                        self.dispatch(&frame);
                     }
                     at += length;
                 }
                 Ok(None) => break,
-                Err(frame::BadFrame) => self.hang_up(),
+                Err(frame::BadFrame) => self.disconnect(),
             }
         }
         input.copy_within(at..self.link.input_len.max(at), 0);
         self.link.input_len = self.link.input_len.saturating_sub(at);
         if large && self.link.input_len == 0 {
-            sys::forget_pages(input);
+            sys::discard_pages(input);
         }
         self.link.input = input;
     }
 
-    fn act(&mut self, frame: &ToShim<'_>) {
+    fn dispatch(&mut self, frame: &ToShim<'_>) {
         match *frame {
             // Only the first frames of a connection.
             ToShim::Hello { .. } | ToShim::Launch { .. } => {}
             ToShim::Ring { above } => {
                 self.link.ring_above = Some(above);
-                self.ring();
+                self.ring_bell();
             }
             ToShim::Write { token, id, offset, total, data } => self.stdin_write(token, id, offset, total, data),
             ToShim::WriteStop { token } => self.stdin_stop(token),
@@ -226,56 +226,57 @@ impl Shim {
             ToShim::Signal { token, signal } => {
                 self.reap();
                 // The leader is not reaped, so the group is its own and no stranger's.
-                let sent = if self.exit.is_none() { sys::signal_group(self.main, signal) } else { Err(Errno::SRCH) };
-                self.done(token, sent);
+                let sent =
+                    if self.exit.is_none() { sys::signal_group(self.child_pid, signal) } else { Err(Errno::SRCH) };
+                self.send_done(token, sent);
             }
             ToShim::Kill { token, signal, grace_ms, cause, uid, pid } => {
-                self.kill(Request { token, signal, grace_ms, cause: Cause::from_code(cause), uid, pid });
+                self.kill(KillRequest { token, signal, grace_ms, cause: Cause::from_code(cause), uid, pid });
             }
         }
     }
 
-    pub fn done(&mut self, token: u64, result: Result<(), Errno>) {
+    pub fn send_done(&mut self, token: u64, result: Result<(), Errno>) {
         let errno = result.err().map_or(0, Errno::raw_os_error);
-        self.tell(&FromShim::Done { token, errno });
+        self.send(&FromShim::Done { token, errno });
     }
 
     /// A daemon at the door. It must be ours or root's; it says the nonce next.
     pub fn accept(&mut self) {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let Ok(stream) = accept_with(&self.link.listener, flags) else { return };
-        if !super::address::trusted(&stream) {
+        if !super::address::is_trusted_peer(&stream) {
             return;
         }
-        if let Some(earlier) = self.link.joining.take() {
-            unwatch(&self.ready.epoll, earlier.as_fd());
+        if let Some(earlier) = self.link.handshaking.take() {
+            unwatch(&self.prepared.epoll, earlier.as_fd());
         }
-        if watch(&self.ready.epoll, stream.as_fd(), tag::JOINING, EventFlags::IN).is_ok() {
-            self.link.joining = Some(stream);
+        if watch(&self.prepared.epoll, stream.as_fd(), token::HANDSHAKE, EventFlags::IN).is_ok() {
+            self.link.handshaking = Some(stream);
         }
     }
 
-    pub fn joining_event(&mut self) {
-        let Some(stream) = self.link.joining.take() else { return };
-        let mut hello = [0u8; HEADER + 16];
+    pub fn handshake_event(&mut self) {
+        let Some(stream) = self.link.handshaking.take() else { return };
+        let mut hello = [0u8; HEADER_LEN + 16];
         // A daemon sends its hello in one piece; whoever does not is not a daemon.
         let len = recv(&stream, &mut hello, RecvFlags::DONTWAIT).map_or(0, |(n, _)| n);
-        let nonce = match frame::next(&hello[..len], TO_SHIM_MAX) {
+        let nonce = match frame::next_frame(&hello[..len], MAX_TO_SHIM_LEN) {
             Ok(Some((kind, body, _))) => ToShim::read(kind, body),
             Ok(None) | Err(frame::BadFrame) => None,
         };
-        unwatch(&self.ready.epoll, stream.as_fd());
+        unwatch(&self.prepared.epoll, stream.as_fd());
         if nonce != Some(ToShim::Hello { nonce: self.nonce }) {
             return;
         }
         hooks::at("recovery.hello");
         // The newest daemon is the daemon: an older connection is of a dead one.
-        self.hang_up();
-        if watch(&self.ready.epoll, stream.as_fd(), tag::CONTROL, EventFlags::IN).is_err() {
+        self.disconnect();
+        if watch(&self.prepared.epoll, stream.as_fd(), token::CONTROL, EventFlags::IN).is_err() {
             return;
         }
         self.link.control = Some(stream);
         let (progress, exit, closed) = (self.progress(), self.exit, self.closed);
-        self.tell(&FromShim::Welcome { shim_pid: self.pid, pid: self.main, progress, exit, closed });
+        self.send(&FromShim::Welcome { shim_pid: self.pid, pid: self.child_pid, progress, exit, closed });
     }
 }

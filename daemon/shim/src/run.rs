@@ -1,10 +1,10 @@
-//! One shim's life: get ready, launch, then serve pipes, children and the daemon until the tree is gone.
+//! One shim's life: get prepared, launch, then serve pipes, children and the daemon until the tree is gone.
 
-use super::seat::Seat;
-use super::{capture, ends, kill, link, start, stdin, tree};
+use super::spare::SpareLink;
+use super::{capture, kill, link, start, stdin, stdio, tree};
 use crate::clock::{mono_ms, wall_ms};
 use crate::hooks;
-use crate::sys::{self, Title};
+use crate::sys::{self, ProcessTitle};
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
@@ -13,9 +13,9 @@ use toold_format::log::LogWriter;
 use toold_format::slots::{self, Cause, Exit, Progress, Slot};
 
 /// What an event is about.
-pub mod tag {
+pub mod token {
     pub const CONTROL: u64 = 1;
-    pub const JOINING: u64 = 2;
+    pub const HANDSHAKE: u64 = 2;
     pub const LISTENER: u64 = 3;
     pub const OUT: u64 = 4;
     pub const ERR: u64 = 5;
@@ -24,57 +24,57 @@ pub mod tag {
     pub const ZYGOTE: u64 = 8;
 }
 
-/// Made before there is anything to do, so that a start finds it ready.
-pub struct Ready {
+/// Made before there is anything to do, so that a start finds it prepared.
+pub struct Prepared {
     pub epoll: OwnedFd,
     pub children: OwnedFd,
-    title: Option<Title>,
+    title: Option<ProcessTitle>,
     /// The memory of one process at a time.
-    pub room: sys::Room,
+    pub arena: sys::Arena,
     /// Pipes for its output, and its standard input if it has none.
-    pub pipes: Option<ends::Pipes>,
+    pub pipes: Option<stdio::Pipes>,
 }
 
-impl Ready {
+impl Prepared {
     /// Makes this process a session of its own and the reaper of its descendants.
-    pub fn new(title: Option<Title>) -> Option<Ready> {
+    pub fn new(title: Option<ProcessTitle>) -> Option<Prepared> {
         let _ = rustix::process::setsid();
         rustix::process::set_child_subreaper(Some(rustix::process::getpid())).ok()?;
-        let children = sys::child_signals().ok()?;
+        let children = sys::sigchld_fd().ok()?;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).ok()?;
-        watch(&epoll, children.as_fd(), tag::CHILDREN, EventFlags::IN).ok()?;
-        let room = sys::Room::new(capture::BUFFER + link::MEMORY + stdin::MEMORY)?;
-        let mut ready = Ready { epoll, children, title, room, pipes: None };
-        ready.prepare();
-        Some(ready)
+        watch(&epoll, children.as_fd(), token::CHILDREN, EventFlags::IN).ok()?;
+        let arena = sys::Arena::new(capture::READ_BUF_LEN + link::MEMORY_LEN + stdin::MEMORY_LEN)?;
+        let mut prepared = Prepared { epoll, children, title, arena, pipes: None };
+        prepared.open_pipes();
+        Some(prepared)
     }
 
     /// Makes ahead what most processes need.
-    fn prepare(&mut self) {
+    fn open_pipes(&mut self) {
         // Where that fails it is tried again at the start, which says what is wrong.
-        self.pipes = self.pipes.take().or_else(|| ends::Pipes::open().ok());
+        self.pipes = self.pipes.take().or_else(|| stdio::Pipes::open().ok());
     }
 
     /// Shows that this is nobody's shim now.
-    pub fn show_spare(&self) {
-        self.show(&[b"toold: spare shim"]);
+    pub fn set_idle_title(&self) {
+        self.set_title(&[b"toold: spare shim"]);
         sys::set_name(c"toold-spare");
     }
 
     /// Sets the command line that `ps` shows.
-    pub fn show(&self, parts: &[&[u8]]) {
+    pub fn set_title(&self, parts: &[&[u8]]) {
         if let Some(title) = &self.title {
             title.set(parts);
         }
     }
 }
 
-pub fn watch(epoll: &OwnedFd, fd: BorrowedFd<'_>, tag: u64, flags: EventFlags) -> Result<(), Errno> {
-    epoll::add(epoll, fd, EventData::new_u64(tag), flags)
+pub fn watch(epoll: &OwnedFd, fd: BorrowedFd<'_>, token: u64, flags: EventFlags) -> Result<(), Errno> {
+    epoll::add(epoll, fd, EventData::new_u64(token), flags)
 }
 
-pub fn rewatch(epoll: &OwnedFd, fd: BorrowedFd<'_>, tag: u64, flags: EventFlags) {
-    let _ = epoll::modify(epoll, fd, EventData::new_u64(tag), flags);
+pub fn rewatch(epoll: &OwnedFd, fd: BorrowedFd<'_>, token: u64, flags: EventFlags) {
+    let _ = epoll::modify(epoll, fd, EventData::new_u64(token), flags);
 }
 
 pub fn unwatch(epoll: &OwnedFd, fd: BorrowedFd<'_>) {
@@ -83,22 +83,22 @@ pub fn unwatch(epoll: &OwnedFd, fd: BorrowedFd<'_>) {
 
 /// A shim at work.
 pub struct Shim {
-    pub ready: Ready,
+    pub prepared: Prepared,
     pub pid: i32,
     /// Its lock says that we live.
     pub record: OwnedFd,
     pub nonce: [u8; 16],
-    pub link: link::Link,
-    pub main: i32,
+    pub link: link::DaemonLink,
+    pub child_pid: i32,
     pub log: LogWriter,
     pub output: capture::Output,
     pub stdin: stdin::Stdin,
-    pub killing: kill::Killing,
+    pub kill_state: kill::KillState,
     pub rows: u16,
     pub cols: u16,
     pub exit: Option<Exit>,
     pub closed: bool,
-    pub tell_closed_at: Option<u64>,
+    pub send_closed_at: Option<u64>,
     /// No child is left.
     pub childless: bool,
     pub timeout_at: Option<u64>,
@@ -110,24 +110,24 @@ pub struct Shim {
     /// The kernel's count of out-of-memory kills, as an open file.
     pub oom_file: Option<OwnedFd>,
     /// Where to wait for the next process. None: this is the last.
-    pub seat: Option<Seat>,
+    pub spare_link: Option<SpareLink>,
 }
 
-/// Reads the launch, starts the program, serves it, and the next one if there is a seat to wait in. Never returns.
-pub fn run(mut ready: Ready, mut control: OwnedFd, mut seat: Option<Seat>) -> ! {
+/// Reads the launch, starts the program, serves it, and the next one if there is a spare_link to wait in. Never returns.
+pub fn run(mut prepared: Prepared, mut control: OwnedFd, mut spare_link: Option<SpareLink>) -> ! {
     loop {
         hooks::at("shim.before_launch");
-        let launched = start::launch(ready, control);
-        if let Some(seat) = &seat {
-            seat.call_another();
+        let launched = start::launch(prepared, control);
+        if let Some(spare_link) = &spare_link {
+            spare_link.request_spare();
         }
         let Some(mut shim) = launched else { sys::exit(1) };
-        if let Some(seat) = &seat {
-            let _ = watch(&shim.ready.epoll, seat.zygote.as_fd(), tag::ZYGOTE, EventFlags::empty());
+        if let Some(spare_link) = &spare_link {
+            let _ = watch(&shim.prepared.epoll, spare_link.zygote.as_fd(), token::ZYGOTE, EventFlags::empty());
         }
-        shim.seat = seat;
+        shim.spare_link = spare_link;
         shim.serve();
-        (ready, control, seat) = shim.wait_again().unwrap_or_else(|| sys::exit(0));
+        (prepared, control, spare_link) = shim.reuse().unwrap_or_else(|| sys::exit(0));
     }
 }
 
@@ -168,9 +168,9 @@ impl Shim {
                 tv_nsec: (ms % 1000 * 1_000_000) as i64,
             });
             let mut events = [std::mem::MaybeUninit::uninit(); 8];
-            let Ok((ready, _)) = epoll::wait(&self.ready.epoll, &mut events, timeout.as_ref()) else { continue };
-            // In the order in which they became ready: that is what keeps the streams in order.
-            for event in ready.iter() {
+            let Ok((prepared, _)) = epoll::wait(&self.prepared.epoll, &mut events, timeout.as_ref()) else { continue };
+            // In the order in which they became prepared: that is what keeps the streams in order.
+            for event in prepared.iter() {
                 let (flags, what) = (event.flags, event.data.u64());
                 self.handle(what, flags);
             }
@@ -181,63 +181,68 @@ impl Shim {
 
     fn handle(&mut self, what: u64, flags: EventFlags) {
         match what {
-            tag::OUT => self.capture(capture::Which::Out),
-            tag::ERR => self.capture(capture::Which::Err),
-            tag::CHILDREN => {
+            token::OUT => self.capture(capture::Which::Out),
+            token::ERR => self.capture(capture::Which::Err),
+            token::CHILDREN => {
                 let mut drained = [0u8; 512];
-                let _ = rustix::io::read(&self.ready.children, &mut drained);
+                let _ = rustix::io::read(&self.prepared.children, &mut drained);
                 self.reap();
             }
-            tag::CONTROL => self.control_event(flags),
-            tag::JOINING => self.joining_event(),
-            tag::LISTENER => self.accept(),
-            tag::STDIN => self.stdin_event(),
+            token::CONTROL => self.control_event(flags),
+            token::HANDSHAKE => self.handshake_event(),
+            token::LISTENER => self.accept(),
+            token::STDIN => self.stdin_event(),
             // Only its end is watched for.
-            tag::ZYGOTE => self.seat = None,
+            token::ZYGOTE => self.spare_link = None,
             // There are no other tags.
             _ => {}
         }
-        // A terminal's master is readable and writable under one tag.
-        if what == tag::OUT && self.stdin.waits_for_terminal() && flags.contains(EventFlags::OUT) {
+        // A terminal's master is readable and writable under one token.
+        if what == token::OUT && self.stdin.waits_for_terminal() && flags.contains(EventFlags::OUT) {
             self.stdin_event();
         }
     }
 
     /// The program has ended, its output too, and nobody of the tree is left.
     fn finished(&self) -> bool {
-        self.exit.is_some() && self.closed && self.childless && !self.killing.pending()
+        self.exit.is_some() && self.closed && self.childless && !self.kill_state.is_pending()
     }
 
     fn next_deadline(&self) -> Option<u64> {
         let running = self.exit.is_none();
         let timeout = self.timeout_at.filter(|_| running);
-        let idle = (running && self.idle_ms > 0 && !self.killing.pending()).then(|| self.active_at + self.idle_ms);
-        let rest = self.output.rest_at();
-        [timeout, idle, self.killing.deadline(), rest, self.tell_closed_at].into_iter().flatten().min()
+        let idle =
+            (running && self.idle_ms > 0 && !self.kill_state.is_pending()).then(|| self.active_at + self.idle_ms);
+        let release = self.output.release_at();
+        [timeout, idle, self.kill_state.deadline(), release, self.send_closed_at].into_iter().flatten().min()
     }
 
     fn tick(&mut self, now: u64) {
         if self.exit.is_none() && self.timeout_at.is_some_and(|at| now >= at) {
             self.timeout_at = None;
             let (signal, grace) = (libc::SIGTERM, self.grace_ms);
-            self.kill(kill::Request { token: 0, signal, grace_ms: grace, cause: Cause::Timeout, uid: 0, pid: 0 });
+            self.kill(kill::KillRequest { token: 0, signal, grace_ms: grace, cause: Cause::Timeout, uid: 0, pid: 0 });
         }
-        if self.exit.is_none() && self.idle_ms > 0 && !self.killing.pending() && now >= self.active_at + self.idle_ms {
+        if self.exit.is_none()
+            && self.idle_ms > 0
+            && !self.kill_state.is_pending()
+            && now >= self.active_at + self.idle_ms
+        {
             let (signal, grace) = (libc::SIGTERM, self.grace_ms);
-            self.kill(kill::Request { token: 0, signal, grace_ms: grace, cause: Cause::Idle, uid: 0, pid: 0 });
+            self.kill(kill::KillRequest { token: 0, signal, grace_ms: grace, cause: Cause::Idle, uid: 0, pid: 0 });
         }
         self.kill_tick(now);
-        if self.tell_closed_at.is_some_and(|at| now >= at) {
-            self.tell_closed();
+        if self.send_closed_at.is_some_and(|at| now >= at) {
+            self.send_closed();
         }
-        self.rest(now);
+        self.release_idle(now);
     }
 
     /// Collects every child that ended. The program's own end is recorded, then told.
     pub fn reap(&mut self) {
         loop {
             match sys::reap() {
-                Ok(Some(reaped)) if reaped.pid == self.main && self.exit.is_none() => self.main_ended(&reaped),
+                Ok(Some(reaped)) if reaped.pid == self.child_pid && self.exit.is_none() => self.child_exited(&reaped),
                 // A descendant that came home: only its absence matters.
                 Ok(Some(_)) => {}
                 Ok(None) => {
@@ -251,21 +256,21 @@ impl Shim {
                 }
             }
         }
-        if self.killing.pending() {
+        if self.kill_state.is_pending() {
             self.kill_tick(mono_ms());
         }
         // With nobody left the farewell goes along: one message instead of three.
         if self.exit.is_some() && !self.finished() {
-            self.deliver();
+            self.flush();
             hooks::at("exit.told");
         }
     }
 
-    fn main_ended(&mut self, reaped: &sys::Reaped) {
+    fn child_exited(&mut self, reaped: &sys::Reaped) {
         hooks::at("exit.reaped");
         // What it wrote before its end is in the pipes by now.
         self.drain();
-        let (cause, uid, pid) = self.killing.blame();
+        let (cause, uid, pid) = self.kill_state.cause();
         let killed = libc::WIFSIGNALED(reaped.status) && libc::WTERMSIG(reaped.status) == libc::SIGKILL;
         let exit = Exit {
             wait_status: reaped.status,
@@ -279,7 +284,7 @@ impl Shim {
             max_rss_kib: reaped.max_rss_kib,
         };
         self.exit = Some(exit);
-        self.record_names();
+        self.record_writes();
         hooks::at("exit.before_record");
         self.write_slot(slots::EXIT_AT, &exit.slot());
         hooks::at("exit.written");
@@ -289,10 +294,10 @@ impl Shim {
         }
         hooks::at("exit.recorded");
         let progress = self.progress();
-        self.say(&FromShim::Exited { exit, progress });
+        self.enqueue(&FromShim::Exited { exit, progress });
         if self.closed {
-            self.tell_closed_at = None;
-            self.say(&FromShim::Closed { progress });
+            self.send_closed_at = None;
+            self.enqueue(&FromShim::Closed { progress });
         }
     }
 
@@ -307,26 +312,29 @@ impl Shim {
     fn leave(&mut self) {
         self.write_progress();
         hooks::at("exit.before_gone");
-        self.tell(&FromShim::Gone);
-        self.link.flush_before_leaving();
+        self.send(&FromShim::Gone);
+        self.link.flush_blocking();
         hooks::at("exit.told");
         hooks::at("exit.gone");
     }
 
     /// Lets go of everything of this process, and waits for the next. None: nobody sends one, or enough wait already.
-    fn wait_again(self) -> Option<(Ready, OwnedFd, Option<Seat>)> {
-        let Shim { mut ready, seat: Some(seat), pid, record, link, output, stdin, log, oom_file, .. } = self else {
+    fn reuse(self) -> Option<(Prepared, OwnedFd, Option<SpareLink>)> {
+        let Shim {
+            mut prepared, spare_link: Some(spare_link), pid, record, link, output, stdin, log, oom_file, ..
+        } = self
+        else {
             return None;
         };
         // Now, not when the next process is there: nobody else may have the record while we hold its lock.
         drop((record, link, output, stdin, log, oom_file));
-        ready.room.clear();
-        ready.prepare();
-        let place = seat.places.take(pid)?;
-        unwatch(&ready.epoll, seat.zygote.as_fd());
-        ready.show_spare();
-        let control = seat.wait(place)?;
-        Some((ready, control, Some(seat)))
+        prepared.arena.clear();
+        prepared.open_pipes();
+        let place = spare_link.slots.claim(pid)?;
+        unwatch(&prepared.epoll, spare_link.zygote.as_fd());
+        prepared.set_idle_title();
+        let control = spare_link.wait(place)?;
+        Some((prepared, control, Some(spare_link)))
     }
 
     /// Everything below us now, in borrowed memory.

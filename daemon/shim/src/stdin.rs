@@ -1,20 +1,20 @@
 //! The program's input: written piece by piece, at most once, never waiting for a slow reader.
 
-use super::run::{Shim, tag, unwatch, watch};
+use super::run::{Shim, token, unwatch, watch};
 use crate::clock::mono_ms;
 use rustix::event::epoll::EventFlags;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
-use toold_format::frame::{FromShim, WRITE_MAX, Wrote};
+use toold_format::frame::{FromShim, MAX_WRITE_LEN, Wrote};
 use toold_format::slots;
 
 /// Named writes that are remembered. A client repeats its last ones, not those of long ago.
-const NAMES: usize = 128;
-const NAME_BYTES: usize = 32;
-pub const MEMORY: usize = WRITE_MAX + NAMES * NAME_BYTES;
+const MAX_WRITES: usize = 128;
+const WRITE_ENTRY_LEN: usize = 32;
+pub const MEMORY_LEN: usize = MAX_WRITE_LEN + MAX_WRITES * WRITE_ENTRY_LEN;
 
-enum End {
+enum Target {
     Null,
     Pipe(OwnedFd),
     Closed,
@@ -23,7 +23,7 @@ enum End {
 }
 
 pub struct Stdin {
-    end: End,
+    target: Target,
     /// The piece that waits for room.
     piece: &'static mut [u8],
     at: usize,
@@ -32,18 +32,18 @@ pub struct Stdin {
     id: [u8; 16],
     offset: u64,
     total: u64,
-    /// id, bytes done, 1 when it is over: 32 bytes each, the oldest overwritten first.
-    names: &'static mut [u8],
-    next_name: usize,
+    /// id, bytes done, 1 when it is finished: 32 bytes each, the oldest overwritten first.
+    writes: &'static mut [u8],
+    next_write: usize,
     /// Whether the last byte typed ended a line.
     at_line_start: bool,
 }
 
 impl Stdin {
-    fn new(end: End, memory: &'static mut [u8]) -> Stdin {
-        let (piece, names) = memory.split_at_mut(WRITE_MAX);
+    fn new(target: Target, memory: &'static mut [u8]) -> Stdin {
+        let (piece, writes) = memory.split_at_mut(MAX_WRITE_LEN);
         Stdin {
-            end,
+            target,
             piece,
             at: 0,
             len: 0,
@@ -51,31 +51,31 @@ impl Stdin {
             id: [0; 16],
             offset: 0,
             total: 0,
-            names,
-            next_name: 0,
+            writes,
+            next_write: 0,
             at_line_start: true,
         }
     }
     pub fn null(memory: &'static mut [u8]) -> Stdin {
-        Stdin::new(End::Null, memory)
+        Stdin::new(Target::Null, memory)
     }
     pub fn pipe(fd: OwnedFd, memory: &'static mut [u8]) -> Stdin {
-        Stdin::new(End::Pipe(fd), memory)
+        Stdin::new(Target::Pipe(fd), memory)
     }
     pub fn terminal(memory: &'static mut [u8]) -> Stdin {
-        Stdin::new(End::Terminal, memory)
+        Stdin::new(Target::Terminal, memory)
     }
 
     pub fn is_closed(&self) -> bool {
-        matches!(self.end, End::Closed)
+        matches!(self.target, Target::Closed)
     }
 
     pub fn waits_for_terminal(&self) -> bool {
-        matches!(self.end, End::Terminal) && self.len > 0
+        matches!(self.target, Target::Terminal) && self.len > 0
     }
 
     pub fn terminal_gone(&mut self) {
-        self.end = End::Closed;
+        self.target = Target::Closed;
         self.len = 0;
     }
 
@@ -84,67 +84,67 @@ impl Stdin {
         self.len = 0;
     }
 
-    /// Bytes done of a named write, and whether it is over. None: never seen, or unnamed.
-    fn seen(&self, id: &[u8; 16]) -> Option<(u64, bool)> {
+    /// Bytes done of a named write, and whether it is finished. None: never find_write, or unnamed.
+    fn find_write(&self, id: &[u8; 16]) -> Option<(u64, bool)> {
         if *id == [0; 16] {
             return None;
         }
-        let entry = self.names.chunks_exact(NAME_BYTES).find(|e| e[..16] == id[..])?;
+        let entry = self.writes.chunks_exact(WRITE_ENTRY_LEN).find(|e| e[..16] == id[..])?;
         let done = u64::from_le_bytes(entry[16..24].try_into().ok()?);
         Some((done, entry[24] == 1))
     }
 
-    fn remember(&mut self, id: &[u8; 16], done: u64, over: bool) {
+    fn record_write(&mut self, id: &[u8; 16], done: u64, finished: bool) {
         if *id == [0; 16] {
             return;
         }
-        let known = self.names.chunks_exact(NAME_BYTES).position(|e| e[..16] == id[..]);
+        let known = self.writes.chunks_exact(WRITE_ENTRY_LEN).position(|e| e[..16] == id[..]);
         let at = known.unwrap_or_else(|| {
-            let at = self.next_name;
-            self.next_name = (at + 1) % NAMES;
+            let at = self.next_write;
+            self.next_write = (at + 1) % MAX_WRITES;
             at
         });
-        if let Some(entry) = self.names.chunks_exact_mut(NAME_BYTES).nth(at) {
+        if let Some(entry) = self.writes.chunks_exact_mut(WRITE_ENTRY_LEN).nth(at) {
             entry[..16].copy_from_slice(id);
             entry[16..24].copy_from_slice(&done.to_le_bytes());
-            entry[24] = u8::from(over);
+            entry[24] = u8::from(finished);
         }
     }
 }
 
 impl Shim {
     /// Puts the named writes into the record, for who repeats one after the exit.
-    pub fn record_names(&self) {
-        let mut out = [0u8; slots::NAME * slots::NAMES];
+    pub fn record_writes(&self) {
+        let mut out = [0u8; slots::WRITE_ENTRY_LEN * slots::MAX_WRITES];
         // The newest last ones fit: a client repeats its last writes.
-        let newest = (0..NAMES).map(|back| (self.stdin.next_name + NAMES - 1 - back) % NAMES);
-        let entries = newest.filter_map(|at| self.stdin.names.get(at * NAME_BYTES..(at + 1) * NAME_BYTES));
+        let newest = (0..MAX_WRITES).map(|back| (self.stdin.next_write + MAX_WRITES - 1 - back) % MAX_WRITES);
+        let entries = newest.filter_map(|at| self.stdin.writes.get(at * WRITE_ENTRY_LEN..(at + 1) * WRITE_ENTRY_LEN));
         let used = entries.filter(|e| e[..16] != [0; 16]);
         let mut any = false;
-        for (entry, place) in used.zip(out.chunks_exact_mut(slots::NAME)) {
-            place.copy_from_slice(&entry[..slots::NAME]);
+        for (entry, place) in used.zip(out.chunks_exact_mut(slots::WRITE_ENTRY_LEN)) {
+            place.copy_from_slice(&entry[..slots::WRITE_ENTRY_LEN]);
             any = true;
         }
         if any {
-            let _ = rustix::io::pwrite(&self.record, &out, slots::NAMES_AT);
+            let _ = rustix::io::pwrite(&self.record, &out, slots::WRITES_AT);
         }
     }
 
     pub fn stdin_write(&mut self, token: u64, id: [u8; 16], offset: u64, total: u64, data: &[u8]) {
-        match self.stdin.seen(&id) {
-            Some((done, true)) => return self.tell(&FromShim::Wrote { token, done, state: Wrote::Duplicate }),
+        match self.stdin.find_write(&id) {
+            Some((done, true)) => return self.send(&FromShim::Wrote { token, done, state: Wrote::Duplicate }),
             // A daemon that died half-way: the rest is still wanted.
             Some((done, false)) if done > offset => {
-                return self.tell(&FromShim::Wrote { token, done, state: Wrote::More });
+                return self.send(&FromShim::Wrote { token, done, state: Wrote::More });
             }
             Some(_) | None => {}
         }
-        if matches!(self.stdin.end, End::Null | End::Closed) || data.len() > WRITE_MAX {
-            return self.tell(&FromShim::Wrote { token, done: offset, state: Wrote::Broken });
+        if matches!(self.stdin.target, Target::Null | Target::Closed) || data.len() > MAX_WRITE_LEN {
+            return self.send(&FromShim::Wrote { token, done: offset, state: Wrote::Broken });
         }
-        if total == 0 && self.stdin_abandoned() {
-            self.stdin_shut();
-            return self.tell(&FromShim::Wrote { token, done: offset, state: Wrote::Broken });
+        if total == 0 && self.stdin_has_no_reader() {
+            self.stdin_close_pipe();
+            return self.send(&FromShim::Wrote { token, done: offset, state: Wrote::Broken });
         }
         let s = &mut self.stdin;
         s.piece[..data.len()].copy_from_slice(data);
@@ -153,8 +153,8 @@ impl Shim {
     }
 
     /// Whether nobody is left who could read the pipe: a write of nothing asks just that, and write(2) would not tell.
-    fn stdin_abandoned(&self) -> bool {
-        let End::Pipe(fd) = &self.stdin.end else { return false };
+    fn stdin_has_no_reader(&self) -> bool {
+        let Target::Pipe(fd) = &self.stdin.target else { return false };
         let mut look = [PollFd::new(fd, PollFlags::OUT)];
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         matches!(poll(&mut look, Some(&now)), Ok(1)) && look[0].revents().contains(PollFlags::ERR)
@@ -167,47 +167,47 @@ impl Shim {
             let done = s.offset + s.at as u64;
             if s.at == s.len {
                 let state = if done >= s.total { Wrote::Complete } else { Wrote::More };
-                return self.stdin_over(done, state);
+                return self.stdin_finish(done, state);
             }
             let piece = &s.piece[s.at..s.len];
-            let wrote = match (&s.end, &self.output.out) {
-                (End::Pipe(fd), _) => rustix::io::write(fd, piece),
-                (End::Terminal, Some(master)) => rustix::io::write(master, piece),
-                (End::Terminal, None) | (End::Null | End::Closed, _) => Err(Errno::PIPE),
+            let wrote = match (&s.target, &self.output.out) {
+                (Target::Pipe(fd), _) => rustix::io::write(fd, piece),
+                (Target::Terminal, Some(master)) => rustix::io::write(master, piece),
+                (Target::Terminal, None) | (Target::Null | Target::Closed, _) => Err(Errno::PIPE),
             };
             match wrote {
                 Ok(n) => {
                     s.at_line_start = s.piece[..s.at + n].last() == Some(&b'\n');
                     s.at += n;
                     let (id, done) = (s.id, s.offset + s.at as u64);
-                    s.remember(&id, done, false);
+                    s.record_write(&id, done, false);
                     self.active_at = mono_ms();
                 }
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return self.stdin_watch(),
                 Err(_) => {
-                    self.stdin_shut();
-                    return self.stdin_over(done, Wrote::Broken);
+                    self.stdin_close_pipe();
+                    return self.stdin_finish(done, Wrote::Broken);
                 }
             }
         }
     }
 
     fn stdin_watch(&mut self) {
-        match &self.stdin.end {
-            End::Pipe(fd) => {
-                let _ = watch(&self.ready.epoll, fd.as_fd(), tag::STDIN, EventFlags::OUT);
+        match &self.stdin.target {
+            Target::Pipe(fd) => {
+                let _ = watch(&self.prepared.epoll, fd.as_fd(), token::STDIN, EventFlags::OUT);
             }
-            End::Terminal => self.watch_terminal(true),
-            End::Null | End::Closed => {}
+            Target::Terminal => self.watch_terminal(true),
+            Target::Null | Target::Closed => {}
         }
     }
 
     fn stdin_unwatch(&mut self) {
-        match &self.stdin.end {
-            End::Pipe(fd) => unwatch(&self.ready.epoll, fd.as_fd()),
-            End::Terminal => self.watch_terminal(false),
-            End::Null | End::Closed => {}
+        match &self.stdin.target {
+            Target::Pipe(fd) => unwatch(&self.prepared.epoll, fd.as_fd()),
+            Target::Terminal => self.watch_terminal(false),
+            Target::Null | Target::Closed => {}
         }
     }
 
@@ -218,12 +218,12 @@ impl Shim {
         }
     }
 
-    fn stdin_over(&mut self, done: u64, state: Wrote) {
+    fn stdin_finish(&mut self, done: u64, state: Wrote) {
         let (id, token) = (self.stdin.id, self.stdin.token);
-        let over = !matches!(state, Wrote::More);
-        self.stdin.remember(&id, done, over);
+        let finished = !matches!(state, Wrote::More);
+        self.stdin.record_write(&id, done, finished);
         self.stdin.len = 0;
-        self.tell(&FromShim::Wrote { token, done, state });
+        self.send(&FromShim::Wrote { token, done, state });
     }
 
     pub fn stdin_stop(&mut self, token: u64) {
@@ -231,34 +231,34 @@ impl Shim {
         if self.stdin.len > 0 && self.stdin.token == token {
             self.stdin_unwatch();
             let done = self.stdin.offset + self.stdin.at as u64;
-            self.stdin_over(done, Wrote::Stopped);
+            self.stdin_finish(done, Wrote::Stopped);
         }
     }
 
-    fn stdin_shut(&mut self) {
-        if matches!(self.stdin.end, End::Pipe(_)) {
+    fn stdin_close_pipe(&mut self) {
+        if matches!(self.stdin.target, Target::Pipe(_)) {
             self.stdin_unwatch();
-            self.stdin.end = End::Closed;
+            self.stdin.target = Target::Closed;
             self.write_progress();
         }
     }
 
     /// Closes the pipe, or types end-of-file.
     pub fn stdin_close(&mut self, token: u64) {
-        let result = match &self.stdin.end {
-            End::Pipe(_) => {
-                self.stdin_shut();
+        let result = match &self.stdin.target {
+            Target::Pipe(_) => {
+                self.stdin_close_pipe();
                 Ok(())
             }
-            End::Terminal => self.type_end(),
-            End::Null | End::Closed => Err(Errno::PIPE),
+            Target::Terminal => self.type_eof(),
+            Target::Null | Target::Closed => Err(Errno::PIPE),
         };
-        self.done(token, result);
+        self.send_done(token, result);
     }
 
-    /// A terminal in line mode takes one end-of-file character at the start of a line for the end,
+    /// A terminal in line mode takes one end-of-file character at the start of a line for the target,
     /// and elsewhere as "send what you have": there it needs a second.
-    fn type_end(&mut self) -> Result<(), Errno> {
+    fn type_eof(&mut self) -> Result<(), Errno> {
         let Some(master) = &self.output.out else { return Err(Errno::PIPE) };
         let modes = rustix::termios::tcgetattr(master)?;
         let end = modes.special_codes[rustix::termios::SpecialCodeIndex::VEOF];
@@ -281,6 +281,6 @@ impl Shim {
             (self.rows, self.cols) = (rows, cols);
             self.write_progress();
         }
-        self.done(token, result);
+        self.send_done(token, result);
     }
 }

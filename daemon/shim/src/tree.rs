@@ -9,7 +9,7 @@ use rustix::fs::{Mode, OFlags, RawDir};
 use std::mem::MaybeUninit;
 
 /// Processes seen in one pass. What does not fit is found in the next, when these are dead.
-pub const ROOM: usize = 4096;
+pub const MAX_PIDS: usize = 4096;
 
 /// A member, as /proc tells.
 #[derive(Clone, Copy)]
@@ -19,22 +19,22 @@ pub struct Stat {
 }
 
 impl Stat {
-    pub fn dead(&self) -> bool {
+    pub fn is_dead(&self) -> bool {
         matches!(self.state, b'Z' | b'X' | b'x')
     }
 }
 
 /// A path below /proc, built on the stack.
-struct Path {
+struct ProcPath {
     bytes: [u8; 64],
     len: usize,
 }
 
-impl Path {
-    fn new() -> Path {
-        Path { bytes: [0; 64], len: 0 }
+impl ProcPath {
+    fn new() -> ProcPath {
+        ProcPath { bytes: [0; 64], len: 0 }
     }
-    fn text(mut self, text: &[u8]) -> Path {
+    fn text(mut self, text: &[u8]) -> ProcPath {
         for b in text {
             // The last byte stays NUL.
             if self.len < self.bytes.len() - 1 {
@@ -44,7 +44,7 @@ impl Path {
         }
         self
     }
-    fn number(self, n: i32) -> Path {
+    fn number(self, n: i32) -> ProcPath {
         let mut digits = [0u8; 11];
         let mut at = digits.len();
         let mut rest = n.max(0);
@@ -75,7 +75,7 @@ impl Path {
 /// What the kernel says of a pid now. None: there is no such process.
 pub fn stat(pid: i32) -> Option<Stat> {
     let mut text = [0u8; 512];
-    let len = Path::new().text(b"/proc/").number(pid).text(b"/stat").read(&mut text);
+    let len = ProcPath::new().text(b"/proc/").number(pid).text(b"/stat").read(&mut text);
     let text = text.get(..len)?;
     let after = text.get(text.iter().rposition(|b| *b == b')')? + 2..)?;
     let mut fields = after.split(|b| *b == b' ');
@@ -86,7 +86,7 @@ pub fn stat(pid: i32) -> Option<Stat> {
 /// The start time of a process in ticks since boot: with the pid, an identity.
 pub fn ticks(pid: i32) -> u64 {
     let mut text = [0u8; 512];
-    let len = Path::new().text(b"/proc/").number(pid).text(b"/stat").read(&mut text);
+    let len = ProcPath::new().text(b"/proc/").number(pid).text(b"/stat").read(&mut text);
     let after = text[..len].iter().rposition(|b| *b == b')').and_then(|at| text[..len].get(at + 2..));
     let field = after.and_then(|a| a.split(|b| *b == b' ').nth(19));
     field.and_then(|f| std::str::from_utf8(f).ok()).and_then(|f| f.parse().ok()).unwrap_or(0)
@@ -95,7 +95,7 @@ pub fn ticks(pid: i32) -> u64 {
 /// Whether a child of the zygote is one of ours, by the name it gave itself.
 pub fn is_shim(pid: i32) -> bool {
     let mut text = [0u8; 32];
-    let len = Path::new().text(b"/proc/").number(pid).text(b"/comm").read(&mut text);
+    let len = ProcPath::new().text(b"/proc/").number(pid).text(b"/comm").read(&mut text);
     matches!(&text[..len], b"toold-shim\n" | b"toold-spare\n" | b"toold-zygote\n")
 }
 
@@ -124,8 +124,8 @@ impl Pids<'_> {
 /// Collects every descendant of `root`, `root` itself not included.
 pub fn descendants(root: i32, pids: &mut Pids<'_>) {
     pids.len = 0;
-    if !children_are_listed() {
-        return scan(root, pids);
+    if !has_children_files() {
+        return scan_all(root, pids);
     }
     children(root, pids);
     let mut next = 0;
@@ -136,13 +136,13 @@ pub fn descendants(root: i32, pids: &mut Pids<'_>) {
 }
 
 /// Whether this kernel lists children (CONFIG_PROC_CHILDREN): nearly all do.
-fn children_are_listed() -> bool {
+fn has_children_files() -> bool {
     rustix::fs::access(c"/proc/thread-self/children", rustix::fs::Access::READ_OK).is_ok()
 }
 
 /// The same from the parents of all processes, for a kernel that does not list children: slower,
 /// as it looks at everybody once for each generation.
-fn scan(root: i32, pids: &mut Pids<'_>) {
+fn scan_all(root: i32, pids: &mut Pids<'_>) {
     loop {
         let before = pids.len;
         let Ok(dir) = rustix::fs::open(c"/proc", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
@@ -167,7 +167,7 @@ fn scan(root: i32, pids: &mut Pids<'_>) {
 
 /// The children of all threads of a process.
 pub fn children(pid: i32, pids: &mut Pids<'_>) {
-    let path = Path::new().text(b"/proc/").number(pid).text(b"/task");
+    let path = ProcPath::new().text(b"/proc/").number(pid).text(b"/task");
     let Ok(name) = std::ffi::CStr::from_bytes_until_nul(&path.bytes) else { return };
     let Ok(dir) = rustix::fs::open(name, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()) else {
         return;
@@ -183,7 +183,7 @@ pub fn children(pid: i32, pids: &mut Pids<'_>) {
 
 /// The children of one thread: numbers with blanks between, as many as there are.
 fn thread_children(pid: i32, tid: i32, pids: &mut Pids<'_>) {
-    let path = Path::new().text(b"/proc/").number(pid).text(b"/task/").number(tid).text(b"/children");
+    let path = ProcPath::new().text(b"/proc/").number(pid).text(b"/task/").number(tid).text(b"/children");
     let Ok(name) = std::ffi::CStr::from_bytes_until_nul(&path.bytes) else { return };
     let Ok(fd) = rustix::fs::open(name, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) else { return };
     let mut text = [0u8; 1024];
@@ -206,8 +206,8 @@ fn thread_children(pid: i32, tid: i32, pids: &mut Pids<'_>) {
 }
 
 /// What came of signalling one pid.
-pub enum Sent {
-    Yes,
+pub enum SignalResult {
+    Sent,
     /// Dead, or not of this tree any more.
     Gone,
     Refused,
@@ -215,11 +215,11 @@ pub enum Sent {
 
 /// Signals a pid that was seen in the tree, and only while it is still in it: the pidfd pins who it
 /// is before its parent is looked up, so a stranger that got the same number is left alone.
-pub fn signal(pid: i32, tree: &[i32], root: i32, number: i32) -> Sent {
-    let Ok(pidfd) = sys::pidfd_open(pid) else { return Sent::Gone };
-    let Some(stat) = stat(pid) else { return Sent::Gone };
-    if stat.dead() || !(stat.ppid == root || tree.contains(&stat.ppid)) {
-        return Sent::Gone;
+pub fn signal(pid: i32, tree: &[i32], root: i32, number: i32) -> SignalResult {
+    let Ok(pidfd) = sys::pidfd_open(pid) else { return SignalResult::Gone };
+    let Some(stat) = stat(pid) else { return SignalResult::Gone };
+    if stat.is_dead() || !(stat.ppid == root || tree.contains(&stat.ppid)) {
+        return SignalResult::Gone;
     }
     match sys::pidfd_signal(pidfd.as_fd(), number) {
         Ok(()) => {
@@ -227,10 +227,10 @@ pub fn signal(pid: i32, tree: &[i32], root: i32, number: i32) -> Sent {
             if matches!(stat.state, b'T') && !matches!(number, libc::SIGKILL | libc::SIGSTOP | libc::SIGCONT) {
                 let _ = sys::pidfd_signal(pidfd.as_fd(), libc::SIGCONT);
             }
-            Sent::Yes
+            SignalResult::Sent
         }
-        Err(rustix::io::Errno::SRCH) => Sent::Gone,
-        Err(_) => Sent::Refused,
+        Err(rustix::io::Errno::SRCH) => SignalResult::Gone,
+        Err(_) => SignalResult::Refused,
     }
 }
 
@@ -251,9 +251,9 @@ mod tests {
             descendants(root, &mut listed);
         }
         let mut scanned = Pids { all: &mut second, len: 0 };
-        scan(root, &mut scanned);
+        scan_all(root, &mut scanned);
         assert_eq!(listed.list(), scanned.list());
-        assert!(children_are_listed(), "the quick way is the one that was taken");
+        assert!(has_children_files(), "the quick way is the one that was taken");
         drop(shell.stdin.take());
         shell.wait().expect("it ends with its input");
     }

@@ -5,8 +5,8 @@
 //! over. If too few are left it tells the zygote when its program runs, which forks the next: no fork is in the way
 //! of a start. When the daemon is gone the socket ends, and with it the spares, and the zygote after the last shim.
 
-use crate::seat::{Places, SPARES, Seat};
-use crate::sys::{self, Forked, Title};
+use crate::spare::{MIN_SPARES, SpareLink, SpareSlots};
+use crate::sys::{self, Forked, ProcessTitle};
 use crate::{run, tree};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsRawFd, OwnedFd};
@@ -43,8 +43,8 @@ pub fn exec_main() -> ! {
     let Ok(control) = rustix::io::fcntl_dupfd_cloexec(sys::borrow(0), 10) else { sys::exit(1) };
     let Some(control) = detach(control) else { sys::exit(1) };
     let _ = rustix::io::fcntl_setfd(&control, rustix::io::FdFlags::CLOEXEC);
-    match run::Ready::new(Title::find()) {
-        Some(ready) => run::run(ready, control, None),
+    match run::Prepared::new(ProcessTitle::find()) {
+        Some(prepared) => run::run(prepared, control, None),
         None => sys::exit(1),
     }
 }
@@ -54,13 +54,13 @@ fn detach(socket: OwnedFd) -> Option<OwnedFd> {
     let _ = rustix::process::setsid();
     // Whatever we were started with: a program gets its signals as they should be.
     sys::default_signals();
-    sys::IGNORED.into_iter().for_each(sys::ignore);
+    sys::IGNORED_SIGNALS.into_iter().for_each(sys::ignore_signal);
     let null = rustix::fs::open(c"/dev/null", rustix::fs::OFlags::RDWR, rustix::fs::Mode::empty()).ok()?;
     for at in 0..3 {
-        sys::dup_to(null.as_raw_fd(), at).ok()?;
+        sys::dup2_to(null.as_raw_fd(), at).ok()?;
     }
     if socket.as_raw_fd() != 3 {
-        sys::dup_to(socket.as_raw_fd(), 3).ok()?;
+        sys::dup2_to(socket.as_raw_fd(), 3).ok()?;
     }
     // Their old numbers are closed below, with all the others.
     std::mem::forget(socket);
@@ -72,60 +72,60 @@ fn detach(socket: OwnedFd) -> Option<OwnedFd> {
 
 fn serve(socket: OwnedFd) -> ! {
     let Some(socket) = detach(socket) else { sys::exit(1) };
-    let title = Title::find();
+    let title = ProcessTitle::find();
     if let Some(title) = &title {
         title.set(&[b"toold: zygote"]);
     }
     sys::set_name(c"toold-zygote");
-    let (Ok(deaths), Ok((calls, call)), Some(places)) =
-        (sys::child_signals(), rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC), Places::new())
+    let (Ok(sigchld), Ok((wake_rx, wake_tx)), Some(slots)) =
+        (sys::sigchld_fd(), rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC), SpareSlots::new())
     else {
         sys::exit(1)
     };
-    // Whoever loses its shim becomes our child, also when the daemon is long gone: see `sweep`.
+    // Whoever loses its shim becomes our child, also when the daemon is long gone: see `kill_orphans`.
     let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
-    let mut daemon_lives = true;
+    let mut daemon_alive = true;
     loop {
-        while daemon_lives && places.taken() < SPARES {
-            let Some(place) = places.promise() else { break };
+        while daemon_alive && slots.filled() < MIN_SPARES {
+            let Some(slot) = slots.reserve() else { break };
             match sys::fork() {
                 Ok(Forked::Child) => {
-                    drop((deaths, calls));
-                    spare(Seat { socket, zygote: call, places }, place, title)
+                    drop((sigchld, wake_rx));
+                    spare(SpareLink { socket, zygote: wake_tx, slots }, slot, title)
                 }
-                Ok(Forked::Parent(pid)) => places.keep(place, pid),
-                // No process to be had now: the next death or call tries again.
+                Ok(Forked::Parent(pid)) => slots.fill(slot, pid),
+                // No process to be had now: the next death or wake_tx tries again.
                 Err(_) => {
-                    places.free(place);
+                    slots.release(slot);
                     break;
                 }
             }
         }
         let mut fds = [
-            PollFd::new(&deaths, PollFlags::IN),
-            PollFd::new(&calls, PollFlags::IN),
-            // Only its end: requests are for the spares.
+            PollFd::new(&sigchld, PollFlags::IN),
+            PollFd::new(&wake_rx, PollFlags::IN),
+            // Only its socket_ready: requests are for the spares.
             PollFd::new(&socket, PollFlags::empty()),
         ];
-        // Without a daemon only deaths matter, and its socket would report its end for ever.
-        let watched = if daemon_lives { &mut fds[..] } else { &mut fds[..1] };
+        // Without a daemon only sigchld matter, and its socket would report its socket_ready for ever.
+        let watched = if daemon_alive { &mut fds[..] } else { &mut fds[..1] };
         if poll(watched, None).is_err() {
             continue;
         }
-        let [dead, news, end] = fds.map(|fd| fd.revents());
-        daemon_lives &= !end.intersects(PollFlags::HUP | PollFlags::ERR);
-        if news.contains(PollFlags::IN) {
+        let [sigchld_ready, woken, socket_ready] = fds.map(|fd| fd.revents());
+        daemon_alive &= !socket_ready.intersects(PollFlags::HUP | PollFlags::ERR);
+        if woken.contains(PollFlags::IN) {
             let mut drained = [0u8; 64];
-            let _ = rustix::io::read(&calls, &mut drained);
+            let _ = rustix::io::read(&wake_rx, &mut drained);
         }
-        if dead.contains(PollFlags::IN) {
+        if sigchld_ready.contains(PollFlags::IN) {
             let mut drained = [0u8; 1024];
-            let _ = rustix::io::read(&deaths, &mut drained);
+            let _ = rustix::io::read(&sigchld, &mut drained);
             let mut orphans = false;
             let childless = loop {
                 match sys::reap() {
                     Ok(Some(reaped)) => {
-                        places.forget(reaped.pid);
+                        slots.release_pid(reaped.pid);
                         orphans |= libc::WIFSIGNALED(reaped.status);
                     }
                     Ok(None) => break false,
@@ -133,21 +133,21 @@ fn serve(socket: OwnedFd) -> ! {
                 }
             };
             if orphans {
-                sweep();
+                kill_orphans();
             }
-            if childless && !daemon_lives {
+            if childless && !daemon_alive {
                 sys::exit(0);
             }
         }
     }
 }
 
-/// Ends what a killed shim left behind. A shim that leaves by itself has nobody below it, so a child
-/// of ours that is no shim has lost its own: nobody could see its output or its end any more.
-fn sweep() {
+/// ParentStdio what a killed shim left behind. A shim that leaves by itself has nobody below it, so a child
+/// of ours that is no shim has lost its own: nobody could see its output or its socket_ready any more.
+fn kill_orphans() {
     let own = rustix::process::getpid().as_raw_nonzero().get();
-    let Some(memory) = sys::map(tree::ROOM * 8) else { return };
-    let (children, below) = sys::as_pids(memory).split_at_mut(tree::ROOM);
+    let Some(memory) = sys::map_anonymous(tree::MAX_PIDS * 8) else { return };
+    let (children, below) = sys::as_pids(memory).split_at_mut(tree::MAX_PIDS);
     let mut orphans = tree::Pids { all: children, len: 0 };
     tree::children(own, &mut orphans);
     for pid in orphans.list() {
@@ -165,13 +165,13 @@ fn sweep() {
 }
 
 /// Waits for a request, then is its shim.
-fn spare(seat: Seat, place: usize, title: Option<Title>) -> ! {
+fn spare(spare_link: SpareLink, slot: usize, title: Option<ProcessTitle>) -> ! {
     let own = rustix::process::getpid().as_raw_nonzero().get();
-    seat.places.keep(place, own);
-    let Some(ready) = run::Ready::new(title) else { sys::exit(1) };
-    ready.show_spare();
-    match seat.wait(place) {
-        Some(control) => run::run(ready, control, Some(seat)),
+    spare_link.slots.fill(slot, own);
+    let Some(prepared) = run::Prepared::new(title) else { sys::exit(1) };
+    prepared.set_idle_title();
+    match spare_link.wait(slot) {
+        Some(control) => run::run(prepared, control, Some(spare_link)),
         None => sys::exit(0),
     }
 }

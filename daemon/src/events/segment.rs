@@ -144,7 +144,7 @@ impl Segment {
     pub fn start_writeback(&self) -> io::Result<()> {
         let len = self.len();
         if self.writeback_started.load(Ordering::Relaxed) < len {
-            crate::sys::begin_writeback(&*self.open()?)?;
+            crate::sys::start_writeback(&*self.open()?)?;
             self.writeback_started.fetch_max(len, Ordering::Relaxed);
         }
         Ok(())

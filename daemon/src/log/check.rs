@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use toold_format::Stream;
 use toold_format::log::Counts;
-use toold_format::log::{Name, Record, SPAN, parse_idx_name, parse_log_name};
+use toold_format::log::{IndexRecord, MAX_SPAN_LEN, SegmentName, parse_idx_name, parse_log_name};
 
 /// What is missing or damaged, in plain words; nothing when all is well. No output is read, so bytes that were changed
 /// in place are not noticed. The process must have ended: a log that grows is short of its counts all the time.
@@ -30,8 +30,8 @@ struct SegmentFiles {
 struct SegmentRange {
     start: u64,
     end: u64,
-    first: Option<Record>,
-    last: Option<Record>,
+    first: Option<IndexRecord>,
+    last: Option<IndexRecord>,
 }
 
 struct SegmentList(BTreeMap<u64, SegmentFiles>);
@@ -54,7 +54,7 @@ impl SegmentList {
     fn check(&self, dir: &Path, counts: &Counts) -> io::Result<Vec<String>> {
         let (mut wrong, mut ranges) = (Vec::new(), Vec::new());
         for (&start, files) in self.0.iter().filter(|(start, _)| **start < counts.end) {
-            let (log, idx) = (Name::log(start), Name::idx(start));
+            let (log, idx) = (SegmentName::log(start), SegmentName::idx(start));
             for (name, kind) in [(log, files.log), (idx, files.idx)] {
                 if kind.is_some_and(|kind| !kind.is_file()) {
                     wrong.push(format!("{} is not a regular file", name.as_str()));
@@ -81,7 +81,7 @@ impl SegmentList {
 
     /// An index alone names the file that was beside it. It is no damage by itself: a crash may leave one.
     fn missing(&self, kept: u64, expected: u64) -> String {
-        let gone = self.0.iter().filter(|(_, files)| files.log.is_none()).map(|(start, _)| Name::log(*start));
+        let gone = self.0.iter().filter(|(_, files)| files.log.is_none()).map(|(start, _)| SegmentName::log(*start));
         let gone: Vec<String> = gone.map(|name| format!("{} is missing", name.as_str())).collect();
         let short = format!("{} of {expected} bytes of output are gone", expected - kept);
         if gone.is_empty() { format!("a log file is short: {short}") } else { format!("{}: {short}", gone.join(", ")) }
@@ -90,7 +90,7 @@ impl SegmentList {
 
 /// A segment's first and last record, and what is wrong with its index.
 fn look(dir: &Path, start: u64, end: u64) -> io::Result<(SegmentRange, Option<String>)> {
-    let name = Name::idx(start);
+    let name = SegmentName::idx(start);
     let file = open(dir, name)?;
     let there = file.is_some();
     let index = Index::new(file, start, end)?;
@@ -107,8 +107,8 @@ fn look(dir: &Path, start: u64, end: u64) -> io::Result<(SegmentRange, Option<St
 
 /// A record covers only so much: where more bytes follow the last one, others were there.
 fn uncovered_bytes(ranges: &[SegmentRange]) -> impl Iterator<Item = String> {
-    let short = ranges.iter().filter(|s| s.last.is_some_and(|last| s.end - last.start > SPAN));
-    short.map(|s| format!("{} is short", Name::idx(s.start).as_str()))
+    let short = ranges.iter().filter(|s| s.last.is_some_and(|last| s.end - last.start > MAX_SPAN_LEN));
+    short.map(|s| format!("{} is short", SegmentName::idx(s.start).as_str()))
 }
 
 /// After an index's last record only its own stream wrote, so the other one's lines are what they are at the end.
@@ -122,9 +122,9 @@ fn stream_mismatch(ranges: &[SegmentRange], counts: &Counts) -> Vec<String> {
             None => (range.end == counts.end).then(|| LineCounts::at_end(counts)),
         };
         let (Some(last), Some(after)) = (range.last, after) else { continue };
-        let covered = range.end - last.start <= SPAN;
+        let covered = range.end - last.start <= MAX_SPAN_LEN;
         if covered && !LineCounts::before(last).is_consistent_with(&after, last.stream) {
-            wrong.push(format!("{} is short", Name::idx(range.start).as_str()));
+            wrong.push(format!("{} is short", SegmentName::idx(range.start).as_str()));
         }
     }
     wrong
@@ -138,7 +138,7 @@ struct LineCounts {
 }
 
 impl LineCounts {
-    fn before(record: Record) -> LineCounts {
+    fn before(record: IndexRecord) -> LineCounts {
         LineCounts { out: (record.out_newlines, record.out_open), err: (record.err_newlines, record.err_open) }
     }
 

@@ -8,7 +8,7 @@ use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use toold_format::Stream;
-use toold_format::log::{Header, Name, RECORD, Record};
+use toold_format::log::{IndexHeader, IndexRecord, RECORD_LEN, SegmentName};
 
 /// Records read at once: a 4 KiB block.
 const RECORDS_PER_BLOCK: usize = 128;
@@ -39,7 +39,7 @@ impl SegmentSlot {
     pub fn segment(&self, dir: &Path) -> io::Result<Option<&SegmentBytes>> {
         if self.segment.get().is_none() {
             let segment =
-                open(dir, Name::log(self.start))?.map(|log| SegmentBytes::new(self.start, log)).transpose()?;
+                open(dir, SegmentName::log(self.start))?.map(|log| SegmentBytes::new(self.start, log)).transpose()?;
             let _ = self.segment.set(segment);
         }
         Ok(self.segment.get().and_then(Option::as_ref).filter(|segment| segment.start < segment.end))
@@ -50,7 +50,7 @@ impl SegmentSlot {
             return Ok(index);
         }
         let end = self.segment(dir)?.map_or(self.start, |segment| segment.end);
-        let index = Index::new(open(dir, Name::idx(self.start))?, self.start, end)?;
+        let index = Index::new(open(dir, SegmentName::idx(self.start))?, self.start, end)?;
         Ok(self.index.get_or_init(|| index))
     }
 
@@ -64,7 +64,7 @@ impl SegmentSlot {
 
 /// A segment's file. What the writer did not make, a link, a directory or a pipe in its place, is not there: it would
 /// show bytes that are not the program's, or wait for them.
-pub(super) fn open(dir: &Path, name: Name) -> io::Result<Option<File>> {
+pub(super) fn open(dir: &Path, name: SegmentName) -> io::Result<Option<File>> {
     let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
     let file = match OpenOptions::new().read(true).custom_flags(flags.bits()).open(dir.join(name.as_str())) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -114,7 +114,7 @@ impl SegmentBytes {
 #[derive(Debug)]
 pub struct Index {
     file: Option<File>,
-    pub header: Option<Header>,
+    pub header: Option<IndexHeader>,
     len: usize,
     block: RefCell<(usize, Vec<u8>)>,
     /// Where the last search ended; the next one is mostly a step away.
@@ -125,7 +125,7 @@ pub struct Index {
 impl Index {
     pub fn new(file: Option<File>, start: u64, end: u64) -> io::Result<Index> {
         let size = file.as_ref().map_or(Ok(0), |file| file.metadata().map(|m| m.len()))?;
-        let records = usize::try_from(size / RECORD as u64).unwrap_or(usize::MAX).saturating_sub(1);
+        let records = usize::try_from(size / RECORD_LEN as u64).unwrap_or(usize::MAX).saturating_sub(1);
         let block = RefCell::new((usize::MAX, Vec::new()));
         let mut index = Index { file, header: None, len: records, block, hint: Cell::new(0), bytes_read: Cell::new(0) };
         index.header = index.read_header()?.filter(|header| header.start == start);
@@ -141,13 +141,13 @@ impl Index {
         self.len
     }
 
-    pub fn get(&self, i: usize) -> io::Result<Option<Record>> {
-        let (number, slot) = (i / RECORDS_PER_BLOCK, i % RECORDS_PER_BLOCK * RECORD);
+    pub fn get(&self, i: usize) -> io::Result<Option<IndexRecord>> {
+        let (number, slot) = (i / RECORDS_PER_BLOCK, i % RECORDS_PER_BLOCK * RECORD_LEN);
         let mut block = self.block.borrow_mut();
         if block.0 != number {
             *block = (number, self.read_block(number)?);
         }
-        Ok(block.1.get(slot..slot + RECORD).and_then(|raw| raw.try_into().ok()).and_then(Record::decode))
+        Ok(block.1.get(slot..slot + RECORD_LEN).and_then(|raw| raw.try_into().ok()).and_then(IndexRecord::decode))
     }
 
     /// How many records start at `at` or before it.
@@ -173,7 +173,7 @@ impl Index {
         Ok(self.get(i)?.is_some_and(|r| r.start <= at))
     }
 
-    fn partition(&self, before: impl Fn(Option<Record>) -> bool) -> io::Result<usize> {
+    fn partition(&self, before: impl Fn(Option<IndexRecord>) -> bool) -> io::Result<usize> {
         let (mut low, mut high) = (0, self.len);
         while low < high {
             let middle = low + (high - low) / 2;
@@ -186,16 +186,16 @@ impl Index {
         Ok(low)
     }
 
-    fn read_header(&self) -> io::Result<Option<Header>> {
-        let mut raw = [0; RECORD];
+    fn read_header(&self) -> io::Result<Option<IndexHeader>> {
+        let mut raw = [0; RECORD_LEN];
         let n = self.read_at(0, &mut raw)?;
-        Ok(if n == RECORD { Header::decode(&raw) } else { None })
+        Ok(if n == RECORD_LEN { IndexHeader::decode(&raw) } else { None })
     }
 
     fn read_block(&self, number: usize) -> io::Result<Vec<u8>> {
         let first = number * RECORDS_PER_BLOCK;
-        let mut raw = vec![0; RECORDS_PER_BLOCK.min(self.len.saturating_sub(first)) * RECORD];
-        let n = self.read_at(((first + 1) * RECORD) as u64, &mut raw)?;
+        let mut raw = vec![0; RECORDS_PER_BLOCK.min(self.len.saturating_sub(first)) * RECORD_LEN];
+        let n = self.read_at(((first + 1) * RECORD_LEN) as u64, &mut raw)?;
         raw.truncate(n);
         Ok(raw)
     }

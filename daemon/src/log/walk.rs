@@ -3,7 +3,7 @@
 use super::reader::{Location, Log, MAX_PAGE_INDEX_BYTES};
 use std::io;
 use toold_format::Stream;
-use toold_format::log::{RECORD, Record};
+use toold_format::log::{IndexRecord, RECORD_LEN};
 use toold_proto::process::Gap;
 
 /// The most that is read at once.
@@ -58,7 +58,7 @@ impl<'a> LogWalk<'a> {
                     let (record, to) = self.log.record_at(slot, self.at)?;
                     if record.stream != stream {
                         self.at = to.min(end);
-                        self.skipped += RECORD as u64;
+                        self.skipped += RECORD_LEN as u64;
                         if self.skipped >= stop {
                             return Ok(WalkItem::Bytes { at: self.at, bytes: &[] });
                         }
@@ -131,7 +131,7 @@ impl Log {
                 let (start, wanted) = match stream {
                     None => (self.start(slot), true),
                     Some(stream) => {
-                        looked += RECORD as u64;
+                        looked += RECORD_LEN as u64;
                         let (record, _) = self.record_at(slot, tail.from - 1)?;
                         (record.start.clamp(self.start(slot), tail.from - 1), record.stream == stream)
                     }
@@ -148,7 +148,7 @@ impl Log {
     }
 
     /// The record that `at` belongs to, and where it ends.
-    pub(super) fn record_at(&self, slot: usize, at: u64) -> io::Result<(Record, u64)> {
+    pub(super) fn record_at(&self, slot: usize, at: u64) -> io::Result<(IndexRecord, u64)> {
         let index = self.index(slot)?;
         let n = index.until(at)?;
         let next = if n < index.len() { index.get(n)? } else { None };
@@ -167,12 +167,12 @@ impl Log {
 
     /// A segment's first record. Where damage took it, one that leads to what is known behind the segment, or else goes
     /// on from the one before: across a gap that is too few lines, and the last ones were not found.
-    pub(super) fn base(&self, slot: usize) -> io::Result<Record> {
+    pub(super) fn base(&self, slot: usize) -> io::Result<IndexRecord> {
         let start = self.start(slot);
         if let Some(record) = self.index(slot)?.get(0)?.filter(|record| record.start == start) {
             return Ok(record);
         }
-        let mut record = Record {
+        let mut record = IndexRecord {
             start,
             out_newlines: 0,
             err_newlines: 0,
@@ -185,7 +185,7 @@ impl Log {
             return Ok(record);
         }
         if let Some((out_newlines, err_newlines)) = self.infer_newlines(slot)? {
-            return Ok(Record { out_newlines, err_newlines, ..record });
+            return Ok(IndexRecord { out_newlines, err_newlines, ..record });
         }
         for before in (0..slot).rev() {
             if let Some(end) = self.slot_end(before)? {

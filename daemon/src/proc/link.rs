@@ -4,7 +4,7 @@ use super::state::Update;
 use std::io;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
-use toold_format::frame::{self, FROM_SHIM_MAX, FromShim, ToShim, Wrote};
+use toold_format::frame::{self, FromShim, MAX_FROM_SHIM_LEN, ToShim, Wrote};
 
 /// What a shim said, owned.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ impl Link {
     /// The next word. None: the shim hung up. Safe to cancel: nothing read is forgotten.
     pub async fn next(&mut self, now_ms: impl Fn() -> u64) -> Option<Word> {
         loop {
-            match frame::next(&self.input[self.at..], FROM_SHIM_MAX) {
+            match frame::next_frame(&self.input[self.at..], MAX_FROM_SHIM_LEN) {
                 Ok(Some((kind, body, length))) => {
                     let word = FromShim::read(kind, body).map(|f| word(&f, &now_ms));
                     self.at += length;

@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use toold_format::log::release;
+use toold_format::log::release_reserved;
 use toold_format::slots::{Launch, Progress, Stage};
 
 /// How long the kernel has to tell the exit of a program that is dead but not reaped yet.
@@ -104,7 +104,7 @@ pub fn to_disk(dir: &Path, record: &Record) {
 fn recount(dir: &Path, wait_status: Option<Progress>) -> Progress {
     let mut progress = wait_status.unwrap_or_default();
     // One that fails keeps blocks from others until the process is forgotten, and costs no byte.
-    let _ = release(dir);
+    let _ = release_reserved(dir);
     if let Ok(counts) = Log::open_all(dir).and_then(|log| log.recount())
         && counts.end > progress.counts.end
     {
@@ -121,13 +121,13 @@ async fn pidfd_exit_status(pidfd: Option<OwnedFd>) -> Option<i32> {
     let pidfd = sys::pollable(pidfd?)?;
     tokio::time::timeout(EXIT_STATUS_TIMEOUT, async {
         loop {
-            if let Some(status) = sys::pidfd_exit(pidfd.get_ref().as_fd()) {
+            if let Some(status) = sys::pidfd_exit_status(pidfd.get_ref().as_fd()) {
                 return Some(status);
             }
             // Readable is dead; the status comes with the reaping, which hangs the pidfd up.
             let mut ready = pidfd.readable().await.ok()?;
             if ready.ready().is_read_closed() {
-                return sys::pidfd_exit(pidfd.get_ref().as_fd());
+                return sys::pidfd_exit_status(pidfd.get_ref().as_fd());
             }
             ready.clear_ready();
         }

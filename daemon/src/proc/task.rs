@@ -14,7 +14,7 @@ use std::time::Duration;
 use tokio::net::UnixStream;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
-use toold_format::frame::{ToShim, WRITE_MAX, Wrote};
+use toold_format::frame::{MAX_WRITE_LEN, ToShim, Wrote};
 use toold_shim::address;
 use toold_shim::hooks;
 use tracing::{debug, info, warn};
@@ -283,7 +283,7 @@ impl Task {
         let Some(writing) = &mut self.writing else { return Ok(()) };
         writing.token = self.token;
         let rest = &writing.data[(writing.at as usize).min(writing.data.len())..];
-        let data = &rest[..rest.len().min(WRITE_MAX)];
+        let data = &rest[..rest.len().min(MAX_WRITE_LEN)];
         let (id, offset, total) = (writing.id, writing.at, writing.data.len() as u64);
         link.send(&ToShim::Write { token: self.token, id, offset, total, data }).await
     }

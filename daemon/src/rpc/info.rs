@@ -100,7 +100,7 @@ fn features(daemon: &Daemon) -> BTreeMap<String, Value> {
     let zygote = daemon.registry.launcher.zygote_pid();
     [
         ("pidfd", json!(crate::sys::pidfd_open(own).is_ok())),
-        ("pidfd_exit", json!(crate::sys::pidfd_info_known())),
+        ("pidfd_exit", json!(crate::sys::has_pidfd_info())),
         ("proc_children", json!(std::path::Path::new(&children).exists())),
         ("landlock_abi", json!(crate::sys::landlock_abi())),
         ("cgroup", cgroup::features()),

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
-use toold_format::slots::PAGE;
+use toold_format::slots::PAGE_LEN;
 
 /// As many are kept, once half of them were used up: what a burst of starts needs is there before it.
 const CAPACITY: usize = 64;
@@ -20,7 +20,7 @@ const CAPACITY: usize = 64;
 const LOW_WATER: usize = 8;
 /// What the disk has of a record before its process is known: the slots and, most times, all of the spec. To write it again is
 /// a third of what it takes to write it for the first time, and needs no commit of the file system's journal.
-const PREALLOC_LEN: usize = 2 * PAGE;
+const PREALLOC_LEN: usize = 2 * PAGE_LEN;
 /// One that takes so long is made where the file system has to look for a free inode among many that were deleted lately.
 const SLOW_MKDIR: Duration = Duration::from_micros(250);
 /// The first bytes of a record that the disk has, and that nobody used.
@@ -178,7 +178,7 @@ impl DirPool {
         for dirs in some {
             // All of them are on their way before the first is waited for.
             dirs.record.write_all_at(&[0; PREALLOC_LEN], 0)?;
-            let _ = sys::begin_writeback(&dirs.record);
+            let _ = sys::start_writeback(&dirs.record);
         }
         some.iter().try_for_each(|dirs| dirs.record.sync_all().and_then(|()| File::open(&dirs.dir)?.sync_all()))?;
         File::open(&self.dir)?.sync_all()?;

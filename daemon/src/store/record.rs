@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use toold_format::fnv1a;
 use toold_format::slots::{
-    self, CHECKPOINT_LEN, CheckpointSlot, Exit, Head, Launch, PAGE, Progress, SLOT, Slot, Stage,
+    self, CHECKPOINT_LEN, CheckpointSlot, Exit, Head, Launch, PAGE_LEN, Progress, SLOT_LEN, Slot, Stage,
 };
 use toold_proto::ProcId;
 use toold_proto::pattern::Pattern;
@@ -114,12 +114,12 @@ pub fn create(dir: &Path, new: &NewRecord<'_>, durable: bool) -> io::Result<Reco
 }
 
 fn page(new: &NewRecord<'_>) -> io::Result<Vec<u8>> {
-    let mut page = vec![0u8; PAGE];
+    let mut page = vec![0u8; PAGE_LEN];
     serde_json::to_writer(&mut page, new.spec)?;
-    let json = &page[PAGE..];
-    let head = Head { spec_len: json.len() as u32, spec_sum: fnv1a(json), nonce: new.nonce, boot: new.boot };
-    page[..SLOT].copy_from_slice(&head.slot());
-    page[slots::COUNTS_AT as usize..][..SLOT].copy_from_slice(&new.progress.slot());
+    let json = &page[PAGE_LEN..];
+    let head = Head { spec_len: json.len() as u32, spec_checksum: fnv1a(json), nonce: new.nonce, boot: new.boot };
+    page[..SLOT_LEN].copy_from_slice(&head.slot());
+    page[slots::COUNTS_AT as usize..][..SLOT_LEN].copy_from_slice(&new.progress.slot());
     Ok(page)
 }
 
@@ -130,24 +130,24 @@ impl Record {
 
     /// Made, and never written.
     pub fn is_empty(&self) -> io::Result<bool> {
-        let mut head = [0u8; SLOT];
+        let mut head = [0u8; SLOT_LEN];
         let len = self.file.read_at(&mut head, 0)?;
         Ok(dir_pool::is_unused(&head[..len]))
     }
 
     fn slot(&self, at: u64) -> io::Result<Slot> {
-        let mut slot = [0u8; SLOT];
+        let mut slot = [0u8; SLOT_LEN];
         self.file.read_exact_at(&mut slot, at)?;
         Ok(slot)
     }
 
     /// All slots in one read. An error: the head is damaged.
     pub fn facts(&self) -> io::Result<Facts> {
-        let mut page = [0u8; PAGE];
+        let mut page = [0u8; PAGE_LEN];
         self.file.read_exact_at(&mut page, 0)?;
         let slot = |at: u64| -> Slot {
-            let mut slot = [0u8; SLOT];
-            slot.copy_from_slice(&page[at as usize..at as usize + SLOT]);
+            let mut slot = [0u8; SLOT_LEN];
+            slot.copy_from_slice(&page[at as usize..at as usize + SLOT_LEN]);
             slot
         };
         let head = Head::read(&slot(slots::HEAD_AT)).ok_or_else(|| bad("the head of the record is damaged"))?;
@@ -178,8 +178,8 @@ impl Record {
             return Err(bad("the spec is too long to be one"));
         }
         let mut json = vec![0u8; head.spec_len as usize];
-        self.file.read_exact_at(&mut json, PAGE as u64)?;
-        if fnv1a(&json) != head.spec_sum {
+        self.file.read_exact_at(&mut json, PAGE_LEN as u64)?;
+        if fnv1a(&json) != head.spec_checksum {
             return Err(bad("the spec does not fit its checksum"));
         }
         Ok(serde_json::from_slice(&json)?)
@@ -187,9 +187,9 @@ impl Record {
 
     /// The bytes that a named write put in, if the shim remembered it at the exit.
     pub fn written(&self, id: &[u8; 16]) -> Option<u64> {
-        let mut names = [0u8; slots::NAME * slots::NAMES];
-        self.file.read_exact_at(&mut names, slots::NAMES_AT).ok()?;
-        let entry = names.chunks_exact(slots::NAME).find(|e| e[..16] == id[..])?;
+        let mut names = [0u8; slots::WRITE_ENTRY_LEN * slots::MAX_WRITES];
+        self.file.read_exact_at(&mut names, slots::WRITES_AT).ok()?;
+        let entry = names.chunks_exact(slots::WRITE_ENTRY_LEN).find(|e| e[..16] == id[..])?;
         Some(u64::from_le_bytes(entry[16..].try_into().ok()?))
     }
 
@@ -233,7 +233,7 @@ impl Record {
 
     /// Begins to write it to the disk, without waiting.
     pub fn start_writeback(&self) -> io::Result<()> {
-        Ok(crate::sys::begin_writeback(&self.file)?)
+        Ok(crate::sys::start_writeback(&self.file)?)
     }
 
     /// Waits for the disk without keeping other tasks from anything.

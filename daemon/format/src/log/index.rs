@@ -4,13 +4,13 @@ use crate::Stream;
 use std::ffi::CStr;
 
 /// An index's header, and each of its records.
-pub const RECORD: usize = 32;
+pub const RECORD_LEN: usize = 32;
 
 /// A record covers no more than this, so finding a byte or a line scans no more than this.
-pub const SPAN: u64 = 64 * 1024;
+pub const MAX_SPAN_LEN: u64 = 64 * 1024;
 
 /// A record covers no more time than this.
-pub const SPAN_MS: u64 = 100;
+pub const MAX_SPAN_MS: u64 = 100;
 
 const MAGIC: [u8; 8] = *b"toolidx1";
 const TIME_BITS: u64 = 48;
@@ -19,17 +19,17 @@ const ERR_OPEN: u8 = 2;
 
 /// A segment's file name, built on the stack: the writer may not allocate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Name([u8; 24]);
+pub struct SegmentName([u8; 24]);
 
-impl Name {
+impl SegmentName {
     /// The file with the bytes of the segment that starts at `start`.
-    pub fn log(start: u64) -> Name {
-        Name::build(*b"log", start)
+    pub fn log(start: u64) -> SegmentName {
+        SegmentName::build(*b"log", start)
     }
 
     /// The index beside it.
-    pub fn idx(start: u64) -> Name {
-        Name::build(*b"idx", start)
+    pub fn idx(start: u64) -> SegmentName {
+        SegmentName::build(*b"idx", start)
     }
 
     pub fn as_c_str(&self) -> &CStr {
@@ -41,7 +41,7 @@ impl Name {
         self.as_c_str().to_str().unwrap_or("log")
     }
 
-    fn build(kind: [u8; 3], start: u64) -> Name {
+    fn build(kind: [u8; 3], start: u64) -> SegmentName {
         let mut name = [0; 24];
         name[..3].copy_from_slice(&kind);
         if start > 0 {
@@ -51,7 +51,7 @@ impl Name {
                 *byte = b"0123456789abcdef"[digit as usize];
             }
         }
-        Name(name)
+        SegmentName(name)
     }
 }
 
@@ -72,34 +72,34 @@ fn parse_name(kind: [u8; 3], name: &[u8]) -> Option<u64> {
     }
     let start = u64::from_str_radix(std::str::from_utf8(rest.strip_prefix(b".")?).ok()?, 16).ok()?;
     // One spelling only: `log.+5` and `log.0` are somebody else's.
-    (start > 0 && Name::build(kind, start).as_str().as_bytes() == name).then_some(start)
+    (start > 0 && SegmentName::build(kind, start).as_str().as_bytes() == name).then_some(start)
 }
 
 /// The first 32 bytes of an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Header {
+pub struct IndexHeader {
     pub start: u64,
     /// Bytes before `start` that the disk refused.
     pub unstored: u64,
 }
 
-impl Header {
-    pub fn encode(&self) -> [u8; RECORD] {
-        let mut raw = [0; RECORD];
+impl IndexHeader {
+    pub fn encode(&self) -> [u8; RECORD_LEN] {
+        let mut raw = [0; RECORD_LEN];
         raw[..8].copy_from_slice(&MAGIC);
         raw[8..16].copy_from_slice(&self.start.to_le_bytes());
         raw[16..24].copy_from_slice(&self.unstored.to_le_bytes());
         raw
     }
 
-    pub fn decode(raw: &[u8; RECORD]) -> Option<Header> {
-        (raw[..8] == MAGIC).then(|| Header { start: word(raw, 1), unstored: word(raw, 2) })
+    pub fn decode(raw: &[u8; RECORD_LEN]) -> Option<IndexHeader> {
+        (raw[..8] == MAGIC).then(|| IndexHeader { start: u64_at(raw, 1), unstored: u64_at(raw, 2) })
     }
 }
 
 /// From `start` until the next record the bytes are of one stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Record {
+pub struct IndexRecord {
     pub start: u64,
     /// Newlines of each stream before `start`, kept or not.
     pub out_newlines: u64,
@@ -112,15 +112,15 @@ pub struct Record {
     pub err_open: bool,
 }
 
-impl Record {
-    pub fn encode(&self) -> [u8; RECORD] {
+impl IndexRecord {
+    pub fn encode(&self) -> [u8; RECORD_LEN] {
         let stream = match self.stream {
             Stream::Stdout => 1_u64,
             Stream::Stderr => 2,
         };
         let flags = u64::from(self.out_open) * u64::from(OUT_OPEN) + u64::from(self.err_open) * u64::from(ERR_OPEN);
         let time = self.time_ms & ((1 << TIME_BITS) - 1);
-        let mut raw = [0; RECORD];
+        let mut raw = [0; RECORD_LEN];
         raw[..8].copy_from_slice(&self.start.to_le_bytes());
         raw[8..16].copy_from_slice(&self.out_newlines.to_le_bytes());
         raw[16..24].copy_from_slice(&self.err_newlines.to_le_bytes());
@@ -129,8 +129,8 @@ impl Record {
     }
 
     /// None for what no writer wrote, such as the zeroes a power cut leaves behind, or more newlines than bytes.
-    pub fn decode(raw: &[u8; RECORD]) -> Option<Record> {
-        if word(raw, 1).checked_add(word(raw, 2))? > word(raw, 0) {
+    pub fn decode(raw: &[u8; RECORD_LEN]) -> Option<IndexRecord> {
+        if u64_at(raw, 1).checked_add(u64_at(raw, 2))? > u64_at(raw, 0) {
             return None;
         }
         let stream = match raw[30] {
@@ -139,11 +139,11 @@ impl Record {
             // A stream that nobody writes: damage.
             _ => return None,
         };
-        Some(Record {
-            start: word(raw, 0),
-            out_newlines: word(raw, 1),
-            err_newlines: word(raw, 2),
-            time_ms: word(raw, 3) & ((1 << TIME_BITS) - 1),
+        Some(IndexRecord {
+            start: u64_at(raw, 0),
+            out_newlines: u64_at(raw, 1),
+            err_newlines: u64_at(raw, 2),
+            time_ms: u64_at(raw, 3) & ((1 << TIME_BITS) - 1),
             stream,
             out_open: raw[31] & OUT_OPEN != 0,
             err_open: raw[31] & ERR_OPEN != 0,
@@ -160,7 +160,7 @@ impl Record {
     }
 }
 
-fn word(raw: &[u8; RECORD], i: usize) -> u64 {
+fn u64_at(raw: &[u8; RECORD_LEN], i: usize) -> u64 {
     let mut word = [0; 8];
     word.copy_from_slice(&raw[8 * i..8 * i + 8]);
     u64::from_le_bytes(word)
@@ -173,8 +173,8 @@ mod tests {
 
     #[test]
     fn the_first_segment_has_the_plain_names_and_later_ones_their_start() {
-        let names = [Name::log(0), Name::idx(0), Name::log(0x1f00), Name::idx(u64::MAX)];
-        let told: Vec<&str> = names.iter().map(Name::as_str).collect();
+        let names = [SegmentName::log(0), SegmentName::idx(0), SegmentName::log(0x1f00), SegmentName::idx(u64::MAX)];
+        let told: Vec<&str> = names.iter().map(SegmentName::as_str).collect();
         assert_eq!(told, ["log", "idx", "log.0000000000001f00", "idx.ffffffffffffffff"]);
     }
 
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn a_record_is_these_bytes() {
-        let record = Record {
+        let record = IndexRecord {
             start: 7,
             out_newlines: 2,
             err_newlines: 3,
@@ -197,33 +197,33 @@ mod tests {
             out_open: true,
             err_open: false,
         };
-        let mut raw = [0; RECORD];
+        let mut raw = [0; RECORD_LEN];
         (raw[0], raw[8], raw[16]) = (7, 2, 3);
         raw[24..].copy_from_slice(&[6, 5, 4, 3, 2, 1, 2, 1]);
-        assert_eq!((record.encode(), Record::decode(&raw)), (raw, Some(record)));
+        assert_eq!((record.encode(), IndexRecord::decode(&raw)), (raw, Some(record)));
     }
 
     #[test]
     fn more_newlines_than_bytes_are_damage() {
-        let mut raw = [0; RECORD];
+        let mut raw = [0; RECORD_LEN];
         (raw[0], raw[8], raw[16], raw[30]) = (5, 2, 3, 1);
-        assert!(Record::decode(&raw).is_some());
+        assert!(IndexRecord::decode(&raw).is_some());
         raw[16] = 4;
-        assert_eq!(Record::decode(&raw), None);
+        assert_eq!(IndexRecord::decode(&raw), None);
         // Was believed, and counting the lines of both streams overflowed.
         raw[8..24].fill(0xff);
-        assert_eq!(Record::decode(&raw), None);
+        assert_eq!(IndexRecord::decode(&raw), None);
     }
 
     proptest! {
         #[test]
-        fn names_headers_and_records_come_back(start: u64, unstored: u64, raw: [u8; RECORD]) {
-            prop_assert_eq!(parse_log_name(Name::log(start).as_str().as_bytes()), Some(start));
-            prop_assert_eq!(parse_idx_name(Name::idx(start).as_str().as_bytes()), Some(start));
-            let header = Header { start, unstored };
-            prop_assert_eq!(Header::decode(&header.encode()), Some(header));
-            if let Some(record) = Record::decode(&raw) {
-                prop_assert_eq!(Record::decode(&record.encode()), Some(record));
+        fn names_headers_and_records_come_back(start: u64, unstored: u64, raw: [u8; RECORD_LEN]) {
+            prop_assert_eq!(parse_log_name(SegmentName::log(start).as_str().as_bytes()), Some(start));
+            prop_assert_eq!(parse_idx_name(SegmentName::idx(start).as_str().as_bytes()), Some(start));
+            let header = IndexHeader { start, unstored };
+            prop_assert_eq!(IndexHeader::decode(&header.encode()), Some(header));
+            if let Some(record) = IndexRecord::decode(&raw) {
+                prop_assert_eq!(IndexRecord::decode(&record.encode()), Some(record));
             }
         }
     }

@@ -6,6 +6,8 @@ mod sys;
 mod writer;
 
 pub use counts::Counts;
-pub use index::{Header, Name, RECORD, Record, SPAN, SPAN_MS, parse_idx_name, parse_log_name};
-pub use sys::{Dir, Files, release};
+pub use index::{
+    IndexHeader, IndexRecord, MAX_SPAN_LEN, MAX_SPAN_MS, RECORD_LEN, SegmentName, parse_idx_name, parse_log_name,
+};
+pub use sys::{Dir, Files, release_reserved};
 pub use writer::LogWriter;

@@ -1,6 +1,6 @@
 //! The few things the writer asks of the disk, relative to a directory descriptor, without allocating.
 
-use super::index::{Name, parse_log_name};
+use super::index::{SegmentName, parse_log_name};
 use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, fallocate, fstat, ftruncate, openat, unlinkat};
 use rustix::io::{Errno, write};
 use std::ffi::CStr;
@@ -71,11 +71,11 @@ impl Files for Dir {
 }
 
 /// Gives back what a writer that was killed had reserved in the directory `dir`: only its last segment can have any.
-pub fn release(dir: &Path) -> io::Result<()> {
+pub fn release_reserved(dir: &Path) -> io::Result<()> {
     let starts = std::fs::read_dir(dir)?.filter_map(|entry| parse_log_name(entry.ok()?.file_name().as_bytes()));
     let Some(last) = starts.max() else { return Ok(()) };
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
-    let path = dir.join(Name::log(last).as_str());
+    let path = dir.join(SegmentName::log(last).as_str());
     let file = File::options().write(true).custom_flags(flags).open(path)?;
     let found = file.metadata()?;
     if found.is_file() && found.blocks() * 512 > found.len() { file.set_len(found.len()) } else { Ok(()) }

@@ -4,36 +4,36 @@
 //! store it counts.
 
 use super::counts::Counts;
-use super::index::{Header, Name, RECORD, Record, SPAN, SPAN_MS};
+use super::index::{IndexHeader, IndexRecord, MAX_SPAN_LEN, MAX_SPAN_MS, RECORD_LEN, SegmentName};
 use super::sys::{Dir, Files};
 use crate::Stream;
 use std::os::fd::OwnedFd;
 
 /// Finished tail segments at one time. Eight hold half the cap; the others are for segments that ended early.
-const TAILS: usize = 16;
+const MAX_TAILS: usize = 16;
 
 /// The smallest tail segment, unless the cap itself is only a few times larger.
-const MIN_SEGMENT: u64 = 4096;
+const MIN_SEGMENT_LEN: u64 = 4096;
 
 /// The index after which the first segment may end early, at least: 32 Ki changes of stream, however small the cap.
-const HEAD_INDEX: u64 = 1024 * 1024;
+const MIN_HEAD_INDEX_LEN: u64 = 1024 * 1024;
 
 /// The same for a tail segment. There are 16 of them.
-const TAIL_INDEX: u64 = 64 * 1024;
+const MIN_TAIL_INDEX_LEN: u64 = 64 * 1024;
 
 /// Index for a byte of capacity: a record for every eight bytes. With a quarter, lines of nine bytes that alternated
 /// between the streams filled the index long before the cap, and most of them were dropped.
-const INDEX_PER_BYTE: u64 = 4;
+const INDEX_LEN_PER_BYTE: u64 = 4;
 
 /// Records written at once: enough for a chunk of half a megabyte.
-const BATCH: usize = 8;
+const MAX_BATCH_RECORDS: usize = 8;
 
 /// An append of this size is one of a flood, and a segment that holds this much already is worth blocks ahead.
-const FLOOD: usize = 60 * 1024;
-const WORTH: u64 = 1024 * 1024;
+const FLOOD_APPEND_LEN: usize = 60 * 1024;
+const MIN_RESERVE_SEGMENT_LEN: u64 = 1024 * 1024;
 
 /// Blocks taken ahead at once. A filesystem that looks for room at every write needs a third longer for them.
-const AHEAD: u64 = 16 * 1024 * 1024;
+const RESERVE_LEN: u64 = 16 * 1024 * 1024;
 
 /// The log of one running program.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ pub struct LogWriter<F: Files = Dir> {
     cap: u64,
     current: Option<Segment>,
     /// Finished tail segments, oldest first; `closed` of them.
-    tails: [Kept; TAILS],
+    tails: [TailSegment; MAX_TAILS],
     closed: usize,
     /// Bytes in tail segments, with the current one.
     tail_bytes: u64,
@@ -62,29 +62,29 @@ struct Segment {
     reserved: u64,
     head: bool,
     /// The last record written.
-    mark: Option<Mark>,
+    last_record: Option<LastRecord>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Mark {
+struct LastRecord {
     start: u64,
     time_ms: u64,
     stream: Stream,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Kept {
+struct TailSegment {
     start: u64,
     len: u64,
 }
 
 /// Bytes to append in one write, and the index records that go before them.
-struct Plan {
-    records: [u8; RECORD * (BATCH + 1)],
+struct AppendPlan {
+    records: [u8; RECORD_LEN * (MAX_BATCH_RECORDS + 1)],
     records_len: usize,
     /// How many of the bytes.
     len: usize,
-    mark: Option<Mark>,
+    last_record: Option<LastRecord>,
     counts: Counts,
 }
 
@@ -104,7 +104,7 @@ impl<F: Files> LogWriter<F> {
             files,
             cap,
             current: None,
-            tails: [Kept { start: 0, len: 0 }; TAILS],
+            tails: [TailSegment { start: 0, len: 0 }; MAX_TAILS],
             closed: 0,
             tail_bytes: 0,
             counts: Counts {
@@ -143,13 +143,13 @@ impl<F: Files> LogWriter<F> {
     /// Appends a first part of `bytes` and tells how long it was; 0 when the segment is full and was ended.
     fn store(&mut self, stream: Stream, bytes: &[u8], now_ms: u64) -> Result<usize, Refused> {
         if self.current.is_none() {
-            let passing = self.passing(bytes.len());
-            if passing > 0 {
-                self.counts.advance(stream, bytes.get(..passing).unwrap_or_default());
-                self.counts.dropped += passing as u64;
-                return Ok(passing);
+            let dropped_ahead = self.dropped_ahead(bytes.len());
+            if dropped_ahead > 0 {
+                self.counts.advance(stream, bytes.get(..dropped_ahead).unwrap_or_default());
+                self.counts.dropped += dropped_ahead as u64;
+                return Ok(dropped_ahead);
             }
-            self.begin_segment()?;
+            self.start_segment()?;
         }
         let plan = match &self.current {
             Some(segment) => self.plan(segment, stream, bytes, now_ms),
@@ -169,7 +169,7 @@ impl<F: Files> LogWriter<F> {
     /// How many of `len` new bytes would be dropped again before this append ends. They are whole segments, so what
     /// stays is what would stay had they been written; a small cap would otherwise make and remove a file per few
     /// bytes.
-    fn passing(&self, len: usize) -> usize {
+    fn dropped_ahead(&self, len: usize) -> usize {
         let room = usize::try_from(self.cap - self.head_capacity()).unwrap_or(usize::MAX);
         if room == 0 {
             return len;
@@ -186,61 +186,62 @@ impl<F: Files> LogWriter<F> {
     }
 
     fn tail_capacity(&self) -> u64 {
-        (self.cap / 16).max(MIN_SEGMENT.min(self.cap / 4)).max(1)
+        (self.cap / 16).max(MIN_SEGMENT_LEN.min(self.cap / 4)).max(1)
     }
 
     fn next_is_head(&self) -> bool {
         self.counts.end == 0 && self.head_capacity() > 0
     }
 
-    fn begin_segment(&mut self) -> Result<(), Refused> {
+    fn start_segment(&mut self) -> Result<(), Refused> {
         let head = self.next_is_head();
-        if !head && self.closed >= TAILS {
+        if !head && self.closed >= MAX_TAILS {
             self.drop_oldest();
         }
         let start = self.counts.end;
         // The index first: where there is a log there is its index.
-        let idx = self.files.create(Name::idx(start).as_c_str()).map_err(|_| Refused(0))?;
-        let Ok(log) = self.files.create(Name::log(start).as_c_str()) else {
-            self.files.remove(Name::idx(start).as_c_str());
+        let idx = self.files.create(SegmentName::idx(start).as_c_str()).map_err(|_| Refused(0))?;
+        let Ok(log) = self.files.create(SegmentName::log(start).as_c_str()) else {
+            self.files.remove(SegmentName::idx(start).as_c_str());
             return Err(Refused(0));
         };
         let capacity = if head { self.head_capacity() } else { self.tail_capacity() };
-        self.current = Some(Segment { log, idx, start, len: 0, capacity, idx_len: 0, reserved: 0, head, mark: None });
+        self.current =
+            Some(Segment { log, idx, start, len: 0, capacity, idx_len: 0, reserved: 0, head, last_record: None });
         Ok(())
     }
 
     /// How much of `bytes` the segment takes in one write, and its records.
-    fn plan(&self, segment: &Segment, stream: Stream, bytes: &[u8], now_ms: u64) -> Plan {
-        let mut plan = Plan {
-            records: [0; RECORD * (BATCH + 1)],
+    fn plan(&self, segment: &Segment, stream: Stream, bytes: &[u8], now_ms: u64) -> AppendPlan {
+        let mut plan = AppendPlan {
+            records: [0; RECORD_LEN * (MAX_BATCH_RECORDS + 1)],
             records_len: 0,
             len: 0,
-            mark: segment.mark,
+            last_record: segment.last_record,
             counts: self.counts,
         };
         if segment.idx_len == 0 {
-            plan.push(Header { start: segment.start, unstored: self.counts.unstored }.encode());
+            plan.push(IndexHeader { start: segment.start, unstored: self.counts.unstored }.encode());
         }
         let room = usize::try_from(segment.capacity.saturating_sub(segment.len)).unwrap_or(usize::MAX);
         let mut rest = bytes.get(..room).unwrap_or(bytes);
         let idx_capacity = segment.idx_capacity();
         while !rest.is_empty() {
             let at = plan.counts.end;
-            let mark = match plan.mark {
-                Some(mark) if mark.covers(at, stream, now_ms) => mark,
+            let last_record = match plan.last_record {
+                Some(last_record) if last_record.covers(at, stream, now_ms) => last_record,
                 // The first byte of a segment, another stream, or too far from the last record.
                 _ => {
-                    if segment.idx_len + (plan.records_len + RECORD) as u64 > idx_capacity || plan.is_full() {
+                    if segment.idx_len + (plan.records_len + RECORD_LEN) as u64 > idx_capacity || plan.is_full() {
                         break;
                     }
-                    let mark = Mark { start: at, time_ms: now_ms, stream };
-                    plan.push(mark.record(&plan.counts).encode());
-                    plan.mark = Some(mark);
-                    mark
+                    let last_record = LastRecord { start: at, time_ms: now_ms, stream };
+                    plan.push(last_record.record(&plan.counts).encode());
+                    plan.last_record = Some(last_record);
+                    last_record
                 }
             };
-            let span = usize::try_from(SPAN - (at - mark.start)).unwrap_or(usize::MAX);
+            let span = usize::try_from(MAX_SPAN_LEN - (at - last_record.start)).unwrap_or(usize::MAX);
             let (piece, after) = rest.split_at_checked(span).unwrap_or((rest, &[]));
             plan.counts.advance(stream, piece);
             plan.len += piece.len();
@@ -260,14 +261,14 @@ impl<F: Files> LogWriter<F> {
 
     /// Writes the records, then the bytes they are about: a crash between leaves a record at the log's end, which
     /// says nothing, instead of bytes of an unknown stream.
-    fn write(&mut self, plan: &Plan, bytes: &[u8]) -> Result<(), Refused> {
+    fn write(&mut self, plan: &AppendPlan, bytes: &[u8]) -> Result<(), Refused> {
         let Some(segment) = &mut self.current else { return Err(Refused(0)) };
         let records = plan.records.get(..plan.records_len).unwrap_or_default();
         if !records.is_empty() && self.files.write(&segment.idx, records) != Ok(records.len()) {
             return Err(Refused(0));
         }
         segment.idx_len += records.len() as u64;
-        segment.mark = plan.mark;
+        segment.last_record = plan.last_record;
         segment.reserve(&mut self.files, bytes.len());
         let stored = self.files.write(&segment.log, bytes).unwrap_or(0).min(bytes.len());
         segment.len += stored as u64;
@@ -278,21 +279,21 @@ impl<F: Files> LogWriter<F> {
     }
 
     /// The flood is over, for now or for good: blocks that were taken ahead are given back.
-    pub fn rest(&mut self) {
+    pub fn release_reserved(&mut self) {
         if let Some(segment) = &mut self.current {
             segment.release(&mut self.files);
         }
     }
 
     fn end_segment(&mut self) {
-        self.rest();
+        self.release_reserved();
         let Some(segment) = self.current.take() else { return };
         if segment.len == 0 {
             self.remove(segment.start);
         } else if !segment.head
             && let Some(slot) = self.tails.get_mut(self.closed)
         {
-            *slot = Kept { start: segment.start, len: segment.len };
+            *slot = TailSegment { start: segment.start, len: segment.len };
             self.closed += 1;
         }
     }
@@ -307,8 +308,8 @@ impl<F: Files> LogWriter<F> {
     }
 
     fn remove(&mut self, start: u64) {
-        self.files.remove(Name::log(start).as_c_str());
-        self.files.remove(Name::idx(start).as_c_str());
+        self.files.remove(SegmentName::log(start).as_c_str());
+        self.files.remove(SegmentName::idx(start).as_c_str());
     }
 }
 
@@ -316,11 +317,11 @@ impl Segment {
     /// Takes blocks ahead when `len` more bytes need some and the program floods.
     fn reserve(&mut self, files: &mut impl Files, len: usize) {
         let end = self.len.saturating_add(len as u64);
-        if len < FLOOD || self.len < WORTH || end <= self.reserved {
+        if len < FLOOD_APPEND_LEN || self.len < MIN_RESERVE_SEGMENT_LEN || end <= self.reserved {
             return;
         }
         let from = self.reserved.max(self.len);
-        let ahead = AHEAD.min(self.capacity.saturating_sub(from));
+        let ahead = RESERVE_LEN.min(self.capacity.saturating_sub(from));
         // Refused by a full disk, or by a filesystem that cannot: then not again in this segment.
         let taken = ahead > 0 && files.reserve(&self.log, from, ahead).is_ok();
         self.reserved = if taken { from + ahead } else { u64::MAX };
@@ -336,32 +337,32 @@ impl Segment {
     /// The index after which it ends, full or not. The header, and the record of a run that began in the segment
     /// before, are not counted: they would cost the last bytes of a segment that is otherwise within bounds.
     fn idx_capacity(&self) -> u64 {
-        let least = if self.head { HEAD_INDEX } else { TAIL_INDEX };
-        self.capacity.saturating_mul(INDEX_PER_BYTE).max(least).saturating_add(2 * RECORD as u64)
+        let least = if self.head { MIN_HEAD_INDEX_LEN } else { MIN_TAIL_INDEX_LEN };
+        self.capacity.saturating_mul(INDEX_LEN_PER_BYTE).max(least).saturating_add(2 * RECORD_LEN as u64)
     }
 }
 
-impl Plan {
+impl AppendPlan {
     fn is_full(&self) -> bool {
-        self.records_len + RECORD > self.records.len()
+        self.records_len + RECORD_LEN > self.records.len()
     }
 
-    fn push(&mut self, record: [u8; RECORD]) {
-        if let Some(slot) = self.records.get_mut(self.records_len..self.records_len + RECORD) {
+    fn push(&mut self, record: [u8; RECORD_LEN]) {
+        if let Some(slot) = self.records.get_mut(self.records_len..self.records_len + RECORD_LEN) {
             slot.copy_from_slice(&record);
-            self.records_len += RECORD;
+            self.records_len += RECORD_LEN;
         }
     }
 }
 
-impl Mark {
+impl LastRecord {
     fn covers(&self, at: u64, stream: Stream, now_ms: u64) -> bool {
         // A clock set back counts like one that went on: the time told stays within the span.
-        self.stream == stream && at - self.start < SPAN && now_ms.abs_diff(self.time_ms) < SPAN_MS
+        self.stream == stream && at - self.start < MAX_SPAN_LEN && now_ms.abs_diff(self.time_ms) < MAX_SPAN_MS
     }
 
-    fn record(&self, counts: &Counts) -> Record {
-        Record {
+    fn record(&self, counts: &Counts) -> IndexRecord {
+        IndexRecord {
             start: self.start,
             out_newlines: counts.out_newlines,
             err_newlines: counts.err_newlines,

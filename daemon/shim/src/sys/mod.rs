@@ -6,16 +6,16 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 
 mod spawn;
 
-pub use spawn::{Plan, spawn};
+pub use spawn::{ChildPlan, spawn};
 
 pub type Result<T> = std::result::Result<T, Errno>;
 
-fn last() -> Errno {
+fn last_errno() -> Errno {
     Errno::from_raw_os_error(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO))
 }
 
 fn check(code: c_int) -> Result<c_int> {
-    if code < 0 { Err(last()) } else { Ok(code) }
+    if code < 0 { Err(last_errno()) } else { Ok(code) }
 }
 
 /// Which of the two we are after a fork.
@@ -33,7 +33,7 @@ pub fn fork() -> Result<Forked> {
     }
 }
 
-/// Ends this process without running anything else.
+/// ParentStdio this process without running anything else.
 pub fn exit(code: i32) -> ! {
     // SAFETY: _exit has no preconditions.
     unsafe { libc::_exit(code) }
@@ -46,7 +46,7 @@ pub fn close_from(first: RawFd) {
 }
 
 /// Puts a copy of `fd` at number `at`.
-pub fn dup_to(fd: RawFd, at: RawFd) -> Result<()> {
+pub fn dup2_to(fd: RawFd, at: RawFd) -> Result<()> {
     // SAFETY: both are plain numbers to the kernel; a bad one is an error.
     check(unsafe { libc::dup2(fd, at) }).map(drop)
 }
@@ -64,7 +64,7 @@ pub fn borrow(fd: RawFd) -> BorrowedFd<'static> {
 }
 
 /// What a shim ignores: it ends when its work does. A program has the default of each.
-pub const IGNORED: [c_int; 6] =
+pub const IGNORED_SIGNALS: [c_int; 6] =
     [libc::SIGHUP, libc::SIGINT, libc::SIGPIPE, libc::SIGQUIT, libc::SIGTERM, libc::SIGXFSZ];
 
 /// Sets every signal to its default.
@@ -82,13 +82,13 @@ fn default_signal(signal: c_int) {
 }
 
 /// Ignores a signal in this process.
-pub fn ignore(signal: c_int) {
+pub fn ignore_signal(signal: c_int) {
     // SAFETY: SIG_IGN installs no code of ours.
     unsafe { libc::signal(signal, libc::SIG_IGN) };
 }
 
 /// Blocks SIGCHLD and gives a descriptor that becomes readable instead.
-pub fn child_signals() -> Result<OwnedFd> {
+pub fn sigchld_fd() -> Result<OwnedFd> {
     // SAFETY: the set is initialised by sigemptyset before use and outlives the calls.
     let fd = unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();
@@ -125,7 +125,7 @@ pub fn reap() -> Result<Option<Reaped>> {
 }
 
 /// How many bytes wait in a pipe or terminal.
-pub fn waiting(fd: BorrowedFd<'_>) -> usize {
+pub fn bytes_readable(fd: BorrowedFd<'_>) -> usize {
     let mut n: c_int = 0;
     // SAFETY: FIONREAD writes one int through the pointer.
     unsafe { libc::ioctl(fd.as_raw_fd(), libc::FIONREAD, &mut n) };
@@ -155,7 +155,7 @@ pub fn pidfd_signal(pidfd: BorrowedFd<'_>, signal: c_int) -> Result<()> {
 
 /// What the kernel still knows of the exit of a process that somebody else reaped.
 /// None: not dead and reaped yet, or a kernel before 6.15.
-pub fn pidfd_exit(pidfd: BorrowedFd<'_>) -> Option<i32> {
+pub fn pidfd_exit_status(pidfd: BorrowedFd<'_>) -> Option<i32> {
     #[repr(C)]
     #[derive(Default)]
     struct PidfdInfo {
@@ -177,7 +177,7 @@ pub fn pidfd_exit(pidfd: BorrowedFd<'_>) -> Option<i32> {
 }
 
 /// Fresh zeroed memory that costs nothing until touched. None when there is no address space.
-pub fn map(len: usize) -> Option<&'static mut [u8]> {
+pub fn map_anonymous(len: usize) -> Option<&'static mut [u8]> {
     use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
     let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
     // SAFETY: a new anonymous mapping overlaps nothing.
@@ -187,14 +187,14 @@ pub fn map(len: usize) -> Option<&'static mut [u8]> {
 }
 
 /// Memory that is used again and again, fresh each time.
-pub struct Room {
+pub struct Arena {
     at: *mut u8,
     len: usize,
 }
 
-impl Room {
-    pub fn new(len: usize) -> Option<Room> {
-        map(len).map(|memory| Room { at: memory.as_mut_ptr(), len })
+impl Arena {
+    pub fn new(len: usize) -> Option<Arena> {
+        map_anonymous(len).map(|memory| Arena { at: memory.as_mut_ptr(), len })
     }
 
     /// All of it, zeroed. The borrows of the last time are over: their owner was dropped with its process.
@@ -205,12 +205,12 @@ impl Room {
 
     /// Makes it zero again.
     pub fn clear(&mut self) {
-        forget_pages(self.all());
+        discard_pages(self.all());
     }
 }
 
 /// Numbers that this process and those it forks share. None when there is no memory.
-pub fn share_numbers(count: usize) -> Option<&'static [std::sync::atomic::AtomicI32]> {
+pub fn shared_atomics(count: usize) -> Option<&'static [std::sync::atomic::AtomicI32]> {
     use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
     let len = count * size_of::<std::sync::atomic::AtomicI32>();
     // SAFETY: a new anonymous mapping overlaps nothing.
@@ -220,14 +220,14 @@ pub fn share_numbers(count: usize) -> Option<&'static [std::sync::atomic::Atomic
 }
 
 /// Gives the pages back to the kernel; they read as zero afterwards.
-pub fn forget_pages(memory: &mut [u8]) {
+pub fn discard_pages(memory: &mut [u8]) {
     let at = memory.as_mut_ptr().cast::<c_void>();
     // SAFETY: the range is a private anonymous mapping from `map`, exclusively borrowed.
     let _ = unsafe { rustix::mm::madvise(at, memory.len(), rustix::mm::Advice::LinuxDontNeed) };
 }
 
 /// Begins to write a file's pages to the disk, and does not wait for it.
-pub fn begin_writeback(file: impl AsFd) -> Result<()> {
+pub fn start_writeback(file: impl AsFd) -> Result<()> {
     // SAFETY: plain numbers; offset and length 0 are the whole file.
     check(unsafe { libc::sync_file_range(file.as_fd().as_raw_fd(), 0, 0, libc::SYNC_FILE_RANGE_WRITE) }).map(drop)
 }
@@ -239,20 +239,20 @@ pub fn unmap(memory: &'static mut [u8]) {
 }
 
 /// The memory where the kernel keeps our command line, to write a title into.
-pub struct Title {
+pub struct ProcessTitle {
     at: usize,
     len: usize,
 }
 
-impl Title {
+impl ProcessTitle {
     /// Finds it from `/proc/self/stat`. None: it stays as it is.
-    pub fn find() -> Option<Title> {
+    pub fn find() -> Option<ProcessTitle> {
         let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
         let after = stat.rsplit_once(')')?.1;
         let mut fields = after.split_ascii_whitespace();
         let start: usize = fields.nth(45)?.parse().ok()?;
         let end: usize = fields.next()?.parse().ok()?;
-        (start > 0 && end > start).then_some(Title { at: start, len: end - start })
+        (start > 0 && end > start).then_some(ProcessTitle { at: start, len: end - start })
     }
 
     /// Shows `parts` as the command line, cut to the room there is.
@@ -294,7 +294,7 @@ pub fn as_pids(memory: &mut [u8]) -> &mut [i32] {
 }
 
 /// Whether the kernel can tell the exit of a process that is not our child (6.15 and later).
-pub fn pidfd_info_known() -> bool {
+pub fn has_pidfd_info() -> bool {
     const PIDFD_GET_INFO: libc::c_ulong = (3 << 30) | (64 << 16) | (0xFF << 8) | 11;
     let Ok(own) = pidfd_open(std::process::id() as i32) else { return false };
     let mut info = [0u64; 16];

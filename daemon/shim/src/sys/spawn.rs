@@ -1,6 +1,6 @@
 //! The start of a program: a child that shares our memory until it execs.
 
-use super::{IGNORED, Result, check, default_signal, exit};
+use super::{IGNORED_SIGNALS, Result, check, default_signal, exit};
 use rustix::fd::RawFd;
 use rustix::io::Errno;
 use std::ffi::{c_char, c_int, c_void};
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use toold_format::step;
 
 /// What a child does between fork and exec. All pointers stay valid until it has exec'd.
-pub struct Plan {
+pub struct ChildPlan {
     pub stdin: RawFd,
     pub stdout: RawFd,
     pub stderr: RawFd,
@@ -28,24 +28,24 @@ pub struct Plan {
 }
 
 /// Starts a child that shares our memory until it execs, so that neither page tables nor an error pipe are
-/// needed. `meanwhile` is done beside it, and must leave errno alone: there is one for both. Returns its pid once it runs
+/// needed. `while_child_starts` is done beside it, and must leave errno alone: there is one for both. Returns its pid once it runs
 /// the program, or once it failed (see `plan.step`).
-pub fn spawn(plan: &mut Plan, stack: &mut [u8], meanwhile: impl FnOnce(i32)) -> Result<i32> {
+pub fn spawn(plan: &mut ChildPlan, stack: &mut [u8], while_child_starts: impl FnOnce(i32)) -> Result<i32> {
     let top = stack.as_mut_ptr_range().end;
     let aligned = (top as usize & !15) as *mut c_void;
     // The kernel sets `busy` to 0 and wakes us when the child leaves our memory, by an exec or by its end.
     let busy = AtomicU32::new(1);
     let flags = libc::CLONE_VM | libc::CLONE_CHILD_CLEARTID | libc::SIGCHLD;
     let null = std::ptr::null_mut::<c_void>();
-    let plan: *mut Plan = plan;
+    let plan: *mut ChildPlan = plan;
     // SAFETY: we do not leave before the child has left our memory, so `plan`, `stack` and `busy` outlive its use of
-    // them; nothing reads or writes the plan meanwhile; the child only makes system calls.
-    let pid = check(unsafe { libc::clone(child, aligned, flags, plan.cast(), null, null, busy.as_ptr()) })?;
-    meanwhile(pid);
+    // them; nothing reads or writes the plan while_child_starts; the child only makes system calls.
+    let pid = check(unsafe { libc::clone(child_main, aligned, flags, plan.cast(), null, null, busy.as_ptr()) })?;
+    while_child_starts(pid);
     while busy.load(Ordering::Acquire) != 0 {
         let second = rustix::time::Timespec { tv_sec: 1, tv_nsec: 0 };
         let woken = rustix::thread::futex::wait(&busy, rustix::thread::futex::Flags::empty(), 1, Some(&second));
-        if woken == Err(Errno::TIMEDOUT) && ended(pid) {
+        if woken == Err(Errno::TIMEDOUT) && has_ended(pid) {
             break;
         }
     }
@@ -53,25 +53,25 @@ pub fn spawn(plan: &mut Plan, stack: &mut [u8], meanwhile: impl FnOnce(i32)) -> 
 }
 
 /// Whether a child has ended; it is left to be reaped. A kernel before 5.16 does not say `busy` of one that dumps core.
-fn ended(pid: i32) -> bool {
+fn has_ended(pid: i32) -> bool {
     use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
     let Some(pid) = Pid::from_raw(pid) else { return true };
     let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     !matches!(waitid(WaitId::Pid(pid), look), Ok(None))
 }
 
-extern "C" fn child(plan: *mut c_void) -> c_int {
-    // SAFETY: `spawn` passes a live Plan and waits.
-    let plan = unsafe { &mut *plan.cast::<Plan>() };
-    let failed = run_plan(plan);
+extern "C" fn child_main(plan: *mut c_void) -> c_int {
+    // SAFETY: `spawn` passes a live ChildPlan and waits.
+    let plan = unsafe { &mut *plan.cast::<ChildPlan>() };
+    let failed = exec_child(plan);
     plan.step = failed;
     plan.errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO);
     exit(127)
 }
 
 /// Runs the plan up to the exec. Comes back only with the step that failed, errno untouched since.
-fn run_plan(plan: &Plan) -> u32 {
-    // SAFETY: only system calls on numbers and on strings that the Plan keeps alive.
+fn exec_child(plan: &ChildPlan) -> u32 {
+    // SAFETY: only system calls on numbers and on strings that the ChildPlan keeps alive.
     unsafe {
         if libc::setsid() < 0 {
             return step::SESSION;
@@ -101,7 +101,7 @@ fn run_plan(plan: &Plan) -> u32 {
             return step::CHDIR;
         }
         // The others are at their default since the shim began, see `default_signals`.
-        IGNORED.into_iter().for_each(default_signal);
+        IGNORED_SIGNALS.into_iter().for_each(default_signal);
         let mut none: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&mut none);
         libc::sigprocmask(libc::SIG_SETMASK, &none, std::ptr::null_mut());

@@ -124,7 +124,7 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 /// Begins to write a file to the disk, without waiting.
 pub fn start_writeback(path: &Path) -> io::Result<()> {
-    unless_gone(open_regular(path, File::options().read(true)).and_then(|file| Ok(crate::sys::begin_writeback(&file)?)))
+    unless_gone(open_regular(path, File::options().read(true)).and_then(|file| Ok(crate::sys::start_writeback(&file)?)))
 }
 
 pub fn sync(path: &Path) -> io::Result<()> {

@@ -226,7 +226,7 @@ proptest! {
     #[test]
     fn any_pair_of_files_can_be_read(log in "[a\n]{0,300}", mut idx in proptest::collection::vec(any::<u8>(), 0..300), good: bool) {
         if good {
-            let header = toold_format::log::Header { start: 0, unstored: 0 }.encode();
+            let header = toold_format::log::IndexHeader { start: 0, unstored: 0 }.encode();
             idx.splice(0..0, header);
         }
         fuzz::pair(log.as_bytes(), &idx)?;

@@ -112,7 +112,7 @@ impl Model {
             streams.resize(bytes.len(), step.stream);
             look(dir.path());
         }
-        writer.rest();
+        writer.release_reserved();
         let mut model = Model { kept: vec![false; bytes.len()], dir, bytes, streams, counts: writer.counts() };
         model.look();
         model

@@ -65,7 +65,8 @@ fn a_log_that_is_read_while_it_loses_segments_shows_a_gap() {
     let model = Model::write(&[step], 1000, &[]);
     let log = model.open();
     let oldest = segments(model.dir.path()).get(1).map(|(start, _)| *start).expect("a tail segment");
-    std::fs::remove_file(model.dir.path().join(toold_format::log::Name::log(oldest).as_str())).expect("it was there");
+    std::fs::remove_file(model.dir.path().join(toold_format::log::SegmentName::log(oldest).as_str()))
+        .expect("it was there");
     let page = log.read(600, 10, None).map(|page| (page.from > oldest, page.gap.map(|gap| gap.from)));
     assert_eq!(page.ok(), Some((true, Some(600))));
 }

@@ -1,7 +1,7 @@
 //! What the writer keeps and counts.
 
 use super::*;
-use toold_format::log::RECORD;
+use toold_format::log::RECORD_LEN;
 
 fn at_once(stream: Stream, bytes: Vec<u8>) -> Step {
     Step { stream, bytes, later: 0 }
@@ -56,7 +56,7 @@ fn the_head_and_at_least_seven_sixteenths_of_the_newest_stay() {
     assert_eq!((model.counts, head), (expected, cap / 2));
     assert!(tail >= cap * 7 / 16 && tail <= cap / 2, "{tail}");
     let index = sizes(model.dir.path(), "idx");
-    assert!(index < 64 * RECORD as u64, "a record for 64 KiB: {index}");
+    assert!(index < 64 * RECORD_LEN as u64, "a record for 64 KiB: {index}");
 }
 
 /// Appends `count` runs, one stream and the other by turns.
@@ -78,8 +78,8 @@ fn streams_that_alternate_byte_by_byte_cannot_fill_the_disk() {
     // Four times the head's 512 KiB, and of each of 16 tails' 64 KiB; a record a byte.
     let (head, tail) = (4 * 512 * 1024, 4 * 64 * 1024);
     let index = sizes(dir.path(), "idx");
-    let least = (head + 15 * tail) / RECORD as u64;
-    assert!(index <= head + 16 * tail + 17 * 2 * RECORD as u64 && kept >= least, "{index} {kept}");
+    let least = (head + 15 * tail) / RECORD_LEN as u64;
+    assert!(index <= head + 16 * tail + 17 * 2 * RECORD_LEN as u64 && kept >= least, "{index} {kept}");
 }
 
 #[test]
@@ -203,12 +203,12 @@ fn blocks_are_taken_ahead_only_for_a_flood_and_never_beyond_the_segment() {
     for n in 0..40_000 {
         writer.append(Stream::Stdout, &[b'x'; 100], n);
     }
-    writer.rest();
+    writer.release_reserved();
     for n in 0..144 {
         writer.append(Stream::Stdout, &[b'x'; 256 * 1024], n);
     }
-    writer.rest();
-    writer.rest();
+    writer.release_reserved();
+    writer.release_reserved();
     drop(writer);
     let small = 4_000_000;
     assert_eq!(
@@ -225,7 +225,7 @@ fn a_disk_without_blocks_ahead_is_not_asked_again() {
     let mut disk = Told { full: true, ..Told::default() };
     let mut writer = LogWriter::with_files(&mut disk, 1 << 30);
     (0..100).for_each(|n| writer.append(Stream::Stdout, &[b'x'; 256 * 1024], n));
-    writer.rest();
+    writer.release_reserved();
     assert_eq!(writer.counts().unstored, 0);
     drop(writer);
     assert_eq!((disk.reserved.len(), disk.released), (1, 0));

@@ -1,6 +1,6 @@
 //! The two ends of a program's streams: pipes, or a terminal.
 
-use super::start::{Failed, at};
+use super::start::{StepFailed, failed_at};
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -30,7 +30,7 @@ fn pipe() -> Result<(OwnedFd, OwnedFd), Errno> {
 }
 
 /// Our ends of the program's streams.
-pub struct Ends {
+pub struct ParentStdio {
     pub out: OwnedFd,
     pub err: Option<OwnedFd>,
     pub stdin: Option<OwnedFd>,
@@ -38,19 +38,23 @@ pub struct Ends {
 }
 
 /// Its own.
-pub struct Theirs {
+pub struct ChildStdio {
     pub stdin: OwnedFd,
     pub stdout: OwnedFd,
     pub stderr: OwnedFd,
 }
 
-impl Ends {
-    pub(super) fn open(numbers: &Numbers, pipes: Option<Pipes>) -> Result<(Ends, Theirs), Failed> {
-        if numbers.pty { Ends::terminal(numbers) } else { Ends::pipes(numbers, pipes).map_err(at(step::PIPE)) }
+impl ParentStdio {
+    pub(super) fn open(numbers: &Numbers, pipes: Option<Pipes>) -> Result<(ParentStdio, ChildStdio), StepFailed> {
+        if numbers.pty {
+            ParentStdio::terminal(numbers)
+        } else {
+            ParentStdio::pipes(numbers, pipes).map_err(failed_at(step::PIPE))
+        }
     }
 
-    fn terminal(numbers: &Numbers) -> Result<(Ends, Theirs), Failed> {
-        let fail = at(step::PTY);
+    fn terminal(numbers: &Numbers) -> Result<(ParentStdio, ChildStdio), StepFailed> {
+        let fail = failed_at(step::PTY);
         let master =
             rustix::pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).map_err(&fail)?;
         rustix::pty::unlockpt(&master).map_err(&fail)?;
@@ -59,12 +63,12 @@ impl Ends {
         let size = rustix::termios::Winsize { ws_row: numbers.rows, ws_col: numbers.cols, ws_xpixel: 0, ws_ypixel: 0 };
         rustix::termios::tcsetwinsize(&master, size).map_err(&fail)?;
         nonblocking(&master).map_err(&fail)?;
-        let copy = || slave.try_clone().map_err(|_| Failed(step::PTY, Errno::MFILE));
-        let theirs = Theirs { stdin: copy()?, stdout: copy()?, stderr: slave };
-        Ok((Ends { out: master, err: None, stdin: None, terminal: true }, theirs))
+        let copy = || slave.try_clone().map_err(|_| StepFailed(step::PTY, Errno::MFILE));
+        let theirs = ChildStdio { stdin: copy()?, stdout: copy()?, stderr: slave };
+        Ok((ParentStdio { out: master, err: None, stdin: None, terminal: true }, theirs))
     }
 
-    fn pipes(numbers: &Numbers, pipes: Option<Pipes>) -> Result<(Ends, Theirs), Errno> {
+    fn pipes(numbers: &Numbers, pipes: Option<Pipes>) -> Result<(ParentStdio, ChildStdio), Errno> {
         let Pipes { out, err, null } = pipes.map_or_else(Pipes::open, Ok)?;
         let (stdin, their_in) = if numbers.stdin_pipe {
             let (read, write) = pipe()?;
@@ -73,8 +77,8 @@ impl Ends {
         } else {
             (None, null)
         };
-        let ends = Ends { out: out.0, err: Some(err.0), stdin, terminal: false };
-        Ok((ends, Theirs { stdin: their_in, stdout: out.1, stderr: err.1 }))
+        let ends = ParentStdio { out: out.0, err: Some(err.0), stdin, terminal: false };
+        Ok((ends, ChildStdio { stdin: their_in, stdout: out.1, stderr: err.1 }))
     }
 }
 

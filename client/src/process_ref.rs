@@ -4,6 +4,7 @@ use crate::blocking::{CallError, parse};
 use crate::connect::Connection;
 use crate::error::CliError;
 use crate::render;
+use strsim::osa_distance;
 use toold_proto::params::{self, Status};
 use toold_proto::process::Process;
 use toold_proto::{ErrorKind, RpcError, api, results};
@@ -100,10 +101,10 @@ fn nearest<'a>(typed: &str, processes: &'a [Process]) -> Option<&'a Process> {
     for process in processes {
         let id = process.id.to_string();
         let own_hex = id.strip_prefix("proc_").unwrap_or(&id);
-        let by_name = process.name.as_deref().map(|name| edit_distance(typed, name));
+        let by_name = process.name.as_deref().map(|name| osa_distance(typed, name));
         // A wrong start of an id is compared with a start as long.
         let start = own_hex.get(..hex.len().min(own_hex.len())).unwrap_or(own_hex);
-        let by_id = edit_distance(hex, start);
+        let by_id = osa_distance(hex, start);
         let near = by_name
             .filter(|d| *d <= allowed(typed))
             .into_iter()
@@ -125,25 +126,6 @@ fn allowed(typed: &str) -> usize {
 /// How wrong an id may be. Ids are random, and short ones are near to everything.
 fn id_allowed(hex: &str) -> Option<usize> {
     (hex.len() >= 6).then_some(2)
-}
-
-/// How many characters have to be put in, taken out, replaced or swapped with their neighbour.
-pub fn edit_distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
-    rows[0] = (0..=b.len()).collect();
-    for i in 1..=a.len() {
-        rows[i][0] = i;
-        for j in 1..=b.len() {
-            let cost = usize::from(a[i - 1] != b[j - 1]);
-            let mut least = (rows[i - 1][j] + 1).min(rows[i][j - 1] + 1).min(rows[i - 1][j - 1] + cost);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                least = least.min(rows[i - 2][j - 2] + 1);
-            }
-            rows[i][j] = least;
-        }
-    }
-    rows[a.len()][b.len()]
 }
 
 /// A command on one line, for a hint or a completion. Its own lines follow each other, as blanks do.
@@ -250,6 +232,6 @@ mod tests {
     #[test]
     fn a_swap_is_one_step_and_so_is_a_letter_more_or_less() {
         let distances = [("web", "wbe"), ("web", "we"), ("web", "webs"), ("web", "wab"), ("", "ab"), ("a", "a")];
-        assert_eq!(distances.map(|(a, b)| edit_distance(a, b)), [1, 1, 1, 1, 2, 0]);
+        assert_eq!(distances.map(|(a, b)| osa_distance(a, b)), [1, 1, 1, 1, 2, 0]);
     }
 }

@@ -2,11 +2,11 @@
 
 use crate::console::Console;
 use crate::error::CliError;
-use crate::process_ref::edit_distance;
 use crate::raw_args::RawArgs;
 use crate::render::text::escape_control;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::ffi::OsString;
+use strsim::osa_distance;
 
 /// Tells it where it belongs, in colours if those are wanted there, or with `--json` as a document. The exit code.
 pub fn print(wrong: &clap::Error, line: &RawArgs<'_>, words: &[OsString], console: &mut Console<'_>) -> u8 {
@@ -115,7 +115,7 @@ pub fn with_suggestion(
     let inside = line.verb.and_then(|at| command.find_subcommand(&words[at])).unwrap_or(command);
     let visible = inside.get_subcommands().filter(|sub| !sub.is_hide_set()).map(|sub| sub.get_name().to_owned());
     let near: Vec<String> =
-        visible.filter(|name| name.starts_with(&typed) || edit_distance(&typed, name) <= 1).collect();
+        visible.filter(|name| name.starts_with(&typed) || osa_distance(&typed, name) <= 1).collect();
     if !near.is_empty() {
         wrong.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(near));
     }

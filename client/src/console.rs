@@ -1,4 +1,4 @@
-//! What `toolctl` writes to, and how it should look there.
+//! Standard output and standard error of `toolctl`: width, colours, messages and the redrawn line.
 
 use crate::error::CliError;
 use crate::render::Style;
@@ -8,88 +8,88 @@ use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 
-/// A terminal of unknown width is taken to be this wide.
-const USUAL_WIDTH: usize = 80;
+/// Width in columns of a terminal that does not report one.
+const DEFAULT_WIDTH: usize = 80;
 
-/// `--color`: when there are colours.
+/// Value of `--color`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Colour {
-    /// On a terminal, unless NO_COLOR says no; anywhere if CLICOLOR_FORCE says so
+    /// On a terminal, unless NO_COLOR is set; everywhere if CLICOLOR_FORCE is set
     #[default]
     Auto,
     Always,
     Never,
 }
 
-/// Where colours go, from what was asked for and the environment. The only place that decides it.
+/// Streams that get colours, decided from `--color` and the environment. Nothing else decides it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Colours {
-    /// Everywhere, those of programs' output too: somebody asked for them.
-    Asked,
-    Terminals,
-    Nowhere,
+enum ColourPolicy {
+    /// All streams, and colours of programs' output are kept, since the user asked for them.
+    Always,
+    TerminalsOnly,
+    Never,
 }
 
-impl Colours {
-    fn decide(wanted: Colour, env: impl Fn(&str) -> Option<OsString>) -> Colours {
+impl ColourPolicy {
+    fn decide(flag: Colour, env: impl Fn(&str) -> Option<OsString>) -> ColourPolicy {
         let set = |name: &str| env(name).is_some_and(|value| !value.is_empty());
-        match wanted {
-            Colour::Always => Colours::Asked,
-            Colour::Never => Colours::Nowhere,
-            Colour::Auto if set("NO_COLOR") => Colours::Nowhere,
-            Colour::Auto if set("CLICOLOR_FORCE") && env("CLICOLOR_FORCE").is_some_and(|v| v != "0") => Colours::Asked,
-            Colour::Auto if env("TERM").is_some_and(|term| term == "dumb") => Colours::Nowhere,
-            Colour::Auto => Colours::Terminals,
+        match flag {
+            Colour::Always => ColourPolicy::Always,
+            Colour::Never => ColourPolicy::Never,
+            Colour::Auto if set("NO_COLOR") => ColourPolicy::Never,
+            Colour::Auto if set("CLICOLOR_FORCE") && env("CLICOLOR_FORCE").is_some_and(|v| v != "0") => {
+                ColourPolicy::Always
+            }
+            Colour::Auto if env("TERM").is_some_and(|term| term == "dumb") => ColourPolicy::Never,
+            Colour::Auto => ColourPolicy::TerminalsOnly,
         }
     }
 
-    fn on(self, terminal: bool) -> bool {
+    fn applies_to(self, terminal: bool) -> bool {
         match self {
-            Colours::Asked => true,
-            Colours::Terminals => terminal,
-            Colours::Nowhere => false,
+            ColourPolicy::Always => true,
+            ColourPolicy::TerminalsOnly => terminal,
+            ColourPolicy::Never => false,
         }
     }
 }
 
-/// Standard output and standard error, or what stands for them in a test.
+/// Standard output and standard error, or their replacements in a test.
 pub struct Console<'a> {
     pub out: &'a mut dyn Write,
     pub err: &'a mut dyn Write,
     pub style: Style,
-    /// How standard error wants it.
+    /// The style of standard error.
     pub err_style: Style,
-    /// Colours were asked for, so those in a program's output are kept.
+    /// The user asked for colours, so those in a program's output are kept.
     pub keeps_colours: bool,
-    /// Standard error is a terminal where a line can be written over.
+    /// Standard error is a terminal on which a line can be overwritten.
     pub can_redraw: bool,
-    /// Where a line that is to be written over stands.
-    line: Option<Line>,
-    /// These are descriptors 1 and 2, which can be waited for, and descriptor 0 is ours to read.
+    /// Position of the line that is to be overwritten, if there is one.
+    line: Option<LinePosition>,
+    /// These are descriptors 1 and 2, which can be polled, and descriptor 0 may be read. False in tests.
     pub is_real: bool,
 }
 
-/// Where a line of ours stands.
+/// Position of the redrawn line relative to the cursor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Line {
-    /// Where the cursor is.
-    Here,
-    /// Below it.
-    Below,
+enum LinePosition {
+    AtCursor,
+    BelowCursor,
 }
 
 impl<'a> Console<'a> {
-    /// The streams of this program.
+    /// Returns the console on the standard streams of this process.
     pub fn stdio(out: &'a mut dyn Write, err: &'a mut dyn Write, colour: Colour) -> Console<'a> {
-        let colours = Colours::decide(colour, |name| std::env::var_os(name));
+        let colours = ColourPolicy::decide(colour, |name| std::env::var_os(name));
         let (style, err_style) = (style(&io::stdout(), colours), style(&io::stderr(), colours));
-        // With a pager or a filter behind it the screen is not ours to write over.
+        // With a pager or a filter reading standard output the screen is not ours to overwrite.
         let can_redraw = err_style.terminal() && style.terminal() && !is_dumb();
-        let keeps_colours = colours == Colours::Asked;
+        let keeps_colours = colours == ColourPolicy::Always;
         Console { out, err, style, err_style, keeps_colours, can_redraw, line: None, is_real: true }
     }
 
-    /// The streams of a test.
+    /// Returns a console for tests.
     #[cfg(test)]
     pub fn plain(out: &'a mut dyn Write, err: &'a mut dyn Write) -> Console<'a> {
         let style = Style::plain();
@@ -105,7 +105,7 @@ impl<'a> Console<'a> {
         }
     }
 
-    /// How a program's output is shown here. None: as it is, for it goes to a file or another program.
+    /// Returns the sanitizer for a program's output, or None if the output goes unchanged to a file or another program.
     pub fn sanitizer(&self) -> Option<Sanitizer> {
         match (self.keeps_colours, self.style.terminal()) {
             (true, _) => Some(Sanitizer::new(Keep::Colours)),
@@ -114,52 +114,53 @@ impl<'a> Console<'a> {
         }
     }
 
-    /// Prints a whole piece of a program's output, with a newline at its end.
+    /// Prints complete output of a program, with a newline at its end.
     pub fn print_output(&mut self, text: &str) -> Result<(), CliError> {
         let text = match self.sanitizer() {
-            Some(shown) => shown.whole(text),
+            Some(sanitizer) => sanitizer.sanitize(text),
             None => text.to_owned(),
         };
         let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
         self.print(&(text + end))
     }
 
-    /// Whether a line can be shown now: there is a terminal for it, and we are not in its background.
+    /// Returns true if a redrawn line can be shown now: standard error is a terminal, and we are in its foreground.
     pub fn can_show_line(&self) -> bool {
         self.can_redraw && (!self.is_real || sys::is_foreground(io::stderr().as_fd()))
     }
 
-    /// One line on standard error that the next one replaces, where that can be shown.
+    /// Shows one line on standard error that the next one replaces, if possible.
     pub fn show_line(&mut self, text: &str) {
         if self.can_show_line() {
-            // If nobody sees it, nothing is lost.
+            // A failure only loses a progress line.
             let _ = write!(self.err, "\r{text}\x1b[K").and_then(|()| self.err.flush());
-            self.line = Some(Line::Here);
+            self.line = Some(LinePosition::AtCursor);
         }
     }
 
-    /// The same below the line in which somebody may be typing, which stays as it is, with its cursor. Room is made for it first: at
-    /// the bottom of the screen all moves up. By a vertical tab, which is a line feed that the kernel does not begin a line with.
+    /// Shows the line below the cursor's line, in which the user may be typing; that line and the cursor stay. At the bottom of the
+    /// screen all text moves up first. A vertical tab does that: the kernel does not add a carriage return to it, as it does to a
+    /// line feed.
     pub fn show_line_below(&mut self, text: &str) {
         if self.can_show_line() {
             let below = format!("\x1b[J\x0b\x1b[A\x1b7\x1b[B\r{text}\x1b8");
             let _ = self.err.write_all(below.as_bytes()).and_then(|()| self.err.flush());
-            self.line = Some(Line::Below);
+            self.line = Some(LinePosition::BelowCursor);
         }
     }
 
-    /// Takes that line away, before anything else is printed, or when a line was typed.
+    /// Erases the redrawn line, before anything else is printed or after the user typed a line.
     pub fn erase(&mut self) {
-        let gone: &[u8] = match self.line.take() {
-            Some(Line::Here) => b"\r\x1b[K",
-            // The cursor is above it, or in it if an end of the line was typed.
-            Some(Line::Below) => b"\x1b[J",
+        let erase: &[u8] = match self.line.take() {
+            Some(LinePosition::AtCursor) => b"\r\x1b[K",
+            // The cursor is above the line, or in it if the user typed Enter.
+            Some(LinePosition::BelowCursor) => b"\x1b[J",
             None => return,
         };
-        let _ = self.err.write_all(gone).and_then(|()| self.err.flush());
+        let _ = self.err.write_all(erase).and_then(|()| self.err.flush());
     }
 
-    /// The terminal's bell, on standard error.
+    /// Rings the terminal's bell, on standard error.
     pub fn ring(&mut self) {
         self.erase();
         let _ = self.err.write_all(b"\x07").and_then(|()| self.err.flush());
@@ -174,27 +175,27 @@ impl<'a> Console<'a> {
         self.out.write_all(bytes).and_then(|()| self.out.flush()).map_err(CliError::io("write to standard output"))
     }
 
-    /// A word to the person, on standard error. If nobody hears it, nothing else can be done.
+    /// Prints a message to the user on standard error. A failure is ignored, since there is no other way to report it.
     pub fn message(&mut self, text: &str) {
         self.erase();
-        // It may quote a stranger's name.
+        // It may contain a process name, which is untrusted text.
         let text = Sanitizer::new(Keep::Nothing).push(text);
         let _ = writeln!(self.err, "toolctl: {text}").and_then(|()| self.err.flush());
     }
 }
 
-/// How a stream wants it: cut to its width on a terminal.
-fn style(stream: &(impl IsTerminal + AsFd), colours: Colours) -> Style {
+/// Returns the style of a stream: lines are cut to its width if it is a terminal.
+fn style(stream: &(impl IsTerminal + AsFd), colours: ColourPolicy) -> Style {
     if !stream.is_terminal() {
-        return Style { colour: colours.on(false), ..Style::plain() };
+        return Style { colour: colours.applies_to(false), ..Style::plain() };
     }
     let window = sys::window_size(stream.as_fd()).map(|size| size.cols as usize).filter(|cols| *cols > 0);
     let columns = || std::env::var("COLUMNS").ok()?.parse().ok().filter(|n| *n > 0);
-    let width = window.or_else(columns).unwrap_or(USUAL_WIDTH);
-    Style { width: Some(width), colour: colours.on(true) }
+    let width = window.or_else(columns).unwrap_or(DEFAULT_WIDTH);
+    Style { width: Some(width), colour: colours.applies_to(true) }
 }
 
-/// Whether the terminal knows no escape sequences.
+/// Returns true if the terminal does not support escape sequences.
 pub fn is_dumb() -> bool {
     std::env::var_os("TERM").is_some_and(|term| term == "dumb")
 }
@@ -204,23 +205,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flag_decides_on_colours_then_no_color_then_clicolor_force_then_the_terminal() {
-        let decide = |wanted, env: &[(&str, &str)]| {
-            Colours::decide(wanted, |name| env.iter().find(|(key, _)| *key == name).map(|(_, value)| value.into()))
+    fn the_flag_precedes_no_color_then_clicolor_force_then_the_terminal() {
+        let decide = |flag, env: &[(&str, &str)]| {
+            ColourPolicy::decide(flag, |name| env.iter().find(|(key, _)| *key == name).map(|(_, value)| value.into()))
         };
         let both = [("NO_COLOR", "1"), ("CLICOLOR_FORCE", "1")];
-        assert_eq!(decide(Colour::Always, &both), Colours::Asked);
-        assert_eq!(decide(Colour::Never, &both), Colours::Nowhere);
-        assert_eq!(decide(Colour::Auto, &both), Colours::Nowhere);
-        assert_eq!(decide(Colour::Auto, &[("NO_COLOR", ""), ("CLICOLOR_FORCE", "1")]), Colours::Asked);
-        assert_eq!(decide(Colour::Auto, &[("CLICOLOR_FORCE", "0")]), Colours::Terminals);
-        assert_eq!(decide(Colour::Auto, &[("TERM", "dumb")]), Colours::Nowhere);
-        assert_eq!(decide(Colour::Auto, &[("TERM", "xterm")]), Colours::Terminals);
-        assert_eq!([true, false].map(|terminal| Colours::Terminals.on(terminal)), [true, false]);
+        assert_eq!(decide(Colour::Always, &both), ColourPolicy::Always);
+        assert_eq!(decide(Colour::Never, &both), ColourPolicy::Never);
+        assert_eq!(decide(Colour::Auto, &both), ColourPolicy::Never);
+        assert_eq!(decide(Colour::Auto, &[("NO_COLOR", ""), ("CLICOLOR_FORCE", "1")]), ColourPolicy::Always);
+        assert_eq!(decide(Colour::Auto, &[("CLICOLOR_FORCE", "0")]), ColourPolicy::TerminalsOnly);
+        assert_eq!(decide(Colour::Auto, &[("TERM", "dumb")]), ColourPolicy::Never);
+        assert_eq!(decide(Colour::Auto, &[("TERM", "xterm")]), ColourPolicy::TerminalsOnly);
+        assert_eq!([true, false].map(|terminal| ColourPolicy::TerminalsOnly.applies_to(terminal)), [true, false]);
     }
 
     #[test]
-    fn a_line_below_what_is_typed_leaves_it_and_the_cursor_alone() {
+    fn a_line_below_the_cursor_leaves_typed_text_and_cursor_in_place() {
         let (mut out, mut err) = (Vec::new(), Vec::new());
         let mut console = Console::plain(&mut out, &mut err);
         console.can_redraw = true;
@@ -230,7 +231,7 @@ mod tests {
         console.show_line_below("2s");
         console.erase();
         let shown = "\x1b[J\x0b\x1b[A\x1b7\x1b[B\r";
-        // At the top, in the middle and at the bottom, where all has to move up.
+        // At the top, in the middle and at the bottom, where all text has to move up.
         for above in ["", "a\r\n", "a\r\nb\r\n", "a\r\nb\r\nc\r\n", "a\r\nb\r\nc\r\nd\r\n"] {
             screen.process(b"\x1b[H\x1b[J");
             screen.process(above.as_bytes());
@@ -247,18 +248,18 @@ mod tests {
     }
 
     #[test]
-    fn a_line_to_be_written_over_is_gone_before_anything_else_is_printed() {
+    fn the_redrawn_line_is_erased_before_anything_else_is_printed() {
         let (mut out, mut err) = (Vec::new(), Vec::new());
         let mut console = Console::plain(&mut out, &mut err);
-        console.show_line("nobody could see it");
+        console.show_line("not shown without a terminal");
         console.can_redraw = true;
         console.show_line("1s");
         console.show_line("2s");
         console.print("text\n").expect("a vector takes it");
         console.show_line("3s");
-        console.message("word");
+        console.message("note");
         console.erase();
         assert_eq!(String::from_utf8_lossy(&out), "text\n");
-        assert_eq!(String::from_utf8_lossy(&err), "\r1s\x1b[K\r2s\x1b[K\r\x1b[K\r3s\x1b[K\r\x1b[Ktoolctl: word\n");
+        assert_eq!(String::from_utf8_lossy(&err), "\r1s\x1b[K\r2s\x1b[K\r\x1b[K\r3s\x1b[K\r\x1b[Ktoolctl: note\n");
     }
 }

@@ -73,7 +73,7 @@ fn picture(result: &results::Exec, style: Style) -> String {
         }
         Status::Starting | Status::Running | Status::Exited | Status::Lost => {
             poll::header(process, result.next_cursor, result.gap, style)
-                + &Sanitizer::new(Keep::Nothing).whole(&result.output)
+                + &Sanitizer::new(Keep::Nothing).sanitize(&result.output)
         }
     }
 }

@@ -50,7 +50,7 @@ impl Sanitizer {
     }
 
     /// Output that is all here, with a newline at its end.
-    pub fn whole(mut self, text: &str) -> String {
+    pub fn sanitize(mut self, text: &str) -> String {
         self.push(text) + &self.finish()
     }
 
@@ -173,7 +173,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn shown(keep: Keep, text: &str) -> String {
-        Sanitizer::new(keep).whole(text)
+        Sanitizer::new(keep).sanitize(text)
     }
 
     #[test]

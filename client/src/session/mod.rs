@@ -339,7 +339,7 @@ impl<'a, 'c> Session<'a, 'c> {
         if self.cx.json {
             self.wait_for_end()?
         } else {
-            self.take_screen()?;
+            self.enter_terminal()?;
             self.poll(self.progress.first())?;
             self.ask_ready()?
         }
@@ -406,7 +406,7 @@ impl<'a, 'c> Session<'a, 'c> {
             Next::Poll(wait) => self.poll(wait).map(|()| None),
             Next::Leave(code) => {
                 self.finish_write()?;
-                self.give_back();
+                self.restore_terminal();
                 self.acknowledge();
                 self.say_unread();
                 self.say_end(&page.process);

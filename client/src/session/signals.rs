@@ -61,7 +61,7 @@ impl Session<'_, '_> {
     /// Ctrl-Z stops us and not the process. Its output waits in its log until we go on.
     fn stop(&mut self) -> Result<(), CliError> {
         self.cx.console.erase();
-        self.give_back();
+        self.restore_terminal();
         sys::stop().map_err(|source| CliError::Io { doing: "stop", source })
     }
 
@@ -74,7 +74,7 @@ impl Session<'_, '_> {
 
     /// The person is gone, or wants us to be. The process is not ours to end, unless we were told so.
     pub(super) fn hung_up(&mut self, signal: c_int) -> Result<Option<u8>, CliError> {
-        self.give_back_below();
+        self.restore_terminal_below();
         let hangup = match signal {
             libc::SIGHUP | libc::SIGTERM => self.plan.hangup,
             // Only those were named: nothing else ends it.
@@ -111,7 +111,7 @@ impl Session<'_, '_> {
         }
         let id = self.id();
         if self.plan.screen.is_some() {
-            self.give_back_below();
+            self.restore_terminal_below();
             let line = self.return_hint(&id);
             self.cx.console.message(&line);
         } else if self.cx.console.style.terminal() {

@@ -1,4 +1,4 @@
-//! A process on our own terminal: its size, our keys, and our words amid its output.
+//! The user's terminal in a session: its size, the keys typed, and our messages in the program's output.
 
 use super::{Request, Session};
 use crate::error::CliError;
@@ -11,46 +11,45 @@ use toold_proto::params;
 use toold_proto::params::Stream;
 use toold_proto::pty::{Pty, PtySize};
 
-/// A program that is asked to draw its screen anew has so long to see the size that is not to stay.
+/// Time for which a program that is to redraw its screen gets another size.
 const TEMPORARY_SIZE_DURATION: Duration = Duration::from_millis(100);
-/// Ctrl-C, which ends the looking of somebody who may not type.
+/// Ctrl-C, which detaches with read-only access.
 const CTRL_C: u8 = 3;
 
-/// What we may do.
+/// Permissions of the session on the process's terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Type, and give the terminal our size.
+    /// Typing, and setting our window size.
     Full,
-    /// Type. The size was chosen by the person.
+    /// Typing. The user chose the size.
     FixedSize,
     ReadOnly,
 }
 
-/// Our terminal, and what we may do to the process's.
+/// The user's terminal, and the known size of the process's screen.
 pub struct AttachedTerminal {
     access: Access,
     keys: DetachMatcher,
-    /// Whether we read keys at all.
-    reads: KeyMode,
+    key_mode: KeyMode,
     terminal: Option<Terminal>,
-    /// Our size has changed while the last one was on its way.
+    /// Our window size changed while the last `resize` was not answered.
     resize_queued: bool,
-    /// When the size that is not to stay ends.
+    /// The time at which the temporary size of a redraw ends.
     temporary_size_until: Option<Instant>,
-    /// The size of the process's screen, as far as we have heard; and whether the next page may tell one from before the size
-    /// that we gave it.
+    /// Size of the process's screen, as far as is known.
     remote_size: Option<PtySize>,
+    /// We sent a `resize`, so the next page may report the size before it.
     size_in_flight: bool,
-    /// Such a page did tell another: the next one is not waited for.
+    /// Such a page reported another size, so the next poll returns at once.
     size_disputed: bool,
 }
 
 impl AttachedTerminal {
-    pub fn new(access: Access, keys: DetachKeys, reads: KeyMode) -> AttachedTerminal {
+    pub fn new(access: Access, keys: DetachKeys, key_mode: KeyMode) -> AttachedTerminal {
         AttachedTerminal {
             access,
             keys: DetachMatcher::new(keys),
-            reads,
+            key_mode,
             terminal: None,
             resize_queued: false,
             temporary_size_until: None,
@@ -60,10 +59,10 @@ impl AttachedTerminal {
         }
     }
 
-    /// The process's screen is, or will be, of this size.
+    /// Sets the size that the process's screen has or will have.
     fn set_remote_size(&mut self, size: Option<PtySize>) {
         let before = std::mem::replace(&mut self.remote_size, size);
-        // Not the first that is heard of, nor the same again: then the program hears nothing, and all stays as it set it.
+        // The first known size and the same size again are not changes: the program gets no SIGWINCH and its margins stay.
         if before.is_some_and(|before| Some(before) != size)
             && let Some(terminal) = &mut self.terminal
         {
@@ -71,7 +70,7 @@ impl AttachedTerminal {
         }
     }
 
-    /// What was typed, as far as it is the process's. With nothing to type, Ctrl-C leaves as well.
+    /// Returns the meaning of typed input. With read-only access no key goes to the process, and Ctrl-C detaches too.
     pub fn typed(&mut self, piece: &[u8]) -> Typed {
         match (self.access, self.keys.typed(piece)) {
             (Access::Full | Access::FixedSize, typed) => typed,
@@ -82,8 +81,8 @@ impl AttachedTerminal {
 }
 
 impl Session<'_, '_> {
-    /// Stays with a process that is there already, from this cursor on, after its picture. `theirs` is the size of its screen
-    /// where that is not ours to change: it decides how all is shown.
+    /// Shows the snapshot of a running process and follows it from this cursor on. `theirs` is the size of its screen if we may
+    /// not change it: then it decides how everything is shown.
     pub fn attach(
         mut self,
         id: String,
@@ -94,7 +93,7 @@ impl Session<'_, '_> {
     ) -> Result<u8, CliError> {
         self.process = Some(id);
         self.progress.cursor = cursor;
-        self.take_screen()?;
+        self.enter_terminal()?;
         if let Some(code) = self.update_remote_size(theirs)? {
             return Ok(code);
         }
@@ -115,11 +114,11 @@ impl Session<'_, '_> {
         self.run_loop()
     }
 
-    /// Lends our terminal to the process.
-    pub(super) fn take_screen(&mut self) -> Result<(), CliError> {
+    /// Enters the user's terminal, if the session uses it.
+    pub(super) fn enter_terminal(&mut self) -> Result<(), CliError> {
         if let Some(screen) = &mut self.plan.screen {
-            let failed = |source| CliError::Io { doing: "set the terminal up", source };
-            screen.terminal = Some(Terminal::enter(screen.reads).map_err(failed)?);
+            let failed = |source| CliError::Io { doing: "set up the terminal", source };
+            screen.terminal = Some(Terminal::enter(screen.key_mode).map_err(failed)?);
         }
         Ok(())
     }
@@ -128,38 +127,38 @@ impl Session<'_, '_> {
         self.plan.screen.as_mut()?.terminal.as_mut()
     }
 
-    /// Our terminal is ours again, if it was not.
-    pub(super) fn give_back(&mut self) {
+    /// Restores the user's terminal.
+    pub(super) fn restore_terminal(&mut self) {
         if let Some(terminal) = self.terminal() {
             terminal.leave();
         }
     }
 
-    /// The same while the process goes on, on a line below what it has shown.
-    pub(super) fn give_back_below(&mut self) {
+    /// Restores it while the process keeps running, with the cursor below the process's text.
+    pub(super) fn restore_terminal_below(&mut self) {
         if let Some(terminal) = self.terminal() {
             terminal.leave_below();
         }
     }
 
-    /// After a stop, whoever stopped us has used the terminal.
+    /// Enters the terminal again after a stop, during which another program used it.
     pub(super) fn resume_terminal(&mut self) -> Result<(), CliError> {
         let Some(terminal) = self.terminal() else { return Ok(()) };
-        terminal.reenter().map_err(|source| CliError::Io { doing: "set the terminal up", source })?;
+        terminal.reenter().map_err(|source| CliError::Io { doing: "set up the terminal", source })?;
         if terminal.has_viewport() {
             return self.fit().map(|_| ());
         }
         self.request_redraw()
     }
 
-    /// What the program writes, if we have to draw it.
+    /// Returns the program's output as bytes for our terminal, or None if they are the same.
     pub(super) fn translate(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
-        let viewed = self.terminal()?.has_viewport();
-        let word = if viewed { self.size_status() } else { String::new() };
-        self.terminal()?.translate(bytes, &word)
+        let has_viewport = self.terminal()?.has_viewport();
+        let status = if has_viewport { self.size_status() } else { String::new() };
+        self.terminal()?.translate(bytes, &status)
     }
 
-    /// The process's screen has this size, a page says. One that was asked for before our size was given may be wrong.
+    /// Takes over the screen size that a page reports. A page that was requested before our `resize` may be outdated.
     pub(super) fn update_remote_size(&mut self, theirs: Option<PtySize>) -> Result<Option<u8>, CliError> {
         match &mut self.plan.screen {
             Some(screen) if !screen.size_in_flight && theirs.is_some() => screen.set_remote_size(theirs),
@@ -172,24 +171,25 @@ impl Session<'_, '_> {
         self.fit()
     }
 
-    /// Shows the screen as it fits ours.
+    /// Shows the process's screen, in a viewport if it does not have our size.
     pub(super) fn fit(&mut self) -> Result<Option<u8>, CliError> {
         let Some(screen) = &self.plan.screen else { return Ok(None) };
         let ours_soon = screen.size_in_flight || screen.temporary_size_until.is_some();
-        let viewed = screen.terminal.as_ref().is_some_and(Terminal::has_viewport);
-        let Some(theirs) = screen.remote_size.filter(|_| screen.access != Access::FixedSize && (viewed || !ours_soon))
+        let has_viewport = screen.terminal.as_ref().is_some_and(Terminal::has_viewport);
+        let Some(theirs) =
+            screen.remote_size.filter(|_| screen.access != Access::FixedSize && (has_viewport || !ours_soon))
         else {
             return Ok(None);
         };
-        let word = self.size_status();
-        let bytes = self.terminal().map(|terminal| terminal.fit(theirs, &word)).unwrap_or_default();
+        let status = self.size_status();
+        let bytes = self.terminal().map(|terminal| terminal.fit(theirs, &status)).unwrap_or_default();
         match self.put(Stream::Stdout, &bytes) {
             Err(CliError::OutputClosed | CliError::Io { .. }) => self.hung_up(libc::SIGHUP),
             done => done,
         }
     }
 
-    /// What is to be said of a screen that is not of our size.
+    /// Returns the status row of a viewport.
     fn size_status(&self) -> String {
         let Some(screen) = &self.plan.screen else { return String::new() };
         let ours = screen.terminal.as_ref().and_then(Terminal::size);
@@ -203,7 +203,7 @@ impl Session<'_, '_> {
         }
     }
 
-    /// A word to the person, wherever it can be read.
+    /// Prints a message to the user, on the terminal or on standard error.
     pub(super) fn message(&mut self, text: &str) {
         match self.terminal() {
             Some(terminal) => terminal.message(text),
@@ -211,41 +211,42 @@ impl Session<'_, '_> {
         }
     }
 
-    /// Says that the daemon was away, to who watches a terminal. Not before it has answered: a
-    /// daemon that was killed takes connections until its last descriptor is closed.
+    /// Reports a reconnect on the terminal. Not before the daemon has answered: a daemon that was killed accepts connections
+    /// until its last descriptor is closed.
     pub(super) fn report_reconnect(&mut self) {
         if std::mem::take(&mut self.away)
             && let Some(terminal) = self.terminal()
         {
-            terminal.message("the daemon went away and is back; nothing was lost");
+            terminal.message("reconnected to the daemon; no output was lost");
         }
     }
 
-    /// Says it again where the program has drawn meanwhile, as one does that draws every second.
+    /// Prints the current message again after output, since a program that draws every second covers it.
     pub(super) fn repeat_message(&mut self) {
         if let Some(terminal) = self.terminal() {
             terminal.repeat_message();
         }
     }
 
-    /// When a word of ours on the program's screen has been there long enough.
+    /// Returns the time at which a message on the program's screen is to be removed.
     pub(super) fn redraw_due(&self) -> Option<Instant> {
         self.plan.screen.as_ref()?.terminal.as_ref()?.redraw_due()
     }
 
-    /// Takes it away.
+    /// Removes the message by drawing the program's screen again.
     pub(super) fn redraw(&mut self) {
-        let was = match self.plan.exec.pty {
+        let started_size = match self.plan.exec.pty {
             Pty::Sized(size) => Some(size),
             Pty::No | Pty::Default => None,
         };
-        let fixed = was.filter(|_| self.plan.screen.as_ref().is_some_and(|screen| screen.access == Access::FixedSize));
+        let fixed =
+            started_size.filter(|_| self.plan.screen.as_ref().is_some_and(|screen| screen.access == Access::FixedSize));
         if let Some(terminal) = self.terminal() {
             terminal.redraw(fixed);
         }
     }
 
-    /// The size that the process's terminal is to have, if that is ours to say.
+    /// Returns the size for the process's terminal, if the session may set it.
     fn our_size(&mut self) -> Option<PtySize> {
         match self.plan.screen.as_ref()?.access {
             Access::Full => self.terminal()?.size(),
@@ -253,15 +254,15 @@ impl Session<'_, '_> {
         }
     }
 
-    /// Gives the process's terminal our size. One at a time: the daemon may answer two at once, in
-    /// any order.
+    /// Sets the size of the process's terminal to ours. One request at a time: the daemon may run two in any order.
     pub(super) fn resize(&mut self) -> Result<(), CliError> {
         let Some(size) = self.our_size() else { return Ok(()) };
-        let waits = self.is_pending(Request::Resize);
+        let is_pending = self.is_pending(Request::Resize);
         if let Some(screen) = &mut self.plan.screen {
-            (screen.resize_queued, screen.temporary_size_until) = (waits, None);
+            screen.resize_queued = is_pending;
+            screen.temporary_size_until = None;
         }
-        if waits { Ok(()) } else { self.request_size(size) }
+        if is_pending { Ok(()) } else { self.request_size(size) }
     }
 
     fn request_size(&mut self, size: PtySize) -> Result<(), CliError> {
@@ -276,17 +277,17 @@ impl Session<'_, '_> {
     pub(super) fn on_resized(&mut self) -> Result<Option<u8>, CliError> {
         match &self.plan.screen {
             Some(screen) if screen.resize_queued => self.resize().map(|()| None),
-            // It is ours now.
+            // The screen has our size now.
             Some(_) => self.fit(),
             None => Ok(None),
         }
     }
 
-    /// How long the next page may take. It tells the size that we gave, unless that is still on its way.
+    /// Returns the time that the next poll may wait. Its page reports the size that we set, unless the `resize` is still pending.
     pub(super) fn page_wait(&mut self, wait: Duration) -> Duration {
-        let waits = self.is_pending(Request::Resize);
+        let is_pending = self.is_pending(Request::Resize);
         match &mut self.plan.screen {
-            Some(screen) if !waits => {
+            Some(screen) if !is_pending => {
                 screen.size_in_flight = false;
                 if std::mem::take(&mut screen.size_disputed) { Duration::ZERO } else { wait }
             }
@@ -294,8 +295,7 @@ impl Session<'_, '_> {
         }
     }
 
-    /// Makes a program draw its whole screen: it does so when its size changes, so for a moment
-    /// it is a row less.
+    /// Makes the program redraw its whole screen by setting a size with one row less for a moment.
     fn request_redraw(&mut self) -> Result<(), CliError> {
         match self.our_size() {
             Some(size) if size.rows > 1 && !self.is_pending(Request::Resize) => {
@@ -308,13 +308,13 @@ impl Session<'_, '_> {
         }
     }
 
-    /// When the true size is due.
+    /// Returns the time at which the temporary size ends.
     pub(super) fn resize_due(&self) -> Option<Instant> {
         self.plan.screen.as_ref()?.temporary_size_until
     }
 }
 
-/// The longest word about both sizes that fits into our window, or the shortest there is.
+/// Returns the longest text about both sizes that fits into our window, or the shortest one.
 fn format_sizes(access: Access, theirs: PtySize, ours: PtySize) -> String {
     let width = ours.cols as usize;
     let (theirs, ours) = (format!("{}x{}", theirs.rows, theirs.cols), format!("{}x{}", ours.rows, ours.cols));
@@ -322,13 +322,13 @@ fn format_sizes(access: Access, theirs: PtySize, ours: PtySize) -> String {
     let long = match access {
         Access::ReadOnly => vec![format!("[{both}; Ctrl-C leaves]")],
         Access::Full | Access::FixedSize => vec![
-            format!("[toolctl: {theirs} is the size of who resized last; resize your window to make it yours, {ours}]"),
+            format!("[toolctl: another client resized the screen to {theirs}; resize your window to make it {ours}]"),
             format!("[{both}; resize yours to change it]"),
         ],
     };
     let short = [format!("[{both}]"), format!("[its {theirs}, yours {ours}]")];
     let shortest = format!("{theirs}/{ours}");
-    long.into_iter().chain(short).find(|word| word.len() <= width).unwrap_or(shortest)
+    long.into_iter().chain(short).find(|text| text.len() <= width).unwrap_or(shortest)
 }
 
 #[cfg(test)]
@@ -337,14 +337,14 @@ mod tests {
     use crate::terminal::keys;
 
     #[test]
-    fn both_sizes_stand_in_a_window_of_any_width() {
-        // The broken code had one wording, whose end with our size was cut in a window of 80 columns.
+    fn a_window_of_any_width_shows_both_sizes() {
+        // The broken code had one text, whose end with our size was cut off in a window of 80 columns.
         let theirs = PtySize { rows: 40, cols: 120 };
-        for (access, cols, word) in [
+        for (access, cols, text) in [
             (
                 Access::Full,
                 100,
-                "[toolctl: 40x120 is the size of who resized last; resize your window to make it yours, 24x100]",
+                "[toolctl: another client resized the screen to 40x120; resize your window to make it 24x100]",
             ),
             (Access::Full, 80, "[toolctl: its screen is 40x120, your window 24x80; resize yours to change it]"),
             (Access::Full, 60, "[toolctl: its screen is 40x120, your window 24x60]"),
@@ -353,12 +353,12 @@ mod tests {
             (Access::ReadOnly, 80, "[toolctl: its screen is 40x120, your window 24x80; Ctrl-C leaves]"),
             (Access::ReadOnly, 60, "[toolctl: its screen is 40x120, your window 24x60]"),
         ] {
-            assert_eq!(format_sizes(access, theirs, PtySize { rows: 24, cols }), word);
+            assert_eq!(format_sizes(access, theirs, PtySize { rows: 24, cols }), text);
         }
     }
 
     #[test]
-    fn a_looker_types_nothing_and_leaves_with_the_detach_key_or_ctrl_c() {
+    fn read_only_access_forwards_no_keys_and_detaches_with_the_key_or_ctrl_c() {
         let screen = |access| AttachedTerminal::new(access, keys::parse("C-\\").expect("a key"), KeyMode::Forwarded);
         let mut viewer = screen(Access::ReadOnly);
         assert_eq!(viewer.typed(b"secret\r"), Typed::Keys(Vec::new()));

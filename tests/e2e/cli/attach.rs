@@ -115,7 +115,7 @@ fn the_last_keys_before_the_detach_key_are_written() {
 }
 
 /// What is said when the daemon is back.
-const BACK: &str = "[toolctl: the daemon went away and is back; nothing was lost]";
+const BACK: &str = "[toolctl: reconnected to the daemon; no output was lost]";
 
 /// kill -9 of whichever daemon runs now.
 pub fn kill9(d: &Daemon) {

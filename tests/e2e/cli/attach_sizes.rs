@@ -66,7 +66,7 @@ fn of_two_with_different_windows_the_last_size_holds_and_the_other_is_told() {
     // Who wants another resizes, and then the first is told.
     one.resize(20, 70);
     assert!(!one.sees("now 20 70").contains("toolctl:"), "its size is the screen's");
-    two.sees("[toolctl: 20x70 is the size of who resized last; resize your window to make it yours, 30x100]");
+    two.sees("[toolctl: another client resized the screen to 20x70; resize your window to make it 30x100]");
     two.types(DETACH);
     assert_eq!(two.ends(), 0);
 }

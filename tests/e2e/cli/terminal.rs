@@ -65,7 +65,7 @@ fn a_daemon_killed_meanwhile_is_told_in_a_line_and_the_program_goes_on() {
     term.types("hello\r");
     term.sees("got hello");
     assert_eq!(term.ends(), 5);
-    term.sees("the daemon went away and is back");
+    term.sees("reconnected to the daemon");
 }
 
 #[test]

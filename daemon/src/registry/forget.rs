@@ -4,14 +4,44 @@ use super::Registry;
 use crate::clock::wall_ms;
 use crate::config::Retention;
 use crate::proc::Proc;
+use crate::proc::state::State;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::timeout;
 use toold_proto::ProcId;
 
+/// The time that a shim has to exit after its process has closed.
+const SHIM_EXIT_TIMEOUT: Duration = Duration::from_secs(1);
+
 impl Registry {
+    /// Returns the closed processes that ended at or before `ms`, newest first.
+    pub fn ended_before(&self, ms: u64) -> Vec<Arc<Proc>> {
+        let mut procs = self.newest_first();
+        procs.retain(|proc| {
+            let state = proc.published_state();
+            state.closed && state.ended_ms().is_some_and(|at| at <= ms)
+        });
+        procs
+    }
+
+    /// Removes processes and their files. Returns the removed ones and those of which something still runs.
+    pub async fn forget_all(&self, procs: Vec<Arc<Proc>>) -> (Vec<ProcId>, Vec<ProcId>) {
+        let (mut forgotten, mut skipped) = (Vec::new(), Vec::new());
+        for proc in procs {
+            let (id, state) = (proc.spec.id, proc.published_state());
+            if state.has_ended() && state.closed {
+                // Its shim is about to exit.
+                let _ = timeout(SHIM_EXIT_TIMEOUT, proc.subscribe().wait_for(State::is_final)).await;
+            }
+            let list = if self.forget(id).await { &mut forgotten } else { &mut skipped };
+            list.push(id);
+        }
+        (forgotten, skipped)
+    }
+
     /// Removes a finished process and its files. False: something of it still runs.
     pub async fn forget(&self, id: ProcId) -> bool {
         let removed = {

@@ -1,14 +1,17 @@
 //! All processes: spawn, look up, list, adopt, forget.
 
 mod adopt;
+mod end_session;
 mod flush;
 mod forget;
 mod name_locks;
+mod select;
 mod single;
 mod spawn;
 mod table;
 
 pub use adopt::JournalTail;
+pub use select::{Selection, Selector};
 pub use single::{NamePolicy, Spawned};
 pub use spawn::{SpawnError, SpawnRequest, spawn_failed};
 

@@ -1,4 +1,4 @@
-//! `kill`, `signal` and the sessions: ending things, and proving it.
+//! `kill`.
 
 use super::context::Daemon;
 use super::signal::signal_number;
@@ -6,6 +6,7 @@ use super::wire::Peer;
 use crate::proc::Proc;
 use crate::proc::handle::Kill;
 use crate::proc::kill::{GRACE_MS, kill_all};
+use crate::registry::Selector;
 use std::sync::Arc;
 use toold_format::slots::Cause;
 use toold_proto::results::KillStatus;
@@ -21,7 +22,7 @@ pub async fn kill(call: params::Kill, daemon: Arc<Daemon>, peer: Arc<Peer>) -> R
     Ok(results::Kill { status, results })
 }
 
-/// The processes that a call means. By task, session or `all`: those of which something is left.
+/// Returns the processes that a call selects. By task, session or `all`: those of which something is left.
 fn selected(call: &params::Kill, daemon: &Daemon) -> Result<Vec<Arc<Proc>>, RpcError> {
     let given = [
         call.id.is_some(),
@@ -45,11 +46,7 @@ fn selected(call: &params::Kill, daemon: &Daemon) -> Result<Vec<Arc<Proc>>, RpcE
         procs.retain(|p| seen.insert(p.spec.id));
         return Ok(procs);
     }
-    let ours = |p: &Arc<Proc>| {
-        let spec = &p.spec;
-        let task = call.task_id.as_ref().is_none_or(|t| spec.task_id.as_ref() == Some(t));
-        let session = call.session_key.as_ref().is_none_or(|s| spec.session_key.as_ref() == Some(s));
-        task && session && !p.published_state().is_final()
-    };
-    Ok(daemon.registry.newest_first().into_iter().filter(ours).collect())
+    let selector =
+        Selector { task_id: call.task_id.clone(), session_key: call.session_key.clone(), ..Selector::default() };
+    Ok(daemon.registry.select_unfinished(&selector))
 }

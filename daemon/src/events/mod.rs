@@ -15,7 +15,7 @@ mod segment;
 mod tests;
 
 pub use consumers::{
-    ConsumerError, ConsumerName, ConsumerView, Consumers, ExitMark, Expired, NextEvents, Registration,
+    ConsumerError, ConsumerName, ConsumerView, Consumers, ExitMark, Expired, NextEvents, NextQuery, Registration,
 };
 pub use filter::Filter;
 pub use journal::{Journal, JournalLimits, SeqBounds};

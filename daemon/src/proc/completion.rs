@@ -5,6 +5,8 @@ use super::event_sink::RETRY_DELAY;
 use super::handle::Proc;
 use super::publish::Audience;
 use super::state::{Phase, State};
+use crate::clock::wall_ms;
+use crate::events::{ConsumerError, ConsumerName, Consumers, ExitMark, Journal};
 use crate::log::Log;
 use crate::text::PageEnd;
 use serde_json::{Value, json};
@@ -50,6 +52,26 @@ async fn publish_later(proc: Arc<Proc>, state: State) {
         }
         tokio::time::sleep(RETRY_DELAY).await;
     }
+}
+
+/// Acknowledges the exit of a process for a consumer that got it in the answer to a call: its `completion` if it asked
+/// for one, else its `exited`.
+pub fn acknowledge_exit(
+    proc: &Proc,
+    name: &ConsumerName,
+    consumers: &Consumers,
+    journal: &Journal,
+) -> Result<(), ConsumerError> {
+    let checkpoint = proc.checkpoint();
+    let exit_seq = match (proc.notify(), checkpoint.completed) {
+        (false, _) => checkpoint.exited_seq,
+        (true, true) => checkpoint.completed_seq,
+        // The completion is not published yet.
+        (true, false) => 0,
+    };
+    let bounds = journal.bounds();
+    let mark = ExitMark { newest_seq: bounds.last, exit_seq };
+    consumers.mark_exit_seen(name, proc.spec.id, mark, bounds, wall_ms())
 }
 
 /// Where the program's own output ends: what came after its exit is a leftover's.

@@ -1,7 +1,7 @@
 //! One process: its state, the task that owns it, and the handle that everybody else holds.
 
 pub mod checkpoint;
-mod completion;
+pub mod completion;
 pub mod condition;
 pub mod event_sink;
 pub mod handle;
@@ -17,6 +17,7 @@ pub mod output;
 pub mod publish;
 pub mod search;
 pub mod state;
+pub mod stdin;
 pub mod task;
 pub mod tree;
 pub mod view;

@@ -1,17 +1,14 @@
 //! `close`.
 
 use super::context::Daemon;
-use super::error::{check_running, no_reply, stdin_unavailable};
+use super::error::stdin_error;
 use super::wire::Peer;
+use crate::proc::stdin;
 use std::sync::Arc;
 use toold_proto::{RpcError, params, results};
 
 pub async fn close(call: params::Close, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<results::Close, RpcError> {
     let proc = daemon.find(&call.id)?;
-    check_running(&proc)?;
-    match proc.close().await {
-        Ok(0) => Ok(results::Close { id: proc.spec.id, stdin: proc.view(0).stdin }),
-        Ok(_) => Err(stdin_unavailable(&proc)),
-        Err(e) => Err(no_reply(&proc, e)),
-    }
+    stdin::close(&proc).await.map_err(|e| stdin_error(&proc, e))?;
+    Ok(results::Close { id: proc.spec.id, stdin: proc.view(0).stdin })
 }

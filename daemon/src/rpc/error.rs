@@ -3,8 +3,8 @@
 use crate::proc::Proc;
 use crate::proc::handle::NoReply;
 use crate::proc::output::OutputError;
+use crate::proc::stdin::StdinError;
 use crate::spec::{self, InvalidParam, Problem};
-use toold_proto::process::Stdin;
 use toold_proto::{ErrorKind, RpcError};
 
 impl From<InvalidParam> for RpcError {
@@ -66,14 +66,23 @@ pub fn check_running(proc: &Proc) -> Result<(), RpcError> {
     if proc.published_state().has_ended() { Err(already_exited(proc)) } else { Ok(()) }
 }
 
-/// Builds the error for a process without an open stdin. `data.reason` tells the two cases apart.
-pub fn stdin_unavailable(proc: &Proc) -> RpcError {
+/// Builds the error for a write or close. In `stdin_unavailable`, `data.reason` is `not_piped` or `closed`.
+pub fn stdin_error(proc: &Proc, error: StdinError) -> RpcError {
     let id = proc.spec.id;
-    let (reason, message) = match proc.view(0).stdin {
-        Stdin::Null => {
-            ("not_piped", format!("{id} was started without stdin; start it with stdin: \"pipe\" or pty: true"))
-        }
-        Stdin::Pipe | Stdin::Pty | Stdin::Closed => ("closed", format!("the stdin of {id} is closed")),
+    let unavailable = |reason, message: String| {
+        RpcError::new(ErrorKind::StdinUnavailable, message).with("reason", reason).with("id", id.to_string())
     };
-    RpcError::new(ErrorKind::StdinUnavailable, message).with("reason", reason).with("id", id.to_string())
+    let (error, bytes) = match error {
+        StdinError::Ended { bytes } => (already_exited(proc), bytes),
+        StdinError::NotPiped => {
+            let message = format!("{id} was started without stdin; start it with stdin: \"pipe\" or pty: true");
+            (unavailable("not_piped", message), None)
+        }
+        StdinError::Closed { bytes } => (unavailable("closed", format!("the stdin of {id} is closed")), bytes),
+        StdinError::NoReply(why) => (no_reply(proc, why), None),
+    };
+    match bytes {
+        Some(bytes) => error.with("bytes_written", bytes),
+        None => error,
+    }
 }

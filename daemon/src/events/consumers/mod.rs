@@ -5,11 +5,13 @@ mod file;
 mod name;
 mod next;
 mod state;
+mod wait;
 
 pub use expired::Expired;
 pub use name::{ConsumerName, InvalidConsumerName};
 pub use next::NextEvents;
 pub use state::{ConsumerView, ExitMark};
+pub use wait::NextQuery;
 
 use super::journal::SeqBounds;
 use super::recover::create_dir;

@@ -17,6 +17,8 @@ const MAX_CACHED_FILTERS: usize = 8;
 pub struct NextEvents {
     pub events: Vec<JournalEntry>,
     pub position: u64,
+    /// The newest event when the journal was read.
+    pub last: u64,
     /// Numbers after the position, before the first event, that are not kept any more or were damaged.
     pub missing: Vec<SeqSpan>,
     /// Everything up to this number was looked at.
@@ -87,6 +89,13 @@ impl Consumers {
             consumer.scan_cache.set(filter, ScannedRange { scanned_to, missing: missing.clone() });
         }
         let scanned_all = batch.scanned >= last;
-        Ok(NextEvents { events: batch.events, position: view.position, missing, scanned: batch.scanned, scanned_all })
+        Ok(NextEvents {
+            events: batch.events,
+            position: view.position,
+            last,
+            missing,
+            scanned: batch.scanned,
+            scanned_all,
+        })
     }
 }

@@ -7,8 +7,8 @@ pub mod subscribe;
 
 use super::context::Daemon;
 use crate::clock::wall_ms;
-use crate::events::{ConsumerError, ConsumerName, ExitMark, Filter};
-use crate::proc::Proc;
+use crate::events::{ConsumerError, ConsumerName, Filter};
+use crate::proc::{Proc, completion};
 use std::sync::Arc;
 use toold_proto::event::EventType;
 use toold_proto::params::ConsumerStart;
@@ -52,27 +52,16 @@ pub fn consumer(daemon: &Daemon, name: Option<&str>) -> Result<Option<ConsumerNa
     Ok(Some(name))
 }
 
-/// Acknowledges the exits of these processes for a consumer: it is told them in the answer.
+/// Acknowledges the exits of these processes for a consumer: the answer contains them.
 pub fn acknowledge<'a>(
     daemon: &Daemon,
     consumer: Option<&ConsumerName>,
     ended: impl Iterator<Item = &'a Arc<Proc>>,
 ) -> Result<(), RpcError> {
     let Some(name) = consumer else { return Ok(()) };
-    let (journal, consumers) = (&daemon.journal, &daemon.consumers);
     for proc in ended {
-        let told = proc.checkpoint();
-        let exit_seq = match (proc.notify(), told.completed) {
-            (false, _) => told.exited_seq,
-            (true, true) => told.completed_seq,
-            // It is on its way.
-            (true, false) => 0,
-        };
-        let bounds = journal.bounds();
-        let mark = ExitMark { newest_seq: bounds.last, exit_seq };
-        consumers
-            .mark_exit_seen(name, proc.spec.id, mark, bounds, wall_ms())
-            .map_err(|e| consumer_error(e, name.as_str()))?;
+        let acknowledged = completion::acknowledge_exit(proc, name, &daemon.consumers, &daemon.journal);
+        acknowledged.map_err(|e| consumer_error(e, name.as_str()))?;
     }
     Ok(())
 }

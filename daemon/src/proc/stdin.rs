@@ -1,0 +1,80 @@
+//! Writes to the stdin of a process and closes it. A named write is made at most once.
+
+use super::Proc;
+use super::handle::NoReply;
+use toold_format::frame::Wrote;
+use toold_proto::process::Stdin;
+
+/// The name of a write without a `write_id`.
+const UNNAMED: [u8; 16] = [0; 16];
+
+/// The result of a write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Written {
+    pub bytes: u64,
+    pub complete: bool,
+    /// A write of this name was made before: nothing was written now.
+    pub duplicate: bool,
+}
+
+/// The reason why nothing, or only a part, reached the stdin.
+#[derive(Debug, PartialEq, Eq)]
+pub enum StdinError {
+    /// The process has ended. With the bytes that were written before, if the write had started.
+    Ended {
+        bytes: Option<u64>,
+    },
+    /// The process was started without stdin.
+    NotPiped,
+    /// Its stdin is closed. With the bytes that were written before, if the write had started.
+    Closed {
+        bytes: Option<u64>,
+    },
+    NoReply(NoReply),
+}
+
+/// Writes `data`, for at most `timeout_ms`. A `write_id` makes a repetition harmless, also after the exit.
+pub async fn write(proc: &Proc, write_id: Option<&str>, data: Vec<u8>, timeout_ms: u64) -> Result<Written, StdinError> {
+    let name = write_id.map_or(UNNAMED, fingerprint);
+    let total = data.len() as u64;
+    let repeated = |bytes| Written { bytes, complete: bytes >= total, duplicate: true };
+    if proc.published_state().has_ended() {
+        return proc.written(&name).map(repeated).ok_or(StdinError::Ended { bytes: None });
+    }
+    if proc.view(0).stdin == Stdin::Null {
+        return Err(StdinError::NotPiped);
+    }
+    let result = proc.write(name, data, timeout_ms).await.map_err(StdinError::NoReply)?;
+    let bytes = result.done;
+    match result.state {
+        Wrote::Complete => Ok(Written { bytes, complete: true, duplicate: false }),
+        Wrote::Duplicate => Ok(repeated(bytes)),
+        Wrote::More | Wrote::Stopped => Ok(Written { bytes, complete: false, duplicate: false }),
+        Wrote::Broken if proc.published_state().has_ended() => Err(StdinError::Ended { bytes: Some(bytes) }),
+        Wrote::Broken => Err(StdinError::Closed { bytes: Some(bytes) }),
+    }
+}
+
+/// Closes the stdin.
+pub async fn close(proc: &Proc) -> Result<(), StdinError> {
+    if proc.published_state().has_ended() {
+        return Err(StdinError::Ended { bytes: None });
+    }
+    match proc.close().await {
+        Ok(0) => Ok(()),
+        Ok(_) if proc.view(0).stdin == Stdin::Null => Err(StdinError::NotPiped),
+        Ok(_) => Err(StdinError::Closed { bytes: None }),
+        Err(e) => Err(StdinError::NoReply(e)),
+    }
+}
+
+/// Hashes a name of any length to 16 bytes that are never all zero: two FNV sums with different salts.
+fn fingerprint(id: &str) -> [u8; 16] {
+    let mut salted = vec![0x5a];
+    salted.extend_from_slice(id.as_bytes());
+    let mut name = [0u8; 16];
+    name[..8].copy_from_slice(&toold_format::fnv1a(id.as_bytes()).to_le_bytes());
+    name[8..].copy_from_slice(&toold_format::fnv1a(&salted).to_le_bytes());
+    name[0] |= 1;
+    name
+}

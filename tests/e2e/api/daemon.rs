@@ -1,4 +1,4 @@
-//! The daemon itself: what it tells, how it stops, who may talk to it, and that it is alone on its state.
+//! `daemon.info` and `daemon.shutdown`, signals, access to the socket, and one daemon per state directory.
 
 use serde_json::json;
 use std::fs;
@@ -13,7 +13,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
-fn info_tells_version_pid_counts_limits_features_and_paths() {
+fn info_reports_version_pid_counts_limits_features_and_paths() {
     let d = Daemon::start_with("max_running = 77\n[retention]\nmax_count = 5\n", &[]);
     d.sh("exec sleep 1000");
     d.run("exit 0");
@@ -34,8 +34,8 @@ fn info_tells_version_pid_counts_limits_features_and_paths() {
         assert_eq!(info["limits"][key], value, "{key} in {}", info["limits"]);
     }
     for feature in ["landlock", "cgroup", "pidfd"] {
-        let told = info["features"].as_object().unwrap().keys().any(|name| name.contains(feature));
-        assert!(told, "{feature} in {}", info["features"]);
+        let listed = info["features"].as_object().unwrap().keys().any(|name| name.contains(feature));
+        assert!(listed, "{feature} in {}", info["features"]);
     }
     assert_eq!(info["paths"]["socket"], d.socket().to_str().unwrap());
     assert_eq!(info["paths"]["state_dir"], d.state().to_str().unwrap());
@@ -45,18 +45,18 @@ fn info_tells_version_pid_counts_limits_features_and_paths() {
 }
 
 #[test]
-fn shutdown_leaves_the_processes_running_unless_told_to_kill() {
+fn shutdown_leaves_the_processes_running_unless_it_asks_to_kill() {
     let mut d = Daemon::start();
     let proc = d.sh("exec sleep 1000");
     let program = d.program(&proc);
     assert_eq!(d.ok("daemon.shutdown", json!({})), json!({ "stopping": true, "killed": [] }));
     assert_eq!(d.ended(), 0);
-    assert!(!d.socket().exists(), "the socket goes with the daemon");
+    assert!(!d.socket().exists(), "the daemon removes its socket");
     assert!(!program.is_dead());
     d.spawn();
     assert_eq!(d.process(&proc)["status"], "running");
     let answer = d.ok("daemon.shutdown", json!({ "kill": true }));
-    assert!(program.is_dead(), "the answer is a proof");
+    assert!(program.is_dead(), "the answer comes after the kill");
     assert_eq!((&answer["killed"][0]["id"], &answer["killed"][0]["status"]), (&json!(proc), &json!("killed")));
     assert_eq!(d.ended(), 0);
     d.spawn();
@@ -70,7 +70,7 @@ fn sigterm_and_sigint_stop_it_like_shutdown() {
     let proc = d.sh("exec sleep 1000");
     let program = d.program(&proc);
     for signal in [libc::SIGTERM, libc::SIGINT] {
-        assert_eq!(d.stop(signal), 0, "an orderly end");
+        assert_eq!(d.stop(signal), 0, "a clean exit");
         assert!(!d.socket().exists() && !program.is_dead());
         d.spawn();
         assert_eq!(d.process(&proc)["status"], "running");
@@ -78,7 +78,7 @@ fn sigterm_and_sigint_stop_it_like_shutdown() {
 }
 
 #[test]
-fn a_stop_does_not_wait_for_those_who_wait() {
+fn a_stop_does_not_wait_for_pending_calls() {
     let mut d = Daemon::start();
     let proc = d.sh("exec sleep 1000");
     let mut conn = d.conn();
@@ -91,10 +91,10 @@ fn a_stop_does_not_wait_for_those_who_wait() {
 }
 
 #[test]
-fn the_directory_is_private_and_so_is_the_socket() {
+fn the_socket_and_its_directory_are_private() {
     let d = Daemon::start();
     assert_eq!((mode(d.socket().parent().unwrap()), mode(&d.socket())), (0o700, 0o600));
-    assert_eq!(mode(&d.state()) & 0o077, 0, "nobody else reads the state");
+    assert_eq!(mode(&d.state()) & 0o077, 0, "no other user can read the state");
     let proc = d.sh("echo private; exec sleep 1000");
     d.printed(&proc, "private");
     for file in toold_test_support::rig::files(&d.state()) {
@@ -103,7 +103,7 @@ fn the_directory_is_private_and_so_is_the_socket() {
 }
 
 #[test]
-fn a_directory_that_others_may_enter_is_made_private_or_refused() {
+fn a_directory_that_others_may_enter_is_made_private_or_rejected() {
     let mut d = Daemon::prepare("", &[]);
     let dir = d.socket().parent().unwrap().to_path_buf();
     fs::create_dir(&dir).unwrap();
@@ -124,7 +124,7 @@ fn a_directory_that_others_may_enter_is_made_private_or_refused() {
 }
 
 #[test]
-fn a_peer_of_another_uid_is_refused_whatever_the_file_modes_say() {
+fn a_peer_of_another_uid_is_rejected_whatever_the_file_modes() {
     if skip_unless(sys::is_root(), "another uid needs root") {
         return;
     }
@@ -139,7 +139,7 @@ fn a_peer_of_another_uid_is_refused_whatever_the_file_modes_say() {
     let note = json!({ "jsonrpc": "2.0", "method": "kill", "params": { "all": true } });
     for message in [call.clone(), json!([call]), note] {
         let answer = sys::as_uid(65534, || {
-            let mut conn = Conn::open(&socket).expect("the file modes let it in");
+            let mut conn = Conn::open(&socket).expect("the file modes allow the connection");
             conn.offer(format!("{message}\n").as_bytes());
             conn.try_recv()
         });
@@ -152,11 +152,11 @@ fn a_peer_of_another_uid_is_refused_whatever_the_file_modes_say() {
     let http =
         sys::as_uid(65534, || crate::api::framing::http_raw(&socket, crate::api::framing::post(&call).as_bytes()));
     assert!(!http.contains("\"result\""), "{http}");
-    assert_eq!(d.process(&proc)["status"], "running", "nothing a stranger says is done");
+    assert_eq!(d.process(&proc)["status"], "running", "no call of another user has an effect");
 }
 
 #[test]
-fn a_second_daemon_on_the_same_state_is_refused_and_the_first_goes_on() {
+fn a_second_daemon_on_the_same_state_fails_and_the_first_keeps_running() {
     let d = Daemon::start();
     let proc = d.sh("exec sleep 1000");
     for socket in [d.root().join("other/toold.sock"), d.socket()] {
@@ -184,7 +184,7 @@ fn a_second_daemon_with_another_state_does_not_take_the_socket() {
 }
 
 #[test]
-fn a_dead_daemons_socket_is_in_nobodys_way() {
+fn the_socket_of_a_dead_daemon_is_replaced() {
     let mut d = Daemon::start();
     d.kill9();
     assert!(d.socket().exists(), "kill -9 leaves the file");
@@ -193,7 +193,7 @@ fn a_dead_daemons_socket_is_in_nobodys_way() {
 }
 
 #[test]
-fn the_log_is_text_or_json_lines_and_tells_no_output_and_no_arguments() {
+fn the_log_is_text_or_json_lines_without_output_or_arguments() {
     let mut d = Daemon::prepare("", &[("RUST_LOG", "trace")]);
     let mut command = d.command();
     command.args(["--log-format", "json"]);
@@ -208,7 +208,7 @@ fn the_log_is_text_or_json_lines_and_tells_no_output_and_no_arguments() {
 }
 
 #[test]
-fn discovery_lists_every_method_of_the_contract() {
+fn discovery_lists_every_method() {
     let d = Daemon::start();
     let document = d.ok("rpc.discover", json!({}));
     assert!(document["openrpc"].as_str().unwrap().starts_with("1."));
@@ -226,7 +226,7 @@ fn discovery_lists_every_method_of_the_contract() {
 }
 
 #[test]
-fn an_idle_daemon_stays_idle() {
+fn an_idle_daemon_does_not_wake_up() {
     let d = Daemon::start();
     d.sh("exec sleep 1000");
     let switches = || -> u64 {
@@ -236,10 +236,10 @@ fn an_idle_daemon_stays_idle() {
         lines.iter().filter_map(|l| l.strip_prefix("voluntary_ctxt_switches:")?.trim().parse::<u64>().ok()).sum()
     };
     let daemon = sys::Pidfd::open(d.pid()).unwrap();
-    // The call's connection is being closed meanwhile, and a second later the writing of its event is begun.
+    // The connection of the call is still closing, and a second later the writeback of its event starts.
     assert!(!daemon.dies_within(std::time::Duration::from_millis(2000)));
     let before = switches();
-    assert!(!daemon.dies_within(std::time::Duration::from_secs(2)), "nobody asked it to stop");
+    assert!(!daemon.dies_within(std::time::Duration::from_secs(2)), "the daemon stopped by itself");
     let woken = switches().saturating_sub(before);
-    assert!(woken <= 2, "{woken} wake-ups in two seconds in which nothing happened");
+    assert!(woken <= 2, "{woken} wake-ups in two idle seconds");
 }

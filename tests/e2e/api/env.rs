@@ -1,4 +1,4 @@
-//! What a process finds in its environment, and that its values are told to nobody else.
+//! The environment of a process, and that its values are stored and shown nowhere else.
 
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ fn env_of(d: &Daemon, more: Value) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn clean_passes_the_listed_names_and_nothing_else() {
+fn clean_passes_only_the_listed_names() {
     let listed = [
         ("USER", "u"),
         ("LOGNAME", "l"),
@@ -61,7 +61,7 @@ fn clean_passes_the_listed_names_and_nothing_else() {
 }
 
 #[test]
-fn config_names_what_clean_also_passes_even_when_it_looks_secret() {
+fn config_adds_names_that_clean_passes_even_if_they_look_secret() {
     let d = Daemon::start_with(
         "[env]\npass = [\"MY_VARIABLE\", \"DEPLOY_TOKEN\"]\n",
         &[("MY_VARIABLE", "1"), ("DEPLOY_TOKEN", "2"), ("OTHER_TOKEN", "3")],
@@ -72,7 +72,7 @@ fn config_names_what_clean_also_passes_even_when_it_looks_secret() {
 }
 
 #[test]
-fn inherit_passes_everything_the_daemon_has() {
+fn inherit_passes_the_whole_environment_of_the_daemon() {
     let d = Daemon::start_with("", &[("MY_VARIABLE", "1"), ("API_TOKEN", "2")]);
     let env = env_of(&d, json!({ "env_mode": "inherit" }));
     assert_eq!((env["MY_VARIABLE"].as_str(), env["API_TOKEN"].as_str()), ("1", "2"));
@@ -80,14 +80,14 @@ fn inherit_passes_everything_the_daemon_has() {
 }
 
 #[test]
-fn replace_passes_nothing_but_what_the_call_gives() {
+fn replace_passes_only_the_variables_of_the_call() {
     let d = Daemon::start();
     let env = env_of(&d, json!({ "env_mode": "replace", "env": { "ONLY": "this", "EMPTY": "" } }));
     assert_eq!(env, BTreeMap::from([("ONLY".into(), "this".into()), ("EMPTY".into(), "".into())]));
 }
 
 #[test]
-fn what_the_call_gives_wins_over_every_mode_and_every_rule() {
+fn variables_of_the_call_win_over_every_mode_and_every_rule() {
     let d = Daemon::start_with("", &[("LANG", "C"), ("MY_VARIABLE", "daemon")]);
     for mode in ["clean", "inherit", "replace"] {
         let given =
@@ -100,8 +100,8 @@ fn what_the_call_gives_wins_over_every_mode_and_every_rule() {
 }
 
 #[test]
-fn what_the_call_gives_outlasts_the_files_of_a_login_shell() {
-    // The broken code left it to those files: on most systems /etc/profile sets PATH.
+fn variables_of_the_call_win_over_the_files_of_a_login_shell() {
+    // The broken code let those files win: on most systems /etc/profile sets PATH.
     let d = Daemon::start();
     let files = "export PATH=/usr/bin:/bin GIVEN=profile OTHER=profile\n";
     for name in [".profile", ".bash_profile", ".zprofile"] {
@@ -118,10 +118,10 @@ fn what_the_call_gives_outlasts_the_files_of_a_login_shell() {
         }
         let given = json!({ "PATH": "/mine:/usr/bin:/bin", "GIVEN": "it's \\ $HOME", "XDG_CONFIG_HOME": d.home() });
         let p = d.ok("exec", json!({ "command": command, "shell": shell, "env": given, "yield_ms": 30000 }));
-        // Whatever else the files of this machine print comes before.
+        // Other output of this machine's login files comes first.
         let output = p["output"].as_str().unwrap();
         assert!(output.ends_with("/mine:/usr/bin:/bin|it's \\ $HOME|profile|\n"), "{shell}: {output}");
-        assert_eq!(p["command"], command, "it is told back as it was");
+        assert_eq!(p["command"], command, "the command is returned unchanged");
         let inspect = d.ok("inspect", json!({ "id": id(&p) }));
         assert!(!inspect["env_names"].to_string().contains("TOOLD_ENV"), "the command has no such variable");
         assert!(!inspect["argv"].to_string().contains("/mine"), "values are in no argument: {}", inspect["argv"]);
@@ -129,8 +129,8 @@ fn what_the_call_gives_outlasts_the_files_of_a_login_shell() {
 }
 
 #[test]
-fn language_zone_and_terminal_are_the_callers_whoever_started_the_daemon() {
-    // The broken code gave those of whoever made the first call.
+fn language_time_zone_and_terminal_are_those_of_the_caller() {
+    // The broken code used those of the client that made the first call.
     let theirs = [("LANG", "C.UTF-8"), ("LC_ALL", "C"), ("TZ", "Asia/Tokyo"), ("TERM", "linux")];
     let d = Daemon::start_with("", &theirs);
     let ours = [("LANG", "en_GB.UTF-8"), ("LC_TIME", "C"), ("TZ", "Europe/Paris"), ("COLORTERM", "truecolor")];
@@ -151,11 +151,11 @@ fn language_zone_and_terminal_are_the_callers_whoever_started_the_daemon() {
         "linux|truecolor|en_GB.UTF-8||C|Europe/Paris|",
         "that was not about a terminal"
     );
-    assert_eq!(output_of(&[], "foot"), "linux||en_GB.UTF-8||C|Europe/Paris|", "a pipe is no terminal of any kind");
+    assert_eq!(output_of(&[], "foot"), "linux||en_GB.UTF-8||C|Europe/Paris|", "a pipe has no TERM");
 }
 
 #[test]
-fn a_value_is_in_no_answer_no_file_and_no_log_while_its_name_is_in_inspect() {
+fn a_value_is_in_no_answer_file_or_log_and_inspect_shows_only_its_name() {
     const VALUE: &str = "hunter2-never-stored-42";
     const INHERITED: &str = "hunter3-of-the-daemon-43";
     let mut d = Daemon::start_with("", &[("RUST_LOG", "trace"), ("DAEMON_TOKEN", INHERITED)]);
@@ -169,12 +169,12 @@ fn a_value_is_in_no_answer_no_file_and_no_log_while_its_name_is_in_inspect() {
         assert!(names.contains(&json!("MY_PASSWORD")) && names.contains(&json!("DAEMON_TOKEN")), "{when}: {names:?}");
         let answers = [inspect, d.ok("list", json!({})), d.process(&proc), d.ok("daemon.info", json!({}))];
         for value in [VALUE, INHERITED] {
-            assert!(answers.iter().all(|a| !a.to_string().contains(value)), "{when}: an answer tells it");
-            assert!(!d.log().contains(value), "{when}: the log tells it");
+            assert!(answers.iter().all(|a| !a.to_string().contains(value)), "{when}: an answer contains it");
+            assert!(!d.log().contains(value), "{when}: the log contains it");
             for file in files(&d.state()) {
                 let bytes = fs::read(&file).unwrap_or_default();
-                let told = bytes.windows(value.len()).any(|w| w == value.as_bytes());
-                assert!(!told, "{when}: {} tells it", file.display());
+                let found = bytes.windows(value.len()).any(|w| w == value.as_bytes());
+                assert!(!found, "{when}: {} tells it", file.display());
             }
         }
     };

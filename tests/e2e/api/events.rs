@@ -1,4 +1,4 @@
-//! Events: what happens to a process is told, numbered, once, whoever listens.
+//! Lifecycle events: each is published once, numbered, with or without a listening client.
 
 use serde_json::{Value, json};
 use toold_test_support::rig::{DEADLINE, Daemon, id};
@@ -23,7 +23,7 @@ pub fn until(d: &Daemon, consumer: &str, filter: Value) -> Value {
 }
 
 #[test]
-fn a_process_s_life_is_three_events_with_the_facts_flat_beside_the_common_ones() {
+fn a_process_publishes_started_exited_and_closed_with_flat_fields() {
     let d = Daemon::start();
     let process =
         id(&d.sh_with("echo one; echo two; exit 3", json!({ "session_key": "s", "task_id": "t", "name": "n" })));
@@ -50,7 +50,7 @@ fn a_process_s_life_is_three_events_with_the_facts_flat_beside_the_common_ones()
 }
 
 #[test]
-fn a_death_by_signal_a_kill_and_a_failed_start_are_told_as_what_they_are() {
+fn a_death_by_signal_a_kill_and_a_failed_start_are_published_with_their_reason() {
     let d = Daemon::start();
     let shot = d.sh("kill -9 $$");
     d.closed(&shot);
@@ -70,7 +70,7 @@ fn a_death_by_signal_a_kill_and_a_failed_start_are_told_as_what_they_are() {
 }
 
 #[test]
-fn a_completion_has_the_exit_the_end_of_the_output_and_the_hash_of_all_of_it() {
+fn a_completion_has_the_exit_the_end_of_the_output_and_a_hash_of_all_of_it() {
     let d = Daemon::start();
     let script = "seq 1 1000; printf 'the end' >&2; exit 4";
     let process = id(&d.sh_with(script, json!({ "notify": true })));
@@ -91,10 +91,10 @@ fn a_completion_has_the_exit_the_end_of_the_output_and_the_hash_of_all_of_it() {
 }
 
 #[test]
-fn a_completion_does_not_wait_for_who_holds_the_pipe_and_leaves_their_output_out() {
+fn a_completion_does_not_wait_for_orphans_that_hold_the_pipe() {
     let d = Daemon::start();
     let gate = d.gate("later");
-    let script = format!("echo own; ({}; echo leftover) & exit 0", gate.wait());
+    let script = format!("echo own; ({}; echo orphan) & exit 0", gate.wait());
     let process = id(&d.sh_with(&script, json!({ "notify": true })));
     let done = until(&d, "c", json!({ "types": ["completion"] }));
     assert_eq!((&done["output"], &done["bytes"], &done["lines"]), (&json!("own\n"), &json!(4), &json!(1)));
@@ -104,7 +104,7 @@ fn a_completion_does_not_wait_for_who_holds_the_pipe_and_leaves_their_output_out
 }
 
 #[test]
-fn a_large_output_is_hashed_beside_and_one_with_a_hole_has_no_hash() {
+fn a_large_output_is_hashed_in_the_background_and_one_with_a_gap_has_no_hash() {
     let d = Daemon::start_with("log_max_bytes = 1048576\n", &[]);
     let whole = id(&d.sh_with("head -c 500000 /dev/zero", json!({ "notify": true })));
     d.closed(&whole);
@@ -119,7 +119,7 @@ fn a_large_output_is_hashed_beside_and_one_with_a_hole_has_no_hash() {
 }
 
 #[test]
-fn a_session_s_end_marks_completions_cancelled_and_pushes_none() {
+fn the_end_of_a_session_marks_completions_cancelled_and_pushes_none() {
     let d = Daemon::start();
     let mut live = d.conn();
     live.call("events.subscribe", json!({})).unwrap();
@@ -135,7 +135,7 @@ fn a_session_s_end_marks_completions_cancelled_and_pushes_none() {
 }
 
 #[test]
-fn an_exit_without_a_daemon_is_told_by_the_next_one() {
+fn an_exit_without_a_daemon_is_published_by_the_next_one() {
     let mut d = Daemon::start();
     let gate = d.gate("exit");
     let script = format!("echo before; {}; echo MATCH; exit 6", gate.wait());
@@ -155,7 +155,7 @@ fn an_exit_without_a_daemon_is_told_by_the_next_one() {
 }
 
 #[test]
-fn a_heartbeat_comes_with_new_output_and_at_most_so_often() {
+fn a_heartbeat_follows_new_output_at_most_once_per_interval() {
     let d = Daemon::start_with("[events]\nmin_heartbeat_ms = 200\n", &[]);
     d.refused_param("heartbeat_ms", "exec", json!({ "argv": ["/bin/true"], "heartbeat_ms": 199 }));
     let gate = d.gate("more");

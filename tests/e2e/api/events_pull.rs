@@ -10,7 +10,7 @@ fn seqs(next: &Value) -> Vec<u64> {
 }
 
 #[test]
-fn unacknowledged_events_come_again_and_acknowledged_ones_never() {
+fn unacknowledged_events_are_delivered_again_and_acknowledged_ones_never() {
     let mut d = Daemon::start();
     d.run("exit 0");
     let next = |d: &Daemon| d.ok("events.next", json!({ "consumer": "c" }));
@@ -19,7 +19,7 @@ fn unacknowledged_events_come_again_and_acknowledged_ones_never() {
     assert_eq!(seqs(&next(&d)), [1, 2, 3]);
     assert_eq!(d.ok("events.ack", json!({ "consumer": "c", "seq": 2 }))["position"], 2);
     assert_eq!(seqs(&next(&d)), [3]);
-    // It never goes back.
+    // An acknowledgement never moves back.
     assert_eq!(d.ok("events.ack", json!({ "consumer": "c", "seq": 1 }))["position"], 2);
     d.restart();
     assert_eq!(seqs(&next(&d)), [3]);
@@ -29,7 +29,7 @@ fn unacknowledged_events_come_again_and_acknowledged_ones_never() {
 }
 
 #[test]
-fn a_consumer_may_begin_now_and_then_waits_for_what_is_new() {
+fn a_consumer_may_start_now_and_waits_for_new_events() {
     let d = Daemon::start();
     d.run("exit 0");
     let none = d.ok("events.next", json!({ "consumer": "c", "from": "now" }));
@@ -42,13 +42,13 @@ fn a_consumer_may_begin_now_and_then_waits_for_what_is_new() {
 }
 
 #[test]
-fn filters_hold_before_anything_is_seen() {
+fn filters_apply_before_an_event_is_delivered() {
     let d = Daemon::start();
     for (session, task) in [("a", "1"), ("b", "1"), ("a", "2")] {
         let process = id(&d.sh_with("exit 0", json!({ "session_key": session, "task_id": task })));
         d.closed(&process);
     }
-    let nobody = d.run("exit 0");
+    let without_session = d.run("exit 0");
     let get = |filter: Value| {
         let mut params = json!({ "consumer": "c" });
         params.as_object_mut().unwrap().extend(filter.as_object().unwrap().clone());
@@ -57,16 +57,16 @@ fn filters_hold_before_anything_is_seen() {
     assert_eq!(get(json!({ "session_key": "a" })), [1, 2, 3, 7, 8, 9]);
     assert_eq!(get(json!({ "session_key": "a", "task_id": "2" })), [7, 8, 9]);
     assert_eq!(get(json!({ "task_id": "1", "types": ["exited"] })), [2, 5]);
-    assert_eq!(get(json!({ "id": nobody["id"] })), [10, 11, 12]);
+    assert_eq!(get(json!({ "id": without_session["id"] })), [10, 11, 12]);
     assert_eq!(get(json!({ "session_key": "" })), Vec::<u64>::new());
     assert_eq!(get(json!({})).len(), 12);
     d.refused_param("types", "events.next", json!({ "consumer": "c", "types": ["exitd"] }));
     d.refused_param("types", "events.next", json!({ "consumer": "c", "types": [] }));
-    d.refused(-32001, "not_found", "events.next", json!({ "consumer": "c", "id": "nobody" }));
+    d.refused(-32001, "not_found", "events.next", json!({ "consumer": "c", "id": "missing" }));
 }
 
 #[test]
-fn a_long_poll_wakes_only_for_what_it_asked_for() {
+fn a_long_poll_wakes_only_for_events_that_pass_its_filter() {
     let d = Daemon::start();
     let mut waiting = d.conn();
     let call = waiting.request("events.next", json!({ "consumer": "c", "session_key": "mine", "wait_ms": 30_000 }));
@@ -78,7 +78,7 @@ fn a_long_poll_wakes_only_for_what_it_asked_for() {
 }
 
 #[test]
-fn a_consumer_that_was_told_an_exit_by_wait_or_exec_is_not_told_again_and_everybody_else_is() {
+fn an_exit_that_wait_or_exec_returned_is_acknowledged_for_that_consumer_only() {
     let mut d = Daemon::start();
     let waited = id(&d.sh_with("exit 3", json!({ "notify": true })));
     d.ok("wait", json!({ "id": waited, "consumer": "c" }));
@@ -94,7 +94,7 @@ fn a_consumer_that_was_told_an_exit_by_wait_or_exec_is_not_told_again_and_everyb
         assert_eq!(others, 4);
         d.restart();
     }
-    // A wait that timed out, and an exec that answered while it ran, acknowledge nothing.
+    // A wait that timed out, and an exec that answered before the exit, acknowledge nothing.
     let running = id(&d.sh_with("exec sleep 1000", json!({ "consumer": "c" })));
     d.ok("wait", json!({ "id": running, "timeout_ms": 1, "consumer": "c" }));
     d.ok("kill", json!({ "id": running }));
@@ -102,7 +102,7 @@ fn a_consumer_that_was_told_an_exit_by_wait_or_exec_is_not_told_again_and_everyb
 }
 
 #[test]
-fn names_and_numbers_that_cannot_be_are_refused() {
+fn invalid_names_and_numbers_are_rejected() {
     let d = Daemon::start();
     d.refused_param("consumer", "events.next", json!({}));
     d.refused_param("consumer", "events.next", json!({ "consumer": "" }));
@@ -110,19 +110,19 @@ fn names_and_numbers_that_cannot_be_are_refused() {
     d.refused_param("consumer", "events.next", json!({ "consumer": "x".repeat(129) }));
     d.refused_param("limit", "events.next", json!({ "consumer": "c", "limit": 0 }));
     d.refused_param("seq", "events.ack", json!({ "consumer": "c" }));
-    d.refused(-32001, "not_found", "events.ack", json!({ "consumer": "nobody", "seq": 0 }));
+    d.refused(-32001, "not_found", "events.ack", json!({ "consumer": "missing", "seq": 0 }));
     d.ok("events.next", json!({ "consumer": "c" }));
     d.refused_param("seq", "events.ack", json!({ "consumer": "c", "seq": 1 }));
     d.refused_param("consumer", "exec", json!({ "argv": ["/bin/true"], "consumer": "" }));
     assert_eq!(d.ids(json!({})), Vec::<String>::new());
-    // Names that would be awkward as files are as good as any.
+    // Names that would be awkward as file names are valid.
     for name in ["../../x", ".", "ä b/c", "CON"] {
         assert_eq!(d.ok("events.next", json!({ "consumer": name }))["consumer"], *name);
     }
 }
 
 #[test]
-fn what_retention_dropped_is_told_as_a_range() {
+fn events_that_retention_dropped_are_reported_as_a_range() {
     let d = Daemon::start_with("[events]\nsegment_bytes = 65536\nmax_bytes = 65536\n", &[]);
     d.run("exit 0");
     d.ok("events.next", json!({ "consumer": "behind" }));
@@ -149,7 +149,7 @@ fn what_retention_dropped_is_told_as_a_range() {
 }
 
 #[test]
-fn a_consumer_unused_for_long_is_forgotten_and_told_so_when_it_comes_back() {
+fn an_expired_consumer_learns_of_it_when_it_returns() {
     let mut d = Daemon::start_with("[events]\nconsumer_ttl_ms = 500\n", &[]);
     d.run("exit 0");
     d.ok("events.next", json!({ "consumer": "c" }));
@@ -160,12 +160,12 @@ fn a_consumer_unused_for_long_is_forgotten_and_told_so_when_it_comes_back() {
     d.restart();
     let back = d.ok("events.next", json!({ "consumer": "c" }));
     assert_eq!((&back["forgotten"]["position"], &back["created"]), (&json!(2), &json!(true)), "{back}");
-    assert_eq!(seqs(&back), [1, 2, 3], "nothing it might have missed is kept from it");
+    assert_eq!(seqs(&back), [1, 2, 3], "it receives everything that it may have missed");
     assert_eq!(d.ok("events.next", json!({ "consumer": "c" }))["forgotten"], Value::Null);
 }
 
 #[test]
-fn one_consumer_too_many_is_refused_before_anything_is_started() {
+fn one_consumer_too_many_is_rejected_before_anything_starts() {
     let d = Daemon::start_with("[events]\nmax_consumers = 1\n", &[]);
     d.ok("events.next", json!({ "consumer": "one" }));
     let error = d.refused(-32004, "limit", "events.next", json!({ "consumer": "two" }));
@@ -175,9 +175,9 @@ fn one_consumer_too_many_is_refused_before_anything_is_started() {
     d.ok("exec", json!({ "argv": ["/bin/true"], "consumer": "one", "yield_ms": 10_000 }));
 }
 
-/// The broken code forgot a consumer in the middle of its own call.
+/// The broken code expired a consumer in the middle of its own call.
 #[test]
-fn who_waits_in_a_call_is_not_forgotten_meanwhile() {
+fn a_consumer_that_waits_in_a_call_does_not_expire() {
     let d = Daemon::start_with("[events]\nconsumer_ttl_ms = 300\n", &[]);
     let mut waiting = d.conn();
     let call = waiting.request("events.next", json!({ "consumer": "c", "from": "now", "wait_ms": 30_000 }));
@@ -192,7 +192,7 @@ fn who_waits_in_a_call_is_not_forgotten_meanwhile() {
 }
 
 #[test]
-fn a_journal_that_lost_its_end_is_told_and_its_numbers_are_not_given_again() {
+fn a_journal_that_lost_its_end_reports_it_and_never_reuses_numbers() {
     let mut d = Daemon::start();
     for _ in 0..5 {
         d.run("exit 0");
@@ -226,7 +226,7 @@ fn a_journal_that_lost_its_end_is_told_and_its_numbers_are_not_given_again() {
         }
     }
     assert!(seen.range(..16).count() < 15, "some were lost");
-    assert!(*seen.last().unwrap() > 15, "and no number was given again");
-    // What the records tell was told again: each process has an exit in the journal.
+    assert!(*seen.last().unwrap() > 15, "no number was used twice");
+    // The records published their events again: each process has an exit in the journal.
     assert_eq!(exits.len(), 6);
 }

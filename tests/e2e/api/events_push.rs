@@ -26,7 +26,7 @@ fn events_are_pushed_as_they_happen_and_not_from_before() {
 }
 
 #[test]
-fn after_replays_and_goes_on_without_a_seam() {
+fn after_replays_from_there_and_continues_without_a_gap() {
     let d = Daemon::start();
     for _ in 0..5 {
         d.run("exit 0");
@@ -39,7 +39,7 @@ fn after_replays_and_goes_on_without_a_seam() {
 }
 
 #[test]
-fn filters_keep_other_sessions_and_types_away() {
+fn filters_exclude_other_sessions_and_types() {
     let d = Daemon::start();
     let mut mine = subscribe(&d, json!({ "session_key": "mine", "types": ["exited", "completion"] }));
     for session in ["other", "mine"] {
@@ -54,7 +54,7 @@ fn filters_keep_other_sessions_and_types_away() {
 }
 
 #[test]
-fn an_end_by_name_or_by_position_ends_the_pushes() {
+fn unsubscribe_by_name_or_by_position_ends_the_pushes() {
     let d = Daemon::start();
     for by_name in [true, false] {
         let mut conn = d.conn();
@@ -69,7 +69,7 @@ fn an_end_by_name_or_by_position_ends_the_pushes() {
 }
 
 #[test]
-fn output_is_pushed_whole_in_order_and_before_the_end_of_its_process() {
+fn output_is_pushed_whole_in_order_and_before_the_exit_of_its_process() {
     let d = Daemon::start();
     let mut live = subscribe(&d, json!({ "output": true, "types": ["exited"] }));
     let script = "printf 'h\\303'; printf 'err' >&2; printf '\\244 one\\n'; seq 1 20000; echo done";
@@ -93,7 +93,7 @@ fn output_is_pushed_whole_in_order_and_before_the_end_of_its_process() {
 }
 
 #[test]
-fn output_of_others_is_not_pushed_and_that_of_the_running_begins_now() {
+fn output_is_pushed_only_for_selected_processes_and_from_now_on() {
     let d = Daemon::start();
     let gate = d.gate("go");
     let running = id(&d.sh_with(&format!("echo early; {}; echo late", gate.wait()), json!({ "task_id": "t" })));
@@ -107,7 +107,7 @@ fn output_of_others_is_not_pushed_and_that_of_the_running_begins_now() {
     assert!(pushed.iter().all(|p| p["id"] == running));
 }
 
-/// The processor time that a process has used, in ticks.
+/// CPU time of a process in ticks.
 fn cpu_ticks(pid: i32) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
@@ -115,21 +115,21 @@ fn cpu_ticks(pid: i32) -> u64 {
 }
 
 #[test]
-fn a_slow_reader_is_told_what_it_missed_can_fetch_it_and_slows_nobody() {
+fn a_slow_reader_gets_lagged_can_fetch_the_rest_and_delays_no_other() {
     let d = Daemon::start_with("[events]\nlag_bytes = 65536\n", &[]);
     let mut slow = subscribe(&d, json!({ "output": true }));
     let gate = d.gate("more");
     let process =
         d.sh(&format!("seq 1 9000000 | head -c 20000000; {}; seq 1 9000000 | head -c 30000000; exit 5", gate.wait()));
     d.eventually("the first part is printed", || d.process(&process)["bytes"] == 20_000_000);
-    // Pushed as far as there is room, and then it waits: the daemon uses no time any more.
+    // The daemon pushes until the buffers are full, then it waits and uses no more CPU time.
     let daemon = Pidfd::open(d.pid()).unwrap();
     d.eventually("the daemon waits for the reader", || {
         let before = cpu_ticks(d.pid());
         !daemon.dies_within(Duration::from_millis(300)) && cpu_ticks(d.pid()) == before
     });
     gate.open();
-    // Nothing is read meanwhile, and everybody else is served.
+    // The subscriber reads nothing now, and other clients are served.
     let ended = d.closed(&process);
     assert_eq!((&ended["exit_code"], &ended["bytes"]), (&json!(5), &json!(50_000_000)));
     let rss = || -> u64 {
@@ -150,7 +150,7 @@ fn a_slow_reader_is_told_what_it_missed_can_fetch_it_and_slows_nobody() {
                 assert_eq!((&push["from"], &push["id"], &push["of"]), (&json!(at), &json!(process), &json!("output")));
                 let to = push["to"].as_u64().unwrap();
                 let page = d.ok("poll", json!({ "id": process, "cursor": at, "max_bytes": 1000 }));
-                assert_eq!(page["output"].as_str().unwrap().len(), 1000, "what was missed can be fetched");
+                assert_eq!(page["output"].as_str().unwrap().len(), 1000, "the missed output can be fetched");
                 missed += to - at;
                 at = to;
             }
@@ -159,11 +159,11 @@ fn a_slow_reader_is_told_what_it_missed_can_fetch_it_and_slows_nobody() {
         }
     }
     assert_eq!(at, 50_000_000);
-    assert!(missed > 0, "a reader that slept through it all was never told so");
+    assert!(missed > 0, "a reader that read nothing got no `lagged`");
 }
 
 #[test]
-fn pushes_need_a_connection_that_stays() {
+fn pushes_need_a_connection_that_stays_open() {
     let d = Daemon::start();
     let mut conn = d.conn();
     conn.send(&json!([{ "jsonrpc": "2.0", "id": 1, "method": "events.subscribe", "params": {} }]));
@@ -171,7 +171,7 @@ fn pushes_need_a_connection_that_stays() {
 }
 
 #[test]
-fn the_end_of_a_subscription_is_asked_for_by_its_number_and_nothing_else() {
+fn unsubscribe_takes_the_number_of_a_subscription_and_nothing_else() {
     let d = Daemon::start();
     for params in [
         json!({}),

@@ -1,4 +1,4 @@
-//! `exec`: what starts, what the answer says, and how often a request starts it.
+//! `exec`: what it starts, what it answers, and that a request id starts one process.
 
 use serde_json::{Value, json};
 use std::fs;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use toold_test_support::rig::{Daemon, id};
 
 #[test]
-fn a_command_that_ends_within_the_yield_is_answered_with_its_output_and_its_code() {
+fn a_command_that_ends_within_the_yield_returns_its_output_and_its_code() {
     let d = Daemon::start();
     let p = d.sh_with("printf hello; exit 3", json!({ "yield_ms": 30000 }));
     assert_eq!(p["output"], "hello");
@@ -18,7 +18,7 @@ fn a_command_that_ends_within_the_yield_is_answered_with_its_output_and_its_code
 }
 
 #[test]
-fn without_a_yield_the_answer_comes_while_the_program_runs() {
+fn without_a_yield_exec_answers_while_the_program_runs() {
     let d = Daemon::start();
     let p = d.sh_with("exec sleep 1000", json!({}));
     assert!(p["status"] == "running" || p["status"] == "starting", "{p}");
@@ -27,7 +27,7 @@ fn without_a_yield_the_answer_comes_while_the_program_runs() {
 }
 
 #[test]
-fn a_yield_that_is_over_answers_with_what_was_printed_and_leaves_the_program_running() {
+fn after_the_yield_exec_answers_with_the_output_and_the_program_keeps_running() {
     let d = Daemon::start();
     let asked = Instant::now();
     let p = d.sh_with("echo early; exec sleep 1000", json!({ "yield_ms": 1000 }));
@@ -37,7 +37,7 @@ fn a_yield_that_is_over_answers_with_what_was_printed_and_leaves_the_program_run
 }
 
 #[test]
-fn the_answer_comes_at_the_exit_though_a_grandchild_holds_the_pipe_and_closed_waits_for_it() {
+fn exec_answers_at_the_exit_though_a_grandchild_holds_the_pipe_and_closed_waits_for_it() {
     let d = Daemon::start();
     let asked = Instant::now();
     let p = d.sh_with("sleep 1000 & echo started; exit 4", json!({ "yield_ms": 50000 }));
@@ -53,7 +53,7 @@ fn the_answer_comes_at_the_exit_though_a_grandchild_holds_the_pipe_and_closed_wa
 }
 
 #[test]
-fn a_process_tells_who_and_where_it_is() {
+fn the_answer_has_name_task_session_labels_and_directory() {
     let d = Daemon::start();
     let p = d.sh_with(
         "exec sleep 1000",
@@ -74,7 +74,7 @@ fn a_process_tells_who_and_where_it_is() {
     let stat = fs::read_to_string(format!("/proc/{}/stat", p["pid"])).unwrap();
     let group: Vec<&str> = stat.rsplit(')').next().unwrap().split(' ').collect();
     assert_eq!(group[3], p["pid"].to_string(), "the program leads a process group of its own");
-    assert_eq!(group[4], p["pid"].to_string(), "and a session");
+    assert_eq!(group[4], p["pid"].to_string(), "the program leads a session of its own");
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn a_program_starts_with_default_signals_and_three_descriptors() {
     let d = Daemon::start();
     let signals = d.run("grep -E '^Sig(Blk|Ign)' /proc/self/status");
     let text = d.text(&id(&signals));
-    // The signals a program may know. Those of the C library (32 and up) are as the machine gave them.
+    // The signals of programs. Those of the C library (32 and up) are as the machine set them.
     let known = |l: &str| u64::from_str_radix(l.split_whitespace().nth(1).unwrap(), 16).unwrap() & 0x7fff_ffff;
     assert!(text.lines().count() == 2 && text.lines().all(|l| known(l) == 0), "{text}");
     // The fourth is the directory that ls reads.
@@ -97,7 +97,7 @@ fn argv_reaches_the_program_without_a_shell() {
 }
 
 #[test]
-fn command_is_shell_text_and_is_told_back_as_it_was() {
+fn command_is_shell_text_and_is_returned_unchanged() {
     let d = Daemon::start();
     let p = d.ok("exec", json!({ "command": "echo $((1+1)) | cat; exit 5", "shell": "/bin/sh", "yield_ms": 30000 }));
     assert_eq!((&p["output"], &p["exit_code"]), (&json!("2\n"), &json!(5)));
@@ -105,7 +105,7 @@ fn command_is_shell_text_and_is_told_back_as_it_was() {
 }
 
 #[test]
-fn the_shell_is_a_login_shell_unless_told_otherwise() {
+fn the_shell_is_a_login_shell_by_default() {
     let d = Daemon::start();
     fs::write(d.home().join(".profile"), "export FROM_PROFILE=yes\n").unwrap();
     let ask = |more: Value| {
@@ -119,7 +119,7 @@ fn the_shell_is_a_login_shell_unless_told_otherwise() {
 }
 
 #[test]
-fn the_shell_that_is_asked_for_runs_the_command() {
+fn the_requested_shell_runs_the_command() {
     let d = Daemon::start();
     let shell = d.root().join("myshell");
     fs::write(&shell, "#!/bin/sh\necho mine\n").unwrap();
@@ -129,7 +129,7 @@ fn the_shell_that_is_asked_for_runs_the_command() {
 }
 
 #[test]
-fn a_program_runs_at_home_unless_told_where() {
+fn a_program_runs_in_the_home_directory_by_default() {
     let d = Daemon::start();
     assert_eq!(d.text(&id(&d.run("pwd -P"))).trim(), d.home().to_str().unwrap());
     let p = d.sh_with("pwd", json!({ "cwd": "/usr", "yield_ms": 30000 }));
@@ -137,23 +137,19 @@ fn a_program_runs_at_home_unless_told_where() {
 }
 
 #[test]
-fn a_program_without_stdin_reads_its_end_at_once() {
+fn a_program_without_stdin_reads_end_of_file_at_once() {
     let d = Daemon::start();
     let p = d.sh_with("cat; echo end", json!({ "yield_ms": 30000 }));
     assert_eq!((&p["output"], &p["stdin"]), (&json!("end\n"), &json!("null")));
 }
 
 #[test]
-fn death_by_a_signal_is_told_as_the_signal_and_128_more() {
+fn death_by_a_signal_is_reported_as_the_signal_and_128_plus_its_number() {
     let d = Daemon::start();
     for (number, name) in [(6, "SIGABRT"), (9, "SIGKILL"), (11, "SIGSEGV"), (13, "SIGPIPE"), (15, "SIGTERM")] {
         let p = d.sh_with(&format!("kill -{number} $$"), json!({ "yield_ms": 30000 }));
         assert_eq!((&p["exit_code"], &p["signal"]), (&json!(128 + number), &json!(name)));
-        assert_eq!(
-            (&p["status"], &p["reason"]),
-            (&json!("exited"), &json!("signaled")),
-            "nobody asked toold to end it"
-        );
+        assert_eq!((&p["status"], &p["reason"]), (&json!("exited"), &json!("signaled")), "toold did not end it");
     }
     // An exit code above 128 is a code, not a signal.
     let p = d.sh_with("exit 137", json!({ "yield_ms": 30000 }));
@@ -161,7 +157,7 @@ fn death_by_a_signal_is_told_as_the_signal_and_128_more() {
 }
 
 #[test]
-fn a_program_that_cannot_start_is_an_error_with_its_errno_and_its_record_stays() {
+fn a_program_that_cannot_start_is_an_error_with_errno_and_leaves_a_record() {
     let d = Daemon::start();
     let plain = d.root().join("plain");
     fs::write(&plain, "no program").unwrap();
@@ -196,7 +192,7 @@ fn a_program_that_cannot_start_is_an_error_with_its_errno_and_its_record_stays()
 }
 
 #[test]
-fn the_same_request_id_gives_the_same_process_and_starts_nothing() {
+fn the_same_request_id_returns_the_same_process_and_starts_nothing() {
     let d = Daemon::start();
     let ask = json!({ "argv": ["/bin/sh", "-c", "echo once >> count; exec sleep 1000"], "request_id": "r-1" });
     let first = d.ok("exec", ask.clone());
@@ -207,7 +203,7 @@ fn the_same_request_id_gives_the_same_process_and_starts_nothing() {
 }
 
 #[test]
-fn a_request_id_sent_by_many_at_once_starts_one_process() {
+fn a_request_id_sent_by_many_clients_at_once_starts_one_process() {
     let d = Daemon::start();
     let ask = json!({ "argv": ["/bin/sh", "-c", "echo once >> count; exec sleep 1000"], "request_id": "race" });
     let mut conns: Vec<_> = (0..16).map(|_| d.conn()).collect();
@@ -220,7 +216,7 @@ fn a_request_id_sent_by_many_at_once_starts_one_process() {
 }
 
 #[test]
-fn a_request_id_fetches_the_result_after_the_exit_too() {
+fn a_request_id_returns_the_result_after_the_exit_too() {
     let d = Daemon::start();
     let ask = json!({ "argv": ["/bin/sh", "-c", "echo out; exit 6"], "request_id": "r-2", "yield_ms": 30000 });
     let first = d.ok("exec", ask.clone());
@@ -232,17 +228,17 @@ fn a_request_id_fetches_the_result_after_the_exit_too() {
 }
 
 #[test]
-fn a_failed_start_is_not_tried_again_for_the_same_request_id() {
+fn a_failed_start_is_not_retried_for_the_same_request_id() {
     let d = Daemon::start();
     let ask = json!({ "argv": ["/no/such/program"], "request_id": "r-3" });
     d.refused(-32006, "spawn_failed", "exec", ask.clone());
-    // Error or record: either way, nothing new is started.
+    // An error or the record is returned: in both cases nothing new starts.
     let _ = d.call("exec", ask);
     assert_eq!(d.ok("list", json!({}))["total"], 1);
 }
 
 #[test]
-fn what_is_not_here_yet_is_unavailable_and_starts_nothing() {
+fn an_unknown_backend_is_unavailable_and_starts_nothing() {
     let d = Daemon::start();
     d.refused(-32008, "unavailable", "exec", json!({ "argv": ["/bin/true"], "backend": "moon" }));
     assert_eq!(d.ids(json!({})), Vec::<String>::new());

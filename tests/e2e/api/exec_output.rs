@@ -1,25 +1,25 @@
-//! `exec`'s token budget: head and tail are kept, and the answer states what was cut, where.
+//! The token budget of `exec`: the answer keeps head and tail, and states what was cut and where.
 
 use serde_json::{Value, json};
 use toold_test_support::rig::{Daemon, id};
 
-/// The bytes of a cut answer, put against the whole output.
+/// Compares a truncated answer with the whole output.
 fn check(whole: &str, answer: &Value, budget_bytes: usize) {
     let (output, cut) = (answer["output"].as_str().unwrap(), &answer["truncated"]);
     let (from, to) = (cut["from"].as_u64().unwrap() as usize, cut["to"].as_u64().unwrap() as usize);
     assert!(0 < from && from < to && to < whole.len(), "head, cut and tail: {cut}");
-    assert!(output.starts_with(&whole[..from]), "the head is the output's own up to the cut");
-    assert!(output.ends_with(&whole[to..]), "the tail is the output's own from the cut on");
+    assert!(output.starts_with(&whole[..from]), "the head is the output up to the cut");
+    assert!(output.ends_with(&whole[to..]), "the tail is the output from the cut on");
     assert_eq!(cut["omitted_bytes"], (to - from) as u64);
     assert!(cut["omitted_tokens"].as_u64().unwrap() > 0);
-    assert!(from + whole.len() - to <= budget_bytes, "more than the budget came through");
+    assert!(from + whole.len() - to <= budget_bytes, "the answer exceeds the budget");
     assert!(output.len() <= from + whole.len() - to + 300, "the answer is head, tail and one note between them");
     assert!(!output.contains('\u{fffd}'), "a character was cut in two");
-    assert_eq!(answer["next_cursor"], whole.len() as u64, "the next cursor is after everything that was seen");
+    assert_eq!(answer["next_cursor"], whole.len() as u64, "the next cursor is at the end of the output");
 }
 
 #[test]
-fn output_over_the_budget_keeps_head_and_tail_and_says_what_was_cut() {
+fn output_over_the_budget_keeps_head_and_tail_and_states_what_was_cut() {
     let d = Daemon::start();
     let more = json!({ "yield_ms": 30000, "max_output_tokens": 100 });
     let p = d.sh_with("seq 1 20000", more);
@@ -32,7 +32,7 @@ fn output_over_the_budget_keeps_head_and_tail_and_says_what_was_cut() {
 #[test]
 fn a_cut_falls_between_characters() {
     let d = Daemon::start();
-    // Widths 1 to 4 in turn, so that a cut at a fixed byte would hit the inside of some of them.
+    // Widths 1 to 4 in turn, so that a cut at a fixed byte would split some of the characters.
     let script = "i=0; while [ $i -lt 3000 ]; do printf 'aé€😀'; i=$((i+1)); done";
     for budget in [97u64, 98, 99, 100, 101] {
         let p = d.sh_with(script, json!({ "yield_ms": 30000, "max_output_tokens": budget }));
@@ -51,7 +51,7 @@ fn the_default_budget_is_ten_thousand_tokens() {
 }
 
 #[test]
-fn what_was_cut_is_there_to_be_polled() {
+fn the_cut_part_can_be_polled() {
     let d = Daemon::start();
     let p = d.sh_with("seq 1 5000", json!({ "yield_ms": 30000, "max_output_tokens": 50 }));
     let (from, to) = (p["truncated"]["from"].as_u64().unwrap(), p["truncated"]["to"].as_u64().unwrap());
@@ -62,7 +62,7 @@ fn what_was_cut_is_there_to_be_polled() {
 }
 
 #[test]
-fn a_character_that_has_not_all_come_is_left_for_who_goes_on_from_there() {
+fn an_incomplete_character_is_left_for_the_next_cursor() {
     let d = Daemon::start();
     let gate = d.gate("go");
     let proc = d.sh(&format!("printf 'ab\\342\\202'; {}; printf '\\254\\n'", gate.wait()));
@@ -77,7 +77,7 @@ fn a_character_that_has_not_all_come_is_left_for_who_goes_on_from_there() {
 }
 
 #[test]
-fn a_budget_without_bounds_is_cut_and_told_and_the_id_is_always_there() {
+fn a_budget_above_the_maximum_is_clamped_and_the_answer_has_the_id() {
     let d = Daemon::start();
     let argv = json!(["head", "-c", "30000000", "/dev/zero"]);
     let p = d.ok("exec", json!({ "argv": argv, "yield_ms": 50000, "max_output_tokens": 1u64 << 40 }));

@@ -1,4 +1,4 @@
-//! `forget` and retention: finished records go with their logs, running ones never.
+//! `forget` and retention: finished records are removed with their logs, running ones never.
 
 use serde_json::json;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ fn directory(d: &Daemon, proc: &str) -> PathBuf {
 }
 
 #[test]
-fn a_forgotten_process_is_gone_with_its_files_and_stays_gone() {
+fn a_forgotten_process_is_removed_with_its_files_and_does_not_return() {
     let mut d = Daemon::start();
     let (one, two) = (id(&d.run("echo one")), id(&d.run("echo two")));
     let dir = directory(&d, &one);
@@ -22,7 +22,7 @@ fn a_forgotten_process_is_gone_with_its_files_and_stays_gone() {
 }
 
 #[test]
-fn what_runs_is_skipped_and_so_is_what_left_something_running() {
+fn forget_skips_running_processes_and_those_with_running_orphans() {
     let d = Daemon::start();
     let runs = d.sh("exec sleep 1000");
     let ended = id(&d.run("exit 0"));
@@ -32,12 +32,12 @@ fn what_runs_is_skipped_and_so_is_what_left_something_running() {
     let left = d.sh("sleep 1000 & exit 0");
     d.exited(&left);
     d.ok("forget", json!({ "ids": [left] }));
-    // Forgotten or skipped: it must not become a process that nobody can kill any more.
-    assert!(d.call("kill", json!({ "id": left })).is_ok(), "a leftover without a record");
+    // Forgotten or skipped: a process that no call can kill must not remain.
+    assert!(d.call("kill", json!({ "id": left })).is_ok(), "an orphan without a record");
 }
 
 #[test]
-fn everything_older_than_a_time_goes() {
+fn older_than_removes_everything_older() {
     let d = Daemon::start();
     let runs = d.sh("exec sleep 1000");
     let ended = id(&d.run("exit 0"));
@@ -48,7 +48,7 @@ fn everything_older_than_a_time_goes() {
 }
 
 #[test]
-fn exactly_one_of_ids_and_older_than_is_taken() {
+fn forget_takes_either_ids_or_older_than() {
     let d = Daemon::start();
     let ended = id(&d.run("exit 0"));
     d.refused(-32602, "invalid_params", "forget", json!({}));
@@ -58,7 +58,7 @@ fn exactly_one_of_ids_and_older_than_is_taken() {
 }
 
 #[test]
-fn a_forgotten_request_id_may_start_anew() {
+fn a_forgotten_request_id_may_start_again() {
     let d = Daemon::start();
     let ask = json!({ "argv": ["/bin/true"], "request_id": "r", "yield_ms": 30000 });
     let first = id(&d.ok("exec", ask.clone()));
@@ -68,7 +68,7 @@ fn a_forgotten_request_id_may_start_anew() {
 }
 
 #[test]
-fn retention_by_count_keeps_the_newest_and_all_that_run() {
+fn retention_by_count_keeps_the_newest_and_all_running_ones() {
     let d = Daemon::start_with("[retention]\nmax_count = 3\n", &[]);
     let runs = d.sh("exec sleep 1000");
     let ended: Vec<String> = (0..7).map(|n| id(&d.run(&format!("echo {n}")))).collect();
@@ -94,12 +94,12 @@ fn retention_by_bytes_drops_the_oldest_first() {
     let ended: Vec<String> = (0..5).map(|_| id(&d.run("head -c 100000 /dev/zero | tr '\\0' x"))).collect();
     d.eventually("what is left fits", || d.ids(json!({})).len() <= 3);
     let left = d.ids(json!({}));
-    assert_eq!(left[0], ended[4], "the newest stays");
-    assert!(left.iter().all(|p| ended[2..].contains(p)), "an older one stayed and a newer one went: {left:?}");
+    assert_eq!(left[0], ended[4], "the newest is kept");
+    assert!(left.iter().all(|p| ended[2..].contains(p)), "an older one was kept and a newer one removed: {left:?}");
 }
 
 #[test]
-fn retention_holds_at_the_start_too() {
+fn retention_applies_at_the_start_too() {
     let mut d = Daemon::start();
     let ended: Vec<String> = (0..5).map(|_| id(&d.run("exit 0"))).collect();
     d.kill9();

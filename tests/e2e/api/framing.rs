@@ -1,4 +1,4 @@
-//! The other framings by hand: Content-Length headers, HTTP and WebSocket.
+//! Clients of the other framings: Content-Length headers, HTTP and WebSocket.
 
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -6,11 +6,11 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use toold_test_support::rig::DEADLINE;
 
-/// The key of RFC 6455's example, and the answer it must get.
+/// The key of RFC 6455's example, and the answer that it requires.
 const WS_KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
 const WS_ACCEPT: &str = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
 
-/// A connection that reads headers, then as many bytes as they say.
+/// A connection that reads headers, then the number of bytes that they announce.
 pub struct Framed {
     stream: BufReader<UnixStream>,
 }
@@ -38,7 +38,7 @@ impl Framed {
         serde_json::from_slice(&body).expect("the body is JSON")
     }
 
-    /// Start line and headers in lower case, and the body.
+    /// Returns the start line and headers in lower case, and the body.
     pub fn response(&mut self) -> (String, Vec<u8>) {
         let mut head = String::new();
         loop {
@@ -56,18 +56,18 @@ impl Framed {
         (head, body)
     }
 
-    /// All that still comes, up to a hang-up.
+    /// Returns everything up to the end of the connection.
     pub fn rest(mut self) -> Vec<u8> {
         let mut all = Vec::new();
         match self.stream.read_to_end(&mut all) {
             Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => panic!("no hang-up within {DEADLINE:?}"),
-            // A reset is a hang-up too; what came before it is in `all`.
+            // A reset ends the connection too; `all` has what came before it.
             _ => all,
         }
     }
 }
 
-/// A POST of one message that asks for the connection's end.
+/// A POST of one message that asks to close the connection.
 pub fn post(message: &Value) -> String {
     let body = message.to_string();
     format!(
@@ -76,15 +76,15 @@ pub fn post(message: &Value) -> String {
     )
 }
 
-/// What a connection answers to these bytes until it is closed.
+/// Sends these bytes and returns everything that is answered until the connection is closed.
 pub fn http_raw(socket: &Path, request: &[u8]) -> String {
     let mut conn = Framed::open(socket);
-    // A daemon that refuses early may close before it has read all.
+    // A daemon that rejects early may close before it has read all.
     let _ = conn.stream.get_mut().write_all(request);
     String::from_utf8_lossy(&conn.rest()).into_owned()
 }
 
-/// A WebSocket client, as small as the protocol allows.
+/// A minimal WebSocket client.
 pub struct Ws {
     conn: Framed,
 }
@@ -108,7 +108,7 @@ impl Ws {
         self.frame(0x81, message.to_string().as_bytes());
     }
 
-    /// One frame with this first byte (0x81: the whole of a text), masked as a client must.
+    /// Sends one frame with this first byte (0x81: a whole text), masked as a client must.
     pub fn frame(&mut self, first: u8, payload: &[u8]) {
         let mask = [7u8, 11, 13, 17];
         let mut bytes = vec![first];
@@ -125,24 +125,24 @@ impl Ws {
         }
         bytes.extend(mask);
         bytes.extend(payload.iter().zip(mask.iter().cycle()).map(|(b, m)| b ^ m));
-        // A frame that is too large may be refused before it is read.
+        // A frame that is too large may be rejected before it is read.
         let _ = self.conn.stream.get_mut().write_all(&bytes);
     }
 
-    /// The next text as JSON; None for a close frame or a hang-up. Pings are passed over.
+    /// Returns the next text as JSON; None for a close frame or the end of the connection. Skips pings.
     pub fn recv(&mut self) -> Option<Value> {
         loop {
             let (opcode, payload) = self.next()?;
             match opcode {
                 1 => return Some(serde_json::from_slice(&payload).unwrap()),
                 8 => return None,
-                // Ping, pong: not a message.
+                // Ping or pong: not a message.
                 _ => {}
             }
         }
     }
 
-    /// The next frame's opcode and payload.
+    /// Returns the opcode and payload of the next frame.
     pub fn next(&mut self) -> Option<(u8, Vec<u8>)> {
         let mut two = [0; 2];
         self.conn.stream.read_exact(&mut two).ok()?;

@@ -1,4 +1,4 @@
-//! How a process is named in a call: by its id, its name or a prefix; and what a wrong or double meaning gets.
+//! References to a process in a call: its id, its name or a prefix; wrong and ambiguous ones are errors.
 
 use serde_json::json;
 use std::fs;
@@ -6,7 +6,7 @@ use std::path::Path;
 use toold_test_support::rig::{Daemon, id};
 
 #[test]
-fn a_process_is_found_by_id_name_and_prefix_of_four_or_more() {
+fn a_process_is_found_by_id_name_and_prefix_of_four_or_more_digits() {
     let d = Daemon::start();
     let proc = id(&d.sh_with("exec sleep 1000", json!({ "name": "web" })));
     let hex = proc.strip_prefix("proc_").unwrap();
@@ -18,13 +18,13 @@ fn a_process_is_found_by_id_name_and_prefix_of_four_or_more() {
 }
 
 #[test]
-fn what_is_no_process_is_not_found() {
+fn an_unknown_reference_is_not_found() {
     let d = Daemon::start();
     let proc = d.sh("exec sleep 1000");
     let short = &proc["proc_".len()..][..3];
     let upper = proc.to_uppercase();
     for text in
-        ["proc_000000000000", "nobody", "proc_", short, &upper, "../../etc", "proc_0000/../x", "0000000000000000"]
+        ["proc_000000000000", "missing", "proc_", short, &upper, "../../etc", "proc_0000/../x", "0000000000000000"]
     {
         for verb in ["poll", "log", "inspect", "close"] {
             let error = d.refused(-32001, "not_found", verb, json!({ "id": text }));
@@ -36,7 +36,7 @@ fn what_is_no_process_is_not_found() {
 }
 
 #[test]
-fn a_name_in_use_carries_the_process_that_has_it_and_starts_nothing() {
+fn the_error_for_a_name_in_use_has_the_process_and_nothing_starts() {
     let d = Daemon::start();
     let first = d.sh_with("exec sleep 1000", json!({ "name": "web" }));
     let error = d.refused(-32007, "already_exists", "exec", json!({ "argv": ["/bin/true"], "name": "web" }));
@@ -46,7 +46,7 @@ fn a_name_in_use_carries_the_process_that_has_it_and_starts_nothing() {
 }
 
 #[test]
-fn two_who_want_one_name_at_once_get_one_process_and_one_refusal() {
+fn two_calls_for_one_name_at_once_get_one_process_and_one_error() {
     let d = Daemon::start();
     let mut conns: Vec<_> = (0..8).map(|_| d.conn()).collect();
     let ask = json!({ "argv": ["/bin/sleep", "1000"], "name": "only" });
@@ -59,7 +59,7 @@ fn two_who_want_one_name_at_once_get_one_process_and_one_refusal() {
 }
 
 #[test]
-fn a_name_is_free_again_after_the_end_and_means_the_one_that_runs() {
+fn a_name_is_free_after_the_exit_and_refers_to_the_running_process() {
     let mut d = Daemon::start();
     let old = id(&d.sh_with("exit 1", json!({ "name": "web" })));
     d.closed(&old);
@@ -71,7 +71,7 @@ fn a_name_is_free_again_after_the_end_and_means_the_one_that_runs() {
     d.refused(-32007, "already_exists", "exec", json!({ "argv": ["/bin/true"], "name": "web" }));
 }
 
-/// Copies a finished record under another id, in its files too, as if a second process had been.
+/// Copies a finished record under another id, inside its files too, as if there had been a second process.
 fn forge(state: &Path, from: &str, to: &str) {
     let (source, target) = (find(state, from), find(state, from).with_file_name(to));
     fs::create_dir(&target).unwrap();
@@ -85,7 +85,7 @@ fn forge(state: &Path, from: &str, to: &str) {
     }
 }
 
-/// The directory of a process, wherever the state keeps it.
+/// The directory of a process, at whatever depth of the state directory.
 fn find(state: &Path, proc: &str) -> std::path::PathBuf {
     let dir = state.join("procs").join(proc);
     assert!(dir.is_dir(), "the state of {proc} is not in {}", dir.display());
@@ -93,11 +93,11 @@ fn find(state: &Path, proc: &str) -> std::path::PathBuf {
 }
 
 #[test]
-fn a_prefix_that_fits_two_processes_is_ambiguous_and_touches_neither() {
+fn a_prefix_of_two_processes_is_ambiguous_and_affects_neither() {
     let mut d = Daemon::start();
     let proc = id(&d.run("exit 7"));
     d.kill9();
-    // Another last digit: the first eleven are shared.
+    // Differs in the last digit only: the first eleven are equal.
     let last = if proc.ends_with('0') { '1' } else { '0' };
     let twin = format!("{}{last}", &proc[..proc.len() - 1]);
     forge(&d.state(), &proc, &twin);

@@ -1,4 +1,4 @@
-//! One process of a name: given, replaced, and never two, whoever asks at the same time.
+//! `if_running`: a name has one process, which is returned or restarted, and never two, whatever calls race.
 
 use serde_json::{Value, json};
 use std::net::TcpListener;
@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 use toold_test_support::rig::{Daemon, id};
 use toold_test_support::sys::Pidfd;
 
-/// A named process that writes its pid into a file, so that every one that ever ran is known.
+/// Starts a named process that appends its pid to a file, so that the test knows every one that ever ran.
 fn web(d: &Daemon, if_running: &str) -> Value {
     let script = format!("echo $$ >> {}; echo up; exec sleep 1000", d.root().join("pids").display());
     json!({ "argv": ["/bin/sh", "-c", script], "name": "web", "if_running": if_running, "ready": { "match": "up" } })
 }
 
-/// Every pid that `web` ever had, and those of them that are alive.
+/// Every pid that `web` ever had, and those that are alive.
 fn pids(d: &Daemon) -> (usize, Vec<i32>) {
     let text = std::fs::read_to_string(d.root().join("pids")).unwrap_or_default();
     let all: Vec<i32> = text.lines().map(|line| line.parse().unwrap()).collect();
@@ -25,7 +25,7 @@ fn running(d: &Daemon) -> Vec<String> {
     d.ids(json!({ "status": "running" }))
 }
 
-/// The same call from many clients at once, and what each was answered.
+/// Makes the same call from many clients at once and returns their answers.
 fn at_once(d: &Daemon, calls: usize, params: &Value) -> Vec<Value> {
     let mut conns: Vec<_> = (0..calls).map(|_| d.conn()).collect();
     let sent: Vec<u64> = conns.iter_mut().map(|conn| conn.request("exec", params.clone())).collect();
@@ -33,7 +33,7 @@ fn at_once(d: &Daemon, calls: usize, params: &Value) -> Vec<Value> {
 }
 
 #[test]
-fn a_name_in_use_is_an_error_unless_the_caller_says_otherwise() {
+fn a_name_in_use_is_an_error_by_default() {
     let d = Daemon::start();
     let first = id(&d.ok("exec", web(&d, "error")));
     let error = d.refused(-32007, "already_exists", "exec", web(&d, "error"));
@@ -47,7 +47,7 @@ fn a_name_in_use_is_an_error_unless_the_caller_says_otherwise() {
 }
 
 #[test]
-fn the_running_one_is_given_with_its_output_and_nothing_starts() {
+fn return_gives_the_running_process_with_its_output_and_starts_nothing() {
     let d = Daemon::start();
     let first = d.ok("exec", web(&d, "return"));
     assert_eq!((&first["existing"], &first["ready"]), (&json!(false), &json!("ready")));
@@ -55,7 +55,7 @@ fn the_running_one_is_given_with_its_output_and_nothing_starts() {
     let facts = (&second["id"], &second["existing"], &second["ready"], &second["output"]);
     assert_eq!(facts, (&first["id"], &json!(true), &json!("ready"), &json!("up\n")));
     assert_eq!(second["next_cursor"], 3);
-    // Whatever else is asked for is not looked at, as long as it is valid.
+    // The other parameters have no effect, as long as they are valid.
     let other = json!({ "argv": ["no-such-program"], "name": "web", "if_running": "return" });
     assert_eq!(d.ok("exec", other)["id"], first["id"]);
     d.refused_param("argv", "exec", json!({ "argv": [], "name": "web", "if_running": "return" }));
@@ -66,7 +66,7 @@ fn the_running_one_is_given_with_its_output_and_nothing_starts() {
 }
 
 #[test]
-fn the_given_one_is_yielded_for_like_one_that_was_started() {
+fn return_yields_like_a_start() {
     let d = Daemon::start();
     let first = d.ok("exec", web(&d, "return"));
     let ask = json!({ "argv": ["/bin/true"], "name": "web", "if_running": "return", "yield_ms": 400 });
@@ -77,7 +77,7 @@ fn the_given_one_is_yielded_for_like_one_that_was_started() {
 }
 
 #[test]
-fn many_that_want_the_running_one_start_exactly_one() {
+fn many_concurrent_returns_start_exactly_one() {
     let d = Daemon::start();
     let answers = at_once(&d, 12, &web(&d, "return"));
     assert!(answers.iter().all(|a| a["id"] == answers[0]["id"] && a["ready"] == "ready"), "{answers:?}");
@@ -86,7 +86,7 @@ fn many_that_want_the_running_one_start_exactly_one() {
 }
 
 #[test]
-fn one_that_has_just_died_is_not_given_away() {
+fn return_never_gives_a_process_that_has_just_died() {
     let d = Daemon::start();
     let mut last = d.ok("exec", web(&d, "return"));
     for round in 0..20 {
@@ -102,7 +102,7 @@ fn one_that_has_just_died_is_not_given_away() {
 }
 
 #[test]
-fn a_restart_ends_the_running_tree_before_the_new_one_starts() {
+fn a_restart_kills_the_running_tree_before_the_new_one_starts() {
     let d = Daemon::start();
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let server = format!(
@@ -126,7 +126,7 @@ fn a_restart_ends_the_running_tree_before_the_new_one_starts() {
 }
 
 #[test]
-fn a_restart_also_ends_what_an_exited_one_left_behind() {
+fn a_restart_also_kills_the_orphans_of_an_exited_process() {
     let d = Daemon::start();
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let server = format!(
@@ -146,7 +146,7 @@ fn a_restart_also_ends_what_an_exited_one_left_behind() {
 }
 
 #[test]
-fn many_that_restart_end_with_exactly_one() {
+fn many_concurrent_restarts_leave_exactly_one() {
     let d = Daemon::start();
     d.ok("exec", web(&d, "error"));
     let answers = at_once(&d, 6, &web(&d, "restart"));
@@ -161,7 +161,7 @@ fn many_that_restart_end_with_exactly_one() {
 }
 
 #[test]
-fn all_ways_at_once_never_make_two() {
+fn mixed_policies_at_once_never_run_two() {
     let d = Daemon::start();
     let mut conns: Vec<_> = (0..12).map(|_| d.conn()).collect();
     let ways = ["return", "restart", "error"];
@@ -182,7 +182,7 @@ fn all_ways_at_once_never_make_two() {
 }
 
 #[test]
-fn a_restart_fits_where_only_one_may_run() {
+fn a_restart_works_where_only_one_may_run() {
     let d = Daemon::start_with("max_running = 1\n", &[]);
     for _ in 0..10 {
         assert_eq!(d.ok("exec", web(&d, "restart"))["ready"], "ready");
@@ -191,7 +191,7 @@ fn a_restart_fits_where_only_one_may_run() {
 }
 
 #[test]
-fn a_restart_with_a_program_that_is_not_there_leaves_what_runs_alone() {
+fn a_restart_with_a_missing_program_leaves_the_running_process_alone() {
     let d = Daemon::start();
     let first = d.ok("exec", web(&d, "error"));
     for program in ["no-such-program", "/no/such/program"] {
@@ -204,7 +204,7 @@ fn a_restart_with_a_program_that_is_not_there_leaves_what_runs_alone() {
 }
 
 #[test]
-fn the_same_request_again_neither_restarts_nor_starts() {
+fn a_repeated_request_id_neither_restarts_nor_starts() {
     let d = Daemon::start();
     let with = |if_running: &str, request: &str| {
         let mut ask = web(&d, if_running);
@@ -222,7 +222,7 @@ fn the_same_request_again_neither_restarts_nor_starts() {
     assert_eq!(pids(&d).0, 2);
     d.ok("forget", json!({ "ids": [first["id"]] }));
     let new = d.ok("exec", with("return", "b"));
-    assert_eq!(new["existing"], false, "what was forgotten is not given any more");
+    assert_eq!(new["existing"], false, "a forgotten process is not returned");
 }
 
 #[test]
@@ -240,7 +240,7 @@ fn a_daemon_killed_in_the_middle_of_a_restart_never_leaves_two() {
     assert_eq!(gate.recv(toold_test_support::rig::DEADLINE), "term");
     d.restart();
     assert!(running(&d).len() <= 1);
-    assert_eq!(pids(&d).0, 1, "the new one had not begun");
+    assert_eq!(pids(&d).0, 1, "the new one had not started");
     let new = d.ok("exec", web(&d, "restart"));
     assert_eq!((running(&d), pids(&d).0, pids(&d).1.len()), (vec![id(&new)], 2, 1));
 }

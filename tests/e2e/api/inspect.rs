@@ -1,4 +1,4 @@
-//! `inspect`: the tree with what it uses, the log's place, the names of the environment.
+//! `inspect`: the tree with its resource usage, the path of the log, the names of the environment.
 
 use serde_json::{Value, json};
 use std::path::Path;
@@ -6,7 +6,7 @@ use toold_test_support::rig::{Daemon, id};
 use toold_test_support::sys::Pidfd;
 
 #[test]
-fn the_tree_is_told_member_by_member_with_cpu_and_memory() {
+fn the_tree_lists_each_member_with_cpu_and_memory() {
     let d = Daemon::start();
     let gate = d.gate("report");
     let proc = d.sh(&format!(
@@ -46,7 +46,7 @@ fn the_log_is_a_file_of_plain_bytes_that_is_readable_without_the_daemon() {
 }
 
 #[test]
-fn the_shim_is_the_programs_parent_and_nobodys_after_the_end() {
+fn the_shim_is_the_parent_of_the_program_and_exits_after_it() {
     let d = Daemon::start();
     let proc = d.sh("exec sleep 1000");
     let inspect = d.ok("inspect", json!({ "id": proc }));
@@ -64,7 +64,7 @@ fn the_shim_is_the_programs_parent_and_nobodys_after_the_end() {
 }
 
 #[test]
-fn names_of_the_environment_and_the_timeout_are_told() {
+fn the_names_of_the_environment_and_the_timeout_are_listed() {
     let d = Daemon::start();
     let more = json!({ "env_mode": "replace", "env": { "ONE": "1", "TWO": "2" }, "timeout_ms": 900_000 });
     let inspect = d.ok("inspect", json!({ "id": id(&d.sh_with("exec /bin/sleep 1000", more)) }));
@@ -74,7 +74,7 @@ fn names_of_the_environment_and_the_timeout_are_told() {
 }
 
 #[test]
-fn leftovers_of_an_exited_program_are_in_its_tree() {
+fn orphans_of_an_exited_program_are_in_its_tree() {
     let d = Daemon::start();
     let proc = d.sh("sleep 1000 > /dev/null 2>&1 & exit 0");
     d.exited(&proc);

@@ -1,4 +1,4 @@
-//! Bad input gets a clear error, and nothing is changed.
+//! Invalid input gets an error that names the cause, and changes nothing.
 
 use crate::api::framing::{Framed, Ws, http_raw};
 use serde_json::{Value, json};
@@ -6,14 +6,14 @@ use std::fs;
 use toold_test_support::conn::Conn;
 use toold_test_support::rig::{Daemon, id};
 
-/// Runs `bad` and checks that the processes and the records are those from before.
+/// Runs `bad` and checks that processes and records are the same as before.
 #[track_caller]
 fn unchanged(d: &Daemon, bad: impl FnOnce()) {
     let look = || {
         let list = d.ok("list", json!({}));
         let facts = |p: &Value| json!([p["id"], p["status"], p["exit_code"], p["bytes"], p["stdin"], p["pty_size"]]);
-        let told: Vec<Value> = list["processes"].as_array().unwrap().iter().map(facts).collect();
-        (told, fs::read_dir(d.state().join("procs")).map_or(0, Iterator::count))
+        let processes: Vec<Value> = list["processes"].as_array().unwrap().iter().map(facts).collect();
+        (processes, fs::read_dir(d.state().join("procs")).map_or(0, Iterator::count))
     };
     let before = look();
     bad();
@@ -21,7 +21,7 @@ fn unchanged(d: &Daemon, bad: impl FnOnce()) {
 }
 
 #[test]
-fn an_unknown_method_is_named() {
+fn the_error_for_an_unknown_method_names_it() {
     let d = Daemon::start();
     unchanged(&d, || {
         for method in ["exek", "EXEC", "exec ", "", "daemon", "rpc.", "events.subscribed"] {
@@ -32,7 +32,7 @@ fn an_unknown_method_is_named() {
 }
 
 #[test]
-fn an_unknown_parameter_is_refused_by_name_in_every_method() {
+fn an_unknown_parameter_is_rejected_by_name_in_every_method() {
     let d = Daemon::start();
     let proc = d.sh("exec sleep 1000");
     unchanged(&d, || {
@@ -66,7 +66,7 @@ fn an_unknown_parameter_is_refused_by_name_in_every_method() {
 }
 
 #[test]
-fn a_parameter_of_the_wrong_type_or_missing_is_named() {
+fn the_error_for_a_wrong_type_or_a_missing_parameter_names_it() {
     let d = Daemon::start();
     let proc = d.sh("exec sleep 1000");
     unchanged(&d, || {
@@ -116,7 +116,7 @@ fn both_or_neither_of_command_and_argv_and_an_empty_argv_start_nothing() {
 }
 
 #[test]
-fn a_directory_that_is_not_there_or_is_none_starts_nothing() {
+fn a_working_directory_that_is_missing_or_a_file_starts_nothing() {
     let d = Daemon::start();
     let file = d.root().join("file");
     fs::write(&file, "").unwrap();
@@ -147,7 +147,7 @@ fn a_nul_in_a_string_starts_nothing() {
 }
 
 #[test]
-fn an_environment_name_that_is_none_starts_nothing() {
+fn an_invalid_environment_name_starts_nothing() {
     let d = Daemon::start();
     unchanged(&d, || {
         d.refused_param("env", "exec", json!({ "argv": ["/bin/true"], "env": { "": "1" } }));
@@ -156,7 +156,7 @@ fn an_environment_name_that_is_none_starts_nothing() {
 }
 
 #[test]
-fn a_name_that_could_be_taken_for_an_id_starts_nothing() {
+fn a_name_that_looks_like_an_id_starts_nothing() {
     let d = Daemon::start();
     unchanged(&d, || {
         for name in ["", "proc_0123456789ab", "@last", "@x"] {
@@ -166,7 +166,7 @@ fn a_name_that_could_be_taken_for_an_id_starts_nothing() {
 }
 
 #[test]
-fn a_hundred_thousand_levels_of_json_are_refused_and_the_connection_lives_on() {
+fn a_hundred_thousand_levels_of_json_are_rejected_and_the_connection_stays_open() {
     let d = Daemon::start();
     let (open, shut) = ("[".repeat(100_000), "]".repeat(100_000));
     let (open_map, shut_map) = ("{\"a\":".repeat(100_000), "}".repeat(100_000));
@@ -189,7 +189,7 @@ fn a_hundred_thousand_levels_of_json_are_refused_and_the_connection_lives_on() {
     });
 }
 
-/// The most memory the daemon ever had, in bytes.
+/// The peak memory of the daemon in bytes.
 fn peak(d: &Daemon) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", d.pid())).unwrap();
     let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:")).unwrap();
@@ -202,13 +202,13 @@ fn names_the_limit(answer: &str) {
 }
 
 #[test]
-fn a_line_of_a_gibibyte_is_refused_by_its_limit_without_being_held() {
+fn a_line_of_a_gibibyte_is_rejected_without_being_buffered() {
     let d = Daemon::start();
     unchanged(&d, || {
         let mut conn = d.conn();
         let mebibyte = vec![b'x'; 1 << 20];
         conn.send_raw(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"exec\",\"params\":{\"command\":\"");
-        // Whether the daemon reads on or hangs up is its own choice; the answer is there either way.
+        // The daemon may read on or disconnect; the answer arrives in both cases.
         let _ = (0..1024).all(|_| conn.offer(&mebibyte)) && conn.offer(b"\"}}\n");
         let answer = conn.try_recv().expect("an error before the hang-up");
         assert_eq!(answer["id"], Value::Null);
@@ -218,7 +218,7 @@ fn a_line_of_a_gibibyte_is_refused_by_its_limit_without_being_held() {
 }
 
 #[test]
-fn a_message_over_the_limit_is_refused_in_every_framing_and_one_below_is_not() {
+fn a_message_over_the_limit_is_rejected_in_every_framing_and_one_below_is_not() {
     let d = Daemon::start_with("max_message_bytes = 100000\n", &[]);
     let text = |size: usize| {
         let head = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"list\",\"params\":{\"label\":\"";
@@ -254,13 +254,13 @@ fn a_message_over_the_limit_is_refused_in_every_framing_and_one_below_is_not() {
         ws.frame(0x81, fits.as_bytes());
         assert!(ws.recv().unwrap()["result"].is_object());
         ws.frame(0x81, over.as_bytes());
-        let told = ws.next();
-        names_the_limit(&told.map(|(_, payload)| String::from_utf8_lossy(&payload).into_owned()).unwrap_or_default());
+        let frame = ws.next();
+        names_the_limit(&frame.map(|(_, payload)| String::from_utf8_lossy(&payload).into_owned()).unwrap_or_default());
     });
 }
 
 #[test]
-fn headers_that_promise_nonsense_are_refused() {
+fn invalid_headers_are_rejected() {
     let d = Daemon::start();
     unchanged(&d, || {
         for head in [
@@ -276,12 +276,12 @@ fn headers_that_promise_nonsense_are_refused() {
         conn.send_raw(b"Content-Length: 5\r\n");
         let line = format!("X-Filler: {}\r\n", "x".repeat(1000));
         let taken = (0..200_000).take_while(|_| conn.offer(line.as_bytes())).count();
-        assert!(taken < 200_000, "200 MB of headers were swallowed");
+        assert!(taken < 200_000, "200 MB of headers were read");
     });
 }
 
 #[test]
-fn a_process_is_none_the_worse_for_all_that_was_refused_about_it() {
+fn rejected_calls_about_a_process_do_not_affect_it() {
     let d = Daemon::start();
     let proc = id(&d.ok("exec", json!({ "argv": ["/bin/cat"], "stdin": "pipe" })));
     unchanged(&d, || {

@@ -1,4 +1,4 @@
-//! `kill`: who is meant, which signals go out, and what the answer says.
+//! `kill`: which processes it selects, which signals it sends, and what it answers.
 
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ fn a_killed_process_is_dead_when_the_answer_comes() {
     let proc = d.sh("exec sleep 1000");
     let program = d.program(&proc);
     let answer = d.ok("kill", json!({ "id": proc }));
-    assert!(program.is_dead(), "the answer is a proof");
+    assert!(program.is_dead(), "the answer comes after the death");
     let expected = json!({ "status": "killed", "results": [{
         "id": proc, "status": "killed", "signals_sent": ["SIGTERM"], "survivors": [],
         "exit_code": 143, "signal": "SIGTERM", "reason": "killed",
@@ -22,7 +22,7 @@ fn a_killed_process_is_dead_when_the_answer_comes() {
 }
 
 #[test]
-fn what_ignores_the_signal_gets_sigkill_after_the_grace() {
+fn a_program_that_ignores_the_signal_gets_sigkill_after_the_grace() {
     let d = Daemon::start();
     let proc = d.sh("trap '' TERM; echo ready; while :; do sleep 1000; done");
     d.printed(&proc, "ready");
@@ -35,7 +35,7 @@ fn what_ignores_the_signal_gets_sigkill_after_the_grace() {
 }
 
 #[test]
-fn what_ends_within_the_grace_keeps_its_own_code_and_gets_no_sigkill() {
+fn a_program_that_exits_within_the_grace_keeps_its_code_and_gets_no_sigkill() {
     let d = Daemon::start();
     let proc = d.sh("trap 'exit 7' TERM; echo ready; while :; do sleep 0.01; done");
     d.printed(&proc, "ready");
@@ -61,7 +61,7 @@ fn the_first_signal_is_the_callers_choice() {
 }
 
 #[test]
-fn a_grace_of_nothing_goes_to_sigkill_at_once() {
+fn a_grace_of_zero_sends_sigkill_at_once() {
     let d = Daemon::start();
     let proc = d.sh("trap '' TERM; echo ready; while :; do sleep 1000; done");
     d.printed(&proc, "ready");
@@ -69,7 +69,7 @@ fn a_grace_of_nothing_goes_to_sigkill_at_once() {
 }
 
 #[test]
-fn a_process_whose_tree_is_empty_has_already_exited_and_keeps_its_exit() {
+fn a_process_with_an_empty_tree_has_already_exited_and_keeps_its_exit() {
     let d = Daemon::start();
     let proc = id(&d.run("exit 5"));
     let answer = d.ok("kill", json!({ "id": proc }));
@@ -82,7 +82,7 @@ fn a_process_whose_tree_is_empty_has_already_exited_and_keeps_its_exit() {
 }
 
 #[test]
-fn the_outer_status_is_the_worst_of_all() {
+fn the_overall_status_is_the_worst_of_all() {
     let d = Daemon::start();
     let ended = id(&d.run("exit 5"));
     let runs = d.sh("exec sleep 1000");
@@ -92,7 +92,7 @@ fn the_outer_status_is_the_worst_of_all() {
 }
 
 #[test]
-fn a_task_a_session_or_all_are_meant_and_nobody_else() {
+fn a_kill_by_task_session_or_all_affects_no_other_process() {
     let d = Daemon::start();
     let start = |more: Value| id(&d.sh_with("exec sleep 1000", more));
     let (task, session) = (start(json!({ "task_id": "t" })), start(json!({ "session_key": "s" })));
@@ -113,7 +113,7 @@ fn a_task_a_session_or_all_are_meant_and_nobody_else() {
 }
 
 #[test]
-fn exactly_one_way_to_say_who_is_taken() {
+fn kill_takes_exactly_one_selector() {
     let d = Daemon::start();
     let proc = d.sh("exec sleep 1000");
     for params in [
@@ -143,7 +143,7 @@ fn a_stopped_process_is_killed_too() {
 }
 
 #[test]
-fn two_who_kill_the_same_process_are_both_answered_and_who_waits_is_told() {
+fn two_kills_of_one_process_are_both_answered_and_a_wait_returns() {
     let d = Daemon::start();
     let proc = d.sh("trap '' TERM; echo ready; while :; do sleep 1000; done");
     d.printed(&proc, "ready");
@@ -162,7 +162,7 @@ fn two_who_kill_the_same_process_are_both_answered_and_who_waits_is_told() {
 }
 
 #[test]
-fn an_impatient_second_kill_does_not_wait_for_the_grace_of_the_first() {
+fn a_second_kill_does_not_wait_for_the_grace_of_the_first() {
     let d = Daemon::start();
     let proc = d.sh("trap '' TERM; echo ready; while :; do sleep 1000; done");
     d.printed(&proc, "ready");

@@ -1,17 +1,17 @@
-//! `kill` reaches the whole tree: what called setsid, what forked twice, what was born during the grace.
+//! `kill` reaches the whole tree: new sessions, double forks, and processes that start during the grace.
 
 use serde_json::json;
 use std::fs;
 use toold_test_support::rig::Daemon;
 use toold_test_support::sys::Pidfd;
 
-/// The pids a workload wrote into a file of its home, one a line.
+/// Opens the processes whose pids a workload wrote into a file of its home, one per line.
 fn pids_in(d: &Daemon, file: &str) -> Vec<Pidfd> {
     let text = fs::read_to_string(d.home().join(file)).unwrap_or_default();
     text.lines().map(|l| Pidfd::open(l.parse().unwrap()).expect("it runs")).collect()
 }
 
-/// The members of the tree that are alive now: the rig's marked processes with a shell's or a sleep's name.
+/// The living members of the tree: the marked processes that are a shell or a sleep.
 fn alive(d: &Daemon) -> Vec<String> {
     let name = |p: &Pidfd| fs::read_to_string(format!("/proc/{}/comm", p.pid)).unwrap_or_default().trim().to_string();
     d.marked()
@@ -51,13 +51,13 @@ fn descendants_that_ignore_the_signal_die_with_it() {
     let members = pids_in(&d, "pids");
     let r = d.ok("kill", json!({ "id": proc, "grace_ms": 300 }))["results"][0].clone();
     assert_eq!((&r["status"], &r["signals_sent"]), (&json!("killed"), &json!(["SIGTERM", "SIGKILL"])));
-    assert_eq!((&r["exit_code"], &r["signal"]), (&json!(143), &json!("SIGTERM")), "its own death was by the first");
+    assert_eq!((&r["exit_code"], &r["signal"]), (&json!(143), &json!("SIGTERM")), "the first signal ended it");
     assert!(members.iter().all(Pidfd::is_dead));
     assert_eq!(alive(&d), Vec::<String>::new());
 }
 
 #[test]
-fn what_is_born_during_the_grace_dies_with_it() {
+fn processes_that_start_during_the_grace_die_with_it() {
     let d = Daemon::start();
     let proc = d
         .sh("trap 'setsid sh -c \"trap : TERM; echo \\$\\$ >> pids; while :; do sleep 1000; done\" & echo born' TERM
@@ -70,9 +70,9 @@ fn what_is_born_during_the_grace_dies_with_it() {
 }
 
 #[test]
-fn a_runaway_that_forks_and_leaves_its_session_all_the_time_is_caught() {
+fn a_runaway_that_keeps_forking_into_new_sessions_is_caught() {
     let d = Daemon::start();
-    // Each hop is a new process in a new session whose parent is gone. It ends by itself, should kill fail.
+    // Each hop is a new process in a new session whose parent has exited. It ends by itself if kill fails.
     let hop = "[ $1 -gt 3000 ] && exit; setsid sh hop.sh $(($1 + 1)) & exit\n";
     fs::write(d.home().join("hop.sh"), hop).unwrap();
     let proc = d.sh("sh hop.sh 0 & sh hop.sh 0 & echo ready; exec sleep 1000");
@@ -83,7 +83,7 @@ fn a_runaway_that_forks_and_leaves_its_session_all_the_time_is_caught() {
 }
 
 #[test]
-fn a_process_that_exited_but_left_descendants_is_still_killable_and_keeps_its_exit() {
+fn an_exited_process_with_descendants_can_be_killed_and_keeps_its_exit() {
     let d = Daemon::start();
     let proc = d.sh("setsid sh -c 'echo $$ >> pids; exec sleep 1000' > /dev/null 2>&1 &
          while [ ! -s pids ]; do sleep 0.01; done; exit 6");
@@ -92,14 +92,14 @@ fn a_process_that_exited_but_left_descendants_is_still_killable_and_keeps_its_ex
     let answer = d.ok("kill", json!({ "id": proc }));
     let r = &answer["results"][0];
     assert_eq!((&answer["status"], &r["exit_code"], &r["signal"]), (&json!("killed"), &json!(6), &json!(null)));
-    assert_eq!(r["reason"], "exited", "it ended by itself, before anybody asked");
+    assert_eq!(r["reason"], "exited", "it ended by itself, before the kill");
     assert!(members.iter().all(Pidfd::is_dead));
     assert_eq!(d.ok("kill", json!({ "id": proc }))["status"], "already_exited");
     assert_eq!(d.process(&proc)["exit_code"], 6);
 }
 
 #[test]
-fn the_neighbours_of_a_killed_tree_live_on() {
+fn other_trees_keep_running() {
     let d = Daemon::start();
     let victim = d.sh("setsid sleep 1000 & exec sleep 1000");
     let neighbour = d.sh("setsid sleep 1000 & exec sleep 1000");
@@ -110,7 +110,7 @@ fn the_neighbours_of_a_killed_tree_live_on() {
 }
 
 #[test]
-fn a_tree_under_a_terminal_dies_whole() {
+fn a_tree_on_a_terminal_is_killed_whole() {
     let d = Daemon::start();
     let proc = d.ok(
         "exec",

@@ -1,4 +1,4 @@
-//! Limits on a process: time, idleness, memory, CPU, pids; and on how many run at once.
+//! Limits of a process: time, idle time, memory, CPU, pids; and the limit on running processes.
 
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -6,7 +6,7 @@ use toold_test_support::rig::{DEADLINE, Daemon, id};
 use toold_test_support::sys::Pidfd;
 
 #[test]
-fn a_timeout_ends_the_whole_tree_and_is_told_as_the_reason() {
+fn a_timeout_kills_the_whole_tree_and_is_the_reason() {
     let d = Daemon::start();
     let script = "setsid sh -c 'trap \"\" TERM; echo $$ > pid; while :; do sleep 1000; done' & \
                   while [ ! -s pid ]; do sleep 0.01; done; echo ready; exec sleep 1000";
@@ -24,19 +24,19 @@ fn a_timeout_ends_the_whole_tree_and_is_told_as_the_reason() {
 }
 
 #[test]
-fn a_program_that_ends_before_its_timeout_ends_by_itself() {
+fn a_program_that_ends_before_its_timeout_has_reason_exited() {
     let d = Daemon::start();
     let p = d.sh_with("exit 3", json!({ "timeout_ms": 50000, "yield_ms": 30000 }));
     assert_eq!((&p["exit_code"], &p["reason"], &p["killed_by"]), (&json!(3), &json!("exited"), &Value::Null));
 }
 
 #[test]
-fn a_timeout_holds_when_no_daemon_runs() {
+fn a_timeout_is_enforced_without_a_daemon() {
     let mut d = Daemon::start();
     let proc = id(&d.sh_with("exec sleep 1000", json!({ "timeout_ms": 1500 })));
     let program = d.program(&proc);
     d.kill9();
-    assert!(program.dies_within(DEADLINE), "nobody enforces the timeout");
+    assert!(program.dies_within(DEADLINE), "the timeout is not enforced");
     d.spawn();
     let p = d.exited(&proc);
     assert_eq!(p["reason"], "timeout");
@@ -44,7 +44,7 @@ fn a_timeout_holds_when_no_daemon_runs() {
 }
 
 #[test]
-fn a_timeout_counts_on_across_a_restart() {
+fn a_timeout_continues_across_a_restart() {
     let mut d = Daemon::start();
     let proc = id(&d.sh_with("exec sleep 1000", json!({ "timeout_ms": 2500 })));
     d.restart();
@@ -53,7 +53,7 @@ fn a_timeout_counts_on_across_a_restart() {
 }
 
 #[test]
-fn a_program_that_falls_silent_is_ended_and_one_that_speaks_is_not() {
+fn an_idle_program_is_killed_and_one_that_prints_is_not() {
     let d = Daemon::start();
     let quiet = id(&d.sh_with("echo once; exec sleep 1000", json!({ "limits": { "idle_ms": 700 } })));
     let p = d.exited(&quiet);
@@ -64,32 +64,32 @@ fn a_program_that_falls_silent_is_ended_and_one_that_speaks_is_not() {
     assert_eq!((&p["exit_code"], &p["reason"]), (&json!(5), &json!("exited")));
 }
 
-/// The report on one limit: enforced by something, or with a note that says why not.
+/// Checks the report on one limit: it names what enforces it, or has a note why nothing does.
 fn report(p: &Value, key: &str, requested: u64) -> bool {
-    let told = &p["limits"][key];
-    assert_eq!(told["requested"], requested, "{p}");
-    let enforced = !told["enforced_by"].is_null();
-    assert!(enforced || !told["note"].as_str().unwrap().is_empty(), "neither enforced nor explained: {told}");
+    let limit = &p["limits"][key];
+    assert_eq!(limit["requested"], requested, "{p}");
+    let enforced = !limit["enforced_by"].is_null();
+    assert!(enforced || !limit["note"].as_str().unwrap().is_empty(), "neither enforced nor explained: {limit}");
     enforced
 }
 
 #[test]
-fn a_limit_on_memory_is_enforced_or_said_not_to_be() {
+fn a_memory_limit_is_enforced_or_reported_as_not_enforced() {
     let d = Daemon::start();
-    // tail keeps what it may have to print: 200 MiB.
+    // tail buffers the output that it may have to print: 200 MiB.
     let more = json!({ "limits": { "memory_bytes": 50_000_000 }, "yield_ms": 1 });
     let p = d.sh_with("head -c 200000000 /dev/zero | tail -c 199999999 | wc -c", more);
     let enforced = report(&p, "memory_bytes", 50_000_000);
     let p = d.closed(&id(&p));
     if enforced {
-        assert_ne!(p["output"], "199999999\n", "it had the memory after all");
+        assert_ne!(p["output"], "199999999\n", "the limit was not enforced");
     } else {
         assert_eq!((&p["output"], &p["exit_code"]), (&json!("199999999\n"), &json!(0)));
     }
 }
 
 #[test]
-fn a_program_that_the_kernel_ends_for_memory_is_told_as_oom() {
+fn a_program_that_the_kernel_kills_for_memory_has_reason_oom() {
     let d = Daemon::start();
     let argv = json!(["python3", "-c", "x = b'x' * 300000000; input()"]);
     let p = d.ok("exec", json!({ "argv": argv, "limits": { "memory_bytes": 40_000_000 }, "timeout_ms": 20000 }));
@@ -103,13 +103,13 @@ fn a_program_that_the_kernel_ends_for_memory_is_told_as_oom() {
 }
 
 #[test]
-fn a_limit_on_pids_is_enforced_or_said_not_to_be() {
+fn a_pids_limit_is_enforced_or_reported_as_not_enforced() {
     let d = Daemon::start();
     let script = "i=0; while [ $i -lt 40 ]; do sleep 1000 & i=$((i+1)); done; echo all; wait";
     let p = d.sh_with(script, json!({ "limits": { "pids": 16 } }));
     let (proc, enforced) = (id(&p), report(&p, "pids", 16));
     if enforced {
-        // The shell gives up at the first fork that fails, and says so.
+        // The shell exits at the first fork that fails, with a message.
         d.printed(&proc, "ork");
         let inspect = d.ok("inspect", json!({ "id": proc }));
         assert!(inspect["usage"]["processes"].as_u64().unwrap() <= 16, "{inspect}");
@@ -121,14 +121,14 @@ fn a_limit_on_pids_is_enforced_or_said_not_to_be() {
 }
 
 #[test]
-fn a_limit_on_cpu_is_reported_and_every_asked_limit_is() {
+fn a_cpu_limit_is_reported_like_every_requested_limit() {
     let d = Daemon::start();
     let limits = json!({ "memory_bytes": 500_000_000, "cpu_percent": 50, "pids": 100, "output_bytes": 1_000_000, "idle_ms": 900_000 });
     let p = d.sh_with("exec sleep 1000", json!({ "limits": limits }));
     for (key, requested) in limits.as_object().unwrap() {
         report(&p, key, requested.as_u64().unwrap());
     }
-    assert!(report(&p, "output_bytes", 1_000_000) && report(&p, "idle_ms", 900_000), "these two need nobody's help");
+    assert!(report(&p, "output_bytes", 1_000_000) && report(&p, "idle_ms", 900_000), "toold enforces these two itself");
     let mut d = d;
     d.restart();
     assert_eq!(d.process(&id(&p))["limits"], p["limits"], "the report is kept");
@@ -137,7 +137,7 @@ fn a_limit_on_cpu_is_reported_and_every_asked_limit_is() {
 }
 
 #[test]
-fn no_more_run_at_once_than_the_config_says() {
+fn max_running_limits_the_running_processes() {
     let mut d = Daemon::start_with("max_running = 2\n", &[]);
     let first = d.sh("exec sleep 1000");
     d.sh("exec sleep 1000");

@@ -15,7 +15,7 @@ fn the_newest_comes_first_also_after_a_restart() {
 }
 
 #[test]
-fn each_has_a_preview_of_its_last_two_hundred_characters() {
+fn each_process_has_a_preview_of_its_last_two_hundred_characters() {
     let d = Daemon::start();
     d.run("i=0; while [ $i -lt 300 ]; do printf é; i=$((i+1)); done");
     let list = d.ok("list", json!({}));
@@ -25,8 +25,8 @@ fn each_has_a_preview_of_its_last_two_hundred_characters() {
 }
 
 #[test]
-fn of_a_program_that_draws_its_screen_the_rows_are_told_apart() {
-    // The broken code told of "row 1row 2-- INSERT --".
+fn the_preview_of_a_full_screen_program_separates_its_rows() {
+    // The broken code returned "row 1row 2-- INSERT --".
     let d = Daemon::start();
     let draw =
         "printf '\\033[?1049h\\033[2J\\033[1;5Hrow 1\\033[2;5H\\033[31mrow 2\\033[m\\033[24;1H-- INSERT --\\033[2;3H'";
@@ -38,7 +38,7 @@ fn of_a_program_that_draws_its_screen_the_rows_are_told_apart() {
 }
 
 #[test]
-fn filters_pick_by_task_session_status_and_label_and_all_must_hold() {
+fn filters_by_task_session_status_and_label_must_all_match() {
     let d = Daemon::start();
     let start = |script: &str, more: Value| id(&d.sh_with(script, more));
     let a = start(
@@ -66,7 +66,7 @@ fn filters_pick_by_task_session_status_and_label_and_all_must_hold() {
 }
 
 #[test]
-fn a_limit_keeps_the_newest_and_the_total_tells_how_many_there_are() {
+fn a_limit_keeps_the_newest_and_total_counts_all() {
     let d = Daemon::start();
     let mut started: Vec<String> = (0..5).map(|_| d.sh("exit 0")).collect();
     started.reverse();
@@ -82,7 +82,7 @@ fn an_empty_daemon_lists_nothing() {
 }
 
 #[test]
-fn usage_is_told_of_living_trees_and_only_when_asked() {
+fn usage_is_listed_for_running_trees_and_only_on_request() {
     let d = Daemon::start();
     let busy = d.sh("sleep 1000 & while :; do :; done");
     let ended = id(&d.run("exit 0"));
@@ -90,14 +90,14 @@ fn usage_is_told_of_living_trees_and_only_when_asked() {
     d.eventually("the loop used CPU time", || {
         let list = d.ok("list", json!({ "usage": true }));
         let of = |proc: &str| list["processes"].as_array().unwrap().iter().find(|p| p["id"] == proc).unwrap().clone();
-        assert_eq!(of(&ended).get("usage"), None, "nothing of it lives");
+        assert_eq!(of(&ended).get("usage"), None, "no member of it is running");
         let usage = &of(&busy)["usage"];
         usage["processes"] == 2 && usage["cpu_ms"].as_u64() > Some(0) && usage["rss_bytes"].as_u64() > Some(0)
     });
 }
 
 #[test]
-fn names_are_picked_by_pattern_and_what_ended_long_ago_is_counted() {
+fn names_are_filtered_by_pattern_and_processes_that_ended_long_ago_are_counted() {
     let d = Daemon::start();
     let named = |name: &str, script: &str| id(&d.sh_with(script, json!({ "name": name })));
     let (a, b) = (named("test-a", "exec sleep 1000"), named("test-b", "exit 0"));
@@ -105,7 +105,7 @@ fn names_are_picked_by_pattern_and_what_ended_long_ago_is_counted() {
     d.closed(&b);
     assert_eq!(d.ids(json!({ "name": "test-*" })), [b.clone(), a.clone()]);
     assert_eq!(d.ids(json!({ "name": "test-?", "status": "running" })), std::slice::from_ref(&a));
-    assert!(d.ids(json!({ "name": "test" })).is_empty(), "a pattern is for the whole name");
+    assert!(d.ids(json!({ "name": "test" })).is_empty(), "a pattern matches the whole name");
     let hour = d.ok("list", json!({ "name": "test-*", "ended_within_ms": 3_600_000 }));
     assert_eq!((&hour["total"], &hour["older"]), (&json!(2), &json!(0)));
     d.eventually("its end is some milliseconds ago", || {
@@ -115,7 +115,7 @@ fn names_are_picked_by_pattern_and_what_ended_long_ago_is_counted() {
 }
 
 #[test]
-fn a_long_list_is_whole_beside_other_answers_and_is_as_the_schema_says() {
+fn a_long_list_is_complete_beside_other_answers_and_matches_the_schema() {
     let d = Daemon::start();
     let long = format!("exit 0 # {}", "x".repeat(4000));
     let mut started: Vec<String> = (0..80).map(|_| d.sh(&long)).collect();

@@ -12,7 +12,7 @@ fn numbers(from: u32, to: u32) -> Vec<String> {
 }
 
 #[test]
-fn without_an_offset_the_last_lines_come() {
+fn without_an_offset_log_returns_the_last_lines() {
     let d = Daemon::start();
     let proc = id(&d.run("seq 1 1000"));
     let log = d.ok("log", json!({ "id": proc }));
@@ -25,7 +25,7 @@ fn without_an_offset_the_last_lines_come() {
 }
 
 #[test]
-fn offset_zero_is_the_first_line_and_any_other_counts_from_it() {
+fn an_offset_counts_from_the_first_line_which_is_zero() {
     let d = Daemon::start();
     let proc = id(&d.run("seq 1 1000"));
     let first = d.ok("log", json!({ "id": proc, "offset": 0 }));
@@ -50,7 +50,7 @@ fn a_last_line_without_a_newline_is_a_line() {
 }
 
 #[test]
-fn no_output_is_no_line() {
+fn no_output_has_no_line() {
     let d = Daemon::start();
     let log = d.ok("log", json!({ "id": id(&d.run("true")) }));
     assert_eq!((&log["output"], &log["total_lines"], &log["lines_shown"]), (&json!(""), &json!(0), &json!(0)));
@@ -64,7 +64,7 @@ fn empty_lines_are_lines() {
 }
 
 #[test]
-fn grep_shows_the_matching_lines_alone_and_counts_them() {
+fn grep_returns_only_the_matching_lines_and_counts_them() {
     let d = Daemon::start();
     let proc = id(&d.run("seq 1 1000"));
     let last = d.ok("log", json!({ "id": proc, "grep": "7$", "limit": 2 }));
@@ -81,7 +81,7 @@ fn grep_shows_the_matching_lines_alone_and_counts_them() {
 }
 
 #[test]
-fn grep_takes_a_regular_expression_and_refuses_a_broken_one() {
+fn grep_takes_a_regular_expression_and_rejects_an_invalid_one() {
     let d = Daemon::start();
     let proc = id(&d.run("echo 'error: a'; echo fine; echo 'Warning: b'"));
     assert_eq!(lines(&d.ok("log", json!({ "id": proc, "grep": "^error|(?i)warning" }))), ["error: a", "Warning: b"]);
@@ -89,14 +89,14 @@ fn grep_takes_a_regular_expression_and_refuses_a_broken_one() {
 }
 
 #[test]
-fn grep_sees_the_text_that_it_shows() {
+fn grep_matches_the_text_that_it_returns() {
     let d = Daemon::start();
     let proc = id(&d.run("printf '\\033[31mer\\033[1mror\\033[0m\\n'"));
     assert_eq!(lines(&d.ok("log", json!({ "id": proc, "grep": "^error$" }))), ["error"]);
 }
 
 #[test]
-fn one_stream_alone() {
+fn one_stream_can_be_selected() {
     let d = Daemon::start();
     let proc = id(&d.run("echo out1; echo err1 >&2; echo out2; echo err2 >&2"));
     assert_eq!(lines(&d.ok("log", json!({ "id": proc, "stream": "stderr" }))), ["err1", "err2"]);
@@ -122,13 +122,13 @@ fn a_running_program_has_a_log_too() {
 }
 
 #[test]
-fn a_character_that_has_not_all_come_is_left_for_later() {
+fn an_incomplete_character_is_left_for_later() {
     let d = Daemon::start();
     let proc = d.sh("printf 'one\\ntwo\\342\\202'; exec sleep 1000");
     d.printed(&proc, "two");
     let log = d.ok("log", json!({ "id": proc }));
     assert_eq!((&log["output"], &log["total_lines"]), (&json!("one\ntwo"), &json!(2)));
-    // Nor is it shown when the other stream has gone on.
+    // It is not returned either after the other stream has printed more.
     let proc = d.sh("printf 'two\\342\\202'; echo err >&2; exec sleep 1000");
     d.printed(&proc, "err");
     assert_eq!(d.ok("log", json!({ "id": proc, "stream": "stdout" }))["output"], "two");

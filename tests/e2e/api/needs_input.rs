@@ -1,4 +1,4 @@
-//! `needs_input`: a program that waits for somebody to type is noticed, once, as the kernel tells.
+//! `needs_input`: published once when the kernel shows that a program waits for input.
 
 use crate::api::events::{all, until};
 use serde_json::{Value, json};
@@ -9,14 +9,14 @@ fn asked(d: &Daemon, process: &str) -> Vec<Value> {
 }
 
 #[test]
-fn a_password_prompt_on_a_terminal_is_told_with_its_text_and_that_nothing_is_echoed() {
+fn a_password_prompt_is_published_with_its_text_and_without_echo() {
     let d = Daemon::start();
     let script = "stty -echo; printf 'Password: '; read -r x; stty echo; printf '\\nName: '; read -r y; echo \"hi $y\"";
     let process = id(&d.sh_with(script, json!({ "pty": true, "session_key": "s", "name": "setup" })));
     let first = until(&d, "c", json!({ "types": ["needs_input"] }));
     assert_eq!((&first["prompt"], &first["echo"]), (&json!("Password: "), &json!(false)), "{first}");
     assert_eq!((&first["id"], &first["session_key"], first["pid"].is_i64()), (&json!(process), &json!("s"), true));
-    assert_eq!(first["name"], "setup", "it had none: people read the name, not the id");
+    assert_eq!(first["name"], "setup", "the broken code left out the name");
     d.ok("events.ack", json!({ "consumer": "c", "seq": first["seq"] }));
     d.ok("submit", json!({ "id": process, "data": "secret" }));
     let second = until(&d, "c", json!({ "types": ["needs_input"] }));
@@ -27,7 +27,7 @@ fn a_password_prompt_on_a_terminal_is_told_with_its_text_and_that_nothing_is_ech
 }
 
 #[test]
-fn a_reader_of_a_pipe_is_told_once_for_each_wait_and_who_reads_nothing_never() {
+fn a_reader_of_a_pipe_is_published_once_per_wait_and_other_programs_never() {
     let d = Daemon::start();
     let stdin = json!({ "stdin": "pipe" });
     let sleeper = id(&d.sh_with("exec sleep 1000", stdin.clone()));
@@ -40,7 +40,7 @@ fn a_reader_of_a_pipe_is_told_once_for_each_wait_and_who_reads_nothing_never() {
     d.ok("submit", json!({ "id": cat, "data": "line" }));
     let second = until(&d, "c", json!({ "types": ["needs_input"] }));
     assert_eq!(second["id"], json!(cat));
-    // By now the others were looked at as often.
+    // By now the other programs were checked equally often.
     for quiet in [&sleeper, &busy, &other_pipe] {
         assert_eq!(asked(&d, quiet), Vec::<Value>::new());
     }
@@ -48,27 +48,27 @@ fn a_reader_of_a_pipe_is_told_once_for_each_wait_and_who_reads_nothing_never() {
 }
 
 #[test]
-fn a_wait_that_was_told_is_not_told_again_by_the_next_daemon() {
+fn a_published_wait_is_not_published_again_by_the_next_daemon() {
     let mut d = Daemon::start();
     let process = id(&d.sh_with("printf 'More? '; read -r x; exit 0", json!({ "pty": true })));
     until(&d, "c", json!({ "types": ["needs_input"] }));
     d.restart();
-    // One that began to wait later is told, so the first one was looked at by then.
+    // The event of a wait that started later has arrived, so the first one was checked by then.
     let later = id(&d.sh_with("printf 'Later? '; read -r x; exit 0", json!({ "pty": true })));
     until(&d, "c", json!({ "types": ["needs_input"], "id": later }));
     assert_eq!(asked(&d, &process).len(), 1);
 }
 
-/// The broken code took every line that another thread printed for a new wait.
+/// The broken code treated every line of another thread as a new wait.
 #[test]
-fn a_thread_that_reads_while_others_print_has_asked_once() {
+fn a_thread_that_reads_while_others_print_is_published_once() {
     let d = Daemon::start();
     let script = "import sys, threading, time\n\
                   def tick():\n    for n in range(60):\n        print(n, flush=True)\n        time.sleep(0.1)\n\
                   t = threading.Thread(target=tick)\nt.start()\nline = sys.stdin.readline()\nt.join()\nprint('got', line)";
     let process = id(&d.ok("exec", json!({ "argv": ["python3", "-c", script], "stdin": "pipe" })));
     let first = until(&d, "c", json!({ "types": ["needs_input"] }));
-    assert_eq!(first["id"], json!(process), "it is told although something is printed all the time");
+    assert_eq!(first["id"], json!(process), "it is published although output continues");
     d.printed(&process, "59");
     d.ok("submit", json!({ "id": process, "data": "x" }));
     d.closed(&process);

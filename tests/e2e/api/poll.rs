@@ -1,11 +1,11 @@
-//! `poll`: pages from a cursor, waiting for news, streams and spans. It consumes nothing.
+//! `poll`: pages from a cursor, waiting for output, streams and spans. It consumes nothing.
 
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use toold_test_support::rig::{Daemon, id};
 
 #[test]
-fn without_a_cursor_the_last_thousand_characters_come() {
+fn without_a_cursor_poll_returns_the_last_thousand_characters() {
     let d = Daemon::start();
     let proc = id(&d.run("i=0; while [ $i -lt 1500 ]; do printf é; i=$((i+1)); done; printf end"));
     let page = d.process(&proc);
@@ -16,7 +16,7 @@ fn without_a_cursor_the_last_thousand_characters_come() {
 }
 
 #[test]
-fn with_a_cursor_comes_what_came_after_it_and_the_same_again_the_next_time() {
+fn a_cursor_returns_the_output_after_it_and_the_same_the_next_time() {
     let d = Daemon::start();
     let proc = id(&d.run("printf 0123456789"));
     for _ in 0..2 {
@@ -30,7 +30,7 @@ fn with_a_cursor_comes_what_came_after_it_and_the_same_again_the_next_time() {
 }
 
 #[test]
-fn a_page_holds_at_most_65536_bytes_unless_told() {
+fn a_page_holds_65536_bytes_by_default() {
     let d = Daemon::start();
     let proc = id(&d.run("head -c 200000 /dev/zero | tr '\\0' x"));
     let page = d.ok("poll", json!({ "id": proc, "cursor": 0 }));
@@ -66,16 +66,16 @@ fn a_waiting_poll_answers_at_the_exit_and_at_the_close() {
     go.open();
     let exit = conn.answer(n).unwrap();
     assert_eq!((&exit["status"], &exit["exit_code"], &exit["closed"]), (&json!("exited"), &json!(2), &json!(false)));
-    // Who has been told of the exit waits for the close.
+    // A client that received the exit waits for the close.
     let n = conn.request("poll", json!({ "id": proc, "cursor": 0, "wait_ms": 50000 }));
     let_go.open();
     let close = conn.answer(n).unwrap();
     assert_eq!((&close["closed"], &close["output"]), (&json!(true), &json!("")));
-    assert!(asked.elapsed() < Duration::from_secs(40), "an answer came at the end of its wait only");
+    assert!(asked.elapsed() < Duration::from_secs(40), "an answer came only after its timeout");
 }
 
 #[test]
-fn a_poll_that_waits_for_nothing_says_so_when_its_time_is_over() {
+fn a_poll_that_times_out_reports_it() {
     let d = Daemon::start();
     let proc = d.sh("printf abc; exec sleep 1000");
     d.printed(&proc, "abc");
@@ -84,20 +84,20 @@ fn a_poll_that_waits_for_nothing_says_so_when_its_time_is_over() {
     assert!(asked.elapsed() >= Duration::from_millis(400));
     assert_eq!((&page["output"], &page["next_cursor"], &page["status"]), (&json!(""), &json!(3), &json!("running")));
     let page = d.ok("poll", json!({ "id": proc, "cursor": 0, "wait_ms": 50000 }));
-    assert_eq!(page["output"], "abc", "what is there already is answered at once");
+    assert_eq!(page["output"], "abc", "existing output is answered at once");
 }
 
 #[test]
-fn a_poll_that_waits_at_the_end_of_a_closed_output_answers_at_once() {
+fn a_waiting_poll_at_the_end_of_a_closed_output_answers_at_once() {
     let d = Daemon::start();
     let proc = id(&d.run("printf abc"));
     let asked = Instant::now();
     let page = d.ok("poll", json!({ "id": proc, "cursor": 3, "wait_ms": 50000 }));
-    assert!(asked.elapsed() < Duration::from_secs(20), "nothing can come any more");
+    assert!(asked.elapsed() < Duration::from_secs(20), "no more output can arrive");
     assert_eq!((&page["output"], &page["closed"]), (&json!(""), &json!(true)));
 }
 
-/// Prints to both streams in a known order: each part waits until the one before has arrived.
+/// Prints to both streams in a known order: each part waits until the previous one has arrived.
 fn two_streams(d: &Daemon) -> String {
     let gate = d.gate("go");
     let proc = d.sh(&format!(
@@ -113,7 +113,7 @@ fn two_streams(d: &Daemon) -> String {
 }
 
 #[test]
-fn the_streams_come_in_arrival_order_and_spans_tell_them_apart() {
+fn streams_are_in_arrival_order_and_spans_separate_them() {
     let d = Daemon::start();
     let proc = two_streams(&d);
     let page = d.ok("poll", json!({ "id": proc, "cursor": 0, "spans": true }));
@@ -124,7 +124,7 @@ fn the_streams_come_in_arrival_order_and_spans_tell_them_apart() {
         .iter()
         .map(|s| json!([s["stream"], s["from"], s["to"], s["at_ms"].as_u64().unwrap() > 1_600_000_000_000]))
         .collect();
-    // The escape sequences are 9 bytes of the log that stripping leaves out of the text.
+    // The escape sequences are 9 bytes of the log that stripping removes from the text.
     let expected =
         json!([["stdout", 0, 5, true], ["stderr", 5, 10, true], ["stdout", 10, 24, true], ["stderr", 24, 29, true]]);
     assert_eq!(json!(spans), expected);
@@ -132,7 +132,7 @@ fn the_streams_come_in_arrival_order_and_spans_tell_them_apart() {
 }
 
 #[test]
-fn one_stream_alone_comes_with_the_cursor_of_both() {
+fn one_stream_is_returned_with_the_cursor_of_both() {
     let d = Daemon::start();
     let proc = two_streams(&d);
     for (stream, text) in [("stdout", "out1\nout2\n"), ("stderr", "err1\nerr2\n")] {
@@ -162,7 +162,7 @@ fn counts_of_bytes_and_lines_are_exact() {
 }
 
 #[test]
-fn a_program_that_closes_its_output_and_lives_on_is_closed_and_running() {
+fn a_program_that_closes_its_output_and_keeps_running_is_closed_and_running() {
     let d = Daemon::start();
     let proc = d.sh("exec >&- 2>&-; exec sleep 1000");
     let page = d.ok("poll", json!({ "id": proc, "cursor": 0, "wait_ms": 50000 }));

@@ -1,4 +1,4 @@
-//! Bytes become text and come back whole: split characters, invalid bytes, base64, megabytes by page.
+//! Output as text and as bytes: split characters, invalid bytes, base64, megabytes in pages.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 use std::fs;
 use toold_test_support::rig::{Daemon, id};
 
-/// The text of all pages of `max_bytes`, and how many there were.
+/// The text of all pages of `max_bytes`, and the number of pages.
 fn paged(d: &Daemon, proc: &str, max_bytes: u64) -> (String, usize) {
     let (mut conn, mut cursor, mut text, mut pages) = (d.conn(), 0, String::new(), 0);
     loop {
         let page = conn.call("poll", json!({ "id": proc, "cursor": cursor, "max_bytes": max_bytes })).unwrap();
         let next = page["next_cursor"].as_u64().unwrap();
-        assert_eq!(page["from"], cursor, "a page begins where the one before ended");
+        assert_eq!(page["from"], cursor, "a page starts where the previous one ended");
         if next == page["cursor"].as_u64().unwrap() {
             text += page["output"].as_str().unwrap();
             return (text, pages + 1);
@@ -24,7 +24,7 @@ fn paged(d: &Daemon, proc: &str, max_bytes: u64) -> (String, usize) {
 }
 
 #[test]
-fn a_character_across_two_pages_comes_out_whole() {
+fn a_character_across_two_pages_is_returned_whole() {
     let d = Daemon::start();
     let proc = id(&d.run("i=0; while [ $i -lt 40 ]; do printf 'aé€😀'; i=$((i+1)); done"));
     for max_bytes in [1, 2, 3, 4, 5, 7, 11, 64] {
@@ -35,16 +35,16 @@ fn a_character_across_two_pages_comes_out_whole() {
 }
 
 #[test]
-fn a_character_written_in_two_halves_comes_out_whole() {
+fn a_character_written_in_two_halves_is_returned_whole() {
     let d = Daemon::start();
     let gate = d.gate("go");
     let proc = d.sh(&format!("printf 'x\\303'; {}; printf '\\251y'; exec sleep 1000", gate.wait()));
     d.eventually("both bytes are there", || d.process(&proc)["bytes"] == 2);
     let first = d.ok("poll", json!({ "id": proc, "cursor": 0 }));
-    assert_eq!((&first["output"], &first["next_cursor"]), (&json!("x"), &json!(1)), "half a character waits");
+    assert_eq!((&first["output"], &first["next_cursor"]), (&json!("x"), &json!(1)), "half a character is withheld");
     gate.open();
     let second = d.ok("poll", json!({ "id": proc, "cursor": 2, "wait_ms": 50000, "encoding": "base64" }));
-    assert_eq!(second["from"], 2, "bytes are told at any cursor");
+    assert_eq!(second["from"], 2, "base64 works at any cursor");
     let second = d.ok("poll", json!({ "id": proc, "cursor": 1, "wait_ms": 50000 }));
     let text = second["output"].as_str().unwrap();
     assert!(text == "éy" || text == "é", "{text}");
@@ -68,7 +68,7 @@ fn each_invalid_byte_is_one_replacement() {
 }
 
 #[test]
-fn base64_gives_all_256_bytes_as_they_were() {
+fn base64_returns_all_256_byte_values_unchanged() {
     let d = Daemon::start();
     let octal: String = (0..=255).map(|b| format!("\\{b:03o}")).collect();
     let proc = id(&d.run(&format!("printf '{octal}'; printf '{octal}' >&2")));
@@ -79,11 +79,11 @@ fn base64_gives_all_256_bytes_as_they_were() {
         assert_eq!(STANDARD.decode(page["output"].as_str().unwrap()).unwrap(), all, "{stream}");
     }
     let page = d.ok("poll", json!({ "id": proc, "cursor": 100, "max_bytes": 7, "encoding": "base64" }));
-    assert_eq!((&page["from"], &page["next_cursor"]), (&json!(100), &json!(107)), "base64 cuts where it is told");
+    assert_eq!((&page["from"], &page["next_cursor"]), (&json!(100), &json!(107)), "base64 cuts at exactly max_bytes");
 }
 
 #[test]
-fn eight_mebibytes_come_back_byte_for_byte() {
+fn eight_mebibytes_are_returned_byte_for_byte() {
     let d = Daemon::start();
     let p = d.run("head -c 8388608 /dev/urandom | tee copy");
     assert_eq!((&p["bytes"], &p["dropped_bytes"]), (&json!(8_388_608), &json!(0)));
@@ -92,9 +92,9 @@ fn eight_mebibytes_come_back_byte_for_byte() {
 }
 
 #[test]
-fn a_page_from_the_middle_of_much_output_is_that_page() {
+fn a_page_from_the_middle_of_a_large_output_is_that_page() {
     let d = Daemon::start();
-    // 8-byte lines, so that every offset tells its own line.
+    // 8-byte lines, so that every offset identifies its line.
     let proc = id(&d.run("seq -f '%07.0f' 0 999999"));
     for line in [0u64, 1, 500_000, 999_999] {
         let page = d.ok("poll", json!({ "id": proc, "cursor": line * 8, "max_bytes": 8 }));

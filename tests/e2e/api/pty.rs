@@ -1,4 +1,4 @@
-//! A process on a terminal: its size, its keys, its job control, its end of file.
+//! A process on a terminal: size, keys, job control, end of file.
 
 use serde_json::{Value, json};
 use toold_test_support::rig::{Daemon, id};
@@ -20,14 +20,14 @@ fn all_three_descriptors_are_one_terminal() {
 }
 
 #[test]
-fn without_a_terminal_there_is_none() {
+fn a_process_without_pty_has_no_terminal() {
     let d = Daemon::start();
     let p = d.run("test -t 0 || test -t 1 || test -t 2 || echo none");
     assert_eq!((&p["pty"], &p["pty_size"], &p["output"]), (&json!(false), &Value::Null, &json!("none\n")));
 }
 
 #[test]
-fn the_size_is_there_from_the_start() {
+fn the_size_is_set_from_the_start() {
     let d = Daemon::start();
     let proc = on_terminal(&d, "stty size", json!({ "rows": 41, "cols": 133 }));
     let p = d.closed(&proc);
@@ -38,7 +38,7 @@ fn the_size_is_there_from_the_start() {
 }
 
 #[test]
-fn a_new_size_reaches_the_program_with_its_signal() {
+fn a_new_size_reaches_the_program_with_sigwinch() {
     let d = Daemon::start();
     let proc = on_terminal(
         &d,
@@ -53,7 +53,7 @@ fn a_new_size_reaches_the_program_with_its_signal() {
 }
 
 #[test]
-fn only_a_terminal_has_a_size_to_change() {
+fn only_a_terminal_can_be_resized() {
     let d = Daemon::start();
     let pipe = d.sh("exec sleep 1000");
     d.refused(-32602, "invalid_params", "resize", json!({ "id": pipe, "rows": 24, "cols": 80 }));
@@ -64,7 +64,7 @@ fn only_a_terminal_has_a_size_to_change() {
 }
 
 #[test]
-fn close_types_the_end_of_file() {
+fn close_types_the_end_of_file_key() {
     let d = Daemon::start();
     let proc = on_terminal(&d, "stty -echo; echo ready; exec cat", json!(true));
     d.printed(&proc, "ready");
@@ -88,9 +88,9 @@ fn close_ends_a_reader_also_in_the_middle_of_a_line() {
 }
 
 #[test]
-fn a_program_that_leaves_its_terminal_is_not_hung_up() {
+fn a_program_that_closes_its_terminal_is_not_hung_up() {
     let d = Daemon::start();
-    // The shim took the terminal's last user for the program's end, and closed it: exit 129.
+    // The broken shim took the last close of the terminal for the program's end and hung up: exit 129.
     let text = "echo a; exec <&- >&- 2>&-; sleep 0.2; exec >/dev/tty; echo b; exec >&-; sleep 0.1; exit 3";
     let proc = on_terminal(&d, text, json!(true));
     assert_eq!(d.closed(&proc)["exit_code"], 3);
@@ -108,7 +108,7 @@ fn submit_types_a_line_and_the_terminal_echoes_it() {
 }
 
 #[test]
-fn the_interrupt_key_interrupts() {
+fn the_interrupt_key_sends_sigint() {
     let d = Daemon::start();
     let proc = on_terminal(&d, "echo ready; exec cat", json!(true));
     d.printed(&proc, "ready");
@@ -118,7 +118,7 @@ fn the_interrupt_key_interrupts() {
 }
 
 #[test]
-fn the_program_leads_a_session_with_the_terminal_as_its_own_and_itself_in_front() {
+fn the_program_leads_a_session_with_the_terminal_in_the_foreground() {
     let d = Daemon::start();
     let proc = on_terminal(&d, "exec cat /proc/self/stat", json!(true));
     d.closed(&proc);
@@ -141,7 +141,7 @@ fn job_control_works_in_a_shell() {
 }
 
 #[test]
-fn the_last_words_before_the_exit_are_not_lost() {
+fn the_last_output_before_the_exit_is_not_lost() {
     let d = Daemon::start();
     for _ in 0..5 {
         let proc = on_terminal(&d, "stty -opost; seq 1 20000", json!(true));
@@ -152,7 +152,7 @@ fn the_last_words_before_the_exit_are_not_lost() {
 }
 
 #[test]
-fn the_terminal_closes_when_the_last_holder_ends_not_when_the_program_does() {
+fn the_terminal_closes_when_its_last_holder_exits_not_when_the_program_does() {
     let d = Daemon::start();
     let gate = d.gate("go");
     let script = format!(
@@ -168,7 +168,7 @@ fn the_terminal_closes_when_the_last_holder_ends_not_when_the_program_does() {
 }
 
 #[test]
-fn a_size_of_nothing_or_too_much_is_refused_and_changes_nothing() {
+fn an_invalid_size_is_rejected_and_changes_nothing() {
     let d = Daemon::start();
     let proc = on_terminal(&d, "exec sleep 1000", json!({ "rows": 24, "cols": 80 }));
     for (rows, cols) in [(0u64, 80u64), (24, 0), (100_000, 80), (24, 100_000), (65_536, 80), (u64::MAX, 80)] {

@@ -1,16 +1,16 @@
-//! Readiness: a port that is listened on, a silence, and `exec` that answers when its process is ready.
+//! Readiness: a port that the process listens on, a pause in its output, and `exec` that answers when it is ready.
 
 use serde_json::{Value, json};
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 use toold_test_support::rig::{Daemon, id, skip_unless};
 
-/// A port that was free a moment ago.
+/// Returns a port that was free a moment ago.
 fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-/// Shell text that becomes a listener on this address, and says so in a line of its own.
+/// Shell text that becomes a listener on this address and prints a line then.
 fn listen(address: &str, port: u16) -> String {
     let family = if address.contains(':') { "AF_INET6" } else { "AF_INET" };
     format!(
@@ -24,7 +24,7 @@ fn wait_port(id: &str, port: u16) -> Value {
 }
 
 #[test]
-fn a_port_is_waited_for_until_the_process_listens_on_it() {
+fn wait_for_a_port_returns_when_the_process_listens() {
     let d = Daemon::start();
     let (gate, port) = (d.gate("go"), free_port());
     let proc = d.sh(&format!("{}; {}", gate.wait(), listen("127.0.0.1", port)));
@@ -36,14 +36,14 @@ fn a_port_is_waited_for_until_the_process_listens_on_it() {
     let p = &wait["processes"][0];
     assert_eq!((&wait["status"], &p["status"], &p["matched"]), (&json!("matched"), &json!("running"), &Value::Null));
     assert_eq!(p["listener"], json!({ "pid": p["pid"], "port": port, "address": "127.0.0.1" }));
-    // What listens already is seen at once, and by a daemon that did not start it.
+    // A port that is open already is found at once, also by a daemon that did not start the process.
     let mut d = d;
     d.restart();
     assert_eq!(d.ok("wait", wait_port(&proc, port))["processes"][0]["listener"], p["listener"]);
 }
 
 #[test]
-fn a_descendant_in_a_session_of_its_own_that_listens_is_of_the_tree() {
+fn a_listening_descendant_in_another_session_belongs_to_the_tree() {
     let d = Daemon::start();
     let port = free_port();
     let proc = d.sh(&format!("setsid sh -c '{}' & exec sleep 1000", listen("0.0.0.0", port).replace('\'', "'\\''")));
@@ -54,7 +54,7 @@ fn a_descendant_in_a_session_of_its_own_that_listens_is_of_the_tree() {
 }
 
 #[test]
-fn a_port_of_ipv6_is_seen_too() {
+fn an_ipv6_port_is_found_too() {
     if skip_unless(TcpListener::bind("[::1]:0").is_ok(), "this machine has no IPv6") {
         return;
     }
@@ -65,7 +65,7 @@ fn a_port_of_ipv6_is_seen_too() {
 }
 
 #[test]
-fn a_strangers_listener_is_not_the_process_that_is_waited_for() {
+fn a_listener_of_another_process_does_not_count() {
     let d = Daemon::start();
     let ours = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = ours.local_addr().unwrap().port();
@@ -75,7 +75,7 @@ fn a_strangers_listener_is_not_the_process_that_is_waited_for() {
 }
 
 #[test]
-fn an_exit_before_the_port_or_the_silence_is_an_exit() {
+fn an_exit_before_the_port_or_the_pause_is_an_exit() {
     let d = Daemon::start();
     let gate = d.gate("go");
     let proc = d.sh(&format!("{}; exit 4", gate.wait()));
@@ -90,7 +90,7 @@ fn an_exit_before_the_port_or_the_silence_is_an_exit() {
 }
 
 #[test]
-fn no_port_and_no_silence_at_all_are_refused_by_name() {
+fn an_invalid_port_or_pause_is_rejected_by_name() {
     let d = Daemon::start();
     let proc = d.sh("exec sleep 1000");
     d.refused_param("until.port", "wait", json!({ "id": proc, "until": { "port": 0 } }));
@@ -99,7 +99,7 @@ fn no_port_and_no_silence_at_all_are_refused_by_name() {
 }
 
 #[test]
-fn one_of_several_that_listens_is_enough_and_all_are_waited_for_when_asked() {
+fn any_waits_for_one_listener_and_all_for_every_one() {
     let d = Daemon::start();
     let (gate, port) = (d.gate("go"), free_port());
     let first = d.sh(&listen("127.0.0.1", port));
@@ -118,7 +118,7 @@ fn one_of_several_that_listens_is_enough_and_all_are_waited_for_when_asked() {
 }
 
 #[test]
-fn a_silence_counts_from_the_last_output_and_every_output_begins_it_anew() {
+fn quiet_counts_from_the_last_output_and_restarts_with_each_output() {
     let d = Daemon::start();
     let proc = d.sh("i=0; while [ $i -lt 8 ]; do echo line $i; i=$((i+1)); sleep 0.2; done; exec sleep 1000");
     let ask = |ms: u64| json!({ "id": proc, "until": { "quiet_ms": ms }, "timeout_ms": 50000 });
@@ -128,7 +128,7 @@ fn a_silence_counts_from_the_last_output_and_every_output_begins_it_anew() {
     assert!(p["output"].as_str().unwrap().ends_with("line 7\n"), "{p}");
     let asked = Instant::now();
     assert_eq!(d.ok("wait", ask(2000))["status"], "matched");
-    assert!(asked.elapsed() < Duration::from_millis(1500), "the silence before the call counts");
+    assert!(asked.elapsed() < Duration::from_millis(1500), "the pause before the call counts");
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn a_process_that_never_printed_is_quiet_since_its_start() {
 }
 
 #[test]
-fn a_silence_goes_on_across_a_restart_of_the_daemon() {
+fn quiet_continues_across_a_restart_of_the_daemon() {
     let mut d = Daemon::start();
     let proc = d.sh("echo once; exec sleep 1000");
     let ask = json!({ "id": proc, "until": { "quiet_ms": 3000 }, "timeout_ms": 50000 });
@@ -153,7 +153,7 @@ fn a_silence_goes_on_across_a_restart_of_the_daemon() {
 }
 
 #[test]
-fn exec_answers_when_the_process_prints_the_word_with_the_output_so_far() {
+fn exec_answers_when_the_process_prints_the_match_with_the_output_up_to_there() {
     let d = Daemon::start();
     let script = "echo starting; echo ready on 80; exec sleep 1000";
     let exec = d.sh_with(script, json!({ "ready": { "match": { "regex": "ready on \\d+" } } }));
@@ -177,7 +177,7 @@ fn exec_answers_when_the_process_listens_or_is_quiet() {
 }
 
 #[test]
-fn a_process_that_exits_before_it_is_ready_is_told_with_its_exit() {
+fn a_process_that_exits_before_it_is_ready_is_returned_with_its_exit() {
     let d = Daemon::start();
     for ready in [json!({ "match": "never" }), json!({ "port": free_port() }), json!({ "quiet_ms": 1000000 })] {
         let exec = d.sh_with("echo no; exit 9", json!({ "ready": ready }));
@@ -189,7 +189,7 @@ fn a_process_that_exits_before_it_is_ready_is_told_with_its_exit() {
 }
 
 #[test]
-fn the_time_for_readiness_ends_the_waiting_and_not_the_process() {
+fn the_readiness_timeout_ends_the_call_and_not_the_process() {
     let d = Daemon::start();
     let never = json!({ "match": "never" });
     for more in [
@@ -208,7 +208,7 @@ fn the_time_for_readiness_ends_the_waiting_and_not_the_process() {
 }
 
 #[test]
-fn the_time_for_readiness_is_clamped_to_the_longest_wait() {
+fn the_readiness_timeout_is_clamped_to_the_longest_wait() {
     let d = Daemon::start_with("max_wait_ms = 300\n", &[]);
     let asked = Instant::now();
     let exec = d.sh_with("exec sleep 1000", json!({ "ready": { "match": "never" }, "ready_timeout_ms": 3600000 }));
@@ -217,7 +217,7 @@ fn the_time_for_readiness_is_clamped_to_the_longest_wait() {
 }
 
 #[test]
-fn what_is_no_readiness_is_refused_before_anything_starts() {
+fn an_invalid_readiness_is_rejected_before_anything_starts() {
     let d = Daemon::start();
     let ask = |ready: Value| json!({ "argv": ["/bin/sleep", "1000"], "ready": ready });
     d.refused_param("ready", "exec", ask(json!("exit")));
@@ -235,7 +235,7 @@ fn what_is_no_readiness_is_refused_before_anything_starts() {
 }
 
 #[test]
-fn the_same_request_again_waits_for_the_readiness_of_the_same_process() {
+fn a_repeated_request_id_waits_for_the_same_process_to_be_ready() {
     let d = Daemon::start();
     let gate = d.gate("go");
     let ask = |ms: u64| {

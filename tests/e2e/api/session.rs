@@ -1,4 +1,4 @@
-//! `session.active` and `session.end`: what a session runs, and its end.
+//! `session.active` and `session.end`: the running processes of a session, and its end.
 
 use serde_json::{Value, json};
 use toold_test_support::rig::{Daemon, id};
@@ -9,7 +9,7 @@ fn start(d: &Daemon, more: Value) -> String {
 }
 
 #[test]
-fn what_still_runs_is_counted_by_session_and_by_task() {
+fn running_processes_are_counted_by_session_and_by_task() {
     let d = Daemon::start();
     let a = start(&d, json!({ "session_key": "s", "task_id": "t" }));
     let b = start(&d, json!({ "session_key": "s" }));
@@ -27,13 +27,13 @@ fn what_still_runs_is_counted_by_session_and_by_task() {
     both.sort();
     assert_eq!(active(json!({ "session_key": "s" })), both);
     assert_eq!(active(json!({ "task_id": "t" })), vec![a]);
-    assert_eq!(active(json!({ "session_key": "nobody" })), Vec::<String>::new());
+    assert_eq!(active(json!({ "session_key": "missing" })), Vec::<String>::new());
     d.refused(-32602, "invalid_params", "session.active", json!({}));
     d.refused(-32602, "invalid_params", "session.active", json!({ "session_key": "s", "task_id": "t" }));
 }
 
 #[test]
-fn the_end_of_a_session_kills_what_it_runs_and_says_what_and_touches_nobody_else() {
+fn the_end_of_a_session_kills_its_processes_lists_them_and_affects_no_other() {
     let d = Daemon::start();
     let a = start(&d, json!({ "session_key": "s" }));
     let b = id(&d.sh_with("setsid sleep 1000 & echo ready; exec sleep 1000", json!({ "session_key": "s" })));
@@ -56,15 +56,15 @@ fn the_end_of_a_session_kills_what_it_runs_and_says_what_and_touches_nobody_else
 }
 
 #[test]
-fn the_end_of_a_session_that_runs_nothing_is_no_error() {
+fn the_end_of_a_session_without_processes_succeeds() {
     let d = Daemon::start();
-    let answer = d.ok("session.end", json!({ "session_key": "nobody" }));
+    let answer = d.ok("session.end", json!({ "session_key": "missing" }));
     assert_eq!((&answer["killed"], &answer["count"]), (&json!([]), &json!(0)));
     d.refused_param("session_key", "session.end", json!({}));
 }
 
 #[test]
-fn a_session_is_known_across_a_restart() {
+fn a_session_survives_a_restart() {
     let mut d = Daemon::start();
     let a = start(&d, json!({ "session_key": "s", "task_id": "t" }));
     d.restart();

@@ -1,4 +1,4 @@
-//! `signal`: that signal to the group, nothing more.
+//! `signal`: sends one signal to the process group and nothing else.
 
 use serde_json::json;
 use toold_test_support::rig::{Daemon, id};
@@ -11,9 +11,9 @@ fn the_group_gets_the_signal_and_other_sessions_do_not() {
     let proc = d.sh(&format!(
         "trap 'echo leader got it' USR1; {} & setsid {} & echo leader ready; while :; do sleep 0.02; done",
         watch("member"),
-        watch("stranger")
+        watch("outsider")
     ));
-    for who in ["leader", "member", "stranger"] {
+    for who in ["leader", "member", "outsider"] {
         d.printed(&proc, &format!("{who} ready"));
     }
     let answer = d.ok("signal", json!({ "id": proc, "signal": "SIGUSR1" }));
@@ -22,17 +22,17 @@ fn the_group_gets_the_signal_and_other_sessions_do_not() {
     d.printed(&proc, "member got it");
     let p = d.process(&proc);
     assert_eq!((&p["status"], &p["killed_by"]), (&json!("running"), &json!(null)));
-    assert!(!d.text(&proc).contains("stranger got it"));
+    assert!(!d.text(&proc).contains("outsider got it"));
 }
 
 #[test]
-fn a_program_is_stopped_and_goes_on_and_is_running_all_the_while() {
+fn a_stopped_program_continues_and_is_running_all_the_time() {
     let d = Daemon::start();
     let proc = d.sh("echo ready; while :; do sleep 0.02; done");
     d.printed(&proc, "ready");
     let state = || d.ok("inspect", json!({ "id": proc }))["tree"][0]["state"].clone();
     d.ok("signal", json!({ "id": proc, "signal": "SIGSTOP" }));
-    // A shell that starts a program with vfork cannot even stop before that one, stopped too, has begun.
+    // A shell that starts a program with vfork cannot stop before that program, stopped too, has started.
     d.eventually("it is stopped", || state() == "T" || state() == "D");
     assert_eq!(d.process(&proc)["status"], "running");
     d.ok("signal", json!({ "id": proc, "signal": "SIGCONT" }));
@@ -40,7 +40,7 @@ fn a_program_is_stopped_and_goes_on_and_is_running_all_the_while() {
 }
 
 #[test]
-fn a_signal_that_ends_the_program_is_told_as_its_end() {
+fn a_signal_that_ends_the_program_is_its_exit() {
     let d = Daemon::start();
     let proc = d.sh("exec sleep 1000");
     d.ok("signal", json!({ "id": proc, "signal": "SIGHUP" }));
@@ -49,7 +49,7 @@ fn a_signal_that_ends_the_program_is_told_as_its_end() {
 }
 
 #[test]
-fn a_program_that_has_exited_is_already_exited_and_the_error_carries_its_exit() {
+fn a_signal_to_an_exited_program_is_an_error_with_its_exit() {
     let d = Daemon::start();
     let proc = id(&d.run("exit 4"));
     let error = d.refused(-32002, "already_exited", "signal", json!({ "id": proc, "signal": "SIGTERM" }));
@@ -58,7 +58,7 @@ fn a_program_that_has_exited_is_already_exited_and_the_error_carries_its_exit() 
 }
 
 #[test]
-fn a_name_that_is_no_signal_is_refused_and_sends_nothing() {
+fn an_unknown_signal_name_is_rejected_and_sends_nothing() {
     let d = Daemon::start();
     let proc = d.sh("exec sleep 1000");
     for signal in ["SIGNOTHING", "", "TERM INT", "0", "-1", "99999"] {

@@ -1,11 +1,11 @@
-//! `wait`: for exits, for closes and for words, of one process or several, and never at their cost.
+//! `wait`: for exits, closes and matches, of one process or several, without an effect on them.
 
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use toold_test_support::rig::{Daemon, id};
 
 #[test]
-fn an_exit_is_answered_with_the_last_two_thousand_characters() {
+fn an_exit_is_returned_with_the_last_two_thousand_characters() {
     let d = Daemon::start();
     let gate = d.gate("go");
     let proc = d
@@ -22,7 +22,7 @@ fn an_exit_is_answered_with_the_last_two_thousand_characters() {
 }
 
 #[test]
-fn a_process_that_ended_before_is_answered_at_once() {
+fn a_process_that_ended_before_is_returned_at_once() {
     let d = Daemon::start();
     let proc = id(&d.run("exit 3"));
     let asked = Instant::now();
@@ -31,7 +31,7 @@ fn a_process_that_ended_before_is_answered_at_once() {
 }
 
 #[test]
-fn a_timeout_leaves_the_process_alone() {
+fn a_timeout_does_not_affect_the_process() {
     let d = Daemon::start();
     let proc = d.sh("exec sleep 1000");
     let program = d.program(&proc);
@@ -45,7 +45,7 @@ fn a_timeout_leaves_the_process_alone() {
 }
 
 #[test]
-fn a_time_of_nothing_or_less_is_refused() {
+fn a_timeout_of_zero_or_less_is_rejected() {
     let d = Daemon::start();
     let proc = d.sh("exec sleep 1000");
     for timeout_ms in [0, -1, i64::MIN] {
@@ -54,7 +54,7 @@ fn a_time_of_nothing_or_less_is_refused() {
 }
 
 #[test]
-fn a_time_over_the_longest_is_clamped_and_said_so() {
+fn a_timeout_over_the_maximum_is_clamped_and_reported() {
     let d = Daemon::start_with("max_wait_ms = 400\n", &[]);
     let proc = d.sh("exec sleep 1000");
     let wait = d.ok("wait", json!({ "id": proc, "timeout_ms": 3_600_000 }));
@@ -63,12 +63,12 @@ fn a_time_over_the_longest_is_clamped_and_said_so() {
     assert!(wait["note"].as_str().unwrap().contains("max_wait_ms"), "{wait}");
     let wait = d.ok("wait", json!({ "id": proc, "timeout_ms": 200 }));
     assert_eq!((&wait["clamped"], &wait["note"]), (&json!(false), &Value::Null));
-    // The default time is over this limit too.
+    // The default timeout is over this limit too.
     assert_eq!(d.ok("wait", json!({ "id": proc }))["status"], "timeout");
 }
 
 #[test]
-fn any_of_several_is_enough_and_all_of_them_are_waited_for_when_asked() {
+fn any_waits_for_one_of_several_and_all_for_every_one() {
     let d = Daemon::start();
     let (one, two) = (d.gate("one"), d.gate("two"));
     let first = d.sh(&format!("{}; exit 1", one.wait()));
@@ -81,7 +81,7 @@ fn any_of_several_is_enough_and_all_of_them_are_waited_for_when_asked() {
     let by_id = |wait: &Value, of: &str| wait["processes"].as_array().unwrap().iter().find(|p| p["id"] == of).cloned();
     assert_eq!(wait["status"], "exited");
     assert_eq!(by_id(&wait, &first).unwrap()["exit_code"], 1);
-    assert_ne!(by_id(&wait, &second).map(|p| p["status"].clone()), Some(json!("exited")), "nobody let it go");
+    assert_ne!(by_id(&wait, &second).map(|p| p["status"].clone()), Some(json!("exited")), "its gate is still closed");
     assert!(!conn.has_early(all), "one of two is not all");
     two.open();
     let wait = conn.answer(all).unwrap();
@@ -93,7 +93,7 @@ fn any_of_several_is_enough_and_all_of_them_are_waited_for_when_asked() {
 }
 
 #[test]
-fn all_that_do_not_end_in_time_is_a_timeout_that_tells_who_did() {
+fn a_timeout_of_all_reports_which_have_ended() {
     let d = Daemon::start();
     let ended = id(&d.run("exit 1"));
     let runs = d.sh("exec sleep 1000");
@@ -117,7 +117,7 @@ fn closed_is_waited_for_beyond_the_exit() {
 }
 
 #[test]
-fn a_word_printed_before_the_call_matches() {
+fn a_match_printed_before_the_call_counts() {
     let d = Daemon::start();
     let proc = d.sh("echo listening on 8080; seq 1 5000; exec sleep 1000");
     d.printed(&proc, "5000");
@@ -126,7 +126,7 @@ fn a_word_printed_before_the_call_matches() {
 }
 
 #[test]
-fn a_word_printed_after_the_call_in_two_halves_matches() {
+fn a_match_printed_after_the_call_in_two_halves_counts() {
     let d = Daemon::start();
     let gate = d.gate("go");
     let proc = d.sh(&format!("{p}; printf 'now list'; {p}; echo ening; exec sleep 1000", p = gate.wait()));
@@ -163,7 +163,7 @@ fn a_pattern_is_plain_text_unless_it_is_a_regex() {
 }
 
 #[test]
-fn a_word_that_never_comes_is_answered_at_the_end_as_exited_or_in_time_as_timeout() {
+fn a_match_that_never_comes_is_answered_as_exited_or_timeout() {
     let d = Daemon::start();
     let gate = d.gate("go");
     let proc = d.sh(&format!("echo something; {}; exit 3", gate.wait()));
@@ -177,7 +177,7 @@ fn a_word_that_never_comes_is_answered_at_the_end_as_exited_or_in_time_as_timeou
 }
 
 #[test]
-fn a_word_matches_across_a_restart_of_the_daemon() {
+fn a_match_is_found_across_a_restart_of_the_daemon() {
     let mut d = Daemon::start();
     let gate = d.gate("go");
     let proc = d.sh(&format!("echo before; printf ha; {}; echo lves; exec sleep 1000", gate.wait()));
@@ -189,7 +189,7 @@ fn a_word_matches_across_a_restart_of_the_daemon() {
 }
 
 #[test]
-fn every_one_of_many_who_wait_is_told_the_same_exit() {
+fn all_waiting_clients_get_the_same_exit() {
     let d = Daemon::start();
     let gate = d.gate("go");
     let proc = d.sh(&format!("{}; exit 9", gate.wait()));
@@ -204,7 +204,7 @@ fn every_one_of_many_who_wait_is_told_the_same_exit() {
 }
 
 #[test]
-fn a_client_that_hangs_up_while_it_waits_changes_nothing() {
+fn a_client_that_disconnects_while_it_waits_changes_nothing() {
     let d = Daemon::start();
     let proc = d.sh("exec sleep 1000");
     let mut conn = d.conn();
@@ -214,7 +214,7 @@ fn a_client_that_hangs_up_while_it_waits_changes_nothing() {
 }
 
 #[test]
-fn exactly_one_of_id_and_ids_is_taken() {
+fn wait_takes_either_id_or_ids() {
     let d = Daemon::start();
     let proc = d.sh("exec sleep 1000");
     d.refused_param("id", "wait", json!({}));

@@ -1,10 +1,10 @@
-//! `watch`: patterns over the output, by line, across any chunking.
+//! `watch`: patterns over the output, by line, however the output is split.
 
 use crate::api::events::{all, kinds, until};
 use serde_json::{Value, json};
 use toold_test_support::rig::{Daemon, id};
 
-/// A daemon whose limiters stay out of the way.
+/// A daemon whose limiters suppress nothing.
 pub fn open() -> Daemon {
     Daemon::start_with("[watch]\nmin_interval_ms = 0\nglobal_max = 1000000\nstrike_limit = 0\n", &[])
 }
@@ -22,7 +22,7 @@ fn lines(d: &Daemon) -> Vec<String> {
 }
 
 #[test]
-fn a_line_that_contains_a_pattern_is_told_with_the_pattern_and_the_line() {
+fn a_matching_line_is_published_with_the_pattern_and_the_line() {
     let d = open();
     let more = json!({ "watch": ["ERROR", { "regex": "^warn(ing)?: \\d+$" }], "session_key": "s", "name": "n" });
     let process = id(&d.sh_with("echo fine; echo an ERROR here; sleep 0.1; echo warning: 17; echo xwarn: 1", more));
@@ -39,7 +39,7 @@ fn a_line_that_contains_a_pattern_is_told_with_the_pattern_and_the_line() {
 }
 
 #[test]
-fn a_pattern_split_over_writes_is_found_once_and_never_across_lines_or_streams() {
+fn a_pattern_split_over_writes_matches_once_and_never_across_lines_or_streams() {
     let d = open();
     let script = "printf NEE; sleep 0.1; printf 'DLE one\\n'; printf 'NEE\\nDLE'; printf '\\n'; \
                   printf 'NEE'; printf 'DLE' >&2; printf '\\n'; printf '\\n' >&2; \
@@ -50,7 +50,7 @@ fn a_pattern_split_over_writes_is_found_once_and_never_across_lines_or_streams()
 }
 
 #[test]
-fn the_last_line_without_a_newline_counts_at_the_exit() {
+fn the_last_line_without_a_newline_matches_at_the_exit() {
     let d = open();
     d.closed(&id(&d.sh_with("echo before; printf 'READY'", json!({ "watch": ["READY"] }))));
     assert_eq!(lines(&d), ["READY"]);
@@ -58,7 +58,7 @@ fn the_last_line_without_a_newline_counts_at_the_exit() {
 }
 
 #[test]
-fn colours_do_not_hide_a_pattern_and_a_terminal_s_line_ends_are_none_of_it() {
+fn colours_and_the_line_ends_of_a_terminal_do_not_hide_a_pattern() {
     let d = open();
     let more = json!({ "watch": ["okgo", { "regex": "^plain$" }], "pty": true });
     d.closed(&id(&d.sh_with("printf '\\033[32mok\\033[0mgo\\n'; echo plain", more)));
@@ -66,7 +66,7 @@ fn colours_do_not_hide_a_pattern_and_a_terminal_s_line_ends_are_none_of_it() {
 }
 
 #[test]
-fn a_line_without_end_is_searched_as_it_comes_and_counts_once() {
+fn an_endless_line_is_searched_as_it_arrives_and_matches_once() {
     let d = open();
     let script = "head -c 300000 /dev/zero | tr '\\0' x; printf NEEDLE; head -c 300000 /dev/zero | tr '\\0' y; \
                   printf NEEDLE; head -c 200000 /dev/zero | tr '\\0' z; echo; echo NEEDLE";
@@ -76,15 +76,15 @@ fn a_line_without_end_is_searched_as_it_comes_and_counts_once() {
 }
 
 #[test]
-fn what_leftovers_print_after_the_exit_never_matches() {
+fn output_of_orphans_after_the_exit_never_matches() {
     let d = open();
     let gate = d.gate("later");
-    let script = format!("echo NEEDLE own; ({}; echo NEEDLE leftover) & exit 0", gate.wait());
+    let script = format!("echo NEEDLE own; ({}; echo NEEDLE orphan) & exit 0", gate.wait());
     let process = id(&d.sh_with(&script, json!({ "watch": ["NEEDLE"] })));
     d.exited(&process);
     gate.open();
     let closed = d.closed(&process);
-    assert!(d.text(&process).contains("leftover"), "{closed}");
+    assert!(d.text(&process).contains("orphan"), "{closed}");
     assert_eq!(lines(&d), ["NEEDLE own"]);
 }
 
@@ -105,7 +105,7 @@ fn a_payload_is_the_first_twenty_lines_and_two_thousand_characters() {
 }
 
 #[test]
-fn a_bad_pattern_is_refused_before_anything_starts() {
+fn an_invalid_pattern_is_rejected_before_anything_starts() {
     let d = open();
     let refused = |watch: Value| d.refused_param("watch", "exec", json!({ "argv": ["/bin/true"], "watch": watch }));
     refused(json!([""]));
@@ -121,7 +121,7 @@ fn a_bad_pattern_is_refused_before_anything_starts() {
 }
 
 #[test]
-fn a_watch_goes_on_where_it_stopped_after_kill_9_with_nothing_lost_or_doubled() {
+fn a_watch_resumes_after_kill_9_with_nothing_lost_or_doubled() {
     let mut d = open();
     let script = "i=0; while [ $i -lt 300 ]; do i=$((i+1)); echo NEEDLE $i; printf 'NEE'; printf 'DLE-%s\\n' $i; \
                   [ $((i % 10)) -ne 0 ] || sleep 0.02; done";
@@ -137,15 +137,15 @@ fn a_watch_goes_on_where_it_stopped_after_kill_9_with_nothing_lost_or_doubled() 
     d.closed(&process);
     until(&d, "c", json!({ "types": ["completion"] }));
     assert_eq!(d.process(&process)["watch"]["hits"], 600);
-    let told: u64 = matches(&d).iter().map(|e| e["matches"].as_u64().unwrap()).sum();
-    assert_eq!(told, 600);
+    let published: u64 = matches(&d).iter().map(|e| e["matches"].as_u64().unwrap()).sum();
+    assert_eq!(published, 600);
     let seqs: Vec<u64> = all(&d).iter().map(|e| e["seq"].as_u64().unwrap()).collect();
     assert_eq!(seqs, (1..=seqs.len() as u64).collect::<Vec<_>>());
 }
 
-/// The broken code took the edges of a window in a long line for the line's own.
+/// The broken code took the edges of a window in a long line for the edges of the line.
 #[test]
-fn a_window_s_edge_in_a_long_line_is_not_the_line_s() {
+fn the_edge_of_a_window_in_a_long_line_is_not_the_edge_of_the_line() {
     let d = open();
     for (pattern, before) in [("^a", 32768), ("^a", 65536), ("a$", 65516)] {
         let script = format!(
@@ -162,7 +162,7 @@ fn a_window_s_edge_in_a_long_line_is_not_the_line_s() {
 }
 
 #[test]
-fn output_that_was_dropped_before_it_was_looked_at_is_counted_and_told() {
+fn output_that_was_dropped_before_it_was_scanned_is_counted_and_reported() {
     let mut d = Daemon::start_with("log_max_bytes = 1048576\n", &[]);
     let gate = d.gate("go");
     let process =

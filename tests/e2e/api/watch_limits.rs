@@ -1,4 +1,4 @@
-//! How often watches may speak: the interval, strikes, and the breaker over all processes.
+//! Rate limits of watches: the interval, strikes, and the breaker over all processes.
 
 use crate::api::events::{all, kinds, until};
 use crate::api::watch::matches;
@@ -12,11 +12,11 @@ fn echo(d: &Daemon) -> String {
     id(&d.sh_with(ECHO, json!({ "watch": ["NEEDLE"], "stdin": "pipe" })))
 }
 
-/// Makes it match once, and waits until that was looked at.
+/// Makes it match once, and waits until the match was scanned.
 #[track_caller]
-fn hit(d: &Daemon, process: &str, word: &str) {
+fn hit(d: &Daemon, process: &str, text: &str) {
     let before = d.process(process)["watch"]["hits"].as_u64().unwrap();
-    d.ok("submit", json!({ "id": process, "data": word }));
+    d.ok("submit", json!({ "id": process, "data": text }));
     d.eventually("the match was looked at", || {
         let watch = d.process(process)["watch"].clone();
         watch["hits"].as_u64().unwrap() > before || watch["disabled"] == true
@@ -24,11 +24,11 @@ fn hit(d: &Daemon, process: &str, word: &str) {
 }
 
 #[test]
-fn inside_the_interval_matches_are_counted_and_told_with_the_next_one() {
+fn matches_inside_the_interval_are_counted_and_reported_with_the_next_one() {
     let d = Daemon::start_with("[watch]\nmin_interval_ms = 600\n", &[]);
     let process = echo(&d);
-    for word in ["1", "2", "3", "4"] {
-        hit(&d, &process, word);
+    for text in ["1", "2", "3", "4"] {
+        hit(&d, &process, text);
     }
     let watch = d.process(&process)["watch"].clone();
     assert_eq!((&watch["hits"], &watch["suppressed"], &watch["strikes"]), (&json!(4), &json!(3), &json!(1)));
@@ -37,8 +37,8 @@ fn inside_the_interval_matches_are_counted_and_told_with_the_next_one() {
     assert!(watch["quiet_ms"].as_u64().unwrap() <= 600);
     d.eventually("the interval is over", || d.process(&process)["watch"]["state"] == "watching");
     hit(&d, &process, "5");
-    let told: Vec<Value> = matches(&d).iter().map(|e| json!([e["output"], e["suppressed"]])).collect();
-    assert_eq!(told, [json!(["NEEDLE 1", 0]), json!(["NEEDLE 5", 3])]);
+    let published: Vec<Value> = matches(&d).iter().map(|e| json!([e["output"], e["suppressed"]])).collect();
+    assert_eq!(published, [json!(["NEEDLE 1", 0]), json!(["NEEDLE 5", 3])]);
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn three_intervals_in_a_row_with_drops_end_the_watch_and_turn_notify_on() {
     let process = echo(&d);
     for window in 0..3 {
         d.eventually("the interval is over", || d.process(&process)["watch"]["state"] == "watching");
-        hit(&d, &process, &format!("{window} told"));
+        hit(&d, &process, &format!("{window} published"));
         hit(&d, &process, &format!("{window} dropped"));
     }
     let now = d.process(&process);
@@ -67,12 +67,12 @@ fn three_intervals_in_a_row_with_drops_end_the_watch_and_turn_notify_on() {
 }
 
 #[test]
-fn an_interval_without_a_drop_takes_the_strikes_back() {
+fn an_interval_without_a_drop_resets_the_strikes() {
     let d = Daemon::start_with("[watch]\nmin_interval_ms = 300\n", &[]);
     let process = echo(&d);
     for drops in [true, true, false, true, true] {
         d.eventually("the interval is over", || d.process(&process)["watch"]["state"] == "watching");
-        hit(&d, &process, "told");
+        hit(&d, &process, "published");
         if drops {
             hit(&d, &process, "dropped");
         }
@@ -84,18 +84,18 @@ fn an_interval_without_a_drop_takes_the_strikes_back() {
 const BREAKER: &str = "[watch]\nmin_interval_ms = 0\nstrike_limit = 0\nglobal_max = 3\nglobal_window_ms = 60000\n";
 
 #[test]
-fn too_many_matches_over_all_processes_trip_the_breaker_which_the_clock_releases() {
+fn too_many_matches_over_all_processes_trip_the_breaker_which_resets_after_its_window() {
     let d = Daemon::start_with(&format!("{BREAKER}global_cooldown_ms = 700\n"), &[]);
     let (a, b) = (echo(&d), echo(&d));
-    for word in ["1", "2"] {
-        hit(&d, &a, word);
-        hit(&d, &b, word);
+    for text in ["1", "2"] {
+        hit(&d, &a, text);
+        hit(&d, &b, text);
     }
     hit(&d, &a, "dropped");
     let info = d.ok("daemon.info", json!({}))["watch"].clone();
     assert_eq!((&info["state"], &info["dropped"]), (&json!("silent"), &json!(2)), "{info}");
     assert_eq!(d.process(&a)["watch"]["state"], "silent");
-    // Nothing matches any more, and yet the end of the silence is told.
+    // Nothing matches any more, and the reset of the breaker is still published.
     let released = until(&d, "c", json!({ "types": ["watch_overflow_released"] }));
     assert_eq!(
         (&released["suppressed"], &released["id"], &released["session_key"]),
@@ -110,16 +110,16 @@ fn too_many_matches_over_all_processes_trip_the_breaker_which_the_clock_releases
     assert_eq!(
         (&last["output"], &last["suppressed"]),
         (&json!("NEEDLE again"), &json!(1)),
-        "its own drop is told with it"
+        "its own drop is reported with it"
     );
 }
 
 #[test]
-fn a_crash_gives_no_free_burst_and_ends_no_silence() {
+fn a_crash_resets_neither_the_window_nor_the_breaker() {
     let mut d = Daemon::start_with(&format!("{BREAKER}global_cooldown_ms = 3000\n"), &[]);
     let process = echo(&d);
-    for word in ["1", "2"] {
-        hit(&d, &process, word);
+    for text in ["1", "2"] {
+        hit(&d, &process, text);
     }
     d.restart();
     assert_eq!(d.ok("daemon.info", json!({}))["watch"]["recent"], 2, "the window survives");
@@ -136,10 +136,10 @@ fn a_crash_gives_no_free_burst_and_ends_no_silence() {
 }
 
 #[test]
-fn a_crash_does_not_shorten_a_process_s_interval() {
+fn a_crash_does_not_shorten_the_interval_of_a_process() {
     let mut d = Daemon::start_with(&format!("[watch]\nmin_interval_ms = {}\n", DEADLINE.as_millis()), &[]);
     let process = echo(&d);
-    hit(&d, &process, "told");
+    hit(&d, &process, "published");
     d.restart();
     hit(&d, &process, "dropped");
     let watch = d.process(&process)["watch"].clone();

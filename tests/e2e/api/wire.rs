@@ -1,4 +1,4 @@
-//! The wire: JSON-RPC by line, many calls at once, and clients that misbehave or vanish.
+//! The wire: JSON-RPC by line, many calls at once, and clients that misbehave or disconnect.
 
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ fn call(id: impl Into<Value>, method: &str, params: Value) -> Value {
 }
 
 #[test]
-fn ids_come_back_as_they_were() {
+fn ids_are_returned_unchanged() {
     let d = Daemon::start();
     let mut conn = d.conn();
     for id in [json!(1), json!(0), json!(-7), json!(9_007_199_254_740_993u64), json!("a string"), json!("")] {
@@ -21,7 +21,7 @@ fn ids_come_back_as_they_were() {
 }
 
 #[test]
-fn parameters_may_be_left_out_where_none_is_needed() {
+fn parameters_may_be_left_out_where_none_is_required() {
     let d = Daemon::start();
     let mut conn = d.conn();
     conn.send(&json!({ "jsonrpc": "2.0", "id": 1, "method": "list" }));
@@ -29,7 +29,7 @@ fn parameters_may_be_left_out_where_none_is_needed() {
 }
 
 #[test]
-fn a_batch_is_answered_as_one_and_its_notifications_are_not() {
+fn a_batch_gets_one_answer_and_its_notifications_none() {
     let d = Daemon::start();
     let mut conn = d.conn();
     conn.send(&json!([
@@ -37,13 +37,13 @@ fn a_batch_is_answered_as_one_and_its_notifications_are_not() {
         { "jsonrpc": "2.0", "method": "list", "params": {} },
         call("two", "no.such.method", json!({})),
         { "not": "a request" },
-        call(3, "poll", json!({ "id": "nobody" })),
+        call(3, "poll", json!({ "id": "missing" })),
     ]));
     let answer = conn.recv();
-    let mut told: Vec<String> =
+    let mut answers: Vec<String> =
         answer.as_array().unwrap().iter().map(|a| format!("{} {}", a["id"], a["error"]["code"])).collect();
-    told.sort();
-    assert_eq!(told, ["\"two\" -32601", "1 null", "3 -32001", "null -32600"]);
+    answers.sort();
+    assert_eq!(answers, ["\"two\" -32601", "1 null", "3 -32001", "null -32600"]);
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn an_empty_batch_is_an_invalid_request_and_a_batch_of_notifications_is_not_answ
 }
 
 #[test]
-fn a_notification_is_done_and_not_answered() {
+fn a_notification_is_executed_and_not_answered() {
     let d = Daemon::start();
     let gate = d.gate("report");
     let mut conn = d.conn();
@@ -71,7 +71,7 @@ fn a_notification_is_done_and_not_answered() {
 }
 
 #[test]
-fn bad_json_is_answered_and_the_connection_lives_on() {
+fn invalid_json_is_answered_and_the_connection_stays_open() {
     let d = Daemon::start();
     let mut conn = d.conn();
     for bad in ["{\"jsonrpc\": \"2.0\", \n", "[1, 2\n", "{nonsense}\n", "{\"a\": \"\u{1}\"}\n", "{} {}\n"] {
@@ -85,7 +85,7 @@ fn bad_json_is_answered_and_the_connection_lives_on() {
 }
 
 #[test]
-fn what_is_json_but_no_request_is_an_invalid_request() {
+fn json_that_is_not_a_request_is_an_invalid_request() {
     let d = Daemon::start();
     let mut conn = d.conn();
     for bad in [
@@ -136,7 +136,7 @@ fn a_long_wait_never_delays_a_kill_behind_it() {
 }
 
 #[test]
-fn a_client_that_hangs_up_during_exec_finds_its_process_by_request_id() {
+fn a_client_that_disconnects_during_exec_finds_its_process_by_request_id() {
     let d = Daemon::start();
     let (report, go) = (d.gate("report"), d.gate("go"));
     let script = format!("echo once >> count; {}; {}; echo finished; exit 5", report.send("runs"), go.wait());
@@ -152,7 +152,7 @@ fn a_client_that_hangs_up_during_exec_finds_its_process_by_request_id() {
 }
 
 #[test]
-fn a_client_that_hangs_up_right_after_its_request_has_started_it() {
+fn a_request_is_executed_though_its_client_disconnects_at_once() {
     let d = Daemon::start();
     let report = d.gate("report");
     let mut conn = d.conn();
@@ -162,12 +162,12 @@ fn a_client_that_hangs_up_right_after_its_request_has_started_it() {
     );
     drop(conn);
     assert_eq!(report.recv(DEADLINE), "runs");
-    // The shim tells the daemon while the program already talks to us.
+    // The program reports to the test before the shim reports to the daemon.
     d.eventually("it runs", || d.process("kept")["status"] == "running");
 }
 
 #[test]
-fn half_a_message_and_a_hang_up_do_nothing() {
+fn half_a_message_before_a_disconnect_has_no_effect() {
     let d = Daemon::start();
     let whole = call(1, "exec", json!({ "argv": ["/bin/true"] })).to_string();
     for cut in [1, whole.len() / 2, whole.len() - 1] {
@@ -179,7 +179,7 @@ fn half_a_message_and_a_hang_up_do_nothing() {
 }
 
 #[test]
-fn a_client_that_never_reads_harms_nobody() {
+fn a_client_that_never_reads_delays_no_other() {
     let d = Daemon::start();
     let proc = id(&d.run("head -c 200000 /dev/zero | tr '\\0' x"));
     let mut deaf = d.conn();
@@ -194,7 +194,7 @@ fn a_client_that_never_reads_harms_nobody() {
 }
 
 #[test]
-fn a_hundred_connections_are_served_side_by_side() {
+fn a_hundred_connections_are_served_at_once() {
     let d = Daemon::start();
     let mut conns: Vec<_> = (0..100).map(|_| d.conn()).collect();
     let sent: Vec<u64> = conns.iter_mut().map(|c| c.request("daemon.info", json!({}))).collect();
@@ -206,7 +206,7 @@ fn a_hundred_connections_are_served_side_by_side() {
 }
 
 #[test]
-fn first_bytes_that_are_no_framing_are_turned_away_and_harm_nobody() {
+fn unknown_first_bytes_are_rejected_and_affect_no_other_client() {
     let d = Daemon::start();
     for bytes in [&b"\x00\x01\x02\x03\n"[..], b"hello daemon\n", b"\xff\xff\xff\xff\r\n\r\n"] {
         crate::api::framing::http_raw(&d.socket(), bytes);

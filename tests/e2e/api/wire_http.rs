@@ -1,4 +1,4 @@
-//! The other framings: Content-Length, HTTP and WebSocket, each with the same promises.
+//! The other framings: Content-Length, HTTP and WebSocket, with the same guarantees.
 
 use crate::api::framing::{Framed, Ws, http_raw, post};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ fn call(id: u64, method: &str, params: Value) -> Value {
 }
 
 #[test]
-fn content_length_messages_are_answered_in_the_same_way() {
+fn content_length_messages_are_answered_alike() {
     let d = Daemon::start();
     let mut conn = Framed::open(&d.socket());
     conn.send(&call(1, "list", json!({})));
@@ -20,14 +20,14 @@ fn content_length_messages_are_answered_in_the_same_way() {
     for byte in (head + &body).bytes() {
         conn.send_raw(&[byte]);
     }
-    assert_eq!(conn.recv()["id"], 2, "headers may be more and come byte by byte");
+    assert_eq!(conn.recv()["id"], 2, "other headers are allowed and may arrive byte by byte");
     let body = call(3, "list", json!({})).to_string();
     conn.send_raw(format!("content-length:{}\r\n\r\n{body}", body.len()).as_bytes());
-    assert_eq!(conn.recv()["id"], 3, "a header's name has no case");
+    assert_eq!(conn.recv()["id"], 3, "header names are case-insensitive");
 }
 
 #[test]
-fn content_length_carries_batches_bad_json_and_newlines() {
+fn content_length_carries_batches_invalid_json_and_newlines() {
     let d = Daemon::start();
     let mut conn = Framed::open(&d.socket());
     conn.send(&json!([call(1, "list", json!({})), { "jsonrpc": "2.0", "method": "list" }]));
@@ -37,11 +37,11 @@ fn content_length_carries_batches_bad_json_and_newlines() {
     assert_eq!((&answer["id"], &answer["error"]["code"]), (&Value::Null, &json!(-32700)));
     let pretty = serde_json::to_string_pretty(&call(2, "list", json!({}))).unwrap();
     conn.send_raw(format!("Content-Length: {}\r\n\r\n{pretty}", pretty.len()).as_bytes());
-    assert_eq!(conn.recv()["id"], 2, "the connection lives on");
+    assert_eq!(conn.recv()["id"], 2, "the connection stays open");
 }
 
 #[test]
-fn a_wait_never_delays_a_kill_behind_content_length_and_websocket_either() {
+fn a_wait_never_delays_a_kill_over_content_length_or_websocket() {
     let d = Daemon::start();
     let order =
         |ids: [Value; 2], proc: &str| assert_eq!(ids, [json!(2), json!(1)], "{proc}: the kill waited for the wait");
@@ -83,7 +83,7 @@ fn a_post_is_answered_with_json_and_the_connection_may_be_kept() {
 }
 
 #[test]
-fn a_post_carries_batches_notifications_errors_and_bad_json() {
+fn a_post_carries_batches_notifications_errors_and_invalid_json() {
     let d = Daemon::start();
     let body = |message: &str| {
         let text = format!(
@@ -102,7 +102,7 @@ fn a_post_carries_batches_notifications_errors_and_bad_json() {
 }
 
 #[test]
-fn http_that_is_neither_post_nor_websocket_is_refused_as_http() {
+fn http_that_is_neither_post_nor_websocket_is_rejected_as_http() {
     let d = Daemon::start();
     for request in [
         "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
@@ -115,7 +115,7 @@ fn http_that_is_neither_post_nor_websocket_is_refused_as_http() {
 }
 
 #[test]
-fn a_hang_up_in_the_middle_of_a_post_keeps_what_it_started() {
+fn a_disconnect_in_the_middle_of_a_post_keeps_what_it_started() {
     let d = Daemon::start();
     let report = d.gate("report");
     let script = format!("{}; exec sleep 1000", report.send("runs"));
@@ -143,7 +143,7 @@ fn a_websocket_carries_calls_batches_fragments_and_pings() {
     ws.frame(0x80, b);
     let mut seen = [ws.next().unwrap(), ws.next().unwrap()];
     seen.sort();
-    assert_eq!(seen[1], (10, b"still there?".to_vec()), "a ping is answered with its words");
+    assert_eq!(seen[1], (10, b"still there?".to_vec()), "a pong has the payload of its ping");
     assert_eq!(serde_json::from_slice::<Value>(&seen[0].1).unwrap()["id"], 4);
     ws.frame(0x81, b"{oops");
     let answer = ws.recv().unwrap();
@@ -153,7 +153,7 @@ fn a_websocket_carries_calls_batches_fragments_and_pings() {
 }
 
 #[test]
-fn a_long_answer_comes_whole_in_every_framing() {
+fn a_long_answer_is_complete_in_every_framing() {
     let d = Daemon::start();
     let proc = d.run("seq 1 100000");
     let whole: String = (1..=100_000).map(|n| format!("{n}\n")).collect();

@@ -1,4 +1,4 @@
-//! `write`, `submit` and `close` on a pipe: exact bytes, once each, and never a stuck call.
+//! `write`, `submit` and `close` on a pipe: exact bytes, once each, and no call blocks for ever.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -27,7 +27,7 @@ fn write_is_raw_submit_adds_a_newline_and_close_ends_the_input() {
 }
 
 #[test]
-fn a_write_of_nothing_tells_whether_somebody_could_read() {
+fn an_empty_write_reports_whether_stdin_is_open() {
     let d = Daemon::start();
     let nothing = |proc: &str| d.call("write", json!({ "id": proc, "data": "" }));
     let proc = cat(&d);
@@ -40,7 +40,7 @@ fn a_write_of_nothing_tells_whether_somebody_could_read() {
 }
 
 #[test]
-fn all_256_bytes_go_in_as_base64() {
+fn all_256_byte_values_are_written_as_base64() {
     let d = Daemon::start();
     let proc = cat(&d);
     let all: Vec<u8> = (0..=255).collect();
@@ -51,7 +51,7 @@ fn all_256_bytes_go_in_as_base64() {
 }
 
 #[test]
-fn four_mebibytes_go_through_whole() {
+fn four_mebibytes_are_written_whole() {
     let d = Daemon::start();
     let proc = cat(&d);
     let data: String = (0..600_000).map(|n| format!("{n:06}\n")).collect();
@@ -59,7 +59,7 @@ fn four_mebibytes_go_through_whole() {
     assert_eq!((&answer["bytes_written"], &answer["complete"]), (&json!(data.len()), &json!(true)));
     d.ok("close", json!({ "id": proc }));
     d.closed(&proc);
-    assert!(d.text(&proc) == data, "what came out is not what went in");
+    assert!(d.text(&proc) == data, "the output differs from the input");
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn the_same_write_id_is_acknowledged_and_not_written_again() {
 }
 
 #[test]
-fn a_write_id_sent_by_many_at_once_is_written_once() {
+fn a_write_id_sent_by_many_clients_at_once_is_written_once() {
     let d = Daemon::start();
     let proc = cat(&d);
     let mut conns: Vec<_> = (0..8).map(|_| d.conn()).collect();
@@ -100,7 +100,7 @@ fn a_write_id_belongs_to_its_process() {
 }
 
 #[test]
-fn a_reader_that_never_reads_bounds_the_call_and_the_count_is_exact() {
+fn a_program_that_never_reads_bounds_the_call_and_the_count_is_exact() {
     let d = Daemon::start();
     let gate = d.gate("go");
     let proc = id(&d.sh_with(&format!("{}; exec cat > got", gate.wait()), json!({ "stdin": "pipe" })));
@@ -117,11 +117,11 @@ fn a_reader_that_never_reads_bounds_the_call_and_the_count_is_exact() {
     d.ok("close", json!({ "id": proc }));
     d.exited(&proc);
     let got = fs::read_to_string(d.home().join("got")).unwrap();
-    assert!(got == data[..written].to_string() + "END", "{} bytes came, {written} and 3 were told", got.len());
+    assert!(got == data[..written].to_string() + "END", "{} bytes arrived, {written} and 3 were reported", got.len());
 }
 
 #[test]
-fn a_stuck_write_delays_nobody_else() {
+fn a_blocked_write_delays_no_other_call() {
     let d = Daemon::start();
     let proc = id(&d.sh_with("echo ready; exec sleep 1000", json!({ "stdin": "pipe" })));
     let mut conn = d.conn();
@@ -130,13 +130,13 @@ fn a_stuck_write_delays_nobody_else() {
     d.printed(&proc, "ready");
     assert_eq!(conn.call("kill", json!({ "id": proc })).unwrap()["status"], "killed");
     assert!(asked.elapsed() < Duration::from_secs(30));
-    // Partial count or error: answered either way, now that nobody can read any more.
+    // A partial count or an error: the call is answered now that its reader is dead.
     let _ = conn.answer(stuck);
     assert!(asked.elapsed() < Duration::from_secs(40), "the write waited for a dead reader");
 }
 
 #[test]
-fn stdin_that_is_not_there_or_closed_is_unavailable_and_after_the_exit_it_is_already_exited() {
+fn stdin_that_is_missing_or_closed_is_unavailable_and_after_the_exit_already_exited() {
     let d = Daemon::start();
     let without = d.sh("exec sleep 1000");
     let shut = id(&d.sh_with("exec sleep 1000", json!({ "stdin": "pipe" })));
@@ -155,7 +155,7 @@ fn stdin_that_is_not_there_or_closed_is_unavailable_and_after_the_exit_it_is_alr
 }
 
 #[test]
-fn a_program_that_closed_its_own_stdin_is_told_as_unavailable_and_harms_nobody() {
+fn a_program_that_closed_its_own_stdin_is_unavailable_and_affects_no_other() {
     let d = Daemon::start();
     let proc = id(&d.sh_with("exec 0<&-; echo ready; exec sleep 1000", json!({ "stdin": "pipe" })));
     d.printed(&proc, "ready");
@@ -164,7 +164,7 @@ fn a_program_that_closed_its_own_stdin_is_told_as_unavailable_and_harms_nobody()
 }
 
 #[test]
-fn exactly_one_of_data_and_data_base64_is_taken() {
+fn write_takes_either_data_or_data_base64() {
     let d = Daemon::start();
     let proc = cat(&d);
     d.refused_param("data", "write", json!({ "id": proc }));
@@ -177,7 +177,7 @@ fn exactly_one_of_data_and_data_base64_is_taken() {
 }
 
 #[test]
-fn a_repeated_write_gets_the_answer_of_the_first_also_after_the_exit_and_a_crash() {
+fn a_repeated_write_gets_the_first_answer_also_after_the_exit_and_a_crash() {
     let mut d = Daemon::start();
     let gate = d.gate("go");
     let proc = id(&d.sh_with(&format!("{}; exit 4", gate.wait()), json!({ "stdin": "pipe" })));

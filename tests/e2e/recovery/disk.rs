@@ -1,4 +1,4 @@
-//! A full disk: running processes are not killed, and what could not be stored is counted and told.
+//! A full disk: running processes are not killed, and output that could not be stored is counted and reported.
 
 use serde_json::json;
 use std::os::unix::fs::MetadataExt;
@@ -6,7 +6,7 @@ use std::process::Command;
 use toold_test_support::rig::{Daemon, files, id, skip_unless};
 use toold_test_support::sys::Pidfd;
 
-/// A daemon whose state is a file system of its own, this small, seen by nobody else.
+/// A daemon whose state directory is a file system of its own, this small, in a mount namespace of its own.
 fn on_small_disk(size: &str) -> Option<Daemon> {
     let possible = Command::new("unshare").args(["-m", "true"]).status().is_ok_and(|s| s.success());
     if skip_unless(possible, "a file system of its own needs root and unshare") {
@@ -14,7 +14,7 @@ fn on_small_disk(size: &str) -> Option<Daemon> {
     }
     let mut d = Daemon::prepare("", &[]);
     let state = d.root().join("state").display().to_string();
-    // The shell that becomes the daemon is given its own mounts by the exec of unshare before it.
+    // `unshare` gives the shell that becomes the daemon its own mounts.
     let inner = format!("mount -t tmpfs -o size={size},mode=700 tmpfs {state} && exec \"$0\" \"$@\"");
     d.before = Some(format!("set -- \"$0\" \"$@\"; exec unshare -m --propagation private /bin/sh -c '{inner}' \"$@\""));
     d.spawn();
@@ -22,7 +22,7 @@ fn on_small_disk(size: &str) -> Option<Daemon> {
 }
 
 #[test]
-fn a_process_that_fills_the_disk_runs_to_its_end_and_what_was_not_stored_is_counted() {
+fn a_process_that_fills_the_disk_runs_to_its_end_and_unstored_bytes_are_counted() {
     let Some(d) = on_small_disk("4m") else { return };
     let proc = d.sh("head -c 16000000 /dev/zero | tr '\\0' x; exit 6");
     let p = d.closed(&proc);
@@ -30,12 +30,12 @@ fn a_process_that_fills_the_disk_runs_to_its_end_and_what_was_not_stored_is_coun
     let unstored = p["unstored_bytes"].as_u64().unwrap();
     assert!(unstored > 0, "{p}");
     let kept = d.bytes(&proc);
-    assert!(kept.iter().all(|b| *b == b'x'), "what is not stored does not come as zeros");
+    assert!(kept.iter().all(|b| *b == b'x'), "unstored bytes are not returned as zeros");
     assert_eq!(kept.len() as u64 + unstored + p["dropped_bytes"].as_u64().unwrap(), 16_000_000);
 }
 
 #[test]
-fn events_that_a_full_disk_refused_are_told_when_there_is_room_again() {
+fn events_that_a_full_disk_rejected_are_published_when_there_is_space_again() {
     let Some(d) = on_small_disk("4m") else { return };
     let gate = d.gate("end");
     let script = format!("{}; echo MATCH; exit 6", gate.wait());
@@ -43,7 +43,7 @@ fn events_that_a_full_disk_refused_are_told_when_there_is_room_again() {
     let filler = d.sh("head -c 16000000 /dev/zero | tr '\\0' x");
     d.closed(&filler);
     gate.open();
-    // The exit has a place of its own, and nobody waits longer for it.
+    // The exit has reserved space, and no caller waits longer for it.
     assert_eq!(d.exited(&process)["exit_code"], 6);
     d.ok("forget", json!({ "ids": [filler] }));
     let wait = json!({ "consumer": "c", "id": process, "types": ["completion"], "wait_ms": 30_000 });
@@ -57,14 +57,14 @@ fn events_that_a_full_disk_refused_are_told_when_there_is_room_again() {
 }
 
 #[test]
-fn a_full_disk_kills_nobody_and_refuses_new_ones_with_the_reason() {
+fn a_full_disk_kills_no_process_and_rejects_new_ones_with_the_reason() {
     let Some(d) = on_small_disk("4m") else { return };
     let bystander = id(&d.ok("exec", json!({ "argv": ["/bin/cat"], "stdin": "pipe" })));
     let program = d.program(&bystander);
     let filler = d.sh("head -c 16000000 /dev/zero | tr '\\0' x; exec sleep 1000");
     d.eventually("all of it is counted", || d.process(&filler)["bytes"] == 16_000_000);
     assert!(!program.is_dead());
-    // Refused with a reason, or started: never a hang, a crash or a half.
+    // Rejected with a reason, or started: never a hang, a crash or half a process.
     if let Err(error) = d.call("exec", json!({ "argv": ["/bin/true"] })) {
         let text = error.to_string();
         assert!(text.contains("space") || text.contains("ENOSPC"), "{text}");
@@ -77,7 +77,7 @@ fn a_full_disk_kills_nobody_and_refuses_new_ones_with_the_reason() {
 }
 
 #[test]
-fn the_disk_has_a_start_before_it_and_an_exit_before_it_is_told() {
+fn a_start_is_durable_before_the_program_runs_and_an_exit_before_it_is_reported() {
     let there = Command::new("strace").arg("-V").output().is_ok_and(|o| o.status.success());
     if skip_unless(there, "system calls are seen with strace") {
         return;
@@ -94,22 +94,22 @@ fn the_disk_has_a_start_before_it_and_an_exit_before_it_is_told() {
         |what: &str| seen.lines().position(|line| line.contains(what)).unwrap_or_else(|| panic!("no {what}: {seen}"));
     // The request to a spare carries a descriptor; the exit is the longest frame that a shim sends.
     assert!(at(" fsync(") < at("SCM_RIGHTS"), "{seen}");
-    // Its child says so before it becomes the program, and the shim before it tells the exit.
+    // The child syncs before it becomes the program, and the shim before it sends the exit.
     let program = at("exit 7");
     let synced = |line: &str| line.contains("fdatasync") && line.ends_with("= 0");
     assert!(seen.lines().take(program).any(synced), "{seen}");
-    let told = seen.lines().position(|line| line.contains("sendto(") && long(line));
-    let told = told.unwrap_or_else(|| panic!("no exit: {seen}"));
-    assert!(seen.lines().skip(program).take(told - program).any(synced), "{seen}");
+    let sent = seen.lines().position(|line| line.contains("sendto(") && long(line));
+    let sent = sent.unwrap_or_else(|| panic!("no exit: {seen}"));
+    assert!(seen.lines().skip(program).take(sent - program).any(synced), "{seen}");
 }
 
-/// Whether a sendto is of an exit: more than 100 bytes, and not of the daemon's launch.
+/// Returns true if a sendto is of an exit: more than 100 bytes, and not the daemon's launch.
 fn long(line: &str) -> bool {
     let before = line.split_once(", MSG_DONTWAIT").map_or("", |(before, _)| before);
     before.rsplit(", ").next().and_then(|n| n.parse::<u64>().ok()).is_some_and(|sent| sent > 100)
 }
 
-/// What the disk holds for a process's log, beyond its bytes.
+/// Bytes that the disk holds for a process's log beyond its content.
 fn blocks_ahead(d: &Daemon, id: &str) -> u64 {
     let logs = files(&d.state().join("procs").join(id)).into_iter();
     let logs = logs.filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("log")));
@@ -118,7 +118,7 @@ fn blocks_ahead(d: &Daemon, id: &str) -> u64 {
 }
 
 #[test]
-fn a_flood_leaves_no_blocks_behind_at_its_end_in_a_pause_and_after_a_kill() {
+fn a_flood_frees_preallocated_blocks_at_its_end_in_a_pause_and_after_a_kill() {
     let mut d = Daemon::start();
     let flood = "head -c 9000000 /dev/zero | tr '\\0' x";
     let ended = id(&d.run(flood));
@@ -126,7 +126,7 @@ fn a_flood_leaves_no_blocks_behind_at_its_end_in_a_pause_and_after_a_kill() {
     d.printed(&paused, "rests");
     d.eventually("the reserve is given back", || blocks_ahead(&d, &paused) < 65_536);
     assert!(blocks_ahead(&d, &ended) < 65_536, "{}", blocks_ahead(&d, &ended));
-    // A shim that is killed in the flood cannot give back: the daemon does.
+    // A shim that is killed in the flood cannot free them: the daemon does.
     let flooding = d.sh("exec yes xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx");
     d.eventually("it floods", || d.process(&flooding)["bytes"].as_u64() > Some(20_000_000));
     let shim = d.ok("inspect", json!({ "id": flooding }))["shim_pid"].as_i64().expect("a shim") as i32;

@@ -1,4 +1,4 @@
-//! A power cut: what was told is on the disk, though nobody else had it written.
+//! A power cut: everything that was reported is durable, without a sync by any other process.
 
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ fn run(command: &str) -> bool {
     Command::new("/bin/sh").args(["-c", command]).status().is_ok_and(|s| s.success())
 }
 
-/// A disk of its own, as a file that holds what was written to it and not what only the kernel has.
+/// Creates a disk as a file that has the synced bytes and not those that only the page cache has.
 fn disk(dir: &Path) -> Option<PathBuf> {
     let (disk, at) = (dir.join("disk"), dir.join("at"));
     std::fs::create_dir_all(&at).unwrap();
@@ -19,7 +19,7 @@ fn disk(dir: &Path) -> Option<PathBuf> {
     (!skip_unless(possible, "a disk of its own needs root, mkfs.ext4 and loop devices")).then_some(disk)
 }
 
-/// A daemon whose state is on this disk, which nobody writes to of their own accord.
+/// A daemon whose state is on this disk, without periodic writeback.
 fn on(mut d: Daemon, disk: &Path) -> Daemon {
     let state = d.root().join("state").display().to_string();
     let inner = format!("mount -o loop,commit=900 {} {state} && exec \"$0\" \"$@\"", disk.display());
@@ -28,7 +28,7 @@ fn on(mut d: Daemon, disk: &Path) -> Daemon {
     d
 }
 
-/// What a daemon finds on the disk as it is now, after everybody is gone.
+/// The processes that a new daemon finds on a copy of the disk as it is now.
 fn after_a_cut(disk: &Path, ask: &[&str]) -> Vec<Value> {
     let d = Daemon::prepare("", &[]);
     let cut = d.root().join("cut");
@@ -37,32 +37,32 @@ fn after_a_cut(disk: &Path, ask: &[&str]) -> Vec<Value> {
     ask.iter().map(|id| d.call("poll", json!({ "id": id })).unwrap_or_default()).collect()
 }
 
-/// How many directories wait for processes to come, in the daemon's own view of the disk.
-fn made_ahead(d: &Daemon) -> usize {
+/// The number of prepared directories, as the daemon sees the disk.
+fn prepared_dirs(d: &Daemon) -> usize {
     let pid = d.ok("daemon.info", json!({}))["pid"].clone();
     let ready = format!("/proc/{pid}/root{}", d.state().join("ready").display());
     std::fs::read_dir(ready).map_or(0, Iterator::count)
 }
 
 #[test]
-fn a_power_cut_costs_no_exit_that_was_told_and_no_process_that_was_started() {
+fn a_power_cut_loses_no_reported_exit_and_no_started_process() {
     let d = Daemon::prepare("", &[]);
     let Some(disk) = disk(d.root()) else { return };
     let d = on(d, &disk);
-    // The first is made when it is asked for, the others use what was made ahead.
+    // The first is created on request, the others use prepared directories.
     for round in 0..3 {
         let ended = id(&d.run(&format!("echo out; exit {}", 7 + round)));
         let runs = d.sh("exec sleep 1000");
         let seen = after_a_cut(&disk, &[&ended, &runs]);
         let exit = (&seen[0]["status"], &seen[0]["exit_code"], &seen[0]["bytes"]);
         assert_eq!(exit, (&json!("exited"), &json!(7 + round), &json!(4)), "{seen:?}");
-        assert_eq!(seen[1]["status"], "lost", "its start was told: {seen:?}");
-        d.eventually("some are made ahead", || made_ahead(&d) > 40);
+        assert_eq!(seen[1]["status"], "lost", "its start was reported: {seen:?}");
+        d.eventually("some are made ahead", || prepared_dirs(&d) > 40);
     }
 }
 
 #[test]
-fn a_start_of_which_the_disk_has_only_the_name_is_as_if_it_never_was() {
+fn a_start_of_which_only_the_name_is_durable_is_removed() {
     let mut d = Daemon::start();
     let known = id(&d.run("exit 3"));
     d.kill9();
@@ -84,13 +84,13 @@ fn a_start_of_which_the_disk_has_only_the_name_is_as_if_it_never_was() {
 }
 
 #[test]
-fn one_that_was_begun_before_a_power_cut_and_cannot_be_moved_is_kept() {
+fn a_started_record_that_cannot_be_moved_after_a_power_cut_is_kept() {
     let mut d = Daemon::start();
     let known = id(&d.run("exit 3"));
     d.kill9();
     let (ready, procs) = (d.state().join("ready"), d.state().join("procs"));
     std::fs::rename(procs.join(&known), ready.join("1000")).unwrap();
-    // Its name is taken.
+    // Its name is in use.
     std::fs::create_dir_all(procs.join(&known).join("in the way")).unwrap();
     d.spawn();
     assert!(ready.join("1000/record").exists());
@@ -104,14 +104,14 @@ fn one_that_was_begun_before_a_power_cut_and_cannot_be_moved_is_kept() {
 }
 
 #[test]
-fn without_the_wait_for_the_disk_all_goes_on_and_what_was_begun_so_ends_so() {
+fn without_sync_everything_works_and_a_start_without_sync_ends_without_sync() {
     let mut d = Daemon::prepare("survive_power_cut = false\n", &[]);
     d.spawn();
     let gate = d.gate("end");
     let process = d.sh(&format!("{}; exit 9", gate.wait()));
     assert_eq!(d.run("exit 3")["exit_code"], 3);
     d.kill9();
-    // The next daemon waits for it itself: its shim does not.
+    // The next daemon syncs it itself: its shim does not.
     std::fs::write(d.root().join("config/toold/config.toml"), "").unwrap();
     d.spawn();
     assert_eq!(d.run("exit 4")["exit_code"], 4);
@@ -120,7 +120,7 @@ fn without_the_wait_for_the_disk_all_goes_on_and_what_was_begun_so_ends_so() {
 }
 
 #[test]
-fn what_was_made_ahead_for_a_start_that_is_refused_is_kept_for_another() {
+fn a_prepared_directory_of_a_rejected_start_is_kept_for_the_next() {
     let d = Daemon::start();
     let named = json!({ "argv": ["/bin/sleep", "1000"], "name": "one" });
     d.ok("exec", named.clone());

@@ -1,4 +1,4 @@
-//! Damage: a broken record, a dead shim, a dead zygote, a pid that is somebody else's by now.
+//! Damage: a broken record, a dead shim, a dead zygote, a pid that belongs to another process now.
 
 use serde_json::{Value, json};
 use std::fs;
@@ -7,7 +7,7 @@ use std::process::{Child, Command};
 use toold_test_support::rig::{DEADLINE, Daemon, files, id, skip_unless};
 use toold_test_support::sys::Pidfd;
 
-/// Three processes: one finished that will be damaged, one finished and one running that must not care.
+/// Three processes: a finished one that will be damaged, a finished and a running one that must not be affected.
 struct Three {
     victim: String,
     ended: String,
@@ -23,7 +23,7 @@ fn three(d: &Daemon) -> Three {
     Three { victim, ended, runs, dir }
 }
 
-/// What holds whatever happened to the victim: the others are whole, and no exit is invented.
+/// Checks the invariants after damage: the other processes are intact, and no exit is invented.
 fn check(d: &Daemon, t: &Three, what: &str) {
     let p = d.process(&t.ended);
     assert_eq!((&p["exit_code"], &p["output"]), (&json!(8), &json!("ended\n")), "{what}");
@@ -38,7 +38,7 @@ fn check(d: &Daemon, t: &Three, what: &str) {
 }
 
 #[test]
-fn a_damaged_record_is_set_aside_and_said_so_and_the_rest_is_there() {
+fn a_damaged_record_is_quarantined_and_reported_and_the_others_load() {
     let mut d = Daemon::start();
     let t = three(&d);
     d.kill9();
@@ -49,17 +49,17 @@ fn a_damaged_record_is_set_aside_and_said_so_and_the_rest_is_there() {
     check(&d, &t, "all files are garbage");
     let damaged = d.ok("daemon.info", json!({}))["damaged"].clone();
     assert!(damaged.as_array().unwrap().iter().any(|m| m.as_str().unwrap().contains(&t.victim)), "{damaged}");
-    assert!(d.log().contains(&t.victim), "the log says so too");
-    // It is not told as new damage at every start, and never comes back as something else.
+    assert!(d.log().contains(&t.victim), "the log names it");
+    // It is not reported as new damage at every start, and never returns as something else.
     d.restart();
     check(&d, &t, "the second start");
 }
 
-/// A way to harm a file, and its name.
+/// A kind of damage to a file, and its name.
 type Damage = (&'static str, fn(&Path));
 
 #[test]
-fn any_one_file_of_a_record_may_be_garbage_empty_cut_or_gone() {
+fn any_one_file_of_a_record_may_be_garbage_empty_truncated_or_missing() {
     let mut d = Daemon::start();
     let damages: [Damage; 4] = [
         ("garbage", |f| fs::write(f, b"\xff\x00]]garbage").unwrap()),
@@ -86,7 +86,7 @@ fn any_one_file_of_a_record_may_be_garbage_empty_cut_or_gone() {
 }
 
 #[test]
-fn strange_things_among_the_records_are_no_processes() {
+fn unknown_entries_among_the_records_are_not_processes() {
     let mut d = Daemon::start();
     let t = three(&d);
     d.kill9();
@@ -94,30 +94,30 @@ fn strange_things_among_the_records_are_no_processes() {
     fs::write(procs.join("a-file"), "x").unwrap();
     fs::write(procs.join("proc_00000000000a"), "a file with a process's name").unwrap();
     fs::create_dir(procs.join("proc_notanid")).unwrap();
-    // A directory with nothing in it is what a crash between mkdir and the first file leaves.
+    // A crash between mkdir and the first file leaves an empty directory.
     fs::create_dir(procs.join("proc_00000000000b")).unwrap();
     std::os::unix::fs::symlink("/", procs.join("proc_00000000000c")).unwrap();
     d.spawn();
     check(&d, &t, "strange things");
-    for stranger in ["proc_00000000000a", "proc_00000000000b", "proc_00000000000c"] {
-        if let Ok(p) = d.call("poll", json!({ "id": stranger })) {
+    for unknown in ["proc_00000000000a", "proc_00000000000b", "proc_00000000000c"] {
+        if let Ok(p) = d.call("poll", json!({ "id": unknown })) {
             assert!(p["status"] != "running" && p["exit_code"] == Value::Null, "{p}");
         }
     }
-    assert!(Path::new("/bin").exists(), "nobody followed the link to clean up");
+    assert!(Path::new("/bin").exists(), "the clean-up did not follow the link");
 }
 
-/// The process when it is known to be lost.
+/// Waits until the process is known to be lost.
 fn lost(d: &Daemon, proc: &str) {
     let p = d.exited(proc);
     assert_eq!((&p["status"], &p["reason"]), (&json!("lost"), &json!("lost")), "{p}");
-    // Unknown, or what the kernel could still tell; never a success that nobody saw.
+    // Unknown, or the exit status that the kernel still had; never an invented success.
     assert!(p["exit_code"] == Value::Null || p["exit_code"] == 137 || p["signal"] == "SIGHUP", "{p}");
     assert_eq!(d.process(proc)["status"], "lost");
 }
 
 #[test]
-fn a_process_whose_shim_is_killed_is_lost_and_nothing_of_it_is_left() {
+fn a_process_whose_shim_is_killed_is_lost_and_its_tree_is_killed() {
     let d = Daemon::start();
     for more in [json!({}), json!({ "pty": true })] {
         let proc = id(&d.sh_with("setsid sleep 1000 & echo ready; exec sleep 1000", more));
@@ -127,16 +127,16 @@ fn a_process_whose_shim_is_killed_is_lost_and_nothing_of_it_is_left() {
         let members: Vec<Pidfd> = tree.filter_map(Pidfd::open).collect();
         Pidfd::open(inspect["shim_pid"].as_i64().unwrap() as i32).unwrap().signal(libc::SIGKILL);
         lost(&d, &proc);
-        assert!(d.text(&proc).contains("ready"), "its output is still there");
+        assert!(d.text(&proc).contains("ready"), "its output is kept");
         d.ok("kill", json!({ "id": proc }));
-        assert!(members.iter().all(|m| m.dies_within(DEADLINE)), "a member of the lost tree lives on");
+        assert!(members.iter().all(|m| m.dies_within(DEADLINE)), "a member of the lost tree is alive");
         assert_eq!(d.ok("inspect", json!({ "id": proc }))["tree"], json!([]));
     }
     assert_eq!(d.run("exit 3")["exit_code"], 3);
 }
 
 #[test]
-fn a_process_whose_shim_dies_while_no_daemon_runs_is_lost_at_the_next_start() {
+fn a_process_whose_shim_dies_without_a_daemon_is_lost_at_the_next_start() {
     let mut d = Daemon::start();
     let proc = d.sh("echo ready; exec sleep 1000");
     d.printed(&proc, "ready");
@@ -150,11 +150,11 @@ fn a_process_whose_shim_dies_while_no_daemon_runs_is_lost_at_the_next_start() {
     lost(&d, &proc);
     assert_eq!(d.text(&proc), "ready\n");
     d.ok("kill", json!({ "id": proc }));
-    assert!(program.dies_within(DEADLINE), "the orphan lives on");
+    assert!(program.dies_within(DEADLINE), "the orphan is alive");
 }
 
-/// A sleep with this very pid, or None when the kernel will not give it.
-fn stranger_with(pid: i32) -> Option<Child> {
+/// Starts a sleep with exactly this pid, or returns None when the kernel does not assign it.
+fn process_with_pid(pid: i32) -> Option<Child> {
     for _ in 0..500 {
         fs::write("/proc/sys/kernel/ns_last_pid", (pid - 1).to_string()).ok()?;
         let mut child = Command::new("/bin/sleep").arg("1000").spawn().unwrap();
@@ -168,7 +168,7 @@ fn stranger_with(pid: i32) -> Option<Child> {
 }
 
 #[test]
-fn a_stranger_with_a_dead_processs_pid_is_never_adopted_and_never_signalled() {
+fn another_process_with_a_reused_pid_is_never_adopted_and_never_signalled() {
     let mut d = Daemon::start();
     let proc = d.sh("exec sleep 1000");
     let program = d.program(&proc);
@@ -177,11 +177,11 @@ fn a_stranger_with_a_dead_processs_pid_is_never_adopted_and_never_signalled() {
     shim.signal(libc::SIGKILL);
     program.signal(libc::SIGKILL);
     assert!(shim.dies_within(DEADLINE) && program.dies_within(DEADLINE));
-    // The pid is free when whoever inherited the orphan has reaped it.
+    // The pid is free when the parent of the orphan has reaped it.
     d.eventually("the dead are reaped", || Pidfd::open(program.pid).is_none() && Pidfd::open(shim.pid).is_none());
-    let strangers: Vec<Child> = [program.pid, shim.pid].into_iter().filter_map(stranger_with).collect();
-    let possible = strangers.len() == 2;
-    let alive: Vec<Pidfd> = strangers.iter().filter_map(|s| Pidfd::open(s.id() as i32)).collect();
+    let others: Vec<Child> = [program.pid, shim.pid].into_iter().filter_map(process_with_pid).collect();
+    let possible = others.len() == 2;
+    let alive: Vec<Pidfd> = others.iter().filter_map(|s| Pidfd::open(s.id() as i32)).collect();
     if !skip_unless(possible, "this machine does not hand out chosen pids") {
         d.spawn();
         lost(&d, &proc);
@@ -192,15 +192,15 @@ fn a_stranger_with_a_dead_processs_pid_is_never_adopted_and_never_signalled() {
         d.ended();
     }
     let untouched = alive.iter().all(|s| !s.is_dead());
-    for mut stranger in strangers {
-        stranger.kill().unwrap();
-        stranger.wait().unwrap();
+    for mut other in others {
+        other.kill().unwrap();
+        other.wait().unwrap();
     }
-    assert!(untouched, "a stranger was signalled");
+    assert!(untouched, "another process was signalled");
 }
 
 #[test]
-fn processes_start_also_when_the_zygote_is_gone() {
+fn processes_start_without_the_zygote_too() {
     let d = Daemon::start();
     let tasks = fs::read_dir(format!("/proc/{}/task", d.pid())).unwrap();
     let children = tasks.map(|t| fs::read_to_string(t.unwrap().path().join("children")).unwrap_or_default());
@@ -226,7 +226,7 @@ fn processes_start_also_when_the_zygote_is_gone() {
 }
 
 #[test]
-fn what_a_killed_daemon_had_only_begun_or_half_removed_is_cleared_away_without_a_word() {
+fn half_created_and_half_removed_records_of_a_killed_daemon_are_cleaned_up_silently() {
     let mut d = Daemon::start();
     d.run("exit 3");
     d.kill9();
@@ -243,7 +243,7 @@ fn what_a_killed_daemon_had_only_begun_or_half_removed_is_cleared_away_without_a
 }
 
 #[test]
-fn a_running_process_whose_record_is_damaged_is_named_by_pid() {
+fn a_running_process_whose_record_is_damaged_is_reported_by_pid() {
     let mut d = Daemon::start();
     let proc = d.sh("echo ready; exec sleep 1000");
     d.printed(&proc, "ready");
@@ -259,7 +259,7 @@ fn a_running_process_whose_record_is_damaged_is_named_by_pid() {
 }
 
 #[test]
-fn a_shim_that_somebody_stopped_is_woken_by_the_first_who_needs_it() {
+fn a_stopped_shim_is_continued_by_the_first_call_that_needs_it() {
     let d = Daemon::start();
     let proc = id(&d.sh_with("echo ready; exec sleep 1000", json!({ "stdin": "pipe" })));
     d.printed(&proc, "ready");

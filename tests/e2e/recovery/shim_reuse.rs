@@ -1,12 +1,12 @@
-//! A shim that served one process serves the next, and brings nothing of the first along.
+//! A shim that served one process serves the next, and keeps nothing of the first.
 
 use serde_json::json;
 use std::collections::BTreeMap;
 use toold_test_support::rig::{DEADLINE, Daemon, id};
 use toold_test_support::sys::Pidfd;
 
-/// Each way of a process to be, in turn: input, a terminal, large output, an environment and a timeout.
-const WAYS: [(&str, &str); 4] = [
+/// Kinds of processes in turn: input, a terminal, large output, an environment and a timeout.
+const KINDS: [(&str, &str); 4] = [
     ("read line; echo got $line; exit 3", r#"{ "stdin": "pipe" }"#),
     ("stty size; exit 4", r#"{ "pty": { "rows": 11, "cols": 22 } }"#),
     ("head -c 300000 /dev/zero; exit 5", "{}"),
@@ -14,38 +14,38 @@ const WAYS: [(&str, &str); 4] = [
 ];
 
 #[test]
-fn a_shim_that_comes_back_remembers_nothing_of_the_process_before() {
+fn a_reused_shim_keeps_nothing_of_its_last_process() {
     let d = Daemon::start();
     let mut served: BTreeMap<String, usize> = BTreeMap::new();
     for n in 0..12 {
-        let (script, more) = WAYS[n % WAYS.len()];
+        let (script, more) = KINDS[n % KINDS.len()];
         let proc = id(&d.sh_with(&format!("echo $PPID; {script}"), serde_json::from_str(more).unwrap()));
-        if n % WAYS.len() == 0 {
+        if n % KINDS.len() == 0 {
             let wrote = d.ok("submit", json!({ "id": proc, "data": format!("line{n}"), "write_id": "the same" }));
             assert_eq!(wrote["duplicate"], false, "{wrote}");
         }
         let end = d.closed(&proc);
         let text = d.text(&proc);
         let (shim, text) = text.split_once('\n').unwrap();
-        let said = (&end["reason"], &end["exit_code"], text.trim_end());
-        match n % WAYS.len() {
-            0 => assert_eq!(said, (&json!("exited"), &json!(3), format!("got line{n}").as_str())),
-            1 => assert_eq!(said, (&json!("exited"), &json!(4), "11 22")),
+        let end_of_process = (&end["reason"], &end["exit_code"], text.trim_end());
+        match n % KINDS.len() {
+            0 => assert_eq!(end_of_process, (&json!("exited"), &json!(3), format!("got line{n}").as_str())),
+            1 => assert_eq!(end_of_process, (&json!("exited"), &json!(4), "11 22")),
             2 => assert_eq!((&end["exit_code"], &end["bytes"]), (&json!(5), &json!(300_001 + shim.len()))),
-            _ => assert_eq!((said.0, said.2), (&json!("timeout"), "got x")),
+            _ => assert_eq!((end_of_process.0, end_of_process.2), (&json!("timeout"), "got x")),
         }
         *served.entry(shim.trim_end().to_string()).or_default() += 1;
     }
     assert!(served.values().any(|times| *times > 1), "no shim served twice: {served:?}");
 }
 
-/// The shim of a process that runs.
+/// The shim of a running process.
 fn shim_of(d: &Daemon, proc: &str) -> Pidfd {
     Pidfd::open(d.ok("inspect", json!({ "id": proc }))["shim_pid"].as_i64().unwrap() as i32).unwrap()
 }
 
 #[test]
-fn a_shim_that_waits_for_work_again_leaves_with_its_daemon() {
+fn an_idle_shim_exits_with_its_daemon() {
     let mut d = Daemon::start();
     let proc = d.sh("exec sleep 1000");
     let shim = shim_of(&d, &proc);
@@ -58,7 +58,7 @@ fn a_shim_that_waits_for_work_again_leaves_with_its_daemon() {
 }
 
 #[test]
-fn a_shim_whose_daemon_died_serves_nobody_afterwards() {
+fn a_shim_whose_daemon_died_serves_no_other_process() {
     let mut d = Daemon::start();
     let proc = d.sh("exec sleep 1000");
     let shim = shim_of(&d, &proc);
@@ -69,7 +69,7 @@ fn a_shim_whose_daemon_died_serves_nobody_afterwards() {
 }
 
 #[test]
-fn a_shim_whose_zygote_died_serves_nobody_afterwards() {
+fn a_shim_whose_zygote_died_serves_no_other_process() {
     let d = Daemon::start();
     let proc = d.sh("exec sleep 1000");
     let shim = shim_of(&d, &proc);

@@ -1,4 +1,4 @@
-//! kill -9 of the daemon: processes keep running, and what they do meanwhile is all there afterwards.
+//! kill -9 of the daemon: processes keep running, and their output, exit and state are complete afterwards.
 
 use serde_json::{Value, json};
 use toold_test_support::rig::{DEADLINE, Daemon, id};
@@ -41,7 +41,7 @@ fn stdin_of_a_pipe_works_afterwards() {
 }
 
 #[test]
-fn a_closed_stdin_is_closed_afterwards_too() {
+fn a_closed_stdin_stays_closed() {
     let mut d = Daemon::start();
     let proc = id(&d.sh_with("cat; echo end; exec sleep 1000", json!({ "stdin": "pipe" })));
     d.ok("close", json!({ "id": proc }));
@@ -74,8 +74,8 @@ fn output_printed_while_no_daemon_runs_is_complete() {
     let mut d = Daemon::start();
     for (kind, more) in [("pipe", json!({})), ("pty", json!({ "pty": true }))] {
         let (go, report) = (d.gate(&format!("go-{kind}")), d.gate(&format!("report-{kind}")));
-        let (pass, tell) = (go.wait(), report.send("written"));
-        let script = format!("stty -opost 2>/dev/null; seq 1 1000; {pass}; seq 1001 200000; {tell}; exec sleep 1000");
+        let (wait, send) = (go.wait(), report.send("written"));
+        let script = format!("stty -opost 2>/dev/null; seq 1 1000; {wait}; seq 1001 200000; {send}; exec sleep 1000");
         let proc = id(&d.sh_with(&script, more));
         d.printed(&proc, "1000");
         d.kill9();
@@ -90,7 +90,7 @@ fn output_printed_while_no_daemon_runs_is_complete() {
 }
 
 #[test]
-fn stdout_and_stderr_are_told_apart_also_for_what_came_meanwhile() {
+fn stdout_and_stderr_are_separate_also_in_output_from_without_a_daemon() {
     let mut d = Daemon::start();
     let (go, report) = (d.gate("go"), d.gate("report"));
     let proc = d.sh(&format!("echo out1; {}; echo err1 >&2; {}; exec sleep 1000", go.wait(), report.send("x")));
@@ -105,20 +105,20 @@ fn stdout_and_stderr_are_told_apart_also_for_what_came_meanwhile() {
 }
 
 #[test]
-fn an_exit_while_no_daemon_runs_has_its_real_code_and_time() {
+fn an_exit_without_a_daemon_has_its_real_code_and_time() {
     let mut d = Daemon::start();
     let go = d.gate("go");
-    let proc = d.sh(&format!("{}; echo last words; exit 42", go.wait()));
+    let proc = d.sh(&format!("{}; echo last output; exit 42", go.wait()));
     let shim = d.ok("inspect", json!({ "id": proc }))["shim_pid"].as_i64().unwrap() as i32;
     let shim = Pidfd::open(shim).unwrap();
     d.kill9();
     go.open();
-    assert!(shim.dies_within(DEADLINE), "a shim leaves when all is recorded");
+    assert!(shim.dies_within(DEADLINE), "a shim exits when all is recorded");
     d.spawn();
     let back = d.ok("daemon.info", json!({}))["started_at"].as_str().unwrap().to_string();
     let p = d.closed(&proc);
     assert_eq!((&p["status"], &p["exit_code"], &p["signal"]), (&json!("exited"), &json!(42), &Value::Null));
-    assert_eq!((&p["reason"], &p["output"]), (&json!("exited"), &json!("last words\n")));
+    assert_eq!((&p["reason"], &p["output"]), (&json!("exited"), &json!("last output\n")));
     assert!(
         p["exited_at"].as_str().unwrap() <= back.as_str(),
         "{} is when it was found, not when it was",
@@ -128,7 +128,7 @@ fn an_exit_while_no_daemon_runs_has_its_real_code_and_time() {
 }
 
 #[test]
-fn death_by_a_signal_while_no_daemon_runs_is_told_as_that() {
+fn death_by_a_signal_without_a_daemon_is_reported_as_that_signal() {
     let mut d = Daemon::start();
     let procs = [d.sh("exec sleep 1000"), id(&d.sh_with("exec sleep 1000", json!({ "pty": true })))];
     let programs = procs.clone().map(|p| d.program(&p));
@@ -180,7 +180,7 @@ fn a_write_id_is_written_once_across_restarts() {
 }
 
 #[test]
-fn closed_and_leftovers_are_known_afterwards() {
+fn closed_and_orphans_are_known_afterwards() {
     let mut d = Daemon::start();
     let proc = d.sh("sleep 1000 & exit 9");
     d.exited(&proc);

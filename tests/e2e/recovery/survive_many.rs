@@ -8,7 +8,7 @@ use toold_test_support::rig::{DEADLINE, Daemon, id};
 use toold_test_support::sys::Pidfd;
 
 #[test]
-fn fifty_processes_of_all_kinds_come_through_a_restart() {
+fn fifty_processes_of_all_kinds_survive_a_restart() {
     let mut d = Daemon::start();
     let go = d.gate("go");
     let mut procs = Vec::new();
@@ -18,7 +18,7 @@ fn fifty_processes_of_all_kinds_come_through_a_restart() {
             1 => json!({ "pty": true, "name": format!("p{n}") }),
             _ => json!({ "stdin": "pipe", "name": format!("p{n}") }),
         };
-        // Half of them end while no daemon runs, half of them go on.
+        // Half of them exit while no daemon runs, the others keep running.
         let script = if n % 2 == 0 {
             format!("echo n{n}; {}; exit {n}", go.wait())
         } else {
@@ -54,7 +54,7 @@ fn fifty_processes_of_all_kinds_come_through_a_restart() {
 fn a_process_that_prints_all_the_time_loses_no_byte_over_many_restarts() {
     let mut d = Daemon::start();
     let go = d.gate("go");
-    // It writes until the gate opens, in bursts, and says itself how far it came.
+    // It writes bursts until the gate opens, and prints how many lines it wrote.
     let script = format!(
         "({}; : > stop) & i=0; while [ ! -e stop ]; do seq $i $((i+99)); i=$((i+100)); done; echo $i > count",
         go.wait()
@@ -75,7 +75,7 @@ fn a_process_that_prints_all_the_time_loses_no_byte_over_many_restarts() {
 }
 
 #[test]
-fn a_new_binary_takes_over_what_the_old_one_started() {
+fn a_new_binary_adopts_the_processes_of_the_old_one() {
     let mut d = Daemon::start();
     let old = d.root().join("old-toold");
     toold_test_support::sys::copy_program(&d.binary, &old);
@@ -86,7 +86,7 @@ fn a_new_binary_takes_over_what_the_old_one_started() {
     let proc = id(&d.ok("exec", json!({ "argv": ["/bin/cat"], "stdin": "pipe" })));
     let program = d.program(&proc);
     assert_eq!(d.stop(libc::SIGTERM), 0);
-    // An upgrade takes the old file away.
+    // An upgrade removes the old file.
     fs::remove_file(&old).unwrap();
     d.binary = new;
     d.spawn();
@@ -98,7 +98,7 @@ fn a_new_binary_takes_over_what_the_old_one_started() {
 }
 
 #[test]
-fn the_daemons_whole_process_group_may_die_and_the_processes_go_on() {
+fn processes_survive_the_death_of_the_daemons_whole_process_group() {
     let mut d = Daemon::prepare("", &[]);
     let mut command = d.command();
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
@@ -110,7 +110,7 @@ fn the_daemons_whole_process_group_may_die_and_the_processes_go_on() {
     assert!(Command::new("/bin/kill").args(["-KILL", "--", &group]).status().unwrap().success());
     d.ended();
     d.spawn();
-    assert!(!program.is_dead(), "a shim shares the daemon's fate");
+    assert!(!program.is_dead(), "the shim died with the daemon");
     let p = d.process(&proc);
     assert_eq!((&p["status"], &p["pid"]), (&json!("running"), &json!(program.pid)));
 }
@@ -122,7 +122,7 @@ fn a_daemon_that_is_killed_while_it_starts_loses_nothing() {
     let programs: Vec<Pidfd> = procs.iter().map(|p| d.program(p)).collect();
     d.kill9();
     for _ in 0..10 {
-        // Killed at whatever instant it has reached when its socket appears, or before.
+        // Killed at the instant at which its socket appears, or before.
         let mut child = d.command().spawn().unwrap();
         let fd = Pidfd::open(child.id() as i32).unwrap();
         fd.dies_within(std::time::Duration::from_millis(3));

@@ -1,4 +1,4 @@
-//! `toolctl service` with a systemctl of the test's own: what it writes, asks for and says.
+//! `toolctl service` with a fake systemctl: the files that it writes, the commands that it runs, its output.
 
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use toold_test_support::output::{Output, output_of};
 use toold_test_support::rig::{Daemon, files};
 
-/// Notes what it is asked, knows the units that are in the user's directory, and refuses nothing.
+/// Logs its arguments, knows the units in the user's directory, and always succeeds.
 pub const SYSTEMCTL: &str = r#"#!/bin/sh
 echo "$*" >> "$0.log"
 case "$2 $3" in
@@ -23,7 +23,7 @@ esac
 pub const JOURNALCTL: &str = "#!/bin/sh\necho \"$@\"\nexit 7\n";
 pub const LOGINCTL: &str = "#!/bin/sh\necho no\n";
 
-/// A home with a systemd that only takes notes.
+/// A home with a systemd that only logs its calls.
 struct Home {
     d: Daemon,
 }
@@ -52,7 +52,7 @@ impl Home {
         output_of(command.spawn().unwrap())
     }
 
-    /// What systemctl was asked to do since the last time, without the questions.
+    /// The commands that systemctl received since the last call, without queries.
     fn asked(&self) -> Vec<String> {
         let log = self.bin().join("systemctl.log");
         let text = fs::read_to_string(&log).unwrap_or_default();
@@ -62,7 +62,7 @@ impl Home {
         acts.map(String::from).collect()
     }
 
-    /// Every file below the home and the config.
+    /// Every file below the home and the config directory.
     fn files(&self) -> BTreeSet<PathBuf> {
         ["home", "config"].iter().flat_map(|dir| files(&self.d.root().join(dir))).collect()
     }
@@ -87,8 +87,8 @@ fn install_writes_units_completions_and_pages_and_lets_systemd_listen() {
         "home/.local/share/man/man1/toold.1",
     ] {
         assert!(made.contains(&home.d.root().join(path)), "{path} in {made:?}");
-        let said = if path.ends_with(".1") { "manual pages in " } else { path };
-        assert!(output.stdout.contains(said), "it says what it wrote: {output:?}");
+        let shown = if path.ends_with(".1") { "manual pages in " } else { path };
+        assert!(output.stdout.contains(shown), "it prints what it wrote: {output:?}");
     }
     assert!(output.stderr.contains("`loginctl enable-linger`"), "{output:?}");
 }
@@ -127,7 +127,7 @@ fn installing_again_changes_nothing_and_uninstall_removes_exactly_what_was_made(
 }
 
 #[test]
-fn somebody_else_s_files_are_left_alone() {
+fn files_of_others_are_left_alone() {
     let home = Home::new();
     let script = home.d.home().join(".local/share/bash-completion/completions/toolctl");
     fs::create_dir_all(script.parent().unwrap()).unwrap();
@@ -146,7 +146,7 @@ fn somebody_else_s_files_are_left_alone() {
 }
 
 #[test]
-fn a_daemon_that_runs_without_systemd_makes_room_and_its_processes_go_on() {
+fn a_daemon_without_systemd_is_replaced_and_its_processes_keep_running() {
     let mut home = Home::new();
     home.d.spawn();
     let proc = home.d.sh("exec sleep 1000");
@@ -158,12 +158,12 @@ fn a_daemon_that_runs_without_systemd_makes_room_and_its_processes_go_on() {
 }
 
 #[test]
-fn start_stop_and_restart_say_what_they_did_and_what_to_do_first() {
+fn start_stop_and_restart_print_what_they_did_and_what_to_do_first() {
     let home = Home::new();
     for verb in ["start", "stop", "restart", "logs"] {
         let output = home.service(&[verb]);
-        let said = "toolctl: toold.service is not installed; `toolctl service install` does it\n";
-        assert_eq!((output.code, output.stderr.as_str()), (1, said), "{verb}");
+        let message = "toolctl: toold.service is not installed; `toolctl service install` does it\n";
+        assert_eq!((output.code, output.stderr.as_str()), (1, message), "{verb}");
     }
     let output = home.service(&["status"]);
     assert!(output.code == 1 && output.stdout.contains("not installed"), "{output:?}");
@@ -180,13 +180,13 @@ fn start_stop_and_restart_say_what_they_did_and_what_to_do_first() {
     }
     let output = home.service(&["logs", "-f", "-n", "5", "--", "--since", "today"]);
     let asked = "--user --unit toold.service --lines 5 --follow --since today\n";
-    assert_eq!((output.code, output.stdout.as_str()), (7, asked), "the journal's own words and code");
+    assert_eq!((output.code, output.stdout.as_str()), (7, asked), "the output and code of journalctl");
     let output = home.service(&["status"]);
     assert!(output.code == 0 && output.stdout.contains("active (listening)"), "{output:?}");
 }
 
 #[test]
-fn without_systemd_it_is_one_clear_sentence_and_1() {
+fn without_systemd_it_prints_one_sentence_and_exits_with_1() {
     let d = Daemon::prepare("", &[]);
     for verb in ["install", "uninstall", "start", "stop", "restart", "status", "logs"] {
         let mut command = d.ctl_command(&["service", verb]);

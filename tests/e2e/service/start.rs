@@ -1,4 +1,4 @@
-//! How the daemon starts: flags, places, config check, systemd's readiness and sockets.
+//! Starting the daemon: flags, paths, `--check-config`, systemd notification and sockets.
 
 use serde_json::json;
 use std::fs;
@@ -11,7 +11,7 @@ use toold_test_support::output::{Output, output_of};
 use toold_test_support::rig::{DEADLINE, Daemon};
 use toold_test_support::sys;
 
-/// `toold` with these arguments, run to its end.
+/// Runs `toold` with these arguments to its end.
 fn toold(d: &Daemon, args: &[&str]) -> Output {
     let mut command = d.command();
     command.args(args).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -19,7 +19,7 @@ fn toold(d: &Daemon, args: &[&str]) -> Output {
 }
 
 #[test]
-fn version_and_help_are_told_and_nothing_starts() {
+fn version_and_help_are_printed_and_nothing_starts() {
     let d = Daemon::prepare("", &[]);
     let version = toold(&d, &["--version"]);
     assert_eq!((version.code, version.stdout.as_str()), (0, concat!("toold ", env!("CARGO_PKG_VERSION"), "\n")));
@@ -33,13 +33,13 @@ fn version_and_help_are_told_and_nothing_starts() {
 }
 
 #[test]
-fn check_config_says_whether_the_file_is_good_and_starts_nothing() {
+fn check_config_reports_whether_the_file_is_valid_and_starts_nothing() {
     let good = Daemon::prepare("max_running = 10\n[env]\npass = [\"A\"]\n[watch]\nmin_interval_ms = 1\n", &[]);
     let check = toold(&good, &["--check-config"]);
     assert_eq!(check.code, 0, "{check:?}");
     assert!(!good.socket().exists());
     let none = Daemon::prepare("", &[]);
-    assert_eq!(toold(&none, &["--check-config"]).code, 0, "no file is a good file");
+    assert_eq!(toold(&none, &["--check-config"]).code, 0, "a missing file is valid");
     for (config, names) in [
         ("max_runing = 10\n", "max_runing"),
         ("[retention]\nmax_agems = 1\n", "max_agems"),
@@ -55,12 +55,12 @@ fn check_config_says_whether_the_file_is_good_and_starts_nothing() {
             assert!(output.code != 0 && output.stderr.contains(names), "{config:?} {args:?}: {output:?}");
             assert!(output.stderr.contains("config.toml") && !output.stderr.contains("panicked"), "{output:?}");
         }
-        assert!(!d.socket().exists(), "nothing starts with a bad config");
+        assert!(!d.socket().exists(), "nothing starts with an invalid config");
     }
 }
 
 #[test]
-fn a_config_that_was_asked_for_by_name_must_be_there() {
+fn a_config_file_that_is_given_by_name_must_exist() {
     let d = Daemon::prepare("", &[]);
     let path = d.root().join("no-such.toml");
     let output = toold(&d, &["--config", path.to_str().unwrap(), "--check-config"]);
@@ -68,7 +68,7 @@ fn a_config_that_was_asked_for_by_name_must_be_there() {
 }
 
 #[test]
-fn flags_come_before_the_environment_and_the_environment_before_the_defaults() {
+fn flags_win_over_the_environment_and_the_environment_over_the_defaults() {
     let d = Daemon::prepare("", &[]);
     let at = |name: &str| d.root().join(name);
     for name in ["env.toml", "flag.toml"] {
@@ -92,7 +92,7 @@ fn flags_come_before_the_environment_and_the_environment_before_the_defaults() {
     let text = |name: &str| at(name).display().to_string();
     let flags = ["--socket", &text("flag/s.sock"), "--state-dir", &text("flag-state"), "--config", &text("flag.toml")];
     ask(&flags, 12, "flag");
-    assert!(!d.socket().exists() && !d.state().exists(), "the defaults were not touched");
+    assert!(!d.socket().exists() && !d.state().exists(), "the default paths were not used");
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn without_a_runtime_directory_the_socket_is_in_a_private_directory_of_tmpdir() 
     let mut command = d.command();
     command.env_remove("XDG_RUNTIME_DIR");
     let mut child = command.spawn().unwrap();
-    // Our uid is that of a file we made.
+    // Our uid is that of a file that we created.
     let uid = fs::metadata(d.root()).unwrap().uid();
     let socket = d.root().join(format!("tmp/toold-{uid}/toold.sock"));
     d.eventually("it answers", || Conn::open(&socket).is_ok());
@@ -112,7 +112,7 @@ fn without_a_runtime_directory_the_socket_is_in_a_private_directory_of_tmpdir() 
 }
 
 #[test]
-fn systemd_is_told_when_it_is_ready_and_when_it_stops() {
+fn systemd_is_notified_of_readiness_and_of_the_stop() {
     let d = Daemon::prepare("", &[]);
     let path = d.root().join("notify.sock");
     let systemd = UnixDatagram::bind(&path).unwrap();
@@ -129,7 +129,7 @@ fn systemd_is_told_when_it_is_ready_and_when_it_stops() {
         }
     };
     receive("READY=1");
-    let mut conn = Conn::open(&d.socket()).expect("ready means that it answers");
+    let mut conn = Conn::open(&d.socket()).expect("a ready daemon answers");
     let p = conn.call("exec", json!({ "argv": ["/usr/bin/env"], "env_mode": "inherit", "yield_ms": 30000 })).unwrap();
     assert!(!p["output"].as_str().unwrap().contains("NOTIFY_SOCKET"), "a child could notify systemd for the daemon");
     sys::Pidfd::open(child.id() as i32).unwrap().signal(libc::SIGTERM);
@@ -138,18 +138,18 @@ fn systemd_is_told_when_it_is_ready_and_when_it_stops() {
 }
 
 #[test]
-fn a_socket_of_systemd_is_served_and_left_in_place() {
+fn a_systemd_socket_is_served_and_left_in_place() {
     let mut d = Daemon::prepare("", &[]);
     let dir = d.socket().parent().unwrap().to_path_buf();
     fs::create_dir(&dir).unwrap();
     let listener = UnixListener::bind(d.socket()).unwrap();
-    // As the unit says: DirectoryMode=0700, SocketMode=0600.
+    // As in the unit: DirectoryMode=0700, SocketMode=0600.
     fs::set_permissions(&dir, fs::Permissions::from_mode(0o700)).unwrap();
     fs::set_permissions(d.socket(), fs::Permissions::from_mode(0o600)).unwrap();
-    // A call from before the daemon runs waits in the socket's queue.
+    // A call from before the daemon runs waits in the queue of the socket.
     let mut early = d.conn();
     let n = early.request("daemon.info", json!({}));
-    // LISTEN_PID must be the daemon's own pid: the shell that becomes it knows that.
+    // LISTEN_PID must be the daemon's own pid, which the shell that becomes it knows.
     d.before = Some("export LISTEN_PID=$$ LISTEN_FDS=1 LISTEN_FDNAMES=toold".into());
     d.socket_stays = true;
     let mut command = d.command();
@@ -157,18 +157,18 @@ fn a_socket_of_systemd_is_served_and_left_in_place() {
     d.spawn_as(command);
     assert_eq!(early.answer(n).unwrap()["pid"], d.pid());
     let p = d.ok("exec", json!({ "argv": ["/usr/bin/env"], "env_mode": "inherit", "yield_ms": 30000 }));
-    assert!(!p["output"].as_str().unwrap().contains("LISTEN_"), "a child could take itself for the daemon: {p}");
+    assert!(!p["output"].as_str().unwrap().contains("LISTEN_"), "a child could take the socket for its own: {p}");
     let fds = d.sh_with("exec ls /proc/self/fd", json!({ "yield_ms": 30000 }));
     assert_eq!(fds["output"], "0\n1\n2\n3\n", "the listening socket reached a child");
     assert_eq!(d.stop(libc::SIGTERM), 0);
-    assert!(d.socket().exists(), "it is systemd's, who starts the daemon again for the next call");
+    assert!(d.socket().exists(), "systemd owns it and starts the daemon again for the next call");
     drop(listener);
     d.before = None;
     fs::remove_file(d.socket()).unwrap();
 }
 
 #[test]
-fn a_socket_meant_for_another_pid_is_not_taken() {
+fn a_socket_for_another_pid_is_not_taken() {
     let mut d = Daemon::prepare("", &[("LISTEN_PID", "1"), ("LISTEN_FDS", "1")]);
     d.spawn();
     assert_eq!(d.ok("daemon.info", json!({}))["paths"]["socket"], d.socket().to_str().unwrap());

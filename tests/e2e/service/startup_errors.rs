@@ -1,4 +1,4 @@
-//! A daemon that cannot start says why, and leaves what it found as it was.
+//! A daemon that cannot start prints the reason and leaves everything as it was.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -9,9 +9,9 @@ use toold_test_support::output::{Output, output_of};
 use toold_test_support::rig::{Daemon, skip_unless};
 use toold_test_support::sys;
 
-/// The daemon must end by itself, not by a panic, and its message must name `about`.
+/// Checks that the daemon exits with an error, without a panic, and that its message names `about`.
 #[track_caller]
-fn refuses(d: &Daemon, args: &[&str], about: &str) -> Output {
+fn fails(d: &Daemon, args: &[&str], about: &str) -> Output {
     let mut command = d.command();
     command.args(args).stdout(Stdio::piped()).stderr(Stdio::piped());
     let output = output_of(command.spawn().unwrap());
@@ -21,10 +21,10 @@ fn refuses(d: &Daemon, args: &[&str], about: &str) -> Output {
 }
 
 #[test]
-fn a_socket_path_longer_than_the_kernel_takes_is_refused() {
+fn a_socket_path_longer_than_the_kernel_allows_is_rejected() {
     let d = Daemon::prepare("", &[]);
     let long = d.root().join("x".repeat(120)).join("toold.sock");
-    let output = refuses(&d, &["--socket", long.to_str().unwrap()], "107");
+    let output = fails(&d, &["--socket", long.to_str().unwrap()], "107");
     assert!(output.stderr.contains("socket"), "{output:?}");
     let output = d.ctl(&["--socket", long.to_str().unwrap(), "--no-autostart", "list"]);
     assert!(output.code != 0 && !output.stderr.contains("panicked") && !output.stderr.is_empty(), "{output:?}");
@@ -42,47 +42,47 @@ fn a_socket_path_of_exactly_107_bytes_works() {
 }
 
 #[test]
-fn a_symlink_or_a_file_in_the_place_of_the_sockets_directory_is_refused_and_left() {
+fn a_symlink_or_a_file_in_place_of_the_sockets_directory_is_rejected_and_left() {
     let d = Daemon::prepare("", &[]);
     let dir = d.root().join("run/toold");
     let elsewhere = d.root().join("elsewhere");
     fs::create_dir(&elsewhere).unwrap();
     fs::set_permissions(&elsewhere, fs::Permissions::from_mode(0o700)).unwrap();
     std::os::unix::fs::symlink(&elsewhere, &dir).unwrap();
-    refuses(&d, &[], dir.to_str().unwrap());
+    fails(&d, &[], dir.to_str().unwrap());
     assert!(dir.is_symlink() && fs::read_dir(&elsewhere).unwrap().next().is_none(), "the link was followed");
     fs::remove_file(&dir).unwrap();
     fs::write(&dir, "a file").unwrap();
-    refuses(&d, &[], dir.to_str().unwrap());
+    fails(&d, &[], dir.to_str().unwrap());
     assert_eq!(fs::read_to_string(&dir).unwrap(), "a file");
     fs::remove_file(&dir).unwrap();
 }
 
 #[test]
-fn a_file_in_the_place_of_the_socket_is_not_removed() {
+fn a_file_in_place_of_the_socket_is_not_removed() {
     let d = Daemon::prepare("", &[]);
     fs::create_dir(d.socket().parent().unwrap()).unwrap();
     fs::set_permissions(d.socket().parent().unwrap(), fs::Permissions::from_mode(0o700)).unwrap();
     fs::write(d.socket(), "precious").unwrap();
-    refuses(&d, &[], "toold.sock");
+    fails(&d, &[], "toold.sock");
     assert_eq!(fs::read_to_string(d.socket()).unwrap(), "precious");
 }
 
 #[test]
-fn a_state_directory_that_cannot_be_is_refused_by_its_path() {
+fn an_impossible_state_directory_is_rejected_by_its_path() {
     let d = Daemon::prepare("", &[]);
     let file = d.root().join("a-file");
     fs::write(&file, "precious").unwrap();
     let below = file.join("state").display().to_string();
     for state in [file.to_str().unwrap(), &below, "/proc/toold-state"] {
-        refuses(&d, &["--state-dir", state], state);
+        fails(&d, &["--state-dir", state], state);
     }
     assert_eq!(fs::read_to_string(&file).unwrap(), "precious");
     assert!(!d.socket().exists(), "no socket without a state");
 }
 
 #[test]
-fn a_state_directory_of_another_user_is_refused() {
+fn a_state_directory_of_another_user_is_rejected() {
     if skip_unless(sys::is_root(), "another owner needs root") {
         return;
     }
@@ -90,17 +90,17 @@ fn a_state_directory_of_another_user_is_refused() {
     let state = d.root().join("theirs");
     fs::create_dir(&state).unwrap();
     std::os::unix::fs::chown(&state, Some(65534), Some(65534)).unwrap();
-    refuses(&d, &["--state-dir", state.to_str().unwrap()], state.to_str().unwrap());
+    fails(&d, &["--state-dir", state.to_str().unwrap()], state.to_str().unwrap());
     assert_eq!((fs::metadata(&state).unwrap().uid(), fs::read_dir(&state).unwrap().count()), (65534, 0));
 }
 
-/// A daemon of another user, whose places are those of the rig.
-fn as_nobody(d: &Daemon) -> std::process::Command {
+/// A daemon of another user, with the paths of the rig.
+fn as_another_user(d: &Daemon) -> std::process::Command {
     for dir in ["", "home", "tmp", "run", "state", "config", "config/toold"] {
         let path = d.root().join(dir);
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     }
-    // The build directory may be closed to others.
+    // The build directory may be closed to other users.
     let copy = d.root().join("toold-copy");
     sys::copy_program(&d.binary, &copy);
     fs::set_permissions(&copy, fs::Permissions::from_mode(0o755)).unwrap();
@@ -112,7 +112,7 @@ fn as_nobody(d: &Daemon) -> std::process::Command {
 }
 
 #[test]
-fn a_read_only_state_directory_is_refused() {
+fn a_read_only_state_directory_is_rejected() {
     if skip_unless(sys::is_root(), "a directory that is read-only for the daemon needs another uid, so root") {
         return;
     }
@@ -121,7 +121,7 @@ fn a_read_only_state_directory_is_refused() {
     fs::create_dir(&state).unwrap();
     std::os::unix::fs::chown(&state, Some(65534), Some(65534)).unwrap();
     fs::set_permissions(&state, fs::Permissions::from_mode(0o500)).unwrap();
-    let mut command = as_nobody(&d);
+    let mut command = as_another_user(&d);
     command.arg("--socket").arg(d.root().join("run/own/toold.sock")).arg("--state-dir").arg(&state);
     let output = output_of(command.spawn().unwrap());
     assert!(
@@ -131,7 +131,7 @@ fn a_read_only_state_directory_is_refused() {
 }
 
 #[test]
-fn a_socket_directory_of_another_user_is_refused() {
+fn a_socket_directory_of_another_user_is_rejected() {
     if skip_unless(sys::is_root(), "another owner needs root") {
         return;
     }
@@ -141,7 +141,7 @@ fn a_socket_directory_of_another_user_is_refused() {
     fs::set_permissions(&dir, fs::Permissions::from_mode(0o700)).unwrap();
     std::os::unix::fs::chown(&dir, Some(65534), Some(65534)).unwrap();
     let socket = dir.join("toold.sock");
-    refuses(&d, &["--socket", socket.to_str().unwrap()], dir.to_str().unwrap());
+    fails(&d, &["--socket", socket.to_str().unwrap()], dir.to_str().unwrap());
     assert!(!Path::new(&socket).exists());
 }
 
@@ -151,6 +151,6 @@ fn a_directory_that_others_rely_on_is_not_closed_to_them() {
     let home = d.home();
     fs::set_permissions(&home, fs::Permissions::from_mode(0o755)).unwrap();
     let socket = home.join("toold.sock");
-    refuses(&d, &["--socket", socket.to_str().unwrap()], home.to_str().unwrap());
+    fails(&d, &["--socket", socket.to_str().unwrap()], home.to_str().unwrap());
     assert_eq!(fs::metadata(&home).unwrap().permissions().mode() & 0o777, 0o755);
 }

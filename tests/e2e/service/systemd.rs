@@ -1,4 +1,4 @@
-//! `toolctl service` with a real `systemd --user`, in namespaces of its own. Root's alone to make, for itself and for a
+//! `toolctl service` with a real `systemd --user`, in namespaces of its own. Only root can make them, for itself and for a
 //! user who is not root.
 
 use crate::TOOLCTL;
@@ -13,10 +13,10 @@ use toold_test_support::rig::{DEADLINE, Daemon, id, skip_unless};
 use toold_test_support::sys::{self, Pidfd};
 
 const MANAGER: &str = "/usr/lib/systemd/systemd";
-/// Where version 2 of the control groups is, alone or beside version 1.
-const GROUPS: [&str; 2] = ["/sys/fs/cgroup/unified", "/sys/fs/cgroup"];
+/// Mount points of control groups version 2, alone or beside version 1.
+const CGROUP_ROOTS: [&str; 2] = ["/sys/fs/cgroup/unified", "/sys/fs/cgroup"];
 
-/// What the manager is started by: it wants control groups it may write, and to believe that systemd booted.
+/// Starts the manager, which needs control groups that it may write, and signs that systemd booted the machine.
 const SCRIPT: &str = r#"
 echo $$ > "$1/m/cgroup.procs" || exit 1
 exec unshare -m -C --propagation private bash -c '
@@ -24,34 +24,34 @@ exec unshare -m -C --propagation private bash -c '
   exec "$@" --user --log-target=console' bash "${@:2}"
 "#;
 
-/// Somebody who is not root and is there on every system.
-const NOBODY: u32 = 65534;
-/// What makes root that somebody.
-const AS_NOBODY: [&str; 4] = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+/// A user other than root that every system has: `nobody`.
+const OTHER_UID: u32 = 65534;
+/// Runs a command as that user.
+const AS_OTHER: [&str; 4] = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
 
-/// Whose systemd it is.
+/// Owner of the systemd under test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Whose {
     Root,
-    Nobody,
+    Other,
 }
 
-const EVERYBODY: [Whose; 2] = [Whose::Root, Whose::Nobody];
+const ALL_USERS: [Whose; 2] = [Whose::Root, Whose::Other];
 
-/// A user's systemd, and a home that it serves.
+/// A systemd of a user, and a home that it serves.
 struct User {
     d: Daemon,
     whose: Whose,
-    /// Where the programs are that this user may run.
+    /// Directory of the programs that this user may run.
     bin: PathBuf,
     manager: Child,
     group: PathBuf,
 }
 
 impl User {
-    /// None where there can be none, with the reason printed.
+    /// None where it is impossible, with the reason printed.
     fn new(whose: Whose) -> Option<User> {
-        let groups = GROUPS.iter().map(Path::new).find(|dir| dir.join("cgroup.controllers").exists());
+        let groups = CGROUP_ROOTS.iter().map(Path::new).find(|dir| dir.join("cgroup.controllers").exists());
         let possible = sys::is_root() && Path::new(MANAGER).exists() && groups.is_some();
         if skip_unless(possible, "a systemd --user of one's own takes root, systemd and control groups of version 2") {
             return None;
@@ -65,7 +65,7 @@ impl User {
         }
         let bin = match whose {
             Whose::Root => Path::new(TOOLCTL).parent()?.to_owned(),
-            Whose::Nobody => given_to_nobody(&d, &group),
+            Whose::Other => give_to_other(&d, &group),
         };
         let prefix = whose.prefix();
         let args = [&["-c", SCRIPT, "bash", group.to_str().unwrap()], prefix, &[MANAGER]].concat();
@@ -98,7 +98,7 @@ impl User {
         Some(user)
     }
 
-    /// A program that sees the same /run as the manager: without it nobody believes that systemd runs.
+    /// Runs a program with the same /run as the manager: without it no program detects systemd.
     fn inside(&self, program: &str, args: &[&str]) -> Output {
         let pid = self.manager.id().to_string();
         let args = [&["-t", &pid, "-m", "--"], self.whose.prefix(), &[program], args].concat();
@@ -117,7 +117,7 @@ impl User {
         serde_json::from_str(&self.service(&["status", "--json"]).stdout).unwrap()
     }
 
-    /// One call, by a `toolctl` that starts no daemon: only systemd does.
+    /// Makes one call by a `toolctl` that starts no daemon: only systemd does.
     fn ctl(&self, args: &[&str]) -> Output {
         self.d.ctl(&[&["--no-autostart"], args].concat())
     }
@@ -133,25 +133,25 @@ impl User {
 }
 
 impl Whose {
-    /// What stands before a program so that it runs as this user.
+    /// Command prefix that runs a program as this user.
     fn prefix(self) -> &'static [&'static str] {
         match self {
             Whose::Root => &[],
-            Whose::Nobody => &AS_NOBODY,
+            Whose::Other => &AS_OTHER,
         }
     }
 }
 
-/// Gives the home and the control group away, and puts the programs where everybody may run them: a checkout may be
-/// root's alone.
-fn given_to_nobody(d: &Daemon, group: &Path) -> PathBuf {
+/// Gives the home and the control group away, and copies the programs to where any user may run them: a checkout may be
+/// readable by root alone.
+fn give_to_other(d: &Daemon, group: &Path) -> PathBuf {
     let bin = d.root().join("bin");
     fs::create_dir(&bin).unwrap();
     for program in [TOOLCTL, env!("CARGO_BIN_EXE_toold")] {
         fs::copy(program, bin.join(Path::new(program).file_name().unwrap())).unwrap();
     }
     for dir in [d.root(), group.join("m").as_path()] {
-        let owner = format!("{NOBODY}:{NOBODY}");
+        let owner = format!("{OTHER_UID}:{OTHER_UID}");
         let output = output_of(d.tool("chown", &["-R", &owner, dir.to_str().unwrap()]).spawn().unwrap());
         assert_eq!(output.code, 0, "{output:?}");
     }
@@ -160,7 +160,7 @@ fn given_to_nobody(d: &Daemon, group: &Path) -> PathBuf {
 
 impl Drop for User {
     fn drop(&mut self) {
-        // Jobs end by the daemon, the daemon by systemd, systemd by us.
+        // The daemon ends the jobs, systemd the daemon, and this code systemd.
         let _ = self.d.ctl(&["--no-autostart", "shutdown", "--kill"]);
         let manager = Pidfd::open(self.manager.id() as i32);
         if let Some(manager) = manager {
@@ -183,27 +183,27 @@ impl Drop for User {
 }
 
 #[test]
-fn the_first_call_starts_the_daemon_and_status_tells_all_of_it() {
-    for user in EVERYBODY.into_iter().filter_map(User::installed) {
+fn the_first_call_starts_the_daemon_and_status_shows_it() {
+    for user in ALL_USERS.into_iter().filter_map(User::installed) {
         let before = user.status();
         assert_eq!((&before["daemon"], &before["service"]["installed"]), (&Value::Null, &json!(true)), "{before}");
         let output = user.toolctl(&["doctor"]);
         assert!(output.code == 0 && output.stdout.contains("systemd starts it at the first call"), "{output:?}");
-        assert_eq!(user.status()["daemon"], Value::Null, "neither status nor doctor woke it");
+        assert_eq!(user.status()["daemon"], Value::Null, "neither status nor doctor started it");
         let output = user.ctl(&["run", "--", "echo", "hello"]);
         assert_eq!((output.code, output.stdout.as_str()), (0, "hello\n"), "{output:?}");
         let after = user.status();
         assert_eq!((&after["daemon"]["by_systemd"], &after["versions_agree"]), (&json!(true), &json!(true)), "{after}");
         let found = |path: &Path| fs::metadata(path).map(|meta| (meta.uid(), meta.mode() & 0o7777)).unwrap();
         let socket = user.d.socket();
-        let uid = if user.whose == Whose::Nobody { NOBODY } else { 0 };
+        let uid = if user.whose == Whose::Other { OTHER_UID } else { 0 };
         assert_eq!((found(socket.parent().unwrap()), found(&socket)), ((uid, 0o700), (uid, 0o600)));
     }
 }
 
 #[test]
-fn a_daemon_that_is_killed_comes_back_on_the_same_socket_and_jobs_go_on_with_their_output() {
-    for user in EVERYBODY.into_iter().filter_map(User::installed) {
+fn a_killed_daemon_is_restarted_on_the_same_socket_and_jobs_keep_their_output() {
+    for user in ALL_USERS.into_iter().filter_map(User::installed) {
         let gate = user.d.gate("go");
         fs::set_permissions(user.d.root().join("go"), fs::Permissions::from_mode(0o666)).unwrap();
         let job = user.d.sh(&format!("echo before; {}; echo after; exec sleep 1000", gate.wait()));
@@ -220,8 +220,8 @@ fn a_daemon_that_is_killed_comes_back_on_the_same_socket_and_jobs_go_on_with_the
 }
 
 #[test]
-fn stop_and_restart_leave_jobs_alive() {
-    for user in EVERYBODY.into_iter().filter_map(User::installed) {
+fn stop_and_restart_leave_jobs_running() {
+    for user in ALL_USERS.into_iter().filter_map(User::installed) {
         let job = user.d.sh("exec sleep 1000");
         let (program, first) = (user.d.program(&job), user.daemon());
         assert_eq!(user.service(&["restart"]).code, 0);
@@ -229,7 +229,7 @@ fn stop_and_restart_leave_jobs_alive() {
         assert!(first.is_dead() && second.pid != first.pid && !program.is_dead());
         assert_eq!(user.service(&["stop"]).code, 0);
         assert!(second.is_dead() && !program.is_dead());
-        assert_eq!(user.ctl(&["list"]).code, 4, "systemd listens no more");
+        assert_eq!(user.ctl(&["list"]).code, 4, "systemd does not listen any more");
         assert_eq!(user.service(&["start"]).code, 0);
         assert_eq!(user.d.process(&job)["status"], "running");
         assert_eq!(user.status()["daemon"]["by_systemd"], true);
@@ -237,8 +237,8 @@ fn stop_and_restart_leave_jobs_alive() {
 }
 
 #[test]
-fn a_daemon_that_stops_answering_is_replaced() {
-    for user in EVERYBODY.into_iter().filter_map(User::installed) {
+fn a_daemon_that_stops_answering_is_restarted() {
+    for user in ALL_USERS.into_iter().filter_map(User::installed) {
         let dropin = user.d.root().join("config/systemd/user/toold.service.d");
         fs::create_dir_all(&dropin).unwrap();
         fs::write(dropin.join("soon.conf"), "[Service]\nWatchdogSec=1s\nTimeoutAbortSec=1s\nLimitCORE=0\n").unwrap();
@@ -253,8 +253,8 @@ fn a_daemon_that_stops_answering_is_replaced() {
 }
 
 #[test]
-fn a_daemon_that_toolctl_started_makes_room_and_uninstall_leaves_nothing_but_the_jobs() {
-    for user in EVERYBODY.into_iter().filter_map(User::new) {
+fn a_daemon_that_toolctl_started_is_replaced_and_uninstall_leaves_only_the_jobs() {
+    for user in ALL_USERS.into_iter().filter_map(User::new) {
         let output = user.toolctl(&["exec", "--", "/bin/sleep", "1000"]);
         assert_eq!(output.code, 0, "{output:?}");
         let job = output.stdout.trim().to_owned();

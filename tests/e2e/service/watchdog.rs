@@ -1,4 +1,4 @@
-//! Signs of life for systemd, its sockets as it really hands them over, and its judgement of our units.
+//! Watchdog pings for systemd, a socket from systemd itself, and `systemd-analyze verify` of our units.
 
 use serde_json::json;
 use std::fs;
@@ -11,7 +11,7 @@ use toold_test_support::output::output_of;
 use toold_test_support::rig::{DEADLINE, Daemon, skip_unless};
 use toold_test_support::sys::Pidfd;
 
-/// What a daemon tells systemd from its start to its stop; `until` sees all of it and says when to stop.
+/// Collects the notifications of a daemon from its start to its stop; `until` gets all of them and decides when to stop.
 fn messages(env: &[(&str, &str)], until: impl Fn(&[String]) -> bool) -> Vec<String> {
     let d = Daemon::prepare("", env);
     let path = d.root().join("notify.sock");
@@ -22,7 +22,7 @@ fn messages(env: &[(&str, &str)], until: impl Fn(&[String]) -> bool) -> Vec<Stri
     let mut child = command.spawn().unwrap();
     let mut all: Vec<String> = Vec::new();
     let mut stopping = false;
-    while all.last().is_none_or(|word| word != "STOPPING=1") {
+    while all.last().is_none_or(|message| message != "STOPPING=1") {
         let mut buffer = [0; 4096];
         let n = systemd.recv(&mut buffer).unwrap_or_else(|e| panic!("{e}: {all:?}"));
         all.extend(String::from_utf8_lossy(&buffer[..n]).lines().map(String::from));
@@ -36,18 +36,18 @@ fn messages(env: &[(&str, &str)], until: impl Fn(&[String]) -> bool) -> Vec<Stri
     all
 }
 
-fn signs(words: &[String]) -> usize {
-    words.iter().filter(|word| *word == "WATCHDOG=1").count()
+fn pings(messages: &[String]) -> usize {
+    messages.iter().filter(|message| *message == "WATCHDOG=1").count()
 }
 
 #[test]
-fn signs_of_life_are_given_while_systemd_wants_them() {
-    let all = messages(&[("WATCHDOG_USEC", "300000")], |all| signs(all) >= 3);
+fn pings_are_sent_while_systemd_wants_them() {
+    let all = messages(&[("WATCHDOG_USEC", "300000")], |all| pings(all) >= 3);
     assert_eq!(all[0], "READY=1", "{all:?}");
 }
 
 #[test]
-fn nobody_who_did_not_ask_for_signs_of_life_gets_one() {
+fn pings_are_sent_only_on_request() {
     assert_eq!(messages(&[], |all| all == ["READY=1"]), ["READY=1", "STOPPING=1"]);
     let anothers = [("WATCHDOG_USEC", "1000"), ("WATCHDOG_PID", "1")];
     assert_eq!(messages(&anothers, |all| all == ["READY=1"]), ["READY=1", "STOPPING=1"]);
@@ -67,24 +67,24 @@ fn a_socket_from_systemd_itself_is_served_from_the_first_call_on() {
     let listen = ["-l", socket.to_str().unwrap(), "--fdname=toold"];
     let args = [&keep[..], &listen[..], &[d.binary.to_str().unwrap()]].concat();
     let mut child = d.tool(activate, &args).spawn().unwrap();
-    // The file is there a moment before anybody listens, so it is not what is waited for.
-    let mut said = BufReader::new(child.stderr.take().unwrap());
+    // The file exists a moment before the socket listens, so the test does not wait for the file.
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
     let mut line = String::new();
     while !line.contains("Listening on") {
         line.clear();
-        assert!(said.read_line(&mut line).unwrap() > 0, "it ended");
+        assert!(stderr.read_line(&mut line).unwrap() > 0, "it ended");
     }
     let output = d.ctl(&["--no-autostart", "run", "--", "echo", "hello"]);
     assert_eq!((output.code, output.stdout.as_str()), (0, "hello\n"), "{output:?}");
     assert_eq!(d.ok("daemon.info", json!({}))["pid"], child.id(), "it became the daemon");
     assert_eq!(d.ctl(&["shutdown"]).code, 0);
     child.wait().unwrap();
-    drop(said);
+    drop(stderr);
     fs::remove_file(&socket).unwrap();
 }
 
 #[test]
-fn systemd_finds_nothing_wrong_with_our_units() {
+fn systemd_accepts_our_units() {
     if skip_unless(has("systemd-analyze"), "systemd-analyze is not installed") {
         return;
     }

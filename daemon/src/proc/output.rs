@@ -195,7 +195,7 @@ fn read_preview(proc: &Proc, state: &State) -> io::Result<String> {
     }
     let log = Log::open(&proc.dir, state.progress.counts.end)?;
     let page = log.last_chars(PREVIEW_CHARS * PTY_OVERHEAD, None, Ansi::Keep, page_end(state))?;
-    let rows = text::strip_to_rows(&page.text);
+    let rows = toold_ansi::strip_to_rows(&page.text);
     let skipped = rows.chars().count().saturating_sub(PREVIEW_CHARS);
     Ok(rows.chars().skip(skipped).collect())
 }

@@ -1,8 +1,8 @@
 //! Output cut to a token budget: its head, a line that says what is missing, its tail.
 
-use super::ansi::{ESC, escape_len};
 use super::page::{LOOKAHEAD_LEN, PageEnd, decode_page, is_continuation};
 use std::io;
+use toold_ansi::{ESC, escape_len};
 use toold_proto::params::Ansi;
 use toold_proto::process::Truncated;
 

@@ -1,8 +1,8 @@
 //! A line as a pattern sees it. `log` with `grep` and `wait` look at the same text.
 
-use super::ansi::{strip, strip_whole};
 use super::page::PageEnd;
 use std::borrow::Cow;
+use toold_ansi::{strip, strip_complete};
 use toold_proto::params::Ansi;
 
 /// A line without its end, which is CR LF from a terminal, and unless they are kept without its escape sequences.
@@ -12,7 +12,7 @@ pub fn line_text(line: &[u8], end: PageEnd, ansi: Ansi) -> Cow<'_, [u8]> {
     let text = match (ansi, end) {
         (Ansi::Keep, _) => Cow::Borrowed(line),
         (Ansi::Strip, PageEnd::Last) => strip(line),
-        (Ansi::Strip, PageEnd::More) => strip_whole(line),
+        (Ansi::Strip, PageEnd::More) => strip_complete(line),
     };
     // A program that writes CR LF itself gets a second CR from the terminal.
     let len = text.len() - text.iter().rev().take_while(|byte| **byte == b'\r').count();

@@ -2,8 +2,8 @@
 //!
 //! Any paging gives the text that decoding everything at once gives.
 
-use super::ansi::{MAX_ESCAPE_LEN, escape_len, next_escape, starts_escape, unterminated_len};
 use std::ops::Range;
+use toold_ansi::{MAX_ESCAPE_LEN, escape_len, next_escape, starts_escape, unterminated_len};
 use toold_proto::params::Ansi;
 
 /// How far bytes should reach beyond a page's size, so that what straddles its end is seen whole.

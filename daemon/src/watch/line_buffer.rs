@@ -5,7 +5,7 @@
 use super::matches::Matches;
 use super::patterns::Patterns;
 use super::scan_position::{LinePart, OpenLine};
-use crate::text::{MAX_ESCAPE_LEN, escape_len, next_escape, unterminated_len};
+use toold_ansi::{MAX_ESCAPE_LEN, escape_len, next_escape, unterminated_len};
 
 /// Text around what is searched of an over-long line, so that a word's boundary is seen and neither end of the window is
 /// taken for the line's. A character has at most four bytes.

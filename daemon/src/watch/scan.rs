@@ -9,10 +9,11 @@ use super::line_buffer::{LineBuffer, LineSearch};
 use super::matches::Matches;
 use super::patterns::{PatternKind, Patterns};
 use super::scan_position::ScanPosition;
-use crate::text::{PageEnd, line_text, next_escape};
+use crate::text::{PageEnd, line_text};
 use memchr::{memchr, memrchr};
 use std::ops::Range;
 use std::sync::Arc;
+use toold_ansi::next_escape;
 use toold_format::Stream;
 use toold_proto::params::Ansi;
 

@@ -79,9 +79,9 @@ impl State {
         let is_text = match self {
             // A title or link has no newline in it: this one was never ended, and output follows.
             State::Osc | State::String => matches!(byte, b'\n' | ESC),
-            // Outside strings a sequence is ASCII: one that meets a character was torn off there. A terminal acts on a
-            // control character, and a newline must not be lost.
-            _ => byte >= 0x80 || (byte < 0x20 && !matches!(byte, CAN | SUB)),
+            // Outside strings a sequence is printable ASCII: one that meets a character was torn off there. A terminal acts
+            // on a control character, and a newline must not be lost.
+            _ => !matches!(byte, 0x20..=0x7e | CAN | SUB),
         };
         if is_text {
             return TextStep::EndsBefore;

@@ -3,12 +3,13 @@
 use super::super::line_buffer::CONTEXT_LEN;
 use super::super::{Matches, ScanPosition, Scanner};
 use super::{pattern, patterns};
-use crate::text::{PageEnd, line_text, strip};
+use crate::text::{PageEnd, line_text};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use regex_automata::Input;
 use regex_automata::meta::Regex;
 use regex_automata::util::syntax;
+use toold_ansi::strip;
 use toold_format::Stream;
 use toold_proto::params::Ansi;
 use toold_proto::pattern::Pattern;

@@ -75,16 +75,15 @@ impl Launcher {
     }
 
     /// Hands a launch to a shim. The stream is the shim's control connection.
-    pub async fn start(&self, launch: &[u8]) -> io::Result<UnixStream> {
-        let Some(socket) = self.socket() else { return self.exec(launch).await };
+    pub async fn start(&self, frame: &[u8]) -> io::Result<UnixStream> {
+        let Some(socket) = self.socket() else { return self.exec(frame).await };
         let (ours, theirs) = pair()?;
-        let frame = launch_frame(launch);
         // What fits is there before the shim looks; the rest follows while it reads. Written before tokio
         // has the socket, because tokio writes nothing to one that its event loop has not seen yet.
-        let sent = (&ours).write(&frame).unwrap_or(0);
+        let sent = (&ours).write(frame).unwrap_or(0);
         hooks::at("spawn.before_request");
         if send_launch_fd(&socket, &theirs).is_err() {
-            return self.exec(launch).await;
+            return self.exec(frame).await;
         }
         drop(theirs);
         hooks::at("spawn.requested");
@@ -92,7 +91,7 @@ impl Launcher {
     }
 
     /// Starts a shim by executing our own program, even if the file was replaced since.
-    pub async fn exec(&self, launch: &[u8]) -> io::Result<UnixStream> {
+    pub async fn exec(&self, frame: &[u8]) -> io::Result<UnixStream> {
         let (ours, theirs) = pair()?;
         let status = tokio::task::spawn_blocking(move || {
             // It forks and leaves at once, so that the shim is nobody's child here.
@@ -108,7 +107,7 @@ impl Launcher {
         if !status.success() {
             return Err(io::Error::other("the exec'd shim did not start"));
         }
-        finish(ours, &launch_frame(launch)).await
+        finish(ours, frame).await
     }
 }
 
@@ -129,9 +128,10 @@ fn pair() -> io::Result<(net::UnixStream, OwnedFd)> {
     Ok((ours, theirs))
 }
 
-fn launch_frame(launch: &[u8]) -> Vec<u8> {
-    let mut frame = Vec::with_capacity(launch.len() + 16);
-    ToShim::Launch { block: launch }.put(&mut frame);
+/// Builds the frame that carries a launch block to a shim.
+pub fn launch_frame(block: &[u8]) -> Vec<u8> {
+    let mut frame = Vec::with_capacity(block.len() + 16);
+    ToShim::Launch { block }.put(&mut frame);
     frame
 }
 

@@ -225,9 +225,15 @@ impl Proc {
         self.state.subscribe()
     }
 
-    /// Only the task publishes.
-    pub(super) fn publish_state(&self, update: &Update) -> bool {
-        self.state.send_if_modified(|state| state.step(update))
+    /// Publishes the state that the task computed. An update from the shim proves that it answers, so a concurrent
+    /// `set_unresponsive` may be overwritten.
+    pub(super) fn publish_state(&self, next: State) {
+        self.state.send_if_modified(|state| std::mem::replace(state, next) != next);
+    }
+
+    /// Marks the shim as unresponsive until it sends something.
+    fn set_unresponsive(&self) {
+        self.state.send_if_modified(|state| state.step(&Update::Unreachable));
     }
 
     /// The bytes that a named write put in before the exit. None: it was never seen.
@@ -238,9 +244,9 @@ impl Proc {
         Record::open(&self.dir).ok()?.written(id)
     }
 
-    /// A start that failed before the process had a task: this is its end.
-    pub fn publish_failure(&self, update: &Update) {
-        self.publish_state(update);
+    /// Publishes the final state of a process that never had a task.
+    pub fn publish_final(&self, state: State) {
+        self.publish_state(state);
         self.close_inbox();
     }
 
@@ -283,7 +289,7 @@ impl Proc {
         match tokio::time::timeout(REPLY_SLACK + Duration::from_millis(wait_ms), asked).await {
             Ok(answer) => answer,
             Err(_) => {
-                self.publish_state(&Update::Unreachable);
+                self.set_unresponsive();
                 Err(NoReply::Unresponsive)
             }
         }

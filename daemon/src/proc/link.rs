@@ -1,27 +1,31 @@
-//! The daemon's end of a connection to a shim.
+//! The daemon's end of a connection to a shim: whole frames in both directions.
 
-use super::state::Update;
 use std::io;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
-use toold_format::frame::{self, FromShim, MAX_FROM_SHIM_LEN, ToShim, Wrote};
+use toold_format::frame::{self, BadFrame, MAX_FROM_SHIM_LEN, ToShim};
 
-/// What a shim said, owned.
-#[derive(Debug)]
-pub enum Word {
-    Update(Update),
-    Wrote { token: u64, done: u64, state: Wrote },
-    Done { token: u64, errno: i32 },
-    Killed { token: u64, signals: u64, survivors: Vec<i32> },
-}
+/// Length that is reserved for a read: an exit and the frames that follow it arrive with one read.
+const READ_BUF_LEN: usize = 512;
 
-/// A shim's usual words are shorter than this together.
-const ROOM: usize = 512;
-
+/// A connection to a shim.
 pub struct Link {
     stream: UnixStream,
     input: Vec<u8>,
+    /// Start of the first frame in `input` that was not returned yet.
     at: usize,
+}
+
+/// The receiving half of a `Link`.
+pub struct FrameReader<'a> {
+    stream: &'a UnixStream,
+    input: &'a mut Vec<u8>,
+    at: &'a mut usize,
+}
+
+/// The sending half of a `Link`.
+#[derive(Clone, Copy)]
+pub struct FrameWriter<'a> {
+    stream: &'a UnixStream,
 }
 
 impl Link {
@@ -29,61 +33,70 @@ impl Link {
         Link { stream, input: Vec::new(), at: 0 }
     }
 
-    pub async fn send(&mut self, frame: &ToShim<'_>) -> io::Result<()> {
-        let mut bytes = Vec::with_capacity(64);
-        frame.put(&mut bytes);
-        self.stream.write_all(&bytes).await
+    /// Splits the connection, so that a received frame can be handled while others are sent.
+    pub fn split(&mut self) -> (FrameReader<'_>, FrameWriter<'_>) {
+        let Link { stream, input, at } = self;
+        (FrameReader { stream, input, at }, FrameWriter { stream })
     }
 
-    /// Comes back when the shim has said something, or has hung up.
+    pub fn writer(&self) -> FrameWriter<'_> {
+        FrameWriter { stream: &self.stream }
+    }
+
+    /// Waits until the shim has sent something or closed the connection.
     pub async fn readable(&self) {
         let _ = self.stream.readable().await;
     }
+}
 
-    /// The next word. None: the shim hung up. Safe to cancel: nothing read is forgotten.
-    pub async fn next(&mut self, now_ms: impl Fn() -> u64) -> Option<Word> {
-        loop {
-            match frame::next_frame(&self.input[self.at..], MAX_FROM_SHIM_LEN) {
-                Ok(Some((kind, body, length))) => {
-                    let word = FromShim::read(kind, body).map(|f| word(&f, &now_ms));
-                    self.at += length;
-                    // A frame of a later version says nothing to us.
-                    if let Some(word) = word {
-                        return Some(word);
-                    }
-                }
-                Ok(None) => {
-                    self.input.drain(..self.at);
-                    self.at = 0;
-                    // Room for an exit and what follows it, so that one read takes them all.
-                    self.input.reserve(ROOM);
-                    match self.stream.read_buf(&mut self.input).await {
-                        Ok(0) | Err(_) => return None,
-                        Ok(_) => {}
-                    }
-                }
-                Err(frame::BadFrame) => return None,
+impl FrameWriter<'_> {
+    pub async fn send(self, frame: &ToShim<'_>) -> io::Result<()> {
+        let mut bytes = Vec::with_capacity(64);
+        frame.put(&mut bytes);
+        let mut rest = bytes.as_slice();
+        while !rest.is_empty() {
+            self.stream.writable().await?;
+            match self.stream.try_write(rest) {
+                Ok(sent) => rest = &rest[sent..],
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+                Err(e) => return Err(e),
             }
         }
+        Ok(())
     }
 }
 
-fn word(frame: &FromShim<'_>, now_ms: &impl Fn() -> u64) -> Word {
-    Word::Update(match *frame {
-        FromShim::Welcome { shim_pid, pid, progress, exit, closed } => {
-            Update::Adopted { shim_pid, pid, progress, exit, closed }
+impl FrameReader<'_> {
+    /// Returns kind and body of the next frame, or None if the shim closed the connection or sent a malformed frame.
+    /// Safe to cancel: bytes that were read stay in the buffer.
+    pub async fn next(&mut self) -> Option<(u8, &[u8])> {
+        let (kind, body) = loop {
+            match frame::next_frame(&self.input[*self.at..], MAX_FROM_SHIM_LEN) {
+                Ok(Some((kind, body, length))) => {
+                    let body_len = body.len();
+                    *self.at += length;
+                    break (kind, *self.at - body_len..*self.at);
+                }
+                Ok(None) => self.fill().await?,
+                Err(BadFrame) => return None,
+            }
+        };
+        Some((kind, &self.input[body]))
+    }
+
+    /// Reads more bytes. Returns None at the end of the stream.
+    async fn fill(&mut self) -> Option<()> {
+        self.input.drain(..*self.at);
+        *self.at = 0;
+        self.input.reserve(READ_BUF_LEN);
+        loop {
+            self.stream.readable().await.ok()?;
+            match self.stream.try_read_buf(self.input) {
+                Ok(0) => return None,
+                Ok(_) => return Some(()),
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+                Err(_) => return None,
+            }
         }
-        FromShim::Started { pid, shim_pid, ticks } => Update::Started { pid, shim_pid, ticks },
-        FromShim::Failed { step, errno } => Update::Failed { step, errno, at_ms: now_ms() },
-        FromShim::Bell { progress } => Update::Output(progress),
-        FromShim::Exited { exit, progress } => Update::Exited { exit, progress },
-        FromShim::Closed { progress } => Update::Closed(progress),
-        FromShim::Gone => Update::Gone,
-        FromShim::Wrote { token, done, state } => return Word::Wrote { token, done, state },
-        FromShim::Done { token, errno } => return Word::Done { token, errno },
-        FromShim::Killed { token, signals, survivors } => {
-            let survivors = survivors.chunks_exact(4).map(|b| i32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
-            return Word::Killed { token, signals, survivors };
-        }
-    })
+    }
 }

@@ -1,7 +1,7 @@
-//! The task that owns a process: it talks to the shim, publishes what it hears, and answers callers.
+//! The task that owns a process: talks to its shim, applies and publishes updates, and answers callers.
 
 use super::handle::{Command, KillResult, Proc, WriteResult};
-use super::link::{Link, Word};
+use super::link::{FrameWriter, Link};
 use super::lost;
 use super::state::{Phase, Update};
 use crate::backend::Launcher;
@@ -14,28 +14,30 @@ use std::time::Duration;
 use tokio::net::UnixStream;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
-use toold_format::frame::{MAX_WRITE_LEN, ToShim, Wrote};
+use toold_format::frame::{FromShim, MAX_WRITE_LEN, ToShim, Wrote};
+use toold_format::step;
 use toold_shim::address;
 use toold_shim::hooks;
 use tracing::{debug, info, warn};
 
-/// Between two tries to reach a shim that lives but does not listen yet, or any more.
+/// Delay between two tries to connect to a shim that lives but does not accept yet, or any more. This is a poll: the
+/// kernel has no event for a socket that starts to listen, nor for a lock that a dying process is about to release.
 const RECONNECT_DELAY: Duration = Duration::from_millis(5);
-/// Tries before it is called unreachable. It is tried on, more slowly.
+/// Number of tries before the shim is published as unreachable. The task then keeps trying, more slowly.
 const RECONNECT_TRIES: u32 = 200;
 const SLOW_RECONNECT_DELAY: Duration = Duration::from_secs(1);
-/// How long a shim that was greeted has its turn. One that is slower is heard all the same.
+/// Time that a connected shim may hold a handshake permit. A slower one is served all the same.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// How a task begins.
+/// The way a task starts.
 pub enum TaskStart {
-    /// A fresh connection; the launch is kept until it is known to have been taken.
-    Launched { stream: UnixStream, launch: Vec<u8> },
-    /// A shim of an earlier daemon.
+    /// On a fresh connection. The launch frame is kept until a shim is known to have taken it.
+    Launched { stream: UnixStream, frame: Vec<u8> },
+    /// On the shim of an earlier daemon.
     Adopt,
 }
 
-/// A write under way, piece by piece.
+/// A write in progress, sent piece by piece.
 struct Writing {
     id: [u8; 16],
     data: Vec<u8>,
@@ -59,16 +61,17 @@ pub struct Task {
     launcher: Arc<Launcher>,
     record: Arc<Record>,
     nonce: [u8; 16],
-    /// Opened while the program ran: it pins who it was.
+    /// Opened while the program ran, so it pins its identity.
     pidfd: Option<std::os::fd::OwnedFd>,
     token: u64,
     writing: Option<Writing>,
     writes: VecDeque<QueuedWrite>,
     kills: Vec<(u64, oneshot::Sender<KillResult>)>,
+    /// Callers that wait for an errno.
     waiting: Vec<(u64, oneshot::Sender<i32>)>,
-    /// What is let go of when the program has ended, before anybody hears of that.
-    while_running: Option<Box<dyn Send + Sync>>,
-    /// Its shim was started by another daemon, which may have told it not to wait for the disk.
+    /// Dropped when the program has ended, before the end is published.
+    running_guard: Option<Box<dyn Send + Sync>>,
+    /// Another daemon started the shim, and may have told it not to wait for the disk.
     adopted: bool,
 }
 
@@ -92,34 +95,34 @@ impl Task {
             writes: VecDeque::new(),
             kills: Vec::new(),
             waiting: Vec::new(),
-            while_running: None,
+            running_guard: None,
             adopted: false,
         }
     }
 
-    /// Keeps this as long as the program runs.
-    pub fn with_running_guard(self, while_running: Option<Box<dyn Send + Sync>>) -> Task {
-        Task { while_running, ..self }
+    /// Keeps `running_guard` while the program runs.
+    pub fn with_running_guard(self, running_guard: Option<Box<dyn Send + Sync>>) -> Task {
+        Task { running_guard, ..self }
     }
 
-    /// Runs until nothing about the process can change any more.
-    pub async fn run(mut self, begin: TaskStart) {
-        let (mut link, mut launch) = match begin {
-            TaskStart::Launched { stream, launch } => (Some(Link::new(stream)), Some(launch)),
+    /// Runs until the state of the process is final.
+    pub async fn run(mut self, start: TaskStart) {
+        let (mut link, mut launch) = match start {
+            TaskStart::Launched { stream, frame } => (Some(Link::new(stream)), Some(frame)),
             TaskStart::Adopt => (None, None),
         };
         self.adopted = link.is_none();
         loop {
             if let Some(link) = &mut link {
                 self.serve_connection(link, &mut launch).await;
-                // Whoever asked and got no answer asks the next connection, or learns that it is over.
+                // A caller without an answer tries the next connection, or learns that the process has ended.
                 self.waiting.clear();
             }
             if self.proc.published_state().is_final() {
                 break;
             }
             link = match launch.take() {
-                Some(launch) => self.relaunch(launch).await,
+                Some(frame) => self.relaunch(frame).await,
                 None => self.reconnect().await,
             };
             if link.is_none() {
@@ -129,8 +132,9 @@ impl Task {
         self.finish();
     }
 
-    /// Listens and speaks until the shim hangs up.
+    /// Receives and sends until the shim closes the connection. Drops `launch` with the first frame: it was taken.
     async fn serve_connection(&mut self, link: &mut Link, launch: &mut Option<Vec<u8>>) {
+        let (mut reader, writer) = link.split();
         loop {
             let deadline = self.writing.as_ref().filter(|w| !w.stopping).map(|w| w.deadline);
             let due = async {
@@ -141,20 +145,24 @@ impl Task {
             };
             let sent = tokio::select! {
                 biased;
-                word = link.next(wall_ms) => match word {
-                    Some(word) => {
+                frame = reader.next() => match frame {
+                    Some((kind, body)) => {
                         launch.take();
-                        self.on_message(word, link).await
+                        match FromShim::read(kind, body) {
+                            Some(frame) => self.on_message(frame, writer).await,
+                            // A frame of a later version.
+                            None => Ok(()),
+                        }
                     }
                     None => return,
                 },
-                Some(command) = self.inbox.recv() => self.on_command(command, link).await,
-                () = self.proc.wake.notified() => self.ring(link).await,
-                () = due => self.stop_writing(link).await,
+                Some(command) = self.inbox.recv() => self.on_command(command, writer).await,
+                () = self.proc.wake.notified() => self.request_output(writer).await,
+                () = due => self.stop_writing(writer).await,
             };
-            // A shim that left cannot be written to, but what it said before is still to be read.
+            // A shim that exited cannot be written to, but frames that it sent before are still to be read.
             if let Err(e) = sent {
-                debug!(id = %self.proc.spec.id, %e, "the shim does not listen any more");
+                debug!(id = %self.proc.spec.id, %e, "failed to send to the shim");
             }
             if self.proc.published_state().is_final() {
                 return;
@@ -162,88 +170,96 @@ impl Task {
         }
     }
 
-    async fn ring(&mut self, link: &mut Link) -> io::Result<()> {
+    async fn request_output(&mut self, link: FrameWriter<'_>) -> io::Result<()> {
         match self.proc.take_output_request() {
             Some(above) => link.send(&ToShim::Ring { above }).await,
             None => Ok(()),
         }
     }
 
-    async fn on_message(&mut self, word: Word, link: &mut Link) -> io::Result<()> {
-        match word {
-            Word::Update(update) => {
-                self.ensure_durable(&update).await;
-                self.apply(&update);
-                if matches!(update, Update::Exited { .. }) {
-                    // Whoever waits for it is answered before what came along with it is looked at.
-                    tokio::task::yield_now().await;
-                }
-                Ok(())
+    async fn on_message(&mut self, frame: FromShim<'_>, link: FrameWriter<'_>) -> io::Result<()> {
+        let update = match frame {
+            FromShim::Welcome { shim_pid, pid, progress, exit, closed } => {
+                Update::Adopted { shim_pid, pid, progress, exit, closed }
             }
-            Word::Done { token, errno } => {
+            FromShim::Started { pid, shim_pid, ticks } => Update::Started { pid, shim_pid, ticks },
+            FromShim::Failed { step, errno } => Update::Failed { step, errno, at_ms: wall_ms() },
+            FromShim::Bell { progress } => Update::Output(progress),
+            FromShim::Exited { exit, progress } => Update::Exited { exit, progress },
+            FromShim::Closed { progress } => Update::Closed(progress),
+            FromShim::Gone => Update::Gone,
+            FromShim::Wrote { token, done, state } => return self.on_wrote(token, done, state, link).await,
+            FromShim::Done { token, errno } => {
                 if let Some(at) = self.waiting.iter().position(|(t, _)| *t == token) {
                     let _ = self.waiting.swap_remove(at).1.send(errno);
                 }
-                Ok(())
+                return Ok(());
             }
-            Word::Killed { token, signals, survivors } => {
+            FromShim::Killed { token, signals, survivors } => {
                 if let Some(at) = self.kills.iter().position(|(t, _)| *t == token) {
+                    let survivors = survivors.as_chunks::<4>().0.iter().map(|pid| i32::from_le_bytes(*pid)).collect();
                     let _ = self.kills.swap_remove(at).1.send(KillResult { signals, survivors });
                 }
-                Ok(())
+                return Ok(());
             }
-            Word::Wrote { token, done, state } => self.wrote(token, done, state, link).await,
+        };
+        let exited = matches!(update, Update::Exited { .. });
+        self.ensure_durable(&update).await;
+        self.apply(update);
+        if exited {
+            // Callers that wait for the exit are answered before the frames that came with it are handled.
+            tokio::task::yield_now().await;
         }
+        Ok(())
     }
 
-    /// What a shim could not put on record, or was not asked to wait for the disk with, is seen to before it is told.
+    /// Makes an end durable before it is published, if the shim could not record it or was not asked to wait for the
+    /// disk.
     async fn ensure_durable(&self, update: &Update) {
         let unsure = match update {
             Update::Failed { step, errno, at_ms } if self.record.stage().is_none() => {
                 self.record.set_failed(*step, *errno, *at_ms).is_ok()
             }
             Update::Exited { .. } | Update::Adopted { exit: Some(_), .. } => self.adopted,
+            // No other update is the end of a program.
             _ => false,
         };
         if unsure && let Err(e) = self.record.sync_async().await {
-            warn!(id = %self.proc.spec.id, %e, "the disk refuses to keep how it ended");
+            warn!(id = %self.proc.spec.id, %e, "fdatasync of the exit record failed");
         }
     }
 
-    fn apply(&mut self, update: &Update) {
+    /// Computes the next state, publishes the events that are due, then the state.
+    fn apply(&mut self, update: Update) {
         let id = self.proc.spec.id;
         let mut next = self.proc.published_state();
-        if !next.step(update) {
+        if !next.step(&update) {
             return;
         }
-        // An event is on disk before anybody hears of what it is about. Output is not an event.
+        // An event is stored before the state that caused it is published. New output is not an event.
         if !matches!(update, Update::Output(_) | Update::Unreachable | Update::Gone) {
             self.proc.scan_tail(&next);
             self.proc.publish_due(&next);
         }
         if next.has_ended() {
-            self.while_running = None;
+            self.running_guard = None;
         }
-        if !self.proc.publish_state(update) {
-            return;
-        }
+        self.proc.publish_state(next);
         match update {
             Update::Started { pid, .. } | Update::Adopted { pid, exit: None, .. } => {
-                self.pidfd = self.pidfd.take().or_else(|| crate::sys::pidfd_open(*pid).ok());
+                self.pidfd = self.pidfd.take().or_else(|| crate::sys::pidfd_open(pid).ok());
                 debug!(%id, pid, "running");
             }
             Update::Adopted { .. } => debug!(%id, "adopted after its exit"),
-            Update::Failed { step, errno, .. } => {
-                info!(%id, step = toold_format::step::name(*step), errno, "did not start");
-            }
+            Update::Failed { step, errno, .. } => info!(%id, step = step::name(step), errno, "failed to start"),
             Update::Exited { exit, .. } => debug!(%id, status = exit.wait_status, "exited"),
-            Update::Lost { wait_status, .. } => warn!(%id, ?wait_status, "lost: its shim died"),
-            Update::Unreachable => warn!(%id, "its shim lives but does not answer"),
-            Update::Output(_) | Update::Closed(_) | Update::Gone => debug!(%id, ?update, "news"),
+            Update::Lost { wait_status, .. } => warn!(%id, ?wait_status, "lost: the shim died"),
+            Update::Unreachable => warn!(%id, "the shim lives but does not answer"),
+            Update::Output(_) | Update::Closed(_) | Update::Gone => debug!(%id, ?update, "update"),
         }
     }
 
-    async fn on_command(&mut self, command: Command, link: &mut Link) -> io::Result<()> {
+    async fn on_command(&mut self, command: Command, link: FrameWriter<'_>) -> io::Result<()> {
         self.token += 1;
         let token = self.token;
         match command {
@@ -271,14 +287,14 @@ impl Task {
         }
     }
 
-    async fn next_write(&mut self, link: &mut Link) -> io::Result<()> {
+    async fn next_write(&mut self, link: FrameWriter<'_>) -> io::Result<()> {
         let Some(QueuedWrite { id, data, timeout_ms, reply }) = self.writes.pop_front() else { return Ok(()) };
         let deadline = Instant::now() + Duration::from_millis(timeout_ms);
         self.writing = Some(Writing { id, data, at: 0, token: 0, deadline, stopping: false, reply });
         self.write_piece(link).await
     }
 
-    async fn write_piece(&mut self, link: &mut Link) -> io::Result<()> {
+    async fn write_piece(&mut self, link: FrameWriter<'_>) -> io::Result<()> {
         self.token += 1;
         let Some(writing) = &mut self.writing else { return Ok(()) };
         writing.token = self.token;
@@ -288,7 +304,7 @@ impl Task {
         link.send(&ToShim::Write { token: self.token, id, offset, total, data }).await
     }
 
-    async fn wrote(&mut self, token: u64, done: u64, state: Wrote, link: &mut Link) -> io::Result<()> {
+    async fn on_wrote(&mut self, token: u64, done: u64, state: Wrote, link: FrameWriter<'_>) -> io::Result<()> {
         let Some(writing) = &mut self.writing else { return Ok(()) };
         if writing.token != token {
             return Ok(());
@@ -305,28 +321,29 @@ impl Task {
         self.next_write(link).await
     }
 
-    async fn stop_writing(&mut self, link: &mut Link) -> io::Result<()> {
+    async fn stop_writing(&mut self, link: FrameWriter<'_>) -> io::Result<()> {
         let Some(writing) = &mut self.writing else { return Ok(()) };
         writing.stopping = true;
         link.send(&ToShim::WriteStop { token: writing.token }).await
     }
 
-    /// The launch was never taken, or its taker died. Only what provably never began is begun again.
-    async fn relaunch(&mut self, launch: Vec<u8>) -> Option<Link> {
+    /// Launches again by exec, if no shim took the launch or the one that did died before it started anything. Only a
+    /// program that provably never started is started again.
+    async fn relaunch(&mut self, frame: Vec<u8>) -> Option<Link> {
         while self.record.lock() == LockOwner::Shim {
             if self.record.stage().is_some() {
                 return self.reconnect().await;
             }
-            // It hung up before it began, so it is dying: its lock goes a moment later.
+            // The shim closed the connection before it started, so it is exiting: its lock goes with it.
             sleep(RECONNECT_DELAY).await;
         }
-        let began = self.record.stage().is_some();
+        let started = self.record.stage().is_some();
         self.record.unlock();
-        if began {
+        if started {
             return self.reconnect().await;
         }
         warn!(id = %self.proc.spec.id, "no shim took the launch; starting one by exec");
-        match self.launcher.exec(&launch).await {
+        match self.launcher.exec(&frame).await {
             Ok(stream) => {
                 let mut link = Link::new(stream);
                 self.serve_connection(&mut link, &mut None).await;
@@ -334,47 +351,47 @@ impl Task {
             }
             Err(e) => {
                 let errno = e.raw_os_error().unwrap_or(libc::EIO);
-                let update = Update::Failed { step: toold_format::step::FORK, errno, at_ms: wall_ms() };
+                let update = Update::Failed { step: step::FORK, errno, at_ms: wall_ms() };
                 self.ensure_durable(&update).await;
-                self.apply(&update);
+                self.apply(update);
                 None
             }
         }
     }
 
-    /// Connects to the shim as long as one lives. None: it does not, and what remains is published.
+    /// Connects to the shim while one lives. If none does, resolves and publishes the end, and returns None.
     async fn reconnect(&mut self) -> Option<Link> {
         let launcher = self.launcher.clone();
         for attempt in 0.. {
-            // A turn, so that a thousand looks at shims do not all come before the first request.
-            let turn = launcher.handshakes.acquire().await;
+            // A permit, so that a thousand handshakes do not all come before the first request.
+            let permit = launcher.handshakes.acquire().await;
             if self.pidfd.is_none() {
                 let state = self.proc.published_state();
                 self.pidfd = super::tree::pin(state.pid, state.ticks);
             }
             hooks::at("recovery.reach");
             if self.record.lock() == LockOwner::Daemon {
-                drop(turn);
+                drop(permit);
                 for update in lost::resolve_lost(&self.proc, &self.record, self.pidfd.take()).await {
-                    self.apply(&update);
+                    self.apply(update);
                 }
                 self.record.unlock();
                 return None;
             }
             if let Ok(stream) = connect(&self.proc, &self.nonce) {
-                let mut link = Link::new(stream);
-                if link.send(&ToShim::Hello { nonce: self.nonce }).await.is_ok() {
+                let link = Link::new(stream);
+                if link.writer().send(&ToShim::Hello { nonce: self.nonce }).await.is_ok() {
                     let _ = timeout(HANDSHAKE_TIMEOUT, link.readable()).await;
-                    // The kills of callers that still wait are asked for anew by them.
+                    // Callers that still wait for a kill request it again.
                     self.kills.clear();
                     self.writing = None;
                     self.proc.wake.notify_one();
                     return Some(link);
                 }
             }
-            drop(turn);
+            drop(permit);
             if attempt == RECONNECT_TRIES {
-                self.apply(&Update::Unreachable);
+                self.apply(Update::Unreachable);
             }
             sleep(if attempt < RECONNECT_TRIES { RECONNECT_DELAY } else { SLOW_RECONNECT_DELAY }).await;
         }
@@ -385,7 +402,7 @@ impl Task {
         let state = self.proc.published_state();
         debug_assert!(state.is_final() || state.phase == Phase::Starting, "a task ends with its process");
         self.proc.close_inbox();
-        debug!(id = %self.proc.spec.id, "over");
+        debug!(id = %self.proc.spec.id, "task finished");
     }
 }
 

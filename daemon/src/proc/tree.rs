@@ -157,7 +157,7 @@ pub fn pin(pid: i32, ticks: u64) -> Option<OwnedFd> {
 }
 
 /// Whether the process that is known by pid and start time still runs: it is neither gone nor dead and not yet reaped.
-pub fn runs(pid: i32, ticks: u64) -> bool {
+pub fn is_running(pid: i32, ticks: u64) -> bool {
     stat(pid).is_some_and(|s| s.started == ticks && !matches!(s.state.as_str(), "Z" | "X"))
 }
 

@@ -138,7 +138,7 @@ impl Registry {
                 proc.publish_due(&proc.published_state());
                 let slot = if running { RunningSlot::take(self, usize::MAX) } else { None };
                 let task = Task::new(proc.clone(), inbox, self.launcher.clone(), record, nonce);
-                self.run(task, TaskStart::Adopt, proc, slot);
+                self.run_task(task, TaskStart::Adopt, proc, slot);
             }
         }
     }

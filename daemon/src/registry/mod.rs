@@ -6,14 +6,12 @@ mod flush;
 mod forget;
 mod name_locks;
 mod select;
-mod single;
 mod spawn;
 mod table;
 
 pub use adopt::JournalTail;
 pub use select::{Selection, Selector};
-pub use single::{NamePolicy, Spawned};
-pub use spawn::{SpawnError, SpawnRequest, spawn_failed};
+pub use spawn::{NamePolicy, SpawnError, Spawned};
 
 use crate::backend::Launcher;
 use crate::config::Config;
@@ -21,14 +19,27 @@ use crate::proc::Proc;
 use crate::proc::event_sink::EventSink;
 use crate::store::dir_pool;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard};
 use table::Table;
-use tokio::sync::Notify;
-use toold_proto::{ErrorKind, ProcId, RpcError};
+use tokio::sync::{Notify, watch};
+use toold_proto::ProcId;
 
-/// How many ids an ambiguous prefix names in its error.
-const SHOWN_MATCHES: usize = 8;
+/// Number of ids that the error for an ambiguous prefix lists.
+const MAX_LISTED_MATCHES: usize = 8;
+
+/// The reason why a text names no process.
+#[derive(Debug, PartialEq, Eq)]
+pub enum FindError {
+    /// The text is empty.
+    Empty,
+    NotFound(String),
+    /// The text is a prefix of several ids. `ids` lists the first of them.
+    Ambiguous {
+        text: String,
+        ids: Vec<ProcId>,
+    },
+}
 
 pub struct Registry {
     pub config: Config,
@@ -37,7 +48,8 @@ pub struct Registry {
     pub sink: Arc<EventSink>,
     table: Mutex<Table>,
     names: name_locks::NameLocks,
-    running: AtomicUsize,
+    /// Number of programs that run or are starting.
+    running: watch::Sender<usize>,
     seq: AtomicU64,
     boot: [u8; 16],
     /// Directories for processes to come.
@@ -62,7 +74,7 @@ impl Registry {
             sink,
             table: Mutex::new(Table::default()),
             names: name_locks::NameLocks::default(),
-            running: AtomicUsize::new(0),
+            running: watch::Sender::new(0),
             seq: AtomicU64::new(1),
             boot: crate::clock::boot_id(),
             finished: Notify::new(),
@@ -78,10 +90,10 @@ impl Registry {
         self.table.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// The process that `text` names: an id, a name, or a prefix that fits only one.
-    pub fn find(&self, param: &str, text: &str) -> Result<Arc<Proc>, RpcError> {
+    /// Finds the process that `text` names: an id, a name, or a prefix of exactly one id.
+    pub fn find(&self, text: &str) -> Result<Arc<Proc>, FindError> {
         if text.is_empty() {
-            return Err(RpcError::param(param, "must name a process"));
+            return Err(FindError::Empty);
         }
         let table = self.table();
         if let Some(proc) = text.parse().ok().and_then(|id: ProcId| table.get(id)) {
@@ -90,25 +102,14 @@ impl Registry {
         if let Some(proc) = table.named(text) {
             return Ok(proc);
         }
-        let matches: Vec<ProcId> = match ProcId::prefix_range(text) {
-            Some((low, high)) => table.range(low, high).take(SHOWN_MATCHES).collect(),
+        let ids: Vec<ProcId> = match ProcId::prefix_range(text) {
+            Some((low, high)) => table.range(low, high).take(MAX_LISTED_MATCHES).collect(),
             None => Vec::new(),
         };
-        match matches.as_slice() {
-            [] => {
-                let short = match ProcId::is_short_prefix(text) {
-                    true => ", and the start of an id needs at least 4 digits",
-                    false => "",
-                };
-                let message = format!("no process {text:?}{short}; `list` shows what there is");
-                Err(RpcError::new(ErrorKind::NotFound, message).with("id", text))
-            }
-            [one] => table.get(*one).ok_or_else(|| RpcError::new(ErrorKind::NotFound, format!("no process {text:?}"))),
-            many => {
-                let shown: Vec<String> = many.iter().map(ToString::to_string).collect();
-                let message = format!("{text:?} fits more than one process: {}; give more digits", shown.join(", "));
-                Err(RpcError::new(ErrorKind::AmbiguousId, message).with("matches", shown))
-            }
+        match ids.as_slice() {
+            [] => Err(FindError::NotFound(text.into())),
+            [id] => table.get(*id).ok_or_else(|| FindError::NotFound(text.into())),
+            _ => Err(FindError::Ambiguous { text: text.into(), ids }),
         }
     }
 
@@ -125,7 +126,7 @@ impl Registry {
 
     /// Programs that run or are starting.
     pub fn running(&self) -> usize {
-        self.running.load(Ordering::Acquire)
+        *self.running.borrow()
     }
 
     /// Records that were set aside since the start.
@@ -141,22 +142,25 @@ impl Registry {
     }
 }
 
-/// Counts one running program until it ends.
+/// Counts one running program until it is dropped.
 struct RunningSlot {
     registry: Arc<Registry>,
 }
 
 impl RunningSlot {
-    /// None when `max_running` do.
+    /// Returns None if `limit` programs run already.
     fn take(registry: &Arc<Registry>, limit: usize) -> Option<RunningSlot> {
-        let more = |n: usize| (n < limit).then_some(n + 1);
-        registry.running.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).ok()?;
-        Some(RunningSlot { registry: registry.clone() })
+        let taken = registry.running.send_if_modified(|running| {
+            let free = *running < limit;
+            *running += usize::from(free);
+            free
+        });
+        taken.then(|| RunningSlot { registry: registry.clone() })
     }
 }
 
 impl Drop for RunningSlot {
     fn drop(&mut self) {
-        self.registry.running.fetch_sub(1, Ordering::AcqRel);
+        self.registry.running.send_modify(|running| *running -= 1);
     }
 }

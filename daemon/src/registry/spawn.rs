@@ -1,17 +1,21 @@
-//! A new process: reserved, recorded, launched, and answered for when it runs.
+//! Starts a process. Reads in the order of a start: find an earlier start of the same request, apply the name policy,
+//! create the record, launch, and wait until the program runs.
 
 use super::table::RequestSlot;
-use super::{NamePolicy, Registry, RunningSlot, Spawned};
-use crate::backend::cgroup;
+use super::{Registry, RunningSlot};
+use crate::backend::{self, cgroup};
 use crate::clock::wall_ms;
 use crate::proc::checkpoint::Checkpoint;
-use crate::proc::handle::{Command, ProcInit};
+use crate::proc::handle::{Command, Kill, ProcInit};
+use crate::proc::kill::{GRACE_MS, kill_all};
 use crate::proc::state::{Phase, State, Update};
 use crate::proc::task::{Task, TaskStart};
-use crate::proc::{Proc, monitors, view};
+use crate::proc::{Proc, monitors, tree, view};
+use crate::spec::SpawnRequest;
 use crate::store::dir_pool::PreparedDir;
 use crate::store::record::{self, NewRecord, Record, Spec};
 use crate::watch::Patterns;
+use rustix::fs::{Access, AtFlags, CWD, accessat};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -19,62 +23,101 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
+use tokio::time::timeout;
 use toold_format::launch::{self, Numbers, Strings};
-use toold_format::slots::Progress;
+use toold_format::slots::{Cause, Progress};
 use toold_format::step;
-use toold_proto::{ErrorKind, ProcId, RpcError};
+use toold_proto::ProcId;
+use toold_proto::params::IfRunning;
+use toold_proto::process::{Failure, Member};
+use toold_proto::results::KillStatus;
 use toold_shim::hooks;
 
-/// How long a start may take before `exec` answers with `starting`.
+/// Time that a start may take before `exec` answers with `starting`.
 const START_TIMEOUT: Duration = Duration::from_secs(10);
-/// Without a start for so long a burst is over.
-const REFILL_PAUSE: Duration = Duration::from_millis(5);
+/// Time that the shim of a dead program may take to report the exit.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
+/// Time that the running slot of an ended process may take to become free.
+const SLOT_TIMEOUT: Duration = Duration::from_secs(1);
 
-pub use crate::spec::SpawnRequest;
+/// What to do when a process of the requested name runs, and the caller.
+#[derive(Debug, Clone, Copy)]
+pub struct NamePolicy {
+    pub if_running: IfRunning,
+    pub uid: u32,
+    pub pid: i32,
+}
 
-/// Why there is no running process, with the record that stays if there is one.
+/// A process that runs.
+pub struct Spawned {
+    pub proc: Arc<Proc>,
+    /// True if this request did not start it.
+    pub existing: bool,
+}
+
+/// The reason why a request has no running process.
 pub enum SpawnError {
-    Refused(RpcError),
+    /// `max_running` processes run already.
+    TooManyRunning { limit: u64 },
+    /// This running process has the name.
+    NameInUse(Arc<Proc>),
+    /// A restart killed this process of the same name, and these members of its tree survived.
+    Survivors { proc: Arc<Proc>, survivors: Vec<Member> },
+    /// A restart would fail: the new program cannot be executed. The running process was not touched.
+    NotExecutable(Failure),
+    /// The record could not be created in this directory.
+    Record { dir: PathBuf, source: io::Error },
+    /// The kernel gave no random bytes.
+    Random(getrandom::Error),
+    /// The random id belongs to another process.
+    IdTaken(ProcId),
+    /// The program could not be started. The record of the failed start stays.
     Failed(Arc<Proc>),
 }
 
+// ---- dedupe: one start per `request_id` ----
+
+/// The state of a `request_id` for one caller.
+enum RequestClaim {
+    /// The caller starts the process, and sends when done.
+    Ours(watch::Sender<bool>),
+    /// Another caller starts it. The receiver changes when that is done, and closes if it was abandoned.
+    Pending(watch::Receiver<bool>),
+    Started(Arc<Proc>),
+}
+
 impl Registry {
-    /// Starts a process, or gives the one that the same `request_id` was given. Answers when it runs.
-    pub async fn spawn(
-        self: &Arc<Self>,
-        spawn_request: SpawnRequest,
-        policy: NamePolicy,
-    ) -> Result<Spawned, SpawnError> {
-        let Some(request) = spawn_request.spec.request_id.clone() else {
-            return self.spawn_named(spawn_request, policy).await;
-        };
+    /// Starts a process, or returns the one that the same `request_id` got before. Returns when the program runs.
+    pub async fn spawn(self: &Arc<Self>, request: SpawnRequest, policy: NamePolicy) -> Result<Spawned, SpawnError> {
+        let Some(request_id) = request.spec.request_id.clone() else { return self.spawn_named(request, policy).await };
         loop {
-            let mut pending = match self.claim(&request) {
+            let mut pending = match self.claim_request(&request_id) {
                 RequestClaim::Ours(done) => {
-                    let outcome = self.spawn_named(spawn_request, policy).await;
+                    let outcome = self.spawn_named(request, policy).await;
                     match &outcome {
-                        Err(SpawnError::Refused(_)) => self.table().remove_request(&request),
-                        Ok(Spawned { proc, existing: true }) => self.table().alias_request(&request, proc.spec.id),
-                        // It is in the table with its request.
-                        Ok(_) | Err(SpawnError::Failed(_)) => {}
+                        // The table has the process with its request.
+                        Ok(Spawned { existing: false, .. }) | Err(SpawnError::Failed(_)) => {}
+                        Ok(Spawned { proc, existing: true }) => self.table().alias_request(&request_id, proc.spec.id),
+                        // Nothing was recorded, so the request may be tried again.
+                        Err(_) => self.table().remove_request(&request_id),
                     }
                     let _ = done.send(true);
                     return outcome;
                 }
                 RequestClaim::Started(proc) => {
-                    let existing = proc.spec.request_id.as_ref() != Some(&request);
-                    return self.wait_started(proc).await.map(|proc| Spawned { proc, existing });
+                    let existing = proc.spec.request_id.as_ref() != Some(&request_id);
+                    return wait_started(proc).await.map(|proc| Spawned { proc, existing });
                 }
                 RequestClaim::Pending(pending) => pending,
             };
-            // An error is the end of whoever was at it: the claim is open again.
+            // An error means that the other caller gave up: the claim is free again.
             let _ = pending.wait_for(|done| *done).await;
         }
     }
 
-    fn claim(&self, request: &str) -> RequestClaim {
+    fn claim_request(&self, request_id: &str) -> RequestClaim {
         let mut table = self.table();
-        match table.request_slot(request) {
+        match table.request_slot(request_id) {
             Some(RequestSlot::Done(id)) => {
                 if let Some(proc) = table.get(*id) {
                     return RequestClaim::Started(proc);
@@ -86,205 +129,89 @@ impl Registry {
             Some(RequestSlot::Pending(_)) | None => {}
         }
         let (done, pending) = watch::channel(false);
-        table.insert_request(request, RequestSlot::Pending(pending));
+        table.insert_request(request_id, RequestSlot::Pending(pending));
         RequestClaim::Ours(done)
-    }
-
-    pub(super) async fn spawn_new(self: &Arc<Self>, spawn_request: SpawnRequest) -> Result<Arc<Proc>, SpawnError> {
-        let limit = self.config.max_running as usize;
-        let Some(slot) = RunningSlot::take(self, limit) else {
-            let message = format!("{limit} processes run already; kill or wait for some, or raise the limit");
-            return Err(SpawnError::Refused(RpcError::limit("max_running", message)));
-        };
-        let SpawnRequest { mut spec, env, wanted, patterns, unresolved } = spawn_request;
-        spec.created_ms = wall_ms();
-        spec.seq = self.seq.fetch_add(1, Ordering::AcqRel);
-        let made = match self.config.survive_power_cut {
-            true => self.dir_pool.take_or_prepare().await,
-            false => self.dir_pool.take(),
-        };
-        let Created { proc, record, nonce, inbox, oom_file } =
-            self.create_record(spec, &wanted, patterns, made).map_err(SpawnError::Refused)?;
-        hooks::at("spawn.recorded");
-        if let Some(errno) = unresolved {
-            self.fail(&proc, &record, step::EXEC, errno).await;
-            self.refill_pool();
-            return Err(SpawnError::Failed(proc));
-        }
-        let launch = encode(&proc, env, oom_file.as_deref(), self.config.survive_power_cut);
-        let begun = self.launcher.start(&launch).await;
-        match begun {
-            Ok(stream) => {
-                let task = Task::new(proc.clone(), inbox, self.launcher.clone(), record, nonce);
-                self.run(task, TaskStart::Launched { stream, launch }, proc.clone(), Some(slot));
-            }
-            Err(e) => {
-                self.fail(&proc, &record, step::FORK, e.raw_os_error().unwrap_or(libc::EIO)).await;
-                return Err(SpawnError::Failed(proc));
-            }
-        }
-        self.refill_pool();
-        self.wait_started(proc).await
-    }
-
-    fn refill_pool(self: &Arc<Self>) {
-        if self.dir_pool.begin_refill() {
-            tokio::spawn(self.clone().run_refill());
-        }
-    }
-
-    /// Makes directories for starts to come, a few at a time, in pauses between starts or when hardly any are left.
-    async fn run_refill(self: Arc<Self>) {
-        loop {
-            let before = self.dir_pool.taken();
-            if !self.dir_pool.is_nearly_empty() {
-                tokio::time::sleep(REFILL_PAUSE).await;
-                if self.dir_pool.taken() != before {
-                    continue;
-                }
-            }
-            let registry = self.clone();
-            if !tokio::task::spawn_blocking(move || registry.dir_pool.refill_some()).await.unwrap_or(false) {
-                break;
-            }
-        }
-        self.dir_pool.end_refill();
-    }
-
-    /// Runs a process's task in the background, and counts the program as running until it ends.
-    pub(super) fn run(
-        self: &Arc<Self>,
-        task: Task,
-        spawn_named: TaskStart,
-        proc: Arc<Proc>,
-        slot: Option<RunningSlot>,
-    ) {
-        monitors::spawn_monitors(&proc);
-        let registry = self.clone();
-        let task = task.with_running_guard(slot.map(|slot| Box::new(slot) as Box<dyn Send + Sync>));
-        tokio::spawn(async move {
-            task.run(spawn_named).await;
-            cgroup::remove(&proc.spec.cgroups);
-            registry.queue_flush(&proc.dir);
-            registry.queue_retention(&proc);
-        });
-    }
-
-    /// The process once it runs or is known not to.
-    pub(super) async fn wait_started(&self, proc: Arc<Proc>) -> Result<Arc<Proc>, SpawnError> {
-        let mut state = proc.subscribe();
-        let started = state.wait_for(|s| s.phase != Phase::Starting);
-        let _ = tokio::time::timeout(START_TIMEOUT, started).await;
-        match proc.published_state().phase {
-            Phase::Failed { .. } => Err(SpawnError::Failed(proc)),
-            Phase::Starting | Phase::Running | Phase::Exited { .. } | Phase::Lost { .. } => Ok(proc),
-        }
-    }
-
-    /// Gives an id and makes the record. The name, if any, is taken from here on.
-    fn create_record(
-        &self,
-        mut spec: Spec,
-        wanted: &cgroup::RequestedLimits,
-        patterns: Option<Arc<Patterns>>,
-        made: Option<PreparedDir>,
-    ) -> Result<Created, RpcError> {
-        let disk = |e: io::Error| {
-            RpcError::new(ErrorKind::SpawnFailed, format!("record the process in {}: {e}", self.procs_dir.display()))
-                .with("step", "record")
-                .with("errno", e.raw_os_error().unwrap_or(0))
-                .with("path", self.procs_dir.display().to_string())
-        };
-        let mut random = [0u8; 24];
-        getrandom::fill(&mut random)
-            .map_err(|e| RpcError::new(ErrorKind::Internal, format!("no random bytes: {e}")))?;
-        let (nonce, bits) =
-            random.split_first_chunk::<16>().ok_or_else(|| RpcError::new(ErrorKind::Internal, "split"))?;
-        let nonce = *nonce;
-        let bits = bits.iter().fold(0u64, |n, b| n << 8 | u64::from(*b));
-        let rows_cols = spec.pty.map_or((0, 0), |s| (s.rows as u16, s.cols as u16));
-        let progress = Progress { rows: rows_cols.0, cols: rows_cols.1, ..Progress::default() };
-        spec.id = ProcId::from_bits(bits);
-        let enforced = wanted.enforce(spec.id, spec.log_max_bytes);
-        (spec.limits, spec.cgroups) = (enforced.reports, enforced.dirs);
-        let dir = self.procs_dir.join(spec.id.to_string());
-        let (state, sink) = (State::new(progress), self.sink.clone());
-        let (proc, inbox) = Proc::new(ProcInit { spec, dir, state, checkpoint: Checkpoint::default(), sink, patterns });
-        let groups = proc.spec.cgroups.clone();
-        let proc = match self.insert(proc) {
-            Ok(proc) => proc,
-            Err(refused) => {
-                cgroup::remove(&groups);
-                made.into_iter().for_each(|made| self.dir_pool.give_back(made));
-                return Err(refused);
-            }
-        };
-        // The table is not locked meanwhile: a slow disk delays this process and no other.
-        let new = NewRecord { spec: &proc.spec, progress: &progress, nonce, boot: self.boot };
-        let ahead = made.map(|made| record::create_in(made, &proc.dir, &new));
-        // One that failed was swept away from outside; or its reason is met again.
-        match ahead.and_then(Result::ok).map_or_else(|| self.create(&proc.dir, &new), Ok) {
-            Ok(record) => {
-                let record = Arc::new(record);
-                proc.set_record(record.clone());
-                Ok(Created { proc, record, nonce, inbox, oom_file: enforced.oom_file })
-            }
-            Err(e) => {
-                self.table().remove(proc.spec.id);
-                cgroup::remove(&proc.spec.cgroups);
-                Err(disk(e))
-            }
-        }
-    }
-
-    fn create(&self, dir: &Path, new: &NewRecord<'_>) -> io::Result<Record> {
-        match self.config.survive_power_cut {
-            // Only where none could be made ahead, or that was swept away: most times the disk refuses this too.
-            true => tokio::task::block_in_place(|| record::create(dir, new, true)),
-            false => record::create(dir, new, false),
-        }
-    }
-
-    /// Records and publishes a start that failed before any shim had it.
-    async fn fail(&self, proc: &Arc<Proc>, record: &Arc<Record>, step: u32, errno: i32) {
-        let at_ms = wall_ms();
-        let recorded = match record.set_failed(step, errno, at_ms) {
-            Ok(()) if self.config.survive_power_cut => record.sync_async().await,
-            recorded => recorded,
-        };
-        if let Err(e) = recorded {
-            tracing::warn!(id = %proc.spec.id, %e, "the failed start could not be recorded");
-        }
-        let update = Update::Failed { step, errno, at_ms };
-        let mut state = proc.published_state();
-        state.step(&update);
-        proc.publish_due(&state);
-        proc.publish_failure(&update);
-        self.queue_flush(&proc.dir);
-        self.queue_retention(proc);
-    }
-
-    /// Puts a new process into the table, unless its name is taken.
-    fn insert(&self, proc: Proc) -> Result<Arc<Proc>, RpcError> {
-        let (spec, mut table) = (&proc.spec, self.table());
-        if let Some(holder) =
-            spec.name.as_deref().and_then(|name| table.named(name)).filter(|p| !p.published_state().has_ended())
-        {
-            let name = spec.name.as_deref().unwrap_or_default();
-            let message = format!("the name {name:?} is in use by {}", holder.spec.id);
-            let process = serde_json::to_value(holder.view(wall_ms())).unwrap_or_default();
-            return Err(RpcError::new(ErrorKind::AlreadyExists, message).with("process", process));
-        }
-        if table.contains(spec.id) {
-            return Err(RpcError::new(ErrorKind::Internal, format!("the id {} came up twice; ask again", spec.id)));
-        }
-        let proc = Arc::new(proc);
-        table.insert(proc.clone());
-        Ok(proc)
     }
 }
 
-/// A process that is recorded and has not begun.
+// ---- name policy: one running process per name ----
+
+impl Registry {
+    /// Starts a process, unless one of its name runs and is wanted instead. `return` and `restart` hold the name's lock
+    /// meanwhile; a plain start needs none, because the table refuses a name in use.
+    async fn spawn_named(self: &Arc<Self>, request: SpawnRequest, policy: NamePolicy) -> Result<Spawned, SpawnError> {
+        let new = |proc| Spawned { proc, existing: false };
+        let name = match (&request.spec.name, policy.if_running) {
+            (None, _) | (_, IfRunning::Error) => return self.spawn_new(request).await.map(new),
+            (Some(name), IfRunning::Return | IfRunning::Restart) => name.clone(),
+        };
+        let _guard = self.names.lock(&name).await;
+        loop {
+            match policy.if_running {
+                IfRunning::Restart => self.kill_all_named(&name, &request, policy).await?,
+                IfRunning::Return | IfRunning::Error => {
+                    if let Some(proc) = self.find_running(&name).await {
+                        return Ok(Spawned { proc, existing: true });
+                    }
+                }
+            }
+            match self.spawn_new(request.clone()).await {
+                // A plain start took the name in between: return or kill that one.
+                Err(SpawnError::NameInUse(_)) => {}
+                outcome => return outcome.map(new),
+            }
+        }
+    }
+
+    /// Returns the running process of that name. If its program is already dead, waits for the exit to be reported, so
+    /// that no caller gets a dead process.
+    async fn find_running(&self, name: &str) -> Option<Arc<Proc>> {
+        let proc = self.table().named(name)?;
+        let state = proc.published_state();
+        if state.phase == Phase::Starting {
+            return wait_started(proc).await.ok().filter(|proc| !proc.published_state().has_ended());
+        }
+        if state.phase == Phase::Running && state.ticks != 0 && !tree::is_running(state.pid, state.ticks) {
+            let _ = timeout(EXIT_TIMEOUT, proc.subscribe().wait_for(State::has_ended)).await;
+        }
+        (!proc.published_state().has_ended()).then_some(proc)
+    }
+
+    /// Kills every tree of that name, also the rest of one whose program has ended.
+    async fn kill_all_named(&self, name: &str, request: &SpawnRequest, policy: NamePolicy) -> Result<(), SpawnError> {
+        let mut procs = self.table().all_named(name);
+        procs.retain(|proc| !proc.published_state().is_final());
+        if procs.is_empty() {
+            return Ok(());
+        }
+        check_program(request)?;
+        let NamePolicy { uid, pid, .. } = policy;
+        let kill = Kill { signal: libc::SIGTERM, grace_ms: GRACE_MS, cause: Cause::Client, uid, pid };
+        let killed = kill_all(procs.clone(), kill).await;
+        for (proc, killed) in procs.into_iter().zip(killed) {
+            if killed.status == KillStatus::Survivors {
+                return Err(SpawnError::Survivors { proc, survivors: killed.survivors });
+            }
+        }
+        // The task that frees the slot learns of the exit when we do, and may be a moment behind us.
+        let limit = self.config.max_running as usize;
+        let _ = timeout(SLOT_TIMEOUT, self.running.subscribe().wait_for(|running| *running < limit)).await;
+        Ok(())
+    }
+}
+
+/// Refuses a program that cannot be executed while the process that it would replace still runs.
+fn check_program(request: &SpawnRequest) -> Result<(), SpawnError> {
+    let spec = &request.spec;
+    let path = Path::new(&spec.cwd).join(&spec.program);
+    let access = accessat(CWD, &path, Access::EXEC_OK, AtFlags::EACCESS).map_err(|e| e.raw_os_error());
+    let errno = request.unresolved.map_or(access, Err);
+    errno.map_err(|errno| SpawnError::NotExecutable(view::failure(spec, step::EXEC, errno)))
+}
+
+// ---- create the record ----
+
+/// A process that is recorded and not launched yet.
 struct Created {
     proc: Arc<Proc>,
     record: Arc<Record>,
@@ -293,10 +220,171 @@ struct Created {
     oom_file: Option<PathBuf>,
 }
 
-enum RequestClaim {
-    Ours(watch::Sender<bool>),
-    Pending(watch::Receiver<bool>),
-    Started(Arc<Proc>),
+impl Registry {
+    async fn spawn_new(self: &Arc<Self>, request: SpawnRequest) -> Result<Arc<Proc>, SpawnError> {
+        let limit = self.config.max_running;
+        let slot = RunningSlot::take(self, limit as usize).ok_or(SpawnError::TooManyRunning { limit })?;
+        let SpawnRequest { mut spec, env, wanted, patterns, unresolved } = request;
+        spec.created_ms = wall_ms();
+        spec.seq = self.seq.fetch_add(1, Ordering::AcqRel);
+        let durable = self.config.survive_power_cut;
+        let prepared = if durable { self.dir_pool.take_or_prepare().await } else { self.dir_pool.take() };
+        let created = self.create_record(spec, &wanted, patterns, prepared)?;
+        hooks::at("spawn.recorded");
+        let launched = match unresolved {
+            Some(errno) => self.fail(created, step::EXEC, errno).await,
+            None => self.launch(created, env, slot).await,
+        };
+        self.dir_pool.refill_in_background();
+        wait_started(launched?).await
+    }
+
+    /// Assigns the id, takes the name and writes the record.
+    fn create_record(
+        &self,
+        mut spec: Spec,
+        wanted: &cgroup::RequestedLimits,
+        patterns: Option<Arc<Patterns>>,
+        prepared: Option<PreparedDir>,
+    ) -> Result<Created, SpawnError> {
+        let mut random = [0u8; 24];
+        getrandom::fill(&mut random).map_err(SpawnError::Random)?;
+        let nonce: [u8; 16] = std::array::from_fn(|at| random[at]);
+        spec.id = ProcId::from_bits(u64::from_be_bytes(std::array::from_fn(|at| random[16 + at])));
+        let (rows, cols) = spec.pty.map_or((0, 0), |size| (size.rows as u16, size.cols as u16));
+        let progress = Progress { rows, cols, ..Progress::default() };
+        let enforced = wanted.enforce(spec.id, spec.log_max_bytes);
+        spec.limits = enforced.reports;
+        spec.cgroups = enforced.dirs;
+        let cgroups = spec.cgroups.clone();
+        let dir = self.procs_dir.join(spec.id.to_string());
+        let (state, checkpoint) = (State::new(progress), Checkpoint::default());
+        let (proc, inbox) = Proc::new(ProcInit { spec, dir, state, checkpoint, sink: self.sink.clone(), patterns });
+        let proc = match self.insert(proc) {
+            Ok(proc) => proc,
+            Err(e) => {
+                cgroup::remove(&cgroups);
+                prepared.into_iter().for_each(|prepared| self.dir_pool.give_back(prepared));
+                return Err(e);
+            }
+        };
+        // The table is not locked here: a slow disk delays this process and no other.
+        match self.write_record(&proc, &progress, nonce, prepared) {
+            Ok(record) => {
+                let record = Arc::new(record);
+                proc.set_record(record.clone());
+                Ok(Created { proc, record, nonce, inbox, oom_file: enforced.oom_file })
+            }
+            Err(source) => {
+                self.table().remove(proc.spec.id);
+                cgroup::remove(&cgroups);
+                Err(SpawnError::Record { dir: self.procs_dir.clone(), source })
+            }
+        }
+    }
+
+    /// Puts a new process into the table, unless its name is in use.
+    fn insert(&self, proc: Proc) -> Result<Arc<Proc>, SpawnError> {
+        let mut table = self.table();
+        let holder = proc.spec.name.as_deref().and_then(|name| table.named(name));
+        if let Some(holder) = holder.filter(|holder| !holder.published_state().has_ended()) {
+            return Err(SpawnError::NameInUse(holder));
+        }
+        if table.contains(proc.spec.id) {
+            return Err(SpawnError::IdTaken(proc.spec.id));
+        }
+        let proc = Arc::new(proc);
+        table.insert(proc.clone());
+        Ok(proc)
+    }
+
+    fn write_record(
+        &self,
+        proc: &Proc,
+        progress: &Progress,
+        nonce: [u8; 16],
+        prepared: Option<PreparedDir>,
+    ) -> io::Result<Record> {
+        let new = NewRecord { spec: &proc.spec, progress, nonce, boot: self.boot };
+        // If this fails, somebody removed the directory from outside; any other reason also fails below.
+        if let Some(Ok(record)) = prepared.map(|prepared| record::create_in(prepared, &proc.dir, &new)) {
+            return Ok(record);
+        }
+        if self.config.survive_power_cut {
+            // Only after the pool could not prepare a directory or one was removed: usually the disk refuses this too.
+            tokio::task::block_in_place(|| record::create(&proc.dir, &new, true))
+        } else {
+            record::create(&proc.dir, &new, false)
+        }
+    }
+}
+
+// ---- launch ----
+
+impl Registry {
+    /// Hands a recorded process to a shim, and starts its task.
+    async fn launch(
+        self: &Arc<Self>,
+        created: Created,
+        env: Vec<Vec<u8>>,
+        slot: RunningSlot,
+    ) -> Result<Arc<Proc>, SpawnError> {
+        let block = encode(&created.proc, env, created.oom_file.as_deref(), self.config.survive_power_cut);
+        let frame = backend::launch_frame(&block);
+        match self.launcher.start(&frame).await {
+            Ok(stream) => {
+                let Created { proc, record, nonce, inbox, .. } = created;
+                let task = Task::new(proc.clone(), inbox, self.launcher.clone(), record, nonce);
+                self.run_task(task, TaskStart::Launched { stream, frame }, proc.clone(), Some(slot));
+                Ok(proc)
+            }
+            Err(e) => self.fail(created, step::FORK, e.raw_os_error().unwrap_or(libc::EIO)).await,
+        }
+    }
+
+    /// Records and publishes a start that failed before any shim had it.
+    async fn fail(&self, created: Created, step: u32, errno: i32) -> Result<Arc<Proc>, SpawnError> {
+        let Created { proc, record, .. } = created;
+        let at_ms = wall_ms();
+        let recorded = match record.set_failed(step, errno, at_ms) {
+            Ok(()) if self.config.survive_power_cut => record.sync_async().await,
+            recorded => recorded,
+        };
+        if let Err(e) = recorded {
+            tracing::warn!(id = %proc.spec.id, %e, "failed to record a failed start");
+        }
+        let mut state = proc.published_state();
+        state.step(&Update::Failed { step, errno, at_ms });
+        proc.publish_due(&state);
+        proc.publish_final(state);
+        self.queue_flush(&proc.dir);
+        self.queue_retention(&proc);
+        Err(SpawnError::Failed(proc))
+    }
+
+    /// Runs a process's task in the background. The program holds its running slot until it ends.
+    pub(super) fn run_task(self: &Arc<Self>, task: Task, start: TaskStart, proc: Arc<Proc>, slot: Option<RunningSlot>) {
+        monitors::spawn_monitors(&proc);
+        let registry = self.clone();
+        let task = task.with_running_guard(slot.map(|slot| Box::new(slot) as Box<dyn Send + Sync>));
+        tokio::spawn(async move {
+            task.run(start).await;
+            cgroup::remove(&proc.spec.cgroups);
+            registry.queue_flush(&proc.dir);
+            registry.queue_retention(&proc);
+        });
+    }
+}
+
+/// Waits until the program runs or has failed to start.
+async fn wait_started(proc: Arc<Proc>) -> Result<Arc<Proc>, SpawnError> {
+    let mut state = proc.subscribe();
+    let started = state.wait_for(|state| state.phase != Phase::Starting);
+    let _ = timeout(START_TIMEOUT, started).await;
+    match proc.published_state().phase {
+        Phase::Failed { .. } => Err(SpawnError::Failed(proc)),
+        Phase::Starting | Phase::Running | Phase::Exited { .. } | Phase::Lost { .. } => Ok(proc),
+    }
 }
 
 fn encode(proc: &Proc, env: Vec<Vec<u8>>, oom_file: Option<&Path>, sync: bool) -> Vec<u8> {
@@ -322,21 +410,4 @@ fn encode(proc: &Proc, env: Vec<Vec<u8>>, oom_file: Option<&Path>, sync: bool) -
         env,
     };
     launch::encode(&numbers, &strings)
-}
-
-/// The error of `exec` for a program that could not start.
-pub fn spawn_failed(proc: &Proc) -> RpcError {
-    let process = proc.view(wall_ms());
-    let Some(failure) = view::outcome(&proc.spec, &proc.published_state()).failure else {
-        return RpcError::new(ErrorKind::Internal, "a start failed without a reason");
-    };
-    let why = io::Error::from_raw_os_error(failure.errno);
-    let message = format!("{} {}: {why}", failure.step, failure.path);
-    RpcError::new(ErrorKind::SpawnFailed, message)
-        .with("step", failure.step)
-        .with("errno", failure.errno)
-        .with("error", failure.error)
-        .with("path", failure.path)
-        .with("id", proc.spec.id.to_string())
-        .with("process", serde_json::to_value(process).unwrap_or_default())
 }

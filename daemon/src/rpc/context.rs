@@ -1,5 +1,6 @@
 //! What every verb works on.
 
+use super::error::find_error;
 use crate::events::{Consumers, Journal};
 use crate::proc::Proc;
 use crate::registry::Registry;
@@ -33,6 +34,11 @@ pub struct Daemon {
 
 impl Daemon {
     pub fn find(&self, id: &str) -> Result<Arc<Proc>, RpcError> {
-        self.registry.find("id", id)
+        self.find_by("id", id)
+    }
+
+    /// Finds the process that the parameter `param` names.
+    pub fn find_by(&self, param: &str, text: &str) -> Result<Arc<Proc>, RpcError> {
+        self.registry.find(text).map_err(|e| find_error(param, e))
     }
 }

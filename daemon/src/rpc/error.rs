@@ -1,11 +1,14 @@
 //! Maps the typed errors of the layers below to error answers.
 
-use crate::proc::Proc;
+use crate::clock::wall_ms;
 use crate::proc::handle::NoReply;
 use crate::proc::output::OutputError;
 use crate::proc::stdin::StdinError;
+use crate::proc::{Proc, view};
+use crate::registry::{FindError, SpawnError};
 use crate::spec::{self, InvalidParam, Problem};
-use toold_proto::{ErrorKind, RpcError};
+use toold_proto::process::Failure;
+use toold_proto::{ErrorKind, ProcId, RpcError};
 
 impl From<InvalidParam> for RpcError {
     fn from(invalid: InvalidParam) -> RpcError {
@@ -24,6 +27,80 @@ impl From<spec::Error> for RpcError {
                 let message = format!("there is no backend {name:?} here; `local` is the one there is");
                 RpcError::new(ErrorKind::Unavailable, message).with("backend", name)
             }
+        }
+    }
+}
+
+impl From<SpawnError> for RpcError {
+    fn from(error: SpawnError) -> RpcError {
+        match error {
+            SpawnError::TooManyRunning { limit } => {
+                let message = format!("{limit} processes run already; kill or wait for some, or raise the limit");
+                RpcError::limit("max_running", message)
+            }
+            SpawnError::NameInUse(holder) => {
+                let name = holder.spec.name.as_deref().unwrap_or_default();
+                let message = format!("the name {name:?} is in use by {}", holder.spec.id);
+                RpcError::new(ErrorKind::AlreadyExists, message).with("process", process(&holder))
+            }
+            SpawnError::Survivors { proc, survivors } => {
+                let pids: Vec<String> = survivors.iter().map(|member| member.pid.to_string()).collect();
+                let (name, id) = (proc.spec.name.as_deref().unwrap_or_default(), proc.spec.id);
+                let pids = pids.join(", ");
+                let message =
+                    format!("the name {name:?} is in use: {id} was killed, but of its tree pid {pids} survived");
+                RpcError::new(ErrorKind::AlreadyExists, message)
+                    .with("process", process(&proc))
+                    .with("survivors", serde_json::to_value(&survivors).unwrap_or_default())
+            }
+            SpawnError::NotExecutable(failure) => spawn_failed(failure, "; the running process was left alone"),
+            SpawnError::Record { dir, source } => {
+                let message = format!("record the process in {}: {source}", dir.display());
+                RpcError::new(ErrorKind::SpawnFailed, message)
+                    .with("step", "record")
+                    .with("errno", source.raw_os_error().unwrap_or(0))
+                    .with("path", dir.display().to_string())
+            }
+            SpawnError::Random(e) => RpcError::new(ErrorKind::Internal, format!("no random bytes: {e}")),
+            SpawnError::IdTaken(id) => RpcError::new(ErrorKind::Internal, format!("the id {id} is taken; try again")),
+            SpawnError::Failed(proc) => match view::outcome(&proc.spec, &proc.published_state()).failure {
+                Some(failure) => {
+                    spawn_failed(failure, "").with("id", proc.spec.id.to_string()).with("process", process(&proc))
+                }
+                None => RpcError::new(ErrorKind::Internal, "a start failed without a reason"),
+            },
+        }
+    }
+}
+
+/// Builds the error for a program that cannot be started.
+fn spawn_failed(failure: Failure, remark: &str) -> RpcError {
+    let cause = std::io::Error::from_raw_os_error(failure.errno);
+    RpcError::new(ErrorKind::SpawnFailed, format!("{} {}: {cause}{remark}", failure.step, failure.path))
+        .with("step", failure.step)
+        .with("errno", failure.errno)
+        .with("error", failure.error)
+        .with("path", failure.path)
+}
+
+fn process(proc: &Proc) -> serde_json::Value {
+    serde_json::to_value(proc.view(wall_ms())).unwrap_or_default()
+}
+
+/// Builds the error for a parameter that names no process.
+pub fn find_error(param: &str, error: FindError) -> RpcError {
+    match error {
+        FindError::Empty => RpcError::param(param, "must name a process"),
+        FindError::NotFound(text) => {
+            let short =
+                if ProcId::is_short_prefix(&text) { ", and the start of an id needs at least 4 digits" } else { "" };
+            let message = format!("no process {text:?}{short}; `list` shows what there is");
+            RpcError::new(ErrorKind::NotFound, message).with("id", text)
+        }
+        FindError::Ambiguous { text, ids } => {
+            let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
+            let message = format!("{text:?} fits more than one process: {}; give more digits", ids.join(", "));
+            RpcError::new(ErrorKind::AmbiguousId, message).with("matches", ids)
         }
     }
 }

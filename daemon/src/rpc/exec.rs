@@ -8,7 +8,7 @@ use crate::clock::wall_ms;
 use crate::proc::condition::Readiness;
 use crate::proc::output::{FittedOutput, read_fitted};
 use crate::proc::state::State;
-use crate::registry::{NamePolicy, SpawnError, Spawned, spawn_failed};
+use crate::registry::{NamePolicy, Spawned};
 use crate::spec;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,14 +22,10 @@ const MAX_OUTPUT_TOKENS: u64 = 1 << 20;
 pub async fn exec(call: params::Exec, daemon: Arc<Daemon>, peer: Arc<Peer>) -> Result<results::Exec, RpcError> {
     let config = &daemon.registry.config;
     let readiness = Readiness::from_call(&call, config.max_wait_ms)?;
-    let order = spec::build(&call, config)?;
+    let request = spec::build(&call, config)?;
     let consumer = consumer(&daemon, call.consumer.as_deref())?;
-    let single = NamePolicy { if_running: call.if_running, uid: peer.uid, pid: peer.pid };
-    let Spawned { proc, existing } = match daemon.registry.spawn(order, single).await {
-        Ok(spawned) => spawned,
-        Err(SpawnError::Refused(error)) => return Err(error),
-        Err(SpawnError::Failed(proc)) => return Err(spawn_failed(&proc)),
-    };
+    let policy = NamePolicy { if_running: call.if_running, uid: peer.uid, pid: peer.pid };
+    let Spawned { proc, existing } = daemon.registry.spawn(request, policy).await?;
     let mut ready = None;
     if let Some(readiness) = readiness {
         ready = Some(readiness.wait(&proc).await?);

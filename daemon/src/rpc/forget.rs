@@ -11,7 +11,7 @@ pub async fn forget(call: params::Forget, daemon: Arc<Daemon>, _: Arc<Peer>) -> 
     let procs: Vec<Arc<Proc>> = match (&call.ids, call.older_than_ms) {
         (Some(_), Some(_)) => return Err(RpcError::param("ids", "give either ids or older_than_ms, not both")),
         (None, None) => return Err(RpcError::param("ids", "give ids or older_than_ms")),
-        (Some(ids), None) => ids.iter().map(|id| daemon.registry.find("ids", id)).collect::<Result<_, _>>()?,
+        (Some(ids), None) => ids.iter().map(|id| daemon.find_by("ids", id)).collect::<Result<_, _>>()?,
         (None, Some(age)) => daemon.registry.ended_before(wall_ms().saturating_sub(age)),
     };
     let (forgotten, skipped) = daemon.registry.forget_all(procs).await;

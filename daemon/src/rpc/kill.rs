@@ -41,7 +41,7 @@ fn selected(call: &params::Kill, daemon: &Daemon) -> Result<Vec<Arc<Proc>>, RpcE
         if ids.is_empty() {
             return Err(RpcError::param("ids", "must not be empty"));
         }
-        let mut procs = ids.iter().map(|id| daemon.registry.find("ids", id)).collect::<Result<Vec<_>, _>>()?;
+        let mut procs = ids.iter().map(|id| daemon.find_by("ids", id)).collect::<Result<Vec<_>, _>>()?;
         let mut seen = std::collections::HashSet::new();
         procs.retain(|p| seen.insert(p.spec.id));
         return Ok(procs);

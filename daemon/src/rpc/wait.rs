@@ -56,7 +56,7 @@ fn selected(call: &params::Wait, daemon: &Daemon) -> Result<Vec<Arc<Proc>>, RpcE
         }
         (None, Some(ids)) => ids.as_slice(),
     };
-    ids.iter().map(|id| daemon.registry.find(if call.id.is_some() { "id" } else { "ids" }, id)).collect()
+    ids.iter().map(|id| daemon.find_by(if call.id.is_some() { "id" } else { "ids" }, id)).collect()
 }
 
 fn waited(proc: &Proc, peer: &Peer, reached: Reached) -> Result<Waited, RpcError> {

@@ -104,7 +104,7 @@ pub fn create(dir: &Path, new: &NewRecord<'_>, durable: bool) -> io::Result<Reco
     let page = page(new)?;
     let PreparedDir { record: file, .. } = dir_pool::prepare(dir.to_path_buf())?;
     let written = file.write_all_at(&page, 0);
-    match written.and_then(|()| if durable { dir_pool::to_disk(dir, &file) } else { Ok(()) }) {
+    match written.and_then(|()| if durable { dir_pool::sync_all(dir, &file) } else { Ok(()) }) {
         Ok(()) => Ok(Record { file }),
         Err(e) => {
             let _ = std::fs::remove_dir_all(dir);

@@ -5,11 +5,14 @@ use crate::floors::Echo;
 use crate::report::Target::{AtLeast, AtMost};
 use crate::report::{Figure, Unit};
 use crate::sample::{self, Series, ms, us};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Instant;
 use toold_daemon::events::{EventTime, Journal, JournalLimits, NewEvent};
-use toold_proto::{EventType, ProcId};
+use toold_proto::ProcId;
+use toold_proto::event::{Exited, Outcome};
+use toold_proto::params::Status;
+use toold_proto::process::Reason;
 use toold_test_support::rig::{Daemon, id};
 
 const MILLION: u64 = 1_000_000;
@@ -20,20 +23,27 @@ const OPEN: &str = "log_max_bytes = 4294967296\n[watch]\nmin_interval_ms = 0\nst
 fn fill(dir: &Path, count: u64) -> f64 {
     let limits = JournalLimits { segment_bytes: 4 << 20, max_bytes: 1 << 30, max_age_ms: u64::MAX };
     let (journal, _) = Journal::open(dir, limits, 0, 0).unwrap();
-    let facts: Map<String, Value> = serde_json::from_value(json!({
-        "name": null, "command": "make -j8 test", "exit_code": 0, "signal": null, "reason": "exited", "killed_by": null,
-        "duration_ms": 1234, "bytes": 5678, "lines": 90,
-    }))
-    .unwrap();
+    let outcome = Outcome {
+        name: None,
+        command: "make -j8 test".to_owned(),
+        exit_code: Some(0),
+        signal: None,
+        reason: Some(Reason::Exited),
+        killed_by: None,
+        duration_ms: 1234,
+        suppressed: None,
+        unseen_bytes: None,
+        failure: None,
+    };
+    let exited = Exited { outcome, status: Status::Exited, bytes: 5678, lines: 90 };
     ms(|| {
         for n in 0..count {
             let session = format!("session-{}", n % 100);
             let draft = NewEvent {
-                kind: EventType::Exited,
+                fields: &exited,
                 id: Some(ProcId::from_bits(n)),
                 session_key: Some(&session),
                 task_id: None,
-                facts: &facts,
                 state: &[1; 24],
                 cancelled: false,
             };

@@ -2,25 +2,22 @@
 
 use super::filter::hash;
 use super::record::{CANCELLED, EventHeader};
-use serde_json::{Map, Value};
 use std::io;
+use toold_proto::ProcId;
+use toold_proto::event::EventFields;
 use toold_proto::time::rfc3339;
-use toold_proto::{EventType, ProcId};
 
 /// The longest state. It fits in a slot of a record many times over.
 const MAX_STATE_LEN: usize = 255;
-/// What every event says in the same place: facts of these names would say it twice, and are left out.
-const RESERVED_KEYS: [&str; 6] = ["seq", "at", "type", "id", "session_key", "task_id"];
 
 /// What happened, and to whom.
 #[derive(Debug, Clone, Copy)]
 pub struct NewEvent<'a> {
-    pub kind: EventType,
+    /// The type, and the fields of the type. They follow the common ones in the same object.
+    pub fields: &'a dyn EventFields,
     pub id: Option<ProcId>,
     pub session_key: Option<&'a str>,
     pub task_id: Option<&'a str>,
-    /// What is particular to the type. Stands flat beside the rest.
-    pub facts: &'a Map<String, Value>,
     /// The process's checkpoint that belongs to this event, at most 255 bytes. Clients never see it.
     pub state: &'a [u8],
     /// Never pushed to subscribers.
@@ -50,25 +47,20 @@ impl NewEvent<'_> {
         rest.extend_from_slice(b",\"at\":\"");
         rest.extend_from_slice(rfc3339(now.wall_ms).as_bytes());
         rest.extend_from_slice(b"\",\"type\":\"");
-        rest.extend_from_slice(self.kind.name().as_bytes());
+        rest.extend_from_slice(self.fields.event_type().name().as_bytes());
         rest.extend_from_slice(b"\",\"id\":");
         serde_json::to_writer(&mut rest, &self.id)?;
         rest.extend_from_slice(b",\"session_key\":");
         serde_json::to_writer(&mut rest, &self.session_key)?;
         rest.extend_from_slice(b",\"task_id\":");
         serde_json::to_writer(&mut rest, &self.task_id)?;
-        for (key, value) in self.facts.iter().filter(|(key, _)| !RESERVED_KEYS.contains(&key.as_str())) {
-            rest.push(b',');
-            serde_json::to_writer(&mut rest, key)?;
-            rest.push(b':');
-            serde_json::to_writer(&mut rest, value)?;
-        }
+        self.fields.write_fields(&mut rest)?;
         rest.push(b'}');
         let header = EventHeader {
             seq: 0,
             wall_ms: now.wall_ms,
             mono_ms: now.mono_ms,
-            kind: self.kind.code(),
+            kind: self.fields.event_type().code(),
             flags: if self.cancelled { CANCELLED } else { 0 },
             process: self.id.map_or(0, ProcId::bits),
             session: hash(self.session_key),

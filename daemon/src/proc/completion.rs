@@ -9,13 +9,12 @@ use crate::clock::wall_ms;
 use crate::events::{ConsumerError, ConsumerName, Consumers, ExitMark, Journal};
 use crate::log::Log;
 use crate::text::PageEnd;
-use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
 use std::io;
 use std::sync::Arc;
 use toold_format::slots::Cause;
-use toold_proto::event::EventType;
+use toold_proto::event::{Completion, OutputSummary};
 use toold_proto::params::Ansi;
 
 /// What it shows of the output, in characters.
@@ -86,18 +85,18 @@ fn publish(proc: &Proc, state: &State) -> io::Result<()> {
     if proc.checkpoint().completed {
         return Ok(());
     }
-    let facts = match facts(proc, state) {
-        Ok(facts) => facts,
+    let (summary, output_error) = match summarize(proc, state) {
+        Ok(summary) => (Some(summary), None),
         // An unreadable log must not keep the exit from being told.
         Err(e) => {
             tracing::warn!(id = %proc.spec.id, %e, "read the output for the completion");
-            let mut facts = proc.ending_facts(state);
-            facts["output_error"] = json!(e.to_string());
-            facts
+            (None, Some(e.to_string()))
         }
     };
-    let audience = if cancelled(state) { Audience::PullOnly } else { Audience::All };
-    proc.publish_event_to(audience, EventType::Completion, &facts, |_: &mut Checkpoint| {}).map(|_| ())
+    let cancelled = cancelled(state);
+    let completion = Completion { outcome: proc.outcome(state), summary, cancelled, output_error };
+    let audience = if cancelled { Audience::PullOnly } else { Audience::All };
+    proc.publish_event_to(audience, &completion, |_: &mut Checkpoint| {}).map(|_| ())
 }
 
 /// It ended because its session did: nobody is to be woken.
@@ -105,25 +104,22 @@ fn cancelled(state: &State) -> bool {
     matches!(state.phase, Phase::Exited { exit, .. } if exit.cause == Cause::SessionEnd)
 }
 
-fn facts(proc: &Proc, state: &State) -> io::Result<Value> {
+fn summarize(proc: &Proc, state: &State) -> io::Result<OutputSummary> {
     let output_end = output_end(state);
     let log = Log::open(&proc.dir, output_end)?;
     let output = log.last_chars(MAX_OUTPUT_CHARS, None, Ansi::Strip, PageEnd::Last)?.text;
     let (sha256, lines) = hash(&log, output_end)?;
     let counts = state.progress.counts;
-    let mut facts = proc.ending_facts(state);
-    facts["output"] = json!(output);
     let path = proc.dir.join("log");
-    facts["output_path"] = json!(path.exists().then(|| path.display().to_string()));
-    facts["bytes"] = json!(output_end);
-    facts["lines"] = json!(if counts.end == output_end { counts.lines_of(None) } else { lines });
-    facts["sha256"] = json!(sha256);
-    facts["dropped_bytes"] = json!(counts.dropped);
-    facts["unstored_bytes"] = json!(counts.unstored);
-    if cancelled(state) {
-        facts["cancelled"] = json!(true);
-    }
-    Ok(facts)
+    Ok(OutputSummary {
+        output,
+        output_path: path.exists().then(|| path.display().to_string()),
+        bytes: output_end,
+        lines: if counts.end == output_end { counts.lines_of(None) } else { lines },
+        sha256,
+        dropped_bytes: counts.dropped,
+        unstored_bytes: counts.unstored,
+    })
 }
 
 /// The hash of everything up to `end`, and its lines. No hash where bytes are missing: it would be that of another output.

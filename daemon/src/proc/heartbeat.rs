@@ -6,10 +6,9 @@ use super::state::State;
 use crate::clock::{mono_ms, wall_ms};
 use crate::log::Log;
 use crate::text::PageEnd;
-use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
-use toold_proto::event::EventType;
+use toold_proto::event::Heartbeat;
 use toold_proto::params::Ansi;
 
 /// The end of the output that it shows, in characters.
@@ -47,15 +46,15 @@ pub async fn run(proc: Arc<Proc>) {
 fn beat(proc: &Proc, state: &State) -> std::io::Result<()> {
     let counts = state.progress.counts;
     let output = Log::open(&proc.dir, counts.end)?.last_chars(MAX_OUTPUT_CHARS, None, Ansi::Strip, PageEnd::More)?.text;
-    let facts = json!({
-        "name": proc.spec.name,
-        "bytes": counts.end,
-        "lines": counts.lines_of(None),
-        "new_bytes": counts.end - proc.checkpoint().beat_cursor,
-        "cursor": counts.end,
-        "output": output,
-    });
-    proc.publish_event(EventType::Heartbeat, &facts, |checkpoint| {
+    let heartbeat = Heartbeat {
+        name: proc.spec.name.clone(),
+        bytes: counts.end,
+        lines: counts.lines_of(None),
+        new_bytes: counts.end - proc.checkpoint().beat_cursor,
+        cursor: counts.end,
+        output,
+    };
+    proc.publish_event(&heartbeat, |checkpoint| {
         checkpoint.beat_cursor = counts.end;
         checkpoint.beat_ms = mono_ms();
     })?;

@@ -6,11 +6,10 @@ use super::handle::Proc;
 use super::input_wait::{InputWait, WaitId, detect, prompt};
 use super::state::State;
 use crate::log::Log;
-use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
-use toold_proto::event::EventType;
+use toold_proto::event::NeedsInput;
 
 /// How long a wait must last before it is told: a program that reads what is on its way does not count.
 const QUIET: Duration = Duration::from_millis(250);
@@ -110,7 +109,7 @@ async fn cool_down(proc: &Proc, between: Duration, typed: u64) {
 fn publish(proc: &Proc, state: &State, pid: i32, echo: Option<bool>) -> std::io::Result<()> {
     let end = state.progress.counts.end;
     let prompt = prompt(&Log::open(&proc.dir, end)?)?;
-    let facts = json!({ "name": proc.spec.name, "pid": pid, "echo": echo, "prompt": prompt, "cursor": end });
-    proc.publish_event(EventType::NeedsInput, &facts, |checkpoint| checkpoint.asked = end + 1)?;
+    let needs_input = NeedsInput { name: proc.spec.name.clone(), pid, echo, prompt, cursor: end };
+    proc.publish_event(&needs_input, |checkpoint| checkpoint.asked = end + 1)?;
     Ok(())
 }

@@ -7,10 +7,10 @@ use super::handle::Proc;
 use super::state::{Phase, State};
 use super::view;
 use crate::events::NewEvent;
-use serde_json::{Value, json};
 use std::io;
 use std::sync::Arc;
-use toold_proto::event::EventType;
+use toold_proto::event::{self, Closed, EventFields, Exited, Started};
+use toold_proto::params::Status;
 
 /// What an event shows of a command, in characters.
 const MAX_COMMAND_CHARS: usize = 2000;
@@ -30,34 +30,27 @@ impl Proc {
     }
 
     /// Publishes one event with what is told after it, and notes both: in the journal, then in the record.
-    pub fn publish_event(
-        &self,
-        kind: EventType,
-        facts: &Value,
-        change: impl FnOnce(&mut Checkpoint),
-    ) -> io::Result<u64> {
-        self.publish_event_to(Audience::All, kind, facts, change)
+    pub fn publish_event(&self, event: &dyn EventFields, change: impl FnOnce(&mut Checkpoint)) -> io::Result<u64> {
+        self.publish_event_to(Audience::All, event, change)
     }
 
     pub fn publish_event_to(
         &self,
         audience: Audience,
-        kind: EventType,
-        facts: &Value,
+        event: &dyn EventFields,
         change: impl FnOnce(&mut Checkpoint),
     ) -> io::Result<u64> {
         let mut checkpoint = self.checkpoint_mut();
         let mut next = *checkpoint;
         change(&mut next);
         let spec = &self.spec;
+        let kind = event.event_type();
         let state = next.state(kind);
-        let Some(facts) = facts.as_object() else { return Err(io::ErrorKind::InvalidInput.into()) };
         let draft = NewEvent {
-            kind,
+            fields: event,
             id: Some(spec.id),
             session_key: spec.session_key.as_deref(),
             task_id: spec.task_id.as_deref(),
-            facts,
             state: &state,
             cancelled: audience == Audience::PullOnly,
         };
@@ -104,18 +97,12 @@ impl Proc {
         if !self.spec.journaled && !self.checkpoint().started {
             return Ok(());
         }
-        while let Some(kind) = next_due(&self.checkpoint(), state) {
-            let facts = match kind {
-                EventType::Started => self.started_facts(state),
-                EventType::Exited => self.exited_facts(state),
-                // `due` names no other.
-                _ => json!({
-                    "name": self.spec.name,
-                    "bytes": state.progress.counts.end,
-                    "lines": state.progress.counts.lines_of(None),
-                }),
+        while let Some(due) = next_due(&self.checkpoint(), state) {
+            match due {
+                Due::Started => self.publish_event(&self.started(state), |_| {})?,
+                Due::Exited => self.publish_event(&self.exited(state), |_| {})?,
+                Due::Closed => self.publish_event(&self.closed(state), |_| {})?,
             };
-            self.publish_event(kind, &facts, |_| {})?;
         }
         if state.has_ended() && !self.checkpoint().completed && self.notify() {
             completion::publish_or_spawn(self, state)?;
@@ -129,54 +116,67 @@ impl Proc {
         command.char_indices().nth(MAX_COMMAND_CHARS).map_or(command, |(end, _)| &command[..end])
     }
 
-    fn started_facts(&self, state: &State) -> Value {
-        json!({ "pid": state.pid, "name": self.spec.name, "command": self.command_shown() })
+    fn started(&self, state: &State) -> Started {
+        Started { pid: state.pid, name: self.spec.name.clone(), command: self.command_shown().to_owned() }
     }
 
-    fn exited_facts(&self, state: &State) -> Value {
-        let mut facts = self.ending_facts(state);
-        facts["status"] = json!(if matches!(state.phase, Phase::Lost { .. }) { "lost" } else { "exited" });
-        facts["bytes"] = json!(state.progress.counts.end);
-        facts["lines"] = json!(state.progress.counts.lines_of(None));
-        facts
+    fn exited(&self, state: &State) -> Exited {
+        Exited {
+            outcome: self.outcome(state),
+            status: if matches!(state.phase, Phase::Lost { .. }) { Status::Lost } else { Status::Exited },
+            bytes: state.progress.counts.end,
+            lines: state.progress.counts.lines_of(None),
+        }
     }
 
-    /// How it ended, as `exited` and `completion` tell it.
-    pub fn ending_facts(&self, state: &State) -> Value {
+    fn closed(&self, state: &State) -> Closed {
+        Closed {
+            name: self.spec.name.clone(),
+            bytes: state.progress.counts.end,
+            lines: state.progress.counts.lines_of(None),
+        }
+    }
+
+    /// Returns the end of the process, as `exited` and `completion` report it.
+    pub fn outcome(&self, state: &State) -> event::Outcome {
         let outcome = view::outcome(&self.spec, state);
-        let mut facts = json!({
-            "name": self.spec.name,
-            "command": self.command_shown(),
-            "exit_code": outcome.exit_code,
-            "signal": outcome.signal,
-            "reason": outcome.reason,
-            "killed_by": outcome.killed_by,
-            "duration_ms": state.ended_ms().unwrap_or(0).saturating_sub(self.spec.created_ms),
-        });
-        if self.watch_task.is_some() {
-            // What no later match will tell.
-            facts["suppressed"] = json!(self.checkpoint().limiter.pending);
-            facts["unseen_bytes"] = json!(self.checkpoint().unseen);
+        // No later match reports these.
+        let checkpoint = self.watch_task.is_some().then(|| self.checkpoint());
+        event::Outcome {
+            name: self.spec.name.clone(),
+            command: self.command_shown().to_owned(),
+            exit_code: outcome.exit_code,
+            signal: outcome.signal,
+            reason: outcome.reason,
+            killed_by: outcome.killed_by,
+            duration_ms: state.ended_ms().unwrap_or(0).saturating_sub(self.spec.created_ms),
+            suppressed: checkpoint.as_ref().map(|checkpoint| checkpoint.limiter.pending),
+            unseen_bytes: checkpoint.as_ref().map(|checkpoint| checkpoint.unseen),
+            failure: outcome.failure,
         }
-        if let Some(failure) = outcome.failure {
-            facts["failure"] = json!(failure);
-        }
-        facts
     }
 }
 
+/// A lifecycle event that a process's state calls for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Due {
+    Started,
+    Exited,
+    Closed,
+}
+
 /// The next of a process's own events that `state` calls for.
-fn next_due(checkpoint: &Checkpoint, state: &State) -> Option<EventType> {
+fn next_due(checkpoint: &Checkpoint, state: &State) -> Option<Due> {
     let ran = state.pid > 0 && !matches!(state.phase, Phase::Starting | Phase::Failed { .. });
     if ran && !checkpoint.started {
-        return Some(EventType::Started);
+        return Some(Due::Started);
     }
     if state.has_ended() && !checkpoint.exited {
-        return Some(EventType::Exited);
+        return Some(Due::Exited);
     }
     // A program that never ran had no output to close.
     let closes = state.closed && !matches!(state.phase, Phase::Failed { .. });
-    (closes && !checkpoint.closed).then_some(EventType::Closed)
+    (closes && !checkpoint.closed).then_some(Due::Closed)
 }
 
 #[cfg(test)]
@@ -184,12 +184,18 @@ mod tests {
     use super::*;
     use crate::proc::state::Update;
     use toold_format::slots::{Cause, Exit, Progress};
+    use toold_proto::event::EventType;
 
-    fn publish_all(checkpoint: &mut Checkpoint, state: &State) -> Vec<EventType> {
+    fn publish_all(checkpoint: &mut Checkpoint, state: &State) -> Vec<Due> {
         let mut all = Vec::new();
-        while let Some(kind) = next_due(checkpoint, state) {
+        while let Some(due) = next_due(checkpoint, state) {
+            let kind = match due {
+                Due::Started => EventType::Started,
+                Due::Exited => EventType::Exited,
+                Due::Closed => EventType::Closed,
+            };
             checkpoint.mark_published(kind, 7);
-            all.push(kind);
+            all.push(due);
         }
         all
     }
@@ -200,9 +206,9 @@ mod tests {
         let mut state = State::new(Progress::default());
         assert_eq!(publish_all(&mut checkpoint, &state), []);
         state.step(&Update::Started { pid: 7, shim_pid: 6, ticks: 1 });
-        assert_eq!(publish_all(&mut checkpoint, &state), [EventType::Started]);
+        assert_eq!(publish_all(&mut checkpoint, &state), [Due::Started]);
         state.step(&Update::Closed(Progress::default()));
-        assert_eq!(publish_all(&mut checkpoint, &state), [EventType::Closed]);
+        assert_eq!(publish_all(&mut checkpoint, &state), [Due::Closed]);
         let exit = Exit {
             wait_status: 0,
             cause: Cause::Itself,
@@ -215,13 +221,10 @@ mod tests {
             max_rss_kib: 0,
         };
         state.step(&Update::Exited { exit, progress: Progress::default() });
-        assert_eq!(publish_all(&mut checkpoint, &state), [EventType::Exited]);
-        assert_eq!(
-            publish_all(&mut Checkpoint::default(), &state),
-            [EventType::Started, EventType::Exited, EventType::Closed]
-        );
+        assert_eq!(publish_all(&mut checkpoint, &state), [Due::Exited]);
+        assert_eq!(publish_all(&mut Checkpoint::default(), &state), [Due::Started, Due::Exited, Due::Closed]);
         let mut failed = State::new(Progress::default());
         failed.step(&Update::Failed { step: 1, errno: 2, at_ms: 3 });
-        assert_eq!(publish_all(&mut Checkpoint::default(), &failed), [EventType::Exited]);
+        assert_eq!(publish_all(&mut Checkpoint::default(), &failed), [Due::Exited]);
     }
 }

@@ -5,7 +5,6 @@ use crate::clock::mono_ms;
 use crate::config;
 use crate::events::{Journal, NewEvent};
 use crate::watch::{Admission, Breaker, BreakerConfig, LimiterConfig};
-use serde_json::json;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -14,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::sync::Notify;
 use toold_format::fnv1a;
-use toold_proto::event::EventType;
+use toold_proto::event::{EventFields, WatchOverflowReleased, WatchOverflowTripped};
 use toold_proto::results;
 
 /// Limits watch matches. Its own events go into the journal together with the breaker's state.
@@ -118,35 +117,36 @@ impl WatchGate {
 
     fn publish_tripped(&self, state: &mut BreakerState) {
         let rules = &self.breaker_rules;
-        let facts = json!({
-            "limit": rules.global_max,
-            "window_ms": rules.global_window_ms,
-            "cooldown_ms": rules.global_cooldown_ms,
-            "message": format!(
+        let tripped = WatchOverflowTripped {
+            limit: rules.global_max,
+            window_ms: rules.global_window_ms,
+            cooldown_ms: rules.global_cooldown_ms,
+            message: format!(
                 "more than {} matches in {} ms over all processes: watch matches are suppressed for {} ms",
                 rules.global_max, rules.global_window_ms, rules.global_cooldown_ms
             ),
-        });
-        self.publish(EventType::WatchOverflowTripped, facts, state);
+        };
+        self.publish(&tripped, state);
     }
 
     /// Closes the breaker when its cooldown is over, and publishes how many matches it suppressed.
     fn release(&self, state: &mut BreakerState, now_ms: u64) {
         let Some(dropped) = state.breaker.release(&self.breaker_rules, now_ms) else { return };
         let message = format!("watch matches resumed; {dropped} were suppressed");
-        self.publish(EventType::WatchOverflowReleased, json!({ "suppressed": dropped, "message": message }), state);
+        self.publish(&WatchOverflowReleased { suppressed: dropped, message }, state);
     }
 
     /// Publishes an event of the breaker and its state in one journal record.
-    fn publish(&self, kind: EventType, facts: serde_json::Value, state: &mut BreakerState) {
+    fn publish(&self, event: &dyn EventFields, state: &mut BreakerState) {
         // The window is empty at both moments, so the state is short.
         let bytes = [&self.boot[..], &state.breaker.to_bytes()].concat();
-        let Some(facts) = facts.as_object() else { return };
         let draft =
-            NewEvent { kind, id: None, session_key: None, task_id: None, facts, state: &bytes, cancelled: false };
+            NewEvent { fields: event, id: None, session_key: None, task_id: None, state: &bytes, cancelled: false };
         match self.journal.publish(&draft, now(), |seq| self.store(&state.breaker, seq)) {
             Ok(seq) => state.seq = seq,
-            Err(e) => tracing::error!(%e, kind = kind.name(), "failed to store an event of the watch breaker"),
+            Err(e) => {
+                tracing::error!(%e, kind = event.event_type().name(), "failed to store an event of the watch breaker")
+            }
         }
     }
 

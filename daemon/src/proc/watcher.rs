@@ -10,13 +10,12 @@ use super::state::{Phase, State};
 use crate::clock::mono_ms;
 use crate::log::{Filled, Log, from_wire};
 use crate::watch::{Decision, Matches, Patterns, Scanner};
-use serde_json::json;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::watch;
 use toold_format::Stream;
 use toold_format::log::Counts;
-use toold_proto::event::EventType;
+use toold_proto::event::{WatchDisabled, WatchMatch};
 use toold_proto::pattern::Pattern;
 use toold_proto::process::Span;
 use toold_shim::hooks;
@@ -224,14 +223,19 @@ impl Proc {
             Decision::Emit { suppressed } => {
                 let index = found.pattern.unwrap_or(0);
                 let pattern = match self.spec.watch.get(index) {
-                    Some(Pattern::Text(text) | Pattern::Regex(text)) => text.as_str(),
-                    None => "",
+                    Some(Pattern::Text(text) | Pattern::Regex(text)) => text.clone(),
+                    None => String::new(),
                 };
-                let facts = json!({
-                    "name": self.spec.name, "pattern": pattern, "pattern_index": index, "output": found.output,
-                    "matches": lines, "truncated": found.cut, "suppressed": suppressed,
-                });
-                self.publish_event(EventType::WatchMatch, &facts, |checkpoint| {
+                let watch_match = WatchMatch {
+                    name: self.spec.name.clone(),
+                    pattern,
+                    pattern_index: index as u64,
+                    output: found.output,
+                    matches: lines,
+                    truncated: found.cut,
+                    suppressed,
+                };
+                self.publish_event(&watch_match, |checkpoint| {
                     (checkpoint.limiter, checkpoint.resume, checkpoint.watched) = (limiter, resume, watched);
                 })?;
             }
@@ -240,8 +244,8 @@ impl Proc {
                     "matches came too often in {} intervals of {} ms in a row: watching ended, `notify` is on",
                     rules.strike_limit, rules.min_interval_ms
                 );
-                let facts = json!({ "name": self.spec.name, "suppressed": suppressed, "message": message });
-                self.publish_event(EventType::WatchDisabled, &facts, |checkpoint| {
+                let disabled = WatchDisabled { name: self.spec.name.clone(), suppressed, message };
+                self.publish_event(&disabled, |checkpoint| {
                     (checkpoint.limiter, checkpoint.resume, checkpoint.watched) = (limiter, resume, watched);
                     checkpoint.promoted = true;
                 })?;

@@ -11,13 +11,12 @@ fn an_event_reads_as_it_was_told_and_grep_finds_it() {
     let dir = temporary();
     let (journal, opened) = open(dir.path(), SMALL);
     assert_eq!((opened, journal.last(), journal.oldest()), (RecoveryReport::default(), 0, 1));
-    let facts = facts(json!({ "exit_code": 0, "seq": "not mine to say", "output": "a\nb" }));
+    let fields = test_event(EventType::Exited, json!({ "exit_code": 0, "output": "a\nb" }));
     let draft = NewEvent {
-        kind: EventType::Exited,
+        fields: &fields,
         id: Some(process(7)),
         session_key: Some("s"),
         task_id: None,
-        facts: &facts,
         state: b"\n",
         cancelled: true,
     };
@@ -62,13 +61,12 @@ fn many_publishers_give_numbers_without_a_gap_in_the_order_of_the_file() {
         for _ in 0..4 {
             scope.spawn(|| {
                 for n in 0..100 {
-                    let facts = facts(json!({ "n": n }));
+                    let fields = test_event(kind(n), json!({ "n": n }));
                     let draft = NewEvent {
-                        kind: kind(n),
+                        fields: &fields,
                         id: None,
                         session_key: None,
                         task_id: None,
-                        facts: &facts,
                         state: b"",
                         cancelled: false,
                     };

@@ -2,6 +2,7 @@
 
 use super::*;
 use std::time::Instant;
+use toold_proto::event::Closed;
 
 #[test]
 #[ignore = "measures; build it with --release"]
@@ -9,13 +10,12 @@ fn a_million_events_are_published_opened_and_read_at_the_promised_pace() {
     let dir = temporary();
     let limits = JournalLimits { segment_bytes: 4 << 20, max_bytes: 4 << 30, max_age_ms: u64::MAX };
     let (journal, _) = open(dir.path(), limits);
-    let facts = facts(json!({ "exit_code": 0, "reason": "exited", "duration_ms": 1234, "bytes": 5678 }));
+    let closed = Closed { name: Some("build".to_owned()), bytes: 5678, lines: 90 };
     let draft = |n: u64| NewEvent {
-        kind: kind(n),
+        fields: &closed,
         id: Some(process(n % 1000 + 1)),
         session_key: session(n),
         task_id: Some("task-17"),
-        facts: &facts,
         state: &[7; 40],
         cancelled: false,
     };

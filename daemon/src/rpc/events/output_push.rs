@@ -8,12 +8,12 @@ use crate::text::{PageEnd, decode_page};
 use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use jsonrpsee::SubscriptionSink;
-use serde_json::json;
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 use tokio::sync::watch;
 use toold_proto::ProcId;
+use toold_proto::event::{Lagged, LaggedOf, Output};
 use toold_proto::params::{Ansi, Stream};
 use toold_proto::process::Span;
 
@@ -87,9 +87,12 @@ impl OutputPush {
             }
             let slow = sink.capacity() == 0;
             match followed.page(&state, self.ansi) {
-                Ok(pushes) => {
-                    for push in pushes {
-                        send(sink, &push).await?;
+                Ok((lagged, outputs)) => {
+                    if let Some(lagged) = lagged {
+                        send(sink, &lagged).await?;
+                    }
+                    for output in outputs {
+                        send(sink, &output).await?;
                     }
                 }
                 Err(e) => {
@@ -100,7 +103,7 @@ impl OutputPush {
             // There was no room, and what came while we waited for it may be too much to catch up with.
             let end = followed.proc.state().progress.counts.end;
             if slow && end.saturating_sub(followed.cursor) > self.lag_bytes {
-                let lagged = json!({ "type": "lagged", "of": "output", "id": id, "from": followed.cursor, "to": end });
+                let lagged = Lagged { of: LaggedOf::Output, id: Some(id), from: followed.cursor, to: end };
                 followed.cursor = end;
                 followed.carry = Default::default();
                 send(sink, &lagged).await?;
@@ -118,16 +121,17 @@ fn wait(id: ProcId, mut updates: watch::Receiver<State>) -> BoxFuture<'static, (
 }
 
 impl ProcCursor {
-    /// The next page as pushes, each of one stream. The cursor is behind it afterwards.
-    fn page(&mut self, state: &State, ansi: Ansi) -> io::Result<Vec<serde_json::Value>> {
+    /// Reads the next page and moves the cursor behind it. Returns the gap before the page, and the page as pushes of
+    /// one stream each.
+    fn page(&mut self, state: &State, ansi: Ansi) -> io::Result<(Option<Lagged>, Vec<Output>)> {
         let (id, end) = (self.proc.spec.id, state.progress.counts.end);
         let log = Log::open(&self.proc.dir, end)?;
         let page = log.read(self.cursor, MAX_PUSH_LEN as usize, None)?;
-        let mut pushes = Vec::new();
-        if let Some(gap) = page.gap {
+        let lagged = page.gap.map(|gap| Lagged { of: LaggedOf::Output, id: Some(id), from: gap.from, to: gap.to });
+        if lagged.is_some() {
             self.carry = Default::default();
-            pushes.push(json!({ "type": "lagged", "of": "output", "id": id, "from": gap.from, "to": gap.to }));
         }
+        let mut outputs = Vec::new();
         let last = state.closed && page.next >= end;
         for Span { stream, from, to, .. } in joined(log.spans(page.from, page.next)?) {
             let bytes = page.bytes.get((from - page.from) as usize..(to - page.from) as usize).unwrap_or_default();
@@ -142,15 +146,12 @@ impl ProcCursor {
             carry.drain(..taken);
             *start = to - carry.len() as u64;
             if !data.is_empty() {
-                let next = *start;
-                pushes.push(json!({
-                    "type": "output", "id": id, "cursor": cursor, "next_cursor": next, "stream": stream, "data": data,
-                }));
+                outputs.push(Output { id, cursor, next_cursor: *start, stream, data });
             }
         }
         // A page that gets no further would be read for ever.
         self.cursor = if page.next > self.cursor { page.next } else { end };
-        Ok(pushes)
+        Ok((lagged, outputs))
     }
 }
 

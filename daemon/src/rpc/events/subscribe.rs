@@ -10,10 +10,9 @@ use crate::rpc::register::{parse, wire_error};
 use jsonrpsee::types::Params;
 use jsonrpsee::{Extensions, PendingSubscriptionSink, SubscriptionSink};
 use serde_json::value::{RawValue, to_raw_value};
-use serde_json::{Value, json};
 use std::sync::Arc;
 use toold_proto::RpcError;
-use toold_proto::event::EventType;
+use toold_proto::event::{EventType, Lagged, LaggedOf, Push};
 use toold_proto::params::EventsSubscribe;
 
 /// What is read from the journal in one go.
@@ -121,7 +120,7 @@ impl Subscription {
             };
             for range in batch.missing {
                 let (from, to) = range.into_inner();
-                send(sink, &json!({ "type": "lagged", "of": "events", "id": null, "from": from, "to": to })).await?;
+                send(sink, &Lagged { of: LaggedOf::Events, id: None, from, to }).await?;
             }
             for event in batch.events {
                 self.push(event, sink).await?;
@@ -157,8 +156,8 @@ impl Subscription {
     }
 }
 
-/// Pushes something that is not in the journal.
-pub async fn send(sink: &SubscriptionSink, what: &Value) -> Result<(), Disconnected> {
-    let raw: Box<RawValue> = to_raw_value(what).map_err(|_| Disconnected)?;
+/// Sends a push, which is not in the journal.
+pub async fn send(sink: &SubscriptionSink, push: &impl Push) -> Result<(), Disconnected> {
+    let raw: Box<RawValue> = to_raw_value(&push.message()).map_err(|_| Disconnected)?;
     sink.send(raw).await.map_err(|_| Disconnected)
 }

@@ -241,7 +241,7 @@ impl Proc {
             }
             Decision::Disable { suppressed } => {
                 let message = format!(
-                    "matches came too often in {} intervals of {} ms in a row: watching ended, `notify` is on",
+                    "too many matches in {} intervals of {} ms in a row; the watch ended and `notify` is on",
                     rules.strike_limit, rules.min_interval_ms
                 );
                 let disabled = WatchDisabled { name: self.spec.name.clone(), suppressed, message };

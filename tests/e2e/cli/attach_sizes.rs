@@ -56,13 +56,16 @@ fn of_two_with_different_windows_the_last_size_holds_and_the_other_is_told() {
     let d = Daemon::start();
     let proc = on_terminal(&d, "trap 'echo now $(stty size)' WINCH; echo ready; while :; do sleep 0.02; done");
     d.printed(&proc, "ready");
-    let (one, two) = (Term::ctl(&d, &["attach", &proc]), Term::ctl(&d, &["attach", &proc]));
-    one.sees("ready");
+    let one = Term::ctl(&d, &["attach", &proc]);
+    // After this answer no `resize` of the first client is pending, which could overtake the one of the second.
+    one.resize(25, 80);
+    one.sees("now 25 80");
+    let two = Term::ctl(&d, &["attach", &proc]);
     two.sees("ready");
     two.resize(30, 100);
     two.sees("now 30 100");
-    let word = "[toolctl: its screen is 30x100, your window 24x80; resize yours to change it]";
-    assert!(one.sees(word).contains("now 30 100"));
+    let status = "[toolctl: its screen is 30x100, your window 25x80; resize yours to change it]";
+    assert!(one.sees(status).contains("now 30 100"));
     // Who wants another resizes, and then the first is told.
     one.resize(20, 70);
     assert!(!one.sees("now 20 70").contains("toolctl:"), "its size is the screen's");

@@ -1,7 +1,7 @@
 //! The way to the daemon: where it is, whether it may be started, and how to come back to it.
 
 use crate::autostart::{self, Backoff, DaemonFlags};
-use crate::blocking::{Answer, CallError, Client, Message, parse};
+use crate::blocking::{CallError, Client, Message, parse};
 use crate::error::CliError;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -122,15 +122,6 @@ impl Connection {
     /// Sends a request and does not wait for its answer.
     pub fn send(&mut self, method: &str, params: &impl Serialize) -> Result<u64, CliError> {
         Ok(self.client()?.send(method, params)?)
-    }
-
-    /// The next answer that is here already.
-    pub fn next_answer(&mut self) -> Result<Option<Answer>, CliError> {
-        let answer = self.client()?.next_answer()?;
-        if answer.is_some() {
-            self.losses = 0;
-        }
-        Ok(answer)
     }
 
     /// The next answer or push that is here already.

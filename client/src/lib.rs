@@ -13,6 +13,7 @@ mod console;
 mod daemon_probe;
 mod error;
 mod error_text;
+mod event_loop;
 mod fullscreen;
 mod help;
 mod local_time;

@@ -1,14 +1,16 @@
 //! A call that may take long: made again on a new connection, and not all there is to do meanwhile.
 
-use crate::blocking::{Answer, CallError, parse};
+use crate::blocking::{CallError, parse};
 use crate::cmd::Context;
 use crate::error::CliError;
+use crate::event_loop::{EventLoop, Incoming, Sources};
 use crate::render::text::last_line;
 use crate::render::{poll, progress_line};
 use crate::sys::{self, Interest, Signals};
 use serde_json::value::RawValue;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
+use toold_proto::RpcError;
 use toold_proto::api::{self, Method};
 use toold_proto::params;
 use toold_proto::results::Counts;
@@ -49,6 +51,13 @@ impl Work {
     }
 }
 
+/// The calls of the loop: the one that is waited for, and the one that asks how far it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Call {
+    Main,
+    Progress,
+}
+
 /// Whether a call may be made again after a lost connection.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Repeat {
@@ -58,28 +67,25 @@ enum Repeat {
 
 /// What is waited for, and the line about it.
 pub struct Waiting {
-    looks: ProgressSource,
+    source: ProgressSource,
     begin: Instant,
     due: Instant,
     pace: Duration,
-    asked: Option<u64>,
     signals: Option<Signals>,
 }
 
 impl Waiting {
-    fn paced(looks: ProgressSource, pace: Duration) -> Waiting {
+    fn paced(source: ProgressSource, pace: Duration) -> Waiting {
         let begin = Instant::now();
-        Waiting { looks, begin, due: begin + pace, pace, asked: None, signals: None }
+        Waiting { source, begin, due: begin + pace, pace, signals: None }
     }
 
     /// The line that the answer to our look makes.
-    fn line(&self, answer: Answer, width: usize) -> Option<String> {
-        // What went wrong with the look, the call itself will tell.
-        let raw = answer.outcome.ok()?;
+    fn line(&self, raw: &RawValue, width: usize) -> Option<String> {
         let elapsed = self.begin.elapsed().as_millis() as u64;
-        match &self.looks {
+        match &self.source {
             ProgressSource::Processes { .. } => {
-                let page = parse::<api::Poll>(&raw).ok()?;
+                let page = parse::<api::Poll>(raw).ok()?;
                 Some(progress_line::line(
                     elapsed,
                     &poll::summary(&page.process),
@@ -88,7 +94,7 @@ impl Waiting {
                 ))
             }
             ProgressSource::Left(work) => {
-                let info = parse::<api::DaemonInfo>(&raw).ok()?;
+                let info = parse::<api::DaemonInfo>(raw).ok()?;
                 Some(progress_line::line(elapsed, &work.line(&info.counts), None, width))
             }
         }
@@ -109,11 +115,11 @@ impl Context<'_> {
         self.show_while(ProgressSource::Left(work))
     }
 
-    fn show_while(&self, looks: ProgressSource) -> WhileWaiting {
+    fn show_while(&self, source: ProgressSource) -> WhileWaiting {
         if !self.console.can_redraw || self.json {
             return WhileWaiting::Nothing;
         }
-        let mut waiting = Waiting::paced(looks, PACE);
+        let mut waiting = Waiting::paced(source, PACE);
         if self.console.is_real {
             // Only to take the line away first; without it the line stays, which is not worth an error.
             waiting.signals = Signals::catch(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP]).ok();
@@ -153,93 +159,89 @@ impl Context<'_> {
         meanwhile: &mut WhileWaiting,
     ) -> Result<Box<RawValue>, CliError> {
         let begin = Instant::now();
-        let timeout = self.connection.timeout(wait);
-        let mut id = self.connection.send(M::NAME, &params(Duration::ZERO))?;
-        let mut overdue = begin + timeout;
+        let mut events = EventLoop::new();
+        events.send::<M>(&mut self.connection, Call::Main, &params(Duration::ZERO), wait)?;
         loop {
-            while let Some(answer) = self.connection.next_answer()? {
-                if answer.id == Some(id) || answer.id.is_none() && answer.outcome.is_err() {
-                    self.console.erase();
-                    return answer.outcome.map_err(|error| CallError::Rpc(error).into());
-                }
-                self.looked(answer, meanwhile);
-            }
-            self.look_if_due(meanwhile)?;
-            let answers = self.wait_for_news(overdue, meanwhile)?;
-            if answers && let Err(error) = self.connection.fill() {
-                if repeat == Repeat::Never {
-                    return Err(error.into());
-                }
-                self.connection.recover(error)?;
-                id = self.connection.send(M::NAME, &params(begin.elapsed()))?;
-                overdue = Instant::now() + timeout;
-                if let WhileWaiting::Show(waiting) = meanwhile {
-                    waiting.asked = None;
+            while let Some(incoming) = events.next(&mut self.connection)? {
+                match incoming {
+                    Incoming::Answer(Call::Main, outcome) => {
+                        self.console.erase();
+                        return outcome.map_err(|error| CallError::Rpc(error).into());
+                    }
+                    Incoming::Answer(Call::Progress, outcome) => self.show_progress(outcome, meanwhile),
+                    Incoming::Push(_) => {}
                 }
             }
-            // Only when nothing came: after a Ctrl-Z the answers are late, but here.
-            if !answers && Instant::now() >= overdue {
-                return Err(self.connection.timed_out(timeout));
+            self.ask_progress_if_due(&mut events, meanwhile)?;
+            let Some(lost) = self.wait_for_daemon(&mut events, meanwhile)? else { continue };
+            if repeat == Repeat::Never {
+                return Err(lost.into());
             }
+            events.cancel_all();
+            self.connection.recover(lost)?;
+            events.send::<M>(&mut self.connection, Call::Main, &params(begin.elapsed()), wait)?;
         }
     }
 
-    /// Waits for the daemon or for the next thing to do: whether the daemon has sent something.
-    fn wait_for_news(&mut self, overdue: Instant, meanwhile: &WhileWaiting) -> Result<bool, CliError> {
+    /// Waits for the daemon or for the next timer. Returns the error of a lost connection.
+    fn wait_for_daemon(
+        &mut self,
+        events: &mut EventLoop<Call>,
+        meanwhile: &WhileWaiting,
+    ) -> Result<Option<CallError>, CliError> {
         let (due, signals) = match meanwhile {
             WhileWaiting::Show(waiting) => (Some(waiting.due), waiting.signals.as_ref()),
             WhileWaiting::Nothing | WhileWaiting::ExitOnHangup => (None, None),
         };
         let stdout = std::io::stdout();
-        let reader = (matches!(meanwhile, WhileWaiting::ExitOnHangup) && self.console.is_real).then(|| stdout.as_fd());
-        let watched = [
-            self.connection.fd().map(|fd| (fd, Interest::Readable)),
-            reader.map(|fd| (fd, Interest::HungUp)),
-            signals.map(|signals| (signals.as_fd(), Interest::Readable)),
-        ];
-        let until = due.map_or(overdue, |due| due.min(overdue));
-        let ready = sys::poll(watched, Some(until.saturating_duration_since(Instant::now())));
-        let [answers, abandoned, signal] = ready.map_err(|source| CliError::Io { doing: "wait for news", source })?;
-        if abandoned {
+        let reads = matches!(meanwhile, WhileWaiting::ExitOnHangup) && self.console.is_real;
+        let output = reads.then(|| (stdout.as_fd(), Interest::HungUp));
+        let wake = events.wait(&mut self.connection, Sources { signals, output, input: None }, due)?;
+        if wake.output {
             return Err(CliError::OutputClosed);
         }
-        if signal && let Some(signal) = signals.and_then(Signals::take) {
+        if wake.signal
+            && let Some(signal) = signals.and_then(Signals::take)
+        {
             self.console.erase();
             sys::die_by_signal(signal);
         }
-        Ok(answers)
+        Ok(wake.lost)
     }
 
     /// Asks how one of the processes is, once in a while. Never twice at once.
-    fn look_if_due(&mut self, meanwhile: &mut WhileWaiting) -> Result<(), CliError> {
+    fn ask_progress_if_due(
+        &mut self,
+        events: &mut EventLoop<Call>,
+        meanwhile: &mut WhileWaiting,
+    ) -> Result<(), CliError> {
         let WhileWaiting::Show(waiting) = meanwhile else { return Ok(()) };
         let now = Instant::now();
         if waiting.due > now {
             return Ok(());
         }
         waiting.due = now + waiting.pace;
-        if waiting.asked.is_none() && self.console.can_show_line() {
-            let asked = match &mut waiting.looks {
-                ProgressSource::Processes { ids, next } => {
-                    let id = ids[*next % ids.len()].clone();
-                    *next += 1;
-                    self.connection.send(api::Poll::NAME, &params::Poll { id, ..Default::default() })?
-                }
-                ProgressSource::Left(_) => self.connection.send(api::DaemonInfo::NAME, &params::Empty::default())?,
-            };
-            waiting.asked = Some(asked);
+        if events.is_pending(Call::Progress) || !self.console.can_show_line() {
+            return Ok(());
         }
-        Ok(())
+        match &mut waiting.source {
+            ProgressSource::Processes { ids, next } => {
+                let params = params::Poll { id: ids[*next % ids.len()].clone(), ..Default::default() };
+                *next += 1;
+                events.send_optional::<api::Poll>(&mut self.connection, Call::Progress, &params)
+            }
+            ProgressSource::Left(_) => {
+                events.send_optional::<api::DaemonInfo>(&mut self.connection, Call::Progress, &params::Empty::default())
+            }
+        }
     }
 
-    fn looked(&mut self, answer: Answer, meanwhile: &mut WhileWaiting) {
-        let WhileWaiting::Show(waiting) = meanwhile else { return };
-        if waiting.asked.is_some() && waiting.asked == answer.id {
-            waiting.asked = None;
-            let width = self.console.err_style.width.unwrap_or(usize::MAX);
-            if let Some(line) = waiting.line(answer, width) {
-                self.console.show_line(&line);
-            }
+    fn show_progress(&mut self, outcome: Result<Box<RawValue>, RpcError>, meanwhile: &WhileWaiting) {
+        // The call itself reports what went wrong.
+        let (WhileWaiting::Show(waiting), Ok(raw)) = (meanwhile, outcome) else { return };
+        let width = self.console.err_style.width.unwrap_or(usize::MAX);
+        if let Some(line) = waiting.line(&raw, width) {
+            self.console.show_line(&line);
         }
     }
 }

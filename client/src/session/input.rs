@@ -6,7 +6,8 @@ use crate::cmd::options::exec::random_id;
 use crate::cmd::wait::has_ended;
 use crate::error::CliError;
 use crate::error_text;
-use crate::sys::{self, Interest};
+use crate::event_loop::{Incoming, Sources};
+use crate::sys;
 use crate::terminal::keys::Typed;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -85,14 +86,14 @@ impl Session<'_, '_> {
     pub(super) fn finish_write(&mut self) -> Result<(), CliError> {
         let until = Instant::now() + ENDING;
         while self.shares_input() && self.is_pending(Request::Write) {
-            if let Some(answer) = self.cx.connection.next_answer()? {
-                self.answered(answer)?;
+            if let Some(incoming) = self.events.next(&mut self.cx.connection)? {
+                if let Incoming::Answer(request, outcome) = incoming {
+                    self.answered(request, outcome)?;
+                }
                 continue;
             }
-            let left = until.saturating_duration_since(Instant::now());
-            let [answers] = sys::poll([self.cx.connection.fd().map(|fd| (fd, Interest::Readable))], Some(left))
-                .map_err(CliError::io("wait for news"))?;
-            if !answers || self.cx.connection.fill().is_err() {
+            let wake = self.events.wait(&mut self.cx.connection, Sources::default(), Some(until))?;
+            if wake.is_timeout() || wake.lost.is_some() {
                 break;
             }
         }

@@ -15,18 +15,18 @@ mod tests;
 pub use signals::{SCREEN_SIGNALS, SIGNALS};
 pub use terminal::{Access, AttachedTerminal};
 
-use crate::blocking::{Answer, CallError, parse};
+use crate::blocking::{CallError, parse};
 use crate::cmd::Context;
 use crate::cmd::options::ready::Readiness;
 use crate::cmd::poll::bytes;
 use crate::error::CliError;
 use crate::error_text;
+use crate::event_loop::{EventLoop, Incoming, Sources};
 use crate::render::poll::summary;
 use crate::render::status::unusual_end;
-use crate::sys::{self, Interest, Signals};
+use crate::sys::{Interest, Signals};
 use progress::{Next, Progress, pieces};
-use serde::Serialize;
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::RawValue;
 use status_line::Quiet;
 use std::fs::File;
 use std::io::IsTerminal;
@@ -89,16 +89,6 @@ enum Request {
     Resize,
 }
 
-struct Pending {
-    id: u64,
-    what: Request,
-    method: &'static str,
-    params: Box<RawValue>,
-    /// How long the daemon may take, and until when that is.
-    timeout: Duration,
-    until: Instant,
-}
-
 /// One `run`.
 pub struct Session<'a, 'c> {
     cx: &'a mut Context<'c>,
@@ -107,7 +97,7 @@ pub struct Session<'a, 'c> {
     detach_at: Option<Instant>,
     process: Option<String>,
     progress: Progress,
-    pending: Vec<Pending>,
+    events: EventLoop<Request>,
     interrupts: u32,
     /// Bytes of our stdin that are on their way.
     sending: Vec<u8>,
@@ -141,7 +131,7 @@ impl<'a, 'c> Session<'a, 'c> {
             detach_at,
             process: None,
             progress: Progress::default(),
-            pending: Vec::new(),
+            events: EventLoop::new(),
             interrupts: 0,
             sending: Vec::new(),
             unread: Vec::new(),
@@ -164,8 +154,10 @@ impl<'a, 'c> Session<'a, 'c> {
     /// Goes on with what was asked until there is a code to exit with.
     fn run_loop(&mut self) -> Result<u8, CliError> {
         loop {
-            while let Some(answer) = self.cx.connection.next_answer()? {
-                if let Some(code) = self.answered(answer)? {
+            while let Some(incoming) = self.events.next(&mut self.cx.connection)? {
+                if let Incoming::Answer(request, outcome) = incoming
+                    && let Some(code) = self.answered(request, outcome)?
+                {
                     return Ok(code);
                 }
             }
@@ -177,49 +169,45 @@ impl<'a, 'c> Session<'a, 'c> {
 
     /// Waits for whatever comes first, and acts on it.
     fn poll_once(&mut self) -> Result<Option<u8>, CliError> {
-        let input = self.plan.input.as_ref().filter(|_| self.reads_input());
         let (stdout, stderr) = (std::io::stdout(), std::io::stderr());
-        let person = self.watches_hangup().then(|| if stdout.is_terminal() { stdout.as_fd() } else { stderr.as_fd() });
-        let watched = [
-            self.cx.connection.fd().map(|fd| (fd, Interest::Readable)),
-            Some((self.signals.as_fd(), Interest::Readable)),
-            input.map(|input| (input.as_fd(), Interest::Readable)),
-            person.map(|fd| (fd, Interest::HungUp)),
-        ];
-        let ready = sys::poll(watched, self.time_left());
-        let [answers, signal, input, abandoned] =
-            ready.map_err(|source| CliError::Io { doing: "wait for news", source })?;
-        if signal && let Some(code) = self.signalled()? {
+        let terminal = if stdout.is_terminal() { stdout.as_fd() } else { stderr.as_fd() };
+        let timer = self.next_timer();
+        let input = self.plan.input.as_ref().filter(|_| self.reads_input()).map(|input| input.as_fd());
+        let sources = Sources {
+            signals: Some(&self.signals),
+            input,
+            output: self.watches_hangup().then_some((terminal, Interest::HungUp)),
+        };
+        let wake = self.events.wait(&mut self.cx.connection, sources, timer)?;
+        if wake.signal
+            && let Some(code) = self.signalled()?
+        {
             return Ok(Some(code));
         }
-        if abandoned && let Some(code) = self.hung_up(libc::SIGHUP)? {
+        if wake.output
+            && let Some(code) = self.hung_up(libc::SIGHUP)?
+        {
             return Ok(Some(code));
         }
-        // First what the daemon tells: it may be the program's end, and then the line is not for it.
-        let input = input && !(answers && self.shares_input());
+        // The daemon's answers come first: they may report the program's end, and then the line is not for it.
+        let input = wake.input && !(wake.daemon && self.shares_input());
         if input && let Some(code) = self.forward()? {
             return Ok(Some(code));
         }
-        if answers && let Err(error) = self.cx.connection.fill() {
-            self.cx.connection.recover(error)?;
-            self.ask_again()?;
+        if let Some(lost) = wake.lost {
+            // All other calls may run twice: the start and the writes carry ids, the rest only looks or ends. A signal may
+            // not, for a program may count them.
+            self.events.cancel(Request::Signal);
+            self.events.reconnect(&mut self.cx.connection, lost)?;
             self.away = true;
         }
-        self.run_timers(answers)
+        self.run_timers(wake.daemon)
     }
 
-    /// Until something is to be done though nothing comes.
-    fn time_left(&self) -> Option<Duration> {
-        let overdue = self.pending.iter().map(|pending| pending.until).min();
-        let times = self
-            .detach_due()
-            .into_iter()
-            .chain(overdue)
-            .chain(self.quiet_due())
-            .chain(self.resize_due())
-            .chain(self.redraw_due())
-            .chain(self.stdin_backoff);
-        times.min().map(|at| at.saturating_duration_since(Instant::now()))
+    /// Returns when something is due though nothing comes.
+    fn next_timer(&self) -> Option<Instant> {
+        let timers = [self.detach_due(), self.quiet_due(), self.resize_due(), self.redraw_due(), self.stdin_backoff];
+        timers.into_iter().flatten().min()
     }
 
     /// When to leave. Before the id is known there is nothing to print or to leave behind.
@@ -230,10 +218,6 @@ impl<'a, 'c> Session<'a, 'c> {
     /// Does what is due by now.
     fn run_timers(&mut self, answers: bool) -> Result<Option<u8>, CliError> {
         let now = Instant::now();
-        // Only when nothing came: after a Ctrl-Z the answers are late, but here.
-        if !answers && let Some(late) = self.pending.iter().find(|pending| pending.until <= now) {
-            return Err(self.cx.connection.timed_out(late.timeout));
-        }
         if !answers {
             self.show_quiet(now);
         }
@@ -250,42 +234,20 @@ impl<'a, 'c> Session<'a, 'c> {
         }
     }
 
-    /// Asks for something that takes so long by its own wish.
-    fn ask<M: Method>(&mut self, what: Request, params: &M::Params, wait: Duration) -> Result<(), CliError> {
-        let params = raw(params)?;
-        let id = self.cx.connection.send(M::NAME, &params)?;
-        let timeout = self.cx.connection.timeout(wait);
-        let until = Instant::now() + timeout;
-        self.pending.push(Pending { id, what, method: M::NAME, params, timeout, until });
-        Ok(())
+    /// Sends a call that itself waits up to `wait` before it answers.
+    fn ask<M: Method>(&mut self, request: Request, params: &M::Params, wait: Duration) -> Result<(), CliError> {
+        self.events.send::<M>(&mut self.cx.connection, request, params, wait)
     }
 
-    /// Asks on a new connection what the lost one had not answered. All of it may run twice: the
-    /// start and the writes carry ids, the rest only looks or ends. A signal is left out, for a
-    /// program may count them.
-    fn ask_again(&mut self) -> Result<(), CliError> {
-        self.pending.retain(|pending| pending.what != Request::Signal);
-        for pending in &mut self.pending {
-            pending.id = self.cx.connection.send(pending.method, &pending.params)?;
-            pending.until = Instant::now() + pending.timeout;
-        }
-        Ok(())
+    fn is_pending(&self, request: Request) -> bool {
+        self.events.is_pending(request)
     }
 
-    fn is_pending(&self, what: Request) -> bool {
-        self.pending.iter().any(|pending| pending.what == what)
-    }
-
-    fn answered(&mut self, answer: Answer) -> Result<Option<u8>, CliError> {
-        let Some(id) = answer.id else {
-            return answer.outcome.map(|_| None).map_err(|e| CallError::Rpc(e).into());
-        };
-        let Some(at) = self.pending.iter().position(|pending| pending.id == id) else { return Ok(None) };
-        let what = self.pending.swap_remove(at).what;
+    fn answered(&mut self, what: Request, outcome: Result<Box<RawValue>, RpcError>) -> Result<Option<u8>, CliError> {
         if what != Request::Poll {
             self.report_reconnect();
         }
-        let result = match (what, answer.outcome) {
+        let result = match (what, outcome) {
             (_, Ok(result)) => result,
             (Request::Signal | Request::Kill | Request::Write | Request::Close, Err(error))
             | (Request::Resize | Request::Ready | Request::CheckExit, Err(error)) => {
@@ -433,8 +395,4 @@ impl<'a, 'c> Session<'a, 'c> {
         let _ = self.cx.connection.call_raw::<api::Signal>(&params);
         Ok(Some(128 + libc::SIGPIPE as u8))
     }
-}
-
-fn raw(params: &impl Serialize) -> Result<Box<RawValue>, CliError> {
-    to_raw_value(params).map_err(|e| CallError::Protocol(format!("the parameters do not fit into JSON: {e}")).into())
 }

@@ -2,7 +2,8 @@
 
 use super::Session;
 use crate::error::CliError;
-use crate::sys::{self, Interest};
+use crate::event_loop::{self, Sources};
+use crate::sys::Interest;
 use std::io::Write;
 use std::os::fd::AsFd;
 use std::time::Instant;
@@ -32,19 +33,23 @@ impl Session<'_, '_> {
                 };
                 // Only keys can wait for a slow terminal: a pipe's data goes on when the output does.
                 let keys = self.plan.input.as_ref().filter(|_| self.plan.screen.is_some() && self.reads_input());
-                let watched = [
-                    Some((fd, Interest::Writable)),
-                    Some((self.signals.as_fd(), Interest::Readable)),
-                    keys.map(|keys| (keys.as_fd(), Interest::Readable)),
-                ];
-                let [output, signal, keys] = sys::poll(watched, None).map_err(CliError::io("wait for the output"))?;
-                if signal && let Some(code) = self.signalled()? {
+                let sources = Sources {
+                    signals: Some(&self.signals),
+                    input: keys.map(|keys| keys.as_fd()),
+                    output: Some((fd, Interest::Writable)),
+                };
+                let wake = event_loop::wait_without_daemon(&sources)?;
+                if wake.signal
+                    && let Some(code) = self.signalled()?
+                {
                     return Ok(Some(code));
                 }
-                if keys && let Some(code) = self.forward()? {
+                if wake.input
+                    && let Some(code) = self.forward()?
+                {
                     return Ok(Some(code));
                 }
-                if output {
+                if wake.output {
                     break;
                 }
             }

@@ -106,7 +106,7 @@ impl Session<'_, '_> {
         // What is typed from now on is somebody else's.
         self.plan.input = None;
         if self.cx.json {
-            self.pending.retain(|pending| pending.what != Request::Wait);
+            self.events.cancel(Request::Wait);
             return self.wait(Request::FinalPoll, 1).map(|()| None);
         }
         let id = self.id();

@@ -4,11 +4,12 @@
 //! lost and nothing comes twice.
 
 use super::{Facts, Filter, print};
-use crate::blocking::{CallError, Message, Push, parse};
+use crate::blocking::{CallError, Push, parse};
 use crate::cmd::Context;
 use crate::error::{CliError, DONE};
+use crate::event_loop::{EventLoop, Incoming, Sources};
 use crate::render::event::SubjectColumn;
-use crate::sys::{self, Interest};
+use crate::sys::Interest;
 use serde_json::value::RawValue;
 use std::collections::VecDeque;
 use std::os::fd::AsFd;
@@ -34,7 +35,7 @@ pub struct Plan {
 
 pub fn run(plan: Plan, cx: &mut Context<'_>) -> Result<u8, CliError> {
     let journal = journal(cx)?;
-    let mut reader = Reader { cx, subscription: None, who: SubjectColumn::default() };
+    let mut reader = Reader { cx, events: EventLoop::new(), subscription: None, who: SubjectColumn::default() };
     let position = match (plan.follow, plan.after, plan.most) {
         // All that came after it and all that will come are one replay.
         (true, Some(after), None) => after,
@@ -63,7 +64,7 @@ fn follow(plan: &Plan, mut position: u64, reader: &mut Reader<'_, '_>) -> Result
         let event = match reader.next()? {
             Ok(event) => event,
             Err(lost) => {
-                position = reader.try_reconnect(lost, position)?;
+                position = reader.resume(lost, position)?;
                 reader.subscribe(&plan.filter, position, plan.output)?;
                 continue;
             }
@@ -89,6 +90,8 @@ fn follow(plan: &Plan, mut position: u64, reader: &mut Reader<'_, '_>) -> Result
 /// A connection with at most one subscription.
 struct Reader<'a, 'c> {
     cx: &'a mut Context<'c>,
+    /// The one call that may be pending is the subscription.
+    events: EventLoop<()>,
     subscription: Option<Subscription>,
     /// The column of those that the events are about.
     who: SubjectColumn,
@@ -96,7 +99,6 @@ struct Reader<'a, 'c> {
 
 /// One that was asked for: its number is known once that is answered.
 struct Subscription {
-    request: u64,
     number: Option<u64>,
     /// Pushes that came before the answer.
     early: VecDeque<Push>,
@@ -193,9 +195,9 @@ impl Reader<'_, '_> {
             output,
             ansi: params::Ansi::Strip,
         };
-        let request = self.cx.connection.send(api::EventsSubscribe::NAME, &params)?;
-        self.subscription = Some(Subscription { request, number: None, early: VecDeque::new() });
-        Ok(())
+        self.subscription = Some(Subscription { number: None, early: VecDeque::new() });
+        self.events.cancel(());
+        self.events.send::<api::EventsSubscribe>(&mut self.cx.connection, (), &params, Duration::ZERO)
     }
 
     /// Ends the subscription. Its answer and what is still on its way are passed over.
@@ -218,21 +220,18 @@ impl Reader<'_, '_> {
             if let Some(event) = self.arrived()? {
                 return Ok(Ok(event));
             }
-            let answered = self.subscription.as_ref().is_some_and(|subscription| subscription.number.is_some());
-            let time = if answered { time } else { self.cx.connection.timeout(Duration::ZERO) };
-            let left = begin.checked_add(time).map(|until| until.saturating_duration_since(Instant::now()));
             let stdout = std::io::stdout();
-            let reader = self.cx.console.is_real.then(|| (stdout.as_fd(), Interest::HungUp));
-            let watched = [self.cx.connection.fd().map(|fd| (fd, Interest::Readable)), reader];
-            let ready = sys::poll(watched, left).map_err(|source| CliError::Io { doing: "wait for events", source })?;
-            match ready {
-                [_, true] => return Err(CliError::OutputClosed),
-                [true, _] => {
-                    if let Err(lost) = self.cx.connection.fill() {
-                        return Ok(Err(lost));
-                    }
-                }
-                [false, false] => return Err(self.cx.connection.timed_out(time)),
+            let output = self.cx.console.is_real.then(|| (stdout.as_fd(), Interest::HungUp));
+            let sources = Sources { output, ..Default::default() };
+            let wake = self.events.wait(&mut self.cx.connection, sources, begin.checked_add(time))?;
+            if wake.output {
+                return Err(CliError::OutputClosed);
+            }
+            if wake.is_timeout() {
+                return Err(self.cx.connection.timed_out(time));
+            }
+            if let Some(lost) = wake.lost {
+                return Ok(Err(lost));
             }
         }
     }
@@ -247,19 +246,16 @@ impl Reader<'_, '_> {
             };
             let push = match push {
                 Some(push) => push,
-                None => match self.cx.connection.next_message()? {
+                None => match self.events.next(&mut self.cx.connection)? {
                     None => return Ok(None),
-                    Some(Message::Push(push)) if subscription.number.is_some() => push,
-                    Some(Message::Push(push)) => {
+                    Some(Incoming::Push(push)) if subscription.number.is_some() => push,
+                    Some(Incoming::Push(push)) => {
                         subscription.early.push_back(push);
                         continue;
                     }
-                    Some(Message::Answer(answer)) => {
-                        // Of the others only what could not be read at all is ours to tell.
-                        if answer.id == Some(subscription.request) || answer.id.is_none() {
-                            let raw = answer.outcome.map_err(CallError::Rpc)?;
-                            subscription.number = Some(parse::<api::EventsSubscribe>(&raw)?);
-                        }
+                    Some(Incoming::Answer((), outcome)) => {
+                        let raw = outcome.map_err(CallError::Rpc)?;
+                        subscription.number = Some(parse::<api::EventsSubscribe>(&raw)?);
                         continue;
                     }
                 },
@@ -273,7 +269,7 @@ impl Reader<'_, '_> {
     }
 
     /// A new connection after a lost one: where to go on there.
-    fn try_reconnect(&mut self, lost: CallError, position: u64) -> Result<u64, CliError> {
+    fn resume(&mut self, lost: CallError, position: u64) -> Result<u64, CliError> {
         self.subscription = None;
         self.cx.connection.recover(lost)?;
         let journal = journal(self.cx)?;

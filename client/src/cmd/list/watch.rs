@@ -3,10 +3,11 @@
 
 use super::Args;
 use super::sort::Cpu;
-use crate::blocking::{CallError, Message, parse};
+use crate::blocking::{CallError, parse};
 use crate::cmd::Context;
 use crate::cmd::wait::has_ended;
 use crate::error::{CliError, DONE};
+use crate::event_loop::{EventLoop, Incoming, Sources};
 use crate::fullscreen::{self, Fullscreen};
 use crate::local_time::now_ms;
 use crate::render::Style;
@@ -16,7 +17,7 @@ use serde_json::value::RawValue;
 use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
-use toold_proto::api::{self, Method};
+use toold_proto::api;
 use toold_proto::params;
 use toold_proto::results;
 
@@ -42,13 +43,18 @@ enum Surface {
     Pages(Option<Vec<String>>),
 }
 
+/// The calls of the loop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Call {
+    Subscribe,
+    List,
+}
+
 struct Watch<'a, 'c> {
     cx: &'a mut Context<'c>,
     args: Args,
     surface: Surface,
-    subscribed: u64,
-    /// The look that is not answered yet, and until when it should be.
-    asked: Option<(u64, Instant)>,
+    events: EventLoop<Call>,
     /// Something happened since the last look.
     stale: bool,
     away: bool,
@@ -59,7 +65,8 @@ struct Watch<'a, 'c> {
 }
 
 pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
-    let first = cx.connection.send(api::EventsSubscribe::NAME, &subscription(&args))?;
+    let mut events = EventLoop::new();
+    events.send::<api::EventsSubscribe>(&mut cx.connection, Call::Subscribe, &subscription(&args), Duration::ZERO)?;
     // It was here. Whoever stops it now does not want it back for our sake.
     cx.connection.refuse_autostart();
     let surface = match cx.console.is_real && cx.console.style.terminal() && !crate::console::is_dumb() {
@@ -73,8 +80,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
         cx,
         args,
         surface,
-        subscribed: first,
-        asked: None,
+        events,
         stale: true,
         away: false,
         last: Instant::now() - GATHER,
@@ -96,8 +102,7 @@ impl Watch<'_, '_> {
             if self.due().is_some_and(|due| due <= now) {
                 self.act(now)?;
             }
-            let timeout = self.due().map(|due| due.saturating_duration_since(Instant::now()));
-            if let Some(code) = self.wait(timeout)? {
+            if let Some(code) = self.wait()? {
                 return Ok(code);
             }
         }
@@ -108,11 +113,12 @@ impl Watch<'_, '_> {
         if self.away {
             return Some(self.last + RETRY);
         }
-        match (&self.asked, self.stale, &self.surface) {
-            (Some((_, until)), _, _) => Some(*until),
-            (None, true, _) => Some(self.last + GATHER),
-            (None, false, Surface::Screen { .. }) => Some(self.last + self.pace()),
-            (None, false, Surface::Pages(_)) => None,
+        match &self.surface {
+            // The answer draws the table; the loop watches that it comes in time.
+            _ if self.events.is_pending(Call::List) => None,
+            _ if self.stale => Some(self.last + GATHER),
+            Surface::Screen { .. } => Some(self.last + self.pace()),
+            Surface::Pages(_) => None,
         }
     }
 
@@ -134,9 +140,6 @@ impl Watch<'_, '_> {
             }
             return Ok(());
         }
-        if self.asked.is_some() {
-            return Err(self.cx.connection.timed_out(self.cx.connection.timeout(Duration::ZERO)));
-        }
         let runs = self.listed.iter().flat_map(|l| &l.processes).any(|l| !has_ended(&l.process));
         match self.stale || (runs && self.is_seen()) {
             true => self.ask(),
@@ -150,38 +153,30 @@ impl Watch<'_, '_> {
     }
 
     fn subscribe(&mut self) -> Result<(), CliError> {
-        self.subscribed = self.cx.connection.send(api::EventsSubscribe::NAME, &subscription(&self.args))?;
-        Ok(())
+        let params = subscription(&self.args);
+        self.events.send::<api::EventsSubscribe>(&mut self.cx.connection, Call::Subscribe, &params, Duration::ZERO)
     }
 
     fn ask(&mut self) -> Result<(), CliError> {
-        let id = self.cx.connection.send(api::List::NAME, &self.args.params(false))?;
-        self.asked = Some((id, Instant::now() + self.cx.connection.timeout(Duration::ZERO)));
         self.stale = false;
-        Ok(())
+        let params = self.args.params(false);
+        self.events.send::<api::List>(&mut self.cx.connection, Call::List, &params, Duration::ZERO)
     }
 
-    /// What the daemon has sent.
+    /// Handles what the daemon has sent.
     fn read(&mut self) -> Result<(), CliError> {
         while !self.away
-            && let Some(message) = self.cx.connection.next_message()?
+            && let Some(incoming) = self.events.next(&mut self.cx.connection)?
         {
-            match message {
-                Message::Push(push) => {
+            match incoming {
+                Incoming::Push(push) => {
                     self.stale = true;
                     if push.outcome.is_err() {
                         self.subscribe()?;
                     }
                 }
-                Message::Answer(answer) if self.asked.is_some_and(|(id, _)| answer.id == Some(id)) => {
-                    self.asked = None;
-                    self.answered(&answer.outcome.map_err(CallError::Rpc)?)?;
-                }
-                Message::Answer(answer) if answer.id == Some(self.subscribed) || answer.id.is_none() => {
-                    answer.outcome.map_err(CallError::Rpc)?;
-                }
-                // To a look that was given up with its connection.
-                Message::Answer(_) => {}
+                Incoming::Answer(Call::List, outcome) => self.answered(&outcome.map_err(CallError::Rpc)?)?,
+                Incoming::Answer(Call::Subscribe, outcome) => drop(outcome.map_err(CallError::Rpc)?),
             }
         }
         Ok(())
@@ -230,32 +225,30 @@ impl Watch<'_, '_> {
     }
 
     /// Waits for whatever comes first. The code to leave with, if it is time.
-    fn wait(&mut self, timeout: Option<Duration>) -> Result<Option<u8>, CliError> {
+    fn wait(&mut self) -> Result<Option<u8>, CliError> {
         let (stdout, stdin) = (io::stdout(), io::stdin());
-        let (signals, keys, reader) = match &self.surface {
+        let timer = self.due();
+        let sources = match &self.surface {
             Surface::Screen { screen, signals } => {
-                (Some(signals.as_fd()), screen.has_keys().then(|| stdin.as_fd()), None)
+                Sources { signals: Some(signals), input: screen.has_keys().then(|| stdin.as_fd()), output: None }
             }
-            Surface::Pages(_) => (None, None, self.cx.console.is_real.then(|| stdout.as_fd())),
+            Surface::Pages(_) => Sources {
+                output: self.cx.console.is_real.then(|| (stdout.as_fd(), Interest::HungUp)),
+                ..Default::default()
+            },
         };
-        let watched = [
-            self.cx.connection.fd().map(|fd| (fd, Interest::Readable)),
-            signals.map(|fd| (fd, Interest::Readable)),
-            keys.map(|fd| (fd, Interest::Readable)),
-            reader.map(|fd| (fd, Interest::HungUp)),
-        ];
-        let ready = sys::poll(watched, timeout).map_err(|source| CliError::Io { doing: "wait for news", source })?;
-        let [news, signal, key, abandoned] = ready;
-        if abandoned {
+        let wake = self.events.wait(&mut self.cx.connection, sources, timer)?;
+        if wake.output {
             return Err(CliError::OutputClosed);
         }
-        if signal && self.signalled()? || key && is_leaving(&stdin)? {
+        if wake.signal && self.signalled()? || wake.input && is_leaving(&stdin)? {
             return Ok(Some(DONE));
         }
-        if news && let Err(error) = self.cx.connection.fill() {
-            let CallError::Unreachable { .. } = error else { return Err(error.into()) };
+        if wake.lost.is_some() {
             self.cx.connection.disconnect();
-            (self.away, self.asked, self.last) = (true, None, Instant::now());
+            self.events.cancel_all();
+            self.away = true;
+            self.last = Instant::now();
             self.draw()?;
         }
         Ok(None)

@@ -73,12 +73,10 @@ fn params(m: &Description, generator: &mut SchemaGenerator) -> Vec<Value> {
         schema["required"].as_array().map(|a| a.iter().filter_map(Value::as_str).collect()).unwrap_or_default();
     let none = Map::new();
     let properties = schema["properties"].as_object().unwrap_or(&none);
-    let needed =
-        |name: &str| required.contains(&name) || REQUIRED.iter().any(|(method, p)| *method == m.name && *p == name);
     let one = |(name, schema): (&String, &Value)| {
         let mut schema = schema.clone();
         let description = schema.as_object_mut().and_then(|o| o.remove("description")).unwrap_or(Value::Null);
-        let mut value = json!({ "name": name, "required": needed(name), "schema": schema });
+        let mut value = json!({ "name": name, "required": required.contains(&name.as_str()), "schema": schema });
         if !description.is_null() {
             value["description"] = description;
         }
@@ -89,27 +87,6 @@ fn params(m: &Description, generator: &mut SchemaGenerator) -> Vec<Value> {
     all.sort_by_key(|p| p["required"] != true);
     all
 }
-
-/// Parameters that must be given. The structs default them, so that their absence is told by name
-/// in our words; the document has to know.
-pub const REQUIRED: &[(&str, &str)] = &[
-    ("poll", "id"),
-    ("log", "id"),
-    ("signal", "id"),
-    ("signal", "signal"),
-    ("write", "id"),
-    ("submit", "id"),
-    ("close", "id"),
-    ("resize", "id"),
-    ("resize", "rows"),
-    ("resize", "cols"),
-    ("inspect", "id"),
-    ("session.end", "session_key"),
-    ("events.unsubscribe", "subscription"),
-    ("events.next", "consumer"),
-    ("events.ack", "consumer"),
-    ("events.ack", "seq"),
-];
 
 fn error(kind: ErrorKind) -> Value {
     json!({ "code": kind.code(), "message": kind.meaning(), "data": { "kind": kind.name() } })

@@ -8,15 +8,23 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A struct of parameters: refuses unknown names, leaves out what was not given.
+/// Declares a struct of parameters: required ones first, then those with a default. It refuses unknown names, and leaves
+/// defaults out when it is written.
 macro_rules! params {
-    ($(#[$doc:meta])* $name:ident { $($(#[$field:meta])* $f:ident: $t:ty),* $(,)? }) => {
+    ($(#[$doc:meta])* $name:ident {
+        required { $($(#[$required:meta])* $r:ident: $rt:ty),* $(,)? }
+        $($(#[$field:meta])* $f:ident: $t:ty),* $(,)?
+    }) => {
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
         #[serde(deny_unknown_fields)]
         pub struct $name {
+            $($(#[$required])* pub $r: $rt,)*
             $($(#[$field])* #[serde(default, skip_serializing_if = "crate::params::is_default")] pub $f: $t,)*
         }
+    };
+    ($(#[$doc:meta])* $name:ident { $($fields:tt)* }) => {
+        params!($(#[$doc])* $name { required {} $($fields)* });
     };
 }
 
@@ -186,7 +194,7 @@ params!(
 
 params!(
     Poll {
-        id: String,
+        required { id: String }
         /// Where to read from. Default: the last 1000 characters.
         cursor: Option<u64>,
         /// Default: 65536.
@@ -203,7 +211,7 @@ params!(
 
 params!(
     Log {
-        id: String,
+        required { id: String }
         /// The first line to show, from 0. Default: the last lines.
         offset: Option<u64>,
         /// Default: 200.
@@ -242,11 +250,11 @@ params!(
     }
 );
 
-params!(Signal { id: String, signal: String });
+params!(Signal { required { id: String, signal: String } });
 
 params!(
     Write {
-        id: String,
+        required { id: String }
         data: Option<String>,
         data_base64: Option<String>,
         /// The same id again is acknowledged and not written again.
@@ -256,9 +264,9 @@ params!(
     }
 );
 
-params!(Close { id: String });
+params!(Close { required { id: String } });
 
-params!(Resize { id: String, rows: u32, cols: u32 });
+params!(Resize { required { id: String, rows: u32, cols: u32 } });
 
 params!(
     List {
@@ -280,7 +288,7 @@ params!(
     }
 );
 
-params!(Inspect { id: String });
+params!(Inspect { required { id: String } });
 
 params!(
     Forget {
@@ -292,7 +300,7 @@ params!(
 
 params!(SessionActive { session_key: Option<String>, task_id: Option<String> });
 
-params!(SessionEnd { session_key: String });
+params!(SessionEnd { required { session_key: String } });
 
 params!(
     EventsSubscribe {
@@ -311,14 +319,18 @@ params!(
 );
 
 params!(EventsUnsubscribe {
-    /// What `events.subscribe` answered.
-    subscription: u64,
+    required {
+        /// What `events.subscribe` answered.
+        subscription: u64,
+    }
 });
 
 params!(
     EventsNext {
-        /// The name under which the position is kept.
-        consumer: String,
+        required {
+            /// The name under which the position is kept.
+            consumer: String,
+        }
         types: Option<Vec<EventType>>,
         session_key: Option<String>,
         task_id: Option<String>,
@@ -333,9 +345,11 @@ params!(
 );
 
 params!(EventsAck {
-    consumer: String,
-    /// Everything up to this event is done with.
-    seq: u64,
+    required {
+        consumer: String,
+        /// Everything up to this event is done with.
+        seq: u64,
+    }
 });
 
 params!(Empty {});

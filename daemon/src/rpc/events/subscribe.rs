@@ -23,7 +23,7 @@ const READ_LIMIT: ReadLimit = ReadLimit { events: 64, bytes: 256 * 1024, scan: 4
 pub struct Disconnected;
 
 pub async fn subscribe(params: Params<'static>, pending: PendingSubscriptionSink, daemon: Arc<Daemon>, _: Extensions) {
-    let begun = parse::<EventsSubscribe>(params.as_str(), &[]).and_then(|call| Subscription::new(&call, &daemon));
+    let begun = parse::<EventsSubscribe>(params.as_str()).and_then(|call| Subscription::new(&call, &daemon));
     match begun {
         Err(error) => pending.reject(wire_error(error)).await,
         Ok(mut subscription) => {

@@ -1,4 +1,4 @@
-//! `toolctl attach`: the screen as it is, keys, sizes, several at once, and a daemon that is killed meanwhile.
+//! `toolctl attach`: the current screen, keys, sizes, several clients at once, and a daemon that is killed meanwhile.
 
 use crate::TOOLCTL;
 use serde_json::json;
@@ -7,8 +7,8 @@ use toold_test_support::rig::{DEADLINE, Daemon, id, skip_unless};
 use toold_test_support::sys::Pidfd;
 use toold_test_support::term::{DETACH, SIZE, Term};
 
-/// A full-screen program: the alternate screen, no cursor, mouse and paste reports, text at places,
-/// some of it written over. Then it repeats each line that is typed, at another place.
+/// A full-screen program: alternate screen, hidden cursor, mouse and paste reports, text at cursor positions,
+/// some of it overwritten. Then it prints each typed line at another position.
 const FULL_SCREEN: &str = "printf '\\033[?1049h\\033[?25l\\033[?1000h\\033[?2004h\\033[2J\\033[3;5Hold text\\033[3;5HTITLE   '; \
     printf '\\033[20;1H\\033[31mstatus\\033[m\\033[10;1H'; stty -echo; \
     while read -r line; do printf '\\033[12;3Hgot %s.\\033[K' \"$line\"; done";
@@ -18,7 +18,7 @@ pub fn on_terminal(d: &Daemon, script: &str) -> String {
 }
 
 #[test]
-fn the_screen_is_shown_as_it_is_now_and_typing_reaches_it() {
+fn the_current_screen_is_shown_and_typing_reaches_the_program() {
     let d = Daemon::start();
     let proc = on_terminal(&d, FULL_SCREEN);
     d.printed(&proc, "status");
@@ -35,20 +35,20 @@ fn the_screen_is_shown_as_it_is_now_and_typing_reaches_it() {
     term.sees(&format!("toolctl: {proc} runs on; come back: toolctl attach {proc}"));
     assert_eq!(d.process(&proc)["status"], "running");
     let again = Term::ctl(&d, &["attach", &proc]);
-    assert!(again.sees("got hello.").contains("TITLE"), "whoever comes back sees the same");
+    assert!(again.sees("got hello.").contains("TITLE"), "a second attach sees the same");
 }
 
 #[test]
-fn the_size_is_ours_from_the_start_and_follows_the_window_and_a_looker_never_changes_it() {
+fn the_program_follows_our_window_and_a_viewer_never_resizes_it() {
     let d = Daemon::start();
     let script = "trap 'echo now $(stty size)' WINCH; echo ready; while :; do sleep 0.02; done";
     let proc = id(&d.sh_with(script, json!({ "pty": { "rows": 10, "cols": 40 } })));
     d.printed(&proc, "ready");
-    let looker = Term::ctl(&d, &["attach", "-r", &proc]);
-    looker.sees("ready");
-    looker.resize(33, 99);
-    looker.types(DETACH);
-    assert_eq!(looker.ends(), 0);
+    let viewer = Term::ctl(&d, &["attach", "-r", &proc]);
+    viewer.sees("ready");
+    viewer.resize(33, 99);
+    viewer.types(DETACH);
+    assert_eq!(viewer.ends(), 0);
     assert_eq!(d.process(&proc)["pty_size"], json!({ "rows": 10, "cols": 40 }));
     let term = Term::ctl(&d, &["attach", &proc]);
     term.sees("now 24 80");
@@ -58,39 +58,39 @@ fn the_size_is_ours_from_the_start_and_follows_the_window_and_a_looker_never_cha
 }
 
 #[test]
-fn two_at_once_both_see_it_and_a_looker_does_not_type() {
+fn two_clients_see_the_same_and_a_viewer_does_not_type() {
     let d = Daemon::start();
     let proc = on_terminal(&d, FULL_SCREEN);
     d.printed(&proc, "status");
     let (one, two) = (Term::ctl(&d, &["attach", &proc]), Term::ctl(&d, &["attach", &proc]));
-    let looker = Term::shell(
+    let viewer = Term::shell(
         &d,
         "trap : INT; \"$0\" \"$@\" </dev/null; echo \"[code $?]\"; read -r _",
         &["attach", "-r", &proc],
     );
-    let all_see = |text: &str| [&one, &two, &looker].iter().for_each(|term| drop(term.sees(text)));
+    let all_see = |text: &str| [&one, &two, &viewer].iter().for_each(|term| drop(term.sees(text)));
     all_see("TITLE");
     one.types("first\r");
     all_see("got first.");
     two.types("second\r");
     all_see("got second.");
-    looker.types("\x03");
-    assert_eq!(looker.ends(), 130, "without keys of its own a looker is interrupted");
-    let looker = Term::ctl(&d, &["attach", "--read-only", &proc]);
-    looker.sees("got second.");
-    looker.types("secret\r");
+    viewer.types("\x03");
+    assert_eq!(viewer.ends(), 130, "Ctrl-C ends a viewer");
+    let viewer = Term::ctl(&d, &["attach", "--read-only", &proc]);
+    viewer.sees("got second.");
+    viewer.types("secret\r");
     one.types("third\r");
-    // Keys come before answers, so what was typed has been dealt with by then.
-    looker.sees("got third.");
-    looker.types("\x03");
-    assert_eq!(looker.ends(), 0);
+    // toolctl handles keys before answers, so the typed keys were handled by then.
+    viewer.sees("got third.");
+    viewer.types("\x03");
+    assert_eq!(viewer.ends(), 0);
     one.types("fourth\r");
     one.sees("got fourth.");
     assert!(!d.text(&proc).contains("secret"));
 }
 
 #[test]
-fn another_key_can_detach_and_then_the_usual_one_is_the_programs() {
+fn another_detach_key_leaves_the_usual_one_to_the_program() {
     let d = Daemon::start();
     let proc = on_terminal(&d, "trap 'echo quit' QUIT; echo ready; while :; do sleep 0.02; done");
     d.printed(&proc, "ready");
@@ -114,10 +114,10 @@ fn the_last_keys_before_the_detach_key_are_written() {
     d.printed(&proc, "got:all of it");
 }
 
-/// What is said when the daemon is back.
-const BACK: &str = "[toolctl: reconnected to the daemon; no output was lost]";
+/// The message after a reconnect.
+const RECONNECTED: &str = "[toolctl: reconnected to the daemon; no output was lost]";
 
-/// kill -9 of whichever daemon runs now.
+/// kill -9 of the daemon that runs now.
 pub fn kill9(d: &Daemon) {
     let pid = d.ok("daemon.info", json!({}))["pid"].as_i64().unwrap() as i32;
     let daemon = Pidfd::open(pid).unwrap();
@@ -126,26 +126,26 @@ pub fn kill9(d: &Daemon) {
 }
 
 #[test]
-fn a_daemon_killed_while_somebody_types_loses_and_doubles_nothing() {
+fn a_daemon_killed_during_typing_loses_and_doubles_nothing() {
     let d = Daemon::start();
-    // The program gives back every byte as it is.
+    // The program prints every byte that it reads.
     let proc = on_terminal(&d, "stty raw -echo; echo ready; exec cat");
     d.printed(&proc, "ready");
     let term = Term::ctl(&d, &["attach", &proc]);
     term.sees("ready");
     let typed: Vec<String> = (0..400).map(|n| format!("<{n:04}>")).collect();
     for part in typed.chunks(100) {
-        // Some of it is in the terminal, some on its way and some written when the daemon is killed.
+        // When the daemon is killed, some of it is in the terminal, some in flight and some written.
         part[..60].iter().for_each(|keys| term.types(keys));
         kill9(&d);
         part[60..].iter().for_each(|keys| term.types(keys));
         term.printed(part.last().unwrap());
     }
-    // The broken code said that the daemon was back as soon as it could connect, which it can to one that dies.
-    let all = term.printed_times(BACK, 4);
-    assert_eq!(all.matches(BACK).count(), 4, "{all:?}");
+    // The broken code reported a reconnect as soon as it could connect, which works with a dying daemon too.
+    let all = term.printed_times(RECONNECTED, 4);
+    assert_eq!(all.matches(RECONNECTED).count(), 4, "{all:?}");
     let shown: String = all.split("<0000>").skip(1).collect();
-    let shown = format!("<0000>{shown}").replace(BACK, "").replace("\r\n", "");
+    let shown = format!("<0000>{shown}").replace(RECONNECTED, "").replace("\r\n", "");
     assert_eq!(shown, typed.concat(), "on the screen");
     assert_eq!(d.text(&proc), format!("ready\n{}", typed.concat()), "and in the program");
     term.types(DETACH);
@@ -153,8 +153,8 @@ fn a_daemon_killed_while_somebody_types_loses_and_doubles_nothing() {
 }
 
 #[test]
-fn what_stands_at_places_without_an_alternate_screen_is_not_shifted_by_the_word_of_a_daemon_that_is_back() {
-    // As `top` does it. The broken code wrote its line where the cursor was, and all below moved down for good.
+fn text_at_cursor_positions_is_not_shifted_by_the_reconnect_message() {
+    // As `top` does it. The broken code wrote its line at the cursor, and everything below moved down for good.
     let rows: Vec<String> = (1..=SIZE.0).map(|n| format!("row {n}")).collect();
     let script = "stty -echo; printf '\\033[H\\033[J'; for n in $(seq 1 24); do printf \"\\033[$n;1Hrow $n\"; done; \
         printf '\\033[6;1H'; while read -r line; do printf '\\033[12;1Hgot %s\\033[6;1H' \"$line\"; done";
@@ -166,20 +166,20 @@ fn what_stands_at_places_without_an_alternate_screen_is_not_shifted_by_the_word_
     kill9(&d);
     run.types("hello\r");
     let mut expected = rows;
-    (expected[11], expected[23]) = ("got hello".into(), BACK.into());
+    (expected[11], expected[23]) = ("got hello".into(), RECONNECTED.into());
     for term in [&run, &attached] {
         term.sees("got hello");
-        assert_eq!(term.sees(BACK).lines().collect::<Vec<_>>(), expected);
+        assert_eq!(term.sees(RECONNECTED).lines().collect::<Vec<_>>(), expected);
     }
     expected[23] = "row 24".into();
     for term in [&run, &attached] {
-        assert_eq!(term.loses(BACK).lines().collect::<Vec<_>>(), expected, "and it goes by itself");
+        assert_eq!(term.loses(RECONNECTED).lines().collect::<Vec<_>>(), expected, "the message disappears by itself");
     }
 }
 
 #[test]
-fn what_was_drawn_while_the_daemon_was_away_does_not_hide_that_it_was() {
-    // The broken code said it first, and the program's new screen came over it at once.
+fn a_redraw_during_the_outage_does_not_hide_the_reconnect_message() {
+    // The broken code printed the message first, and the program's new screen overwrote it at once.
     let d = Daemon::start();
     let gate = d.gate("go");
     let script =
@@ -191,18 +191,18 @@ fn what_was_drawn_while_the_daemon_was_away_does_not_hide_that_it_was() {
     kill9(&d);
     gate.open();
     term.sees("second");
-    assert_eq!(term.sees(BACK).lines().next(), Some("second"));
-    assert_eq!(term.loses(BACK), "second");
+    assert_eq!(term.sees(RECONNECTED).lines().next(), Some("second"));
+    assert_eq!(term.loses(RECONNECTED), "second");
 }
 
 #[test]
-fn keys_that_were_half_written_when_the_daemon_was_killed_go_on_where_they_were() {
+fn half_written_keys_continue_where_they_stopped_after_a_killed_daemon() {
     if skip_unless(Command::new("python3").arg("--version").output().is_ok(), "python3 looks at its own input") {
         return;
     }
     let d = Daemon::start();
     let (report, go) = (d.gate("report"), d.gate("go"));
-    // Reads nothing until its terminal holds all it can: by then a part is written, and no answer was given.
+    // Reads nothing until its terminal is full: by then a part is written, and no answer was sent.
     let script = format!(
         "stty raw -echo; echo ready; python3 -c 'import fcntl, struct, termios, time\n\
          while struct.unpack(\"i\", fcntl.ioctl(0, termios.FIONREAD, b\"    \"))[0] < 4000: time.sleep(0.01)'; {}; {}; exec cat",
@@ -225,9 +225,9 @@ fn keys_that_were_half_written_when_the_daemon_was_killed_go_on_where_they_were(
 }
 
 #[test]
-fn of_a_long_output_the_end_is_shown_and_a_full_screen_is_drawn_anew() {
+fn the_end_of_a_long_output_is_shown_and_a_full_screen_is_redrawn() {
     let d = Daemon::start();
-    // More than is replayed, and a corner that is only ever drawn when the size changes.
+    // More than is replayed, and a corner that is only drawn when the size changes.
     let script = "printf '\\033[?1049h\\033[2J'; trap 'printf \"\\033[1;1Hcorner\"' WINCH; \
         seq -f '\\033[5;1Hline %.0f' 1 30000 | while IFS= read -r l; do printf \"$l\"; done; printf '\\033[6;1Hdone'; \
         while :; do sleep 0.02; done";
@@ -235,7 +235,7 @@ fn of_a_long_output_the_end_is_shown_and_a_full_screen_is_drawn_anew() {
     d.printed(&proc, "done");
     let term = Term::ctl(&d, &["attach", &proc]);
     assert!(term.sees("corner").contains("line 30000"));
-    assert!(term.modes().0, "the alternate screen, which was entered long ago");
+    assert!(term.modes().0, "the alternate screen was entered before the replayed part");
     d.eventually("the size is ours in the end", || {
         d.process(&proc)["pty_size"] == json!({ "rows": SIZE.0, "cols": SIZE.1 })
     });

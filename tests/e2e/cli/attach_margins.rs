@@ -1,12 +1,12 @@
-//! `toolctl attach` of a program that says once, as `vim` does, that all of its screen scrolls, and relies on terminals to
-//! forget that when they are resized.
+//! `toolctl attach` to a program that sets the scroll region once, as `vim` does, and relies on the terminal to reset it when
+//! it is resized.
 
 use crate::cli::attach::kill9;
 use serde_json::json;
 use toold_test_support::rig::{Daemon, id};
 use toold_test_support::term::{DETACH, SIZE, Term};
 
-/// Draws a line in each row, one below the other, and again whenever the size changes.
+/// Draws a line in each row, and again whenever the size changes.
 const LIKE_VIM: &str = "rows() { set -- $(stty size); printf '\\033[H\\033[2J'; n=1; \
     while [ $n -lt $1 ]; do printf 'line %s\\r\\n' $n; n=$((n + 1)); done; printf 'last of %s' $1; }; \
     stty -echo; printf '\\033[?1049h\\033[1;10r'; trap rows WINCH; rows; while :; do sleep 0.02; done";
@@ -17,7 +17,7 @@ fn like_vim(d: &Daemon) -> String {
     proc
 }
 
-/// Its screen of so many rows.
+/// Its screen with this number of rows.
 fn screen(rows: u16) -> String {
     let lines: Vec<String> = (1..rows).map(|n| format!("line {n}\n")).collect();
     lines.concat() + &format!("last of {rows}")
@@ -25,7 +25,7 @@ fn screen(rows: u16) -> String {
 
 #[test]
 fn a_taller_window_shows_all_of_it_and_so_does_the_next_one() {
-    // The broken code took the margins over: all that the program drew anew scrolled in the upper part.
+    // The broken code kept the margins: everything that the program redrew scrolled in the upper part.
     let d = Daemon::start();
     let proc = like_vim(&d);
     for _ in 0..2 {
@@ -37,7 +37,7 @@ fn a_taller_window_shows_all_of_it_and_so_does_the_next_one() {
 }
 
 #[test]
-fn whose_window_stays_sees_all_of_it_when_others_resize_and_after_a_daemon_that_was_killed() {
+fn an_unchanged_window_shows_all_of_it_when_others_resize_and_after_a_killed_daemon() {
     let d = Daemon::start();
     let proc = like_vim(&d);
     let (one, two) = (Term::ctl(&d, &["attach", &proc]), Term::ctl(&d, &["attach", &proc]));

@@ -1,4 +1,4 @@
-//! Every way out of `attach` leaves the terminal as it was.
+//! Every way out of `attach` restores the terminal.
 
 use crate::cli::attach::on_terminal;
 use serde_json::json;
@@ -7,15 +7,15 @@ use toold_test_support::output::output_of;
 use toold_test_support::rig::{DEADLINE, Daemon};
 use toold_test_support::term::Term;
 
-/// Turns on all that has to be turned off, and waits for a line.
-const LOUD: &str =
+/// Turns on every mode that must be turned off, and waits for a line.
+const ALL_MODES: &str =
     "printf '\\033[?1049h\\033[?25l\\033[?1003h\\033[?2004h\\033[1mloud'; stty -echo; read -r code; exit $code";
 
 #[test]
-fn the_code_is_the_process_s_own_and_the_terminal_is_as_before() {
+fn the_code_is_that_of_the_process_and_the_terminal_is_restored() {
     let d = Daemon::start();
     for code in [0, 7] {
-        let proc = on_terminal(&d, LOUD);
+        let proc = on_terminal(&d, ALL_MODES);
         d.printed(&proc, "loud");
         let term = Term::ctl(&d, &["attach", &proc]);
         term.sees("loud");
@@ -27,9 +27,9 @@ fn the_code_is_the_process_s_own_and_the_terminal_is_as_before() {
 }
 
 #[test]
-fn a_killed_process_ends_it_too() {
+fn a_killed_process_ends_attach_too() {
     let d = Daemon::start();
-    let proc = on_terminal(&d, LOUD);
+    let proc = on_terminal(&d, ALL_MODES);
     d.printed(&proc, "loud");
     let term = Term::ctl(&d, &["attach", &proc]);
     term.sees("loud");
@@ -39,9 +39,9 @@ fn a_killed_process_ends_it_too() {
 }
 
 #[test]
-fn a_signal_to_toolctl_gives_the_terminal_back_and_the_process_runs_on() {
+fn a_signal_to_toolctl_restores_the_terminal_and_the_process_keeps_running() {
     let d = Daemon::start();
-    let proc = on_terminal(&d, LOUD);
+    let proc = on_terminal(&d, ALL_MODES);
     d.printed(&proc, "loud");
     for signal in [libc::SIGTERM, libc::SIGHUP, libc::SIGINT, libc::SIGQUIT] {
         let term = Term::ctl(&d, &["attach", &proc]);
@@ -54,9 +54,9 @@ fn a_signal_to_toolctl_gives_the_terminal_back_and_the_process_runs_on() {
 }
 
 #[test]
-fn a_window_that_is_closed_ends_toolctl_and_not_the_process() {
+fn a_closed_window_ends_toolctl_and_not_the_process() {
     let d = Daemon::start();
-    let proc = on_terminal(&d, LOUD);
+    let proc = on_terminal(&d, ALL_MODES);
     d.printed(&proc, "loud");
     let mut term = Term::ctl(&d, &["attach", &proc]);
     term.sees("loud");
@@ -67,9 +67,9 @@ fn a_window_that_is_closed_ends_toolctl_and_not_the_process() {
 }
 
 #[test]
-fn a_stop_gives_the_terminal_back_and_who_goes_on_has_the_screen_again() {
+fn a_stop_restores_the_terminal_and_continuing_redraws_the_screen() {
     let d = Daemon::start();
-    let proc = on_terminal(&d, LOUD);
+    let proc = on_terminal(&d, ALL_MODES);
     d.printed(&proc, "loud");
     let term =
         Term::shell(&d, "set -m; \"$0\" \"$@\"; echo \"[code $?]\"; read -r _; fg; read -r _", &["attach", &proc]);
@@ -81,9 +81,9 @@ fn a_stop_gives_the_terminal_back_and_who_goes_on_has_the_screen_again() {
 }
 
 #[test]
-fn without_a_terminal_on_both_sides_it_says_what_to_use_instead() {
+fn without_a_terminal_on_both_sides_it_names_the_alternatives() {
     let d = Daemon::start();
-    let proc = on_terminal(&d, LOUD);
+    let proc = on_terminal(&d, ALL_MODES);
     let output = d.ctl(&["attach", &proc]);
     assert_eq!((output.code, output.stdout.as_str()), (2, ""));
     assert!(
@@ -96,28 +96,28 @@ fn without_a_terminal_on_both_sides_it_says_what_to_use_instead() {
 }
 
 #[test]
-fn a_process_without_a_terminal_or_without_life_is_refused() {
+fn a_process_without_a_terminal_or_after_its_exit_is_rejected() {
     let d = Daemon::start();
     for (stdin, typed) in [("pipe", true), ("null", false)] {
         let proc = d.sh_with("exec sleep 1000", json!({ "stdin": stdin }));
         let term = Term::ctl(&d, &["attach", proc["id"].as_str().unwrap()]);
         assert_eq!(term.ends(), 2);
-        let said = term.sees("has no terminal").replace('\n', "");
-        assert_eq!((said.contains("log -f"), said.contains("toolctl submit")), (true, typed), "{said}");
+        let screen = term.sees("has no terminal").replace('\n', "");
+        assert_eq!((screen.contains("log -f"), screen.contains("toolctl submit")), (true, typed), "{screen}");
     }
     let ended = on_terminal(&d, "exit 3");
     d.closed(&ended);
     let term = Term::ctl(&d, &["attach", &ended]);
     assert_eq!(term.ends(), 1);
     term.sees("exited 3: see");
-    let nobody = Term::ctl(&d, &["attach", "nobody"]);
-    assert_eq!(nobody.ends(), 3);
+    let missing = Term::ctl(&d, &["attach", "missing"]);
+    assert_eq!(missing.ends(), 3);
 }
 
 #[test]
-fn no_daemon_and_none_to_be_started_is_an_error_on_a_clean_terminal() {
+fn without_a_daemon_and_autostart_it_fails_on_a_clean_terminal() {
     let mut d = Daemon::start();
-    let proc = on_terminal(&d, LOUD);
+    let proc = on_terminal(&d, ALL_MODES);
     d.printed(&proc, "loud");
     let term = Term::ctl(&d, &["--no-autostart", "attach", &proc]);
     term.sees("loud");
@@ -129,7 +129,7 @@ fn no_daemon_and_none_to_be_started_is_an_error_on_a_clean_terminal() {
 }
 
 #[test]
-fn after_a_full_screen_the_shell_goes_on_where_it_was() {
+fn after_a_full_screen_the_shell_continues_where_it_was() {
     // The broken code left an empty line, which the program alone does not: as `vim` ends, and as `top` does.
     let d = Daemon::start();
     for end in ["\\033[?1049hfull\\033[5;5H\\033[?1l\\033[?1049l\\033[?25h", "\\033[?25ltext\\r\\n\\033[?25h\\033[K"] {

@@ -1,12 +1,12 @@
-//! `toolctl attach` where windows and the process's screen are not of one size: what is seen, whose size holds, and where the
-//! last word stands.
+//! `toolctl attach` where the window and the process's screen differ in size: the visible part, the effective size, and the
+//! position of the detach message.
 
 use crate::cli::attach::on_terminal;
 use serde_json::json;
 use toold_test_support::rig::{Daemon, id};
 use toold_test_support::term::{DETACH, SIZE, Term};
 
-/// Fills a screen of 30 rows and 100 columns, without the alternate one, and repeats each line that is typed.
+/// Fills a screen of 30 rows and 100 columns, not the alternate one, and prints each typed line.
 const LARGE: &str = "stty -echo; printf '\\033[H\\033[J'; for n in $(seq 1 30); do \
     printf \"\\033[$n;1Hrow $n%080d the end\" 0; done; printf '\\033[2;1H'; \
     while read -r line; do printf '\\033[12;1Hgot %s.\\033[2;1H' \"$line\"; done";
@@ -17,42 +17,42 @@ fn large(d: &Daemon) -> String {
     proc
 }
 
-/// The rows as a window of this size shows them, above the line that is ours.
+/// The rows as a window of this size shows them, above our status line.
 fn cut(rows: u16, cols: usize) -> Vec<String> {
     (1..rows).map(|n| format!("row {n}{:080} the end", 0).chars().take(cols).collect()).collect()
 }
 
 #[test]
-fn who_only_looks_sees_as_much_as_fits_and_both_sizes() {
-    // The broken code wrote the bytes as they were: lines wrapped, and the screen scrolled away.
+fn a_viewer_sees_the_part_that_fits_and_both_sizes() {
+    // The broken code wrote the bytes unchanged: lines wrapped, and the screen scrolled away.
     let d = Daemon::start();
     let proc = large(&d);
-    let looker = Term::ctl(&d, &["attach", "-r", &proc]);
-    let word = "[toolctl: its screen is 30x100, your window 24x80; Ctrl-C leaves]";
-    let mut expected = [cut(24, 80), vec![word.into()]].concat();
-    let screen = looker.sees(&expected[22..].join("\n"));
+    let viewer = Term::ctl(&d, &["attach", "-r", &proc]);
+    let status = "[toolctl: its screen is 30x100, your window 24x80; Ctrl-C leaves]";
+    let mut expected = [cut(24, 80), vec![status.into()]].concat();
+    let screen = viewer.sees(&expected[22..].join("\n"));
     assert_eq!(screen.lines().collect::<Vec<_>>(), expected);
     d.ok("submit", json!({ "id": proc, "data": "hello" }));
     expected[11] = "got hello.".to_owned() + &expected[11][10..];
-    assert_eq!(looker.sees("got hello.").lines().collect::<Vec<_>>(), expected);
-    looker.resize(12, 40);
-    let word = "[its 30x100, yours 12x40]";
-    let small = [cut(12, 40), vec![word.into()]].concat();
-    let screen = looker.sees(&small[10..].join("\n"));
+    assert_eq!(viewer.sees("got hello.").lines().collect::<Vec<_>>(), expected);
+    viewer.resize(12, 40);
+    let status = "[its 30x100, yours 12x40]";
+    let small = [cut(12, 40), vec![status.into()]].concat();
+    let screen = viewer.sees(&small[10..].join("\n"));
     assert_eq!(screen.lines().collect::<Vec<_>>(), small, "the window may change");
-    looker.resize(40, 120);
-    looker.sees("your window 40x120");
-    let screen = looker.sees("row 30");
+    viewer.resize(40, 120);
+    viewer.sees("your window 40x120");
+    let screen = viewer.sees("row 30");
     assert!(screen.contains("row 30") && screen.lines().next().is_some_and(|row| row.ends_with("the end")), "{screen}");
-    looker.types("\x03");
-    assert_eq!(looker.ends(), 0);
-    let screen = looker.sees("runs on; come back");
-    assert!(!screen.contains("row "), "the window is as before: {screen}");
+    viewer.types("\x03");
+    assert_eq!(viewer.ends(), 0);
+    let screen = viewer.sees("runs on; come back");
+    assert!(!screen.contains("row "), "the window is restored: {screen}");
     assert_eq!(d.process(&proc)["pty_size"], json!({ "rows": 30, "cols": 100 }));
 }
 
 #[test]
-fn of_two_with_different_windows_the_last_size_holds_and_the_other_is_told() {
+fn the_last_of_two_sizes_wins_and_the_other_client_is_notified() {
     let d = Daemon::start();
     let proc = on_terminal(&d, "trap 'echo now $(stty size)' WINCH; echo ready; while :; do sleep 0.02; done");
     d.printed(&proc, "ready");
@@ -66,7 +66,7 @@ fn of_two_with_different_windows_the_last_size_holds_and_the_other_is_told() {
     two.sees("now 30 100");
     let status = "[toolctl: its screen is 30x100, your window 25x80; resize yours to change it]";
     assert!(one.sees(status).contains("now 30 100"));
-    // Who wants another resizes, and then the first is told.
+    // To get another size, a client resizes its window; then the first one is notified.
     one.resize(20, 70);
     assert!(!one.sees("now 20 70").contains("toolctl:"), "its size is the screen's");
     two.sees("[toolctl: another client resized the screen to 20x70; resize your window to make it 30x100]");
@@ -75,8 +75,8 @@ fn of_two_with_different_windows_the_last_size_holds_and_the_other_is_told() {
 }
 
 #[test]
-fn the_last_word_stands_below_what_is_on_the_screen() {
-    // The broken code wrote it where the cursor was, amid the program's text.
+fn the_detach_message_is_below_the_screen() {
+    // The broken code wrote it at the cursor, inside the program's text.
     let d = Daemon::start();
     let proc = large(&d);
     let term = Term::ctl(&d, &["attach", &proc]);
@@ -86,7 +86,7 @@ fn the_last_word_stands_below_what_is_on_the_screen() {
     let screen = term.sees("runs on; come back");
     let (above, below) = screen.split_once("toolctl: ").unwrap();
     assert!(above.contains("row 23") && !below.contains("row "), "{screen}");
-    // And after the window has become larger, of a program that writes line by line.
+    // And after the window has grown, for a program that writes line by line.
     let proc = on_terminal(&d, "printf 'one\\ntwo\\nthree\\033[2A\\r'; exec sleep 1000");
     d.printed(&proc, "three");
     let term = Term::ctl(&d, &["attach", &proc]);
@@ -100,8 +100,8 @@ fn the_last_word_stands_below_what_is_on_the_screen() {
 }
 
 #[test]
-fn the_last_word_of_who_saw_it_drawn_begins_a_line() {
-    // The broken code wrote it behind the prompt that was there before the sizes differed.
+fn the_detach_message_starts_a_line_after_a_viewport() {
+    // The broken code wrote it after the prompt that was there before the sizes differed.
     let d = Daemon::start();
     let one = Term::ctl(&d, &["run", "-t", "--", "/bin/sh", "-c", "printf 'prompt> '; exec sleep 1000"]);
     one.sees("prompt>");
@@ -120,8 +120,8 @@ fn the_last_word_of_who_saw_it_drawn_begins_a_line() {
 }
 
 #[test]
-fn the_last_word_stands_below_what_was_there_before_it_was_drawn() {
-    // As `top` does it, the cursor in the last column: the broken code began there.
+fn the_detach_message_is_below_the_text_from_before_the_viewport() {
+    // As `top` does it, with the cursor in the last column: the broken code started there.
     let script = "stty -echo; printf '\\033[H\\033[J'; for n in $(seq 1 24); do printf \"\\033[$n;1Hrow $n\"; done; \
         printf '\\033[3;80H'; while read -r line && [ $line != q ]; do printf '\\033[12;1Hgot %s\\033[3;80H' $line; done";
     let d = Daemon::start();

@@ -1,4 +1,4 @@
-//! `toolctl`, command by command: what is on stdout, and the exit code.
+//! `toolctl`, command by command: stdout and the exit code.
 
 use crate::TOOLCTL;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ fn json_of(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|e| panic!("one JSON document: {e}: {text}"))
 }
 
-/// The id that is alone on stdout.
+/// Returns the id, which must be alone on stdout.
 #[track_caller]
 fn only_id(stdout: &str) -> String {
     let line = stdout.strip_suffix('\n').expect("one line");
@@ -20,7 +20,7 @@ fn only_id(stdout: &str) -> String {
 }
 
 #[test]
-fn exec_prints_the_id_alone_and_leaves_the_process_running() {
+fn exec_prints_only_the_id_and_leaves_the_process_running() {
     let d = Daemon::start();
     let output = d.ctl(&["exec", "--", "/bin/sleep", "1000"]);
     assert_eq!(output.code, 0, "{output:?}");
@@ -33,18 +33,18 @@ fn exec_prints_the_id_alone_and_leaves_the_process_running() {
 }
 
 #[test]
-fn arguments_after_the_dashes_are_the_programs_own() {
+fn arguments_after_the_dashes_belong_to_the_program() {
     let d = Daemon::start();
     let output = d.ctl(&["run", "--", "printf", "%s|", "--json", "-h", "a b", "$HOME"]);
     assert_eq!((output.code, output.stdout.as_str()), (0, "--json|-h|a b|$HOME|"), "{output:?}");
 }
 
 #[test]
-fn json_is_the_methods_result_in_one_document() {
+fn json_is_the_result_of_the_method_in_one_document() {
     let d = Daemon::start();
     let proc = id(&d.run("echo hello; exit 3"));
     let stable = |mut v: Value| {
-        // What changes from one moment to the next, however it is asked.
+        // Fields that change from one moment to the next.
         for key in ["uptime_ms", "usage", "daemon", "counts", "timeout_ms"] {
             v.as_object_mut().map(|o| o.remove(key));
         }
@@ -81,7 +81,7 @@ fn poll_and_log_print_the_output() {
 }
 
 #[test]
-fn a_followed_log_prints_what_comes_until_the_end() {
+fn log_follow_prints_output_until_the_end() {
     let d = Daemon::start();
     let gate = d.gate("go");
     let proc = d.sh(&format!("echo first; {}; seq 1 5000; echo last", gate.wait()));
@@ -94,9 +94,9 @@ fn a_followed_log_prints_what_comes_until_the_end() {
 }
 
 #[test]
-fn wait_ends_with_the_processs_code_with_124_in_time_and_with_0_for_a_match() {
+fn wait_exits_with_the_code_of_the_process_124_on_timeout_and_0_for_a_match() {
     let d = Daemon::start();
-    let seven = id(&d.run("echo some words; exit 7"));
+    let seven = id(&d.run("echo some output; exit 7"));
     let runs = d.sh("echo ready; exec sleep 1000");
     assert_eq!(d.ctl(&["wait", &seven]).code, 7);
     let killed = d.sh("kill -9 $$");
@@ -130,7 +130,7 @@ fn kill_and_signal_take_their_signals_by_name() {
 }
 
 #[test]
-fn write_submit_and_close_reach_the_programs_input() {
+fn write_submit_and_close_reach_the_stdin_of_the_program() {
     let d = Daemon::start();
     let proc = id(&d.ok("exec", json!({ "argv": ["/bin/cat"], "stdin": "pipe" })));
     assert_eq!(d.ctl(&["write", &proc, "one "]).code, 0);
@@ -143,7 +143,7 @@ fn write_submit_and_close_reach_the_programs_input() {
 }
 
 #[test]
-fn list_inspect_and_info_are_for_people_and_have_no_colour_in_a_pipe() {
+fn list_inspect_and_info_print_text_without_colour_in_a_pipe() {
     let d = Daemon::start();
     let proc = id(&d.sh_with("exec sleep 1000", json!({ "name": "web" })));
     let texts = [vec!["list"], vec!["inspect", &proc], vec!["info"]].map(|args| d.ctl(&args));
@@ -168,7 +168,7 @@ fn shutdown_stops_the_daemon_and_leaves_the_processes() {
 }
 
 #[test]
-fn exit_codes_tell_what_went_wrong() {
+fn exit_codes_classify_errors() {
     let d = Daemon::start();
     let proc = d.sh("exec sleep 1000");
     for (args, code) in [
@@ -178,12 +178,12 @@ fn exit_codes_tell_what_went_wrong() {
         (vec!["poll"], 2),
         (vec!["exec"], 2),
         (vec!["wait", &proc, "--timeout", "soon"], 2),
-        (vec!["poll", "nobody"], 3),
+        (vec!["poll", "missing"], 3),
         (vec!["log", "proc_000000000000"], 3),
-        (vec!["wait", "nobody"], 3),
-        (vec!["kill", "nobody"], 3),
-        (vec!["inspect", "nobody"], 3),
-        (vec!["write", "nobody", "x"], 3),
+        (vec!["wait", "missing"], 3),
+        (vec!["kill", "missing"], 3),
+        (vec!["inspect", "missing"], 3),
+        (vec!["write", "missing", "x"], 3),
         (vec!["run", "--", "/no/such/program"], 127),
         (vec!["exec", "--", "/no/such/program"], 1),
         (vec!["log", &proc, "--grep", "("], 2),
@@ -203,33 +203,33 @@ fn exit_codes_tell_what_went_wrong() {
 }
 
 #[test]
-fn a_refusal_says_what_to_type() {
+fn an_error_names_the_remedy() {
     let d = Daemon::start();
     let proc = d.sh("exec sleep 1000");
     for verb in ["write", "submit"] {
         let output = d.ctl(&[verb, &proc, "x"]);
-        let said = output.stderr.ends_with("was started without stdin; start it with --stdin or --pty\n");
-        assert!(output.code == 1 && said, "{output:?}");
+        let has_remedy = output.stderr.ends_with("was started without stdin; start it with --stdin or --pty\n");
+        assert!(output.code == 1 && has_remedy, "{output:?}");
     }
     let gone = d.root().join("gone");
     std::fs::create_dir(&gone).unwrap();
     let inside = |args: &str| {
         let mut command = std::process::Command::new("/bin/sh");
-        // The shell removes the directory that it and toolctl stand in.
+        // The shell removes its own working directory, which is that of toolctl too.
         let script = format!("rmdir {} && exec {} {args}", gone.display(), TOOLCTL);
         command.args(["-c", &script]).current_dir(&gone).env("TOOLD_SOCKET", d.socket());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         output_of(command.spawn().unwrap())
     };
     let output = inside("--no-autostart exec -- true");
-    let said = "toolctl: the current directory is gone; give --cwd DIR\n";
-    assert_eq!((output.code, output.stderr.as_str()), (1, said));
+    let message = "toolctl: the current directory is gone; give --cwd DIR\n";
+    assert_eq!((output.code, output.stderr.as_str()), (1, message));
     std::fs::create_dir(&gone).unwrap();
     assert_eq!(inside("--no-autostart exec --cwd / -- true").code, 0);
 }
 
 #[test]
-fn a_daemon_that_a_call_starts_keeps_no_lock_of_its_caller() {
+fn an_autostarted_daemon_keeps_no_lock_of_its_caller() {
     let d = Daemon::prepare("", &[]);
     let lock = d.root().join("lock").display().to_string();
     let script = format!("exec 9>{lock}; flock 9; {} info", TOOLCTL);
@@ -242,7 +242,7 @@ fn a_daemon_that_a_call_starts_keeps_no_lock_of_its_caller() {
 }
 
 #[test]
-fn no_daemon_and_no_autostart_is_4_and_starts_none() {
+fn no_daemon_and_no_autostart_exits_with_4_and_starts_none() {
     let d = Daemon::prepare("", &[]);
     for args in [vec!["list"], vec!["run", "--", "true"], vec!["shutdown"]] {
         let output = d.ctl(&[&["--no-autostart"][..], &args].concat());
@@ -259,30 +259,30 @@ fn the_daemon_is_started_when_none_answers_and_stays() {
     assert_eq!(d.process(&only_id(&output.stdout))["status"], "running");
     let info = d.ok("daemon.info", json!({}));
     assert_eq!((&info["limits"]["max_running"], &info["counts"]["running"]), (&json!(33), &json!(1)));
-    // A daemon of its own session: the terminal's hang-up or Ctrl-C is not for it.
+    // The daemon is in its own session: a hang-up or Ctrl-C of the terminal does not reach it.
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", info["pid"])).unwrap();
     assert_eq!(stat.rsplit(')').next().unwrap().split_whitespace().nth(3), Some(info["pid"].to_string().as_str()));
 }
 
 #[test]
-fn a_daemon_that_cannot_start_is_told_with_its_reason() {
+fn the_error_for_a_daemon_that_cannot_start_has_its_reason() {
     let d = Daemon::prepare("max_runing = 33\n", &[]);
     let output = d.ctl(&["list"]);
     assert!(output.code == 4 && output.stderr.contains("max_runing"), "{output:?}");
 }
 
 #[test]
-fn a_socket_where_nobody_listens_is_told_with_why_and_with_where_the_daemon_does() {
-    // The broken code started a daemon that could not get the state directory, waited for another for three seconds, and
-    // told of its log.
+fn the_error_for_a_dead_socket_names_the_cause_and_the_socket_of_the_daemon() {
+    // The broken code started a daemon that could not lock the state directory, waited for another for three seconds, and
+    // printed the path of its log.
     let d = Daemon::start();
     let (asked, there) = (d.root().join("nope/x"), d.socket().display().to_string());
     let asked = asked.to_str().unwrap();
     for more in [&[][..], &["--no-autostart"]] {
         let output = d.ctl(&[&["--socket", asked], more, &["list"]].concat());
         let why = format!("toolctl: no daemon at {asked}: there is no directory {}; ", d.root().join("nope").display());
-        let mend = format!("the one of this state directory listens at {there}: leave --socket out\n");
-        assert_eq!((output.code, output.stderr), (4, why + &mend));
+        let remedy = format!("the one of this state directory listens at {there}: leave --socket out\n");
+        assert_eq!((output.code, output.stderr), (4, why + &remedy));
     }
     let output = output_of(d.ctl_command(&["list"]).env("TOOLD_SOCKET", d.root().join("x")).spawn().unwrap());
     assert_eq!(output.code, 4, "{output:?}");
@@ -290,11 +290,11 @@ fn a_socket_where_nobody_listens_is_told_with_why_and_with_where_the_daemon_does
         output.stderr.ends_with(&format!("say --socket {there}, or `export TOOLD_SOCKET={there}`\n")),
         "{output:?}"
     );
-    assert!(!d.state().join("toold.log").exists(), "no daemon was started in vain");
+    assert!(!d.state().join("toold.log").exists(), "no daemon was started");
 }
 
 #[test]
-fn many_who_start_the_daemon_at_once_get_one() {
+fn many_clients_that_start_the_daemon_at_once_get_one() {
     let d = Daemon::prepare("", &[]);
     let racers: Vec<_> = (0..6).map(|_| d.ctl_command(&["info", "--json"]).spawn().unwrap()).collect();
     let pids: Vec<Value> = racers
@@ -310,7 +310,7 @@ fn many_who_start_the_daemon_at_once_get_one() {
 }
 
 #[test]
-fn a_dead_daemons_socket_starts_a_new_one() {
+fn the_socket_of_a_dead_daemon_starts_a_new_one() {
     let mut d = Daemon::start();
     let proc = d.sh("exec sleep 1000");
     d.kill9();

@@ -1,4 +1,4 @@
-//! Completions, in the shells themselves.
+//! Completions, by calling the functions of each shell.
 
 use std::process::Command;
 use toold_test_support::output::{Output, output_of};
@@ -8,7 +8,7 @@ fn has(shell: &str) -> bool {
     Command::new(shell).arg("--version").output().is_ok()
 }
 
-/// What bash would offer at the end of a line, by the function that it calls.
+/// The candidates that bash offers at the end of a line, from the function that it calls.
 fn bash(d: &Daemon, line: &str, kind: u32) -> Vec<String> {
     let script = "source <(toolctl completions bash); COMP_LINE=$0 COMP_POINT=${#0} COMP_TYPE=$1; read -ra COMP_WORDS <<<\"$0\"; \
                   [[ $0 == *' ' ]] && COMP_WORDS+=(''); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _toolctl toolctl; \
@@ -16,13 +16,13 @@ fn bash(d: &Daemon, line: &str, kind: u32) -> Vec<String> {
     lines(output_of(d.tool("bash", &["--norc", "-c", script, line, &kind.to_string()]).spawn().unwrap()))
 }
 
-/// The same in fish, which can be asked.
+/// The same in fish, which has a command for it.
 fn fish(d: &Daemon, line: &str) -> Vec<String> {
     let script = "toolctl completions fish | source; complete -C$argv[1]";
     lines(output_of(d.tool("fish", &["--no-config", "-c", script, line]).spawn().unwrap()))
 }
 
-/// The same in zsh: what the function hands to zsh's own `_describe`.
+/// The same in zsh: the arguments that the function passes to zsh's own `_describe`.
 fn zsh(d: &Daemon, line: &str) -> Vec<String> {
     let script = "compdef() { :; }; _files() { print files; }; _normal() { print $CURRENT $words; }; _describe() { print -rl -- \"${(@P)3}\"; }
                   source <(toolctl completions zsh); words=(\"${(@s: :)1}\"); CURRENT=$#words; _toolctl";
@@ -34,7 +34,7 @@ fn lines(output: Output) -> Vec<String> {
     output.stdout.lines().filter(|line| !line.is_empty()).map(String::from).collect()
 }
 
-/// A daemon with a process that runs under a name.
+/// A daemon with a running process that has a name.
 fn with_web() -> (Daemon, String) {
     let d = Daemon::start();
     let output = d.ctl(&["exec", "--name", "web", "--", "/bin/sleep", "1000"]);
@@ -43,7 +43,7 @@ fn with_web() -> (Daemon, String) {
 }
 
 #[test]
-fn bash_completes_commands_flags_names_and_ids_with_their_command_beside_them() {
+fn bash_completes_commands_flags_names_and_ids_with_their_command() {
     let (d, id) = with_web();
     assert_eq!(bash(&d, "toolctl ki", 9), ["kill"]);
     assert_eq!(bash(&d, "toolctl service sta", 9), ["start", "status"]);
@@ -54,11 +54,11 @@ fn bash_completes_commands_flags_names_and_ids_with_their_command_beside_them() 
     let listed = bash(&d, "toolctl log ", 63);
     assert!(listed[0].starts_with("web ") && listed[0].contains("(running "), "{listed:?}");
     assert!(listed[1].starts_with(&id) && listed[1].ends_with(": /bin/sleep 1000)"), "{listed:?}");
-    assert_eq!(bash(&d, "toolctl service logs -- --s", 9), [""; 0], "what journalctl takes is none of ours");
+    assert_eq!(bash(&d, "toolctl service logs -- --s", 9), [""; 0], "arguments of journalctl are not completed");
 }
 
 #[test]
-fn only_what_a_command_can_be_about_is_offered() {
+fn only_processes_that_a_command_can_act_on_are_offered() {
     let (d, id) = with_web();
     let done = d.run("exit 3")["id"].as_str().unwrap().to_owned();
     assert_eq!(bash(&d, "toolctl kill p", 9), [id.as_str()]);
@@ -67,8 +67,12 @@ fn only_what_a_command_can_be_about_is_offered() {
     assert_eq!(d.ctl(&["kill", "web"]).code, 0);
     assert_eq!(d.ctl(&["exec", "--name", "web", "--", "/bin/sleep", "1001"]).code, 0);
     let screen = d.sh_with("exec sleep 1000", serde_json::json!({ "pty": true }))["id"].as_str().unwrap().to_owned();
-    assert_eq!(bash(&d, "toolctl attach ", 9), [screen.as_str(), "@last"], "what has no terminal cannot be attached");
-    assert_eq!(bash(&d, "toolctl inspect w", 9), ["web"], "a name stands for the newest of that name");
+    assert_eq!(
+        bash(&d, "toolctl attach ", 9),
+        [screen.as_str(), "@last"],
+        "only processes with a terminal can be attached"
+    );
+    assert_eq!(bash(&d, "toolctl inspect w", 9), ["web"], "a name refers to the newest of that name");
 }
 
 #[test]
@@ -86,13 +90,13 @@ fn fish_and_zsh_complete_the_same() {
         assert_eq!(zsh(&d, "toolctl ki"), ["kill:End processes and everything they started"]);
         let offered = zsh(&d, "toolctl wait w");
         assert!(offered.len() == 1 && offered[0].starts_with("web:running "), "{offered:?}");
-        assert_eq!(zsh(&d, "toolctl run --name n -- x y"), ["2 x y"], "zsh completes it as if it stood alone");
+        assert_eq!(zsh(&d, "toolctl run --name n -- x y"), ["2 x y"], "zsh completes it like a command of its own");
         assert_eq!(zsh(&d, "toolctl service logs -- x"), ["files"]);
     }
 }
 
 #[test]
-fn without_a_daemon_nothing_is_offered_nothing_is_said_and_nothing_starts() {
+fn without_a_daemon_nothing_is_offered_printed_or_started() {
     let d = Daemon::prepare("", &[]);
     assert_eq!(bash(&d, "toolctl log p", 9), [""; 0]);
     let output = d.ctl(&["__complete", "--", "toolctl", "kill", "x"]);
@@ -101,7 +105,7 @@ fn without_a_daemon_nothing_is_offered_nothing_is_said_and_nothing_starts() {
 }
 
 #[test]
-fn a_socket_that_waits_for_its_first_call_is_not_woken() {
+fn a_socket_activated_daemon_is_not_started() {
     let d = Daemon::prepare("", &[]);
     std::fs::create_dir(d.socket().parent().unwrap()).unwrap();
     let systemd = std::os::unix::net::UnixListener::bind(d.socket()).unwrap();
@@ -109,7 +113,7 @@ fn a_socket_that_waits_for_its_first_call_is_not_woken() {
     assert_eq!(bash(&d, "toolctl log p", 9), [""; 0]);
     d.ctl(&["doctor"]);
     let woken = systemd.accept().map(drop).map_err(|e| e.kind());
-    assert_eq!(woken, Err(std::io::ErrorKind::WouldBlock), "nobody called");
+    assert_eq!(woken, Err(std::io::ErrorKind::WouldBlock), "no client connected");
     drop(systemd);
     std::fs::remove_file(d.socket()).unwrap();
 }

@@ -1,4 +1,4 @@
-//! Completions as they are typed: a line, TAB, and what the shell's own editor makes of it.
+//! Completions at a terminal: a line, TAB, and the line that the shell's own editor makes of it.
 
 use serde_json::json;
 use std::process::Command;
@@ -6,7 +6,7 @@ use toold_test_support::output::output_of;
 use toold_test_support::rig::{Daemon, skip_unless};
 use toold_test_support::term::Term;
 
-/// What is typed before TAB, and how the line begins after it. `web` runs, and `nightly` has read events.
+/// The line before TAB and the start of the line after it. `web` runs, and `nightly` has read events.
 const TYPED: &[(&str, &str)] = &[
     ("toolctl events --type watch_d", "toolctl events --type watch_disabled"),
     ("toolctl events --type=needs", "toolctl events --type=needs_input"),
@@ -31,7 +31,7 @@ const TYPED: &[(&str, &str)] = &[
     ("toolctl run -- toolctl log web --stream stdo", "toolctl run -- toolctl log web --stream stdout"),
 ];
 
-/// At C-x p the shell prints the line that is edited, and empties it.
+/// At C-x p the shell prints the edited line and clears it.
 const BASH: &str = r#"PS1='$ '; bind -x '"\C-xp": printf "<%s>\n" "$READLINE_LINE"; READLINE_LINE= READLINE_POINT=0'; source <(toolctl completions bash); echo re''ady"#;
 const ZSH: &str = r#"PS1='$ '; autoload -Uz compinit; compinit -D -u; source <(toolctl completions zsh); shown() { zle -I; print -r -- "<$BUFFER>"; BUFFER=; }; zle -N shown; bindkey '^Xp' shown; echo re''ady"#;
 
@@ -43,7 +43,7 @@ fn daemon() -> Daemon {
     d
 }
 
-/// Types every line into a shell that runs on a terminal.
+/// Types every line into a shell on a terminal.
 fn type_all(shell: &str, setup: &str) {
     let d = daemon();
     let term = Term::shell(&d, &format!("PATH=${{0%/*}}:$PATH exec {shell}"), &[]);

@@ -1,11 +1,11 @@
-//! `doctor`: what it sees, with a daemon and without.
+//! `doctor`: its checks, with a daemon and without.
 
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use toold_test_support::rig::Daemon;
 
-/// The checks of this name.
+/// The checks with this name.
 fn checks(report: &Value, name: &str) -> Vec<Value> {
     let all = report["checks"].as_array().unwrap();
     all.iter().filter(|check| check["name"] == name).cloned().collect()
@@ -18,7 +18,7 @@ fn doctor(d: &Daemon) -> (i32, Value) {
 }
 
 #[test]
-fn without_a_daemon_it_says_so_and_starts_none() {
+fn without_a_daemon_it_reports_that_and_starts_none() {
     let d = Daemon::prepare("", &[]);
     let (code, report) = doctor(&d);
     assert_eq!(code, 0, "{report}");
@@ -29,7 +29,7 @@ fn without_a_daemon_it_says_so_and_starts_none() {
 }
 
 #[test]
-fn with_a_daemon_versions_places_and_the_kernel_are_looked_at() {
+fn with_a_daemon_it_checks_versions_paths_and_the_kernel() {
     let d = Daemon::start();
     let (code, report) = doctor(&d);
     assert_eq!(code, 0, "{report}");
@@ -45,14 +45,14 @@ fn with_a_daemon_versions_places_and_the_kernel_are_looked_at() {
 }
 
 #[test]
-fn an_open_socket_is_a_problem_with_the_command_that_mends_it() {
+fn an_open_socket_is_a_problem_with_the_command_that_fixes_it() {
     let d = Daemon::start();
     fs::set_permissions(d.socket(), fs::Permissions::from_mode(0o666)).unwrap();
     let (code, report) = doctor(&d);
-    let mend = checks(&report, "socket")[0]["mend"].as_str().unwrap().to_owned();
+    let fix = checks(&report, "socket")[0]["fix"].as_str().unwrap().to_owned();
     assert_eq!((code, report["verdict"].as_str()), (1, Some("problem")), "{report}");
-    let mut words = mend.split(' ');
-    let mended = std::process::Command::new(words.next().unwrap()).args(words).status();
-    assert!(mended.unwrap().success(), "{mend}");
+    let mut arguments = fix.split(' ');
+    let fixed = std::process::Command::new(arguments.next().unwrap()).args(arguments).status();
+    assert!(fixed.unwrap().success(), "{fix}");
     assert_eq!(doctor(&d).0, 0);
 }

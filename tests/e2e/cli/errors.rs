@@ -1,12 +1,12 @@
-//! What the daemon refuses, in the words of the command line and with the ways out.
+//! Errors of the daemon as `toolctl` prints them: with option names and with the remedy.
 
 use toold_test_support::rig::Daemon;
 
 #[test]
-fn a_daemon_s_errors_speak_of_options_and_say_the_ways_out() {
+fn errors_of_the_daemon_name_options_and_remedies() {
     let d = Daemon::start();
     assert_eq!(d.ctl(&["exec", "--name", "web", "--", "/bin/sleep", "1000"]).code, 0);
-    for (args, code, said) in [
+    for (args, code, message) in [
         (&["exec", "--name", "web", "--", "/bin/true"][..], 1, "toolctl kill web"),
         (&["exec", "--timeout", "0", "--", "/bin/true"], 2, "--timeout: must be at least 1ms"),
         (&["exec", "--heartbeat", "5s", "--", "/bin/true"], 2, "--heartbeat: must be at least 1m, not 5s"),
@@ -22,10 +22,10 @@ fn a_daemon_s_errors_speak_of_options_and_say_the_ways_out() {
         (&["inspect", "9"], 3, "the start of an id needs at least 4 digits; `toolctl list` shows"),
         (&["inspect", "proc_abc"], 3, "the start of an id needs at least 4 digits; `toolctl list` shows"),
         (&["inspect", "xyz"], 3, "no process \"xyz\"; `toolctl list` shows"),
-        (&["poll", "nobody"], 3, "`toolctl list` shows what there is"),
+        (&["poll", "missing"], 3, "`toolctl list` shows what there is"),
     ] {
         let output = d.ctl(args);
-        assert_eq!((output.code, output.stderr.contains(said)), (code, true), "{args:?}: {}", output.stderr);
+        assert_eq!((output.code, output.stderr.contains(message)), (code, true), "{args:?}: {}", output.stderr);
         for wire in ["_ms", "pty: true", "regex:", "stdin: "] {
             assert!(!output.stderr.contains(wire), "{args:?}: {}", output.stderr);
         }

@@ -1,4 +1,4 @@
-//! `toolctl` and what happens by itself: events, readiness, watches, notify, and the line while it waits.
+//! `toolctl` and events: `events`, readiness, watches, `notify`, and the status line of a wait.
 
 use crate::TOOLCTL;
 use serde_json::{Value, json};
@@ -9,14 +9,14 @@ use toold_test_support::output::{Output, output_of};
 use toold_test_support::rig::{DEADLINE, Daemon, id, skip_unless};
 use toold_test_support::sys::Pidfd;
 
-/// The events that `--json` printed, one a line.
+/// The events that `--json` printed, one per line.
 #[track_caller]
 fn events(output: &Output) -> Vec<Value> {
     assert_eq!(output.code, 0, "{output:?}");
     output.stdout.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"))).collect()
 }
 
-/// The kept events of one process, once there are all of these types.
+/// Returns the stored events of one process, when all of these types have arrived.
 #[track_caller]
 fn kept(d: &Daemon, proc: &str, types: &[&str]) -> Vec<Value> {
     let look = || events(&d.ctl(&["events", "--json", "-n", "1000", "--id", proc]));
@@ -27,7 +27,7 @@ fn kept(d: &Daemon, proc: &str, types: &[&str]) -> Vec<Value> {
     look()
 }
 
-/// A `toolctl events -f --json` to read line by line.
+/// A `toolctl events -f --json` that the test reads line by line.
 struct Followed {
     child: Child,
     stdout: BufReader<ChildStdout>,
@@ -54,7 +54,7 @@ impl Followed {
 }
 
 #[test]
-fn the_last_events_are_printed_and_it_ends() {
+fn events_prints_the_last_events_and_exits() {
     let d = Daemon::start();
     let proc = id(&d.run("exit 3"));
     let all = kept(&d, &proc, &["started", "exited", "closed"]);
@@ -69,11 +69,11 @@ fn the_last_events_are_printed_and_it_ends() {
     assert!(lines.code == 0 && lines.stdout.contains("exit 3"), "{lines:?}");
     assert_eq!(lines.stdout.lines().count(), 1, "one line an event: {lines:?}");
     let consumers = &d.ok("daemon.info", json!({}))["events"]["consumers"];
-    assert_eq!(consumers, &json!([]), "looking leaves no consumer behind");
+    assert_eq!(consumers, &json!([]), "reading creates no consumer");
 }
 
 #[test]
-fn following_survives_a_killed_daemon_with_nothing_lost_and_nothing_doubled() {
+fn follow_survives_a_killed_daemon_with_nothing_lost_and_nothing_doubled() {
     let mut d = Daemon::start();
     let gate = d.gate("go");
     let away = d.sh(&format!("{}; exit 5", gate.wait()));
@@ -84,7 +84,7 @@ fn following_survives_a_killed_daemon_with_nothing_lost_and_nothing_doubled() {
     let program = d.program(&away);
     d.kill9();
     gate.open();
-    assert!(program.dies_within(DEADLINE), "it ends while no daemon runs");
+    assert!(program.dies_within(DEADLINE), "the program exits while no daemon runs");
     d.spawn();
     let second = followed.next();
     assert_eq!((&second["id"], &second["exit_code"]), (&json!(away), &json!(5)));
@@ -95,7 +95,7 @@ fn following_survives_a_killed_daemon_with_nothing_lost_and_nothing_doubled() {
 }
 
 #[test]
-fn a_follower_whose_reader_is_gone_ends_quietly_without_waiting_for_an_event() {
+fn a_follower_whose_reader_is_gone_exits_without_waiting_for_an_event() {
     let d = Daemon::start();
     d.run("true");
     for args in [&["--after", "0"][..], &["--consumer", "me"]] {
@@ -118,10 +118,10 @@ fn a_consumer_gets_each_event_until_it_was_printed_and_then_never_again() {
     let unread = output_of(d.ctl_command(&["events", "--consumer", "me"]).stdout(writer).spawn().unwrap());
     assert_eq!((unread.code, unread.stderr.as_str()), (0, ""));
     let first = events(&d.ctl(&["events", "--consumer", "me", "--json", "-n", "1"]));
-    assert_eq!((first.len(), &first[0]["seq"]), (1, &json!(1)), "what nobody read comes again");
+    assert_eq!((first.len(), &first[0]["seq"]), (1, &json!(1)), "an unread event is delivered again");
     d.restart();
     let rest = events(&d.ctl(&["events", "--consumer", "me", "--json"]));
-    assert_eq!(rest[0]["seq"], 2, "the position outlives the daemon");
+    assert_eq!(rest[0]["seq"], 2, "the position survives the daemon");
     assert!(events(&d.ctl(&["events", "--consumer", "me", "--json"])).is_empty());
     let nothing = d.ctl(&["events", "--consumer", "me", "--wait", "50ms"]);
     assert_eq!((nothing.code, nothing.stdout.as_str()), (124, ""));
@@ -130,7 +130,7 @@ fn a_consumer_gets_each_event_until_it_was_printed_and_then_never_again() {
 }
 
 #[test]
-fn a_waiting_consumer_is_told_when_it_happens() {
+fn a_waiting_consumer_gets_the_event_when_it_happens() {
     let d = Daemon::start();
     let gate = d.gate("go");
     let proc = d.sh(&format!("{}; exit 3", gate.wait()));
@@ -142,7 +142,7 @@ fn a_waiting_consumer_is_told_when_it_happens() {
 }
 
 #[test]
-fn an_end_that_wait_or_run_returned_is_acknowledged_for_its_consumer_alone() {
+fn an_exit_that_wait_or_run_returned_is_acknowledged_for_its_consumer_alone() {
     let d = Daemon::start();
     let exits = |consumer: &str| events(&d.ctl(&["events", "--consumer", consumer, "--json", "--type", "exited"]));
     let proc = d.sh("exit 3");
@@ -152,7 +152,7 @@ fn an_end_that_wait_or_run_returned_is_acknowledged_for_its_consumer_alone() {
 }
 
 #[test]
-fn output_is_pushed_to_a_follower_that_asks_for_it() {
+fn output_is_pushed_to_a_follower_on_request() {
     let d = Daemon::start();
     let gate = d.gate("go");
     let proc = d.sh(&format!("{}; echo hello", gate.wait()));
@@ -173,7 +173,7 @@ fn output_is_pushed_to_a_follower_that_asks_for_it() {
 }
 
 #[test]
-fn watches_keep_their_order_and_their_matches_are_lines_for_a_person() {
+fn watches_keep_their_order_and_their_matches_are_printed_as_lines() {
     let d = Daemon::start();
     let script = "echo 'this is b\u{1b}[31mad'; exec sleep 1000";
     let args = ["exec", "--watch", "never", "--watch-re", "b.*ad", "--heartbeat", "2m", "--", "sh", "-c", script];
@@ -191,7 +191,7 @@ fn watches_keep_their_order_and_their_matches_are_lines_for_a_person() {
 }
 
 #[test]
-fn a_completion_is_told_for_what_was_started_with_notify() {
+fn a_completion_is_published_for_a_process_with_notify() {
     let d = Daemon::start();
     let proc = d.ctl(&["exec", "--notify", "--", "sh", "-c", "echo bye; exit 3"]).stdout.trim().to_string();
     let all = kept(&d, &proc, &["completion"]);
@@ -202,7 +202,7 @@ fn a_completion_is_told_for_what_was_started_with_notify() {
 }
 
 #[test]
-fn exec_returns_when_it_is_ready_and_its_code_says_how_it_went() {
+fn exec_returns_when_the_process_is_ready_with_a_code_for_the_result() {
     let d = Daemon::start();
     for (options, script, code) in [
         (vec!["--ready-match", "up"], "echo up; exec sleep 1000", 0),
@@ -219,7 +219,7 @@ fn exec_returns_when_it_is_ready_and_its_code_says_how_it_went() {
 }
 
 #[test]
-fn a_port_can_be_waited_for() {
+fn wait_takes_a_port() {
     let python = std::process::Command::new("python3").arg("--version").output().is_ok();
     if skip_unless(python, "python3 is the program that listens") {
         return;
@@ -237,14 +237,14 @@ fn a_port_can_be_waited_for() {
 }
 
 #[test]
-fn silence_can_be_waited_for() {
+fn wait_takes_a_pause_in_the_output() {
     let d = Daemon::start();
     let proc = d.sh("echo up; exec sleep 1000");
     assert_eq!(d.ctl(&["wait", &proc, "--quiet", "50ms"]).code, 0);
 }
 
 #[test]
-fn a_name_that_runs_is_refused_returned_or_restarted_as_asked() {
+fn a_running_name_is_an_error_returned_or_restarted_as_requested() {
     let d = Daemon::start();
     let exec = |more: &[&str]| d.ctl(&[&["exec", "--name", "web"], more, &["--", "sleep", "1000"]].concat());
     let first = exec(&[]);
@@ -255,16 +255,16 @@ fn a_name_that_runs_is_refused_returned_or_restarted_as_asked() {
     let program = d.program(first.stdout.trim());
     let new = exec(&["--if-running", "restart"]);
     assert!(new.code == 0 && new.stdout != first.stdout, "{new:?}");
-    assert!(program.is_dead(), "the old one is proven dead before the new one is told");
+    assert!(program.is_dead(), "the old one is dead before the new one is returned");
 }
 
 #[test]
-fn notify_runs_its_command_with_the_facts_and_exits_like_wait() {
+fn notify_runs_its_command_with_the_details_and_exits_like_wait() {
     let mut d = Daemon::start();
     let gate = d.gate("go");
     let script = format!("echo 'bye <b>'; {}; exit 3", gate.wait());
     let proc = id(&d.sh_with(&script, json!({ "name": "job" })));
-    let file = d.root().join("told");
+    let file = d.root().join("notified");
     let command = format!(
         "echo \"$TOOLD_ID $TOOLD_NAME $TOOLD_EXIT_CODE $TOOLD_REASON $TOOLD_OUTPUT\" > {0}; test -f \"$TOOLD_LOG\" && echo log >> {0}",
         file.display()
@@ -278,7 +278,7 @@ fn notify_runs_its_command_with_the_facts_and_exits_like_wait() {
 }
 
 #[test]
-fn notify_shows_it_on_the_desktop_or_says_that_there_is_none() {
+fn notify_shows_it_on_the_desktop_or_reports_that_there_is_none() {
     let d = Daemon::start();
     let proc = id(&d.run("echo '<b>bye</b>'; exit 3"));
     let output = d.ctl(&["notify", &proc]);
@@ -286,7 +286,7 @@ fn notify_shows_it_on_the_desktop_or_says_that_there_is_none() {
         output.code == 3 && output.stderr.starts_with("toolctl: no desktop is reachable: there is no session bus"),
         "{output:?}"
     );
-    assert!(!output.stderr.contains('\u{7}'), "no bell where no terminal is");
+    assert!(!output.stderr.contains('\u{7}'), "no bell without a terminal");
     let (bin, file) = (d.root().join("bin"), d.root().join("shown"));
     std::fs::create_dir(&bin).unwrap();
     let script = format!("#!/bin/sh\nprintf '%s|' \"$@\" > {}\n", file.display());
@@ -302,13 +302,13 @@ fn notify_shows_it_on_the_desktop_or_says_that_there_is_none() {
     assert!(shown.ends_with("\n&lt;b&gt;bye&lt;/b&gt;|"), "{shown}");
 }
 
-/// A process on a terminal that runs `toolctl` with this daemon, and sleeps afterwards so that its screen can be read.
+/// A process on a terminal that runs `toolctl` with this daemon and sleeps afterwards, so that the screen can be read.
 fn on_terminal(d: &Daemon, args: &str) -> String {
     id(&d.sh_with(&format!("{TOOLCTL} {args}; echo \"code $?\""), json!({ "pty": { "rows": 24, "cols": 80 } })))
 }
 
 #[test]
-fn a_long_wait_shows_one_line_on_a_terminal_and_takes_it_away() {
+fn a_long_wait_shows_one_line_on_a_terminal_and_removes_it() {
     let d = Daemon::start();
     let gate = d.gate("go");
     let proc = d.sh(&format!("echo halfway; {}; exit 3", gate.wait()));
@@ -317,12 +317,12 @@ fn a_long_wait_shows_one_line_on_a_terminal_and_takes_it_away() {
     gate.open();
     d.closed(&screen);
     let text = d.text(&screen);
-    let (_, end) = text.rsplit_once("\r\u{1b}[K").unwrap_or_else(|| panic!("the line is taken away: {text:?}"));
+    let (_, end) = text.rsplit_once("\r\u{1b}[K").unwrap_or_else(|| panic!("the line is removed: {text:?}"));
     assert!(end.contains(&format!("{proc} exited 3")) && end.ends_with("code 3\r\n"), "{text:?}");
 }
 
 #[test]
-fn a_quiet_run_shows_one_line_on_a_terminal_and_never_inside_the_programs() {
+fn a_quiet_run_shows_one_line_on_a_terminal_and_never_inside_the_output_of_the_program() {
     let d = Daemon::start();
     let (gate, second) = (d.gate("go"), d.gate("second"));
     let script = d.root().join("script");
@@ -335,11 +335,14 @@ fn a_quiet_run_shows_one_line_on_a_terminal_and_never_inside_the_programs() {
     second.open();
     d.closed(&screen);
     let text = d.text(&screen);
-    assert!(text.contains("\r\u{1b}[KName? done\r\ncode 0\r\n"), "its own line is gone before the program's: {text:?}");
+    assert!(
+        text.contains("\r\u{1b}[KName? done\r\ncode 0\r\n"),
+        "the status line is removed before the program's output: {text:?}"
+    );
 }
 
 #[test]
-fn an_interrupted_wait_takes_its_line_away_and_dies_of_the_signal() {
+fn an_interrupted_wait_removes_its_line_and_dies_by_the_signal() {
     let d = Daemon::start();
     let proc = d.sh("exec sleep 1000");
     let screen = on_terminal(&d, &format!("wait {proc}"));
@@ -348,11 +351,11 @@ fn an_interrupted_wait_takes_its_line_away_and_dies_of_the_signal() {
     d.exited(&screen);
     let text = d.text(&screen);
     assert!(text.trim_end().ends_with("\r\u{1b}[K"), "{text:?}");
-    assert_eq!(d.process(&proc)["status"], "running", "what was waited for is left alone");
+    assert_eq!(d.process(&proc)["status"], "running", "the process keeps running");
 }
 
 #[test]
-fn a_wait_that_is_piped_shows_nothing() {
+fn a_wait_in_a_pipe_shows_no_status_line() {
     let d = Daemon::start();
     let proc = d.sh("echo halfway; exec sleep 1000");
     let output = d.ctl(&["wait", &proc, "--timeout", "1500ms"]);

@@ -1,4 +1,4 @@
-//! Ids as people say them to `toolctl`.
+//! References to processes on the command line of `toolctl`.
 
 use toold_test_support::rig::{Daemon, id};
 
@@ -8,29 +8,33 @@ fn at_last_is_the_newest_and_at_failed_the_newest_that_failed() {
     let failed = id(&d.run("exit 3"));
     d.run("exit 0");
     let newest = d.sh("exec sleep 1000");
-    let first_line = |word: &str| d.ctl(&["poll", word]).stdout.lines().next().map(String::from);
+    let first_line = |reference: &str| d.ctl(&["poll", reference]).stdout.lines().next().map(String::from);
     assert_eq!(first_line("@last"), Some(format!("id: {newest}")));
     assert_eq!(first_line("@failed"), Some(format!("id: {failed}")));
     assert_eq!(d.ctl(&["wait", "@failed"]).code, 3);
     assert_eq!(d.ctl(&["kill", "@last"]).code, 0);
-    assert_eq!(first_line("@failed"), Some(format!("id: {newest}")), "one that was killed has failed");
+    assert_eq!(first_line("@failed"), Some(format!("id: {newest}")), "a killed process has failed");
 }
 
 #[test]
-fn a_wrong_id_is_answered_with_the_nearest() {
+fn the_error_for_a_wrong_id_suggests_the_nearest() {
     let d = Daemon::start();
     assert_eq!(d.ctl(&["exec", "--name", "server", "--", "/bin/sleep", "1000"]).code, 0);
     for (typed, hint) in [("sevrer", true), ("servers", true), ("database", false)] {
         let output = d.ctl(&["log", typed]);
-        let said = output.stderr.contains("did you mean server (running") && output.stderr.contains("/bin/sleep 1000");
-        assert_eq!((output.code, said), (3, hint), "{output:?}");
+        let suggested =
+            output.stderr.contains("did you mean server (running") && output.stderr.contains("/bin/sleep 1000");
+        assert_eq!((output.code, suggested), (3, hint), "{output:?}");
     }
     let output = d.ctl(&["--json", "log", "sevrer"]);
-    assert!(serde_json::from_str::<serde_json::Value>(&output.stderr).is_ok(), "a document stays one: {output:?}");
+    assert!(
+        serde_json::from_str::<serde_json::Value>(&output.stderr).is_ok(),
+        "the error is one JSON document: {output:?}"
+    );
 }
 
 #[test]
-fn every_command_answers_a_wrong_id_alike_and_none_with_what_was_given() {
+fn every_command_suggests_alike_and_never_the_given_text() {
     let d = Daemon::start();
     for name in ["server", "long", "v"] {
         assert_eq!(d.ctl(&["exec", "--name", name, "--", "/bin/sleep", "1000"]).code, 0);
@@ -49,20 +53,20 @@ fn every_command_answers_a_wrong_id_alike_and_none_with_what_was_given() {
         }
     }
     for command in ["wait", "kill", "notify", "forget"] {
-        // The broken code asked whether `long` was meant.
+        // The broken code suggested `long`.
         assert_eq!(hint(command, "nosuch long"), None, "{command}");
     }
 }
 
 #[test]
-fn without_a_process_there_is_no_last_one() {
+fn without_a_process_at_last_is_an_error() {
     let d = Daemon::start();
     let output = d.ctl(&["log", "@last"]);
     assert_eq!((output.code, output.stderr.as_str()), (3, "toolctl: there is no process yet, so no @last\n"));
 }
 
 #[test]
-fn a_program_is_looked_for_where_the_caller_looks_and_not_where_the_daemon_does() {
+fn a_program_is_searched_in_the_path_of_the_caller_and_not_of_the_daemon() {
     let d = Daemon::start();
     let dir = d.root().join("mine");
     std::fs::create_dir(&dir).unwrap();
@@ -70,7 +74,7 @@ fn a_program_is_looked_for_where_the_caller_looks_and_not_where_the_daemon_does(
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(dir.join("mytool"), mode).unwrap();
     let path = format!("{}:{}", dir.display(), std::env::var("PATH").unwrap());
-    // A login shell reads this, as it reads an /etc/profile that sets a PATH.
+    // A login shell reads this file, as it reads an /etc/profile that sets PATH.
     std::fs::write(d.home().join(".profile"), "PATH=/usr/bin:/bin\n").unwrap();
     for args in [&["run", "--", "mytool"][..], &["run", "-c", "mytool", "--no-login"], &["run", "-c", "mytool"]] {
         let output = toold_test_support::output::output_of(d.ctl_command(args).env("PATH", &path).spawn().unwrap());
@@ -78,11 +82,11 @@ fn a_program_is_looked_for_where_the_caller_looks_and_not_where_the_daemon_does(
     }
     let none = ["run", "--env", "PATH=/nowhere", "--", "mytool"];
     let output = toold_test_support::output::output_of(d.ctl_command(&none).env("PATH", &path).spawn().unwrap());
-    assert_eq!(output.code, 127, "what is given wins: {output:?}");
+    assert_eq!(output.code, 127, "the given PATH wins: {output:?}");
 }
 
 #[test]
-fn what_was_named_and_not_done_is_an_exit_code_and_a_sentence() {
+fn a_command_that_fails_for_one_of_several_processes_exits_with_an_error() {
     let d = Daemon::start();
     d.ctl(&["exec", "--name", "one", "--", "sleep", "1000"]);
     let output = d.ctl(&["forget", "one"]);
@@ -94,13 +98,13 @@ fn what_was_named_and_not_done_is_an_exit_code_and_a_sentence() {
 }
 
 #[test]
-fn a_wait_longer_than_the_daemon_waits_is_waited_all_the_same() {
+fn a_wait_may_be_longer_than_the_maximum_of_the_daemon() {
     let d = Daemon::start_with("max_wait_ms = 200\n", &[]);
     let gate = d.gate("go");
     let process = d.sh(&format!("{}; exit 5", gate.wait()));
     let child = d.ctl_command(&["wait", &process, "--timeout", "30s"]).spawn().unwrap();
     let waiting = toold_test_support::sys::Pidfd::open(child.id() as i32).unwrap();
-    // Three times as long as the daemon waits at a time.
+    // Three times the maximum of one wait.
     assert!(!waiting.dies_within(std::time::Duration::from_millis(600)));
     gate.open();
     assert_eq!(toold_test_support::output::output_of(child).code, 5);

@@ -1,4 +1,4 @@
-//! What people see of `list` and `inspect`: tables, a terminal that is taken and given back, hostile content.
+//! `list` and `inspect` for people: tables, a full screen that is restored, hostile content.
 
 use crate::TOOLCTL;
 use serde_json::{Value, json};
@@ -8,10 +8,10 @@ use toold_test_support::rig::{Daemon, id};
 use toold_test_support::sys::Pidfd;
 use toold_test_support::term::Term;
 
-/// What a terminal would do to whoever reads it: colours are not among it.
+/// Text that would act on the terminal of its reader, apart from colours.
 const HOSTILE: &str = "\u{1b}[2J\u{1b}]0;evil\u{7}\u{9b}1m\u{202e}\u{200b}\r\n";
 
-/// A process on a terminal of 30 by 120 that runs `toolctl`, and tells its code and whether the terminal is as before.
+/// A process on a terminal of 30 by 120 that runs `toolctl`, and prints its code and whether the terminal is restored.
 fn on_terminal(d: &Daemon, env: &str, args: &str) -> String {
     let script = format!(
         "trap : INT TERM; before=$(stty -g); {env} {TOOLCTL} {args}; echo \"code $?\"; \
@@ -20,7 +20,7 @@ fn on_terminal(d: &Daemon, env: &str, args: &str) -> String {
     id(&d.sh_with(&script, json!({ "pty": { "rows": 30, "cols": 120 }, "name": "screen" })))
 }
 
-/// The `toolctl` on such a terminal, and the kernel's letter for what it does.
+/// The `toolctl` on such a terminal, and its state letter from /proc.
 fn toolctl(d: &Daemon, screen: &str) -> (Pidfd, Value) {
     let tree = d.ok("inspect", json!({ "id": screen }))["tree"].clone();
     let is_ctl = |m: &&Value| m["command"].as_str().is_some_and(|c| c.starts_with(TOOLCTL));
@@ -28,7 +28,7 @@ fn toolctl(d: &Daemon, screen: &str) -> (Pidfd, Value) {
     (Pidfd::open(member["pid"].as_i64().unwrap() as i32).unwrap(), member["state"].clone())
 }
 
-/// Whether the terminal got text and colours alone.
+/// Checks that the terminal got text and colours only.
 #[track_caller]
 fn assert_harmless(text: &str) {
     let mut rest = String::new();
@@ -37,7 +37,7 @@ fn assert_harmless(text: &str) {
         match (n, colour) {
             (0, _) => rest.push_str(part),
             (_, Some(at)) => rest.push_str(&part[at + 1..]),
-            (_, None) => panic!("an escape sequence that is no colour: {part:?} in {text:?}"),
+            (_, None) => panic!("an escape sequence other than a colour: {part:?} in {text:?}"),
         }
     }
     let wrong = |c: &char| c.is_control() && !matches!(c, '\r' | '\n' | '\t') || matches!(c, '\u{202e}' | '\u{200b}');
@@ -45,7 +45,7 @@ fn assert_harmless(text: &str) {
 }
 
 #[test]
-fn a_watched_list_redraws_when_something_happens_and_gives_the_terminal_back() {
+fn watch_redraws_on_changes_and_restores_the_terminal() {
     let d = Daemon::start();
     let screen = on_terminal(&d, "", "list --watch");
     d.printed(&screen, "COMMAND");
@@ -56,19 +56,19 @@ fn a_watched_list_redraws_when_something_happens_and_gives_the_terminal_back() {
     d.ok("write", json!({ "id": screen, "data": "\u{3}" }));
     d.closed(&screen);
     let text = d.text(&screen);
-    let (taken, after) = text.rsplit_once("\u{1b}[?1049l").unwrap_or_else(|| panic!("given back: {text:?}"));
+    let (taken, after) = text.rsplit_once("\u{1b}[?1049l").unwrap_or_else(|| panic!("restored: {text:?}"));
     assert!(taken.starts_with("\u{1b}[?1049h") && taken.ends_with("\u{1b}[?25h"), "{text:?}");
     assert_eq!(after, "code 0\r\nas before\r\n");
-    assert!(!taken.contains("\u{1b}[2J"), "nothing is blank between two frames");
+    assert!(!taken.contains("\u{1b}[2J"), "the screen is not cleared between two frames");
 }
 
 #[test]
-fn a_watched_list_goes_on_after_the_daemon_was_killed_and_starts_none_itself() {
+fn watch_continues_after_the_daemon_was_killed_and_starts_none_itself() {
     let mut d = Daemon::start();
     let screen = on_terminal(&d, "", "list --watch");
     d.printed(&screen, "COMMAND");
     d.kill9();
-    d.eventually("it says so", || {
+    d.eventually("it reports that", || {
         let log = d.state().join("procs").join(&screen).join("log");
         String::from_utf8_lossy(&std::fs::read(log).unwrap()).contains("the daemon is away")
     });
@@ -81,19 +81,19 @@ fn a_watched_list_goes_on_after_the_daemon_was_killed_and_starts_none_itself() {
 }
 
 #[test]
-fn a_watched_list_that_is_told_to_end_gives_the_terminal_back_first() {
+fn watch_restores_the_terminal_before_it_dies_by_a_signal() {
     let d = Daemon::start();
     let screen = on_terminal(&d, "", "list --watch");
     d.printed(&screen, "COMMAND");
     toolctl(&d, &screen).0.signal(libc::SIGTERM);
     d.closed(&screen);
     let text = d.text(&screen);
-    let (_, after) = text.rsplit_once("\u{1b}[?1049l").unwrap_or_else(|| panic!("given back: {text:?}"));
+    let (_, after) = text.rsplit_once("\u{1b}[?1049l").unwrap_or_else(|| panic!("restored: {text:?}"));
     assert!(after.contains("code 143\r\nas before"), "{text:?}");
 }
 
 #[test]
-fn a_watched_list_that_is_suspended_gives_the_terminal_back_until_it_goes_on() {
+fn watch_restores_the_terminal_while_it_is_suspended() {
     let d = Daemon::start();
     let screen = on_terminal(&d, "", "list --watch");
     d.printed(&screen, "COMMAND");
@@ -108,7 +108,7 @@ fn a_watched_list_that_is_suspended_gives_the_terminal_back_until_it_goes_on() {
 }
 
 #[test]
-fn in_a_pipe_a_watched_list_is_a_table_for_each_change_until_nobody_reads() {
+fn watch_in_a_pipe_prints_a_table_per_change_until_the_reader_is_gone() {
     let d = Daemon::start();
     let first = id(&d.sh_with("exec sleep 1000", json!({ "name": "first" })));
     let mut child = d.ctl_command(&["list", "--watch"]).spawn().unwrap();
@@ -128,7 +128,7 @@ fn in_a_pipe_a_watched_list_is_a_table_for_each_change_until_nobody_reads() {
 }
 
 #[test]
-fn nothing_that_strangers_wrote_moves_the_terminal() {
+fn hostile_content_does_not_act_on_the_terminal() {
     let d = Daemon::start();
     let file = d.root().join("hostile");
     std::fs::write(&file, [HOSTILE.as_bytes(), b"\xff\x9b2Jtail\n"].concat()).unwrap();
@@ -157,7 +157,7 @@ fn nothing_that_strangers_wrote_moves_the_terminal() {
 }
 
 #[test]
-fn colours_are_where_they_were_asked_for() {
+fn colours_are_printed_on_request() {
     let d = Daemon::start();
     d.run("exit 3");
     let piped = |name: &str, value: &str, args: &[&str]| {
@@ -179,7 +179,7 @@ fn colours_are_where_they_were_asked_for() {
 }
 
 #[test]
-fn a_list_sorts_filters_and_says_what_it_leaves_out() {
+fn list_sorts_filters_and_reports_what_it_leaves_out() {
     let d = Daemon::start();
     for name in ["beta", "alpha", "gamma"] {
         d.sh_with("exec sleep 1000", json!({ "name": name }));
@@ -202,7 +202,7 @@ fn a_list_sorts_filters_and_says_what_it_leaves_out() {
 }
 
 #[test]
-fn inspect_reads_like_a_status_and_ends_with_the_last_lines() {
+fn inspect_prints_a_status_and_ends_with_the_last_lines() {
     let d = Daemon::start();
     let more = json!({ "name": "web", "limits": { "output_bytes": 1 << 20 }, "timeout_ms": 900_000 });
     let proc = id(&d.sh_with("seq 1 30; sleep 1000; true", more));
@@ -226,11 +226,11 @@ fn inspect_reads_like_a_status_and_ends_with_the_last_lines() {
     let screen = on_terminal(&d, "TZ=Asia/Tokyo", "inspect web");
     d.closed(&screen);
     assert!(d.text(&screen).contains(" JST; "), "local time for people: {}", d.text(&screen));
-    assert!(d.ctl(&["inspect", "web", "--json"]).stdout.contains("Z\""), "RFC 3339 for programs");
+    assert!(d.ctl(&["inspect", "web", "--json"]).stdout.contains("Z\""), "JSON has RFC 3339");
 }
 
 #[test]
-fn what_was_typed_wrongly_is_shown_without_its_escape_sequences() {
+fn mistyped_arguments_are_printed_without_their_escape_sequences() {
     let d = Daemon::start();
     let screen = on_terminal(&d, "", "\"$(printf '\\033]0;evil\\007')\"");
     d.closed(&screen);
@@ -239,7 +239,7 @@ fn what_was_typed_wrongly_is_shown_without_its_escape_sequences() {
 }
 
 #[test]
-fn a_list_of_nothing_says_so_on_a_terminal_and_is_a_heading_in_a_pipe() {
+fn an_empty_list_is_a_message_on_a_terminal_and_a_heading_in_a_pipe() {
     let d = Daemon::start();
     let text = "\"$0\" list; \"$0\" list --name 'x*' 2> err; echo \"[code $?]\"; read -r _";
     let printed = Term::shell(&d, text, &[]).printed("[code 0]");

@@ -1,4 +1,4 @@
-//! What people see of `log`: by time, by pattern, as it comes, through a pager.
+//! `log` for people: by time, by pattern, followed, through a pager.
 
 use crate::TOOLCTL;
 use serde_json::json;
@@ -8,7 +8,7 @@ use toold_test_support::output::output_of;
 use toold_test_support::rig::{DEADLINE, Daemon, id};
 
 #[test]
-fn whoever_reads_only_the_first_line_is_not_told_of_an_error() {
+fn a_reader_that_leaves_after_the_first_line_causes_no_error() {
     let d = Daemon::start();
     let proc = id(&d.run("seq 1 200000"));
     for args in [
@@ -27,7 +27,7 @@ fn whoever_reads_only_the_first_line_is_not_told_of_an_error() {
 }
 
 #[test]
-fn a_follower_whose_reader_is_gone_ends_without_waiting_for_output() {
+fn a_follower_whose_reader_is_gone_exits_without_waiting_for_output() {
     let d = Daemon::start();
     let proc = d.sh("echo first; exec sleep 1000");
     d.printed(&proc, "first");
@@ -39,21 +39,21 @@ fn a_follower_whose_reader_is_gone_ends_without_waiting_for_output() {
 }
 
 #[test]
-fn a_followed_log_survives_a_killed_daemon_with_nothing_lost_and_nothing_doubled() {
+fn follow_survives_a_killed_daemon_with_nothing_lost_and_nothing_doubled() {
     let mut d = Daemon::start();
     let (gate, report, end) = (d.gate("go"), d.gate("report"), d.gate("end"));
     let script =
         format!("echo first; {}; seq 1 3000; {}; {}; echo last", gate.wait(), report.send("printed"), end.wait());
     let proc = d.sh(&script);
     d.printed(&proc, "first");
-    // The test brings the daemon back; toolctl would do it too, after a second.
+    // The test restarts the daemon; toolctl would do that too, after a second.
     let mut child = d.ctl_command(&["--no-autostart", "log", &proc, "-f"]).spawn().unwrap();
     let mut stdout = BufReader::new(child.stdout.take().unwrap());
     let mut text = String::new();
     stdout.read_line(&mut text).unwrap();
     d.kill9();
     gate.open();
-    assert_eq!(report.recv(DEADLINE), "printed", "it writes while no daemon runs");
+    assert_eq!(report.recv(DEADLINE), "printed", "the program writes while no daemon runs");
     d.spawn();
     end.open();
     while stdout.read_line(&mut text).unwrap() > 0 {}
@@ -64,14 +64,14 @@ fn a_followed_log_survives_a_killed_daemon_with_nothing_lost_and_nothing_doubled
 }
 
 #[test]
-fn output_is_picked_by_when_it_came() {
+fn since_and_until_select_output_by_time() {
     let d = Daemon::start();
     let proc = id(&d.run("echo old; sleep 0.5; printf 'ne'; sleep 0.5; echo w; sleep 0.5; echo last >&2"));
     let spans = d.ok("poll", json!({ "id": proc, "cursor": 0, "spans": true }))["spans"].clone();
     let at = |n: usize| rfc3339(spans[n]["at_ms"].as_u64().unwrap());
     assert_eq!(spans.as_array().unwrap().len(), 4, "{spans}");
     let log = |args: &[&str]| d.ctl(&[&["log", &proc], args].concat()).stdout;
-    assert_eq!(log(&["--since", &at(2)]), "new\nlast\n", "a line is shown whole");
+    assert_eq!(log(&["--since", &at(2)]), "new\nlast\n", "a line is printed whole");
     assert_eq!(log(&["--until", &at(0)]), "old\n");
     assert_eq!(log(&["--since", &at(1), "--until", &at(2)]), "new\n");
     assert_eq!(log(&["--since", "1h", "-n", "1"]), "last\n");
@@ -81,7 +81,7 @@ fn output_is_picked_by_when_it_came() {
 }
 
 #[test]
-fn matches_come_with_the_lines_around_them() {
+fn matches_are_printed_with_the_lines_around_them() {
     let d = Daemon::start();
     let proc = id(&d.run("seq 1 100"));
     let log = |args: &[&str]| d.ctl(&[&["log", &proc], args].concat()).stdout;
@@ -92,7 +92,7 @@ fn matches_come_with_the_lines_around_them() {
 }
 
 #[test]
-fn raw_is_every_byte_and_colours_are_kept_alone_when_asked_for() {
+fn raw_is_every_byte_and_colours_are_kept_on_request() {
     let d = Daemon::start();
     let proc = id(&d.run("printf '\\033[31mred\\033[0m\\033[2J\\377\\n'"));
     let raw = d.ctl_command(&["log", &proc, "--raw"]).output().unwrap();
@@ -108,8 +108,8 @@ fn raw_is_every_byte_and_colours_are_kept_alone_when_asked_for() {
 }
 
 #[test]
-fn a_file_or_another_program_is_given_all_of_it_and_nothing_is_said() {
-    // The broken code gave the last 200 lines, without a word.
+fn a_file_or_a_pipe_gets_all_of_it_without_a_message() {
+    // The broken code printed the last 200 lines, without a message.
     let d = Daemon::start();
     let proc = id(&d.run("seq 1 5000"));
     let all: Vec<String> = (1..=5000).map(|n| n.to_string()).collect();
@@ -125,14 +125,14 @@ fn a_file_or_another_program_is_given_all_of_it_and_nothing_is_said() {
     assert!(given(&["--grep", "0$"]) == all.iter().filter(|line| line.ends_with('0')).cloned().collect::<Vec<_>>());
     assert!(given(&["--grep", "0$", "--offset", "4000"]).len() == 100);
     assert_eq!(given(&["-n", "2"]), ["4999", "5000"]);
-    assert_eq!(d.ctl(&["log", &proc, "--json", "-n", "all"]).code, 2, "one answer has an end");
+    assert_eq!(d.ctl(&["log", &proc, "--json", "-n", "all"]).code, 2, "a JSON answer needs a limit");
 }
 
 #[test]
-fn all_of_a_long_log_needs_no_more_memory_than_a_page_of_it() {
+fn a_long_log_is_printed_in_constant_memory() {
     let d = Daemon::start();
     let proc = id(&d.run("head -c 64000000 /dev/zero | tr '\\0' x | fold -w 99"));
-    // As much address space as the program needs, and less than the log is long.
+    // Enough address space for the program, and less than the size of the log.
     let script = "set -o pipefail; ulimit -v 60000; toolctl log \"$0\" | wc -l";
     let output = output_of(d.tool("bash", &["-c", script, &proc]).spawn().unwrap());
     assert_eq!((output.code, output.stdout.trim(), output.stderr.as_str()), (0, "646465", ""));
@@ -152,14 +152,14 @@ fn more_than_a_screen_goes_through_the_pager_and_less_does_not() {
     assert!(text.starts_with("paged:1\r\n") && text.ends_with("paged:100\r\ncode 0\r\n"), "{text:?}");
     assert_eq!(shown(&short), "1\r\n2\r\n3\r\ncode 0\r\n");
     assert!(!shown(&format!("{long} --no-pager")).contains("paged"));
-    assert!(!shown(&format!("{long} -f")).contains("paged"), "what has no end is not paged");
+    assert!(!shown(&format!("{long} -f")).contains("paged"), "a followed log is not paged");
     let longer = id(&d.run("seq 1 5000"));
     let text = shown(&longer);
-    assert!(text.starts_with("paged:1\r\n") && text.ends_with("paged:5000\r\ncode 0\r\n"), "a pager is given all");
+    assert!(text.starts_with("paged:1\r\n") && text.ends_with("paged:5000\r\ncode 0\r\n"), "a pager gets all of it");
 }
 
 #[test]
-fn what_a_terminal_without_a_pager_is_not_given_is_said_with_the_option_that_shows_it() {
+fn a_terminal_without_a_pager_gets_a_part_and_the_option_that_shows_all() {
     let d = Daemon::start();
     let proc = id(&d.run("seq 1 1000"));
     let shown = |args: &str| {
@@ -178,11 +178,11 @@ fn what_a_terminal_without_a_pager_is_not_given_is_said_with_the_option_that_sho
         ("-n all", lines(1, 1000), ""),
         ("--since 1h", lines(1, 1000), ""),
     ];
-    for (args, expected, said) in cases {
-        assert_eq!(shown(args), format!("{expected}{said}code 0\r\n"), "{args}");
+    for (args, expected, message) in cases {
+        assert_eq!(shown(args), format!("{expected}{message}code 0\r\n"), "{args}");
     }
     let matches = "toolctl: 800 earlier lines are left out; -n all shows them\r\ncode 0\r\n";
     assert!(shown("--grep .").ends_with(matches));
     let followed = format!("toolctl: earlier output is left out; -n all shows it\r\n{}code 0\r\n", lines(991, 1000));
-    assert_eq!(shown("-f"), followed, "before what comes");
+    assert_eq!(shown("-f"), followed, "before the new output");
 }

@@ -1,4 +1,4 @@
-//! Every command whose reader is gone ends quietly; what else standard input and output can be.
+//! Closed pipes, devices and full disks as standard input and output.
 
 use serde_json::json;
 use std::process::Stdio;
@@ -44,7 +44,7 @@ fn every_command_whose_reader_is_gone_is_quiet_and_exits_with_0() {
         let output = output_of(d.ctl_command(args).stdout(writer).stdin(Stdio::null()).spawn().unwrap());
         assert_eq!((output.code, output.stderr.as_str()), (0, ""), "{args:?}");
     }
-    assert_eq!(d.ended(), 0, "the last of them has stopped the daemon");
+    assert_eq!(d.ended(), 0, "the last command stopped the daemon");
 }
 
 #[test]
@@ -59,13 +59,13 @@ fn a_follower_whose_reader_leaves_later_does_not_wait_for_the_next_line() {
     stdout.read_line(&mut line).unwrap();
     assert_eq!(line, "one\n");
     drop(stdout);
-    // The broken code waited up to 30 s for more output, and then went on waiting.
+    // The broken code waited up to 30 s for more output, and then continued to wait.
     let output = output_of(child);
     assert_eq!((output.code, output.stderr.as_str()), (0, ""));
 }
 
 #[test]
-fn what_the_caller_closed_is_not_what_the_socket_becomes() {
+fn the_socket_never_takes_the_number_of_a_closed_standard_stream() {
     let d = Daemon::start();
     let proc = d.sh("exec sleep 1000");
     let closed = format!("exec toolctl wait {proc} <&- >&- 2>&-");
@@ -77,16 +77,16 @@ fn what_the_caller_closed_is_not_what_the_socket_becomes() {
     }
     d.ok("kill", json!({ "id": proc }));
     let status = child.wait().unwrap();
-    assert_eq!(status.code(), Some(143), "that of the program, which SIGTERM ended");
+    assert_eq!(status.code(), Some(143), "the code of the program, which SIGTERM ended");
 }
 
 #[test]
-fn a_device_is_an_input_like_any_other_and_a_full_disk_is_not_the_programs_end() {
+fn a_device_is_a_valid_stdin_and_a_full_disk_does_not_end_the_program() {
     let d = Daemon::start();
     let script = "toolctl run -- head -c 5 </dev/zero | od -An -c; toolctl run -- cat </dev/null | wc -c";
     let output = output_of(d.tool("sh", &["-c", script]).spawn().unwrap());
-    let words: Vec<&str> = output.stdout.split_whitespace().collect();
-    assert_eq!(words, [r"\0", r"\0", r"\0", r"\0", r"\0", "0"], "{output:?}");
+    let fields: Vec<&str> = output.stdout.split_whitespace().collect();
+    assert_eq!(fields, [r"\0", r"\0", r"\0", r"\0", r"\0", "0"], "{output:?}");
     let full = "toolctl run --name flood -- sh -c 'echo x; exec sleep 1000' >/dev/full";
     let output = output_of(d.tool("sh", &["-c", full]).spawn().unwrap());
     let proc = id(&d.process("flood"));
@@ -96,11 +96,11 @@ fn a_device_is_an_input_like_any_other_and_a_full_disk_is_not_the_programs_end()
 }
 
 #[test]
-fn shell_text_is_run_by_the_shell_of_who_typed_it() {
+fn shell_text_is_run_by_the_shell_of_the_caller() {
     let d = Daemon::start();
-    let said = |shell: &str| {
+    let shell_of = |shell: &str| {
         let mut command = d.ctl_command(&["run", "-c", "echo $0"]);
         output_of(command.env("SHELL", shell).spawn().unwrap()).stdout
     };
-    assert_eq!((said("/bin/bash"), said("/bin/sh")), ("/bin/bash\n".into(), "/bin/sh\n".into()));
+    assert_eq!((shell_of("/bin/bash"), shell_of("/bin/sh")), ("/bin/bash\n".into(), "/bin/sh\n".into()));
 }

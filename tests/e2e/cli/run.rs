@@ -1,4 +1,4 @@
-//! `toolctl run`: like the program itself, with its streams, its code and its interrupts.
+//! `toolctl run`: behaves like the program itself, with its streams, its code and its interrupts.
 
 use serde_json::json;
 use std::fs::File;
@@ -10,7 +10,7 @@ use toold_test_support::output::output_of;
 use toold_test_support::rig::{DEADLINE, Daemon};
 use toold_test_support::sys::Pidfd;
 
-/// Starts `toolctl run` and gives its stdout to read line by line.
+/// Starts `toolctl run` and returns its stdout to read line by line.
 fn start(d: &Daemon, args: &[&str]) -> (Child, BufReader<ChildStdout>, Pidfd) {
     let mut child = d.ctl_command(args).spawn().unwrap();
     let stdout = BufReader::new(child.stdout.take().unwrap());
@@ -25,7 +25,7 @@ fn line(stdout: &mut BufReader<ChildStdout>) -> String {
 }
 
 #[test]
-fn stdout_and_stderr_go_to_their_own_streams_and_the_code_is_the_programs() {
+fn stdout_and_stderr_are_separate_and_the_code_is_that_of_the_program() {
     let d = Daemon::start();
     let output = d.ctl(&["run", "--", "sh", "-c", "echo out; echo err >&2; exit 7"]);
     assert_eq!((output.code, output.stdout.as_str(), output.stderr.as_str()), (7, "out\n", "err\n"));
@@ -47,18 +47,18 @@ fn output_is_streamed_while_the_program_runs() {
 }
 
 #[test]
-fn much_output_and_any_byte_comes_through_as_it_is() {
+fn large_and_binary_output_is_unchanged() {
     let d = Daemon::start();
     let file = d.root().join("data");
     std::fs::write(&file, (0..3_000_000u32).map(|n| (n * 7 % 256) as u8).collect::<Vec<u8>>()).unwrap();
     let output = d.ctl_command(&["run", "--", "cat", file.to_str().unwrap()]).output().unwrap();
     assert!(output.stdout == std::fs::read(&file).unwrap(), "{} bytes came", output.stdout.len());
     let output = d.ctl(&["run", "--", "printf", "\\033[31mred"]);
-    assert_eq!(output.stdout, "\u{1b}[31mred", "what the program colours is coloured");
+    assert_eq!(output.stdout, "\u{1b}[31mred", "the colours of the program are kept");
 }
 
 #[test]
-fn an_interrupt_is_forwarded_and_the_programs_answer_to_it_is_the_code() {
+fn an_interrupt_is_forwarded_and_the_program_decides_the_code() {
     let d = Daemon::start();
     let script = "trap 'echo interrupted; exit 9' INT; echo ready; while :; do sleep 0.02; done";
     let (child, mut stdout, fd) = start(&d, &["run", "--", "sh", "-c", script]);
@@ -80,16 +80,16 @@ fn a_second_interrupt_kills() {
     fd.signal(libc::SIGINT);
     let output = output_of(child);
     assert!(output.code == 137 && output.stderr.contains("killing proc_"), "{output:?}");
-    assert_eq!(output.stderr.lines().count(), 1, "who killed it is no news to who did: {output:?}");
+    assert_eq!(output.stderr.lines().count(), 1, "its own kill is not reported: {output:?}");
     assert!(program.dies_within(DEADLINE));
 }
 
 #[test]
-fn an_end_from_outside_is_told_beside_the_code() {
+fn an_exit_from_outside_is_explained_beside_the_code() {
     let d = Daemon::start();
     let output = d.ctl(&["run", "--timeout", "300ms", "--", "sleep", "1000"]);
-    let said = format!("toolctl: {} was ended by --timeout (300ms)\n", d.ids(json!({}))[0]);
-    assert_eq!((output.code, output.stderr), (143, said));
+    let message = format!("toolctl: {} was ended by --timeout (300ms)\n", d.ids(json!({}))[0]);
+    assert_eq!((output.code, output.stderr), (143, message));
     let (child, mut stdout, _) = start(&d, &["run", "--", "sh", "-c", "echo ready; exec sleep 1000"]);
     assert_eq!(line(&mut stdout), "ready\n");
     let running = d.ids(json!({ "status": "running" })).remove(0);
@@ -111,11 +111,11 @@ fn detach_after_leaves_it_running_and_prints_its_id() {
     assert_eq!(ids.len(), 1);
     assert!(output.stdout.starts_with("early\n") && (output.stdout + &output.stderr).contains(&ids[0]));
     let output = d.ctl(&["run", "--detach-after", "50s", "--", "sh", "-c", "exit 4"]);
-    assert_eq!(output.code, 4, "what ends before is not detached");
+    assert_eq!(output.code, 4, "a program that ends earlier is not detached");
 }
 
 #[test]
-fn the_process_outlives_a_run_that_is_killed() {
+fn the_process_survives_a_run_that_is_killed() {
     let d = Daemon::start();
     let (mut child, mut stdout, _) = start(&d, &["run", "--", "sh", "-c", "echo ready; exec sleep 1000"]);
     assert_eq!(line(&mut stdout), "ready\n");
@@ -125,7 +125,7 @@ fn the_process_outlives_a_run_that_is_killed() {
 }
 
 #[test]
-fn a_run_whose_reader_is_gone_ends_without_a_panic() {
+fn a_run_whose_reader_is_gone_exits_without_a_panic() {
     let d = Daemon::start();
     let (child, mut stdout, _) = start(&d, &["run", "--", "sh", "-c", "seq 1 1000000"]);
     line(&mut stdout);
@@ -140,20 +140,20 @@ fn a_grandchild_that_holds_the_pipe_does_not_hold_run_for_ever() {
     let script = format!("({}; echo late) & echo early; exit 5", gate.wait());
     let (child, mut stdout, _) = start(&d, &["run", "--", "sh", "-c", &script]);
     assert_eq!(line(&mut stdout), "early\n");
-    // Until closed or until the exit: both are honest. The code is the program's own either way.
+    // run may wait for closed or for the exit. The code is that of the program in both cases.
     d.exited(&d.ids(json!({}))[0]);
     gate.open();
     assert_eq!(output_of(child).code, 5);
 }
 
-/// `toolctl run` with this as its stdin, to its end.
-fn ran_with(d: &Daemon, stdin: impl Into<Stdio>, args: &[&str]) -> (i32, String) {
+/// Runs `toolctl run` with this stdin to its end.
+fn run_with(d: &Daemon, stdin: impl Into<Stdio>, args: &[&str]) -> (i32, String) {
     let output = output_of(d.ctl_command(&[&["run"], args].concat()).stdin(stdin).spawn().unwrap());
     assert_eq!(output.stderr, "", "{args:?}");
     (output.code, output.stdout)
 }
 
-/// A pipe with `text` in it and its writer gone.
+/// A pipe that contains `text` and whose writer is closed.
 fn filled(text: &str) -> std::io::PipeReader {
     let (reader, mut writer) = std::io::pipe().unwrap();
     writer.write_all(text.as_bytes()).unwrap();
@@ -161,35 +161,35 @@ fn filled(text: &str) -> std::io::PipeReader {
 }
 
 #[test]
-fn a_piped_stdin_is_the_programs_unless_no_stdin_says_otherwise() {
-    // The broken code gave the program /dev/null, and what was piped in was lost without a word.
+fn a_piped_stdin_goes_to_the_program_unless_no_stdin_is_given() {
+    // The broken code gave the program /dev/null, and the piped input was lost silently.
     let d = Daemon::start();
     let cat = ["--", "cat"];
-    assert_eq!(ran_with(&d, filled("data\n"), &cat), (0, "data\n".into()));
-    assert_eq!(ran_with(&d, filled(""), &cat), (0, String::new()));
+    assert_eq!(run_with(&d, filled("data\n"), &cat), (0, "data\n".into()));
+    assert_eq!(run_with(&d, filled(""), &cat), (0, String::new()));
     let (socket, mut other) = UnixStream::pair().unwrap();
     other.write_all(b"by socket").unwrap();
     drop(other);
-    assert_eq!(ran_with(&d, OwnedFd::from(socket), &cat), (0, "by socket".into()));
+    assert_eq!(run_with(&d, OwnedFd::from(socket), &cat), (0, "by socket".into()));
     let much: String = (0..100_000).map(|n| format!("{n}\n")).collect();
     let file = d.root().join("data");
     std::fs::write(&file, &much).unwrap();
-    assert!(ran_with(&d, File::open(&file).unwrap(), &cat) == (0, much));
+    assert!(run_with(&d, File::open(&file).unwrap(), &cat) == (0, much));
     let see = ["--", "readlink", "/proc/self/fd/0"];
-    assert_eq!(ran_with(&d, Stdio::null(), &see), (0, "/dev/null\n".into()));
-    assert_eq!(ran_with(&d, filled("x"), &[&["--no-stdin"], &see[..]].concat()), (0, "/dev/null\n".into()));
-    assert!(ran_with(&d, Stdio::null(), &[&["--stdin"], &see[..]].concat()).1.starts_with("pipe:"));
+    assert_eq!(run_with(&d, Stdio::null(), &see), (0, "/dev/null\n".into()));
+    assert_eq!(run_with(&d, filled("x"), &[&["--no-stdin"], &see[..]].concat()), (0, "/dev/null\n".into()));
+    assert!(run_with(&d, Stdio::null(), &[&["--stdin"], &see[..]].concat()).1.starts_with("pipe:"));
 }
 
 #[test]
-fn run_ends_with_the_program_whatever_its_stdin_does() {
+fn run_exits_with_the_program_whatever_its_stdin_does() {
     let d = Daemon::start();
     let (open, _writer) = std::io::pipe().unwrap();
-    assert_eq!(ran_with(&d, open, &["--", "sh", "-c", "exit 3"]), (3, String::new()));
-    // More than the program reads, and than all the pipes on the way hold.
+    assert_eq!(run_with(&d, open, &["--", "sh", "-c", "exit 3"]), (3, String::new()));
+    // More than the program reads, and than all pipes on the way hold.
     let file = d.root().join("much");
     std::fs::write(&file, "line\n".repeat(1_000_000)).unwrap();
-    let output = ran_with(&d, File::open(&file).unwrap(), &["--", "sh", "-c", "read x; echo $x; exit 4"]);
+    let output = run_with(&d, File::open(&file).unwrap(), &["--", "sh", "-c", "read x; echo $x; exit 4"]);
     assert_eq!(output, (4, "line\n".into()));
 }
 
@@ -199,12 +199,12 @@ fn run_works_from_a_directory_that_is_the_programs_too() {
     let mut command: Command = d.ctl_command(&["run", "--", "pwd", "-P"]);
     command.current_dir("/usr");
     let output = output_of(command.spawn().unwrap());
-    assert_eq!((output.code, output.stdout.as_str()), (0, "/usr\n"), "a person's command runs where the person is");
+    assert_eq!((output.code, output.stdout.as_str()), (0, "/usr\n"), "the command runs in the caller's directory");
 }
 
 #[test]
-fn a_program_that_cannot_start_gives_the_code_that_a_shell_gives() {
-    // The broken code exited with 1, as a program might that ran and failed.
+fn a_program_that_cannot_start_exits_with_the_code_of_a_shell() {
+    // The broken code exited with 1, as a program that ran and failed might.
     let d = Daemon::start();
     let plain = d.root().join("plain");
     std::fs::write(&plain, "no program").unwrap();
@@ -216,16 +216,16 @@ fn a_program_that_cannot_start_gives_the_code_that_a_shell_gives() {
         assert!(output.stderr.starts_with(&format!("toolctl: exec {program}: ")), "{output:?}");
         let document = d.ctl(&["--json", "run", "--", program]);
         assert_eq!((document.code, document.stderr.lines().count()), (shell.code, 1), "{document:?}");
-        assert_eq!(d.ctl(&["exec", "--", program]).code, 1, "it stands in nobody's place");
+        assert_eq!(d.ctl(&["exec", "--", program]).code, 1, "exec does not stand for the program");
     }
     let output = d.ctl(&["run", "echo hello"]);
     assert!(output.code == 127 && output.stderr.contains("shell text goes behind -c"), "{output:?}");
     assert_eq!(d.ctl(&["run", "-c", "nosuchprogram"]).code, 127);
 }
 
-/// As `docs/attach.md` has it: only a screen has a line of ours.
+/// As in `docs/attach.md`: only a terminal gets a message.
 #[test]
-fn a_daemon_killed_meanwhile_leaves_no_word_in_what_the_program_prints() {
+fn a_daemon_killed_meanwhile_leaves_no_message_in_the_output_of_the_program() {
     let mut d = Daemon::start();
     let gate = d.gate("go");
     let script = format!("echo before; {}; echo after; exit 5", gate.wait());

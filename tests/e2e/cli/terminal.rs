@@ -1,4 +1,4 @@
-//! `toolctl run` at a terminal: with one of the program's own (-t), and without.
+//! `toolctl run` at a terminal: with a terminal of the program's own (-t), and without.
 
 use serde_json::json;
 use toold_test_support::rig::{DEADLINE, Daemon};
@@ -8,7 +8,7 @@ fn run(d: &Daemon, options: &[&str], script: &str) -> Term {
     Term::ctl(d, &[&["run"], options, &["--", "/bin/sh", "-c", script]].concat())
 }
 
-/// The one process of the daemon.
+/// The only process of the daemon.
 fn only(d: &Daemon) -> String {
     let ids = d.ids(json!({}));
     assert_eq!(ids.len(), 1);
@@ -16,7 +16,7 @@ fn only(d: &Daemon) -> String {
 }
 
 #[test]
-fn the_program_has_our_size_our_keys_and_gives_its_code() {
+fn the_program_has_our_size_and_our_keys_and_its_code_is_returned() {
     let d = Daemon::start();
     let script = "stty size; read -r a; echo \"got $a\"; trap 'echo size $(stty size); exit 7' WINCH; echo ready; \
         while :; do sleep 0.02; done";
@@ -31,7 +31,7 @@ fn the_program_has_our_size_our_keys_and_gives_its_code() {
 }
 
 #[test]
-fn the_interrupt_key_is_typed_and_not_sent_by_us() {
+fn the_interrupt_key_is_typed_and_not_sent_as_a_signal() {
     let d = Daemon::start();
     let term = run(&d, &["-t"], "trap 'echo interrupted; exit 9' INT; echo ready; while :; do sleep 0.02; done");
     term.sees("ready");
@@ -41,7 +41,7 @@ fn the_interrupt_key_is_typed_and_not_sent_by_us() {
 }
 
 #[test]
-fn the_detach_key_and_detach_after_leave_it_running_and_say_the_way_back() {
+fn the_detach_key_and_detach_after_leave_it_running_and_print_how_to_return() {
     let d = Daemon::start();
     let term = run(&d, &["-t"], "echo ready; exec sleep 1000");
     term.sees("ready");
@@ -57,7 +57,7 @@ fn the_detach_key_and_detach_after_leave_it_running_and_say_the_way_back() {
 }
 
 #[test]
-fn a_daemon_killed_meanwhile_is_told_in_a_line_and_the_program_goes_on() {
+fn a_daemon_killed_meanwhile_is_reported_in_a_line_and_the_program_keeps_running() {
     let mut d = Daemon::start();
     let term = run(&d, &["-t"], "echo ready; read -r a; echo \"got $a\"; exit 5");
     term.sees("ready");
@@ -76,7 +76,7 @@ fn a_program_that_cannot_start_leaves_the_terminal_alone() {
 }
 
 #[test]
-fn a_closed_window_or_a_signal_kills_only_what_was_to_be_killed() {
+fn a_closed_window_or_a_signal_kills_only_with_the_option_for_it() {
     let d = Daemon::start();
     for (options, killed) in [(&["-t", "--kill-on-hangup"][..], true), (&["-t"], false), (&["--kill-on-hangup"], true)]
     {
@@ -101,7 +101,7 @@ fn a_closed_window_or_a_signal_kills_only_what_was_to_be_killed() {
 }
 
 #[test]
-fn the_detach_key_is_no_hangup() {
+fn the_detach_key_does_not_hang_up() {
     let d = Daemon::start();
     let term = run(&d, &["-t", "--kill-on-hangup"], "echo ready; exec sleep 1000");
     term.sees("ready");
@@ -111,7 +111,7 @@ fn the_detach_key_is_no_hangup() {
 }
 
 #[test]
-fn ctrl_z_stops_toolctl_while_the_job_goes_on_and_then_it_follows_again() {
+fn ctrl_z_stops_toolctl_while_the_job_continues_and_then_it_follows_again() {
     let d = Daemon::start();
     let gate = d.gate("go");
     let script = format!("echo ready; {}; echo while stopped; {}; exit 6", gate.wait(), gate.wait());

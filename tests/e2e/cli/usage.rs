@@ -1,4 +1,4 @@
-//! A command line that is not understood, and help: in colours where they are wanted, as a document with `--json`.
+//! Usage errors and help: colours on request, a JSON document with `--json`.
 
 use serde_json::Value;
 use toold_test_support::output::{Output, output_of};
@@ -11,7 +11,7 @@ fn run(d: &Daemon, env: (&str, &str), args: &str) -> Output {
 }
 
 #[test]
-fn colours_of_usage_errors_and_help_are_as_asked_for_wherever_that_stands() {
+fn usage_errors_and_help_are_coloured_on_request() {
     let d = Daemon::prepare("", &[]);
     let none = ("NOTHING", "");
     for (env, args, coloured) in [
@@ -45,7 +45,7 @@ fn colours_of_usage_errors_and_help_are_as_asked_for_wherever_that_stands() {
 }
 
 #[test]
-fn on_a_terminal_help_is_coloured_and_fits_it() {
+fn help_on_a_terminal_is_coloured_and_fits_it() {
     let d = Daemon::prepare("", &[]);
     let term = Term::ctl(&d, &["forget", "--help"]);
     let all = term.printed("[code 0]");
@@ -57,7 +57,7 @@ fn on_a_terminal_help_is_coloured_and_fits_it() {
 }
 
 #[test]
-fn with_json_a_usage_error_is_one_document_on_standard_error() {
+fn with_json_a_usage_error_is_one_document_on_stderr() {
     let d = Daemon::prepare("", &[]);
     for args in ["list --nonsense --json", "--json kill", "--json list --sort size", "poll --json", "list --json=1"] {
         let output = run(&d, ("CLICOLOR_FORCE", "1"), args);
@@ -69,7 +69,7 @@ fn with_json_a_usage_error_is_one_document_on_standard_error() {
 }
 
 #[test]
-fn what_other_programs_call_it_is_answered_with_what_it_is_called_here() {
+fn names_of_other_programs_are_answered_with_ours() {
     let d = Daemon::prepare("", &[]);
     for (typed, meant) in [
         ("stop x", "`toolctl kill` ends a process"),
@@ -82,16 +82,16 @@ fn what_other_programs_call_it_is_answered_with_what_it_is_called_here() {
         let output = run(&d, ("NOTHING", ""), typed);
         assert_eq!((output.code, output.stderr.contains(meant)), (2, true), "{typed}: {output:?}");
     }
-    // Clap took it for an option, and advised `-- -1`.
+    // Clap took it for an option and suggested `-- -1`.
     let output = run(&d, ("NOTHING", ""), "log x -n -1");
     assert!(output.code == 2 && output.stderr.contains("'-1' for '-n': it cannot be below 0"), "{output:?}");
     assert!(!output.stderr.contains("-- -1"), "{output:?}");
 }
 
 #[test]
-fn every_error_begins_with_the_name_of_the_program_whoever_found_it() {
+fn every_error_starts_with_the_name_of_the_program() {
     let d = Daemon::start();
-    for args in ["list --nonsense", "nonsense", "kill", "log x --grep (", "log nobody", "list -n 0", "list -n x"] {
+    for args in ["list --nonsense", "nonsense", "kill", "log x --grep (", "log missing", "list -n 0", "list -n x"] {
         let output = run(&d, ("NOTHING", ""), args);
         assert!(output.code > 1 && output.stderr.starts_with("toolctl: "), "{args}: {output:?}");
     }

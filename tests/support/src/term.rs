@@ -65,6 +65,15 @@ impl Term {
         self.person().write_all(keys.as_bytes()).unwrap();
     }
 
+    /// Types each text and waits until its answer is on the screen.
+    #[track_caller]
+    pub fn dialog(&self, steps: &[(&str, &str)]) {
+        for (keys, answer) in steps {
+            self.types(keys);
+            self.sees(answer);
+        }
+    }
+
     /// Types on while the test does something else, and counts what the terminal has taken.
     pub fn types_on(&self, keys: String) -> Arc<AtomicUsize> {
         let (mut person, taken) = (self.person().try_clone().unwrap(), Arc::new(AtomicUsize::new(0)));

@@ -1,17 +1,17 @@
-//! Words that a person types to `toolctl` and reads from it: statuses, times, cuts, counts, names.
+//! Values as `toolctl` reads and prints them: statuses, times, truncation, counts, names.
 
 use crate::TOOLCTL;
 use serde_json::json;
 use toold_test_support::rig::{Daemon, id};
 use toold_test_support::term::Term;
 
-/// A terminal of 24 by 40 with shell text in it that ends with its code.
+/// A terminal of 24 by 40 that runs this shell text and prints its code.
 fn narrow(d: &Daemon, text: &str) -> Term {
     Term::shell(d, &format!("stty cols 40; export NO_COLOR=1; {text}; echo \"[code $?]\"; read -r _"), &[])
 }
 
 #[test]
-fn every_word_of_the_status_column_is_one_to_filter_by() {
+fn every_status_in_the_table_can_be_used_as_a_filter() {
     let d = Daemon::start();
     d.sh_with("exec sleep 1000", json!({ "name": "runs" }));
     d.sh_with("exit 0", json!({ "name": "ended", "yield_ms": 60000 }));
@@ -20,9 +20,9 @@ fn every_word_of_the_status_column_is_one_to_filter_by() {
     d.sh_with("exec sleep 1000", json!({ "name": "hit" }));
     assert_eq!(d.ctl(&["kill", "hit"]).code, 0);
     assert_eq!(d.ctl(&["exec", "--name", "never", "--", "/nonexistent/program"]).code, 1);
-    let named = |word: &str| -> Vec<String> {
-        let output = d.ctl(&["list", "--sort", "name", "--status", word]);
-        assert_eq!((output.code, output.stderr.as_str()), (0, ""), "{word}");
+    let named = |status: &str| -> Vec<String> {
+        let output = d.ctl(&["list", "--sort", "name", "--status", status]);
+        assert_eq!((output.code, output.stderr.as_str()), (0, ""), "{status}");
         output.stdout.lines().skip(1).map(|line| line.split_whitespace().nth(1).unwrap().to_owned()).collect()
     };
     let shown = d.ctl(&["list", "-a"]).stdout;
@@ -35,19 +35,19 @@ fn every_word_of_the_status_column_is_one_to_filter_by() {
         (["hit"].map(String::from).to_vec(), ["late"].map(String::from).to_vec(), ["died"].map(String::from).to_vec())
     );
     assert_eq!((named("failed_start"), named("running")), (vec!["never".to_owned()], vec!["runs".to_owned()]));
-    assert_eq!(named("exited"), ["died", "ended", "hit", "late", "never"], "however it ended");
-    for word in ["starting", "lost", "oom"] {
-        assert_eq!(named(word), Vec::<String>::new());
+    assert_eq!(named("exited"), ["died", "ended", "hit", "late", "never"], "any kind of end");
+    for status in ["starting", "lost", "oom"] {
+        assert_eq!(named(status), Vec::<String>::new());
     }
     let document = d.ctl(&["list", "--json", "--status", "killed"]).stdout;
     assert!(document.contains("\"total\":1") && document.contains("\"hit\""), "{document}");
     let output = d.ctl(&["list", "--status", "dead"]);
-    let words = "starting, running, exited, lost, killed, signaled, timeout, oom, failed_start";
-    assert!(output.code == 2 && output.stderr.contains(words), "{output:?}");
+    let statuses = "starting, running, exited, lost, killed, signaled, timeout, oom, failed_start";
+    assert!(output.code == 2 && output.stderr.contains(statuses), "{output:?}");
 }
 
 #[test]
-fn a_log_is_picked_by_what_date_prints() {
+fn log_takes_the_time_formats_of_date() {
     let d = Daemon::start();
     let proc = id(&d.run("echo before"));
     let shown = |args: &[&str]| d.ctl(&[&["log", &proc], args].concat()).stdout;
@@ -67,7 +67,7 @@ fn a_log_is_picked_by_what_date_prints() {
 }
 
 #[test]
-fn what_ncurses_ends_a_colour_with_is_no_text() {
+fn the_sequence_that_ncurses_ends_a_colour_with_is_stripped() {
     let d = Daemon::start();
     let proc = id(&d.run(r"printf '\033[31mred\033(B\017\033[m \016lqk\017\033)0 end\n'"));
     assert_eq!(d.ctl(&["log", &proc]).stdout, "red lqk end\n");
@@ -80,27 +80,27 @@ fn what_ncurses_ends_a_colour_with_is_no_text() {
 }
 
 #[test]
-fn to_close_what_is_closed_is_no_failure() {
+fn closing_a_closed_stdin_succeeds() {
     let d = Daemon::start();
     let reader = id(&d.sh_with("cat; exec sleep 1000", json!({ "stdin": "pipe" })));
     assert_eq!(d.ctl(&["close", &reader]).code, 0);
     let output = d.ctl(&["close", &reader]);
-    let said = format!("toolctl: the stdin of {reader} is closed; there was nothing to close\n");
-    assert_eq!((output.code, output.stdout.as_str(), output.stderr), (0, "", said));
+    let message = format!("toolctl: the stdin of {reader} is closed; there was nothing to close\n");
+    assert_eq!((output.code, output.stdout.as_str(), output.stderr), (0, "", message));
     let ended = id(&d.sh_with("head -c 1; exit 3", json!({ "stdin": "pipe" })));
     assert_eq!(d.ctl(&["write", &ended, "more than it reads"]).code, 0);
     d.exited(&ended);
     let output = d.ctl(&["close", &ended]);
-    let said = format!("toolctl: {ended} has exited with code 3; there was nothing to close\n");
-    assert_eq!((output.code, output.stderr), (0, said));
-    assert_eq!(d.ctl(&["close", &ended, "--json"]).code, 1, "a program gets the method's answer");
+    let message = format!("toolctl: {ended} has exited with code 3; there was nothing to close\n");
+    assert_eq!((output.code, output.stderr), (0, message));
+    assert_eq!(d.ctl(&["close", &ended, "--json"]).code, 1, "--json has the error of the method");
     let without = d.sh("exec sleep 1000");
     assert_eq!((d.ctl(&["close", &without]).code, d.ctl(&["close", "nosuch"]).code), (1, 3));
 }
 
 #[test]
-fn a_pager_that_is_not_there_is_done_without() {
-    // The broken code gave the output to a shell that could not find it, and nobody saw it.
+fn a_missing_pager_is_skipped() {
+    // The broken code passed the output to a shell that could not find the pager, and the output was lost.
     let d = Daemon::start();
     let long = id(&d.run("seq 1 100"));
     for pager in ["/nonexistent/pager", "nosuchpager -R"] {
@@ -113,7 +113,7 @@ fn a_pager_that_is_not_there_is_done_without() {
 }
 
 #[test]
-fn a_line_of_our_own_is_shown_only_where_both_streams_are_terminals() {
+fn a_status_line_is_shown_only_where_both_streams_are_terminals() {
     let d = Daemon::start();
     let wait = d.sh_with("sleep 2.5", json!({ "name": "job" }));
     let shown = |command: &str| {
@@ -143,7 +143,7 @@ fn a_line_of_our_own_is_shown_only_where_both_streams_are_terminals() {
 }
 
 #[test]
-fn at_40_columns_what_is_cut_says_so() {
+fn at_40_columns_a_truncated_value_is_marked() {
     let d = Daemon::start();
     let command = "echo a line; exec sleep 1000";
     let proc = id(&d.sh_with(command, json!({ "name": "a-name-that-is-long" })));
@@ -157,19 +157,19 @@ fn at_40_columns_what_is_cut_says_so() {
     let output = d.ctl(&["info"]).stdout;
     let info = shown("info");
     assert!(info.iter().all(|line| line.chars().count() <= 40 && !line.contains('…')), "{info:?}");
-    let words = |text: &str| text.split_whitespace().map(String::from).collect::<Vec<_>>();
-    let limits = |text: &[String]| text.split(|word| word == "limits:").nth(1).map(<[String]>::to_vec);
-    assert_eq!(limits(&words(&info.join("\n"))), limits(&words(&output)), "no value is left out");
+    let split = |text: &str| text.split_whitespace().map(String::from).collect::<Vec<_>>();
+    let limits = |text: &[String]| text.split(|part| part == "limits:").nth(1).map(<[String]>::to_vec);
+    assert_eq!(limits(&split(&info.join("\n"))), limits(&split(&output)), "no value is left out");
     let inspect = shown("inspect a-name-that-is-long");
     assert!(inspect.iter().all(|line| line.chars().count() <= 40), "{inspect:?}");
     assert!(inspect[0].ends_with('…'), "{inspect:?}");
     let joined: String = inspect.iter().map(|line| line.trim_start()).collect();
     let log = d.ok("inspect", json!({ "id": proc }))["log_path"].as_str().unwrap().to_owned();
-    assert!(joined.contains(&log), "a fact goes on in the next line: {inspect:?}");
+    assert!(joined.contains(&log), "a value continues in the next line: {inspect:?}");
 }
 
 #[test]
-fn a_watched_list_shows_the_sign_of_a_cut() {
+fn watch_marks_a_truncated_value() {
     let d = Daemon::start();
     d.sh("echo output that is much longer than the screen of forty columns; exec sleep 1000");
     let text = "stty cols 40; \"$0\" list --watch; echo \"[code $?]\"; read -r _";
@@ -183,21 +183,21 @@ fn a_watched_list_shows_the_sign_of_a_cut() {
 }
 
 #[test]
-fn one_line_is_a_line() {
+fn one_line_is_singular() {
     let d = Daemon::start();
     let one = id(&d.run("echo one"));
     let output = d.ctl(&["inspect", &one]).stdout;
     assert!(output.contains("Output: 4 bytes, 1 line, closed\n"), "{output}");
     d.sh_with("echo two; echo lines", json!({ "name": "two", "notify": true, "yield_ms": 60000 }));
     d.sh_with("echo", json!({ "name": "one", "notify": true, "yield_ms": 60000 }));
-    d.eventually("the completions are told", || {
+    d.eventually("the completions are published", || {
         let output = d.ctl(&["events"]).stdout;
         output.contains("10 bytes, 2 lines") && output.contains("1 byte, 1 line")
     });
 }
 
 #[test]
-fn who_leaves_hears_the_name() {
+fn detaching_prints_the_name() {
     let d = Daemon::start();
     let start = |name: &str, more: &[&str], script: &str| {
         Term::ctl(&d, &[&["run", "--name", name], more, &["--", "/bin/sh", "-c", script]].concat())
@@ -218,11 +218,11 @@ fn who_leaves_hears_the_name() {
     let job = d.process("job")["id"].as_str().unwrap().to_owned();
     term.sees(&format!("job ({job}) runs on; come back: toolctl log -f job"));
     let output = d.ctl(&["run", "--name", "piped", "--detach-after", "300ms", "--", "sleep", "1000"]);
-    assert_eq!(output.stdout, format!("{}\n", d.process("piped")["id"].as_str().unwrap()), "alone in a pipe");
+    assert_eq!(output.stdout, format!("{}\n", d.process("piped")["id"].as_str().unwrap()), "only the id in a pipe");
 }
 
 #[test]
-fn what_is_not_there_is_answered_with_a_command_that_can_be_typed() {
+fn the_error_for_a_missing_process_names_a_command_to_type() {
     let d = Daemon::start();
     let output = d.ctl(&["log", "nosuch"]);
     assert!(output.code == 3 && output.stderr.contains("`toolctl list` shows what there is"), "{output:?}");

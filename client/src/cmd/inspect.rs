@@ -3,7 +3,7 @@
 use super::Context;
 use crate::error::{CliError, DONE};
 use crate::local_time;
-use crate::render::inspect::{Moment, inspect};
+use crate::render::inspect::{TimeContext, inspect};
 use toold_proto::api;
 use toold_proto::params;
 
@@ -26,7 +26,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
         return cx.document(&raw).map(|()| DONE);
     }
     let result = cx.connection.call_with_retry::<api::Inspect>(&params)?;
-    let moment = Moment { now_ms: local_time::now_ms(), local: &local_time::date_time };
+    let moment = TimeContext { now_ms: local_time::now_ms(), local: &local_time::date_time };
     cx.console.print(&inspect(&result, &moment, cx.console.style))?;
     let id = result.process.id.to_string();
     let last = params::Log { id, limit: Some(LINES), ..Default::default() };

@@ -1,4 +1,4 @@
-//! The daemon itself, as facts.
+//! State of the daemon for `toolctl info`.
 
 use super::table::{COLUMN_GAP, fact, title};
 use super::text::{columns, pad, size};
@@ -8,9 +8,9 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use toold_proto::results::{Breaker, BreakerState, DaemonInfo, Journal};
 
-/// Before the values: the longest title.
+/// Width of the longest title.
 const TITLE_WIDTH: usize = "connections".len();
-/// A value in less room is put where it has more.
+/// Columns below which a value is put below its title.
 const MIN_VALUE_WIDTH: usize = 24;
 
 pub fn info(result: &DaemonInfo, style: Style) -> String {
@@ -37,15 +37,15 @@ pub fn info(result: &DaemonInfo, style: Style) -> String {
     ];
     known.extend(journal(&result.events));
     known.push(("watch", breaker(&result.watch)));
-    let told = |(key, value): (&str, String)| fact(&title(key, TITLE_WIDTH), "", &value, style);
-    let mut out: String = known.into_iter().map(told).collect();
+    let line = |(key, value): (&str, String)| fact(&title(key, TITLE_WIDTH), "", &value, style);
+    let mut out: String = known.into_iter().map(line).collect();
     out.push_str(&pairs("features", &result.features, style));
     out.push_str(&pairs("limits", &result.limits, style));
-    out.extend(result.damaged.iter().map(|what| told(("damaged", what.clone()))));
+    out.extend(result.damaged.iter().map(|what| line(("damaged", what.clone()))));
     out
 }
 
-/// The events that are kept, and how far each consumer has come.
+/// Returns the range of kept events and the position of each consumer.
 fn journal(journal: &Journal) -> Vec<(&'static str, String)> {
     let range = match journal.last {
         0 => "none yet".into(),
@@ -60,7 +60,7 @@ fn journal(journal: &Journal) -> Vec<(&'static str, String)> {
     std::iter::once(("events", range)).chain(consumers).collect()
 }
 
-/// What the breaker over all watches does.
+/// Describes the state of the global watch breaker.
 fn breaker(breaker: &Breaker) -> String {
     match breaker.state {
         BreakerState::Passing => format!("passing, {} recent matches", breaker.recent),
@@ -71,7 +71,7 @@ fn breaker(breaker: &Breaker) -> String {
     }
 }
 
-/// One a line, with the title at the first; where that leaves the values no room, it stands above them.
+/// Renders one pair per line, with the title at the first. If that leaves too few columns for the values, the title is above them.
 fn pairs(key: &str, map: &BTreeMap<String, Value>, style: Style) -> String {
     let all: Vec<(&String, String)> = map.iter().map(|(key, value)| (key, format_value(key, value))).collect();
     let widest = all.iter().map(|(key, _)| columns(key)).max().unwrap_or(0);
@@ -86,7 +86,7 @@ fn pairs(key: &str, map: &BTreeMap<String, Value>, style: Style) -> String {
         + &titles.zip(&all).map(|(title, (name, value))| fact(&title, &named(name), value, style)).collect::<String>()
 }
 
-/// A value as a person says it: times and sizes as the command line takes them. The key stays as the config has it.
+/// Formats times and sizes as the command line takes them. The key is that of the config file.
 fn format_value(key: &str, value: &Value) -> String {
     match value {
         Value::Bool(true) => "yes".into(),
@@ -112,9 +112,8 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn the_daemon_is_told_in_facts() {
-        let document = crate::testing::info(3, 40);
-        let mut document = document;
+    fn info_shows_every_fact() {
+        let mut document = crate::testing::info(3, 40);
         let shown = info(&serde_json::from_value(document.clone()).expect("a whole result"), Style::plain());
         assert!(
             shown.contains("events:      3 to 40 are kept, 2.0K\nwatch:       passing, 0 recent matches\n"),
@@ -125,9 +124,9 @@ mod tests {
         let shown = info(&serde_json::from_value(document).expect("a whole result"), Style::plain());
         assert!(shown.contains("processes:   2 running, 0 starting, 3 exited, 0 lost\n"), "{shown}");
         assert!(shown.contains("memory:      13M of the daemon, 1.0M of processes\n"), "{shown}");
-        let told = "consumers:   me at 38, 2 behind, used 2026\n             you at 40, 0 behind, used 2027\n\
+        let expected = "consumers:   me at 38, 2 behind, used 2026\n             you at 40, 0 behind, used 2027\n\
                     watch:       silent for 12s more: too many matches over all processes, 5 dropped\n";
-        assert!(shown.contains(told), "{shown}");
+        assert!(shown.contains(expected), "{shown}");
         let end = "features:    pidfd  yes\n\
                    limits:      max_running  4096\n             max_wait_ms  5ms\n\
                    damaged:     procs/x\n";
@@ -135,8 +134,8 @@ mod tests {
     }
 
     #[test]
-    fn on_a_narrow_terminal_every_value_is_there() {
-        // The broken code cut them: of the limits at 40 columns nothing but the names was seen.
+    fn a_narrow_terminal_shows_every_value() {
+        // The broken code cut them: at 40 columns it showed only the names of the limits.
         let mut document = crate::testing::info(3, 40);
         document["events"]["bytes"] = json!(810);
         document["paths"]["socket"] = json!("/run/user/1000/toold/toold.sock");
@@ -151,19 +150,19 @@ mod tests {
             assert!(width < 40 || words(&shown) == words(&whole), "{width}: {shown}");
         }
         let shown = info(&result, Style { width: Some(40), colour: false });
-        for told in [
+        for expected in [
             "\nsocket:\n    /run/user/1000/toold/toold.sock\n",
             "\nevents:      3 to 40 are kept, 810 bytes\n",
             "\nlimits:\n  max_running               4096\n",
             "\n  watch.global_cooldown_ms  30s\n",
         ] {
-            assert!(shown.contains(told), "{shown}");
+            assert!(shown.contains(expected), "{shown}");
         }
     }
 
     #[test]
-    fn values_are_told_as_a_person_says_them() {
-        for (key, value, told) in [
+    fn values_are_formatted_by_the_unit_in_their_key() {
+        for (key, value, expected) in [
             ("retention.max_age_ms", json!(86_400_000), "1d"),
             ("log_max_bytes", json!(268_435_456), "256M"),
             ("events.lag_bytes", json!(512), "512 bytes"),
@@ -174,7 +173,7 @@ mod tests {
             ("zygote", json!(false), "no"),
             ("cgroup", json!({"cpu": "cgroup2", "memory": null}), "cpu cgroup2, memory none"),
         ] {
-            assert_eq!(format_value(key, &value), told, "{key}");
+            assert_eq!(format_value(key, &value), expected, "{key}");
         }
     }
 }

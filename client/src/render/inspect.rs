@@ -1,4 +1,4 @@
-//! Everything about one process, as `systemctl status` would tell it.
+//! All facts about one process, in the layout of `systemctl status`.
 
 use super::table::{Cell, table};
 use super::text::{bytes, columns, count, cut, escape_control, wrap};
@@ -9,38 +9,38 @@ use toold_proto::params::Status;
 use toold_proto::process::{LimitReport, Process, Stdin};
 use toold_proto::results::Inspect;
 
-/// Before the values: the longest title and its colon.
-const TITLE: usize = 11;
+/// Width of the longest title and its colon.
+const TITLE_WIDTH: usize = 11;
 
-/// A fact that is longer than the terminal is wide goes on in the next line, so often at most.
-const MOST_LINES: usize = 4;
-/// A tree in less room shows who, and not what they use.
-const NARROW: usize = 48;
+/// Maximum number of lines of one fact on a terminal.
+const MAX_FACT_LINES: usize = 4;
+/// Columns below which the tree shows no usage.
+const NARROW_TREE_WIDTH: usize = 48;
 
-/// What a picture needs beside the answer: the time, and how it is called here.
-pub struct Moment<'a> {
+/// The current time, and the format of local times.
+pub struct TimeContext<'a> {
     pub now_ms: u64,
-    /// A local date and time of milliseconds since 1970.
+    /// Formats milliseconds since 1970 as a local date and time.
     pub local: &'a dyn Fn(u64) -> String,
 }
 
-/// A title and what there is to say; a line without a title goes on with the one before.
+/// A title and a value. A fact without a title continues the one before.
 type Fact = (&'static str, String);
 
-/// The headline, the facts, the tree.
-pub fn inspect(result: &Inspect, moment: &Moment<'_>, style: Style) -> String {
+/// Renders the headline, the facts and the process tree.
+pub fn inspect(result: &Inspect, time: &TimeContext<'_>, style: Style) -> String {
     let mut out = headline(&result.process, style);
-    let mut all = state(&result.process, moment);
-    all.extend(place(result));
+    let mut all = state(&result.process, time);
+    all.extend(environment(result));
     all.extend(limits(result));
-    all.extend(tells(result));
+    all.extend(notifications(result));
     all.extend(output(result));
-    all.push(used(result));
+    all.push(usage(result));
     all.iter().for_each(|fact| out.push_str(&line(fact, style)));
     if !result.tree.is_empty() {
-        let room = style.width.map(|all| all.saturating_sub(TITLE + 1));
+        let room = style.width.map(|all| all.saturating_sub(TITLE_WIDTH + 1));
         members(result, Style { width: room, ..style }).lines().for_each(|row| {
-            out.push_str(&" ".repeat(TITLE + 1));
+            out.push_str(&" ".repeat(TITLE_WIDTH + 1));
             out.push_str(row);
             out.push('\n');
         });
@@ -57,21 +57,21 @@ fn headline(process: &Process, style: Style) -> String {
     format!("{dot} {}\n", Tint::Heading.paint(&cut(&text, room), style))
 }
 
-/// One fact, its title to the left of a common edge.
+/// Renders one fact with its title aligned to the right.
 fn line((title, value): &Fact, style: Style) -> String {
     let title = if title.is_empty() { String::new() } else { format!("{title}:") };
-    let start = format!("{}{title} ", " ".repeat(TITLE.saturating_sub(columns(&title))));
+    let start = format!("{}{title} ", " ".repeat(TITLE_WIDTH.saturating_sub(columns(&title))));
     let room = style.width.map_or(usize::MAX, |all| all.saturating_sub(columns(&start)));
     let start = cut(&start, style.width.unwrap_or(usize::MAX));
-    let lines = wrap(&escape_control(value), room, MOST_LINES);
+    let lines = wrap(&escape_control(value), room, MAX_FACT_LINES);
     let starts = std::iter::once(start.clone()).chain(std::iter::repeat(" ".repeat(columns(&start))));
     starts.zip(lines).map(|(start, line)| format!("{}{line}\n", Tint::Faint.paint(&start, style))).collect()
 }
 
-/// What it is doing, since when, and how it ended.
-fn state(process: &Process, moment: &Moment<'_>) -> Vec<Fact> {
-    let at = |text: &str| unix_ms(text).map_or_else(|| text.to_owned(), |ms| (moment.local)(ms));
-    let ago = |text: &str| unix_ms(text).map_or(0, |ms| moment.now_ms.saturating_sub(ms));
+/// Returns the status, since when, and the exit.
+fn state(process: &Process, time: &TimeContext<'_>) -> Vec<Fact> {
+    let at = |text: &str| unix_ms(text).map_or_else(|| text.to_owned(), |ms| (time.local)(ms));
+    let ago = |text: &str| unix_ms(text).map_or(0, |ms| time.now_ms.saturating_sub(ms));
     let since = |text: &str| format!("since {}; {} ago", at(text), precise(ago(text)));
     let mut facts = Vec::new();
     match (process.status, &process.exited_at) {
@@ -79,12 +79,12 @@ fn state(process: &Process, moment: &Moment<'_>) -> Vec<Fact> {
             facts.push(("State", format!("{} {}", status::state(process), since(&process.started_at))));
         }
         (Status::Exited | Status::Lost, Some(end)) => {
-            let how = match (status::exit(process), process.core_dumped) {
+            let exit = match (status::exit(process), process.core_dumped) {
                 (exit, _) if exit == "-" => String::new(),
                 (exit, true) => format!(" ({exit}, core dumped)"),
                 (exit, false) => format!(" ({exit})"),
             };
-            facts.push(("State", format!("{}{how} {}", status::state(process), since(end))));
+            facts.push(("State", format!("{}{exit} {}", status::state(process), since(end))));
             let ran = unix_ms(end).zip(unix_ms(&process.started_at)).map(|(end, start)| end.saturating_sub(start));
             let ran = ran.map(|ms| format!(", ran {}", if ms < 1000 { exact(ms) } else { precise(ms) }));
             facts.push(("Started", at(&process.started_at) + &ran.unwrap_or_default()));
@@ -94,13 +94,13 @@ fn state(process: &Process, moment: &Moment<'_>) -> Vec<Fact> {
     facts.extend(process.killed_by.clone().map(|who| ("Killed by", error_text::option(&who))));
     facts.extend(process.failure.as_ref().map(|f| ("Failure", format!("{} {}: {}", f.step, f.path, f.error))));
     if process.detached == Some(true) {
-        facts.push(("Detached", "its shim lives and does not answer".into()));
+        facts.push(("Detached", "its shim is alive but does not answer".into()));
     }
     facts
 }
 
-/// Where it runs, as whose, and with what.
-fn place(result: &Inspect) -> Vec<Fact> {
+/// Returns directory, session, labels, stdin and environment.
+fn environment(result: &Inspect) -> Vec<Fact> {
     let process = &result.process;
     let mut facts = vec![("Directory", process.cwd.clone())];
     if process.backend != "local" {
@@ -124,38 +124,36 @@ fn place(result: &Inspect) -> Vec<Fact> {
     facts
 }
 
-/// What bounds it, and who sees to that.
+/// Returns the limits with their enforcer, and the sandbox.
 fn limits(result: &Inspect) -> Vec<Fact> {
     let process = &result.process;
     let timeout = result.timeout_ms.map(|ms| format!("{} in all, by shim", exact(ms)));
-    let all = timeout.into_iter().chain(process.limits.iter().map(|(name, limit)| bound(name, limit)));
+    let all = timeout.into_iter().chain(process.limits.iter().map(|(name, limit)| format_limit(name, limit)));
     let titles = std::iter::once("Limits").chain(std::iter::repeat(""));
     let mut facts: Vec<Fact> = titles.zip(all).collect();
-    let enforced = match process.sandbox.enforced.is_empty() {
-        true => String::new(),
-        false => format!(": {}", process.sandbox.enforced.join(", ")),
-    };
+    let enforced = process.sandbox.enforced.join(", ");
+    let enforced = if enforced.is_empty() { String::new() } else { format!(": {enforced}") };
     facts.push(("Sandbox", format!("{}{enforced}", process.sandbox.kind)));
     facts
 }
 
-fn bound(name: &str, limit: &LimitReport) -> String {
-    let asked = limit.requested;
+fn format_limit(name: &str, limit: &LimitReport) -> String {
+    let requested = limit.requested;
     let what = match name {
-        "memory_bytes" => format!("memory {}", bytes(asked)),
-        "output_bytes" => format!("output {}", bytes(asked)),
-        "cpu_percent" => format!("cpu {asked}%"),
-        "idle_ms" => format!("idle {}", exact(asked)),
-        // The number of processes, and whatever later versions bound.
-        _ => format!("{name} {asked}"),
+        "memory_bytes" => format!("memory {}", bytes(requested)),
+        "output_bytes" => format!("output {}", bytes(requested)),
+        "cpu_percent" => format!("cpu {requested}%"),
+        "idle_ms" => format!("idle {}", exact(requested)),
+        // The number of processes, and limits of later versions.
+        _ => format!("{name} {requested}"),
     };
     let by = limit.enforced_by.as_ref().map_or("not enforced".into(), |by| format!("by {by}"));
     let note = limit.note.as_ref().map(|note| format!(" ({note})")).unwrap_or_default();
     format!("{what}, {by}{note}")
 }
 
-/// What it tells by itself.
-fn tells(result: &Inspect) -> Vec<Fact> {
+/// Returns the watch, the completion notification and the heartbeat.
+fn notifications(result: &Inspect) -> Vec<Fact> {
     let process = &result.process;
     let watch = process.watch.iter().flat_map(watch::facts);
     let mut facts: Vec<Fact> =
@@ -167,7 +165,7 @@ fn tells(result: &Inspect) -> Vec<Fact> {
     facts
 }
 
-/// Where its output is, and how much of it.
+/// Returns the path and size of the output.
 fn output(result: &Inspect) -> Vec<Fact> {
     let process = &result.process;
     let mut text = format!("{}, {}", count(process.bytes, "byte"), count(process.lines, "line"));
@@ -181,7 +179,7 @@ fn output(result: &Inspect) -> Vec<Fact> {
     log.into_iter().chain([("Output", text)]).collect()
 }
 
-fn used(result: &Inspect) -> Fact {
+fn usage(result: &Inspect) -> Fact {
     let usage = &result.usage;
     let shim = result.shim_pid.map(|pid| format!(", shim {pid}")).unwrap_or_default();
     let many = if usage.processes == 1 { "process" } else { "processes" };
@@ -203,7 +201,7 @@ fn members(result: &Inspect, style: Style) -> String {
         ]
     };
     let rows: Vec<[Cell; 5]> = tree::branches(&result.tree).into_iter().map(row).collect();
-    if style.width.is_some_and(|width| width < NARROW) {
+    if style.width.is_some_and(|width| width < NARROW_TREE_WIDTH) {
         let rows = rows.into_iter().map(|[pid, _, _, _, command]| [pid, command]).collect();
         return table(["PID", "COMMAND"], rows, style);
     }
@@ -226,7 +224,7 @@ mod tests {
         document.as_object_mut().expect("an object").extend(changes.as_object().expect("an object").clone());
         let local = |ms: u64| toold_proto::time::rfc3339(ms).replace('T', " ")[..19].to_owned() + " UTC";
         let result = serde_json::from_value(document).expect("a whole result");
-        inspect(&result, &Moment { now_ms: NOW, local: &local }, style)
+        inspect(&result, &TimeContext { now_ms: NOW, local: &local }, style)
     }
 
     fn busy() -> Value {
@@ -245,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn at_40_80_and_200_columns_it_reads_like_a_status() {
+    fn inspect_fits_at_40_80_and_200_columns() {
         for width in [40, 80, 200] {
             let text = shown(busy(), Style { width: Some(width), colour: false });
             assert!(text.lines().all(|line| columns(line) <= width), "{width}: {text}");
@@ -254,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_says_how_and_when_and_how_long_it_ran() {
+    fn an_exited_process_shows_reason_time_and_duration() {
         let killed = json!({"status": "exited", "reason": "killed", "exit_code": 143, "signal": "SIGTERM", "closed": true,
             "killed_by": "client uid 0 pid 7", "exited_at": "2026-11-16T03:02:00.000Z"});
         golden("inspect-ended.txt", &shown(killed, Style::plain()));
@@ -266,12 +264,12 @@ mod tests {
     }
 
     #[test]
-    fn the_dot_has_the_colour_of_the_state_and_nothing_is_wider_than_the_terminal() {
+    fn the_dot_has_the_colour_of_the_state_and_no_line_is_wider_than_the_terminal() {
         assert!(shown(busy(), Style { width: Some(80), colour: true }).starts_with("\x1b[36m●\x1b[0m \x1b[1mweb ("));
         for width in 1..120 {
             let text = shown(busy(), Style { width: Some(width), colour: false });
             assert!(
-                text.lines().skip(1).all(|line| columns(line.trim_end()) <= width.max(TITLE + 1)),
+                text.lines().skip(1).all(|line| columns(line.trim_end()) <= width.max(TITLE_WIDTH + 1)),
                 "{width}: {text}"
             );
         }

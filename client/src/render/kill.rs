@@ -1,4 +1,4 @@
-//! What `kill` proved, a line a process.
+//! Result of `kill`, one line per process.
 
 use super::text::{cut, escape_control};
 use super::{Style, Tint};
@@ -30,7 +30,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn each_result_says_how_it_ended_and_survivors_are_named() {
+    fn each_result_shows_the_exit_or_the_survivors() {
         let result = |status: &str, code, survivors| {
             json!({"id": "proc_0123456789ab", "status": status, "signals_sent": [], "survivors": survivors,
                 "exit_code": code, "signal": null, "reason": null})

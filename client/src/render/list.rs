@@ -19,27 +19,27 @@ const EVENTS: usize = 7;
 const COMMAND: usize = 8;
 const OUTPUT: usize = 9;
 
-const ALL: usize = usize::MAX;
-/// What a column may become wide, the most important first. One that finds no room is left out.
-const WISHES: [(usize, usize); 18] = [
-    (ID, ALL),
+const FULL: usize = usize::MAX;
+/// Steps in which columns get their width, the most important first. A column that finds no room is left out.
+const WIDTH_STEPS: [(usize, usize); 18] = [
+    (ID, FULL),
     (STATUS, MAX_COLUMN_WIDTH),
     (NAME, 4),
     (COMMAND, 5),
     (NAME, 12),
     (COMMAND, 16),
-    (AGE, ALL),
-    (EXIT, ALL),
-    (CPU, ALL),
-    (MEM, ALL),
+    (AGE, FULL),
+    (EXIT, FULL),
+    (CPU, FULL),
+    (MEM, FULL),
     (COMMAND, 24),
     (OUTPUT, 16),
     (NAME, MAX_COLUMN_WIDTH),
-    (EVENTS, ALL),
+    (EVENTS, FULL),
     (COMMAND, 40),
     (OUTPUT, 40),
-    (COMMAND, ALL),
-    (OUTPUT, ALL),
+    (COMMAND, FULL),
+    (OUTPUT, FULL),
 ];
 
 /// A process in the table.
@@ -48,7 +48,7 @@ pub struct Row<'a> {
     pub process: &'a Process,
     pub preview: &'a str,
     pub usage: Option<Usage>,
-    /// What it takes of a CPU now. None: the time it used so far is shown.
+    /// Current CPU use in percent. None: the CPU time so far is shown.
     pub percent: Option<u64>,
 }
 
@@ -58,22 +58,22 @@ impl<'a> Row<'a> {
     }
 }
 
-/// One line a process, in the order given.
+/// Renders one line per process, in the given order.
 pub fn list(rows: &[Row<'_>], now_ms: u64, style: Style) -> String {
     let cells: Vec<[Cell; 10]> = rows.iter().map(|row| cells(row, now_ms)).collect();
-    let ended = |row: &Row<'_>| row.process.exit_code.is_some() || row.process.signal.is_some();
-    let says = |column: usize| match column {
+    let has_ended = |row: &Row<'_>| row.process.exit_code.is_some() || row.process.signal.is_some();
+    let has_content = |column: usize| match column {
         NAME => rows.iter().any(|row| row.process.name.is_some()),
-        EXIT => rows.iter().any(ended),
+        EXIT => rows.iter().any(has_ended),
         CPU | MEM => rows.iter().any(|row| row.usage.is_some()),
         EVENTS => rows.iter().any(|row| watch::has_details(row.process)),
         OUTPUT => rows.iter().any(|row| last_line(row.preview).is_some()),
-        // The others always do.
+        // The others always have content.
         _ => true,
     };
-    let silent: [bool; 10] = std::array::from_fn(|column| !rows.is_empty() && !says(column));
-    table_with_widths(HEADINGS, cells, style, |liked, room| {
-        fit(std::array::from_fn(|n| if silent[n] { 0 } else { liked[n] }), room)
+    let empty: [bool; 10] = std::array::from_fn(|column| !rows.is_empty() && !has_content(column));
+    table_with_widths(HEADINGS, cells, style, |content, room| {
+        fit(std::array::from_fn(|n| if empty[n] { 0 } else { content[n] }), room)
     })
 }
 
@@ -98,8 +98,8 @@ fn cells(row: &Row<'_>, now_ms: u64) -> [Cell; 10] {
     ]
 }
 
-/// Columns below which one tells nothing. None: it is shown whole or not at all.
-fn least(column: usize) -> Option<usize> {
+/// Returns the minimum useful width of a column. None: it is shown completely or not at all.
+fn min_width(column: usize) -> Option<usize> {
     match column {
         ID => Some(1),
         STATUS => Some(7),
@@ -111,18 +111,18 @@ fn least(column: usize) -> Option<usize> {
     }
 }
 
-/// How wide the columns are in `room`.
-fn fit(liked: [usize; 10], room: usize) -> [usize; 10] {
+/// Returns the widths of the columns in `room`, from the widths of their content.
+fn fit(content: [usize; 10], room: usize) -> [usize; 10] {
     let mut widths = [0; 10];
-    // Every column pays for the space behind it, and the last gets it back.
+    // Every column includes the gap behind it, which the last one does not need.
     let mut left = room + COLUMN_GAP.len();
-    for (column, wish) in WISHES {
-        let (now, most) = (widths[column], liked[column].min(wish));
+    for (column, step) in WIDTH_STEPS {
+        let (now, wanted) = (widths[column], content[column].min(step));
         let space = if now == 0 { COLUMN_GAP.len() } else { 0 };
-        let Some(more) = most.checked_sub(now).filter(|more| *more > 0) else { continue };
+        let Some(more) = wanted.checked_sub(now).filter(|more| *more > 0) else { continue };
         let given = more.min(left.saturating_sub(space));
-        let enough = match least(column) {
-            Some(least) => now + given >= least.min(liked[column]) && given > 0,
+        let enough = match min_width(column) {
+            Some(min) => now + given >= min.min(content[column]) && given > 0,
             None => given == more,
         };
         if enough {
@@ -175,19 +175,19 @@ mod tests {
     }
 
     #[test]
-    fn in_a_pipe_every_column_is_there_and_nothing_is_cut() {
+    fn in_a_pipe_every_column_is_shown_and_nothing_is_cut() {
         golden("list-pipe.txt", &shown(Style::plain()));
     }
 
     #[test]
-    fn at_40_80_and_200_columns_the_most_important_is_shown() {
+    fn at_40_80_and_200_columns_the_most_important_columns_are_shown() {
         for width in [40, 80, 200] {
             golden(&format!("list-{width}.txt"), &shown(Style { width: Some(width), colour: false }));
         }
     }
 
     #[test]
-    fn no_line_is_wider_than_the_terminal_and_the_status_comes_before_all_but_the_id() {
+    fn no_line_is_wider_than_the_terminal_and_the_status_is_second_to_the_id() {
         for width in 1..220 {
             let shown = shown(Style { width: Some(width), colour: false });
             assert!(shown.lines().all(|line| columns(line) <= width), "{width}: {shown}");
@@ -195,22 +195,22 @@ mod tests {
         }
     }
 
-    /// The page told of six columns, and COMMAND, of which it did not, was lost too.
+    /// The page listed six columns, and COMMAND, which it did not list, was left out too.
     #[test]
-    fn columns_are_lost_in_the_order_that_the_page_tells() {
-        let liked = [17, 12, 8, 4, 4, 5, 5, 9, 40, 60];
+    fn columns_are_left_out_in_the_documented_order() {
+        let content = [17, 12, 8, 4, 4, 5, 5, 9, 40, 60];
         let narrowest =
-            |column: usize| (1..400).find(|room| fit(liked, *room)[column] > 0).expect("it is shown somewhere");
-        let mut lost: Vec<usize> = (0..HEADINGS.len()).filter(|column| *column != ID && *column != STATUS).collect();
-        lost.sort_by_key(|column| std::cmp::Reverse(narrowest(*column)));
+            |column: usize| (1..400).find(|room| fit(content, *room)[column] > 0).expect("it is shown somewhere");
+        let mut dropped: Vec<usize> = (0..HEADINGS.len()).filter(|column| *column != ID && *column != STATUS).collect();
+        dropped.sort_by_key(|column| std::cmp::Reverse(narrowest(*column)));
         let page = include_str!("../../../docs/cli.md");
-        let told = page.split("loses the least important columns first: ").nth(1).expect("the page tells");
-        let told = told.split('.').next().unwrap_or_default().replace(" (watches and `notify`)", "");
-        assert_eq!(told, lost.iter().map(|column| HEADINGS[*column]).collect::<Vec<_>>().join(", "));
+        let documented = page.split("loses the least important columns first: ").nth(1).expect("the page lists them");
+        let documented = documented.split('.').next().unwrap_or_default().replace(" (watches and `notify`)", "");
+        assert_eq!(documented, dropped.iter().map(|column| HEADINGS[*column]).collect::<Vec<_>>().join(", "));
     }
 
     #[test]
-    fn a_column_in_which_nobody_says_anything_is_left_out_on_a_terminal() {
+    fn an_empty_column_is_left_out_on_a_terminal() {
         let quiet = listed(json!({}));
         let shown = list(&[Row::of(&quiet)], NOW, Style { width: Some(80), colour: false });
         assert_eq!(shown, "ID                 STATUS   AGE  COMMAND\nproc_0123456789ab  running  10m  make test\n");
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn states_have_colours_and_a_watch_has_percent() {
+    fn states_have_colours_and_list_watch_shows_percent() {
         let coloured = shown(Style { width: Some(80), colour: true });
         for part in ["\x1b[32mexited", "\x1b[36mrunning", "\x1b[31mkilled"] {
             assert!(coloured.contains(part), "{part}: {coloured:?}");
@@ -226,6 +226,6 @@ mod tests {
         let some = some();
         let rows: Vec<Row<'_>> = some.iter().map(|listed| Row { percent: Some(37), ..Row::of(listed) }).collect();
         let shown = list(&rows, NOW, Style { width: Some(80), colour: false });
-        assert_eq!(shown.matches("37%").count(), 2, "of those that live: {shown}");
+        assert_eq!(shown.matches("37%").count(), 2, "of the running processes: {shown}");
     }
 }

@@ -1,4 +1,4 @@
-//! Results as a person reads them. Pure: text in, text out; no descriptor, no clock.
+//! Rendering of results for people. Pure: values in, text out; no descriptor, no clock.
 
 pub mod event;
 pub mod info;
@@ -17,27 +17,27 @@ pub mod wait;
 pub mod watch;
 pub mod wrap;
 
-/// How the output wants it.
+/// Width and colour of rendered text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Style {
-    /// Lines are cut to this. None: nothing is ever cut.
+    /// Columns to which lines are cut. None: nothing is cut.
     pub width: Option<usize>,
     pub colour: bool,
 }
 
 impl Style {
-    /// For a file or another program.
+    /// Returns the style for a file or another program.
     pub fn plain() -> Style {
         Style { width: None, colour: false }
     }
 
-    /// Whether a person sees it on a terminal.
+    /// Returns true if the output is a terminal.
     pub fn terminal(&self) -> bool {
         self.width.is_some()
     }
 }
 
-/// What a colour says, not which one it is.
+/// Meaning of a colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tint {
     None,
@@ -49,7 +49,7 @@ pub enum Tint {
 }
 
 impl Tint {
-    /// The text in this colour, or as it is when there are no colours.
+    /// Returns the text in this colour, or unchanged if the style has no colours.
     pub fn paint(self, text: &str, style: Style) -> String {
         let code = match self {
             Tint::None => "",

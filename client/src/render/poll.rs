@@ -1,10 +1,10 @@
-//! What stands above the output that `poll` and `exec` print.
+//! Header above the output that `poll` and `exec` print.
 
 use super::text::{cut, escape_control};
 use super::{Style, status};
 use toold_proto::process::{Gap, Process};
 
-/// A line on a terminal, `key: value` lines and an empty one elsewhere.
+/// Renders one line on a terminal, else `key: value` lines and an empty line.
 pub fn header(process: &Process, next_cursor: u64, gap: Option<Gap>, style: Style) -> String {
     match style.width {
         Some(width) => line(process, next_cursor, gap, width, style),
@@ -12,7 +12,7 @@ pub fn header(process: &Process, next_cursor: u64, gap: Option<Gap>, style: Styl
     }
 }
 
-/// Its id, its name, what became of it.
+/// Returns id, name and status of a process.
 pub fn summary(process: &Process) -> String {
     let name = process.name.as_deref().map(|name| format!(" ({})", escape_control(name))).unwrap_or_default();
     format!("{}{name} {}", process.id, status::describe(process))
@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_reads_keys_and_values() {
+    fn without_a_terminal_the_header_is_keys_and_values() {
         assert_eq!(
             header(&ended(), 9, Some(Gap { from: 1, to: 5 }), Style::plain()),
             "id: proc_0123456789ab\nname: b\\x07\nstatus: exited\nexit_code: 143\nsignal: SIGTERM\nreason: killed\n\
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn a_person_reads_one_line_that_fits() {
+    fn on_a_terminal_the_header_is_one_line_that_fits() {
         let style = Style { width: Some(80), colour: false };
         assert_eq!(header(&ended(), 9, None, style), "proc_0123456789ab (b\\x07) killed SIGTERM, cursor 9\n");
         assert_eq!(header(&ended(), 9, None, Style { width: Some(10), colour: false }), "proc_0123…\n");

@@ -1,16 +1,16 @@
-//! The one line that says what is waited for, while it is waited for.
+//! Progress line that is shown while a call waits.
 
 use super::text::{cut, escape_control};
 
-/// So long, what, and the last that it printed; a column narrower than the terminal, which would
-/// otherwise begin a new line.
+/// Returns the elapsed time, what is waited for and its last line of output. One column narrower than the terminal, which would
+/// otherwise wrap the line.
 pub fn line(elapsed_ms: u64, what: &str, last: Option<&str>, width: usize) -> String {
     let last = last.map(|last| format!(": {last}")).unwrap_or_default();
-    cut(&escape_control(&format!("{}  {what}{last}", clock(elapsed_ms))), width.saturating_sub(1))
+    cut(&escape_control(&format!("{}  {what}{last}", elapsed(elapsed_ms))), width.saturating_sub(1))
 }
 
-/// `5s`, `1m05s`, `2h03m`.
-fn clock(ms: u64) -> String {
+/// Formats the elapsed time: `5s`, `1m05s`, `2h03m`.
+fn elapsed(ms: u64) -> String {
     let seconds = ms / 1000;
     match seconds {
         0..60 => format!("{seconds}s"),
@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_fits_and_nothing_in_it_moves_the_cursor() {
+    fn the_line_fits_and_does_not_move_the_cursor() {
         assert_eq!(
             line(3_723_000, "web running 1h", Some("a\x1b[2Jb\tc"), 80),
             "1h02m  web running 1h: a\\x1b[2Jb\\tc"

@@ -1,4 +1,4 @@
-//! What became of a process, in a word or two.
+//! Status and exit of a process in short form.
 
 use super::Tint;
 use super::text::escape_control;
@@ -7,7 +7,7 @@ use crate::error_text;
 use toold_proto::params::{self, Status};
 use toold_proto::process::{Process, Reason};
 
-/// `running 5m`, `exited 0`, `killed SIGTERM`, `timeout`, `failed_start`, `lost`.
+/// Describes status and exit: `running 5m`, `exited 0`, `killed SIGTERM`, `timeout`, `failed_start`, `lost`.
 pub fn describe(process: &Process) -> String {
     match process.status {
         Status::Starting => "starting".into(),
@@ -25,7 +25,7 @@ pub fn describe(process: &Process) -> String {
     }
 }
 
-/// The same in a word: `running`, `exited`, `killed`. How it ended is another column's.
+/// Returns the status or exit reason alone: `running`, `exited`, `killed`.
 pub fn state(process: &Process) -> &'static str {
     match (process.status, process.reason) {
         (Status::Starting | Status::Running | Status::Lost, _) | (Status::Exited, None) => name(process.status),
@@ -33,24 +33,24 @@ pub fn state(process: &Process) -> &'static str {
     }
 }
 
-/// The signal that ended it, or its exit code, or `-` while there is none.
+/// Returns the signal that ended the process, or its exit code, or `-` if there is neither.
 pub fn exit(process: &Process) -> String {
     process.signal.clone().unwrap_or_else(|| code(process))
 }
 
-/// The end that the exit code alone does not tell, as a sentence; None when it does. `asked` are
-/// the limits in time that the process was started with.
-pub fn unusual_end(process: &Process, asked: &params::Exec) -> Option<String> {
+/// Describes an exit that the exit code alone does not explain; None if it does. `exec` holds the time limits with which the
+/// process was started.
+pub fn unusual_exit(process: &Process, exec: &params::Exec) -> Option<String> {
     let id = &process.id;
-    let by = escape_control(process.killed_by.as_deref().unwrap_or("somebody"));
+    let by = escape_control(process.killed_by.as_deref().unwrap_or("an unknown client"));
     match process.reason? {
         Reason::Exited | Reason::Signaled => None,
         Reason::Killed => Some(format!("{id} was killed by {by}")),
         Reason::Timeout => {
             let limit = match by.as_str() {
-                "limits.idle_ms" => asked.limits.idle_ms,
-                // The daemon knows no other.
-                _ => asked.timeout_ms.and_then(|ms| u64::try_from(ms).ok()),
+                "limits.idle_ms" => exec.limits.idle_ms,
+                // The daemon has no other time limit.
+                _ => exec.timeout_ms.and_then(|ms| u64::try_from(ms).ok()),
             };
             let after = limit.map(|ms| format!(" ({})", exact(ms))).unwrap_or_default();
             Some(format!("{id} was ended by {}{after}", error_text::option(&by)))
@@ -65,7 +65,7 @@ pub fn unusual_end(process: &Process, asked: &params::Exec) -> Option<String> {
     }
 }
 
-/// The one word of the protocol: `running`, `exited`, ...
+/// Returns the protocol's name of a status: `running`, `exited`, ...
 pub fn name(status: Status) -> &'static str {
     match status {
         Status::Starting => "starting",
@@ -75,7 +75,7 @@ pub fn name(status: Status) -> &'static str {
     }
 }
 
-/// Why it ended, in the protocol's word.
+/// Returns the protocol's name of an exit reason.
 pub fn reason(reason: Reason) -> &'static str {
     match reason {
         Reason::Exited => "exited",
@@ -96,7 +96,7 @@ pub fn tint(process: &Process) -> Tint {
     }
 }
 
-/// The exit code, or `-` while there is none.
+/// Returns the exit code, or `-` if there is none.
 pub fn code(process: &Process) -> String {
     process.exit_code.map_or_else(|| "-".into(), |code| code.to_string())
 }
@@ -116,31 +116,31 @@ mod tests {
     }
 
     #[test]
-    fn an_end_that_the_code_does_not_tell_is_a_sentence() {
+    fn an_exit_that_the_code_does_not_explain_is_described() {
         let limits = params::Limits { idle_ms: Some(60_000), ..Default::default() };
-        let asked = params::Exec { timeout_ms: Some(300), limits, ..Default::default() };
-        let said = |changes: Value| {
+        let exec = params::Exec { timeout_ms: Some(300), limits, ..Default::default() };
+        let described = |changes: Value| {
             let process = serde_json::from_value(process(changes)).expect("a whole process");
-            unusual_end(&process, &asked).map(|text| text.replace("proc_0123456789ab ", ""))
+            unusual_exit(&process, &exec).map(|text| text.replace("proc_0123456789ab ", ""))
         };
-        let by = |reason: &str, by: &str| said(json!({"status": "exited", "reason": reason, "killed_by": by}));
+        let by = |reason: &str, by: &str| described(json!({"status": "exited", "reason": reason, "killed_by": by}));
         assert_eq!(by("timeout", "timeout_ms").as_deref(), Some("was ended by --timeout (300ms)"));
         assert_eq!(by("timeout", "limits.idle_ms").as_deref(), Some("was ended by --idle (1m)"));
         assert_eq!(by("killed", "client uid 0 pid 123").as_deref(), Some("was killed by client uid 0 pid 123"));
-        let oom = said(json!({"status": "exited", "reason": "oom", "exit_code": 137}));
+        let oom = described(json!({"status": "exited", "reason": "oom", "exit_code": 137}));
         assert_eq!(oom.as_deref(), Some("ran out of memory"));
-        let lost = said(json!({"status": "lost", "reason": "lost"}));
+        let lost = described(json!({"status": "lost", "reason": "lost"}));
         assert_eq!(lost.as_deref(), Some("is lost: its shim died, the exit is unknown"));
         let failure = json!({"step": "exec", "errno": 2, "error": "ENOENT", "path": "/no"});
-        let failed = said(json!({"status": "exited", "reason": "failed_start", "failure": failure}));
+        let failed = described(json!({"status": "exited", "reason": "failed_start", "failure": failure}));
         assert_eq!(failed.as_deref(), Some("did not start: exec /no: ENOENT"));
         for usual in [json!({}), json!({"reason": "exited"}), json!({"reason": "signaled"})] {
-            assert_eq!(said(usual), None);
+            assert_eq!(described(usual), None);
         }
     }
 
     #[test]
-    fn each_end_has_its_words() {
+    fn each_exit_has_a_description() {
         assert_eq!(shown(json!({})), "running 5m");
         assert_eq!(shown(json!({"status": "starting"})), "starting");
         let ended = |reason: &str, code: Value, signal: Value| {

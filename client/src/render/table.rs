@@ -4,20 +4,20 @@ use super::text::{columns, cut, escape_control, pad};
 use super::wrap::hanging_indent;
 use super::{Style, Tint};
 
-/// Between two columns.
+/// Space between two columns.
 pub const COLUMN_GAP: &str = "  ";
-/// On a terminal no column but the last is wider: one long name must not push the rest out.
+/// Maximum width of all columns but the last on a terminal: one long name must not push out the rest.
 pub const MAX_COLUMN_WIDTH: usize = 24;
 
-/// Elsewhere no column is padded beyond this: one long command must not make every line as long.
+/// Maximum width to which columns are padded elsewhere: one long command must not make every line as long.
 const MAX_PAD_WIDTH: usize = 60;
 
-/// One cell. Control characters in it are written out.
+/// One cell, with control characters escaped.
 #[derive(Clone)]
 pub struct Cell {
     text: String,
     tint: Tint,
-    /// A number: its end lines up, not its start.
+    /// A number is aligned to the right.
     number: bool,
 }
 
@@ -35,7 +35,7 @@ impl Cell {
     }
 }
 
-/// The rows, one a line. The last column takes what width is left.
+/// Renders rows, one per line. The last column gets the remaining width.
 pub fn table<const N: usize>(headings: [&str; N], rows: Vec<[Cell; N]>, style: Style) -> String {
     table_with_widths(headings, rows, style, |widths, room| {
         let mut left = room;
@@ -47,8 +47,8 @@ pub fn table<const N: usize>(headings: [&str; N], rows: Vec<[Cell; N]>, style: S
     })
 }
 
-/// The rows, one a line. On a terminal `fit` says how wide each column is there, from how wide all
-/// would like to be and the room there is; a column of width 0 is left out.
+/// Renders rows, one per line. On a terminal `fit` returns the width of each column, from the width of its content and the width
+/// of the terminal; a column of width 0 is left out.
 pub fn table_with_widths<const N: usize>(
     headings: [&str; N],
     rows: Vec<[Cell; N]>,
@@ -61,8 +61,8 @@ pub fn table_with_widths<const N: usize>(
     heading.iter_mut().zip(numbers).for_each(|(cell, number)| cell.number = number);
     rows.insert(0, heading);
     let widest = |n: usize| rows.iter().map(|row| columns(&row[n].text)).max().unwrap_or(0);
-    let liked: [usize; N] = std::array::from_fn(widest);
-    let widths = style.width.map_or(liked, |room| fit(liked, room));
+    let content: [usize; N] = std::array::from_fn(widest);
+    let widths = style.width.map_or(content, |room| fit(content, room));
     rows.iter().map(|row| line(row, &widths, style)).collect()
 }
 
@@ -81,26 +81,26 @@ fn line<const N: usize>(row: &[Cell; N], widths: &[usize; N], style: Style) -> S
         out.push_str(&cell.tint.paint(&text, style));
         out.push_str(if last { "" } else { COLUMN_GAP });
     }
-    // A colour's end hides the spaces before it from this, which does no harm.
+    // Spaces before the end of a colour are not trimmed, which is harmless.
     out.truncate(out.trim_end_matches(' ').len());
     out.push('\n');
     out
 }
 
-/// `key: value` lines, the values aligned. A fact without a key goes on with the one before. On a terminal a value goes on in
-/// the next line.
+/// Renders `key: value` lines with aligned values. A fact without a key continues the one before. On a terminal a long value
+/// continues on the next line.
 pub fn facts(facts: &[(&str, String)], style: Style) -> String {
     let width = facts.iter().map(|(key, _)| columns(key)).max().unwrap_or(0);
     facts.iter().map(|(key, value)| fact(&title(key, width), "", value, style)).collect()
 }
 
-/// A title before values that are aligned behind titles of this width.
+/// Returns a title, padded for values that are aligned behind titles of this width.
 pub fn title(key: &str, width: usize) -> String {
     let key = if key.is_empty() { String::new() } else { format!("{key}:") };
     pad(&key, width + COLUMN_GAP.len())
 }
 
-/// A value behind its title, and what else it is called.
+/// Renders a value behind its title and name.
 pub fn fact(title: &str, name: &str, value: &str, style: Style) -> String {
     let mut out = String::new();
     for (n, (start, text)) in
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_line_up_by_what_a_terminal_shows_and_nothing_is_cut_elsewhere() {
+    fn columns_are_aligned_by_display_width_and_nothing_is_cut_without_a_terminal() {
         let shown = table(["ID", "NAME", "COMMAND"], rows(), Style::plain());
         assert_eq!(shown, "ID      NAME  COMMAND\nproc_1  日本  sleep 1\\nrm\np       x     a command that is long\n");
     }
@@ -142,14 +142,14 @@ mod tests {
     }
 
     #[test]
-    fn colours_are_there_only_when_asked_for() {
+    fn colours_appear_only_if_the_style_has_them() {
         let shown = table(["ID", "NAME", "COMMAND"], rows(), Style { width: Some(80), colour: true });
         assert!(shown.contains("\x1b[31msleep 1\\nrm\x1b[0m\n"), "{shown:?}");
         assert!(!table(["ID", "NAME", "COMMAND"], rows(), Style { width: Some(80), colour: false }).contains('\x1b'));
     }
 
     #[test]
-    fn facts_align_their_values_and_long_ones_go_on() {
+    fn facts_align_their_values_and_wrap_long_ones() {
         let all = [
             ("id", "x".into()),
             ("command", "one that is long or longer".into()),
@@ -161,7 +161,7 @@ mod tests {
             shown(Some(33)),
             "id:      x\ncommand: one that is long or\n         longer\nat:      /a/path/of/some/length/x\n"
         );
-        // A path is not broken where it has room below.
+        // A path is not broken if it fits below its title.
         assert_eq!(
             shown(Some(29)),
             "id:      x\ncommand:\n    one that is long or\n    longer\nat:\n    /a/path/of/some/length/x\n"

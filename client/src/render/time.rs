@@ -1,6 +1,6 @@
-//! Times as a person reads them: how long, and how long ago.
+//! Durations and ages for people.
 
-/// One unit is enough: `0s`, `59s`, `5m`, `3h`, `2d`.
+/// Formats a duration with one unit: `0s`, `59s`, `5m`, `3h`, `2d`.
 pub fn duration(ms: u64) -> String {
     let seconds = ms / 1000;
     match seconds {
@@ -11,7 +11,7 @@ pub fn duration(ms: u64) -> String {
     }
 }
 
-/// Two units, for who wants to know: `12s`, `3m 12s`, `2h 5m`, `3d 4h`.
+/// Formats a duration with two units: `12s`, `3m 12s`, `2h 5m`, `3d 4h`.
 pub fn precise(ms: u64) -> String {
     let seconds = ms / 1000;
     match seconds {
@@ -22,7 +22,7 @@ pub fn precise(ms: u64) -> String {
     }
 }
 
-/// CPU time: `0.3s`, `59.9s`, then minutes and more.
+/// Formats CPU time: `0.3s`, `59.9s`, then minutes and more.
 pub fn cpu(ms: u64) -> String {
     match ms {
         0..60_000 => format!("{}.{}s", ms / 1000, ms / 100 % 10),
@@ -30,8 +30,8 @@ pub fn cpu(ms: u64) -> String {
     }
 }
 
-/// To the millisecond, in the largest unit that gives a whole number: `500ms`, `90s`, `2m`. As the
-/// command line takes it.
+/// Formats a duration exactly, in the largest unit that gives a whole number: `500ms`, `90s`, `2m`. The command line takes the
+/// same format.
 pub fn exact(ms: u64) -> String {
     let units = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000)];
     match units.into_iter().find(|(_, factor)| ms > 0 && ms.is_multiple_of(*factor)) {
@@ -40,12 +40,12 @@ pub fn exact(ms: u64) -> String {
     }
 }
 
-/// How long before `now_ms` it was, or `-` for what is no time.
+/// Formats the time that has passed since a timestamp, or `-` if it is invalid.
 pub fn ago(rfc3339: &str, now_ms: u64) -> String {
     unix_ms(rfc3339).map_or_else(|| "-".into(), |then| duration(now_ms.saturating_sub(then)))
 }
 
-/// Milliseconds since 1970 of `2026-11-16T03:28:50.123Z`, the one form that toold writes.
+/// Returns milliseconds since 1970 of `2026-11-16T03:28:50.123Z`, the only format that toold writes.
 pub fn unix_ms(text: &str) -> Option<u64> {
     let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
     let mut date = date.splitn(3, '-').map(|part| part.parse::<i64>().ok());
@@ -57,7 +57,7 @@ pub fn unix_ms(text: &str) -> Option<u64> {
     u64::try_from(minutes * 60_000 + (second * 1000.0).round() as i64).ok()
 }
 
-/// Days since 1970-01-01. Years begin in March here, so that the leap day is a year's last.
+/// Returns days since 1970-01-01. Years start in March here, so that the leap day is the last of a year.
 fn days(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
@@ -72,7 +72,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_duration_has_one_unit_and_nonsense_is_a_dash() {
+    fn durations_have_the_documented_units_and_an_invalid_time_is_a_dash() {
         let shown: Vec<String> =
             [0, 59_999, 60_000, 3_599_000, 3_600_000, 86_400_000, 900_000_000].into_iter().map(duration).collect();
         assert_eq!(shown, ["0s", "59s", "1m", "59m", "1h", "1d", "10d"]);
@@ -87,17 +87,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_exact_time_is_what_the_command_line_takes(ms in 0u64..200_000_000) {
+        fn the_command_line_reads_an_exact_duration_back(ms in 0u64..200_000_000) {
             prop_assert_eq!(crate::args::duration_ms(&exact(ms)), Ok(ms));
         }
 
         #[test]
-        fn every_time_the_daemon_writes_reads_back(ms in 0u64..4_102_444_800_000) {
+        fn every_time_that_the_daemon_writes_is_read_back(ms in 0u64..4_102_444_800_000) {
             prop_assert_eq!(unix_ms(&toold_proto::time::rfc3339(ms)), Some(ms));
         }
 
         #[test]
-        fn no_text_makes_it_panic(text in "[0-9TZ:.-]{0,24}") {
+        fn any_text_is_read_without_a_panic(text in "[0-9TZ:.-]{0,24}") {
             let _ = unix_ms(&text.chars().take(24).collect::<String>());
         }
     }

@@ -1,22 +1,23 @@
-//! A process tree as lines: who started whom.
+//! A process tree as lines with branches.
 
 use std::collections::{HashMap, HashSet};
 use toold_proto::process::Member;
 
-/// The members, each after the one that started it, with the branch that leads to it. Who started
-/// none of the others is a root.
+/// Returns the members, each after its parent, with the branch that leads to it. A member whose parent is not in the list is a
+/// root.
 pub fn branches(members: &[Member]) -> Vec<(String, &Member)> {
     let pids: HashSet<i32> = members.iter().map(|member| member.pid).collect();
     let mut children: HashMap<i32, Vec<&Member>> = HashMap::new();
     let mut roots = Vec::new();
     for member in members {
-        match pids.contains(&member.ppid) && member.ppid != member.pid {
-            true => children.entry(member.ppid).or_default().push(member),
-            false => roots.push(member),
+        if pids.contains(&member.ppid) && member.ppid != member.pid {
+            children.entry(member.ppid).or_default().push(member);
+        } else {
+            roots.push(member);
         }
     }
     let mut out = Vec::with_capacity(members.len());
-    // What is still to come, the next one last: no depth of a tree is a depth of calls.
+    // A stack of the remaining members instead of recursion: a deep tree must not overflow the call stack.
     let mut next: Vec<(String, String, &Member)> = Vec::new();
     next.extend(roots.into_iter().rev().map(|member| (String::new(), String::new(), member)));
     while let Some((branch, below, member)) = next.pop() {
@@ -40,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn each_stands_below_who_started_it() {
+    fn each_member_is_below_its_parent() {
         let members = [member(2, 1), member(3, 2), member(5, 2), member(4, 3), member(6, 1), member(7, 6)];
         let drawn: Vec<(String, i32)> = branches(&members).into_iter().map(|(branch, m)| (branch, m.pid)).collect();
         let expected = [("", 2), ("├─ ", 3), ("│  └─ ", 4), ("└─ ", 5), ("", 6), ("└─ ", 7)];
@@ -48,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn a_snapshot_in_which_two_started_each_other_ends_too() {
+    fn a_cycle_of_parents_does_not_loop() {
         let members = [member(2, 3), member(3, 2), member(4, 4), member(5, 1)];
         assert_eq!(branches(&members).iter().map(|(_, m)| m.pid).collect::<Vec<_>>(), [4, 5]);
     }

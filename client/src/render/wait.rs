@@ -1,4 +1,4 @@
-//! How a `wait` ended, a line a process.
+//! Result of `wait`, one line per process.
 
 use super::text::cut;
 use super::{Style, poll, status};
@@ -30,7 +30,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn each_process_says_what_became_of_it_and_which_line_matched() {
+    fn each_process_shows_its_status_and_the_matched_line() {
         let waited = process(json!({"output": "", "next_cursor": 0, "matched": "listening\t80"}));
         let result =
             json!({"status": "matched", "processes": [waited], "timeout_ms": 1, "clamped": false, "note": null});

@@ -1,11 +1,11 @@
-//! What a process tells by itself: its watch, and its completion.
+//! Watch and completion notification of a process.
 
 use super::text::escape_control;
 use super::time::exact;
 use toold_proto::pattern::Pattern;
 use toold_proto::process::{Process, Watch, WatchState};
 
-/// For a table: `watching 3`, `disabled, notify`, `-`.
+/// Returns the text for a table: `watching 3`, `disabled, notify`, `-`.
 pub fn summary(process: &Process) -> String {
     let watch = process.watch.as_ref().map(|watch| match watch.state {
         WatchState::Watching | WatchState::Ended => format!("{} {}", state_name(watch.state), watch.hits),
@@ -16,12 +16,12 @@ pub fn summary(process: &Process) -> String {
     if all.is_empty() { "-".into() } else { all.join(", ") }
 }
 
-/// Whether there is anything to say about it.
+/// Returns true if the process has a watch or notifies of its completion.
 pub fn has_details(process: &Process) -> bool {
     process.watch.is_some() || process.notify
 }
 
-/// The state and the counts, why it is quiet, and each pattern, as facts.
+/// Returns state, counts, the note of the daemon and each pattern.
 pub fn facts(watch: &Watch) -> Vec<(&'static str, String)> {
     let mut state = format!("{}, {} hits, {} suppressed", state_name(watch.state), watch.hits, watch.suppressed);
     if watch.strikes > 0 {
@@ -32,11 +32,13 @@ pub fn facts(watch: &Watch) -> Vec<(&'static str, String)> {
     }
     let mut facts = vec![("watch", state)];
     facts.extend(watch.note.clone().map(|note| ("", note)));
-    facts.extend(watch.patterns.iter().enumerate().map(|(n, pattern)| ("", format!("{n}: {}", shown(pattern)))));
+    facts.extend(
+        watch.patterns.iter().enumerate().map(|(n, pattern)| ("", format!("{n}: {}", format_pattern(pattern)))),
+    );
     facts
 }
 
-fn shown(pattern: &Pattern) -> String {
+fn format_pattern(pattern: &Pattern) -> String {
     match pattern {
         Pattern::Text(text) => format!("\"{}\"", escape_control(text)),
         Pattern::Regex(regex) => format!("/{}/", escape_control(regex)),
@@ -59,7 +61,7 @@ pub mod tests {
     use crate::testing::process;
     use serde_json::{Value, json};
 
-    /// A watch document, with `changes` on top.
+    /// Returns a watch document with `changes`.
     pub fn watch(changes: Value) -> Value {
         let mut document = json!({"patterns": ["err\t", {"regex": "^x"}], "hits": 3, "suppressed": 0, "disabled": false,
             "state": "watching", "strikes": 0, "quiet_ms": 0, "note": null});
@@ -68,25 +70,27 @@ pub mod tests {
     }
 
     #[test]
-    fn a_table_has_a_word_for_what_a_process_tells() {
-        let said = |changes| summary(&serde_json::from_value(process(changes)).expect("a whole process"));
-        assert_eq!(said(json!({})), "-");
-        assert_eq!(said(json!({"notify": true})), "notify");
-        assert_eq!(said(json!({"watch": watch(json!({}))})), "watching 3");
-        assert_eq!(said(json!({"watch": watch(json!({"state": "disabled"})), "notify": true})), "disabled, notify");
+    fn a_table_shows_watch_state_and_notification() {
+        let summary_of = |changes| summary(&serde_json::from_value(process(changes)).expect("a whole process"));
+        assert_eq!(summary_of(json!({})), "-");
+        assert_eq!(summary_of(json!({"notify": true})), "notify");
+        assert_eq!(summary_of(json!({"watch": watch(json!({}))})), "watching 3");
+        assert_eq!(
+            summary_of(json!({"watch": watch(json!({"state": "disabled"})), "notify": true})),
+            "disabled, notify"
+        );
     }
 
     #[test]
-    fn a_quiet_watch_says_why() {
-        let changes =
-            json!({"state": "cooldown", "suppressed": 2, "strikes": 1, "quiet_ms": 9000, "note": "told a moment ago"});
-        let told = facts(&serde_json::from_value(watch(changes)).expect("a whole watch"));
+    fn a_quiet_watch_shows_its_note() {
+        let changes = json!({"state": "cooldown", "suppressed": 2, "strikes": 1, "quiet_ms": 9000, "note": "matched a moment ago"});
+        let shown = facts(&serde_json::from_value(watch(changes)).expect("a whole watch"));
         let expected = [
             ("watch", "cooldown, 3 hits, 2 suppressed, 1 strikes, quiet for 9s more"),
-            ("", "told a moment ago"),
+            ("", "matched a moment ago"),
             ("", "0: \"err\\t\""),
             ("", "1: /^x/"),
         ];
-        assert_eq!(told, expected.map(|(key, value)| (key, value.to_owned())));
+        assert_eq!(shown, expected.map(|(key, value)| (key, value.to_owned())));
     }
 }

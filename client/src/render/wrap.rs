@@ -1,14 +1,14 @@
-//! Sentences on a terminal: broken between words, and under themselves where something stands before them.
+//! Word wrapping with hanging indents.
 
 use super::text::{columns, wrap};
 
-/// A sentence in less room than this is read word by word. It goes below what stands before it.
-const LEAST: usize = 24;
-/// How far it is moved in there.
-const BELOW: usize = 4;
+/// Columns below which text is not put beside its start, but below it.
+const MIN_TEXT_WIDTH: usize = 24;
+/// Indent in columns of text below its start.
+const BELOW_INDENT: usize = 4;
 
-/// The text in lines of at most `width` columns. Only a word that is wider than that is broken itself.
-pub fn words(text: &str, width: usize) -> Vec<String> {
+/// Breaks text into lines of at most `width` columns, between words. Only a word that is wider than that is broken.
+pub fn word_wrap(text: &str, width: usize) -> Vec<String> {
     if columns(text) <= width {
         return vec![text.to_owned()];
     }
@@ -22,31 +22,31 @@ pub fn words(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// A text with what stands before each of its lines: the start before the first, and spaces before the others. Where the start
-/// leaves it too little room it stands alone.
+/// Returns the lines of a text, each with its prefix: the start before the first, and spaces before the others. If the start
+/// leaves too few columns, it gets a line of its own.
 pub fn hanging_indent(start: &str, text: &str, width: Option<usize>) -> Vec<(String, String)> {
-    let wide = columns(start);
+    let start_width = columns(start);
     let Some(width) = width else { return vec![(start.to_owned(), text.to_owned())] };
-    let room = width.saturating_sub(wide);
+    let room = width.saturating_sub(start_width);
     let longest = text.split_whitespace().map(columns).max().unwrap_or(0);
-    // A path that has room below is better whole.
-    let breaks = (room + 1..=width.saturating_sub(BELOW)).contains(&longest);
-    if room >= LEAST && !breaks || columns(text) <= room {
-        let starts = std::iter::once(start.to_owned()).chain(std::iter::repeat(" ".repeat(wide)));
-        return starts.zip(words(text, room)).collect();
+    // A path is not broken if it fits below.
+    let fits_below = (room + 1..=width.saturating_sub(BELOW_INDENT)).contains(&longest);
+    if room >= MIN_TEXT_WIDTH && !fits_below || columns(text) <= room {
+        let starts = std::iter::once(start.to_owned()).chain(std::iter::repeat(" ".repeat(start_width)));
+        return starts.zip(word_wrap(text, room)).collect();
     }
     let title = start.trim_end();
-    let indent = if title.is_empty() { 0 } else { columns(start) - columns(start.trim_start()) } + BELOW;
+    let indent = if title.is_empty() { 0 } else { columns(start) - columns(start.trim_start()) } + BELOW_INDENT;
     let indent = indent.min(width.saturating_sub(1));
-    let first = words(title.trim_start(), width).into_iter().map(|line| {
+    let first = word_wrap(title.trim_start(), width).into_iter().map(|line| {
         let before = title.len() - title.trim_start().len();
         (" ".repeat(before.min(width.saturating_sub(columns(&line)))) + &line, String::new())
     });
-    let rest = words(text, width - indent).into_iter().map(|line| (" ".repeat(indent), line));
+    let rest = word_wrap(text, width - indent).into_iter().map(|line| (" ".repeat(indent), line));
     first.filter(|(title, _)| !title.trim().is_empty()).chain(rest).collect()
 }
 
-/// A page: paragraphs, which are filled anew, and moved in the rows of a table, whose last column is.
+/// Wraps a page: paragraphs are filled again; in indented lines, which are rows of a table, only the last column is wrapped.
 pub fn page(text: &str, width: usize) -> String {
     let mut out = String::new();
     let mut paragraph: Vec<&str> = Vec::new();
@@ -56,10 +56,10 @@ pub fn page(text: &str, width: usize) -> String {
             continue;
         }
         if !paragraph.is_empty() {
-            words(&paragraph.join(" "), width).iter().for_each(|line| out.push_str(&format!("{line}\n")));
+            word_wrap(&paragraph.join(" "), width).iter().for_each(|line| out.push_str(&format!("{line}\n")));
             paragraph.clear();
         }
-        let (start, text) = line.split_at(column(line));
+        let (start, text) = line.split_at(last_column(line));
         for (start, text) in hanging_indent(start, text, Some(width)) {
             out.push_str(format!("{start}{text}").trim_end());
             out.push('\n');
@@ -69,8 +69,8 @@ pub fn page(text: &str, width: usize) -> String {
     out + "\n"
 }
 
-/// Where the last column of a row begins: behind the first two spaces that follow a word.
-fn column(row: &str) -> usize {
+/// Returns the start of a row's last column: behind the first two spaces that follow a word.
+fn last_column(row: &str) -> usize {
     let indent = row.len() - row.trim_start().len();
     let gap = row[indent..].find("  ").map(|at| indent + at);
     gap.map_or(indent, |at| row.len() - row[at..].trim_start().len())
@@ -81,15 +81,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_end_between_words_and_only_a_word_that_is_too_long_is_broken() {
-        assert_eq!(words("one two three", 7), ["one two", "three"]);
-        assert_eq!(words("to /a/long/path it is", 6), ["to", "/a/lon", "g/path", "it is"]);
-        assert_eq!(words("a   b", 5), ["a   b"], "what fits is left alone");
-        assert_eq!((words("", 3), words("ab", 0)), (vec!["".into()], vec!["a".into(), "b".into()]));
+    fn lines_break_between_words_and_only_a_too_long_word_is_broken() {
+        assert_eq!(word_wrap("one two three", 7), ["one two", "three"]);
+        assert_eq!(word_wrap("to /a/long/path it is", 6), ["to", "/a/lon", "g/path", "it is"]);
+        assert_eq!(word_wrap("a   b", 5), ["a   b"], "text that fits is unchanged");
+        assert_eq!((word_wrap("", 3), word_wrap("ab", 0)), (vec!["".into()], vec!["a".into(), "b".into()]));
     }
 
     #[test]
-    fn a_text_stands_under_itself_or_below_its_start_where_that_leaves_no_room() {
+    fn text_is_indented_by_its_start_or_put_below_it() {
         let shown = |width| -> Vec<String> {
             let lines = hanging_indent("  the start  ", "words that are shown to people here", width);
             lines.into_iter().map(|(start, text)| start + &text).collect()
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_has_its_paragraphs_filled_and_its_tables_kept() {
+    fn a_page_has_filled_paragraphs_and_keeps_its_tables() {
         let text =
             "Title\n\nSome words that\nare filled.\n\n  key    what it is for those who ask\n         and more\n";
         assert_eq!(

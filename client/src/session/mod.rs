@@ -23,7 +23,7 @@ use crate::error::CliError;
 use crate::error_text;
 use crate::event_loop::{EventLoop, Incoming, Sources};
 use crate::render::poll::summary;
-use crate::render::status::unusual_end;
+use crate::render::status::unusual_exit;
 use crate::sys::{Interest, Signals};
 use progress::{Next, Progress, pieces};
 use serde_json::value::RawValue;
@@ -380,7 +380,7 @@ impl<'a, 'c> Session<'a, 'c> {
     /// Says what the exit code does not, except what the person did with a second Ctrl-C.
     fn say_end(&mut self, process: &Process) {
         let ours = self.interrupts > 1 && process.reason == Some(Reason::Killed);
-        match (unusual_end(process, &self.plan.exec).filter(|_| !ours), self.plan.role) {
+        match (unusual_exit(process, &self.plan.exec).filter(|_| !ours), self.plan.role) {
             (Some(end), _) => self.cx.console.message(&end),
             (None, Role::Attached) => self.cx.console.message(&summary(process)),
             (None, Role::Owner) => {}

@@ -1,14 +1,15 @@
-//! A program's output for a terminal: nothing in it moves the cursor, hides text or turns it around.
-//! It may come in pieces of any size.
+//! Makes a program's output safe for a terminal: nothing in it moves the cursor, hides text or reverses it.
+//! The output may come in pieces of any size.
 
 use super::text::ControlEscaper;
+use toold_ansi::{State, TextStep};
 
-/// A colour is not longer; what is, is dropped.
-const LONGEST: usize = 64;
+/// The longest parameters of a colour. A longer sequence is dropped.
+const MAX_COLOUR_LEN: usize = 64;
 /// Ends every colour.
 const RESET: &str = "\x1b[0m";
 
-/// What is kept of escape sequences.
+/// The escape sequences that stay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
     Nothing,
@@ -20,41 +21,36 @@ pub enum Keep {
 pub struct Sanitizer {
     keep: Keep,
     state: State,
+    /// The parameters of the current sequence, if it is a CSI.
+    params: String,
     writer: ControlEscaper,
-    /// Something stands on the line.
+    /// The last character was a carriage return: a newline follows, or the same line again.
+    returned: bool,
+    /// The current line is not empty.
     open: bool,
     /// A colour may be in force.
     coloured: bool,
 }
 
-/// Where in a sequence we are.
-#[derive(Debug, PartialEq, Eq)]
-enum State {
-    Text,
-    /// After a carriage return: a newline, or the same line once more.
-    Return,
-    Escape,
-    /// `ESC (` and the like, which end with a letter.
-    Short,
-    /// `ESC [` and what followed so far.
-    Control(String),
-    /// A title, a link, a picture.
-    String,
-    /// An escape inside of it, which may end it.
-    StringEscape,
-}
-
 impl Sanitizer {
     pub fn new(keep: Keep) -> Sanitizer {
-        Sanitizer { keep, state: State::Text, writer: ControlEscaper::default(), open: false, coloured: false }
+        Sanitizer {
+            keep,
+            state: State::Ground,
+            params: String::new(),
+            writer: ControlEscaper::default(),
+            returned: false,
+            open: false,
+            coloured: false,
+        }
     }
 
-    /// Output that is all here, with a newline at its end.
+    /// Sanitizes complete output, and ends it with a newline.
     pub fn sanitize(mut self, text: &str) -> String {
         self.push(text) + &self.finish()
     }
 
-    /// More output: what of it to print.
+    /// Takes more output, and returns the text to print.
     pub fn push(&mut self, text: &str) -> String {
         let mut out = String::with_capacity(text.len());
         for c in text.chars() {
@@ -63,40 +59,63 @@ impl Sanitizer {
         out
     }
 
-    /// The end: a line that is open is closed, and so is a colour.
+    /// Closes an open line and an open colour.
     pub fn finish(&mut self) -> String {
         let colour = if std::mem::take(&mut self.coloured) { RESET } else { "" };
         let end = if std::mem::take(&mut self.open) { "\n" } else { "" };
-        self.state = State::Text;
+        self.state = State::Ground;
+        self.returned = false;
         format!("{colour}{end}")
     }
 
     fn next(&mut self, c: char, out: &mut String) {
-        match std::mem::replace(&mut self.state, State::Text) {
-            State::Text => self.text(c, out),
-            State::Return => self.returned(c, out),
-            State::Escape => self.escape(c, out),
-            State::Short => match c {
-                ' '..='/' => self.state = State::Short,
-                '0'..='~' => {}
-                c => self.text(c, out),
-            },
-            State::Control(so_far) => self.control(so_far, c, out),
-            State::String => self.string(c, out),
-            State::StringEscape => match c {
-                '\\' => {}
-                c => self.escape(c, out),
-            },
+        if self.state == State::Ground {
+            return self.text(c, out);
+        }
+        // Unlike the daemon, which counts bytes, xterm ends a string here.
+        if self.state.is_string() && c == '\u{9c}' {
+            self.state = State::Ground;
+            return;
+        }
+        // The grammar does not distinguish bytes above ASCII.
+        let byte = u8::try_from(c).ok().filter(u8::is_ascii).unwrap_or(0x80);
+        match self.state.text_step(byte) {
+            TextStep::Continues(next) => {
+                if self.state == State::Escape {
+                    self.params.clear();
+                } else if self.state == State::Csi && self.params.len() < MAX_COLOUR_LEN {
+                    self.params.push(c);
+                }
+                self.state = next;
+            }
+            TextStep::Ends => {
+                if self.state == State::Csi && c == 'm' {
+                    self.colour(out);
+                }
+                self.state = State::Ground;
+            }
+            TextStep::EndsBefore => {
+                self.state = State::Ground;
+                self.text(c, out);
+            }
         }
     }
 
     fn text(&mut self, c: char, out: &mut String) {
+        // A line that a carriage return would overwrite becomes a line of its own, so that nothing is hidden.
+        if self.returned && !matches!(c, '\r' | '\n' | '\x0e' | '\x0f') {
+            self.returned = false;
+            if std::mem::take(&mut self.open) {
+                out.push('\n');
+            }
+        }
         match c {
             '\x1b' => self.state = State::Escape,
-            '\r' => self.state = State::Return,
-            // The shifts of character sets, which ncurses writes and nobody sees.
+            '\r' => self.returned = true,
+            // Shifts of character sets, which ncurses writes and no terminal shows.
             '\x0e' | '\x0f' => {}
             '\n' => {
+                self.returned = false;
                 self.open = false;
                 out.push(c);
             }
@@ -111,58 +130,12 @@ impl Sanitizer {
         }
     }
 
-    /// What would be written over is a line of its own, so that nothing is hidden.
-    fn returned(&mut self, c: char, out: &mut String) {
-        match c {
-            '\r' | '\x0e' | '\x0f' => self.state = State::Return,
-            '\n' => self.text(c, out),
-            c => {
-                if std::mem::take(&mut self.open) {
-                    out.push('\n');
-                }
-                self.text(c, out);
-            }
-        }
-    }
-
-    fn escape(&mut self, c: char, out: &mut String) {
-        match c {
-            '[' => self.state = State::Control(String::new()),
-            ']' | 'P' | 'X' | '^' | '_' => self.state = State::String,
-            ' '..='/' => self.state = State::Short,
-            // A sequence of two characters.
-            '0'..='~' => {}
-            c => self.text(c, out),
-        }
-    }
-
-    fn control(&mut self, mut so_far: String, c: char, out: &mut String) {
-        match c {
-            ' '..='?' => {
-                if so_far.len() < LONGEST {
-                    so_far.push(c);
-                }
-                self.state = State::Control(so_far);
-            }
-            '@'..='~' => {
-                let plain = so_far.len() < LONGEST && so_far.bytes().all(|b| matches!(b, b'0'..=b'9' | b';' | b':'));
-                if c == 'm' && plain && self.keep == Keep::Colours {
-                    self.coloured = !matches!(so_far.as_str(), "" | "0");
-                    out.push_str(&format!("\x1b[{so_far}m"));
-                }
-            }
-            // No sequence after all.
-            c => self.text(c, out),
-        }
-    }
-
-    fn string(&mut self, c: char, out: &mut String) {
-        match c {
-            '\x1b' => self.state = State::StringEscape,
-            '\x07' | '\u{9c}' => {}
-            // One without an end must not swallow the rest of the output.
-            '\n' => self.text(c, out),
-            _ => self.state = State::String,
+    fn colour(&mut self, out: &mut String) {
+        let is_plain = self.params.len() < MAX_COLOUR_LEN
+            && self.params.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b';' | b':'));
+        if is_plain && self.keep == Keep::Colours {
+            self.coloured = !matches!(self.params.as_str(), "" | "0");
+            out.push_str(&format!("\x1b[{}m", self.params));
         }
     }
 }

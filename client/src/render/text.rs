@@ -63,35 +63,10 @@ pub fn first_line(text: &str) -> Option<String> {
     plain.split(['\n', '\r']).map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
 }
 
-/// The text without what only a terminal understands. One that is cut off ends the text.
+/// Removes escape sequences. A sequence that is cut off ends the text.
 pub fn without_escapes(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut chars = text.chars().peekable();
-    while let Some(c) = chars.next() {
-        match c {
-            '\x1b' => {}
-            // The shifts of character sets, which ncurses writes and nobody sees.
-            '\x0e' | '\x0f' => continue,
-            c => {
-                out.push(c);
-                continue;
-            }
-        }
-        match chars.next() {
-            Some('[') => drop(chars.find(|c| matches!(c, '@'..='~'))),
-            // A title or a link: up to a bell, or to an escape and the character after it.
-            Some(']' | 'P' | '^' | '_') => {
-                if chars.find(|c| matches!(c, '\x07' | '\x1b')) == Some('\x1b') {
-                    chars.next();
-                }
-            }
-            // A character set, as in `ESC ( B`: up to a character that is not one of these.
-            Some(' '..='/') => drop(chars.find(|c| !matches!(c, ' '..='/'))),
-            // A sequence of two characters.
-            Some(_) | None => {}
-        }
-    }
-    out
+    // A sequence never ends inside a character, so nothing is replaced.
+    String::from_utf8_lossy(&toold_ansi::strip_complete(text.as_bytes())).into_owned()
 }
 
 /// Columns on a terminal.

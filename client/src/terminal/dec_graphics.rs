@@ -1,6 +1,6 @@
 //! DEC Special Graphics as Unicode, for an emulator that does not know that character set. Pure.
 
-use super::escape_state::EscapeState;
+use toold_ansi::State;
 
 /// The characters that `` ` `` to `~` stand for in that set.
 const SPECIAL_GRAPHICS: [char; 31] = [
@@ -11,7 +11,7 @@ const SPECIAL_GRAPHICS: [char; 31] = [
 /// Converts output that may arrive in pieces.
 #[derive(Default)]
 pub struct DecGraphics {
-    at: EscapeState,
+    at: State,
     /// The set (G0 or G1) that the current sequence designates.
     designating: Option<usize>,
     /// Whether G0 and G1 are the graphics set.
@@ -28,17 +28,17 @@ impl DecGraphics {
             let was = self.at;
             self.at = was.after(*byte);
             match (was, *byte) {
-                (EscapeState::Escape, b'(') => self.designating = Some(0),
-                (EscapeState::Escape, b')') => self.designating = Some(1),
-                (EscapeState::Escape, b'c') => *self = DecGraphics::default(),
-                (EscapeState::Designation, set) => {
+                (State::Escape, b'(') => self.designating = Some(0),
+                (State::Escape, b')') => self.designating = Some(1),
+                (State::Escape, b'c') => *self = DecGraphics::default(),
+                (State::EscapeIntermediate, set) => {
                     if let Some(which) = self.designating.take() {
                         self.is_graphics[which] = set == b'0';
                     }
                 }
-                (EscapeState::Ground, 0x0e) => self.shift_out = true,
-                (EscapeState::Ground, 0x0f) => self.shift_out = false,
-                (EscapeState::Ground, b'`'..=b'~') if self.is_graphics[usize::from(self.shift_out)] => {
+                (State::Ground, 0x0e) => self.shift_out = true,
+                (State::Ground, 0x0f) => self.shift_out = false,
+                (State::Ground, b'`'..=b'~') if self.is_graphics[usize::from(self.shift_out)] => {
                     out.extend(SPECIAL_GRAPHICS[usize::from(byte - b'`')].to_string().bytes());
                     continue;
                 }

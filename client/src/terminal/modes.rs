@@ -1,8 +1,8 @@
 //! Terminal modes that a program's output has changed, and the sequences that reset exactly those. Pure.
 
-use super::escape_state::EscapeState;
 use std::collections::BTreeSet;
 use std::fmt::Write;
+use toold_ansi::State;
 use vte::{Params, Parser, Perform};
 
 /// Private modes (`CSI ? n h`) that are off by default: cursor keys, reverse video, origin, mouse, focus, paste and other modes
@@ -23,7 +23,7 @@ pub const RESET_MARGINS: &str = "\x1b7\x1b[r\x1b8";
 #[derive(Default)]
 pub struct Modes {
     parser: Parser,
-    at: EscapeState,
+    at: State,
     state: ModeState,
 }
 
@@ -72,7 +72,7 @@ impl Modes {
 
     /// Returns true if the output so far does not end inside a character or sequence, so that a message can be printed.
     pub fn at_boundary(&self) -> bool {
-        self.at == EscapeState::Ground
+        self.at == State::Ground
     }
 
     /// Returns the number of these bytes up to the next boundary, or None if there is none in them.
@@ -80,7 +80,7 @@ impl Modes {
         let mut at = self.at;
         let mut ends = |byte: &u8| {
             at = at.after(*byte);
-            at == EscapeState::Ground
+            at == State::Ground
         };
         if self.at_boundary() { Some(0) } else { bytes.iter().position(&mut ends).map(|last| last + 1) }
     }

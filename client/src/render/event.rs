@@ -1,11 +1,15 @@
 //! One event, one line. A type that is not known yet is printed fact by fact.
 
 use super::table::MAX_COLUMN_WIDTH;
-use super::text::{columns, count, cut, escape_control, first_line, pad, size};
+use super::text::{columns, count, cut, escape_control, first_line, last_line, pad, size};
 use super::time::exact;
-use super::{Style, Tint};
+use super::{Style, Tint, status};
 use crate::error_text;
 use serde_json::{Map, Value};
+use toold_proto::event::{
+    COMMON_FIELDS, Completion, EventBody, Exited, Lagged, LaggedOf, NeedsInput, Outcome, WatchMatch,
+};
+use toold_proto::params::{Status, Stream};
 
 /// The usual types are padded to this; the long ones push what follows.
 const TYPE_WIDTH: usize = 11;
@@ -13,8 +17,6 @@ const TYPE_WIDTH: usize = 11;
 const NARROW_WIDTH: usize = 60;
 /// So many digits of an id, which name a process as the whole does.
 const SHORT_ID_LEN: usize = 8;
-/// What every event has. The rest are the facts of its type.
-const COMMON_FIELDS: [&str; 7] = ["seq", "at", "type", "id", "name", "session_key", "task_id"];
 /// A line that nobody cuts is not longer than this either: output is in it.
 const MAX_LINE_WIDTH: usize = 400;
 
@@ -49,154 +51,143 @@ pub fn event(event: &Map<String, Value>, time: &str, column: SubjectColumn, styl
         None => subject(event, style),
     };
     let start = format!("{}  ", pad(time, 8));
+    let body = EventBody::read(event);
+    let fields = body.as_ref().map_or_else(|| all_fields(event), summary);
     let kind_text = pad(&escape_control(kind), TYPE_WIDTH);
-    let rest = format!("  {}  {}", pad(&who, column.width), escape_control(&facts(kind, event)));
+    let rest = format!("  {}  {}", pad(&who, column.width), escape_control(&fields));
     let width = style.width.unwrap_or(MAX_LINE_WIDTH);
     let kind_shown = cut(&kind_text, width.saturating_sub(columns(&start)));
     let room = width.saturating_sub(columns(&start) + columns(&kind_shown));
     let line = [
         Tint::Faint.paint(&cut(&start, width), style),
-        tint(kind, event).paint(&kind_shown, style),
+        body.as_ref().map_or(Tint::None, tint).paint(&kind_shown, style),
         cut(rest.trim_end(), room),
     ];
     line.concat().trim_end().to_owned() + "\n"
 }
 
-fn tint(kind: &str, event: &Map<String, Value>) -> Tint {
-    match kind {
-        "started" | "heartbeat" => Tint::Busy,
-        "exited" | "completion" if number(event, "exit_code") == Some(0) => Tint::Good,
-        "exited" | "completion" | "watch_disabled" | "watch_overflow_tripped" | "lagged" => Tint::Bad,
-        "watch_match" | "needs_input" => Tint::Heading,
-        "closed" | "output" => Tint::Faint,
-        // A released breaker, and whatever later versions tell.
-        _ => Tint::None,
-    }
-}
-
-fn facts(kind: &str, event: &Map<String, Value>) -> String {
-    let known = match kind {
-        "started" => started(event),
-        "exited" => outcome(event),
-        "completion" => with_output(outcome(event), event),
-        "closed" => Some(output_size(event)),
-        "watch_match" => watch_match(event),
-        "watch_disabled" | "watch_overflow_tripped" | "watch_overflow_released" => message(event),
-        "heartbeat" => number(event, "new_bytes")
-            .map(|new| format!("+{}, {}", size(new), output_size(event)))
-            .and_then(|facts| with_output(Some(facts), event)),
-        "needs_input" => Some(needs_input(event)),
-        "output" => output(event),
-        "lagged" => lagged(event),
-        // A later version's.
-        _ => None,
-    };
-    known.unwrap_or_else(|| all_fields(event))
-}
-
-fn started(event: &Map<String, Value>) -> Option<String> {
-    let pid = number(event, "pid").map(|pid| format!("pid {pid}: ")).unwrap_or_default();
-    Some(format!("{pid}{}", text(event, "command")?))
-}
-
-/// `exit 0 after 5s, 120 bytes, 3 lines`, `SIGKILL (oom) …`.
-fn outcome(event: &Map<String, Value>) -> Option<String> {
-    let code = event.get("exit_code").and_then(Value::as_i64).map(|code| format!("exit {code}"));
-    let reason = text(event, "reason");
-    let mut said = match (text(event, "signal"), code) {
-        (Some(signal), _) => signal.to_owned(),
-        (None, Some(code)) => code,
-        (None, None) => reason.or(text(event, "status"))?.to_owned(),
-    };
-    if let Some(reason) = reason.filter(|reason| !matches!(*reason, "exited" | "signaled") && *reason != said) {
-        said.push_str(&format!(" ({reason})"));
-    }
-    if let Some(ms) = number(event, "duration_ms") {
-        // To the second it is a time; below that the milliseconds are all there is to know.
-        said.push_str(&format!(" after {}", exact(if ms < 1000 { ms } else { ms / 1000 * 1000 })));
-    }
-    if let Some(by) = text(event, "killed_by") {
-        said.push_str(&format!(", killed by {}", error_text::option(by)));
-    }
-    if event.get("cancelled").and_then(Value::as_bool) == Some(true) {
-        said.push_str(", cancelled");
-    }
-    let size = output_size(event);
-    Some(if size.is_empty() { said } else { format!("{said}, {size}") })
-}
-
-fn output_size(event: &Map<String, Value>) -> String {
-    let bytes = number(event, "bytes").map(size);
-    let lines = number(event, "lines").map(|n| count(n, "line"));
-    bytes.into_iter().chain(lines).collect::<Vec<String>>().join(", ")
-}
-
-/// The facts, and the first line of output behind them.
-fn with_output(facts: Option<String>, event: &Map<String, Value>) -> Option<String> {
-    let line = text(event, "output").and_then(first_line).map(|line| format!(": {line}")).unwrap_or_default();
-    facts.map(|facts| facts + &line)
-}
-
-fn watch_match(event: &Map<String, Value>) -> Option<String> {
-    let pattern = match event.get("pattern")? {
-        Value::String(text) => text.clone(),
-        Value::Object(object) => text(object, "regex").map(|regex| format!("/{regex}/"))?,
-        other => other.to_string(),
-    };
-    let line = text(event, "output").and_then(first_line).map(|line| format!(": {line}")).unwrap_or_default();
-    let more = number(event, "matches").filter(|n| *n > 1).map(|n| format!("{n} matches"));
-    let lost = number(event, "suppressed").filter(|n| *n > 0).map(|n| format!("{n} suppressed before"));
-    let counts: Vec<String> = more.into_iter().chain(lost).collect();
-    let counts = if counts.is_empty() { String::new() } else { format!(" ({})", counts.join(", ")) };
-    Some(format!("{pattern}{counts}{line}"))
-}
-
-fn message(event: &Map<String, Value>) -> Option<String> {
-    let lost = number(event, "suppressed").map(|n| format!("{n} suppressed: ")).unwrap_or_default();
-    Some(format!("{lost}{}", text(event, "message")?))
-}
-
-fn needs_input(event: &Map<String, Value>) -> String {
-    let hidden = event.get("echo").and_then(Value::as_bool) == Some(false);
-    let pid = number(event, "pid").map(|pid| format!("pid {pid} ")).unwrap_or_default();
-    let prompt = text(event, "prompt").and_then(super::text::last_line).map(|prompt| format!(": {prompt}"));
-    let hidden = if hidden { ", what is typed is not shown" } else { "" };
-    format!("{pid}waits for input{hidden}{}", prompt.unwrap_or_default())
-}
-
-fn output(event: &Map<String, Value>) -> Option<String> {
-    let data = text(event, "data")?;
-    Some(format!("{}: {}", text(event, "stream").unwrap_or("output"), data.trim_end_matches(['\n', '\r'])))
-}
-
-fn lagged(event: &Map<String, Value>) -> Option<String> {
-    let (from, to) = (number(event, "from")?, number(event, "to")?);
-    match text(event, "of") {
-        Some("output") => {
-            Some(format!("{} bytes of output were not pushed, from cursor {from}", to.saturating_sub(from)))
+fn tint(body: &EventBody) -> Tint {
+    match body {
+        EventBody::Started(_) | EventBody::Heartbeat(_) => Tint::Busy,
+        EventBody::Exited(Exited { outcome, .. }) | EventBody::Completion(Completion { outcome, .. }) => {
+            if outcome.exit_code == Some(0) { Tint::Good } else { Tint::Bad }
         }
-        Some(_) | None => Some(format!("events {from} to {to} were not pushed")),
+        EventBody::WatchDisabled(_) | EventBody::WatchOverflowTripped(_) | EventBody::Lagged(_) => Tint::Bad,
+        EventBody::WatchMatch(_) | EventBody::NeedsInput(_) => Tint::Heading,
+        EventBody::Closed(_) | EventBody::Output(_) => Tint::Faint,
+        EventBody::WatchOverflowReleased(_) => Tint::None,
     }
 }
 
-/// Every fact as it is.
+/// The fields that matter to a person, in one line.
+fn summary(body: &EventBody) -> String {
+    match body {
+        EventBody::Started(event) => format!("pid {}: {}", event.pid, event.command),
+        EventBody::Exited(event) => {
+            format!("{}, {}", outcome(&event.outcome, event.status), output_size(event.bytes, event.lines))
+        }
+        EventBody::Completion(event) => completion(event),
+        EventBody::Closed(event) => output_size(event.bytes, event.lines),
+        EventBody::WatchMatch(event) => watch_match(event),
+        EventBody::WatchDisabled(event) => format!("{} suppressed: {}", event.suppressed, event.message),
+        EventBody::WatchOverflowTripped(event) => event.message.clone(),
+        EventBody::WatchOverflowReleased(event) => format!("{} suppressed: {}", event.suppressed, event.message),
+        EventBody::Heartbeat(event) => {
+            let new = size(event.new_bytes);
+            format!("+{new}, {}{}", output_size(event.bytes, event.lines), output_line(&event.output))
+        }
+        EventBody::NeedsInput(event) => needs_input(event),
+        EventBody::Output(event) => {
+            format!("{}: {}", stream(event.stream), event.data.trim_end_matches(['\n', '\r']))
+        }
+        EventBody::Lagged(event) => lagged(event),
+    }
+}
+
+/// `exit 0 after 5s`, `SIGKILL (oom) after 2s, killed by …`.
+fn outcome(outcome: &Outcome, status: Status) -> String {
+    let reason = outcome.reason.map(status::reason);
+    let mut text = match (&outcome.signal, outcome.exit_code) {
+        (Some(signal), _) => signal.clone(),
+        (None, Some(code)) => format!("exit {code}"),
+        (None, None) => reason.unwrap_or_else(|| status::name(status)).to_owned(),
+    };
+    if let Some(reason) = reason.filter(|reason| !matches!(*reason, "exited" | "signaled") && *reason != text) {
+        text.push_str(&format!(" ({reason})"));
+    }
+    let ms = outcome.duration_ms;
+    // From one second on, milliseconds do not matter; below it they are all there is.
+    text.push_str(&format!(" after {}", exact(if ms < 1000 { ms } else { ms / 1000 * 1000 })));
+    if let Some(by) = &outcome.killed_by {
+        text.push_str(&format!(", killed by {}", error_text::option(by)));
+    }
+    text
+}
+
+fn completion(event: &Completion) -> String {
+    let mut text = outcome(&event.outcome, Status::Exited);
+    if event.cancelled {
+        text.push_str(", cancelled");
+    }
+    if let Some(summary) = &event.summary {
+        text.push_str(&format!(", {}{}", output_size(summary.bytes, summary.lines), output_line(&summary.output)));
+    }
+    text
+}
+
+fn output_size(bytes: u64, lines: u64) -> String {
+    format!("{}, {}", size(bytes), count(lines, "line"))
+}
+
+/// The first line of the output, after a colon.
+fn output_line(output: &str) -> String {
+    first_line(output).map(|line| format!(": {line}")).unwrap_or_default()
+}
+
+fn watch_match(event: &WatchMatch) -> String {
+    let more = (event.matches > 1).then(|| format!("{} matches", event.matches));
+    let suppressed = (event.suppressed > 0).then(|| format!("{} suppressed before", event.suppressed));
+    let counts: Vec<String> = more.into_iter().chain(suppressed).collect();
+    let counts = if counts.is_empty() { String::new() } else { format!(" ({})", counts.join(", ")) };
+    format!("{}{counts}{}", event.pattern, output_line(&event.output))
+}
+
+fn needs_input(event: &NeedsInput) -> String {
+    let prompt = last_line(&event.prompt).map(|prompt| format!(": {prompt}")).unwrap_or_default();
+    let hidden = if event.echo == Some(false) { ", what is typed is not shown" } else { "" };
+    format!("pid {} waits for input{hidden}{prompt}", event.pid)
+}
+
+fn lagged(event: &Lagged) -> String {
+    let Lagged { from, to, .. } = event;
+    match event.of {
+        LaggedOf::Output => format!("{} bytes of output were not pushed, from cursor {from}", to.saturating_sub(*from)),
+        LaggedOf::Events => format!("events {from} to {to} were not pushed"),
+    }
+}
+
+fn stream(stream: Stream) -> &'static str {
+    match stream {
+        Stream::Stdout => "stdout",
+        Stream::Stderr => "stderr",
+    }
+}
+
+/// Every field of a type that this version does not know, as `key=value`.
 fn all_fields(event: &Map<String, Value>) -> String {
-    let facts = event.iter().filter(|(key, _)| !COMMON_FIELDS.contains(&key.as_str()));
-    let facts: Vec<String> = facts
+    // The name is in a column of its own.
+    let fields = event.iter().filter(|(key, _)| *key != "name" && !COMMON_FIELDS.contains(&key.as_str()));
+    let fields: Vec<String> = fields
         .map(|(key, value)| match value {
             Value::String(text) => format!("{key}={text}"),
             other => format!("{key}={other}"),
         })
         .collect();
-    facts.join(" ")
+    fields.join(" ")
 }
 
 fn text<'a>(event: &'a Map<String, Value>, key: &str) -> Option<&'a str> {
     event.get(key).and_then(Value::as_str)
-}
-
-fn number(event: &Map<String, Value>, key: &str) -> Option<u64> {
-    event.get(key).and_then(Value::as_u64)
 }
 
 #[cfg(test)]
@@ -204,11 +195,28 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use serde_json::json;
+    use toold_proto::event::EVENTS;
 
-    fn line(kind: &str, facts: Value, style: Style) -> String {
+    const ID: &str = "proc_0123456789ab";
+
+    /// An event of a process without a name: the example of its type, with these fields instead of the example's.
+    fn document(kind: &str, fields: Value) -> Value {
         let mut document =
-            json!({"seq": 1, "at": "x", "type": kind, "id": "proc_1", "session_key": "s", "task_id": null});
-        document.as_object_mut().expect("an object").extend(facts.as_object().expect("an object").clone());
+            json!({"seq": 1, "at": "x", "type": kind, "id": ID, "session_key": "s", "task_id": null, "name": null});
+        let object = document.as_object_mut().expect("an object");
+        if let Some(event) = EVENTS.iter().find(|event| event.name == kind) {
+            let example: Map<String, Value> = serde_json::from_str(event.example).expect("an object");
+            object.extend(example.into_iter().filter(|(key, _)| key != "name"));
+        }
+        object.extend(fields.as_object().expect("an object").clone());
+        document
+    }
+
+    fn line(kind: &str, fields: Value, style: Style) -> String {
+        print(&document(kind, fields), style)
+    }
+
+    fn print(document: &Value, style: Style) -> String {
         let document = document.as_object().expect("an object");
         let mut column = SubjectColumn::default();
         column.widen(document, style);
@@ -225,16 +233,16 @@ mod tests {
 
     #[test]
     fn names_and_ids_are_a_column_and_at_40_columns_there_is_room_for_a_fact() {
-        let named = json!({"type": "started", "id": "proc_0123456789ab", "name": "web", "pid": 7, "command": "make"});
-        let unnamed = json!({"type": "exited", "id": "proc_0123456789ab", "exit_code": 1});
-        let long = json!({"type": "closed", "id": "proc_0123456789ab", "name": "a-very-long-name", "bytes": 12});
+        let named = document("started", json!({"name": "web", "pid": 7, "command": "make"}));
+        let unnamed = document("exited", json!({"exit_code": 1, "duration_ms": 2000, "bytes": 12, "lines": 1}));
+        let long = document("closed", json!({"name": "a-very-long-name", "bytes": 12, "lines": 1}));
         let all = [named, unnamed, long];
         assert_eq!(
             lines(&all, Style { width: Some(100), colour: false }),
             [
                 "06:00:00  started      web                pid 7: make",
-                "06:00:00  exited       proc_0123456789ab  exit 1",
-                "06:00:00  closed       a-very-long-name   12 bytes",
+                "06:00:00  exited       proc_0123456789ab  exit 1 after 2s, 12 bytes, 1 line",
+                "06:00:00  closed       a-very-long-name   12 bytes, 1 line",
             ]
         );
         assert_eq!(
@@ -247,7 +255,7 @@ mod tests {
         );
         assert_eq!(
             lines(&all[..2], Style { width: Some(40), colour: false })[1],
-            "06:00:00  exited       01234567  exit 1"
+            "06:00:00  exited       01234567  exit 1…"
         );
     }
 
@@ -269,70 +277,70 @@ mod tests {
                 with(
                     json!({"name": null, "status": "exited", "exit_code": 0, "signal": null, "reason": "exited", "duration_ms": 5300}),
                 ),
-                "exited       proc_1  exit 0 after 5s, 120 bytes, 3 lines",
+                "exited       proc_0123456789ab  exit 0 after 5s, 120 bytes, 3 lines",
             ),
             (
                 "exited",
                 with(json!({"exit_code": 137, "signal": "SIGKILL", "reason": "oom", "duration_ms": 40})),
-                "exited       proc_1  SIGKILL (oom) after 40ms, 120 bytes, 3 lines",
+                "exited       proc_0123456789ab  SIGKILL (oom) after 40ms, 120 bytes, 3 lines",
             ),
             (
                 "exited",
                 json!({"exit_code": null, "signal": null, "reason": "lost", "status": "lost"}),
-                "exited       proc_1  lost",
+                "exited       proc_0123456789ab  lost after 5s, 120 bytes, 3 lines",
             ),
-            ("closed", size.clone(), "closed       proc_1  120 bytes, 3 lines"),
+            ("closed", size.clone(), "closed       proc_0123456789ab  120 bytes, 3 lines"),
             (
                 "completion",
                 with(
                     json!({"name": "web", "exit_code": 2, "reason": "killed", "output": "\n\u{1b}[31mError\u{1b}[0m x\nmore", "cancelled": true}),
                 ),
-                "completion   web  exit 2 (killed), cancelled, 120 bytes, 3 lines: Error x",
+                "completion   web  exit 2 (killed) after 5s, cancelled, 120 bytes, 3 lines: Error x",
             ),
             (
                 "watch_match",
                 json!({"pattern": "err", "pattern_index": 0, "output": "an err\nmore", "matches": 2, "suppressed": 3}),
-                "watch_match  proc_1  err (2 matches, 3 suppressed before): an err",
+                "watch_match  proc_0123456789ab  err (2 matches, 3 suppressed before): an err",
             ),
             (
                 "watch_match",
-                json!({"pattern": {"regex": "e+"}, "output": "e", "matches": 1, "suppressed": 0}),
-                "watch_match  proc_1  /e+/: e",
+                json!({"pattern": "e+", "output": "e", "matches": 1, "suppressed": 0}),
+                "watch_match  proc_0123456789ab  e+: e",
             ),
             (
                 "watch_disabled",
                 json!({"suppressed": 9, "message": "too much"}),
-                "watch_disabled  proc_1  9 suppressed: too much",
+                "watch_disabled  proc_0123456789ab  9 suppressed: too much",
             ),
             (
                 "heartbeat",
                 with(json!({"new_bytes": 2048, "output": "tick"})),
-                "heartbeat    proc_1  +2.0K, 120 bytes, 3 lines: tick",
+                "heartbeat    proc_0123456789ab  +2.0K, 120 bytes, 3 lines: tick",
             ),
             (
                 "needs_input",
                 json!({"pid": 7, "echo": false, "prompt": "Password: "}),
-                "needs_input  proc_1  pid 7 waits for input, what is typed is not shown: Password:",
+                "needs_input  proc_0123456789ab  pid 7 waits for input, what is typed is not shown: Password:",
             ),
             (
                 "output",
                 json!({"cursor": 0, "next_cursor": 4, "stream": "stderr", "data": "a\u{7}b\n"}),
-                "output       proc_1  stderr: a\\x07b",
+                "output       proc_0123456789ab  stderr: a\\x07b",
             ),
             (
                 "lagged",
                 json!({"of": "events", "from": 3, "to": 9}),
-                "lagged       proc_1  events 3 to 9 were not pushed",
+                "lagged       proc_0123456789ab  events 3 to 9 were not pushed",
             ),
             (
                 "lagged",
                 json!({"of": "output", "from": 3, "to": 9}),
-                "lagged       proc_1  6 bytes of output were not pushed, from cursor 3",
+                "lagged       proc_0123456789ab  6 bytes of output were not pushed, from cursor 3",
             ),
             (
                 "moved",
                 json!({"load": 1.5, "new": [1], "to": "host\n2"}),
-                "moved        proc_1  load=1.5 new=[1] to=host\\n2",
+                "moved        proc_0123456789ab  load=1.5 new=[1] to=host\\n2",
             ),
         ];
         for (kind, facts, shown) in cases {
@@ -343,14 +351,15 @@ mod tests {
             line("watch_overflow_tripped", everywhere, Style::plain()),
             "06:00:00  watch_overflow_tripped  -  silence\n"
         );
-        assert_eq!(line("started", json!({"odd": 1}), Style::plain()), "06:00:00  started      proc_1  odd=1\n");
+        let partial = json!({"seq": 1, "type": "started", "id": ID, "odd": 1});
+        assert_eq!(print(&partial, Style::plain()), "06:00:00  started      proc_0123456789ab  odd=1\n");
     }
 
     #[test]
     fn a_terminal_gets_colours_and_lines_that_fit() {
         let style = Style { width: Some(30), colour: true };
         let shown = line("exited", json!({"exit_code": 1}), style);
-        assert_eq!(shown, "\x1b[2m06:00:00  \x1b[0m\x1b[31mexited     \x1b[0m  proc_1…\n");
+        assert_eq!(shown, "\x1b[2m06:00:00  \x1b[0m\x1b[31mexited     \x1b[0m  012345…\n");
         for width in 1..60 {
             let shown = line(
                 "watch_overflow_released",
@@ -364,7 +373,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_event_brings_a_control_character_or_a_second_line(kind in "(watch_match|exited|output|needs_input|completion|x)", value in any::<String>()) {
-            let facts = json!({"id": value, "pattern": value, "output": value, "data": value, "prompt": value, "signal": value, "new": value});
+            let facts = json!({"name": value, "pattern": value, "output": value, "data": value, "prompt": value, "signal": value, "new": value});
             let shown = line(&kind, facts, Style::plain());
             prop_assert!(!shown.trim_end_matches('\n').chars().any(char::is_control));
             prop_assert_eq!(shown.matches('\n').count(), 1);

@@ -224,7 +224,7 @@ pub fn remove(dirs: &[PathBuf]) {
 pub fn features() -> serde_json::Value {
     let Ok(found) = Hierarchies::read() else { return serde_json::Value::Null };
     let all = CONTROLLERS.iter().filter_map(|c| found.find(c.name).map(|(_, v)| (c.name, v)));
-    all.map(|(name, version)| (name.to_string(), serde_json::json!(format!("cgroup{version}"))))
+    all.map(|(name, version)| (name.to_string(), format!("cgroup{version}").into()))
         .collect::<serde_json::Map<_, _>>()
         .into()
 }

@@ -7,7 +7,8 @@ use std::io::{self, Write};
 
 fn event(seq: u64, kind: &str) -> Value {
     json!({"seq": seq, "at": "2026-11-16T06:00:00.123Z", "type": kind, "id": "proc_0123456789ab", "session_key": "s",
-        "task_id": null, "exit_code": 0})
+        "task_id": null, "name": null, "command": "true", "exit_code": 0, "signal": null, "reason": "exited", "killed_by": null,
+        "duration_ms": 5300, "status": "exited", "bytes": 12, "lines": 1})
 }
 
 fn exits(from: u64, to: u64) -> Vec<Value> {
@@ -95,7 +96,10 @@ fn a_person_reads_a_line_an_event_and_a_program_the_very_bytes() {
     let fake = FakeDaemon::start(vec![vec![Reply::result(info(1, 1)), Reply::subscribed(7, &exits(1, 1))]]);
     let (hour, minute, second) = crate::sys::local_time_of_day(1_794_808_800_123).expect("a time");
     let time = format!("{hour:02}:{minute:02}:{second:02}");
-    assert_eq!(test_run(&fake, &["events"]).1, format!("{time}  exited       proc_0123456789ab  exit 0\n"));
+    assert_eq!(
+        test_run(&fake, &["events"]).1,
+        format!("{time}  exited       proc_0123456789ab  exit 0 after 5s, 12 bytes, 1 line\n")
+    );
 }
 
 #[test]

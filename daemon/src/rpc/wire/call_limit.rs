@@ -1,16 +1,16 @@
-//! How many calls are under way. A call holds its slot until its answer is in the outgoing buffer,
-//! so the limit also bound the answers that wait.
+//! Limits the calls in flight. A call holds its permit until its answer is in the outgoing buffer, so the limit also
+//! bounds the answers that wait.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// CallLimit beyond the limit for calls that end things. Whoever has 256 waits open must still be able to kill.
+/// Permits beyond the limit for urgent methods. A client with 256 open waits must still be able to kill.
 pub(crate) const URGENT_EXTRA_CALLS: usize = 64;
-/// Calls of all connections, also of those that are gone: a call outlives its client, so a
-/// client that calls and hangs up in a loop is bounded only connection.
+/// The most calls of all connections, closed ones included. A call outlives its client, so only this bounds a client that
+/// calls and hangs up in a loop.
 const MAX_GLOBAL_CALLS: usize = 65_536;
 
-/// The limit of one connection.
+/// The calls in flight of one connection, and of all connections.
 pub(crate) struct CallLimit {
     limit: usize,
     connection: AtomicUsize,
@@ -18,7 +18,7 @@ pub(crate) struct CallLimit {
     global: Arc<AtomicUsize>,
 }
 
-/// The right to run one call.
+/// The right to run one call. Dropped: given back.
 pub(crate) struct CallPermit {
     limit: Arc<CallLimit>,
     urgent: bool,
@@ -29,11 +29,11 @@ impl CallLimit {
         Arc::new(CallLimit { limit, connection: AtomicUsize::new(0), urgent: AtomicUsize::new(0), global })
     }
 
-    /// A slot for a call of `method`, unless too many are taken.
+    /// Returns a permit for a call of `method`. None: the limit is reached.
     pub fn acquire(self: &Arc<CallLimit>, method: &str) -> Option<CallPermit> {
         let urgent = is_urgent(method);
         let extra = if urgent { URGENT_EXTRA_CALLS } else { 0 };
-        // Taken first and given back by the drop, so that two at once cannot both pass.
+        // Counted first and given back by the drop, so that two concurrent calls cannot both pass.
         let connection = self.connection.fetch_add(1, Relaxed);
         let global = self.global.fetch_add(1, Relaxed);
         self.urgent.fetch_add(usize::from(urgent), Relaxed);
@@ -41,18 +41,18 @@ impl CallLimit {
         (connection < self.limit + extra && global < MAX_GLOBAL_CALLS + extra).then_some(slot)
     }
 
-    /// Whether no call is under way and no answer waits.
+    /// Returns true if no call is in flight and no answer waits.
     pub fn is_idle(&self) -> bool {
         self.connection.load(Relaxed) == 0
     }
 
-    /// Whether a call that ends things is under way.
+    /// Returns true if a call of an urgent method is in flight.
     pub fn has_urgent(&self) -> bool {
         self.urgent.load(Relaxed) > 0
     }
 }
 
-/// Methods that end things, or say how things are.
+/// Returns true for methods that end processes or the daemon, and for the status of the daemon.
 fn is_urgent(method: &str) -> bool {
     matches!(method, "kill" | "signal" | "daemon.info" | "daemon.shutdown" | "session.end")
 }
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_connection_still_kills_and_a_slot_comes_back() {
+    fn a_full_connection_still_kills_and_a_permit_comes_back() {
         let limit = CallLimit::new(2, Arc::default());
         let mut held: Vec<CallPermit> = (0..2).map(|_| limit.acquire("wait").expect("free")).collect();
         assert!(limit.acquire("wait").is_none() && !limit.has_urgent());

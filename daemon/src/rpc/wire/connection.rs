@@ -1,5 +1,5 @@
-//! One client's calls, whatever the framing: a message in, an answer now or later. The limits, the
-//! guard against panics and the identity of the peer are here, so no way of calling goes around them.
+//! Runs the calls of one client, in any framing: a message in, an answer now or later. The limits, the panic guard and the
+//! peer's identity are here, so every call passes them.
 
 use super::call_limit::{CallLimit, CallPermit, URGENT_EXTRA_CALLS};
 use super::jsonrpsee::{jsonrpsee_id, response_text, subscription_sink, unsubscribe, unsubscribe_params};
@@ -20,43 +20,43 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use toold_proto::{ErrorKind, RpcError};
 
-/// Pushes that wait for one connection. A subscription that finds no room has to count what is missed.
+/// The pushes that wait for one connection. A subscription that finds the queue full counts what it leaves out.
 const PUSH_QUEUE_LEN: usize = 128;
 
-/// Where a message came from, as far as it matters to what it may call.
+/// The kind of connection: it decides which methods may be called.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Transport {
-    /// A connection that stays, and can be pushed to.
+    /// A connection that stays open and can carry pushes.
     Stream,
     /// One request with one answer.
     Post,
 }
 
-/// What became of a message.
+/// The result of handing a message to its methods.
 pub(crate) enum Dispatched {
-    /// There is nothing to answer.
+    /// Only notifications.
     NoAnswer,
     Answer(Box<str>),
     Pending(Pending),
 }
 
-/// A message whose calls are under way.
+/// A message whose calls are in flight.
 pub(crate) struct Pending {
     id: RequestId,
     call: Call,
     permits: Vec<CallPermit>,
 }
 
-/// A call that gives its answer, or nothing if it has none to give.
+/// A call in flight. Resolves to its answer, or to None for a notification.
 type Call = BoxFuture<'static, Option<Box<str>>>;
 
-/// A call that ended in its own task. The permits are free when this is dropped.
+/// A call that finished in its own task. Dropped: its permits are given back.
 pub(crate) struct FinishedCall {
     pub text: Option<Box<str>>,
     _permits: Vec<CallPermit>,
 }
 
-/// What reaches a connection from elsewhere.
+/// The receiving ends of a connection: answers of calls in their own tasks, and pushes.
 pub(crate) struct Inbox {
     pub answers: mpsc::Receiver<FinishedCall>,
     pub pushes: mpsc::Receiver<Box<RawValue>>,
@@ -74,7 +74,7 @@ pub(crate) struct Connection {
     subscribed: AtomicBool,
     /// Bytes in the framing's outgoing buffer.
     buffered: AtomicUsize,
-    /// Bytes of answers on their way to it.
+    /// Bytes of answers on their way to that buffer.
     waiting: AtomicUsize,
 }
 
@@ -85,7 +85,7 @@ enum Started {
 
 impl Connection {
     pub fn new(wire: Arc<Wire>, peer: Peer) -> (Arc<Connection>, Inbox) {
-        // Room for every permit, so that a call never waits to hand in its answer.
+        // One place per permit, so that a call never waits to deliver its answer.
         let (answers, answered) =
             mpsc::channel(wire.limits.max_requests_in_flight.saturating_add(URGENT_EXTRA_CALLS).max(1));
         let (pushes, pushed) = mpsc::channel(PUSH_QUEUE_LEN);
@@ -107,7 +107,7 @@ impl Connection {
         (Arc::new(connection), Inbox { answers: answered, pushes: pushed })
     }
 
-    /// Runs one message. Every call in it is polled once, here; most are done then.
+    /// Runs one message. Polls every call in it once; most are finished then.
     pub fn receive(&self, text: &[u8], transport: Transport) -> Dispatched {
         let limits = &self.wire.limits;
         if nesting::deeper_than(text, limits.max_nesting) {
@@ -121,25 +121,25 @@ impl Connection {
         }
     }
 
-    /// The answer to a message over the size limit.
+    /// Returns the answer to a message over the size limit.
     pub fn too_long(&self) -> Box<str> {
         let max = self.wire.limits.max_message_bytes;
         error_without_id(&RpcError::limit("max_message_bytes", format!("a message has at most {max} bytes")))
     }
 
-    /// Lets a pending message go on in a task of its own. Its answer comes through the inbox.
+    /// Continues a pending message in a task of its own. Its answer comes through the inbox.
     pub fn spawn(self: &Arc<Self>, pending: Pending) {
         let connection = self.clone();
-        // A call outlives its client: a hang-up must not cut an exec or a kill in half.
+        // A call outlives its client: a hang-up must not stop an exec or a kill half-way.
         tokio::spawn(async move {
             let Pending { id, call, permits } = pending;
             let text = call.await.map(|text| connection.within_bounds(&id, text));
-            // Never full, for the permits bound what waits. Closed means that the client is gone.
+            // Never full: the permits bound the answers. Closed: the client has disconnected.
             let _ = connection.answers.try_send(FinishedCall { text, _permits: permits });
         });
     }
 
-    /// Lets a pending message go on in a task of its own, for a caller that waits for that one answer.
+    /// Continues a pending message in a task of its own, for a caller that awaits its answer.
     pub fn detach(self: &Arc<Self>, pending: Pending) -> JoinHandle<Option<Box<str>>> {
         let connection = self.clone();
         tokio::spawn(async move {
@@ -151,22 +151,22 @@ impl Connection {
         })
     }
 
-    /// An answer from the inbox has reached the outgoing buffer.
+    /// Records that an answer from the inbox is now in the outgoing buffer.
     pub fn on_answer_queued(&self, text: &str) {
         self.waiting.fetch_sub(text.len(), Relaxed);
     }
 
-    /// The outgoing buffer has this many bytes now.
+    /// Records the length of the outgoing buffer.
     pub fn set_buffered(&self, bytes: usize) {
         self.buffered.store(bytes, Relaxed);
     }
 
-    /// Whether a subscription was made here, so that pushes may come.
+    /// Returns true if a subscription was made here, so that pushes may come.
     pub fn is_subscribed(&self) -> bool {
         self.subscribed.load(Relaxed)
     }
 
-    /// The answer, or an error in its place when the client has left too much unread.
+    /// Returns the answer, or an error in its place if the client has left too much unread.
     fn within_bounds(&self, id: &RequestId, text: Box<str>) -> Box<str> {
         let max = self.wire.limits.max_outgoing_bytes;
         let before = self.waiting.fetch_add(text.len(), Relaxed) + self.buffered.load(Relaxed);
@@ -222,7 +222,7 @@ impl Connection {
         call.now_or_never().flatten().map_or(Dispatched::NoAnswer, Dispatched::Answer)
     }
 
-    /// Starts one call and polls it once. `no_push` says why a subscription is impossible here.
+    /// Starts one call and polls it once. `no_push` is the reason why a subscription is impossible here.
     fn start(&self, request: Request<'_>, no_push: Option<&'static str>) -> Started {
         let Request { id, method, params } = request;
         let Some((name, callback)) = self.wire.methods.method_with_name(&method) else {
@@ -230,7 +230,7 @@ impl Connection {
         };
         let is_subscription = matches!(callback, MethodCallback::Subscription(_));
         if is_subscription && id.is_none() {
-            // A subscription's answer is its name; without one it could not even be ended.
+            // The answer carries the number of the subscription. Without it the client could not unsubscribe.
             return Started::Ended(None);
         }
         if is_subscription && let Some(why) = no_push {
@@ -252,7 +252,7 @@ impl Connection {
             Err(error) => return refuse(id, || error),
         };
         let mut call = self.call(name, callback.clone(), id, params, state);
-        // The waker is of no use: what is not ready is polled again by the task it moves to.
+        // The waker is not needed: a call that is not ready moves to a task, which polls it again.
         match call.poll_unpin(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(text) => Started::Ended(text),
             Poll::Pending => Started::Running(call, permit),
@@ -282,7 +282,7 @@ impl Connection {
                 (MethodCallback::Subscription(call), Some((sink, state))) => {
                     call(wire_id, params, sink, state, extensions).await
                 }
-                // `start` made both for every subscription.
+                // Unreachable: `start` makes both for every subscription.
                 (MethodCallback::Subscription(_), None) => MethodResponse::notification(),
             }
         };
@@ -291,14 +291,14 @@ impl Connection {
             Err(_) => {
                 tracing::error!(method = name, "a handler panicked");
                 let error =
-                    RpcError::new(ErrorKind::Internal, format!("`{name}` failed inside toold; its log says where"));
+                    RpcError::new(ErrorKind::Internal, format!("`{name}` failed inside toold; its log has the panic"));
                 answered.then(|| response::error(&id, &error))
             }
         };
         AssertUnwindSafe(run).catch_unwind().map(finish).boxed()
     }
 
-    /// What jsonrpsee needs for a subscription, if the connection may have one more.
+    /// Returns what jsonrpsee needs for a subscription, unless the connection has too many.
     fn subscription(&self, wanted: bool) -> Result<Option<SubscriptionState<'static>>, RpcError> {
         if !wanted {
             return Ok(None);
@@ -324,7 +324,7 @@ fn refuse(id: Option<RequestId>, error: impl FnOnce() -> RpcError) -> Started {
 }
 
 fn no_such_method(method: &str) -> RpcError {
-    // The name may be as long as a message, and no one reads that.
+    // The name may be as long as a message.
     let name: String = method.chars().take(100).collect();
     RpcError::new(ErrorKind::MethodNotFound, format!("there is no method `{name}`; rpc.discover lists them all"))
 }
@@ -336,7 +336,7 @@ mod tests {
     use jsonrpsee::RpcModule;
 
     #[tokio::test]
-    async fn an_answer_beside_too_much_unread_is_replaced_by_an_error() {
+    async fn an_error_replaces_an_answer_when_too_much_is_unread() {
         let mut module = RpcModule::new(());
         let later = |_, _, _| async {
             tokio::task::yield_now().await;
@@ -348,7 +348,7 @@ mod tests {
         for (unread, fits) in [(0, true), (700, true), (800, false), (0, true)] {
             connection.set_buffered(unread);
             let call = br#"{"jsonrpc":"2.0","id":1,"method":"later"}"#;
-            let Dispatched::Pending(pending) = connection.receive(call, Transport::Stream) else { panic!("it waits") };
+            let Dispatched::Pending(pending) = connection.receive(call, Transport::Stream) else { panic!("pending") };
             connection.spawn(pending);
             let done = inbox.answers.recv().await.expect("an answer");
             let text = done.text.as_deref().expect("a text");

@@ -1,50 +1,49 @@
-//! What the byte framings have in common: bytes in, whole messages or a complaint out. No I/O.
+//! The interface of the byte framings: bytes in, whole messages or an error out. No I/O.
 
-/// The least free space offered to a read. A request is a few hundred bytes; an idle connection
-/// should not hold more than this.
+/// The least free space for a read. A request is a few hundred bytes; an idle connection should not hold more than this.
 const MIN_READ_LEN: usize = 8 * 1024;
-/// The most free space offered at once, while a large message is coming in.
+/// The most free space for a read, while a large message arrives.
 const MAX_READ_LEN: usize = 256 * 1024;
-/// An empty buffer larger than this is given back: one large message must not be paid for ever.
+/// An empty buffer with more capacity is freed: one large message must not cost memory for ever.
 const MAX_IDLE_CAPACITY: usize = 64 * 1024;
 
-/// What the next bytes are.
+/// The next unit of a byte stream.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Frame<'a> {
     /// One whole message, as it was sent.
     Message(&'a [u8]),
-    /// A message over the size limit. It is told once, and its bytes are thrown away as they come.
+    /// A message over the size limit. It is reported once, and its bytes are dropped as they arrive.
     TooLong,
-    /// The framing itself is broken and no later byte can be trusted: answer and close.
+    /// The framing is broken and no later byte can be trusted: answer and close.
     Broken(&'static str),
 }
 
-/// A framing as a state machine: the same bytes give the same frames, however they are cut.
+/// A framing as a state machine: the same bytes give the same frames, wherever reads cut them.
 pub trait Decode {
-    /// Where the next bytes go, with room for some.
+    /// Returns the buffer for the next read, with free space.
     fn read_buf(&mut self) -> &mut Vec<u8>;
 
-    /// The next frame that is complete. None: more bytes are needed.
+    /// Returns the next complete frame. None: more bytes are needed.
     fn next(&mut self) -> Option<Frame<'_>>;
 
-    /// The frame that the end of the stream completes, if it does.
+    /// Returns the frame that the end of the stream completes, if there is one.
     fn last(&mut self) -> Option<Frame<'_>>;
 
-    /// Puts one answer into `out`, framed.
+    /// Appends one framed answer to `out`.
     fn encode(out: &mut Vec<u8>, json: &str);
 
-    /// The same for a large answer that nothing waits before: where the framing allows it, it is not copied.
+    /// Puts one large answer into an empty `out`, without a copy where the framing allows that.
     fn encode_owned(out: &mut Vec<u8>, json: Box<str>) {
         Self::encode(out, &json);
     }
 
-    /// Takes bytes that were already read.
+    /// Adds bytes that were already read.
     fn feed(&mut self, bytes: &[u8]) {
         self.read_buf().extend_from_slice(bytes);
     }
 }
 
-/// Bytes read and not yet framed.
+/// The bytes that were read and are not yet framed.
 #[derive(Default)]
 pub(super) struct ReadBuffer {
     bytes: Vec<u8>,
@@ -56,7 +55,7 @@ impl ReadBuffer {
         &self.bytes[self.start..]
     }
 
-    /// Takes `n` bytes off the front; they stay readable until the next `room`.
+    /// Takes `n` bytes off the front; they stay readable until the next `read_buf`.
     pub fn take(&mut self, n: usize) -> std::ops::Range<usize> {
         let taken = self.start..self.start + n.min(self.bytes.len() - self.start);
         self.start = taken.end;
@@ -79,7 +78,7 @@ impl ReadBuffer {
                 self.bytes = Vec::new();
             }
         } else if self.start > self.bytes.len() / 2 {
-            // Only when the rest is the smaller half, so that every byte is moved once on average.
+            // Only if the rest is the smaller half, so that every byte moves once on average.
             self.bytes.drain(..self.start);
             self.start = 0;
         }

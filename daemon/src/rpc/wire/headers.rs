@@ -1,11 +1,12 @@
-//! Content-Length framing, as the Language Server Protocol has it: headers, a blank line, a body.
+//! Content-Length framing, as in the Language Server Protocol: headers, a blank line, a body.
 
 use super::frame::{Decode, Frame, ReadBuffer};
 use std::io::Write;
 
-/// Headers of one message. Two lines of 40 bytes are usual.
+/// The most bytes of headers of one message. Two lines of 40 bytes are usual.
 const MAX_HEADERS_LEN: usize = 8 * 1024;
-/// A body nobody sends. To skip it would leave the connection silent for as long as it takes.
+/// The longest body over the limit that is skipped. A longer one breaks the connection: skipping it would leave the
+/// connection silent for too long.
 const MAX_SKIPPED_LEN: u64 = 1 << 32;
 
 const TOO_MANY: &str = "the headers are longer than 8 KiB";
@@ -14,7 +15,7 @@ const NO_LENGTH: &str = "a message must have a Content-Length header before the 
 const BAD_LENGTH: &str = "Content-Length must be one decimal number below 4 GiB";
 
 enum State {
-    /// Between the lines of a header block: its bytes so far, and the length it named.
+    /// Between two header lines: the bytes of the block so far, and its Content-Length.
     Headers {
         seen: usize,
         length: Option<u64>,
@@ -34,7 +35,7 @@ const START: State = State::Headers { seen: 0, length: None };
 pub struct Headers {
     buffer: ReadBuffer,
     state: State,
-    /// How far the unread bytes are known to hold no newline.
+    /// The length of the unread prefix without a newline.
     scanned: usize,
     max: usize,
 }
@@ -44,7 +45,7 @@ impl Headers {
         Headers { buffer: ReadBuffer::default(), state: START, scanned: 0, max }
     }
 
-    /// One header line, if it is whole. None: more bytes are needed.
+    /// Reads one header line. None: more bytes are needed.
     fn header(&mut self, seen: usize, length: Option<u64>) -> Option<Result<State, &'static str>> {
         let unread = self.buffer.bytes();
         let found = memchr::memchr(b'\n', &unread[self.scanned..]);
@@ -58,12 +59,12 @@ impl Headers {
         let line = self.buffer.take(end);
         let line = self.buffer.get(line).trim_ascii();
         Some(match (line.is_empty(), length) {
-            // A blank line before the first header is what an editor leaves behind a body.
+            // Some editors send a blank line after a body.
             (true, None) if seen == 0 => Ok(START),
             (true, None) => Err(NO_LENGTH),
             (true, Some(length)) => Ok(match usize::try_from(length) {
                 Ok(length) if length <= self.max => State::Body { length },
-                // Over the limit: `next` tells it, and skips exactly this many bytes.
+                // Over the limit: `next` reports it and skips exactly this many bytes.
                 _ => State::Skip { left: length },
             }),
             (false, length) => field(line, length).map(|length| State::Headers { seen: seen + end, length }),
@@ -71,7 +72,7 @@ impl Headers {
     }
 }
 
-/// What one header line says about the length, after what the lines before said.
+/// Returns the Content-Length after one more header line.
 fn field(line: &[u8], length: Option<u64>) -> Result<Option<u64>, &'static str> {
     let colon = memchr::memchr(b':', line).ok_or(NOT_A_HEADER)?;
     if !line[..colon].trim_ascii().eq_ignore_ascii_case(b"content-length") {
@@ -83,7 +84,7 @@ fn field(line: &[u8], length: Option<u64>) -> Result<Option<u64>, &'static str> 
     let value = std::str::from_utf8(digits).ok().filter(|_| decimal).and_then(|text| text.parse().ok());
     match value {
         Some(value) if value < MAX_SKIPPED_LEN && length.is_none_or(|before| before == value) => Ok(Some(value)),
-        // Not a number, no real length, or two lengths that disagree.
+        // Not a number, too large, or different from the length before.
         _ => Err(BAD_LENGTH),
     }
 }
@@ -135,7 +136,7 @@ impl Decode for Headers {
     }
 
     fn last(&mut self) -> Option<Frame<'_>> {
-        // A body that is cut short is not a message: its length says so.
+        // A body shorter than its length is not a message.
         None
     }
 
@@ -167,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn other_headers_any_case_and_bare_newlines_are_taken() {
+    fn other_headers_any_case_and_bare_newlines_are_accepted() {
         let text = b"content-length:2\nContent-Type: application/vscode-jsonrpc; charset=utf-8\n\n{}\r\n\
             CONTENT-LENGTH: 03\r\n\r\n[1]Content-Length: 0\r\n\r\n";
         assert_eq!(all(9, &[text]), [Ok(b"{}".to_vec()), Ok(b"[1]".to_vec()), Ok(Vec::new())]);
@@ -182,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_that_is_no_length_breaks_the_connection() {
+    fn an_invalid_length_breaks_the_connection() {
         for value in ["-1", "+5", "", "1e3", "0x10", "5 5", "99999999999999999999", "4294967296"] {
             assert_eq!(
                 all(9, &[format!("Content-Length: {value}\r\n\r\n{{}}").as_bytes()]),

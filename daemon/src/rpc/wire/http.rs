@@ -19,10 +19,10 @@ use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 use tokio_tungstenite::tungstenite::handshake::server::create_response_with_body;
 
-/// A request's head. Browsers stay below 8 KiB.
+/// The longest request head. Browsers stay below 8 KiB.
 const MAX_HEAD_LEN: usize = 64 * 1024;
-/// How long the rest of a body that is too long is read and thrown away, so that its sender sees
-/// the answer instead of a reset.
+/// The time for which the rest of a body over the limit is read and dropped, so that its sender sees the answer instead
+/// of a reset.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 const USAGE: &str = "POST one JSON-RPC 2.0 message here, or connect as a WebSocket.\n";
 
@@ -47,7 +47,7 @@ pub(super) async fn serve(
         () = stopping.wait() => {
             std::pin::Pin::new(&mut http).graceful_shutdown();
             let rest = poll_fn(|cx| http.poll_without_shutdown(cx));
-            // The answer under way is all that is waited for, and there is nothing to do about its failure.
+            // Waits only for the answer in flight. There is nothing to do about its failure.
             let _ = tokio::time::timeout(STOP_FLUSH_TIMEOUT, rest).await;
             return;
         }
@@ -92,12 +92,12 @@ async fn respond(
     }
 }
 
-/// Runs one message. The call has a task of its own, for this future is dropped when the client hangs up.
+/// Runs one message. The call gets a task of its own: hyper drops this future when the client hangs up.
 async fn call(message: &[u8], connection: &Arc<Connection>) -> Response<Full<Bytes>> {
     let answer = match connection.receive(message, Transport::Post) {
         Dispatched::NoAnswer => None,
         Dispatched::Answer(text) => Some(text),
-        // The task does not panic, for every call in it is guarded.
+        // The task does not panic: every call in it has a panic guard.
         Dispatched::Pending(pending) => connection.detach(pending).await.ok().flatten(),
     };
     match answer {
@@ -116,20 +116,20 @@ enum Body {
     Broken,
 }
 
-/// What became of a body that is too long.
+/// The state of a body over the limit after it was read.
 #[derive(PartialEq, Eq)]
 enum Rest {
-    /// All of it was thrown away, and another request may follow.
+    /// All of it was read, and another request may follow.
     Drained,
     Unread,
 }
 
-/// The request's body, of which never more than `max` bytes are held.
+/// Reads the body. Never holds more than `max` bytes of it.
 async fn body(request: Request<Incoming>, max: usize) -> Body {
     let length = request.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     let mut fits = length.is_none_or(|length| length <= max as u64);
     if !fits && request.headers().contains_key(EXPECT) {
-        // The client asks before it sends, so it need not send at all.
+        // The client waits for a `100 Continue` before it sends, so it does not send at all.
         return Body::TooLong(Rest::Unread);
     }
     let mut body = request.into_body();
@@ -137,7 +137,7 @@ async fn body(request: Request<Incoming>, max: usize) -> Body {
     while fits {
         let Some(frame) = body.frame().await else { return Body::Whole(whole) };
         let Ok(frame) = frame else { return Body::Broken };
-        // Trailers say nothing about a message.
+        // Trailers are not part of a message.
         let data = frame.into_data().unwrap_or_default();
         fits = whole.len() + data.len() <= max;
         if fits {
@@ -153,7 +153,7 @@ async fn body(request: Request<Incoming>, max: usize) -> Body {
 }
 
 fn json(status: StatusCode, answer: Box<str>) -> Response<Full<Bytes>> {
-    // The newline is for whoever runs curl in a terminal.
+    // The newline is for curl in a terminal.
     let body = format!("{answer}\n");
     typed(status, body, "application/json")
 }

@@ -1,13 +1,13 @@
-//! Newline framing: one JSON message per line. Blank lines mean nothing.
+//! Newline framing: one JSON message per line. Blank lines are ignored.
 
 use super::frame::{Decode, Frame, ReadBuffer};
 
 /// Cuts bytes into lines of at most `max` bytes.
 pub struct Lines {
     buffer: ReadBuffer,
-    /// How far the unread bytes are known to hold no newline.
+    /// The length of the unread prefix without a newline.
     scanned: usize,
-    /// Inside a line that was too long: everything up to its newline is thrown away.
+    /// Inside a line over the limit: everything up to its newline is dropped.
     skipping: bool,
     max: usize,
 }
@@ -55,7 +55,7 @@ impl Decode for Lines {
     }
 
     fn last(&mut self) -> Option<Frame<'_>> {
-        // `printf '{...}' | nc -N` has no newline at the end, and means it.
+        // `printf '{...}' | nc -N` sends no newline at the end.
         let line = self.buffer.take(usize::MAX);
         self.scanned = 0;
         let line = self.buffer.get(line);
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn blank_lines_are_nothing_and_the_last_line_needs_no_newline() {
+    fn blank_lines_are_ignored_and_the_last_line_needs_no_newline() {
         assert_eq!(
             all(9, &[b"\n \r\n{}\r\n[1]\nend"]),
             [Ok(b"{}\r".to_vec()), Ok(b"[1]".to_vec()), Ok(b"end".to_vec())]
@@ -111,19 +111,19 @@ mod tests {
     }
 
     #[test]
-    fn a_long_line_is_told_once_and_costs_no_memory() {
+    fn a_long_line_is_reported_once_and_costs_no_memory() {
         let mut lines = Lines::new(100);
-        let mut told = 0;
+        let mut reported = 0;
         for _ in 0..1000 {
             lines.feed(&[b'x'; 5000]);
             while let Some(frame) = lines.next() {
                 assert_eq!(frame, Frame::TooLong);
-                told += 1;
+                reported += 1;
             }
             assert!(lines.read_buf().capacity() <= 64 * 1024);
         }
         lines.feed(b"\n{}\n");
-        assert_eq!((told, lines.next()), (1, Some(Frame::Message(b"{}"))));
+        assert_eq!((reported, lines.next()), (1, Some(Frame::Message(b"{}"))));
     }
 
     proptest! {

@@ -1,5 +1,4 @@
-//! Text to requests, by the letter of JSON-RPC 2.0. Nothing with an `id` is ever taken for a
-//! notification, and nothing runs here.
+//! Parses requests, by the letter of JSON-RPC 2.0. A request with an `id` is never a notification. Nothing runs here.
 
 use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
@@ -8,13 +7,13 @@ use std::borrow::Cow;
 use std::fmt;
 use toold_proto::{ErrorKind, RpcError};
 
-/// The `id` of a request. It goes back as it came.
+/// The `id` of a request. The answer has it unchanged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RequestId {
     Null,
     Number(u64),
     Text(String),
-    /// An integer that does not fit: negative, or huge. Kept as its digits.
+    /// An integer that does not fit: negative, or huge. Its digits.
     Other(Box<str>),
 }
 
@@ -27,27 +26,28 @@ pub struct Request<'a> {
     pub params: Option<&'a str>,
 }
 
-/// A request that must be answered with an error: the id to answer to, and why.
+/// A request that must be answered with an error: the id for the answer, and the error.
 #[derive(Debug, PartialEq)]
 pub struct Rejected {
     pub id: RequestId,
     pub error: Box<RpcError>,
 }
 
-/// One message: a call, or several.
+/// One message: a call, or a batch of them.
 #[derive(Debug, PartialEq)]
 pub enum Message<'a> {
     One(Request<'a>),
     Batch(Vec<Result<Request<'a>, Rejected>>),
 }
 
-/// Reads one message, a batch of at most `max_batch`.
+/// Parses one message: a request, or a batch of at most `max_batch`.
 pub fn parse(text: &[u8], max_batch: usize) -> Result<Message<'_>, Rejected> {
-    // All of it, for serde does not look into members that it skips.
+    // The whole text: serde does not check the members that it skips.
     let text = std::str::from_utf8(text).map_err(|e| not_json(&e))?;
-    match text.trim_ascii_start().starts_with('[') {
-        true => batch(text, max_batch).map(Message::Batch),
-        false => one(text).map(Message::One),
+    if text.trim_ascii_start().starts_with('[') {
+        batch(text, max_batch).map(Message::Batch)
+    } else {
+        one(text).map(Message::One)
     }
 }
 
@@ -58,7 +58,7 @@ fn one(text: &str) -> Result<Request<'_>, Rejected> {
     }
 }
 
-/// The members of a request, before any of them is believed. Others are ignored.
+/// The members of a request, unchecked. Others are ignored.
 #[derive(Deserialize)]
 struct Envelope<'a> {
     #[serde(borrow, default, deserialize_with = "present")]
@@ -71,12 +71,12 @@ struct Envelope<'a> {
     params: Option<&'a RawValue>,
 }
 
-/// Serde takes `null` for an absent member; here `"id": null` is an id.
+/// Reads a member that is present. Serde takes `null` for an absent member; here `"id": null` is an id.
 fn present<'de, D: Deserializer<'de>>(d: D) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(d).map(Some)
 }
 
-/// Text without a copy, unless it has escapes.
+/// Reads a string, without a copy unless it has escapes.
 fn text(raw: Option<&RawValue>) -> Option<Cow<'_, str>> {
     #[derive(Deserialize)]
     struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
@@ -103,7 +103,7 @@ fn request(envelope: Envelope<'_>) -> Result<Request<'_>, Rejected> {
     Err(invalid(id.unwrap_or(RequestId::Null), why))
 }
 
-/// The id written as `raw`, which is one JSON value. None: an id may not be that.
+/// Parses an id from one JSON value. None: the value cannot be an id.
 fn request_id(raw: &str) -> Option<RequestId> {
     match raw.as_bytes().first()? {
         b'n' => Some(RequestId::Null),
@@ -116,7 +116,7 @@ fn request_id(raw: &str) -> Option<RequestId> {
     }
 }
 
-/// The entries of a batch. What is over the limit is read, to know it for JSON, and not kept.
+/// The entries of a batch. Those over the limit are parsed, to check that they are JSON, and counted, but not kept.
 struct Entries<'a> {
     kept: Vec<&'a RawValue>,
     count: usize,
@@ -161,8 +161,8 @@ fn batch(text: &str, max_batch: usize) -> Result<Vec<Result<Request<'_>, Rejecte
     Ok(entries.kept.into_iter().map(|raw| one(raw.get())).collect())
 }
 
-/// Says whether it was no JSON, or JSON and no request. Serde stops at the first surprise, which
-/// may come before the text stops being JSON.
+/// Tells text that is not JSON from JSON that is not a request. Serde stops at the first error, which may come before
+/// the text stops being JSON.
 fn unreadable(text: &str, e: &serde_json::Error) -> Rejected {
     match serde_json::from_str::<IgnoredAny>(text) {
         Err(e) => not_json(&e),
@@ -214,14 +214,14 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_read_in_any_order_and_with_escapes() {
+    fn a_request_is_parsed_in_any_order_and_with_escapes() {
         let text = br#" {"extra":[],"params":{"a":1} ,"id":7,"method":"\u0070oll","jsonrpc":"2.0"} "#;
         let request = Request { id: Some(RequestId::Number(7)), method: "poll".into(), params: Some(r#"{"a":1}"#) };
         assert_eq!(parse(text, 3), Ok(Message::One(request)));
     }
 
     #[test]
-    fn every_legal_id_comes_back_as_it_was() {
+    fn every_legal_id_is_unchanged() {
         for raw in ["0", "-1", "18446744073709551615", "18446744073709551616", "-9223372036854775809", r#""x""#, "null"]
         {
             assert_eq!(id_of(raw), raw);
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_request_is_told_with_its_id_if_that_is_usable() {
+    fn an_invalid_request_is_rejected_with_its_id_if_that_is_valid() {
         for (text, id) in [
             ("true", "null"),
             ("{}", "null"),
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_is_told_so() {
+    fn text_that_is_not_json_is_a_parse_error() {
         for text in ["{", "{]", "[1", "[1 2]", "nul", "{} x", "\u{7f}", r#"{"id":1,"id":2,]"#, "[] []"] {
             assert_eq!(error_without_id(text), (ErrorKind::ParseError, "null".into()), "{text}");
         }
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_keeps_its_order_and_its_mistakes_and_has_a_limit() {
+    fn a_batch_keeps_its_order_and_its_errors_and_has_a_limit() {
         let Ok(Message::Batch(entries)) = parse(br#"[1,{"jsonrpc":"2.0","method":"m"},{"id":3}]"#, 3) else {
             panic!("a batch");
         };
@@ -273,7 +273,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_at_all_upset_the_parser(text in proptest::collection::vec(any::<u8>(), 0..80)) {
+        fn no_bytes_make_the_parser_panic(text in proptest::collection::vec(any::<u8>(), 0..80)) {
             let _ = parse(&text, 3);
         }
     }

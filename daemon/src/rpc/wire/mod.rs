@@ -1,5 +1,5 @@
-//! Bytes to calls: one socket, three framings. Accepts connections, says who is at the other end,
-//! and holds the bounds. What the methods do is not known here.
+//! Turns bytes into calls: one socket, three framings. Accepts connections, identifies the peer and enforces the limits.
+//! Knows nothing of what the methods do.
 
 mod call_limit;
 mod connection;
@@ -33,16 +33,16 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use toold_proto::{ErrorKind, RpcError};
 
-/// Clients that are being told why they are not let in. More than these are only closed.
+/// The most clients that are sent the reason why they are rejected at a time. More are closed without one.
 const MAX_REJECTING: usize = 32;
-/// How long answers that are ready may take to be written when the daemon stops.
+/// The time for writing finished answers when the daemon stops.
 const STOP_FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long connections have to end after that. What is left then is cut off.
+/// The time for connections to close after that. Those that are left are aborted.
 const STOP_CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
-/// The pause after a failed accept: without one, a lack of descriptors would keep a CPU busy.
+/// The pause after a failed accept. Without one, a lack of descriptors would keep a CPU busy.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 
-/// Bounds on what clients can make us hold. Every field is a top-level config key of the same name.
+/// Limits on what clients can make the daemon hold. Every field is a top-level config key of the same name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WireLimits {
     pub max_message_bytes: usize,
@@ -53,9 +53,9 @@ pub struct WireLimits {
     pub max_batch: usize,
     /// Of one connection.
     pub max_subscriptions: usize,
-    /// Of one connection: answers that wait because the client does not read.
+    /// Of one connection: the bytes of answers that wait because the client does not read.
     pub max_outgoing_bytes: usize,
-    /// How long a new connection may stay silent.
+    /// The time in which a new connection must send its first byte.
     pub first_byte_ms: u64,
 }
 
@@ -80,12 +80,12 @@ impl Default for WireLimits {
     }
 }
 
-/// Who is at the other end. In jsonrpsee's `Extensions` as `Arc<Peer>`, for every call on every framing.
+/// The client of a connection. Every call, in every framing, has it in jsonrpsee's `Extensions` as `Arc<Peer>`.
 #[derive(Debug, Default)]
 pub struct Peer {
     pub uid: u32,
     pub pid: i32,
-    /// Unlike any other connection of this daemon's life.
+    /// The number of the connection, unique while the daemon runs.
     pub connection: u64,
     pub seen_exits: SeenExits,
 }
@@ -114,7 +114,7 @@ impl SeenExits {
     }
 }
 
-/// The methods, and the bounds under which clients reach them.
+/// The methods, and the limits for their clients.
 pub struct Wire {
     methods: Methods,
     limits: WireLimits,
@@ -149,17 +149,17 @@ impl Wire {
         })
     }
 
-    /// How many clients are connected.
+    /// Returns the number of connected clients.
     pub fn connections(&self) -> usize {
         self.open.load(Relaxed)
     }
 
-    /// Calls under way, of connected clients and of those that hung up.
+    /// Returns the number of calls in flight, also of clients that hung up.
     pub fn calls(&self) -> usize {
         self.calls.load(Relaxed)
     }
 
-    /// Refuses a client of another user, and one too many.
+    /// Rejects clients of other users, and those over the limit.
     fn check_peer(&self, uid: u32) -> Result<(), RpcError> {
         if uid != self.own_uid && uid != 0 {
             let reason = match self.own_uid {
@@ -176,7 +176,7 @@ impl Wire {
     }
 }
 
-/// Counts one thing for as long as it lives.
+/// Increments a counter while it lives.
 struct Counted<F: Fn(&Wire) -> &AtomicUsize>(Arc<Wire>, F);
 
 impl<F: Fn(&Wire) -> &AtomicUsize> Counted<F> {
@@ -192,20 +192,20 @@ impl<F: Fn(&Wire) -> &AtomicUsize> Drop for Counted<F> {
     }
 }
 
-/// The daemon's wish to stop.
+/// The signal that the daemon stops.
 #[derive(Clone)]
 struct StopSignal(watch::Receiver<bool>);
 
 impl StopSignal {
-    /// Comes back when the daemon stops, and at once ever after.
+    /// Returns when the daemon stops, and at once after that.
     async fn wait(&mut self) {
-        // Without a sender nobody could stop us any more, so that counts as the wish too.
+        // Without a sender nothing could stop the wire any more, so that counts as a stop too.
         let _ = self.0.wait_for(|stop| *stop).await;
     }
 }
 
-/// Accepts and serves clients until `stop`. Then nobody new is let in, answers that are ready are
-/// written, every connection is closed, and this comes back. Calls under way are not cancelled.
+/// Accepts and serves clients until `stop`. Then it accepts no more, writes the finished answers, closes every connection
+/// and returns. Calls in flight are not cancelled.
 pub async fn serve(listener: UnixListener, wire: Arc<Wire>, stop: watch::Receiver<bool>) {
     let mut stop = StopSignal(stop);
     let mut clients = JoinSet::new();
@@ -229,7 +229,7 @@ pub async fn serve(listener: UnixListener, wire: Arc<Wire>, stop: watch::Receive
     }
 }
 
-/// Gives a new client a task of its own: to be served, or to be told why not.
+/// Starts a task for a new client: to serve it, or to send it the reason of its rejection.
 fn admit(stream: UnixStream, wire: &Arc<Wire>, stop: &StopSignal, clients: &mut JoinSet<()>) {
     let Ok(credentials) = stream.peer_cred() else { return };
     if let Err(error) = wire.check_peer(credentials.uid()) {
@@ -260,7 +260,7 @@ fn admit(stream: UnixStream, wire: &Arc<Wire>, stop: &StopSignal, clients: &mut 
     });
 }
 
-/// One client, from its first byte to its last.
+/// Serves one client, from its first byte to its last.
 async fn client(mut stream: UnixStream, wire: Arc<Wire>, peer: Peer, mut stop: StopSignal) {
     let timeout = Duration::from_millis(wire.limits.first_byte_ms);
     let opening = tokio::select! {
@@ -285,14 +285,14 @@ async fn client(mut stream: UnixStream, wire: Arc<Wire>, peer: Peer, mut stop: S
         Opening::Detected(Framing::Headers, bytes) => {
             stream::serve(headers::Headers::new(max), stream, bytes, Connection::new(wire, peer), stop).await;
         }
-        // On the heap: an idle line client should not carry the size of an HTTP server.
+        // On the heap: the task of an idle line client should not have the size of an HTTP server.
         Opening::Detected(Framing::Http, bytes) => {
             Box::pin(http::serve(stream, bytes, Connection::new(wire, peer), stop)).await;
         }
     }
 }
 
-/// `text` cut at these places, for the tests of the framings.
+/// Cuts `text` at these places, for the tests of the framings.
 #[cfg(test)]
 fn cut<'a>(text: &'a [u8], cuts: &[usize]) -> Vec<&'a [u8]> {
     let mut cuts: Vec<usize> = cuts.iter().map(|at| at % (text.len() + 1)).chain([0, text.len()]).collect();

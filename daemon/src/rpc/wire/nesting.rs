@@ -1,9 +1,8 @@
-//! How deep a JSON text goes, found without recursion and before any parser sees it.
+//! Checks the nesting depth of JSON text, without recursion and before any parser reads it.
 
-/// Whether arrays and objects are inside each other more than `max` deep. Reads text that is not
-/// JSON too, and says something harmless about it.
+/// Returns true if arrays and objects nest deeper than `max`. For text that is not JSON either result is harmless.
 pub fn deeper_than(text: &[u8], max: usize) -> bool {
-    // Every level costs a byte.
+    // Every level takes a byte.
     if text.len() <= max {
         return false;
     }
@@ -27,7 +26,7 @@ pub fn deeper_than(text: &[u8], max: usize) -> bool {
     false
 }
 
-/// The place of the quote that ends the string whose first character is at `at`.
+/// Returns the position of the quote that ends the string whose first character is at `at`.
 fn end_of_string(text: &[u8], mut at: usize) -> usize {
     while let Some(found) = text.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {
         at += found;

@@ -1,4 +1,4 @@
-//! A client of our own, connected through no file: proof that calls are answered.
+//! A client inside the daemon, connected through a socket pair: checks that calls are answered.
 
 #[cfg(feature = "counts")]
 use super::connection::{Connection, Dispatched, Inbox, Transport};
@@ -9,28 +9,28 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::sync::watch;
 
-/// A call that looks at every process and changes nothing.
+/// A call that reads the state of every process and changes nothing.
 const CALL: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"session.active\",\"params\":{\"session_key\":\"\"}}\n";
 
-/// Comes back when a call has gone the way of every client's, from its bytes to the bytes of its answer.
-/// False when the connection ended without one.
+/// Makes a call on the path of every client, from its bytes to the bytes of its answer. Returns false if the connection
+/// ended without an answer.
 pub async fn probe(wire: &Arc<Wire>) -> bool {
     let Ok((mut ours, theirs)) = UnixStream::pair() else { return false };
-    let peer = ourselves(wire);
-    // Nobody stops a probe; its end is our hang-up.
+    let peer = own_peer(wire);
+    // A probe is never stopped; it ends when `ours` is dropped.
     let (_running, stop) = watch::channel(false);
     let served = tokio::spawn(client(theirs, wire.clone(), peer, StopSignal(stop)));
     let mut answer = [0; 1];
-    let heard = match ours.write_all(CALL).await {
+    let answered = match ours.write_all(CALL).await {
         Ok(()) => ours.read_exact(&mut answer).await.is_ok(),
         Err(_) => false,
     };
     drop(ours);
     served.abort();
-    heard
+    answered
 }
 
-/// A client without a socket: what a call costs beside the kernel and the runtime can be counted.
+/// A client without a socket, for counting the instructions of a call without the kernel and the runtime.
 #[cfg(feature = "counts")]
 pub struct Caller {
     connection: Arc<Connection>,
@@ -40,11 +40,11 @@ pub struct Caller {
 #[cfg(feature = "counts")]
 impl Caller {
     pub fn new(wire: &Arc<Wire>) -> Caller {
-        let (connection, _inbox) = Connection::new(wire.clone(), ourselves(wire));
+        let (connection, _inbox) = Connection::new(wire.clone(), own_peer(wire));
         Caller { connection, _inbox }
     }
 
-    /// The answer to one message. None for one that has none; one that has to wait is given up.
+    /// Returns the answer to one message. None: it has no answer, or would have to wait for it.
     pub fn call(&self, text: &[u8]) -> Option<Box<str>> {
         match self.connection.receive(text, Transport::Stream) {
             Dispatched::Answer(answer) => Some(answer),
@@ -53,7 +53,7 @@ impl Caller {
     }
 }
 
-fn ourselves(wire: &Wire) -> Peer {
+fn own_peer(wire: &Wire) -> Peer {
     Peer {
         uid: wire.own_uid,
         pid: std::process::id() as i32,
@@ -69,7 +69,7 @@ mod tests {
     use jsonrpsee::RpcModule;
 
     #[tokio::test]
-    async fn a_dispatcher_that_answers_is_heard_and_one_that_hangs_is_not() {
+    async fn the_probe_succeeds_if_calls_are_answered_and_hangs_if_they_hang() {
         let mut module = RpcModule::new(());
         module.register_async_method("session.active", |_, _, _| async { 0 }).expect("a new name");
         assert!(probe(&Wire::new(module, WireLimits::default(), 0)).await);

@@ -1,4 +1,4 @@
-//! The last words to a client, in its own framing, said so that they arrive.
+//! Sends a last error to a client, in its own framing, and closes so that the error arrives.
 
 use super::frame::Decode;
 use super::headers::Headers;
@@ -10,12 +10,12 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use toold_proto::{ErrorKind, RpcError};
 
-/// How long a client that is refused has to show its framing. Then it is taken for a line client.
+/// The time in which a rejected client must show its framing. After that it gets a line.
 const DETECT_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long a client may take to stop sending after its last answer.
+/// The time in which a client must stop sending after its last answer.
 const LINGER_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Tells a client that was never let in why, and closes.
+/// Sends a client that was not admitted the reason, and closes.
 pub(crate) async fn reject(mut stream: impl AsyncRead + AsyncWrite + Unpin, error: &RpcError) {
     let framing = match read_opening(&mut stream, DETECT_TIMEOUT).await {
         Opening::Detected(framing, _) => framing,
@@ -25,7 +25,7 @@ pub(crate) async fn reject(mut stream: impl AsyncRead + AsyncWrite + Unpin, erro
     send_error_and_close(stream, framing, error).await;
 }
 
-/// Says `error` and closes.
+/// Sends `error` and closes.
 pub(crate) async fn send_error_and_close(
     mut stream: impl AsyncRead + AsyncWrite + Unpin,
     framing: Framing,
@@ -38,16 +38,16 @@ pub(crate) async fn send_error_and_close(
         Framing::Headers => Headers::encode(&mut out, &json),
         Framing::Http => http(&mut out, &json, error.kind()),
     }
-    // A client that does not listen misses it, and that is all.
+    // A client that does not read misses it.
     let _ = tokio::time::timeout(LINGER_TIMEOUT, stream.write_all(&out)).await;
     linger(stream).await;
 }
 
-/// What a client may still send while it is told that it is refused. Whoever sends more is cut off.
+/// The most bytes that are read from a rejected client. A client that sends more gets a reset.
 const MAX_DRAINED_LEN: usize = 1 << 20;
 
-/// Closes so that the last answer is seen: a client that is still sending would die of the broken
-/// pipe, or be told of a reset, before it looks for an answer.
+/// Closes so that the client sees its last answer: a client that is still sending would die by SIGPIPE, or get a reset,
+/// before it reads.
 pub(crate) async fn linger(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
     let drain = async {
         stream.shutdown().await?;
@@ -68,7 +68,7 @@ pub(crate) async fn linger(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
 fn http(out: &mut Vec<u8>, json: &str, kind: Option<ErrorKind>) {
     let status = match kind {
         Some(ErrorKind::Denied) => "403 Forbidden",
-        // Only limits are left.
+        // The other rejections are limits.
         _ => "503 Service Unavailable",
     };
     let head = format!(
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
     use tokio::net::UnixStream;
 
-    async fn rejecting(sent: &[u8]) -> String {
+    async fn answer_to_rejected(sent: &[u8]) -> String {
         let (mut client, server) = UnixStream::pair().expect("a pair");
         let refuse = tokio::spawn(async move {
             let error = RpcError::new(ErrorKind::Denied, "not you").with("reason", "uid 7 is not 1");
@@ -99,16 +99,16 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_is_not_let_in_is_told_in_its_own_framing() {
+    async fn a_rejected_client_gets_the_reason_in_its_own_framing() {
         let json = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32005,"message":"not you","data":{"kind":"denied","reason":"uid 7 is not 1"}}}"#;
-        // More than is read, which would reset a connection closed in haste.
+        // More than is read at first: a connection that is closed at once would be reset.
         let request = format!(r#"{{"jsonrpc":"2.0","method":"{}"}}"#, "x".repeat(100_000));
-        assert_eq!(rejecting(request.as_bytes()).await, format!("{json}\n"));
+        assert_eq!(answer_to_rejected(request.as_bytes()).await, format!("{json}\n"));
         assert_eq!(
-            rejecting(b"Content-Length: 2\r\n\r\n{}").await,
+            answer_to_rejected(b"Content-Length: 2\r\n\r\n{}").await,
             format!("Content-Length: {}\r\n\r\n{json}", json.len())
         );
-        let answer = rejecting(b"POST / HTTP/1.1\r\n\r\n").await;
+        let answer = answer_to_rejected(b"POST / HTTP/1.1\r\n\r\n").await;
         assert!(answer.starts_with("HTTP/1.1 403 Forbidden\r\n") && answer.ends_with(json), "{answer}");
     }
 }

@@ -1,10 +1,10 @@
-//! Which framing a connection speaks, told by its first byte that is not blank.
+//! Detects the framing of a connection by its first byte that is not blank.
 
 use std::io;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// Enough for a whole small request, so that it is read only once.
+/// The size of the first read: enough for a small request.
 const FIRST_READ_LEN: usize = 8 * 1024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,34 +15,34 @@ pub enum Framing {
     Headers,
     /// HTTP/1.1, and WebSocket by way of it.
     Http,
-    /// None of ours.
+    /// Not a framing of toold.
     Unknown,
 }
 
-/// The framing that begins with this text, and where it begins. None: it is blank so far.
+/// Returns the framing that starts with this text, and its offset. None: the text is blank.
 pub fn detect(text: &[u8]) -> Option<(Framing, usize)> {
     let start = text.iter().position(|b| !b.is_ascii_whitespace())?;
     let framing = match text[start] {
         b'{' | b'[' => Framing::Lines,
-        // HTTP's only method with a C is CONNECT, and this is no proxy.
+        // The only HTTP method with a C is CONNECT, and toold is not a proxy.
         b'C' | b'c' => Framing::Headers,
         b'A'..=b'Z' => Framing::Http,
-        // Small letters, digits and binary are some other protocol.
+        // Lower-case letters, digits and binary are another protocol.
         _ => Framing::Unknown,
     };
     Some((framing, start))
 }
 
-/// What a client began with.
+/// The start of a connection.
 pub(crate) enum Opening {
     /// The framing, and the bytes read so far.
     Detected(Framing, Vec<u8>),
-    /// Nothing came in time.
+    /// No byte came in time.
     TimedOut,
     Closed,
 }
 
-/// Reads until the framing is known, but no longer than `timeout`.
+/// Reads until the framing is detected, for at most `timeout`.
 pub(crate) async fn read_opening(stream: &mut (impl AsyncRead + Unpin), timeout: Duration) -> Opening {
     match tokio::time::timeout(timeout, first_bytes(stream)).await {
         Ok(Ok((framing, bytes))) => Opening::Detected(framing, bytes),
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_byte_that_is_not_blank_tells() {
+    fn the_first_byte_that_is_not_blank_decides() {
         assert_eq!(detect(b" \r\n\t{"), Some((Framing::Lines, 4)));
         assert_eq!(detect(b"[1]"), Some((Framing::Lines, 0)));
         assert_eq!(detect(b"content-length: 1"), Some((Framing::Headers, 0)));

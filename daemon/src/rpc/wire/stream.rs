@@ -1,5 +1,5 @@
-//! A connection in one of the two byte framings: one task that reads, runs and writes. While its
-//! answers cannot be written it reads nothing, and that is the whole back-pressure.
+//! Serves a connection in one of the two byte framings: one task reads, runs and writes. While it cannot write answers it
+//! does not read, and that is the whole back-pressure.
 
 use super::connection::{Connection, Dispatched, FinishedCall, Inbox, Transport};
 use super::frame::{Decode, Frame};
@@ -14,9 +14,9 @@ use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use toold_proto::{ErrorKind, RpcError};
 
-/// Answers are collected up to here before they are written, so that a burst is one write.
+/// Answers are collected up to this length before they are written, so that a burst is one write.
 const FLUSH_THRESHOLD: usize = 256 * 1024;
-/// An empty outgoing buffer larger than this is given back.
+/// An empty outgoing buffer with more capacity is freed.
 const MAX_IDLE_CAPACITY: usize = 2 * FLUSH_THRESHOLD;
 
 /// Serves a client until it hangs up or the daemon stops. `bytes` were read already.
@@ -31,7 +31,7 @@ pub(super) async fn serve<D: Decode>(
     drop(bytes);
     let (reader, writer) = stream.into_split();
     let mut stream = Stream { decoder, connection, inbox, stop, reader, writer, out: Vec::new() };
-    // An error here is a client that went away: there is nobody to tell.
+    // An error means that the client has disconnected.
     if let Ok(CloseReason::Broken) = stream.run().await {
         let Stream { reader, writer, .. } = stream;
         if let Ok(stream) = reader.reunite(writer) {
@@ -50,15 +50,15 @@ struct Stream<D> {
     out: Vec<u8>,
 }
 
-/// Why a connection is over.
+/// The reason why a connection ends.
 enum CloseReason {
-    /// The client has all it will get.
+    /// The client has every answer.
     Done,
-    /// The client's framing is broken, and it was told.
+    /// The client's framing is broken, and the error was sent.
     Broken,
 }
 
-/// What the connection's task wakes up for.
+/// An event that wakes the task of the connection.
 enum Wakeup {
     Read(usize),
     Answer(FinishedCall),
@@ -70,7 +70,7 @@ enum Wakeup {
 impl<D: Decode> Stream<D> {
     async fn run(&mut self) -> io::Result<CloseReason> {
         loop {
-            // Every message that is there is run before anything is written.
+            // Runs every message that has arrived before it writes.
             if let Some(why) = self.messages().await? {
                 let error = RpcError::new(ErrorKind::ParseError, format!("{why}; the connection is closed"));
                 D::encode(&mut self.out, &error_without_id(&error));
@@ -94,8 +94,7 @@ impl<D: Decode> Stream<D> {
         }
     }
 
-    /// Runs the messages that are complete, and takes what waits in the inbox. Gives the reason
-    /// if the framing is broken.
+    /// Runs the complete messages and takes the contents of the inbox. Returns the reason if the framing is broken.
     async fn messages(&mut self) -> io::Result<Option<&'static str>> {
         while let Some(frame) = self.decoder.next() {
             match frame {
@@ -130,13 +129,14 @@ impl<D: Decode> Stream<D> {
     }
 
     fn put(&mut self, text: Box<str>) {
-        match self.out.is_empty() && text.len() > FLUSH_THRESHOLD {
-            true => D::encode_owned(&mut self.out, text),
-            false => D::encode(&mut self.out, &text),
+        if self.out.is_empty() && text.len() > FLUSH_THRESHOLD {
+            D::encode_owned(&mut self.out, text);
+        } else {
+            D::encode(&mut self.out, &text);
         }
     }
 
-    /// Takes what waits in the inbox now.
+    /// Takes the contents of the inbox.
     async fn inbox(&mut self) -> io::Result<()> {
         while let Ok(done) = self.inbox.answers.try_recv() {
             self.answer(done);
@@ -144,7 +144,7 @@ impl<D: Decode> Stream<D> {
                 self.flush().await?;
             }
         }
-        // No more than were there: a subscription that never pauses must not keep us from reading.
+        // Only those that are there now: a subscription that never pauses must not stop the reading.
         for _ in 0..self.inbox.pushes.len() {
             let Ok(push) = self.inbox.pushes.try_recv() else { break };
             D::encode(&mut self.out, push.get());
@@ -155,7 +155,7 @@ impl<D: Decode> Stream<D> {
         Ok(())
     }
 
-    /// Writes all that is buffered. When the daemon stops meanwhile, the rest has a bounded time.
+    /// Writes the buffer. If the daemon stops in the meantime, the rest has a bounded time.
     async fn flush(&mut self) -> io::Result<()> {
         if self.out.is_empty() {
             return Ok(());
@@ -177,8 +177,8 @@ impl<D: Decode> Stream<D> {
         Ok(())
     }
 
-    /// The client sends nothing more, but may still listen: `printf ... | nc -N` does. What it
-    /// asked for is still answered, unless it has hung up altogether.
+    /// Answers the calls of a client that has stopped sending but may still read, like `printf ... | nc -N`. Ends if the
+    /// client has closed both directions.
     async fn on_eof(&mut self) -> io::Result<CloseReason> {
         if let Some(Frame::Message(text)) = self.decoder.last() {
             let outcome = self.connection.receive(text, Transport::Stream);
@@ -202,7 +202,7 @@ impl<D: Decode> Stream<D> {
                 Wakeup::HungUp => break,
                 Wakeup::Answer(done) => self.answer(done),
                 Wakeup::Push(push) => D::encode(&mut self.out, push.get()),
-                // Nothing is read any more.
+                // Unreachable: nothing is read any more.
                 Wakeup::Read(_) => {}
             }
             self.inbox().await?;
@@ -215,8 +215,8 @@ impl<D: Decode> Stream<D> {
         self.connection.call_limit.is_idle() && !self.connection.is_subscribed()
     }
 
-    /// The daemon stops: answers that are ready are written, and those that end things are
-    /// awaited, for one of them is the `daemon.shutdown` that stops it.
+    /// Writes the finished answers when the daemon stops. Awaits urgent calls: one of them is the `daemon.shutdown` that
+    /// stops it.
     async fn drain_on_stop(&mut self) -> io::Result<CloseReason> {
         let connection = self.connection.clone();
         let wait = async {
@@ -225,7 +225,7 @@ impl<D: Decode> Stream<D> {
                 self.answer(done);
             }
         };
-        // Late ones are given up, and what is there is still written.
+        // Calls that take longer are not awaited; the finished answers are still written.
         let _ = tokio::time::timeout(STOP_FLUSH_TIMEOUT, wait).await;
         self.inbox().await?;
         self.flush().await?;
@@ -233,14 +233,14 @@ impl<D: Decode> Stream<D> {
     }
 }
 
-/// Tells when a client that has stopped sending stops listening too. The stream itself cannot be
-/// asked without forgetting that it is writable, so this is a second look at the same socket.
+/// Detects that a client which has stopped sending stops reading too. Asking the stream itself would clear its writable
+/// state, so this is a second descriptor of the same socket.
 struct HangUp(UnixStream);
 
 impl HangUp {
     fn new(stream: &UnixStream) -> io::Result<HangUp> {
-        let again = std::os::unix::net::UnixStream::from(stream.as_fd().try_clone_to_owned()?);
-        Ok(HangUp(UnixStream::from_std(again)?))
+        let second = std::os::unix::net::UnixStream::from(stream.as_fd().try_clone_to_owned()?);
+        Ok(HangUp(UnixStream::from_std(second)?))
     }
 
     async fn wait(&self) {
@@ -248,7 +248,7 @@ impl HangUp {
             if ready.is_write_closed() {
                 return;
             }
-            // Forgets that it is writable, so that the next look waits for news.
+            // Clears the writable state, so that the next `ready` waits for a change.
             let _ = self.0.try_io(Interest::WRITABLE, || io::Result::<()>::Err(io::ErrorKind::WouldBlock.into()));
         }
     }

@@ -1,4 +1,4 @@
-//! A WebSocket connection: the same calls, one JSON message per WebSocket message.
+//! Serves a WebSocket connection: the same calls, one JSON message per WebSocket message.
 
 use super::connection::{Connection, Dispatched, FinishedCall, Inbox, Transport};
 use super::{STOP_FLUSH_TIMEOUT, StopSignal, reject};
@@ -10,12 +10,11 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error, Message};
 
-/// What one connection's buffers hold before they grow. The library's own 128 KiB each is much for
-/// a connection that is mostly idle.
+/// The initial size of a connection's buffers. The library's default of 128 KiB each is much for a connection that is
+/// mostly idle.
 const BUFFER_LEN: usize = 16 * 1024;
 
-/// Serves a client that has been upgraded, until it closes or the daemon stops. `bytes` came
-/// after the handshake.
+/// Serves an upgraded client until it closes or the daemon stops. `bytes` came after the handshake.
 pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     stream: S,
     bytes: Vec<u8>,
@@ -30,7 +29,7 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
         .max_frame_size(Some(max));
     let ws = WebSocketStream::from_partially_read(stream, bytes, Role::Server, Some(config)).await;
     let mut socket = Socket { ws, connection, inbox, stop, unsent: 0 };
-    // An error here is a client that went away: there is nobody to tell.
+    // An error means that the client has disconnected.
     if let Ok(Some(close)) = socket.run().await {
         let stopping = close.code == CloseCode::Away;
         let _ = tokio::time::timeout(STOP_FLUSH_TIMEOUT, socket.ws.close(Some(close))).await;
@@ -45,12 +44,12 @@ struct Socket<S> {
     connection: Arc<Connection>,
     inbox: Inbox,
     stop: StopSignal,
-    /// Bytes given to the library since it last wrote everything.
+    /// Bytes handed to the library since its last complete flush.
     unsent: usize,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
-    /// Runs until the client closes, or gives the reason why we close.
+    /// Runs until the client closes, or returns the reason for closing.
     async fn run(&mut self) -> Result<Option<CloseFrame>, Error> {
         loop {
             tokio::select! {
@@ -104,7 +103,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
         self.ws.feed(Message::text(text)).await
     }
 
-    /// Writes all that is buffered. When the daemon stops meanwhile, the rest has a bounded time.
+    /// Writes the buffer. If the daemon stops in the meantime, the rest has a bounded time.
     async fn flush(&mut self) -> Result<(), Error> {
         tokio::select! {
             biased;
@@ -119,17 +118,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
         Ok(())
     }
 
-    /// The daemon stops: answers that are ready are written, and those that end things are awaited.
+    /// Writes the finished answers when the daemon stops. Awaits urgent calls.
     async fn drain_on_stop(&mut self) -> Result<Option<CloseFrame>, Error> {
-        let words = async {
+        let urgent = async {
             while self.connection.call_limit.has_urgent() {
                 let Some(done) = self.inbox.answers.recv().await else { break };
                 self.answer(done).await?;
             }
             Ok::<(), Error>(())
         };
-        if let Ok(spoken) = tokio::time::timeout(STOP_FLUSH_TIMEOUT, words).await {
-            spoken?;
+        if let Ok(written) = tokio::time::timeout(STOP_FLUSH_TIMEOUT, urgent).await {
+            written?;
         }
         while let Ok(done) = self.inbox.answers.try_recv() {
             self.answer(done).await?;

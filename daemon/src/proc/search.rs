@@ -1,4 +1,4 @@
-//! A pattern and its search along a growing log. `wait` and `ready` look with it, as a watch does.
+//! Searches a growing log for a pattern, for `wait` and `ready`. Lines match as they do in a watch.
 
 use crate::log::Log;
 use crate::proc::Proc;
@@ -10,7 +10,7 @@ use std::io;
 use std::sync::Arc;
 use toold_proto::pattern::Pattern;
 
-/// A pattern, ready to be looked for. `param` is what the caller named it.
+/// Compiles a pattern. Errors name the parameter as `param`.
 pub fn compile(param: &str, pattern: &Pattern) -> Result<Arc<Patterns>, InvalidParam> {
     let param = match pattern {
         Pattern::Text(_) => param.to_string(),
@@ -20,7 +20,7 @@ pub fn compile(param: &str, pattern: &Pattern) -> Result<Arc<Patterns>, InvalidP
     Ok(Arc::new(made))
 }
 
-/// A search along a growing log, line by line.
+/// A search through a growing log, line by line.
 pub struct Search {
     scanner: Scanner,
     at: u64,
@@ -31,7 +31,7 @@ impl Search {
         Search { scanner: Scanner::new(patterns, ScanPosition::default()), at: 0 }
     }
 
-    /// Looks at everything up to where the log is now. Some: the line that matched.
+    /// Scans up to the end of the log. Returns the line that matched.
     pub fn scan_to(&mut self, proc: &Proc, state: &State) -> io::Result<Option<String>> {
         let (end, mut found) = (state.progress.counts.end, Matches::default());
         if self.at < end {
@@ -43,13 +43,13 @@ impl Search {
             }
         }
         if found.matches == 0 {
-            // A prompt has no newline: what is there of a line may match already.
+            // A prompt has no newline: the start of a line may match already.
             self.scanner.peek(&mut found);
         }
         Ok(first_line(found))
     }
 
-    /// The program has ended: the last line is all there is of it.
+    /// Matches the last line of a program that has ended, which may have no newline.
     pub fn last_line(&mut self) -> Option<String> {
         let mut found = Matches::default();
         self.scanner.end(&mut found);

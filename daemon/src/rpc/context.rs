@@ -1,4 +1,4 @@
-//! What every verb works on.
+//! The state that every verb works on.
 
 use super::error::find_error;
 use crate::events::{Consumers, Journal};
@@ -11,7 +11,7 @@ use std::time::Instant;
 use tokio::sync::watch;
 use toold_proto::RpcError;
 
-/// Where the daemon lives.
+/// The paths of the daemon.
 #[derive(Debug, Clone)]
 pub struct Paths {
     pub socket: PathBuf,

@@ -111,7 +111,7 @@ impl From<OutputError> for RpcError {
     }
 }
 
-/// The error for a call that got no answer.
+/// Builds the error for a request that the shim did not answer.
 pub fn no_reply(proc: &Proc, why: NoReply) -> RpcError {
     match why {
         NoReply::Gone => already_exited(proc),
@@ -124,7 +124,7 @@ pub fn no_reply(proc: &Proc, why: NoReply) -> RpcError {
     }
 }
 
-/// The error for a process that has ended, with how.
+/// Builds the error for a process that has ended. `data` has its exit.
 pub fn already_exited(proc: &Proc) -> RpcError {
     let process = proc.view(crate::clock::wall_ms());
     let message = match (&process.signal, process.exit_code) {
@@ -139,6 +139,7 @@ pub fn already_exited(proc: &Proc) -> RpcError {
         .with("process", serde_json::to_value(process).unwrap_or_default())
 }
 
+/// Fails if the process has ended.
 pub fn check_running(proc: &Proc) -> Result<(), RpcError> {
     if proc.published_state().has_ended() { Err(already_exited(proc)) } else { Ok(()) }
 }

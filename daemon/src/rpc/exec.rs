@@ -14,9 +14,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use toold_proto::{RpcError, params, results};
 
-/// Output that an answer carries when nobody says.
+/// The output in an answer, in tokens, if the call has no `max_output_tokens`.
 const DEFAULT_OUTPUT_TOKENS: u64 = 10_000;
-/// The most that an answer carries; what is beyond is cut and told, and read with `poll`.
+/// The most output in an answer, in tokens. The answer tells what was cut; `poll` reads it.
 const MAX_OUTPUT_TOKENS: u64 = 1 << 20;
 
 pub async fn exec(call: params::Exec, daemon: Arc<Daemon>, peer: Arc<Peer>) -> Result<results::Exec, RpcError> {

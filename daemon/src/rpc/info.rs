@@ -14,9 +14,9 @@ use toold_proto::process::Usage;
 use toold_proto::time::rfc3339;
 use toold_proto::{ErrorKind, RpcError, params, results};
 
-/// The version of the wire. It changes when a client has to.
+/// The version of the protocol. It changes only if clients have to change.
 const PROTOCOL_VERSION: u32 = 1;
-/// To look at more trees than this takes so long that others may ask meanwhile.
+/// The most process trees that are read on the thread of the call. More go to a blocking thread: they take long.
 const MAX_INLINE_TREES: usize = 16;
 
 pub async fn info(_: params::Empty, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<results::DaemonInfo, RpcError> {
@@ -63,15 +63,15 @@ pub async fn info(_: params::Empty, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result
     })
 }
 
-/// What the trees below these shims use together.
+/// Adds up the usage of the trees below these shims.
 async fn total_usage(shims: Vec<i32>) -> Result<Usage, RpcError> {
     let few = shims.len() <= MAX_INLINE_TREES;
-    let look = move || shims.into_iter().map(tree::usage_below).fold(Usage::default(), add);
+    let add_up = move || shims.into_iter().map(tree::usage_below).fold(Usage::default(), add);
     if few {
-        return Ok(look());
+        return Ok(add_up());
     }
     let failed = |e| RpcError::new(ErrorKind::Internal, format!("add up what is used: {e}"));
-    tokio::task::spawn_blocking(look).await.map_err(failed)
+    tokio::task::spawn_blocking(add_up).await.map_err(failed)
 }
 
 fn add(sum: Usage, one: Usage) -> Usage {
@@ -93,7 +93,7 @@ fn journal(daemon: &Daemon) -> results::Journal {
     }
 }
 
-/// What this system has, found by trying.
+/// Returns the features of this system, found by trying them.
 fn features(daemon: &Daemon) -> BTreeMap<String, Value> {
     let own = std::process::id() as i32;
     let children = format!("/proc/{own}/task/{own}/children");

@@ -12,7 +12,7 @@ pub async fn inspect(call: params::Inspect, daemon: Arc<Daemon>, _: Arc<Peer>) -
     let state = proc.state();
     let alive = !state.is_final() && state.shim_pid > 0;
     let members = if alive { tree::members(state.shim_pid) } else { Vec::new() };
-    // The first file is missing only if the disk refused the first bytes.
+    // The first file is missing only if the first bytes could not be written.
     let log = proc.dir.join("log");
     Ok(results::Inspect {
         process: proc.view_of(&state, wall_ms()),

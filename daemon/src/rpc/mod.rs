@@ -1,4 +1,4 @@
-//! Text to calls: framings, dispatch, and a file per verb. No decisions are made here.
+//! Maps the wire to calls and back: framings and dispatch in `wire`, and a file per verb. No decisions are made here.
 
 mod close;
 pub mod context;
@@ -28,7 +28,7 @@ use register::{register, register_like};
 use std::sync::Arc;
 use toold_proto::api;
 
-/// Every method of the contract, ready to be served.
+/// Registers every method of the protocol.
 pub fn module(daemon: Arc<Daemon>) -> RpcModule<Daemon> {
     let mut m = RpcModule::from_arc(daemon.clone());
     register::<api::Exec, _, _, _>(&mut m, &daemon, exec::exec);

@@ -22,7 +22,7 @@ pub async fn signal(call: params::Signal, daemon: Arc<Daemon>, _: Arc<Peer>) -> 
     }
 }
 
-/// The number of a signal that was named.
+/// Returns the number of a signal by name.
 pub fn signal_number(name: &str) -> Result<i32, RpcError> {
     view::signal_number(name)
         .ok_or_else(|| RpcError::param("signal", format!("there is no signal {name:?}; SIGTERM is one")))

@@ -1,4 +1,4 @@
-//! An `exec` call, checked before anything is made: what is wrong is named, and nothing has happened.
+//! Checks an `exec` call and builds the specification. An error names the parameter, and nothing has happened yet.
 
 use super::{Error, InvalidParam, SpawnRequest, env, login_env};
 use crate::backend::cgroup;
@@ -13,16 +13,18 @@ use toold_proto::ProcId;
 use toold_proto::params::{Exec, IfRunning, StdinMode};
 use toold_proto::pty::{Pty, PtySize};
 
-/// The terminal nobody gave a size for.
+/// The terminal size if the call has none.
 const DEFAULT_TERMINAL: PtySize = PtySize { rows: 24, cols: 80 };
-/// A larger terminal is a mistake.
+/// The most rows or columns. A larger terminal is a mistake of the caller.
 const MAX_TERMINAL_SIZE: u32 = 10_000;
+/// The longest name of a process, in bytes.
 const MAX_NAME_LEN: usize = 64;
-/// A key goes with every event of its processes.
+/// The longest `task_id` or `session_key`, in bytes. Every event of the process carries both.
 const MAX_KEY_LEN: usize = 4096;
-/// The least output that head and tail can be kept of.
+/// The smallest output limit: less has no room for a head and a tail.
 const MIN_OUTPUT_BYTES: u64 = 65_536;
 
+/// Builds a spawn request from an `exec` call.
 pub fn build(call: &Exec, config: &Config) -> Result<SpawnRequest, Error> {
     reject_nul(call)?;
     let pty = terminal(call.pty)?;
@@ -91,7 +93,7 @@ pub fn build(call: &Exec, config: &Config) -> Result<SpawnRequest, Error> {
     Ok(SpawnRequest { spec, env, wanted: enforced, patterns, unresolved })
 }
 
-/// The watch patterns, ready to be looked for.
+/// Compiles the watch patterns.
 fn patterns(call: &Exec) -> Result<Option<Arc<Patterns>>, InvalidParam> {
     if call.watch.is_empty() {
         return Ok(None);
@@ -100,12 +102,12 @@ fn patterns(call: &Exec) -> Result<Option<Arc<Patterns>>, InvalidParam> {
     Ok(Some(Arc::new(made)))
 }
 
-/// The daemon's own variables, as far as they are text.
+/// Returns the variables of the daemon that are text.
 fn daemon_vars() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os().filter_map(|(n, v)| Some((n.into_string().ok()?, v.into_string().ok()?)))
 }
 
-/// No string has a NUL in it.
+/// Checks that no string contains a NUL, and that keys and variable names are usable.
 fn reject_nul(call: &Exec) -> Result<(), InvalidParam> {
     let one = |param: &str, text: &str| {
         if text.contains('\0') {
@@ -133,8 +135,8 @@ fn reject_nul(call: &Exec) -> Result<(), InvalidParam> {
     if call.request_id.as_deref() == Some("") {
         return Err(InvalidParam::new("request_id", "must not be empty"));
     }
-    for (at, word) in call.argv.iter().flatten().enumerate() {
-        one(&format!("argv[{at}]"), word)?;
+    for (at, arg) in call.argv.iter().flatten().enumerate() {
+        one(&format!("argv[{at}]"), arg)?;
     }
     for (name, value) in &call.env {
         let param = format!("env.{name}").replace('\0', "\\0");
@@ -191,14 +193,14 @@ fn check_name(name: Option<&str>) -> Result<(), InvalidParam> {
     if name.starts_with("proc_") {
         return Err(InvalidParam::new("name", "must not look like an id: it starts with proc_"));
     }
-    // Clients say @last and @failed for what they look up themselves.
+    // Clients resolve @last and @failed themselves.
     if name.starts_with('@') {
         return Err(InvalidParam::new("name", format!("must not begin with @, as @last and @failed do, not {name:?}")));
     }
     Ok(())
 }
 
-/// Checks every limit, and gives the bytes of output to keep.
+/// Checks every limit. Returns the bytes of output to keep.
 fn check_limits(call: &Exec, config: &Config) -> Result<u64, InvalidParam> {
     let l = &call.limits;
     let all = [
@@ -214,7 +216,7 @@ fn check_limits(call: &Exec, config: &Config) -> Result<u64, InvalidParam> {
     Ok(l.output_bytes.map_or(config.log_max_bytes, |bytes| bytes.max(MIN_OUTPUT_BYTES).min(config.log_max_bytes)))
 }
 
-/// The arguments, and the command as a person would type it.
+/// Returns the arguments, and the command as a person would type it.
 fn argv(call: &Exec, env: &BTreeMap<String, String>) -> Result<(Vec<String>, String), InvalidParam> {
     match (&call.command, &call.argv) {
         (Some(_), Some(_)) => Err(InvalidParam::new("command", "give either command or argv, not both")),
@@ -231,16 +233,18 @@ fn argv(call: &Exec, env: &BTreeMap<String, String>) -> Result<(Vec<String>, Str
         (None, Some(argv)) => match argv.first() {
             None => Err(InvalidParam::new("argv", "must not be empty")),
             Some(first) if first.is_empty() => Err(InvalidParam::new("argv[0]", "must name a program")),
-            Some(_) => Ok((argv.clone(), argv.iter().map(|w| shell_quote(w)).collect::<Vec<_>>().join(" "))),
+            Some(_) => Ok((argv.clone(), argv.iter().map(|arg| shell_quote(arg)).collect::<Vec<_>>().join(" "))),
         },
     }
 }
 
-/// The user's shell, unless it is one that runs nothing.
+/// Returns the shell of the user, or `/bin/sh` if that shell runs nothing.
 fn default_shell(env: &BTreeMap<String, String>) -> String {
     let usable = |shell: &String| {
         let base = shell.rsplit('/').next().unwrap_or_default();
-        shell.starts_with('/') && !matches!(base, "nologin" | "false") && is_executable(Path::new(shell)) == Some(true)
+        shell.starts_with('/')
+            && !matches!(base, "nologin" | "false")
+            && executable_file(Path::new(shell)) == Some(true)
     };
     let own = || env.get("SHELL").cloned().or_else(|| std::env::var("SHELL").ok()).filter(usable);
     let passwd = || {
@@ -250,23 +254,23 @@ fn default_shell(env: &BTreeMap<String, String>) -> String {
     own().or_else(passwd).unwrap_or_else(|| "/bin/sh".into())
 }
 
-/// A word as a shell reads it back.
-fn shell_quote(word: &str) -> String {
+/// Quotes an argument for a shell, if that is needed.
+fn shell_quote(arg: &str) -> String {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"%+,-./:=@_^".contains(&b);
-    if !word.is_empty() && word.bytes().all(plain) {
-        return word.into();
+    if !arg.is_empty() && arg.bytes().all(plain) {
+        return arg.into();
     }
-    format!("'{}'", word.replace('\'', r"'\''"))
+    format!("'{}'", arg.replace('\'', r"'\''"))
 }
 
-/// Some(true): a file that may be executed; Some(false): something else is there.
-fn is_executable(path: &Path) -> Option<bool> {
+/// Checks for an executable file. Some(false): the path exists and is something else. None: it does not exist.
+fn executable_file(path: &Path) -> Option<bool> {
     let found = std::fs::metadata(path).ok()?;
     Some(found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
-/// The file to execute. With a slash in its name the kernel decides; else PATH is searched, and what
-/// was not found is an errno.
+/// Returns the file to execute. A name with a slash is left to the kernel; for others PATH is searched, and the errno
+/// tells why nothing was found.
 fn find_program(program: &str, path: Option<&str>) -> (String, Option<i32>) {
     if program.contains('/') {
         return (program.into(), None);
@@ -274,7 +278,7 @@ fn find_program(program: &str, path: Option<&str>) -> (String, Option<i32>) {
     let mut errno = libc::ENOENT;
     for dir in path.unwrap_or("/usr/local/bin:/usr/bin:/bin").split(':') {
         let candidate = if dir.is_empty() { PathBuf::from(".") } else { PathBuf::from(dir) }.join(program);
-        match is_executable(&candidate) {
+        match executable_file(&candidate) {
             Some(true) => return (candidate.to_string_lossy().into_owned(), None),
             Some(false) => errno = libc::EACCES,
             None => {}
@@ -288,13 +292,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_quoted_as_a_shell_reads_them() {
-        let shown: Vec<String> = ["ls", "a b", "", "it's", "--x=1"].iter().map(|w| shell_quote(w)).collect();
+    fn arguments_are_quoted_for_a_shell() {
+        let shown: Vec<String> = ["ls", "a b", "", "it's", "--x=1"].iter().map(|arg| shell_quote(arg)).collect();
         assert_eq!(shown, ["ls", "'a b'", "''", r"'it'\''s'", "--x=1"]);
     }
 
     #[test]
-    fn a_program_is_searched_in_path_and_what_is_missing_has_an_errno() {
+    fn a_program_is_searched_in_path_and_an_errno_tells_why_none_was_found() {
         assert_eq!(find_program("sh", Some("/nowhere:/bin")), ("/bin/sh".into(), None));
         assert_eq!(find_program("./x", None), ("./x".into(), None));
         assert_eq!(find_program("no-such-program", Some("/bin")), ("no-such-program".into(), Some(libc::ENOENT)));

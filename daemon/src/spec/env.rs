@@ -1,9 +1,9 @@
-//! The environment a process gets. Pure: the daemon's own is an argument.
+//! Builds the environment of a process. Pure: the daemon's own environment is an argument.
 
 use std::collections::BTreeMap;
 use toold_proto::params::EnvMode;
 
-/// Names that `clean` passes.
+/// Names that `clean` passes on.
 const CLEAN_NAMES: &[&str] = &[
     "PATH",
     "HOME",
@@ -19,11 +19,11 @@ const CLEAN_NAMES: &[&str] = &[
     "PYTHONPATH",
     "VIRTUAL_ENV",
 ];
-/// Beginnings of names that `clean` passes.
+/// Prefixes of names that `clean` passes on.
 const CLEAN_PREFIXES: &[&str] = &["LC_", "XDG_", "CONDA"];
-/// What a name that carries a secret has in it.
+/// Parts of names of secrets. `clean` does not pass them on, whatever their prefix.
 const SECRET_PARTS: &[&str] = &["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL", "PASSWD", "AUTH"];
-/// What the service manager told the daemon and nobody else: a child that had it could speak for us.
+/// Variables that the service manager sets for the daemon alone. A child that had them could act as the daemon.
 const SERVICE_MANAGER_VARS: &[&str] = &[
     "NOTIFY_SOCKET",
     "LISTEN_PID",
@@ -34,12 +34,12 @@ const SERVICE_MANAGER_VARS: &[&str] = &[
     "JOURNAL_STREAM",
     "INVOCATION_ID",
 ];
-/// Without any PATH a shell finds nothing.
+/// The PATH if the daemon has none: without one a shell finds nothing.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
-/// What a terminal of ours understands, when nobody says.
+/// The TERM of a process on a terminal, if neither the call nor the daemon has a usable one.
 const DEFAULT_TERM: &str = "xterm-256color";
 
-/// The variables of a process: the daemon's, as far as `mode` lets them through, then the call's own.
+/// Builds the variables of a process: those of the daemon that `mode` passes on, then those of the call.
 pub fn build(
     mode: EnvMode,
     own: impl Iterator<Item = (String, String)>,
@@ -52,7 +52,7 @@ pub fn build(
         EnvMode::Inherit => own.filter(|(name, _)| !SERVICE_MANAGER_VARS.contains(&name.as_str())).collect(),
         EnvMode::Clean => own.filter(|(name, _)| passes_clean(name, pass)).collect(),
     };
-    // A language is given whole: beside another's LC_ALL a LANG would be without effect.
+    // A LANG of the call replaces the whole locale: beside the daemon's LC_ALL it would have no effect.
     if call.contains_key("LANG") {
         env.retain(|name, _| name != "LANGUAGE" && !name.starts_with("LC_"));
     }
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn clean_passes_a_short_list_and_never_a_secret_unless_it_is_named() {
+    fn clean_passes_a_short_list_and_a_secret_only_if_the_config_names_it() {
         let call = pairs(&[("MY_TOKEN", "mine")]);
         let env = build(EnvMode::Clean, own().into_iter(), &["github_token".into()], &call, false);
         let expected = pairs(&[
@@ -113,13 +113,13 @@ mod tests {
     }
 
     #[test]
-    fn a_language_that_is_given_is_not_undone_by_the_daemons() {
+    fn the_locale_of_the_daemon_does_not_override_a_lang_of_the_call() {
         for mode in [EnvMode::Clean, EnvMode::Inherit] {
             let env = build(mode, own().into_iter(), &[], &pairs(&[("LANG", "de"), ("LC_TIME", "C")]), false);
             let shown = |name: &str| env.get(name).map(String::as_str);
             assert_eq!((shown("LANG"), shown("LC_ALL"), shown("LC_TIME")), (Some("de"), None, Some("C")));
             let env = build(mode, own().into_iter(), &[], &pairs(&[("LC_TIME", "de")]), false);
-            assert_eq!(env.get("LC_ALL").map(String::as_str), Some("C"), "a part of it leaves the rest");
+            assert_eq!(env.get("LC_ALL").map(String::as_str), Some("C"), "LC_TIME alone leaves the rest");
         }
     }
 

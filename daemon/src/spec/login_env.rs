@@ -1,16 +1,16 @@
-//! What a call gives in `env`, kept through the files that a login shell reads first. Pure.
+//! Preserves the `env` of a call through the files that a login shell reads first. Pure.
 //!
-//! `/etc/profile` sets a PATH of its own on most systems, whatever was given. So the given values go along a second time, in
-//! one variable that holds shell text, and the command is preceded by its `eval`: on the same line, so that line numbers in the
-//! shell's messages are those of the command. Values are in no argument, for arguments are on disk and in `ps`.
+//! On most systems `/etc/profile` sets PATH, whatever the caller gave. So the values are passed a second time, as shell text in
+//! one variable, and an `eval` of it precedes the command: on the same line, so that line numbers in the shell's messages are
+//! those of the command. No argument contains a value: arguments are on disk and in `ps`.
 
 use std::collections::BTreeMap;
 
-/// The variable. It is gone before the command begins.
+/// The variable with the shell text. It is unset before the command starts.
 pub const ENV_VAR: &str = "TOOLD_ENV";
-/// The kernel takes 128 KiB for one variable. What does not fit is left to the login files.
+/// The longest shell text. The kernel takes 128 KiB for one variable. Values that do not fit are left to the login files.
 const MAX_VAR_LEN: usize = 96 * 1024;
-/// What shells set themselves, refuse to set, or do something by: in zsh to set UID is to become that user.
+/// Variables that shells set themselves, refuse to set, or act on: in zsh, setting UID changes the user.
 const SHELL_VARS: &[&str] = &[
     "_",
     "ARGV0",
@@ -47,7 +47,7 @@ const SHELL_VARS: &[&str] = &[
 ];
 const SHELL_VAR_PREFIXES: &[&str] = &["BASH", "ZSH", "FISH_"];
 
-/// How a shell is told.
+/// The syntax of a shell for setting variables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ShellSyntax {
     Posix,
@@ -55,7 +55,7 @@ enum ShellSyntax {
 }
 
 impl ShellSyntax {
-    /// None for a shell that we cannot talk to.
+    /// None: an unknown shell.
     fn of(shell: &str) -> Option<ShellSyntax> {
         match shell.rsplit('/').next().unwrap_or_default() {
             "sh" | "bash" | "rbash" | "dash" | "ash" | "zsh" | "ksh" | "ksh93" | "mksh" | "oksh" | "yash" => {
@@ -81,11 +81,12 @@ impl ShellSyntax {
     }
 }
 
-/// The command with what precedes it, and the value of the carrier. None: there is nothing to keep, or no way to.
+/// Returns the command with the `eval` before it, and the shell text. None: there is nothing to preserve, or the shell is
+/// unknown.
 pub fn preserve_env(shell: &str, command: &str, given: &BTreeMap<String, String>) -> Option<(String, String)> {
     let syntax = ShellSyntax::of(shell)?;
     let mut text = String::new();
-    // PATH before all others, should there be no room for all.
+    // PATH first, in case not everything fits.
     let first = given.get_key_value("PATH").into_iter();
     for (name, value) in first.chain(given.iter().filter(|(name, _)| *name != "PATH" && is_plain_variable(name))) {
         let set = syntax.set(name, value);
@@ -100,11 +101,12 @@ pub fn preserve_env(shell: &str, command: &str, given: &BTreeMap<String, String>
     Some((format!("eval \"${ENV_VAR}\"; {command}"), text))
 }
 
-/// Whether a shell takes the name for a variable like any other. Small letters are often more than that in zsh.
+/// Returns true if the name is an ordinary variable in every shell. In zsh many lower-case names are special.
 fn is_plain_variable(name: &str) -> bool {
     let letters = |b: u8| b.is_ascii_uppercase() || b == b'_';
-    let word = name.bytes().next().is_some_and(letters) && name.bytes().all(|b| letters(b) || b.is_ascii_digit());
-    word && !SHELL_VARS.contains(&name)
+    let valid = name.bytes().next().is_some_and(letters) && name.bytes().all(|b| letters(b) || b.is_ascii_digit());
+    valid
+        && !SHELL_VARS.contains(&name)
         && !SHELL_VAR_PREFIXES.iter().any(|begin| name.starts_with(begin))
         && name != ENV_VAR
 }
@@ -118,29 +120,30 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_is_set_again_before_the_command_and_no_value_is_in_the_command() {
+    fn values_are_set_again_before_the_command_and_none_is_in_the_command() {
         let (command, script) = preserve_env("/bin/bash", "make", &given(&[("LANG", "de"), ("PATH", "/it's")]))
-            .expect("there is something to keep");
+            .expect("there is something to preserve");
         assert_eq!(command, "eval \"$TOOLD_ENV\"; make");
         assert_eq!(script, r"export PATH='/it'\''s'; export LANG='de'; unset TOOLD_ENV");
-        let (_, script) = preserve_env("fish", "make", &given(&[("A", r"\'")])).expect("there is something to keep");
+        let (_, script) =
+            preserve_env("fish", "make", &given(&[("A", r"\'")])).expect("there is something to preserve");
         assert_eq!(script, r"set -gx A '\\\''; set -e TOOLD_ENV");
     }
 
     #[test]
-    fn nothing_precedes_a_command_for_nothing() {
+    fn without_a_value_to_preserve_the_command_is_unchanged() {
         assert_eq!(preserve_env("/bin/sh", "make", &given(&[])), None);
-        assert_eq!(preserve_env("/bin/tcsh", "make", &given(&[("PATH", "/bin")])), None, "it speaks another language");
+        assert_eq!(preserve_env("/bin/tcsh", "make", &given(&[("PATH", "/bin")])), None, "an unknown syntax");
         let own =
             given(&[("UID", "0"), ("path", "x"), ("BASH_ENV", "x"), ("a-b", "x"), ("1A", "x"), ("", "x"), ("Ä", "x")]);
-        assert_eq!(preserve_env("zsh", "make", &own), None, "names that are more than variables, or none");
+        assert_eq!(preserve_env("zsh", "make", &own), None, "special or invalid names");
     }
 
     #[test]
     fn a_value_that_does_not_fit_is_left_out_and_path_is_not() {
         let (_, script) =
             preserve_env("sh", "make", &given(&[("A", &"x".repeat(MAX_VAR_LEN)), ("B", "b"), ("PATH", "/bin")]))
-                .expect("there is something to keep");
+                .expect("there is something to preserve");
         assert_eq!(script, "export PATH='/bin'; export B='b'; unset TOOLD_ENV");
     }
 }

@@ -14,12 +14,12 @@ use toold_proto::event::EventType;
 use toold_proto::params::ConsumerStart;
 use toold_proto::{ErrorKind, ProcId, RpcError};
 
-/// The name of a consumer, checked.
+/// Checks the name of a consumer.
 pub fn consumer_name(name: &str) -> Result<ConsumerName, RpcError> {
     ConsumerName::parse(name).map_err(|why| RpcError::param("consumer", why))
 }
 
-/// What a subscriber or consumer wants to see.
+/// Builds the filter of a subscriber or consumer.
 pub fn filter(
     daemon: &Daemon,
     types: &Option<Vec<EventType>>,
@@ -34,7 +34,7 @@ pub fn filter(
         None => None,
         Some(text) => Some(match daemon.find(text) {
             Ok(proc) => proc.spec.id,
-            // Its events outlive a process that was forgotten.
+            // The events of a process outlive it.
             Err(e) => text.parse::<ProcId>().map_err(|_| e)?,
         }),
     };
@@ -42,7 +42,7 @@ pub fn filter(
     Ok(Filter { types, session_key: session_key.clone(), task_id: task_id.clone(), id })
 }
 
-/// A consumer that a call names, made if it is new: what cannot be is refused before anything is done.
+/// Registers the consumer that a call names. Called before anything else is done, so that a bad name has no effect.
 pub fn consumer(daemon: &Daemon, name: Option<&str>) -> Result<Option<ConsumerName>, RpcError> {
     let Some(text) = name else { return Ok(None) };
     let name = consumer_name(text)?;

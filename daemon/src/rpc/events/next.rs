@@ -31,7 +31,7 @@ pub async fn next(
     let (journal, consumers) = (&daemon.journal, &daemon.consumers);
     let error = |e| consumer_error(e, &call.consumer);
     let registration = consumers.register(&name, call.from, journal.bounds(), wall_ms()).map_err(error)?;
-    // A consumer that expired gets that answer at once.
+    // A consumer that had expired is answered at once, with the fact.
     let wait_ms = if registration.expired.is_some() { 0 } else { call.wait_ms };
     let deadline = Instant::now() + Duration::from_millis(wait_ms.min(daemon.registry.config.max_wait_ms));
     let query = NextQuery { name: &name, filter: &filter, max_events: limit as usize, max_bytes: MAX_ANSWER_LEN };

@@ -1,4 +1,4 @@
-//! The output that a subscription follows: a cursor for each process, moved as its log grows.
+//! Pushes output to a subscription: a cursor for each process, moved as its log grows.
 
 use super::subscribe::{Disconnected, send};
 use crate::log::Log;
@@ -17,9 +17,10 @@ use toold_proto::event::{Lagged, LaggedOf, Output};
 use toold_proto::params::{Ansi, Stream};
 use toold_proto::process::Span;
 
-/// The most that one push carries, in bytes of output.
+/// The most bytes of output in one push.
 const MAX_PUSH_LEN: u64 = 64 * 1024;
 
+/// The processes whose output a subscription follows.
 pub struct OutputPush {
     ansi: Ansi,
     lag_bytes: u64,
@@ -32,7 +33,7 @@ pub struct OutputPush {
 struct ProcCursor {
     proc: Arc<Proc>,
     cursor: u64,
-    /// What of a character or an escape sequence has come, by stream, and where it began.
+    /// An incomplete character or escape sequence, by stream, with its cursor.
     carry: [(u64, Vec<u8>); 2],
 }
 
@@ -45,7 +46,7 @@ impl OutputPush {
         started > self.since
     }
 
-    /// Follows a process from this cursor on.
+    /// Starts to follow a process at this cursor.
     pub fn begin(&mut self, proc: Arc<Proc>, cursor: u64) {
         let id = proc.spec.id;
         if self.procs.contains_key(&id) {
@@ -58,7 +59,7 @@ impl OutputPush {
         self.updates.push(wait(id, updates));
     }
 
-    /// The next process of which something is new. Safe to cancel.
+    /// Waits for the next process with a new state or new output. Cancel-safe.
     pub async fn changed(&mut self) -> ProcId {
         loop {
             let Some((id, updates)) = self.updates.next().await else { return std::future::pending().await };
@@ -70,8 +71,8 @@ impl OutputPush {
         }
     }
 
-    /// Pushes what a process has printed since the last time. Whoever does not read it in time is told what was left
-    /// out: the log has it.
+    /// Pushes the output of a process since the last push. A subscriber that reads too slowly gets `lagged` for the part
+    /// that was left out; the log has it.
     pub async fn push(&mut self, id: ProcId, sink: &SubscriptionSink) -> Result<(), Disconnected> {
         let Some(followed) = self.procs.get_mut(&id) else { return Ok(()) };
         loop {
@@ -100,7 +101,7 @@ impl OutputPush {
                     followed.cursor = end;
                 }
             }
-            // There was no room, and what came while we waited for it may be too much to catch up with.
+            // The queue was full. The output that came in the meantime may be too much to catch up with.
             let end = followed.proc.state().progress.counts.end;
             if slow && end.saturating_sub(followed.cursor) > self.lag_bytes {
                 let lagged = Lagged { of: LaggedOf::Output, id: Some(id), from: followed.cursor, to: end };
@@ -112,6 +113,7 @@ impl OutputPush {
     }
 }
 
+/// Waits for a change and returns the receiver for the next wait.
 fn wait(id: ProcId, mut updates: watch::Receiver<State>) -> BoxFuture<'static, (ProcId, watch::Receiver<State>)> {
     async move {
         let _ = updates.changed().await;
@@ -149,13 +151,13 @@ impl ProcCursor {
                 outputs.push(Output { id, cursor, next_cursor: *start, stream, data });
             }
         }
-        // A page that gets no further would be read for ever.
+        // A page that does not advance would be read for ever.
         self.cursor = if page.next > self.cursor { page.next } else { end };
         Ok((lagged, outputs))
     }
 }
 
-/// Neighbours of the same stream as one.
+/// Joins adjacent spans of the same stream.
 fn joined(spans: Vec<Span>) -> Vec<Span> {
     let mut joined: Vec<Span> = Vec::new();
     for span in spans {

@@ -1,5 +1,5 @@
-//! `events.subscribe`: a subscription is a cursor in the journal, and one in each log it follows. Nothing waits in a
-//! queue: who reads slowly is read for later, and pays with `lagged` only for what is not kept.
+//! `events.subscribe`. A subscription is a cursor in the journal, and one in each log that it follows; no queue holds its
+//! events. A slow subscriber catches up from the journal; it gets `lagged` only for events that retention removed.
 
 use super::filter;
 use super::output_push::OutputPush;
@@ -15,20 +15,19 @@ use toold_proto::RpcError;
 use toold_proto::event::{EventType, Lagged, LaggedOf, Push};
 use toold_proto::params::EventsSubscribe;
 
-/// What is read from the journal in one go.
+/// The most that is read from the journal at a time.
 const READ_LIMIT: ReadLimit = ReadLimit { events: 64, bytes: 256 * 1024, scan: 4096 };
 
-/// The client is gone, or has unsubscribed.
+/// The client has disconnected or unsubscribed.
 #[derive(Debug)]
 pub struct Disconnected;
 
 pub async fn subscribe(params: Params<'static>, pending: PendingSubscriptionSink, daemon: Arc<Daemon>, _: Extensions) {
-    let begun = parse::<EventsSubscribe>(params.as_str()).and_then(|call| Subscription::new(&call, &daemon));
-    match begun {
+    let subscription = parse::<EventsSubscribe>(params.as_str()).and_then(|call| Subscription::new(&call, &daemon));
+    match subscription {
         Err(error) => pending.reject(wire_error(error)).await,
         Ok(mut subscription) => {
             if let Ok(sink) = pending.accept().await {
-                // It ends when nobody listens any more.
                 let Disconnected = subscription.run(sink).await;
             }
         }
@@ -37,7 +36,7 @@ pub async fn subscribe(params: Params<'static>, pending: PendingSubscriptionSink
 
 struct Subscription {
     daemon: Arc<Daemon>,
-    /// Without types: with output, starts and ends are looked at too.
+    /// Has no types if output is pushed: starts and ends are needed then too. `types` selects what is sent.
     filter: Filter,
     types: Option<std::collections::BTreeSet<EventType>>,
     after: u64,
@@ -71,7 +70,7 @@ impl Subscription {
         Ok(subscription)
     }
 
-    /// Whether a process's output is asked for.
+    /// Returns true if the filter selects the process.
     fn wants(&self, proc: &Proc) -> bool {
         let (filter, spec) = (&self.filter, &proc.spec);
         filter.id.is_none_or(|id| id == spec.id)
@@ -106,7 +105,7 @@ impl Subscription {
         }
     }
 
-    /// Pushes everything that the journal has now.
+    /// Pushes all events up to the end of the journal.
     async fn catch_up(&mut self, sink: &SubscriptionSink) -> Result<(), Disconnected> {
         let daemon = self.daemon.clone();
         let journal = &daemon.journal;
@@ -134,7 +133,7 @@ impl Subscription {
         Ok(())
     }
 
-    /// One event, and before an end the output that came before it.
+    /// Pushes one event. Before an end, pushes the output that came before it.
     async fn push(&mut self, event: JournalEntry, sink: &SubscriptionSink) -> Result<(), Disconnected> {
         if let (Some(output), Some(id)) = (&mut self.output, event.id) {
             match event.kind {
@@ -144,19 +143,19 @@ impl Subscription {
                     }
                 }
                 EventType::Exited | EventType::Closed | EventType::Completion => output.push(id, sink).await?,
-                // Nothing about output.
+                // The other events do not concern output.
                 _ => {}
             }
         }
         let wanted = self.types.as_ref().is_none_or(|types| types.contains(&event.kind));
-        match wanted && !event.cancelled {
-            true => sink.send(event.json).await.map_err(|_| Disconnected),
-            false => Ok(()),
+        if wanted && !event.cancelled {
+            sink.send(event.json).await.map_err(|_| Disconnected)?;
         }
+        Ok(())
     }
 }
 
-/// Sends a push, which is not in the journal.
+/// Sends a push that is not in the journal.
 pub async fn send(sink: &SubscriptionSink, push: &impl Push) -> Result<(), Disconnected> {
     let raw: Box<RawValue> = to_raw_value(&push.message()).map_err(|_| Disconnected)?;
     sink.send(raw).await.map_err(|_| Disconnected)

@@ -1,4 +1,4 @@
-//! State directories of earlier versions load: the exits, the output and what was lost are as they were recorded.
+//! State directories of earlier versions load: exits, output and lost processes are as they were recorded.
 
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
@@ -6,10 +6,10 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// What was recorded is older than any retention but this. 2^53 - 1, the largest number that JSON is sure to keep.
-const KEEP: &str = "[retention]\nmax_age_ms = 9007199254740991\n";
+/// The recorded state is older than any other retention. 2^53 - 1 is the largest integer that JSON keeps exactly.
+const CONFIG: &str = "[retention]\nmax_age_ms = 9007199254740991\n";
 
-/// Git keeps no sockets and no modes, and neither does this copy.
+/// Copies a directory. Git stores no sockets and no modes, and this copy needs none.
 fn copy(from: &Path, to: &Path) {
     std::fs::create_dir(to).expect("a new directory");
     for entry in std::fs::read_dir(from).expect("a recorded directory") {
@@ -34,7 +34,7 @@ impl Daemon {
         let dir = tempfile::tempdir().expect("a directory");
         let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(state);
         copy(&golden, &dir.path().join("state"));
-        std::fs::write(dir.path().join("config.toml"), KEEP).expect("a config");
+        std::fs::write(dir.path().join("config.toml"), CONFIG).expect("a config");
         let path = dir.path().join("run/toold.sock");
         let mut child = Command::new(env!("CARGO_BIN_EXE_toold"))
             .args(["--log-format", "text", "--socket"])
@@ -48,10 +48,10 @@ impl Daemon {
             .stderr(Stdio::piped())
             .spawn()
             .expect("toold starts");
-        let mut said = BufReader::new(child.stderr.take().expect("piped")).lines().map_while(Result::ok);
-        assert!(said.any(|line| line.contains("ready")), "toold came up");
-        // Whoever logs into a pipe must be read, or it stops.
-        std::thread::spawn(move || said.for_each(drop));
+        let mut stderr = BufReader::new(child.stderr.take().expect("piped")).lines().map_while(Result::ok);
+        assert!(stderr.any(|line| line.contains("ready")), "toold came up");
+        // The log must be read, or the daemon blocks on a full pipe.
+        std::thread::spawn(move || stderr.for_each(drop));
         let socket = BufReader::new(UnixStream::connect(&path).expect("toold answers"));
         Daemon { child, socket, _dir: dir }
     }
@@ -66,7 +66,7 @@ impl Daemon {
         answer["result"].clone()
     }
 
-    /// The named members of what `poll` says from the start of the output.
+    /// Selected fields of `poll` from the start of the output.
     fn poll(&mut self, id: &str, members: &[&str]) -> Value {
         let mut page = self.call("poll", json!({ "id": id, "cursor": 0 }));
         members.iter().map(|name| (name.to_string(), page[*name].take())).collect()
@@ -100,7 +100,7 @@ fn a_state_directory_of_version_1_loads_whole() {
         json!({ "status": "exited", "exit_code": null, "reason": "failed_start", "output": "",
             "failure": { "step": "exec", "errno": 2, "error": "ENOENT", "path": "/nonexistent" } })
     );
-    // It ran when it was recorded. Nobody saw its end, so nobody may tell one.
+    // It ran when it was recorded. No program saw its exit, so none may be reported.
     daemon.call("wait", json!({ "id": "runs" }));
     assert_eq!(
         daemon.poll("runs", &["status", "exit_code", "signal", "reason", "output"]),
@@ -109,7 +109,7 @@ fn a_state_directory_of_version_1_loads_whole() {
 }
 
 #[test]
-fn what_version_1_was_asked_to_run_is_still_known() {
+fn the_requests_of_version_1_are_still_known() {
     let mut daemon = Daemon::on("state-v1");
     assert_eq!(
         daemon.poll("exits", &["id", "argv", "cwd", "task_id", "session_key", "labels", "bytes", "started_at"]),
@@ -127,5 +127,5 @@ fn what_version_1_was_asked_to_run_is_still_known() {
     let stderr = daemon.call("log", json!({ "id": "exits", "stream": "stderr" }));
     assert_eq!((&stderr["output"], &stderr["total_lines"]), (&json!("err\n"), &json!(1)));
     let again = daemon.call("exec", json!({ "argv": ["/bin/false"], "request_id": "r1" }));
-    assert_eq!(again["id"], "proc_861e5017a5c2", "a request of then is not run again now");
+    assert_eq!(again["id"], "proc_861e5017a5c2", "an old request is not run again");
 }

@@ -1,4 +1,4 @@
-//! One case under way: a daemon with one process, brought to its point, struck there, and going on.
+//! Runs one case: a daemon with one process is brought to its point, the victim is killed there, and everything continues.
 
 use crate::matrix::{Case, Drive, Mode, Release, Side, Stdio, Victim};
 use serde_json::{Value, json};
@@ -10,17 +10,17 @@ use toold_test_support::procfs;
 use toold_test_support::rig::{DEADLINE, Daemon, id};
 use toold_test_support::sys::Pidfd;
 
-/// What the program writes before it waits for a line.
+/// The output of the program before it waits for a line.
 pub fn first_output() -> String {
     (1..=2000).map(|n| format!("{n}\n")).chain(["ready\n".to_string()]).collect()
 }
 
-/// Everything it writes when it is left alone.
+/// The whole output of the program when it is not killed.
 pub fn all_output() -> String {
     first_output() + "got hello\n"
 }
 
-pub struct Scene<'a> {
+pub struct CaseRun<'a> {
     pub case: &'a Case,
     pub daemon: Daemon,
     /// A daemon that was not waited for, because it pauses before it answers.
@@ -34,16 +34,16 @@ pub struct Scene<'a> {
     pub drive_answer: Option<Answer>,
 }
 
-impl<'a> Scene<'a> {
-    pub fn new(case: &'a Case) -> Scene<'a> {
+impl<'a> CaseRun<'a> {
+    pub fn new(case: &'a Case) -> CaseRun<'a> {
         let config = if case.mode == Mode::Exec { "shim = \"exec\"\n" } else { "" };
-        // The rig makes its directory itself, so the hooks' place is known only when it is prepared.
+        // The rig creates its directory itself, so the directory of the hooks is known only after `prepare`.
         let hooks = tempfile_name();
         let mut daemon = Daemon::prepare(config, &[("TOOLD_HOOKS", hooks.to_str().unwrap())]);
         fs::create_dir(&hooks).unwrap();
         std::os::unix::fs::symlink(&hooks, daemon.root().join("hooks")).unwrap();
         daemon.spawn();
-        Scene {
+        CaseRun {
             case,
             daemon,
             unmanaged: None,
@@ -64,7 +64,7 @@ impl<'a> Scene<'a> {
         self.daemon.root().join("ran")
     }
 
-    /// How often the program ran.
+    /// The number of times that the program ran.
     pub fn runs(&self) -> usize {
         fs::read_to_string(self.marker()).unwrap_or_default().lines().count()
     }
@@ -98,7 +98,7 @@ impl<'a> Scene<'a> {
         fs::read_to_string(file).unwrap().parse().unwrap()
     }
 
-    /// Brings the process to the point. Gives the pid of whoever pauses there.
+    /// Brings the process to the point. Returns the pid of the process that pauses there.
     pub fn drive(&mut self) -> i32 {
         let mut conn = self.daemon.conn();
         if self.case.point.drive == Drive::Start {
@@ -111,7 +111,7 @@ impl<'a> Scene<'a> {
                 self.driving = Some(exec);
             }
             if self.case.point.name == "spawn.requested" && self.case.victim == Victim::Shim {
-                // So that the shim is at work when it is killed, and not about to be.
+                // So that the shim is running when it is killed, and not about to run.
                 self.daemon.eventually("the program runs", || self.runs() == 1);
             }
             self.conn = Some(conn);
@@ -124,7 +124,7 @@ impl<'a> Scene<'a> {
         self.arm();
         match self.case.point.drive {
             Drive::Start => {}
-            // Not driven by an answer: the process may be over before it comes.
+            // Not driven by an answer: the process may have ended before it comes.
             Drive::Exit => _ = conn.request("submit", json!({ "id": process, "data": "hello" })),
             Drive::Kill => {
                 let grace_ms = if self.case.point.name == "kill.forced" { 20 } else { 30_000 };
@@ -176,7 +176,7 @@ impl<'a> Scene<'a> {
         match self.case.victim {
             Victim::Daemon => self.kill_daemon(),
             Victim::Zygote => {
-                // That of an earlier daemon too: it is the parent of an adopted shim.
+                // The zygote of an earlier daemon too: it is the parent of an adopted shim.
                 self.zygote();
                 let zygotes = self.daemon.marked().into_iter().filter(|p| procfs::name(p.pid) == "toold-zygote");
                 zygotes.for_each(|p| end(p.pid));
@@ -204,7 +204,7 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Lets everything go on, with a daemon, and asks for the same start again. Gives that answer.
+    /// Lets everything continue, with a daemon, and sends the same start again. Returns its answer.
     pub fn go_on(&mut self) -> Value {
         if self.case.release == Release::AtOnce {
             self.release();
@@ -229,7 +229,7 @@ impl<'a> Scene<'a> {
         }
         let mut conn = self.daemon.conn();
         let again = conn.request("exec", self.exec_params());
-        // Served meanwhile, whatever the shim does.
+        // Served meanwhile, in any state of the shim.
         assert_eq!(self.daemon.ok("daemon.info", json!({}))["pid"], self.daemon_pid());
         if self.case.release == Release::WhenServed {
             self.release();
@@ -237,17 +237,17 @@ impl<'a> Scene<'a> {
         conn.answer(again).unwrap()
     }
 
-    /// A new daemon of the rig's own in the place of the present one.
+    /// Replaces the current daemon by a new one of the rig.
     pub fn next_daemon(&mut self) {
         self.kill_daemon();
         self.daemon.spawn();
     }
 }
 
-impl Drop for Scene<'_> {
+impl Drop for CaseRun<'_> {
     fn drop(&mut self) {
         if let Ok(hooks) = fs::read_link(self.daemon.root().join("hooks")) {
-            // Without gates nobody pauses any more, so the rig can end what is left.
+            // Without gates no process pauses any more, so the rig can end the rest.
             fs::remove_dir_all(hooks).ok();
         }
         if let Some(mut child) = self.unmanaged.take() {
@@ -257,13 +257,13 @@ impl Drop for Scene<'_> {
     }
 }
 
-/// A name of its own beside the rigs'.
+/// A unique path beside those of the rigs.
 pub fn tempfile_name() -> PathBuf {
     let dir = tempfile::Builder::new().prefix("toold-hooks-").tempdir_in("/tmp").unwrap();
     Path::new("/tmp").join(dir.path().file_name().unwrap())
 }
 
-/// kill -9, and the proof.
+/// kill -9, and waits for the death.
 pub fn end(pid: i32) {
     let Some(process) = Pidfd::open(pid) else { return };
     process.signal(libc::SIGKILL);

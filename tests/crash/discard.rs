@@ -1,4 +1,4 @@
-//! A start that nobody answered for, discarded by the next daemon while its shim is still on the way.
+//! A start without an answer is discarded by the next daemon while its shim is still starting.
 
 use crate::case_run::{end, tempfile_name};
 use serde_json::json;
@@ -9,10 +9,10 @@ use toold_test_support::sys::Pidfd;
 
 pub const POINT: &str = "recovery.discard";
 
-/// The broken code gave the record's lock back before it removed the directory: a shim that came between
-/// ran the program with nobody to know of it, and the same request_id ran it again.
+/// The broken code released the record's lock before it removed the directory: a shim that started in between
+/// ran the program unknown to the daemon, and the same request_id ran it again.
 #[test]
-fn a_late_shim_never_runs_what_a_new_daemon_discards() {
+fn a_late_shim_never_runs_a_discarded_start() {
     for daemon_dies_again in [false, true] {
         late_shim(daemon_dies_again);
     }
@@ -42,7 +42,7 @@ fn late_shim(daemon_dies_again: bool) {
     let mut second = daemon.command().spawn().unwrap();
     let hit = |name: &str| daemon.eventually(name, || gate(&format!("{name}.hit")).exists());
     hit(POINT);
-    // The shim goes on while the daemon is about to discard its record.
+    // The shim continues while the daemon is about to discard its record.
     fs::remove_file(gate("shim.before_launch")).unwrap();
     assert!(shim.dies_within(DEADLINE), "the late shim {} runs something: {}", shim.pid, procfs::name(shim.pid));
     second.kill().unwrap();

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use toold_test_support::conn::Conn;
 use toold_test_support::rig::{Daemon, id};
 
-/// The steps. Each is reached by a match; the last two by an acknowledgement.
+/// The points. A match reaches each of them; an acknowledgement the last two.
 pub const POINTS: &[&str] = &[
     "watch.found",
     "watch.admitted",
@@ -18,23 +18,23 @@ pub const POINTS: &[&str] = &[
     "ack.written",
 ];
 
-struct Scene {
+struct EventCase {
     daemon: Daemon,
     hooks: PathBuf,
 }
 
-impl Scene {
-    fn new(config: &str) -> Scene {
+impl EventCase {
+    fn new(config: &str) -> EventCase {
         let hooks = tempfile_name();
         fs::create_dir(&hooks).unwrap();
-        Scene { daemon: Daemon::start_with(config, &[("TOOLD_HOOKS", hooks.to_str().unwrap())]), hooks }
+        EventCase { daemon: Daemon::start_with(config, &[("TOOLD_HOOKS", hooks.to_str().unwrap())]), hooks }
     }
 
     fn arm(&self, point: &str) {
         fs::write(self.hooks.join(point), "").unwrap();
     }
 
-    /// Waits until somebody is at the point, kills the daemon there, and starts another.
+    /// Waits until the daemon is at the point, kills it there, and starts another.
     fn strike(&mut self, point: &str) {
         let hit = self.hooks.join(format!("{point}.hit"));
         self.daemon.eventually(&format!("{point} is reached"), || hit.exists());
@@ -44,7 +44,7 @@ impl Scene {
         self.daemon.spawn();
     }
 
-    /// Everything that a consumer gets, acknowledged batch by batch, until `last` of its types has come.
+    /// Returns everything that a consumer gets, acknowledged batch by batch, until `last` of its types has come.
     fn drain(&self, consumer: &str, last: &str) -> Vec<Value> {
         let mut all = Vec::new();
         loop {
@@ -61,14 +61,14 @@ impl Scene {
     }
 }
 
-impl Drop for Scene {
+impl Drop for EventCase {
     fn drop(&mut self) {
-        // Without gates nobody pauses any more, so the rig can end what is left.
+        // Without gates no process pauses any more, so the rig can end the rest.
         fs::remove_dir_all(&self.hooks).ok();
     }
 }
 
-/// One line waits for a word, then matches, and so does the last one, which has no newline.
+/// One line waits for input, then matches, and so does the last one, which has no newline.
 const SCRIPT: &str = "echo ready; read -r x; echo \"NEEDLE $x\"; read -r y; printf 'NEEDLE end'; exit 7";
 
 fn exec() -> Value {
@@ -78,7 +78,7 @@ fn exec() -> Value {
 }
 
 fn kinds(events: &[Value]) -> Vec<&str> {
-    // A program that waits for input may be noticed or not: that is a matter of time.
+    // `needs_input` may be published or not, depending on timing.
     events.iter().map(|e| e["type"].as_str().unwrap()).filter(|t| *t != "needs_input").collect()
 }
 
@@ -89,72 +89,72 @@ fn is_gapless(events: &[Value]) {
 }
 
 #[test]
-fn a_match_is_told_exactly_once_whichever_step_the_daemon_dies_in() {
+fn a_match_is_published_exactly_once_whichever_step_the_daemon_dies_in() {
     for point in POINTS.iter().filter(|p| !p.starts_with("ack.")) {
         for step in ["match", "exit"] {
-            let mut scene = Scene::new("[watch]\nmin_interval_ms = 1\n");
-            let process = id(&scene.daemon.ok("exec", exec()));
-            scene.daemon.printed(&process, "ready");
-            let submit = |scene: &Scene, data: &str| {
-                scene.daemon.conn().request("submit", json!({ "id": process, "data": data }));
+            let mut case = EventCase::new("[watch]\nmin_interval_ms = 1\n");
+            let process = id(&case.daemon.ok("exec", exec()));
+            case.daemon.printed(&process, "ready");
+            let submit = |case: &EventCase, data: &str| {
+                case.daemon.conn().request("submit", json!({ "id": process, "data": data }));
             };
             if step == "match" {
-                scene.arm(point);
-                submit(&scene, "one");
-                scene.strike(point);
+                case.arm(point);
+                submit(&case, "one");
+                case.strike(point);
             } else {
-                submit(&scene, "one");
-                scene.daemon.printed(&process, "NEEDLE one");
-                let told = |scene: &Scene| scene.daemon.process(&process)["watch"]["hits"] == 1;
-                scene.daemon.eventually("the first match is told", || told(&scene));
-                scene.arm(point);
+                submit(&case, "one");
+                case.daemon.printed(&process, "NEEDLE one");
+                let published = |case: &EventCase| case.daemon.process(&process)["watch"]["hits"] == 1;
+                case.daemon.eventually("the first match is published", || published(&case));
+                case.arm(point);
             }
-            submit(&scene, "two");
+            submit(&case, "two");
             if step == "exit" {
-                scene.strike(point);
+                case.strike(point);
             }
-            assert_eq!(scene.daemon.closed(&process)["exit_code"], 7, "{point} {step}");
-            let events = scene.drain("c", "completion");
+            assert_eq!(case.daemon.closed(&process)["exit_code"], 7, "{point} {step}");
+            let events = case.drain("c", "completion");
             is_gapless(&events);
             let expected = ["started", "watch_match", "watch_match", "exited", "closed", "completion"];
             assert_eq!(kinds(&events), expected, "{point} {step}: {events:#?}");
             let outputs: Vec<&Value> =
                 events.iter().filter(|e| e["type"] == "watch_match").map(|e| &e["output"]).collect();
             assert_eq!(outputs, [&json!("NEEDLE one"), &json!("NEEDLE end")], "{point} {step}");
-            let watch = scene.daemon.process(&process)["watch"].clone();
+            let watch = case.daemon.process(&process)["watch"].clone();
             assert_eq!((&watch["hits"], &watch["suppressed"]), (&json!(2), &json!(0)), "{point} {step}: {watch}");
         }
     }
 }
 
 #[test]
-fn what_is_acknowledged_never_comes_again_and_what_is_not_does() {
+fn acknowledged_events_are_never_delivered_again_and_others_are() {
     for point in POINTS.iter().filter(|p| p.starts_with("ack.")) {
-        let mut scene = Scene::new("");
-        let process = id(&scene.daemon.ok("exec", json!({ "argv": ["/bin/true"] })));
-        scene.daemon.closed(&process);
-        let first = scene.daemon.ok("events.next", json!({ "consumer": "c", "limit": 2, "wait_ms": 20_000 }));
+        let mut case = EventCase::new("");
+        let process = id(&case.daemon.ok("exec", json!({ "argv": ["/bin/true"] })));
+        case.daemon.closed(&process);
+        let first = case.daemon.ok("events.next", json!({ "consumer": "c", "limit": 2, "wait_ms": 20_000 }));
         assert_eq!(first["events"].as_array().unwrap().len(), 2);
-        scene.arm(point);
-        scene.daemon.conn().request("events.ack", json!({ "consumer": "c", "seq": 2 }));
-        scene.strike(point);
-        let again = scene.daemon.ok("events.next", json!({ "consumer": "c", "wait_ms": 20_000 }));
+        case.arm(point);
+        case.daemon.conn().request("events.ack", json!({ "consumer": "c", "seq": 2 }));
+        case.strike(point);
+        let again = case.daemon.ok("events.next", json!({ "consumer": "c", "wait_ms": 20_000 }));
         let seqs: Vec<u64> = again["events"].as_array().unwrap().iter().map(|e| e["seq"].as_u64().unwrap()).collect();
         let expected: Vec<u64> = if *point == "ack.write" { vec![1, 2, 3] } else { vec![3] };
         assert_eq!(seqs, expected, "{point}");
-        let other = scene.daemon.ok("events.next", json!({ "consumer": "other" }));
-        assert_eq!(other["events"].as_array().unwrap().len(), 3, "nobody acknowledged anything for this one");
+        let other = case.daemon.ok("events.next", json!({ "consumer": "other" }));
+        assert_eq!(other["events"].as_array().unwrap().len(), 3, "nothing was acknowledged for this consumer");
     }
 }
 
-/// What a consumer has seen: the numbers, in the order in which they were worked off.
+/// The events that a consumer has processed, in order.
 struct Consumer {
     name: &'static str,
     seen: Vec<u64>,
 }
 
 impl Consumer {
-    /// One batch, worked off and acknowledged; a consumer that crashes forgets to.
+    /// Processes one batch and acknowledges it; a consumer that crashes does not acknowledge.
     fn work(&mut self, conn: &mut Conn, crashes: bool) -> Option<usize> {
         let next = conn.call("events.next", json!({ "consumer": self.name, "limit": 3 })).ok()?;
         let seqs: Vec<u64> = next["events"].as_array()?.iter().map(|e| e["seq"].as_u64().unwrap()).collect();
@@ -167,7 +167,7 @@ impl Consumer {
 }
 
 #[test]
-fn two_consumers_one_of_them_crashing_and_a_daemon_killed_at_random_see_every_event_in_order() {
+fn two_consumers_one_of_them_crashing_get_every_event_in_order_while_the_daemon_is_killed() {
     let seed = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos() as u64 | 1;
     println!("seed {seed}");
     let mut random = crate::random::Random(seed);
@@ -183,7 +183,7 @@ fn two_consumers_one_of_them_crashing_and_a_daemon_killed_at_random_see_every_ev
             consumers[0].work(&mut daemon.conn(), false);
             consumers[1].work(&mut daemon.conn(), crashes);
         }
-        // The instant is what this test is about: any will do, and it is drawn, not waited for.
+        // The instant is what this test varies: it is random, not waited for.
         std::thread::park_timeout(std::time::Duration::from_micros(random.below(20_000)));
         daemon.restart();
     }

@@ -1,11 +1,11 @@
-//! Life after the zygote: shims are executed, and everything works on with them.
+//! After the zygote is killed, shims are started by exec, and everything works with them.
 
 use crate::case_run::end;
 use serde_json::json;
 use toold_test_support::rig::{Daemon, id};
 
 #[test]
-fn after_the_zygote_is_killed_every_start_is_served_by_an_executed_shim() {
+fn after_the_zygote_is_killed_every_start_uses_an_executed_shim() {
     let mut daemon = Daemon::start();
     let gate = daemon.gate("gate");
     let early = daemon.sh(&format!("{}; exit 4", gate.wait()));
@@ -29,7 +29,7 @@ fn after_the_zygote_is_killed_every_start_is_served_by_an_executed_shim() {
 }
 
 #[test]
-fn with_executed_shims_configured_there_is_no_zygote_and_processes_survive_the_daemon() {
+fn with_shim_exec_there_is_no_zygote_and_processes_survive_the_daemon() {
     let mut daemon = Daemon::start_with("shim = \"exec\"\n", &[]);
     assert_eq!(daemon.ok("daemon.info", json!({}))["features"]["zygote"], json!(false));
     let process = id(&daemon.sh_with("read -r x; echo \"got $x\"; exit 5", json!({ "stdin": "pipe" })));

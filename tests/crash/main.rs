@@ -1,5 +1,5 @@
-//! The crash matrix: kill -9 at every named point of a process's life, and what must be true afterwards.
-// A test that unwraps a None has failed, and says where: there is nobody to hand an error to.
+//! The crash matrix: kill -9 at every hook, and the invariants that hold afterwards.
+// A test that unwraps a None has failed, and the panic names the line: there is no caller to return an error to.
 #![allow(clippy::unwrap_used)]
 
 mod case_run;
@@ -16,8 +16,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Mutex;
 
-/// Cases at once. They wait most of the time: for a hook, for pid 1 to reap.
-const AT_ONCE: usize = 6;
+/// Cases that run at once. They mostly wait: for a hook, for pid 1 to reap.
+const MAX_CONCURRENT: usize = 6;
 
 #[test]
 fn every_pause_point_in_the_daemon_has_a_crash_case() {
@@ -46,7 +46,7 @@ fn nothing_is_lost_run_twice_or_left_over_with_executed_shims() {
     run_all(matrix::all().into_iter().filter(|case| case.mode == Mode::Exec).collect());
 }
 
-/// Runs the cases, some at a time, and names all that failed. `TOOLD_CRASH_CASE` picks by a part of the name.
+/// Runs the cases, several at a time, and names all that failed. `TOOLD_CRASH_CASE` selects by a part of the name.
 fn run_all(mut cases: Vec<Case>) {
     if let Ok(part) = std::env::var("TOOLD_CRASH_CASE") {
         cases.retain(|case| case.to_string().contains(&part));
@@ -55,7 +55,7 @@ fn run_all(mut cases: Vec<Case>) {
     let (left, failed) = (Mutex::new(cases), Mutex::new(Vec::new()));
     let next = || left.lock().unwrap().pop();
     std::thread::scope(|scope| {
-        for _ in 0..AT_ONCE {
+        for _ in 0..MAX_CONCURRENT {
             scope.spawn(|| {
                 while let Some(case) = next() {
                     let run = catch_unwind(AssertUnwindSafe(|| check::run(&case)));

@@ -1,8 +1,8 @@
-//! Every case as data: where it pauses, who is killed there, and what must come of it. Pure.
+//! Every case as data: the hook where it pauses, the process that is killed there, and the expected result. Pure.
 
 use std::fmt;
 
-/// What brings a process to the point.
+/// The action that brings a process to the point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Drive {
     /// `exec`.
@@ -15,7 +15,7 @@ pub enum Drive {
     Recover,
 }
 
-/// Whose code the point is in.
+/// The program whose code has the point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     Daemon,
@@ -36,7 +36,7 @@ pub enum Victim {
     /// The shim of the process; where it has none yet, the spare ones.
     Shim,
     Program,
-    /// Nobody is left who could have been told anything.
+    /// No process is left that could have recorded anything.
     DaemonAndShim,
 }
 
@@ -52,10 +52,10 @@ pub enum Mode {
     Exec,
 }
 
-/// When whoever is paused goes on.
+/// The moment at which the paused process continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Release {
-    /// At once after the kill: no daemon is there, or the old one.
+    /// At once after the kill: no daemon runs, or the old one.
     AtOnce,
     /// When the next daemon serves requests already.
     WhenServed,
@@ -70,7 +70,7 @@ pub struct Case {
     pub release: Release,
 }
 
-/// How the process must end.
+/// The expected end of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
     /// By its own exit, with all of its output.
@@ -117,18 +117,18 @@ const POINTS: &[Point] = &[
 ];
 
 impl Point {
-    /// There is a shim that has the record's lock.
+    /// A shim holds the record's lock.
     pub fn has_shim(&self) -> bool {
         !matches!(self.name, "spawn.recorded" | "spawn.before_request" | "shim.before_launch" | "spawn.opened")
     }
 
-    /// Only the zygote's way of starting passes here.
+    /// Only a start by the zygote reaches this point.
     fn only_zygote(&self) -> bool {
         matches!(self.name, "spawn.before_request" | "spawn.requested")
     }
 
-    /// The shim has noted that it is about to fork: what happens to it now is not undone by a second start.
-    pub fn begun(&self) -> bool {
+    /// The shim has recorded that it is about to fork: a second start does not undo what happens from now on.
+    pub fn has_started(&self) -> bool {
         self.has_shim() && self.name != "spawn.locked"
     }
 
@@ -145,7 +145,7 @@ impl Point {
         )
     }
 
-    /// The program lives here, and can be killed by itself.
+    /// The program is running here, and can be killed by itself.
     fn has_program(&self) -> bool {
         match self.drive {
             Drive::Start => {
@@ -163,22 +163,22 @@ impl Case {
         let asked = if self.point.drive == Drive::Kill { End::Killed } else { End::Exited };
         match self.victim {
             Victim::Daemon | Victim::Zygote => asked,
-            // Killed before the shim looked for dead children, it died of our signal and not of the kill.
+            // Killed before the shim looked for dead children, it died by our signal and not by the kill.
             Victim::Program if self.point.name == "kill.asked" => End::Signaled,
             Victim::Program if self.point.drive == Drive::Kill => End::Killed,
             Victim::Program => End::Signaled,
             Victim::Shim | Victim::DaemonAndShim if self.point.exit_recorded() => asked,
-            Victim::Shim | Victim::DaemonAndShim if self.point.begun() => End::Lost,
+            Victim::Shim | Victim::DaemonAndShim if self.point.has_started() => End::Lost,
             Victim::Shim | Victim::DaemonAndShim => asked,
         }
     }
 
-    /// How often the program may have run.
+    /// The allowed number of runs of the program.
     pub fn runs(&self) -> std::ops::RangeInclusive<usize> {
         let killed_early = matches!(self.victim, Victim::Shim | Victim::DaemonAndShim | Victim::Program);
         match self.point.name {
             "spawn.launching" if killed_early => 0..=0,
-            // Killed while it started: it may not have come to its first line.
+            // Killed while it started: it may not have reached its first line.
             "spawn.forked" | "spawn.running" | "spawn.told" if killed_early => 0..=1,
             // Everything else runs once, never twice.
             _ => 1..=1,

@@ -12,7 +12,7 @@ const PROCESSES: u64 = 10;
 const BURSTS: u64 = 30;
 const BURST: u64 = 100;
 
-/// A generator that is its seed: xorshift.
+/// A random generator: xorshift of its seed.
 pub struct Random(pub u64);
 
 impl Random {
@@ -26,7 +26,7 @@ impl Random {
 
 fn exec(daemon: &Daemon, n: u64) -> Value {
     let marker = daemon.root().join("ran").display().to_string();
-    // The program's own pace, so that it lives through several daemons. Nothing is synchronised by it.
+    // The pace of the program, so that it outlives several daemons. It synchronises nothing.
     let script = format!(
         "echo {n} >> {marker}; i=0; while [ $i -lt {} ]; do echo {n}-$i; i=$((i+1)); \
          [ $((i % {BURST})) -ne 0 ] || sleep 0.05; done; exit {}",
@@ -46,12 +46,12 @@ fn a_daemon_killed_at_random_instants_loses_no_line_and_no_exit() {
     let mut daemon = Daemon::start();
     for round in 0..ROUNDS {
         let mut conn = daemon.conn();
-        // Two of them are asked for again and again, in starts that may be cut anywhere.
+        // Two of them are requested repeatedly, in starts that may be interrupted anywhere.
         for _ in 0..2 {
             conn.request("exec", exec(&daemon, random.below(PROCESSES)));
         }
         follow(&mut conn, round);
-        // The instant is what this test is about: any will do, and it is drawn, not waited for.
+        // The instant is what this test varies: it is random, not waited for.
         std::thread::park_timeout(Duration::from_micros(random.below(120_000)));
         daemon.kill9();
         daemon.spawn();
@@ -71,7 +71,7 @@ fn a_daemon_killed_at_random_instants_loses_no_line_and_no_exit() {
     assert_eq!(daemon.ids(json!({})).len() as u64, PROCESSES, "seed {seed}");
 }
 
-/// Calls under way when the daemon dies: nobody waits for their answers.
+/// Sends calls whose answers the test does not read: they are pending when the daemon dies.
 fn follow(conn: &mut Conn, round: u64) {
     conn.request("list", json!({}));
     conn.request("wait", json!({ "ids": [format!("request-{round}")], "timeout_ms": 1000 }));

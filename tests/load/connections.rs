@@ -1,6 +1,6 @@
-//! Two hundred connections at once, all of them busy.
+//! Two hundred connections at once, all of them active.
 
-use crate::footprint::{Rest, nothing_runs};
+use crate::footprint::{Baseline, nothing_runs};
 use serde_json::json;
 use toold_test_support::conn::Conn;
 use toold_test_support::rig::{Daemon, id};
@@ -11,12 +11,12 @@ const ROUNDS: usize = 10;
 #[test]
 fn two_hundred_connections_at_once_all_get_their_own_answers() {
     let daemon = Daemon::start();
-    let rest = Rest::of(&daemon);
+    let rest = Baseline::measure(&daemon);
     let mut conns: Vec<Conn> = (0..CONNECTIONS).map(|_| daemon.conn()).collect();
     for round in 0..ROUNDS {
         let script = |n: usize| format!("echo {round}-{n}; exit {}", n % 100);
         let exec = |n: usize| json!({ "argv": ["/bin/sh", "-c", script(n)], "yield_ms": 60_000 });
-        // Every other connection starts something, all the others ask; every answer is awaited only then.
+        // Every other connection starts a process, the others query; the answers are read after all requests were sent.
         let calls: Vec<u64> = conns
             .iter_mut()
             .enumerate()
@@ -40,5 +40,5 @@ fn two_hundred_connections_at_once_all_get_their_own_answers() {
     }
     drop(conns);
     nothing_runs(&daemon);
-    rest.again(&daemon);
+    rest.wait_restored(&daemon);
 }

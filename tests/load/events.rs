@@ -1,6 +1,6 @@
-//! A hundred processes that match all the time, with consumers that see every line of it.
+//! A hundred processes that match all the time, with consumers that receive every match.
 
-use crate::footprint::{Rest, nothing_runs};
+use crate::footprint::{Baseline, nothing_runs};
 use crate::scaled;
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -9,19 +9,19 @@ use toold_test_support::conn::Conn;
 use toold_test_support::rig::{Daemon, id};
 
 const PROCESSES: usize = 100;
-/// Matching lines of each: at a hundred a second, ten thousand a second in all.
-const LINES: usize = 300;
+/// Matching lines of each process: a hundred per second, ten thousand per second in all.
+const LINES_EACH: usize = 300;
 
 #[test]
 fn ten_thousand_matches_a_second_from_a_hundred_processes_all_arrive_in_order() {
     let config = "[watch]\nmin_interval_ms = 0\nstrike_limit = 0\nglobal_max = 1000000000\n";
     let daemon = Daemon::start_with(config, &[]);
-    let rest = Rest::of(&daemon);
-    let (lines, gate) = (scaled(LINES), daemon.gate("go"));
+    let rest = Baseline::measure(&daemon);
+    let (lines, gate) = (scaled(LINES_EACH), daemon.gate("go"));
     let mut live = daemon.conn();
     live.call("events.subscribe", json!({ "session_key": "load" })).unwrap();
     let mut conn = daemon.conn();
-    // The pace is the program's own: nothing is synchronised by it.
+    // The program sets the pace: it synchronises nothing.
     let never = daemon.gate("never");
     let script = format!(
         "{}; exec 9<>{}; for ((i = 1; i <= {lines}; i++)); do echo HIT $i; read -t 0.01 -u 9 x; done; exit 0",
@@ -50,7 +50,7 @@ fn ten_thousand_matches_a_second_from_a_hundred_processes_all_arrive_in_order() 
     assert_eq!(pulled["events"][0]["seq"], 1);
     drop((live, conn));
     nothing_runs(&daemon);
-    rest.again(&daemon);
+    rest.wait_restored(&daemon);
 }
 
 fn until_all_completed(live: &mut Conn) -> Vec<Value> {

@@ -1,43 +1,43 @@
-//! What a daemon weighs: descriptors, threads, dead children, memory.
+//! The footprint of a daemon: descriptors, threads, dead children, memory.
 
 use serde_json::json;
 use std::fs;
 use toold_test_support::procfs;
 use toold_test_support::rig::Daemon;
 
-/// What memory may have grown by. An allocator keeps some of what it once had, and finished records stay.
-const GROWTH_KIB: u64 = 48 * 1024;
+/// Allowed growth of memory. An allocator keeps some of what it freed, and finished records stay.
+const MAX_GROWTH_KIB: u64 = 48 * 1024;
 
 #[derive(Debug, PartialEq, Eq)]
-pub struct Weight {
+pub struct Footprint {
     descriptors: usize,
     threads: usize,
     zombies: usize,
-    /// Children of daemon and zygote are the zygote itself and two to four spares.
+    /// Children of daemon and zygote: the zygote itself and two to four spares.
     only_spares: bool,
 }
 
-/// A daemon at rest, as it was before the load.
-pub struct Rest {
-    weight: Weight,
+/// The footprint of an idle daemon before the load.
+pub struct Baseline {
+    weight: Footprint,
     rss_kib: u64,
 }
 
-impl Rest {
-    /// Takes the measure after one process, so that what is made once is made.
-    pub fn of(daemon: &Daemon) -> Rest {
+impl Baseline {
+    /// Measures after one process, so that lazy initialisation is done.
+    pub fn measure(daemon: &Daemon) -> Baseline {
         daemon.run("exit 0");
-        // The blocking pool lets its threads go after a while, and the process's shim leaves or waits for the next.
-        let quiet = |w: &Weight| w.zombies == 0 && w.only_spares && w.threads == 3;
-        daemon.eventually("a fresh daemon is at rest", || connections(daemon) == 0 && quiet(&weigh(daemon)));
-        Rest { weight: weigh(daemon), rss_kib: rss_kib(daemon.pid()) }
+        // The blocking pool ends its threads after a while, and the shim of the process exits or waits for the next.
+        let quiet = |w: &Footprint| w.zombies == 0 && w.only_spares && w.threads == 3;
+        daemon.eventually("a fresh daemon is at rest", || connections(daemon) == 0 && quiet(&measure(daemon)));
+        Baseline { weight: measure(daemon), rss_kib: rss_kib(daemon.pid()) }
     }
 
-    /// Waits until the daemon weighs what it did.
-    pub fn again(&self, daemon: &Daemon) {
+    /// Waits until the footprint is as before.
+    pub fn wait_restored(&self, daemon: &Daemon) {
         let mut last = String::new();
         daemon.eventually("the daemon weighs what it did before the load (see below)", || {
-            let now = weigh(daemon);
+            let now = measure(daemon);
             if now != self.weight && last != format!("{now:?}") {
                 last = format!("{now:?}");
                 println!("not yet at rest: {now:?}, before the load {:?}", self.weight);
@@ -46,24 +46,24 @@ impl Rest {
         });
         let rss = rss_kib(daemon.pid());
         println!("memory: {} KiB before, {rss} KiB after", self.rss_kib);
-        assert!(rss <= self.rss_kib + GROWTH_KIB, "memory grew from {} to {rss} KiB", self.rss_kib);
+        assert!(rss <= self.rss_kib + MAX_GROWTH_KIB, "memory grew from {} to {rss} KiB", self.rss_kib);
     }
 }
 
-fn weigh(daemon: &Daemon) -> Weight {
+fn measure(daemon: &Daemon) -> Footprint {
     let pid = daemon.pid();
     let mut children = procfs::children(pid);
     children.extend(children.clone().into_iter().flat_map(procfs::children));
-    Weight {
-        descriptors: fs::read_dir(format!("/proc/{pid}/fd")).unwrap().filter(|fd| !is_made_ahead(fd)).count(),
+    Footprint {
+        descriptors: fs::read_dir(format!("/proc/{pid}/fd")).unwrap().filter(|fd| !is_prepared(fd)).count(),
         threads: fs::read_dir(format!("/proc/{pid}/task")).unwrap().count(),
         zombies: children.iter().filter(|pid| is_zombie(**pid)).count(),
         only_spares: (3..=5).contains(&children.len()),
     }
 }
 
-/// Whether a descriptor is of a record for a process to come: of those there are some more or fewer.
-fn is_made_ahead(fd: &std::io::Result<fs::DirEntry>) -> bool {
+/// Returns true for a descriptor of a prepared record: their number varies.
+fn is_prepared(fd: &std::io::Result<fs::DirEntry>) -> bool {
     let target = fd.as_ref().ok().and_then(|fd| fs::read_link(fd.path()).ok());
     target.is_some_and(|target| target.components().any(|part| part.as_os_str() == "ready"))
 }
@@ -86,7 +86,7 @@ fn rss_kib(pid: i32) -> u64 {
     line.trim().trim_end_matches(" kB").parse().unwrap()
 }
 
-/// Nothing runs, by the daemon's own account and by /proc's.
+/// Checks that nothing runs, according to the daemon and to /proc.
 pub fn nothing_runs(daemon: &Daemon) {
     let counts = daemon.ok("daemon.info", json!({}))["counts"].clone();
     assert_eq!((&counts["running"], &counts["starting"]), (&json!(0), &json!(0)), "{counts}");

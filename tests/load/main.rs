@@ -1,7 +1,7 @@
-//! Much of everything, bounded in count and time, and the proof that afterwards all is as it was.
+//! Load tests, bounded in count and time: afterwards the footprint of the daemon is as before.
 //!
 //! `TOOLD_LOAD_SCALE` multiplies the counts that only cost time (default 1).
-// A test that unwraps a None has failed, and says where: there is nobody to hand an error to.
+// A test that unwraps a None has failed, and the panic names the line: there is no caller to return an error to.
 #![allow(clippy::unwrap_used)]
 
 mod connections;

@@ -1,11 +1,11 @@
-//! Whether a page shows what happened: the same words, whatever ids, times, sizes and pids there were.
+//! Compares a page with what happened: the same text, apart from ids, times, sizes and pids.
 
 use regex::Regex;
 use std::ops::Range;
 use std::sync::LazyLock;
 
-/// What differs from one run to the next, and what stands for it. In this order.
-const PLACES: &[(&str, &str)] = &[
+/// Values that differ from run to run, and their placeholders. Applied in this order.
+const PLACEHOLDERS: &[(&str, &str)] = &[
     (r"proc_[0-9a-f]{12}", "ID"),
     (r"\b(Mon|Tue|Wed|Thu|Fri|Sat|Sun) \d{4}-\d\d-\d\d", "DATE"),
     (r"\b\d{4}-\d\d-\d\d", "DATE"),
@@ -27,27 +27,27 @@ const GROUP: &str = r"\bcgroup[12]?\b";
 static CGROUP: LazyLock<Regex> = LazyLock::new(|| Regex::new(GROUP).unwrap());
 
 static RULES: LazyLock<Vec<(Regex, &str)>> =
-    LazyLock::new(|| PLACES.iter().map(|(rule, place)| (Regex::new(rule).unwrap(), *place)).collect());
+    LazyLock::new(|| PLACEHOLDERS.iter().map(|(rule, place)| (Regex::new(rule).unwrap(), *place)).collect());
 
-/// A line without what differs.
+/// Replaces the values that differ from run to run by placeholders.
 fn plain(line: &str) -> String {
     let all = RULES.iter().fold(line.to_owned(), |line, (rule, place)| rule.replace_all(&line, *place).into_owned());
     all.trim_end().to_owned()
 }
 
-/// Whether one line of a page says what one line of output does. `…` in the page is any text.
+/// Returns true if a line of a page matches a line of output. `…` in the page matches any text.
 fn line_is(shown: &str, happened: &str) -> bool {
     let parts: Vec<String> = shown.split('…').map(|part| regex::escape(plain(part).trim())).collect();
     let all = format!("^ ?{}$", parts.join(r".*"));
     Regex::new(&all).unwrap().is_match(&plain(happened))
 }
 
-/// Whether the lines of a page are these. A line of a page that is only `…` is any number of lines.
+/// Returns true if the lines of a page match these. A line of a page that is only `…` matches any number of lines.
 pub fn same(shown: &[String], happened: &[&str]) -> bool {
     pairs(shown, happened).is_some()
 }
 
-/// Which line of a page is which of those that happened, by number. None: they are not the same.
+/// Pairs the lines of a page with those that happened, by number. None if they do not match.
 pub fn pairs(shown: &[String], happened: &[&str]) -> Option<Vec<(usize, usize)>> {
     fn from(shown: &[String], happened: &[&str], at: (usize, usize)) -> Option<Vec<(usize, usize)>> {
         match (shown.get(at.0), happened.get(at.1)) {
@@ -67,34 +67,34 @@ pub fn pairs(shown: &[String], happened: &[&str]) -> Option<Vec<(usize, usize)>>
     from(shown, happened, (0, 0))
 }
 
-/// Anything that differs from one run to the next.
+/// Any value that differs from run to run.
 static VALUE: LazyLock<Regex> = LazyLock::new(|| {
-    let rules: Vec<&str> = PLACES.iter().map(|(rule, _)| *rule).filter(|rule| *rule != BLANKS).collect();
+    let rules: Vec<&str> = PLACEHOLDERS.iter().map(|(rule, _)| *rule).filter(|rule| *rule != BLANKS).collect();
     Regex::new(&rules.join("|")).unwrap()
 });
 
-/// What differs in one line of a page, and what it was this time. None where it cannot be told which is which.
+/// The values of one line of a page that differ, with their values of this run. None if the pairing is ambiguous.
 pub fn values(shown: &str, happened: &str) -> Option<Vec<(Range<usize>, String)>> {
-    let found: Vec<Range<usize>> = VALUE.find_iter(shown).map(|value| value.range()).collect();
+    let ranges: Vec<Range<usize>> = VALUE.find_iter(shown).map(|value| value.range()).collect();
     let fixed = |text: &str| {
         let parts =
             text.split('…').map(|part| part.split_whitespace().map(regex::escape).collect::<Vec<_>>().join(r"\s+"));
         format!(r"\s*{}\s*", parts.collect::<Vec<_>>().join(r"\s*.*?\s*"))
     };
     let (mut rule, mut end) = (String::from("^"), 0);
-    for (n, value) in found.iter().enumerate() {
+    for (n, value) in ranges.iter().enumerate() {
         rule += &format!("{}(?P<v{n}>{})", fixed(&shown[end..value.start]), VALUE.as_str());
         end = value.end;
     }
     rule += &format!("{}$", fixed(&shown[end..]));
-    let told = Regex::new(&rule).unwrap().captures(happened)?;
-    Some(found.into_iter().enumerate().map(|(n, value)| (value, told[format!("v{n}").as_str()].to_owned())).collect())
+    let found = Regex::new(&rule).unwrap().captures(happened)?;
+    Some(ranges.into_iter().enumerate().map(|(n, range)| (range, found[format!("v{n}").as_str()].to_owned())).collect())
 }
 
-/// A line of a page as it is after this run: what the page leaves out stays left out.
-pub fn retold(shown: &str, happened: &str) -> String {
+/// A line of a page with the values of this run. `…` stays.
+pub fn updated_line(shown: &str, happened: &str) -> String {
     if !shown.contains('…') {
-        // That is of the machine, and not of the run.
+        // This is a property of the machine, not of the run.
         return CGROUP.find(shown).map_or(happened.into(), |group| CGROUP.replace_all(happened, group.as_str())).into();
     }
     let mut line = shown.to_owned();
@@ -104,14 +104,14 @@ pub fn retold(shown: &str, happened: &str) -> String {
     line
 }
 
-/// The ids in these lines of a page, and those that they stood for this time.
+/// The ids in a line of a page, with those of this run.
 pub fn ids(shown: &str, happened: &str) -> Vec<(String, String)> {
     let all = values(shown, happened).unwrap_or_default().into_iter();
     all.map(|(place, now)| (shown[place].to_owned(), now)).filter(|(then, _)| then.starts_with("proc_")).collect()
 }
 
 #[test]
-fn what_differs_from_run_to_run_is_the_same_and_what_does_not_is_not() {
+fn values_that_differ_from_run_to_run_match_and_other_differences_do_not() {
     let is =
         |shown: &[&str], happened: &[&str]| same(&shown.iter().map(|s| s.to_string()).collect::<Vec<_>>(), happened);
     assert!(is(&["proc_5a67e2d7cbe8 (web) running 0s"], &["proc_000000000001 (web) running  1m 12s"]));
@@ -122,11 +122,15 @@ fn what_differs_from_run_to_run_is_the_same_and_what_does_not_is_not() {
 }
 
 #[test]
-fn a_line_is_retold_with_the_values_of_this_run_and_what_it_leaves_out_stays_out() {
+fn an_updated_line_has_the_values_of_this_run_and_keeps_its_ellipses() {
     let shown = "08:28:35  started  web  pid 24888: ma…";
-    assert_eq!(retold(shown, "23:59:01  started  web  pid 7: make all"), "23:59:01  started  web  pid 7: ma…");
-    assert_eq!(retold("proc_5a67e2d7cbe8 runs 0s", "proc_000000000001 runs 12s"), "proc_000000000001 runs 12s");
-    assert_eq!(retold("512M, by cgroup2", "64M, by cgroup1"), "64M, by cgroup2", "the machine is not the run");
+    assert_eq!(updated_line(shown, "23:59:01  started  web  pid 7: make all"), "23:59:01  started  web  pid 7: ma…");
+    assert_eq!(updated_line("proc_5a67e2d7cbe8 runs 0s", "proc_000000000001 runs 12s"), "proc_000000000001 runs 12s");
+    assert_eq!(
+        updated_line("512M, by cgroup2", "64M, by cgroup1"),
+        "64M, by cgroup2",
+        "a property of the machine stays"
+    );
     let two = ids("proc_5a67e2d7cbe8 … (proc_5a67e2d7cbe9)", "proc_000000000001 and more (proc_000000000002)");
     let pair = |a: &str, b: &str| (format!("proc_{a}"), format!("proc_{b}"));
     assert_eq!(two, [pair("5a67e2d7cbe8", "000000000001"), pair("5a67e2d7cbe9", "000000000002")]);

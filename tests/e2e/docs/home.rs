@@ -1,4 +1,4 @@
-//! A person's home to type in: our programs first on the PATH, and stand-ins for what cannot be had in a test.
+//! A home directory to type in: our programs first in PATH, and fakes of programs that a test cannot use.
 
 use crate::TOOLCTL;
 use crate::service::install::{JOURNALCTL, LOGINCTL, SYSTEMCTL};
@@ -10,21 +10,21 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU16, Ordering};
 use toold_test_support::rig::Daemon;
 
-/// Programs that take the place of real ones, and why. Each does what the real one does as far as a page needs it.
+/// Programs that replace real ones, and the reason. Each does what the real one does as far as a page needs it.
 const STAND_INS: &[(&str, &str, &str)] = &[
     ("systemctl", "tests/e2e/service/systemd.rs asks the real one, where there is one", SYSTEMCTL),
     ("journalctl", "the same", JOURNALCTL),
     ("loginctl", "the same", LOGINCTL),
     ("notify-send", "there is no desktop", "#!/bin/sh\necho \"$@\" >> \"$0.log\"\n"),
-    ("mail", "nobody to write to", "#!/bin/sh\ncat >> \"$0.log\"\n"),
+    ("mail", "there is no recipient", "#!/bin/sh\ncat >> \"$0.log\"\n"),
     ("make", "nothing to make", "#!/bin/sh\necho \"make: ${1:-all} is up to date\"\n"),
     ("vim", "its screen differs by version", "#!/bin/sh\nprintf '\\033[?1049h\\033[H%s: new file' \"$1\"\nexec cat\n"),
     ("cargo", "builds are CI's business", "#!/bin/sh\necho \"$@\" >> \"$0.log\"\n"),
 ];
-/// What `nc -NU` does, for where no nc is installed: send stdin, close that direction, print what comes.
+/// Does what `nc -NU` does, where nc is not installed: sends stdin, shuts down that direction, prints the answer.
 const NC: &str = r#"#!/usr/bin/env python3
 import socket, sys, threading
-assert sys.argv[1] == "-NU", "only nc -NU is stood in for"
+assert sys.argv[1] == "-NU", "only nc -NU is supported"
 s = socket.socket(socket.AF_UNIX)
 s.connect(sys.argv[2])
 def send():
@@ -39,7 +39,7 @@ while piece := s.recv(65536):
 
 pub struct Home {
     pub d: Daemon,
-    /// Free, and of four digits, so that columns and byte counts are as in the pages.
+    /// A free port of four digits, so that columns and byte counts are as in the pages.
     pub port: u16,
 }
 
@@ -62,7 +62,7 @@ impl Home {
         home
     }
 
-    /// A program of this name, before all others.
+    /// Writes a program of this name, first in PATH.
     pub fn program(&self, name: &str, text: &str) {
         let (path, draft) = (self.d.root().join("bin").join(name), self.d.root().join("tmp").join(name));
         // Written elsewhere: a fork of another test must not hold a program open for writing.
@@ -76,10 +76,10 @@ impl Home {
         format!("{}/bin:{ours}:{}", self.d.root().display(), std::env::var("PATH").unwrap())
     }
 
-    /// What a person's shell has in its environment.
+    /// The environment of an interactive shell.
     pub fn environment(&self) -> BTreeMap<String, String> {
         let rig = self.d.ctl_command(&[]);
-        let text = |word: &std::ffi::OsStr| word.to_str().unwrap().to_owned();
+        let text = |value: &std::ffi::OsStr| value.to_str().unwrap().to_owned();
         let mut all: BTreeMap<String, String> =
             rig.get_envs().filter_map(|(name, value)| Some((text(name), text(value?)))).collect();
         let more = [("SHELL", "/bin/bash"), ("LANG", "C.UTF-8"), ("TZ", "UTC"), ("TERM", "xterm-256color")];
@@ -88,18 +88,18 @@ impl Home {
         all
     }
 
-    /// Where a person works.
+    /// The working directory of a session.
     pub fn project(&self) -> PathBuf {
         self.d.home().join("project")
     }
 
-    /// The words of a page, as they are to be typed here.
-    pub fn words(&self, page: &str) -> String {
+    /// The commands of a page with the paths and ports of this home.
+    pub fn localized(&self, page: &str) -> String {
         let port = self.port.to_string();
         page.replace("8765", &port).replace("8080", &port).replace("proc_0b3b", "${ID:0:9}")
     }
 
-    /// What was seen here, as a page tells it.
+    /// Text of this home with the paths and ports of the page.
     pub fn seen(&self, here: &str) -> String {
         let root = self.d.root().display().to_string();
         let ours = Path::new(TOOLCTL).parent().unwrap().display().to_string();
@@ -121,7 +121,7 @@ fn installed(program: &str) -> bool {
 }
 
 fn free_port() -> u16 {
-    // Homes of one run begin to look at different places: until its server listens, a port looks free to all of them.
+    // Homes of one run start their search at different ports: until its server listens, a port looks free to all of them.
     static HOMES: AtomicU16 = AtomicU16::new(0);
     let first = 8000 + (std::process::id() % 1000) as u16 + HOMES.fetch_add(10, Ordering::Relaxed);
     let free = |port: &u16| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok();

@@ -1,8 +1,8 @@
-//! What README and `docs/` show is what happens: every session in them is typed at a terminal, in the order of its page.
+//! README and `docs/` show what happens: every session in them is typed at a terminal, in the order of its page.
 //!
-//! A page's commands are in ```` ```console ```` blocks. They run in one shell, in a home of their own; what the page shows of
-//! their output is compared (`docs/compare.rs`). A command exits with 0, unless the next one prints `$?`. `UPDATE_GOLDEN=1`
-//! writes what happened into the pages that say otherwise, with the ids and times of one run.
+//! Commands of a page are in ```` ```console ```` blocks. They run in one shell, in a home of their own; the shown output
+//! is compared (`docs/compare.rs`). A command exits with 0, unless the next one prints `$?`. `UPDATE_GOLDEN=1` writes what
+//! happened into pages that differ, with the ids and times of one run.
 
 mod compare;
 mod examples;
@@ -10,16 +10,16 @@ mod home;
 mod page;
 mod session;
 
-use compare::{ids, pairs, retold};
+use compare::{ids, pairs, updated_line};
 use home::Home;
 use page::{Block, Page, Typed};
 use serde_json::json;
-use session::{Outcome, Seat, key};
+use session::{Outcome, Session, key};
 use std::collections::HashMap;
 use std::fs;
 use toold_test_support::rig::Daemon;
 
-/// Typed unseen: the page, the command that it comes before (all of them: none), and the words.
+/// Commands that are typed and not shown: the page, the command that follows (empty: any), and the command.
 const UNSEEN: &[(&str, &str, &str)] = &[
     ("docs/cli.md", "", "toolctl exec --name web --ready-port 8765 -- python3 -u -m http.server 8765 --bind 127.0.0.1"),
     (
@@ -31,38 +31,38 @@ const UNSEEN: &[(&str, &str, &str)] = &[
     ("docs/cli.md", "", "toolctl run -- sh -c 'echo hello; exit 3' || true"),
     ("docs/cli.md", "", "toolctl wait tests --quiet 200ms"),
     ("docs/attach.md", "", "echo 'remember the milk' > notes.txt"),
-    // Both are of this moment, and the next command would see it a moment later too.
+    // Both show the current time, and the next command would show a later one.
     ("README.md", "toolctl events -n 5", "toolctl events --consumer unseen --type completion --wait 30s"),
     ("docs/events.md", "toolctl events -n 5", "toolctl events --consumer unseen --type completion --wait 30s"),
-    // As a person has seen by then: the server has printed its line.
+    // The server has printed its line, as the reader of the page has seen by then.
     ("README.md", "toolctl log web -n 2", "toolctl wait web --match 404 > /dev/null"),
 ];
 
-/// What is in a page and is not run, and why.
+/// Commands of a page that are not run, and the reason.
 const NOT_RUN: &[(&str, &str, &str)] = &[];
 
-/// No page takes so many seconds to type.
-const SESSION: u32 = 120;
+/// The maximum duration of a session in seconds.
+const MAX_SESSION_SECS: u32 = 120;
 
 /// The code of a command that Ctrl-C ended.
 const INTERRUPTED: i32 = 130;
 
-/// Words that a line about building this repository begins with.
+/// Prefixes of lines about building this repository.
 const BUILDING: &[&str] = &["cargo ", "bash .ci/run", "rustup ", "git ", "packaging/deb", "tests/counts"];
 
-/// The commands of a page with what is typed unseen between them; the page's own have a number in it.
+/// The commands of a page with the unseen ones between them; those of the page have their number.
 fn session(page: &Page) -> Vec<(Option<usize>, Typed)> {
-    let unseen = |words: &str| Typed { words: words.into(), shown: vec!["…".into()], lines: 0..0 };
+    let unseen = |command: &str| Typed { command: command.into(), shown: vec!["…".into()], lines: 0..0 };
     let before = |typed: &str| {
         let ours = UNSEEN.iter().filter(move |(name, before, _)| *name == page.name && typed == *before);
-        ours.map(|(_, _, words)| (None, unseen(words))).collect::<Vec<_>>()
+        ours.map(|(_, _, command)| (None, unseen(command))).collect::<Vec<_>>()
     };
     let mut all = before("");
     for (number, typed) in page.typed().into_iter().enumerate() {
-        if NOT_RUN.iter().any(|(name, words, _)| *name == page.name && *words == typed.words) {
+        if NOT_RUN.iter().any(|(name, command, _)| *name == page.name && *command == typed.command) {
             continue;
         }
-        let plain = typed.words.split("  #").next().unwrap().trim();
+        let plain = typed.command.split("  #").next().unwrap().trim();
         all.extend(before(plain));
         all.push((Some(number), typed.clone()));
     }
@@ -70,16 +70,16 @@ fn session(page: &Page) -> Vec<(Option<usize>, Typed)> {
 }
 
 /// One command of a page after it was typed.
-struct Told {
-    /// Which of the page's it is.
+struct Checked {
+    /// Its number in the page.
     number: usize,
     outcome: Outcome,
-    /// Which line that the page shows is which on the screen. None: the page shows something else.
+    /// Pairs of shown lines and lines on the screen. None if they do not match.
     lines: Option<Vec<(usize, usize)>>,
 }
 
-/// Types a page. What came of its commands, and what was otherwise than the page says.
-fn typed(page: &Page) -> (Vec<Told>, Vec<String>) {
+/// Types a page. Returns its commands with their outcomes, and the differences from the page.
+fn typed(page: &Page) -> (Vec<Checked>, Vec<String>) {
     let home = Home::new();
     for block in &page.blocks {
         if let Block::Text { language, text } = block {
@@ -87,27 +87,27 @@ fn typed(page: &Page) -> (Vec<Told>, Vec<String>) {
         }
     }
     let session = session(page);
-    let words: Vec<Typed> = session.iter().map(|(_, typed)| typed.clone()).collect();
-    let mut seat = Seat::take(&home, "session", &words);
+    let commands: Vec<Typed> = session.iter().map(|(_, typed)| typed.clone()).collect();
+    let mut terminal = Session::start(&home, "session", &commands);
     let (mut all, mut wrong) = (Vec::new(), Vec::new());
     for (i, (number, typed)) in session.iter().enumerate() {
-        let outcome = seat.watch(i, typed);
+        let outcome = terminal.watch(i, typed);
         let screen: Vec<&str> = outcome.screen.iter().map(String::as_str).collect();
         let lines = lines(typed, &screen);
-        let asked = session.get(i + 1).is_some_and(|(_, next)| next.words.contains("$?"));
+        let asked = session.get(i + 1).is_some_and(|(_, next)| next.command.contains("$?"));
         let fine = outcome.code == 0 || asked || (outcome.code == INTERRUPTED && typed.shown.iter().any(|l| l == "^C"));
         if lines.is_none() || !fine {
             let (shown, screen) = (typed.shown.join("\n"), screen.join("\n"));
-            wrong.push(format!("$ {}\n--- shown\n{shown}\n--- happened, {}\n{screen}", typed.words, outcome.code));
+            wrong.push(format!("$ {}\n--- shown\n{shown}\n--- happened, {}\n{screen}", typed.command, outcome.code));
         }
-        all.extend(number.map(|number| Told { number, outcome, lines }));
+        all.extend(number.map(|number| Checked { number, outcome, lines }));
     }
     wrong.extend(called_by_two(page, &all));
     wrong.extend(of_several_sessions(page));
     (all, wrong)
 }
 
-/// Whether the times that a page shows are further apart than a session takes: then it is the record of several.
+/// The reason if the times in a page are further apart than a session takes: then it shows several runs.
 fn of_several_sessions(page: &Page) -> Option<String> {
     let time = regex::Regex::new(r"\b(\d\d):(\d\d):(\d\d)\b").unwrap();
     let shown: String = page.typed().iter().flat_map(|typed| typed.shown.clone()).map(|line| line + "\n").collect();
@@ -117,27 +117,27 @@ fn of_several_sessions(page: &Page) -> Option<String> {
     };
     let times: Vec<u32> = time.captures_iter(&shown).map(seconds).collect();
     let apart = times.iter().max()? - times.iter().min()?;
-    (apart >= SESSION).then(|| format!("its times are {apart} seconds apart"))
+    (apart >= MAX_SESSION_SECS).then(|| format!("its times are {apart} seconds apart"))
 }
 
-/// Which line that a page shows of a command is which on the screen when it has ended.
+/// Pairs the shown lines of a command with the lines on the screen after it has ended.
 fn lines(typed: &Typed, screen: &[&str]) -> Option<Vec<(usize, usize)>> {
     let from = |first: usize| {
         let places: Vec<usize> = (first..typed.shown.len()).filter(|at| key(&typed.shown[*at]).is_none()).collect();
         let shown: Vec<String> = places.iter().map(|at| typed.shown[*at].clone()).collect();
         Some(pairs(&shown, screen)?.into_iter().map(|(at, seen)| (places[at], seen)).collect())
     };
-    // What a full screen showed is gone with it.
+    // The content of a full screen is gone when it ends.
     let last_key = typed.shown.iter().rposition(|line| key(line).is_some()).map_or(0, |at| at + 1);
     from(0).or_else(|| from(last_key))
 }
 
-/// What a page calls by two ids, or by that of another: it would be the record of several runs.
-fn called_by_two(page: &Page, all: &[Told]) -> Vec<String> {
+/// Processes that a page shows with two ids, or with the id of another: it would show several runs.
+fn called_by_two(page: &Page, all: &[Checked]) -> Vec<String> {
     let typed = page.typed();
-    let lines = all.iter().flat_map(|told| {
-        let shown = &typed[told.number].shown;
-        told.lines.iter().flatten().flat_map(|(at, seen)| ids(&shown[*at], &told.outcome.screen[*seen]))
+    let lines = all.iter().flat_map(|checked| {
+        let shown = &typed[checked.number].shown;
+        checked.lines.iter().flatten().flat_map(|(at, seen)| ids(&shown[*at], &checked.outcome.screen[*seen]))
     });
     let (mut by_page, mut by_run) = (HashMap::new(), HashMap::new());
     let mut wrong = Vec::new();
@@ -151,19 +151,19 @@ fn called_by_two(page: &Page, all: &[Told]) -> Vec<String> {
     wrong
 }
 
-/// A block that is neither a session nor about building: a config is checked, a file is saved under its name.
+/// Handles a block that is neither a session nor about building: checks a config, saves a file under its name.
 fn saved(home: &Home, page: &Page, language: &str, text: &str) {
     if language == "toml" {
         let path = home.d.root().join("page.toml");
         fs::write(&path, text).unwrap();
         let mut check = home.d.command();
-        let told = check.args(["--check-config", "--config"]).arg(&path).output().unwrap();
-        assert!(told.status.success(), "{}: {told:?}\n{text}", page.name);
+        let output = check.args(["--check-config", "--config"]).arg(&path).output().unwrap();
+        assert!(output.status.success(), "{}: {output:?}\n{text}", page.name);
         return;
     }
     let first = text.lines().next().unwrap_or_default();
     let name = first.trim_start_matches(['#', '/', '"', '-', ';', ' ']).split([' ', ':']).next().unwrap();
-    let used = page.typed().iter().any(|typed| typed.words.contains(name));
+    let used = page.typed().iter().any(|typed| typed.command.contains(name));
     assert!(
         name.contains('.') && used,
         "{}: a block of {language} names its file first, and is run: {first}",
@@ -172,15 +172,17 @@ fn saved(home: &Home, page: &Page, language: &str, text: &str) {
     fs::write(home.project().join(name), text).unwrap();
 }
 
-/// The page as it would be if it showed what happened. All of it is of this run, or its ids and times would not fit together.
-fn updated(page: &Page, all: &[Told]) -> String {
+/// The page with what happened. All of it is from this run, or its ids and times would not be consistent.
+fn updated(page: &Page, all: &[Checked]) -> String {
     let mut lines: Vec<String> = page.text.lines().map(String::from).collect();
     let typed = page.typed();
-    for told in all.iter().rev() {
-        let (typed, screen) = (typed[told.number], &told.outcome.screen);
+    for checked in all.iter().rev() {
+        let (typed, screen) = (typed[checked.number], &checked.outcome.screen);
         let mut now = typed.shown.clone();
-        match &told.lines {
-            Some(pairs) => pairs.iter().for_each(|(at, seen)| now[*at] = retold(&typed.shown[*at], &screen[*seen])),
+        match &checked.lines {
+            Some(pairs) => {
+                pairs.iter().for_each(|(at, seen)| now[*at] = updated_line(&typed.shown[*at], &screen[*seen]))
+            }
             None => {
                 now = screen.clone();
                 for (i, line) in typed.shown.iter().enumerate().filter(|(_, line)| key(line).is_some()) {
@@ -193,7 +195,7 @@ fn updated(page: &Page, all: &[Told]) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Types one page, and fails with what was otherwise.
+/// Types one page, and fails with the differences.
 fn is_what_happens(name: &str) {
     let page = page::all().into_iter().find(|page| page.name == name).unwrap();
     let (all, wrong) = typed(&page);
@@ -219,7 +221,7 @@ fn every_key_of_the_config_is_in_its_page_with_its_default() {
     }
 }
 
-/// One test for each page, so that they run beside each other and fail by name.
+/// One test per page, so that they run in parallel and fail by name.
 macro_rules! pages {
     ($($test:ident $name:literal,)*) => {
         $(#[test]
@@ -259,22 +261,23 @@ fn no_command_hides_from_the_test() {
         assert!(code.is_none(), "{}: code is in a fenced block: {code:?}", page.name);
         for block in &page.blocks {
             let Block::Building(lines) = block else { continue };
-            let line = lines.iter().find(|line| !BUILDING.iter().any(|words| line.starts_with(words)));
+            let line = lines.iter().find(|line| !BUILDING.iter().any(|prefix| line.starts_with(prefix)));
             assert!(line.is_none(), "{}: only what builds this is in a `sh` block: {line:?}", page.name);
         }
     }
-    for (name, words, why) in NOT_RUN {
-        let there = page::all().iter().any(|page| page.name == *name && page.typed().iter().any(|t| t.words == *words));
-        assert!(there && !why.is_empty(), "{name} has no such command any more: {words}");
+    for (name, command, why) in NOT_RUN {
+        let there =
+            page::all().iter().any(|page| page.name == *name && page.typed().iter().any(|t| t.command == *command));
+        assert!(there && !why.is_empty(), "{name} has no such command any more: {command}");
     }
-    for (name, words, _) in UNSEEN {
-        let has = |page: &Page| page.typed().iter().any(|t| words.is_empty() || t.words.starts_with(words));
-        assert!(page::all().iter().any(|page| page.name == *name && has(page)), "{name} has no {words}");
+    for (name, next, _) in UNSEEN {
+        let has = |page: &Page| page.typed().iter().any(|t| next.is_empty() || t.command.starts_with(next));
+        assert!(page::all().iter().any(|page| page.name == *name && has(page)), "{name} has no {next}");
     }
 }
 
 #[test]
-fn every_command_in_the_prose_is_one() {
+fn every_command_in_the_prose_exists() {
     let home = Home::new();
     let inline = regex::Regex::new("`(toolctl [^`]+)`").unwrap();
     let topics = "client/src/help/topics";
@@ -283,14 +286,14 @@ fn every_command_in_the_prose_is_one() {
     let prose = pages.iter().map(|page| page.prose().join("\n")).chain(topics);
     let mut seen = 0;
     for text in prose {
-        for words in inline.captures_iter(&text).map(|found| found[1].to_owned()) {
-            // What comes before the program to run, or a second command.
-            let ours = words.split(" -- ").next().unwrap().split(['#', ';', '|']).next().unwrap();
+        for command in inline.captures_iter(&text).map(|found| found[1].to_owned()) {
+            // The part before the program to run, or before a second command.
+            let ours = command.split(" -- ").next().unwrap().split(['#', ';', '|']).next().unwrap();
             let ours = ours.split(" -c ").next().unwrap().replace('…', "");
-            let mut words = ours.split_whitespace().skip(1).collect::<Vec<_>>();
-            words.push("--help");
-            let told = home.d.ctl(&words);
-            assert_eq!(told.code, 0, "{ours}: {told:?}");
+            let mut args = ours.split_whitespace().skip(1).collect::<Vec<_>>();
+            args.push("--help");
+            let output = home.d.ctl(&args);
+            assert_eq!(output.code, 0, "{ours}: {output:?}");
             seen += 1;
         }
     }

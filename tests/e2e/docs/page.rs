@@ -1,16 +1,16 @@
-//! A page of the documentation as a machine reads it: sessions to type, files to save, and what is neither.
+//! Parses a page of the documentation: sessions to type, files to save, and other blocks.
 
 use std::fs;
 use std::ops::Range;
 use std::path::PathBuf;
 
-/// One command of a session, and what the page shows of its output.
+/// One command of a session, and its shown output.
 #[derive(Debug, Clone)]
 pub struct Typed {
-    /// As it is typed, with the lines that continue it.
-    pub words: String,
+    /// The command with its continuation lines.
+    pub command: String,
     pub shown: Vec<String>,
-    /// Where `shown` stands in the page, by line.
+    /// The lines of `shown` in the page.
     pub lines: Range<usize>,
 }
 
@@ -21,13 +21,13 @@ pub enum Block {
     Session(Vec<Typed>),
     /// ```` ```sh ````: lines about building this repository.
     Building(Vec<String>),
-    /// Any other language: its text, which says in a comment at its top which file it is, or is a config.
+    /// Any other language: its text, which names its file in a comment at the top, or is a config.
     Text { language: String, text: String },
 }
 
 #[derive(Debug)]
 pub struct Page {
-    /// From the repository's root.
+    /// Path below the repository's root.
     pub name: String,
     pub text: String,
     pub blocks: Vec<Block>,
@@ -82,7 +82,7 @@ fn read(text: &str, name: String) -> Page {
         blocks.push(match language {
             "console" => Block::Session(session(&name, &lines, inside)),
             "sh" => Block::Building(lines[inside].iter().map(|line| line.to_string()).collect()),
-            "" => panic!("{name}:{}: say what is in this block: console, sh, toml, …", at + 1),
+            "" => panic!("{name}:{}: name the language of this block: console, sh, toml, …", at + 1),
             other => Block::Text { language: other.into(), text: lines[inside].join("\n") + "\n" },
         });
         at = end + 1;
@@ -94,14 +94,14 @@ fn session(name: &str, lines: &[&str], inside: Range<usize>) -> Vec<Typed> {
     let mut all: Vec<Typed> = Vec::new();
     for i in inside {
         let line = lines[i];
-        if let Some(words) = line.strip_prefix("$ ") {
-            all.push(Typed { words: words.into(), shown: Vec::new(), lines: i + 1..i + 1 });
+        if let Some(command) = line.strip_prefix("$ ") {
+            all.push(Typed { command: command.into(), shown: Vec::new(), lines: i + 1..i + 1 });
             continue;
         }
         let last = all.last_mut().unwrap_or_else(|| panic!("{name}:{}: a session begins with a command", i + 1));
         match line.strip_prefix("> ").filter(|_| last.shown.is_empty()) {
             Some(more) => {
-                last.words = format!("{}\n{more}", last.words);
+                last.command = format!("{}\n{more}", last.command);
                 last.lines = i + 1..i + 1;
             }
             None => {

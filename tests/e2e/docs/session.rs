@@ -1,4 +1,4 @@
-//! A person who types a session at a terminal, one command after the other, and sees what comes of each.
+//! Types a session at a terminal, one command after the other, and reads the screen of each.
 
 use super::compare::same;
 use super::home::Home;
@@ -12,22 +12,22 @@ use std::time::Instant;
 use toold_test_support::rig::DEADLINE;
 use toold_test_support::sys::{Pidfd, own_terminal, terminal};
 
-/// Higher than what any page shows of one command.
+/// More rows than any page shows of one command.
 const ROWS: u16 = 60;
 const COLS: u16 = 100;
-/// What stands around each command's output: no program prints them.
+/// Marks around the output of each command: no program prints them.
 const BEGIN: char = '\u{1e}';
 const END: char = '\u{1f}';
 
-/// What came of one command.
+/// The result of one command.
 #[derive(Debug, Clone)]
 pub struct Outcome {
     pub code: i32,
-    /// What stands on the screen when it has ended, as a page tells it.
+    /// The screen when it has ended, with the paths of the page.
     pub screen: Vec<String>,
 }
 
-/// A key that a page shows on a line of its own, as terminals do: pressed when what stands above it is seen.
+/// The key that a page shows on a line of its own, as terminals do: pressed when the text above it is on the screen.
 pub fn key(line: &str) -> Option<&'static str> {
     match line {
         "^C" => Some("\x03"),
@@ -38,18 +38,18 @@ pub fn key(line: &str) -> Option<&'static str> {
     }
 }
 
-pub struct Seat<'a> {
+pub struct Session<'a> {
     home: &'a Home,
     person: File,
     shell: Child,
     news: Receiver<Vec<u8>>,
-    /// Everything that came.
+    /// All output so far.
     all: Vec<u8>,
 }
 
-impl Seat<'_> {
-    /// A shell that types these at a new terminal.
-    pub fn take<'a>(home: &'a Home, name: &str, session: &[Typed]) -> Seat<'a> {
+impl Session<'_> {
+    /// Starts a shell that runs these commands on a new terminal.
+    pub fn start<'a>(home: &'a Home, name: &str, session: &[Typed]) -> Session<'a> {
         let path = home.d.root().join(name);
         fs::write(&path, script(home, session)).unwrap();
         let (person, program) = terminal(ROWS, COLS);
@@ -59,20 +59,20 @@ impl Seat<'_> {
         shell.stdin(handle()).stdout(handle()).stderr(handle());
         own_terminal(&mut shell);
         let shell = shell.spawn().unwrap();
-        let (tell, news) = channel();
+        let (sender, news) = channel();
         let mut reader = person.try_clone().unwrap();
         std::thread::spawn(move || {
             let mut chunk = vec![0; 65536];
             while let Ok(read @ 1..) = reader.read(&mut chunk) {
-                if tell.send(chunk[..read].to_vec()).is_err() {
+                if sender.send(chunk[..read].to_vec()).is_err() {
                     return;
                 }
             }
         });
-        Seat { home, person, shell, news, all: Vec::new() }
+        Session { home, person, shell, news, all: Vec::new() }
     }
 
-    /// What comes of the command with this number, its keys pressed in time.
+    /// Waits for the command with this number, presses its keys in time and returns its outcome.
     pub fn watch(&mut self, number: usize, typed: &Typed) -> Outcome {
         let keys: Vec<usize> = (0..typed.shown.len()).filter(|i| key(&typed.shown[*i]).is_some()).collect();
         let mut pressed = 0;
@@ -93,12 +93,12 @@ impl Seat<'_> {
             let left = until.saturating_duration_since(Instant::now());
             match self.news.recv_timeout(left) {
                 Ok(bytes) => self.all.extend(bytes),
-                Err(_) => panic!("`{}` does not end:\n{}", typed.words, screen.join("\n")),
+                Err(_) => panic!("`{}` does not end:\n{}", typed.command, screen.join("\n")),
             }
         }
     }
 
-    /// What the command has printed so far, and its code if it has ended.
+    /// The output of the command so far, and its code if it has ended.
     fn output(&self, number: usize) -> (String, Option<i32>) {
         let all = String::from_utf8_lossy(&self.all);
         let Some((_, after)) = all.split_once(&format!("{BEGIN}{number}{BEGIN}")) else {
@@ -110,7 +110,7 @@ impl Seat<'_> {
         }
     }
 
-    /// The screen as a person sees it after these bytes, without the keys that the terminal shows.
+    /// The screen after these bytes, without the keys that the terminal echoes.
     fn screen(&self, bytes: &str) -> Vec<String> {
         let side = |n| NonZeroU16::new(n).unwrap();
         let mut screen = vt100::Parser::new(side(ROWS), side(COLS), 0);
@@ -125,7 +125,7 @@ impl Seat<'_> {
     }
 }
 
-impl Drop for Seat<'_> {
+impl Drop for Session<'_> {
     fn drop(&mut self) {
         if let Some(shell) = Pidfd::open(self.shell.id() as i32).filter(|shell| !shell.is_dead()) {
             shell.signal(libc::SIGHUP);
@@ -141,7 +141,7 @@ fn script(home: &Home, session: &[Typed]) -> String {
     let mut script = String::from("trap : INT QUIT\n");
     for (number, typed) in session.iter().enumerate() {
         script += &format!("__was=$?; printf '\\036{number}\\036'; (exit $__was)\n");
-        script += &format!("{}\n", home.words(&typed.words));
+        script += &format!("{}\n", home.localized(&typed.command));
         script += "__was=$?; printf '\\037%d\\037' $__was; (exit $__was)\n";
     }
     script

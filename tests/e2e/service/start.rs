@@ -1,14 +1,15 @@
 //! Starting the daemon: flags, paths, `--check-config`, systemd notification and sockets.
 
+use super::{notification, start_notified};
 use serde_json::json;
 use std::fs;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::os::unix::net::{UnixDatagram, UnixListener};
+use std::os::unix::net::UnixListener;
 use std::process::Stdio;
 use toold_test_support::conn::Conn;
 use toold_test_support::output::{Output, output_of};
-use toold_test_support::rig::{DEADLINE, Daemon};
+use toold_test_support::rig::Daemon;
 use toold_test_support::sys;
 
 /// Runs `toold` with these arguments to its end.
@@ -114,20 +115,8 @@ fn without_a_runtime_directory_the_socket_is_in_a_private_directory_of_tmpdir() 
 #[test]
 fn systemd_is_notified_of_readiness_and_of_the_stop() {
     let d = Daemon::prepare("", &[]);
-    let path = d.root().join("notify.sock");
-    let systemd = UnixDatagram::bind(&path).unwrap();
-    systemd.set_read_timeout(Some(DEADLINE)).unwrap();
-    let mut command = d.command();
-    command.env("NOTIFY_SOCKET", &path);
-    let mut child = command.spawn().unwrap();
-    let receive = |message: &str| {
-        let mut all = String::new();
-        while !all.lines().any(|line| line == message) {
-            let mut buffer = [0; 4096];
-            let n = systemd.recv(&mut buffer).unwrap_or_else(|e| panic!("never received {message}: {e}: {all:?}"));
-            all += &format!("{}\n", String::from_utf8_lossy(&buffer[..n]));
-        }
-    };
+    let (mut child, systemd) = start_notified(&d);
+    let receive = |message: &str| while !notification(&systemd).iter().any(|line| line == message) {};
     receive("READY=1");
     let mut conn = Conn::open(&d.socket()).expect("a ready daemon answers");
     let p = conn.call("exec", json!({ "argv": ["/usr/bin/env"], "env_mode": "inherit", "yield_ms": 30000 })).unwrap();

@@ -1,31 +1,24 @@
 //! Watchdog pings for systemd, a socket from systemd itself, and `systemd-analyze verify` of our units.
 
+use super::{notification, start_notified};
 use serde_json::json;
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::process::Command;
 use toold_test_support::conn::Conn;
 use toold_test_support::output::output_of;
-use toold_test_support::rig::{DEADLINE, Daemon, skip_unless};
+use toold_test_support::rig::{Daemon, skip_unless};
 use toold_test_support::sys::Pidfd;
 
 /// Collects the notifications of a daemon from its start to its stop; `until` gets all of them and decides when to stop.
 fn messages(env: &[(&str, &str)], until: impl Fn(&[String]) -> bool) -> Vec<String> {
     let d = Daemon::prepare("", env);
-    let path = d.root().join("notify.sock");
-    let systemd = UnixDatagram::bind(&path).unwrap();
-    systemd.set_read_timeout(Some(DEADLINE)).unwrap();
-    let mut command = d.command();
-    command.env("NOTIFY_SOCKET", &path);
-    let mut child = command.spawn().unwrap();
+    let (mut child, systemd) = start_notified(&d);
     let mut all: Vec<String> = Vec::new();
     let mut stopping = false;
     while all.last().is_none_or(|message| message != "STOPPING=1") {
-        let mut buffer = [0; 4096];
-        let n = systemd.recv(&mut buffer).unwrap_or_else(|e| panic!("{e}: {all:?}"));
-        all.extend(String::from_utf8_lossy(&buffer[..n]).lines().map(String::from));
+        all.extend(notification(&systemd));
         if !stopping && until(&all) {
             Conn::open(&d.socket()).unwrap().call("daemon.info", json!({})).unwrap();
             Pidfd::open(child.id() as i32).unwrap().signal(libc::SIGTERM);

@@ -1,4 +1,4 @@
-//! A client of newline JSON that knows nothing of toold but the wire.
+//! A client of newline JSON that knows only the wire and nothing else of toold.
 
 use crate::rig::DEADLINE;
 use serde_json::{Value, json};
@@ -6,10 +6,10 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-/// A result, or an error object as it came.
+/// A result, or the error object.
 pub type Answer = Result<Value, Value>;
 
-/// One connection. Dropping it hangs up.
+/// One connection. Dropping it disconnects.
 pub struct Conn {
     stream: BufReader<UnixStream>,
     last_id: u64,
@@ -24,7 +24,7 @@ impl Conn {
         Ok(Conn { stream: BufReader::new(stream), last_id: 0, early: Vec::new() })
     }
 
-    /// One call and its answer; answers to earlier requests are kept for `answer`.
+    /// Makes one call and returns its answer; answers to earlier requests are kept for `answer`.
     pub fn call(&mut self, method: &str, params: Value) -> Answer {
         let id = self.request(method, params);
         self.answer(id)
@@ -37,7 +37,7 @@ impl Conn {
         self.last_id
     }
 
-    /// The answer to one request, in whatever order they come.
+    /// Returns the answer to one request, in whatever order they arrive.
     pub fn answer(&mut self, id: u64) -> Answer {
         if let Some(at) = self.early.iter().position(|m| m["id"] == id) {
             return split(self.early.remove(at));
@@ -51,12 +51,12 @@ impl Conn {
         }
     }
 
-    /// Whether an answer to this request has come together with the ones read so far.
+    /// Returns true if the answer to this request has arrived among the messages read so far.
     pub fn has_early(&self, id: u64) -> bool {
         self.early.iter().any(|m| m["id"] == id)
     }
 
-    /// The next push, in whatever order with answers it comes.
+    /// Returns the next push, in whatever order with answers it arrives.
     pub fn push(&mut self) -> Value {
         let at = self.early.iter().position(|m| m["method"] == "events.event");
         let message = match at {
@@ -73,7 +73,7 @@ impl Conn {
         message["params"]["result"].clone()
     }
 
-    /// Pushes up to and with the first of this type.
+    /// Returns the pushes up to the first of this type, which is included.
     pub fn pushes_until(&mut self, kind: &str) -> Vec<Value> {
         let mut all = Vec::new();
         loop {
@@ -94,17 +94,17 @@ impl Conn {
         self.stream.get_mut().write_all(bytes).unwrap();
     }
 
-    /// Like `send_raw` for bytes that the daemon may refuse to take.
+    /// Like `send_raw` for bytes that the daemon may reject. Returns false if it did.
     pub fn offer(&mut self, bytes: &[u8]) -> bool {
         self.stream.get_mut().write_all(bytes).is_ok()
     }
 
-    /// The next message. Panics when none comes.
+    /// Returns the next message. Panics when none comes.
     pub fn recv(&mut self) -> Value {
-        self.try_recv().expect("the daemon hung up instead of answering")
+        self.try_recv().expect("the daemon disconnected instead of answering")
     }
 
-    /// The next message as it came, not looked at. None when the daemon hung up.
+    /// Returns the next message unparsed. None when the daemon disconnected.
     pub fn line(&mut self) -> Option<Vec<u8>> {
         let mut line = Vec::new();
         loop {
@@ -118,14 +118,14 @@ impl Conn {
         }
     }
 
-    /// The next message, or None when the daemon hung up. Panics after the deadline.
+    /// Returns the next message, or None when the daemon disconnected. Panics after the deadline.
     pub fn try_recv(&mut self) -> Option<Value> {
         let line = self.line()?;
         Some(serde_json::from_slice(&line).expect("an answer is one line of JSON"))
     }
 }
 
-/// A response as a result, after a look at its form.
+/// Converts a response to a result and checks its form.
 pub fn split(response: Value) -> Answer {
     assert_eq!(response["jsonrpc"], "2.0", "{response}");
     match (response.get("result"), response.get("error")) {

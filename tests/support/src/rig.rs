@@ -1,4 +1,4 @@
-//! One daemon with a home, a state and a socket of its own, and the proof that nothing of it is left.
+//! A daemon with its own home, state directory and socket, and the check that it leaves nothing behind.
 
 use crate::conn::{Answer, Conn};
 use crate::output::{Output, exit_code, output_of};
@@ -14,14 +14,14 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// How long anything in these tests may take. Everything that waits, waits for this.
+/// The time limit of everything that waits in these tests.
 pub const DEADLINE: Duration = Duration::from_secs(60);
-/// How long what was ended may take to be gone. Shims go when their tree is gone.
-const LEFTOVERS: Duration = Duration::from_secs(10);
-/// How long a daemon that was told to stop may take.
-const STOPPING: Duration = Duration::from_secs(3);
-/// Between two looks at something that has no event.
-const LOOK: Duration = Duration::from_millis(5);
+/// The time in which killed processes must be gone. A shim exits when its tree is gone.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(10);
+/// The time in which a daemon stops.
+const STOP_TIMEOUT: Duration = Duration::from_secs(3);
+/// The interval of checks for a condition that has no event.
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 pub struct Daemon {
     root: TempDir,
@@ -40,16 +40,16 @@ impl Daemon {
         Daemon::start_with("", &[])
     }
 
-    /// A running daemon with this config file and these variables beside the usual ones.
+    /// Starts a daemon with this config file and these additional variables.
     pub fn start_with(config: &str, env: &[(&str, &str)]) -> Daemon {
         let mut daemon = Daemon::prepare(config, env);
         daemon.spawn();
         daemon
     }
 
-    /// Everything but the running daemon.
+    /// Creates everything but the running daemon.
     pub fn prepare(config: &str, env: &[(&str, &str)]) -> Daemon {
-        crate::sys::heed_signals();
+        crate::sys::reset_signals();
         let root = tempfile::Builder::new().prefix("toold-e2e-").tempdir_in("/tmp").unwrap();
         for dir in ["home", "tmp", "run", "state", "config/toold"] {
             fs::create_dir_all(root.path().join(dir)).unwrap();
@@ -72,7 +72,7 @@ impl Daemon {
         Daemon { root, env: all, child: None, binary, before: None, socket_stays: false }
     }
 
-    /// A directory that is removed with the rig; its path marks what belongs to it.
+    /// The directory of this rig, removed with it. Its path marks the processes that belong to it.
     pub fn root(&self) -> &Path {
         self.root.path()
     }
@@ -93,7 +93,7 @@ impl Daemon {
         Gate::new(&self.root().join(name))
     }
 
-    /// The daemon's log, of all its lives.
+    /// The log of all daemons of this rig.
     pub fn log(&self) -> String {
         fs::read_to_string(self.root().join("toold.log")).unwrap_or_default()
     }
@@ -128,7 +128,7 @@ impl Daemon {
             let ended = child.try_wait().unwrap();
             assert!(ended.is_none(), "the daemon ended at its start, {ended:?}:\n{}", self.log());
             assert!(Instant::now() < until, "the daemon does not answer:\n{}", self.log());
-            std::thread::park_timeout(LOOK);
+            std::thread::park_timeout(POLL_INTERVAL);
         }
         self.child = Some(child);
     }
@@ -149,13 +149,13 @@ impl Daemon {
         self.spawn();
     }
 
-    /// Sends the daemon a signal and gives its exit code; 128+n when the signal killed it.
+    /// Sends the daemon a signal and returns its exit code; 128+n when the signal killed it.
     pub fn stop(&mut self, signal: i32) -> i32 {
         Pidfd::open(self.pid()).unwrap().signal(signal);
         self.ended()
     }
 
-    /// The exit code of a daemon that was told to stop.
+    /// Waits until the daemon has stopped and returns its exit code.
     pub fn ended(&mut self) -> i32 {
         let mut child = self.child.take().expect("the daemon runs");
         let fd = Pidfd::open(child.id() as i32).unwrap();
@@ -167,18 +167,18 @@ impl Daemon {
         Conn::open(&self.socket()).unwrap()
     }
 
-    /// One call on a connection of its own.
+    /// Makes one call on a connection of its own.
     pub fn call(&self, method: &str, params: Value) -> Answer {
         self.conn().call(method, params)
     }
 
-    /// The result of a call that must succeed.
+    /// Returns the result of a call that must succeed.
     #[track_caller]
     pub fn ok(&self, method: &str, params: Value) -> Value {
         self.call(method, params.clone()).unwrap_or_else(|e| panic!("{method} {params}: {e}"))
     }
 
-    /// The error of a call that must fail, with this code and kind, and a message for a person.
+    /// Returns the error of a call that must fail with this code and kind.
     #[track_caller]
     pub fn refused(&self, code: i32, kind: &str, method: &str, params: Value) -> Value {
         let error = self.call(method, params.clone()).expect_err(&format!("{method} {params}"));
@@ -190,7 +190,7 @@ impl Daemon {
         error
     }
 
-    /// A call that must be refused because of this parameter.
+    /// Checks that a call is rejected because of this parameter.
     #[track_caller]
     pub fn refused_param(&self, name: &str, method: &str, params: Value) {
         let error = self.refused(-32602, "invalid_params", method, params.clone());
@@ -198,13 +198,13 @@ impl Daemon {
         assert!(message.contains(name), "{method} {params}: the message must name {name}: {message}");
     }
 
-    /// Runs shell text, without a login shell's files, and answers at once.
+    /// Starts shell text, without the files of a login shell, and returns its id at once.
     #[track_caller]
     pub fn sh(&self, script: &str) -> String {
         id(&self.sh_with(script, json!({})))
     }
 
-    /// Like `sh`, with more parameters, and the whole answer.
+    /// Like `sh`, with more parameters. Returns the whole answer.
     #[track_caller]
     pub fn sh_with(&self, script: &str, more: Value) -> Value {
         let mut params = json!({ "argv": ["/bin/sh", "-c", script] });
@@ -212,26 +212,26 @@ impl Daemon {
         self.ok("exec", params)
     }
 
-    /// Runs shell text to the end of its output, and gives the process then.
+    /// Runs shell text to the end of its output and returns the process.
     #[track_caller]
     pub fn run(&self, script: &str) -> Value {
         let started = self.sh(script);
         self.closed(&started)
     }
 
-    /// The process when it has exited.
+    /// Waits until the process has exited.
     #[track_caller]
     pub fn exited(&self, id: &str) -> Value {
         self.waited(id, json!("exit"), "exited")
     }
 
-    /// The process when its output is at its end.
+    /// Waits until the output of the process is closed.
     #[track_caller]
     pub fn closed(&self, id: &str) -> Value {
         self.waited(id, json!("closed"), "exited")
     }
 
-    /// The process when it has printed `text`.
+    /// Waits until the process has printed `text`.
     #[track_caller]
     pub fn printed(&self, id: &str, text: &str) -> Value {
         self.waited(id, json!({ "match": text }), "matched")
@@ -244,7 +244,7 @@ impl Daemon {
         wait["processes"][0].clone()
     }
 
-    /// Every byte that is kept, read page by page.
+    /// Reads every byte that is kept, page by page.
     #[track_caller]
     pub fn bytes(&self, id: &str) -> Vec<u8> {
         let (mut conn, mut cursor, mut all) = (self.conn(), 0, Vec::new());
@@ -259,7 +259,7 @@ impl Daemon {
         }
     }
 
-    /// The whole output as text.
+    /// Reads the whole output as text.
     #[track_caller]
     pub fn text(&self, id: &str) -> String {
         String::from_utf8(self.bytes(id)).unwrap()
@@ -270,7 +270,7 @@ impl Daemon {
         self.ok("poll", json!({ "id": id }))
     }
 
-    /// A handle on the program's own process.
+    /// Opens the program's own process.
     #[track_caller]
     pub fn program(&self, id: &str) -> Pidfd {
         Pidfd::open(self.process(id)["pid"].as_i64().unwrap() as i32).expect("the program runs")
@@ -304,17 +304,17 @@ impl Daemon {
         output_of(self.ctl_command(args).spawn().unwrap())
     }
 
-    /// Looks until `fact` holds, for what no event tells. Panics after the deadline.
+    /// Waits until `fact` holds, for conditions without an event. Panics after the deadline.
     #[track_caller]
     pub fn eventually(&self, what: &str, mut fact: impl FnMut() -> bool) {
         let until = Instant::now() + DEADLINE;
         while !fact() {
             assert!(Instant::now() < until, "it never came true that {what}");
-            std::thread::park_timeout(LOOK);
+            std::thread::park_timeout(POLL_INTERVAL);
         }
     }
 
-    /// The living processes that carry the rig's mark, except the daemon: all that it ever started.
+    /// The living processes that carry the mark of the rig, except the daemon: everything that it ever started.
     pub fn marked(&self) -> Vec<Pidfd> {
         let daemon = self.child.as_ref().map(|c| c.id() as i32);
         let pids = fs::read_dir("/proc").unwrap().filter_map(|e| e.ok()?.file_name().to_str()?.parse::<i32>().ok());
@@ -322,8 +322,8 @@ impl Daemon {
     }
 
     fn finish(&mut self) {
-        if !answers(&self.socket()) && !all_die(&self.marked(), STOPPING).is_empty() {
-            // The test ended without a daemon. What it left is still the state's own.
+        if !answers(&self.socket()) && !all_die(&self.marked(), STOP_TIMEOUT).is_empty() {
+            // The test ended without a daemon. A new one ends the processes of its state.
             self.child = None;
             self.spawn();
         }
@@ -337,11 +337,11 @@ impl Daemon {
             }
             assert!(self.socket_stays || !self.socket().exists(), "the socket is left behind");
         }
-        let left = all_die(&self.marked(), LEFTOVERS);
+        let left = all_die(&self.marked(), EXIT_TIMEOUT);
         assert!(left.is_empty(), "left behind: {left:#?}");
     }
 
-    fn sweep(&mut self) {
+    fn kill_all(&mut self) {
         if let Some(mut child) = self.child.take() {
             child.kill().ok();
             child.wait().ok();
@@ -358,13 +358,13 @@ impl Drop for Daemon {
             let log = self.log();
             let lines: Vec<&str> = log.lines().collect();
             eprintln!("--- the daemon's log, last lines ---\n{}", lines[lines.len().saturating_sub(60)..].join("\n"));
-            self.sweep();
+            self.kill_all();
         }
         assert!(!failed || std::thread::panicking(), "the rig did not end clean, see above");
     }
 }
 
-/// The `id` of anything that has one.
+/// Returns the `id` of a JSON object.
 #[track_caller]
 pub fn id(value: &Value) -> String {
     value["id"].as_str().unwrap_or_else(|| panic!("no id in {value}")).to_string()
@@ -378,7 +378,7 @@ pub fn files(dir: &Path) -> Vec<PathBuf> {
     paths.into_iter().flat_map(|p| if p.is_dir() { files(&p) } else { vec![p] }).filter(|p| p.is_file()).collect()
 }
 
-/// Prints why a test does nothing here, and says whether it does.
+/// Prints the reason if a test cannot run here. Returns true then.
 pub fn skip_unless(possible: bool, why: &str) -> bool {
     if !possible {
         eprintln!("skipped: {why}");
@@ -386,7 +386,7 @@ pub fn skip_unless(possible: bool, why: &str) -> bool {
     !possible
 }
 
-/// Those that are still there after a while, for people to read.
+/// Describes the processes that are still alive after this time.
 fn all_die(processes: &[Pidfd], within: Duration) -> Vec<String> {
     let until = Instant::now() + within;
     let lives = |p: &&Pidfd| !p.dies_within(until.saturating_duration_since(Instant::now()));
@@ -401,7 +401,7 @@ fn cmdline(pid: i32) -> String {
     String::from_utf8_lossy(&fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default()).replace('\0', " ")
 }
 
-/// Whether a process belongs to the rig: by a variable, an argument or its directory. A zombie has none.
+/// Returns true if a process belongs to the rig: by a variable, an argument or its directory. A zombie has none.
 fn carries(pid: i32, root: &Path) -> bool {
     let mark = root.to_str().unwrap();
     let has = |name: &str| {

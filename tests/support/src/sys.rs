@@ -1,4 +1,4 @@
-//! The tests' only unsafe code: pidfds, signals, fifos, terminals, another uid for one thread, a descriptor for a child.
+//! The only unsafe code of the tests: pidfds, signals, fifos, terminals, another uid for one thread, a descriptor for a child.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Whether `fd` becomes readable in time. On a pidfd: whether the process ends.
+/// Returns true if `fd` becomes readable in time. A pidfd does when its process ends.
 fn readable(fd: BorrowedFd<'_>, within: Duration) -> bool {
     let until = Instant::now() + within;
     loop {
@@ -26,7 +26,7 @@ fn readable(fd: BorrowedFd<'_>, within: Duration) -> bool {
     }
 }
 
-/// A process that cannot be mistaken for a later one of the same pid.
+/// A process that cannot be confused with a later one of the same pid.
 pub struct Pidfd {
     pub pid: i32,
     fd: OwnedFd,
@@ -37,11 +37,11 @@ impl Pidfd {
     pub fn open(pid: i32) -> Option<Pidfd> {
         // SAFETY: pidfd_open takes two integers and touches no memory of ours.
         let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) } as RawFd;
-        // SAFETY: the kernel just made this descriptor for us, and nobody else has it.
+        // SAFETY: the kernel just made this descriptor for us, and it has no other owner.
         (fd >= 0).then(|| Pidfd { pid, fd: unsafe { OwnedFd::from_raw_fd(fd) } })
     }
 
-    /// True from the moment it died, also before anyone reaped it.
+    /// True from the moment it died, also before it is reaped.
     pub fn is_dead(&self) -> bool {
         readable(self.fd.as_fd(), Duration::ZERO)
     }
@@ -85,9 +85,9 @@ impl Pidfd {
     }
 }
 
-/// The signals that a person sends are as a login leaves them, also below a `nohup` or in a shell's background, where
+/// Resets the signals of the keyboard and of a hang-up to their defaults. Below a `nohup` or in the background of a shell
 /// everything that a test starts would ignore them.
-pub fn heed_signals() {
+pub fn reset_signals() {
     for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT] {
         // SAFETY: SIG_DFL installs no code of ours.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
@@ -99,7 +99,7 @@ pub fn is_root() -> bool {
     unsafe { libc::geteuid() == 0 }
 }
 
-/// Runs `work` on a thread of its own whose uid is `uid`; the rest of the program keeps its own.
+/// Runs `work` on a thread of its own whose uid is `uid`; the other threads keep theirs.
 pub fn as_uid<T: Send>(uid: u32, work: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
@@ -112,7 +112,7 @@ pub fn as_uid<T: Send>(uid: u32, work: impl FnOnce() -> T + Send) -> T {
     })
 }
 
-/// The child gets `fd` as its descriptor `at`, open across exec.
+/// Passes `fd` to the child as its descriptor `at`, open across exec.
 pub fn give_fd(command: &mut Command, fd: RawFd, at: RawFd) {
     // SAFETY: the closure only calls dup2 and fcntl, which are safe between fork and exec.
     unsafe {
@@ -124,7 +124,7 @@ pub fn give_fd(command: &mut Command, fd: RawFd, at: RawFd) {
     };
 }
 
-/// A fifo between a test and a program: either side waits for the other, daemon or no daemon.
+/// A fifo between a test and a program: either side waits for the other, with or without a daemon.
 pub struct Gate {
     pub path: PathBuf,
     file: File,
@@ -136,33 +136,33 @@ impl Gate {
         // SAFETY: the path is a NUL-terminated string that outlives the call.
         let rc = unsafe { libc::mkfifo(c_path.as_ptr(), 0o600) };
         assert_eq!(rc, 0, "mkfifo {}: {}", path.display(), io::Error::last_os_error());
-        // Opened for both, so that neither opening nor a vanished peer ever blocks or breaks us.
+        // Opened for reading and writing, so that neither opening nor a vanished peer ever blocks or breaks it.
         let file = OpenOptions::new().read(true).write(true).open(path).unwrap();
         Gate { path: path.into(), file }
     }
 
-    /// Shell text that waits until the gate is opened for it.
+    /// Shell text that waits until the gate is opened.
     pub fn wait(&self) -> String {
         format!("read -r _ < {}", self.path.display())
     }
 
-    /// Shell text that tells the test `word`.
+    /// Shell text that sends the test a message.
     pub fn send(&self, message: &str) -> String {
         format!("echo {message} > {}", self.path.display())
     }
 
-    /// Lets one waiting `pass` through, now or when it comes.
+    /// Lets one `wait` through, now or when it comes.
     pub fn open(&self) {
         (&self.file).write_all(b"\n").unwrap();
     }
 
-    /// The next line told. Panics after `within`.
+    /// Returns the next message. Panics after `within`.
     pub fn recv(&self, within: Duration) -> String {
         let until = Instant::now() + within;
         let mut line = Vec::new();
         loop {
             let left = until.saturating_duration_since(Instant::now());
-            assert!(readable(self.file.as_fd(), left), "nothing was told through {}", self.path.display());
+            assert!(readable(self.file.as_fd(), left), "no message through {}", self.path.display());
             let mut byte = [0];
             (&self.file).read_exact(&mut byte).unwrap();
             if byte[0] == b'\n' {
@@ -173,30 +173,30 @@ impl Gate {
     }
 }
 
-/// Copies a program by another process. Were the copy written here, a fork of another test would hold it
+/// Copies a program by another process. If this process wrote the copy, a fork of another test could hold it
 /// open for writing for a moment, and it could not be executed then.
 pub fn copy_program(from: &std::path::Path, to: &std::path::Path) {
     let copied = std::process::Command::new("cp").arg(from).arg(to).status();
     assert!(copied.is_ok_and(|status| status.success()), "cp {} {}", from.display(), to.display());
 }
 
-/// A terminal: the side that a person sees and types on, and the side that programs are on.
+/// Opens a terminal: the side of the person and the side of the programs.
 pub fn terminal(rows: u16, cols: u16) -> (File, File) {
     let (mut person, mut program) = (-1, -1);
     let size = libc::winsize { ws_row: rows, ws_col: cols, ws_xpixel: 0, ws_ypixel: 0 };
     let null = std::ptr::null_mut();
-    // SAFETY: both numbers are ours to be written; name and settings may be null, and the size is only read.
+    // SAFETY: the call writes both numbers; name and settings may be null, and the size is only read.
     let rc = unsafe { libc::openpty(&mut person, &mut program, null, null as *const _, &size) };
     assert_eq!(rc, 0, "openpty: {}", io::Error::last_os_error());
     for fd in [person, program] {
-        // SAFETY: the descriptor was just made. Another test's child must not hold this terminal open.
+        // SAFETY: the descriptor was just made. A child of another test must not hold this terminal open.
         unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) };
     }
-    // SAFETY: the call above just made both descriptors, and nobody else has them.
+    // SAFETY: the call above just made both descriptors, and they have no other owner.
     unsafe { (File::from_raw_fd(person), File::from_raw_fd(program)) }
 }
 
-/// The person makes the window larger or smaller.
+/// Sets the size of the window.
 pub fn set_window(person: &File, rows: u16, cols: u16) {
     let size = libc::winsize { ws_row: rows, ws_col: cols, ws_xpixel: 0, ws_ypixel: 0 };
     // SAFETY: the descriptor is open, and the size is only read.
@@ -204,7 +204,7 @@ pub fn set_window(person: &File, rows: u16, cols: u16) {
     assert_eq!(rc, 0, "TIOCSWINSZ: {}", io::Error::last_os_error());
 }
 
-/// What the terminal does with keys and output now: its flags and its special keys.
+/// The settings of the terminal: its flags and its special keys.
 pub fn terminal_settings(person: &File) -> (Vec<u32>, Vec<u8>) {
     // SAFETY: an all-zero termios is a valid value for tcgetattr to overwrite.
     let mut settings: libc::termios = unsafe { std::mem::zeroed() };
@@ -215,7 +215,7 @@ pub fn terminal_settings(person: &File) -> (Vec<u32>, Vec<u8>) {
     (flags, settings.c_cc.to_vec())
 }
 
-/// The child leads a session of its own, with its standard input as the terminal it belongs to.
+/// Makes the child the leader of a session whose controlling terminal is its standard input.
 pub fn own_terminal(command: &mut Command) {
     // SAFETY: the closure only calls setsid and ioctl, which are safe between fork and exec.
     unsafe {

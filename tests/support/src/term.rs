@@ -1,4 +1,4 @@
-//! A person at a terminal: types, sees a screen, makes the window larger, closes it.
+//! A person at a terminal: types, reads the screen, resizes and closes the window.
 
 use crate::programs;
 use crate::rig::{DEADLINE, Daemon};
@@ -16,7 +16,7 @@ pub const SIZE: (u16, u16) = (24, 80);
 /// The key that detaches.
 pub const DETACH: &str = "\x1c";
 
-/// What the person sees, and every byte that made it.
+/// The screen, and every byte that made it.
 struct Seen {
     screen: vt100::Parser,
     bytes: Vec<u8>,
@@ -27,17 +27,17 @@ pub struct Term {
     person: Option<File>,
     seen: Arc<(Mutex<Seen>, Condvar)>,
     shell: Child,
-    /// The terminal's settings before anything ran on it.
+    /// The settings of the terminal before anything ran on it.
     before: (Vec<u32>, Vec<u8>),
 }
 
 impl Term {
-    /// `toolctl` with these arguments, as a shell starts it. The shell stays, and tells its code.
+    /// Runs `toolctl` with these arguments in a shell, which prints its code and stays.
     pub fn ctl(d: &Daemon, args: &[&str]) -> Term {
         Term::shell(d, "\"$0\" \"$@\"; echo \"[code $?]\"; read -r _", args)
     }
 
-    /// Shell text in which `"$0" "$@"` is `toolctl` with these arguments.
+    /// Runs shell text in which `"$0" "$@"` is `toolctl` with these arguments.
     pub fn shell(d: &Daemon, text: &str, args: &[&str]) -> Term {
         let (person, program) = terminal(SIZE.0, SIZE.1);
         let before = terminal_settings(&person);
@@ -74,7 +74,7 @@ impl Term {
         }
     }
 
-    /// Types on while the test does something else, and counts what the terminal has taken.
+    /// Types in a thread while the test continues, and counts the bytes that the terminal has taken.
     pub fn types_on(&self, keys: String) -> Arc<AtomicUsize> {
         let (mut person, taken) = (self.person().try_clone().unwrap(), Arc::new(AtomicUsize::new(0)));
         let count = Arc::clone(&taken);
@@ -97,14 +97,14 @@ impl Term {
 
     /// Closes the window.
     pub fn close(&mut self) {
-        // The reader has a handle too, and only the last one closes: this signals what closing would.
+        // The reader thread has a handle too, and only the last close hangs up: this sends the same signal.
         let leader = Pidfd::open(self.shell.id() as i32).unwrap();
         self.person = None;
         leader.signal(libc::SIGKILL);
         self.shell.wait().unwrap();
     }
 
-    /// Waits until what is seen is so.
+    /// Waits until `look` finds something on the screen or in the bytes.
     #[track_caller]
     fn until<T>(&self, what: &str, look: impl Fn(&Seen) -> Option<T>) -> T {
         let until = Instant::now() + DEADLINE;
@@ -124,32 +124,32 @@ impl Term {
         }
     }
 
-    /// Waits until the text stands on the screen, and gives the whole screen.
+    /// Waits until the text is on the screen, and returns the whole screen.
     #[track_caller]
     pub fn sees(&self, text: &str) -> String {
         self.until(text, |seen| Some(seen.screen.screen().contents()).filter(|screen| screen.contains(text)))
     }
 
-    /// Waits until the text stands on the screen no more, and gives the whole screen.
+    /// Waits until the text is not on the screen any more, and returns the whole screen.
     #[track_caller]
     pub fn loses(&self, text: &str) -> String {
         let what = format!("a screen without {text}");
         self.until(&what, |seen| Some(seen.screen.screen().contents()).filter(|screen| !screen.contains(text)))
     }
 
-    /// Waits until so much was printed, and gives all that was.
+    /// Waits until the text was printed, and returns everything that was.
     #[track_caller]
     pub fn printed(&self, text: &str) -> String {
         self.printed_times(text, 1)
     }
 
-    /// The same for something that is printed that often, or oftener.
+    /// The same for text that is printed at least this number of times.
     pub fn printed_times(&self, text: &str, times: usize) -> String {
         let all = |seen: &Seen| String::from_utf8_lossy(&seen.bytes).into_owned();
         self.until(text, |seen| Some(all(seen)).filter(|all| all.matches(text).count() >= times))
     }
 
-    /// Whether the alternate screen is shown, the cursor is hidden, the mouse or a paste is reported.
+    /// Modes of the screen: alternate screen, hidden cursor, mouse reports, bracketed paste.
     pub fn modes(&self) -> (bool, bool, bool, bool) {
         let seen = self.seen.0.lock().unwrap();
         let screen = seen.screen.screen();
@@ -170,7 +170,7 @@ impl Term {
         terminal_settings(self.person())
     }
 
-    /// The exit code of `toolctl`, and the proof that it left the terminal as it was.
+    /// Waits for the exit code of `toolctl`, and checks that it restored the terminal.
     #[track_caller]
     pub fn ends(&self) -> i32 {
         let all = self.printed("[code ");
@@ -195,7 +195,7 @@ impl Drop for Term {
     }
 }
 
-/// Sees what comes until the terminal is closed.
+/// Reads the output of the terminal until it is closed.
 fn watch(mut reader: File, seen: &(Mutex<Seen>, Condvar)) {
     let mut chunk = vec![0; 65536];
     loop {

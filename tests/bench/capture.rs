@@ -1,10 +1,10 @@
 //! Output: how fast it is kept, by pipe and terminal, with and without patterns, and how fast it reaches followers.
 
 use crate::Bench;
+use crate::children::Role;
 use crate::client::{Client, call};
 use crate::report::Target::PartOfFloor;
 use crate::report::{Figure, Unit};
-use crate::roles::Role;
 use crate::sample::{Series, seconds, us};
 use serde_json::{Value, json};
 use std::fs::File;

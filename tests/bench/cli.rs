@@ -2,8 +2,8 @@
 
 use crate::Bench;
 use crate::client::call;
-use crate::crowd;
 use crate::floors::spawn_and_wait;
+use crate::many;
 use crate::report::Target::TimesFloor;
 use crate::report::{Figure, Unit};
 use crate::sample::Series;
@@ -14,7 +14,7 @@ use toold_test_support::rig::Daemon;
 pub fn whole(bench: &mut Bench) {
     let daemon = Daemon::start();
     let process = daemon.sh("seq 10; exec sleep 100000");
-    crowd::sleeping(&daemon, 20);
+    many::sleeping(&daemon, 20);
     let question = String::from_utf8(call("poll", json!({ "id": process }))).unwrap();
     let socket = daemon.socket().display().to_string();
     let mut floor_command = bench.small.command(&["ask", &socket, question.trim_end()]);

@@ -1,8 +1,8 @@
 //! What the machine does without us, measured in the same repetitions: spawn, socket, exit, file.
 
 use crate::bare;
+use crate::children::Role;
 use crate::client::Client;
-use crate::roles::Role;
 use crate::sample::us;
 use std::fs::File;
 use std::path::{Path, PathBuf};

@@ -2,8 +2,8 @@
 
 use crate::Bench;
 use crate::client::{Client, call};
-use crate::crowd;
 use crate::floors::Echo;
+use crate::many;
 use crate::report::Target::{AtMost, TimesFloor};
 use crate::report::{Figure, Report, Unit};
 use crate::sample::Series;
@@ -37,13 +37,13 @@ struct Crowd {
 
 impl Crowd {
     fn gathered(size: usize, living: usize) -> Crowd {
-        let daemon = crowd::daemon();
+        let daemon = many::daemon();
         // One has output, and stands beside the size; another has none; many come after them.
-        let silent = crowd::sleeping(&daemon, 1).remove(0);
+        let silent = many::sleeping(&daemon, 1).remove(0);
         let asked = daemon.sh("seq 500; exec sleep 100000");
         daemon.printed(&asked, "500");
-        crowd::finished(&daemon, size - living);
-        crowd::sleeping(&daemon, living - 1);
+        many::finished(&daemon, size - living);
+        many::sleeping(&daemon, living - 1);
         let mut client = Client::open(&daemon.socket());
         let long_list = call("list", json!({ "limit": 1000 }));
         let (listed, long_bytes) = client.checked(&long_list);
@@ -117,7 +117,7 @@ impl Crowd {
 }
 
 pub fn by_size(bench: &mut Bench) {
-    let sizes = SIZES.map(|(size, full, quick)| (size, crowd::can_live(bench.pick(quick, full))));
+    let sizes = SIZES.map(|(size, full, quick)| (size, many::can_live(bench.pick(quick, full))));
     let mut crowds = sizes.map(|(size, living)| Crowd::gathered(size, living));
     let (repetitions, count) = bench.pick((5, 400), (9, 3000));
     let mut echo = Echo::start();

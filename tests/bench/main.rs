@@ -8,18 +8,18 @@
 #[path = "sys.rs"]
 mod bare;
 mod capture;
+mod children;
 mod cli;
 mod client;
-mod crowd;
 mod events;
 mod exec;
 mod exit;
 mod floors;
 mod latency;
+mod many;
 mod memory;
 mod recovery;
 mod report;
-mod roles;
 mod sample;
 mod saved;
 
@@ -102,7 +102,7 @@ impl Args {
 }
 
 fn main() -> ExitCode {
-    if roles::play() {
+    if children::play() {
         return ExitCode::SUCCESS;
     }
     match Args::parse(std::env::args().skip(1)).and_then(|args| run(&args)) {

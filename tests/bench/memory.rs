@@ -1,7 +1,7 @@
 //! What the daemon and its shims hold, in memory of their own and of the kernel's, and whether they wake when nothing happens.
 
 use crate::Bench;
-use crate::crowd::{self, field, ours, pss_kib, rss_mib};
+use crate::many::{self, field, ours, pss_kib, rss_mib};
 use crate::report::Target::AtMost;
 use crate::report::{Figure, Unit};
 use std::collections::BTreeMap;
@@ -85,10 +85,10 @@ impl Cost {
         let bare_kernel = each(settled_kernel_kib() - before);
         self.program.push(each(bare.0.iter().map(|child| pss_kib(child.id() as i32)).sum()));
         drop(bare);
-        let daemon = crowd::daemon();
+        let daemon = many::daemon();
         self.empty_rss.push(rss_mib(daemon.pid()));
         let (before, kernel_before) = (pss(&daemon), settled_kernel_kib());
-        crowd::sleeping(&daemon, MANY);
+        many::sleeping(&daemon, MANY);
         self.bare_kernel.push(bare_kernel);
         self.kernel.push(each(settled_kernel_kib() - kernel_before) - bare_kernel);
         let after = pss(&daemon);
@@ -103,10 +103,10 @@ impl Cost {
 pub fn held(bench: &mut Bench) {
     let mut cost = Cost::default();
     (1..bench.pick(3, 5)).for_each(|_| drop(cost.repeat()));
-    let living = bench.pick(0, crowd::can_live(10 * MANY) - MANY);
+    let living = bench.pick(0, many::can_live(10 * MANY) - MANY);
     let daemon = cost.repeat();
-    crowd::sleeping(&daemon, living);
-    crowd::finished(&daemon, 9 * MANY - living);
+    many::sleeping(&daemon, living);
+    many::finished(&daemon, 9 * MANY - living);
     let with_most = rss_mib(daemon.pid());
     let sum = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a + b).collect::<Vec<f64>>();
     let own = sum(&cost.shim, &cost.daemon);
@@ -144,8 +144,8 @@ fn switches(pids: &[i32]) -> BTreeMap<(i32, i32), f64> {
 
 /// Context switches of daemon, zygote, spares and shims while a thousand processes sleep.
 pub fn idle(bench: &mut Bench) {
-    let daemon = crowd::daemon();
-    crowd::sleeping(&daemon, MANY);
+    let daemon = many::daemon();
+    many::sleeping(&daemon, MANY);
     let pids: Vec<i32> = ours(&daemon).into_iter().map(|(_, pid)| pid).collect();
     assert!(pids.len() > MANY, "{} processes of ours", pids.len());
     // The daemon writes its journal out within a second, and threads that were needed go after some.

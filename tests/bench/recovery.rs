@@ -2,7 +2,7 @@
 
 use crate::Bench;
 use crate::client::{Client, call};
-use crate::crowd;
+use crate::many;
 use crate::report::Target::AtMost;
 use crate::report::{Figure, Unit};
 use serde_json::{Value, json};
@@ -31,9 +31,9 @@ struct Killed {
 
 impl Killed {
     fn gathered(total: usize, living: usize) -> Killed {
-        let daemon = crowd::daemon();
-        crowd::finished(&daemon, total - living);
-        let alive = crowd::sleeping(&daemon, living);
+        let daemon = many::daemon();
+        many::finished(&daemon, total - living);
+        let alive = many::sleeping(&daemon, living);
         Killed { daemon, life: None, living, total, alive, first: Vec::new(), all: Vec::new() }
     }
 
@@ -63,7 +63,7 @@ impl Killed {
         assert_eq!((count("running"), count("running") + count("exited")), (self.living, self.total), "{counts}");
         // A signal is answered by the shim.
         let mut conn = self.daemon.conn();
-        for some in self.alive.chunks(crowd::IN_FLIGHT) {
+        for some in self.alive.chunks(many::IN_FLIGHT) {
             let signal = |id| json!({ "id": id, "signal": "SIGCONT" });
             let asked: Vec<u64> = some.iter().map(|id| conn.request("signal", signal(id))).collect();
             asked.into_iter().for_each(|call| drop(conn.answer(call).unwrap()));
@@ -86,7 +86,7 @@ impl Drop for Killed {
 }
 
 pub fn after_kill(bench: &mut Bench) {
-    let sizes = SIZES.map(|(total, full, quick)| (total, crowd::can_live(bench.pick(quick, full))));
+    let sizes = SIZES.map(|(total, full, quick)| (total, many::can_live(bench.pick(quick, full))));
     let mut empty = Killed::gathered(0, 0);
     let mut killed = sizes.map(|(total, living)| Killed::gathered(total, living));
     for _ in 0..bench.pick(5, 9) {

@@ -82,7 +82,7 @@ fn systemd_socket(path: &Path) -> Result<Option<std::os::fd::OwnedFd>, StartErro
     match number("LISTEN_FDS") {
         None | Some(0) => Ok(None),
         Some(1) => {
-            let fd = crate::sys::own(3);
+            let Some(fd) = crate::sys::take_passed_fd() else { return Ok(None) };
             rustix::io::fcntl_setfd(&fd, rustix::io::FdFlags::CLOEXEC).map_err(|e| StartError::Io {
                 doing: "take",
                 path: path.into(),

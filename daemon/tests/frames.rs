@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 use toold_format::frame::{self, BadFrame, FromShim, HEADER_LEN, MAX_FROM_SHIM_LEN, MAX_TO_SHIM_LEN, ToShim, Wrote};
-use toold_format::launch::{self, Block, Numbers, Strings};
+use toold_format::launch::{LaunchBlock, LaunchOptions, StringListBuf};
 use toold_format::log::Counts;
 use toold_format::slots::{Cause, Exit, Progress};
 
@@ -100,31 +100,49 @@ fn exit() -> Exit {
     }
 }
 
-fn launch_numbers() -> Numbers {
-    Numbers {
-        pty: true,
-        stdin_pipe: true,
-        sync: false,
-        rows: 24,
-        cols: 80,
-        log_max_bytes: 1 << 28,
-        timeout_ms: 60_000,
-        idle_ms: 0,
-        grace_ms: 5000,
+/// The lists of a launch block.
+#[derive(Default)]
+struct Lists {
+    cgroups: StringListBuf,
+    argv: StringListBuf,
+    env: StringListBuf,
+}
+
+impl Lists {
+    fn new() -> Lists {
+        let mut lists = Lists::default();
+        lists.cgroups.push(b"/cgroup.procs");
+        [b"echo".as_slice(), b"", b"\xff"].iter().for_each(|arg| lists.argv.push(arg));
+        [b"A=1".as_slice(), b"B="].iter().for_each(|variable| lists.env.push(variable));
+        lists
+    }
+
+    fn block(&self) -> LaunchBlock<'_> {
+        LaunchBlock {
+            options: LaunchOptions {
+                pty: true,
+                stdin_pipe: true,
+                sync: false,
+                rows: 24,
+                cols: 80,
+                log_max_bytes: 1 << 28,
+                timeout_ms: 60_000,
+                idle_ms: 0,
+                grace_ms: 5000,
+            },
+            dir: c"/state/procs/proc_0123456789ab",
+            cwd: c"/",
+            program: c"/bin/echo",
+            oom_file: c"",
+            cgroups: self.cgroups.as_list(),
+            argv: self.argv.as_list(),
+            env: self.env.as_list(),
+        }
     }
 }
 
 fn launch_block() -> Vec<u8> {
-    let strings = Strings {
-        dir: b"/state/procs/proc_0123456789ab",
-        cwd: b"/",
-        program: b"/bin/echo",
-        oom_file: b"",
-        cgroups: vec![b"/cgroup.procs".to_vec()],
-        argv: vec![b"echo", b"", b"\xff"],
-        env: vec![b"A=1".to_vec(), b"B=".to_vec()],
-    };
-    launch::encode(&launch_numbers(), &strings)
+    Lists::new().block().encode()
 }
 
 /// One of each.
@@ -271,20 +289,5 @@ fn a_header_is_waited_for_and_a_bad_one_ends_the_conversation() {
 fn a_recorded_launch_block_is_what_to_run() {
     let recorded = recorded();
     let (_, bytes) = recorded.iter().find(|(name, _)| name == "launch").expect("recorded");
-    let block = Block::decode(body(bytes).1).expect("a block");
-    assert_eq!((block.numbers, block.cgroups, block.argv, block.env), (launch_numbers(), 1, 3, 2));
-    let strings: Vec<&[u8]> = block.strings().collect();
-    let expected: [&[u8]; 10] = [
-        b"/state/procs/proc_0123456789ab\0",
-        b"/\0",
-        b"/bin/echo\0",
-        b"\0",
-        b"/cgroup.procs\0",
-        b"echo\0",
-        b"\0",
-        b"\xff\0",
-        b"A=1\0",
-        b"B=\0",
-    ];
-    assert_eq!(strings, expected);
+    assert_eq!(LaunchBlock::decode(body(bytes).1), Some(Lists::new().block()));
 }

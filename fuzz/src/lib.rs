@@ -11,7 +11,7 @@ use toold_daemon::rpc::wire::lines::Lines;
 use toold_daemon::rpc::wire::message::{self, Message, Request};
 use toold_daemon::rpc::wire::{nesting, sniff};
 use toold_format::frame::{self, FromShim, HEADER_LEN, MAX_FROM_SHIM_LEN, MAX_TO_SHIM_LEN, ToShim};
-use toold_format::launch::{self, Block, Strings};
+use toold_format::launch::LaunchBlock;
 use toold_format::slots::{self, Exit, Head, Launch, Progress, SLOT_LEN, Slot};
 use toold_proto::ErrorKind;
 
@@ -178,30 +178,10 @@ fn from_shim(kind: u8, body: &[u8]) {
 }
 
 fn block(bytes: &[u8]) {
-    let Some(read) = Block::decode(bytes) else { return };
-    let strings: Vec<&[u8]> = read.strings().map(|s| s.strip_suffix(b"\0").expect("ends in NUL")).collect();
-    assert_eq!(read.dir().strip_suffix(b"\0"), Some(strings[0]));
-    assert_eq!(strings.len(), 4 + read.cgroups + read.argv + read.env);
-    let (cgroups, rest) = strings[4..].split_at(read.cgroups);
-    let (argv, env) = rest.split_at(read.argv);
-    let again = launch::encode(
-        &read.numbers,
-        &Strings {
-            dir: strings[0],
-            cwd: strings[1],
-            program: strings[2],
-            oom_file: strings[3],
-            cgroups: cgroups.iter().map(|s| s.to_vec()).collect(),
-            argv: argv.to_vec(),
-            env: env.iter().map(|s| s.to_vec()).collect(),
-        },
-    );
-    let again = Block::decode(&again).expect("what we wrote");
-    assert_eq!(
-        (again.numbers, again.cgroups, again.argv, again.env),
-        (read.numbers, read.cgroups, read.argv, read.env)
-    );
-    assert!(again.strings().eq(read.strings()));
+    let Some(read) = LaunchBlock::decode(bytes) else { return };
+    let lists = [read.cgroups, read.argv, read.env];
+    assert!(lists.iter().all(|list| list.iter().count() == list.len()), "a list has as many strings as it counts");
+    assert_eq!(LaunchBlock::decode(&read.encode()), Some(read));
 }
 
 /// A log and its index: two bytes with the log's length, the log, the index.

@@ -48,14 +48,16 @@ fn no_file_is_long() {
 }
 
 #[test]
-fn unsafe_is_in_sys_alone() {
+fn unsafe_is_in_the_shim_and_in_sys_alone() {
     let unsafe_word = concat!("un", "safe");
+    let allowed =
+        |path: &str| path.starts_with("daemon/shim/src/") || path.ends_with("/sys.rs") || path.contains("/sys/");
     let mut broken = Vec::new();
-    for source in all().iter().filter(|source| !source.path.ends_with("/sys.rs") && !source.path.contains("/sys/")) {
+    for source in all().iter().filter(|source| !allowed(&source.path)) {
         let lines = source.code().filter(|(_, line)| has_word(line, unsafe_word));
         broken.extend(lines.map(|(number, _)| format!("{}:{number}", source.path)));
     }
-    none("it lives in sys, each block with its SAFETY", broken);
+    none("it lives in the shim crate and in `sys`, each block with its SAFETY", broken);
 }
 
 #[test]

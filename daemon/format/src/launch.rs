@@ -1,20 +1,38 @@
 //! The launch block: everything a shim needs to start a program, as one run of bytes.
 //!
 //! A fixed head of numbers, then C strings: directory, working directory, program, the file that
-//! tells of out-of-memory kills, then the cgroup files to enter, the arguments, the environment.
+//! counts out-of-memory kills, then the cgroup files to enter, the arguments, the environment.
 
-/// Numbers before the strings.
-const HEAD: usize = 64;
+use std::ffi::CStr;
+
+/// The numbers before the strings.
+const HEAD_LEN: usize = 64;
 const PTY: u32 = 1;
 const STDIN_PIPE: u32 = 2;
 const SYNC: u32 = 4;
 
-/// What to run, borrowed from wherever it lies.
+/// A program to run, borrowed from its owner or from the bytes of a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LaunchBlock<'a> {
+    pub options: LaunchOptions,
+    /// The process directory, whose last part is the process's id.
+    pub dir: &'a CStr,
+    pub cwd: &'a CStr,
+    pub program: &'a CStr,
+    /// Empty: there is none.
+    pub oom_file: &'a CStr,
+    pub cgroups: StringList<'a>,
+    pub argv: StringList<'a>,
+    /// `NAME=value`.
+    pub env: StringList<'a>,
+}
+
+/// The settings of a launch that are numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Numbers {
+pub struct LaunchOptions {
     pub pty: bool,
     pub stdin_pipe: bool,
-    /// The exit is on the disk before it is told.
+    /// The exit is durable before it is reported.
     pub sync: bool,
     pub rows: u16,
     pub cols: u16,
@@ -26,63 +44,56 @@ pub struct Numbers {
     pub grace_ms: u64,
 }
 
-/// The strings, for building a block.
-pub struct Strings<'a> {
-    pub dir: &'a [u8],
-    pub cwd: &'a [u8],
-    pub program: &'a [u8],
-    /// Empty: there is none.
-    pub oom_file: &'a [u8],
-    pub cgroups: Vec<Vec<u8>>,
-    pub argv: Vec<&'a [u8]>,
-    /// `NAME=value`.
-    pub env: Vec<Vec<u8>>,
+/// C strings in a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct StringList<'a> {
+    len: usize,
+    bytes: &'a [u8],
 }
 
-/// The block. No string may contain NUL: the caller has refused those.
-pub fn encode(n: &Numbers, s: &Strings<'_>) -> Vec<u8> {
-    let flag = |set: bool, bit: u32| if set { bit } else { 0 };
-    let flags = flag(n.pty, PTY) | flag(n.stdin_pipe, STDIN_PIPE) | flag(n.sync, SYNC);
-    let mut out = Vec::with_capacity(1024);
-    out.extend_from_slice(&flags.to_le_bytes());
-    out.extend_from_slice(&n.rows.to_le_bytes());
-    out.extend_from_slice(&n.cols.to_le_bytes());
-    for number in [n.log_max_bytes, n.timeout_ms, n.idle_ms, n.grace_ms] {
-        out.extend_from_slice(&number.to_le_bytes());
-    }
-    for count in [s.cgroups.len(), s.argv.len(), s.env.len()] {
-        out.extend_from_slice(&(count as u32).to_le_bytes());
-    }
-    out.resize(HEAD, 0);
-    let fixed = [s.dir, s.cwd, s.program, s.oom_file].into_iter();
-    let lists =
-        s.cgroups.iter().map(Vec::as_slice).chain(s.argv.iter().copied()).chain(s.env.iter().map(Vec::as_slice));
-    for string in fixed.chain(lists) {
-        out.extend_from_slice(string);
-        out.push(0);
-    }
-    out
+/// A list that grows.
+#[derive(Debug, Default)]
+pub struct StringListBuf {
+    len: usize,
+    bytes: Vec<u8>,
 }
 
-/// A block that was checked: every string is there and ends in NUL.
-#[derive(Debug, Clone, Copy)]
-pub struct Block<'a> {
-    pub numbers: Numbers,
-    pub cgroups: usize,
-    pub argv: usize,
-    pub env: usize,
-    strings: &'a [u8],
+impl LaunchBlock<'_> {
+    pub fn encode(&self) -> Vec<u8> {
+        let o = &self.options;
+        let flag = |set: bool, bit: u32| if set { bit } else { 0 };
+        let flags = flag(o.pty, PTY) | flag(o.stdin_pipe, STDIN_PIPE) | flag(o.sync, SYNC);
+        let mut out = Vec::with_capacity(1024);
+        out.extend_from_slice(&flags.to_le_bytes());
+        out.extend_from_slice(&o.rows.to_le_bytes());
+        out.extend_from_slice(&o.cols.to_le_bytes());
+        for number in [o.log_max_bytes, o.timeout_ms, o.idle_ms, o.grace_ms] {
+            out.extend_from_slice(&number.to_le_bytes());
+        }
+        let lists = [self.cgroups, self.argv, self.env];
+        for list in lists {
+            out.extend_from_slice(&(list.len as u32).to_le_bytes());
+        }
+        out.resize(HEAD_LEN, 0);
+        for string in [self.dir, self.cwd, self.program, self.oom_file] {
+            out.extend_from_slice(string.to_bytes_with_nul());
+        }
+        for list in lists {
+            out.extend_from_slice(list.bytes);
+        }
+        out
+    }
 }
 
-impl<'a> Block<'a> {
-    /// None: cut short, or counts that do not fit.
-    pub fn decode(bytes: &'a [u8]) -> Option<Block<'a>> {
-        let (head, strings) = bytes.split_at_checked(HEAD)?;
+impl<'a> LaunchBlock<'a> {
+    /// Reads a block. None: cut short, or counts that do not fit.
+    pub fn decode(bytes: &'a [u8]) -> Option<LaunchBlock<'a>> {
+        let (head, mut rest) = bytes.split_at_checked(HEAD_LEN)?;
         let u32_at = |at: usize| head.get(at..at + 4).and_then(|b| b.try_into().ok()).map(u32::from_le_bytes);
         let u64_at = |at: usize| head.get(at..at + 8).and_then(|b| b.try_into().ok()).map(u64::from_le_bytes);
         let u16_at = |at: usize| head.get(at..at + 2).and_then(|b| b.try_into().ok()).map(u16::from_le_bytes);
         let flags = u32_at(0)?;
-        let numbers = Numbers {
+        let options = LaunchOptions {
             pty: flags & PTY != 0,
             stdin_pipe: flags & STDIN_PIPE != 0,
             sync: flags & SYNC != 0,
@@ -93,20 +104,60 @@ impl<'a> Block<'a> {
             idle_ms: u64_at(24)?,
             grace_ms: u64_at(32)?,
         };
-        let (cgroups, argv, env) = (u32_at(40)? as usize, u32_at(44)? as usize, u32_at(48)? as usize);
-        let wanted = cgroups.checked_add(argv)?.checked_add(env)?.checked_add(4)?;
-        let found = strings.iter().filter(|b| **b == 0).count();
-        (found == wanted && strings.last() == Some(&0)).then_some(Block { numbers, cgroups, argv, env, strings })
+        let block = LaunchBlock {
+            options,
+            dir: split_string(&mut rest)?,
+            cwd: split_string(&mut rest)?,
+            program: split_string(&mut rest)?,
+            oom_file: split_string(&mut rest)?,
+            cgroups: split_list(&mut rest, u32_at(40)? as usize)?,
+            argv: split_list(&mut rest, u32_at(44)? as usize)?,
+            env: split_list(&mut rest, u32_at(48)? as usize)?,
+        };
+        rest.is_empty().then_some(block)
+    }
+}
+
+fn split_string<'a>(rest: &mut &'a [u8]) -> Option<&'a CStr> {
+    let string = CStr::from_bytes_until_nul(rest).ok()?;
+    *rest = &rest[string.to_bytes_with_nul().len()..];
+    Some(string)
+}
+
+fn split_list<'a>(rest: &mut &'a [u8], len: usize) -> Option<StringList<'a>> {
+    let all = *rest;
+    for _ in 0..len {
+        split_string(rest)?;
+    }
+    Some(StringList { len, bytes: &all[..all.len() - rest.len()] })
+}
+
+impl<'a> StringList<'a> {
+    pub fn len(&self) -> usize {
+        self.len
     }
 
-    /// Every string with its NUL, in order: directory, working directory, program, out-of-memory
-    /// file, cgroup files, arguments, environment.
-    pub fn strings(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
-        self.strings.split_inclusive(|b| *b == 0)
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
     }
 
-    pub fn dir(&self) -> &'a [u8] {
-        self.strings().next().unwrap_or(b"\0")
+    pub fn iter(&self) -> impl Iterator<Item = &'a CStr> + use<'a> {
+        let mut rest = self.bytes;
+        std::iter::from_fn(move || split_string(&mut rest))
+    }
+}
+
+impl StringListBuf {
+    /// Adds a string. It may not contain NUL: the caller has refused those.
+    pub fn push(&mut self, string: &[u8]) {
+        debug_assert!(!string.contains(&0), "the caller refuses strings with NUL");
+        self.bytes.extend_from_slice(string);
+        self.bytes.push(0);
+        self.len += 1;
+    }
+
+    pub fn as_list(&self) -> StringList<'_> {
+        StringList { len: self.len, bytes: &self.bytes }
     }
 }
 
@@ -116,23 +167,34 @@ mod tests {
 
     #[test]
     fn a_block_reads_back_and_any_cut_of_it_is_refused() {
-        let numbers = Numbers { pty: true, rows: 24, cols: 80, log_max_bytes: 9, timeout_ms: 8, ..Numbers::default() };
-        let strings = Strings {
-            dir: b"/d",
-            cwd: b"/",
-            program: b"/bin/echo",
-            oom_file: b"",
-            cgroups: vec![],
-            argv: vec![b"echo", b""],
-            env: vec![b"A=1".to_vec()],
+        let (mut argv, mut env) = (StringListBuf::default(), StringListBuf::default());
+        argv.push(b"echo");
+        argv.push(b"");
+        env.push(b"A=1");
+        let block = LaunchBlock {
+            options: LaunchOptions {
+                pty: true,
+                rows: 24,
+                cols: 80,
+                log_max_bytes: 9,
+                timeout_ms: 8,
+                ..LaunchOptions::default()
+            },
+            dir: c"/d",
+            cwd: c"/",
+            program: c"/bin/echo",
+            oom_file: c"",
+            cgroups: StringList::default(),
+            argv: argv.as_list(),
+            env: env.as_list(),
         };
-        let bytes = encode(&numbers, &strings);
-        let block = Block::decode(&bytes).expect("whole");
-        assert_eq!((block.numbers, block.cgroups, block.argv, block.env), (numbers, 0, 2, 1));
-        let read: Vec<&[u8]> = block.strings().collect();
-        assert_eq!(read, [b"/d\0".as_slice(), b"/\0", b"/bin/echo\0", b"\0", b"echo\0", b"\0", b"A=1\0"]);
+        let bytes = block.encode();
+        let read = LaunchBlock::decode(&bytes).expect("whole");
+        assert_eq!(read, block);
+        assert_eq!(read.argv.iter().chain(read.env.iter()).collect::<Vec<_>>(), [c"echo", c"", c"A=1"]);
         for cut in 0..bytes.len() {
-            assert!(Block::decode(&bytes[..cut]).is_none(), "{cut}");
+            assert!(LaunchBlock::decode(&bytes[..cut]).is_none(), "{cut}");
         }
+        assert!(LaunchBlock::decode(&[&bytes[..], b"\0"].concat()).is_none(), "one string too many");
     }
 }

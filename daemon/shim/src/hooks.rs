@@ -1,9 +1,10 @@
-//! Pause points for the crash tests. A release has none: every call vanishes.
+//! Pause points for the crash tests. A release build has none: every call vanishes.
 //!
 //! With `TOOLD_HOOKS=<dir>` in a debug build, a process that reaches the point `name` while the file
 //! `<dir>/<name>` exists creates `<dir>/<name>.hit` with its pid in it and waits until `<dir>/<name>` is gone.
 
 #[cfg(not(debug_assertions))]
+#[inline]
 pub fn at(_: &str) {}
 
 #[cfg(not(debug_assertions))]

@@ -1,4 +1,4 @@
-//! Ending a whole tree, and knowing that it ended. No step waits: the shim goes on with its output.
+//! Kills a whole tree and proves that it ended. No step waits: the shim continues to read output.
 
 use super::run::Shim;
 use super::tree::{self, SignalResult};
@@ -7,20 +7,20 @@ use crate::hooks;
 use toold_format::frame::FromShim;
 use toold_format::slots::Cause;
 
-/// Callers that wait for one kill. More than this, and the oldest goes without its answer.
+/// The number of callers that wait for one kill. Beyond it the oldest gets no answer.
 const MAX_CALLERS: usize = 16;
-/// Pids that have was_signalled the polite signal. Beyond it a process waits for SIGKILL.
+/// The number of pids that get the first signal. Beyond it a process waits for SIGKILL.
 const MAX_SIGNALLED: usize = 256;
-/// How long the tree has to be gone after SIGKILL before what is left is called a survivor.
+/// The time that the tree has to be gone after SIGKILL. A process that is left then is a survivor.
 const KILL_TIMEOUT_MS: u64 = 3000;
-/// How often the tree is looked at again while it should be dying.
+/// The time between two looks at a tree that should be dying.
 const RETRY_INTERVAL_MS: u64 = 20;
-/// Survivors named in a report.
+/// The number of survivors in a report.
 const MAX_SURVIVORS: usize = 64;
 
 #[derive(Clone, Copy)]
 pub struct KillRequest {
-    /// 0: nobody waits for the answer.
+    /// 0: no caller waits for the answer.
     pub token: u64,
     pub signal: i32,
     pub grace_ms: u64,
@@ -32,13 +32,18 @@ pub struct KillRequest {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Idle,
-    /// Asked to end; SIGKILL at this time.
-    Grace(u64),
-    /// SIGKILL sent; looked at again at the first time, given up at the second.
-    Killing(u64, u64),
+    /// The first signal was sent. SIGKILL follows.
+    Grace {
+        kill_at: u64,
+    },
+    /// SIGKILL was sent, and is sent again until the tree is empty.
+    Killing {
+        retry_at: u64,
+        give_up_at: u64,
+    },
 }
 
-/// A kill under way. All that ask meanwhile share it.
+/// A kill under way. All callers share it.
 pub struct KillState {
     phase: Phase,
     tokens: [u64; MAX_CALLERS],
@@ -72,7 +77,7 @@ impl KillState {
         self.phase != Phase::Idle
     }
 
-    /// Who ended the program, if it ends now.
+    /// Returns the cause, uid and pid that the exit is attributed to if the program ends now.
     pub fn cause(&self) -> (Cause, u32, i32) {
         (self.cause, self.uid, self.pid)
     }
@@ -80,8 +85,8 @@ impl KillState {
     pub fn deadline(&self) -> Option<u64> {
         match self.phase {
             Phase::Idle => None,
-            Phase::Grace(at) => Some(at),
-            Phase::Killing(again, _) => Some(again),
+            Phase::Grace { kill_at } => Some(kill_at),
+            Phase::Killing { retry_at, .. } => Some(retry_at),
         }
     }
 
@@ -107,13 +112,14 @@ impl Shim {
         }
         let now = mono_ms();
         if self.kill_state.cause == Cause::Itself && self.exit.is_none() {
-            (self.kill_state.cause, self.kill_state.uid, self.kill_state.pid) =
-                (request.cause, request.uid, request.pid);
+            self.kill_state.cause = request.cause;
+            self.kill_state.uid = request.uid;
+            self.kill_state.pid = request.pid;
         }
         if request.signal == libc::SIGKILL {
             return self.sigkill_all(now);
         }
-        // Another signal than before is news to everybody.
+        // Another signal than before goes to every process again.
         if self.kill_state.signal != request.signal {
             self.kill_state.signalled_len = 0;
             self.kill_state.signal = request.signal;
@@ -121,14 +127,14 @@ impl Shim {
         self.signal_all();
         let at = now + request.grace_ms;
         self.kill_state.phase = match self.kill_state.phase {
-            Phase::Idle => Phase::Grace(at),
-            Phase::Grace(earlier) => Phase::Grace(earlier.min(at)),
-            killing @ Phase::Killing(..) => killing,
+            Phase::Idle => Phase::Grace { kill_at: at },
+            Phase::Grace { kill_at } => Phase::Grace { kill_at: kill_at.min(at) },
+            killing @ Phase::Killing { .. } => killing,
         };
         hooks::at("kill.signalled");
     }
 
-    /// The polite signal to every member that has not was_signalled it.
+    /// Sends the first signal to every member that has not had it.
     fn signal_all(&mut self) {
         let signal = self.kill_state.signal;
         let Some(mut memory) = PidBuffer::new() else { return };
@@ -146,13 +152,13 @@ impl Shim {
     }
 
     fn sigkill_all(&mut self, now: u64) {
-        let give_up = match self.kill_state.phase {
-            Phase::Killing(_, give_up) => give_up,
-            Phase::Idle | Phase::Grace(_) => now + KILL_TIMEOUT_MS,
+        let give_up_at = match self.kill_state.phase {
+            Phase::Killing { give_up_at, .. } => give_up_at,
+            Phase::Idle | Phase::Grace { .. } => now + KILL_TIMEOUT_MS,
         };
-        self.kill_state.phase = Phase::Killing(now + RETRY_INTERVAL_MS, give_up);
+        self.kill_state.phase = Phase::Killing { retry_at: now + RETRY_INTERVAL_MS, give_up_at };
         let Some(mut memory) = PidBuffer::new() else { return };
-        // Stopped first, so that nobody forks away while the others die.
+        // Stopped first, so that no process forks while the others die.
         for signal in [libc::SIGSTOP, libc::SIGKILL] {
             let pids = Shim::tree(self.pid, memory.list());
             for pid in pids.list() {
@@ -166,7 +172,7 @@ impl Shim {
         hooks::at("kill.killing");
     }
 
-    /// Moves a kill on: done, harder, or given up.
+    /// Advances a kill: done, SIGKILL, or given up.
     pub fn kill_tick(&mut self, now: u64) {
         if !self.kill_state.is_pending() {
             return;
@@ -176,12 +182,12 @@ impl Shim {
         }
         match self.kill_state.phase {
             Phase::Idle => {}
-            Phase::Grace(at) if now >= at => self.sigkill_all(now),
-            // Somebody died or came home: whoever was born meanwhile is signalled too.
-            Phase::Grace(_) => self.signal_all(),
-            Phase::Killing(_, give_up) if now >= give_up => self.give_up(),
-            Phase::Killing(again, _) if now >= again => self.sigkill_all(now),
-            Phase::Killing(..) => {}
+            Phase::Grace { kill_at } if now >= kill_at => self.sigkill_all(now),
+            // A process died or became our child: those forked meanwhile are signalled too.
+            Phase::Grace { .. } => self.signal_all(),
+            Phase::Killing { give_up_at, .. } if now >= give_up_at => self.give_up(),
+            Phase::Killing { retry_at, .. } if now >= retry_at => self.sigkill_all(now),
+            Phase::Killing { .. } => {}
         }
     }
 
@@ -208,14 +214,16 @@ impl Shim {
         }
         let (cause, uid, pid) = self.kill_state.cause();
         self.kill_state = KillState::new();
-        // A program that outlived the kill is not blamed on it later; one that died keeps its story.
+        // The exit of a program that outlived the kill is not attributed to it later; that of one that died is.
         if self.exit.is_some() {
-            (self.kill_state.cause, self.kill_state.uid, self.kill_state.pid) = (cause, uid, pid);
+            self.kill_state.cause = cause;
+            self.kill_state.uid = uid;
+            self.kill_state.pid = pid;
         }
     }
 }
 
-/// Arena for a pass over the tree, given back at once.
+/// Memory for a pass over the tree, unmapped at its end.
 struct PidBuffer(Option<&'static mut [u8]>);
 
 impl PidBuffer {
@@ -233,7 +241,8 @@ impl PidBuffer {
 impl Drop for PidBuffer {
     fn drop(&mut self) {
         if let Some(memory) = self.0.take() {
-            crate::sys::unmap(memory);
+            // SAFETY: all of the mapping from `new`.
+            unsafe { crate::sys::unmap(memory) };
         }
     }
 }

@@ -14,6 +14,7 @@ pub mod zygote;
 mod capture;
 mod kill;
 mod link;
+mod pty;
 mod spare;
 mod start;
 mod stdin;

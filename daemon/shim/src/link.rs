@@ -1,7 +1,7 @@
 //! The shim's end of the connection to a daemon, which may come, go, hang and come back.
 //!
-//! Nothing here waits for the daemon. What does not fit into the socket waits in a small queue; a
-//! daemon that does not read for long loses its connection, and reads the record when it comes back.
+//! Nothing here waits for the daemon. Frames that do not fit into the socket wait in a small queue. A
+//! daemon that does not read until the queue is full loses its connection, and reads the record when it reconnects.
 
 use super::kill::KillRequest;
 use super::run::{Shim, rewatch, token, unwatch, watch};
@@ -15,13 +15,18 @@ use rustix::net::{RecvFlags, SendFlags, SocketFlags, accept_with, recv, send};
 use toold_format::frame::{self, FromShim, HEADER_LEN, MAX_FROM_SHIM_LEN, MAX_TO_SHIM_LEN, Sink, ToShim};
 use toold_format::slots::Cause;
 
-/// Frames that wait for a daemon that is busy.
+/// The length of the queue for a daemon that is busy.
 const QUEUE_LEN: usize = 4 * MAX_FROM_SHIM_LEN;
+/// The length of the input: one frame.
+const INPUT_LEN: usize = MAX_TO_SHIM_LEN + HEADER_LEN;
 pub const MEMORY_LEN: usize = 48 * 1024;
+const _: () = assert!(INPUT_LEN + QUEUE_LEN <= MEMORY_LEN, "input and queue fit");
+/// Input of more bytes than this touched pages that are worth returning to the kernel.
+const LARGE_INPUT_LEN: usize = 4096;
 
 pub struct DaemonLink {
     pub control: Option<OwnedFd>,
-    /// A connection that has not said who it is.
+    /// A connection whose hello is not here yet.
     handshaking: Option<OwnedFd>,
     pub listener: OwnedFd,
     input: &'static mut [u8],
@@ -33,14 +38,14 @@ pub struct DaemonLink {
 }
 
 struct FrameQueue<'a> {
-    room: &'a mut [u8],
+    bytes: &'a mut [u8],
     len: &'a mut usize,
     full: bool,
 }
 
 impl Sink for FrameQueue<'_> {
     fn put(&mut self, bytes: &[u8]) {
-        match self.room.get_mut(*self.len..*self.len + bytes.len()) {
+        match self.bytes.get_mut(*self.len..*self.len + bytes.len()) {
             Some(place) if !self.full => {
                 place.copy_from_slice(bytes);
                 *self.len += bytes.len();
@@ -51,9 +56,9 @@ impl Sink for FrameQueue<'_> {
 }
 
 impl DaemonLink {
-    /// `memory` has at least MEMORY_LEN bytes.
+    /// Splits `memory`, which has at least `MEMORY_LEN` bytes and starts at a page.
     pub fn new(control: OwnedFd, listener: OwnedFd, memory: &'static mut [u8]) -> DaemonLink {
-        let (input, rest) = memory.split_at_mut(MAX_TO_SHIM_LEN + HEADER_LEN);
+        let (input, rest) = memory.split_at_mut(INPUT_LEN);
         let queue = &mut rest[..QUEUE_LEN];
         DaemonLink {
             control: Some(control),
@@ -67,13 +72,13 @@ impl DaemonLink {
         }
     }
 
-    /// Puts a frame into the queue. False: no room, or nobody there.
+    /// Puts a frame into the queue. False: it does not fit. Without a daemon it is dropped.
     fn enqueue(&mut self, frame: &FromShim<'_>) -> bool {
         if self.control.is_none() {
             return true;
         }
         let before = self.queue_len;
-        let mut queue = FrameQueue { room: self.queue, len: &mut self.queue_len, full: false };
+        let mut queue = FrameQueue { bytes: self.queue, len: &mut self.queue_len, full: false };
         frame.put(&mut queue);
         let full = queue.full;
         if full {
@@ -82,7 +87,7 @@ impl DaemonLink {
         !full
     }
 
-    /// Sends what the socket takes. False: the daemon is gone.
+    /// Sends as much of the queue as the socket takes. False: the daemon is gone.
     fn send_queued(&mut self) -> bool {
         let Some(control) = &self.control else { return true };
         while self.queue_len > 0 {
@@ -99,9 +104,9 @@ impl DaemonLink {
         true
     }
 
-    /// The last frames, for as long as a living daemon may need to take them.
+    /// Sends the last frames. Waits at most a second each time that a running daemon does not read.
     pub fn flush_blocking(&mut self) {
-        // A push may empty the queue, and then there is nothing to wait for.
+        // Sending may empty the queue, and then there is nothing to wait for.
         while self.send_queued() && self.queue_len > 0 {
             let Some(control) = &self.control else { return };
             let mut fds = [PollFd::new(control, PollFlags::OUT)];
@@ -114,20 +119,20 @@ impl DaemonLink {
 }
 
 impl Shim {
-    /// Says something to the daemon, if there is one.
+    /// Sends a frame to the daemon, if there is one.
     pub fn send(&mut self, frame: &FromShim<'_>) {
         self.enqueue(frame);
         self.flush();
     }
 
-    /// Says something that goes out with what is said next.
+    /// Queues a frame, to be sent with the next one.
     pub fn enqueue(&mut self, frame: &FromShim<'_>) {
         if !self.link.enqueue(frame) {
             self.disconnect();
         }
     }
 
-    /// Sends what was said, as far as the daemon takes it.
+    /// Sends the queued frames, as far as the socket takes them.
     pub fn flush(&mut self) {
         if !self.link.send_queued() {
             return self.disconnect();
@@ -143,13 +148,15 @@ impl Shim {
         if let Some(control) = self.link.control.take() {
             unwatch(&self.prepared.epoll, control.as_fd());
         }
-        (self.link.input_len, self.link.queue_len, self.link.ring_above) = (0, 0, None);
+        self.link.input_len = 0;
+        self.link.queue_len = 0;
+        self.link.ring_above = None;
         self.stdin.caller_gone();
-        // Its zygote's socket may hold requests of a daemon that is gone: nobody is to begin them late.
+        // The zygote's socket may hold requests of a daemon that is gone: no shim may start them late.
         self.spare_link = None;
     }
 
-    /// Rings the bell if somebody waits for it.
+    /// Rings the bell if the daemon waits for it.
     pub fn ring_bell(&mut self) {
         let progress = self.progress();
         if self.link.ring_above.is_some_and(|above| progress.counts.end > above) {
@@ -173,8 +180,8 @@ impl Shim {
             return;
         }
         let Some(control) = &self.link.control else { return };
-        let room = &mut self.link.input[self.link.input_len..];
-        match recv(control, room, RecvFlags::DONTWAIT) {
+        let free = &mut self.link.input[self.link.input_len..];
+        match recv(control, free, RecvFlags::DONTWAIT) {
             Ok((0, _)) => self.disconnect(),
             Ok((n, _)) => {
                 self.link.input_len += n;
@@ -190,7 +197,7 @@ impl Shim {
         // Taken out, so that a frame can be borrowed from it while the shim acts on it.
         let input = std::mem::take(&mut self.link.input);
         let mut at = 0;
-        let large = self.link.input_len > 4096;
+        let large = self.link.input_len > LARGE_INPUT_LEN;
         while self.link.control.is_some() {
             match frame::next_frame(&input[at..self.link.input_len], MAX_TO_SHIM_LEN) {
                 Ok(Some((kind, body, length))) => {
@@ -206,14 +213,15 @@ impl Shim {
         input.copy_within(at..self.link.input_len.max(at), 0);
         self.link.input_len = self.link.input_len.saturating_sub(at);
         if large && self.link.input_len == 0 {
-            sys::discard_pages(input);
+            // SAFETY: the input is part of the arena, which is a mapping from `map_anonymous`.
+            unsafe { sys::discard_pages(input) };
         }
         self.link.input = input;
     }
 
     fn dispatch(&mut self, frame: &ToShim<'_>) {
         match *frame {
-            // Only the first frames of a connection.
+            // Valid only as the first frame of a connection.
             ToShim::Hello { .. } | ToShim::Launch { .. } => {}
             ToShim::Ring { above } => {
                 self.link.ring_above = Some(above);
@@ -225,7 +233,7 @@ impl Shim {
             ToShim::Resize { token, rows, cols } => self.resize(token, rows, cols),
             ToShim::Signal { token, signal } => {
                 self.reap();
-                // The leader is not reaped, so the group is its own and no stranger's.
+                // The leader is not reaped, so the group id is still the program's.
                 let sent =
                     if self.exit.is_none() { sys::signal_group(self.child_pid, signal) } else { Err(Errno::SRCH) };
                 self.send_done(token, sent);
@@ -241,7 +249,7 @@ impl Shim {
         self.send(&FromShim::Done { token, errno });
     }
 
-    /// A daemon at the door. It must be ours or root's; it says the nonce next.
+    /// Accepts a daemon. It must run as our uid or as root, and sends the nonce next.
     pub fn accept(&mut self) {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let Ok(stream) = accept_with(&self.link.listener, flags) else { return };
@@ -259,7 +267,7 @@ impl Shim {
     pub fn handshake_event(&mut self) {
         let Some(stream) = self.link.handshaking.take() else { return };
         let mut hello = [0u8; HEADER_LEN + 16];
-        // A daemon sends its hello in one piece; whoever does not is not a daemon.
+        // A daemon sends its hello in one piece; a peer that does not is not a daemon.
         let len = recv(&stream, &mut hello, RecvFlags::DONTWAIT).map_or(0, |(n, _)| n);
         let nonce = match frame::next_frame(&hello[..len], MAX_TO_SHIM_LEN) {
             Ok(Some((kind, body, _))) => ToShim::read(kind, body),
@@ -270,7 +278,7 @@ impl Shim {
             return;
         }
         hooks::at("recovery.hello");
-        // The newest daemon is the daemon: an older connection is of a dead one.
+        // The newest daemon counts: an older connection is of a dead one.
         self.disconnect();
         if watch(&self.prepared.epoll, stream.as_fd(), token::CONTROL, EventFlags::IN).is_err() {
             return;

@@ -1,4 +1,4 @@
-//! One shim's life: get prepared, launch, then serve pipes, children and the daemon until the tree is gone.
+//! The life of a shim: prepare, launch, then serve pipes, children and the daemon until the tree is gone.
 
 use super::spare::SpareLink;
 use super::{capture, kill, link, start, stdin, stdio, tree};
@@ -8,11 +8,12 @@ use crate::sys::{self, ProcessTitle};
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
+use toold_format::Stream;
 use toold_format::frame::FromShim;
 use toold_format::log::LogWriter;
 use toold_format::slots::{self, Cause, Exit, Progress, Slot};
 
-/// What an event is about.
+/// The sources of events.
 pub mod token {
     pub const CONTROL: u64 = 1;
     pub const HANDSHAKE: u64 = 2;
@@ -24,14 +25,14 @@ pub mod token {
     pub const ZYGOTE: u64 = 8;
 }
 
-/// Made before there is anything to do, so that a start finds it prepared.
+/// The parts of a shim that are made before it gets a process, so that a start does not wait for them.
 pub struct Prepared {
     pub epoll: OwnedFd,
     pub children: OwnedFd,
     title: Option<ProcessTitle>,
     /// The memory of one process at a time.
     pub arena: sys::Arena,
-    /// Pipes for its output, and its standard input if it has none.
+    /// The pipes of the next process.
     pub pipes: Option<stdio::Pipes>,
 }
 
@@ -49,13 +50,13 @@ impl Prepared {
         Some(prepared)
     }
 
-    /// Makes ahead what most processes need.
+    /// Opens the pipes that most processes need.
     fn open_pipes(&mut self) {
-        // Where that fails it is tried again at the start, which says what is wrong.
+        // If this fails, the start tries again and reports the error.
         self.pipes = self.pipes.take().or_else(|| stdio::Pipes::open().ok());
     }
 
-    /// Shows that this is nobody's shim now.
+    /// Shows that this shim waits for a process.
     pub fn set_idle_title(&self) {
         self.set_title(&[b"toold: spare shim"]);
         sys::set_name(c"toold-spare");
@@ -85,7 +86,7 @@ pub fn unwatch(epoll: &OwnedFd, fd: BorrowedFd<'_>) {
 pub struct Shim {
     pub prepared: Prepared,
     pub pid: i32,
-    /// Its lock says that we live.
+    /// The process's record. Its lock shows that this shim runs.
     pub record: OwnedFd,
     pub nonce: [u8; 16],
     pub link: link::DaemonLink,
@@ -105,15 +106,15 @@ pub struct Shim {
     pub idle_ms: u64,
     pub active_at: u64,
     pub grace_ms: u64,
-    /// The exit is on the disk before it is told.
+    /// The exit is durable before it is reported.
     pub sync: bool,
     /// The kernel's count of out-of-memory kills, as an open file.
     pub oom_file: Option<OwnedFd>,
-    /// Where to wait for the next process. None: this is the last.
+    /// The link to the zygote, to wait for the next process. None: this process is the last.
     pub spare_link: Option<SpareLink>,
 }
 
-/// Reads the launch, starts the program, serves it, and the next one if there is a spare_link to wait in. Never returns.
+/// Reads the launch, starts the program and serves it; then the next one, if there is a link to the zygote.
 pub fn run(mut prepared: Prepared, mut control: OwnedFd, mut spare_link: Option<SpareLink>) -> ! {
     loop {
         hooks::at("shim.before_launch");
@@ -160,7 +161,7 @@ impl Shim {
     }
 
     fn serve(&mut self) {
-        while !self.finished() {
+        while !self.is_finished() {
             let now = mono_ms();
             let timeout = self.next_deadline().map(|at| at.saturating_sub(now));
             let timeout = timeout.map(|ms| rustix::time::Timespec {
@@ -169,7 +170,7 @@ impl Shim {
             });
             let mut events = [std::mem::MaybeUninit::uninit(); 8];
             let Ok((prepared, _)) = epoll::wait(&self.prepared.epoll, &mut events, timeout.as_ref()) else { continue };
-            // In the order in which they became prepared: that is what keeps the streams in order.
+            // In the order in which they became ready: that keeps the streams in order.
             for event in prepared.iter() {
                 let (flags, what) = (event.flags, event.data.u64());
                 self.handle(what, flags);
@@ -181,8 +182,8 @@ impl Shim {
 
     fn handle(&mut self, what: u64, flags: EventFlags) {
         match what {
-            token::OUT => self.capture(capture::Which::Out),
-            token::ERR => self.capture(capture::Which::Err),
+            token::OUT => self.capture(Stream::Stdout),
+            token::ERR => self.capture(Stream::Stderr),
             token::CHILDREN => {
                 let mut drained = [0u8; 512];
                 let _ = rustix::io::read(&self.prepared.children, &mut drained);
@@ -192,19 +193,19 @@ impl Shim {
             token::HANDSHAKE => self.handshake_event(),
             token::LISTENER => self.accept(),
             token::STDIN => self.stdin_event(),
-            // Only its end is watched for.
+            // Only its end is watched.
             token::ZYGOTE => self.spare_link = None,
-            // There are no other tags.
+            // There are no other tokens.
             _ => {}
         }
         // A terminal's master is readable and writable under one token.
-        if what == token::OUT && self.stdin.waits_for_terminal() && flags.contains(EventFlags::OUT) {
+        if what == token::OUT && self.stdin.waits_for_pty() && flags.contains(EventFlags::OUT) {
             self.stdin_event();
         }
     }
 
-    /// The program has ended, its output too, and nobody of the tree is left.
-    fn finished(&self) -> bool {
+    /// Checks that the program has ended, its output too, and that no process of the tree is left.
+    fn is_finished(&self) -> bool {
         self.exit.is_some() && self.closed && self.childless && !self.kill_state.is_pending()
     }
 
@@ -238,12 +239,12 @@ impl Shim {
         self.release_idle(now);
     }
 
-    /// Collects every child that ended. The program's own end is recorded, then told.
+    /// Reaps every child that ended. The program's own end is recorded, then reported.
     pub fn reap(&mut self) {
         loop {
             match sys::reap() {
                 Ok(Some(reaped)) if reaped.pid == self.child_pid && self.exit.is_none() => self.child_exited(&reaped),
-                // A descendant that came home: only its absence matters.
+                // An orphaned descendant that became our child: only its absence matters.
                 Ok(Some(_)) => {}
                 Ok(None) => {
                     self.childless = false;
@@ -259,8 +260,8 @@ impl Shim {
         if self.kill_state.is_pending() {
             self.kill_tick(mono_ms());
         }
-        // With nobody left the farewell goes along: one message instead of three.
-        if self.exit.is_some() && !self.finished() {
+        // With no process left, `leave` sends it along with `Gone`: one message instead of three.
+        if self.exit.is_some() && !self.is_finished() {
             self.flush();
             hooks::at("exit.told");
         }
@@ -268,7 +269,7 @@ impl Shim {
 
     fn child_exited(&mut self, reaped: &sys::Reaped) {
         hooks::at("exit.reaped");
-        // What it wrote before its end is in the pipes by now.
+        // Everything that it wrote before its end is in the pipes by now.
         self.drain();
         let (cause, uid, pid) = self.kill_state.cause();
         let killed = libc::WIFSIGNALED(reaped.status) && libc::WTERMSIG(reaped.status) == libc::SIGKILL;
@@ -289,7 +290,7 @@ impl Shim {
         self.write_slot(slots::EXIT_AT, &exit.slot());
         hooks::at("exit.written");
         if self.sync {
-            // A disk that fails takes nothing from the truth of it: it is told all the same.
+            // The exit is true also when the disk fails: it is reported all the same.
             let _ = rustix::fs::fdatasync(&self.record);
         }
         hooks::at("exit.recorded");
@@ -318,7 +319,7 @@ impl Shim {
         hooks::at("exit.gone");
     }
 
-    /// Lets go of everything of this process, and waits for the next. None: nobody sends one, or enough wait already.
+    /// Drops everything of this process, and waits for the next. None: the daemon is gone, or enough spares wait already.
     fn reuse(self) -> Option<(Prepared, OwnedFd, Option<SpareLink>)> {
         let Shim {
             mut prepared, spare_link: Some(spare_link), pid, record, link, output, stdin, log, oom_file, ..
@@ -326,9 +327,10 @@ impl Shim {
         else {
             return None;
         };
-        // Now, not when the next process is there: nobody else may have the record while we hold its lock.
+        // Now, not when the next process is there: a daemon waits for the record's lock.
         drop((record, link, output, stdin, log, oom_file));
-        prepared.arena.clear();
+        // SAFETY: the loans were in `link`, `output` and `stdin`, which were just dropped.
+        unsafe { prepared.arena.clear() };
         prepared.open_pipes();
         let place = spare_link.slots.claim(pid)?;
         unwatch(&prepared.epoll, spare_link.zygote.as_fd());
@@ -337,7 +339,7 @@ impl Shim {
         Some((prepared, control, Some(spare_link)))
     }
 
-    /// Everything below us now, in borrowed memory.
+    /// Collects every process below `pid`, in borrowed memory.
     pub fn tree<'a>(pid: i32, memory: &'a mut [i32]) -> tree::Pids<'a> {
         let mut pids = tree::Pids { all: memory, len: 0 };
         tree::descendants(pid, &mut pids);

@@ -1,7 +1,7 @@
-//! A spare's slot at the zygote: where it waits for a request, and comes back to when its program is over.
+//! Spare shims: each waits in a slot for a request, and returns to a slot when its program is over.
 //!
-//! A shim that comes back costs neither a fork nor an exit. It comes back only to the daemon that sent it out: when that
-//! one hangs up, or the zygote ends, the shim lets go of its spare_link and leaves when its work is done.
+//! A shim that returns costs neither a fork nor an exit. It returns only to the daemon that it came from: when that
+//! daemon disconnects, or the zygote ends, the shim drops its link to the zygote and exits when its work is done.
 
 use crate::sys;
 use rustix::fd::OwnedFd;
@@ -10,14 +10,14 @@ use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg}
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicI32, Ordering};
 
-/// Shims that wait at least. One serves a start while the next is forked; the second takes a burst of two.
+/// The number of shims that wait at least. One serves a start while the next is forked; the second takes a burst of two.
 pub const MIN_SPARES: usize = 2;
-/// Shims that wait at most, in memory of their own each.
+/// The number of shims that wait at most, each in memory of its own.
 const MAX_SPARES: usize = 4;
-/// A slot whose shim is being forked.
+/// The value of a slot whose shim is being forked.
 const RESERVED: i32 = -1;
 
-/// The pids of those who wait, in memory that zygote and shims share. 0 is a free slot.
+/// The pids of the spares, in memory that zygote and shims share. 0 is a free slot.
 #[derive(Clone, Copy)]
 pub struct SpareSlots {
     all: &'static [AtomicI32],
@@ -28,32 +28,32 @@ impl SpareSlots {
         Some(SpareSlots { all: sys::shared_atomics(MAX_SPARES)? })
     }
 
-    /// How many wait, or are about to.
-    pub fn filled(&self) -> usize {
+    /// Counts the shims that wait, or are about to.
+    pub fn occupied(&self) -> usize {
         self.all.iter().filter(|slot| slot.load(Ordering::Acquire) != 0).count()
     }
 
-    /// Takes a free slot. None: enough wait already.
+    /// Takes a free slot. None: enough shims wait already.
     pub fn claim(&self, pid: i32) -> Option<usize> {
         self.all.iter().position(|slot| self.swap(slot, 0, pid))
     }
 
-    /// A slot for a shim that is forked next.
+    /// Reserves a slot for the shim that is forked next.
     pub fn reserve(&self) -> Option<usize> {
         self.claim(RESERVED)
     }
 
-    /// The promise kept. Both sides of the fork say so: whoever comes second finds it done.
+    /// Fills a reserved slot. Both sides of the fork do so: the second finds it done.
     pub fn fill(&self, slot: usize, pid: i32) {
         self.swap(&self.all[slot], RESERVED, pid);
     }
 
-    /// Frees a slot, whoever has it.
+    /// Frees a slot, also a reserved one.
     pub fn release(&self, slot: usize) {
         self.all[slot].store(0, Ordering::Release);
     }
 
-    /// Frees the slot of one that died.
+    /// Frees the slot of a shim that died.
     pub fn release_pid(&self, pid: i32) {
         for slot in self.all {
             self.swap(slot, pid, 0);
@@ -65,17 +65,17 @@ impl SpareSlots {
     }
 }
 
-/// What a shim keeps of the zygote.
+/// A shim's link to the zygote.
 pub struct SpareLink {
-    /// Requests come here.
+    /// Carries the requests.
     pub socket: OwnedFd,
-    /// The zygote's ear, and a sign of its life: an error when it is gone.
+    /// The pipe to the zygote, which also shows whether it lives: an error when it is gone.
     pub zygote: OwnedFd,
     pub slots: SpareSlots,
 }
 
 impl SpareLink {
-    /// Waits at a slot for a request, and leaves the slot with it. None: the daemon is gone.
+    /// Waits in a slot for a request, and frees the slot. None: the daemon is gone.
     pub fn wait(&self, slot: usize) -> Option<OwnedFd> {
         let control = loop {
             match receive(&self.socket) {
@@ -87,15 +87,15 @@ impl SpareLink {
         control
     }
 
-    /// Asks for another spare, if too few wait. Only when the start is done: the fork would have taken a CPU from it.
+    /// Asks for another spare, if too few wait. Called when the start is done: the fork would have taken a CPU from it.
     pub fn request_spare(&self) {
-        if self.slots.filled() < MIN_SPARES {
+        if self.slots.occupied() < MIN_SPARES {
             let _ = rustix::io::write(&self.zygote, b"s");
         }
     }
 }
 
-/// One request: a byte, and a descriptor beside it. None at the end of the socket.
+/// Receives one request: a byte, and a descriptor beside it. None at the end of the socket.
 fn receive(socket: &OwnedFd) -> Result<Option<OwnedFd>, Errno> {
     let mut byte = [0u8; 8];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
@@ -120,34 +120,34 @@ mod tests {
     use super::{MAX_SPARES, SpareSlots};
 
     #[test]
-    fn a_place_is_of_one_shim() {
-        let slots = SpareSlots::new().expect("there is one");
+    fn a_slot_belongs_to_one_shim() {
+        let slots = SpareSlots::new().expect("there is memory");
         let all: Vec<_> = (1..=MAX_SPARES as i32).map(|pid| slots.claim(pid)).collect();
         assert_eq!(all, (0..MAX_SPARES).map(Some).collect::<Vec<_>>());
         assert_eq!(slots.claim(99), None);
         slots.release(1);
-        assert_eq!((slots.filled(), slots.claim(99)), (MAX_SPARES - 1, Some(1)));
+        assert_eq!((slots.occupied(), slots.claim(99)), (MAX_SPARES - 1, Some(1)));
     }
 
     #[test]
-    fn a_promise_is_kept_once_whoever_is_first() {
-        let slots = SpareSlots::new().expect("there is one");
-        let slot = slots.reserve().expect("there is one");
-        // The child was faster, and has left with a request before its parent came to say who it is.
+    fn a_reserved_slot_is_filled_once_by_the_first_side_of_the_fork() {
+        let slots = SpareSlots::new().expect("there is memory");
+        let slot = slots.reserve().expect("there is memory");
+        // The child was faster: it filled the slot and freed it with a request before its parent filled it.
         slots.fill(slot, 7);
         slots.release(slot);
         slots.fill(slot, 7);
-        assert_eq!(slots.filled(), 0);
+        assert_eq!(slots.occupied(), 0);
     }
 
     #[test]
-    fn who_dies_leaves_its_place() {
-        let slots = SpareSlots::new().expect("there is one");
-        let slot = slots.reserve().expect("there is one");
+    fn a_shim_that_dies_frees_its_slot() {
+        let slots = SpareSlots::new().expect("there is memory");
+        let slot = slots.reserve().expect("there is memory");
         slots.fill(slot, 7);
         slots.release_pid(8);
-        assert_eq!(slots.filled(), 1);
+        assert_eq!(slots.occupied(), 1);
         slots.release_pid(7);
-        assert_eq!(slots.filled(), 0);
+        assert_eq!(slots.occupied(), 0);
     }
 }

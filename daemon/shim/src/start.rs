@@ -1,5 +1,5 @@
 //! The start: lock the record, open pipes or a terminal, run the program. Each step that fails is
-//! recorded and told with its errno, and nothing is left running.
+//! recorded and reported with its errno, and nothing is left running.
 
 use super::address;
 use super::capture::{self, Output};
@@ -13,21 +13,22 @@ use crate::clock::{mono_ms, wall_ms};
 use crate::hooks;
 use crate::sys::{self, ChildPlan};
 use rustix::event::epoll::EventFlags;
-use rustix::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use rustix::fd::{AsFd, OwnedFd, RawFd};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
+use std::ffi::CStr;
 use toold_format::frame::{self, FromShim, HEADER_LEN, ToShim};
-use toold_format::launch::{Block, Numbers};
+use toold_format::launch::LaunchBlock;
 use toold_format::log::LogWriter;
 use toold_format::slots::{self, Head, Launch, SLOT_LEN, Slot, Stage};
 use toold_format::step;
 
 /// The longest launch a shim reads. The kernel's own limit on arguments is below it.
 pub const MAX_LAUNCH_LEN: usize = 16 * 1024 * 1024;
-/// The child's stack until it execs.
+/// The length of the child's stack until it execs.
 const CHILD_STACK_LEN: usize = 64 * 1024;
-/// The launch, and the tables of pointers into it, as large as they usually are at most.
+/// The lengths of the launch, and of the tables of pointers into it, that most launches fit into.
 const INLINE_LAUNCH_LEN: usize = 96 * 1024;
 const INLINE_TABLES_LEN: usize = 64 * 1024;
 const _: () = assert!(
@@ -42,12 +43,12 @@ pub(super) fn failed_at(step: u32) -> impl Fn(Errno) -> StepFailed {
     move |errno| StepFailed(step, errno)
 }
 
-/// What belongs to a start that is under way.
+/// The parts of a start that is under way.
 struct LaunchContext<'a> {
     control: &'a OwnedFd,
     record: Option<OwnedFd>,
     pid: i32,
-    /// The disk is waited for: before the program runs, and before its failure is told.
+    /// The record is durable before the program runs, and before its failure is reported.
     sync: bool,
 }
 
@@ -63,7 +64,7 @@ impl LaunchContext<'_> {
         rustix::io::pwrite(record, &launch.slot(), slots::LAUNCH_AT).map(drop)
     }
 
-    /// What the program's child waits for. Begun early it is nearly done by then.
+    /// Starts to write the record to the disk. The child waits for the end of it: started here, it is nearly done by then.
     fn start_sync(&self) {
         if let Some(record) = self.record.as_ref().filter(|_| self.sync) {
             let _ = sys::start_writeback(record);
@@ -91,38 +92,72 @@ impl frame::Sink for StackBuffer {
     }
 }
 
-/// The shim of a program that runs. None: it does not, and that is recorded and told.
+/// Starts a program and returns its shim. None: it does not run, and that is recorded and reported.
 pub fn launch(mut prepared: Prepared, control: OwnedFd) -> Option<Shim> {
+    // SAFETY: the loan of the process before ended with its shim, see `Shim::reuse`.
+    let arena = unsafe { prepared.arena.all() };
     // Output is read into the same memory, once the program runs.
-    let (buffer, rest) = prepared.arena.all().split_at_mut(capture::READ_BUF_LEN);
-    let (usual, scratch) = buffer.split_at_mut(INLINE_LAUNCH_LEN);
-    let mut received = receive(&control, usual)?;
-    let block = Block::decode(&received.bytes()[HEADER_LEN..]);
-    let sync = block.as_ref().is_some_and(|b| b.numbers.sync);
+    let (buffer, rest) = arena.split_at_mut(capture::READ_BUF_LEN);
+    let (inline, scratch) = buffer.split_at_mut(INLINE_LAUNCH_LEN);
+    let mut received = receive(&control, inline)?;
+    let block = LaunchBlock::decode(&received.bytes()[HEADER_LEN..]);
+    let options = block.map(|b| b.options).unwrap_or_default();
     let pid = rustix::process::getpid().as_raw_nonzero().get();
-    let mut ctx = LaunchContext { control: &control, record: None, pid, sync };
-    let made = match &block {
+    let mut ctx = LaunchContext { control: &control, record: None, pid, sync: options.sync };
+    let started = match &block {
         Some(block) => prepare(&mut prepared, &mut ctx, block, scratch),
         None => Err(StepFailed(step::LAUNCH, Errno::INVAL)),
     };
-    let (child, ticks) = match made {
-        Ok(made) => made,
+    let child = match started {
+        Ok(child) => child,
         Err(StepFailed(step, errno)) => {
             report_failure(&ctx, step, errno.raw_os_error());
             return None;
         }
     };
-    let numbers = block.map(|b| b.numbers).unwrap_or_default();
-    ctx.send(&FromShim::Started { pid: child.child_pid, shim_pid: ctx.pid, ticks });
+    ctx.send(&FromShim::Started { pid: child.pid, shim_pid: pid, ticks: child.ticks });
     hooks::at("spawn.told");
-    let (record, pid) = (ctx.record?, ctx.pid);
+    let record = ctx.record?;
     received.release();
-    sys::discard_pages(buffer);
-    assemble(prepared, child, Memory { buffer, rest }, Connected { record, control, pid }, numbers)
+    // SAFETY: the arena is a mapping of whole pages, and so is the buffer at its start.
+    unsafe { sys::discard_pages(buffer) };
+    let (for_link, for_stdin) = rest.split_at_mut(link::MEMORY_LEN);
+    let ParentStdio { out, err, stdin, is_pty } = child.stdio;
+    let stdin = match (is_pty, stdin) {
+        (true, _) => Stdin::pty(for_stdin),
+        (false, Some(fd)) => Stdin::pipe(fd, for_stdin),
+        (false, None) => Stdin::null(for_stdin),
+    };
+    let now = mono_ms();
+    Some(Shim {
+        prepared,
+        pid,
+        record,
+        nonce: child.nonce,
+        link: DaemonLink::new(control, child.listener, for_link),
+        child_pid: child.pid,
+        log: LogWriter::new(child.dir, options.log_max_bytes),
+        output: Output::new(out, err, is_pty, buffer),
+        stdin,
+        kill_state: KillState::new(),
+        rows: options.rows,
+        cols: options.cols,
+        exit: None,
+        closed: false,
+        send_closed_at: None,
+        childless: false,
+        timeout_at: (options.timeout_ms > 0).then(|| now + options.timeout_ms),
+        idle_ms: options.idle_ms,
+        active_at: now,
+        grace_ms: options.grace_ms,
+        sync: options.sync,
+        oom_file: child.oom_file,
+        spare_link: None,
+    })
 }
 
 fn report_failure(ctx: &LaunchContext<'_>, step: u32, errno: i32) {
-    // Without the lock the record is another's, and not ours to write.
+    // Without the lock the record belongs to another shim: `ctx.record` is none, and nothing is written.
     let (stage, shim_pid) = (Stage::Failed, ctx.pid);
     let launch = Launch { stage, shim_pid, pid: 0, ticks: 0, step, errno, at_ms: wall_ms() };
     let _ = ctx.write_launch(&launch);
@@ -130,7 +165,7 @@ fn report_failure(ctx: &LaunchContext<'_>, step: u32, errno: i32) {
     ctx.send(&FromShim::Failed { step, errno });
 }
 
-/// A launch frame, in the usual place or in memory of its own.
+/// A launch frame, in the arena or in memory of its own.
 enum LaunchFrame<'a> {
     Inline(&'a mut [u8]),
     Mapped(&'static mut [u8]),
@@ -146,20 +181,21 @@ impl LaunchFrame<'_> {
 
     fn release(self) {
         if let LaunchFrame::Mapped(memory) = self {
-            sys::unmap(memory);
+            // SAFETY: all of a mapping from `map_anonymous`, made in `receive`.
+            unsafe { sys::unmap(memory) };
         }
     }
 }
 
-/// Reads the launch frame whole, and nothing beyond it. None when the daemon went away before it was.
-fn receive<'a>(control: &OwnedFd, usual: &'a mut [u8]) -> Option<LaunchFrame<'a>> {
+/// Reads the whole launch frame, and nothing beyond it. None when the daemon disconnected before its end.
+fn receive<'a>(control: &OwnedFd, inline: &'a mut [u8]) -> Option<LaunchFrame<'a>> {
     let mut header = [0u8; HEADER_LEN];
     read_exact(control, &mut header)?;
     let length = u32::from_le_bytes([header[0], header[1], header[2], header[3]]) as usize;
     if length > MAX_LAUNCH_LEN {
         return None;
     }
-    let mut received = match usual.get_mut(..HEADER_LEN + length) {
+    let mut received = match inline.get_mut(..HEADER_LEN + length) {
         Some(place) => LaunchFrame::Inline(place),
         None => LaunchFrame::Mapped(sys::map_anonymous(HEADER_LEN + length)?),
     };
@@ -183,12 +219,14 @@ fn read_exact(control: &OwnedFd, mut into: &mut [u8]) -> Option<()> {
     Some(())
 }
 
-/// Everything a running program has.
+/// A program that runs, and our ends of everything it has.
 struct RunningChild {
+    pid: i32,
+    /// Its start time, see `tree::ticks`.
+    ticks: u64,
     dir: OwnedFd,
     nonce: [u8; 16],
     listener: OwnedFd,
-    child_pid: i32,
     stdio: ParentStdio,
     oom_file: Option<OwnedFd>,
 }
@@ -196,56 +234,56 @@ struct RunningChild {
 fn prepare(
     prepared: &mut Prepared,
     ctx: &mut LaunchContext<'_>,
-    block: &Block<'_>,
+    block: &LaunchBlock<'_>,
     scratch: &mut [u8],
-) -> Result<(RunningChild, u64), StepFailed> {
-    let dir_name = block.dir();
-    let dir_path = std::ffi::CStr::from_bytes_with_nul(dir_name).map_err(|_| StepFailed(step::LAUNCH, Errno::INVAL))?;
-    let dir = rustix::fs::open(dir_path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+) -> Result<RunningChild, StepFailed> {
+    let dir = rustix::fs::open(block.dir, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
         .map_err(failed_at(step::RECORD))?;
-    let id = dir_name.rsplit(|b| *b == b'/').next().unwrap_or(b"");
-    let id = &id[..id.len().saturating_sub(1)];
+    let id = block.dir.to_bytes().rsplit(|b| *b == b'/').next().unwrap_or(b"");
     let (record, nonce) = lock_record(&dir)?;
     ctx.record = Some(record);
     hooks::at("spawn.locked");
     let listener = address::listen_at(id, &nonce).map_err(failed_at(step::SOCKET))?;
-    let (stdio, child_stdio) = ParentStdio::open(&block.numbers, prepared.pipes.take())?;
+    let (stdio, child_stdio) = ParentStdio::open(&block.options, prepared.pipes.take())?;
     ctx.write_launch(&launch_slot(Stage::Launching, ctx.pid)).map_err(failed_at(step::RECORD))?;
     hooks::at("spawn.launching");
     ctx.start_sync();
-    let plan = [child_stdio.stdin.as_raw_fd(), child_stdio.stdout.as_raw_fd(), child_stdio.stderr.as_raw_fd()];
-    // What can be done while the program is on its way: it has copies of its stdio by then.
+    let child_fds = child_stdio.raw_fds();
     let mut ticks = 0;
     let mut watched = Ok(());
     let while_child_starts = |pid| {
         ticks = tree::ticks(pid);
+        // The child has copies of its ends by now.
         drop(child_stdio);
         watched = watch_fds(prepared, ctx.control, &listener, &stdio);
         prepared.set_title(&[b"toold: shim ", id]);
         sys::set_name(c"toold-shim");
     };
-    let (child_pid, oom_file) = spawn_child(ctx, block, &stdio, plan, scratch, while_child_starts)?;
+    // SAFETY: `child_stdio` is dropped in the closure, which runs after the fork.
+    let pid = unsafe { spawn_child(ctx, block, child_fds, scratch, while_child_starts) }?;
     hooks::at("spawn.forked");
-    let launch = Launch { pid: child_pid, ticks, ..launch_slot(Stage::Running, ctx.pid) };
-    let _ = ctx.write_launch(&launch);
+    let _ = ctx.write_launch(&Launch { pid, ticks, ..launch_slot(Stage::Running, ctx.pid) });
     hooks::at("spawn.running");
-    // The program runs: what cannot be watched cannot be served, and stdio with us.
+    // The program runs. Descriptors that cannot be watched cannot be served: it ends with us.
     watched.map_err(failed_at(step::SOCKET))?;
-    Ok((RunningChild { dir, nonce, listener, child_pid, stdio, oom_file }, ticks))
+    let oom_file = (!block.oom_file.is_empty())
+        .then(|| rustix::fs::open(block.oom_file, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok())
+        .flatten();
+    Ok(RunningChild { pid, ticks, dir, nonce, listener, stdio, oom_file })
 }
 
 fn launch_slot(stage: Stage, shim_pid: i32) -> Launch {
     Launch { stage, shim_pid, pid: 0, ticks: 0, step: 0, errno: 0, at_ms: wall_ms() }
 }
 
-/// Takes the record's lock, and makes sure that nobody gave it up for lost or started it before.
+/// Takes the record's lock, and makes sure that no daemon declared it lost and no shim started it before.
 fn lock_record(dir: &OwnedFd) -> Result<(OwnedFd, [u8; 16]), StepFailed> {
     let record = rustix::fs::openat(dir, c"record", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
         .map_err(failed_at(step::RECORD))?;
     hooks::at("spawn.opened");
     rustix::fs::flock(&record, FlockOperation::NonBlockingLockExclusive).map_err(failed_at(step::LOCK))?;
     if rustix::fs::fstat(&record).map_err(failed_at(step::RECORD))?.st_nlink == 0 {
-        // Discarded between our open and our lock: a daemon took the start for one that never began.
+        // Discarded between our open and our lock: a daemon found a start that never got anywhere.
         return Err(StepFailed(step::LOCK, Errno::NOENT));
     }
     let read = |at: u64| -> Result<Slot, Errno> {
@@ -256,13 +294,13 @@ fn lock_record(dir: &OwnedFd) -> Result<(OwnedFd, [u8; 16]), StepFailed> {
     let head = read(slots::HEAD_AT).map_err(failed_at(step::RECORD))?;
     let head = Head::read(&head).ok_or(StepFailed(step::RECORD, Errno::INVAL))?;
     if Launch::read(&read(slots::LAUNCH_AT).map_err(failed_at(step::RECORD))?).is_some() {
-        // Dropping the record without a note: its story is already told.
+        // Dropped without a launch slot of ours: the record holds the first start already.
         return Err(StepFailed(step::LOCK, Errno::ALREADY));
     }
     Ok((record, head.nonce))
 }
 
-/// Hears of everything that the shim is to serve.
+/// Watches everything that the shim is to serve.
 fn watch_fds(prepared: &Prepared, control: &OwnedFd, listener: &OwnedFd, stdio: &ParentStdio) -> Result<(), Errno> {
     nonblocking(control)?;
     watch(&prepared.epoll, control.as_fd(), token::CONTROL, EventFlags::IN)?;
@@ -274,122 +312,58 @@ fn watch_fds(prepared: &Prepared, control: &OwnedFd, listener: &OwnedFd, stdio: 
     }
 }
 
-/// Runs the program. Its pid, and the open file that counts its out-of-memory kills.
-fn spawn_child(
+/// Runs the program and returns its pid.
+///
+/// # Safety
+///
+/// The descriptors are open until `while_child_starts` is called, which is after the fork.
+unsafe fn spawn_child(
     ctx: &LaunchContext<'_>,
-    block: &Block<'_>,
-    stdio: &ParentStdio,
-    child_stdio: [RawFd; 3],
+    block: &LaunchBlock<'_>,
+    [stdin, stdout, stderr]: [RawFd; 3],
     scratch: &mut [u8],
     while_child_starts: impl FnOnce(i32),
-) -> Result<(i32, Option<OwnedFd>), StepFailed> {
-    let count = block.cgroups + block.argv + block.env + 3;
-    let (stack, usual) = scratch.split_at_mut(CHILD_STACK_LEN);
+) -> Result<i32, StepFailed> {
+    let no_memory = || StepFailed(step::MEMORY, Errno::NOMEM);
+    let lists = [block.cgroups, block.argv, block.env];
+    let count = lists.iter().map(|list| list.len() + 1).sum();
+    let (stack, inline) = scratch.split_at_mut(CHILD_STACK_LEN);
     let needed = (count + 1) * size_of::<usize>();
-    let mut large =
-        (needed > usual.len()).then(|| sys::map_anonymous(needed).ok_or(StepFailed(step::MEMORY, Errno::NOMEM)));
-    let tables = match &mut large {
-        None => usual,
-        Some(Ok(memory)) => memory,
-        Some(Err(_)) => return Err(StepFailed(step::MEMORY, Errno::NOMEM)),
-    };
-    let Some(table) = sys::pointer_table(tables, count) else { return Err(StepFailed(step::MEMORY, Errno::NOMEM)) };
-    let mut strings = block.strings().skip(1);
-    let (cwd, program) = (strings.next().unwrap_or(b"/\0"), strings.next().unwrap_or(b"\0"));
-    let oom_file = strings.next().filter(|name| name.len() > 1);
-    // Three lists, each ended by the null that fresh memory is.
-    let (cgroups, rest) = table.split_at_mut(block.cgroups + 1);
-    let (argv, env) = rest.split_at_mut(block.argv + 1);
-    for (list, len) in [(&mut *cgroups, block.cgroups), (&mut *argv, block.argv), (&mut *env, block.env)] {
-        for place in &mut list[..len] {
-            *place = strings.next().map_or(std::ptr::null(), sys::pointer);
-        }
-    }
+    let mut mapped = if needed > inline.len() { Some(sys::map_anonymous(needed).ok_or(no_memory())?) } else { None };
+    let memory = mapped.as_deref_mut().unwrap_or(inline);
+    let table = sys::pointer_table(memory, count).ok_or(no_memory())?;
+    // Three lists, each ended by null.
+    let mut pointers = lists.iter().flat_map(|list| list.iter().map(CStr::as_ptr).chain([std::ptr::null()]));
+    table.fill_with(|| pointers.next().unwrap_or(std::ptr::null()));
+    let (cgroups, rest) = table.split_at(block.cgroups.len() + 1);
+    let (argv, env) = rest.split_at(block.argv.len() + 1);
     let mut plan = ChildPlan {
-        stdin: child_stdio[0],
-        stdout: child_stdio[1],
-        stderr: child_stdio[2],
-        terminal: stdio.terminal,
-        cwd: sys::pointer(cwd),
-        program: sys::pointer(program),
+        stdin,
+        stdout,
+        stderr,
+        is_pty: block.options.pty,
+        cwd: block.cwd,
+        program: block.program,
         argv: argv.as_ptr(),
         env: env.as_ptr(),
         cgroups: cgroups.as_ptr(),
-        record: ctx.record.as_ref().filter(|_| ctx.sync).map_or(-1, AsRawFd::as_raw_fd),
+        record: ctx.record.as_ref().filter(|_| ctx.sync).map(AsFd::as_fd),
         parent: ctx.pid,
-        step: 0,
-        errno: 0,
+        failed: None,
     };
-    let spawned = sys::spawn(&mut plan, stack, while_child_starts);
-    if let Some(Ok(memory)) = large {
-        sys::unmap(memory);
+    // SAFETY: the three lists are C strings of the block, ended by null, and both outlive the call; the caller promises the
+    // descriptors; the stack is 64 KiB; the closure makes system calls through rustix, which does not touch errno, and
+    // closes descriptors, which does so only when it fails.
+    let spawned = unsafe { sys::spawn(&mut plan, stack, while_child_starts) };
+    let failed = plan.failed;
+    if let Some(memory) = mapped {
+        // SAFETY: all of the mapping from above, and the child has left our memory.
+        unsafe { sys::unmap(memory) };
     }
-    let child_pid = spawned.map_err(failed_at(step::FORK))?;
-    if plan.step != 0 {
+    let pid = spawned.map_err(failed_at(step::FORK))?;
+    if let Some((step, errno)) = failed {
         let _ = sys::reap();
-        return Err(StepFailed(plan.step, Errno::from_raw_os_error(plan.errno)));
+        return Err(StepFailed(step, errno));
     }
-    let oom_file = oom_file.and_then(|name| {
-        let name = std::ffi::CStr::from_bytes_with_nul(name).ok()?;
-        rustix::fs::open(name, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()
-    });
-    Ok((child_pid, oom_file))
-}
-
-/// The room once the start is done with it.
-struct Memory {
-    buffer: &'static mut [u8],
-    rest: &'static mut [u8],
-}
-
-struct Connected {
-    record: OwnedFd,
-    control: OwnedFd,
-    pid: i32,
-}
-
-fn assemble(
-    prepared: Prepared,
-    child: RunningChild,
-    memory: Memory,
-    with: Connected,
-    numbers: Numbers,
-) -> Option<Shim> {
-    let Memory { buffer, rest } = memory;
-    let (for_link, for_stdin) = rest.split_at_mut(link::MEMORY_LEN);
-    let Connected { record, control, pid } = with;
-    let RunningChild { dir, nonce, listener, child_pid, stdio, oom_file } = child;
-    let ParentStdio { out, err, stdin: input, terminal } = stdio;
-    let stdin = match (terminal, input) {
-        (true, _) => Stdin::terminal(for_stdin),
-        (false, Some(fd)) => Stdin::pipe(fd, for_stdin),
-        (false, None) => Stdin::null(for_stdin),
-    };
-    let now = mono_ms();
-    let log = LogWriter::new(dir, numbers.log_max_bytes);
-    Some(Shim {
-        prepared,
-        pid,
-        record,
-        nonce,
-        link: DaemonLink::new(control, listener, for_link),
-        child_pid,
-        log,
-        output: Output::new(out, err, terminal, buffer),
-        stdin,
-        kill_state: KillState::new(),
-        rows: numbers.rows,
-        cols: numbers.cols,
-        exit: None,
-        closed: false,
-        send_closed_at: None,
-        childless: false,
-        timeout_at: (numbers.timeout_ms > 0).then(|| now + numbers.timeout_ms),
-        idle_ms: numbers.idle_ms,
-        active_at: now,
-        grace_ms: numbers.grace_ms,
-        sync: numbers.sync,
-        oom_file,
-        spare_link: None,
-    })
+    Ok(pid)
 }

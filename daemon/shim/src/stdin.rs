@@ -1,4 +1,4 @@
-//! The program's input: written piece by piece, at most once, never waiting for a slow reader.
+//! The program's input: written piece by piece, each piece at most once, without waiting for a slow reader.
 
 use super::run::{Shim, token, unwatch, watch};
 use crate::clock::mono_ms;
@@ -11,20 +11,22 @@ use toold_format::slots;
 
 /// Named writes that are remembered. A client repeats its last ones, not those of long ago.
 const MAX_WRITES: usize = 128;
+/// The length of a remembered write: id, bytes done, 1 when it is finished.
 const WRITE_ENTRY_LEN: usize = 32;
 pub const MEMORY_LEN: usize = MAX_WRITE_LEN + MAX_WRITES * WRITE_ENTRY_LEN;
 
+/// The other end of the program's input.
 enum Target {
     Null,
     Pipe(OwnedFd),
     Closed,
     /// The terminal's master, which `capture` owns.
-    Terminal,
+    Pty,
 }
 
 pub struct Stdin {
     target: Target,
-    /// The piece that waits for room.
+    /// The piece that waits for space in the pipe or terminal.
     piece: &'static mut [u8],
     at: usize,
     len: usize,
@@ -32,11 +34,11 @@ pub struct Stdin {
     id: [u8; 16],
     offset: u64,
     total: u64,
-    /// id, bytes done, 1 when it is finished: 32 bytes each, the oldest overwritten first.
+    /// The remembered writes, the oldest overwritten first.
     writes: &'static mut [u8],
     next_write: usize,
-    /// Whether the last byte typed ended a line.
-    at_line_start: bool,
+    /// The last byte typed ended a line.
+    pub at_line_start: bool,
 }
 
 impl Stdin {
@@ -62,29 +64,29 @@ impl Stdin {
     pub fn pipe(fd: OwnedFd, memory: &'static mut [u8]) -> Stdin {
         Stdin::new(Target::Pipe(fd), memory)
     }
-    pub fn terminal(memory: &'static mut [u8]) -> Stdin {
-        Stdin::new(Target::Terminal, memory)
+    pub fn pty(memory: &'static mut [u8]) -> Stdin {
+        Stdin::new(Target::Pty, memory)
     }
 
     pub fn is_closed(&self) -> bool {
         matches!(self.target, Target::Closed)
     }
 
-    pub fn waits_for_terminal(&self) -> bool {
-        matches!(self.target, Target::Terminal) && self.len > 0
+    pub fn waits_for_pty(&self) -> bool {
+        matches!(self.target, Target::Pty) && self.len > 0
     }
 
-    pub fn terminal_gone(&mut self) {
+    pub fn pty_gone(&mut self) {
         self.target = Target::Closed;
         self.len = 0;
     }
 
-    /// The daemon that asked is gone: what waits is dropped, what was done is remembered.
+    /// Drops the piece that waits for a daemon that is gone. The bytes written are remembered.
     pub fn caller_gone(&mut self) {
         self.len = 0;
     }
 
-    /// Bytes done of a named write, and whether it is finished. None: never find_write, or unnamed.
+    /// Finds a named write: the bytes done, and true when it is finished. None: not remembered, or unnamed.
     fn find_write(&self, id: &[u8; 16]) -> Option<(u64, bool)> {
         if *id == [0; 16] {
             return None;
@@ -113,10 +115,10 @@ impl Stdin {
 }
 
 impl Shim {
-    /// Puts the named writes into the record, for who repeats one after the exit.
+    /// Puts the named writes into the record, for a client that repeats one after the exit.
     pub fn record_writes(&self) {
         let mut out = [0u8; slots::WRITE_ENTRY_LEN * slots::MAX_WRITES];
-        // The newest last ones fit: a client repeats its last writes.
+        // The newest first, as the record has fewer entries: a client repeats its last writes.
         let newest = (0..MAX_WRITES).map(|back| (self.stdin.next_write + MAX_WRITES - 1 - back) % MAX_WRITES);
         let entries = newest.filter_map(|at| self.stdin.writes.get(at * WRITE_ENTRY_LEN..(at + 1) * WRITE_ENTRY_LEN));
         let used = entries.filter(|e| e[..16] != [0; 16]);
@@ -148,11 +150,16 @@ impl Shim {
         }
         let s = &mut self.stdin;
         s.piece[..data.len()].copy_from_slice(data);
-        (s.at, s.len, s.token, s.id, s.offset, s.total) = (0, data.len(), token, id, offset, total);
+        s.at = 0;
+        s.len = data.len();
+        s.token = token;
+        s.id = id;
+        s.offset = offset;
+        s.total = total;
         self.stdin_push();
     }
 
-    /// Whether nobody is left who could read the pipe: a write of nothing asks just that, and write(2) would not tell.
+    /// Checks that no process can read the pipe any more. A write of 0 bytes asks this, and write(2) would not report it.
     fn stdin_has_no_reader(&self) -> bool {
         let Target::Pipe(fd) = &self.stdin.target else { return false };
         let mut look = [PollFd::new(fd, PollFlags::OUT)];
@@ -160,7 +167,7 @@ impl Shim {
         matches!(poll(&mut look, Some(&now)), Ok(1)) && look[0].revents().contains(PollFlags::ERR)
     }
 
-    /// Writes what the reader takes now.
+    /// Writes as much as fits into the pipe or terminal now.
     fn stdin_push(&mut self) {
         loop {
             let s = &mut self.stdin;
@@ -172,8 +179,8 @@ impl Shim {
             let piece = &s.piece[s.at..s.len];
             let wrote = match (&s.target, &self.output.out) {
                 (Target::Pipe(fd), _) => rustix::io::write(fd, piece),
-                (Target::Terminal, Some(master)) => rustix::io::write(master, piece),
-                (Target::Terminal, None) | (Target::Null | Target::Closed, _) => Err(Errno::PIPE),
+                (Target::Pty, Some(master)) => rustix::io::write(master, piece),
+                (Target::Pty, None) | (Target::Null | Target::Closed, _) => Err(Errno::PIPE),
             };
             match wrote {
                 Ok(n) => {
@@ -198,7 +205,7 @@ impl Shim {
             Target::Pipe(fd) => {
                 let _ = watch(&self.prepared.epoll, fd.as_fd(), token::STDIN, EventFlags::OUT);
             }
-            Target::Terminal => self.watch_terminal(true),
+            Target::Pty => self.watch_pty(true),
             Target::Null | Target::Closed => {}
         }
     }
@@ -206,7 +213,7 @@ impl Shim {
     fn stdin_unwatch(&mut self) {
         match &self.stdin.target {
             Target::Pipe(fd) => unwatch(&self.prepared.epoll, fd.as_fd()),
-            Target::Terminal => self.watch_terminal(false),
+            Target::Pty => self.watch_pty(false),
             Target::Null | Target::Closed => {}
         }
     }
@@ -227,7 +234,7 @@ impl Shim {
     }
 
     pub fn stdin_stop(&mut self, token: u64) {
-        // Nothing waits: the answer is already on its way.
+        // Without a waiting piece, the answer was sent already.
         if self.stdin.len > 0 && self.stdin.token == token {
             self.stdin_unwatch();
             let done = self.stdin.offset + self.stdin.at as u64;
@@ -243,44 +250,16 @@ impl Shim {
         }
     }
 
-    /// Closes the pipe, or types end-of-file.
+    /// Closes the pipe, or types end-of-file on a terminal.
     pub fn stdin_close(&mut self, token: u64) {
         let result = match &self.stdin.target {
             Target::Pipe(_) => {
                 self.stdin_close_pipe();
                 Ok(())
             }
-            Target::Terminal => self.type_eof(),
+            Target::Pty => self.type_eof(),
             Target::Null | Target::Closed => Err(Errno::PIPE),
         };
-        self.send_done(token, result);
-    }
-
-    /// A terminal in line mode takes one end-of-file character at the start of a line for the target,
-    /// and elsewhere as "send what you have": there it needs a second.
-    fn type_eof(&mut self) -> Result<(), Errno> {
-        let Some(master) = &self.output.out else { return Err(Errno::PIPE) };
-        let modes = rustix::termios::tcgetattr(master)?;
-        let end = modes.special_codes[rustix::termios::SpecialCodeIndex::VEOF];
-        let twice = modes.local_modes.contains(rustix::termios::LocalModes::ICANON) && !self.stdin.at_line_start;
-        let typed = [end, end];
-        rustix::io::write(master, if twice { &typed } else { &typed[..1] })?;
-        self.stdin.at_line_start = true;
-        Ok(())
-    }
-
-    pub fn resize(&mut self, token: u64, rows: u16, cols: u16) {
-        let result = match &self.output.out {
-            Some(master) if self.output.terminal => {
-                let size = rustix::termios::Winsize { ws_row: rows, ws_col: cols, ws_xpixel: 0, ws_ypixel: 0 };
-                rustix::termios::tcsetwinsize(master, size)
-            }
-            Some(_) | None => Err(Errno::NOTTY),
-        };
-        if result.is_ok() {
-            (self.rows, self.cols) = (rows, cols);
-            self.write_progress();
-        }
         self.send_done(token, result);
     }
 }

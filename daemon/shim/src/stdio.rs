@@ -1,14 +1,14 @@
 //! The two ends of a program's streams: pipes, or a terminal.
 
 use super::start::{StepFailed, failed_at};
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsRawFd, OwnedFd, RawFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::pty::OpenptFlags;
-use toold_format::launch::Numbers;
+use toold_format::launch::LaunchOptions;
 use toold_format::step;
 
-/// Pipes for output, and what stands for no input.
+/// Pipes for output, and `/dev/null` for a program without input.
 pub struct Pipes {
     out: (OwnedFd, OwnedFd),
     err: (OwnedFd, OwnedFd),
@@ -29,55 +29,61 @@ fn pipe() -> Result<(OwnedFd, OwnedFd), Errno> {
     rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
 }
 
-/// Our ends of the program's streams.
+/// The shim's ends of the program's streams.
 pub struct ParentStdio {
     pub out: OwnedFd,
     pub err: Option<OwnedFd>,
     pub stdin: Option<OwnedFd>,
-    pub terminal: bool,
+    pub is_pty: bool,
 }
 
-/// Its own.
+/// The program's own ends.
 pub struct ChildStdio {
     pub stdin: OwnedFd,
     pub stdout: OwnedFd,
     pub stderr: OwnedFd,
 }
 
+impl ChildStdio {
+    pub fn raw_fds(&self) -> [RawFd; 3] {
+        [self.stdin.as_raw_fd(), self.stdout.as_raw_fd(), self.stderr.as_raw_fd()]
+    }
+}
+
 impl ParentStdio {
-    pub(super) fn open(numbers: &Numbers, pipes: Option<Pipes>) -> Result<(ParentStdio, ChildStdio), StepFailed> {
-        if numbers.pty {
-            ParentStdio::terminal(numbers)
+    pub(super) fn open(options: &LaunchOptions, pipes: Option<Pipes>) -> Result<(ParentStdio, ChildStdio), StepFailed> {
+        if options.pty {
+            ParentStdio::pty(options)
         } else {
-            ParentStdio::pipes(numbers, pipes).map_err(failed_at(step::PIPE))
+            ParentStdio::pipes(options, pipes).map_err(failed_at(step::PIPE))
         }
     }
 
-    fn terminal(numbers: &Numbers) -> Result<(ParentStdio, ChildStdio), StepFailed> {
+    fn pty(options: &LaunchOptions) -> Result<(ParentStdio, ChildStdio), StepFailed> {
         let fail = failed_at(step::PTY);
         let master =
             rustix::pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).map_err(&fail)?;
         rustix::pty::unlockpt(&master).map_err(&fail)?;
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
         let slave = rustix::pty::ioctl_tiocgptpeer(&master, flags).map_err(&fail)?;
-        let size = rustix::termios::Winsize { ws_row: numbers.rows, ws_col: numbers.cols, ws_xpixel: 0, ws_ypixel: 0 };
+        let size = rustix::termios::Winsize { ws_row: options.rows, ws_col: options.cols, ws_xpixel: 0, ws_ypixel: 0 };
         rustix::termios::tcsetwinsize(&master, size).map_err(&fail)?;
         nonblocking(&master).map_err(&fail)?;
         let copy = || slave.try_clone().map_err(|_| StepFailed(step::PTY, Errno::MFILE));
         let theirs = ChildStdio { stdin: copy()?, stdout: copy()?, stderr: slave };
-        Ok((ParentStdio { out: master, err: None, stdin: None, terminal: true }, theirs))
+        Ok((ParentStdio { out: master, err: None, stdin: None, is_pty: true }, theirs))
     }
 
-    fn pipes(numbers: &Numbers, pipes: Option<Pipes>) -> Result<(ParentStdio, ChildStdio), Errno> {
+    fn pipes(options: &LaunchOptions, pipes: Option<Pipes>) -> Result<(ParentStdio, ChildStdio), Errno> {
         let Pipes { out, err, null } = pipes.map_or_else(Pipes::open, Ok)?;
-        let (stdin, their_in) = if numbers.stdin_pipe {
+        let (stdin, their_in) = if options.stdin_pipe {
             let (read, write) = pipe()?;
             nonblocking(&write)?;
             (Some(write), read)
         } else {
             (None, null)
         };
-        let ends = ParentStdio { out: out.0, err: Some(err.0), stdin, terminal: false };
+        let ends = ParentStdio { out: out.0, err: Some(err.0), stdin, is_pty: false };
         Ok((ends, ChildStdio { stdin: their_in, stdout: out.1, stderr: err.1 }))
     }
 }

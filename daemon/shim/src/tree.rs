@@ -1,6 +1,6 @@
 //! The process tree below a shim, found and signalled without the heap.
 //!
-//! The shim is a subreaper: whoever loses its parent becomes the shim's child. So the tree is what
+//! The shim is a subreaper: a process that loses its parent becomes the shim's child. So the tree is every process that
 //! can be reached from the shim by parenthood, and it is empty when the shim has no child.
 
 use crate::sys;
@@ -8,10 +8,10 @@ use rustix::fd::AsFd;
 use rustix::fs::{Mode, OFlags, RawDir};
 use std::mem::MaybeUninit;
 
-/// Processes seen in one pass. What does not fit is found in the next, when these are dead.
+/// The number of processes seen in one pass. The next pass finds the others, when these are dead.
 pub const MAX_PIDS: usize = 4096;
 
-/// A member, as /proc tells.
+/// A process, as /proc shows it.
 #[derive(Clone, Copy)]
 pub struct Stat {
     pub state: u8,
@@ -72,7 +72,7 @@ impl ProcPath {
     }
 }
 
-/// What the kernel says of a pid now. None: there is no such process.
+/// Reads the state and the parent of a pid. None: there is no such process.
 pub fn stat(pid: i32) -> Option<Stat> {
     let mut text = [0u8; 512];
     let len = ProcPath::new().text(b"/proc/").number(pid).text(b"/stat").read(&mut text);
@@ -83,7 +83,7 @@ pub fn stat(pid: i32) -> Option<Stat> {
     Some(Stat { state, ppid: number(fields.next()?)? })
 }
 
-/// The start time of a process in ticks since boot: with the pid, an identity.
+/// Reads the start time of a process in ticks since boot: with the pid, an identity.
 pub fn ticks(pid: i32) -> u64 {
     let mut text = [0u8; 512];
     let len = ProcPath::new().text(b"/proc/").number(pid).text(b"/stat").read(&mut text);
@@ -92,7 +92,7 @@ pub fn ticks(pid: i32) -> u64 {
     field.and_then(|f| std::str::from_utf8(f).ok()).and_then(|f| f.parse().ok()).unwrap_or(0)
 }
 
-/// Whether a child of the zygote is one of ours, by the name it gave itself.
+/// Checks that a child of the zygote is a shim, by the name it gave itself.
 pub fn is_shim(pid: i32) -> bool {
     let mut text = [0u8; 32];
     let len = ProcPath::new().text(b"/proc/").number(pid).text(b"/comm").read(&mut text);
@@ -135,13 +135,13 @@ pub fn descendants(root: i32, pids: &mut Pids<'_>) {
     }
 }
 
-/// Whether this kernel lists children (CONFIG_PROC_CHILDREN): nearly all do.
+/// Checks that this kernel lists children (CONFIG_PROC_CHILDREN): nearly all do.
 fn has_children_files() -> bool {
     rustix::fs::access(c"/proc/thread-self/children", rustix::fs::Access::READ_OK).is_ok()
 }
 
-/// The same from the parents of all processes, for a kernel that does not list children: slower,
-/// as it looks at everybody once for each generation.
+/// Collects the same from the parents of all processes, for a kernel that does not list children: slower,
+/// as it reads every process once for each generation.
 fn scan_all(root: i32, pids: &mut Pids<'_>) {
     loop {
         let before = pids.len;
@@ -149,8 +149,8 @@ fn scan_all(root: i32, pids: &mut Pids<'_>) {
         else {
             return;
         };
-        let mut room = [MaybeUninit::<u8>::uninit(); 4096];
-        let mut entries = RawDir::new(dir.as_fd(), &mut room);
+        let mut buffer = [MaybeUninit::<u8>::uninit(); 4096];
+        let mut entries = RawDir::new(dir.as_fd(), &mut buffer);
         while let Some(Ok(entry)) = entries.next() {
             let Some(pid) = number(entry.file_name().to_bytes()) else { continue };
             let Some(stat) = stat(pid) else { continue };
@@ -165,15 +165,15 @@ fn scan_all(root: i32, pids: &mut Pids<'_>) {
     }
 }
 
-/// The children of all threads of a process.
+/// Adds the children of all threads of a process.
 pub fn children(pid: i32, pids: &mut Pids<'_>) {
     let path = ProcPath::new().text(b"/proc/").number(pid).text(b"/task");
     let Ok(name) = std::ffi::CStr::from_bytes_until_nul(&path.bytes) else { return };
     let Ok(dir) = rustix::fs::open(name, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()) else {
         return;
     };
-    let mut room = [MaybeUninit::<u8>::uninit(); 1024];
-    let mut entries = RawDir::new(dir.as_fd(), &mut room);
+    let mut buffer = [MaybeUninit::<u8>::uninit(); 1024];
+    let mut entries = RawDir::new(dir.as_fd(), &mut buffer);
     while let Some(Ok(entry)) = entries.next() {
         if let Some(tid) = number(entry.file_name().to_bytes()) {
             thread_children(pid, tid, pids);
@@ -181,7 +181,7 @@ pub fn children(pid: i32, pids: &mut Pids<'_>) {
     }
 }
 
-/// The children of one thread: numbers with blanks between, as many as there are.
+/// Adds the children of one thread: numbers with blanks between, of any count.
 fn thread_children(pid: i32, tid: i32, pids: &mut Pids<'_>) {
     let path = ProcPath::new().text(b"/proc/").number(pid).text(b"/task/").number(tid).text(b"/children");
     let Ok(name) = std::ffi::CStr::from_bytes_until_nul(&path.bytes) else { return };
@@ -205,16 +205,16 @@ fn thread_children(pid: i32, tid: i32, pids: &mut Pids<'_>) {
     }
 }
 
-/// What came of signalling one pid.
+/// The result of a signal to one pid.
 pub enum SignalResult {
     Sent,
-    /// Dead, or not of this tree any more.
+    /// The process is dead, or not of this tree any more.
     Gone,
     Refused,
 }
 
-/// Signals a pid that was seen in the tree, and only while it is still in it: the pidfd pins who it
-/// is before its parent is looked up, so a stranger that got the same number is left alone.
+/// Signals a pid that was seen in the tree, and only while it is still in it: the pidfd pins the process
+/// before its parent is looked up, so another process that got the same number is left alone.
 pub fn signal(pid: i32, tree: &[i32], root: i32, number: i32) -> SignalResult {
     let Ok(pidfd) = sys::pidfd_open(pid) else { return SignalResult::Gone };
     let Some(stat) = stat(pid) else { return SignalResult::Gone };

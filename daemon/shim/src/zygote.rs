@@ -1,17 +1,22 @@
 //! The zygote: forked from `toold` before any thread, it keeps a spare shim or two waiting.
 //!
 //! Daemon, zygote and spares share one packet socket. A request carries the control connection of a
-//! new process; whichever spare receives it becomes that process's shim, and a spare again when the process is
-//! over. If too few are left it tells the zygote when its program runs, which forks the next: no fork is in the way
+//! new process. The spare that receives it becomes that process's shim, and a spare again when the process is
+//! over. If too few spares are left, it asks the zygote for another once its program runs: no fork is in the way
 //! of a start. When the daemon is gone the socket ends, and with it the spares, and the zygote after the last shim.
 
 use crate::spare::{MIN_SPARES, SpareLink, SpareSlots};
 use crate::sys::{self, Forked, ProcessTitle};
 use crate::{run, tree};
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::fd::{AsRawFd, OwnedFd};
+use rustix::fd::{AsRawFd, OwnedFd, RawFd};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+
+/// The number of the socket in a process that left the daemon behind.
+const SOCKET_FD: RawFd = 3;
+/// The lowest number for the control connection of an executed shim while it is moved.
+const MIN_CONTROL_FD: RawFd = 10;
 
 /// The daemon's side.
 pub struct Zygote {
@@ -20,10 +25,14 @@ pub struct Zygote {
     pub pid: i32,
 }
 
-/// Forks the zygote. Call it while this process has one thread.
+/// Forks the zygote. An error also when this process has more than one thread.
 pub fn start() -> Result<Zygote, Errno> {
     let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
-    match sys::fork()? {
+    if !sys::is_single_threaded()? {
+        return Err(Errno::BUSY);
+    }
+    // SAFETY: this process has one thread, so no other can start one.
+    match unsafe { sys::fork() }? {
         Forked::Parent(pid) => Ok(Zygote { socket: ours, pidfd: sys::pidfd_open(pid)?, pid }),
         Forked::Child => {
             drop(ours);
@@ -32,15 +41,21 @@ pub fn start() -> Result<Zygote, Errno> {
     }
 }
 
-/// The main program of an exec'd shim: its control connection is its stdin. Whoever started it goes
-/// on at once, because the shim is a child of a child that leaves.
+/// Runs an executed shim: its control connection is its stdin. The parent continues at once, because the shim is a child
+/// of a child that exits.
 pub fn exec_main() -> ! {
-    match sys::fork() {
+    if sys::is_single_threaded() != Ok(true) {
+        sys::exit(1);
+    }
+    // SAFETY: this process has one thread.
+    match unsafe { sys::fork() } {
         Ok(Forked::Child) => {}
         Ok(Forked::Parent(_)) => sys::exit(0),
         Err(_) => sys::exit(1),
     }
-    let Ok(control) = rustix::io::fcntl_dupfd_cloexec(sys::borrow(0), 10) else { sys::exit(1) };
+    // SAFETY: nothing closes stdin before `detach`, which puts /dev/null there.
+    let stdin = unsafe { sys::borrow(0) };
+    let Ok(control) = rustix::io::fcntl_dupfd_cloexec(stdin, MIN_CONTROL_FD) else { sys::exit(1) };
     let Some(control) = detach(control) else { sys::exit(1) };
     let _ = rustix::io::fcntl_setfd(&control, rustix::io::FdFlags::CLOEXEC);
     match run::Prepared::new(ProcessTitle::find()) {
@@ -52,22 +67,39 @@ pub fn exec_main() -> ! {
 /// Leaves everything of the daemon behind but the socket, which becomes descriptor 3.
 fn detach(socket: OwnedFd) -> Option<OwnedFd> {
     let _ = rustix::process::setsid();
-    // Whatever we were started with: a program gets its signals as they should be.
+    // A program gets the default of every signal, however this process was started.
     sys::default_signals();
     sys::IGNORED_SIGNALS.into_iter().for_each(sys::ignore_signal);
     let null = rustix::fs::open(c"/dev/null", rustix::fs::OFlags::RDWR, rustix::fs::Mode::empty()).ok()?;
-    for at in 0..3 {
-        sys::dup2_to(null.as_raw_fd(), at).ok()?;
+    for number in 0..3 {
+        // SAFETY: no object of this process owns a standard stream.
+        unsafe { sys::dup2_to(null.as_raw_fd(), number) }.ok()?;
     }
-    if socket.as_raw_fd() != 3 {
-        sys::dup2_to(socket.as_raw_fd(), 3).ok()?;
+    if socket.as_raw_fd() != SOCKET_FD {
+        // SAFETY: the object that owned it belongs to the daemon's side of the fork, which this side never returns to.
+        unsafe { sys::dup2_to(socket.as_raw_fd(), SOCKET_FD) }.ok()?;
     }
     // Their old numbers are closed below, with all the others.
     std::mem::forget(socket);
     std::mem::forget(null);
-    sys::close_from(4);
+    // SAFETY: objects that own a higher number belong to the daemon's side of the fork.
+    unsafe { sys::close_from(SOCKET_FD + 1) };
     let _ = rustix::process::chdir(c"/");
-    Some(sys::own(3))
+    // SAFETY: the copy from above, whose old owner was forgotten.
+    Some(unsafe { sys::own(SOCKET_FD) })
+}
+
+/// The zygote's own side.
+struct Server {
+    socket: OwnedFd,
+    /// Readable when a child ended.
+    sigchld: OwnedFd,
+    /// Shims write to the one end to ask for another spare.
+    wake_rx: OwnedFd,
+    wake_tx: OwnedFd,
+    slots: SpareSlots,
+    title: Option<ProcessTitle>,
+    daemon_alive: bool,
 }
 
 fn serve(socket: OwnedFd) -> ! {
@@ -82,68 +114,87 @@ fn serve(socket: OwnedFd) -> ! {
     else {
         sys::exit(1)
     };
-    // Whoever loses its shim becomes our child, also when the daemon is long gone: see `kill_orphans`.
+    // A process that loses its shim becomes our child, also when the daemon is long gone: see `kill_orphans`.
     let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
-    let mut daemon_alive = true;
+    let mut server = Server { socket, sigchld, wake_rx, wake_tx, slots, title, daemon_alive: true };
     loop {
-        while daemon_alive && slots.filled() < MIN_SPARES {
-            let Some(slot) = slots.reserve() else { break };
-            match sys::fork() {
+        server = server.fork_spares();
+        server.wait();
+    }
+}
+
+impl Server {
+    /// Forks spares until enough wait. In a child it does not return.
+    fn fork_spares(self) -> Server {
+        while self.daemon_alive && self.slots.occupied() < MIN_SPARES {
+            let Some(slot) = self.slots.reserve() else { break };
+            // SAFETY: the zygote never has a second thread.
+            match unsafe { sys::fork() } {
                 Ok(Forked::Child) => {
+                    let Server { socket, sigchld, wake_rx, wake_tx, slots, title, .. } = self;
                     drop((sigchld, wake_rx));
                     spare(SpareLink { socket, zygote: wake_tx, slots }, slot, title)
                 }
-                Ok(Forked::Parent(pid)) => slots.fill(slot, pid),
-                // No process to be had now: the next death or wake_tx tries again.
+                Ok(Forked::Parent(pid)) => self.slots.fill(slot, pid),
+                // The system has no process for us now: the next SIGCHLD or request tries again.
                 Err(_) => {
-                    slots.release(slot);
+                    self.slots.release(slot);
                     break;
                 }
             }
         }
+        self
+    }
+
+    /// Waits for the end of a child, for a request for a spare, or for the end of the daemon.
+    fn wait(&mut self) {
         let mut fds = [
-            PollFd::new(&sigchld, PollFlags::IN),
-            PollFd::new(&wake_rx, PollFlags::IN),
-            // Only its socket_ready: requests are for the spares.
-            PollFd::new(&socket, PollFlags::empty()),
+            PollFd::new(&self.sigchld, PollFlags::IN),
+            PollFd::new(&self.wake_rx, PollFlags::IN),
+            // Only its end: requests are for the spares.
+            PollFd::new(&self.socket, PollFlags::empty()),
         ];
-        // Without a daemon only sigchld matter, and its socket would report its socket_ready for ever.
-        let watched = if daemon_alive { &mut fds[..] } else { &mut fds[..1] };
+        // Without a daemon only children matter, and its socket would report its end for ever.
+        let watched = if self.daemon_alive { &mut fds[..] } else { &mut fds[..1] };
         if poll(watched, None).is_err() {
-            continue;
+            return;
         }
-        let [sigchld_ready, woken, socket_ready] = fds.map(|fd| fd.revents());
-        daemon_alive &= !socket_ready.intersects(PollFlags::HUP | PollFlags::ERR);
-        if woken.contains(PollFlags::IN) {
+        let [sigchld, wake, socket] = fds.map(|fd| fd.revents());
+        self.daemon_alive &= !socket.intersects(PollFlags::HUP | PollFlags::ERR);
+        if wake.contains(PollFlags::IN) {
             let mut drained = [0u8; 64];
-            let _ = rustix::io::read(&wake_rx, &mut drained);
+            let _ = rustix::io::read(&self.wake_rx, &mut drained);
         }
-        if sigchld_ready.contains(PollFlags::IN) {
+        if sigchld.contains(PollFlags::IN) {
             let mut drained = [0u8; 1024];
-            let _ = rustix::io::read(&sigchld, &mut drained);
-            let mut orphans = false;
-            let childless = loop {
-                match sys::reap() {
-                    Ok(Some(reaped)) => {
-                        slots.release_pid(reaped.pid);
-                        orphans |= libc::WIFSIGNALED(reaped.status);
-                    }
-                    Ok(None) => break false,
-                    Err(_) => break true,
+            let _ = rustix::io::read(&self.sigchld, &mut drained);
+            self.reap();
+        }
+    }
+
+    fn reap(&self) {
+        let mut killed = false;
+        let childless = loop {
+            match sys::reap() {
+                Ok(Some(reaped)) => {
+                    self.slots.release_pid(reaped.pid);
+                    killed |= libc::WIFSIGNALED(reaped.status);
                 }
-            };
-            if orphans {
-                kill_orphans();
+                Ok(None) => break false,
+                Err(_) => break true,
             }
-            if childless && !daemon_alive {
-                sys::exit(0);
-            }
+        };
+        if killed {
+            kill_orphans();
+        }
+        if childless && !self.daemon_alive {
+            sys::exit(0);
         }
     }
 }
 
-/// ParentStdio what a killed shim left behind. A shim that leaves by itself has nobody below it, so a child
-/// of ours that is no shim has lost its own: nobody could see its output or its socket_ready any more.
+/// Kills the processes that a killed shim left behind. A shim that exits by itself has no process below it, so a child
+/// of ours that is not a shim has lost its own: no process could see its output or its end any more.
 fn kill_orphans() {
     let own = rustix::process::getpid().as_raw_nonzero().get();
     let Some(memory) = sys::map_anonymous(tree::MAX_PIDS * 8) else { return };
@@ -161,17 +212,18 @@ fn kill_orphans() {
             tree::signal(*member, tree.list(), *pid, libc::SIGKILL);
         }
     }
-    sys::unmap(memory);
+    // SAFETY: all of the mapping from above.
+    unsafe { sys::unmap(memory) };
 }
 
-/// Waits for a request, then is its shim.
-fn spare(spare_link: SpareLink, slot: usize, title: Option<ProcessTitle>) -> ! {
+/// Waits for a request, then becomes its shim.
+fn spare(link: SpareLink, slot: usize, title: Option<ProcessTitle>) -> ! {
     let own = rustix::process::getpid().as_raw_nonzero().get();
-    spare_link.slots.fill(slot, own);
+    link.slots.fill(slot, own);
     let Some(prepared) = run::Prepared::new(title) else { sys::exit(1) };
     prepared.set_idle_title();
-    match spare_link.wait(slot) {
-        Some(control) => run::run(prepared, control, Some(spare_link)),
+    match link.wait(slot) {
+        Some(control) => run::run(prepared, control, Some(link)),
         None => sys::exit(0),
     }
 }

@@ -16,6 +16,7 @@ use crate::store::dir_pool::PreparedDir;
 use crate::store::record::{self, NewRecord, Record, Spec};
 use crate::watch::Patterns;
 use rustix::fs::{Access, AtFlags, CWD, accessat};
+use std::ffi::CString;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -24,7 +25,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
-use toold_format::launch::{self, Numbers, Strings};
+use toold_format::launch::{LaunchBlock, LaunchOptions, StringListBuf};
 use toold_format::slots::{Cause, Progress};
 use toold_format::step;
 use toold_proto::ProcId;
@@ -389,7 +390,7 @@ async fn wait_started(proc: Arc<Proc>) -> Result<Arc<Proc>, SpawnError> {
 
 fn encode(proc: &Proc, env: Vec<Vec<u8>>, oom_file: Option<&Path>, sync: bool) -> Vec<u8> {
     let spec = &proc.spec;
-    let numbers = Numbers {
+    let options = LaunchOptions {
         pty: spec.pty.is_some(),
         stdin_pipe: spec.stdin_pipe,
         sync,
@@ -400,14 +401,25 @@ fn encode(proc: &Proc, env: Vec<Vec<u8>>, oom_file: Option<&Path>, sync: bool) -
         idle_ms: spec.idle_ms.unwrap_or(0),
         grace_ms: spec.timeout_grace_ms,
     };
-    let strings = Strings {
-        dir: proc.dir.as_os_str().as_bytes(),
-        cwd: spec.cwd.as_bytes(),
-        program: spec.program.as_bytes(),
-        oom_file: oom_file.map_or(b"", |p| p.as_os_str().as_bytes()),
-        cgroups: spec.cgroups.iter().map(|d| d.join("cgroup.procs").as_os_str().as_bytes().to_vec()).collect(),
-        argv: spec.argv.iter().map(String::as_bytes).collect(),
-        env,
+    // `spec` refused NUL in every string. One that has it all the same becomes empty, and the start fails.
+    let c_string = |bytes: &[u8]| CString::new(bytes).unwrap_or_default();
+    let dir = c_string(proc.dir.as_os_str().as_bytes());
+    let (cwd, program) = (c_string(spec.cwd.as_bytes()), c_string(spec.program.as_bytes()));
+    let oom_file = c_string(oom_file.map_or(b"", |p| p.as_os_str().as_bytes()));
+    let (mut cgroups, mut argv, mut variables) =
+        (StringListBuf::default(), StringListBuf::default(), StringListBuf::default());
+    spec.cgroups.iter().for_each(|dir| cgroups.push(dir.join("cgroup.procs").as_os_str().as_bytes()));
+    spec.argv.iter().for_each(|arg| argv.push(arg.as_bytes()));
+    env.iter().for_each(|variable| variables.push(variable));
+    let block = LaunchBlock {
+        options,
+        dir: &dir,
+        cwd: &cwd,
+        program: &program,
+        oom_file: &oom_file,
+        cgroups: cgroups.as_list(),
+        argv: argv.as_list(),
+        env: variables.as_list(),
     };
-    launch::encode(&numbers, &strings)
+    block.encode()
 }

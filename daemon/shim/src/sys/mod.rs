@@ -1,4 +1,4 @@
-//! The only unsafe code: system calls that no crate wraps, or that must not allocate.
+//! System calls that no crate wraps, or that must not allocate.
 
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use rustix::io::Errno;
@@ -18,52 +18,79 @@ fn check(code: c_int) -> Result<c_int> {
     if code < 0 { Err(last_errno()) } else { Ok(code) }
 }
 
-/// Which of the two we are after a fork.
+/// The side of a fork that a process is on.
 pub enum Forked {
     Child,
     Parent(i32),
 }
 
-/// Forks. Call it only while this process has one thread.
-pub fn fork() -> Result<Forked> {
-    // SAFETY: the caller has one thread, so the child inherits no lock in a locked state.
+/// Forks.
+///
+/// # Safety
+///
+/// This process has one thread, so that the child inherits no lock in a locked state.
+pub unsafe fn fork() -> Result<Forked> {
+    // SAFETY: the caller promises one thread.
     match check(unsafe { libc::fork() })? {
         0 => Ok(Forked::Child),
         pid => Ok(Forked::Parent(pid)),
     }
 }
 
-/// ParentStdio this process without running anything else.
+/// Checks that this process has one thread. An error: `/proc` cannot be read.
+pub fn is_single_threaded() -> Result<bool> {
+    let threads = std::fs::read_dir("/proc/self/task");
+    let threads = threads.map_err(|e| e.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error))?;
+    Ok(threads.take(2).count() == 1)
+}
+
+/// Ends this process without running anything else.
 pub fn exit(code: i32) -> ! {
     // SAFETY: _exit has no preconditions.
     unsafe { libc::_exit(code) }
 }
 
 /// Closes every descriptor from `first` on.
-pub fn close_from(first: RawFd) {
-    // SAFETY: called by a process that owns no descriptor object at or above `first`.
+///
+/// # Safety
+///
+/// This process uses no object that owns a descriptor at or above `first` any more.
+pub unsafe fn close_from(first: RawFd) {
+    // SAFETY: the caller promises that no object is left without its descriptor.
     unsafe { libc::syscall(libc::SYS_close_range, first as u32, u32::MAX, 0) };
 }
 
-/// Puts a copy of `fd` at number `at`.
-pub fn dup2_to(fd: RawFd, at: RawFd) -> Result<()> {
-    // SAFETY: both are plain numbers to the kernel; a bad one is an error.
-    check(unsafe { libc::dup2(fd, at) }).map(drop)
+/// Puts a copy of `fd` at the number `number`.
+///
+/// # Safety
+///
+/// No object of this process owns the number, unless it refers to the new file from now on.
+pub unsafe fn dup2_to(fd: RawFd, number: RawFd) -> Result<()> {
+    // SAFETY: the caller promises that the number may change; a bad `fd` is an error.
+    check(unsafe { libc::dup2(fd, number) }).map(drop)
 }
 
-/// Takes ownership of a descriptor number that nothing else owns.
-pub fn own(fd: RawFd) -> OwnedFd {
-    // SAFETY: the callers pass a number they just received or created and own no object for.
+/// Takes ownership of a descriptor number.
+///
+/// # Safety
+///
+/// The descriptor is open, and nothing else owns it.
+pub unsafe fn own(fd: RawFd) -> OwnedFd {
+    // SAFETY: the caller promises both.
     unsafe { OwnedFd::from_raw_fd(fd) }
 }
 
-/// A descriptor number that stays open for the life of the process.
-pub fn borrow(fd: RawFd) -> BorrowedFd<'static> {
-    // SAFETY: the callers pass standard streams, which nothing here closes.
+/// Borrows a descriptor number for the life of the process.
+///
+/// # Safety
+///
+/// The descriptor is open and stays so.
+pub unsafe fn borrow(fd: RawFd) -> BorrowedFd<'static> {
+    // SAFETY: the caller promises it.
     unsafe { BorrowedFd::borrow_raw(fd) }
 }
 
-/// What a shim ignores: it ends when its work does. A program has the default of each.
+/// Signals that a shim ignores: it ends when its work does. A program has the default of each.
 pub const IGNORED_SIGNALS: [c_int; 6] =
     [libc::SIGHUP, libc::SIGINT, libc::SIGPIPE, libc::SIGQUIT, libc::SIGTERM, libc::SIGXFSZ];
 
@@ -73,12 +100,11 @@ pub fn default_signals() {
 }
 
 fn default_signal(signal: c_int) {
+    // SAFETY: a sigaction is plain numbers, for which all zero is a value.
+    let mut default: libc::sigaction = unsafe { std::mem::zeroed() };
+    default.sa_sigaction = libc::SIG_DFL;
     // SAFETY: SIG_DFL installs no code of ours; a signal that cannot be set is left.
-    unsafe {
-        let mut default: libc::sigaction = std::mem::zeroed();
-        default.sa_sigaction = libc::SIG_DFL;
-        libc::sigaction(signal, &default, std::ptr::null_mut());
-    }
+    unsafe { libc::sigaction(signal, &default, std::ptr::null_mut()) };
 }
 
 /// Ignores a signal in this process.
@@ -87,17 +113,20 @@ pub fn ignore_signal(signal: c_int) {
     unsafe { libc::signal(signal, libc::SIG_IGN) };
 }
 
-/// Blocks SIGCHLD and gives a descriptor that becomes readable instead.
+/// Blocks SIGCHLD and opens a descriptor that becomes readable instead.
 pub fn sigchld_fd() -> Result<OwnedFd> {
-    // SAFETY: the set is initialised by sigemptyset before use and outlives the calls.
-    let fd = unsafe {
-        let mut set: libc::sigset_t = std::mem::zeroed();
-        libc::sigemptyset(&mut set);
-        libc::sigaddset(&mut set, libc::SIGCHLD);
-        libc::sigprocmask(libc::SIG_SETMASK, &set, std::ptr::null_mut());
-        libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK)
-    };
-    check(fd).map(own)
+    // SAFETY: a signal set is plain bits, for which all zero is a value.
+    let mut set: libc::sigset_t = unsafe { std::mem::zeroed() };
+    // SAFETY: the set is a live local.
+    unsafe { libc::sigemptyset(&mut set) };
+    // SAFETY: the set is initialised, and SIGCHLD is a signal.
+    unsafe { libc::sigaddset(&mut set, libc::SIGCHLD) };
+    // SAFETY: the set is initialised, and a null pointer asks for no old set.
+    unsafe { libc::sigprocmask(libc::SIG_SETMASK, &set, std::ptr::null_mut()) };
+    // SAFETY: -1 asks for a new descriptor, and the set is initialised.
+    let fd = check(unsafe { libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) })?;
+    // SAFETY: the kernel just made it for us.
+    Ok(unsafe { own(fd) })
 }
 
 /// A child that ended.
@@ -108,7 +137,7 @@ pub struct Reaped {
     pub max_rss_kib: u64,
 }
 
-/// The next child that ended: `Ok(None)` when there are children but none has, ECHILD when there is none.
+/// Reaps the next child that ended: `Ok(None)` when there are children but none has, ECHILD when there is none.
 pub fn reap() -> Result<Option<Reaped>> {
     let mut status = 0;
     // SAFETY: rusage is plain numbers, for which all zero is a value.
@@ -124,7 +153,7 @@ pub fn reap() -> Result<Option<Reaped>> {
     }))
 }
 
-/// How many bytes wait in a pipe or terminal.
+/// Counts the bytes that wait in a pipe or terminal.
 pub fn bytes_readable(fd: BorrowedFd<'_>) -> usize {
     let mut n: c_int = 0;
     // SAFETY: FIONREAD writes one int through the pointer.
@@ -134,15 +163,17 @@ pub fn bytes_readable(fd: BorrowedFd<'_>) -> usize {
 
 /// Sends a signal to a process group.
 pub fn signal_group(pgid: i32, signal: c_int) -> Result<()> {
-    // SAFETY: plain numbers; the caller holds the group's leader unreaped, so the id is not a stranger's.
+    // SAFETY: plain numbers; the caller holds the group's leader unreaped, so the id is not of another group.
     check(unsafe { libc::kill(-pgid, signal) }).map(drop)
 }
 
-/// A descriptor for a process, for as long as that process is.
+/// Opens a descriptor for a process. It refers to that process and to no later one with the same pid.
 pub fn pidfd_open(pid: i32) -> Result<OwnedFd> {
     // SAFETY: plain numbers.
     let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
-    check(fd as c_int).map(own)
+    let fd = check(fd as c_int)?;
+    // SAFETY: the kernel just made it for us.
+    Ok(unsafe { own(fd) })
 }
 
 /// Sends a signal to the process behind a pidfd, and to no other.
@@ -153,30 +184,47 @@ pub fn pidfd_signal(pidfd: BorrowedFd<'_>, signal: c_int) -> Result<()> {
     check(code as c_int).map(drop)
 }
 
-/// What the kernel still knows of the exit of a process that somebody else reaped.
-/// None: not dead and reaped yet, or a kernel before 6.15.
-pub fn pidfd_exit_status(pidfd: BorrowedFd<'_>) -> Option<i32> {
-    #[repr(C)]
-    #[derive(Default)]
-    struct PidfdInfo {
-        mask: u64,
-        cgroupid: u64,
-        pid: u32,
-        tgid: u32,
-        ppid: u32,
-        ids: [u32; 8],
-        exit_code: i32,
-    }
-    const EXIT: u64 = 1 << 3;
-    // _IOWR(0xFF, 11, 64 bytes), the first published size of the structure.
-    const PIDFD_GET_INFO: libc::c_ulong = (3 << 30) | (64 << 16) | (0xFF << 8) | 11;
-    let mut info = [PidfdInfo { mask: EXIT, ..PidfdInfo::default() }, PidfdInfo::default()];
-    // SAFETY: the kernel writes at most 64 bytes, and two of the structures are 128.
-    let code = unsafe { libc::ioctl(pidfd.as_raw_fd(), PIDFD_GET_INFO, info.as_mut_ptr()) };
-    (code == 0 && info[0].mask & EXIT != 0).then_some(info[0].exit_code)
+/// The part of the kernel's `struct pidfd_info` that the first published size has.
+#[repr(C)]
+#[derive(Default)]
+struct PidfdInfo {
+    mask: u64,
+    cgroupid: u64,
+    pid: u32,
+    tgid: u32,
+    ppid: u32,
+    ids: [u32; 8],
+    exit_code: i32,
 }
 
-/// Fresh zeroed memory that costs nothing until touched. None when there is no address space.
+/// The bit of `PidfdInfo::mask` for exit codes.
+const PIDFD_INFO_EXIT: u64 = 1 << 3;
+
+/// Asks for the exit code of a process. An error: a kernel before 6.15, or no such process.
+fn pidfd_info(pidfd: BorrowedFd<'_>) -> Result<PidfdInfo> {
+    // _IOWR(0xFF, 11, 64 bytes), the first published size of the structure.
+    const PIDFD_GET_INFO: libc::c_ulong = (3 << 30) | (64 << 16) | (0xFF << 8) | 11;
+    let mut info = [PidfdInfo { mask: PIDFD_INFO_EXIT, ..PidfdInfo::default() }, PidfdInfo::default()];
+    // SAFETY: the kernel writes at most 64 bytes, and two of the structures are 128.
+    check(unsafe { libc::ioctl(pidfd.as_raw_fd(), PIDFD_GET_INFO as _, info.as_mut_ptr()) })?;
+    let [info, _] = info;
+    Ok(info)
+}
+
+/// Returns the exit status of a process that another process reaped.
+/// None: not dead and reaped yet, or a kernel before 6.15.
+pub fn pidfd_exit_status(pidfd: BorrowedFd<'_>) -> Option<i32> {
+    let info = pidfd_info(pidfd).ok()?;
+    (info.mask & PIDFD_INFO_EXIT != 0).then_some(info.exit_code)
+}
+
+/// Checks whether the kernel reports the exit of a process that is not our child (6.15 and later). It answers without the
+/// bit for a process that runs; an older kernel refuses.
+pub fn has_pidfd_info() -> bool {
+    pidfd_open(std::process::id() as i32).is_ok_and(|own| pidfd_info(own.as_fd()).is_ok())
+}
+
+/// Maps fresh zeroed memory, which costs nothing until touched. None when there is no address space.
 pub fn map_anonymous(len: usize) -> Option<&'static mut [u8]> {
     use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
     let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
@@ -186,30 +234,39 @@ pub fn map_anonymous(len: usize) -> Option<&'static mut [u8]> {
     Some(unsafe { std::slice::from_raw_parts_mut(at.cast::<u8>(), len) })
 }
 
-/// Memory that is used again and again, fresh each time.
+/// Memory that is used again and again, zeroed each time.
 pub struct Arena {
-    at: *mut u8,
+    start: *mut u8,
     len: usize,
 }
 
 impl Arena {
     pub fn new(len: usize) -> Option<Arena> {
-        map_anonymous(len).map(|memory| Arena { at: memory.as_mut_ptr(), len })
+        map_anonymous(len).map(|memory| Arena { start: memory.as_mut_ptr(), len })
     }
 
-    /// All of it, zeroed. The borrows of the last time are over: their owner was dropped with its process.
-    pub fn all(&mut self) -> &'static mut [u8] {
-        // SAFETY: the mapping is len bytes and is never unmapped; see above for other borrows.
-        unsafe { std::slice::from_raw_parts_mut(self.at, self.len) }
+    /// Lends all of it.
+    ///
+    /// # Safety
+    ///
+    /// No earlier loan is in use: its owner was dropped with its process.
+    pub unsafe fn all(&mut self) -> &'static mut [u8] {
+        // SAFETY: the mapping is len bytes and is never unmapped; the caller promises that this loan is the only one.
+        unsafe { std::slice::from_raw_parts_mut(self.start, self.len) }
     }
 
     /// Makes it zero again.
-    pub fn clear(&mut self) {
-        discard_pages(self.all());
+    ///
+    /// # Safety
+    ///
+    /// No loan is in use.
+    pub unsafe fn clear(&mut self) {
+        // SAFETY: the caller promises that no other loan is in use, and the memory is from `map_anonymous`.
+        unsafe { discard_pages(self.all()) };
     }
 }
 
-/// Numbers that this process and those it forks share. None when there is no memory.
+/// Maps numbers that this process and those it forks share. None when there is no memory.
 pub fn shared_atomics(count: usize) -> Option<&'static [std::sync::atomic::AtomicI32]> {
     use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
     let len = count * size_of::<std::sync::atomic::AtomicI32>();
@@ -219,28 +276,36 @@ pub fn shared_atomics(count: usize) -> Option<&'static [std::sync::atomic::Atomi
     Some(unsafe { std::slice::from_raw_parts(at.ok()?.cast(), count) })
 }
 
-/// Gives the pages back to the kernel; they read as zero afterwards.
-pub fn discard_pages(memory: &mut [u8]) {
-    let at = memory.as_mut_ptr().cast::<c_void>();
-    // SAFETY: the range is a private anonymous mapping from `map`, exclusively borrowed.
-    let _ = unsafe { rustix::mm::madvise(at, memory.len(), rustix::mm::Advice::LinuxDontNeed) };
+/// Returns the pages to the kernel; they read as zero afterwards.
+///
+/// # Safety
+///
+/// The memory is whole pages of a mapping from `map_anonymous`.
+pub unsafe fn discard_pages(memory: &mut [u8]) {
+    let start = memory.as_mut_ptr().cast::<c_void>();
+    // SAFETY: the caller promises a private anonymous mapping; it is exclusively borrowed, and any bytes are valid in it.
+    let _ = unsafe { rustix::mm::madvise(start, memory.len(), rustix::mm::Advice::LinuxDontNeed) };
 }
 
-/// Begins to write a file's pages to the disk, and does not wait for it.
+/// Starts to write a file's pages to the disk, and does not wait for it.
 pub fn start_writeback(file: impl AsFd) -> Result<()> {
     // SAFETY: plain numbers; offset and length 0 are the whole file.
     check(unsafe { libc::sync_file_range(file.as_fd().as_raw_fd(), 0, 0, libc::SYNC_FILE_RANGE_WRITE) }).map(drop)
 }
 
-/// Unmaps memory from `map` for good.
-pub fn unmap(memory: &'static mut [u8]) {
-    // SAFETY: the mapping came from `map`, and the only reference to it is consumed here.
+/// Unmaps memory for good.
+///
+/// # Safety
+///
+/// The memory is all of a mapping from `map_anonymous`.
+pub unsafe fn unmap(memory: &'static mut [u8]) {
+    // SAFETY: the caller promises a whole mapping, and the only reference to it is consumed here.
     let _ = unsafe { rustix::mm::munmap(memory.as_mut_ptr().cast(), memory.len()) };
 }
 
-/// The memory where the kernel keeps our command line, to write a title into.
+/// The memory where the kernel keeps our command line. A title is written into it.
 pub struct ProcessTitle {
-    at: usize,
+    start: usize,
     len: usize,
 }
 
@@ -252,19 +317,19 @@ impl ProcessTitle {
         let mut fields = after.split_ascii_whitespace();
         let start: usize = fields.nth(45)?.parse().ok()?;
         let end: usize = fields.next()?.parse().ok()?;
-        (start > 0 && end > start).then_some(ProcessTitle { at: start, len: end - start })
+        (start > 0 && end > start).then_some(ProcessTitle { start, len: end - start })
     }
 
-    /// Shows `parts` as the command line, cut to the room there is.
+    /// Shows `parts` as the command line, cut to the length of the old one.
     pub fn set(&self, parts: &[&[u8]]) {
         // SAFETY: the range is the argument strings of this process, writable memory at the bottom of
         // the first stack that Rust code never refers to again: arguments were copied at start.
-        let room = unsafe { std::slice::from_raw_parts_mut(self.at as *mut u8, self.len) };
+        let line = unsafe { std::slice::from_raw_parts_mut(self.start as *mut u8, self.len) };
         let mut text = parts.iter().flat_map(|p| p.iter().copied());
-        for place in room.iter_mut() {
+        for place in line.iter_mut() {
             *place = text.next().unwrap_or(0);
         }
-        if let Some(last) = room.last_mut() {
+        if let Some(last) = line.last_mut() {
             *last = 0;
         }
     }
@@ -275,7 +340,7 @@ pub fn set_name(name: &CStr) {
     let _ = rustix::thread::set_name(name);
 }
 
-/// Pointers into a run of C strings, for `execve`.
+/// Points to a C string, for `execve`.
 pub fn pointer(string: &[u8]) -> *const c_char {
     string.as_ptr().cast()
 }
@@ -293,14 +358,14 @@ pub fn as_pids(memory: &mut [u8]) -> &mut [i32] {
     unsafe { memory.align_to_mut::<i32>() }.1
 }
 
-/// Whether the kernel can tell the exit of a process that is not our child (6.15 and later).
-pub fn has_pidfd_info() -> bool {
-    const PIDFD_GET_INFO: libc::c_ulong = (3 << 30) | (64 << 16) | (0xFF << 8) | 11;
-    let Ok(own) = pidfd_open(std::process::id() as i32) else { return false };
-    let mut info = [0u64; 16];
-    // The bit for exit codes; a kernel that does not know it answers without it, an older one refuses.
-    info[0] = 1 << 3;
-    // SAFETY: the kernel writes at most 64 of the 128 bytes.
-    let code = unsafe { libc::ioctl(own.as_raw_fd(), PIDFD_GET_INFO, info.as_mut_ptr()) };
-    code == 0
+#[cfg(test)]
+mod tests {
+    use super::is_single_threaded;
+
+    #[test]
+    fn a_process_with_a_second_thread_is_not_single_threaded() {
+        // The test runs in a thread of its own, beside the one that waits for it.
+        let seen = std::thread::spawn(is_single_threaded).join().expect("it does not panic");
+        assert_eq!(seen, Ok(false));
+    }
 }

@@ -17,8 +17,8 @@ use toold_format::slots::Cause;
 
 /// The length of the queue for a daemon that is busy.
 const QUEUE_LEN: usize = 4 * MAX_FROM_SHIM_LEN;
-/// The length of the input: one frame.
-const INPUT_LEN: usize = MAX_TO_SHIM_LEN + HEADER_LEN;
+/// The length of the input: one frame, in whole pages.
+const INPUT_LEN: usize = (MAX_TO_SHIM_LEN + HEADER_LEN).next_multiple_of(4096);
 pub const MEMORY_LEN: usize = 48 * 1024;
 const _: () = assert!(INPUT_LEN + QUEUE_LEN <= MEMORY_LEN, "input and queue fit");
 /// Input of more bytes than this touched pages that are worth returning to the kernel.

@@ -276,15 +276,17 @@ pub fn shared_atomics(count: usize) -> Option<&'static [std::sync::atomic::Atomi
     Some(unsafe { std::slice::from_raw_parts(at.ok()?.cast(), count) })
 }
 
-/// Returns the pages to the kernel; they read as zero afterwards.
+/// Returns the whole pages of `memory`, which starts at a page, to the kernel. They read as zero afterwards. A last page
+/// that is only in part of `memory` stays: the kernel would clear all of it.
 ///
 /// # Safety
 ///
-/// The memory is whole pages of a mapping from `map_anonymous`.
+/// The memory is of a mapping from `map_anonymous`.
 pub unsafe fn discard_pages(memory: &mut [u8]) {
     let start = memory.as_mut_ptr().cast::<c_void>();
+    let whole = memory.len() - memory.len() % rustix::param::page_size();
     // SAFETY: the caller promises a private anonymous mapping; it is exclusively borrowed, and any bytes are valid in it.
-    let _ = unsafe { rustix::mm::madvise(start, memory.len(), rustix::mm::Advice::LinuxDontNeed) };
+    let _ = unsafe { rustix::mm::madvise(start, whole, rustix::mm::Advice::LinuxDontNeed) };
 }
 
 /// Starts to write a file's pages to the disk, and does not wait for it.
@@ -360,7 +362,21 @@ pub fn as_pids(memory: &mut [u8]) -> &mut [i32] {
 
 #[cfg(test)]
 mod tests {
-    use super::is_single_threaded;
+    use super::{discard_pages, is_single_threaded, map_anonymous, unmap};
+
+    #[test]
+    fn only_whole_pages_are_discarded() {
+        let page = rustix::param::page_size();
+        let memory = map_anonymous(2 * page).expect("there is memory");
+        memory.fill(1);
+        // The kernel rounds up to whole pages, and the bytes behind the range were lost with it.
+        // SAFETY: the memory is from `map_anonymous`.
+        unsafe { discard_pages(&mut memory[..page + 100]) };
+        let (first, second) = memory.split_at(page);
+        assert!(first.iter().all(|b| *b == 0) && second.iter().all(|b| *b == 1));
+        // SAFETY: all of the mapping.
+        unsafe { unmap(memory) };
+    }
 
     #[test]
     fn a_process_with_a_second_thread_is_not_single_threaded() {

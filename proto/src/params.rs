@@ -75,7 +75,7 @@ pub enum Ansi {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Encoding {
-    /// UTF-8; an invalid byte becomes one U+FFFD.
+    /// UTF-8. Each maximal invalid subpart becomes one U+FFFD.
     #[default]
     Text,
     /// The very bytes.

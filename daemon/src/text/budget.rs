@@ -1,6 +1,6 @@
 //! Output cut to a token budget: its head, a line that says what is missing, its tail.
 
-use super::page::{LOOKAHEAD_LEN, PageEnd, decode_page, is_continuation};
+use super::page::{LOOKAHEAD_LEN, PageEnd, decode_page, first_char_len, is_continuation};
 use std::io;
 use toold_ansi::{ESC, escape_len};
 use toold_proto::params::Ansi;
@@ -137,9 +137,7 @@ fn boundary(bytes: &[u8], cut: usize) -> usize {
         if is_continuation(lead) {
             continue;
         }
-        let rest = bytes.get(at..bytes.len().min(at + 4)).unwrap_or_default();
-        let first = rest.utf8_chunks().next().and_then(|chunk| chunk.valid().chars().next());
-        return first.map_or(cut, |c| cut.max(at + c.len_utf8()));
+        return cut.max(at + first_char_len(bytes.get(at..).unwrap_or_default()));
     }
     cut
 }

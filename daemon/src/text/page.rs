@@ -28,7 +28,8 @@ pub enum PageStart {
 
 /// The text of the first `max` bytes and how many of them it took. It takes fewer where a character or an escape
 /// sequence would be cut, and more when the first of them alone is longer than `max`. It takes none only if what is
-/// there is an incomplete character or sequence and more may come. Each invalid byte is one U+FFFD.
+/// there is an incomplete character or sequence and more may come. Each maximal subpart of an invalid character is one
+/// U+FFFD, as in `String::from_utf8_lossy`.
 pub fn decode_page(bytes: &[u8], max: usize, end: PageEnd, ansi: Ansi) -> (String, usize) {
     let mut text = String::with_capacity(bytes.len().min(max));
     let mut at = 0;
@@ -81,7 +82,7 @@ fn position(bytes: &[u8], text: &str, index: usize, ansi: Ansi) -> usize {
     for c in text.get(..index).unwrap_or_default().chars() {
         at += escapes(bytes, at, ansi);
         let rest = bytes.get(at..).unwrap_or_default();
-        at += if rest.starts_with(c.encode_utf8(&mut [0; 4]).as_bytes()) { c.len_utf8() } else { 1 };
+        at += if rest.starts_with(c.encode_utf8(&mut [0; 4]).as_bytes()) { c.len_utf8() } else { first_char_len(rest) };
     }
     at + escapes(bytes, at, ansi)
 }
@@ -117,17 +118,17 @@ fn decode_run(run: &[u8], max: usize, end: PageEnd, first: bool, text: &mut Stri
 }
 
 fn decode_first(run: &[u8], end: PageEnd, text: &mut String) -> usize {
-    let mut first = String::new();
-    let window = run.get(..4).unwrap_or(run);
-    // Within four bytes the first character is whole, invalid, or the end of what there is.
-    let end = if run.len() > window.len() { PageEnd::Last } else { end };
-    if decode(window, end, &mut first) == 0 {
-        return 0;
-    }
-    let Some(c) = first.chars().next() else { return 0 };
-    text.push(c);
-    let valid = window.starts_with(c.encode_utf8(&mut [0; 4]).as_bytes());
-    if valid { c.len_utf8() } else { 1 }
+    let first = run.get(..first_char_len(run)).unwrap_or(run);
+    // At the end of the bytes the character may be incomplete.
+    let end = if first.len() < run.len() { PageEnd::Last } else { end };
+    decode(first, end, text)
+}
+
+/// Returns the length of the first character, or of the maximal subpart of an invalid one.
+pub(super) fn first_char_len(bytes: &[u8]) -> usize {
+    let window = bytes.get(..4).unwrap_or(bytes);
+    let Some(chunk) = window.utf8_chunks().next() else { return 0 };
+    chunk.valid().chars().next().map_or(chunk.invalid().len(), char::len_utf8)
 }
 
 fn decode(bytes: &[u8], end: PageEnd, text: &mut String) -> usize {
@@ -140,7 +141,9 @@ fn decode(bytes: &[u8], end: PageEnd, text: &mut String) -> usize {
         if last && end == PageEnd::More && is_incomplete(invalid) {
             return taken;
         }
-        text.extend(std::iter::repeat_n(char::REPLACEMENT_CHARACTER, invalid.len()));
+        if !invalid.is_empty() {
+            text.push(char::REPLACEMENT_CHARACTER);
+        }
         taken += invalid.len();
     }
     taken
@@ -180,6 +183,12 @@ mod tests {
             proptest::collection::vec(any::<u8>(), 0..6),
         ];
         proptest::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat())
+    }
+
+    /// Bytes that start, continue and break off characters.
+    fn broken_characters() -> impl Strategy<Value = Vec<u8>> {
+        let byte = prop::sample::select(b"a\x1b\x80\x82\x9f\xa0\xbf\xc0\xc3\xe0\xe2\xed\xf0\xf4\xf5\xff".as_slice());
+        proptest::collection::vec(byte, 0..24)
     }
 
     fn whole(bytes: &[u8], ansi: Ansi) -> String {
@@ -225,7 +234,7 @@ mod tests {
             decode_page(b"\x1b[31mred", 1, PageEnd::More, Ansi::Strip),
             decode_page(b"\x98\x80x", 3, PageEnd::More, Ansi::Keep),
         ];
-        let expected = [("😀", 4), ("", 0), ("\u{fffd}", 1), ("", 5), ("\u{fffd}\u{fffd}x", 3)];
+        let expected = [("😀", 4), ("", 0), ("\u{fffd}", 3), ("", 5), ("\u{fffd}\u{fffd}x", 3)];
         assert_eq!(pages, expected.map(|(text, taken)| (text.to_owned(), taken)));
     }
 
@@ -253,11 +262,21 @@ mod tests {
     }
 
     #[test]
-    fn each_invalid_byte_is_one_replacement_character() {
-        assert_eq!(
-            whole(b"a\xf0\x9f\x98b\xffc\xc0\x80", Ansi::Keep),
-            "a\u{fffd}\u{fffd}\u{fffd}b\u{fffd}c\u{fffd}\u{fffd}"
-        );
+    fn each_maximal_subpart_of_an_invalid_character_is_one_replacement_character() {
+        let cases: [(&[u8], &str); 7] = [
+            (b"a\xf0\x9f\x92A", "a\u{fffd}A"),
+            (b"\xe2\x82", "\u{fffd}"),
+            (b"\xe2\x82\xe2\x82\xac", "\u{fffd}€"),
+            (b"\xff\xc0\x80", "\u{fffd}\u{fffd}\u{fffd}"),
+            // A surrogate: no byte after the first can follow it.
+            (b"\xed\xa0\x80", "\u{fffd}\u{fffd}\u{fffd}"),
+            (b"\xf4\x90\x80", "\u{fffd}\u{fffd}\u{fffd}"),
+            (b"\x82\xac", "\u{fffd}\u{fffd}"),
+        ];
+        for (bytes, text) in cases {
+            assert_eq!(whole(bytes, Ansi::Keep), text, "{}", bytes.escape_ascii());
+            assert_eq!(String::from_utf8_lossy(bytes), text, "{}", bytes.escape_ascii());
+        }
     }
 
     #[test]
@@ -277,7 +296,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_paging_gives_the_same_text(bytes in output(), sizes in proptest::collection::vec(1_usize..9, 1..5)) {
+        fn any_paging_gives_the_same_text(bytes in prop_oneof![output(), broken_characters()], sizes in proptest::collection::vec(1_usize..9, 1..5)) {
             for ansi in [Ansi::Keep, Ansi::Strip] {
                 let expected = whole(&bytes, ansi);
                 prop_assert_eq!(paged(&bytes, &sizes, ansi), expected.clone());
@@ -286,7 +305,17 @@ mod tests {
         }
 
         #[test]
-        fn the_last_characters_begin_where_it_says(bytes in output(), n in 0_usize..20) {
+        fn any_paging_gives_the_text_of_from_utf8_lossy(
+            bytes in prop_oneof![output(), broken_characters()], sizes in proptest::collection::vec(1_usize..9, 1..5),
+        ) {
+            let expected = String::from_utf8_lossy(&bytes);
+            prop_assert_eq!(&whole(&bytes, Ansi::Keep), &expected);
+            prop_assert_eq!(&paged(&bytes, &sizes, Ansi::Keep), &expected);
+            prop_assert_eq!(&followed(&bytes, &sizes, Ansi::Keep), &expected);
+        }
+
+        #[test]
+        fn the_last_characters_begin_where_it_says(bytes in prop_oneof![output(), broken_characters()], n in 0_usize..20) {
             for ansi in [Ansi::Keep, Ansi::Strip] {
                 let (text, range) = last_chars(&bytes, n, PageStart::Whole, PageEnd::Last, ansi);
                 let all = whole(&bytes, ansi);

@@ -8,9 +8,16 @@ use toold_test_support::rig::{Daemon, id};
 
 /// The text of all pages of `max_bytes`, and the number of pages.
 fn paged(d: &Daemon, proc: &str, max_bytes: u64) -> (String, usize) {
+    paged_stream(d, proc, max_bytes, None)
+}
+
+/// Does the same for one stream, or for both merged.
+fn paged_stream(d: &Daemon, proc: &str, max_bytes: u64, stream: Option<&str>) -> (String, usize) {
     let (mut conn, mut cursor, mut text, mut pages) = (d.conn(), 0, String::new(), 0);
     loop {
-        let page = conn.call("poll", json!({ "id": proc, "cursor": cursor, "max_bytes": max_bytes })).unwrap();
+        let page = conn
+            .call("poll", json!({ "id": proc, "cursor": cursor, "max_bytes": max_bytes, "stream": stream }))
+            .unwrap();
         let next = page["next_cursor"].as_u64().unwrap();
         assert_eq!(page["from"], cursor, "a page starts where the previous one ended");
         if next == page["cursor"].as_u64().unwrap() {
@@ -59,12 +66,25 @@ fn a_character_that_ends_unfinished_at_the_close_is_one_replacement() {
 }
 
 #[test]
-fn each_invalid_byte_is_one_replacement() {
+fn each_maximal_subpart_of_an_invalid_character_is_one_replacement() {
     let d = Daemon::start();
-    let proc = id(&d.run("printf 'a\\377b\\376\\376c\\200é'"));
-    let expected = "a\u{fffd}b\u{fffd}\u{fffd}c\u{fffd}é";
-    assert_eq!(d.ok("poll", json!({ "id": proc, "cursor": 0 }))["output"], expected);
-    assert_eq!(paged(&d, &proc, 2).0, expected);
+    // Invalid bytes, characters that break off before a letter, and one that breaks off at the end of each stream.
+    let out = b"a\xffb\xf0\x9f\x92A\xc0\x80\xc3\xa9\xe2\x82\xe2\x82\xac\xe2\x82";
+    let err = b"x\xed\xa0\x80y\xf0\x9f\x98";
+    let octal = |bytes: &[u8]| bytes.iter().map(|byte| format!("\\{byte:03o}")).collect::<String>();
+    let proc = id(&d.run(&format!("printf '{}'; printf '{}' >&2", octal(out), octal(err))));
+    for (stream, bytes) in [("stdout", out.as_slice()), ("stderr", err)] {
+        let expected = String::from_utf8_lossy(bytes);
+        for max_bytes in [1, 2, 3, 1000] {
+            assert_eq!(
+                paged_stream(&d, &proc, max_bytes, Some(stream)).0,
+                expected,
+                "pages of {max_bytes} of {stream}"
+            );
+        }
+    }
+    let merged = String::from_utf8_lossy(&d.bytes(&proc)).into_owned();
+    assert_eq!([paged(&d, &proc, 1).0, paged(&d, &proc, 1000).0], [merged.clone(), merged]);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What the counts are made of: the same bytes every time, and everything that is built only once.
+//! The inputs of the counted functions: the same bytes every time, and everything that is built only once.
 
 use std::fs::{self, File};
 use std::hint::black_box;
@@ -29,9 +29,9 @@ use toold_proto::params::Ansi;
 use toold_proto::pattern::Pattern;
 
 pub const PAGE: usize = 64 * 1024;
-/// A process that ended, as version 1 recorded it. It is copied beside the working directory's other files.
+/// A process that has ended, as version 1 recorded it. It is copied into the working directory.
 pub const FINISHED: &str = "tests/golden/state-v1/procs/proc_861e5017a5c2";
-/// Calls before the one that is counted.
+/// The number of calls before the counted one.
 const WARM: usize = 16;
 const POLL: &str =
     r#"{"jsonrpc":"2.0","id":1,"method":"poll","params":{"id":"proc_861e5017a5c2","cursor":0,"max_bytes":4096}}"#;
@@ -81,7 +81,7 @@ pub const REGEXES: [&str; 20] = [
     r"/BUILD (OK|FAILED)",
 ];
 
-/// Bytes from a client, and what takes them apart.
+/// Bytes from a client, and their decoder.
 pub struct Stream<D> {
     pub decoder: D,
     pub bytes: Vec<u8>,
@@ -97,13 +97,13 @@ pub fn headers() -> Stream<Headers> {
 }
 
 fn stream<D: Decode>(mut decoder: D, framed: impl Fn(&str) -> String) -> Stream<D> {
-    // The decoder's buffer is there.
+    // Allocates the decoder's buffer.
     decoder.feed(framed(POLL).as_bytes());
     assert!(matches!(decoder.next(), Some(Frame::Message(message)) if message == POLL.as_bytes()));
     Stream { decoder, bytes: framed(POLL).repeat(100).into_bytes(), frames: 0 }
 }
 
-/// A client of a daemon that knows one process.
+/// A client of a daemon with one process.
 pub struct Called {
     caller: Caller,
     decoder: Lines,
@@ -123,13 +123,13 @@ impl Called {
 }
 
 pub fn called() -> Called {
-    // In a thread of its own, and so with a heap of its own: records are read by threads, and whichever of them frees
-    // first would decide how the next allocations of this one go.
+    // On a thread of its own, and so with a heap of its own: threads read the records, and the order in which they free
+    // would change the allocations on this one.
     let wire = std::thread::spawn(wire).join().expect("a daemon");
     let request = format!("{POLL}\n").into_bytes();
     let answer = Vec::with_capacity(8192);
     let mut called = Called { caller: Caller::new(&wire), decoder: Lines::new(1 << 20), request, answer };
-    // More often than the heap's caches are deep: then each call finds what the one before gave back.
+    // More calls than the heap's caches are deep: then each call reuses what the call before freed.
     for _ in 0..WARM {
         called.answer.clear();
         called.turn();
@@ -140,7 +140,7 @@ pub fn called() -> Called {
     called
 }
 
-/// All of a daemon but its socket and its runtime.
+/// A daemon without its socket and its runtime.
 fn wire() -> Arc<Wire> {
     let id = Path::new(FINISHED).file_name().expect("a name");
     let (procs, events) = (PathBuf::from("procs"), Path::new("events"));
@@ -174,7 +174,7 @@ fn wire() -> Arc<Wire> {
     Wire::new(rpc::module(Arc::new(daemon)), wire_limits, 0)
 }
 
-/// A scan, and what it is fed.
+/// A scanner and its input.
 pub struct Watched {
     scanner: Scanner,
     lines: Vec<u8>,
@@ -190,7 +190,7 @@ impl Watched {
     }
 }
 
-/// A warm scan. One line in `every` has something to find; 0: none has.
+/// Makes a warm scanner. One line in `every` matches; 0: none.
 pub fn watched(patterns: [&str; 20], every: usize) -> Watched {
     let pattern = |written: &str| match written.strip_prefix('/') {
         Some(regex) => Pattern::Regex(regex.into()),
@@ -199,7 +199,7 @@ pub fn watched(patterns: [&str; 20], every: usize) -> Watched {
     let patterns = Patterns::new(&patterns.map(pattern)).expect("valid patterns");
     let scanner = Scanner::new(Arc::new(patterns), ScanPosition::default());
     let mut watched = Watched { scanner, lines: log_lines(every), at: 0, found: Matches::default() };
-    // A search remembers the states it has seen, in a table whose order is random: after two turns it knows them all.
+    // The lazy DFA caches states in a table of random order: after two turns it has them all.
     for _ in 0..2 {
         watched.feed();
         let lines = watched.lines.len() / 80;
@@ -221,14 +221,14 @@ fn log_lines(every: usize) -> Vec<u8> {
     lines
 }
 
-/// A page and what lies behind it, which ends inside of a character.
+/// Makes a page and the bytes behind it. The page ends inside a character.
 pub fn page(ansi: Ansi) -> (Vec<u8>, Ansi) {
     let line = "\x1b[1;32mgrün\x1b[0m: 12 € für 日本語, 😀 und viel gewöhnlicher Text dazwischen\n";
     let bytes = line.bytes().cycle().take(PAGE + LOOKAHEAD_LEN).collect();
     (bytes, ansi)
 }
 
-/// By what the index is asked.
+/// The key of a look-up.
 #[derive(Clone, Copy)]
 pub enum Lookup {
     Offset,
@@ -250,7 +250,7 @@ impl Indexed {
     #[inline(always)]
     pub fn look_up(&mut self) {
         for i in 1..65 {
-            // A prime: no look-up is near the one before.
+            // A prime, so that no look-up is near the one before.
             let line = black_box(i * 37_199 % RECORDS);
             self.found += match self.by {
                 Lookup::Offset => {
@@ -275,7 +275,7 @@ pub fn indexed(by: Lookup) -> Indexed {
             start: i * LINE,
             out_newlines: i,
             err_newlines: 0,
-            // Told apart from the line's number, and as easy to add up.
+            // Differs from the line's number, and is as easy to add up.
             time_ms: i,
             stream: Output::Stdout,
             out_open: false,

@@ -1,7 +1,7 @@
 //! Instructions of the pure hot paths, counted by Callgrind. `tests/counts` runs this and compares with `counts.txt`.
 //!
-//! Everything is warm: what is built at the first use is built by `inputs`, which is not counted, and neither is the
-//! end of what a function gives back.
+//! Everything is warm: `inputs` builds what is built at the first use, and is not counted. Dropping the return value of a
+//! function is not counted either.
 
 mod inputs;
 
@@ -16,7 +16,7 @@ use toold_daemon::text::{PageEnd, decode_page};
 use toold_daemon::watch::{Decision, Limiter, LimiterConfig};
 use toold_proto::params::Ansi;
 
-// Cuts a hundred requests out of a stream that comes a kilobyte at a time.
+// Cuts a hundred requests out of a stream that arrives a kilobyte at a time.
 #[library_benchmark]
 #[bench::requests(args = (), setup = inputs::lines)]
 fn framing_lines(stream: Stream<Lines>) -> Stream<Lines> {
@@ -40,7 +40,7 @@ fn cut<D: Decode>(mut stream: Stream<D>) -> Stream<D> {
     stream
 }
 
-// The bytes of a request to the bytes of its answer: a page of a process that has ended.
+// From the bytes of a request to the bytes of its answer: a page of a process that has ended.
 #[library_benchmark]
 #[bench::poll(args = (), setup = inputs::called)]
 fn dispatch(mut called: Called) -> Called {
@@ -68,18 +68,19 @@ fn utf8_page((bytes, ansi): (Vec<u8>, Ansi)) -> (Vec<u8>, String, usize) {
     (bytes, text, taken)
 }
 
-// A thousand decisions, a match every 7 ms. Most are dropped, one in fifteen is told.
+// A thousand decisions, a match every 7 ms. Most are suppressed, one in fifteen is published.
 #[library_benchmark]
 #[bench::thousand(LimiterConfig { min_interval_ms: 100, strike_limit: 0 })]
-fn limiter(rules: LimiterConfig) -> (Limiter, u64) {
-    let (mut limiter, mut told) = (Limiter::default(), 0);
+fn limiter(config: LimiterConfig) -> (Limiter, u64) {
+    let mut limiter = Limiter::default();
+    let mut emitted = 0;
     for i in 0..1000 {
         let now = black_box(i * 7);
-        let would = black_box(limiter.would_emit(&rules, now));
-        let verdict = black_box(limiter.matched(&rules, now, 1));
-        told += u64::from(would && matches!(verdict, Decision::Emit { .. }));
+        let would = black_box(limiter.would_emit(&config, now));
+        let decision = black_box(limiter.matched(&config, now, 1));
+        emitted += u64::from(would && matches!(decision, Decision::Emit { .. }));
     }
-    (limiter, told)
+    (limiter, emitted)
 }
 
 // 64 look-ups, far apart, in an index of 100,000 records.
@@ -98,7 +99,7 @@ library_benchmark_group!(
 
 main!(
     config = LibraryBenchmarkConfig::default()
-        // Only instructions: the simulated caches say nothing that repeats on another machine.
+        // Only instructions: figures of simulated caches do not repeat on another machine.
         .tool(Callgrind::with_args(["--cache-sim=no"]))
         // A directory of its own, so that paths are short, and the same everywhere.
         .sandbox(Sandbox::new(true).fixtures([inputs::FINISHED])),

@@ -24,7 +24,7 @@ impl From<spec::Error> for RpcError {
         match error {
             spec::Error::InvalidParam(invalid) => invalid.into(),
             spec::Error::UnknownBackend(name) => {
-                let message = format!("there is no backend {name:?} here; `local` is the one there is");
+                let message = format!("unknown backend {name:?}; the only backend is `local`");
                 RpcError::new(ErrorKind::Unavailable, message).with("backend", name)
             }
         }

@@ -70,7 +70,7 @@ async fn total_usage(shims: Vec<i32>) -> Result<Usage, RpcError> {
     if few {
         return Ok(add_up());
     }
-    let failed = |e| RpcError::new(ErrorKind::Internal, format!("add up what is used: {e}"));
+    let failed = |e| RpcError::new(ErrorKind::Internal, format!("internal error while adding up the usage: {e}"));
     tokio::task::spawn_blocking(add_up).await.map_err(failed)
 }
 

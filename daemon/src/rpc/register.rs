@@ -62,7 +62,7 @@ pub fn wire_error(error: RpcError) -> ErrorObjectOwned {
 pub fn parse<T: DeserializeOwned>(params: Option<&str>) -> Result<T, RpcError> {
     let text = params.unwrap_or("{}");
     if !text.starts_with('{') {
-        return Err(RpcError::param("params", "give parameters by name, as an object; a list is not taken"));
+        return Err(RpcError::param("params", "give the parameters by name, as an object, not as a list"));
     }
     let mut reader = serde_json::Deserializer::from_str(text);
     serde_path_to_error::deserialize(&mut reader).map_err(|e| {

@@ -31,7 +31,10 @@ pub fn build(call: &Exec, config: &Config) -> Result<SpawnRequest, Error> {
     let cwd = working_dir(call.cwd.as_deref())?;
     check_name(call.name.as_deref())?;
     if call.name.is_none() && call.if_running != IfRunning::Error {
-        return Err(Error::from(InvalidParam::new("if_running", "needs a name: it is about the process of that name")));
+        return Err(Error::from(InvalidParam::new(
+            "if_running",
+            "needs `name`: it applies to the running process of that name",
+        )));
     }
     if let Some(timeout) = call.timeout_ms.filter(|t| *t <= 0) {
         return Err(Error::from(InvalidParam::too_small("timeout_ms", 1, timeout)));

@@ -1,12 +1,12 @@
-//! The wire layer over a real socket, with a toy table of methods: every promise it makes to a client.
+//! The wire layer over a real socket, with methods for tests: every guarantee that it gives to a client.
 
 mod batch;
 mod bounds;
 mod denied;
 mod dispatch;
+mod fixture;
 mod framing;
 mod http;
 mod stop;
 mod subscribe;
-mod toy;
 mod ws;

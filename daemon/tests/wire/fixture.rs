@@ -1,4 +1,4 @@
-//! A daemon with toy methods, and clients that give up after a while instead of hanging.
+//! A wire server with methods for tests, and clients that time out instead of hanging.
 
 use jsonrpsee::core::to_json_raw_value;
 use jsonrpsee::types::ErrorObjectOwned;
@@ -15,51 +15,51 @@ use toold_daemon::rpc::register::register;
 use toold_daemon::rpc::wire::{Peer, Wire, WireLimits, serve};
 use toold_proto::{api, results};
 
-/// Nothing in these tests takes this long, unless it never ends.
-const GUARD: Duration = Duration::from_secs(20);
+/// The timeout of every step: only a hang takes this long.
+const STEP_TIMEOUT: Duration = Duration::from_secs(20);
 
-pub async fn soon<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(GUARD, future).await.expect("it happens at all")
+pub async fn in_time<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(STEP_TIMEOUT, future).await.expect("a hang")
 }
 
-/// What the toy methods share with the test.
+/// The state that the methods share with the test.
 pub struct Context {
-    /// `gate` passes here.
+    /// The method `gate` waits for a permit of this.
     pub gate: Semaphore,
-    news: mpsc::UnboundedSender<String>,
+    notes: mpsc::UnboundedSender<String>,
     stop: watch::Sender<bool>,
 }
 
-pub struct Toy {
+pub struct Fixture {
     pub wire: Arc<Wire>,
     pub context: Arc<Context>,
     pub socket: PathBuf,
     pub serving: JoinHandle<()>,
-    news: Mutex<mpsc::UnboundedReceiver<String>>,
+    notes: Mutex<mpsc::UnboundedReceiver<String>>,
     dir: tempfile::TempDir,
 }
 
-impl Toy {
-    pub fn start() -> Toy {
-        Toy::with(|_| {})
+impl Fixture {
+    pub fn start() -> Fixture {
+        Fixture::with(|_| {})
     }
 
-    pub fn with(change: impl FnOnce(&mut WireLimits)) -> Toy {
-        Toy::owned_by(nix::unistd::getuid().as_raw(), change)
+    pub fn with(change: impl FnOnce(&mut WireLimits)) -> Fixture {
+        Fixture::owned_by(nix::unistd::getuid().as_raw(), change)
     }
 
-    pub fn owned_by(uid: u32, change: impl FnOnce(&mut WireLimits)) -> Toy {
+    pub fn owned_by(uid: u32, change: impl FnOnce(&mut WireLimits)) -> Fixture {
         let mut limits = WireLimits::default();
         change(&mut limits);
-        let (news, heard) = mpsc::unbounded_channel();
+        let (notes, received) = mpsc::unbounded_channel();
         let (stop, stopping) = watch::channel(false);
-        let context = Arc::new(Context { gate: Semaphore::new(0), news, stop });
+        let context = Arc::new(Context { gate: Semaphore::new(0), notes, stop });
         let wire = Wire::new(methods(context.clone()), limits, uid);
         let dir = tempfile::tempdir().expect("a directory");
         let socket = dir.path().join("socket");
         let listener = UnixListener::bind(&socket).expect("bound");
         let serving = tokio::spawn(serve(listener, wire.clone(), stopping));
-        Toy { wire, context, socket, serving, news: Mutex::new(heard), dir }
+        Fixture { wire, context, socket, serving, notes: Mutex::new(received), dir }
     }
 
     pub fn dir(&self) -> &std::path::Path {
@@ -70,23 +70,23 @@ impl Toy {
         Client(BufReader::new(UnixStream::connect(&self.socket).await.expect("connected")))
     }
 
-    /// The next thing a toy method said.
-    pub async fn news(&self) -> String {
-        soon(self.news.lock().await.recv()).await.expect("the context lives")
+    /// Waits for the next note of a method.
+    pub async fn next_note(&self) -> String {
+        in_time(self.notes.lock().await.recv()).await.expect("the context lives")
     }
 
-    /// Whether a toy method has said something more by now.
-    pub async fn heard(&self) -> bool {
-        self.news.lock().await.try_recv().is_ok()
+    /// Takes a note, if there is one. Returns true if there was.
+    pub async fn take_note(&self) -> bool {
+        self.notes.lock().await.try_recv().is_ok()
     }
 
     pub fn stop(&self) {
         self.context.stop.send_replace(true);
     }
 
-    /// Comes back when every client is gone, as the daemon sees it.
-    pub async fn alone(&self) {
-        soon(async {
+    /// Waits until the server has no connection left.
+    pub async fn wait_disconnected(&self) {
+        in_time(async {
             while self.wire.connections() > 0 {
                 tokio::task::yield_now().await;
             }
@@ -107,15 +107,15 @@ fn methods(context: Arc<Context>) -> RpcModule<Context> {
         .expect("new");
     module
         .register_method("note", move |params, context: &Context, _| {
-            let _ = context.news.send(format!("note {}", params.as_str().unwrap_or_default()));
+            let _ = context.notes.send(format!("note {}", params.as_str().unwrap_or_default()));
         })
         .expect("new");
     for name in ["gate", "kill"] {
         module
             .register_async_method(name, move |params, context, _| async move {
-                let _ = context.news.send("waiting".into());
+                let _ = context.notes.send("waiting".into());
                 context.gate.acquire().await.expect("open").forget();
-                let _ = context.news.send("passed".into());
+                let _ = context.notes.send("passed".into());
                 object(&params)
             })
             .expect("new");
@@ -128,7 +128,7 @@ fn methods(context: Arc<Context>) -> RpcModule<Context> {
     module
         .register_async_method("panic", |_, _, _| async {
             if true {
-                panic!("as told")
+                panic!("on purpose")
             }
         })
         .expect("new");
@@ -136,7 +136,7 @@ fn methods(context: Arc<Context>) -> RpcModule<Context> {
         .register_async_method("panic_later", |_, _, _| async {
             tokio::task::yield_now().await;
             if true {
-                panic!("as told")
+                panic!("on purpose")
             }
         })
         .expect("new");
@@ -171,65 +171,65 @@ fn subscription(module: &mut RpcModule<Context>) {
                 let _ = sink.send(to_json_raw_value(&tick).expect("a number")).await;
             }
             sink.closed().await;
-            let _ = context.news.send("unsubscribed".into());
+            let _ = context.notes.send("unsubscribed".into());
         })
         .expect("new");
 }
 
-/// A client that speaks lines, or whatever bytes it is told to.
+/// A client that sends lines, or any bytes.
 pub struct Client(pub BufReader<UnixStream>);
 
 impl Client {
     pub async fn send(&mut self, text: impl AsRef<[u8]>) {
-        soon(self.0.get_mut().write_all(text.as_ref())).await.expect("sent");
+        in_time(self.0.get_mut().write_all(text.as_ref())).await.expect("sent");
     }
 
-    /// The next line as JSON.
+    /// Reads the next line as JSON.
     pub async fn line(&mut self) -> Value {
         let line = self.line_text().await;
         serde_json::from_str(&line).unwrap_or_else(|e| panic!("{e}: {line:?}"))
     }
 
-    /// The next line.
+    /// Reads the next line.
     pub async fn line_text(&mut self) -> String {
         let mut line = String::new();
-        soon(self.0.read_line(&mut line)).await.expect("read");
+        in_time(self.0.read_line(&mut line)).await.expect("read");
         line
     }
 
-    /// The next message behind a Content-Length header.
+    /// Reads the next message with a Content-Length header.
     pub async fn body(&mut self) -> Value {
         let mut header = String::new();
-        soon(self.0.read_line(&mut header)).await.expect("read");
+        in_time(self.0.read_line(&mut header)).await.expect("read");
         let length = header.trim().strip_prefix("Content-Length: ").expect("the header").parse().expect("a number");
         let mut blank = String::new();
-        soon(self.0.read_line(&mut blank)).await.expect("read");
+        in_time(self.0.read_line(&mut blank)).await.expect("read");
         assert_eq!(blank, "\r\n");
         let mut body = vec![0; length];
-        soon(self.0.read_exact(&mut body)).await.expect("read");
+        in_time(self.0.read_exact(&mut body)).await.expect("read");
         serde_json::from_slice(&body).expect("JSON")
     }
 
-    /// One line there, one line back.
-    pub async fn ask(&mut self, text: &str) -> Value {
+    /// Sends one line and reads one line.
+    pub async fn round_trip(&mut self, text: &str) -> Value {
         self.send(format!("{text}\n")).await;
         self.line().await
     }
 
     /// Calls a method with id 1.
     pub async fn call(&mut self, method: &str, params: Value) -> Value {
-        self.ask(&request(json!(1), method, params)).await
+        self.round_trip(&request(json!(1), method, params)).await
     }
 
-    /// Everything up to the end of the stream.
+    /// Reads up to the end of the stream.
     pub async fn rest(&mut self) -> String {
         let mut rest = String::new();
-        soon(self.0.read_to_string(&mut rest)).await.expect("an end, not a reset");
+        in_time(self.0.read_to_string(&mut rest)).await.expect("an end, not a reset");
         rest
     }
 
-    /// Proves that the connection lives.
-    pub async fn is_well(&mut self) {
+    /// Checks that the connection still answers.
+    pub async fn check_alive(&mut self) {
         assert_eq!(self.call("echo", json!({ "a": 1 })).await, answer(json!(1), json!({ "a": 1 })));
     }
 }
@@ -242,7 +242,7 @@ pub fn answer(id: Value, result: Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "result": result })
 }
 
-/// The id, code and kind of an error answer.
+/// Returns the id, code and kind of an error answer.
 pub fn error(answer: &Value) -> (Value, i64, &str) {
     let error = &answer["error"];
     assert_eq!(answer["jsonrpc"], "2.0", "{answer}");
@@ -250,7 +250,7 @@ pub fn error(answer: &Value) -> (Value, i64, &str) {
     (answer["id"].clone(), error["code"].as_i64().expect("a code"), error["data"]["kind"].as_str().expect("a kind"))
 }
 
-/// An error answer that names this limit.
+/// Returns true for an error answer that names this limit.
 pub fn is_limit(answer: &Value, key: &str) -> bool {
     let (_, code, kind) = error(answer);
     let named = answer["error"]["message"].as_str().is_some_and(|message| message.contains(key));

@@ -1,4 +1,4 @@
-//! How a person writes durations, sizes, windows and pairs on the command line.
+//! Parses durations, sizes, windows and pairs of the command line.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use serde::de::DeserializeOwned;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use toold_proto::enum_values::{EnumValue, EnumValues};
 use toold_proto::pty::PtySize;
 
-/// Milliseconds: `500ms`, `10s`, `2m`, `1h`, `1d`. A bare number is seconds.
+/// Parses a duration into milliseconds: `500ms`, `10s`, `2m`, `1h`, `1d`. A bare number is seconds.
 pub fn duration_ms(text: &str) -> Result<u64, String> {
     let wrong = || format!("`{text}` is not a duration: write 500ms, 10s, 2m, 1h or a number of seconds");
     let (number, unit) = split(text);
@@ -16,13 +16,13 @@ pub fn duration_ms(text: &str) -> Result<u64, String> {
         "m" => 60_000,
         "h" => 3_600_000,
         "d" => 86_400_000,
-        // Anything else is the caller's mistake.
+        // Anything else is a typing error.
         _ => return Err(wrong()),
     };
     scale(number, factor).ok_or_else(wrong)
 }
 
-/// Bytes: `10K`, `512M`, `1G`, 1024-based. A bare number is bytes.
+/// Parses a size into bytes: `10K`, `512M`, `1G`, 1024-based. A bare number is bytes.
 pub fn size_bytes(text: &str) -> Result<u64, String> {
     let wrong = || format!("`{text}` is not a size: write 10K, 512M, 1G or a number of bytes");
     let (number, unit) = split(text);
@@ -33,18 +33,18 @@ pub fn size_bytes(text: &str) -> Result<u64, String> {
         "M" => 1 << 20,
         "G" => 1 << 30,
         "T" => 1 << 40,
-        // Anything else is the caller's mistake.
+        // Anything else is a typing error.
         _ => return Err(wrong()),
     };
     scale(number, factor).ok_or_else(wrong)
 }
 
-/// Percent of one CPU: `150%` or `150`.
+/// Parses percent of one CPU: `150%` or `150`.
 pub fn percent(text: &str) -> Result<u64, String> {
     text.strip_suffix('%').unwrap_or(text).parse().map_err(|_| format!("`{text}` is not a percentage: write 150%"))
 }
 
-/// A window: `ROWSxCOLS`.
+/// Parses a window: `ROWSxCOLS`.
 pub fn window(text: &str) -> Result<PtySize, String> {
     let size = text.split_once('x').and_then(|(rows, cols)| {
         let (rows, cols) = (rows.parse().ok()?, cols.parse().ok()?);
@@ -53,7 +53,7 @@ pub fn window(text: &str) -> Result<PtySize, String> {
     size.ok_or_else(|| format!("`{text}` is not a window: write ROWSxCOLS, as in 24x80"))
 }
 
-/// A pair: `KEY=VALUE`.
+/// Parses a pair: `KEY=VALUE`.
 pub fn pair(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.into(), value.into())),
@@ -62,7 +62,7 @@ pub fn pair(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// A process's name. The rest is the daemon's to judge, but older ones took what only `toolctl` gives a meaning.
+/// Parses a process's name. The daemon checks the rest, but older daemons accepted `@`, which has a meaning in `toolctl` only.
 pub fn name(text: &str) -> Result<String, String> {
     match text.starts_with('@') {
         true => Err("a name must not begin with @: @last and @failed are found by toolctl".into()),
@@ -70,8 +70,8 @@ pub fn name(text: &str) -> Result<String, String> {
     }
 }
 
-/// One of the words of the protocol. Errors and completions list them, with what they mean.
-pub fn word<T>() -> impl TypedValueParser<Value = T>
+/// Builds a parser for an enum of the protocol. Errors and completions list its values with their meaning.
+pub fn enum_value<T>() -> impl TypedValueParser<Value = T>
 where
     T: EnumValues + DeserializeOwned + Clone + Send + Sync + 'static,
 {
@@ -86,8 +86,8 @@ where
         .try_map(|name: String| serde_json::from_value::<T>(Value::String(name)))
 }
 
-/// A help text with those words behind it.
-pub fn listed<T: EnumValues>(help: &str) -> String {
+/// Returns a help text followed by the values of an enum.
+pub fn with_values<T: EnumValues>(help: &str) -> String {
     let names: Vec<String> = T::enum_values().into_iter().map(|value| value.name).collect();
     match names.split_last() {
         Some((last, others)) if !others.is_empty() => format!("{help}: {} or {last}", others.join(", ")),
@@ -95,7 +95,7 @@ pub fn listed<T: EnumValues>(help: &str) -> String {
     }
 }
 
-/// A signal's name as the daemon knows it: `int`, `INT`, `SIGINT` and `2` are the same.
+/// Returns a signal's name as the daemon has it: `int`, `INT`, `SIGINT` and `2` are the same.
 pub fn signal(text: &str) -> Result<String, String> {
     let upper = text.to_ascii_uppercase();
     let number = upper.parse::<usize>().ok();
@@ -107,7 +107,7 @@ pub fn signal(text: &str) -> Result<String, String> {
     }
 }
 
-/// Whether it is a signal's name in capitals: `INT` or `SIGINT`.
+/// Reports whether it is a signal's name in capitals: `INT` or `SIGINT`.
 pub fn is_signal(name: &str) -> bool {
     SIGNALS.contains(&name.strip_prefix("SIG").unwrap_or(name))
 }
@@ -123,7 +123,7 @@ fn split(text: &str) -> (&str, &str) {
     text.split_at(text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len()))
 }
 
-/// `number × factor`, rounded; whole numbers exactly. None when it is no number or too large.
+/// Returns `number × factor`, rounded; whole numbers exactly. None if it is not a number, or too large.
 fn scale(number: &str, factor: u64) -> Option<u64> {
     if let Ok(whole) = number.parse::<u64>() {
         return whole.checked_mul(factor);

@@ -14,24 +14,26 @@ use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use toold_proto::api::Method;
 
-/// Longer than any `max_wait_ms` one would set: the daemon bounds its own waits.
-const CALL_TIME: Duration = Duration::from_secs(7 * 24 * 3600);
-/// Events a subscription holds for a slow reader before jsonrpsee ends it.
-const EVENTS: usize = 16 * 1024;
+/// Longer than any sensible `max_wait_ms`: the daemon limits its own waits.
+const CALL_TIMEOUT: Duration = Duration::from_secs(7 * 24 * 3600);
+/// The events that a subscription holds for a slow reader before jsonrpsee ends it.
+const MAX_BUFFERED_EVENTS: usize = 16 * 1024;
 
-/// Connects. The client works until it is dropped or the daemon goes.
+/// Connects. The client works until it is dropped or the daemon exits.
 pub async fn connect(path: impl AsRef<Path>) -> io::Result<Client> {
     let (reader, writer) = UnixStream::connect(path).await?.into_split();
-    let builder = ClientBuilder::default().request_timeout(CALL_TIME).max_buffer_capacity_per_subscription(EVENTS);
+    let builder = ClientBuilder::default()
+        .request_timeout(CALL_TIMEOUT)
+        .max_buffer_capacity_per_subscription(MAX_BUFFERED_EVENTS);
     Ok(builder.build_with_tokio(Sender(writer), Receiver(BufReader::new(reader))))
 }
 
-/// Calls a method and reads its result. The daemon's own errors come as `Error::Call`.
+/// Calls a method and parses its result. The daemon's own errors come as `Error::Call`.
 pub fn call<'c, M: Method>(
     client: &'c Client,
     params: &M::Params,
 ) -> impl Future<Output = Result<M::Result, Error>> + Send + use<'c, M> {
-    // Written out before the first await, so that the parameters need not be shared with it.
+    // Serialized before the first await, so that the parameters need not be shared with it.
     client.request(M::NAME, Named(to_raw_value(params)))
 }
 

@@ -12,42 +12,42 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 use toold_proto::paths;
 
-/// A daemon that has not opened its socket by then will not.
-const START_TIME: Duration = Duration::from_secs(10);
-/// A daemon that lost the race for the state directory's lock exits at once, while the winner may
-/// still be reading its records. So long we wait for the winner.
-const WINNER_TIME: Duration = Duration::from_secs(3);
-/// And so long when nobody has the lock: the winner may not have written its name into it yet.
-const NOBODY_TIME: Duration = Duration::from_secs(1);
-/// What `toold` exits with when its flags or its config are wrong: no other daemon will come.
+/// The time that a daemon may take to open its socket. One that needs longer has failed.
+const START_TIMEOUT: Duration = Duration::from_secs(10);
+/// The time to wait for the daemon that won the race for the state directory's lock. The one that lost exits at
+/// once, while the winner may still read its records.
+const WINNER_TIMEOUT: Duration = Duration::from_secs(3);
+/// The same when the lock names no process: the winner may not have written its pid yet.
+const NO_OWNER_TIMEOUT: Duration = Duration::from_secs(1);
+/// The exit code of `toold` when its flags or its config are wrong: no other daemon will come.
 const EXIT_USAGE: i32 = 2;
-/// How long a start may take before a person is told.
-const NOTICE: Duration = Duration::from_secs(1);
-/// The first wait between two tries to connect, and the longest.
+/// The time that a start may take before a line about it is shown.
+const NOTICE_DELAY: Duration = Duration::from_secs(1);
+/// The first delay between two tries to connect, and the longest.
 const RETRY_DELAY: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(100));
-/// How much of the daemon's log an error shows.
+/// The part of the daemon's log that an error shows.
 const TAIL_LINES: usize = 10;
 const TAIL_BYTES: u64 = 4096;
 
-/// What the daemon is started with: the flags that `toolctl` was given.
+/// The flags to start the daemon with: those that `toolctl` was given.
 #[derive(Debug, Clone, Default)]
 pub struct DaemonFlags {
     pub socket: Option<PathBuf>,
     pub config: Option<PathBuf>,
 }
 
-/// Why there is no daemon now.
+/// The reason why no daemon answers.
 #[derive(Debug)]
 pub enum StartError {
-    /// The socket is there but cannot be used; starting another daemon would not help.
+    /// The socket exists but cannot be used; another daemon would not help.
     Unusable(CallError),
     /// The program could not be started.
     Spawn { program: PathBuf, source: io::Error },
-    /// It started and ended again; the end of what it said.
+    /// It started and exited; with the end of its log.
     Exited { status: ExitStatus, log: Option<PathBuf>, tail: String },
-    /// It runs, but nothing answers.
+    /// It runs, but does not answer.
     TimedOut { socket: PathBuf, log: Option<PathBuf>, tail: String },
-    /// A file it needs.
+    /// A file that the start needs.
     Io { doing: &'static str, path: PathBuf, source: io::Error },
 }
 
@@ -62,10 +62,10 @@ impl fmt::Display for StartError {
             ),
             StartError::Spawn { program, source } => write!(f, "cannot start {}: {source}", program.display()),
             StartError::Exited { status, log, tail } => {
-                write!(f, "toold started and ended again ({status}){}", log_excerpt(log.as_deref(), tail))
+                write!(f, "toold started and exited ({status}){}", log_excerpt(log.as_deref(), tail))
             }
             StartError::TimedOut { socket, log, tail } => {
-                let seconds = START_TIME.as_secs();
+                let seconds = START_TIMEOUT.as_secs();
                 write!(f, "toold was started but {} does not answer after {seconds} s", socket.display())?;
                 f.write_str(&log_excerpt(log.as_deref(), tail))
             }
@@ -78,13 +78,13 @@ impl std::error::Error for StartError {}
 
 fn log_excerpt(log: Option<&Path>, tail: &str) -> String {
     match log {
-        Some(log) if tail.is_empty() => format!("; it said nothing in {}", log.display()),
+        Some(log) if tail.is_empty() => format!("; its log {} is empty", log.display()),
         Some(log) => format!("; the end of {}:\n{tail}", log.display()),
         None => "; there is no home directory, so it has no log: set TOOLD_STATE_DIR".into(),
     }
 }
 
-/// Whether nobody listens there: the one case in which a new daemon helps.
+/// Reports whether no process listens there: the one case in which starting a daemon helps.
 pub fn is_not_listening(error: &CallError) -> bool {
     match error {
         CallError::Unreachable { source, .. } => {
@@ -94,12 +94,12 @@ pub fn is_not_listening(error: &CallError) -> bool {
     }
 }
 
-/// Connects; starts the daemon first when nobody listens. Several may do so at once: one daemon
-/// wins, and all of them connect to it.
+/// Connects; starts the daemon first if no process listens. Several clients may do so at once: one daemon wins, and all
+/// of them connect to it.
 pub fn connect(socket: &Path, flags: &DaemonFlags) -> Result<Client, StartError> {
     match Client::connect(socket) {
         Ok(client) => Ok(client),
-        // One that we started would not get the state directory.
+        // A daemon that we start would not get the state directory.
         Err(error) if is_not_listening(&error) && daemon_probe::other_socket(socket).is_none() => start(socket, flags),
         Err(error) => Err(StartError::Unusable(error)),
     }
@@ -111,7 +111,7 @@ fn start(socket: &Path, flags: &DaemonFlags) -> Result<Client, StartError> {
     let mut child = command(&program, flags, &log)?
         .spawn()
         .map_err(|source| StartError::Spawn { program: program.clone(), source })?;
-    let mut wait = Backoff::until(Instant::now() + START_TIME);
+    let mut wait = Backoff::until(Instant::now() + START_TIMEOUT);
     let (mut ended, mut notice) = (None, Notice::new());
     loop {
         notice.show_if_slow();
@@ -125,7 +125,7 @@ fn start(socket: &Path, flags: &DaemonFlags) -> Result<Client, StartError> {
             match ended {
                 Some(status) if status.code() == Some(EXIT_USAGE) => return Err(log.exited(status)),
                 Some(_) => {
-                    let timeout = if daemon_probe::daemon_pid().is_some() { WINNER_TIME } else { NOBODY_TIME };
+                    let timeout = if daemon_probe::daemon_pid().is_some() { WINNER_TIMEOUT } else { NO_OWNER_TIMEOUT };
                     wait.deadline = wait.deadline.min(Instant::now() + timeout);
                 }
                 None => {}
@@ -140,7 +140,7 @@ fn start(socket: &Path, flags: &DaemonFlags) -> Result<Client, StartError> {
     }
 }
 
-/// One line on a terminal while a daemon takes its time to read its records, taken away when it answers.
+/// A line on a terminal while a daemon takes long to read its records. It is erased when the daemon answers.
 struct Notice {
     began: Instant,
     shown: bool,
@@ -152,8 +152,8 @@ impl Notice {
     }
 
     fn show_if_slow(&mut self) {
-        if !self.shown && self.began.elapsed() > NOTICE && io::stderr().is_terminal() {
-            eprint!("toolctl: the daemon is starting, and reads what earlier ones left");
+        if !self.shown && self.began.elapsed() > NOTICE_DELAY && io::stderr().is_terminal() {
+            eprint!("toolctl: starting the daemon…");
             self.shown = true;
         }
     }
@@ -167,7 +167,7 @@ impl Drop for Notice {
     }
 }
 
-/// Waits that grow, up to a deadline.
+/// Delays that grow, up to a deadline.
 pub struct Backoff {
     next: Duration,
     deadline: Instant,
@@ -178,7 +178,7 @@ impl Backoff {
         Backoff { next: RETRY_DELAY.0, deadline }
     }
 
-    /// Waits a little longer than the last time. False when the deadline has passed.
+    /// Sleeps a little longer than the last time. Returns false once the deadline has passed.
     pub fn once(&mut self) -> bool {
         let left = self.deadline.saturating_duration_since(Instant::now());
         std::thread::sleep(self.next.min(left));
@@ -187,12 +187,12 @@ impl Backoff {
     }
 }
 
-/// The exit of a daemon that did not stay. A child we cannot ask about is taken for alive.
+/// Returns the exit status of a daemon that ended. A child whose status cannot be read counts as running.
 fn exit_of(child: &mut Child) -> Option<ExitStatus> {
     child.try_wait().ok().flatten()
 }
 
-/// `toold` beside this program, else the one in PATH.
+/// Returns the path of `toold`: beside this program, else in PATH.
 pub fn program() -> PathBuf {
     let beside = std::env::current_exe().ok().and_then(|own| Some(own.parent()?.join("toold")));
     let runs = |path: &PathBuf| path.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0);
@@ -206,7 +206,7 @@ fn command(program: &Path, flags: &DaemonFlags, log: &Log) -> Result<Command, St
             command.arg(flag).arg(absolute(path)?);
         }
     }
-    // The daemon starts in `/`, where a relative path would mean another file.
+    // The daemon starts in `/`, where a relative path would name another file.
     for name in ["TOOLD_SOCKET", "TOOLD_STATE_DIR", "TOOLD_CONFIG"] {
         if let Some(path) = std::env::var_os(name).filter(|v| !v.is_empty()) {
             command.env(name, absolute(Path::new(&path))?);
@@ -224,11 +224,11 @@ fn absolute(path: &Path) -> Result<OsString, StartError> {
     }
 }
 
-/// Where the daemon's words go: a file of the user's own, or nowhere without a home directory.
+/// The log of a daemon that we start: a file of the user, or none without a home directory.
 struct Log {
     path: Option<PathBuf>,
     file: Option<File>,
-    /// Where this start's words begin.
+    /// The offset at which this start's output begins.
     begin: u64,
 }
 
@@ -253,7 +253,7 @@ impl Log {
         Ok(file.into())
     }
 
-    /// The last lines since this start. An unreadable log is an empty one: it is only a hint.
+    /// Returns the last lines since this start. An unreadable log counts as empty: it is only a hint.
     fn tail(&self) -> String {
         self.path.as_deref().and_then(|path| tail(path, self.begin).ok()).unwrap_or_default()
     }

@@ -12,23 +12,23 @@ use std::time::Duration;
 use toold_proto::RpcError;
 use toold_proto::api::Method;
 
-/// How much one read takes at most. A page of output is 64 KiB of bytes, about 90 KB of base64.
-const READ: usize = 128 * 1024;
-const READ_FIRST: usize = 8 * 1024;
+/// The largest read. A page of output is 64 KiB of bytes, about 90 KB of base64.
+const MAX_READ_LEN: usize = 128 * 1024;
+const MIN_READ_LEN: usize = 8 * 1024;
 
-/// A listener that has not taken a connection by then will not.
-const CONNECT_TIME: Duration = Duration::from_secs(30);
+/// The time that a listener may take to accept. One that needs longer will not.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Why a call gave no result.
+/// The reason why a call has no result.
 #[derive(Debug)]
 pub enum CallError {
-    /// The daemon said no, and why.
+    /// The daemon refused, with the reason.
     Rpc(RpcError),
-    /// Nobody listens there, or the connection was lost before the answer came.
+    /// No process listens there, or the connection was lost before the answer came.
     Unreachable { path: PathBuf, source: io::Error },
-    /// Somebody listens there, and neither takes nor answers what we ask.
+    /// A process listens there, but does not read or does not answer.
     TimedOut { path: PathBuf, after: Duration },
-    /// What came back is not what this client understands.
+    /// This client does not understand the answer.
     Protocol(String),
 }
 
@@ -58,21 +58,21 @@ impl std::error::Error for CallError {
     }
 }
 
-/// One answer. An error to a message that could not be read has no id.
+/// An answer. An error about a message that could not be read has no id.
 #[derive(Debug)]
 pub struct Answer {
     pub id: Option<u64>,
     pub outcome: Result<Box<RawValue>, RpcError>,
 }
 
-/// Whatever the daemon sends: the answer to a call, or a push of a subscription.
+/// A message from the daemon: the answer to a call, or a push of a subscription.
 #[derive(Debug)]
 pub enum Message {
     Answer(Answer),
     Push(Push),
 }
 
-/// One push: of which subscription, and the very bytes of what it tells. An error is its end.
+/// A push: its subscription, and the exact bytes of its content. An error ends the subscription.
 #[derive(Debug)]
 pub struct Push {
     pub subscription: u64,
@@ -84,16 +84,16 @@ pub struct Client {
     path: PathBuf,
     stream: UnixStream,
     inbox: Vec<u8>,
-    /// Bytes of `inbox` that are known to hold no newline.
+    /// The bytes of `inbox` that contain no newline.
     searched: usize,
     last_id: u64,
     timeout: Option<Duration>,
 }
 
-/// Connects. While the listener's queue is full connect(2) waits, as long as a send may.
+/// Connects. While the listener's queue is full, connect(2) waits as long as a send may.
 fn connect_within(path: &Path, after: Duration) -> io::Result<UnixStream> {
     use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with, sockopt};
-    // The standard library says better what is wrong with a path.
+    // The standard library has the better error for a path that is too long.
     let Ok(address) = SocketAddrUnix::new(path) else { return UnixStream::connect(path) };
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(after))?;
@@ -105,7 +105,7 @@ fn connect_within(path: &Path, after: Duration) -> io::Result<UnixStream> {
 
 impl Client {
     pub fn connect(path: &Path) -> Result<Client, CallError> {
-        Client::connect_within(path, CONNECT_TIME)
+        Client::connect_within(path, CONNECT_TIMEOUT)
     }
 
     fn connect_within(path: &Path, after: Duration) -> Result<Client, CallError> {
@@ -118,8 +118,8 @@ impl Client {
         Ok(Client { path: path.into(), stream, inbox: Vec::new(), searched: 0, last_id: 0, timeout: None })
     }
 
-    /// How long a call waits for the daemon to take it, and then for each part of the answer.
-    /// Without it, for ever.
+    /// Sets how long a call waits for the daemon to read it, and then for each part of the answer. Without a timeout
+    /// it waits for ever.
     pub fn set_timeout(&mut self, timeout: Duration) -> Result<(), CallError> {
         let set = self.stream.set_read_timeout(Some(timeout));
         set.and_then(|()| self.stream.set_write_timeout(Some(timeout))).map_err(|source| self.lost(source))?;
@@ -132,7 +132,7 @@ impl Client {
         parse::<M>(&self.call_raw(M::NAME, params)?)
     }
 
-    /// Calls a method. The very bytes of its result.
+    /// Calls a method and returns the bytes of its result.
     pub fn call_raw(&mut self, method: &str, params: &impl Serialize) -> Result<Box<RawValue>, CallError> {
         let id = self.send(method, params)?;
         loop {
@@ -145,8 +145,8 @@ impl Client {
         }
     }
 
-    /// Sends a request and does not wait: the id its answer will have. For callers that watch
-    /// several things at once; they go on with `as_fd`, `fill` and `next_answer`.
+    /// Sends a request without waiting, and returns the id of its answer. For callers that wait for several things at
+    /// once; they continue with `as_fd`, `fill` and `next_answer`.
     pub fn send(&mut self, method: &str, params: &impl Serialize) -> Result<u64, CallError> {
         self.last_id += 1;
         let request = Request { jsonrpc: "2.0", id: self.last_id, method, params };
@@ -154,7 +154,7 @@ impl Client {
             .map_err(|e| CallError::Protocol(format!("the parameters of {method} do not fit into JSON: {e}")))?;
         line.push(b'\n');
         match self.stream.write_all(&line) {
-            // The daemon hung up. It may have said why first, so the next read tells.
+            // The daemon closed the connection. It may have sent the reason first, which the next read returns.
             Err(e) if matches!(e.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) => {}
             Err(source) => return Err(self.lost(source)),
             Ok(()) => {}
@@ -162,11 +162,11 @@ impl Client {
         Ok(self.last_id)
     }
 
-    /// Reads once what is there, and waits if nothing is.
+    /// Reads once, and blocks if nothing has arrived.
     pub fn fill(&mut self) -> Result<(), CallError> {
         let old = self.inbox.len();
-        // As much again as there is: a short answer touches little memory, a long one takes few reads.
-        self.inbox.resize(old + old.clamp(READ_FIRST, READ), 0);
+        // As much as is buffered already: a short answer touches little memory, a long one needs few reads.
+        self.inbox.resize(old + old.clamp(MIN_READ_LEN, MAX_READ_LEN), 0);
         let read = loop {
             match self.stream.read(&mut self.inbox[old..]) {
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
@@ -181,7 +181,7 @@ impl Client {
         }
     }
 
-    /// The next answer that has already been read. Pushes are passed over.
+    /// Returns the next answer that has already been read. Pushes are skipped.
     pub fn next_answer(&mut self) -> Result<Option<Answer>, CallError> {
         loop {
             match self.next_message()? {
@@ -192,7 +192,7 @@ impl Client {
         }
     }
 
-    /// The next answer or push that has already been read.
+    /// Returns the next answer or push that has already been read.
     pub fn next_message(&mut self) -> Result<Option<Message>, CallError> {
         loop {
             let Some(at) = self.inbox[self.searched..].iter().position(|b| *b == b'\n') else {
@@ -211,7 +211,7 @@ impl Client {
         let path = self.path.clone();
         match (source.kind(), self.timeout) {
             (io::ErrorKind::WouldBlock, Some(after)) => CallError::TimedOut { path, after },
-            // Any other error is the connection's end.
+            // Any other error ends the connection.
             _ => CallError::Unreachable { path, source },
         }
     }
@@ -223,7 +223,7 @@ impl AsFd for Client {
     }
 }
 
-/// A result's bytes as its type.
+/// Parses the bytes of a result.
 pub fn parse<M: Method>(raw: &RawValue) -> Result<M::Result, CallError> {
     serde_json::from_str(raw.get())
         .map_err(|e| CallError::Protocol(format!("cannot read the result of {}: {e}", M::NAME)))
@@ -259,7 +259,7 @@ struct PushParams<'a> {
     error: Option<&'a RawValue>,
 }
 
-/// An error as strangers may write it: `data` can be anything, or not be there.
+/// An error object as any JSON-RPC server may send it: `data` can be anything, or missing.
 #[derive(Deserialize)]
 struct ErrorObject {
     code: i32,
@@ -273,7 +273,7 @@ fn read_message(line: &[u8]) -> Result<Option<Message>, CallError> {
         return Ok(None);
     }
     let line: Line<'_> = serde_json::from_slice(line)
-        .map_err(|e| CallError::Protocol(format!("the daemon's answer is no JSON-RPC: {e}")))?;
+        .map_err(|e| CallError::Protocol(format!("the daemon's answer is not JSON-RPC: {e}")))?;
     if line.method.is_some() {
         return Ok(line.params.and_then(read_push).map(Message::Push));
     }
@@ -285,7 +285,7 @@ fn read_message(line: &[u8]) -> Result<Option<Message>, CallError> {
     Ok(Some(Message::Answer(Answer { id: line.id.and_then(|id| id.get().parse().ok()), outcome })))
 }
 
-/// A notification of a subscription. Any other is nothing that was asked for.
+/// Reads a notification of a subscription. Any other was not requested.
 fn read_push(params: &RawValue) -> Option<Push> {
     let params: PushParams<'_> = serde_json::from_str(params.get()).ok()?;
     let outcome = match (params.result, params.error) {

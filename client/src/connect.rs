@@ -1,4 +1,4 @@
-//! The way to the daemon: where it is, whether it may be started, and how to come back to it.
+//! The connection to the daemon: where it is, whether it may be started, and how to reconnect.
 
 use crate::autostart::{self, Backoff, DaemonFlags};
 use crate::blocking::{CallError, Client, Message, parse};
@@ -10,87 +10,87 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use toold_proto::api::Method;
 
-/// Connections lost one after the other without an answer between. More is a daemon that dies of
-/// what we ask.
-const MAX_LOSSES: u32 = 5;
-/// After a loss, so long for somebody else (systemd, an upgrade) to bring the daemon back.
-const OTHERS_TIME: Duration = Duration::from_secs(1);
-/// And so long when we may not start it ourselves.
-const RETURN_TIME: Duration = Duration::from_secs(10);
+/// The number of connections that may be lost in a row without an answer between. More means that the daemon dies of our
+/// request.
+const MAX_LOST_CONNECTIONS: u32 = 5;
+/// The time that, after a loss, systemd or an upgrade may take to bring the daemon back before we start it.
+const RESTART_WAIT: Duration = Duration::from_secs(1);
+/// The same when we may not start it.
+const RESTART_WAIT_NO_AUTOSTART: Duration = Duration::from_secs(10);
 
-/// How long the daemon may take for an answer beyond what it was asked to wait.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// The time that the daemon may take to answer, beyond the time that the call itself waits.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long a hint may take.
-const HINT_TIME: Duration = Duration::from_secs(1);
+/// The time that a call for a hint may take.
+const HINT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Whether `toolctl` may start the daemon.
+/// Permission to start the daemon.
 #[derive(Debug, Clone)]
 pub enum Autostart {
     Allowed(DaemonFlags),
     Refused,
 }
 
-/// A connection that is made when it is first needed, and can be made again.
+/// A connection that is made on first use and can be made again.
 pub struct Connection {
     socket: PathBuf,
     autostart: Autostart,
     client: Option<Client>,
     losses: u32,
     timeout: Duration,
-    /// What the calls wait for by their own wish.
+    /// The time that the calls themselves wait before they answer.
     wait: Duration,
 }
 
 impl Connection {
     pub fn new(socket: PathBuf, autostart: Autostart) -> Connection {
-        Connection { socket, autostart, client: None, losses: 0, timeout: PATIENCE, wait: Duration::ZERO }
+        Connection { socket, autostart, client: None, losses: 0, timeout: ANSWER_TIMEOUT, wait: Duration::ZERO }
     }
 
-    /// The same with a daemon that has to be quick.
+    /// Sets another timeout.
     #[cfg(test)]
-    pub fn impatient(self, timeout: Duration) -> Connection {
+    pub fn with_timeout(self, timeout: Duration) -> Connection {
         Connection { timeout, ..self }
     }
 
-    /// Where the daemon is looked for.
+    /// Returns the path of the daemon's socket.
     pub fn socket(&self) -> &Path {
         &self.socket
     }
 
-    /// From now on calls are for a hint, which nobody wants to wait for, nor start a daemon for.
+    /// Makes the following calls quick and without autostart: they serve a hint, which must not delay an error.
     pub fn best_effort(&mut self) {
         self.autostart = Autostart::Refused;
-        (self.timeout, self.wait) = (HINT_TIME, Duration::ZERO);
+        (self.timeout, self.wait) = (HINT_TIMEOUT, Duration::ZERO);
     }
 
-    /// From now on calls wait so long by their own wish.
+    /// Sets how long the following calls themselves wait before they answer.
     pub fn expect_wait(&mut self, wait: Duration) {
         self.wait = wait;
     }
 
-    /// How long the answer to a call may take that waits so long by its own wish.
+    /// Returns the timeout of a call that itself waits up to `wait` before it answers.
     pub fn timeout(&self, wait: Duration) -> Duration {
         wait.saturating_add(self.timeout)
     }
 
-    /// Nothing came in all the patience there was.
+    /// Builds the error for a daemon that did not answer in time.
     pub fn timed_out(&self, after: Duration) -> CliError {
         CallError::TimedOut { path: self.socket.clone(), after }.into()
     }
 
-    /// From now on no daemon is started for our sake.
+    /// Forbids starting a daemon from now on.
     pub fn refuse_autostart(&mut self) {
         self.autostart = Autostart::Refused;
     }
 
-    /// Calls a method once. The very bytes of its result.
+    /// Calls a method once and returns the bytes of its result.
     pub fn call_raw<M: Method>(&mut self, params: &M::Params) -> Result<Box<RawValue>, CliError> {
         Ok(self.client()?.call_raw(M::NAME, params)?)
     }
 
-    /// Calls a method that may run twice, and again after a lost connection. `params` is told how
-    /// long ago the first try was, so that a timeout can shrink.
+    /// Calls a method that may run twice, again after a lost connection. `params` gets the time since the first try, so
+    /// that a timeout can shrink.
     pub fn call_raw_with_retry<M: Method>(
         &mut self,
         params: impl Fn(Duration) -> M::Params,
@@ -111,7 +111,7 @@ impl Connection {
         }
     }
 
-    /// The same, as the method's result.
+    /// Calls a method that may run twice and parses its result.
     pub fn call_with_retry<M: Method>(&mut self, params: &M::Params) -> Result<M::Result, CliError>
     where
         M::Params: Clone,
@@ -119,12 +119,12 @@ impl Connection {
         Ok(parse::<M>(&self.call_raw_with_retry::<M>(|_| params.clone())?)?)
     }
 
-    /// Sends a request and does not wait for its answer.
+    /// Sends a request without waiting for its answer.
     pub fn send(&mut self, method: &str, params: &impl Serialize) -> Result<u64, CliError> {
         Ok(self.client()?.send(method, params)?)
     }
 
-    /// The next answer or push that is here already.
+    /// Returns the next answer or push that has already been read.
     pub fn next_message(&mut self) -> Result<Option<Message>, CliError> {
         let message = self.client()?.next_message()?;
         if message.is_some() {
@@ -133,7 +133,7 @@ impl Connection {
         Ok(message)
     }
 
-    /// Reads what is there. A lost connection is an error here; `recover` makes a new one.
+    /// Reads what has arrived. A lost connection is an error here; `recover` makes a new one.
     pub fn fill(&mut self) -> Result<(), CallError> {
         match &mut self.client {
             Some(client) => client.fill(),
@@ -141,22 +141,22 @@ impl Connection {
         }
     }
 
-    /// The descriptor to wait on, while connected.
+    /// Returns the descriptor to wait on, while connected.
     pub fn fd(&self) -> Option<BorrowedFd<'_>> {
         self.client.as_ref().map(AsFd::as_fd)
     }
 
-    /// A new connection after a lost one. Any other error is handed back.
+    /// Reconnects after a lost connection. Returns any other error.
     pub fn recover(&mut self, error: CallError) -> Result<(), CliError> {
         let CallError::Unreachable { .. } = error else { return Err(error.into()) };
         self.client = None;
         self.losses += 1;
-        if self.losses > MAX_LOSSES {
+        if self.losses > MAX_LOST_CONNECTIONS {
             return Err(error.into());
         }
         let timeout = match self.autostart {
-            Autostart::Allowed(_) => OTHERS_TIME,
-            Autostart::Refused => RETURN_TIME,
+            Autostart::Allowed(_) => RESTART_WAIT,
+            Autostart::Refused => RESTART_WAIT_NO_AUTOSTART,
         };
         let mut wait = Backoff::until(Instant::now() + timeout);
         loop {
@@ -171,12 +171,12 @@ impl Connection {
         }
     }
 
-    /// The connection is lost. `come_back` makes a new one, in the caller's own time.
+    /// Drops a lost connection. `try_reconnect` makes a new one, when the caller chooses.
     pub fn disconnect(&mut self) {
         self.client = None;
     }
 
-    /// One try at a new connection, to a daemon that somebody else brings back. False: nobody listens.
+    /// Tries once to reconnect, to a daemon that another program brings back. Returns false if no process listens.
     pub fn try_reconnect(&mut self) -> Result<bool, CliError> {
         match Client::connect(&self.socket) {
             Ok(client) => {
@@ -212,7 +212,7 @@ mod tests {
     #[test]
     fn a_daemon_that_never_answers_is_given_up_by_name_and_not_asked_again() {
         let fake = FakeDaemon::start(vec![vec![Reply::Silence]]);
-        let mut connection = Connection::new(fake.path(), Autostart::Refused).impatient(Duration::from_millis(20));
+        let mut connection = Connection::new(fake.path(), Autostart::Refused).with_timeout(Duration::from_millis(20));
         connection.expect_wait(Duration::from_millis(10));
         let failure = connection.call_with_retry::<api::List>(&params::List::default()).expect_err("nobody answered");
         let said = format!("no answer from {} after 0.03 s: ", fake.path().display());

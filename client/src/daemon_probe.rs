@@ -1,4 +1,4 @@
-//! Whether a daemon runs, found out without waking one: systemd starts it for whoever connects.
+//! Finds out whether a daemon runs without starting one: systemd starts it on a connection.
 
 use crate::blocking::{CallError, Client};
 use std::collections::HashSet;
@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use toold_proto::paths;
 
-/// The flag of a socket that somebody listens on, in /proc/net/unix.
+/// The flag in /proc/net/unix of a socket that accepts connections.
 const SO_ACCEPTCON: u32 = 0x10000;
 
-/// What is behind a socket.
+/// The state of the daemon behind a socket.
 pub enum DaemonState {
-    /// It was reached.
+    /// It runs, and this is a connection to it.
     Running(Client),
-    /// Nobody runs, and a call would make systemd start one. There was none.
+    /// No daemon runs; a connection would make systemd start one, so none was made.
     SocketActivated,
     Unreachable(CallError),
 }
@@ -30,41 +30,41 @@ pub fn probe(socket: &Path, timeout: Duration) -> DaemonState {
     connected.map_or_else(DaemonState::Unreachable, DaemonState::Running)
 }
 
-/// Where the unit's socket is.
+/// Returns the path of the systemd unit's socket.
 pub fn unit_socket() -> Option<PathBuf> {
     let run = std::env::var_os("XDG_RUNTIME_DIR").filter(|v| !v.is_empty())?;
     Some(PathBuf::from(run).join("toold/toold.sock"))
 }
 
-/// Whether a systemd of this user's is there to be asked, by the socket that `systemctl --user` would ask.
+/// Reports whether this user has a systemd manager, by the socket that `systemctl --user` uses.
 pub fn has_user_manager() -> bool {
     let run = std::env::var_os("XDG_RUNTIME_DIR").filter(|v| !v.is_empty()).map(PathBuf::from);
     run.is_some_and(|run| run.join("systemd/private").exists())
 }
 
-/// Whether systemd may listen there with no daemon behind it.
+/// Reports whether systemd may listen there with no daemon behind it.
 fn would_activate(socket: &Path) -> bool {
     unit_socket().is_some_and(|units| units == socket) && daemon_pid().is_none()
 }
 
-/// The daemon that holds the state directory, by what it wrote into its lock.
+/// Returns the pid of the daemon that holds the state directory, from its lock file.
 pub fn daemon_pid() -> Option<u32> {
     let text = std::fs::read_to_string(paths::state_dir()?.join("lock")).ok()?;
     let pid = text.trim().parse().ok()?;
-    // The number may be a stranger's by now.
+    // The pid may belong to another process by now.
     let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
     name.starts_with("toold").then_some(pid)
 }
 
-/// Where the daemon of this state directory listens, if that is elsewhere. None: it listens there, does not listen yet, does
-/// not run, or is not ours to look at.
+/// Returns the socket of this state directory's daemon if it is another one than `socket`. None: it is the same, the daemon
+/// does not listen yet or does not run, or its descriptors are not ours to read.
 pub fn other_socket(socket: &Path) -> Option<PathBuf> {
     let socket = std::path::absolute(socket).ok()?;
     let mut places = listens(daemon_pid()?);
     if places.contains(&socket) { None } else { places.pop() }
 }
 
-/// The paths of the sockets that a process listens on, by what the kernel tells of both.
+/// Returns the paths of the sockets that a process listens on, from its descriptors and /proc/net/unix.
 fn listens(pid: u32) -> Vec<PathBuf> {
     let Ok(sockets) = std::fs::read_to_string(format!("/proc/{pid}/net/unix")) else { return Vec::new() };
     let Ok(open) = std::fs::read_dir(format!("/proc/{pid}/fd")) else { return Vec::new() };
@@ -76,11 +76,11 @@ fn listens(pid: u32) -> Vec<PathBuf> {
     listening(&sockets, &inodes)
 }
 
-/// Of the lines of /proc/net/unix the paths of those that accept connections and are among these.
+/// Returns the paths of the listening sockets in /proc/net/unix that have one of these inodes.
 fn listening(sockets: &str, inodes: &HashSet<u64>) -> Vec<PathBuf> {
     let path = |line: &str| {
         let mut rest = line;
-        // Numbers are padded with blanks, and a path may have some in it.
+        // Numbers are padded with blanks, and a path may contain blanks.
         let mut field = || {
             let (word, after) = rest.trim_start().split_once(' ')?;
             rest = after;

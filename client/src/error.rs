@@ -1,4 +1,4 @@
-//! Why a command failed: what `toolctl` says, and the code it exits with.
+//! The errors of `toolctl`: their text and their exit codes.
 
 use crate::autostart::StartError;
 use crate::blocking::CallError;
@@ -15,13 +15,13 @@ pub const USAGE: u8 = 2;
 pub const NO_SUCH_PROCESS: u8 = 3;
 pub const UNREACHABLE: u8 = 4;
 pub const TIMED_OUT: u8 = 124;
-/// What shells exit with for a command that is there and cannot be run, and for one that is not there.
+/// The exit codes of shells for a program that cannot be executed, and for one that does not exist.
 pub const NOT_EXECUTABLE: u8 = 126;
 pub const NOT_FOUND: u8 = 127;
 
 #[derive(Debug)]
 pub enum CliError {
-    /// The command line does not make sense, in a way that clap cannot see.
+    /// The command line is wrong in a way that clap cannot detect.
     Usage(String),
     Call(CallError),
     /// The program of `run` could not start.
@@ -29,11 +29,11 @@ pub enum CliError {
     Start(StartError),
     /// There is no daemon to stop.
     NotRunning(PathBuf),
-    /// This system does not have what the command needs, or it is not set up. A whole sentence.
+    /// This system lacks what the command needs, or it is not set up. A whole sentence.
     Unavailable(String),
-    /// We stand in a directory that was removed.
+    /// The current directory was removed.
     NoDirectory,
-    /// Whoever read our output has gone. Nobody is left to tell.
+    /// The reader of our output is gone, so there is no one to print an error to.
     OutputClosed,
     Io {
         doing: &'static str,
@@ -42,17 +42,17 @@ pub enum CliError {
 }
 
 impl CliError {
-    /// `map_err` for something done to a file or descriptor of ours.
+    /// Converts an I/O error on a file or descriptor of ours.
     pub fn io(doing: &'static str) -> impl FnOnce(io::Error) -> CliError {
         move |source| match source.kind() {
             io::ErrorKind::BrokenPipe => CliError::OutputClosed,
-            // Every other error is news to the person.
+            // Every other error is reported.
             _ => CliError::Io { doing, source },
         }
     }
 
-    /// The same of `run`, which stands in the place of its program: one that could not start has the code that a shell would
-    /// give it.
+    /// Converts the error for `run`, which stands for its program: if that could not start, the exit code is the one that a shell
+    /// returns.
     pub fn of_run(self) -> CliError {
         match self {
             CliError::Call(CallError::Rpc(error)) if error.kind() == Some(ErrorKind::SpawnFailed) => {
@@ -62,7 +62,7 @@ impl CliError {
         }
     }
 
-    /// What to do about it in the words of this command line, where the daemon does not know of it.
+    /// Returns what to do about it on this command line, where the daemon's message does not know the option.
     pub fn hint(&self) -> Option<String> {
         let (CliError::Call(CallError::Rpc(error)) | CliError::SpawnFailed(error)) = self else { return None };
         if error.kind() == Some(ErrorKind::SpawnFailed) {
@@ -72,12 +72,12 @@ impl CliError {
         let name = error.data.get("process").and_then(|process| process["name"].as_str());
         let name = name.filter(|_| error.kind() == Some(ErrorKind::AlreadyExists))?;
         Some(format!(
-            "end that one with `toolctl kill {name}`, take another --name, or say what is meant: --if-running return \
-             gives the one that runs, --if-running restart replaces it"
+            "end that one with `toolctl kill {name}`, use another --name, or choose: --if-running return \
+             prints the running one, --if-running restart replaces it"
         ))
     }
 
-    /// Whether an id stood for no process.
+    /// Reports whether an id named no process.
     pub fn is_not_found(&self) -> bool {
         matches!(self, CliError::Call(CallError::Rpc(error)) if error.kind() == Some(ErrorKind::NotFound))
     }
@@ -98,7 +98,7 @@ impl CliError {
         }
     }
 
-    /// The error as one document: the daemon's own object, or one of the same shape.
+    /// Returns the error as one JSON document: the daemon's own object, or one of the same shape.
     pub fn document(&self) -> Value {
         let kind = match self {
             CliError::Call(CallError::Rpc(error)) | CliError::SpawnFailed(error) => return json!(error),
@@ -114,22 +114,22 @@ impl CliError {
     }
 }
 
-/// The directory of a socket that is not there because of that.
+/// Returns the missing directory that is the reason why a socket does not exist.
 fn missing_directory<'a>(path: &'a Path, source: &io::Error) -> Option<&'a Path> {
     let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty())?;
     (source.kind() == io::ErrorKind::NotFound && !dir.exists()).then_some(dir)
 }
 
-/// What leads to a daemon that listens elsewhere than we looked, where we look without being told to.
+/// Returns how to reach a daemon at another socket than ours; `usual` is our socket without options.
 fn socket_hint(there: &Path, usual: &Path) -> String {
     let way = match there == usual {
         true => "leave --socket out".to_owned(),
-        false => format!("say --socket {0}, or `export TOOLD_SOCKET={0}`", there.display()),
+        false => format!("use --socket {0}, or `export TOOLD_SOCKET={0}`", there.display()),
     };
     format!("the one of this state directory listens at {}: {way}", there.display())
 }
 
-/// What brings a daemon within reach, by why it is not.
+/// Returns what makes the daemon reachable, by the reason why it is not.
 fn remedy(path: &Path, source: &io::Error, other_socket: impl Fn(&Path) -> Option<PathBuf>) -> String {
     match source.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
@@ -140,15 +140,15 @@ fn remedy(path: &Path, source: &io::Error, other_socket: impl Fn(&Path) -> Optio
             format!("start one with {service}`toold &`, or leave --no-autostart out")
         }
         io::ErrorKind::PermissionDenied => {
-            format!("it is not yours to use: `ls -ld {}` says whose it is", path.display())
+            format!("you have no access to it: `ls -ld {}` shows its owner", path.display())
         }
-        // It was there and broke off, or is something else.
+        // It was there and closed the connection, or is something else.
         _ => "`toolctl doctor` looks for the reason".into(),
     }
 }
 
 fn rpc_exit_code(error: &RpcError) -> u8 {
-    // By code, so that a kind we do not know yet still has its number.
+    // By code, so that an unknown kind has an exit code too.
     match error.code {
         code if code == ErrorKind::InvalidParams.code() => USAGE,
         code if code == ErrorKind::NotFound.code() => NO_SUCH_PROCESS,
@@ -156,7 +156,7 @@ fn rpc_exit_code(error: &RpcError) -> u8 {
     }
 }
 
-/// Only where the program itself is at fault; what else a start needs was missing here, and is no word about the program.
+/// Returns the exit code of a failed start. Only the step `exec` is the program's own fault.
 fn spawn_failed_exit_code(error: &RpcError) -> u8 {
     let of_program = error.data.get("step").and_then(|step| step.as_str()) == Some("exec");
     match error.data.get("errno").and_then(|errno| errno.as_i64()).filter(|_| of_program) {
@@ -227,12 +227,12 @@ mod tests {
         };
         let refused = said(io::ErrorKind::ConnectionRefused);
         assert!(refused.starts_with("no daemon at /r/s: connection refused; "), "{refused}");
-        // Who runs these tests may have a daemon of their own.
+        // The user who runs these tests may have a daemon.
         let alone = remedy(Path::new("/r/s"), &io::ErrorKind::ConnectionRefused.into(), |_| None);
         assert!(alone.starts_with("start one with `"), "{alone}");
         assert!(alone.ends_with("`toold &`, or leave --no-autostart out"), "{alone}");
         assert_eq!(alone.contains("service start"), daemon_probe::has_user_manager(), "{alone}");
-        assert!(said(io::ErrorKind::PermissionDenied).ends_with("`ls -ld /r/s` says whose it is"));
+        assert!(said(io::ErrorKind::PermissionDenied).ends_with("`ls -ld /r/s` shows its owner"));
         assert!(said(io::ErrorKind::UnexpectedEof).ends_with("`toolctl doctor` looks for the reason"));
         let unusable = CallError::Unreachable { path: "/r/s".into(), source: io::ErrorKind::PermissionDenied.into() };
         assert!(CliError::Start(StartError::Unusable(unusable)).to_string().starts_with("no daemon at /r/s: "));
@@ -247,7 +247,7 @@ mod tests {
         );
         assert!(
             socket_hint(there, Path::new("/other"))
-                .ends_with("say --socket /r/toold.sock, or `export TOOLD_SOCKET=/r/toold.sock`")
+                .ends_with("use --socket /r/toold.sock, or `export TOOLD_SOCKET=/r/toold.sock`")
         );
         let missing = |path: &'static str, kind: io::ErrorKind| missing_directory(Path::new(path), &kind.into());
         assert_eq!(missing("/nope/x", io::ErrorKind::NotFound), Some(Path::new("/nope")));

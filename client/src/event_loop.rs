@@ -246,7 +246,7 @@ mod tests {
     #[test]
     fn a_call_without_an_answer_fails_the_loop_and_a_timer_only_wakes_it() {
         let fake = FakeDaemon::start(vec![vec![Reply::Silence]]);
-        let mut connection = connect(&fake).impatient(Duration::from_millis(30));
+        let mut connection = connect(&fake).with_timeout(Duration::from_millis(30));
         let mut events = EventLoop::new();
         send(&mut events, &mut connection, Call::First);
         let wake = events.wait(&mut connection, Sources::default(), Some(Instant::now())).expect("time is left");

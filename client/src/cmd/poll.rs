@@ -21,7 +21,7 @@ pub struct Args {
     /// With nothing new, wait up to this long for more output or the end
     #[arg(long, value_name = "TIME", value_parser = args::duration_ms)]
     wait: Option<u64>,
-    #[arg(long, hide_possible_values = true, help = args::listed::<Stream>("Only this stream"), value_parser = args::word::<Stream>())]
+    #[arg(long, hide_possible_values = true, help = args::with_values::<Stream>("Only this stream"), value_parser = args::enum_value::<Stream>())]
     stream: Option<Stream>,
     /// The bytes as they are, with their escape sequences; base64 with --json
     #[arg(long)]

@@ -214,7 +214,7 @@ fn a_daemon_that_never_answers_is_given_up() {
     let fake = FakeDaemon::start(vec![vec![Reply::Silence]]);
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let console = Console::plain(&mut out, &mut err);
-    let connection = Connection::new(fake.path(), Autostart::Refused).impatient(Duration::from_millis(20));
+    let connection = Connection::new(fake.path(), Autostart::Refused).with_timeout(Duration::from_millis(20));
     let mut cx = Context { connection, console, json: false };
     let failure = Session::new(&mut cx, Signals::from_pipe(reader.into()), plan()).run().expect_err("nobody answered");
     assert_eq!((failure.exit_code(), fake.requests().len()), (4, 1), "{failure}");

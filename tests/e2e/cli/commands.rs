@@ -287,7 +287,7 @@ fn the_error_for_a_dead_socket_names_the_cause_and_the_socket_of_the_daemon() {
     let output = output_of(d.ctl_command(&["list"]).env("TOOLD_SOCKET", d.root().join("x")).spawn().unwrap());
     assert_eq!(output.code, 4, "{output:?}");
     assert!(
-        output.stderr.ends_with(&format!("say --socket {there}, or `export TOOLD_SOCKET={there}`\n")),
+        output.stderr.ends_with(&format!("use --socket {there}, or `export TOOLD_SOCKET={there}`\n")),
         "{output:?}"
     );
     assert!(!d.state().join("toold.log").exists(), "no daemon was started");

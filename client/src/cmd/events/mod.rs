@@ -27,8 +27,8 @@ pub struct Args {
     /// Only what this consumer has not seen; what is printed counts as seen
     #[arg(long, value_name = "NAME", conflicts_with_all = ["after", "output"])]
     consumer: Option<String>,
-    #[arg(long = "type", value_name = "TYPE", hide_possible_values = true, value_parser = args::word::<EventType>(),
-        help = args::listed::<EventType>("Only events of this type, any number of times"))]
+    #[arg(long = "type", value_name = "TYPE", hide_possible_values = true, value_parser = args::enum_value::<EventType>(),
+        help = args::with_values::<EventType>("Only events of this type, any number of times"))]
     types: Vec<EventType>,
     /// Only of processes of this session
     #[arg(long, value_name = "KEY")]

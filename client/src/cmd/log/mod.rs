@@ -70,7 +70,7 @@ pub struct Args {
     /// With --grep: also this many lines before and after each match
     #[arg(short = 'C', long, value_name = "N", requires = "grep")]
     context: Option<usize>,
-    #[arg(long, hide_possible_values = true, help = args::listed::<Stream>("Only this stream"), value_parser = args::word::<Stream>())]
+    #[arg(long, hide_possible_values = true, help = args::with_values::<Stream>("Only this stream"), value_parser = args::enum_value::<Stream>())]
     stream: Option<Stream>,
     /// The bytes as they are, with their escape sequences
     #[arg(long)]

@@ -37,7 +37,7 @@ pub struct Options {
     env: Vec<(String, String)>,
     /// What else is in its environment, beside your PATH, language, time zone and kind of terminal: clean (harmless names of the
     /// daemon's), inherit (all of the daemon's), replace (nothing, and nothing of yours) [default: clean]
-    #[arg(long, value_name = "MODE", hide_possible_values = true, value_parser = args::word::<EnvMode>())]
+    #[arg(long, value_name = "MODE", hide_possible_values = true, value_parser = args::enum_value::<EnvMode>())]
     env_mode: Option<EnvMode>,
     /// The shell for -c [default: yours]
     #[arg(long, value_hint = clap::ValueHint::ExecutablePath)]
@@ -67,7 +67,7 @@ pub struct Options {
     #[arg(long, help_heading = BELONGS, value_name = "K=V", value_parser = args::pair)]
     label: Vec<(String, String)>,
     /// When a process of that --name runs: error (refuse), return (take that one) or restart (replace it) [default: error]
-    #[arg(long, value_name = "WHAT", requires = "name", hide_possible_values = true, value_parser = args::word::<IfRunning>())]
+    #[arg(long, value_name = "WHAT", requires = "name", hide_possible_values = true, value_parser = args::enum_value::<IfRunning>())]
     if_running: Option<IfRunning>,
     /// Send a completion event when it ends
     #[arg(long, help_heading = EVENTS)]

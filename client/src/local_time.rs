@@ -1,15 +1,15 @@
-//! Time as it is called here: the clock, the local calendar, and points in time that people type.
+//! The clock, the local calendar, and points in time as they are typed.
 
 use crate::args;
 use crate::sys;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Milliseconds since 1970, now.
+/// Returns the current time in milliseconds since 1970.
 pub fn now_ms() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |t| t.as_millis() as u64)
 }
 
-/// A date and a time of day with its zone: `Mon 2026-11-16 04:00:00 CET`.
+/// Formats a date and a time of day with its zone: `Mon 2026-11-16 04:00:00 CET`.
 pub fn date_time(unix_ms: u64) -> String {
     let days = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
     let Some(at) = sys::local_time(unix_ms) else { return toold_proto::time::rfc3339(unix_ms) };
@@ -18,10 +18,10 @@ pub fn date_time(unix_ms: u64) -> String {
     format!("{day} {year:04}-{month:02}-{date:02} {hour:02}:{minute:02}:{second:02} {}", at.zone)
 }
 
-/// A point in time as a person types it.
+/// A point in time as it is typed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimeSpec {
-    /// So many milliseconds before now.
+    /// Milliseconds before now.
     Ago(u64),
     /// Milliseconds since 1970.
     At(u64),
@@ -30,7 +30,7 @@ pub enum TimeSpec {
 }
 
 impl TimeSpec {
-    /// `10m`, `14:30`, `2026-11-16`, `2026-11-16 14:30:05`, or with an offset, as RFC 3339 and `date -Is` have it.
+    /// Parses `10m`, `14:30`, `2026-11-16`, `2026-11-16 14:30:05`, or a time with an offset as RFC 3339 and `date -Is` have it.
     pub fn parse(text: &str) -> Result<TimeSpec, String> {
         let wrong = || {
             let how =
@@ -56,7 +56,7 @@ impl TimeSpec {
         Ok(TimeSpec::Local { date, time: time.ok_or_else(wrong)? })
     }
 
-    /// Milliseconds since 1970. None for a time that the local calendar does not have.
+    /// Returns milliseconds since 1970. None for a time that the local calendar does not have.
     pub fn unix_ms(self, now_ms: u64) -> Option<u64> {
         match self {
             TimeSpec::Ago(ms) => Some(now_ms.saturating_sub(ms)),
@@ -72,8 +72,8 @@ impl TimeSpec {
     }
 }
 
-/// Milliseconds since 1970 of a date and a time with its distance from UTC: `Z`, `+02:00`, `+0200` or `+02`. Between them a
-/// T or a space, and perhaps a fraction of a second, as the forms of `date` have it.
+/// Parses a date and a time with its offset from UTC into milliseconds since 1970: `Z`, `+02:00`, `+0200` or `+02`. Between
+/// them stands a T or a space, and the seconds may have a fraction, as in the formats of `date`.
 fn with_offset(text: &str) -> Option<u64> {
     let (date, rest) = text.split_once(['T', 't', ' '])?;
     let (time, offset) = rest.split_at(rest.rfind(['Z', 'z', '+', '-'])?);
@@ -81,7 +81,7 @@ fn with_offset(text: &str) -> Option<u64> {
         ("Z" | "z", "") => 0,
         ("+", distance) => minutes(distance)?,
         ("-", distance) => -minutes(distance)?,
-        // Anything else is no offset.
+        // Anything else is not an offset.
         _ => return None,
     };
     let (time, fraction) = time.split_once(['.', ',']).unwrap_or((time, "0"));
@@ -95,7 +95,7 @@ fn with_offset(text: &str) -> Option<u64> {
     ms.checked_add_signed(-offset_minutes * 60_000)
 }
 
-/// The minutes of `02:00`, `0200` or `02`.
+/// Parses the minutes of `02:00`, `0200` or `02`.
 fn minutes(distance: &str) -> Option<i64> {
     let digits = match distance.split_once(':') {
         Some((hours, minutes)) if hours.len() == 2 => format!("{hours}{minutes}"),
@@ -109,7 +109,7 @@ fn minutes(distance: &str) -> Option<i64> {
     (hours < 24 && minutes < 60).then_some(hours * 60 + minutes)
 }
 
-/// Three numbers between bounds.
+/// Parses three numbers with upper limits.
 fn numbers(text: &str, between: char, least: [i32; 3], most: [i32; 3]) -> Option<[i32; 3]> {
     let mut parts = text.split(between);
     let mut out = [0; 3];
@@ -184,7 +184,7 @@ mod tests {
         fn what_the_local_clock_says_is_read_back(seconds in 1_000_000_000u64..4_000_000_000) {
             let ms = seconds * 1000;
             let at = sys::local_time(ms).expect("a local time");
-            // An hour that comes twice a year may be the other one of the two.
+            // An hour that occurs twice a year may be the other one of the two.
             let back = sys::unix_ms(at.fields).expect("a time");
             prop_assert!(back.abs_diff(ms) <= 3_600_000);
             let text = date_time(ms);

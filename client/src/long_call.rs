@@ -1,4 +1,4 @@
-//! A call that may take long: made again on a new connection, and not all there is to do meanwhile.
+//! Long calls: retried after a reconnect, with a progress line while waiting.
 
 use crate::blocking::{CallError, parse};
 use crate::cmd::Context;
@@ -15,27 +15,27 @@ use toold_proto::api::{self, Method};
 use toold_proto::params;
 use toold_proto::results::Counts;
 
-/// Nothing is shown of a wait that is over by then. Also the time between two looks at the daemon.
+/// The time before the first progress line, and between two.
 const PACE: Duration = Duration::from_secs(1);
 
-/// What to do while the answer is not here.
+/// What to do while waiting for the answer.
 pub enum WhileWaiting {
     Nothing,
-    /// Leave when nobody reads our output any more.
+    /// Exit when the reader of our output is gone.
     ExitOnHangup,
-    /// Show how far it is.
+    /// Show a progress line.
     Show(Waiting),
 }
 
-/// What is looked at while the answer is not here.
+/// The source of the progress line.
 enum ProgressSource {
-    /// These processes, one after the other; which is next.
+    /// These processes, one after the other; the index of the next.
     Processes { ids: Vec<String>, next: usize },
-    /// How many are left of what is worked on.
+    /// The number of processes that are left to work on.
     Left(Work),
 }
 
-/// Work on processes that are not known by name.
+/// Work on processes that are not listed by id.
 #[derive(Debug, Clone, Copy)]
 pub enum Work {
     Forgetting,
@@ -58,14 +58,14 @@ enum Call {
     Progress,
 }
 
-/// Whether a call may be made again after a lost connection.
+/// Whether a call is made again after a lost connection.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Repeat {
     Again,
     Never,
 }
 
-/// What is waited for, and the line about it.
+/// The progress line of a long call.
 pub struct Waiting {
     source: ProgressSource,
     begin: Instant,
@@ -80,7 +80,7 @@ impl Waiting {
         Waiting { source, begin, due: begin + pace, pace, signals: None }
     }
 
-    /// The line that the answer to our look makes.
+    /// Builds the progress line from the answer to a progress call.
     fn line(&self, raw: &RawValue, width: usize) -> Option<String> {
         let elapsed = self.begin.elapsed().as_millis() as u64;
         match &self.source {
@@ -102,7 +102,7 @@ impl Waiting {
 }
 
 impl Context<'_> {
-    /// What to do while these are waited for: on a terminal, show it.
+    /// Shows a progress line about these processes, if standard error is a terminal.
     pub fn show_waiting(&self, ids: Vec<String>) -> WhileWaiting {
         match ids.is_empty() {
             true => WhileWaiting::Nothing,
@@ -110,7 +110,7 @@ impl Context<'_> {
         }
     }
 
-    /// The same while processes are worked on of which only the number is known.
+    /// Shows a progress line about the number of processes that are left.
     pub fn show_work(&self, work: Work) -> WhileWaiting {
         self.show_while(ProgressSource::Left(work))
     }
@@ -121,14 +121,14 @@ impl Context<'_> {
         }
         let mut waiting = Waiting::paced(source, PACE);
         if self.console.is_real {
-            // Only to take the line away first; without it the line stays, which is not worth an error.
+            // Caught only to erase the line first. Without it the line stays, which is not worth an error.
             waiting.signals = Signals::catch(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP]).ok();
         }
         WhileWaiting::Show(waiting)
     }
 
-    /// Calls a method that waits so long by its own wish and may run twice. `params` is told how
-    /// long ago the first try was, so that a timeout can shrink.
+    /// Calls a method that itself waits up to `wait` and may run twice. `params` gets the time since the first try, so that a
+    /// timeout can shrink.
     pub fn call_long<M: Method>(
         &mut self,
         params: impl Fn(Duration) -> M::Params,
@@ -138,7 +138,7 @@ impl Context<'_> {
         self.call_for::<M>(params, wait, Repeat::Again, meanwhile)
     }
 
-    /// Calls a method that takes so long by its own wish, once: a lost connection is an error.
+    /// Calls a method that itself waits up to `wait`, once: a lost connection is an error.
     pub fn call_long_once<M: Method>(
         &mut self,
         params: &M::Params,
@@ -209,7 +209,7 @@ impl Context<'_> {
         Ok(wake.lost)
     }
 
-    /// Asks how one of the processes is, once in a while. Never twice at once.
+    /// Asks for the state of one process if it is time. Never twice at once.
     fn ask_progress_if_due(
         &mut self,
         events: &mut EventLoop<Call>,
@@ -258,7 +258,7 @@ mod tests {
         Reply::Line(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{result}}}\n"))
     }
 
-    /// One `wait` that shows its line at once, on 40 columns: what was answered, and what was shown.
+    /// Runs one `wait` that shows its line at once, on 40 columns. Returns the answer and what was shown.
     fn waited(fake: &FakeDaemon, ids: &[&str]) -> (String, String) {
         let (mut out, mut err) = (Vec::new(), Vec::new());
         let mut console = Console::plain(&mut out, &mut err);

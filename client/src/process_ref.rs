@@ -1,4 +1,4 @@
-//! Ids as people say them: `@last`, `@failed`, and the nearest to one that is not there.
+//! References to processes: resolves `@last` and `@failed`, and suggests the nearest process for a wrong id.
 
 use crate::blocking::{CallError, parse};
 use crate::connect::Connection;
@@ -13,11 +13,11 @@ use toold_proto::{ErrorKind, RpcError, api, results};
 pub const LAST: &str = "@last";
 /// The newest process that ended with a failure.
 pub const FAILED: &str = "@failed";
-/// As many processes as are looked through.
+/// The number of processes that are searched.
 const MAX_PROCESSES: u64 = 100_000;
 
-/// Puts the ids of the processes that are meant in the place of `@last` and `@failed`. Any other word
-/// is an id or a name, and the daemon's to judge.
+/// Replaces `@last` and `@failed` by the ids of the processes they stand for. Anything else is an id or a name, which the
+/// daemon resolves.
 pub fn resolve(ids: &mut [&mut String], connection: &mut Connection) -> Result<(), CliError> {
     if !ids.iter().any(|id| *id == LAST || *id == FAILED) {
         return Ok(());
@@ -37,12 +37,12 @@ pub fn resolve(ids: &mut [&mut String], connection: &mut Connection) -> Result<(
     Ok(())
 }
 
-/// What was probably meant by an id that was not found, as a sentence.
+/// Returns a sentence with the process that was probably meant by an id that was not found.
 pub fn suggestion(asked: &[String], connection: &mut Connection) -> Option<String> {
     connection.best_effort();
     let raw = connection.call_raw::<api::List>(&of(MAX_PROCESSES)).ok()?;
     let processes = processes(parse::<api::List>(&raw).ok()?);
-    // What was given beside it is there, and is not what was meant by this.
+    // The other ids on the command line were found, so they are not what this one means.
     let (given, wrong): (Vec<_>, Vec<_>) =
         asked.iter().partition(|typed| processes.iter().any(|p| refers_to(typed, p)));
     let processes: Vec<Process> =
@@ -70,18 +70,18 @@ pub fn failed(process: &Process) -> bool {
     }
 }
 
-/// Digits of an id that the daemon takes for its start.
+/// The number of digits from which the daemon accepts the start of an id.
 const MIN_ID_PREFIX: usize = 4;
 
-/// Whether the word is the process's name, its id or a start of that.
+/// Reports whether the text is the process's name, its id or the start of its id.
 fn refers_to(typed: &str, process: &Process) -> bool {
     let hex = typed.strip_prefix("proc_").unwrap_or(typed);
     let own = process.id.to_string();
     process.name.as_deref() == Some(typed) || hex.len() >= MIN_ID_PREFIX && own["proc_".len()..].starts_with(hex)
 }
 
-/// The one process, or the newest of the one name, that begins so. An id may be begun with a digit too little to be taken;
-/// with fewer it is anybody's.
+/// Returns the only process whose name or id starts with the text; of several with the same name the newest. The start of an
+/// id may be one digit too short; with fewer it would fit too many.
 fn unique_prefix<'a>(typed: &str, processes: &'a [Process]) -> Option<&'a Process> {
     let named = |process: &&Process| process.name.as_deref().is_some_and(|name| name.starts_with(typed));
     let mut named = processes.iter().filter(named);
@@ -94,7 +94,7 @@ fn unique_prefix<'a>(typed: &str, processes: &'a [Process]) -> Option<&'a Proces
     by_id.next().is_none().then_some(first)
 }
 
-/// The process whose name or id is nearest to the word, the newest of several. None when none is near.
+/// Returns the process whose name or id is nearest to the text, the newest of several. None if none is near.
 fn nearest<'a>(typed: &str, processes: &'a [Process]) -> Option<&'a Process> {
     let hex = typed.strip_prefix("proc_").unwrap_or(typed);
     let mut best: Option<(usize, &Process)> = None;
@@ -102,7 +102,7 @@ fn nearest<'a>(typed: &str, processes: &'a [Process]) -> Option<&'a Process> {
         let id = process.id.to_string();
         let own_hex = id.strip_prefix("proc_").unwrap_or(&id);
         let by_name = process.name.as_deref().map(|name| osa_distance(typed, name));
-        // A wrong start of an id is compared with a start as long.
+        // A wrong start of an id is compared with a start of the same length.
         let start = own_hex.get(..hex.len().min(own_hex.len())).unwrap_or(own_hex);
         let by_id = osa_distance(hex, start);
         let near = by_name
@@ -118,17 +118,17 @@ fn nearest<'a>(typed: &str, processes: &'a [Process]) -> Option<&'a Process> {
     best.map(|(_, process)| process)
 }
 
-/// How wrong a name may be and still be meant: a third of it. One or two letters are near to everything as short.
+/// Returns the edit distance at which a name is still near: a third of its length. One or two letters are near to all short names.
 fn allowed(typed: &str) -> usize {
     typed.chars().count() / 3
 }
 
-/// How wrong an id may be. Ids are random, and short ones are near to everything.
+/// Returns the edit distance at which an id is still near. Ids are random, and short ones are near to all.
 fn id_allowed(hex: &str) -> Option<usize> {
     (hex.len() >= 6).then_some(2)
 }
 
-/// A command on one line, for a hint or a completion. Its own lines follow each other, as blanks do.
+/// Returns a command on one line, for a hint or a completion. Line breaks become blanks.
 pub fn short(command: &str) -> String {
     let one: Vec<&str> = command.split_whitespace().collect();
     render::text::cut(&render::text::escape_control(&one.join(" ")), 50)
@@ -188,7 +188,7 @@ mod tests {
             ("abc", "toolctl: did you mean build (lost: make all)?\n"),
             ("000", ""),
             ("nobody", ""),
-            // The broken code thought of `v` at every single letter, and at a digit of whoever's id began so.
+            // The broken code suggested `v` for every single letter, and for a digit any process whose id began with it.
             ("p", ""),
             ("9", ""),
             ("a", ""),

@@ -1,35 +1,35 @@
-//! A command line as it was typed, read without clap's judgement: which words are ours, and what the global flags among
-//! them say. A usage error, a help text and the completions need that of a line that clap does not understand.
+//! A command line as it was typed, read without clap: which words are ours, and what the global flags among them are. Usage
+//! errors, help and completions need that of a line that clap does not understand.
 
 use crate::console::Colour;
 use clap::{Arg, ValueEnum};
 use std::ffi::{OsStr, OsString};
 
-/// What stands where.
+/// The positions of what is found in a command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RawArgs<'a> {
     words: &'a [OsString],
-    /// Where our own options are, without their values.
+    /// Our own options, without their values.
     flags: Vec<usize>,
-    /// Where the command stands, in front of its own subcommands.
+    /// The verb, in front of its own subcommands.
     pub verb: Option<usize>,
-    /// Where the program of `run` or `exec` stands, or would stand.
+    /// The program of `run` or `exec`, or where it would be.
     pub program: Option<usize>,
-    /// Where a number below zero stands as the value of an option that counts or measures.
+    /// A number below zero, as the value of an option that takes a number.
     pub negative: Option<usize>,
-    /// Where our own words end: at `--`, or at that program.
+    /// The end of our own words: `--`, or that program.
     pub end: usize,
 }
 
 impl<'a> RawArgs<'a> {
-    /// The first word is our own name.
+    /// Reads a command line whose first word is our own name.
     pub fn read(words: &'a [OsString], command: &clap::Command) -> RawArgs<'a> {
         let mut line =
             RawArgs { words, flags: Vec::new(), verb: None, program: None, negative: None, end: words.len() };
         let mut inside = command;
         let mut at = 1;
         while at < words.len() {
-            // What is no text is no option and no command.
+            // What is not UTF-8 is neither an option nor a verb.
             let word = words[at].to_str().unwrap_or_default();
             let runs = inside.get_positionals().any(|arg| arg.is_trailing_var_arg_set());
             if word == "--" {
@@ -61,12 +61,12 @@ impl<'a> RawArgs<'a> {
         self.flags.iter().any(|at| self.words[*at] == flag)
     }
 
-    /// Whether documents are wanted, also by who gave `--json` a value that it does not take.
+    /// Reports whether JSON is wanted, also if `--json` has a value, which it does not take.
     pub fn wants_json(&self) -> bool {
         self.has("--json") || self.value("--json").is_some()
     }
 
-    /// The last value that was given to an option.
+    /// Returns the last value of an option.
     pub fn value(&self, flag: &str) -> Option<&'a OsStr> {
         self.flags.iter().rev().find_map(|at| {
             let word = &self.words[*at];
@@ -77,7 +77,7 @@ impl<'a> RawArgs<'a> {
         })
     }
 
-    /// `--color`; what it cannot be is told by clap.
+    /// Returns the value of `--color`; clap reports an invalid one.
     pub fn colour(&self) -> Colour {
         let given = self.value("--color").and_then(|value| Colour::from_str(value.to_str()?, false).ok());
         given.unwrap_or_default()
@@ -88,13 +88,13 @@ fn is_negative(value: &str) -> bool {
     value.strip_prefix('-').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
-/// Whether the value of an option is a number, by how it is called in the help.
+/// Reports whether the value of an option is a number, by its value name in the help.
 fn measures(arg: &Arg) -> bool {
     let number = |name: &clap::builder::Str| matches!(name.as_str(), "N" | "TIME" | "SIZE" | "PERCENT");
     arg.get_value_names().is_some_and(|names| names.iter().any(number))
 }
 
-/// The option whose value is the word after it.
+/// Returns the option whose value is the next word.
 fn takes_the_next<'c>(word: &str, inside: &'c clap::Command, command: &'c clap::Command) -> Option<&'c Arg> {
     let known = || inside.get_arguments().chain(command.get_arguments());
     let arg = match word.strip_prefix("--") {
@@ -115,7 +115,7 @@ mod tests {
         line.split(' ').map(OsString::from).collect()
     }
 
-    /// Where command, program and end are, and what `--json` and `--color` say.
+    /// Returns where verb, program and end are, and the values of `--json` and `--color`.
     fn read(line: &str) -> (Option<usize>, Option<usize>, usize, bool, Colour) {
         let words = words(line);
         let line = RawArgs::read(&words, &crate::help::command());

@@ -1,4 +1,4 @@
-//! A daemon for unit tests: a thread that answers from a script and keeps what it was asked.
+//! A fake daemon for unit tests: a thread that answers from a script and records its requests.
 
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
@@ -11,14 +11,14 @@ use tempfile::TempDir;
 pub enum Reply {
     Result(String),
     Error(String),
-    /// These bytes, whatever they are.
+    /// Sends exactly these bytes.
     Line(String),
-    /// Takes the request and answers it never.
+    /// Reads the request and never answers.
     Silence,
     HangUp,
-    /// One after the other.
+    /// Does one after the other.
     Both(Box<Reply>, Box<Reply>),
-    /// Does this first: a test's way to act at a known moment.
+    /// Runs this first, so that a test can act at a known moment.
     After(Box<dyn FnOnce() + Send>, Box<Reply>),
 }
 
@@ -31,12 +31,12 @@ impl Reply {
         Reply::Error(text.to_string())
     }
 
-    /// The answer to a subscription, and what is pushed to it at once.
+    /// Answers a subscription, and pushes these events to it.
     pub fn subscribed(number: u64, events: &[Value]) -> Reply {
         Reply::result(number).then(Reply::pushed(number, events))
     }
 
-    /// Events for a subscription.
+    /// Pushes events to a subscription.
     pub fn pushed(number: u64, events: &[Value]) -> Reply {
         let line = |event: &Value| {
             let params = json!({"subscription": number, "result": event});
@@ -45,53 +45,53 @@ impl Reply {
         Reply::Line(events.iter().map(line).collect())
     }
 
-    /// The same, and then this.
+    /// Does this reply, then the next.
     pub fn then(self, next: Reply) -> Reply {
         Reply::Both(Box::new(self), Box::new(next))
     }
 
-    /// Does this first, then the same.
+    /// Runs `act`, then does the reply.
     pub fn after(act: impl FnOnce() + Send + 'static, reply: Reply) -> Reply {
         Reply::After(Box::new(act), Box::new(reply))
     }
 }
 
-/// One script a connection; after the last script nobody listens any more.
+/// One script for each connection; after the last script no one listens.
 pub struct FakeDaemon {
     dir: TempDir,
-    asked: Receiver<Value>,
+    requests: Receiver<Value>,
 }
 
 impl FakeDaemon {
     pub fn start(connections: Vec<Vec<Reply>>) -> FakeDaemon {
         let dir = tempfile::tempdir().expect("a directory for the socket");
         let listener = UnixListener::bind(dir.path().join("s")).expect("a fresh path");
-        let (tell, asked) = channel();
+        let (record, requests) = channel();
         std::thread::spawn(move || {
             for script in connections {
                 let Ok((stream, _)) = listener.accept() else { return };
-                serve(stream, script, &tell);
+                serve(stream, script, &record);
             }
         });
-        FakeDaemon { dir, asked }
+        FakeDaemon { dir, requests }
     }
 
-    /// One connection, and every request on it answered by what the test makes of its parameters.
+    /// Serves one connection, with a result computed from each request's parameters.
     pub fn answering(result: impl Fn(&Value) -> Value + Send + 'static) -> FakeDaemon {
         let dir = tempfile::tempdir().expect("a directory for the socket");
         let listener = UnixListener::bind(dir.path().join("s")).expect("a fresh path");
-        let (tell, asked) = channel();
+        let (record, requests) = channel();
         std::thread::spawn(move || {
             let Ok((stream, _)) = listener.accept() else { return };
             let Ok(mut writer) = stream.try_clone() else { return };
             for line in BufReader::new(stream).lines().map_while(Result::ok) {
                 let request: Value = serde_json::from_str(&line).unwrap_or(Value::Null);
                 let (id, reply) = (request["id"].clone(), Reply::result(result(&request["params"])));
-                let _ = tell.send(request);
+                let _ = record.send(request);
                 answer(&mut writer, &id, reply);
             }
         });
-        FakeDaemon { dir, asked }
+        FakeDaemon { dir, requests }
     }
 
     pub fn path(&self) -> std::path::PathBuf {
@@ -102,36 +102,36 @@ impl FakeDaemon {
         self.dir.path()
     }
 
-    /// The next request that came in, as (method, params).
+    /// Returns the next request as (method, params).
     pub fn next_request(&self) -> (String, Value) {
-        let mut request = self.asked.recv_timeout(std::time::Duration::from_secs(10)).expect("another request");
+        let mut request = self.requests.recv_timeout(std::time::Duration::from_secs(10)).expect("another request");
         (request["method"].as_str().unwrap_or("?").to_owned(), request["params"].take())
     }
 
-    /// All requests so far.
+    /// Returns all requests so far.
     pub fn requests(&self) -> Vec<(String, Value)> {
-        self.asked
+        self.requests
             .try_iter()
             .map(|mut r| (r["method"].as_str().unwrap_or("?").to_owned(), r["params"].take()))
             .collect()
     }
 }
 
-fn serve(stream: UnixStream, script: Vec<Reply>, tell: &Sender<Value>) {
+fn serve(stream: UnixStream, script: Vec<Reply>, record: &Sender<Value>) {
     let Ok(mut writer) = stream.try_clone() else { return };
     let mut lines = BufReader::new(stream).lines();
     for reply in script {
         let Some(Ok(line)) = lines.next() else { return };
         let request: Value = serde_json::from_str(&line).unwrap_or(Value::Null);
         let id = request["id"].clone();
-        let _ = tell.send(request);
+        let _ = record.send(request);
         if !answer(&mut writer, &id, reply) {
             return;
         }
     }
-    // The script is over: the client decides when to leave.
+    // After the script the client decides when to disconnect.
     for line in lines.map_while(Result::ok) {
-        let _ = tell.send(serde_json::from_str(&line).unwrap_or(Value::Null));
+        let _ = record.send(serde_json::from_str(&line).unwrap_or(Value::Null));
     }
 }
 
@@ -151,7 +151,7 @@ fn answer(writer: &mut UnixStream, id: &Value, reply: Reply) -> bool {
     writer.write_all(text.as_bytes()).is_ok()
 }
 
-/// A whole process document, with `changes` on top.
+/// Returns a complete process document with `changes` on top.
 pub fn process(changes: Value) -> Value {
     let mut document = json!({
         "id": "proc_0123456789ab", "name": null, "command": "make test", "argv": ["make", "test"], "cwd": "/",
@@ -166,7 +166,7 @@ pub fn process(changes: Value) -> Value {
     document
 }
 
-/// The same as `exec` answers it.
+/// Returns the process as `exec` answers it.
 pub fn started(changes: Value) -> Value {
     let mut document = process(json!({"output": "", "next_cursor": 0, "truncated": null, "gap": null,
         "existing": false, "ready": null}));
@@ -174,7 +174,7 @@ pub fn started(changes: Value) -> Value {
     document
 }
 
-/// The same as `poll` answers it: a page of bytes from a cursor.
+/// Returns the process as `poll` answers it: a page of bytes from a cursor.
 pub fn page(from: u64, bytes: &[u8], changes: Value) -> Value {
     use base64::Engine;
     let output = base64::engine::general_purpose::STANDARD.encode(bytes);
@@ -192,7 +192,7 @@ fn merge(document: &mut Value, changes: Value) {
     }
 }
 
-/// What `daemon.info` answers, with a journal of these events.
+/// Returns the answer to `daemon.info`, with a journal of these events.
 pub fn info(oldest: u64, last: u64) -> Value {
     let usage = json!({"processes": 1, "cpu_ms": 0, "rss_bytes": 1048576});
     json!({"version": "0.1.0", "protocol": 1, "pid": 9, "started_at": "x", "uptime_ms": 61000,
@@ -215,7 +215,7 @@ pub fn golden(name: &str, text: &str) {
     assert_eq!(text, golden, "{name} changed: look at the difference, then run with UPDATE_GOLDEN=1");
 }
 
-/// The result of `list` with these processes.
+/// Returns the result of `list` with these processes.
 pub fn listed(processes: &[Value]) -> Value {
     let one = |changes: &Value| {
         let mut document = process(changes.clone());

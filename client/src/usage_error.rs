@@ -1,4 +1,4 @@
-//! What is said of a command line that is not understood, and the help that was asked for in its place.
+//! Prints usage errors, and the help that was asked for.
 
 use crate::console::Console;
 use crate::error::CliError;
@@ -8,14 +8,14 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::ffi::OsString;
 use strsim::osa_distance;
 
-/// Tells it where it belongs, in colours if those are wanted there, or with `--json` as a document. The exit code.
+/// Prints it to stdout or stderr, in colours if those are wanted there, or with `--json` as a document. Returns the exit code.
 pub fn print(wrong: &clap::Error, line: &RawArgs<'_>, words: &[OsString], console: &mut Console<'_>) -> u8 {
     let text = wrong.render();
-    let (plain, coloured) = (spoken(&text.to_string()), spoken(&text.ansi().to_string()));
-    // With nobody to hear it, the exit code must do.
+    let (plain, coloured) = (with_own_prefix(&text.to_string()), with_own_prefix(&text.ansi().to_string()));
+    // If it cannot be written, the exit code remains.
     let _ = match wrong.use_stderr() {
         true if line.wants_json() => writeln!(console.err, "{}", CliError::Usage(sentence(wrong)).document()),
-        // What was typed is shown in it, and may be anything.
+        // The message quotes what was typed, which may be anything.
         true if words.iter().any(|word| *word != *escape_control(&word.to_string_lossy())) => {
             let lines: Vec<String> = plain.lines().map(escape_control).collect();
             writeln!(console.err, "{}", lines.join("\n"))
@@ -28,17 +28,17 @@ pub fn print(wrong: &clap::Error, line: &RawArgs<'_>, words: &[OsString], consol
     wrong.exit_code() as u8
 }
 
-/// Clap's words in ours: every error of this program begins alike, and says what it wants.
-fn spoken(text: &str) -> String {
-    text.replacen("error:", "toolctl:", 1).replace("invalid digit found in string", "it is no whole number")
+/// Replaces clap's wording: every error of this program begins with its name.
+fn with_own_prefix(text: &str) -> String {
+    text.replacen("error:", "toolctl:", 1).replace("invalid digit found in string", "not an integer")
 }
 
-/// What other programs call what one of our commands does, and what to type here.
+/// The verbs of other programs, and what to type here instead.
 const FOREIGN_VERBS: &[(&[&str], &str)] = &[
     (&["stop", "end", "terminate"], "`toolctl kill` ends a process, `toolctl shutdown` stops the daemon"),
     (
         &["start", "spawn", "launch"],
-        "`toolctl run` starts a process and shows it, `toolctl exec` starts one in the background",
+        "`toolctl run` starts a process and shows its output, `toolctl exec` starts one in the background",
     ),
     (&["restart"], "`toolctl exec --name NAME --if-running restart` replaces the process of that name"),
     (&["ps", "ls", "jobs"], "`toolctl list` lists processes"),
@@ -53,10 +53,10 @@ const FOREIGN_VERBS: &[(&[&str], &str)] = &[
         &["send", "input", "type"],
         "`toolctl submit` writes a line to a process's stdin, `toolctl write` text without an end",
     ),
-    (&["version"], "`toolctl --version` tells it"),
+    (&["version"], "`toolctl --version` prints the version"),
 ];
 
-/// What is wrong with a number below zero: clap takes it for an option, and advises a `--` that does not help.
+/// Returns the error for a number below zero: clap takes it for an option, and suggests a `--` that does not help.
 fn negative(line: &RawArgs<'_>, words: &[OsString], command: &clap::Command) -> Option<clap::Error> {
     let at = line.negative?;
     let (option, value) = (words[at - 1].to_string_lossy(), words[at].to_string_lossy());
@@ -65,7 +65,7 @@ fn negative(line: &RawArgs<'_>, words: &[OsString], command: &clap::Command) -> 
     Some(clap::Error::raw(ErrorKind::InvalidValue, message).with_cmd(inside))
 }
 
-/// Clap's usage of what was typed so far leaves out what else there is: `log <ID>` has options too.
+/// Replaces clap's usage of what was typed so far, which leaves out the rest: `log <ID>` has options too.
 fn whole_usage(wrong: &mut clap::Error, line: &RawArgs<'_>, words: &[OsString], command: &clap::Command) {
     if wrong.get(ContextKind::Usage).is_none() {
         return;
@@ -78,7 +78,7 @@ fn whole_usage(wrong: &mut clap::Error, line: &RawArgs<'_>, words: &[OsString], 
     wrong.insert(ContextKind::Usage, ContextValue::StyledStr(inside.render_usage()));
 }
 
-/// An option that `run` or `exec` does not know stands before the program. With clap's `-- -x` it would be the program itself.
+/// Suggests a place for an unknown option of `run` or `exec`: behind the program. With clap's `-- -x` it would be the program.
 fn for_the_program(wrong: &mut clap::Error, line: &RawArgs<'_>, words: &[OsString]) {
     let verb = line.verb.map(|verb| words[verb].to_string_lossy()).filter(|verb| matches!(&**verb, "run" | "exec"));
     let (Some(verb), ErrorKind::UnknownArgument) = (verb, wrong.kind()) else { return };
@@ -90,8 +90,8 @@ fn for_the_program(wrong: &mut clap::Error, line: &RawArgs<'_>, words: &[OsStrin
     }
 }
 
-/// The same with the command that was probably meant. Clap knows no letters that changed places, and thinks of `write` first
-/// at `wiat`.
+/// Adds the verb that was probably meant. Clap does not count swapped letters as one error, and suggests `write` first for
+/// `wiat`.
 pub fn with_suggestion(
     mut wrong: clap::Error,
     line: &RawArgs<'_>,
@@ -101,7 +101,7 @@ pub fn with_suggestion(
     if let Some(negative) = negative(line, words, command) {
         return negative;
     }
-    // It would list those too that are no person's business.
+    // It would list hidden verbs too.
     wrong.remove(ContextKind::ValidSubcommand);
     whole_usage(&mut wrong, line, words, command);
     for_the_program(&mut wrong, line, words);
@@ -122,12 +122,12 @@ pub fn with_suggestion(
     wrong
 }
 
-/// The error without the help around it, on one line.
+/// Returns the error without the help around it, on one line.
 fn sentence(wrong: &clap::Error) -> String {
     if matches!(wrong.kind(), ErrorKind::MissingSubcommand | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand) {
         return "a command is missing; --help lists them".into();
     }
-    let text = spoken(&wrong.render().to_string());
+    let text = with_own_prefix(&wrong.render().to_string());
     let end = ["\n\nUsage:", "\n\nFor more information"].iter().filter_map(|mark| text.find(mark)).min();
     let own = text[..end.unwrap_or(text.len())].trim_start_matches("toolctl:");
     own.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -170,7 +170,7 @@ mod tests {
             (&["log", "x", "-n", "-1", "--json"], "invalid value '-1' for '-n': it cannot be below 0"),
             (&["kill", "x", "--grace", "-5s", "--json"], "invalid value '-5s' for '--grace': it cannot be below 0"),
             (&["log", "x", "-n", "--grep", "y", "--json"], "a value is required for '--lines <N>'"),
-            (&["poll", "x", "--cursor", "y", "--json"], "invalid value 'y' for '--cursor <N>': it is no whole number"),
+            (&["poll", "x", "--cursor", "y", "--json"], "invalid value 'y' for '--cursor <N>': not an integer"),
             (&["list", "--json=1"], "unexpected value '1' for '--json' found; no more were expected"),
             (&["--json=yes", "nonsense"], "unexpected value 'yes' for '--json' found"),
             (&["signal", "x", "-9", "TERM", "--json"], "unexpected argument '-9' found"),

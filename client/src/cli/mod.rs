@@ -1,4 +1,4 @@
-//! The command line of `toolctl`: its words, its global flags, and how it ends.
+//! The command line of `toolctl`: its global options, parsing, and how it ends.
 
 use crate::autostart::DaemonFlags;
 use crate::cmd::{self, Context};
@@ -24,7 +24,7 @@ pub struct Cli {
     pub verb: Verb,
 }
 
-/// What every command has.
+/// The options that every command has.
 #[derive(Debug, clap::Args)]
 pub struct Global {
     /// The daemon's socket [default: $TOOLD_SOCKET, else $XDG_RUNTIME_DIR/toold/toold.sock]
@@ -53,7 +53,7 @@ pub struct Global {
     color: Colour,
 }
 
-/// Where the options that every command has stand in the help.
+/// The heading of these options in the help.
 pub const GLOBAL: &str = "Global options";
 
 const AFTER: &str = "An ID is a process id, a unique start of one (4 digits or more), a process's name, @last (the newest) or \
@@ -69,7 +69,7 @@ Examples:
   toolctl log -f web                    # follow its output
   toolctl kill web                      # end it and everything it started";
 
-/// `toolctl`, from its arguments to its exit code.
+/// Runs `toolctl` from its arguments to its exit code.
 pub fn main() -> u8 {
     let words: Vec<OsString> = std::env::args_os().collect();
     let (mut out, mut err) = (io::stdout(), io::stderr());
@@ -121,11 +121,11 @@ fn run(mut cli: Cli, console: Console<'_>) -> u8 {
     })
 }
 
-/// Says why it failed, on standard error: to a person, or as a document.
+/// Prints the error on standard error: as a sentence, or as a document.
 fn report(failure: &CliError, cx: &mut Context<'_>) -> u8 {
     match failure {
         CliError::OutputClosed => {}
-        // With nobody to hear it, the exit code must do.
+        // If it cannot be written, the exit code remains.
         failure if cx.json => drop(writeln!(cx.console.err, "{}", failure.document())),
         failure => {
             cx.console.message(&failure.to_string());
@@ -135,7 +135,7 @@ fn report(failure: &CliError, cx: &mut Context<'_>) -> u8 {
     failure.exit_code()
 }
 
-/// What is a terminal in a test.
+/// The streams that are a terminal in a test.
 #[cfg(test)]
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Screen {
@@ -144,7 +144,7 @@ pub enum Screen {
     Errors,
 }
 
-/// `toolctl` inside a test: its exit code, what it printed and what it said.
+/// Runs `toolctl` inside a test. Returns its exit code, its output and its errors.
 #[cfg(test)]
 pub fn test_run(fake: &crate::testing::FakeDaemon, args: &[&str]) -> (u8, String, String) {
     test_run_on(Screen::None, fake, args)
@@ -157,7 +157,7 @@ pub fn test_run_on(screen: Screen, fake: &crate::testing::FakeDaemon, args: &[&s
     (code, String::from_utf8_lossy(&out).into_owned(), err)
 }
 
-/// The same with a standard output of the test's own.
+/// Runs `toolctl` with a standard output of the test.
 #[cfg(test)]
 pub fn test_run_into(
     out: &mut dyn io::Write,

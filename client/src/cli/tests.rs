@@ -1,4 +1,4 @@
-//! Whole command lines, against a daemon that is made up.
+//! Whole command lines, against a fake daemon.
 
 use super::*;
 use crate::testing::{FakeDaemon, Reply, process};
@@ -9,7 +9,7 @@ fn the_command_line_is_well_formed() {
     help::command().debug_assert();
 }
 
-/// Every way that the examples write, and what may confuse the two.
+/// Parses all examples, and lines that could be parsed differently, in both ways.
 #[test]
 fn a_command_read_alone_is_what_it_is_among_all() {
     let more = [
@@ -53,7 +53,7 @@ fn errors_are_a_sentence_or_with_json_a_document_and_give_their_exit_code() {
         [("invalid_params", -32602, 2), ("not_found", -32001, 3), ("ambiguous_id", -32001, 3), ("limit", -32004, 1)];
     for (kind, code, exit) in kinds {
         let error = json!({"code": code, "message": "do this", "data": {"kind": kind}});
-        // After an id that is not there it looks for what was meant.
+        // After an id that is not found it lists the processes for a suggestion.
         let none = json!({"processes": [], "total": 0});
         let fake = FakeDaemon::start(vec![vec![Reply::error(&error), Reply::result(none)], vec![Reply::error(&error)]]);
         assert_eq!(test_run(&fake, &["inspect", "x"]), (exit, String::new(), "toolctl: do this\n".into()));

@@ -44,7 +44,7 @@ pub fn command_lines(shell: &str) -> Vec<Vec<std::ffi::OsString>> {
 mod tests {
     use super::*;
 
-    /// Every command that people see, with its words.
+    /// Collects every visible command with its words.
     fn visible(command: &clap::Command, above: &str, found: &mut Vec<(String, clap::Command)>) {
         for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set()) {
             let path = format!("{above} {}", sub.get_name());
@@ -60,7 +60,7 @@ mod tests {
         found
     }
 
-    /// The lines of a help that are examples.
+    /// Returns the lines of a help text that are examples.
     pub fn examples(command: &clap::Command) -> Vec<String> {
         let help = command.get_after_help().map(|help| help.to_string()).unwrap_or_default();
         let lines = help.lines().skip_while(|line| *line != "Examples:").skip(1);

@@ -1,4 +1,4 @@
-//! Short texts about what no single command explains.
+//! Short texts about what spans several commands.
 
 pub struct Topic {
     pub name: &'static str,
@@ -7,14 +7,14 @@ pub struct Topic {
 }
 
 pub const TOPICS: [Topic; 5] = [
-    Topic { name: "ids", about: "how a process is named", text: include_str!("ids.txt") },
-    Topic { name: "exit-codes", about: "what toolctl exits with", text: include_str!("exit-codes.txt") },
+    Topic { name: "ids", about: "ids and names of processes", text: include_str!("ids.txt") },
+    Topic { name: "exit-codes", about: "the exit codes of toolctl", text: include_str!("exit-codes.txt") },
     Topic { name: "output", about: "output, lines and cursors", text: include_str!("output.txt") },
-    Topic { name: "events", about: "how to be woken", text: include_str!("events.txt") },
+    Topic { name: "events", about: "how to be notified", text: include_str!("events.txt") },
     Topic { name: "survival", about: "what survives what", text: include_str!("survival.txt") },
 ];
 
-/// A topic by its name, or by the words a person might try.
+/// Returns a topic by its name, or by other words for it.
 pub fn find(word: &str) -> Option<&'static Topic> {
     let name = match word {
         "id" | "names" => "ids",
@@ -27,7 +27,7 @@ pub fn find(word: &str) -> Option<&'static Topic> {
     TOPICS.iter().find(|topic| topic.name == name)
 }
 
-/// All of them, one a line.
+/// Lists all topics, one per line.
 pub fn list() -> String {
     let lines = TOPICS.iter().map(|topic| format!("  {:<12}{}\n", topic.name, topic.about));
     format!("Topics, each with `toolctl help TOPIC`:\n{}", lines.collect::<String>())

@@ -33,9 +33,8 @@ impl TimeSpec {
     /// Parses `10m`, `14:30`, `2026-11-16`, `2026-11-16 14:30:05`, or a time with an offset as RFC 3339 and `date -Is` have it.
     pub fn parse(text: &str) -> Result<TimeSpec, String> {
         let wrong = || {
-            let how =
-                "write 10m for so long ago, 14:30, 2026-11-16, \"2026-11-16 14:30:05\" or 2026-11-16T14:30:05+02:00";
-            format!("`{text}` is no time: {how}")
+            let how = "write 10m for ten minutes ago, 14:30, 2026-11-16, \"2026-11-16 14:30:05\" or 2026-11-16T14:30:05+02:00";
+            format!("invalid time `{text}`: {how}")
         };
         if let Some(ms) = with_offset(text) {
             return Ok(TimeSpec::At(ms));

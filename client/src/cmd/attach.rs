@@ -1,4 +1,4 @@
-//! `attach`: the screen of a process on a terminal, and our keys for it.
+//! `attach`: shows the screen of a process that has a terminal, and sends our keys to it.
 
 use super::Context;
 use super::poll::bytes;
@@ -38,9 +38,7 @@ pub struct Args {
 
 pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     if cx.json {
-        return Err(CliError::Usage(
-            "attach shows a screen, which is no JSON document: use `toolctl poll --json`".into(),
-        ));
+        return Err(CliError::Usage("attach shows a screen, not a JSON document: use `toolctl poll --json`".into()));
     }
     let (stdin, stdout) = (io::stdin(), io::stdout());
     let types = cx.console.is_real && stdin.is_terminal();
@@ -58,7 +56,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     let usual = PtySize { rows: 24, cols: 80 };
     let was = process.pty_size.unwrap_or(usual);
     let now = sys::window_size(stdout.as_fd()).filter(|size| size.rows > 0 && size.cols > 0).unwrap_or(was);
-    // Who only looks has the screen as it is, and we draw it if it does not fit.
+    // A read-only client takes the screen as it is, and draws the part that fits.
     let shown = snapshot(&recorded, was, if args.read_only { was } else { now });
     let (access, reads) = match (args.read_only, types) {
         (true, true) => (Access::ReadOnly, KeyMode::Forwarded),
@@ -82,13 +80,13 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
         readiness: None,
         screen: Some(AttachedTerminal::new(access, args.detach_keys, reads)),
     };
-    // Of a long output only both ends are known, so the program has to fill the screen in. And it knows its margins.
+    // Of a long output only both ends were read, so the program has to redraw the screen. It also knows its margins.
     let theirs = process.pty_size.filter(|_| args.read_only);
     let redraw = shown.outgrown || shown.full_screen && !recorded.head.is_empty();
     Session::new(cx, signals, plan).attach(id, begin + shown.used as u64, &shown, redraw, theirs)
 }
 
-/// Whether there is a screen to be attached to. If not: what there is to be done with this process instead.
+/// Returns an error if the process has no screen to attach to, with what can be done with it instead.
 fn refuse(process: &Process) -> Result<(), CliError> {
     let id = &process.id;
     let error = if has_ended(process) {
@@ -106,7 +104,7 @@ fn refuse(process: &Process) -> Result<(), CliError> {
     Err(CallError::Rpc(error).into())
 }
 
-/// Both ends of the output up to `end`, and where the last one begins.
+/// Returns both ends of the output up to `end`, and where the last one begins.
 fn recorded(id: &str, end: u64, cx: &mut Context<'_>) -> Result<(RecordedOutput, u64), CliError> {
     if end <= TAIL_LEN + HEAD_LEN {
         return Ok((RecordedOutput { head: Vec::new(), tail: between(id, 0, end, cx)? }, 0));
@@ -115,7 +113,7 @@ fn recorded(id: &str, end: u64, cx: &mut Context<'_>) -> Result<(RecordedOutput,
     Ok((RecordedOutput { head: between(id, 0, HEAD_LEN, cx)?, tail: between(id, begin, end, cx)? }, begin))
 }
 
-/// The bytes from `begin` to `end`.
+/// Returns the bytes from `begin` to `end`.
 fn between(id: &str, begin: u64, end: u64, cx: &mut Context<'_>) -> Result<Vec<u8>, CliError> {
     let mut all = Vec::new();
     let mut cursor = begin;
@@ -163,7 +161,7 @@ mod tests {
         assert_eq!(refused(json!({"pty": true})), None);
         let (code, why) = refused(json!({"stdin": "pipe"})).expect("it has none");
         assert_eq!((code, why.contains("log -f") && why.contains("submit")), (2, true), "{why}");
-        // The broken code told to type into what has no stdin, and into what has ended.
+        // The broken code advised typing into a process without stdin, and into one that had ended.
         for stdin in ["null", "closed"] {
             let (code, why) = refused(json!({"stdin": stdin})).expect("it has none");
             assert_eq!((code, why.contains("log -f"), why.contains("submit")), (2, true, false), "{why}");

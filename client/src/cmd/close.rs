@@ -1,4 +1,4 @@
-//! `close`: the end of a process's stdin.
+//! `close`: closes a process's stdin.
 
 use super::Context;
 use crate::blocking::CallError;

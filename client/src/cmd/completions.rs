@@ -1,11 +1,11 @@
-//! `completions`: what a shell needs to complete `toolctl`. The scripts only ask `toolctl __complete`.
+//! `completions`: prints the completion script of a shell. The scripts only call `toolctl __complete`.
 
 use super::Context;
 use crate::error::{CliError, DONE};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Whose completions
+    /// The shell
     #[arg(value_enum, hide_possible_values = false)]
     shell: Shell,
 }

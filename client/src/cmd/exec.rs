@@ -1,4 +1,4 @@
-//! `exec`: start a process in the background and print its id.
+//! `exec`: starts a process in the background and prints its id.
 
 use super::Context;
 use super::options::caller_env;
@@ -46,29 +46,29 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     let ready_time = readiness.as_ref().map_or(Duration::ZERO, Readiness::time);
     cx.connection.expect_wait(Duration::from_millis(params.yield_ms).saturating_add(ready_time));
     let raw = cx.connection.call_raw_with_retry::<api::Exec>(|_| params.clone())?;
-    let result = cx.show::<api::Exec>(&raw, picture)?;
+    let result = cx.show::<api::Exec>(&raw, format_started)?;
     let talks = cx.console.err_style.terminal() && !cx.json;
     if talks && result.existing {
         cx.console.message(&format!("{} ran already; nothing was started", result.process.id));
     }
     let Some(asked) = readiness else { return Ok(DONE) };
-    // To say nothing here would let a script go on as if it were ready.
-    let unsaid = || CallError::Protocol("the daemon did not say whether it is ready".into());
-    let ready = result.ready.ok_or_else(unsaid)?;
+    // Without this error a script would go on as if the process were ready.
+    let missing = || CallError::Protocol("the daemon did not report whether it is ready".into());
+    let ready = result.ready.ok_or_else(missing)?;
     if talks {
         cx.console.message(&ready::sentence(ready, &result.process, &asked));
     }
     Ok(ready::exit_code(ready, &result.process))
 }
 
-fn picture(result: &results::Exec, style: Style) -> String {
+fn format_started(result: &results::Exec, style: Style) -> String {
     let process = &result.process;
     if !style.terminal() {
         return format!("{}\n", process.id);
     }
     match process.status {
         Status::Starting | Status::Running if result.output.is_empty() => {
-            // On its own line the hint fits a narrow terminal whole, ready to be copied.
+            // On its own line the hint fits a narrow terminal, ready to be copied.
             poll::header(process, result.next_cursor, result.gap, style) + &format!("  toolctl log -f {}\n", process.id)
         }
         Status::Starting | Status::Running | Status::Exited | Status::Lost => {
@@ -103,7 +103,7 @@ mod tests {
             assert_eq!((&asked["ready"], &asked["ready_timeout_ms"]), (&json!({"port": 80}), &json!(5000)));
             let fake = FakeDaemon::start(vec![vec![Reply::result(started(changes))]]);
             let (again, out, err) = test_run_on(Screen::Errors, &fake, &args);
-            assert_eq!((again, out.as_str()), (code, "proc_0123456789ab\n"), "stdout is no terminal");
+            assert_eq!((again, out.as_str()), (code, "proc_0123456789ab\n"), "stdout is not a terminal");
             assert!(err.lines().any(|line| line == format!("toolctl: {said}")), "{err}");
         }
     }
@@ -123,7 +123,7 @@ mod tests {
         }
         let fake = FakeDaemon::start(vec![vec![Reply::result(started(json!({})))]]);
         let (code, _, err) = test_run(&fake, &["exec", "--ready-port", "80", "--", "x"]);
-        assert!(code == 1 && err.contains("did not say whether it is ready"), "{err}");
+        assert!(code == 1 && err.contains("did not report whether it is ready"), "{err}");
         let fake = FakeDaemon::start(vec![]);
         for wrong in ["--ready-port 1 --ready-match x", "--ready-timeout 1s", "--ready-port 0", "--if-running return"] {
             let args: Vec<&str> = ["exec"].into_iter().chain(wrong.split(' ')).chain(["--", "x"]).collect();
@@ -134,12 +134,12 @@ mod tests {
     #[test]
     fn a_program_gets_the_id_alone_and_a_person_a_line_and_what_came_out() {
         let running: results::Exec = serde_json::from_value(started(json!({}))).expect("a whole result");
-        assert_eq!(picture(&running, Style::plain()), "proc_0123456789ab\n");
+        assert_eq!(format_started(&running, Style::plain()), "proc_0123456789ab\n");
         let style = Style { width: Some(100), colour: false };
         let hint = "proc_0123456789ab running 5m, cursor 0\n  toolctl log -f proc_0123456789ab\n";
-        assert_eq!(picture(&running, style), hint);
+        assert_eq!(format_started(&running, style), hint);
         let changes = json!({"status": "exited", "reason": "exited", "exit_code": 0, "output": "hi", "next_cursor": 2});
         let done: results::Exec = serde_json::from_value(started(changes)).expect("a whole result");
-        assert_eq!(picture(&done, style), "proc_0123456789ab exited 0, cursor 2\nhi\n");
+        assert_eq!(format_started(&done, style), "proc_0123456789ab exited 0, cursor 2\nhi\n");
     }
 }

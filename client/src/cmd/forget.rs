@@ -1,4 +1,4 @@
-//! `forget`: remove finished processes and their logs.
+//! `forget`: removes finished processes and their logs.
 
 use super::Context;
 use crate::args;
@@ -8,8 +8,8 @@ use std::time::Duration;
 use toold_proto::api;
 use toold_proto::params;
 
-/// How long it may take: there may be many, and a disk may be slow.
-const MANY: Duration = Duration::from_secs(600);
+/// The time that it may take: there may be many processes, and a disk may be slow.
+const TIMEOUT: Duration = Duration::from_secs(600);
 
 const NOTES: &str = "On a terminal it shows how many are left while it takes longer than a second.";
 
@@ -30,12 +30,12 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     let named = ids.is_some();
     let params = params::Forget { ids, older_than_ms: args.older_than };
     let mut meanwhile = cx.show_work(Work::Forgetting);
-    let raw = cx.call_long_once::<api::Forget>(&params, MANY, &mut meanwhile)?;
+    let raw = cx.call_long_once::<api::Forget>(&params, TIMEOUT, &mut meanwhile)?;
     let result = cx.show::<api::Forget>(&raw, |result, _| format!("forgot {}\n", result.forgotten.len()))?;
     if !result.skipped.is_empty() && !cx.json {
         let skipped: Vec<String> = result.skipped.iter().map(|id| id.to_string()).collect();
         cx.console.message(&format!("still running and kept: {}; kill them first", skipped.join(" ")));
     }
-    // What was named and is still there was not done.
+    // A process that was named and still exists is a failure.
     Ok(if named && !result.skipped.is_empty() { FAILED } else { DONE })
 }

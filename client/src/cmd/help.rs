@@ -1,4 +1,4 @@
-//! `help`: a command's help, or a topic.
+//! `help`: prints a command's help, or a topic.
 
 use super::Context;
 use crate::error::{CliError, DONE};
@@ -6,10 +6,10 @@ use crate::help::{self, topics};
 use crate::render::Style;
 use crate::render::wrap::page;
 
-/// Lines of more are hard to read, however wide the terminal is.
-const WIDEST: usize = 100;
-/// A topic in a file or a pager fits a terminal of the usual width.
-const PIPED: usize = 78;
+/// The longest line: longer ones are hard to read on any terminal.
+const MAX_WIDTH: usize = 100;
+/// The longest line of a topic in a file or a pager: it fits a terminal of the usual width.
+const PIPED_WIDTH: usize = 78;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -29,16 +29,16 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     Ok(DONE)
 }
 
-/// A topic's text. `events` is a command too, and is told where its own help is.
+/// Returns a topic's text. `events` is a command too, so its text names the command's help.
 fn topic(word: &str) -> Option<String> {
     let topic = topics::find(word)?;
     let command = help::command().find_subcommand(word).map(|_| format!("\nThe command: `toolctl {word} --help`.\n"));
     Some(format!("{}{}", topic.text, command.unwrap_or_default()))
 }
 
-/// A topic's text in lines that fit.
+/// Returns a topic's text in lines that fit.
 fn on(text: &str, style: Style) -> String {
-    page(text, style.width.map_or(PIPED, |width| width.min(WIDEST)))
+    page(text, style.width.map_or(PIPED_WIDTH, |width| width.min(MAX_WIDTH)))
 }
 
 fn of_command(words: &[String], style: Style) -> Result<String, CliError> {

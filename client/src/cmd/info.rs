@@ -1,4 +1,4 @@
-//! `info`: the daemon itself.
+//! `info`: shows the daemon itself.
 
 use super::Context;
 use crate::error::CliError;

@@ -1,4 +1,4 @@
-//! `inspect`: everything about one process, and its last lines.
+//! `inspect`: shows everything about one process, and its last lines.
 
 use super::Context;
 use crate::error::{CliError, DONE};
@@ -7,8 +7,8 @@ use crate::render::inspect::{TimeContext, inspect};
 use toold_proto::api;
 use toold_proto::params;
 
-/// Lines of output at the end.
-const LINES: u64 = 10;
+/// The number of lines of output at the end.
+const TAIL_LINES: u64 = 10;
 
 const NOTES: &str = "Times are local, and RFC 3339 with --json. Sizes of the tree are those of this moment.";
 
@@ -29,7 +29,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     let moment = TimeContext { now_ms: local_time::now_ms(), local: &local_time::date_time };
     cx.console.print(&inspect(&result, &moment, cx.console.style))?;
     let id = result.process.id.to_string();
-    let last = params::Log { id, limit: Some(LINES), ..Default::default() };
+    let last = params::Log { id, limit: Some(TAIL_LINES), ..Default::default() };
     let last = cx.connection.call_with_retry::<api::Log>(&last)?;
     if !last.output.is_empty() {
         cx.console.print("\n")?;

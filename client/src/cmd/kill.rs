@@ -1,4 +1,4 @@
-//! `kill`: end processes and everything they started.
+//! `kill`: ends processes and everything they started.
 
 use super::Context;
 use crate::args;
@@ -12,7 +12,7 @@ use toold_proto::api;
 use toold_proto::params;
 use toold_proto::results::KillStatus;
 
-/// What the daemon takes when no grace is given.
+/// The daemon's default grace.
 pub const DEFAULT_GRACE_MS: u64 = 5000;
 
 const USAGE: &str = "toolctl kill [OPTIONS] ID...
@@ -67,7 +67,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     let several = params.ids.is_some() && !cx.json;
     let called = cx.call_long_once::<api::Kill>(&params, grace, &mut meanwhile);
     if several && called.as_ref().is_err_and(|failure| failure.exit_code() == NO_SUCH_PROCESS) {
-        cx.console.message("nothing was killed: one of the ids is none");
+        cx.console.message("nothing was killed: one of the ids was not found");
     }
     let raw = called?;
     let result = cx.show::<api::Kill>(&raw, |result, style| render::kill::kill(&result.results, style))?;
@@ -84,7 +84,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     }
 }
 
-/// The command line with `kill -9` and `kill -TERM`, as people type it, in the words that clap knows.
+/// Rewrites `kill -9` and `kill -TERM`, as they are usually typed, for clap.
 pub fn with_plain_signals(words: &[OsString], command: &clap::Command) -> Vec<OsString> {
     let line = RawArgs::read(words, command);
     let kill = line.verb.filter(|at| words[*at] == "kill");
@@ -92,20 +92,20 @@ pub fn with_plain_signals(words: &[OsString], command: &clap::Command) -> Vec<Os
         Some(signal) if kill.is_some_and(|kill| (kill + 1..line.end).contains(&at)) => {
             format!("--signal={signal}").into()
         }
-        // Somebody else's, or no signal.
+        // Another program's option, or not a signal.
         _ => word.clone(),
     };
     words.iter().enumerate().map(named).collect()
 }
 
-/// The signal in `-9`, `-TERM` or `-SIGTERM`. Small letters are flags.
+/// Returns the signal in `-9`, `-TERM` or `-SIGTERM`. Lower-case letters are options.
 fn plain_signal(arg: &OsStr) -> Option<String> {
     let name = arg.to_str()?.strip_prefix('-')?;
     let number = !name.is_empty() && name.bytes().all(|b| b.is_ascii_digit());
     (number || args::is_signal(name)).then(|| name.to_owned())
 }
 
-/// `id` for one, `ids` for several.
+/// Returns `id` for one, `ids` for several.
 pub fn one_or_many(mut ids: Vec<String>) -> (Option<String>, Option<Vec<String>>) {
     match ids.len() {
         0 => (None, None),

@@ -50,37 +50,37 @@ impl Context<'_> {
     pub fn call_once<M: Method>(
         &mut self,
         params: &M::Params,
-        picture: impl FnOnce(&M::Result, Style) -> String,
+        format: impl FnOnce(&M::Result, Style) -> String,
     ) -> Result<u8, CliError> {
         let raw = self.connection.call_raw::<M>(params)?;
-        self.show_only::<M>(&raw, picture)
+        self.show_only::<M>(&raw, format)
     }
 
     /// Calls a method that only looks, again if the daemon goes away meanwhile, and shows its result.
     pub fn query<M: Method>(
         &mut self,
         params: &M::Params,
-        picture: impl FnOnce(&M::Result, Style) -> String,
+        format: impl FnOnce(&M::Result, Style) -> String,
     ) -> Result<u8, CliError>
     where
         M::Params: Clone,
     {
         let raw = self.connection.call_raw_with_retry::<M>(|_| params.clone())?;
-        self.show_only::<M>(&raw, picture)
+        self.show_only::<M>(&raw, format)
     }
 
     /// Prints a result: its bytes with `--json`, else the picture. The result, for an exit code.
     pub fn show<M: Method>(
         &mut self,
         raw: &RawValue,
-        picture: impl FnOnce(&M::Result, Style) -> String,
+        format: impl FnOnce(&M::Result, Style) -> String,
     ) -> Result<M::Result, CliError> {
         if self.json {
             self.document(raw)?;
         }
         let result = parse::<M>(raw)?;
         if !self.json {
-            self.console.print(&picture(&result, self.console.style))?;
+            self.console.print(&format(&result, self.console.style))?;
         }
         Ok(result)
     }
@@ -90,11 +90,11 @@ impl Context<'_> {
     fn show_only<M: Method>(
         &mut self,
         raw: &RawValue,
-        picture: impl FnOnce(&M::Result, Style) -> String,
+        format: impl FnOnce(&M::Result, Style) -> String,
     ) -> Result<u8, CliError> {
         match self.json {
             true => self.document(raw)?,
-            false => drop(self.show::<M>(raw, picture)?),
+            false => drop(self.show::<M>(raw, format)?),
         }
         Ok(DONE)
     }

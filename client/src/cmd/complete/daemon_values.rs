@@ -1,4 +1,4 @@
-//! What only the daemon knows: its processes and its consumers of events. Without one there is nothing to offer.
+//! Completions from the daemon: its processes and its event consumers. None without a running daemon.
 
 use crate::blocking::parse;
 use crate::daemon_probe::{DaemonState, probe};
@@ -11,10 +11,10 @@ use toold_proto::api::{self, Method};
 use toold_proto::params::{self, Status};
 use toold_proto::process::{Process, Stdin};
 
-/// A person waits for the answer with a finger on the key.
-const PATIENCE: Duration = Duration::from_millis(500);
-/// More than these nobody reads.
-const MOST: u64 = 200;
+/// The timeout of a call: the user waits for the completion.
+const CALL_TIMEOUT: Duration = Duration::from_millis(500);
+/// The number of processes that are offered.
+const MAX_PROCESSES: u64 = 200;
 
 /// The processes that a command's ids can be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,16 +47,16 @@ impl ProcessFilter {
 pub fn processes(socket: &Path, filter: ProcessFilter) -> Vec<CompletionCandidate> {
     let Some(processes) = list(socket) else { return Vec::new() };
     let meant = |process: &&Process| filter.includes(process);
-    // A name may have had others before: it stands for the newest, and stands here once.
+    // Several processes may have had a name: it stands for the newest, and is offered once.
     let mut names = HashSet::new();
     let words = processes.iter().filter(meant).flat_map(|process| {
         let about = format!("{}: {}", render::status::describe(process), process_ref::short(&process.command));
-        // A name of an older daemon's that begins with @ means nothing here, or something else.
+        // A name that starts with @, from an older daemon, has another meaning here or none.
         let name = process.name.clone().filter(|name| !name.starts_with('@') && names.insert(name.clone()));
         let words = name.into_iter().chain([process.id.to_string()]);
         words.map(move |word| CompletionCandidate::new(word).help(Some(about.clone().into())))
     });
-    // These are typed before there is what they mean, but not for what they cannot mean.
+    // These are offered even before such a process exists, but not to a command that they cannot be used with.
     let means = |process: Option<&Process>| {
         filter == ProcessFilter::Any || process.is_some_and(|process| filter.includes(process))
     };
@@ -73,9 +73,9 @@ pub fn processes(socket: &Path, filter: ProcessFilter) -> Vec<CompletionCandidat
     words.chain(special).collect()
 }
 
-/// Those that have a position in the events.
+/// Returns the consumers that have a position in the journal.
 pub fn consumers(socket: &Path) -> Vec<CompletionCandidate> {
-    let DaemonState::Running(mut client) = probe(socket, PATIENCE) else { return Vec::new() };
+    let DaemonState::Running(mut client) = probe(socket, CALL_TIMEOUT) else { return Vec::new() };
     let Ok(info) = client.call::<api::DaemonInfo>(&params::Empty::default()) else { return Vec::new() };
     let last = info.events.last;
     let one = |consumer: toold_proto::results::Consumer| {
@@ -86,8 +86,8 @@ pub fn consumers(socket: &Path) -> Vec<CompletionCandidate> {
 }
 
 fn list(socket: &Path) -> Option<Vec<Process>> {
-    let DaemonState::Running(mut client) = probe(socket, PATIENCE) else { return None };
-    let list = params::List { limit: Some(MOST), ..Default::default() };
+    let DaemonState::Running(mut client) = probe(socket, CALL_TIMEOUT) else { return None };
+    let list = params::List { limit: Some(MAX_PROCESSES), ..Default::default() };
     let raw = client.call_raw(api::List::NAME, &list).ok()?;
     Some(parse::<api::List>(&raw).ok()?.processes.into_iter().map(|listed| listed.process).collect())
 }

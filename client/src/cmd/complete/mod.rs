@@ -1,6 +1,6 @@
-//! `__complete`: what could stand at the end of these words. Quick, silent, and wakes no daemon.
+//! `__complete`: prints what can complete these words. It is quick, prints no errors, and starts no daemon.
 //!
-//! A line is a value, and behind a tab what it means. A line `>N` says that from word N on it is somebody else's command
+//! A line has a value, and behind a tab its meaning. A line `>N` means that from word N on it is another program's command
 //! line, which the shell itself completes.
 
 mod daemon_values;
@@ -34,7 +34,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
         cx.console.print(&format!(">{program}\n"))?;
         return Ok(DONE);
     }
-    // Behind `--` stands what is none of ours.
+    // What stands behind `--` is not ours.
     if line.end < last {
         return Ok(DONE);
     }
@@ -43,24 +43,24 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     let empty = args.words[last].is_empty();
     let current = std::env::current_dir().ok();
     let found = complete(&mut command, args.words, last, current.as_deref()).unwrap_or_default();
-    // Flags are offered to who begins one, or where nothing else can stand.
+    // Options are offered once one is begun, or if nothing else is possible.
     let flag = |candidate: &&CompletionCandidate| candidate.get_value().as_encoded_bytes().starts_with(b"-");
     let others = found.iter().any(|candidate| !flag(&candidate));
     let unasked = |candidate: &&CompletionCandidate| empty && others && flag(candidate);
-    let lines = found.iter().filter(|candidate| !candidate.is_hide_set()).filter(|c| !unasked(c)).map(picture);
+    let lines = found.iter().filter(|candidate| !candidate.is_hide_set()).filter(|c| !unasked(c)).map(format_candidate);
     cx.console.print(&lines.collect::<String>())?;
     Ok(DONE)
 }
 
-fn picture(candidate: &CompletionCandidate) -> String {
+fn format_candidate(candidate: &CompletionCandidate) -> String {
     let value = candidate.get_value().to_string_lossy();
     let help = candidate.get_help().map(|help| help.to_string()).unwrap_or_default();
     let help = help.lines().next().unwrap_or_default().replace('\t', " ");
     if help.is_empty() { format!("{value}\n") } else { format!("{value}\t{help}\n") }
 }
 
-/// Where the program stands whose command line is to be completed. An empty word in its place, without a `--`
-/// before it, may still become an option of ours.
+/// Returns the position of the program whose command line is to be completed. An empty word there, without a `--` before
+/// it, may still become an option of ours.
 fn program(line: &RawArgs<'_>, words: &[OsString]) -> Option<usize> {
     let (at, last) = (line.program?, words.len() - 1);
     let text = line.has("-c") || line.has("--command");
@@ -68,7 +68,7 @@ fn program(line: &RawArgs<'_>, words: &[OsString]) -> Option<usize> {
     (at <= last && !text && !undecided).then_some(at)
 }
 
-/// The command line with what its values can be, where clap alone does not know them.
+/// Adds the possible values of arguments that clap alone does not know.
 fn with_values(command: clap::Command, socket: &Path, explained: &[(String, String)]) -> clap::Command {
     command.mut_subcommands(|sub| {
         let filter = verbs::find(sub.get_name()).map_or(ProcessFilter::NoIds, |verb| verb.ids);
@@ -84,7 +84,7 @@ fn with_values(command: clap::Command, socket: &Path, explained: &[(String, Stri
                     let explained = explained.clone();
                     arg.add(ArgValueCandidates::new(move || explained.iter().map(candidate).collect()))
                 }
-                // Clap knows, or nobody does.
+                // Clap knows the values, or there are none to offer.
                 _ => arg,
             }
         })
@@ -95,7 +95,7 @@ fn candidate((word, about): &(String, String)) -> CompletionCandidate {
     CompletionCandidate::new(word).help(Some(about.clone().into()))
 }
 
-/// What `help` explains behind the words that are there: topics and commands, or a command's own.
+/// Returns what `help` explains behind the given words: topics and commands, or a command's subcommands.
 fn explained(line: &RawArgs<'_>, words: &[OsString]) -> Vec<(String, String)> {
     let before = line.verb.map_or(&[][..], |verb| &words[verb + 1..words.len().max(verb + 2) - 1]);
     let command = help::command();
@@ -105,12 +105,12 @@ fn explained(line: &RawArgs<'_>, words: &[OsString]) -> Vec<(String, String)> {
     let commands = visible.map(|sub| (sub.get_name().to_owned(), about(sub)));
     let topics = TOPICS.iter().map(|topic| (topic.name.to_owned(), topic.about.to_owned()));
     let topics = topics.chain([("topics".to_owned(), "what else is explained".to_owned())]);
-    // `events` is both, and stands here once.
+    // `events` is a command and a topic, and is offered once.
     let topics = topics.filter(|(name, _)| command.find_subcommand(name).is_none());
     commands.chain(topics.filter(|_| before.is_empty())).collect()
 }
 
-/// Signals as they were begun: `TERM`, `SIGTERM`, `term`.
+/// Returns signals in the form that was begun: `TERM`, `SIGTERM`, `term`.
 fn signals(begun: &OsStr) -> Vec<CompletionCandidate> {
     let begun = begun.to_string_lossy();
     let small = begun.starts_with(|c: char| c.is_ascii_lowercase());

@@ -1,11 +1,11 @@
-//! What each feature of the kernel is for, and what its absence costs. Pure.
+//! The kernel's features: what each is for, and what its absence costs. Pure.
 
 use super::Check;
 use super::checks::{ok, warning};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Features that are there or not, what a missing one costs, and what brings it.
+/// Each feature with the cost of its absence, and what enables it.
 const SWITCHES: [(&str, &str, &str); 4] = [
     (
         "pidfd",
@@ -18,7 +18,7 @@ const SWITCHES: [(&str, &str, &str); 4] = [
         "uname -r   # Linux 6.15 or later has it",
     ),
     ("proc_children", "finding a process's descendants reads all of /proc", "zgrep PROC_CHILDREN /proc/config.gz"),
-    ("zygote", "every start costs an exec more", "grep shim ~/.config/toold/config.toml   # it says \"exec\""),
+    ("zygote", "every start costs an exec more", "grep shim ~/.config/toold/config.toml   # it is \"exec\""),
 ];
 const CONTROLLERS: [(&str, &str); 3] = [("memory", "--memory"), ("cpu", "--cpu"), ("pids", "--pids")];
 
@@ -34,7 +34,10 @@ pub fn checks(features: &BTreeMap<String, Value>) -> Vec<Check> {
     let lacks = |name: &str| groups.is_some_and(|groups| groups.get(name).is_none());
     let lacking: Vec<&str> = CONTROLLERS.iter().filter(|(name, _)| lacks(name)).map(|(_, limit)| *limit).collect();
     if !lacking.is_empty() {
-        let text = format!("control groups lack what {} need: they are not enforced, and told so", lacking.join(", "));
+        let text = format!(
+            "control groups lack what {} need: they are not enforced, and `exec` reports that",
+            lacking.join(", ")
+        );
         checks.push(warning("kernel", text, "cat /sys/fs/cgroup/cgroup.controllers"));
     }
     if checks.is_empty() {

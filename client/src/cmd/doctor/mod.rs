@@ -1,4 +1,4 @@
-//! `doctor`: looks for what is wrong here, and says what mends it. Starts nothing.
+//! `doctor`: checks the installation and suggests fixes. It starts nothing.
 
 mod checks;
 mod kernel;
@@ -19,13 +19,13 @@ use std::path::{Path, PathBuf};
 use toold_proto::paths;
 use toold_proto::results::DaemonInfo;
 
-/// Before a command that mends something: it belongs to the text above it.
+/// The indent of a fix, below the text that it belongs to.
 const FIX_INDENT: usize = 23;
-/// And on a narrow terminal, where that text stands below its name.
+/// The same on a narrow terminal, where the text stands below its name.
 const NARROW_FIX_INDENT: usize = 6;
-const NARROW: usize = 48;
+const NARROW_WIDTH: usize = 48;
 
-/// How bad it is.
+/// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
@@ -54,7 +54,7 @@ pub struct PathState {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PathKind {
     Missing,
-    /// It cannot be looked at.
+    /// It cannot be read.
     Hidden,
     Dir {
         uid: u32,
@@ -67,7 +67,7 @@ pub enum PathKind {
     Other,
 }
 
-/// All that is known, gathered before anything is judged.
+/// All facts, gathered before any check.
 pub struct Facts {
     pub uid: Option<u32>,
     pub daemon: Result<Option<Box<DaemonInfo>>, CallError>,
@@ -119,7 +119,7 @@ pub fn run(cx: &mut Context<'_>) -> Result<u8, CliError> {
     if cx.json {
         cx.print_json(&report(worst, &checks))?;
     } else {
-        cx.console.print(&picture(&checks, cx.console.style))?;
+        cx.console.print(&format_report(&checks, cx.console.style))?;
     }
     Ok(if worst == Severity::Problem { FAILED } else { DONE })
 }
@@ -133,10 +133,10 @@ fn gather(socket: &Path) -> Facts {
     let group = info.and_then(|info| checks::Group::of(info.pid));
     Facts {
         uid: uid(),
-        socket: found(socket),
-        socket_dir: found(socket.parent().unwrap_or(Path::new("/"))),
+        socket: path_state(socket),
+        socket_dir: path_state(socket.parent().unwrap_or(Path::new("/"))),
         free: state.as_deref().and_then(free),
-        state: state.as_deref().map(found),
+        state: state.as_deref().map(path_state),
         manager: daemon_probe::has_user_manager(),
         linger: Linger::read(),
         program: daemon_program(),
@@ -146,7 +146,7 @@ fn gather(socket: &Path) -> Facts {
     }
 }
 
-fn found(path: &Path) -> PathState {
+fn path_state(path: &Path) -> PathState {
     let kind = match path.symlink_metadata() {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => PathKind::Missing,
         Err(_) => PathKind::Hidden,
@@ -157,7 +157,7 @@ fn found(path: &Path) -> PathState {
     PathState { path: path.into(), kind }
 }
 
-/// What is free where a directory is, or will be.
+/// Returns the free bytes where a directory is, or will be.
 fn free(dir: &Path) -> Option<u64> {
     dir.ancestors().find(|dir| dir.exists()).and_then(sys::free_bytes)
 }
@@ -169,10 +169,10 @@ fn daemon_program() -> Option<PathBuf> {
     if program.is_absolute() { Some(program) } else { found() }
 }
 
-/// A command in lines that can be copied: a shell joins those that end so. Not within quotes, and no comment.
+/// Returns a command in lines that can be copied: a shell joins lines that end with a backslash. Not within quotes or comments.
 fn command(text: &str, style: Style) -> Vec<(String, String)> {
     let start =
-        " ".repeat(if style.width.is_some_and(|width| width < NARROW) { NARROW_FIX_INDENT } else { FIX_INDENT });
+        " ".repeat(if style.width.is_some_and(|width| width < NARROW_WIDTH) { NARROW_FIX_INDENT } else { FIX_INDENT });
     let mut lines = hanging_indent(&start, text, style.width);
     if lines.len() > 1 && !text.contains(['\'', '"', '#']) {
         let end = " \\";
@@ -183,7 +183,7 @@ fn command(text: &str, style: Style) -> Vec<(String, String)> {
     lines
 }
 
-fn picture(checks: &[Check], style: Style) -> String {
+fn format_report(checks: &[Check], style: Style) -> String {
     let mut out = String::new();
     for check in checks {
         let (word, tint) = match check.severity {
@@ -221,7 +221,7 @@ mod tests {
         let fix = "systemctl --user enable --now toold.service toold.socket && loginctl enable-linger";
         let all = [checks::ok("version", "toolctl 0.1.0"), checks::warning("unit", text, fix)];
         for width in [30, 40, 80] {
-            let shown = picture(&all, Style { width: Some(width), colour: false });
+            let shown = format_report(&all, Style { width: Some(width), colour: false });
             assert!(shown.lines().all(|line| columns(line) <= width), "{width}: {shown}");
             let said: Vec<&str> = shown.split_whitespace().filter(|word| *word != "\\").collect();
             assert!(said.join(" ").contains(&format!("{text} {fix}")), "no word is broken at {width}: {shown}");
@@ -230,13 +230,13 @@ mod tests {
                 copied.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
             assert!(copied.iter().any(|line| line == fix), "{width}: {shown}");
         }
-        let shown = picture(&all, Style { width: Some(80), colour: false });
+        let shown = format_report(&all, Style { width: Some(80), colour: false });
         let begin = "ok       version     toolctl 0.1.0\n\
                      warning  unit        none: systemd does not run for this user; toolctl starts\n\
                      \x20                    the daemon by itself, and needs none\n\
                      \x20                      systemctl --user enable --now toold.service \\\n";
         assert!(shown.starts_with(begin), "{shown}");
-        let shown = picture(&all, Style { width: None, colour: true });
+        let shown = format_report(&all, Style { width: None, colour: true });
         assert!(shown.starts_with("\x1b[32mok\x1b[0m       version     toolctl 0.1.0\n"), "{shown:?}");
         assert!(shown.contains(&format!("unit        {text}\n")), "{shown}");
     }

@@ -1,7 +1,7 @@
-//! The last events that are kept, and with `-f` the new ones as they are pushed.
+//! The last events of the journal, and with `-f` new ones as they are pushed.
 //!
-//! `-f` goes on after a lost connection with the event after the last it knows of, so nothing is
-//! lost and nothing comes twice.
+//! After a lost connection `-f` continues behind the last event it knows, so no event is lost and none comes
+//! twice.
 
 use super::{Facts, Filter, print};
 use crate::blocking::{CallError, Push, parse};
@@ -19,34 +19,35 @@ use toold_proto::id::ProcId;
 use toold_proto::params;
 use toold_proto::results::Journal;
 
-/// How many kept events are shown unless `-n` says otherwise.
-pub const LINES: u64 = 20;
-/// With a filter, how many events are looked through first, and how much more when too few fit.
-const WINDOW: (u64, u64) = (1000, 8);
+/// The number of events that are shown without `-n`.
+pub const DEFAULT_EVENTS: u64 = 20;
+/// With a filter, the number of events that are searched first, and the factor of growth when too few match.
+const FIRST_WINDOW: u64 = 1000;
+const WINDOW_GROWTH: u64 = 8;
 
-pub struct Plan {
+pub struct JournalOptions {
     pub filter: Filter,
-    /// At most so many kept ones. None: all.
-    pub most: Option<u64>,
+    /// The largest number of stored events. None: all.
+    pub limit: Option<u64>,
     pub after: Option<u64>,
     pub follow: bool,
     pub output: bool,
 }
 
-pub fn run(plan: Plan, cx: &mut Context<'_>) -> Result<u8, CliError> {
+pub fn run(options: JournalOptions, cx: &mut Context<'_>) -> Result<u8, CliError> {
     let journal = journal(cx)?;
     let mut reader = Reader { cx, events: EventLoop::new(), subscription: None, who: SubjectColumn::default() };
-    let position = match (plan.follow, plan.after, plan.most) {
-        // All that came after it and all that will come are one replay.
+    let position = match (options.follow, options.after, options.limit) {
+        // All stored events after it and all new ones are one replay.
         (true, Some(after), None) => after,
-        (_, after, most) => {
-            let kept = reader.kept(&plan.filter, after.unwrap_or(0), most, &journal)?;
+        (_, after, limit) => {
+            let kept = reader.kept(&options.filter, after.unwrap_or(0), limit, &journal)?;
             print(kept.iter().map(|event| &**event), &mut reader.who, reader.cx)?;
             journal.last.max(after.unwrap_or(0))
         }
     };
-    match plan.follow {
-        true => follow(&plan, position, &mut reader),
+    match options.follow {
+        true => follow(&options, position, &mut reader),
         false => Ok(DONE),
     }
 }
@@ -55,17 +56,17 @@ fn journal(cx: &mut Context<'_>) -> Result<Journal, CliError> {
     Ok(cx.connection.call_with_retry::<api::DaemonInfo>(&params::Empty::default())?.events)
 }
 
-/// Prints what is pushed, until somebody stops us.
-fn follow(plan: &Plan, mut position: u64, reader: &mut Reader<'_, '_>) -> Result<u8, CliError> {
-    // A gap that was asked for once and came again is one that nobody can fill.
+/// Prints what is pushed, until a signal ends us.
+fn follow(options: &JournalOptions, mut position: u64, reader: &mut Reader<'_, '_>) -> Result<u8, CliError> {
+    // A gap that comes again after a new subscription cannot be filled.
     let mut tried = None;
-    reader.subscribe(&plan.filter, position, plan.output)?;
+    reader.subscribe(&options.filter, position, options.output)?;
     loop {
         let event = match reader.next()? {
             Ok(event) => event,
             Err(lost) => {
                 position = reader.resume(lost, position)?;
-                reader.subscribe(&plan.filter, position, plan.output)?;
+                reader.subscribe(&options.filter, position, options.output)?;
                 continue;
             }
         };
@@ -75,11 +76,11 @@ fn follow(plan: &Plan, mut position: u64, reader: &mut Reader<'_, '_>) -> Result
             && to > position
         {
             reader.unsubscribe()?;
-            reader.subscribe(&plan.filter, position, plan.output)?;
+            reader.subscribe(&options.filter, position, options.output)?;
             continue;
         }
         let seq = facts.and_then(|facts| facts.missed().map(|(_, to)| to).or(facts.seq()));
-        // What a replay brings again was printed before. Output has no number, and comes once.
+        // A replay brings events again that were printed before. Output has no number, and comes once.
         if seq.is_none_or(|seq| seq > position) {
             print(std::iter::once(&*event), &mut reader.who, reader.cx)?;
             position = seq.unwrap_or(position);
@@ -93,47 +94,47 @@ struct Reader<'a, 'c> {
     /// The one call that may be pending is the subscription.
     events: EventLoop<()>,
     subscription: Option<Subscription>,
-    /// The column of those that the events are about.
+    /// The column of the events' subjects.
     who: SubjectColumn,
 }
 
-/// One that was asked for: its number is known once that is answered.
+/// A subscription. Its number is known once the call is answered.
 struct Subscription {
     number: Option<u64>,
     /// Pushes that came before the answer.
     early: VecDeque<Push>,
 }
 
-/// What came next: an event, or the end of the connection.
+/// The next event, or the end of the connection.
 type Next = Result<Box<RawValue>, CallError>;
 
 impl Reader<'_, '_> {
-    /// The last events up to the journal's end that are wanted.
+    /// Returns the last events that match, up to the journal's end.
     fn kept(
         &mut self,
         filter: &Filter,
         after: u64,
-        most: Option<u64>,
+        limit: Option<u64>,
         journal: &Journal,
     ) -> Result<VecDeque<Box<RawValue>>, CliError> {
         let filter = self.resolved(filter)?;
         let first = after.max(journal.oldest.saturating_sub(1));
-        let mut window = match most {
-            Some(most) if filter.is_empty() => most,
-            Some(_) => WINDOW.0,
+        let mut window = match limit {
+            Some(limit) if filter.is_empty() => limit,
+            Some(_) => FIRST_WINDOW,
             None => u64::MAX,
         };
         loop {
             let begin = first.max(journal.last.saturating_sub(window));
-            let kept = self.replay(&filter, begin, journal.last, most)?;
-            if begin == first || most.is_some_and(|most| kept.len() as u64 >= most) || filter.is_empty() {
+            let kept = self.replay(&filter, begin, journal.last, limit)?;
+            if begin == first || limit.is_some_and(|limit| kept.len() as u64 >= limit) || filter.is_empty() {
                 return Ok(kept);
             }
-            window = window.saturating_mul(WINDOW.1);
+            window = window.saturating_mul(WINDOW_GROWTH);
         }
     }
 
-    /// The filter with a whole id: a name or the start of one is for the daemon to understand.
+    /// Returns the filter with a full id: the daemon resolves a name or the start of an id.
     fn resolved(&mut self, filter: &Filter) -> Result<Filter, CliError> {
         let id = match &filter.id {
             Some(id) if id.parse::<ProcId>().is_err() => {
@@ -145,18 +146,18 @@ impl Reader<'_, '_> {
         Ok(Filter { id, ..filter.clone() })
     }
 
-    /// The events after `begin` up to `last`, the wanted of them, and of these the last. Asked for
-    /// without the filter: only so is the very last of them sure to come, and known for the end.
+    /// Returns the events after `begin` up to `last` that match, and of these the last `most`. The subscription has no
+    /// filter: only then is event `last` sure to come, which marks the end.
     fn replay(
         &mut self,
         filter: &Filter,
         begin: u64,
         last: u64,
-        most: Option<u64>,
+        limit: Option<u64>,
     ) -> Result<VecDeque<Box<RawValue>>, CliError> {
         let mut kept = VecDeque::new();
         let mut reached = begin;
-        if begin >= last || most == Some(0) {
+        if begin >= last || limit == Some(0) {
             return Ok(kept);
         }
         self.subscribe(&Filter::default(), begin, false)?;
@@ -175,7 +176,7 @@ impl Reader<'_, '_> {
             reached = seq;
             if seq <= last && (missed.is_some() || filter.wants(&facts)) {
                 kept.push_back(event);
-                if most.is_some_and(|most| kept.len() as u64 > most) {
+                if limit.is_some_and(|limit| kept.len() as u64 > limit) {
                     kept.pop_front();
                 }
             }
@@ -200,7 +201,7 @@ impl Reader<'_, '_> {
         self.events.send::<api::EventsSubscribe>(&mut self.cx.connection, (), &params, Duration::ZERO)
     }
 
-    /// Ends the subscription. Its answer and what is still on its way are passed over.
+    /// Ends the subscription. Its answer and pushes that are still under way are skipped.
     fn unsubscribe(&mut self) -> Result<(), CliError> {
         if let Some(Subscription { number: Some(subscription), .. }) = self.subscription.take() {
             self.cx.connection.send(api::EventsUnsubscribe::NAME, &params::EventsUnsubscribe { subscription })?;
@@ -208,12 +209,12 @@ impl Reader<'_, '_> {
         Ok(())
     }
 
-    /// The next event, however long that takes.
+    /// Returns the next event, without a timeout.
     fn next(&mut self) -> Result<Next, CliError> {
         self.next_within(Duration::MAX)
     }
 
-    /// The next event. The answer to a subscription never takes longer than the daemon's patience.
+    /// Returns the next event. The answer to a subscription has the daemon's usual timeout.
     fn next_within(&mut self, time: Duration) -> Result<Next, CliError> {
         let begin = Instant::now();
         loop {
@@ -236,7 +237,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// The next event that is here already.
+    /// Returns the next event that has already been read.
     fn arrived(&mut self) -> Result<Option<Box<RawValue>>, CliError> {
         loop {
             let Some(subscription) = &mut self.subscription else { return Ok(None) };
@@ -268,20 +269,20 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// A new connection after a lost one: where to go on there.
+    /// Reconnects after a lost connection. Returns the position to continue from.
     fn resume(&mut self, lost: CallError, position: u64) -> Result<u64, CliError> {
         self.subscription = None;
         self.cx.connection.recover(lost)?;
         let journal = journal(self.cx)?;
         let console = &mut self.cx.console;
         if journal.last < position {
-            console.message(&format!("the journal begins anew; it was at event {position} before"));
+            console.message(&format!("the journal starts again from the beginning; it was at event {position} before"));
             return Ok(0);
         }
         if journal.oldest > position + 1 {
-            console.message(&format!("events {} to {} are not kept any more", position + 1, journal.oldest - 1));
+            console.message(&format!("events {} to {} are no longer stored", position + 1, journal.oldest - 1));
         } else if console.err_style.terminal() {
-            console.message(&format!("the daemon was away; going on after event {position}"));
+            console.message(&format!("reconnected to the daemon; continuing after event {position}"));
         }
         Ok(position)
     }

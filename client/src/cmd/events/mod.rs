@@ -1,4 +1,4 @@
-//! `events`: what happened, and with `-f` what happens.
+//! `events`: shows what happened, and with `-f` what happens.
 
 mod consumer;
 mod journal;
@@ -64,19 +64,20 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
         Some(name) => {
             let until = match (args.follow, args.wait) {
                 (true, _) => consumer::Until::Stopped,
-                (false, wait) => consumer::Until::Told { wait_ms: wait.unwrap_or(0) },
+                (false, wait) => consumer::Until::CaughtUp { wait_ms: wait.unwrap_or(0) },
             };
-            consumer::run(consumer::Plan { name, filter, until, most: args.lines }, cx)
+            consumer::run(consumer::ConsumerOptions { name, filter, until, limit: args.lines }, cx)
         }
         None => {
-            let most = args.lines.or(args.after.is_none().then_some(journal::LINES));
-            let plan = journal::Plan { filter, most, after: args.after, follow: args.follow, output: args.output };
-            journal::run(plan, cx)
+            let limit = args.lines.or(args.after.is_none().then_some(journal::DEFAULT_EVENTS));
+            let options =
+                journal::JournalOptions { filter, limit, after: args.after, follow: args.follow, output: args.output };
+            journal::run(options, cx)
         }
     }
 }
 
-/// Which events are wanted.
+/// The events that are wanted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Filter {
     types: Option<Vec<EventType>>,
@@ -85,12 +86,12 @@ struct Filter {
     id: Option<String>,
 }
 
-/// The facts of an event. None of them is sure to have the form we know: a later version's types
-/// have facts of their own.
+/// The fields of an event. None is sure to have the type we know: later versions add event types with fields of their
+/// own.
 struct Facts(Map<String, Value>);
 
 impl Facts {
-    /// None for what is no event at all.
+    /// Returns None for a value that is not an event.
     fn of(event: &RawValue) -> Option<Facts> {
         serde_json::from_str(event.get()).ok().map(Facts)
     }
@@ -103,12 +104,12 @@ impl Facts {
         self.0.get(key)?.as_u64()
     }
 
-    /// Its number; what is not durable has none.
+    /// Returns its number. Only durable events have one.
     fn seq(&self) -> Option<u64> {
         self.number("seq")
     }
 
-    /// The events that were not pushed because we were too slow.
+    /// Returns the range of events that were not pushed because we were too slow.
     fn missed(&self) -> Option<(u64, u64)> {
         let lagged = self.text("type") == Some("lagged") && self.text("of") == Some("events");
         lagged.then_some((self.number("from")?, self.number("to")?))
@@ -120,8 +121,8 @@ impl Filter {
         *self == Filter::default()
     }
 
-    /// What the daemon would say, for events that it was asked for without the filter. The id is a
-    /// whole one here.
+    /// Applies the filter as the daemon would, to events that were requested without it. The id is a full
+    /// one here.
     fn wants(&self, facts: &Facts) -> bool {
         let same =
             |wanted: &Option<String>, is: Option<&str>| wanted.as_deref().is_none_or(|wanted| is == Some(wanted));
@@ -133,7 +134,7 @@ impl Filter {
     }
 }
 
-/// Prints events to the last byte: as they came, or as lines for a person.
+/// Prints events completely: as they came, or as lines for a person.
 fn print<'e>(
     events: impl Iterator<Item = &'e RawValue>,
     who: &mut render::event::SubjectColumn,
@@ -148,7 +149,7 @@ fn print<'e>(
             (false, Some(facts)) => {
                 text.push_str(&render::event::event(&facts.0, &local_time(&facts), *who, style));
             }
-            // No object is no event of ours; as it came it says most.
+            // A value that is not an object is printed as it came.
             (true, _) | (false, None) => {
                 text.push_str(event.get());
                 text.push('\n');
@@ -161,7 +162,7 @@ fn print<'e>(
     }
 }
 
-/// The local time of day of an event; nothing for one that has none.
+/// Returns the local time of day of an event, or nothing.
 fn local_time(event: &Facts) -> String {
     let at = event.text("at").and_then(time::unix_ms).and_then(sys::local_time_of_day);
     at.map(|(hour, minute, second)| format!("{hour:02}:{minute:02}:{second:02}")).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! `events` against a daemon that answers from a script.
+//! `events` against a fake daemon.
 
 use crate::cli::{Screen, test_run, test_run_into, test_run_on};
 use crate::testing::{FakeDaemon, Reply, info, process};
@@ -15,13 +15,13 @@ fn exits(from: u64, to: u64) -> Vec<Value> {
     (from..=to).map(|seq| event(seq, "exited")).collect()
 }
 
-/// The numbers of the events that were printed with `--json`.
+/// Returns the numbers of the events that were printed with `--json`.
 fn numbers(out: &str) -> Vec<u64> {
     let seq = |line: &str| serde_json::from_str::<Value>(line).ok()?["seq"].as_u64();
     out.lines().map(|line| seq(line).unwrap_or_else(|| panic!("no event: {line}"))).collect()
 }
 
-/// A reader who leaves after so many writes, as `head` does; then every write is told so.
+/// A reader that leaves after a number of writes, as `head` does; further writes fail.
 struct Head {
     writes: usize,
     text: String,
@@ -44,7 +44,7 @@ impl Write for Head {
     }
 }
 
-/// `toolctl` until its reader leaves after so many writes: the numbers of the events printed, and what was said.
+/// Runs `toolctl` until its reader leaves after `left` writes. Returns the numbers of the printed events, and the errors.
 fn until_left(writes: usize, screen: Screen, fake: &FakeDaemon, args: &[&str]) -> (Vec<u64>, String) {
     let mut head = Head::after(writes);
     let (code, err) = test_run_into(&mut head, screen, fake, args);
@@ -146,7 +146,7 @@ fn following_goes_on_after_a_restart_with_nothing_lost_and_nothing_doubled() {
                 Reply::result(info(1, 2)),
                 Reply::subscribed(7, &exits(1, 3)),
                 Reply::result(true),
-                // 3 came with the first subscription too, but after what that one was asked for.
+                // 3 came with the first subscription too, but after the events that it was made for.
                 Reply::subscribed(8, &exits(3, 4)).then(Reply::HangUp),
             ],
             vec![Reply::result(info(1, 6)).then(Reply::HangUp)],
@@ -166,7 +166,7 @@ fn following_goes_on_after_a_restart_with_nothing_lost_and_nothing_doubled() {
     assert!(subscribed[2..].iter().all(|params| **params == wanted(4)), "{subscribed:?}");
     let fake = FakeDaemon::start(script());
     let (_, said) = until_left(6, Screen::Errors, &fake, &args);
-    assert_eq!(said, "toolctl: the daemon was away; going on after event 4\n".repeat(said.lines().count()));
+    assert_eq!(said, "toolctl: reconnected to the daemon; continuing after event 4\n".repeat(said.lines().count()));
     assert!(!said.is_empty(), "a person is told");
 }
 
@@ -178,9 +178,12 @@ fn what_came_while_the_daemon_was_away_and_is_not_kept_is_told_to_everybody() {
     };
     let args = ["events", "-f", "-n", "0", "--json"];
     let said = until_left(2, Screen::None, &script(info(6, 8), 6), &args);
-    assert_eq!(said, (vec![3, 6], "toolctl: events 4 to 5 are not kept any more\n".into()));
+    assert_eq!(said, (vec![3, 6], "toolctl: events 4 to 5 are no longer stored\n".into()));
     let said = until_left(2, Screen::None, &script(info(1, 1), 1), &args);
-    assert_eq!(said, (vec![3, 1], "toolctl: the journal begins anew; it was at event 3 before\n".into()));
+    assert_eq!(
+        said,
+        (vec![3, 1], "toolctl: the journal starts again from the beginning; it was at event 3 before\n".into())
+    );
 }
 
 #[test]
@@ -269,7 +272,7 @@ fn a_consumer_takes_so_many_and_waits_for_the_first_only() {
 #[test]
 fn a_following_consumer_polls_long_and_goes_on_over_a_lost_connection_without_doubling() {
     let fake = FakeDaemon::start(vec![
-        // The acknowledgement is lost: what was printed is not asked for again, but acknowledged again.
+        // The acknowledgement is lost: what was printed is not pulled again, but acknowledged again.
         vec![Reply::result(pulled(&exits(1, 2), 2)), Reply::HangUp],
         vec![acked(), Reply::HangUp],
         vec![
@@ -286,7 +289,7 @@ fn a_following_consumer_polls_long_and_goes_on_over_a_lost_connection_without_do
     assert_eq!(acks, [2, 2, 3], "4 was never printed");
 }
 
-/// A standard output that looks what the daemon was asked before each write.
+/// A standard output that checks before each write what the daemon was asked.
 struct Witness<'f> {
     fake: &'f FakeDaemon,
     seen: Vec<String>,
@@ -324,8 +327,8 @@ fn what_a_consumer_will_never_see_is_told() {
     result["forgotten"] = json!({"position": 2, "at": "x"});
     let fake = FakeDaemon::start(vec![vec![Reply::result(result), acked()]]);
     let (_, _, err) = test_run(&fake, &["events", "--consumer", "me", "--json"]);
-    assert!(err.starts_with("toolctl: me was at event 2, was not used for long and forgotten;"), "{err}");
-    assert!(err.ends_with("toolctl: events 3 to 6 are not kept any more\n"), "{err}");
+    assert!(err.starts_with("toolctl: me was at event 2 and expired because it was not used;"), "{err}");
+    assert!(err.ends_with("toolctl: events 3 to 6 are no longer stored\n"), "{err}");
 }
 
 #[test]

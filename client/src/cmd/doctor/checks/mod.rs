@@ -1,4 +1,4 @@
-//! What each fact means. Pure.
+//! The checks: each turns facts into a severity, a text and a fix. Pure.
 
 use super::{Check, Facts, PathKind, PathState, Severity, kernel};
 use crate::autostart::is_not_listening;
@@ -9,10 +9,10 @@ use crate::render::time::duration;
 use std::path::{Path, PathBuf};
 use toold_proto::results::DaemonInfo;
 
-/// Less than this, and output is soon not stored.
-const LITTLE: u64 = 1 << 30;
-/// Less than this, and it already may not be.
-const NOTHING: u64 = 64 << 20;
+/// Free bytes below which output will soon not be stored.
+const LOW_FREE_BYTES: u64 = 1 << 30;
+/// Free bytes below which output may already not be stored.
+const MIN_FREE_BYTES: u64 = 64 << 20;
 
 /// The control group (version 2) that the daemon runs in.
 pub struct Group {
@@ -44,7 +44,7 @@ pub fn problem(name: &'static str, text: impl Into<String>, fix: impl Into<Strin
     Check { name, severity: Severity::Problem, text: text.into(), fix: Some(fix.into()) }
 }
 
-/// Every check, in the order in which a person would go about it.
+/// Runs every check, in the order in which a person would check.
 pub fn all(facts: &Facts) -> Vec<Check> {
     let info = facts.daemon.as_ref().ok().and_then(Option::as_deref);
     let mut checks = vec![daemon(facts), version(info)];
@@ -94,21 +94,17 @@ fn version(info: Option<&DaemonInfo>) -> Check {
     }
 }
 
-/// Something that only its owner may reach.
+/// Checks a path that only its owner may access.
 fn place(name: &'static str, found: &PathState, wanted: u32, own: Option<u32>) -> Check {
     let path = found.path.display();
     let (uid, mode) = match (found.kind, wanted) {
         (PathKind::Missing, _) => return ok(name, format!("{path} is made when the daemon starts")),
         (PathKind::Hidden, _) => {
-            return problem(name, format!("{path} cannot be looked at"), format!("ls -ld {path}"));
+            return problem(name, format!("{path} cannot be read"), format!("ls -ld {path}"));
         }
         (PathKind::Dir { uid, mode }, 0o700) | (PathKind::Socket { uid, mode }, 0o600) => (uid, mode),
         (PathKind::Dir { .. } | PathKind::Socket { .. } | PathKind::Other, _) => {
-            return problem(
-                name,
-                format!("{path} is something else, and in the way"),
-                format!("mv {path} {path}.away"),
-            );
+            return problem(name, format!("{path} exists and is something else"), format!("mv {path} {path}.away"));
         }
     };
     if own.is_some_and(|own| own != uid) {
@@ -125,14 +121,16 @@ fn place(name: &'static str, found: &PathState, wanted: u32, own: Option<u32>) -
 fn disk(facts: &Facts) -> Check {
     let fix = "toolctl forget --older-than 1h";
     match facts.free {
-        None => warning("disk", "how much is free for the state is unknown", "df -h ~"),
-        Some(free) if free < NOTHING => problem("disk", format!("{} free: output may not be stored", bytes(free)), fix),
-        Some(free) if free < LITTLE => warning("disk", format!("{} free for output", bytes(free)), fix),
+        None => warning("disk", "the free space for the state directory is unknown", "df -h ~"),
+        Some(free) if free < MIN_FREE_BYTES => {
+            problem("disk", format!("{} free: output may not be stored", bytes(free)), fix)
+        }
+        Some(free) if free < LOW_FREE_BYTES => warning("disk", format!("{} free for output", bytes(free)), fix),
         Some(free) => ok("disk", format!("{} free for output", bytes(free))),
     }
 }
 
-/// Whether limits of single jobs can be groups below the daemon's.
+/// Checks whether limits of single processes can be groups below the daemon's.
 fn delegation(facts: &Facts, info: &DaemonInfo) -> Check {
     let own = |group: &&Group| group.owner.is_some() && (group.owner == facts.uid || facts.uid == Some(0));
     let by_v1 = info.features.get("cgroup").is_some_and(|groups| groups.to_string().contains("cgroup1"));
@@ -147,7 +145,7 @@ fn delegation(facts: &Facts, info: &DaemonInfo) -> Check {
         Some(group) => warning(
             "delegation",
             format!(
-                "{} is no leaf of a delegated group: memory, cpu and pids limits of jobs are not enforced",
+                "{} is not a leaf of a delegated group: memory, cpu and pids limits of jobs are not enforced",
                 group.path.display()
             ),
             "toolctl service install   # with systemd 254 or later",
@@ -164,7 +162,7 @@ fn unit(facts: &Facts) -> Vec<Check> {
     let (service, socket) = match &facts.units {
         Ok(units) => units,
         Err(why) if facts.manager => return vec![warning("unit", why.clone(), "systemctl --user status")],
-        // An error's words beside an `ok` would leave open which of them holds.
+        // The text of an error beside an `ok` would leave open which of them is true.
         Err(_) => {
             let text = "none: systemd does not run for this user; toolctl starts the daemon by itself, and needs none";
             return vec![ok("unit", text)];
@@ -207,7 +205,7 @@ fn unit(facts: &Facts) -> Vec<Check> {
 }
 
 fn linger(facts: &Facts) -> Option<Check> {
-    // Without systemd nobody ends what is left behind.
+    // Without systemd no one ends orphaned descendants.
     let (service, _) = facts.units.as_ref().ok()?;
     Some(match (facts.linger, service.loaded()) {
         (Linger::On, _) => ok("lingering", "on: processes outlive your last logout"),

@@ -1,4 +1,4 @@
-//! Facts in, verdicts out.
+//! Facts in, severities out.
 
 use super::*;
 use crate::blocking::CallError;
@@ -17,7 +17,7 @@ fn info(changes: serde_json::Value) -> Box<DaemonInfo> {
     Box::new(serde_json::from_value(document).expect("a whole result"))
 }
 
-/// A machine where nothing is wrong.
+/// Returns the facts of a machine without problems.
 fn good() -> Facts {
     let unit = "LoadState=loaded\nActiveState=active\nSubState=running\nUnitFileState=enabled\nMainPID=9\nListen=/r/s (Stream)";
     Facts {
@@ -35,7 +35,7 @@ fn good() -> Facts {
     }
 }
 
-/// What is not well, as `verdict name mend`.
+/// Returns every finding that is not ok, as `severity name fix`.
 fn wrong(facts: &Facts) -> Vec<String> {
     let checks = all(facts).into_iter().filter(|check| check.severity != Severity::Ok);
     checks.map(|c| format!("{:?} {}: {}", c.severity, c.name, c.fix.unwrap_or_default())).collect()

@@ -1,4 +1,5 @@
-//! What was told of a process, and how far its watch has come: the daemon's own slot in the record. Pure.
+//! The checkpoint of a process: which of its events were published, and how far its watch has scanned. It is the
+//! daemon's own slot in the record. Pure.
 
 use super::state::State;
 use crate::watch::{Limiter, ScanPosition};
@@ -7,29 +8,29 @@ use toold_format::slots::{CHECKPOINT_LEN, CheckpointSlot};
 use toold_proto::event::EventType;
 
 /// Everything about a process that only the daemon knows and that must outlive it. It goes into the journal with every
-/// event of the process, so that a crash between the journal and the slot is put right at the next start.
+/// event of the process, so the next start repairs a crash between journal and slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Checkpoint {
-    /// The last event of this process.
+    /// Number of the last event of this process.
     pub seq: u64,
     pub started: bool,
     pub exited: bool,
     pub closed: bool,
     pub completed: bool,
-    /// `notify` was turned on by the watch.
+    /// The watch turned `notify` on.
     pub promoted: bool,
-    /// The watch is through with everything the program printed.
+    /// The watch has scanned everything that the program printed.
     pub watched: bool,
     pub exited_seq: u64,
     pub completed_seq: u64,
     pub limiter: Limiter,
     pub resume: ScanPosition,
-    /// The output's end at the last heartbeat, and when that was, monotonic.
+    /// End of the output at the last heartbeat, and the monotonic time of that heartbeat.
     pub beat_cursor: u64,
     pub beat_ms: u64,
-    /// The output's end when it last asked for input, plus one.
+    /// End of the output at the last `needs_input`, plus one.
     pub asked: u64,
-    /// Bytes that were dropped from the log before the watch came to them.
+    /// Bytes that were dropped from the log before the watch scanned them.
     pub unseen: u64,
 }
 
@@ -41,14 +42,14 @@ const PROMOTED: u32 = 1 << 4;
 const WATCHED: u32 = 1 << 5;
 const STRUCK: u32 = 1 << 6;
 const DISABLED: u32 = 1 << 7;
-/// A slot that was written is never all zeros.
+/// Set in every written slot, so that it is never all zeros.
 const WRITTEN: u32 = 1 << 31;
 
-/// The facts without the checksum.
+/// Length of a slot without its checksum.
 const FACTS: usize = CHECKPOINT_LEN - 8;
 
 impl Checkpoint {
-    /// Of a process from before there was a journal: what is past is not told any more.
+    /// Returns the checkpoint of a process from before there was a journal: its past events are not published any more.
     pub fn for_legacy_record(state: &State) -> Checkpoint {
         let over = state.has_ended();
         Checkpoint {
@@ -61,7 +62,7 @@ impl Checkpoint {
         }
     }
 
-    /// An event of this kind has this number.
+    /// Marks an event of this kind as published with this number.
     pub fn mark_published(&mut self, kind: EventType, seq: u64) {
         self.seq = seq;
         match kind {
@@ -69,13 +70,14 @@ impl Checkpoint {
             EventType::Exited => (self.exited, self.exited_seq) = (true, seq),
             EventType::Closed => self.closed = true,
             EventType::Completion => (self.completed, self.completed_seq) = (true, seq),
-            // What they change is said by whoever tells them.
+            // The publisher of any other event changes the fields itself.
             _ => {}
         }
     }
 
-    /// Put right with the journal's end: `newest` is this process's last event there, `last` the last of all. An event
-    /// that the journal has is told, noted or not. One that it lost to a power cut is told again.
+    /// Merges the end of the journal: `newest` is the last event of this process there, `last` the last event of all.
+    /// An event in the journal counts as published, whether the slot has it or not. One that the journal lost to a
+    /// power cut is published again.
     pub fn merge_journal(mut self, newest: Option<&(u64, Vec<u8>)>, last: u64) -> Checkpoint {
         if let Some((seq, state)) = newest
             && *seq > self.seq
@@ -89,7 +91,7 @@ impl Checkpoint {
         self
     }
 
-    /// An event's own number is not in the state that goes with it: it had none yet.
+    /// Fills in an event's own number: the state in the journal was made before the number was known.
     fn with_numbers(mut self, seq: u64) -> Checkpoint {
         if self.exited && self.exited_seq == 0 {
             self.exited_seq = seq;
@@ -100,7 +102,7 @@ impl Checkpoint {
         self
     }
 
-    /// As it goes into the journal: what it is after an event of this kind, without trailing zeros.
+    /// Encodes the checkpoint for the journal, as it is after an event of this kind, without trailing zeros.
     pub fn state(mut self, kind: EventType) -> Vec<u8> {
         let (exited, completed) = (self.exited_seq, self.completed_seq);
         self.mark_published(kind, 0);
@@ -124,7 +126,7 @@ impl Checkpoint {
         slot
     }
 
-    /// None: it was never written, or only in part.
+    /// Returns None for a slot that was never written or only in part.
     pub fn read(slot: &CheckpointSlot) -> Option<Checkpoint> {
         let (facts, check) = slot.split_first_chunk::<FACTS>()?;
         if fnv1a(facts).to_le_bytes() != check {
@@ -149,7 +151,8 @@ impl Checkpoint {
         let mut bytes = Vec::with_capacity(FACTS);
         bytes.extend(flags.to_le_bytes());
         bytes.extend(limiter.strikes.to_le_bytes());
-        // What most processes have comes first: the rest is zeros, and zeros at the end cost nothing in the journal.
+        // Fields that most processes have come first: the rest is zeros, and trailing zeros take no space in the
+        // journal.
         let numbers = [
             self.seq,
             self.exited_seq,

@@ -1,4 +1,4 @@
-//! The `completion` event: how a process ended and what it printed, for who was not there.
+//! The `completion` event: the end of a process and its last output, for a client that was not connected.
 
 use super::checkpoint::Checkpoint;
 use super::event_sink::RETRY_DELAY;
@@ -17,15 +17,15 @@ use toold_format::slots::Cause;
 use toold_proto::event::{Completion, OutputSummary};
 use toold_proto::params::Ansi;
 
-/// What it shows of the output, in characters.
+/// Maximum number of characters of output in the event.
 const MAX_OUTPUT_CHARS: usize = 2000;
-/// Output up to this size is hashed before the exit is announced, so that who waits for the exit finds the completion.
-/// More is hashed beside, and waits for nobody.
+/// Output up to this size is hashed before the exit is published, so a client that waits for the exit finds the
+/// completion. More is hashed in the background, and nothing waits for it.
 const MAX_INLINE_HASH_BYTES: u64 = 64 * 1024;
-/// How much is read in one go.
+/// Bytes per read.
 const READ_LEN: usize = 256 * 1024;
 
-/// Tells the completion of a process that has ended: now if that is quick, else in the background.
+/// Publishes the completion of a process that has ended: at once if that is quick, else in the background.
 pub fn publish_or_spawn(proc: &Arc<Proc>, state: &State) -> io::Result<()> {
     if !proc.claim_completion() {
         return Ok(());
@@ -38,16 +38,16 @@ pub fn publish_or_spawn(proc: &Arc<Proc>, state: &State) -> io::Result<()> {
 }
 
 async fn publish_later(proc: Arc<Proc>, state: State) {
-    // A match in the last lines is told before the completion that follows it.
+    // A match in the last lines is published before the completion.
     proc.wait_scanned(&state).await;
     loop {
         let (worker, at) = (proc.clone(), state);
         match tokio::task::spawn_blocking(move || publish(&worker, &at)).await {
             Ok(Ok(())) => return,
             Ok(Err(e)) => {
-                tracing::error!(id = %proc.spec.id, %e, "the completion could not be stored; it is tried again")
+                tracing::error!(id = %proc.spec.id, %e, "failed to store the completion; trying again")
             }
-            Err(e) => return tracing::error!(id = %proc.spec.id, %e, "the completion broke off"),
+            Err(e) => return tracing::error!(id = %proc.spec.id, %e, "the completion task failed"),
         }
         tokio::time::sleep(RETRY_DELAY).await;
     }
@@ -73,7 +73,7 @@ pub fn acknowledge_exit(
     consumers.mark_exit_seen(name, proc.spec.id, mark, bounds, wall_ms())
 }
 
-/// Where the program's own output ends: what came after its exit is a leftover's.
+/// Returns the end of the program's own output. Output after the exit is an orphaned descendant's.
 pub fn output_end(state: &State) -> u64 {
     match state.phase {
         Phase::Exited { exit, .. } => exit.end.min(state.progress.counts.end),
@@ -87,9 +87,9 @@ fn publish(proc: &Proc, state: &State) -> io::Result<()> {
     }
     let (summary, output_error) = match summarize(proc, state) {
         Ok(summary) => (Some(summary), None),
-        // An unreadable log must not keep the exit from being told.
+        // An unreadable log must not prevent the event.
         Err(e) => {
-            tracing::warn!(id = %proc.spec.id, %e, "read the output for the completion");
+            tracing::warn!(id = %proc.spec.id, %e, "failed to read the output for the completion");
             (None, Some(e.to_string()))
         }
     };
@@ -99,7 +99,7 @@ fn publish(proc: &Proc, state: &State) -> io::Result<()> {
     proc.publish_event_to(audience, &completion, |_: &mut Checkpoint| {}).map(|_| ())
 }
 
-/// It ended because its session did: nobody is to be woken.
+/// Returns true if the end of its session ended the process: such a completion is not pushed.
 fn cancelled(state: &State) -> bool {
     matches!(state.phase, Phase::Exited { exit, .. } if exit.cause == Cause::SessionEnd)
 }
@@ -122,7 +122,8 @@ fn summarize(proc: &Proc, state: &State) -> io::Result<OutputSummary> {
     })
 }
 
-/// The hash of everything up to `end`, and its lines. No hash where bytes are missing: it would be that of another output.
+/// Hashes everything up to `end`, and counts lines. Returns no hash if bytes are missing: it would be the hash of other
+/// output.
 fn hash(log: &Log, output_end: u64) -> io::Result<(Option<String>, u64)> {
     let (mut hash, mut at, mut whole, mut newlines, mut last) = (Sha256::new(), 0, true, 0, b'\n');
     while at < output_end {

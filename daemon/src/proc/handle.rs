@@ -1,4 +1,4 @@
-//! What everybody but its task holds of a process: reads never wait, changes await their effect.
+//! The handle of a process, for everything but its task: reads never wait, changes await their effect.
 
 use super::checkpoint::Checkpoint;
 use super::event_sink::EventSink;
@@ -15,13 +15,13 @@ use tokio::sync::{Notify, mpsc, oneshot, watch};
 use toold_format::frame::Wrote;
 use toold_format::slots::{Cause, Progress};
 
-/// Requests waiting for one process. More than this and callers wait.
+/// Maximum number of queued commands of one process. Further callers wait.
 pub const INBOX_LEN: usize = 16;
 
-/// Nobody waits for output.
+/// The value of `output_request` without a request.
 const NO_REQUEST: u64 = u64::MAX;
 
-/// A change that a process's task makes.
+/// A change that the task of a process makes.
 #[derive(Debug)]
 pub enum Command {
     Write { id: [u8; 16], data: Vec<u8>, timeout_ms: u64, reply: oneshot::Sender<WriteResult> },
@@ -31,7 +31,7 @@ pub enum Command {
     Kill { kill: Kill, reply: oneshot::Sender<KillResult> },
 }
 
-/// How a write ended.
+/// The result of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WriteResult {
     pub done: u64,
@@ -47,68 +47,68 @@ pub struct Kill {
     pub pid: i32,
 }
 
-/// What a kill did. Signals as bits.
+/// The result of a kill. Signals are bits.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct KillResult {
     pub signals: u64,
     pub survivors: Vec<i32>,
 }
 
-/// Why nobody answered.
+/// The reason why a command got no reply.
 #[derive(Debug, PartialEq, Eq)]
 pub enum NoReply {
     /// The process has no task any more, or the connection to its shim broke.
     Gone,
-    /// Its shim lives and does not answer.
+    /// The shim lives and does not answer.
     Unresponsive,
 }
 
-/// A shim that has not answered for so long is looked at: a stopped one is woken.
+/// Time without a reply after which the shim is checked: a stopped one is continued.
 const NUDGE_DELAY: Duration = Duration::from_secs(1);
-/// What a shim that is not frozen needs at most, beyond the time that was asked for.
+/// Maximum time that a shim which is not frozen needs, beyond the requested time.
 const REPLY_SLACK: Duration = Duration::from_secs(10);
 
-/// One process, for everybody.
+/// One process.
 pub struct Proc {
     pub spec: Spec,
     pub dir: PathBuf,
     state: watch::Sender<State>,
-    /// The shim's own counts, while it lives.
+    /// The record, for the shim's own counts. None after the shim exited.
     record: Mutex<Option<Arc<Record>>>,
     inbox: Mutex<Option<mpsc::Sender<Command>>>,
-    /// Output beyond this is waited for.
+    /// Offset beyond which output was requested from the shim.
     output_request: AtomicU64,
     pub wake: Notify,
     pub sink: Arc<EventSink>,
     checkpoint: Mutex<Checkpoint>,
-    /// Somebody is at it: telling what the disk refused, making the completion.
+    /// Set while a task retries an event that the disk refused, or makes the completion.
     retrying: AtomicBool,
     completing: AtomicBool,
     pub watch_task: Option<Box<WatchTask>>,
-    /// Counts what was written to its stdin.
+    /// Number of writes to stdin.
     pub input: watch::Sender<u64>,
     preview: Mutex<Option<Box<Preview>>>,
 }
 
-/// The end of the output as it was last shown, and how far the output had come.
+/// The end of the output as last listed, and the position for which it was read.
 struct Preview {
     at: (u64, bool),
     text: Arc<str>,
 }
 
-/// What a new handle is made with.
+/// The parts of a new handle.
 pub struct ProcInit {
     pub spec: Spec,
     pub dir: PathBuf,
     pub state: State,
     pub checkpoint: Checkpoint,
     pub sink: Arc<EventSink>,
-    /// Ready to use, where they were made already.
+    /// Compiled patterns, if the request has compiled them.
     pub patterns: Option<Arc<Patterns>>,
 }
 
 impl Proc {
-    /// A process with a task: the receiver is for it.
+    /// Creates a process with a task. The receiver is for the task.
     pub fn new(start: ProcInit) -> (Proc, mpsc::Receiver<Command>) {
         let (send, receive) = mpsc::channel(INBOX_LEN);
         let mut proc = Proc::without_task(start);
@@ -116,7 +116,7 @@ impl Proc {
         (proc, receive)
     }
 
-    /// The end of the output as a list shows it: read anew only if there is more of it since the last list.
+    /// Returns the end of the output for a list. Reads it only if the output has grown since the last list.
     pub fn preview<E>(&self, state: &State, read: impl FnOnce() -> Result<String, E>) -> Result<Arc<str>, E> {
         let at = (state.progress.counts.end, state.closed);
         let known = |kept: &Option<Box<Preview>>| kept.as_ref().filter(|p| p.at == at).map(|p| p.text.clone());
@@ -130,14 +130,14 @@ impl Proc {
         Ok(text)
     }
 
-    /// From here on the counts are read where the shim writes them.
+    /// Reads the counts from the record from now on, where the shim writes them.
     pub fn set_record(&self, record: Arc<Record>) {
         if let Ok(mut place) = self.record.lock() {
             *place = Some(record);
         }
     }
 
-    /// A process that is over.
+    /// Creates a process that has ended.
     pub fn without_task(start: ProcInit) -> Proc {
         let ProcInit { spec, dir, state, checkpoint, sink, patterns } = start;
         let watch_task = (!spec.watch.is_empty()).then(|| Box::new(WatchTask::new(patterns)));
@@ -159,7 +159,7 @@ impl Proc {
         }
     }
 
-    /// The latest state. Its counts are as fresh as the shim's last write.
+    /// Returns the latest state, with counts as of the shim's last write.
     pub fn state(&self) -> State {
         let mut state = *self.state.borrow();
         if let Some(progress) = self.fresh_progress() {
@@ -168,22 +168,22 @@ impl Proc {
         state
     }
 
-    /// The latest state that was announced: without a look at the counts.
+    /// Returns the published state, without reading the counts.
     pub fn published_state(&self) -> State {
         *self.state.borrow()
     }
 
-    /// What was told of it so far.
+    /// Returns the checkpoint.
     pub fn checkpoint(&self) -> Checkpoint {
         *self.checkpoint_mut()
     }
 
-    /// Held while one event is published, never across an await.
+    /// Locks the checkpoint while one event is published, never across an await.
     pub(super) fn checkpoint_mut(&self) -> MutexGuard<'_, Checkpoint> {
         self.checkpoint.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Writes what was told into the record. The journal has it too, so a failure costs only if a crash follows.
+    /// Writes the checkpoint into the record. The journal has it too, so a failure matters only if a crash follows.
     pub(super) fn store_checkpoint(&self, checkpoint: &Checkpoint) {
         let open = self.record.lock().ok().and_then(|record| record.clone());
         let noted = match open {
@@ -191,14 +191,14 @@ impl Proc {
             None => Record::open(&self.dir).and_then(|record| record.set_checkpoint(&checkpoint.slot())),
         };
         match noted {
-            // Forgotten meanwhile.
+            // The process was forgotten meanwhile.
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
-            Err(e) => tracing::warn!(id = %self.spec.id, %e, "what was told could not be noted"),
+            Err(e) => tracing::warn!(id = %self.spec.id, %e, "failed to write the event checkpoint"),
             Ok(()) => {}
         }
     }
 
-    /// True for one caller at a time: it retries.
+    /// Returns true for one caller at a time: that one retries.
     pub(super) fn begin_retry(&self) -> bool {
         !self.retrying.swap(true, Ordering::AcqRel)
     }
@@ -207,12 +207,12 @@ impl Proc {
         self.retrying.store(false, Ordering::Release);
     }
 
-    /// True once: for who makes the completion.
+    /// Returns true for one caller: that one makes the completion.
     pub(super) fn claim_completion(&self) -> bool {
         !self.completing.swap(true, Ordering::AcqRel)
     }
 
-    /// It could not be made: somebody tries again.
+    /// Lets another caller make the completion, after a failure.
     pub(super) fn release_completion(&self) {
         self.completing.store(false, Ordering::Release);
     }
@@ -236,7 +236,7 @@ impl Proc {
         self.state.send_if_modified(|state| state.step(&Update::Unreachable));
     }
 
-    /// The bytes that a named write put in before the exit. None: it was never seen.
+    /// Returns the bytes of a named write that the shim wrote before the exit. None: the shim did not see it.
     pub fn written(&self, id: &[u8; 16]) -> Option<u64> {
         if *id == [0; 16] {
             return None;
@@ -250,21 +250,21 @@ impl Proc {
         self.close_inbox();
     }
 
-    /// Asks to be woken (through `subscribe`) when the output reaches beyond `cursor`.
+    /// Requests a change of the state (see `subscribe`) when the output grows beyond `cursor`.
     pub fn notify_past(&self, cursor: u64) {
         self.output_request.fetch_min(cursor, Ordering::AcqRel);
         self.wake.notify_one();
     }
 
-    /// What to ask the shim for, once.
+    /// Takes the request to send to the shim.
     pub(super) fn take_output_request(&self) -> Option<u64> {
         let output_request = self.output_request.swap(NO_REQUEST, Ordering::AcqRel);
         (output_request != NO_REQUEST).then_some(output_request)
     }
 
-    /// The task is leaving: nobody can ask it for anything any more.
+    /// Closes the inbox: the task ends, and nothing can be requested any more.
     pub(super) fn close_inbox(&self) {
-        // A lock is poisoned only if a holder panicked, and none does anything but look or take.
+        // A lock is poisoned only if a holder panicked, and no holder does more than read or take.
         if let Ok(mut inbox) = self.inbox.lock() {
             inbox.take();
         }
@@ -299,13 +299,13 @@ impl Proc {
         self.request(kill.grace_ms, |reply| Command::Kill { kill, reply }).await
     }
 
-    /// 0, or an errno.
+    /// Returns 0 or an errno.
     pub async fn signal(&self, signal: i32) -> Result<i32, NoReply> {
         self.request(0, |reply| Command::Signal { signal, reply }).await
     }
 
     pub async fn write(&self, id: [u8; 16], data: Vec<u8>, timeout_ms: u64) -> Result<WriteResult, NoReply> {
-        // Others may be before it.
+        // Other writes may be queued before it.
         self.request(timeout_ms.saturating_mul(INBOX_LEN as u64), |reply| Command::Write {
             id,
             data,

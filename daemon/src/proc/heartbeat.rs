@@ -1,4 +1,4 @@
-//! The `heartbeat` event: there is new output, at most so often.
+//! The `heartbeat` event: new output, at most once per interval.
 
 use super::event_sink::RETRY_DELAY;
 use super::handle::Proc;
@@ -11,10 +11,10 @@ use std::time::Duration;
 use toold_proto::event::Heartbeat;
 use toold_proto::params::Ansi;
 
-/// The end of the output that it shows, in characters.
+/// Maximum number of characters of output in the event.
 const MAX_OUTPUT_CHARS: usize = 200;
 
-/// Until the program ends.
+/// Publishes heartbeats until the program ends.
 pub async fn run(proc: Arc<Proc>) {
     let Some(every) = proc.spec.heartbeat_ms else { return };
     let began = mono_ms().saturating_sub(wall_ms().saturating_sub(proc.spec.created_ms));
@@ -37,7 +37,7 @@ pub async fn run(proc: Arc<Proc>) {
             continue;
         }
         if let Err(e) = beat(&proc, &state) {
-            tracing::error!(id = %proc.spec.id, %e, "a heartbeat could not be stored; it is tried again");
+            tracing::error!(id = %proc.spec.id, %e, "failed to store a heartbeat; trying again");
             tokio::time::sleep(RETRY_DELAY).await;
         }
     }

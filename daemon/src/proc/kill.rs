@@ -1,4 +1,4 @@
-//! The end of whole trees, proven: also of one whose shim cannot act.
+//! Kills whole trees, and proves that they are empty: also a tree whose shim cannot act.
 
 use super::handle::{Kill, KillResult, NoReply};
 use super::state::State;
@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 use toold_proto::results::{KillStatus, Killed};
 
-/// Between SIGTERM and SIGKILL when nobody says.
+/// Default time between SIGTERM and SIGKILL.
 pub const GRACE_MS: u64 = 5000;
-/// Tries to kill a tree without its shim.
+/// Number of tries to kill a tree without its shim.
 const BY_HAND: usize = 50;
 
-/// Kills trees at the same time, and answers when each is proven.
+/// Kills trees concurrently. Returns when each is known to be empty, or to have survivors.
 pub async fn kill_all(procs: Vec<Arc<Proc>>, kill: Kill) -> Vec<Killed> {
     join_all(procs.into_iter().map(|proc| async move { kill_one(&proc, kill).await })).await
 }
@@ -25,19 +25,19 @@ async fn kill_one(proc: &Proc, kill: Kill) -> Killed {
         match proc.kill(kill).await {
             Ok(end) => break end,
             Err(_) if proc.published_state().is_final() => break KillResult::default(),
-            // The connection to its shim broke meanwhile: asked again on the next.
+            // The connection to its shim broke: try again on the next one.
             Err(NoReply::Gone) => {
                 let _ = tokio::time::timeout(Duration::from_millis(50), news.changed()).await;
             }
             Err(NoReply::Unresponsive) => {
-                // A shim that cannot act is not waited for. The exit is known when it can.
+                // A shim that cannot act is not waited for. The exit is reported when it can.
                 proven = false;
                 break KillResult { signals: 1 << libc::SIGKILL, survivors: kill_without_shim(proc).await };
             }
         }
     };
     if proven && end.survivors.is_empty() {
-        // The exit was told before the end of the kill, so it is there.
+        // The shim reports the exit before the end of the kill, so the exit is here or about to be.
         let _ = news.wait_for(State::has_ended).await;
     }
     let survivors: Vec<_> =
@@ -60,7 +60,8 @@ async fn kill_one(proc: &Proc, kill: Kill) -> Killed {
     }
 }
 
-/// Kills a tree whose shim is frozen, again and again until it is empty or that does not help.
+/// Kills a tree whose shim is frozen, repeatedly until it is empty or that does not help. This is a poll: the kernel
+/// has no event for the end of a tree.
 async fn kill_without_shim(proc: &Proc) -> Vec<i32> {
     let mut alive = Vec::new();
     for _ in 0..BY_HAND {
@@ -73,7 +74,7 @@ async fn kill_without_shim(proc: &Proc) -> Vec<i32> {
     alive
 }
 
-/// The first signal first: the bits of a report have no order, a kill has.
+/// Names the first signal first: a report has bits without an order, a kill has an order.
 fn in_order(sent: &[i32], first: i32) -> Vec<String> {
     let (mut early, late): (Vec<i32>, Vec<i32>) = sent.iter().partition(|s| **s == first);
     early.extend(late);

@@ -1,4 +1,4 @@
-//! A process whose shim is gone: what the record and the kernel still tell, and nothing else.
+//! A process whose shim is gone: resolves its end from the record and the kernel.
 
 use super::handle::Proc;
 use super::state::{LOST_WITH_STATUS, Update};
@@ -14,10 +14,10 @@ use std::time::Duration;
 use toold_format::log::release_reserved;
 use toold_format::slots::{Launch, Progress, Stage};
 
-/// How long the kernel has to tell the exit of a program that is dead but not reaped yet.
+/// Time that the kernel may take to report the exit of a program that is dead but not reaped yet.
 const EXIT_STATUS_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Decides the end of a process whose record's lock we hold.
+/// Resolves the end of a process whose record lock this daemon holds.
 pub async fn resolve_lost(proc: &Proc, record: &Arc<Record>, pidfd: Option<OwnedFd>) -> Vec<Update> {
     let facts = record.facts().ok();
     kill_orphans(facts.as_ref(), if pidfd.is_some() { PidIdentity::Pinned } else { PidIdentity::Unverified });
@@ -26,19 +26,19 @@ pub async fn resolve_lost(proc: &Proc, record: &Arc<Record>, pidfd: Option<Owned
         Some(_) | None => None,
     };
     let (dir, record) = (proc.dir.clone(), record.clone());
-    // It waits for the disk, and reads all of the log's index.
+    // It waits for the disk, and reads the whole index of the log.
     tokio::task::spawn_blocking(move || final_updates(&dir, &record, wait_status)).await.unwrap_or_default()
 }
 
-/// Whether this daemon held the program while it lived.
+/// Evidence that a pid belongs to the program.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum PidIdentity {
     Pinned,
-    /// It may have died long ago, and its number may be a stranger's by now.
+    /// This daemon never held the program: it may have died long ago, and the pid may belong to another process.
     Unverified,
 }
 
-/// Ends what may be left of a tree whose shim died before the output was closed.
+/// Kills what may be left of a tree whose shim died before the output was closed.
 pub fn kill_orphans(facts: Option<&Facts>, identity: PidIdentity) {
     let Some(Facts { launch: Some(launch), closed_ms, exit, head, .. }) = facts else { return };
     if closed_ms.is_some() && exit.is_some() {
@@ -50,13 +50,14 @@ pub fn kill_orphans(facts: Option<&Facts>, identity: PidIdentity) {
     }
 }
 
-/// What a record whose shim is gone comes to, written into it and told. `told`: the kernel's word.
+/// Resolves a record whose shim is gone, and writes the result into it. `wait_status` is the kernel's, if it still knew
+/// one.
 pub fn final_updates(dir: &Path, record: &Record, wait_status: Option<i32>) -> Vec<Update> {
     let facts = record.facts().ok();
     let launch = facts.and_then(|f| f.launch);
     let exit = facts.and_then(|f| f.exit);
     if exit.is_some() || launch.is_some_and(|l| l.stage == Stage::Failed) {
-        // Its shim may have died before the disk had it, and then it is for us to wait for that before it is told.
+        // The shim may have died before the record was durable, so wait for that before the end is published.
         to_disk(dir, record);
     }
     if let Some(Launch { stage: Stage::Failed, step, errno, at_ms, .. }) = launch {
@@ -64,9 +65,9 @@ pub fn final_updates(dir: &Path, record: &Record, wait_status: Option<i32>) -> V
     }
     let progress = recount(dir, facts.and_then(|f| f.progress));
     let at_ms = wall_ms();
-    let refused = |what: &str| tracing::warn!(dir = %dir.display(), "the disk refused to record {what}");
+    let refused = |what: &str| tracing::warn!(dir = %dir.display(), "failed to record {what}");
     if let Some(exit) = exit {
-        // The end of the output is known from here on, and no later daemon has to look for leftovers.
+        // Record the end of the output, so that no later daemon looks for orphaned descendants.
         if facts.is_some_and(|f| f.closed_ms.is_none())
             && (record.set_progress(&progress).is_err() || record.set_closed(at_ms).is_err())
         {
@@ -84,26 +85,26 @@ pub fn final_updates(dir: &Path, record: &Record, wait_status: Option<i32>) -> V
         at_ms,
     };
     if record.set_launch(&lost).is_err() || record.set_progress(&progress).is_err() {
-        refused("that it is lost");
+        refused("that the process is lost");
     }
     if wait_status.is_some() {
-        // Without the kernel's word the next daemon comes to the same.
+        // Without a wait status the next daemon comes to the same result.
         to_disk(dir, record);
     }
     vec![Update::Lost { at_ms, wait_status, progress }]
 }
 
-/// Waits until the disk has a record that is about to be told. One that fails is told all the same: it is true.
+/// Waits until a record is durable before its end is published. The end is published even if this fails: it is true.
 pub fn to_disk(dir: &Path, record: &Record) {
     if let Err(e) = record.sync() {
-        tracing::warn!(dir = %dir.display(), %e, "the disk refuses to keep how it ended");
+        tracing::warn!(dir = %dir.display(), %e, "fdatasync of the exit record failed");
     }
 }
 
-/// The counts from the files: the shim may have died between the bytes and their count.
+/// Counts the log files: the shim may have died between writing bytes and their count.
 fn recount(dir: &Path, wait_status: Option<Progress>) -> Progress {
     let mut progress = wait_status.unwrap_or_default();
-    // One that fails keeps blocks from others until the process is forgotten, and costs no byte.
+    // If this fails, blocks stay allocated until the process is forgotten; no byte is lost.
     let _ = release_reserved(dir);
     if let Ok(counts) = Log::open_all(dir).and_then(|log| log.recount())
         && counts.end > progress.counts.end
@@ -116,7 +117,7 @@ fn recount(dir: &Path, wait_status: Option<Progress>) -> Progress {
     progress
 }
 
-/// The wait status from a pidfd that was opened while the program ran.
+/// Returns the wait status from a pidfd that was opened while the program ran.
 async fn pidfd_exit_status(pidfd: Option<OwnedFd>) -> Option<i32> {
     let pidfd = sys::pollable(pidfd?)?;
     tokio::time::timeout(EXIT_STATUS_TIMEOUT, async {
@@ -124,7 +125,7 @@ async fn pidfd_exit_status(pidfd: Option<OwnedFd>) -> Option<i32> {
             if let Some(status) = sys::pidfd_exit_status(pidfd.get_ref().as_fd()) {
                 return Some(status);
             }
-            // Readable is dead; the status comes with the reaping, which hangs the pidfd up.
+            // Readable means dead. The status comes with the reaping, which hangs up the pidfd.
             let mut ready = pidfd.readable().await.ok()?;
             if ready.ready().is_read_closed() {
                 return sys::pidfd_exit_status(pidfd.get_ref().as_fd());

@@ -1,4 +1,4 @@
-//! One process: its state, the task that owns it, and the handle that everybody else holds.
+//! One process: its state, the task that owns it, and the handle for everything else.
 
 pub mod checkpoint;
 pub mod completion;

@@ -1,10 +1,10 @@
-//! What goes on beside a process's own task, only for those that asked for it.
+//! Starts the optional tasks of a process: watch, heartbeat, input detection.
 
 use super::handle::Proc;
 use super::{heartbeat, needs_input, watcher};
 use std::sync::Arc;
 
-/// Starts what this process wants looked after. All of it ends with the program.
+/// Starts the tasks that the request asked for. All of them end with the program.
 pub fn spawn_monitors(proc: &Arc<Proc>) {
     if proc.watch_task.is_some() {
         tokio::spawn(watcher::run(proc.clone()));

@@ -1,5 +1,5 @@
-//! The `needs_input` event: the program waits for somebody to type, as the kernel tells. It is looked at a moment after
-//! it printed or was written to, and less and less often; never while nothing happens.
+//! The `needs_input` event: the program waits for input, according to the kernel. The check runs a moment after the
+//! program printed or was written to, then less and less often, and never while nothing happens.
 
 use super::event_sink::RETRY_DELAY;
 use super::handle::Proc;
@@ -11,29 +11,29 @@ use std::time::Duration;
 use tokio::time::timeout;
 use toold_proto::event::NeedsInput;
 
-/// How long a wait must last before it is told: a program that reads what is on its way does not count.
+/// Time that a wait must last before it is published: a program that reads input which is on its way does not count.
 const QUIET: Duration = Duration::from_millis(250);
-/// The longest pause between two looks at a program that goes on printing.
+/// Maximum time between two checks of a program that keeps printing.
 const MAX_BACKOFF: Duration = Duration::from_secs(4);
-/// After this long without a change, only output or input makes us look again: nothing may tick in an idle daemon.
+/// After this time without a change, only output or input causes another check: an idle daemon has no timers.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Between two events. A terminal program waits again after every key.
+/// Minimum time between two events. A terminal program waits again after every key.
 const MIN_INTERVAL: Duration = Duration::from_secs(2);
-/// One that waits again and again though nobody typed, as `top` does, is told more and more seldom.
+/// Maximum time between two events of a program that waits again and again without input, as `top` does.
 const MAX_INTERVAL: Duration = Duration::from_secs(3600);
 
-/// What may change while a program is looked at: how much it printed, how often it was written to.
+/// What may change between two checks: the end of the output, and the number of writes to stdin.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Activity {
     end: u64,
     typed: u64,
 }
 
-/// Until the program ends.
+/// Publishes the event for every new wait, until the program ends.
 pub async fn run(proc: Arc<Proc>) {
     let mut news = proc.subscribe();
     let activity = || Activity { end: proc.state().progress.counts.end, typed: *proc.input.borrow() };
-    // What an earlier daemon told stays told as long as nothing has changed.
+    // A wait that an earlier daemon published is not published again while nothing has changed.
     let mut reported: Option<(Activity, Option<WaitId>)> =
         (proc.checkpoint().asked == activity().end + 1).then(|| (activity(), None));
     let (mut pause, mut between) = (QUIET, MIN_INTERVAL);
@@ -57,17 +57,17 @@ pub async fn run(proc: Arc<Proc>) {
             }
         };
         if reported.is_some_and(|(_, same)| same == Some(wait)) {
-            // The same wait, and others printed meanwhile.
+            // The same wait, while other processes of the tree printed.
             reported = Some((after, Some(wait)));
             continue;
         }
-        // Quiet all the time, or asleep in the same read as before: either way it has lasted.
+        // Quiet all the time, or asleep in the same read as before: the wait has lasted in both cases.
         if after != now && before != Some(wait) {
             (before, pause) = (Some(wait), QUIET);
             continue;
         }
         if let Err(e) = publish(&proc, &state, pid, echo) {
-            tracing::error!(id = %proc.spec.id, %e, "an event could not be stored; it is tried again");
+            tracing::error!(id = %proc.spec.id, %e, "failed to store an event; trying again");
             tokio::time::sleep(RETRY_DELAY).await;
             continue;
         }
@@ -78,7 +78,7 @@ pub async fn run(proc: Arc<Proc>) {
     }
 }
 
-/// Comes back when it printed, was written to, or ended.
+/// Waits until the program printed, was written to, or ended.
 async fn changed(proc: &Proc, since: Activity) {
     let (mut news, mut input) = (proc.subscribe(), proc.input.subscribe());
     proc.notify_past(since.end);
@@ -91,7 +91,7 @@ async fn changed(proc: &Proc, since: Activity) {
     }
 }
 
-/// The pause after an event. Who types cuts it short: what follows is a new wait.
+/// Waits after an event. A write ends the wait early: the next wait for input is a new one.
 async fn cool_down(proc: &Proc, between: Duration, typed: u64) {
     let (mut news, mut input) = (proc.subscribe(), proc.input.subscribe());
     let ended = async { news.wait_for(State::has_ended).await.is_ok() };

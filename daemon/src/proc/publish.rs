@@ -1,4 +1,4 @@
-//! A process's own events: what is due, told once, together with the note that it was.
+//! Publishes each lifecycle event exactly once, in one journal record with the checkpoint.
 
 use super::checkpoint::Checkpoint;
 use super::completion;
@@ -12,24 +12,24 @@ use std::sync::Arc;
 use toold_proto::event::{self, Closed, EventFields, Exited, Started};
 use toold_proto::params::Status;
 
-/// What an event shows of a command, in characters.
+/// Maximum number of characters of a command in an event.
 const MAX_COMMAND_CHARS: usize = 2000;
 
-/// Who is to hear of an event.
+/// The receivers of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Audience {
     All,
-    /// It is not pushed: who pulls finds it, marked.
+    /// It is not pushed. A consumer that pulls gets it, marked as cancelled.
     PullOnly,
 }
 
 impl Proc {
-    /// Whether a completion is wanted: asked for, or turned on by the watch.
+    /// Returns true if a completion is wanted: by the request, or because the watch turned it on.
     pub fn notify(&self) -> bool {
         self.spec.notify || self.checkpoint().promoted
     }
 
-    /// Publishes one event with what is told after it, and notes both: in the journal, then in the record.
+    /// Publishes one event together with the changed checkpoint: in the journal, then in the record.
     pub fn publish_event(&self, event: &dyn EventFields, change: impl FnOnce(&mut Checkpoint)) -> io::Result<u64> {
         self.publish_event_to(Audience::All, event, change)
     }
@@ -63,17 +63,18 @@ impl Proc {
         Ok(seq)
     }
 
-    /// Notes what the watch has come to, without an event.
+    /// Changes the checkpoint without an event.
     pub fn update_checkpoint(&self, change: impl FnOnce(&mut Checkpoint)) {
         let mut checkpoint = self.checkpoint_mut();
         change(&mut checkpoint);
         self.store_checkpoint(&checkpoint);
     }
 
-    /// Tells what is due in `state` and was not told yet, in its order. What the disk refuses is told later.
+    /// Publishes the events that `state` calls for and that were not published yet, in order. Retries later if the disk
+    /// refuses.
     pub fn publish_due(self: &Arc<Self>, state: &State) {
         if let Err(e) = self.try_publish_due(state) {
-            tracing::error!(id = %self.spec.id, %e, "an event could not be stored; it is tried again");
+            tracing::error!(id = %self.spec.id, %e, "failed to store an event; trying again");
             self.retry_publish();
         }
     }
@@ -110,7 +111,7 @@ impl Proc {
         Ok(())
     }
 
-    /// The command, cut where it is longer than anybody wants to read in an event.
+    /// Returns the command, cut to `MAX_COMMAND_CHARS`.
     fn command_shown(&self) -> &str {
         let command = &self.spec.command;
         command.char_indices().nth(MAX_COMMAND_CHARS).map_or(command, |(end, _)| &command[..end])
@@ -165,7 +166,7 @@ enum Due {
     Closed,
 }
 
-/// The next of a process's own events that `state` calls for.
+/// Returns the next lifecycle event that `state` calls for.
 fn next_due(checkpoint: &Checkpoint, state: &State) -> Option<Due> {
     let ran = state.pid > 0 && !matches!(state.phase, Phase::Starting | Phase::Failed { .. });
     if ran && !checkpoint.started {

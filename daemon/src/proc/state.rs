@@ -1,9 +1,9 @@
-//! What is known of a process, and how news changes it. Pure: no clock, no files.
+//! The state of a process and its transitions. Pure: no clock, no files.
 
 use crate::store::record::Facts;
 use toold_format::slots::{Exit, Launch, Progress, Stage};
 
-/// Where a process is in its life.
+/// The phase of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
     Starting,
@@ -13,13 +13,13 @@ pub enum Phase {
         exit: Exit,
         gone: bool,
     },
-    /// It never ran.
+    /// The program never ran.
     Failed {
         step: u32,
         errno: i32,
         at_ms: u64,
     },
-    /// Its shim died. `told`: the wait status, where the kernel still knew it.
+    /// The shim died. `wait_status` is the program's, if the kernel still knew it.
     Lost {
         at_ms: u64,
         wait_status: Option<i32>,
@@ -31,7 +31,7 @@ pub struct State {
     pub phase: Phase,
     pub pid: i32,
     pub shim_pid: i32,
-    /// Start time of `pid`: with it, an identity.
+    /// Start time of `pid`: both together identify the program.
     pub ticks: u64,
     pub progress: Progress,
     pub closed: bool,
@@ -39,7 +39,7 @@ pub struct State {
     pub detached: bool,
 }
 
-/// News about a process.
+/// A change that the shim, the record or the task reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Update {
     Started { pid: i32, shim_pid: i32, ticks: u64 },
@@ -58,7 +58,7 @@ impl State {
         State { phase: Phase::Starting, pid: 0, shim_pid: 0, ticks: 0, progress, closed: false, detached: false }
     }
 
-    /// What a record says by itself.
+    /// Returns the state that a record describes.
     pub fn from_facts(facts: &Facts) -> State {
         let mut state = State::new(facts.progress.unwrap_or_default());
         let Some(launch) = facts.launch else { return state };
@@ -78,12 +78,12 @@ impl State {
         state
     }
 
-    /// The program does not run any more, or never did.
+    /// Returns true if the program does not run any more, or never did.
     pub fn has_ended(&self) -> bool {
         !matches!(self.phase, Phase::Starting | Phase::Running)
     }
 
-    /// Nothing will ever change again.
+    /// Returns true if the state never changes again.
     pub fn is_final(&self) -> bool {
         match self.phase {
             Phase::Starting | Phase::Running => false,
@@ -92,7 +92,7 @@ impl State {
         }
     }
 
-    /// When the program ended, milliseconds since 1970.
+    /// Returns the end of the program in milliseconds since 1970.
     pub fn ended_ms(&self) -> Option<u64> {
         match self.phase {
             Phase::Starting | Phase::Running => None,
@@ -101,7 +101,7 @@ impl State {
         }
     }
 
-    /// Takes news in. True when something changed.
+    /// Applies an update. Returns true if the state changed.
     pub fn step(&mut self, update: &Update) -> bool {
         let before = *self;
         match (*update).clone() {
@@ -126,7 +126,7 @@ impl State {
                     self.phase = Phase::Exited { exit, gone: false };
                 }
                 self.advance(progress);
-                // A close that the shim saw with the exit is told with it.
+                // The shim reports a close that it saw with the exit in the same update.
                 self.closed |= progress.closed;
                 self.detached = false;
             }
@@ -166,7 +166,7 @@ impl State {
         *self != before
     }
 
-    /// Late or repeated counts change nothing.
+    /// Ignores late and repeated counts.
     fn advance(&mut self, progress: Progress) {
         if progress.counts.end >= self.progress.counts.end {
             self.progress = progress;
@@ -174,7 +174,7 @@ impl State {
     }
 }
 
-/// In a record's launch slot with stage `Lost`: `errno` holds the wait status that the kernel told.
+/// In a launch slot with stage `Lost`, this step means that `errno` holds the wait status.
 pub const LOST_WITH_STATUS: u32 = 1;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! The watch of a process: its output through the scanner, what is found through the limiters, into the journal.
+//! The watch of a process: feeds its output to the scanner, and publishes matches that the limiters admit.
 //!
-//! The place up to which everything is decided goes with every event, so after a crash nothing is found twice and
-//! nothing is lost. What was looked at without a match is looked at again.
+//! The position up to which every line is decided is stored with every event, so after a crash no match is published
+//! twice and none is lost. Output that was scanned without a match is scanned again.
 
 use super::completion::output_end;
 use super::event_sink::RETRY_DELAY;
@@ -20,34 +20,34 @@ use toold_proto::pattern::Pattern;
 use toold_proto::process::Span;
 use toold_shim::hooks;
 
-/// How much is looked at before others have their turn.
+/// Maximum number of bytes scanned before other tasks run.
 const MAX_TURN_BYTES: u64 = 1024 * 1024;
-/// What is left at the exit is looked at before the exit is announced, if it is no more than this.
+/// Maximum number of unscanned bytes at the exit that are scanned before the exit is published.
 const MAX_TAIL_BYTES: u64 = 8 * 1024 * 1024;
-/// Output without a match after which the place is noted all the same.
+/// Bytes without a match after which the position is stored anyway.
 const CHECKPOINT_BYTES: u64 = 16 * 1024 * 1024;
 
-/// A watch under way.
+/// The watch of one process.
 pub struct WatchTask {
     patterns: Mutex<Option<Arc<Patterns>>>,
     scan: Mutex<Option<Scan>>,
     through: watch::Sender<bool>,
 }
 
-/// A scanner, and how far it was fed.
+/// A scanner and the end of the output that it was fed.
 struct Scan {
     scanner: Scanner,
     at: u64,
 }
 
-/// How far a look got.
+/// The result of one turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ScanProgress {
-    /// There is more to look at now.
+    /// There is more to scan now.
     More,
-    /// The end so far.
+    /// Everything up to this offset is scanned.
     End(u64),
-    /// Nothing will be looked at any more.
+    /// Nothing will be scanned any more.
     Through,
 }
 
@@ -65,21 +65,21 @@ impl WatchTask {
         if let Some(patterns) = &*patterns {
             return Ok(patterns.clone());
         }
-        // They were accepted once, by this version or an earlier one.
+        // This or an earlier version accepted them before.
         let made = Arc::new(Patterns::new(wanted).map_err(|bad| io::Error::other(bad.why))?);
         *patterns = Some(made.clone());
         Ok(made)
     }
 }
 
-/// Watches until the program has ended and everything it printed was looked at.
+/// Watches until the program has ended and all its output is scanned.
 pub async fn run(proc: Arc<Proc>) {
     let mut news = proc.subscribe();
     loop {
         news.mark_unchanged();
         match proc.scan_turn(&proc.state()) {
             Ok(ScanProgress::Through) => {
-                // The watch may have turned `notify` on with its last look.
+                // The last turn may have turned `notify` on.
                 let state = proc.published_state();
                 if state.has_ended() {
                     proc.publish_due(&state);
@@ -92,7 +92,7 @@ pub async fn run(proc: Arc<Proc>) {
                 let _ = news.changed().await;
             }
             Err(e) => {
-                tracing::error!(id = %proc.spec.id, %e, "watching halted; it is tried again");
+                tracing::error!(id = %proc.spec.id, %e, "the watch failed; trying again");
                 tokio::time::sleep(RETRY_DELAY).await;
             }
         }
@@ -100,7 +100,7 @@ pub async fn run(proc: Arc<Proc>) {
 }
 
 impl Proc {
-    /// Nothing more can match: everything was looked at, or nothing was to be.
+    /// Returns true if no more output can match: all of it is scanned, or there is no watch.
     pub fn is_scanned(&self, state: &State) -> bool {
         let checkpoint = self.checkpoint();
         self.watch_task.is_none()
@@ -109,7 +109,7 @@ impl Proc {
             || matches!(state.phase, Phase::Failed { .. })
     }
 
-    /// Waits for that.
+    /// Waits until `is_scanned`.
     pub async fn wait_scanned(&self, state: &State) {
         if let Some(watch_task) = &self.watch_task
             && !self.is_scanned(state)
@@ -118,7 +118,7 @@ impl Proc {
         }
     }
 
-    /// At the exit: what it printed last is looked at before the exit is told, unless that would take long.
+    /// At the exit, scans the last output before the exit is published, unless that would take long.
     pub fn scan_tail(&self, state: &State) {
         if !state.has_ended() || self.is_scanned(state) {
             return;
@@ -128,7 +128,7 @@ impl Proc {
         }
     }
 
-    /// Looks at what was printed, for one turn.
+    /// Scans for one turn.
     fn scan_turn(&self, state: &State) -> io::Result<ScanProgress> {
         let Some(watch_task) = &self.watch_task else { return Ok(ScanProgress::Through) };
         let mut place = watch_task.scan();
@@ -144,12 +144,12 @@ impl Proc {
             }
         };
         let target = if state.has_ended() { output_end(state) } else { state.progress.counts.end };
-        // After an error the scan is gone: what was found was not told, and the next look begins where the last event
-        // left off.
+        // After an error the scan is dropped: its matches were not published, and the next turn starts at the position
+        // of the last event.
         let mut found = Matches::default();
         let reached = self.scan_to(&mut scan, target, state, &mut found)?;
         if scan.at >= target && state.has_ended() && !self.checkpoint().limiter.disabled {
-            // The last unterminated line speaks together with those before it.
+            // The last unterminated line is decided together with the lines before it.
             scan.scanner.end(&mut found);
             self.decide(&scan.scanner, found, FinalScan::Yes)?;
             watch_task.through.send_replace(true);
@@ -171,14 +171,14 @@ impl Proc {
         while *at < target.min(stop) {
             let page = feed(&log, *at, only, &mut buffer, scanner, found)?;
             if let Some(gap) = page.gap {
-                // Dropped before we came to it: that is told, and not again after a crash.
+                // Bytes dropped before they were scanned are counted, and not again after a crash.
                 let resume = scanner.resume();
                 self.update_checkpoint(|checkpoint| {
                     checkpoint.unseen += gap.to.saturating_sub(gap.from.max(checkpoint.resume.scanned_to));
                     checkpoint.resume = resume;
                 });
             }
-            // A page that gets no further is a gap that was not there a moment ago.
+            // A page without progress is a gap that did not exist a moment ago.
             *at = if page.next > *at { page.next } else { target };
             let last = *at >= target && state.has_ended();
             if found.matches > 0 && !last {
@@ -195,7 +195,7 @@ impl Proc {
         Ok(if *at < target { ScanProgress::More } else { ScanProgress::End(target) })
     }
 
-    /// What becomes of lines that matched, and where the scan stands after them.
+    /// Decides matched lines, and stores the position after them.
     fn decide(&self, scanner: &Scanner, found: Matches, last: FinalScan) -> io::Result<()> {
         let (resume, watched) = (scanner.resume(), last == FinalScan::Yes);
         let (lines, now, rules) = (found.matches, mono_ms(), &self.sink.watch_gate.limiter);
@@ -258,14 +258,14 @@ impl Proc {
     }
 }
 
-/// Whether what was found is the last of all.
+/// Marks the last decision of a watch.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum FinalScan {
     Yes,
     No,
 }
 
-/// Feeds a scanner with the log from `at` on, as much as fits into the buffer: each stream for itself.
+/// Feeds a scanner with the log from `at` on, as much as fits into the buffer, each stream separately.
 pub fn feed(
     log: &Log,
     at: u64,
@@ -291,7 +291,7 @@ pub fn feed(
     Ok(page)
 }
 
-/// The stream that wrote everything so far, if it was one: then nobody has to ask the index.
+/// Returns the only stream that wrote so far, if there is one: then the index need not be read.
 pub fn only_stream(counts: &Counts) -> Option<Stream> {
     let (out, err) = (counts.out_newlines > 0 || counts.out_open, counts.err_newlines > 0 || counts.err_open);
     match (out, err) {

@@ -4,17 +4,17 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Who makes shims.
+/// The way shims are started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ShimMode {
-    /// Forked from the zygote; exec'd when the zygote is gone.
+    /// Forked from the zygote; executed if the zygote has exited.
     Zygote,
-    /// Always exec'd.
+    /// Always executed.
     Exec,
 }
 
-/// Which finished processes are kept, counted from their exit.
+/// Limits on finished processes, counted from their exit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Retention {
@@ -23,7 +23,7 @@ pub struct Retention {
     pub max_bytes: u64,
 }
 
-/// How often watches may speak.
+/// Limits on watch matches.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Watch {
@@ -34,20 +34,20 @@ pub struct Watch {
     pub global_cooldown_ms: u64,
 }
 
-/// The journal of events, and who reads it.
+/// The journal of events and its consumers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Events {
-    /// The journal on disk, the oldest dropped first.
+    /// Maximum size of the journal; the oldest events are dropped first.
     pub max_bytes: u64,
     pub max_age_ms: u64,
     pub segment_bytes: u64,
-    /// A consumer unused for so long is forgotten.
+    /// Time after which an unused consumer is removed.
     pub consumer_ttl_ms: u64,
     pub max_consumers: u64,
-    /// The least `heartbeat_ms`.
+    /// Minimum `heartbeat_ms`.
     pub min_heartbeat_ms: u64,
-    /// Output that a subscriber may be behind before it is told `lagged`.
+    /// Output that a subscriber may be behind before it gets `lagged`.
     pub lag_bytes: u64,
 }
 
@@ -73,10 +73,10 @@ pub struct Config {
     pub max_running: u64,
     pub max_wait_ms: u64,
     pub log_max_bytes: u64,
-    /// What a tree has between SIGTERM and SIGKILL when a timeout ends it.
+    /// Time between SIGTERM and SIGKILL when a timeout ends a tree.
     pub timeout_grace_ms: u64,
     pub shim: ShimMode,
-    /// A process is on the disk before it starts, and its exit before it is told.
+    /// A process is durable before it starts, and its exit before it is published.
     pub survive_power_cut: bool,
     pub retention: Retention,
     pub watch: Watch,
@@ -141,7 +141,7 @@ impl Default for Config {
     }
 }
 
-/// Why a config was refused, and where.
+/// The reason why a config was refused, and the place.
 #[derive(Debug)]
 pub enum ConfigError {
     Read { path: PathBuf, source: std::io::Error },
@@ -162,7 +162,7 @@ impl std::fmt::Display for ConfigError {
 impl std::error::Error for ConfigError {}
 
 impl Config {
-    /// The config at `path`. A path that was asked for must be there; the default one need not.
+    /// Loads the config at `path`. A path that was given must exist; the default one need not.
     pub fn load(path: &Path, must_exist: bool) -> Result<Config, ConfigError> {
         let text = match std::fs::read_to_string(path) {
             Ok(text) => text,
@@ -177,7 +177,7 @@ impl Config {
         }
     }
 
-    /// The first value that cannot work.
+    /// Returns the first invalid value.
     fn first_invalid(&self) -> Option<(&'static str, &'static str)> {
         let checks = [
             (self.max_message_bytes < 1024, "max_message_bytes", "must be at least 1024"),
@@ -198,7 +198,7 @@ impl Config {
         checks.into_iter().find(|(bad, _, _)| *bad).map(|(_, key, why)| (key, why))
     }
 
-    /// Every key with its value, tables as `table.key`.
+    /// Returns every key with its value, tables as `table.key`.
     pub fn effective(&self) -> BTreeMap<String, serde_json::Value> {
         let mut flat = BTreeMap::new();
         if let Ok(serde_json::Value::Object(all)) = serde_json::to_value(self) {

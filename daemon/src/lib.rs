@@ -1,4 +1,5 @@
-//! The daemon behind toold's socket. Layers, from the ground up; a module uses those above it here.
+//! The daemon behind toold's socket. The modules are layers, the lowest first: a module uses only those above it in
+//! this list.
 
 pub mod clock;
 pub mod config;

@@ -7,17 +7,17 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
-/// A socket's path with its final NUL has to fit into this many bytes.
+/// Maximum length of a socket path, with its final NUL.
 const MAX_SOCKET_PATH_LEN: usize = 108;
 
-/// Where clients connect: a path of ours, or a socket that systemd made.
+/// The address that clients connect to: a path, or a socket inherited from systemd.
 pub enum ListenAddr {
     Path(PathBuf),
     Inherited(std::os::fd::OwnedFd),
 }
 
 impl ListenAddr {
-    /// Checks everything that can be wrong with the socket before anything is started.
+    /// Checks the address before anything is started.
     pub fn prepare(path: &Path) -> Result<ListenAddr, StartError> {
         if let Some(fd) = systemd_socket(path)? {
             return Ok(ListenAddr::Inherited(fd));
@@ -30,12 +30,12 @@ impl ListenAddr {
         private_dir(dir)?;
         match std::fs::symlink_metadata(path) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-            Err(source) => return Err(StartError::Io { doing: "look at", path: path.into(), source }),
+            Err(source) => return Err(StartError::Io { doing: "stat", path: path.into(), source }),
             Ok(found) if !found.file_type().is_socket() => {
-                return refused(path, "is not a socket; move it away or choose another place");
+                return refused(path, "is not a socket; move it away or choose another path");
             }
-            Ok(_) if UnixStream::connect(path).is_ok() => return refused(path, "another daemon answers there"),
-            // The socket of a daemon that is gone.
+            Ok(_) if UnixStream::connect(path).is_ok() => return refused(path, "another daemon listens there"),
+            // The socket of a daemon that has exited.
             Ok(_) => std::fs::remove_file(path).map_err(io_error("remove", path))?,
         }
         Ok(ListenAddr::Path(path.into()))
@@ -56,24 +56,24 @@ impl ListenAddr {
         tokio::net::UnixListener::from_std(listener).map_err(io_error("listen on", &path))
     }
 
-    /// Takes our socket away. One of systemd's stays.
+    /// Removes our socket. One of systemd's stays.
     pub fn remove(&self) {
         if let ListenAddr::Path(path) = self
             && let Err(e) = std::fs::remove_file(path)
         {
-            tracing::warn!(path = %path.display(), %e, "remove the socket");
+            tracing::warn!(path = %path.display(), %e, "failed to remove the socket");
         }
     }
 }
 
 fn bind(path: &Path) -> io::Result<UnixListener> {
     let listener = UnixListener::bind(path)?;
-    // The directory is ours alone, so nobody is in time to use a wider mode.
+    // Only we can enter the directory, so no other user can connect before the mode is narrowed.
     std::fs::set_permissions(path, Permissions::from_mode(0o600))?;
     Ok(listener)
 }
 
-/// The first descriptor of `LISTEN_FDS`, if it was meant for us.
+/// Returns the socket that systemd passed to this process, if any.
 fn systemd_socket(path: &Path) -> Result<Option<std::os::fd::OwnedFd>, StartError> {
     let number = |name: &str| std::env::var(name).ok().and_then(|v| v.parse::<u32>().ok());
     if number("LISTEN_PID") != Some(std::process::id()) {

@@ -1,4 +1,4 @@
-//! Where the daemon's own log goes: journald when it is ours, else stderr.
+//! Sets up the daemon's own log: journald if stderr is connected to it, else stderr.
 
 use std::io::IsTerminal;
 use std::os::unix::fs::MetadataExt;
@@ -15,7 +15,7 @@ pub enum Format {
 
 /// Starts logging. `RUST_LOG` is a level, or levels by target: `info,toold_daemon=debug`.
 pub fn start(format: Option<Format>) {
-    let (filter, complaint) = match std::env::var("RUST_LOG") {
+    let (filter, problem) = match std::env::var("RUST_LOG") {
         Ok(text) if !text.is_empty() => match text.parse::<Targets>() {
             Ok(filter) => (filter, None),
             Err(e) => (Targets::new().with_default(tracing::Level::INFO), Some(format!("RUST_LOG: {e}"))),
@@ -28,10 +28,10 @@ pub fn start(format: Option<Format>) {
         (Some(Format::Json), _) => to_stderr.json().boxed(),
         (Some(Format::Text) | None, _) => to_stderr.with_ansi(colour()).boxed(),
     };
-    // A second subscriber in one process is a test's business.
+    // A second subscriber in one process happens only in tests.
     let _ = tracing_subscriber::registry().with(layer.with_filter(filter)).try_init();
-    if let Some(complaint) = complaint {
-        tracing::warn!(complaint, "ignored");
+    if let Some(problem) = problem {
+        tracing::warn!(problem, "ignored");
     }
 }
 
@@ -39,7 +39,7 @@ fn colour() -> bool {
     std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty())
 }
 
-/// The journal, when systemd says that our stderr is connected to it.
+/// Returns the journald layer if our stderr is connected to the journal.
 fn journal() -> Option<tracing_journald::Layer> {
     let stream = std::env::var("JOURNAL_STREAM").ok()?;
     let stderr = std::fs::metadata("/proc/self/fd/2").ok()?;

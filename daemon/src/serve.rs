@@ -1,4 +1,4 @@
-//! Wiring: the order in which a daemon comes up and goes down.
+//! Starts and stops the daemon: the order of everything.
 
 use crate::backend::Launcher;
 use crate::clock::wall_ms;
@@ -26,7 +26,7 @@ use tokio::sync::watch;
 use toold_shim::hooks;
 use toold_shim::zygote;
 
-/// Wrong flags or a wrong config: starting again changes nothing.
+/// Exit code for wrong flags or a wrong config: a restart would not help.
 const USAGE_ERROR: u8 = 2;
 
 /// Owns background processes for agents, editors and people.
@@ -36,13 +36,13 @@ pub struct Args {
     /// The socket to listen on.
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
-    /// Where processes, their logs and their exits are kept.
+    /// The directory of processes, their logs and their exits.
     #[arg(long, value_name = "DIR")]
     state_dir: Option<PathBuf>,
     /// The config file.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// How to log to stderr. Default: the journal if stderr is connected to it, else text.
+    /// The log format on stderr. Default: the journal if stderr is connected to it, else text.
     #[arg(long, value_enum, value_name = "FORMAT")]
     log_format: Option<Format>,
     /// Check the config and exit.
@@ -54,7 +54,7 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum HiddenCommand {
-    /// Be the shim of one process, with its control connection on stdin. For toold itself.
+    /// Run as the shim of one process, with its control connection on stdin. For toold itself.
     #[command(hide = true)]
     Shim,
     /// Print the manual page. For `toolctl man`.
@@ -62,7 +62,7 @@ enum HiddenCommand {
     Man,
 }
 
-/// The whole program.
+/// Runs the program.
 pub fn main() -> ExitCode {
     hooks::init();
     let args = Args::parse();
@@ -120,8 +120,8 @@ fn fail(message: &str, code: u8) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Forks the zygote while there is one thread, locks the state, then starts everything else. The zygote
-/// comes first so that it never holds the lock: not for the moment after a daemon that was killed.
+/// Forks the zygote while there is one thread, locks the state directory, then starts everything else. The zygote comes
+/// first so that it never holds the lock, not even for a moment after a daemon was killed.
 fn run(config: Config, paths: Paths, format: Option<Format>) -> Result<(), StartError> {
     let zygote = match config.shim {
         ShimMode::Zygote => zygote::start().ok(),
@@ -143,7 +143,8 @@ fn run(config: Config, paths: Paths, format: Option<Format>) -> Result<(), Start
     runtime.block_on(serve(config, paths, zygote, addr, &lock))
 }
 
-/// Three descriptors a process: as many as we may have. Processes get what we started with.
+/// Raises the limit on descriptors to its maximum: a process needs three. Processes get the limit that the daemon
+/// started with.
 fn raise_fd_limit() {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
@@ -203,7 +204,7 @@ async fn serve(
     maintenance::flush_all(journal, consumers).await;
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Stopping]);
     addr.remove();
-    tracing::info!(running = registry.running(), "stopped; what runs goes on");
+    tracing::info!(running = registry.running(), "stopped; processes keep running");
     Ok(())
 }
 
@@ -244,13 +245,13 @@ fn open_events(config: &Config, dir: &Path) -> Result<EventStores, StartError> {
 
 async fn stop_on_signal(daemon: Arc<Daemon>) {
     let (Ok(mut term), Ok(mut int)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) else {
-        tracing::error!("signals cannot be heard; stop with daemon.shutdown");
+        tracing::error!("failed to install signal handlers; stop with daemon.shutdown");
         return;
     };
     let name = tokio::select! {
         _ = term.recv() => "SIGTERM",
         _ = int.recv() => "SIGINT",
     };
-    tracing::info!(signal = name, "asked to stop");
+    tracing::info!(signal = name, "stopping");
     let _ = daemon.stop.send(true);
 }

@@ -7,10 +7,10 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsE
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long the last child of a dead daemon may hold its lock.
+/// Time that the last child of a dead daemon may hold its lock.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Why a daemon cannot start, for a person.
+/// The reason why a daemon cannot start, for a person.
 #[derive(Debug)]
 pub enum StartError {
     Io { doing: &'static str, path: PathBuf, source: io::Error },
@@ -36,7 +36,7 @@ pub fn refused<T>(path: &Path, why: impl Into<String>) -> Result<T, StartError> 
     Err(StartError::Refused { path: path.into(), why: why.into() })
 }
 
-/// Makes a directory that only we can enter, or checks that one is.
+/// Creates a directory that only its owner can enter, or checks that it is one.
 pub fn private_dir(dir: &Path) -> Result<(), StartError> {
     if let Some(parent) = dir.parent().filter(|p| !p.exists()) {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(parent).map_err(io_error("create", parent))?;
@@ -46,30 +46,30 @@ pub fn private_dir(dir: &Path) -> Result<(), StartError> {
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
         Err(source) => return Err(StartError::Io { doing: "create", path: dir.into(), source }),
     }
-    let found = std::fs::symlink_metadata(dir).map_err(io_error("look at", dir))?;
+    let found = std::fs::symlink_metadata(dir).map_err(io_error("stat", dir))?;
     if found.is_symlink() {
         return refused(dir, "is a symbolic link; toold needs a directory of its own there");
     }
     if !found.is_dir() {
-        return refused(dir, "is not a directory; move it away or choose another place");
+        return refused(dir, "is not a directory; move it away or choose another path");
     }
     let uid = nix::unistd::getuid().as_raw();
     if found.uid() != uid {
-        return refused(dir, format!("belongs to uid {}, not to {uid}; choose another place", found.uid()));
+        return refused(dir, format!("belongs to uid {}, not to {uid}; choose another path", found.uid()));
     }
     match found.mode() & 0o7777 {
         0o700 => Ok(()),
         closed if closed & 0o700 != 0o700 => refused(
             dir,
-            format!("has mode {closed:03o}: toold cannot write there; chmod it to 700 or choose another place"),
+            format!("has mode {closed:03o}: toold cannot write there; chmod it to 700 or choose another path"),
         ),
         shared if shared & 0o1000 != 0 => {
             refused(dir, "is shared with others (sticky); put the socket into a directory of its own")
         }
-        open if shared_place(dir, &found) => {
+        open if is_shared(dir, &found) => {
             refused(dir, format!("has mode {open:03o} and is not toold's alone; use a directory of its own below it"))
         }
-        // Ours, but too open: closed before anything is put there.
+        // Ours, but too open: narrowed before anything is put there.
         open => {
             eprintln!("toold: {} had mode {open:03o} and has 700 now: only its owner may reach toold", dir.display());
             std::fs::set_permissions(dir, Permissions::from_mode(0o700)).map_err(io_error("close", dir))
@@ -77,15 +77,15 @@ pub fn private_dir(dir: &Path) -> Result<(), StartError> {
     }
 }
 
-/// Whether others rely on a directory: a home, a top-level directory, the root of a file system.
-fn shared_place(dir: &Path, found: &std::fs::Metadata) -> bool {
+/// Returns true for a directory that others rely on: a home, a top-level directory, the root of a file system.
+fn is_shared(dir: &Path, found: &std::fs::Metadata) -> bool {
     let home = std::env::var_os("HOME").is_some_and(|home| Path::new(&home) == dir);
     let top = dir.components().count() <= 2;
     let mount = dir.parent().and_then(|p| std::fs::metadata(p).ok()).is_some_and(|p| p.dev() != found.dev());
     home || top || mount
 }
 
-/// The state directory, held by us alone.
+/// The lock on the state directory.
 pub struct StateLock {
     dir: PathBuf,
     _file: File,
@@ -102,7 +102,8 @@ impl StateLock {
         while rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
             let holder = std::fs::read_to_string(&path).unwrap_or_default();
             let holder = holder.trim();
-            // A child of a dead daemon has the lock too, for the moment until it execs.
+            // A child of a dead daemon also has the lock, until it executes its program. This is a poll: `flock` with a
+            // timeout does not exist.
             let lives = holder.is_empty() || Path::new("/proc").join(holder).exists();
             if lives || Instant::now() >= until {
                 return refused(dir, format!("another toold (pid {holder}) has this state directory"));

@@ -1,5 +1,5 @@
-//! Limits on a whole tree, by the kernel's control groups where they can be had. What cannot be
-//! enforced is said, with the reason, and never dropped in silence.
+//! Limits on a whole tree by control groups, if the system allows it. A limit that cannot be enforced is reported with
+//! the reason, never ignored silently.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -8,34 +8,34 @@ use toold_proto::ProcId;
 use toold_proto::params::Limits;
 use toold_proto::process::LimitReport;
 
-/// The period over which CPU time is shared out, in microseconds: the kernel's default.
-const CPU_PERIOD: u64 = 100_000;
+/// The period over which CPU time is divided, in microseconds: the kernel's default.
+const CPU_PERIOD_US: u64 = 100_000;
 
-/// The leaf that the unit puts toold into (`DelegateSubgroup=`), so that the group above may have
-/// limited groups beside it: the kernel forbids processes and controllers in one place.
+/// The leaf group that the unit puts toold into (`DelegateSubgroup=`), so that limited groups can be beside it: the
+/// kernel forbids processes and controllers in the same group.
 const LEAF: &str = "daemon";
 
-/// Why a group that systemd starts toold in cannot have limited groups in it: while one has processes,
-/// the kernel lets no new one in, and a daemon that was killed could not be started again.
-const SHARED: &str =
+/// The reason why a service's own group cannot have limited groups below it: the kernel lets no process into a group
+/// with such groups, and systemd could not restart a killed daemon there.
+const NO_LEAF_GROUP: &str =
     "systemd gave toold no leaf of its own below its service; version 254 or later does (DelegateSubgroup=)";
 
-/// What a call asks for.
+/// The limits of a request.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RequestedLimits {
     limits: [Option<u64>; 5],
 }
 
-/// What came of it.
+/// The enforced limits.
 #[derive(Debug, Default)]
 pub struct Enforced {
     pub reports: BTreeMap<String, LimitReport>,
     pub dirs: Vec<PathBuf>,
-    /// Where the kernel counts out-of-memory kills of the group.
+    /// File in which the kernel counts out-of-memory kills of the group.
     pub oom_file: Option<PathBuf>,
 }
 
-/// A limit of the kernel's: its name here, its controller, and how each version sets it.
+/// A kernel controller: the limit's name here, the controller's name, and the files of each version.
 struct Controller {
     key: &'static str,
     name: &'static str,
@@ -56,10 +56,10 @@ const CONTROLLERS: [Controller; 3] = [
         key: "cpu_percent",
         name: "cpu",
         v1: |n| {
-            let quota = n.saturating_mul(CPU_PERIOD / 100).to_string();
-            vec![("cpu.cfs_period_us", CPU_PERIOD.to_string()), ("cpu.cfs_quota_us", quota)]
+            let quota = n.saturating_mul(CPU_PERIOD_US / 100).to_string();
+            vec![("cpu.cfs_period_us", CPU_PERIOD_US.to_string()), ("cpu.cfs_quota_us", quota)]
         },
-        v2: |n| vec![("cpu.max", format!("{} {CPU_PERIOD}", n.saturating_mul(CPU_PERIOD / 100)))],
+        v2: |n| vec![("cpu.max", format!("{} {CPU_PERIOD_US}", n.saturating_mul(CPU_PERIOD_US / 100)))],
         oom: None,
     },
     Controller {
@@ -77,7 +77,7 @@ impl RequestedLimits {
         RequestedLimits { limits: [l.memory_bytes, l.cpu_percent, l.pids, l.output_bytes, l.idle_ms] }
     }
 
-    /// Makes the groups. The process enters them itself, before it runs its program.
+    /// Creates the groups. The process enters them itself, before it executes its program.
     pub fn enforce(&self, id: ProcId, kept: u64) -> Enforced {
         let mut done = Enforced::default();
         let [.., output, idle] = self.limits;
@@ -100,30 +100,30 @@ impl RequestedLimits {
     }
 }
 
-/// Sets one limit in a group of the process's own.
+/// Sets one limit in the group of one process.
 fn apply(controller: &Controller, value: u64, id: ProcId, done: &mut Enforced) -> Result<&'static str, String> {
     let hierarchies = Hierarchies::read().map_err(|e| format!("read the control groups: {e}"))?;
     let (base, version) = hierarchies.find(controller.name).ok_or_else(|| {
         format!("this system has no `{}` control group controller that toold may use", controller.name)
     })?;
     if version == 2 && hierarchies.shares_with_systemd {
-        return Err(SHARED.into());
+        return Err(NO_LEAF_GROUP.into());
     }
     let parent = base.join("toold");
     let dir = parent.join(id.to_string());
-    let say = |what: &Path, e: io::Error| format!("{}: {e}", what.display());
+    let failed = |path: &Path, e: io::Error| format!("{}: {e}", path.display());
     if !dir.exists() {
-        std::fs::create_dir_all(&parent).map_err(|e| say(&parent, e))?;
+        std::fs::create_dir_all(&parent).map_err(|e| failed(&parent, e))?;
         if version == 2 {
             enable(&base, &parent, controller.name)?;
         }
-        std::fs::create_dir(&dir).map_err(|e| say(&dir, e))?;
+        std::fs::create_dir(&dir).map_err(|e| failed(&dir, e))?;
         done.dirs.push(dir.clone());
     }
     let settings = if version == 2 { (controller.v2)(value) } else { (controller.v1)(value) };
     for (file, text) in settings {
         let file = dir.join(file);
-        std::fs::write(&file, text).map_err(|e| say(&file, e))?;
+        std::fs::write(&file, text).map_err(|e| failed(&file, e))?;
     }
     if let Some((v1, v2)) = controller.oom {
         done.oom_file = Some(dir.join(if version == 2 { v2 } else { v1 }));
@@ -131,7 +131,7 @@ fn apply(controller: &Controller, value: u64, id: ProcId, done: &mut Enforced) -
     Ok(if version == 2 { "cgroup2" } else { "cgroup1" })
 }
 
-/// Hands a version 2 controller down to the groups below us.
+/// Enables a version 2 controller for the groups below ours.
 fn enable(base: &Path, parent: &Path, name: &str) -> Result<(), String> {
     for dir in [base, parent] {
         let file = dir.join("cgroup.subtree_control");
@@ -141,11 +141,11 @@ fn enable(base: &Path, parent: &Path, name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Where our own group is in each hierarchy.
+/// The group of this process in each hierarchy.
 struct Hierarchies {
     v1: Vec<(Vec<String>, PathBuf)>,
     v2: Option<PathBuf>,
-    /// The group is a service's own, where systemd puts its next main process.
+    /// The group is a service's own, in which systemd starts the next main process.
     shares_with_systemd: bool,
 }
 
@@ -196,11 +196,11 @@ impl Hierarchies {
     }
 }
 
-/// The group that was delegated to us: our own, or the service's when systemd gave us a leaf in it.
+/// Returns the group that was delegated to us: our own, or the service's if systemd gave us a leaf in it.
 fn above_leaf(dir: PathBuf) -> PathBuf {
     match dir.parent() {
         Some(parent) if dir.ends_with(LEAF) && is_service(parent) => parent.into(),
-        // Our own: no leaf, or nobody's that we know.
+        // Our own: without a leaf, or a leaf of unknown origin.
         Some(_) | None => dir,
     }
 }
@@ -209,18 +209,18 @@ fn is_service(dir: &Path) -> bool {
     dir.extension().is_some_and(|kind| kind == "service")
 }
 
-/// Removes the groups of a process that is over.
+/// Removes the groups of a finished process.
 pub fn remove(dirs: &[PathBuf]) {
     for dir in dirs {
         match std::fs::remove_dir(dir) {
             Ok(()) => {}
             Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-            Err(e) => tracing::warn!(dir = %dir.display(), %e, "remove a control group"),
+            Err(e) => tracing::warn!(dir = %dir.display(), %e, "failed to remove a control group"),
         }
     }
 }
 
-/// What there is here, for `daemon.info`.
+/// Lists the available controllers for `daemon.info`.
 pub fn features() -> serde_json::Value {
     let Ok(found) = Hierarchies::read() else { return serde_json::Value::Null };
     let all = CONTROLLERS.iter().filter_map(|c| found.find(c.name).map(|(_, v)| (c.name, v)));
@@ -242,7 +242,7 @@ mod tests {
         };
         assert_eq!(seen("/u/toold.service/daemon"), (Some("/c/u/toold.service".into()), false));
         assert_eq!(seen("/u/toold.service"), (Some("/c/u/toold.service".into()), true));
-        assert_eq!(seen("/u/daemon"), (Some("/c/u/daemon".into()), false), "somebody else's word");
+        assert_eq!(seen("/u/daemon"), (Some("/c/u/daemon".into()), false), "a group of that name outside a service");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Where a shim comes from: the zygote, or an exec of our own program when there is none.
+//! Starts shims: by the zygote, or by an exec of this program if there is none.
 
 pub mod cgroup;
 
@@ -19,20 +19,20 @@ use toold_format::frame::ToShim;
 use toold_shim::hooks;
 use toold_shim::zygote::Zygote;
 
-/// Makes shims.
+/// Starts shims.
 pub struct Launcher {
-    /// The zygote's socket, as long as the zygote lives.
+    /// The zygote's socket while the zygote lives.
     zygote: Mutex<Option<Arc<OwnedFd>>>,
     zygote_pid: Option<i32>,
-    /// Shims that are greeted at once. A thousand at a time would keep every request waiting.
+    /// Permits for handshakes with shims. A thousand at the same time would delay every request.
     pub handshakes: Semaphore,
 }
 
-/// As many as keep both sides busy.
+/// Number of concurrent handshakes that keeps both sides busy.
 pub const MAX_HANDSHAKES: u32 = 16;
 
 impl Launcher {
-    /// Takes over the zygote, and watches for its end.
+    /// Takes over the zygote, and watches for its exit.
     pub fn new(zygote: Option<Zygote>, mode: ShimMode) -> Arc<Launcher> {
         let zygote = zygote.filter(|_| mode == ShimMode::Zygote);
         let Some(Zygote { socket, pidfd, pid }) = zygote else {
@@ -49,8 +49,8 @@ impl Launcher {
         tokio::spawn(async move {
             let Some(pidfd) = crate::sys::pollable(pidfd) else { return };
             if pidfd.readable().await.is_ok() {
-                tracing::warn!(pid, "the zygote is gone; shims are exec'd from now on");
-                // Closing the socket frees requests that no spare took: their processes start by exec.
+                tracing::warn!(pid, "the zygote has exited; shims are started by exec from now on");
+                // Closing the socket releases requests that no spare took: their processes start by exec.
                 watched.forget_zygote();
                 let _ =
                     rustix::process::waitpid(rustix::process::Pid::from_raw(pid), rustix::process::WaitOptions::NOHANG);
@@ -69,17 +69,17 @@ impl Launcher {
         self.zygote.lock().ok()?.clone()
     }
 
-    /// The pid of the zygote while it lives.
+    /// Returns the pid of the zygote while it lives.
     pub fn zygote_pid(&self) -> Option<i32> {
         self.socket().and(self.zygote_pid)
     }
 
-    /// Hands a launch to a shim. The stream is the shim's control connection.
+    /// Sends a launch frame to a shim. The stream is the shim's control connection.
     pub async fn start(&self, frame: &[u8]) -> io::Result<UnixStream> {
         let Some(socket) = self.socket() else { return self.exec(frame).await };
         let (ours, theirs) = pair()?;
-        // What fits is there before the shim looks; the rest follows while it reads. Written before tokio
-        // has the socket, because tokio writes nothing to one that its event loop has not seen yet.
+        // The first part is in the socket before the shim reads; the rest follows meanwhile. Written before tokio has
+        // the socket, because tokio writes nothing to a socket that its event loop has not seen yet.
         let sent = (&ours).write(frame).unwrap_or(0);
         hooks::at("spawn.before_request");
         if send_launch_fd(&socket, &theirs).is_err() {
@@ -90,11 +90,11 @@ impl Launcher {
         finish(ours, &frame[sent..]).await
     }
 
-    /// Starts a shim by executing our own program, even if the file was replaced since.
+    /// Starts a shim by executing this program, even if its file was replaced since.
     pub async fn exec(&self, frame: &[u8]) -> io::Result<UnixStream> {
         let (ours, theirs) = pair()?;
         let status = tokio::task::spawn_blocking(move || {
-            // It forks and leaves at once, so that the shim is nobody's child here.
+            // The child forks and exits at once, so that the shim is not a child of this daemon.
             Command::new("/proc/self/exe")
                 .arg("shim")
                 .stdin(Stdio::from(theirs))
@@ -105,14 +105,14 @@ impl Launcher {
         .await
         .map_err(io::Error::other)??;
         if !status.success() {
-            return Err(io::Error::other("the exec'd shim did not start"));
+            return Err(io::Error::other("the shim did not start"));
         }
         finish(ours, frame).await
     }
 }
 
-/// Writes the rest of a launch. A shim that died has hung up, and whoever owns the stream sees that next:
-/// only there is it known whether anything began.
+/// Writes the rest of a launch frame. If the shim died, the owner of the stream sees the hang-up next: only there is it
+/// known whether anything was started.
 async fn finish(ours: net::UnixStream, rest: &[u8]) -> io::Result<UnixStream> {
     let mut stream = UnixStream::from_std(ours)?;
     match stream.write_all(rest).await {
@@ -135,7 +135,7 @@ pub fn launch_frame(block: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// One byte and the connection, to whichever spare is first.
+/// Sends one byte and the connection to the first free spare.
 fn send_launch_fd(zygote: &OwnedFd, theirs: &OwnedFd) -> io::Result<()> {
     let fds = [theirs.as_fd()];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];

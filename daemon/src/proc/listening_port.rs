@@ -1,4 +1,5 @@
-//! Who of a process tree listens on a TCP port: the kernel's list of listening sockets, matched with descriptors.
+//! Finds the member of a process tree that listens on a TCP port: matches the kernel's listening sockets with
+//! descriptors.
 
 use super::tree;
 use std::collections::HashSet;
@@ -8,9 +9,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 use toold_proto::results::Listener;
 
-/// The state of a socket that listens, as /proc/net/tcp writes it.
+/// The state of a listening socket in /proc/net/tcp.
 const LISTEN: &str = "0A";
-/// The least of a line that we read: number, addresses, state, and so on up to the inode.
+/// Index of the inode among the fields of a line.
 const INODE: usize = 9;
 
 /// A listening socket.
@@ -21,14 +22,14 @@ struct Socket {
     port: u16,
 }
 
-/// The member of the tree below `shim` that listens on `port`, on any address of IPv4 or IPv6. A listener that is not
-/// of the tree is none, and neither is a member whose descriptors the kernel does not show us.
+/// Finds the member of the tree below `shim` that listens on `port`, on any IPv4 or IPv6 address. Listeners outside the
+/// tree do not count, nor members whose descriptors the kernel does not show to this daemon.
 pub fn listener(shim: i32, port: u16) -> Option<Listener> {
     let members = tree::descendants(shim);
     let mut spaces = HashSet::new();
     let mut sockets = Vec::new();
     for pid in &members {
-        // A descendant may live in another network than its parent, with ports of its own.
+        // A descendant may live in another network namespace, with ports of its own.
         if let Ok(space) = fs::read_link(format!("/proc/{pid}/ns/net"))
             && spaces.insert(space)
         {
@@ -39,25 +40,25 @@ pub fn listener(shim: i32, port: u16) -> Option<Listener> {
         return None;
     }
     let (pid, socket) = members.iter().find_map(|pid| Some((*pid, held(*pid, &sockets)?)))?;
-    // The number may have changed hands while its descriptors were read.
+    // The pid may have been reused while its descriptors were read.
     let still = tree::descendants(shim).contains(&pid);
     still.then(|| Listener { pid, port: socket.port, address: socket.address.to_string() })
 }
 
-/// The sockets that listen on `port` in the network of `pid`.
+/// Lists the sockets that listen on `port` in the network namespace of `pid`.
 fn listening(pid: i32, port: u16) -> Vec<Socket> {
     let mut found = Vec::new();
     for table in ["tcp", "tcp6"] {
         let Ok(file) = File::open(format!("/proc/{pid}/net/{table}")) else { continue };
         let lines = BufReader::new(file).lines().skip(1).map_while(Result::ok);
-        // The kernel lists those that listen before all others: of many connections none is read.
+        // The kernel lists listening sockets before all others, so no connection is read.
         let listeners = lines.map_while(|line| parse(&line));
         found.extend(listeners.filter(|socket| socket.port == port));
     }
     found
 }
 
-/// The socket of a line. None: it does not listen, or it is no line of a socket.
+/// Parses a line. Returns None for a socket that does not listen, and for any other line.
 fn parse(line: &str) -> Option<Socket> {
     let fields: Vec<&str> = line.split_ascii_whitespace().take(INODE + 1).collect();
     let (address, port) = fields.get(1)?.split_once(':')?;
@@ -68,7 +69,8 @@ fn parse(line: &str) -> Option<Socket> {
     Some(Socket { inode: fields.get(INODE)?.parse().ok()?, address: ip(address)?, port })
 }
 
-/// An address as the kernel prints it: words in the machine's byte order, each as one hexadecimal number.
+/// Parses an address as the kernel prints it: 32-bit groups in the machine's byte order, each as one hexadecimal
+/// number.
 fn ip(hex: &str) -> Option<IpAddr> {
     let words = hex.as_bytes().chunks(8).map(|word| {
         let word = std::str::from_utf8(word).ok().filter(|word| word.len() == 8)?;
@@ -83,14 +85,14 @@ fn ip(hex: &str) -> Option<IpAddr> {
     }
 }
 
-/// The first of `sockets` that the process has a descriptor of.
+/// Returns the first of `sockets` that the process has open.
 fn held(pid: i32, sockets: &[Socket]) -> Option<Socket> {
     let fds = fs::read_dir(format!("/proc/{pid}/fd")).ok()?.flatten();
     let inodes = fds.filter_map(|fd| inode(&fs::read_link(fd.path()).ok()?));
     inodes.into_iter().find_map(|inode| sockets.iter().find(|socket| socket.inode == inode).copied())
 }
 
-/// The inode of a descriptor that shows as `socket:[inode]`.
+/// Returns the inode of a descriptor that links to `socket:[inode]`.
 fn inode(link: &Path) -> Option<u64> {
     link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
 }
@@ -103,7 +105,7 @@ mod tests {
 
     #[test]
     fn a_line_of_the_kernels_table_gives_inode_address_and_port_of_who_listens() {
-        // The words are printed as this machine stores them; the samples are from a little-endian one.
+        // The groups are printed as this machine stores them; the samples are from a little-endian one.
         if cfg!(target_endian = "big") {
             return;
         }

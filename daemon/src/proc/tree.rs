@@ -1,14 +1,14 @@
-//! Process trees as /proc shows them: who is in one, what they use, and the end of an ownerless one.
+//! Process trees as /proc shows them: members, usage, and the end of a tree without an owner.
 
 use crate::sys;
 use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
 use toold_proto::process::{Member, Usage};
 
-/// Members that are listed. A larger tree is counted on, but not read.
+/// Maximum number of members that are listed. The rest of a larger tree is not read.
 const LISTED: usize = 4096;
 
-/// The fields of /proc/PID/stat that we use.
+/// The fields of /proc/PID/stat that are used here.
 struct Stat {
     ppid: i32,
     pgrp: i32,
@@ -22,7 +22,7 @@ struct Stat {
 }
 
 fn stat(pid: i32) -> Option<Stat> {
-    // All of it comes with one read, and there is no size to ask for: a thousand are looked at when a daemon starts.
+    // One read gets all of it, and the size need not be asked for: a starting daemon reads a thousand of these.
     let mut text = [0u8; 2048];
     let len = std::fs::File::open(format!("/proc/{pid}/stat")).ok()?.read(&mut text).ok()?;
     let text = String::from_utf8_lossy(&text[..len]);
@@ -43,12 +43,12 @@ fn stat(pid: i32) -> Option<Stat> {
 }
 
 fn clock() -> (u64, u64) {
-    // Both are constants of the running kernel; 100 and 4096 everywhere that matters.
+    // Both are constants of the running kernel: 100 and 4096 nearly everywhere.
     let ticks = rustix::param::clock_ticks_per_second().max(1);
     (ticks, rustix::param::page_size() as u64)
 }
 
-/// One process as it is now. None when there is no such process.
+/// Describes one process. Returns None if there is no such process.
 pub fn member(pid: i32) -> Option<Member> {
     let stat = stat(pid)?;
     let (hz, page) = clock();
@@ -69,7 +69,8 @@ pub fn member(pid: i32) -> Option<Member> {
     })
 }
 
-/// The kernel's quick count lags behind for a small process; the exact one is slower to read.
+/// Returns the resident size. The kernel's quick count lags behind for a small process; the exact one is slower to
+/// read.
 fn rss(pid: i32, stat: &Stat, page: u64) -> u64 {
     match stat.rss_pages * page {
         0 if stat.state != "Z" => exact_rss(pid),
@@ -89,7 +90,7 @@ fn children(pid: i32) -> Vec<i32> {
     tasks.flat_map(|task| children_of(pid, task)).collect()
 }
 
-/// The children of one thread.
+/// Lists the children of one thread.
 fn children_of(pid: i32, task: i32) -> Vec<i32> {
     let mut text = Vec::with_capacity(1024);
     let file = std::fs::File::open(format!("/proc/{pid}/task/{task}/children"));
@@ -98,7 +99,7 @@ fn children_of(pid: i32, task: i32) -> Vec<i32> {
     text.split_ascii_whitespace().filter_map(|p| p.parse().ok()).collect()
 }
 
-/// Every descendant of `root`, `root` not included.
+/// Lists every descendant of `root`, without `root`.
 pub fn descendants(root: i32) -> Vec<i32> {
     let mut all = children(root);
     let mut next = 0;
@@ -110,7 +111,7 @@ pub fn descendants(root: i32) -> Vec<i32> {
     all
 }
 
-/// The tree below a shim.
+/// Describes the tree below a shim.
 pub fn members(shim: i32) -> Vec<Member> {
     descendants(shim).into_iter().filter_map(member).collect()
 }
@@ -123,11 +124,11 @@ pub fn usage(members: &[Member]) -> Usage {
     }
 }
 
-/// The same of the tree below a shim, at less cost: no command line is read.
+/// Sums the usage of the tree below a shim, faster than `usage`: no command line is read.
 pub fn usage_below(shim: i32) -> Usage {
     let (hz, page) = clock();
     let mut sum = Usage::default();
-    // A shim is one thread, and so are most programs: then there is no list of threads to read.
+    // A shim has one thread, as most programs: then no list of threads is read.
     let mut all = children_of(shim, shim);
     let mut next = 0;
     while let Some(&pid) = all.get(next) {
@@ -143,25 +144,26 @@ pub fn usage_below(shim: i32) -> Usage {
     sum
 }
 
-/// What this process itself uses.
+/// Returns the usage of this process itself.
 pub fn own_usage() -> Usage {
     let own = member(std::process::id() as i32);
     usage(own.as_slice())
 }
 
-/// Holds a process that is known by pid and start time. None: it is gone, or the number is a stranger's.
+/// Opens a pidfd of the process with this pid and start time. Returns None if it is gone, or the pid belongs to another
+/// process.
 pub fn pin(pid: i32, ticks: u64) -> Option<OwnedFd> {
     let pidfd = if pid > 0 { sys::pidfd_open(pid).ok()? } else { return None };
-    // Looked up after it was pinned: the number cannot change hands in between.
+    // Checked after the pidfd was opened: the pid cannot be reused in between.
     stat(pid).is_some_and(|s| s.started == ticks).then_some(pidfd)
 }
 
-/// Whether the process that is known by pid and start time still runs: it is neither gone nor dead and not yet reaped.
+/// Returns true if the process with this pid and start time runs: it is neither gone, nor dead and not reaped yet.
 pub fn is_running(pid: i32, ticks: u64) -> bool {
     stat(pid).is_some_and(|s| s.started == ticks && !matches!(s.state.as_str(), "Z" | "X"))
 }
 
-/// Continues a shim that somebody stopped: it owes answers, and nobody has a reason to stop it.
+/// Continues a stopped shim: callers wait for it, and no client has a reason to stop it.
 pub fn wake_shim(pid: i32) {
     let Ok(pidfd) = sys::pidfd_open(pid.max(1)) else { return };
     if stat(pid).is_some_and(|s| s.comm == "toold-shim" && s.state == "T") {
@@ -169,7 +171,7 @@ pub fn wake_shim(pid: i32) {
     }
 }
 
-/// Kills the tree below a shim that cannot do it, and says who is alive afterwards.
+/// Kills the tree below a shim that cannot do it, and returns the members that are still alive.
 pub fn kill_below(shim: i32) -> Vec<i32> {
     let below = descendants(shim);
     for pid in &below {
@@ -182,7 +184,7 @@ pub fn kill_below(shim: i32) -> Vec<i32> {
     descendants(shim).into_iter().filter(alive).collect()
 }
 
-/// The shim of a process by the title it shows. None: it has none, or shows none.
+/// Finds the shim of a process by its title. Returns None if there is none or it has no title.
 pub fn shim_of(id: &str) -> Option<i32> {
     let title = format!("toold: shim {id}");
     let pids = std::fs::read_dir("/proc").ok()?.flatten().filter_map(|e| e.file_name().to_str()?.parse::<i32>().ok());
@@ -191,9 +193,8 @@ pub fn shim_of(id: &str) -> Option<i32> {
     pids.into_iter().find(shows)
 }
 
-/// Kills what is left of a session whose shim died. The number is the session's own as long as its
-/// leader lives with the start time we know, or is dead: the kernel gives a number to a stranger only
-/// when no process, group or session has it.
+/// Kills the rest of a session whose shim died. The pid still means this session while its leader lives with the known
+/// start time or is dead: the kernel reuses a pid only when no process, group or session has it.
 pub fn end_session(leader: i32, ticks: u64) {
     if stat(leader).is_some_and(|s| s.started != ticks) {
         return;

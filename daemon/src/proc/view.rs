@@ -1,4 +1,4 @@
-//! A process as the contract shows it.
+//! The description of a process as `docs/protocol.md` defines it, and its parts.
 
 use super::handle::Proc;
 use super::state::{Phase, State};
@@ -11,7 +11,7 @@ use toold_proto::process::{Failure, Process, Reason, Sandbox, Stdin, Watch, Watc
 use toold_proto::pty::PtySize;
 use toold_proto::time::rfc3339;
 
-/// The name of a signal: `SIGKILL`, `SIGRTMIN+3`.
+/// Returns the name of a signal: `SIGKILL`, `SIGRTMIN+3`.
 pub fn signal_name(number: i32) -> String {
     match nix::sys::signal::Signal::try_from(number) {
         Ok(signal) => signal.as_str().to_string(),
@@ -20,7 +20,7 @@ pub fn signal_name(number: i32) -> String {
     }
 }
 
-/// The number of a signal by name, with or without `SIG`, or by number.
+/// Returns the number of a signal, given by name, with or without `SIG`, or by number.
 pub fn signal_number(name: &str) -> Option<i32> {
     let upper = name.to_ascii_uppercase();
     if let Ok(number) = upper.parse::<i32>() {
@@ -34,7 +34,7 @@ pub fn signal_number(name: &str) -> Option<i32> {
     full.parse::<nix::sys::signal::Signal>().ok().map(|s| s as i32)
 }
 
-/// The exit code and signal of a wait status: 128+n and the name after death by signal n.
+/// Returns the exit code and signal of a wait status: 128+n and the name after death by signal n.
 pub fn decode(status: i32) -> (Option<i32>, Option<String>) {
     if libc::WIFSIGNALED(status) {
         let signal = libc::WTERMSIG(status);
@@ -43,7 +43,7 @@ pub fn decode(status: i32) -> (Option<i32>, Option<String>) {
     (libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status)), None)
 }
 
-/// Why it ended.
+/// Returns the reason for the end.
 fn reason(exit: &Exit) -> Reason {
     match exit.cause {
         _ if exit.oom => Reason::Oom,
@@ -55,23 +55,23 @@ fn reason(exit: &Exit) -> Reason {
 }
 
 fn killed_by(exit: &Exit) -> Option<String> {
-    let who = format!("uid {} pid {}", exit.by_uid, exit.by_pid);
+    let caller = format!("uid {} pid {}", exit.by_uid, exit.by_pid);
     match exit.cause {
         Cause::Itself => None,
-        Cause::Client => Some(format!("client {who}")),
-        Cause::SessionEnd => Some(format!("session.end by {who}")),
-        Cause::Shutdown => Some(format!("daemon.shutdown by {who}")),
+        Cause::Client => Some(format!("client {caller}")),
+        Cause::SessionEnd => Some(format!("session.end by {caller}")),
+        Cause::Shutdown => Some(format!("daemon.shutdown by {caller}")),
         Cause::Timeout => Some("timeout_ms".into()),
         Cause::Idle => Some("limits.idle_ms".into()),
     }
 }
 
-/// What a failed start was about.
+/// Describes a failed start.
 pub fn failure(spec: &Spec, failed: u32, errno: i32) -> Failure {
     let path = match failed {
         step::CHDIR => spec.cwd.clone(),
         step::CGROUP => spec.cgroups.first().map(|p| p.display().to_string()).unwrap_or_default(),
-        // Everything else is about the program.
+        // Every other step concerns the program.
         _ => spec.program.clone(),
     };
     let error = nix::errno::Errno::from_raw(errno);
@@ -89,7 +89,7 @@ fn stdin(spec: &Spec, state: &State) -> Stdin {
     }
 }
 
-/// The end of a process: code, signal, core, reason, by whom, failure.
+/// The outcome of a process: exit code, signal, core dump, reason, killer, failure.
 #[derive(Default)]
 pub struct Outcome {
     pub exit_code: Option<i32>,
@@ -148,18 +148,16 @@ impl Proc {
         };
         let note = match watch {
             WatchState::Watching | WatchState::Ended if self.checkpoint().unseen > 0 => {
-                Some(format!("{} bytes were dropped before they could be looked at", self.checkpoint().unseen))
+                Some(format!("{} bytes were dropped before they could be scanned", self.checkpoint().unseen))
             }
             WatchState::Watching | WatchState::Ended => None,
             WatchState::Cooldown => Some(format!(
-                "a match was told; the next one can be in {quiet_ms} ms; lines suppressed since: {}",
+                "a match was published; the next one can be in {quiet_ms} ms; lines suppressed since: {}",
                 limiter.pending
             )),
-            WatchState::Silent => {
-                Some(format!("too many matches over all processes; they are told again in {release} ms"))
-            }
+            WatchState::Silent => Some(format!("too many matches over all processes; they resume in {release} ms")),
             WatchState::Disabled => Some(format!(
-                "it matched too often in {} intervals in a row, so watching ended and `notify` was turned on",
+                "too many matches in {} intervals in a row; the watch ended and `notify` is on",
                 limiter.strikes
             )),
         };
@@ -176,13 +174,13 @@ impl Proc {
         })
     }
 
-    /// The process as it is now.
+    /// Describes the process as it is now.
     pub fn view(&self, now_ms: u64) -> Process {
         let state = self.state();
         self.view_of(&state, now_ms)
     }
 
-    /// The process as `state` says.
+    /// Describes the process in `state`.
     pub fn view_of(&self, state: &State, now_ms: u64) -> Process {
         let spec = &self.spec;
         let Outcome { exit_code, signal, core_dumped, reason, killed_by, failure } = outcome(spec, state);

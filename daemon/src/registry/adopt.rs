@@ -1,4 +1,4 @@
-//! The start of a daemon: every record is read, every living shim is found again.
+//! Loads all processes when a daemon starts: reads every record, and reconnects to every living shim.
 
 use super::forget::finish_removal;
 use super::{Registry, RunningSlot};
@@ -18,24 +18,23 @@ use toold_format::slots::Progress;
 use toold_proto::ProcId;
 use toold_shim::hooks;
 
-/// What one directory holds.
+/// The content of one process directory.
 enum Scanned {
-    /// Over: nothing to do but to know it.
-    /// With what is wrong with its log.
+    /// A process in its final state, with the damage found in its log.
     Finished(Box<Loaded>, Vec<String>),
-    /// A shim lives, or died without saying so: a task finds out.
+    /// A shim lives, or died without recording an end: a task finds out.
     Open {
         loaded: Box<Loaded>,
         record: Arc<Record>,
         nonce: [u8; 16],
     },
-    /// The call that made it was never answered and nothing was started: as if it never was.
-    /// Its lock is held until it is removed, or a late shim could still start it.
+    /// Nothing was started, and the call that created it was never answered: it is removed. Its lock is held until
+    /// then, or a late shim could still start it.
     NeverStarted(Option<Record>),
     Damaged(io::Error),
 }
 
-/// What a directory tells of its process.
+/// A process as its directory describes it.
 struct Loaded {
     spec: Spec,
     dir: PathBuf,
@@ -43,16 +42,16 @@ struct Loaded {
     checkpoint: Option<Checkpoint>,
 }
 
-/// What the journal's end tells beyond the records: the newest state of each process in its last segment.
+/// The end of the journal, which may be newer than the records: the newest state of each process in the last segment.
 pub struct JournalTail {
     pub states: HashMap<u64, (u64, Vec<u8>)>,
-    /// The last event that is on disk.
+    /// Number of the last event on disk.
     pub last: u64,
 }
 
 impl Registry {
-    /// Reads all records, in parallel, and starts tasks for those that are open. When it returns every
-    /// process is known; what a living shim has to add arrives while requests are served.
+    /// Reads all records in parallel, and starts tasks for those that are open. When it returns, every process is in
+    /// the table; updates from living shims arrive while requests are served.
     pub async fn adopt(self: &Arc<Self>, tail: &JournalTail) -> io::Result<usize> {
         let mut dirs = Vec::new();
         for entry in std::fs::read_dir(&self.procs_dir)? {
@@ -60,7 +59,7 @@ impl Registry {
             match path.file_name().and_then(|n| n.to_str()).and_then(|n| n.parse::<ProcId>().ok()) {
                 Some(_) => dirs.push(path),
                 None if finish_removal(&path) => {}
-                // Set aside earlier, or not ours.
+                // Quarantined earlier, or not a process directory.
                 None => continue,
             }
         }
@@ -81,7 +80,7 @@ impl Registry {
         let checkpoint = all.iter().filter_map(|(found, _)| found.loaded()?.checkpoint);
         let highest = checkpoint.map(|checkpoint| checkpoint.seq).max().unwrap_or(0);
         self.sink.journal.advance_past(highest).into_iter().for_each(|damage| self.report_damage(damage));
-        // Shims are greeted once all are known: whoever asks first does not wait for that.
+        // Connect to shims after all records are loaded, so that the first request does not wait for 1,000 handshakes.
         let turns = self.launcher.handshakes.acquire_many(MAX_HANDSHAKES).await;
         for (found, dir) in all {
             self.adopt_one(found, &dir, tail);
@@ -109,19 +108,19 @@ impl Registry {
             Scanned::NeverStarted(locked) => {
                 hooks::at("recovery.discard");
                 if let Err(e) = std::fs::remove_dir_all(dir) {
-                    tracing::warn!(dir = %dir.display(), %e, "remove a record that never began");
+                    tracing::warn!(dir = %dir.display(), %e, "failed to remove a record that was never started");
                 }
                 drop(locked);
             }
             Scanned::Damaged(why) => {
-                let aside = dir.with_extension(format!("damaged-{}", std::process::id()));
-                let moved = std::fs::rename(dir, &aside);
-                let place = if moved.is_ok() { aside } else { dir.to_path_buf() };
+                let quarantine = dir.with_extension(format!("damaged-{}", std::process::id()));
+                let moved = std::fs::rename(dir, &quarantine);
+                let place = if moved.is_ok() { quarantine } else { dir.to_path_buf() };
                 let id = dir.file_name().and_then(|n| n.to_str()).unwrap_or_default();
                 let alive = match tree::shim_of(id) {
                     Some(shim) => {
                         let pids: Vec<String> = tree::descendants(shim).iter().map(ToString::to_string).collect();
-                        format!("; its shim, pid {shim}, still runs pid {}: end them by hand", pids.join(", "))
+                        format!("; its shim, pid {shim}, still runs pid {}: kill them yourself", pids.join(", "))
                     }
                     None => String::new(),
                 };
@@ -133,7 +132,7 @@ impl Registry {
                 proc.set_record(record.clone());
                 let proc = Arc::new(proc);
                 self.table().insert(proc.clone());
-                // What its record tells already is told now: the shim has no news of it.
+                // Publish what the record already shows: the shim does not report it again.
                 proc.scan_tail(&proc.published_state());
                 proc.publish_due(&proc.published_state());
                 let slot = if running { RunningSlot::take(self, usize::MAX) } else { None };
@@ -166,7 +165,7 @@ impl Scanned {
     }
 }
 
-/// Reads one directory. The lock decides who tells the rest of the story.
+/// Reads one directory. The owner of the lock decides how the process is resolved.
 fn scan_dir(dir: &Path) -> Scanned {
     hooks::at("recovery.look");
     match read(dir) {
@@ -181,24 +180,24 @@ fn is_empty(dir: &Path) -> bool {
 
 fn read(dir: &Path) -> io::Result<Scanned> {
     let record = match Record::open(dir) {
-        // Its daemon died between the directory and the record.
+        // The daemon died between creating the directory and the record.
         Err(e) if e.kind() == io::ErrorKind::NotFound && is_empty(dir) => return Ok(Scanned::NeverStarted(None)),
         opened => opened?,
     };
     let lock = record.lock();
     if lock == LockOwner::Daemon && record.is_empty()? {
-        // It died between making the record and writing it.
+        // The daemon died between creating the record and writing it.
         return Ok(Scanned::NeverStarted(Some(record)));
     }
-    // Read after the lock was tried: if it is ours, nobody writes any more.
+    // Read after trying the lock: if we hold it, no shim writes any more.
     let facts = record.facts()?;
     if lock == LockOwner::Daemon && facts.launch.is_none() && facts.exit.is_none() {
-        // Nobody began, so it does not matter whether the spec was written whole.
+        // Nothing was started, so it does not matter whether the whole spec was written.
         return Ok(Scanned::NeverStarted(Some(record)));
     }
     let spec = record.spec(&facts.head)?;
     if spec.id.to_string() != dir.file_name().and_then(|n| n.to_str()).unwrap_or_default() {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "the record is of another process"));
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "the record belongs to another process"));
     }
     let mut state = State::from_facts(&facts);
     if state.progress == Progress::default()
@@ -209,7 +208,7 @@ fn read(dir: &Path) -> io::Result<Scanned> {
     if lock == LockOwner::Daemon && matches!(state.phase, Phase::Exited { .. }) && state.closed {
         state.step(&Update::Gone);
     }
-    // Its shim is dead, and so is the program, unless a task has to see to that and to what the kernel tells.
+    // The shim is dead, and so is the program, unless a task has to kill it and to wait for the kernel's wait status.
     if lock == LockOwner::Daemon
         && !state.is_final()
         && (state.has_ended() || tree::pin(state.pid, state.ticks).is_none())
@@ -221,7 +220,7 @@ fn read(dir: &Path) -> io::Result<Scanned> {
     }
     let checkpoint = Checkpoint::read(&facts.checkpoint);
     if state.has_ended() && spec.journaled && !checkpoint.is_some_and(|checkpoint| checkpoint.exited) {
-        // Nobody has heard of it. Its shim may be waiting for the disk still, or died before it did.
+        // The exit was never published. The shim may still be waiting for the disk, or died before that.
         lost::to_disk(dir, &record);
     }
     let loaded = Box::new(Loaded { spec, dir: dir.to_path_buf(), state, checkpoint });

@@ -1,5 +1,5 @@
-//! Exits on stable storage. What is written survives the end of any process at once; a power cut is
-//! another matter, and this is what is done about it: see `docs/durability.md`.
+//! Writes exits to disk. Written data survives the end of any process at once, but not a power cut: see
+//! `docs/durability.md`.
 
 use super::Registry;
 use crate::store::record::Record;
@@ -7,25 +7,25 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long exits are collected before their writing is begun together.
+/// Time in which exits are collected before their writeback is started.
 const FLUSH_DELAY: Duration = Duration::from_secs(1);
-/// Records that are remembered. Beyond that the kernel's own writeback has to do.
+/// Maximum number of queued records. The kernel's own writeback takes care of the rest.
 const MAX_QUEUED: usize = 4096;
 
-/// How hard a record is pushed to the disk.
+/// The way a record is flushed.
 #[derive(Clone, Copy)]
 enum Flush {
-    /// The writing is begun and not waited for: nobody is slowed down.
+    /// Start the writeback and do not wait.
     Start,
-    /// It is on the disk when this is done.
+    /// Wait until the record is durable.
     Wait,
 }
 
 impl Registry {
-    /// Notes that a record has got its last fact.
+    /// Queues a record that got its last fact.
     pub(super) fn queue_flush(&self, dir: &Path) {
         if self.config.survive_power_cut {
-            // Its exit was there before it was told.
+            // Its exit was durable before it was published.
             return;
         }
         if let Ok(mut unsynced) = self.unsynced.lock()
@@ -36,7 +36,7 @@ impl Registry {
         self.ended_record.notify_one();
     }
 
-    /// Begins to write records to the disk, a second after they ended at the latest. Never returns.
+    /// Starts the writeback of records, at the latest a second after their end. Never returns.
     pub async fn run_flush(self: Arc<Self>) {
         loop {
             self.ended_record.notified().await;
@@ -45,7 +45,7 @@ impl Registry {
         }
     }
 
-    /// Waits until everything that ended lately is on the disk: the last act of a daemon that stops.
+    /// Waits until all queued records are durable: for a daemon that stops.
     pub async fn flush_all(&self) {
         self.flush(Flush::Wait).await;
     }
@@ -57,7 +57,7 @@ impl Registry {
         }
         let pushed = tokio::task::spawn_blocking(move || dirs.iter().try_for_each(|dir| flush(dir, how))).await;
         if let Ok(Err(e)) = pushed {
-            tracing::warn!(%e, "write records to the disk");
+            tracing::warn!(%e, "failed to write records to disk");
         }
     }
 }
@@ -68,7 +68,7 @@ fn flush(dir: &Path, how: Flush) -> std::io::Result<()> {
         Flush::Wait => record.sync(),
     });
     match pushed {
-        // Forgotten in the meantime.
+        // The process was forgotten meanwhile.
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
         other => other,
     }

@@ -1,4 +1,4 @@
-//! The end of records: by request, and by retention.
+//! Removes processes and their files: by request, and by retention.
 
 use super::Registry;
 use crate::clock::wall_ms;
@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 use toold_proto::ProcId;
 
-/// The time that a shim has to exit after its process has closed.
+/// Time that a shim has to exit after its process has closed.
 const SHIM_EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl Registry {
@@ -42,7 +42,7 @@ impl Registry {
         (forgotten, skipped)
     }
 
-    /// Removes a finished process and its files. False: something of it still runs.
+    /// Removes a process in its final state and its files. Returns false for any other process.
     pub async fn forget(&self, id: ProcId) -> bool {
         let removed = {
             let mut table = self.table();
@@ -58,12 +58,12 @@ impl Registry {
         let dir = proc.dir.clone();
         let gone = tokio::task::spawn_blocking(move || remove(&dir)).await;
         if let Ok(Err(e)) = gone {
-            tracing::warn!(id = %proc.spec.id, %e, "remove the record");
+            tracing::warn!(id = %proc.spec.id, %e, "failed to remove the record");
         }
         true
     }
 
-    /// Forgets what retention does not keep, whenever something finished or grew too old. Never returns.
+    /// Removes what retention does not keep, whenever a process finished or became too old. Never returns.
     pub async fn retain(self: Arc<Self>) {
         loop {
             let (victims, next_ms) = self.expired(wall_ms());
@@ -87,7 +87,7 @@ impl Registry {
         }
     }
 
-    /// Puts a process that is over into the order of forgetting.
+    /// Queues a process in its final state for retention.
     pub(super) fn queue_retention(&self, proc: &Proc) {
         let state = proc.published_state();
         let Some(ended) = state.ended_ms().filter(|_| state.is_final()) else { return };
@@ -99,7 +99,7 @@ impl Registry {
         self.finished.notify_one();
     }
 
-    /// Who is to go now, and in how many milliseconds the next one grows too old.
+    /// Returns the processes to remove now, and the milliseconds until the next one is too old.
     fn expired(&self, now: u64) -> (Vec<ProcId>, Option<u64>) {
         match self.ended.lock() {
             Ok(mut finished) => finished.expired(&self.config.retention, now),
@@ -108,28 +108,28 @@ impl Registry {
     }
 }
 
-/// The ending of a directory that is being removed.
+/// Extension of a directory that is being removed.
 const REMOVED_EXT: &str = "forgotten";
 
-/// Removes a record: at first its name, so that a crash leaves it whole or gone.
+/// Removes a record. The rename comes first, so that a crash leaves it whole or gone.
 fn remove(dir: &Path) -> io::Result<()> {
     let away = dir.with_extension(REMOVED_EXT);
     std::fs::rename(dir, &away)?;
     std::fs::remove_dir_all(&away)
 }
 
-/// Whether a directory was being removed when its daemon died. It is removed now.
+/// Removes a directory whose removal a daemon had started before it died. Returns false for any other directory.
 pub fn finish_removal(dir: &Path) -> bool {
     if dir.extension().is_none_or(|e| e != REMOVED_EXT) {
         return false;
     }
     if let Err(e) = std::fs::remove_dir_all(dir) {
-        tracing::warn!(dir = %dir.display(), %e, "remove a forgotten record");
+        tracing::warn!(dir = %dir.display(), %e, "failed to remove a forgotten record");
     }
     true
 }
 
-/// Finished processes, oldest end first. Pure; a step costs the same however many there are.
+/// Finished processes, oldest end first. Pure; the cost of a step does not depend on their number.
 #[derive(Default)]
 pub struct RetentionQueue {
     by_end: BTreeMap<(u64, ProcId), u64>,

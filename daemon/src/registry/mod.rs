@@ -1,4 +1,4 @@
-//! All processes: spawn, look up, list, adopt, forget.
+//! All processes: starts, finds, lists, adopts and forgets them.
 
 mod adopt;
 mod end_session;
@@ -52,12 +52,12 @@ pub struct Registry {
     running: watch::Sender<usize>,
     seq: AtomicU64,
     boot: [u8; 16],
-    /// Directories for processes to come.
+    /// Prepared directories for new processes.
     dir_pool: Arc<dir_pool::DirPool>,
-    /// Something finished: retention has a look.
+    /// Notified when a process has finished, for retention.
     pub finished: Notify,
     ended: Mutex<forget::RetentionQueue>,
-    /// Directories of records that ended and may not be on the disk yet.
+    /// Directories of records that ended and may not be durable yet.
     unsynced: Mutex<Vec<PathBuf>>,
     ended_record: Notify,
     damaged: Mutex<Vec<String>>,
@@ -85,7 +85,7 @@ impl Registry {
         })
     }
 
-    /// The table. Held for look-ups and inserts only, never across an await.
+    /// Locks the table for look-ups and inserts only, never across an await.
     fn table(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
@@ -113,31 +113,31 @@ impl Registry {
         }
     }
 
-    /// Every process, newest first.
+    /// Returns every process, newest first.
     pub fn newest_first(&self) -> Vec<Arc<Proc>> {
         self.table().newest_first().cloned().collect()
     }
 
-    /// The newest `most` of them, and how many there are.
-    pub fn newest(&self, most: usize) -> (Vec<Arc<Proc>>, usize) {
+    /// Returns the newest `limit` processes and the number of all.
+    pub fn newest(&self, limit: usize) -> (Vec<Arc<Proc>>, usize) {
         let table = self.table();
-        (table.newest_first().take(most).cloned().collect(), table.len())
+        (table.newest_first().take(limit).cloned().collect(), table.len())
     }
 
-    /// Programs that run or are starting.
+    /// Returns the number of programs that run or are starting.
     pub fn running(&self) -> usize {
         *self.running.borrow()
     }
 
-    /// Records that were set aside since the start.
+    /// Returns descriptions of the damage found since the start.
     pub fn damaged(&self) -> Vec<String> {
         self.damaged.lock().map(|d| d.clone()).unwrap_or_default()
     }
 
-    pub fn report_damage(&self, what: String) {
-        tracing::error!(what, "set aside as damaged");
+    pub fn report_damage(&self, damage: String) {
+        tracing::error!(damage, "found damaged state");
         if let Ok(mut damaged) = self.damaged.lock() {
-            damaged.push(what);
+            damaged.push(damage);
         }
     }
 }

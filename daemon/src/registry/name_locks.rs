@@ -1,4 +1,4 @@
-//! A lock for every name that somebody is about to give to a process, for as long as somebody is.
+//! A lock per name, held by a caller that is about to start a process of that name.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -10,10 +10,10 @@ pub struct NameLocks {
 }
 
 impl NameLocks {
-    /// The name, when everybody who asked for it before has given it back.
+    /// Waits until every earlier caller has released the name, and locks it.
     pub async fn lock(&self, name: &str) -> NameGuard<'_> {
         let lock = self.locks().entry(name.to_string()).or_default().clone();
-        // Made before the wait: a caller that is dropped while it waits leaves nothing behind either.
+        // Created before the wait, so that a caller which is dropped while it waits leaves nothing behind.
         let mut held = NameGuard { names: self, name: name.to_string(), guard: None };
         held.guard = Some(lock.lock_owned().await);
         held
@@ -24,7 +24,7 @@ impl NameLocks {
     }
 }
 
-/// A name that nobody else has until this is dropped.
+/// A locked name.
 pub struct NameGuard<'a> {
     names: &'a NameLocks,
     name: String,
@@ -35,7 +35,7 @@ impl Drop for NameGuard<'_> {
     fn drop(&mut self) {
         let mut locks = self.names.locks();
         self.guard.take();
-        // Whoever waits holds a count, taken under this same lock.
+        // A waiting caller holds a reference, taken under this same lock.
         if locks.get(&self.name).is_some_and(|lock| Arc::strong_count(lock) == 1) {
             locks.remove(&self.name);
         }
@@ -48,23 +48,23 @@ mod tests {
     use futures_util::FutureExt;
 
     #[test]
-    fn a_name_is_had_by_one_at_a_time_and_forgotten_with_the_last() {
+    fn one_caller_at_a_time_holds_a_name_and_the_last_removes_its_lock() {
         let names = NameLocks::default();
-        let first = names.lock("web").now_or_never().expect("nobody has it");
+        let first = names.lock("web").now_or_never().expect("the name is free");
         let mut second = Box::pin(names.lock("web"));
         assert!(second.as_mut().now_or_never().is_none(), "it is held");
         assert!(names.lock("db").now_or_never().is_some(), "another name is another lock");
         drop(first);
-        let second = second.now_or_never().expect("it was given back");
+        let second = second.now_or_never().expect("it was released");
         assert_eq!(names.locks().keys().collect::<Vec<_>>(), ["web"]);
         drop(second);
         assert!(names.locks().is_empty());
     }
 
     #[test]
-    fn who_gives_up_waiting_leaves_nothing_behind() {
+    fn a_dropped_waiter_leaves_nothing_behind() {
         let names = NameLocks::default();
-        let first = names.lock("web").now_or_never().expect("nobody has it");
+        let first = names.lock("web").now_or_never().expect("the name is free");
         let mut second = Box::pin(names.lock("web"));
         assert!(second.as_mut().now_or_never().is_none(), "it is held");
         drop(first);

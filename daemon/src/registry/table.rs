@@ -6,12 +6,12 @@ use std::sync::Arc;
 use tokio::sync::watch;
 use toold_proto::ProcId;
 
-/// Requests that are remembered for one process that they did not start. The oldest go first.
+/// Maximum number of remembered requests per process that they did not start. The oldest is dropped first.
 const MAX_ALIASES: usize = 1024;
 
-/// Where a `request_id` has come to.
+/// The state of a `request_id`.
 pub enum RequestSlot {
-    /// Somebody is at it; this wakes when the outcome is there.
+    /// A caller is starting the process. The receiver changes when the outcome is known.
     Pending(watch::Receiver<bool>),
     Done(ProcId),
 }
@@ -22,7 +22,7 @@ pub struct Table {
     by_age: BTreeMap<(u64, u64), Arc<Proc>>,
     by_name: HashMap<String, Vec<ProcId>>,
     by_request: HashMap<String, RequestSlot>,
-    /// The requests that were given a process which another one had started.
+    /// The requests that got a process which another request had started.
     aliases: HashMap<ProcId, VecDeque<String>>,
 }
 
@@ -35,14 +35,14 @@ impl Table {
         self.by_id.get(&id).cloned()
     }
 
-    /// The process of that name that has not ended, else the newest that had it.
+    /// Returns the process of that name that has not ended, else the newest one of that name.
     pub fn named(&self, name: &str) -> Option<Arc<Proc>> {
         let procs = || self.by_name.get(name).into_iter().flatten().filter_map(|id| self.by_id.get(id));
         let living = procs().find(|p| !p.published_state().has_ended());
         living.or_else(|| procs().max_by_key(|p| age(p))).cloned()
     }
 
-    /// Every process that was given that name.
+    /// Returns every process of that name.
     pub fn all_named(&self, name: &str) -> Vec<Arc<Proc>> {
         self.by_name.get(name).into_iter().flatten().filter_map(|id| self.get(*id)).collect()
     }
@@ -71,7 +71,7 @@ impl Table {
         self.by_request.remove(request);
     }
 
-    /// This request was given a process that ran already.
+    /// Remembers that this request got a process which ran already.
     pub fn alias_request(&mut self, request: &str, id: ProcId) {
         self.insert_request(request, RequestSlot::Done(id));
         let aliases = self.aliases.entry(id).or_default();

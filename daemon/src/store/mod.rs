@@ -1,4 +1,4 @@
-//! The state directory: a directory per process that is its own checkpoint.
+//! The state directory: one directory per process, which is its own checkpoint.
 
 pub mod dir_pool;
 pub mod record;

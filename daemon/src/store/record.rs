@@ -1,4 +1,4 @@
-//! A process's directory: `record` (slots and spec), the log beside it, and the shim's socket.
+//! The directory of a process: `record` (slots and spec), the log beside it, and the shim's socket.
 
 use super::dir_pool::{self, PreparedDir};
 use rustix::fs::FlockOperation;
@@ -18,10 +18,10 @@ use toold_proto::pattern::Pattern;
 use toold_proto::process::LimitReport;
 use toold_proto::pty::PtySize;
 
-/// The longest spec. Arguments come from one message, so this is above what can be asked for.
-const SPEC_MAX: u32 = 64 << 20;
+/// Maximum length of a spec. Arguments come from one message, so no request reaches this.
+const MAX_SPEC_LEN: u32 = 64 << 20;
 
-/// What to run, as it was accepted. Never changes. Environment values are not in it.
+/// What to run, as it was accepted. Never changes. Contains no environment values.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Spec {
     pub id: ProcId,
@@ -37,7 +37,7 @@ pub struct Spec {
     pub stdin_pipe: bool,
     pub timeout_ms: Option<u64>,
     pub idle_ms: Option<u64>,
-    /// Between SIGTERM and SIGKILL when a timeout ends it.
+    /// Time between SIGTERM and SIGKILL when a timeout ends the process.
     pub timeout_grace_ms: u64,
     pub log_max_bytes: u64,
     pub task_id: Option<String>,
@@ -48,19 +48,19 @@ pub struct Spec {
     pub request_id: Option<String>,
     #[serde(default)]
     pub heartbeat_ms: Option<u64>,
-    /// Its events go into the journal. Not so before there was one.
+    /// Its events go into the journal. False in records from before there was a journal.
     #[serde(default)]
     pub journaled: bool,
     pub limits: BTreeMap<String, LimitReport>,
-    /// Directories of the control groups that were made for it.
+    /// Directories of its control groups.
     #[serde(default)]
     pub cgroups: Vec<PathBuf>,
     pub created_ms: u64,
-    /// Orders what was created in the same millisecond.
+    /// Orders processes that were created in the same millisecond.
     pub seq: u64,
 }
 
-/// Everything the slots say.
+/// The content of all slots.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Facts {
     pub head: Head,
@@ -68,7 +68,7 @@ pub struct Facts {
     pub exit: Option<Exit>,
     pub closed_ms: Option<u64>,
     pub progress: Option<Progress>,
-    /// As it is: its reader knows whether it is whole.
+    /// Raw: its reader checks whether it is complete.
     pub checkpoint: CheckpointSlot,
 }
 
@@ -78,7 +78,7 @@ pub struct Record {
     file: File,
 }
 
-/// What a new record says.
+/// The content of a new record.
 pub struct NewRecord<'a> {
     pub spec: &'a Spec,
     pub progress: &'a Progress,
@@ -86,10 +86,10 @@ pub struct NewRecord<'a> {
     pub boot: [u8; 16],
 }
 
-/// Makes the record in a directory that was made ahead, and gives that its name. Nothing runs yet.
+/// Writes the record in a prepared directory, and gives the directory its name. Nothing runs yet.
 pub fn create_in(prepared: PreparedDir, dir: &Path, new: &NewRecord<'_>) -> io::Result<Record> {
     let PreparedDir { dir: from, record: file } = prepared;
-    // The record is whole before it can be seen.
+    // The record is complete before it becomes visible.
     match page(new).and_then(|page| file.write_all_at(&page, 0)).and_then(|()| std::fs::rename(&from, dir)) {
         Ok(()) => Ok(Record { file }),
         Err(e) => {
@@ -99,7 +99,7 @@ pub fn create_in(prepared: PreparedDir, dir: &Path, new: &NewRecord<'_>) -> io::
     }
 }
 
-/// Makes the directory and the record. Nothing runs yet. `durable`: the disk has both when this is done.
+/// Creates the directory and the record. Nothing runs yet. `durable`: waits until both are durable.
 pub fn create(dir: &Path, new: &NewRecord<'_>, durable: bool) -> io::Result<Record> {
     let page = page(new)?;
     let PreparedDir { record: file, .. } = dir_pool::prepare(dir.to_path_buf())?;
@@ -128,7 +128,7 @@ impl Record {
         Ok(Record { file: File::options().read(true).write(true).open(dir.join("record"))? })
     }
 
-    /// Made, and never written.
+    /// Returns true for a record that was created and never written.
     pub fn is_empty(&self) -> io::Result<bool> {
         let mut head = [0u8; SLOT_LEN];
         let len = self.file.read_at(&mut head, 0)?;
@@ -141,7 +141,7 @@ impl Record {
         Ok(slot)
     }
 
-    /// All slots in one read. An error: the head is damaged.
+    /// Reads all slots at once. Fails if the head is damaged.
     pub fn facts(&self) -> io::Result<Facts> {
         let mut page = [0u8; PAGE_LEN];
         self.file.read_exact_at(&mut page, 0)?;
@@ -167,25 +167,25 @@ impl Record {
         })
     }
 
-    /// How far the output has come, as the shim last wrote it.
+    /// Returns the progress of the output as the shim last wrote it.
     pub fn progress(&self) -> Option<Progress> {
-        // A read that meets a write half-way fails its checksum; the next one does not.
+        // A read during a write fails its checksum; the next one does not.
         (0..8).find_map(|_| Progress::read(&self.slot(slots::COUNTS_AT).ok()?))
     }
 
     pub fn spec(&self, head: &Head) -> io::Result<Spec> {
-        if head.spec_len > SPEC_MAX {
-            return Err(bad("the spec is too long to be one"));
+        if head.spec_len > MAX_SPEC_LEN {
+            return Err(bad("the spec is too long"));
         }
         let mut json = vec![0u8; head.spec_len as usize];
         self.file.read_exact_at(&mut json, PAGE_LEN as u64)?;
         if fnv1a(&json) != head.spec_checksum {
-            return Err(bad("the spec does not fit its checksum"));
+            return Err(bad("the checksum of the spec is wrong"));
         }
         Ok(serde_json::from_slice(&json)?)
     }
 
-    /// The bytes that a named write put in, if the shim remembered it at the exit.
+    /// Returns the bytes of a named write, if the shim stored it at the exit.
     pub fn written(&self, id: &[u8; 16]) -> Option<u64> {
         let mut names = [0u8; slots::WRITE_ENTRY_LEN * slots::MAX_WRITES];
         self.file.read_exact_at(&mut names, slots::WRITES_AT).ok()?;
@@ -193,7 +193,7 @@ impl Record {
         Some(u64::from_le_bytes(entry[16..].try_into().ok()?))
     }
 
-    /// Whether a shim lives: it holds the record's lock as long as it does. Not held: we have it now.
+    /// Tries to lock the record. A living shim holds the lock; otherwise this daemon has it afterwards.
     pub fn lock(&self) -> LockOwner {
         match rustix::fs::flock(&self.file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => LockOwner::Daemon,
@@ -209,7 +209,7 @@ impl Record {
         self.file.write_all_at(&launch.slot(), slots::LAUNCH_AT)
     }
 
-    /// Notes a start that failed before any shim could.
+    /// Records a start that failed before any shim could.
     pub fn set_failed(&self, step: u32, errno: i32, at_ms: u64) -> io::Result<()> {
         self.set_launch(&Launch { stage: Stage::Failed, shim_pid: 0, pid: 0, ticks: 0, step, errno, at_ms })
     }
@@ -226,29 +226,29 @@ impl Record {
         self.file.write_all_at(&slots::closed_slot(at_ms), slots::CLOSED_AT)
     }
 
-    /// The stage, or that nobody ever began.
+    /// Returns the stage, or None if nothing was started.
     pub fn stage(&self) -> Option<Stage> {
         Launch::read(&self.slot(slots::LAUNCH_AT).ok()?).map(|l| l.stage)
     }
 
-    /// Begins to write it to the disk, without waiting.
+    /// Starts to write the record to disk, without waiting.
     pub fn start_writeback(&self) -> io::Result<()> {
         Ok(crate::sys::start_writeback(&self.file)?)
     }
 
-    /// Waits for the disk without keeping other tasks from anything.
+    /// Waits until the record is durable, without blocking other tasks.
     pub async fn sync_async(self: &Arc<Record>) -> io::Result<()> {
         let record = self.clone();
         tokio::task::spawn_blocking(move || record.sync()).await.unwrap_or_else(|e| Err(io::Error::other(e)))
     }
 
-    /// Waits until it is on the disk.
+    /// Waits until the record is durable.
     pub fn sync(&self) -> io::Result<()> {
         self.file.sync_data()
     }
 }
 
-/// Who has a record's lock.
+/// The owner of a record's lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LockOwner {
     Daemon,

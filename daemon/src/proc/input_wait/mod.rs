@@ -1,5 +1,5 @@
-//! Whether a program waits for input, as far as the kernel tells: a thread of its tree is blocked reading the terminal
-//! or the pipe that is its stdin. What would be a guess is `Unknown`. The rules are in `docs/needs-input.md`.
+//! Detects whether a program waits for input: a thread of its tree is blocked reading the terminal or the pipe that is
+//! its stdin. A case that would need a guess is `Unknown`. The rules are in `docs/needs-input.md`.
 
 mod syscall;
 #[cfg(test)]
@@ -18,31 +18,31 @@ use std::path::Path;
 use syscall::{WaitsFor, waits_for};
 use toold_proto::params::Ansi;
 
-/// What is shown of a prompt, in characters.
+/// Maximum number of characters of a prompt.
 const MAX_PROMPT_CHARS: usize = 200;
-/// What is read to find a prompt: it may be nearly all escape sequences.
+/// Bytes read to find a prompt: nearly all may be escape sequences.
 const PROMPT_READ_LEN: usize = 16 * 1024;
-/// The first major number of terminals, each with 256 of them.
+/// First major number of pseudo-terminals. Each major number has 256 of them.
 const PTS_MAJOR: u32 = 136;
-/// `/dev/tty`: whatever terminal controls who opened it.
+/// `/dev/tty`: the controlling terminal of the process that opened it.
 const DEV_TTY: u64 = libc::makedev(5, 0);
 
-/// Whether somebody of a tree waits for input.
+/// The result of a check of one tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InputWait {
-    /// This process is blocked reading. `echo`: whether its terminal shows what is typed; None without a terminal.
+    /// This process is blocked reading. `echo`: its terminal shows typed characters; None without a terminal.
     Waiting {
         pid: i32,
         echo: Option<bool>,
         wait: WaitId,
     },
     NotWaiting,
-    /// It may or may not: the kernel does not tell, or does not tell us.
+    /// The kernel does not show it, or not to this daemon.
     Unknown,
 }
 
-/// One wait, told apart from the next: the thread that is blocked, and how often it has slept. A thread that still
-/// sleeps in the same read has the same numbers, whatever others print meanwhile.
+/// The identity of one wait: the blocked thread, and how often it has slept. A thread that still sleeps in the same
+/// read has the same numbers, even if others print meanwhile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WaitId {
     thread: i32,
@@ -58,14 +58,14 @@ impl WaitId {
     }
 }
 
-/// Looks at the tree below a shim. `program` is the process that the shim started, `pty` whether it has a terminal.
+/// Checks the tree below a shim. `program` is the process that the shim started; `pty` is true if it has a terminal.
 pub fn detect(shim_pid: i32, program: i32, pty: bool) -> InputWait {
     let input = if pty { Input::terminal(program) } else { Input::pipe(shim_pid, program) };
     let input = match input {
         Ok(Some(input)) => input,
         Ok(None) => return InputWait::NotWaiting,
         Err(e) if e.kind() == io::ErrorKind::PermissionDenied => return InputWait::Unknown,
-        // It is gone.
+        // The process is gone.
         Err(_) => return InputWait::NotWaiting,
     };
     let mut unclear = false;
@@ -79,19 +79,19 @@ pub fn detect(shim_pid: i32, program: i32, pty: bool) -> InputWait {
     if unclear { InputWait::Unknown } else { InputWait::NotWaiting }
 }
 
-/// The last line of the output if it has no end, as a person sees it. Empty: there is none.
+/// Returns the last line of the output if it has no newline, as a person sees it, else an empty string.
 pub fn prompt(log: &Log) -> io::Result<String> {
     let page = log.tail(PROMPT_READ_LEN, None)?;
     let whole = page.bytes.len() - text::incomplete_len(&page.bytes);
     let line = page.bytes.get(..whole).unwrap_or_default().rsplit(|b| *b == b'\n').next().unwrap_or_default();
     let line = text::line_text(line, PageEnd::More, Ansi::Strip);
-    // What stands before a carriage return was overwritten.
+    // Text before a carriage return was overwritten.
     let line = String::from_utf8_lossy(line.rsplit(|b| *b == b'\r').next().unwrap_or_default());
     let shown: Vec<char> = line.chars().filter(|c| !c.is_control()).collect();
     Ok(shown[shown.len().saturating_sub(MAX_PROMPT_CHARS)..].iter().collect())
 }
 
-/// What is known of one thread, or one process.
+/// The state of a thread or a process with respect to the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ThreadState {
     ReadsInput,
@@ -99,10 +99,10 @@ enum ThreadState {
     Unclear,
 }
 
-/// What a program reads as its input.
+/// The input of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Input {
-    /// By device number, and by the file that stands for it here: containers number their terminals anew.
+    /// By device number and by the file of that device here: containers renumber their terminals.
     Terminal {
         device: u64,
         file: Option<(u64, u64)>,
@@ -114,7 +114,7 @@ enum Input {
 }
 
 impl Input {
-    /// The terminal that controls the program. None: it has none.
+    /// Returns the controlling terminal of the program, if it has one.
     fn terminal(program: i32) -> io::Result<Option<Input>> {
         let stat = Stat::read(&format!("/proc/{program}"))?;
         if stat.terminal == 0 {
@@ -127,8 +127,8 @@ impl Input {
         Ok(Some(Input::Terminal { device, file, path }))
     }
 
-    /// The pipe that the program has as descriptor 0 and its shim writes to. None: it has another stdin, or it is
-    /// closed on our side, and a read does not wait.
+    /// Returns the pipe that is descriptor 0 of the program and to which the shim writes. None: it has another stdin,
+    /// or ours is closed and a read does not block.
     fn pipe(shim: i32, program: i32) -> io::Result<Option<Input>> {
         let stdin = fs::metadata(format!("/proc/{program}/fd/0"))?;
         if !stdin.file_type().is_fifo() {
@@ -139,7 +139,7 @@ impl Input {
         Ok(ours.then(|| Input::Pipe { file: file(&stdin) }))
     }
 
-    /// Whether this open file of a process is the input.
+    /// Returns true if this open file of a process is the input.
     fn is(&self, open: &Metadata, pid: i32) -> bool {
         match self {
             Input::Pipe { file: pipe } => file(open) == *pipe,
@@ -153,7 +153,7 @@ impl Input {
         }
     }
 
-    /// Whether what is typed is shown.
+    /// Returns true if the terminal echoes typed characters.
     fn echo(&self) -> Option<bool> {
         let Input::Terminal { device, path, .. } = self else { return None };
         let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -163,15 +163,15 @@ impl Input {
         Some(modes.local_modes.contains(LocalModes::ECHO))
     }
 
-    /// Whether any thread of a process is blocked reading the input.
+    /// Finds a thread of a process that is blocked reading the input.
     fn waiting_thread(&self, pid: i32) -> Result<WaitId, ThreadState> {
         let threads = match fs::read_dir(format!("/proc/{pid}/task")) {
             Ok(threads) => threads,
             Err(e) if e.kind() == io::ErrorKind::PermissionDenied => return Err(ThreadState::Unclear),
-            // It is gone.
+            // The process is gone.
             Err(_) => return Err(ThreadState::Other),
         };
-        // System calls of a program for another machine have other numbers.
+        // System calls of another architecture have other numbers.
         if syscall::is_foreign_abi(pid) {
             return Err(ThreadState::Unclear);
         }
@@ -186,7 +186,7 @@ impl Input {
         Err(all)
     }
 
-    /// Whether the thread with this directory in /proc is.
+    /// Returns the state of the thread with this directory in /proc.
     fn thread_state(&self, pid: i32, thread: &str) -> ThreadState {
         if !asleep(thread) {
             return ThreadState::Other;
@@ -199,7 +199,7 @@ impl Input {
             WaitsFor::Files { reads, more } => {
                 let is = |fd: &i32| fs::metadata(format!("{thread}/fd/{fd}")).is_ok_and(|open| self.is(&open, pid));
                 let ours = reads.iter().filter(|fd| is(fd)).count();
-                // It may have gone on while we looked, and the descriptor may be another's by now.
+                // The thread may have continued meanwhile, and the descriptor may be another file by now.
                 let still = || asleep(thread) && fs::read_to_string(&path).is_ok_and(|again| again == call);
                 match ours {
                     0 => ThreadState::Other,
@@ -210,19 +210,19 @@ impl Input {
                             ThreadState::Other
                         }
                     }
-                    // It waits for other things too, and that is how a server idles.
+                    // It waits for other things too, as an idle server does.
                     _ => ThreadState::Unclear,
                 }
             }
         }
     }
 
-    /// The same by the name of the kernel's function, where the system call is not ours to see.
+    /// Decides by the name of the kernel function, for a thread whose system call is not readable.
     fn from_wchan(&self, pid: i32, thread: &str) -> ThreadState {
         if !asleep(thread) {
             return ThreadState::Other;
         }
-        // A kernel that does not tell has no name for it.
+        // A kernel that does not show the function has no name for it.
         let name = fs::read_to_string(format!("{thread}/wchan")).unwrap_or_default();
         let Ok(fds) = fs::read_dir(format!("{thread}/fd")) else { return ThreadState::Unclear };
         let mut inputs = OpenInputs::default();
@@ -238,25 +238,25 @@ impl Input {
     }
 }
 
-/// What a process has of the input.
+/// What a process has open.
 #[derive(Debug, Clone, Copy, Default)]
 struct OpenInputs {
-    /// As any descriptor.
+    /// The input, as any descriptor.
     input: bool,
-    /// As descriptor 0.
+    /// The input as descriptor 0.
     stdin: bool,
-    /// It can read from other pipes too: a name does not tell which one it reads.
+    /// Another pipe open for reading: a function name does not show which pipe is read.
     pipes: bool,
 }
 
-/// Whether a descriptor is open for reading. One that we cannot see is.
+/// Returns true if a descriptor is open for reading, or cannot be checked.
 fn readable(thread: &str, fd: &OsStr) -> bool {
     let info = fs::read_to_string(format!("{thread}/fdinfo/{}", fd.display())).unwrap_or_default();
     let flags = info.lines().find_map(|line| i32::from_str_radix(line.strip_prefix("flags:")?.trim(), 8).ok());
     flags.is_none_or(|flags| flags & libc::O_ACCMODE != libc::O_WRONLY)
 }
 
-/// What a sleeping thread does, by the function that it sleeps in. Only names that mean one thing are taken for it.
+/// Returns the state of a sleeping thread by the function that it sleeps in. Only unambiguous names count as a read.
 fn from_wchan(name: &str, terminal: bool, inputs: OpenInputs) -> ThreadState {
     if !inputs.input {
         return ThreadState::Other;
@@ -265,7 +265,7 @@ fn from_wchan(name: &str, terminal: bool, inputs: OpenInputs) -> ThreadState {
         "n_tty_read" if terminal && inputs.stdin => ThreadState::ReadsInput,
         "pipe_read" | "anon_pipe_read" if !terminal && inputs.stdin && !inputs.pipes => ThreadState::ReadsInput,
         "pipe_read" | "anon_pipe_read" if terminal => ThreadState::Other,
-        // Asleep for a time, for a child or for a lock: no descriptor is waited for.
+        // Sleeps for a time, a child or a lock: waits for no descriptor.
         "do_nanosleep" | "hrtimer_nanosleep" | "do_wait" | "do_sigtimedwait" | "do_sigsuspend" | "sigsuspend" => {
             ThreadState::Other
         }
@@ -275,21 +275,21 @@ fn from_wchan(name: &str, terminal: bool, inputs: OpenInputs) -> ThreadState {
     }
 }
 
-/// Whether a thread sleeps until something happens. A stopped one does not wait for input, whatever it was at.
+/// Returns true if a thread sleeps until an event. A stopped thread does not wait for input.
 fn asleep(thread: &str) -> bool {
     Stat::read(thread).is_ok_and(|stat| stat.state == 'S')
 }
 
-/// Device and inode: the same open file, whoever has it.
+/// Returns device and inode, which identify an open file.
 fn file(open: &Metadata) -> (u64, u64) {
     (open.dev(), open.ino())
 }
 
-/// The fields of a `stat` in /proc that are used here.
+/// The fields of a `stat` file in /proc that are used here.
 #[derive(Debug, PartialEq, Eq)]
 struct Stat {
     state: char,
-    /// The device of the terminal that controls it; 0 for none.
+    /// Device of the controlling terminal; 0 for none.
     terminal: u64,
 }
 

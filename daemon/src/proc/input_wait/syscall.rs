@@ -1,31 +1,31 @@
-//! What a blocked thread waits to read, from the kernel's word about its system call. Decides nothing.
+//! Decodes the system call of a blocked thread into the descriptors that it waits for. Decides nothing.
 
 use std::fs::{self, File};
 use std::io::Read;
 use std::os::unix::fs::FileExt;
 
-/// Descriptors of one poll that are looked at. Who polls more is no program that asks.
+/// Maximum number of descriptors of a poll that are read. A program that polls more does not wait for a person.
 const MAX_POLL_FDS: u64 = 256;
-/// Descriptors that select can name.
+/// Maximum number of descriptors in a select.
 const MAX_SELECT_FDS: u64 = 1024;
-/// One entry of a poll: descriptor, events, what came.
+/// Length of a `pollfd`: descriptor, events, returned events.
 const POLLFD_LEN: usize = 8;
 /// Events of poll and epoll that mean a read would not block.
 const READABLE: u32 = (libc::POLLIN | libc::POLLRDNORM) as u32;
 const WRITABLE: u32 = (libc::POLLOUT | libc::POLLWRNORM) as u32;
 
-/// What a thread waits for.
+/// The descriptors that a thread waits for.
 #[derive(Debug, PartialEq, Eq)]
 pub enum WaitsFor {
-    /// For no descriptor to become readable.
+    /// No descriptor has to become readable.
     Nothing,
-    /// For one of these. `more`: or for something else.
+    /// One of these. `more`: or something else.
     Files { reads: Vec<i32>, more: bool },
-    /// For what only it knows.
+    /// The kernel does not show it.
     Hidden,
 }
 
-/// A system call that a thread is in.
+/// A system call in progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Call {
     number: i64,
@@ -33,7 +33,7 @@ struct Call {
 }
 
 impl Call {
-    /// None: it is in none.
+    /// Returns None if the thread is not in a system call.
     fn parse(text: &str) -> Option<Call> {
         let mut fields = text.split_ascii_whitespace();
         let number = fields.next()?.parse::<i64>().ok().filter(|n| *n >= 0)?;
@@ -45,7 +45,7 @@ impl Call {
     }
 }
 
-/// What the thread with this directory in /proc waits for, by its `syscall` file.
+/// Decodes the `syscall` file of the thread with this directory in /proc.
 pub fn waits_for(syscall: &str, thread: &str) -> WaitsFor {
     let read = |at: u64, into: &mut [u8]| {
         File::open(format!("{thread}/mem")).and_then(|memory| memory.read_exact_at(into, at)).is_ok()
@@ -54,13 +54,13 @@ pub fn waits_for(syscall: &str, thread: &str) -> WaitsFor {
     Call::parse(syscall).map_or(WaitsFor::Nothing, |call| decide(call, read, targets))
 }
 
-/// `read` reads the caller's memory, `targets` tells what an epoll descriptor waits for.
+/// Decodes a call. `read` reads the caller's memory, `targets` returns the `fdinfo` of an epoll descriptor.
 fn decide(call: Call, read: impl Fn(u64, &mut [u8]) -> bool, targets: impl Fn(i32) -> Option<String>) -> WaitsFor {
     let [first, second, third, fourth, ..] = call.args;
     let one = |fd: u64, more| WaitsFor::Files { reads: vec![fd as i32], more };
     match call.number {
         libc::SYS_read | libc::SYS_readv | libc::SYS_preadv2 => one(first, false),
-        // These wait for room in what they write to as well.
+        // These also wait for space in the destination.
         libc::SYS_splice | libc::SYS_tee => one(first, true),
         libc::SYS_sendfile => one(second, true),
         libc::SYS_pselect6 => selected(first, [second, third, fourth], read),
@@ -72,14 +72,14 @@ fn decide(call: Call, read: impl Fn(u64, &mut [u8]) -> bool, targets: impl Fn(i3
         #[cfg(target_arch = "x86_64")]
         libc::SYS_epoll_wait => epolled(targets(first as i32)),
         libc::SYS_epoll_pwait | libc::SYS_epoll_pwait2 => epolled(targets(first as i32)),
-        // The reads of a ring are nowhere to be seen, and neither is what a stopped call goes on with.
+        // The reads of a ring are not visible, nor is the call that a stopped thread resumes.
         libc::SYS_io_uring_enter | libc::SYS_restart_syscall => WaitsFor::Hidden,
         // Time, children, locks, signals, sockets.
         _ => WaitsFor::Nothing,
     }
 }
 
-/// Select: three sets of bits, any of which may be missing.
+/// Decodes a select: three bit sets, any of which may be missing.
 fn selected(count: u64, sets: [u64; 3], read: impl Fn(u64, &mut [u8]) -> bool) -> WaitsFor {
     let count = count.min(MAX_SELECT_FDS);
     let set = |at: u64| {
@@ -89,13 +89,13 @@ fn selected(count: u64, sets: [u64; 3], read: impl Fn(u64, &mut [u8]) -> bool) -
     };
     match sets.map(set) {
         [Some(reads), Some(writes), Some(errors)] => watched(reads, !writes.is_empty() || !errors.is_empty()),
-        // The memory is not ours to see. Of one descriptor only the first can be meant.
+        // The memory is not readable. With one descriptor, only the first can be meant.
         _ if count == 1 && sets[0] != 0 && sets[1] == 0 && sets[2] == 0 => watched(vec![0], false),
         _ => WaitsFor::Hidden,
     }
 }
 
-/// Whether a set of bits, in words of the machine's byte order, has this one.
+/// Returns true if a bit set, stored in groups of the machine's byte order, contains `fd`.
 fn bit(words: &[u8], at: usize) -> bool {
     let word = words.chunks_exact(8).nth(at / 64).and_then(|word| word.try_into().ok());
     word.is_some_and(|word| u64::from_ne_bytes(word) >> (at % 64) & 1 == 1)
@@ -116,7 +116,7 @@ fn polled(at: u64, count: u64, read: impl Fn(u64, &mut [u8]) -> bool) -> WaitsFo
     sorted(entries)
 }
 
-/// An epoll descriptor tells in its `fdinfo` what it waits for: `tfd: 0 events: 19 data: ...`, in hexadecimal.
+/// Decodes the `fdinfo` of an epoll descriptor: `tfd: 0 events: 19 data: ...`, in hexadecimal.
 fn epolled(info: Option<String>) -> WaitsFor {
     let Some(info) = info else { return WaitsFor::Hidden };
     let entries = info.lines().filter(|line| line.starts_with("tfd:")).filter_map(|line| {
@@ -126,10 +126,10 @@ fn epolled(info: Option<String>) -> WaitsFor {
     sorted(entries)
 }
 
-/// Descriptors with the events that are waited for. A negative one is left out by the kernel too.
+/// Collects descriptors with the events that are waited for. The kernel ignores a negative descriptor too.
 fn sorted(entries: impl Iterator<Item = (i32, u32)>) -> WaitsFor {
     let (reads, others): (Vec<_>, Vec<_>) = entries.filter(|(fd, _)| *fd >= 0).partition(|(_, e)| e & READABLE != 0);
-    // One that also waits for room to write has two reasons to go on.
+    // A descriptor that is also waited for to become writable is a second reason to continue.
     let more = !others.is_empty() || reads.iter().any(|(_, events)| events & WRITABLE != 0);
     watched(reads.into_iter().map(|(fd, _)| fd).collect(), more)
 }
@@ -138,7 +138,7 @@ fn watched(reads: Vec<i32>, more: bool) -> WaitsFor {
     if reads.is_empty() { WaitsFor::Nothing } else { WaitsFor::Files { reads, more } }
 }
 
-/// Whether a process runs a program of another word size, whose system calls are numbered otherwise.
+/// Returns true for a program of another architecture size, whose system calls have other numbers.
 pub fn is_foreign_abi(pid: i32) -> bool {
     let mut head = [0u8; 5];
     let read = File::open(format!("/proc/{pid}/exe")).and_then(|mut exe| exe.read_exact(&mut head));
@@ -150,7 +150,7 @@ pub fn is_foreign_abi(pid: i32) -> bool {
 mod tests {
     use super::*;
 
-    /// Decides with this memory at address 0x1000.
+    /// Decodes with this memory at address 0x1000.
     fn decided(number: i64, args: [u64; 6], memory: &[u8]) -> WaitsFor {
         let read = |at: u64, into: &mut [u8]| {
             let from = at.wrapping_sub(0x1000) as usize;

@@ -8,21 +8,21 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long a program may take to get where it waits.
+/// Time that a program may take to reach its wait.
 const DEADLINE: Duration = Duration::from_secs(60);
-/// Looks at a program that must never be taken for one that waits.
+/// Number of checks of a program that must never count as waiting.
 const LOOKS: usize = 60;
 
-/// A program of ours and the other end of its input. It ends, with all it started, when this is dropped.
+/// A program and the other end of its input. Dropping it ends the program and everything it started.
 struct Program {
     child: Child,
     terminal: Option<OwnedFd>,
-    /// Held open: a pipe without a writer does not block.
+    /// Kept open: a pipe without a writer does not block.
     _stdin: Option<ChildStdin>,
 }
 
 impl Program {
-    /// In a session of its own with a terminal.
+    /// Starts a program in a session of its own with a terminal.
     fn on_terminal(words: &[&str]) -> Program {
         let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).expect("a terminal");
         grantpt(&terminal).expect("it is ours");
@@ -34,7 +34,7 @@ impl Program {
         Program { child: command.spawn().expect("setsid is there"), terminal: Some(terminal), _stdin: None }
     }
 
-    /// In a group of its own with a pipe.
+    /// Starts a program in a group of its own with a pipe.
     fn on_pipe(words: &[&str]) -> Program {
         let mut command = Command::new(words[0]);
         command.args(&words[1..]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
@@ -47,12 +47,12 @@ impl Program {
         self.child.id() as i32
     }
 
-    /// This process stands for the shim: it is the parent and has the other end.
+    /// Checks the program. This process stands for the shim: it is the parent and has the other end.
     fn detect(&self) -> InputWait {
         detect(std::process::id() as i32, self.pid(), self.terminal.is_some())
     }
 
-    /// Looks until `fact` holds: a program that blocks makes no event.
+    /// Checks until `fact` holds: a program that blocks causes no event.
     fn until(&self, what: &str, fact: impl Fn(&Program) -> bool) {
         let until = Instant::now() + DEADLINE;
         while !fact(self) {
@@ -61,7 +61,7 @@ impl Program {
         }
     }
 
-    /// Who asks, once somebody does.
+    /// Waits until a process waits for input, and returns it.
     fn wait_until_waiting(&self) -> (i32, Option<bool>) {
         self.until("it asks", |p| matches!(p.detect(), InputWait::Waiting { .. }));
         match self.detect() {
@@ -70,7 +70,7 @@ impl Program {
         }
     }
 
-    /// Looks while the program gets to where `settled` holds, and for a while after: it is never taken to ask.
+    /// Checks while the program gets to where `settled` holds, and for a while after: it never counts as waiting.
     fn never(&self, expected: InputWait, settled: impl Fn(&Program) -> bool) {
         let quiet = |p: &Program| assert!(!matches!(p.detect(), InputWait::Waiting { .. }), "{:?}", p.detect());
         self.until("it settles", |p| {
@@ -81,7 +81,7 @@ impl Program {
         self.until("it is told so", |p| p.detect() == expected);
     }
 
-    /// Whether a descendant runs the program of this name, and sleeps or is stopped.
+    /// Returns true if a descendant runs the program of this name and is in this state.
     fn has(&self, name: &str, state: char) -> bool {
         let all = tree::descendants(self.pid()).into_iter().chain([self.pid()]);
         let comm = |pid: i32| fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
@@ -225,7 +225,7 @@ fn only_a_name_that_means_one_thing_is_taken_for_a_read() {
 
 #[test]
 fn a_read_is_known_by_its_name_where_the_call_is_hidden() {
-    // Whoever runs the tests may hand down pipes of its own.
+    // The test runner may pass down pipes of its own.
     let program = Program::on_pipe(&["sh", "-c", "exec 3<&- 4<&- 5<&- 6<&- 7<&- 8<&- 9<&-; exec cat"]);
     program.wait_until_waiting();
     let input = Input::pipe(std::process::id() as i32, program.pid()).expect("it lives").expect("it has the pipe");
@@ -235,7 +235,7 @@ fn a_read_is_known_by_its_name_where_the_call_is_hidden() {
     assert_eq!(input.from_wchan(program.pid(), &thread), expected);
 }
 
-/// The prompt of this output.
+/// Returns the prompt of this output.
 fn prompted(output: &[u8]) -> String {
     let dir = tempfile::tempdir().expect("a directory");
     fs::write(dir.path().join("log"), output).expect("a log without an index is one");

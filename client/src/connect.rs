@@ -214,7 +214,8 @@ mod tests {
         let fake = FakeDaemon::start(vec![vec![Reply::Silence]]);
         let mut connection = Connection::new(fake.path(), Autostart::Refused).with_timeout(Duration::from_millis(20));
         connection.expect_wait(Duration::from_millis(10));
-        let failure = connection.call_with_retry::<api::List>(&params::List::default()).expect_err("nobody answered");
+        let failure =
+            connection.call_with_retry::<api::List>(&params::ListParams::default()).expect_err("nobody answered");
         let said = format!("no answer from {} after 0.03 s: ", fake.path().display());
         assert!(failure.to_string().starts_with(&said), "{failure}");
         assert_eq!((failure.exit_code(), fake.requests().len()), (4, 1));

@@ -200,7 +200,7 @@ mod tests {
     }
 
     fn send(events: &mut EventLoop<Call>, connection: &mut Connection, call: Call) {
-        let params = params::Inspect { id: format!("{call:?}") };
+        let params = params::InspectParams { id: format!("{call:?}") };
         events.send::<api::Inspect>(connection, call, &params, Duration::ZERO).expect("the fake listens");
     }
 

@@ -226,7 +226,7 @@ impl Context<'_> {
         }
         match &mut waiting.source {
             ProgressSource::Processes { ids, next } => {
-                let params = params::Poll { id: ids[*next % ids.len()].clone(), ..Default::default() };
+                let params = params::PollParams { id: ids[*next % ids.len()].clone(), ..Default::default() };
                 *next += 1;
                 events.send_optional::<api::Poll>(&mut self.connection, Call::Progress, &params)
             }
@@ -266,7 +266,7 @@ mod tests {
         let mut cx = Context { connection: Connection::new(fake.path(), Autostart::Refused), console, json: false };
         let looks = ProgressSource::Processes { ids: ids.iter().map(|id| id.to_string()).collect(), next: 0 };
         let mut meanwhile = WhileWaiting::Show(Waiting::paced(looks, Duration::from_millis(1)));
-        let raw = cx.call_long::<api::Wait>(|_| params::Wait::default(), Duration::ZERO, &mut meanwhile);
+        let raw = cx.call_long::<api::Wait>(|_| params::WaitParams::default(), Duration::ZERO, &mut meanwhile);
         (raw.expect("an answer").get().to_owned(), String::from_utf8_lossy(&err).into_owned())
     }
 
@@ -315,7 +315,7 @@ mod tests {
         let mut cx = Context { connection: Connection::new(fake.path(), Autostart::Refused), console, json: false };
         let work =
             || WhileWaiting::Show(Waiting::paced(ProgressSource::Left(Work::Forgetting), Duration::from_millis(1)));
-        let params = params::Forget::default();
+        let params = params::ForgetParams::default();
         cx.call_long_once::<api::Forget>(&params, Duration::ZERO, &mut work()).expect("an answer");
         cx.connection = Connection::new(fake.path(), Autostart::Refused);
         let lost = cx.call_long_once::<api::Forget>(&params, Duration::ZERO, &mut WhileWaiting::Nothing);

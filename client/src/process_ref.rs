@@ -54,11 +54,11 @@ pub fn suggestion(asked: &[String], connection: &mut Connection) -> Option<Strin
     })
 }
 
-fn of(limit: u64) -> params::List {
-    params::List { limit: Some(limit), ..Default::default() }
+fn of(limit: u64) -> params::ListParams {
+    params::ListParams { limit: Some(limit), ..Default::default() }
 }
 
-fn processes(list: results::List) -> Vec<Process> {
+fn processes(list: results::ListResult) -> Vec<Process> {
     list.processes.into_iter().map(|listed| listed.process).collect()
 }
 

@@ -55,67 +55,67 @@ macro_rules! methods {
 
 methods! {
     /// Start a process. Answers when it runs, or with `yield_ms` when it has exited or the yield is over.
-    Exec = "exec" (params::Exec) -> results::Exec, [Limit, Denied, SpawnFailed, AlreadyExists, Unavailable],
+    Exec = "exec" (params::ExecParams) -> results::ExecResult, [Limit, Denied, SpawnFailed, AlreadyExists, Unavailable],
         r#"{"command": "make test", "cwd": "/home/me/project", "yield_ms": 1000}"#;
     /// Look at a process and read its output from a cursor. Consumes nothing.
-    Poll = "poll" (params::Poll) -> results::Poll, [NotFound, AmbiguousId],
+    Poll = "poll" (params::PollParams) -> results::PollResult, [NotFound, AmbiguousId],
         r#"{"id": "proc_0123456789ab", "cursor": 0, "wait_ms": 10000}"#;
     /// Read the output by line.
-    Log = "log" (params::Log) -> results::Log, [NotFound, AmbiguousId],
+    Log = "log" (params::LogParams) -> results::LogResult, [NotFound, AmbiguousId],
         r#"{"id": "proc_0123456789ab", "offset": 0, "limit": 100, "grep": "error|warning"}"#;
     /// Wait until processes exit, close their output or print a match. A timeout leaves them alone.
-    Wait = "wait" (params::Wait) -> results::Wait, [NotFound, AmbiguousId],
+    Wait = "wait" (params::WaitParams) -> results::WaitResult, [NotFound, AmbiguousId],
         r#"{"ids": ["proc_0123456789ab"], "until": {"match": "listening on"}, "timeout_ms": 30000}"#;
     /// End whole process trees, and answer when that is proven.
-    Kill = "kill" (params::Kill) -> results::Kill, [NotFound, AmbiguousId],
+    Kill = "kill" (params::KillParams) -> results::KillResult, [NotFound, AmbiguousId],
         r#"{"id": "proc_0123456789ab", "signal": "SIGINT", "grace_ms": 2000}"#;
     /// Send one signal to the process group, nothing more.
-    Signal = "signal" (params::Signal) -> results::Signal, [NotFound, AmbiguousId, AlreadyExited],
+    Signal = "signal" (params::SignalParams) -> results::SignalResult, [NotFound, AmbiguousId, AlreadyExited],
         r#"{"id": "proc_0123456789ab", "signal": "SIGHUP"}"#;
     /// Write to stdin as it is.
-    Write = "write" (params::Write) -> results::Write, [NotFound, AmbiguousId, AlreadyExited, StdinUnavailable],
+    Write = "write" (params::WriteParams) -> results::WriteResult, [NotFound, AmbiguousId, AlreadyExited, StdinUnavailable],
         r#"{"id": "proc_0123456789ab", "data": "y", "write_id": "answer-1"}"#;
     /// Write to stdin with a newline after it.
-    Submit = "submit" (params::Write) -> results::Write, [NotFound, AmbiguousId, AlreadyExited, StdinUnavailable],
+    Submit = "submit" (params::WriteParams) -> results::WriteResult, [NotFound, AmbiguousId, AlreadyExited, StdinUnavailable],
         r#"{"id": "proc_0123456789ab", "data": "print(1)"}"#;
     /// Close the stdin pipe, or type end-of-file into the terminal.
-    Close = "close" (params::Close) -> results::Close, [NotFound, AmbiguousId, AlreadyExited, StdinUnavailable],
+    Close = "close" (params::CloseParams) -> results::CloseResult, [NotFound, AmbiguousId, AlreadyExited, StdinUnavailable],
         r#"{"id": "proc_0123456789ab"}"#;
     /// Tell a terminal its new size.
-    Resize = "resize" (params::Resize) -> results::Resize, [NotFound, AmbiguousId, AlreadyExited],
+    Resize = "resize" (params::ResizeParams) -> results::ResizeResult, [NotFound, AmbiguousId, AlreadyExited],
         r#"{"id": "proc_0123456789ab", "rows": 50, "cols": 132}"#;
     /// Processes, newest first.
-    List = "list" (params::List) -> results::List, [],
+    List = "list" (params::ListParams) -> results::ListResult, [],
         r#"{"status": "running", "label": "kind=server"}"#;
     /// A process with its tree, its files and what it uses.
-    Inspect = "inspect" (params::Inspect) -> results::Inspect, [NotFound, AmbiguousId],
+    Inspect = "inspect" (params::InspectParams) -> results::InspectResult, [NotFound, AmbiguousId],
         r#"{"id": "proc_0123456789ab"}"#;
     /// Remove finished records and their logs.
-    Forget = "forget" (params::Forget) -> results::Forget, [NotFound, AmbiguousId],
+    Forget = "forget" (params::ForgetParams) -> results::ForgetResult, [NotFound, AmbiguousId],
         r#"{"older_than_ms": 3600000}"#;
     /// What a session or task still runs.
-    SessionActive = "session.active" (params::SessionActive) -> results::SessionActive, [],
+    SessionActive = "session.active" (params::SessionActiveParams) -> results::SessionActiveResult, [],
         r#"{"session_key": "chat-42"}"#;
     /// Kill what a session still runs, and say what.
-    SessionEnd = "session.end" (params::SessionEnd) -> results::SessionEnd, [],
+    SessionEnd = "session.end" (params::SessionEndParams) -> results::SessionEndResult, [],
         r#"{"session_key": "chat-42"}"#;
     /// Push events, and output if asked, as notifications `events.event`. Answers the subscription's number.
-    EventsSubscribe = "events.subscribe" (params::EventsSubscribe) -> u64, [NotFound, AmbiguousId, Limit, Unavailable],
+    EventsSubscribe = "events.subscribe" (params::EventsSubscribeParams) -> u64, [NotFound, AmbiguousId, Limit, Unavailable],
         r#"{"session_key": "chat-42", "after": 1200}"#;
     /// End a subscription.
-    EventsUnsubscribe = "events.unsubscribe" (params::EventsUnsubscribe) -> bool, [],
+    EventsUnsubscribe = "events.unsubscribe" (params::EventsUnsubscribeParams) -> bool, [],
         r#"{"subscription": 1}"#;
     /// The next events for a named consumer. They come again until they are acknowledged.
-    EventsNext = "events.next" (params::EventsNext) -> results::EventsNext, [NotFound, AmbiguousId, Limit],
+    EventsNext = "events.next" (params::EventsNextParams) -> results::EventsNextResult, [NotFound, AmbiguousId, Limit],
         r#"{"consumer": "chat-42", "session_key": "chat-42", "limit": 10, "wait_ms": 30000}"#;
     /// Acknowledge everything up to an event.
-    EventsAck = "events.ack" (params::EventsAck) -> results::EventsAck, [NotFound],
+    EventsAck = "events.ack" (params::EventsAckParams) -> results::EventsAckResult, [NotFound],
         r#"{"consumer": "chat-42", "seq": 1217}"#;
     /// The daemon: version, counts, limits in force, features of this system, paths.
-    DaemonInfo = "daemon.info" (params::Empty) -> results::DaemonInfo, [],
+    DaemonInfo = "daemon.info" (params::Empty) -> results::DaemonInfoResult, [],
         r#"{}"#;
     /// Stop the daemon. Processes go on, unless `kill`.
-    DaemonShutdown = "daemon.shutdown" (params::Shutdown) -> results::Shutdown, [],
+    DaemonShutdown = "daemon.shutdown" (params::ShutdownParams) -> results::ShutdownResult, [],
         r#"{"kill": false}"#;
     /// The OpenRPC document of all of this.
     RpcDiscover = "rpc.discover" (params::Empty) -> Value, [],

@@ -117,6 +117,7 @@ pub enum IfRunning {
 /// Where a new consumer begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "From")]
 pub enum ConsumerStart {
     /// At the oldest event that is kept.
     #[default]
@@ -142,7 +143,7 @@ params!(
 );
 
 params!(
-    Exec {
+    ExecParams {
         /// Shell text. Either this or `argv`.
         command: Option<String>,
         /// The program and its arguments.
@@ -193,7 +194,7 @@ params!(
 );
 
 params!(
-    Poll {
+    PollParams {
         required { id: String }
         /// Where to read from. Default: the last 1000 characters.
         cursor: Option<u64>,
@@ -210,7 +211,7 @@ params!(
 );
 
 params!(
-    Log {
+    LogParams {
         required { id: String }
         /// The first line to show, from 0. Default: the last lines.
         offset: Option<u64>,
@@ -224,7 +225,7 @@ params!(
 );
 
 params!(
-    Wait {
+    WaitParams {
         id: Option<String>,
         ids: Option<Vec<String>>,
         mode: WaitMode,
@@ -237,7 +238,7 @@ params!(
 );
 
 params!(
-    Kill {
+    KillParams {
         id: Option<String>,
         ids: Option<Vec<String>>,
         task_id: Option<String>,
@@ -250,10 +251,10 @@ params!(
     }
 );
 
-params!(Signal { required { id: String, signal: String } });
+params!(SignalParams { required { id: String, signal: String } });
 
 params!(
-    Write {
+    WriteParams {
         required { id: String }
         data: Option<String>,
         data_base64: Option<String>,
@@ -264,12 +265,12 @@ params!(
     }
 );
 
-params!(Close { required { id: String } });
+params!(CloseParams { required { id: String } });
 
-params!(Resize { required { id: String, rows: u32, cols: u32 } });
+params!(ResizeParams { required { id: String, rows: u32, cols: u32 } });
 
 params!(
-    List {
+    ListParams {
         task_id: Option<String>,
         session_key: Option<String>,
         status: Option<Status>,
@@ -288,22 +289,22 @@ params!(
     }
 );
 
-params!(Inspect { required { id: String } });
+params!(InspectParams { required { id: String } });
 
 params!(
-    Forget {
+    ForgetParams {
         ids: Option<Vec<String>>,
         /// Everything that ended so long ago.
         older_than_ms: Option<u64>,
     }
 );
 
-params!(SessionActive { session_key: Option<String>, task_id: Option<String> });
+params!(SessionActiveParams { session_key: Option<String>, task_id: Option<String> });
 
-params!(SessionEnd { required { session_key: String } });
+params!(SessionEndParams { required { session_key: String } });
 
 params!(
-    EventsSubscribe {
+    EventsSubscribeParams {
         /// Only these. Default: all.
         types: Option<Vec<EventType>>,
         session_key: Option<String>,
@@ -318,7 +319,7 @@ params!(
     }
 );
 
-params!(EventsUnsubscribe {
+params!(EventsUnsubscribeParams {
     required {
         /// What `events.subscribe` answered.
         subscription: u64,
@@ -326,7 +327,7 @@ params!(EventsUnsubscribe {
 });
 
 params!(
-    EventsNext {
+    EventsNextParams {
         required {
             /// The name under which the position is kept.
             consumer: String,
@@ -344,7 +345,7 @@ params!(
     }
 );
 
-params!(EventsAck {
+params!(EventsAckParams {
     required {
         consumer: String,
         /// Everything up to this event is done with.
@@ -354,7 +355,7 @@ params!(EventsAck {
 
 params!(Empty {});
 
-params!(Shutdown {
+params!(ShutdownParams {
     /// Also end every process.
     kill: bool,
 });

@@ -7,15 +7,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+/// Declares a result. In the discovery document a method's result has the method's name (`schemars(rename)`).
 macro_rules! result {
     ($(#[$doc:meta])* $name:ident { $($(#[$field:meta])* $f:ident: $t:ty),* $(,)? }) => {
-        $(#[$doc])*
         #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+        $(#[$doc])*
         pub struct $name { $($(#[$field])* pub $f: $t,)* }
     };
 }
 
-result!(Exec {
+result!(#[schemars(rename = "Exec")] ExecResult {
     #[serde(flatten)]
     process: Process,
     output: String,
@@ -42,7 +43,7 @@ pub enum Ready {
     Timeout,
 }
 
-result!(Poll {
+result!(#[schemars(rename = "Poll")] PollResult {
     #[serde(flatten)]
     process: Process,
     output: String,
@@ -55,7 +56,7 @@ result!(Poll {
     spans: Option<Vec<Span>>,
 });
 
-result!(Log {
+result!(#[schemars(rename = "Log")] LogResult {
     id: ProcId,
     output: String,
     total_lines: u64,
@@ -100,7 +101,7 @@ result!(Listener {
     address: String,
 });
 
-result!(Wait {
+result!(#[schemars(rename = "Wait")] WaitResult {
     status: WaitStatus,
     processes: Vec<Waited>,
     /// The time that was in force.
@@ -132,22 +133,34 @@ result!(Killed {
     reason: Option<crate::process::Reason>,
 });
 
-result!(Kill { status: KillStatus, results: Vec<Killed> });
+result!(#[schemars(rename = "Kill")] KillResult { status: KillStatus, results: Vec<Killed> });
 
-result!(Signal { id: ProcId, signal: String });
+result!(
+    #[schemars(rename = "Signal")]
+    SignalResult { id: ProcId, signal: String }
+);
 
-result!(Write {
-    id: ProcId,
-    bytes_written: u64,
-    /// All of it.
-    complete: bool,
-    /// This `write_id` had been written before.
-    duplicate: bool,
-});
+result!(
+    #[schemars(rename = "Write")]
+    WriteResult {
+        id: ProcId,
+        bytes_written: u64,
+        /// All of it.
+        complete: bool,
+        /// This `write_id` had been written before.
+        duplicate: bool,
+    }
+);
 
-result!(Close { id: ProcId, stdin: crate::process::Stdin });
+result!(
+    #[schemars(rename = "Close")]
+    CloseResult { id: ProcId, stdin: crate::process::Stdin }
+);
 
-result!(Resize { id: ProcId, rows: u32, cols: u32 });
+result!(
+    #[schemars(rename = "Resize")]
+    ResizeResult { id: ProcId, rows: u32, cols: u32 }
+);
 
 result!(Listed {
     #[serde(flatten)]
@@ -159,7 +172,7 @@ result!(Listed {
     usage: Option<Usage>,
 });
 
-result!(List {
+result!(#[schemars(rename = "List")] ListResult {
     processes: Vec<Listed>,
     total: u64,
     /// With `ended_within_ms`: how many more would be there without it.
@@ -167,7 +180,7 @@ result!(List {
     older: Option<u64>,
 });
 
-result!(Inspect {
+result!(#[schemars(rename = "Inspect")] InspectResult {
     #[serde(flatten)]
     process: Process,
     tree: Vec<Member>,
@@ -182,13 +195,13 @@ result!(Inspect {
     heartbeat_ms: Option<u64>,
 });
 
-result!(Forget { forgotten: Vec<ProcId>, skipped: Vec<ProcId> });
+result!(#[schemars(rename = "Forget")] ForgetResult { forgotten: Vec<ProcId>, skipped: Vec<ProcId> });
 
-result!(SessionActive { count: u64, ids: Vec<ProcId> });
+result!(#[schemars(rename = "SessionActive")] SessionActiveResult { count: u64, ids: Vec<ProcId> });
 
-result!(SessionEnd { session_key: String, killed: Vec<Killed>, count: u64 });
+result!(#[schemars(rename = "SessionEnd")] SessionEndResult { session_key: String, killed: Vec<Killed>, count: u64 });
 
-result!(EventsNext {
+result!(#[schemars(rename = "EventsNext")] EventsNextResult {
     consumer: String,
     events: Vec<Event>,
     /// Everything up to this event is acknowledged.
@@ -210,7 +223,10 @@ result!(Forgotten {
     at: String,
 });
 
-result!(EventsAck { consumer: String, position: u64 });
+result!(
+    #[schemars(rename = "EventsAck")]
+    EventsAckResult { consumer: String, position: u64 }
+);
 
 result!(Journal {
     oldest: u64,
@@ -242,9 +258,9 @@ result!(Breaker {
 
 result!(Counts { starting: u64, running: u64, exited: u64, lost: u64, connections: u64 });
 
-result!(Places { socket: String, state_dir: String, config: Option<String> });
+result!(#[schemars(rename = "Places")] DaemonPaths { socket: String, state_dir: String, config: Option<String> });
 
-result!(DaemonInfo {
+result!(#[schemars(rename = "DaemonInfo")] DaemonInfoResult {
     version: String,
     protocol: u32,
     pid: u32,
@@ -258,11 +274,11 @@ result!(DaemonInfo {
     limits: BTreeMap<String, serde_json::Value>,
     /// What this system has: pidfd, cgroup, landlock ABI...
     features: BTreeMap<String, serde_json::Value>,
-    paths: Places,
+    paths: DaemonPaths,
     /// Records that were set aside as damaged since the start.
     damaged: Vec<String>,
     events: Journal,
     watch: Breaker,
 });
 
-result!(Shutdown { stopping: bool, killed: Vec<Killed> });
+result!(#[schemars(rename = "Shutdown")] ShutdownResult { stopping: bool, killed: Vec<Killed> });

@@ -49,7 +49,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
         )));
     }
     let process =
-        cx.connection.call_with_retry::<api::Poll>(&params::Poll { id: args.id, ..Default::default() })?.process;
+        cx.connection.call_with_retry::<api::Poll>(&params::PollParams { id: args.id, ..Default::default() })?.process;
     refuse(&process)?;
     let id = process.id.to_string();
     let (recorded, begin) = recorded(&id, process.cursor, cx)?;
@@ -74,7 +74,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     let plan = SessionOptions {
         role: Role::Attached,
         hangup: Hangup::RunsOn,
-        exec: params::Exec { name: process.name.clone(), ..Default::default() },
+        exec: params::ExecParams { name: process.name.clone(), ..Default::default() },
         detach_after: None,
         input,
         readiness: None,
@@ -118,7 +118,7 @@ fn between(id: &str, begin: u64, end: u64, cx: &mut Context<'_>) -> Result<Vec<u
     let mut all = Vec::new();
     let mut cursor = begin;
     while cursor < end {
-        let params = params::Poll {
+        let params = params::PollParams {
             id: id.into(),
             cursor: Some(cursor),
             max_bytes: Some(end - cursor),

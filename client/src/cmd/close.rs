@@ -16,7 +16,7 @@ pub struct Args {
 }
 
 pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
-    let closed = cx.call_once::<api::Close>(&params::Close { id: args.id }, |result, _| {
+    let closed = cx.call_once::<api::Close>(&params::CloseParams { id: args.id }, |result, _| {
         let what = match result.stdin {
             Stdin::Pty => "end of file typed",
             Stdin::Null | Stdin::Pipe | Stdin::Closed => "stdin closed",

@@ -61,7 +61,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     Ok(ready::exit_code(ready, &result.process))
 }
 
-fn format_started(result: &results::Exec, style: Style) -> String {
+fn format_started(result: &results::ExecResult, style: Style) -> String {
     let process = &result.process;
     if !style.terminal() {
         return format!("{}\n", process.id);
@@ -133,13 +133,13 @@ mod tests {
 
     #[test]
     fn a_program_gets_the_id_alone_and_a_person_a_line_and_what_came_out() {
-        let running: results::Exec = serde_json::from_value(started(json!({}))).expect("a whole result");
+        let running: results::ExecResult = serde_json::from_value(started(json!({}))).expect("a whole result");
         assert_eq!(format_started(&running, Style::plain()), "proc_0123456789ab\n");
         let style = Style { width: Some(100), colour: false };
         let hint = "proc_0123456789ab running 5m, cursor 0\n  toolctl log -f proc_0123456789ab\n";
         assert_eq!(format_started(&running, style), hint);
         let changes = json!({"status": "exited", "reason": "exited", "exit_code": 0, "output": "hi", "next_cursor": 2});
-        let done: results::Exec = serde_json::from_value(started(changes)).expect("a whole result");
+        let done: results::ExecResult = serde_json::from_value(started(changes)).expect("a whole result");
         assert_eq!(format_started(&done, style), "proc_0123456789ab exited 0, cursor 2\nhi\n");
     }
 }

@@ -28,7 +28,7 @@ pub struct Args {
 pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     let ids = (!args.ids.is_empty()).then_some(args.ids);
     let named = ids.is_some();
-    let params = params::Forget { ids, older_than_ms: args.older_than };
+    let params = params::ForgetParams { ids, older_than_ms: args.older_than };
     let mut meanwhile = cx.show_work(Work::Forgetting);
     let raw = cx.call_long_once::<api::Forget>(&params, TIMEOUT, &mut meanwhile)?;
     let result = cx.show::<api::Forget>(&raw, |result, _| format!("forgot {}\n", result.forgotten.len()))?;

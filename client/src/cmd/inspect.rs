@@ -20,7 +20,7 @@ pub struct Args {
 }
 
 pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
-    let params = params::Inspect { id: args.id };
+    let params = params::InspectParams { id: args.id };
     if cx.json {
         let raw = cx.connection.call_raw_with_retry::<api::Inspect>(|_| params.clone())?;
         return cx.document(&raw).map(|()| DONE);
@@ -29,7 +29,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     let moment = TimeContext { now_ms: local_time::now_ms(), local: &local_time::date_time };
     cx.console.print(&inspect(&result, &moment, cx.console.style))?;
     let id = result.process.id.to_string();
-    let last = params::Log { id, limit: Some(TAIL_LINES), ..Default::default() };
+    let last = params::LogParams { id, limit: Some(TAIL_LINES), ..Default::default() };
     let last = cx.connection.call_with_retry::<api::Log>(&last)?;
     if !last.output.is_empty() {
         cx.console.print("\n")?;

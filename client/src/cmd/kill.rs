@@ -54,7 +54,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
         false => cx.show_waiting(args.targets.ids.clone()),
     };
     let (id, ids) = one_or_many(args.targets.ids);
-    let params = params::Kill {
+    let params = params::KillParams {
         id,
         ids,
         task_id: args.targets.task,

@@ -30,7 +30,7 @@ pub struct Args {
 
 pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     let (ansi, encoding) = if args.raw { (Ansi::Keep, Encoding::Base64) } else { Default::default() };
-    let params = params::Poll {
+    let params = params::PollParams {
         id: args.id,
         cursor: args.cursor,
         wait_ms: args.wait.unwrap_or(0),

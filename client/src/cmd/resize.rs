@@ -17,6 +17,6 @@ pub struct Args {
 }
 
 pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
-    let params = params::Resize { id: args.id, rows: args.size.rows, cols: args.size.cols };
+    let params = params::ResizeParams { id: args.id, rows: args.size.rows, cols: args.size.cols };
     cx.call_once::<api::Resize>(&params, |result, _| format!("{} is {}x{}\n", result.id, result.rows, result.cols))
 }

@@ -21,7 +21,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     if args.kill {
         cx.connection.expect_wait(Duration::from_millis(DEFAULT_GRACE_MS));
     }
-    let done = cx.call_once::<api::DaemonShutdown>(&params::Shutdown { kill: args.kill }, |result, style| {
+    let done = cx.call_once::<api::DaemonShutdown>(&params::ShutdownParams { kill: args.kill }, |result, style| {
         render::kill::kill(&result.killed, style) + "the daemon stops\n"
     });
     match done {

@@ -16,6 +16,6 @@ pub struct Args {
 }
 
 pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
-    let params = params::Signal { id: args.id, signal: args.signal };
+    let params = params::SignalParams { id: args.id, signal: args.signal };
     cx.call_once::<api::Signal>(&params, |result, _| format!("{} sent {}\n", result.id, result.signal))
 }

@@ -65,7 +65,8 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     let mode = if args.any { WaitMode::Any } else { WaitMode::All };
     let waited_for = args.ids.clone();
     let (id, ids) = one_or_many(args.ids);
-    let params = params::Wait { id, ids, mode, until, timeout_ms: args.timeout.map(signed), consumer: args.consumer };
+    let params =
+        params::WaitParams { id, ids, mode, until, timeout_ms: args.timeout.map(signed), consumer: args.consumer };
     let time = Duration::from_millis(args.timeout.unwrap_or(DEFAULT_TIMEOUT_MS));
     let mut meanwhile = cx.show_waiting(waited_for);
     let began = Instant::now();
@@ -87,7 +88,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
 }
 
 /// Says why what was waited for did not come, if it did not.
-pub fn say_why(result: &results::Wait, params: &params::Wait, cx: &mut Context<'_>) {
+pub fn say_why(result: &results::WaitResult, params: &params::WaitParams, cx: &mut Context<'_>) {
     match result.status {
         WaitStatus::Timeout => {
             let after = render::time::exact(result.timeout_ms);
@@ -118,14 +119,14 @@ fn missed(until: &Until) -> Option<String> {
 }
 
 /// The same wait after some of its time has passed in a connection that was lost.
-pub fn shortened(params: &params::Wait, passed: Duration) -> params::Wait {
+pub fn shortened(params: &params::WaitParams, passed: Duration) -> params::WaitParams {
     let passed = passed.as_millis() as i64;
     let timeout_ms = match params.timeout_ms {
         _ if passed == 0 => params.timeout_ms,
         // At least 1: zero is not a wait, and the daemon says so.
         given => Some((given.unwrap_or(signed(DEFAULT_TIMEOUT_MS)) - passed).max(1)),
     };
-    params::Wait { timeout_ms, ..params.clone() }
+    params::WaitParams { timeout_ms, ..params.clone() }
 }
 
 /// Milliseconds as the protocol takes those that may not be negative.
@@ -134,7 +135,7 @@ pub fn signed(ms: u64) -> i64 {
 }
 
 /// The process's own code; of several the first that is not zero, in the order they were given.
-pub fn exit_code(result: &results::Wait, params: &params::Wait) -> u8 {
+pub fn exit_code(result: &results::WaitResult, params: &params::WaitParams) -> u8 {
     let missed = missed(&params.until).is_some();
     match result.status {
         WaitStatus::Timeout => TIMED_OUT,
@@ -263,10 +264,10 @@ mod tests {
         let fake = FakeDaemon::start(vec![vec![Reply::HangUp], vec![Reply::result(answer("exited", vec![exited(4)]))]]);
         assert_eq!(test_run(&fake, &["wait", "a", "--timeout", "30s"]).0, 4);
         assert_eq!(fake.requests().len(), 2);
-        let asked = params::Wait { timeout_ms: Some(1000), ..Default::default() };
+        let asked = params::WaitParams { timeout_ms: Some(1000), ..Default::default() };
         let left = |ms| shortened(&asked, Duration::from_millis(ms)).timeout_ms;
         assert_eq!((left(0), left(400), left(5000)), (Some(1000), Some(600), Some(1)));
-        let unsaid = shortened(&params::Wait::default(), Duration::from_secs(1)).timeout_ms;
+        let unsaid = shortened(&params::WaitParams::default(), Duration::from_secs(1)).timeout_ms;
         assert_eq!(unsaid, Some(179_000));
     }
 }

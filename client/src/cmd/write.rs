@@ -34,7 +34,7 @@ pub enum End {
 }
 
 pub fn run(args: Args, end: End, cx: &mut Context<'_>) -> Result<u8, CliError> {
-    let mut params = params::Write { id: args.id, write_id: args.write_id, ..Default::default() };
+    let mut params = params::WriteParams { id: args.id, write_id: args.write_id, ..Default::default() };
     match args.text.as_str() {
         "-" => params.data_base64 = Some(STANDARD.encode(standard_input()?)),
         text => params.data = Some(text.into()),
@@ -45,8 +45,8 @@ pub fn run(args: Args, end: End, cx: &mut Context<'_>) -> Result<u8, CliError> {
     }
 }
 
-fn send<M: Method<Params = params::Write, Result = results::Write>>(
-    params: &params::Write,
+fn send<M: Method<Params = params::WriteParams, Result = results::WriteResult>>(
+    params: &params::WriteParams,
     cx: &mut Context<'_>,
 ) -> Result<u8, CliError> {
     cx.connection.expect_wait(WAIT);
@@ -66,7 +66,7 @@ fn send<M: Method<Params = params::Write, Result = results::Write>>(
     Ok(FAILED)
 }
 
-fn picture(result: &results::Write, _: Style) -> String {
+fn picture(result: &results::WriteResult, _: Style) -> String {
     let before = if result.duplicate { " (written before)" } else { "" };
     format!("{} wrote {} bytes{before}\n", result.id, result.bytes_written)
 }

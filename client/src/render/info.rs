@@ -6,14 +6,14 @@ use super::time::{duration, exact};
 use super::{Style, Tint};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use toold_proto::results::{Breaker, BreakerState, DaemonInfo, Journal};
+use toold_proto::results::{Breaker, BreakerState, DaemonInfoResult, Journal};
 
 /// Width of the longest title.
 const TITLE_WIDTH: usize = "connections".len();
 /// Columns below which a value is put below its title.
 const MIN_VALUE_WIDTH: usize = 24;
 
-pub fn info(result: &DaemonInfo, style: Style) -> String {
+pub fn info(result: &DaemonInfoResult, style: Style) -> String {
     let counts = &result.counts;
     let mut known = vec![
         ("version", result.version.clone()),

@@ -7,7 +7,7 @@ use super::{Style, Tint, status, tree, watch};
 use crate::error_text;
 use toold_proto::params::Status;
 use toold_proto::process::{LimitReport, Process, Stdin};
-use toold_proto::results::Inspect;
+use toold_proto::results::InspectResult;
 
 /// Width of the longest title and its colon.
 const TITLE_WIDTH: usize = 11;
@@ -28,7 +28,7 @@ pub struct TimeContext<'a> {
 type Fact = (&'static str, String);
 
 /// Renders the headline, the facts and the process tree.
-pub fn inspect(result: &Inspect, time: &TimeContext<'_>, style: Style) -> String {
+pub fn inspect(result: &InspectResult, time: &TimeContext<'_>, style: Style) -> String {
     let mut out = headline(&result.process, style);
     let mut all = state(&result.process, time);
     all.extend(environment(result));
@@ -100,7 +100,7 @@ fn state(process: &Process, time: &TimeContext<'_>) -> Vec<Fact> {
 }
 
 /// Returns directory, session, labels, stdin and environment.
-fn environment(result: &Inspect) -> Vec<Fact> {
+fn environment(result: &InspectResult) -> Vec<Fact> {
     let process = &result.process;
     let mut facts = vec![("Directory", process.cwd.clone())];
     if process.backend != "local" {
@@ -125,7 +125,7 @@ fn environment(result: &Inspect) -> Vec<Fact> {
 }
 
 /// Returns the limits with their enforcer, and the sandbox.
-fn limits(result: &Inspect) -> Vec<Fact> {
+fn limits(result: &InspectResult) -> Vec<Fact> {
     let process = &result.process;
     let timeout = result.timeout_ms.map(|ms| format!("{} in all, by shim", exact(ms)));
     let all = timeout.into_iter().chain(process.limits.iter().map(|(name, limit)| format_limit(name, limit)));
@@ -153,7 +153,7 @@ fn format_limit(name: &str, limit: &LimitReport) -> String {
 }
 
 /// Returns the watch, the completion notification and the heartbeat.
-fn notifications(result: &Inspect) -> Vec<Fact> {
+fn notifications(result: &InspectResult) -> Vec<Fact> {
     let process = &result.process;
     let watch = process.watch.iter().flat_map(watch::facts);
     let mut facts: Vec<Fact> =
@@ -166,7 +166,7 @@ fn notifications(result: &Inspect) -> Vec<Fact> {
 }
 
 /// Returns the path and size of the output.
-fn output(result: &Inspect) -> Vec<Fact> {
+fn output(result: &InspectResult) -> Vec<Fact> {
     let process = &result.process;
     let mut text = format!("{}, {}", count(process.bytes, "byte"), count(process.lines, "line"));
     for (number, what) in [(process.dropped_bytes, "dropped from the middle"), (process.unstored_bytes, "not stored")] {
@@ -179,7 +179,7 @@ fn output(result: &Inspect) -> Vec<Fact> {
     log.into_iter().chain([("Output", text)]).collect()
 }
 
-fn usage(result: &Inspect) -> Fact {
+fn usage(result: &InspectResult) -> Fact {
     let usage = &result.usage;
     let shim = result.shim_pid.map(|pid| format!(", shim {pid}")).unwrap_or_default();
     let many = if usage.processes == 1 { "process" } else { "processes" };
@@ -190,7 +190,7 @@ fn usage(result: &Inspect) -> Fact {
     ("Tree", text)
 }
 
-fn members(result: &Inspect, style: Style) -> String {
+fn members(result: &InspectResult, style: Style) -> String {
     let row = |(branch, member): (String, &toold_proto::process::Member)| {
         [
             Cell::number(&member.pid.to_string()),

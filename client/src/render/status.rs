@@ -40,7 +40,7 @@ pub fn exit(process: &Process) -> String {
 
 /// Describes an exit that the exit code alone does not explain; None if it does. `exec` holds the time limits with which the
 /// process was started.
-pub fn unusual_exit(process: &Process, exec: &params::Exec) -> Option<String> {
+pub fn unusual_exit(process: &Process, exec: &params::ExecParams) -> Option<String> {
     let id = &process.id;
     let by = escape_control(process.killed_by.as_deref().unwrap_or("an unknown client"));
     match process.reason? {
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn an_exit_that_the_code_does_not_explain_is_described() {
         let limits = params::Limits { idle_ms: Some(60_000), ..Default::default() };
-        let exec = params::Exec { timeout_ms: Some(300), limits, ..Default::default() };
+        let exec = params::ExecParams { timeout_ms: Some(300), limits, ..Default::default() };
         let described = |changes: Value| {
             let process = serde_json::from_value(process(changes)).expect("a whole process");
             unusual_exit(&process, &exec).map(|text| text.replace("proc_0123456789ab ", ""))

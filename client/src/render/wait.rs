@@ -2,9 +2,9 @@
 
 use super::text::cut;
 use super::{Style, poll, status};
-use toold_proto::results::Wait;
+use toold_proto::results::WaitResult;
 
-pub fn wait(result: &Wait, style: Style) -> String {
+pub fn wait(result: &WaitResult, style: Style) -> String {
     let width = style.width.unwrap_or(usize::MAX);
     let mut out = String::new();
     for waited in &result.processes {
@@ -34,7 +34,7 @@ mod tests {
         let waited = process(json!({"output": "", "next_cursor": 0, "matched": "listening\t80"}));
         let result =
             json!({"status": "matched", "processes": [waited], "timeout_ms": 1, "clamped": false, "note": null});
-        let result: Wait = serde_json::from_value(result).expect("a whole result");
+        let result: WaitResult = serde_json::from_value(result).expect("a whole result");
         assert_eq!(wait(&result, Style::plain()), "proc_0123456789ab running 5m: listening\\t80\n");
         assert_eq!(wait(&result, Style { width: Some(12), colour: false }), "proc_012345…\n");
     }

@@ -67,7 +67,7 @@ impl Session<'_, '_> {
         }
         // The end of what was typed has brought the cursor into a line of ours.
         self.cx.console.erase();
-        let params = params::Write { id: self.id(), data: Some(String::new()), ..Default::default() };
+        let params = params::WriteParams { id: self.id(), data: Some(String::new()), ..Default::default() };
         self.ask::<api::Write>(Request::CheckStdin, &params, crate::cmd::write::WAIT).map(|()| None)
     }
 
@@ -108,7 +108,7 @@ impl Session<'_, '_> {
         }
         self.unread.clone_from(&self.sending);
         let timeout_ms = Some(ENDING.as_millis() as i64);
-        let params = params::Wait { id: Some(self.id()), timeout_ms, ..Default::default() };
+        let params = params::WaitParams { id: Some(self.id()), timeout_ms, ..Default::default() };
         self.ask::<api::Wait>(Request::CheckExit, &params, ENDING)
     }
 
@@ -165,7 +165,9 @@ impl Session<'_, '_> {
             Ok(0) => {
                 self.plan.input = None;
                 let id = self.id();
-                return self.ask::<api::Close>(Request::Close, &params::Close { id }, Duration::ZERO).map(|()| None);
+                return self
+                    .ask::<api::Close>(Request::Close, &params::CloseParams { id }, Duration::ZERO)
+                    .map(|()| None);
             }
             Ok(read) => chunk.truncate(read),
         }
@@ -198,7 +200,7 @@ impl Session<'_, '_> {
     /// Carries an id of its own, so that it can be asked again on a new connection and is still
     /// written once.
     fn write(&mut self) -> Result<(), CliError> {
-        let params = params::Write {
+        let params = params::WriteParams {
             id: self.id(),
             data_base64: Some(STANDARD.encode(&self.sending)),
             write_id: Some(random_id()),

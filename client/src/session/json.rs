@@ -20,8 +20,12 @@ impl Session<'_, '_> {
 
     pub(super) fn wait(&mut self, what: Request, timeout_ms: u32) -> Result<(), CliError> {
         let consumer = self.plan.exec.consumer.clone();
-        let params =
-            params::Wait { id: Some(self.id()), timeout_ms: Some(timeout_ms.into()), consumer, ..Default::default() };
+        let params = params::WaitParams {
+            id: Some(self.id()),
+            timeout_ms: Some(timeout_ms.into()),
+            consumer,
+            ..Default::default()
+        };
         self.ask::<api::Wait>(what, &params, Duration::from_millis(timeout_ms.into()))
     }
 

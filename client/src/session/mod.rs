@@ -58,7 +58,7 @@ pub enum Hangup {
 pub struct SessionOptions {
     pub role: Role,
     pub hangup: Hangup,
-    pub exec: params::Exec,
+    pub exec: params::ExecParams,
     pub detach_after: Option<Duration>,
     /// Our stdin, when it is to be forwarded.
     pub input: Option<File>,
@@ -318,7 +318,7 @@ impl<'a, 'c> Session<'a, 'c> {
 
     fn poll(&mut self, wait: Duration) -> Result<(), CliError> {
         let wait = self.page_wait(wait);
-        let params = params::Poll {
+        let params = params::PollParams {
             id: self.id(),
             cursor: Some(self.progress.cursor),
             wait_ms: wait.as_millis() as u64,
@@ -390,7 +390,7 @@ impl<'a, 'c> Session<'a, 'c> {
     /// Whoever read our output has gone. A program on a pipe of its own would get SIGPIPE now, so
     /// this one does.
     fn reader_left(&mut self) -> Result<Option<u8>, CliError> {
-        let params = params::Signal { id: self.id(), signal: "SIGPIPE".into() };
+        let params = params::SignalParams { id: self.id(), signal: "SIGPIPE".into() };
         // It may have ended already, and we leave in any case.
         let _ = self.cx.connection.call_raw::<api::Signal>(&params);
         Ok(Some(128 + libc::SIGPIPE as u8))

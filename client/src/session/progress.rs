@@ -4,7 +4,7 @@ use crate::cmd::wait::{has_ended, own_code};
 use std::time::{Duration, Instant};
 use toold_proto::params::Stream;
 use toold_proto::process::Span;
-use toold_proto::results::Poll;
+use toold_proto::results::PollResult;
 
 /// How long one poll waits for news. Only a bound: it answers on the first byte.
 const WAIT: Duration = Duration::from_secs(30);
@@ -48,7 +48,7 @@ impl Progress {
     }
 
     /// Counts a page that has been printed.
-    pub fn page(&mut self, page: &Poll, now: Instant) -> Next {
+    pub fn page(&mut self, page: &PollResult, now: Instant) -> Next {
         let grew = page.next_cursor > self.cursor;
         self.cursor = self.cursor.max(page.next_cursor);
         if !has_ended(&page.process) {
@@ -99,7 +99,7 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::{Value, json};
 
-    fn poll(from: u64, bytes: &[u8], changes: Value) -> Poll {
+    fn poll(from: u64, bytes: &[u8], changes: Value) -> PollResult {
         serde_json::from_value(page(from, bytes, changes)).expect("a whole page")
     }
 

@@ -17,7 +17,7 @@ impl Session<'_, '_> {
             return Ok(());
         };
         let timeout_ms = Some(signed(time.as_millis() as u64));
-        let params = params::Wait { id: Some(self.id()), until, timeout_ms, ..Default::default() };
+        let params = params::WaitParams { id: Some(self.id()), until, timeout_ms, ..Default::default() };
         self.ask::<api::Wait>(Request::Ready, &params, time)
     }
 
@@ -41,7 +41,7 @@ impl Session<'_, '_> {
     /// The consumer has seen the end now. If that cannot be told, it is told again, which does no harm.
     pub(super) fn acknowledge(&mut self) {
         if let Some(consumer) = self.plan.exec.consumer.clone() {
-            let params = params::Wait {
+            let params = params::WaitParams {
                 id: Some(self.id()),
                 timeout_ms: Some(1),
                 consumer: Some(consumer),

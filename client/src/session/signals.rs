@@ -49,11 +49,11 @@ impl Session<'_, '_> {
     pub(super) fn interrupt(&mut self) -> Result<(), CliError> {
         let id = self.id();
         if self.interrupts == 1 {
-            let params = params::Signal { id, signal: "SIGINT".into() };
+            let params = params::SignalParams { id, signal: "SIGINT".into() };
             self.ask::<api::Signal>(Request::Signal, &params, Duration::ZERO)
         } else {
             self.message(&format!("killing {id}; Ctrl-C once more leaves without waiting"));
-            let params = params::Kill { id: Some(id), grace_ms: Some(GRACE_MS), ..Default::default() };
+            let params = params::KillParams { id: Some(id), grace_ms: Some(GRACE_MS), ..Default::default() };
             self.ask::<api::Kill>(Request::Kill, &params, Duration::from_millis(GRACE_MS))
         }
     }
@@ -88,7 +88,7 @@ impl Session<'_, '_> {
             (Hangup::RunsOn, None) => self.cx.console.message("left before the process had an id; see toolctl list"),
             (Hangup::Kill, Some(id)) => {
                 let id = id.clone();
-                let kill = params::Kill { id: Some(id.clone()), ..Default::default() };
+                let kill = params::KillParams { id: Some(id.clone()), ..Default::default() };
                 self.cx.connection.call_raw_with_retry::<api::Kill>(|_| kill.clone())?;
                 self.cx.console.message(&format!("killed {id}"));
             }

@@ -266,7 +266,7 @@ impl Session<'_, '_> {
     }
 
     fn request_size(&mut self, size: PtySize) -> Result<(), CliError> {
-        let params = params::Resize { id: self.id(), rows: size.rows, cols: size.cols };
+        let params = params::ResizeParams { id: self.id(), rows: size.rows, cols: size.cols };
         if let Some(screen) = &mut self.plan.screen {
             screen.size_in_flight = true;
             screen.set_remote_size(Some(size));

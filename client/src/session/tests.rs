@@ -42,7 +42,7 @@ fn plan() -> SessionOptions {
     SessionOptions {
         role: Role::Owner,
         hangup: Hangup::RunsOn,
-        exec: params::Exec::default(),
+        exec: params::ExecParams::default(),
         detach_after: None,
         input: None,
         readiness: None,

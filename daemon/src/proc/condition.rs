@@ -73,7 +73,7 @@ pub struct Readiness {
 
 impl Readiness {
     /// Checks `ready` and `ready_timeout_ms`. None: the call has no `ready`.
-    pub fn from_call(call: &params::Exec, max_wait_ms: u64) -> Result<Option<Readiness>, InvalidParam> {
+    pub fn from_call(call: &params::ExecParams, max_wait_ms: u64) -> Result<Option<Readiness>, InvalidParam> {
         let timeout_ms = call.ready_timeout_ms.unwrap_or(DEFAULT_READY_TIMEOUT_MS);
         if timeout_ms <= 0 {
             return Err(InvalidParam::too_small("ready_timeout_ms", 1, timeout_ms));

@@ -19,7 +19,11 @@ const DEFAULT_OUTPUT_TOKENS: u64 = 10_000;
 /// The most output in an answer, in tokens. The answer tells what was cut; `poll` reads it.
 const MAX_OUTPUT_TOKENS: u64 = 1 << 20;
 
-pub async fn exec(call: params::Exec, daemon: Arc<Daemon>, peer: Arc<Peer>) -> Result<results::Exec, RpcError> {
+pub async fn exec(
+    call: params::ExecParams,
+    daemon: Arc<Daemon>,
+    peer: Arc<Peer>,
+) -> Result<results::ExecResult, RpcError> {
     let config = &daemon.registry.config;
     let readiness = Readiness::from_call(&call, config.max_wait_ms)?;
     let request = spec::build(&call, config)?;
@@ -41,5 +45,5 @@ pub async fn exec(call: params::Exec, daemon: Arc<Daemon>, peer: Arc<Peer>) -> R
     let FittedOutput { output, next, truncated, gap } = read_fitted(&proc, &state, max_tokens)?;
     let process = proc.view_of(&state, wall_ms());
     acknowledge(&daemon, consumer.as_ref(), process.exited_at.is_some().then_some(&proc).into_iter())?;
-    Ok(results::Exec { process, output, next_cursor: next, truncated, gap, existing, ready })
+    Ok(results::ExecResult { process, output, next_cursor: next, truncated, gap, existing, ready })
 }

@@ -7,7 +7,11 @@ use crate::proc::Proc;
 use std::sync::Arc;
 use toold_proto::{RpcError, params, results};
 
-pub async fn forget(call: params::Forget, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<results::Forget, RpcError> {
+pub async fn forget(
+    call: params::ForgetParams,
+    daemon: Arc<Daemon>,
+    _: Arc<Peer>,
+) -> Result<results::ForgetResult, RpcError> {
     let procs: Vec<Arc<Proc>> = match (&call.ids, call.older_than_ms) {
         (Some(_), Some(_)) => return Err(RpcError::param("ids", "give either ids or older_than_ms, not both")),
         (None, None) => return Err(RpcError::param("ids", "give ids or older_than_ms")),
@@ -15,5 +19,5 @@ pub async fn forget(call: params::Forget, daemon: Arc<Daemon>, _: Arc<Peer>) -> 
         (None, Some(age)) => daemon.registry.ended_before(wall_ms().saturating_sub(age)),
     };
     let (forgotten, skipped) = daemon.registry.forget_all(procs).await;
-    Ok(results::Forget { forgotten, skipped })
+    Ok(results::ForgetResult { forgotten, skipped })
 }

@@ -19,7 +19,7 @@ const PROTOCOL_VERSION: u32 = 1;
 /// The most process trees that are read on the thread of the call. More go to a blocking thread: they take long.
 const MAX_INLINE_TREES: usize = 16;
 
-pub async fn info(_: params::Empty, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<results::DaemonInfo, RpcError> {
+pub async fn info(_: params::Empty, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<results::DaemonInfoResult, RpcError> {
     let mut counts = results::Counts {
         starting: 0,
         running: 0,
@@ -41,7 +41,7 @@ pub async fn info(_: params::Empty, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result
         }
     }
     let usage = total_usage(shims).await?;
-    Ok(results::DaemonInfo {
+    Ok(results::DaemonInfoResult {
         version: env!("CARGO_PKG_VERSION").into(),
         protocol: PROTOCOL_VERSION,
         pid: std::process::id(),
@@ -52,7 +52,7 @@ pub async fn info(_: params::Empty, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result
         daemon: tree::own_usage(),
         limits: daemon.registry.config.effective(),
         features: features(&daemon),
-        paths: results::Places {
+        paths: results::DaemonPaths {
             socket: daemon.paths.socket.display().to_string(),
             state_dir: daemon.paths.state_dir.display().to_string(),
             config: daemon.paths.config.as_ref().map(|p| p.display().to_string()),

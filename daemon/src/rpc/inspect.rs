@@ -7,14 +7,18 @@ use crate::proc::tree;
 use std::sync::Arc;
 use toold_proto::{RpcError, params, results};
 
-pub async fn inspect(call: params::Inspect, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<results::Inspect, RpcError> {
+pub async fn inspect(
+    call: params::InspectParams,
+    daemon: Arc<Daemon>,
+    _: Arc<Peer>,
+) -> Result<results::InspectResult, RpcError> {
     let proc = daemon.find(&call.id)?;
     let state = proc.state();
     let alive = !state.is_final() && state.shim_pid > 0;
     let members = if alive { tree::members(state.shim_pid) } else { Vec::new() };
     // The first file is missing only if the first bytes could not be written.
     let log = proc.dir.join("log");
-    Ok(results::Inspect {
+    Ok(results::InspectResult {
         process: proc.view_of(&state, wall_ms()),
         usage: tree::usage(&members),
         tree: members,

@@ -12,18 +12,22 @@ use toold_format::slots::Cause;
 use toold_proto::results::KillStatus;
 use toold_proto::{RpcError, params, results};
 
-pub async fn kill(call: params::Kill, daemon: Arc<Daemon>, peer: Arc<Peer>) -> Result<results::Kill, RpcError> {
+pub async fn kill(
+    call: params::KillParams,
+    daemon: Arc<Daemon>,
+    peer: Arc<Peer>,
+) -> Result<results::KillResult, RpcError> {
     let signal = signal_number(call.signal.as_deref().unwrap_or("SIGTERM"))?;
     let grace_ms = call.grace_ms.unwrap_or(GRACE_MS).min(daemon.registry.config.max_wait_ms);
     let procs = selected(&call, &daemon)?;
     let kill = Kill { signal, grace_ms, cause: Cause::Client, uid: peer.uid, pid: peer.pid };
     let results = kill_all(procs, kill).await;
     let status = results.iter().map(|r| r.status).max().unwrap_or(KillStatus::AlreadyExited);
-    Ok(results::Kill { status, results })
+    Ok(results::KillResult { status, results })
 }
 
 /// Returns the processes that a call selects. By task, session or `all`: those of which something is left.
-fn selected(call: &params::Kill, daemon: &Daemon) -> Result<Vec<Arc<Proc>>, RpcError> {
+fn selected(call: &params::KillParams, daemon: &Daemon) -> Result<Vec<Arc<Proc>>, RpcError> {
     let given = [
         call.id.is_some(),
         call.ids.is_some(),

@@ -13,7 +13,7 @@ use toold_proto::{ErrorKind, RpcError, params};
 
 const DEFAULT_LIMIT: u64 = 200;
 
-/// The answer: written like `results::List`, but each process is made when it is written, so that a thousand of them are
+/// The answer: written like `results::ListResult`, but each process is made when it is written, so that a thousand of them are
 /// never in memory twice.
 pub struct ListResponse {
     rows: Vec<ListRow>,
@@ -72,7 +72,7 @@ impl ListRow {
     }
 }
 
-pub async fn list(call: params::List, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<ListResponse, RpcError> {
+pub async fn list(call: params::ListParams, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<ListResponse, RpcError> {
     let limit = call.limit.unwrap_or(DEFAULT_LIMIT);
     if limit == 0 {
         return Err(RpcError::param("limit", "must be at least 1"));

@@ -10,7 +10,7 @@ use toold_proto::{ErrorKind, RpcError, params, results};
 const DEFAULT_LINES: u64 = 200;
 const MAX_LINES: u64 = 100_000;
 
-pub async fn log(call: params::Log, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<results::Log, RpcError> {
+pub async fn log(call: params::LogParams, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<results::LogResult, RpcError> {
     let proc = daemon.find(&call.id)?;
     let limit = call.limit.unwrap_or(DEFAULT_LINES);
     if limit == 0 || limit > MAX_LINES {
@@ -25,7 +25,7 @@ pub async fn log(call: params::Log, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result
         let stream = call.stream.map(from_wire);
         let query = LineQuery { offset: call.offset, limit, stream, grep: grep.as_ref(), ansi: call.ansi };
         let (page, output) = read_lines(&proc, &query)?;
-        Ok(results::Log {
+        Ok(results::LogResult {
             id: proc.spec.id,
             output,
             total_lines: page.total_lines,

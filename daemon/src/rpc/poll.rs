@@ -16,7 +16,11 @@ const DEFAULT_PAGE_LEN: u64 = 65_536;
 /// The largest page. Base64 and escapes make it at most about three times as long on the wire.
 const MAX_PAGE_LEN: u64 = 4 << 20;
 
-pub async fn poll(call: params::Poll, daemon: Arc<Daemon>, peer: Arc<Peer>) -> Result<results::Poll, RpcError> {
+pub async fn poll(
+    call: params::PollParams,
+    daemon: Arc<Daemon>,
+    peer: Arc<Peer>,
+) -> Result<results::PollResult, RpcError> {
     let proc = daemon.find(&call.id)?;
     if call.max_bytes == Some(0) {
         return Err(RpcError::param("max_bytes", "must be at least 1"));
@@ -34,7 +38,7 @@ pub async fn poll(call: params::Poll, daemon: Arc<Daemon>, peer: Arc<Peer>) -> R
     let exit_seen = || peer.seen_exits.contains(proc.spec.id.bits());
     let (state, page) = wait_page(&proc, query, deadline, exit_seen).await?;
     remember_exit(&peer, &proc, &state);
-    Ok(results::Poll {
+    Ok(results::PollResult {
         process: proc.view_of(&state, wall_ms()),
         output: page.output,
         from: page.from,

@@ -116,12 +116,12 @@ mod tests {
 
     #[test]
     fn no_params_are_an_empty_object() {
-        assert_eq!(parse::<params::Exec>(None), Ok(params::Exec::default()));
+        assert_eq!(parse::<params::ExecParams>(None), Ok(params::ExecParams::default()));
     }
 
     #[test]
     fn every_error_names_its_parameter() {
-        let poll = |text: &str| refusal::<params::Poll>(text);
+        let poll = |text: &str| refusal::<params::PollParams>(text);
         assert_eq!(poll("{}"), ("id".into(), "id: must be given".into()));
         assert_eq!(poll("[1]").0, "params");
         let (param, message) = poll(r#"{"id":"x","cursr":0}"#);
@@ -130,13 +130,13 @@ mod tests {
         assert_eq!(poll(r#"{"id":7}"#), ("id".into(), "id: invalid type: integer `7`, expected a string".into()));
         assert_eq!(poll(r#"{"id":"x","id":"y"}"#).0, "id");
         assert_eq!(poll(r#"{"id":"x","wait_ms":-1}"#).0, "wait_ms");
-        let resize = refusal::<params::Resize>(r#"{"id":"x","rows":1}"#);
+        let resize = refusal::<params::ResizeParams>(r#"{"id":"x","rows":1}"#);
         assert_eq!(resize, ("cols".into(), "cols: must be given".into()));
     }
 
     #[test]
     fn an_error_inside_a_parameter_names_its_path() {
-        let exec = |text: &str| refusal::<params::Exec>(text).0;
+        let exec = |text: &str| refusal::<params::ExecParams>(text).0;
         assert_eq!(exec(r#"{"argv":["a",1]}"#), "argv[1]");
         assert_eq!(exec(r#"{"limits":{"pids":"many"}}"#), "limits.pids");
         assert_eq!(exec(r#"{"limits":{"pid":1}}"#), "limits.pid");

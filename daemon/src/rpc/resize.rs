@@ -7,7 +7,11 @@ use crate::spec::terminal_size;
 use std::sync::Arc;
 use toold_proto::{RpcError, params, results};
 
-pub async fn resize(call: params::Resize, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<results::Resize, RpcError> {
+pub async fn resize(
+    call: params::ResizeParams,
+    daemon: Arc<Daemon>,
+    _: Arc<Peer>,
+) -> Result<results::ResizeResult, RpcError> {
     let size = terminal_size(call.rows, call.cols)?;
     let proc = daemon.find(&call.id)?;
     if proc.spec.pty.is_none() {
@@ -16,7 +20,7 @@ pub async fn resize(call: params::Resize, daemon: Arc<Daemon>, _: Arc<Peer>) -> 
     }
     check_running(&proc)?;
     match proc.resize(size.rows as u16, size.cols as u16).await {
-        Ok(0) => Ok(results::Resize { id: proc.spec.id, rows: size.rows, cols: size.cols }),
+        Ok(0) => Ok(results::ResizeResult { id: proc.spec.id, rows: size.rows, cols: size.cols }),
         Ok(_) => Err(already_exited(&proc)),
         Err(e) => Err(no_reply(&proc, e)),
     }

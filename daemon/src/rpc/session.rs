@@ -7,26 +7,26 @@ use std::sync::Arc;
 use toold_proto::{RpcError, params, results};
 
 pub async fn active(
-    call: params::SessionActive,
+    call: params::SessionActiveParams,
     daemon: Arc<Daemon>,
     _: Arc<Peer>,
-) -> Result<results::SessionActive, RpcError> {
+) -> Result<results::SessionActiveResult, RpcError> {
     if call.session_key.is_some() == call.task_id.is_some() {
         return Err(RpcError::param("session_key", "give either session_key or task_id"));
     }
     let selector = Selector { session_key: call.session_key, task_id: call.task_id, ..Selector::default() };
     let ids: Vec<_> = daemon.registry.select_running(&selector).iter().map(|proc| proc.spec.id).collect();
-    Ok(results::SessionActive { count: ids.len() as u64, ids })
+    Ok(results::SessionActiveResult { count: ids.len() as u64, ids })
 }
 
 pub async fn end(
-    call: params::SessionEnd,
+    call: params::SessionEndParams,
     daemon: Arc<Daemon>,
     peer: Arc<Peer>,
-) -> Result<results::SessionEnd, RpcError> {
+) -> Result<results::SessionEndResult, RpcError> {
     if call.session_key.is_empty() {
         return Err(RpcError::param("session_key", "must not be empty"));
     }
     let killed = daemon.registry.end_session(&call.session_key, peer.uid, peer.pid).await;
-    Ok(results::SessionEnd { session_key: call.session_key, count: killed.len() as u64, killed })
+    Ok(results::SessionEndResult { session_key: call.session_key, count: killed.len() as u64, killed })
 }

@@ -10,10 +10,10 @@ use toold_format::slots::Cause;
 use toold_proto::{RpcError, params, results};
 
 pub async fn shutdown(
-    call: params::Shutdown,
+    call: params::ShutdownParams,
     daemon: Arc<Daemon>,
     peer: Arc<Peer>,
-) -> Result<results::Shutdown, RpcError> {
+) -> Result<results::ShutdownResult, RpcError> {
     let mut killed = Vec::new();
     if call.kill {
         let procs = daemon.registry.select_unfinished(&Selector::default());
@@ -23,5 +23,5 @@ pub async fn shutdown(
     tracing::info!(uid = peer.uid, pid = peer.pid, kill = call.kill, "shutdown requested");
     // The wire writes this answer before it closes the connection.
     let _ = daemon.stop.send(true);
-    Ok(results::Shutdown { stopping: true, killed })
+    Ok(results::ShutdownResult { stopping: true, killed })
 }

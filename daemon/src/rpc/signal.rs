@@ -7,12 +7,16 @@ use crate::proc::view;
 use std::sync::Arc;
 use toold_proto::{ErrorKind, RpcError, params, results};
 
-pub async fn signal(call: params::Signal, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<results::Signal, RpcError> {
+pub async fn signal(
+    call: params::SignalParams,
+    daemon: Arc<Daemon>,
+    _: Arc<Peer>,
+) -> Result<results::SignalResult, RpcError> {
     let number = signal_number(&call.signal)?;
     let proc = daemon.find(&call.id)?;
     check_running(&proc)?;
     match proc.signal(number).await {
-        Ok(0) => Ok(results::Signal { id: proc.spec.id, signal: view::signal_name(number) }),
+        Ok(0) => Ok(results::SignalResult { id: proc.spec.id, signal: view::signal_name(number) }),
         Ok(libc::ESRCH) => Err(already_exited(&proc)),
         Err(e) => Err(no_reply(&proc, e)),
         Ok(errno) => {

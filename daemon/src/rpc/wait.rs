@@ -19,7 +19,11 @@ const TAIL_CHARS: usize = 2000;
 /// The most processes in one wait.
 const MAX_PROCESSES: usize = 4096;
 
-pub async fn wait(call: params::Wait, daemon: Arc<Daemon>, peer: Arc<Peer>) -> Result<results::Wait, RpcError> {
+pub async fn wait(
+    call: params::WaitParams,
+    daemon: Arc<Daemon>,
+    peer: Arc<Peer>,
+) -> Result<results::WaitResult, RpcError> {
     let asked = call.timeout_ms.unwrap_or(DEFAULT_TIMEOUT_MS);
     if asked <= 0 {
         return Err(RpcError::too_small("timeout_ms", 1, asked));
@@ -42,10 +46,10 @@ pub async fn wait(call: params::Wait, daemon: Arc<Daemon>, peer: Arc<Peer>) -> R
     let exited = procs.iter().zip(&processes).filter(|(_, waited)| waited.process.exited_at.is_some());
     acknowledge(&daemon, consumer.as_ref(), exited.map(|(proc, _)| proc))?;
     let note = clamped.then(|| format!("the timeout of {asked} ms was cut to max_wait_ms, {max} ms"));
-    Ok(results::Wait { status, processes, timeout_ms, clamped, note })
+    Ok(results::WaitResult { status, processes, timeout_ms, clamped, note })
 }
 
-fn selected(call: &params::Wait, daemon: &Daemon) -> Result<Vec<Arc<Proc>>, RpcError> {
+fn selected(call: &params::WaitParams, daemon: &Daemon) -> Result<Vec<Arc<Proc>>, RpcError> {
     let ids = match (&call.id, &call.ids) {
         (Some(_), Some(_)) => return Err(RpcError::param("id", "give either id or ids, not both")),
         (None, None) => return Err(RpcError::param("id", "give id or ids")),

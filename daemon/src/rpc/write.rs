@@ -10,15 +10,27 @@ use toold_proto::{RpcError, params, results};
 
 const DEFAULT_TIMEOUT_MS: u64 = 5000;
 
-pub async fn write(call: params::Write, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<results::Write, RpcError> {
+pub async fn write(
+    call: params::WriteParams,
+    daemon: Arc<Daemon>,
+    _: Arc<Peer>,
+) -> Result<results::WriteResult, RpcError> {
     write_stdin(call, &daemon, b"").await
 }
 
-pub async fn submit(call: params::Write, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<results::Write, RpcError> {
+pub async fn submit(
+    call: params::WriteParams,
+    daemon: Arc<Daemon>,
+    _: Arc<Peer>,
+) -> Result<results::WriteResult, RpcError> {
     write_stdin(call, &daemon, b"\n").await
 }
 
-async fn write_stdin(call: params::Write, daemon: &Daemon, suffix: &[u8]) -> Result<results::Write, RpcError> {
+async fn write_stdin(
+    call: params::WriteParams,
+    daemon: &Daemon,
+    suffix: &[u8],
+) -> Result<results::WriteResult, RpcError> {
     let mut data = match (&call.data, &call.data_base64) {
         (Some(_), Some(_)) => return Err(RpcError::param("data", "give either data or data_base64, not both")),
         (None, None) => return Err(RpcError::param("data", "give data or data_base64")),
@@ -35,5 +47,5 @@ async fn write_stdin(call: params::Write, daemon: &Daemon, suffix: &[u8]) -> Res
     let timeout_ms = call.timeout_ms.unwrap_or(DEFAULT_TIMEOUT_MS).min(daemon.registry.config.max_wait_ms);
     let written = stdin::write(&proc, call.write_id.as_deref(), data, timeout_ms).await;
     let Written { bytes, complete, duplicate } = written.map_err(|e| stdin_error(&proc, e))?;
-    Ok(results::Write { id: proc.spec.id, bytes_written: bytes, complete, duplicate })
+    Ok(results::WriteResult { id: proc.spec.id, bytes_written: bytes, complete, duplicate })
 }

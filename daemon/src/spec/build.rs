@@ -10,7 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use toold_proto::ProcId;
-use toold_proto::params::{Exec, IfRunning, StdinMode};
+use toold_proto::params::{ExecParams, IfRunning, StdinMode};
 use toold_proto::pty::{Pty, PtySize};
 
 /// The terminal size if the call has none.
@@ -25,7 +25,7 @@ const MAX_KEY_LEN: usize = 4096;
 const MIN_OUTPUT_BYTES: u64 = 65_536;
 
 /// Builds a spawn request from an `exec` call.
-pub fn build(call: &Exec, config: &Config) -> Result<SpawnRequest, Error> {
+pub fn build(call: &ExecParams, config: &Config) -> Result<SpawnRequest, Error> {
     reject_nul(call)?;
     let pty = terminal(call.pty)?;
     let cwd = working_dir(call.cwd.as_deref())?;
@@ -97,7 +97,7 @@ pub fn build(call: &Exec, config: &Config) -> Result<SpawnRequest, Error> {
 }
 
 /// Compiles the watch patterns.
-fn patterns(call: &Exec) -> Result<Option<Arc<Patterns>>, InvalidParam> {
+fn patterns(call: &ExecParams) -> Result<Option<Arc<Patterns>>, InvalidParam> {
     if call.watch.is_empty() {
         return Ok(None);
     }
@@ -111,7 +111,7 @@ fn daemon_vars() -> impl Iterator<Item = (String, String)> {
 }
 
 /// Checks that no string contains a NUL, and that keys and variable names are usable.
-fn reject_nul(call: &Exec) -> Result<(), InvalidParam> {
+fn reject_nul(call: &ExecParams) -> Result<(), InvalidParam> {
     let one = |param: &str, text: &str| {
         if text.contains('\0') {
             return Err(InvalidParam::new(param, "must not contain a NUL character"));
@@ -204,7 +204,7 @@ fn check_name(name: Option<&str>) -> Result<(), InvalidParam> {
 }
 
 /// Checks every limit. Returns the bytes of output to keep.
-fn check_limits(call: &Exec, config: &Config) -> Result<u64, InvalidParam> {
+fn check_limits(call: &ExecParams, config: &Config) -> Result<u64, InvalidParam> {
     let l = &call.limits;
     let all = [
         ("limits.memory_bytes", l.memory_bytes),
@@ -220,7 +220,7 @@ fn check_limits(call: &Exec, config: &Config) -> Result<u64, InvalidParam> {
 }
 
 /// Returns the arguments, and the command as a person would type it.
-fn argv(call: &Exec, env: &BTreeMap<String, String>) -> Result<(Vec<String>, String), InvalidParam> {
+fn argv(call: &ExecParams, env: &BTreeMap<String, String>) -> Result<(Vec<String>, String), InvalidParam> {
     match (&call.command, &call.argv) {
         (Some(_), Some(_)) => Err(InvalidParam::new("command", "give either command or argv, not both")),
         (None, None) => Err(InvalidParam::new("command", "give command (shell text) or argv")),

@@ -150,7 +150,7 @@ fn methods(context: Arc<Context>) -> RpcModule<Context> {
         })
         .expect("new");
     register::<api::SessionEnd, _, _, _>(&mut module, &context, |params, _, _| async move {
-        Ok(results::SessionEnd { session_key: params.session_key, killed: Vec::new(), count: 0 })
+        Ok(results::SessionEndResult { session_key: params.session_key, killed: Vec::new(), count: 0 })
     });
     subscription(&mut module);
     module

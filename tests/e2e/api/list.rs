@@ -134,7 +134,7 @@ fn a_long_list_is_complete_beside_other_answers_and_matches_the_schema() {
             list.to_string().len()
         );
         assert_eq!(list["processes"].as_array().unwrap().iter().map(id).collect::<Vec<_>>(), started);
-        let typed: toold_proto::results::List = serde_json::from_value(list.clone()).expect("a list");
+        let typed: toold_proto::results::ListResult = serde_json::from_value(list.clone()).expect("a list");
         assert_eq!(&serde_json::to_value(typed).expect("prints"), list);
     }
 }

@@ -87,7 +87,7 @@ pub fn consumers(socket: &Path) -> Vec<CompletionCandidate> {
 
 fn list(socket: &Path) -> Option<Vec<Process>> {
     let DaemonState::Running(mut client) = probe(socket, CALL_TIMEOUT) else { return None };
-    let list = params::List { limit: Some(MAX_PROCESSES), ..Default::default() };
+    let list = params::ListParams { limit: Some(MAX_PROCESSES), ..Default::default() };
     let raw = client.call_raw(api::List::NAME, &list).ok()?;
     Some(parse::<api::List>(&raw).ok()?.processes.into_iter().map(|listed| listed.process).collect())
 }

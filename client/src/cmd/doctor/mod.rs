@@ -17,7 +17,7 @@ use serde::Serialize;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use toold_proto::paths;
-use toold_proto::results::DaemonInfo;
+use toold_proto::results::DaemonInfoResult;
 
 /// The indent of a fix, below the text that it belongs to.
 const FIX_INDENT: usize = 23;
@@ -70,7 +70,7 @@ pub enum PathKind {
 /// All facts, gathered before any check.
 pub struct Facts {
     pub uid: Option<u32>,
-    pub daemon: Result<Option<Box<DaemonInfo>>, CallError>,
+    pub daemon: Result<Option<Box<DaemonInfoResult>>, CallError>,
     pub socket: PathState,
     pub socket_dir: PathState,
     pub state: Option<PathState>,

@@ -9,7 +9,7 @@ use crate::render::event::SubjectColumn;
 use std::time::Duration;
 use toold_proto::api;
 use toold_proto::params;
-use toold_proto::results::EventsNext;
+use toold_proto::results::EventsNextResult;
 
 /// The time that one pull waits with `-f`. Only a bound: it answers on the first event.
 const PULL_WAIT_MS: u64 = 30_000;
@@ -63,10 +63,15 @@ pub fn run(options: ConsumerOptions, cx: &mut Context<'_>) -> Result<u8, CliErro
     }
 }
 
-fn pull(options: &ConsumerOptions, limit: u64, wait_ms: u64, cx: &mut Context<'_>) -> Result<EventsNext, CliError> {
+fn pull(
+    options: &ConsumerOptions,
+    limit: u64,
+    wait_ms: u64,
+    cx: &mut Context<'_>,
+) -> Result<EventsNextResult, CliError> {
     let Filter { types, session_key, task_id, id } = options.filter.clone();
     let consumer = options.name.clone();
-    let params = params::EventsNext {
+    let params = params::EventsNextParams {
         consumer,
         types,
         session_key,
@@ -82,15 +87,15 @@ fn pull(options: &ConsumerOptions, limit: u64, wait_ms: u64, cx: &mut Context<'_
 }
 
 /// Acknowledges what was printed. Returns the new position; None if nothing was printed.
-fn acknowledge(consumer: &str, pulled: &EventsNext, cx: &mut Context<'_>) -> Result<Option<u64>, CliError> {
+fn acknowledge(consumer: &str, pulled: &EventsNextResult, cx: &mut Context<'_>) -> Result<Option<u64>, CliError> {
     let numbers = pulled.events.iter().filter_map(|event| Facts::of(&event.0)?.seq());
     let Some(seq) = numbers.max() else { return Ok(None) };
-    cx.connection.call_with_retry::<api::EventsAck>(&params::EventsAck { consumer: consumer.to_owned(), seq })?;
+    cx.connection.call_with_retry::<api::EventsAck>(&params::EventsAckParams { consumer: consumer.to_owned(), seq })?;
     Ok(Some(seq))
 }
 
 /// Reports the events that the consumer will never see, also beside a stream of JSON.
-fn report_losses(pulled: &EventsNext, cx: &mut Context<'_>) {
+fn report_losses(pulled: &EventsNextResult, cx: &mut Context<'_>) {
     if let Some(was) = &pulled.forgotten {
         let name = crate::render::text::escape_control(&pulled.consumer);
         let expired = "expired because it was not used; it starts again at the oldest stored event";

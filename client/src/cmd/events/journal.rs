@@ -138,7 +138,7 @@ impl Reader<'_, '_> {
     fn resolved(&mut self, filter: &Filter) -> Result<Filter, CliError> {
         let id = match &filter.id {
             Some(id) if id.parse::<ProcId>().is_err() => {
-                let poll = params::Poll { id: id.clone(), ..Default::default() };
+                let poll = params::PollParams { id: id.clone(), ..Default::default() };
                 Some(self.cx.connection.call_with_retry::<api::Poll>(&poll)?.process.id.to_string())
             }
             whole => whole.clone(),
@@ -187,7 +187,7 @@ impl Reader<'_, '_> {
 
     fn subscribe(&mut self, filter: &Filter, after: u64, output: bool) -> Result<(), CliError> {
         let Filter { types, session_key, task_id, id } = filter.clone();
-        let params = params::EventsSubscribe {
+        let params = params::EventsSubscribeParams {
             types,
             session_key,
             task_id,
@@ -204,7 +204,7 @@ impl Reader<'_, '_> {
     /// Ends the subscription. Its answer and pushes that are still under way are skipped.
     fn unsubscribe(&mut self) -> Result<(), CliError> {
         if let Some(Subscription { number: Some(subscription), .. }) = self.subscription.take() {
-            self.cx.connection.send(api::EventsUnsubscribe::NAME, &params::EventsUnsubscribe { subscription })?;
+            self.cx.connection.send(api::EventsUnsubscribe::NAME, &params::EventsUnsubscribeParams { subscription })?;
         }
         Ok(())
     }

@@ -101,14 +101,14 @@ fn state() -> impl TypedValueParser<Value = State> {
 }
 
 impl Args {
-    fn params(&self, json: bool) -> params::List {
+    fn params(&self, json: bool) -> params::ListParams {
         let limit = match (json, self.all) {
             (true, false) => self.limit,
             (true, true) => self.limit.or(Some(ALL)),
             // Counted here, after they are sorted.
             (false, _) => Some(ALL),
         };
-        params::List {
+        params::ListParams {
             task_id: self.task.clone(),
             session_key: self.session.clone(),
             status: self.status.and_then(State::status),
@@ -127,7 +127,11 @@ impl Args {
     }
 
     /// The rows to show, and how many there are beside them.
-    fn arrange<'l>(&self, listed: &'l results::List, percent: impl Fn(&Row<'_>) -> Option<u64>) -> (Vec<Row<'l>>, u64) {
+    fn arrange<'l>(
+        &self,
+        listed: &'l results::ListResult,
+        percent: impl Fn(&Row<'_>) -> Option<u64>,
+    ) -> (Vec<Row<'l>>, u64) {
         let with_percent = |row: Row<'l>| Row { percent: percent(&row), ..row };
         let mut rows: Vec<Row<'l>> = listed.processes.iter().map(Row::of).map(with_percent).collect();
         let all = listed.total + listed.older.unwrap_or(0);

@@ -60,7 +60,7 @@ struct Watch<'a, 'c> {
     away: bool,
     /// When we last looked, drew or tried to reach the daemon.
     last: Instant,
-    listed: Option<results::List>,
+    listed: Option<results::ListResult>,
     cpu: Cpu,
 }
 
@@ -90,8 +90,12 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     watch.run()
 }
 
-fn subscription(args: &Args) -> params::EventsSubscribe {
-    params::EventsSubscribe { session_key: args.session.clone(), task_id: args.task.clone(), ..Default::default() }
+fn subscription(args: &Args) -> params::EventsSubscribeParams {
+    params::EventsSubscribeParams {
+        session_key: args.session.clone(),
+        task_id: args.task.clone(),
+        ..Default::default()
+    }
 }
 
 impl Watch<'_, '_> {

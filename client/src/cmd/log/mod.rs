@@ -94,8 +94,8 @@ impl Args {
         self.follow || self.raw || self.since.is_some() || self.until.is_some() || context || all
     }
 
-    fn params(&self, limit: Option<u64>, ansi: Ansi) -> params::Log {
-        params::Log {
+    fn params(&self, limit: Option<u64>, ansi: Ansi) -> params::LogParams {
+        params::LogParams {
             id: self.id.clone(),
             offset: self.offset,
             limit,
@@ -218,7 +218,7 @@ fn by_cursor(args: Args, way: Destination, wanted: Option<Wanted>, cx: &mut Cont
         true => (Ansi::Keep, Encoding::Base64),
         false => (ansi(cx), Encoding::Text),
     };
-    let poll = params::Poll { id: args.id.clone(), stream: args.stream, ansi, encoding, ..Default::default() };
+    let poll = params::PollParams { id: args.id.clone(), stream: args.stream, ansi, encoding, ..Default::default() };
     let source = Source { poll };
     let now = now_ms();
     let at = |when: Option<TimeSpec>| match when.map(|when| when.unix_ms(now)) {
@@ -304,7 +304,7 @@ impl LogReader {
 
     fn follow(&mut self, mut cursor: u64, cx: &mut Context<'_>) -> Result<(), CliError> {
         loop {
-            let params = params::Poll { cursor: Some(cursor), wait_ms: WAIT_MS, ..self.source.poll.clone() };
+            let params = params::PollParams { cursor: Some(cursor), wait_ms: WAIT_MS, ..self.source.poll.clone() };
             let wait = Duration::from_millis(WAIT_MS);
             let raw = cx.call_long::<api::Poll>(|_| params.clone(), wait, &mut WhileWaiting::ExitOnHangup)?;
             let page = parse::<api::Poll>(&raw)?;

@@ -5,7 +5,7 @@ use crate::cmd::Context;
 use crate::error::CliError;
 use toold_proto::api;
 use toold_proto::params::{self, Ansi, Encoding};
-use toold_proto::results::Poll;
+use toold_proto::results::PollResult;
 
 /// The time of a byte is known this well: it is that of the first one that came with it.
 const GRAIN_MS: u64 = 100;
@@ -17,19 +17,20 @@ const PAGE: u64 = 1024 * 1024;
 /// What is read, and how.
 #[derive(Clone)]
 pub struct Source {
-    pub poll: params::Poll,
+    pub poll: params::PollParams,
 }
 
 impl Source {
     /// A page from a cursor.
-    fn at(&self, cursor: u64, most: u64) -> params::Poll {
-        params::Poll { cursor: Some(cursor), max_bytes: Some(most), ..self.poll.clone() }
+    fn at(&self, cursor: u64, most: u64) -> params::PollParams {
+        params::PollParams { cursor: Some(cursor), max_bytes: Some(most), ..self.poll.clone() }
     }
 
     /// The very bytes of both streams, which is where times are.
-    fn merged(&self, cursor: u64, most: u64) -> params::Poll {
-        let poll = params::Poll { stream: None, ansi: Ansi::Keep, encoding: Encoding::Base64, ..self.at(cursor, most) };
-        params::Poll { spans: true, wait_ms: 0, ..poll }
+    fn merged(&self, cursor: u64, most: u64) -> params::PollParams {
+        let poll =
+            params::PollParams { stream: None, ansi: Ansi::Keep, encoding: Encoding::Base64, ..self.at(cursor, most) };
+        params::PollParams { spans: true, wait_ms: 0, ..poll }
     }
 
     /// The end of what is there now.
@@ -106,7 +107,7 @@ impl Source {
         Ok(cursor)
     }
 
-    pub fn decode(&self, page: &Poll) -> Result<Vec<u8>, CliError> {
+    pub fn decode(&self, page: &PollResult) -> Result<Vec<u8>, CliError> {
         match self.poll.encoding {
             Encoding::Text => Ok(page.output.clone().into_bytes()),
             Encoding::Base64 => bytes(&page.output),
@@ -115,7 +116,7 @@ impl Source {
 }
 
 /// Says what was not kept before a page.
-pub fn say_gap(page: &Poll, cx: &mut Context<'_>) {
+pub fn say_gap(page: &PollResult, cx: &mut Context<'_>) {
     if let Some(gap) = page.gap {
         cx.console.message(&format!("{} bytes of output were not kept", gap.to.saturating_sub(gap.from)));
     }

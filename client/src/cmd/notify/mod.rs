@@ -56,7 +56,7 @@ pub struct Args {
 pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     let mode = if args.any { WaitMode::Any } else { WaitMode::All };
     let (id, ids) = one_or_many(args.ids.clone());
-    let params = params::Wait { id, ids, mode, ..Default::default() };
+    let params = params::WaitParams { id, ids, mode, ..Default::default() };
     let raw = ended(&params, args.timeout.map(Duration::from_millis), cx)?;
     let mut result = cx.show::<api::Wait>(&raw, render::wait::wait)?;
     if !cx.json {
@@ -73,12 +73,12 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
 }
 
 /// Waits, step by step, until it is over: the daemon knows no wait without an end.
-fn ended(params: &params::Wait, time: Option<Duration>, cx: &mut Context<'_>) -> Result<Box<RawValue>, CliError> {
+fn ended(params: &params::WaitParams, time: Option<Duration>, cx: &mut Context<'_>) -> Result<Box<RawValue>, CliError> {
     let begin = Instant::now();
     loop {
         let left = time.map(|time| time.saturating_sub(begin.elapsed()));
         let step = left.map_or(STEP, |left| left.min(STEP)).max(Duration::from_millis(1));
-        let params = params::Wait { timeout_ms: Some(signed(step.as_millis() as u64)), ..params.clone() };
+        let params = params::WaitParams { timeout_ms: Some(signed(step.as_millis() as u64)), ..params.clone() };
         let raw = cx.call_long::<api::Wait>(|passed| shortened(&params, passed), step, &mut WhileWaiting::Nothing)?;
         let over = time.is_some_and(|time| begin.elapsed() >= time);
         if over || parse::<api::Wait>(&raw)?.status != WaitStatus::Timeout {
@@ -90,7 +90,7 @@ fn ended(params: &params::Wait, time: Option<Duration>, cx: &mut Context<'_>) ->
 /// Tells of one process by every way that was asked for. One that fails does not stop the others.
 fn tell(waited: &results::Waited, args: &Args, cx: &mut Context<'_>) {
     if let Some(command) = &args.run {
-        let inspect = params::Inspect { id: waited.process.id.to_string() };
+        let inspect = params::InspectParams { id: waited.process.id.to_string() };
         // Forgotten meanwhile: then there is no log either.
         let log = cx.connection.call_with_retry::<api::Inspect>(&inspect).ok().and_then(|inspected| inspected.log_path);
         if let Err(why) = hook::run(command, hook::environment(waited, log), cx.json) {

@@ -1,7 +1,7 @@
 //! What a process has of the place where it is typed, whoever started the daemon: where programs are, the shell, the language,
 //! the time zone, and with a terminal what kind it is. Pure: our environment is an argument.
 
-use toold_proto::params::{EnvMode, Exec};
+use toold_proto::params::{EnvMode, ExecParams};
 use toold_proto::pty::Pty;
 
 /// The language, and what else goes by it. By name: people carry other things through ssh as `LC_…`.
@@ -24,7 +24,7 @@ const LOCALE: [&str; 15] = [
 ];
 
 /// Adds it to what the call gives, which wins.
-pub fn add_caller_env(params: &mut Exec, env: impl Fn(&str) -> Option<String>, on_terminal: bool) {
+pub fn add_caller_env(params: &mut ExecParams, env: impl Fn(&str) -> Option<String>, on_terminal: bool) {
     if params.env_mode == EnvMode::Replace {
         return;
     }
@@ -51,7 +51,7 @@ mod tests {
 
     fn added(given: &[(&str, &str)], mode: EnvMode, pty: Pty, ours: &[(&str, &str)], on_terminal: bool) -> Vec<String> {
         let env = given.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
-        let mut params = Exec { env, env_mode: mode, pty, ..Default::default() };
+        let mut params = ExecParams { env, env_mode: mode, pty, ..Default::default() };
         let ours: BTreeMap<&str, &str> = ours.iter().copied().collect();
         add_caller_env(&mut params, |name| ours.get(name).map(|value| (*value).into()), on_terminal);
         params.env.iter().map(|(name, value)| format!("{name}={value}")).collect()

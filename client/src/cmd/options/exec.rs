@@ -125,7 +125,7 @@ pub enum PtyDefault {
 
 /// The parameters of `exec`. They always carry a request id, so that the call can be made again
 /// after a lost connection and still start one process.
-pub fn params(what: Program, options: Options, pty: PtyDefault) -> Result<params::Exec, CliError> {
+pub fn params(what: Program, options: Options, pty: PtyDefault) -> Result<params::ExecParams, CliError> {
     let argv = (!what.argv.is_empty()).then_some(what.argv);
     let pty = match (options.pty, pty) {
         (None, _) => Pty::No,
@@ -134,7 +134,7 @@ pub fn params(what: Program, options: Options, pty: PtyDefault) -> Result<params
     };
     // A terminal is its own stdin; a pipe beside it would be one too many.
     let stdin = if options.stdin && pty == Pty::No { StdinMode::Pipe } else { StdinMode::Null };
-    Ok(params::Exec {
+    Ok(params::ExecParams {
         command: what.command,
         argv,
         cwd: Some(directory(options.cwd)?),

@@ -164,7 +164,7 @@ fn stop_unmanaged_daemon(systemd: &Systemd, cx: &mut Context<'_>) -> Result<(), 
     if other_socket || systemd.unit(SERVICE)?.main_pid() == Some(info.pid) {
         return Ok(());
     }
-    client.call::<api::DaemonShutdown>(&params::Shutdown { kill: false })?;
+    client.call::<api::DaemonShutdown>(&params::ShutdownParams { kill: false })?;
     let mut wait = Backoff::until(Instant::now() + STOP_TIME);
     while is_running(info.pid) {
         if !wait.once() {

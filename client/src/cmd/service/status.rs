@@ -10,7 +10,7 @@ use crate::render::table::facts;
 use crate::render::time::duration;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
-use toold_proto::results::DaemonInfo;
+use toold_proto::results::DaemonInfoResult;
 use toold_proto::{api, params};
 
 /// Our own version, which the daemon's should be.
@@ -58,7 +58,7 @@ impl Seen {
 }
 
 /// The daemon, if one runs. Never starts one.
-pub fn daemon(path: &Path, service: Option<&Unit>) -> Result<Option<Box<DaemonInfo>>, CallError> {
+pub fn daemon(path: &Path, service: Option<&Unit>) -> Result<Option<Box<DaemonInfoResult>>, CallError> {
     let mut client = match daemon_probe::probe(path, PATIENCE) {
         DaemonState::Running(client) => client,
         // Systemd knows of one whose state is elsewhere.

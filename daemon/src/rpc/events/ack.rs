@@ -7,7 +7,11 @@ use crate::rpc::wire::Peer;
 use std::sync::Arc;
 use toold_proto::{RpcError, params, results};
 
-pub async fn ack(call: params::EventsAck, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<results::EventsAck, RpcError> {
+pub async fn ack(
+    call: params::EventsAckParams,
+    daemon: Arc<Daemon>,
+    _: Arc<Peer>,
+) -> Result<results::EventsAckResult, RpcError> {
     let name = consumer_name(&call.consumer)?;
     let last = daemon.journal.last();
     if call.seq > last {
@@ -15,5 +19,5 @@ pub async fn ack(call: params::EventsAck, daemon: Arc<Daemon>, _: Arc<Peer>) -> 
     }
     let acked = daemon.consumers.ack(&name, call.seq, last, wall_ms());
     let position = acked.map_err(|e| consumer_error(e, &call.consumer))?;
-    Ok(results::EventsAck { consumer: call.consumer, position })
+    Ok(results::EventsAckResult { consumer: call.consumer, position })
 }

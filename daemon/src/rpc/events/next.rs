@@ -18,10 +18,10 @@ const MAX_LIMIT: u64 = 10_000;
 const MAX_ANSWER_LEN: usize = 4 << 20;
 
 pub async fn next(
-    call: params::EventsNext,
+    call: params::EventsNextParams,
     daemon: Arc<Daemon>,
     _: Arc<Peer>,
-) -> Result<results::EventsNext, RpcError> {
+) -> Result<results::EventsNextResult, RpcError> {
     let name = consumer_name(&call.consumer)?;
     let limit = call.limit.unwrap_or(DEFAULT_LIMIT);
     if limit == 0 || limit > MAX_LIMIT {
@@ -41,7 +41,7 @@ pub async fn next(
         _ => None,
     };
     let forgotten = registration.expired.map(|e| results::Forgotten { position: e.position, at: rfc3339(e.at_ms) });
-    Ok(results::EventsNext {
+    Ok(results::EventsNextResult {
         events: next.events.into_iter().map(|entry| Event(entry.json)).collect(),
         position: next.position,
         last: next.last,

@@ -13,7 +13,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use std::sync::Arc;
 use toold_proto::RpcError;
 use toold_proto::event::{EventType, Lagged, LaggedOf, Push};
-use toold_proto::params::EventsSubscribe;
+use toold_proto::params::EventsSubscribeParams;
 
 /// The most that is read from the journal at a time.
 const READ_LIMIT: ReadLimit = ReadLimit { events: 64, bytes: 256 * 1024, scan: 4096 };
@@ -23,7 +23,8 @@ const READ_LIMIT: ReadLimit = ReadLimit { events: 64, bytes: 256 * 1024, scan: 4
 pub struct Disconnected;
 
 pub async fn subscribe(params: Params<'static>, pending: PendingSubscriptionSink, daemon: Arc<Daemon>, _: Extensions) {
-    let subscription = parse::<EventsSubscribe>(params.as_str()).and_then(|call| Subscription::new(&call, &daemon));
+    let subscription =
+        parse::<EventsSubscribeParams>(params.as_str()).and_then(|call| Subscription::new(&call, &daemon));
     match subscription {
         Err(error) => pending.reject(wire_error(error)).await,
         Ok(mut subscription) => {
@@ -44,7 +45,7 @@ struct Subscription {
 }
 
 impl Subscription {
-    fn new(call: &EventsSubscribe, daemon: &Arc<Daemon>) -> Result<Subscription, RpcError> {
+    fn new(call: &EventsSubscribeParams, daemon: &Arc<Daemon>) -> Result<Subscription, RpcError> {
         let journal = &daemon.journal;
         let mut filter = filter(daemon, &call.types, &call.session_key, &call.task_id, &call.id)?;
         let last = journal.last();

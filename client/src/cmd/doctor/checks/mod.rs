@@ -7,7 +7,7 @@ use crate::cmd::service::systemd::{Linger, Unit};
 use crate::render::text::bytes;
 use crate::render::time::duration;
 use std::path::{Path, PathBuf};
-use toold_proto::results::DaemonInfo;
+use toold_proto::results::DaemonInfoResult;
 
 /// Free bytes below which output will soon not be stored.
 const LOW_FREE_BYTES: u64 = 1 << 30;
@@ -82,7 +82,7 @@ fn daemon(facts: &Facts) -> Check {
     }
 }
 
-fn version(info: Option<&DaemonInfo>) -> Check {
+fn version(info: Option<&DaemonInfoResult>) -> Check {
     match info {
         None => ok("version", format!("toolctl {VERSION}")),
         Some(info) if info.version == VERSION => ok("version", format!("toolctl and toold {VERSION}")),
@@ -131,7 +131,7 @@ fn disk(facts: &Facts) -> Check {
 }
 
 /// Checks whether limits of single processes can be groups below the daemon's.
-fn delegation(facts: &Facts, info: &DaemonInfo) -> Check {
+fn delegation(facts: &Facts, info: &DaemonInfoResult) -> Check {
     let own = |group: &&Group| group.owner.is_some() && (group.owner == facts.uid || facts.uid == Some(0));
     let by_v1 = info.features.get("cgroup").is_some_and(|groups| groups.to_string().contains("cgroup1"));
     match facts.group.as_ref() {

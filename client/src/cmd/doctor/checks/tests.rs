@@ -5,7 +5,7 @@ use crate::blocking::CallError;
 use serde_json::json;
 use std::io;
 
-fn info(changes: serde_json::Value) -> Box<DaemonInfo> {
+fn info(changes: serde_json::Value) -> Box<DaemonInfoResult> {
     let mut document = crate::testing::info(1, 2);
     document["version"] = json!(VERSION);
     document["damaged"] = json!([]);

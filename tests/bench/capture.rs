@@ -1,7 +1,7 @@
 //! Output: how fast it is kept, by pipe and terminal, with and without patterns, and how fast it reaches followers.
 
 use crate::Bench;
-use crate::children::Role;
+use crate::children::ChildProcess;
 use crate::client::{Client, call};
 use crate::report::Target::PartOfFloor;
 use crate::report::{Figure, Unit};
@@ -16,7 +16,7 @@ use toold_test_support::rig::{Daemon, id};
 use toold_test_support::sys;
 
 /// Everything is kept, and matches could speak as often as they like.
-const OPEN: &str =
+const UNLIMITED: &str =
     "log_max_bytes = 4294967296\n[watch]\nmin_interval_ms = 0\nstrike_limit = 0\nglobal_max = 1000000000\n";
 const PATTERNS: [usize; 4] = [0, 1, 5, 20];
 /// The same for a terminal, which is slower than any of them.
@@ -84,7 +84,7 @@ fn terminal_to_file(writer: &mut Command, path: &Path, bytes: usize) -> f64 {
 }
 
 pub fn speed(bench: &mut Bench) {
-    let daemon = Daemon::start_with(OPEN, &[]);
+    let daemon = Daemon::start_with(UNLIMITED, &[]);
     let (repetitions, bytes, by_terminal) = bench.pick((5, 256 << 20, 16 << 20), (5, 1 << 30, 128 << 20));
     let path = daemon.root().join("floor");
     let patterns: Vec<String> = (0..20).map(|n| format!("ERROR-{n:02} at")).collect();
@@ -127,7 +127,7 @@ pub fn speed(bench: &mut Bench) {
 
 /// One process, a hundred followers: bytes to all of them, and how soon all have what was written.
 pub fn follow(bench: &mut Bench) {
-    let daemon = Daemon::start_with(OPEN, &[]);
+    let daemon = Daemon::start_with(UNLIMITED, &[]);
     let (repetitions, bytes, count) = bench.pick((3, 4 << 20, 30), (5, 16 << 20, 200));
     let (mut rates, mut rate_floor) = (Vec::new(), Vec::new());
     let (mut times, mut time_floor) = (Series::default(), Series::default());
@@ -221,33 +221,33 @@ fn next_cursor(answer: &[u8]) -> u64 {
 
 /// The floor: a process that writes to a hundred sockets.
 struct Fan {
-    _role: Role,
-    teller: Client,
+    _child: ChildProcess,
+    control: Client,
     clients: Vec<Client>,
 }
 
 impl Fan {
     fn open() -> Fan {
-        let role = Role::start("fan");
-        let mut teller = Client::open(&role.socket());
-        teller.send(format!("{CLIENTS}\n").as_bytes());
-        let clients = (0..CLIENTS).map(|_| Client::open(&role.socket())).collect();
-        Fan { _role: role, teller, clients }
+        let process = ChildProcess::start("fan");
+        let mut control = Client::open(&process.socket());
+        control.send(format!("{CLIENTS}\n").as_bytes());
+        let clients = (0..CLIENTS).map(|_| Client::open(&process.socket())).collect();
+        Fan { _child: process, control, clients }
     }
 
     fn flood(&mut self, bytes: usize) -> f64 {
-        let Fan { teller, clients, .. } = self;
+        let Fan { control, clients, .. } = self;
         seconds(|| {
             std::thread::scope(|scope| {
                 clients.iter_mut().for_each(|client| drop(scope.spawn(|| client.drain(bytes))));
-                teller.send(format!("#{bytes}\n").as_bytes());
+                control.send(format!("#{bytes}\n").as_bytes());
             });
         })
     }
 
     fn line(&mut self) -> f64 {
         us(|| {
-            self.teller.send(b"hit\n");
+            self.control.send(b"hit\n");
             for client in &mut self.clients {
                 client.line();
             }

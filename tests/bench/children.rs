@@ -2,7 +2,7 @@
 //!
 //! Each serves one listening socket, which is its standard input.
 
-use crate::bare;
+use crate::bench_sys;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -13,23 +13,24 @@ use tempfile::TempDir;
 use toold_test_support::sys::Pidfd;
 
 /// The hidden argument before a role's name.
-const ROLE: &str = "--role";
+const ROLE_FLAG: &str = "--role";
 /// A page of a fan's flood.
-const PAGE: usize = 1 << 16;
+const PAGE_LEN: usize = 1 << 16;
 
 /// A process of ours in a role, ended when dropped.
-pub struct Role {
+pub struct ChildProcess {
     child: Child,
     dir: TempDir,
 }
 
-impl Role {
-    pub fn start(name: &str) -> Role {
+impl ChildProcess {
+    pub fn start(name: &str) -> ChildProcess {
         let dir = tempfile::Builder::new().prefix("toold-bench-").tempdir_in("/tmp").unwrap();
         let listener = UnixListener::bind(dir.path().join("socket")).unwrap();
         let mut command = Command::new(std::env::current_exe().unwrap());
-        let child = command.args([ROLE, name]).stdin(OwnedFd::from(listener)).stdout(Stdio::null()).spawn().unwrap();
-        Role { child, dir }
+        let child =
+            command.args([ROLE_FLAG, name]).stdin(OwnedFd::from(listener)).stdout(Stdio::null()).spawn().unwrap();
+        ChildProcess { child, dir }
     }
 
     pub fn socket(&self) -> PathBuf {
@@ -41,7 +42,7 @@ impl Role {
     }
 }
 
-impl Drop for Role {
+impl Drop for ChildProcess {
     fn drop(&mut self) {
         self.child.kill().ok();
         self.child.wait().ok();
@@ -49,13 +50,13 @@ impl Drop for Role {
 }
 
 /// Plays the role that the arguments name. False when they name none.
-pub fn play() -> bool {
+pub fn run_if_requested() -> bool {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let [flag, name] = &args[..] else { return false };
-    if flag != ROLE {
+    if flag != ROLE_FLAG {
         return false;
     }
-    bare::end_with_parent();
+    bench_sys::end_with_parent();
     let socket: OwnedFd = io::stdin().as_fd().try_clone_to_owned().unwrap();
     let listener = UnixListener::from(socket);
     // A client that hangs up ends what was done for it, and no more.
@@ -115,17 +116,17 @@ fn supervise(mut stream: UnixStream) -> io::Result<()> {
 
 /// The first line says how many clients come. Then a line goes to all of them, `#n` as n bytes in pages.
 fn fan(listener: &UnixListener) -> io::Result<()> {
-    let (teller, _) = listener.accept()?;
-    let mut lines = BufReader::new(teller).lines();
+    let (control, _) = listener.accept()?;
+    let mut lines = BufReader::new(control).lines();
     let count: usize = lines.next().unwrap()?.parse().map_err(io::Error::other)?;
     let mut clients = (0..count).map(|_| Ok(listener.accept()?.0)).collect::<io::Result<Vec<UnixStream>>>()?;
-    let page = vec![b'x'; PAGE];
+    let page = vec![b'x'; PAGE_LEN];
     for line in lines {
         let line = line? + "\n";
         match sized(line.as_bytes()) {
             None => clients.iter_mut().try_for_each(|client| client.write_all(line.as_bytes()))?,
             Some(size) => {
-                for _ in 0..size / PAGE {
+                for _ in 0..size / PAGE_LEN {
                     clients.iter_mut().try_for_each(|client| client.write_all(&page))?;
                 }
             }

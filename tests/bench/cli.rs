@@ -11,7 +11,7 @@ use serde_json::json;
 use std::process::{Command, Stdio};
 use toold_test_support::rig::Daemon;
 
-pub fn whole(bench: &mut Bench) {
+pub fn latency(bench: &mut Bench) {
     let daemon = Daemon::start();
     let process = daemon.sh("seq 10; exec sleep 100000");
     many::sleeping(&daemon, 20);

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Longer than anything that is measured.
-const PATIENCE: Duration = Duration::from_secs(120);
+const READ_TIMEOUT: Duration = Duration::from_secs(120);
 
 pub struct Client {
     stream: UnixStream,
@@ -18,7 +18,7 @@ pub struct Client {
 impl Client {
     pub fn open(socket: &Path) -> Client {
         let stream = UnixStream::connect(socket).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(READ_TIMEOUT)).unwrap();
         Client { stream, buffer: vec![0; 64 << 10], have: 0 }
     }
 

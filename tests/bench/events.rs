@@ -16,7 +16,7 @@ use toold_proto::process::Reason;
 use toold_test_support::rig::{Daemon, id};
 
 const MILLION: u64 = 1_000_000;
-const OPEN: &str = "log_max_bytes = 4294967296\n[watch]\nmin_interval_ms = 0\nstrike_limit = 0\nglobal_max = 1000000000\n\
+const UNLIMITED: &str = "log_max_bytes = 4294967296\n[watch]\nmin_interval_ms = 0\nstrike_limit = 0\nglobal_max = 1000000000\n\
                     [events]\nmax_bytes = 1073741824\n";
 
 /// A journal as a daemon with many short processes leaves it.
@@ -74,7 +74,7 @@ pub fn append(bench: &mut Bench) {
 }
 
 pub fn next(bench: &mut Bench) {
-    let mut daemon = Daemon::prepare(OPEN, &[]);
+    let mut daemon = Daemon::prepare(UNLIMITED, &[]);
     let (repetitions, total) = (bench.pick(3, 5), bench.pick(300_000, MILLION));
     fill(&daemon.state().join("events"), total);
     let mut start = vec![ms(|| daemon.spawn())];
@@ -127,7 +127,7 @@ pub fn next(bench: &mut Bench) {
 
 /// From the byte that a program writes to the push in a client's hands.
 pub fn push(bench: &mut Bench) {
-    let daemon = Daemon::start_with(OPEN, &[]);
+    let daemon = Daemon::start_with(UNLIMITED, &[]);
     let gate = daemon.gate("go");
     let mut live = daemon.conn();
     live.call("events.subscribe", json!({ "types": ["watch_match"] })).unwrap();
@@ -178,7 +178,7 @@ pub fn rate(bench: &mut Bench) {
 
 /// Lines that match, and events that tell of them, each a second.
 fn matched(lines: u64) -> (f64, f64) {
-    let daemon = Daemon::start_with(OPEN, &[]);
+    let daemon = Daemon::start_with(UNLIMITED, &[]);
     let (gate, never) = (daemon.gate("go"), daemon.gate("never"));
     let mut live = daemon.conn();
     live.call("events.subscribe", json!({ "types": ["watch_match", "exited"] })).unwrap();
@@ -205,7 +205,7 @@ fn matched(lines: u64) -> (f64, f64) {
 
 /// A subscriber who wants everything from the first on: events a second in its hands.
 pub fn replay(bench: &mut Bench) {
-    let mut daemon = Daemon::prepare(OPEN, &[]);
+    let mut daemon = Daemon::prepare(UNLIMITED, &[]);
     let total = bench.pick(100_000, MILLION / 2);
     fill(&daemon.state().join("events"), total);
     daemon.spawn();

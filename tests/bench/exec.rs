@@ -12,18 +12,18 @@ use std::process::Child;
 use std::time::Duration;
 use toold_test_support::rig::{Daemon, id};
 
-const EXECD: &str = "shim = \"exec\"\n";
+const EXEC_SHIM: &str = "shim = \"exec\"\n";
 /// What the wait for the disk costs is seen beside a daemon that does not.
 pub const UNSYNCED: &str = "survive_power_cut = false\n";
 const MANY: &str = "[retention]\nmax_count = 100000\n";
 /// Requests on their way at once: below `max_requests_in_flight`.
 const IN_FLIGHT: usize = 100;
 /// So long nobody has anything to do before a start is measured.
-const REST: Duration = Duration::from_millis(1);
+const IDLE_DURATION: Duration = Duration::from_millis(1);
 
 /// The answer of `exec` from rest, and to the program's end.
 pub fn latency(bench: &mut Bench) {
-    let (zygote, execd) = (Daemon::start(), Daemon::start_with(EXECD, &[]));
+    let (zygote, execd) = (Daemon::start(), Daemon::start_with(EXEC_SHIM, &[]));
     let unsynced = Daemon::start_with(UNSYNCED, &[]);
     let (mut zygote_client, mut execd_client) = (Client::open(&zygote.socket()), Client::open(&execd.socket()));
     let mut unsynced_client = Client::open(&unsynced.socket());
@@ -91,7 +91,7 @@ impl Page {
 
 /// Everybody is done with what was before.
 fn rest() {
-    std::thread::sleep(REST); // measured: from rest, ours and the floor alike
+    std::thread::sleep(IDLE_DURATION); // measured: from rest, ours and the floor alike
 }
 
 /// Microseconds of one start. Its end is awaited too, and not counted.

@@ -1,23 +1,23 @@
-//! Ending: from a program's last act to the client that waits for it, or is told.
+//! StampedExit: from a program's last act to the client that waits for it, or is told.
 
 use crate::Bench;
 use crate::client::{Client, call};
 use crate::exec::UNSYNCED;
-use crate::floors::{Ending, Supervisor};
+use crate::floors::{StampedExit, Supervisor};
 use crate::report::Target::TimesFloor;
 use crate::report::{Figure, Unit};
 use crate::sample::Series;
 use serde_json::json;
 use toold_test_support::rig::{Daemon, id};
 
-pub fn told(bench: &mut Bench) {
+pub fn latency(bench: &mut Bench) {
     let (daemon, unsynced) = (Daemon::start(), Daemon::start_with(UNSYNCED, &[]));
     let (repetitions, count) = bench.pick((5, 60), (9, 400));
     let mut supervisor = Supervisor::start(&bench.small);
-    let ending = Ending::new(&bench.small, daemon.root());
+    let exit = StampedExit::new(&bench.small, daemon.root());
     let (mut client, mut subscriber) = (Client::open(&daemon.socket()), daemon.conn());
     subscriber.call("events.subscribe", json!({ "types": ["exited"] })).unwrap();
-    let exec = call("exec", json!({ "argv": ending.argv() }));
+    let exec = call("exec", json!({ "argv": exit.argv() }));
     let (mut floor, mut waited, mut pushed) = (Series::default(), Series::default(), Series::default());
     let (mut without, mut unsynced) = (Series::default(), Client::open(&unsynced.socket()));
     for _ in 0..repetitions {
@@ -25,7 +25,7 @@ pub fn told(bench: &mut Bench) {
         waited.take(count, || {
             let process = id(&client.checked(&exec).0);
             client.send(&call("wait", json!({ "id": process })));
-            let time = ending.timed(|| assert!(!client.line().is_empty()));
+            let time = exit.timed(|| assert!(!client.line().is_empty()));
             // The subscriber heard of it too.
             subscriber.push();
             time
@@ -33,12 +33,12 @@ pub fn told(bench: &mut Bench) {
         without.take(count, || {
             let process = id(&unsynced.checked(&exec).0);
             unsynced.send(&call("wait", json!({ "id": process })));
-            ending.timed(|| assert!(!unsynced.line().is_empty()))
+            exit.timed(|| assert!(!unsynced.line().is_empty()))
         });
         pushed.take(count, || {
             client.checked(&exec);
             let mut line = Vec::new();
-            let time = ending.timed(|| line = subscriber.line().unwrap());
+            let time = exit.timed(|| line = subscriber.line().unwrap());
             assert!(line.windows(8).any(|word| word == b"\"exited\""));
             time
         });

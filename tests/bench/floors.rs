@@ -1,7 +1,7 @@
 //! What the machine does without us, measured in the same repetitions: spawn, socket, exit, file.
 
-use crate::bare;
-use crate::children::Role;
+use crate::bench_sys;
+use crate::children::ChildProcess;
 use crate::client::Client;
 use crate::sample::us;
 use std::fs::File;
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use toold_test_support::sys::Gate;
 
 /// So long nobody has anything to do before an exit is measured, ours or the floor's.
-const REST: Duration = Duration::from_millis(2);
+const IDLE_DURATION: Duration = Duration::from_millis(2);
 
 /// The small static program, built for this run.
 pub struct Small {
@@ -71,15 +71,15 @@ pub fn bare_true() -> Command {
 
 /// The round trip to a process that blocks in read and writes back.
 pub struct Echo {
-    _role: Role,
+    _child: ChildProcess,
     pub client: Client,
 }
 
 impl Echo {
     pub fn start() -> Echo {
-        let role = Role::start("echo");
-        let client = Client::open(&role.socket());
-        Echo { _role: role, client }
+        let process = ChildProcess::start("echo");
+        let client = Client::open(&process.socket());
+        Echo { _child: process, client }
     }
 
     /// Microseconds for a question that is answered with as many bytes.
@@ -89,18 +89,18 @@ impl Echo {
 }
 
 /// A program that stamps its end, held by a gate: when it is let go, everybody else rests.
-pub struct Ending {
+pub struct StampedExit {
     pub gate: Gate,
     file: PathBuf,
     argv: Vec<String>,
 }
 
-impl Ending {
-    pub fn new(small: &Small, dir: &Path) -> Ending {
+impl StampedExit {
+    pub fn new(small: &Small, dir: &Path) -> StampedExit {
         let (file, gate) = (dir.join("stamp"), Gate::new(&dir.join("gate")));
         File::create(&file).unwrap().set_len(4096).unwrap();
         let argv = small.argv(&["stamp", &file.display().to_string(), &gate.path.display().to_string()]);
-        Ending { gate, file, argv }
+        StampedExit { gate, file, argv }
     }
 
     pub fn argv(&self) -> &[String] {
@@ -109,10 +109,10 @@ impl Ending {
 
     /// Lets the program end, and gives the microseconds from its last act to the return of `told`.
     pub fn timed(&self, told: impl FnOnce()) -> f64 {
-        std::thread::sleep(REST); // measured: from rest, as in life
+        std::thread::sleep(IDLE_DURATION); // measured: from rest, as in life
         self.gate.open();
         told();
-        let now = bare::now_ns();
+        let now = bench_sys::now_ns();
         let stamp = std::fs::read(&self.file).unwrap();
         let stamp = u64::from_ne_bytes(stamp[..8].try_into().unwrap());
         now.checked_sub(stamp).expect("told after it ended") as f64 / 1e3
@@ -121,22 +121,22 @@ impl Ending {
 
 /// A process that sees the exit on a pidfd and writes it to a socket.
 pub struct Supervisor {
-    _role: Role,
+    _child: ChildProcess,
     client: Client,
-    ending: Ending,
+    exit: StampedExit,
 }
 
 impl Supervisor {
     pub fn start(small: &Small) -> Supervisor {
-        let role = Role::start("supervisor");
-        let (client, ending) = (Client::open(&role.socket()), Ending::new(small, role.dir()));
-        Supervisor { _role: role, client, ending }
+        let process = ChildProcess::start("supervisor");
+        let (client, exit) = (Client::open(&process.socket()), StampedExit::new(small, process.dir()));
+        Supervisor { _child: process, client, exit }
     }
 
     /// Microseconds from an exit to the word of it.
     pub fn exit(&mut self) -> f64 {
-        self.client.send((self.ending.argv().join(" ") + "\n").as_bytes());
+        self.client.send((self.exit.argv().join(" ") + "\n").as_bytes());
         assert_eq!(self.client.line(), b"started\n");
-        self.ending.timed(|| assert_eq!(self.client.line(), b"exited\n"))
+        self.exit.timed(|| assert_eq!(self.client.line(), b"exited\n"))
     }
 }

@@ -14,10 +14,10 @@ use toold_test_support::rig::Daemon;
 const SIZES: [(usize, usize, usize); 4] = [(1, 1, 1), (100, 100, 100), (1000, 1000, 1000), (10_000, 10_000, 1000)];
 
 /// What counts as no slower with ten thousand processes than with one.
-const FLAT: f64 = 1.2;
+const MAX_FLAT_RATIO: f64 = 1.2;
 
 /// A daemon with its processes, and the questions to it.
-struct Crowd {
+struct LoadedDaemon {
     size: usize,
     client: Client,
     poll: Vec<u8>,
@@ -35,8 +35,8 @@ struct Crowd {
     _daemon: Daemon,
 }
 
-impl Crowd {
-    fn gathered(size: usize, living: usize) -> Crowd {
+impl LoadedDaemon {
+    fn start(size: usize, living: usize) -> LoadedDaemon {
         let daemon = many::daemon();
         // One has output, and stands beside the size; another has none; many come after them.
         let silent = many::sleeping(&daemon, 1).remove(0);
@@ -53,7 +53,7 @@ impl Crowd {
         let log = call("log", json!({ "id": asked }));
         assert_eq!(client.checked(&poll).0["status"], "running");
         assert_eq!(client.checked(&log).0["lines_shown"], 200);
-        Crowd {
+        LoadedDaemon {
             size,
             client,
             poll,
@@ -71,7 +71,7 @@ impl Crowd {
     }
 
     fn repeat(&mut self, echo: &mut Echo, count: usize) {
-        let Crowd { client, poll, poll_output, list, long_list, ended_list, log, long_bytes, .. } = self;
+        let LoadedDaemon { client, poll, poll_output, list, long_list, ended_list, log, long_bytes, .. } = self;
         // What the measurement before left in the caches is not this one's.
         for _ in 0..20 {
             client.ask(poll);
@@ -90,7 +90,7 @@ impl Crowd {
         logs.take(count / 2, || client.ask(log));
     }
 
-    fn tell(&self, report: &mut Report) {
+    fn report(&self, report: &mut Report) {
         let (size, [polls, outputs, lists, long_lists, ended_lists, logs]) = (self.size, &self.times);
         let (name, echo) = ("socket echo", &self.echo);
         let poll = Figure::new(format!("poll.{size}.p50"), Unit::Us, &polls.p50);
@@ -117,17 +117,17 @@ impl Crowd {
 }
 
 pub fn by_size(bench: &mut Bench) {
-    let sizes = SIZES.map(|(size, full, quick)| (size, many::can_live(bench.pick(quick, full))));
-    let mut crowds = sizes.map(|(size, living)| Crowd::gathered(size, living));
+    let sizes = SIZES.map(|(size, full, quick)| (size, many::max_running(bench.pick(quick, full))));
+    let mut daemons = sizes.map(|(size, living)| LoadedDaemon::start(size, living));
     let (repetitions, count) = bench.pick((5, 400), (9, 3000));
     let mut echo = Echo::start();
     for _ in 0..repetitions {
-        crowds.iter_mut().for_each(|crowd| crowd.repeat(&mut echo, count));
+        daemons.iter_mut().for_each(|daemon| daemon.repeat(&mut echo, count));
     }
-    crowds.iter().for_each(|crowd| crowd.tell(&mut bench.report));
-    let [first, .., last] = &crowds;
+    daemons.iter().for_each(|daemon| daemon.report(&mut bench.report));
+    let [first, .., last] = &daemons;
     let flat = Figure::new("poll.flat", Unit::Us, &last.times[0].p50).floor("poll.1.p50", &first.times[0].p50);
-    bench.report.add(flat.target(TimesFloor(FLAT)).note("poll.10000.p50 again"));
+    bench.report.add(flat.target(TimesFloor(MAX_FLAT_RATIO)).note("poll.10000.p50 again"));
 }
 
 /// 64 KiB by `poll`, and 200 lines by `log`, from the middle of a large log.

@@ -6,7 +6,7 @@
 #![allow(clippy::unwrap_used)]
 
 #[path = "sys.rs"]
-mod bare;
+mod bench_sys;
 mod capture;
 mod children;
 mod cli;
@@ -37,13 +37,13 @@ type Measure = (&'static [&'static str], fn(&mut Bench));
 const ALL: &[Measure] = &[
     (&["exec"], exec::latency),
     (&["jobs", "floor.spawn_wait.rate"], exec::jobs),
-    (&["exit"], exit::told),
+    (&["exit"], exit::latency),
     (&["poll", "list", "log"], latency::by_size),
     (&["page"], latency::page),
     (&["capture", "floor.cat"], capture::speed),
     (&["follow"], capture::follow),
-    (&["cli"], cli::whole),
-    (&["memory"], memory::held),
+    (&["cli"], cli::latency),
+    (&["memory"], memory::usage),
     (&["idle"], memory::idle),
     (&["recovery"], recovery::after_kill),
     (&["events.append"], events::append),
@@ -102,7 +102,7 @@ impl Args {
 }
 
 fn main() -> ExitCode {
-    if children::play() {
+    if children::run_if_requested() {
         return ExitCode::SUCCESS;
     }
     match Args::parse(std::env::args().skip(1)).and_then(|args| run(&args)) {

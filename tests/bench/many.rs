@@ -5,25 +5,25 @@ use std::fs;
 use toold_test_support::rig::{Daemon, id};
 
 /// Room for everything that is started here.
-const ROOM: &str = "max_running = 20000\n[retention]\nmax_count = 100000\n";
+const CONFIG: &str = "max_running = 20000\n[retention]\nmax_count = 100000\n";
 /// Of the daemon for a living process: its record, its shim's connection, its pidfd.
-const DESCRIPTORS: usize = 3;
+const FDS_PER_PROCESS: usize = 3;
 /// Descriptors for everything else.
-const OTHERS: usize = 1000;
+const OTHER_FDS: usize = 1000;
 /// Requests on their way at once: below `max_requests_in_flight`.
 pub const IN_FLIGHT: usize = 100;
 
 /// A daemon that keeps as many as are started here.
 pub fn daemon() -> Daemon {
-    Daemon::start_with(ROOM, &[])
+    Daemon::start_with(CONFIG, &[])
 }
 
 /// How many of `count` can live at once: the daemon has some descriptors for each, and the system's limit for all.
-pub fn can_live(count: usize) -> usize {
+pub fn max_running(count: usize) -> usize {
     let text = fs::read_to_string("/proc/self/limits").unwrap();
     let files = text.lines().find_map(|line| line.strip_prefix("Max open files")).unwrap();
     let hard = files.split_ascii_whitespace().nth(1).and_then(|limit| limit.parse().ok()).unwrap_or(usize::MAX);
-    count.min(hard.saturating_sub(OTHERS) / DESCRIPTORS)
+    count.min(hard.saturating_sub(OTHER_FDS) / FDS_PER_PROCESS)
 }
 
 /// So many more that sleep. Their ids.
@@ -48,7 +48,7 @@ fn started(daemon: &Daemon, count: usize, exec: Value) -> Vec<String> {
 }
 
 /// The daemon's own processes by their name, without the programs: itself, its zygote, spares and shims.
-pub fn ours(daemon: &Daemon) -> Vec<(String, i32)> {
+pub fn daemon_processes(daemon: &Daemon) -> Vec<(String, i32)> {
     let all = daemon.marked().into_iter().map(|p| p.pid).chain([daemon.pid()]);
     all.map(|pid| (name(pid), pid)).filter(|(name, _)| name.starts_with("toold")).collect()
 }

@@ -1,7 +1,7 @@
 //! What the daemon and its shims hold, in memory of their own and of the kernel's, and whether they wake when nothing happens.
 
 use crate::Bench;
-use crate::many::{self, field, ours, pss_kib, rss_mib};
+use crate::many::{self, daemon_processes, field, pss_kib, rss_mib};
 use crate::report::Target::AtMost;
 use crate::report::{Figure, Unit};
 use std::collections::BTreeMap;
@@ -13,14 +13,14 @@ use toold_test_support::sys::Pidfd;
 
 const MANY: usize = 1000;
 /// What the kernel holds for processes and cannot drop.
-const KERNEL: [&str; 4] = ["SUnreclaim", "KernelStack", "PageTables", "Percpu"];
+const KERNEL_FIELDS: [&str; 4] = ["SUnreclaim", "KernelStack", "PageTables", "Percpu"];
 /// The kernel's memory counts as settled when it changes by less than this within a moment.
-const STILL_KIB: f64 = 256.0;
-const LATE: Duration = Duration::from_millis(200);
+const SETTLED_KIB: f64 = 256.0;
+const SETTLE_INTERVAL: Duration = Duration::from_millis(200);
 /// A busy machine never settles: then the last look has to do.
-const LOOKS: usize = 25;
+const MAX_SETTLE_ROUNDS: usize = 25;
 /// Looks that must see the same before the daemon counts as idle.
-const SETTLED: usize = 20;
+const IDLE_ROUNDS: usize = 20;
 
 /// Processes without anybody over them, killed when dropped.
 struct Bare(Vec<Child>);
@@ -40,16 +40,16 @@ impl Drop for Bare {
 }
 
 fn kernel_kib() -> f64 {
-    KERNEL.iter().map(|name| field("/proc/meminfo", name)).sum()
+    KERNEL_FIELDS.iter().map(|name| field("/proc/meminfo", name)).sum()
 }
 
 /// The same when the kernel is done with what went before: it frees late.
 fn settled_kernel_kib() -> f64 {
     let mut last = kernel_kib();
-    for _ in 0..LOOKS {
-        std::thread::sleep(LATE); // measured: whether anything is still being freed
+    for _ in 0..MAX_SETTLE_ROUNDS {
+        std::thread::sleep(SETTLE_INTERVAL); // measured: whether anything is still being freed
         let now = kernel_kib();
-        if (now - last).abs() < STILL_KIB {
+        if (now - last).abs() < SETTLED_KIB {
             return now;
         }
         last = now;
@@ -59,7 +59,8 @@ fn settled_kernel_kib() -> f64 {
 
 /// PSS of the daemon with its helpers, and of the shims that have a process.
 fn pss(daemon: &Daemon) -> (f64, f64) {
-    let (shims, rest): (Vec<_>, Vec<_>) = ours(daemon).into_iter().partition(|(name, _)| name == "toold-shim");
+    let (shims, rest): (Vec<_>, Vec<_>) =
+        daemon_processes(daemon).into_iter().partition(|(name, _)| name == "toold-shim");
     let sum = |all: Vec<(String, i32)>| all.iter().map(|(_, pid)| pss_kib(*pid)).sum();
     (sum(rest), sum(shims))
 }
@@ -100,10 +101,10 @@ impl Cost {
 }
 
 /// Resident memory of the daemon at 0, 1,000 and 10,000 processes, and what one more costs.
-pub fn held(bench: &mut Bench) {
+pub fn usage(bench: &mut Bench) {
     let mut cost = Cost::default();
     (1..bench.pick(3, 5)).for_each(|_| drop(cost.repeat()));
-    let living = bench.pick(0, many::can_live(10 * MANY) - MANY);
+    let living = bench.pick(0, many::max_running(10 * MANY) - MANY);
     let daemon = cost.repeat();
     many::sleeping(&daemon, living);
     many::finished(&daemon, 9 * MANY - living);
@@ -124,7 +125,7 @@ pub fn held(bench: &mut Bench) {
     report.add(Figure::new("memory.job.daemon", Unit::KiB, &cost.daemon));
     let kernel =
         Figure::new("memory.job.kernel", Unit::KiB, &cost.kernel).floor("for the program alone", &cost.bare_kernel);
-    report.add(kernel.note(format!("{} beyond those of the program alone", KERNEL.join(", "))));
+    report.add(kernel.note(format!("{} beyond those of the program alone", KERNEL_FIELDS.join(", "))));
     report.add(Figure::new("memory.job.all", Unit::KiB, &sum(&own, &cost.kernel)).note("with the kernel's"));
 }
 
@@ -146,15 +147,15 @@ fn switches(pids: &[i32]) -> BTreeMap<(i32, i32), f64> {
 pub fn idle(bench: &mut Bench) {
     let daemon = many::daemon();
     many::sleeping(&daemon, MANY);
-    let pids: Vec<i32> = ours(&daemon).into_iter().map(|(_, pid)| pid).collect();
+    let pids: Vec<i32> = daemon_processes(&daemon).into_iter().map(|(_, pid)| pid).collect();
     assert!(pids.len() > MANY, "{} processes of ours", pids.len());
     // The daemon writes its journal out within a second, and threads that were needed go after some.
     let own = [daemon.pid()];
     let mut looks = Vec::new();
     daemon.eventually("the daemon rests", || {
         looks.push(switches(&own));
-        let last = &looks[looks.len().saturating_sub(SETTLED)..];
-        last.len() == SETTLED && last[0].len() == 3 && last.iter().all(|look| *look == last[0])
+        let last = &looks[looks.len().saturating_sub(IDLE_ROUNDS)..];
+        last.len() == IDLE_ROUNDS && last[0].len() == 3 && last.iter().all(|look| *look == last[0])
     });
     let (repetitions, seconds) = bench.pick((3, 2), (5, 10));
     let mut rates = Vec::new();

@@ -14,14 +14,14 @@ use toold_test_support::rig::Daemon;
 /// How many processes, how many of them living, and how many in a quick run.
 const SIZES: [(usize, usize, usize); 2] = [(1000, 1000, 1000), (10_000, 10_000, 1000)];
 /// Between two looks for a socket that answers.
-const LOOK: Duration = Duration::from_micros(200);
+const CONNECT_RETRY_DELAY: Duration = Duration::from_micros(200);
 const DEADLINE: Duration = Duration::from_secs(60);
 
 /// A daemon that is killed and started again, and milliseconds of each time.
-struct Killed {
+struct KilledDaemon {
     daemon: Daemon,
-    /// The life after the first.
-    life: Option<Child>,
+    /// The restarted after the first.
+    restarted: Option<Child>,
     living: usize,
     total: usize,
     alive: Vec<String>,
@@ -29,27 +29,27 @@ struct Killed {
     all: Vec<f64>,
 }
 
-impl Killed {
-    fn gathered(total: usize, living: usize) -> Killed {
+impl KilledDaemon {
+    fn start(total: usize, living: usize) -> KilledDaemon {
         let daemon = many::daemon();
         many::finished(&daemon, total - living);
         let alive = many::sleeping(&daemon, living);
-        Killed { daemon, life: None, living, total, alive, first: Vec::new(), all: Vec::new() }
+        KilledDaemon { daemon, restarted: None, living, total, alive, first: Vec::new(), all: Vec::new() }
     }
 
     fn repeat(&mut self) {
-        match self.life.take() {
+        match self.restarted.take() {
             None => self.daemon.kill9(),
-            Some(mut life) => {
-                life.kill().unwrap();
-                life.wait().unwrap();
+            Some(mut restarted) => {
+                restarted.kill().unwrap();
+                restarted.wait().unwrap();
             }
         }
         let began = Instant::now();
-        self.life = Some(self.daemon.command().spawn().unwrap());
+        self.restarted = Some(self.daemon.command().spawn().unwrap());
         while UnixStream::connect(self.daemon.socket()).is_err() {
             assert!(began.elapsed() < DEADLINE, "no daemon answers:\n{}", self.daemon.log());
-            std::thread::sleep(LOOK); // measured: a socket tells nobody that it is there
+            std::thread::sleep(CONNECT_RETRY_DELAY); // measured: a socket tells nobody that it is there
         }
         let mut client = Client::open(&self.daemon.socket());
         match self.alive.last() {
@@ -72,12 +72,12 @@ impl Killed {
     }
 }
 
-impl Drop for Killed {
+impl Drop for KilledDaemon {
     /// The rig ends whoever answers at its socket, but only what it started itself is reaped by it.
     fn drop(&mut self) {
-        let Some(mut life) = self.life.take() else { return };
-        life.kill().ok();
-        life.wait().ok();
+        let Some(mut restarted) = self.restarted.take() else { return };
+        restarted.kill().ok();
+        restarted.wait().ok();
         // After a failure it sweeps by itself.
         if !std::thread::panicking() {
             self.daemon.spawn();
@@ -86,12 +86,12 @@ impl Drop for Killed {
 }
 
 pub fn after_kill(bench: &mut Bench) {
-    let sizes = SIZES.map(|(total, full, quick)| (total, many::can_live(bench.pick(quick, full))));
-    let mut empty = Killed::gathered(0, 0);
-    let mut killed = sizes.map(|(total, living)| Killed::gathered(total, living));
+    let sizes = SIZES.map(|(total, full, quick)| (total, many::max_running(bench.pick(quick, full))));
+    let mut empty = KilledDaemon::start(0, 0);
+    let mut killed = sizes.map(|(total, living)| KilledDaemon::start(total, living));
     for _ in 0..bench.pick(5, 9) {
         empty.repeat();
-        killed.iter_mut().for_each(Killed::repeat);
+        killed.iter_mut().for_each(KilledDaemon::repeat);
     }
     for one in &killed {
         let (total, living) = (one.total, one.living);

@@ -1,6 +1,6 @@
 //! Figures beside their floors and targets: a line of JSON for each as it is known, and one table at the end.
 
-use crate::sample::{least, median, most};
+use crate::sample::{max, median, min};
 use crate::saved::Saved;
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    pub fn word(self) -> &'static str {
+    pub fn symbol(self) -> &'static str {
         match self {
             Unit::Us => "µs",
             Unit::Ms => "ms",
@@ -118,13 +118,13 @@ impl Figure {
 
     fn json(&self) -> Value {
         let mut line = json!({
-            "name": self.name, "value": self.value(), "unit": self.unit.word(),
-            "min": least(&self.runs), "max": most(&self.runs), "repetitions": self.runs.len(),
+            "name": self.name, "value": self.value(), "unit": self.unit.symbol(),
+            "min": min(&self.runs), "max": max(&self.runs), "repetitions": self.runs.len(),
         });
         if let Some((name, runs)) = &self.floor {
-            line["floor"] = json!({ "name": name, "value": median(runs), "min": least(runs), "max": most(runs) });
+            line["floor"] = json!({ "name": name, "value": median(runs), "min": min(runs), "max": max(runs) });
             let ratios = self.ratios().unwrap_or_default();
-            line["ratio"] = json!({ "value": median(&ratios), "min": least(&ratios), "max": most(&ratios) });
+            line["ratio"] = json!({ "value": median(&ratios), "min": min(&ratios), "max": max(&ratios) });
         }
         if let Some(target) = self.target {
             line["target"] = json!(target.text());
@@ -192,11 +192,11 @@ fn listed(names: &[&str]) -> String {
 }
 
 fn row(figure: &Figure, against: Option<&Saved>) -> [String; 9] {
-    let unit = figure.unit.word();
+    let unit = figure.unit.symbol();
     let spread = match figure.runs.len() {
         1 => String::new(),
         // More than one.
-        _ => format!("{}..{}", short(least(&figure.runs)), short(most(&figure.runs))),
+        _ => format!("{}..{}", short(min(&figure.runs)), short(max(&figure.runs))),
     };
     let (floor, floor_value) = match &figure.floor {
         Some((name, runs)) => (name.clone(), short(median(runs))),

@@ -28,11 +28,11 @@ pub fn median(all: &[f64]) -> f64 {
     all[all.len() / 2]
 }
 
-pub fn least(all: &[f64]) -> f64 {
+pub fn min(all: &[f64]) -> f64 {
     all.iter().copied().fold(f64::INFINITY, f64::min)
 }
 
-pub fn most(all: &[f64]) -> f64 {
+pub fn max(all: &[f64]) -> f64 {
     all.iter().copied().fold(f64::NEG_INFINITY, f64::max)
 }
 

@@ -1,21 +1,21 @@
 //! A run that was saved, to compare with: the same lines of JSON that a run prints.
 
 use crate::report::Figure;
-use crate::sample::{least, median, most};
+use crate::sample::{max, median, min};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::path::Path;
 
 /// What a figure may differ by though its repetitions agree.
-const ALWAYS: f64 = 0.05;
+const MIN_NOISE: f64 = 0.05;
 /// The same for a figure that was taken once, and cannot tell how much it varies.
-const ONCE: f64 = 0.2;
+const SINGLE_RUN_NOISE: f64 = 0.2;
 
 pub struct Saved {
-    figures: HashMap<String, Then>,
+    figures: HashMap<String, SavedFigure>,
 }
 
-struct Then {
+struct SavedFigure {
     value: Range,
     ratio: Option<Range>,
 }
@@ -29,7 +29,7 @@ struct Range {
 
 impl Range {
     fn of(runs: &[f64]) -> Range {
-        Range { value: median(runs), min: least(runs), max: most(runs) }
+        Range { value: median(runs), min: min(runs), max: max(runs) }
     }
 
     fn parsed(json: &Value) -> Option<Range> {
@@ -64,7 +64,8 @@ impl Saved {
     /// machine got slower, and not we.
     pub fn got_worse(&self, now: &Figure) -> bool {
         let Some(then) = self.figures.get(&now.name) else { return false };
-        let (better, least) = (now.unit.more_is_better(), if now.runs.len() == 1 { ONCE } else { ALWAYS });
+        let (better, least) =
+            (now.unit.more_is_better(), if now.runs.len() == 1 { SINGLE_RUN_NOISE } else { MIN_NOISE });
         let beside_floor = match (now.ratios(), &then.ratio) {
             (Some(now), Some(then)) => Range::of(&now).is_worse(then, better, least),
             // Without a floor the value alone decides.
@@ -74,8 +75,8 @@ impl Saved {
     }
 }
 
-fn parsed(line: &str) -> Option<(String, Then)> {
+fn parsed(line: &str) -> Option<(String, SavedFigure)> {
     let figure: Value = serde_json::from_str(line).ok()?;
-    let then = Then { value: Range::parsed(&figure)?, ratio: Range::parsed(&figure["ratio"]) };
+    let then = SavedFigure { value: Range::parsed(&figure)?, ratio: Range::parsed(&figure["ratio"]) };
     Some((figure["name"].as_str()?.into(), then))
 }

@@ -1,4 +1,4 @@
-//! Output: how fast it is kept, by pipe and terminal, with and without patterns, and how fast it reaches followers.
+//! Output: rate of capture from pipe and terminal, with and without patterns, and rate and latency to followers.
 
 use crate::Bench;
 use crate::children::ChildProcess;
@@ -15,11 +15,11 @@ use toold_test_support::conn::Conn;
 use toold_test_support::rig::{Daemon, id};
 use toold_test_support::sys;
 
-/// Everything is kept, and matches could speak as often as they like.
+/// Config that keeps all output and does not limit watch matches.
 const UNLIMITED: &str =
     "log_max_bytes = 4294967296\n[watch]\nmin_interval_ms = 0\nstrike_limit = 0\nglobal_max = 1000000000\n";
 const PATTERNS: [usize; 4] = [0, 1, 5, 20];
-/// The same for a terminal, which is slower than any of them.
+/// The same for a terminal, whose rate is below that of any number of patterns.
 const ON_TERMINAL: [usize; 3] = [0, 1, 20];
 const CLIENTS: usize = 100;
 
@@ -27,13 +27,13 @@ fn mib_per_second(bytes: usize, seconds: f64) -> f64 {
     bytes as f64 / seconds / f64::from(1 << 20)
 }
 
-/// MiB/s from the call to the end of the output, with everything looked at and kept.
+/// Measures MiB/s from the call to the end of the output, with all output scanned and kept.
 fn captured(conn: &mut Conn, bytes: usize, exec: Value) -> f64 {
     let mut process = String::new();
     let time = seconds(|| {
         process = id(&conn.call("exec", exec).unwrap());
         conn.call("wait", json!({ "id": process, "until": "closed" })).unwrap();
-        // An exit of a watched process is told when its last line was looked at, or eight megabytes are left: wait for those.
+        // The exit of a watched process is published when its last line was scanned, or at most 8 MB are left: wait for those.
         loop {
             let watch = conn.call("poll", json!({ "id": process })).unwrap()["watch"].clone();
             if watch.is_null() || watch["state"] == "ended" {
@@ -47,7 +47,7 @@ fn captured(conn: &mut Conn, bytes: usize, exec: Value) -> f64 {
     mib_per_second(bytes, time)
 }
 
-/// The program's own write to a file, and through `cat`.
+/// Measures the program's own write to a file, or through `cat`.
 fn to_file(writer: &mut Command, path: &Path, by_cat: bool) -> f64 {
     let file = File::create(path).unwrap();
     let time = seconds(|| {
@@ -65,13 +65,13 @@ fn to_file(writer: &mut Command, path: &Path, by_cat: bool) -> f64 {
     speed
 }
 
-/// A terminal whose other end is read into a file.
+/// Measures a terminal whose other end is read into a file.
 fn terminal_to_file(writer: &mut Command, path: &Path, bytes: usize) -> f64 {
     let (mut person, program) = sys::terminal(24, 80);
     let mut file = File::create(path).unwrap();
     let time = seconds(|| {
         let mut child = writer.stdout(program).spawn().unwrap();
-        // The command keeps its end of the terminal open otherwise, and there would be no end to read.
+        // Otherwise the command keeps its end of the terminal open, and the read would never end.
         writer.stdout(Stdio::null());
         let mut buffer = vec![0; 64 << 10];
         while let Ok(count @ 1..) = person.read(&mut buffer) {
@@ -115,7 +115,7 @@ pub fn speed(bench: &mut Bench) {
         report.add(match count {
             0 => figure.target(PartOfFloor(0.75)).note(format!("{} MiB of 80-byte lines, all kept", bytes >> 20)),
             5 => figure.target(PartOfFloor(0.6)),
-            // No word was given about these.
+            // These have no target.
             _ => figure,
         });
     }
@@ -125,7 +125,7 @@ pub fn speed(bench: &mut Bench) {
     }
 }
 
-/// One process, a hundred followers: bytes to all of them, and how soon all have what was written.
+/// One process with a hundred followers: bytes per second to all of them, and time until all have a line.
 pub fn follow(bench: &mut Bench) {
     let daemon = Daemon::start_with(UNLIMITED, &[]);
     let (repetitions, bytes, count) = bench.pick((3, 4 << 20, 30), (5, 16 << 20, 200));
@@ -161,7 +161,7 @@ pub fn follow(bench: &mut Bench) {
     );
 }
 
-/// Followers of a process's output by push.
+/// Opens connections that subscribe to a process's output.
 fn subscribed(daemon: &Daemon, process: &str) -> Vec<Conn> {
     let mut all: Vec<Conn> = (0..CLIENTS).map(|_| daemon.conn()).collect();
     for conn in &mut all {
@@ -170,7 +170,7 @@ fn subscribed(daemon: &Daemon, process: &str) -> Vec<Conn> {
     all
 }
 
-/// Seconds until each of a hundred followers has all that a program writes.
+/// Measures seconds until each of a hundred followers has all output of a program.
 fn flood(daemon: &Daemon, argv: &[String]) -> f64 {
     let gate = daemon.root().join("flood");
     let gate = sys::Gate::new(&gate);
@@ -195,7 +195,7 @@ fn followed(daemon: &Daemon, process: &str) {
         let ask = json!({ "id": process, "cursor": cursor, "wait_ms": 30_000, "max_bytes": 1 << 20, "ansi": "keep" });
         client.ask(&call("poll", ask));
         let next = next_cursor(client.last());
-        // Only a page without output is worth a look: parsing is not what is measured.
+        // Only a page without output is parsed: parsing is not measured.
         if next == cursor {
             let answer: Value = serde_json::from_slice(client.last()).unwrap();
             if answer["result"]["closed"] == json!(true) {
@@ -206,7 +206,7 @@ fn followed(daemon: &Daemon, process: &str) {
     }
 }
 
-/// The number in an answer whose output has no quotes, from the end that it is closer to.
+/// Finds the number in a response whose output has no quotes, within 4 KiB of its start or end.
 fn next_cursor(answer: &[u8]) -> u64 {
     let key = b"\"next_cursor\":";
     let ends = [&answer[..answer.len().min(4096)], &answer[answer.len().saturating_sub(4096)..]];

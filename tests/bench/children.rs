@@ -1,6 +1,5 @@
-//! What the bench is when it starts itself: an echo, a supervisor of one process, a fan of many clients.
-//!
-//! Each serves one listening socket, which is its standard input.
+//! Child processes of the benchmark, which starts its own executable: an echo server, a supervisor of one process, a server that
+//! sends to many clients. Each serves one listening socket, which is its standard input.
 
 use crate::bench_sys;
 use std::io::{self, BufRead, BufReader, Write};
@@ -12,12 +11,12 @@ use std::time::Duration;
 use tempfile::TempDir;
 use toold_test_support::sys::Pidfd;
 
-/// The hidden argument before a role's name.
+/// Hidden argument before the name of a role.
 const ROLE_FLAG: &str = "--role";
-/// A page of a fan's flood.
+/// Bytes per write of `fan`.
 const PAGE_LEN: usize = 1 << 16;
 
-/// A process of ours in a role, ended when dropped.
+/// A child process in a role, killed when dropped.
 pub struct ChildProcess {
     child: Child,
     dir: TempDir,
@@ -49,7 +48,7 @@ impl Drop for ChildProcess {
     }
 }
 
-/// Plays the role that the arguments name. False when they name none.
+/// Runs the role that the arguments name. Returns false if they name none.
 pub fn run_if_requested() -> bool {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let [flag, name] = &args[..] else { return false };
@@ -59,7 +58,7 @@ pub fn run_if_requested() -> bool {
     bench_sys::end_with_parent();
     let socket: OwnedFd = io::stdin().as_fd().try_clone_to_owned().unwrap();
     let listener = UnixListener::from(socket);
-    // A client that hangs up ends what was done for it, and no more.
+    // A client that disconnects ends only its own connection.
     match name.as_str() {
         "echo" => loop {
             echo(listener.accept().unwrap().0).ok();
@@ -73,7 +72,7 @@ pub fn run_if_requested() -> bool {
     true
 }
 
-/// Every line comes back; `#n` comes back as n bytes.
+/// Sends every line back; `#n` as n bytes.
 fn echo(mut stream: UnixStream) -> io::Result<()> {
     let mut lines = BufReader::new(stream.try_clone()?);
     let (mut line, mut large) = (Vec::new(), Vec::new());
@@ -99,7 +98,7 @@ fn sized(line: &[u8]) -> Option<usize> {
     std::str::from_utf8(line.strip_prefix(b"#")?).ok()?.trim().parse().ok().filter(|size| *size > 0)
 }
 
-/// A line is a program with its arguments. Told are its start, and its exit as soon as its pidfd knows.
+/// Runs the program of each line and reports its start, and its exit as soon as the pidfd is readable.
 fn supervise(mut stream: UnixStream) -> io::Result<()> {
     for line in BufReader::new(stream.try_clone()?).lines() {
         let line = line?;
@@ -114,7 +113,7 @@ fn supervise(mut stream: UnixStream) -> io::Result<()> {
     Ok(())
 }
 
-/// The first line says how many clients come. Then a line goes to all of them, `#n` as n bytes in pages.
+/// Reads the number of clients from the first line, then sends every line to all of them; `#n` as n bytes in blocks.
 fn fan(listener: &UnixListener) -> io::Result<()> {
     let (control, _) = listener.accept()?;
     let mut lines = BufReader::new(control).lines();

@@ -1,4 +1,4 @@
-//! `toolctl` as a whole process, beside a small static program that connects and asks once.
+//! `toolctl` as a whole process, beside a small static program that connects and sends one request.
 
 use crate::Bench;
 use crate::client::call;

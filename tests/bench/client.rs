@@ -1,4 +1,4 @@
-//! A client as fast as they come: prepared lines out, whole lines in, nothing parsed while the clock runs.
+//! A minimal client: sends prepared lines, receives whole lines and parses nothing while time is measured.
 
 use serde_json::{Value, json};
 use std::io::{Read, Write};
@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Longer than anything that is measured.
+/// Longer than any measured call.
 const READ_TIMEOUT: Duration = Duration::from_secs(120);
 
 pub struct Client {
@@ -26,7 +26,7 @@ impl Client {
         self.stream.write_all(line).unwrap();
     }
 
-    /// The next line. Only for one answer at a time: what follows it in the same read is dropped.
+    /// Reads the next line. Only for one response at a time: bytes after it in the same read are dropped.
     pub fn line(&mut self) -> &[u8] {
         self.have = 0;
         while self.have == 0 || self.buffer[self.have - 1] != b'\n' {
@@ -40,12 +40,12 @@ impl Client {
         &self.buffer[..self.have]
     }
 
-    /// The last line again.
+    /// Returns the last line again.
     pub fn last(&self) -> &[u8] {
         &self.buffer[..self.have]
     }
 
-    /// Microseconds from the question to the answer.
+    /// Measures microseconds from request to response.
     pub fn ask(&mut self, line: &[u8]) -> f64 {
         let began = Instant::now();
         self.send(line);
@@ -53,7 +53,7 @@ impl Client {
         began.elapsed().as_secs_f64() * 1e6
     }
 
-    /// The same, with a look at the answer: the result, and how long its line is.
+    /// Sends a request that must succeed, and returns the result and the length of its line.
     pub fn checked(&mut self, line: &[u8]) -> (Value, usize) {
         self.ask(line);
         let answer: Value = serde_json::from_slice(self.last()).unwrap();
@@ -61,7 +61,7 @@ impl Client {
         (answer["result"].clone(), self.have)
     }
 
-    /// Reads and forgets bytes until there were so many.
+    /// Reads and drops this many bytes.
     pub fn drain(&mut self, bytes: usize) {
         let mut left = bytes;
         while left > 0 {
@@ -72,7 +72,7 @@ impl Client {
     }
 }
 
-/// A call as a line.
+/// Returns a call as one line.
 pub fn call(method: &str, params: Value) -> Vec<u8> {
     let mut line = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
     line.push('\n');

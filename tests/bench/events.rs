@@ -1,4 +1,4 @@
-//! Events: how fast they are written, read and pushed.
+//! Events: rates of append, read and push.
 
 use crate::Bench;
 use crate::floors::Echo;
@@ -19,7 +19,7 @@ const MILLION: u64 = 1_000_000;
 const UNLIMITED: &str = "log_max_bytes = 4294967296\n[watch]\nmin_interval_ms = 0\nstrike_limit = 0\nglobal_max = 1000000000\n\
                     [events]\nmax_bytes = 1073741824\n";
 
-/// A journal as a daemon with many short processes leaves it.
+/// Fills a journal as a daemon with many short processes does, and returns the milliseconds.
 fn fill(dir: &Path, count: u64) -> f64 {
     let limits = JournalLimits { segment_bytes: 4 << 20, max_bytes: 1 << 30, max_age_ms: u64::MAX };
     let (journal, _) = Journal::open(dir, limits, 0, 0).unwrap();
@@ -52,7 +52,7 @@ fn fill(dir: &Path, count: u64) -> f64 {
     })
 }
 
-/// The floor of an append: one write of as many bytes.
+/// Measures the floor of an append: one write of the same size.
 fn writes(dir: &Path, count: u64) -> f64 {
     use std::io::Write;
     let mut file = std::fs::File::options().append(true).create(true).open(dir.join("floor")).unwrap();
@@ -125,7 +125,7 @@ pub fn next(bench: &mut Bench) {
     report.add(Figure::new("events.next.none.p50", Unit::Us, &again.p50).floor("socket echo", &short.p50));
 }
 
-/// From the byte that a program writes to the push in a client's hands.
+/// Measures the time from a program's write until a client has the push.
 pub fn push(bench: &mut Bench) {
     let daemon = Daemon::start_with(UNLIMITED, &[]);
     let gate = daemon.gate("go");
@@ -137,7 +137,7 @@ pub fn push(bench: &mut Bench) {
     let cat = id(&daemon.ok("exec", json!({ "argv": ["cat"], "stdin": "pipe" })));
     let (mut pushes, mut polls, mut cursor) = (Series::default(), Series::default(), 0);
     for _ in 0..bench.pick(5, 9) {
-        // The same way without a watch: a program that answers, a pipe, a follower's poll.
+        // The same path without a watch: a program that echoes, a pipe, a follower's poll.
         polls.take(60, || {
             let at = waited.request("poll", json!({ "id": cat, "cursor": cursor, "wait_ms": 10_000 }));
             cursor += 4;
@@ -161,7 +161,7 @@ pub fn push(bench: &mut Bench) {
     );
 }
 
-/// Matches of a hundred processes at once, told as they come.
+/// Measures matches of a hundred concurrent processes.
 pub fn rate(bench: &mut Bench) {
     let (mut lines, mut events) = (Vec::new(), Vec::new());
     for _ in 0..3 {
@@ -170,13 +170,13 @@ pub fn rate(bench: &mut Bench) {
         events.push(event);
     }
     let figure = Figure::new("events.rate.matches", Unit::PerSecond, &lines);
-    let told = sample::median(&events);
+    let published = sample::median(&events);
     bench
         .report
-        .add(figure.note(format!("lines at the pace of 100 processes, as {told:.0} events a second, none lost")));
+        .add(figure.note(format!("lines at the pace of 100 processes, as {published:.0} events a second, none lost")));
 }
 
-/// Lines that match, and events that tell of them, each a second.
+/// Returns matching lines per second, and events for them per second.
 fn matched(lines: u64) -> (f64, f64) {
     let daemon = Daemon::start_with(UNLIMITED, &[]);
     let (gate, never) = (daemon.gate("go"), daemon.gate("never"));
@@ -203,7 +203,7 @@ fn matched(lines: u64) -> (f64, f64) {
     (matched as f64 / seconds, events as f64 / seconds)
 }
 
-/// A subscriber who wants everything from the first on: events a second in its hands.
+/// Measures events per second to a subscriber that starts at the first event.
 pub fn replay(bench: &mut Bench) {
     let mut daemon = Daemon::prepare(UNLIMITED, &[]);
     let total = bench.pick(100_000, MILLION / 2);

@@ -1,4 +1,4 @@
-//! Starting: how long an `exec` takes, and how many jobs are done in a second.
+//! Starting: latency of `exec`, and jobs per second.
 
 use crate::Bench;
 use crate::client::{Client, call};
@@ -13,15 +13,15 @@ use std::time::Duration;
 use toold_test_support::rig::{Daemon, id};
 
 const EXEC_SHIM: &str = "shim = \"exec\"\n";
-/// What the wait for the disk costs is seen beside a daemon that does not.
+/// Config of a daemon that does not wait for the disk, to show the cost of the wait.
 pub const UNSYNCED: &str = "survive_power_cut = false\n";
 const MANY: &str = "[retention]\nmax_count = 100000\n";
-/// Requests on their way at once: below `max_requests_in_flight`.
+/// Concurrent requests: below `max_requests_in_flight`.
 const IN_FLIGHT: usize = 100;
-/// So long nobody has anything to do before a start is measured.
+/// Idle time of all processes before a start is measured.
 const IDLE_DURATION: Duration = Duration::from_millis(1);
 
-/// The answer of `exec` from rest, and to the program's end.
+/// Measures the response of `exec` on an idle daemon, and the time to the program's exit.
 pub fn latency(bench: &mut Bench) {
     let (zygote, execd) = (Daemon::start(), Daemon::start_with(EXEC_SHIM, &[]));
     let unsynced = Daemon::start_with(UNSYNCED, &[]);
@@ -69,7 +69,7 @@ pub fn latency(bench: &mut Bench) {
     report.add(end.note("one call with `yield_ms`, answered at the exit"));
 }
 
-/// A page of a file, as the disk has it.
+/// A file whose blocks are allocated on the disk.
 struct Page(std::fs::File);
 
 impl Page {
@@ -80,7 +80,7 @@ impl Page {
         Page(file)
     }
 
-    /// Microseconds until it has other bytes there.
+    /// Measures microseconds of a write with `fdatasync`.
     fn sync(&self) -> f64 {
         seconds(|| {
             self.0.write_all_at(&[1; 96], 1024).unwrap();
@@ -89,12 +89,12 @@ impl Page {
     }
 }
 
-/// Everybody is done with what was before.
+/// Waits until all processes are idle.
 fn rest() {
     std::thread::sleep(IDLE_DURATION); // measured: from rest, ours and the floor alike
 }
 
-/// Microseconds of one start. Its end is awaited too, and not counted.
+/// Measures microseconds of one start. Waits for its exit too, which is not counted.
 fn started(client: &mut Client) -> f64 {
     rest();
     let time = client.ask(&call("exec", json!({ "argv": ["/bin/true"] })));
@@ -103,7 +103,7 @@ fn started(client: &mut Client) -> f64 {
     time
 }
 
-/// `true`, submitted one after the other, and all of them over.
+/// Measures jobs per second: `true`, submitted one after the other, until all have exited.
 pub fn jobs(bench: &mut Bench) {
     let daemon = Daemon::start_with(MANY, &[]);
     let unsynced = Daemon::start_with(&format!("{UNSYNCED}{MANY}"), &[]);
@@ -139,14 +139,14 @@ pub fn jobs(bench: &mut Bench) {
     );
 }
 
-/// Seconds until the last of them is over.
+/// Measures seconds until the last job has exited.
 fn submitted(daemon: &Daemon, count: usize) -> f64 {
     let (mut client, mut events) = (Client::open(&daemon.socket()), daemon.conn());
     events.call("events.subscribe", json!({ "types": ["exited"] })).unwrap();
     let exec = call("exec", json!({ "argv": ["/bin/true"] }));
     seconds(|| {
         std::thread::scope(|scope| {
-            // Not looked at while the clock runs: lines are counted.
+            // Events are not parsed while time is measured: lines are counted.
             let all = scope.spawn(|| (0..count).for_each(|_| drop(events.line().unwrap())));
             for _ in 0..count {
                 client.ask(&exec);

@@ -1,4 +1,4 @@
-//! StampedExit: from a program's last act to the client that waits for it, or is told.
+//! Exit: latency from a program's last action to the client that waits for it or subscribes to events.
 
 use crate::Bench;
 use crate::client::{Client, call};
@@ -26,7 +26,7 @@ pub fn latency(bench: &mut Bench) {
             let process = id(&client.checked(&exec).0);
             client.send(&call("wait", json!({ "id": process })));
             let time = exit.timed(|| assert!(!client.line().is_empty()));
-            // The subscriber heard of it too.
+            // The subscriber gets the event too.
             subscriber.push();
             time
         });

@@ -1,4 +1,4 @@
-//! What the machine does without us, measured in the same repetitions: spawn, socket, exit, file.
+//! Floors: the same work without toold, measured in the same repetitions: spawn, socket, exit, file.
 
 use crate::bench_sys;
 use crate::children::ChildProcess;
@@ -11,10 +11,10 @@ use std::time::Duration;
 use tempfile::TempDir;
 use toold_test_support::sys::Gate;
 
-/// So long nobody has anything to do before an exit is measured, ours or the floor's.
+/// Idle time of all processes before an exit is measured, of toold and of the floor.
 const IDLE_DURATION: Duration = Duration::from_millis(2);
 
-/// The small static program, built for this run.
+/// The small static program, which is built for this run.
 pub struct Small {
     dir: TempDir,
 }
@@ -48,13 +48,13 @@ impl Small {
         command
     }
 
-    /// The arguments of a process for toold.
+    /// Returns the arguments of a process for toold.
     pub fn argv(&self, args: &[&str]) -> Vec<String> {
         [&self.path().display().to_string() as &str].iter().chain(args).map(|arg| arg.to_string()).collect()
     }
 }
 
-/// posix_spawn, which returns when the program was exec'd, and then the wait: microseconds of both.
+/// Measures microseconds of posix_spawn, which returns when the program was exec'd, and of that with the wait.
 pub fn spawn_and_wait(command: &mut Command) -> (f64, f64) {
     let mut child = None;
     let spawn = us(|| child = Some(command.spawn().unwrap()));
@@ -62,14 +62,14 @@ pub fn spawn_and_wait(command: &mut Command) -> (f64, f64) {
     (spawn, spawn + wait)
 }
 
-/// `/bin/true` with an empty environment and our own streams.
+/// Returns `/bin/true` with an empty environment and inherited streams.
 pub fn bare_true() -> Command {
     let mut command = Command::new("/bin/true");
     command.env_clear();
     command
 }
 
-/// The round trip to a process that blocks in read and writes back.
+/// A process that blocks in read and writes back, for round trips.
 pub struct Echo {
     _child: ChildProcess,
     pub client: Client,
@@ -82,13 +82,13 @@ impl Echo {
         Echo { _child: process, client }
     }
 
-    /// Microseconds for a question that is answered with as many bytes.
+    /// Measures microseconds of a request with a response of this size.
     pub fn ask_for(&mut self, bytes: usize) -> f64 {
         self.client.ask(format!("#{bytes}\n").as_bytes())
     }
 }
 
-/// A program that stamps its end, held by a gate: when it is let go, everybody else rests.
+/// A program that stamps the time of its exit and waits at a gate, so that everything else is idle when it exits.
 pub struct StampedExit {
     pub gate: Gate,
     file: PathBuf,
@@ -107,19 +107,19 @@ impl StampedExit {
         &self.argv
     }
 
-    /// Lets the program end, and gives the microseconds from its last act to the return of `told`.
-    pub fn timed(&self, told: impl FnOnce()) -> f64 {
-        std::thread::sleep(IDLE_DURATION); // measured: from rest, as in life
+    /// Lets the program exit, and returns the microseconds from its last action to the return of `notified`.
+    pub fn timed(&self, notified: impl FnOnce()) -> f64 {
+        std::thread::sleep(IDLE_DURATION); // measured: from an idle state, as in practice
         self.gate.open();
-        told();
+        notified();
         let now = bench_sys::now_ns();
         let stamp = std::fs::read(&self.file).unwrap();
         let stamp = u64::from_ne_bytes(stamp[..8].try_into().unwrap());
-        now.checked_sub(stamp).expect("told after it ended") as f64 / 1e3
+        now.checked_sub(stamp).expect("the notification follows the exit") as f64 / 1e3
     }
 }
 
-/// A process that sees the exit on a pidfd and writes it to a socket.
+/// A process that reads the exit from a pidfd and writes it to a socket.
 pub struct Supervisor {
     _child: ChildProcess,
     client: Client,
@@ -133,7 +133,7 @@ impl Supervisor {
         Supervisor { _child: process, client, exit }
     }
 
-    /// Microseconds from an exit to the word of it.
+    /// Measures microseconds from an exit to its notification.
     pub fn exit(&mut self) -> f64 {
         self.client.send((self.exit.argv().join(" ") + "\n").as_bytes());
         assert_eq!(self.client.line(), b"started\n");

@@ -1,4 +1,4 @@
-//! Looking: `poll`, `list` and `log` of a daemon with 1, 100, 1,000 and 10,000 processes, and a page of a large log.
+//! Reading: `poll`, `list` and `log` of a daemon with 1, 100, 1,000 and 10,000 processes, and a page of a large log.
 
 use crate::Bench;
 use crate::client::{Client, call};
@@ -10,13 +10,13 @@ use crate::sample::Series;
 use serde_json::json;
 use toold_test_support::rig::Daemon;
 
-/// How many processes, how many of them living, and how many in a quick run.
+/// Number of processes, of running ones among them, and of running ones in a quick run.
 const SIZES: [(usize, usize, usize); 4] = [(1, 1, 1), (100, 100, 100), (1000, 1000, 1000), (10_000, 10_000, 1000)];
 
-/// What counts as no slower with ten thousand processes than with one.
+/// Ratio up to which ten thousand processes count as no slower than one.
 const MAX_FLAT_RATIO: f64 = 1.2;
 
-/// A daemon with its processes, and the questions to it.
+/// A daemon with its processes, and the prepared requests.
 struct LoadedDaemon {
     size: usize,
     client: Client,
@@ -24,21 +24,21 @@ struct LoadedDaemon {
     poll_output: Vec<u8>,
     list: Vec<u8>,
     long_list: Vec<u8>,
-    /// Where a thousand have ended.
+    /// Set if a thousand processes have exited.
     ended_list: Option<Vec<u8>>,
     log: Vec<u8>,
     long_bytes: usize,
     times: [Series; 6],
     echo: Series,
     long_echo: Series,
-    /// Last: the client hangs up before the daemon is ended.
+    /// Last field: the client disconnects before the daemon is stopped.
     _daemon: Daemon,
 }
 
 impl LoadedDaemon {
     fn start(size: usize, living: usize) -> LoadedDaemon {
         let daemon = many::daemon();
-        // One has output, and stands beside the size; another has none; many come after them.
+        // One process without output, one with output (not counted in `size`), then the others.
         let silent = many::sleeping(&daemon, 1).remove(0);
         let asked = daemon.sh("seq 500; exec sleep 100000");
         daemon.printed(&asked, "500");
@@ -72,7 +72,7 @@ impl LoadedDaemon {
 
     fn repeat(&mut self, echo: &mut Echo, count: usize) {
         let LoadedDaemon { client, poll, poll_output, list, long_list, ended_list, log, long_bytes, .. } = self;
-        // What the measurement before left in the caches is not this one's.
+        // Warm up: the caches hold data of the measurement before.
         for _ in 0..20 {
             client.ask(poll);
             echo.client.ask(poll);
@@ -130,7 +130,7 @@ pub fn by_size(bench: &mut Bench) {
     bench.report.add(flat.target(TimesFloor(MAX_FLAT_RATIO)).note("poll.10000.p50 again"));
 }
 
-/// 64 KiB by `poll`, and 200 lines by `log`, from the middle of a large log.
+/// Measures 64 KiB by `poll`, and 200 lines by `log`, from the middle of a large log.
 pub fn page(bench: &mut Bench) {
     let bytes = bench.pick(256 << 20, 1 << 30);
     let daemon = Daemon::start_with("log_max_bytes = 4294967296\n", &[]);

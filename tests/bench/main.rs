@@ -1,8 +1,9 @@
-//! The figures: the real release binaries over the real socket, beside floors measured in the same run.
+//! Benchmarks of the release binaries over the real socket, beside floors measured in the same run.
 //!
-//! `cargo bench` takes minutes, `cargo bench -- --full` larger sizes; `cargo bench -- exec poll` what begins with these.
-//! `--save FILE` keeps the run, `--against FILE` compares with one. A line of JSON for each figure, then a table.
-// A measurement that unwraps a None has failed, and says where: there is nobody to hand an error to.
+//! `cargo bench` takes minutes; `cargo bench -- --full` uses larger sizes; `cargo bench -- exec poll` runs the groups whose names
+//! start with these. `--save FILE` saves the run, `--against FILE` compares with a saved one. Prints a line of JSON for each figure,
+//! then a table.
+// A measurement that unwraps a None has failed, and the panic names the line: there is no caller to return an error to.
 #![allow(clippy::unwrap_used)]
 
 #[path = "sys.rs"]
@@ -31,7 +32,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
-/// A group of figures: what its names begin with, and how they are measured.
+/// A group of figures: the prefixes of their names, and the function that measures them.
 type Measure = (&'static [&'static str], fn(&mut Bench));
 
 const ALL: &[Measure] = &[
@@ -53,7 +54,7 @@ const ALL: &[Measure] = &[
     (&["events.rate.push"], events::replay),
 ];
 
-/// What every measurement needs.
+/// State shared by all measurements.
 pub struct Bench {
     pub report: Report,
     pub small: Small,
@@ -61,7 +62,7 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// One of two sizes.
+    /// Returns one of two sizes.
     pub fn pick<T>(&self, quick: T, full: T) -> T {
         if self.full { full } else { quick }
     }
@@ -84,7 +85,7 @@ impl Args {
                 "--full" => args.full = true,
                 "--save" => args.save = Some(file()?),
                 "--against" => args.against = Some(file()?),
-                // Cargo adds it.
+                // Cargo adds this flag.
                 "--bench" => {}
                 other if other.starts_with('-') => return Err(format!("no such option: {other}")),
                 _ => args.wanted.push(word),
@@ -93,7 +94,7 @@ impl Args {
         Ok(args)
     }
 
-    /// `exec` wants everything that begins with it, and `poll.1000` the group that measures it.
+    /// Returns true if a group was requested: `exec` selects all names with that prefix, and `poll.1000` its group.
     fn wants(&self, names: &[&str]) -> bool {
         let fits =
             |wanted: &String| names.iter().any(|name| name.starts_with(wanted.as_str()) || wanted.starts_with(name));
@@ -115,7 +116,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether everything could be measured. How fast it was decides nothing: machines are noisy.
+/// Returns true if everything could be measured. Slow figures are not failures: machines are noisy.
 fn run(args: &Args) -> Result<bool, String> {
     let against = args.against.as_deref().map(Saved::read).transpose()?;
     let mut bench = Bench { report: Report::default(), small: Small::build(), full: args.full };

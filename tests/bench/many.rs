@@ -1,24 +1,24 @@
-//! Many processes of one daemon, living and finished, and what /proc tells of them.
+//! Many processes of one daemon, running and finished, and their numbers in /proc.
 
 use serde_json::{Value, json};
 use std::fs;
 use toold_test_support::rig::{Daemon, id};
 
-/// Room for everything that is started here.
+/// Config that allows and retains all processes started here.
 const CONFIG: &str = "max_running = 20000\n[retention]\nmax_count = 100000\n";
-/// Of the daemon for a living process: its record, its shim's connection, its pidfd.
+/// Descriptors of the daemon for a running process: its record, its shim's connection, its pidfd.
 const FDS_PER_PROCESS: usize = 3;
 /// Descriptors for everything else.
 const OTHER_FDS: usize = 1000;
-/// Requests on their way at once: below `max_requests_in_flight`.
+/// Concurrent requests: below `max_requests_in_flight`.
 pub const IN_FLIGHT: usize = 100;
 
-/// A daemon that keeps as many as are started here.
+/// Starts a daemon that retains all processes started here.
 pub fn daemon() -> Daemon {
     Daemon::start_with(CONFIG, &[])
 }
 
-/// How many of `count` can live at once: the daemon has some descriptors for each, and the system's limit for all.
+/// Returns how many of `count` can run at once: the daemon needs descriptors for each, and the system limits their number.
 pub fn max_running(count: usize) -> usize {
     let text = fs::read_to_string("/proc/self/limits").unwrap();
     let files = text.lines().find_map(|line| line.strip_prefix("Max open files")).unwrap();
@@ -26,12 +26,12 @@ pub fn max_running(count: usize) -> usize {
     count.min(hard.saturating_sub(OTHER_FDS) / FDS_PER_PROCESS)
 }
 
-/// So many more that sleep. Their ids.
+/// Starts `count` processes that sleep, and returns their ids.
 pub fn sleeping(daemon: &Daemon, count: usize) -> Vec<String> {
     started(daemon, count, json!({ "argv": ["sleep", "100000"] }))
 }
 
-/// So many more that have ended.
+/// Starts `count` processes and waits until they have exited.
 pub fn finished(daemon: &Daemon, count: usize) {
     started(daemon, count, json!({ "argv": ["/bin/true"], "yield_ms": 60_000 }));
 }
@@ -47,7 +47,7 @@ fn started(daemon: &Daemon, count: usize, exec: Value) -> Vec<String> {
     ids
 }
 
-/// The daemon's own processes by their name, without the programs: itself, its zygote, spares and shims.
+/// Returns names and pids of daemon, zygote, spares and shims, without the programs.
 pub fn daemon_processes(daemon: &Daemon) -> Vec<(String, i32)> {
     let all = daemon.marked().into_iter().map(|p| p.pid).chain([daemon.pid()]);
     all.map(|pid| (name(pid), pid)).filter(|(name, _)| name.starts_with("toold")).collect()
@@ -57,7 +57,7 @@ pub fn name(pid: i32) -> String {
     fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim_end().to_string()
 }
 
-/// A number of KiB, or a plain one, from a file of `name: value` lines. 0 when process or line are gone.
+/// Reads a number from a file of `name: value` lines. 0 if the process or line does not exist.
 pub fn field(path: &str, name: &str) -> f64 {
     let text = fs::read_to_string(path).unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));

@@ -1,4 +1,4 @@
-//! What the daemon and its shims hold, in memory of their own and of the kernel's, and whether they wake when nothing happens.
+//! Memory of the daemon and its shims, their own and the kernel's, and context switches while nothing happens.
 
 use crate::Bench;
 use crate::many::{self, daemon_processes, field, pss_kib, rss_mib};
@@ -12,17 +12,17 @@ use toold_test_support::rig::Daemon;
 use toold_test_support::sys::Pidfd;
 
 const MANY: usize = 1000;
-/// What the kernel holds for processes and cannot drop.
+/// Fields of /proc/meminfo for memory that the kernel holds for processes and cannot drop.
 const KERNEL_FIELDS: [&str; 4] = ["SUnreclaim", "KernelStack", "PageTables", "Percpu"];
-/// The kernel's memory counts as settled when it changes by less than this within a moment.
+/// The kernel's memory is settled if it changes by less than this within `SETTLE_INTERVAL`.
 const SETTLED_KIB: f64 = 256.0;
 const SETTLE_INTERVAL: Duration = Duration::from_millis(200);
-/// A busy machine never settles: then the last look has to do.
+/// A busy machine never settles: then the last value is used.
 const MAX_SETTLE_ROUNDS: usize = 25;
-/// Looks that must see the same before the daemon counts as idle.
+/// Equal samples in a row after which the daemon is idle.
 const IDLE_ROUNDS: usize = 20;
 
-/// Processes without anybody over them, killed when dropped.
+/// Processes without a supervisor, killed when dropped.
 struct Bare(Vec<Child>);
 
 impl Bare {
@@ -43,11 +43,11 @@ fn kernel_kib() -> f64 {
     KERNEL_FIELDS.iter().map(|name| field("/proc/meminfo", name)).sum()
 }
 
-/// The same when the kernel is done with what went before: it frees late.
+/// Returns the same after the kernel has freed memory of earlier processes, which it does late.
 fn settled_kernel_kib() -> f64 {
     let mut last = kernel_kib();
     for _ in 0..MAX_SETTLE_ROUNDS {
-        std::thread::sleep(SETTLE_INTERVAL); // measured: whether anything is still being freed
+        std::thread::sleep(SETTLE_INTERVAL); // measured: memory that is still being freed
         let now = kernel_kib();
         if (now - last).abs() < SETTLED_KIB {
             return now;
@@ -57,7 +57,7 @@ fn settled_kernel_kib() -> f64 {
     last
 }
 
-/// PSS of the daemon with its helpers, and of the shims that have a process.
+/// Returns the PSS of the daemon with its helpers, and of the shims that have a process.
 fn pss(daemon: &Daemon) -> (f64, f64) {
     let (shims, rest): (Vec<_>, Vec<_>) =
         daemon_processes(daemon).into_iter().partition(|(name, _)| name == "toold-shim");
@@ -65,7 +65,7 @@ fn pss(daemon: &Daemon) -> (f64, f64) {
     (sum(rest), sum(shims))
 }
 
-/// What one more process costs, in KiB.
+/// Cost of one more process in KiB.
 #[derive(Default)]
 struct Cost {
     program: Vec<f64>,
@@ -78,7 +78,7 @@ struct Cost {
 }
 
 impl Cost {
-    /// One repetition, and its daemon.
+    /// Runs one repetition and returns its daemon.
     fn repeat(&mut self) -> Daemon {
         let each = |kib: f64| kib / MANY as f64;
         let before = settled_kernel_kib();
@@ -100,7 +100,7 @@ impl Cost {
     }
 }
 
-/// Resident memory of the daemon at 0, 1,000 and 10,000 processes, and what one more costs.
+/// Measures the resident memory of the daemon at 0, 1,000 and 10,000 processes, and the cost of one more.
 pub fn usage(bench: &mut Bench) {
     let mut cost = Cost::default();
     (1..bench.pick(3, 5)).for_each(|_| drop(cost.repeat()));
@@ -129,7 +129,7 @@ pub fn usage(bench: &mut Bench) {
     report.add(Figure::new("memory.job.all", Unit::KiB, &sum(&own, &cost.kernel)).note("with the kernel's"));
 }
 
-/// How often each thread of ours was switched to.
+/// Returns the number of context switches of each thread.
 fn switches(pids: &[i32]) -> BTreeMap<(i32, i32), f64> {
     let mut all = BTreeMap::new();
     for pid in pids {
@@ -143,25 +143,25 @@ fn switches(pids: &[i32]) -> BTreeMap<(i32, i32), f64> {
     all
 }
 
-/// Context switches of daemon, zygote, spares and shims while a thousand processes sleep.
+/// Measures context switches of daemon, zygote, spares and shims while a thousand processes sleep.
 pub fn idle(bench: &mut Bench) {
     let daemon = many::daemon();
     many::sleeping(&daemon, MANY);
     let pids: Vec<i32> = daemon_processes(&daemon).into_iter().map(|(_, pid)| pid).collect();
     assert!(pids.len() > MANY, "{} processes of ours", pids.len());
-    // The daemon writes its journal out within a second, and threads that were needed go after some.
+    // The daemon flushes its journal within a second, and idle threads of its pool exit after some seconds.
     let own = [daemon.pid()];
-    let mut looks = Vec::new();
-    daemon.eventually("the daemon rests", || {
-        looks.push(switches(&own));
-        let last = &looks[looks.len().saturating_sub(IDLE_ROUNDS)..];
-        last.len() == IDLE_ROUNDS && last[0].len() == 3 && last.iter().all(|look| *look == last[0])
+    let mut samples = Vec::new();
+    daemon.eventually("the daemon is idle", || {
+        samples.push(switches(&own));
+        let last = &samples[samples.len().saturating_sub(IDLE_ROUNDS)..];
+        last.len() == IDLE_ROUNDS && last[0].len() == 3 && last.iter().all(|sample| *sample == last[0])
     });
     let (repetitions, seconds) = bench.pick((3, 2), (5, 10));
     let mut rates = Vec::new();
     for _ in 0..repetitions {
         let before = switches(&pids);
-        std::thread::sleep(Duration::from_secs(seconds)); // measured: who wakes meanwhile
+        std::thread::sleep(Duration::from_secs(seconds)); // measured: wake-ups during this time
         let after = switches(&pids);
         let more = after.iter().map(|(thread, count)| count - before.get(thread).unwrap_or(&0.0)).sum::<f64>();
         rates.push(more / seconds as f64);

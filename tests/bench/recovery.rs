@@ -1,4 +1,4 @@
-//! After kill -9: how soon a new daemon answers for what the old one started, and for all of it.
+//! After kill -9: time until a new daemon answers for a process of the old one, and for all of them.
 
 use crate::Bench;
 use crate::client::{Client, call};
@@ -11,16 +11,16 @@ use std::process::Child;
 use std::time::{Duration, Instant};
 use toold_test_support::rig::Daemon;
 
-/// How many processes, how many of them living, and how many in a quick run.
+/// Number of processes, of running ones among them, and of running ones in a quick run.
 const SIZES: [(usize, usize, usize); 2] = [(1000, 1000, 1000), (10_000, 10_000, 1000)];
-/// Between two looks for a socket that answers.
+/// Delay between two attempts to connect.
 const CONNECT_RETRY_DELAY: Duration = Duration::from_micros(200);
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// A daemon that is killed and started again, and milliseconds of each time.
+/// A daemon that is killed and started again, and the measured milliseconds.
 struct KilledDaemon {
     daemon: Daemon,
-    /// The restarted after the first.
+    /// The daemon that was started after the first kill.
     restarted: Option<Child>,
     living: usize,
     total: usize,
@@ -49,7 +49,7 @@ impl KilledDaemon {
         self.restarted = Some(self.daemon.command().spawn().unwrap());
         while UnixStream::connect(self.daemon.socket()).is_err() {
             assert!(began.elapsed() < DEADLINE, "no daemon answers:\n{}", self.daemon.log());
-            std::thread::sleep(CONNECT_RETRY_DELAY); // measured: a socket tells nobody that it is there
+            std::thread::sleep(CONNECT_RETRY_DELAY); // measured: there is no notification for a new socket
         }
         let mut client = Client::open(&self.daemon.socket());
         match self.alive.last() {
@@ -57,11 +57,11 @@ impl KilledDaemon {
             None => drop(client.checked(&call("daemon.info", json!({})))),
         }
         self.first.push(began.elapsed().as_secs_f64() * 1e3);
-        // All of them are known by then.
+        // All processes are known by then.
         let counts: Value = client.checked(&call("daemon.info", json!({}))).0["counts"].clone();
         let count = |name: &str| counts[name].as_u64().unwrap_or(0) as usize;
         assert_eq!((count("running"), count("running") + count("exited")), (self.living, self.total), "{counts}");
-        // A signal is answered by the shim.
+        // The shim answers a signal.
         let mut conn = self.daemon.conn();
         for some in self.alive.chunks(many::IN_FLIGHT) {
             let signal = |id| json!({ "id": id, "signal": "SIGCONT" });
@@ -73,12 +73,12 @@ impl KilledDaemon {
 }
 
 impl Drop for KilledDaemon {
-    /// The rig ends whoever answers at its socket, but only what it started itself is reaped by it.
+    /// The rig kills the daemon that listens on its socket, but reaps only a daemon that it started itself.
     fn drop(&mut self) {
         let Some(mut restarted) = self.restarted.take() else { return };
         restarted.kill().ok();
         restarted.wait().ok();
-        // After a failure it sweeps by itself.
+        // After a failure the rig cleans up without a daemon.
         if !std::thread::panicking() {
             self.daemon.spawn();
         }
@@ -100,6 +100,6 @@ pub fn after_kill(bench: &mut Bench) {
         let first = first.floor("start with nothing", &empty.first).note(note);
         bench.report.add(if total == 1000 { first.target(AtMost(100.0)) } else { first });
         let all = Figure::new(format!("recovery.{total}.all_answered"), Unit::Ms, &one.all);
-        bench.report.add(all.note("every living one was sent SIGCONT by its shim, which says so"));
+        bench.report.add(all.note("the shim of every running process has confirmed a SIGCONT"));
     }
 }

@@ -1,20 +1,20 @@
-//! Figures beside their floors and targets: a line of JSON for each as it is known, and one table at the end.
+//! Figures with floors and targets: a line of JSON for each as soon as it is measured, and one table at the end.
 
 use crate::sample::{max, median, min};
 use crate::saved::Saved;
 use serde_json::{Value, json};
 
-/// What a figure counts, and so which way is better.
+/// Unit of a figure, which also decides whether more is better.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Unit {
     Us,
     Ms,
     KiB,
     MiB,
-    /// Of events, jobs.
+    /// Events or jobs.
     PerSecond,
     MiBPerSecond,
-    /// Of what should not happen at all.
+    /// Context switches, which should not happen at all.
     SwitchesPerSecond,
 }
 
@@ -35,10 +35,10 @@ impl Unit {
     }
 }
 
-/// What was promised of a figure.
+/// Target of a figure.
 #[derive(Clone, Copy)]
 pub enum Target {
-    /// At most so many times its floor.
+    /// At most this many times its floor.
     TimesFloor(f64),
     /// At least this part of its floor.
     PartOfFloor(f64),
@@ -102,7 +102,7 @@ impl Figure {
         median(&self.runs)
     }
 
-    /// To the floor, repetition by repetition: what disturbs one of them disturbs both sides of its ratio.
+    /// Returns the ratio to the floor of each repetition: a disturbance affects both sides of its ratio.
     pub fn ratios(&self) -> Option<Vec<f64>> {
         let (_, floor) = self.floor.as_ref()?;
         Some(self.runs.iter().zip(floor).map(|(ours, floor)| ours / floor).collect())
@@ -166,7 +166,7 @@ impl Report {
         for row in &rows {
             let cells = row.iter().enumerate().map(|(column, cell)| {
                 let pad = " ".repeat(widths[column] - cell.chars().count());
-                // Words to the left, numbers to the right.
+                // Align words to the left, numbers to the right.
                 if matches!(column, 0 | 3 | 6 | 7) { format!("{cell}{pad}") } else { format!("{pad}{cell}") }
             });
             println!("{}", cells.collect::<Vec<_>>().join("  ").trim_end());
@@ -217,7 +217,7 @@ fn row(figure: &Figure, against: Option<&Saved>) -> [String; 9] {
     [figure.name.clone(), value, spread, floor, floor_value, ratio, target, held.into(), then]
 }
 
-/// Three or more digits, as many as say something.
+/// Formats a value with at least three digits.
 fn short(value: f64) -> String {
     match value.abs() {
         size if size >= 100.0 || size == 0.0 => format!("{value:.0}"),

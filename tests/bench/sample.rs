@@ -1,4 +1,4 @@
-//! Values of repetitions: what is taken of each, and how they are summed up.
+//! Values of repetitions, and their summary.
 
 use std::time::Instant;
 
@@ -10,7 +10,7 @@ pub struct Series {
 }
 
 impl Series {
-    /// One repetition of as many measurements.
+    /// Adds one repetition of `count` measurements.
     pub fn take(&mut self, count: usize, mut measure: impl FnMut() -> f64) {
         self.add((0..count).map(|_| measure()).collect());
     }
@@ -36,12 +36,12 @@ pub fn max(all: &[f64]) -> f64 {
     all.iter().copied().fold(f64::NEG_INFINITY, f64::max)
 }
 
-/// How long something takes, in milliseconds.
+/// Measures `work` in milliseconds.
 pub fn ms(work: impl FnOnce()) -> f64 {
     seconds(work) * 1e3
 }
 
-/// How long something takes, in microseconds.
+/// Measures `work` in microseconds.
 pub fn us(work: impl FnOnce()) -> f64 {
     seconds(work) * 1e6
 }

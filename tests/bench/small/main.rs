@@ -1,4 +1,4 @@
-//! A small static program that the bench builds when it runs: it asks a socket once, stamps its end, or writes lines.
+//! A small static program that the benchmark builds at run time: it sends one request, stamps the time of its exit, or writes lines.
 #![no_main]
 
 mod sys;
@@ -8,7 +8,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 
 const LINE: usize = 80;
-/// Just under what a pipe holds, and whole lines.
+/// Whole lines, just below the capacity of a pipe.
 const BLOCK: usize = 65_536 / LINE * LINE;
 
 fn run() -> io::Result<()> {
@@ -21,7 +21,7 @@ fn run() -> io::Result<()> {
     }
 }
 
-/// What a command line has to do at least: connect, one line out, one line in, print it.
+/// Does the minimum of a command-line client: connects, sends a line, receives a line and prints it.
 fn ask(socket: &str, question: &str) -> io::Result<()> {
     let mut stream = UnixStream::connect(socket)?;
     stream.write_all(format!("{question}\n").as_bytes())?;
@@ -35,14 +35,14 @@ fn ask(socket: &str, question: &str) -> io::Result<()> {
     io::stdout().write_all(&buffer[..have])
 }
 
-/// Waits for a byte, and notes the time as its last act.
+/// Waits for a byte and writes the time just before it exits.
 fn stamp(file: &str, gate: &str) -> io::Result<()> {
     let place = sys::map(&File::options().read(true).write(true).open(file)?);
     File::open(gate)?.read_exact(&mut [0])?;
     sys::stamp_and_exit(place)
 }
 
-/// Lines of letters and spaces, as fast as they are taken.
+/// Writes lines of letters and spaces as fast as they are read.
 fn lines(bytes: usize) -> io::Result<()> {
     let mut block = vec![0; BLOCK];
     let mut state = 12345u32;

@@ -1,4 +1,4 @@
-//! The small program's unsafe code: its entry, a mapped stamp, an end without ceremony.
+//! Unsafe code of the small program: its entry point, a mapped time stamp, `_exit`.
 
 use std::ffi::{c_char, c_int, c_long, c_void};
 use std::fs::File;
@@ -21,7 +21,7 @@ unsafe extern "C" {
     fn _exit(code: c_int) -> !;
 }
 
-/// The entry, without the runtime's own preparations: a floor has none.
+/// The entry point without the set-up of Rust's runtime, which a floor must not include.
 // SAFETY: this is the only `main` of the program.
 #[unsafe(no_mangle)]
 pub extern "C" fn main(_count: c_int, _arguments: *const *const c_char) -> c_int {
@@ -34,7 +34,7 @@ pub extern "C" fn main(_count: c_int, _arguments: *const *const c_char) -> c_int
     }
 }
 
-/// The place of one number in a file of at least a page.
+/// Maps the first number of a file of at least a page.
 pub fn map(file: &File) -> *mut u64 {
     // SAFETY: a new mapping at an address of the kernel's choice touches nothing of ours.
     let place = unsafe { mmap(std::ptr::null_mut(), 4096, READ_AND_WRITE, SHARED, file.as_raw_fd(), 0) };
@@ -42,10 +42,10 @@ pub fn map(file: &File) -> *mut u64 {
     place.cast()
 }
 
-/// Notes the time and is gone.
+/// Writes the time and exits.
 pub fn stamp_and_exit(place: *mut u64) -> ! {
     let mut now = Time { seconds: 0, nanos: 0 };
-    // SAFETY: the value is ours to be written.
+    // SAFETY: the value is ours to write.
     unsafe { clock_gettime(MONOTONIC, &mut now) };
     // SAFETY: the place is the start of a mapped page, so it is aligned and writable.
     unsafe { place.write_volatile(now.seconds as u64 * 1_000_000_000 + now.nanos as u64) };
@@ -53,8 +53,8 @@ pub fn stamp_and_exit(place: *mut u64) -> ! {
     unsafe { _exit(0) }
 }
 
-/// Standard output without a buffer.
+/// Returns standard output without a buffer.
 pub fn stdout() -> ManuallyDrop<File> {
-    // SAFETY: whoever starts us gives us this descriptor, and it is never closed here.
+    // SAFETY: our parent gives us this descriptor, and it is never closed here.
     ManuallyDrop::new(unsafe { File::from_raw_fd(1) })
 }

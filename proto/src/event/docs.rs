@@ -28,7 +28,7 @@ fn markdown() -> String {
                 out += &format!("| `{name}` | {kind}{optional} | {doc} |\n");
             }
         }
-        out += &format!("\n    {}\n", example(event));
+        out += &format!("\n```json\n{}\n```\n", example(event));
     }
     out
 }

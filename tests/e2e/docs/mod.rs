@@ -151,7 +151,7 @@ fn called_by_two(page: &Page, all: &[Checked]) -> Vec<String> {
     wrong
 }
 
-/// Handles a block that is neither a session nor about building: checks a config, saves a file under its name.
+/// Handles a block that is neither a session nor about building: checks a config or JSON, saves a file under its name.
 fn saved(home: &Home, page: &Page, language: &str, text: &str) {
     if language == "toml" {
         let path = home.d.root().join("page.toml");
@@ -159,6 +159,10 @@ fn saved(home: &Home, page: &Page, language: &str, text: &str) {
         let mut check = home.d.command();
         let output = check.args(["--check-config", "--config"]).arg(&path).output().unwrap();
         assert!(output.status.success(), "{}: {output:?}\n{text}", page.name);
+        return;
+    }
+    if language == "json" {
+        serde_json::from_str::<serde_json::Value>(text).unwrap_or_else(|e| panic!("{}: {e}\n{text}", page.name));
         return;
     }
     let first = text.lines().next().unwrap_or_default();

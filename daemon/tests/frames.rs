@@ -1,6 +1,6 @@
-//! The shim protocol against recorded frames: what version 1 sent is read, and written, to the byte for ever.
+//! The shim protocol against recorded frames: the frames of version 1 are read and written, to the byte, for ever.
 //!
-//! `UPDATE_GOLDEN=1` records frames that are missing. It changes none that are there: shims out there speak them.
+//! `UPDATE_GOLDEN=1` records frames that are missing. It changes none that are there: shims that run use them.
 
 use std::path::PathBuf;
 use toold_format::frame::{self, BadFrame, FromShim, HEADER_LEN, MAX_FROM_SHIM_LEN, MAX_TO_SHIM_LEN, ToShim, Wrote};
@@ -18,7 +18,7 @@ enum Any<'a> {
 }
 
 impl Any<'_> {
-    /// The name in the golden file. A new variant has to be recorded: the match says so.
+    /// Returns the name in the golden file. The match makes a new variant fail to compile until it is named and recorded.
     fn name(&self) -> &'static str {
         match self {
             Any::To(frame) => match frame {
@@ -64,7 +64,7 @@ impl Any<'_> {
         bytes
     }
 
-    /// The frame behind a header, in the direction of its kind.
+    /// Reads the frame behind a header, in the direction of its kind.
     fn read(kind: u8, body: &[u8]) -> Option<Any<'_>> {
         let (to, from) = (ToShim::read(kind, body), FromShim::read(kind, body));
         assert!(to.is_none() || from.is_none(), "kind {kind} goes one way");
@@ -145,7 +145,7 @@ fn launch_block() -> Vec<u8> {
     Lists::new().block().encode()
 }
 
-/// One of each.
+/// Builds one of each.
 fn frames(block: &[u8]) -> Vec<Any<'_>> {
     use {FromShim as F, ToShim as T};
     let (progress, token) = (progress(), 0x0102_0304_0506_0708);
@@ -260,7 +260,7 @@ fn a_body_that_lacks_a_byte_is_refused() {
 }
 
 #[test]
-fn unknown_kinds_are_stepped_over_and_later_versions_read() {
+fn unknown_kinds_are_skipped_and_later_versions_read() {
     let (ring, gone) = (Any::To(ToShim::Ring { above: 1 }).bytes(), Any::From(FromShim::Gone).bytes());
     let strange = [3, 0, 0, 0, 2, 200, 0, 0, 1, 2, 3];
     let stream = [strange.as_slice(), &ring, &gone].concat();
@@ -271,22 +271,26 @@ fn unknown_kinds_are_stepped_over_and_later_versions_read() {
     }
     assert_eq!((kinds, rest.len()), (vec![(200, None), (3, Some("ring")), (74, Some("gone"))], 0));
     let known: Vec<u8> = (0..=255).filter(|kind| Any::read(*kind, &[1; 300]).is_some()).collect();
-    // Slots have to fit their checksum, and a word of `wrote` has to be known; all other kinds read any bytes.
+    // Slots have to match their checksum, and a state of `wrote` has to be known; all other kinds read any bytes.
     assert_eq!(known, [1, 2, 3, 5, 6, 7, 8, 9, 66, 67, 72, 74]);
 }
 
 #[test]
-fn a_header_is_waited_for_and_a_bad_one_ends_the_conversation() {
+fn an_incomplete_header_waits_for_more_and_a_bad_one_is_an_error() {
     let ring = Any::To(ToShim::Ring { above: 1 }).bytes();
     for cut in 0..ring.len() {
         assert_eq!(frame::next_frame(&ring[..cut], MAX_TO_SHIM_LEN), Ok(None), "{cut}");
     }
-    assert_eq!(frame::next_frame(&[8, 0, 0, 0, 0, 3, 0, 0], MAX_TO_SHIM_LEN), Err(BadFrame), "version 0 never was");
+    assert_eq!(
+        frame::next_frame(&[8, 0, 0, 0, 0, 3, 0, 0], MAX_TO_SHIM_LEN),
+        Err(BadFrame),
+        "version 0 does not exist"
+    );
     assert_eq!(frame::next_frame(&ring, ring.len() - HEADER_LEN - 1), Err(BadFrame), "longer than agreed");
 }
 
 #[test]
-fn a_recorded_launch_block_is_what_to_run() {
+fn a_recorded_launch_block_reads_back() {
     let recorded = recorded();
     let (_, bytes) = recorded.iter().find(|(name, _)| name == "launch").expect("recorded");
     assert_eq!(LaunchBlock::decode(body(bytes).1), Some(Lists::new().block()));

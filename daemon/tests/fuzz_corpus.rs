@@ -1,15 +1,15 @@
-//! What the fuzzers run, on stable: the whole corpus, and a fixed number of changes of it that are the same every time.
+//! The fuzz targets on stable Rust: the whole corpus, and a fixed number of changes of it that are the same every time.
 
 #[path = "../../fuzz/src/lib.rs"]
 mod targets;
 
 use std::path::Path;
 
-/// Changes of one input on top of each other.
-const MOST_CHANGES: u64 = 6;
-/// No input grows beyond this.
-const MAX_BREAKER_LEN: usize = 4096;
-/// Where decoders tend to be wrong: the ends of the integers, and the bytes that mean something to us.
+/// The number of changes of one input on top of each other.
+const MAX_CHANGES: u64 = 6;
+/// The length of the longest input.
+const MAX_INPUT_LEN: usize = 4096;
+/// Bytes at which decoders tend to be wrong: the ends of the integers, and those with a meaning in our formats.
 const EDGES: [u8; 16] = *b"\x00\x01\x04\x40\x41\x7f\x80\xff\n\r\"\\{[:5";
 
 fn corpus(target: &str) -> Vec<Vec<u8>> {
@@ -56,7 +56,7 @@ fn change(dice: &mut Dice, bytes: &mut Vec<u8>, other: &[u8]) {
         // A number at the end of its range.
         _ => bytes.iter_mut().skip(at).take(8).for_each(|byte| *byte = [0, 0xff][at % 2]),
     }
-    bytes.truncate(MAX_BREAKER_LEN);
+    bytes.truncate(MAX_INPUT_LEN);
 }
 
 /// Runs `target` over its corpus and `rounds` changes of it. Says which input was the last.
@@ -73,7 +73,7 @@ fn run(name: &str, rounds: u64, target: fn(&[u8])) {
     let mut dice = Dice(1);
     for _ in 0..rounds {
         let mut bytes = corpus[dice.below(corpus.len() as u64) as usize].clone();
-        for _ in 0..=dice.below(MOST_CHANGES) {
+        for _ in 0..=dice.below(MAX_CHANGES) {
             let other = dice.below(corpus.len() as u64) as usize;
             change(&mut dice, &mut bytes, &corpus[other]);
         }

@@ -1,4 +1,4 @@
-//! Any bytes as what a client sends.
+//! Any bytes as the messages of a client.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| toold_fuzz::wire(bytes));

@@ -1,4 +1,4 @@
-//! What every fuzz target runs: bytes in, nothing out, a panic only for a bug.
+//! The body of every fuzz target: bytes in, nothing out, a panic only for a bug.
 //!
 //! `daemon/tests/fuzz_corpus.rs` runs the same functions on stable, over the corpus and over changes of it.
 
@@ -15,7 +15,7 @@ use toold_format::launch::LaunchBlock;
 use toold_format::slots::{self, Exit, Head, Launch, Progress, SLOT_LEN, Slot};
 use toold_proto::ErrorKind;
 
-/// Message sizes under which a framing must give the same frames however its bytes are cut.
+/// Limits on a message, under each of which a framing must give the same frames however its bytes are cut.
 const MAX_MESSAGES: [usize; 3] = [7, 100, 1 << 20];
 /// Sizes of the pieces.
 const PIECES: [usize; 2] = [1, 13];
@@ -23,7 +23,7 @@ const MAX_BATCH: usize = 3;
 /// The longest log of an index run: every byte of it is read a dozen times.
 const LOG_MAX: usize = 2048;
 
-/// What a client sends, into every decoder of the wire.
+/// Feeds the bytes of a client into every decoder of the wire.
 pub fn wire(bytes: &[u8]) {
     match sniff::detect(bytes) {
         None => assert!(bytes.is_ascii()),
@@ -46,7 +46,7 @@ pub fn wire(bytes: &[u8]) {
     }
 }
 
-/// The frames, which must not depend on how the bytes came. None: a complaint.
+/// Returns the frames, which must not depend on how the bytes are cut. None: an error.
 fn cut_anywhere<D: Decode>(bytes: &[u8], decoder: impl Fn() -> D) -> Vec<Option<Vec<u8>>> {
     let whole = frames_of(decoder(), bytes, bytes.len().max(1));
     for piece in PIECES {
@@ -82,13 +82,13 @@ fn comes_back<D: Decode>(text: &str, mut decoder: D, blank: bool) {
     assert_eq!(decoder.next(), None);
 }
 
-/// One message: how deep it is, and what it asks.
+/// Reads one message: its depth, and its request.
 fn json(text: &[u8]) {
     // A member that is there twice is read once, so the text may be deeper than the value.
     let depth = serde_json::from_slice(text).map_or(0, |value| depth(&value));
     let too_deep = [0, 1, 2, 5, 128].map(|max| (nesting::deeper_than(text, max), depth > max));
-    assert!(too_deep.iter().all(|(told, is)| *told || !is), "{depth} deep: {too_deep:?}");
-    assert!(too_deep.is_sorted_by_key(|(told, _)| !told), "deeper than 2 is deeper than 1");
+    assert!(too_deep.iter().all(|(reported, is)| *reported || !is), "{depth} deep: {too_deep:?}");
+    assert!(too_deep.is_sorted_by_key(|(reported, _)| !reported), "deeper than 2 is deeper than 1");
     let is_json = serde_json::from_slice::<&RawValue>(text).is_ok();
     match message::parse(text, MAX_BATCH) {
         Ok(Message::One(request)) => {
@@ -114,7 +114,7 @@ fn depth(value: &Value) -> usize {
     }
 }
 
-/// The same request, written out again, is the same request.
+/// Checks that a request, written and parsed again, is the same request.
 fn reads_back(request: &Request<'_>) {
     let method = Value::from(&*request.method);
     let mut text = format!(r#"{{"jsonrpc":"2.0","method":{method}"#);
@@ -129,7 +129,7 @@ fn reads_back(request: &Request<'_>) {
     assert!(matches!(&again, Ok(Message::One(again)) if again == request), "{request:?} came back as {again:?}");
 }
 
-/// What the other end of a shim's connection sends: frames in a row, and the block that starts a program.
+/// Reads the bytes as the other end of a shim's connection sends them: frames in a row, and the block that starts a program.
 pub fn frames(bytes: &[u8]) {
     for max in [MAX_TO_SHIM_LEN, MAX_FROM_SHIM_LEN] {
         let mut rest = bytes;
@@ -149,7 +149,7 @@ fn to_shim(kind: u8, body: &[u8]) {
     read.put(&mut again);
     let (again_kind, body, len) = frame::next_frame(&again, usize::MAX).expect("ours").expect("whole");
     assert_eq!((again_kind, len), (kind, again.len()));
-    assert!(bytes.starts_with(body), "only what a later version added is lost");
+    assert!(bytes.starts_with(body), "only the fields of a later version are lost");
     assert_eq!(ToShim::read(kind, body), Some(read));
     if let ToShim::Launch { block: bytes } = read {
         block(bytes);
@@ -169,8 +169,8 @@ fn from_shim(kind: u8, body: &[u8]) {
         | FromShim::Wrote { .. }
         | FromShim::Done { .. }
         | FromShim::Killed { .. }
-        | FromShim::Gone => assert!(bytes.starts_with(body), "only what a later version added is lost"),
-        // A slot may hold more facts than we know, and its checksum is over all of them.
+        | FromShim::Gone => assert!(bytes.starts_with(body), "only the fields of a later version are lost"),
+        // A slot may hold fields of a later version, and its checksum covers all of them.
         FromShim::Welcome { .. } | FromShim::Bell { .. } | FromShim::Exited { .. } | FromShim::Closed { .. } => {
             assert!(bytes.len() >= body.len());
         }
@@ -184,7 +184,7 @@ fn block(bytes: &[u8]) {
     assert_eq!(LaunchBlock::decode(&read.encode()), Some(read));
 }
 
-/// A log and its index: two bytes with the log's length, the log, the index.
+/// Reads a log and its index: two bytes with the log's length, the log, the index.
 pub fn index(bytes: &[u8]) {
     let Some((len, rest)) = bytes.split_first_chunk::<2>() else { return };
     let len = usize::from(u16::from_le_bytes(*len)).min(LOG_MAX).min(rest.len());
@@ -192,7 +192,7 @@ pub fn index(bytes: &[u8]) {
     log::fuzz::pair(log, idx).expect("memory files can be read");
 }
 
-/// One slot, as it is and with a checksum that fits.
+/// Reads one slot, as it is and with a checksum that matches.
 pub fn slots(bytes: &[u8]) {
     let mut slot = [0; SLOT_LEN];
     let len = bytes.len().min(SLOT_LEN);

@@ -1,20 +1,21 @@
 //! The frames between daemon and shim, over any byte stream. Frozen: old shims outlive many daemons.
 //!
 //! A frame is `length of the body (u32) | version (u8) | kind (u8) | 0 (u16) | body`, little-endian.
-//! A kind that is not known, and what follows the known part of a body, is ignored.
+//! A reader ignores a kind that it does not know, and the bytes that follow the known part of a body.
+//! `docs/shim-protocol.md` describes them.
 
 use crate::slots::{Exit, Progress, SLOT_LEN, Slot};
 
 pub const VERSION: u8 = 1;
 pub const HEADER_LEN: usize = 8;
-/// The longest piece of stdin in one frame. A shim needs room for one of these.
+/// The longest piece of stdin in one frame. A shim has a buffer for one of these.
 pub const MAX_WRITE_LEN: usize = 16 * 1024;
 /// The longest frame a shim takes once it runs.
 pub const MAX_TO_SHIM_LEN: usize = MAX_WRITE_LEN + 256;
 /// The longest frame a shim sends: a report with survivors.
 pub const MAX_FROM_SHIM_LEN: usize = 2048;
 
-/// Where frames are written: a heap buffer in the daemon, a fixed one in the shim.
+/// A buffer that frames are written to: on the heap in the daemon, a fixed one in the shim.
 pub trait Sink {
     fn put(&mut self, bytes: &[u8]);
 }
@@ -25,7 +26,7 @@ impl Sink for Vec<u8> {
     }
 }
 
-/// Only counts.
+/// Counts the bytes and drops them.
 struct LengthCounter(usize);
 
 impl Sink for LengthCounter {
@@ -34,22 +35,22 @@ impl Sink for LengthCounter {
     }
 }
 
-/// What the daemon asks.
+/// A frame from the daemon to the shim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToShim<'a> {
     /// The first frame of a new connection.
     Hello {
         nonce: [u8; 16],
     },
-    /// What to run: see `launch`.
+    /// The program to run: see `launch`.
     Launch {
         block: &'a [u8],
     },
-    /// Tell me once when the output reaches beyond this.
+    /// Asks for one `Bell` when the output is longer than `above`.
     Ring {
         above: u64,
     },
-    /// A piece of a write. `id` names the whole; all zero is no name.
+    /// A piece of a write. `id` names the whole write; all zero is an unnamed one.
     Write {
         token: u64,
         id: [u8; 16],
@@ -57,7 +58,7 @@ pub enum ToShim<'a> {
         total: u64,
         data: &'a [u8],
     },
-    /// Give up on the piece that waits.
+    /// Drops the rest of the piece that waits.
     WriteStop {
         token: u64,
     },
@@ -83,25 +84,25 @@ pub enum ToShim<'a> {
     },
 }
 
-/// How a piece of a write went.
+/// The result of a piece of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wrote {
-    /// Taken whole; more is wanted.
+    /// The piece is written; the next one is wanted.
     More,
     /// The whole write is done.
     Complete,
-    /// Given up; this is all there will be.
+    /// The daemon stopped the write; no more of it is written.
     Stopped,
-    /// Nobody can read it any more.
+    /// No process can read the input any more.
     Broken,
-    /// It was done before.
+    /// A write of this name was done before.
     Duplicate,
 }
 
-/// What the shim says.
+/// A frame from the shim to the daemon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FromShim<'a> {
-    /// The answer to `Hello`, with all that is known.
+    /// The answer to `Hello`, with the whole state.
     Welcome {
         shim_pid: i32,
         pid: i32,
@@ -133,18 +134,18 @@ pub enum FromShim<'a> {
         done: u64,
         state: Wrote,
     },
-    /// `Close`, `Resize` or `Signal` is done, or why not.
+    /// The result of `Close`, `Resize` or `Signal`.
     Done {
         token: u64,
         errno: i32,
     },
-    /// The tree is empty, or these pids survived. Signals as bits, signal n at bit n.
+    /// The result of `Kill`: the tree is empty, or these pids survived. Signals as bits, signal n at bit n.
     Killed {
         token: u64,
         signals: u64,
         survivors: &'a [u8],
     },
-    /// The tree is empty, the output closed, the record complete. The shim leaves.
+    /// The tree is empty, the output closed, the record complete. The shim disconnects.
     Gone,
 }
 
@@ -201,7 +202,7 @@ impl ToShim<'_> {
         frame(self.kind(), out, |sink| self.body(sink));
     }
 
-    /// The frame behind a header. None: a kind of a later version, or too short for its kind.
+    /// Reads the body of a frame. None: a kind of a later version, or too short for its kind.
     pub fn read(kind: u8, body: &[u8]) -> Option<ToShim<'_>> {
         let mut t = BodyReader(body);
         Some(match kind {
@@ -220,7 +221,7 @@ impl ToShim<'_> {
                 let (token, signal, cause, grace_ms) = (t.u64()?, t.i32()?, t.u32()?, t.u64()?);
                 ToShim::Kill { token, signal, grace_ms, cause, uid: t.u32()?, pid: t.i32()? }
             }
-            // A later version's frame.
+            // A frame of a later version.
             _ => return None,
         })
     }
@@ -288,7 +289,7 @@ impl FromShim<'_> {
         frame(self.kind(), out, |sink| self.body(sink));
     }
 
-    /// The frame behind a header. None: a kind of a later version, or too short for its kind.
+    /// Reads the body of a frame. None: a kind of a later version, or too short for its kind.
     pub fn read(kind: u8, body: &[u8]) -> Option<FromShim<'_>> {
         let mut t = BodyReader(body);
         Some(match kind {
@@ -309,7 +310,7 @@ impl FromShim<'_> {
                 FromShim::Killed { token, signals, survivors: t.0.get(..count.checked_mul(4)?)? }
             }
             74 => FromShim::Gone,
-            // A later version's frame.
+            // A frame of a later version.
             _ => return None,
         })
     }
@@ -332,7 +333,7 @@ impl Wrote {
             2 => Wrote::Stopped,
             3 => Wrote::Broken,
             4 => Wrote::Duplicate,
-            // A later version's word.
+            // A result of a later version.
             _ => return None,
         })
     }
@@ -349,8 +350,9 @@ fn frame(kind: u8, out: &mut dyn Sink, body: impl Fn(&mut dyn Sink)) {
 /// A frame's kind, its body and its length, header included.
 pub type RawFrame<'a> = (u8, &'a [u8], usize);
 
-/// The next whole frame at the start of `bytes`.
-/// An error: longer than `max`, or of a version that never was.
+/// Splits off the frame at the start of `bytes`. None: it is not whole yet.
+/// An error: longer than `max`, or of version 0, which does not exist.
+#[inline]
 pub fn next_frame(bytes: &[u8], max: usize) -> Result<Option<RawFrame<'_>>, BadFrame> {
     let Some((header, rest)) = bytes.split_first_chunk::<HEADER_LEN>() else { return Ok(None) };
     let length = u32::from_le_bytes([header[0], header[1], header[2], header[3]]) as usize;
@@ -360,7 +362,7 @@ pub fn next_frame(bytes: &[u8], max: usize) -> Result<Option<RawFrame<'_>>, BadF
     Ok(rest.get(..length).map(|body| (header[5], body, HEADER_LEN + length)))
 }
 
-/// The other side does not speak this protocol.
+/// The other side does not use this protocol.
 #[derive(Debug, PartialEq, Eq)]
 pub struct BadFrame;
 

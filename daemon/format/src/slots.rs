@@ -1,27 +1,27 @@
-//! The fixed places of a record file where facts are written as they happen. Pure: bytes in, facts out.
+//! The slots of a record file, to which each fact is written when it happens. Pure: bytes in, facts out.
 //!
-//! A record begins with one page of slots, all zero at first, so that a full disk cannot keep an exit
-//! from being written. A slot ends in a checksum; one that does not fit is as good as empty.
+//! A record starts with one page of slots, all zero at first, so that a full disk cannot keep an exit
+//! from being written. A slot ends in a checksum; a slot whose checksum does not match counts as empty.
 
 use crate::fnv1a;
 use crate::log::Counts;
 
-/// The page of slots before the spec.
+/// The length of the slots before the spec.
 pub const PAGE_LEN: usize = 4096;
-/// Where each slot is.
+/// The offset of each slot.
 pub const HEAD_AT: u64 = 0;
-/// The daemon's own: what it told of the process, and how far its watch has come. It shares the head's sector, which
-/// nobody else writes.
+/// The daemon's own slot: the published events of the process, and the position of its watch. It shares the head's sector,
+/// which no shim writes.
 pub const CHECKPOINT_AT: u64 = 256;
 pub const LAUNCH_AT: u64 = 512;
 pub const EXIT_AT: u64 = 1024;
 pub const CLOSED_AT: u64 = 1536;
 pub const COUNTS_AT: u64 = 2048;
-/// Named writes, so that one that is repeated after the exit is known: 24 bytes each, id and bytes done.
+/// Named writes, so that one that is repeated after the exit is recognised: 24 bytes each, id and bytes done.
 pub const WRITES_AT: u64 = 2560;
 pub const WRITE_ENTRY_LEN: usize = 24;
 pub const MAX_WRITES: usize = 64;
-/// Every slot has this size, checksum included.
+/// The length of a slot, checksum included.
 pub const SLOT_LEN: usize = 96;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"tooldrec");
@@ -30,22 +30,22 @@ pub const VERSION: u32 = 1;
 
 /// One slot as bytes.
 pub type Slot = [u8; SLOT_LEN];
-/// The size of the daemon's own slot. What is in it is not known here.
+/// The length of the daemon's own slot. Its content is not known here.
 pub const CHECKPOINT_LEN: usize = 192;
 pub type CheckpointSlot = [u8; CHECKPOINT_LEN];
 
-/// What the daemon knows before anything is started.
+/// The facts that the daemon has before it starts anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
     pub spec_len: u32,
     pub spec_checksum: u64,
-    /// Proves to a shim that its caller can read the record.
+    /// A secret that proves to a shim that the connecting daemon can read the record.
     pub nonce: [u8; 16],
-    /// The kernel's run: pids of another boot mean nothing.
+    /// The boot id: pids of another boot mean nothing.
     pub boot: [u8; 16],
 }
 
-/// How far the start has come.
+/// The progress of a start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
     /// A shim holds the lock and is about to fork.
@@ -53,24 +53,24 @@ pub enum Stage {
     Running,
     /// The program never ran.
     Failed,
-    /// A daemon found neither shim nor exit.
+    /// A daemon found neither a shim nor an exit.
     Lost,
 }
 
-/// Who runs it, or why nobody does.
+/// The processes that run it, or the step that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Launch {
     pub stage: Stage,
     pub shim_pid: i32,
     pub pid: i32,
-    /// Start time of `pid` in clock ticks since boot: with the pid, an identity.
+    /// The start time of `pid` in clock ticks since boot: with the pid, an identity.
     pub ticks: u64,
     pub step: u32,
     pub errno: i32,
     pub at_ms: u64,
 }
 
-/// Who ended a process.
+/// The reason of an exit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Cause {
     #[default]
@@ -82,7 +82,7 @@ pub enum Cause {
     Shutdown,
 }
 
-/// How the program ended, as the kernel said it.
+/// The end of the program, as the kernel reported it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exit {
     pub wait_status: i32,
@@ -91,13 +91,13 @@ pub struct Exit {
     pub by_uid: u32,
     pub by_pid: i32,
     pub at_ms: u64,
-    /// The end of the output at the exit: what comes later is a leftover's.
+    /// The end of the output at the exit: later output is of orphaned descendants.
     pub end: u64,
     pub cpu_us: u64,
     pub max_rss_kib: u64,
 }
 
-/// The counts, and what stdin is.
+/// The counts of the output, and the state of the streams and the terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Progress {
     pub counts: Counts,
@@ -126,7 +126,7 @@ impl SlotWriter {
         self
     }
     fn seal(mut self) -> Slot {
-        debug_assert!(self.at <= SLOT_LEN - 8, "a slot has room for its facts and the checksum");
+        debug_assert!(self.at <= SLOT_LEN - 8, "a slot holds its facts and the checksum");
         let checksum = fnv1a(&self.slot[..SLOT_LEN - 8]);
         self.slot[SLOT_LEN - 8..].copy_from_slice(&checksum.to_le_bytes());
         self.slot
@@ -139,7 +139,8 @@ struct SlotReader<'a> {
 }
 
 impl<'a> SlotReader<'a> {
-    /// None when the slot was never written, or only in part.
+    /// Checks a slot. None: it was never written, or only in part.
+    #[inline]
     fn open(slot: &'a Slot) -> Option<SlotReader<'a>> {
         let (facts, checksum) = slot.split_at(SLOT_LEN - 8);
         (fnv1a(facts).to_le_bytes() == checksum && facts.iter().any(|b| *b != 0)).then_some(SlotReader { rest: facts })
@@ -208,7 +209,7 @@ impl Launch {
             2 => Stage::Running,
             3 => Stage::Failed,
             4 => Stage::Lost,
-            // A later version's stage: unknown is not started.
+            // A stage of a later version: an unknown one counts as not started.
             _ => return None,
         };
         let (shim_pid, pid, step, errno) = (t.i32(), t.i32(), t.u32(), t.i32());
@@ -234,7 +235,7 @@ impl Cause {
             3 => Cause::Idle,
             4 => Cause::SessionEnd,
             5 => Cause::Shutdown,
-            // What we do not know, we do not claim.
+            // A cause of a later version: none is claimed.
             _ => Cause::Itself,
         }
     }
@@ -285,6 +286,7 @@ impl Progress {
             .put(c.unstored.to_le_bytes())
             .seal()
     }
+    #[inline]
     pub fn read(slot: &Slot) -> Option<Progress> {
         let mut t = SlotReader::open(slot)?;
         let (flags, rows, cols) = (t.u32(), t.u16(), t.u16());
@@ -302,7 +304,7 @@ impl Progress {
     }
 }
 
-/// The moment both streams were at their end.
+/// Encodes the time at which both streams were at their end.
 pub fn closed_slot(at_ms: u64) -> Slot {
     SlotWriter::new().put(1u32.to_le_bytes()).put(0u32.to_le_bytes()).put(at_ms.to_le_bytes()).seal()
 }

@@ -1,8 +1,8 @@
-//! How much a program has written: bytes, lines, and what of it is not there any more.
+//! Counts of a program's output: bytes, lines, and the bytes that are not kept.
 
 use crate::Stream;
 
-/// What is known about a log without reading it.
+/// The facts about a log that need no reading of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
     /// Every byte the program ever wrote, kept or not; the cursor after the last one.
@@ -14,19 +14,20 @@ pub struct Counts {
     pub err_open: bool,
     /// The last byte of either stream was not a newline.
     pub last_open: bool,
-    /// Bytes that were kept once and made room for newer ones.
+    /// Bytes that were kept once and dropped for newer ones.
     pub dropped: u64,
     /// Bytes that the disk refused.
     pub unstored: u64,
 }
 
 impl Counts {
-    /// The lines of both streams, each counted by itself; an unterminated last line is one.
+    /// Counts the lines of both streams, each stream by itself; an unterminated last line is one.
     pub fn lines(&self) -> u64 {
         self.lines_of(Some(Stream::Stdout)) + self.lines_of(Some(Stream::Stderr))
     }
 
-    /// The lines of one stream, or of the merged text: there a line may hold bytes of both.
+    /// Counts the lines of one stream, or of the merged text: there a line may hold bytes of both.
+    #[inline]
     pub fn lines_of(&self, stream: Option<Stream>) -> u64 {
         let open = match stream {
             None => self.last_open,
@@ -36,6 +37,7 @@ impl Counts {
         self.newlines(stream).saturating_add(u64::from(open))
     }
 
+    #[inline]
     pub fn newlines(&self, stream: Option<Stream>) -> u64 {
         match stream {
             None => self.out_newlines.saturating_add(self.err_newlines),
@@ -44,7 +46,8 @@ impl Counts {
         }
     }
 
-    /// Counts `bytes` as written. Says nothing about whether they are kept.
+    /// Counts `bytes` as written, kept or not.
+    #[inline]
     pub fn advance(&mut self, stream: Stream, bytes: &[u8]) {
         let Some(last) = bytes.last() else { return };
         let (newlines, open) = match stream {

@@ -1,15 +1,15 @@
-//! The log's file names and index records, as bytes. Pure: no files here. `docs/log-format.md` is the promise.
+//! The log's file names and index records, as bytes. Pure: no files here. `docs/log-format.md` describes them.
 
 use crate::Stream;
 use std::ffi::CStr;
 
-/// An index's header, and each of its records.
+/// The length of an index's header, and of each of its records.
 pub const RECORD_LEN: usize = 32;
 
-/// A record covers no more than this, so finding a byte or a line scans no more than this.
+/// The number of bytes that a record covers at most, so that finding a byte or a line scans no more than this.
 pub const MAX_SPAN_LEN: u64 = 64 * 1024;
 
-/// A record covers no more time than this.
+/// The time that a record covers at most.
 pub const MAX_SPAN_MS: u64 = 100;
 
 const MAGIC: [u8; 8] = *b"toolidx1";
@@ -22,12 +22,12 @@ const ERR_OPEN: u8 = 2;
 pub struct SegmentName([u8; 24]);
 
 impl SegmentName {
-    /// The file with the bytes of the segment that starts at `start`.
+    /// Names the file with the bytes of the segment that starts at `start`.
     pub fn log(start: u64) -> SegmentName {
         SegmentName::build(*b"log", start)
     }
 
-    /// The index beside it.
+    /// Names the index beside it.
     pub fn idx(start: u64) -> SegmentName {
         SegmentName::build(*b"idx", start)
     }
@@ -55,12 +55,12 @@ impl SegmentName {
     }
 }
 
-/// Where the segment of a `log*` file starts; none for any other file.
+/// Returns the start of the segment of a `log*` file; none for any other file.
 pub fn parse_log_name(name: &[u8]) -> Option<u64> {
     parse_name(*b"log", name)
 }
 
-/// The same for an `idx*` file.
+/// Returns the same for an `idx*` file.
 pub fn parse_idx_name(name: &[u8]) -> Option<u64> {
     parse_name(*b"idx", name)
 }
@@ -71,7 +71,7 @@ fn parse_name(kind: [u8; 3], name: &[u8]) -> Option<u64> {
         return Some(0);
     }
     let start = u64::from_str_radix(std::str::from_utf8(rest.strip_prefix(b".")?).ok()?, 16).ok()?;
-    // One spelling only: `log.+5` and `log.0` are somebody else's.
+    // One spelling only: `log.+5` and `log.0` are not ours.
     (start > 0 && SegmentName::build(kind, start).as_str().as_bytes() == name).then_some(start)
 }
 
@@ -97,14 +97,14 @@ impl IndexHeader {
     }
 }
 
-/// From `start` until the next record the bytes are of one stream.
+/// The bytes from `start` until the next record, which are of one stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IndexRecord {
     pub start: u64,
     /// Newlines of each stream before `start`, kept or not.
     pub out_newlines: u64,
     pub err_newlines: u64,
-    /// When the first byte came, milliseconds since 1970.
+    /// The time of the first byte, milliseconds since 1970.
     pub time_ms: u64,
     pub stream: Stream,
     /// The stream's last byte before `start` was not a newline.
@@ -128,7 +128,9 @@ impl IndexRecord {
         raw
     }
 
-    /// None for what no writer wrote, such as the zeroes a power cut leaves behind, or more newlines than bytes.
+    /// Reads a record. None for bytes that no writer wrote, such as the zeroes that a power cut leaves behind, or more
+    /// newlines than bytes.
+    #[inline]
     pub fn decode(raw: &[u8; RECORD_LEN]) -> Option<IndexRecord> {
         if u64_at(raw, 1).checked_add(u64_at(raw, 2))? > u64_at(raw, 0) {
             return None;
@@ -136,7 +138,7 @@ impl IndexRecord {
         let stream = match raw[30] {
             1 => Stream::Stdout,
             2 => Stream::Stderr,
-            // A stream that nobody writes: damage.
+            // A stream that no writer writes: damage.
             _ => return None,
         };
         Some(IndexRecord {
@@ -150,7 +152,8 @@ impl IndexRecord {
         })
     }
 
-    /// Newlines before `start` in one stream, or in both.
+    /// Counts the newlines before `start` in one stream, or in both.
+    #[inline]
     pub fn newlines(&self, stream: Option<Stream>) -> u64 {
         match stream {
             None => self.out_newlines.saturating_add(self.err_newlines),
@@ -160,10 +163,11 @@ impl IndexRecord {
     }
 }
 
+#[inline]
 fn u64_at(raw: &[u8; RECORD_LEN], i: usize) -> u64 {
-    let mut word = [0; 8];
-    word.copy_from_slice(&raw[8 * i..8 * i + 8]);
-    u64::from_le_bytes(word)
+    let mut bytes = [0; 8];
+    bytes.copy_from_slice(&raw[8 * i..8 * i + 8]);
+    u64::from_le_bytes(bytes)
 }
 
 #[cfg(test)]
@@ -174,16 +178,16 @@ mod tests {
     #[test]
     fn the_first_segment_has_the_plain_names_and_later_ones_their_start() {
         let names = [SegmentName::log(0), SegmentName::idx(0), SegmentName::log(0x1f00), SegmentName::idx(u64::MAX)];
-        let told: Vec<&str> = names.iter().map(SegmentName::as_str).collect();
-        assert_eq!(told, ["log", "idx", "log.0000000000001f00", "idx.ffffffffffffffff"]);
+        let found: Vec<&str> = names.iter().map(SegmentName::as_str).collect();
+        assert_eq!(found, ["log", "idx", "log.0000000000001f00", "idx.ffffffffffffffff"]);
     }
 
     #[test]
     fn only_names_that_the_writer_makes_are_segments() {
         let names =
             ["log", "log.0000000000000010", "log.0000000000000000", "log.10", "log.", "idx", "log.000000000000001G"];
-        let told: Vec<Option<u64>> = names.iter().map(|n| parse_log_name(n.as_bytes())).collect();
-        assert_eq!(told, [Some(0), Some(16), None, None, None, None, None]);
+        let found: Vec<Option<u64>> = names.iter().map(|n| parse_log_name(n.as_bytes())).collect();
+        assert_eq!(found, [Some(0), Some(16), None, None, None, None, None]);
     }
 
     #[test]
@@ -210,7 +214,7 @@ mod tests {
         assert!(IndexRecord::decode(&raw).is_some());
         raw[16] = 4;
         assert_eq!(IndexRecord::decode(&raw), None);
-        // Was believed, and counting the lines of both streams overflowed.
+        // The reader accepted it, and counting the lines of both streams overflowed.
         raw[8..24].fill(0xff);
         assert_eq!(IndexRecord::decode(&raw), None);
     }

@@ -1,4 +1,4 @@
-//! The few things the writer asks of the disk, relative to a directory descriptor, without allocating.
+//! The file operations of the writer, relative to a directory descriptor, without allocating.
 
 use super::index::{SegmentName, parse_log_name};
 use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, fallocate, fstat, ftruncate, openat, unlinkat};
@@ -11,16 +11,16 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-/// Where segments are written. A trait so that tests can be a disk that refuses.
+/// The files of a log. A trait, so that tests can be a disk that refuses.
 pub trait Files {
     fn create(&mut self, name: &CStr) -> Result<OwnedFd, Errno>;
-    /// As `write(2)`: may take less than all of it.
+    /// Writes as `write(2)` does: it may take less than all of it.
     fn write(&mut self, fd: &OwnedFd, bytes: &[u8]) -> Result<usize, Errno>;
-    /// Takes blocks for bytes to come, which makes their writing cheaper. The file stays as long as it is.
+    /// Reserves blocks for bytes to come, which makes their writing cheaper. The file keeps its length.
     fn reserve(&mut self, fd: &OwnedFd, from: u64, len: u64) -> Result<(), Errno>;
-    /// Gives back what was reserved beyond the end of the file.
+    /// Releases the blocks that were reserved beyond the end of the file.
     fn release(&mut self, fd: &OwnedFd);
-    /// A failure leaves nothing to do: the name is gone already, or the disk is.
+    /// Removes a file. A failure leaves nothing to do: the name is gone already, or the disk is.
     fn remove(&mut self, name: &CStr);
 }
 
@@ -36,7 +36,7 @@ impl Dir {
 
 impl Files for Dir {
     fn create(&mut self, name: &CStr) -> Result<OwnedFd, Errno> {
-        // Not through a link that somebody put there, and never onto what is there already.
+        // Not through a link that another process put there, and never onto an existing file.
         let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         loop {
             match openat(&self.0, name, flags, Mode::RUSR | Mode::WUSR) {
@@ -60,7 +60,7 @@ impl Files for Dir {
     }
 
     fn release(&mut self, fd: &OwnedFd) {
-        // To the length that it has, not to one that we think it has: no byte of it can be lost by this.
+        // To the length that it has, not to one that we remember: no byte can be lost by this.
         // If it fails, the blocks stay with the file until that is removed.
         let _ = fstat(fd).and_then(|stat| ftruncate(fd, stat.st_size as u64));
     }
@@ -70,7 +70,7 @@ impl Files for Dir {
     }
 }
 
-/// Gives back what a writer that was killed had reserved in the directory `dir`: only its last segment can have any.
+/// Releases the blocks that a killed writer had reserved in the directory `dir`: only its last segment can have any.
 pub fn release_reserved(dir: &Path) -> io::Result<()> {
     let starts = std::fs::read_dir(dir)?.filter_map(|entry| parse_log_name(entry.ok()?.file_name().as_bytes()));
     let Some(last) = starts.max() else { return Ok(()) };

@@ -1,7 +1,7 @@
 //! Appends output to a process's log and index, within a cap and through a full disk.
 //!
-//! It runs in the shim, forked from a zygote: no allocation, no locks, no panics, and it never fails. What it cannot
-//! store it counts.
+//! It runs in the shim, forked from a zygote: no allocation, no locks, no panics, and it never fails. It counts the bytes
+//! that it cannot store.
 
 use super::counts::Counts;
 use super::index::{IndexHeader, IndexRecord, MAX_SPAN_LEN, MAX_SPAN_MS, RECORD_LEN, SegmentName};
@@ -9,30 +9,32 @@ use super::sys::{Dir, Files};
 use crate::Stream;
 use std::os::fd::OwnedFd;
 
-/// Finished tail segments at one time. Eight hold half the cap; the others are for segments that ended early.
+/// The number of finished tail segments at one time. Eight hold half the cap; the others are for segments that ended
+/// early.
 const MAX_TAILS: usize = 16;
 
-/// The smallest tail segment, unless the cap itself is only a few times larger.
+/// The length of the smallest tail segment, unless the cap itself is only a few times larger.
 const MIN_SEGMENT_LEN: u64 = 4096;
 
-/// The index after which the first segment may end early, at least: 32 Ki changes of stream, however small the cap.
+/// The length of the index, at least, after which the first segment may end early: 32 Ki changes of stream, however small
+/// the cap.
 const MIN_HEAD_INDEX_LEN: u64 = 1024 * 1024;
 
 /// The same for a tail segment. There are 16 of them.
 const MIN_TAIL_INDEX_LEN: u64 = 64 * 1024;
 
-/// Index for a byte of capacity: a record for every eight bytes. With a quarter, lines of nine bytes that alternated
-/// between the streams filled the index long before the cap, and most of them were dropped.
+/// The length of the index per byte of capacity: a record for every eight bytes. With a quarter byte, lines of nine bytes
+/// that alternated between the streams filled the index long before the cap, and most of them were dropped.
 const INDEX_LEN_PER_BYTE: u64 = 4;
 
-/// Records written at once: enough for a chunk of half a megabyte.
+/// The number of records written at once: enough for a chunk of half a megabyte.
 const MAX_BATCH_RECORDS: usize = 8;
 
-/// An append of this size is one of a flood, and a segment that holds this much already is worth blocks ahead.
+/// An append of this length is part of a flood. In a segment of the second length, blocks are reserved for it.
 const FLOOD_APPEND_LEN: usize = 60 * 1024;
 const MIN_RESERVE_SEGMENT_LEN: u64 = 1024 * 1024;
 
-/// Blocks taken ahead at once. A filesystem that looks for room at every write needs a third longer for them.
+/// The length of the blocks reserved at once. A filesystem that allocates at every write needs a third longer for them.
 const RESERVE_LEN: u64 = 16 * 1024 * 1024;
 
 /// The log of one running program.
@@ -58,7 +60,7 @@ struct Segment {
     len: u64,
     capacity: u64,
     idx_len: u64,
-    /// Blocks are there up to here, if that is beyond the length.
+    /// The end of the reserved blocks, if that is beyond the length.
     reserved: u64,
     head: bool,
     /// The last record written.
@@ -82,17 +84,17 @@ struct TailSegment {
 struct AppendPlan {
     records: [u8; RECORD_LEN * (MAX_BATCH_RECORDS + 1)],
     records_len: usize,
-    /// How many of the bytes.
+    /// The number of bytes to append.
     len: usize,
     last_record: Option<LastRecord>,
     counts: Counts,
 }
 
-/// The disk took only so many of the bytes.
+/// The disk refused to store all bytes. It stored this many.
 struct Refused(usize);
 
 impl LogWriter {
-    /// A log in the directory `dir`. Nothing is created before the first byte.
+    /// Opens a log in the directory `dir`. Nothing is created before the first byte.
     pub const fn new(dir: OwnedFd, cap: u64) -> LogWriter {
         LogWriter::with_files(Dir::new(dir), cap)
     }
@@ -120,7 +122,7 @@ impl<F: Files> LogWriter<F> {
         }
     }
 
-    /// Takes all of `bytes`; what the disk refuses is counted as unstored.
+    /// Appends all of `bytes`; those that the disk refuses are counted as unstored.
     pub fn append(&mut self, stream: Stream, bytes: &[u8], now_ms: u64) {
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -140,7 +142,7 @@ impl<F: Files> LogWriter<F> {
         self.counts
     }
 
-    /// Appends a first part of `bytes` and tells how long it was; 0 when the segment is full and was ended.
+    /// Appends a first part of `bytes` and returns its length; 0 when the segment is full and was ended.
     fn store(&mut self, stream: Stream, bytes: &[u8], now_ms: u64) -> Result<usize, Refused> {
         if self.current.is_none() {
             let dropped_ahead = self.dropped_ahead(bytes.len());
@@ -161,14 +163,14 @@ impl<F: Files> LogWriter<F> {
         }
         self.make_room(plan.len as u64);
         self.write(&plan, bytes.get(..plan.len).unwrap_or_default())?;
-        // Making room dropped bytes that the plan does not know of.
+        // `make_room` dropped bytes that the plan does not include.
         self.counts = Counts { dropped: self.counts.dropped, ..plan.counts };
         Ok(plan.len)
     }
 
-    /// How many of `len` new bytes would be dropped again before this append ends. They are whole segments, so what
-    /// stays is what would stay had they been written; a small cap would otherwise make and remove a file per few
-    /// bytes.
+    /// Counts how many of `len` new bytes would be dropped again before this append ends. They are whole segments, so the
+    /// bytes that stay are those that would stay had the others been written; a small cap would otherwise create and
+    /// remove a file per few bytes.
     fn dropped_ahead(&self, len: usize) -> usize {
         let room = usize::try_from(self.cap - self.head_capacity()).unwrap_or(usize::MAX);
         if room == 0 {
@@ -211,7 +213,7 @@ impl<F: Files> LogWriter<F> {
         Ok(())
     }
 
-    /// How much of `bytes` the segment takes in one write, and its records.
+    /// Plans the next write: as much of `bytes` as the segment takes at once, and its records.
     fn plan(&self, segment: &Segment, stream: Stream, bytes: &[u8], now_ms: u64) -> AppendPlan {
         let mut plan = AppendPlan {
             records: [0; RECORD_LEN * (MAX_BATCH_RECORDS + 1)],
@@ -259,8 +261,8 @@ impl<F: Files> LogWriter<F> {
         }
     }
 
-    /// Writes the records, then the bytes they are about: a crash between leaves a record at the log's end, which
-    /// says nothing, instead of bytes of an unknown stream.
+    /// Writes the records, then their bytes: a crash in between leaves a record at the log's end, which
+    /// covers nothing, instead of bytes of an unknown stream.
     fn write(&mut self, plan: &AppendPlan, bytes: &[u8]) -> Result<(), Refused> {
         let Some(segment) = &mut self.current else { return Err(Refused(0)) };
         let records = plan.records.get(..plan.records_len).unwrap_or_default();
@@ -278,7 +280,7 @@ impl<F: Files> LogWriter<F> {
         if stored < bytes.len() { Err(Refused(stored)) } else { Ok(()) }
     }
 
-    /// The flood is over, for now or for good: blocks that were taken ahead are given back.
+    /// Releases reserved blocks: the flood is over, for now or for good.
     pub fn release_reserved(&mut self) {
         if let Some(segment) = &mut self.current {
             segment.release(&mut self.files);
@@ -314,7 +316,7 @@ impl<F: Files> LogWriter<F> {
 }
 
 impl Segment {
-    /// Takes blocks ahead when `len` more bytes need some and the program floods.
+    /// Reserves blocks when `len` more bytes need some and the program floods.
     fn reserve(&mut self, files: &mut impl Files, len: usize) {
         let end = self.len.saturating_add(len as u64);
         if len < FLOOD_APPEND_LEN || self.len < MIN_RESERVE_SEGMENT_LEN || end <= self.reserved {
@@ -322,7 +324,7 @@ impl Segment {
         }
         let from = self.reserved.max(self.len);
         let ahead = RESERVE_LEN.min(self.capacity.saturating_sub(from));
-        // Refused by a full disk, or by a filesystem that cannot: then not again in this segment.
+        // A full disk refuses, or a filesystem that cannot: then not again in this segment.
         let taken = ahead > 0 && files.reserve(&self.log, from, ahead).is_ok();
         self.reserved = if taken { from + ahead } else { u64::MAX };
     }
@@ -334,8 +336,9 @@ impl Segment {
         }
     }
 
-    /// The index after which it ends, full or not. The header, and the record of a run that began in the segment
-    /// before, are not counted: they would cost the last bytes of a segment that is otherwise within bounds.
+    /// Returns the length of the index after which the segment ends, full or not. The header, and the record of a run that
+    /// started in the segment before, are not counted: they would cost the last bytes of a segment that is otherwise within
+    /// bounds.
     fn idx_capacity(&self) -> u64 {
         let least = if self.head { MIN_HEAD_INDEX_LEN } else { MIN_TAIL_INDEX_LEN };
         self.capacity.saturating_mul(INDEX_LEN_PER_BYTE).max(least).saturating_add(2 * RECORD_LEN as u64)
@@ -357,7 +360,7 @@ impl AppendPlan {
 
 impl LastRecord {
     fn covers(&self, at: u64, stream: Stream, now_ms: u64) -> bool {
-        // A clock set back counts like one that went on: the time told stays within the span.
+        // A clock that was set back counts like one that advanced: the recorded time stays within the span.
         self.stream == stream && at - self.start < MAX_SPAN_LEN && now_ms.abs_diff(self.time_ms) < MAX_SPAN_MS
     }
 

@@ -1,4 +1,4 @@
-//! What the writer keeps and counts.
+//! The bytes that the writer keeps, and its counts.
 
 use super::*;
 use toold_format::log::RECORD_LEN;
@@ -99,7 +99,7 @@ fn output_below_the_cap_is_kept_in_full_however_the_streams_alternate() {
 }
 
 #[test]
-fn a_full_disk_leaves_a_gap_and_output_goes_on_when_there_is_room() {
+fn a_full_disk_leaves_a_gap_and_output_continues_when_there_is_space() {
     let steps = [b"one\n", b"two\n", b"six\n"].map(|bytes| at_once(Stream::Stdout, bytes.to_vec()));
     // Two creates, the index, the bytes; then the disk takes half of the second append.
     let script = [Disk::Takes, Disk::Takes, Disk::Takes, Disk::Takes, Disk::TakesHalf];
@@ -111,7 +111,7 @@ fn a_full_disk_leaves_a_gap_and_output_goes_on_when_there_is_room() {
     assert_eq!((segments(model.dir.path()), model.counts), (expected, counts));
 }
 
-/// Run by the next test in a shell that limits the size of files, as a disk that is full would.
+/// Runs in the next test, in a shell that limits the size of files, as a full disk would.
 #[test]
 fn child_that_may_write_no_large_file() {
     let Ok(dir) = std::env::var("TOOLD_TEST_SMALL_FILES") else { return };
@@ -120,7 +120,7 @@ fn child_that_may_write_no_large_file() {
     for _ in 0..5 {
         writer.append(Stream::Stderr, &[b'q'; 3000], 0);
     }
-    std::fs::write(Path::new(&dir).join("told"), format!("{:?}", writer.counts())).expect("a small file");
+    std::fs::write(Path::new(&dir).join("counts"), format!("{:?}", writer.counts())).expect("a small file");
 }
 
 #[test]
@@ -136,10 +136,10 @@ fn the_kernels_refusal_is_counted_and_survived() {
     assert!(status.is_ok_and(|status| status.success()));
     // 4096 bytes fit into a file: every second append of 3000 is cut short after 1096, and a new segment follows.
     let expected = Counts { end: 15_000, err_open: true, last_open: true, unstored: 2 * 1904, ..Counts::default() };
-    let told = std::fs::read_to_string(dir.path().join("told")).expect("it told");
+    let counts = std::fs::read_to_string(dir.path().join("counts")).expect("the child wrote it");
     let sizes: Vec<(u64, usize)> =
         segments(dir.path()).into_iter().map(|(start, bytes)| (start, bytes.len())).collect();
-    assert_eq!((told, sizes), (format!("{expected:?}"), vec![(0, 4096), (6000, 4096), (12_000, 3000)]));
+    assert_eq!((counts, sizes), (format!("{expected:?}"), vec![(0, 4096), (6000, 4096), (12_000, 3000)]));
 }
 
 proptest! {
@@ -170,15 +170,15 @@ proptest! {
     }
 }
 
-/// A disk that only tells what was reserved and given back.
+/// A disk that only counts the blocks reserved and released.
 #[derive(Default)]
-struct Told {
+struct CountingDisk {
     reserved: Vec<(u64, u64)>,
     released: usize,
     full: bool,
 }
 
-impl Files for &mut Told {
+impl Files for &mut CountingDisk {
     fn create(&mut self, _: &CStr) -> Result<OwnedFd, Errno> {
         Ok(File::open("/dev/null").expect("it opens").into())
     }
@@ -196,9 +196,9 @@ impl Files for &mut Told {
 }
 
 #[test]
-fn blocks_are_taken_ahead_only_for_a_flood_and_never_beyond_the_segment() {
+fn blocks_are_reserved_only_for_a_flood_and_never_beyond_the_segment() {
     const MIB: u64 = 1 << 20;
-    let mut disk = Told::default();
+    let mut disk = CountingDisk::default();
     let mut writer = LogWriter::with_files(&mut disk, 72 * MIB);
     for n in 0..40_000 {
         writer.append(Stream::Stdout, &[b'x'; 100], n);
@@ -215,14 +215,14 @@ fn blocks_are_taken_ahead_only_for_a_flood_and_never_beyond_the_segment() {
         disk.reserved[..3],
         [(small, 16 * MIB), (small + 16 * MIB, 16 * MIB), (small + 32 * MIB, 4 * MIB - small)]
     );
-    // The head had 36 MiB, a tail segment has 4.5: it asked once, after its first MiB, and gave back once.
+    // The head had 36 MiB, a tail segment has 4.5: it reserved once, after its first MiB, and released once.
     let ends: Vec<u64> = disk.reserved[3..].iter().map(|(from, len)| from + len).collect();
     assert_eq!((ends, disk.released), (vec![9 * MIB / 2], 1));
 }
 
 #[test]
-fn a_disk_without_blocks_ahead_is_not_asked_again() {
-    let mut disk = Told { full: true, ..Told::default() };
+fn a_disk_that_refuses_to_reserve_is_not_asked_again() {
+    let mut disk = CountingDisk { full: true, ..CountingDisk::default() };
     let mut writer = LogWriter::with_files(&mut disk, 1 << 30);
     (0..100).for_each(|n| writer.append(Stream::Stdout, &[b'x'; 256 * 1024], n));
     writer.release_reserved();

@@ -3,6 +3,7 @@
 use crate::state_dir::{StartError, io_error, private_dir, refused};
 use std::fs::Permissions;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -13,7 +14,7 @@ const MAX_SOCKET_PATH_LEN: usize = 108;
 /// The address that clients connect to: a path, or a socket inherited from systemd.
 pub enum ListenAddr {
     Path(PathBuf),
-    Inherited(std::os::fd::OwnedFd),
+    Inherited(OwnedFd),
 }
 
 impl ListenAddr {
@@ -73,23 +74,16 @@ fn bind(path: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-/// Returns the socket that systemd passed to this process, if any.
-fn systemd_socket(path: &Path) -> Result<Option<std::os::fd::OwnedFd>, StartError> {
-    let number = |name: &str| std::env::var(name).ok().and_then(|v| v.parse::<u32>().ok());
-    if number("LISTEN_PID") != Some(std::process::id()) {
-        return Ok(None);
-    }
-    match number("LISTEN_FDS") {
-        None | Some(0) => Ok(None),
-        Some(1) => {
-            let Some(fd) = crate::sys::take_passed_fd() else { return Ok(None) };
-            rustix::io::fcntl_setfd(&fd, rustix::io::FdFlags::CLOEXEC).map_err(|e| StartError::Io {
-                doing: "take",
-                path: path.into(),
-                source: e.into(),
-            })?;
-            Ok(Some(fd))
-        }
-        Some(many) => refused(path, format!("systemd gave {many} sockets, and toold serves one")),
+/// Returns the socket that systemd passed to this process, if any. Malformed variables count as none.
+fn systemd_socket(path: &Path) -> Result<Option<OwnedFd>, StartError> {
+    let fds = match sd_notify::listen_fds() {
+        Ok(fds) => fds,
+        Err(e) if e.kind() == io::ErrorKind::InvalidInput => return Ok(None),
+        Err(source) => return Err(StartError::Io { doing: "take", path: path.into(), source }),
+    };
+    match fds.len() {
+        0 => Ok(None),
+        1 => Ok(crate::sys::take_passed_fd()),
+        many => refused(path, format!("systemd passed {many} sockets; toold serves one")),
     }
 }

@@ -8,7 +8,7 @@ pub mod handle;
 mod heartbeat;
 pub mod input_wait;
 pub mod kill;
-pub mod link;
+pub mod shim_connection;
 pub mod listening_port;
 pub mod lost;
 pub mod monitors;

@@ -74,16 +74,11 @@ fn bind(path: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-/// Returns the socket that systemd passed to this process, if any. Malformed variables count as none.
+/// Returns the socket that systemd passed to this process, if any.
 fn systemd_socket(path: &Path) -> Result<Option<OwnedFd>, StartError> {
-    let fds = match sd_notify::listen_fds() {
-        Ok(fds) => fds,
-        Err(e) if e.kind() == io::ErrorKind::InvalidInput => return Ok(None),
-        Err(source) => return Err(StartError::Io { doing: "take", path: path.into(), source }),
-    };
+    let mut fds = crate::sys::take_passed_fds().map_err(io_error("take", path))?;
     match fds.len() {
-        0 => Ok(None),
-        1 => Ok(crate::sys::take_passed_fd()),
+        0 | 1 => Ok(fds.pop()),
         many => refused(path, format!("systemd passed {many} sockets; toold serves one")),
     }
 }

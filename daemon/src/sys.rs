@@ -2,24 +2,25 @@
 
 use rustix::fd::OwnedFd;
 use std::ffi::c_void;
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use toold_shim::sys::{has_pidfd_info, pidfd_exit_status, pidfd_open, pidfd_signal, start_writeback};
 
-/// The first descriptor that systemd passes.
-const FIRST_PASSED_FD: i32 = 3;
-
-/// Takes the first descriptor that systemd passed to this process. None: it passed none, or it was taken before.
-pub fn take_passed_fd() -> Option<OwnedFd> {
+/// Takes the descriptors that systemd passed to this process, set to close on exec. Empty if there are none, if the
+/// variables are malformed, or if they were taken before.
+pub fn take_passed_fds() -> io::Result<Vec<OwnedFd>> {
     static TAKEN: AtomicBool = AtomicBool::new(false);
-    let number = |name: &str| std::env::var(name).ok().and_then(|v| v.parse::<u32>().ok());
-    let passed = number("LISTEN_PID") == Some(std::process::id()) && number("LISTEN_FDS").is_some_and(|n| n > 0);
-    if !passed || TAKEN.swap(true, Ordering::Relaxed) {
-        return None;
+    let fds = match sd_notify::listen_fds() {
+        Err(e) if e.kind() == io::ErrorKind::InvalidInput => return Ok(Vec::new()),
+        fds => fds?,
+    };
+    if fds.len() == 0 || TAKEN.swap(true, Ordering::Relaxed) {
+        return Ok(Vec::new());
     }
-    // SAFETY: systemd opened the descriptor before this program ran, the variables are meant for this process, and the flag
-    // makes this the only owner.
-    Some(unsafe { toold_shim::sys::own(FIRST_PASSED_FD) })
+    // SAFETY: systemd opened the descriptors before this program ran, the variables are meant for this process, and the
+    // flag makes this the only owner.
+    Ok(fds.map(|fd| unsafe { toold_shim::sys::own(fd) }).collect())
 }
 
 /// The shortest timeslice that the kernel grants.

@@ -220,13 +220,10 @@ pub fn remove(dirs: &[PathBuf]) {
     }
 }
 
-/// Lists the available controllers for `daemon.info`.
-pub fn features() -> serde_json::Value {
-    let Ok(found) = Hierarchies::read() else { return serde_json::Value::Null };
-    let all = CONTROLLERS.iter().filter_map(|c| found.find(c.name).map(|(_, v)| (c.name, v)));
-    all.map(|(name, version)| (name.to_string(), format!("cgroup{version}").into()))
-        .collect::<serde_json::Map<_, _>>()
-        .into()
+/// Lists the available controllers with the version of their hierarchy. Returns None if they cannot be read.
+pub fn available_controllers() -> Option<Vec<(&'static str, u8)>> {
+    let hierarchies = Hierarchies::read().ok()?;
+    Some(CONTROLLERS.iter().filter_map(|c| Some((c.name, hierarchies.find(c.name)?.1))).collect())
 }
 
 #[cfg(test)]

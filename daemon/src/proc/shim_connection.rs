@@ -8,34 +8,34 @@ use toold_format::frame::{self, BadFrame, MAX_FROM_SHIM_LEN, ToShim};
 const READ_BUF_LEN: usize = 512;
 
 /// A connection to a shim.
-pub struct Link {
+pub struct ShimConnection {
     stream: UnixStream,
     input: Vec<u8>,
     /// Start of the first frame in `input` that was not returned yet.
     at: usize,
 }
 
-/// The receiving half of a `Link`.
+/// The receiving half of a `ShimConnection`.
 pub struct FrameReader<'a> {
     stream: &'a UnixStream,
     input: &'a mut Vec<u8>,
     at: &'a mut usize,
 }
 
-/// The sending half of a `Link`.
+/// The sending half of a `ShimConnection`.
 #[derive(Clone, Copy)]
 pub struct FrameWriter<'a> {
     stream: &'a UnixStream,
 }
 
-impl Link {
-    pub fn new(stream: UnixStream) -> Link {
-        Link { stream, input: Vec::new(), at: 0 }
+impl ShimConnection {
+    pub fn new(stream: UnixStream) -> ShimConnection {
+        ShimConnection { stream, input: Vec::new(), at: 0 }
     }
 
     /// Splits the connection, so that a received frame can be handled while others are sent.
     pub fn split(&mut self) -> (FrameReader<'_>, FrameWriter<'_>) {
-        let Link { stream, input, at } = self;
+        let ShimConnection { stream, input, at } = self;
         (FrameReader { stream, input, at }, FrameWriter { stream })
     }
 

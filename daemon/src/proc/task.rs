@@ -1,8 +1,8 @@
 //! The task that owns a process: talks to its shim, applies and publishes updates, and answers callers.
 
 use super::handle::{Command, KillResult, Proc, WriteResult};
-use super::link::{FrameWriter, Link};
 use super::lost;
+use super::shim_connection::{FrameWriter, ShimConnection};
 use super::state::{Phase, Update};
 use crate::backend::Launcher;
 use crate::clock::wall_ms;
@@ -107,25 +107,25 @@ impl Task {
 
     /// Runs until the state of the process is final.
     pub async fn run(mut self, start: TaskStart) {
-        let (mut link, mut launch) = match start {
-            TaskStart::Launched { stream, frame } => (Some(Link::new(stream)), Some(frame)),
+        let (mut connection, mut launch) = match start {
+            TaskStart::Launched { stream, frame } => (Some(ShimConnection::new(stream)), Some(frame)),
             TaskStart::Adopt => (None, None),
         };
-        self.adopted = link.is_none();
+        self.adopted = connection.is_none();
         loop {
-            if let Some(link) = &mut link {
-                self.serve_connection(link, &mut launch).await;
+            if let Some(connection) = &mut connection {
+                self.serve_connection(connection, &mut launch).await;
                 // A caller without an answer tries the next connection, or learns that the process has ended.
                 self.waiting.clear();
             }
             if self.proc.published_state().is_final() {
                 break;
             }
-            link = match launch.take() {
+            connection = match launch.take() {
                 Some(frame) => self.relaunch(frame).await,
                 None => self.reconnect().await,
             };
-            if link.is_none() {
+            if connection.is_none() {
                 break;
             }
         }
@@ -133,8 +133,8 @@ impl Task {
     }
 
     /// Receives and sends until the shim closes the connection. Drops `launch` with the first frame: it was taken.
-    async fn serve_connection(&mut self, link: &mut Link, launch: &mut Option<Vec<u8>>) {
-        let (mut reader, writer) = link.split();
+    async fn serve_connection(&mut self, connection: &mut ShimConnection, launch: &mut Option<Vec<u8>>) {
+        let (mut reader, writer) = connection.split();
         loop {
             let deadline = self.writing.as_ref().filter(|w| !w.stopping).map(|w| w.deadline);
             let due = async {
@@ -170,14 +170,14 @@ impl Task {
         }
     }
 
-    async fn request_output(&mut self, link: FrameWriter<'_>) -> io::Result<()> {
+    async fn request_output(&mut self, writer: FrameWriter<'_>) -> io::Result<()> {
         match self.proc.take_output_request() {
-            Some(above) => link.send(&ToShim::Ring { above }).await,
+            Some(above) => writer.send(&ToShim::Ring { above }).await,
             None => Ok(()),
         }
     }
 
-    async fn on_message(&mut self, frame: FromShim<'_>, link: FrameWriter<'_>) -> io::Result<()> {
+    async fn on_message(&mut self, frame: FromShim<'_>, writer: FrameWriter<'_>) -> io::Result<()> {
         let update = match frame {
             FromShim::Welcome { shim_pid, pid, progress, exit, closed } => {
                 Update::Adopted { shim_pid, pid, progress, exit, closed }
@@ -188,7 +188,7 @@ impl Task {
             FromShim::Exited { exit, progress } => Update::Exited { exit, progress },
             FromShim::Closed { progress } => Update::Closed(progress),
             FromShim::Gone => Update::Gone,
-            FromShim::Wrote { token, done, state } => return self.on_wrote(token, done, state, link).await,
+            FromShim::Wrote { token, done, state } => return self.on_wrote(token, done, state, writer).await,
             FromShim::Done { token, errno } => {
                 if let Some(at) = self.waiting.iter().position(|(t, _)| *t == token) {
                     let _ = self.waiting.swap_remove(at).1.send(errno);
@@ -259,77 +259,77 @@ impl Task {
         }
     }
 
-    async fn on_command(&mut self, command: Command, link: FrameWriter<'_>) -> io::Result<()> {
+    async fn on_command(&mut self, command: Command, writer: FrameWriter<'_>) -> io::Result<()> {
         self.token += 1;
         let token = self.token;
         match command {
             Command::Kill { kill, reply } => {
                 self.kills.push((token, reply));
                 let (signal, grace_ms, uid, pid) = (kill.signal, kill.grace_ms, kill.uid, kill.pid);
-                link.send(&ToShim::Kill { token, signal, grace_ms, cause: kill.cause.code(), uid, pid }).await
+                writer.send(&ToShim::Kill { token, signal, grace_ms, cause: kill.cause.code(), uid, pid }).await
             }
             Command::Signal { signal, reply } => {
                 self.waiting.push((token, reply));
-                link.send(&ToShim::Signal { token, signal }).await
+                writer.send(&ToShim::Signal { token, signal }).await
             }
             Command::Resize { rows, cols, reply } => {
                 self.waiting.push((token, reply));
-                link.send(&ToShim::Resize { token, rows, cols }).await
+                writer.send(&ToShim::Resize { token, rows, cols }).await
             }
             Command::Close { reply } => {
                 self.waiting.push((token, reply));
-                link.send(&ToShim::Close { token }).await
+                writer.send(&ToShim::Close { token }).await
             }
             Command::Write { id, data, timeout_ms, reply } => {
                 self.writes.push_back(QueuedWrite { id, data, timeout_ms, reply });
-                if self.writing.is_none() { self.next_write(link).await } else { Ok(()) }
+                if self.writing.is_none() { self.next_write(writer).await } else { Ok(()) }
             }
         }
     }
 
-    async fn next_write(&mut self, link: FrameWriter<'_>) -> io::Result<()> {
+    async fn next_write(&mut self, writer: FrameWriter<'_>) -> io::Result<()> {
         let Some(QueuedWrite { id, data, timeout_ms, reply }) = self.writes.pop_front() else { return Ok(()) };
         let deadline = Instant::now() + Duration::from_millis(timeout_ms);
         self.writing = Some(Writing { id, data, at: 0, token: 0, deadline, stopping: false, reply });
-        self.write_piece(link).await
+        self.write_piece(writer).await
     }
 
-    async fn write_piece(&mut self, link: FrameWriter<'_>) -> io::Result<()> {
+    async fn write_piece(&mut self, writer: FrameWriter<'_>) -> io::Result<()> {
         self.token += 1;
         let Some(writing) = &mut self.writing else { return Ok(()) };
         writing.token = self.token;
         let rest = &writing.data[(writing.at as usize).min(writing.data.len())..];
         let data = &rest[..rest.len().min(MAX_WRITE_LEN)];
         let (id, offset, total) = (writing.id, writing.at, writing.data.len() as u64);
-        link.send(&ToShim::Write { token: self.token, id, offset, total, data }).await
+        writer.send(&ToShim::Write { token: self.token, id, offset, total, data }).await
     }
 
-    async fn on_wrote(&mut self, token: u64, done: u64, state: Wrote, link: FrameWriter<'_>) -> io::Result<()> {
+    async fn on_wrote(&mut self, token: u64, done: u64, state: Wrote, writer: FrameWriter<'_>) -> io::Result<()> {
         let Some(writing) = &mut self.writing else { return Ok(()) };
         if writing.token != token {
             return Ok(());
         }
         writing.at = done;
         if state == Wrote::More && !writing.stopping && Instant::now() < writing.deadline {
-            return self.write_piece(link).await;
+            return self.write_piece(writer).await;
         }
         let state = if state == Wrote::More { Wrote::Stopped } else { state };
         if let Some(writing) = self.writing.take() {
             self.proc.input.send_modify(|count| *count += 1);
             let _ = writing.reply.send(WriteResult { done, state });
         }
-        self.next_write(link).await
+        self.next_write(writer).await
     }
 
-    async fn stop_writing(&mut self, link: FrameWriter<'_>) -> io::Result<()> {
+    async fn stop_writing(&mut self, writer: FrameWriter<'_>) -> io::Result<()> {
         let Some(writing) = &mut self.writing else { return Ok(()) };
         writing.stopping = true;
-        link.send(&ToShim::WriteStop { token: writing.token }).await
+        writer.send(&ToShim::WriteStop { token: writing.token }).await
     }
 
     /// Launches again by exec, if no shim took the launch or the one that did died before it started anything. Only a
     /// program that provably never started is started again.
-    async fn relaunch(&mut self, frame: Vec<u8>) -> Option<Link> {
+    async fn relaunch(&mut self, frame: Vec<u8>) -> Option<ShimConnection> {
         while self.record.lock() == LockOwner::Shim {
             if self.record.stage().is_some() {
                 return self.reconnect().await;
@@ -345,8 +345,8 @@ impl Task {
         warn!(id = %self.proc.spec.id, "no shim took the launch; starting one by exec");
         match self.launcher.exec(&frame).await {
             Ok(stream) => {
-                let mut link = Link::new(stream);
-                self.serve_connection(&mut link, &mut None).await;
+                let mut connection = ShimConnection::new(stream);
+                self.serve_connection(&mut connection, &mut None).await;
                 if self.proc.published_state().is_final() { None } else { self.reconnect().await }
             }
             Err(e) => {
@@ -360,7 +360,7 @@ impl Task {
     }
 
     /// Connects to the shim while one lives. If none does, resolves and publishes the end, and returns None.
-    async fn reconnect(&mut self) -> Option<Link> {
+    async fn reconnect(&mut self) -> Option<ShimConnection> {
         let launcher = self.launcher.clone();
         for attempt in 0.. {
             // A permit, so that a thousand handshakes do not all come before the first request.
@@ -379,14 +379,14 @@ impl Task {
                 return None;
             }
             if let Ok(stream) = connect(&self.proc, &self.nonce) {
-                let link = Link::new(stream);
-                if link.writer().send(&ToShim::Hello { nonce: self.nonce }).await.is_ok() {
-                    let _ = timeout(HANDSHAKE_TIMEOUT, link.readable()).await;
+                let connection = ShimConnection::new(stream);
+                if connection.writer().send(&ToShim::Hello { nonce: self.nonce }).await.is_ok() {
+                    let _ = timeout(HANDSHAKE_TIMEOUT, connection.readable()).await;
                     // Callers that still wait for a kill request it again.
                     self.kills.clear();
                     self.writing = None;
                     self.proc.wake.notify_one();
-                    return Some(link);
+                    return Some(connection);
                 }
             }
             drop(permit);

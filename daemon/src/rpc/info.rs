@@ -98,12 +98,15 @@ fn features(daemon: &Daemon) -> BTreeMap<String, Value> {
     let own = std::process::id() as i32;
     let children = format!("/proc/{own}/task/{own}/children");
     let zygote = daemon.registry.launcher.zygote_pid();
+    let cgroups = cgroup::available_controllers().map(|all| -> serde_json::Map<String, Value> {
+        all.into_iter().map(|(name, version)| (name.to_string(), json!(format!("cgroup{version}")))).collect()
+    });
     [
         ("pidfd", json!(crate::sys::pidfd_open(own).is_ok())),
         ("pidfd_exit", json!(crate::sys::has_pidfd_info())),
         ("proc_children", json!(std::path::Path::new(&children).exists())),
         ("landlock_abi", json!(crate::sys::landlock_abi())),
-        ("cgroup", cgroup::features()),
+        ("cgroup", json!(cgroups)),
         ("zygote", json!(zygote.is_some())),
         ("zygote_pid", json!(zygote)),
     ]

@@ -1,4 +1,4 @@
-//! What the journal's writer asks of the disk. A trait so that tests can be a disk that refuses.
+//! Disk operations of the journal's writer. A trait, so that tests can replace the disk by one that fails.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -6,14 +6,14 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 pub trait Disk: Send + Sync + std::fmt::Debug {
-    /// A new file to append to and to read. Never one that is there already.
+    /// Creates a file for appending and reading. Fails if it exists.
     fn create(&self, path: &Path) -> io::Result<File>;
-    /// As `write(2)`: may take less than all of it.
+    /// Writes like `write(2)`: possibly less than all bytes.
     fn write(&self, file: &File, bytes: &[u8]) -> io::Result<usize>;
     fn truncate(&self, file: &File, len: u64) -> io::Result<()>;
 }
 
-/// The disk there is.
+/// The real file system.
 #[derive(Debug)]
 pub struct RealDisk;
 
@@ -34,7 +34,7 @@ impl Disk for RealDisk {
     }
 }
 
-/// Opens a regular file, and only that: a pipe would make us wait, a link would lead elsewhere.
+/// Opens a regular file and nothing else: a pipe would block, a link would lead elsewhere.
 pub fn open_regular(path: &Path, options: &mut std::fs::OpenOptions) -> io::Result<File> {
     let file = options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)?;
     if !file.metadata()?.is_file() {
@@ -43,7 +43,7 @@ pub fn open_regular(path: &Path, options: &mut std::fs::OpenOptions) -> io::Resu
     Ok(file)
 }
 
-/// The name that something damaged is put aside under.
+/// Returns the path under which a damaged file is quarantined.
 pub fn quarantine_path(path: &Path) -> std::path::PathBuf {
     let mut name = path.as_os_str().to_os_string();
     name.push(format!(".damaged-{}", std::process::id()));

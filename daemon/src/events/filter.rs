@@ -1,11 +1,11 @@
-//! Which events somebody wants. Hashes sort most of them out; the text has the last word.
+//! Selects events by type and keys. Hashes reject most records; the event's text decides the rest.
 
 use super::record::EventRecord;
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use toold_proto::{EventType, ProcId};
 
-/// All that is given must fit; nothing given wants everything.
+/// Criteria that an event must meet. A criterion that is None accepts every event.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Filter {
     pub types: Option<BTreeSet<EventType>>,
@@ -14,7 +14,7 @@ pub struct Filter {
     pub id: Option<ProcId>,
 }
 
-/// The part of an event's text that a filter asks about.
+/// The keys in an event's text that a filter compares.
 #[derive(Deserialize)]
 struct Keys {
     session_key: Option<String>,
@@ -22,7 +22,7 @@ struct Keys {
 }
 
 impl Filter {
-    /// Whether an event with these keys is wanted.
+    /// Tells if an event with these keys matches.
     pub fn matches(
         &self,
         kind: EventType,
@@ -36,7 +36,7 @@ impl Filter {
             && self.task_id.as_deref().is_none_or(|wanted| task_id == Some(wanted))
     }
 
-    /// The filter with its hashes, to be held against many records.
+    /// Returns the filter with its hashes, for use on many records.
     pub(super) fn hashed(&self) -> HashedFilter<'_> {
         HashedFilter { filter: self, session: hash(self.session_key.as_deref()), task: hash(self.task_id.as_deref()) }
     }
@@ -49,8 +49,8 @@ pub(super) struct HashedFilter<'f> {
 }
 
 impl HashedFilter<'_> {
-    /// Whether the record is wanted. Two keys may share a hash, so one session could be shown another's event:
-    /// where a key is asked for, the text is read.
+    /// Tells if the record matches. Two keys may share a hash, and one session must not get another's event: if the
+    /// filter has a key, the text is compared.
     pub fn matches(&self, kind: EventType, record: &EventRecord<'_>) -> bool {
         let header = &record.header;
         let id = (header.process != 0).then(|| ProcId::from_bits(header.process));
@@ -66,7 +66,7 @@ impl HashedFilter<'_> {
     }
 }
 
-/// Zero stands for none.
+/// Hashes a key. Zero is the hash of no key.
 pub(super) fn hash(key: Option<&str>) -> u64 {
     key.map_or(0, |key| toold_format::fnv1a(key.as_bytes()).max(1))
 }

@@ -1,4 +1,4 @@
-//! The journal: one writer at a time, any number of readers, segments that begin and are dropped.
+//! The journal: one writer at a time, any number of readers, and segments that are started and dropped.
 
 use super::disk::{Disk, RealDisk, quarantine_path};
 use super::new_event::{EventTime, NewEvent};
@@ -13,17 +13,17 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use tokio::sync::watch;
 use toold_shim::hooks;
 
-/// How often a publish looks for what is too old.
+/// The interval at which publishing applies the retention limits.
 const RETENTION_INTERVAL_MS: u64 = 60_000;
-/// Room for the number and the header of a record, beside what a draft brings.
+/// An upper bound for the length of a record's number and header.
 const RECORD_OVERHEAD_LEN: usize = 128;
-/// A number that nobody reaches: to be told of a higher one is a mistake, and would leave no numbers.
+/// The highest plausible number. A higher one is a mistake, and accepting it would leave no numbers.
 const MAX_SEQ: u64 = 1 << 62;
 
-/// How much is kept.
+/// The retention limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JournalLimits {
-    /// A segment is dropped as a whole. Lowered to a quarter of `max_bytes`.
+    /// The size of a segment, which is dropped as a whole. Lowered to a quarter of `max_bytes`.
     pub segment_bytes: u64,
     pub max_bytes: u64,
     pub max_age_ms: u64,
@@ -42,7 +42,7 @@ pub struct SeqBounds {
     pub last: u64,
 }
 
-/// The segments in order. Replaced as a whole, so that a reader keeps what it began with.
+/// The segments in order. Replaced as a whole, so that a reader keeps the list it started with.
 pub(super) type Segments = Arc<Vec<Arc<Segment>>>;
 
 #[derive(Debug)]
@@ -56,7 +56,7 @@ pub struct Journal {
     tail: watch::Sender<u64>,
 }
 
-/// What only the one who publishes needs.
+/// State that only publishing uses.
 #[derive(Debug, Default)]
 struct Writer {
     record: Vec<u8>,
@@ -64,8 +64,8 @@ struct Writer {
 }
 
 impl Journal {
-    /// Opens what is in `dir`, or begins there. `at_least`: the highest number that anybody else knows of; what
-    /// the journal lacks up to it is missing, and its numbers are not given again.
+    /// Opens the journal in `dir`, or creates one. `at_least` is the highest number known elsewhere: events that the
+    /// journal lacks up to it are missing, and their numbers are not reused.
     pub fn open(
         dir: &Path,
         limits: JournalLimits,
@@ -95,19 +95,19 @@ impl Journal {
         };
         journal.skip_to(at_least);
         if journal.last() > 0 && journal.segments().last().is_none_or(|segment| segment.writer().is_none()) {
-            // The last segment could not be read. The new one's name keeps the number, whatever happens next.
+            // The last segment could not be read. The name of the new one stores the number durably.
             let _ = journal.start_segment(journal.last() + 1);
         }
         journal.retain(now_ms);
         Ok((journal, found.opened))
     }
 
-    /// Gives the event the next number and writes it; then calls `applied` with the number, before anybody else
-    /// can publish. An error has used no number and left nothing behind.
+    /// Assigns the next number to the event and writes it; then calls `applied` with the number, before any other event
+    /// can be published. On error no number is used and nothing is left on disk.
     pub fn publish(&self, event: &NewEvent<'_>, now: EventTime, applied: impl FnOnce(u64)) -> io::Result<u64> {
         let rendered = event.render(now)?;
         if rendered.rest.len() + event.state.len() + RECORD_OVERHEAD_LEN > MAX_RECORD_LEN {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "an event of more than 4 MiB"));
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the event is longer than 4 MiB"));
         }
         let seq = {
             let mut writer = lock_ignoring_poison(&self.writer);
@@ -132,12 +132,12 @@ impl Journal {
         Ok(seq)
     }
 
-    /// The number of the newest event; 0 before the first.
+    /// Returns the number of the newest event; 0 before the first.
     pub fn last(&self) -> u64 {
         self.last.load(Ordering::Acquire)
     }
 
-    /// The number of the oldest event that is kept; where none is, the one that comes next.
+    /// Returns the number of the oldest kept event; if there is none, the next number.
     pub fn oldest(&self) -> u64 {
         let next = self.last() + 1;
         self.segments().first().map_or(next, |segment| segment.first.min(next))
@@ -147,18 +147,18 @@ impl Journal {
         SeqBounds { oldest: self.oldest(), last: self.last() }
     }
 
-    /// What is on the disk of it, in bytes.
+    /// Returns the size of the journal on disk.
     pub fn bytes(&self) -> u64 {
         self.segments().iter().map(|segment| segment.len()).sum()
     }
 
-    /// Changes to the number of the newest event.
+    /// Returns a receiver of changes to the number of the newest event.
     pub fn subscribe(&self) -> watch::Receiver<u64> {
         self.tail.subscribe()
     }
 
-    /// Goes on behind a number that somebody has seen: it is never given again. Some: the journal has lost it, to damage
-    /// or a power cut.
+    /// Continues after a number that a consumer or process has seen: it is never reused. Returns a description if the
+    /// journal has lost that event, to damage or a power cut.
     pub fn advance_past(&self, seq: u64) -> Option<String> {
         let last = self.last();
         self.skip_to(seq);
@@ -166,7 +166,7 @@ impl Journal {
             .then(|| format!("events {} to {seq} are not in {} any more", last + 1, self.dir.display()))
     }
 
-    /// Makes `seq` a number that was given: what the journal lacks up to it is missing.
+    /// Marks all numbers up to `seq` as used: events that the journal lacks up to it are missing.
     pub fn skip_to(&self, seq: u64) {
         let writer = lock_ignoring_poison(&self.writer);
         if seq <= self.last() || seq >= MAX_SEQ {
@@ -177,25 +177,25 @@ impl Journal {
             active.seal();
         }
         self.last.store(seq, Ordering::Release);
-        // A failure leaves it to the next publish.
+        // After a failure the next publish starts the segment.
         let _ = self.start_segment(seq + 1);
         drop(writer);
         self.wake(seq);
     }
 
-    /// Drops what is too old or too much.
+    /// Applies the retention limits.
     pub fn retain(&self, now_ms: u64) {
         let mut writer = lock_ignoring_poison(&self.writer);
         writer.retention_checked_ms = now_ms;
         self.drop_old(now_ms);
     }
 
-    /// Begins to write to the disk what was published lately, without waiting.
+    /// Starts the writeback of new events, without waiting.
     pub fn start_writeback(&self) -> io::Result<()> {
         self.segments().iter().try_for_each(|segment| unless_dropped(segment.start_writeback()))
     }
 
-    /// Waits until everything that was published is on the disk.
+    /// Waits until all published events are durable.
     pub fn sync(&self) -> io::Result<()> {
         let mut any = false;
         for segment in self.segments().iter() {
@@ -213,7 +213,7 @@ impl Journal {
     }
 
     fn wake(&self, seq: u64) {
-        // Publishers come here in any order: the number never goes back.
+        // Publishers arrive here in any order: the number never decreases.
         self.tail.send_if_modified(|last| {
             let newer = seq > *last;
             *last = seq.max(*last);
@@ -221,7 +221,7 @@ impl Journal {
         });
     }
 
-    /// The segment that takes a record of `len` bytes. Caller holds the writer.
+    /// Returns the segment for a record of `len` bytes. The caller holds the writer.
     fn segment_for(&self, len: usize, seq: u64, now_ms: u64) -> io::Result<Arc<Segment>> {
         let Some(active) = self.segments().last().filter(|segment| segment.writer().is_some()).cloned() else {
             return self.start_segment(seq);
@@ -235,22 +235,22 @@ impl Journal {
                 self.drop_old(now_ms);
                 Ok(next)
             }
-            // Better a segment that is too long than an event that is lost.
+            // A segment that is too long is better than a lost event.
             Err(e) => {
-                tracing::debug!(%e, "begin a segment");
+                tracing::debug!(%e, "failed to start a journal segment");
                 Ok(active)
             }
         }
     }
 
-    /// Begins a segment. Caller holds the writer.
+    /// Starts a segment. The caller holds the writer.
     fn start_segment(&self, first: u64) -> io::Result<Arc<Segment>> {
         let mut segments = self.segments().as_ref().clone();
         let segment = Segment::new(&self.dir, first, SegmentStats::default());
         let path = &segment.path;
         let file = match self.disk.create(path) {
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
-                // One of ours holds no whole record, or it would not have this number.
+                // A known segment has no complete record, or it would not have this number.
                 let ours = segments.iter().any(|known| known.first == first);
                 if ours { std::fs::remove_file(path) } else { std::fs::rename(path, quarantine_path(path)) }?;
                 self.disk.create(path)?
@@ -264,7 +264,7 @@ impl Journal {
         Ok(segment)
     }
 
-    /// One write of the whole record, or nothing.
+    /// Writes the whole record with one call, or nothing.
     fn append(&self, segment: &Segment, record: &[u8]) -> io::Result<()> {
         let file = segment.writer().ok_or(io::ErrorKind::NotFound)?;
         let refused = match self.disk.write(&file, record) {
@@ -273,14 +273,14 @@ impl Journal {
             Err(e) => e,
         };
         if let Err(e) = self.disk.truncate(&file, segment.len()) {
-            // What is torn stays at its end. Readers stop before it, and the next record begins a segment.
-            tracing::warn!(%e, path = %segment.path.display(), "give up a segment");
+            // The torn record stays at the end. Readers stop before it, and the next record starts a segment.
+            tracing::warn!(%e, path = %segment.path.display(), "failed to truncate a torn record; starting a new journal segment");
             segment.seal();
         }
         Err(refused)
     }
 
-    /// Drops whole segments, the oldest first. Caller holds the writer.
+    /// Drops whole segments, oldest first. The caller holds the writer.
     fn drop_old(&self, now_ms: u64) {
         let aged = |segment: &Segment| segment.newest_ms().saturating_add(self.limits.max_age_ms) < now_ms;
         if let Some(active) = self.segments().last()
@@ -291,7 +291,7 @@ impl Journal {
             active.seal();
         }
         let segments = self.segments();
-        // The segment that is written to counts as full: it may grow to that before anybody looks again.
+        // The active segment counts as full: it may grow to that size before the next check.
         let active = segments.last().map_or(0, |segment| self.limits.segment_bytes.saturating_sub(segment.len()));
         let mut total = segments.iter().map(|segment| segment.len()).sum::<u64>() + active;
         let mut kept = segments.as_slice();
@@ -308,7 +308,7 @@ impl Journal {
         }
         for segment in &segments[..dropped] {
             if let Err(e) = std::fs::remove_file(&segment.path) {
-                tracing::warn!(%e, path = %segment.path.display(), "drop a segment");
+                tracing::warn!(%e, path = %segment.path.display(), "failed to remove a journal segment");
             }
         }
     }

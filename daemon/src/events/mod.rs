@@ -1,4 +1,4 @@
-//! What happened, numbered and on disk, and how far each consumer has come. See `docs/events.md`.
+//! The event journal on disk, and the position of each consumer. See `docs/events.md`.
 
 pub mod consumers;
 mod disk;
@@ -23,5 +23,5 @@ pub use new_event::{EventTime, NewEvent};
 pub use read::{EventBatch, JournalEntry, ReadLimit};
 pub use recover::RecoveryReport;
 
-/// Numbers of events, both ends included.
+/// A range of event numbers, both ends included.
 pub type SeqSpan = std::ops::RangeInclusive<u64>;

@@ -1,4 +1,4 @@
-//! An event before it has its number.
+//! An event before it is published.
 
 use super::filter::hash;
 use super::record::{CANCELLED, EventHeader};
@@ -7,10 +7,10 @@ use toold_proto::ProcId;
 use toold_proto::event::EventFields;
 use toold_proto::time::rfc3339;
 
-/// The longest state. It fits in a slot of a record many times over.
+/// The maximum length of a state. A slot of a process record has room for several.
 const MAX_STATE_LEN: usize = 255;
 
-/// What happened, and to whom.
+/// An event without its number.
 #[derive(Debug, Clone, Copy)]
 pub struct NewEvent<'a> {
     /// The type, and the fields of the type. They follow the common ones in the same object.
@@ -24,14 +24,14 @@ pub struct NewEvent<'a> {
     pub cancelled: bool,
 }
 
-/// One moment on both clocks.
+/// A moment on both clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EventTime {
     pub wall_ms: u64,
     pub mono_ms: u64,
 }
 
-/// A draft that lacks nothing but its number.
+/// An encoded event that lacks only its number.
 pub(super) struct Rendered {
     pub header: EventHeader,
     /// The text after the number, without the newline.

@@ -1,4 +1,4 @@
-//! Reads events after a number: those that fit a filter, and what is missing before them.
+//! Reads the events after a number that match a filter, and reports the missing ones before them.
 
 use super::SeqSpan;
 use super::filter::{Filter, HashedFilter};
@@ -11,17 +11,17 @@ use std::io;
 use std::ops::ControlFlow::{self, Break, Continue};
 use toold_proto::{EventType, ProcId};
 
-/// How much one read may give, and how much it may look at.
+/// Bounds of one read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadLimit {
     pub events: usize,
-    /// Of text. One event is given even if it is longer.
+    /// The length of all texts. One event is returned even if it is longer.
     pub bytes: usize,
-    /// Records scanned_records at, wanted or not.
+    /// The number of records read, matching or not.
     pub scan: usize,
 }
 
-/// An event as clients get it, and what is asked about it most.
+/// An event as clients receive it, with its most used fields.
 #[derive(Debug, Clone)]
 pub struct JournalEntry {
     pub seq: u64,
@@ -32,21 +32,21 @@ pub struct JournalEntry {
     pub json: Box<RawValue>,
 }
 
-/// What one read gave.
+/// The result of one read.
 #[derive(Debug, Clone, Default)]
 pub struct EventBatch {
     pub events: Vec<JournalEntry>,
-    /// Everything up to this number was scanned_records at: read on after it.
+    /// The last number that was read: continue after it.
     pub scanned: u64,
-    /// Numbers before the first event given that are not kept any more, or were damaged.
+    /// Numbers before the first returned event that retention removed or damage destroyed.
     pub missing: Vec<SeqSpan>,
 }
 
-/// Says from its header whether an event is wanted, beside the filter.
+/// An additional condition on the header of an event.
 pub(super) type HeaderFilter<'a> = &'a dyn Fn(&EventHeader, EventType) -> bool;
 
 impl Journal {
-    /// The events after `after` that fit the filter, in order.
+    /// Returns the events after `after` that match the filter, in order.
     pub fn read(&self, after: u64, filter: &Filter, limit: ReadLimit) -> io::Result<EventBatch> {
         self.read_where(after, filter, &|_, _| true, limit)
     }
@@ -58,7 +58,7 @@ impl Journal {
         wanted: HeaderFilter<'_>,
         limit: ReadLimit,
     ) -> io::Result<EventBatch> {
-        // The number before the list: what has a number by now is in a segment that is listed later.
+        // Load the number before the list: an event with a number is in a segment that is listed later.
         let last = self.last();
         let segments = self.segments();
         let batch = EventBatch { scanned: after, ..EventBatch::default() };
@@ -80,7 +80,7 @@ impl Journal {
     }
 }
 
-/// A read under way. `batch.scanned` is the number it stands at.
+/// A read in progress. `batch.scanned` is its position.
 struct JournalRead<'a> {
     batch: EventBatch,
     filter: HashedFilter<'a>,
@@ -98,7 +98,7 @@ impl JournalRead<'_> {
             return Ok(Continue(()));
         }
         let file = match segment.open() {
-            // Dropped since we listed it: what follows shows the gap.
+            // Dropped since it was listed: the next record reveals the gap.
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Continue(())),
             opened => opened?,
         };
@@ -130,7 +130,7 @@ impl JournalRead<'_> {
             return Break(());
         }
         self.scanned_records += 1;
-        // A type of a later version is none of ours to tell.
+        // An event type of a later version is skipped.
         let kind = EventType::from_code(header.kind);
         if let Some(kind) = kind.filter(|kind| self.filter.matches(*kind, record) && (self.wanted)(header, *kind)) {
             return self.take(kind, record);
@@ -156,7 +156,7 @@ impl JournalRead<'_> {
         if self.batch.events.len() >= self.limit.events { Break(()) } else { Continue(()) }
     }
 
-    /// Nothing is there from here to `seq`. Told before the first event; behind one, the read ends before it.
+    /// Reports the numbers from the position to `seq` as missing, or ends the read if it has events already.
     fn skip_missing(&mut self, seq: u64) -> ControlFlow<()> {
         if !self.batch.events.is_empty() {
             return Break(());

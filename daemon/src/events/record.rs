@@ -1,19 +1,19 @@
-//! One event as bytes: header, state, text, newline. Pure. The layout is a promise: `docs/events.md`.
+//! One event as bytes: header, state, text, newline. Pure. The layout is stable: `docs/events.md`.
 
 use std::io::Write;
 
-/// The fixed part.
+/// The length of the fixed part.
 pub const HEADER_LEN: usize = 64;
-/// The longest record. What is longer is refused before it is written, and no damaged length makes us read more.
+/// The maximum length of a record. A longer event is rejected, and a damaged length cannot cause a longer read.
 pub const MAX_RECORD_LEN: usize = 4 << 20;
-/// Flag: never pushed to subscribers.
+/// The flag of events that are never pushed to subscribers.
 pub const CANCELLED: u16 = 1;
-/// The layout below. A record of another one is as good as damaged.
+/// The version of the layout. A record of another version counts as damaged.
 const FORMAT: u16 = 1;
-/// The shortest record: a header, `{}` and a newline.
+/// The minimum length of a record: a header, `{}` and a newline.
 const MIN_RECORD_LEN: usize = HEADER_LEN + 3;
 
-/// The fixed part, without what follows from the rest.
+/// The fixed part, without lengths and checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EventHeader {
     pub seq: u64,
@@ -21,23 +21,23 @@ pub struct EventHeader {
     pub mono_ms: u64,
     pub kind: u16,
     pub flags: u16,
-    /// Zero: about no process.
+    /// Zero if the event is not about a process.
     pub process: u64,
     pub session: u64,
     pub task: u64,
 }
 
-/// A record that fits its checksum.
+/// A record with a valid checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EventRecord<'a> {
     pub header: EventHeader,
     pub state: &'a [u8],
     pub text: &'a [u8],
-    /// All of it, in bytes.
+    /// The length of the whole record.
     pub len: usize,
 }
 
-/// Puts the record into `out`, which is emptied first. `rest` is the text after the number.
+/// Encodes a record into `out`, which is cleared first. `rest` is the text after the number.
 pub fn encode(out: &mut Vec<u8>, header: &EventHeader, state: &[u8], rest: &[u8]) {
     out.clear();
     out.resize(8, 0);
@@ -51,7 +51,7 @@ pub fn encode(out: &mut Vec<u8>, header: &EventHeader, state: &[u8], rest: &[u8]
         out.extend_from_slice(&number.to_le_bytes());
     }
     out.extend_from_slice(state);
-    // Writing into memory does not fail.
+    // Writing to memory does not fail.
     let _ = write!(out, "{{\"seq\":{}", header.seq);
     out.extend_from_slice(rest);
     out.push(b'\n');
@@ -61,13 +61,13 @@ pub fn encode(out: &mut Vec<u8>, header: &EventHeader, state: &[u8], rest: &[u8]
     out[4..8].copy_from_slice(&sum);
 }
 
-/// The length that a record's first bytes claim, if it can be one.
+/// Returns the length that a record's first bytes claim, if it is a possible length.
 pub fn claimed_len(bytes: &[u8]) -> Option<usize> {
     let len = u32::from_le_bytes(*bytes.first_chunk()?) as usize;
     (MIN_RECORD_LEN..=MAX_RECORD_LEN).contains(&len).then_some(len)
 }
 
-/// The length of the record that `bytes` begin with. None: cut short, or not as it was written.
+/// Returns the length of the record at the start of `bytes`, or None if it is truncated or damaged.
 pub fn checked_len(bytes: &[u8]) -> Option<usize> {
     let len = claimed_len(bytes)?;
     let bytes = bytes.get(..len)?;
@@ -76,12 +76,12 @@ pub fn checked_len(bytes: &[u8]) -> Option<usize> {
     (whole && crc32fast::hash(&bytes[8..]).to_le_bytes() == bytes[4..8]).then_some(len)
 }
 
-/// The number of the record that `bytes` begin with.
+/// Returns the number of the record at the start of `bytes`.
 pub fn seq(bytes: &[u8]) -> u64 {
     u64_at(bytes, 8)
 }
 
-/// The parts of a record that has been checked.
+/// Decodes a record that was checked.
 pub fn decode(bytes: &[u8]) -> EventRecord<'_> {
     let header = EventHeader {
         seq: seq(bytes),

@@ -1,35 +1,35 @@
-//! Reads a segment record by record, in big bufs, and finds the way again behind damage.
+//! Reads a segment record by record through a large buffer, and resynchronises after damage.
 
 use super::record::{self, EventRecord, HEADER_LEN};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// One read. Big enough that a thousand events are two or three of them.
+/// The length of one read. A thousand events take two or three.
 const READ_BUF_LEN: usize = 128 << 10;
 
-/// What stands at a place of a segment.
+/// One item of a segment.
 #[derive(Debug)]
 pub enum ReadStep<'a> {
     Record {
         at: u64,
         record: EventRecord<'a>,
     },
-    /// No record fits here; the next one that does, or the end, is at `to`.
+    /// Bytes that are not a record. The next record, or the end, is at `to`.
     Damage {
         from: u64,
         to: u64,
     },
 }
 
-/// A place in a segment's file.
+/// Reads the records of a segment's file.
 pub struct RecordReader<'f> {
     file: &'f File,
-    /// The bytes from `at` on that have been read, of which `used` are done with.
+    /// The bytes that were read from offset `at` on, of which `used` are consumed.
     buf: Vec<u8>,
     at: u64,
     used: usize,
-    /// Nothing from here on is looked at.
+    /// The offset at which reading ends.
     end: u64,
 }
 
@@ -42,7 +42,7 @@ impl<'f> RecordReader<'f> {
         self.at + self.used as u64
     }
 
-    /// What is next, or none at the end. `above`: the number of the last good record, which the next one exceeds.
+    /// Returns the next item, or None at the end. The next record must have a higher number than `above`, the last one.
     pub fn next(&mut self, above: u64) -> io::Result<Option<ReadStep<'_>>> {
         if self.offset() >= self.end {
             return Ok(None);
@@ -62,7 +62,7 @@ impl<'f> RecordReader<'f> {
         }
     }
 
-    /// The length of the record `ahead` bytes from here, if one is there and is in order.
+    /// Returns the length of the record `ahead` bytes from the position, if there is a valid one.
     fn record_len_at(&mut self, ahead: usize, above: u64) -> io::Result<Option<usize>> {
         self.fill(ahead + HEADER_LEN)?;
         let Some(len) = self.buf.get(self.used + ahead..).and_then(record::claimed_len) else { return Ok(None) };
@@ -71,8 +71,8 @@ impl<'f> RecordReader<'f> {
         Ok(record::checked_len(bytes).filter(|_| record::seq(bytes) > above))
     }
 
-    /// How far the next good record is, or the end. Its length may tell, where the damage is elsewhere in the record;
-    /// else each newline may be the end of a record, and a text has none inside.
+    /// Returns the distance to the next valid record, or to the end. The length of the damaged record leads there if the
+    /// damage is elsewhere in it; otherwise each newline may be the end of a record, since a text contains none.
     fn distance_to_next(&mut self, above: u64) -> io::Result<usize> {
         if let Some(len) = self.buf.get(self.used..).and_then(record::claimed_len)
             && self.record_len_at(len, above)?.is_some()
@@ -97,7 +97,7 @@ impl<'f> RecordReader<'f> {
         }
     }
 
-    /// Has `wanted` bytes from here on in memory, or all there are.
+    /// Buffers `wanted` bytes from the position on, or all there are.
     fn fill(&mut self, wanted: usize) -> io::Result<()> {
         let have = self.buf.len() - self.used;
         if have >= wanted {
@@ -112,7 +112,7 @@ impl<'f> RecordReader<'f> {
         let (mut got, from) = (have, self.at);
         while got < have + more {
             match self.file.read_at(&mut self.buf[got..have + more], from + got as u64) {
-                // Shorter than it was said to be: the end is here.
+                // The file is shorter than expected: it ends here.
                 Ok(0) => {
                     self.end = from + got as u64;
                     break;

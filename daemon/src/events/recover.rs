@@ -1,4 +1,4 @@
-//! Opens a journal as a crash, a power cut or a bad disk left it: what is good is kept, the rest put aside.
+//! Opens a journal after a crash, a power cut or disk damage: keeps valid records and quarantines the rest.
 
 use super::disk::{open_regular, quarantine_path};
 use super::record::HEADER_LEN;
@@ -11,17 +11,17 @@ use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
-/// How much of the journal's end is looked through at the start. What is older was whole when it was left, and is checked
-/// as it is read: a start must not read hundreds of megabytes.
+/// The bytes at the journal's end that are verified at start. Older segments were complete when they were sealed, and are
+/// checked as they are read: a start must not read hundreds of megabytes.
 const MAX_VERIFIED_BYTES: u64 = 32 << 20;
 
-/// What came to light when a journal was opened.
+/// Findings of opening a journal.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct RecoveryReport {
-    /// What was damaged and put quarantine_path, for a person to read.
+    /// Descriptions of damage that was quarantined, for a person.
     pub damage: Vec<String>,
-    /// By the process's bits (0: of no process), the newest state in the last segment, and the number of its event. A checkpoint
-    /// that is older than this was about to be written when the daemon ended.
+    /// For each process (by its bits; 0 for no process) the number of its newest event with a state in the last segment, and
+    /// that state. A checkpoint that is older was about to be written when the daemon ended.
     pub states: HashMap<u64, (u64, Vec<u8>)>,
 }
 
@@ -31,16 +31,16 @@ pub(super) struct Recovered {
     pub opened: RecoveryReport,
 }
 
-/// What a segment's file holds.
+/// Content of a segment's file.
 #[derive(Default)]
 struct SegmentScan {
     stats: SegmentStats,
     last: u64,
-    /// Where the good records are, from and to.
+    /// The ranges of valid records, from and to.
     good: Vec<(u64, u64)>,
-    /// The numbers that damage may have cost.
+    /// The numbers that may be lost to damage.
     lost: Vec<super::SeqSpan>,
-    /// Nothing from here on is a record.
+    /// The offset after which there are no records.
     torn_at: Option<u64>,
     states: HashMap<u64, (u64, Vec<u8>)>,
 }
@@ -83,7 +83,7 @@ pub(super) fn recover(dir: &Path) -> io::Result<Recovered> {
     Ok(out)
 }
 
-/// How many of the oldest segments are older than what is looked through.
+/// Returns the number of oldest segments that are not verified.
 fn unverified_count(dir: &Path, firsts: &[u64]) -> usize {
     let mut left = MAX_VERIFIED_BYTES;
     for (i, first) in firsts.iter().enumerate().rev() {
@@ -96,7 +96,7 @@ fn unverified_count(dir: &Path, firsts: &[u64]) -> usize {
     0
 }
 
-/// Makes the directory. What is in its way is renamed and told.
+/// Creates the directory. Renames and reports another file of that name.
 pub(super) fn create_dir(dir: &Path, damage: &mut Vec<String>) -> io::Result<()> {
     let make = || std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir);
     match make() {
@@ -109,7 +109,7 @@ pub(super) fn create_dir(dir: &Path, damage: &mut Vec<String>) -> io::Result<()>
     }
 }
 
-/// A segment's file, and where the next one begins.
+/// A segment's file, and the first number of the next segment.
 struct SegmentFile<'a> {
     dir: &'a Path,
     first: u64,
@@ -121,7 +121,7 @@ impl SegmentFile<'_> {
         self.dir.join(super::segment::file_name(self.first))
     }
 
-    /// The segment as its file says by itself. None: it has to be looked at.
+    /// Opens the segment from its file's metadata alone, or returns None if it must be verified.
     fn open_unverified(&self) -> Option<Segment> {
         let meta = std::fs::symlink_metadata(self.path()).ok().filter(|meta| meta.is_file())?;
         let newest = meta.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
@@ -134,11 +134,11 @@ impl SegmentFile<'_> {
         let mut file = open_regular(&path, File::options().read(true).append(self.next.is_none()))?;
         let mut scan = self.scan(&file)?;
         if let (None, Some(tail)) = (self.next, scan.torn_at) {
-            // The write that a crash cut short: nobody was told of it.
-            tracing::warn!(path = %path.display(), at = tail, "cut off the torn end of the journal");
+            // A write that a crash cut short: no client has seen this event.
+            tracing::warn!(path = %path.display(), at = tail, "truncated the torn end of the journal");
             if let Some(damaged) = damaged_end(&file, tail)? {
                 std::fs::write(quarantine_path(&path), damaged)?;
-                damage.push(format!("the end of {} was damaged and is put aside", path.display()));
+                damage.push(format!("the end of {} was damaged and is quarantined", path.display()));
             }
             file.set_len(tail)?;
         }
@@ -150,8 +150,8 @@ impl SegmentFile<'_> {
                     file = open_regular(&path, File::options().read(true).append(self.next.is_none()))?;
                     scan = SegmentScan { lost: Vec::new(), ..self.scan(&file)? };
                 }
-                // Readers find their way around it, and the next start tries again.
-                Err(e) => damage.push(format!("put {} aside: {e}", path.display())),
+                // Readers skip the damage, and the next start tries again.
+                Err(e) => damage.push(format!("quarantine {}: {e}", path.display())),
             }
         }
         let segment = Segment::new(self.dir, self.first, std::mem::take(&mut scan.stats));
@@ -170,7 +170,7 @@ impl SegmentFile<'_> {
                     break;
                 }
                 ReadStep::Damage { .. } => damaged = true,
-                // A record that was given up, whose number went to the next segment.
+                // An abandoned record, whose number was reused in the next segment.
                 ReadStep::Record { record, .. } if self.next.is_some_and(|next| record.header.seq >= next) => break,
                 ReadStep::Record { at, record } => {
                     let header = record.header;
@@ -181,7 +181,7 @@ impl SegmentFile<'_> {
                     scan.stats.add_record(header.seq, at, record.len, header.wall_ms);
                     match scan.good.last_mut() {
                         Some(run) if run.1 == at => run.1 = at + record.len as u64,
-                        // The first one, or the first behind damage.
+                        // The first record, or the first one after damage.
                         _ => scan.good.push((at, at + record.len as u64)),
                     }
                     if self.next.is_none() && !record.state.is_empty() {
@@ -190,7 +190,7 @@ impl SegmentFile<'_> {
                 }
             }
         }
-        // The torn end of a segment that was given up cost nothing: its number was given again.
+        // The torn end of an abandoned segment loses nothing: its number was reused.
         if let (Some(_), Some(next)) = (scan.torn_at, self.next)
             && scan.last + 1 < next
         {
@@ -199,12 +199,12 @@ impl SegmentFile<'_> {
         Ok(scan)
     }
 
-    /// Makes room at the name. Gives the highest number that may have been there.
+    /// Quarantines the file. Returns the highest number that may have been in it.
     fn quarantine(&self, why: &io::Error, damage: &mut Vec<String>) -> u64 {
         let path = self.path();
         let size = std::fs::symlink_metadata(&path).map_or(0, |meta| if meta.is_file() { meta.len() } else { 0 });
         damage.push(format!("the events from {} on in {} cannot be read: {why}", self.first, path.display()));
-        // As many as can have been in it: a number that was given is not given again.
+        // The maximum that fits in it: a used number is not reused.
         let most = self.first - 1 + size / HEADER_LEN as u64;
         match std::fs::rename(&path, quarantine_path(&path)) {
             Ok(()) => self.next.map_or(most, |_| self.first - 1),
@@ -216,7 +216,7 @@ impl SegmentFile<'_> {
     }
 }
 
-/// The end of a segment that is no record, if it cannot be a write that was cut short: that has less than it claims.
+/// Returns the invalid end of a segment, unless it may be a write that was cut short, which is shorter than it claims.
 fn damaged_end(file: &File, tail: u64) -> io::Result<Option<Vec<u8>>> {
     let mut bytes = vec![0; file.metadata()?.len().saturating_sub(tail) as usize];
     file.read_exact_at(&mut bytes, tail)?;
@@ -224,7 +224,7 @@ fn damaged_end(file: &File, tail: u64) -> io::Result<Option<Vec<u8>>> {
     Ok((!short && bytes.iter().any(|byte| *byte != 0)).then_some(bytes))
 }
 
-/// Keeps the damaged file under another name and puts one with the good records in its file. Whole at any instant.
+/// Keeps the damaged file under another name and replaces it atomically by one with the valid records.
 fn rewrite(path: &Path, file: &File, good: &[(u64, u64)]) -> io::Result<()> {
     let fresh = path.with_extension("tmp");
     let out = File::options().write(true).create(true).truncate(true).mode(0o600).open(&fresh)?;
@@ -238,7 +238,7 @@ fn rewrite(path: &Path, file: &File, good: &[(u64, u64)]) -> io::Result<()> {
     out.sync_data()?;
     match std::fs::hard_link(path, quarantine_path(path)) {
         Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(e),
-        // Done, or done before by this very process.
+        // Done now, or earlier by this process.
         _ => {}
     }
     std::fs::rename(&fresh, path)

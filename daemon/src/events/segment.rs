@@ -1,4 +1,4 @@
-//! One file of the journal, as readers and the writer share it. The writer alone changes it.
+//! One file of the journal, shared by readers and the writer. Only the writer changes it.
 
 use super::disk::open_regular;
 use std::fs::File;
@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A place is remembered about every so many bytes: a reader walks half of it in vain, and the memory is a
-/// thousandth of the disk.
+/// The distance between two marks: a reader skips half of it on average, and the marks take a thousandth of the file's
+/// size in memory.
 pub const MARK_INTERVAL_BYTES: u64 = 16 << 10;
 
-/// Where a record begins.
+/// The offset of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mark {
     pub seq: u64,
@@ -20,22 +20,22 @@ pub struct Mark {
 
 #[derive(Debug)]
 pub struct Segment {
-    /// The number that its first record has or would have.
+    /// The number of its first record, present or future.
     pub first: u64,
     pub path: PathBuf,
-    /// Up to here there are whole records.
+    /// The end of the complete records.
     len: AtomicU64,
-    /// When its newest record was written, by the wall clock.
+    /// The wall-clock time of its newest record.
     newest_ms: AtomicU64,
     marks: Mutex<Vec<Mark>>,
-    /// Open while it is written to.
+    /// The open file while records are appended.
     file: Mutex<Option<Arc<File>>>,
-    /// How much of it has been pushed to the disk: begun, and finished.
+    /// The length whose writeback was started, and the length that is durable.
     writeback_started: AtomicU64,
     synced: AtomicU64,
 }
 
-/// What a scan of a segment's file found.
+/// Properties of a segment that a scan of its file found.
 #[derive(Debug, Default)]
 pub struct SegmentStats {
     pub len: u64,
@@ -57,12 +57,12 @@ fn add_mark(marks: &mut Vec<Mark>, seq: u64, at: u64) {
     }
 }
 
-/// A lock whose holder panicked still guards whole values: each is changed in one go.
+/// Locks a mutex even if a holder panicked: each guarded value is changed in one step, so it is consistent.
 pub fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// `<first as 16 hex digits>.log`
+/// Returns the name of a segment's file: `<first as 16 hex digits>.log`.
 pub fn file_name(first: u64) -> String {
     format!("{first:016x}.log")
 }
@@ -87,7 +87,7 @@ impl Segment {
         }
     }
 
-    /// The same, to be written to. What an earlier daemon wrote in it may not be on the disk yet.
+    /// Makes the segment writable. Records of an earlier daemon may not be durable yet.
     pub fn writable(self, file: File) -> Segment {
         let (writeback_started, synced) = (AtomicU64::new(0), AtomicU64::new(0));
         Segment { file: Mutex::new(Some(Arc::new(file))), writeback_started, synced, ..self }
@@ -101,28 +101,28 @@ impl Segment {
         self.newest_ms.load(Ordering::Relaxed)
     }
 
-    /// A record of `len` bytes has been written at the end.
+    /// Accounts for a record of `len` bytes that was appended.
     pub fn record_appended(&self, seq: u64, len: usize, wall_ms: u64) {
         let at = self.len();
         add_mark(&mut lock_ignoring_poison(&self.marks), seq, at);
         self.newest_ms.fetch_max(wall_ms, Ordering::Relaxed);
-        // Last: who sees the length sees whole records.
+        // Last: a reader that sees the length sees complete records.
         self.len.store(at + len as u64, Ordering::Release);
     }
 
-    /// A reader came by a record: one that was not looked through at the start gets its marks from who reads it.
+    /// Adds the offset of a record that a reader passed: a segment that was not verified at start gets its marks this way.
     pub fn add_mark(&self, seq: u64, at: u64) {
         add_mark(&mut lock_ignoring_poison(&self.marks), seq, at);
     }
 
-    /// The place to start reading at for the record `seq`.
+    /// Returns the offset at which to start reading for the record `seq`.
     pub fn offset_before(&self, seq: u64) -> u64 {
         let marks = lock_ignoring_poison(&self.marks);
         let after = marks.partition_point(|mark| mark.seq <= seq);
         after.checked_sub(1).and_then(|i| marks.get(i)).map_or(0, |mark| mark.at)
     }
 
-    /// Its file, to read.
+    /// Opens its file for reading.
     pub fn open(&self) -> io::Result<Arc<File>> {
         match &*lock_ignoring_poison(&self.file) {
             Some(file) => Ok(file.clone()),
@@ -130,17 +130,17 @@ impl Segment {
         }
     }
 
-    /// The file to write to; none when nothing may be added any more.
+    /// Returns the file to append to, or None if the segment is sealed.
     pub fn writer(&self) -> Option<Arc<File>> {
         lock_ignoring_poison(&self.file).clone()
     }
 
-    /// Nothing is added from now on.
+    /// Ends appending.
     pub fn seal(&self) {
         lock_ignoring_poison(&self.file).take();
     }
 
-    /// Begins to write to the disk what is not begun yet, without waiting.
+    /// Starts the writeback of new records, without waiting.
     pub fn start_writeback(&self) -> io::Result<()> {
         let len = self.len();
         if self.writeback_started.load(Ordering::Relaxed) < len {
@@ -150,7 +150,7 @@ impl Segment {
         Ok(())
     }
 
-    /// Waits until it is on the disk. Says whether there was anything to wait for.
+    /// Waits until the segment is durable. Returns false if it was already.
     pub fn sync(&self) -> io::Result<bool> {
         let len = self.len();
         if self.synced.load(Ordering::Relaxed) >= len {

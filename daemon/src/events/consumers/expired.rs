@@ -1,28 +1,28 @@
-//! Consumers that were not used for too long: who they were, until they come back and are told.
+//! The list of expired consumers. A consumer that returns is informed once.
 
 use super::ConsumerName;
 use super::file::replace;
 use std::io;
 use std::path::Path;
 
-/// How many are remembered, the newest.
+/// The maximum length of the list. The oldest entries are dropped.
 const MAX_EXPIRED: usize = 1024;
 pub const FILE_NAME: &str = "forgotten";
 const ENTRY_HEADER_LEN: usize = 24;
 
-/// How far a consumer had come when it was expired, and when that was.
+/// The position of a consumer when it expired, and the time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Expired {
     pub position: u64,
     pub at_ms: u64,
 }
 
-/// The list, oldest first.
+/// Expired consumers, oldest first.
 #[derive(Debug, Default)]
 pub struct ExpiredList(Vec<(ConsumerName, Expired)>);
 
 impl ExpiredList {
-    /// Reads the list. What is damaged, and what comes after it, is lost and told.
+    /// Reads the list. Drops and reports a damaged entry and everything after it.
     pub fn load(dir: &Path, damage: &mut Vec<String>) -> ExpiredList {
         let path = dir.join(FILE_NAME);
         let bytes = match std::fs::read(&path) {
@@ -40,7 +40,7 @@ impl ExpiredList {
             rest = after;
         }
         if !rest.is_empty() {
-            damage.push(format!("{} is damaged: some expired consumers will not be told", path.display()));
+            damage.push(format!("{} is damaged: some expired consumers will not be informed", path.display()));
             let _ = std::fs::rename(&path, super::super::disk::quarantine_path(&path));
             let _ = list.store(dir);
         }
@@ -84,7 +84,7 @@ impl ExpiredList {
     }
 }
 
-/// The first entry, and what follows it.
+/// Decodes the first entry. Returns it and the rest.
 fn read(bytes: &[u8]) -> Option<((ConsumerName, Expired), &[u8])> {
     let number = |at: usize| bytes.get(at..)?.first_chunk().map(|b| u64::from_le_bytes(*b));
     let len = u32::from_le_bytes(*bytes.get(4..)?.first_chunk()?) as usize;

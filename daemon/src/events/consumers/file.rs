@@ -1,4 +1,4 @@
-//! A consumer's file: facts are appended; now and then it is replaced by a shorter one that says the same.
+//! A consumer's file: facts are appended, and from time to time it is replaced by a shorter, equivalent one.
 
 use super::super::disk::{open_regular, quarantine_path};
 use super::ConsumerName;
@@ -8,18 +8,18 @@ use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// A file is left alone up to this length: some five hundred facts.
+/// A shorter file is not compacted: about five hundred facts.
 const COMPACT_ABOVE_BYTES: u64 = 16 << 10;
 
-/// A consumer as the disk has it.
+/// A consumer on disk.
 #[derive(Debug)]
 pub struct ConsumerFile {
     pub name: ConsumerName,
     pub state: ConsumerState,
     path: PathBuf,
-    /// Where the next fact goes. What a failed write left there is written over.
+    /// The offset of the next fact. Bytes of a failed write there are overwritten.
     len: u64,
-    /// Its path, where something was written that is not yet begun to be on the disk, or not known to be there.
+    /// Its path, if a change still needs writeback, or is not known to be durable.
     pub needs_writeback: Option<PathBuf>,
     pub needs_sync: Option<PathBuf>,
 }
@@ -34,7 +34,7 @@ impl ConsumerFile {
         self.needs_sync.get_or_insert_with(|| self.path.clone());
     }
 
-    /// Makes the file, whole or not at all.
+    /// Creates the file atomically.
     pub fn create(dir: &Path, name: &ConsumerName, position: u64, at_ms: u64) -> io::Result<ConsumerFile> {
         let mut state = ConsumerState::default();
         state.apply(Fact::Created { position, at_ms });
@@ -43,14 +43,14 @@ impl ConsumerFile {
         Ok(kept)
     }
 
-    /// Reads a file. None: it says nothing and is gone now.
+    /// Reads a file. Quarantines one that is not a consumer's, and returns None.
     pub fn load(path: &Path, damage: &mut Vec<String>) -> Option<ConsumerFile> {
         let bytes = open_regular(path, File::options().read(true)).and_then(|mut file| {
             let mut bytes = Vec::new();
             io::Read::read_to_end(&mut file, &mut bytes).map(|_| bytes)
         });
-        let read = bytes.as_ref().ok().and_then(|bytes| state::read(bytes));
-        // Under another consumer's file name it would be found by nobody.
+        let read = bytes.as_ref().ok().and_then(|bytes| state::decode(bytes));
+        // Under another consumer's file name it would never be found.
         let Some(read) = read.filter(|read| path.file_name().is_some_and(|file| *read.name.file_name() == *file))
         else {
             let why = bytes.err().map_or("it is damaged".into(), |e| e.to_string());
@@ -70,10 +70,10 @@ impl ConsumerFile {
         Some(kept)
     }
 
-    /// Adds a fact: in the kernel first, then in memory.
+    /// Appends a fact to the file, then applies it in memory.
     pub fn append(&mut self, fact: Fact) -> io::Result<()> {
         let file = match open_regular(&self.path, File::options().write(true)) {
-            // Somebody took it away; the next rewrite makes it again.
+            // Another program removed the file: create it again.
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
                 self.rewrite()?;
                 open_regular(&self.path, File::options().write(true))
@@ -87,12 +87,12 @@ impl ConsumerFile {
         Ok(())
     }
 
-    /// Makes the file short where that pays. A failure costs nothing but room.
+    /// Shortens the file if that saves enough. A failure only costs disk space.
     pub fn compact(&mut self) {
         if self.len > COMPACT_ABOVE_BYTES.max(2 * self.state.file_len(&self.name))
             && let Err(e) = self.rewrite()
         {
-            tracing::debug!(%e, path = %self.path.display(), "compact a consumer's file");
+            tracing::debug!(%e, path = %self.path.display(), "failed to compact a consumer's file");
         }
     }
 
@@ -106,12 +106,12 @@ impl ConsumerFile {
 
     pub fn remove(&self) {
         if let Err(e) = std::fs::remove_file(&self.path) {
-            tracing::warn!(%e, path = %self.path.display(), "remove a consumer's file");
+            tracing::warn!(%e, path = %self.path.display(), "failed to remove a consumer's file");
         }
     }
 }
 
-/// Puts a file with these bytes at `path`: at any instant the old one or the new one is there.
+/// Replaces the file at `path` atomically.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let fresh = path.with_extension("tmp");
     let file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&fresh)?;
@@ -122,7 +122,7 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     written
 }
 
-/// Begins to write a file to the disk, without waiting.
+/// Starts the writeback of a file, without waiting.
 pub fn start_writeback(path: &Path) -> io::Result<()> {
     unless_gone(open_regular(path, File::options().read(true)).and_then(|file| Ok(crate::sys::start_writeback(&file)?)))
 }
@@ -131,7 +131,7 @@ pub fn sync(path: &Path) -> io::Result<()> {
     unless_gone(open_regular(path, File::options().read(true)).and_then(|file| file.sync_data()))
 }
 
-/// A consumer that was forgotten in the meantime has nothing to be kept.
+/// Ignores that the file is gone: its consumer expired in the meantime.
 fn unless_gone(done: io::Result<()>) -> io::Result<()> {
     match done {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),

@@ -1,4 +1,4 @@
-//! Named consumers: how far each has come, on disk, and what it is still to be told.
+//! Named consumers: the position of each on disk, and its next events.
 
 mod expired;
 mod file;
@@ -28,25 +28,25 @@ use toold_proto::ProcId;
 use toold_proto::params::ConsumerStart;
 use toold_shim::hooks;
 
-/// The time of last use is written at most so often: asking again and again costs no writes.
+/// The minimum interval between writes of the time of last use: frequent calls cost no writes.
 const TOUCH_INTERVAL_MS: u64 = 60_000;
 
-/// A consumer that may go on.
+/// A registered consumer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Registration {
     pub position: u64,
     pub created: bool,
-    /// It was unused for too long and begins again: told once.
+    /// It had expired and starts again: reported once.
     pub expired: Option<Expired>,
 }
 
 #[derive(Debug)]
 pub enum ConsumerError {
-    /// There are as many as the config allows.
+    /// The configured maximum is reached.
     TooMany {
         max: usize,
     },
-    /// Nobody of that name, or not any more.
+    /// There is no such consumer, or it expired.
     Unknown,
     Io(io::Error),
 }
@@ -56,7 +56,7 @@ impl fmt::Display for ConsumerError {
         match self {
             ConsumerError::TooMany { max } => write!(f, "there are {max} consumers already"),
             ConsumerError::Unknown => f.write_str("no such consumer"),
-            ConsumerError::Io(e) => write!(f, "keep a consumer's position: {e}"),
+            ConsumerError::Io(e) => write!(f, "store a consumer's position: {e}"),
         }
     }
 }
@@ -86,7 +86,7 @@ struct Table {
 #[derive(Debug)]
 struct Consumer {
     file: ConsumerFile,
-    /// The newest use, which the disk may not know yet.
+    /// The time of last use, which may not be on disk yet.
     used_ms: u64,
     scan_cache: ScanCache,
 }
@@ -98,7 +98,7 @@ impl Consumer {
 }
 
 impl Consumers {
-    /// Opens what is in `dir`. What was damaged is put quarantine_path, and told in the second part.
+    /// Opens the consumers in `dir`. Quarantines damaged files, and returns descriptions of them.
     pub fn open(dir: &Path, ttl_ms: u64, max: usize, now_ms: u64) -> io::Result<(Consumers, Vec<String>)> {
         let mut damage = Vec::new();
         create_dir(dir, &mut damage)?;
@@ -119,7 +119,7 @@ impl Consumers {
         Ok((consumers, damage))
     }
 
-    /// The consumer's position. Makes the consumer if there is none.
+    /// Returns the consumer's position. Creates the consumer if there is none.
     pub fn register(
         &self,
         name: &ConsumerName,
@@ -130,21 +130,21 @@ impl Consumers {
         let mut table = lock_ignoring_poison(&self.table);
         let expired = table.expired.get(name);
         let begin = match start {
-            // One that comes back was promised what it had not seen yet.
+            // A consumer that returns was promised the events that it has not seen.
             ConsumerStart::Now if expired.is_none() => bounds.last,
             ConsumerStart::Now | ConsumerStart::Oldest => bounds.oldest.saturating_sub(1),
         };
         let created = self.create_if_absent(&mut table, name, begin, now_ms)?;
         self.touch_locked(&mut table, name, now_ms)?;
         if expired.is_some() {
-            // After the consumer is made: a crash between the two tells it again.
+            // After the consumer is created: a crash between the two reports the expiry again.
             table.expired.remove(&self.dir, name)?;
         }
         let position = table.active.get(name).map_or(begin, |consumer| consumer.file.state.position);
         Ok(Registration { position, created, expired })
     }
 
-    /// Acknowledges the events up to `seq`, of which `last` is the newest. Gives the position, which never goes back.
+    /// Acknowledges the events up to `seq`; `last` is the newest event. Returns the position, which never decreases.
     pub fn ack(&self, name: &ConsumerName, seq: u64, last: u64, now_ms: u64) -> Result<u64, ConsumerError> {
         let mut table = lock_ignoring_poison(&self.table);
         let consumer = table.active.get_mut(name).ok_or(ConsumerError::Unknown)?;
@@ -162,8 +162,8 @@ impl Consumers {
         Ok(position)
     }
 
-    /// Notes that the consumer was told the exit of `id` by a call, when `noted` was the newest event. `upto`: the
-    /// last event about that exit, 0 when it is not journaled yet. Makes the consumer if there is none.
+    /// Records that a call returned the exit of `id` to the consumer, so that its events are not delivered again. Creates
+    /// the consumer if there is none.
     pub fn mark_exit_seen(
         &self,
         name: &ConsumerName,
@@ -185,22 +185,22 @@ impl Consumers {
         self.touch_locked(&mut table, name, now_ms)
     }
 
-    /// What decides whether an event is for the consumer.
+    /// Returns a snapshot that decides which events the consumer receives.
     pub fn view(&self, name: &ConsumerName) -> Option<ConsumerView> {
         lock_ignoring_poison(&self.table).active.get(name).map(|consumer| consumer.file.state.view())
     }
 
-    /// Notes that somebody of that name is there.
+    /// Records that the consumer is in use.
     pub fn touch(&self, name: &ConsumerName, now_ms: u64) -> Result<(), ConsumerError> {
         self.touch_locked(&mut lock_ignoring_poison(&self.table), name, now_ms)
     }
 
-    /// Forgets the consumers that nobody used for too long. Gives their names.
+    /// Expires the consumers that were unused for too long. Returns their names.
     pub fn expire(&self, now_ms: u64) -> Vec<ConsumerName> {
         self.expire_locked(&mut lock_ignoring_poison(&self.table), now_ms)
     }
 
-    /// All of them: name, position, last use.
+    /// Returns name, position and time of last use of all consumers.
     pub fn list(&self) -> Vec<(ConsumerName, u64, u64)> {
         let table = lock_ignoring_poison(&self.table);
         let all = table.active.iter().map(|(name, c)| (name.clone(), c.file.state.position, c.used_ms));
@@ -209,37 +209,37 @@ impl Consumers {
         all
     }
 
-    /// The highest number of an event that any of them knows of.
+    /// Returns the highest event number that any consumer knows.
     pub fn highest(&self) -> u64 {
         let table = lock_ignoring_poison(&self.table);
         let known = table.active.values().map(|consumer| consumer.file.state.highest_seq());
         known.max().unwrap_or(0).max(table.expired.max_seq())
     }
 
-    /// Begins to write to the disk what changed lately, without waiting.
+    /// Starts the writeback of changed files, without waiting.
     pub fn start_writeback(&self) -> io::Result<()> {
         self.changed(|file| file.needs_writeback.take()).iter().try_for_each(|path| file::start_writeback(path))
     }
 
-    /// Waits until everything is on the disk.
+    /// Waits until all positions are durable.
     pub fn sync(&self) -> io::Result<()> {
         let changed = self.changed(|file| file.needs_sync.take());
         changed.iter().try_for_each(|path| file::sync(path))?;
         if changed.is_empty() { Ok(()) } else { std::fs::File::open(&self.dir)?.sync_all() }
     }
 
-    /// The files that are marked, whose mark is taken. The disk is waited for without the lock.
+    /// Takes the marks of changed files. The caller waits for the disk without the lock.
     fn changed(&self, take: impl Fn(&mut ConsumerFile) -> Option<PathBuf>) -> Vec<PathBuf> {
         lock_ignoring_poison(&self.table).active.values_mut().filter_map(|consumer| take(&mut consumer.file)).collect()
     }
 
-    /// How many exits are remembered for a consumer.
+    /// Returns the number of exit marks of a consumer.
     #[cfg(test)]
     pub(super) fn exit_marks(&self, name: &ConsumerName) -> usize {
         lock_ignoring_poison(&self.table).active.get(name).map_or(0, |consumer| consumer.file.state.exit_marks.len())
     }
 
-    /// Makes the consumer, if there is none. Says whether it did.
+    /// Creates the consumer if there is none. Returns true if it did.
     fn create_if_absent(
         &self,
         table: &mut Table,
@@ -266,9 +266,9 @@ impl Consumers {
         consumer.used_ms = consumer.used_ms.max(now_ms);
         let every = TOUCH_INTERVAL_MS.min(self.ttl_ms / 10);
         if now_ms.saturating_sub(consumer.file.state.used_ms) > every {
-            // A full disk must not keep anybody from reading: the next use tries again.
+            // A full disk must not prevent reading: the next use tries again.
             if let Err(e) = consumer.file.append(Fact::Used { at_ms: now_ms }) {
-                tracing::debug!(%e, "note that a consumer was used");
+                tracing::debug!(%e, "failed to record the use of a consumer");
             }
             consumer.file.compact();
         }
@@ -284,9 +284,9 @@ impl Consumers {
             return Vec::new();
         }
         let names: Vec<ConsumerName> = gone.iter().map(|(name, _)| name.clone()).collect();
-        // First the note, then the end: a crash between the two ends it at the next start.
+        // List it before removing it: after a crash between the two it expires at the next start.
         if let Err(e) = table.expired.add(&self.dir, gone) {
-            tracing::warn!(%e, "note the consumers that are expired");
+            tracing::warn!(%e, "failed to record expired consumers");
             return Vec::new();
         }
         for consumer in names.iter().filter_map(|name| table.active.remove(name)) {

@@ -1,16 +1,16 @@
-//! What a consumer calls itself.
+//! The name of a consumer.
 
 use sha2::{Digest, Sha256};
 use std::fmt;
 
-/// The longest name, in characters.
+/// The maximum length of a name, in characters.
 const MAX_NAME_CHARS: usize = 128;
 
-/// 1 to 128 characters, none of them a control character.
+/// A name of 1 to 128 characters, none of them a control character.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ConsumerName(String);
 
-/// Why a text is no name.
+/// The error for a text that is not a valid name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InvalidConsumerName;
 
@@ -32,7 +32,7 @@ impl ConsumerName {
         &self.0
     }
 
-    /// A name may hold a slash, dots, or differ from another in case alone: the file is called by a digest.
+    /// Returns a digest of the name: a name may contain a slash or dots, or differ from another only in case.
     pub(super) fn file_name(&self) -> String {
         let digest = Sha256::digest(self.0.as_bytes());
         let hex: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();

@@ -1,4 +1,4 @@
-//! What a consumer is to be told next, without reading again what was not for it.
+//! Finds the next events of a consumer, without reading events again that did not match.
 
 use super::super::filter::Filter;
 use super::super::journal::Journal;
@@ -7,35 +7,35 @@ use super::super::segment::lock_ignoring_poison;
 use super::{ConsumerError, ConsumerName, Consumers};
 use crate::events::SeqSpan;
 
-/// Records looked at in one call: a few milliseconds of work on a thread that others need.
+/// The number of records read in one call: a few milliseconds on a thread that other tasks need.
 const MAX_SCANNED_RECORDS: usize = 10_000;
-/// Filters remembered for one consumer. Somebody with more of them reads some events twice.
+/// The number of filters cached for one consumer. With more filters some events are read twice.
 const MAX_CACHED_FILTERS: usize = 8;
 
-/// What a consumer is told.
+/// The next events of a consumer.
 #[derive(Debug, Clone)]
 pub struct NextEvents {
     pub events: Vec<JournalEntry>,
     pub position: u64,
     /// The newest event when the journal was read.
     pub last: u64,
-    /// Numbers after the position, before the first event, that are not kept any more or were damaged.
+    /// Numbers between the position and the first event that retention removed or damage destroyed.
     pub missing: Vec<SeqSpan>,
-    /// Everything up to this number was looked at.
+    /// The last number that was read.
     pub scanned: u64,
-    /// No: more may follow at once. Yes: the next one is still to happen.
+    /// The journal was read to its end: the next event has not happened yet.
     pub scanned_all: bool,
 }
 
-/// Where a filter has been held against the events after the position, in vain. In memory alone.
+/// For each filter, the events after the position that do not match it. Only in memory.
 #[derive(Debug, Default)]
 pub(super) struct ScanCache(Vec<(Filter, ScannedRange)>);
 
 #[derive(Debug, Clone, Default)]
 struct ScannedRange {
-    /// Nothing up to here is wanted.
+    /// No event up to this number matches.
     scanned_to: u64,
-    /// What could not be looked at.
+    /// Events that could not be read.
     missing: Vec<SeqSpan>,
 }
 
@@ -56,8 +56,8 @@ impl ScanCache {
 }
 
 impl Consumers {
-    /// The events after the consumer's position that fit the filter and were not told it by a call, in order.
-    /// What is not acknowledged comes again.
+    /// Returns the events after the consumer's position that match the filter, in order, without exits that a call
+    /// returned to it. Events that are not acknowledged are returned again.
     pub fn next(
         &self,
         journal: &Journal,
@@ -83,7 +83,7 @@ impl Consumers {
         missing.extend(batch.missing);
         let scanned_to = batch.events.first().map_or(batch.scanned, |event| event.seq - 1);
         if let Some(consumer) = lock_ignoring_poison(&self.table).active.get_mut(name)
-            // Expired and made again in the meantime, it may have begun before what we know of.
+            // If it expired and was created again in the meantime, its position may be before the cached range.
             && consumer.file.state.position >= view.position
         {
             consumer.scan_cache.set(filter, ScannedRange { scanned_to, missing: missing.clone() });

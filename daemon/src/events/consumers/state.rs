@@ -1,4 +1,4 @@
-//! How far a consumer has come, as facts that only ever add up. Pure: bytes in, facts out.
+//! The state of a consumer as accumulated facts. Pure: bytes in, facts out.
 
 use super::super::read::JournalEntry;
 use super::ConsumerName;
@@ -6,18 +6,18 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use toold_proto::{EventType, ProcId};
 
-/// One fact on disk.
+/// The length of one fact on disk.
 pub const FACT_LEN: usize = 32;
 const MAGIC: &[u8; 8] = b"toolcon1";
 const FILE_HEADER_LEN: usize = 16;
 
-/// An exit that was returned before it was journaled is journaled within so many events: its process's task does
-/// it next, or the daemon's next start before anything else.
+/// The number of events within which an exit is published that a call returned before: the process's task publishes it
+/// next, or the next start of the daemon before anything else.
 const MAX_EXIT_DELAY_EVENTS: u64 = 100_000;
-/// Exits that are remembered for one consumer. Beyond it the oldest are forgotten, and may be told twice.
+/// The maximum number of exit marks of one consumer. The oldest are dropped, and those exits may be delivered twice.
 const MAX_SEEN_EXITS: usize = 16_384;
 
-/// What is appended to a consumer's file.
+/// A fact in a consumer's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fact {
     Created { position: u64, at_ms: u64 },
@@ -26,50 +26,50 @@ pub enum Fact {
     Used { at_ms: u64 },
 }
 
-/// An exit that a consumer was told by a call: its events are not told again.
+/// Marks an exit that a call returned to the consumer: its events are not delivered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExitMark {
-    /// The newest event when it was told.
+    /// The newest event when the call returned.
     pub newest_seq: u64,
-    /// The last event about it; 0: not journaled yet.
+    /// The last event about the exit; 0 if it is not published yet.
     pub exit_seq: u64,
 }
 
 impl ExitMark {
-    /// The last number that an event about it can have.
+    /// Returns the highest number that an event about the exit can have.
     pub fn max_seq(self) -> u64 {
         if self.exit_seq != 0 { self.exit_seq } else { self.newest_seq.saturating_add(MAX_EXIT_DELAY_EVENTS) }
     }
 }
 
-/// What the facts add up to.
+/// The sum of the facts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ConsumerState {
     pub position: u64,
     pub exit_marks: Arc<HashMap<u64, ExitMark>>,
     pub used_ms: u64,
-    /// No mark ends before this: below it there is nothing to tidy.
+    /// The lowest number at which a mark can be dropped.
     min_mark_seq: Option<u64>,
 }
 
-/// What of a consumer decides whether an event is for it.
+/// A snapshot of a consumer that decides which events it receives.
 #[derive(Debug, Clone)]
 pub struct ConsumerView {
-    /// All events up to it are acknowledged.
+    /// The last acknowledged event.
     pub position: u64,
     exit_marks: Arc<HashMap<u64, ExitMark>>,
 }
 
 impl ConsumerView {
-    /// Whether it is still to be told of this event.
+    /// Tells if the consumer still has to receive this event.
     pub fn wants(&self, event: &JournalEntry) -> bool {
         self.wants_seq(event.seq, event.kind, event.id.map_or(0, ProcId::bits))
     }
 
     pub(super) fn wants_seq(&self, seq: u64, kind: EventType, process: u64) -> bool {
         let exit = matches!(kind, EventType::Exited | EventType::Completion);
-        let told = exit && self.exit_marks.get(&process).is_some_and(|mark| seq <= mark.max_seq());
-        seq > self.position && !told
+        let is_seen = exit && self.exit_marks.get(&process).is_some_and(|mark| seq <= mark.max_seq());
+        seq > self.position && !is_seen
     }
 }
 
@@ -89,7 +89,7 @@ impl ConsumerState {
         }
     }
 
-    /// Drops the exit_marks that no event can meet any more: all of theirs are acknowledged, or not kept.
+    /// Drops marks that no event can match any more: their events are acknowledged or removed by retention.
     pub fn tidy(&mut self, oldest: u64) {
         let position = self.position;
         let live = |bound: u64| position < bound && oldest <= bound;
@@ -100,7 +100,7 @@ impl ConsumerState {
         let exit_marks = Arc::make_mut(&mut self.exit_marks);
         exit_marks.retain(|_, mark| live(mark.max_seq()));
         if exit_marks.len() > MAX_SEEN_EXITS {
-            // Many at once: the next ones are not to pay for it each.
+            // Drop many at once, so that not every further mark pays for this.
             let mut newest_seq: Vec<u64> = exit_marks.values().map(|mark| mark.newest_seq).collect();
             let (_, from, _) = newest_seq.select_nth_unstable(MAX_SEEN_EXITS / 8);
             exit_marks.retain(|_, mark| mark.newest_seq >= *from);
@@ -112,13 +112,13 @@ impl ConsumerState {
         ConsumerView { position: self.position, exit_marks: self.exit_marks.clone() }
     }
 
-    /// The highest number it knows of.
+    /// Returns the highest event number that the consumer knows.
     pub fn highest_seq(&self) -> u64 {
         let seen = self.exit_marks.values().map(|mark| mark.newest_seq.max(mark.exit_seq));
         seen.max().unwrap_or(0).max(self.position)
     }
 
-    /// The shortest file that says the same.
+    /// Returns the shortest file with this state.
     pub fn file(&self, name: &ConsumerName) -> Vec<u8> {
         let mut out = head(name);
         out.extend_from_slice(&Fact::Created { position: self.position, at_ms: self.used_ms }.bytes());
@@ -133,19 +133,19 @@ impl ConsumerState {
     }
 }
 
-/// What a file says.
+/// Content of a consumer's file.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Read {
+pub struct DecodedFile {
     pub name: ConsumerName,
     pub state: ConsumerState,
-    /// Up to here it is good, or damaged within; behind it is a torn end.
+    /// The length up to the last valid fact. A torn write may follow.
     pub len: u64,
-    /// Facts that were damaged and have others behind them.
+    /// Number of damaged facts before the last valid one.
     pub damaged: usize,
 }
 
-/// None: it does not say whose it is, or holds no fact.
-pub fn read(bytes: &[u8]) -> Option<Read> {
+/// Decodes a file. Returns None if it has no valid name or no valid fact.
+pub fn decode(bytes: &[u8]) -> Option<DecodedFile> {
     let rest = bytes.strip_prefix(MAGIC)?;
     let len = usize::from(u16::from_le_bytes(*rest.first_chunk()?));
     let name = bytes.get(FILE_HEADER_LEN..FILE_HEADER_LEN + len)?;
@@ -157,7 +157,7 @@ pub fn read(bytes: &[u8]) -> Option<Read> {
     facts.iter().flatten().for_each(|fact| state.apply(*fact));
     let damaged = facts[..whole].iter().filter(|fact| fact.is_none()).count();
     let len = (head_len(len) + whole * FACT_LEN) as u64;
-    Some(Read { name, state, len, damaged })
+    Some(DecodedFile { name, state, len, damaged })
 }
 
 fn head_len(name: usize) -> usize {
@@ -206,7 +206,7 @@ impl Fact {
                 mark: ExitMark { newest_seq: number(2), exit_seq: number(3) },
             }),
             4 => Some(Fact::Used { at_ms: number(1) }),
-            // A later version's: as good as damaged.
+            // A fact of a later version counts as damaged.
             _ => None,
         }
     }

@@ -1,4 +1,4 @@
-//! Positions, skipped exits, forgetting, and files that were cut or damaged.
+//! Positions, exit marks, expiry, and files that were cut or damaged.
 
 use super::*;
 use proptest::prelude::*;
@@ -41,7 +41,7 @@ fn a_name_has_1_to_128_characters_and_no_control_character() {
 }
 
 #[test]
-fn a_consumer_is_told_again_until_it_acknowledges_also_after_a_crash() {
+fn a_consumer_receives_events_again_until_it_acknowledges_them_also_after_a_crash() {
     let dir = temporary();
     let (journal, _) = open(dir.path(), SMALL);
     fill(&journal, 10);
@@ -52,7 +52,7 @@ fn a_consumer_is_told_again_until_it_acknowledges_also_after_a_crash() {
     assert_eq!(first.register(&late, ConsumerStart::Now, bounds(1, 10), 5).expect("registered").position, 10);
     assert!(matches!(first.ack(&name("x"), 3, 10, 5), Err(ConsumerError::Unknown)));
     assert_eq!(first.ack(&early, 4, 10, 5).expect("acknowledged"), 4);
-    assert_eq!(first.ack(&early, 2, 10, 5).expect("acknowledged"), 4, "it never goes back");
+    assert_eq!(first.ack(&early, 2, 10, 5).expect("acknowledged"), 4, "it never decreases");
     for consumers in [&first, &consumers(dir.path())] {
         for _ in 0..2 {
             let next = consumers.next(&journal, &early, &Filter::default(), 3, usize::MAX).expect("it reads");
@@ -62,28 +62,33 @@ fn a_consumer_is_told_again_until_it_acknowledges_also_after_a_crash() {
         assert!(next.events.is_empty() && next.scanned_all);
         assert_eq!(consumers.list(), [(early.clone(), 4, 5), (late.clone(), 10, 5)]);
         assert_eq!(consumers.highest(), 10);
-        consumers.start_writeback().and_then(|()| consumers.sync()).expect("it is on the disk");
+        consumers.start_writeback().and_then(|()| consumers.sync()).expect("it is durable");
     }
-    assert_eq!(first.ack(&early, u64::MAX, 10, 5).expect("acknowledged"), 10, "nobody acknowledges the future");
+    assert_eq!(first.ack(&early, u64::MAX, 10, 5).expect("acknowledged"), 10, "future events cannot be acknowledged");
 }
 
 #[test]
-fn an_exit_that_a_call_returned_is_told_to_others_alone_even_if_it_is_journaled_later() {
+fn an_exit_that_a_call_returned_is_delivered_only_to_other_consumers_even_if_it_is_published_later() {
     let dir = temporary();
     let (journal, _) = open(dir.path(), SMALL);
     fill(&journal, 10);
     let (mine, other) = (name("mine"), name("other"));
     let first = consumers(dir.path());
-    first.mark_exit_seen(&mine, process(1), ExitMark { newest_seq: 10, exit_seq: 0 }, bounds(1, 10), 0).expect("noted");
-    first.mark_exit_seen(&mine, process(3), ExitMark { newest_seq: 10, exit_seq: 3 }, bounds(1, 10), 0).expect("noted");
+    first
+        .mark_exit_seen(&mine, process(1), ExitMark { newest_seq: 10, exit_seq: 0 }, bounds(1, 10), 0)
+        .expect("recorded");
+    first
+        .mark_exit_seen(&mine, process(3), ExitMark { newest_seq: 10, exit_seq: 3 }, bounds(1, 10), 0)
+        .expect("recorded");
     first.register(&other, ConsumerStart::Oldest, bounds(1, 10), 0).expect("registered");
     // 11, 21, 31 are exits of process 1; 3, 13, 23, 33 completions of process 3.
     fill(&journal, 34);
     let all: Vec<u64> = (1..=34).filter(|n| matches!(n % 10, 1 | 3)).collect();
     for consumers in [&first, &consumers(dir.path())] {
-        let told = |name| seqs(&consumers.next(&journal, name, &exits(), 99, usize::MAX).expect("it reads").events);
-        assert_eq!(told(&mine), [13, 23, 33]);
-        assert_eq!(told(&other), all);
+        let delivered =
+            |name| seqs(&consumers.next(&journal, name, &exits(), 99, usize::MAX).expect("it reads").events);
+        assert_eq!(delivered(&mine), [13, 23, 33]);
+        assert_eq!(delivered(&other), all);
         let view = consumers.view(&mine).expect("it is known");
         let (events, _) = read_all(&journal, &exits());
         let wanted: Vec<u64> = events.iter().filter(|event| view.wants(event)).map(|event| event.seq).collect();
@@ -92,26 +97,26 @@ fn an_exit_that_a_call_returned_is_told_to_others_alone_even_if_it_is_journaled_
 }
 
 #[test]
-fn a_skip_is_dropped_when_no_event_can_meet_it_any_more() {
+fn an_exit_mark_is_dropped_when_no_event_can_match_it_any_more() {
     let dir = temporary();
     let consumers = consumers(dir.path());
     let mine = name("mine");
     for n in 1..=20_000 {
         consumers
             .mark_exit_seen(&mine, process(n), ExitMark { newest_seq: n, exit_seq: n }, bounds(1, 20_000), 0)
-            .expect("noted");
+            .expect("recorded");
     }
     let kept = consumers.exit_marks(&mine);
     assert!((14_336..=16_384).contains(&kept), "the newest: {kept}");
     consumers.ack(&mine, 19_000, 20_000, 0).expect("acknowledged");
-    assert_eq!(consumers.exit_marks(&mine), 1000, "what is acknowledged needs no skip");
+    assert_eq!(consumers.exit_marks(&mine), 1000, "acknowledged events need no mark");
     consumers
         .mark_exit_seen(&mine, process(1), ExitMark { newest_seq: 20_000, exit_seq: 0 }, bounds(19_501, 20_000), 0)
-        .expect("noted");
-    assert_eq!(consumers.exit_marks(&mine), 501, "what is not kept needs none either");
+        .expect("recorded");
+    assert_eq!(consumers.exit_marks(&mine), 501, "neither do events that retention removed");
     consumers
         .mark_exit_seen(&mine, process(1), ExitMark { newest_seq: 20_000, exit_seq: 0 }, bounds(120_001, 20_000), 0)
-        .expect("noted");
+        .expect("recorded");
     consumers
         .mark_exit_seen(
             &mine,
@@ -120,28 +125,28 @@ fn a_skip_is_dropped_when_no_event_can_meet_it_any_more() {
             bounds(120_001, 130_000),
             0,
         )
-        .expect("noted");
-    assert_eq!(consumers.exit_marks(&mine), 0, "nor one whose event never came");
+        .expect("recorded");
+    assert_eq!(consumers.exit_marks(&mine), 0, "nor an exit whose event never came");
 }
 
 #[test]
-fn one_unused_for_too_long_is_forgotten_and_told_so_once_when_it_comes_back() {
+fn a_consumer_unused_for_too_long_expires_and_is_informed_once_when_it_returns() {
     let dir = temporary();
     let mine = name("mine");
     let first = consumers(dir.path());
     first.register(&mine, ConsumerStart::Oldest, bounds(1, 50), 1000).expect("registered");
     first.ack(&mine, 42, 50, 2000).expect("acknowledged");
-    first.touch(&mine, 9000).expect("noted");
+    first.touch(&mine, 9000).expect("recorded");
     assert_eq!(first.expire(9000 + TTL), vec![]);
     assert_eq!(first.expire(9001 + TTL), vec![mine.clone()]);
     assert_eq!((first.list(), first.highest()), (vec![], 42));
     drop(first);
     let again = consumers(dir.path());
     assert_eq!(again.highest(), 42);
-    // A call that notes an exit does not use up the news.
+    // A call that marks an exit does not consume the report of the expiry.
     again
         .mark_exit_seen(&mine, process(1), ExitMark { newest_seq: 50, exit_seq: 50 }, bounds(7, 50), 0)
-        .expect("noted");
+        .expect("recorded");
     let expired = Some(Expired { position: 42, at_ms: 9001 + TTL });
     let registered = again.register(&mine, ConsumerStart::Now, bounds(7, 50), 0).expect("registered");
     assert_eq!(registered, Registration { position: 6, created: false, expired });
@@ -153,7 +158,7 @@ fn one_unused_for_too_long_is_forgotten_and_told_so_once_when_it_comes_back() {
 }
 
 #[test]
-fn asking_again_and_again_writes_the_time_once_a_minute_at_most() {
+fn frequent_calls_write_the_time_of_last_use_at_most_once_a_minute() {
     let dir = temporary();
     let consumers = consumers(dir.path());
     let mine = name("mine");
@@ -161,22 +166,22 @@ fn asking_again_and_again_writes_the_time_once_a_minute_at_most() {
     let len = || file(dir.path()).metadata().expect("its size").len();
     let before = len();
     for now in 0..=60_000 {
-        consumers.touch(&mine, now).expect("noted");
+        consumers.touch(&mine, now).expect("recorded");
     }
     assert_eq!(len(), before);
-    consumers.touch(&mine, 60_001).expect("noted");
+    consumers.touch(&mine, 60_001).expect("recorded");
     assert_eq!(len(), before + 32);
 }
 
 #[test]
-fn there_are_no_more_consumers_than_allowed_unless_some_are_forgotten() {
+fn a_consumer_over_the_maximum_is_rejected_until_another_expires() {
     let dir = temporary();
     let (consumers, _) = Consumers::open(dir.path(), TTL, 2, 0).expect("it opens");
     for text in ["a", "b"] {
         consumers.register(&name(text), ConsumerStart::Now, bounds(1, 0), 0).expect("registered");
     }
-    let refused = consumers.register(&name("c"), ConsumerStart::Now, bounds(1, 0), TTL);
-    assert!(matches!(refused, Err(ConsumerError::TooMany { max: 2 })));
+    let rejected = consumers.register(&name("c"), ConsumerStart::Now, bounds(1, 0), TTL);
+    assert!(matches!(rejected, Err(ConsumerError::TooMany { max: 2 })));
     assert!(consumers.register(&name("c"), ConsumerStart::Now, bounds(1, 0), TTL + 1).expect("registered").created);
 }
 
@@ -188,10 +193,10 @@ fn a_rare_filter_does_not_read_the_journal_again_at_each_call() {
     let mine = name("mine");
     consumers.register(&mine, ConsumerStart::Oldest, bounds(1, 0), 0).expect("registered");
     fill(&journal, 500);
-    let rare = Filter { session_key: Some("nobody".into()), ..Filter::default() };
+    let rare = Filter { session_key: Some("none".into()), ..Filter::default() };
     let next = consumers.next(&journal, &mine, &rare, 9, usize::MAX).expect("it reads");
     assert!(next.events.is_empty() && next.scanned_all);
-    // What was looked at is not looked at again: it is gone, and nobody misses it.
+    // Events that were read are not read again: removing them goes unnoticed.
     for path in files(dir.path()) {
         std::fs::write(path, "").expect("emptied");
     }
@@ -199,13 +204,13 @@ fn a_rare_filter_does_not_read_the_journal_again_at_each_call() {
     assert_eq!((next.events.len(), next.missing, next.scanned), (0, vec![], 500));
     let next = consumers.next(&journal, &mine, &Filter::default(), 9, usize::MAX).expect("it reads");
     assert_eq!((next.events.len(), next.missing, next.scanned), (0, vec![1..=500], 500));
-    // And what is missing stays so until it is acknowledged.
+    // Missing events are reported until they are acknowledged.
     consumers.ack(&mine, 100, 500, 0).expect("acknowledged");
     let next = consumers.next(&journal, &mine, &Filter::default(), 9, usize::MAX).expect("it reads");
     assert_eq!(next.missing, vec![101..=500]);
 }
 
-/// Acks and skips, and the states they went through: position and number of skips.
+/// Acknowledges events and marks exits. Returns each state: position and number of marks.
 fn history(dir: &Path, steps: u64) -> Vec<(u64, usize)> {
     let consumers = consumers(dir);
     let mine = name("mine");
@@ -215,7 +220,7 @@ fn history(dir: &Path, steps: u64) -> Vec<(u64, usize)> {
         match n % 3 {
             0 => consumers
                 .mark_exit_seen(&mine, process(n), ExitMark { newest_seq: n, exit_seq: 0 }, bounds(1, n), 0)
-                .expect("noted"),
+                .expect("recorded"),
             _ => drop(consumers.ack(&mine, n, n, 0).expect("acknowledged")),
         }
         states.push((consumers.view(&mine).expect("known").position, consumers.exit_marks(&mine)));
@@ -224,7 +229,7 @@ fn history(dir: &Path, steps: u64) -> Vec<(u64, usize)> {
 }
 
 #[test]
-fn any_cut_of_a_file_is_a_state_that_was_true_once() {
+fn any_cut_of_a_file_is_an_earlier_state() {
     let dir = temporary();
     let states = history(dir.path(), 30);
     let path = file(dir.path());
@@ -234,12 +239,12 @@ fn any_cut_of_a_file_is_a_state_that_was_true_once() {
         std::fs::write(&path, &bytes[..cut]).expect("cut");
         let (consumers, damage) = Consumers::open(&dir.path().join("consumers"), TTL, 9, 0).expect("it opens");
         let Some(view) = consumers.view(&name("mine")) else {
-            assert_eq!((damage.len(), cut < 64), (1, true), "only a file without a fact is nobody's");
+            assert_eq!((damage.len(), cut < 64), (1, true), "only a file without a fact has no owner");
             continue;
         };
         assert_eq!(damage, Vec::<String>::new());
         seen.push((view.position, consumers.exit_marks(&name("mine"))));
-        // And it goes on from there.
+        // It continues from there.
         consumers.ack(&name("mine"), 40, 40, 0).expect("acknowledged");
         let (consumers, _) = Consumers::open(&dir.path().join("consumers"), TTL, 9, 0).expect("it opens");
         assert_eq!(consumers.view(&name("mine")).expect("known").position, 40);
@@ -249,7 +254,7 @@ fn any_cut_of_a_file_is_a_state_that_was_true_once() {
 }
 
 #[test]
-fn a_file_stays_short_and_a_crash_between_its_two_forms_loses_nothing() {
+fn a_file_stays_short_and_a_crash_during_compaction_loses_nothing() {
     let dir = temporary();
     let consumers = consumers(dir.path());
     let mine = name("mine");
@@ -259,7 +264,7 @@ fn a_file_stays_short_and_a_crash_between_its_two_forms_loses_nothing() {
         let len = file(dir.path()).metadata().expect("its size").len();
         assert!(len <= (16 << 10) + 32, "{len} bytes after {n}");
         if n % 100 == 0 {
-            // What a crash before the rename leaves.
+            // The leftover of a crash before the rename.
             std::fs::write(file(dir.path()).with_extension("tmp"), "half").expect("written");
             let (again, damage) = Consumers::open(&dir.path().join("consumers"), TTL, 9, 0).expect("it opens");
             assert_eq!((again.view(&mine).expect("known").position, damage), (n, vec![]));
@@ -285,6 +290,6 @@ proptest! {
         let torn = at >= bytes.len() - 32;
         prop_assert!(position == 20 || torn && position == 19 || consumers.list().is_empty(), "{}", position);
         prop_assert_eq!(damage.len(), usize::from(!torn));
-        prop_assert_eq!(open().1, Vec::<String>::new(), "told once");
+        prop_assert_eq!(open().1, Vec::<String>::new(), "reported once");
     }
 }

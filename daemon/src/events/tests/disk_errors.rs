@@ -1,4 +1,4 @@
-//! A disk that refuses: nothing half-written is ever read, and no number is used in vain.
+//! A disk that fails: a torn record is never read, and no number is skipped.
 
 use super::*;
 use crate::events::disk::{Disk, RealDisk};
@@ -7,18 +7,18 @@ use std::fs::File;
 use std::io;
 use std::sync::{Arc, Mutex};
 
-/// What the disk does to the next calls.
+/// The behaviour of the disk for the next calls.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Mood {
     Fine,
-    /// It takes this many hundredths of a record.
+    /// It writes this percentage of a record.
     Short(usize),
     Full,
-    /// It takes all of it and says that it did not.
+    /// It writes everything and reports an error.
     Liar,
-    /// It takes a part, and does not cut it off again.
+    /// It writes this percentage of a record and cannot truncate it.
     Torn(usize),
-    /// It makes no files.
+    /// It cannot create files.
     NoFiles,
 }
 
@@ -66,43 +66,43 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_was_told_as_written_is_all_there_is_and_is_without_a_gap(moods in prop::collection::vec(moods(), 1..60)) {
+    fn events_reported_as_written_are_all_there_are_and_have_no_gap(moods in prop::collection::vec(moods(), 1..60)) {
         let dir = temporary();
         let mood = Moody(Arc::new(Mutex::new(Mood::Fine)));
         let (journal, _) = Journal::open_on(Box::new(mood.clone()), dir.path(), SMALL, 0, 0).expect("it opens");
-        let mut told = Vec::new();
+        let mut published = Vec::new();
         for (n, next) in moods.iter().enumerate() {
             *mood.0.lock().expect("whole") = *next;
             if let Ok(seq) = publish(&journal, n as u64) {
-                told.push((seq, n as u64));
-                prop_assert_eq!(seq, told.len() as u64);
+                published.push((seq, n as u64));
+                prop_assert_eq!(seq, published.len() as u64);
             }
         }
         let (events, missing) = read_all(&journal, &Filter::default());
-        prop_assert_eq!(events.iter().map(numbers).collect::<Vec<_>>(), told.clone());
+        prop_assert_eq!(events.iter().map(numbers).collect::<Vec<_>>(), published.clone());
         prop_assert_eq!(missing, vec![]);
-        // A good disk again, and then a crash.
+        // The disk recovers, then a crash follows.
         *mood.0.lock().expect("whole") = Mood::Fine;
-        told.push((publish(&journal, 99).expect("it goes on"), 99));
+        published.push((publish(&journal, 99).expect("it continues"), 99));
         drop(journal);
         let (journal, opened) = open(dir.path(), SMALL);
         prop_assert_eq!(opened.damage, Vec::<String>::new());
         let (events, missing) = read_all(&journal, &Filter::default());
-        prop_assert_eq!(events.iter().map(numbers).collect::<Vec<_>>(), told);
+        prop_assert_eq!(events.iter().map(numbers).collect::<Vec<_>>(), published);
         prop_assert_eq!(missing, vec![]);
     }
 }
 
 #[test]
-fn a_record_that_was_given_up_does_not_use_its_number_when_a_crash_follows_at_once() {
+fn an_abandoned_record_does_not_use_its_number_if_a_crash_follows_at_once() {
     let dir = temporary();
     let mood = Moody(Arc::new(Mutex::new(Mood::Fine)));
     let (journal, _) = Journal::open_on(Box::new(mood.clone()), dir.path(), SMALL, 0, 0).expect("it opens");
     fill(&journal, 2);
     *mood.0.lock().expect("whole") = Mood::Liar;
-    publish(&journal, 3).expect_err("refused");
+    publish(&journal, 3).expect_err("rejected");
     *mood.0.lock().expect("whole") = Mood::Full;
-    publish(&journal, 3).expect_err("refused, in a new segment that stays empty");
+    publish(&journal, 3).expect_err("rejected, in a new segment that stays empty");
     drop(journal);
     let (journal, opened) = open(dir.path(), SMALL);
     assert_eq!((journal.last(), opened.damage), (2, vec![]));

@@ -7,12 +7,12 @@ use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 #[test]
-fn an_event_reads_as_it_was_told_and_grep_finds_it() {
+fn an_event_reads_as_it_was_published_and_grep_finds_it() {
     let dir = temporary();
     let (journal, opened) = open(dir.path(), SMALL);
     assert_eq!((opened, journal.last(), journal.oldest()), (RecoveryReport::default(), 0, 1));
     let fields = test_event(EventType::Exited, json!({ "exit_code": 0, "output": "a\nb" }));
-    let draft = NewEvent {
+    let event = NewEvent {
         fields: &fields,
         id: Some(process(7)),
         session_key: Some("s"),
@@ -21,7 +21,7 @@ fn an_event_reads_as_it_was_told_and_grep_finds_it() {
         cancelled: true,
     };
     let mut applied = 0;
-    assert_eq!(journal.publish(&draft, at(1_794_799_730_123), |seq| applied = seq).expect("written"), 1);
+    assert_eq!(journal.publish(&event, at(1_794_799_730_123), |seq| applied = seq).expect("written"), 1);
     assert_eq!((applied, journal.last()), (1, 1));
     let batch = journal.read(0, &Filter::default(), ALL).expect("it reads");
     let [event] = batch.events.as_slice() else { panic!("one event: {batch:?}") };
@@ -36,7 +36,7 @@ fn an_event_reads_as_it_was_told_and_grep_finds_it() {
 }
 
 #[test]
-fn what_was_published_is_there_after_a_crash_with_the_states_of_the_last_segment() {
+fn published_events_and_the_states_of_the_last_segment_survive_a_crash() {
     let dir = temporary();
     let (journal, _) = open(dir.path(), SMALL);
     fill(&journal, 50);
@@ -52,7 +52,7 @@ fn what_was_published_is_there_after_a_crash_with_the_states_of_the_last_segment
 }
 
 #[test]
-fn many_publishers_give_numbers_without_a_gap_in_the_order_of_the_file() {
+fn concurrent_publishers_use_numbers_without_a_gap_in_the_order_of_the_file() {
     let dir = temporary();
     let (journal, _) = open(dir.path(), SMALL);
     let order = std::sync::Mutex::new(Vec::new());
@@ -62,7 +62,7 @@ fn many_publishers_give_numbers_without_a_gap_in_the_order_of_the_file() {
             scope.spawn(|| {
                 for n in 0..100 {
                     let fields = test_event(kind(n), json!({ "n": n }));
-                    let draft = NewEvent {
+                    let event = NewEvent {
                         fields: &fields,
                         id: None,
                         session_key: None,
@@ -70,7 +70,7 @@ fn many_publishers_give_numbers_without_a_gap_in_the_order_of_the_file() {
                         state: b"",
                         cancelled: false,
                     };
-                    journal.publish(&draft, at(n), |seq| order.lock().expect("whole").push(seq)).expect("written");
+                    journal.publish(&event, at(n), |seq| order.lock().expect("whole").push(seq)).expect("written");
                 }
             });
         }
@@ -81,7 +81,7 @@ fn many_publishers_give_numbers_without_a_gap_in_the_order_of_the_file() {
 }
 
 #[test]
-fn a_filter_gives_what_the_naive_list_gives_in_any_pages() {
+fn a_filter_yields_the_events_of_the_naive_list_in_pages_of_any_size() {
     let dir = temporary();
     let (journal, _) = open(dir.path(), SMALL);
     fill(&journal, 120);
@@ -91,7 +91,7 @@ fn a_filter_gives_what_the_naive_list_gives_in_any_pages() {
         Filter { session_key: Some("red".into()), ..Filter::default() },
         Filter { session_key: Some("blue\n\"".into()), task_id: Some("even".into()), ..Filter::default() },
         Filter { id: Some(process(3)), types: Some(types), ..Filter::default() },
-        Filter { session_key: Some("nobody".into()), ..Filter::default() },
+        Filter { session_key: Some("none".into()), ..Filter::default() },
         Filter::default(),
     ];
     for filter in &filters {
@@ -122,7 +122,7 @@ fn a_session_with_the_hash_of_another_does_not_read_its_events() {
     let path = &files(dir.path())[0];
     let bytes = std::fs::read(path).expect("a segment");
     let real = record::decode(&bytes);
-    // Red's hash on what is blue's.
+    // An event of the session blue with the hash of red.
     let rest = br#","at":"x","type":"exited","id":null,"session_key":"blue","task_id":null}"#;
     let mut forged = Vec::new();
     record::encode(&mut forged, &record::EventHeader { seq: 2, ..real.header }, b"", rest);
@@ -139,7 +139,7 @@ fn a_session_with_the_hash_of_another_does_not_read_its_events() {
 }
 
 #[test]
-fn the_oldest_segments_are_dropped_for_size_and_told_as_missing() {
+fn the_oldest_segments_are_dropped_for_size_and_reported_as_missing() {
     let dir = temporary();
     let limits = JournalLimits { max_bytes: 4000, ..SMALL };
     let (journal, _) = open(dir.path(), limits);
@@ -155,7 +155,7 @@ fn the_oldest_segments_are_dropped_for_size_and_told_as_missing() {
 }
 
 #[test]
-fn what_is_too_old_goes_even_if_it_is_all_there_is_and_the_numbers_go_on() {
+fn events_that_are_too_old_are_dropped_even_if_none_remain_and_numbers_continue() {
     let dir = temporary();
     let limits = JournalLimits { max_age_ms: 1000, ..SMALL };
     let (journal, _) = open(dir.path(), limits);
@@ -170,14 +170,14 @@ fn what_is_too_old_goes_even_if_it_is_all_there_is_and_the_numbers_go_on() {
         let batch = journal.read(0, &Filter::default(), ALL).expect("it reads");
         assert_eq!((batch.events.len(), batch.scanned, batch.missing), (0, 20, vec![1..=20]));
     }
-    // A minute later a publish looks by itself.
+    // A minute later a publish applies the retention limits.
     publish(&journal, 60_021).expect("written");
     publish(&journal, 180_000).expect("written");
     assert_eq!((journal.oldest(), journal.last()), (22, 22));
 }
 
 #[test]
-fn a_number_that_somebody_knows_is_not_given_again() {
+fn a_number_that_is_known_elsewhere_is_not_reused() {
     let dir = temporary();
     let (journal, _) = open(dir.path(), SMALL);
     fill(&journal, 5);
@@ -197,7 +197,7 @@ fn a_number_that_somebody_knows_is_not_given_again() {
 }
 
 #[test]
-fn a_reader_beside_rotation_and_retention_sees_order_and_a_gap_for_what_is_gone() {
+fn a_reader_during_rotation_and_retention_sees_order_and_a_gap_for_dropped_events() {
     let dir = temporary();
     let (journal, _) = open(dir.path(), JournalLimits { max_bytes: 8000, ..SMALL });
     let done = AtomicBool::new(false);
@@ -213,9 +213,9 @@ fn a_reader_beside_rotation_and_retention_sees_order_and_a_gap_for_what_is_gone(
                         assert_eq!(*range.start(), next);
                         next = range.end() + 1;
                     }
-                    let given = batch.events.len() as u64;
-                    assert_eq!(seqs(&batch.events), (next..next + given).collect::<Vec<u64>>());
-                    assert_eq!(batch.scanned, next + given - 1);
+                    let count = batch.events.len() as u64;
+                    assert_eq!(seqs(&batch.events), (next..next + count).collect::<Vec<u64>>());
+                    assert_eq!(batch.scanned, next + count - 1);
                     assert!(batch.events.iter().map(numbers).all(|(seq, n)| seq == n));
                     after = batch.scanned;
                 }
@@ -224,5 +224,5 @@ fn a_reader_beside_rotation_and_retention_sees_order_and_a_gap_for_what_is_gone(
         fill(&journal, 3000);
         done.store(true, Ordering::Release);
     });
-    journal.start_writeback().and_then(|()| journal.sync()).expect("it is on the disk");
+    journal.start_writeback().and_then(|()| journal.sync()).expect("it is durable");
 }

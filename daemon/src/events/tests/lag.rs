@@ -1,4 +1,4 @@
-//! A consumer far behind.
+//! A consumer that lags far behind.
 
 use super::*;
 use crate::events::{ConsumerName, Consumers};
@@ -11,7 +11,7 @@ fn a_consumer_a_hundred_thousand_events_behind_catches_up_in_order_without_a_gap
     let dir = temporary();
     let (journal, _) = open(dir.path(), JournalLimits::default());
     let (consumers, _) = Consumers::open(&dir.path().join("consumers"), 1 << 40, 10, 0).expect("consumers");
-    let name = ConsumerName::parse("behind").expect("a name");
+    let name = ConsumerName::parse("lagging").expect("a name");
     consumers.register(&name, ConsumerStart::Oldest, bounds(journal.oldest(), journal.last()), 0).expect("registered");
     fill(&journal, EVENTS);
     let mut last = 0;

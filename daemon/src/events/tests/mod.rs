@@ -1,4 +1,4 @@
-//! The journal and its consumers against a naive list of events.
+//! Tests the journal and its consumers against a naive list of events.
 
 mod consumers;
 mod damage;
@@ -15,9 +15,9 @@ use toold_proto::event::EventFields;
 use toold_proto::params::ConsumerStart;
 use toold_proto::{EventType, ProcId};
 
-/// More than any test publishes.
+/// No limit.
 pub const ALL: ReadLimit = ReadLimit { events: usize::MAX, bytes: usize::MAX, scan: usize::MAX };
-/// Segments of a few records, of which all are kept.
+/// Segments of a few records, without retention.
 pub const SMALL: JournalLimits = JournalLimits { segment_bytes: 1000, max_bytes: u64::MAX, max_age_ms: u64::MAX };
 
 pub fn temporary() -> tempfile::TempDir {
@@ -66,7 +66,7 @@ pub fn process(n: u64) -> ProcId {
     ProcId::from_bits(n)
 }
 
-/// The type, process, session and state that the event `n` of a test has.
+/// Returns the type of the event `n` of a test. Its process, session and state follow from `n` too.
 pub fn kind(n: u64) -> EventType {
     EventType::ALL[(n % 10) as usize]
 }
@@ -79,11 +79,11 @@ pub fn state(n: u64) -> Vec<u8> {
     (0..n % 7).map(|i| [b'\n', 0, 255, b'{'][((n + i) % 4) as usize]).collect()
 }
 
-/// Publishes the event `n`, whose number may be another.
+/// Publishes the event `n`, whose number may differ.
 pub fn publish(journal: &Journal, n: u64) -> std::io::Result<u64> {
     let fields = test_event(kind(n), json!({ "n": n, "output": "x\n".repeat((n % 11) as usize) }));
     let state = state(n);
-    let draft = NewEvent {
+    let event = NewEvent {
         fields: &fields,
         id: (!n.is_multiple_of(5)).then(|| process(n % 5)),
         session_key: session(n),
@@ -91,7 +91,7 @@ pub fn publish(journal: &Journal, n: u64) -> std::io::Result<u64> {
         state: &state,
         cancelled: n.is_multiple_of(4),
     };
-    journal.publish(&draft, at(n), |_| ())
+    journal.publish(&event, at(n), |_| ())
 }
 
 pub fn fill(journal: &Journal, upto: u64) {
@@ -104,7 +104,7 @@ pub fn read_all(journal: &Journal, filter: &Filter) -> (Vec<JournalEntry>, Vec<S
     let (mut after, mut events, mut missing) = (0, Vec::new(), Vec::new());
     while after < journal.last() {
         let batch = journal.read(after, filter, ALL).expect("it reads");
-        assert!(batch.scanned > after, "a read gets on");
+        assert!(batch.scanned > after, "a read makes progress");
         after = batch.scanned;
         events.extend(batch.events);
         missing.extend(batch.missing);
@@ -116,7 +116,7 @@ pub fn seqs(events: &[JournalEntry]) -> Vec<u64> {
     events.iter().map(|event| event.seq).collect()
 }
 
-/// The number that a test gave an event, from its text, beside the one it has.
+/// Returns the number of an event, and the `n` in its text.
 pub fn numbers(event: &JournalEntry) -> (u64, u64) {
     let text: Value = serde_json::from_str(event.json.get()).expect("JSON");
     assert_eq!(text["seq"], event.seq);
@@ -124,7 +124,7 @@ pub fn numbers(event: &JournalEntry) -> (u64, u64) {
     (event.seq, text["n"].as_u64().expect("its number"))
 }
 
-/// The segments' files, oldest first.
+/// Returns the files of the segments, oldest first.
 pub fn files(dir: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(dir).expect("it lists").map(|entry| entry.expect("an entry").path());
     let mut files: Vec<PathBuf> = entries.filter(|path| path.extension().is_some_and(|ext| ext == "log")).collect();

@@ -1,4 +1,4 @@
-//! Any order of publish, next, ack, skip, crash and retention, against a list of events.
+//! Any order of publish, next, ack, exit mark, crash and retention, against a list of events.
 
 use super::*;
 use proptest::prelude::*;
@@ -9,19 +9,19 @@ const NAMES: [&str; 3] = ["all", "red", "exits"];
 #[derive(Debug, Clone)]
 enum Step {
     Publish(u64),
-    /// Which consumer, how many events at once, and whether it acknowledges them.
-    NextEvents(usize, usize, bool),
+    /// A consumer, the number of events at once, and whether it acknowledges them.
+    Next(usize, usize, bool),
     /// A call returns the exit of this process to that consumer.
-    Skip(usize, u64),
-    /// `kill -9`, perhaps with the last write cut short.
+    MarkExit(usize, u64),
+    /// `kill -9`, possibly with a torn last write.
     Crash(bool),
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         6 => (1u64..6).prop_map(Step::Publish),
-        4 => (0usize..3, 1usize..6, any::<bool>()).prop_map(|(who, n, ack)| Step::NextEvents(who, n, ack)),
-        1 => (0usize..3, 1u64..5).prop_map(|(who, id)| Step::Skip(who, id)),
+        4 => (0usize..3, 1usize..6, any::<bool>()).prop_map(|(who, n, ack)| Step::Next(who, n, ack)),
+        1 => (0usize..3, 1u64..5).prop_map(|(who, id)| Step::MarkExit(who, id)),
         1 => any::<bool>().prop_map(Step::Crash),
     ];
     prop::collection::vec(step, 1..80)
@@ -35,17 +35,17 @@ fn filter(who: usize) -> Filter {
     }
 }
 
-/// The daemon's part, and what is known of each consumer.
+/// The journal and consumers under test, and the expected state of each consumer.
 struct Rig {
     dir: tempfile::TempDir,
     journal: Journal,
     consumers: Consumers,
-    /// How far each has acknowledged.
+    /// The last event that each consumer acknowledged.
     acked: [u64; 3],
-    /// What each was told by calls.
-    skipped: [HashMap<u64, ()>; 3],
-    /// What each was told by `next` and acknowledged, in order.
-    told: [Vec<u64>; 3],
+    /// The processes whose exits calls returned to each consumer.
+    marked: [HashMap<u64, ()>; 3],
+    /// The events that each consumer received from `next` and acknowledged, in order.
+    received: [Vec<u64>; 3],
 }
 
 fn name(who: usize) -> ConsumerName {
@@ -66,16 +66,16 @@ impl Rig {
         for who in 0..3 {
             consumers.register(&name(who), ConsumerStart::Oldest, bounds(1, 0), 0).expect("registered");
         }
-        Rig { dir, journal, consumers, acked: [0; 3], skipped: Default::default(), told: Default::default() }
+        Rig { dir, journal, consumers, acked: [0; 3], marked: Default::default(), received: Default::default() }
     }
 
-    /// What the naive list says a consumer is still to be told.
+    /// Returns the events that a consumer still has to receive, by the naive list.
     fn due(&self, who: usize) -> Vec<u64> {
         let wanted = |n: &u64| {
             let id = (!n.is_multiple_of(5)).then(|| process(n % 5));
             let exit = matches!(kind(*n), EventType::Exited | EventType::Completion);
             filter(who).matches(kind(*n), id, session(*n), n.is_multiple_of(2).then_some("even"))
-                && !(exit && self.skipped[who].contains_key(&(n % 5)) && !n.is_multiple_of(5))
+                && !(exit && self.marked[who].contains_key(&(n % 5)) && !n.is_multiple_of(5))
         };
         (self.acked[who] + 1..=self.journal.last()).filter(wanted).collect()
     }
@@ -90,12 +90,12 @@ impl Rig {
         if let (true, Some(last)) = (ack, got.last()) {
             self.acked[who] = self.consumers.ack(&name(who), *last, self.journal.last(), 0).expect("acknowledged");
             assert_eq!(self.acked[who], *last);
-            self.told[who].extend(got);
+            self.received[who].extend(got);
         }
     }
 
     fn crash(self, torn: bool) -> Rig {
-        let Rig { dir, journal, consumers, acked, skipped, told } = self;
+        let Rig { dir, journal, consumers, acked, marked, received } = self;
         let last = journal.last();
         drop((journal, consumers));
         if torn && let Some(path) = files(dir.path()).pop() {
@@ -104,14 +104,14 @@ impl Rig {
         }
         let (journal, consumers) = start(dir.path());
         assert_eq!(journal.last(), last);
-        Rig { dir, journal, consumers, acked, skipped, told }
+        Rig { dir, journal, consumers, acked, marked, received }
     }
 
     fn step(mut self, step: &Step) -> Rig {
         match *step {
             Step::Publish(n) => fill(&self.journal, self.journal.last() + n),
-            Step::NextEvents(who, limit, ack) => self.next(who, limit, ack),
-            Step::Skip(who, id) => {
+            Step::Next(who, limit, ack) => self.next(who, limit, ack),
+            Step::MarkExit(who, id) => {
                 let last = self.journal.last();
                 self.consumers
                     .mark_exit_seen(
@@ -121,8 +121,8 @@ impl Rig {
                         bounds(1, last),
                         0,
                     )
-                    .expect("noted");
-                self.skipped[who].insert(id, ());
+                    .expect("recorded");
+                self.marked[who].insert(id, ());
             }
             Step::Crash(torn) => return self.crash(torn),
         }
@@ -134,14 +134,14 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn each_consumer_is_told_each_of_its_events_in_order_and_once_if_it_acknowledges(steps in steps()) {
+    fn each_consumer_receives_its_events_in_order_and_once_if_it_acknowledges(steps in steps()) {
         let mut rig = steps.iter().fold(Rig::new(), Rig::step);
         for who in 0..3 {
             while !rig.due(who).is_empty() {
                 rig.next(who, 4, true);
             }
-            let once = rig.told[who].windows(2).all(|pair| pair[0] < pair[1]);
-            prop_assert!(once, "{:?}", rig.told[who]);
+            let once = rig.received[who].windows(2).all(|pair| pair[0] < pair[1]);
+            prop_assert!(once, "{:?}", rig.received[who]);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! One event, one line. A type that is not known yet is printed fact by fact.
+//! Events, one per line. All fields of an unknown type are printed.
 
 use super::table::MAX_COLUMN_WIDTH;
 use super::text::{columns, count, cut, escape_control, first_line, last_line, pad, size};
@@ -11,30 +11,30 @@ use toold_proto::event::{
 };
 use toold_proto::params::{Status, Stream};
 
-/// The usual types are padded to this; the long ones push what follows.
+/// Width to which types are padded; a longer one moves the rest of its line.
 const TYPE_WIDTH: usize = 11;
-/// A terminal narrower than this has no room for a whole id and a fact behind it.
+/// Columns below which ids are shortened, so that a field fits behind them.
 const NARROW_WIDTH: usize = 60;
-/// So many digits of an id, which name a process as the whole does.
+/// Digits of a shortened id, which still identify a process.
 const SHORT_ID_LEN: usize = 8;
-/// A line that nobody cuts is not longer than this either: output is in it.
+/// Maximum width of a line that is not for a terminal, since it contains output.
 const MAX_LINE_WIDTH: usize = 400;
 
-/// Whoever is told of, in a column as wide as the widest so far: events come one after the other, and none is held back.
+/// The column of process names, as wide as the widest so far: each event is printed as it arrives, without waiting for others.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SubjectColumn {
     width: usize,
 }
 
 impl SubjectColumn {
-    /// Makes room for this event's.
+    /// Widens the column for this event.
     pub fn widen(&mut self, event: &Map<String, Value>, style: Style) {
-        let most = style.width.map_or(MAX_COLUMN_WIDTH, |all| (all / 4).min(MAX_COLUMN_WIDTH));
-        self.width = self.width.max(columns(&subject(event, style)).min(most));
+        let max_width = style.width.map_or(MAX_COLUMN_WIDTH, |all| (all / 4).min(MAX_COLUMN_WIDTH));
+        self.width = self.width.max(columns(&subject(event, style)).min(max_width));
     }
 }
 
-/// The name, else the id. A narrow terminal gets as much of an id as names it.
+/// Returns the name, else the id, which is shortened on a narrow terminal.
 fn subject(event: &Map<String, Value>, style: Style) -> String {
     let id = text(event, "id").map(|id| match style.width {
         Some(..NARROW_WIDTH) => id.strip_prefix("proc_").and_then(|hex| hex.get(..SHORT_ID_LEN)).unwrap_or(id),
@@ -43,10 +43,10 @@ fn subject(event: &Map<String, Value>, style: Style) -> String {
     escape_control(text(event, "name").or(id).unwrap_or("-"))
 }
 
-/// `time  type  who  facts`, cut to the width.
+/// Renders `time  type  subject  fields`, cut to the width.
 pub fn event(event: &Map<String, Value>, time: &str, column: SubjectColumn, style: Style) -> String {
     let kind = text(event, "type").unwrap_or("?");
-    let who = match style.width {
+    let subject = match style.width {
         Some(_) => cut(&subject(event, style), column.width),
         None => subject(event, style),
     };
@@ -54,7 +54,7 @@ pub fn event(event: &Map<String, Value>, time: &str, column: SubjectColumn, styl
     let body = EventBody::read(event);
     let fields = body.as_ref().map_or_else(|| all_fields(event), summary);
     let kind_text = pad(&escape_control(kind), TYPE_WIDTH);
-    let rest = format!("  {}  {}", pad(&who, column.width), escape_control(&fields));
+    let rest = format!("  {}  {}", pad(&subject, column.width), escape_control(&fields));
     let width = style.width.unwrap_or(MAX_LINE_WIDTH);
     let kind_shown = cut(&kind_text, width.saturating_sub(columns(&start)));
     let room = width.saturating_sub(columns(&start) + columns(&kind_shown));
@@ -79,7 +79,7 @@ fn tint(body: &EventBody) -> Tint {
     }
 }
 
-/// The fields that matter to a person, in one line.
+/// Returns the fields that matter to people, in one line.
 fn summary(body: &EventBody) -> String {
     match body {
         EventBody::Started(event) => format!("pid {}: {}", event.pid, event.command),
@@ -104,7 +104,7 @@ fn summary(body: &EventBody) -> String {
     }
 }
 
-/// `exit 0 after 5s`, `SIGKILL (oom) after 2s, killed by …`.
+/// Formats an exit: `exit 0 after 5s`, `SIGKILL (oom) after 2s, killed by …`.
 fn outcome(outcome: &Outcome, status: Status) -> String {
     let reason = outcome.reason.map(status::reason);
     let mut text = match (&outcome.signal, outcome.exit_code) {
@@ -139,7 +139,7 @@ fn output_size(bytes: u64, lines: u64) -> String {
     format!("{}, {}", size(bytes), count(lines, "line"))
 }
 
-/// The first line of the output, after a colon.
+/// Returns the first line of the output, after a colon.
 fn output_line(output: &str) -> String {
     first_line(output).map(|line| format!(": {line}")).unwrap_or_default()
 }
@@ -154,7 +154,7 @@ fn watch_match(event: &WatchMatch) -> String {
 
 fn needs_input(event: &NeedsInput) -> String {
     let prompt = last_line(&event.prompt).map(|prompt| format!(": {prompt}")).unwrap_or_default();
-    let hidden = if event.echo == Some(false) { ", what is typed is not shown" } else { "" };
+    let hidden = if event.echo == Some(false) { ", without echo" } else { "" };
     format!("pid {} waits for input{hidden}{prompt}", event.pid)
 }
 
@@ -173,7 +173,7 @@ fn stream(stream: Stream) -> &'static str {
     }
 }
 
-/// Every field of a type that this version does not know, as `key=value`.
+/// Formats every field of a type that this version does not know, as `key=value`.
 fn all_fields(event: &Map<String, Value>) -> String {
     // The name is in a column of its own.
     let fields = event.iter().filter(|(key, _)| *key != "name" && !COMMON_FIELDS.contains(&key.as_str()));
@@ -199,7 +199,7 @@ mod tests {
 
     const ID: &str = "proc_0123456789ab";
 
-    /// An event of a process without a name: the example of its type, with these fields instead of the example's.
+    /// Returns an event of a process without a name: the example of its type with these fields.
     fn document(kind: &str, fields: Value) -> Value {
         let mut document =
             json!({"seq": 1, "at": "x", "type": kind, "id": ID, "session_key": "s", "task_id": null, "name": null});
@@ -223,7 +223,7 @@ mod tests {
         event(document, "06:00:00", column, style)
     }
 
-    /// Lines that come one after the other.
+    /// Renders events with one column.
     fn lines(events: &[Value], style: Style) -> Vec<String> {
         let mut column = SubjectColumn::default();
         let all: Vec<&Map<String, Value>> = events.iter().map(|event| event.as_object().expect("an object")).collect();
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_ids_are_a_column_and_at_40_columns_there_is_room_for_a_fact() {
+    fn subjects_form_a_column_and_at_40_columns_a_field_fits_behind() {
         let named = document("started", json!({"name": "web", "pid": 7, "command": "make"}));
         let unnamed = document("exited", json!({"exit_code": 1, "duration_ms": 2000, "bytes": 12, "lines": 1}));
         let long = document("closed", json!({"name": "a-very-long-name", "bytes": 12, "lines": 1}));
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn each_type_tells_the_facts_that_matter() {
+    fn each_type_shows_its_fields() {
         let size = json!({"bytes": 120, "lines": 3});
         let with = |mut facts: Value| {
             facts.as_object_mut().expect("an object").extend(size.as_object().expect("an object").clone());
@@ -320,7 +320,7 @@ mod tests {
             (
                 "needs_input",
                 json!({"pid": 7, "echo": false, "prompt": "Password: "}),
-                "needs_input  proc_0123456789ab  pid 7 waits for input, what is typed is not shown: Password:",
+                "needs_input  proc_0123456789ab  pid 7 waits for input, without echo: Password:",
             ),
             (
                 "output",
@@ -372,7 +372,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_event_brings_a_control_character_or_a_second_line(kind in "(watch_match|exited|output|needs_input|completion|x)", value in any::<String>()) {
+        fn no_event_prints_a_control_character_or_a_second_line(kind in "(watch_match|exited|output|needs_input|completion|x)", value in any::<String>()) {
             let facts = json!({"name": value, "pattern": value, "output": value, "data": value, "prompt": value, "signal": value, "new": value});
             let shown = line(&kind, facts, Style::plain());
             prop_assert!(!shown.trim_end_matches('\n').chars().any(char::is_control));

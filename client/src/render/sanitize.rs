@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn only_text_reaches_a_terminal_and_colours_where_they_were_asked_for() {
+    fn a_terminal_gets_only_text_and_requested_colours() {
         let text = "a\x1b[1;31mred\x1b[0m\x1b[2J\x1b[?25l\x1b]0;title\x07\x1b]8;;u\x1b\\link\x1b(B\x0f\x1b=\x08\x07\u{9b}2J\tb\n";
         assert_eq!(shown(Keep::Nothing, text), "aredlink\\x08\\x07\\u{9b}2J\tb\n");
         assert_eq!(shown(Keep::Colours, text), "a\x1b[1;31mred\x1b[0mlink\\x08\\x07\\u{9b}2J\tb\n");
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_carriage_return_would_write_over_is_a_line_of_its_own() {
+    fn text_that_a_carriage_return_would_overwrite_gets_its_own_line() {
         assert_eq!(
             shown(Keep::Nothing, "10%\r20%\r\nok\r\r\n\rpaid: no\rpaid: yes"),
             "10%\n20%\nok\npaid: no\npaid: yes\n"
@@ -172,7 +172,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_cut_gives_the_same_and_no_control_character_passes(
+        fn pieces_give_the_same_result_and_no_control_character_passes(
             text in "(\\PC|[\\x00-\\x1f\\x7f]|\x1b\\[[0-9;]{0,4}[a-zA-Z]|\x1b|\u{202e}){0,30}", cut in 0usize..60, colours: bool,
         ) {
             let keep = if colours { Keep::Colours } else { Keep::Nothing };

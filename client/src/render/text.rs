@@ -1,11 +1,11 @@
-//! Text of strangers on a terminal: made harmless, measured in columns, cut and padded.
+//! Untrusted text for a terminal: escaped, measured in columns, cut and padded.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// Marks that may stand on one character. More are a tower that reaches into other lines.
-const MARKS: usize = 4;
+/// Maximum number of combining marks on one character. More would reach into other lines.
+const MAX_COMBINING_MARKS: usize = 4;
 
-/// The text on one line with nothing in it that moves a cursor, hides or turns the writing around.
+/// Returns the text as one line in which nothing moves the cursor, hides text or reverses it.
 pub fn escape_control(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut writer = ControlEscaper::default();
@@ -20,10 +20,10 @@ pub fn escape_control(text: &str) -> String {
     out
 }
 
-/// Writes characters that a terminal only shows as they are, and any other by its number.
+/// Writes characters that a terminal simply shows unchanged, and all others as their code point.
 #[derive(Debug, Default)]
 pub struct ControlEscaper {
-    /// Marks on the last character.
+    /// Number of marks on the last character.
     marks: usize,
 }
 
@@ -33,7 +33,7 @@ impl ControlEscaper {
         self.marks = if mark { self.marks + 1 } else { 0 };
         match c {
             c if c.is_ascii_control() => out.push_str(&format!("\\x{:02x}", u32::from(c))),
-            c if c.is_control() || is_deceptive(c) || self.marks > MARKS => {
+            c if c.is_control() || is_deceptive(c) || self.marks > MAX_COMBINING_MARKS => {
                 out.push_str(&format!("\\u{{{:x}}}", u32::from(c)));
             }
             c => out.push(c),
@@ -41,8 +41,8 @@ impl ControlEscaper {
     }
 }
 
-/// Characters that end a line, turn around what follows them, or are not seen at all. The joiner of
-/// emoji is among them: terminals do not agree how wide what it joins is.
+/// Returns true for characters that end a line, reverse the text after them, or are invisible. The joiner of emoji is one of
+/// them: terminals do not agree on the width of joined characters.
 fn is_deceptive(c: char) -> bool {
     matches!(c,
         '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{feff}'
@@ -50,14 +50,13 @@ fn is_deceptive(c: char) -> bool {
         | '\u{fff9}'..='\u{fffb}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// The last line that says something, without escape sequences. What a carriage return would have
-/// written over is a line before it.
+/// Returns the last line that is not blank, without escape sequences. A carriage return ends a line too.
 pub fn last_line(text: &str) -> Option<String> {
     let plain = without_escapes(text);
     plain.split(['\n', '\r']).map(str::trim).rfind(|line| !line.is_empty()).map(str::to_owned)
 }
 
-/// The first line that says something, in the same way.
+/// Returns the first line that is not blank, in the same way.
 pub fn first_line(text: &str) -> Option<String> {
     let plain = without_escapes(text);
     plain.split(['\n', '\r']).map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
@@ -69,12 +68,12 @@ pub fn without_escapes(text: &str) -> String {
     String::from_utf8_lossy(&toold_ansi::strip_complete(text.as_bytes())).into_owned()
 }
 
-/// Columns on a terminal.
+/// Returns the width of text in columns of a terminal.
 pub fn columns(text: &str) -> usize {
     text.width()
 }
 
-/// The text in at most `width` columns; what is cut is shown as `…`.
+/// Cuts text to `width` columns; `…` stands for the rest.
 pub fn cut(text: &str, width: usize) -> String {
     if columns(text) <= width {
         return text.to_owned();
@@ -83,7 +82,7 @@ pub fn cut(text: &str, width: usize) -> String {
     let mut out = String::new();
     for c in text.chars() {
         out.push(c);
-        // Of the whole text so far: what follows a character may make it wider.
+        // The width of the text so far: a following mark can make a character wider.
         if columns(&out) > room {
             out.pop();
             break;
@@ -93,11 +92,11 @@ pub fn cut(text: &str, width: usize) -> String {
     out
 }
 
-/// The text in lines of at most `width` columns, and of these no more than `most`: the last is cut.
-pub fn wrap(text: &str, width: usize, most: usize) -> Vec<String> {
+/// Breaks text into at most `max_lines` lines of at most `width` columns. The last one is cut.
+pub fn wrap(text: &str, width: usize, max_lines: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut rest = text;
-    while lines.len() + 1 < most && columns(rest) > width {
+    while lines.len() + 1 < max_lines && columns(rest) > width {
         let mut line = String::new();
         for c in rest.chars() {
             line.push(c);
@@ -109,7 +108,7 @@ pub fn wrap(text: &str, width: usize, most: usize) -> Vec<String> {
         if line.is_empty() {
             break;
         }
-        // Between words, unless that leaves half of the line empty.
+        // Break between words, unless that leaves half of the line empty.
         line.truncate(line.rfind(' ').filter(|at| *at > line.len() / 2).map_or(line.len(), |at| at + 1));
         rest = &rest[line.len()..];
         lines.push(line.trim_end().to_owned());
@@ -118,20 +117,20 @@ pub fn wrap(text: &str, width: usize, most: usize) -> Vec<String> {
     lines
 }
 
-/// The text with spaces after it, up to `width` columns.
+/// Pads text with spaces to `width` columns.
 pub fn pad(text: &str, width: usize) -> String {
     let mut out = text.to_owned();
     out.extend(std::iter::repeat_n(' ', width.saturating_sub(columns(text))));
     out
 }
 
-/// `1 line`, `2 lines`.
+/// Formats a count: `1 line`, `2 lines`.
 pub fn count(n: u64, what: &str) -> String {
     let end = if n == 1 { "" } else { "s" };
     format!("{n} {what}{end}")
 }
 
-/// `512`, `1.5K`, `20M`: 1024-based, as the command line takes them.
+/// Formats a size: `512`, `1.5K`, `20M`. 1024-based, as the command line takes it.
 pub fn bytes(n: u64) -> String {
     let mut value = n as f64;
     let mut unit = "";
@@ -145,7 +144,7 @@ pub fn bytes(n: u64) -> String {
     if unit.is_empty() || value >= 10.0 { format!("{value:.0}{unit}") } else { format!("{value:.1}{unit}") }
 }
 
-/// The same in a sentence, where a number alone could be of anything: `1 byte`, `512 bytes`, `1.5K`.
+/// Formats a size for a sentence, with a unit: `1 byte`, `512 bytes`, `1.5K`.
 pub fn size(n: u64) -> String {
     if n < 1024 { count(n, "byte") } else { bytes(n) }
 }
@@ -156,14 +155,14 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn control_characters_are_written_out_and_other_text_is_left_alone() {
+    fn control_characters_are_escaped_and_other_text_is_unchanged() {
         assert_eq!(escape_control("a\x1b[2J\r\n\tb"), "a\\x1b[2J\\r\\n\\tb");
         assert_eq!(escape_control("\u{9b}x\u{202e}y"), "\\u{9b}x\\u{202e}y");
         assert_eq!(escape_control("日本 🚀 é e\u{301}"), "日本 🚀 é e\u{301}");
     }
 
     #[test]
-    fn what_is_not_seen_or_turns_the_writing_around_is_written_out_and_marks_do_not_pile_up() {
+    fn invisible_and_reversing_characters_and_excess_marks_are_escaped() {
         let hidden = ['\u{200b}', '\u{200d}', '\u{200f}', '\u{61c}', '\u{2066}', '\u{2028}', '\u{ad}', '\u{e0041}'];
         for c in hidden {
             assert_eq!(escape_control(&format!("a{c}b")), format!("a\\u{{{:x}}}b", u32::from(c)));
@@ -173,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_stays_with_its_character_and_one_that_widens_it_is_counted() {
+    fn a_mark_stays_with_its_character_and_its_width_is_counted() {
         assert_eq!(cut("e\u{301}e\u{301}e\u{301}", 2), "e\u{301}…");
         // The broken code counted the heart alone, which is one column without its selector.
         assert_eq!(cut("❤\u{fe0f}❤\u{fe0f}", 3), "❤\u{fe0f}…");
@@ -183,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_and_the_last_line_are_what_a_person_would_have_seen() {
+    fn the_first_and_the_last_line_are_those_a_terminal_shows() {
         let text = "\n\x1b[1;31mred\x1b[0m one \n10%\r20%\r\n\x1b]0;title\x07\n";
         assert_eq!((first_line(text).as_deref(), last_line(text).as_deref()), (Some("red one"), Some("20%")));
         assert_eq!(last_line("a\n\x1b]8;;link\x1b\\b\x1b[3"), Some("b".into()));
@@ -202,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn long_text_goes_on_in_the_next_line_and_ends_somewhere() {
+    fn long_text_is_wrapped_and_its_last_line_is_cut() {
         assert_eq!(wrap("日本語abc", 4, 3), ["日本", "語ab", "c"]);
         assert_eq!(wrap("abcdefghij", 3, 2), ["abc", "de…"]);
         assert_eq!(wrap("one two three four", 8, 9), ["one two", "three", "four"]);
@@ -213,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn one_of_a_thing_is_not_many() {
+    fn a_count_of_one_is_singular() {
         assert_eq!([0, 1, 2].map(|n| count(n, "line")), ["0 lines", "1 line", "2 lines"]);
     }
 
@@ -226,7 +225,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_gets_wider_than_asked_or_keeps_a_control_character(text in any::<String>(), width in 0usize..40) {
+        fn any_text_fits_the_width_and_has_no_control_character(text in any::<String>(), width in 0usize..40) {
             let safe = escape_control(&text);
             prop_assert!(!safe.chars().any(char::is_control));
             prop_assert!(columns(&cut(&safe, width)) <= width);

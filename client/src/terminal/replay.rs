@@ -1,6 +1,6 @@
 //! The screen that a program's output left, as bytes for another terminal. Pure.
 
-use super::escape_state::{boundary_len, split_sequences};
+use super::boundary::{boundary_len, split_sequences};
 use super::modes::{Modes, RESET_MARGINS};
 use std::num::NonZeroU16;
 use std::panic::{AssertUnwindSafe, catch_unwind};

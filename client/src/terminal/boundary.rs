@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn sequences_stand_alone_and_text_is_together() {
+    fn each_sequence_is_a_piece_and_each_run_of_text_too() {
         let found: Vec<&[u8]> = split_sequences(b"ab\x1b[31mc\x1b]0;t\x1b\\\x1b7\x1b[").collect();
         let expected: [&[u8]; 6] = [b"ab", b"\x1b[31m", b"c", b"\x1b]0;t\x1b\\", b"\x1b7", b"\x1b["];
         assert_eq!(found, expected);
@@ -71,7 +71,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_pieces_are_all_the_bytes(bytes in proptest::collection::vec(prop_oneof![Just(0x1b), Just(b'['), Just(b']'), any::<u8>()], 0..60)) {
+        fn the_pieces_contain_all_bytes(bytes in proptest::collection::vec(prop_oneof![Just(0x1b), Just(b'['), Just(b']'), any::<u8>()], 0..60)) {
             prop_assert_eq!(split_sequences(&bytes).collect::<Vec<_>>().concat(), bytes.clone());
             prop_assert!(boundary_len(&bytes) <= bytes.len());
         }

@@ -196,6 +196,8 @@ impl Daemon {
         let error = self.refused(-32602, "invalid_params", method, params.clone());
         let message = error["message"].as_str().unwrap();
         assert!(message.contains(name), "{method} {params}: the message must name {name}: {message}");
+        let (param, problem) = (error["data"]["param"].as_str().unwrap(), error["data"]["problem"].as_str().unwrap());
+        assert_eq!(message, format!("{param}: {problem}"), "{method} {params}: data names the parameter");
     }
 
     /// Starts shell text, without the files of a login shell, and returns its id at once.

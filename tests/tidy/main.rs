@@ -1,5 +1,6 @@
 //! Rules that a machine can check: layers, names, prose, commit titles, sizes, first lines, unsafe, sleeps, coverage.
 
+mod architecture;
 mod commits;
 mod crates;
 mod layers;

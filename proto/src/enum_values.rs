@@ -1,17 +1,18 @@
-//! The words that an enum of the wire takes, each with what it means: from its schema, so that there is one list of them.
+//! The values of an enum on the wire, each with its description. They come from the schema, so that there is one list.
 
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::Value;
 
+/// One value: its name on the wire and its description.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EnumValue {
     pub name: String,
     pub about: Option<String>,
 }
 
-/// Whatever has a schema.
+/// A type with a schema.
 pub trait EnumValues {
-    /// The words of an enum without fields. Any other type has none.
+    /// Returns the values of an enum without fields. Any other type has none.
     fn enum_values() -> Vec<EnumValue>;
 }
 
@@ -26,16 +27,16 @@ fn of<T: JsonSchema>() -> Vec<EnumValue> {
     let list = |key: &str| schema.get(key).and_then(Value::as_array).cloned().unwrap_or_default();
     let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
     let plain = list("enum").into_iter().filter_map(|name| Some(EnumValue { name: text(Some(&name))?, about: None }));
-    let told = list("oneOf").into_iter().flat_map(|one| {
+    let described = list("oneOf").into_iter().flat_map(|one| {
         let about = text(one.get("description"));
-        // EnumValues without a meaning of their own share an entry.
+        // Values without a description share an entry.
         let several = one.get("enum").and_then(Value::as_array).cloned().unwrap_or_default();
         let names = several.into_iter().chain(one.get("const").cloned());
         names
             .filter_map(move |name| Some(EnumValue { name: text(Some(&name))?, about: about.clone() }))
             .collect::<Vec<_>>()
     });
-    plain.chain(told).collect()
+    plain.chain(described).collect()
 }
 
 #[cfg(test)]
@@ -49,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn every_word_of_an_enum_is_there_in_its_order_with_its_meaning() {
+    fn every_value_of_an_enum_is_listed_in_order_with_its_description() {
         assert_eq!(names::<EventType>(), EventType::ALL.iter().map(|kind| kind.name()).collect::<Vec<_>>());
         assert_eq!(names::<Stream>(), ["stdout", "stderr"]);
         assert_eq!(names::<Status>(), ["starting", "running", "exited", "lost"]);

@@ -1,10 +1,10 @@
-//! The frozen error codes, and the kind a program tells them apart by.
+//! Errors: the frozen codes, and the kinds by which programs distinguish them.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::fmt;
 
-/// Why a call failed, for programs. A code may have two kinds; a kind has one code.
+/// The cause of a failed call, for programs. A code may have two kinds; a kind has one code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorKind {
@@ -43,7 +43,7 @@ impl ErrorKind {
         }
     }
 
-    /// The name in `data.kind`.
+    /// Returns the name in `data.kind`.
     pub fn name(self) -> &'static str {
         match self {
             ErrorKind::ParseError => "parse_error",
@@ -63,30 +63,30 @@ impl ErrorKind {
         }
     }
 
-    /// What the kind means, one line, as `rpc.discover` prints it.
+    /// Returns the meaning in one line, as `rpc.discover` prints it.
     pub fn meaning(self) -> &'static str {
         match self {
             ErrorKind::ParseError => "the message is not JSON",
             ErrorKind::InvalidRequest => "the message is JSON but not a JSON-RPC 2.0 request",
-            ErrorKind::MethodNotFound => "there is no such method",
+            ErrorKind::MethodNotFound => "no such method",
             ErrorKind::InvalidParams => {
                 "a parameter is wrong; data.param names it, data.problem is the message without the name"
             }
-            ErrorKind::Internal => "a defect of toold itself",
+            ErrorKind::Internal => "an internal error of toold",
             ErrorKind::NotFound => "no such process",
-            ErrorKind::AmbiguousId => "the prefix fits more than one process; data.matches lists some",
-            ErrorKind::AlreadyExited => "the process has exited; data.process carries the exit",
+            ErrorKind::AmbiguousId => "the prefix matches more than one process; data.matches lists some",
+            ErrorKind::AlreadyExited => "the process has exited; data.process has the details",
             ErrorKind::StdinUnavailable => "no open stdin; data.reason is not_piped (started without one) or closed",
             ErrorKind::Limit => "a limit is reached; data.limit is its config key",
-            ErrorKind::Denied => "policy said no; data.reason says why",
+            ErrorKind::Denied => "denied by policy; data.reason has the reason",
             ErrorKind::SpawnFailed => "the program could not start; data has step, errno and path",
             ErrorKind::AlreadyExists => "the name is in use; data.process is the running process",
-            ErrorKind::Unavailable => "a feature is missing here; the message says what to do",
+            ErrorKind::Unavailable => "a feature is not available here; the message has the remedy",
         }
     }
 }
 
-/// An error answer: a code, a sentence for a person, and `data` with `kind` for a program.
+/// An error response: a code, a message for a person, and `data` with `kind` for a program.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RpcError {
     pub code: i32,
@@ -114,18 +114,18 @@ impl RpcError {
         RpcError::param(path, format!("must be at least {min}, not {given}")).with("min", min).with("given", given)
     }
 
-    /// A limit that is reached, by its config key.
+    /// Makes the error for a limit that is reached, by its config key.
     pub fn limit(key: &str, message: impl fmt::Display) -> RpcError {
         RpcError::new(ErrorKind::Limit, format!("{message} (config key `{key}`)")).with("limit", key)
     }
 
-    /// The same error with one more fact in `data`.
+    /// Adds a field to `data`.
     pub fn with(mut self, key: &str, value: impl Into<Value>) -> RpcError {
         self.data.insert(key.into(), value.into());
         self
     }
 
-    /// The kind a program tells this error by, if it is one of ours.
+    /// Returns the kind, if it is one that this version knows.
     pub fn kind(&self) -> Option<ErrorKind> {
         serde_json::from_value(self.data.get("kind")?.clone()).ok()
     }

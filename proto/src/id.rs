@@ -1,4 +1,4 @@
-//! A process's name for life: `proc_` and 12 lowercase hex digits. Never a pid.
+//! Process ids: `proc_` and 12 lowercase hex digits. They are not pids, and are never used again.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -7,15 +7,15 @@ use std::str::FromStr;
 
 const PREFIX: &str = "proc_";
 const DIGITS: usize = 12;
-/// So many digits name a process, if no other begins so. Fewer would fit too many.
-const PREFIX_DIGITS: usize = 4;
+/// Minimum digits of a prefix that selects a process. A shorter one would match too many.
+const MIN_PREFIX_DIGITS: usize = 4;
 
-/// 48 bits that name one process. Ordered by value, so that a prefix is a range.
+/// 48 bits that identify one process. Ordered by value, so that a prefix is a range.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ProcId(u64);
 
 impl ProcId {
-    /// The id made of the low 48 bits.
+    /// Makes an id of the low 48 bits.
     pub fn from_bits(bits: u64) -> ProcId {
         ProcId(bits & 0xffff_ffff_ffff)
     }
@@ -24,17 +24,17 @@ impl ProcId {
         self.0
     }
 
-    /// Whether `text` could be the start of an id, and is shorter than one may be said.
+    /// Returns true if `text` is the start of an id and too short for a prefix.
     pub fn is_short_prefix(text: &str) -> bool {
         let hex = text.strip_prefix(PREFIX).unwrap_or(text);
-        (1..PREFIX_DIGITS).contains(&hex.len()) && hex.bytes().all(is_digit)
+        (1..MIN_PREFIX_DIGITS).contains(&hex.len()) && hex.bytes().all(is_digit)
     }
 
-    /// The ids that start with `text` (with or without `proc_`), lowest and highest; none when
-    /// it is shorter than 4 digits or not lowercase hex.
+    /// Returns the lowest and the highest id that start with `text` (with or without `proc_`); None if `text` has fewer
+    /// than 4 digits or is not lowercase hex.
     pub fn prefix_range(text: &str) -> Option<(ProcId, ProcId)> {
         let hex = text.strip_prefix(PREFIX).unwrap_or(text);
-        if hex.len() < PREFIX_DIGITS || hex.len() > DIGITS || !hex.bytes().all(is_digit) {
+        if hex.len() < MIN_PREFIX_DIGITS || hex.len() > DIGITS || !hex.bytes().all(is_digit) {
             return None;
         }
         let value = u64::from_str_radix(hex, 16).ok()?;
@@ -65,7 +65,7 @@ impl FromStr for ProcId {
     fn from_str(text: &str) -> Result<Self, NotAnId> {
         match ProcId::prefix_range(text) {
             Some((low, high)) if low == high && text.starts_with(PREFIX) => Ok(low),
-            // A prefix, a bare number or a stranger's text is not a whole id.
+            // A prefix, a bare number or any other text is not a whole id.
             _ => Err(NotAnId),
         }
     }

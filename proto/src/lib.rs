@@ -1,4 +1,4 @@
-//! What crosses toold's socket: names, data and errors. No behaviour lives here.
+//! The methods, parameters, results, events and errors that cross toold's socket. No behaviour lives here.
 
 pub mod api;
 pub mod enum_values;

@@ -1,13 +1,13 @@
-//! The OpenRPC 1.x document that `rpc.discover` answers, made from the one list of methods.
+//! The OpenRPC 1.x document that `rpc.discover` returns, generated from the lists of methods and events.
 
-use crate::api::{Description, METHODS};
+use crate::api::{METHODS, MethodDescription};
 use crate::error::ErrorKind;
-use crate::event::Notified;
+use crate::event::Notification;
 use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-/// The whole document. The same bytes for the same version.
+/// Returns the whole document. A version always returns the same bytes.
 pub fn document() -> Value {
     let mut settings = SchemaSettings::draft07();
     settings.definitions_path = "/components/schemas".into();
@@ -30,13 +30,17 @@ pub fn document() -> Value {
     })
 }
 
-fn method(m: &Description, generator: &mut SchemaGenerator) -> Value {
+fn method(m: &MethodDescription, generator: &mut SchemaGenerator) -> Value {
     let (summary, _) = m.doc.trim().split_once('\n').unwrap_or((m.doc.trim(), ""));
     let example = m.example();
     let example_params: Vec<Value> = example
         .as_object()
         .map(|o| o.iter().map(|(name, value)| json!({ "name": name, "value": value })).collect())
         .unwrap_or_default();
+    let mut example = json!({ "name": format!("{} example", m.name), "params": example_params });
+    if let Some(result) = m.example_result() {
+        example["result"] = json!({ "name": "result", "value": result });
+    }
     json!({
         "name": m.name,
         "summary": summary.trim(),
@@ -45,14 +49,11 @@ fn method(m: &Description, generator: &mut SchemaGenerator) -> Value {
         "params": params(m, generator),
         "result": { "name": "result", "schema": (m.result)(generator) },
         "errors": m.errors.iter().map(|k| error(*k)).collect::<Vec<_>>(),
-        "examples": [{
-            "name": format!("{} example", m.name),
-            "params": example_params,
-        }],
+        "examples": [example],
     })
 }
 
-/// The messages that the daemon sends without a request. OpenRPC describes only calls, hence the extension field.
+/// Describes the messages that the daemon sends without a request. OpenRPC has only calls, hence the extension field.
 fn notifications(generator: &mut SchemaGenerator) -> Value {
     json!([{
         "name": "events.event",
@@ -61,13 +62,13 @@ fn notifications(generator: &mut SchemaGenerator) -> Value {
         "paramStructure": "by-name",
         "params": [
             { "name": "subscription", "required": true, "schema": generator.subschema_for::<u64>() },
-            { "name": "result", "required": true, "schema": generator.subschema_for::<Notified>() },
+            { "name": "result", "required": true, "schema": generator.subschema_for::<Notification>() },
         ],
     }])
 }
 
-/// The properties of the parameter struct, each as a parameter of its own.
-fn params(m: &Description, generator: &mut SchemaGenerator) -> Vec<Value> {
+/// Lists the properties of the parameter struct, each as a parameter of its own.
+fn params(m: &MethodDescription, generator: &mut SchemaGenerator) -> Vec<Value> {
     let schema = (m.params)(generator).to_value();
     let required: Vec<&str> =
         schema["required"].as_array().map(|a| a.iter().filter_map(Value::as_str).collect()).unwrap_or_default();
@@ -111,6 +112,14 @@ mod tests {
     }
 
     #[test]
+    fn every_example_result_is_whole() {
+        for (method, text) in METHODS.iter().filter_map(|m| Some((m, m.example_result?))) {
+            let again = (method.reprint_result)(text).expect("the example has all fields");
+            assert_eq!(again, text, "{}", method.name);
+        }
+    }
+
+    #[test]
     fn the_document_is_the_one_in_the_repository() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/openrpc.json");
         let now = format!("{}\n", serde_json::to_string_pretty(&document()).expect("a value prints"));
@@ -118,6 +127,6 @@ mod tests {
             std::fs::write(path, &now).expect("the repository is writable");
         }
         let golden = std::fs::read_to_string(path).unwrap_or_default();
-        assert!(golden == now, "the protocol changed: look at the difference, then run with UPDATE_GOLDEN=1");
+        assert!(golden == now, "the protocol changed: review the difference, then run with UPDATE_GOLDEN=1");
     }
 }

@@ -1,4 +1,4 @@
-//! The parameters of every method. A name that is not here is refused, so a typo never passes.
+//! The parameters of every method. Unknown names are rejected, so that a typo never passes.
 
 use crate::event::EventType;
 use crate::pattern::Pattern;
@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Declares a struct of parameters: required ones first, then those with a default. It refuses unknown names, and leaves
+/// Declares a struct of parameters: required ones first, then those with a default. It rejects unknown names, and leaves
 /// defaults out when it is written.
 macro_rules! params {
     ($(#[$doc:meta])* $name:ident {
@@ -32,20 +32,20 @@ pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// Which variables of the daemon's environment a process gets, below what the call gives.
+/// The variables of the daemon's environment that a process gets. `env` overrides them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EnvMode {
-    /// A short list of harmless names.
+    /// A short list of harmless variables.
     #[default]
     Clean,
     /// All of them.
     Inherit,
-    /// None: only what the call gives.
+    /// None: only those in `env`.
     Replace,
 }
 
-/// What a process reads as its standard input.
+/// The standard input of a new process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StdinMode {
@@ -62,7 +62,7 @@ pub enum Stream {
     Stderr,
 }
 
-/// What to do with terminal escape sequences.
+/// Treatment of terminal escape sequences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Ansi {
@@ -71,18 +71,18 @@ pub enum Ansi {
     Keep,
 }
 
-/// How output bytes become a JSON string.
+/// Conversion of output bytes to a JSON string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Encoding {
     /// UTF-8. Each maximal invalid subpart becomes one U+FFFD.
     #[default]
     Text,
-    /// The very bytes.
+    /// All bytes unchanged.
     Base64,
 }
 
-/// Whether one of several processes is enough.
+/// Number of processes for which `wait` must see its condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WaitMode {
@@ -91,7 +91,7 @@ pub enum WaitMode {
     All,
 }
 
-/// What a process is doing.
+/// The state of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
@@ -101,33 +101,33 @@ pub enum Status {
     Lost,
 }
 
-/// What an `exec` does when a process of that name runs.
+/// Action of an `exec` if a process of that name is running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum IfRunning {
     /// Refuse the start.
     #[default]
     Error,
-    /// Give the running one, and start nothing.
+    /// Return the running process, and start nothing.
     Return,
-    /// End it, prove that, and start a new one.
+    /// Kill the running process, verify that it is gone, and start a new one.
     Restart,
 }
 
-/// Where a new consumer begins.
+/// The first event of a new consumer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "From")]
 pub enum ConsumerStart {
-    /// At the oldest event that is kept.
+    /// The oldest event in the journal.
     #[default]
     Oldest,
-    /// After the newest.
+    /// The next event that is published.
     Now,
 }
 
 params!(
-    /// Bounds on one process tree. What this machine cannot enforce is told in the result.
+    /// Limits of one process tree. `limits` in the result reports those that this machine cannot enforce.
     Limits {
         /// Memory of the whole tree.
         memory_bytes: Option<u64>,
@@ -137,7 +137,7 @@ params!(
         pids: Option<u64>,
         /// Output kept on disk, below `log_max_bytes`.
         output_bytes: Option<u64>,
-        /// End the process when it has written nothing and read nothing for so long.
+        /// Kill the process after this time without output and input, in milliseconds.
         idle_ms: Option<u64>,
     }
 );
@@ -150,43 +150,43 @@ params!(
         argv: Option<Vec<String>>,
         /// Absolute. Default: the home directory.
         cwd: Option<String>,
-        /// Variables that always win.
+        /// Variables that override all others.
         env: BTreeMap<String, String>,
         env_mode: EnvMode,
         /// The shell that runs `command`. Default: the user's.
         shell: Option<String>,
-        /// Whether it is a login shell. Default: true.
+        /// Run a login shell. Default: true.
         login: Option<bool>,
-        /// A terminal: true, or its size.
+        /// Run in a terminal: true, or its size.
         pty: Pty,
         stdin: StdinMode,
-        /// End the process after so long. Default: never.
+        /// Kill the process after this time. Default: never.
         timeout_ms: Option<i64>,
-        /// Wait so long for the exit before answering.
+        /// Wait up to this time for the exit before answering.
         yield_ms: u64,
-        /// How much output the answer may carry, at about 4 bytes a token. Default: 10000.
+        /// Maximum output in the result, at about 4 bytes per token. Default: 10000.
         max_output_tokens: Option<u64>,
-        /// A name that no other running process has. It begins neither with `proc_` nor with `@`.
+        /// A name, unique among running processes. It must not begin with `proc_` or `@`.
         name: Option<String>,
         task_id: Option<String>,
         session_key: Option<String>,
         labels: BTreeMap<String, String>,
-        /// Send a `completion` event.
+        /// Publish a `completion` event.
         notify: bool,
-        /// Patterns that make `watch_match` events.
+        /// Publish `watch_match` events for lines that match one of these.
         watch: Vec<Pattern>,
         limits: Limits,
-        /// Where it runs. Default: `local`.
+        /// The backend that runs it. Default: `local`.
         backend: Option<String>,
-        /// The same id again gives the same process and starts nothing.
+        /// Idempotency key: a call with the same key returns the same process and starts nothing.
         request_id: Option<String>,
-        /// For `name`: what to do when a process of that name runs. Default: `error`, which fails with `already_exists`.
+        /// Action if a process of this `name` is running. Default: `error`, which fails with `already_exists`.
         if_running: IfRunning,
-        /// Answer when it is ready: `{match}`, `{port}` or `{quiet_ms}`. Or when it exits, or the time is over.
+        /// Answer when this condition holds (`{match}`, `{port}` or `{quiet_ms}`), when the process exits, or after `ready_timeout_ms`.
         ready: Option<Until>,
-        /// How long `ready` may take. Default: 60000.
+        /// Maximum wait for `ready`. Default: 60000.
         ready_timeout_ms: Option<i64>,
-        /// Send a `heartbeat` event when there is new output, at most this often. At least 60000.
+        /// Publish a `heartbeat` event if there is new output, at most once in this time. At least 60000.
         heartbeat_ms: Option<u64>,
         /// An exit that this call returns is acknowledged for this consumer.
         consumer: Option<String>,
@@ -196,16 +196,16 @@ params!(
 params!(
     PollParams {
         required { id: String }
-        /// Where to read from. Default: the last 1000 characters.
+        /// Position to read from. Default: the last 1000 characters.
         cursor: Option<u64>,
         /// Default: 65536.
         max_bytes: Option<u64>,
-        /// Wait so long for a new byte, the exit or the close.
+        /// Wait up to this time for new output, the exit or the end of the output.
         wait_ms: u64,
         stream: Option<Stream>,
         ansi: Ansi,
         encoding: Encoding,
-        /// Also tell which bytes came from which stream.
+        /// Also return the ranges of bytes that came from each stream.
         spans: bool,
     }
 );
@@ -246,7 +246,7 @@ params!(
         all: Option<bool>,
         /// The first signal. Default: SIGTERM.
         signal: Option<String>,
-        /// How long the tree has before SIGKILL. Default: 5000.
+        /// Time before SIGKILL. Default: 5000.
         grace_ms: Option<u64>,
     }
 );
@@ -258,9 +258,9 @@ params!(
         required { id: String }
         data: Option<String>,
         data_base64: Option<String>,
-        /// The same id again is acknowledged and not written again.
+        /// Idempotency key: a write with the same key is acknowledged and not repeated.
         write_id: Option<String>,
-        /// How long a reader that does not read may hold the call. Default: 5000.
+        /// Maximum wait for the program to read. Default: 5000.
         timeout_ms: Option<u64>,
     }
 );
@@ -274,15 +274,15 @@ params!(
         task_id: Option<String>,
         session_key: Option<String>,
         status: Option<Status>,
-        /// Only those that ended for this reason.
+        /// Only processes that ended for this reason.
         reason: Option<crate::process::Reason>,
         /// `key` or `key=value`.
         label: Option<String>,
         /// The name; `*` stands for any text, `?` for any character.
         name: Option<String>,
-        /// Of those that ended only these: so long ago or less. `older` counts the others.
+        /// Leave out processes that ended longer ago than this. `older` counts them.
         ended_within_ms: Option<u64>,
-        /// Also tell what each living tree uses.
+        /// Also return the resources that each running tree uses.
         usage: bool,
         /// Default: 200.
         limit: Option<u64>,
@@ -294,7 +294,7 @@ params!(InspectParams { required { id: String } });
 params!(
     ForgetParams {
         ids: Option<Vec<String>>,
-        /// Everything that ended so long ago.
+        /// All processes that ended at least this long ago.
         older_than_ms: Option<u64>,
     }
 );
@@ -305,15 +305,15 @@ params!(SessionEndParams { required { session_key: String } });
 
 params!(
     EventsSubscribeParams {
-        /// Only these. Default: all.
+        /// Only these types. Default: all.
         types: Option<Vec<EventType>>,
         session_key: Option<String>,
         task_id: Option<String>,
-        /// Only of this process.
+        /// Only events of this process.
         id: Option<String>,
-        /// Replay from this event on, itself not included. Default: only what is new.
+        /// Replay the events after this number first. Default: only new events.
         after: Option<u64>,
-        /// Also push output as it comes. It is not durable: the log is.
+        /// Also push output as it is written. Pushes are not stored; the log is.
         output: bool,
         ansi: Ansi,
     }
@@ -321,7 +321,7 @@ params!(
 
 params!(EventsUnsubscribeParams {
     required {
-        /// What `events.subscribe` answered.
+        /// The number that `events.subscribe` returned.
         subscription: u64,
     }
 });
@@ -329,7 +329,7 @@ params!(EventsUnsubscribeParams {
 params!(
     EventsNextParams {
         required {
-            /// The name under which the position is kept.
+            /// The consumer's name. Its position is stored under it.
             consumer: String,
         }
         types: Option<Vec<EventType>>,
@@ -338,9 +338,9 @@ params!(
         id: Option<String>,
         /// Default: 100.
         limit: Option<u64>,
-        /// Wait so long for the first event.
+        /// Wait up to this time for the first event.
         wait_ms: u64,
-        /// Where the consumer begins if it is new. Default: `oldest`.
+        /// The first event of the consumer if it is new. Default: `oldest`.
         from: ConsumerStart,
     }
 );
@@ -348,7 +348,7 @@ params!(
 params!(EventsAckParams {
     required {
         consumer: String,
-        /// Everything up to this event is done with.
+        /// Acknowledge all events up to this number.
         seq: u64,
     }
 });
@@ -356,6 +356,6 @@ params!(EventsAckParams {
 params!(Empty {});
 
 params!(ShutdownParams {
-    /// Also end every process.
+    /// Also kill all processes.
     kill: bool,
 });

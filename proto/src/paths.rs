@@ -1,9 +1,9 @@
-//! Where the socket, the state and the config are, when nobody says otherwise.
+//! The default paths of the socket, the state directory and the config file.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// `$TOOLD_SOCKET`, else the runtime directory, else `$TMPDIR/toold-$UID`.
+/// Returns `$TOOLD_SOCKET`, else the runtime directory, else `$TMPDIR/toold-$UID`.
 pub fn socket() -> PathBuf {
     if let Some(path) = set("TOOLD_SOCKET") {
         return path.into();
@@ -16,7 +16,7 @@ pub fn socket() -> PathBuf {
     PathBuf::from(tmp).join(format!("toold-{uid}")).join("toold.sock")
 }
 
-/// `$TOOLD_STATE_DIR`, else the XDG state directory. None when there is no home directory.
+/// Returns `$TOOLD_STATE_DIR`, else the XDG state directory; None without a home directory.
 pub fn state_dir() -> Option<PathBuf> {
     if let Some(path) = set("TOOLD_STATE_DIR") {
         return Some(path.into());
@@ -25,7 +25,7 @@ pub fn state_dir() -> Option<PathBuf> {
     Some(dirs.state_dir().unwrap_or_else(|| dirs.data_local_dir()).to_path_buf())
 }
 
-/// `$TOOLD_CONFIG`, else the XDG config directory. None when there is no home directory.
+/// Returns `$TOOLD_CONFIG`, else the file in the XDG config directory; None without a home directory.
 pub fn config() -> Option<PathBuf> {
     if let Some(path) = set("TOOLD_CONFIG") {
         return Some(path.into());

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
 use std::fmt;
 
-/// A plain substring, or a regular expression.
+/// A plain substring or a regular expression.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Pattern {
     Text(String),

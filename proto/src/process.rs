@@ -1,4 +1,4 @@
-//! A process as every method reports it.
+//! The description of a process, as every method returns it.
 
 use crate::id::ProcId;
 use crate::params::{Status, Stream};
@@ -8,27 +8,27 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Why a process ended.
+/// The cause of a process's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
-    /// By itself.
+    /// The program exited by itself.
     Exited,
-    /// By a signal that toold did not send to end it.
+    /// A signal ended it that toold did not send.
     Signaled,
-    /// Somebody asked toold to kill it; `killed_by` says who.
+    /// A client asked toold to kill it; `killed_by` names the client.
     Killed,
-    /// `timeout_ms` or `limits.idle_ms` ran out; `killed_by` says which.
+    /// `timeout_ms` or `limits.idle_ms` expired; `killed_by` names the one.
     Timeout,
-    /// The kernel ended it for want of memory.
+    /// The kernel killed it because it ran out of memory.
     Oom,
-    /// It never ran; `failure` says what went wrong.
+    /// The program could not start; `failure` has the details.
     FailedStart,
-    /// Nobody could see it end.
+    /// The exit could not be observed.
     Lost,
 }
 
-/// What a process has as its standard input now.
+/// The current standard input of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Stdin {
@@ -38,7 +38,7 @@ pub enum Stdin {
     Closed,
 }
 
-/// Why a program could not start.
+/// The step at which a start failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Failure {
     /// The step that failed: `exec`, `chdir`, `pty`, ...
@@ -46,74 +46,75 @@ pub struct Failure {
     pub errno: i32,
     /// `ENOENT` and the like.
     pub error: String,
-    /// What it was about: the program, the directory.
+    /// The program or directory concerned.
     pub path: String,
 }
 
-/// What the watching of a process does.
+/// The state of a process's watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WatchState {
-    /// The next match is told at once.
+    /// The next match is published at once.
     Watching,
-    /// A match was told a moment ago: further ones are counted.
+    /// A match was published within `watch.min_interval_ms`: further matches are only counted.
     Cooldown,
-    /// Too many matches over all processes: all are counted and none is told.
+    /// Too many matches over all processes: matches are only counted.
     Silent,
-    /// It matched too often, again and again: nothing is looked at any more.
+    /// Too many matches in several intervals in a row: the output is not scanned any more.
     Disabled,
-    /// The program has ended, and everything it printed was looked at.
+    /// The program has ended and all of its output was scanned.
     Ended,
 }
 
-/// Watch patterns and what they did so far.
+/// Watch patterns and their counts so far.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Watch {
     pub patterns: Vec<Pattern>,
     /// Lines that matched.
     pub hits: u64,
-    /// Lines of them that were not told.
+    /// Matching lines that no event reported.
     pub suppressed: u64,
     pub disabled: bool,
     pub state: WatchState,
-    /// Windows with a drop, in a row.
+    /// Consecutive intervals in which matches were suppressed.
     pub strikes: u32,
-    /// Until the next match can be told.
+    /// Milliseconds until the next match can be published.
     pub quiet_ms: u64,
-    /// Output that was dropped from the log before it could be looked at.
+    /// Bytes that the log dropped before the watch scanned them.
     #[serde(default)]
     pub unseen_bytes: u64,
-    /// Why it is quiet, for a person.
+    /// The reason why no match is published, for a person.
     pub note: Option<String>,
 }
 
-/// What confines a process.
+/// The confinement of a process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Sandbox {
-    /// `none`: nothing confines it.
+    /// `none`: the process is not confined.
     pub kind: String,
-    /// What was proven to be in force.
+    /// The measures that are verified to be in force.
     pub enforced: Vec<String>,
 }
 
-/// One limit that was asked for.
+/// One requested limit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LimitReport {
     pub requested: u64,
-    /// By what: `cgroup2`, `cgroup1`, `shim`. Null: not enforced here.
+    /// `cgroup2`, `cgroup1` or `shim`. Null: not enforced here.
     pub enforced_by: Option<String>,
-    /// Why not, or what to know about it.
+    /// The reason why it is not enforced, or a remark.
     pub note: Option<String>,
 }
 
-/// A struct that also prints itself field by field: a name that stands in the code needs no look at each of its letters.
+/// Declares a struct that can also write itself field by field. Names are constants, so that no name has to be checked
+/// for characters to escape.
 macro_rules! json_fields {
     ($(#[$doc:meta])* pub struct $name:ident { $($(#[$field:meta])* pub $f:ident: $t:ty,)* }) => {
         $(#[$doc])*
         pub struct $name { $($(#[$field])* pub $f: $t,)* }
 
         impl $name {
-            /// Puts `"name":value` of all its fields into an object that is begun, each with a comma behind it.
+            /// Appends `"name":value,` for every field to a JSON object that is already open.
             pub fn write_fields(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
                 $(
                     out.extend_from_slice(concat!("\"", stringify!($f), "\":").as_bytes());
@@ -160,31 +161,31 @@ pub struct Process {
     pub labels: BTreeMap<String, String>,
     pub notify: bool,
     pub watch: Option<Watch>,
-    /// All the bytes it ever wrote.
+    /// All bytes written so far.
     pub bytes: u64,
     pub lines: u64,
     /// The end of the output so far.
     pub cursor: u64,
-    /// Bytes not kept: the middle beyond `log_max_bytes`.
+    /// Bytes that the log dropped: the middle beyond `log_max_bytes`.
     pub dropped_bytes: u64,
-    /// Bytes not kept because the disk refused them.
+    /// Bytes that could not be written to disk.
     pub unstored_bytes: u64,
     pub limits: BTreeMap<String, LimitReport>,
     pub sandbox: Sandbox,
-    /// True while its shim lives but does not answer.
+    /// True while its shim runs but does not answer.
     pub detached: Option<bool>,
     pub request_id: Option<String>,
 }
 }
 
-/// A range of output that is not there any more.
+/// A range of output that the log dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Gap {
     pub from: u64,
     pub to: u64,
 }
 
-/// What a token budget cut out of the middle.
+/// The middle part of the output that `max_output_tokens` cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Truncated {
     /// The first byte that was cut, as a cursor.
@@ -192,7 +193,7 @@ pub struct Truncated {
     /// The first byte after the cut.
     pub to: u64,
     pub omitted_bytes: u64,
-    /// At about 4 bytes a token.
+    /// At about 4 bytes per token.
     pub omitted_tokens: u64,
 }
 
@@ -202,7 +203,7 @@ pub struct Span {
     pub stream: Stream,
     pub from: u64,
     pub to: u64,
-    /// When its first byte came, milliseconds since 1970.
+    /// Time of its first byte, milliseconds since 1970.
     pub at_ms: u64,
 }
 
@@ -220,7 +221,7 @@ pub struct Member {
     pub rss_bytes: u64,
 }
 
-/// What a process tree uses.
+/// The resources that a process tree uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Usage {
     pub processes: u64,

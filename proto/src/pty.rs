@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
 use std::fmt;
 
-/// The window of a terminal, in characters.
+/// The size of a terminal, in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PtySize {
@@ -17,7 +17,7 @@ pub struct PtySize {
     pub cols: u32,
 }
 
-/// No terminal, a terminal of the default size, or one of this size.
+/// The terminal of a new process: none, one of the default size, or one of this size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Pty {
     #[default]

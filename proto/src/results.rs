@@ -21,25 +21,25 @@ result!(#[schemars(rename = "Exec")] ExecResult {
     process: Process,
     output: String,
     next_cursor: u64,
-    /// What the token budget cut. Null: nothing.
+    /// The part that `max_output_tokens` cut. Null: nothing was cut.
     truncated: Option<Truncated>,
     gap: Option<Gap>,
-    /// It ran already: `if_running: "return"`.
+    /// True if the process was running already, with `if_running: "return"`.
     #[serde(default)]
     existing: bool,
-    /// With `ready`: what came first.
+    /// The reason for the answer of a call with `ready`.
     #[serde(default)]
     ready: Option<Ready>,
 });
 
-/// What an `exec` with `ready` was answered for.
+/// The reason for the answer of an `exec` with `ready`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Ready {
     Ready,
-    /// It ended before.
+    /// The process ended before it was ready.
     Exited,
-    /// It runs, and is not ready yet.
+    /// The process runs and is not ready yet.
     Timeout,
 }
 
@@ -47,10 +47,10 @@ result!(#[schemars(rename = "Poll")] PollResult {
     #[serde(flatten)]
     process: Process,
     output: String,
-    /// Where this page begins.
+    /// The cursor of the first byte of this page.
     from: u64,
     next_cursor: u64,
-    /// Bytes between the cursor and this page that were not kept.
+    /// Bytes between the requested cursor and this page that the log dropped.
     gap: Option<Gap>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     spans: Option<Vec<Span>>,
@@ -60,19 +60,19 @@ result!(#[schemars(rename = "Log")] LogResult {
     id: ProcId,
     output: String,
     total_lines: u64,
-    /// The number of the first line shown, from 0. With `grep`: of the first match.
+    /// Number of the first line in `output`, from 0. With `grep`: of the first match.
     first_line: u64,
     lines_shown: u64,
-    /// With `grep`: how many lines match in all that is kept.
+    /// Matching lines in the whole log. Only with `grep`.
     matched_lines: Option<u64>,
     /// The `offset` of the next page. Null: the end was reached.
     next_offset: Option<u64>,
-    /// The output was cut to fit; ask again from a later line.
+    /// True if the output was cut to fit; continue from a later line.
     truncated: bool,
     gap: Option<Gap>,
 });
 
-/// How a `wait` ended.
+/// The end of a `wait`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WaitStatus {
@@ -84,12 +84,12 @@ pub enum WaitStatus {
 result!(Waited {
     #[serde(flatten)]
     process: Process,
-    /// Its last 2000 characters.
+    /// The last 2000 characters.
     output: String,
     next_cursor: u64,
     /// The line that matched.
     matched: Option<String>,
-    /// Who listens on the port that was waited for.
+    /// The process that listens on the port.
     #[serde(default)]
     listener: Option<Listener>,
 });
@@ -97,29 +97,29 @@ result!(Waited {
 result!(Listener {
     pid: i32,
     port: u16,
-    /// The local address it is bound to.
+    /// The local address of the socket.
     address: String,
 });
 
 result!(#[schemars(rename = "Wait")] WaitResult {
     status: WaitStatus,
     processes: Vec<Waited>,
-    /// The time that was in force.
+    /// The timeout that was used.
     timeout_ms: u64,
-    /// The time asked for was over `max_wait_ms`.
+    /// True if the requested timeout exceeded `max_wait_ms`.
     clamped: bool,
     note: Option<String>,
 });
 
-/// How a kill ended. Ordered from best to worst.
+/// The end of a kill. Ordered from best to worst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum KillStatus {
-    /// Its tree was empty before.
+    /// The tree was empty already.
     AlreadyExited,
-    /// Proven: nothing of the tree is left.
+    /// Verified: no process of the tree is left.
     Killed,
-    /// Something is left, and listed.
+    /// Some processes of the tree are left. `survivors` lists them.
     Survivors,
 }
 
@@ -145,9 +145,9 @@ result!(
     WriteResult {
         id: ProcId,
         bytes_written: u64,
-        /// All of it.
+        /// True if all bytes were written.
         complete: bool,
-        /// This `write_id` had been written before.
+        /// True if a write with this `write_id` was done before.
         duplicate: bool,
     }
 );
@@ -167,7 +167,7 @@ result!(Listed {
     process: Process,
     /// The last 200 characters.
     preview: String,
-    /// With `usage`, while something of its tree lives.
+    /// Resources of the tree. Only with `usage`, while a process of the tree runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     usage: Option<Usage>,
 });
@@ -175,7 +175,7 @@ result!(Listed {
 result!(#[schemars(rename = "List")] ListResult {
     processes: Vec<Listed>,
     total: u64,
-    /// With `ended_within_ms`: how many more would be there without it.
+    /// Processes that `ended_within_ms` left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     older: Option<u64>,
 });
@@ -204,22 +204,22 @@ result!(#[schemars(rename = "SessionEnd")] SessionEndResult { session_key: Strin
 result!(#[schemars(rename = "EventsNext")] EventsNextResult {
     consumer: String,
     events: Vec<Event>,
-    /// Everything up to this event is acknowledged.
+    /// The last acknowledged event.
     position: u64,
-    /// The newest event of all.
+    /// The newest event in the journal.
     last: u64,
-    /// Events after the position that are not kept any more.
+    /// Events after the position that the journal does not have any more.
     missing: Option<SeqRange>,
-    /// The consumer is new.
+    /// True if the consumer is new.
     created: bool,
-    /// It was known, unused for `events.consumer_ttl_ms`, and forgotten.
+    /// The earlier consumer of this name, if it expired after `events.consumer_ttl_ms` without use.
     forgotten: Option<Forgotten>,
 });
 
 result!(Forgotten {
-    /// The position it had.
+    /// Its last position.
     position: u64,
-    /// When it was forgotten.
+    /// The time at which it expired.
     at: String,
 });
 
@@ -237,22 +237,22 @@ result!(Journal {
 
 result!(Consumer { name: String, position: u64, used_at: String });
 
-/// What the breaker over all watches does.
+/// The state of the breaker over all watches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BreakerState {
     Passing,
-    /// Too many matches: none is told for a while.
+    /// Too many matches: none is published until the cooldown is over.
     Silent,
 }
 
 result!(Breaker {
     state: BreakerState,
-    /// Matches inside the window now.
+    /// Matches in the current window.
     recent: u64,
-    /// Matches dropped in this silence.
+    /// Matches suppressed in this cooldown.
     dropped: u64,
-    /// Until the silence ends.
+    /// Milliseconds until the cooldown is over.
     release_ms: Option<u64>,
 });
 
@@ -267,15 +267,15 @@ result!(#[schemars(rename = "DaemonInfo")] DaemonInfoResult {
     started_at: String,
     uptime_ms: u64,
     counts: Counts,
-    /// What all process trees and the daemon use together.
+    /// Resources of all process trees and the daemon together.
     usage: Usage,
     daemon: Usage,
-    /// Every config key and the value in force.
+    /// Every config key and the value in use.
     limits: BTreeMap<String, serde_json::Value>,
-    /// What this system has: pidfd, cgroup, landlock ABI...
+    /// Features of this system: pidfd, cgroup, landlock ABI and so on.
     features: BTreeMap<String, serde_json::Value>,
     paths: DaemonPaths,
-    /// Records that were set aside as damaged since the start.
+    /// Files that were quarantined as damaged since the start.
     damaged: Vec<String>,
     events: Journal,
     watch: Breaker,

@@ -1,8 +1,8 @@
-//! Points in time as text: RFC 3339, UTC, milliseconds, so that text order is time order.
+//! Times as text: RFC 3339, UTC, milliseconds, so that text order is time order.
 
-/// `2026-11-16T03:28:50.123Z` for milliseconds since 1970.
+/// Formats milliseconds since 1970 as `2026-11-16T03:28:50.123Z`.
 pub fn rfc3339(ms: u64) -> String {
-    // Beyond the year 9999 there are no more digits.
+    // The year has four digits.
     let ms = ms.min(253_402_300_799_999);
     let (secs, milli) = (ms / 1000, ms % 1000);
     let (days, secs) = ((secs / 86_400) as i64, secs % 86_400);
@@ -23,11 +23,11 @@ pub fn rfc3339(ms: u64) -> String {
             number /= 10;
         }
     }
-    // By hand: a list of a thousand processes has two thousand of these.
+    // By hand, because a list of a thousand processes has two thousand of these.
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// The Gregorian date of a day counted from 1970-01-01. Years are counted from March, in eras of
+/// Converts a day number since 1970-01-01 to year, month and day. Years are counted from March, in eras of
 /// 400 years, so that the leap day is the last day of a year.
 fn civil(days: i64) -> (i64, u32, u32) {
     let z = days + 719_468;
@@ -46,7 +46,7 @@ mod tests {
     use super::rfc3339;
 
     #[test]
-    fn known_instants_read_as_the_calendar_says() {
+    fn known_instants_have_the_dates_of_the_calendar() {
         assert_eq!(rfc3339(0), "1970-01-01T00:00:00.000Z");
         assert_eq!(rfc3339(951_782_400_000), "2000-02-29T00:00:00.000Z");
         assert_eq!(rfc3339(1_794_799_730_123), "2026-11-16T03:28:50.123Z");

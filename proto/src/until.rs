@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
 use std::fmt;
 
-/// What `wait` waits for.
+/// The condition of a `wait`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Until {
     /// The process has ended.
@@ -20,16 +20,16 @@ pub enum Until {
     Closed,
     /// A line of the output matches.
     Match(Pattern),
-    /// Something of the tree listens on this TCP port.
+    /// A process of the tree listens on this TCP port.
     Port(u16),
-    /// It has printed nothing for so many milliseconds.
+    /// The process has written nothing for this many milliseconds.
     Quiet(u64),
 }
 
-/// The ways of waiting that are an object: exactly one of these.
+/// The conditions that are an object: exactly one of these fields.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Condition {
+struct ConditionObject {
     #[serde(rename = "match", default, skip_serializing_if = "Option::is_none")]
     pattern: Option<Pattern>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -43,9 +43,11 @@ impl Serialize for Until {
         match self {
             Until::Exit => s.serialize_str("exit"),
             Until::Closed => s.serialize_str("closed"),
-            Until::Match(pattern) => Condition { pattern: Some(pattern.clone()), ..Condition::default() }.serialize(s),
-            Until::Port(port) => Condition { port: Some(*port), ..Condition::default() }.serialize(s),
-            Until::Quiet(ms) => Condition { quiet_ms: Some(*ms), ..Condition::default() }.serialize(s),
+            Until::Match(pattern) => {
+                ConditionObject { pattern: Some(pattern.clone()), ..ConditionObject::default() }.serialize(s)
+            }
+            Until::Port(port) => ConditionObject { port: Some(*port), ..ConditionObject::default() }.serialize(s),
+            Until::Quiet(ms) => ConditionObject { quiet_ms: Some(*ms), ..ConditionObject::default() }.serialize(s),
         }
     }
 }
@@ -62,12 +64,12 @@ impl<'de> Deserialize<'de> for Until {
                 match text {
                     "exit" => Ok(Until::Exit),
                     "closed" => Ok(Until::Closed),
-                    // Anything else is the caller's mistake, told by what was expected.
+                    // The error names the accepted values.
                     other => Err(E::invalid_value(de::Unexpected::Str(other), &self)),
                 }
             }
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Until, A::Error> {
-                let condition = Condition::deserialize(de::value::MapAccessDeserializer::new(map))?;
+                let condition = ConditionObject::deserialize(de::value::MapAccessDeserializer::new(map))?;
                 match (condition.pattern, condition.port, condition.quiet_ms) {
                     (Some(pattern), None, None) => Ok(Until::Match(pattern)),
                     (None, Some(port), None) => Ok(Until::Port(port)),

@@ -180,7 +180,7 @@ events! {
             pattern_index: u64,
             /// The lines that matched.
             output: String,
-            /// How many lines matched.
+            /// Number of lines that matched.
             matches: u64,
             /// True if `output` does not hold all of them in full.
             truncated: bool,

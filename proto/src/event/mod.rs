@@ -12,7 +12,7 @@ pub use list::{
     Closed, Completion, EVENTS, EventBody, EventType, Exited, Heartbeat, Lagged, NeedsInput, Output, Started,
     WatchDisabled, WatchMatch, WatchOverflowReleased, WatchOverflowTripped,
 };
-pub use schema::{COMMON_FIELDS, Event, Notified};
+pub use schema::{COMMON_FIELDS, Event, Notification};
 
 use crate::process::{Failure, Reason};
 use schemars::{JsonSchema, Schema, SchemaGenerator};

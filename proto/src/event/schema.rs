@@ -1,6 +1,6 @@
 //! The schemas of events and pushes: the common fields and those of each type in one flat object.
 
-use super::{EVENTS, EventDescription};
+use super::{EVENTS, EventDescription, EventType};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -29,18 +29,21 @@ impl JsonSchema for Event {
     fn json_schema(g: &mut SchemaGenerator) -> Schema {
         let types: Vec<Value> = EVENTS.iter().filter(|e| e.code.is_some()).map(|e| reference(e, g)).collect();
         json_schema!({
-            "description": "An event. `type` tells which one. A client must accept types and fields that it does not know.",
+            "type": "object",
+            "description": "An event. The fields of its `type` follow the common ones. A client must accept types and fields that it does not know.",
+            "properties": common_properties(g.subschema_for::<EventType>().to_value()),
+            "required": COMMON_FIELDS,
             "oneOf": types,
         })
     }
 }
 
-/// Anything that a subscription sends: an event or a push.
-pub struct Notified;
+/// The schema of everything that a subscription sends: an event or a push.
+pub struct Notification;
 
-impl JsonSchema for Notified {
+impl JsonSchema for Notification {
     fn schema_name() -> Cow<'static, str> {
-        "Notified".into()
+        "Notification".into()
     }
     fn json_schema(g: &mut SchemaGenerator) -> Schema {
         let pushes: Vec<Value> = EVENTS.iter().filter(|e| e.code.is_none()).map(|e| reference(e, g)).collect();
@@ -52,10 +55,10 @@ impl JsonSchema for Notified {
     }
 }
 
-/// `watch_match` becomes `WatchMatchEvent`: a component name that no method's result has.
+/// Returns the component's name. `watch_match` becomes `WatchMatchEvent`: a component name that no method's result has.
 fn component(event: &EventDescription) -> String {
-    let words = event.name.split('_').map(|word| word[..1].to_uppercase() + &word[1..]);
-    words.collect::<String>() + if event.code.is_some() { "Event" } else { "Push" }
+    let parts = event.name.split('_').map(|part| part[..1].to_uppercase() + &part[1..]);
+    parts.collect::<String>() + if event.code.is_some() { "Event" } else { "Push" }
 }
 
 /// Defines the component of a type, and returns a reference to it.
@@ -68,29 +71,28 @@ fn reference(event: &EventDescription, g: &mut SchemaGenerator) -> Value {
     json!({ "$ref": format!("#{}/{name}", g.settings().definitions_path) })
 }
 
-/// The schema of a whole event or push: common fields, then those of its type.
+/// Returns the schemas of `COMMON_FIELDS`, with this one for `type`.
+fn common_properties(kind: Value) -> Map<String, Value> {
+    let id =
+        json!({ "type": ["string", "null"], "description": "The process. Null if the event is about no process." });
+    let schemas = [
+        json!({ "type": "integer", "minimum": 1, "description": "The event's number." }),
+        json!({ "type": "string", "format": "date-time" }),
+        kind,
+        id,
+        json!({ "type": ["string", "null"] }),
+        json!({ "type": ["string", "null"] }),
+    ];
+    COMMON_FIELDS.map(str::to_owned).into_iter().zip(schemas).collect()
+}
+
+/// Returns the schema of a whole event or push: common fields, then those of its type.
 pub(super) fn object(event: &EventDescription, g: &mut SchemaGenerator) -> Value {
     let fields = (event.fields)(g).to_value();
-    let mut properties = Map::new();
-    let mut required = Vec::new();
-    let mut common = |name: &str, schema: Value| {
-        properties.insert(name.to_owned(), schema);
-        required.push(json!(name));
-    };
     let kind = json!({ "type": "string", "const": event.name });
-    if event.code.is_some() {
-        common("seq", json!({ "type": "integer", "minimum": 1, "description": "The event's number." }));
-        common("at", json!({ "type": "string", "format": "date-time" }));
-        common("type", kind);
-        common(
-            "id",
-            json!({ "type": ["string", "null"], "description": "The process. Null if the event is not about one." }),
-        );
-        common("session_key", json!({ "type": ["string", "null"] }));
-        common("task_id", json!({ "type": ["string", "null"] }));
-    } else {
-        common("type", kind);
-    }
+    let mut properties =
+        if event.code.is_some() { common_properties(kind) } else { Map::from_iter([("type".into(), kind)]) };
+    let mut required: Vec<Value> = properties.keys().map(|name| json!(name)).collect();
     properties.extend(fields["properties"].as_object().cloned().unwrap_or_default());
     // A field that is null when it has no value is always there. The generator of the document describes what a reader
     // accepts, and has such a field as optional.

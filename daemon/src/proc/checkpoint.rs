@@ -18,20 +18,20 @@ pub struct Checkpoint {
     pub closed: bool,
     pub completed: bool,
     /// The watch turned `notify` on.
-    pub promoted: bool,
+    pub notify_enabled: bool,
     /// The watch has scanned everything that the program printed.
-    pub watched: bool,
+    pub scanned: bool,
     pub exited_seq: u64,
     pub completed_seq: u64,
     pub limiter: Limiter,
-    pub resume: ScanPosition,
+    pub position: ScanPosition,
     /// End of the output at the last heartbeat, and the monotonic time of that heartbeat.
-    pub beat_cursor: u64,
-    pub beat_ms: u64,
+    pub heartbeat_cursor: u64,
+    pub heartbeat_at_ms: u64,
     /// End of the output at the last `needs_input`, plus one.
-    pub asked: u64,
+    pub input_wait_end: u64,
     /// Bytes that were dropped from the log before the watch scanned them.
-    pub unseen: u64,
+    pub unscanned_bytes: u64,
 }
 
 const STARTED: u32 = 1;
@@ -51,13 +51,13 @@ const FACTS: usize = CHECKPOINT_LEN - 8;
 impl Checkpoint {
     /// Returns the checkpoint of a process from before there was a journal: its past events are not published any more.
     pub fn for_legacy_record(state: &State) -> Checkpoint {
-        let over = state.has_ended();
+        let ended = state.has_ended();
         Checkpoint {
             started: true,
-            exited: over,
-            closed: over,
-            completed: over,
-            watched: over,
+            exited: ended,
+            closed: ended,
+            completed: ended,
+            scanned: ended,
             ..Checkpoint::default()
         }
     }
@@ -67,12 +67,24 @@ impl Checkpoint {
         self.seq = seq;
         match kind {
             EventType::Started => self.started = true,
-            EventType::Exited => (self.exited, self.exited_seq) = (true, seq),
+            EventType::Exited => {
+                self.exited = true;
+                self.exited_seq = seq;
+            }
             EventType::Closed => self.closed = true,
-            EventType::Completion => (self.completed, self.completed_seq) = (true, seq),
+            EventType::Completion => {
+                self.completed = true;
+                self.completed_seq = seq;
+            }
             // The publisher of any other event changes the fields itself.
             _ => {}
         }
+    }
+
+    /// Stores the position up to which the watch has decided. `scanned`: nothing is left to scan.
+    pub fn set_scanned(&mut self, position: ScanPosition, scanned: bool) {
+        self.position = position;
+        self.scanned = scanned;
     }
 
     /// Merges the end of the journal: `newest` is the last event of this process there, `last` the last event of all.
@@ -86,7 +98,9 @@ impl Checkpoint {
             return Checkpoint { seq: *seq, ..ahead }.with_numbers(*seq);
         }
         if self.seq > last {
-            (self.exited, self.closed, self.completed) = (false, false, false);
+            self.exited = false;
+            self.closed = false;
+            self.completed = false;
         }
         self
     }
@@ -106,7 +120,8 @@ impl Checkpoint {
     pub fn state(mut self, kind: EventType) -> Vec<u8> {
         let (exited, completed) = (self.exited_seq, self.completed_seq);
         self.mark_published(kind, 0);
-        (self.exited_seq, self.completed_seq) = (exited, completed);
+        self.exited_seq = exited;
+        self.completed_seq = completed;
         let mut bytes = self.facts().to_vec();
         let used = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |at| at + 1);
         bytes.truncate(used);
@@ -141,8 +156,8 @@ impl Checkpoint {
             (self.exited, EXITED),
             (self.closed, CLOSED),
             (self.completed, COMPLETED),
-            (self.promoted, PROMOTED),
-            (self.watched, WATCHED),
+            (self.notify_enabled, PROMOTED),
+            (self.scanned, WATCHED),
             (self.limiter.struck, STRUCK),
             (self.limiter.disabled, DISABLED),
         ];
@@ -161,13 +176,13 @@ impl Checkpoint {
             limiter.pending,
             limiter.suppressed,
             limiter.hits,
-            self.asked,
-            self.beat_cursor,
-            self.beat_ms,
-            self.unseen,
+            self.input_wait_end,
+            self.heartbeat_cursor,
+            self.heartbeat_at_ms,
+            self.unscanned_bytes,
         ];
         bytes.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
-        bytes.extend(self.resume.to_bytes());
+        bytes.extend(self.position.to_bytes());
         bytes.resize(FACTS, 0);
         let mut facts = [0; FACTS];
         facts.copy_from_slice(&bytes);
@@ -191,8 +206,8 @@ impl Checkpoint {
             exited: on(EXITED),
             closed: on(CLOSED),
             completed: on(COMPLETED),
-            promoted: on(PROMOTED),
-            watched: on(WATCHED),
+            notify_enabled: on(PROMOTED),
+            scanned: on(WATCHED),
             exited_seq: number(1),
             completed_seq: number(2),
             limiter: Limiter {
@@ -204,11 +219,11 @@ impl Checkpoint {
                 hits: number(6),
                 disabled: on(DISABLED),
             },
-            asked: number(7),
-            beat_cursor: number(8),
-            beat_ms: number(9),
-            unseen: number(10),
-            resume: ScanPosition::from_bytes(rest.first_chunk()?)?,
+            input_wait_end: number(7),
+            heartbeat_cursor: number(8),
+            heartbeat_at_ms: number(9),
+            unscanned_bytes: number(10),
+            position: ScanPosition::from_bytes(rest.first_chunk()?)?,
         })
     }
 }
@@ -224,8 +239,8 @@ mod tests {
             exited: true,
             closed: true,
             completed: true,
-            promoted: true,
-            watched: true,
+            notify_enabled: true,
+            scanned: true,
             exited_seq: 7,
             completed_seq: 9,
             limiter: Limiter {
@@ -237,11 +252,11 @@ mod tests {
                 hits: 5,
                 disabled: true,
             },
-            resume: ScanPosition::at(77),
-            beat_cursor: 6,
-            beat_ms: 7,
-            asked: 8,
-            unseen: 9,
+            position: ScanPosition::at(77),
+            heartbeat_cursor: 6,
+            heartbeat_at_ms: 7,
+            input_wait_end: 8,
+            unscanned_bytes: 9,
         }
     }
 
@@ -259,18 +274,18 @@ mod tests {
     }
 
     #[test]
-    fn the_journal_s_word_counts_where_it_is_newer_and_short_states_are_short() {
-        let noted = Checkpoint { seq: 4, started: true, ..Checkpoint::default() };
-        let newer = (5, noted.state(EventType::Exited));
+    fn a_newer_state_in_the_journal_wins_and_is_short() {
+        let stored = Checkpoint { seq: 4, started: true, ..Checkpoint::default() };
+        let newer = (5, stored.state(EventType::Exited));
         assert!(newer.1.len() < 32, "{}", newer.1.len());
-        let merge_journal = noted.merge_journal(Some(&newer), 5);
-        assert_eq!(merge_journal, Checkpoint { seq: 5, exited: true, exited_seq: 5, ..noted });
-        assert_eq!(merge_journal.merge_journal(Some(&newer), 5), merge_journal);
+        let merged = stored.merge_journal(Some(&newer), 5);
+        assert_eq!(merged, Checkpoint { seq: 5, exited: true, exited_seq: 5, ..stored });
+        assert_eq!(merged.merge_journal(Some(&newer), 5), merged);
         assert_eq!(full().merge_journal(Some(&(9, Vec::new())), 9), full());
     }
 
     #[test]
-    fn what_a_power_cut_took_from_the_journal_is_told_again() {
+    fn an_event_that_a_power_cut_took_from_the_journal_is_published_again() {
         let lost = full().merge_journal(None, 3);
         assert!(lost.started && !lost.exited && !lost.closed && !lost.completed);
     }

@@ -1,4 +1,4 @@
-//! What all processes share to publish events: the journal, the gate for watch matches, and buffers to read output.
+//! The parts that all processes share to publish events: the journal, the gate for watch matches, and buffers to read output.
 
 use super::watch_gate::WatchGate;
 use crate::clock::{mono_ms, wall_ms};

@@ -25,12 +25,12 @@ pub async fn run(proc: Arc<Proc>) {
         if state.has_ended() {
             return;
         }
-        if state.progress.counts.end <= checkpoint.beat_cursor {
-            proc.notify_past(checkpoint.beat_cursor);
+        if state.progress.counts.end <= checkpoint.heartbeat_cursor {
+            proc.notify_past(checkpoint.heartbeat_cursor);
             let _ = news.changed().await;
             continue;
         }
-        let due = began.max(checkpoint.beat_ms).saturating_add(every);
+        let due = began.max(checkpoint.heartbeat_at_ms).saturating_add(every);
         let wait = due.saturating_sub(mono_ms());
         if wait > 0 {
             let _ = tokio::time::timeout(Duration::from_millis(wait), news.wait_for(State::has_ended)).await;
@@ -50,13 +50,13 @@ fn beat(proc: &Proc, state: &State) -> std::io::Result<()> {
         name: proc.spec.name.clone(),
         bytes: counts.end,
         lines: counts.lines_of(None),
-        new_bytes: counts.end - proc.checkpoint().beat_cursor,
+        new_bytes: counts.end - proc.checkpoint().heartbeat_cursor,
         cursor: counts.end,
         output,
     };
     proc.publish_event(&heartbeat, |checkpoint| {
-        checkpoint.beat_cursor = counts.end;
-        checkpoint.beat_ms = mono_ms();
+        checkpoint.heartbeat_cursor = counts.end;
+        checkpoint.heartbeat_at_ms = mono_ms();
     })?;
     Ok(())
 }

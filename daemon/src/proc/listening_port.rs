@@ -72,11 +72,11 @@ fn parse(line: &str) -> Option<Socket> {
 /// Parses an address as the kernel prints it: 32-bit groups in the machine's byte order, each as one hexadecimal
 /// number.
 fn ip(hex: &str) -> Option<IpAddr> {
-    let words = hex.as_bytes().chunks(8).map(|word| {
-        let word = std::str::from_utf8(word).ok().filter(|word| word.len() == 8)?;
-        u32::from_str_radix(word, 16).ok().map(u32::to_ne_bytes)
+    let groups = hex.as_bytes().chunks(8).map(|group| {
+        let group = std::str::from_utf8(group).ok().filter(|group| group.len() == 8)?;
+        u32::from_str_radix(group, 16).ok().map(u32::to_ne_bytes)
     });
-    let bytes = words.collect::<Option<Vec<[u8; 4]>>>()?.concat();
+    let bytes = groups.collect::<Option<Vec<[u8; 4]>>>()?.concat();
     match bytes.len() {
         4 => <[u8; 4]>::try_from(bytes).ok().map(|b| Ipv4Addr::from(b).into()),
         16 => <[u8; 16]>::try_from(bytes).ok().map(|b| Ipv6Addr::from(b).into()),
@@ -104,7 +104,7 @@ mod tests {
     use std::process::{Command, Stdio};
 
     #[test]
-    fn a_line_of_the_kernels_table_gives_inode_address_and_port_of_who_listens() {
+    fn a_line_of_the_kernels_table_gives_inode_address_and_port_of_a_listener() {
         // The groups are printed as this machine stores them; the samples are from a little-endian one.
         if cfg!(target_endian = "big") {
             return;
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listener_of_this_process_is_seen_and_is_not_its_childs() {
+    fn a_listener_of_this_process_does_not_count_for_its_child() {
         let ours = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let port = ours.local_addr().expect("it is bound").port();
         let own = std::process::id() as i32;

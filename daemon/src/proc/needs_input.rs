@@ -22,7 +22,7 @@ const MIN_INTERVAL: Duration = Duration::from_secs(2);
 /// Maximum time between two events of a program that waits again and again without input, as `top` does.
 const MAX_INTERVAL: Duration = Duration::from_secs(3600);
 
-/// What may change between two checks: the end of the output, and the number of writes to stdin.
+/// The activity between two checks: the end of the output, and the number of writes to stdin.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Activity {
     end: u64,
@@ -35,7 +35,7 @@ pub async fn run(proc: Arc<Proc>) {
     let activity = || Activity { end: proc.state().progress.counts.end, typed: *proc.input.borrow() };
     // A wait that an earlier daemon published is not published again while nothing has changed.
     let mut reported: Option<(Activity, Option<WaitId>)> =
-        (proc.checkpoint().asked == activity().end + 1).then(|| (activity(), None));
+        (proc.checkpoint().input_wait_end == activity().end + 1).then(|| (activity(), None));
     let (mut pause, mut between) = (QUIET, MIN_INTERVAL);
     let mut before: Option<WaitId> = None;
     while !proc.published_state().has_ended() {
@@ -110,6 +110,6 @@ fn publish(proc: &Proc, state: &State, pid: i32, echo: Option<bool>) -> std::io:
     let end = state.progress.counts.end;
     let prompt = prompt(&Log::open(&proc.dir, end)?)?;
     let needs_input = NeedsInput { name: proc.spec.name.clone(), pid, echo, prompt, cursor: end };
-    proc.publish_event(&needs_input, |checkpoint| checkpoint.asked = end + 1)?;
+    proc.publish_event(&needs_input, |checkpoint| checkpoint.input_wait_end = end + 1)?;
     Ok(())
 }

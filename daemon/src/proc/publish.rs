@@ -26,7 +26,7 @@ pub enum Audience {
 impl Proc {
     /// Returns true if a completion is wanted: by the request, or because the watch turned it on.
     pub fn notify(&self) -> bool {
-        self.spec.notify || self.checkpoint().promoted
+        self.spec.notify || self.checkpoint().notify_enabled
     }
 
     /// Publishes one event together with the changed checkpoint: in the journal, then in the record.
@@ -152,7 +152,7 @@ impl Proc {
             killed_by: outcome.killed_by,
             duration_ms: state.ended_ms().unwrap_or(0).saturating_sub(self.spec.created_ms),
             suppressed: checkpoint.as_ref().map(|checkpoint| checkpoint.limiter.pending),
-            unseen_bytes: checkpoint.as_ref().map(|checkpoint| checkpoint.unseen),
+            unseen_bytes: checkpoint.as_ref().map(|checkpoint| checkpoint.unscanned_bytes),
             failure: outcome.failure,
         }
     }

@@ -62,7 +62,9 @@ impl State {
     pub fn from_facts(facts: &Facts) -> State {
         let mut state = State::new(facts.progress.unwrap_or_default());
         let Some(launch) = facts.launch else { return state };
-        (state.pid, state.shim_pid, state.ticks) = (launch.pid, launch.shim_pid, launch.ticks);
+        state.pid = launch.pid;
+        state.shim_pid = launch.shim_pid;
+        state.ticks = launch.ticks;
         state.closed = facts.closed_ms.is_some();
         let Launch { stage, step, errno, at_ms, .. } = launch;
         state.phase = match (stage, facts.exit) {
@@ -109,7 +111,9 @@ impl State {
                 if self.phase == Phase::Starting {
                     self.phase = Phase::Running;
                 }
-                (self.pid, self.shim_pid, self.ticks) = (pid, shim_pid, ticks);
+                self.pid = pid;
+                self.shim_pid = shim_pid;
+                self.ticks = ticks;
             }
             Update::Failed { step, errno, at_ms } => {
                 if self.phase == Phase::Starting {
@@ -132,7 +136,8 @@ impl State {
             }
             Update::Closed(progress) => {
                 self.advance(progress);
-                (self.closed, self.detached) = (true, false);
+                self.closed = true;
+                self.detached = false;
             }
             Update::Gone => {
                 if let Phase::Exited { exit, .. } = self.phase {
@@ -141,7 +146,9 @@ impl State {
                 }
             }
             Update::Adopted { shim_pid, pid, progress, exit, closed } => {
-                (self.shim_pid, self.pid, self.detached) = (shim_pid, pid, false);
+                self.shim_pid = shim_pid;
+                self.pid = pid;
+                self.detached = false;
                 if self.phase == Phase::Starting {
                     self.phase = Phase::Running;
                 }
@@ -160,7 +167,8 @@ impl State {
                     self.phase = Phase::Exited { exit, gone: true };
                 }
                 self.advance(progress);
-                (self.closed, self.detached) = (true, false);
+                self.closed = true;
+                self.detached = false;
             }
         }
         *self != before

@@ -71,7 +71,7 @@ pub struct Task {
     waiting: Vec<(u64, oneshot::Sender<i32>)>,
     /// Dropped when the program has ended, before the end is published.
     running_guard: Option<Box<dyn Send + Sync>>,
-    /// Another daemon started the shim, and may have told it not to wait for the disk.
+    /// Another daemon started the shim, and may have launched it without waiting for the disk.
     adopted: bool,
 }
 

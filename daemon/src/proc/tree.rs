@@ -54,8 +54,8 @@ pub fn member(pid: i32) -> Option<Member> {
     let (hz, page) = clock();
     let command = std::fs::read(format!("/proc/{pid}/cmdline")).ok().filter(|c| !c.is_empty());
     let command = command.map(|c| {
-        let words = c.strip_suffix(b"\0").unwrap_or(&c).split(|b| *b == 0);
-        words.map(|w| String::from_utf8_lossy(w).into_owned()).collect::<Vec<_>>().join(" ")
+        let args = c.strip_suffix(b"\0").unwrap_or(&c).split(|b| *b == 0);
+        args.map(|arg| String::from_utf8_lossy(arg).into_owned()).collect::<Vec<_>>().join(" ")
     });
     let rss_bytes = rss(pid, &stat, page);
     Some(Member {

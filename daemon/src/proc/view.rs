@@ -147,8 +147,8 @@ impl Proc {
             () => (WatchState::Watching, 0),
         };
         let note = match watch {
-            WatchState::Watching | WatchState::Ended if self.checkpoint().unseen > 0 => {
-                Some(format!("{} bytes were dropped before they could be scanned", self.checkpoint().unseen))
+            WatchState::Watching | WatchState::Ended if self.checkpoint().unscanned_bytes > 0 => {
+                Some(format!("{} bytes were dropped before they could be scanned", self.checkpoint().unscanned_bytes))
             }
             WatchState::Watching | WatchState::Ended => None,
             WatchState::Cooldown => Some(format!(
@@ -169,7 +169,7 @@ impl Proc {
             state: watch,
             strikes: limiter.strikes,
             quiet_ms,
-            unseen_bytes: self.checkpoint().unseen,
+            unseen_bytes: self.checkpoint().unscanned_bytes,
             note,
         })
     }

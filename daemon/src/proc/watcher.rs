@@ -104,7 +104,7 @@ impl Proc {
     pub fn is_scanned(&self, state: &State) -> bool {
         let checkpoint = self.checkpoint();
         self.watch_task.is_none()
-            || checkpoint.watched
+            || checkpoint.scanned
             || checkpoint.limiter.disabled
             || matches!(state.phase, Phase::Failed { .. })
     }
@@ -123,7 +123,7 @@ impl Proc {
         if !state.has_ended() || self.is_scanned(state) {
             return;
         }
-        if output_end(state).saturating_sub(self.checkpoint().resume.scanned_to) <= MAX_TAIL_BYTES {
+        if output_end(state).saturating_sub(self.checkpoint().position.scanned_to) <= MAX_TAIL_BYTES {
             while let Ok(ScanProgress::More) = self.scan_turn(state) {}
         }
     }
@@ -139,8 +139,8 @@ impl Proc {
         let mut scan = match place.take() {
             Some(scan) => scan,
             None => {
-                let resume = self.checkpoint().resume;
-                Scan { scanner: Scanner::new(watch_task.patterns(&self.spec.watch)?, resume), at: resume.from() }
+                let position = self.checkpoint().position;
+                Scan { scanner: Scanner::new(watch_task.patterns(&self.spec.watch)?, position), at: position.from() }
             }
         };
         let target = if state.has_ended() { output_end(state) } else { state.progress.counts.end };
@@ -172,10 +172,10 @@ impl Proc {
             let page = feed(&log, *at, only, &mut buffer, scanner, found)?;
             if let Some(gap) = page.gap {
                 // Bytes dropped before they were scanned are counted, and not again after a crash.
-                let resume = scanner.resume();
+                let position = scanner.resume();
                 self.update_checkpoint(|checkpoint| {
-                    checkpoint.unseen += gap.to.saturating_sub(gap.from.max(checkpoint.resume.scanned_to));
-                    checkpoint.resume = resume;
+                    checkpoint.unscanned_bytes += gap.to.saturating_sub(gap.from.max(checkpoint.position.scanned_to));
+                    checkpoint.position = position;
                 });
             }
             // A page without progress is a gap that did not exist a moment ago.
@@ -189,20 +189,20 @@ impl Proc {
             }
         }
         let decided = scanner.resume().scanned_to;
-        if decided.saturating_sub(self.checkpoint().resume.scanned_to) >= CHECKPOINT_BYTES {
-            self.update_checkpoint(|checkpoint| checkpoint.resume = scanner.resume());
+        if decided.saturating_sub(self.checkpoint().position.scanned_to) >= CHECKPOINT_BYTES {
+            self.update_checkpoint(|checkpoint| checkpoint.position = scanner.resume());
         }
         Ok(if *at < target { ScanProgress::More } else { ScanProgress::End(target) })
     }
 
     /// Decides matched lines, and stores the position after them.
     fn decide(&self, scanner: &Scanner, found: Matches, last: FinalScan) -> io::Result<()> {
-        let (resume, watched) = (scanner.resume(), last == FinalScan::Yes);
+        let (position, scanned) = (scanner.resume(), last == FinalScan::Yes);
         let (lines, now, rules) = (found.matches, mono_ms(), &self.sink.watch_gate.limiter);
         let mut limiter = self.checkpoint().limiter;
         if lines == 0 {
-            if watched {
-                self.update_checkpoint(|checkpoint| (checkpoint.resume, checkpoint.watched) = (resume, true));
+            if scanned {
+                self.update_checkpoint(|checkpoint| checkpoint.set_scanned(position, true));
             }
             return Ok(());
         }
@@ -211,7 +211,7 @@ impl Proc {
             let refused = || {
                 self.update_checkpoint(|checkpoint| {
                     checkpoint.limiter.refused(lines);
-                    (checkpoint.resume, checkpoint.watched) = (resume, watched);
+                    checkpoint.set_scanned(position, scanned);
                 });
             };
             if !self.sink.watch_gate.admit(now, lines, refused) {
@@ -236,7 +236,8 @@ impl Proc {
                     suppressed,
                 };
                 self.publish_event(&watch_match, |checkpoint| {
-                    (checkpoint.limiter, checkpoint.resume, checkpoint.watched) = (limiter, resume, watched);
+                    checkpoint.limiter = limiter;
+                    checkpoint.set_scanned(position, scanned);
                 })?;
             }
             Decision::Disable { suppressed } => {
@@ -246,12 +247,14 @@ impl Proc {
                 );
                 let disabled = WatchDisabled { name: self.spec.name.clone(), suppressed, message };
                 self.publish_event(&disabled, |checkpoint| {
-                    (checkpoint.limiter, checkpoint.resume, checkpoint.watched) = (limiter, resume, watched);
-                    checkpoint.promoted = true;
+                    checkpoint.limiter = limiter;
+                    checkpoint.set_scanned(position, scanned);
+                    checkpoint.notify_enabled = true;
                 })?;
             }
             Decision::Drop | Decision::Ended => self.update_checkpoint(|checkpoint| {
-                (checkpoint.limiter, checkpoint.resume, checkpoint.watched) = (limiter, resume, watched);
+                checkpoint.limiter = limiter;
+                checkpoint.set_scanned(position, scanned);
             }),
         }
         Ok(())

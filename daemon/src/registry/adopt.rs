@@ -203,7 +203,8 @@ fn read(dir: &Path) -> io::Result<Scanned> {
     if state.progress == Progress::default()
         && let Some(size) = spec.pty
     {
-        (state.progress.rows, state.progress.cols) = (size.rows as u16, size.cols as u16);
+        state.progress.rows = size.rows as u16;
+        state.progress.cols = size.cols as u16;
     }
     if lock == LockOwner::Daemon && matches!(state.phase, Phase::Exited { .. }) && state.closed {
         state.step(&Update::Gone);

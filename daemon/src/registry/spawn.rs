@@ -41,7 +41,7 @@ const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 /// Time that the running slot of an ended process may take to become free.
 const SLOT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What to do when a process of the requested name runs, and the caller.
+/// The choice for a name that is in use, and the caller.
 #[derive(Debug, Clone, Copy)]
 pub struct NamePolicy {
     pub if_running: IfRunning,
@@ -307,7 +307,7 @@ impl Registry {
         prepared: Option<PreparedDir>,
     ) -> io::Result<Record> {
         let new = NewRecord { spec: &proc.spec, progress, nonce, boot: self.boot };
-        // If this fails, somebody removed the directory from outside; any other reason also fails below.
+        // This fails if the directory was removed from outside; any other reason also fails below.
         if let Some(Ok(record)) = prepared.map(|prepared| record::create_in(prepared, &proc.dir, &new)) {
             return Ok(record);
         }

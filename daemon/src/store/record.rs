@@ -21,7 +21,7 @@ use toold_proto::pty::PtySize;
 /// Maximum length of a spec. Arguments come from one message, so no request reaches this.
 const MAX_SPEC_LEN: u32 = 64 << 20;
 
-/// What to run, as it was accepted. Never changes. Contains no environment values.
+/// The accepted description of a process. Never changes. Contains no environment values.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Spec {
     pub id: ProcId,

@@ -238,7 +238,7 @@ impl Input {
     }
 }
 
-/// What a process has open.
+/// The open descriptors of a process that matter here.
 #[derive(Debug, Clone, Copy, Default)]
 struct OpenInputs {
     /// The input, as any descriptor.

@@ -96,9 +96,9 @@ fn selected(count: u64, sets: [u64; 3], read: impl Fn(u64, &mut [u8]) -> bool) -
 }
 
 /// Returns true if a bit set, stored in groups of the machine's byte order, contains `fd`.
-fn bit(words: &[u8], at: usize) -> bool {
-    let word = words.chunks_exact(8).nth(at / 64).and_then(|word| word.try_into().ok());
-    word.is_some_and(|word| u64::from_ne_bytes(word) >> (at % 64) & 1 == 1)
+fn bit(set: &[u8], at: usize) -> bool {
+    let group = set.chunks_exact(8).nth(at / 64).and_then(|group| group.try_into().ok());
+    group.is_some_and(|group| u64::from_ne_bytes(group) >> (at % 64) & 1 == 1)
 }
 
 fn polled(at: u64, count: u64, read: impl Fn(u64, &mut [u8]) -> bool) -> WaitsFor {

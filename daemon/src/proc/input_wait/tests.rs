@@ -23,21 +23,21 @@ struct Program {
 
 impl Program {
     /// Starts a program in a session of its own with a terminal.
-    fn on_terminal(words: &[&str]) -> Program {
+    fn on_terminal(argv: &[&str]) -> Program {
         let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).expect("a terminal");
         grantpt(&terminal).expect("it is ours");
         unlockpt(&terminal).expect("it is ours");
         let name = ptsname(&terminal, Vec::new()).expect("it has a name").into_string().expect("in plain letters");
         let side = || fs::File::options().read(true).write(true).open(&name).expect("the other side");
         let mut command = Command::new("setsid");
-        command.arg("-c").args(words).stdin(side()).stdout(side()).stderr(side());
+        command.arg("-c").args(argv).stdin(side()).stdout(side()).stderr(side());
         Program { child: command.spawn().expect("setsid is there"), terminal: Some(terminal), _stdin: None }
     }
 
     /// Starts a program in a group of its own with a pipe.
-    fn on_pipe(words: &[&str]) -> Program {
-        let mut command = Command::new(words[0]);
-        command.args(&words[1..]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
+    fn on_pipe(argv: &[&str]) -> Program {
+        let mut command = Command::new(argv[0]);
+        command.args(&argv[1..]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
         let mut child = command.spawn().expect("the program is there");
         let stdin = child.stdin.take();
         Program { child, terminal: None, _stdin: stdin }
@@ -57,16 +57,16 @@ impl Program {
         let until = Instant::now() + DEADLINE;
         while !fact(self) {
             assert!(Instant::now() < until, "it never came true that {what}; {:?}", self.detect());
-            std::thread::sleep(Duration::from_millis(5)); // rig: no event tells that a program blocks
+            std::thread::sleep(Duration::from_millis(5)); // rig: there is no event for a program that blocks
         }
     }
 
     /// Waits until a process waits for input, and returns it.
     fn wait_until_waiting(&self) -> (i32, Option<bool>) {
-        self.until("it asks", |p| matches!(p.detect(), InputWait::Waiting { .. }));
+        self.until("it waits", |p| matches!(p.detect(), InputWait::Waiting { .. }));
         match self.detect() {
             InputWait::Waiting { pid, echo, .. } => (pid, echo),
-            other => panic!("it asked, and nobody answered: {other:?}"),
+            other => panic!("it stopped waiting: {other:?}"),
         }
     }
 
@@ -78,7 +78,7 @@ impl Program {
             settled(p)
         });
         (0..LOOKS).for_each(|_| quiet(self));
-        self.until("it is told so", |p| p.detect() == expected);
+        self.until("it is detected", |p| p.detect() == expected);
     }
 
     /// Returns true if a descendant runs the program of this name and is in this state.
@@ -105,19 +105,19 @@ impl Drop for Program {
 }
 
 #[test]
-fn a_program_that_reads_its_terminal_asks_and_what_is_typed_is_shown() {
+fn a_program_that_reads_its_terminal_waits_with_echo() {
     let program = Program::on_terminal(&["cat"]);
     assert_eq!(program.wait_until_waiting(), (program.pid(), Some(true)));
 }
 
 #[test]
-fn a_password_is_asked_for_without_showing_it() {
+fn a_password_prompt_waits_without_echo() {
     let program = Program::on_terminal(&["bash", "-c", "read -s -p Password: secret"]);
     assert_eq!(program.wait_until_waiting(), (program.pid(), Some(false)));
 }
 
 #[test]
-fn whoever_of_the_tree_reads_is_the_one_that_asks() {
+fn the_reading_member_of_the_tree_is_reported() {
     let program = Program::on_terminal(&["sh", "-c", "cat; :"]);
     let (pid, echo) = program.wait_until_waiting();
     assert_eq!((tree::descendants(program.pid()), echo), (vec![pid], Some(true)));
@@ -126,7 +126,7 @@ fn whoever_of_the_tree_reads_is_the_one_that_asks() {
 }
 
 #[test]
-fn a_line_editor_that_selects_before_it_reads_asks() {
+fn a_line_editor_that_selects_before_it_reads_waits() {
     let program = Program::on_terminal(&["python3", "-c", "import readline; input('name? ')"]);
     program.wait_until_waiting();
     let program = Program::on_terminal(&["bash", "--norc", "-i"]);
@@ -138,7 +138,7 @@ fn a_line_editor_that_selects_before_it_reads_asks() {
 }
 
 #[test]
-fn a_program_that_reads_its_pipe_asks_and_has_no_echo() {
+fn a_program_that_reads_its_pipe_waits_and_has_no_echo() {
     let program = Program::on_pipe(&["cat"]);
     assert_eq!(program.wait_until_waiting(), (program.pid(), None));
     let program = Program::on_pipe(&["python3", "-c", "input('name? ')"]);
@@ -148,13 +148,13 @@ fn a_program_that_reads_its_pipe_asks_and_has_no_echo() {
 }
 
 #[test]
-fn a_thread_beside_the_first_that_reads_asks() {
+fn a_second_thread_that_reads_is_reported() {
     let script = "import os,threading,time; threading.Thread(target=lambda: os.read(0, 1)).start(); time.sleep(60)";
     Program::on_pipe(&["python3", "-c", script]).wait_until_waiting();
 }
 
 #[test]
-fn who_sleeps_or_waits_for_a_child_does_not_ask() {
+fn a_program_that_sleeps_or_waits_for_a_child_does_not_wait_for_input() {
     let sleeps = |p: &Program| p.has("sleep", 'S');
     Program::on_terminal(&["sleep", "60"]).never(InputWait::NotWaiting, sleeps);
     Program::on_terminal(&["sh", "-c", "sleep 60; :"]).never(InputWait::NotWaiting, sleeps);
@@ -163,7 +163,7 @@ fn who_sleeps_or_waits_for_a_child_does_not_ask() {
 }
 
 #[test]
-fn who_reads_another_pipe_or_a_socket_does_not_ask() {
+fn a_program_that_reads_another_pipe_or_a_socket_does_not_wait_for_input() {
     let piped = |p: &Program| p.has("sleep", 'S') && p.has("cat", 'S');
     Program::on_terminal(&["sh", "-c", "sleep 60 | cat"]).never(InputWait::NotWaiting, piped);
     Program::on_pipe(&["sh", "-c", "sleep 60 | cat"]).never(InputWait::NotWaiting, piped);
@@ -175,12 +175,12 @@ fn who_reads_another_pipe_or_a_socket_does_not_ask() {
 }
 
 #[test]
-fn a_background_job_that_the_terminal_stopped_does_not_ask() {
+fn a_background_job_that_the_terminal_stopped_does_not_wait_for_input() {
     Program::on_terminal(&["bash", "-c", "set -m; cat & sleep 60"]).never(InputWait::NotWaiting, |p| p.has("cat", 'T'));
 }
 
 #[test]
-fn who_waits_for_input_among_other_things_may_or_may_not_ask() {
+fn a_program_that_waits_for_input_among_other_things_is_unknown() {
     let name = "open('/proc/self/comm', 'w').write('waits')";
     let select = format!("import os, select; r, w = os.pipe(); {name}; select.select([0, r], [], [])");
     Program::on_terminal(&["python3", "-c", &select]).never(InputWait::Unknown, |p| p.has("waits", 'S'));
@@ -193,7 +193,7 @@ fn who_waits_for_input_among_other_things_may_or_may_not_ask() {
 }
 
 #[test]
-fn a_stdin_that_is_no_pipe_of_ours_is_not_asked_for() {
+fn a_stdin_that_is_not_our_pipe_does_not_count() {
     let mut program = Program::on_pipe(&["sh", "-c", "exec 0</dev/zero; sleep 60"]);
     program.never(InputWait::NotWaiting, |p| p.has("sleep", 'S'));
     program.child.kill().expect("it runs");
@@ -202,7 +202,7 @@ fn a_stdin_that_is_no_pipe_of_ours_is_not_asked_for() {
 }
 
 #[test]
-fn only_a_name_that_means_one_thing_is_taken_for_a_read() {
+fn only_an_unambiguous_function_name_counts_as_a_read() {
     let all = OpenInputs { stdin: true, input: true, pipes: false };
     let cases = [
         ("n_tty_read", true, all, ThreadState::ReadsInput),

@@ -97,7 +97,7 @@ impl KillState {
 
 impl Shim {
     pub fn kill(&mut self, request: KillRequest) {
-        hooks::at("kill.signalled");
+        hooks::at("kill.asked");
         self.reap();
         if request.token != 0 {
             if self.kill_state.callers == MAX_CALLERS {
@@ -169,7 +169,7 @@ impl Shim {
                 }
             }
         }
-        hooks::at("kill.killing");
+        hooks::at("kill.forced");
     }
 
     /// Advances a kill: done, SIGKILL, or given up.

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use toold_proto::RpcError;
 use toold_proto::api::Method;
 
-/// What to wait for beside the daemon.
+/// The sources to wait for beside the daemon.
 #[derive(Default)]
 pub struct Sources<'a> {
     pub signals: Option<&'a Signals>,

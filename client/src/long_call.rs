@@ -18,7 +18,7 @@ use toold_proto::results::Counts;
 /// The time before the first progress line, and between two.
 const PACE: Duration = Duration::from_secs(1);
 
-/// What to do while waiting for the answer.
+/// The behaviour while waiting for the answer.
 pub enum WhileWaiting {
     Nothing,
     /// Exit when the reader of our output is gone.
@@ -58,7 +58,7 @@ enum Call {
     Progress,
 }
 
-/// Whether a call is made again after a lost connection.
+/// The policy after a lost connection.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Repeat {
     Again,

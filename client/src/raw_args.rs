@@ -29,7 +29,7 @@ impl<'a> RawArgs<'a> {
         let mut inside = command;
         let mut at = 1;
         while at < words.len() {
-            // What is not UTF-8 is neither an option nor a verb.
+            // Words that are not UTF-8 are neither an option nor a verb.
             let word = words[at].to_str().unwrap_or_default();
             let runs = inside.get_positionals().any(|arg| arg.is_trailing_var_arg_set());
             if word == "--" {

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use tempfile::TempDir;
 
-/// What the fake does with one request.
+/// The reaction of the fake to one request.
 pub enum Reply {
     Result(String),
     Error(String),

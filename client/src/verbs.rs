@@ -19,7 +19,7 @@ pub struct VerbInfo {
     pub examples: &'static [&'static str],
 }
 
-/// How a command line with this verb is parsed.
+/// The way to parse a command line with this verb.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Parse {
     /// With the definition of this verb alone. Building all definitions takes longer than a call takes.

@@ -26,7 +26,7 @@ pub struct Args {
     /// The signal to send first, by name or number; -9 and -TERM are short for it [default: TERM]
     #[arg(short, long, value_name = "SIG", value_parser = args::signal)]
     signal: Option<String>,
-    /// How long they have to end before SIGKILL [default: 5s]
+    /// The time they have to end before SIGKILL [default: 5s]
     #[arg(long, value_name = "TIME", value_parser = args::duration_ms)]
     grace: Option<u64>,
 }

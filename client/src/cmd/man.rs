@@ -1,4 +1,4 @@
-//! `man`: the manual pages, from the command line's own definition.
+//! `man`: the manual pages, from the definition of the command line.
 
 use super::Context;
 use crate::autostart;
@@ -10,12 +10,12 @@ use std::process::{Command, Stdio};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Where to write the pages of toolctl, of each of its commands and of toold [default: print toolctl's]
+    /// The directory for the pages of toolctl, of each of its commands and of toold [default: print toolctl's]
     #[arg(value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     dir: Option<PathBuf>,
 }
 
-/// One manual page: the name of its file, and its text.
+/// A manual page: the name of its file, and its text.
 pub struct Page {
     pub file: String,
     pub text: String,
@@ -36,7 +36,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     Ok(DONE)
 }
 
-/// Every page: toolctl's first, then its commands', then the daemon's, which its own program prints.
+/// Returns every page: toolctl's first, then its commands', then the daemon's, which its own program prints.
 pub fn pages() -> Result<Vec<Page>, CliError> {
     let mut pages = own_pages()?;
     pages.push(Page { file: "toold.1".into(), text: daemon_page(&autostart::program())? });
@@ -61,7 +61,7 @@ fn collect(command: &clap::Command, name: &str, pages: &mut Vec<Page>) -> io::Re
     Ok(())
 }
 
-/// One page. The synopsis is the usage that --help has, and what stands below the options there are notes and examples here.
+/// Renders one page. The synopsis is the usage of --help; the text below the options becomes notes and examples.
 fn render(command: &clap::Command, name: &str, to: &mut Vec<u8>) -> io::Result<()> {
     let usage = command.clone().render_usage().to_string();
     let usage = usage.trim_start_matches("Usage: ").to_owned();
@@ -91,7 +91,7 @@ fn render(command: &clap::Command, name: &str, to: &mut Vec<u8>) -> io::Result<(
     Ok(())
 }
 
-/// A line as roff takes it for text.
+/// Escapes a line of text for roff.
 fn roff(line: &str) -> String {
     let text = line.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq").replace('`', "\\(ga");
     if text.starts_with('.') { format!("\\&{text}") } else { text }

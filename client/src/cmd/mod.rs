@@ -1,4 +1,4 @@
-//! The commands, a file each: arguments in, one call or a few, a picture of the result out.
+//! The commands, one file each: arguments in, one call or a few, formatted output out.
 
 pub mod attach;
 pub mod close;
@@ -38,7 +38,7 @@ use toold_proto::api::Method;
 #[derive(Debug, clap::Args)]
 pub struct NoArgs {}
 
-/// What every command works with.
+/// The connection, the output and the format that every command works with.
 pub struct Context<'a> {
     pub connection: Connection,
     pub console: Console<'a>,
@@ -56,7 +56,7 @@ impl Context<'_> {
         self.show_only::<M>(&raw, format)
     }
 
-    /// Calls a method that only looks, again if the daemon goes away meanwhile, and shows its result.
+    /// Calls a read-only method, again if the connection is lost, and shows its result.
     pub fn query<M: Method>(
         &mut self,
         params: &M::Params,
@@ -69,7 +69,7 @@ impl Context<'_> {
         self.show_only::<M>(&raw, format)
     }
 
-    /// Prints a result: its bytes with `--json`, else the picture. The result, for an exit code.
+    /// Prints a result: its bytes with `--json`, else formatted. Returns the result, for an exit code.
     pub fn show<M: Method>(
         &mut self,
         raw: &RawValue,
@@ -85,8 +85,8 @@ impl Context<'_> {
         Ok(result)
     }
 
-    /// The same where no exit code hangs on the result: with `--json` it need not even be understood,
-    /// so a newer daemon's words pass through.
+    /// Prints a result that decides no exit code: with `--json` it need not be parsed, so the fields of a newer daemon
+    /// pass through.
     fn show_only<M: Method>(
         &mut self,
         raw: &RawValue,
@@ -99,13 +99,13 @@ impl Context<'_> {
         Ok(DONE)
     }
 
-    /// Prints something of our own as one JSON document.
+    /// Prints a value of our own as one JSON document.
     pub fn print_json(&mut self, value: &impl serde::Serialize) -> Result<(), CliError> {
         let text = serde_json::to_string(value).map_err(|e| CliError::Io { doing: "write JSON", source: e.into() })?;
         self.console.print(&format!("{text}\n"))
     }
 
-    /// Prints one JSON document as it is.
+    /// Prints one JSON document unchanged.
     pub fn document(&mut self, raw: &RawValue) -> Result<(), CliError> {
         self.console.print(&format!("{}\n", raw.get()))
     }

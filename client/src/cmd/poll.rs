@@ -1,4 +1,4 @@
-//! `poll`: a process and its latest output.
+//! `poll`: shows a process and its latest output.
 
 use super::Context;
 use crate::args;
@@ -53,7 +53,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     Ok(DONE)
 }
 
-/// The bytes of a page that was asked for in base64.
+/// Decodes the bytes of a page that was requested in base64.
 pub fn bytes(output: &str) -> Result<Vec<u8>, CliError> {
     STANDARD.decode(output).map_err(|e| CallError::Protocol(format!("the output is no base64: {e}")).into())
 }

@@ -1,4 +1,4 @@
-//! `resize`: a new size for a process's terminal.
+//! `resize`: sets the size of a process's terminal.
 
 use super::Context;
 use crate::args;

@@ -1,4 +1,4 @@
-//! `run`: start a process, show its output as it comes, exit as it does.
+//! `run`: starts a process, shows its output as it comes, exits as it does.
 
 use super::Context;
 use super::options::caller_env;
@@ -83,17 +83,17 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     Session::new(cx, signals, plan).run()
 }
 
-/// When our stdin is the process's too.
+/// The condition for forwarding our stdin to the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wish {
     Always,
-    /// When somebody gave us data, or may type it. To leave it unread would lose it without a word.
+    /// If it has data, or may have some typed. Leaving it unread would lose it silently.
     IfData,
     Never,
 }
 
-/// Our stdin as a file, when it is to be forwarded: without a buffer, so that poll(2) tells all
-/// there is to know about it.
+/// Returns our stdin as a file, when it is to be forwarded: without a buffer, so that poll(2) knows all there is to
+/// read.
 fn standard_input(wish: Wish) -> Result<Option<File>, CliError> {
     let failed = |source| CliError::Io { doing: "open standard input", source };
     let file = File::from(std::io::stdin().as_fd().try_clone_to_owned().map_err(failed)?);
@@ -105,9 +105,9 @@ fn standard_input(wish: Wish) -> Result<Option<File>, CliError> {
     Ok(forward.then_some(file))
 }
 
-/// A terminal in a way that reading it never waits. Whoever shares it with us may take the line that
-/// poll(2) told of, and who waits for the next one hears no Ctrl-C. Other files, and a terminal that
-/// is not ours to open, are left as they are.
+/// Opens a terminal so that reading it never blocks. Another reader of the terminal may take the line that poll(2)
+/// reported, and a blocked read would not react to Ctrl-C. Other files, and a terminal that we cannot open, stay as they
+/// are.
 fn without_waiting(file: File) -> File {
     if !file.is_terminal() {
         return file;
@@ -116,7 +116,7 @@ fn without_waiting(file: File) -> File {
     File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path).unwrap_or(file)
 }
 
-/// Whether somebody may have put data there. `/dev/null` has none, and a directory cannot be read.
+/// Reports whether there may be data. `/dev/null` has none, and a directory cannot be read.
 fn carries_data(stdin: &Metadata) -> bool {
     let is_null = || std::fs::metadata("/dev/null").is_ok_and(|null| null.rdev() == stdin.rdev());
     match stdin.file_type() {

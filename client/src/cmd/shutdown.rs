@@ -1,4 +1,4 @@
-//! `shutdown`: stop the daemon. Never starts one for that.
+//! `shutdown`: stops the daemon. Never starts one for that.
 
 use super::Context;
 use super::kill::DEFAULT_GRACE_MS;

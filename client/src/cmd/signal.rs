@@ -1,4 +1,4 @@
-//! `signal`: one signal to a process's group, nothing more.
+//! `signal`: sends one signal to a process's group, nothing more.
 
 use super::Context;
 use crate::args;

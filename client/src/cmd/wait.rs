@@ -1,4 +1,4 @@
-//! `wait`: until processes exit, close their output or print a match.
+//! `wait`: waits until processes exit, close their output or print a match.
 
 use super::Context;
 use super::kill::one_or_many;
@@ -14,7 +14,7 @@ use toold_proto::process::Process;
 use toold_proto::results::{self, WaitStatus};
 use toold_proto::until::Until;
 
-/// What the daemon takes when no timeout is given.
+/// The daemon's default timeout.
 const DEFAULT_TIMEOUT_MS: u64 = 180_000;
 
 #[derive(Debug, clap::Args)]
@@ -25,12 +25,12 @@ pub struct Args {
     /// Until one of them does, not all
     #[arg(long)]
     any: bool,
-    /// Give up after this long, with exit code 124; the processes run on [default: 3m]
+    /// Give up after this long, with exit code 124; the processes keep running [default: 3m]
     #[arg(long, value_name = "TIME", value_parser = args::duration_ms)]
     timeout: Option<u64>,
     #[command(flatten)]
     until: UntilOptions,
-    /// For `toolctl events --consumer NAME`: what this call tells counts as seen
+    /// Mark exits that this call reports as acknowledged by consumer NAME
     #[arg(long, value_name = "NAME")]
     consumer: Option<String>,
 }
@@ -75,7 +75,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
         let left = time.saturating_sub(before);
         let raw = cx.call_long::<api::Wait>(|passed| shortened(&params, before + passed), left, &mut meanwhile)?;
         let result = parse::<api::Wait>(&raw)?;
-        // The daemon waits so long at a time and no longer. We were asked for more.
+        // The daemon limits one wait. We were asked for a longer one.
         if result.status != WaitStatus::Timeout || !result.clamped || began.elapsed() >= time {
             break raw;
         }
@@ -87,12 +87,12 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     Ok(exit_code(&result, &params))
 }
 
-/// Says why what was waited for did not come, if it did not.
+/// Reports why the condition was not met, if it was not.
 pub fn say_why(result: &results::WaitResult, params: &params::WaitParams, cx: &mut Context<'_>) {
     match result.status {
         WaitStatus::Timeout => {
             let after = render::time::exact(result.timeout_ms);
-            cx.console.message(&format!("timed out after {after}; what was waited for is left alone"));
+            cx.console.message(&format!("timed out after {after}; the processes keep running"));
         }
         WaitStatus::Exited => {
             let Some(missed) = missed(&params.until) else { return };
@@ -108,7 +108,7 @@ pub fn say_why(result: &results::WaitResult, params: &params::WaitParams, cx: &m
     }
 }
 
-/// What a process that ended has not done. None when its end was what we waited for.
+/// Returns the condition that an ended process did not meet. None when its end is the condition.
 fn missed(until: &Until) -> Option<String> {
     match until {
         Until::Exit | Until::Closed => None,
@@ -118,23 +118,23 @@ fn missed(until: &Until) -> Option<String> {
     }
 }
 
-/// The same wait after some of its time has passed in a connection that was lost.
+/// Returns the wait with the time that is left after a lost connection.
 pub fn shortened(params: &params::WaitParams, passed: Duration) -> params::WaitParams {
     let passed = passed.as_millis() as i64;
     let timeout_ms = match params.timeout_ms {
         _ if passed == 0 => params.timeout_ms,
-        // At least 1: zero is not a wait, and the daemon says so.
+        // At least 1: the daemon rejects zero.
         given => Some((given.unwrap_or(signed(DEFAULT_TIMEOUT_MS)) - passed).max(1)),
     };
     params::WaitParams { timeout_ms, ..params.clone() }
 }
 
-/// Milliseconds as the protocol takes those that may not be negative.
+/// Converts milliseconds to the protocol's signed type.
 pub fn signed(ms: u64) -> i64 {
     i64::try_from(ms).unwrap_or(i64::MAX)
 }
 
-/// The process's own code; of several the first that is not zero, in the order they were given.
+/// Returns the process's own code; of several the first that is not zero, in the order they were given.
 pub fn exit_code(result: &results::WaitResult, params: &params::WaitParams) -> u8 {
     let missed = missed(&params.until).is_some();
     match result.status {
@@ -159,7 +159,7 @@ pub fn has_ended(process: &Process) -> bool {
     }
 }
 
-/// What a shell would see. A code that nobody knows is 1, never 0.
+/// Returns the code that a shell would see. An unknown code is 1, never 0.
 pub fn own_code(process: &Process) -> u8 {
     match process.exit_code {
         Some(code) if process.status != Status::Lost => u8::try_from(code & 0xff).unwrap_or(FAILED),

@@ -1,4 +1,4 @@
-//! `write` and `submit`: to a process's stdin, as it is or as a line.
+//! `write` and `submit`: write to a process's stdin, as it is or as a line.
 
 use super::Context;
 use crate::error::{CliError, DONE, FAILED};
@@ -11,7 +11,7 @@ use toold_proto::params;
 use toold_proto::results;
 use toold_proto::{api, api::Method};
 
-/// What the daemon gives a process to read what is written.
+/// The time that the daemon gives a process to read what is written.
 pub const WAIT: Duration = Duration::from_secs(5);
 
 #[derive(Debug, clap::Args)]
@@ -26,7 +26,7 @@ pub struct Args {
     write_id: Option<String>,
 }
 
-/// What comes after the text.
+/// The end of the written text.
 #[derive(Debug, Clone, Copy)]
 pub enum End {
     Open,
@@ -50,7 +50,7 @@ fn send<M: Method<Params = params::WriteParams, Result = results::WriteResult>>(
     cx: &mut Context<'_>,
 ) -> Result<u8, CliError> {
     cx.connection.expect_wait(WAIT);
-    // Without a write id nobody could tell a second try from a second text.
+    // Without a write id a second try could not be told apart from a second text.
     let raw = match params.write_id {
         Some(_) => cx.connection.call_raw_with_retry::<M>(|_| params.clone())?,
         None => cx.connection.call_raw::<M>(params)?,

@@ -361,7 +361,7 @@ fn a_wait_in_a_pipe_shows_no_status_line() {
     let output = d.ctl(&["wait", &proc, "--timeout", "1500ms"]);
     assert_eq!(
         (output.code, output.stderr.as_str()),
-        (124, "toolctl: timed out after 1500ms; what was waited for is left alone\n")
+        (124, "toolctl: timed out after 1500ms; the processes keep running\n")
     );
     assert!(Pidfd::open(d.process(&proc)["pid"].as_i64().unwrap() as i32).is_some());
 }

@@ -34,7 +34,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
         cx.console.print(&format!(">{program}\n"))?;
         return Ok(DONE);
     }
-    // What stands behind `--` is not ours.
+    // Words behind `--` are not ours.
     if line.end < last {
         return Ok(DONE);
     }

@@ -75,7 +75,7 @@ pub struct Facts {
     pub socket_dir: PathState,
     pub state: Option<PathState>,
     pub free: Option<u64>,
-    /// Whether systemd runs for this user.
+    /// systemd runs for this user.
     pub manager: bool,
     pub units: Result<(Unit, Unit), String>,
     pub linger: Linger,

@@ -1,4 +1,4 @@
-//! `list`: what runs and what ended, as a table, and with `--watch` as it changes.
+//! `list`: shows processes as a table, and with `--watch` as they change.
 
 mod sort;
 mod watch;
@@ -15,11 +15,11 @@ use toold_proto::params::{self, Status};
 use toold_proto::process::Reason;
 use toold_proto::results;
 
-/// A process that ended is shown so long, unless more is asked for.
+/// The time for which an ended process is shown, unless more is wanted.
 const RECENT_MS: u64 = 3_600_000;
-/// And of those no more than so many, the last to end.
+/// The number of ended processes that are shown, the last to end.
 const RECENT_MOST: usize = 20;
-/// More than any daemon has.
+/// More processes than any daemon has.
 const ALL: u64 = 1_000_000;
 
 const NOTES: &str = "Shown is what runs and what ended in the last hour, 20 of those at most; -a and --status show all of it. \
@@ -65,7 +65,7 @@ pub struct Args {
     usage: bool,
 }
 
-/// A word of the STATUS column.
+/// A value of the STATUS column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Is(Status),
@@ -88,7 +88,7 @@ impl State {
     }
 }
 
-/// Every word that the column shows. `exited` and `lost` are the protocol's: `exited` is whatever ended.
+/// Every value that the column shows. `exited` and `lost` are the protocol's: `exited` is any end.
 fn state() -> impl TypedValueParser<Value = State> {
     const STATUSES: [Status; 4] = [Status::Starting, Status::Running, Status::Exited, Status::Lost];
     const REASONS: [Reason; 5] = [Reason::Killed, Reason::Signaled, Reason::Timeout, Reason::Oom, Reason::FailedStart];
@@ -105,7 +105,7 @@ impl Args {
         let limit = match (json, self.all) {
             (true, false) => self.limit,
             (true, true) => self.limit.or(Some(ALL)),
-            // Counted here, after they are sorted.
+            // Counted here, after sorting.
             (false, _) => Some(ALL),
         };
         params::ListParams {
@@ -121,12 +121,12 @@ impl Args {
         }
     }
 
-    /// Whether only the recent ones are wanted.
+    /// Reports whether only recent processes are wanted.
     fn recent(&self) -> bool {
         !self.all && self.status.is_none()
     }
 
-    /// The rows to show, and how many there are beside them.
+    /// Returns the rows to show, and the number of the others.
     fn arrange<'l>(
         &self,
         listed: &'l results::ListResult,
@@ -147,7 +147,7 @@ impl Args {
         (rows, hidden)
     }
 
-    /// What to say about those that are not shown.
+    /// Returns a note about the processes that are not shown.
     fn hidden(&self, hidden: u64) -> Option<String> {
         let how = match self.limit {
             Some(_) => "a larger -n shows more",
@@ -156,7 +156,7 @@ impl Args {
         (hidden > 0).then(|| format!("{hidden} more are not shown; {how}"))
     }
 
-    /// What to say where there is nothing to show. What is hidden then has ended long ago.
+    /// Returns the message for an empty list. What is hidden then has ended long ago.
     fn none(hidden: u64) -> String {
         match hidden {
             0 => "no processes".into(),
@@ -184,7 +184,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     }
     let listed = cx.connection.call_with_retry::<api::List>(&args.params(false))?;
     let (rows, hidden) = args.arrange(&listed, |_| None);
-    // A heading over nothing tells a person nothing. Who reads a pipe has counted on its line.
+    // A heading over nothing tells a person nothing. A program that reads a pipe expects the line.
     if rows.is_empty() && cx.console.style.terminal() {
         cx.console.message(&Args::none(hidden));
         return Ok(DONE);

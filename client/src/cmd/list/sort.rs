@@ -1,4 +1,4 @@
-//! Which rows of a list come first, which are left out, and what a tree takes of a CPU. Pure.
+//! Sorts the rows of a list, leaves some out, and computes the CPU use of trees. Pure.
 
 use crate::render::list::Row;
 use std::cmp::Reverse;
@@ -8,7 +8,7 @@ use toold_proto::id::ProcId;
 use toold_proto::params::Status;
 use toold_proto::process::Process;
 
-/// What rows are sorted by.
+/// The sort keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Sort {
     #[default]
@@ -19,7 +19,7 @@ pub enum Sort {
     Status,
 }
 
-/// Sorts rows that come newest first. Rows that are equal stay so.
+/// Sorts rows that come newest first. Equal rows keep their order.
 pub fn sort(rows: &mut [Row<'_>], by: Sort) {
     let used = |row: &Row<'_>| row.usage.unwrap_or_default();
     match by {
@@ -31,7 +31,7 @@ pub fn sort(rows: &mut [Row<'_>], by: Sort) {
     }
 }
 
-/// What runs comes first, then what went wrong.
+/// Ranks running processes first, then failed ones.
 fn rank(process: &Process) -> u8 {
     match (process.status, process.exit_code) {
         (Status::Running, _) => 0,
@@ -42,9 +42,9 @@ fn rank(process: &Process) -> u8 {
     }
 }
 
-/// Leaves of those that ended only the last to end.
+/// Keeps of the ended processes only the last to end.
 pub fn keep_recent(rows: &mut Vec<Row<'_>>, most: usize) {
-    // Text order is time order; one that never ran has no end.
+    // Text order is time order; a process that never ran has no end.
     let end = |row: &Row<'_>| row.process.exited_at.clone().unwrap_or_else(|| row.process.started_at.clone());
     let mut ends: Vec<String> = rows.iter().filter(|row| has_ended(row.process)).map(end).collect();
     ends.sort_unstable_by(|a, b| b.cmp(a));
@@ -61,7 +61,7 @@ fn has_ended(process: &Process) -> bool {
     crate::cmd::wait::has_ended(process)
 }
 
-/// CPU time of trees at two moments, for what they take of a CPU between.
+/// The CPU time of trees at two moments, for their CPU use between.
 #[derive(Debug, Default)]
 pub struct Cpu {
     last: HashMap<ProcId, (u64, Instant)>,
@@ -69,7 +69,7 @@ pub struct Cpu {
 }
 
 impl Cpu {
-    /// Time that trees have used by now.
+    /// Records the time that trees have used by now.
     pub fn measure(&mut self, used: impl Iterator<Item = (ProcId, u64)>, now: Instant) {
         let mut last = HashMap::new();
         let mut percent = HashMap::new();
@@ -84,7 +84,7 @@ impl Cpu {
         (self.last, self.percent) = (last, percent);
     }
 
-    /// What one takes of a CPU. Zero for one that was seen only once.
+    /// Returns the CPU use of a tree. Zero for one that was seen only once.
     pub fn percent(&self, id: ProcId) -> u64 {
         self.percent.get(&id).copied().unwrap_or(0)
     }

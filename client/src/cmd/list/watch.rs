@@ -1,5 +1,5 @@
-//! `list --watch`: the table as it changes. Pushed events say when to look again; between them one
-//! look a second while something runs, and none when nothing does.
+//! `list --watch`: the table as it changes. Pushed events trigger a new list; between them it asks once a second while
+//! a process runs, and not at all when none does.
 
 use super::Args;
 use super::sort::Cpu;
@@ -21,25 +21,25 @@ use toold_proto::api;
 use toold_proto::params;
 use toold_proto::results;
 
-/// Between two looks for the sake of ages and CPU.
+/// The delay between two lists, for ages and CPU use.
 const PACE: Duration = Duration::from_secs(1);
-/// Ages of more than a minute change no faster.
+/// The same when all ages are above a minute, which change no faster.
 const SLOW_PACE: Duration = Duration::from_secs(60);
-/// Events that come this close together are one look.
+/// Events that come this close together trigger one list.
 const GATHER: Duration = Duration::from_millis(100);
-/// Between two tries to reach a daemon that is away.
+/// The delay between two tries to reconnect.
 const RETRY: Duration = Duration::from_millis(250);
-/// What ends us or moves us. SIGTTOU only so that a terminal can be given back from the background.
+/// The signals that end or suspend us. SIGTTOU is caught only so that a terminal can be restored from the background.
 const SIGNALS: [libc::c_int; 7] =
     [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGTSTP, libc::SIGWINCH, libc::SIGTTOU];
 
-/// Where the tables go.
+/// The place where the tables go.
 enum Surface {
     Screen {
         screen: Fullscreen,
         signals: Signals,
     },
-    /// One after the other. What the last one showed of each process.
+    /// One table after the other. The value is what the last one showed of each process.
     Pages(Option<Vec<String>>),
 }
 
@@ -55,10 +55,10 @@ struct Watch<'a, 'c> {
     args: Args,
     surface: Surface,
     events: EventLoop<Call>,
-    /// Something happened since the last look.
+    /// An event came since the last list.
     stale: bool,
     away: bool,
-    /// When we last looked, drew or tried to reach the daemon.
+    /// The time of the last list, redraw or try to reconnect.
     last: Instant,
     listed: Option<results::ListResult>,
     cpu: Cpu,
@@ -67,7 +67,7 @@ struct Watch<'a, 'c> {
 pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     let mut events = EventLoop::new();
     events.send::<api::EventsSubscribe>(&mut cx.connection, Call::Subscribe, &subscription(&args), Duration::ZERO)?;
-    // It was here. Whoever stops it now does not want it back for our sake.
+    // The daemon was running. If it is stopped now, we must not start it again.
     cx.connection.refuse_autostart();
     let surface = match cx.console.is_real && cx.console.style.terminal() && !crate::console::is_dumb() {
         true => {
@@ -112,7 +112,7 @@ impl Watch<'_, '_> {
         }
     }
 
-    /// When there is something to do by ourselves.
+    /// Returns when the next timer is due.
     fn due(&self) -> Option<Instant> {
         if self.away {
             return Some(self.last + RETRY);
@@ -151,7 +151,7 @@ impl Watch<'_, '_> {
         }
     }
 
-    /// Whether the terminal is ours now.
+    /// Reports whether the terminal is ours now.
     fn is_seen(&self) -> bool {
         sys::is_foreground(io::stdout().as_fd())
     }
@@ -228,7 +228,7 @@ impl Watch<'_, '_> {
         }
     }
 
-    /// Waits for whatever comes first. The code to leave with, if it is time.
+    /// Waits for the next wake-up. Returns the code to exit with, if it is time.
     fn wait(&mut self) -> Result<Option<u8>, CliError> {
         let (stdout, stdin) = (io::stdout(), io::stdin());
         let timer = self.due();
@@ -258,7 +258,7 @@ impl Watch<'_, '_> {
         Ok(None)
     }
 
-    /// Whether a signal says to leave.
+    /// Handles a signal. Returns true if it ends us.
     fn signalled(&mut self) -> Result<bool, CliError> {
         let Surface::Screen { screen, signals } = &mut self.surface else { return Ok(false) };
         match signals.take() {
@@ -281,7 +281,7 @@ impl Watch<'_, '_> {
     }
 }
 
-/// Whether what was typed says to leave. A terminal that is gone does.
+/// Reports whether the typed keys end us. A terminal that is gone does.
 fn is_leaving(mut stdin: &io::Stdin) -> Result<bool, CliError> {
     let mut typed = [0; 64];
     let read = stdin.read(&mut typed).map_err(CliError::io("read keys"))?;
@@ -295,7 +295,7 @@ mod tests {
     use serde_json::{Value, json};
     use std::io;
 
-    /// Takes so many tables and then is closed, as `head` would.
+    /// Accepts a number of tables and then is closed, as by `head`.
     struct Reader {
         left: usize,
         text: String,

@@ -1,11 +1,11 @@
-//! How many lines `log` shows, by what was asked for and by who reads it. Pure.
+//! The number of lines that `log` shows, by the options and the reader. Pure.
 
-/// How many lines stand before what is new on a terminal.
+/// The number of lines before new output on a terminal.
 const FOLLOW_LINES: u64 = 10;
-/// How many lines a terminal without a pager is given: more would scroll away.
+/// The number of lines on a terminal without a pager: more would scroll away.
 const LINES: u64 = 200;
 
-/// How many lines are wanted.
+/// The number of lines that are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Count {
     All,
@@ -26,19 +26,19 @@ impl Count {
     }
 }
 
-/// Who reads what is shown.
+/// The reader of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reader {
     /// A file or another program.
     Program,
     Pager,
-    /// A person, and what does not fit the screen scrolls away.
+    /// A person, without a pager: what does not fit the screen scrolls away.
     Terminal,
-    /// A person who waits for what comes.
+    /// A person who waits for new output.
     Follower,
 }
 
-/// Who said how many lines are shown. Only what nobody asked to leave out is told of.
+/// The origin of the limit. Only what the user did not ask to leave out is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LineLimit {
     Asked(Count),
@@ -46,7 +46,7 @@ pub enum LineLimit {
 }
 
 impl LineLimit {
-    /// Whoever names a time has said what is wanted.
+    /// A time that is given is a choice of the lines.
     pub fn of(asked: Option<Count>, timed: bool, reader: Reader) -> LineLimit {
         match (asked, reader) {
             (Some(count), _) => LineLimit::Asked(count),
@@ -63,7 +63,7 @@ impl LineLimit {
         }
     }
 
-    /// Whether it is to be said that something is left out.
+    /// Reports whether a note about omitted lines is due.
     pub fn is_usual(self) -> bool {
         match self {
             LineLimit::Asked(_) => false,

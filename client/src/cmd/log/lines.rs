@@ -1,10 +1,10 @@
-//! Lines out of bytes that come in pieces: the last ones, those that match, and those around them. Pure.
+//! Lines out of bytes that come in pieces: the last ones, those that match, and their context. Pure.
 
 use crate::render::text::without_escapes;
 use regex::Regex;
 use std::collections::VecDeque;
 
-/// Which lines are wanted: those that match, and so many before and after each.
+/// The lines that are wanted: those that match, with a number of lines before and after each.
 #[derive(Debug, Clone)]
 pub struct Wanted {
     pub grep: Regex,
@@ -13,7 +13,7 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// Whether the text of a line matches, as a person would see it.
+    /// Reports whether the text of a line matches, without its escape sequences.
     fn matches(&self, line: &[u8]) -> bool {
         let text = String::from_utf8_lossy(line);
         self.grep.is_match(without_escapes(&text).trim_end_matches(['\n', '\r']))
@@ -32,16 +32,16 @@ pub struct Line {
     bytes: Vec<u8>,
 }
 
-/// Picks the wanted lines out of bytes that come in pieces. A line is judged once it is whole.
+/// Selects the wanted lines out of bytes that come in pieces. A line is checked once it is complete.
 pub struct Picker {
     wanted: Wanted,
     held: Vec<u8>,
     number: u64,
-    /// Lines that would be context if the next one matched.
+    /// Lines that are context if the next one matches.
     before: VecDeque<Line>,
-    /// Lines that are context of the last match.
+    /// The number of lines that are still context of the last match.
     after: usize,
-    /// The last line that was given out for printing.
+    /// The last line that was returned for printing.
     printed: Option<u64>,
 }
 
@@ -50,12 +50,12 @@ impl Picker {
         Picker { wanted, held: Vec::new(), number: 0, before: VecDeque::new(), after: 0, printed: None }
     }
 
-    /// Forgets what it was given, to be given more of it.
+    /// Resets the selection, to start again further back.
     pub fn restart(&mut self) {
         *self = Picker::new(self.wanted.clone());
     }
 
-    /// More bytes: the lines to show now.
+    /// Adds bytes and returns the lines to show now.
     pub fn push(&mut self, bytes: &[u8]) -> Vec<Line> {
         self.held.extend_from_slice(bytes);
         let whole = self.held.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
@@ -64,7 +64,7 @@ impl Picker {
         whole.split_inclusive(|b| *b == b'\n').flat_map(|line| self.line(line)).collect()
     }
 
-    /// The end: an open line is one too.
+    /// Ends the input: an open line counts as a line.
     pub fn finish(&mut self) -> Vec<Line> {
         let mut line = std::mem::take(&mut self.held);
         if line.is_empty() {
@@ -92,7 +92,7 @@ impl Picker {
         Vec::new()
     }
 
-    /// The lines as bytes, with a mark where lines between two were left out.
+    /// Returns the lines as bytes, with a mark where lines between two were left out.
     pub fn print(&mut self, lines: &[Line]) -> Vec<u8> {
         let mut out = Vec::new();
         for line in lines {
@@ -106,7 +106,7 @@ impl Picker {
         out
     }
 
-    /// Of these lines the last so many that match, with what stands around them.
+    /// Returns the last `wanted` of these lines that match, with their context.
     pub fn last(&self, lines: Vec<Line>, most: u64) -> Vec<Line> {
         let matches: Vec<u64> = lines.iter().filter(|line| line.matched).map(|line| line.number).collect();
         let Some(first) = (matches.len() as u64).checked_sub(most) else { return lines };
@@ -121,12 +121,12 @@ impl Picker {
     }
 }
 
-/// Where the first line begins in bytes that may begin inside of one.
+/// Returns where the first line begins in bytes that may begin inside a line.
 pub fn first_line(bytes: &[u8], whole: bool) -> usize {
     if whole { 0 } else { bytes.iter().position(|b| *b == b'\n').map_or(bytes.len(), |at| at + 1) }
 }
 
-/// Where the last `wanted` lines begin. None: there are fewer.
+/// Returns where the last `wanted` lines begin. None: there are fewer.
 pub fn last_lines(bytes: &[u8], wanted: u64) -> Option<usize> {
     if wanted == 0 {
         return Some(bytes.len());

@@ -1,4 +1,4 @@
-//! `log`: a process's output by line, by time or by pattern, and with `-f` as it comes.
+//! `log`: shows a process's output by line, by time or by pattern, and with `-f` as it comes.
 
 mod line_limit;
 mod lines;
@@ -23,14 +23,14 @@ use std::time::Duration;
 use toold_proto::api;
 use toold_proto::params::{self, Ansi, Encoding, Status, Stream};
 
-/// More the daemon does not give at once.
+/// The largest page that the daemon returns.
 const LINES_MAX: u64 = 100_000;
-/// How far back the last lines are looked for at first, and at most.
+/// The distance at which the search for the last lines starts, and the largest.
 const WINDOW: (u64, u64) = (64 * 1024, 64 * 1024 * 1024);
-/// How long one poll waits for news. Only a bound: it answers on the first byte.
+/// The time that one poll waits for output. Only a bound: it answers on the first byte.
 const WAIT_MS: u64 = 30_000;
 
-/// Said where nobody has counted what is left out.
+/// Printed where the omitted lines were not counted.
 const LEFT_OUT: &str = "earlier output is left out; -n all shows it";
 
 const NOTES: &str = "A TIME is so long ago (10m), a time of day (14:30), a date, or \"2026-11-16 14:30:05\"; it is known to \
@@ -80,14 +80,14 @@ pub struct Args {
     no_pager: bool,
 }
 
-/// How much goes where.
+/// The destination of the output, and the number of lines.
 struct Destination {
     bound: LineLimit,
     pager: Option<Command>,
 }
 
 impl Args {
-    /// What only this program can do, because the daemon's `log` knows nothing of it.
+    /// Reports whether the options need this program's own search, because the daemon's `log` does not have them.
     fn is_special(&self) -> bool {
         let context = [self.after, self.before, self.context].iter().any(Option::is_some);
         let all = self.lines == Some(Count::All);
@@ -137,7 +137,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     if args.offset.is_some() {
         return from_line(args, way, cx);
     }
-    // A pattern is for the text, and the daemon would look at the colours too.
+    // The pattern is for the text, and the daemon would also match escape sequences.
     let coloured = cx.console.keeps_colours && wanted.is_some();
     match way.bound.most() {
         Some(0) if !args.follow => Ok(DONE),
@@ -150,7 +150,7 @@ fn ansi(cx: &Context<'_>) -> Ansi {
     if cx.console.keeps_colours { Ansi::Keep } else { Ansi::Strip }
 }
 
-/// The last lines, which are one answer of the daemon unless they are too long for that.
+/// Shows the last lines. They are one answer of the daemon unless they are too long for that.
 fn last_lines_of(
     args: Args,
     lines: u64,
@@ -175,7 +175,7 @@ fn last_lines_of(
     Ok(DONE)
 }
 
-/// From a line on, an answer after the other.
+/// Shows the lines from an offset on, one answer after the other.
 fn from_line(args: Args, way: Destination, cx: &mut Context<'_>) -> Result<u8, CliError> {
     let mut params = args.params(None, ansi(cx));
     let mut left = way.bound.most().unwrap_or(u64::MAX);
@@ -197,17 +197,17 @@ fn from_line(args: Args, way: Destination, cx: &mut Context<'_>) -> Result<u8, C
     output.finish(&mut cx.console).map(|()| DONE)
 }
 
-/// One look at the output between two cursors, and with `-f` what comes after it.
+/// Reads the output between two cursors, and with `-f` what comes after it.
 struct LogReader {
     source: Source,
     output: Output,
     picker: Option<Picker>,
 }
 
-/// The end of a stretch of output.
+/// The end of a range of output.
 struct Tail {
     shown: Vec<u8>,
-    /// Behind it: what comes later is new, so no line is lost or shown twice.
+    /// Later output is new, so no line is lost or shown twice.
     cursor: u64,
     /// There is more before it.
     left_out: bool,
@@ -261,13 +261,13 @@ fn by_cursor(args: Args, way: Destination, wanted: Option<Wanted>, cx: &mut Cont
 }
 
 impl LogReader {
-    /// Everything between two cursors, or up to the end as it is now. Where it really ended.
+    /// Shows everything between two cursors, or up to the current end. Returns where it ended.
     fn all(&mut self, begin: u64, end: Option<u64>, cx: &mut Context<'_>) -> Result<u64, CliError> {
         let source = self.source.clone();
         source.between(begin, end, cx, |bytes, cx| self.write(bytes, cx))
     }
 
-    /// The last lines before `end`.
+    /// Shows the last lines before `end`.
     fn last(&mut self, begin: u64, end: u64, most: u64, cx: &mut Context<'_>) -> Result<Tail, CliError> {
         let mut window = WINDOW.0;
         loop {

@@ -1,4 +1,4 @@
-//! Where `log` writes: harmless on a terminal, and through a pager when it is more than a screen.
+//! The output of `log`: sanitized on a terminal, and through a pager when it is more than a screen.
 
 use crate::console::Console;
 use crate::error::CliError;
@@ -9,20 +9,20 @@ use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::process::{Child, Command, Stdio};
 
-/// What is written on the way to a person, a file or another program.
+/// Writes to a person, a file or another program.
 pub struct Output {
-    /// None: bytes pass as they are.
+    /// None: bytes are written unchanged.
     shown: Option<Sanitizer>,
     way: Sink,
-    /// The last byte was no newline.
+    /// The last byte was not a newline.
     open: bool,
-    /// The very bytes are wanted, so not even a newline is added.
+    /// The exact bytes are wanted, so not even a newline is added.
     raw: bool,
 }
 
 enum Sink {
     Direct,
-    /// Kept until it is known whether it is more than a screen, for this pager then.
+    /// Buffered until it is known whether it is more than a screen, for this pager.
     Held {
         pager: Command,
         bytes: Vec<u8>,
@@ -32,23 +32,23 @@ enum Sink {
     Pager(Pager),
 }
 
-/// A program that shows text page by page. Dropped: its input is closed and it is waited for.
+/// A program that shows text page by page. Dropping it closes its input and waits for it.
 struct Pager {
     child: Child,
-    /// Ctrl-C is for the pager: were we to end of it, it would be left alone with the terminal.
+    /// Ctrl-C is for the pager: if it ended us, the pager would be left alone with the terminal.
     _signals: Option<Signals>,
 }
 
 impl Drop for Pager {
     fn drop(&mut self) {
         drop(self.child.stdin.take());
-        // How it ends is its own affair.
+        // Its exit status does not matter.
         let _ = self.child.wait();
     }
 }
 
 impl Output {
-    /// `raw`: as it is, escape sequences and all.
+    /// `raw`: unchanged, with escape sequences.
     pub fn new(console: &Console<'_>, raw: bool, pager: Option<Command>) -> Output {
         let shown = if raw { None } else { console.sanitizer() };
         let way = match (pager, console.style.width) {
@@ -96,7 +96,7 @@ impl Output {
         }
     }
 
-    /// The end, with a newline where one is missing.
+    /// Ends the output, with a newline where one is missing.
     pub fn finish(mut self, console: &mut Console<'_>) -> Result<(), CliError> {
         let end = self.shown.as_mut().map(Sanitizer::finish).unwrap_or_default();
         self.write_through(end.as_bytes(), console)?;
@@ -111,7 +111,7 @@ impl Output {
     }
 }
 
-/// Whether it is more than a screen with a line left for the prompt.
+/// Reports whether it is more than a screen, with a line left for the prompt.
 fn is_more(bytes: &[u8], rows: usize, width: usize) -> bool {
     let text = String::from_utf8_lossy(bytes);
     let mut left = rows.saturating_sub(1);
@@ -125,7 +125,7 @@ fn is_more(bytes: &[u8], rows: usize, width: usize) -> bool {
     false
 }
 
-/// Whether the program that a shell line begins with can be found.
+/// Reports whether the first word of a shell line is a program that exists.
 fn is_there(line: &str) -> bool {
     let Some(program) = line.split_whitespace().next().filter(|word| !word.contains('=')) else { return true };
     if program.contains('/') {
@@ -135,7 +135,7 @@ fn is_there(line: &str) -> bool {
     std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
 }
 
-/// `$PAGER`, else `less`, where a person would use one. None: there is none, or nobody wants one.
+/// Returns `$PAGER`, else `less`, where a person would use one. None: there is none, or none is wanted.
 pub fn pager(console: &Console<'_>) -> Option<Command> {
     if !console.is_real || !console.style.terminal() {
         return None;
@@ -143,7 +143,7 @@ pub fn pager(console: &Console<'_>) -> Option<Command> {
     let named = std::env::var("PAGER").ok();
     let mut command = match named.as_deref().map(str::trim) {
         Some("" | "cat") => return None,
-        // A pager that is not there would swallow the output.
+        // A pager that does not exist would swallow the output.
         Some(line) if !is_there(line) => return None,
         Some(line) => {
             let mut shell = Command::new("sh");
@@ -158,7 +158,7 @@ pub fn pager(console: &Console<'_>) -> Option<Command> {
         }
     };
     if std::env::var_os("LESS").is_none() {
-        // A `less` that was named without flags shows colours as colours too.
+        // A `less` that was named without options shows colours as colours too.
         command.env("LESS", "R");
     }
     Some(command)

@@ -1,4 +1,4 @@
-//! Output by cursor: where a time is in it, where a line begins, and the bytes between two cursors.
+//! Output by cursor: finds times and line starts, and reads the bytes between two cursors.
 
 use super::super::poll::bytes;
 use crate::cmd::Context;
@@ -7,55 +7,55 @@ use toold_proto::api;
 use toold_proto::params::{self, Ansi, Encoding};
 use toold_proto::results::PollResult;
 
-/// The time of a byte is known this well: it is that of the first one that came with it.
+/// The precision of a byte's time: it is the time of the first byte that came with it.
 const GRAIN_MS: u64 = 100;
-/// How far back the beginning of a line is looked for.
+/// The distance at which the start of a line is searched.
 const LINE: u64 = 64 * 1024;
-/// How much is asked for at once.
+/// The size of one page.
 const PAGE: u64 = 1024 * 1024;
 
-/// What is read, and how.
+/// The process to read, and how.
 #[derive(Clone)]
 pub struct Source {
     pub poll: params::PollParams,
 }
 
 impl Source {
-    /// A page from a cursor.
+    /// Reads a page from a cursor.
     fn at(&self, cursor: u64, most: u64) -> params::PollParams {
         params::PollParams { cursor: Some(cursor), max_bytes: Some(most), ..self.poll.clone() }
     }
 
-    /// The very bytes of both streams, which is where times are.
+    /// Reads the exact bytes of both streams, which carry the times.
     fn merged(&self, cursor: u64, most: u64) -> params::PollParams {
         let poll =
             params::PollParams { stream: None, ansi: Ansi::Keep, encoding: Encoding::Base64, ..self.at(cursor, most) };
         params::PollParams { spans: true, wait_ms: 0, ..poll }
     }
 
-    /// The end of what is there now.
+    /// Returns the current end.
     pub fn end(&self, cx: &mut Context<'_>) -> Result<u64, CliError> {
         Ok(cx.connection.call_with_retry::<api::Poll>(&self.poll)?.process.cursor)
     }
 
-    /// Where what came at or after this time begins, and the line it is in. A little too early
-    /// rather than too late.
+    /// Returns where the output at or after this time begins, at the start of its line. Rather a little too early than too
+    /// late.
     pub fn since(&self, ms: u64, end: u64, cx: &mut Context<'_>) -> Result<u64, CliError> {
         let cursor = self.first_after(ms.saturating_sub(GRAIN_MS + 1), end, cx)?;
         match self.poll.stream {
             None => self.line_start(cursor, cx),
-            // Its lines go on behind what the other stream wrote; where, only the daemon knows.
+            // The lines of one stream continue behind what the other wrote; only the daemon knows where.
             Some(_) => Ok(cursor),
         }
     }
 
-    /// Where what came after this time begins.
+    /// Returns where the output after this time begins.
     pub fn until(&self, ms: u64, end: u64, cx: &mut Context<'_>) -> Result<u64, CliError> {
         self.first_after(ms, end, cx)
     }
 
-    /// The first cursor whose byte came after this time, found by halving: some thirty looks at one
-    /// byte each, however long the log is.
+    /// Returns the first cursor whose byte came after this time, by bisection: about thirty reads of one byte each, however
+    /// long the log is.
     fn first_after(&self, ms: u64, end: u64, cx: &mut Context<'_>) -> Result<u64, CliError> {
         let (mut low, mut high) = (0, end);
         while low < high {
@@ -63,14 +63,14 @@ impl Source {
             let page = cx.connection.call_with_retry::<api::Poll>(&self.merged(middle, 1))?;
             match page.spans.as_ref().and_then(|spans| spans.first()) {
                 Some(span) if span.at_ms <= ms => low = span.to.max(middle + 1),
-                // It came later, or nothing from here on is kept.
+                // It came later, or nothing from here on is stored.
                 Some(_) | None => high = middle,
             }
         }
         Ok(low.min(end))
     }
 
-    /// Where the line begins that goes on at the cursor.
+    /// Returns the start of the line that contains the cursor.
     fn line_start(&self, cursor: u64, cx: &mut Context<'_>) -> Result<u64, CliError> {
         let begin = cursor.saturating_sub(LINE);
         if begin == cursor {
@@ -79,12 +79,12 @@ impl Source {
         let page = cx.connection.call_with_retry::<api::Poll>(&self.merged(begin, cursor - begin))?;
         let before = bytes(&page.output)?;
         let newline = before.iter().rposition(|b| *b == b'\n').map(|at| page.from + at as u64 + 1);
-        // A line without a beginning in sight begins here, unless all of the log is in sight.
+        // A line whose start was not found begins here, unless the whole log was read.
         Ok(newline.unwrap_or(if page.from == 0 { 0 } else { cursor }))
     }
 
-    /// The bytes from `begin` to `end`, or to what is the end when the first of them are read, page by page; and how far
-    /// they really go: a character that is not whole yet stays for later.
+    /// Reads the bytes from `begin` to `end`, or to the end as of the first page, page by page. Returns how far they really
+    /// go: an incomplete character stays for later.
     pub fn between(
         &self,
         begin: u64,
@@ -115,7 +115,7 @@ impl Source {
     }
 }
 
-/// Says what was not kept before a page.
+/// Reports the bytes that were dropped before a page.
 pub fn say_gap(page: &PollResult, cx: &mut Context<'_>) {
     if let Some(gap) = page.gap {
         cx.console.message(&format!("{} bytes of output were not kept", gap.to.saturating_sub(gap.from)));

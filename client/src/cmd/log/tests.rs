@@ -1,4 +1,4 @@
-//! `log` against a daemon that answers from a script.
+//! `log` against a fake daemon.
 
 use crate::cli::test_run;
 use crate::testing::{FakeDaemon, Reply, page, process};
@@ -90,7 +90,7 @@ fn colours_are_kept_when_asked_for_and_nothing_else_is() {
 
 #[test]
 fn a_time_is_found_by_halving_and_its_line_is_shown_whole() {
-    // Ten bytes a second from 1000 s on, a line every ten bytes, and a record that begins inside of one.
+    // Ten bytes a second from 1000 s on, a line every ten bytes, and a record that begins inside a line.
     let log: Vec<u8> = (0..40u8).map(|n| if n % 10 == 9 { b'\n' } else { b'a' + n / 10 }).collect();
     let answer = move |request: &Value| {
         let end = log.len() as u64;
@@ -150,7 +150,7 @@ fn what_is_asked_for_from_a_line_on_comes_page_by_page_to_its_end() {
 
 #[test]
 fn a_program_is_given_all_page_by_page_and_no_more_than_there_was_at_first() {
-    // Ten bytes a page, and the process goes on printing.
+    // Ten bytes a page, and the process continues to print.
     let fake = FakeDaemon::answering(|request: &Value| {
         let from = request["cursor"].as_u64().expect("no page without a cursor");
         text_page(from, "123456789\n", json!({"cursor": 30 + from}))

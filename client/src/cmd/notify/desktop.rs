@@ -1,7 +1,7 @@
-//! A notification on the desktop, by whichever of the usual programs is there.
+//! A desktop notification, by the first usual program that is installed.
 //!
-//! They speak to org.freedesktop.Notifications for us. A D-Bus library in toolctl would cost every
-//! call for what few calls need.
+//! They call org.freedesktop.Notifications for us. A D-Bus library in toolctl would cost every call for what few
+//! calls need.
 
 use crate::render::status;
 use crate::render::text::{cut, escape_control, last_line};
@@ -10,21 +10,21 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use toold_proto::results::Waited;
 
-/// Lines of output below the command, and columns of each line: what a notification shows.
+/// The number of output lines below the command, and the columns of each line, that a notification shows.
 const LINES: usize = 3;
 const WIDTH: usize = 200;
 /// The service, its object and its method.
 const SERVICE: &str = "org.freedesktop.Notifications";
 const OBJECT: &str = "/org/freedesktop/Notifications";
 
-/// What is shown. The title is plain text, the body is markup.
+/// The content. The title is plain text, the body is markup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
     pub title: String,
     pub body: String,
 }
 
-/// What to say of a process that ended.
+/// Builds the notification about a process that ended.
 pub fn note(waited: &Waited) -> Note {
     let process = &waited.process;
     let who = process.name.clone().unwrap_or_else(|| process.id.to_string());
@@ -34,30 +34,30 @@ pub fn note(waited: &Waited) -> Note {
     Note { title: cut(&escape_control(&format!("{who} {}", status::describe(process))), WIDTH), body: body.join("\n") }
 }
 
-/// A line as markup that shows the very line.
+/// Escapes a line for markup.
 fn markup(line: &str) -> String {
     cut(&escape_control(line), WIDTH).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// Shows it, or says why that is impossible.
+/// Shows the notification, or returns why that is impossible.
 pub fn show(note: &Note) -> Result<(), String> {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR");
     let bus = runtime.is_some_and(|dir| Path::new(&dir).join("bus").exists());
-    // Without an address some of the programs would start a bus of their own, where nobody listens.
+    // Without an address some of the programs would start a bus of their own, where no one listens.
     if !bus && std::env::var_os("DBUS_SESSION_BUS_ADDRESS").is_none_or(|address| address.is_empty()) {
         return Err("there is no session bus (DBUS_SESSION_BUS_ADDRESS is not set)".into());
     }
     by(&ways(note), |way| Command::new(way.program).args(&way.args).stdin(Stdio::null()).output())
 }
 
-/// One program that can show it.
+/// A program that can show a notification.
 #[derive(Debug, PartialEq, Eq)]
 struct Notifier {
     program: &'static str,
     args: Vec<String>,
 }
 
-/// The ways, the most usual first. Each argument is one: no shell reads them.
+/// The programs, the most usual first. Each argument is separate: no shell parses them.
 fn ways(note: &Note) -> [Notifier; 3] {
     let Note { title, body } = note;
     let way = |program, args: &[&str]| Notifier { program, args: args.iter().map(|arg| arg.to_string()).collect() };
@@ -76,12 +76,12 @@ fn ways(note: &Note) -> [Notifier; 3] {
     ]
 }
 
-/// A string as gdbus reads it.
+/// Quotes a string for gdbus.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'").replace('\n', "\\n"))
 }
 
-/// Tries one after the other. A program that is not installed is no reason, one that failed is.
+/// Tries one program after the other. One that is not installed is skipped, one that failed is reported.
 fn by(ways: &[Notifier], mut run: impl FnMut(&Notifier) -> io::Result<Output>) -> Result<(), String> {
     let mut why = None;
     for way in ways {

@@ -1,4 +1,4 @@
-//! The command of `--run`, and what it finds in its environment.
+//! The command of `--run`, and the variables in its environment.
 
 use crate::render::status;
 use crate::render::text::escape_control;
@@ -6,11 +6,11 @@ use std::io;
 use std::process::{Command, ExitStatus, Stdio};
 use toold_proto::results::Waited;
 
-/// Characters of one variable. The kernel takes 128 KiB a string, and a command can be longer.
+/// The largest number of characters in a variable. The kernel accepts 128 KiB a string, and a command can be longer.
 const LONGEST: usize = 30_000;
 
-/// The facts of a process that ended. All of them are there; what is not known is empty, and hides
-/// what a `TOOLD_…` of our own environment would say.
+/// Returns the facts of a process that ended as variables. All are set; unknown ones are empty, and hide a `TOOLD_…` of
+/// our own environment.
 pub fn environment(waited: &Waited, log: Option<String>) -> Vec<(&'static str, String)> {
     let process = &waited.process;
     let known = |value: Option<&str>| value.unwrap_or_default().to_owned();
@@ -33,8 +33,8 @@ pub fn environment(waited: &Waited, log: Option<String>) -> Vec<(&'static str, S
     facts.into_iter().map(|(name, value)| (name, fitting(value))).collect()
 }
 
-/// Runs the command to its end. With `--json` our output is one document, so its output goes to
-/// standard error then.
+/// Runs the command to its end. With `--json` our output is one document, so the command's output goes to standard
+/// error.
 pub fn run(command: &str, environment: Vec<(&'static str, String)>, json: bool) -> Result<(), String> {
     let mut shell = Command::new("/bin/sh");
     shell.args(["-c", command]).envs(environment).stdin(Stdio::null());

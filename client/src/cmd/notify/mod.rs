@@ -1,4 +1,4 @@
-//! `notify`: wait until processes end, and tell a person or run a command.
+//! `notify`: waits until processes end, then notifies a person or runs a command.
 
 mod desktop;
 mod hook;
@@ -19,7 +19,7 @@ use toold_proto::api;
 use toold_proto::params::{self, WaitMode};
 use toold_proto::results::{self, WaitStatus};
 
-/// How long one `wait` lasts before it is asked again. Below what the daemon clamps to.
+/// The time that one `wait` lasts before it is called again. Below the daemon's limit.
 const STEP: Duration = Duration::from_secs(600);
 
 const NOTES: &str =
@@ -45,7 +45,7 @@ pub struct Args {
     /// Show a desktop notification, also beside --run or --bell
     #[arg(long)]
     desktop: bool,
-    /// Tell when the first of them ends, and do not wait for the others
+    /// Notify when the first of them ends, and do not wait for the others
     #[arg(long)]
     any: bool,
     /// Give up after this long, with exit code 124 [default: never]
@@ -60,7 +60,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     let raw = ended(&params, args.timeout.map(Duration::from_millis), cx)?;
     let mut result = cx.show::<api::Wait>(&raw, render::wait::wait)?;
     if !cx.json {
-        // Of the time that was in force only the last step is known there.
+        // The result names only the last step of the time that was in force.
         result.timeout_ms = args.timeout.unwrap_or(result.timeout_ms);
         say_why(&result, &params, cx);
     }
@@ -72,7 +72,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     Ok(exit_code(&result, &params))
 }
 
-/// Waits, step by step, until it is over: the daemon knows no wait without an end.
+/// Waits in steps until it is over: the daemon has no wait without an end.
 fn ended(params: &params::WaitParams, time: Option<Duration>, cx: &mut Context<'_>) -> Result<Box<RawValue>, CliError> {
     let begin = Instant::now();
     loop {
@@ -87,11 +87,11 @@ fn ended(params: &params::WaitParams, time: Option<Duration>, cx: &mut Context<'
     }
 }
 
-/// Tells of one process by every way that was asked for. One that fails does not stop the others.
+/// Notifies about one process in every way that was requested. One that fails does not stop the others.
 fn tell(waited: &results::Waited, args: &Args, cx: &mut Context<'_>) {
     if let Some(command) = &args.run {
         let inspect = params::InspectParams { id: waited.process.id.to_string() };
-        // Forgotten meanwhile: then there is no log either.
+        // It was forgotten meanwhile, so there is no log either.
         let log = cx.connection.call_with_retry::<api::Inspect>(&inspect).ok().and_then(|inspected| inspected.log_path);
         if let Err(why) = hook::run(command, hook::environment(waited, log), cx.json) {
             cx.console.message(&why);

@@ -1,10 +1,10 @@
-//! What a process has of the place where it is typed, whoever started the daemon: where programs are, the shell, the language,
-//! the time zone, and with a terminal what kind it is. Pure: our environment is an argument.
+//! Adds the caller's PATH, shell, locale, time zone and TERM to an exec request, whoever started the daemon. Pure: our
+//! environment is an argument.
 
 use toold_proto::params::{EnvMode, ExecParams};
 use toold_proto::pty::Pty;
 
-/// The language, and what else goes by it. By name: people carry other things through ssh as `LC_…`.
+/// The locale variables. By name: other data is sometimes passed through ssh as `LC_…`.
 const LOCALE: [&str; 15] = [
     "LANG",
     "LANGUAGE",
@@ -23,18 +23,18 @@ const LOCALE: [&str; 15] = [
     "LC_TIME",
 ];
 
-/// Adds it to what the call gives, which wins.
+/// Adds the variables to the request, whose own win.
 pub fn add_caller_env(params: &mut ExecParams, env: impl Fn(&str) -> Option<String>, on_terminal: bool) {
     if params.env_mode == EnvMode::Replace {
         return;
     }
-    // Who names a language means it: our LC_ALL would undo it.
+    // A locale in the request is intended: our LC_ALL would override it.
     let chosen = ["LANG", "LC_ALL"].iter().any(|name| params.env.contains_key(*name));
     let mut names = vec!["PATH", "SHELL", "TZ"];
     names.extend(LOCALE.iter().filter(|_| !chosen));
     if params.pty != Pty::No {
         names.push("COLORTERM");
-        // A script's or an editor's "dumb" is about their own output, and not about a terminal of the process's own.
+        // The "dumb" of a script or an editor is about their own output, not about a terminal of the process.
         names.extend(env("TERM").filter(|term| on_terminal || !matches!(term.as_str(), "" | "dumb")).map(|_| "TERM"));
     }
     for name in names {

@@ -1,4 +1,4 @@
-//! What `run` and `exec` share: the options that describe a process.
+//! The options that describe a process, shared by `run` and `exec`.
 
 use super::{ready, watch};
 use crate::args;
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use toold_proto::params::{self, EnvMode, IfRunning, StdinMode};
 use toold_proto::pty::{Pty, PtySize};
 
-/// Where options stand in the help.
+/// The headings of the options in the help.
 pub const TERMINAL: &str = "Input and terminal";
 pub const EVENTS: &str = "Events";
 const BELONGS: &str = "What it belongs to";
@@ -35,7 +35,7 @@ pub struct Options {
     /// A variable of its environment; may be given again
     #[arg(long, value_name = "K=V", value_parser = args::pair)]
     env: Vec<(String, String)>,
-    /// What else is in its environment, beside your PATH, language, time zone and kind of terminal: clean (harmless names of the
+    /// The rest of its environment, beside your PATH, language, time zone and kind of terminal: clean (harmless names of the
     /// daemon's), inherit (all of the daemon's), replace (nothing, and nothing of yours) [default: clean]
     #[arg(long, value_name = "MODE", hide_possible_values = true, value_parser = args::enum_value::<EnvMode>())]
     env_mode: Option<EnvMode>,
@@ -79,7 +79,7 @@ pub struct Options {
     heartbeat: Option<u64>,
     #[command(flatten)]
     ready: ready::ReadyOptions,
-    /// For `toolctl events --consumer NAME`: what this call tells counts as seen
+    /// Mark exits that this call reports as acknowledged by consumer NAME
     #[arg(long, help_heading = EVENTS, value_name = "NAME")]
     consumer: Option<String>,
     /// At most this much memory for it and all it starts, as in 512M
@@ -103,28 +103,28 @@ pub struct Options {
 }
 
 impl Options {
-    /// The terminal that was asked for: none, one of any size, or one of this size.
+    /// Returns the requested terminal: none, one of any size, or one of this size.
     pub fn terminal(&self) -> Option<Option<PtySize>> {
         self.pty
     }
 
-    /// What makes it ready, if that was asked for. `exec` and `run` wait for it each in its own way.
+    /// Returns the requested readiness. `exec` and `run` wait for it in different ways.
     pub fn take_readiness(&mut self) -> Option<ready::Readiness> {
         std::mem::take(&mut self.ready).readiness()
     }
 }
 
-/// The size of a terminal that was asked for without one.
+/// The size of a terminal that was requested without one.
 #[derive(Clone, Copy)]
 pub enum PtyDefault {
-    /// As the daemon likes.
+    /// The daemon's default.
     Daemon,
-    /// As the terminal we are on, if we are on one.
+    /// The size of our terminal, if we have one.
     Ours(Option<PtySize>),
 }
 
-/// The parameters of `exec`. They always carry a request id, so that the call can be made again
-/// after a lost connection and still start one process.
+/// Builds the parameters of `exec`. They always carry a request id, so that the call can be made again after a lost
+/// connection and still start one process.
 pub fn params(what: Program, options: Options, pty: PtyDefault) -> Result<params::ExecParams, CliError> {
     let argv = (!what.argv.is_empty()).then_some(what.argv);
     let pty = match (options.pty, pty) {
@@ -169,7 +169,7 @@ pub fn params(what: Program, options: Options, pty: PtyDefault) -> Result<params
 fn directory(given: Option<PathBuf>) -> Result<String, CliError> {
     let io = |source: io::Error| match source.kind() {
         io::ErrorKind::NotFound => CliError::NoDirectory,
-        // It is there, and we may not know where.
+        // The directory exists, and we may not know its path.
         _ => CliError::Io { doing: "find the working directory", source },
     };
     let path = match given {
@@ -181,7 +181,7 @@ fn directory(given: Option<PathBuf>) -> Result<String, CliError> {
         .map_err(|path| CliError::Usage(format!("--cwd: {} is not UTF-8, which JSON cannot carry", path.display())))
 }
 
-/// An id nobody else will think of: 64 bits that the system gave this thread at random.
+/// Returns a unique id: 64 random bits that the system gave this thread.
 pub fn random_id() -> String {
     let hasher = || RandomState::new().build_hasher().finish();
     format!("toolctl-{}-{:016x}", std::process::id(), hasher())

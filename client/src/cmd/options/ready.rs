@@ -1,4 +1,4 @@
-//! `--ready-…`: what a process does when it is ready, and how long it may take.
+//! `--ready-…`: the condition that makes a process ready, and its timeout.
 
 use crate::args;
 use crate::cmd::wait::own_code;
@@ -11,9 +11,9 @@ use toold_proto::process::Process;
 use toold_proto::results;
 use toold_proto::until::Until;
 
-/// Where these stand in the help.
+/// The heading of these options in the help.
 const READY: &str = "Readiness";
-/// What the daemon takes when no time is given.
+/// The daemon's default timeout.
 const DEFAULT_TIMEOUT_MS: u64 = 60_000;
 
 #[derive(Debug, Default, Args)]
@@ -42,7 +42,7 @@ struct ReadyWhen {
     ready_quiet: Option<u64>,
 }
 
-/// What to wait for, and for how long.
+/// The condition, and its timeout.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Readiness {
     pub until: Until,
@@ -57,7 +57,7 @@ impl Readiness {
 }
 
 impl ReadyOptions {
-    /// None when no readiness was asked for.
+    /// Returns None when no readiness was requested.
     pub fn readiness(self) -> Option<Readiness> {
         let ReadyWhen { ready_match, ready_re, ready_port, ready_quiet } = self.when;
         let matching = ready_match.map(Pattern::Text).or(ready_re.map(Pattern::Regex)).map(Until::Match);
@@ -66,7 +66,7 @@ impl ReadyOptions {
     }
 }
 
-/// The exit code for how it went. An end before it was ready is a failure, also an end with 0.
+/// Returns the exit code. An end before it was ready is a failure, also an end with 0.
 pub fn exit_code(ready: results::Ready, process: &Process) -> u8 {
     match ready {
         results::Ready::Ready => DONE,
@@ -78,7 +78,7 @@ pub fn exit_code(ready: results::Ready, process: &Process) -> u8 {
     }
 }
 
-/// How it went, for a person.
+/// Returns a sentence about the outcome.
 pub fn sentence(ready: results::Ready, process: &Process, asked: &Readiness) -> String {
     match ready {
         results::Ready::Ready => format!("{} is ready", process.id),

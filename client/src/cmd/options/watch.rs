@@ -1,4 +1,4 @@
-//! `--watch` and `--watch-re`: patterns in the order they were typed, whichever flag they had.
+//! `--watch` and `--watch-re`: patterns in the order they were typed, whichever option they had.
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use toold_proto::pattern::Pattern;
@@ -6,7 +6,7 @@ use toold_proto::pattern::Pattern;
 const TEXT: &str = "watch";
 const REGEX: &str = "watch_re";
 
-/// The patterns of a process. Their order is their number in the events, so it is the person's.
+/// The patterns of a process. Their order is their number in the events, so it must be the typed one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Watches(pub Vec<Pattern>);
 
@@ -45,7 +45,7 @@ impl FromArgMatches for Watches {
     }
 }
 
-/// One flag's patterns, each with its place on the command line.
+/// The patterns of one option, each with its position on the command line.
 fn of(matches: &ArgMatches, id: &str, pattern: fn(String) -> Pattern) -> Vec<(usize, Pattern)> {
     let places = matches.indices_of(id).into_iter().flatten();
     let values = matches.get_many::<String>(id).into_iter().flatten();

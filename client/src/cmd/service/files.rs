@@ -1,4 +1,4 @@
-//! The files that `service install` makes, and how it knows them again.
+//! The files that `service install` writes, and how it recognizes them.
 
 use super::daemon_program;
 use crate::cmd::completions::Shell;
@@ -7,27 +7,27 @@ use crate::error::CliError;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// In every file that install writes, so that uninstall takes away those and no others.
+/// The mark in every file that install writes, so that uninstall removes those and no others.
 pub const MARK: &str = "Written by `toolctl service install`; `toolctl service uninstall` removes it.";
 
 const SERVICE: &str = include_str!("../../../../systemd/toold.service");
 const SOCKET: &str = include_str!("../../../../systemd/toold.socket");
-/// What the package's unit starts, and ours does not.
+/// The program that the package's unit starts, and ours does not.
 const PACKAGED: &str = "ExecStart=/usr/bin/toold\n";
 
-/// A file to be.
+/// A file to write.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Planned {
     pub path: PathBuf,
     pub text: String,
 }
 
-/// What became of one.
+/// The outcome for one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     Written,
     Unchanged,
-    /// Somebody else made it, so it stays.
+    /// Another program made it, so it stays.
     Foreign,
 }
 
@@ -66,7 +66,7 @@ impl Dirs {
     }
 }
 
-/// The two units.
+/// Returns the two units.
 pub fn units(dirs: &Dirs) -> Result<Vec<Planned>, CliError> {
     let start = format!("ExecStart={}\n", quoted(&daemon_program()?)?);
     let service = SERVICE.replace(PACKAGED, &start);
@@ -74,7 +74,7 @@ pub fn units(dirs: &Dirs) -> Result<Vec<Planned>, CliError> {
     Ok(vec![planned(super::SERVICE, &service), planned(super::SOCKET, SOCKET)])
 }
 
-/// Completions and manual pages.
+/// Returns completions and manual pages.
 pub fn extras(dirs: &Dirs) -> Result<Vec<Planned>, CliError> {
     let scripts = Shell::ALL.map(|shell| Planned { path: dirs.completions(shell), text: marked(shell.script()) });
     let pages = man::pages()?.into_iter();
@@ -83,7 +83,7 @@ pub fn extras(dirs: &Dirs) -> Result<Vec<Planned>, CliError> {
     Ok(scripts.into_iter().chain(pages).collect())
 }
 
-/// Everything of ours that is there, also from an older version that made other files.
+/// Returns every file of ours that exists, also those of an older version that made others.
 pub fn present(dirs: &Dirs) -> Vec<PathBuf> {
     let units = [super::SERVICE, super::SOCKET].map(|name| dirs.units().join(name));
     let scripts = Shell::ALL.map(|shell| dirs.completions(shell));
@@ -92,13 +92,13 @@ pub fn present(dirs: &Dirs) -> Vec<PathBuf> {
     units.into_iter().chain(scripts).chain(pages.filter(named)).filter(|path| ours(path)).collect()
 }
 
-/// A script with the mark on its second line: zsh wants its own word on the first.
+/// Returns a script with the mark on its second line: zsh needs its own line first.
 fn marked(script: &str) -> String {
     let (first, rest) = script.split_once('\n').unwrap_or((script, ""));
     format!("{first}\n# {MARK}\n{rest}")
 }
 
-/// A path as systemd reads it in ExecStart.
+/// Quotes a path for ExecStart.
 fn quoted(path: &Path) -> Result<String, CliError> {
     let text = path.to_str().filter(|text| !text.chars().any(char::is_control)).ok_or_else(|| {
         CliError::Unavailable(format!("{} cannot stand in a unit; put toold into another directory", path.display()))
@@ -108,23 +108,23 @@ fn quoted(path: &Path) -> Result<String, CliError> {
     Ok(if plain { escaped } else { format!("\"{escaped}\"") })
 }
 
-/// Whether it is one of the many.
+/// Reports whether it is one of the many manual pages.
 pub fn is_page(path: &Path) -> bool {
     path.extension().is_some_and(|section| section == "1")
 }
 
-/// Whether we made the file that is there.
+/// Reports whether we made the existing file.
 pub fn ours(path: &Path) -> bool {
     std::fs::read_to_string(path).is_ok_and(|text| text.contains(MARK))
 }
 
 impl Planned {
-    /// Whether something that is not ours is in its place.
+    /// Reports whether a file that is not ours is in its place.
     pub fn blocked(&self) -> bool {
         self.path.symlink_metadata().is_ok() && !ours(&self.path)
     }
 
-    /// Writes it if it is not there as it should be. Never over somebody else's.
+    /// Writes the file if it is missing or different. Never over a file that is not ours.
     pub fn write(&self) -> Result<Outcome, CliError> {
         if std::fs::read_to_string(&self.path).is_ok_and(|text| text == self.text) {
             return Ok(Outcome::Unchanged);
@@ -138,7 +138,7 @@ impl Planned {
         Ok(Outcome::Written)
     }
 
-    /// By a new file that is moved into place: who reads it meanwhile sees the old or the new one.
+    /// Writes a new file and moves it into place: a reader sees the old or the new one.
     fn put(&self) -> io::Result<()> {
         if let Some(dir) = self.path.parent() {
             std::fs::create_dir_all(dir)?;

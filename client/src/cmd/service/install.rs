@@ -1,4 +1,4 @@
-//! `service install` and `service uninstall`: files, and systemd's knowledge of them.
+//! `service install` and `service uninstall`: writes or removes the files, and reloads systemd.
 
 use super::files::{self, Dirs, Outcome, Planned};
 use super::systemd::{Linger, SERVICE, SOCKET, Systemd};
@@ -9,21 +9,21 @@ use crate::error::{CliError, DONE};
 use serde::Serialize;
 use std::path::PathBuf;
 
-/// What of the caller's environment a service does not see.
+/// The variables of the caller's environment that a service does not see.
 const UNSEEN: [&str; 3] = ["TOOLD_SOCKET", "TOOLD_STATE_DIR", "TOOLD_CONFIG"];
 
-/// What install did.
+/// The result of install.
 #[derive(Debug, Default, Serialize)]
 struct Installed {
     wrote: Vec<PathBuf>,
     unchanged: Vec<PathBuf>,
-    /// Somebody else's, left as they were.
+    /// Files that are not ours, left as they were.
     kept: Vec<PathBuf>,
     did: Vec<String>,
     notes: Vec<String>,
 }
 
-/// What uninstall did.
+/// The result of uninstall.
 #[derive(Debug, Serialize)]
 struct Uninstalled {
     removed: Vec<PathBuf>,
@@ -50,14 +50,14 @@ pub fn install(args: &InstallArgs, systemd: &Systemd, cx: &mut Context<'_>) -> R
     done.did.push(format!("systemd listens for toold, now and after every login ({SOCKET} is enabled)"));
     if changed && systemd.unit(SERVICE)?.active() {
         systemd.act(&["restart", SERVICE])?;
-        done.did.push("the daemon was started anew with the new unit; its processes went on".into());
+        done.did.push("the daemon was restarted with the new unit; its processes kept running".into());
     }
     done.notes(&dirs, args);
     show_installed(&done, cx)?;
     Ok(DONE)
 }
 
-/// The units to write: none where a package brought its own. Fails when somebody else's are in the way.
+/// Returns the units to write: none where a package brought its own. Fails if units that are not ours exist.
 fn wanted_units(dirs: &Dirs, systemd: &Systemd) -> Result<Vec<Planned>, CliError> {
     let units = files::units(dirs)?;
     if let Some(blocked) = units.iter().find(|unit| unit.blocked()) {
@@ -72,7 +72,7 @@ fn wanted_units(dirs: &Dirs, systemd: &Systemd) -> Result<Vec<Planned>, CliError
 }
 
 impl Installed {
-    /// Notes what became of a file; whether it is new.
+    /// Records the outcome for a file. Returns true if it is new.
     fn count(&mut self, planned: &Planned, outcome: Outcome) -> bool {
         let list = match outcome {
             Outcome::Written => &mut self.wrote,
@@ -117,7 +117,7 @@ fn show_installed(done: &Installed, cx: &mut Context<'_>) -> Result<(), CliError
     Ok(())
 }
 
-/// One file a line, and the many manual pages on one.
+/// Formats one file per line, and the many manual pages as one line.
 fn listed(word: &str, paths: &[PathBuf]) -> String {
     let (pages, others): (Vec<&PathBuf>, Vec<&PathBuf>) = paths.iter().partition(|path| files::is_page(path));
     let mut text: String = others.iter().map(|path| format!("{word} {}\n", path.display())).collect();
@@ -135,7 +135,7 @@ pub fn uninstall(systemd: &Systemd, cx: &mut Context<'_>) -> Result<u8, CliError
     if units_ours {
         systemd.act(&["disable", "--now", SOCKET])?;
         systemd.act(&["stop", SERVICE])?;
-        done.did.push("systemd listens for toold no more, and the daemon is stopped; its processes go on".into());
+        done.did.push("systemd no longer listens for toold, and the daemon is stopped; its processes keep running".into());
     }
     for path in files {
         std::fs::remove_file(&path).map_err(CliError::io("remove what install made"))?;
@@ -143,7 +143,7 @@ pub fn uninstall(systemd: &Systemd, cx: &mut Context<'_>) -> Result<u8, CliError
     }
     if units_ours {
         systemd.act(&["daemon-reload"])?;
-        // A unit that failed is remembered by name after its file is gone. If it did not fail, there is nothing to forget.
+        // systemd remembers a failed unit by name after its file is gone. If it did not fail, there is nothing to reset.
         let _ = systemd.act(&["reset-failed", SERVICE, SOCKET]);
     }
     if cx.json {

@@ -1,4 +1,4 @@
-//! `service`: let systemd keep the daemon.
+//! `service`: lets systemd run the daemon.
 
 mod files;
 mod install;
@@ -16,9 +16,9 @@ use std::time::{Duration, Instant};
 use systemd::{SERVICE, SOCKET, Systemd};
 use toold_proto::{api, params};
 
-/// A daemon that was told to stop is gone by then: it gives its clients less.
+/// The time that a stopping daemon may take: it gives its clients less.
 const STOP_TIME: Duration = Duration::from_secs(10);
-/// How long a daemon may take to say who it is.
+/// The time that a daemon may take to answer `daemon.info`.
 pub const PATIENCE: Duration = Duration::from_secs(3);
 
 #[derive(Debug, clap::Args)]
@@ -32,16 +32,16 @@ enum Verb {
     /// Install units, completions and manual pages; systemd then starts the daemon when it is needed
     #[command(after_help = "Examples:\n  toolctl service install\n  toolctl service install --units-only")]
     Install(InstallArgs),
-    /// Remove what install made; processes go on
+    /// Remove what install made; processes keep running
     #[command(after_help = "Examples:\n  toolctl service uninstall\n  toolctl service uninstall --json")]
     Uninstall,
     /// Start the daemon, and let systemd start it when it is needed
     #[command(after_help = "Examples:\n  toolctl service start\n  toolctl service start && toolctl service status")]
     Start,
-    /// Stop the daemon, and let systemd not start it again; processes go on
+    /// Stop the daemon, and do not let systemd start it again; processes keep running
     #[command(after_help = "Examples:\n  toolctl service stop\n  toolctl service stop && toolctl service status")]
     Stop,
-    /// Restart the daemon, as after an upgrade; processes go on
+    /// Restart the daemon, as after an upgrade; processes keep running
     #[command(after_help = "Examples:\n  toolctl service restart\n  cargo install --path . && toolctl service restart")]
     Restart,
     /// Show the units, the daemon, the socket and whether the versions agree
@@ -72,7 +72,7 @@ struct LogsArgs {
     more: Vec<String>,
 }
 
-/// What was done, for a document.
+/// The result of an action, for a document.
 #[derive(Debug, Serialize)]
 struct Done<'a> {
     did: &'a str,
@@ -102,7 +102,7 @@ fn stop(systemd: &Systemd, cx: &mut Context<'_>) -> Result<u8, CliError> {
     installed(systemd)?;
     systemd.act(&["stop", SOCKET, SERVICE])?;
     let note = "until `toolctl service start`, the next call starts a daemon of its own; --no-autostart does not";
-    print_done("the daemon is stopped; its processes go on", Some(note), cx)
+    print_done("the daemon is stopped; its processes keep running", Some(note), cx)
 }
 
 fn restart(systemd: &Systemd, cx: &mut Context<'_>) -> Result<u8, CliError> {
@@ -110,7 +110,7 @@ fn restart(systemd: &Systemd, cx: &mut Context<'_>) -> Result<u8, CliError> {
     stop_unmanaged_daemon(systemd, cx)?;
     systemd.act(&["start", SOCKET])?;
     systemd.act(&["restart", SERVICE])?;
-    print_done("the daemon was started anew; its processes went on", None, cx)
+    print_done("the daemon was restarted; its processes kept running", None, cx)
 }
 
 fn logs(args: LogsArgs, systemd: &Systemd, cx: &mut Context<'_>) -> Result<u8, CliError> {
@@ -134,7 +134,7 @@ fn logs(args: LogsArgs, systemd: &Systemd, cx: &mut Context<'_>) -> Result<u8, C
     Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(crate::error::FAILED))
 }
 
-/// Says what was done: a sentence, or a document.
+/// Prints the result: a sentence, or a document.
 fn print_done(did: &str, note: Option<&str>, cx: &mut Context<'_>) -> Result<u8, CliError> {
     match cx.json {
         true => cx.print_json(&Done { did, note })?,
@@ -153,12 +153,12 @@ fn installed(systemd: &Systemd) -> Result<(), CliError> {
     }
 }
 
-/// Stops a daemon that systemd did not start: it holds the state directory, and systemd's could not run
-/// beside it. Says so. Processes go on.
+/// Stops a daemon that systemd did not start: it holds the state directory, and systemd's could not run beside it. Reports
+/// that. Processes keep running.
 fn stop_unmanaged_daemon(systemd: &Systemd, cx: &mut Context<'_>) -> Result<(), CliError> {
     let DaemonState::Running(mut client) = probe(cx.connection.socket(), PATIENCE) else { return Ok(()) };
     let Ok(info) = client.call::<api::DaemonInfo>(&params::Empty::default()) else { return Ok(()) };
-    // One with another socket and another state is nobody's rival.
+    // One with another socket and another state directory does not conflict.
     let other_socket = unit_socket().is_none_or(|own| own != *info.paths.socket)
         && std::env::var_os("TOOLD_STATE_DIR").is_some_and(|dir| !dir.is_empty());
     if other_socket || systemd.unit(SERVICE)?.main_pid() == Some(info.pid) {
@@ -174,18 +174,18 @@ fn stop_unmanaged_daemon(systemd: &Systemd, cx: &mut Context<'_>) -> Result<(), 
     }
     if !cx.json {
         cx.console
-            .message(&format!("stopped the daemon that ran without systemd (pid {}); its processes go on", info.pid));
+            .message(&format!("stopped the daemon that ran without systemd (pid {}); its processes keep running", info.pid));
     }
     Ok(())
 }
 
-/// Whether a process runs. One that only waits for its parent holds nothing any more.
+/// Reports whether a process runs. A zombie holds nothing any more.
 fn is_running(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with(['Z', 'X']))
 }
 
-/// The daemon that the unit runs: the one beside this program.
+/// Returns the daemon that the unit runs: the one beside this program.
 fn daemon_program() -> Result<PathBuf, CliError> {
     let program = program();
     if program.is_absolute() {

@@ -1,4 +1,4 @@
-//! `service status`: the units, the daemon, the socket, and whether the versions agree.
+//! `service status`: shows the units, the daemon, the socket, and whether the versions agree.
 
 use super::PATIENCE;
 use super::systemd::{Linger, SERVICE, SOCKET, Systemd, Unit};
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use toold_proto::results::DaemonInfoResult;
 use toold_proto::{api, params};
 
-/// Our own version, which the daemon's should be.
+/// Our own version, which the daemon should have too.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 #[derive(Debug, Serialize)]
@@ -21,7 +21,7 @@ struct Status {
     service: Seen,
     socket: Seen,
     daemon: Option<Running>,
-    /// Where toolctl looks for it.
+    /// The socket that toolctl uses.
     path: PathBuf,
     toolctl: &'static str,
     versions_agree: Option<bool>,
@@ -42,7 +42,7 @@ struct Running {
     version: String,
     pid: u32,
     uptime_ms: u64,
-    /// Whether it is the one that systemd started.
+    /// It is the one that systemd started.
     by_systemd: bool,
 }
 
@@ -57,11 +57,11 @@ impl Seen {
     }
 }
 
-/// The daemon, if one runs. Never starts one.
+/// Returns the daemon, if one runs. Never starts one.
 pub fn daemon(path: &Path, service: Option<&Unit>) -> Result<Option<Box<DaemonInfoResult>>, CallError> {
     let mut client = match daemon_probe::probe(path, PATIENCE) {
         DaemonState::Running(client) => client,
-        // Systemd knows of one whose state is elsewhere.
+        // systemd runs one whose state directory is another.
         DaemonState::SocketActivated if service.is_some_and(|unit| unit.main_pid().is_some()) => Client::connect(path)?,
         DaemonState::SocketActivated => return Ok(None),
         DaemonState::Unreachable(error) => return Err(error),
@@ -96,7 +96,7 @@ pub fn run(cx: &mut Context<'_>) -> Result<u8, CliError> {
     if !status.service.installed && !cx.json {
         cx.console.message("`toolctl service install` sets it up");
     }
-    // As systemctl has it: what is not there is not well.
+    // As systemctl does: a missing unit is a failure.
     Ok(if status.service.installed && status.socket.state.starts_with("active") { DONE } else { FAILED })
 }
 
@@ -132,5 +132,5 @@ fn lines(status: &Status) -> Vec<(&'static str, String)> {
     lines
 }
 
-/// What makes an old daemon a new one.
+/// Returns the command that replaces an old daemon by the new one.
 pub const MEND_SKEW: &str = "`toolctl service restart`, or `toolctl shutdown` without systemd, starts the new one";

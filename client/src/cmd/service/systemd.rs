@@ -1,4 +1,4 @@
-//! systemd's user manager, by way of `systemctl`.
+//! systemd's user manager, through `systemctl`.
 
 use crate::error::CliError;
 use serde::Serialize;
@@ -9,18 +9,18 @@ use std::process::{Command, Output, Stdio};
 pub const SERVICE: &str = "toold.service";
 pub const SOCKET: &str = "toold.socket";
 
-/// What is asked about a unit.
+/// The properties of a unit that are read.
 const PROPERTIES: &str = "LoadState,ActiveState,SubState,UnitFileState,FragmentPath,MainPID,NRestarts,Result,\
 Listen,NeedDaemonReload,ControlGroup";
 
 /// A user manager that answers.
 pub struct Systemd(());
 
-/// A unit as the manager sees it.
+/// A unit as the manager shows it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Unit(BTreeMap<String, String>);
 
-/// Whether the user's manager, and so the jobs, outlive the last logout.
+/// Lingering: the user's manager, and so its processes, outlive the last logout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Linger {
@@ -30,7 +30,7 @@ pub enum Linger {
 }
 
 impl Systemd {
-    /// The manager of this user, or a sentence that says why there is none.
+    /// Returns the manager of this user, or a sentence with the reason why there is none.
     pub fn find() -> Result<Systemd, CliError> {
         let without = "toolctl starts the daemon by itself, so all but `toolctl service` works without";
         match systemctl(&["show", "--property=Version"]) {
@@ -46,7 +46,7 @@ impl Systemd {
         }
     }
 
-    /// Has something done, and fails with systemd's own words.
+    /// Runs a command of systemctl; fails with systemd's own message.
     pub fn act(&self, args: &[&str]) -> Result<(), CliError> {
         let output = systemctl(args).map_err(CliError::io("run systemctl"))?;
         if output.status.success() {
@@ -86,12 +86,12 @@ impl Unit {
         self.get("MainPID").parse().ok().filter(|pid| *pid > 0)
     }
 
-    /// `active (listening), enabled`, or that it is not there.
+    /// Returns `active (listening), enabled`, or that it is not installed.
     pub fn phrase(&self) -> String {
         if !self.loaded() {
             return "not installed".into();
         }
-        // It is the socket that is enabled. Of the service, the word would only look like a fault.
+        // The socket is the unit that is enabled. For the service, `disabled` would only look like a fault.
         let file = if self.0.contains_key("MainPID") { "" } else { self.get("UnitFileState") };
         let file = if file.is_empty() { String::new() } else { format!(", {file}") };
         let result = self.get("Result");
@@ -109,14 +109,14 @@ impl Linger {
             Ok(output) if output.status.success() => match first_line(&output.stdout).as_str() {
                 "yes" => Linger::On,
                 "no" => Linger::Off,
-                // A newer systemd's word.
+                // A value of a newer systemd.
                 _ => Linger::Unknown,
             },
             Ok(_) | Err(_) => Linger::Unknown,
         }
     }
 
-    /// What to tell a person who wants jobs to go on.
+    /// Returns the advice for a user whose processes should outlive the logout.
     pub fn advice(self) -> Option<&'static str> {
         match self {
             Linger::On => None,
@@ -136,7 +136,7 @@ fn systemctl(args: &[&str]) -> io::Result<Output> {
     quiet(Command::new("systemctl").arg("--user").args(args)).output()
 }
 
-/// Nothing to read, and words that do not depend on the user's language.
+/// Sets an empty stdin, and messages that do not depend on the user's language.
 fn quiet(command: &mut Command) -> &mut Command {
     command.stdin(Stdio::null()).env("LC_ALL", "C").env("SYSTEMD_COLORS", "0").env("SYSTEMD_PAGER", "")
 }
@@ -145,7 +145,7 @@ fn first_line(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).lines().next().unwrap_or("it said nothing").trim().to_owned()
 }
 
-/// Our own uid: that of what the kernel shows of us.
+/// Returns our uid, from /proc.
 pub fn uid() -> Option<u32> {
     use std::os::unix::fs::MetadataExt;
     std::fs::metadata("/proc/self").ok().map(|own| own.uid())

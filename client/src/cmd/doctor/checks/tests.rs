@@ -91,7 +91,7 @@ fn each_missing_feature_says_what_it_costs() {
         [
             "no pidfd_exit: the exit of a process whose shim was killed is `lost` and not known",
             "no landlock: jobs cannot be confined to files",
-            "control groups lack what --memory, --cpu need: they are not enforced, and told so",
+            "control groups lack what --memory, --cpu need: they are not enforced, and `exec` reports that",
         ]
     );
 }

@@ -12,7 +12,7 @@ use toold_proto::results;
 use toold_proto::{api, api::Method};
 
 /// The time that the daemon gives a process to read what is written.
-pub const WAIT: Duration = Duration::from_secs(5);
+pub const READ_WAIT: Duration = Duration::from_secs(5);
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -49,7 +49,7 @@ fn send<M: Method<Params = params::WriteParams, Result = results::WriteResult>>(
     params: &params::WriteParams,
     cx: &mut Context<'_>,
 ) -> Result<u8, CliError> {
-    cx.connection.expect_wait(WAIT);
+    cx.connection.expect_wait(READ_WAIT);
     // Without a write id a second try could not be told apart from a second text.
     let raw = match params.write_id {
         Some(_) => cx.connection.call_raw_with_retry::<M>(|_| params.clone())?,

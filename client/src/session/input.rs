@@ -1,4 +1,4 @@
-//! Our stdin on its way to the process.
+//! Forwards our stdin to the process.
 
 use super::{Request, Session};
 use crate::blocking::parse;
@@ -19,62 +19,62 @@ use toold_proto::api;
 use toold_proto::params;
 use toold_proto::{ErrorKind, RpcError};
 
-/// How much of our stdin goes into one `write`. With its base64 it fits a socket's buffer, so
-/// sending it never waits for a daemon that waits for us.
-const INPUT: usize = 32 * 1024;
-/// Keys that wait for a process that does not read. They are taken so that the key to leave is
-/// seen; more than this is no typing, and waits in the terminal.
-const TYPED: usize = 1024 * 1024;
-/// A line at our terminal that is for somebody else is looked at again after so long: it may be ours
-/// by then.
-const GLANCE: Duration = Duration::from_millis(250);
-/// A program whose input broke with a line on its way may be about to end: so long it is waited for that.
-const ENDING: Duration = Duration::from_millis(100);
-/// So much of a line that nobody read is said.
-const SAID: usize = 200;
-/// Who leaves waits so long for the last keys to be written.
-const LAST_KEYS: Duration = Duration::from_secs(1);
+/// The size of one `write`. With its base64 it fits a socket's buffer, so sending it never waits for a daemon that
+/// waits for us.
+const MAX_WRITE_LEN: usize = 32 * 1024;
+/// The number of keys that are held for a process that does not read. They are read so that the detach key is seen; more
+/// than this is not typing, and stays in the terminal.
+const MAX_TYPED_LEN: usize = 1024 * 1024;
+/// The delay before a line on our terminal that is for another process is checked again: it may be ours by
+/// then.
+const STDIN_CHECK_DELAY: Duration = Duration::from_millis(250);
+/// The time to wait for the end of a program that stopped reading with a line under way.
+const EXIT_WAIT: Duration = Duration::from_millis(100);
+/// The number of characters of an unread line that are printed.
+const MAX_SHOWN_CHARS: usize = 200;
+/// The time that the last keys may take to be written on detaching.
+const DETACH_WRITE_WAIT: Duration = Duration::from_secs(1);
 
 impl Session<'_, '_> {
-    /// Whether what our stdin has can be taken now.
+    /// Reports whether our stdin may be read now.
     pub(super) fn reads_input(&self) -> bool {
-        let room = match &self.plan.screen {
-            Some(_) => self.typed.len() < TYPED && !self.leaving,
+        let room = match &self.options.screen {
+            Some(_) => self.typed.len() < MAX_TYPED_LEN && !self.leaving,
             None => {
                 let asked = self.is_pending(Request::Close) || self.is_pending(Request::CheckStdin);
                 self.sending.is_empty() && !asked && self.stdin_backoff.is_none()
             }
         };
-        // What comes after the program's end is for whoever comes after us.
+        // Input after the program's end is for the next reader.
         self.process.is_some() && room && !self.progress.ended()
     }
 
-    /// Whether we only share our stdin: lines of a terminal on which others read too.
+    /// Reports whether we share our stdin: lines of a terminal that other processes read too.
     pub(super) fn shares_input(&self) -> bool {
-        self.plan.screen.is_none() && self.plan.input.as_ref().is_some_and(|input| input.is_terminal())
+        self.options.screen.is_none() && self.options.input.as_ref().is_some_and(|input| input.is_terminal())
     }
 
-    /// Leaves a line to somebody else for a while.
+    /// Leaves a line to another process for a while.
     fn leave_input(&mut self) {
-        self.stdin_backoff = Some(Instant::now() + GLANCE);
+        self.stdin_backoff = Some(Instant::now() + STDIN_CHECK_DELAY);
     }
 
-    /// Sends on what our stdin has. A line of a terminal is the shell's once nobody can read it here, and what is read cannot be
-    /// given back: so that is asked first, by a write of nothing.
+    /// Forwards what our stdin has. A line of a terminal belongs to the shell once the process cannot read it, and a line that
+    /// was read cannot be given back: so an empty write checks that first.
     pub(super) fn forward(&mut self) -> Result<Option<u8>, CliError> {
         if !self.shares_input() {
             return self.take();
         }
-        // The end of what was typed has brought the cursor into a line of ours.
+        // The line break that was typed has moved the cursor into our status line.
         self.cx.console.erase();
         let params = params::WriteParams { id: self.id(), data: Some(String::new()), ..Default::default() };
-        self.ask::<api::Write>(Request::CheckStdin, &params, crate::cmd::write::WAIT).map(|()| None)
+        self.ask::<api::Write>(Request::CheckStdin, &params, crate::cmd::write::READ_WAIT).map(|()| None)
     }
 
-    /// Nobody reads it, so the line stays where it is.
+    /// Leaves the line where it is, because the process cannot read it.
     pub(super) fn unreadable(&mut self, error: &RpcError) {
         match error.kind() {
-            Some(ErrorKind::AlreadyExited | ErrorKind::StdinUnavailable) => self.plan.input = None,
+            Some(ErrorKind::AlreadyExited | ErrorKind::StdinUnavailable) => self.options.input = None,
             _ => {
                 self.message(&error_text::describe(error));
                 self.leave_input();
@@ -82,9 +82,9 @@ impl Session<'_, '_> {
         }
     }
 
-    /// What became of a line that was on its way when the program ended.
+    /// Waits for the result of a write that was under way when the program ended.
     pub(super) fn finish_write(&mut self) -> Result<(), CliError> {
-        let until = Instant::now() + ENDING;
+        let until = Instant::now() + EXIT_WAIT;
         while self.shares_input() && self.is_pending(Request::Write) {
             if let Some(incoming) = self.events.next(&mut self.cx.connection)? {
                 if let Incoming::Answer(request, outcome) = incoming {
@@ -100,19 +100,19 @@ impl Session<'_, '_> {
         Ok(())
     }
 
-    /// A line that was refused is in our hands, and in nobody else's. Should the program have ended, that is told.
+    /// Keeps a line that was refused: we have it, and no one else. If the program has ended, it is reported.
     pub(super) fn keep_unread(&mut self) -> Result<(), CliError> {
-        let Some(input) = self.plan.input.as_ref().filter(|_| self.shares_input()) else { return Ok(()) };
+        let Some(input) = self.options.input.as_ref().filter(|_| self.shares_input()) else { return Ok(()) };
         if self.sending.is_empty() || !sys::has_echo(input.as_fd()) {
             return Ok(());
         }
         self.unread.clone_from(&self.sending);
-        let timeout_ms = Some(ENDING.as_millis() as i64);
+        let timeout_ms = Some(EXIT_WAIT.as_millis() as i64);
         let params = params::WaitParams { id: Some(self.id()), timeout_ms, ..Default::default() };
-        self.ask::<api::Wait>(Request::CheckExit, &params, ENDING)
+        self.ask::<api::Wait>(Request::CheckExit, &params, EXIT_WAIT)
     }
 
-    /// The program runs on without its stdin, and what was typed is nothing to it.
+    /// Drops the unread line if the program still runs, which then does not want it.
     pub(super) fn check_unread(&mut self, result: &RawValue) -> Result<(), CliError> {
         if !parse::<api::Wait>(result)?.processes.iter().any(|waited| has_ended(&waited.process)) {
             self.unread.clear();
@@ -120,29 +120,29 @@ impl Session<'_, '_> {
         Ok(())
     }
 
-    pub(super) fn say_unread(&mut self) {
+    pub(super) fn report_unread(&mut self) {
         let unread = std::mem::take(&mut self.unread);
-        let line: String = String::from_utf8_lossy(&unread).trim_end().chars().take(SAID).collect();
+        let line: String = String::from_utf8_lossy(&unread).trim_end().chars().take(MAX_SHOWN_CHARS).collect();
         if !line.is_empty() {
             self.cx.console.message(&format!("it ended before it could read what you typed: {line}"));
         }
     }
 
-    /// Takes what our stdin has and sends it on; at its end closes the process's.
+    /// Reads our stdin and forwards it; at its end closes the process's.
     pub(super) fn take(&mut self) -> Result<Option<u8>, CliError> {
         let shares = self.shares_input();
         if shares && self.progress.ended() {
             return Ok(None);
         }
-        let Some(input) = &mut self.plan.input else { return Ok(None) };
+        let Some(input) = &mut self.options.input else { return Ok(None) };
         if shares && !sys::is_canonical_foreground(input.as_fd()) {
             self.leave_input();
             return Ok(None);
         }
-        let mut chunk = vec![0; INPUT];
+        let mut chunk = vec![0; MAX_WRITE_LEN];
         let read = match input.read(&mut chunk) {
             Err(error) if shares && error.raw_os_error() == Some(libc::EIO) => {
-                // In the background since we looked, or gone.
+                // We are in the background since the check, or the terminal is gone.
                 if !sys::is_canonical_foreground(input.as_fd()) {
                     self.leave_input();
                     return Ok(None);
@@ -152,18 +152,18 @@ impl Session<'_, '_> {
             read => read,
         };
         match read {
-            // Interrupted, or somebody else was faster.
+            // Interrupted, or another reader was faster.
             Err(error) if matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock) => {
                 return Ok(None);
             }
-            // So ends a terminal.
-            Ok(0) | Err(_) if self.plan.screen.is_some() => {
-                self.plan.input = None;
+            // This is the end of a terminal.
+            Ok(0) | Err(_) if self.options.screen.is_some() => {
+                self.options.input = None;
                 return self.hung_up(libc::SIGHUP);
             }
             Err(source) => return Err(CliError::Io { doing: "read standard input", source }),
             Ok(0) => {
-                self.plan.input = None;
+                self.options.input = None;
                 let id = self.id();
                 return self
                     .ask::<api::Close>(Request::Close, &params::CloseParams { id }, Duration::ZERO)
@@ -171,22 +171,22 @@ impl Session<'_, '_> {
             }
             Ok(read) => chunk.truncate(read),
         }
-        match self.plan.screen.as_mut().map(|screen| screen.typed(&chunk)) {
+        match self.options.screen.as_mut().map(|screen| screen.typed(&chunk)) {
             None => self.typed = chunk,
             Some(Typed::Keys(keys)) => self.typed.extend(keys),
             Some(Typed::Detach(keys)) => {
                 self.typed.extend(keys);
                 self.leaving = true;
-                self.detach_at = Some(Instant::now() + LAST_KEYS);
+                self.detach_at = Some(Instant::now() + DETACH_WRITE_WAIT);
             }
         }
         self.write_next()
     }
 
-    /// Sends what was typed unless something is on its way: one at a time, so that it stays in order.
+    /// Writes what was typed unless a write is pending: one at a time, to keep the order.
     fn write_next(&mut self) -> Result<Option<u8>, CliError> {
         if self.sending.is_empty() {
-            let rest = self.typed.split_off(self.typed.len().min(INPUT));
+            let rest = self.typed.split_off(self.typed.len().min(MAX_WRITE_LEN));
             self.sending = std::mem::replace(&mut self.typed, rest);
             match (self.sending.is_empty(), self.leaving) {
                 (false, _) => self.write()?,
@@ -197,8 +197,8 @@ impl Session<'_, '_> {
         Ok(None)
     }
 
-    /// Carries an id of its own, so that it can be asked again on a new connection and is still
-    /// written once.
+    /// Writes with an id of its own, so that it can be sent again on a new connection and is still written
+    /// once.
     fn write(&mut self) -> Result<(), CliError> {
         let params = params::WriteParams {
             id: self.id(),
@@ -206,7 +206,7 @@ impl Session<'_, '_> {
             write_id: Some(random_id()),
             ..Default::default()
         };
-        self.ask::<api::Write>(Request::Write, &params, crate::cmd::write::WAIT)
+        self.ask::<api::Write>(Request::Write, &params, crate::cmd::write::READ_WAIT)
     }
 
     pub(super) fn wrote(&mut self, result: &RawValue) -> Result<Option<u8>, CliError> {

@@ -9,17 +9,17 @@ use std::time::Duration;
 use toold_proto::api;
 use toold_proto::params;
 
-/// How long one `wait` of `run --json` lasts before it is asked again.
-const WAIT_MS: u32 = 600_000;
+/// The time that one `wait` of `run --json` lasts before it is called again.
+const WAIT_STEP_MS: u32 = 600_000;
 
 impl Session<'_, '_> {
-    /// Waits for the end, however long it takes.
+    /// Waits for the end, without a timeout.
     pub(super) fn wait_for_end(&mut self) -> Result<(), CliError> {
-        self.wait(Request::Wait, WAIT_MS)
+        self.wait(Request::Wait, WAIT_STEP_MS)
     }
 
     pub(super) fn wait(&mut self, what: Request, timeout_ms: u32) -> Result<(), CliError> {
-        let consumer = self.plan.exec.consumer.clone();
+        let consumer = self.options.exec.consumer.clone();
         let params = params::WaitParams {
             id: Some(self.id()),
             timeout_ms: Some(timeout_ms.into()),

@@ -1,5 +1,5 @@
-//! The loop behind `run` and `attach`: the daemon's answers, our signals and our stdin, whichever comes first.
-//! It sleeps in poll(2) and nowhere else.
+//! A session with one process, behind `run` and `attach`: handles the daemon's answers, our signals and our stdin in the order
+//! they come.
 
 mod input;
 mod json;
@@ -27,7 +27,7 @@ use crate::render::status::unusual_exit;
 use crate::sys::{Interest, Signals};
 use progress::{Next, Progress, pieces};
 use serde_json::value::RawValue;
-use status_line::Quiet;
+use status_line::StatusLine;
 use std::fs::File;
 use std::io::IsTerminal;
 use std::os::fd::AsFd;
@@ -38,23 +38,23 @@ use toold_proto::process::{Process, Reason};
 use toold_proto::pty::Pty;
 use toold_proto::{ErrorKind, RpcError};
 
-/// Whose process it is.
+/// Our relation to the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// We start it, and an interrupt is for it.
     Owner,
-    /// It was there before us.
+    /// It existed before us.
     Attached,
 }
 
-/// What becomes of the process when the person is gone.
+/// The fate of the process when our terminal is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hangup {
     RunsOn,
     Kill,
 }
 
-/// What `run` or `attach` was asked for.
+/// The options of `run` or `attach`.
 pub struct SessionOptions {
     pub role: Role,
     pub hangup: Hangup,
@@ -62,25 +62,25 @@ pub struct SessionOptions {
     pub detach_after: Option<Duration>,
     /// Our stdin, when it is to be forwarded.
     pub input: Option<File>,
-    /// What makes the process ready, if a person wants to be told.
+    /// The readiness condition, if it is to be reported.
     pub readiness: Option<Readiness>,
     /// Our terminal, when it is to be the process's.
     pub screen: Option<AttachedTerminal>,
 }
 
-/// What was asked and is not answered yet.
+/// The kinds of calls that may be pending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Request {
     Exec,
     Poll,
-    /// Whether somebody could read it, before a line is taken.
+    /// Checks that the process can read its stdin, before a line is taken.
     CheckStdin,
-    /// Whether it has ended, after a line was refused.
+    /// Checks whether it has ended, after a line was refused.
     CheckExit,
     Wait,
-    /// Until the process is ready.
+    /// Waits until the process is ready.
     Ready,
-    /// The last look of a `run --json` that leaves the process running.
+    /// The last read of a `run --json` that leaves the process running.
     FinalPoll,
     Signal,
     Kill,
@@ -89,45 +89,45 @@ enum Request {
     Resize,
 }
 
-/// One `run`.
+/// One `run` or `attach`.
 pub struct Session<'a, 'c> {
     cx: &'a mut Context<'c>,
     signals: Signals,
-    plan: SessionOptions,
+    options: SessionOptions,
     detach_at: Option<Instant>,
     process: Option<String>,
     progress: Progress,
     events: EventLoop<Request>,
     interrupts: u32,
-    /// Bytes of our stdin that are on their way.
+    /// Bytes of our stdin that are being written.
     sending: Vec<u8>,
-    /// A line that was taken and refused, while it is not known whether the process went on.
+    /// A line that was taken and refused, until it is known whether the process ended.
     unread: Vec<u8>,
-    /// Our terminal is read by others, at least until then.
+    /// Another process reads our terminal, at least until then.
     stdin_backoff: Option<Instant>,
-    /// Keys that are typed meanwhile.
+    /// Keys that were typed meanwhile.
     typed: Vec<u8>,
-    /// The person has left, by this signal, before the process had an id.
+    /// The signal by which the user left, before the process had an id.
     kill_on_start: Option<i32>,
-    /// The daemon went away, and has not answered since.
+    /// The connection was lost, and the daemon has not answered since.
     away: bool,
-    /// The person wants to leave once what was typed is written.
+    /// The user wants to leave once what was typed is written.
     leaving: bool,
-    /// Where a line of ours may be shown while the program is quiet.
-    quiet: Option<Quiet>,
+    /// The status line that is shown while the program prints nothing.
+    status_line: Option<StatusLine>,
 }
 
 impl<'a, 'c> Session<'a, 'c> {
-    pub fn new(cx: &'a mut Context<'c>, signals: Signals, plan: SessionOptions) -> Session<'a, 'c> {
+    pub fn new(cx: &'a mut Context<'c>, signals: Signals, options: SessionOptions) -> Session<'a, 'c> {
         let now = Instant::now();
-        let detach_at = plan.detach_after.map(|after| now + after);
+        let detach_at = options.detach_after.map(|after| now + after);
         // A program on a terminal has the screen for itself.
-        let shows = cx.console.can_redraw && !cx.json && plan.exec.pty == Pty::No && plan.screen.is_none();
-        let quiet = shows.then(|| Quiet::since(now));
+        let shows = cx.console.can_redraw && !cx.json && options.exec.pty == Pty::No && options.screen.is_none();
+        let status_line = shows.then(|| StatusLine::since(now));
         Session {
             cx,
             signals,
-            plan,
+            options,
             detach_at,
             process: None,
             progress: Progress::default(),
@@ -140,18 +140,18 @@ impl<'a, 'c> Session<'a, 'c> {
             kill_on_start: None,
             away: false,
             leaving: false,
-            quiet,
+            status_line,
         }
     }
 
-    /// Starts the process and stays with it. The code to exit with.
+    /// Starts the process and follows it. Returns the code to exit with.
     pub fn run(mut self) -> Result<u8, CliError> {
-        let exec = self.plan.exec.clone();
+        let exec = self.options.exec.clone();
         self.ask::<api::Exec>(Request::Exec, &exec, Duration::ZERO)?;
         self.run_loop()
     }
 
-    /// Goes on with what was asked until there is a code to exit with.
+    /// Handles answers and events until there is a code to exit with.
     fn run_loop(&mut self) -> Result<u8, CliError> {
         loop {
             while let Some(incoming) = self.events.next(&mut self.cx.connection)? {
@@ -167,12 +167,12 @@ impl<'a, 'c> Session<'a, 'c> {
         }
     }
 
-    /// Waits for whatever comes first, and acts on it.
+    /// Waits for the next events, and handles them.
     fn poll_once(&mut self) -> Result<Option<u8>, CliError> {
         let (stdout, stderr) = (std::io::stdout(), std::io::stderr());
         let terminal = if stdout.is_terminal() { stdout.as_fd() } else { stderr.as_fd() };
         let timer = self.next_timer();
-        let input = self.plan.input.as_ref().filter(|_| self.reads_input()).map(|input| input.as_fd());
+        let input = self.options.input.as_ref().filter(|_| self.reads_input()).map(|input| input.as_fd());
         let sources = Sources {
             signals: Some(&self.signals),
             input,
@@ -204,22 +204,22 @@ impl<'a, 'c> Session<'a, 'c> {
         self.run_timers(wake.daemon)
     }
 
-    /// Returns when something is due though nothing comes.
+    /// Returns the time of the next timer.
     fn next_timer(&self) -> Option<Instant> {
-        let timers = [self.detach_due(), self.quiet_due(), self.resize_due(), self.redraw_due(), self.stdin_backoff];
+        let timers = [self.detach_due(), self.status_due(), self.resize_due(), self.redraw_due(), self.stdin_backoff];
         timers.into_iter().flatten().min()
     }
 
-    /// When to leave. Before the id is known there is nothing to print or to leave behind.
+    /// Returns when to detach. Before the id is known there is nothing to print or to leave behind.
     fn detach_due(&self) -> Option<Instant> {
         self.detach_at.filter(|_| self.process.is_some())
     }
 
-    /// Does what is due by now.
+    /// Runs the timers that are due.
     fn run_timers(&mut self, answers: bool) -> Result<Option<u8>, CliError> {
         let now = Instant::now();
         if !answers {
-            self.show_quiet(now);
+            self.show_status(now);
         }
         self.stdin_backoff = self.stdin_backoff.filter(|until| *until > now);
         if self.resize_due().is_some_and(|due| due <= now) {
@@ -275,18 +275,18 @@ impl<'a, 'c> Session<'a, 'c> {
         }
     }
 
-    /// A wish that was not granted. The output goes on, so it is not the end of `run`.
+    /// Handles a refused call. The output continues, so `run` does not end.
     fn refused(&mut self, what: Request, error: &RpcError) -> Result<(), CliError> {
         if matches!(what, Request::Write | Request::Close) {
             self.keep_unread()?;
             self.sending.clear();
             self.typed.clear();
             // Without keys there would be no way to detach.
-            if self.plan.screen.is_none() {
-                self.plan.input = None;
+            if self.options.screen.is_none() {
+                self.options.input = None;
             }
         }
-        // It ended, or closed its stdin, just before: as good as granted.
+        // It ended, or closed its stdin, just before: the effect is the same.
         if !matches!(error.kind(), Some(ErrorKind::AlreadyExited | ErrorKind::StdinUnavailable)) {
             self.message(&error_text::describe(error));
         }
@@ -305,7 +305,7 @@ impl<'a, 'c> Session<'a, 'c> {
             self.poll(self.progress.first())?;
             self.ask_ready()?
         }
-        // What was typed before the process had an id is for it too.
+        // Interrupts from before the process had an id are for it too.
         match self.interrupts {
             0 => Ok(None),
             _ => self.interrupt().map(|()| None),
@@ -341,12 +341,12 @@ impl<'a, 'c> Session<'a, 'c> {
         let output = bytes(&page.output)?;
         for (stream, piece) in pieces(&output, page.from, page.spans.as_deref().unwrap_or_default()) {
             match self.print(stream, piece) {
-                Err(CliError::OutputClosed | CliError::Io { .. }) if self.plan.screen.is_some() => {
+                Err(CliError::OutputClosed | CliError::Io { .. }) if self.options.screen.is_some() => {
                     return self.hung_up(libc::SIGHUP);
                 }
                 Err(CliError::OutputClosed) => return self.reader_left(),
                 Err(failure @ CliError::Io { .. }) if page.process.reason.is_none() => {
-                    // A full disk is ours, not the program's: what it prints is kept.
+                    // A full disk is our problem, not the program's: its output stays stored.
                     let line = self.return_hint(&self.id());
                     self.cx.console.message(&line);
                     return Err(failure);
@@ -356,7 +356,7 @@ impl<'a, 'c> Session<'a, 'c> {
                 Ok(None) => {}
             }
         }
-        // After what came meanwhile, or a program that draws anew would write over it at once.
+        // After the output that came meanwhile: a program that redraws would overwrite the message at once.
         self.report_reconnect();
         if !output.is_empty() {
             self.repeat_message();
@@ -370,28 +370,28 @@ impl<'a, 'c> Session<'a, 'c> {
                 self.finish_write()?;
                 self.restore_terminal();
                 self.acknowledge();
-                self.say_unread();
-                self.say_end(&page.process);
+                self.report_unread();
+                self.report_end(&page.process);
                 Ok(Some(code))
             }
         }
     }
 
-    /// Says what the exit code does not, except what the person did with a second Ctrl-C.
-    fn say_end(&mut self, process: &Process) {
+    /// Prints what the exit code does not express, except the effect of the user's second Ctrl-C.
+    fn report_end(&mut self, process: &Process) {
         let ours = self.interrupts > 1 && process.reason == Some(Reason::Killed);
-        match (unusual_exit(process, &self.plan.exec).filter(|_| !ours), self.plan.role) {
+        match (unusual_exit(process, &self.options.exec).filter(|_| !ours), self.options.role) {
             (Some(end), _) => self.cx.console.message(&end),
             (None, Role::Attached) => self.cx.console.message(&summary(process)),
             (None, Role::Owner) => {}
         }
     }
 
-    /// Whoever read our output has gone. A program on a pipe of its own would get SIGPIPE now, so
-    /// this one does.
+    /// Handles a reader of our output that is gone. A program on a pipe of its own would get SIGPIPE now, so this one
+    /// does.
     fn reader_left(&mut self) -> Result<Option<u8>, CliError> {
         let params = params::SignalParams { id: self.id(), signal: "SIGPIPE".into() };
-        // It may have ended already, and we leave in any case.
+        // It may have ended already, and we exit in any case.
         let _ = self.cx.connection.call_raw::<api::Signal>(&params);
         Ok(Some(128 + libc::SIGPIPE as u8))
     }

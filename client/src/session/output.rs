@@ -1,4 +1,4 @@
-//! The program's output on its way to ours, and our own line while there is none.
+//! Writes the program's output to ours, and shows a status line while there is none.
 
 use super::Session;
 use crate::error::CliError;
@@ -9,11 +9,11 @@ use std::os::fd::AsFd;
 use std::time::Instant;
 use toold_proto::params::Stream;
 
-/// Bytes written at once to our own output: what a pipe that is ready takes without waiting.
-const OUTPUT: usize = 4096;
+/// The size of one write to our output: a pipe that is ready takes this without blocking.
+const WRITE_LEN: usize = 4096;
 
 impl Session<'_, '_> {
-    /// Prints a piece of the program's, drawn by us if its screen is not of our size.
+    /// Prints a piece of the program's output, drawn by us if its screen has another size than ours.
     pub(super) fn print(&mut self, stream: Stream, piece: &[u8]) -> Result<Option<u8>, CliError> {
         match self.translate(piece) {
             Some(drawn) => self.put(stream, &drawn),
@@ -21,18 +21,18 @@ impl Session<'_, '_> {
         }
     }
 
-    /// Writes it, and hears signals while the output is not ready to take it.
+    /// Writes it, and handles signals while the output is not ready.
     pub(super) fn put(&mut self, stream: Stream, piece: &[u8]) -> Result<Option<u8>, CliError> {
         self.cx.console.erase();
-        for part in piece.chunks(OUTPUT) {
+        for part in piece.chunks(WRITE_LEN) {
             while self.cx.console.is_real {
                 let (stdout, stderr) = (std::io::stdout(), std::io::stderr());
                 let fd = match stream {
                     Stream::Stdout => stdout.as_fd(),
                     Stream::Stderr => stderr.as_fd(),
                 };
-                // Only keys can wait for a slow terminal: a pipe's data goes on when the output does.
-                let keys = self.plan.input.as_ref().filter(|_| self.plan.screen.is_some() && self.reads_input());
+                // Only keys may wait for a slow terminal: data of a pipe is read when the output continues.
+                let keys = self.options.input.as_ref().filter(|_| self.options.screen.is_some() && self.reads_input());
                 let sources = Sources {
                     signals: Some(&self.signals),
                     input: keys.map(|keys| keys.as_fd()),
@@ -59,26 +59,26 @@ impl Session<'_, '_> {
             };
             out.write_all(part).and_then(|()| out.flush()).map_err(CliError::io(doing))?;
             self.track_output(part);
-            if let Some(quiet) = &mut self.quiet {
-                quiet.printed(stream, part, Instant::now());
+            if let Some(status) = &mut self.status_line {
+                status.printed(stream, part, Instant::now());
             }
         }
         Ok(None)
     }
 
-    /// When our line is due: once the process has an id, and prints nothing.
-    pub(super) fn quiet_due(&self) -> Option<Instant> {
-        self.process.as_ref().and(self.quiet.as_ref()?.due())
+    /// Returns when the status line is due: once the process has an id, and prints nothing.
+    pub(super) fn status_due(&self) -> Option<Instant> {
+        self.process.as_ref().and(self.status_line.as_ref()?.due())
     }
 
-    /// Shows our line if it is due.
-    pub(super) fn show_quiet(&mut self, now: Instant) {
+    /// Shows the status line if it is due.
+    pub(super) fn show_status(&mut self, now: Instant) {
         let (id, typed) = (self.id(), self.shares_input());
-        if self.quiet_due().is_some_and(|due| due <= now)
-            && let (Some(quiet), Some(width)) = (&mut self.quiet, self.cx.console.err_style.width)
+        if self.status_due().is_some_and(|due| due <= now)
+            && let (Some(status), Some(width)) = (&mut self.status_line, self.cx.console.err_style.width)
         {
-            let line = quiet.line(&id, now, width);
-            // Keys are shown where the cursor is.
+            let line = status.line(&id, now, width);
+            // The terminal echoes keys where the cursor is.
             match typed {
                 true => self.cx.console.show_line_below(&line),
                 false => self.cx.console.show_line(&line),

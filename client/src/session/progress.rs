@@ -1,4 +1,4 @@
-//! How far `run` has come with a process's output, and when it is done. Pure.
+//! Tracks how much of a process's output `run` has printed, and when it is done. Pure.
 
 use crate::cmd::wait::{has_ended, own_code};
 use std::time::{Duration, Instant};
@@ -6,22 +6,22 @@ use toold_proto::params::Stream;
 use toold_proto::process::Span;
 use toold_proto::results::PollResult;
 
-/// How long one poll waits for news. Only a bound: it answers on the first byte.
-const WAIT: Duration = Duration::from_secs(30);
-/// After the exit, so long for the output to close. Whoever still holds it open then is a
-/// leftover that may never let go.
-const CLOSE_TIME: Duration = Duration::from_millis(100);
+/// The time that one poll waits for output. Only a bound: it answers on the first byte.
+const POLL_WAIT: Duration = Duration::from_secs(30);
+/// The time after the exit for the output to close. A process that still holds it open then is an orphaned
+/// descendant, which may never close it.
+const CLOSE_WAIT: Duration = Duration::from_millis(100);
 
-/// What to do after a page.
+/// The action after a page.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Poll again, from the cursor, and wait so long.
+    /// Poll again from the cursor, and wait this long.
     Poll(Duration),
-    /// All is printed: leave with this code.
+    /// Everything is printed: exit with this code.
     Leave(u8),
 }
 
-/// The cursor, and what is known of the exit.
+/// The cursor, and the exit if it was seen.
 #[derive(Debug, Default)]
 pub struct Progress {
     /// Everything before it is printed.
@@ -29,7 +29,7 @@ pub struct Progress {
     exit: Option<Exit>,
 }
 
-/// Where the output ended when the exit was first seen, and until when the close is waited for.
+/// The end of the output when the exit was first seen, and the deadline for its close.
 #[derive(Debug)]
 struct Exit {
     end: u64,
@@ -37,31 +37,31 @@ struct Exit {
 }
 
 impl Progress {
-    /// How long the first poll waits.
+    /// Returns the time that the first poll waits.
     pub fn first(&self) -> Duration {
-        WAIT
+        POLL_WAIT
     }
 
-    /// Whether the process is known to have ended.
+    /// Reports whether the process is known to have ended.
     pub fn ended(&self) -> bool {
         self.exit.is_some()
     }
 
-    /// Counts a page that has been printed.
+    /// Records a page that has been printed.
     pub fn page(&mut self, page: &PollResult, now: Instant) -> Next {
         let grew = page.next_cursor > self.cursor;
         self.cursor = self.cursor.max(page.next_cursor);
         if !has_ended(&page.process) {
-            return Next::Poll(WAIT);
+            return Next::Poll(POLL_WAIT);
         }
         let seen = self.exit.is_some();
-        let exit = self.exit.get_or_insert(Exit { end: page.process.cursor, until: now + CLOSE_TIME });
+        let exit = self.exit.get_or_insert(Exit { end: page.process.cursor, until: now + CLOSE_WAIT });
         if self.cursor < exit.end && grew {
             return Next::Poll(Duration::ZERO);
         }
         let closed = page.process.closed && self.cursor >= page.process.cursor;
-        // A poll that came back empty after the exit has nothing more to tell, even if it came back
-        // early: to ask on would be to spin.
+        // An empty poll after the exit brings nothing more, even if it came back early: another poll would
+        // spin.
         let quiet = seen && !grew;
         if closed || quiet || now >= exit.until {
             Next::Leave(own_code(&page.process))
@@ -71,7 +71,7 @@ impl Progress {
     }
 }
 
-/// The bytes of a page by stream, in the order they came. What no span covers is stdout's.
+/// Splits the bytes of a page by stream, in the order they came. Bytes without a span are stdout's.
 pub fn pieces<'a>(bytes: &'a [u8], from: u64, spans: &[Span]) -> Vec<(Stream, &'a [u8])> {
     let offset = |cursor: u64| (cursor.saturating_sub(from) as usize).min(bytes.len());
     let mut out = Vec::new();
@@ -111,7 +111,7 @@ mod tests {
     fn it_leaves_when_the_output_is_closed_and_all_of_it_is_printed() {
         let now = Instant::now();
         let mut progress = Progress::default();
-        assert_eq!(progress.page(&poll(0, b"abc", json!({})), now), Next::Poll(WAIT));
+        assert_eq!(progress.page(&poll(0, b"abc", json!({})), now), Next::Poll(POLL_WAIT));
         assert_eq!(progress.page(&poll(3, b"de", exited(true, 9)), now), Next::Poll(Duration::ZERO));
         assert_eq!(progress.page(&poll(5, b"fghi", exited(true, 9)), now), Next::Leave(3));
         assert_eq!(progress.cursor, 9);
@@ -121,12 +121,12 @@ mod tests {
     fn a_leftover_that_holds_the_output_open_cannot_hold_it() {
         let now = Instant::now();
         let mut silent = Progress::default();
-        assert_eq!(silent.page(&poll(0, b"a", exited(false, 1)), now), Next::Poll(CLOSE_TIME));
+        assert_eq!(silent.page(&poll(0, b"a", exited(false, 1)), now), Next::Poll(CLOSE_WAIT));
         assert_eq!(silent.page(&poll(1, b"", exited(false, 1)), now), Next::Leave(3));
         let mut chatty = Progress::default();
-        assert_eq!(chatty.page(&poll(0, b"a", exited(false, 1)), now), Next::Poll(CLOSE_TIME));
+        assert_eq!(chatty.page(&poll(0, b"a", exited(false, 1)), now), Next::Poll(CLOSE_WAIT));
         assert!(matches!(chatty.page(&poll(1, b"b", exited(false, 99)), now), Next::Poll(_)));
-        assert_eq!(chatty.page(&poll(2, b"c", exited(false, 99)), now + CLOSE_TIME), Next::Leave(3));
+        assert_eq!(chatty.page(&poll(2, b"c", exited(false, 99)), now + CLOSE_WAIT), Next::Leave(3));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What is told beside the output: that the process is ready, and to its consumer that it ended.
+//! Reports beside the output: readiness to the user, and the exit to the consumer.
 
 use super::{Request, Session};
 use crate::blocking::parse;
@@ -11,9 +11,10 @@ use toold_proto::params;
 use toold_proto::results::{self, WaitStatus};
 
 impl Session<'_, '_> {
-    /// Waits for readiness beside everything else: the output is not held up for it.
+    /// Waits for readiness beside everything else: the output does not wait for it.
     pub(super) fn ask_ready(&mut self) -> Result<(), CliError> {
-        let Some((until, time)) = self.plan.readiness.as_ref().map(|ready| (ready.until.clone(), ready.time())) else {
+        let Some((until, time)) = self.options.readiness.as_ref().map(|ready| (ready.until.clone(), ready.time()))
+        else {
             return Ok(());
         };
         let timeout_ms = Some(signed(time.as_millis() as u64));
@@ -21,7 +22,7 @@ impl Session<'_, '_> {
         self.ask::<api::Wait>(Request::Ready, &params, time)
     }
 
-    /// Tells a person that it is ready, or is not yet. An end is told by the end of `run`.
+    /// Reports that it is ready, or is not yet. An exit is reported by the end of `run`.
     pub(super) fn ready(&mut self, result: &RawValue) -> Result<(), CliError> {
         let result = parse::<api::Wait>(result)?;
         let ready = match result.status {
@@ -30,7 +31,7 @@ impl Session<'_, '_> {
             WaitStatus::Exited => return Ok(()),
         };
         if self.cx.console.err_style.terminal()
-            && let (Some(waited), Some(asked)) = (result.processes.first(), &self.plan.readiness)
+            && let (Some(waited), Some(asked)) = (result.processes.first(), &self.options.readiness)
         {
             let sentence = ready::sentence(ready, &waited.process, asked);
             self.message(&sentence);
@@ -38,9 +39,9 @@ impl Session<'_, '_> {
         Ok(())
     }
 
-    /// The consumer has seen the end now. If that cannot be told, it is told again, which does no harm.
+    /// Acknowledges the exit for the consumer. If that fails the consumer gets it again, which does no harm.
     pub(super) fn acknowledge(&mut self) {
-        if let Some(consumer) = self.plan.exec.consumer.clone() {
+        if let Some(consumer) = self.options.exec.consumer.clone() {
             let params = params::WaitParams {
                 id: Some(self.id()),
                 timeout_ms: Some(1),

@@ -1,4 +1,4 @@
-//! What comes to `toolctl` itself: signals, Ctrl-C, Ctrl-Z, the end of its terminal, the wish to leave.
+//! Events for `toolctl` itself: signals, Ctrl-C, Ctrl-Z, the end of its terminal, detaching.
 
 use super::{Hangup, Request, Role, Session};
 use crate::error::{CliError, DONE};
@@ -9,22 +9,22 @@ use std::time::Duration;
 use toold_proto::api;
 use toold_proto::params;
 
-/// How long a process has after the second Ctrl-C before SIGKILL. Short: the person waits, and the
-/// first Ctrl-C was its chance to end in peace.
+/// The time that a process has after the second Ctrl-C before SIGKILL. Short: the user waits, and the first Ctrl-C was
+/// its chance to end cleanly.
 const GRACE_MS: u64 = 1000;
 
-/// What `run` and `attach` hear of. SIGTTIN only so that a read from the background fails instead of stopping us.
+/// The signals that `run` and `attach` catch. SIGTTIN only so that a read from the background fails instead of stopping us.
 pub const SIGNALS: [c_int; 6] =
     [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGTSTP, libc::SIGTTIN];
-/// And on a terminal of their own also of these.
+/// The signals that they catch on a terminal.
 pub const SCREEN_SIGNALS: [c_int; 7] =
     [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGTSTP, libc::SIGWINCH, libc::SIGCONT];
 
 impl Session<'_, '_> {
-    /// One signal to `toolctl` itself.
+    /// Handles one signal to `toolctl` itself.
     pub(super) fn signalled(&mut self) -> Result<Option<u8>, CliError> {
         let Some(signal) = self.signals.take() else { return Ok(None) };
-        match (signal, self.plan.role) {
+        match (signal, self.options.role) {
             (libc::SIGWINCH, _) => self.resize().and_then(|()| self.fit()),
             (libc::SIGTSTP, _) => self.stop().map(|()| None),
             (libc::SIGTTIN, _) => Ok(None),
@@ -45,7 +45,7 @@ impl Session<'_, '_> {
         }
     }
 
-    /// The first Ctrl-C is the process's own to handle, the second ends it.
+    /// Sends the first Ctrl-C to the process; the second kills it.
     pub(super) fn interrupt(&mut self) -> Result<(), CliError> {
         let id = self.id();
         if self.interrupts == 1 {
@@ -58,26 +58,26 @@ impl Session<'_, '_> {
         }
     }
 
-    /// Ctrl-Z stops us and not the process. Its output waits in its log until we go on.
+    /// Stops us on Ctrl-Z, and not the process. Its output waits in its log until we continue.
     fn stop(&mut self) -> Result<(), CliError> {
         self.cx.console.erase();
         self.restore_terminal();
         sys::stop().map_err(|source| CliError::Io { doing: "stop", source })
     }
 
-    /// Whether the end of our terminal is news.
+    /// Reports whether the end of our terminal must be noticed.
     pub(super) fn watches_hangup(&self) -> bool {
         let terminal = || std::io::stdout().is_terminal() || std::io::stderr().is_terminal();
-        let wanted = self.plan.screen.is_some() || self.plan.hangup == Hangup::Kill;
+        let wanted = self.options.screen.is_some() || self.options.hangup == Hangup::Kill;
         wanted && self.cx.console.is_real && self.kill_on_start.is_none() && terminal()
     }
 
-    /// The person is gone, or wants us to be. The process is not ours to end, unless we were told so.
+    /// Leaves because the user did, or asked us to. The process is killed only if that was requested.
     pub(super) fn hung_up(&mut self, signal: c_int) -> Result<Option<u8>, CliError> {
         self.restore_terminal_below();
         let hangup = match signal {
-            libc::SIGHUP | libc::SIGTERM => self.plan.hangup,
-            // Only those were named: nothing else ends it.
+            libc::SIGHUP | libc::SIGTERM => self.options.hangup,
+            // Only these two were named: no other signal kills it.
             _ => Hangup::RunsOn,
         };
         match (hangup, &self.process) {
@@ -92,7 +92,7 @@ impl Session<'_, '_> {
                 self.cx.connection.call_raw_with_retry::<api::Kill>(|_| kill.clone())?;
                 self.cx.console.message(&format!("killed {id}"));
             }
-            // It starts now: its id is the next that we hear.
+            // It is starting: its id comes with the next answer.
             (Hangup::Kill, None) => {
                 self.kill_on_start = Some(signal);
                 return Ok(None);
@@ -103,14 +103,14 @@ impl Session<'_, '_> {
 
     pub(super) fn detach(&mut self) -> Result<Option<u8>, CliError> {
         self.detach_at = None;
-        // What is typed from now on is somebody else's.
-        self.plan.input = None;
+        // Keys from now on are for other programs.
+        self.options.input = None;
         if self.cx.json {
             self.events.cancel(Request::Wait);
             return self.wait(Request::FinalPoll, 1).map(|()| None);
         }
         let id = self.id();
-        if self.plan.screen.is_some() {
+        if self.options.screen.is_some() {
             self.restore_terminal_below();
             let line = self.return_hint(&id);
             self.cx.console.message(&line);
@@ -123,14 +123,14 @@ impl Session<'_, '_> {
         Ok(Some(DONE))
     }
 
-    /// Where the process is now, and the way back to it. By its name, if it has one that can be
-    /// typed as it is.
+    /// Returns where the process is now, and the command to return to it. By its name, if that can be typed without
+    /// quotes.
     pub(super) fn return_hint(&self, id: &str) -> String {
         let typed = |name: &&str| name.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b));
-        let name = self.plan.exec.name.as_deref().filter(typed);
+        let name = self.options.exec.name.as_deref().filter(typed);
         let who = name.map_or_else(|| id.to_owned(), |name| format!("{name} ({id})"));
-        let way = if self.plan.screen.is_some() { "attach" } else { "log -f" };
-        // In 80 columns with our name before it, if the name is short.
+        let way = if self.options.screen.is_some() { "attach" } else { "log -f" };
+        // It fits 80 columns with our prefix, if the name is short.
         format!("{who} runs on; come back: toolctl {way} {}", name.unwrap_or(id))
     }
 }

@@ -116,7 +116,7 @@ impl Session<'_, '_> {
 
     /// Enters the user's terminal, if the session uses it.
     pub(super) fn enter_terminal(&mut self) -> Result<(), CliError> {
-        if let Some(screen) = &mut self.plan.screen {
+        if let Some(screen) = &mut self.options.screen {
             let failed = |source| CliError::Io { doing: "set up the terminal", source };
             screen.terminal = Some(Terminal::enter(screen.key_mode).map_err(failed)?);
         }
@@ -124,7 +124,7 @@ impl Session<'_, '_> {
     }
 
     fn terminal(&mut self) -> Option<&mut Terminal> {
-        self.plan.screen.as_mut()?.terminal.as_mut()
+        self.options.screen.as_mut()?.terminal.as_mut()
     }
 
     /// Restores the user's terminal.
@@ -160,7 +160,7 @@ impl Session<'_, '_> {
 
     /// Takes over the screen size that a page reports. A page that was requested before our `resize` may be outdated.
     pub(super) fn update_remote_size(&mut self, theirs: Option<PtySize>) -> Result<Option<u8>, CliError> {
-        match &mut self.plan.screen {
+        match &mut self.options.screen {
             Some(screen) if !screen.size_in_flight && theirs.is_some() => screen.set_remote_size(theirs),
             Some(screen) => {
                 screen.size_disputed = screen.remote_size != theirs;
@@ -173,7 +173,7 @@ impl Session<'_, '_> {
 
     /// Shows the process's screen, in a viewport if it does not have our size.
     pub(super) fn fit(&mut self) -> Result<Option<u8>, CliError> {
-        let Some(screen) = &self.plan.screen else { return Ok(None) };
+        let Some(screen) = &self.options.screen else { return Ok(None) };
         let ours_soon = screen.size_in_flight || screen.temporary_size_until.is_some();
         let has_viewport = screen.terminal.as_ref().is_some_and(Terminal::has_viewport);
         let Some(theirs) =
@@ -191,7 +191,7 @@ impl Session<'_, '_> {
 
     /// Returns the status row of a viewport.
     fn size_status(&self) -> String {
-        let Some(screen) = &self.plan.screen else { return String::new() };
+        let Some(screen) = &self.options.screen else { return String::new() };
         let ours = screen.terminal.as_ref().and_then(Terminal::size);
         let (Some(theirs), Some(ours)) = (screen.remote_size, ours) else { return String::new() };
         format_sizes(screen.access, theirs, ours)
@@ -230,17 +230,17 @@ impl Session<'_, '_> {
 
     /// Returns the time at which a message on the program's screen is to be removed.
     pub(super) fn redraw_due(&self) -> Option<Instant> {
-        self.plan.screen.as_ref()?.terminal.as_ref()?.redraw_due()
+        self.options.screen.as_ref()?.terminal.as_ref()?.redraw_due()
     }
 
     /// Removes the message by drawing the program's screen again.
     pub(super) fn redraw(&mut self) {
-        let started_size = match self.plan.exec.pty {
+        let started_size = match self.options.exec.pty {
             Pty::Sized(size) => Some(size),
             Pty::No | Pty::Default => None,
         };
-        let fixed =
-            started_size.filter(|_| self.plan.screen.as_ref().is_some_and(|screen| screen.access == Access::FixedSize));
+        let fixed = started_size
+            .filter(|_| self.options.screen.as_ref().is_some_and(|screen| screen.access == Access::FixedSize));
         if let Some(terminal) = self.terminal() {
             terminal.redraw(fixed);
         }
@@ -248,7 +248,7 @@ impl Session<'_, '_> {
 
     /// Returns the size for the process's terminal, if the session may set it.
     fn our_size(&mut self) -> Option<PtySize> {
-        match self.plan.screen.as_ref()?.access {
+        match self.options.screen.as_ref()?.access {
             Access::Full => self.terminal()?.size(),
             Access::FixedSize | Access::ReadOnly => None,
         }
@@ -258,7 +258,7 @@ impl Session<'_, '_> {
     pub(super) fn resize(&mut self) -> Result<(), CliError> {
         let Some(size) = self.our_size() else { return Ok(()) };
         let is_pending = self.is_pending(Request::Resize);
-        if let Some(screen) = &mut self.plan.screen {
+        if let Some(screen) = &mut self.options.screen {
             screen.resize_queued = is_pending;
             screen.temporary_size_until = None;
         }
@@ -267,7 +267,7 @@ impl Session<'_, '_> {
 
     fn request_size(&mut self, size: PtySize) -> Result<(), CliError> {
         let params = params::ResizeParams { id: self.id(), rows: size.rows, cols: size.cols };
-        if let Some(screen) = &mut self.plan.screen {
+        if let Some(screen) = &mut self.options.screen {
             screen.size_in_flight = true;
             screen.set_remote_size(Some(size));
         }
@@ -275,7 +275,7 @@ impl Session<'_, '_> {
     }
 
     pub(super) fn on_resized(&mut self) -> Result<Option<u8>, CliError> {
-        match &self.plan.screen {
+        match &self.options.screen {
             Some(screen) if screen.resize_queued => self.resize().map(|()| None),
             // The screen has our size now.
             Some(_) => self.fit(),
@@ -286,7 +286,7 @@ impl Session<'_, '_> {
     /// Returns the time that the next poll may wait. Its page reports the size that we set, unless the `resize` is still pending.
     pub(super) fn page_wait(&mut self, wait: Duration) -> Duration {
         let is_pending = self.is_pending(Request::Resize);
-        match &mut self.plan.screen {
+        match &mut self.options.screen {
             Some(screen) if !is_pending => {
                 screen.size_in_flight = false;
                 if std::mem::take(&mut screen.size_disputed) { Duration::ZERO } else { wait }
@@ -299,7 +299,7 @@ impl Session<'_, '_> {
     fn request_redraw(&mut self) -> Result<(), CliError> {
         match self.our_size() {
             Some(size) if size.rows > 1 && !self.is_pending(Request::Resize) => {
-                if let Some(screen) = &mut self.plan.screen {
+                if let Some(screen) = &mut self.options.screen {
                     screen.temporary_size_until = Some(Instant::now() + TEMPORARY_SIZE_DURATION);
                 }
                 self.request_size(PtySize { rows: size.rows - 1, ..size })
@@ -310,7 +310,7 @@ impl Session<'_, '_> {
 
     /// Returns the time at which the temporary size ends.
     pub(super) fn resize_due(&self) -> Option<Instant> {
-        self.plan.screen.as_ref()?.temporary_size_until
+        self.options.screen.as_ref()?.temporary_size_until
     }
 }
 

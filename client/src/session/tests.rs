@@ -1,11 +1,11 @@
-//! `run` against a daemon that answers from a script.
+//! `run` against a fake daemon.
 
 use super::{Hangup, Role, Session, SessionOptions};
 use crate::cli::{Screen, test_run, test_run_on};
 use crate::cmd::Context;
 use crate::connect::{Autostart, Connection};
 use crate::console::Console;
-use crate::session::status_line::Quiet;
+use crate::session::status_line::StatusLine;
 use crate::sys::Signals;
 use crate::testing::{FakeDaemon, Reply, page, started};
 use serde_json::{Value, json};
@@ -28,17 +28,17 @@ fn span(stream: &str, from: u64, to: u64) -> Value {
     json!({"stream": stream, "from": from, "to": to, "at_ms": 0})
 }
 
-/// `run` with signals and an input of the test's own: the code, standard output, standard error.
-fn follow(fake: &FakeDaemon, signals: std::io::PipeReader, plan: SessionOptions) -> (u8, String, String) {
+/// Runs `run` with signals and an input of the test. Returns the code, standard output and standard error.
+fn follow(fake: &FakeDaemon, signals: std::io::PipeReader, options: SessionOptions) -> (u8, String, String) {
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let console = Console::plain(&mut out, &mut err);
     let connection = Connection::new(fake.path(), Autostart::Refused);
     let mut cx = Context { connection, console, json: false };
-    let code = Session::new(&mut cx, Signals::from_pipe(signals.into()), plan).run().expect("no failure");
+    let code = Session::new(&mut cx, Signals::from_pipe(signals.into()), options).run().expect("no failure");
     (code, String::from_utf8_lossy(&out).into_owned(), String::from_utf8_lossy(&err).into_owned())
 }
 
-fn plan() -> SessionOptions {
+fn options() -> SessionOptions {
     SessionOptions {
         role: Role::Owner,
         hangup: Hangup::RunsOn,
@@ -50,7 +50,7 @@ fn plan() -> SessionOptions {
     }
 }
 
-/// Sends a signal once the daemon has been asked for the script's reply, then replies so.
+/// Sends a signal when the daemon gets the request of this reply, then replies.
 fn on_signal(mut signals: &std::io::PipeWriter, signal: i32, then: Reply) -> Reply {
     let mut writer = signals.try_clone().expect("another end of the pipe");
     let _ = signals.flush();
@@ -118,7 +118,7 @@ fn the_first_interrupt_is_forwarded_and_the_second_kills() {
         Reply::Line(format!("{{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{poll_id_2}}}\n")),
     ]]);
     let said = format!("toolctl: killing {ID}; Ctrl-C once more leaves without waiting\n");
-    assert_eq!(follow(&fake, reader, plan()), (130, "done".into(), said));
+    assert_eq!(follow(&fake, reader, options()), (130, "done".into(), said));
     let asked = fake.requests();
     let methods: Vec<&str> = asked.iter().map(|(method, _)| method.as_str()).collect();
     assert_eq!(methods, ["exec", "poll", "signal", "kill"]);
@@ -135,7 +135,7 @@ fn an_interrupt_before_the_process_has_an_id_reaches_it_later() {
         Reply::Silence,
         Reply::Line(format!("{{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{}}}\n", page(0, b"", ended(130, true)))),
     ]]);
-    assert_eq!(follow(&fake, reader, plan()).0, 130);
+    assert_eq!(follow(&fake, reader, options()).0, 130);
     let (method, params) = fake.requests().pop().expect("three requests");
     assert_eq!((method.as_str(), params), ("signal", json!({"id": ID, "signal": "SIGINT"})));
 }
@@ -147,7 +147,7 @@ fn a_hangup_or_termination_leaves_the_process_running_and_says_its_id() {
         let script = vec![Reply::result(started(json!({}))), on_signal(&writer, signal, Reply::Silence)];
         let fake = FakeDaemon::start(vec![script]);
         let said = format!("toolctl: {ID} runs on; come back: toolctl log -f {ID}\n");
-        assert_eq!(follow(&fake, reader, plan()), (code, String::new(), said));
+        assert_eq!(follow(&fake, reader, options()), (code, String::new(), said));
         assert_eq!(fake.requests().len(), 2, "neither signal nor kill was sent");
     }
 }
@@ -157,8 +157,8 @@ fn detaching_prints_the_id_and_leaves_it_running() {
     let (reader, _writer) = std::io::pipe().expect("a pipe");
     let script = vec![Reply::result(started(json!({}))), Reply::result(page(0, b"hi\n", json!({}))), Reply::Silence];
     let fake = FakeDaemon::start(vec![script]);
-    let plan = SessionOptions { detach_after: Some(Duration::from_millis(50)), ..plan() };
-    assert_eq!(follow(&fake, reader, plan), (0, format!("hi\n{ID}\n"), String::new()));
+    let options = SessionOptions { detach_after: Some(Duration::from_millis(50)), ..options() };
+    assert_eq!(follow(&fake, reader, options), (0, format!("hi\n{ID}\n"), String::new()));
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn our_input_is_written_to_the_last_byte_and_then_closed() {
         Reply::Line(format!("{{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{}}}\n", page(0, b"hello", ended(0, true)))),
     ]]);
     let input = std::fs::File::from(std::os::fd::OwnedFd::from(input));
-    let result = follow(&fake, signals, SessionOptions { input: Some(input), ..plan() });
+    let result = follow(&fake, signals, SessionOptions { input: Some(input), ..options() });
     assert_eq!(result, (0, "hello".into(), String::new()));
     let asked = fake.requests();
     let written: Vec<(&str, &Value)> = asked[2..].iter().map(|(m, p)| (m.as_str(), &p["data_base64"])).collect();
@@ -216,7 +216,8 @@ fn a_daemon_that_never_answers_is_given_up() {
     let console = Console::plain(&mut out, &mut err);
     let connection = Connection::new(fake.path(), Autostart::Refused).with_timeout(Duration::from_millis(20));
     let mut cx = Context { connection, console, json: false };
-    let failure = Session::new(&mut cx, Signals::from_pipe(reader.into()), plan()).run().expect_err("nobody answered");
+    let failure =
+        Session::new(&mut cx, Signals::from_pipe(reader.into()), options()).run().expect_err("nobody answered");
     assert_eq!((failure.exit_code(), fake.requests().len()), (4, 1), "{failure}");
 }
 
@@ -233,7 +234,7 @@ impl Write for Shared {
     }
 }
 
-/// `run` on a screen where its own line is due at once, until it detaches: all that was written.
+/// Runs `run` on a screen where its status line is due at once, until it detaches. Returns all that was written.
 fn on_screen(script: Vec<Reply>) -> String {
     let (reader, _writer) = std::io::pipe().expect("a pipe");
     let fake = FakeDaemon::start(vec![script]);
@@ -244,10 +245,10 @@ fn on_screen(script: Vec<Reply>) -> String {
     (console.can_redraw, console.err_style.width) = (true, Some(60));
     let connection = Connection::new(fake.path(), Autostart::Refused);
     let mut cx = Context { connection, console, json: false };
-    let plan = SessionOptions { detach_after: Some(Duration::from_millis(50)), ..plan() };
-    let mut follow = Session::new(&mut cx, Signals::from_pipe(reader.into()), plan);
-    assert!(follow.quiet.is_some(), "a screen shows a line");
-    follow.quiet = Some(Quiet::paced(std::time::Instant::now(), Duration::from_millis(1)));
+    let options = SessionOptions { detach_after: Some(Duration::from_millis(50)), ..options() };
+    let mut follow = Session::new(&mut cx, Signals::from_pipe(reader.into()), options);
+    assert!(follow.status_line.is_some(), "a screen shows a line");
+    follow.status_line = Some(StatusLine::paced(std::time::Instant::now(), Duration::from_millis(1)));
     assert_eq!(follow.run().expect("no failure"), 0);
     String::from_utf8_lossy(&shared.0.borrow()).into_owned()
 }
@@ -297,7 +298,7 @@ fn readiness_is_told_beside_the_output_and_the_end_is_acknowledged_for_the_consu
     assert_eq!(asked[3], ("wait".into(), json!({"id": ID, "timeout_ms": 1, "consumer": "me"})));
 }
 
-/// A line that is typed once the process has an id, and what is left of it in the terminal after `run`.
+/// Types a line once the process has an id. Returns what is left of it in the terminal after `run`.
 fn typed_line(after: impl FnOnce() -> Vec<Reply>) -> (Vec<String>, String, String) {
     use std::io::Read;
     let (mut person, program) = crate::sys::open_pty();
@@ -305,14 +306,14 @@ fn typed_line(after: impl FnOnce() -> Vec<Reply>) -> (Vec<String>, String, Strin
     let types = Reply::After(
         Box::new(move || {
             person.write_all(b"mine\n").expect("the terminal is open");
-            // Open as long as the other side: a terminal that is closed ends otherwise.
+            // Open as long as the other side: a closed terminal ends differently.
             std::mem::forget(person);
         }),
         Box::new(Reply::result(started(json!({})))),
     );
     let fake = FakeDaemon::start(vec![[types, Reply::Silence].into_iter().chain(after()).collect()]);
     let (reader, _writer) = std::io::pipe().expect("a pipe");
-    let (code, _, err) = follow(&fake, reader, SessionOptions { input: Some(program), ..plan() });
+    let (code, _, err) = follow(&fake, reader, SessionOptions { input: Some(program), ..options() });
     assert_eq!(code, 3);
     let waits = crate::sys::poll(
         [Some((std::os::fd::AsFd::as_fd(&shell), crate::sys::Interest::Readable))],
@@ -329,7 +330,7 @@ fn end_of_run() -> Reply {
     Reply::Line(format!("{{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{}}}\n", page(0, b"", ended(3, true))))
 }
 
-/// The answer to a write of nothing: somebody could read it.
+/// The answer to an empty write: the process can read.
 fn somebody_reads() -> Reply {
     Reply::result(json!({"id": ID, "bytes_written": 0, "complete": true, "duplicate": false}))
 }
@@ -341,7 +342,7 @@ fn refused(kind: toold_proto::ErrorKind) -> Reply {
 
 #[test]
 fn a_line_is_taken_only_after_it_was_asked_whether_somebody_could_read_it() {
-    // The broken code took it as soon as it was there, and the shell never saw it.
+    // The broken code took the line as soon as it was there, and the shell never saw it.
     for kind in [toold_proto::ErrorKind::AlreadyExited, toold_proto::ErrorKind::StdinUnavailable] {
         let (asked, left, err) = typed_line(|| vec![Reply::Both(Box::new(refused(kind)), Box::new(end_of_run()))]);
         assert_eq!((asked.join(" ").as_str(), left.as_str(), err.as_str()), ("exec poll write", "mine\n", ""));

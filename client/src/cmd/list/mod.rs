@@ -18,9 +18,9 @@ use toold_proto::results;
 /// The time for which an ended process is shown, unless more is wanted.
 const RECENT_MS: u64 = 3_600_000;
 /// The number of ended processes that are shown, the last to end.
-const RECENT_MOST: usize = 20;
+const MAX_RECENT: usize = 20;
 /// More processes than any daemon has.
-const ALL: u64 = 1_000_000;
+const MAX_PROCESSES: u64 = 1_000_000;
 
 const NOTES: &str = "Shown is what runs and what ended in the last hour, 20 of those at most; -a and --status show all of it. \
 CPU is the time that the whole tree used so far, and with --watch what it takes of one CPU now.
@@ -104,9 +104,9 @@ impl Args {
     fn params(&self, json: bool) -> params::ListParams {
         let limit = match (json, self.all) {
             (true, false) => self.limit,
-            (true, true) => self.limit.or(Some(ALL)),
+            (true, true) => self.limit.or(Some(MAX_PROCESSES)),
             // Counted here, after sorting.
-            (false, _) => Some(ALL),
+            (false, _) => Some(MAX_PROCESSES),
         };
         params::ListParams {
             task_id: self.task.clone(),
@@ -136,7 +136,7 @@ impl Args {
         let mut rows: Vec<Row<'l>> = listed.processes.iter().map(Row::of).map(with_percent).collect();
         let all = listed.total + listed.older.unwrap_or(0);
         if self.recent() {
-            sort::keep_recent(&mut rows, RECENT_MOST);
+            sort::keep_recent(&mut rows, MAX_RECENT);
         }
         sort::sort(&mut rows, self.sort.unwrap_or_default());
         if self.reverse {

@@ -22,13 +22,13 @@ use toold_proto::params;
 use toold_proto::results;
 
 /// The delay between two lists, for ages and CPU use.
-const PACE: Duration = Duration::from_secs(1);
+const REFRESH_INTERVAL: Duration = Duration::from_secs(1);
 /// The same when all ages are above a minute, which change no faster.
-const SLOW_PACE: Duration = Duration::from_secs(60);
+const SLOW_REFRESH_INTERVAL: Duration = Duration::from_secs(60);
 /// Events that come this close together trigger one list.
-const GATHER: Duration = Duration::from_millis(100);
+const EVENT_DELAY: Duration = Duration::from_millis(100);
 /// The delay between two tries to reconnect.
-const RETRY: Duration = Duration::from_millis(250);
+const RECONNECT_DELAY: Duration = Duration::from_millis(250);
 /// The signals that end or suspend us. SIGTTOU is caught only so that a terminal can be restored from the background.
 const SIGNALS: [libc::c_int; 7] =
     [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGTSTP, libc::SIGWINCH, libc::SIGTTOU];
@@ -83,7 +83,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
         events,
         stale: true,
         away: false,
-        last: Instant::now() - GATHER,
+        last: Instant::now() - EVENT_DELAY,
         listed: None,
         cpu: Cpu::default(),
     };
@@ -115,12 +115,12 @@ impl Watch<'_, '_> {
     /// Returns when the next timer is due.
     fn due(&self) -> Option<Instant> {
         if self.away {
-            return Some(self.last + RETRY);
+            return Some(self.last + RECONNECT_DELAY);
         }
         match &self.surface {
             // The answer draws the table; the loop watches that it comes in time.
             _ if self.events.is_pending(Call::List) => None,
-            _ if self.stale => Some(self.last + GATHER),
+            _ if self.stale => Some(self.last + EVENT_DELAY),
             Surface::Screen { .. } => Some(self.last + self.pace()),
             Surface::Pages(_) => None,
         }
@@ -130,9 +130,9 @@ impl Watch<'_, '_> {
         let all = self.listed.iter().flat_map(|listed| &listed.processes);
         let young = |listed: &results::Listed| {
             let age = crate::render::time::unix_ms(&listed.process.started_at).map(|at| now_ms().saturating_sub(at));
-            !has_ended(&listed.process) || age.is_some_and(|age| age < SLOW_PACE.as_millis() as u64)
+            !has_ended(&listed.process) || age.is_some_and(|age| age < SLOW_REFRESH_INTERVAL.as_millis() as u64)
         };
-        if all.into_iter().any(young) { PACE } else { SLOW_PACE }
+        if all.into_iter().any(young) { REFRESH_INTERVAL } else { SLOW_REFRESH_INTERVAL }
     }
 
     fn act(&mut self, now: Instant) -> Result<(), CliError> {

@@ -3,7 +3,7 @@
 /// The number of lines before new output on a terminal.
 const FOLLOW_LINES: u64 = 10;
 /// The number of lines on a terminal without a pager: more would scroll away.
-const LINES: u64 = 200;
+const MAX_SCREEN_LINES: u64 = 200;
 
 /// The number of lines that are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,7 +52,7 @@ impl LineLimit {
             (Some(count), _) => LineLimit::Asked(count),
             (None, Reader::Program | Reader::Pager) => LineLimit::Usual(Count::All),
             (None, Reader::Terminal | Reader::Follower) if timed => LineLimit::Usual(Count::All),
-            (None, Reader::Terminal) => LineLimit::Usual(Count::Most(LINES)),
+            (None, Reader::Terminal) => LineLimit::Usual(Count::Most(MAX_SCREEN_LINES)),
             (None, Reader::Follower) => LineLimit::Usual(Count::Most(FOLLOW_LINES)),
         }
     }

@@ -24,14 +24,14 @@ use toold_proto::api;
 use toold_proto::params::{self, Ansi, Encoding, Status, Stream};
 
 /// The largest page that the daemon returns.
-const LINES_MAX: u64 = 100_000;
+const MAX_PAGE_LINES: u64 = 100_000;
 /// The distance at which the search for the last lines starts, and the largest.
-const WINDOW: (u64, u64) = (64 * 1024, 64 * 1024 * 1024);
+const TAIL_WINDOW: (u64, u64) = (64 * 1024, 64 * 1024 * 1024);
 /// The time that one poll waits for output. Only a bound: it answers on the first byte.
-const WAIT_MS: u64 = 30_000;
+const POLL_WAIT_MS: u64 = 30_000;
 
 /// Printed where the omitted lines were not counted.
-const LEFT_OUT: &str = "earlier output is left out; -n all shows it";
+const OMITTED_NOTE: &str = "earlier output is left out; -n all shows it";
 
 const NOTES: &str = "A TIME is so long ago (10m), a time of day (14:30), a date, or \"2026-11-16 14:30:05\"; it is known to \
 a tenth of a second. On a terminal control characters are written out, and more than a screen goes through $PAGER (less -R); \
@@ -141,7 +141,9 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     let coloured = cx.console.keeps_colours && wanted.is_some();
     match way.bound.most() {
         Some(0) if !args.follow => Ok(DONE),
-        Some(lines @ ..=LINES_MAX) if !args.is_special() && !coloured => last_lines_of(args, lines, way, wanted, cx),
+        Some(lines @ ..=MAX_PAGE_LINES) if !args.is_special() && !coloured => {
+            last_lines_of(args, lines, way, wanted, cx)
+        }
         Some(_) | None => by_cursor(args, way, wanted, cx),
     }
 }
@@ -181,7 +183,7 @@ fn from_line(args: Args, way: Destination, cx: &mut Context<'_>) -> Result<u8, C
     let mut left = way.bound.most().unwrap_or(u64::MAX);
     let mut output = Output::new(&cx.console, false, way.pager);
     while left > 0 {
-        params.limit = Some(left.min(LINES_MAX));
+        params.limit = Some(left.min(MAX_PAGE_LINES));
         let result = cx.connection.call_with_retry::<api::Log>(&params)?;
         output.write(result.output.as_bytes(), &mut cx.console)?;
         left = left.saturating_sub(result.lines_shown);
@@ -242,7 +244,7 @@ fn by_cursor(args: Args, way: Destination, wanted: Option<Wanted>, cx: &mut Cont
                     let last = reading.last(begin, end, most, cx)?;
                     left_out = last.left_out && way.bound.is_usual();
                     if left_out && args.follow {
-                        cx.console.message(LEFT_OUT);
+                        cx.console.message(OMITTED_NOTE);
                     }
                     reading.output.write(&last.shown, &mut cx.console)?;
                     last.cursor
@@ -255,7 +257,7 @@ fn by_cursor(args: Args, way: Destination, wanted: Option<Wanted>, cx: &mut Cont
     }
     reading.finish(cx)?;
     if left_out && !args.follow {
-        cx.console.message(LEFT_OUT);
+        cx.console.message(OMITTED_NOTE);
     }
     Ok(DONE)
 }
@@ -269,7 +271,7 @@ impl LogReader {
 
     /// Shows the last lines before `end`.
     fn last(&mut self, begin: u64, end: u64, most: u64, cx: &mut Context<'_>) -> Result<Tail, CliError> {
-        let mut window = WINDOW.0;
+        let mut window = TAIL_WINDOW.0;
         loop {
             let from = begin.max(end.saturating_sub(window));
             let mut bytes = Vec::new();
@@ -279,7 +281,7 @@ impl LogReader {
             })?;
             let whole = from == begin;
             let bytes = &bytes[first_line(&bytes, whole)..];
-            let enough = whole || window >= WINDOW.1;
+            let enough = whole || window >= TAIL_WINDOW.1;
             match &mut self.picker {
                 None => {
                     let start = last_lines(bytes, most);
@@ -304,8 +306,8 @@ impl LogReader {
 
     fn follow(&mut self, mut cursor: u64, cx: &mut Context<'_>) -> Result<(), CliError> {
         loop {
-            let params = params::PollParams { cursor: Some(cursor), wait_ms: WAIT_MS, ..self.source.poll.clone() };
-            let wait = Duration::from_millis(WAIT_MS);
+            let params = params::PollParams { cursor: Some(cursor), wait_ms: POLL_WAIT_MS, ..self.source.poll.clone() };
+            let wait = Duration::from_millis(POLL_WAIT_MS);
             let raw = cx.call_long::<api::Poll>(|_| params.clone(), wait, &mut WhileWaiting::ExitOnHangup)?;
             let page = parse::<api::Poll>(&raw)?;
             range::say_gap(&page, cx);

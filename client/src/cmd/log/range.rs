@@ -8,11 +8,11 @@ use toold_proto::params::{self, Ansi, Encoding};
 use toold_proto::results::PollResult;
 
 /// The precision of a byte's time: it is the time of the first byte that came with it.
-const GRAIN_MS: u64 = 100;
+const TIME_PRECISION_MS: u64 = 100;
 /// The distance at which the start of a line is searched.
-const LINE: u64 = 64 * 1024;
+const MAX_LINE_SEARCH: u64 = 64 * 1024;
 /// The size of one page.
-const PAGE: u64 = 1024 * 1024;
+const PAGE_LEN: u64 = 1024 * 1024;
 
 /// The process to read, and how.
 #[derive(Clone)]
@@ -41,7 +41,7 @@ impl Source {
     /// Returns where the output at or after this time begins, at the start of its line. Rather a little too early than too
     /// late.
     pub fn since(&self, ms: u64, end: u64, cx: &mut Context<'_>) -> Result<u64, CliError> {
-        let cursor = self.first_after(ms.saturating_sub(GRAIN_MS + 1), end, cx)?;
+        let cursor = self.first_after(ms.saturating_sub(TIME_PRECISION_MS + 1), end, cx)?;
         match self.poll.stream {
             None => self.line_start(cursor, cx),
             // The lines of one stream continue behind what the other wrote; only the daemon knows where.
@@ -72,7 +72,7 @@ impl Source {
 
     /// Returns the start of the line that contains the cursor.
     fn line_start(&self, cursor: u64, cx: &mut Context<'_>) -> Result<u64, CliError> {
-        let begin = cursor.saturating_sub(LINE);
+        let begin = cursor.saturating_sub(MAX_LINE_SEARCH);
         if begin == cursor {
             return Ok(cursor);
         }
@@ -94,7 +94,7 @@ impl Source {
     ) -> Result<u64, CliError> {
         let mut cursor = begin;
         while end.is_none_or(|end| cursor < end) {
-            let most = end.map_or(PAGE, |end| PAGE.min(end - cursor));
+            let most = end.map_or(PAGE_LEN, |end| PAGE_LEN.min(end - cursor));
             let page = cx.connection.call_with_retry::<api::Poll>(&self.at(cursor, most))?;
             end = end.or(Some(page.process.cursor));
             say_gap(&page, cx);

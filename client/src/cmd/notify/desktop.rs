@@ -11,8 +11,8 @@ use std::process::{Command, Output, Stdio};
 use toold_proto::results::Waited;
 
 /// The number of output lines below the command, and the columns of each line, that a notification shows.
-const LINES: usize = 3;
-const WIDTH: usize = 200;
+const MAX_LINES: usize = 3;
+const MAX_COLUMNS: usize = 200;
 /// The service, its object and its method.
 const SERVICE: &str = "org.freedesktop.Notifications";
 const OBJECT: &str = "/org/freedesktop/Notifications";
@@ -29,14 +29,17 @@ pub fn note(waited: &Waited) -> Note {
     let process = &waited.process;
     let who = process.name.clone().unwrap_or_else(|| process.id.to_string());
     let lines: Vec<&str> = waited.output.lines().filter(|line| last_line(line).is_some()).collect();
-    let last = lines[lines.len().saturating_sub(LINES)..].iter().filter_map(|line| last_line(line));
+    let last = lines[lines.len().saturating_sub(MAX_LINES)..].iter().filter_map(|line| last_line(line));
     let body: Vec<String> = std::iter::once(process.command.clone()).chain(last).map(|line| markup(&line)).collect();
-    Note { title: cut(&escape_control(&format!("{who} {}", status::describe(process))), WIDTH), body: body.join("\n") }
+    Note {
+        title: cut(&escape_control(&format!("{who} {}", status::describe(process))), MAX_COLUMNS),
+        body: body.join("\n"),
+    }
 }
 
 /// Escapes a line for markup.
 fn markup(line: &str) -> String {
-    cut(&escape_control(line), WIDTH).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+    cut(&escape_control(line), MAX_COLUMNS).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 /// Shows the notification, or returns why that is impossible.

@@ -7,7 +7,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use toold_proto::results::Waited;
 
 /// The largest number of characters in a variable. The kernel accepts 128 KiB a string, and a command can be longer.
-const LONGEST: usize = 30_000;
+const MAX_VALUE_CHARS: usize = 30_000;
 
 /// Returns the facts of a process that ended as variables. All are set; unknown ones are empty, and hide a `TOOLD_…` of
 /// our own environment.
@@ -29,7 +29,8 @@ pub fn environment(waited: &Waited, log: Option<String>) -> Vec<(&'static str, S
         ("TOOLD_LOG", log.unwrap_or_default()),
     ];
     // An environment cannot hold a NUL, and output can.
-    let fitting = |text: String| text.chars().take(LONGEST).map(|c| if c == '\0' { '\u{fffd}' } else { c }).collect();
+    let fitting =
+        |text: String| text.chars().take(MAX_VALUE_CHARS).map(|c| if c == '\0' { '\u{fffd}' } else { c }).collect();
     facts.into_iter().map(|(name, value)| (name, fitting(value))).collect()
 }
 

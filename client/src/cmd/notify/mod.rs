@@ -20,7 +20,7 @@ use toold_proto::params::{self, WaitMode};
 use toold_proto::results::{self, WaitStatus};
 
 /// The time that one `wait` lasts before it is called again. Below the daemon's limit.
-const STEP: Duration = Duration::from_secs(600);
+const WAIT_STEP: Duration = Duration::from_secs(600);
 
 const NOTES: &str =
     "Without --run and --bell it shows a desktop notification. Where no desktop can be reached, it says so \
@@ -77,7 +77,7 @@ fn ended(params: &params::WaitParams, time: Option<Duration>, cx: &mut Context<'
     let begin = Instant::now();
     loop {
         let left = time.map(|time| time.saturating_sub(begin.elapsed()));
-        let step = left.map_or(STEP, |left| left.min(STEP)).max(Duration::from_millis(1));
+        let step = left.map_or(WAIT_STEP, |left| left.min(WAIT_STEP)).max(Duration::from_millis(1));
         let params = params::WaitParams { timeout_ms: Some(signed(step.as_millis() as u64)), ..params.clone() };
         let raw = cx.call_long::<api::Wait>(|passed| shortened(&params, passed), step, &mut WhileWaiting::Nothing)?;
         let over = time.is_some_and(|time| begin.elapsed() >= time);

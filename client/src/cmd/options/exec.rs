@@ -13,7 +13,7 @@ use toold_proto::pty::{Pty, PtySize};
 /// The headings of the options in the help.
 pub const TERMINAL: &str = "Input and terminal";
 pub const EVENTS: &str = "Events";
-const BELONGS: &str = "What it belongs to";
+const OWNERSHIP: &str = "What it belongs to";
 const LIMITS: &str = "Limits";
 
 #[derive(Debug, Args)]
@@ -58,13 +58,13 @@ pub struct Options {
     #[arg(long, value_parser = args::name)]
     name: Option<String>,
     /// A task, for `kill --task`, `list --task` and `events --task`
-    #[arg(long = "task", alias = "task-id", value_name = "TASK", help_heading = BELONGS)]
+    #[arg(long = "task", alias = "task-id", value_name = "TASK", help_heading = OWNERSHIP)]
     task_id: Option<String>,
     /// A session, for `kill --session`, `list --session` and `events --session`
-    #[arg(long = "session", alias = "session-key", value_name = "KEY", help_heading = BELONGS)]
+    #[arg(long = "session", alias = "session-key", value_name = "KEY", help_heading = OWNERSHIP)]
     session_key: Option<String>,
     /// A label, for `list --label`; may be given again
-    #[arg(long, help_heading = BELONGS, value_name = "K=V", value_parser = args::pair)]
+    #[arg(long, help_heading = OWNERSHIP, value_name = "K=V", value_parser = args::pair)]
     label: Vec<(String, String)>,
     /// When a process of that --name runs: error (refuse), return (take that one) or restart (replace it) [default: error]
     #[arg(long, value_name = "WHAT", requires = "name", hide_possible_values = true, value_parser = args::enum_value::<IfRunning>())]

@@ -13,7 +13,7 @@ pub const MARK: &str = "Written by `toolctl service install`; `toolctl service u
 const SERVICE: &str = include_str!("../../../../systemd/toold.service");
 const SOCKET: &str = include_str!("../../../../systemd/toold.socket");
 /// The program that the package's unit starts, and ours does not.
-const PACKAGED: &str = "ExecStart=/usr/bin/toold\n";
+const PACKAGED_EXEC: &str = "ExecStart=/usr/bin/toold\n";
 
 /// A file to write.
 #[derive(Debug, PartialEq, Eq)]
@@ -69,7 +69,7 @@ impl Dirs {
 /// Returns the two units.
 pub fn units(dirs: &Dirs) -> Result<Vec<Planned>, CliError> {
     let start = format!("ExecStart={}\n", quoted(&daemon_program()?)?);
-    let service = SERVICE.replace(PACKAGED, &start);
+    let service = SERVICE.replace(PACKAGED_EXEC, &start);
     let planned = |name: &str, text: &str| Planned { path: dirs.units().join(name), text: format!("# {MARK}\n{text}") };
     Ok(vec![planned(super::SERVICE, &service), planned(super::SOCKET, SOCKET)])
 }
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn the_unit_has_the_line_that_is_replaced() {
-        assert_eq!(SERVICE.matches(PACKAGED).count(), 1);
+        assert_eq!(SERVICE.matches(PACKAGED_EXEC).count(), 1);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use serde::Serialize;
 use std::path::PathBuf;
 
 /// The variables of the caller's environment that a service does not see.
-const UNSEEN: [&str; 3] = ["TOOLD_SOCKET", "TOOLD_STATE_DIR", "TOOLD_CONFIG"];
+const HIDDEN_VARS: [&str; 3] = ["TOOLD_SOCKET", "TOOLD_STATE_DIR", "TOOLD_CONFIG"];
 
 /// The result of install.
 #[derive(Debug, Default, Serialize)]
@@ -85,7 +85,7 @@ impl Installed {
 
     fn notes(&mut self, dirs: &Dirs, args: &InstallArgs) {
         self.notes.extend(Linger::read().advice().map(String::from));
-        for name in UNSEEN {
+        for name in HIDDEN_VARS {
             if std::env::var_os(name).is_some_and(|value| !value.is_empty()) {
                 self.notes.push(format!(
                     "{name} is set here, and systemd's daemon does not see it; `systemctl --user edit toold` takes an Environment= line"
@@ -135,7 +135,8 @@ pub fn uninstall(systemd: &Systemd, cx: &mut Context<'_>) -> Result<u8, CliError
     if units_ours {
         systemd.act(&["disable", "--now", SOCKET])?;
         systemd.act(&["stop", SERVICE])?;
-        done.did.push("systemd no longer listens for toold, and the daemon is stopped; its processes keep running".into());
+        done.did
+            .push("systemd no longer listens for toold, and the daemon is stopped; its processes keep running".into());
     }
     for path in files {
         std::fs::remove_file(&path).map_err(CliError::io("remove what install made"))?;

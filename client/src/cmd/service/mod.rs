@@ -17,9 +17,9 @@ use systemd::{SERVICE, SOCKET, Systemd};
 use toold_proto::{api, params};
 
 /// The time that a stopping daemon may take: it gives its clients less.
-const STOP_TIME: Duration = Duration::from_secs(10);
+const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 /// The time that a daemon may take to answer `daemon.info`.
-pub const PATIENCE: Duration = Duration::from_secs(3);
+pub const INFO_TIMEOUT: Duration = Duration::from_secs(3);
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -156,7 +156,7 @@ fn installed(systemd: &Systemd) -> Result<(), CliError> {
 /// Stops a daemon that systemd did not start: it holds the state directory, and systemd's could not run beside it. Reports
 /// that. Processes keep running.
 fn stop_unmanaged_daemon(systemd: &Systemd, cx: &mut Context<'_>) -> Result<(), CliError> {
-    let DaemonState::Running(mut client) = probe(cx.connection.socket(), PATIENCE) else { return Ok(()) };
+    let DaemonState::Running(mut client) = probe(cx.connection.socket(), INFO_TIMEOUT) else { return Ok(()) };
     let Ok(info) = client.call::<api::DaemonInfo>(&params::Empty::default()) else { return Ok(()) };
     // One with another socket and another state directory does not conflict.
     let other_socket = unit_socket().is_none_or(|own| own != *info.paths.socket)
@@ -165,7 +165,7 @@ fn stop_unmanaged_daemon(systemd: &Systemd, cx: &mut Context<'_>) -> Result<(), 
         return Ok(());
     }
     client.call::<api::DaemonShutdown>(&params::ShutdownParams { kill: false })?;
-    let mut wait = Backoff::until(Instant::now() + STOP_TIME);
+    let mut wait = Backoff::until(Instant::now() + STOP_TIMEOUT);
     while is_running(info.pid) {
         if !wait.once() {
             let why = format!("the daemon with pid {} was asked to stop and runs on; `kill {}`", info.pid, info.pid);
@@ -173,8 +173,10 @@ fn stop_unmanaged_daemon(systemd: &Systemd, cx: &mut Context<'_>) -> Result<(), 
         }
     }
     if !cx.json {
-        cx.console
-            .message(&format!("stopped the daemon that ran without systemd (pid {}); its processes keep running", info.pid));
+        cx.console.message(&format!(
+            "stopped the daemon that ran without systemd (pid {}); its processes keep running",
+            info.pid
+        ));
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! `service status`: shows the units, the daemon, the socket, and whether the versions agree.
 
-use super::PATIENCE;
+use super::INFO_TIMEOUT;
 use super::systemd::{Linger, SERVICE, SOCKET, Systemd, Unit};
 use crate::blocking::{CallError, Client};
 use crate::cmd::Context;
@@ -59,14 +59,14 @@ impl Seen {
 
 /// Returns the daemon, if one runs. Never starts one.
 pub fn daemon(path: &Path, service: Option<&Unit>) -> Result<Option<Box<DaemonInfoResult>>, CallError> {
-    let mut client = match daemon_probe::probe(path, PATIENCE) {
+    let mut client = match daemon_probe::probe(path, INFO_TIMEOUT) {
         DaemonState::Running(client) => client,
         // systemd runs one whose state directory is another.
         DaemonState::SocketActivated if service.is_some_and(|unit| unit.main_pid().is_some()) => Client::connect(path)?,
         DaemonState::SocketActivated => return Ok(None),
         DaemonState::Unreachable(error) => return Err(error),
     };
-    client.set_timeout(PATIENCE)?;
+    client.set_timeout(INFO_TIMEOUT)?;
     client.call::<api::DaemonInfo>(&params::Empty::default()).map(|info| Some(Box::new(info)))
 }
 
@@ -121,7 +121,7 @@ fn lines(status: &Status) -> Vec<(&'static str, String)> {
     let version = match &status.daemon {
         None => format!("toolctl {VERSION}"),
         Some(daemon) if daemon.version == VERSION => format!("toolctl and toold {VERSION}"),
-        Some(daemon) => format!("toolctl {VERSION}, but toold {}: {}", daemon.version, MEND_SKEW),
+        Some(daemon) => format!("toolctl {VERSION}, but toold {}: {}", daemon.version, SKEW_FIX),
     };
     lines.push(("version", version));
     let linger = match status.linger {
@@ -133,4 +133,4 @@ fn lines(status: &Status) -> Vec<(&'static str, String)> {
 }
 
 /// Returns the command that replaces an old daemon by the new one.
-pub const MEND_SKEW: &str = "`toolctl service restart`, or `toolctl shutdown` without systemd, starts the new one";
+pub const SKEW_FIX: &str = "`toolctl service restart`, or `toolctl shutdown` without systemd, starts the new one";

@@ -6,7 +6,7 @@ use crate::proc::output::OutputError;
 use crate::proc::stdin::StdinError;
 use crate::proc::{Proc, view};
 use crate::registry::{FindError, SpawnError};
-use crate::spec::{self, InvalidParam, Problem};
+use crate::spec::{InvalidParam, Problem, SpecError};
 use toold_proto::process::Failure;
 use toold_proto::{ErrorKind, ProcId, RpcError};
 
@@ -19,11 +19,11 @@ impl From<InvalidParam> for RpcError {
     }
 }
 
-impl From<spec::Error> for RpcError {
-    fn from(error: spec::Error) -> RpcError {
+impl From<SpecError> for RpcError {
+    fn from(error: SpecError) -> RpcError {
         match error {
-            spec::Error::InvalidParam(invalid) => invalid.into(),
-            spec::Error::UnknownBackend(name) => {
+            SpecError::InvalidParam(invalid) => invalid.into(),
+            SpecError::UnknownBackend(name) => {
                 let message = format!("unknown backend {name:?}; the only backend is `local`");
                 RpcError::new(ErrorKind::Unavailable, message).with("backend", name)
             }

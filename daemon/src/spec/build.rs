@@ -1,6 +1,6 @@
 //! Checks an `exec` call and builds the specification. An error names the parameter, and nothing has happened yet.
 
-use super::{Error, InvalidParam, SpawnRequest, env, login_env};
+use super::{InvalidParam, SpawnRequest, SpecError, env, login_env};
 use crate::backend::cgroup;
 use crate::config::Config;
 use crate::store::record::Spec;
@@ -25,30 +25,30 @@ const MAX_KEY_LEN: usize = 4096;
 const MIN_OUTPUT_BYTES: u64 = 65_536;
 
 /// Builds a spawn request from an `exec` call.
-pub fn build(call: &ExecParams, config: &Config) -> Result<SpawnRequest, Error> {
+pub fn build(call: &ExecParams, config: &Config) -> Result<SpawnRequest, SpecError> {
     reject_nul(call)?;
     let pty = terminal(call.pty)?;
     let cwd = working_dir(call.cwd.as_deref())?;
     check_name(call.name.as_deref())?;
     if call.name.is_none() && call.if_running != IfRunning::Error {
-        return Err(Error::from(InvalidParam::new(
+        return Err(SpecError::from(InvalidParam::new(
             "if_running",
             "needs `name`: it applies to the running process of that name",
         )));
     }
     if let Some(timeout) = call.timeout_ms.filter(|t| *t <= 0) {
-        return Err(Error::from(InvalidParam::too_small("timeout_ms", 1, timeout)));
+        return Err(SpecError::from(InvalidParam::too_small("timeout_ms", 1, timeout)));
     }
     match call.backend.as_deref() {
         None | Some("local") => {}
         Some(other) => {
-            return Err(Error::UnknownBackend(other.into()));
+            return Err(SpecError::UnknownBackend(other.into()));
         }
     }
     let patterns = patterns(call)?;
     if let Some(ms) = call.heartbeat_ms.filter(|ms| *ms < config.events.min_heartbeat_ms) {
         let least = config.events.min_heartbeat_ms;
-        return Err(Error::from(InvalidParam::too_small("heartbeat_ms", least, ms as i64)));
+        return Err(SpecError::from(InvalidParam::too_small("heartbeat_ms", least, ms as i64)));
     }
     let log_max_bytes = check_limits(call, config)?;
     let mut env = env::build(call.env_mode, daemon_vars(), &config.env.pass, &call.env, pty.is_some());

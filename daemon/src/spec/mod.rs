@@ -51,13 +51,13 @@ impl InvalidParam {
 
 /// The reason why no specification was built.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Error {
+pub enum SpecError {
     InvalidParam(InvalidParam),
     UnknownBackend(String),
 }
 
-impl From<InvalidParam> for Error {
-    fn from(invalid: InvalidParam) -> Error {
-        Error::InvalidParam(invalid)
+impl From<InvalidParam> for SpecError {
+    fn from(invalid: InvalidParam) -> SpecError {
+        SpecError::InvalidParam(invalid)
     }
 }

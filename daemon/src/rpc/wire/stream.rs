@@ -30,17 +30,17 @@ pub(super) async fn serve<D: Decode>(
     decoder.feed(&bytes);
     drop(bytes);
     let (reader, writer) = stream.into_split();
-    let mut stream = Stream { decoder, connection, inbox, stop, reader, writer, out: Vec::new() };
+    let mut stream = StreamConnection { decoder, connection, inbox, stop, reader, writer, out: Vec::new() };
     // An error means that the client has disconnected.
     if let Ok(CloseReason::Broken) = stream.run().await {
-        let Stream { reader, writer, .. } = stream;
+        let StreamConnection { reader, writer, .. } = stream;
         if let Ok(stream) = reader.reunite(writer) {
             reject::linger(stream).await;
         }
     }
 }
 
-struct Stream<D> {
+struct StreamConnection<D> {
     decoder: D,
     connection: Arc<Connection>,
     inbox: Inbox,
@@ -67,7 +67,7 @@ enum Wakeup {
     HungUp,
 }
 
-impl<D: Decode> Stream<D> {
+impl<D: Decode> StreamConnection<D> {
     async fn run(&mut self) -> io::Result<CloseReason> {
         loop {
             // Runs every message that has arrived before it writes.
@@ -186,11 +186,11 @@ impl<D: Decode> Stream<D> {
         }
         self.inbox().await?;
         self.flush().await?;
-        if self.is_over() {
+        if self.is_finished() {
             return Ok(CloseReason::Done);
         }
         let hang_up = HangUp::new(self.reader.as_ref())?;
-        while !self.is_over() {
+        while !self.is_finished() {
             let event = tokio::select! {
                 Some(done) = self.inbox.answers.recv() => Wakeup::Answer(done),
                 Some(push) = self.inbox.pushes.recv() => Wakeup::Push(push),
@@ -211,7 +211,7 @@ impl<D: Decode> Stream<D> {
         Ok(CloseReason::Done)
     }
 
-    fn is_over(&self) -> bool {
+    fn is_finished(&self) -> bool {
         self.connection.call_limit.is_idle() && !self.connection.is_subscribed()
     }
 

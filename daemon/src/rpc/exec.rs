@@ -16,7 +16,7 @@ use toold_proto::{RpcError, params, results};
 
 /// The output in an answer, in tokens, if the call has no `max_output_tokens`.
 const DEFAULT_OUTPUT_TOKENS: u64 = 10_000;
-/// The most output in an answer, in tokens. The answer tells what was cut; `poll` reads it.
+/// The most output in an answer, in tokens. The answer has the range that was cut; `poll` reads it.
 const MAX_OUTPUT_TOKENS: u64 = 1 << 20;
 
 pub async fn exec(

@@ -273,7 +273,7 @@ fn executable_file(path: &Path) -> Option<bool> {
 }
 
 /// Returns the file to execute. A name with a slash is left to the kernel; for others PATH is searched, and the errno
-/// tells why nothing was found.
+/// is the reason if nothing was found.
 fn find_program(program: &str, path: Option<&str>) -> (String, Option<i32>) {
     if program.contains('/') {
         return (program.into(), None);
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_searched_in_path_and_an_errno_tells_why_none_was_found() {
+    fn a_program_is_searched_in_path_and_an_errno_is_the_reason_if_none_is_found() {
         assert_eq!(find_program("sh", Some("/nowhere:/bin")), ("/bin/sh".into(), None));
         assert_eq!(find_program("./x", None), ("./x".into(), None));
         assert_eq!(find_program("no-such-program", Some("/bin")), ("no-such-program".into(), Some(libc::ENOENT)));

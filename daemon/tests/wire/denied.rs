@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 
 /// A user that is neither the owner nor root.
-const NOBODY: u32 = 65_534;
+const OTHER_UID: u32 = 65_534;
 const SOCKET: &str = "TOY_SOCKET";
 
 /// Not a test: the program of the other user.
@@ -36,7 +36,7 @@ fn connect_as_other_user(fixture: &Fixture) -> String {
         .env(SOCKET, &fixture.socket)
         .current_dir("/");
     if nix::unistd::getuid().is_root() {
-        command.uid(NOBODY).gid(NOBODY);
+        command.uid(OTHER_UID).gid(OTHER_UID);
     }
     let output = command.output().expect("run");
     String::from_utf8(output.stdout).expect("text")

@@ -161,7 +161,7 @@ fn batch(text: &str, max_batch: usize) -> Result<Vec<Result<Request<'_>, Rejecte
     Ok(entries.kept.into_iter().map(|raw| one(raw.get())).collect())
 }
 
-/// Tells text that is not JSON from JSON that is not a request. Serde stops at the first error, which may come before
+/// Distinguishes text that is not JSON from JSON that is not a request. Serde stops at the first error, which may come before
 /// the text stops being JSON.
 fn unreadable(text: &str, e: &serde_json::Error) -> Rejected {
     match serde_json::from_str::<IgnoredAny>(text) {

@@ -1,4 +1,4 @@
-//! What is wrong with the log of a process that has ended, told from sizes and the ends of its indexes.
+//! Checks the log of a process that has ended, by file sizes and the ends of its indexes.
 
 use super::segments::{Index, open};
 use std::collections::BTreeMap;
@@ -10,23 +10,23 @@ use toold_format::Stream;
 use toold_format::log::Counts;
 use toold_format::log::{IndexRecord, MAX_SPAN_LEN, SegmentName, parse_idx_name, parse_log_name};
 
-/// What is missing or damaged, in plain words; nothing when all is well. No output is read, so bytes that were changed
-/// in place are not noticed. The process must have ended: a log that grows is short of its counts all the time.
+/// Returns descriptions of missing or damaged parts, or nothing. Reads no output, so bytes that were changed in place go
+/// unnoticed. The process must have ended: a growing log is always shorter than its counts.
 pub fn check(dir: &Path, counts: &Counts) -> Vec<String> {
     match SegmentList::list(dir).and_then(|segments| segments.check(dir, counts)) {
-        Ok(wrong) => wrong,
+        Ok(damage) => damage,
         Err(e) => vec![format!("the log cannot be read: {e}")],
     }
 }
 
-/// A segment as the directory lists it.
+/// The files of a segment in the directory.
 #[derive(Default)]
 struct SegmentFiles {
     log: Option<FileType>,
     idx: Option<FileType>,
 }
 
-/// A segment with bytes, as far as its files tell.
+/// The bytes of a segment, with the first and last record of its index.
 struct SegmentRange {
     start: u64,
     end: u64,
@@ -52,34 +52,35 @@ impl SegmentList {
     }
 
     fn check(&self, dir: &Path, counts: &Counts) -> io::Result<Vec<String>> {
-        let (mut wrong, mut ranges) = (Vec::new(), Vec::new());
+        let (mut damage, mut ranges) = (Vec::new(), Vec::new());
         for (&start, files) in self.0.iter().filter(|(start, _)| **start < counts.end) {
             let (log, idx) = (SegmentName::log(start), SegmentName::idx(start));
             for (name, kind) in [(log, files.log), (idx, files.idx)] {
                 if kind.is_some_and(|kind| !kind.is_file()) {
-                    wrong.push(format!("{} is not a regular file", name.as_str()));
+                    damage.push(format!("{} is not a regular file", name.as_str()));
                 }
             }
             let len = open(dir, log)?.map_or(Ok(0), |file| file.metadata().map(|m| m.len()))?;
             let end = start.saturating_add(len).min(counts.end);
             if end > start {
-                let (range, damage) = look(dir, start, end)?;
-                // What is no file was told already.
-                wrong.extend(damage.filter(|_| files.idx.is_none_or(|kind| kind.is_file())));
+                let (range, index_damage) = check_index(dir, start, end)?;
+                // An index that is not a regular file was reported above.
+                damage.extend(index_damage.filter(|_| files.idx.is_none_or(|kind| kind.is_file())));
                 ranges.push(range);
             }
         }
-        wrong.extend(uncovered_bytes(&ranges));
-        wrong.extend(stream_mismatch(&ranges, counts));
+        damage.extend(uncovered_bytes(&ranges));
+        damage.extend(stream_mismatch(&ranges, counts));
         let kept: u64 = ranges.iter().map(|range| range.end - range.start).sum();
         let expected = counts.end.saturating_sub(counts.dropped).saturating_sub(counts.unstored);
         if kept < expected {
-            wrong.push(self.missing(kept, expected));
+            damage.push(self.missing(kept, expected));
         }
-        Ok(wrong)
+        Ok(damage)
     }
 
-    /// An index alone names the file that was beside it. It is no damage by itself: a crash may leave one.
+    /// Describes missing bytes. An index without a log file names the missing one; alone it is not damage, since a crash may
+    /// leave one.
     fn missing(&self, kept: u64, expected: u64) -> String {
         let gone = self.0.iter().filter(|(_, files)| files.log.is_none()).map(|(start, _)| SegmentName::log(*start));
         let gone: Vec<String> = gone.map(|name| format!("{} is missing", name.as_str())).collect();
@@ -88,8 +89,8 @@ impl SegmentList {
     }
 }
 
-/// A segment's first and last record, and what is wrong with its index.
-fn look(dir: &Path, start: u64, end: u64) -> io::Result<(SegmentRange, Option<String>)> {
+/// Returns the range of a segment, and the damage of its index.
+fn check_index(dir: &Path, start: u64, end: u64) -> io::Result<(SegmentRange, Option<String>)> {
     let name = SegmentName::idx(start);
     let file = open(dir, name)?;
     let there = file.is_some();
@@ -105,32 +106,33 @@ fn look(dir: &Path, start: u64, end: u64) -> io::Result<(SegmentRange, Option<St
     Ok((SegmentRange { start, end, first, last: last.filter(|_| first.is_some()) }, damage))
 }
 
-/// A record covers only so much: where more bytes follow the last one, others were there.
+/// Reports indexes whose last record is followed by more bytes than a record covers: later records are missing.
 fn uncovered_bytes(ranges: &[SegmentRange]) -> impl Iterator<Item = String> {
     let short = ranges.iter().filter(|s| s.last.is_some_and(|last| s.end - last.start > MAX_SPAN_LEN));
     short.map(|s| format!("{} is short", SegmentName::idx(s.start).as_str()))
 }
 
-/// After an index's last record only its own stream wrote, so the other one's lines are what they are at the end.
+/// Reports indexes whose last records are missing: after the last record only its stream wrote, so the line counts of the
+/// other stream must be those at the end.
 fn stream_mismatch(ranges: &[SegmentRange], counts: &Counts) -> Vec<String> {
-    let mut wrong = Vec::new();
+    let mut damage = Vec::new();
     for (i, range) in ranges.iter().enumerate() {
         let after = match ranges.get(i + 1) {
             Some(next) if next.start == range.end => next.first.map(LineCounts::before),
-            // Behind a gap nobody knows.
+            // The counts after a gap are unknown.
             Some(_) => None,
             None => (range.end == counts.end).then(|| LineCounts::at_end(counts)),
         };
         let (Some(last), Some(after)) = (range.last, after) else { continue };
         let covered = range.end - last.start <= MAX_SPAN_LEN;
         if covered && !LineCounts::before(last).is_consistent_with(&after, last.stream) {
-            wrong.push(format!("{} is short", SegmentName::idx(range.start).as_str()));
+            damage.push(format!("{} is short", SegmentName::idx(range.start).as_str()));
         }
     }
-    wrong
+    damage
 }
 
-/// Newlines of both streams, and whether their last lines are open.
+/// The newlines of both streams, and whether their last lines are open.
 #[derive(Clone, Copy)]
 struct LineCounts {
     out: (u64, bool),
@@ -146,7 +148,7 @@ impl LineCounts {
         LineCounts { out: (counts.out_newlines, counts.out_open), err: (counts.err_newlines, counts.err_open) }
     }
 
-    /// Whether it is possible that only `stream` wrote between.
+    /// Tells if possibly only `stream` wrote between the two.
     fn is_consistent_with(&self, after: &LineCounts, stream: Stream) -> bool {
         match stream {
             Stream::Stdout => self.err == after.err && self.out.0 <= after.out.0,

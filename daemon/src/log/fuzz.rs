@@ -1,4 +1,4 @@
-//! Entry points for fuzzing: any bytes as a log's files, read in every way there is.
+//! Entry points for fuzzing: reads arbitrary bytes as a log's files in every way.
 
 use super::lines::LineQuery;
 use super::reader::Log;
@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use toold_format::Stream;
 
-/// Reads `log` with the index `idx`. Panics only on a bug: bytes that are not in the log, or a page that gets nowhere.
+/// Reads `log` with the index `idx`. Panics only on a bug: bytes that are not in the log, or a page without progress.
 pub fn pair(log: &[u8], idx: &[u8]) -> io::Result<()> {
     let reader = Log::of_files(0, memory(log)?, Some(memory(idx)?))?;
     let counts = reader.recount()?;
@@ -18,7 +18,7 @@ pub fn pair(log: &[u8], idx: &[u8]) -> io::Result<()> {
         let (mut at, mut read) = (0, 0);
         while at < reader.end() {
             let page = reader.read(at, 50, stream)?;
-            assert!(page.next > at, "a page gets further");
+            assert!(page.next > at, "a page makes progress");
             at = page.next;
             read += page.bytes.len();
         }

@@ -1,4 +1,4 @@
-//! Finds lines by a regular expression, in all that is kept, with a fixed amount of memory.
+//! Finds lines by a regular expression in the whole log, with bounded memory.
 
 use super::lines::{LinePage, LineQuery, MAX_PAGE_BYTES};
 use super::reader::Log;
@@ -10,14 +10,14 @@ use std::collections::VecDeque;
 use std::io;
 use toold_format::log::Counts;
 
-/// A longer line is looked at in windows of this size; of a match only its window is shown.
+/// The length of a window. A longer line is searched in windows; only the matching window is returned.
 pub const LINE_WINDOW_LEN: usize = 64 * 1024;
 
-/// What two windows of one line share, so that a match up to this long is not lost between them.
+/// The overlap of two windows of one line, so that a match up to this length is not lost between them.
 const WINDOW_OVERLAP_LEN: usize = 4 * 1024;
 
 impl Log {
-    /// Matching lines of everything kept: `limit` of them from the line `offset` on, or the last ones.
+    /// Returns matching lines of the whole log: `limit` of them from the line `offset` on, or the last ones.
     pub(super) fn grep(&self, regex: &Regex, query: &LineQuery, counts: &Counts) -> io::Result<LinePage> {
         let mut grep = Grep::new(regex, query);
         let mut gap = None;
@@ -54,18 +54,18 @@ struct Hit {
 struct Grep<'q> {
     regex: &'q Regex,
     query: &'q LineQuery<'q>,
-    /// The number of the line that is being read.
+    /// The number of the current line.
     line: u64,
-    /// What of it is not complete yet: never more than a window.
+    /// The buffered part of the current line: at most a window.
     part: Vec<u8>,
-    /// It is longer than a window.
+    /// The current line is longer than a window.
     long: bool,
-    /// The window that matched first.
-    found: Option<Vec<u8>>,
+    /// The first window of the current line that matched.
+    matching_window: Option<Vec<u8>>,
     matched: u64,
     hits: VecDeque<Hit>,
     hit_bytes: usize,
-    /// A line behind the hits matches too.
+    /// A line after the hits matches too.
     more: bool,
     truncated: bool,
 }
@@ -78,7 +78,7 @@ impl<'q> Grep<'q> {
             line: 0,
             part: Vec::new(),
             long: false,
-            found: None,
+            matching_window: None,
             matched: 0,
             hits: VecDeque::new(),
             hit_bytes: 0,
@@ -93,7 +93,7 @@ impl<'q> Grep<'q> {
             let (line, after) = rest.split_at(i);
             rest = after.get(1..).unwrap_or_default();
             if self.part.is_empty() && !self.long && line.len() <= LINE_WINDOW_LEN {
-                // Most lines are whole in what was read: no copy.
+                // Most lines are complete in the read buffer: no copy.
                 if self.is_match(line) {
                     self.hit(line, true);
                 }
@@ -113,15 +113,15 @@ impl<'q> Grep<'q> {
             self.part.extend_from_slice(now);
             rest = later;
             self.long = true;
-            if self.found.is_none() && self.is_match(&self.part) {
-                self.found = Some(self.part.clone());
+            if self.matching_window.is_none() && self.is_match(&self.part) {
+                self.matching_window = Some(self.part.clone());
             }
             self.part.drain(..LINE_WINDOW_LEN - WINDOW_OVERLAP_LEN);
         }
         self.part.extend_from_slice(rest);
     }
 
-    /// A gap: the line that is being read ends there, unless it goes on behind.
+    /// Continues after a gap: the current line ends at it, unless it continues after it.
     fn jump(&mut self, line: u64) {
         if line == self.line {
             return;
@@ -135,7 +135,7 @@ impl<'q> Grep<'q> {
     fn end_line(&mut self, newline: bool) {
         if newline || self.long || !self.part.is_empty() {
             let part = std::mem::take(&mut self.part);
-            match self.found.take() {
+            match self.matching_window.take() {
                 Some(window) => self.hit(&window, true),
                 None if self.is_match(&part) => self.hit(&part, newline),
                 None => {}

@@ -1,7 +1,7 @@
-//! Reads a log by line. The index finds the line, so a page costs the page and not the file.
+//! Reads a log by line. The index locates lines, so the cost depends on the page and not on the file.
 //!
-//! Lines are numbered from 0 in the chosen stream, or in the merged text, over all the program ever wrote: lines that
-//! are not kept have numbers too. What is left of a line at the edge of a gap is shown as that line.
+//! Lines are numbered from 0 in the selected stream, or in the merged text, over everything the program wrote: dropped lines
+//! have numbers too. The rest of a line at the edge of a gap is returned as that line.
 
 use super::reader::{Location, Log};
 use super::walk::{LogWalk, WalkItem};
@@ -13,45 +13,46 @@ use toold_format::log::Counts;
 use toold_proto::params::Ansi;
 use toold_proto::process::Gap;
 
-/// The most text in one page.
+/// The maximum length of a page.
 pub const MAX_PAGE_BYTES: usize = 1024 * 1024;
 
-/// Which lines to show.
+/// Selects lines.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LineQuery<'q> {
-    /// The first line to look at, from 0. None: the last ones, or with `grep` the last that match.
+    /// The first line, from 0. None selects the last lines, or with `grep` the last matching ones.
     pub offset: Option<u64>,
     pub limit: u64,
     pub stream: Option<Stream>,
-    /// Only lines that match.
+    /// Selects only matching lines.
     pub grep: Option<&'q Regex>,
-    /// With `Strip`, `grep` looks at lines without their escape sequences. The page's bytes always have them.
+    /// With `Strip`, `grep` matches lines without their escape sequences. The page's bytes always contain them.
     pub ansi: Ansi,
 }
 
-/// Lines, as they are in the log.
+/// A page of lines, unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LinePage {
-    /// Each line with its newline; a last one may have none.
+    /// Each line with its newline; the last one may have none.
     pub bytes: Vec<u8>,
-    /// The number of the first line shown; without any, of the line that would come next.
+    /// The number of the first line in the page; in an empty page, of the next line.
     pub first_line: u64,
+    /// The number of lines in the page.
     pub shown: u64,
-    /// Lines the program ever wrote in this view.
+    /// All lines that the program wrote in this view.
     pub total_lines: u64,
-    /// The line from which the next page goes on. None: nothing comes after this one.
+    /// The first line of the next page, or None if this is the last one.
     pub next: Option<u64>,
-    /// With `grep`: how many kept lines match, wherever the page is.
+    /// With `grep`, the number of matching lines in the whole log.
     pub matched: Option<u64>,
-    /// The page was full before all that was asked for was in it, or a line was cut.
+    /// The page was full before all requested lines were in it, or a line was cut.
     pub truncated: bool,
-    /// What is not kept before the first line shown, or inside of a line.
+    /// The dropped range before the first line, or inside a line.
     pub gap: Option<Gap>,
 }
 
 impl Log {
-    /// A page of lines. `counts` are those of the log when it reached this view's end. Without `grep` a page ends at a
-    /// gap; the next one, from the line after it, begins behind the gap and tells it.
+    /// Returns a page of lines. `counts` are those at this view's end. Without `grep` a page ends at a gap; the next page
+    /// starts after the gap and reports it.
     pub fn lines(&self, query: &LineQuery, counts: &Counts) -> io::Result<LinePage> {
         self.set_counts(counts);
         if let Some(regex) = query.grep {
@@ -64,13 +65,13 @@ impl Log {
         self.collect(start, query, counts)
     }
 
-    /// Where a line begins, or what is kept of it or after it.
+    /// Returns the start of a line, or of the first kept bytes in or after it.
     fn line_start(&self, stream: Option<Stream>, line: u64, counts: &Counts) -> io::Result<LineStart> {
         let Some(slot) = self.line_slot(stream, line)? else {
             let gap = (self.end() > 0).then_some(Gap { from: 0, to: self.end() });
             return Ok(LineStart { at: self.end(), line: counts.newlines(stream), gap, cut: false });
         };
-        let base = self.base(slot)?;
+        let base = self.first_record(slot)?;
         if base.newlines(stream) >= line {
             let gap = (base.start > 0).then_some(Gap { from: 0, to: base.start });
             return Ok(LineStart { at: base.start, line: base.newlines(stream), gap, cut: false });
@@ -104,7 +105,7 @@ impl Log {
         Ok(LineStart { at: record.start, line, gap: None, cut: false })
     }
 
-    /// The last segment that begins before the line does, else the first there is.
+    /// Returns the last segment that starts before the line, or else the first segment.
     fn line_slot(&self, stream: Option<Stream>, line: u64) -> io::Result<Option<usize>> {
         let mut found = None;
         for slot in (0..self.slot_count()).rev() {
@@ -112,24 +113,24 @@ impl Log {
                 continue;
             }
             found = Some(slot);
-            if self.base(slot)?.newlines(stream) < line {
+            if self.first_record(slot)?.newlines(stream) < line {
                 break;
             }
         }
         Ok(found)
     }
 
-    /// The number of the line that goes on behind a gap.
+    /// Returns the number of the line that continues after a gap.
     pub(super) fn newlines_after(&self, gap: Gap, stream: Option<Stream>, counts: &Counts) -> io::Result<u64> {
         for slot in 0..self.slot_count() {
             if self.start(slot) == gap.to && gap.to < self.end() {
-                return Ok(self.base(slot)?.newlines(stream));
+                return Ok(self.first_record(slot)?.newlines(stream));
             }
         }
         Ok(counts.newlines(stream))
     }
 
-    /// Where the last lines begin: as many as asked for, as fit, and as are kept without a gap.
+    /// Returns the start of the last lines: at most the requested number, a page, and only lines after the last gap.
     fn last_lines(&self, query: &LineQuery, counts: &Counts) -> io::Result<LineStart> {
         let stream = query.stream;
         let first = counts.lines_of(stream).saturating_sub(query.limit);
@@ -143,8 +144,8 @@ impl Log {
         if tail.gap_before.is_some() {
             return Ok(LineStart { at: tail.from, line, gap, cut: false });
         }
-        // Too much text: from the first line that begins within the page. A line longer than a page has no beginning
-        // there, and its end is shown.
+        // Too much text: start at the first line that starts within the page. A line longer than a page has no start there,
+        // and its end is returned.
         let mut walk = LogWalk::new(self, tail.from, stream);
         while let WalkItem::Bytes { at, bytes } = walk.next(u64::MAX)? {
             if line + 1 >= counts.lines_of(stream) {
@@ -157,9 +158,9 @@ impl Log {
         Ok(LineStart { at: tail.from, line, gap, cut: true })
     }
 
-    /// The newlines before an offset that is kept.
+    /// Counts the newlines before an offset that is kept.
     fn newlines_at(&self, at: u64, stream: Option<Stream>, counts: &Counts) -> io::Result<u64> {
-        match self.place(at)? {
+        match self.locate(at)? {
             Location::In { slot, .. } => self.newlines_before(slot, at, stream),
             Location::Gap { .. } | Location::End => Ok(counts.newlines(stream)),
         }
@@ -184,7 +185,7 @@ impl Log {
 
     fn fill_page(&self, page: &mut LinePage, from: u64, query: &LineQuery, counts: &Counts) -> io::Result<()> {
         let mut walk = LogWalk::new(self, from, query.stream);
-        // Where the line that is not complete yet begins in the page.
+        // The start of the incomplete line in the page.
         let mut open = 0;
         while page.shown < query.limit {
             match walk.next(u64::MAX)? {
@@ -213,17 +214,17 @@ impl Log {
     }
 }
 
-/// Where a page of lines begins.
+/// The start of a page of lines.
 struct LineStart {
     at: u64,
     line: u64,
     gap: Option<Gap>,
-    /// Something that was asked for is before it.
+    /// Some requested text is before it.
     cut: bool,
 }
 
 impl LinePage {
-    /// Adds the next bytes. True when the page is full.
+    /// Adds bytes. Returns true if the page is full.
     fn take(&mut self, bytes: &[u8], limit: u64, open: &mut usize) -> bool {
         let mut rest = bytes;
         while self.shown < limit && !rest.is_empty() {

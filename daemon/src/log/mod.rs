@@ -1,7 +1,7 @@
-//! The bytes a program wrote, addressed by offset.
+//! Reads the bytes that a program wrote, addressed by offset.
 //!
 //! The shim appends (`toold_format::log::LogWriter`), the daemon reads (`reader`, `lines`, `grep`); between them are files
-//! whose format is a promise (`toold_format::log`, `docs/log-format.md`).
+//! whose format is stable (`toold_format::log`, `docs/log-format.md`).
 
 mod buffer_pool;
 mod check;

@@ -1,7 +1,7 @@
-//! Reads a log by offset. Nothing is kept between calls: a cursor is a number the caller holds.
+//! Reads a log by offset. No state is kept between calls: a cursor is a number of the caller.
 //!
-//! The log may grow and lose old segments while it is read. A `Log` is a view up to an end the caller knows, so what
-//! it shows does not move; a segment that is dropped meanwhile reads as a gap.
+//! The log may grow and lose old segments while it is read. A `Log` is a view up to a fixed end, so its content does not
+//! change; a segment that is dropped meanwhile reads as a gap.
 
 use super::segments::{Index, SegmentSlot};
 use super::stream::to_wire;
@@ -16,16 +16,16 @@ use toold_format::log::Counts;
 use toold_format::log::parse_log_name;
 use toold_proto::process::{Gap, Span};
 
-/// Index read for one page of one stream before the page ends without being full: 128 Ki changes of stream.
+/// The bytes of index read for a page of one stream, after which the page ends early: 128 Ki changes of stream.
 pub(super) const MAX_PAGE_INDEX_BYTES: u64 = 4 * 1024 * 1024;
 
-/// The bytes a program wrote, up to an end.
+/// The bytes that a program wrote, up to an end.
 #[derive(Debug)]
 pub struct Log {
     dir: PathBuf,
     slots: Vec<SegmentSlot>,
     end: u64,
-    /// The counts at the end, from who knows them. They tell a segment's lines when its index does not.
+    /// The counts at the end, if the caller knows them. They replace a missing index.
     counts: OnceCell<Counts>,
 }
 
@@ -33,29 +33,29 @@ pub struct Log {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Page {
     pub bytes: Vec<u8>,
-    /// Where the page begins: the cursor, or the end of the gap at the cursor.
+    /// The start of the page: the cursor, or the end of the gap at the cursor.
     pub from: u64,
     /// The cursor for the next page.
     pub next: u64,
-    /// What was not kept between the cursor and the page. A page holds no gap inside.
+    /// The dropped range between the cursor and the page. A page contains no gap.
     pub gap: Option<Gap>,
-    /// A gap follows: what is incomplete at the page's end stays so.
+    /// A gap follows: an incomplete character at the page's end stays incomplete.
     pub before_gap: bool,
-    /// For one stream: the offsets at which its stretches begin, by position in `bytes`.
+    /// For one stream, the runs of adjacent bytes: position in `bytes` and offset.
     runs: Vec<(usize, u64)>,
 }
 
-/// What was read into the caller's memory: the bytes `from..next`.
+/// The range `from..next` that was read into the caller's buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Filled {
     pub from: u64,
     pub next: u64,
-    /// What was not kept between the cursor and `from`.
+    /// The dropped range between the cursor and `from`.
     pub gap: Option<Gap>,
 }
 
 impl Page {
-    /// The cursor after the first `len` of the page's bytes, for who could not use all of them.
+    /// Returns the cursor after the first `len` bytes of the page, for a caller that did not use all of them.
     pub fn cursor(&self, len: usize) -> u64 {
         if len >= self.bytes.len() {
             return self.next;
@@ -66,9 +66,9 @@ impl Page {
     }
 }
 
-/// Where an offset is.
+/// The location of an offset.
 pub(super) enum Location {
-    /// In a segment, of which `end` is the first offset after it or after the view.
+    /// Inside a segment. `end` is the first offset after the segment or the view.
     In {
         slot: usize,
         end: u64,
@@ -80,8 +80,8 @@ pub(super) enum Location {
 }
 
 impl Log {
-    /// The log in `dir` when it reached `end`. Without output no file is looked for; while the first segment holds
-    /// everything, it is one `open`.
+    /// Opens the log in `dir` as a view up to `end`. An empty view opens no file; while the first segment contains
+    /// everything, this is one `open`.
     pub fn open(dir: &Path, end: u64) -> io::Result<Log> {
         let mut log = Log { dir: dir.to_owned(), slots: Vec::new(), end, counts: OnceCell::new() };
         if end == 0 {
@@ -94,18 +94,18 @@ impl Log {
         Ok(log)
     }
 
-    /// All that is kept in `dir`, for when nobody can tell the end. The shim must be gone.
+    /// Opens the whole log in `dir`, if its end is not known. The shim must have exited.
     pub fn open_all(dir: &Path) -> io::Result<Log> {
         let mut log = Log { dir: dir.to_owned(), slots: list(dir)?, end: u64::MAX, counts: OnceCell::new() };
-        log.end = log.last()?.map_or(0, |(_, end)| end);
+        log.end = log.last_segment()?.map_or(0, |(_, end)| end);
         Ok(log)
     }
 
-    /// A log of one segment in files without a name.
+    /// Returns a log of one segment in unnamed files.
     pub fn of_files(start: u64, log: File, idx: Option<File>) -> io::Result<Log> {
         let slots = vec![SegmentSlot::of_files(start, log, idx)?];
         let mut log = Log { dir: PathBuf::new(), slots, end: u64::MAX, counts: OnceCell::new() };
-        log.end = log.last()?.map_or(0, |(_, end)| end);
+        log.end = log.last_segment()?.map_or(0, |(_, end)| end);
         Ok(log)
     }
 
@@ -113,13 +113,13 @@ impl Log {
         self.end
     }
 
-    /// The same log at an earlier end.
+    /// Returns the same log with an earlier end.
     pub fn until(self, end: u64) -> Log {
         Log { end: end.min(self.end), counts: OnceCell::new(), ..self }
     }
 
-    /// Up to `max` bytes from the cursor `from` on; of one stream, if asked. For one stream a page may be short, or
-    /// empty, before the end: the other stream filled what was looked at. It always gets further.
+    /// Reads up to `max` bytes from the cursor `from` on, of one stream or both. A page of one stream may be short or empty
+    /// before the end, if the other stream wrote all that was scanned. It always makes progress.
     pub fn read(&self, from: u64, max: usize, stream: Option<Stream>) -> io::Result<Page> {
         match stream {
             None => self.read_merged(from, max),
@@ -127,13 +127,12 @@ impl Log {
         }
     }
 
-    /// The bytes from the cursor `from` on, into memory that the caller has: what a page of both streams holds, for who
-    /// reads a great many of them.
+    /// Reads the bytes of both streams from the cursor `from` on into the caller's buffer, for callers that read many pages.
     pub fn read_into(&self, from: u64, buf: &mut [u8]) -> io::Result<Filled> {
         let page = self.page_at(from)?;
         let mut filled = Filled { from: page.from, next: page.next, gap: page.gap };
         let mut len = 0;
-        while let (Location::In { slot, end }, Some(room)) = (self.place(filled.next)?, buf.get_mut(len..))
+        while let (Location::In { slot, end }, Some(room)) = (self.locate(filled.next)?, buf.get_mut(len..))
             && !room.is_empty()
         {
             let wanted = room.len().min(usize::try_from(end - filled.next).unwrap_or(usize::MAX));
@@ -146,7 +145,7 @@ impl Log {
         Ok(filled)
     }
 
-    /// The last `max` bytes before the end, or what is kept of them after the last gap; `next` is the end.
+    /// Reads the last `max` bytes before the end, or those after the last gap; `next` is the end.
     pub fn tail(&self, max: usize, stream: Option<Stream>) -> io::Result<Page> {
         let tail = self.tail_start(max as u64, stream)?;
         let mut page = self.read(tail.from, max, stream)?;
@@ -156,11 +155,11 @@ impl Log {
         Ok(page)
     }
 
-    /// Which stream wrote which of the bytes `from..to`, and when.
+    /// Returns stream and time of the bytes `from..to`.
     pub fn spans(&self, from: u64, to: u64) -> io::Result<Vec<Span>> {
         let (mut spans, mut at) = (Vec::new(), from);
         while at < to {
-            match self.place(at)? {
+            match self.locate(at)? {
                 Location::End => break,
                 Location::Gap { to } => at = to,
                 Location::In { slot, end } => {
@@ -174,11 +173,11 @@ impl Log {
         Ok(spans)
     }
 
-    /// The first range from `from` on that is not kept.
+    /// Returns the first dropped range from `from` on.
     pub fn first_gap(&self, from: u64) -> io::Result<Option<Gap>> {
         let mut at = from;
         loop {
-            match self.place(at)? {
+            match self.locate(at)? {
                 Location::End => return Ok(None),
                 Location::In { end, .. } => at = end,
                 Location::Gap { to } => return Ok(Some(Gap { from: at, to })),
@@ -186,10 +185,10 @@ impl Log {
         }
     }
 
-    /// The counts as the files tell them, for when the shim died before it could. Bytes that the disk refused after
-    /// the last one it took are unknown.
+    /// Computes the counts from the files, after a shim that died before it stored them. Bytes that the disk rejected after
+    /// the last stored one are unknown.
     pub fn recount(&self) -> io::Result<Counts> {
-        let Some((slot, end)) = self.last()? else { return Ok(Counts::default()) };
+        let Some((slot, end)) = self.last_segment()? else { return Ok(Counts::default()) };
         let (record, _) = self.record_at(slot, end - 1)?;
         let mut counts = Counts {
             end: record.start,
@@ -199,7 +198,7 @@ impl Log {
             err_open: record.err_open,
             ..Counts::default()
         };
-        self.each(slot, record.start, end, &mut |bytes| counts.advance(record.stream, bytes))?;
+        self.for_each_chunk(slot, record.start, end, &mut |bytes| counts.advance(record.stream, bytes))?;
         let mut kept = 0;
         for i in 0..self.slots.len() {
             kept += self.slot_end(i)?.map_or(0, |end| end - self.start(i));
@@ -213,7 +212,7 @@ impl Log {
     fn read_merged(&self, from: u64, max: usize) -> io::Result<Page> {
         let mut page = self.page_at(from)?;
         while page.bytes.len() < max {
-            let Location::In { slot, end } = self.place(page.next)? else { break };
+            let Location::In { slot, end } = self.locate(page.next)? else { break };
             let filled = page.bytes.len();
             let wanted = (max - filled).min(usize::try_from(end - page.next).unwrap_or(usize::MAX));
             page.bytes.resize(filled + wanted, 0);
@@ -224,7 +223,7 @@ impl Log {
                 break;
             }
         }
-        page.before_gap = matches!(self.place(page.next)?, Location::Gap { .. });
+        page.before_gap = matches!(self.locate(page.next)?, Location::Gap { .. });
         Ok(page)
     }
 
@@ -256,17 +255,17 @@ impl Log {
         Ok(page)
     }
 
-    /// An empty page at the cursor, or behind the gap that is there.
+    /// Returns an empty page at the cursor, or after the gap at the cursor.
     fn page_at(&self, from: u64) -> io::Result<Page> {
         let from = from.min(self.end);
-        let (at, gap) = match self.place(from)? {
+        let (at, gap) = match self.locate(from)? {
             Location::Gap { to } => (to, Some(Gap { from, to })),
             Location::In { .. } | Location::End => (from, None),
         };
         Ok(Page { from: at, next: at, gap, ..Page::default() })
     }
 
-    pub(super) fn place(&self, at: u64) -> io::Result<Location> {
+    pub(super) fn locate(&self, at: u64) -> io::Result<Location> {
         if at >= self.end {
             return Ok(Location::End);
         }
@@ -285,8 +284,8 @@ impl Log {
         Ok(Location::Gap { to: self.end })
     }
 
-    /// The last segment with bytes, and where it ends.
-    pub(super) fn last(&self) -> io::Result<Option<(usize, u64)>> {
+    /// Returns the last segment with bytes, and its end.
+    pub(super) fn last_segment(&self) -> io::Result<Option<(usize, u64)>> {
         for slot in (0..self.slots.len()).rev() {
             if let Some(end) = self.slot_end(slot)? {
                 return Ok(Some((slot, end)));
@@ -295,7 +294,7 @@ impl Log {
         Ok(None)
     }
 
-    /// Takes the counts at this view's end.
+    /// Sets the counts at this view's end.
     pub(super) fn set_counts(&self, counts: &Counts) {
         if counts.end == self.end {
             let _ = self.counts.set(*counts);
@@ -318,7 +317,7 @@ impl Log {
         self.slots.get(slot).map_or(u64::MAX, |slot| slot.start)
     }
 
-    /// The first offset after a segment; none if it is empty or gone.
+    /// Returns the first offset after a segment, or None if it is empty or dropped.
     pub(super) fn slot_end(&self, slot: usize) -> io::Result<Option<u64>> {
         let Some(here) = self.slots.get(slot) else { return Ok(None) };
         Ok(here.segment(&self.dir)?.map(|segment| segment.end.min(self.start(slot + 1))))
@@ -328,7 +327,7 @@ impl Log {
         self.slots.get(slot).ok_or(io::ErrorKind::NotFound)?.index(&self.dir)
     }
 
-    /// Fills `buf` with the bytes from `at` on, as far as the segment goes.
+    /// Fills `buf` with the bytes from `at` on, up to the end of the segment.
     pub(super) fn fill(&self, slot: usize, at: u64, buf: &mut [u8]) -> io::Result<usize> {
         match self.slots.get(slot) {
             Some(here) => here.segment(&self.dir)?.map_or(Ok(0), |segment| segment.read_at(at, buf)),
@@ -336,7 +335,7 @@ impl Log {
         }
     }
 
-    /// Bytes read from files so far.
+    /// Returns the number of bytes read from files.
     #[cfg(test)]
     pub(super) fn bytes_read(&self) -> u64 {
         self.slots.iter().map(SegmentSlot::bytes_read).sum()
@@ -351,7 +350,7 @@ fn list(dir: &Path) -> io::Result<Vec<SegmentSlot>> {
     };
     for entry in entries {
         let entry = entry?;
-        // What is no file must not cut short the segment it claims to follow. One that is gone by now is for `open`.
+        // A directory entry that is not a file must not end the segment before it. `open` handles one that is gone by now.
         if entry.file_type().is_ok_and(|kind| !kind.is_file()) {
             continue;
         }

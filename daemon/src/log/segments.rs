@@ -1,4 +1,4 @@
-//! One segment of a log as files: its bytes, and its index by offset and by line. Any damage reads as less of it.
+//! The files of a log segment: its bytes, and its index by offset and by line. Damage makes the segment shorter.
 
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
@@ -10,16 +10,16 @@ use std::path::Path;
 use toold_format::Stream;
 use toold_format::log::{IndexHeader, IndexRecord, RECORD_LEN, SegmentName};
 
-/// Records read at once: a 4 KiB block.
+/// The number of records read at once: a 4 KiB block.
 const RECORDS_PER_BLOCK: usize = 128;
 
-/// A segment by name. Its files are opened when they are needed: a log may have many, a page needs one.
+/// A segment by name. Its files are opened on demand: a log may have many, a page needs one.
 #[derive(Debug)]
 pub struct SegmentSlot {
     pub start: u64,
     segment: OnceCell<Option<SegmentBytes>>,
     index: OnceCell<Index>,
-    /// Its newlines, where they had to be counted.
+    /// The number of its newlines, if it was counted.
     pub newlines: OnceCell<u64>,
 }
 
@@ -28,14 +28,14 @@ impl SegmentSlot {
         SegmentSlot { start, segment: OnceCell::new(), index: OnceCell::new(), newlines: OnceCell::new() }
     }
 
-    /// A segment in files that have no name, as a fuzzer makes them.
+    /// Returns a segment in unnamed files, for fuzzing.
     pub fn of_files(start: u64, log: File, idx: Option<File>) -> io::Result<SegmentSlot> {
         let segment = SegmentBytes::new(start, log)?;
         let index = Index::new(idx, start, segment.end)?;
         Ok(SegmentSlot { start, segment: Some(segment).into(), index: index.into(), newlines: OnceCell::new() })
     }
 
-    /// None when it was dropped since it was listed, or has no bytes.
+    /// Opens the bytes. Returns None if the segment was dropped since it was listed, or is empty.
     pub fn segment(&self, dir: &Path) -> io::Result<Option<&SegmentBytes>> {
         if self.segment.get().is_none() {
             let segment =
@@ -54,7 +54,7 @@ impl SegmentSlot {
         Ok(self.index.get_or_init(|| index))
     }
 
-    /// Bytes read from its files so far.
+    /// Returns the number of bytes read from its files.
     #[cfg(test)]
     pub fn bytes_read(&self) -> u64 {
         let log = self.segment.get().and_then(Option::as_ref).map_or(0, |segment| segment.bytes_read.get());
@@ -62,13 +62,13 @@ impl SegmentSlot {
     }
 }
 
-/// A segment's file. What the writer did not make, a link, a directory or a pipe in its place, is not there: it would
-/// show bytes that are not the program's, or wait for them.
+/// Opens a segment's file. A link, a directory or a pipe in its place counts as missing: it would yield bytes that are not
+/// the program's, or block.
 pub(super) fn open(dir: &Path, name: SegmentName) -> io::Result<Option<File>> {
     let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
     let file = match OpenOptions::new().read(true).custom_flags(flags.bits()).open(dir.join(name.as_str())) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-        // A link; a socket.
+        // A link or a socket.
         Err(e) if [Errno::ELOOP, Errno::ENXIO].iter().any(|no| e.raw_os_error() == Some(*no as i32)) => {
             return Ok(None);
         }
@@ -77,14 +77,14 @@ pub(super) fn open(dir: &Path, name: SegmentName) -> io::Result<Option<File>> {
     Ok(file.metadata()?.is_file().then_some(file))
 }
 
-/// A segment's bytes. Open, so they can be read even when the segment is dropped meanwhile.
+/// A segment's bytes. The open file stays readable when the segment is dropped.
 #[derive(Debug)]
 pub struct SegmentBytes {
     pub start: u64,
     /// The first offset after it.
     pub end: u64,
     log: File,
-    /// Bytes read, so that a test can prove what a page costs.
+    /// Bytes read, so that a test can prove the cost of a page.
     bytes_read: Cell<u64>,
 }
 
@@ -94,7 +94,7 @@ impl SegmentBytes {
         Ok(SegmentBytes { start, end: start.saturating_add(len), log, bytes_read: Cell::new(0) })
     }
 
-    /// Fills `buf` from offset `at` on; less when the file is shorter than it was.
+    /// Fills `buf` from offset `at` on; partly if the file became shorter.
     pub fn read_at(&self, at: u64, buf: &mut [u8]) -> io::Result<usize> {
         let mut done = 0;
         while let Some(rest) = buf.get_mut(done..).filter(|rest| !rest.is_empty()) {
@@ -110,14 +110,14 @@ impl SegmentBytes {
     }
 }
 
-/// The records of a segment that are about bytes it has. Without a file, or with one that is not an index: none.
+/// The valid index records of a segment: those about bytes it has. Empty without a valid index file.
 #[derive(Debug)]
 pub struct Index {
     file: Option<File>,
     pub header: Option<IndexHeader>,
     len: usize,
     block: RefCell<(usize, Vec<u8>)>,
-    /// Where the last search ended; the next one is mostly a step away.
+    /// The result of the last search; the next one is usually adjacent.
     hint: Cell<usize>,
     bytes_read: Cell<u64>,
 }
@@ -132,7 +132,7 @@ impl Index {
         if index.header.is_none() {
             index.len = 0;
         }
-        // Torn, zeroed or early records are at the end, so what is good is a prefix.
+        // Torn, zeroed or early records are at the end, so the valid ones are a prefix.
         index.len = index.partition(|r| r.is_some_and(|r| (start..end).contains(&r.start)))?;
         Ok(index)
     }
@@ -150,7 +150,7 @@ impl Index {
         Ok(block.1.get(slot..slot + RECORD_LEN).and_then(|raw| raw.try_into().ok()).and_then(IndexRecord::decode))
     }
 
-    /// How many records start at `at` or before it.
+    /// Returns the number of records that start at `at` or before.
     pub fn until(&self, at: u64) -> io::Result<usize> {
         let hint = self.hint.get();
         for n in [hint, hint + 1, hint.saturating_sub(1)] {
@@ -164,7 +164,7 @@ impl Index {
         Ok(n)
     }
 
-    /// How many records have fewer than `newlines` newlines before them.
+    /// Returns the number of records with fewer than `newlines` newlines before them.
     pub fn until_newlines(&self, stream: Option<Stream>, newlines: u64) -> io::Result<usize> {
         self.partition(|r| r.is_some_and(|r| r.newlines(stream) < newlines))
     }

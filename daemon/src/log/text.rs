@@ -1,4 +1,4 @@
-//! A log as text: pages and the last characters, with cursors that fall between characters.
+//! Reads a log as text: pages and the last characters, with cursors between characters.
 
 use super::reader::{Log, Page};
 use crate::text::{ByteRun, LOOKAHEAD_LEN, OutputSource, PageEnd, PageStart, decode_page, incomplete_len, last_chars};
@@ -8,25 +8,24 @@ use toold_format::log::Counts;
 use toold_proto::params::Ansi;
 use toold_proto::process::Gap;
 
-/// The most that is read to find the last characters in output that is nearly all escape sequences.
+/// The maximum read to find the last characters in output that is mostly escape sequences.
 const MAX_TAIL_BYTES: usize = 1024 * 1024;
 
 /// A page of text.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TextPage {
     pub text: String,
-    /// Where the page begins.
+    /// The start of the page.
     pub from: u64,
-    /// The cursor for the next page. It may be before the log's end with no text in the page: then what is there is
-    /// part of a character or an escape sequence, and the rest has yet to come.
+    /// The cursor for the next page. In an empty page it may be before the log's end: an incomplete character or escape
+    /// sequence follows.
     pub next: u64,
-    /// What was not kept before the page.
+    /// The dropped range before the page.
     pub gap: Option<Gap>,
 }
 
 impl Log {
-    /// The text of about `max` bytes from the cursor on. `end` says what follows this log's end: more, while the
-    /// program may write.
+    /// Reads the text of about `max` bytes from the cursor on. `end` is `More` while the program may write.
     pub fn read_text(
         &self,
         from: u64,
@@ -40,8 +39,8 @@ impl Log {
         Ok(TextPage { text, from: page.from, next: page.cursor(taken), gap: page.gap })
     }
 
-    /// The last `n` characters; `next` is the end. What of the last character has yet to come is left out of the text
-    /// and comes again with `next`.
+    /// Reads the last `n` characters; `next` is the end. An incomplete last character is left out, and is returned later with
+    /// `next`.
     pub fn last_chars(&self, n: usize, stream: Option<Stream>, ansi: Ansi, end: PageEnd) -> io::Result<TextPage> {
         let mut window = n.saturating_mul(4).saturating_add(LOOKAHEAD_LEN).min(MAX_TAIL_BYTES);
         loop {
@@ -61,22 +60,23 @@ impl Log {
         }
     }
 
-    /// The end without a character whose rest has yet to come: what a view of a program that still writes may show.
+    /// Returns the end without an incomplete character, for a view of a program that still writes.
     pub fn char_boundary_end(&self) -> io::Result<u64> {
         let tail = self.tail(3, None)?;
         let incomplete = if tail.before_gap { 0 } else { incomplete_len(&tail.bytes) };
         Ok(self.end() - incomplete as u64)
     }
 
-    /// This view up to its whole end, and the counts there as far as `lines` of `stream` needs them.
-    pub fn whole(self, stream: Option<Stream>, counts: &Counts) -> io::Result<(Log, Counts)> {
+    /// Cuts this view at its last character boundary. Returns it with the counts there, as far as `lines` of `stream` needs
+    /// them.
+    pub fn until_char_boundary(self, stream: Option<Stream>, counts: &Counts) -> io::Result<(Log, Counts)> {
         let end = self.char_boundary_end()?;
         if end == self.end() {
             return Ok((self, *counts));
         }
         let log = self.until(end);
-        // Part of a character has no newline, but it may have begun a line. Where the byte before is not kept, it is
-        // taken to have gone on with one.
+        // An incomplete character contains no newline, but it may have started a line. If the byte before is dropped, assume
+        // that it continued a line.
         let before = log.tail(1, stream)?.bytes;
         let open = end > 0 && before != *b"\n" && (stream.is_none() || !before.is_empty());
         let mut counts = Counts { end, ..*counts };
@@ -88,7 +88,7 @@ impl Log {
         Ok((log, counts))
     }
 
-    /// What follows the bytes of a page.
+    /// Returns what follows the bytes of a page.
     fn page_end(&self, page: &Page, end: PageEnd) -> PageEnd {
         if page.before_gap {
             PageEnd::Last

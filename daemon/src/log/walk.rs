@@ -1,4 +1,4 @@
-//! Walks the kept bytes of a log, of one stream or both, forwards and back from the end, and counts newlines.
+//! Walks over the kept bytes of a log, of one stream or both, forwards or back from the end, and counts newlines.
 
 use super::reader::{Location, Log, MAX_PAGE_INDEX_BYTES};
 use std::io;
@@ -6,10 +6,10 @@ use toold_format::Stream;
 use toold_format::log::{IndexRecord, RECORD_LEN};
 use toold_proto::process::Gap;
 
-/// The most that is read at once.
+/// The maximum length of a read.
 const MAX_READ_LEN: u64 = 64 * 1024;
 
-/// The least: where streams alternate, the next wanted bytes are likely near.
+/// The minimum length of a read: if streams alternate, the next wanted bytes are likely near.
 const MIN_READ_LEN: u64 = 4 * 1024;
 
 /// A walk from an offset to the log's end.
@@ -22,9 +22,9 @@ pub struct LogWalk<'a> {
     skipped: u64,
 }
 
-/// What comes next on a walk.
+/// An item of a walk.
 pub enum WalkItem<'s> {
-    /// Wanted bytes; the first of them is at `at`.
+    /// Bytes of the selected stream, from offset `at` on.
     Bytes {
         at: u64,
         bytes: &'s [u8],
@@ -38,16 +38,16 @@ impl<'a> LogWalk<'a> {
         LogWalk { log, at, stream, window: Vec::new(), window_at: 0, skipped: 0 }
     }
 
-    /// The offset up to which everything was seen.
+    /// Returns the current offset.
     pub fn at(&self) -> u64 {
         self.at
     }
 
-    /// The next wanted bytes or gap. Stops with no bytes after looking at `index_bytes` of index in vain.
+    /// Returns the next bytes of the stream, or gap. Returns no bytes after `index_bytes` of index without any.
     pub fn next(&mut self, index_bytes: u64) -> io::Result<WalkItem<'_>> {
         let stop = self.skipped.saturating_add(index_bytes);
         let (from, to) = loop {
-            let (slot, end) = match self.log.place(self.at)? {
+            let (slot, end) = match self.log.locate(self.at)? {
                 Location::End => return Ok(WalkItem::End),
                 Location::Gap { to } => return Ok(WalkItem::Gap(self.skip_to(to))),
                 Location::In { slot, end } => (slot, end),
@@ -72,7 +72,7 @@ impl<'a> LogWalk<'a> {
             if here > self.at {
                 break (self.at, here);
             }
-            // The file became shorter under our hands.
+            // The file became shorter meanwhile.
             return Ok(WalkItem::Gap(self.skip_to(end)));
         };
         self.at = to;
@@ -100,17 +100,17 @@ impl<'a> LogWalk<'a> {
     }
 }
 
-/// The way back from the end.
+/// The start of the last bytes.
 pub struct TailStart {
     pub from: u64,
-    /// What is not kept just before `from`, where that is why it goes no further.
+    /// The dropped range before `from`, if it limits the tail.
     pub gap_before: Option<Gap>,
-    /// What is not kept at the very end.
+    /// The dropped range at the end.
     pub gap_after: Option<Gap>,
 }
 
 impl Log {
-    /// Where the last `max` bytes begin, as far back as nothing is missing.
+    /// Returns the start of the last `max` bytes, or of those after the last gap.
     pub(super) fn tail_start(&self, max: u64, stream: Option<Stream>) -> io::Result<TailStart> {
         let mut tail = TailStart { from: self.end(), gap_before: None, gap_after: None };
         let (mut left, mut looked) = (max, 0);
@@ -147,12 +147,12 @@ impl Log {
         Ok(tail)
     }
 
-    /// The record that `at` belongs to, and where it ends.
+    /// Returns the record that contains `at`, and its end.
     pub(super) fn record_at(&self, slot: usize, at: u64) -> io::Result<(IndexRecord, u64)> {
         let index = self.index(slot)?;
         let n = index.until(at)?;
         let next = if n < index.len() { index.get(n)? } else { None };
-        // In a damaged index the next record may be anywhere; at least one byte further is progress.
+        // In a damaged index the next record may be anywhere; always advance by at least one byte.
         let to = next.map_or(u64::MAX, |next| next.start.max(at.saturating_add(1)));
         let record = match n.checked_sub(1) {
             Some(i) => index.get(i)?,
@@ -160,14 +160,14 @@ impl Log {
         };
         let record = match record {
             Some(record) => record,
-            None => self.base(slot)?,
+            None => self.first_record(slot)?,
         };
         Ok((record, to.min(self.slot_end(slot)?.unwrap_or(to))))
     }
 
-    /// A segment's first record. Where damage took it, one that leads to what is known behind the segment, or else goes
-    /// on from the one before: across a gap that is too few lines, and the last ones were not found.
-    pub(super) fn base(&self, slot: usize) -> io::Result<IndexRecord> {
+    /// Returns a segment's first record. A lost one is inferred from the counts after the segment, or else from the segment
+    /// before: across a gap that counts too few lines, and the last lines were not found.
+    pub(super) fn first_record(&self, slot: usize) -> io::Result<IndexRecord> {
         let start = self.start(slot);
         if let Some(record) = self.index(slot)?.get(0)?.filter(|record| record.start == start) {
             return Ok(record);
@@ -197,8 +197,8 @@ impl Log {
         Ok(record)
     }
 
-    /// The newlines of stdout and stderr before a segment without an index: those at the next place where they are
-    /// known, without what is between. That is taken to be stdout's, as far as there is enough of it.
+    /// Infers the newlines of stdout and stderr before a segment without an index: the next known counts, minus the newlines
+    /// between. These are attributed to stdout, as far as its count allows.
     fn infer_newlines(&self, slot: usize) -> io::Result<Option<(u64, u64)>> {
         let (mut at, mut between) = (self.start(slot), 0_u64);
         for here in slot..self.slot_count() {
@@ -220,7 +220,7 @@ impl Log {
         Ok(None)
     }
 
-    /// The newlines in a segment, as far as this view goes.
+    /// Counts the newlines in a segment, up to the end of this view.
     fn count_newlines(&self, slot: usize, end: u64) -> io::Result<u64> {
         let counted = self.slot(slot).map(|slot| &slot.newlines).filter(|_| end <= self.end());
         if let Some(newlines) = counted.and_then(|counted| counted.get()) {
@@ -228,29 +228,35 @@ impl Log {
         }
         let mut newlines = 0;
         let mut count = |bytes: &[u8]| newlines += memchr::memchr_iter(b'\n', bytes).count() as u64;
-        self.each(slot, self.start(slot), end.min(self.end()), &mut count)?;
+        self.for_each_chunk(slot, self.start(slot), end.min(self.end()), &mut count)?;
         if let Some(counted) = counted {
             let _ = counted.set(newlines);
         }
         Ok(newlines)
     }
 
-    /// The newlines before `at`, which is in the segment or at its end.
+    /// Counts the newlines before `at`, which is in the segment or at its end.
     pub(super) fn newlines_before(&self, slot: usize, at: u64, stream: Option<Stream>) -> io::Result<u64> {
         if at <= self.start(slot) {
-            return Ok(self.base(slot)?.newlines(stream));
+            return Ok(self.first_record(slot)?.newlines(stream));
         }
         let (record, _) = self.record_at(slot, at - 1)?;
         let mut newlines = record.newlines(stream);
         if stream.is_none_or(|stream| stream == record.stream) {
             let mut count = |bytes: &[u8]| newlines += memchr::memchr_iter(b'\n', bytes).count() as u64;
-            self.each(slot, record.start, at, &mut count)?;
+            self.for_each_chunk(slot, record.start, at, &mut count)?;
         }
         Ok(newlines)
     }
 
-    /// Hands over the bytes `from..to` of one segment, a window at a time.
-    pub(super) fn each(&self, slot: usize, from: u64, to: u64, take: &mut dyn FnMut(&[u8])) -> io::Result<()> {
+    /// Passes the bytes `from..to` of one segment to `take`, in chunks.
+    pub(super) fn for_each_chunk(
+        &self,
+        slot: usize,
+        from: u64,
+        to: u64,
+        take: &mut dyn FnMut(&[u8]),
+    ) -> io::Result<()> {
         let mut window = vec![0; to.saturating_sub(from).min(MAX_READ_LEN) as usize];
         let mut at = from;
         while at < to {

@@ -144,7 +144,7 @@ pub fn read_lines(proc: &Proc, query: &LineQuery) -> Result<(LinePage, String), 
         let mut counts = state.progress.counts;
         let mut log = Log::open(&proc.dir, counts.end)?;
         if !state.closed {
-            (log, counts) = log.whole(query.stream, &counts)?;
+            (log, counts) = log.until_char_boundary(query.stream, &counts)?;
         }
         let mut page = log.lines(query, &counts)?;
         // A gap anywhere in the log is reported with every page.

@@ -1,4 +1,4 @@
-//! Output cut to a token budget: its head, a line that says what is missing, its tail.
+//! Cuts output to a token budget: its head, a line that describes the omitted part, its tail.
 
 use super::page::{LOOKAHEAD_LEN, PageEnd, decode_page, first_char_len, is_continuation};
 use std::io;
@@ -6,7 +6,7 @@ use toold_ansi::{ESC, escape_len};
 use toold_proto::params::Ansi;
 use toold_proto::process::Truncated;
 
-/// What a token is taken to be.
+/// The assumed length of a token.
 const TOKEN_BYTES: u64 = 4;
 
 /// Bytes of output without a gap, and the offset of the first.
@@ -16,18 +16,18 @@ pub struct ByteRun {
     pub bytes: Vec<u8>,
 }
 
-/// Output that can be read at both of its ends.
+/// Output that can be read from both ends.
 pub trait OutputSource {
     fn end(&self) -> u64;
-    /// Up to `max` bytes from `from` on, or from where bytes are kept behind it.
+    /// Returns up to `max` bytes from `from` on, or from the first kept byte after it.
     fn first(&self, from: u64, max: usize) -> io::Result<ByteRun>;
-    /// Up to `max` bytes that are the last kept ones.
+    /// Returns the last `max` kept bytes, or fewer.
     fn last(&self, max: usize) -> io::Result<ByteRun>;
 }
 
-/// The text from `start` to the end, if it fits into so many tokens. Else as much of its head and its tail, each on
-/// character and escape sequence boundaries, with a line between that is not part of the budget. Reads no more than
-/// it shows, and a little around the cuts.
+/// Returns the text from `start` to the end if it fits into `max_tokens`; otherwise its head and its tail, each cut between
+/// characters and escape sequences, with a line between them that does not count. Reads only what it returns, and a little
+/// around the cuts.
 pub fn fit_tokens(
     source: &dyn OutputSource,
     start: u64,
@@ -43,7 +43,7 @@ pub fn fit_tokens(
         let whole = source.first(start, budget)?;
         if whole.at == start && whole.bytes.len() as u64 == end - start {
             let (text, _) = decode_page(&whole.bytes, whole.bytes.len(), PageEnd::Last, ansi);
-            // Invalid bytes grow in decoding.
+            // Decoding makes invalid bytes longer.
             if text.len() <= budget {
                 return Ok((text, None));
             }
@@ -69,7 +69,7 @@ fn marker(cut: &Truncated) -> String {
     format!("… {omitted_bytes} bytes ({omitted_tokens} tokens) cut here, cursor {from}..{to} …\n")
 }
 
-/// The text of the first bytes, and the offset after them.
+/// Returns the text of the first bytes, and the offset after them.
 fn head(source: &dyn OutputSource, start: u64, budget: usize, ansi: Ansi) -> io::Result<(String, u64)> {
     if budget == 0 {
         return Ok((String::new(), start));
@@ -89,7 +89,7 @@ fn head(source: &dyn OutputSource, start: u64, budget: usize, ansi: Ansi) -> io:
     }
 }
 
-/// The text of the last bytes, none of them before `from`, and the offset of the first.
+/// Returns the text of the last bytes, none of them before `from`, and the offset of the first.
 fn tail(source: &dyn OutputSource, from: u64, budget: usize, ansi: Ansi) -> io::Result<(String, u64)> {
     let end = source.end();
     if budget == 0 {
@@ -104,7 +104,7 @@ fn tail(source: &dyn OutputSource, from: u64, budget: usize, ansi: Ansi) -> io::
     let mut max = budget;
     loop {
         let wanted = run.bytes.len().saturating_sub(max);
-        // Where the head ended is a boundary already.
+        // The end of the head is a boundary already.
         let cut = if wanted <= earliest { earliest } else { boundary(&run.bytes, wanted) };
         let bytes = run.bytes.get(cut..).unwrap_or_default();
         let (text, _) = decode_page(bytes, bytes.len(), PageEnd::Last, ansi);
@@ -115,13 +115,14 @@ fn tail(source: &dyn OutputSource, from: u64, budget: usize, ansi: Ansi) -> io::
     }
 }
 
-/// How many bytes to try when `tried` gave `got` bytes of text and only `budget` fit. Always fewer.
+/// Returns the number of bytes to try next, always fewer, after `tried` bytes became `got` bytes of text and only `budget`
+/// fit.
 fn shrink(tried: usize, budget: usize, got: usize) -> usize {
     let scaled = (tried as u128 * budget as u128 / got.max(1) as u128) as usize;
     scaled.min(tried.saturating_sub(1))
 }
 
-/// The first position from `cut` on that is not inside of a character or an escape sequence.
+/// Returns the first position from `cut` on that is not inside a character or an escape sequence.
 fn boundary(bytes: &[u8], cut: usize) -> usize {
     let before = bytes.get(cut.saturating_sub(LOOKAHEAD_LEN)..cut).unwrap_or_default();
     if let Some(back) = before.iter().rev().position(|byte| *byte == ESC) {
@@ -148,7 +149,7 @@ mod tests {
     use proptest::prelude::*;
     use std::cell::Cell;
 
-    /// Output in memory with one gap, which also knows how much of it was read.
+    /// Output in memory with one gap. Counts the bytes that were read.
     struct Output {
         bytes: Vec<u8>,
         gap: std::ops::Range<usize>,
@@ -190,21 +191,21 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_is_whole_and_what_does_not_says_what_is_missing() {
+    fn output_within_the_budget_is_complete_and_other_output_describes_the_omitted_part() {
         let source = Output::new(b"0123456789abcdefghijklmnopqrstuvwxyz");
-        let told = [9, 4, 0].map(|tokens| fit_tokens(&source, 0, tokens, Ansi::Strip).ok());
+        let fitted = [9, 4, 0].map(|tokens| fit_tokens(&source, 0, tokens, Ansi::Strip).ok());
         let cut = |from, to| Truncated { from, to, omitted_bytes: to - from, omitted_tokens: (to - from).div_ceil(4) };
         let expected = [
             ("0123456789abcdefghijklmnopqrstuvwxyz".to_owned(), None),
             ("01234567\n… 20 bytes (5 tokens) cut here, cursor 8..28 …\nstuvwxyz".to_owned(), Some(cut(8, 28))),
             ("… 36 bytes (9 tokens) cut here, cursor 0..36 …\n".to_owned(), Some(cut(0, 36))),
         ];
-        assert_eq!(told, expected.map(Some));
+        assert_eq!(fitted, expected.map(Some));
         assert_eq!(fit_tokens(&source, 36, 0, Ansi::Strip).ok(), Some((String::new(), None)));
     }
 
     #[test]
-    fn a_cut_falls_on_no_character_and_no_escape_sequence() {
+    fn a_cut_is_never_inside_a_character_or_an_escape_sequence() {
         let source = Output::new("ab😀\x1b[31mred\x1b[0m middle \x1b[32mgreen\x1b[0m😀yz".as_bytes());
         let text = |tokens| fit_tokens(&source, 0, tokens, Ansi::Strip).ok().map(|(text, _)| text);
         let expected = [
@@ -215,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_is_part_of_what_is_cut() {
+    fn a_gap_is_part_of_the_omitted_range() {
         let source = Output { gap: 4..8, ..Output::new(b"0123....89ab") };
         let cut = Truncated { from: 4, to: 8, omitted_bytes: 4, omitted_tokens: 1 };
         let expected = ("0123\n… 4 bytes (1 tokens) cut here, cursor 4..8 …\n89ab".to_owned(), Some(cut));
@@ -225,9 +226,9 @@ mod tests {
     #[test]
     fn only_head_and_tail_are_read() {
         let source = Output::new(&vec![b'x'; 10_000_000]);
-        let told = fit_tokens(&source, 0, 10_000, Ansi::Strip).ok().and_then(|(_, cut)| cut);
+        let cut = fit_tokens(&source, 0, 10_000, Ansi::Strip).ok().and_then(|(_, cut)| cut);
         let expected = Truncated { from: 20_000, to: 9_980_000, omitted_bytes: 9_960_000, omitted_tokens: 2_490_000 };
-        assert_eq!((told, source.read.get()), (Some(expected), 40_000 + 2 * LOOKAHEAD_LEN));
+        assert_eq!((cut, source.read.get()), (Some(expected), 40_000 + 2 * LOOKAHEAD_LEN));
     }
 
     proptest! {

@@ -1,12 +1,12 @@
-//! A line as a pattern sees it. `log` with `grep` and `wait` look at the same text.
+//! The text of a line that patterns match. `log` with `grep`, `wait` and watches use the same text.
 
 use super::page::PageEnd;
 use std::borrow::Cow;
 use toold_ansi::{strip, strip_complete};
 use toold_proto::params::Ansi;
 
-/// A line without its end, which is CR LF from a terminal, and unless they are kept without its escape sequences.
-/// With `More` to come, a sequence that has not all come is left out: a title is no text before it has ended.
+/// Returns a line without its end, which is CR LF from a terminal, and with `Strip` without its escape sequences. With
+/// `More`, an incomplete sequence is left out: it may become a title, which is not text.
 pub fn line_text(line: &[u8], end: PageEnd, ansi: Ansi) -> Cow<'_, [u8]> {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     let text = match (ansi, end) {

@@ -1,4 +1,4 @@
-//! Output bytes as text: characters, escape sequences, budgets. Pure: bytes come as arguments.
+//! Decodes output bytes into text: characters, escape sequences, budgets. Pure: bytes are arguments.
 
 mod budget;
 mod line;

@@ -1,35 +1,36 @@
-//! Pages of text out of pages of bytes: characters and escape sequences come out whole, however the bytes were cut.
+//! Decodes pages of bytes into pages of text, never cutting a character or an escape sequence.
 //!
-//! Any paging gives the text that decoding everything at once gives.
+//! Pages of any size yield the same text as decoding everything at once.
 
 use std::ops::Range;
 use toold_ansi::{MAX_ESCAPE_LEN, escape_len, next_escape, starts_escape, unterminated_len};
 use toold_proto::params::Ansi;
 
-/// How far bytes should reach beyond a page's size, so that what straddles its end is seen whole.
+/// The number of bytes to read beyond a page's size, so that a sequence across its end is complete.
 pub const LOOKAHEAD_LEN: usize = MAX_ESCAPE_LEN + 4;
 
-/// What follows the bytes of a page.
+/// The continuation of output after a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PageEnd {
-    /// More bytes, now or later: what is incomplete waits for them.
+    /// More bytes follow, now or later: an incomplete character or sequence waits for them.
     More,
-    /// Nothing, or a gap: what is incomplete stays so.
+    /// Nothing follows, or a gap: an incomplete character or sequence stays incomplete.
     Last,
 }
 
-/// Whether bytes begin where output begins.
+/// The position of bytes in output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PageStart {
+    /// At the start of output.
     Whole,
-    /// Anywhere, perhaps inside of a character.
+    /// Anywhere, possibly inside a character.
     Cut,
 }
 
-/// The text of the first `max` bytes and how many of them it took. It takes fewer where a character or an escape
-/// sequence would be cut, and more when the first of them alone is longer than `max`. It takes none only if what is
-/// there is an incomplete character or sequence and more may come. Each maximal subpart of an invalid character is one
-/// U+FFFD, as in `String::from_utf8_lossy`.
+/// Decodes the first `max` bytes. Returns the text and the number of bytes consumed: fewer if a character or an escape
+/// sequence would be cut, more if the first one alone is longer than `max`, and none only if the bytes are an incomplete
+/// character or sequence and more may follow. Each maximal subpart of an invalid character becomes one U+FFFD, as in
+/// `String::from_utf8_lossy`.
 pub fn decode_page(bytes: &[u8], max: usize, end: PageEnd, ansi: Ansi) -> (String, usize) {
     let mut text = String::with_capacity(bytes.len().min(max));
     let mut at = 0;
@@ -39,11 +40,11 @@ pub fn decode_page(bytes: &[u8], max: usize, end: PageEnd, ansi: Ansi) -> (Strin
             Ansi::Strip if starts_escape(rest) => skip_sequence(rest, end),
             Ansi::Strip | Ansi::Keep => {
                 let run = if ansi == Ansi::Strip { next_escape(rest) } else { None };
-                // A character does not go on behind one.
+                // A character does not continue after a sequence.
                 let run_end = if run.is_some() { PageEnd::Last } else { end };
                 let run = rest.get(..run.unwrap_or(rest.len())).unwrap_or_default();
                 let room = max - at.min(max);
-                // Only the first character may be longer than the page: there would be no way on.
+                // Only the first character may be longer than the page: otherwise there would be no progress.
                 decode_run(run, room, run_end, at == 0, &mut text)
             }
         };
@@ -56,7 +57,8 @@ pub fn decode_page(bytes: &[u8], max: usize, end: PageEnd, ansi: Ansi) -> (Strin
     (text, at)
 }
 
-/// The last `n` characters, and which of `bytes` they are. What is incomplete at the end waits, if more may come.
+/// Returns the last `n` characters and their range in `bytes`. With `More`, leaves out an incomplete character or sequence
+/// at the end.
 pub fn last_chars(bytes: &[u8], n: usize, start: PageStart, end: PageEnd, ansi: Ansi) -> (String, Range<usize>) {
     let stray = match start {
         PageStart::Whole => 0,
@@ -73,22 +75,22 @@ pub fn last_chars(bytes: &[u8], n: usize, start: PageStart, end: PageEnd, ansi: 
     (text, stray + position..stray + taken)
 }
 
-/// Where in `bytes` the character at `index` of their text is.
+/// Returns the position in `bytes` of the character at `index` of their text.
 fn position(bytes: &[u8], text: &str, index: usize, ansi: Ansi) -> usize {
     if index == 0 || bytes.starts_with(text.as_bytes()) {
         return index;
     }
     let mut at = 0;
     for c in text.get(..index).unwrap_or_default().chars() {
-        at += escapes(bytes, at, ansi);
+        at += escapes_len(bytes, at, ansi);
         let rest = bytes.get(at..).unwrap_or_default();
         at += if rest.starts_with(c.encode_utf8(&mut [0; 4]).as_bytes()) { c.len_utf8() } else { first_char_len(rest) };
     }
-    at + escapes(bytes, at, ansi)
+    at + escapes_len(bytes, at, ansi)
 }
 
-/// The length of the escape sequences at a position.
-fn escapes(bytes: &[u8], at: usize, ansi: Ansi) -> usize {
+/// Returns the length of the escape sequences at a position.
+fn escapes_len(bytes: &[u8], at: usize, ansi: Ansi) -> usize {
     let mut end = at;
     while ansi == Ansi::Strip && starts_escape(bytes.get(end..).unwrap_or_default()) {
         end += skip_sequence(bytes.get(end..).unwrap_or_default(), PageEnd::Last);
@@ -108,7 +110,7 @@ fn skip_sequence(bytes: &[u8], end: PageEnd) -> usize {
     }
 }
 
-/// Decodes the whole characters among the first `max` bytes of `run`; if they begin the page, at least one.
+/// Decodes the complete characters in the first `max` bytes of `run`, and at least one if they start the page.
 fn decode_run(run: &[u8], max: usize, end: PageEnd, first: bool, text: &mut String) -> usize {
     let Some(cut) = run.get(..max).filter(|cut| cut.len() < run.len()) else { return decode(run, end, text) };
     match decode(cut, PageEnd::More, text) {
@@ -149,14 +151,14 @@ fn decode(bytes: &[u8], end: PageEnd, text: &mut String) -> usize {
     taken
 }
 
-/// How many bytes at the end are the beginning of a character, and could become one.
+/// Returns the length of an incomplete character at the end.
 pub fn incomplete_len(bytes: &[u8]) -> usize {
     let back = bytes.iter().rev().take(3).take_while(|byte| is_continuation(**byte)).count() + 1;
     let last = bytes.len().checked_sub(back).and_then(|at| bytes.get(at..)).unwrap_or_default();
     if is_incomplete(last) { last.len() } else { 0 }
 }
 
-/// Whether these bytes could become a character.
+/// Tells if the bytes are the start of a valid character.
 fn is_incomplete(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).is_err_and(|e| e.error_len().is_none())
 }
@@ -166,7 +168,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Output as programs make it: text, colours, torn characters, noise.
+    /// Generates output like that of programs: text, colours, torn characters, noise.
     fn output() -> impl Strategy<Value = Vec<u8>> {
         let piece = prop_oneof![
             "\\PC{0,8}".prop_map(String::into_bytes),
@@ -185,7 +187,7 @@ mod tests {
         proptest::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat())
     }
 
-    /// Bytes that start, continue and break off characters.
+    /// Generates bytes that start, continue and break off characters.
     fn broken_characters() -> impl Strategy<Value = Vec<u8>> {
         let byte = prop::sample::select(b"a\x1b\x80\x82\x9f\xa0\xbf\xc0\xc3\xe0\xe2\xed\xf0\xf4\xf5\xff".as_slice());
         proptest::collection::vec(byte, 0..24)
@@ -211,7 +213,7 @@ mod tests {
         text
     }
 
-    /// Reads what has come so far, while a program is writing.
+    /// Reads the available output while a program is writing.
     fn followed(bytes: &[u8], sizes: &[usize], ansi: Ansi) -> String {
         let (mut text, mut at, mut came) = (String::new(), 0, 0);
         let mut sizes = sizes.iter().cycle();
@@ -226,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_of_one_byte_gives_a_whole_character() {
+    fn a_page_of_one_byte_contains_a_whole_character() {
         let pages = [
             decode_page("😀x".as_bytes(), 1, PageEnd::More, Ansi::Keep),
             decode_page(b"\xf0\x9f\x98", 1, PageEnd::More, Ansi::Keep),
@@ -240,13 +242,13 @@ mod tests {
 
     #[test]
     fn a_title_that_never_ends_does_not_hide_the_lines_after_it() {
-        // Nothing came behind the "a" before the program had ended, or had written four kilobytes more.
+        // The broken code returned nothing after the "a" until the program had ended or had written 4 KiB more.
         let page = decode_page(b"a\x1b]0;titleERROR important\n", 100, PageEnd::More, Ansi::Strip);
         assert_eq!(page, ("a]0;titleERROR important\n".to_owned(), 26));
     }
 
     #[test]
-    fn only_what_could_become_a_character_is_incomplete() {
+    fn only_the_start_of_a_valid_character_is_incomplete() {
         let ends: [&[u8]; 9] = [
             b"",
             b"a",
@@ -283,7 +285,7 @@ mod tests {
     fn the_last_characters_are_counted_after_stripping() {
         let raw = "héllo \x1b[1mwörld\x1b[0m".as_bytes();
         let last = |bytes, n, start, ansi| last_chars(bytes, n, start, PageEnd::Last, ansi);
-        let told = [
+        let last_chars = [
             last(raw, 5, PageStart::Whole, Ansi::Strip),
             last(raw, 0, PageStart::Whole, Ansi::Strip),
             last(raw, 99, PageStart::Whole, Ansi::Strip),
@@ -291,12 +293,12 @@ mod tests {
             last(raw, 3, PageStart::Whole, Ansi::Keep),
         ];
         let expected = [("wörld", 11..21), ("", 21..21), ("héllo wörld", 0..21), ("llo wörld", 1..19), ("[0m", 18..21)];
-        assert_eq!(told, expected.map(|(text, at)| (text.to_owned(), at)));
+        assert_eq!(last_chars, expected.map(|(text, at)| (text.to_owned(), at)));
     }
 
     proptest! {
         #[test]
-        fn any_paging_gives_the_same_text(bytes in prop_oneof![output(), broken_characters()], sizes in proptest::collection::vec(1_usize..9, 1..5)) {
+        fn pages_of_any_size_yield_the_same_text(bytes in prop_oneof![output(), broken_characters()], sizes in proptest::collection::vec(1_usize..9, 1..5)) {
             for ansi in [Ansi::Keep, Ansi::Strip] {
                 let expected = whole(&bytes, ansi);
                 prop_assert_eq!(paged(&bytes, &sizes, ansi), expected.clone());
@@ -305,7 +307,7 @@ mod tests {
         }
 
         #[test]
-        fn any_paging_gives_the_text_of_from_utf8_lossy(
+        fn pages_of_any_size_yield_the_text_of_from_utf8_lossy(
             bytes in prop_oneof![output(), broken_characters()], sizes in proptest::collection::vec(1_usize..9, 1..5),
         ) {
             let expected = String::from_utf8_lossy(&bytes);
@@ -315,7 +317,7 @@ mod tests {
         }
 
         #[test]
-        fn the_last_characters_begin_where_it_says(bytes in prop_oneof![output(), broken_characters()], n in 0_usize..20) {
+        fn the_last_characters_are_those_of_the_returned_range(bytes in prop_oneof![output(), broken_characters()], n in 0_usize..20) {
             for ansi in [Ansi::Keep, Ansi::Strip] {
                 let (text, range) = last_chars(&bytes, n, PageStart::Whole, PageEnd::Last, ansi);
                 let all = whole(&bytes, ansi);
@@ -326,7 +328,7 @@ mod tests {
         }
 
         #[test]
-        fn valid_text_comes_out_as_it_is(text in "\\PC{0,40}", sizes in proptest::collection::vec(1_usize..9, 1..5)) {
+        fn valid_text_is_unchanged(text in "\\PC{0,40}", sizes in proptest::collection::vec(1_usize..9, 1..5)) {
             prop_assert_eq!(paged(text.as_bytes(), &sizes, Ansi::Keep), text.clone());
             prop_assert_eq!(whole(text.as_bytes(), Ansi::Strip), text);
         }

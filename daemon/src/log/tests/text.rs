@@ -75,12 +75,12 @@ fn a_line_that_part_of_a_character_begins_is_no_line_yet() {
     let model = Model::write(&steps, 1000, &[]);
     // The broken code showed the last line of stdout as U+FFFD.
     let told = [None, Some(Stream::Stdout), Some(Stream::Stderr)].map(|stream| {
-        let (log, counts) = model.open().whole(stream, &model.counts).expect("it reads");
+        let (log, counts) = model.open().until_char_boundary(stream, &model.counts).expect("it reads");
         let query = LineQuery { limit: 1, stream, ..LineQuery::default() };
         log.lines(&query, &counts).map(|page| (page.bytes, page.total_lines)).ok()
     });
     assert_eq!(told, [b"errout\n".as_slice(), b"out\n", b"err"].map(|bytes| Some((bytes.to_vec(), 1))));
-    let (log, _) = model.open().whole(None, &model.counts).expect("it reads");
+    let (log, _) = model.open().until_char_boundary(None, &model.counts).expect("it reads");
     assert_eq!(fit_tokens(&log, 0, 100, Ansi::Strip).ok(), Some(("errout\n".to_owned(), None)));
 }
 
@@ -148,7 +148,7 @@ proptest! {
             }
             counts
         };
-        let (log, counts) = Log::open(model.dir.path(), end as u64)?.whole(view, &counts_at(end))?;
+        let (log, counts) = Log::open(model.dir.path(), end as u64)?.until_char_boundary(view, &counts_at(end))?;
         let expected = counts_at(log.end() as usize);
         prop_assert_eq!((counts.end, counts.lines_of(view)), (expected.end, expected.lines_of(view)));
     }

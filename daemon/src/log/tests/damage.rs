@@ -1,10 +1,10 @@
-//! Any cut, and any garbage, reads as less and never as something else.
+//! Any cut and any garbage makes the log shorter, and never yields wrong bytes.
 
 use super::*;
 use crate::log::{LineQuery, check, fuzz};
 use std::fs::OpenOptions;
 
-/// Cuts one of the log's files short. Gives its name.
+/// Truncates one of the log's files. Returns its name.
 fn cut(model: &Model, which: usize, at: f64) -> Option<String> {
     let entries = std::fs::read_dir(model.dir.path()).expect("the directory lists");
     let mut names: Vec<String> =
@@ -28,8 +28,8 @@ fn read_all(log: &Log, stream: Option<Stream>) -> Vec<(u64, Vec<u8>)> {
     pages
 }
 
-/// Lines of four bytes, stdout and stderr by turns, in a head of 80 bytes and two tails of 40.
-fn by_turns(lines: usize) -> Model {
+/// Writes lines of four bytes, alternating between stdout and stderr, into a head of 80 bytes and two tails of 40.
+fn alternating(lines: usize) -> Model {
     let step = |i: usize| Step {
         stream: if i.is_multiple_of(2) { Stream::Stdout } else { Stream::Stderr },
         bytes: format!("{i:03}\n").into_bytes(),
@@ -43,22 +43,22 @@ fn merged(log: &Log) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_no_file_of_the_writers_is_a_gap_and_is_never_followed() {
+fn a_file_that_the_writer_did_not_create_is_a_gap_and_is_never_followed() {
     let elsewhere = temporary();
     let secret = elsewhere.path().join("secret");
     std::fs::write(&secret, [b'!'; 160]).expect("it is written");
-    let places: [&dyn Fn(&Path); 3] = [
+    let replacements: [&dyn Fn(&Path); 3] = [
         &|path| std::os::unix::fs::symlink(&secret, path).expect("a link"),
         &|path| std::fs::create_dir(path).expect("a directory"),
-        // Opening a pipe waits for a writer.
+        // Opening a pipe blocks until there is a writer.
         &|path| nix::unistd::mkfifo(path, nix::sys::stat::Mode::S_IRUSR).expect("a pipe"),
     ];
-    for place in places {
-        let model = by_turns(40);
+    for replace in replacements {
+        let model = alternating(40);
         std::fs::remove_file(model.dir.path().join("log")).expect("it was there");
-        place(&model.dir.path().join("log"));
-        // Nor does one that nobody wrote cut a segment short.
-        place(&model.dir.path().join("log.0000000000000060"));
+        replace(&model.dir.path().join("log"));
+        // A file that is not a segment does not end the one before it.
+        replace(&model.dir.path().join("log.0000000000000060"));
         let log = model.open();
         assert_eq!(log.first_gap(0).ok().flatten(), Some(Gap { from: 0, to: 80 }));
         assert_eq!(merged(&log), model.bytes.get(80..).unwrap_or_default());
@@ -76,16 +76,16 @@ fn what_is_no_file_of_the_writers_is_a_gap_and_is_never_followed() {
 fn merged_output_does_not_need_an_index() {
     let elsewhere = temporary();
     for name in ["idx", "idx.0000000000000050"] {
-        let places: [&dyn Fn(&Path); 4] = [
+        let replacements: [&dyn Fn(&Path); 4] = [
             &|_| {},
             &|path| std::os::unix::fs::symlink(elsewhere.path(), path).expect("a link"),
             &|path| std::fs::create_dir(path).expect("a directory"),
             &|path| std::fs::write(path, [7; 320]).expect("garbage"),
         ];
-        for place in places {
-            let model = by_turns(40);
+        for replace in replacements {
+            let model = alternating(40);
             std::fs::remove_file(model.dir.path().join(name)).expect("it was there");
-            place(&model.dir.path().join(name));
+            replace(&model.dir.path().join(name));
             assert_eq!(merged(&model.open()), model.bytes);
             let lines = |offset| {
                 let query = LineQuery { offset, limit: 5, ..LineQuery::default() };
@@ -98,16 +98,16 @@ fn merged_output_does_not_need_an_index() {
 }
 
 #[test]
-fn lines_behind_a_gap_keep_their_numbers_without_an_index() {
-    // The tails begin with the lines 80 and 90. They were numbered as if nothing were missing before them, and the last
-    // lines were looked for behind the end.
+fn lines_after_a_gap_keep_their_numbers_without_an_index() {
+    // The tails start with the lines 80 and 90. The broken code numbered them as if nothing were missing before them, and
+    // searched for the last lines after the end.
     let regex = regex::bytes::Regex::new("5$").expect("a pattern");
     for lost in [
         &["idx.0000000000000140"][..],
         &["idx.0000000000000168"],
         &["idx", "idx.0000000000000140", "idx.0000000000000168"],
     ] {
-        let model = by_turns(100);
+        let model = alternating(100);
         for name in lost {
             std::fs::remove_file(model.dir.path().join(name)).expect("it was there");
         }
@@ -115,21 +115,21 @@ fn lines_behind_a_gap_keep_their_numbers_without_an_index() {
             let query = LineQuery { offset, limit: 3, grep, ..LineQuery::default() };
             model.open().lines(&query, &model.counts).map(|page| (page.bytes, page.first_line)).ok()
         };
-        let told = [lines(None, None), lines(Some(85), None), lines(Some(50), None), lines(Some(50), Some(&regex))];
+        let pages = [lines(None, None), lines(Some(85), None), lines(Some(50), None), lines(Some(50), Some(&regex))];
         let expected = [
             (b"097\n098\n099\n".to_vec(), 97),
             (b"085\n086\n087\n".to_vec(), 85),
             (b"080\n081\n082\n".to_vec(), 80),
             (b"085\n095\n".to_vec(), 85),
         ];
-        assert_eq!(told, expected.map(Some), "{lost:?}");
+        assert_eq!(pages, expected.map(Some), "{lost:?}");
     }
 }
 
 #[test]
-fn a_check_says_what_is_wrong_with_the_files() {
+fn a_check_describes_the_damage_of_the_files() {
     let damage = |harm: &dyn Fn(&Path)| {
-        let model = by_turns(40);
+        let model = alternating(40);
         harm(model.dir.path());
         check(model.dir.path(), &model.counts)
     };
@@ -144,7 +144,7 @@ fn a_check_says_what_is_wrong_with_the_files() {
         std::fs::remove_file(dir.join("idx")).expect("it was there");
         std::os::unix::fs::symlink("log", dir.join("idx")).expect("a link");
     });
-    let told = [
+    let reports = [
         damage(&|_| {}),
         remove("log"),
         remove("log.0000000000000050"),
@@ -170,12 +170,12 @@ fn a_check_says_what_is_wrong_with_the_files() {
         &["idx.0000000000000078 is short"],
         &["idx is damaged: it has no header"],
     ];
-    assert_eq!(told.map(|told| told.join("; ")), expected.map(|told| told.join("; ")));
+    assert_eq!(reports.map(|report| report.join("; ")), expected.map(|report| report.join("; ")));
 }
 
 proptest! {
     #[test]
-    fn a_log_that_nobody_harmed_is_well(steps in steps(), cap in caps(), script in disks()) {
+    fn an_intact_log_has_no_damage(steps in steps(), cap in caps(), script in disks()) {
         let model = Model::write(&steps, cap, &script);
         prop_assert_eq!(check(model.dir.path(), &model.counts), Vec::<String>::new());
         let counts = Log::open_all(model.dir.path())?.recount()?;
@@ -183,10 +183,10 @@ proptest! {
     }
 
     #[test]
-    fn counts_can_be_had_from_the_files_alone(steps in steps(), cap in caps(), script in disks()) {
+    fn counts_can_be_computed_from_the_files_alone(steps in steps(), cap in caps(), script in disks()) {
         let model = Model::write(&steps, cap, &script);
         let counts = Log::open_all(model.dir.path())?.recount()?;
-        // What was refused after the last byte kept cannot be known.
+        // Bytes rejected after the last stored one are unknown.
         if model.kept.last() == Some(&true) {
             prop_assert_eq!(counts, model.counts);
         } else {
@@ -195,12 +195,12 @@ proptest! {
     }
 
     #[test]
-    fn any_cut_of_any_file_reads_as_a_part_of_what_was_written(
+    fn any_cut_of_any_file_reads_as_a_part_of_the_written_bytes(
         steps in steps(), cap in 64_u64..4000, script in disks(), which in 0_usize..40, at in 0.0..1.0_f64,
     ) {
         let mut model = Model::write(&steps, cap, &script);
         let Some(name) = cut(&model, which, at) else { return Ok(()) };
-        model.look();
+        model.update_kept();
         let log = Log::open_all(model.dir.path())?;
         for (from, bytes) in read_all(&log, None) {
             let range = from as usize..from as usize + bytes.len();
@@ -212,7 +212,7 @@ proptest! {
         prop_assert_eq!(counts.end, kept_end);
         for stream in [Some(Stream::Stdout), Some(Stream::Stderr)] {
             let bytes: Vec<u8> = read_all(&log, stream).into_iter().flat_map(|(_, bytes)| bytes).collect();
-            // A cut index no longer knows the streams; a cut log does.
+            // A truncated index loses the streams; a truncated log does not.
             if name.starts_with("log") {
                 let kept = (0..model.end()).filter(|at| model.kept.get(*at) == Some(&true) && model.is_in(*at, stream));
                 prop_assert_eq!(bytes, kept.filter_map(|at| model.bytes.get(at).copied()).collect::<Vec<u8>>());

@@ -1,17 +1,17 @@
-//! Reading by line equals splitting the text.
+//! Tests that reading by line equals splitting the text.
 
 use super::*;
 use crate::log::{LinePage, LineQuery, MAX_PAGE_BYTES};
 use regex::bytes::Regex;
 
-/// A line as far as it is kept.
+/// The kept part of a line.
 #[derive(Debug, Clone)]
 struct Line {
     number: u64,
     bytes: Vec<u8>,
 }
 
-/// All kept lines of a view. A line that a gap cuts in two parts is one line.
+/// Returns all kept lines of a view. A line with a gap inside is one line.
 fn naive_lines(model: &Model, stream: Option<Stream>) -> Vec<Line> {
     let (mut lines, mut number): (Vec<Line>, u64) = (Vec::new(), 0);
     for at in (0..model.end()).filter(|at| model.is_in(*at, stream)) {
@@ -27,8 +27,8 @@ fn naive_lines(model: &Model, stream: Option<Stream>) -> Vec<Line> {
     lines
 }
 
-/// What a page shows: its bytes, the first line's number, how many lines.
-fn shown(lines: &[Line], total: u64) -> (Vec<u8>, u64, u64) {
+/// Returns the expected page: its bytes, the first line's number, the number of lines.
+fn expected_page(lines: &[Line], total: u64) -> (Vec<u8>, u64, u64) {
     let bytes = lines.iter().flat_map(|line| line.bytes.clone()).collect();
     (bytes, lines.first().map_or(total, |line| line.number), lines.len() as u64)
 }
@@ -36,15 +36,15 @@ fn shown(lines: &[Line], total: u64) -> (Vec<u8>, u64, u64) {
 fn naive_page(model: &Model, query: &LineQuery) -> (Vec<u8>, u64, u64) {
     let lines = naive_lines(model, query.stream);
     let total = model.counts.lines_of(query.stream);
-    let asked = query.offset.unwrap_or(total.saturating_sub(query.limit));
-    let mut page: Vec<Line> = lines.into_iter().filter(|line| line.number >= asked).collect();
-    // A page ends where a gap takes a newline: a number is missing, or a line has no end.
+    let first = query.offset.unwrap_or(total.saturating_sub(query.limit));
+    let mut page: Vec<Line> = lines.into_iter().filter(|line| line.number >= first).collect();
+    // A page ends at a gap that contains a newline: a number is missing, or a line has no end.
     let breaks = |pair: &[Line]| matches!(pair, [a, b] if b.number != a.number + 1 || !a.bytes.ends_with(b"\n"));
     if query.offset.is_some() {
         let len = page.windows(2).position(breaks).map_or(page.len(), |i| i + 1);
         page.truncate(len.min(usize::try_from(query.limit).unwrap_or(usize::MAX)));
     }
-    shown(&page, total)
+    expected_page(&page, total)
 }
 
 fn facts(page: &LinePage) -> (Vec<u8>, u64, u64) {
@@ -61,7 +61,7 @@ fn out(bytes: &[u8]) -> Step {
 }
 
 #[test]
-fn without_an_offset_the_last_lines_come_and_with_zero_the_first() {
+fn without_an_offset_the_last_lines_are_returned_and_with_zero_the_first() {
     let steps = [out(b"a\nb\nc\nd")];
     let pages = [None, Some(0), Some(3), Some(4)]
         .map(|offset| facts(&lines_of(&steps, 1000, &LineQuery { offset, limit: 2, ..LineQuery::default() })));
@@ -73,7 +73,7 @@ fn without_an_offset_the_last_lines_come_and_with_zero_the_first() {
 }
 
 #[test]
-fn lines_behind_a_gap_keep_their_numbers() {
+fn lines_after_a_gap_keep_their_numbers() {
     let text: Vec<u8> = (0..100).flat_map(|i| format!("{i:03}\n").into_bytes()).collect();
     // The head is 80 bytes, the tail two segments of 40.
     let query = |offset| LineQuery { offset, limit: 50, ..LineQuery::default() };
@@ -136,10 +136,10 @@ fn a_line_longer_than_a_page_is_cut() {
 }
 
 #[test]
-fn grep_counts_all_matches_and_shows_the_last_or_those_from_a_line_on() {
+fn grep_counts_all_matches_and_returns_the_last_or_those_from_a_line_on() {
     let steps = [out(b"a1\nb\na2\n\x1b[31ma\x1b[0m3\nb\na4")];
     let regex = Regex::new("^a[0-9]").expect("a pattern");
-    // An offset was the number of a match, and the contract says that it is a line's.
+    // In the broken code an offset counted matches. It is the number of a line.
     let pages = [None, Some(0), Some(2), Some(3)].map(|offset| {
         let query = LineQuery { offset, limit: 2, grep: Some(&regex), ..LineQuery::default() };
         lines_of(&steps, 1000, &query)
@@ -164,8 +164,8 @@ fn grep_counts_all_matches_and_shows_the_last_or_those_from_a_line_on() {
 }
 
 #[test]
-fn the_end_of_a_terminals_line_is_no_part_of_what_grep_sees() {
-    // The `$` stood behind the carriage return, so nothing matched.
+fn grep_does_not_match_the_line_end_of_a_terminal() {
+    // In the broken code `$` was after the carriage return, so nothing matched.
     let regex = Regex::new("^line[12]$").expect("a pattern");
     let query = LineQuery { limit: 5, grep: Some(&regex), ..LineQuery::default() };
     let page = lines_of(&[out(b"line1\r\nline2\x1b[0m\r\nline3\r\n")], 1000, &query);
@@ -173,19 +173,19 @@ fn the_end_of_a_terminals_line_is_no_part_of_what_grep_sees() {
 }
 
 #[test]
-fn grep_finds_a_match_across_the_windows_of_an_endless_line() {
+fn grep_finds_a_match_across_the_windows_of_a_very_long_line() {
     let mut line = vec![b'x'; 300_000];
     line.splice(65_534..65_540, *b"needle");
     let regex = Regex::new("needle").expect("a pattern");
     let query = LineQuery { limit: 5, grep: Some(&regex), ..LineQuery::default() };
     let page = lines_of(&[out(&line), out(b"\nno\nneedle")], 64 << 20, &query);
-    let told = (page.bytes.len(), page.bytes.ends_with(b"needle"), page.first_line, page.shown, page.matched);
-    assert_eq!((told, page.truncated), ((65_536 + 1 + 6, true, 0, 2, Some(2)), true));
+    let summary = (page.bytes.len(), page.bytes.ends_with(b"needle"), page.first_line, page.shown, page.matched);
+    assert_eq!((summary, page.truncated), ((65_536 + 1 + 6, true, 0, 2, Some(2)), true));
 }
 
 proptest! {
     #[test]
-    fn any_page_of_lines_is_what_splitting_gives(
+    fn any_page_of_lines_equals_splitting_the_text(
         steps in steps(), cap in caps(), script in disks(), stream in view(), at in 0.0..1.2_f64, limit in 1_u64..40,
     ) {
         let model = Model::write(&steps, cap, &script);
@@ -195,7 +195,7 @@ proptest! {
         let page = model.open().lines(&query, &model.counts)?;
         prop_assert_eq!(page.total_lines, total);
         prop_assert_eq!(facts(&page), naive_page(&model, &query));
-        // Lines that were asked for and are not there are explained.
+        // A gap explains requested lines that are not there.
         prop_assert!(offset >= Some(page.first_line) || page.gap.is_some());
     }
 
@@ -208,7 +208,7 @@ proptest! {
     }
 
     #[test]
-    fn the_last_lines_of_a_capped_log_are_in_its_last_stretch(
+    fn the_last_lines_of_a_capped_log_are_after_its_last_gap(
         steps in steps(), cap in caps(), script in disks(), stream in view(), limit in 1_u64..40,
     ) {
         let model = Model::write(&steps, cap, &script);
@@ -241,20 +241,20 @@ proptest! {
         };
         let expected: Vec<Line> = hits.iter().skip(first).take(limit).cloned().collect();
         let mut bytes: Vec<u8> = expected.iter().flat_map(|line| [text(line), b"\n".to_vec()].concat()).collect();
-        // Only the text's last line may have no end; one that a gap cut off gets one.
+        // Only the last line of the text may have no end; a line cut by a gap gets one.
         if !page.bytes.ends_with(b"\n") && expected.last().is_some_and(|line| !line.bytes.ends_with(b"\n")) {
             bytes.pop();
         }
         prop_assert_eq!(&page.bytes, &bytes);
-        let told = (page.shown, page.matched, page.first_line);
+        let summary = (page.shown, page.matched, page.first_line);
         let line = expected.first().map_or(0, |line| line.number);
-        prop_assert_eq!(told, (expected.len() as u64, Some(hits.len() as u64), line));
+        prop_assert_eq!(summary, (expected.len() as u64, Some(hits.len() as u64), line));
         let more = offset.is_some() && first + expected.len() < hits.len();
         prop_assert_eq!(page.next, expected.last().filter(|_| more).map(|line| line.number + 1));
     }
 
     #[test]
-    fn page_after_page_is_every_kept_line_once(
+    fn successive_pages_contain_every_kept_line_once(
         steps in steps(), cap in caps(), script in disks(), stream in view(), limit in 1_u64..20, grep: bool,
     ) {
         let model = Model::write(&steps, cap, &script);
@@ -263,7 +263,7 @@ proptest! {
         while offset.is_some() {
             let query = LineQuery { offset, limit, stream, grep: grep.then_some(&regex), ..LineQuery::default() };
             let page = model.open().lines(&query, &model.counts)?;
-            prop_assert!(page.next.is_none() || page.next > offset, "it gets further: {:?}", page);
+            prop_assert!(page.next.is_none() || page.next > offset, "it makes progress: {:?}", page);
             if grep {
                 numbers.extend((0..page.shown).map(|_| 0));
             } else {

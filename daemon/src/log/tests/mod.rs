@@ -1,4 +1,4 @@
-//! The log against a naive model of it: a vector with every byte ever written.
+//! Tests the log against a naive model: a vector with every byte written.
 
 mod damage;
 mod lines;
@@ -35,43 +35,43 @@ impl std::fmt::Debug for Step {
     }
 }
 
-/// A disk that refuses by script: each create or write takes the next word.
+/// The result of a create or write on a scripted disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Disk {
-    Takes,
-    TakesHalf,
-    Refuses,
+pub enum DiskResult {
+    Full,
+    Half,
+    Error,
 }
 
-pub struct Moody {
+pub struct ScriptedDisk {
     dir: Dir,
-    script: Vec<Disk>,
+    script: Vec<DiskResult>,
     at: usize,
 }
 
-impl Moody {
-    fn next(&mut self) -> Disk {
-        let mood = self.script.get(self.at % self.script.len().max(1)).copied().unwrap_or(Disk::Takes);
+impl ScriptedDisk {
+    fn next(&mut self) -> DiskResult {
+        let result = self.script.get(self.at % self.script.len().max(1)).copied().unwrap_or(DiskResult::Full);
         self.at += 1;
-        mood
+        result
     }
 }
 
-impl Files for Moody {
+impl Files for ScriptedDisk {
     fn create(&mut self, name: &CStr) -> Result<OwnedFd, Errno> {
-        if self.next() == Disk::Refuses { Err(Errno::NOSPC) } else { self.dir.create(name) }
+        if self.next() == DiskResult::Error { Err(Errno::NOSPC) } else { self.dir.create(name) }
     }
 
     fn write(&mut self, fd: &OwnedFd, bytes: &[u8]) -> Result<usize, Errno> {
         match self.next() {
-            Disk::Takes => self.dir.write(fd, bytes),
-            Disk::TakesHalf => self.dir.write(fd, bytes.get(..bytes.len() / 2).unwrap_or_default()),
-            Disk::Refuses => Err(Errno::IO),
+            DiskResult::Full => self.dir.write(fd, bytes),
+            DiskResult::Half => self.dir.write(fd, bytes.get(..bytes.len() / 2).unwrap_or_default()),
+            DiskResult::Error => Err(Errno::IO),
         }
     }
 
     fn reserve(&mut self, fd: &OwnedFd, from: u64, len: u64) -> Result<(), Errno> {
-        if self.next() == Disk::Refuses { Err(Errno::NOSPC) } else { self.dir.reserve(fd, from, len) }
+        if self.next() == DiskResult::Error { Err(Errno::NOSPC) } else { self.dir.reserve(fd, from, len) }
     }
 
     fn release(&mut self, fd: &OwnedFd) {
@@ -83,7 +83,7 @@ impl Files for Moody {
     }
 }
 
-/// Everything written, and a directory with what was kept of it.
+/// All written bytes, and a directory with the log.
 pub struct Model {
     pub dir: tempfile::TempDir,
     pub bytes: Vec<u8>,
@@ -93,16 +93,16 @@ pub struct Model {
 }
 
 impl Model {
-    /// Runs the steps and checks every file's content against what was written.
-    pub fn write(steps: &[Step], cap: u64, script: &[Disk]) -> Model {
+    /// Runs the steps and compares every file with the written bytes.
+    pub fn write(steps: &[Step], cap: u64, script: &[DiskResult]) -> Model {
         Model::watch(steps, cap, script, |_| {})
     }
 
-    /// The same, and looks at the directory after every step.
-    pub fn watch(steps: &[Step], cap: u64, script: &[Disk], look: impl Fn(&Path)) -> Model {
+    /// Does the same, and calls `look` after every step.
+    pub fn watch(steps: &[Step], cap: u64, script: &[DiskResult], look: impl Fn(&Path)) -> Model {
         let dir = temporary();
         let fd = File::open(dir.path()).expect("the directory opens");
-        let files = Moody { dir: Dir::new(fd.into()), script: script.to_vec(), at: 0 };
+        let files = ScriptedDisk { dir: Dir::new(fd.into()), script: script.to_vec(), at: 0 };
         let mut writer = LogWriter::with_files(files, cap);
         let (mut bytes, mut streams, mut now) = (Vec::new(), Vec::new(), 1_700_000_000_000);
         for step in steps {
@@ -114,17 +114,17 @@ impl Model {
         }
         writer.release_reserved();
         let mut model = Model { kept: vec![false; bytes.len()], dir, bytes, streams, counts: writer.counts() };
-        model.look();
+        model.update_kept();
         model
     }
 
-    /// Learns from the files what is kept.
-    pub fn look(&mut self) {
+    /// Updates `kept` from the files.
+    pub fn update_kept(&mut self) {
         self.kept.fill(false);
         for (start, content) in segments(self.dir.path()) {
             let range = start as usize..start as usize + content.len();
             assert_eq!(Some(&*content), self.bytes.get(range.clone()), "the bytes of the segment at {start}");
-            self.kept.get_mut(range).expect("a segment is within what was written").fill(true);
+            self.kept.get_mut(range).expect("a segment is within the written bytes").fill(true);
         }
     }
 
@@ -140,7 +140,7 @@ impl Model {
         stream.is_none_or(|stream| self.streams.get(at) == Some(&stream))
     }
 
-    /// The gap at `at`, if there is one.
+    /// Returns the gap at `at`, if there is one.
     pub fn gap(&self, at: usize) -> Option<Gap> {
         let len = self.kept.get(at..)?.iter().take_while(|kept| !**kept).count();
         (len > 0).then_some(Gap { from: at as u64, to: (at + len) as u64 })
@@ -150,7 +150,7 @@ impl Model {
         (0..to).filter(|at| self.bytes.get(*at) == Some(&b'\n') && self.is_in(*at, stream)).count() as u64
     }
 
-    /// The counts, counted.
+    /// Counts everything byte by byte.
     pub fn naive_counts(&self) -> Counts {
         let open = |stream| {
             let last = (0..self.end()).rev().find(|at| self.is_in(*at, stream));
@@ -182,12 +182,12 @@ pub fn segments(dir: &Path) -> Vec<(u64, Vec<u8>)> {
     found
 }
 
-/// A directory in memory where there is one: these tests make files by the thousand.
+/// Returns a directory, in memory if possible: these tests create thousands of files.
 pub fn temporary() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a temporary directory")
 }
 
-/// The bytes in all files whose names begin so.
+/// Returns the size of all files whose names start with `prefix`.
 pub fn sizes(dir: &Path, prefix: &str) -> u64 {
     let entries = std::fs::read_dir(dir).expect("the directory lists").map(|entry| entry.expect("an entry"));
     let ours = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix));
@@ -202,7 +202,7 @@ pub fn view() -> impl Strategy<Value = Option<Stream>> {
     prop_oneof![Just(None), stream().prop_map(Some)]
 }
 
-/// What a program may do: lines, bursts, both streams by turns, pauses.
+/// Generates output of a program: lines, bursts, alternating streams, pauses.
 pub fn steps() -> impl Strategy<Value = Vec<Step>> {
     let text = prop_oneof![
         3 => "[ab\n]{0,30}".prop_map(String::into_bytes),
@@ -226,7 +226,7 @@ pub fn caps() -> impl Strategy<Value = u64> {
     prop_oneof![Just(0), Just(1), 2_u64..64, 64_u64..4000, Just(1 << 20)]
 }
 
-pub fn disks() -> impl Strategy<Value = Vec<Disk>> {
-    let mood = prop_oneof![12 => Just(Disk::Takes), 1 => Just(Disk::TakesHalf), 1 => Just(Disk::Refuses)];
-    prop_oneof![Just(Vec::new()), proptest::collection::vec(mood, 1..40)]
+pub fn disks() -> impl Strategy<Value = Vec<DiskResult>> {
+    let result = prop_oneof![12 => Just(DiskResult::Full), 1 => Just(DiskResult::Half), 1 => Just(DiskResult::Error)];
+    prop_oneof![Just(Vec::new()), proptest::collection::vec(result, 1..40)]
 }

@@ -1,10 +1,10 @@
-//! Reading by offset equals the model.
+//! Tests that reading by offset equals the model.
 
 use super::*;
 use crate::log::Page;
 use toold_proto::process::Span;
 
-/// A page, byte by byte.
+/// Reads a page byte by byte.
 fn naive_read(model: &Model, from: usize, max: usize, stream: Option<Stream>) -> (Vec<u8>, u64, u64, Option<Gap>) {
     let (mut bytes, mut at, mut gap) = (Vec::new(), from.min(model.end()), None);
     let mut start = at;
@@ -16,7 +16,7 @@ fn naive_read(model: &Model, from: usize, max: usize, stream: Option<Stream>) ->
             (gap, start, at) = (Some(here), here.to as usize, here.to as usize);
             continue;
         }
-        // A merged page without bytes ends nowhere else.
+        // A merged page without bytes does not end elsewhere.
         bytes.extend(model.bytes.get(at).filter(|_| model.is_in(at, stream)));
         at += 1;
     }
@@ -28,7 +28,7 @@ fn facts(page: Page) -> (Vec<u8>, u64, u64, Option<Gap>) {
 }
 
 #[test]
-fn a_page_that_starts_in_a_gap_tells_it_and_begins_behind() {
+fn a_page_that_starts_in_a_gap_reports_it_and_starts_after_it() {
     let steps = [b"0123456789", b"abcdefghij"].map(|b| Step { stream: Stream::Stdout, bytes: b.to_vec(), later: 0 });
     // Half of 8 is the head; the tail is two segments of two.
     let model = Model::write(&steps, 8, &[]);
@@ -36,13 +36,13 @@ fn a_page_that_starts_in_a_gap_tells_it_and_begins_behind() {
     let page = log.read(6, 100, None).map(facts).ok();
     assert_eq!(page, Some((b"ghij".to_vec(), 16, 20, Some(Gap { from: 6, to: 16 }))));
     let page = log.read(0, 100, None).ok();
-    let told = page.map(|page| (page.before_gap, facts(page)));
-    assert_eq!(told, Some((true, (b"0123".to_vec(), 0, 4, None))));
+    let page = page.map(|page| (page.before_gap, facts(page)));
+    assert_eq!(page, Some((true, (b"0123".to_vec(), 0, 4, None))));
     assert_eq!(log.first_gap(0).ok().flatten(), Some(Gap { from: 4, to: 16 }));
 }
 
 #[test]
-fn the_tail_ends_at_the_end_and_tells_what_is_missing_before() {
+fn the_tail_ends_at_the_end_and_reports_the_gap_before_it() {
     let step = Step { stream: Stream::Stdout, bytes: b"0123456789abcdefghij".to_vec(), later: 0 };
     let model = Model::write(&[step], 8, &[]);
     let tails = [3, 100].map(|max| model.open().tail(max, None).map(facts).ok());
@@ -51,7 +51,7 @@ fn the_tail_ends_at_the_end_and_tells_what_is_missing_before() {
 }
 
 #[test]
-fn bytes_left_over_of_one_streams_page_have_a_cursor() {
+fn unused_bytes_of_a_page_of_one_stream_have_a_cursor() {
     let text: [(Stream, &[u8]); 3] = [(Stream::Stdout, b"ab"), (Stream::Stderr, b"--"), (Stream::Stdout, b"cd")];
     let steps = text.map(|(stream, bytes)| Step { stream, bytes: bytes.to_vec(), later: 0 });
     let page = Model::write(&steps, 1000, &[]).open().read(0, 100, Some(Stream::Stdout)).expect("it reads");
@@ -60,7 +60,7 @@ fn bytes_left_over_of_one_streams_page_have_a_cursor() {
 }
 
 #[test]
-fn a_log_that_is_read_while_it_loses_segments_shows_a_gap() {
+fn a_segment_dropped_while_the_log_is_read_is_a_gap() {
     let step = Step { stream: Stream::Stdout, bytes: vec![b'x'; 5000], later: 0 };
     let model = Model::write(&[step], 1000, &[]);
     let log = model.open();
@@ -72,7 +72,7 @@ fn a_log_that_is_read_while_it_loses_segments_shows_a_gap() {
 }
 
 #[test]
-fn time_and_stream_are_told_for_every_byte() {
+fn spans_report_time_and_stream_of_every_byte() {
     let steps = [(Stream::Stdout, 0), (Stream::Stdout, 50), (Stream::Stdout, 60), (Stream::Stderr, 1)]
         .map(|(stream, later)| Step { stream, bytes: b"ab".to_vec(), later });
     let spans = Model::write(&steps, 1000, &[]).open().spans(1, 7).ok();
@@ -83,7 +83,7 @@ fn time_and_stream_are_told_for_every_byte() {
 }
 
 #[test]
-fn a_page_of_a_rare_stream_gets_further_without_reading_the_other() {
+fn a_page_of_a_rare_stream_makes_progress_without_reading_the_other() {
     let mut steps = vec![Step { stream: Stream::Stdout, bytes: vec![b'o'; 8 << 20], later: 0 }];
     steps.push(Step { stream: Stream::Stderr, bytes: b"rare".to_vec(), later: 0 });
     let model = Model::write(&steps, 64 << 20, &[]);
@@ -96,8 +96,8 @@ fn a_page_of_a_rare_stream_gets_further_without_reading_the_other() {
 }
 
 #[test]
-fn a_log_read_while_it_is_written_shows_only_what_was_written() {
-    // The byte at each offset is known, so that a page is right wherever it begins.
+fn a_log_read_while_it_is_written_yields_only_written_bytes() {
+    // The byte at each offset is known, so that a page can be checked at any start.
     let byte = |at: u64| (at % 251) as u8;
     let (dir, total) = (temporary(), 3_000_000_u64);
     let end = std::sync::atomic::AtomicU64::new(0);
@@ -132,7 +132,7 @@ fn a_log_read_while_it_is_written_shows_only_what_was_written() {
 
 proptest! {
     #[test]
-    fn any_page_is_what_the_model_says(
+    fn any_page_equals_the_model(
         steps in steps(), cap in caps(), script in disks(), stream in view(), at in 0.0..1.1_f64, max in 1_usize..400,
     ) {
         let model = Model::write(&steps, cap, &script);
@@ -158,28 +158,28 @@ proptest! {
     }
 
     #[test]
-    fn the_tail_is_the_end_of_the_last_kept_stretch(
+    fn the_tail_is_the_end_of_the_bytes_after_the_last_gap(
         steps in steps(), cap in caps(), script in disks(), stream in view(), max in 0_usize..400,
     ) {
         let model = Model::write(&steps, cap, &script);
         let end = (0..model.end()).rev().find(|at| model.kept.get(*at) == Some(&true)).map_or(0, |at| at + 1);
         let start = (0..end).rev().find(|at| model.kept.get(*at) == Some(&false)).map_or(0, |at| at + 1);
-        let stretch: Vec<u8> =
+        let run: Vec<u8> =
             (start..end).filter(|at| model.is_in(*at, stream)).filter_map(|at| model.bytes.get(at).copied()).collect();
         let page = model.open().tail(max, stream)?;
-        let expected = stretch.get(stretch.len().saturating_sub(max)..).unwrap_or_default();
+        let expected = run.get(run.len().saturating_sub(max)..).unwrap_or_default();
         prop_assert_eq!((page.bytes.as_slice(), page.next), (expected, model.counts.end));
     }
 
     #[test]
-    fn spans_tell_the_stream_of_every_kept_byte(steps in steps(), cap in caps(), script in disks()) {
+    fn spans_report_the_stream_of_every_kept_byte(steps in steps(), cap in caps(), script in disks()) {
         let model = Model::write(&steps, cap, &script);
-        let mut told = vec![None; model.end()];
+        let mut streams = vec![None; model.end()];
         for span in model.open().spans(0, model.counts.end)? {
-            told.get_mut(span.from as usize..span.to as usize).expect("within the log").fill(Some(from_wire(span.stream)));
+            streams.get_mut(span.from as usize..span.to as usize).expect("within the log").fill(Some(from_wire(span.stream)));
         }
         let expected: Vec<Option<Stream>> =
             model.streams.iter().zip(&model.kept).map(|(stream, kept)| kept.then_some(*stream)).collect();
-        prop_assert_eq!(told, expected);
+        prop_assert_eq!(streams, expected);
     }
 }

@@ -1,4 +1,4 @@
-//! Text out of a log equals the text of all its bytes.
+//! Tests that the text of a log equals the text of all its bytes.
 
 use super::*;
 use crate::log::LineQuery;
@@ -6,7 +6,7 @@ use crate::text::{PageEnd, decode_page, fit_tokens};
 use toold_proto::params::Ansi;
 use toold_proto::process::Truncated;
 
-/// Output with characters and sequences that appends cut in two.
+/// Generates output with characters and sequences that appends cut in two.
 fn torn_steps() -> impl Strategy<Value = Vec<Step>> {
     let piece = prop_oneof![
         "\\PC{0,6}".prop_map(String::into_bytes),
@@ -37,7 +37,7 @@ fn naive_text(model: &Model, stream: Option<Stream>, ansi: Ansi) -> String {
 }
 
 #[test]
-fn a_character_that_has_not_all_come_waits() {
+fn an_incomplete_character_waits_for_its_rest() {
     let step = |bytes: &[u8]| Step { stream: Stream::Stdout, bytes: bytes.to_vec(), later: 0 };
     let model = Model::write(&[step(b"ab\xe2\x82")], 1000, &[]);
     let log = model.open();
@@ -54,38 +54,38 @@ fn a_character_that_has_not_all_come_waits() {
 }
 
 #[test]
-fn the_whole_end_is_before_a_character_that_has_not_all_come() {
+fn the_last_character_boundary_is_before_an_incomplete_character() {
     let step = |stream, bytes: &[u8]| Step { stream, bytes: bytes.to_vec(), later: 0 };
     let ends = [b"ab\xe2\x82".as_slice(), b"ab", b"\xf0\x9f\x98", b"ab\x82", b""].map(|bytes| {
         let model = Model::write(&[step(Stream::Stdout, bytes)], 1000, &[]);
         model.open().char_boundary_end().ok()
     });
     assert_eq!(ends, [2, 2, 0, 3, 0].map(Some));
-    // The disk refused the beginning, or the end, of what was written.
+    // The disk rejected the start or the end of the written bytes.
     let (lead, rest) = (step(Stream::Stdout, b"\xe2"), step(Stream::Stdout, b"\x82"));
-    let refused = [Disk::Takes, Disk::Takes, Disk::Takes, Disk::Takes, Disk::Refuses].repeat(2);
-    let model = Model::write(&[lead, rest], 1000, &refused);
+    let script = [DiskResult::Full, DiskResult::Full, DiskResult::Full, DiskResult::Full, DiskResult::Error].repeat(2);
+    let model = Model::write(&[lead, rest], 1000, &script);
     assert_eq!((model.counts.unstored, model.open().char_boundary_end().ok()), (1, Some(2)));
 }
 
 #[test]
-fn a_line_that_part_of_a_character_begins_is_no_line_yet() {
+fn an_incomplete_character_does_not_start_a_line() {
     let step = |stream, bytes: &[u8]| Step { stream, bytes: bytes.to_vec(), later: 0 };
     let steps = [step(Stream::Stderr, b"err"), step(Stream::Stdout, b"out\n"), step(Stream::Stdout, b"\xe2\x82")];
     let model = Model::write(&steps, 1000, &[]);
     // The broken code showed the last line of stdout as U+FFFD.
-    let told = [None, Some(Stream::Stdout), Some(Stream::Stderr)].map(|stream| {
+    let pages = [None, Some(Stream::Stdout), Some(Stream::Stderr)].map(|stream| {
         let (log, counts) = model.open().until_char_boundary(stream, &model.counts).expect("it reads");
         let query = LineQuery { limit: 1, stream, ..LineQuery::default() };
         log.lines(&query, &counts).map(|page| (page.bytes, page.total_lines)).ok()
     });
-    assert_eq!(told, [b"errout\n".as_slice(), b"out\n", b"err"].map(|bytes| Some((bytes.to_vec(), 1))));
+    assert_eq!(pages, [b"errout\n".as_slice(), b"out\n", b"err"].map(|bytes| Some((bytes.to_vec(), 1))));
     let (log, _) = model.open().until_char_boundary(None, &model.counts).expect("it reads");
     assert_eq!(fit_tokens(&log, 0, 100, Ansi::Strip).ok(), Some(("errout\n".to_owned(), None)));
 }
 
 #[test]
-fn the_last_characters_are_found_behind_many_escape_sequences() {
+fn the_last_characters_are_found_before_many_escape_sequences() {
     let noise = b"\x1b[2K\x1b[1G".repeat(3000);
     let text = [b"before".as_slice(), &noise, b"after"].concat();
     let model = Model::write(&[Step { stream: Stream::Stdout, bytes: text, later: 0 }], 1 << 20, &[]);
@@ -108,7 +108,7 @@ fn a_budget_over_a_large_log_with_a_gap_reads_only_its_ends() {
 
 proptest! {
     #[test]
-    fn any_pages_of_text_are_the_whole_text(steps in torn_steps(), view in view(), max in 1_usize..9) {
+    fn pages_of_any_size_are_the_whole_text(steps in torn_steps(), view in view(), max in 1_usize..9) {
         let model = Model::write(&steps, 1 << 20, &[]);
         for ansi in [Ansi::Keep, Ansi::Strip] {
             let (log, mut at, mut text) = (model.open(), 0, String::new());
@@ -137,7 +137,7 @@ proptest! {
     }
 
     #[test]
-    fn a_whole_view_has_the_counts_of_its_bytes(steps in torn_steps(), view in view(), cut in 0.0..1.0_f64) {
+    fn a_view_cut_at_a_character_boundary_has_the_counts_of_its_bytes(steps in torn_steps(), view in view(), cut in 0.0..1.0_f64) {
         let model = Model::write(&steps, 1 << 20, &[]);
         let end = (model.end() as f64 * cut) as usize;
         let counts_at = |end: usize| {
@@ -154,7 +154,7 @@ proptest! {
     }
 
     #[test]
-    fn the_last_characters_and_what_comes_after_are_the_texts_end(
+    fn the_last_characters_and_the_text_after_them_are_the_end_of_the_text(
         steps in torn_steps(), view in view(), n in 0_usize..20, cut in 0.0..1.0_f64,
     ) {
         let model = Model::write(&steps, 1 << 20, &[]);

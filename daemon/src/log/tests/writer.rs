@@ -102,9 +102,9 @@ fn output_below_the_cap_is_kept_in_full_however_the_streams_alternate() {
 fn a_full_disk_leaves_a_gap_and_output_continues_when_there_is_space() {
     let steps = [b"one\n", b"two\n", b"six\n"].map(|bytes| at_once(Stream::Stdout, bytes.to_vec()));
     // Two creates, the index, the bytes; then the disk takes half of the second append.
-    let script = [Disk::Takes, Disk::Takes, Disk::Takes, Disk::Takes, Disk::TakesHalf];
+    let script = [DiskResult::Full, DiskResult::Full, DiskResult::Full, DiskResult::Full, DiskResult::Half];
     let mut full = script.to_vec();
-    full.resize(20, Disk::Takes);
+    full.resize(20, DiskResult::Full);
     let model = Model::write(&steps, 1000, &full);
     let expected = vec![(0, b"one\ntw".to_vec()), (8, b"six\n".to_vec())];
     let counts = Counts { end: 12, out_newlines: 3, unstored: 2, ..Counts::default() };

@@ -39,7 +39,7 @@ fn is_title(title: &str) -> bool {
 #[test]
 fn titles_without_an_area_or_with_a_past_tense_are_refused() {
     let good =
-        ["log: follow across a daemon restart", "proc, registry: rename Told to Checkpoint", "tests/support: embed it"];
+        ["log: follow across a daemon restart", "proc, registry: rename Foo to Checkpoint", "tests/support: embed it"];
     let bad =
         ["follow a log", "Log: follow", "log: Follow", "log: followed it", "log: following", "log: follow it.", "wip"];
     assert!(good.iter().all(|title| is_title(title)), "{good:?}");

@@ -1,9 +1,9 @@
-//! Dependencies look to the ground: a module of the daemon uses itself and those above it in `lib.rs`.
+//! Layers: a module of the daemon uses itself and those above it in `lib.rs`.
 
 use crate::none;
 use crate::source::{Source, sources};
 
-/// The modules of the daemon, ground first.
+/// The modules of the daemon, the lowest first.
 fn order() -> Vec<String> {
     let lib = sources("daemon/src").into_iter().find(|source| source.path == "daemon/src/lib.rs").expect("a lib.rs");
     let named = lib.text.lines().filter_map(|line| line.trim_start_matches("pub ").strip_prefix("mod "));
@@ -25,7 +25,7 @@ fn uses(source: &Source) -> Vec<(usize, String)> {
         for (at, _) in line.match_indices("crate::") {
             let after = &line[at + "crate::".len()..];
             match after.strip_prefix('{') {
-                None => found.push((*number, first_word(after))),
+                None => found.push((*number, first_name(after))),
                 Some(group) => {
                     let rest: Vec<&str> = code[i + 1..].iter().map(|(_, line)| *line).collect();
                     let group = format!("{group} {}", rest.join(" "));
@@ -37,23 +37,23 @@ fn uses(source: &Source) -> Vec<(usize, String)> {
     found
 }
 
-fn first_word(text: &str) -> String {
+fn first_name(text: &str) -> String {
     text.trim_start().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()
 }
 
-/// The first word of every member of a group, up to its closing brace.
+/// The first name of every member of a group, up to its closing brace.
 fn members(group: &str) -> Vec<String> {
     let (mut depth, mut start, mut names) = (0, 0, Vec::new());
     for (at, c) in group.char_indices() {
         match c {
             '{' => depth += 1,
             '}' if depth == 0 => {
-                names.push(first_word(&group[start..at]));
+                names.push(first_name(&group[start..at]));
                 break;
             }
             '}' => depth -= 1,
             ',' if depth == 0 => {
-                names.push(first_word(&group[start..at]));
+                names.push(first_name(&group[start..at]));
                 start = at + 1;
             }
             // Part of a name.
@@ -78,7 +78,7 @@ fn a_module_uses_itself_and_those_above_it() {
         };
         for (line, used) in uses(&source) {
             if rank(&used).is_some_and(|other| other > own) {
-                broken.push(format!("{}:{line}: `{user}` uses `{used}`, which stands on it", source.path));
+                broken.push(format!("{}:{line}: `{user}` uses `{used}`, which is above it in the layers", source.path));
             }
         }
     }

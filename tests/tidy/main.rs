@@ -4,6 +4,7 @@ mod architecture;
 mod commits;
 mod crates;
 mod layers;
+mod map;
 mod names;
 mod prose;
 mod source;
@@ -11,13 +12,13 @@ mod source;
 use source::{all, root, sources};
 use toold_proto::api::METHODS;
 
-/// A file is one thing; more lines than this are two.
-const MOST_LINES: usize = 450;
+/// A file has one subject; more lines than this have two.
+const MAX_LINES: usize = 450;
 /// Unfinished work. In halves, so that this file passes its own check.
 const MARKS: [&str; 4] =
     [concat!("to", "do!"), concat!("unimpl", "emented!"), concat!("TO", "DO"), concat!("FIX", "ME")];
 const SLEEPS: [&str; 2] = [concat!("thread::", "sleep"), concat!("time::", "sleep")];
-/// What a sleep in a test must say about itself: a rate that is measured, or the rig's own pace.
+/// Reasons that allow a sleep in a test: it measures a rate, or the rig sets its own pace.
 const REASONS: [&str; 2] = ["// measured:", "// rig:"];
 
 /// Like `none` for a rule with offenders that are still to be fixed.
@@ -30,32 +31,32 @@ pub fn none(rule: &str, broken: Vec<String>) {
     assert!(broken.is_empty(), "{rule}:\n  {}", broken.join("\n  "));
 }
 
-/// Whether `word` is in `line` as a word of its own.
-fn has_word(line: &str, word: &str) -> bool {
-    line.split(|c: char| !c.is_alphanumeric() && c != '_').any(|w| w == word)
+/// Returns true if `line` contains `token` as a token of its own.
+fn has_token(line: &str, token: &str) -> bool {
+    line.split(|c: char| !c.is_alphanumeric() && c != '_').any(|other| other == token)
 }
 
 #[test]
-fn every_file_opens_by_saying_what_it_is() {
-    let mute = all().into_iter().filter(|source| !source.text.starts_with("//! "));
-    none("the first line is `//! ` and what lives here", mute.map(|source| source.path).collect());
+fn every_file_starts_with_its_subject() {
+    let without = all().into_iter().filter(|source| !source.text.starts_with("//! "));
+    none("the first line is `//! ` and the subject of the file", without.map(|source| source.path).collect());
 }
 
 #[test]
 fn no_file_is_long() {
     let long = all().into_iter().map(|source| (source.text.lines().count(), source.path));
-    let long = long.filter(|(lines, _)| *lines > MOST_LINES).map(|(lines, path)| format!("{path}: {lines} lines"));
-    none(&format!("at most {MOST_LINES} lines"), long.collect());
+    let long = long.filter(|(lines, _)| *lines > MAX_LINES).map(|(lines, path)| format!("{path}: {lines} lines"));
+    none(&format!("at most {MAX_LINES} lines"), long.collect());
 }
 
 #[test]
 fn unsafe_is_in_the_shim_and_in_sys_alone() {
-    let unsafe_word = concat!("un", "safe");
+    let keyword = concat!("un", "safe");
     let allowed =
         |path: &str| path.starts_with("daemon/shim/src/") || path.ends_with("/sys.rs") || path.contains("/sys/");
     let mut broken = Vec::new();
     for source in all().iter().filter(|source| !allowed(&source.path)) {
-        let lines = source.code().filter(|(_, line)| has_word(line, unsafe_word));
+        let lines = source.code().filter(|(_, line)| has_token(line, keyword));
         broken.extend(lines.map(|(number, _)| format!("{}:{number}", source.path)));
     }
     none("it lives in the shim crate and in `sys`, each block with its SAFETY", broken);

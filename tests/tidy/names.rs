@@ -115,9 +115,9 @@ fn answers_are_built_in_rpc_alone() {
     let mut broken = Vec::new();
     for source in sources("daemon").iter().filter(|source| !source.path.starts_with("daemon/src/rpc/")) {
         for (line, code) in source.product_code() {
-            let word = ["RpcError", "json!"].into_iter().find(|word| code.contains(word));
-            if let Some(word) = word {
-                broken.push(format!("{}:{line}: {word}", source.path));
+            let name = ["RpcError", "json!"].into_iter().find(|name| code.contains(name));
+            if let Some(name) = name {
+                broken.push(format!("{}:{line}: {name}", source.path));
             }
         }
     }

@@ -212,7 +212,7 @@ pub fn all() -> Vec<Source> {
 }
 
 #[test]
-fn the_lexer_tells_code_strings_and_comments_apart() {
+fn the_lexer_separates_code_strings_and_comments() {
     let text =
         "//! doc\nfn a<'b>() { // why\n    let c = '\"'; let d = r#\"raw \" \"#; b\"x\\\"y\"; /* one\ntwo */ }\n";
     let source = Source { path: "x.rs".into(), text: text.into() };

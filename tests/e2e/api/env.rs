@@ -174,7 +174,7 @@ fn a_value_is_in_no_answer_file_or_log_and_inspect_shows_only_its_name() {
             for file in files(&d.state()) {
                 let bytes = fs::read(&file).unwrap_or_default();
                 let found = bytes.windows(value.len()).any(|w| w == value.as_bytes());
-                assert!(!found, "{when}: {} tells it", file.display());
+                assert!(!found, "{when}: {} contains it", file.display());
             }
         }
     };

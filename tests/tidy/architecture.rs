@@ -8,7 +8,7 @@ use std::fs;
 const MAP_DIRS: [&str; 6] = ["", "proto/src", "daemon/src", "daemon/src/proc", "daemon/shim/src", "client/src"];
 /// Directories of the map whose modules are named below the name of their parent.
 const NESTED_DIRS: [&str; 5] = ["daemon/src/registry", "daemon/src/store", "daemon/src/rpc", "proto", "tests"];
-/// Words of the map in code font that are not files.
+/// Names of the map in code font that are not files.
 const NOT_FILES: [&str; 8] = ["unsafe", "wait", "ready", "run", "attach", "toolctl", "rpc.discover", "idx"];
 
 /// Returns the text between the heading `## title` and the next heading of its level.

@@ -6,6 +6,7 @@ pub mod keys;
 mod modes;
 pub mod replay;
 mod replay_buffer;
+mod tokens;
 mod viewport;
 
 use crate::sys::{self, TerminalSettings};

@@ -1,9 +1,9 @@
 //! Terminal modes that a program's output has changed, and the sequences that reset exactly those. Pure.
 
+use super::tokens::{Token, Tokenizer};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use toold_ansi::State;
-use vte::{Params, Parser, Perform};
 
 /// Private modes (`CSI ? n h`) that are off by default: cursor keys, reverse video, origin, mouse, focus, paste and other modes
 /// in which the terminal sends to the program unasked.
@@ -22,8 +22,7 @@ pub const RESET_MARGINS: &str = "\x1b7\x1b[r\x1b8";
 /// Follows the modes in a program's output.
 #[derive(Default)]
 pub struct Modes {
-    parser: Parser,
-    at: State,
+    tokenizer: Tokenizer,
     state: ModeState,
 }
 
@@ -66,21 +65,24 @@ impl Modes {
             }
             return;
         }
-        self.parser.advance(&mut self.state, bytes);
-        self.at = self.at.after_all(bytes);
+        for byte in bytes {
+            if let Some(token) = self.tokenizer.next(*byte) {
+                self.state.apply(&token);
+            }
+        }
     }
 
     /// Returns true if the output so far does not end inside a character or sequence, so that a message can be printed.
     pub fn at_boundary(&self) -> bool {
-        self.at == State::Ground
+        self.tokenizer.state() == State::Ground
     }
 
     /// Returns the number of these bytes up to the next boundary, or None if there is none in them.
     pub fn until_boundary(&self, bytes: &[u8]) -> Option<usize> {
-        let mut at = self.at;
+        let mut state = self.tokenizer.state();
         let mut ends = |byte: &u8| {
-            at = at.after(*byte);
-            at == State::Ground
+            state = state.after(*byte);
+            state == State::Ground
         };
         if self.at_boundary() { Some(0) } else { bytes.iter().position(&mut ends).map(|last| last + 1) }
     }
@@ -258,14 +260,17 @@ impl ModeState {
             _ => {}
         }
     }
-}
 
-impl Perform for ModeState {
-    fn print(&mut self, _: char) {
-        self.set_mid_line(true);
+    fn apply(&mut self, token: &Token) {
+        match token {
+            Token::Text => self.set_mid_line(true),
+            Token::Control(byte) => self.control(*byte),
+            Token::Escape { intermediates, last } => self.escape(intermediates, *last),
+            Token::Csi { params, intermediates, last } => self.csi(params, intermediates, *last),
+        }
     }
 
-    fn execute(&mut self, byte: u8) {
+    fn control(&mut self, byte: u8) {
         match byte {
             0x0e => {
                 self.shift_out = true;
@@ -282,8 +287,8 @@ impl Perform for ModeState {
         }
     }
 
-    fn esc_dispatch(&mut self, intermediates: &[u8], _: bool, byte: u8) {
-        match (intermediates, byte) {
+    fn escape(&mut self, intermediates: &[u8], last: u8) {
+        match (intermediates, last) {
             ([], b'=') => self.keypad = true,
             ([], b'>') => self.keypad = false,
             ([], b'c') => *self = ModeState::default(),
@@ -299,24 +304,20 @@ impl Perform for ModeState {
         }
     }
 
-    fn csi_dispatch(&mut self, params: &Params, intermediates: &[u8], ignore: bool, action: char) {
-        if ignore {
-            return;
-        }
-        let params: Vec<u16> = params.iter().filter_map(|param| param.first().copied()).collect();
+    fn csi(&mut self, params: &[u16], intermediates: &[u8], last: u8) {
         let get = |i: usize| params.get(i).copied().unwrap_or(0);
-        match (intermediates, action) {
-            ([b'?'], 'h' | 'l') => params.iter().for_each(|mode| self.set_private_mode(*mode, action == 'h')),
-            ([], 'h' | 'l') if get(0) == 4 => self.insert = action == 'h',
-            ([], 'm') => self.attributes = !matches!(params[..], [] | [0]),
-            ([], 'r') => self.margins = (get(0) > 1 || get(1) > 0).then(|| (get(0).max(1), get(1))),
-            ([], 'H' | 'f' | 'd') => self.address_cursor(),
-            ([], 'A'..='G') => self.set_mid_line(true),
-            ([], 'J') if get(0) == 2 => self.drew_graphics = self.g0_graphics || self.shift_out,
-            ([b'!'], 'p') => self.soft_reset(),
-            ([b' '], 'q') => self.cursor_style = get(0),
-            ([b'>'], 'm') if get(0) == 4 => self.modify_other_keys = get(1),
-            ([kind @ (b'>' | b'<' | b'=')], 'u') => self.keyboard(*kind, &params),
+        match (intermediates, last) {
+            ([b'?'], b'h' | b'l') => params.iter().for_each(|mode| self.set_private_mode(*mode, last == b'h')),
+            ([], b'h' | b'l') if get(0) == 4 => self.insert = last == b'h',
+            ([], b'm') => self.attributes = !matches!(params, [] | [0]),
+            ([], b'r') => self.margins = (get(0) > 1 || get(1) > 0).then(|| (get(0).max(1), get(1))),
+            ([], b'H' | b'f' | b'd') => self.address_cursor(),
+            ([], b'A'..=b'G') => self.set_mid_line(true),
+            ([], b'J') if get(0) == 2 => self.drew_graphics = self.g0_graphics || self.shift_out,
+            ([b'!'], b'p') => self.soft_reset(),
+            ([b' '], b'q') => self.cursor_style = get(0),
+            ([b'>'], b'm') if get(0) == 4 => self.modify_other_keys = get(1),
+            ([kind @ (b'>' | b'<' | b'=')], b'u') => self.keyboard(*kind, params),
             // Changes the screen, not the terminal.
             _ => {}
         }

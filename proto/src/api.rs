@@ -51,7 +51,7 @@ macro_rules! methods {
             type Params = $params;
             type Result = $result;
         })*
-        /// Every method, in the order of `docs/protocol.md`.
+        /// Every method, in the order in which `rpc.discover` lists them.
         pub const METHODS: &[MethodDescription] = &[$(MethodDescription {
             name: $wire,
             doc: concat!($($doc, "\n"),+),

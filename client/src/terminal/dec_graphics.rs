@@ -22,7 +22,7 @@ pub struct DecGraphics {
 
 impl DecGraphics {
     /// Returns the same bytes with Unicode lines and corners in place of the letters that stand for them.
-    pub fn to_unicode(&mut self, bytes: &[u8]) -> Vec<u8> {
+    pub fn translate(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut out = Vec::with_capacity(bytes.len());
         for byte in bytes {
             let was = self.at;
@@ -59,7 +59,7 @@ mod tests {
     fn graphics_of_both_sets_become_unicode_and_letters_stay_letters() {
         let drawn = |pieces: &[&str]| {
             let mut graphics = DecGraphics::default();
-            String::from_utf8(pieces.iter().flat_map(|piece| graphics.to_unicode(piece.as_bytes())).collect())
+            String::from_utf8(pieces.iter().flat_map(|piece| graphics.translate(piece.as_bytes())).collect())
                 .expect("it is text")
         };
         assert_eq!(drawn(&["\x1b(0lqk\x1b[31mx\x1b(Bxé"]), "\x1b(0┌─┐\x1b[31m│\x1b(Bxé");

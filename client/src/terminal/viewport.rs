@@ -33,7 +33,7 @@ impl Viewport {
     }
 
     fn process(&mut self, bytes: &[u8]) {
-        let text = self.graphics.to_unicode(bytes);
+        let text = self.graphics.translate(bytes);
         let emulator = &mut self.emulator;
         let fed = catch_panic(|| emulator.process(&text));
         if fed.is_none() {

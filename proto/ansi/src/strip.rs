@@ -35,9 +35,9 @@ pub fn starts_escape(bytes: &[u8]) -> bool {
 /// Another ESC ends it, so that no byte is read for more than one sequence: noise full of ESC would cost a thousand times
 /// its length otherwise.
 pub fn escape_len(bytes: &[u8]) -> Option<usize> {
-    let mut state = match bytes.first()? {
-        &(SHIFT_OUT | SHIFT_IN) => return Some(1),
-        &ESC => State::Escape,
+    let mut state = match *bytes.first()? {
+        SHIFT_OUT | SHIFT_IN => return Some(1),
+        ESC => State::Escape,
         // Not an escape sequence.
         _ => return Some(0),
     };

@@ -16,7 +16,7 @@ pub fn compile(param: &str, pattern: &Pattern) -> Result<Arc<Patterns>, InvalidP
         Pattern::Text(_) => param.to_string(),
         Pattern::Regex(_) => format!("{param}.regex"),
     };
-    let made = Patterns::new(std::slice::from_ref(pattern)).map_err(|bad| InvalidParam::new(param, bad.why))?;
+    let made = Patterns::new(std::slice::from_ref(pattern)).map_err(|bad| InvalidParam::new(param, bad.reason))?;
     Ok(Arc::new(made))
 }
 

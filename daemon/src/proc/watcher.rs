@@ -66,7 +66,7 @@ impl WatchTask {
             return Ok(patterns.clone());
         }
         // This or an earlier version accepted them before.
-        let made = Arc::new(Patterns::new(wanted).map_err(|bad| io::Error::other(bad.why))?);
+        let made = Arc::new(Patterns::new(wanted).map_err(|bad| io::Error::other(bad.reason))?);
         *patterns = Some(made.clone());
         Ok(made)
     }
@@ -172,7 +172,7 @@ impl Proc {
             let page = feed(&log, *at, only, &mut buffer, scanner, found)?;
             if let Some(gap) = page.gap {
                 // Bytes dropped before they were scanned are counted, and not again after a crash.
-                let position = scanner.resume();
+                let position = scanner.position();
                 self.update_checkpoint(|checkpoint| {
                     checkpoint.unscanned_bytes += gap.to.saturating_sub(gap.from.max(checkpoint.position.scanned_to));
                     checkpoint.position = position;
@@ -188,16 +188,16 @@ impl Proc {
                 }
             }
         }
-        let decided = scanner.resume().scanned_to;
-        if decided.saturating_sub(self.checkpoint().position.scanned_to) >= CHECKPOINT_BYTES {
-            self.update_checkpoint(|checkpoint| checkpoint.position = scanner.resume());
+        let scanned_to = scanner.position().scanned_to;
+        if scanned_to.saturating_sub(self.checkpoint().position.scanned_to) >= CHECKPOINT_BYTES {
+            self.update_checkpoint(|checkpoint| checkpoint.position = scanner.position());
         }
         Ok(if *at < target { ScanProgress::More } else { ScanProgress::End(target) })
     }
 
     /// Decides matched lines, and stores the position after them.
     fn decide(&self, scanner: &Scanner, found: Matches, last: FinalScan) -> io::Result<()> {
-        let (position, scanned) = (scanner.resume(), last == FinalScan::Yes);
+        let (position, scanned) = (scanner.position(), last == FinalScan::Yes);
         let (lines, now, rules) = (found.matches, mono_ms(), &self.sink.watch_gate.limiter);
         let mut limiter = self.checkpoint().limiter;
         if lines == 0 {

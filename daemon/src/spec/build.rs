@@ -101,7 +101,8 @@ fn patterns(call: &ExecParams) -> Result<Option<Arc<Patterns>>, InvalidParam> {
     if call.watch.is_empty() {
         return Ok(None);
     }
-    let made = Patterns::new(&call.watch).map_err(|bad| InvalidParam::new(format!("watch[{}]", bad.at), bad.why))?;
+    let made =
+        Patterns::new(&call.watch).map_err(|bad| InvalidParam::new(format!("watch[{}]", bad.index), bad.reason))?;
     Ok(Some(Arc::new(made)))
 }
 

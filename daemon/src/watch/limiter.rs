@@ -1,45 +1,46 @@
-//! How often one process's matches may speak: one per interval, and silence for one that never stops.
+//! Limits the matches of one process: one event per interval, and an end of watching for a process that never stops.
 //!
-//! Time is monotonic milliseconds, given by the caller. The state is plain numbers, so that it survives the daemon.
+//! The caller passes monotonic milliseconds. The state is plain numbers, so that it survives the daemon.
 
-/// The limits in force.
+/// The limits of one process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LimiterConfig {
-    /// A match opens a window of this length; what matches inside of it is only counted.
+    /// A match opens a window of this length; further matches in it are only counted.
     pub min_interval_ms: u64,
-    /// So many windows in a row with something dropped, and watching ends. 0: never.
+    /// Watching ends after this many consecutive windows with suppressed matches. 0 means never.
     pub strike_limit: u64,
 }
 
-/// What is to be done about matched lines.
+/// The action for matched lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Decision {
-    /// Tell of them, and of so many lines suppressed since the last time something was told.
+    /// Publish them, with the number of lines suppressed since the last event.
     Emit { suppressed: u64 },
-    /// Say nothing. They are counted.
+    /// Suppress them. They are counted.
     Drop,
-    /// Say once that watching has ended, and that so many lines were suppressed and not told of.
+    /// Publish once that watching has ended, with the number of suppressed lines that were not reported.
     Disable { suppressed: u64 },
-    /// Watching ended before. They are not counted.
+    /// Ignore them: watching ended before. They are not counted.
     Ended,
 }
 
-/// One process's limiter.
+/// The limiter of one process.
 ///
-/// A match is first asked about with `would_emit`. If so, the global breaker is asked, and only when it lets the match
-/// pass `matched` is called; when it does not, `refused` is. Else `matched` alone. Nothing is spent on a refusal.
+/// For each match the caller first calls `would_emit`. If it returns true, the caller asks the global breaker, and calls
+/// `matched` if the breaker passes the match, or `refused` if it does not. If `would_emit` returns false, the caller only
+/// calls `matched`. A refusal costs neither a window nor a strike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Limiter {
     /// The end of the window that the last emission opened.
     pub quiet_until: u64,
-    /// Windows in a row in which something was dropped, with this one.
+    /// Consecutive windows with suppressed matches, including the current one.
     pub strikes: u32,
-    /// Something was dropped in this window.
+    /// A match was suppressed in the current window.
     pub struck: bool,
-    /// Lines suppressed that nobody was told of yet.
+    /// Suppressed lines that were not reported yet.
     pub pending: u64,
-    /// All lines ever suppressed.
+    /// All suppressed lines.
     pub suppressed: u64,
     /// All lines that matched while watching.
     pub hits: u64,
@@ -48,44 +49,43 @@ pub struct Limiter {
 }
 
 impl Limiter {
-    /// Whether a match now would be told of, if the breaker lets it pass.
-    pub fn would_emit(&self, rules: &LimiterConfig, now: u64) -> bool {
-        !self.disabled && now >= self.quiet_end(rules, now)
+    /// Tells if a match now would be published, provided that the breaker passes it.
+    pub fn would_emit(&self, config: &LimiterConfig, now: u64) -> bool {
+        !self.disabled && now >= self.quiet_end(config, now)
     }
 
-    /// Takes `lines` matched lines, and decides.
-    pub fn matched(&mut self, rules: &LimiterConfig, now: u64, lines: u64) -> Decision {
+    /// Takes `lines` matched lines, and returns the decision.
+    pub fn matched(&mut self, config: &LimiterConfig, now: u64, lines: u64) -> Decision {
         if self.disabled {
             return Decision::Ended;
         }
-        self.quiet_until = self.quiet_end(rules, now);
+        self.quiet_until = self.quiet_end(config, now);
         if now < self.quiet_until {
-            return self.dropped(rules, lines);
+            return self.dropped(config, lines);
         }
         self.hits = self.hits.saturating_add(lines);
         if !self.struck {
             self.strikes = 0;
         }
         self.struck = false;
-        self.quiet_until = now.saturating_add(rules.min_interval_ms);
+        self.quiet_until = now.saturating_add(config.min_interval_ms);
         Decision::Emit { suppressed: std::mem::take(&mut self.pending) }
     }
 
-    /// Takes `lines` that would have been told of, had the breaker not refused. No window begins and no strike falls:
-    /// the process is not to blame for the others.
+    /// Suppresses `lines` that the breaker refused. Starts no window and adds no strike: other processes caused the refusal.
     pub fn refused(&mut self, lines: u64) {
         if !self.disabled {
             self.suppress(lines);
         }
     }
 
-    fn dropped(&mut self, rules: &LimiterConfig, lines: u64) -> Decision {
+    fn dropped(&mut self, config: &LimiterConfig, lines: u64) -> Decision {
         self.suppress(lines);
         if !self.struck {
             self.struck = true;
             self.strikes = self.strikes.saturating_add(1);
         }
-        if rules.strike_limit == 0 || u64::from(self.strikes) < rules.strike_limit {
+        if config.strike_limit == 0 || u64::from(self.strikes) < config.strike_limit {
             return Decision::Drop;
         }
         self.disabled = true;
@@ -98,9 +98,9 @@ impl Limiter {
         self.suppressed = self.suppressed.saturating_add(lines);
     }
 
-    /// A window further away than any could be comes from a damaged record or a clock that began anew. It would
-    /// silence the process for ever.
-    fn quiet_end(&self, rules: &LimiterConfig, now: u64) -> u64 {
-        self.quiet_until.min(now.saturating_add(rules.min_interval_ms))
+    /// Returns the end of the window. A window that ends too late comes from a damaged record or a restarted clock, and would
+    /// suppress the process forever.
+    fn quiet_end(&self, config: &LimiterConfig, now: u64) -> u64 {
+        self.quiet_until.min(now.saturating_add(config.min_interval_ms))
     }
 }

@@ -1,20 +1,20 @@
-//! A line that comes in pieces. Only its text is kept, of an over-long one a window, and where in the log it is.
+//! Collects a line that arrives in pieces. Keeps its text, or a window of an over-long one, and its offset in the log.
 //!
-//! What is searched depends on the line alone, never on the pieces: a scan that goes on after a crash gets others.
+//! The result depends only on the line and never on the pieces: a scan that continues after a crash gets other pieces.
 
 use super::matches::Matches;
 use super::patterns::Patterns;
 use super::scan_position::{LinePart, OpenLine};
 use toold_ansi::{MAX_ESCAPE_LEN, escape_len, next_escape, unterminated_len};
 
-/// Text around what is searched of an over-long line, so that a word's boundary is seen and neither end of the window is
-/// taken for the line's. A character has at most four bytes.
+/// The text around the searched part of an over-long line, so that word boundaries are visible and no end of the window
+/// counts as the line's end. A character has at most four bytes.
 pub const CONTEXT_LEN: usize = 4;
-/// A window may have so many times its text in escape sequences. One that has more is searched before it is full, so
-/// that there is a bound to what has to be fed again.
+/// The maximum ratio of escape sequences to text in a window. A window with more is searched before it is full, so that the
+/// bytes to feed again are bounded.
 const MAX_ESCAPE_RATIO: u64 = 16;
 
-/// What a line is searched for, and in which pieces.
+/// The patterns of a search, and the length of its windows.
 pub struct LineSearch<'s> {
     pub patterns: &'s Patterns,
     pub window: usize,
@@ -23,22 +23,22 @@ pub struct LineSearch<'s> {
 /// The open line of one stream.
 #[derive(Debug, Default)]
 pub struct LineBuffer {
-    /// The place in the log of the first byte that is needed again. None: nothing is held.
+    /// The offset of the first byte that is needed again. None if nothing is buffered.
     start: Option<u64>,
     part: LinePart,
-    /// The text of the window so far, without escape sequences.
+    /// The text of the window, without escape sequences.
     text: Vec<u8>,
-    /// An escape sequence that may go on, and the place of each of its bytes: it may turn out to be text.
+    /// An incomplete escape sequence and the offset of each byte: it may turn out to be text.
     held: Vec<u8>,
     held_at: Vec<u64>,
-    /// Bytes with and without escape sequences from `start` to the end of `text`.
+    /// The length from `start` to the end of `text`, with escape sequences.
     raw: u64,
-    /// The place of the byte that the next window begins with, and what `raw` was before it.
+    /// The offset of the first byte of the next window, and the value of `raw` before it.
     next: (u64, u64),
 }
 
 impl LineBuffer {
-    /// The line as `OpenLine` tells of it, without its bytes: they are fed again.
+    /// Restores the line of an `OpenLine` without its bytes: they are fed again.
     pub fn resumed(open: OpenLine, scanned_to: u64) -> LineBuffer {
         LineBuffer {
             start: Some(open.start).filter(|start| *start < scanned_to),
@@ -47,25 +47,25 @@ impl LineBuffer {
         }
     }
 
-    /// Some of the line has come and its end has not.
+    /// Tells if a part of the line has arrived and its end has not.
     pub fn is_open(&self) -> bool {
         self.start.is_some() || self.part != LinePart::Whole
     }
 
-    pub fn resume(&self, scanned_to: u64) -> OpenLine {
+    pub fn open_line(&self, scanned_to: u64) -> OpenLine {
         OpenLine { start: self.start.unwrap_or(scanned_to), part: self.part }
     }
 
-    /// More of the line, without its newline.
-    pub fn push(&mut self, search: &LineSearch, mut at: u64, mut bytes: &[u8], found: &mut Matches) {
+    /// Adds bytes of the line, without its newline.
+    pub fn push(&mut self, search: &LineSearch, mut at: u64, mut bytes: &[u8], matches: &mut Matches) {
         while !bytes.is_empty() && self.part != LinePart::Matched {
             self.start.get_or_insert(at);
             let taken = match (self.held.is_empty(), next_escape(bytes)) {
-                (false, _) => self.more_held(search, at, bytes, found),
-                (true, Some(0)) => self.escape(search, at, bytes, found),
+                (false, _) => self.continue_held(search, at, bytes, matches),
+                (true, Some(0)) => self.escape(search, at, bytes, matches),
                 (true, text) => {
                     let len = text.unwrap_or(bytes.len());
-                    self.plain(search, at, bytes.get(..len).unwrap_or_default(), found);
+                    self.push_text(search, at, bytes.get(..len).unwrap_or_default(), matches);
                     len
                 }
             };
@@ -74,50 +74,51 @@ impl LineBuffer {
         }
     }
 
-    /// The line is over: its newline has come, or the program's end.
-    pub fn end(&mut self, search: &LineSearch, found: &mut Matches) {
+    /// Ends the line: its newline arrived, or the program ended.
+    pub fn end(&mut self, search: &LineSearch, matches: &mut Matches) {
         while !self.held.is_empty() {
             let len = escape_len(&self.held).unwrap_or_else(|| unterminated_len(&self.held));
-            self.release_escape(search, len, found);
+            self.release_escape(search, len, matches);
         }
         if self.part != LinePart::Matched {
             let len = self.text.len() - self.text.iter().rev().take_while(|byte| **byte == b'\r').count();
             self.text.truncate(len);
-            let from = self.from();
+            let from = self.search_start();
             if let Some(pattern) = search.patterns.first(&self.text, from..len) {
-                found.line(pattern, &self.text);
+                matches.add_line(pattern, &self.text);
             }
         }
-        self.forget();
+        self.clear();
     }
 
-    /// What has come of the line, as if it ended here. An escape sequence that has not all come is left out.
-    pub fn peek(&self, search: &LineSearch, found: &mut Matches) {
+    /// Searches the line as if it ended here, without an incomplete escape sequence.
+    pub fn peek(&self, search: &LineSearch, matches: &mut Matches) {
         let len = self.text.len() - self.text.iter().rev().take_while(|byte| **byte == b'\r').count();
         let text = self.text.get(..len).unwrap_or_default();
         if self.part != LinePart::Matched
-            && let Some(pattern) = search.patterns.first(text, self.from().min(len)..len)
+            && let Some(pattern) = search.patterns.first(text, self.search_start().min(len)..len)
         {
-            found.line(pattern, text);
+            matches.add_line(pattern, text);
         }
     }
 
-    /// As if nothing of it had come.
-    pub fn forget(&mut self) {
-        self.empty();
-        (self.start, self.part) = (None, LinePart::Whole);
+    /// Drops the line.
+    pub fn clear(&mut self) {
+        self.clear_window();
+        self.start = None;
+        self.part = LinePart::Whole;
     }
 
-    fn empty(&mut self) {
+    fn clear_window(&mut self) {
         self.text.clear();
         self.held.clear();
         self.held_at.clear();
         self.raw = 0;
     }
 
-    /// Takes an escape sequence at the beginning of `bytes`, or holds it if it may go on. How many bytes it took.
-    fn escape(&mut self, search: &LineSearch, at: u64, bytes: &[u8], found: &mut Matches) -> usize {
-        self.limit_window(search, at, found);
+    /// Takes the escape sequence at the start of `bytes`, or holds it if it is incomplete. Returns the number of bytes taken.
+    fn escape(&mut self, search: &LineSearch, at: u64, bytes: &[u8], matches: &mut Matches) -> usize {
+        self.limit_window(search, at, matches);
         if let Some(len) = escape_len(bytes) {
             self.raw += len as u64;
             return len;
@@ -126,13 +127,13 @@ impl LineBuffer {
         bytes.len()
     }
 
-    /// Goes on with a held sequence. How many bytes it took.
-    fn more_held(&mut self, search: &LineSearch, at: u64, bytes: &[u8], found: &mut Matches) -> usize {
-        // With one byte more than the longest it is always scanned_to.
+    /// Continues a held sequence. Returns the number of bytes taken.
+    fn continue_held(&mut self, search: &LineSearch, at: u64, bytes: &[u8], matches: &mut Matches) -> usize {
+        // One byte more than the maximum length always decides.
         let more = bytes.get(..MAX_ESCAPE_LEN + 1 - self.held.len().min(MAX_ESCAPE_LEN)).unwrap_or(bytes);
         self.hold(at, more);
         while let Some(len) = escape_len(&self.held).filter(|_| !self.held.is_empty()) {
-            self.release_escape(search, len, found);
+            self.release_escape(search, len, matches);
         }
         more.len()
     }
@@ -142,26 +143,26 @@ impl LineBuffer {
         self.held_at.extend((at..).take(bytes.len()));
     }
 
-    /// Drops the first `len` held bytes, and takes the text up to the next escape sequence.
-    fn release_escape(&mut self, search: &LineSearch, len: usize, found: &mut Matches) {
+    /// Drops the first `len` held bytes, and adds the text up to the next escape sequence.
+    fn release_escape(&mut self, search: &LineSearch, len: usize, matches: &mut Matches) {
         self.raw += len as u64;
         let after = self.held.get(len..).unwrap_or_default();
         let end = len + next_escape(after).unwrap_or(after.len());
         let text: Vec<u8> = self.held.drain(..end).skip(len).collect();
         let places: Vec<u64> = self.held_at.drain(..end).skip(len).collect();
         for (byte, at) in text.iter().zip(places) {
-            self.plain(search, at, &[*byte], found);
+            self.push_text(search, at, &[*byte], matches);
         }
         if let Some(at) = self.held_at.first() {
-            self.limit_window(search, *at, found);
+            self.limit_window(search, *at, matches);
         }
     }
 
-    /// Takes text that lies in one piece in the log.
-    fn plain(&mut self, search: &LineSearch, mut at: u64, mut bytes: &[u8], found: &mut Matches) {
+    /// Adds text that is adjacent in the log.
+    fn push_text(&mut self, search: &LineSearch, mut at: u64, mut bytes: &[u8], matches: &mut Matches) {
         let next = search.window - search.window / 2;
         while !bytes.is_empty() && self.part != LinePart::Matched {
-            if self.text.len() == search.window && !self.matches_so_far(search, found) {
+            if self.text.len() == search.window && !self.search_window(search, matches) {
                 self.text.drain(..next);
                 self.start = Some(self.next.0);
                 self.raw -= self.next.1;
@@ -180,32 +181,34 @@ impl LineBuffer {
         }
     }
 
-    /// Begins a new window at an escape sequence when too many have gone by.
-    fn limit_window(&mut self, search: &LineSearch, at: u64, found: &mut Matches) {
+    /// Starts a new window at an escape sequence if the current one has too many.
+    fn limit_window(&mut self, search: &LineSearch, at: u64, matches: &mut Matches) {
         if self.part == LinePart::Matched || self.raw < MAX_ESCAPE_RATIO * search.window as u64 {
             return;
         }
-        if !self.matches_so_far(search, found) {
+        if !self.search_window(search, matches) {
             self.text.clear();
-            (self.start, self.raw) = (Some(at), 0);
+            self.start = Some(at);
+            self.raw = 0;
         }
     }
 
-    /// Searches the window of a line that goes on. One that has matched is counted, and its rest is skipped.
-    fn matches_so_far(&mut self, search: &LineSearch, found: &mut Matches) -> bool {
-        let (from, to) = (self.from(), self.text.len().saturating_sub(CONTEXT_LEN));
+    /// Searches the window of a line that continues. If it matches, counts the line and skips its rest.
+    fn search_window(&mut self, search: &LineSearch, matches: &mut Matches) -> bool {
+        let (from, to) = (self.search_start(), self.text.len().saturating_sub(CONTEXT_LEN));
         let pattern = search.patterns.first(&self.text, from.min(to)..to);
         self.part = LinePart::Rest;
         if let Some(pattern) = pattern {
-            found.line(pattern, &self.text);
-            self.empty();
-            (self.start, self.part) = (None, LinePart::Matched);
+            matches.add_line(pattern, &self.text);
+            self.clear_window();
+            self.start = None;
+            self.part = LinePart::Matched;
         }
         pattern.is_some()
     }
 
-    /// Where in the window to search from.
-    fn from(&self) -> usize {
+    /// Returns the position in the window at which the search starts.
+    fn search_start(&self) -> usize {
         if self.part == LinePart::Rest { CONTEXT_LEN.min(self.text.len()) } else { 0 }
     }
 }

@@ -1,34 +1,34 @@
-//! What a scan has found, as much of it as an event shows.
+//! The matches of a scan, with as much output as an event contains.
 
 use std::mem;
 
-/// Lines that are shown.
+/// The maximum number of lines in `output`.
 const MAX_SHOWN_LINES: u64 = 20;
-/// Characters that are shown, with the newlines between the lines.
+/// The maximum number of characters in `output`, including newlines.
 const MAX_SHOWN_CHARS: usize = 2000;
 
-/// The lines that matched. It grows until it is taken.
+/// The lines that matched, collected until they are taken.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Matches {
-    /// How many lines.
+    /// The number of lines.
     pub matches: u64,
-    /// The pattern of the first one, as an index into the user's list.
+    /// The pattern of the first line, as an index into the user's list.
     pub pattern: Option<usize>,
-    /// The first lines, joined with newlines. An invalid byte is U+FFFD.
+    /// The first lines, joined with newlines and decoded like `String::from_utf8_lossy`.
     pub output: String,
-    /// `output` lacks some of what matched: lines, or the end of one.
+    /// `output` lacks matching lines, or the end of one.
     pub cut: bool,
-    /// The characters in `output`.
+    /// The number of characters in `output`.
     chars: usize,
 }
 
 impl Matches {
-    /// Everything so far; what comes later is counted anew.
+    /// Returns all matches and resets the counts.
     pub fn take(&mut self) -> Matches {
         mem::take(self)
     }
 
-    pub(super) fn line(&mut self, pattern: usize, text: &[u8]) {
+    pub(super) fn add_line(&mut self, pattern: usize, text: &[u8]) {
         self.pattern.get_or_insert(pattern);
         self.matches += 1;
         if self.matches > MAX_SHOWN_LINES || self.cut {
@@ -36,14 +36,14 @@ impl Matches {
             return;
         }
         if self.matches > 1 {
-            self.show("\n");
+            self.push_output("\n");
         }
-        // A character has at most four bytes: one more than there is room for, so that a cut one is not shown.
-        let most = (MAX_SHOWN_CHARS - self.chars + 1) * 4;
-        self.show(&String::from_utf8_lossy(text.get(..most).unwrap_or(text)));
+        // A character has at most four bytes. Decode one character more than fits, so that a cut one is not included.
+        let max = (MAX_SHOWN_CHARS - self.chars + 1) * 4;
+        self.push_output(&String::from_utf8_lossy(text.get(..max).unwrap_or(text)));
     }
 
-    fn show(&mut self, text: &str) {
+    fn push_output(&mut self, text: &str) {
         let room = MAX_SHOWN_CHARS - self.chars;
         let end = text.char_indices().nth(room).map_or(text.len(), |(at, _)| at);
         self.cut |= end < text.len();
@@ -57,35 +57,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn twenty_lines_are_shown_and_all_are_counted() {
-        let mut found = Matches::default();
-        (0..20).for_each(|i| found.line(i + 3, format!("{i}").as_bytes()));
+    fn twenty_lines_are_included_and_all_are_counted() {
+        let mut matches = Matches::default();
+        (0..20).for_each(|i| matches.add_line(i + 3, format!("{i}").as_bytes()));
         let lines: Vec<String> = (0..20).map(|i| i.to_string()).collect();
-        assert_eq!((found.output.clone(), found.cut, found.pattern), (lines.join("\n"), false, Some(3)));
-        found.line(0, b"more");
-        assert_eq!((found.output.clone(), found.cut, found.matches), (lines.join("\n"), true, 21));
-        assert_eq!((found.take().matches, found), (21, Matches::default()));
+        assert_eq!((matches.output.clone(), matches.cut, matches.pattern), (lines.join("\n"), false, Some(3)));
+        matches.add_line(0, b"more");
+        assert_eq!((matches.output.clone(), matches.cut, matches.matches), (lines.join("\n"), true, 21));
+        assert_eq!((matches.take().matches, matches), (21, Matches::default()));
     }
 
     #[test]
-    fn two_thousand_characters_are_shown_and_none_is_cut_in_half() {
-        let mut found = Matches::default();
-        found.line(0, "é".repeat(1998).as_bytes());
-        found.line(0, "中中".as_bytes());
-        assert_eq!((found.output.clone(), found.cut), (format!("{}\n中", "é".repeat(1998)), true));
-        found.line(0, b"x");
-        assert_eq!((found.output.chars().count(), found.matches), (2000, 3));
+    fn two_thousand_characters_are_included_and_none_is_cut_in_half() {
+        let mut matches = Matches::default();
+        matches.add_line(0, "é".repeat(1998).as_bytes());
+        matches.add_line(0, "中中".as_bytes());
+        assert_eq!((matches.output.clone(), matches.cut), (format!("{}\n中", "é".repeat(1998)), true));
+        matches.add_line(0, b"x");
+        assert_eq!((matches.output.chars().count(), matches.matches), (2000, 3));
         let mut whole = Matches::default();
-        whole.line(0, &[b'x'; 2000]);
+        whole.add_line(0, &[b'x'; 2000]);
         assert_eq!((whole.output.len(), whole.cut), (2000, false));
-        whole.line(0, b"");
+        whole.add_line(0, b"");
         assert_eq!((whole.output.len(), whole.cut), (2000, true));
     }
 
     #[test]
-    fn empty_lines_are_lines_and_invalid_bytes_are_shown_as_such() {
-        let mut found = Matches::default();
-        [b"".as_slice(), b"", b"a\xffb"].iter().for_each(|line| found.line(0, line));
-        assert_eq!(found.output, "\n\na\u{fffd}b");
+    fn empty_lines_count_and_invalid_bytes_are_replaced() {
+        let mut matches = Matches::default();
+        [b"".as_slice(), b"", b"a\xffb"].iter().for_each(|line| matches.add_line(0, line));
+        assert_eq!(matches.output, "\n\na\u{fffd}b");
     }
 }

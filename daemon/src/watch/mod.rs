@@ -1,4 +1,4 @@
-//! Patterns over a program's output, and how often they may speak. Pure: bytes and time are arguments.
+//! Searches a program's output for patterns, and limits the rate of matches. Pure: bytes and time are arguments.
 
 mod breaker;
 mod limiter;
@@ -12,7 +12,7 @@ mod scan_position;
 pub use breaker::{Admission, Breaker, BreakerConfig, MAX_BREAKER_LEN};
 pub use limiter::{Decision, Limiter, LimiterConfig};
 pub use matches::Matches;
-pub use patterns::{BadPattern, Patterns};
+pub use patterns::{InvalidPattern, Patterns};
 pub use scan::Scanner;
 pub use scan_position::{LinePart, OpenLine, ScanPosition};
 

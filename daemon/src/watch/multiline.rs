@@ -1,14 +1,14 @@
-//! A regular expression for one line, made into one for many lines at once, which finds no fewer.
+//! Rewrites a single-line regex into a multi-line prefilter that never misses a match.
 //!
-//! What it finds lies within one line, and is only a candidate: trailing carriage returns do not belong to a line, and
-//! it does not know that.
+//! Its matches lie within one line and are only candidates: it ignores that trailing carriage returns do not belong to a
+//! line.
 
 use regex_syntax::hir::{Capture, Class, ClassBytesRange, ClassUnicodeRange, Hir, HirKind, Look, Repetition};
 use regex_syntax::hir::{ClassBytes, ClassUnicode};
 
-/// Matches within every line of many that `hir` matches, given the line's text alone.
+/// Returns a regex that matches within every line that `hir` matches alone.
 ///
-/// Nothing can take up a newline: a search would run to the end of what there is for every line, else.
+/// No part of it can match a newline: otherwise a search would run to the end of the text for every line.
 pub fn to_multiline(hir: &Hir) -> Hir {
     match hir.kind() {
         HirKind::Empty => Hir::empty(),
@@ -36,9 +36,9 @@ fn without_newline(mut class: Class) -> Class {
     class
 }
 
-/// The same place, seen among other lines. The end of a line's text is before its carriage returns, if it has some:
-/// `EndCRLF` holds there, and also before a carriage return within. What stands around a line is no part of a word,
-/// as nothing is.
+/// Returns the equivalent anchor among other lines. The end of a line's text is before its carriage returns, if it has
+/// some: `EndCRLF` matches there, and also before a carriage return inside the line. A newline is a non-word byte, like the
+/// start and end of text, so `\b` keeps its meaning.
 fn line_anchor(look: Look) -> Look {
     match look {
         Look::Start => Look::StartLF,

@@ -1,4 +1,4 @@
-//! A watch's patterns, ready to be looked for: in one line, and in many at once.
+//! The compiled patterns of a watch, for searching one line or many at once.
 
 use super::multiline::to_multiline;
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind as TextKind};
@@ -12,33 +12,33 @@ use std::fmt;
 use std::ops::Range;
 use toold_proto::pattern::Pattern;
 
-/// Patterns in one list.
+/// The maximum number of patterns.
 const MAX_PATTERNS: usize = 64;
-/// Bytes in one pattern.
+/// The maximum length of a pattern.
 const MAX_PATTERN_LEN: usize = 4096;
-/// What all regular expressions of a list may take when compiled.
+/// The maximum size of all compiled regular expressions.
 const MAX_REGEX_BYTES: usize = 2 << 20;
-/// What a search may remember of the states it has seen. With more it forgets and goes on.
+/// The size of the cache of a lazy DFA. A search that fills it clears it and continues.
 const MAX_REGEX_CACHE_BYTES: usize = 1 << 20;
-/// Bytes of text in all for which a full table is built, which takes up to a kilobyte for each.
+/// The total length of texts up to which a full DFA is built, which takes up to a kilobyte per byte.
 const MAX_DFA_TEXT_BYTES: usize = 1024;
 
-/// A pattern that is refused: which one, and why.
+/// An invalid pattern: its index and the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BadPattern {
-    pub at: usize,
-    pub why: String,
+pub struct InvalidPattern {
+    pub index: usize,
+    pub reason: String,
 }
 
-impl fmt::Display for BadPattern {
+impl fmt::Display for InvalidPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "pattern {}: {}", self.at, self.why)
+        write!(f, "pattern {}: {}", self.index, self.reason)
     }
 }
 
-impl Error for BadPattern {}
+impl Error for InvalidPattern {}
 
-/// The patterns of one watch, compiled. To be shared behind an `Arc`.
+/// The compiled patterns of one watch, shared in an `Arc`.
 #[derive(Debug)]
 pub struct Patterns {
     texts: Option<Texts>,
@@ -46,18 +46,22 @@ pub struct Patterns {
 }
 
 impl Patterns {
-    pub fn new(patterns: &[Pattern]) -> Result<Patterns, BadPattern> {
+    pub fn new(patterns: &[Pattern]) -> Result<Patterns, InvalidPattern> {
         if patterns.len() > MAX_PATTERNS {
-            return Err(BadPattern {
-                at: MAX_PATTERNS,
-                why: format!("at most {MAX_PATTERNS} patterns, not {}", patterns.len()),
+            return Err(InvalidPattern {
+                index: MAX_PATTERNS,
+                reason: format!("at most {MAX_PATTERNS} patterns, not {}", patterns.len()),
             });
         }
         let (mut texts, mut regexes) = (Vec::new(), Vec::new());
         for (at, pattern) in patterns.iter().enumerate() {
             match pattern {
-                Pattern::Text(text) => texts.push((at, sized(text).map_err(|why| BadPattern { at, why })?)),
-                Pattern::Regex(text) => regexes.push((at, parsed(text).map_err(|why| BadPattern { at, why })?)),
+                Pattern::Text(text) => {
+                    texts.push((at, checked(text).map_err(|reason| InvalidPattern { index: at, reason })?))
+                }
+                Pattern::Regex(text) => {
+                    regexes.push((at, parsed(text).map_err(|reason| InvalidPattern { index: at, reason })?))
+                }
             }
         }
         let texts = (!texts.is_empty()).then(|| Texts::new(&texts)).transpose()?;
@@ -65,15 +69,16 @@ impl Patterns {
         Ok(Patterns { texts, regexes })
     }
 
-    /// The first pattern of the list that is in a line's `text`. A regular expression has to match within `span` of
-    /// it, and sees what is around.
+    /// Returns the first pattern of the list that matches a line's `text`. A regular expression has to match within `span`,
+    /// and sees the text around it.
     pub(super) fn first(&self, text: &[u8], span: Range<usize>) -> Option<usize> {
         let found = self.texts.as_ref().and_then(|texts| texts.first(text));
         let regex = self.regexes.as_ref().and_then(|regexes| regexes.first(text, span, found));
         regex.or(found)
     }
 
-    /// Where a line may match, at or after `from` in many lines without escape sequences. No line before it does.
+    /// Returns a position at or after `from` in a line that may match, in lines without escape sequences. No line before it
+    /// matches.
     pub(super) fn candidate(&self, kind: PatternKind, lines: &[u8], from: usize) -> Option<usize> {
         match kind {
             PatternKind::Text => self.texts.as_ref()?.candidate(lines, from),
@@ -82,7 +87,7 @@ impl Patterns {
     }
 }
 
-/// What can be looked for at once.
+/// The kinds of patterns, which are searched separately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PatternKind {
     Text,
@@ -93,30 +98,30 @@ pub(super) enum PatternKind {
 #[derive(Debug)]
 struct Texts {
     any: AhoCorasick,
-    /// Each one with its place in the user's list, in that order.
+    /// Each text with its index in the user's list, in that order.
     each: Vec<(usize, Finder<'static>)>,
 }
 
 impl Texts {
-    fn new(texts: &[(usize, &str)]) -> Result<Texts, BadPattern> {
+    fn new(texts: &[(usize, &str)]) -> Result<Texts, InvalidPattern> {
         let bytes: usize = texts.iter().map(|(_, text)| text.len()).sum();
-        // Left to itself it builds a full table for so few patterns, of 256 MiB for the longest that we take.
+        // By default it builds a full DFA for few patterns: 256 MiB for the longest ones allowed.
         let kind = if bytes <= MAX_DFA_TEXT_BYTES { AhoCorasickKind::DFA } else { AhoCorasickKind::ContiguousNFA };
-        // Of the kinds of match only the leftmost ones get a vector search in front: 9 GiB/s where the standard kind has
-        // 0.5. The packed searcher alone is no faster, and has no bound when much almost matches.
+        // Only the leftmost match kinds get a SIMD prefilter: 9 GiB/s, where the standard kind has 0.5. The packed searcher
+        // alone is not faster, and its time is unbounded when much almost matches.
         let any = AhoCorasick::builder()
             .match_kind(TextKind::LeftmostFirst)
             .kind(Some(kind))
             .build(texts.iter().map(|(_, text)| text));
         let at = texts.first().map_or(0, |(at, _)| *at);
-        let any = any.map_err(|e| BadPattern { at, why: e.to_string() })?;
+        let any = any.map_err(|e| InvalidPattern { index: at, reason: e.to_string() })?;
         let each = texts.iter().map(|(at, text)| (*at, Finder::new(text).into_owned())).collect();
         Ok(Texts { any, each })
     }
 
     fn first(&self, text: &[u8]) -> Option<usize> {
         let found = self.any.find(text)?.pattern().as_usize();
-        // It is the leftmost. One that comes first in the list may come later in the line.
+        // This is the leftmost match. A pattern that is earlier in the list may match later in the line.
         let earlier = self.each.get(..found)?.iter().find(|(_, finder)| finder.find(text).is_some());
         earlier.or(self.each.get(found)).map(|(at, _)| *at)
     }
@@ -129,16 +134,16 @@ impl Texts {
 /// The regular expressions.
 #[derive(Debug)]
 struct Regexes {
-    /// For the text of one line.
+    /// Matches the text of one line.
     line: Regex,
-    /// For many lines. It finds each that `line` matches, and perhaps some more.
+    /// Searches many lines. Finds each line that `line` matches, and possibly more.
     lines: Regex,
-    /// Their places in the user's list.
+    /// Their indexes in the user's list.
     at: Vec<usize>,
 }
 
 impl Regexes {
-    fn new(parsed: &[(usize, Hir)]) -> Result<Regexes, BadPattern> {
+    fn new(parsed: &[(usize, Hir)]) -> Result<Regexes, InvalidPattern> {
         let at: Vec<usize> = parsed.iter().map(|(at, _)| *at).collect();
         let strict: Vec<Hir> = parsed.iter().map(|(_, hir)| hir.clone()).collect();
         let line = compiled(&strict, &at, MatchKind::All)?;
@@ -147,7 +152,7 @@ impl Regexes {
         Ok(Regexes { line, lines, at })
     }
 
-    /// The first that matches and comes before `before` in the list.
+    /// Returns the first regular expression that matches and is before `before` in the list.
     fn first(&self, text: &[u8], span: Range<usize>, before: Option<usize>) -> Option<usize> {
         let comes_first = |at: &usize| before.is_none_or(|before| *at < before);
         self.at.first().filter(|at| comes_first(at))?;
@@ -159,14 +164,14 @@ impl Regexes {
     }
 
     fn candidate(&self, lines: &[u8], from: usize) -> Option<usize> {
-        // A match is within one line, so its end says which as well as its start, and costs one search less.
+        // A match is within one line, so its end identifies the line like its start, and costs one search less.
         let input = Input::new(lines).range(from..).earliest(true);
         self.lines.search_half(&input).map(|found| found.offset())
     }
 }
 
-/// A pattern's letters, if lines can have them.
-fn sized(text: &str) -> Result<&str, String> {
+/// Checks a pattern's text.
+fn checked(text: &str) -> Result<&str, String> {
     if text.is_empty() {
         return Err("must not be empty: it would match every line".into());
     }
@@ -180,16 +185,16 @@ fn sized(text: &str) -> Result<&str, String> {
 }
 
 fn parsed(text: &str) -> Result<Hir, String> {
-    // Output need not be UTF-8, so neither need what matches.
-    ParserBuilder::new().utf8(false).build().parse(sized(text)?).map_err(|e| e.to_string())
+    // Output need not be UTF-8, so matches need not be either.
+    ParserBuilder::new().utf8(false).build().parse(checked(text)?).map_err(|e| e.to_string())
 }
 
-fn compiled(hirs: &[Hir], at: &[usize], kind: MatchKind) -> Result<Regex, BadPattern> {
-    build(hirs, kind).map_err(|why| {
-        // Each may be small enough, and all together too large: told is the first one that is too much.
+fn compiled(hirs: &[Hir], at: &[usize], kind: MatchKind) -> Result<Regex, InvalidPattern> {
+    build(hirs, kind).map_err(|reason| {
+        // Each may be small enough, and all together too large: report the first one over the limit.
         let small =
             (1..hirs.len()).take_while(|n| hirs.get(..*n).is_some_and(|some| build(some, kind).is_ok())).count();
-        BadPattern { at: at.get(small).copied().unwrap_or_default(), why }
+        InvalidPattern { index: at.get(small).copied().unwrap_or_default(), reason }
     })
 }
 

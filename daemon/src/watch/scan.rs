@@ -1,9 +1,9 @@
-//! The scan of a program's output for patterns, line by line on each of its streams.
+//! Scans a program's output for patterns, line by line on each of its streams.
 //!
-//! A line's text is what `log` with `grep` and `wait` look at. It counts once, for the first pattern of the list that is
-//! in it, when its newline has come. Lines longer than a window are searched in windows that overlap by half, as they
-//! come: the first window with a match decides. A plain text is never lost between windows, as it is shorter than half
-//! of one; a match of a regular expression that is longer may be.
+//! The text of a line is the same that `log` with `grep` and `wait` match. A line counts once, for the first pattern of the
+//! list that it contains, when its newline arrives. A line longer than a window is searched in windows that overlap by half,
+//! as they arrive: the first window with a match decides. A plain text is never lost between windows, since it is shorter
+//! than half of one; a longer match of a regular expression may be.
 
 use super::line_buffer::{LineBuffer, LineSearch};
 use super::matches::Matches;
@@ -17,45 +17,45 @@ use toold_ansi::next_escape;
 use toold_format::Stream;
 use toold_proto::params::Ansi;
 
-/// How much text of a line is searched as one.
+/// The length of text that is searched at once.
 const WINDOW_LEN: usize = 64 * 1024;
 
-/// A scan along a growing log.
+/// A scan of a growing log.
 #[derive(Debug)]
 pub struct Scanner {
     patterns: Arc<Patterns>,
     window: usize,
     scanned_to: u64,
-    out: Feed,
-    err: Feed,
+    out: StreamScan,
+    err: StreamScan,
 }
 
-/// One stream of it.
+/// The scan of one stream.
 #[derive(Debug)]
-struct Feed {
+struct StreamScan {
     line: LineBuffer,
-    /// Bytes below this place in the log were taken, or are not needed.
+    /// Bytes before this offset in the log were taken, or are not needed.
     from: u64,
 }
 
 impl Scanner {
-    /// A scan that goes on where another one was, or with the default from the log's beginning.
-    pub fn new(patterns: Arc<Patterns>, resume: ScanPosition) -> Scanner {
-        Scanner::with_window(patterns, resume, WINDOW_LEN)
+    /// Creates a scan that continues at a position; the default position is the start of the log.
+    pub fn new(patterns: Arc<Patterns>, position: ScanPosition) -> Scanner {
+        Scanner::with_window(patterns, position, WINDOW_LEN)
     }
 
-    pub(super) fn with_window(patterns: Arc<Patterns>, resume: ScanPosition, window: usize) -> Scanner {
-        let feed = |stream| Feed {
-            line: LineBuffer::resumed(resume.of(stream), resume.scanned_to),
-            from: resume.from_of(stream),
+    pub(super) fn with_window(patterns: Arc<Patterns>, position: ScanPosition, window: usize) -> Scanner {
+        let feed = |stream| StreamScan {
+            line: LineBuffer::resumed(position.of(stream), position.scanned_to),
+            from: position.from_of(stream),
         };
         let (out, err) = (feed(Stream::Stdout), feed(Stream::Stderr));
-        Scanner { patterns, window, scanned_to: resume.scanned_to, out, err }
+        Scanner { patterns, window, scanned_to: position.scanned_to, out, err }
     }
 
-    /// Takes bytes of one stream that lie together in the log from `at` on. A stream's bytes come in order; those that
-    /// were fed before, or that a resumed scan does not need, are left out.
-    pub fn feed(&mut self, stream: Stream, at: u64, bytes: &[u8], found: &mut Matches) {
+    /// Takes adjacent bytes of one stream, from offset `at` on. The bytes of a stream arrive in order; bytes that were fed
+    /// before, or that a resumed scan does not need, are skipped.
+    pub fn feed(&mut self, stream: Stream, at: u64, bytes: &[u8], matches: &mut Matches) {
         let end = at + bytes.len() as u64;
         let search = LineSearch { patterns: &self.patterns, window: self.window };
         let feed = match stream {
@@ -65,108 +65,122 @@ impl Scanner {
         let known = feed.from.saturating_sub(at).min(bytes.len() as u64);
         feed.from = feed.from.max(end);
         self.scanned_to = self.scanned_to.max(end);
-        take(&search, &mut feed.line, at + known, bytes.get(known as usize..).unwrap_or_default(), found);
+        take(&search, &mut feed.line, at + known, bytes.get(known as usize..).unwrap_or_default(), matches);
     }
 
-    /// Bytes up to this place in the log were not kept: open lines are forgotten, and what follows begins a line on both
-    /// streams. A stream that needs nothing from before it is not touched, so a gap may be told again.
+    /// Skips a gap up to this offset: drops open lines, and starts a new line on both streams. A stream that needs no bytes
+    /// before the offset is unchanged, so the same gap may be passed again.
     pub fn gap(&mut self, to: u64) {
         self.scanned_to = self.scanned_to.max(to);
         for feed in [&mut self.out, &mut self.err] {
             if feed.from < to {
                 feed.from = to;
-                feed.line.forget();
+                feed.line.clear();
             }
         }
     }
 
-    /// The program has ended: what each stream's last line has is all of it. A resumed scan has to be fed first.
-    pub fn end(&mut self, found: &mut Matches) {
+    /// Ends the last line of each stream: the program has ended. A resumed scan has to be fed first.
+    pub fn end(&mut self, matches: &mut Matches) {
         let search = LineSearch { patterns: &self.patterns, window: self.window };
         for feed in [&mut self.out, &mut self.err] {
             if feed.line.is_open() {
-                feed.line.end(&search, found);
+                feed.line.end(&search, matches);
             }
         }
     }
 
-    /// Looks at what has come of each stream's open line, and changes nothing: for who waits for a prompt.
-    pub fn peek(&self, found: &mut Matches) {
+    /// Searches the open line of each stream and changes nothing, to detect a prompt.
+    pub fn peek(&self, matches: &mut Matches) {
         let search = LineSearch { patterns: &self.patterns, window: self.window };
         for feed in [&self.out, &self.err] {
             if feed.line.is_open() {
-                feed.line.peek(&search, found);
+                feed.line.peek(&search, matches);
             }
         }
     }
 
-    /// Where it stands, for another one to go on. It holds at every moment, also while bytes are fed again.
-    pub fn resume(&self) -> ScanPosition {
+    /// Returns the position, from which another scan can continue. It is valid at every moment, also while bytes are fed again.
+    pub fn position(&self) -> ScanPosition {
         let scanned_to = self.scanned_to;
-        ScanPosition { scanned_to, out: self.out.line.resume(scanned_to), err: self.err.line.resume(scanned_to) }
+        ScanPosition { scanned_to, out: self.out.line.open_line(scanned_to), err: self.err.line.open_line(scanned_to) }
     }
 }
 
-fn take(search: &LineSearch, line: &mut LineBuffer, at: u64, bytes: &[u8], found: &mut Matches) {
+fn take(search: &LineSearch, line: &mut LineBuffer, at: u64, bytes: &[u8], matches: &mut Matches) {
     let mut done = 0;
     if line.is_open() {
         let newline = memchr(b'\n', bytes);
-        line.push(search, at, bytes.get(..newline.unwrap_or(bytes.len())).unwrap_or_default(), found);
+        line.push(search, at, bytes.get(..newline.unwrap_or(bytes.len())).unwrap_or_default(), matches);
         let Some(newline) = newline else { return };
-        line.end(search, found);
+        line.end(search, matches);
         done = newline + 1;
     }
     let rest = bytes.get(done..).unwrap_or_default();
     let (lines, open) = rest.split_at(memrchr(b'\n', rest).map_or(0, |newline| newline + 1));
     let at = at + done as u64;
-    whole(search, line, at, lines, found);
-    line.push(search, at + lines.len() as u64, open, found);
+    search_lines(search, line, at, lines, matches);
+    line.push(search, at + lines.len() as u64, open, matches);
 }
 
-/// Searches whole lines. Those with escape sequences are taken one by one, and those between them at once.
-fn whole(search: &LineSearch, line: &mut LineBuffer, at: u64, lines: &[u8], found: &mut Matches) {
+/// Searches complete lines: those with escape sequences one by one, and those between them at once.
+fn search_lines(search: &LineSearch, line: &mut LineBuffer, at: u64, lines: &[u8], matches: &mut Matches) {
     let mut from = 0;
     while let Some(escape) = next_escape(lines.get(from..).unwrap_or_default()) {
-        let this = around(lines, from + escape);
-        plain(search, line, at, lines, from..this.start, found);
-        one(search, line, at, lines, this.clone(), found);
+        let this = line_around(lines, from + escape);
+        search_plain_lines(search, line, at, lines, from..this.start, matches);
+        search_line(search, line, at, lines, this.clone(), matches);
         from = this.end;
     }
-    plain(search, line, at, lines, from..lines.len(), found);
+    search_plain_lines(search, line, at, lines, from..lines.len(), matches);
 }
 
-/// Searches whole lines without escape sequences at once, and looks only at those where something was found.
-fn plain(search: &LineSearch, line: &mut LineBuffer, at: u64, lines: &[u8], range: Range<usize>, found: &mut Matches) {
+/// Searches complete lines without escape sequences at once, then only the candidates.
+fn search_plain_lines(
+    search: &LineSearch,
+    line: &mut LineBuffer,
+    at: u64,
+    lines: &[u8],
+    range: Range<usize>,
+    matches: &mut Matches,
+) {
     let some = lines.get(..range.end).unwrap_or_default();
     let mut from = range.start;
     let candidate = |kind, from| search.patterns.candidate(kind, some, from).filter(|at| *at < some.len());
     let (mut text, mut regex) = (candidate(PatternKind::Text, from), candidate(PatternKind::Regex, from));
     while let Some(next) = [text, regex].into_iter().flatten().min() {
-        let this = around(some, next);
-        one(search, line, at, some, this.clone(), found);
+        let this = line_around(some, next);
+        search_line(search, line, at, some, this.clone(), matches);
         from = this.end;
         text = text.filter(|at| *at >= from).or_else(|| text.and_then(|_| candidate(PatternKind::Text, from)));
         regex = regex.filter(|at| *at >= from).or_else(|| regex.and_then(|_| candidate(PatternKind::Regex, from)));
     }
 }
 
-/// Searches one whole line.
-fn one(search: &LineSearch, line: &mut LineBuffer, at: u64, lines: &[u8], this: Range<usize>, found: &mut Matches) {
+/// Searches one complete line.
+fn search_line(
+    search: &LineSearch,
+    line: &mut LineBuffer,
+    at: u64,
+    lines: &[u8],
+    this: Range<usize>,
+    matches: &mut Matches,
+) {
     let bytes = lines.get(this.start..this.end - 1).unwrap_or_default();
     if bytes.len() > search.window {
-        line.push(search, at + this.start as u64, bytes, found);
-        return line.end(search, found);
+        line.push(search, at + this.start as u64, bytes, matches);
+        return line.end(search, matches);
     }
     let text = line_text(bytes, PageEnd::Last, Ansi::Strip);
     if let Some(pattern) = search.patterns.first(&text, 0..text.len()) {
-        found.line(pattern, &text);
+        matches.add_line(pattern, &text);
     }
 }
 
-/// The line with the byte at `place`, with its newline.
-fn around(lines: &[u8], place: usize) -> Range<usize> {
-    let (before, after) = lines.split_at(place);
+/// Returns the line that contains the byte at `at`, with its newline.
+fn line_around(lines: &[u8], at: usize) -> Range<usize> {
+    let (before, after) = lines.split_at(at);
     let start = memrchr(b'\n', before).map_or(0, |newline| newline + 1);
-    let end = memchr(b'\n', after).map_or(lines.len(), |newline| place + newline + 1);
+    let end = memchr(b'\n', after).map_or(lines.len(), |newline| at + newline + 1);
     start..end
 }

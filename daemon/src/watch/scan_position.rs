@@ -1,53 +1,53 @@
-//! Where a scan stands, in a few numbers, so that another one can go on from there.
+//! The position of a scan in a few numbers, from which another scan can continue.
 //!
-//! To go on, make a new `Scanner` with it, and feed it the log again from `ScanPosition::from` on, both streams. It leaves out
-//! what it does not need, and finds again nothing that was found. What was found and not yet told is not in here: record
-//! both together.
+//! To continue, create a `Scanner` with it and feed it both streams of the log from `ScanPosition::from` on. The scanner
+//! skips bytes that it does not need, and finds no match twice. Matches that are not published yet are not part of the
+//! position: record both together.
 
 use toold_format::Stream;
 
-/// How much of a line is still to be searched.
+/// The part of a line that has to be searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LinePart {
-    /// All of it: it begins at `start`.
+    /// The whole line, which starts at `start`.
     #[default]
     Whole,
-    /// It is over-long. What comes before `start` was searched, and did not match.
+    /// The rest of an over-long line. The text before `start` did not match.
     Rest,
-    /// None: it is over-long and has matched. What is left up to its newline is skipped.
+    /// Nothing: an over-long line that matched. Its rest is skipped.
     Matched,
 }
 
-/// The line of one stream that has not ended yet.
+/// The unfinished line of one stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OpenLine {
-    /// The place in the log of the first byte that is needed again. Without an open line it is `scanned_to`.
+    /// The offset of the first byte that is needed again. Without an open line it is `scanned_to`.
     pub start: u64,
     pub part: LinePart,
 }
 
-/// Where a scan stands.
+/// The position of a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ScanPosition {
-    /// Everything below was fed: no line that ended before is scanned_to again.
+    /// All bytes before this offset were fed: no line that ended before is searched again.
     pub scanned_to: u64,
     pub out: OpenLine,
     pub err: OpenLine,
 }
 
 impl ScanPosition {
-    /// A scan of what comes at and after this place in the log, which begins a line on both streams.
-    pub fn at(place: u64) -> ScanPosition {
-        let line = OpenLine { start: place, part: LinePart::Whole };
-        ScanPosition { scanned_to: place, out: line, err: line }
+    /// Returns the position of a scan that starts at this offset, with a new line on both streams.
+    pub fn at(offset: u64) -> ScanPosition {
+        let line = OpenLine { start: offset, part: LinePart::Whole };
+        ScanPosition { scanned_to: offset, out: line, err: line }
     }
 
-    /// The place in the log to feed from.
+    /// Returns the offset to feed from.
     pub fn from(&self) -> u64 {
         self.out.start.min(self.err.start).min(self.scanned_to)
     }
 
-    /// The place in the log below which bytes of this stream are not needed.
+    /// Returns the offset before which bytes of this stream are not needed.
     pub fn from_of(&self, stream: Stream) -> u64 {
         self.of(stream).start.min(self.scanned_to)
     }
@@ -59,7 +59,7 @@ impl ScanPosition {
         }
     }
 
-    /// The numbers, little-endian: `scanned_to`, and for each line its start and its part.
+    /// Encodes the numbers, little-endian: `scanned_to`, the starts of both lines, and their parts.
     pub fn to_bytes(&self) -> [u8; ScanPosition::BYTES] {
         let mut bytes = [0; ScanPosition::BYTES];
         let numbers = [self.scanned_to, self.out.start, self.err.start].map(u64::to_le_bytes);
@@ -68,7 +68,7 @@ impl ScanPosition {
         bytes
     }
 
-    /// None: they are not of a scan.
+    /// Decodes a position. Returns None if the bytes are not valid.
     pub fn from_bytes(bytes: &[u8; ScanPosition::BYTES]) -> Option<ScanPosition> {
         let ([scanned_to, out, err], [out_part, err_part]) = bytes.as_chunks::<8>() else { return None };
         let part = |byte: u8| {
@@ -82,6 +82,6 @@ impl ScanPosition {
         })
     }
 
-    /// How many bytes it takes.
+    /// The length of an encoded position.
     pub const BYTES: usize = 26;
 }

@@ -1,4 +1,4 @@
-//! What watches promise, by hand and against models that remember everything.
+//! Tests watches with single cases and against models that keep everything.
 
 mod breaker;
 mod limiter;
@@ -12,7 +12,7 @@ use super::{Patterns, ScanPosition, Scanner};
 use std::sync::Arc;
 use toold_proto::pattern::Pattern;
 
-/// A text, or with a `/` in front a regular expression.
+/// Parses a pattern: a text, or with a leading `/` a regular expression.
 fn pattern(written: &str) -> Pattern {
     match written.strip_prefix('/') {
         Some(regex) => Pattern::Regex(regex.into()),

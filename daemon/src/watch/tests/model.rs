@@ -1,4 +1,4 @@
-//! The scan against a model that has all of the output before it: any pieces, any order of streams, any crashes.
+//! Tests the scan against a model with the whole output: any pieces, any order of streams, any crashes.
 
 use super::super::line_buffer::CONTEXT_LEN;
 use super::super::{Matches, ScanPosition, Scanner};
@@ -88,7 +88,7 @@ const PIECES: [&[u8]; 24] = [
     b"\x1b\\",
 ];
 
-const MAX_ESCAPE_RATIO: [&[u8]; 9] = [
+const ESCAPE_PIECES: [&[u8]; 9] = [
     b"\x1b[31m",
     b"\x1b[38;2;100;200;30m",
     b"\x1b[0m",
@@ -108,15 +108,15 @@ fn output(pieces: Vec<(bool, &'static [u8])>) -> Output {
     pieces.into_iter().flat_map(|(err, piece)| piece.iter().map(move |byte| (stream(err), *byte))).collect()
 }
 
-fn pieces(of: &'static [&'static [u8]], err: f64, most: usize) -> impl Strategy<Value = Output> {
-    prop::collection::vec((prop::bool::weighted(err), select(of)), 0..most).prop_map(output)
+fn pieces(of: &'static [&'static [u8]], err: f64, max: usize) -> impl Strategy<Value = Output> {
+    prop::collection::vec((prop::bool::weighted(err), select(of)), 0..max).prop_map(output)
 }
 
 fn lists() -> impl Strategy<Value = Vec<&'static str>> {
     prop::collection::vec(select(&PATTERNS), 0..5)
 }
 
-/// What a pattern is, as simply as it can be said.
+/// Matches a pattern in the simplest way.
 fn matches(pattern: &Pattern, text: &[u8], from: usize, to: usize) -> bool {
     match pattern {
         Pattern::Text(part) => text.windows(part.len()).any(|window| window == part.as_bytes()),
@@ -137,7 +137,7 @@ fn first(list: &[Pattern], text: &[u8], from: usize, to: usize) -> Option<usize>
     list.iter().position(|pattern| matches(pattern, text, from, to))
 }
 
-/// What is found in a line: the pattern, and the text that is shown.
+/// Returns the match in a line: the pattern, and the text in the event.
 fn line(list: &[Pattern], line: &[u8], window: usize) -> Option<(usize, Vec<u8>)> {
     let mut rest = strip(line.strip_suffix(b"\n").unwrap_or(line)).into_owned();
     if rest.len() <= window {
@@ -157,41 +157,41 @@ fn line(list: &[Pattern], line: &[u8], window: usize) -> Option<(usize, Vec<u8>)
     first(list, &rest, from.min(rest.len()), rest.len()).map(|at| (at, rest))
 }
 
-/// Everything that is found, in the order in which lines end.
+/// Returns all matches, in the order in which lines end.
 fn model(list: &[Pattern], output: &Output, window: usize) -> Vec<(usize, Vec<u8>)> {
-    let (mut out, mut err, mut found) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut out, mut err, mut matches) = (Vec::new(), Vec::new(), Vec::new());
     for (stream, byte) in output {
         let open = if *stream == Stream::Stdout { &mut out } else { &mut err };
         open.push(*byte);
         if *byte == b'\n' {
-            found.extend(line(list, open, window));
+            matches.extend(line(list, open, window));
             open.clear();
         }
     }
     let last = [out, err].into_iter().filter(|open| !open.is_empty());
-    found.extend(last.flat_map(|open| line(list, &open, window)));
-    found
+    matches.extend(last.flat_map(|open| line(list, &open, window)));
+    matches
 }
 
-fn shown(model: &[(usize, Vec<u8>)]) -> (u64, Option<usize>, String) {
+fn expected(model: &[(usize, Vec<u8>)]) -> (u64, Option<usize>, String) {
     let lines: Vec<_> = model.iter().take(20).map(|(_, text)| String::from_utf8_lossy(text)).collect();
     (model.len() as u64, model.first().map(|(at, _)| *at), lines.join("\n").chars().take(2000).collect())
 }
 
-/// Feeds a part of the output, in pieces of one stream that are cut at `cuts` too.
-fn feed(scanner: &mut Scanner, output: &Output, from: usize, to: usize, cuts: &[usize], found: &mut Matches) {
+/// Feeds a part of the output, in pieces of one stream that are also cut at `cuts`.
+fn feed(scanner: &mut Scanner, output: &Output, from: usize, to: usize, cuts: &[usize], matches: &mut Matches) {
     let mut at = from;
     while at < to {
         let cut = cuts.iter().copied().filter(|cut| *cut > at).min().unwrap_or(to).min(to);
         let stream = output[at].0;
         let bytes: Vec<u8> =
             output[at..cut].iter().take_while(|(other, _)| *other == stream).map(|(_, byte)| *byte).collect();
-        scanner.feed(stream, at as u64, &bytes, found);
+        scanner.feed(stream, at as u64, &bytes, matches);
         at += bytes.len();
     }
 }
 
-/// A scan that dies at each of `crashes`.
+/// Scans the output with a crash at each of `crashes`.
 fn scan(list: &[&str], output: &Output, cuts: &[Index], crashes: &[Index], window: usize) -> Matches {
     let patterns = patterns(list);
     let places = |of: &[Index]| -> Vec<usize> {
@@ -200,23 +200,23 @@ fn scan(list: &[&str], output: &Output, cuts: &[Index], crashes: &[Index], windo
         places
     };
     let (cuts, crashes) = (places(cuts), places(crashes));
-    let mut found = Matches::default();
+    let mut matches = Matches::default();
     let mut scanner = Scanner::with_window(patterns.clone(), ScanPosition::default(), window);
     let mut at = 0;
     for crash in crashes {
-        feed(&mut scanner, output, at, crash, &cuts, &mut found);
-        let resume = ScanPosition::from_bytes(&scanner.resume().to_bytes()).expect("its own bytes");
-        assert_eq!(resume.scanned_to, crash as u64);
-        scanner = Scanner::with_window(patterns.clone(), resume, window);
-        // Fed again it finds nothing, and may die in the middle of that and stand where it stood.
+        feed(&mut scanner, output, at, crash, &cuts, &mut matches);
+        let position = ScanPosition::from_bytes(&scanner.position().to_bytes()).expect("its own bytes");
+        assert_eq!(position.scanned_to, crash as u64);
+        scanner = Scanner::with_window(patterns.clone(), position, window);
+        // Fed again it finds nothing, and may crash in the middle of that without moving.
         let mut again = Matches::default();
-        feed(&mut scanner, output, resume.from() as usize, crash, &cuts, &mut again);
-        assert_eq!((again, scanner.resume()), (Matches::default(), resume));
+        feed(&mut scanner, output, position.from() as usize, crash, &cuts, &mut again);
+        assert_eq!((again, scanner.position()), (Matches::default(), position));
         at = crash;
     }
-    feed(&mut scanner, output, at, output.len(), &cuts, &mut found);
-    scanner.end(&mut found);
-    found
+    feed(&mut scanner, output, at, output.len(), &cuts, &mut matches);
+    scanner.end(&mut matches);
+    matches
 }
 
 fn sorted(output: &str) -> Vec<&str> {
@@ -225,46 +225,46 @@ fn sorted(output: &str) -> Vec<&str> {
     lines
 }
 
-fn places(most: usize) -> impl Strategy<Value = Vec<Index>> {
-    prop::collection::vec(any::<Index>(), 0..most)
+fn positions(max: usize) -> impl Strategy<Value = Vec<Index>> {
+    prop::collection::vec(any::<Index>(), 0..max)
 }
 
 proptest! {
     #[test]
-    fn any_pieces_and_crashes_find_what_is_in_the_lines(
-        list in lists(), output in pieces(&PIECES, 0.3, 60), cuts in places(12), crashes in places(4),
+    fn any_pieces_and_crashes_find_the_matches_of_the_model(
+        list in lists(), output in pieces(&PIECES, 0.3, 60), cuts in positions(12), crashes in positions(4),
     ) {
         let wanted: Vec<Pattern> = list.iter().map(|written| pattern(written)).collect();
-        let found = scan(&list, &output, &cuts, &crashes, 64 * 1024);
-        prop_assert_eq!((found.matches, found.pattern, found.output), shown(&model(&wanted, &output, 64 * 1024)));
+        let matches = scan(&list, &output, &cuts, &crashes, 64 * 1024);
+        prop_assert_eq!((matches.matches, matches.pattern, matches.output), expected(&model(&wanted, &output, 64 * 1024)));
     }
 
     #[test]
-    fn one_stream_at_once_finds_what_is_in_the_lines(list in lists(), output in pieces(&PIECES[..14], 0.0, 80)) {
+    fn one_stream_at_once_finds_the_matches_of_the_model(list in lists(), output in pieces(&PIECES[..14], 0.0, 80)) {
         let wanted: Vec<Pattern> = list.iter().map(|written| pattern(written)).collect();
-        let found = scan(&list, &output, &[], &[], 64 * 1024);
-        prop_assert_eq!((found.matches, found.pattern, found.output), shown(&model(&wanted, &output, 64 * 1024)));
+        let matches = scan(&list, &output, &[], &[], 64 * 1024);
+        prop_assert_eq!((matches.matches, matches.pattern, matches.output), expected(&model(&wanted, &output, 64 * 1024)));
     }
 
     #[test]
     fn over_long_lines_are_searched_in_windows_whatever_the_pieces(
-        list in lists(), output in pieces(&PIECES, 0.2, 120), cuts in places(12), crashes in places(5), window in 12usize..60,
+        list in lists(), output in pieces(&PIECES, 0.2, 120), cuts in positions(12), crashes in positions(5), window in 12usize..60,
     ) {
         let output: Output = output.into_iter().enumerate().filter(|(i, (_, b))| *b != b'\n' || i % 7 == 0).map(|(_, b)| b).collect();
         let wanted: Vec<Pattern> = list.iter().map(|written| pattern(written)).collect();
-        let found = scan(&list, &output, &cuts, &crashes, window);
-        let (matches, first, text) = shown(&model(&wanted, &output, window));
-        prop_assert_eq!(found.matches, matches);
-        // A window of one stream may be scanned_to before an earlier line of the other ends.
-        prop_assert_eq!(sorted(&found.output), sorted(&text));
+        let matches = scan(&list, &output, &cuts, &crashes, window);
+        let (count, first, text) = expected(&model(&wanted, &output, window));
+        prop_assert_eq!(matches.matches, count);
+        // A window of one stream may be searched before an earlier line of the other stream ends.
+        prop_assert_eq!(sorted(&matches.output), sorted(&text));
         if output.iter().all(|(stream, _)| *stream == Stream::Stdout) {
-            prop_assert_eq!((found.pattern, found.output), (first, text));
+            prop_assert_eq!((matches.pattern, matches.output), (first, text));
         }
     }
 
     #[test]
     fn with_more_escape_sequences_than_text_the_pieces_make_no_difference(
-        list in lists(), output in pieces(&MAX_ESCAPE_RATIO, 0.2, 200), cuts in places(30), crashes in places(6),
+        list in lists(), output in pieces(&ESCAPE_PIECES, 0.2, 200), cuts in positions(30), crashes in positions(6),
     ) {
         prop_assert_eq!(scan(&list, &output, &cuts, &crashes, 12), scan(&list, &output, &[], &[], 12));
     }

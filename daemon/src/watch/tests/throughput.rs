@@ -1,14 +1,15 @@
-//! How fast a scan is. Run it by hand: `cargo test --release -p toold-daemon --lib watch::tests::speed -- --ignored --nocapture`.
+//! Measures the throughput of a scan. Run it manually:
+//! `cargo test --release -p toold-daemon --lib watch::tests::throughput -- --ignored --nocapture`.
 
 use super::super::Matches;
 use super::scanner;
 use std::time::{Duration, Instant};
 use toold_format::Stream::Stdout;
 
-/// As much as is read from a log at once.
+/// The length of one read from a log.
 const READ: usize = 256 * 1024;
 
-/// Log lines of 80 bytes, with `every` one of so many coloured.
+/// Returns log lines of 80 bytes, one of `every` coloured.
 fn log(every: usize) -> Vec<u8> {
     let words = ["compiling", "request", "handled", "in", "cache", "worker", "connection", "from", "user", "status"];
     let mut log = Vec::new();
@@ -24,20 +25,20 @@ fn log(every: usize) -> Vec<u8> {
 
 fn measure(name: &str, written: &[&str], log: &[u8]) {
     let mut scanner = scanner(written);
-    let (mut found, mut at, start) = (Matches::default(), 0, Instant::now());
+    let (mut matches, mut at, start) = (Matches::default(), 0, Instant::now());
     while start.elapsed() < Duration::from_millis(700) {
         for _ in 0..8 {
-            scanner.feed(Stdout, at, log, &mut found);
+            scanner.feed(Stdout, at, log, &mut matches);
             at += log.len() as u64;
         }
     }
     let rate = at as f64 / start.elapsed().as_secs_f64() / f64::from(1 << 30);
-    println!("{name:<34} {rate:6.2} GiB/s, {} lines matched", found.matches);
+    println!("{name:<34} {rate:6.2} GiB/s, {} lines matched", matches.matches);
 }
 
 #[test]
 #[ignore = "measures: only a release build says something"]
-fn a_scan_keeps_up_with_what_a_program_can_print() {
+fn a_scan_is_faster_than_a_program_can_print() {
     let (plain, some, all) = (log(usize::MAX), log(10), log(1));
     let texts: Vec<String> =
         (0..64).map(|i| format!("{}{i} failed", ["ERROR", "panic", "fatal", "Listening"][i % 4])).collect();

@@ -209,13 +209,12 @@ pub fn watched(patterns: [&str; 20], every: usize) -> Watched {
 }
 
 fn log_lines(every: usize) -> Vec<u8> {
-    let line_text =
-        ["compiling", "request", "handled", "in", "cache", "worker", "connection", "from", "user", "status"];
+    let tokens = ["compiling", "request", "handled", "in", "cache", "worker", "connection", "from", "user", "status"];
     let mut lines = Vec::with_capacity(PAGE);
     for i in 0..PAGE / 80 {
         let level = if every > 0 && i % every == every - 1 { "ERROR connection refused" } else { "INFO" };
         let mut line = format!("2026-01-02T03:04:05.{i:06} {level} ");
-        (0..12).for_each(|k| line.push_str(&format!("{} ", line_text[(i * 7 + k * k * 3) % line_text.len()])));
+        (0..12).for_each(|k| line.push_str(&format!("{} ", tokens[(i * 7 + k * k * 3) % tokens.len()])));
         lines.extend_from_slice(&line.as_bytes()[..79]);
         lines.push(b'\n');
     }

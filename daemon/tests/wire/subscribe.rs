@@ -5,7 +5,7 @@ use crate::ws::Ws;
 use serde_json::{Value, json};
 
 /// Checks the answer and three ticks, from any framing.
-fn is_begun(id: Value, messages: [Value; 4]) -> Value {
+fn check_subscribed(id: Value, messages: [Value; 4]) -> Value {
     let name = messages[0]["result"].clone();
     assert!(name.is_u64(), "{messages:?}");
     let tick =
@@ -24,7 +24,7 @@ async fn a_line_client_is_pushed_to_until_it_unsubscribes() {
     let mut client = fixture.connect().await;
     for id in [json!(5), json!("x"), json!(-5)] {
         client.send(request(id.clone(), "ticks", json!({})) + "\n").await;
-        let name = is_begun(id, four(&mut client).await);
+        let name = check_subscribed(id, four(&mut client).await);
         client.check_alive().await;
         assert_eq!(client.call("ticks.end", json!([name])).await, answer(json!(1), json!(true)));
         assert_eq!(fixture.next_note().await, "unsubscribed");
@@ -37,10 +37,10 @@ async fn content_length_and_websocket_clients_are_pushed_to() {
     let mut client = fixture.connect().await;
     let call = request(json!(1), "ticks", json!({}));
     client.send(format!("Content-Length: {}\r\n\r\n{call}", call.len())).await;
-    is_begun(json!(1), [client.body().await, client.body().await, client.body().await, client.body().await]);
+    check_subscribed(json!(1), [client.body().await, client.body().await, client.body().await, client.body().await]);
     let mut ws = Ws::connect(&fixture).await;
     ws.send(call).await;
-    is_begun(json!(1), [ws.json().await, ws.json().await, ws.json().await, ws.json().await]);
+    check_subscribed(json!(1), [ws.json().await, ws.json().await, ws.json().await, ws.json().await]);
     drop(client);
     assert_eq!(fixture.next_note().await, "unsubscribed");
     drop(ws);
@@ -53,7 +53,7 @@ async fn a_closed_connection_ends_its_subscriptions() {
     for id in [1, -1] {
         let mut client = fixture.connect().await;
         client.send(request(json!(id), "ticks", json!({})) + "\n").await;
-        is_begun(json!(id), four(&mut client).await);
+        check_subscribed(json!(id), four(&mut client).await);
         drop(client);
         assert_eq!(fixture.next_note().await, "unsubscribed");
         fixture.wait_disconnected().await;
@@ -65,13 +65,13 @@ async fn a_connection_has_a_limit_of_subscriptions() {
     let fixture = Fixture::with(|limits| limits.max_subscriptions = 1);
     let mut client = fixture.connect().await;
     client.send(request(json!(1), "ticks", json!({})) + "\n").await;
-    let name = is_begun(json!(1), four(&mut client).await);
+    let name = check_subscribed(json!(1), four(&mut client).await);
     assert!(is_limit(&client.call("ticks", json!({})).await, "max_subscriptions"));
     client.call("ticks.end", json!([name])).await;
     assert_eq!(fixture.next_note().await, "unsubscribed");
     client.check_alive().await;
     client.send(request(json!(1), "ticks", json!({})) + "\n").await;
-    is_begun(json!(1), four(&mut client).await);
+    check_subscribed(json!(1), four(&mut client).await);
 }
 
 #[tokio::test]

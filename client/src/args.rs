@@ -64,9 +64,10 @@ pub fn pair(text: &str) -> Result<(String, String), String> {
 
 /// Parses a process's name. The daemon checks the rest, but older daemons accepted `@`, which has a meaning in `toolctl` only.
 pub fn name(text: &str) -> Result<String, String> {
-    match text.starts_with('@') {
-        true => Err("a name must not begin with @: @last and @failed are found by toolctl".into()),
-        false => Ok(text.into()),
+    if text.starts_with('@') {
+        Err("a name must not begin with @: @last and @failed are found by toolctl".into())
+    } else {
+        Ok(text.into())
     }
 }
 
@@ -75,14 +76,14 @@ pub fn enum_value<T>() -> impl TypedValueParser<Value = T>
 where
     T: EnumValues + DeserializeOwned + Clone + Send + Sync + 'static,
 {
-    let word = |value: EnumValue| {
+    let possible = |value: EnumValue| {
         let known = PossibleValue::new(value.name);
         match value.about {
             Some(about) => known.help(about),
             None => known,
         }
     };
-    PossibleValuesParser::new(T::enum_values().into_iter().map(word))
+    PossibleValuesParser::new(T::enum_values().into_iter().map(possible))
         .try_map(|name: String| serde_json::from_value::<T>(Value::String(name)))
 }
 

@@ -395,10 +395,10 @@ mod tests {
             FakeDaemon::start(vec![vec![Reply::Both(Box::new(Reply::Line(lines.concat())), Box::new(Reply::HangUp))]]);
         let mut client = Client::connect(&fake.path()).expect("the fake listens");
         client.send("events.subscribe", &json!({})).expect("it is taken");
-        let mut told = Vec::new();
+        let mut printed = Vec::new();
         loop {
             while let Some(message) = client.next_message().expect("JSON-RPC") {
-                told.push(match message {
+                printed.push(match message {
                     Message::Answer(answer) => format!("answer {:?}", answer.id),
                     Message::Push(push) => {
                         format!("{} {:?}", push.subscription, push.outcome.map_err(|e| e.to_string()))
@@ -409,8 +409,8 @@ mod tests {
                 break;
             }
         }
-        assert_eq!(told.len(), 3, "{told:?}");
-        assert!(told[0].starts_with("7 Ok") && told[0].contains("1.50 }"), "{told:?}");
-        assert_eq!((told[1].as_str(), told[2].as_str()), ("answer Some(1)", "7 Err(\"\\\"over\\\"\")"));
+        assert_eq!(printed.len(), 3, "{printed:?}");
+        assert!(printed[0].starts_with("7 Ok") && printed[0].contains("1.50 }"), "{printed:?}");
+        assert_eq!((printed[1].as_str(), printed[2].as_str()), ("answer Some(1)", "7 Err(\"\\\"over\\\"\")"));
     }
 }

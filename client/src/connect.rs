@@ -61,7 +61,8 @@ impl Connection {
     /// Makes the following calls quick and without autostart: they serve a hint, which must not delay an error.
     pub fn best_effort(&mut self) {
         self.autostart = Autostart::Refused;
-        (self.timeout, self.wait) = (HINT_TIMEOUT, Duration::ZERO);
+        self.timeout = HINT_TIMEOUT;
+        self.wait = Duration::ZERO;
     }
 
     /// Sets how long the following calls themselves wait before they answer.
@@ -216,8 +217,8 @@ mod tests {
         connection.expect_wait(Duration::from_millis(10));
         let failure =
             connection.call_with_retry::<api::List>(&params::ListParams::default()).expect_err("nobody answered");
-        let said = format!("no answer from {} after 0.03 s: ", fake.path().display());
-        assert!(failure.to_string().starts_with(&said), "{failure}");
+        let printed = format!("no answer from {} after 0.03 s: ", fake.path().display());
+        assert!(failure.to_string().starts_with(&printed), "{failure}");
         assert_eq!((failure.exit_code(), fake.requests().len()), (4, 1));
     }
 }

@@ -122,9 +122,10 @@ fn missing_directory<'a>(path: &'a Path, source: &io::Error) -> Option<&'a Path>
 
 /// Returns how to reach a daemon at another socket than ours; `usual` is our socket without options.
 fn socket_hint(there: &Path, usual: &Path) -> String {
-    let way = match there == usual {
-        true => "leave --socket out".to_owned(),
-        false => format!("use --socket {0}, or `export TOOLD_SOCKET={0}`", there.display()),
+    let way = if there == usual {
+        "leave --socket out".to_owned()
+    } else {
+        format!("use --socket {0}, or `export TOOLD_SOCKET={0}`", there.display())
     };
     format!("the one of this state directory listens at {}: {way}", there.display())
 }
@@ -222,18 +223,18 @@ mod tests {
 
     #[test]
     fn an_unreachable_daemon_is_told_with_its_socket_the_reason_and_what_mends_it() {
-        let said = |kind: io::ErrorKind| {
+        let printed = |kind: io::ErrorKind| {
             CliError::Call(CallError::Unreachable { path: "/r/s".into(), source: kind.into() }).to_string()
         };
-        let refused = said(io::ErrorKind::ConnectionRefused);
+        let refused = printed(io::ErrorKind::ConnectionRefused);
         assert!(refused.starts_with("no daemon at /r/s: connection refused; "), "{refused}");
         // The user who runs these tests may have a daemon.
         let alone = remedy(Path::new("/r/s"), &io::ErrorKind::ConnectionRefused.into(), |_| None);
         assert!(alone.starts_with("start one with `"), "{alone}");
         assert!(alone.ends_with("`toold &`, or leave --no-autostart out"), "{alone}");
         assert_eq!(alone.contains("service start"), daemon_probe::has_user_manager(), "{alone}");
-        assert!(said(io::ErrorKind::PermissionDenied).ends_with("`ls -ld /r/s` shows its owner"));
-        assert!(said(io::ErrorKind::UnexpectedEof).ends_with("`toolctl doctor` looks for the reason"));
+        assert!(printed(io::ErrorKind::PermissionDenied).ends_with("`ls -ld /r/s` shows its owner"));
+        assert!(printed(io::ErrorKind::UnexpectedEof).ends_with("`toolctl doctor` looks for the reason"));
         let unusable = CallError::Unreachable { path: "/r/s".into(), source: io::ErrorKind::PermissionDenied.into() };
         assert!(CliError::Start(StartError::Unusable(unusable)).to_string().starts_with("no daemon at /r/s: "));
     }

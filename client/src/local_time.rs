@@ -165,8 +165,8 @@ mod tests {
             "2026-11-16T10:00:00+24:00",
             "10:00+02:00",
         ] {
-            let said = TimeSpec::parse(wrong).expect_err(wrong);
-            assert!(said.contains("+02:00"), "what an offset looks like is said: {said}");
+            let printed = TimeSpec::parse(wrong).expect_err(wrong);
+            assert!(printed.contains("+02:00"), "what an offset looks like is said: {printed}");
         }
     }
 

@@ -104,10 +104,7 @@ impl Waiting {
 impl Context<'_> {
     /// Shows a progress line about these processes, if standard error is a terminal.
     pub fn show_waiting(&self, ids: Vec<String>) -> WhileWaiting {
-        match ids.is_empty() {
-            true => WhileWaiting::Nothing,
-            false => self.show_while(ProgressSource::Processes { ids, next: 0 }),
-        }
+        if ids.is_empty() { WhileWaiting::Nothing } else { self.show_while(ProgressSource::Processes { ids, next: 0 }) }
     }
 
     /// Shows a progress line about the number of processes that are left.
@@ -262,7 +259,8 @@ mod tests {
     fn waited(fake: &FakeDaemon, ids: &[&str]) -> (String, String) {
         let (mut out, mut err) = (Vec::new(), Vec::new());
         let mut console = Console::plain(&mut out, &mut err);
-        (console.can_redraw, console.err_style.width) = (true, Some(40));
+        console.can_redraw = true;
+        console.err_style.width = Some(40);
         let mut cx = Context { connection: Connection::new(fake.path(), Autostart::Refused), console, json: false };
         let looks = ProgressSource::Processes { ids: ids.iter().map(|id| id.to_string()).collect(), next: 0 };
         let mut meanwhile = WhileWaiting::Show(Waiting::paced(looks, Duration::from_millis(1)));
@@ -308,7 +306,8 @@ mod tests {
     fn work_on_many_shows_how_many_are_left_and_is_never_done_twice() {
         let (mut out, mut err) = (Vec::new(), Vec::new());
         let mut console = Console::plain(&mut out, &mut err);
-        (console.can_redraw, console.err_style.width) = (true, Some(60));
+        console.can_redraw = true;
+        console.err_style.width = Some(60);
         let forgotten = json!({"forgotten": [], "skipped": []});
         let script = vec![Reply::Silence, Reply::result(crate::testing::info(1, 1)), answer(1, forgotten)];
         let fake = FakeDaemon::start(vec![script, vec![Reply::HangUp], vec![]]);

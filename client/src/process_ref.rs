@@ -172,8 +172,8 @@ mod tests {
     #[test]
     fn without_a_process_there_is_no_last_one_and_the_code_is_3() {
         let fake = FakeDaemon::start(vec![vec![Reply::result(listed(&[])), Reply::result(listed(&[]))]]);
-        let said = "toolctl: there is no process yet, so no @last\n";
-        assert_eq!(test_run(&fake, &["log", "@last"]), (3, String::new(), said.into()));
+        let printed = "toolctl: there is no process yet, so no @last\n";
+        assert_eq!(test_run(&fake, &["log", "@last"]), (3, String::new(), printed.into()));
     }
 
     #[test]
@@ -197,8 +197,8 @@ mod tests {
         ] {
             let all = [three(), vec![json!({"id": "proc_999999999999", "name": "v"})]].concat();
             let fake = FakeDaemon::start(vec![vec![Reply::error(&error), Reply::result(listed(&all))]]);
-            let said = format!("toolctl: no such process\n{hint}");
-            assert_eq!(test_run(&fake, &["inspect", typed]), (3, String::new(), said), "{typed}");
+            let printed = format!("toolctl: no such process\n{hint}");
+            assert_eq!(test_run(&fake, &["inspect", typed]), (3, String::new(), printed), "{typed}");
         }
     }
 
@@ -214,13 +214,13 @@ mod tests {
             (["sevrer", "biuld"], "toolctl: did you mean server (running 5m: make test)?\n"),
         ] {
             let fake = FakeDaemon::start(vec![vec![Reply::error(&error), Reply::result(listed(&three()))]]);
-            let said = format!("toolctl: no such process\n{hint}");
-            assert_eq!(test_run(&fake, &["wait", typed[0], typed[1]]), (3, String::new(), said), "{typed:?}");
+            let printed = format!("toolctl: no such process\n{hint}");
+            assert_eq!(test_run(&fake, &["wait", typed[0], typed[1]]), (3, String::new(), printed), "{typed:?}");
         }
         let listing = || Reply::result(listed(&three()[..1]));
         let fake = FakeDaemon::start(vec![vec![listing(), Reply::error(&error), listing()]]);
-        let said = test_run(&fake, &["wait", "@last", "sevrer"]).2;
-        assert_eq!(said, "toolctl: no such process\n", "@last is the server");
+        let printed = test_run(&fake, &["wait", "@last", "sevrer"]).2;
+        assert_eq!(printed, "toolctl: no such process\n", "@last is the server");
     }
 
     #[test]

@@ -13,17 +13,17 @@ pub fn print(wrong: &clap::Error, line: &RawArgs<'_>, words: &[OsString], consol
     let text = wrong.render();
     let (plain, coloured) = (with_own_prefix(&text.to_string()), with_own_prefix(&text.ansi().to_string()));
     // If it cannot be written, the exit code remains.
-    let _ = match wrong.use_stderr() {
-        true if line.wants_json() => writeln!(console.err, "{}", CliError::Usage(sentence(wrong)).document()),
+    let _ = if !wrong.use_stderr() {
+        let help = if console.style.colour { text.ansi().to_string() } else { text.to_string() };
+        write!(console.out, "{help}")
+    } else if line.wants_json() {
+        writeln!(console.err, "{}", CliError::Usage(sentence(wrong)).document())
+    } else if words.iter().any(|word| *word != *escape_control(&word.to_string_lossy())) {
         // The message quotes what was typed, which may be anything.
-        true if words.iter().any(|word| *word != *escape_control(&word.to_string_lossy())) => {
-            let lines: Vec<String> = plain.lines().map(escape_control).collect();
-            writeln!(console.err, "{}", lines.join("\n"))
-        }
-        true if console.err_style.colour => write!(console.err, "{coloured}"),
-        true => write!(console.err, "{plain}"),
-        false if console.style.colour => write!(console.out, "{}", text.ansi()),
-        false => write!(console.out, "{text}"),
+        let lines: Vec<String> = plain.lines().map(escape_control).collect();
+        writeln!(console.err, "{}", lines.join("\n"))
+    } else {
+        write!(console.err, "{}", if console.err_style.colour { coloured } else { plain })
     };
     wrong.exit_code() as u8
 }
@@ -180,13 +180,13 @@ mod tests {
             let (code, out, err) = test_run(&fake, args);
             assert_eq!((code, out.as_str(), err.lines().count()), (2, "", 1), "{args:?}: {err}");
             let mut document: Value = serde_json::from_str(&err).expect("one document");
-            let told = document["message"].take();
-            assert!(told.as_str().is_some_and(|told| told.starts_with(message)), "{args:?}: {told}");
+            let printed = document["message"].take();
+            assert!(printed.as_str().is_some_and(|printed| printed.starts_with(message)), "{args:?}: {printed}");
             assert_eq!(document, json!({"code": null, "message": null, "data": {"kind": "usage"}}), "{args:?}");
         }
         let (code, out, err) = test_run(&fake, &["list", "--nonsense"]);
-        let said = "toolctl: unexpected argument '--nonsense' found\n\nUsage: toolctl list";
-        assert!(code == 2 && out.is_empty() && err.starts_with(said), "as every other error: {err}");
+        let printed = "toolctl: unexpected argument '--nonsense' found\n\nUsage: toolctl list";
+        assert!(code == 2 && out.is_empty() && err.starts_with(printed), "as every other error: {err}");
         let (code, out, err) = test_run(&fake, &["run", "--", "--json", "--nonsense"]);
         assert!(code == 4 && out.is_empty() && err.starts_with("toolctl: "), "behind -- nothing is ours: {err}");
     }

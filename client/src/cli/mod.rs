@@ -30,16 +30,16 @@ pub struct Global {
     /// The daemon's socket [default: $TOOLD_SOCKET, else $XDG_RUNTIME_DIR/toold/toold.sock]
     #[arg(long, global = true, help_heading = GLOBAL, value_name = "PATH")]
     socket: Option<PathBuf>,
-    /// The config file for the daemon, should this call start it
+    /// The config file for the daemon, if this call starts it
     #[arg(long, global = true, help_heading = GLOBAL, value_name = "PATH")]
     config: Option<PathBuf>,
-    /// Print the daemon's answer as one JSON document, errors too; `events` prints one a line
+    /// Print the daemon's answer as one JSON document, errors too; `events` prints one per line
     #[arg(long, global = true, help_heading = GLOBAL)]
     json: bool,
     /// Fail when no daemon runs; without this, one is started
     #[arg(long, global = true, help_heading = GLOBAL)]
     no_autostart: bool,
-    /// When to use colours: auto, always or never; auto heeds NO_COLOR and CLICOLOR_FORCE
+    /// When to use colours: auto, always or never; auto obeys NO_COLOR and CLICOLOR_FORCE
     #[arg(
         long,
         global = true,
@@ -102,9 +102,10 @@ fn parse_all_verbs(words: &[OsString]) -> Result<Cli, clap::Error> {
 }
 
 fn run(mut cli: Cli, console: Console<'_>) -> u8 {
-    let autostart = match cli.global.no_autostart {
-        true => Autostart::Refused,
-        false => Autostart::Allowed(DaemonFlags { socket: cli.global.socket.clone(), config: cli.global.config }),
+    let autostart = if cli.global.no_autostart {
+        Autostart::Refused
+    } else {
+        Autostart::Allowed(DaemonFlags { socket: cli.global.socket.clone(), config: cli.global.config })
     };
     let connection = Connection::new(cli.global.socket.unwrap_or_else(paths::socket), autostart);
     let mut cx = Context { connection, console, json: cli.global.json };

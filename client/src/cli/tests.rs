@@ -154,11 +154,11 @@ fn small_commands_send_what_was_typed_and_say_what_happened() {
             "text only",
         ),
     ];
-    for (args, method, params, result, said) in cases {
+    for (args, method, params, result, printed) in cases {
         let fake = FakeDaemon::start(vec![vec![Reply::result(&result)]]);
         let (code, out, err) = test_run(&fake, args);
         assert_eq!((code, err.as_str()), (0, ""), "{args:?}");
-        assert!(out.contains(said), "{args:?}: {out:?}");
+        assert!(out.contains(printed), "{args:?}: {out:?}");
         assert_eq!(fake.next_request(), (method.to_owned(), params), "{args:?}");
     }
 }

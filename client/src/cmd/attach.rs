@@ -20,8 +20,8 @@ use toold_proto::pty::PtySize;
 use toold_proto::{ErrorKind, RpcError, api};
 
 const NOTES: &str = "Every key goes to the process, Ctrl-C too, except the one that detaches. The process's terminal gets \
-the size of yours, and follows it. Several may be attached at once: all type, and the last size counts; whose window is \
-another sees as much as fits, and both sizes. The exit code is 0 after detaching, and the process's own when it ends.";
+the size of yours, and follows it. Several may be attached at once: all can type, and the last size counts; a \
+window of another size shows as much as fits, and both sizes. The exit code is 0 after detaching, and the process's own when it ends.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = NOTES)]

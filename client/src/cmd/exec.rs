@@ -16,8 +16,8 @@ use toold_proto::api;
 use toold_proto::params::Status;
 use toold_proto::results;
 
-const NOTES: &str = "With --ready-…: prints the id when the process is ready, has ended or the time is over. The exit code \
-is 0 when it is ready, 124 when the time was over (it runs on), and when it ended before it was ready its own code, or 1 \
+const NOTES: &str = "With --ready-…: prints the id when the process is ready, has ended or the time is up. The exit code \
+is 0 when it is ready, 124 when the time was up (it keeps running), and when it ended before it was ready its own code, or 1 \
 if that was 0.
 A TIME is 500ms, 10s, 2m, 1h or 1d; a SIZE is 10K, 512M or 1G.";
 
@@ -96,7 +96,7 @@ mod tests {
             (json!({"ready": "ready", "existing": true}), 0, "proc_0123456789ab ran already; nothing was started"),
         ];
         let args = ["exec", "--ready-port", "80", "--ready-timeout", "5s", "--", "x"];
-        for (changes, code, said) in cases {
+        for (changes, code, printed) in cases {
             let fake = FakeDaemon::start(vec![vec![Reply::result(started(changes.clone()))]]);
             assert_eq!(test_run(&fake, &args), (code, "proc_0123456789ab\n".into(), String::new()));
             let (_, asked) = fake.next_request();
@@ -104,7 +104,7 @@ mod tests {
             let fake = FakeDaemon::start(vec![vec![Reply::result(started(changes))]]);
             let (again, out, err) = test_run_on(Screen::Errors, &fake, &args);
             assert_eq!((again, out.as_str()), (code, "proc_0123456789ab\n"), "stdout is not a terminal");
-            assert!(err.lines().any(|line| line == format!("toolctl: {said}")), "{err}");
+            assert!(err.lines().any(|line| line == format!("toolctl: {printed}")), "{err}");
         }
     }
 

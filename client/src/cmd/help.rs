@@ -72,24 +72,24 @@ mod tests {
         for topic in &TOPICS {
             assert!(list.contains(topic.name) && list.contains(topic.about), "{list}");
             let (code, text, _) = test_run(&fake, &["help", topic.name]);
-            let said = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-            assert!(code == 0 && said(&text).starts_with(&said(topic.text)), "{text}");
+            let printed = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+            assert!(code == 0 && printed(&text).starts_with(&printed(topic.text)), "{text}");
             // The broken code printed up to 104 columns, which a terminal broke within words.
             assert!(text.lines().all(|line| columns(line) <= 78), "{text}");
             for width in [30, 40, 80, 200] {
                 let text = on(topic.text, Style { width: Some(width), colour: false });
                 assert!(text.lines().all(|line| columns(line) <= width.min(100)), "{text}");
-                assert_eq!(said(&text), said(topic.text), "no word is broken at {width}: {text}");
+                assert_eq!(printed(&text), printed(topic.text), "no word is broken at {width}: {text}");
             }
         }
         let (_, codes, _) = test_run(&fake, &["help", "exit-codes"]);
-        for told in ["run, attach, wait and notify:", "exec --ready-…: the same", "126 ", "127 ", "130 after Ctrl-C"]
+        for printed in ["run, attach, wait and notify:", "exec --ready-…: the same", "126 ", "127 ", "130 after Ctrl-C"]
         {
-            assert!(codes.contains(told), "{told} is missing: {codes}");
+            assert!(codes.contains(printed), "{printed} is missing: {codes}");
         }
         let (code, text, _) = test_run(&fake, &["help", "service", "install"]);
         assert!(code == 0 && text.contains("Usage: toolctl service install"), "{text}");
-        let (code, _, said) = test_run(&fake, &["help", "nonsense"]);
-        assert!(code == 2 && said.contains("`nonsense`"), "{said}");
+        let (code, _, printed) = test_run(&fake, &["help", "nonsense"]);
+        assert!(code == 2 && printed.contains("`nonsense`"), "{printed}");
     }
 }

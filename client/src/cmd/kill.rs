@@ -49,9 +49,10 @@ pub struct Targets {
 }
 
 pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
-    let mut meanwhile = match args.targets.ids.is_empty() {
-        true => cx.show_work(Work::Killing),
-        false => cx.show_waiting(args.targets.ids.clone()),
+    let mut meanwhile = if args.targets.ids.is_empty() {
+        cx.show_work(Work::Killing)
+    } else {
+        cx.show_waiting(args.targets.ids.clone())
     };
     let (id, ids) = one_or_many(args.targets.ids);
     let params = params::KillParams {

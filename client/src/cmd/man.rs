@@ -100,11 +100,12 @@ fn roff(line: &str) -> String {
 fn daemon_page(program: &Path) -> Result<String, CliError> {
     let output = Command::new(program).arg("__man").stdin(Stdio::null()).output();
     let output = output.map_err(CliError::io("run toold for its manual page"))?;
-    match output.status.success() {
-        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
-        false => Err(CliError::Unavailable(format!(
+    if output.status.success() {
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    } else {
+        Err(CliError::Unavailable(format!(
             "{} has no manual page to print; is it older than this toolctl?",
             program.display()
-        ))),
+        )))
     }
 }

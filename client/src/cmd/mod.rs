@@ -92,9 +92,10 @@ impl Context<'_> {
         raw: &RawValue,
         format: impl FnOnce(&M::Result, Style) -> String,
     ) -> Result<u8, CliError> {
-        match self.json {
-            true => self.document(raw)?,
-            false => drop(self.show::<M>(raw, format)?),
+        if self.json {
+            self.document(raw)?
+        } else {
+            drop(self.show::<M>(raw, format)?)
         }
         Ok(DONE)
     }

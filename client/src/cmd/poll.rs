@@ -55,5 +55,5 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
 
 /// Decodes the bytes of a page that was requested in base64.
 pub fn bytes(output: &str) -> Result<Vec<u8>, CliError> {
-    STANDARD.decode(output).map_err(|e| CallError::Protocol(format!("the output is no base64: {e}")).into())
+    STANDARD.decode(output).map_err(|e| CallError::Protocol(format!("the output is not base64: {e}")).into())
 }

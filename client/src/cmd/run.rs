@@ -17,8 +17,8 @@ use std::time::Duration;
 
 const NOTES: &str = "With -t, when both ends are terminals, the program has yours: every key goes to it, Ctrl-C too, \
 except the one that detaches. Without -t the program has a pipe: the lines you type go into it, Ctrl-D closes it, Ctrl-C is \
-sent on as SIGINT, a second one kills, Ctrl-Z stops toolctl alone and Ctrl-\\ leaves the program running. In the background, \
-and while another program has the terminal without lines (a pager), nothing is read. --no-stdin leaves all that is typed to the \
+forwarded as SIGINT, a second one kills, Ctrl-Z stops toolctl alone and Ctrl-\\ leaves the program running. In the background, \
+and while another program has the terminal without lines (a pager), nothing is read. --no-stdin leaves everything you type to the \
 shell, and the program has /dev/null.
 A TIME is 500ms, 10s, 2m, 1h or 1d; a SIZE is 10K, 512M or 1G.";
 

@@ -82,13 +82,13 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     };
     let result = cx.show::<api::Wait>(&raw, render::wait::wait)?;
     if !cx.json {
-        say_why(&result, &params, cx);
+        report_outcome(&result, &params, cx);
     }
     Ok(exit_code(&result, &params))
 }
 
 /// Reports why the condition was not met, if it was not.
-pub fn say_why(result: &results::WaitResult, params: &params::WaitParams, cx: &mut Context<'_>) {
+pub fn report_outcome(result: &results::WaitResult, params: &params::WaitParams, cx: &mut Context<'_>) {
     match result.status {
         WaitStatus::Timeout => {
             let after = render::time::exact(result.timeout_ms);
@@ -223,8 +223,8 @@ mod tests {
         let matched = waited(json!({"matched": "x"}));
         let fake = FakeDaemon::start(vec![vec![Reply::result(answer("exited", vec![exited(0), matched]))]]);
         let (code, _, err) = test_run(&fake, &args);
-        let said = "toolctl: proc_0123456789ab exited 0 without a line that matches\n";
-        assert_eq!((code, err.as_str()), (1, said));
+        let printed = "toolctl: proc_0123456789ab exited 0 without a line that matches\n";
+        assert_eq!((code, err.as_str()), (1, printed));
         let fake = FakeDaemon::start(vec![vec![Reply::result(answer("exited", vec![exited(0)]))]]);
         assert_eq!(test_run(&fake, &["wait", "a", "--match", "x", "--port", "1"]).0, 2, "one of them");
         assert_eq!(test_run(&fake, &["wait", "a"]).2, "", "an exit that was waited for is no news");
@@ -232,12 +232,12 @@ mod tests {
 
     #[test]
     fn a_process_that_ended_before_its_port_or_its_silence_is_named_too() {
-        for (flag, said) in
+        for (flag, printed) in
             [(["--port", "80"], "without listening on port 80"), (["--quiet", "2s"], "before it was quiet for 2s")]
         {
             let fake = FakeDaemon::start(vec![vec![Reply::result(answer("exited", vec![exited(0)]))]]);
             let (code, _, err) = test_run(&fake, &[&["wait", "a"], &flag[..]].concat());
-            assert_eq!((code, err), (1, format!("toolctl: proc_0123456789ab exited 0 {said}\n")));
+            assert_eq!((code, err), (1, format!("toolctl: proc_0123456789ab exited 0 {printed}\n")));
         }
     }
 

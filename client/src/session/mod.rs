@@ -110,7 +110,7 @@ pub struct Session<'a, 'c> {
     /// The signal by which the user left, before the process had an id.
     kill_on_start: Option<i32>,
     /// The connection was lost, and the daemon has not answered since.
-    away: bool,
+    disconnected: bool,
     /// The user wants to leave once what was typed is written.
     leaving: bool,
     /// The status line that is shown while the program prints nothing.
@@ -138,7 +138,7 @@ impl<'a, 'c> Session<'a, 'c> {
             stdin_backoff: None,
             typed: Vec::new(),
             kill_on_start: None,
-            away: false,
+            disconnected: false,
             leaving: false,
             status_line,
         }
@@ -199,7 +199,7 @@ impl<'a, 'c> Session<'a, 'c> {
             // not, for a program may count them.
             self.events.cancel(Request::Signal);
             self.events.reconnect(&mut self.cx.connection, lost)?;
-            self.away = true;
+            self.disconnected = true;
         }
         self.run_timers(wake.daemon)
     }

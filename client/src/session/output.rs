@@ -79,10 +79,7 @@ impl Session<'_, '_> {
         {
             let line = status.line(&id, now, width);
             // The terminal echoes keys where the cursor is.
-            match typed {
-                true => self.cx.console.show_line_below(&line),
-                false => self.cx.console.show_line(&line),
-            }
+            if typed { self.cx.console.show_line_below(&line) } else { self.cx.console.show_line(&line) }
         }
     }
 }

@@ -214,7 +214,7 @@ impl Session<'_, '_> {
     /// Reports a reconnect on the terminal. Not before the daemon has answered: a daemon that was killed accepts connections
     /// until its last descriptor is closed.
     pub(super) fn report_reconnect(&mut self) {
-        if std::mem::take(&mut self.away)
+        if std::mem::take(&mut self.disconnected)
             && let Some(terminal) = self.terminal()
         {
             terminal.message("reconnected to the daemon; no output was lost");

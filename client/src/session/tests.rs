@@ -102,8 +102,8 @@ fn a_program_that_cannot_start_is_an_error_and_a_gap_is_told() {
     assert_eq!(test_run(&fake, &["run", "--", "x"]), (1, String::new(), "toolctl: no such program\n".into()));
     let gap = with(ended(0, true), json!({"gap": {"from": 0, "to": 10}, "from": 10, "next_cursor": 12, "cursor": 12}));
     let fake = FakeDaemon::start(vec![vec![Reply::result(started(json!({}))), Reply::result(page(0, b"ok", gap))]]);
-    let said = "toolctl: 10 bytes of output were not kept\n";
-    assert_eq!(test_run(&fake, &["run", "--", "x"]), (0, "ok".into(), said.into()));
+    let printed = "toolctl: 10 bytes of output were not kept\n";
+    assert_eq!(test_run(&fake, &["run", "--", "x"]), (0, "ok".into(), printed.into()));
 }
 
 #[test]
@@ -117,8 +117,8 @@ fn the_first_interrupt_is_forwarded_and_the_second_kills() {
         on_signal(&writer, libc::SIGINT, Reply::error(refused)),
         Reply::Line(format!("{{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{poll_id_2}}}\n")),
     ]]);
-    let said = format!("toolctl: killing {ID}; Ctrl-C once more leaves without waiting\n");
-    assert_eq!(follow(&fake, reader, options()), (130, "done".into(), said));
+    let printed = format!("toolctl: killing {ID}; Ctrl-C once more leaves without waiting\n");
+    assert_eq!(follow(&fake, reader, options()), (130, "done".into(), printed));
     let asked = fake.requests();
     let methods: Vec<&str> = asked.iter().map(|(method, _)| method.as_str()).collect();
     assert_eq!(methods, ["exec", "poll", "signal", "kill"]);
@@ -146,8 +146,8 @@ fn a_hangup_or_termination_leaves_the_process_running_and_says_its_id() {
         let (reader, writer) = std::io::pipe().expect("a pipe");
         let script = vec![Reply::result(started(json!({}))), on_signal(&writer, signal, Reply::Silence)];
         let fake = FakeDaemon::start(vec![script]);
-        let said = format!("toolctl: {ID} runs on; come back: toolctl log -f {ID}\n");
-        assert_eq!(follow(&fake, reader, options()), (code, String::new(), said));
+        let printed = format!("toolctl: {ID} runs on; come back: toolctl log -f {ID}\n");
+        assert_eq!(follow(&fake, reader, options()), (code, String::new(), printed));
         assert_eq!(fake.requests().len(), 2, "neither signal nor kill was sent");
     }
 }
@@ -242,7 +242,8 @@ fn on_screen(script: Vec<Reply>) -> String {
     out.0.clone_from(&shared.0);
     err.0.clone_from(&shared.0);
     let mut console = Console::plain(&mut out, &mut err);
-    (console.can_redraw, console.err_style.width) = (true, Some(60));
+    console.can_redraw = true;
+    console.err_style.width = Some(60);
     let connection = Connection::new(fake.path(), Autostart::Refused);
     let mut cx = Context { connection, console, json: false };
     let options = SessionOptions { detach_after: Some(Duration::from_millis(50)), ..options() };
@@ -351,14 +352,14 @@ fn a_line_is_taken_only_after_it_was_asked_whether_somebody_could_read_it() {
 
 #[test]
 fn a_line_that_the_program_did_not_live_to_read_is_told() {
-    let told = "toolctl: it ended before it could read what you typed: mine\n";
+    let printed = "toolctl: it ended before it could read what you typed: mine\n";
     for kind in [toold_proto::ErrorKind::AlreadyExited, toold_proto::ErrorKind::StdinUnavailable] {
         let (asked, left, err) = typed_line(|| vec![somebody_reads(), refused(kind), end_of_run()]);
-        let all = ("exec poll write write wait", "", told);
+        let all = ("exec poll write write wait", "", printed);
         assert_eq!((asked.join(" ").as_str(), left.as_str(), err.as_str()), all);
         // The end is known before the refusal.
         let both = Reply::Both(Box::new(end_of_run()), Box::new(refused(kind)));
-        assert_eq!(typed_line(|| vec![somebody_reads(), both]).2, told);
+        assert_eq!(typed_line(|| vec![somebody_reads(), both]).2, printed);
     }
 }
 

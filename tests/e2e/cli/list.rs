@@ -70,7 +70,7 @@ fn watch_continues_after_the_daemon_was_killed_and_starts_none_itself() {
     d.kill9();
     d.eventually("it reports that", || {
         let log = d.state().join("procs").join(&screen).join("log");
-        String::from_utf8_lossy(&std::fs::read(log).unwrap()).contains("the daemon is away")
+        String::from_utf8_lossy(&std::fs::read(log).unwrap()).contains("the daemon is not running")
     });
     d.spawn();
     d.sh_with("exec sleep 1000", json!({ "name": "afterwards" }));

@@ -111,14 +111,14 @@ fn explained(line: &RawArgs<'_>, words: &[OsString]) -> Vec<(String, String)> {
 }
 
 /// Returns signals in the form that was begun: `TERM`, `SIGTERM`, `term`.
-fn signals(begun: &OsStr) -> Vec<CompletionCandidate> {
-    let begun = begun.to_string_lossy();
-    let small = begun.starts_with(|c: char| c.is_ascii_lowercase());
-    let long = begun.len() >= 3 && begun.get(..3).is_some_and(|start| start.eq_ignore_ascii_case("sig"));
+fn signals(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let typed = typed.to_string_lossy();
+    let small = typed.starts_with(|c: char| c.is_ascii_lowercase());
+    let long = typed.len() >= 3 && typed.get(..3).is_some_and(|start| start.eq_ignore_ascii_case("sig"));
     let name = |name: &str| {
         let name = if long { format!("SIG{name}") } else { name.to_owned() };
         if small { name.to_ascii_lowercase() } else { name }
     };
     let all = SIGNALS.iter().enumerate().map(|(at, signal)| (name(signal), format!("signal {}", at + 1)));
-    all.filter(|(name, _)| name.starts_with(&*begun)).map(|one| candidate(&one)).collect()
+    all.filter(|(name, _)| name.starts_with(&*typed)).map(|one| candidate(&one)).collect()
 }

@@ -186,15 +186,15 @@ fn command(text: &str, style: Style) -> Vec<(String, String)> {
 fn format_report(checks: &[Check], style: Style) -> String {
     let mut out = String::new();
     for check in checks {
-        let (word, tint) = match check.severity {
+        let (label, tint) = match check.severity {
             Severity::Ok => ("ok", Tint::Good),
             Severity::Warning => ("warning", Tint::Busy),
             Severity::Problem => ("problem", Tint::Bad),
         };
-        let start = format!("{word:<7}  {:<11} ", check.name);
+        let start = format!("{label:<7}  {:<11} ", check.name);
         for (n, (start, text)) in hanging_indent(&start, &escape_control(&check.text), style.width).iter().enumerate() {
-            let (word, name) = if n == 0 { start.split_at(word.len()) } else { ("", start.as_str()) };
-            out.push_str(format!("{}{name}{text}", tint.paint(word, style)).trim_end());
+            let (label, name) = if n == 0 { start.split_at(label.len()) } else { ("", start.as_str()) };
+            out.push_str(format!("{}{name}{text}", tint.paint(label, style)).trim_end());
             out.push('\n');
         }
         for (start, line) in check.fix.iter().flat_map(|fix| command(&escape_control(fix), style)) {
@@ -223,8 +223,8 @@ mod tests {
         for width in [30, 40, 80] {
             let shown = format_report(&all, Style { width: Some(width), colour: false });
             assert!(shown.lines().all(|line| columns(line) <= width), "{width}: {shown}");
-            let said: Vec<&str> = shown.split_whitespace().filter(|word| *word != "\\").collect();
-            assert!(said.join(" ").contains(&format!("{text} {fix}")), "no word is broken at {width}: {shown}");
+            let printed: Vec<&str> = shown.split_whitespace().filter(|word| *word != "\\").collect();
+            assert!(printed.join(" ").contains(&format!("{text} {fix}")), "no word is broken at {width}: {shown}");
             let copied = shown.replace("\\\n", " ");
             let copied: Vec<String> =
                 copied.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();

@@ -46,10 +46,7 @@ pub fn run(options: JournalOptions, cx: &mut Context<'_>) -> Result<u8, CliError
             journal.last.max(after.unwrap_or(0))
         }
     };
-    match options.follow {
-        true => follow(&options, position, &mut reader),
-        false => Ok(DONE),
-    }
+    if options.follow { follow(&options, position, &mut reader) } else { Ok(DONE) }
 }
 
 fn journal(cx: &mut Context<'_>) -> Result<Journal, CliError> {

@@ -14,9 +14,9 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use toold_proto::event::EventType;
 
-const NOTES: &str = "With --consumer the daemon remembers how far that consumer has come, also across restarts. What is \
-printed is acknowledged only after it was written out: should toolctl be killed before, it comes again. --json prints each \
-event as it came, one a line. With --wait the exit code is 124 when nothing came.";
+const NOTES: &str = "With --consumer the daemon stores the position of that consumer, also across restarts. Events are \
+acknowledged only after they are printed: if toolctl is killed before, they come again. --json prints each \
+event as it came, one per line. With --wait the exit code is 124 if no event came.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = NOTES)]
@@ -156,10 +156,7 @@ fn print<'e>(
             }
         }
     }
-    match text.is_empty() {
-        true => Ok(()),
-        false => cx.console.print(&text),
-    }
+    if text.is_empty() { Ok(()) } else { cx.console.print(&text) }
 }
 
 /// Returns the local time of day of an event, or nothing.

@@ -165,9 +165,12 @@ fn following_goes_on_after_a_restart_with_nothing_lost_and_nothing_doubled() {
     assert_eq!(subscribed[..2], [&json!({"after": 0}), &wanted(2)]);
     assert!(subscribed[2..].iter().all(|params| **params == wanted(4)), "{subscribed:?}");
     let fake = FakeDaemon::start(script());
-    let (_, said) = until_left(6, Screen::Errors, &fake, &args);
-    assert_eq!(said, "toolctl: reconnected to the daemon; continuing after event 4\n".repeat(said.lines().count()));
-    assert!(!said.is_empty(), "a person is told");
+    let (_, printed) = until_left(6, Screen::Errors, &fake, &args);
+    assert_eq!(
+        printed,
+        "toolctl: reconnected to the daemon; continuing after event 4\n".repeat(printed.lines().count())
+    );
+    assert!(!printed.is_empty(), "a person is told");
 }
 
 #[test]
@@ -177,11 +180,11 @@ fn what_came_while_the_daemon_was_away_and_is_not_kept_is_told_to_everybody() {
         FakeDaemon::start(vec![first, vec![Reply::result(journal), Reply::subscribed(8, &exits(next, next + 1))]])
     };
     let args = ["events", "-f", "-n", "0", "--json"];
-    let said = until_left(2, Screen::None, &script(info(6, 8), 6), &args);
-    assert_eq!(said, (vec![3, 6], "toolctl: events 4 to 5 are no longer stored\n".into()));
-    let said = until_left(2, Screen::None, &script(info(1, 1), 1), &args);
+    let printed = until_left(2, Screen::None, &script(info(6, 8), 6), &args);
+    assert_eq!(printed, (vec![3, 6], "toolctl: events 4 to 5 are no longer stored\n".into()));
+    let printed = until_left(2, Screen::None, &script(info(1, 1), 1), &args);
     assert_eq!(
-        said,
+        printed,
         (vec![3, 1], "toolctl: the journal starts again from the beginning; it was at event 3 before\n".into())
     );
 }

@@ -22,10 +22,10 @@ const MAX_RECENT: usize = 20;
 /// More processes than any daemon has.
 const MAX_PROCESSES: u64 = 1_000_000;
 
-const NOTES: &str = "Shown is what runs and what ended in the last hour, 20 of those at most; -a and --status show all of it. \
-CPU is the time that the whole tree used so far, and with --watch what it takes of one CPU now.
---watch leaves with Ctrl-C or q, and goes on when the daemon was away. Where standard output is no terminal it prints a \
-table whenever a process started or ended, with an empty line between two.";
+const NOTES: &str = "Shows what runs and what ended in the last hour, at most 20 of those; -a and --status show all. \
+CPU is the time that the whole tree used so far, and with --watch its share of one CPU now.
+--watch ends with Ctrl-C or q, and continues after the daemon was restarted. If standard output is not a terminal it prints a \
+table whenever a process starts or ends, with an empty line between two.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = NOTES)]
@@ -95,8 +95,8 @@ fn state() -> impl TypedValueParser<Value = State> {
     let statuses = STATUSES.map(|known| (status::name(known), State::Is(known)));
     let reasons = REASONS.map(|known| (status::reason(known), State::EndedBy(known)));
     let all: Vec<_> = statuses.into_iter().chain(reasons).collect();
-    PossibleValuesParser::new(all.iter().map(|(word, _)| *word)).try_map(move |text: String| {
-        all.iter().find(|(word, _)| *word == text).map(|(_, state)| *state).ok_or("not a status")
+    PossibleValuesParser::new(all.iter().map(|(name, _)| *name)).try_map(move |text: String| {
+        all.iter().find(|(name, _)| *name == text).map(|(_, state)| *state).ok_or("not a status")
     })
 }
 
@@ -190,8 +190,8 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
         return Ok(DONE);
     }
     cx.console.print(&list(&rows, now_ms(), cx.console.style))?;
-    if let Some(said) = args.hidden(hidden) {
-        cx.console.message(&said);
+    if let Some(printed) = args.hidden(hidden) {
+        cx.console.message(&printed);
     }
     Ok(DONE)
 }
@@ -234,10 +234,10 @@ mod tests {
 
     #[test]
     fn nothing_is_told_with_what_there_was_before() {
-        let told = [0, 1, 7].map(super::Args::none);
-        assert_eq!(told[0], "no processes");
-        assert_eq!(told[1], "no processes in the last hour; 1 that ended before is not shown; -a shows it");
-        assert_eq!(told[2], "no processes in the last hour; 7 that ended before are not shown; -a shows all");
+        let printed = [0, 1, 7].map(super::Args::none);
+        assert_eq!(printed[0], "no processes");
+        assert_eq!(printed[1], "no processes in the last hour; 1 that ended before is not shown; -a shows it");
+        assert_eq!(printed[2], "no processes in the last hour; 7 that ended before are not shown; -a shows all");
         let fake = FakeDaemon::start(vec![vec![answer(vec![], 0)]]);
         let (code, out, err) = test_run(&fake, &["list"]);
         assert!(code == 0 && out.starts_with("ID ") && err.is_empty(), "a pipe has its heading: {out}{err}");

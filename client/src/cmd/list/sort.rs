@@ -81,7 +81,8 @@ impl Cpu {
             }
             last.insert(id, (ms, now));
         }
-        (self.last, self.percent) = (last, percent);
+        self.last = last;
+        self.percent = percent;
     }
 
     /// Returns the CPU use of a tree. Zero for one that was seen only once.

@@ -57,7 +57,7 @@ struct Watch<'a, 'c> {
     events: EventLoop<Call>,
     /// An event came since the last list.
     stale: bool,
-    away: bool,
+    disconnected: bool,
     /// The time of the last list, redraw or try to reconnect.
     last: Instant,
     listed: Option<results::ListResult>,
@@ -69,12 +69,11 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     events.send::<api::EventsSubscribe>(&mut cx.connection, Call::Subscribe, &subscription(&args), Duration::ZERO)?;
     // The daemon was running. If it is stopped now, we must not start it again.
     cx.connection.refuse_autostart();
-    let surface = match cx.console.is_real && cx.console.style.terminal() && !crate::console::is_dumb() {
-        true => {
-            let signals = Signals::catch(&SIGNALS).map_err(CliError::io("catch signals"))?;
-            Surface::Screen { screen: Fullscreen::enter().map_err(CliError::io("write to the terminal"))?, signals }
-        }
-        false => Surface::Pages(None),
+    let surface = if cx.console.is_real && cx.console.style.terminal() && !crate::console::is_dumb() {
+        let signals = Signals::catch(&SIGNALS).map_err(CliError::io("catch signals"))?;
+        Surface::Screen { screen: Fullscreen::enter().map_err(CliError::io("write to the terminal"))?, signals }
+    } else {
+        Surface::Pages(None)
     };
     let watch = Watch {
         cx,
@@ -82,7 +81,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
         surface,
         events,
         stale: true,
-        away: false,
+        disconnected: false,
         last: Instant::now() - EVENT_DELAY,
         listed: None,
         cpu: Cpu::default(),
@@ -114,7 +113,7 @@ impl Watch<'_, '_> {
 
     /// Returns when the next timer is due.
     fn due(&self) -> Option<Instant> {
-        if self.away {
+        if self.disconnected {
             return Some(self.last + RECONNECT_DELAY);
         }
         match &self.surface {
@@ -137,18 +136,16 @@ impl Watch<'_, '_> {
 
     fn act(&mut self, now: Instant) -> Result<(), CliError> {
         self.last = now;
-        if self.away {
+        if self.disconnected {
             if self.cx.connection.try_reconnect()? {
                 self.subscribe()?;
-                (self.away, self.stale) = (false, true);
+                self.disconnected = false;
+                self.stale = true;
             }
             return Ok(());
         }
         let runs = self.listed.iter().flat_map(|l| &l.processes).any(|l| !has_ended(&l.process));
-        match self.stale || (runs && self.is_seen()) {
-            true => self.ask(),
-            false => self.draw(),
-        }
+        if self.stale || (runs && self.is_seen()) { self.ask() } else { self.draw() }
     }
 
     /// Reports whether the terminal is ours now.
@@ -169,7 +166,7 @@ impl Watch<'_, '_> {
 
     /// Handles what the daemon has sent.
     fn read(&mut self) -> Result<(), CliError> {
-        while !self.away
+        while !self.disconnected
             && let Some(incoming) = self.events.next(&mut self.cx.connection)?
         {
             match incoming {
@@ -218,11 +215,12 @@ impl Watch<'_, '_> {
                     window.map(|size| size.cols as usize).filter(|cols| *cols > 0).or(self.cx.console.style.width);
                 let style = Style { width, ..self.cx.console.style };
                 let (shown, hidden) = self.args.arrange(listed, |row| Some(self.cpu.percent(row.process.id)));
-                let word = match self.away {
-                    true => Some("the daemon is away; this is how it was".to_owned()),
-                    false => self.args.hidden(hidden),
+                let note = if self.disconnected {
+                    Some("the daemon is not running; this is the last state".to_owned())
+                } else {
+                    self.args.hidden(hidden)
                 };
-                let lines = fullscreen::fit(&list(&shown, now_ms(), style), word.as_deref(), rows, style);
+                let lines = fullscreen::fit(&list(&shown, now_ms(), style), note.as_deref(), rows, style);
                 screen.draw(&lines, style.width).map_err(CliError::io("write to the terminal"))
             }
         }
@@ -251,7 +249,7 @@ impl Watch<'_, '_> {
         if wake.lost.is_some() {
             self.cx.connection.disconnect();
             self.events.cancel_all();
-            self.away = true;
+            self.disconnected = true;
             self.last = Instant::now();
             self.draw()?;
         }

@@ -33,10 +33,10 @@ const POLL_WAIT_MS: u64 = 30_000;
 /// Printed where the omitted lines were not counted.
 const OMITTED_NOTE: &str = "earlier output is left out; -n all shows it";
 
-const NOTES: &str = "A TIME is so long ago (10m), a time of day (14:30), a date, or \"2026-11-16 14:30:05\"; it is known to \
-a tenth of a second. On a terminal control characters are written out, and more than a screen goes through $PAGER (less -R); \
-without a pager the last 200 lines are shown, and what is left out is said. \
---color=always keeps the colours of the output, and nothing else of its escape sequences. -f goes on when the daemon was away.";
+const NOTES: &str = "A TIME is an age (10m), a time of day (14:30), a date, or \"2026-11-16 14:30:05\"; its precision is a \
+tenth of a second. On a terminal control characters are shown as text, and more than a screen goes through $PAGER (less -R); \
+without a pager the last 200 lines are shown, with a note. --color=always keeps the colours of the output, and no other \
+escape sequences. -f continues after the daemon was restarted.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = NOTES)]
@@ -216,10 +216,7 @@ struct Tail {
 }
 
 fn by_cursor(args: Args, way: Destination, wanted: Option<Wanted>, cx: &mut Context<'_>) -> Result<u8, CliError> {
-    let (ansi, encoding) = match args.raw {
-        true => (Ansi::Keep, Encoding::Base64),
-        false => (ansi(cx), Encoding::Text),
-    };
+    let (ansi, encoding) = if args.raw { (Ansi::Keep, Encoding::Base64) } else { (ansi(cx), Encoding::Text) };
     let poll = params::PollParams { id: args.id.clone(), stream: args.stream, ansi, encoding, ..Default::default() };
     let source = Source { poll };
     let now = now_ms();
@@ -310,7 +307,7 @@ impl LogReader {
             let wait = Duration::from_millis(POLL_WAIT_MS);
             let raw = cx.call_long::<api::Poll>(|_| params.clone(), wait, &mut WhileWaiting::ExitOnHangup)?;
             let page = parse::<api::Poll>(&raw)?;
-            range::say_gap(&page, cx);
+            range::report_gap(&page, cx);
             let bytes = self.source.decode(&page)?;
             self.write(&bytes, cx)?;
             let over = page.process.closed || page.process.status == Status::Lost;

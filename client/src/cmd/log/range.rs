@@ -97,7 +97,7 @@ impl Source {
             let most = end.map_or(PAGE_LEN, |end| PAGE_LEN.min(end - cursor));
             let page = cx.connection.call_with_retry::<api::Poll>(&self.at(cursor, most))?;
             end = end.or(Some(page.process.cursor));
-            say_gap(&page, cx);
+            report_gap(&page, cx);
             each(&self.decode(&page)?, cx)?;
             if page.next_cursor <= cursor {
                 break;
@@ -116,7 +116,7 @@ impl Source {
 }
 
 /// Reports the bytes that were dropped before a page.
-pub fn say_gap(page: &PollResult, cx: &mut Context<'_>) {
+pub fn report_gap(page: &PollResult, cx: &mut Context<'_>) {
     if let Some(gap) = page.gap {
         cx.console.message(&format!("{} bytes of output were not kept", gap.to.saturating_sub(gap.from)));
     }

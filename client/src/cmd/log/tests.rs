@@ -99,9 +99,10 @@ fn a_time_is_found_by_halving_and_its_line_is_shown_whole() {
         let bytes = &log[cursor as usize..(cursor + most).min(end) as usize];
         let record = cursor / 5 * 5;
         let spans = json!([{"stream": "stdout", "from": cursor, "to": cursor + 1, "at_ms": 1_000_000 + record * 100}]);
-        match request["encoding"] == "base64" {
-            true => page(cursor, bytes, json!({"cursor": end, "spans": spans})),
-            false => text_page(cursor, &String::from_utf8_lossy(bytes), json!({"cursor": end})),
+        if request["encoding"] == "base64" {
+            page(cursor, bytes, json!({"cursor": end, "spans": spans}))
+        } else {
+            text_page(cursor, &String::from_utf8_lossy(bytes), json!({"cursor": end}))
         }
     };
     for (since, until, shown) in [

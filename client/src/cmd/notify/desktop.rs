@@ -50,7 +50,7 @@ pub fn show(note: &Note) -> Result<(), String> {
     if !bus && std::env::var_os("DBUS_SESSION_BUS_ADDRESS").is_none_or(|address| address.is_empty()) {
         return Err("there is no session bus (DBUS_SESSION_BUS_ADDRESS is not set)".into());
     }
-    by(&ways(note), |way| Command::new(way.program).args(&way.args).stdin(Stdio::null()).output())
+    by(&notifiers(note), |notifier| Command::new(notifier.program).args(&notifier.args).stdin(Stdio::null()).output())
 }
 
 /// A program that can show a notification.
@@ -61,9 +61,10 @@ struct Notifier {
 }
 
 /// The programs, the most usual first. Each argument is separate: no shell parses them.
-fn ways(note: &Note) -> [Notifier; 3] {
+fn notifiers(note: &Note) -> [Notifier; 3] {
     let Note { title, body } = note;
-    let way = |program, args: &[&str]| Notifier { program, args: args.iter().map(|arg| arg.to_string()).collect() };
+    let notifier =
+        |program, args: &[&str]| Notifier { program, args: args.iter().map(|arg| arg.to_string()).collect() };
     let method = format!("{SERVICE}.Notify");
     let (app, quoted_title, quoted_body) = (quoted("toolctl"), quoted(title), quoted(body));
     let gdbus =
@@ -73,9 +74,9 @@ fn ways(note: &Note) -> [Notifier; 3] {
         ["--user", "--quiet", "--timeout=5", "--", "call", SERVICE, OBJECT, SERVICE, "Notify", "susssasa{sv}i"];
     let plain = ["toolctl", "0", "", title, body, "0", "0", "-1"];
     [
-        way("notify-send", &["--app-name=toolctl", "--", title, body]),
-        way("gdbus", &[&gdbus[..], &values].concat()),
-        way("busctl", &[&busctl[..], &plain].concat()),
+        notifier("notify-send", &["--app-name=toolctl", "--", title, body]),
+        notifier("gdbus", &[&gdbus[..], &values].concat()),
+        notifier("busctl", &[&busctl[..], &plain].concat()),
     ]
 }
 
@@ -85,18 +86,18 @@ fn quoted(text: &str) -> String {
 }
 
 /// Tries one program after the other. One that is not installed is skipped, one that failed is reported.
-fn by(ways: &[Notifier], mut run: impl FnMut(&Notifier) -> io::Result<Output>) -> Result<(), String> {
+fn by(notifiers: &[Notifier], mut run: impl FnMut(&Notifier) -> io::Result<Output>) -> Result<(), String> {
     let mut why = None;
-    for way in ways {
-        match run(way) {
+    for notifier in notifiers {
+        match run(notifier) {
             Ok(output) if output.status.success() => return Ok(()),
             Ok(output) => {
-                let said =
+                let printed =
                     last_line(&String::from_utf8_lossy(&output.stderr)).unwrap_or_else(|| output.status.to_string());
-                why.get_or_insert(format!("{}: {}", way.program, escape_control(&said)));
+                why.get_or_insert(format!("{}: {}", notifier.program, escape_control(&printed)));
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => drop(why.get_or_insert(format!("{}: {error}", way.program))),
+            Err(error) => drop(why.get_or_insert(format!("{}: {error}", notifier.program))),
         }
     }
     Err(why.unwrap_or_else(|| "install notify-send, gdbus or busctl".into()))
@@ -117,7 +118,7 @@ mod tests {
         let note = note(&serde_json::from_value(document).expect("a whole process"));
         let body = "a &amp;&amp; b &lt;c&gt;\n2\n&lt;b&gt;3&lt;/b&gt;\n4 'it\\'s\\x07";
         assert_eq!(note, Note { title: "-web exited 1".into(), body: body.into() });
-        let [send, gdbus, busctl] = ways(&note);
+        let [send, gdbus, busctl] = notifiers(&note);
         assert_eq!(send.args, ["--app-name=toolctl", "--", "-web exited 1", body]);
         assert_eq!(gdbus.args[13], "'-web exited 1'");
         assert!(
@@ -132,19 +133,24 @@ mod tests {
     #[test]
     fn the_first_program_that_works_is_enough_and_a_failure_says_why() {
         let note = Note { title: "t".into(), body: "b".into() };
-        let ended = |code: i32, said: &str| {
-            Ok(Output { status: ExitStatus::from_raw(code << 8), stdout: Vec::new(), stderr: said.as_bytes().to_vec() })
+        let ended = |code: i32, printed: &str| {
+            Ok(Output {
+                status: ExitStatus::from_raw(code << 8),
+                stdout: Vec::new(),
+                stderr: printed.as_bytes().to_vec(),
+            })
         };
         let missing = || Err(io::ErrorKind::NotFound.into());
         let mut tried = Vec::new();
-        let shown = by(&ways(&note), |way| {
-            tried.push(way.program);
-            if way.program == "gdbus" { ended(0, "") } else { missing() }
+        let shown = by(&notifiers(&note), |notifier| {
+            tried.push(notifier.program);
+            if notifier.program == "gdbus" { ended(0, "") } else { missing() }
         });
         assert_eq!((shown, tried), (Ok(()), vec!["notify-send", "gdbus"]));
-        assert_eq!(by(&ways(&note), |_| missing()), Err("install notify-send, gdbus or busctl".into()));
-        let refused =
-            by(&ways(&note), |way| if way.program == "busctl" { missing() } else { ended(1, "x\nno \x1b[1mbus\n") });
+        assert_eq!(by(&notifiers(&note), |_| missing()), Err("install notify-send, gdbus or busctl".into()));
+        let refused = by(&notifiers(&note), |notifier| {
+            if notifier.program == "busctl" { missing() } else { ended(1, "x\nno \x1b[1mbus\n") }
+        });
         assert_eq!(refused, Err("notify-send: no bus".into()));
     }
 }

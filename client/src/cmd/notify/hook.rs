@@ -42,10 +42,10 @@ pub fn run(command: &str, environment: Vec<(&'static str, String)>, json: bool) 
     if json {
         shell.stdout(io::stderr());
     }
-    said(shell.status())
+    check_status(shell.status())
 }
 
-fn said(ended: io::Result<ExitStatus>) -> Result<(), String> {
+fn check_status(ended: io::Result<ExitStatus>) -> Result<(), String> {
     match ended {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(format!("the command of --run ended with {}", escape_control(&status.to_string()))),

@@ -7,7 +7,7 @@ mod tests;
 
 use super::Context;
 use super::kill::one_or_many;
-use super::wait::{exit_code, has_ended, say_why, shortened, signed};
+use super::wait::{exit_code, has_ended, report_outcome, shortened, signed};
 use crate::args;
 use crate::blocking::parse;
 use crate::error::CliError;
@@ -22,12 +22,11 @@ use toold_proto::results::{self, WaitStatus};
 /// The time that one `wait` lasts before it is called again. Below the daemon's limit.
 const WAIT_STEP: Duration = Duration::from_secs(600);
 
-const NOTES: &str =
-    "Without --run and --bell it shows a desktop notification. Where no desktop can be reached, it says so \
+const NOTES: &str = "Without --run and --bell it shows a desktop notification. Without a desktop it reports that \
 and rings the terminal's bell.
 --run's command has the facts in its environment: TOOLD_ID, TOOLD_NAME, TOOLD_COMMAND, TOOLD_STATUS, TOOLD_EXIT_CODE, \
 TOOLD_SIGNAL, TOOLD_REASON, TOOLD_DURATION_MS, TOOLD_OUTPUT (the last 2000 characters), TOOLD_BYTES, TOOLD_LINES and \
-TOOLD_LOG (the log's path). What is not known is empty.
+TOOLD_LOG (the log's path). Unknown facts are empty.
 The exit code is that of `toolctl wait`.";
 
 #[derive(Debug, clap::Args)]
@@ -62,11 +61,11 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     if !cx.json {
         // The result names only the last step of the time that was in force.
         result.timeout_ms = args.timeout.unwrap_or(result.timeout_ms);
-        say_why(&result, &params, cx);
+        report_outcome(&result, &params, cx);
     }
     if result.status != WaitStatus::Timeout {
         for waited in result.processes.iter().filter(|waited| has_ended(&waited.process)) {
-            tell(waited, &args, cx);
+            notify_about(waited, &args, cx);
         }
     }
     Ok(exit_code(&result, &params))
@@ -88,7 +87,7 @@ fn ended(params: &params::WaitParams, time: Option<Duration>, cx: &mut Context<'
 }
 
 /// Notifies about one process in every way that was requested. One that fails does not stop the others.
-fn tell(waited: &results::Waited, args: &Args, cx: &mut Context<'_>) {
+fn notify_about(waited: &results::Waited, args: &Args, cx: &mut Context<'_>) {
     if let Some(command) = &args.run {
         let inspect = params::InspectParams { id: waited.process.id.to_string() };
         // It was forgotten meanwhile, so there is no log either.

@@ -36,8 +36,8 @@ fn the_command_runs_once_for_each_process_with_the_facts_in_its_environment() {
     let (code, out, err) = test_run(&fake, &["notify", "web", "b", "--run", &command]);
     assert_eq!((code, err.as_str()), (3, ""));
     assert_eq!(out, format!("{first} (web) exited 3\n{second} lost\n"));
-    let told = std::fs::read_to_string(&file).expect("the command ran");
-    let told: Vec<&str> = told.split_terminator('\0').collect();
+    let printed = std::fs::read_to_string(&file).expect("the command ran");
+    let printed: Vec<&str> = printed.split_terminator('\0').collect();
     let first_facts = [
         "TOOLD_BYTES=12",
         "TOOLD_COMMAND=make test",
@@ -53,7 +53,7 @@ fn the_command_runs_once_for_each_process_with_the_facts_in_its_environment() {
         "TOOLD_STATUS=exited",
         "end",
     ];
-    assert_eq!(told[..13], first_facts);
+    assert_eq!(printed[..13], first_facts);
     let second_facts = [
         "TOOLD_EXIT_CODE=",
         "TOOLD_ID=proc_00000000000b",
@@ -62,7 +62,7 @@ fn the_command_runs_once_for_each_process_with_the_facts_in_its_environment() {
         "TOOLD_SIGNAL=SIGKILL",
         "TOOLD_STATUS=lost",
     ];
-    assert!(second_facts.iter().all(|fact| told[13..].contains(fact)), "{told:?}");
+    assert!(second_facts.iter().all(|fact| printed[13..].contains(fact)), "{printed:?}");
     let asked = fake.requests();
     assert_eq!(asked[0], ("wait".into(), json!({"ids": ["web", "b"], "mode": "all", "timeout_ms": 600000})));
     assert_eq!(asked[1], ("inspect".into(), json!({"id": first})));

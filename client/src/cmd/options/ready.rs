@@ -20,7 +20,7 @@ const DEFAULT_TIMEOUT_MS: u64 = 60_000;
 pub struct ReadyOptions {
     #[command(flatten)]
     when: ReadyWhen,
-    /// Give up on that after this long; it runs on [default: 1m]
+    /// Give up on that after this long; it keeps running [default: 1m]
     #[arg(long, help_heading = READY, value_name = "TIME", requires = "ReadyWhen", value_parser = args::duration_ms)]
     ready_timeout: Option<u64>,
 }

@@ -118,11 +118,11 @@ fn show_installed(done: &Installed, cx: &mut Context<'_>) -> Result<(), CliError
 }
 
 /// Formats one file per line, and the many manual pages as one line.
-fn listed(word: &str, paths: &[PathBuf]) -> String {
+fn listed(label: &str, paths: &[PathBuf]) -> String {
     let (pages, others): (Vec<&PathBuf>, Vec<&PathBuf>) = paths.iter().partition(|path| files::is_page(path));
-    let mut text: String = others.iter().map(|path| format!("{word} {}\n", path.display())).collect();
+    let mut text: String = others.iter().map(|path| format!("{label} {}\n", path.display())).collect();
     if let Some(dir) = pages.first().and_then(|page| page.parent()) {
-        text.push_str(&format!("{word} {} manual pages in {}\n", pages.len(), dir.display()));
+        text.push_str(&format!("{label} {} manual pages in {}\n", pages.len(), dir.display()));
     }
     text
 }

@@ -136,20 +136,20 @@ fn logs(args: LogsArgs, systemd: &Systemd, cx: &mut Context<'_>) -> Result<u8, C
 
 /// Prints the result: a sentence, or a document.
 fn print_done(did: &str, note: Option<&str>, cx: &mut Context<'_>) -> Result<u8, CliError> {
-    match cx.json {
-        true => cx.print_json(&Done { did, note })?,
-        false => {
-            cx.console.print(&format!("{did}\n"))?;
-            note.into_iter().for_each(|note| cx.console.message(note));
-        }
+    if cx.json {
+        cx.print_json(&Done { did, note })?
+    } else {
+        cx.console.print(&format!("{did}\n"))?;
+        note.into_iter().for_each(|note| cx.console.message(note));
     }
     Ok(DONE)
 }
 
 fn installed(systemd: &Systemd) -> Result<(), CliError> {
-    match systemd.unit(SERVICE)?.loaded() {
-        true => Ok(()),
-        false => Err(CliError::Unavailable(format!("{SERVICE} is not installed; `toolctl service install` does it"))),
+    if systemd.unit(SERVICE)?.loaded() {
+        Ok(())
+    } else {
+        Err(CliError::Unavailable(format!("{SERVICE} is not installed; `toolctl service install` does it")))
     }
 }
 

@@ -89,9 +89,10 @@ pub fn run(cx: &mut Context<'_>) -> Result<u8, CliError> {
         toolctl: VERSION,
         linger: Linger::read(),
     };
-    match cx.json {
-        true => cx.print_json(&status)?,
-        false => cx.console.print(&facts(&lines(&status), cx.console.style))?,
+    if cx.json {
+        cx.print_json(&status)?
+    } else {
+        cx.console.print(&facts(&lines(&status), cx.console.style))?
     }
     if !status.service.installed && !cx.json {
         cx.console.message("`toolctl service install` sets it up");

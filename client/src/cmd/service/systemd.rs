@@ -52,9 +52,11 @@ impl Systemd {
         if output.status.success() {
             return Ok(());
         }
-        let said = first_line(&output.stderr);
+        let printed = first_line(&output.stderr);
         let what = args.join(" ");
-        Err(CliError::Unavailable(format!("systemctl --user {what}: {said}; `toolctl service logs -n 20` may say why")))
+        Err(CliError::Unavailable(format!(
+            "systemctl --user {what}: {printed}; `toolctl service logs -n 20` may show why"
+        )))
     }
 
     pub fn unit(&self, name: &str) -> Result<Unit, CliError> {
@@ -142,7 +144,7 @@ fn quiet(command: &mut Command) -> &mut Command {
 }
 
 fn first_line(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).lines().next().unwrap_or("it said nothing").trim().to_owned()
+    String::from_utf8_lossy(bytes).lines().next().unwrap_or("no message").trim().to_owned()
 }
 
 /// Returns our uid, from /proc.

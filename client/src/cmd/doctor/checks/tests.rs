@@ -73,9 +73,9 @@ fn modes_owners_and_strangers_are_problems_with_the_command_that_mends_them() {
 #[test]
 fn an_old_daemon_and_a_full_disk_are_told() {
     let old = Facts { daemon: Ok(Some(info(json!({"version": "0.0.1"})))), free: Some(1 << 20), ..good() };
-    let told = all(&old);
+    let printed = all(&old);
     let text = format!("toolctl is {VERSION}, but the daemon that runs is 0.0.1");
-    assert!(told.contains(&warning("version", text, "toolctl service restart || toolctl shutdown")), "{told:?}");
+    assert!(printed.contains(&warning("version", text, "toolctl service restart || toolctl shutdown")), "{printed:?}");
     assert!(wrong(&old).contains(&"Problem disk: toolctl forget --older-than 1h".into()));
     assert_eq!(wrong(&Facts { free: Some(500 << 20), ..good() }), ["Warning disk: toolctl forget --older-than 1h"]);
 }
@@ -85,9 +85,9 @@ fn each_missing_feature_says_what_it_costs() {
     let poor = json!({"pidfd": true, "pidfd_exit": false, "proc_children": true, "zygote": true, "landlock_abi": 0,
         "cgroup": {"pids": "cgroup1"}});
     let facts = Facts { daemon: Ok(Some(info(json!({"features": poor})))), ..good() };
-    let told: Vec<String> = all(&facts).into_iter().filter(|c| c.name == "kernel").map(|c| c.text).collect();
+    let printed: Vec<String> = all(&facts).into_iter().filter(|c| c.name == "kernel").map(|c| c.text).collect();
     assert_eq!(
-        told,
+        printed,
         [
             "no pidfd_exit: the exit of a process whose shim was killed is `lost` and not known",
             "no landlock: jobs cannot be confined to files",
@@ -100,9 +100,9 @@ fn each_missing_feature_says_what_it_costs() {
 fn lingering_and_units_are_looked_at_where_there_is_a_systemd() {
     let failed = || Unit::parse("LoadState=loaded\nActiveState=failed\nSubState=failed\nResult=exit-code\n");
     let facts = Facts { linger: Linger::Off, units: Ok((failed(), failed())), ..good() };
-    let told = wrong(&facts);
-    assert!(told[0].starts_with("Problem unit: toolctl service logs"), "{told:?}");
-    assert_eq!(told[1], "Warning lingering: loginctl enable-linger");
+    let printed = wrong(&facts);
+    assert!(printed[0].starts_with("Problem unit: toolctl service logs"), "{printed:?}");
+    assert_eq!(printed[1], "Warning lingering: loginctl enable-linger");
     let without =
         Facts { linger: Linger::Unknown, manager: false, units: Err("there is no systemd here".into()), ..good() };
     assert_eq!(wrong(&without), Vec::<String>::new());
@@ -116,8 +116,8 @@ fn lingering_and_units_are_looked_at_where_there_is_a_systemd() {
 
 #[test]
 fn no_systemd_is_well_and_one_that_does_not_answer_is_not() {
-    let said = "Failed to connect to bus: No such file or directory";
-    let facts = Facts { units: Err(said.into()), manager: false, ..good() };
+    let printed = "Failed to connect to bus: No such file or directory";
+    let facts = Facts { units: Err(printed.into()), manager: false, ..good() };
     assert_eq!(wrong(&facts), Vec::<String>::new());
     let unit = all(&facts).into_iter().find(|check| check.name == "unit").expect("a word about the unit");
     assert!(unit.text.starts_with("none: ") && !unit.text.contains("Failed"), "well and failed at once: {}", unit.text);

@@ -262,9 +262,9 @@ mod tests {
     #[test]
     fn each_type_shows_its_fields() {
         let size = json!({"bytes": 120, "lines": 3});
-        let with = |mut facts: Value| {
-            facts.as_object_mut().expect("an object").extend(size.as_object().expect("an object").clone());
-            facts
+        let with = |mut fields: Value| {
+            fields.as_object_mut().expect("an object").extend(size.as_object().expect("an object").clone());
+            fields
         };
         let cases = [
             (
@@ -343,8 +343,8 @@ mod tests {
                 "moved        proc_0123456789ab  load=1.5 new=[1] to=host\\n2",
             ),
         ];
-        for (kind, facts, shown) in cases {
-            assert_eq!(line(kind, facts, Style::plain()), format!("06:00:00  {shown}\n"));
+        for (kind, fields, shown) in cases {
+            assert_eq!(line(kind, fields, Style::plain()), format!("06:00:00  {shown}\n"));
         }
         let everywhere = json!({"id": null, "limit": 15, "message": "silence"});
         assert_eq!(
@@ -373,8 +373,8 @@ mod tests {
     proptest! {
         #[test]
         fn no_event_prints_a_control_character_or_a_second_line(kind in "(watch_match|exited|output|needs_input|completion|x)", value in any::<String>()) {
-            let facts = json!({"name": value, "pattern": value, "output": value, "data": value, "prompt": value, "signal": value, "new": value});
-            let shown = line(&kind, facts, Style::plain());
+            let fields = json!({"name": value, "pattern": value, "output": value, "data": value, "prompt": value, "signal": value, "new": value});
+            let shown = line(&kind, fields, Style::plain());
             prop_assert!(!shown.trim_end_matches('\n').chars().any(char::is_control));
             prop_assert_eq!(shown.matches('\n').count(), 1);
         }

@@ -18,7 +18,7 @@ fn masked(text: &str) -> String {
         let key = format!("\"{field}\":");
         let Some(start) = text.find(&key).map(|at| at + key.len()) else { continue };
         let value = &text[start..];
-        // Null is a fact of its own.
+        // Null stays: it does not differ from run to run.
         if value.starts_with("null") {
             continue;
         }

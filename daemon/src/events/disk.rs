@@ -49,3 +49,11 @@ pub fn quarantine_path(path: &Path) -> std::path::PathBuf {
     name.push(format!(".damaged-{}", std::process::id()));
     name.into()
 }
+
+/// Ignores that a file is gone: its segment was dropped or its consumer expired in the meantime.
+pub fn ignore_not_found(result: io::Result<()>) -> io::Result<()> {
+    match result {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}

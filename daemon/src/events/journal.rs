@@ -1,6 +1,6 @@
 //! The journal: one writer at a time, any number of readers, and segments that are started and dropped.
 
-use super::disk::{Disk, RealDisk, quarantine_path};
+use super::disk::{Disk, RealDisk, ignore_not_found, quarantine_path};
 use super::new_event::{EventTime, NewEvent};
 use super::record::{self, EventHeader, MAX_RECORD_LEN};
 use super::recover::{self, RecoveryReport};
@@ -192,14 +192,14 @@ impl Journal {
 
     /// Starts the writeback of new events, without waiting.
     pub fn start_writeback(&self) -> io::Result<()> {
-        self.segments().iter().try_for_each(|segment| unless_dropped(segment.start_writeback()))
+        self.segments().iter().try_for_each(|segment| ignore_not_found(segment.start_writeback()))
     }
 
     /// Waits until all published events are durable.
     pub fn sync(&self) -> io::Result<()> {
         let mut any = false;
         for segment in self.segments().iter() {
-            unless_dropped(segment.sync().map(|waited| any |= waited))?;
+            ignore_not_found(segment.sync().map(|waited| any |= waited))?;
         }
         if any { File::open(&self.dir)?.sync_all() } else { Ok(()) }
     }
@@ -311,12 +311,5 @@ impl Journal {
                 tracing::warn!(%e, path = %segment.path.display(), "failed to remove a journal segment");
             }
         }
-    }
-}
-
-fn unless_dropped(done: io::Result<()>) -> io::Result<()> {
-    match done {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => other,
     }
 }

@@ -1,6 +1,6 @@
 //! A consumer's file: facts are appended, and from time to time it is replaced by a shorter, equivalent one.
 
-use super::super::disk::{open_regular, quarantine_path};
+use super::super::disk::{ignore_not_found, open_regular, quarantine_path};
 use super::ConsumerName;
 use super::state::{self, ConsumerState, Fact};
 use std::fs::File;
@@ -124,17 +124,11 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 /// Starts the writeback of a file, without waiting.
 pub fn start_writeback(path: &Path) -> io::Result<()> {
-    unless_gone(open_regular(path, File::options().read(true)).and_then(|file| Ok(crate::sys::start_writeback(&file)?)))
+    ignore_not_found(
+        open_regular(path, File::options().read(true)).and_then(|file| Ok(crate::sys::start_writeback(&file)?)),
+    )
 }
 
 pub fn sync(path: &Path) -> io::Result<()> {
-    unless_gone(open_regular(path, File::options().read(true)).and_then(|file| file.sync_data()))
-}
-
-/// Ignores that the file is gone: its consumer expired in the meantime.
-fn unless_gone(done: io::Result<()>) -> io::Result<()> {
-    match done {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => other,
-    }
+    ignore_not_found(open_regular(path, File::options().read(true)).and_then(|file| file.sync_data()))
 }

@@ -37,7 +37,7 @@ fn measure(name: &str, written: &[&str], log: &[u8]) {
 }
 
 #[test]
-#[ignore = "measures: only a release build says something"]
+#[ignore = "measures; meaningful only in a release build"]
 fn a_scan_is_faster_than_a_program_can_print() {
     let (plain, some, all) = (log(usize::MAX), log(10), log(1));
     let texts: Vec<String> =

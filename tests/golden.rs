@@ -15,9 +15,10 @@ fn copy(from: &Path, to: &Path) {
     for entry in std::fs::read_dir(from).expect("a recorded directory") {
         let entry = entry.expect("an entry");
         let target = to.join(entry.file_name());
-        match entry.file_type().expect("its type").is_dir() {
-            true => copy(&entry.path(), &target),
-            false => drop(std::fs::copy(entry.path(), target).expect("a copy")),
+        if entry.file_type().expect("its type").is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), target).expect("a copy");
         }
     }
 }

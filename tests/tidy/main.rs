@@ -20,12 +20,6 @@ const SLEEPS: [&str; 2] = [concat!("thread::", "sleep"), concat!("time::", "slee
 /// Reasons that allow a sleep in a test: it measures a rate, or the rig sets its own pace.
 const REASONS: [&str; 2] = ["// measured:", "// rig:"];
 
-/// Like `none` for a rule with offenders that are still to be fixed.
-pub fn at_most(pending: usize, rule: &str, broken: Vec<String>) {
-    let found = broken.len();
-    assert!(found <= pending, "{rule} ({found} found, {pending} known):\n  {}", broken.join("\n  "));
-}
-
 pub fn none(rule: &str, broken: Vec<String>) {
     assert!(broken.is_empty(), "{rule}:\n  {}", broken.join("\n  "));
 }

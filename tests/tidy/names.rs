@@ -1,6 +1,6 @@
 //! Names: predicates change nothing, a type has one meaning per crate, retired names stay retired, one style of modules.
 
-use crate::at_most;
+use crate::none;
 use crate::source::{Source, all, files, relative, root, sources};
 use regex::Regex;
 use std::collections::BTreeMap;
@@ -16,6 +16,9 @@ const CRATES: [&str; 7] = [
     "tests/support/src",
 ];
 
+/// Names that each module of a directory may define: only together with the module do they name something.
+const PER_MODULE: [(&str, &str); 1] = [("client/src/cmd/", "Args")];
+
 /// Types of the old dialect. No type has one of these names again.
 const RETIRED_TYPES: &str = "Told ToldSlot Voice WhoAsks Asks Heard Seat Places Ends Theirs Unanswered WriteEnd KillEnd \
     Tongue Word Words News Lent Boxes Lookout Picture Shown Looks Meanwhile Visitor Unstarted Silent Presence Way Single \
@@ -24,13 +27,6 @@ const RETIRED_TYPES: &str = "Told ToldSlot Voice WhoAsks Asks Heard Seat Places 
 /// Modules of the old dialect. No file and no directory has one of these names again.
 const RETIRED_MODULES: &str = "told tell voice asks asking minders loose made seat ends order single spoken presence pick \
     here long quiet words unions places whole boxes recent shown scene toy weight crowd roles same badinput badstart asks";
-
-/// Offenders that are still there, per rule. They may only become fewer.
-const PENDING_PREDICATES: usize = 4;
-const PENDING_TYPES: usize = 25;
-const PENDING_MODULES: usize = 4;
-const PENDING_RETIRED: usize = 58;
-const PENDING_ANSWERS: usize = 55;
 
 fn regex(pattern: &str) -> Regex {
     Regex::new(pattern).expect("a valid pattern")
@@ -50,7 +46,7 @@ fn a_predicate_changes_nothing() {
         let lines = source.code().filter_map(|(line, code)| Some((line, mutable.captures(code)?[1].to_string())));
         broken.extend(lines.map(|(line, name)| format!("{}:{line}: {name}", source.path)));
     }
-    at_most(PENDING_PREDICATES, "`is_*` and `has_*` take `&self`", broken);
+    none("`is_*` and `has_*` take `&self`", broken);
 }
 
 #[test]
@@ -61,13 +57,17 @@ fn an_exported_type_name_is_defined_once_in_a_crate() {
         let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for source in sources(dir) {
             for (line, name) in exported_types(&source, &definition) {
+                // The list of verbs expects the options of a command as `kill::Args`.
+                if PER_MODULE.iter().any(|(dir, allowed)| source.path.starts_with(dir) && *allowed == name) {
+                    continue;
+                }
                 places.entry(name).or_default().push(format!("{}:{line}", source.path));
             }
         }
         let twice = places.into_iter().filter(|(_, places)| places.len() > 1);
         broken.extend(twice.map(|(name, places)| format!("{dir} {name}: {}", places.join(", "))));
     }
-    at_most(PENDING_TYPES, "a type that leaves its file has one meaning per crate", broken);
+    none("a type that leaves its file has one meaning per crate", broken);
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn no_module_is_a_file_beside_its_own_directory() {
             broken.push(source.path);
         }
     }
-    at_most(PENDING_MODULES, "a module with files of its own is `x/mod.rs`, not `x.rs` beside `x/`", broken);
+    none("a module with files of its own is `x/mod.rs`, not `x.rs` beside `x/`", broken);
 }
 
 fn is_rust(path: &std::path::Path) -> bool {
@@ -107,7 +107,7 @@ fn retired_names_stay_retired() {
             broken.push(name);
         }
     }
-    at_most(PENDING_RETIRED, "a name of the old dialect", broken);
+    none("a name of the old dialect", broken);
 }
 
 #[test]
@@ -121,5 +121,5 @@ fn answers_are_built_in_rpc_alone() {
             }
         }
     }
-    at_most(PENDING_ANSWERS, "`RpcError` and `json!` stay in `daemon/src/rpc` and `proto`", broken);
+    none("`RpcError` and `json!` stay in `daemon/src/rpc` and `proto`", broken);
 }

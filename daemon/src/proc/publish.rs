@@ -184,7 +184,8 @@ fn next_due(checkpoint: &Checkpoint, state: &State) -> Option<Due> {
 mod tests {
     use super::*;
     use crate::proc::state::Update;
-    use toold_format::slots::{Cause, Exit, Progress};
+    use crate::proc::state::tests::exit;
+    use toold_format::slots::Progress;
     use toold_proto::event::EventType;
 
     fn publish_all(checkpoint: &mut Checkpoint, state: &State) -> Vec<Due> {
@@ -210,18 +211,7 @@ mod tests {
         assert_eq!(publish_all(&mut checkpoint, &state), [Due::Started]);
         state.step(&Update::Closed(Progress::default()));
         assert_eq!(publish_all(&mut checkpoint, &state), [Due::Closed]);
-        let exit = Exit {
-            wait_status: 0,
-            cause: Cause::Itself,
-            oom: false,
-            by_uid: 0,
-            by_pid: 0,
-            at_ms: 5,
-            end: 0,
-            cpu_us: 0,
-            max_rss_kib: 0,
-        };
-        state.step(&Update::Exited { exit, progress: Progress::default() });
+        state.step(&Update::Exited { exit: exit(0), progress: Progress::default() });
         assert_eq!(publish_all(&mut checkpoint, &state), [Due::Exited]);
         assert_eq!(publish_all(&mut Checkpoint::default(), &state), [Due::Started, Due::Exited, Due::Closed]);
         let mut failed = State::new(Progress::default());

@@ -186,7 +186,7 @@ impl State {
 pub const LOST_WITH_STATUS: u32 = 1;
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
     use toold_format::log::Counts;
     use toold_format::slots::Cause;
@@ -195,7 +195,8 @@ mod tests {
         Progress { counts: Counts { end, ..Counts::default() }, ..Progress::default() }
     }
 
-    fn exit(status: i32) -> Exit {
+    /// An exit with this wait status, for tests here and of other modules.
+    pub fn exit(status: i32) -> Exit {
         Exit {
             wait_status: status,
             cause: Cause::Itself,

@@ -219,9 +219,9 @@ pub fn terminal_settings(person: &File) -> (Vec<u32>, Vec<u8>) {
 pub fn own_terminal(command: &mut Command) {
     // SAFETY: the closure only calls setsid and ioctl, which are safe between fork and exec.
     unsafe {
-        command.pre_exec(|| match libc::setsid() != -1 && libc::ioctl(0, libc::TIOCSCTTY, 0) != -1 {
-            true => Ok(()),
-            false => Err(io::Error::last_os_error()),
+        command.pre_exec(|| {
+            let leads = libc::setsid() != -1 && libc::ioctl(0, libc::TIOCSCTTY, 0) != -1;
+            if leads { Ok(()) } else { Err(io::Error::last_os_error()) }
         })
     };
 }

@@ -192,7 +192,7 @@ impl Input {
             return ThreadState::Other;
         }
         let path = format!("{thread}/syscall");
-        let Ok(call) = fs::read_to_string(&path) else { return self.from_wchan(pid, thread) };
+        let Ok(call) = fs::read_to_string(&path) else { return self.state_by_wchan(pid, thread) };
         match waits_for(&call, thread) {
             WaitsFor::Nothing => ThreadState::Other,
             WaitsFor::Hidden => ThreadState::Unclear,
@@ -218,7 +218,7 @@ impl Input {
     }
 
     /// Decides by the name of the kernel function, for a thread whose system call is not readable.
-    fn from_wchan(&self, pid: i32, thread: &str) -> ThreadState {
+    fn state_by_wchan(&self, pid: i32, thread: &str) -> ThreadState {
         if !asleep(thread) {
             return ThreadState::Other;
         }

@@ -232,7 +232,7 @@ fn a_read_is_known_by_its_name_where_the_call_is_hidden() {
     let thread = format!("/proc/{0}/task/{0}", program.pid());
     let named = fs::read_to_string(format!("{thread}/wchan")).is_ok_and(|name| name.ends_with("pipe_read"));
     let expected = if named { ThreadState::ReadsInput } else { ThreadState::Unclear };
-    assert_eq!(input.from_wchan(program.pid(), &thread), expected);
+    assert_eq!(input.state_by_wchan(program.pid(), &thread), expected);
 }
 
 /// Returns the prompt of this output.

@@ -279,7 +279,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_log_is_the_user_s_own_and_its_tail_is_of_this_start_only() {
+    fn the_log_is_private_and_its_tail_is_of_this_start_only() {
         let dir = tempfile::tempdir().expect("a directory");
         let state = dir.path().join("a/b");
         drop(Log::open(Some(state.clone())).expect("a log"));
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_socket_where_nobody_listens_asks_for_a_new_daemon() {
+    fn only_a_socket_without_a_listener_needs_a_new_daemon() {
         let lost = |kind: io::ErrorKind| CallError::Unreachable { path: "/s".into(), source: kind.into() };
         assert!(is_not_listening(&lost(io::ErrorKind::NotFound)));
         assert!(is_not_listening(&lost(io::ErrorKind::ConnectionRefused)));

@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_keeps_its_kind_and_a_stranger_s_data_is_kept_aside() {
+    fn an_error_keeps_its_kind_and_foreign_data_is_kept_as_detail() {
         let ours = r#"{"code":-32001,"message":"no such process","data":{"kind":"not_found"}}"#;
         let theirs = r#"{"code":-32700,"message":"parse","data":"at 3"}"#;
         let fake = FakeDaemon::start(vec![vec![Reply::error(ours), Reply::error(theirs)]]);
@@ -360,7 +360,7 @@ mod tests {
         let _listener = std::os::unix::net::UnixListener::bind(&path).expect("a fresh path");
         let mut client = Client::connect(&path).expect("the queue is empty");
         client.set_timeout(soon).expect("a socket has timeouts");
-        assert!(timed_out(client.send("list", &too_much).map(drop)), "nobody reads it");
+        assert!(timed_out(client.send("list", &too_much).map(drop)), "it is not read");
         let mut queue = Vec::new();
         let full = loop {
             match Client::connect_within(&path, soon) {

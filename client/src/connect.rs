@@ -216,7 +216,7 @@ mod tests {
         let mut connection = Connection::new(fake.path(), Autostart::Refused).with_timeout(Duration::from_millis(20));
         connection.expect_wait(Duration::from_millis(10));
         let failure =
-            connection.call_with_retry::<api::List>(&params::ListParams::default()).expect_err("nobody answered");
+            connection.call_with_retry::<api::List>(&params::ListParams::default()).expect_err("no answer came");
         let printed = format!("no answer from {} after 0.03 s: ", fake.path().display());
         assert!(failure.to_string().starts_with(&printed), "{failure}");
         assert_eq!((failure.exit_code(), fake.requests().len()), (4, 1));

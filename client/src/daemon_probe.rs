@@ -102,7 +102,7 @@ mod tests {
     fn a_socket_is_found_by_its_inode_if_it_listens_and_has_a_path() {
         let sockets = "Num       RefCount Protocol Flags    Type St Inode Path
 000000008c36e8b3: 00000002 00000000 00010000 0001 01    41 /run/a b/toold.sock
-000000008c36e8b4: 00000002 00000000 00010000 0001 01 17723013 /run/stranger.sock
+000000008c36e8b4: 00000002 00000000 00010000 0001 01 17723013 /run/other.sock
 000000008c36e8b5: 00000002 00000000 00010000 0001 01 42 @abstract
 000000008c36e8b6: 00000003 00000000 00000000 0001 03 43 /run/connected.sock
 000000008c36e8b7: 00000003 00000000 00010000 0001 01 44
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_tells_where_we_listen_ourselves() {
+    fn our_own_listening_sockets_are_found_in_proc() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("s.sock");
         let listener = std::os::unix::net::UnixListener::bind(&path).expect("a socket");

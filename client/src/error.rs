@@ -211,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_in_use_is_told_with_every_way_out() {
+    fn a_name_in_use_is_reported_with_every_alternative() {
         let error = RpcError::new(ErrorKind::AlreadyExists, "the name \"web\" is in use by proc_0123456789ab");
         let failure = CliError::Call(CallError::Rpc(error.with("process", json!({"name": "web"}))));
         let hint = failure.hint().expect("a way out");
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unreachable_daemon_is_told_with_its_socket_the_reason_and_what_mends_it() {
+    fn an_unreachable_daemon_is_reported_with_its_socket_the_reason_and_a_fix() {
         let printed = |kind: io::ErrorKind| {
             CliError::Call(CallError::Unreachable { path: "/r/s".into(), source: kind.into() }).to_string()
         };
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_daemon_that_listens_elsewhere_is_told_with_the_way_to_it() {
+    fn a_daemon_at_another_socket_is_reported_with_how_to_reach_it() {
         let there = Path::new("/r/toold.sock");
         assert_eq!(
             socket_hint(there, there),

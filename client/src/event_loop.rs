@@ -251,6 +251,6 @@ mod tests {
         send(&mut events, &mut connection, Call::First);
         let wake = events.wait(&mut connection, Sources::default(), Some(Instant::now())).expect("time is left");
         assert!(wake.is_timeout());
-        assert_eq!(answer(&mut events, &mut connection).expect_err("nobody answers").exit_code(), 4);
+        assert_eq!(answer(&mut events, &mut connection).expect_err("no answer comes").exit_code(), 4);
     }
 }

@@ -166,7 +166,7 @@ mod tests {
             "10:00+02:00",
         ] {
             let printed = TimeSpec::parse(wrong).expect_err(wrong);
-            assert!(printed.contains("+02:00"), "what an offset looks like is said: {printed}");
+            assert!(printed.contains("+02:00"), "an offset is shown: {printed}");
         }
     }
 
@@ -180,7 +180,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_the_local_clock_says_is_read_back(seconds in 1_000_000_000u64..4_000_000_000) {
+        fn a_local_time_is_read_back(seconds in 1_000_000_000u64..4_000_000_000) {
             let ms = seconds * 1000;
             let at = sys::local_time(ms).expect("a local time");
             // An hour that occurs twice a year may be the other one of the two.

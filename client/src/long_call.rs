@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_shown_where_nobody_looks_and_an_answer_within_a_second_needs_no_line() {
+    fn nothing_is_shown_without_a_terminal_or_within_the_first_second() {
         let (mut out, mut err) = (Vec::new(), Vec::new());
         let console = Console::plain(&mut out, &mut err);
         let fake = FakeDaemon::start(vec![]);

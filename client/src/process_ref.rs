@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn last_and_failed_become_the_ids_of_processes_and_other_words_stay() {
+    fn last_and_failed_become_the_ids_of_processes_and_others_stay() {
         let answer = json!({"status": "killed", "results": []});
         for (typed, limit, meant) in
             [("@last", 1, "proc_00000000000c"), ("@failed", MAX_PROCESSES, "proc_00000000000b"), ("@else", 0, "@else")]
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_id_is_told_with_the_nearest_and_one_that_is_like_nothing_with_none() {
+    fn a_wrong_id_is_reported_with_the_nearest_if_one_is_near() {
         let error = json!({"code": -32001, "message": "no such process", "data": {"kind": "not_found"}});
         for (typed, hint) in [
             ("sevrer", "toolctl: did you mean server (running 5m: make test)?\n"),
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_given_beside_a_wrong_id_is_not_what_was_meant() {
+    fn other_given_ids_are_not_suggested_for_a_wrong_one() {
         let error = json!({"code": -32001, "message": "no such process", "data": {"kind": "not_found"}});
         for (typed, hint) in [
             (["nosuch", "server"], ""),
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_of_several_lines_is_told_whole() {
+    fn a_command_of_several_lines_is_printed_on_one() {
         assert_eq!(short("cd src\n  make all\n"), "cd src make all");
         assert_eq!(short(&"x".repeat(80)).chars().count(), 50);
     }

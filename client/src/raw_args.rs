@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn our_own_words_end_where_somebody_else_s_command_begins() {
+    fn our_own_words_end_where_the_programs_command_begins() {
         use Colour::{Always, Auto, Never};
         assert_eq!(read("toolctl --color never list --json"), (Some(3), None, 5, true, Never));
         assert_eq!(read("toolctl list --nonsense --color=always"), (Some(1), None, 4, false, Always));

@@ -11,7 +11,7 @@ fn the_command_line_is_well_formed() {
 
 /// Parses all examples, and lines that could be parsed differently, in both ways.
 #[test]
-fn a_command_read_alone_is_what_it_is_among_all() {
+fn a_verb_parsed_alone_gives_the_same_as_parsed_among_all() {
     let more = [
         "toolctl poll a --json",
         "toolctl poll --socket /s a",
@@ -77,7 +77,7 @@ fn without_a_daemon_the_code_is_4_and_a_wrong_flag_is_2() {
 }
 
 #[test]
-fn small_commands_send_what_was_typed_and_say_what_happened() {
+fn small_commands_send_their_arguments_and_print_the_result() {
     let id = "proc_0123456789ab";
     let cases: Vec<(&[&str], &str, Value, Value, &str)> = vec![
         (
@@ -164,7 +164,7 @@ fn small_commands_send_what_was_typed_and_say_what_happened() {
 }
 
 #[test]
-fn poll_says_the_status_then_the_output_and_sends_its_options() {
+fn poll_prints_the_status_then_the_output_and_sends_its_options() {
     let result = process(json!({"output": "hello\n", "from": 3, "next_cursor": 9, "gap": null}));
     let fake = FakeDaemon::start(vec![vec![Reply::result(&result)]]);
     let args = ["poll", "x", "--cursor", "3", "--wait", "2s", "--stream", "stdout"];

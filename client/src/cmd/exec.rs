@@ -86,7 +86,7 @@ mod tests {
     use serde_json::{Value, json};
 
     #[test]
-    fn readiness_is_the_exit_code_and_a_person_is_told_in_words() {
+    fn readiness_is_the_exit_code_and_a_terminal_gets_a_sentence() {
         let ended = |code| json!({"ready": "exited", "status": "exited", "reason": "exited", "exit_code": code});
         let cases: [(Value, u8, &str); 5] = [
             (json!({"ready": "ready"}), 0, "proc_0123456789ab is ready"),
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_gets_the_id_alone_and_a_person_a_line_and_what_came_out() {
+    fn a_pipe_gets_the_id_alone_and_a_terminal_a_line_and_the_output() {
         let running: results::ExecResult = serde_json::from_value(started(json!({}))).expect("a whole result");
         assert_eq!(format_started(&running, Style::plain()), "proc_0123456789ab\n");
         let style = Style { width: Some(100), colour: false };

@@ -65,7 +65,7 @@ mod tests {
     use crate::testing::FakeDaemon;
 
     #[test]
-    fn topics_are_listed_and_each_is_told_and_a_command_s_help_is_its_own() {
+    fn topics_are_listed_and_printed_and_a_command_has_its_own_help() {
         let fake = FakeDaemon::start(vec![]);
         let (code, list, _) = test_run(&fake, &["help", "topics"]);
         assert_eq!(code, 0);

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn the_exit_code_is_the_process_s_own_or_says_why_there_is_none() {
+    fn the_exit_code_is_the_process_code_or_explains_why_there_is_none() {
         let lost = || waited(json!({"status": "lost", "reason": "lost"}));
         let running = || waited(json!({}));
         let killed = waited(json!({"status": "exited", "reason": "killed", "exit_code": 137, "signal": "SIGKILL"}));
@@ -227,7 +227,7 @@ mod tests {
         assert_eq!((code, err.as_str()), (1, printed));
         let fake = FakeDaemon::start(vec![vec![Reply::result(answer("exited", vec![exited(0)]))]]);
         assert_eq!(test_run(&fake, &["wait", "a", "--match", "x", "--port", "1"]).0, 2, "one of them");
-        assert_eq!(test_run(&fake, &["wait", "a"]).2, "", "an exit that was waited for is no news");
+        assert_eq!(test_run(&fake, &["wait", "a"]).2, "", "an exit that was waited for is not reported");
     }
 
     #[test]
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn all_is_said_and_any_is_the_daemon_s_default() {
+    fn all_is_sent_and_any_is_the_daemons_default() {
         let cases: [(&[&str], Value); 7] = [
             (&["wait", "a", "--timeout", "30s"], json!({"id": "a", "mode": "all", "timeout_ms": 30000})),
             (&["wait", "a", "b", "--any"], json!({"ids": ["a", "b"]})),

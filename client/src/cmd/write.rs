@@ -50,7 +50,7 @@ fn send<M: Method<Params = params::WriteParams, Result = results::WriteResult>>(
     cx: &mut Context<'_>,
 ) -> Result<u8, CliError> {
     cx.connection.expect_wait(READ_WAIT);
-    // Without a write id a second try could not be told apart from a second text.
+    // Without a write id a second try could not be distinguished from a second text.
     let raw = match params.write_id {
         Some(_) => cx.connection.call_raw_with_retry::<M>(|_| params.clone())?,
         None => cx.connection.call_raw::<M>(params)?,

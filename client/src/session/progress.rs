@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_leftover_that_holds_the_output_open_cannot_hold_it() {
+    fn an_orphan_that_holds_the_output_open_does_not_block_progress() {
         let now = Instant::now();
         let mut silent = Progress::default();
         assert_eq!(silent.page(&poll(0, b"a", exited(false, 1)), now), Next::Poll(CLOSE_WAIT));

@@ -86,7 +86,7 @@ fn a_lost_connection_is_made_again_and_the_output_goes_on_from_the_cursor() {
 }
 
 #[test]
-fn a_leftover_that_holds_the_output_does_not_hold_run() {
+fn an_orphan_that_holds_the_output_open_does_not_block_run() {
     let fake = FakeDaemon::start(vec![vec![
         Reply::result(started(json!({}))),
         Reply::result(page(0, b"bye", ended(143, false))),
@@ -96,7 +96,7 @@ fn a_leftover_that_holds_the_output_does_not_hold_run() {
 }
 
 #[test]
-fn a_program_that_cannot_start_is_an_error_and_a_gap_is_told() {
+fn a_program_that_cannot_start_is_an_error_and_a_gap_is_reported() {
     let error = json!({"code": -32006, "message": "no such program", "data": {"kind": "spawn_failed"}});
     let fake = FakeDaemon::start(vec![vec![Reply::error(error)]]);
     assert_eq!(test_run(&fake, &["run", "--", "x"]), (1, String::new(), "toolctl: no such program\n".into()));
@@ -141,7 +141,7 @@ fn an_interrupt_before_the_process_has_an_id_reaches_it_later() {
 }
 
 #[test]
-fn a_hangup_or_termination_leaves_the_process_running_and_says_its_id() {
+fn a_hangup_or_termination_leaves_the_process_running_and_prints_its_id() {
     for (signal, code) in [(libc::SIGTERM, 143), (libc::SIGHUP, 129)] {
         let (reader, writer) = std::io::pipe().expect("a pipe");
         let script = vec![Reply::result(started(json!({}))), on_signal(&writer, signal, Reply::Silence)];
@@ -217,7 +217,7 @@ fn a_daemon_that_never_answers_is_given_up() {
     let connection = Connection::new(fake.path(), Autostart::Refused).with_timeout(Duration::from_millis(20));
     let mut cx = Context { connection, console, json: false };
     let failure =
-        Session::new(&mut cx, Signals::from_pipe(reader.into()), options()).run().expect_err("nobody answered");
+        Session::new(&mut cx, Signals::from_pipe(reader.into()), options()).run().expect_err("no answer came");
     assert_eq!((failure.exit_code(), fake.requests().len()), (4, 1), "{failure}");
 }
 
@@ -255,7 +255,7 @@ fn on_screen(script: Vec<Reply>) -> String {
 }
 
 #[test]
-fn while_a_program_is_quiet_one_line_says_so_and_is_gone_before_anything_is_printed() {
+fn a_quiet_program_has_a_status_line_that_is_erased_before_any_output() {
     let written = on_screen(vec![
         Reply::result(started(json!({}))),
         Reply::result(page(0, b"one\ntwo\n", json!({}))),
@@ -277,7 +277,7 @@ fn no_line_of_ours_is_shown_inside_a_line_of_the_program() {
 }
 
 #[test]
-fn readiness_is_told_beside_the_output_and_the_end_is_acknowledged_for_the_consumer() {
+fn readiness_is_reported_beside_the_output_and_the_end_is_acknowledged() {
     let waited = with(started(json!({})), json!({"matched": "up", "listener": null}));
     let ready = json!({"status": "matched", "processes": [waited], "timeout_ms": 1, "clamped": false, "note": null});
     let fake = FakeDaemon::start(vec![vec![
@@ -332,7 +332,7 @@ fn end_of_run() -> Reply {
 }
 
 /// The answer to an empty write: the process can read.
-fn somebody_reads() -> Reply {
+fn process_can_read() -> Reply {
     Reply::result(json!({"id": ID, "bytes_written": 0, "complete": true, "duplicate": false}))
 }
 
@@ -342,7 +342,7 @@ fn refused(kind: toold_proto::ErrorKind) -> Reply {
 }
 
 #[test]
-fn a_line_is_taken_only_after_it_was_asked_whether_somebody_could_read_it() {
+fn a_line_is_taken_only_after_a_check_that_it_can_be_read() {
     // The broken code took the line as soon as it was there, and the shell never saw it.
     for kind in [toold_proto::ErrorKind::AlreadyExited, toold_proto::ErrorKind::StdinUnavailable] {
         let (asked, left, err) = typed_line(|| vec![Reply::Both(Box::new(refused(kind)), Box::new(end_of_run()))]);
@@ -351,26 +351,26 @@ fn a_line_is_taken_only_after_it_was_asked_whether_somebody_could_read_it() {
 }
 
 #[test]
-fn a_line_that_the_program_did_not_live_to_read_is_told() {
+fn a_line_that_the_program_ended_before_reading_is_printed() {
     let printed = "toolctl: it ended before it could read what you typed: mine\n";
     for kind in [toold_proto::ErrorKind::AlreadyExited, toold_proto::ErrorKind::StdinUnavailable] {
-        let (asked, left, err) = typed_line(|| vec![somebody_reads(), refused(kind), end_of_run()]);
+        let (asked, left, err) = typed_line(|| vec![process_can_read(), refused(kind), end_of_run()]);
         let all = ("exec poll write write wait", "", printed);
         assert_eq!((asked.join(" ").as_str(), left.as_str(), err.as_str()), all);
         // The end is known before the refusal.
         let both = Reply::Both(Box::new(end_of_run()), Box::new(refused(kind)));
-        assert_eq!(typed_line(|| vec![somebody_reads(), both]).2, printed);
+        assert_eq!(typed_line(|| vec![process_can_read(), both]).2, printed);
     }
 }
 
 #[test]
-fn a_line_for_a_program_that_runs_on_without_its_stdin_is_not_told() {
+fn a_line_for_a_program_that_runs_without_its_stdin_is_not_printed() {
     let waited = with(started(json!({})), json!({"matched": null, "listener": null}));
     let running =
         json!({"status": "timeout", "processes": [waited], "timeout_ms": 100, "clamped": false, "note": null});
     let (_, _, err) = typed_line(|| {
         let waited = Reply::Both(Box::new(Reply::result(&running)), Box::new(end_of_run()));
-        vec![somebody_reads(), refused(toold_proto::ErrorKind::StdinUnavailable), waited]
+        vec![process_can_read(), refused(toold_proto::ErrorKind::StdinUnavailable), waited]
     });
     assert_eq!(err, "");
 }

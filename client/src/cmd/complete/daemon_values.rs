@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_offered_only_what_it_can_be_done_to() {
+    fn a_command_is_offered_only_processes_it_works_on() {
         let ended =
             json!({"id": "proc_00000000000a", "status": "exited", "reason": "exited", "exit_code": 1, "pty": true});
         let deaf = json!({"id": "proc_00000000000b", "stdin": "null"});

@@ -43,7 +43,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     let empty = args.words[last].is_empty();
     let current = std::env::current_dir().ok();
     let found = complete(&mut command, args.words, last, current.as_deref()).unwrap_or_default();
-    // Options are offered once one is begun, or if nothing else is possible.
+    // Options are offered once a dash is typed, or if nothing else is possible.
     let flag = |candidate: &&CompletionCandidate| candidate.get_value().as_encoded_bytes().starts_with(b"-");
     let others = found.iter().any(|candidate| !flag(&candidate));
     let unasked = |candidate: &&CompletionCandidate| empty && others && flag(candidate);
@@ -110,7 +110,7 @@ fn explained(line: &RawArgs<'_>, words: &[OsString]) -> Vec<(String, String)> {
     commands.chain(topics.filter(|_| before.is_empty())).collect()
 }
 
-/// Returns signals in the form that was begun: `TERM`, `SIGTERM`, `term`.
+/// Returns signals in the form that was typed: `TERM`, `SIGTERM`, `term`.
 fn signals(typed: &OsStr) -> Vec<CompletionCandidate> {
     let typed = typed.to_string_lossy();
     let small = typed.starts_with(|c: char| c.is_ascii_lowercase());

@@ -48,7 +48,7 @@ impl Write for Head {
 fn until_left(writes: usize, screen: Screen, fake: &FakeDaemon, args: &[&str]) -> (Vec<u64>, String) {
     let mut head = Head::after(writes);
     let (code, err) = test_run_into(&mut head, screen, fake, args);
-    assert_eq!(code, 0, "a reader who leaves is no error: {err}");
+    assert_eq!(code, 0, "a reader that leaves is not an error: {err}");
     (numbers(&head.text), err)
 }
 
@@ -57,7 +57,7 @@ fn methods(fake: &FakeDaemon) -> Vec<String> {
 }
 
 #[test]
-fn the_last_ones_are_shown_and_nobody_is_left_behind() {
+fn the_last_events_are_shown_and_no_subscription_is_left() {
     let fake = FakeDaemon::start(vec![vec![Reply::result(info(1, 25)), Reply::subscribed(7, &exits(6, 26))]]);
     let (code, out, err) = test_run(&fake, &["events", "--json"]);
     assert_eq!((code, numbers(&out), err), (0, (6..=25).collect(), String::new()), "26 came after we asked");
@@ -84,7 +84,7 @@ fn an_empty_journal_shows_nothing_and_subscribes_to_nothing() {
 }
 
 #[test]
-fn a_person_reads_a_line_an_event_and_a_program_the_very_bytes() {
+fn a_terminal_shows_a_line_per_event_and_json_the_exact_bytes() {
     let odd = r#"{ "seq":1,"at":"x","type":"moved","id":null,"to":"a\u0007", "n":1.50 }"#;
     let push = format!(
         "{{\"jsonrpc\":\"2.0\",\"method\":\"events.event\",\"params\":{{\"subscription\":7,\"result\":{odd}}}}}\n"
@@ -170,11 +170,11 @@ fn following_goes_on_after_a_restart_with_nothing_lost_and_nothing_doubled() {
         printed,
         "toolctl: reconnected to the daemon; continuing after event 4\n".repeat(printed.lines().count())
     );
-    assert!(!printed.is_empty(), "a person is told");
+    assert!(!printed.is_empty(), "the reconnect is reported");
 }
 
 #[test]
-fn what_came_while_the_daemon_was_away_and_is_not_kept_is_told_to_everybody() {
+fn events_lost_during_a_restart_are_reported_in_every_mode() {
     let script = |journal: Value, next: u64| {
         let first = vec![Reply::result(info(1, 2)), Reply::subscribed(7, &exits(3, 3)).then(Reply::HangUp)];
         FakeDaemon::start(vec![first, vec![Reply::result(journal), Reply::subscribed(8, &exits(next, next + 1))]])
@@ -190,7 +190,7 @@ fn what_came_while_the_daemon_was_away_and_is_not_kept_is_told_to_everybody() {
 }
 
 #[test]
-fn a_gap_is_asked_for_once_and_shown_when_nobody_can_fill_it() {
+fn a_gap_is_requested_once_and_shown_if_it_stays() {
     let lagged = json!({"type": "lagged", "of": "events", "id": null, "from": 2, "to": 5});
     let fake = FakeDaemon::start(vec![vec![
         Reply::result(info(0, 0)),
@@ -234,7 +234,7 @@ fn acked() -> Reply {
 }
 
 #[test]
-fn a_consumer_is_told_what_there_is_now_and_then_it_ends() {
+fn a_consumer_gets_the_current_events_and_then_it_ends() {
     let fake = FakeDaemon::start(vec![vec![
         Reply::result(pulled(&exits(1, 2), 4)),
         acked(),
@@ -253,7 +253,7 @@ fn a_consumer_is_told_what_there_is_now_and_then_it_ends() {
 }
 
 #[test]
-fn a_consumer_takes_so_many_and_waits_for_the_first_only() {
+fn a_consumer_takes_at_most_n_and_waits_only_for_the_first() {
     let fake = FakeDaemon::start(vec![vec![
         Reply::result(pulled(&exits(1, 2), 9)),
         acked(),
@@ -320,11 +320,11 @@ fn events_are_acknowledged_after_they_were_written_and_flushed() {
     assert_eq!(seen, ["events.next", "write", "flush", "events.ack"]);
     let fake = FakeDaemon::start(vec![vec![Reply::result(pulled(&exits(1, 2), 2)), acked()]]);
     assert_eq!(until_left(0, Screen::None, &fake, &["events", "--consumer", "me"]).0, [0u64; 0]);
-    assert_eq!(methods(&fake), ["events.next"], "what nobody read comes again");
+    assert_eq!(methods(&fake), ["events.next"], "unread events come again");
 }
 
 #[test]
-fn what_a_consumer_will_never_see_is_told() {
+fn events_that_a_consumer_will_never_see_are_reported() {
     let mut result = pulled(&exits(7, 7), 7);
     result["missing"] = json!({"from": 3, "to": 6});
     result["forgotten"] = json!({"position": 2, "at": "x"});

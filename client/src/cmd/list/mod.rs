@@ -184,7 +184,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     }
     let listed = cx.connection.call_with_retry::<api::List>(&args.params(false))?;
     let (rows, hidden) = args.arrange(&listed, |_| None);
-    // A heading over nothing tells a person nothing. A program that reads a pipe expects the line.
+    // A heading over nothing is of no use to a person. A program that reads a pipe expects the line.
     if rows.is_empty() && cx.console.style.terminal() {
         cx.console.message(&Args::none(hidden));
         return Ok(DONE);
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_person_gets_what_runs_and_what_ended_recently_and_hears_of_the_rest() {
+    fn a_terminal_shows_running_and_recent_processes_and_a_note_about_the_rest() {
         let processes = (0..25).map(ended).chain([process(json!({"name": "web"}))]).collect();
         let fake = FakeDaemon::start(vec![vec![answer(processes, 7)]]);
         let (code, out, err) = test_run(&fake, &["list"]);
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_told_with_what_there_was_before() {
+    fn nothing_is_printed_of_events_from_before() {
         let printed = [0, 1, 7].map(super::Args::none);
         assert_eq!(printed[0], "no processes");
         assert_eq!(printed[1], "no processes in the last hour; 1 that ended before is not shown; -a shows it");
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn json_asks_for_no_more_than_was_said_and_neither_sorts_nor_watches() {
+    fn json_requests_no_more_than_the_options_and_neither_sorts_nor_watches() {
         let fake = FakeDaemon::start(vec![vec![Reply::result("{}"), Reply::result("{}")]]);
         assert_eq!(test_run(&fake, &["list", "--json"]).0, 0);
         assert_eq!(fake.next_request().1, json!({}));

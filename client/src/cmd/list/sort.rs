@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_sort_by_what_was_asked_and_equal_ones_stay_in_order() {
+    fn rows_sort_by_the_key_and_equal_ones_stay_in_order() {
         let usage = |cpu: u64, mem: u64| json!({"processes": 1, "cpu_ms": cpu, "rss_bytes": mem});
         let ended = |code: i32| json!({"status": "exited", "reason": "exited", "exit_code": code});
         let all = [
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn of_those_that_ended_the_last_to_end_stay_and_what_runs_always() {
+    fn the_last_to_end_are_kept_and_running_processes_always() {
         let at = |minute: u32| json!({"status": "exited", "exited_at": format!("2026-11-16T03:{minute:02}:00.000Z")});
         let all =
             [listed('a', at(5)), listed('b', json!({})), listed('c', at(9)), listed('d', at(5)), listed('e', at(1))];
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn percent_is_what_was_used_since_the_last_look() {
+    fn percent_is_the_use_since_the_last_measurement() {
         let id: ProcId = "proc_00000000000a".parse().expect("an id");
         let begin = Instant::now();
         let mut cpu = Cpu::default();

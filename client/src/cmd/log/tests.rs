@@ -19,7 +19,7 @@ fn lines(output: &str, changes: Value) -> Value {
 }
 
 #[test]
-fn following_shows_the_last_lines_then_what_comes_across_a_lost_connection() {
+fn following_shows_the_last_lines_then_new_ones_across_a_lost_connection() {
     let closed = json!({"status": "exited", "reason": "exited", "exit_code": 0, "closed": true});
     let fake = FakeDaemon::start(vec![
         vec![
@@ -36,7 +36,7 @@ fn following_shows_the_last_lines_then_what_comes_across_a_lost_connection() {
 }
 
 #[test]
-fn what_makes_no_sense_together_is_a_usage_error() {
+fn options_that_contradict_each_other_are_a_usage_error() {
     let fake = FakeDaemon::start(vec![]);
     for wrong in [
         "-f --json",
@@ -133,7 +133,7 @@ fn an_answer_that_was_cut_to_fit_is_read_by_cursor_instead() {
 }
 
 #[test]
-fn what_is_asked_for_from_a_line_on_comes_page_by_page_to_its_end() {
+fn lines_from_an_offset_come_page_by_page_to_the_end() {
     let pages = || {
         let more = json!({"truncated": true, "next_offset": 7, "lines_shown": 2});
         vec![vec![Reply::result(lines("5\n6\n", more)), Reply::result(lines("7\n", json!({})))]]

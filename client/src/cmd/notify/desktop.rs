@@ -126,12 +126,12 @@ mod tests {
             "{:?}",
             gdbus.args
         );
-        let dashes = busctl.args.iter().position(|arg| arg == "--").expect("what follows is no flag");
+        let dashes = busctl.args.iter().position(|arg| arg == "--").expect("what follows is not an option");
         assert!(busctl.args[dashes..].contains(&"-web exited 1".to_owned()));
     }
 
     #[test]
-    fn the_first_program_that_works_is_enough_and_a_failure_says_why() {
+    fn the_first_program_that_works_is_enough_and_a_failure_has_a_reason() {
         let note = Note { title: "t".into(), body: "b".into() };
         let ended = |code: i32, printed: &str| {
             Ok(Output {

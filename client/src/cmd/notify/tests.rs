@@ -31,7 +31,7 @@ fn the_command_runs_once_for_each_process_with_the_facts_in_its_environment() {
         inspected(json!("/s/out.log")),
         Reply::error(json!({"code": -32001, "message": "gone", "data": {"kind": "not_found"}})),
     ]]);
-    let file = fake.dir().join("told").display().to_string();
+    let file = fake.dir().join("facts").display().to_string();
     let command = format!("env -0 | grep -z ^TOOLD_ | sort -z >> {file}; printf 'end\\0' >> {file}");
     let (code, out, err) = test_run(&fake, &["notify", "web", "b", "--run", &command]);
     assert_eq!((code, err.as_str()), (3, ""));
@@ -83,13 +83,13 @@ fn it_waits_on_without_a_limit_and_across_a_restart_and_then_rings() {
 }
 
 #[test]
-fn any_tells_only_of_those_that_ended_and_a_failing_command_changes_no_code() {
+fn any_notifies_only_of_ended_processes_and_a_failing_command_changes_no_code() {
     let running = process(json!({"output": "", "next_cursor": 0, "matched": null, "listener": null}));
     let fake = FakeDaemon::start(vec![vec![
         answer("exited", &[running, ended("proc_00000000000a", json!({"exit_code": 0}))]),
         inspected(Value::Null),
     ]]);
-    let file = fake.dir().join("told").display().to_string();
+    let file = fake.dir().join("facts").display().to_string();
     let command = format!("echo $TOOLD_ID >> {file}; exit 9");
     let (code, _, err) = test_run(&fake, &["notify", "a", "b", "--any", "--run", &command]);
     assert_eq!((code, err.as_str()), (0, "toolctl: the command of --run ended with exit status: 9\n"));
@@ -98,7 +98,7 @@ fn any_tells_only_of_those_that_ended_and_a_failing_command_changes_no_code() {
 }
 
 #[test]
-fn a_time_limit_is_124_and_tells_nobody() {
+fn a_time_limit_is_124_and_notifies_no_one() {
     let running = process(json!({"output": "", "next_cursor": 0, "matched": null, "listener": null}));
     let waits: Vec<Reply> = (0..50).map(|_| answer("timeout", std::slice::from_ref(&running))).collect();
     let fake = FakeDaemon::start(vec![waits]);

@@ -1,4 +1,4 @@
-//! Adds the caller's PATH, shell, locale, time zone and TERM to an exec request, whoever started the daemon. Pure: our
+//! Adds the caller's PATH, shell, locale, time zone and TERM to an exec request, for the daemon may have others. Pure: our
 //! environment is an argument.
 
 use toold_proto::params::{EnvMode, ExecParams};
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_wins_and_our_language_does_not_undo_it() {
+    fn given_variables_win_and_our_locale_does_not_override_them() {
         let given = [("LANG", "fr_FR.UTF-8"), ("TERM", "vt100"), ("PATH", "/theirs")];
         let all =
             ["COLORTERM=truecolor", "LANG=fr_FR.UTF-8", "PATH=/theirs", "SHELL=/bin/ours", "TERM=vt100", "TZ=UTC"];
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_terminal_that_is_dumb_is_told_so_only_where_there_is_one() {
+    fn a_dumb_terminal_is_passed_on_only_if_there_is_one() {
         let dumb = [("TERM", "dumb")];
         assert_eq!(added(&[], EnvMode::Clean, Pty::Default, &dumb, true), ["TERM=dumb"]);
         assert_eq!(added(&[], EnvMode::Clean, Pty::Default, &dumb, false), [""; 0]);

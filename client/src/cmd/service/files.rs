@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_written_once_and_somebody_else_s_is_left_alone() {
+    fn a_file_is_written_once_and_a_file_of_others_is_left_alone() {
         let dir = tempfile::tempdir().expect("a directory");
         let planned = Planned { path: dir.path().join("a/b"), text: format!("# {MARK}\nx\n") };
         let outcomes = [planned.write(), planned.write()].map(|outcome| outcome.expect("it can be written"));

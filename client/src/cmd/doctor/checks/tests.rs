@@ -47,7 +47,7 @@ fn a_good_machine_has_no_line_that_is_not_ok() {
 }
 
 #[test]
-fn no_daemon_is_no_problem_while_one_can_be_started() {
+fn no_daemon_is_not_a_problem_while_one_can_be_started() {
     let lost = |kind: io::ErrorKind| CallError::Unreachable { path: "/r/s".into(), source: kind.into() };
     let missing = PathState { path: "/r/s".into(), kind: PathKind::Missing };
     let none = Facts { daemon: Err(lost(io::ErrorKind::NotFound)), socket: missing, group: None, ..good() };
@@ -60,7 +60,7 @@ fn no_daemon_is_no_problem_while_one_can_be_started() {
 }
 
 #[test]
-fn modes_owners_and_strangers_are_problems_with_the_command_that_mends_them() {
+fn wrong_modes_owners_and_files_are_problems_with_a_fix() {
     let open = PathState { path: "/r".into(), kind: PathKind::Dir { uid: 1000, mode: 0o755 } };
     let theirs = PathState { path: "/r/s".into(), kind: PathKind::Socket { uid: 7, mode: 0o600 } };
     let file = Some(PathState { path: "/d".into(), kind: PathKind::Other });
@@ -71,7 +71,7 @@ fn modes_owners_and_strangers_are_problems_with_the_command_that_mends_them() {
 }
 
 #[test]
-fn an_old_daemon_and_a_full_disk_are_told() {
+fn an_old_daemon_and_a_full_disk_are_reported() {
     let old = Facts { daemon: Ok(Some(info(json!({"version": "0.0.1"})))), free: Some(1 << 20), ..good() };
     let printed = all(&old);
     let text = format!("toolctl is {VERSION}, but the daemon that runs is 0.0.1");
@@ -81,7 +81,7 @@ fn an_old_daemon_and_a_full_disk_are_told() {
 }
 
 #[test]
-fn each_missing_feature_says_what_it_costs() {
+fn each_missing_feature_is_reported_with_its_cost() {
     let poor = json!({"pidfd": true, "pidfd_exit": false, "proc_children": true, "zygote": true, "landlock_abi": 0,
         "cgroup": {"pids": "cgroup1"}});
     let facts = Facts { daemon: Ok(Some(info(json!({"features": poor})))), ..good() };

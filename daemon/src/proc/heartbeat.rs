@@ -18,22 +18,22 @@ const MAX_OUTPUT_CHARS: usize = 200;
 pub async fn run(proc: Arc<Proc>) {
     let Some(every) = proc.spec.heartbeat_ms else { return };
     let began = mono_ms().saturating_sub(wall_ms().saturating_sub(proc.spec.created_ms));
-    let mut news = proc.subscribe();
+    let mut state_changes = proc.subscribe();
     loop {
-        news.mark_unchanged();
+        state_changes.mark_unchanged();
         let (state, checkpoint) = (proc.state(), proc.checkpoint());
         if state.has_ended() {
             return;
         }
         if state.progress.counts.end <= checkpoint.heartbeat_cursor {
             proc.notify_past(checkpoint.heartbeat_cursor);
-            let _ = news.changed().await;
+            let _ = state_changes.changed().await;
             continue;
         }
         let due = began.max(checkpoint.heartbeat_at_ms).saturating_add(every);
         let wait = due.saturating_sub(mono_ms());
         if wait > 0 {
-            let _ = tokio::time::timeout(Duration::from_millis(wait), news.wait_for(State::has_ended)).await;
+            let _ = tokio::time::timeout(Duration::from_millis(wait), state_changes.wait_for(State::has_ended)).await;
             continue;
         }
         if let Err(e) = beat(&proc, &state) {

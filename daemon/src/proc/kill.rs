@@ -10,8 +10,11 @@ use toold_proto::results::{KillStatus, Killed};
 
 /// Default time between SIGTERM and SIGKILL.
 pub const GRACE_MS: u64 = 5000;
-/// Number of tries to kill a tree without its shim.
-const BY_HAND: usize = 50;
+/// Number of tries to kill a tree without its shim, and the delay between them.
+const KILL_TRIES: usize = 50;
+const KILL_RETRY_DELAY: Duration = Duration::from_millis(20);
+/// Time to wait for the next connection to a shim.
+const RECONNECT_WAIT: Duration = Duration::from_millis(50);
 
 /// Kills trees concurrently. Returns when each is known to be empty, or to have survivors.
 pub async fn kill_all(procs: Vec<Arc<Proc>>, kill: Kill) -> Vec<Killed> {
@@ -19,15 +22,15 @@ pub async fn kill_all(procs: Vec<Arc<Proc>>, kill: Kill) -> Vec<Killed> {
 }
 
 async fn kill_one(proc: &Proc, kill: Kill) -> Killed {
-    let mut news = proc.subscribe();
+    let mut state_changes = proc.subscribe();
     let mut proven = true;
-    let end = loop {
+    let result = loop {
         match proc.kill(kill).await {
-            Ok(end) => break end,
+            Ok(result) => break result,
             Err(_) if proc.published_state().is_final() => break KillResult::default(),
             // The connection to its shim broke: try again on the next one.
             Err(NoReply::Gone) => {
-                let _ = tokio::time::timeout(Duration::from_millis(50), news.changed()).await;
+                let _ = tokio::time::timeout(RECONNECT_WAIT, state_changes.changed()).await;
             }
             Err(NoReply::Unresponsive) => {
                 // A shim that cannot act is not waited for. The exit is reported when it can.
@@ -36,18 +39,18 @@ async fn kill_one(proc: &Proc, kill: Kill) -> Killed {
             }
         }
     };
-    if proven && end.survivors.is_empty() {
-        // The shim reports the exit before the end of the kill, so the exit is here or about to be.
-        let _ = news.wait_for(State::has_ended).await;
+    if proven && result.survivors.is_empty() {
+        // The shim reports the exit before the end of the kill, so this returns at once.
+        let _ = state_changes.wait_for(State::has_ended).await;
     }
     let survivors: Vec<_> =
-        end.survivors.iter().filter_map(|pid| tree::member(*pid)).filter(|m| m.state != "Z").collect();
-    let status = match (survivors.is_empty(), end.signals) {
+        result.survivors.iter().filter_map(|pid| tree::member(*pid)).filter(|m| m.state != "Z").collect();
+    let status = match (survivors.is_empty(), result.signals) {
         (false, _) => KillStatus::Survivors,
         (true, 0) => KillStatus::AlreadyExited,
         (true, _) => KillStatus::Killed,
     };
-    let signals_sent = (1..64).filter(|n| end.signals & (1 << n) != 0).collect::<Vec<i32>>();
+    let signals_sent = (1..64).filter(|n| result.signals & (1 << n) != 0).collect::<Vec<i32>>();
     let outcome = view::outcome(&proc.spec, &proc.published_state());
     Killed {
         id: proc.spec.id,
@@ -64,12 +67,12 @@ async fn kill_one(proc: &Proc, kill: Kill) -> Killed {
 /// has no event for the end of a tree.
 async fn kill_without_shim(proc: &Proc) -> Vec<i32> {
     let mut alive = Vec::new();
-    for _ in 0..BY_HAND {
+    for _ in 0..KILL_TRIES {
         alive = tree::kill_below(proc.published_state().shim_pid);
         if alive.is_empty() {
             break;
         }
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        tokio::time::sleep(KILL_RETRY_DELAY).await;
     }
     alive
 }

@@ -12,11 +12,11 @@ use tokio::time::timeout;
 use toold_proto::event::NeedsInput;
 
 /// Time that a wait must last before it is published: a program that reads input which is on its way does not count.
-const QUIET: Duration = Duration::from_millis(250);
+const MIN_WAIT: Duration = Duration::from_millis(250);
 /// Maximum time between two checks of a program that keeps printing.
 const MAX_BACKOFF: Duration = Duration::from_secs(4);
 /// After this time without a change, only output or input causes another check: an idle daemon has no timers.
-const PATIENCE: Duration = Duration::from_secs(60);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Minimum time between two events. A terminal program waits again after every key.
 const MIN_INTERVAL: Duration = Duration::from_secs(2);
 /// Maximum time between two events of a program that waits again and again without input, as `top` does.
@@ -26,26 +26,27 @@ const MAX_INTERVAL: Duration = Duration::from_secs(3600);
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Activity {
     end: u64,
-    typed: u64,
+    writes: u64,
 }
 
 /// Publishes the event for every new wait, until the program ends.
 pub async fn run(proc: Arc<Proc>) {
-    let mut news = proc.subscribe();
-    let activity = || Activity { end: proc.state().progress.counts.end, typed: *proc.input.borrow() };
+    let mut state_changes = proc.subscribe();
+    let activity = || Activity { end: proc.state().progress.counts.end, writes: *proc.input.borrow() };
     // A wait that an earlier daemon published is not published again while nothing has changed.
     let mut reported: Option<(Activity, Option<WaitId>)> =
         (proc.checkpoint().input_wait_end == activity().end + 1).then(|| (activity(), None));
-    let (mut pause, mut between) = (QUIET, MIN_INTERVAL);
-    let mut before: Option<WaitId> = None;
+    let (mut pause, mut interval) = (MIN_WAIT, MIN_INTERVAL);
+    let mut last_wait: Option<WaitId> = None;
     while !proc.published_state().has_ended() {
         let now = activity();
-        if pause > PATIENCE || reported.is_some_and(|(at, _)| at == now) {
-            changed(&proc, now).await;
-            (pause, before) = (QUIET, None);
+        if pause > IDLE_TIMEOUT || reported.is_some_and(|(at, _)| at == now) {
+            wait_for_activity(&proc, now).await;
+            pause = MIN_WAIT;
+            last_wait = None;
             continue;
         }
-        if timeout(pause, async { news.wait_for(State::has_ended).await.is_ok() }).await.is_ok() {
+        if timeout(pause, async { state_changes.wait_for(State::has_ended).await.is_ok() }).await.is_ok() {
             return;
         }
         let (after, state) = (activity(), proc.state());
@@ -62,8 +63,9 @@ pub async fn run(proc: Arc<Proc>) {
             continue;
         }
         // Quiet all the time, or asleep in the same read as before: the wait has lasted in both cases.
-        if after != now && before != Some(wait) {
-            (before, pause) = (Some(wait), QUIET);
+        if after != now && last_wait != Some(wait) {
+            last_wait = Some(wait);
+            pause = MIN_WAIT;
             continue;
         }
         if let Err(e) = publish(&proc, &state, pid, echo) {
@@ -71,20 +73,22 @@ pub async fn run(proc: Arc<Proc>) {
             tokio::time::sleep(RETRY_DELAY).await;
             continue;
         }
-        let typed = reported.is_none_or(|(at, _)| at.typed != after.typed);
-        between = if typed { MIN_INTERVAL } else { (between * 2).min(MAX_INTERVAL) };
-        (reported, pause) = (Some((after, Some(wait))), QUIET);
-        cool_down(&proc, between, after.typed).await;
+        let written = reported.is_none_or(|(at, _)| at.writes != after.writes);
+        interval = if written { MIN_INTERVAL } else { (interval * 2).min(MAX_INTERVAL) };
+        reported = Some((after, Some(wait)));
+        pause = MIN_WAIT;
+        cool_down(&proc, interval, after.writes).await;
     }
 }
 
 /// Waits until the program printed, was written to, or ended.
-async fn changed(proc: &Proc, since: Activity) {
-    let (mut news, mut input) = (proc.subscribe(), proc.input.subscribe());
+async fn wait_for_activity(proc: &Proc, since: Activity) {
+    let (mut state_changes, mut input) = (proc.subscribe(), proc.input.subscribe());
     proc.notify_past(since.end);
-    let printed =
-        async { news.wait_for(|state| state.progress.counts.end > since.end || state.has_ended()).await.is_ok() };
-    let written = async { input.wait_for(|count| *count != since.typed).await.is_ok() };
+    let printed = async {
+        state_changes.wait_for(|state| state.progress.counts.end > since.end || state.has_ended()).await.is_ok()
+    };
+    let written = async { input.wait_for(|count| *count != since.writes).await.is_ok() };
     tokio::select! {
         _ = printed => {}
         _ = written => {}
@@ -92,18 +96,18 @@ async fn changed(proc: &Proc, since: Activity) {
 }
 
 /// Waits after an event. A write ends the wait early: the next wait for input is a new one.
-async fn cool_down(proc: &Proc, between: Duration, typed: u64) {
-    let (mut news, mut input) = (proc.subscribe(), proc.input.subscribe());
-    let ended = async { news.wait_for(State::has_ended).await.is_ok() };
+async fn cool_down(proc: &Proc, interval: Duration, writes: u64) {
+    let (mut state_changes, mut input) = (proc.subscribe(), proc.input.subscribe());
+    let ended = async { state_changes.wait_for(State::has_ended).await.is_ok() };
     if timeout(MIN_INTERVAL, ended).await.is_ok() {
         return;
     }
-    let ended = async { news.wait_for(State::has_ended).await.is_ok() };
-    let written = async { input.wait_for(|count| *count != typed).await.is_ok() };
+    let ended = async { state_changes.wait_for(State::has_ended).await.is_ok() };
+    let written = async { input.wait_for(|count| *count != writes).await.is_ok() };
     let either = async {
         tokio::select! { _ = ended => {}, _ = written => {} }
     };
-    let _ = timeout(between.saturating_sub(MIN_INTERVAL), either).await;
+    let _ = timeout(interval.saturating_sub(MIN_INTERVAL), either).await;
 }
 
 fn publish(proc: &Proc, state: &State, pid: i32, echo: Option<bool>) -> std::io::Result<()> {

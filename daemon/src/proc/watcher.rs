@@ -74,9 +74,9 @@ impl WatchTask {
 
 /// Watches until the program has ended and all its output is scanned.
 pub async fn run(proc: Arc<Proc>) {
-    let mut news = proc.subscribe();
+    let mut state_changes = proc.subscribe();
     loop {
-        news.mark_unchanged();
+        state_changes.mark_unchanged();
         match proc.scan_turn(&proc.state()) {
             Ok(ScanProgress::Through) => {
                 // The last turn may have turned `notify` on.
@@ -89,7 +89,7 @@ pub async fn run(proc: Arc<Proc>) {
             Ok(ScanProgress::More) => tokio::task::yield_now().await,
             Ok(ScanProgress::End(end)) => {
                 proc.notify_past(end);
-                let _ = news.changed().await;
+                let _ = state_changes.changed().await;
             }
             Err(e) => {
                 tracing::error!(id = %proc.spec.id, %e, "the watch failed; trying again");

@@ -77,20 +77,20 @@ impl Registry {
         for reader in readers {
             all.extend(reader.await.map_err(io::Error::other)?);
         }
-        let checkpoint = all.iter().filter_map(|(found, _)| found.loaded()?.checkpoint);
+        let checkpoint = all.iter().filter_map(|(scanned, _)| scanned.loaded()?.checkpoint);
         let highest = checkpoint.map(|checkpoint| checkpoint.seq).max().unwrap_or(0);
         self.sink.journal.advance_past(highest).into_iter().for_each(|damage| self.report_damage(damage));
         // Connect to shims after all records are loaded, so that the first request does not wait for 1,000 handshakes.
-        let turns = self.launcher.handshakes.acquire_many(MAX_HANDSHAKES).await;
-        for (found, dir) in all {
-            self.adopt_one(found, &dir, tail);
+        let permits = self.launcher.handshakes.acquire_many(MAX_HANDSHAKES).await;
+        for (scanned, dir) in all {
+            self.adopt_one(scanned, &dir, tail);
         }
-        drop(turns);
+        drop(permits);
         Ok(count)
     }
 
-    fn adopt_one(self: &Arc<Self>, found: Scanned, dir: &Path, tail: &JournalTail) {
-        match found {
+    fn adopt_one(self: &Arc<Self>, scanned: Scanned, dir: &Path, tail: &JournalTail) {
+        match scanned {
             Scanned::Finished(loaded, damage) => {
                 for damage in damage {
                     self.report_damage(format!("{}: {damage}", loaded.dir.display()));
@@ -112,10 +112,10 @@ impl Registry {
                 }
                 drop(locked);
             }
-            Scanned::Damaged(why) => {
+            Scanned::Damaged(error) => {
                 let quarantine = dir.with_extension(format!("damaged-{}", std::process::id()));
                 let moved = std::fs::rename(dir, &quarantine);
-                let place = if moved.is_ok() { quarantine } else { dir.to_path_buf() };
+                let path = if moved.is_ok() { quarantine } else { dir.to_path_buf() };
                 let id = dir.file_name().and_then(|n| n.to_str()).unwrap_or_default();
                 let alive = match tree::shim_of(id) {
                     Some(shim) => {
@@ -124,7 +124,7 @@ impl Registry {
                     }
                     None => String::new(),
                 };
-                self.report_damage(format!("{}: {why}{alive}", place.display()));
+                self.report_damage(format!("{}: {error}{alive}", path.display()));
             }
             Scanned::Open { loaded, record, nonce } => {
                 let running = !loaded.state.has_ended();
@@ -169,7 +169,7 @@ impl Scanned {
 fn scan_dir(dir: &Path) -> Scanned {
     hooks::at("recovery.look");
     match read(dir) {
-        Ok(found) => found,
+        Ok(scanned) => scanned,
         Err(e) => Scanned::Damaged(e),
     }
 }

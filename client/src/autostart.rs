@@ -106,7 +106,7 @@ pub fn connect(socket: &Path, flags: &DaemonFlags) -> Result<Client, StartError>
 }
 
 fn start(socket: &Path, flags: &DaemonFlags) -> Result<Client, StartError> {
-    let log = Log::open(paths::state_dir())?;
+    let log = DaemonLog::open(paths::state_dir())?;
     let program = program();
     let mut child = command(&program, flags, &log)?
         .spawn()
@@ -199,7 +199,7 @@ pub fn program() -> PathBuf {
     beside.filter(runs).unwrap_or_else(|| "toold".into())
 }
 
-fn command(program: &Path, flags: &DaemonFlags, log: &Log) -> Result<Command, StartError> {
+fn command(program: &Path, flags: &DaemonFlags, log: &DaemonLog) -> Result<Command, StartError> {
     let mut command = Command::new(program);
     for (flag, path) in [("--socket", &flags.socket), ("--config", &flags.config)] {
         if let Some(path) = path {
@@ -225,16 +225,16 @@ fn absolute(path: &Path) -> Result<OsString, StartError> {
 }
 
 /// The log of a daemon that we start: a file of the user, or none without a home directory.
-struct Log {
+struct DaemonLog {
     path: Option<PathBuf>,
     file: Option<File>,
     /// The offset at which this start's output begins.
     begin: u64,
 }
 
-impl Log {
-    fn open(state_dir: Option<PathBuf>) -> Result<Log, StartError> {
-        let Some(dir) = state_dir else { return Ok(Log { path: None, file: None, begin: 0 }) };
+impl DaemonLog {
+    fn open(state_dir: Option<PathBuf>) -> Result<DaemonLog, StartError> {
+        let Some(dir) = state_dir else { return Ok(DaemonLog { path: None, file: None, begin: 0 }) };
         let io = |doing, path: &Path| {
             let path = path.to_path_buf();
             move |source| StartError::Io { doing, path, source }
@@ -243,7 +243,7 @@ impl Log {
         let path = dir.join("toold.log");
         let file = OpenOptions::new().append(true).create(true).mode(0o600).open(&path).map_err(io("open", &path))?;
         let begin = file.metadata().map_err(io("look at", &path))?.len();
-        Ok(Log { path: Some(path), file: Some(file), begin })
+        Ok(DaemonLog { path: Some(path), file: Some(file), begin })
     }
 
     fn stdio(&self) -> Result<Stdio, StartError> {
@@ -282,9 +282,9 @@ mod tests {
     fn the_log_is_private_and_its_tail_is_of_this_start_only() {
         let dir = tempfile::tempdir().expect("a directory");
         let state = dir.path().join("a/b");
-        drop(Log::open(Some(state.clone())).expect("a log"));
+        drop(DaemonLog::open(Some(state.clone())).expect("a log"));
         std::fs::write(state.join("toold.log"), "an older start\n").expect("the log is writable");
-        let log = Log::open(Some(state.clone())).expect("a log");
+        let log = DaemonLog::open(Some(state.clone())).expect("a log");
         let log_excerpt: String = (0..20).map(|n| format!("line {n}\n")).collect();
         std::fs::write(state.join("toold.log"), format!("an older start\n{log_excerpt}")).expect("the log is writable");
         let expected: Vec<String> = (10..20).map(|n| format!("line {n}")).collect();
@@ -304,7 +304,7 @@ mod tests {
 
     #[test]
     fn flags_reach_the_daemon_as_absolute_paths() {
-        let log = Log { path: None, file: None, begin: 0 };
+        let log = DaemonLog { path: None, file: None, begin: 0 };
         let flags = DaemonFlags { socket: Some("s.sock".into()), config: Some("/etc/c.toml".into()) };
         let command = command(Path::new("toold"), &flags, &log).expect("a command");
         let here = std::env::current_dir().expect("a directory").join("s.sock");

@@ -238,7 +238,7 @@ struct Request<'a, P> {
 }
 
 #[derive(Deserialize)]
-struct Line<'a> {
+struct RawMessage<'a> {
     #[serde(borrow)]
     id: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -272,7 +272,7 @@ fn read_message(line: &[u8]) -> Result<Option<Message>, CallError> {
     if line.iter().all(u8::is_ascii_whitespace) {
         return Ok(None);
     }
-    let line: Line<'_> = serde_json::from_slice(line)
+    let line: RawMessage<'_> = serde_json::from_slice(line)
         .map_err(|e| CallError::Protocol(format!("the daemon's answer is not JSON-RPC: {e}")))?;
     if line.method.is_some() {
         return Ok(line.params.and_then(read_push).map(Message::Push));

@@ -32,7 +32,7 @@ table whenever a process starts or ends, with an empty line between two.";
 pub struct Args {
     /// Only these: starting, running, exited (however it ended), killed, signaled, timeout, oom, failed_start or lost
     #[arg(long, hide_possible_values = true, value_parser = state())]
-    status: Option<State>,
+    status: Option<StatusFilter>,
     /// Only processes of this task
     #[arg(long)]
     task: Option<String>,
@@ -67,33 +67,33 @@ pub struct Args {
 
 /// A value of the STATUS column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum StatusFilter {
     Is(Status),
     EndedBy(Reason),
 }
 
-impl State {
+impl StatusFilter {
     fn status(self) -> Option<Status> {
         match self {
-            State::Is(status) => Some(status),
-            State::EndedBy(_) => None,
+            StatusFilter::Is(status) => Some(status),
+            StatusFilter::EndedBy(_) => None,
         }
     }
 
     fn reason(self) -> Option<Reason> {
         match self {
-            State::Is(_) => None,
-            State::EndedBy(reason) => Some(reason),
+            StatusFilter::Is(_) => None,
+            StatusFilter::EndedBy(reason) => Some(reason),
         }
     }
 }
 
 /// Every value that the column shows. `exited` and `lost` are the protocol's: `exited` is any end.
-fn state() -> impl TypedValueParser<Value = State> {
+fn state() -> impl TypedValueParser<Value = StatusFilter> {
     const STATUSES: [Status; 4] = [Status::Starting, Status::Running, Status::Exited, Status::Lost];
     const REASONS: [Reason; 5] = [Reason::Killed, Reason::Signaled, Reason::Timeout, Reason::Oom, Reason::FailedStart];
-    let statuses = STATUSES.map(|known| (status::name(known), State::Is(known)));
-    let reasons = REASONS.map(|known| (status::reason(known), State::EndedBy(known)));
+    let statuses = STATUSES.map(|known| (status::name(known), StatusFilter::Is(known)));
+    let reasons = REASONS.map(|known| (status::reason(known), StatusFilter::EndedBy(known)));
     let all: Vec<_> = statuses.into_iter().chain(reasons).collect();
     PossibleValuesParser::new(all.iter().map(|(name, _)| *name)).try_map(move |text: String| {
         all.iter().find(|(name, _)| *name == text).map(|(_, state)| *state).ok_or("not a status")
@@ -111,8 +111,8 @@ impl Args {
         params::ListParams {
             task_id: self.task.clone(),
             session_key: self.session.clone(),
-            status: self.status.and_then(State::status),
-            reason: self.status.and_then(State::reason),
+            status: self.status.and_then(StatusFilter::status),
+            reason: self.status.and_then(StatusFilter::reason),
             label: self.label.clone(),
             name: self.name.clone(),
             ended_within_ms: (!json && self.recent()).then_some(RECENT_MS),

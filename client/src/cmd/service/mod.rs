@@ -24,11 +24,11 @@ pub const INFO_TIMEOUT: Duration = Duration::from_secs(3);
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
-    verb: Verb,
+    action: Action,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Verb {
+enum Action {
     /// Install units, completions and manual pages; systemd then starts the daemon when it is needed
     #[command(after_help = "Examples:\n  toolctl service install\n  toolctl service install --units-only")]
     Install(InstallArgs),
@@ -80,14 +80,14 @@ struct Done<'a> {
 }
 
 pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
-    match args.verb {
-        Verb::Install(args) => install::install(&args, &Systemd::find()?, cx),
-        Verb::Uninstall => install::uninstall(&Systemd::find()?, cx),
-        Verb::Start => start(&Systemd::find()?, cx),
-        Verb::Stop => stop(&Systemd::find()?, cx),
-        Verb::Restart => restart(&Systemd::find()?, cx),
-        Verb::Status => status::run(cx),
-        Verb::Logs(args) => logs(args, &Systemd::find()?, cx),
+    match args.action {
+        Action::Install(args) => install::install(&args, &Systemd::find()?, cx),
+        Action::Uninstall => install::uninstall(&Systemd::find()?, cx),
+        Action::Start => start(&Systemd::find()?, cx),
+        Action::Stop => stop(&Systemd::find()?, cx),
+        Action::Restart => restart(&Systemd::find()?, cx),
+        Action::Status => status::run(cx),
+        Action::Logs(args) => logs(args, &Systemd::find()?, cx),
     }
 }
 

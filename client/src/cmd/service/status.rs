@@ -50,7 +50,7 @@ impl Seen {
     fn new(unit: &Unit) -> Seen {
         Seen {
             installed: unit.loaded(),
-            state: unit.phrase(),
+            state: unit.describe(),
             file: unit.get("FragmentPath").into(),
             restarts: unit.get("NRestarts").parse().ok(),
         }

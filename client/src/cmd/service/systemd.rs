@@ -89,7 +89,7 @@ impl Unit {
     }
 
     /// Returns `active (listening), enabled`, or that it is not installed.
-    pub fn phrase(&self) -> String {
+    pub fn describe(&self) -> String {
         if !self.loaded() {
             return "not installed".into();
         }
@@ -163,11 +163,11 @@ mod tests {
                     FragmentPath=/a=b\n";
         let unit = Unit::parse(text);
         assert_eq!((unit.loaded(), unit.active(), unit.main_pid()), (true, true, Some(42)));
-        assert_eq!((unit.phrase().as_str(), unit.get("FragmentPath")), ("active (running)", "/a=b"));
+        assert_eq!((unit.describe().as_str(), unit.get("FragmentPath")), ("active (running)", "/a=b"));
         let socket = Unit::parse("LoadState=loaded\nActiveState=active\nSubState=listening\nUnitFileState=enabled\n");
-        assert_eq!(socket.phrase(), "active (listening), enabled");
+        assert_eq!(socket.describe(), "active (listening), enabled");
         let failed = Unit::parse("LoadState=loaded\nActiveState=failed\nSubState=failed\nMainPID=0\nResult=watchdog\n");
-        assert_eq!((failed.phrase().as_str(), failed.main_pid()), ("failed (failed), ended by watchdog", None));
-        assert_eq!(Unit::parse("LoadState=not-found\n").phrase(), "not installed");
+        assert_eq!((failed.describe().as_str(), failed.main_pid()), ("failed (failed), ended by watchdog", None));
+        assert_eq!(Unit::parse("LoadState=not-found\n").describe(), "not installed");
     }
 }

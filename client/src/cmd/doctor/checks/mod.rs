@@ -174,7 +174,7 @@ fn unit(facts: &Facts) -> Vec<Check> {
     let failed = |unit: &Unit| unit.get("ActiveState") == "failed";
     let mut checks = Vec::new();
     if failed(service) || failed(socket) {
-        let text = format!("service {}, socket {}", service.phrase(), socket.phrase());
+        let text = format!("service {}, socket {}", service.describe(), socket.describe());
         checks.push(problem(
             "unit",
             text,
@@ -183,11 +183,11 @@ fn unit(facts: &Facts) -> Vec<Check> {
     } else if !socket.active() {
         checks.push(warning(
             "unit",
-            format!("installed, but the socket is {}", socket.phrase()),
+            format!("installed, but the socket is {}", socket.describe()),
             "toolctl service start",
         ));
     } else {
-        checks.push(ok("unit", format!("service {}, socket {}", service.phrase(), socket.phrase())));
+        checks.push(ok("unit", format!("service {}, socket {}", service.describe(), socket.describe())));
     }
     if service.get("NeedDaemonReload") == "yes" {
         checks.push(warning("unit", "its file changed, and systemd has not read it", "systemctl --user daemon-reload"));

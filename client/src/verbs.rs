@@ -15,11 +15,13 @@ pub struct VerbInfo {
     pub group: &'static str,
     /// The processes that completion offers for its ids.
     pub ids: ProcessFilter,
+    #[cfg(test)]
     pub parse: Parse,
     pub examples: &'static [&'static str],
 }
 
 /// The way to parse a command line with this verb.
+#[cfg(test)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Parse {
     /// With the definition of this verb alone. Building all definitions takes longer than a call takes.
@@ -31,13 +33,14 @@ pub enum Parse {
 /// Declares every verb: its documentation (the text of `--help`), its arguments, and what else a verb must have. Without one of
 /// these the list does not compile.
 macro_rules! verbs {
+    // The definitions of rare verbs are compiled once, among all, and not for a parser of their own.
+    (@parse Single $words:ident, $variant:ident($args:ty)) => { single::<$args>($words, Verb::$variant) };
+    (@parse All $words:ident, $variant:ident($args:ty)) => { None };
     ($(
         $(#[$about:meta])*
         $variant:ident($args:ty) = $name:literal {
-            group: $group:literal,
-            ids: $filter:ident $ids:expr,
-            parse: $parse:ident,
-            run: $run:expr,
+            group: $group:literal, parse: $parse:ident,
+            ids: $filter:ident $ids:expr, run: $run:expr,
             examples: [$($example:literal),* $(,)?] $(,)?
         }
     )*) => {
@@ -50,6 +53,7 @@ macro_rules! verbs {
             name: $name,
             group: $group,
             ids: ProcessFilter::$filter,
+            #[cfg(test)]
             parse: Parse::$parse,
             examples: &[$($example),*],
         },)*];
@@ -79,10 +83,9 @@ macro_rules! verbs {
         /// Parses a command line with the definition of its verb alone. None: the verb is parsed with all definitions, the line is
         /// wrong, or it asks for help; all of that is decided with all definitions.
         pub fn parse_single_verb(words: &[OsString]) -> Option<Cli> {
-            let verb = find(words.get(1)?.to_str()?).filter(|verb| verb.parse == Parse::Single)?;
-            match verb.name {
-                $($name => single::<$args>(words, Verb::$variant),)*
-                // `find` returns only the names above.
+            match words.get(1)?.to_str()? {
+                $($name => verbs!(@parse $parse words, $variant($args)),)*
+                // An option before the verb, or not a verb.
                 _ => None,
             }
         }
@@ -92,10 +95,8 @@ macro_rules! verbs {
 verbs! {
     /// Start a process, show its output as it comes, exit as it does
     Run(cmd::run::Args) = "run" {
-        group: "Start",
-        ids: NoIds |_| Vec::new(),
-        parse: Single,
-        run: |args, cx| cmd::run::run(args, cx).map_err(CliError::of_run),
+        group: "Start", parse: Single,
+        ids: NoIds |_| Vec::new(), run: |args, cx| cmd::run::run(args, cx).map_err(CliError::of_run),
         examples: [
             "toolctl run -- make test                 # its output, its exit code",
             "toolctl run -t -- vim notes.txt          # Ctrl-\\ leaves it running",
@@ -104,10 +105,8 @@ verbs! {
     }
     /// Start a process in the background and print its id
     Exec(cmd::exec::Args) = "exec" {
-        group: "Start",
-        ids: NoIds |_| Vec::new(),
-        parse: Single,
-        run: cmd::exec::run,
+        group: "Start", parse: Single,
+        ids: NoIds |_| Vec::new(), run: cmd::exec::run,
         examples: [
             "toolctl exec --name web --ready-port 8080 --ready-timeout 30s -- ./server",
             "toolctl exec --notify --watch error --watch-re '^FAILED' -c 'make test'",
@@ -115,10 +114,8 @@ verbs! {
     }
     /// List processes, newest first
     List(cmd::list::Args) = "list" {
-        group: "Look",
-        ids: NoIds |_| Vec::new(),
-        parse: Single,
-        run: cmd::list::run,
+        group: "Look", parse: Single,
+        ids: NoIds |_| Vec::new(), run: cmd::list::run,
         examples: [
             "toolctl list --label team=web --json | jq -r '.processes[].id'",
             "toolctl list --watch --sort cpu",
@@ -127,43 +124,26 @@ verbs! {
     }
     /// Show a process's status and its latest output
     Poll(cmd::poll::Args) = "poll" {
-        group: "Look",
-        ids: Any |args| vec![&mut args.id],
-        parse: Single,
-        run: cmd::poll::run,
-        examples: [
-            "toolctl poll web",
-            "toolctl poll @last --cursor 4096 --wait 30s",
-        ],
+        group: "Look", parse: Single,
+        ids: Any |args| vec![&mut args.id], run: cmd::poll::run,
+        examples: ["toolctl poll web", "toolctl poll @last --cursor 4096 --wait 30s"],
     }
     /// Show a process's output; -f follows it
     Log(cmd::log::Args) = "log" {
-        group: "Look",
-        ids: Any |args| vec![&mut args.id],
-        parse: Single,
-        run: cmd::log::run,
-        examples: [
-            "toolctl log web -f --grep 'error|warn' -C 2",
-            "toolctl log web --since 10m --stream stderr",
-        ],
+        group: "Look", parse: Single,
+        ids: Any |args| vec![&mut args.id], run: cmd::log::run,
+        examples: ["toolctl log web -f --grep 'error|warn' -C 2", "toolctl log web --since 10m --stream stderr"],
     }
     /// Show everything about one process
     Inspect(cmd::inspect::Args) = "inspect" {
-        group: "Look",
-        ids: Any |args| vec![&mut args.id],
-        parse: Single,
-        run: cmd::inspect::run,
-        examples: [
-            "toolctl inspect web",
-            "toolctl inspect web --json | jq '.tree[].command'",
-        ],
+        group: "Look", parse: Single,
+        ids: Any |args| vec![&mut args.id], run: cmd::inspect::run,
+        examples: ["toolctl inspect web", "toolctl inspect web --json | jq '.tree[].command'"],
     }
     /// Show what happened; -f shows what happens
     Events(cmd::events::Args) = "events" {
-        group: "Look",
-        ids: Any |args| args.id.iter_mut().collect(),
-        parse: Single,
-        run: cmd::events::run,
+        group: "Look", parse: Single,
+        ids: Any |args| args.id.iter_mut().collect(), run: cmd::events::run,
         examples: [
             "toolctl events -f --type exited --type watch_match",
             "toolctl events --consumer me --wait 30s --json | jq -r .id",
@@ -171,10 +151,8 @@ verbs! {
     }
     /// Wait until processes end, print a match, listen or are quiet
     Wait(cmd::wait::Args) = "wait" {
-        group: "Wait",
-        ids: Any |args| args.ids.iter_mut().collect(),
-        parse: Single,
-        run: cmd::wait::run,
+        group: "Wait", parse: Single,
+        ids: Any |args| args.ids.iter_mut().collect(), run: cmd::wait::run,
         examples: [
             "toolctl wait build tests --timeout 10m",
             "toolctl wait web --match 'listening on' && toolctl poll web",
@@ -182,10 +160,8 @@ verbs! {
     }
     /// Wait until processes end, then notify: desktop, bell or a command
     Notify(cmd::notify::Args) = "notify" {
-        group: "Wait",
-        ids: Any |args| args.ids.iter_mut().collect(),
-        parse: All,
-        run: cmd::notify::run,
+        group: "Wait", parse: All,
+        ids: Any |args| args.ids.iter_mut().collect(), run: cmd::notify::run,
         examples: [
             "toolctl notify build",
             "toolctl notify build --run 'mail -s \"build: $TOOLD_EXIT_CODE\" me < /dev/null'",
@@ -193,10 +169,8 @@ verbs! {
     }
     /// Put a process that has a terminal (exec --pty) on yours
     Attach(cmd::attach::Args) = "attach" {
-        group: "Talk to it",
-        ids: OnTerminal |args| vec![&mut args.id],
-        parse: Single,
-        run: cmd::attach::run,
+        group: "Talk to it", parse: Single,
+        ids: OnTerminal |args| vec![&mut args.id], run: cmd::attach::run,
         examples: [
             "toolctl exec --pty --name dev -- bash     # later, from any terminal:",
             "toolctl attach dev                        # Ctrl-\\ leaves it running",
@@ -206,143 +180,81 @@ verbs! {
     }
     /// Write text to a process's stdin
     Write(cmd::write::Args) = "write" {
-        group: "Talk to it",
-        ids: WithStdin |args| vec![&mut args.id],
-        parse: Single,
-        run: |args, cx| cmd::write::run(args, cmd::write::End::Open, cx),
-        examples: [
-            "toolctl write repl 'no newline'",
-            "tar c . | toolctl write unpack -",
-        ],
+        group: "Talk to it", parse: Single,
+        ids: WithStdin |args| vec![&mut args.id], run: |args, cx| cmd::write::run(args, cmd::write::End::Open, cx),
+        examples: ["toolctl write repl 'no newline'", "tar c . | toolctl write unpack -"],
     }
     /// Write a line to a process's stdin
     Submit(cmd::write::Args) = "submit" {
-        group: "Talk to it",
-        ids: WithStdin |args| vec![&mut args.id],
-        parse: Single,
-        run: |args, cx| cmd::write::run(args, cmd::write::End::Newline, cx),
-        examples: [
-            "toolctl submit repl 'print(6 * 7)'",
-            "toolctl submit @last yes",
-        ],
+        group: "Talk to it", parse: Single,
+        ids: WithStdin |args| vec![&mut args.id], run: |args, cx| cmd::write::run(args, cmd::write::End::Newline, cx),
+        examples: ["toolctl submit repl 'print(6 * 7)'", "toolctl submit @last yes"],
     }
     /// Close a process's stdin
     Close(cmd::close::Args) = "close" {
-        group: "Talk to it",
-        ids: WithStdin |args| vec![&mut args.id],
-        parse: Single,
-        run: cmd::close::run,
-        examples: [
-            "toolctl close sort",
-            "toolctl write sort - < words.txt && toolctl close sort",
-        ],
+        group: "Talk to it", parse: Single,
+        ids: WithStdin |args| vec![&mut args.id], run: cmd::close::run,
+        examples: ["toolctl close sort", "toolctl write sort - < words.txt && toolctl close sort"],
     }
     /// Change the size of a process's terminal
     Resize(cmd::resize::Args) = "resize" {
-        group: "Talk to it",
-        ids: OnTerminal |args| vec![&mut args.id],
-        parse: Single,
-        run: cmd::resize::run,
-        examples: [
-            "toolctl resize editor 24x80",
-            "toolctl resize @last 50x132",
-        ],
+        group: "Talk to it", parse: Single,
+        ids: OnTerminal |args| vec![&mut args.id], run: cmd::resize::run,
+        examples: ["toolctl resize editor 24x80", "toolctl resize @last 50x132"],
     }
     /// End processes and everything they started
     Kill(cmd::kill::Args) = "kill" {
-        group: "End",
-        ids: Running |args| args.targets.ids.iter_mut().collect(),
         // `-9` and `-TERM` are rewritten first, which needs all definitions.
-        parse: All,
-        run: cmd::kill::run,
-        examples: [
-            "toolctl kill web",
-            "toolctl kill -9 @last --grace 0",
-        ],
+        group: "End", parse: All,
+        ids: Running |args| args.targets.ids.iter_mut().collect(), run: cmd::kill::run,
+        examples: ["toolctl kill web", "toolctl kill -9 @last --grace 0"],
     }
     /// Send one signal to a process
     Signal(cmd::signal::Args) = "signal" {
-        group: "End",
-        ids: Running |args| vec![&mut args.id],
-        parse: Single,
-        run: cmd::signal::run,
-        examples: [
-            "toolctl signal web HUP",
-            "toolctl signal proc_0b3b USR1",
-        ],
+        group: "End", parse: Single,
+        ids: Running |args| vec![&mut args.id], run: cmd::signal::run,
+        examples: ["toolctl signal web HUP", "toolctl signal proc_0b3b USR1"],
     }
     /// Remove finished processes and their logs
     Forget(cmd::forget::Args) = "forget" {
-        group: "End",
-        ids: Ended |args| args.ids.iter_mut().collect(),
-        parse: Single,
-        run: cmd::forget::run,
-        examples: [
-            "toolctl forget build tests",
-            "toolctl forget --older-than 2h",
-        ],
+        group: "End", parse: Single,
+        ids: Ended |args| args.ids.iter_mut().collect(), run: cmd::forget::run,
+        examples: ["toolctl forget build tests", "toolctl forget --older-than 2h"],
     }
     /// Show the daemon: version, paths, limits, counts
     Info(NoArgs) = "info" {
-        group: "The daemon",
-        ids: NoIds |_| Vec::new(),
-        parse: All,
-        run: |_, cx| cmd::info::run(cx),
-        examples: [
-            "toolctl info",
-            "toolctl info --json | jq .limits",
-        ],
+        group: "The daemon", parse: All,
+        ids: NoIds |_| Vec::new(), run: |_, cx| cmd::info::run(cx),
+        examples: ["toolctl info", "toolctl info --json | jq .limits"],
     }
     /// Stop the daemon; processes keep running
     Shutdown(cmd::shutdown::Args) = "shutdown" {
-        group: "The daemon",
-        ids: NoIds |_| Vec::new(),
-        parse: All,
-        run: cmd::shutdown::run,
-        examples: [
-            "toolctl shutdown",
-            "toolctl shutdown --kill",
-        ],
+        group: "The daemon", parse: All,
+        ids: NoIds |_| Vec::new(), run: cmd::shutdown::run,
+        examples: ["toolctl shutdown", "toolctl shutdown --kill"],
     }
     /// Let systemd start the daemon and keep it running
     Service(cmd::service::Args) = "service" {
-        group: "The daemon",
-        ids: NoIds |_| Vec::new(),
-        parse: All,
-        run: cmd::service::run,
-        examples: [
-            "toolctl service install",
-            "toolctl service status --json",
-        ],
+        group: "The daemon", parse: All,
+        ids: NoIds |_| Vec::new(), run: cmd::service::run,
+        examples: ["toolctl service install", "toolctl service status --json"],
     }
     /// Check the installation and suggest fixes
     Doctor(NoArgs) = "doctor" {
-        group: "The daemon",
-        ids: NoIds |_| Vec::new(),
-        parse: All,
-        run: |_, cx| cmd::doctor::run(cx),
-        examples: [
-            "toolctl doctor",
-            "toolctl doctor --json | jq -r '.checks[] | select(.severity != \"ok\").fix'",
-        ],
+        group: "The daemon", parse: All,
+        ids: NoIds |_| Vec::new(), run: |_, cx| cmd::doctor::run(cx),
+        examples: ["toolctl doctor", "toolctl doctor --json | jq -r '.checks[] | select(.severity != \"ok\").fix'"],
     }
     /// Explain a command or a topic; `help topics` lists the topics
     Help(cmd::help::Args) = "help" {
-        group: "About toolctl",
-        ids: NoIds |_| Vec::new(),
-        parse: All,
-        run: cmd::help::run,
-        examples: [
-            "toolctl help kill",
-            "toolctl help topics",
-        ],
+        group: "About toolctl", parse: All,
+        ids: NoIds |_| Vec::new(), run: cmd::help::run,
+        examples: ["toolctl help kill", "toolctl help topics"],
     }
     /// Print the completion script for a shell
     Completions(cmd::completions::Args) = "completions" {
-        group: "About toolctl",
-        ids: NoIds |_| Vec::new(),
-        parse: All,
-        run: cmd::completions::run,
+        group: "About toolctl", parse: All,
+        ids: NoIds |_| Vec::new(), run: cmd::completions::run,
         examples: [
             "bash=~/.local/share/bash-completion/completions",
             "mkdir -p $bash && toolctl completions bash > $bash/toolctl",
@@ -354,21 +266,14 @@ verbs! {
     }
     /// Print or write the manual pages
     Man(cmd::man::Args) = "man" {
-        group: "About toolctl",
-        ids: NoIds |_| Vec::new(),
-        parse: All,
-        run: cmd::man::run,
-        examples: [
-            "toolctl man | man -l -",
-            "toolctl man ~/.local/share/man/man1",
-        ],
+        group: "About toolctl", parse: All,
+        ids: NoIds |_| Vec::new(), run: cmd::man::run,
+        examples: ["toolctl man | man -l -", "toolctl man ~/.local/share/man/man1"],
     }
     /// Print what can complete these words, for the shells' completion scripts
     Complete(cmd::complete::Args) = "__complete" {
-        group: "",
-        ids: NoIds |_| Vec::new(),
-        parse: All,
-        run: cmd::complete::run,
+        group: "", parse: All,
+        ids: NoIds |_| Vec::new(), run: cmd::complete::run,
         examples: [],
     }
 }

@@ -34,12 +34,12 @@ const ALLOWED: &[(&str, &str, &str)] = &[
 
 /// The number of occurrences that each tree may have. Lower it when there are fewer; it never rises.
 const LIMITS: &[(&str, Limit)] = &[
-    ("client", Limit { identifiers: 368, strings: 60, comments: 126, headless: 107 }),
-    ("daemon", Limit { identifiers: 99, strings: 7, comments: 71, headless: 69 }),
-    ("docs", Limit { identifiers: 0, strings: 0, comments: 97, headless: 0 }),
+    ("client", Limit { identifiers: 190, strings: 22, comments: 24, headless: 1 }),
+    ("daemon", Limit { identifiers: 16, strings: 4, comments: 12, headless: 0 }),
+    ("docs", Limit { identifiers: 0, strings: 0, comments: 12, headless: 0 }),
     ("fuzz", Limit { identifiers: 0, strings: 0, comments: 0, headless: 0 }),
     ("proto", Limit { identifiers: 0, strings: 0, comments: 4, headless: 0 }),
-    ("rest", Limit { identifiers: 0, strings: 0, comments: 7, headless: 0 }),
+    ("rest", Limit { identifiers: 0, strings: 0, comments: 0, headless: 0 }),
     ("tests", Limit { identifiers: 11, strings: 4, comments: 1, headless: 0 }),
 ];
 

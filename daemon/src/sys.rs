@@ -36,7 +36,7 @@ pub fn set_short_timeslice() {
     let read = unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &mut attr, size, 0) };
     if read == 0 && attr.sched_policy == libc::SCHED_OTHER as u32 {
         attr.sched_runtime = SHORT_TIMESLICE_NS;
-        // SAFETY: the kernel reads the live local, which says its own size.
+        // SAFETY: the kernel reads the live local, which has its own size as a field.
         unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &attr, 0) };
     }
 }

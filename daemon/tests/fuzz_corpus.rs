@@ -59,7 +59,7 @@ fn change(dice: &mut Dice, bytes: &mut Vec<u8>, other: &[u8]) {
     bytes.truncate(MAX_INPUT_LEN);
 }
 
-/// Runs `target` over its corpus and `rounds` changes of it. Says which input was the last.
+/// Runs `target` over its corpus and `rounds` changes of it. Prints the input that failed.
 fn run(name: &str, rounds: u64, target: fn(&[u8])) {
     let corpus = corpus(name);
     assert!(!corpus.is_empty(), "a corpus for {name}");

@@ -102,8 +102,8 @@ fn sized(line: &[u8]) -> Option<usize> {
 fn supervise(mut stream: UnixStream) -> io::Result<()> {
     for line in BufReader::new(stream.try_clone()?).lines() {
         let line = line?;
-        let mut words = line.split(' ');
-        let mut child = Command::new(words.next().unwrap_or_default()).args(words).stdin(Stdio::null()).spawn()?;
+        let mut argv = line.split(' ');
+        let mut child = Command::new(argv.next().unwrap_or_default()).args(argv).stdin(Stdio::null()).spawn()?;
         let pidfd = Pidfd::open(child.id() as i32).unwrap();
         stream.write_all(b"started\n")?;
         assert!(pidfd.dies_within(Duration::from_secs(60)), "the supervised program does not end");

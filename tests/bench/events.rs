@@ -85,11 +85,11 @@ pub fn next(bench: &mut Bench) {
     let (mut conn, mut echo) = (daemon.conn(), Echo::start());
     let (mut pages, mut floor, mut again, mut short) =
         (Series::default(), Series::default(), Series::default(), Series::default());
-    let rare = json!({ "consumer": "rare", "session_key": "nobody", "limit": 10 });
+    let rare = json!({ "consumer": "rare", "session_key": "missing", "limit": 10 });
     conn.call("events.next", rare.clone()).unwrap();
     let mut first = Vec::new();
     for repetition in 0..repetitions {
-        let none = json!({ "consumer": format!("n{repetition}"), "session_key": "nobody", "limit": 10 });
+        let none = json!({ "consumer": format!("n{repetition}"), "session_key": "missing", "limit": 10 });
         first.push(ms(|| assert_eq!(conn.call("events.next", none).unwrap()["events"], json!([]))));
         let mut bytes = 0;
         let mut page = 0;
@@ -109,7 +109,7 @@ pub fn next(bench: &mut Bench) {
             time
         });
         floor.take(15, || echo.ask_for(bytes) / 1e3);
-        short.take(50, || echo.client.ask(b"a line of a few words\n"));
+        short.take(50, || echo.client.ask(b"a line of some text\n"));
         again.take(50, || us(|| drop(conn.call("events.next", rare.clone()).unwrap())));
     }
     let report = &mut bench.report;

@@ -39,7 +39,7 @@ pub fn latency(bench: &mut Bench) {
             client.checked(&exec);
             let mut line = Vec::new();
             let time = exit.timed(|| line = subscriber.line().unwrap());
-            assert!(line.windows(8).any(|word| word == b"\"exited\""));
+            assert!(line.windows(8).any(|part| part == b"\"exited\""));
             time
         });
     }

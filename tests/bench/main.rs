@@ -77,18 +77,18 @@ struct Args {
 }
 
 impl Args {
-    fn parse(mut words: impl Iterator<Item = String>) -> Result<Args, String> {
+    fn parse(mut options: impl Iterator<Item = String>) -> Result<Args, String> {
         let mut args = Args::default();
-        while let Some(word) = words.next() {
-            let mut file = || words.next().map(PathBuf::from).ok_or(format!("{word} needs a file"));
-            match word.as_str() {
+        while let Some(option) = options.next() {
+            let mut file = || options.next().map(PathBuf::from).ok_or(format!("{option} needs a file"));
+            match option.as_str() {
                 "--full" => args.full = true,
                 "--save" => args.save = Some(file()?),
                 "--against" => args.against = Some(file()?),
                 // Cargo adds this flag.
                 "--bench" => {}
                 other if other.starts_with('-') => return Err(format!("no such option: {other}")),
-                _ => args.wanted.push(word),
+                _ => args.wanted.push(option),
             }
         }
         Ok(args)

@@ -166,7 +166,7 @@ impl Report {
         for row in &rows {
             let cells = row.iter().enumerate().map(|(column, cell)| {
                 let pad = " ".repeat(widths[column] - cell.chars().count());
-                // Align words to the left, numbers to the right.
+                // Align text to the left, numbers to the right.
                 if matches!(column, 0 | 3 | 6 | 7) { format!("{cell}{pad}") } else { format!("{pad}{cell}") }
             });
             println!("{}", cells.collect::<Vec<_>>().join("  ").trim_end());

@@ -22,7 +22,7 @@ struct Keys {
 }
 
 impl Filter {
-    /// Tells if an event with these keys matches.
+    /// Returns true if an event with these keys matches.
     pub fn matches(
         &self,
         kind: EventType,
@@ -49,7 +49,7 @@ pub(super) struct HashedFilter<'f> {
 }
 
 impl HashedFilter<'_> {
-    /// Tells if the record matches. Two keys may share a hash, and one session must not get another's event: if the
+    /// Returns true if the record matches. Two keys may share a hash, and one session must not get another's event: if the
     /// filter has a key, the text is compared.
     pub fn matches(&self, kind: EventType, record: &EventRecord<'_>) -> bool {
         let header = &record.header;

@@ -148,7 +148,7 @@ impl LineCounts {
         LineCounts { out: (counts.out_newlines, counts.out_open), err: (counts.err_newlines, counts.err_open) }
     }
 
-    /// Tells if possibly only `stream` wrote between the two.
+    /// Returns true if possibly only `stream` wrote between the two.
     fn is_consistent_with(&self, after: &LineCounts, stream: Stream) -> bool {
         match stream {
             Stream::Stdout => self.err == after.err && self.out.0 <= after.out.0,

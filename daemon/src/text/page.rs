@@ -158,7 +158,7 @@ pub fn incomplete_len(bytes: &[u8]) -> usize {
     if is_incomplete(last) { last.len() } else { 0 }
 }
 
-/// Tells if the bytes are the start of a valid character.
+/// Returns true if the bytes are the start of a valid character.
 fn is_incomplete(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).is_err_and(|e| e.error_len().is_none())
 }

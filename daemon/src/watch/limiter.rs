@@ -49,7 +49,7 @@ pub struct Limiter {
 }
 
 impl Limiter {
-    /// Tells if a match now would be published, provided that the breaker passes it.
+    /// Returns true if a match now would be published, provided that the breaker passes it.
     pub fn would_emit(&self, config: &LimiterConfig, now: u64) -> bool {
         !self.disabled && now >= self.quiet_end(config, now)
     }

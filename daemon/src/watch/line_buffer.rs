@@ -47,7 +47,7 @@ impl LineBuffer {
         }
     }
 
-    /// Tells if a part of the line has arrived and its end has not.
+    /// Returns true if a part of the line has arrived and its end has not.
     pub fn is_open(&self) -> bool {
         self.start.is_some() || self.part != LinePart::Whole
     }

@@ -67,7 +67,7 @@ impl State {
         bytes.iter().fold(self, |state, byte| state.after(*byte))
     }
 
-    /// Tells if the state is inside the text of a string: a title, a link, an image.
+    /// Returns true if the state is inside the text of a string: a title, a link, an image.
     #[inline]
     pub fn is_string(self) -> bool {
         matches!(self, State::Osc | State::String)
@@ -108,7 +108,7 @@ mod tests {
         }
     }
 
-    /// Tells if `vte` is outside any sequence after the bytes: then it prints an `A`.
+    /// Returns true if `vte` is outside any sequence after the bytes: then it prints an `A`.
     fn vte_prints_after(bytes: &[u8]) -> bool {
         let (mut parser, mut probe) = (Parser::new(), Probe(false));
         parser.advance(&mut probe, bytes);

@@ -24,7 +24,7 @@ pub fn next_escape(bytes: &[u8]) -> Option<usize> {
     memchr3(ESC, SHIFT_OUT, SHIFT_IN, bytes)
 }
 
-/// Tells if the bytes start with an escape sequence or shift.
+/// Returns true if the bytes start with an escape sequence or shift.
 #[inline]
 pub fn starts_escape(bytes: &[u8]) -> bool {
     matches!(bytes.first(), Some(&(ESC | SHIFT_OUT | SHIFT_IN)))
@@ -79,7 +79,7 @@ pub fn strip_complete(bytes: &[u8]) -> Cow<'_, [u8]> {
 }
 
 /// Removes escape sequences, and adds a newline where one of them moves to another row of the screen: text that was drawn
-/// in different places is not one word.
+/// in different places is not one piece of text.
 pub fn strip_to_rows(text: &str) -> String {
     let (mut kept, mut rest) = (String::with_capacity(text.len()), text);
     while let Some(at) = next_escape(rest.as_bytes()) {

@@ -61,7 +61,7 @@ pub struct ConsumerView {
 }
 
 impl ConsumerView {
-    /// Tells if the consumer still has to receive this event.
+    /// Returns true if the consumer still has to receive this event.
     pub fn wants(&self, event: &JournalEntry) -> bool {
         self.wants_seq(event.seq, event.kind, event.id.map_or(0, ProcId::bits))
     }

@@ -264,7 +264,7 @@ fn a_file_stays_short_and_a_crash_during_compaction_loses_nothing() {
         let len = file(dir.path()).metadata().expect("its size").len();
         assert!(len <= (16 << 10) + 32, "{len} bytes after {n}");
         if n % 100 == 0 {
-            // The leftover of a crash before the rename.
+            // A crash before the rename left it.
             std::fs::write(file(dir.path()).with_extension("tmp"), "half").expect("written");
             let (again, damage) = Consumers::open(&dir.path().join("consumers"), TTL, 9, 0).expect("it opens");
             assert_eq!((again.view(&mine).expect("known").position, damage), (n, vec![]));

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_poll_waits_for_what_its_entries_say() {
+    fn a_poll_waits_for_the_events_of_its_entries() {
         let (input, output) = (pollfd(0, libc::POLLIN), pollfd(1, libc::POLLOUT));
         let two = [input.clone(), output.clone()].concat();
         let none = [input.clone(), pollfd(-1, libc::POLLIN)].concat();

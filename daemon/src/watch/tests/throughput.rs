@@ -11,12 +11,12 @@ const READ: usize = 256 * 1024;
 
 /// Returns log lines of 80 bytes, one of `every` coloured.
 fn log(every: usize) -> Vec<u8> {
-    let words = ["compiling", "request", "handled", "in", "cache", "worker", "connection", "from", "user", "status"];
+    let parts = ["compiling", "request", "handled", "in", "cache", "worker", "connection", "from", "user", "status"];
     let mut log = Vec::new();
     for i in 0..READ / 80 {
         let colour = if i % every == every - 1 { "\x1b[32mINFO\x1b[0m" } else { "INFO" };
         let mut line = format!("2026-01-02T03:04:05.{i:06} {colour} ");
-        (0..12).for_each(|k| line.push_str(&format!("{} ", words[(i * 7 + k * k * 3) % words.len()])));
+        (0..12).for_each(|k| line.push_str(&format!("{} ", parts[(i * 7 + k * k * 3) % parts.len()])));
         log.extend_from_slice(&line.as_bytes()[..79]);
         log.push(b'\n');
     }
@@ -73,7 +73,7 @@ fn a_scan_is_faster_than_a_program_can_print() {
     measure("5 texts, all lines coloured", &usual[..5], &all);
     measure("5 texts, each line matches", &["zzz", "yyy", "xxx", "INFO", "www"], &plain);
     measure("1 regex with letters", &["/panicked at .*:\\d+"], &plain);
-    measure("1 regex, either word", &["/(?i)error|failed"], &plain);
+    measure("1 regex, either text", &["/(?i)error|failed"], &plain);
     measure("1 regex, anchored", &["/^ERROR"], &plain);
     measure("1 regex without letters", &["/\\d{7}$"], &plain);
     measure("1 regex, each line matches", &["/INFO \\w+"], &plain);

@@ -1,33 +1,33 @@
-# Completions of toolctl for bash. The words come from `toolctl __complete`, a value and its meaning a line.
+# Completions of toolctl for bash. The values come from `toolctl __complete`, one value and its meaning per line.
 
 _toolctl() {
-    local rest=${COMP_LINE:0:COMP_POINT} bare word value meaning width=0 i
-    local -a words=() places=() values=() meanings=()
-    # Bash breaks words at = and : too. What no blank divides is one word.
+    local rest=${COMP_LINE:0:COMP_POINT} bare token value meaning width=0 i
+    local -a args=() places=() values=() meanings=()
+    # Bash also splits at = and :. Here only blanks split.
     for ((i = 0; i <= COMP_CWORD; i++)); do
         bare=${rest#"${rest%%[![:space:]]*}"}
-        word=${COMP_WORDS[i]}
-        ((i == COMP_CWORD)) && word=$bare
+        token=${COMP_WORDS[i]}
+        ((i == COMP_CWORD)) && token=$bare
         if ((i == 0)) || [[ $bare != "$rest" ]]; then
-            words+=("$word")
+            args+=("$token")
             places+=("$i")
         else
-            words[-1]+=$word
+            args[-1]+=$token
         fi
-        rest=${bare#"$word"}
+        rest=${bare#"$token"}
     done
-    local current=${words[-1]}
+    local current=${args[-1]}
     while IFS=$'\t' read -r value meaning; do
         values+=("$value")
         meanings+=("$meaning")
         ((${#value} > width)) && width=${#value}
-    done < <("$1" __complete -- "${words[@]//[\\\"\']/}" 2>/dev/null)
+    done < <("$1" __complete -- "${args[@]//[\\\"\']/}" 2>/dev/null)
     COMPREPLY=()
     if [[ ${values[0]-} == '>'* ]]; then
         _toolctl_command "${places[${values[0]#>}]}"
         return
     fi
-    # Bash replaces only what stands behind the last of its word breaks.
+    # Bash replaces only the part behind the last character at which it splits.
     local head=
     [[ $current == *[=:]* ]] && head=${current%"${current##*[=:]}"}
     # Readline keeps an @ at the start in what it replaces, but not one further in.
@@ -44,7 +44,7 @@ _toolctl() {
     return 0
 }
 
-# What bash would offer for the command line that begins with this word: bash-completion knows, and without it we do
+# The completions of the command line that begins at this argument, from bash-completion if it is there; without it we do
 # what it would.
 _toolctl_command() {
     local offset

@@ -82,9 +82,9 @@ fn listening(sockets: &str, inodes: &HashSet<u64>) -> Vec<PathBuf> {
         let mut rest = line;
         // Numbers are padded with blanks, and a path may contain blanks.
         let mut field = || {
-            let (word, after) = rest.trim_start().split_once(' ')?;
+            let (field, after) = rest.trim_start().split_once(' ')?;
             rest = after;
-            Some(word)
+            Some(field)
         };
         let fields: Vec<&str> = std::iter::from_fn(&mut field).take(7).collect();
         let accepts = u32::from_str_radix(fields.get(3)?, 16).ok()? & SO_ACCEPTCON != 0;

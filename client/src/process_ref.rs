@@ -49,8 +49,8 @@ pub fn suggestion(asked: &[String], connection: &mut Connection) -> Option<Strin
         processes.into_iter().filter(|process| !given.iter().any(|typed| refers_to(typed, process))).collect();
     wrong.into_iter().find_map(|typed| {
         let near = unique_prefix(typed, &processes).or_else(|| nearest(typed, &processes))?;
-        let word = near.name.clone().unwrap_or_else(|| near.id.to_string());
-        Some(format!("did you mean {word} ({}: {})?", render::status::describe(near), short(&near.command)))
+        let name = near.name.clone().unwrap_or_else(|| near.id.to_string());
+        Some(format!("did you mean {name} ({}: {})?", render::status::describe(near), short(&near.command)))
     })
 }
 
@@ -187,7 +187,7 @@ mod tests {
             ("bu", "toolctl: did you mean build (lost: make all)?\n"),
             ("abc", "toolctl: did you mean build (lost: make all)?\n"),
             ("000", ""),
-            ("nobody", ""),
+            ("unlike", ""),
             // The broken code suggested `v` for every single letter, and for a digit any process whose id began with it.
             ("p", ""),
             ("9", ""),

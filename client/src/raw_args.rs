@@ -1,4 +1,4 @@
-//! A command line as it was typed, read without clap: which words are ours, and what the global flags among them are. Usage
+//! A command line as it was typed, read without clap: which arguments are ours, and what the global flags among them are. Usage
 //! errors, help and completions need that of a line that clap does not understand.
 
 use crate::console::Colour;
@@ -8,7 +8,7 @@ use std::ffi::{OsStr, OsString};
 /// The positions of what is found in a command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RawArgs<'a> {
-    words: &'a [OsString],
+    argv: &'a [OsString],
     /// Our own options, without their values.
     flags: Vec<usize>,
     /// The verb, in front of its own subcommands.
@@ -17,34 +17,33 @@ pub struct RawArgs<'a> {
     pub program: Option<usize>,
     /// A number below zero, as the value of an option that takes a number.
     pub negative: Option<usize>,
-    /// The end of our own words: `--`, or that program.
+    /// The end of our own arguments: `--`, or that program.
     pub end: usize,
 }
 
 impl<'a> RawArgs<'a> {
-    /// Reads a command line whose first word is our own name.
-    pub fn read(words: &'a [OsString], command: &clap::Command) -> RawArgs<'a> {
-        let mut line =
-            RawArgs { words, flags: Vec::new(), verb: None, program: None, negative: None, end: words.len() };
+    /// Reads a command line whose first argument is our own name.
+    pub fn read(argv: &'a [OsString], command: &clap::Command) -> RawArgs<'a> {
+        let mut line = RawArgs { argv, flags: Vec::new(), verb: None, program: None, negative: None, end: argv.len() };
         let mut inside = command;
         let mut at = 1;
-        while at < words.len() {
-            // Words that are not UTF-8 are neither an option nor a verb.
-            let word = words[at].to_str().unwrap_or_default();
+        while at < argv.len() {
+            // Arguments that are not UTF-8 are neither an option nor a verb.
+            let token = argv[at].to_str().unwrap_or_default();
             let runs = inside.get_positionals().any(|arg| arg.is_trailing_var_arg_set());
-            if word == "--" {
+            if token == "--" {
                 line.end = at;
                 line.program = runs.then_some(at + 1);
                 break;
             }
-            if word.len() > 1 && word.starts_with('-') {
+            if token.len() > 1 && token.starts_with('-') {
                 line.flags.push(at);
-                if let Some(arg) = takes_the_next(word, inside, command) {
+                if let Some(arg) = takes_the_next(token, inside, command) {
                     at += 1;
-                    let below = words.get(at).and_then(|value| value.to_str()).is_some_and(is_negative);
+                    let below = argv.get(at).and_then(|value| value.to_str()).is_some_and(is_negative);
                     line.negative = line.negative.or((below && measures(arg)).then_some(at));
                 }
-            } else if let Some(sub) = inside.find_subcommand(word) {
+            } else if let Some(sub) = inside.find_subcommand(token) {
                 inside = sub;
                 line.verb.get_or_insert(at);
             } else if runs {
@@ -53,12 +52,12 @@ impl<'a> RawArgs<'a> {
             }
             at += 1;
         }
-        line.end = line.end.min(words.len());
+        line.end = line.end.min(argv.len());
         line
     }
 
     pub fn has(&self, flag: &str) -> bool {
-        self.flags.iter().any(|at| self.words[*at] == flag)
+        self.flags.iter().any(|at| self.argv[*at] == flag)
     }
 
     /// Reports whether JSON is wanted, also if `--json` has a value, which it does not take.
@@ -69,11 +68,11 @@ impl<'a> RawArgs<'a> {
     /// Returns the last value of an option.
     pub fn value(&self, flag: &str) -> Option<&'a OsStr> {
         self.flags.iter().rev().find_map(|at| {
-            let word = &self.words[*at];
-            if word == flag {
-                return self.words.get(at + 1).map(OsString::as_os_str);
+            let token = &self.argv[*at];
+            if token == flag {
+                return self.argv.get(at + 1).map(OsString::as_os_str);
             }
-            Some(OsStr::new(word.to_str()?.strip_prefix(flag)?.strip_prefix('=')?))
+            Some(OsStr::new(token.to_str()?.strip_prefix(flag)?.strip_prefix('=')?))
         })
     }
 
@@ -94,15 +93,15 @@ fn measures(arg: &Arg) -> bool {
     arg.get_value_names().is_some_and(|names| names.iter().any(number))
 }
 
-/// Returns the option whose value is the next word.
-fn takes_the_next<'c>(word: &str, inside: &'c clap::Command, command: &'c clap::Command) -> Option<&'c Arg> {
+/// Returns the option whose value is the next argument.
+fn takes_the_next<'c>(token: &str, inside: &'c clap::Command, command: &'c clap::Command) -> Option<&'c Arg> {
     let known = || inside.get_arguments().chain(command.get_arguments());
-    let arg = match word.strip_prefix("--") {
+    let arg = match token.strip_prefix("--") {
         Some(long) => known().find(|arg| {
             arg.get_long() == Some(long) || arg.get_all_aliases().is_some_and(|others| others.contains(&long))
         }),
         // Of several letters only the last can have its value behind it.
-        None => known().find(|arg| arg.get_short().is_some() && arg.get_short() == word.chars().next_back()),
+        None => known().find(|arg| arg.get_short().is_some() && arg.get_short() == token.chars().next_back()),
     };
     arg.filter(|arg| arg.get_action().takes_values() && !arg.is_require_equals_set())
 }
@@ -111,19 +110,19 @@ fn takes_the_next<'c>(word: &str, inside: &'c clap::Command, command: &'c clap::
 mod tests {
     use super::*;
 
-    fn words(line: &str) -> Vec<OsString> {
+    fn argv(line: &str) -> Vec<OsString> {
         line.split(' ').map(OsString::from).collect()
     }
 
     /// Returns where verb, program and end are, and the values of `--json` and `--color`.
     fn read(line: &str) -> (Option<usize>, Option<usize>, usize, bool, Colour) {
-        let words = words(line);
-        let line = RawArgs::read(&words, &crate::help::command());
+        let argv = argv(line);
+        let line = RawArgs::read(&argv, &crate::help::command());
         (line.verb, line.program, line.end, line.has("--json"), line.colour())
     }
 
     #[test]
-    fn our_own_words_end_where_the_programs_command_begins() {
+    fn our_own_arguments_end_where_the_programs_command_begins() {
         use Colour::{Always, Auto, Never};
         assert_eq!(read("toolctl --color never list --json"), (Some(3), None, 5, true, Never));
         assert_eq!(read("toolctl list --nonsense --color=always"), (Some(1), None, 4, false, Always));

@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use strsim::osa_distance;
 
 /// Prints it to stdout or stderr, in colours if those are wanted there, or with `--json` as a document. Returns the exit code.
-pub fn print(wrong: &clap::Error, line: &RawArgs<'_>, words: &[OsString], console: &mut Console<'_>) -> u8 {
+pub fn print(wrong: &clap::Error, line: &RawArgs<'_>, argv: &[OsString], console: &mut Console<'_>) -> u8 {
     let text = wrong.render();
     let (plain, coloured) = (with_own_prefix(&text.to_string()), with_own_prefix(&text.ansi().to_string()));
     // If it cannot be written, the exit code remains.
@@ -18,7 +18,7 @@ pub fn print(wrong: &clap::Error, line: &RawArgs<'_>, words: &[OsString], consol
         write!(console.out, "{help}")
     } else if line.wants_json() {
         writeln!(console.err, "{}", CliError::Usage(sentence(wrong)).document())
-    } else if words.iter().any(|word| *word != *escape_control(&word.to_string_lossy())) {
+    } else if argv.iter().any(|token| *token != *escape_control(&token.to_string_lossy())) {
         // The message quotes what was typed, which may be anything.
         let lines: Vec<String> = plain.lines().map(escape_control).collect();
         writeln!(console.err, "{}", lines.join("\n"))
@@ -57,30 +57,30 @@ const FOREIGN_VERBS: &[(&[&str], &str)] = &[
 ];
 
 /// Returns the error for a number below zero: clap takes it for an option, and suggests a `--` that does not help.
-fn negative(line: &RawArgs<'_>, words: &[OsString], command: &clap::Command) -> Option<clap::Error> {
+fn negative(line: &RawArgs<'_>, argv: &[OsString], command: &clap::Command) -> Option<clap::Error> {
     let at = line.negative?;
-    let (option, value) = (words[at - 1].to_string_lossy(), words[at].to_string_lossy());
-    let inside = line.verb.and_then(|verb| command.find_subcommand(&words[verb])).unwrap_or(command);
+    let (option, value) = (argv[at - 1].to_string_lossy(), argv[at].to_string_lossy());
+    let inside = line.verb.and_then(|verb| command.find_subcommand(&argv[verb])).unwrap_or(command);
     let message = format!("invalid value '{value}' for '{option}': it cannot be below 0\n");
     Some(clap::Error::raw(ErrorKind::InvalidValue, message).with_cmd(inside))
 }
 
 /// Replaces clap's usage of what was typed so far, which leaves out the rest: `log <ID>` has options too.
-fn whole_usage(wrong: &mut clap::Error, line: &RawArgs<'_>, words: &[OsString], command: &clap::Command) {
+fn whole_usage(wrong: &mut clap::Error, line: &RawArgs<'_>, argv: &[OsString], command: &clap::Command) {
     if wrong.get(ContextKind::Usage).is_none() {
         return;
     }
     let mut inside = command.clone();
     inside.build();
-    for word in line.verb.map_or(&[][..], |verb| &words[verb..line.end]) {
-        inside = inside.find_subcommand(word).cloned().unwrap_or(inside);
+    for token in line.verb.map_or(&[][..], |verb| &argv[verb..line.end]) {
+        inside = inside.find_subcommand(token).cloned().unwrap_or(inside);
     }
     wrong.insert(ContextKind::Usage, ContextValue::StyledStr(inside.render_usage()));
 }
 
 /// Suggests a place for an unknown option of `run` or `exec`: behind the program. With clap's `-- -x` it would be the program.
-fn for_the_program(wrong: &mut clap::Error, line: &RawArgs<'_>, words: &[OsString]) {
-    let verb = line.verb.map(|verb| words[verb].to_string_lossy()).filter(|verb| matches!(&**verb, "run" | "exec"));
+fn for_the_program(wrong: &mut clap::Error, line: &RawArgs<'_>, argv: &[OsString]) {
+    let verb = line.verb.map(|verb| argv[verb].to_string_lossy()).filter(|verb| matches!(&**verb, "run" | "exec"));
     let (Some(verb), ErrorKind::UnknownArgument) = (verb, wrong.kind()) else { return };
     let Some(ContextValue::String(typed)) = wrong.get(ContextKind::InvalidArg).cloned() else { return };
     wrong.remove(ContextKind::Suggested);
@@ -95,24 +95,24 @@ fn for_the_program(wrong: &mut clap::Error, line: &RawArgs<'_>, words: &[OsStrin
 pub fn with_suggestion(
     mut wrong: clap::Error,
     line: &RawArgs<'_>,
-    words: &[OsString],
+    argv: &[OsString],
     command: &clap::Command,
 ) -> clap::Error {
-    if let Some(negative) = negative(line, words, command) {
+    if let Some(negative) = negative(line, argv, command) {
         return negative;
     }
     // It would list hidden verbs too.
     wrong.remove(ContextKind::ValidSubcommand);
-    whole_usage(&mut wrong, line, words, command);
-    for_the_program(&mut wrong, line, words);
+    whole_usage(&mut wrong, line, argv, command);
+    for_the_program(&mut wrong, line, argv);
     let Some(ContextValue::String(typed)) = wrong.get(ContextKind::InvalidSubcommand).cloned() else { return wrong };
-    let meant = FOREIGN_VERBS.iter().find(|(words, _)| line.verb.is_none() && words.contains(&typed.as_str()));
+    let meant = FOREIGN_VERBS.iter().find(|(argv, _)| line.verb.is_none() && argv.contains(&typed.as_str()));
     if let Some((_, tip)) = meant {
         wrong.remove(ContextKind::SuggestedSubcommand);
         wrong.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![(*tip).into()]));
         return wrong;
     }
-    let inside = line.verb.and_then(|at| command.find_subcommand(&words[at])).unwrap_or(command);
+    let inside = line.verb.and_then(|at| command.find_subcommand(&argv[at])).unwrap_or(command);
     let visible = inside.get_subcommands().filter(|sub| !sub.is_hide_set()).map(|sub| sub.get_name().to_owned());
     let near: Vec<String> =
         visible.filter(|name| name.starts_with(&typed) || osa_distance(&typed, name) <= 1).collect();
@@ -205,7 +205,7 @@ mod tests {
             let (code, _, err) = test_run(&fake, args);
             assert!(code == 2 && err.contains(usage), "{args:?}: {err}");
             let help: Vec<&str> =
-                args.iter().copied().take_while(|word| !word.starts_with('-') && *word != "x").collect();
+                args.iter().copied().take_while(|token| !token.starts_with('-') && *token != "x").collect();
             let (_, help, _) = test_run(&fake, &[&help[..], &["--help"]].concat());
             assert!(help.contains(usage), "{help}");
         }
@@ -228,13 +228,13 @@ mod tests {
     #[test]
     fn every_command_that_is_advised_is_one_and_none_is_advised_for_itself() {
         let command = crate::help::command();
-        for (words, tip) in super::FOREIGN_VERBS {
-            assert!(words.iter().all(|word| command.find_subcommand(word).is_none()), "{words:?}");
+        for (argv, tip) in super::FOREIGN_VERBS {
+            assert!(argv.iter().all(|token| command.find_subcommand(token).is_none()), "{argv:?}");
             let advised: Vec<&str> = tip.split('`').skip(1).step_by(2).collect();
             assert!(!advised.is_empty(), "{tip}");
             for line in advised {
-                let words = line.split(' ').chain(["--help"]);
-                let kind = command.clone().try_get_matches_from(words).expect_err("help is an error to clap").kind();
+                let argv = line.split(' ').chain(["--help"]);
+                let kind = command.clone().try_get_matches_from(argv).expect_err("help is an error to clap").kind();
                 assert!(matches!(kind, ErrorKind::DisplayHelp | ErrorKind::DisplayVersion), "{line}: {kind:?}");
             }
         }

@@ -26,7 +26,7 @@ pub struct VerbInfo {
 pub enum Parse {
     /// With the definition of this verb alone. Building all definitions takes longer than a call takes.
     Single,
-    /// With the definitions of all verbs: the verb is rare, or its words are rewritten first.
+    /// With the definitions of all verbs: the verb is rare, or its arguments are rewritten first.
     All,
 }
 
@@ -34,8 +34,8 @@ pub enum Parse {
 /// these the list does not compile.
 macro_rules! verbs {
     // The definitions of rare verbs are compiled once, among all, and not for a parser of their own.
-    (@parse Single $words:ident, $variant:ident($args:ty)) => { single::<$args>($words, Verb::$variant) };
-    (@parse All $words:ident, $variant:ident($args:ty)) => { None };
+    (@parse Single $argv:ident, $variant:ident($args:ty)) => { single::<$args>($argv, Verb::$variant) };
+    (@parse All $argv:ident, $variant:ident($args:ty)) => { None };
     ($(
         $(#[$about:meta])*
         $variant:ident($args:ty) = $name:literal {
@@ -82,9 +82,9 @@ macro_rules! verbs {
 
         /// Parses a command line with the definition of its verb alone. None: the verb is parsed with all definitions, the line is
         /// wrong, or it asks for help; all of that is decided with all definitions.
-        pub fn parse_single_verb(words: &[OsString]) -> Option<Cli> {
-            match words.get(1)?.to_str()? {
-                $($name => verbs!(@parse $parse words, $variant($args)),)*
+        pub fn parse_single_verb(argv: &[OsString]) -> Option<Cli> {
+            match argv.get(1)?.to_str()? {
+                $($name => verbs!(@parse $parse argv, $variant($args)),)*
                 // An option before the verb, or not a verb.
                 _ => None,
             }
@@ -194,7 +194,7 @@ verbs! {
     Close(cmd::close::Args) = "close" {
         group: "Talk to it", parse: Single,
         ids: WithStdin |args| vec![&mut args.id], run: cmd::close::run,
-        examples: ["toolctl close sort", "toolctl write sort - < words.txt && toolctl close sort"],
+        examples: ["toolctl close sort", "toolctl write sort - < list.txt && toolctl close sort"],
     }
     /// Change the size of a process's terminal
     Resize(cmd::resize::Args) = "resize" {
@@ -270,7 +270,7 @@ verbs! {
         ids: NoIds |_| Vec::new(), run: cmd::man::run,
         examples: ["toolctl man | man -l -", "toolctl man ~/.local/share/man/man1"],
     }
-    /// Print what can complete these words, for the shells' completion scripts
+    /// Print what can complete a command line, for the shells' completion scripts
     Complete(cmd::complete::Args) = "__complete" {
         group: "", parse: All,
         ids: NoIds |_| Vec::new(), run: cmd::complete::run,
@@ -287,9 +287,9 @@ struct SingleVerb<A: clap::Args> {
     args: A,
 }
 
-fn single<A: clap::Args>(words: &[OsString], verb: fn(A) -> Verb) -> Option<Cli> {
-    let words = words.iter().take(1).chain(&words[2..]);
-    let SingleVerb { global, args } = SingleVerb::<A>::try_parse_from(words).ok()?;
+fn single<A: clap::Args>(argv: &[OsString], verb: fn(A) -> Verb) -> Option<Cli> {
+    let argv = argv.iter().take(1).chain(&argv[2..]);
+    let SingleVerb { global, args } = SingleVerb::<A>::try_parse_from(argv).ok()?;
     Some(Cli { global, verb: verb(args) })
 }
 
@@ -319,13 +319,13 @@ mod tests {
             assert!(pages.iter().any(|page| page.file == format!("toolctl-{name}.1")), "{name} has no manual page");
             let takes_ids = sub.get_arguments().any(|arg| matches!(arg.get_id().as_str(), "id" | "ids"));
             assert_eq!(takes_ids, verb.ids != ProcessFilter::NoIds, "{name}: what do its ids complete to?");
-            let words: Vec<Vec<OsString>> = help::command_lines(&verb.examples.join("\n"))
+            let argv: Vec<Vec<OsString>> = help::command_lines(&verb.examples.join("\n"))
                 .into_iter()
-                .filter(|words| words.get(1).is_some_and(|word| word == name))
+                .filter(|argv| argv.get(1).is_some_and(|token| token == name))
                 .collect();
-            let single = words.iter().filter(|words| parse_single_verb(words).is_some()).count();
+            let single = argv.iter().filter(|argv| parse_single_verb(argv).is_some()).count();
             match verb.parse {
-                Parse::Single => assert_eq!(single, words.len(), "{name} is not parsed alone"),
+                Parse::Single => assert_eq!(single, argv.len(), "{name} is not parsed alone"),
                 Parse::All => assert_eq!(single, 0, "{name}"),
             }
         }

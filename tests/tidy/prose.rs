@@ -33,7 +33,6 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("tests/crash/matrix.rs", "told", "hook names"),
     ("tests/e2e/cli/completions.rs", "words", "COMP_WORDS of bash and $words of zsh"),
     ("tests/e2e/cli/doctor.rs", "mend", "a field of `doctor --json` that stays for its readers"),
-    ("tests/e2e/docs/examples.rs", "words", "the file words.txt of an example"),
     ("tests/e2e/service/systemd.rs", "nobody", "the user `nobody`"),
 ];
 

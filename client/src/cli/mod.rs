@@ -71,33 +71,33 @@ Examples:
 
 /// Runs `toolctl` from its arguments to its exit code.
 pub fn main() -> u8 {
-    let words: Vec<OsString> = std::env::args_os().collect();
+    let argv: Vec<OsString> = std::env::args_os().collect();
     let (mut out, mut err) = (io::stdout(), io::stderr());
-    match parse(&words) {
+    match parse(&argv) {
         Ok(cli) => {
             let console = Console::stdio(&mut out, &mut err, cli.global.color);
             run(cli, console)
         }
         Err(wrong) => {
-            let line = RawArgs::read(&words, &help::command());
-            usage_error::print(&wrong, &line, &words, &mut Console::stdio(&mut out, &mut err, line.colour()))
+            let line = RawArgs::read(&argv, &help::command());
+            usage_error::print(&wrong, &line, &argv, &mut Console::stdio(&mut out, &mut err, line.colour()))
         }
     }
 }
 
-fn parse(words: &[OsString]) -> Result<Cli, clap::Error> {
-    match parse_single_verb(words) {
+fn parse(argv: &[OsString]) -> Result<Cli, clap::Error> {
+    match parse_single_verb(argv) {
         Some(cli) => Ok(cli),
-        None => parse_all_verbs(words),
+        None => parse_all_verbs(argv),
     }
 }
 
-fn parse_all_verbs(words: &[OsString]) -> Result<Cli, clap::Error> {
+fn parse_all_verbs(argv: &[OsString]) -> Result<Cli, clap::Error> {
     let command = help::command();
-    let typed = cmd::kill::with_plain_signals(words, &command);
+    let typed = cmd::kill::with_plain_signals(argv, &command);
     let matches = command.clone().try_get_matches_from(typed);
-    let matches = matches
-        .map_err(|wrong| usage_error::with_suggestion(wrong, &RawArgs::read(words, &command), words, &command))?;
+    let matches =
+        matches.map_err(|wrong| usage_error::with_suggestion(wrong, &RawArgs::read(argv, &command), argv, &command))?;
     Cli::from_arg_matches(&matches)
 }
 
@@ -174,14 +174,14 @@ pub fn test_run_into(
         console.err_style.width = Some(60);
         console.can_redraw = true;
     }
-    let words: Vec<OsString> = all.map(Into::into).collect();
-    let code = match parse(&words) {
+    let argv: Vec<OsString> = all.map(Into::into).collect();
+    let code = match parse(&argv) {
         Ok(cli) => {
             console.keeps_colours = cli.global.color == Colour::Always;
             console.style.colour = console.keeps_colours;
             run(cli, console)
         }
-        Err(wrong) => usage_error::print(&wrong, &RawArgs::read(&words, &help::command()), &words, &mut console),
+        Err(wrong) => usage_error::print(&wrong, &RawArgs::read(&argv, &help::command()), &argv, &mut console),
     };
     (code, String::from_utf8_lossy(&err).into_owned())
 }

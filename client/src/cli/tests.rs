@@ -26,9 +26,9 @@ fn a_verb_parsed_alone_gives_the_same_as_parsed_among_all() {
     let lines: Vec<&str> = examples.iter().map(String::as_str).chain(more).collect();
     let mut alike = 0;
     for line in lines {
-        for words in help::command_lines(line) {
-            let Some(alone) = parse_single_verb(&words) else { continue };
-            assert_eq!(format!("{alone:?}"), format!("{:?}", parse_all_verbs(&words).expect("understood")), "{line}");
+        for argv in help::command_lines(line) {
+            let Some(alone) = parse_single_verb(&argv) else { continue };
+            assert_eq!(format!("{alone:?}"), format!("{:?}", parse_all_verbs(&argv).expect("understood")), "{line}");
             alike += 1;
         }
     }

@@ -14,15 +14,15 @@ const PIPED_WIDTH: usize = 78;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// A command, a topic, or `topics` for a list of them
-    #[arg(value_name = "WORD")]
-    words: Vec<String>,
+    #[arg(value_name = "TOPIC")]
+    names: Vec<String>,
 }
 
 pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     let style = cx.console.style;
-    let text = match args.words.first().map(String::as_str) {
+    let text = match args.names.first().map(String::as_str) {
         Some("topics") => topics::list(),
-        Some(word) => topic(word).map_or_else(|| of_command(&args.words, style), |text| Ok(on(&text, style)))?,
+        Some(name) => topic(name).map_or_else(|| of_command(&args.names, style), |text| Ok(on(&text, style)))?,
         None => of_command(&[], style)?,
     };
     cx.console.print(&text)?;
@@ -30,9 +30,9 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
 }
 
 /// Returns a topic's text. `events` is a command too, so its text names the command's help.
-fn topic(word: &str) -> Option<String> {
-    let topic = topics::find(word)?;
-    let command = help::command().find_subcommand(word).map(|_| format!("\nThe command: `toolctl {word} --help`.\n"));
+fn topic(name: &str) -> Option<String> {
+    let topic = topics::find(name)?;
+    let command = help::command().find_subcommand(name).map(|_| format!("\nThe command: `toolctl {name} --help`.\n"));
     Some(format!("{}{}", topic.text, command.unwrap_or_default()))
 }
 
@@ -41,14 +41,14 @@ fn on(text: &str, style: Style) -> String {
     page(text, style.width.map_or(PIPED_WIDTH, |width| width.min(MAX_WIDTH)))
 }
 
-fn of_command(words: &[String], style: Style) -> Result<String, CliError> {
+fn of_command(names: &[String], style: Style) -> Result<String, CliError> {
     let mut command = help::command();
     command.build();
     let mut at = &mut command;
-    for word in words {
-        at = at.find_subcommand_mut(word).filter(|sub| !sub.is_hide_set()).ok_or_else(|| {
+    for name in names {
+        at = at.find_subcommand_mut(name).filter(|sub| !sub.is_hide_set()).ok_or_else(|| {
             CliError::Usage(format!(
-                "there is no command or topic `{word}`; `toolctl help` and `toolctl help topics` list them"
+                "there is no command or topic `{name}`; `toolctl help` and `toolctl help topics` list them"
             ))
         })?;
     }
@@ -74,12 +74,12 @@ mod tests {
             let (code, text, _) = test_run(&fake, &["help", topic.name]);
             let printed = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
             assert!(code == 0 && printed(&text).starts_with(&printed(topic.text)), "{text}");
-            // The broken code printed up to 104 columns, which a terminal broke within words.
+            // The broken code printed up to 104 columns, which a terminal broke anywhere.
             assert!(text.lines().all(|line| columns(line) <= 78), "{text}");
             for width in [30, 40, 80, 200] {
                 let text = on(topic.text, Style { width: Some(width), colour: false });
                 assert!(text.lines().all(|line| columns(line) <= width.min(100)), "{text}");
-                assert_eq!(printed(&text), printed(topic.text), "no word is broken at {width}: {text}");
+                assert_eq!(printed(&text), printed(topic.text), "lines break at blanks at {width}: {text}");
             }
         }
         let (_, codes, _) = test_run(&fake, &["help", "exit-codes"]);

@@ -86,17 +86,17 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
 }
 
 /// Rewrites `kill -9` and `kill -TERM`, as they are usually typed, for clap.
-pub fn with_plain_signals(words: &[OsString], command: &clap::Command) -> Vec<OsString> {
-    let line = RawArgs::read(words, command);
-    let kill = line.verb.filter(|at| words[*at] == "kill");
-    let named = |(at, word): (usize, &OsString)| match plain_signal(word) {
+pub fn with_plain_signals(argv: &[OsString], command: &clap::Command) -> Vec<OsString> {
+    let line = RawArgs::read(argv, command);
+    let kill = line.verb.filter(|at| argv[*at] == "kill");
+    let named = |(at, token): (usize, &OsString)| match plain_signal(token) {
         Some(signal) if kill.is_some_and(|kill| (kill + 1..line.end).contains(&at)) => {
             format!("--signal={signal}").into()
         }
         // Another program's option, or not a signal.
-        _ => word.clone(),
+        _ => token.clone(),
     };
-    words.iter().enumerate().map(named).collect()
+    argv.iter().enumerate().map(named).collect()
 }
 
 /// Returns the signal in `-9`, `-TERM` or `-SIGTERM`. Lower-case letters are options.
@@ -134,11 +134,11 @@ mod tests {
             ("", ""),
         ];
         for (typed, read) in cases {
-            let words =
+            let argv =
                 |line: &str| ["toolctl"].into_iter().chain(line.split_whitespace()).map(OsString::from).collect();
-            let typed: Vec<OsString> = words(typed);
+            let typed: Vec<OsString> = argv(typed);
             let known = crate::help::command();
-            assert_eq!(with_plain_signals(&typed, &known), words(read) as Vec<OsString>);
+            assert_eq!(with_plain_signals(&typed, &known), argv(read) as Vec<OsString>);
         }
     }
 }

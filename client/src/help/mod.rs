@@ -28,14 +28,14 @@ pub fn all_examples() -> Vec<String> {
     tests::all().iter().flat_map(|(_, command)| tests::examples(command)).collect()
 }
 
-/// Returns the words of every call of `toolctl` in these lines of shell.
+/// Returns the arguments of every call of `toolctl` in these lines of shell.
 #[cfg(test)]
 pub fn command_lines(shell: &str) -> Vec<Vec<std::ffi::OsString>> {
     let line = |line: &str| {
-        let words = shlex::split(line).unwrap_or_else(|| panic!("cannot be split into words: {line}"));
-        let stages = words.split(|word| matches!(word.as_str(), "|" | "&&" | ">" | "<" | ";"));
-        let calls = stages.filter(|words| words.first().is_some_and(|word| word == "toolctl"));
-        calls.map(|words| words.iter().map(Into::into).collect()).collect::<Vec<_>>()
+        let argv = shlex::split(line).unwrap_or_else(|| panic!("cannot be split: {line}"));
+        let stages = argv.split(|token| matches!(token.as_str(), "|" | "&&" | ">" | "<" | ";"));
+        let calls = stages.filter(|argv| argv.first().is_some_and(|token| token == "toolctl"));
+        calls.map(|argv| argv.iter().map(Into::into).collect()).collect::<Vec<_>>()
     };
     shell.lines().flat_map(line).collect()
 }
@@ -44,7 +44,7 @@ pub fn command_lines(shell: &str) -> Vec<Vec<std::ffi::OsString>> {
 mod tests {
     use super::*;
 
-    /// Collects every visible command with its words.
+    /// Collects every visible command with its path.
     fn visible(command: &clap::Command, above: &str, found: &mut Vec<(String, clap::Command)>) {
         for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set()) {
             let path = format!("{above} {}", sub.get_name());
@@ -107,9 +107,9 @@ mod tests {
     #[test]
     fn every_example_is_a_command_line_that_is_understood() {
         for line in super::all_examples() {
-            for words in command_lines(&line) {
-                let words = crate::cmd::kill::with_plain_signals(&words, &command());
-                if let Err(wrong) = command().try_get_matches_from(words) {
+            for argv in command_lines(&line) {
+                let argv = crate::cmd::kill::with_plain_signals(&argv, &command());
+                if let Err(wrong) = command().try_get_matches_from(argv) {
                     panic!("{line}: {wrong}");
                 }
             }

@@ -63,7 +63,7 @@ const SETUPS: &[Setup] = &[
     setup("tar c . | toolctl write unpack -", &[UNPACK]),
     setup("toolctl submit repl 'print(6 * 7)'", &[REPL]),
     setup("toolctl close sort", &[SORT]),
-    setup("toolctl write sort - < words.txt && toolctl close sort", &["toolctl wait sort", SORT, "seq 99 > words.txt"]),
+    setup("toolctl write sort - < list.txt && toolctl close sort", &["toolctl wait sort", SORT, "seq 99 > list.txt"]),
     setup("toolctl resize editor 24x80", &[EDITOR]),
     Setup { shown: &["ID …", "…", "^C", "…"], ..setup("toolctl list --watch --sort cpu", &[WEB]) },
     setup("toolctl inspect web", &[WEB]),

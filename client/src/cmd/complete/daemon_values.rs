@@ -49,12 +49,12 @@ pub fn processes(socket: &Path, filter: ProcessFilter) -> Vec<CompletionCandidat
     let meant = |process: &&Process| filter.includes(process);
     // Several processes may have had a name: it stands for the newest, and is offered once.
     let mut names = HashSet::new();
-    let words = processes.iter().filter(meant).flat_map(|process| {
+    let values = processes.iter().filter(meant).flat_map(|process| {
         let about = format!("{}: {}", render::status::describe(process), process_ref::short(&process.command));
         // A name that starts with @, from an older daemon, has another meaning here or none.
         let name = process.name.clone().filter(|name| !name.starts_with('@') && names.insert(name.clone()));
-        let words = name.into_iter().chain([process.id.to_string()]);
-        words.map(move |word| CompletionCandidate::new(word).help(Some(about.clone().into())))
+        let values = name.into_iter().chain([process.id.to_string()]);
+        values.map(move |value| CompletionCandidate::new(value).help(Some(about.clone().into())))
     });
     // These are offered even before such a process exists, but not to a command that they cannot be used with.
     let means = |process: Option<&Process>| {
@@ -69,8 +69,8 @@ pub fn processes(socket: &Path, filter: ProcessFilter) -> Vec<CompletionCandidat
         ),
     ];
     let special = special.into_iter().filter(|(_, _, meant)| *meant);
-    let special = special.map(|(word, about, _)| CompletionCandidate::new(word).help(Some(about.into())));
-    words.chain(special).collect()
+    let special = special.map(|(value, about, _)| CompletionCandidate::new(value).help(Some(about.into())));
+    values.chain(special).collect()
 }
 
 /// Returns the consumers that have a position in the journal.
@@ -100,8 +100,8 @@ mod tests {
 
     fn offered(processes: &[serde_json::Value], filter: ProcessFilter) -> Vec<String> {
         let fake = FakeDaemon::start(vec![vec![Reply::result(listed(processes))]]);
-        let words = super::processes(&fake.path(), filter);
-        words.iter().map(|word| word.get_value().to_string_lossy().into_owned()).collect()
+        let values = super::processes(&fake.path(), filter);
+        values.iter().map(|value| value.get_value().to_string_lossy().into_owned()).collect()
     }
 
     #[test]

@@ -1,6 +1,6 @@
-//! `__complete`: prints what can complete these words. It is quick, prints no errors, and starts no daemon.
+//! `__complete`: prints what can complete a command line. It is quick, prints no errors, and starts no daemon.
 //!
-//! A line has a value, and behind a tab its meaning. A line `>N` means that from word N on it is another program's command
+//! A line has a value, and behind a tab its meaning. A line `>N` means that from argument N on it is another program's command
 //! line, which the shell itself completes.
 
 mod daemon_values;
@@ -21,28 +21,28 @@ use toold_proto::paths;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The command line up to the cursor; the last word is the one to complete
+    /// The command line up to the cursor; the last argument is the one to complete
     #[arg(last = true)]
-    words: Vec<OsString>,
+    argv: Vec<OsString>,
 }
 
 pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
-    let Some(last) = args.words.len().checked_sub(1) else { return Ok(DONE) };
+    let Some(last) = args.argv.len().checked_sub(1) else { return Ok(DONE) };
     let command = help::command();
-    let line = RawArgs::read(&args.words, &command);
-    if let Some(program) = program(&line, &args.words) {
+    let line = RawArgs::read(&args.argv, &command);
+    if let Some(program) = program(&line, &args.argv) {
         cx.console.print(&format!(">{program}\n"))?;
         return Ok(DONE);
     }
-    // Words behind `--` are not ours.
+    // Arguments behind `--` are not ours.
     if line.end < last {
         return Ok(DONE);
     }
     let socket = line.value("--socket").map(PathBuf::from).unwrap_or_else(paths::socket);
-    let mut command = with_values(command, &socket, &explained(&line, &args.words));
-    let empty = args.words[last].is_empty();
+    let mut command = with_values(command, &socket, &explained(&line, &args.argv));
+    let empty = args.argv[last].is_empty();
     let current = std::env::current_dir().ok();
-    let found = complete(&mut command, args.words, last, current.as_deref()).unwrap_or_default();
+    let found = complete(&mut command, args.argv, last, current.as_deref()).unwrap_or_default();
     // Options are offered once a dash is typed, or if nothing else is possible.
     let flag = |candidate: &&CompletionCandidate| candidate.get_value().as_encoded_bytes().starts_with(b"-");
     let others = found.iter().any(|candidate| !flag(&candidate));
@@ -59,12 +59,12 @@ fn format_candidate(candidate: &CompletionCandidate) -> String {
     if help.is_empty() { format!("{value}\n") } else { format!("{value}\t{help}\n") }
 }
 
-/// Returns the position of the program whose command line is to be completed. An empty word there, without a `--` before
+/// Returns the position of the program whose command line is to be completed. An empty argument there, without a `--` before
 /// it, may still become an option of ours.
-fn program(line: &RawArgs<'_>, words: &[OsString]) -> Option<usize> {
-    let (at, last) = (line.program?, words.len() - 1);
+fn program(line: &RawArgs<'_>, argv: &[OsString]) -> Option<usize> {
+    let (at, last) = (line.program?, argv.len() - 1);
     let text = line.has("-c") || line.has("--command");
-    let undecided = at == last && words[at].is_empty() && words[at - 1] != "--";
+    let undecided = at == last && argv[at].is_empty() && argv[at - 1] != "--";
     (at <= last && !text && !undecided).then_some(at)
 }
 
@@ -80,7 +80,7 @@ fn with_values(command: clap::Command, socket: &Path, explained: &[(String, Stri
                 "id" | "ids" => arg.add(ArgValueCandidates::new(move || daemon_values::processes(&socket, filter))),
                 "consumer" => arg.add(ArgValueCandidates::new(move || daemon_values::consumers(&socket))),
                 "signal" => arg.add(ArgValueCompleter::new(signals)),
-                "words" if is_help => {
+                "names" if is_help => {
                     let explained = explained.clone();
                     arg.add(ArgValueCandidates::new(move || explained.iter().map(candidate).collect()))
                 }
@@ -91,15 +91,17 @@ fn with_values(command: clap::Command, socket: &Path, explained: &[(String, Stri
     })
 }
 
-fn candidate((word, about): &(String, String)) -> CompletionCandidate {
-    CompletionCandidate::new(word).help(Some(about.clone().into()))
+fn candidate((token, about): &(String, String)) -> CompletionCandidate {
+    CompletionCandidate::new(token).help(Some(about.clone().into()))
 }
 
-/// Returns what `help` explains behind the given words: topics and commands, or a command's subcommands.
-fn explained(line: &RawArgs<'_>, words: &[OsString]) -> Vec<(String, String)> {
-    let before = line.verb.map_or(&[][..], |verb| &words[verb + 1..words.len().max(verb + 2) - 1]);
+/// Returns what `help` explains behind the given arguments: topics and commands, or a command's subcommands.
+fn explained(line: &RawArgs<'_>, argv: &[OsString]) -> Vec<(String, String)> {
+    let before = line.verb.map_or(&[][..], |verb| &argv[verb + 1..argv.len().max(verb + 2) - 1]);
     let command = help::command();
-    let Some(inside) = before.iter().try_fold(&command, |at, word| at.find_subcommand(word)) else { return Vec::new() };
+    let Some(inside) = before.iter().try_fold(&command, |at, token| at.find_subcommand(token)) else {
+        return Vec::new();
+    };
     let visible = inside.get_subcommands().filter(|sub| !sub.is_hide_set());
     let about = |sub: &clap::Command| sub.get_about().map(|about| about.to_string()).unwrap_or_default();
     let commands = visible.map(|sub| (sub.get_name().to_owned(), about(sub)));

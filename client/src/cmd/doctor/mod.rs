@@ -216,15 +216,15 @@ mod tests {
     use crate::render::text::columns;
 
     #[test]
-    fn a_report_fits_the_terminal_between_words_and_a_command_can_be_copied() {
+    fn a_report_fits_the_terminal_and_breaks_at_blanks_and_a_command_can_be_copied() {
         let text = "none: systemd does not run for this user; toolctl starts the daemon by itself, and needs none";
         let fix = "systemctl --user enable --now toold.service toold.socket && loginctl enable-linger";
         let all = [checks::ok("version", "toolctl 0.1.0"), checks::warning("unit", text, fix)];
         for width in [30, 40, 80] {
             let shown = format_report(&all, Style { width: Some(width), colour: false });
             assert!(shown.lines().all(|line| columns(line) <= width), "{width}: {shown}");
-            let printed: Vec<&str> = shown.split_whitespace().filter(|word| *word != "\\").collect();
-            assert!(printed.join(" ").contains(&format!("{text} {fix}")), "no word is broken at {width}: {shown}");
+            let printed: Vec<&str> = shown.split_whitespace().filter(|token| *token != "\\").collect();
+            assert!(printed.join(" ").contains(&format!("{text} {fix}")), "lines break at blanks at {width}: {shown}");
             let copied = shown.replace("\\\n", " ");
             let copied: Vec<String> =
                 copied.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();

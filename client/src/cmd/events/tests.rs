@@ -135,7 +135,7 @@ fn a_name_is_understood_by_the_daemon_and_every_filter_is_applied() {
     assert_eq!(fake.requests()[1], ("poll".into(), json!({"id": "web"})));
     let gone = json!({"code": -32001, "message": "no such process", "data": {"kind": "not_found"}});
     let fake = FakeDaemon::start(vec![vec![Reply::result(info(1, 5)), Reply::error(gone), Reply::HangUp]]);
-    assert_eq!(test_run(&fake, &["events", "--id", "nobody"]).0, 3);
+    assert_eq!(test_run(&fake, &["events", "--id", "unknown"]).0, 3);
 }
 
 #[test]

@@ -125,9 +125,9 @@ fn is_more(bytes: &[u8], rows: usize, width: usize) -> bool {
     false
 }
 
-/// Reports whether the first word of a shell line is a program that exists.
+/// Reports whether the first token of a shell line is a program that exists.
 fn is_there(line: &str) -> bool {
-    let Some(program) = line.split_whitespace().next().filter(|word| !word.contains('=')) else { return true };
+    let Some(program) = line.split_whitespace().next().filter(|token| !token.contains('=')) else { return true };
     if program.contains('/') {
         return std::path::Path::new(program).is_file();
     }

@@ -14,9 +14,9 @@ pub const TOPICS: [Topic; 5] = [
     Topic { name: "survival", about: "what survives what", text: include_str!("survival.txt") },
 ];
 
-/// Returns a topic by its name, or by other words for it.
-pub fn find(word: &str) -> Option<&'static Topic> {
-    let name = match word {
+/// Returns a topic by its name, or by a synonym.
+pub fn find(name: &str) -> Option<&'static Topic> {
+    let name = match name {
         "id" | "names" => "ids",
         "exit" | "codes" | "exit-code" | "exitcodes" => "exit-codes",
         "cursor" | "cursors" => "output",

@@ -119,7 +119,7 @@ fn no_systemd_is_well_and_one_that_does_not_answer_is_not() {
     let printed = "Failed to connect to bus: No such file or directory";
     let facts = Facts { units: Err(printed.into()), manager: false, ..good() };
     assert_eq!(wrong(&facts), Vec::<String>::new());
-    let unit = all(&facts).into_iter().find(|check| check.name == "unit").expect("a word about the unit");
+    let unit = all(&facts).into_iter().find(|check| check.name == "unit").expect("a check of the unit");
     assert!(unit.text.starts_with("none: ") && !unit.text.contains("Failed"), "well and failed at once: {}", unit.text);
     assert_eq!(wrong(&Facts { manager: true, ..facts }), ["Warning unit: systemctl --user status"]);
 }

@@ -1,14 +1,11 @@
-//! Plain English: the words of this project's old dialect stay out of names, strings, comments and pages.
-//!
-//! `cargo test --test tidy prose -- --nocapture` prints the counts of each tree.
+//! Plain English: words that stood for too many things stay out of names, strings, comments and pages.
 
 use crate::none;
-use crate::source::{Kind, Source, all, files, read, relative, root};
+use crate::source::{Kind, Source, all, files, read, relative};
 use regex::Regex;
-use std::collections::BTreeMap;
 
-/// Words that stood for several different things. Say what happens instead: publish, send, report, record, print, return,
-/// receive, connect, fix, start, "no client", "another process", "the caller".
+/// Words that each stood for several things. The field has one for each of them: publish, send, report, record, print,
+/// return, receive, connect, fix, start, "no client", "another process", "the caller".
 const WORDS: &str = "told retold tell tells telling say says said saying hear hears heard hearing \
     speak speaks spoke spoken speaking voice voices tongue tongues whoever whomever nobody somebody anew \
     mend mends mended mending amid stranger strangers knock knocks knocked knocking greet greets greeted \
@@ -28,53 +25,15 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("daemon/src/watch/line_buffer.rs", "word", "word boundaries of regular expressions"),
     ("daemon/shim/src/run.rs", "told", "hook name"),
     ("daemon/shim/src/start.rs", "told", "hook name"),
-    ("docs/cli.md", "word", "a word of a shell, which it passes to be completed"),
+    ("client/src/render/", "word", "word wrapping"),
+    ("client/src/render/", "words", "word wrapping"),
+    ("client/src/cmd/doctor/mod.rs", "mend", "a field of `doctor --json` that stays for its readers"),
     ("tests/tidy/names.rs", "*", "lists the retired names"),
     ("tests/crash/matrix.rs", "told", "hook names"),
     ("tests/e2e/cli/completions.rs", "words", "COMP_WORDS of bash and $words of zsh"),
     ("tests/e2e/cli/doctor.rs", "mend", "a field of `doctor --json` that stays for its readers"),
     ("tests/e2e/service/systemd.rs", "nobody", "the user `nobody`"),
 ];
-
-/// The number of occurrences that each tree may have. Lower it when there are fewer; it never rises.
-const LIMITS: &[(&str, Limit)] = &[
-    ("client", Limit { identifiers: 190, strings: 22, comments: 24, headless: 1 }),
-    ("daemon", Limit { identifiers: 16, strings: 4, comments: 12, headless: 0 }),
-    ("docs", Limit { identifiers: 0, strings: 0, comments: 12, headless: 0 }),
-    ("fuzz", Limit { identifiers: 0, strings: 0, comments: 0, headless: 0 }),
-    ("proto", Limit { identifiers: 0, strings: 0, comments: 4, headless: 0 }),
-    ("rest", Limit { identifiers: 0, strings: 0, comments: 0, headless: 0 }),
-    ("tests", Limit { identifiers: 11, strings: 4, comments: 1, headless: 0 }),
-];
-
-#[derive(Clone, Copy)]
-struct Limit {
-    identifiers: usize,
-    strings: usize,
-    /// Comments, doc comments and pages.
-    comments: usize,
-    /// Doc comments with one of the openings above.
-    headless: usize,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Class {
-    Identifiers,
-    Strings,
-    Comments,
-    Headless,
-}
-
-impl Limit {
-    fn of(&self, class: Class) -> usize {
-        match class {
-            Class::Identifiers => self.identifiers,
-            Class::Strings => self.strings,
-            Class::Comments => self.comments,
-            Class::Headless => self.headless,
-        }
-    }
-}
 
 struct Finder {
     word: Regex,
@@ -110,24 +69,19 @@ impl Finder {
         found
     }
 
-    /// Every occurrence in a Rust file.
-    fn in_rust(&self, source: &Source) -> Vec<(Class, usize, String)> {
+    /// Every occurrence in a Rust file, with its line.
+    fn in_rust(&self, source: &Source) -> Vec<(usize, String)> {
         let mut found = Vec::new();
         let mut last_doc = None;
         for piece in source.pieces() {
-            let class = match piece.kind {
-                Kind::Identifier => Class::Identifiers,
-                Kind::String => Class::Strings,
-                Kind::Comment | Kind::Doc => Class::Comments,
-            };
-            found.extend(self.words(piece.text).into_iter().map(|word| (class, piece.line, word)));
+            found.extend(self.words(piece.text).into_iter().map(|word| (piece.line, word)));
             if piece.kind != Kind::Identifier {
-                found.extend(self.phrases(piece.text).into_iter().map(|phrase| (class, piece.line, phrase)));
+                found.extend(self.phrases(piece.text).into_iter().map(|phrase| (piece.line, phrase)));
             }
             if piece.kind == Kind::Doc {
                 let opening = piece.text.trim_start_matches(['/', '!', ' ']).split_whitespace().next().unwrap_or("");
                 if last_doc != Some(piece.line - 1) && HEADLESS.contains(&opening) {
-                    found.push((Class::Headless, piece.line, format!("a doc comment that begins with `{opening}`")));
+                    found.push((piece.line, format!("a doc comment that begins with `{opening}`")));
                 }
                 last_doc = Some(piece.line);
             }
@@ -135,13 +89,11 @@ impl Finder {
         found
     }
 
-    /// Every occurrence in a page or a script.
-    fn in_text(&self, source: &Source, class: Class) -> Vec<(Class, usize, String)> {
+    /// Every occurrence in a page or a script, with its line.
+    fn in_text(&self, source: &Source) -> Vec<(usize, String)> {
         let lines = source.text.lines().enumerate();
         lines
-            .flat_map(|(i, line)| {
-                [self.words(line), self.phrases(line)].concat().into_iter().map(move |w| (class, i + 1, w))
-            })
+            .flat_map(|(i, line)| [self.words(line), self.phrases(line)].concat().into_iter().map(move |w| (i + 1, w)))
             .collect()
     }
 }
@@ -159,107 +111,53 @@ fn split_camel(word: &str) -> Vec<&str> {
     parts
 }
 
-/// The tree that a file is counted for.
-fn tree(path: &str) -> &str {
-    let first = path.split('/').next().unwrap_or(path);
-    match first {
-        "client" | "daemon" | "docs" | "fuzz" | "proto" | "tests" => first,
-        _ if path.ends_with(".md") => "docs",
-        // Scripts, units and manifests at the root.
-        _ => "rest",
-    }
-}
-
-/// Files that are text for people and not Rust: pages, help topics, scripts, units, manifests.
-fn texts() -> Vec<(Source, Class)> {
+/// Files that people read and that are not Rust: pages, help topics, scripts, units, manifests.
+fn texts() -> Vec<Source> {
+    const SKIPPED: [&str; 5] =
+        ["fuzz/corpus/", "tests/golden/", "client/golden/", "proptest-regressions", "Cargo.lock"];
+    const ENDINGS: [&str; 5] = [".md", ".txt", ".toml", ".service", ".socket"];
     let mut found = Vec::new();
     for path in files("") {
         let name = relative(&path);
-        let file = name.rsplit('/').next().unwrap_or(&name);
-        let skipped = ["fuzz/corpus/", "tests/golden/", "client/golden/", "proptest-regressions"];
-        if skipped.iter().any(|part| name.contains(part)) {
+        if SKIPPED.iter().any(|part| name.contains(part)) {
             continue;
         }
-        if name.starts_with("client/src/help/") && name.ends_with(".txt") {
-            found.push((read(&path), Class::Strings));
-        } else if name.ends_with(".md")
-            || name.ends_with(".toml")
-            || name.ends_with(".service")
-            || name.ends_with(".socket")
-        {
-            found.push((read(&path), Class::Comments));
-        } else if !file.contains('.') && !file.starts_with("LICENSE") {
-            let text = std::fs::read(&path).unwrap_or_default();
-            if text.starts_with(b"#!") {
-                found.push((read(&path), Class::Comments));
-            }
+        let is_script = || std::fs::read(&path).is_ok_and(|bytes| bytes.starts_with(b"#!"));
+        if ENDINGS.iter().any(|ending| name.ends_with(ending)) || (!name.contains("LICENSE") && is_script()) {
+            found.push(read(&path));
         }
     }
     found
 }
 
-fn is_allowed(path: &str, word: &str) -> bool {
-    ALLOWED.iter().any(|(place, allowed, _)| {
-        let here = path == *place || (place.ends_with('/') && path.starts_with(place));
-        here && (*allowed == "*" || *allowed == word)
-    })
-}
-
-/// Every occurrence by tree and class, as `file:line: word`.
-fn occurrences() -> BTreeMap<(String, Class), Vec<String>> {
+/// Every occurrence in the repository: file, line, word.
+fn occurrences() -> Vec<(String, usize, String)> {
     let finder = Finder::new();
-    let mut found: BTreeMap<(String, Class), Vec<String>> = BTreeMap::new();
-    let mut add = |source: &Source, hits: Vec<(Class, usize, String)>| {
-        for (class, line, word) in hits.into_iter().filter(|(_, _, word)| !is_allowed(&source.path, word)) {
-            let place = format!("{}:{line}: {word}", source.path);
-            found.entry((tree(&source.path).to_string(), class)).or_default().push(place);
-        }
-    };
-    for source in all() {
-        add(&source, finder.in_rust(&source));
-    }
-    for (source, class) in texts() {
-        add(&source, finder.in_text(&source, class));
-    }
-    found
+    let rust = all().into_iter().map(|source| (finder.in_rust(&source), source.path));
+    let texts = texts().into_iter().map(|source| (finder.in_text(&source), source.path));
+    let found = rust.chain(texts).collect::<Vec<_>>().into_iter();
+    found.flat_map(|(hits, path)| hits.into_iter().map(move |(line, word)| (path.clone(), line, word))).collect()
 }
 
 #[test]
-fn the_old_dialect_does_not_come_back() {
-    let limits: BTreeMap<&str, Limit> = LIMITS.iter().copied().collect();
+fn names_strings_comments_and_pages_are_in_plain_words() {
+    let mut unused: Vec<_> = ALLOWED.iter().filter(|(_, word, _)| *word != "*").collect();
     let mut broken = Vec::new();
-    for ((tree, class), places) in occurrences() {
-        println!("{tree} {class:?}: {}", places.len());
-        let limit = limits.get(tree.as_str()).map_or(0, |limit| limit.of(class));
-        if places.len() > limit {
-            broken.push(format!(
-                "{tree}: {} in {class:?}, at most {limit}\n    {}",
-                places.len(),
-                places.join("\n    ")
-            ));
+    for (path, line, word) in occurrences() {
+        let allows = |(place, allowed, _): &(&str, &str, &str)| {
+            let is_here = path == *place || (place.ends_with('/') && path.starts_with(place));
+            is_here && (*allowed == "*" || *allowed == word)
+        };
+        unused.retain(|allowed| !allows(allowed));
+        if !ALLOWED.iter().any(allows) {
+            broken.push(format!("{path}:{line}: {word}"));
         }
     }
-    none("use the field's words and plain English", broken);
-}
-
-#[test]
-fn every_allowed_word_is_still_in_its_file() {
-    let finder = Finder::new();
-    let texts = texts();
-    let all = all();
-    let mut idle = Vec::new();
-    for (place, word, _) in ALLOWED.iter().filter(|(_, word, _)| *word != "*") {
-        let here = |path: &str| path == *place || (place.ends_with('/') && path.starts_with(place));
-        let in_rust = all.iter().filter(|s| here(&s.path)).any(|s| finder.in_rust(s).iter().any(|(_, _, w)| w == word));
-        let in_text = texts
-            .iter()
-            .filter(|(s, _)| here(&s.path))
-            .any(|(s, class)| finder.in_text(s, *class).iter().any(|(_, _, w)| w == word));
-        if !in_rust && !in_text {
-            idle.push(format!("{place}: {word}"));
-        }
-    }
-    none("remove what is no longer needed from ALLOWED", idle);
+    none("use the field's words and plain English, or add the place to ALLOWED with a reason", broken);
+    none(
+        "ALLOWED lists what is no longer there",
+        unused.iter().map(|(path, word, _)| format!("{path}: {word}")).collect(),
+    );
 }
 
 #[test]
@@ -267,13 +165,7 @@ fn the_finder_reads_names_strings_comments_and_openings() {
     let text = "/// What is told.\nfn tell_all() { print(\"it is no number\"); } // there is no longer a word\n";
     let source = Source { path: "x.rs".into(), text: text.into() };
     let found = Finder::new().in_rust(&source);
-    let expected = [
-        (Class::Comments, 1, "told"),
-        (Class::Headless, 1, "a doc comment that begins with `What`"),
-        (Class::Identifiers, 2, "tell"),
-        (Class::Strings, 2, "it is no number"),
-        (Class::Comments, 2, "word"),
-    ];
-    assert_eq!(found, expected.map(|(class, line, word)| (class, line, word.to_string())));
-    assert!(root().join("tests/tidy/prose.rs").exists());
+    let expected =
+        [(1, "told"), (1, "a doc comment that begins with `What`"), (2, "tell"), (2, "it is no number"), (2, "word")];
+    assert_eq!(found, expected.map(|(line, word)| (line, word.to_string())));
 }

@@ -14,7 +14,7 @@ pub struct DecGraphics {
     at: State,
     /// The set (G0 or G1) that the current sequence designates.
     designating: Option<usize>,
-    /// Whether G0 and G1 are the graphics set.
+    /// True for G0 and G1 if they are the graphics set.
     is_graphics: [bool; 2],
     /// G1 is in use instead of G0.
     shift_out: bool,

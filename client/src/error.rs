@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_error_has_the_exit_code_of_the_contract() {
+    fn every_kind_of_error_has_its_documented_exit_code() {
         let codes = [
             (ErrorKind::InvalidParams, 2),
             (ErrorKind::NotFound, 3),

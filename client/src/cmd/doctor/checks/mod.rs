@@ -140,7 +140,7 @@ fn delegation(facts: &Facts, info: &DaemonInfoResult) -> Check {
         }
         // Root may make groups anywhere in version 1, which has no leaves.
         Some(_) | None if by_v1 && facts.uid == Some(0) => {
-            ok("delegation", "control groups of version 1 are root's to make")
+            ok("delegation", "only root can create control groups of version 1")
         }
         Some(group) => warning(
             "delegation",

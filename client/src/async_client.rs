@@ -1,6 +1,7 @@
 //! The jsonrpsee client on toold's socket, for Rust programs with a runtime: calls at once,
 //! subscriptions, typed by the methods of `toold-proto`.
 
+use crate::peer_check;
 use jsonrpsee::core::client::{
     Client, ClientBuilder, ClientT, Error, ReceivedMessage, TransportReceiverT, TransportSenderT,
 };
@@ -9,7 +10,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use std::io;
 use std::path::Path;
 use std::time::Duration;
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use toold_proto::api::Method;
@@ -18,10 +19,19 @@ use toold_proto::api::Method;
 const CALL_TIMEOUT: Duration = Duration::from_secs(7 * 24 * 3600);
 /// The events that a subscription holds for a slow reader before jsonrpsee ends it.
 const MAX_BUFFERED_EVENTS: usize = 16 * 1024;
+/// The longest line that is read: more than the daemon may send.
+const MAX_MESSAGE_LEN: u64 = toold_proto::DEFAULT_MAX_OUTGOING_BYTES + 64 * 1024;
 
-/// Connects. The client works until it is dropped or the daemon exits.
+/// Connects to a daemon of this user or of root; any other is refused before a byte is sent (`PermissionDenied`). The
+/// client works until it is dropped or the daemon exits.
 pub async fn connect(path: impl AsRef<Path>) -> io::Result<Client> {
-    let (reader, writer) = UnixStream::connect(path).await?.into_split();
+    let path = path.as_ref();
+    let untrusted =
+        |why| io::Error::new(io::ErrorKind::PermissionDenied, format!("nothing was sent to {}: {why}", path.display()));
+    peer_check::check_dir(path).map_err(untrusted)?;
+    let stream = UnixStream::connect(path).await?;
+    peer_check::check_peer(&stream)?.map_err(untrusted)?;
+    let (reader, writer) = stream.into_split();
     let builder = ClientBuilder::default()
         .request_timeout(CALL_TIMEOUT)
         .max_buffer_capacity_per_subscription(MAX_BUFFERED_EVENTS);
@@ -68,8 +78,11 @@ impl TransportReceiverT for Receiver {
 
     async fn receive(&mut self) -> io::Result<ReceivedMessage> {
         let mut line = String::new();
-        match self.0.read_line(&mut line).await? {
+        match (&mut self.0).take(MAX_MESSAGE_LEN).read_line(&mut line).await? {
             0 => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "toold closed the connection")),
+            n if n as u64 == MAX_MESSAGE_LEN => {
+                Err(io::Error::new(io::ErrorKind::InvalidData, "toold sent a message without an end"))
+            }
             _ => Ok(ReceivedMessage::Text(line)),
         }
     }
@@ -81,6 +94,16 @@ mod tests {
     use crate::testing::{FakeDaemon, Reply, process};
     use serde_json::json;
     use toold_proto::{api, params};
+
+    #[tokio::test]
+    async fn a_socket_in_a_directory_of_everybody_is_not_connected_to() {
+        use std::os::unix::fs::PermissionsExt;
+        let fake = FakeDaemon::start(vec![vec![Reply::HangUp]]);
+        std::fs::set_permissions(fake.dir(), std::fs::Permissions::from_mode(0o777)).expect("it is ours");
+        let Err(refused) = connect(fake.path()).await else { panic!("it connects") };
+        assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied, "{refused}");
+        assert!(refused.to_string().contains("has mode 777"), "{refused}");
+    }
 
     #[tokio::test]
     async fn a_typed_call_gives_its_result_and_the_daemon_s_error_comes_as_one() {

@@ -90,7 +90,7 @@ pub fn is_not_listening(error: &CallError) -> bool {
         CallError::Unreachable { source, .. } => {
             matches!(source.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
         }
-        CallError::TimedOut { .. } | CallError::Rpc(_) | CallError::Protocol(_) => false,
+        CallError::Untrusted { .. } | CallError::TimedOut { .. } | CallError::Rpc(_) | CallError::Protocol(_) => false,
     }
 }
 

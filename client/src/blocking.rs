@@ -1,9 +1,10 @@
 //! A client on a plain Unix socket: one JSON message a line, no runtime, quick to start.
 
+pub use crate::call_error::CallError;
+use crate::peer_check;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
-use std::fmt;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
@@ -15,48 +16,11 @@ use toold_proto::api::Method;
 /// The largest read. A page of output is 64 KiB of bytes, about 90 KB of base64.
 const MAX_READ_LEN: usize = 128 * 1024;
 const MIN_READ_LEN: usize = 8 * 1024;
+/// The longest message that is read: what the daemon may send, `max_outgoing_bytes` by default, and one read more.
+const MAX_MESSAGE_LEN: usize = toold_proto::DEFAULT_MAX_OUTGOING_BYTES as usize + MAX_READ_LEN;
 
 /// The time that a listener may take to accept. One that needs longer will not.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// The reason why a call has no result.
-#[derive(Debug)]
-pub enum CallError {
-    /// The daemon refused, with the reason.
-    Rpc(RpcError),
-    /// No process listens there, or the connection was lost before the answer came.
-    Unreachable { path: PathBuf, source: io::Error },
-    /// A process listens there, but does not read or does not answer.
-    TimedOut { path: PathBuf, after: Duration },
-    /// This client does not understand the answer.
-    Protocol(String),
-}
-
-impl fmt::Display for CallError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            CallError::Rpc(error) => error.fmt(f),
-            CallError::Unreachable { path, source } => write!(f, "cannot reach toold at {}: {source}", path.display()),
-            CallError::TimedOut { path, after } => write!(
-                f,
-                "no answer from {} after {} s: is toold stopped, or does something else listen there?",
-                path.display(),
-                after.as_secs_f32()
-            ),
-            CallError::Protocol(what) => write!(f, "{what}; do toolctl and toold have the same version?"),
-        }
-    }
-}
-
-impl std::error::Error for CallError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            CallError::Rpc(error) => Some(error),
-            CallError::Unreachable { source, .. } => Some(source),
-            CallError::TimedOut { .. } | CallError::Protocol(_) => None,
-        }
-    }
-}
 
 /// An answer. An error about a message that could not be read has no id.
 #[derive(Debug)]
@@ -88,6 +52,7 @@ pub struct Client {
     searched: usize,
     last_id: u64,
     timeout: Option<Duration>,
+    max_message_len: usize,
 }
 
 /// Connects. While the listener's queue is full, connect(2) waits as long as a send may.
@@ -104,18 +69,31 @@ fn connect_within(path: &Path, after: Duration) -> io::Result<UnixStream> {
 }
 
 impl Client {
+    /// Connects to a daemon of this user or of root; to any other it sends nothing.
     pub fn connect(path: &Path) -> Result<Client, CallError> {
         Client::connect_within(path, CONNECT_TIMEOUT)
     }
 
     fn connect_within(path: &Path, after: Duration) -> Result<Client, CallError> {
+        let untrusted = |why| CallError::Untrusted { path: path.into(), why };
+        peer_check::check_dir(path).map_err(untrusted)?;
         let stream = match connect_within(path, after) {
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
                 return Err(CallError::TimedOut { path: path.into(), after });
             }
             stream => stream.map_err(|source| CallError::Unreachable { path: path.into(), source })?,
         };
-        Ok(Client { path: path.into(), stream, inbox: Vec::new(), searched: 0, last_id: 0, timeout: None })
+        let peer = peer_check::check_peer(&stream);
+        peer.map_err(|source| CallError::Unreachable { path: path.into(), source })?.map_err(untrusted)?;
+        Ok(Client {
+            path: path.into(),
+            stream,
+            inbox: Vec::new(),
+            searched: 0,
+            last_id: 0,
+            timeout: None,
+            max_message_len: MAX_MESSAGE_LEN,
+        })
     }
 
     /// Sets how long a call waits for the daemon to read it, and then for each part of the answer. Without a timeout
@@ -165,6 +143,10 @@ impl Client {
     /// Reads once, and blocks if nothing has arrived.
     pub fn fill(&mut self) -> Result<(), CallError> {
         let old = self.inbox.len();
+        // What is complete is taken out before more is read, so this is one message without an end.
+        if old > self.max_message_len {
+            return Err(too_long(self.max_message_len));
+        }
         // As much as is buffered already: a short answer touches little memory, a long one needs few reads.
         self.inbox.resize(old + old.clamp(MIN_READ_LEN, MAX_READ_LEN), 0);
         let read = loop {
@@ -221,6 +203,13 @@ impl AsFd for Client {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.stream.as_fd()
     }
+}
+
+/// Builds the error for a message that does not end.
+fn too_long(max: usize) -> CallError {
+    CallError::Protocol(format!(
+        "the daemon sent more than {max} bytes without the end of a message; ask for less at a time"
+    ))
 }
 
 /// Parses the bytes of a result.
@@ -369,6 +358,19 @@ mod tests {
             }
         };
         assert!(timed_out(Err(full)), "{} connections wait", queue.len());
+    }
+
+    #[test]
+    fn a_message_without_an_end_is_given_up_and_a_longer_stream_of_messages_is_not() {
+        let many =
+            "{\"jsonrpc\":\"2.0\",\"method\":\"x\"}\n".repeat(10_000) + "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":2}\n";
+        let endless = Reply::Line("x".repeat(1 << 20)).then(Reply::Silence);
+        let fake = FakeDaemon::start(vec![vec![Reply::Line(many), endless]]);
+        let mut client = Client::connect(&fake.path()).expect("the fake listens");
+        client.max_message_len = 64 * 1024;
+        assert_eq!(client.call_raw("list", &json!({})).expect("it answers").get(), "2");
+        let Err(CallError::Protocol(why)) = client.call_raw("list", &json!({})) else { panic!("it has no end") };
+        assert!(why.contains("more than 65536 bytes") && client.inbox.len() < 512 * 1024, "{why}");
     }
 
     #[test]

@@ -87,7 +87,9 @@ impl CliError {
             CliError::Usage(_) => USAGE,
             CliError::Call(CallError::Rpc(error)) => rpc_exit_code(error),
             CliError::SpawnFailed(error) => spawn_failed_exit_code(error),
-            CliError::Call(CallError::Unreachable { .. } | CallError::TimedOut { .. })
+            CliError::Call(
+                CallError::Unreachable { .. } | CallError::Untrusted { .. } | CallError::TimedOut { .. },
+            )
             | CliError::Start(_)
             | CliError::NotRunning(_) => UNREACHABLE,
             CliError::Call(CallError::Protocol(_))
@@ -103,6 +105,8 @@ impl CliError {
         let kind = match self {
             CliError::Call(CallError::Rpc(error)) | CliError::SpawnFailed(error) => return json!(error),
             CliError::Usage(_) => "usage",
+            CliError::Call(CallError::Untrusted { .. })
+            | CliError::Start(StartError::Unusable(CallError::Untrusted { .. })) => "untrusted",
             CliError::Call(CallError::Unreachable { .. } | CallError::TimedOut { .. })
             | CliError::Start(_)
             | CliError::NotRunning(_) => "unreachable",

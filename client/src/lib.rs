@@ -7,6 +7,7 @@ pub mod blocking;
 pub mod cli;
 
 mod args;
+mod call_error;
 mod cmd;
 mod connect;
 mod console;
@@ -18,6 +19,7 @@ mod fullscreen;
 mod help;
 mod local_time;
 mod long_call;
+mod peer_check;
 mod process_ref;
 mod raw_args;
 mod render;

@@ -125,7 +125,7 @@ impl Default for Config {
             max_requests_in_flight: 256,
             max_batch: 256,
             max_subscriptions: 64,
-            max_outgoing_bytes: 64 << 20,
+            max_outgoing_bytes: toold_proto::DEFAULT_MAX_OUTGOING_BYTES,
             first_byte_ms: 30_000,
             max_running: 4096,
             max_wait_ms: 3_600_000,

@@ -18,3 +18,6 @@ pub mod until;
 pub use error::{ErrorKind, RpcError};
 pub use event::EventType;
 pub use id::ProcId;
+
+/// The default of `max_outgoing_bytes`: the longest answer that a daemon sends, and the longest that the clients read.
+pub const DEFAULT_MAX_OUTGOING_BYTES: u64 = 64 << 20;

@@ -14,6 +14,7 @@ mod ids;
 mod list;
 mod log;
 mod man;
+mod peer;
 mod pipe;
 mod presentation;
 mod run;

@@ -2,6 +2,7 @@
 
 use super::{Check, Facts, PathKind, PathState, Severity, kernel};
 use crate::autostart::is_not_listening;
+use crate::blocking::CallError;
 use crate::cmd::service::status::VERSION;
 use crate::cmd::service::systemd::{Linger, Unit};
 use crate::render::text::bytes;
@@ -78,6 +79,9 @@ fn daemon(facts: &Facts) -> Check {
         }
         Ok(None) => ok("daemon", "none runs; the first call starts one"),
         Err(error) if is_not_listening(error) => ok("daemon", "none runs; the first call starts one"),
+        Err(error @ CallError::Untrusted { .. }) => {
+            problem("daemon", error.to_string(), "export TOOLD_SOCKET=\"$HOME/.toold/toold.sock\"")
+        }
         Err(error) => problem("daemon", error.to_string(), "toolctl service restart"),
     }
 }

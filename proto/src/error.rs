@@ -74,7 +74,7 @@ impl ErrorKind {
             }
             ErrorKind::Internal => "an internal error of toold",
             ErrorKind::NotFound => "no such process",
-            ErrorKind::AmbiguousId => "the prefix matches more than one process; data.matches lists some",
+            ErrorKind::AmbiguousId => "the name or prefix matches more than one process; data.matches lists some",
             ErrorKind::AlreadyExited => "the process has exited; data.process has the details",
             ErrorKind::StdinUnavailable => "no open stdin; data.reason is not_piped (started without one) or closed",
             ErrorKind::Limit => "a limit is reached; data.limit is its config key",

@@ -39,6 +39,11 @@ pub enum FindError {
         text: String,
         ids: Vec<ProcId>,
     },
+    /// The text is the name of one process and a prefix of the ids of others. `ids` has the named one first.
+    NameOrPrefix {
+        text: String,
+        ids: Vec<ProcId>,
+    },
 }
 
 pub struct Registry {
@@ -90,7 +95,8 @@ impl Registry {
         self.table.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Finds the process that `text` names: an id, a name, or a prefix of exactly one id.
+    /// Finds the process that `text` names: an id, a name, or a prefix of exactly one id. A name that is also the start of
+    /// another's id is ambiguous: to choose one of them could kill the wrong process. A whole id, with `proc_`, never is.
     pub fn find(&self, text: &str) -> Result<Arc<Proc>, FindError> {
         if text.is_empty() {
             return Err(FindError::Empty);
@@ -99,13 +105,18 @@ impl Registry {
         if let Some(proc) = text.parse().ok().and_then(|id: ProcId| table.get(id)) {
             return Ok(proc);
         }
-        if let Some(proc) = table.named(text) {
-            return Ok(proc);
-        }
-        let ids: Vec<ProcId> = match ProcId::prefix_range(text) {
+        let mut ids: Vec<ProcId> = match ProcId::prefix_range(text) {
             Some((low, high)) => table.range(low, high).take(MAX_LISTED_MATCHES).collect(),
             None => Vec::new(),
         };
+        if let Some(proc) = table.named(text) {
+            ids.retain(|id| *id != proc.spec.id);
+            if ids.is_empty() {
+                return Ok(proc);
+            }
+            ids.insert(0, proc.spec.id);
+            return Err(FindError::NameOrPrefix { text: text.into(), ids });
+        }
         match ids.as_slice() {
             [] => Err(FindError::NotFound(text.into())),
             [id] => table.get(*id).ok_or_else(|| FindError::NotFound(text.into())),

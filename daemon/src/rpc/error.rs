@@ -102,6 +102,13 @@ pub fn find_error(param: &str, error: FindError) -> RpcError {
             let message = format!("{text:?} fits more than one process: {}; give more digits", ids.join(", "));
             RpcError::new(ErrorKind::AmbiguousId, message).with("matches", ids)
         }
+        FindError::NameOrPrefix { text, ids } => {
+            let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
+            let (named, others) = (&ids[0], ids[1..].join(", "));
+            let message =
+                format!("{text:?} is the name of {named} and the start of the id of {others}; give a whole id");
+            RpcError::new(ErrorKind::AmbiguousId, message).with("matches", ids)
+        }
     }
 }
 

@@ -119,3 +119,47 @@ fn a_prefix_of_two_processes_is_ambiguous_and_affects_neither() {
     assert_eq!(d.process(&proc)["exit_code"], 7, "the whole id is never ambiguous");
     assert_eq!(d.process(&twin)["exit_code"], 7);
 }
+
+/// The broken code took the name first: `kill 4869d4`, meant for proc_4869d4..., killed the process of that name.
+#[test]
+fn a_name_that_is_the_start_of_another_id_is_ambiguous_and_affects_neither() {
+    let mut d = Daemon::start();
+    let proc = d.sh("exec sleep 1000");
+    let hex = proc.strip_prefix("proc_").unwrap();
+    for digits in [4, 6, 12] {
+        let name = &hex[..digits];
+        let named = id(&d.sh_with("exec sleep 1000", json!({ "name": name })));
+        let check = |d: &Daemon| {
+            for verb in ["poll", "log", "inspect", "kill"] {
+                let error = d.refused(-32001, "ambiguous_id", verb, json!({ "id": name }));
+                assert_eq!(error["data"]["matches"], json!([named, proc]), "{error}");
+                assert!(error["message"].as_str().unwrap().contains("is the name of"), "{error}");
+            }
+            d.refused(-32001, "ambiguous_id", "forget", json!({ "ids": [name] }));
+            assert_eq!(d.ids(json!({ "name": name })), [named.as_str()], "a list by name is not a reference");
+        };
+        check(&d);
+        d.restart();
+        check(&d);
+        // Each is found by its whole id, and by the name again once the other is gone.
+        assert_eq!(d.ok("kill", json!({ "id": named }))["status"], "killed");
+        d.refused(-32001, "ambiguous_id", "poll", json!({ "id": name }));
+        d.ok("forget", json!({ "ids": [named] }));
+        assert_eq!(d.process(name)["id"], proc.as_str());
+    }
+    assert_eq!(d.process(&proc)["status"], "running");
+}
+
+#[test]
+fn a_name_of_hex_digits_works_while_no_other_id_begins_with_it() {
+    let d = Daemon::start();
+    let proc = d.sh("exec sleep 1000");
+    let taken = &proc["proc_".len()..][..4];
+    let name = if taken == "cafe" { "beef" } else { "cafe" };
+    let named = id(&d.sh_with("exec sleep 1000", json!({ "name": name })));
+    if named["proc_".len()..].starts_with(name) {
+        return;
+    }
+    assert_eq!(d.process(name)["id"], named.as_str());
+    assert_eq!(d.ok("kill", json!({ "id": name }))["results"][0]["id"], named.as_str());
+}

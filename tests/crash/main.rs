@@ -9,6 +9,7 @@ mod events;
 mod fallback;
 mod matrix;
 mod random;
+mod requests;
 
 use matrix::{Case, Mode};
 use std::collections::BTreeSet;
@@ -32,6 +33,7 @@ fn every_pause_point_in_the_daemon_has_a_crash_case() {
     }
     let mut covered: BTreeSet<String> = matrix::all().iter().map(|case| case.point.name.to_string()).collect();
     covered.insert(discard::POINT.to_string());
+    covered.extend(requests::POINTS.iter().map(ToString::to_string));
     covered.extend(events::POINTS.iter().map(ToString::to_string));
     assert_eq!(found, covered, "left: points in the sources; right: points with crash cases");
 }

@@ -10,6 +10,7 @@ use crate::proc::state::{Phase, State, Update};
 use crate::proc::task::{Task, TaskStart};
 use crate::proc::{Proc, lost, tree, watcher};
 use crate::store::record::{LockOwner, Record, Spec};
+use crate::store::requests::{self, Requests};
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -40,6 +41,7 @@ struct Loaded {
     dir: PathBuf,
     state: State,
     checkpoint: Option<Checkpoint>,
+    requests: io::Result<Requests>,
 }
 
 /// The end of the journal, which may be newer than the records: the newest state of each process in the last segment.
@@ -91,14 +93,15 @@ impl Registry {
 
     fn adopt_one(self: &Arc<Self>, scanned: Scanned, dir: &Path, tail: &JournalTail) {
         match scanned {
-            Scanned::Finished(loaded, damage) => {
+            Scanned::Finished(mut loaded, damage) => {
+                let requests = self.checked_requests(&mut loaded);
                 for damage in damage {
                     self.report_damage(format!("{}: {damage}", loaded.dir.display()));
                 }
                 cgroup::remove(&loaded.spec.cgroups);
                 let proc = Arc::new(Proc::without_task(self.init_of(*loaded, tail)));
                 self.queue_retention(&proc);
-                self.table().insert(proc.clone());
+                self.insert_adopted(&proc, requests);
                 proc.scan_tail(&proc.published_state());
                 proc.publish_due(&proc.published_state());
                 if !proc.is_scanned(&proc.published_state()) {
@@ -126,12 +129,13 @@ impl Registry {
                 };
                 self.report_damage(format!("{}: {error}{alive}", path.display()));
             }
-            Scanned::Open { loaded, record, nonce } => {
+            Scanned::Open { mut loaded, record, nonce } => {
+                let requests = self.checked_requests(&mut loaded);
                 let running = !loaded.state.has_ended();
                 let (proc, inbox) = Proc::new(self.init_of(*loaded, tail));
                 proc.set_record(record.clone());
                 let proc = Arc::new(proc);
-                self.table().insert(proc.clone());
+                self.insert_adopted(&proc, requests);
                 // Publish what the record already shows: the shim does not report it again.
                 proc.scan_tail(&proc.published_state());
                 proc.publish_due(&proc.published_state());
@@ -144,8 +148,31 @@ impl Registry {
 }
 
 impl Registry {
+    fn insert_adopted(&self, proc: &Arc<Proc>, requests: Requests) {
+        let mut table = self.table();
+        table.insert(proc.clone());
+        table.load_aliases(proc.spec.id, requests);
+    }
+
+    /// Takes the remembered requests of a process, and reports those that cannot be read.
+    fn checked_requests(&self, loaded: &mut Loaded) -> Requests {
+        match std::mem::replace(&mut loaded.requests, Ok(Requests::default())) {
+            Ok(requests) => {
+                if requests.damaged > 0 {
+                    let (dir, count) = (loaded.dir.display(), requests.damaged);
+                    self.report_damage(format!("{dir}/requests: {count} request ids cannot be read"));
+                }
+                requests
+            }
+            Err(e) => {
+                self.report_damage(format!("{}/requests: {e}", loaded.dir.display()));
+                Requests::default()
+            }
+        }
+    }
+
     fn init_of(&self, loaded: Loaded, tail: &JournalTail) -> ProcInit {
-        let Loaded { spec, dir, state, checkpoint } = loaded;
+        let Loaded { spec, dir, state, checkpoint, requests: _ } = loaded;
         let checkpoint = match checkpoint {
             Some(checkpoint) => checkpoint,
             None if spec.journaled => Checkpoint::default(),
@@ -224,7 +251,7 @@ fn read(dir: &Path) -> io::Result<Scanned> {
         // The exit was never published. The shim may still be waiting for the disk, or died before that.
         lost::to_disk(dir, &record);
     }
-    let loaded = Box::new(Loaded { spec, dir: dir.to_path_buf(), state, checkpoint });
+    let loaded = Box::new(Loaded { spec, dir: dir.to_path_buf(), state, checkpoint, requests: requests::read(dir) });
     if state.is_final() {
         return Ok(Scanned::Finished(loaded, check(dir, &state.progress.counts)));
     }

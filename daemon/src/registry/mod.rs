@@ -5,6 +5,7 @@ mod end_session;
 mod flush;
 mod forget;
 mod name_locks;
+mod request;
 mod select;
 mod spawn;
 mod table;

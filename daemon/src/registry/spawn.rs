@@ -1,7 +1,6 @@
-//! Starts a process. Reads in the order of a start: find an earlier start of the same request, apply the name policy,
-//! create the record, launch, and wait until the program runs.
+//! Starts a process. Reads in the order of a start: apply the name policy, create the record, launch, and wait until the
+//! program runs. `request` comes before: it finds an earlier start of the same request.
 
-use super::table::RequestSlot;
 use super::{Registry, RunningSlot};
 use crate::backend::{self, cgroup};
 use crate::clock::wall_ms;
@@ -23,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use tokio::time::timeout;
 use toold_format::launch::{LaunchBlock, LaunchOptions, StringListBuf};
 use toold_format::slots::{Cause, Progress};
@@ -68,6 +67,8 @@ pub enum SpawnError {
     NotExecutable(Failure),
     /// The record could not be created in this directory.
     Record { dir: PathBuf, source: io::Error },
+    /// This process of the name runs, but that the request got it could not be recorded.
+    Request { proc: Arc<Proc>, source: io::Error },
     /// The kernel gave no random bytes.
     Random(getrandom::Error),
     /// The random id belongs to another process.
@@ -76,71 +77,16 @@ pub enum SpawnError {
     Failed(Arc<Proc>),
 }
 
-// ---- dedupe: one start per `request_id` ----
-
-/// The state of a `request_id` for one caller.
-enum RequestClaim {
-    /// The caller starts the process, and sends when done.
-    Ours(watch::Sender<bool>),
-    /// Another caller starts it. The receiver changes when that is done, and closes if it was abandoned.
-    Pending(watch::Receiver<bool>),
-    Started(Arc<Proc>),
-}
-
-impl Registry {
-    /// Starts a process, or returns the one that the same `request_id` got before. Returns when the program runs.
-    pub async fn spawn(self: &Arc<Self>, request: SpawnRequest, policy: NamePolicy) -> Result<Spawned, SpawnError> {
-        let Some(request_id) = request.spec.request_id.clone() else { return self.spawn_named(request, policy).await };
-        loop {
-            let mut pending = match self.claim_request(&request_id) {
-                RequestClaim::Ours(done) => {
-                    let outcome = self.spawn_named(request, policy).await;
-                    match &outcome {
-                        // The table has the process with its request.
-                        Ok(Spawned { existing: false, .. }) | Err(SpawnError::Failed(_)) => {}
-                        Ok(Spawned { proc, existing: true }) => self.table().alias_request(&request_id, proc.spec.id),
-                        // Nothing was recorded, so the request may be tried again.
-                        Err(_) => self.table().remove_request(&request_id),
-                    }
-                    let _ = done.send(true);
-                    return outcome;
-                }
-                RequestClaim::Started(proc) => {
-                    let existing = proc.spec.request_id.as_ref() != Some(&request_id);
-                    return wait_started(proc).await.map(|proc| Spawned { proc, existing });
-                }
-                RequestClaim::Pending(pending) => pending,
-            };
-            // An error means that the other caller gave up: the claim is free again.
-            let _ = pending.wait_for(|done| *done).await;
-        }
-    }
-
-    fn claim_request(&self, request_id: &str) -> RequestClaim {
-        let mut table = self.table();
-        match table.request_slot(request_id) {
-            Some(RequestSlot::Done(id)) => {
-                if let Some(proc) = table.get(*id) {
-                    return RequestClaim::Started(proc);
-                }
-            }
-            Some(RequestSlot::Pending(pending)) if pending.has_changed().is_ok() => {
-                return RequestClaim::Pending(pending.clone());
-            }
-            Some(RequestSlot::Pending(_)) | None => {}
-        }
-        let (done, pending) = watch::channel(false);
-        table.insert_request(request_id, RequestSlot::Pending(pending));
-        RequestClaim::Ours(done)
-    }
-}
-
 // ---- name policy: one running process per name ----
 
 impl Registry {
     /// Starts a process, unless one of its name runs and is wanted instead. `return` and `restart` hold the name's lock
     /// meanwhile; a plain start needs none, because the table refuses a name in use.
-    async fn spawn_named(self: &Arc<Self>, request: SpawnRequest, policy: NamePolicy) -> Result<Spawned, SpawnError> {
+    pub(super) async fn spawn_named(
+        self: &Arc<Self>,
+        request: SpawnRequest,
+        policy: NamePolicy,
+    ) -> Result<Spawned, SpawnError> {
         let new = |proc| Spawned { proc, existing: false };
         let name = match (&request.spec.name, policy.if_running) {
             (None, _) | (_, IfRunning::Error) => return self.spawn_new(request).await.map(new),
@@ -152,6 +98,7 @@ impl Registry {
                 IfRunning::Restart => self.kill_all_named(&name, &request, policy).await?,
                 IfRunning::Return | IfRunning::Error => {
                     if let Some(proc) = self.find_running(&name).await {
+                        self.record_request(&request, &proc).await?;
                         return Ok(Spawned { proc, existing: true });
                     }
                 }
@@ -378,7 +325,7 @@ impl Registry {
 }
 
 /// Waits until the program runs or has failed to start.
-async fn wait_started(proc: Arc<Proc>) -> Result<Arc<Proc>, SpawnError> {
+pub(super) async fn wait_started(proc: Arc<Proc>) -> Result<Arc<Proc>, SpawnError> {
     let mut state = proc.subscribe();
     let started = state.wait_for(|state| state.phase != Phase::Starting);
     let _ = timeout(START_TIMEOUT, started).await;

@@ -1,13 +1,11 @@
 //! The index of processes: by id, by name, by request, by age. Pure.
 
 use crate::proc::Proc;
+use crate::store::requests::{MAX_REQUESTS, Requests};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use tokio::sync::watch;
 use toold_proto::ProcId;
-
-/// Maximum number of remembered requests per process that they did not start. The oldest is dropped first.
-const MAX_ALIASES: usize = 1024;
 
 /// The state of a `request_id`.
 pub enum RequestSlot {
@@ -23,7 +21,16 @@ pub struct Table {
     by_name: HashMap<String, Vec<ProcId>>,
     by_request: HashMap<String, RequestSlot>,
     /// The requests that got a process which another request had started.
-    aliases: HashMap<ProcId, VecDeque<String>>,
+    aliases: HashMap<ProcId, Aliases>,
+}
+
+/// The requests that got one process which another request had started, as its file has them.
+#[derive(Default)]
+struct Aliases {
+    /// Oldest first.
+    requests: VecDeque<String>,
+    /// Lines in the file.
+    lines: usize,
 }
 
 fn age(proc: &Proc) -> (u64, u64) {
@@ -71,16 +78,43 @@ impl Table {
         self.by_request.remove(request);
     }
 
-    /// Remembers that this request got a process which ran already.
-    pub fn alias_request(&mut self, request: &str, id: ProcId) {
+    /// Removes the claim of a caller that got no process of its own.
+    pub fn release_request(&mut self, request: &str) {
+        if matches!(self.by_request.get(request), Some(RequestSlot::Pending(_))) {
+            self.by_request.remove(request);
+        }
+    }
+
+    /// Returns the remembered requests that got this process and did not start it, oldest first, and the lines in its file.
+    pub fn aliases(&self, id: ProcId) -> (Vec<String>, usize) {
+        self.aliases.get(&id).map_or((Vec::new(), 0), |a| (a.requests.iter().cloned().collect(), a.lines))
+    }
+
+    /// Remembers that this request got a process which ran already. `lines` counts the lines in the file afterwards.
+    pub fn alias_request(&mut self, request: &str, id: ProcId, lines: usize) {
+        if !self.contains(id) {
+            return;
+        }
         self.insert_request(request, RequestSlot::Done(id));
         let aliases = self.aliases.entry(id).or_default();
-        aliases.push_back(request.to_string());
-        if aliases.len() > MAX_ALIASES
-            && let Some(oldest) = aliases.pop_front()
+        aliases.lines = lines;
+        aliases.requests.push_back(request.to_string());
+        if aliases.requests.len() > MAX_REQUESTS
+            && let Some(oldest) = aliases.requests.pop_front()
         {
             self.forget_request(&oldest, id);
         }
+    }
+
+    /// Remembers the requests that a file has for this process. A process that the same request started comes first.
+    pub fn load_aliases(&mut self, id: ProcId, loaded: Requests) {
+        if loaded.lines == 0 {
+            return;
+        }
+        for request in &loaded.ids {
+            self.by_request.entry(request.clone()).or_insert(RequestSlot::Done(id));
+        }
+        self.aliases.insert(id, Aliases { requests: loaded.ids.into(), lines: loaded.lines });
     }
 
     fn forget_request(&mut self, request: &str, id: ProcId) {
@@ -112,7 +146,8 @@ impl Table {
                 self.by_name.remove(name);
             }
         }
-        for request in proc.spec.request_id.iter().chain(&self.aliases.remove(&id).unwrap_or_default()) {
+        let aliases = self.aliases.remove(&id).unwrap_or_default().requests;
+        for request in proc.spec.request_id.iter().chain(&aliases) {
             self.forget_request(request, id);
         }
         Some(proc)

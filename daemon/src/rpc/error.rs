@@ -61,6 +61,15 @@ impl From<SpawnError> for RpcError {
                     .with("errno", source.raw_os_error().unwrap_or(0))
                     .with("path", dir.display().to_string())
             }
+            SpawnError::Request { proc, source } => {
+                let (id, path) = (proc.spec.id, proc.dir.display().to_string());
+                let message = format!("record the request_id for {id}, which runs, in {path}: {source}");
+                RpcError::new(ErrorKind::SpawnFailed, message)
+                    .with("step", "record")
+                    .with("errno", source.raw_os_error().unwrap_or(0))
+                    .with("path", path)
+                    .with("process", process(&proc))
+            }
             SpawnError::Random(e) => RpcError::new(ErrorKind::Internal, format!("no random bytes: {e}")),
             SpawnError::IdTaken(id) => RpcError::new(ErrorKind::Internal, format!("the id {id} is taken; try again")),
             SpawnError::Failed(proc) => match view::outcome(&proc.spec, &proc.published_state()).failure {

@@ -2,3 +2,4 @@
 
 pub mod dir_pool;
 pub mod record;
+pub mod requests;

@@ -225,6 +225,36 @@ fn a_repeated_request_id_neither_restarts_nor_starts() {
     assert_eq!(new["existing"], false, "a forgotten process is not returned");
 }
 
+/// The broken code forgot a request that was answered with a running process when the daemon was killed.
+#[test]
+fn a_request_that_got_a_running_process_gets_it_after_a_crash_and_after_its_end() {
+    let mut d = Daemon::start();
+    let with = |request: &str| {
+        let mut ask = web(&d, "return");
+        ask["request_id"] = json!(request);
+        ask
+    };
+    let (b, c, odd) = (with("b"), with("c"), with("two\nlines \"and\" 网站"));
+    let first = id(&d.ok("exec", web(&d, "error")));
+    let got = |d: &Daemon, ask: &Value| {
+        let answer = d.ok("exec", ask.clone());
+        (id(&answer), answer["existing"] == true, answer["status"].as_str().unwrap().to_string())
+    };
+    let running = (first.clone(), true, "running".to_string());
+    assert_eq!((got(&d, &b), got(&d, &odd)), (running.clone(), running.clone()));
+    d.restart();
+    assert_eq!((got(&d, &c), got(&d, &odd)), (running.clone(), running));
+    d.ok("kill", json!({ "id": "web" }));
+    let ended = (first.clone(), true, "exited".to_string());
+    for _ in 0..2 {
+        assert_eq!([got(&d, &b), got(&d, &c), got(&d, &odd)], [ended.clone(), ended.clone(), ended.clone()]);
+        d.restart();
+    }
+    assert_eq!(pids(&d).0, 1, "only one was ever started");
+    d.ok("forget", json!({ "ids": [first] }));
+    assert!(!got(&d, &b).1, "a forgotten process is not returned");
+}
+
 #[test]
 fn a_daemon_killed_in_the_middle_of_a_restart_never_leaves_two() {
     let mut d = Daemon::start();

@@ -1,0 +1,151 @@
+//! The file `requests` beside a record: the `request_id`s that were answered with this process and did not start it.
+//!
+//! A line has the FNV-1a checksum of the id in 16 hex digits, a space, and the id as a JSON string. A file of its own,
+//! because the record's page is full and its spec never changes. Most processes have none.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use toold_format::fnv1a;
+
+/// Number of remembered requests per process that they did not start. The oldest is dropped first.
+pub const MAX_REQUESTS: usize = 1024;
+/// Number of lines from which the file is replaced by one with the remembered ids.
+const MAX_LINES: usize = 2 * MAX_REQUESTS;
+const FILE: &str = "requests";
+const NEW_FILE: &str = "requests.new";
+
+/// The remembered requests of one process.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Requests {
+    /// Oldest first.
+    pub ids: Vec<String>,
+    /// Lines in the file, also of ids that are not remembered any more.
+    pub lines: usize,
+    /// Lines that cannot be read.
+    pub damaged: usize,
+}
+
+fn line(id: &str) -> io::Result<String> {
+    Ok(format!("{:016x} {}\n", fnv1a(id.as_bytes()), serde_json::to_string(id)?))
+}
+
+/// Reads one line without its end. None: it is damaged.
+fn parse(line: &[u8]) -> Option<String> {
+    let (checksum, json) = line.split_at_checked(17)?;
+    let id: String = serde_json::from_slice(json).ok()?;
+    (checksum == format!("{:016x} ", fnv1a(id.as_bytes())).as_bytes()).then_some(id)
+}
+
+/// Reads the requests of the process in `dir`. A line that a crash cut was never answered, and does not count as
+/// damaged.
+pub fn read(dir: &Path) -> io::Result<Requests> {
+    let bytes = match std::fs::read(dir.join(FILE)) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Requests::default()),
+        read => read?,
+    };
+    let mut all = Requests::default();
+    for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+        all.lines += 1;
+        match (parse(line.trim_ascii_end()), line.ends_with(b"\n")) {
+            (Some(id), _) => all.ids.push(id),
+            (None, true) => all.damaged += 1,
+            (None, false) => {}
+        }
+    }
+    all.ids.drain(..all.ids.len().saturating_sub(MAX_REQUESTS));
+    Ok(all)
+}
+
+/// Adds a request. `remembered` has the earlier ones, oldest first, and `lines` counts the lines in the file. Returns the
+/// lines in the file afterwards. `durable`: waits for the disk.
+pub fn append(dir: &Path, id: &str, remembered: &[String], lines: usize, durable: bool) -> io::Result<usize> {
+    let path = dir.join(FILE);
+    if lines >= MAX_LINES {
+        let kept = &remembered[remembered.len().saturating_sub(MAX_REQUESTS)..];
+        let text = kept.iter().map(String::as_str).chain([id]).map(line).collect::<io::Result<String>>()?;
+        let new = dir.join(NEW_FILE);
+        let mut file = File::create(&new)?;
+        file.write_all(text.as_bytes())?;
+        if durable {
+            file.sync_data()?;
+        }
+        std::fs::rename(&new, &path)?;
+        sync_dir(dir, durable)?;
+        return Ok(kept.len() + 1);
+    }
+    let file = File::options().read(true).append(true).create(true).open(&path)?;
+    let end = file.metadata()?.len();
+    let mut last = [b'\n'];
+    if end > 0 {
+        file.read_exact_at(&mut last, end - 1)?;
+    }
+    // A line that a crash or a full disk has cut must not swallow this one.
+    let start = if last == [b'\n'] { "" } else { "\n" };
+    (&file).write_all(format!("{start}{}", line(id)?).as_bytes())?;
+    if durable {
+        file.sync_data()?;
+        if end == 0 {
+            sync_dir(dir, durable)?;
+        }
+    }
+    Ok(lines + 1)
+}
+
+fn sync_dir(dir: &Path, durable: bool) -> io::Result<()> {
+    if durable { File::open(dir)?.sync_all() } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(dir: &Path) -> Vec<String> {
+        read(dir).expect("readable").ids
+    }
+
+    #[test]
+    fn requests_read_back_in_order_whatever_is_in_them() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let dir = dir.path();
+        assert_eq!(read(dir).expect("an absent file is empty"), Requests::default());
+        let ids = ["a", "two parts", "line\nbreak", "网站", "\"quoted\""];
+        for (lines, id) in ids.iter().enumerate() {
+            assert_eq!(append(dir, id, &[], lines, true).expect("writable"), lines + 1);
+        }
+        assert_eq!(all(dir), ids);
+    }
+
+    #[test]
+    fn a_damaged_line_is_counted_and_a_cut_one_swallows_nothing() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let dir = dir.path();
+        for (lines, id) in ["one", "two", "three"].iter().enumerate() {
+            append(dir, id, &[], lines, false).expect("writable");
+        }
+        let mut bytes = std::fs::read(dir.join(FILE)).expect("readable");
+        let at = bytes.windows(3).position(|w| w == b"two").expect("it is there");
+        bytes[at] ^= 1;
+        bytes.truncate(bytes.len() - 4);
+        std::fs::write(dir.join(FILE), &bytes).expect("writable");
+        assert_eq!(read(dir).expect("readable"), Requests { ids: vec!["one".into()], lines: 3, damaged: 1 });
+        append(dir, "four", &[], 3, false).expect("writable");
+        assert_eq!(all(dir), ["one", "four"]);
+    }
+
+    #[test]
+    fn the_file_is_bounded_and_keeps_the_newest() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let dir = dir.path();
+        let (mut remembered, mut lines) = (Vec::new(), 0);
+        for n in 0..5 * MAX_REQUESTS {
+            lines = append(dir, &format!("request-{n}"), &remembered, lines, false).expect("writable");
+            remembered.push(format!("request-{n}"));
+            assert!(lines <= MAX_LINES);
+        }
+        remembered.drain(..remembered.len() - MAX_REQUESTS);
+        assert_eq!(all(dir), remembered);
+        assert!(!dir.join(NEW_FILE).exists());
+    }
+}

@@ -28,9 +28,9 @@ pub async fn connect(path: impl AsRef<Path>) -> io::Result<Client> {
     let path = path.as_ref();
     let untrusted =
         |why| io::Error::new(io::ErrorKind::PermissionDenied, format!("nothing was sent to {}: {why}", path.display()));
-    peer_check::check_dir(path).map_err(untrusted)?;
+    let trust = peer_check::check_dir(path).map_err(untrusted)?;
     let stream = UnixStream::connect(path).await?;
-    peer_check::check_peer(&stream)?.map_err(untrusted)?;
+    peer_check::check_peer(&stream, trust)?.map_err(untrusted)?;
     let (reader, writer) = stream.into_split();
     let builder = ClientBuilder::default()
         .request_timeout(CALL_TIMEOUT)

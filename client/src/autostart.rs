@@ -240,7 +240,7 @@ impl DaemonLog {
             move |source| StartError::Io { doing, path, source }
         };
         DirBuilder::new().recursive(true).mode(0o700).create(&dir).map_err(io("create", &dir))?;
-        let path = dir.join("toold.log");
+        let path = paths::daemon_log(&dir);
         let file = OpenOptions::new().append(true).create(true).mode(0o600).open(&path).map_err(io("open", &path))?;
         let begin = file.metadata().map_err(io("look at", &path))?.len();
         Ok(DaemonLog { path: Some(path), file: Some(file), begin })

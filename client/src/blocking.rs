@@ -76,14 +76,14 @@ impl Client {
 
     fn connect_within(path: &Path, after: Duration) -> Result<Client, CallError> {
         let untrusted = |why| CallError::Untrusted { path: path.into(), why };
-        peer_check::check_dir(path).map_err(untrusted)?;
+        let trust = peer_check::check_dir(path).map_err(untrusted)?;
         let stream = match connect_within(path, after) {
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
                 return Err(CallError::TimedOut { path: path.into(), after });
             }
             stream => stream.map_err(|source| CallError::Unreachable { path: path.into(), source })?,
         };
-        let peer = peer_check::check_peer(&stream);
+        let peer = peer_check::check_peer(&stream, trust);
         peer.map_err(|source| CallError::Unreachable { path: path.into(), source })?.map_err(untrusted)?;
         Ok(Client {
             path: path.into(),

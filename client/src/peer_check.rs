@@ -1,7 +1,8 @@
 //! Checks, before the first byte is sent, that the listener behind a socket is this user's or root's.
 //!
 //! A request carries commands and environment values. Without these checks another user who makes `$TMPDIR/toold-$UID`
-//! first would receive them. Root is held to the same rule: a daemon of another user gets nothing of root's.
+//! first would receive them. Root may also reach the daemon of a user, if the socket's directory is inside a directory of
+//! that user, such as /run/user/1000: a place that was not made to catch root.
 
 use std::fs::Metadata;
 use std::io;
@@ -12,54 +13,66 @@ use std::path::Path;
 /// The mode bits that let others put a socket of theirs into a directory.
 const WRITABLE_BY_OTHERS: u32 = 0o022;
 
-/// Reports why nothing may be sent to the socket at `path`, by its directory. A directory that does not exist is left
-/// to connect(2), which has the error for it.
-pub fn check_dir(path: &Path) -> Result<(), String> {
-    let dir = match path.parent() {
-        Some(dir) if !dir.as_os_str().is_empty() => dir,
-        // A relative path with one component.
-        Some(_) => Path::new("."),
-        None => return Ok(()),
-    };
-    match std::fs::symlink_metadata(dir) {
-        Ok(found) => dir_problem(&found, own_uid()).map_or(Ok(()), |why| Err(format!("{} {why}", dir.display()))),
-        Err(_) => Ok(()),
+/// The users whose listener may get a request, beside root.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Trust {
+    own: u32,
+    /// The owner of the socket's directory.
+    owner: u32,
+}
+
+impl Trust {
+    fn includes(self, uid: u32) -> bool {
+        uid == self.own || uid == 0 || uid == self.owner
+    }
+}
+
+/// Decides by the directory of the socket at `path` who may listen there, or why nothing may be sent. A directory that
+/// does not exist is left to connect(2), which has the error for it.
+pub fn check_dir(path: &Path) -> Result<Trust, String> {
+    let own = rustix::process::geteuid().as_raw();
+    let only_we = Trust { own, owner: own };
+    let path = std::path::absolute(path).map_err(|e| format!("{}: {e}", path.display()))?;
+    let Some(dir) = path.parent() else { return Ok(only_we) };
+    let Ok(found) = std::fs::symlink_metadata(dir) else { return Ok(only_we) };
+    let parent = dir.parent().and_then(|parent| std::fs::symlink_metadata(parent).ok());
+    match dir_problem(&found, parent.as_ref(), own) {
+        None => Ok(Trust { own, owner: found.uid() }),
+        Some(why) => Err(format!("{} {why}", dir.display())),
     }
 }
 
 /// Reports why nothing may be sent to the process that listens behind this connection.
-pub fn check_peer(stream: impl AsFd) -> io::Result<Result<(), String>> {
+pub fn check_peer(stream: impl AsFd, trust: Trust) -> io::Result<Result<(), String>> {
     let peer = rustix::net::sockopt::socket_peercred(stream)?.uid.as_raw();
-    let own = own_uid();
-    Ok(if is_trusted(peer, own) {
+    Ok(if trust.includes(peer) {
         Ok(())
     } else {
-        Err(format!("uid {peer} listens there, and you are uid {own}; {}", remedy(peer, own)))
+        Err(format!("uid {peer} listens there, and you are uid {}; {}", trust.own, remedy(peer, trust.own)))
     })
 }
 
-fn own_uid() -> u32 {
-    rustix::process::geteuid().as_raw()
-}
-
-fn is_trusted(uid: u32, own: u32) -> bool {
-    uid == own || uid == 0
-}
-
-fn dir_problem(found: &Metadata, own: u32) -> Option<String> {
+fn dir_problem(found: &Metadata, parent: Option<&Metadata>, own: u32) -> Option<String> {
     if found.is_symlink() {
         return Some("is a symbolic link; give the directory itself with --socket or TOOLD_SOCKET".into());
     }
     if !found.is_dir() {
         return Some("is not a directory; move it away or choose another socket with --socket or TOOLD_SOCKET".into());
     }
-    if !is_trusted(found.uid(), own) {
-        return Some(format!("belongs to uid {}, and you are uid {own}; {}", found.uid(), remedy(found.uid(), own)));
+    let owner = found.uid();
+    let of_user =
+        own == 0 && parent.is_some_and(|dir| dir.uid() == owner && dir.is_dir() && !is_writable_by_others(dir));
+    if owner != own && owner != 0 && !of_user {
+        return Some(format!("belongs to uid {owner}, and you are uid {own}; {}", remedy(owner, own)));
     }
-    (found.mode() & WRITABLE_BY_OTHERS != 0).then(|| {
+    is_writable_by_others(found).then(|| {
         let mode = found.mode() & 0o7777;
         format!("has mode {mode:03o}, so others can put a socket there; use a directory that only you can write to")
     })
+}
+
+fn is_writable_by_others(dir: &Metadata) -> bool {
+    dir.mode() & WRITABLE_BY_OTHERS != 0
 }
 
 fn remedy(theirs: u32, own: u32) -> String {
@@ -76,9 +89,10 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn only_this_user_and_root_are_trusted_also_by_root() {
-        assert!(is_trusted(1000, 1000) && is_trusted(0, 1000) && is_trusted(0, 0));
-        assert!(!is_trusted(1001, 1000) && !is_trusted(1000, 0));
+    fn only_this_user_root_and_the_owner_of_the_directory_may_listen() {
+        let trust = |own, owner| Trust { own, owner };
+        assert!(trust(1000, 1000).includes(1000) && trust(1000, 1000).includes(0) && trust(0, 1000).includes(1000));
+        assert!(!trust(1000, 1000).includes(1001) && !trust(0, 0).includes(1000) && !trust(1000, 0).includes(1001));
     }
 
     #[test]
@@ -102,7 +116,7 @@ mod tests {
         std::os::unix::fs::symlink(dir.path(), &link).expect("a link");
         let why = check_dir(&link.join("s")).expect_err("a link");
         assert!(why.contains("is a symbolic link; "), "{why}");
-        assert_eq!(check_dir(&dir.path().join("missing/s")), Ok(()));
-        assert_eq!((check_dir(Path::new("/s")), check_dir(Path::new("/"))), (Ok(()), Ok(())));
+        assert!(check_dir(&dir.path().join("missing/s")).is_ok());
+        assert!(check_dir(Path::new("/s")).is_ok() && check_dir(Path::new("/")).is_ok());
     }
 }

@@ -73,6 +73,8 @@ pub struct Config {
     pub max_running: u64,
     pub max_wait_ms: u64,
     pub log_max_bytes: u64,
+    /// Maximum size of the daemon's own log where `toolctl` started it. One older file is kept beside it.
+    pub daemon_log_max_bytes: u64,
     /// Time between SIGTERM and SIGKILL when a timeout ends a tree.
     pub timeout_grace_ms: u64,
     pub shim: ShimMode,
@@ -130,6 +132,7 @@ impl Default for Config {
             max_running: 4096,
             max_wait_ms: 3_600_000,
             log_max_bytes: 256 << 20,
+            daemon_log_max_bytes: 4 << 20,
             timeout_grace_ms: 5000,
             shim: ShimMode::Zygote,
             survive_power_cut: true,
@@ -194,6 +197,7 @@ impl Config {
             (self.events.max_consumers == 0, "events.max_consumers", "must be at least 1"),
             (self.events.min_heartbeat_ms == 0, "events.min_heartbeat_ms", "must be at least 1"),
             (self.log_max_bytes < 65_536, "log_max_bytes", "must be at least 65536"),
+            (self.daemon_log_max_bytes < 65_536, "daemon_log_max_bytes", "must be at least 65536"),
         ];
         checks.into_iter().find(|(bad, _, _)| *bad).map(|(_, key, why)| (key, why))
     }

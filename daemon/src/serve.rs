@@ -89,10 +89,7 @@ pub fn main() -> ExitCode {
         Ok(paths) => paths,
         Err(e) => return fail(&format!("find the working directory: {e}"), 1),
     };
-    match run(config, paths, args.log_format) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(e) => fail(&e.to_string(), 1),
-    }
+    run(config, paths, args.log_format)
 }
 
 fn manual() -> ExitCode {
@@ -120,18 +117,39 @@ fn fail(message: &str, code: u8) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Forks the zygote while there is one thread, locks the state directory, then starts everything else. The zygote comes
-/// first so that it never holds the lock, not even for a moment after a daemon was killed.
-fn run(config: Config, paths: Paths, format: Option<Format>) -> Result<(), StartError> {
+/// Forks the zygote while there is one thread, then starts the log, which has a thread. From here on nothing is written
+/// to stderr but by the log.
+fn run(config: Config, paths: Paths, format: Option<Format>) -> ExitCode {
     let zygote = match config.shim {
         ShimMode::Zygote => zygote::start().ok(),
         ShimMode::Exec => None,
     };
+    crate::sys::tune_malloc();
+    let log = match logging::start(format) {
+        Ok(log) => log,
+        Err(e) => return fail(&format!("start a thread for the log: {e}"), 1),
+    };
+    match start(config, paths, zygote, &log) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            log.fail(&e.to_string());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Locks the state directory, then starts everything else. The zygote is older, so that it never holds the lock, not even
+/// for a moment after a daemon was killed.
+fn start(
+    config: Config,
+    paths: Paths,
+    zygote: Option<zygote::Zygote>,
+    log: &logging::DaemonLog,
+) -> Result<(), StartError> {
     let lock = StateLock::take(&paths.state_dir)?;
+    log.limit_file(&toold_proto::paths::daemon_log(&paths.state_dir), config.daemon_log_max_bytes);
     let addr = ListenAddr::prepare(&paths.socket)?;
     raise_fd_limit();
-    crate::sys::tune_malloc();
-    logging::start(format);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .on_thread_start(crate::sys::set_short_timeslice)

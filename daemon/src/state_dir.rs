@@ -71,7 +71,8 @@ pub fn private_dir(dir: &Path) -> Result<(), StartError> {
         }
         // Ours, but too open: narrowed before anything is put there.
         open => {
-            eprintln!("toold: {} had mode {open:03o} and has 700 now: only its owner may reach toold", dir.display());
+            let (path, had) = (dir.display(), format!("{open:03o}"));
+            tracing::warn!(%path, had, now = "700", "changed the mode: only the owner may reach toold");
             std::fs::set_permissions(dir, Permissions::from_mode(0o700)).map_err(io_error("close", dir))
         }
     }

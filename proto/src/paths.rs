@@ -1,7 +1,7 @@
 //! The default paths of the socket, the state directory and the config file.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Returns `$TOOLD_SOCKET`, else the runtime directory, else `$TMPDIR/toold-$UID`.
 pub fn socket() -> PathBuf {
@@ -23,6 +23,11 @@ pub fn state_dir() -> Option<PathBuf> {
     }
     let dirs = directories::ProjectDirs::from("", "", "toold")?;
     Some(dirs.state_dir().unwrap_or_else(|| dirs.data_local_dir()).to_path_buf())
+}
+
+/// Returns the log of a daemon that `toolctl` started.
+pub fn daemon_log(state_dir: &Path) -> PathBuf {
+    state_dir.join("toold.log")
 }
 
 /// Returns `$TOOLD_CONFIG`, else the file in the XDG config directory; None without a home directory.

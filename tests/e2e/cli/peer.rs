@@ -1,7 +1,7 @@
 //! `toolctl` sends nothing to a listener of another user, whichever way it got the address.
 
 use std::fs::{self, Permissions};
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use toold_test_support::sys::{self, as_uid};
 const OTHER_UID: u32 = 65534;
 const SECRET: &str = "hunter2";
 
-/// A listener of another user: it records what it gets, and answers nothing.
+/// A listener of another user: it records the first line of each connection, and hangs up.
 struct Thief {
     got: Receiver<Vec<u8>>,
 }
@@ -31,7 +31,7 @@ impl Thief {
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let mut bytes = Vec::new();
-                let _ = stream.unwrap().take(1 << 20).read_to_end(&mut bytes);
+                let _ = BufReader::new(stream.unwrap()).read_until(b'\n', &mut bytes);
                 if send.send(bytes).is_err() {
                     return;
                 }
@@ -132,6 +132,27 @@ fn a_listener_of_another_user_in_a_directory_of_ours_gets_no_byte() {
     fs::set_permissions(dir, Permissions::from_mode(0o700)).unwrap();
     let closed = ctl(&d, None, &["exec", "--", "/bin/true", SECRET]);
     assert!(closed.code == 4 && closed.stderr.contains(&format!("uid {OTHER_UID} listens there")), "{closed:?}");
+    assert_eq!(thief.loot(&socket), "");
+}
+
+/// Root may look after a user's daemon, where it is in a directory of that user.
+#[test]
+fn root_reaches_a_listener_of_a_user_inside_that_users_directory_only() {
+    if skip_unless(sys::is_root(), "another uid needs root") {
+        return;
+    }
+    let d = open_rig();
+    let home = d.root().join("theirs");
+    let socket = home.join("toold/toold.sock");
+    fs::create_dir(&home).unwrap();
+    std::os::unix::fs::chown(&home, Some(OTHER_UID), None).unwrap();
+    let thief = Thief::listen(&socket, || fs::create_dir(socket.parent().unwrap()).unwrap());
+    let call = || d.ctl(&["--no-autostart", "--socket", socket.to_str().unwrap(), "list"]);
+    assert_eq!(call().code, 4, "it hangs up");
+    assert!(thief.loot(&socket).contains("\"method\":\"list\""));
+    fs::set_permissions(&home, Permissions::from_mode(0o777)).unwrap();
+    let refused = call();
+    assert!(refused.code == 4 && refused.stderr.contains(&format!("belongs to uid {OTHER_UID}")), "{refused:?}");
     assert_eq!(thief.loot(&socket), "");
 }
 

@@ -1,6 +1,7 @@
 //! Tests of starting and supervising the daemon: flags, configuration, sockets, systemd.
 
 pub mod install;
+mod log;
 mod start;
 mod startup_errors;
 mod systemd;

@@ -179,6 +179,11 @@ async fn serve(
 ) -> Result<(), StartError> {
     let (started, started_ms) = (Instant::now(), wall_ms());
     let listener = addr.listen()?;
+    if !crate::proc::tree::has_proc() {
+        tracing::warn!(
+            "/proc is not mounted: kill and timeouts reach only the group of a program, and no usage is known"
+        );
+    }
     let launcher = Launcher::new(zygote, config.shim);
     let limits = WireLimits::from(&config);
     let EventStores { journal, consumers, sink, tail, damage } = open_events(&config, &lock.events_dir())?;

@@ -131,6 +131,9 @@ result!(Killed {
     exit_code: Option<i32>,
     signal: Option<String>,
     reason: Option<crate::process::Reason>,
+    /// The reason why `survivors` does not list all that is left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
 });
 
 result!(#[schemars(rename = "Kill")] KillResult { status: KillStatus, results: Vec<Killed> });

@@ -108,6 +108,7 @@ const POINTS: &[Point] = &[
     point("exit.before_gone", Drive::Exit, Side::Shim),
     point("exit.gone", Drive::Exit, Side::Shim),
     point("kill.asked", Drive::Kill, Side::Shim),
+    point("kill.listed", Drive::Kill, Side::Shim),
     point("kill.signalled", Drive::Kill, Side::Shim),
     point("kill.forced", Drive::Kill, Side::Shim),
     point("kill.before_report", Drive::Kill, Side::Shim),
@@ -163,8 +164,8 @@ impl Case {
         let asked = if self.point.drive == Drive::Kill { End::Killed } else { End::Exited };
         match self.victim {
             Victim::Daemon | Victim::Zygote => asked,
-            // Killed before the shim looked for dead children, it died by our signal and not by the kill.
-            Victim::Program if self.point.name == "kill.asked" => End::Signaled,
+            // Killed before the shim had signalled it, it died by our signal and not by the kill.
+            Victim::Program if matches!(self.point.name, "kill.asked" | "kill.listed") => End::Signaled,
             Victim::Program if self.point.drive == Drive::Kill => End::Killed,
             Victim::Program => End::Signaled,
             Victim::Shim | Victim::DaemonAndShim if self.point.exit_recorded() => asked,

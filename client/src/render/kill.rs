@@ -21,7 +21,7 @@ fn line(killed: &Killed, style: Style) -> String {
 
 fn survivors(killed: &Killed) -> String {
     let each: Vec<String> = killed.survivors.iter().map(|m| format!("{} {} {}", m.pid, m.state, m.command)).collect();
-    each.join(", ")
+    each.into_iter().chain(killed.note.clone()).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
@@ -41,11 +41,14 @@ mod tests {
             result("killed", json!(143), json!([])),
             result("already_exited", json!(null), json!([])),
             result("survivors", json!(null), json!([member])),
+            {"id": "proc_0123456789ab", "status": "survivors", "signals_sent": [], "survivors": [], "exit_code": null,
+                "signal": null, "reason": null, "note": "some are left"},
         ]);
         let results: Vec<Killed> = serde_json::from_value(results).expect("whole results");
         assert_eq!(
             kill(&results, Style::plain()),
-            "proc_0123456789ab killed exit 143\nproc_0123456789ab already exited\nproc_0123456789ab not dead: 7 D dd\n"
+            "proc_0123456789ab killed exit 143\nproc_0123456789ab already exited\nproc_0123456789ab not dead: 7 D dd\n\
+             proc_0123456789ab not dead: some are left\n"
         );
     }
 }

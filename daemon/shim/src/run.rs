@@ -1,7 +1,7 @@
 //! The life of a shim: prepare, launch, then serve pipes, children and the daemon until the tree is gone.
 
 use super::spare::SpareLink;
-use super::{capture, kill, link, start, stdin, stdio, tree};
+use super::{capture, kill, link, start, stdin, stdio};
 use crate::clock::{mono_ms, wall_ms};
 use crate::hooks;
 use crate::sys::{self, ProcessTitle};
@@ -12,6 +12,9 @@ use toold_format::Stream;
 use toold_format::frame::FromShim;
 use toold_format::log::LogWriter;
 use toold_format::slots::{self, Cause, Exit, Progress, Slot};
+
+/// The longest wait for an event, about 24 days: a kernel without `epoll_pwait2` takes no more.
+const MAX_WAIT_MS: u64 = i32::MAX as u64;
 
 /// The sources of events.
 pub mod token {
@@ -163,7 +166,7 @@ impl Shim {
     fn serve(&mut self) {
         while !self.is_finished() {
             let now = mono_ms();
-            let timeout = self.next_deadline().map(|at| at.saturating_sub(now));
+            let timeout = self.next_deadline().map(|at| at.saturating_sub(now).min(MAX_WAIT_MS));
             let timeout = timeout.map(|ms| rustix::time::Timespec {
                 tv_sec: (ms / 1000) as i64,
                 tv_nsec: (ms % 1000 * 1_000_000) as i64,
@@ -212,10 +215,14 @@ impl Shim {
     fn next_deadline(&self) -> Option<u64> {
         let running = self.exit.is_none();
         let timeout = self.timeout_at.filter(|_| running);
-        let idle =
-            (running && self.idle_ms > 0 && !self.kill_state.is_pending()).then(|| self.active_at + self.idle_ms);
+        let idle = (running && self.idle_ms > 0 && !self.kill_state.is_pending()).then(|| self.idle_at());
         let release = self.output.release_at();
         [timeout, idle, self.kill_state.deadline(), release, self.send_closed_at].into_iter().flatten().min()
+    }
+
+    /// Returns the time at which the program counts as idle. A time that no clock reaches is never.
+    fn idle_at(&self) -> u64 {
+        self.active_at.saturating_add(self.idle_ms)
     }
 
     fn tick(&mut self, now: u64) {
@@ -224,11 +231,7 @@ impl Shim {
             let (signal, grace) = (libc::SIGTERM, self.grace_ms);
             self.kill(kill::KillRequest { token: 0, signal, grace_ms: grace, cause: Cause::Timeout, uid: 0, pid: 0 });
         }
-        if self.exit.is_none()
-            && self.idle_ms > 0
-            && !self.kill_state.is_pending()
-            && now >= self.active_at + self.idle_ms
-        {
+        if self.exit.is_none() && self.idle_ms > 0 && !self.kill_state.is_pending() && now >= self.idle_at() {
             let (signal, grace) = (libc::SIGTERM, self.grace_ms);
             self.kill(kill::KillRequest { token: 0, signal, grace_ms: grace, cause: Cause::Idle, uid: 0, pid: 0 });
         }
@@ -241,11 +244,12 @@ impl Shim {
 
     /// Reaps every child that ended. The program's own end is recorded, then reported.
     pub fn reap(&mut self) {
+        self.kill_leaderless_group();
         loop {
             match sys::reap() {
                 Ok(Some(reaped)) if reaped.pid == self.child_pid && self.exit.is_none() => self.child_exited(&reaped),
                 // An orphaned descendant that became our child: only its absence matters.
-                Ok(Some(_)) => {}
+                Ok(Some(_)) => self.kill_state.tree_changed(),
                 Ok(None) => {
                     self.childless = false;
                     break;
@@ -269,9 +273,10 @@ impl Shim {
 
     fn child_exited(&mut self, reaped: &sys::Reaped) {
         hooks::at("exit.reaped");
+        self.kill_state.tree_changed();
         // Everything that it wrote before its end is in the pipes by now.
         self.drain();
-        let (cause, uid, pid) = self.kill_state.cause();
+        let (cause, uid, pid) = self.kill_state.attribute(reaped.status);
         let killed = libc::WIFSIGNALED(reaped.status) && libc::WTERMSIG(reaped.status) == libc::SIGKILL;
         let exit = Exit {
             wait_status: reaped.status,
@@ -337,12 +342,5 @@ impl Shim {
         prepared.set_idle_title();
         let control = spare_link.wait(place)?;
         Some((prepared, control, Some(spare_link)))
-    }
-
-    /// Collects every process below `pid`, in borrowed memory.
-    pub fn tree<'a>(pid: i32, memory: &'a mut [i32]) -> tree::Pids<'a> {
-        let mut pids = tree::Pids { all: memory, len: 0 };
-        tree::descendants(pid, &mut pids);
-        pids
     }
 }

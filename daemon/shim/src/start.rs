@@ -146,7 +146,7 @@ pub fn launch(mut prepared: Prepared, control: OwnedFd) -> Option<Shim> {
         closed: false,
         send_closed_at: None,
         childless: false,
-        timeout_at: (options.timeout_ms > 0).then(|| now + options.timeout_ms),
+        timeout_at: (options.timeout_ms > 0).then(|| now.saturating_add(options.timeout_ms)),
         idle_ms: options.idle_ms,
         active_at: now,
         grace_ms: options.grace_ms,

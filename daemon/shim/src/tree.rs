@@ -3,13 +3,13 @@
 //! The shim is a subreaper: a process that loses its parent becomes the shim's child. So the tree is every process that
 //! can be reached from the shim by parenthood, and it is empty when the shim has no child.
 
+use crate::pids::Pids;
 use crate::sys;
-use rustix::fd::AsFd;
+use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, RawDir};
+use rustix::io::Errno;
+use std::ffi::CStr;
 use std::mem::MaybeUninit;
-
-/// The number of processes seen in one pass. The next pass finds the others, when these are dead.
-pub const MAX_PIDS: usize = 4096;
 
 /// A process, as /proc shows it.
 #[derive(Clone, Copy)]
@@ -58,9 +58,12 @@ impl ProcPath {
         }
         self.text(&digits[at..])
     }
+    fn open(&self, flags: OFlags) -> Result<OwnedFd, Errno> {
+        let name = CStr::from_bytes_until_nul(&self.bytes).map_err(|_| Errno::NAMETOOLONG)?;
+        rustix::fs::open(name, OFlags::RDONLY | OFlags::CLOEXEC | flags, Mode::empty())
+    }
     fn read(&self, into: &mut [u8]) -> usize {
-        let Ok(name) = std::ffi::CStr::from_bytes_until_nul(&self.bytes) else { return 0 };
-        let Ok(fd) = rustix::fs::open(name, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) else { return 0 };
+        let Ok(fd) = self.open(OFlags::empty()) else { return 0 };
         let mut len = 0;
         while len < into.len() {
             match rustix::io::read(&fd, &mut into[len..]) {
@@ -103,36 +106,20 @@ fn number(text: &[u8]) -> Option<i32> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// A list of pids in borrowed memory.
-pub struct Pids<'a> {
-    pub all: &'a mut [i32],
-    pub len: usize,
-}
-
-impl Pids<'_> {
-    fn push(&mut self, pid: i32) {
-        if let Some(place) = self.all.get_mut(self.len) {
-            *place = pid;
-            self.len += 1;
-        }
-    }
-    pub fn list(&self) -> &[i32] {
-        &self.all[..self.len]
-    }
-}
-
 /// Collects every descendant of `root`, `root` itself not included.
-pub fn descendants(root: i32, pids: &mut Pids<'_>) {
-    pids.len = 0;
+pub fn descendants(root: i32) -> Pids {
+    let mut pids = Pids::new();
     if !has_children_files() {
-        return scan_all(root, pids);
+        scan_all(root, &mut pids);
+        return pids;
     }
-    children(root, pids);
+    children(root, &mut pids);
     let mut next = 0;
-    while next < pids.len {
-        children(pids.all[next], pids);
+    while let Some(pid) = pids.list().get(next).copied() {
+        children(pid, &mut pids);
         next += 1;
     }
+    pids
 }
 
 /// Checks that this kernel lists children (CONFIG_PROC_CHILDREN): nearly all do.
@@ -142,9 +129,9 @@ fn has_children_files() -> bool {
 
 /// Collects the same from the parents of all processes, for a kernel that does not list children: slower,
 /// as it reads every process once for each generation.
-fn scan_all(root: i32, pids: &mut Pids<'_>) {
+fn scan_all(root: i32, pids: &mut Pids) {
     loop {
-        let before = pids.len;
+        let before = pids.list().len();
         let Ok(dir) = rustix::fs::open(c"/proc", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
         else {
             return;
@@ -154,24 +141,20 @@ fn scan_all(root: i32, pids: &mut Pids<'_>) {
         while let Some(Ok(entry)) = entries.next() {
             let Some(pid) = number(entry.file_name().to_bytes()) else { continue };
             let Some(stat) = stat(pid) else { continue };
-            let below = stat.ppid == root || pids.list().contains(&stat.ppid);
-            if below && !pids.list().contains(&pid) {
+            if stat.ppid == root || pids.contains(stat.ppid) {
                 pids.push(pid);
             }
         }
-        if pids.len == before {
+        if pids.list().len() == before {
             return;
         }
     }
 }
 
 /// Adds the children of all threads of a process.
-pub fn children(pid: i32, pids: &mut Pids<'_>) {
+pub fn children(pid: i32, pids: &mut Pids) {
     let path = ProcPath::new().text(b"/proc/").number(pid).text(b"/task");
-    let Ok(name) = std::ffi::CStr::from_bytes_until_nul(&path.bytes) else { return };
-    let Ok(dir) = rustix::fs::open(name, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()) else {
-        return;
-    };
+    let Ok(dir) = path.open(OFlags::DIRECTORY) else { return };
     let mut buffer = [MaybeUninit::<u8>::uninit(); 1024];
     let mut entries = RawDir::new(dir.as_fd(), &mut buffer);
     while let Some(Ok(entry)) = entries.next() {
@@ -182,10 +165,9 @@ pub fn children(pid: i32, pids: &mut Pids<'_>) {
 }
 
 /// Adds the children of one thread: numbers with blanks between, of any count.
-fn thread_children(pid: i32, tid: i32, pids: &mut Pids<'_>) {
+fn thread_children(pid: i32, tid: i32, pids: &mut Pids) {
     let path = ProcPath::new().text(b"/proc/").number(pid).text(b"/task/").number(tid).text(b"/children");
-    let Ok(name) = std::ffi::CStr::from_bytes_until_nul(&path.bytes) else { return };
-    let Ok(fd) = rustix::fs::open(name, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) else { return };
+    let Ok(fd) = path.open(OFlags::empty()) else { return };
     let mut text = [0u8; 1024];
     let mut pid = 0i32;
     while let Ok(n) = rustix::io::read(&fd, &mut text)
@@ -205,31 +187,107 @@ fn thread_children(pid: i32, tid: i32, pids: &mut Pids<'_>) {
     }
 }
 
+/// Checks that /proc shows this process: without it no member of a tree can be found.
+pub fn has_proc() -> bool {
+    stat(sys::own_pid()).is_some()
+}
+
+/// Signals whose default is to be ignored or to stop a process.
+const HARMLESS: [i32; 8] = [
+    libc::SIGCHLD,
+    libc::SIGCONT,
+    libc::SIGURG,
+    libc::SIGWINCH,
+    libc::SIGSTOP,
+    libc::SIGTSTP,
+    libc::SIGTTIN,
+    libc::SIGTTOU,
+];
+
+/// Checks whether a process can outlive a signal, because it catches, blocks or ignores it or because the default is
+/// harmless. A process that cannot either dies by the signal, or was exiting before the signal came.
+pub fn can_outlive(pid: i32, signal: i32) -> bool {
+    let mut text = [0u8; 4096];
+    let len = ProcPath::new().text(b"/proc/").number(pid).text(b"/status").read(&mut text);
+    signal != libc::SIGKILL && (HARMLESS.contains(&signal) || is_handled(&text[..len], signal).unwrap_or(true))
+}
+
+/// Checks the masks of a status file for a signal. None: the file has no masks.
+fn is_handled(status: &[u8], signal: i32) -> Option<bool> {
+    let mask = |name: &[u8]| {
+        let line = status.split(|b| *b == b'\n').find_map(|line| line.strip_prefix(name))?;
+        u64::from_str_radix(std::str::from_utf8(line.trim_ascii()).ok()?, 16).ok()
+    };
+    let all = mask(b"SigBlk:")? | mask(b"SigIgn:")? | mask(b"SigCgt:")?;
+    // Signal 1 is bit 0.
+    Some(all >> ((signal - 1) & 63) & 1 == 1)
+}
+
 /// The result of a signal to one pid.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SignalResult {
     Sent,
     /// The process is dead, or not of this tree any more.
     Gone,
     Refused,
+    /// Nothing proves that the number is still this process: its turn comes when it is our own child.
+    Later,
 }
 
-/// Signals a pid that was seen in the tree, and only while it is still in it: the pidfd pins the process
-/// before its parent is looked up, so another process that got the same number is left alone.
-pub fn signal(pid: i32, tree: &[i32], root: i32, number: i32) -> SignalResult {
-    let Ok(pidfd) = sys::pidfd_open(pid) else { return SignalResult::Gone };
+/// A process that was found by its number: whatever is sent through it reaches that process or none.
+enum Pinned {
+    Pidfd(OwnedFd),
+    /// The process's directory in /proc, which the kernel takes in place of a pidfd (Linux 5.1).
+    Dir(OwnedFd),
+    /// Neither can be opened.
+    Number,
+}
+
+/// Pins a process before anything about it is read. None: it is gone.
+fn pin(pid: i32) -> Option<Pinned> {
+    match sys::pidfd_open(pid) {
+        Ok(pidfd) => return Some(Pinned::Pidfd(pidfd)),
+        Err(Errno::SRCH) => return None,
+        // No such call (before Linux 5.3), a filter that refuses it, or no descriptor left.
+        Err(_) => {}
+    }
+    match ProcPath::new().text(b"/proc/").number(pid).open(OFlags::DIRECTORY) {
+        Ok(dir) => Some(Pinned::Dir(dir)),
+        Err(Errno::NOENT | Errno::SRCH) => None,
+        Err(_) => Some(Pinned::Number),
+    }
+}
+
+/// Signals a pid that was seen in the tree, and only while its parent is one that `is_parent` accepts: the process is
+/// pinned before its parent is looked up, so another process that got the same number is left alone. A process that
+/// cannot be pinned is signalled by its number if it is our own child: the number is its own until we reap it.
+pub fn signal(pid: i32, number: i32, is_parent: impl Fn(i32) -> bool) -> SignalResult {
+    let Some(pinned) = pin(pid) else { return SignalResult::Gone };
     let Some(stat) = stat(pid) else { return SignalResult::Gone };
-    if stat.is_dead() || !(stat.ppid == root || tree.contains(&stat.ppid)) {
+    if stat.is_dead() || !is_parent(stat.ppid) {
         return SignalResult::Gone;
     }
-    match sys::pidfd_signal(pidfd.as_fd(), number) {
+    let is_child = stat.ppid == sys::own_pid();
+    let send = |number| {
+        let sent = match &pinned {
+            Pinned::Pidfd(fd) | Pinned::Dir(fd) => sys::pidfd_signal(fd.as_fd(), number),
+            Pinned::Number => Err(Errno::NOSYS),
+        };
+        match sent {
+            Err(e) if e != Errno::SRCH && is_child => sys::signal_child(pid, number),
+            Ok(()) | Err(_) => sent,
+        }
+    };
+    match send(number) {
         Ok(()) => {
             // A stopped process cannot act on anything but SIGKILL.
             if matches!(stat.state, b'T') && !matches!(number, libc::SIGKILL | libc::SIGSTOP | libc::SIGCONT) {
-                let _ = sys::pidfd_signal(pidfd.as_fd(), libc::SIGCONT);
+                let _ = send(libc::SIGCONT);
             }
             SignalResult::Sent
         }
-        Err(rustix::io::Errno::SRCH) => SignalResult::Gone,
+        Err(Errno::SRCH) => SignalResult::Gone,
+        Err(_) if !is_child && !matches!(pinned, Pinned::Pidfd(_)) => SignalResult::Later,
         Err(_) => SignalResult::Refused,
     }
 }
@@ -245,16 +303,26 @@ mod tests {
         let mut shell =
             Command::new("sh").args(["-c", "cat; :"]).stdin(Stdio::piped()).spawn().expect("a shell can be started");
         let root = shell.id() as i32;
-        let (mut first, mut second) = ([0i32; 64], [0i32; 64]);
-        let mut listed = Pids { all: &mut first, len: 0 };
-        while listed.len == 0 {
-            descendants(root, &mut listed);
+        let mut listed = descendants(root);
+        while listed.list().is_empty() {
+            listed = descendants(root);
         }
-        let mut scanned = Pids { all: &mut second, len: 0 };
+        let mut scanned = Pids::new();
         scan_all(root, &mut scanned);
         assert_eq!(listed.list(), scanned.list());
         assert!(has_children_files(), "the quick way is the one that was taken");
         drop(shell.stdin.take());
         shell.wait().expect("it ends with its input");
+    }
+
+    #[test]
+    fn a_signal_that_is_caught_blocked_or_ignored_can_be_outlived() {
+        let status = b"Name:\tx\nSigBlk:\t0000000000000001\nSigIgn:\t0000000000000002\nSigCgt:\t8000000000004000\n";
+        for (signal, handled) in [(1, true), (2, true), (15, true), (64, true), (3, false), (9, false), (63, false)] {
+            assert_eq!(is_handled(status, signal), Some(handled), "{signal}");
+        }
+        assert_eq!(is_handled(b"Name:\tx\n", 15), None);
+        let own = sys::own_pid();
+        assert!(!can_outlive(own, libc::SIGKILL) && can_outlive(own, libc::SIGWINCH));
     }
 }

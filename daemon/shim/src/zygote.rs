@@ -5,6 +5,7 @@
 //! over. If too few spares are left, it asks the zygote for another once its program runs: no fork is in the way
 //! of a start. When the daemon is gone the socket ends, and with it the spares, and the zygote after the last shim.
 
+use crate::pids::Pids;
 use crate::spare::{MIN_SPARES, SpareLink, SpareSlots};
 use crate::sys::{self, Forked, ProcessTitle};
 use crate::{run, tree};
@@ -21,7 +22,8 @@ const MIN_CONTROL_FD: RawFd = 10;
 /// The daemon's side.
 pub struct Zygote {
     pub socket: OwnedFd,
-    pub pidfd: OwnedFd,
+    /// None: the kernel has no pidfds, or a filter refuses them.
+    pub pidfd: Option<OwnedFd>,
     pub pid: i32,
 }
 
@@ -33,7 +35,7 @@ pub fn start() -> Result<Zygote, Errno> {
     }
     // SAFETY: this process has one thread, so no other can start one.
     match unsafe { sys::fork() }? {
-        Forked::Parent(pid) => Ok(Zygote { socket: ours, pidfd: sys::pidfd_open(pid)?, pid }),
+        Forked::Parent(pid) => Ok(Zygote { socket: ours, pidfd: sys::pidfd_open(pid).ok(), pid }),
         Forked::Child => {
             drop(ours);
             serve(theirs)
@@ -169,6 +171,7 @@ impl Server {
             let mut drained = [0u8; 1024];
             let _ = rustix::io::read(&self.sigchld, &mut drained);
             self.reap();
+            continue_stopped();
         }
     }
 
@@ -193,27 +196,27 @@ impl Server {
     }
 }
 
+/// Continues every child that was stopped. A job can stop its own shim, and a stopped shim records no exit and answers no
+/// call; nothing has a reason to stop one.
+fn continue_stopped() {
+    while let Some(pid) = sys::next_stopped_child() {
+        let _ = sys::signal_child(pid, libc::SIGCONT);
+    }
+}
+
 /// Kills the processes that a killed shim left behind. A shim that exits by itself has no process below it, so a child
 /// of ours that is not a shim has lost its own: no process could see its output or its end any more.
 fn kill_orphans() {
-    let own = rustix::process::getpid().as_raw_nonzero().get();
-    let Some(memory) = sys::map_anonymous(tree::MAX_PIDS * 8) else { return };
-    let (children, below) = sys::as_pids(memory).split_at_mut(tree::MAX_PIDS);
-    let mut orphans = tree::Pids { all: children, len: 0 };
+    let own = sys::own_pid();
+    let mut orphans = Pids::new();
     tree::children(own, &mut orphans);
-    for pid in orphans.list() {
-        if tree::is_shim(*pid) {
-            continue;
-        }
-        let mut tree = tree::Pids { all: &mut *below, len: 0 };
-        tree::descendants(*pid, &mut tree);
-        tree::signal(*pid, &[], own, libc::SIGKILL);
-        for member in tree.list() {
-            tree::signal(*member, tree.list(), *pid, libc::SIGKILL);
+    for orphan in orphans.list().iter().filter(|pid| !tree::is_shim(**pid)) {
+        let below = tree::descendants(*orphan);
+        tree::signal(*orphan, libc::SIGKILL, |parent| parent == own);
+        for member in below.list() {
+            tree::signal(*member, libc::SIGKILL, |parent| parent == *orphan || below.contains(parent));
         }
     }
-    // SAFETY: all of the mapping from above.
-    unsafe { sys::unmap(memory) };
 }
 
 /// Waits for a request, then becomes its shim.

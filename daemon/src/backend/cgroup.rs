@@ -11,6 +11,13 @@ use toold_proto::process::LimitReport;
 /// The period over which CPU time is divided, in microseconds: the kernel's default.
 const CPU_PERIOD_US: u64 = 100_000;
 
+/// The smallest memory limit. The child enters its group while it still shares the memory of its shim, and the kernel
+/// kills both if the arguments and the environment, at most 6 MiB, do not fit: the exit would be lost with the shim.
+const MIN_MEMORY_BYTES: u64 = 8 * 1024 * 1024;
+/// The smallest numbers that mean no limit. The kernel has at most 2^22 pids, and refuses more than 2^44 µs in a period.
+const UNLIMITED_PIDS: u64 = 1 << 22;
+const UNLIMITED_CPU_PERCENT: u64 = 1 << 30;
+
 /// The leaf group that the unit puts toold into (`DelegateSubgroup=`), so that limited groups can be beside it: the
 /// kernel forbids processes and controllers in the same group.
 const LEAF: &str = "daemon";
@@ -56,20 +63,26 @@ const CONTROLLERS: [Controller; 3] = [
         key: "cpu_percent",
         name: "cpu",
         v1: |n| {
-            let quota = n.saturating_mul(CPU_PERIOD_US / 100).to_string();
+            let quota = cpu_quota(n).map_or("-1".into(), |quota| quota.to_string());
             vec![("cpu.cfs_period_us", CPU_PERIOD_US.to_string()), ("cpu.cfs_quota_us", quota)]
         },
-        v2: |n| vec![("cpu.max", format!("{} {CPU_PERIOD_US}", n.saturating_mul(CPU_PERIOD_US / 100)))],
+        v2: |n| {
+            let quota = cpu_quota(n).map_or("max".into(), |quota| quota.to_string());
+            vec![("cpu.max", format!("{quota} {CPU_PERIOD_US}"))]
+        },
         oom: None,
     },
-    Controller {
-        key: "pids",
-        name: "pids",
-        v1: |n| vec![("pids.max", n.to_string())],
-        v2: |n| vec![("pids.max", n.to_string())],
-        oom: None,
-    },
+    Controller { key: "pids", name: "pids", v1: pids_max, v2: pids_max, oom: None },
 ];
+
+/// Returns the CPU time in a period. None: no limit.
+fn cpu_quota(percent: u64) -> Option<u64> {
+    (percent < UNLIMITED_CPU_PERCENT).then(|| percent * (CPU_PERIOD_US / 100))
+}
+
+fn pids_max(pids: u64) -> Vec<(&'static str, String)> {
+    vec![("pids.max", if pids < UNLIMITED_PIDS { pids.to_string() } else { "max".into() })]
+}
 
 impl RequestedLimits {
     pub fn new(limits: &Limits) -> RequestedLimits {
@@ -90,8 +103,11 @@ impl RequestedLimits {
         }
         for (controller, value) in CONTROLLERS.iter().zip(self.limits) {
             let Some(requested) = value else { continue };
-            let (enforced_by, note) = match apply(controller, requested, id, &mut done) {
-                Ok(by) => (Some(by.to_string()), None),
+            let floor = if controller.key == "memory_bytes" { MIN_MEMORY_BYTES } else { 0 };
+            let (enforced_by, note) = match apply(controller, requested.max(floor), id, &mut done) {
+                Ok(by) => {
+                    (Some(by.to_string()), (requested < floor).then(|| format!("raised to {floor}, the minimum")))
+                }
                 Err(why) => (None, Some(format!("not enforced: {why}"))),
             };
             done.reports.insert(controller.key.into(), LimitReport { requested, enforced_by, note });

@@ -6,10 +6,14 @@ use crate::config::ShimMode;
 use rustix::net::{
     AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType, sendmsg, socketpair,
 };
+use rustix::process::WaitOptions;
+use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use tokio::io::AsyncWriteExt;
@@ -47,13 +51,10 @@ impl Launcher {
         let launcher = Arc::new(Launcher { zygote, zygote_pid: Some(pid), handshakes });
         let watched = launcher.clone();
         tokio::spawn(async move {
-            let Some(pidfd) = crate::sys::pollable(pidfd) else { return };
-            if pidfd.readable().await.is_ok() {
+            if zygote_ended(pidfd, pid).await {
                 tracing::warn!(pid, "the zygote has exited; shims are started by exec from now on");
                 // Closing the socket releases requests that no spare took: their processes start by exec.
                 watched.forget_zygote();
-                let _ =
-                    rustix::process::waitpid(rustix::process::Pid::from_raw(pid), rustix::process::WaitOptions::NOHANG);
             }
         });
         launcher
@@ -95,7 +96,7 @@ impl Launcher {
         let (ours, theirs) = pair()?;
         let status = tokio::task::spawn_blocking(move || {
             // The child forks and exits at once, so that the shim is not a child of this daemon.
-            Command::new("/proc/self/exe")
+            Command::new(own_program())
                 .arg("shim")
                 .stdin(Stdio::from(theirs))
                 .stdout(Stdio::null())
@@ -119,6 +120,29 @@ async fn finish(ours: net::UnixStream, rest: &[u8]) -> io::Result<UnixStream> {
         Err(e) if !matches!(e.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) => Err(e),
         Ok(()) | Err(_) => Ok(stream),
     }
+}
+
+/// Waits for the end of the zygote, and reaps it. False: nothing can be known about it. Without a pidfd a thread waits.
+async fn zygote_ended(pidfd: Option<OwnedFd>, pid: i32) -> bool {
+    let reap = move |options| rustix::process::waitpid(rustix::process::Pid::from_raw(pid), options);
+    if let Some(pidfd) = pidfd.and_then(crate::sys::pollable) {
+        let ended = pidfd.readable().await.is_ok();
+        let _ = reap(WaitOptions::NOHANG);
+        return ended;
+    }
+    let (ended, has_ended) = tokio::sync::oneshot::channel();
+    let waits = std::thread::Builder::new().name("zygote-wait".into()).spawn(move || {
+        while matches!(reap(WaitOptions::empty()), Err(rustix::io::Errno::INTR)) {}
+        let _ = ended.send(());
+    });
+    waits.is_ok() && has_ended.await.is_ok()
+}
+
+/// Returns the path of this program: its file may have been replaced since. Without /proc it is the path that it was
+/// started by.
+fn own_program() -> PathBuf {
+    let own = Path::new("/proc/self/exe");
+    if own.exists() { own.into() } else { OsStr::from_bytes(rustix::param::linux_execfn().to_bytes()).into() }
 }
 
 fn pair() -> io::Result<(net::UnixStream, OwnedFd)> {

@@ -47,7 +47,7 @@ pub struct Kill {
     pub pid: i32,
 }
 
-/// The result of a kill. Signals are bits.
+/// The result of a kill. Signals are bits; a survivor 0 stands for some that cannot be listed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct KillResult {
     pub signals: u64,
@@ -66,7 +66,7 @@ pub enum NoReply {
 /// Time without a reply after which the shim is checked: a stopped one is continued.
 const NUDGE_DELAY: Duration = Duration::from_secs(1);
 /// Maximum time that a shim which is not frozen needs, beyond the requested time.
-const REPLY_SLACK: Duration = Duration::from_secs(10);
+pub(super) const REPLY_SLACK: Duration = Duration::from_secs(10);
 
 /// One process.
 pub struct Proc {
@@ -232,7 +232,7 @@ impl Proc {
     }
 
     /// Marks the shim as unresponsive until it sends something.
-    fn set_unresponsive(&self) {
+    pub(super) fn set_unresponsive(&self) {
         self.state.send_if_modified(|state| state.step(&Update::Unreachable));
     }
 
@@ -286,7 +286,7 @@ impl Proc {
             return answer;
         }
         tree::wake_shim(self.published_state().shim_pid);
-        match tokio::time::timeout(REPLY_SLACK + Duration::from_millis(wait_ms), asked).await {
+        match tokio::time::timeout(REPLY_SLACK.saturating_add(Duration::from_millis(wait_ms)), asked).await {
             Ok(answer) => answer,
             Err(_) => {
                 self.set_unresponsive();

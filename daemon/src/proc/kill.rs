@@ -1,7 +1,7 @@
 //! Kills whole trees, and proves that they are empty: also a tree whose shim cannot act.
 
 use super::handle::{Kill, KillResult, NoReply};
-use super::state::State;
+use super::state::{Phase, State};
 use super::{Proc, tree, view};
 use futures_util::future::join_all;
 use std::sync::Arc;
@@ -16,6 +16,11 @@ const KILL_RETRY_DELAY: Duration = Duration::from_millis(20);
 /// Time to wait for the next connection to a shim.
 const RECONNECT_WAIT: Duration = Duration::from_millis(50);
 
+/// Stands for survivors that cannot be listed.
+const UNKNOWN_SURVIVOR: i32 = 0;
+const UNKNOWN_NOTE: &str =
+    "processes of the tree are left, and /proc does not show them; the group of the program was killed";
+
 /// Kills trees concurrently. Returns when each is known to be empty, or to have survivors.
 pub async fn kill_all(procs: Vec<Arc<Proc>>, kill: Kill) -> Vec<Killed> {
     join_all(procs.into_iter().map(|proc| async move { kill_one(&proc, kill).await })).await
@@ -23,11 +28,12 @@ pub async fn kill_all(procs: Vec<Arc<Proc>>, kill: Kill) -> Vec<Killed> {
 
 async fn kill_one(proc: &Proc, kill: Kill) -> Killed {
     let mut state_changes = proc.subscribe();
+    let was_final = proc.published_state().is_final();
     let mut proven = true;
     let result = loop {
         match proc.kill(kill).await {
             Ok(result) => break result,
-            Err(_) if proc.published_state().is_final() => break KillResult::default(),
+            Err(_) if proc.published_state().is_final() => break unanswered(proc, &kill, was_final),
             // The connection to its shim broke: try again on the next one.
             Err(NoReply::Gone) => {
                 let _ = tokio::time::timeout(RECONNECT_WAIT, state_changes.changed()).await;
@@ -35,7 +41,7 @@ async fn kill_one(proc: &Proc, kill: Kill) -> Killed {
             Err(NoReply::Unresponsive) => {
                 // A shim that cannot act is not waited for. The exit is reported when it can.
                 proven = false;
-                break KillResult { signals: 1 << libc::SIGKILL, survivors: kill_without_shim(proc).await };
+                break kill_without_shim(proc).await;
             }
         }
     };
@@ -45,12 +51,13 @@ async fn kill_one(proc: &Proc, kill: Kill) -> Killed {
     }
     let survivors: Vec<_> =
         result.survivors.iter().filter_map(|pid| tree::member(*pid)).filter(|m| m.state != "Z").collect();
-    let status = match (survivors.is_empty(), result.signals) {
+    let note = result.survivors.contains(&UNKNOWN_SURVIVOR).then(|| UNKNOWN_NOTE.to_string());
+    let status = match (survivors.is_empty() && note.is_none(), result.signals) {
         (false, _) => KillStatus::Survivors,
         (true, 0) => KillStatus::AlreadyExited,
         (true, _) => KillStatus::Killed,
     };
-    let signals_sent = (1..64).filter(|n| result.signals & (1 << n) != 0).collect::<Vec<i32>>();
+    let signals_sent = (1..=64).filter(|n| result.signals & signal_bit(*n) != 0).collect::<Vec<i32>>();
     let outcome = view::outcome(&proc.spec, &proc.published_state());
     Killed {
         id: proc.spec.id,
@@ -60,21 +67,44 @@ async fn kill_one(proc: &Proc, kill: Kill) -> Killed {
         exit_code: outcome.exit_code,
         signal: outcome.signal,
         reason: outcome.reason,
+        note,
     }
+}
+
+/// Returns the result of a kill whose answer was lost with its connection, from the exit: it names the caller that it is
+/// attributed to.
+fn unanswered(proc: &Proc, kill: &Kill, was_final: bool) -> KillResult {
+    let Phase::Exited { exit, .. } = proc.published_state().phase else { return KillResult::default() };
+    if was_final || (exit.cause, exit.by_uid, exit.by_pid) != (kill.cause, kill.uid, kill.pid) {
+        return KillResult::default();
+    }
+    let by_sigkill = libc::WIFSIGNALED(exit.wait_status) && libc::WTERMSIG(exit.wait_status) == libc::SIGKILL;
+    let last = if by_sigkill { signal_bit(libc::SIGKILL) } else { 0 };
+    KillResult { signals: signal_bit(kill.signal) | last, survivors: Vec::new() }
 }
 
 /// Kills a tree whose shim is frozen, repeatedly until it is empty or that does not help. This is a poll: the kernel
 /// has no event for the end of a tree.
-async fn kill_without_shim(proc: &Proc) -> Vec<i32> {
-    let mut alive = Vec::new();
+async fn kill_without_shim(proc: &Proc) -> KillResult {
+    let mut result = KillResult::default();
+    if !tree::has_proc() {
+        return KillResult { survivors: vec![UNKNOWN_SURVIVOR], ..result };
+    }
     for _ in 0..KILL_TRIES {
-        alive = tree::kill_below(proc.published_state().shim_pid);
-        if alive.is_empty() {
+        let below = tree::kill_below(proc.published_state().shim_pid);
+        result.signals |= if below.sent { signal_bit(libc::SIGKILL) } else { 0 };
+        result.survivors = below.alive;
+        if result.survivors.is_empty() {
             break;
         }
         tokio::time::sleep(KILL_RETRY_DELAY).await;
     }
-    alive
+    result
+}
+
+/// Returns the bit of a signal in a shim's report. Signal 64 has bit 0, which no other signal has.
+fn signal_bit(signal: i32) -> u64 {
+    1 << (signal & 63)
 }
 
 /// Names the first signal first: a report has bits without an order, a kill has an order.

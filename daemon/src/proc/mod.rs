@@ -18,6 +18,7 @@ pub mod search;
 pub mod shim_connection;
 pub mod state;
 pub mod stdin;
+mod stopped_shim;
 pub mod task;
 pub mod tree;
 pub mod view;

@@ -4,6 +4,7 @@ use super::handle::{Command, KillResult, Proc, WriteResult};
 use super::lost;
 use super::shim_connection::{FrameWriter, ShimConnection};
 use super::state::{Phase, Update};
+use super::stopped_shim::ShimGuard;
 use crate::backend::Launcher;
 use crate::clock::wall_ms;
 use crate::store::record::{LockOwner, Record};
@@ -73,6 +74,7 @@ pub struct Task {
     running_guard: Option<Box<dyn Send + Sync>>,
     /// Another daemon started the shim, and may have launched it without waiting for the disk.
     adopted: bool,
+    shim_guard: ShimGuard,
 }
 
 impl Task {
@@ -97,6 +99,7 @@ impl Task {
             waiting: Vec::new(),
             running_guard: None,
             adopted: false,
+            shim_guard: ShimGuard::Zygote,
         }
     }
 
@@ -112,6 +115,11 @@ impl Task {
             TaskStart::Adopt => (None, None),
         };
         self.adopted = connection.is_none();
+        match connection {
+            Some(_) if self.launcher.zygote_pid().is_some() => {}
+            Some(_) => self.shim_guard.watch_start(&self.proc, &self.record),
+            None => self.shim_guard = ShimGuard::Missing,
+        }
         loop {
             if let Some(connection) = &mut connection {
                 self.serve_connection(connection, &mut launch).await;
@@ -248,6 +256,7 @@ impl Task {
         match update {
             Update::Started { pid, .. } | Update::Adopted { pid, exit: None, .. } => {
                 self.pidfd = self.pidfd.take().or_else(|| crate::sys::pidfd_open(pid).ok());
+                self.shim_guard.watch(&self.proc, self.pidfd.as_ref());
                 debug!(%id, pid, "running");
             }
             Update::Adopted { .. } => debug!(%id, "adopted after its exit"),
@@ -345,6 +354,7 @@ impl Task {
         warn!(id = %self.proc.spec.id, "no shim took the launch; starting one by exec");
         match self.launcher.exec(&frame).await {
             Ok(stream) => {
+                self.shim_guard.watch_start(&self.proc, &self.record);
                 let mut connection = ShimConnection::new(stream);
                 self.serve_connection(&mut connection, &mut None).await;
                 if self.proc.published_state().is_final() { None } else { self.reconnect().await }
@@ -369,6 +379,7 @@ impl Task {
                 let state = self.proc.published_state();
                 self.pidfd = super::tree::pin(state.pid, state.ticks);
             }
+            self.shim_guard.watch(&self.proc, self.pidfd.as_ref());
             hooks::at("recovery.reach");
             if self.record.lock() == LockOwner::Daemon {
                 drop(permit);

@@ -160,28 +160,54 @@ pub fn pin(pid: i32, ticks: u64) -> Option<OwnedFd> {
 
 /// Returns true if the process with this pid and start time runs: it is neither gone, nor dead and not reaped yet.
 pub fn is_running(pid: i32, ticks: u64) -> bool {
-    stat(pid).is_some_and(|s| s.started == ticks && !matches!(s.state.as_str(), "Z" | "X"))
+    stat(pid).is_some_and(|s| s.started == ticks && !is_dead(&s))
+}
+
+/// Returns true if /proc shows this process: without it no tree can be found.
+pub fn has_proc() -> bool {
+    stat(std::process::id() as i32).is_some()
+}
+
+/// Opens a process for signals: a pidfd, or its directory in /proc, which the kernel takes too, for one that has no
+/// `pidfd_open` or a filter that refuses it. Whatever is sent through it reaches that process or none.
+fn pin_for_signals(pid: i32) -> Option<OwnedFd> {
+    if let Ok(pidfd) = sys::pidfd_open(pid.max(1)) {
+        return Some(pidfd);
+    }
+    std::fs::File::open(format!("/proc/{pid}")).ok().map(OwnedFd::from)
 }
 
 /// Continues a stopped shim: callers wait for it, and no client has a reason to stop it.
 pub fn wake_shim(pid: i32) {
-    let Ok(pidfd) = sys::pidfd_open(pid.max(1)) else { return };
+    let Some(pinned) = pin_for_signals(pid) else { return };
     if stat(pid).is_some_and(|s| s.comm == "toold-shim" && s.state == "T") {
-        let _ = sys::pidfd_signal(pidfd.as_fd(), libc::SIGCONT);
+        let _ = sys::pidfd_signal(pinned.as_fd(), libc::SIGCONT);
     }
 }
 
-/// Kills the tree below a shim that cannot do it, and returns the members that are still alive.
-pub fn kill_below(shim: i32) -> Vec<i32> {
+/// The result of one try to kill a tree without its shim.
+pub struct KilledBelow {
+    /// SIGKILL was sent to at least one member.
+    pub sent: bool,
+    pub alive: Vec<i32>,
+}
+
+/// Kills the tree below a shim that cannot do it.
+pub fn kill_below(shim: i32) -> KilledBelow {
     let below = descendants(shim);
+    let mut sent = false;
     for pid in &below {
-        let Ok(pidfd) = sys::pidfd_open(*pid) else { continue };
-        if stat(*pid).is_some_and(|s| s.ppid == shim || below.contains(&s.ppid)) {
-            let _ = sys::pidfd_signal(pidfd.as_fd(), libc::SIGKILL);
+        let Some(pinned) = pin_for_signals(*pid) else { continue };
+        if stat(*pid).is_some_and(|s| !is_dead(&s) && (s.ppid == shim || below.contains(&s.ppid))) {
+            sent |= sys::pidfd_signal(pinned.as_fd(), libc::SIGKILL).is_ok();
         }
     }
-    let alive = |pid: &i32| stat(*pid).is_some_and(|s| !matches!(s.state.as_str(), "Z" | "X"));
-    descendants(shim).into_iter().filter(alive).collect()
+    let alive = |pid: &i32| stat(*pid).is_some_and(|s| !is_dead(&s));
+    KilledBelow { sent, alive: descendants(shim).into_iter().filter(alive).collect() }
+}
+
+fn is_dead(stat: &Stat) -> bool {
+    matches!(stat.state.as_str(), "Z" | "X")
 }
 
 /// Finds the shim of a process by its title. Returns None if there is none or it has no title.
@@ -205,9 +231,9 @@ pub fn end_session(leader: i32, ticks: u64) {
             return;
         }
         for pid in members {
-            let Ok(pidfd) = sys::pidfd_open(pid) else { continue };
+            let Some(pinned) = pin_for_signals(pid) else { continue };
             if stat(pid).is_some_and(|s| s.session == leader || s.pgrp == leader) {
-                let _ = sys::pidfd_signal(pidfd.as_fd(), libc::SIGKILL);
+                let _ = sys::pidfd_signal(pinned.as_fd(), libc::SIGKILL);
             }
         }
     }

@@ -11,27 +11,40 @@ use toold_proto::process::{Failure, Process, Reason, Sandbox, Stdin, Watch, Watc
 use toold_proto::pty::PtySize;
 use toold_proto::time::rfc3339;
 
+/// The real-time signals, as the C library numbers them.
+const FIRST_REAL_TIME: i32 = 34;
+const LAST_SIGNAL: i32 = 64;
+
 /// Returns the name of a signal: `SIGKILL`, `SIGRTMIN+3`.
 pub fn signal_name(number: i32) -> String {
     match nix::sys::signal::Signal::try_from(number) {
         Ok(signal) => signal.as_str().to_string(),
-        // The rest are the real-time signals.
-        Err(_) => format!("SIGRTMIN+{}", number - 34),
+        Err(_) if number >= FIRST_REAL_TIME => format!("SIGRTMIN+{}", number - FIRST_REAL_TIME),
+        // 32 and 33 belong to the C library and have no name.
+        Err(_) => format!("SIG{number}"),
     }
 }
 
 /// Returns the number of a signal, given by name, with or without `SIG`, or by number.
 pub fn signal_number(name: &str) -> Option<i32> {
     let upper = name.to_ascii_uppercase();
-    if let Ok(number) = upper.parse::<i32>() {
-        return (1..=64).contains(&number).then_some(number);
+    let short = upper.strip_prefix("SIG").unwrap_or(&upper);
+    let digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse::<i32>().ok()).flatten();
+    if let Some(number) = digits(short) {
+        return (1..=LAST_SIGNAL).contains(&number).then_some(number);
     }
-    let full = if upper.starts_with("SIG") { upper } else { format!("SIG{upper}") };
-    if let Some(offset) = full.strip_prefix("SIGRTMIN") {
-        let offset = offset.strip_prefix('+').unwrap_or(if offset.is_empty() { "0" } else { "x" });
-        return offset.parse::<i32>().ok().filter(|n| (0..=30).contains(n)).map(|n| n + 34);
+    let real_time = match short {
+        "RTMIN" => Some(FIRST_REAL_TIME),
+        "RTMAX" => Some(LAST_SIGNAL),
+        _ => {
+            let above = short.strip_prefix("RTMIN+").and_then(digits).map(|n| FIRST_REAL_TIME.saturating_add(n));
+            above.or_else(|| short.strip_prefix("RTMAX-").and_then(digits).map(|n| LAST_SIGNAL.saturating_sub(n)))
+        }
+    };
+    if let Some(number) = real_time {
+        return (FIRST_REAL_TIME..=LAST_SIGNAL).contains(&number).then_some(number);
     }
-    full.parse::<nix::sys::signal::Signal>().ok().map(|s| s as i32)
+    format!("SIG{short}").parse::<nix::sys::signal::Signal>().ok().map(|s| s as i32)
 }
 
 /// Returns the exit code and signal of a wait status: 128+n and the name after death by signal n.
@@ -226,6 +239,41 @@ impl Proc {
             sandbox: Sandbox { kind: "none".into(), enforced: Vec::new() },
             detached: state.detached.then_some(true),
             request_id: spec.request_id.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_signal_has_a_name_that_is_its_number_again() {
+        for number in 1..=64 {
+            let name = signal_name(number);
+            assert_eq!(signal_number(&name), Some(number), "{name}");
+            assert_eq!(signal_number(&name.to_ascii_lowercase()["sig".len()..]), Some(number), "{name}");
+            assert_eq!(signal_number(&number.to_string()), Some(number));
+        }
+        assert_eq!(
+            (signal_number("RTMAX"), signal_number("SIGRTMAX-30"), signal_name(33)),
+            (Some(64), Some(34), "SIG33".into())
+        );
+        for wrong in [
+            "",
+            "SIG",
+            "0",
+            "65",
+            "-1",
+            "+9",
+            "SIGRTMIN+31",
+            "RTMIN+",
+            "RTMIN-1",
+            "RTMAX-31",
+            "RTMAX-99999999999",
+            "TERMX",
+        ] {
+            assert_eq!(signal_number(wrong), None, "{wrong}");
         }
     }
 }

@@ -102,6 +102,7 @@ fn features(daemon: &Daemon) -> BTreeMap<String, Value> {
         all.into_iter().map(|(name, version)| (name.to_string(), json!(format!("cgroup{version}")))).collect()
     });
     [
+        ("proc", json!(tree::has_proc())),
         ("pidfd", json!(crate::sys::pidfd_open(own).is_ok())),
         ("pidfd_exit", json!(crate::sys::has_pidfd_info())),
         ("proc_children", json!(std::path::Path::new(&children).exists())),

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
-use toold_test_support::rig::{Daemon, id};
+use toold_test_support::rig::{DEADLINE, Daemon, id};
 
 #[test]
 fn a_killed_process_is_dead_when_the_answer_comes() {
@@ -172,4 +172,51 @@ fn a_second_kill_does_not_wait_for_the_grace_of_the_first() {
     conn.call("kill", json!({ "id": proc, "signal": "SIGKILL", "grace_ms": 0 })).unwrap();
     assert_eq!(conn.answer(patient).unwrap()["results"][0]["exit_code"], 137);
     assert!(asked.elapsed() < Duration::from_secs(30), "the second waited for the first");
+}
+
+#[test]
+fn a_program_that_exits_by_itself_while_it_is_killed_was_not_killed() {
+    let mut d = Daemon::prepare("", &[]);
+    let hooks = d.root().join("hooks");
+    std::fs::create_dir(&hooks).unwrap();
+    d.env.push(("TOOLD_HOOKS".into(), hooks.display().to_string()));
+    d.spawn();
+    let gate = d.gate("gate");
+    let proc = d.sh(&format!("{}; exit 3", gate.wait()));
+    let program = d.program(&proc);
+    // The shim has found the program and is about to signal it.
+    std::fs::write(hooks.join("kill.listed"), "").unwrap();
+    let mut conn = d.conn();
+    let kill = conn.request("kill", json!({ "id": proc }));
+    d.eventually("the shim pauses", || hooks.join("kill.listed.hit").exists());
+    gate.open();
+    assert!(program.dies_within(DEADLINE));
+    std::fs::remove_file(hooks.join("kill.listed")).unwrap();
+    let expected = json!({ "status": "already_exited", "results": [{
+        "id": proc, "status": "already_exited", "signals_sent": [], "survivors": [],
+        "exit_code": 3, "signal": null, "reason": "exited",
+    }] });
+    assert_eq!(conn.answer(kill).unwrap(), expected);
+    // The blame was recorded before the signal was sent: the answer was `already_exited`, the reason `killed`.
+    let p = d.process(&proc);
+    assert_eq!((&p["reason"], &p["killed_by"], &p["exit_code"]), (&json!("exited"), &Value::Null, &json!(3)));
+}
+
+#[test]
+fn every_signal_is_sent_and_named() {
+    // A report has a bit per signal, and signal 64 was read as none: `killed`, with nothing sent.
+    let d = Daemon::start();
+    for (asked, name, number) in
+        [("64", "SIGRTMIN+30", 64), ("SIGRTMIN+30", "SIGRTMIN+30", 64), ("SIGRTMAX", "SIGRTMIN+30", 64)]
+            .into_iter()
+            .chain([("SIGRTMIN", "SIGRTMIN+0", 34), ("63", "SIGRTMIN+29", 63), ("1", "SIGHUP", 1)])
+    {
+        let proc = d.sh("exec sleep 1000");
+        let r = d.ok("kill", json!({ "id": proc, "signal": asked }))["results"][0].clone();
+        assert_eq!(
+            (&r["status"], &r["signals_sent"], &r["signal"], &r["exit_code"], &r["reason"]),
+            (&json!("killed"), &json!([name]), &json!(name), &json!(128 + number), &json!("killed")),
+            "{asked}"
+        );
+    }
 }

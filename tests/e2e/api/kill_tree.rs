@@ -141,3 +141,29 @@ fn a_tree_is_killed_whole_after_a_restart_too() {
     assert!(program.is_dead() && members.iter().all(Pidfd::is_dead));
     assert_eq!(alive(&d), Vec::<String>::new());
 }
+
+#[test]
+fn the_grace_signal_reaches_every_member_of_a_large_tree() {
+    // Only 256 processes of a tree got the first signal. The others waited for SIGKILL.
+    let d = Daemon::start();
+    let script = "import os, signal, sys
+def end(*_):
+    os.write(out, b'.')
+    os._exit(0)
+out = os.open('ended', os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+signal.signal(signal.SIGTERM, end)
+for _ in range(599):
+    if os.fork() == 0:
+        break
+else:
+    print('ready', flush=True)
+while True:
+    signal.pause()
+";
+    fs::write(d.home().join("tree.py"), script).unwrap();
+    let proc = d.sh("exec python3 tree.py");
+    d.printed(&proc, "ready");
+    let r = d.ok("kill", json!({ "id": proc, "grace_ms": 50000 }))["results"][0].clone();
+    assert_eq!((&r["status"], &r["signals_sent"], &r["exit_code"]), (&json!("killed"), &json!(["SIGTERM"]), &json!(0)));
+    assert_eq!(fs::read(d.home().join("ended")).unwrap().len(), 600, "some never got the signal");
+}

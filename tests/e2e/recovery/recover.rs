@@ -268,3 +268,20 @@ fn a_stopped_shim_is_continued_by_the_first_call_that_needs_it() {
     assert_eq!(d.ok("kill", json!({ "id": proc }))["status"], "killed");
     assert_eq!(d.process(&proc)["signal"], "SIGTERM");
 }
+
+#[test]
+fn a_job_that_stops_its_shim_and_exits_is_reported_all_the_same() {
+    // A stopped shim saw neither the exit nor anything else, and no process noticed: the exit was never published.
+    for config in ["", "shim = \"exec\"\n"] {
+        let mut d = Daemon::start_with(config, &[]);
+        let proc = d.sh("echo out; kill -STOP $PPID; exit 3");
+        let p = d.closed(&proc);
+        assert_eq!((&p["exit_code"], &p["reason"], &p["output"]), (&json!(3), &json!("exited"), &json!("out\n")));
+        // The same below a daemon that adopted it.
+        let gate = d.gate("gate");
+        let proc = d.sh(&format!("{}; kill -STOP $PPID; exit 4", gate.wait()));
+        d.restart();
+        gate.open();
+        assert_eq!(d.exited(&proc)["exit_code"], 4);
+    }
+}

@@ -1,4 +1,4 @@
-//! The only unsafe code of the tests: pidfds, signals, fifos, terminals, another uid for one thread, a descriptor for a child.
+//! The only unsafe code of the tests: pidfds, signals, fifos, terminals, another uid for one thread, a descriptor or a filter for a child.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -120,6 +120,27 @@ pub fn give_fd(command: &mut Command, fd: RawFd, at: RawFd) {
             // dup2 onto itself would leave close-on-exec set.
             let rc = if fd == at { libc::fcntl(fd, libc::F_SETFD, 0) } else { libc::dup2(fd, at) };
             if rc < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+        })
+    };
+}
+
+/// Makes the kernel answer these system calls of the child, and of all that it starts, with an error.
+pub fn refuse_calls(command: &mut Command, calls: &[i64], errno: i32) {
+    let statement = |code: u32, jt, jf, k| libc::sock_filter { code: code as u16, jt, jf, k };
+    // The number of the call is the first field of what a filter sees.
+    let mut filter = vec![statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0)];
+    for call in calls {
+        filter.push(statement(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, *call as u32));
+        filter.push(statement(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ERRNO | errno as u32));
+    }
+    filter.push(statement(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW));
+    // SAFETY: the closure only calls prctl, which is safe between fork and exec; the filter moves into it and outlives the call.
+    unsafe {
+        command.pre_exec(move || {
+            let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
+            let set = libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+                && libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &program) == 0;
+            if set { Ok(()) } else { Err(io::Error::last_os_error()) }
         })
     };
 }

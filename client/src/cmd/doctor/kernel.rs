@@ -6,10 +6,11 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// Each feature with the cost of its absence, and what enables it.
-const SWITCHES: [(&str, &str, &str); 4] = [
+const SWITCHES: [(&str, &str, &str); 5] = [
+    ("proc", "`kill` reaches only the group of a program, and no usage is known", "mount -t proc proc /proc"),
     (
         "pidfd",
-        "kills go by pid, and one that was reused at that instant could be hit",
+        "in old kernels `kill` reaches a descendant only when its parents have ended",
         "uname -r   # Linux 5.3 or later has it",
     ),
     (

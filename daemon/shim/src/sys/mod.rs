@@ -6,7 +6,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 
 mod spawn;
 
-pub use spawn::{ChildPlan, spawn};
+pub use spawn::{ChildPlan, has_ended, spawn};
 
 pub type Result<T> = std::result::Result<T, Errno>;
 
@@ -37,11 +37,23 @@ pub unsafe fn fork() -> Result<Forked> {
     }
 }
 
-/// Checks that this process has one thread. An error: `/proc` cannot be read.
+/// Checks that this process has one thread. An error: neither /proc nor the kernel shows it.
 pub fn is_single_threaded() -> Result<bool> {
-    let threads = std::fs::read_dir("/proc/self/task");
-    let threads = threads.map_err(|e| e.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error))?;
-    Ok(threads.take(2).count() == 1)
+    match std::fs::read_dir("/proc/self/task") {
+        Ok(threads) => Ok(threads.take(2).count() == 1),
+        Err(_) => can_leave_thread_group(),
+    }
+}
+
+/// Asks the kernel for a thread group of its own, which it grants only to a process with one thread and which changes
+/// nothing then. For a system without /proc.
+fn can_leave_thread_group() -> Result<bool> {
+    // SAFETY: a plain number; with this flag alone the call never changes anything.
+    match check(unsafe { libc::unshare(libc::CLONE_THREAD) }) {
+        Ok(_) => Ok(true),
+        Err(Errno::INVAL) => Ok(false),
+        Err(e) => Err(e),
+    }
 }
 
 /// Ends this process without running anything else.
@@ -153,6 +165,17 @@ pub fn reap() -> Result<Option<Reaped>> {
     }))
 }
 
+/// Returns the next child that was stopped, each stop once. None: there is none.
+pub fn next_stopped_child() -> Option<i32> {
+    // SAFETY: siginfo is plain numbers, for which all zero is a value.
+    let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+    // SAFETY: the pointer is to a live local.
+    check(unsafe { libc::waitid(libc::P_ALL, 0, &mut info, libc::WSTOPPED | libc::WNOHANG) }).ok()?;
+    // SAFETY: the call filled in a child, or left all zero.
+    let pid = unsafe { info.si_pid() };
+    (pid > 0).then_some(pid)
+}
+
 /// Counts the bytes that wait in a pipe or terminal.
 pub fn bytes_readable(fd: BorrowedFd<'_>) -> usize {
     let mut n: c_int = 0;
@@ -165,6 +188,17 @@ pub fn bytes_readable(fd: BorrowedFd<'_>) -> usize {
 pub fn signal_group(pgid: i32, signal: c_int) -> Result<()> {
     // SAFETY: plain numbers; the caller holds the group's leader unreaped, so the id is not of another group.
     check(unsafe { libc::kill(-pgid, signal) }).map(drop)
+}
+
+/// Sends a signal to a child of this process. Its number is its own until it is reaped.
+pub fn signal_child(pid: i32, signal: c_int) -> Result<()> {
+    // SAFETY: plain numbers; the caller knows that the process is our child.
+    check(unsafe { libc::kill(pid, signal) }).map(drop)
+}
+
+/// Returns the pid of this process.
+pub fn own_pid() -> i32 {
+    rustix::process::getpid().as_raw_nonzero().get()
 }
 
 /// Opens a descriptor for a process. It refers to that process and to no later one with the same pid.
@@ -355,14 +389,20 @@ pub fn pointer_table(memory: &mut [u8], count: usize) -> Option<&mut [*const c_c
 }
 
 /// Views mapped memory as a table of pids.
-pub fn as_pids(memory: &mut [u8]) -> &mut [i32] {
+pub fn as_pids(memory: &[u8]) -> &[i32] {
+    // SAFETY: any bits are a valid i32; alignment is handled by align_to.
+    unsafe { memory.align_to::<i32>() }.1
+}
+
+/// Views mapped memory as a table of pids that can be changed.
+pub fn as_pids_mut(memory: &mut [u8]) -> &mut [i32] {
     // SAFETY: any bits are a valid i32; alignment is handled by align_to_mut.
     unsafe { memory.align_to_mut::<i32>() }.1
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{discard_pages, is_single_threaded, map_anonymous, unmap};
+    use super::{can_leave_thread_group, discard_pages, is_single_threaded, map_anonymous, unmap};
 
     #[test]
     fn only_whole_pages_are_discarded() {
@@ -381,7 +421,9 @@ mod tests {
     #[test]
     fn a_process_with_a_second_thread_is_not_single_threaded() {
         // The test runs in a thread of its own, beside the one that waits for it.
-        let seen = std::thread::spawn(is_single_threaded).join().expect("it does not panic");
-        assert_eq!(seen, Ok(false));
+        for look in [is_single_threaded, can_leave_thread_group] {
+            let seen = std::thread::spawn(look).join().expect("it does not panic");
+            assert_eq!(seen, Ok(false));
+        }
     }
 }

@@ -65,7 +65,7 @@ pub unsafe fn spawn(plan: &mut ChildPlan<'_>, stack: &mut [u8], while_child_star
 
 /// Checks whether a child has ended, and leaves it to be reaped. A kernel before 5.16 does not clear `busy` for a child
 /// that dumps core.
-fn has_ended(pid: i32) -> bool {
+pub fn has_ended(pid: i32) -> bool {
     use rustix::process::{WaitId, WaitIdOptions, waitid};
     let Some(pid) = Pid::from_raw(pid) else { return true };
     let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;

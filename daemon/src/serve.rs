@@ -191,7 +191,7 @@ async fn serve(
     let registry = Registry::new(config, lock.procs_dir(), launcher, sink.clone());
     damage.into_iter().for_each(|damage| registry.report_damage(damage));
     let read = |source| StartError::Io { doing: "read", path: lock.procs_dir(), source };
-    let count = registry.adopt(&tail).await.map_err(read)?;
+    let count = registry.adopt(tail).await.map_err(read)?;
     let (stop, stopped) = watch::channel(false);
     let connections = Arc::new(AtomicUsize::new(0));
     let daemon = Arc::new(Daemon {

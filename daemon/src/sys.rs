@@ -23,6 +23,12 @@ pub fn take_passed_fds() -> io::Result<Vec<OwnedFd>> {
     Ok(fds.map(|fd| unsafe { toold_shim::sys::own(fd) }).collect())
 }
 
+/// Returns true for an error that comes from a lack of resources, not from the file: the same call may work later.
+pub fn is_transient(e: &io::Error) -> bool {
+    let lacks = [libc::EMFILE, libc::ENFILE, libc::ENOMEM, libc::ENOBUFS, libc::EINTR, libc::EAGAIN];
+    e.raw_os_error().is_some_and(|errno| lacks.contains(&errno))
+}
+
 /// The shortest timeslice that the kernel grants.
 const SHORT_TIMESLICE_NS: u64 = 100_000;
 

@@ -12,7 +12,7 @@ use toold_daemon::rpc::wire::message::{self, Message, Request};
 use toold_daemon::rpc::wire::{nesting, sniff};
 use toold_format::frame::{self, FromShim, HEADER_LEN, MAX_FROM_SHIM_LEN, MAX_TO_SHIM_LEN, ToShim};
 use toold_format::launch::LaunchBlock;
-use toold_format::slots::{self, Exit, Head, Launch, Progress, SLOT_LEN, Slot};
+use toold_format::slots::{self, Exit, Head, Launch, LaunchSlot, Progress, SLOT_LEN, Slot, SlotCondition};
 use toold_proto::ErrorKind;
 
 /// Limits on a message, under each of which a framing must give the same frames however its bytes are cut.
@@ -205,13 +205,19 @@ pub fn slots(bytes: &[u8]) {
     slot[bit / 8] ^= 1 << (bit % 8);
     let facts = (Head::read(&slot), Launch::read(&slot), Exit::read(&slot), Progress::read(&slot));
     assert_eq!((facts, slots::read_closed(&slot)), ((None, None, None, None), None), "a flipped bit empties a slot");
+    let zero = slot.iter().all(|byte| *byte == 0);
+    let seen = SlotCondition::of(&slot) == SlotCondition::Damaged && LaunchSlot::read(&slot) == LaunchSlot::Unknown;
+    assert!(seen || zero, "a flipped bit is noticed");
 }
 
 fn slot_reads_back(slot: &Slot) {
     if let Some(head) = Head::read(slot) {
         assert_eq!(Head::read(&head.slot()), Some(head));
     }
+    let (condition, launched) = (SlotCondition::of(slot), LaunchSlot::read(slot));
+    assert_eq!(matches!(launched, LaunchSlot::Empty), condition == SlotCondition::Empty, "only zeros are empty");
     if let Some(launch) = Launch::read(slot) {
+        assert_eq!(launched, LaunchSlot::Launched(launch));
         assert_eq!(Launch::read(&launch.slot()), Some(launch));
     }
     if let Some(exit) = Exit::read(slot) {

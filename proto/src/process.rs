@@ -175,6 +175,9 @@ pub struct Process {
     /// True while its shim runs but does not answer.
     pub detached: Option<bool>,
     pub request_id: Option<String>,
+    /// Damage found in its files: what cannot be read, or is not known any more. Null: none was found.
+    #[serde(default)]
+    pub damaged: Option<Vec<String>>,
 }
 }
 

@@ -278,7 +278,7 @@ result!(#[schemars(rename = "DaemonInfo")] DaemonInfoResult {
     /// Features of this system: pidfd, cgroup, landlock ABI and so on.
     features: BTreeMap<String, serde_json::Value>,
     paths: DaemonPaths,
-    /// Files that were quarantined as damaged since the start.
+    /// Files that were found damaged, with where they were quarantined, and records that cannot be read now.
     damaged: Vec<String>,
     events: Journal,
     watch: Breaker,

@@ -158,7 +158,7 @@ fn wire() -> Arc<Wire> {
     let registry = Registry::new(config, procs, Launcher::new(None, ShimMode::Exec), Arc::new(sink));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let none = JournalTail { states: Default::default(), last: 0 };
-    assert_eq!(runtime.block_on(registry.adopt(&none)).expect("the process is known"), 1);
+    assert_eq!(runtime.block_on(registry.adopt(none)).expect("the process is known"), 1);
     let (stop, _) = watch::channel(false);
     let paths = Paths { socket: "socket".into(), state_dir: ".".into(), config: None };
     let daemon = Daemon {

@@ -1,7 +1,8 @@
 //! The slots of a record file, to which each fact is written when it happens. Pure: bytes in, facts out.
 //!
 //! A record starts with one page of slots, all zero at first, so that a full disk cannot keep an exit
-//! from being written. A slot ends in a checksum; a slot whose checksum does not match counts as empty.
+//! from being written. A slot ends in a checksum. A slot of zeros was never written; one whose checksum does not match is
+//! damaged, or was written only in part.
 
 use crate::fnv1a;
 use crate::log::Counts;
@@ -43,6 +44,42 @@ pub struct Head {
     pub nonce: [u8; 16],
     /// The boot id: pids of another boot mean nothing.
     pub boot: [u8; 16],
+    /// Launch slot and checkpoint were written with the record, so zeros there are damage. False in records of earlier
+    /// versions.
+    pub is_seeded: bool,
+}
+
+/// The condition of a slot, whatever it contains.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SlotCondition {
+    /// All zero.
+    Empty,
+    Written,
+    /// Its checksum does not match.
+    Damaged,
+}
+
+impl SlotCondition {
+    /// Examines a slot that ends in its checksum.
+    pub fn of(slot: &[u8]) -> SlotCondition {
+        match slot.split_last_chunk::<8>() {
+            _ if slot.iter().all(|byte| *byte == 0) => SlotCondition::Empty,
+            Some((facts, checksum)) if fnv1a(facts).to_le_bytes() == *checksum => SlotCondition::Written,
+            Some(_) | None => SlotCondition::Damaged,
+        }
+    }
+}
+
+/// The content of a launch slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LaunchSlot {
+    /// Never written.
+    Empty,
+    /// Written with the record: no shim has come to it.
+    NotLaunched,
+    Launched(Launch),
+    /// Damaged, or of a later version: something may have been started.
+    Unknown,
 }
 
 /// The progress of a start.
@@ -173,6 +210,7 @@ impl Head {
             .put(self.spec_checksum.to_le_bytes())
             .put(self.nonce)
             .put(self.boot)
+            .put(u32::from(self.is_seeded).to_le_bytes())
             .seal()
     }
     pub fn read(slot: &Slot) -> Option<Head> {
@@ -180,7 +218,8 @@ impl Head {
         if t.u64() != MAGIC || t.u32() > VERSION {
             return None;
         }
-        Some(Head { spec_len: t.u32(), spec_checksum: t.u64(), nonce: t.take(), boot: t.take() })
+        let (spec_len, spec_checksum, nonce, boot) = (t.u32(), t.u64(), t.take(), t.take());
+        Some(Head { spec_len, spec_checksum, nonce, boot, is_seeded: t.u32() & 1 != 0 })
     }
 }
 
@@ -209,11 +248,28 @@ impl Launch {
             2 => Stage::Running,
             3 => Stage::Failed,
             4 => Stage::Lost,
-            // A stage of a later version: an unknown one counts as not started.
+            // Not launched, or a stage of a later version.
             _ => return None,
         };
         let (shim_pid, pid, step, errno) = (t.i32(), t.i32(), t.u32(), t.i32());
         Some(Launch { stage, shim_pid, pid, step, errno, ticks: t.u64(), at_ms: t.u64() })
+    }
+}
+
+impl LaunchSlot {
+    /// Encodes the slot of a record that no shim has come to. Stage 0, which an earlier version reads as not started.
+    pub fn not_launched(at_ms: u64) -> Slot {
+        let unused = [0; 24];
+        SlotWriter::new().put(0u32.to_le_bytes()).put(unused).put(at_ms.max(1).to_le_bytes()).seal()
+    }
+
+    pub fn read(slot: &Slot) -> LaunchSlot {
+        match (SlotCondition::of(slot), Launch::read(slot)) {
+            (_, Some(launch)) => LaunchSlot::Launched(launch),
+            (SlotCondition::Empty, None) => LaunchSlot::Empty,
+            (SlotCondition::Written, None) if slot[..4] == [0; 4] => LaunchSlot::NotLaunched,
+            (SlotCondition::Written | SlotCondition::Damaged, None) => LaunchSlot::Unknown,
+        }
     }
 }
 
@@ -321,7 +377,7 @@ mod tests {
 
     #[test]
     fn every_slot_reads_back_and_one_flipped_bit_empties_it() {
-        let head = Head { spec_len: 7, spec_checksum: 9, nonce: [3; 16], boot: [4; 16] };
+        let head = Head { spec_len: 7, spec_checksum: 9, nonce: [3; 16], boot: [4; 16], is_seeded: true };
         let launch = Launch { stage: Stage::Failed, shim_pid: 5, pid: 6, ticks: 7, step: 3, errno: 2, at_ms: 8 };
         let exit = Exit {
             wait_status: 9,
@@ -356,5 +412,30 @@ mod tests {
             assert_eq!(Exit::read(&slot), None, "bit {bit}");
         }
         assert_eq!(Exit::read(&[0; SLOT_LEN]), None);
+    }
+
+    #[test]
+    fn an_empty_an_unused_a_used_and_a_damaged_launch_slot_differ() {
+        let launch = Launch { stage: Stage::Running, shim_pid: 5, pid: 6, ticks: 7, step: 0, errno: 0, at_ms: 8 };
+        assert_eq!(LaunchSlot::read(&[0; SLOT_LEN]), LaunchSlot::Empty);
+        assert_eq!(LaunchSlot::read(&LaunchSlot::not_launched(0)), LaunchSlot::NotLaunched);
+        assert_eq!(Launch::read(&LaunchSlot::not_launched(9)), None, "an earlier version reads: not started");
+        assert_eq!(LaunchSlot::read(&launch.slot()), LaunchSlot::Launched(launch));
+        // A flipped bit read as "never started", and the record was removed.
+        for written in [launch.slot(), LaunchSlot::not_launched(9)] {
+            for bit in 0..SLOT_LEN * 8 {
+                let mut slot = written;
+                slot[bit / 8] ^= 1 << (bit % 8);
+                assert_eq!(LaunchSlot::read(&slot), LaunchSlot::Unknown, "bit {bit}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_head_of_an_earlier_version_has_no_seeded_slots() {
+        let head = Head { spec_len: 7, spec_checksum: 9, nonce: [3; 16], boot: [4; 16], is_seeded: false };
+        let slot = head.slot();
+        assert_eq!(slot[56..SLOT_LEN - 8], [0; 32], "bytes of an earlier version");
+        assert_eq!(Head::read(&slot), Some(head));
     }
 }

@@ -21,7 +21,7 @@ use std::ffi::CStr;
 use toold_format::frame::{self, FromShim, HEADER_LEN, ToShim};
 use toold_format::launch::LaunchBlock;
 use toold_format::log::LogWriter;
-use toold_format::slots::{self, Head, Launch, SLOT_LEN, Slot, Stage};
+use toold_format::slots::{self, Head, Launch, LaunchSlot, SLOT_LEN, Slot, Stage};
 use toold_format::step;
 
 /// The longest launch a shim reads. The kernel's own limit on arguments is below it.
@@ -278,7 +278,7 @@ fn launch_slot(stage: Stage, shim_pid: i32) -> Launch {
 
 /// Takes the record's lock, and makes sure that no daemon declared it lost and no shim started it before.
 fn lock_record(dir: &OwnedFd) -> Result<(OwnedFd, [u8; 16]), StepFailed> {
-    let record = rustix::fs::openat(dir, c"record", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
+    let record = rustix::fs::openat(dir, c"record", OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW, Mode::empty())
         .map_err(failed_at(step::RECORD))?;
     hooks::at("spawn.opened");
     rustix::fs::flock(&record, FlockOperation::NonBlockingLockExclusive).map_err(failed_at(step::LOCK))?;
@@ -293,8 +293,9 @@ fn lock_record(dir: &OwnedFd) -> Result<(OwnedFd, [u8; 16]), StepFailed> {
     };
     let head = read(slots::HEAD_AT).map_err(failed_at(step::RECORD))?;
     let head = Head::read(&head).ok_or(StepFailed(step::RECORD, Errno::INVAL))?;
-    if Launch::read(&read(slots::LAUNCH_AT).map_err(failed_at(step::RECORD))?).is_some() {
-        // Dropped without a launch slot of ours: the record holds the first start already.
+    let launch = LaunchSlot::read(&read(slots::LAUNCH_AT).map_err(failed_at(step::RECORD))?);
+    if !matches!(launch, LaunchSlot::Empty | LaunchSlot::NotLaunched) {
+        // A damaged slot may be that of a start, and a program never runs twice. Dropped without a launch slot of ours: the record holds the first start already.
         return Err(StepFailed(step::LOCK, Errno::ALREADY));
     }
     Ok((record, head.nonce))

@@ -6,6 +6,7 @@ mod filter;
 mod journal;
 pub mod maintenance;
 mod new_event;
+mod newest_state;
 mod read;
 mod record;
 mod record_reader;

@@ -11,12 +11,10 @@ use toold_format::log::Counts;
 use toold_format::log::{IndexRecord, MAX_SPAN_LEN, SegmentName, parse_idx_name, parse_log_name};
 
 /// Returns descriptions of missing or damaged parts, or nothing. Reads no output, so bytes that were changed in place go
-/// unnoticed. The process must have ended: a growing log is always shorter than its counts.
-pub fn check(dir: &Path, counts: &Counts) -> Vec<String> {
-    match SegmentList::list(dir).and_then(|segments| segments.check(dir, counts)) {
-        Ok(damage) => damage,
-        Err(e) => vec![format!("the log cannot be read: {e}")],
-    }
+/// unnoticed. The process must have ended: a growing log is always shorter than its counts. Fails if the log cannot be
+/// read.
+pub fn check(dir: &Path, counts: &Counts) -> io::Result<Vec<String>> {
+    SegmentList::list(dir)?.check(dir, counts)
 }
 
 /// The files of a segment in the directory.

@@ -62,6 +62,21 @@ impl Checkpoint {
         }
     }
 
+    /// Returns the checkpoint of a process whose own is damaged and of which the journal has nothing any more: an event
+    /// that is not published again is reported as damage, one that is published twice as new.
+    pub fn all_published(state: &State) -> Checkpoint {
+        let ended = state.has_ended();
+        Checkpoint {
+            started: true,
+            exited: ended,
+            closed: state.closed,
+            completed: ended,
+            scanned: ended,
+            position: ScanPosition::at(state.progress.counts.end),
+            ..Checkpoint::default()
+        }
+    }
+
     /// Marks an event of this kind as published with this number.
     pub fn mark_published(&mut self, kind: EventType, seq: u64) {
         self.seq = seq;

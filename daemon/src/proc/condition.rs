@@ -2,11 +2,12 @@
 //! polled, because the kernel has no event for it, and only while a caller waits.
 
 use crate::clock::wall_ms;
-use crate::proc::output::OutputError;
+use crate::proc::output::{OutputError, unreadable};
 use crate::proc::search::{self, Search};
 use crate::proc::state::{Phase, State};
 use crate::proc::{Proc, listening_port};
 use crate::spec::InvalidParam;
+use crate::sys;
 use crate::watch::Patterns;
 use futures_util::future::{FutureExt, join_all, select_all};
 use std::io;
@@ -136,7 +137,15 @@ pub async fn wait_for(proc: Arc<Proc>, condition: Condition) -> Result<Reached, 
             Ok(Reached::Exit)
         }
         Condition::Closed => Ok(wait_closed(&proc).await),
-        Condition::Match(patterns) => wait_match(&proc, patterns).await.map_err(OutputError::of(&proc)),
+        Condition::Match(patterns) => match wait_match(&proc, patterns).await {
+            Err(e) if !sys::is_transient(&e) => {
+                // No line can match, but the process can still exit.
+                proc.set_unreadable(Some(unreadable(&e)));
+                let _ = proc.subscribe().wait_for(State::has_ended).await;
+                Ok(Reached::Exit)
+            }
+            reached => reached.map_err(OutputError::of(&proc)),
+        },
         Condition::Port(port) => Ok(wait_port(&proc, port).await),
         Condition::Quiet(ms) => Ok(wait_quiet(&proc, ms).await),
     }

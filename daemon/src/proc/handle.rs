@@ -88,6 +88,10 @@ pub struct Proc {
     /// Number of writes to stdin.
     pub input: watch::Sender<u64>,
     preview: Mutex<Option<Box<Preview>>>,
+    /// Descriptions of the damage found in its directory.
+    damage: Mutex<Vec<String>>,
+    /// The error of the last try to read its output, if that failed.
+    unreadable: Mutex<Option<String>>,
 }
 
 /// The end of the output as last listed, and the position for which it was read.
@@ -105,6 +109,8 @@ pub struct ProcInit {
     pub sink: Arc<EventSink>,
     /// Compiled patterns, if the request has compiled them.
     pub patterns: Option<Arc<Patterns>>,
+    /// Descriptions of the damage that recovery found.
+    pub damage: Vec<String>,
 }
 
 impl Proc {
@@ -139,7 +145,7 @@ impl Proc {
 
     /// Creates a process that has ended.
     pub fn without_task(start: ProcInit) -> Proc {
-        let ProcInit { spec, dir, state, checkpoint, sink, patterns } = start;
+        let ProcInit { spec, dir, state, checkpoint, sink, patterns, damage } = start;
         let watch_task = (!spec.watch.is_empty()).then(|| Box::new(WatchTask::new(patterns)));
         Proc {
             spec,
@@ -156,6 +162,35 @@ impl Proc {
             watch_task,
             input: watch::Sender::new(0),
             preview: Mutex::new(None),
+            damage: Mutex::new(damage),
+            unreadable: Mutex::new(None),
+        }
+    }
+
+    /// Returns descriptions of the damage in its directory, and of what cannot be read there now.
+    pub fn damage(&self) -> Vec<String> {
+        let mut all = self.damage.lock().map(|damage| damage.clone()).unwrap_or_default();
+        all.extend(self.unreadable.lock().ok().and_then(|unreadable| unreadable.clone()));
+        all
+    }
+
+    /// Remembers whether the output could be read. The next try may succeed: a mode can be changed.
+    pub fn set_unreadable(&self, why: Option<String>) {
+        if let Ok(mut unreadable) = self.unreadable.lock()
+            && *unreadable != why
+        {
+            tracing::warn!(id = %self.spec.id, ?why, "the output became readable or unreadable");
+            *unreadable = why;
+        }
+    }
+
+    /// Remembers damage that was found while the process was used, once.
+    pub fn report_damage(&self, what: String) {
+        if let Ok(mut damage) = self.damage.lock()
+            && !damage.contains(&what)
+        {
+            tracing::error!(id = %self.spec.id, damage = what, "found damaged state");
+            damage.push(what);
         }
     }
 

@@ -1,5 +1,6 @@
 //! A process whose shim is gone: resolves its end from the record and the kernel.
 
+use super::event_sink::RETRY_DELAY;
 use super::handle::Proc;
 use super::state::{LOST_WITH_STATUS, Update};
 use super::tree;
@@ -7,6 +8,7 @@ use crate::clock::wall_ms;
 use crate::log::Log;
 use crate::store::record::{Facts, Record};
 use crate::sys;
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
@@ -19,15 +21,36 @@ const EXIT_STATUS_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Resolves the end of a process whose record lock this daemon holds.
 pub async fn resolve_lost(proc: &Proc, record: &Arc<Record>, pidfd: Option<OwnedFd>) -> Vec<Update> {
-    let facts = record.facts().ok();
+    let facts = Some(read_facts(proc, record).await);
     kill_orphans(facts.as_ref(), if pidfd.is_some() { PidIdentity::Pinned } else { PidIdentity::Unverified });
     let wait_status = match facts {
         Some(facts) if facts.exit.is_none() => pidfd_exit_status(pidfd).await,
         Some(_) | None => None,
     };
-    let (dir, record) = (proc.dir.clone(), record.clone());
-    // It waits for the disk, and reads the whole index of the log.
-    tokio::task::spawn_blocking(move || final_updates(&dir, &record, wait_status)).await.unwrap_or_default()
+    loop {
+        let (dir, record) = (proc.dir.clone(), record.clone());
+        // It waits for the disk, and reads the whole index of the log.
+        let updates = tokio::task::spawn_blocking(move || final_updates(&dir, &record, wait_status)).await;
+        match updates.unwrap_or_else(|e| Err(io::Error::other(e))) {
+            Ok(updates) => return updates,
+            Err(e) => warn_and_wait(proc, &e).await,
+        }
+    }
+}
+
+/// Reads the record until that is possible: an end is not made up because a read failed.
+async fn read_facts(proc: &Proc, record: &Record) -> Facts {
+    loop {
+        match record.facts() {
+            Ok(facts) => return facts,
+            Err(e) => warn_and_wait(proc, &e).await,
+        }
+    }
+}
+
+async fn warn_and_wait(proc: &Proc, e: &io::Error) {
+    tracing::warn!(id = %proc.spec.id, %e, "failed to read the record of a lost process; trying again");
+    tokio::time::sleep(RETRY_DELAY).await;
 }
 
 /// Evidence that a pid belongs to the program.
@@ -40,40 +63,38 @@ pub enum PidIdentity {
 
 /// Kills what may be left of a tree whose shim died before the output was closed.
 pub fn kill_orphans(facts: Option<&Facts>, identity: PidIdentity) {
-    let Some(Facts { launch: Some(launch), closed_ms, exit, head, .. }) = facts else { return };
+    let Some(Facts { launch: Some(launch), closed_ms, exit, head: Some(head), .. }) = facts else { return };
     if closed_ms.is_some() && exit.is_some() {
         return;
     }
-    let known = identity == PidIdentity::Pinned || tree::pin(launch.pid, launch.ticks).is_some();
+    let known =
+        identity == PidIdentity::Pinned || tree::pin(launch.pid, launch.ticks).is_ok_and(|pinned| pinned.is_some());
     if launch.pid > 0 && head.boot == crate::clock::boot_id() && known {
         tree::end_session(launch.pid, launch.ticks);
     }
 }
 
 /// Resolves a record whose shim is gone, and writes the result into it. `wait_status` is the kernel's, if it still knew
-/// one.
-pub fn final_updates(dir: &Path, record: &Record, wait_status: Option<i32>) -> Vec<Update> {
-    let facts = record.facts().ok();
-    let launch = facts.and_then(|f| f.launch);
-    let exit = facts.and_then(|f| f.exit);
+/// one. Fails if the record or the log cannot be read now.
+pub fn final_updates(dir: &Path, record: &Record, wait_status: Option<i32>) -> io::Result<Vec<Update>> {
+    let facts = record.facts()?;
+    let (launch, exit) = (facts.launch, facts.exit);
     if exit.is_some() || launch.is_some_and(|l| l.stage == Stage::Failed) {
         // The shim may have died before the record was durable, so wait for that before the end is published.
         to_disk(dir, record);
     }
     if let Some(Launch { stage: Stage::Failed, step, errno, at_ms, .. }) = launch {
-        return vec![Update::Failed { step, errno, at_ms }];
+        return Ok(vec![Update::Failed { step, errno, at_ms }]);
     }
-    let progress = recount(dir, facts.and_then(|f| f.progress));
+    let progress = recount(dir, facts.progress)?;
     let at_ms = wall_ms();
     let refused = |what: &str| tracing::warn!(dir = %dir.display(), "failed to record {what}");
     if let Some(exit) = exit {
         // Record the end of the output, so that no later daemon looks for orphaned descendants.
-        if facts.is_some_and(|f| f.closed_ms.is_none())
-            && (record.set_progress(&progress).is_err() || record.set_closed(at_ms).is_err())
-        {
+        if facts.closed_ms.is_none() && (record.set_progress(&progress).is_err() || record.set_closed(at_ms).is_err()) {
             refused("the end of its output");
         }
-        return vec![Update::Exited { exit, progress }, Update::Closed(progress), Update::Gone];
+        return Ok(vec![Update::Exited { exit, progress }, Update::Closed(progress), Update::Gone]);
     }
     let lost = Launch {
         stage: Stage::Lost,
@@ -91,7 +112,7 @@ pub fn final_updates(dir: &Path, record: &Record, wait_status: Option<i32>) -> V
         // Without a wait status the next daemon comes to the same result.
         to_disk(dir, record);
     }
-    vec![Update::Lost { at_ms, wait_status, progress }]
+    Ok(vec![Update::Lost { at_ms, wait_status, progress }])
 }
 
 /// Waits until a record is durable before its end is published. The end is published even if this fails: it is true.
@@ -101,20 +122,25 @@ pub fn to_disk(dir: &Path, record: &Record) {
     }
 }
 
-/// Counts the log files: the shim may have died between writing bytes and their count.
-fn recount(dir: &Path, wait_status: Option<Progress>) -> Progress {
-    let mut progress = wait_status.unwrap_or_default();
+/// Counts the log files: the shim may have died between writing bytes and their count. Fails only if that can be done
+/// later; a log that cannot be read counts as far as the record counted it.
+pub fn recount(dir: &Path, recorded: Option<Progress>) -> io::Result<Progress> {
+    let mut progress = recorded.unwrap_or_default();
     // If this fails, blocks stay allocated until the process is forgotten; no byte is lost.
     let _ = release_reserved(dir);
-    if let Ok(counts) = Log::open_all(dir).and_then(|log| log.recount())
-        && counts.end > progress.counts.end
-    {
+    let counts = match Log::open_all(dir).and_then(|log| log.recount()) {
+        Ok(counts) => counts,
+        Err(e) if sys::is_transient(&e) => return Err(e),
+        // `check` reports a log that cannot be read.
+        Err(_) => return Ok(progress),
+    };
+    if counts.end > progress.counts.end {
         let (dropped, unstored) = (progress.counts.dropped, progress.counts.unstored);
         progress.counts = counts;
         progress.counts.dropped = progress.counts.dropped.max(dropped);
-        progress.counts.unstored = unstored;
+        progress.counts.unstored = unstored.max(progress.counts.unstored);
     }
-    progress
+    Ok(progress)
 }
 
 /// Returns the wait status from a pidfd that was opened while the program ran.

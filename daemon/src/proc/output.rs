@@ -4,6 +4,7 @@
 use super::Proc;
 use super::state::State;
 use crate::log::{LinePage, LineQuery, Log};
+use crate::sys;
 use crate::text::{self, PageEnd};
 use base64::Engine;
 use std::io;
@@ -34,6 +35,32 @@ impl OutputError {
         let id = proc.spec.id;
         move |source| OutputError { id, source }
     }
+}
+
+/// Takes the output that was read, or `instead` if the log cannot be read. The process is known all the same, so the call
+/// is answered, and the answer describes the error. A lack of resources is an error of the call: it can be repeated.
+fn or_unreadable<T>(proc: &Proc, read: io::Result<T>, instead: impl FnOnce() -> T) -> Result<T, OutputError> {
+    match read {
+        Ok(output) => {
+            proc.set_unreadable(None);
+            Ok(output)
+        }
+        Err(e) if sys::is_transient(&e) => Err(OutputError::of(proc)(e)),
+        Err(e) => {
+            proc.set_unreadable(Some(unreadable(&e)));
+            Ok(instead())
+        }
+    }
+}
+
+/// Describes an error of reading the output.
+pub fn unreadable(e: &io::Error) -> String {
+    format!("the output cannot be read: {e}")
+}
+
+/// Returns the gap that unreadable output is.
+fn gap_to(from: u64, to: u64) -> Option<Gap> {
+    (from < to).then_some(Gap { from, to })
 }
 
 /// The part of the output to read, and its form.
@@ -83,7 +110,8 @@ pub async fn wait_page(
         updates.mark_unchanged();
         let state = proc.state();
         let page = read_page(proc, &state, &query)?;
-        let is_empty = query.cursor.is_some() && page.output.is_empty();
+        // A gap without output is output that cannot be read.
+        let is_empty = query.cursor.is_some() && page.output.is_empty() && page.gap.is_none();
         let is_changed =
             (state.has_ended() && !old_exit) || state.closed != before.closed || (state.has_ended() && state.closed);
         let at_end = page.next >= state.progress.counts.end;
@@ -134,7 +162,14 @@ pub fn read_page(proc: &Proc, state: &State, query: &PageQuery) -> Result<Output
         }
         Ok(page)
     };
-    read().map_err(OutputError::of(proc))
+    let end = state.progress.counts.end;
+    or_unreadable(proc, read(), || OutputPage {
+        output: String::new(),
+        from: end,
+        next: end,
+        gap: gap_to(query.cursor.unwrap_or(0), end),
+        spans: query.spans.then(Vec::new),
+    })
 }
 
 /// Reads lines: the page as it is in the log, with its gap or else the first gap of the log, and its text.
@@ -169,12 +204,14 @@ pub fn read_fitted(proc: &Proc, state: &State, max_tokens: u64) -> Result<Fitted
         let (output, truncated) = text::fit_tokens(&log, 0, max_tokens, Ansi::Strip)?;
         Ok(FittedOutput { output, next: log.end(), truncated, gap: log.first_gap(0)? })
     };
-    read().map_err(OutputError::of(proc))
+    let end = state.progress.counts.end;
+    let instead = || FittedOutput { output: String::new(), next: end, truncated: None, gap: gap_to(0, end) };
+    or_unreadable(proc, read(), instead)
 }
 
 /// Reads the last `n` characters without escape sequences, and the cursor after them.
 pub fn read_tail(proc: &Proc, state: &State, n: usize) -> Result<(String, u64), OutputError> {
-    tail(proc, state, n).map_err(OutputError::of(proc))
+    or_unreadable(proc, tail(proc, state, n), || (String::new(), state.progress.counts.end))
 }
 
 fn tail(proc: &Proc, state: &State, n: usize) -> io::Result<(String, u64)> {
@@ -183,9 +220,13 @@ fn tail(proc: &Proc, state: &State, n: usize) -> io::Result<(String, u64)> {
     Ok((page.text, page.next))
 }
 
-/// Returns the end of the output for a list. It is read again only after new output.
-pub fn preview(proc: &Proc, state: &State) -> Result<Arc<str>, OutputError> {
-    proc.preview(state, || read_preview(proc, state)).map_err(OutputError::of(proc))
+/// Returns the end of the output for a list. It is read again only after new output. It is empty if the output cannot be
+/// read, for whatever reason: a list is possible all the same.
+pub fn preview(proc: &Proc, state: &State) -> Arc<str> {
+    proc.preview(state, || read_preview(proc, state)).unwrap_or_else(|e| {
+        proc.set_unreadable(Some(unreadable(&e)));
+        "".into()
+    })
 }
 
 /// Reads the last characters. A program on a terminal draws anywhere: for that, the rows that it drew last.

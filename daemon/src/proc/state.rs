@@ -61,7 +61,14 @@ impl State {
     /// Returns the state that a record describes.
     pub fn from_facts(facts: &Facts) -> State {
         let mut state = State::new(facts.progress.unwrap_or_default());
-        let Some(launch) = facts.launch else { return state };
+        let Some(launch) = facts.launch else {
+            // With a damaged launch slot the end is still known.
+            if let Some(exit) = facts.exit {
+                state.phase = Phase::Exited { exit, gone: false };
+                state.closed = facts.closed_ms.is_some();
+            }
+            return state;
+        };
         state.pid = launch.pid;
         state.shim_pid = launch.shim_pid;
         state.ticks = launch.ticks;

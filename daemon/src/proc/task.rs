@@ -225,7 +225,7 @@ impl Task {
     /// disk.
     async fn ensure_durable(&self, update: &Update) {
         let unsure = match update {
-            Update::Failed { step, errno, at_ms } if self.record.stage().is_none() => {
+            Update::Failed { step, errno, at_ms } if self.record.is_unlaunched() => {
                 self.record.set_failed(*step, *errno, *at_ms).is_ok()
             }
             Update::Exited { .. } | Update::Adopted { exit: Some(_), .. } => self.adopted,
@@ -340,13 +340,13 @@ impl Task {
     /// program that provably never started is started again.
     async fn relaunch(&mut self, frame: Vec<u8>) -> Option<ShimConnection> {
         while self.record.lock() == LockOwner::Shim {
-            if self.record.stage().is_some() {
+            if !self.record.is_unlaunched() {
                 return self.reconnect().await;
             }
             // The shim closed the connection before it started, so it is exiting: its lock goes with it.
             sleep(RECONNECT_DELAY).await;
         }
-        let started = self.record.stage().is_some();
+        let started = !self.record.is_unlaunched();
         self.record.unlock();
         if started {
             return self.reconnect().await;
@@ -377,7 +377,7 @@ impl Task {
             let permit = launcher.handshakes.acquire().await;
             if self.pidfd.is_none() {
                 let state = self.proc.published_state();
-                self.pidfd = super::tree::pin(state.pid, state.ticks);
+                self.pidfd = super::tree::pin(state.pid, state.ticks).unwrap_or_default();
             }
             self.shim_guard.watch(&self.proc, self.pidfd.as_ref());
             hooks::at("recovery.reach");

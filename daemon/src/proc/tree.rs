@@ -1,7 +1,7 @@
 //! Process trees as /proc shows them: members, usage, and the end of a tree without an owner.
 
 use crate::sys;
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
 use toold_proto::process::{Member, Usage};
 
@@ -152,10 +152,18 @@ pub fn own_usage() -> Usage {
 
 /// Opens a pidfd of the process with this pid and start time. Returns None if it is gone, or the pid belongs to another
 /// process.
-pub fn pin(pid: i32, ticks: u64) -> Option<OwnedFd> {
-    let pidfd = if pid > 0 { sys::pidfd_open(pid).ok()? } else { return None };
+pub fn pin(pid: i32, ticks: u64) -> io::Result<Option<OwnedFd>> {
+    if pid <= 0 {
+        return Ok(None);
+    }
+    let pidfd = match sys::pidfd_open(pid).map_err(io::Error::from) {
+        // Without a descriptor it is not known whether it runs.
+        Err(e) if sys::is_transient(&e) => return Err(e),
+        Err(_) => return Ok(None),
+        Ok(pidfd) => pidfd,
+    };
     // Checked after the pidfd was opened: the pid cannot be reused in between.
-    stat(pid).is_some_and(|s| s.started == ticks).then_some(pidfd)
+    Ok(stat(pid).is_some_and(|s| s.started == ticks).then_some(pidfd))
 }
 
 /// Returns true if the process with this pid and start time runs: it is neither gone, nor dead and not reaped yet.

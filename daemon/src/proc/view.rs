@@ -239,6 +239,7 @@ impl Proc {
             sandbox: Sandbox { kind: "none".into(), enforced: Vec::new() },
             detached: state.detached.then_some(true),
             request_id: spec.request_id.clone(),
+            damaged: Some(self.damage()).filter(|damage| !damage.is_empty()),
         }
     }
 }

@@ -55,8 +55,9 @@ impl Registry {
         if dirs.is_empty() {
             return;
         }
-        let pushed = tokio::task::spawn_blocking(move || dirs.iter().try_for_each(|dir| flush(dir, how))).await;
-        if let Ok(Err(e)) = pushed {
+        // One record that cannot be opened does not keep the others from the disk.
+        let flush_all = move || dirs.iter().filter_map(|dir| flush(dir, how).err()).next_back();
+        if let Ok(Some(e)) = tokio::task::spawn_blocking(flush_all).await {
             tracing::warn!(%e, "failed to write records to disk");
         }
     }

@@ -6,12 +6,15 @@ mod flush;
 mod forget;
 mod name_locks;
 mod request;
+mod scan;
 mod select;
+mod set_aside;
 mod spawn;
 mod table;
 
 pub use adopt::JournalTail;
 pub use select::{Selection, Selector};
+pub use set_aside::SetAside;
 pub use spawn::{NamePolicy, SpawnError, Spawned};
 
 use crate::backend::Launcher;
@@ -35,6 +38,11 @@ pub enum FindError {
     /// The text is empty.
     Empty,
     NotFound(String),
+    /// Its record is damaged, or cannot be read now.
+    SetAside {
+        id: ProcId,
+        aside: SetAside,
+    },
     /// The text is a prefix of several ids. `ids` lists the first of them.
     Ambiguous {
         text: String,
@@ -67,11 +75,13 @@ pub struct Registry {
     unsynced: Mutex<Vec<PathBuf>>,
     ended_record: Notify,
     damaged: Mutex<Vec<String>>,
+    set_aside: Mutex<set_aside::SetAsides>,
 }
 
 impl Registry {
     pub fn new(config: Config, procs_dir: PathBuf, launcher: Arc<Launcher>, sink: Arc<EventSink>) -> Arc<Registry> {
-        let dir_pool = dir_pool::DirPool::open(procs_dir.with_file_name("ready"), &procs_dir, config.survive_power_cut);
+        let ready = procs_dir.with_file_name("ready");
+        let (dir_pool, damaged) = dir_pool::DirPool::open(ready, &procs_dir, config.survive_power_cut);
         Arc::new(Registry {
             config,
             dir_pool: Arc::new(dir_pool),
@@ -87,7 +97,8 @@ impl Registry {
             ended: Mutex::new(forget::RetentionQueue::default()),
             unsynced: Mutex::new(Vec::new()),
             ended_record: Notify::new(),
-            damaged: Mutex::new(Vec::new()),
+            damaged: Mutex::new(damaged),
+            set_aside: Mutex::default(),
         })
     }
 
@@ -119,7 +130,7 @@ impl Registry {
             return Err(FindError::NameOrPrefix { text: text.into(), ids });
         }
         match ids.as_slice() {
-            [] => Err(FindError::NotFound(text.into())),
+            [] => Err(self.not_found(text)),
             [id] => table.get(*id).ok_or_else(|| FindError::NotFound(text.into())),
             _ => Err(FindError::Ambiguous { text: text.into(), ids }),
         }
@@ -139,18 +150,6 @@ impl Registry {
     /// Returns the number of programs that run or are starting.
     pub fn running(&self) -> usize {
         *self.running.borrow()
-    }
-
-    /// Returns descriptions of the damage found since the start.
-    pub fn damaged(&self) -> Vec<String> {
-        self.damaged.lock().map(|d| d.clone()).unwrap_or_default()
-    }
-
-    pub fn report_damage(&self, damage: String) {
-        tracing::error!(damage, "found damaged state");
-        if let Ok(mut damaged) = self.damaged.lock() {
-            damaged.push(damage);
-        }
     }
 }
 

@@ -207,7 +207,8 @@ impl Registry {
         let cgroups = spec.cgroups.clone();
         let dir = self.procs_dir.join(spec.id.to_string());
         let (state, checkpoint) = (State::new(progress), Checkpoint::default());
-        let (proc, inbox) = Proc::new(ProcInit { spec, dir, state, checkpoint, sink: self.sink.clone(), patterns });
+        let (proc, inbox) =
+            Proc::new(ProcInit { spec, dir, state, checkpoint, sink: self.sink.clone(), patterns, damage: Vec::new() });
         let proc = match self.insert(proc) {
             Ok(proc) => proc,
             Err(e) => {
@@ -253,7 +254,8 @@ impl Registry {
         nonce: [u8; 16],
         prepared: Option<PreparedDir>,
     ) -> io::Result<Record> {
-        let new = NewRecord { spec: &proc.spec, progress, nonce, boot: self.boot };
+        let checkpoint = &Checkpoint::default().slot();
+        let new = NewRecord { spec: &proc.spec, progress, nonce, boot: self.boot, checkpoint };
         // This fails if the directory was removed from outside; any other reason also fails below.
         if let Some(Ok(record)) = prepared.map(|prepared| record::create_in(prepared, &proc.dir, &new)) {
             return Ok(record);

@@ -5,7 +5,7 @@ use crate::proc::handle::NoReply;
 use crate::proc::output::OutputError;
 use crate::proc::stdin::StdinError;
 use crate::proc::{Proc, view};
-use crate::registry::{FindError, SpawnError};
+use crate::registry::{FindError, SetAside, SpawnError};
 use crate::spec::{InvalidParam, Problem, SpecError};
 use toold_proto::process::Failure;
 use toold_proto::{ErrorKind, ProcId, RpcError};
@@ -105,6 +105,14 @@ pub fn find_error(param: &str, error: FindError) -> RpcError {
                 if ProcId::is_short_prefix(&text) { ", and the start of an id needs at least 4 digits" } else { "" };
             let message = format!("no process {text:?}{short}; `list` shows what there is");
             RpcError::new(ErrorKind::NotFound, message).with("id", text)
+        }
+        FindError::SetAside { id, aside } => {
+            let (kind, text) = match aside {
+                SetAside::Damaged(text) => (ErrorKind::NotFound, text),
+                SetAside::Unread(text) => (ErrorKind::Unavailable, text),
+            };
+            let message = format!("{id} cannot be loaded: {text}");
+            RpcError::new(kind, message).with("id", id.to_string()).with("damaged", [text].as_slice())
         }
         FindError::Ambiguous { text, ids } => {
             let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();

@@ -63,12 +63,12 @@ impl WriteJson for ListRow {
 }
 
 impl ListRow {
-    fn read(proc: Arc<Proc>, with_usage: bool, now: u64) -> Result<ListRow, RpcError> {
+    fn read(proc: Arc<Proc>, with_usage: bool, now: u64) -> ListRow {
         let state = proc.state();
-        let preview = output::preview(&proc, &state)?;
+        let preview = output::preview(&proc, &state);
         let is_alive = !state.is_final() && state.shim_pid > 0;
         let usage = (with_usage && is_alive).then(|| tree::usage_below(state.shim_pid));
-        Ok(ListRow { proc, state, preview, usage, now })
+        ListRow { proc, state, preview, usage, now }
     }
 }
 
@@ -89,14 +89,13 @@ pub async fn list(call: params::ListParams, daemon: Arc<Daemon>, _: Arc<Peer>) -
         reason: call.reason,
     };
     let Selection { procs, total, older } = daemon.registry.select(&selector, call.ended_within_ms, limit, now);
-    let read =
-        move || procs.into_iter().map(|proc| ListRow::read(proc, with_usage, now)).collect::<Result<_, RpcError>>();
+    let read = move || procs.into_iter().map(|proc| ListRow::read(proc, with_usage, now)).collect();
     if !with_usage {
-        return Ok(ListResponse { rows: read()?, total, older });
+        return Ok(ListResponse { rows: read(), total, older });
     }
     // The usage needs a few files of /proc for every member of every tree: not on a thread that other calls wait for.
     let rows = tokio::task::spawn_blocking(read).await;
     let rows =
-        rows.map_err(|e| RpcError::new(ErrorKind::Internal, format!("internal error while listing processes: {e}")))??;
+        rows.map_err(|e| RpcError::new(ErrorKind::Internal, format!("internal error while listing processes: {e}")))?;
     Ok(ListResponse { rows, total, older })
 }

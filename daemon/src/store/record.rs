@@ -2,16 +2,18 @@
 
 use super::dir_pool::{self, PreparedDir};
 use rustix::fs::FlockOperation;
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use toold_format::fnv1a;
 use toold_format::slots::{
-    self, CHECKPOINT_LEN, CheckpointSlot, Exit, Head, Launch, PAGE_LEN, Progress, SLOT_LEN, Slot, Stage,
+    self, CHECKPOINT_LEN, CheckpointSlot, Exit, Head, Launch, LaunchSlot, PAGE_LEN, Progress, SLOT_LEN, Slot,
+    SlotCondition, Stage,
 };
 use toold_proto::ProcId;
 use toold_proto::pattern::Pattern;
@@ -60,16 +62,48 @@ pub struct Spec {
     pub seq: u64,
 }
 
+/// Number of reads after which a slot that does not match its checksum is damaged: a read during a write fails too.
+const MAX_SLOT_READS: usize = 8;
+
 /// The content of all slots.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Facts {
-    pub head: Head,
+    /// None: the head is damaged, and with it the name of the spec.
+    pub head: Option<Head>,
     pub launch: Option<Launch>,
     pub exit: Option<Exit>,
     pub closed_ms: Option<u64>,
     pub progress: Option<Progress>,
     /// Raw: its reader checks whether it is complete.
     pub checkpoint: CheckpointSlot,
+    pub damaged: DamagedSlots,
+    /// The slots prove that nothing was ever started.
+    pub is_unlaunched: bool,
+}
+
+/// The slots that once had a content and are not readable now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DamagedSlots {
+    pub launch: bool,
+    pub exit: bool,
+    pub closed: bool,
+    pub counts: bool,
+    pub checkpoint: bool,
+}
+
+impl DamagedSlots {
+    const ALL: DamagedSlots = DamagedSlots { launch: true, exit: true, closed: true, counts: true, checkpoint: true };
+
+    pub fn any(self) -> bool {
+        self != DamagedSlots::default()
+    }
+}
+
+/// Returns true if a file was read and is not what was written there. Any other error proves nothing about the file.
+pub fn is_damage(e: &io::Error) -> bool {
+    let not_a_file = [Errno::LOOP, Errno::NXIO, Errno::ISDIR, Errno::NOTDIR].map(Errno::raw_os_error);
+    matches!(e.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof)
+        || e.raw_os_error().is_some_and(|no| not_a_file.contains(&no))
 }
 
 /// An open record.
@@ -84,6 +118,8 @@ pub struct NewRecord<'a> {
     pub progress: &'a Progress,
     pub nonce: [u8; 16],
     pub boot: [u8; 16],
+    /// The checkpoint of a process without events.
+    pub checkpoint: &'a CheckpointSlot,
 }
 
 /// Writes the record in a prepared directory, and gives the directory its name. Nothing runs yet.
@@ -117,22 +153,44 @@ fn page(new: &NewRecord<'_>) -> io::Result<Vec<u8>> {
     let mut page = vec![0u8; PAGE_LEN];
     serde_json::to_writer(&mut page, new.spec)?;
     let json = &page[PAGE_LEN..];
-    let head = Head { spec_len: json.len() as u32, spec_checksum: fnv1a(json), nonce: new.nonce, boot: new.boot };
+    let head = Head {
+        spec_len: json.len() as u32,
+        spec_checksum: fnv1a(json),
+        nonce: new.nonce,
+        boot: new.boot,
+        is_seeded: true,
+    };
     page[..SLOT_LEN].copy_from_slice(&head.slot());
+    page[slots::CHECKPOINT_AT as usize..][..CHECKPOINT_LEN].copy_from_slice(new.checkpoint);
+    page[slots::LAUNCH_AT as usize..][..SLOT_LEN].copy_from_slice(&LaunchSlot::not_launched(new.spec.created_ms));
     page[slots::COUNTS_AT as usize..][..SLOT_LEN].copy_from_slice(&new.progress.slot());
     Ok(page)
 }
 
 impl Record {
+    /// Opens the record of a directory. A link would lead elsewhere and a pipe would block: both are damage.
     pub fn open(dir: &Path) -> io::Result<Record> {
-        Ok(Record { file: File::options().read(true).write(true).open(dir.join("record"))? })
+        Ok(Record { file: open_regular(&dir.join("record"))? })
     }
 
-    /// Returns true for a record that was created and never written.
-    pub fn is_empty(&self) -> io::Result<bool> {
-        let mut head = [0u8; SLOT_LEN];
-        let len = self.file.read_at(&mut head, 0)?;
-        Ok(dir_pool::is_unused(&head[..len]))
+    /// Returns true for a record that was created and never written: nothing but zeros, or the mark of an unused one.
+    pub fn is_blank(&self) -> io::Result<bool> {
+        let mut start = [0u8; 2 * PAGE_LEN];
+        let len = self.read_up_to(&mut start)?;
+        Ok(dir_pool::is_unused(&start[..len]))
+    }
+
+    fn read_up_to(&self, buf: &mut [u8]) -> io::Result<usize> {
+        let mut len = 0;
+        while len < buf.len() {
+            match self.file.read_at(&mut buf[len..], len as u64) {
+                Ok(0) => break,
+                Ok(n) => len += n,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(len)
     }
 
     fn slot(&self, at: u64) -> io::Result<Slot> {
@@ -141,30 +199,23 @@ impl Record {
         Ok(slot)
     }
 
-    /// Reads all slots at once. Fails if the head is damaged.
+    /// Reads all slots at once. A shim may be writing one of them. Fails only if the file cannot be read.
     pub fn facts(&self) -> io::Result<Facts> {
-        let mut page = [0u8; PAGE_LEN];
-        self.file.read_exact_at(&mut page, 0)?;
-        let slot = |at: u64| -> Slot {
-            let mut slot = [0u8; SLOT_LEN];
-            slot.copy_from_slice(&page[at as usize..at as usize + SLOT_LEN]);
-            slot
+        let read = || -> io::Result<Facts> {
+            let mut page = [0u8; PAGE_LEN];
+            let len = self.read_up_to(&mut page)?;
+            let facts = facts_of(&page);
+            // Zeros that the file does not have prove nothing.
+            Ok(if len < PAGE_LEN { Facts { damaged: DamagedSlots::ALL, is_unlaunched: false, ..facts } } else { facts })
         };
-        let head = Head::read(&slot(slots::HEAD_AT)).ok_or_else(|| bad("the head of the record is damaged"))?;
-        Ok(Facts {
-            head,
-            launch: Launch::read(&slot(slots::LAUNCH_AT)),
-            exit: Exit::read(&slot(slots::EXIT_AT)),
-            closed_ms: slots::read_closed(&slot(slots::CLOSED_AT)),
-            progress: Progress::read(&slot(slots::COUNTS_AT)),
-            checkpoint: {
-                let mut checkpoint = [0u8; CHECKPOINT_LEN];
-                checkpoint.copy_from_slice(
-                    &page[slots::CHECKPOINT_AT as usize..slots::CHECKPOINT_AT as usize + CHECKPOINT_LEN],
-                );
-                checkpoint
-            },
-        })
+        let mut facts = read()?;
+        for _ in 1..MAX_SLOT_READS {
+            if !facts.damaged.any() {
+                break;
+            }
+            facts = read()?;
+        }
+        Ok(facts)
     }
 
     /// Returns the progress of the output as the shim last wrote it.
@@ -195,9 +246,18 @@ impl Record {
 
     /// Tries to lock the record. A living shim holds the lock; otherwise this daemon has it afterwards.
     pub fn lock(&self) -> LockOwner {
-        match rustix::fs::flock(&self.file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => LockOwner::Daemon,
-            Err(_) => LockOwner::Shim,
+        self.try_lock().unwrap_or(LockOwner::Shim)
+    }
+
+    /// Tries to lock the record, and fails if the owner of the lock cannot be found out.
+    pub fn try_lock(&self) -> io::Result<LockOwner> {
+        loop {
+            match rustix::fs::flock(&self.file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(LockOwner::Daemon),
+                Err(Errno::WOULDBLOCK) => return Ok(LockOwner::Shim),
+                Err(Errno::INTR) => {}
+                Err(e) => return Err(e.into()),
+            }
         }
     }
 
@@ -226,9 +286,10 @@ impl Record {
         self.file.write_all_at(&slots::closed_slot(at_ms), slots::CLOSED_AT)
     }
 
-    /// Returns the stage, or None if nothing was started.
-    pub fn stage(&self) -> Option<Stage> {
-        Launch::read(&self.slot(slots::LAUNCH_AT).ok()?).map(|l| l.stage)
+    /// Returns true if the launch slot proves that nothing was started. A damaged or unreadable one proves nothing.
+    pub fn is_unlaunched(&self) -> bool {
+        let slot = self.slot(slots::LAUNCH_AT);
+        slot.is_ok_and(|slot| matches!(LaunchSlot::read(&slot), LaunchSlot::Empty | LaunchSlot::NotLaunched))
     }
 
     /// Starts to write the record to disk, without waiting.
@@ -255,6 +316,63 @@ pub enum LockOwner {
     Shim,
 }
 
-fn bad(why: &'static str) -> io::Error {
+/// Opens a regular file for reading and writing, and nothing else.
+pub(super) fn open_regular(path: &Path) -> io::Result<File> {
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let file = File::options().read(true).write(true).custom_flags(flags).open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(bad("it is not a regular file")) }
+}
+
+fn facts_of(page: &[u8; PAGE_LEN]) -> Facts {
+    let slot = |at: u64| -> Slot {
+        let mut slot = [0u8; SLOT_LEN];
+        slot.copy_from_slice(&page[at as usize..at as usize + SLOT_LEN]);
+        slot
+    };
+    let mut checkpoint = [0u8; CHECKPOINT_LEN];
+    checkpoint.copy_from_slice(&page[slots::CHECKPOINT_AT as usize..slots::CHECKPOINT_AT as usize + CHECKPOINT_LEN]);
+    let head = Head::read(&slot(slots::HEAD_AT));
+    let launch = LaunchSlot::read(&slot(slots::LAUNCH_AT));
+    let [exit, closed, counts, checkpoint_is] =
+        [&slot(slots::EXIT_AT)[..], &slot(slots::CLOSED_AT), &slot(slots::COUNTS_AT), &checkpoint]
+            .map(SlotCondition::of);
+    let is_damaged = |condition| condition == SlotCondition::Damaged;
+    // These slots are written with every new record.
+    let is_seeded = head.is_some_and(|head| head.is_seeded);
+    let is_lost = |condition| condition != SlotCondition::Written && is_seeded;
+    let damaged = DamagedSlots {
+        launch: launch == LaunchSlot::Unknown || (launch == LaunchSlot::Empty && is_seeded),
+        exit: is_damaged(exit),
+        closed: is_damaged(closed),
+        counts: is_damaged(counts) || is_lost(counts),
+        checkpoint: is_damaged(checkpoint_is) || is_lost(checkpoint_is),
+    };
+    let progress = Progress::read(&slot(slots::COUNTS_AT));
+    let is_silent = progress.is_some_and(|progress| progress.counts.end == 0);
+    let is_unlaunched = exit == SlotCondition::Empty
+        && match launch {
+            LaunchSlot::NotLaunched => true,
+            // A record of an earlier version, where zeros may also be damage: no other slot may contradict them.
+            LaunchSlot::Empty if !damaged.launch => {
+                [closed, checkpoint_is].iter().all(|is| *is == SlotCondition::Empty) && is_silent
+            }
+            LaunchSlot::Empty | LaunchSlot::Launched(_) | LaunchSlot::Unknown => false,
+        };
+    Facts {
+        head,
+        launch: match launch {
+            LaunchSlot::Launched(launch) => Some(launch),
+            LaunchSlot::Empty | LaunchSlot::NotLaunched | LaunchSlot::Unknown => None,
+        },
+        exit: Exit::read(&slot(slots::EXIT_AT)),
+        closed_ms: slots::read_closed(&slot(slots::CLOSED_AT)),
+        progress,
+        checkpoint,
+        damaged,
+        is_unlaunched,
+    }
+}
+
+pub fn bad(why: &'static str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why)
 }

@@ -3,8 +3,9 @@
 //! A line has the FNV-1a checksum of the id in 16 hex digits, a space, and the id as a JSON string. A file of its own,
 //! because the record's page is full and its spec never changes. Most processes have none.
 
+use super::record::open_regular;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use toold_format::fnv1a;
@@ -41,9 +42,10 @@ fn parse(line: &[u8]) -> Option<String> {
 /// Reads the requests of the process in `dir`. A line that a crash cut was never answered, and does not count as
 /// damaged.
 pub fn read(dir: &Path) -> io::Result<Requests> {
-    let bytes = match std::fs::read(dir.join(FILE)) {
+    let mut bytes = Vec::new();
+    match open_regular(&dir.join(FILE)) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Requests::default()),
-        read => read?,
+        file => file?.read_to_end(&mut bytes)?,
     };
     let mut all = Requests::default();
     for line in bytes.split_inclusive(|byte| *byte == b'\n') {

@@ -1,5 +1,6 @@
 //! Tests of what survives: a killed daemon, shim or zygote, damaged records, a full disk, a power cut.
 
+mod damage;
 mod disk;
 mod power_cut;
 mod recover;

@@ -1,0 +1,214 @@
+//! Reads the directory of one process when a daemon starts, and distinguishes absent, damaged and not readable now. Only
+//! what was read as never started is removed, only what was read as damaged is quarantined.
+
+use crate::log::check;
+use crate::proc::checkpoint::Checkpoint;
+use crate::proc::output::unreadable;
+use crate::proc::state::{Phase, State, Update};
+use crate::proc::{lost, tree};
+use crate::store::record::{self, Facts, LockOwner, Record, Spec};
+use crate::store::requests::{self, Requests};
+use crate::sys;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use toold_format::slots::{Progress, Stage};
+use toold_shim::hooks;
+
+/// The content of one process directory.
+pub enum Scanned {
+    /// A process in its final state.
+    Finished(Box<Loaded>),
+    /// A shim lives, or died without recording an end: a task finds out.
+    Open {
+        loaded: Box<Loaded>,
+        record: Arc<Record>,
+        nonce: [u8; 16],
+    },
+    /// Nothing was started, and the call that created it was never answered: it is removed. Its lock is held until
+    /// then, or a late shim could still start it.
+    NeverStarted(Option<Record>),
+    Damaged(io::Error),
+    /// It could not be read now. Nothing is known about it, so it stays as it is.
+    Unread(io::Error),
+}
+
+/// A process as its directory describes it.
+pub struct Loaded {
+    pub spec: Spec,
+    pub dir: PathBuf,
+    pub state: State,
+    pub checkpoint: Option<Checkpoint>,
+    /// The slot of the checkpoint was written once and is not readable.
+    pub lost_checkpoint: bool,
+    /// Descriptions of the damage that leaves the rest readable.
+    pub damage: Vec<String>,
+    /// The error of reading its log.
+    pub unreadable: Option<String>,
+    pub requests: Requests,
+}
+
+impl Scanned {
+    pub fn loaded(&self) -> Option<&Loaded> {
+        match self {
+            Scanned::Finished(loaded) | Scanned::Open { loaded, .. } => Some(loaded),
+            Scanned::NeverStarted(_) | Scanned::Damaged(_) | Scanned::Unread(_) => None,
+        }
+    }
+}
+
+/// Reads one directory. The owner of the lock decides how the process is resolved. `has_events`: the journal has events
+/// of it, so it was started.
+pub fn scan_dir(dir: &Path, has_events: bool) -> Scanned {
+    hooks::at("recovery.look");
+    match read(dir, has_events) {
+        Ok(scanned) => scanned,
+        Err(e) if record::is_damage(&e) => Scanned::Damaged(e),
+        Err(e) => Scanned::Unread(e),
+    }
+}
+
+/// Returns true if the directory has no file with output: a program that ran may have left one.
+fn has_no_output(dir: &Path) -> io::Result<bool> {
+    for entry in std::fs::read_dir(dir)? {
+        let name = entry?.file_name();
+        if [b"log", b"idx"].iter().any(|prefix| name.as_encoded_bytes().starts_with(*prefix)) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn read(dir: &Path, has_events: bool) -> io::Result<Scanned> {
+    if !std::fs::symlink_metadata(dir)?.is_dir() {
+        return Err(record::bad("it is not a directory"));
+    }
+    let was_never_used = || Ok::<_, io::Error>(!has_events && has_no_output(dir)?);
+    let record = match Record::open(dir) {
+        // The daemon died between creating the directory and the record.
+        Err(e) if e.kind() == io::ErrorKind::NotFound && was_never_used()? => {
+            return Ok(Scanned::NeverStarted(None));
+        }
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Err(record::bad("the record is missing")),
+        opened => opened?,
+    };
+    let lock = record.try_lock()?;
+    if lock == LockOwner::Daemon && record.is_blank()? {
+        if was_never_used()? {
+            // The daemon died between creating the record and writing it.
+            return Ok(Scanned::NeverStarted(Some(record)));
+        }
+        return Err(record::bad("the record is empty"));
+    }
+    // Read after trying the lock: if we hold it, no shim writes any more.
+    let facts = record.facts()?;
+    let head = facts.head.ok_or_else(|| record::bad("the head of the record is damaged"))?;
+    if lock == LockOwner::Daemon && facts.is_unlaunched && was_never_used()? {
+        // Nothing was started, so it does not matter whether the whole spec was written.
+        return Ok(Scanned::NeverStarted(Some(record)));
+    }
+    let spec = record.spec(&head)?;
+    if spec.id.to_string() != dir.file_name().and_then(|n| n.to_str()).unwrap_or_default() {
+        return Err(record::bad("the record belongs to another process"));
+    }
+    let checkpoint = Checkpoint::read(&facts.checkpoint);
+    let mut damage = damaged_slots(&facts, lock, checkpoint.as_ref());
+    let state = match lock {
+        LockOwner::Daemon => resolve(dir, &record, &facts, &spec)?,
+        LockOwner::Shim => with_size(State::from_facts(&facts), &spec),
+    };
+    if state.has_ended() && spec.journaled && !checkpoint.is_some_and(|checkpoint| checkpoint.exited) {
+        // The exit was never published. The shim may still be waiting for the disk, or died before that.
+        lost::to_disk(dir, &record);
+    }
+    let mut unreadable_log = None;
+    if state.is_final() {
+        match check(dir, &state.progress.counts) {
+            Ok(found) => damage.extend(found),
+            Err(e) if sys::is_transient(&e) => return Err(e),
+            Err(e) => unreadable_log = Some(unreadable(&e)),
+        }
+    }
+    let lost_checkpoint = facts.damaged.checkpoint;
+    let requests = match requests::read(dir) {
+        Err(e) if sys::is_transient(&e) => return Err(e),
+        Err(e) => {
+            damage.push(format!("requests: {e}"));
+            Requests::default()
+        }
+        Ok(requests) => requests,
+    };
+    if requests.damaged > 0 {
+        damage.push(format!("requests: {} request ids cannot be read", requests.damaged));
+    }
+    let dir = dir.to_path_buf();
+    let loaded = Box::new(Loaded {
+        spec,
+        dir,
+        state,
+        checkpoint,
+        lost_checkpoint,
+        damage,
+        unreadable: unreadable_log,
+        requests,
+    });
+    if state.is_final() {
+        return Ok(Scanned::Finished(loaded));
+    }
+    record.unlock();
+    Ok(Scanned::Open { loaded, record: Arc::new(record), nonce: head.nonce })
+}
+
+/// Resolves the state of a process whose lock this daemon holds: its shim is dead.
+fn resolve(dir: &Path, record: &Record, facts: &Facts, spec: &Spec) -> io::Result<State> {
+    let mut state = State::from_facts(facts);
+    if facts.progress.is_none() {
+        state.progress = lost::recount(dir, None)?;
+        if record.set_progress(&state.progress).is_err() {
+            tracing::warn!(dir = %dir.display(), "failed to record the counts of its output");
+        }
+    }
+    state = with_size(state, spec);
+    if matches!(state.phase, Phase::Exited { .. }) && state.closed {
+        state.step(&Update::Gone);
+    }
+    // The shim is dead, and so is the program, unless a task has to kill it and to wait for the kernel's wait status.
+    if !state.is_final() && (state.has_ended() || tree::pin(state.pid, state.ticks)?.is_none()) {
+        lost::kill_orphans(Some(facts), lost::PidIdentity::Unverified);
+        for update in lost::final_updates(dir, record, None)? {
+            state.step(&update);
+        }
+    }
+    Ok(state)
+}
+
+/// Completes a state without counts by the size of the terminal that was requested.
+fn with_size(mut state: State, spec: &Spec) -> State {
+    if let Some(size) = spec.pty.filter(|_| state.progress == Progress::default()) {
+        state.progress.rows = size.rows as u16;
+        state.progress.cols = size.cols as u16;
+    }
+    state
+}
+
+/// Describes damaged slots and the consequence of each.
+fn damaged_slots(facts: &Facts, lock: LockOwner, checkpoint: Option<&Checkpoint>) -> Vec<String> {
+    let damaged = facts.damaged;
+    let resolved = lock == LockOwner::Daemon;
+    // An exit was published that the record does not have.
+    let ended_otherwise = facts.launch.is_some_and(|launch| matches!(launch.stage, Stage::Lost | Stage::Failed));
+    let gone = facts.exit.is_none() && !ended_otherwise && checkpoint.is_some_and(|checkpoint| checkpoint.exited);
+    let all = [
+        (damaged.launch, "the launch slot of the record is damaged: pid and start are unknown"),
+        (damaged.exit || (resolved && gone), "the exit slot of the record is damaged: the end is unknown"),
+        (damaged.closed, "the close slot of the record is damaged"),
+        // A living shim writes it again.
+        (damaged.counts && resolved, "the counts of the record are damaged; they were counted again from the log"),
+        (
+            damaged.checkpoint,
+            "the checkpoint of the record is damaged; it was restored from the journal, or else every event that is \
+             due counts as published",
+        ),
+    ];
+    all.into_iter().filter(|(is_damaged, _)| *is_damaged).map(|(_, what)| what.to_owned()).collect()
+}

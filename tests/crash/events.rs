@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use toold_test_support::conn::Conn;
 use toold_test_support::rig::{Daemon, id};
 
-/// The points. A match reaches each of them; an acknowledgement the last two.
+/// The points. A match reaches each of them; an acknowledgement two, an exit in an answer to a consumer the last two.
 pub const POINTS: &[&str] = &[
     "watch.found",
     "watch.admitted",
@@ -16,6 +16,8 @@ pub const POINTS: &[&str] = &[
     "journal.applied",
     "ack.write",
     "ack.written",
+    "exit_seen.write",
+    "exit_seen.written",
 ];
 
 struct EventCase {
@@ -90,7 +92,7 @@ fn is_gapless(events: &[Value]) {
 
 #[test]
 fn a_match_is_published_exactly_once_whichever_step_the_daemon_dies_in() {
-    for point in POINTS.iter().filter(|p| !p.starts_with("ack.")) {
+    for point in POINTS.iter().filter(|p| !p.starts_with("ack.") && !p.starts_with("exit_seen.")) {
         for step in ["match", "exit"] {
             let mut case = EventCase::new("[watch]\nmin_interval_ms = 1\n");
             let process = id(&case.daemon.ok("exec", exec()));
@@ -144,6 +146,23 @@ fn acknowledged_events_are_never_delivered_again_and_others_are() {
         assert_eq!(seqs, expected, "{point}");
         let other = case.daemon.ok("events.next", json!({ "consumer": "other" }));
         assert_eq!(other["events"].as_array().unwrap().len(), 3, "nothing was acknowledged for this consumer");
+    }
+}
+
+/// The answer is written before its exit is acknowledged: a crash in between delivers the exit again, never loses it.
+#[test]
+fn an_exit_in_an_answer_is_acknowledged_after_the_answer_was_written() {
+    for point in POINTS.iter().filter(|p| p.starts_with("exit_seen.")) {
+        let mut case = EventCase::new("");
+        case.arm(point);
+        let mut conn = case.daemon.conn();
+        let exec = json!({ "argv": ["/bin/true"], "yield_ms": 600_000, "consumer": "c" });
+        let process = id(&conn.call("exec", exec).unwrap());
+        case.strike(point);
+        case.daemon.closed(&process);
+        let next = case.daemon.ok("events.next", json!({ "consumer": "c", "types": ["exited"] }));
+        let again = next["events"].as_array().unwrap().len();
+        assert_eq!(again, usize::from(*point == "exit_seen.write"), "{point}: {next}");
     }
 }
 

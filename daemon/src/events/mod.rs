@@ -16,7 +16,8 @@ mod segment;
 mod tests;
 
 pub use consumers::{
-    ConsumerError, ConsumerName, ConsumerView, Consumers, ExitMark, Expired, NextEvents, NextQuery, Registration,
+    ConsumerError, ConsumerName, ConsumerView, Consumers, Delivery, ExitMark, Expired, NextEvents, NextQuery,
+    Registration,
 };
 pub use filter::Filter;
 pub use journal::{Journal, JournalLimits, SeqBounds};

@@ -4,6 +4,7 @@ pub mod checkpoint;
 pub mod completion;
 pub mod condition;
 pub mod event_sink;
+pub mod exit_delivery;
 pub mod handle;
 mod heartbeat;
 pub mod input_wait;

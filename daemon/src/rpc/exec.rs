@@ -1,9 +1,9 @@
 //! `exec`.
 
 use super::context::Daemon;
-use super::events::{acknowledge, consumer};
+use super::events::{consumer, exit_receipt};
 use super::poll::remember_exit;
-use super::wire::Peer;
+use super::wire::{Peer, WithReceipt};
 use crate::clock::wall_ms;
 use crate::proc::condition::Readiness;
 use crate::proc::output::{FittedOutput, read_fitted};
@@ -23,7 +23,7 @@ pub async fn exec(
     call: params::ExecParams,
     daemon: Arc<Daemon>,
     peer: Arc<Peer>,
-) -> Result<results::ExecResult, RpcError> {
+) -> Result<WithReceipt<results::ExecResult>, RpcError> {
     let config = &daemon.registry.config;
     let readiness = Readiness::from_call(&call, config.max_wait_ms)?;
     let request = spec::build(&call, config)?;
@@ -44,6 +44,7 @@ pub async fn exec(
     let max_tokens = call.max_output_tokens.unwrap_or(DEFAULT_OUTPUT_TOKENS).min(MAX_OUTPUT_TOKENS);
     let FittedOutput { output, next, truncated, gap } = read_fitted(&proc, &state, max_tokens)?;
     let process = proc.view_of(&state, wall_ms());
-    acknowledge(&daemon, consumer.as_ref(), process.exited_at.is_some().then_some(&proc).into_iter())?;
-    Ok(results::ExecResult { process, output, next_cursor: next, truncated, gap, existing, ready })
+    let receipt = exit_receipt(&daemon, consumer, process.exited_at.is_some().then_some(&proc).into_iter());
+    let result = results::ExecResult { process, output, next_cursor: next, truncated, gap, existing, ready };
+    Ok(WithReceipt { result, receipt })
 }

@@ -31,10 +31,10 @@ use toold_proto::api;
 /// Registers every method of the protocol.
 pub fn module(daemon: Arc<Daemon>) -> RpcModule<Daemon> {
     let mut m = RpcModule::from_arc(daemon.clone());
-    register::<api::Exec, _, _, _>(&mut m, &daemon, exec::exec);
+    register_like::<api::Exec, _, _, _, _>(&mut m, &daemon, exec::exec);
     register::<api::Poll, _, _, _>(&mut m, &daemon, poll::poll);
     register::<api::Log, _, _, _>(&mut m, &daemon, log::log);
-    register::<api::Wait, _, _, _>(&mut m, &daemon, wait::wait);
+    register_like::<api::Wait, _, _, _, _>(&mut m, &daemon, wait::wait);
     register::<api::Kill, _, _, _>(&mut m, &daemon, kill::kill);
     register::<api::Signal, _, _, _>(&mut m, &daemon, signal::signal);
     register::<api::Write, _, _, _>(&mut m, &daemon, write::write);
@@ -46,7 +46,7 @@ pub fn module(daemon: Arc<Daemon>) -> RpcModule<Daemon> {
     register::<api::Forget, _, _, _>(&mut m, &daemon, forget::forget);
     register::<api::SessionActive, _, _, _>(&mut m, &daemon, session::active);
     register::<api::SessionEnd, _, _, _>(&mut m, &daemon, session::end);
-    register::<api::EventsNext, _, _, _>(&mut m, &daemon, events::next::next);
+    register_like::<api::EventsNext, _, _, _, _>(&mut m, &daemon, events::next::next);
     register::<api::EventsAck, _, _, _>(&mut m, &daemon, events::ack::ack);
     m.register_subscription("events.subscribe", "events.event", "events.unsubscribe", events::subscribe::subscribe)
         .expect("every method is registered once");

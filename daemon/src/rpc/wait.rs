@@ -1,9 +1,9 @@
 //! `wait`.
 
 use super::context::Daemon;
-use super::events::{acknowledge, consumer};
+use super::events::{consumer, exit_receipt};
 use super::poll::remember_exit;
-use super::wire::Peer;
+use super::wire::{Peer, WithReceipt};
 use crate::clock::wall_ms;
 use crate::proc::Proc;
 use crate::proc::condition::{Condition, Reached, wait_for_many};
@@ -23,7 +23,7 @@ pub async fn wait(
     call: params::WaitParams,
     daemon: Arc<Daemon>,
     peer: Arc<Peer>,
-) -> Result<results::WaitResult, RpcError> {
+) -> Result<WithReceipt<results::WaitResult>, RpcError> {
     let asked = call.timeout_ms.unwrap_or(DEFAULT_TIMEOUT_MS);
     if asked <= 0 {
         return Err(RpcError::too_small("timeout_ms", 1, asked));
@@ -44,9 +44,9 @@ pub async fn wait(
     let processes = procs.iter().zip(reached).map(|(proc, reached)| waited(proc, &peer, reached));
     let processes: Vec<Waited> = processes.collect::<Result<_, _>>()?;
     let exited = procs.iter().zip(&processes).filter(|(_, waited)| waited.process.exited_at.is_some());
-    acknowledge(&daemon, consumer.as_ref(), exited.map(|(proc, _)| proc))?;
+    let receipt = exit_receipt(&daemon, consumer, exited.map(|(proc, _)| proc));
     let note = clamped.then(|| format!("the timeout of {asked} ms was cut to max_wait_ms, {max} ms"));
-    Ok(results::WaitResult { status, processes, timeout_ms, clamped, note })
+    Ok(WithReceipt { result: results::WaitResult { status, processes, timeout_ms, clamped, note }, receipt })
 }
 
 fn selected(call: &params::WaitParams, daemon: &Daemon) -> Result<Vec<Arc<Proc>>, RpcError> {

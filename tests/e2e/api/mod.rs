@@ -1,6 +1,7 @@
 //! Tests of the JSON-RPC methods, a file per method or feature, over the daemon's socket.
 
 mod daemon;
+mod delivery;
 mod env;
 mod event_text;
 pub mod events;
@@ -23,6 +24,7 @@ mod list;
 mod log;
 mod needs_input;
 mod numbers;
+mod opening;
 mod poll;
 mod poll_bytes;
 mod pty;

@@ -1,5 +1,6 @@
 //! Named consumers: the position of each on disk, and its next events.
 
+mod delivery;
 mod expired;
 mod file;
 mod name;
@@ -7,6 +8,7 @@ mod next;
 mod state;
 mod wait;
 
+pub use delivery::Delivery;
 pub use expired::Expired;
 pub use name::{ConsumerName, InvalidConsumerName};
 pub use next::NextEvents;
@@ -24,6 +26,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use tokio::sync::Notify;
 use toold_proto::ProcId;
 use toold_proto::params::ConsumerStart;
 use toold_shim::hooks;
@@ -36,7 +39,7 @@ const TOUCH_INTERVAL_MS: u64 = 60_000;
 pub struct Registration {
     pub position: u64,
     pub created: bool,
-    /// It had expired and starts again: reported once.
+    /// It had expired and starts again: reported until `forget_expiry`.
     pub expired: Option<Expired>,
 }
 
@@ -75,6 +78,8 @@ pub struct Consumers {
     ttl_ms: u64,
     max: usize,
     table: Mutex<Table>,
+    /// Notified when the delivery of an answer ends.
+    settled: Notify,
 }
 
 #[derive(Debug)]
@@ -89,11 +94,13 @@ struct Consumer {
     /// The time of last use, which may not be on disk yet.
     used_ms: u64,
     scan_cache: ScanCache,
+    /// The answers with an exit for it that are being written.
+    deliveries: usize,
 }
 
 impl Consumer {
     fn new(file: ConsumerFile) -> Consumer {
-        Consumer { used_ms: file.state.used_ms, file, scan_cache: ScanCache::default() }
+        Consumer { used_ms: file.state.used_ms, file, scan_cache: ScanCache::default(), deliveries: 0 }
     }
 }
 
@@ -114,7 +121,13 @@ impl Consumers {
             }
         }
         let expired = expired::ExpiredList::load(dir, &mut damage);
-        let consumers = Consumers { dir: dir.into(), ttl_ms, max, table: Mutex::new(Table { active, expired }) };
+        let consumers = Consumers {
+            dir: dir.into(),
+            ttl_ms,
+            max,
+            table: Mutex::new(Table { active, expired }),
+            settled: Notify::new(),
+        };
         consumers.expire(now_ms);
         Ok((consumers, damage))
     }
@@ -136,12 +149,16 @@ impl Consumers {
         };
         let created = self.create_if_absent(&mut table, name, begin, now_ms)?;
         self.touch_locked(&mut table, name, now_ms)?;
-        if expired.is_some() {
-            // After the consumer is created: a crash between the two reports the expiry again.
-            table.expired.remove(&self.dir, name)?;
-        }
         let position = table.active.get(name).map_or(begin, |consumer| consumer.file.state.position);
         Ok(Registration { position, created, expired })
+    }
+
+    /// Records that the consumer was informed of its expiry. A failure only informs it again.
+    pub fn forget_expiry(&self, name: &ConsumerName) {
+        let removed = lock_ignoring_poison(&self.table).expired.remove(&self.dir, name);
+        if let Err(e) = removed {
+            tracing::warn!(%e, %name, "failed to record that a consumer knows of its expiry");
+        }
     }
 
     /// Acknowledges the events up to `seq`; `last` is the newest event. Returns the position, which never decreases.
@@ -178,7 +195,9 @@ impl Consumers {
         let mark = ExitMark { newest_seq: mark.newest_seq.min(bounds.last), exit_seq: mark.exit_seq.min(bounds.last) };
         let known = consumer.file.state.exit_marks.get(&id.bits());
         if known != Some(&mark) && consumer.file.state.position < mark.max_seq() {
+            hooks::at("exit_seen.write");
             consumer.file.append(Fact::ExitSeen { process: id.bits(), mark })?;
+            hooks::at("exit_seen.written");
             consumer.file.state.tidy(bounds.oldest);
             consumer.file.compact();
         }

@@ -150,6 +150,10 @@ fn a_consumer_unused_for_too_long_expires_and_is_informed_once_when_it_returns()
     let expired = Some(Expired { position: 42, at_ms: 9001 + TTL });
     let registered = again.register(&mine, ConsumerStart::Now, bounds(7, 50), 0).expect("registered");
     assert_eq!(registered, Registration { position: 6, created: false, expired });
+    // Reported until the report has reached it.
+    let registered = again.register(&mine, ConsumerStart::Now, bounds(7, 50), 0).expect("registered");
+    assert_eq!(registered.expired, expired);
+    again.forget_expiry(&mine);
     assert_eq!(again.register(&mine, ConsumerStart::Now, bounds(7, 50), 0).expect("registered").expired, None);
     assert_eq!(
         consumers(dir.path()).register(&mine, ConsumerStart::Now, bounds(7, 50), 0).expect("registered").expired,

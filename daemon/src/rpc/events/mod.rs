@@ -6,9 +6,11 @@ mod output_push;
 pub mod subscribe;
 
 use super::context::Daemon;
+use super::wire::{OnDelivery, Receipt};
 use crate::clock::wall_ms;
-use crate::events::{ConsumerError, ConsumerName, Filter};
-use crate::proc::{Proc, completion};
+use crate::events::{ConsumerError, ConsumerName, Delivery, Filter};
+use crate::proc::Proc;
+use crate::proc::exit_delivery::ExitDelivery;
 use std::sync::Arc;
 use toold_proto::event::EventType;
 use toold_proto::params::ConsumerStart;
@@ -52,18 +54,44 @@ pub fn consumer(daemon: &Daemon, name: Option<&str>) -> Result<Option<ConsumerNa
     Ok(Some(name))
 }
 
-/// Acknowledges the exits of these processes for a consumer: the answer contains them.
-pub fn acknowledge<'a>(
+/// Returns the receipt that acknowledges the exits of these processes for a consumer: the answer contains them.
+pub fn exit_receipt<'a>(
     daemon: &Daemon,
-    consumer: Option<&ConsumerName>,
+    consumer: Option<ConsumerName>,
     ended: impl Iterator<Item = &'a Arc<Proc>>,
-) -> Result<(), RpcError> {
-    let Some(name) = consumer else { return Ok(()) };
-    for proc in ended {
-        let acknowledged = completion::acknowledge_exit(proc, name, &daemon.consumers, &daemon.journal);
-        acknowledged.map_err(|e| consumer_error(e, name.as_str()))?;
+) -> Option<Receipt> {
+    let ended: Vec<Arc<Proc>> = consumer.is_some().then(|| ended.cloned().collect())?;
+    let delivery = Delivery::new(daemon.consumers.clone(), consumer?);
+    let delivery = ExitDelivery::new(delivery, daemon.journal.clone(), ended)?;
+    Some(Arc::new(delivery))
+}
+
+impl OnDelivery for ExitDelivery {
+    fn begin(&self) {
+        ExitDelivery::begin(self);
     }
-    Ok(())
+
+    fn delivered(&self) {
+        self.acknowledge();
+    }
+}
+
+/// The delivery of the fact that a consumer had expired.
+struct ExpiryDelivery(Delivery);
+
+impl OnDelivery for ExpiryDelivery {
+    fn begin(&self) {
+        self.0.begin();
+    }
+
+    fn delivered(&self) {
+        self.0.consumers.forget_expiry(&self.0.name);
+    }
+}
+
+/// Returns the receipt that records that a consumer was informed of its expiry.
+pub fn expiry_receipt(daemon: &Daemon, name: &ConsumerName) -> Receipt {
+    Arc::new(ExpiryDelivery(Delivery::new(daemon.consumers.clone(), name.clone())))
 }
 
 pub fn consumer_error(error: ConsumerError, name: &str) -> RpcError {

@@ -1,10 +1,10 @@
 //! `events.next`.
 
-use super::{consumer_error, consumer_name, filter};
+use super::{consumer_error, consumer_name, expiry_receipt, filter};
 use crate::clock::wall_ms;
 use crate::events::NextQuery;
 use crate::rpc::context::Daemon;
-use crate::rpc::wire::Peer;
+use crate::rpc::wire::{Peer, WithReceipt};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -21,7 +21,7 @@ pub async fn next(
     call: params::EventsNextParams,
     daemon: Arc<Daemon>,
     _: Arc<Peer>,
-) -> Result<results::EventsNextResult, RpcError> {
+) -> Result<WithReceipt<results::EventsNextResult>, RpcError> {
     let name = consumer_name(&call.consumer)?;
     let limit = call.limit.unwrap_or(DEFAULT_LIMIT);
     if limit == 0 || limit > MAX_LIMIT {
@@ -30,6 +30,7 @@ pub async fn next(
     let filter = filter(&daemon, &call.types, &call.session_key, &call.task_id, &call.id)?;
     let (journal, consumers) = (&daemon.journal, &daemon.consumers);
     let error = |e| consumer_error(e, &call.consumer);
+    consumers.wait_deliveries(&name).await;
     let registration = consumers.register(&name, call.from, journal.bounds(), wall_ms()).map_err(error)?;
     // A consumer that had expired is answered at once, with the fact.
     let wait_ms = if registration.expired.is_some() { 0 } else { call.wait_ms };
@@ -40,8 +41,10 @@ pub async fn next(
         (Some(first), Some(last)) => Some(SeqRange { from: *first.start(), to: *last.end() }),
         _ => None,
     };
+    // The consumer learns of its expiry once, by this answer: not by one that was lost.
+    let receipt = registration.expired.map(|_| expiry_receipt(&daemon, &name));
     let forgotten = registration.expired.map(|e| results::Forgotten { position: e.position, at: rfc3339(e.at_ms) });
-    Ok(results::EventsNextResult {
+    let result = results::EventsNextResult {
         events: next.events.into_iter().map(|entry| Event(entry.json)).collect(),
         position: next.position,
         last: next.last,
@@ -49,5 +52,6 @@ pub async fn next(
         created: registration.created,
         forgotten,
         consumer: call.consumer,
-    })
+    };
+    Ok(WithReceipt { result, receipt })
 }

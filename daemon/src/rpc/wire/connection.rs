@@ -2,7 +2,8 @@
 //! peer's identity are here, so every call passes them.
 
 use super::call_limit::{CallLimit, CallPermit, URGENT_EXTRA_CALLS};
-use super::jsonrpsee::{jsonrpsee_id, response_text, subscription_sink, unsubscribe, unsubscribe_params};
+use super::delivery::Answer;
+use super::jsonrpsee::{answer_of, jsonrpsee_id, subscription_sink, unsubscribe, unsubscribe_params};
 use super::message::{Message, Rejected, Request, RequestId};
 use super::response::error_without_id;
 use super::{Peer, Wire, message, nesting, response};
@@ -36,7 +37,7 @@ pub(crate) enum Transport {
 pub(crate) enum Dispatched {
     /// Only notifications.
     NoAnswer,
-    Answer(Box<str>),
+    Answer(Answer),
     Pending(Pending),
 }
 
@@ -48,11 +49,11 @@ pub(crate) struct Pending {
 }
 
 /// A call in flight. Resolves to its answer, or to None for a notification.
-type Call = BoxFuture<'static, Option<Box<str>>>;
+type Call = BoxFuture<'static, Option<Answer>>;
 
 /// A call that finished in its own task. Dropped: its permits are given back.
 pub(crate) struct FinishedCall {
-    pub text: Option<Box<str>>,
+    pub answer: Option<Answer>,
     _permits: Vec<CallPermit>,
 }
 
@@ -79,7 +80,7 @@ pub(crate) struct Connection {
 }
 
 enum Started {
-    Ended(Option<Box<str>>),
+    Ended(Option<Answer>),
     Running(Call, CallPermit),
 }
 
@@ -112,12 +113,12 @@ impl Connection {
         let limits = &self.wire.limits;
         if nesting::deeper_than(text, limits.max_nesting) {
             let message = format!("a message nests at most {} deep", limits.max_nesting);
-            return Dispatched::Answer(error_without_id(&RpcError::limit("max_nesting", message)));
+            return Dispatched::Answer(error_without_id(&RpcError::limit("max_nesting", message)).into());
         }
         match message::parse(text, limits.max_batch) {
             Ok(Message::One(request)) => self.one(request, transport),
             Ok(Message::Batch(entries)) => self.batch(entries),
-            Err(Rejected { id, error }) => Dispatched::Answer(response::error(&id, &error)),
+            Err(Rejected { id, error }) => Dispatched::Answer(response::error(&id, &error).into()),
         }
     }
 
@@ -133,21 +134,21 @@ impl Connection {
         // A call outlives its client: a hang-up must not stop an exec or a kill half-way.
         tokio::spawn(async move {
             let Pending { id, call, permits } = pending;
-            let text = call.await.map(|text| connection.within_bounds(&id, text));
+            let answer = call.await.map(|answer| connection.within_bounds(&id, answer));
             // Never full: the permits bound the answers. Closed: the client has disconnected.
-            let _ = connection.answers.try_send(FinishedCall { text, _permits: permits });
+            let _ = connection.answers.try_send(FinishedCall { answer, _permits: permits });
         });
     }
 
     /// Continues a pending message in a task of its own, for a caller that awaits its answer.
-    pub fn detach(self: &Arc<Self>, pending: Pending) -> JoinHandle<Option<Box<str>>> {
+    pub fn detach(self: &Arc<Self>, pending: Pending) -> JoinHandle<Option<Answer>> {
         let connection = self.clone();
         tokio::spawn(async move {
             let Pending { id, call, permits } = pending;
-            let text = call.await.map(|text| connection.within_bounds(&id, text));
-            connection.on_answer_queued(text.as_deref().unwrap_or_default());
+            let answer = call.await.map(|answer| connection.within_bounds(&id, answer));
+            connection.on_answer_queued(answer.as_ref().map_or("", |answer| &answer.text));
             drop(permits);
-            text
+            answer
         })
     }
 
@@ -167,17 +168,18 @@ impl Connection {
     }
 
     /// Returns the answer, or an error in its place if the client has left too much unread.
-    fn within_bounds(&self, id: &RequestId, text: Box<str>) -> Box<str> {
+    fn within_bounds(&self, id: &RequestId, answer: Answer) -> Answer {
+        let text = &answer.text;
         let max = self.wire.limits.max_outgoing_bytes;
         let before = self.waiting.fetch_add(text.len(), Relaxed) + self.buffered.load(Relaxed);
         if before.saturating_add(text.len()) <= max {
-            return text;
+            return answer;
         }
         self.waiting.fetch_sub(text.len(), Relaxed);
         let message = format!("the answer has {} bytes and {before} wait unread; at most {max} may wait", text.len());
         let error = response::error(id, &RpcError::limit("max_outgoing_bytes", message));
         self.waiting.fetch_add(error.len(), Relaxed);
-        error
+        error.into()
     }
 
     fn one(&self, request: Request<'_>, transport: Transport) -> Dispatched {
@@ -190,7 +192,7 @@ impl Connection {
         };
         match self.start(request, no_push) {
             Started::Ended(None) => Dispatched::NoAnswer,
-            Started::Ended(Some(text)) => Dispatched::Answer(text),
+            Started::Ended(Some(answer)) => Dispatched::Answer(answer),
             Started::Running(call, permit) => Dispatched::Pending(Pending { id, call, permits: vec![permit] }),
         }
     }
@@ -200,14 +202,14 @@ impl Connection {
         for entry in entries {
             calls.push(match entry {
                 Ok(request) => self.start(request, Some("a subscription cannot be in a batch: send it by itself")),
-                Err(Rejected { id, error }) => Started::Ended(Some(response::error(&id, &error))),
+                Err(Rejected { id, error }) => Started::Ended(Some(response::error(&id, &error).into())),
             });
         }
         let mut running = false;
         let mut parts: Vec<Call> = Vec::with_capacity(calls.len());
         for call in calls {
             parts.push(match call {
-                Started::Ended(text) => ready(text).boxed(),
+                Started::Ended(answer) => ready(answer).boxed(),
                 Started::Running(call, permit) => {
                     running = true;
                     permits.push(permit);
@@ -254,7 +256,7 @@ impl Connection {
         let mut call = self.call(name, callback.clone(), id, params, state);
         // The waker is not needed: a call that is not ready moves to a task, which polls it again.
         match call.poll_unpin(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(text) => Started::Ended(text),
+            Poll::Ready(answer) => Started::Ended(answer),
             Poll::Pending => Started::Running(call, permit),
         }
     }
@@ -287,12 +289,12 @@ impl Connection {
             }
         };
         let finish = move |result: Result<MethodResponse, _>| match result {
-            Ok(response) => answered.then(|| response_text(response, &id)).flatten(),
+            Ok(response) => answered.then(|| answer_of(response, &id)).flatten(),
             Err(_) => {
                 tracing::error!(method = name, "a handler panicked");
                 let error =
                     RpcError::new(ErrorKind::Internal, format!("`{name}` failed inside toold; its log has the panic"));
-                answered.then(|| response::error(&id, &error))
+                answered.then(|| response::error(&id, &error).into())
             }
         };
         AssertUnwindSafe(run).catch_unwind().map(finish).boxed()
@@ -320,7 +322,7 @@ impl Connection {
 
 /// Answers a call that did not start. A notification gets no answer.
 fn refuse(id: Option<RequestId>, error: impl FnOnce() -> RpcError) -> Started {
-    Started::Ended(id.map(|id| response::error(&id, &error())))
+    Started::Ended(id.map(|id| response::error(&id, &error()).into()))
 }
 
 fn no_such_method(method: &str) -> RpcError {
@@ -351,7 +353,7 @@ mod tests {
             let Dispatched::Pending(pending) = connection.receive(call, Transport::Stream) else { panic!("pending") };
             connection.spawn(pending);
             let done = inbox.answers.recv().await.expect("an answer");
-            let text = done.text.as_deref().expect("a text");
+            let text = &*done.answer.as_ref().expect("an answer").text;
             assert_eq!(text.contains("xxx"), fits, "{unread}: {text}");
             assert_eq!(text.contains("max_outgoing_bytes"), !fits, "{unread}: {text}");
             connection.on_answer_queued(text);

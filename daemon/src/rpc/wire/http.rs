@@ -1,9 +1,14 @@
 //! HTTP/1.1: a POST is one message and its response the answer; a GET may become a WebSocket.
 
 use super::connection::{Connection, Dispatched, Inbox, Transport};
+use super::delivery::Answer;
+use super::hang_up::hung_up;
+use super::http_io::{AnswerBody, HttpIo};
+use super::opening::OpeningDeadline;
+use super::sniff::Framing;
 use super::{STOP_FLUSH_TIMEOUT, StopSignal, reject, ws};
-use http_body_util::{BodyExt, Full};
-use hyper::body::{Bytes, Incoming};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
 use hyper::header::{ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HeaderValue, UPGRADE};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -11,12 +16,11 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use std::convert::Infallible;
 use std::future::poll_fn;
-use std::io::Cursor;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
-use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
+use tokio::sync::Notify;
 use tokio_tungstenite::tungstenite::handshake::server::create_response_with_body;
 
 /// The longest request head. Browsers stay below 8 KiB.
@@ -26,86 +30,139 @@ const MAX_HEAD_LEN: usize = 64 * 1024;
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 const USAGE: &str = "POST one JSON-RPC 2.0 message here, or connect as a WebSocket.\n";
 
+/// One client, for the handlers of its requests.
+struct HttpClient {
+    connection: Arc<Connection>,
+    stream: Arc<UnixStream>,
+    upgraded: AtomicBool,
+    /// Notified when the first whole request has come.
+    opened: Notify,
+}
+
+/// The way in which hyper is done with a connection.
+enum Ended {
+    Http(hyper::Result<()>),
+    /// The first request did not come in time.
+    Overdue,
+    Stop,
+}
+
 /// Serves a client until it closes or the daemon stops. `bytes` were read already.
 pub(super) async fn serve(
     stream: UnixStream,
-    bytes: Vec<u8>,
+    (bytes, mut deadline): (Vec<u8>, OpeningDeadline),
     (connection, inbox): (Arc<Connection>, Inbox),
     stop: StopSignal,
 ) {
-    let (reader, writer) = stream.into_split();
-    let io = TokioIo::new(tokio::io::join(Cursor::new(bytes).chain(reader), writer));
-    let upgraded = Arc::new(AtomicBool::new(false));
+    let stream = Arc::new(stream);
+    let io = HttpIo::new(stream.clone(), bytes, deadline.received().clone());
+    let taken = io.taken();
+    let (upgraded, opened) = (AtomicBool::new(false), Notify::new());
+    let client = Arc::new(HttpClient { connection: connection.clone(), stream, upgraded, opened });
     let service = service_fn(|request| {
-        let (connection, upgraded) = (connection.clone(), upgraded.clone());
-        Box::pin(async move { Ok::<_, Infallible>(respond(request, &connection, &upgraded).await) })
+        let (client, taken) = (client.clone(), taken.clone());
+        Box::pin(async move {
+            let response = client.respond(request).await;
+            Ok::<_, Infallible>(response.map(|reply| match reply {
+                Reply::Text(text) => AnswerBody::text(text),
+                Reply::Answer(answer) => AnswerBody::answer(answer, taken),
+                Reply::Empty => AnswerBody::default(),
+            }))
+        })
     });
-    let mut http = http1::Builder::new().max_buf_size(MAX_HEAD_LEN).serve_connection(io, service);
+    // A client may close its sending side after its request, as `nc -N` does. `hung_up` notices when it is gone.
+    let mut builder = http1::Builder::new();
+    let mut http = builder.half_close(true).max_buf_size(MAX_HEAD_LEN).serve_connection(TokioIo::new(io), service);
     let mut stopping = stop.clone();
-    let ended = tokio::select! {
-        ended = poll_fn(|cx| http.poll_without_shutdown(cx)) => ended,
-        () = stopping.wait() => {
-            std::pin::Pin::new(&mut http).graceful_shutdown();
-            let rest = poll_fn(|cx| http.poll_without_shutdown(cx));
-            // Waits only for the answer in flight. There is nothing to do about its failure.
-            let _ = tokio::time::timeout(STOP_FLUSH_TIMEOUT, rest).await;
-            return;
+    let overdue = async {
+        tokio::select! {
+            () = deadline.passed() => {}
+            () = client.opened.notified() => std::future::pending().await,
         }
     };
+    let ended = tokio::select! {
+        ended = poll_fn(|cx| http.poll_without_shutdown(cx)) => Ended::Http(ended),
+        () = overdue => Ended::Overdue,
+        () = stopping.wait() => Ended::Stop,
+    };
+    if let Ended::Stop = ended {
+        std::pin::Pin::new(&mut http).graceful_shutdown();
+        let rest = poll_fn(|cx| http.poll_without_shutdown(cx));
+        // Waits only for the answer in flight. There is nothing to do about its failure.
+        let _ = tokio::time::timeout(STOP_FLUSH_TIMEOUT, rest).await;
+        return;
+    }
     let parts = http.into_parts();
-    if ended.is_ok() && upgraded.load(Relaxed) {
-        ws::serve(parts.io.into_inner(), parts.read_buf.to_vec(), (connection, inbox), stop).await;
-    } else {
-        reject::linger(parts.io.into_inner()).await;
+    let io = parts.io.into_inner();
+    match ended {
+        Ended::Overdue => reject::send_error_and_close(io, Framing::Http, &deadline.error()).await,
+        Ended::Http(Ok(())) if client.upgraded.load(Relaxed) => {
+            ws::serve(io, parts.read_buf.to_vec(), (connection, inbox), stop).await;
+        }
+        Ended::Http(_) | Ended::Stop => reject::linger(io).await,
     }
 }
 
-async fn respond(
-    request: Request<Incoming>,
-    connection: &Arc<Connection>,
-    upgraded: &AtomicBool,
-) -> Response<Full<Bytes>> {
-    if request.headers().contains_key(UPGRADE) {
-        return match create_response_with_body(&request, Full::default) {
-            Ok(response) => {
-                upgraded.store(true, Relaxed);
+/// The body of a response before it is written.
+#[derive(Default)]
+enum Reply {
+    Answer(Answer),
+    Text(String),
+    #[default]
+    Empty,
+}
+
+impl HttpClient {
+    async fn respond(&self, request: Request<Incoming>) -> Response<Reply> {
+        if request.headers().contains_key(UPGRADE) {
+            self.opened.notify_one();
+            return match create_response_with_body(&request, Reply::default) {
+                Ok(response) => {
+                    self.upgraded.store(true, Relaxed);
+                    response
+                }
+                Err(error) => text(StatusCode::BAD_REQUEST, format!("no WebSocket: {error}\n")),
+            };
+        }
+        if request.method() != Method::POST {
+            let mut response = text(StatusCode::METHOD_NOT_ALLOWED, USAGE.into());
+            response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
+            return response;
+        }
+        let body = body(request, self.connection.wire.limits.max_message_bytes).await;
+        self.opened.notify_one();
+        match body {
+            Body::Whole(message) => self.call(&message).await,
+            Body::TooLong(rest) => {
+                let mut response = json(StatusCode::PAYLOAD_TOO_LARGE, self.connection.too_long().into());
+                if rest == Rest::Unread {
+                    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+                }
                 response
             }
-            Err(error) => text(StatusCode::BAD_REQUEST, format!("no WebSocket: {error}\n")),
-        };
-    }
-    if request.method() != Method::POST {
-        let mut response = text(StatusCode::METHOD_NOT_ALLOWED, USAGE.into());
-        response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
-        return response;
-    }
-    match body(request, connection.wire.limits.max_message_bytes).await {
-        Body::Whole(message) => call(&message, connection).await,
-        Body::TooLong(rest) => {
-            let mut response = json(StatusCode::PAYLOAD_TOO_LARGE, connection.too_long());
-            if rest == Rest::Unread {
-                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-            }
-            response
+            Body::Broken => text(StatusCode::BAD_REQUEST, "the body ended early\n".into()),
         }
-        Body::Broken => text(StatusCode::BAD_REQUEST, "the body ended early\n".into()),
     }
-}
 
-/// Runs one message. The call gets a task of its own: hyper drops this future when the client hangs up.
-async fn call(message: &[u8], connection: &Arc<Connection>) -> Response<Full<Bytes>> {
-    let answer = match connection.receive(message, Transport::Post) {
-        Dispatched::NoAnswer => None,
-        Dispatched::Answer(text) => Some(text),
-        // The task does not panic: every call in it has a panic guard.
-        Dispatched::Pending(pending) => connection.detach(pending).await.ok().flatten(),
-    };
-    match answer {
-        Some(answer) => json(StatusCode::OK, answer),
-        None => {
-            let mut response = Response::new(Full::default());
-            *response.status_mut() = StatusCode::NO_CONTENT;
-            response
+    /// Runs one message. The call gets a task of its own: it goes on when the client hangs up.
+    async fn call(&self, message: &[u8]) -> Response<Reply> {
+        let answer = match self.connection.receive(message, Transport::Post) {
+            Dispatched::NoAnswer => None,
+            Dispatched::Answer(answer) => Some(answer),
+            Dispatched::Pending(pending) => tokio::select! {
+                // The task does not panic: every call in it has a panic guard.
+                answer = self.connection.detach(pending) => answer.ok().flatten(),
+                // The write of any response fails now, and that ends the connection.
+                () = hung_up(&self.stream) => None,
+            },
+        };
+        match answer {
+            Some(answer) => json(StatusCode::OK, answer),
+            None => {
+                let mut response = Response::new(Reply::Empty);
+                *response.status_mut() = StatusCode::NO_CONTENT;
+                response
+            }
         }
     }
 }
@@ -152,18 +209,16 @@ async fn body(request: Request<Incoming>, max: usize) -> Body {
     }
 }
 
-fn json(status: StatusCode, answer: Box<str>) -> Response<Full<Bytes>> {
-    // The newline is for curl in a terminal.
-    let body = format!("{answer}\n");
-    typed(status, body, "application/json")
+fn json(status: StatusCode, answer: Answer) -> Response<Reply> {
+    typed(status, Reply::Answer(answer), "application/json")
 }
 
-fn text(status: StatusCode, body: String) -> Response<Full<Bytes>> {
-    typed(status, body, "text/plain; charset=utf-8")
+fn text(status: StatusCode, body: String) -> Response<Reply> {
+    typed(status, Reply::Text(body), "text/plain; charset=utf-8")
 }
 
-fn typed(status: StatusCode, body: String, content_type: &'static str) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::from(body));
+fn typed(status: StatusCode, body: Reply, content_type: &'static str) -> Response<Reply> {
+    let mut response = Response::new(body);
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     response

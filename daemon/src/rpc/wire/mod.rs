@@ -3,13 +3,17 @@
 
 mod call_limit;
 mod connection;
+mod delivery;
 pub mod frame;
+mod hang_up;
 pub mod headers;
 mod http;
+mod http_io;
 mod jsonrpsee;
 pub mod lines;
 pub mod message;
 pub mod nesting;
+mod opening;
 pub mod probe;
 mod reject;
 mod response;
@@ -17,12 +21,14 @@ pub mod sniff;
 mod stream;
 mod ws;
 
+pub use delivery::{OnDelivery, Receipt};
 pub use jsonrpsee::raw_response;
-pub use response::{Serialized, WriteJson};
+pub use response::{Serialized, WithReceipt, WriteJson};
 
 use crate::config::Config;
 use ::jsonrpsee::Methods;
 use connection::Connection;
+use opening::OpeningDeadline;
 use sniff::{Framing, Opening};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -55,7 +61,7 @@ pub struct WireLimits {
     pub max_subscriptions: usize,
     /// Of one connection: the bytes of answers that wait because the client does not read.
     pub max_outgoing_bytes: usize,
-    /// The time in which a new connection must send its first byte.
+    /// The time in which a new connection must send its first whole request.
     pub first_byte_ms: u64,
 }
 
@@ -262,17 +268,16 @@ fn admit(stream: UnixStream, wire: &Arc<Wire>, stop: &StopSignal, clients: &mut 
 
 /// Serves one client, from its first byte to its last.
 async fn client(mut stream: UnixStream, wire: Arc<Wire>, peer: Peer, mut stop: StopSignal) {
-    let timeout = Duration::from_millis(wire.limits.first_byte_ms);
+    let deadline = OpeningDeadline::new(wire.limits.first_byte_ms);
     let opening = tokio::select! {
-        opening = sniff::read_opening(&mut stream, timeout) => opening,
+        opening = sniff::read_opening(&mut stream, deadline.at()) => opening,
         () = stop.wait() => return,
     };
     let max = wire.limits.max_message_bytes;
     match opening {
         Opening::Closed => {}
         Opening::TimedOut => {
-            let message = format!("nothing came within {} ms", wire.limits.first_byte_ms);
-            reject::send_error_and_close(stream, Framing::Unknown, &RpcError::limit("first_byte_ms", message)).await;
+            reject::send_error_and_close(stream, Framing::Unknown, &deadline.error()).await;
         }
         Opening::Detected(Framing::Unknown, _) => {
             let message = "begin with { or [ for one JSON message per line, Content-Length: or an HTTP method";
@@ -280,14 +285,16 @@ async fn client(mut stream: UnixStream, wire: Arc<Wire>, peer: Peer, mut stop: S
                 .await;
         }
         Opening::Detected(Framing::Lines, bytes) => {
-            stream::serve(lines::Lines::new(max), stream, bytes, Connection::new(wire, peer), stop).await;
+            let start = stream::Start { framing: Framing::Lines, bytes, deadline };
+            stream::serve(lines::Lines::new(max), stream, start, Connection::new(wire, peer), stop).await;
         }
         Opening::Detected(Framing::Headers, bytes) => {
-            stream::serve(headers::Headers::new(max), stream, bytes, Connection::new(wire, peer), stop).await;
+            let start = stream::Start { framing: Framing::Headers, bytes, deadline };
+            stream::serve(headers::Headers::new(max), stream, start, Connection::new(wire, peer), stop).await;
         }
         // On the heap: the task of an idle line client should not have the size of an HTTP server.
         Opening::Detected(Framing::Http, bytes) => {
-            Box::pin(http::serve(stream, bytes, Connection::new(wire, peer), stop)).await;
+            Box::pin(http::serve(stream, (bytes, deadline), Connection::new(wire, peer), stop)).await;
         }
     }
 }

@@ -47,7 +47,7 @@ impl Caller {
     /// Returns the answer to one message. None: it has no answer, or would have to wait for it.
     pub fn call(&self, text: &[u8]) -> Option<Box<str>> {
         match self.connection.receive(text, Transport::Stream) {
-            Dispatched::Answer(answer) => Some(answer),
+            Dispatched::Answer(answer) => Some(answer.text),
             Dispatched::NoAnswer | Dispatched::Pending(_) => None,
         }
     }

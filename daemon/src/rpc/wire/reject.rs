@@ -8,6 +8,7 @@ use super::sniff::{Framing, Opening, read_opening};
 use std::io;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::time::Instant;
 use toold_proto::{ErrorKind, RpcError};
 
 /// The time in which a rejected client must show its framing. After that it gets a line.
@@ -17,7 +18,7 @@ const LINGER_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Sends a client that was not admitted the reason, and closes.
 pub(crate) async fn reject(mut stream: impl AsyncRead + AsyncWrite + Unpin, error: &RpcError) {
-    let framing = match read_opening(&mut stream, DETECT_TIMEOUT).await {
+    let framing = match read_opening(&mut stream, Instant::now() + DETECT_TIMEOUT).await {
         Opening::Detected(framing, _) => framing,
         Opening::TimedOut => Framing::Unknown,
         Opening::Closed => return,

@@ -1,5 +1,6 @@
 //! Answers as text: results that write themselves, and error answers.
 
+use super::delivery::{Answer, Receipt};
 use super::message::RequestId;
 use serde::Serialize;
 use toold_proto::RpcError;
@@ -7,6 +8,11 @@ use toold_proto::RpcError;
 /// A result that writes itself as JSON into an answer.
 pub trait WriteJson {
     fn write_json(&self, out: &mut Vec<u8>) -> serde_json::Result<()>;
+
+    /// Returns what the delivery of the answer causes.
+    fn receipt(&self) -> Option<Receipt> {
+        None
+    }
 }
 
 /// A result that serde writes.
@@ -15,6 +21,22 @@ pub struct Serialized<T>(pub T);
 impl<T: Serialize> WriteJson for Serialized<T> {
     fn write_json(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
         serde_json::to_writer(out, &self.0)
+    }
+}
+
+/// A result that serde writes, and the effect of its delivery.
+pub struct WithReceipt<T> {
+    pub result: T,
+    pub receipt: Option<Receipt>,
+}
+
+impl<T: Serialize> WriteJson for WithReceipt<T> {
+    fn write_json(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
+        serde_json::to_writer(out, &self.result)
+    }
+
+    fn receipt(&self) -> Option<Receipt> {
+        self.receipt.clone()
     }
 }
 
@@ -36,7 +58,11 @@ pub(crate) fn error_without_id(error: &RpcError) -> Box<str> {
 }
 
 /// Joins the answers of a batch, in its order. None: the batch had only notifications.
-pub(crate) fn batch(answers: Vec<Option<Box<str>>>) -> Option<Box<str>> {
-    let answers: Vec<Box<str>> = answers.into_iter().flatten().collect();
-    (!answers.is_empty()).then(|| format!("[{}]", answers.join(",")).into())
+pub(crate) fn batch(answers: Vec<Option<Answer>>) -> Option<Answer> {
+    let (mut texts, mut receipts) = (Vec::new(), Vec::new());
+    for answer in answers.into_iter().flatten() {
+        texts.push(answer.text);
+        receipts.extend(answer.receipts);
+    }
+    (!texts.is_empty()).then(|| Answer { text: format!("[{}]", texts.join(",")).into(), receipts })
 }

@@ -1,8 +1,8 @@
 //! Detects the framing of a connection by its first byte that is not blank.
 
 use std::io;
-use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::time::Instant;
 
 /// The size of the first read: enough for a small request.
 const FIRST_READ_LEN: usize = 8 * 1024;
@@ -42,9 +42,9 @@ pub(crate) enum Opening {
     Closed,
 }
 
-/// Reads until the framing is detected, for at most `timeout`.
-pub(crate) async fn read_opening(stream: &mut (impl AsyncRead + Unpin), timeout: Duration) -> Opening {
-    match tokio::time::timeout(timeout, first_bytes(stream)).await {
+/// Reads until the framing is detected, or until `deadline`.
+pub(crate) async fn read_opening(stream: &mut (impl AsyncRead + Unpin), deadline: Instant) -> Opening {
+    match tokio::time::timeout_at(deadline, first_bytes(stream)).await {
         Ok(Ok((framing, bytes))) => Opening::Detected(framing, bytes),
         Ok(Err(_)) => Opening::Closed,
         Err(_) => Opening::TimedOut,

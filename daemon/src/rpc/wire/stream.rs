@@ -2,14 +2,18 @@
 //! does not read, and that is the whole back-pressure.
 
 use super::connection::{Connection, Dispatched, FinishedCall, Inbox, Transport};
+use super::delivery::{Answer, Undelivered};
 use super::frame::{Decode, Frame};
+use super::hang_up::HangUp;
+use super::opening::OpeningDeadline;
 use super::response::error_without_id;
+use super::sniff::Framing;
 use super::{STOP_FLUSH_TIMEOUT, StopSignal, reject};
 use serde_json::value::RawValue;
 use std::io;
-use std::os::fd::AsFd;
 use std::sync::Arc;
-use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
+use std::sync::atomic::Ordering::Relaxed;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use toold_proto::{ErrorKind, RpcError};
@@ -19,24 +23,34 @@ const FLUSH_THRESHOLD: usize = 256 * 1024;
 /// An empty outgoing buffer with more capacity is freed.
 const MAX_IDLE_CAPACITY: usize = 2 * FLUSH_THRESHOLD;
 
-/// Serves a client until it hangs up or the daemon stops. `bytes` were read already.
+/// The start of a connection: its framing, the bytes that were read already, and the deadline of its first request.
+pub(super) struct Start {
+    pub framing: Framing,
+    pub bytes: Vec<u8>,
+    pub deadline: OpeningDeadline,
+}
+
+/// Serves a client until it hangs up or the daemon stops.
 pub(super) async fn serve<D: Decode>(
     mut decoder: D,
     stream: UnixStream,
-    bytes: Vec<u8>,
+    Start { framing, bytes, deadline }: Start,
     (connection, inbox): (Arc<Connection>, Inbox),
     stop: StopSignal,
 ) {
     decoder.feed(&bytes);
     drop(bytes);
     let (reader, writer) = stream.into_split();
-    let mut stream = StreamConnection { decoder, connection, inbox, stop, reader, writer, out: Vec::new() };
-    // An error means that the client has disconnected.
-    if let Ok(CloseReason::Broken) = stream.run().await {
-        let StreamConnection { reader, writer, .. } = stream;
-        if let Ok(stream) = reader.reunite(writer) {
-            reject::linger(stream).await;
-        }
+    let (out, undelivered) = (Vec::new(), Undelivered::default());
+    let opening = Some(deadline);
+    let mut stream = StreamConnection { decoder, connection, inbox, stop, reader, writer, out, undelivered, opening };
+    let reason = stream.run().await;
+    let StreamConnection { reader, writer, .. } = stream;
+    match (reason, reader.reunite(writer)) {
+        (Ok(CloseReason::Broken), Ok(stream)) => reject::linger(stream).await,
+        (Ok(CloseReason::Overdue(error)), Ok(stream)) => reject::send_error_and_close(stream, framing, &error).await,
+        // The client has disconnected, or has every answer.
+        (Ok(CloseReason::Done | CloseReason::Broken | CloseReason::Overdue(_)) | Err(_), _) => {}
     }
 }
 
@@ -48,6 +62,10 @@ struct StreamConnection<D> {
     reader: OwnedReadHalf,
     writer: OwnedWriteHalf,
     out: Vec<u8>,
+    /// The receipts of the answers in `out`.
+    undelivered: Undelivered,
+    /// None: the first request has come.
+    opening: Option<OpeningDeadline>,
 }
 
 /// The reason why a connection ends.
@@ -56,6 +74,8 @@ enum CloseReason {
     Done,
     /// The client's framing is broken, and the error was sent.
     Broken,
+    /// The first request did not come in time.
+    Overdue(Box<RpcError>),
 }
 
 /// An event that wakes the task of the connection.
@@ -65,6 +85,8 @@ enum Wakeup {
     Push(Box<RawValue>),
     Stop,
     HungUp,
+    /// The first request did not come in time.
+    Overdue,
 }
 
 impl<D: Decode> StreamConnection<D> {
@@ -78,8 +100,15 @@ impl<D: Decode> StreamConnection<D> {
                 return Ok(CloseReason::Broken);
             }
             self.flush().await?;
+            let opening = async {
+                match &mut self.opening {
+                    Some(deadline) => deadline.passed().await,
+                    None => std::future::pending().await,
+                }
+            };
             let event = tokio::select! {
                 read = self.reader.read_buf(self.decoder.read_buf()) => Wakeup::Read(read?),
+                () = opening => Wakeup::Overdue,
                 Some(done) = self.inbox.answers.recv() => Wakeup::Answer(done),
                 Some(push) = self.inbox.pushes.recv() => Wakeup::Push(push),
                 () = self.stop.wait() => Wakeup::Stop,
@@ -87,16 +116,27 @@ impl<D: Decode> StreamConnection<D> {
             match event {
                 Wakeup::Read(0) => return self.on_eof().await,
                 Wakeup::Stop | Wakeup::HungUp => return self.drain_on_stop().await,
-                Wakeup::Read(_) => {}
+                Wakeup::Read(n) => self.received(n),
                 Wakeup::Answer(done) => self.answer(done),
                 Wakeup::Push(push) => D::encode(&mut self.out, push.get()),
+                Wakeup::Overdue => {
+                    let error = self.opening.as_ref().map(OpeningDeadline::error);
+                    return Ok(error.map_or(CloseReason::Done, |error| CloseReason::Overdue(error.into())));
+                }
             }
+        }
+    }
+
+    fn received(&self, bytes: usize) {
+        if let Some(deadline) = &self.opening {
+            deadline.received().fetch_add(bytes, Relaxed);
         }
     }
 
     /// Runs the complete messages and takes the contents of the inbox. Returns the reason if the framing is broken.
     async fn messages(&mut self) -> io::Result<Option<&'static str>> {
         while let Some(frame) = self.decoder.next() {
+            self.opening = None;
             match frame {
                 Frame::Message(text) => {
                     let outcome = self.connection.receive(text, Transport::Stream);
@@ -116,19 +156,20 @@ impl<D: Decode> StreamConnection<D> {
     fn outcome(&mut self, outcome: Dispatched) {
         match outcome {
             Dispatched::NoAnswer => {}
-            Dispatched::Answer(text) => self.put(text),
+            Dispatched::Answer(answer) => self.put(answer),
             Dispatched::Pending(pending) => self.connection.spawn(pending),
         }
     }
 
     fn answer(&mut self, mut done: FinishedCall) {
-        if let Some(text) = done.text.take() {
-            self.connection.on_answer_queued(&text);
-            self.put(text);
+        if let Some(answer) = done.answer.take() {
+            self.connection.on_answer_queued(&answer.text);
+            self.put(answer);
         }
     }
 
-    fn put(&mut self, text: Box<str>) {
+    fn put(&mut self, Answer { text, receipts }: Answer) {
+        self.undelivered.begin(receipts);
         if self.out.is_empty() && text.len() > FLUSH_THRESHOLD {
             D::encode_owned(&mut self.out, text);
         } else {
@@ -169,6 +210,7 @@ impl<D: Decode> StreamConnection<D> {
                 tokio::time::timeout(STOP_FLUSH_TIMEOUT, self.writer.write_all_buf(&mut rest)).await??;
             }
         }
+        self.undelivered.delivered();
         self.out.clear();
         if self.out.capacity() > MAX_IDLE_CAPACITY {
             self.out = Vec::new();
@@ -189,13 +231,18 @@ impl<D: Decode> StreamConnection<D> {
         if self.is_finished() {
             return Ok(CloseReason::Done);
         }
-        let hang_up = HangUp::new(self.reader.as_ref())?;
+        let hang_up = HangUp::new(self.reader.as_ref());
+        let hang_up = async || match &hang_up {
+            Ok(hang_up) => hang_up.wait().await,
+            // Without a descriptor, only the write of an answer shows that the client is gone.
+            Err(_) => std::future::pending().await,
+        };
         while !self.is_finished() {
             let event = tokio::select! {
                 Some(done) = self.inbox.answers.recv() => Wakeup::Answer(done),
                 Some(push) = self.inbox.pushes.recv() => Wakeup::Push(push),
                 () = self.stop.wait() => Wakeup::Stop,
-                () = hang_up.wait() => Wakeup::HungUp,
+                () = hang_up() => Wakeup::HungUp,
             };
             match event {
                 Wakeup::Stop => return self.drain_on_stop().await,
@@ -203,7 +250,7 @@ impl<D: Decode> StreamConnection<D> {
                 Wakeup::Answer(done) => self.answer(done),
                 Wakeup::Push(push) => D::encode(&mut self.out, push.get()),
                 // Unreachable: nothing is read any more.
-                Wakeup::Read(_) => {}
+                Wakeup::Read(_) | Wakeup::Overdue => {}
             }
             self.inbox().await?;
             self.flush().await?;
@@ -230,26 +277,5 @@ impl<D: Decode> StreamConnection<D> {
         self.inbox().await?;
         self.flush().await?;
         Ok(CloseReason::Done)
-    }
-}
-
-/// Detects that a client which has stopped sending stops reading too. Asking the stream itself would clear its writable
-/// state, so this is a second descriptor of the same socket.
-struct HangUp(UnixStream);
-
-impl HangUp {
-    fn new(stream: &UnixStream) -> io::Result<HangUp> {
-        let second = std::os::unix::net::UnixStream::from(stream.as_fd().try_clone_to_owned()?);
-        Ok(HangUp(UnixStream::from_std(second)?))
-    }
-
-    async fn wait(&self) {
-        while let Ok(ready) = self.0.ready(Interest::WRITABLE).await {
-            if ready.is_write_closed() {
-                return;
-            }
-            // Clears the writable state, so that the next `ready` waits for a change.
-            let _ = self.0.try_io(Interest::WRITABLE, || io::Result::<()>::Err(io::ErrorKind::WouldBlock.into()));
-        }
     }
 }

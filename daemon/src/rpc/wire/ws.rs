@@ -1,6 +1,7 @@
 //! Serves a WebSocket connection: the same calls, one JSON message per WebSocket message.
 
 use super::connection::{Connection, Dispatched, FinishedCall, Inbox, Transport};
+use super::delivery::{Answer, Undelivered};
 use super::{STOP_FLUSH_TIMEOUT, StopSignal, reject};
 use futures_util::{SinkExt, StreamExt};
 use std::sync::Arc;
@@ -28,7 +29,7 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
         .max_message_size(Some(max))
         .max_frame_size(Some(max));
     let ws = WebSocketStream::from_partially_read(stream, bytes, Role::Server, Some(config)).await;
-    let mut socket = Socket { ws, connection, inbox, stop, unsent: 0 };
+    let mut socket = Socket { ws, connection, inbox, stop, unsent: 0, undelivered: Undelivered::default() };
     // An error means that the client has disconnected.
     if let Ok(Some(close)) = socket.run().await {
         let stopping = close.code == CloseCode::Away;
@@ -46,6 +47,8 @@ struct Socket<S> {
     stop: StopSignal,
     /// Bytes handed to the library since its last complete flush.
     unsent: usize,
+    /// The receipts of the answers in them.
+    undelivered: Undelivered,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
@@ -85,16 +88,21 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
     async fn receive(&mut self, text: &[u8]) -> Result<(), Error> {
         match self.connection.receive(text, Transport::Stream) {
             Dispatched::NoAnswer => {}
-            Dispatched::Answer(text) => self.send(&text).await?,
+            Dispatched::Answer(answer) => self.put(answer).await?,
             Dispatched::Pending(pending) => self.connection.spawn(pending),
         }
         Ok(())
     }
 
-    async fn answer(&mut self, done: FinishedCall) -> Result<(), Error> {
-        let Some(text) = &done.text else { return Ok(()) };
-        self.connection.on_answer_queued(text);
-        self.send(text).await
+    async fn answer(&mut self, mut done: FinishedCall) -> Result<(), Error> {
+        let Some(answer) = done.answer.take() else { return Ok(()) };
+        self.connection.on_answer_queued(&answer.text);
+        self.put(answer).await
+    }
+
+    async fn put(&mut self, Answer { text, receipts }: Answer) -> Result<(), Error> {
+        self.undelivered.begin(receipts);
+        self.send(&text).await
     }
 
     async fn send(&mut self, text: &str) -> Result<(), Error> {
@@ -113,6 +121,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
                 Err(late) => return Err(Error::Io(late.into())),
             },
         }
+        self.undelivered.delivered();
         self.unsent = 0;
         self.connection.set_buffered(0);
         Ok(())

@@ -27,6 +27,7 @@ impl Any<'_> {
                 ToShim::Ring { .. } => "ring",
                 ToShim::Write { .. } => "write",
                 ToShim::WriteStop { .. } => "write_stop",
+                ToShim::WriteFind { .. } => "write_find",
                 ToShim::Close { .. } => "close",
                 ToShim::Resize { .. } => "resize",
                 ToShim::Signal { .. } => "signal",
@@ -177,6 +178,7 @@ fn frames(block: &[u8]) -> Vec<Any<'_>> {
         Any::From(F::Killed { token, signals: 1 << 15 | 1 << 9, survivors: &SURVIVORS }),
         Any::From(F::Gone),
         Any::From(F::Exited { exit: exit(), progress: Progress { closed: true, ..progress } }),
+        Any::To(T::WriteFind { token, id: [9; 16] }),
     ]
 }
 
@@ -272,7 +274,7 @@ fn unknown_kinds_are_skipped_and_later_versions_read() {
     assert_eq!((kinds, rest.len()), (vec![(200, None), (3, Some("ring")), (74, Some("gone"))], 0));
     let known: Vec<u8> = (0..=255).filter(|kind| Any::read(*kind, &[1; 300]).is_some()).collect();
     // Slots have to match their checksum, and a state of `wrote` has to be known; all other kinds read any bytes.
-    assert_eq!(known, [1, 2, 3, 5, 6, 7, 8, 9, 66, 67, 72, 74]);
+    assert_eq!(known, [1, 2, 3, 5, 6, 7, 8, 9, 10, 66, 67, 72, 74]);
 }
 
 #[test]

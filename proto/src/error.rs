@@ -76,7 +76,9 @@ impl ErrorKind {
             ErrorKind::NotFound => "no such process",
             ErrorKind::AmbiguousId => "the name or prefix matches more than one process; data.matches lists some",
             ErrorKind::AlreadyExited => "the process has exited; data.process has the details",
-            ErrorKind::StdinUnavailable => "no open stdin; data.reason is not_piped (started without one) or closed",
+            ErrorKind::StdinUnavailable => {
+                "no open stdin; data.reason is not_piped (started without one), closed, or full (a terminal that takes no end-of-file now)"
+            }
             ErrorKind::Limit => "a limit is reached; data.limit is its config key",
             ErrorKind::Denied => "denied by policy; data.reason has the reason",
             ErrorKind::SpawnFailed => "the program could not start; data has step, errno and path",

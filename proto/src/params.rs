@@ -258,7 +258,8 @@ params!(
         required { id: String }
         data: Option<String>,
         data_base64: Option<String>,
-        /// Idempotency key: a write with the same key is acknowledged and not repeated.
+        /// Idempotency key: a write with the same key is acknowledged and not repeated. The last 4096 keys of a process are
+        /// remembered; the result has the number in `remembered_write_ids`.
         write_id: Option<String>,
         /// Maximum wait for the program to read. Default: 5000.
         timeout_ms: Option<u64>,

@@ -152,6 +152,9 @@ result!(
         complete: bool,
         /// True if a write with this `write_id` was done before.
         duplicate: bool,
+        /// The number of `write_id`s of this process that are remembered. Only for a write with one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        remembered_write_ids: Option<u64>,
     }
 );
 

@@ -62,6 +62,11 @@ pub enum ToShim<'a> {
     WriteStop {
         token: u64,
     },
+    /// Asks what is known of a named write. Answered by `Wrote`: duplicate if it is finished, else more.
+    WriteFind {
+        token: u64,
+        id: [u8; 16],
+    },
     Close {
         token: u64,
     },
@@ -161,6 +166,7 @@ impl ToShim<'_> {
             ToShim::Resize { .. } => 7,
             ToShim::Signal { .. } => 8,
             ToShim::Kill { .. } => 9,
+            ToShim::WriteFind { .. } => 10,
         }
     }
 
@@ -176,6 +182,10 @@ impl ToShim<'_> {
                 out.put(&total.to_le_bytes());
                 out.put(&(data.len() as u32).to_le_bytes());
                 out.put(data);
+            }
+            ToShim::WriteFind { token, id } => {
+                out.put(&token.to_le_bytes());
+                out.put(&id);
             }
             ToShim::WriteStop { token } | ToShim::Close { token } => out.put(&token.to_le_bytes()),
             ToShim::Resize { token, rows, cols } => {
@@ -221,6 +231,7 @@ impl ToShim<'_> {
                 let (token, signal, cause, grace_ms) = (t.u64()?, t.i32()?, t.u32()?, t.u64()?);
                 ToShim::Kill { token, signal, grace_ms, cause, uid: t.u32()?, pid: t.i32()? }
             }
+            10 => ToShim::WriteFind { token: t.u64()?, id: t.take()? },
             // A frame of a later version.
             _ => return None,
         })

@@ -12,6 +12,7 @@ pub mod log;
 pub mod slots;
 pub mod step;
 mod stream;
+pub mod writes;
 
 pub use hash::fnv1a;
 pub use stream::Stream;

@@ -136,7 +136,7 @@ impl Shim {
             Stream::Stderr => self.output.err = None,
         }
         if self.output.is_pty {
-            self.stdin.pty_gone();
+            self.stdin_pty_gone();
         }
         if self.output.out.is_none() && self.output.err.is_none() && !self.closed {
             self.closed = true;

@@ -14,6 +14,7 @@ pub mod zygote;
 mod capture;
 mod kill;
 mod link;
+mod named_writes;
 mod pids;
 mod pty;
 mod spare;

@@ -229,6 +229,7 @@ impl Shim {
             }
             ToShim::Write { token, id, offset, total, data } => self.stdin_write(token, id, offset, total, data),
             ToShim::WriteStop { token } => self.stdin_stop(token),
+            ToShim::WriteFind { token, id } => self.stdin_find(token, id),
             ToShim::Close { token } => self.stdin_close(token),
             ToShim::Resize { token, rows, cols } => self.resize(token, rows, cols),
             ToShim::Signal { token, signal } => {

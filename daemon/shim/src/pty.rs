@@ -31,9 +31,11 @@ impl Shim {
         let eof = modes.special_codes[rustix::termios::SpecialCodeIndex::VEOF];
         let twice = modes.local_modes.contains(rustix::termios::LocalModes::ICANON) && !self.stdin.at_line_start;
         let typed = [eof, eof];
-        rustix::io::write(master, if twice { &typed } else { &typed[..1] })?;
+        let wanted = if twice { &typed[..] } else { &typed[..1] };
+        let written = rustix::io::write(master, wanted)?;
+        // The first of two has sent the line: the next call needs one.
         self.stdin.at_line_start = true;
-        Ok(())
+        if written < wanted.len() { Err(Errno::AGAIN) } else { Ok(()) }
     }
 
     /// Notes whether any process has the terminal open, and keeps it in either case. To close it would hang it up, and

@@ -1,5 +1,6 @@
 //! The program's input: written piece by piece, each piece at most once, without waiting for a slow reader.
 
+use super::named_writes::{self, NamedWrites};
 use super::run::{Shim, token, unwatch, watch};
 use crate::clock::mono_ms;
 use rustix::event::epoll::EventFlags;
@@ -7,13 +8,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use toold_format::frame::{FromShim, MAX_WRITE_LEN, Wrote};
-use toold_format::slots;
 
-/// Named writes that are remembered. A client repeats its last ones, not those of long ago.
-const MAX_WRITES: usize = 128;
-/// The length of a remembered write: id, bytes done, 1 when it is finished.
-const WRITE_ENTRY_LEN: usize = 32;
-pub const MEMORY_LEN: usize = MAX_WRITE_LEN + MAX_WRITES * WRITE_ENTRY_LEN;
+pub const MEMORY_LEN: usize = MAX_WRITE_LEN + named_writes::MEMORY_LEN;
 
 /// The other end of the program's input.
 enum Target {
@@ -34,9 +30,7 @@ pub struct Stdin {
     id: [u8; 16],
     offset: u64,
     total: u64,
-    /// The remembered writes, the oldest overwritten first.
-    writes: &'static mut [u8],
-    next_write: usize,
+    pub named: NamedWrites,
     /// The last byte typed ended a line.
     pub at_line_start: bool,
 }
@@ -53,8 +47,7 @@ impl Stdin {
             id: [0; 16],
             offset: 0,
             total: 0,
-            writes,
-            next_write: 0,
+            named: NamedWrites::new(writes),
             at_line_start: true,
         }
     }
@@ -76,64 +69,15 @@ impl Stdin {
         matches!(self.target, Target::Pty) && self.len > 0
     }
 
-    pub fn pty_gone(&mut self) {
-        self.target = Target::Closed;
-        self.len = 0;
-    }
-
     /// Drops the piece that waits for a daemon that is gone. The bytes written are remembered.
     pub fn caller_gone(&mut self) {
         self.len = 0;
     }
-
-    /// Finds a named write: the bytes done, and true when it is finished. None: not remembered, or unnamed.
-    fn find_write(&self, id: &[u8; 16]) -> Option<(u64, bool)> {
-        if *id == [0; 16] {
-            return None;
-        }
-        let entry = self.writes.chunks_exact(WRITE_ENTRY_LEN).find(|e| e[..16] == id[..])?;
-        let done = u64::from_le_bytes(entry[16..24].try_into().ok()?);
-        Some((done, entry[24] == 1))
-    }
-
-    fn record_write(&mut self, id: &[u8; 16], done: u64, finished: bool) {
-        if *id == [0; 16] {
-            return;
-        }
-        let known = self.writes.chunks_exact(WRITE_ENTRY_LEN).position(|e| e[..16] == id[..]);
-        let at = known.unwrap_or_else(|| {
-            let at = self.next_write;
-            self.next_write = (at + 1) % MAX_WRITES;
-            at
-        });
-        if let Some(entry) = self.writes.chunks_exact_mut(WRITE_ENTRY_LEN).nth(at) {
-            entry[..16].copy_from_slice(id);
-            entry[16..24].copy_from_slice(&done.to_le_bytes());
-            entry[24] = u8::from(finished);
-        }
-    }
 }
 
 impl Shim {
-    /// Puts the named writes into the record, for a client that repeats one after the exit.
-    pub fn record_writes(&self) {
-        let mut out = [0u8; slots::WRITE_ENTRY_LEN * slots::MAX_WRITES];
-        // The newest first, as the record has fewer entries: a client repeats its last writes.
-        let newest = (0..MAX_WRITES).map(|back| (self.stdin.next_write + MAX_WRITES - 1 - back) % MAX_WRITES);
-        let entries = newest.filter_map(|at| self.stdin.writes.get(at * WRITE_ENTRY_LEN..(at + 1) * WRITE_ENTRY_LEN));
-        let used = entries.filter(|e| e[..16] != [0; 16]);
-        let mut any = false;
-        for (entry, place) in used.zip(out.chunks_exact_mut(slots::WRITE_ENTRY_LEN)) {
-            place.copy_from_slice(&entry[..slots::WRITE_ENTRY_LEN]);
-            any = true;
-        }
-        if any {
-            let _ = rustix::io::pwrite(&self.record, &out, slots::WRITES_AT);
-        }
-    }
-
     pub fn stdin_write(&mut self, token: u64, id: [u8; 16], offset: u64, total: u64, data: &[u8]) {
-        match self.stdin.find_write(&id) {
+        match self.stdin.named.find(&id) {
             Some((done, true)) => return self.send(&FromShim::Wrote { token, done, state: Wrote::Duplicate }),
             // A daemon that died half-way: the rest is still wanted.
             Some((done, false)) if done > offset => {
@@ -157,6 +101,16 @@ impl Shim {
         s.offset = offset;
         s.total = total;
         self.stdin_push();
+    }
+
+    /// Reports what is known of a named write, whatever waits: the bytes done, and whether it is finished.
+    pub fn stdin_find(&mut self, token: u64, id: [u8; 16]) {
+        let (done, state) = match self.stdin.named.find(&id) {
+            Some((done, true)) => (done, Wrote::Duplicate),
+            Some((done, false)) => (done, Wrote::More),
+            None => (0, Wrote::More),
+        };
+        self.send(&FromShim::Wrote { token, done, state });
     }
 
     /// Checks that no process can read the pipe any more. A write of 0 bytes asks this, and write(2) would not report it.
@@ -187,7 +141,7 @@ impl Shim {
                     s.at_line_start = s.piece[..s.at + n].last() == Some(&b'\n');
                     s.at += n;
                     let (id, done) = (s.id, s.offset + s.at as u64);
-                    s.record_write(&id, done, false);
+                    s.named.record(&id, done, false);
                     self.active_at = mono_ms();
                 }
                 Err(Errno::INTR) => {}
@@ -228,7 +182,7 @@ impl Shim {
     fn stdin_finish(&mut self, done: u64, state: Wrote) {
         let (id, token) = (self.stdin.id, self.stdin.token);
         let finished = !matches!(state, Wrote::More);
-        self.stdin.record_write(&id, done, finished);
+        self.stdin.named.record(&id, done, finished);
         self.stdin.len = 0;
         self.send(&FromShim::Wrote { token, done, state });
     }
@@ -250,13 +204,29 @@ impl Shim {
         }
     }
 
-    /// Closes the pipe, or types end-of-file on a terminal.
+    /// Answers the piece that waits for space, if one does: its rest is not written any more.
+    fn stdin_break_off(&mut self) {
+        if self.stdin.len > 0 {
+            let done = self.stdin.offset + self.stdin.at as u64;
+            self.stdin_finish(done, Wrote::Broken);
+        }
+    }
+
+    /// Notes that the terminal is closed.
+    pub fn stdin_pty_gone(&mut self) {
+        self.stdin.target = Target::Closed;
+        self.stdin_break_off();
+    }
+
+    /// Closes the pipe, or types end-of-file on a terminal: not before a piece that waits, whose end it would cut off.
     pub fn stdin_close(&mut self, token: u64) {
         let result = match &self.stdin.target {
             Target::Pipe(_) => {
                 self.stdin_close_pipe();
+                self.stdin_break_off();
                 Ok(())
             }
+            Target::Pty if self.stdin.len > 0 => Err(Errno::AGAIN),
             Target::Pty => self.type_eof(),
             Target::Null | Target::Closed => Err(Errno::PIPE),
         };

@@ -6,12 +6,14 @@ use super::state::{State, Update};
 use super::tree;
 use super::watcher::WatchTask;
 use crate::store::record::{Record, Spec};
+use crate::store::{shim_level, writes};
 use crate::watch::Patterns;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
+use tokio::time::Instant;
 use toold_format::frame::Wrote;
 use toold_format::slots::{Cause, Progress};
 
@@ -24,7 +26,7 @@ const NO_REQUEST: u64 = u64::MAX;
 /// A change that the task of a process makes.
 #[derive(Debug)]
 pub enum Command {
-    Write { id: [u8; 16], data: Vec<u8>, timeout_ms: u64, reply: oneshot::Sender<WriteResult> },
+    Write { id: [u8; 16], data: Vec<u8>, deadline: Instant, reply: oneshot::Sender<WriteResult> },
     Close { reply: oneshot::Sender<i32> },
     Resize { rows: u16, cols: u16, reply: oneshot::Sender<i32> },
     Signal { signal: i32, reply: oneshot::Sender<i32> },
@@ -67,6 +69,14 @@ pub enum NoReply {
 const NUDGE_DELAY: Duration = Duration::from_secs(1);
 /// Maximum time that a shim which is not frozen needs, beyond the requested time.
 pub(super) const REPLY_SLACK: Duration = Duration::from_secs(10);
+
+/// The longest time that a deadline is away: a client's number may be any, and a clock has an end.
+const MAX_DEADLINE_MS: u64 = 1000 * 3600 * 24 * 365;
+
+/// Returns the deadline of a call that may take this long.
+fn deadline_after(timeout_ms: u64) -> Instant {
+    Instant::now() + Duration::from_millis(timeout_ms.min(MAX_DEADLINE_MS))
+}
 
 /// One process.
 pub struct Proc {
@@ -276,7 +286,7 @@ impl Proc {
         if *id == [0; 16] {
             return None;
         }
-        Record::open(&self.dir).ok()?.written(id)
+        writes::find(&self.dir, id)
     }
 
     /// Publishes the final state of a process that never had a task.
@@ -340,14 +350,10 @@ impl Proc {
     }
 
     pub async fn write(&self, id: [u8; 16], data: Vec<u8>, timeout_ms: u64) -> Result<WriteResult, NoReply> {
-        // Other writes may be queued before it.
-        self.request(timeout_ms.saturating_mul(INBOX_LEN as u64), |reply| Command::Write {
-            id,
-            data,
-            timeout_ms,
-            reply,
-        })
-        .await
+        // A shim that cannot be asked for a named write while another one waits: its turn has to come first.
+        let turns = if shim_level::finds_writes(self.spec.shim_level) { 1 } else { INBOX_LEN as u64 };
+        let deadline = deadline_after(timeout_ms);
+        self.request(timeout_ms.saturating_mul(turns), |reply| Command::Write { id, data, deadline, reply }).await
     }
 
     pub async fn close(&self) -> Result<i32, NoReply> {

@@ -25,5 +25,6 @@ pub mod tree;
 pub mod view;
 pub mod watch_gate;
 pub mod watcher;
+mod write_queue;
 
 pub use handle::Proc;

@@ -2,6 +2,7 @@
 
 use super::Proc;
 use super::handle::NoReply;
+use crate::store::shim_level;
 use toold_format::frame::Wrote;
 use toold_proto::process::Stdin;
 
@@ -30,6 +31,10 @@ pub enum StdinError {
     Closed {
         bytes: Option<u64>,
     },
+    /// The terminal takes no input now: its queue is full. End-of-file was not typed.
+    Full,
+    /// The shim could not do it.
+    Errno(i32),
     NoReply(NoReply),
 }
 
@@ -55,6 +60,11 @@ pub async fn write(proc: &Proc, write_id: Option<&str>, data: Vec<u8>, timeout_m
     }
 }
 
+/// Returns the number of named writes of a process that are remembered.
+pub fn remembered_writes(proc: &Proc) -> u64 {
+    shim_level::remembered_writes(proc.spec.shim_level, proc.published_state().has_ended())
+}
+
 /// Closes the stdin.
 pub async fn close(proc: &Proc) -> Result<(), StdinError> {
     if proc.published_state().has_ended() {
@@ -63,7 +73,11 @@ pub async fn close(proc: &Proc) -> Result<(), StdinError> {
     match proc.close().await {
         Ok(0) => Ok(()),
         Ok(_) if proc.view(0).stdin == Stdin::Null => Err(StdinError::NotPiped),
-        Ok(_) => Err(StdinError::Closed { bytes: None }),
+        Ok(libc::EAGAIN) => Err(StdinError::Full),
+        Ok(_) if proc.published_state().has_ended() => Err(StdinError::Ended { bytes: None }),
+        // EIO: no process has the terminal open.
+        Ok(libc::EPIPE | libc::EIO) => Err(StdinError::Closed { bytes: None }),
+        Ok(errno) => Err(StdinError::Errno(errno)),
         Err(e) => Err(StdinError::NoReply(e)),
     }
 }

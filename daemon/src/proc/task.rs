@@ -1,21 +1,21 @@
 //! The task that owns a process: talks to its shim, applies and publishes updates, and answers callers.
 
-use super::handle::{Command, KillResult, Proc, WriteResult};
+use super::handle::{Command, KillResult, Proc};
 use super::lost;
 use super::shim_connection::{FrameWriter, ShimConnection};
 use super::state::{Phase, Update};
 use super::stopped_shim::ShimGuard;
+use super::write_queue::{WriteQueue, WriteStep};
 use crate::backend::Launcher;
 use crate::clock::wall_ms;
 use crate::store::record::{LockOwner, Record};
-use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::UnixStream;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
-use toold_format::frame::{FromShim, MAX_WRITE_LEN, ToShim, Wrote};
+use toold_format::frame::{FromShim, ToShim};
 use toold_format::step;
 use toold_shim::address;
 use toold_shim::hooks;
@@ -38,24 +38,6 @@ pub enum TaskStart {
     Adopt,
 }
 
-/// A write in progress, sent piece by piece.
-struct Writing {
-    id: [u8; 16],
-    data: Vec<u8>,
-    at: u64,
-    token: u64,
-    deadline: Instant,
-    stopping: bool,
-    reply: oneshot::Sender<WriteResult>,
-}
-
-struct QueuedWrite {
-    id: [u8; 16],
-    data: Vec<u8>,
-    timeout_ms: u64,
-    reply: oneshot::Sender<WriteResult>,
-}
-
 pub struct Task {
     proc: Arc<Proc>,
     inbox: mpsc::Receiver<Command>,
@@ -65,8 +47,7 @@ pub struct Task {
     /// Opened while the program ran, so it pins its identity.
     pidfd: Option<std::os::fd::OwnedFd>,
     token: u64,
-    writing: Option<Writing>,
-    writes: VecDeque<QueuedWrite>,
+    writes: WriteQueue,
     kills: Vec<(u64, oneshot::Sender<KillResult>)>,
     /// Callers that wait for an errno.
     waiting: Vec<(u64, oneshot::Sender<i32>)>,
@@ -85,6 +66,7 @@ impl Task {
         record: Arc<Record>,
         nonce: [u8; 16],
     ) -> Task {
+        let shim_level = proc.spec.shim_level;
         Task {
             proc,
             inbox,
@@ -93,8 +75,7 @@ impl Task {
             nonce,
             pidfd: None,
             token: 0,
-            writing: None,
-            writes: VecDeque::new(),
+            writes: WriteQueue::new(shim_level),
             kills: Vec::new(),
             waiting: Vec::new(),
             running_guard: None,
@@ -143,15 +124,21 @@ impl Task {
     /// Receives and sends until the shim closes the connection. Drops `launch` with the first frame: it was taken.
     async fn serve_connection(&mut self, connection: &mut ShimConnection, launch: &mut Option<Vec<u8>>) {
         let (mut reader, writer) = connection.split();
+        // Those that were queued when the last connection broke.
+        let mut sent = self.send_write(WriteStep::Next, writer).await;
         loop {
-            let deadline = self.writing.as_ref().filter(|w| !w.stopping).map(|w| w.deadline);
+            // A shim that exited cannot be written to, but frames that it sent before are still to be read.
+            if let Err(e) = sent {
+                debug!(id = %self.proc.spec.id, %e, "failed to send to the shim");
+            }
+            let deadline = self.writes.deadline();
             let due = async {
                 match deadline {
                     Some(at) => sleep_until(at).await,
                     None => std::future::pending().await,
                 }
             };
-            let sent = tokio::select! {
+            sent = tokio::select! {
                 biased;
                 frame = reader.next() => match frame {
                     Some((kind, body)) => {
@@ -166,12 +153,8 @@ impl Task {
                 },
                 Some(command) = self.inbox.recv() => self.on_command(command, writer).await,
                 () = self.proc.wake.notified() => self.request_output(writer).await,
-                () = due => self.stop_writing(writer).await,
+                () = due => self.send_write(WriteStep::Due, writer).await,
             };
-            // A shim that exited cannot be written to, but frames that it sent before are still to be read.
-            if let Err(e) = sent {
-                debug!(id = %self.proc.spec.id, %e, "failed to send to the shim");
-            }
             if self.proc.published_state().is_final() {
                 return;
             }
@@ -196,7 +179,9 @@ impl Task {
             FromShim::Exited { exit, progress } => Update::Exited { exit, progress },
             FromShim::Closed { progress } => Update::Closed(progress),
             FromShim::Gone => Update::Gone,
-            FromShim::Wrote { token, done, state } => return self.on_wrote(token, done, state, writer).await,
+            FromShim::Wrote { token, done, state } => {
+                return self.send_write(WriteStep::Wrote { token, done, state }, writer).await;
+            }
             FromShim::Done { token, errno } => {
                 if let Some(at) = self.waiting.iter().position(|(t, _)| *t == token) {
                     let _ = self.waiting.swap_remove(at).1.send(errno);
@@ -289,51 +274,27 @@ impl Task {
                 self.waiting.push((token, reply));
                 writer.send(&ToShim::Close { token }).await
             }
-            Command::Write { id, data, timeout_ms, reply } => {
-                self.writes.push_back(QueuedWrite { id, data, timeout_ms, reply });
-                if self.writing.is_none() { self.next_write(writer).await } else { Ok(()) }
+            Command::Write { id, data, deadline, reply } => {
+                self.writes.push(id, data, deadline, reply);
+                self.send_write(WriteStep::Next, writer).await
             }
         }
     }
 
-    async fn next_write(&mut self, writer: FrameWriter<'_>) -> io::Result<()> {
-        let Some(QueuedWrite { id, data, timeout_ms, reply }) = self.writes.pop_front() else { return Ok(()) };
-        let deadline = Instant::now() + Duration::from_millis(timeout_ms);
-        self.writing = Some(Writing { id, data, at: 0, token: 0, deadline, stopping: false, reply });
-        self.write_piece(writer).await
-    }
-
-    async fn write_piece(&mut self, writer: FrameWriter<'_>) -> io::Result<()> {
-        self.token += 1;
-        let Some(writing) = &mut self.writing else { return Ok(()) };
-        writing.token = self.token;
-        let rest = &writing.data[(writing.at as usize).min(writing.data.len())..];
-        let data = &rest[..rest.len().min(MAX_WRITE_LEN)];
-        let (id, offset, total) = (writing.id, writing.at, writing.data.len() as u64);
-        writer.send(&ToShim::Write { token: self.token, id, offset, total, data }).await
-    }
-
-    async fn on_wrote(&mut self, token: u64, done: u64, state: Wrote, writer: FrameWriter<'_>) -> io::Result<()> {
-        let Some(writing) = &mut self.writing else { return Ok(()) };
-        if writing.token != token {
-            return Ok(());
-        }
-        writing.at = done;
-        if state == Wrote::More && !writing.stopping && Instant::now() < writing.deadline {
-            return self.write_piece(writer).await;
-        }
-        let state = if state == Wrote::More { Wrote::Stopped } else { state };
-        if let Some(writing) = self.writing.take() {
+    /// Advances the writes, and sends the frames that are due.
+    async fn send_write(&mut self, step: WriteStep, writer: FrameWriter<'_>) -> io::Result<()> {
+        let ended = match step {
+            WriteStep::Next => false,
+            WriteStep::Due => self.writes.on_deadline(Instant::now()),
+            WriteStep::Wrote { token, done, state } => self.writes.on_wrote(token, done, state, Instant::now()),
+        };
+        if ended {
             self.proc.input.send_modify(|count| *count += 1);
-            let _ = writing.reply.send(WriteResult { done, state });
         }
-        self.next_write(writer).await
-    }
-
-    async fn stop_writing(&mut self, writer: FrameWriter<'_>) -> io::Result<()> {
-        let Some(writing) = &mut self.writing else { return Ok(()) };
-        writing.stopping = true;
-        writer.send(&ToShim::WriteStop { token: writing.token }).await
+        while let Some(frame) = self.writes.next_frame(&mut self.token) {
+            writer.send(&frame).await?;
+        }
+        Ok(())
     }
 
     /// Launches again by exec, if no shim took the launch or the one that did died before it started anything. Only a
@@ -395,7 +356,7 @@ impl Task {
                     let _ = timeout(HANDSHAKE_TIMEOUT, connection.readable()).await;
                     // Callers that still wait for a kill request it again.
                     self.kills.clear();
-                    self.writing = None;
+                    self.writes.disconnect();
                     self.proc.wake.notify_one();
                     return Some(connection);
                 }

@@ -8,6 +8,7 @@ use crate::proc::state::{Phase, State, Update};
 use crate::proc::{lost, tree};
 use crate::store::record::{self, Facts, LockOwner, Record, Spec};
 use crate::store::requests::{self, Requests};
+use crate::store::writes;
 use crate::sys;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -128,6 +129,7 @@ fn read(dir: &Path, has_events: bool) -> io::Result<Scanned> {
             Err(e) if sys::is_transient(&e) => return Err(e),
             Err(e) => unreadable_log = Some(unreadable(&e)),
         }
+        damage.extend(writes::check(dir));
     }
     let lost_checkpoint = facts.damaged.checkpoint;
     let requests = match requests::read(dir) {

@@ -138,7 +138,12 @@ impl From<OutputError> for RpcError {
 /// Builds the error for a request that the shim did not answer.
 pub fn no_reply(proc: &Proc, why: NoReply) -> RpcError {
     match why {
-        NoReply::Gone => already_exited(proc),
+        NoReply::Gone if proc.published_state().has_ended() => already_exited(proc),
+        NoReply::Gone => {
+            let id = proc.spec.id;
+            let message = format!("the connection to the shim of {id} broke before it answered; the process runs");
+            RpcError::new(ErrorKind::Unavailable, message).with("shim_pid", proc.published_state().shim_pid)
+        }
         NoReply::Unresponsive => {
             let (id, shim) = (proc.spec.id, proc.published_state().shim_pid);
             let message =
@@ -168,7 +173,7 @@ pub fn check_running(proc: &Proc) -> Result<(), RpcError> {
     if proc.published_state().has_ended() { Err(already_exited(proc)) } else { Ok(()) }
 }
 
-/// Builds the error for a write or close. In `stdin_unavailable`, `data.reason` is `not_piped` or `closed`.
+/// Builds the error for a write or close. In `stdin_unavailable`, `data.reason` is `not_piped`, `closed` or `full`.
 pub fn stdin_error(proc: &Proc, error: StdinError) -> RpcError {
     let id = proc.spec.id;
     let unavailable = |reason, message: String| {
@@ -181,6 +186,17 @@ pub fn stdin_error(proc: &Proc, error: StdinError) -> RpcError {
             (unavailable("not_piped", message), None)
         }
         StdinError::Closed { bytes } => (unavailable("closed", format!("the stdin of {id} is closed")), bytes),
+        StdinError::Full => {
+            let message = format!(
+                "the terminal of {id} takes no input now: its queue is full, and end-of-file was not typed; \
+                 try again when the program has read"
+            );
+            (unavailable("full", message), None)
+        }
+        StdinError::Errno(errno) => {
+            let why = std::io::Error::from_raw_os_error(errno);
+            (RpcError::new(ErrorKind::Internal, format!("close the stdin of {id}: {why}")), None)
+        }
         StdinError::NoReply(why) => (no_reply(proc, why), None),
     };
     match bytes {

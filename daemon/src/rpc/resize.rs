@@ -5,7 +5,7 @@ use super::error::{already_exited, check_running, no_reply};
 use super::wire::Peer;
 use crate::spec::terminal_size;
 use std::sync::Arc;
-use toold_proto::{RpcError, params, results};
+use toold_proto::{ErrorKind, RpcError, params, results};
 
 pub async fn resize(
     call: params::ResizeParams,
@@ -21,7 +21,11 @@ pub async fn resize(
     check_running(&proc)?;
     match proc.resize(size.rows as u16, size.cols as u16).await {
         Ok(0) => Ok(results::ResizeResult { id: proc.spec.id, rows: size.rows, cols: size.cols }),
-        Ok(_) => Err(already_exited(&proc)),
+        Ok(_) if proc.published_state().has_ended() => Err(already_exited(&proc)),
+        Ok(errno) => {
+            let why = std::io::Error::from_raw_os_error(errno);
+            Err(RpcError::new(ErrorKind::Internal, format!("resize the terminal of {}: {why}", proc.spec.id)))
+        }
         Err(e) => Err(no_reply(&proc, e)),
     }
 }

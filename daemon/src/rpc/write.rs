@@ -46,6 +46,16 @@ async fn write_stdin(
     let proc = daemon.find(&call.id)?;
     let timeout_ms = call.timeout_ms.unwrap_or(DEFAULT_TIMEOUT_MS).min(daemon.registry.config.max_wait_ms);
     let written = stdin::write(&proc, call.write_id.as_deref(), data, timeout_ms).await;
-    let Written { bytes, complete, duplicate } = written.map_err(|e| stdin_error(&proc, e))?;
-    Ok(results::WriteResult { id: proc.spec.id, bytes_written: bytes, complete, duplicate })
+    let remembered = call.write_id.is_some().then(|| stdin::remembered_writes(&proc));
+    let Written { bytes, complete, duplicate } = written.map_err(|e| match remembered {
+        Some(count) => stdin_error(&proc, e).with("remembered_write_ids", count),
+        None => stdin_error(&proc, e),
+    })?;
+    Ok(results::WriteResult {
+        id: proc.spec.id,
+        bytes_written: bytes,
+        complete,
+        duplicate,
+        remembered_write_ids: remembered,
+    })
 }

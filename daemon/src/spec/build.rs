@@ -4,6 +4,7 @@ use super::{InvalidParam, SpawnRequest, SpecError, env, login_env};
 use crate::backend::cgroup;
 use crate::config::Config;
 use crate::store::record::Spec;
+use crate::store::shim_level;
 use crate::watch::Patterns;
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
@@ -87,6 +88,7 @@ pub fn build(call: &ExecParams, config: &Config) -> Result<SpawnRequest, SpecErr
         request_id: call.request_id.clone(),
         heartbeat_ms: call.heartbeat_ms,
         journaled: true,
+        shim_level: shim_level::OWN,
         limits: BTreeMap::new(),
         cgroups: Vec::new(),
         created_ms: 0,

@@ -3,3 +3,5 @@
 pub mod dir_pool;
 pub mod record;
 pub mod requests;
+pub mod shim_level;
+pub mod writes;

@@ -53,6 +53,9 @@ pub struct Spec {
     /// Its events go into the journal. False in records from before there was a journal.
     #[serde(default)]
     pub journaled: bool,
+    /// Version of the features of its shim, see `shim_level`. 0 in records from before there were levels.
+    #[serde(default)]
+    pub shim_level: u32,
     pub limits: BTreeMap<String, LimitReport>,
     /// Directories of its control groups.
     #[serde(default)]

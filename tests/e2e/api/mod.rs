@@ -37,3 +37,4 @@ mod watch_limits;
 mod wire;
 mod wire_http;
 mod write;
+mod write_id;

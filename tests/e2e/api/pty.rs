@@ -180,3 +180,31 @@ fn an_invalid_size_is_rejected_and_changes_nothing() {
     assert_eq!(d.process(&proc)["pty_size"], json!({ "rows": 24, "cols": 80 }));
     assert_eq!(d.ids(json!({})).len(), 1);
 }
+
+/// The broken code reported that stdin is closed, while `poll` reported `pty`.
+#[test]
+fn close_on_a_terminal_whose_input_queue_is_full_reports_that_and_types_nothing() {
+    let d = Daemon::start();
+    let gate = d.gate("go");
+    let script = format!("stty -echo; {}; cat > got", gate.wait());
+    let proc = id(&d.sh_with(&script, json!({ "pty": true })));
+    // Whole lines: a terminal drops what does not fit into its longest line.
+    let lines = "0123456789\n".repeat(20_000);
+    // The kernel makes room in the queue a moment later, so it is full when nothing more fits.
+    let mut written = 0;
+    d.eventually("the queue is full", || {
+        let more = d.ok("write", json!({ "id": proc, "data": lines[written..], "timeout_ms": 100 }));
+        written += more["bytes_written"].as_u64().unwrap() as usize;
+        more["bytes_written"] == 0
+    });
+    let error = d.refused(-32003, "stdin_unavailable", "close", json!({ "id": proc }));
+    assert_eq!((&error["data"]["reason"], &error["data"]["id"]), (&json!("full"), &json!(proc)), "{error}");
+    assert_eq!(d.process(&proc)["stdin"], "pty");
+    gate.open();
+    // It is typed once the program reads: then a line of our own, and the end.
+    d.eventually("the program reads", || d.ok("write", json!({ "id": proc, "data": "\nlast\n" }))["complete"] == true);
+    d.eventually("end-of-file is typed", || d.call("close", json!({ "id": proc })).is_ok());
+    assert_eq!(d.exited(&proc)["exit_code"], 0);
+    let got = std::fs::read_to_string(d.home().join("got")).unwrap();
+    assert!(got.starts_with(&lines[..written]) && got.contains("last\n"), "{} of {written} bytes arrived", got.len());
+}

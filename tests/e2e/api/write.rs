@@ -198,3 +198,63 @@ fn a_repeated_write_gets_the_first_answer_also_after_the_exit_and_a_crash() {
     check(&d);
     d.refused(-32002, "already_exited", "write", json!({ "id": proc, "data": "z", "write_id": "B" }));
 }
+
+/// The broken code let each write wait for its own timeout after those before it, one after the other: the last of 40 was
+/// answered after 27 s, and 14 got the error that the shim does not answer.
+#[test]
+fn forty_writers_to_a_program_that_never_reads_are_each_answered_by_their_own_timeout() {
+    let mut d = Daemon::start();
+    let gate = d.gate("go");
+    let proc = id(&d.sh_with(&format!("{}; exec cat > got", gate.wait()), json!({ "stdin": "pipe" })));
+    let mut conns: Vec<_> = (0..40).map(|_| d.conn()).collect();
+    let ask = |n: usize| {
+        let mut ask = json!({ "id": proc, "data": format!("{n:06}\n").repeat(20_000), "timeout_ms": 1000 });
+        if n.is_multiple_of(2) {
+            ask["write_id"] = json!(format!("w{n}"));
+        }
+        ask
+    };
+    let sent: Vec<u64> = conns.iter_mut().enumerate().map(|(n, conn)| conn.request("write", ask(n))).collect();
+    let answers: Vec<_> = conns.iter_mut().zip(sent).map(|(conn, request)| conn.answer(request).unwrap()).collect();
+    let bytes: Vec<u64> = answers.iter().map(|answer| answer["bytes_written"].as_u64().unwrap()).collect();
+    assert!(answers.iter().all(|answer| answer["complete"] == false && answer["duplicate"] == false), "{answers:?}");
+    assert_eq!(d.process(&proc)["detached"], json!(null), "its shim answers");
+    // A named one that began is finished with its count; one that never began may be tried again.
+    let began: Vec<usize> = (0..40).filter(|n| bytes[*n] > 0).collect();
+    for n in began.iter().filter(|n| n.is_multiple_of(2)) {
+        let again = d.ok("write", ask(*n));
+        assert_eq!((&again["duplicate"], &again["bytes_written"]), (&json!(true), &json!(bytes[*n])));
+    }
+    d.restart();
+    gate.open();
+    assert_eq!(d.ok("write", json!({ "id": proc, "data": "END" }))["complete"], true);
+    d.ok("close", json!({ "id": proc }));
+    d.exited(&proc);
+    let got = fs::read_to_string(d.home().join("got")).unwrap();
+    let total = bytes.iter().sum::<u64>() as usize;
+    assert_eq!((got.len(), &got[total..]), (total + 3, "END"), "the counts are exact: {bytes:?}");
+}
+
+/// Without the shim's count, a duplicate behind a stuck write would be answered with 0 bytes, and typed again.
+#[test]
+fn a_repeated_write_behind_a_stuck_one_gets_its_own_count() {
+    let d = Daemon::start();
+    let proc = id(&d.sh_with("exec sleep 1000", json!({ "stdin": "pipe" })));
+    d.ok("write", json!({ "id": proc, "data": "twelve bytes", "write_id": "A" }));
+    let mut conn = d.conn();
+    let stuck = conn.request("write", json!({ "id": proc, "data": "x".repeat(1 << 20), "timeout_ms": 50_000 }));
+    d.eventually("the pipe is full", || {
+        let empty = json!({ "id": proc, "data": "", "timeout_ms": 20 });
+        d.ok("write", empty)["complete"] == false
+    });
+    let again = d.ok("write", json!({ "id": proc, "data": "twelve bytes", "write_id": "A", "timeout_ms": 100 }));
+    assert_eq!(
+        (&again["bytes_written"], &again["duplicate"], &again["complete"]),
+        (&json!(12), &json!(true), &json!(true))
+    );
+    // The close ends the write that waits, with its count.
+    d.ok("close", json!({ "id": proc }));
+    let error = conn.answer(stuck).unwrap_err();
+    assert_eq!(error["data"]["reason"], "closed", "{error}");
+    assert!(error["data"]["bytes_written"].as_u64().unwrap() > 0, "{error}");
+}

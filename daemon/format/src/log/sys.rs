@@ -6,7 +6,7 @@ use rustix::io::{Errno, write};
 use std::ffi::CStr;
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
@@ -31,6 +31,10 @@ pub struct Dir(OwnedFd);
 impl Dir {
     pub const fn new(dir: OwnedFd) -> Dir {
         Dir(dir)
+    }
+
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
     }
 }
 

@@ -7,7 +7,7 @@ use super::counts::Counts;
 use super::index::{IndexHeader, IndexRecord, MAX_SPAN_LEN, MAX_SPAN_MS, RECORD_LEN, SegmentName};
 use super::sys::{Dir, Files};
 use crate::Stream;
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 
 /// The number of finished tail segments at one time. Eight hold half the cap; the others are for segments that ended
 /// early.
@@ -97,6 +97,11 @@ impl LogWriter {
     /// Opens a log in the directory `dir`. Nothing is created before the first byte.
     pub const fn new(dir: OwnedFd, cap: u64) -> LogWriter {
         LogWriter::with_files(Dir::new(dir), cap)
+    }
+
+    /// Returns the directory of the process.
+    pub fn dir(&self) -> BorrowedFd<'_> {
+        self.files.fd()
     }
 }
 

@@ -1,0 +1,24 @@
+//! The features of the shim that was started for a process. A shim outlives the daemon that started it, and ignores frames
+//! that it does not know: a later daemon reads here whether they are answered.
+
+use toold_format::{slots, writes};
+
+/// The level of the shims that this daemon starts.
+pub const OWN: u32 = 1;
+
+/// Named writes that a shim before level 1 remembers.
+const MAX_EARLY_WRITES: usize = 128;
+
+/// Returns true if the shim answers `WriteFind`.
+pub fn finds_writes(level: u32) -> bool {
+    level >= 1
+}
+
+/// Returns the number of named writes of a process that are remembered.
+pub fn remembered_writes(level: u32, has_ended: bool) -> u64 {
+    (match (level, has_ended) {
+        (0, true) => slots::MAX_WRITES,
+        (0, false) => MAX_EARLY_WRITES,
+        (1.., _) => writes::MAX_WRITES,
+    }) as u64
+}

@@ -2,6 +2,8 @@
 
 use crate::blocking::{CallError, Client};
 use std::collections::HashSet;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use toold_proto::paths;
@@ -60,8 +62,15 @@ pub fn daemon_pid() -> Option<u32> {
 /// does not listen yet or does not run, or its descriptors are not ours to read.
 pub fn other_socket(socket: &Path) -> Option<PathBuf> {
     let socket = std::path::absolute(socket).ok()?;
-    let mut places = listens(daemon_pid()?);
+    let pid = daemon_pid()?;
+    let mut places = stored_socket().map_or_else(|| listens(pid), |path| vec![path]);
     if places.contains(&socket) { None } else { places.pop() }
+}
+
+/// Returns the socket that the daemon stored in its state directory. None: it is of an earlier version.
+fn stored_socket() -> Option<PathBuf> {
+    let bytes = std::fs::read(paths::state_dir()?.join("socket")).ok()?;
+    Some(PathBuf::from(OsString::from_vec(bytes))).filter(|path| path.is_absolute())
 }
 
 /// Returns the paths of the sockets that a process listens on, from its descriptors and /proc/net/unix.

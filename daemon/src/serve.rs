@@ -1,6 +1,6 @@
 //! Starts and stops the daemon: the order of everything.
 
-use crate::backend::Launcher;
+use crate::backend::{ExecShim, Launcher};
 use crate::clock::wall_ms;
 use crate::config::{Config, ConfigError, ShimMode};
 use crate::events::{Consumers, Journal, JournalLimits, maintenance};
@@ -24,7 +24,7 @@ use std::time::Instant;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use toold_shim::hooks;
-use toold_shim::zygote;
+use toold_shim::zygote::{self, StartAttributes};
 
 /// Exit code for wrong flags or a wrong config: a restart would not help.
 const USAGE_ERROR: u8 = 2;
@@ -56,7 +56,14 @@ pub struct Args {
 enum HiddenCommand {
     /// Run as the shim of one process, with its control connection on stdin. For toold itself.
     #[command(hide = true)]
-    Shim,
+    Shim {
+        /// The soft limit on descriptors of the program. None: unlimited.
+        #[arg(long)]
+        max_fds: Option<u64>,
+        /// The timeslice of the program.
+        #[arg(long, default_value_t = 0)]
+        timeslice_ns: u64,
+    },
     /// Print the manual page. For `toolctl man`.
     #[command(hide = true, name = "__man")]
     Man,
@@ -64,10 +71,14 @@ enum HiddenCommand {
 
 /// Runs the program.
 pub fn main() -> ExitCode {
+    toold_shim::sys::hide_process();
     hooks::init();
     let args = Args::parse();
     match args.subcommand {
-        Some(HiddenCommand::Shim) => toold_shim::zygote::exec_main(),
+        Some(HiddenCommand::Shim { max_fds, timeslice_ns }) => {
+            let state_dir = args.state_dir.unwrap_or_default();
+            zygote::exec_main(StartAttributes { max_fds, timeslice_ns }, &state_dir)
+        }
         Some(HiddenCommand::Man) => return manual(),
         None => {}
     }
@@ -117,19 +128,25 @@ fn fail(message: &str, code: u8) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Forks the zygote while there is one thread, then starts the log, which has a thread. From here on nothing is written
-/// to stderr but by the log.
+/// Forks the zygote and clears the environment block while there is one thread, then starts the log, which has a thread.
+/// From here on nothing is written to stderr but by the log.
 fn run(config: Config, paths: Paths, format: Option<Format>) -> ExitCode {
+    let exec = ExecShim { state_dir: paths.state_dir.clone(), attributes: StartAttributes::read() };
     let zygote = match config.shim {
-        ShimMode::Zygote => zygote::start().ok(),
+        ShimMode::Zygote => zygote::start(&paths.state_dir).ok(),
         ShimMode::Exec => None,
     };
+    // After the fork, so that the variables are not in the zygote's memory either.
+    let hidden = toold_shim::sys::move_environment();
     crate::sys::tune_malloc();
     let log = match logging::start(format) {
         Ok(log) => log,
         Err(e) => return fail(&format!("start a thread for the log: {e}"), 1),
     };
-    match start(config, paths, zygote, &log) {
+    if let Err(e) = hidden {
+        tracing::warn!(%e, "failed to clear the environment block; jobs of root can read it");
+    }
+    match start(config, paths, (zygote, exec), &log) {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
             log.fail(&e.to_string());
@@ -138,14 +155,12 @@ fn run(config: Config, paths: Paths, format: Option<Format>) -> ExitCode {
     }
 }
 
+/// The two ways to start a shim.
+type ShimSources = (Option<zygote::Zygote>, ExecShim);
+
 /// Locks the state directory, then starts everything else. The zygote is older, so that it never holds the lock, not even
 /// for a moment after a daemon was killed.
-fn start(
-    config: Config,
-    paths: Paths,
-    zygote: Option<zygote::Zygote>,
-    log: &logging::DaemonLog,
-) -> Result<(), StartError> {
+fn start(config: Config, paths: Paths, shims: ShimSources, log: &logging::DaemonLog) -> Result<(), StartError> {
     let lock = StateLock::take(&paths.state_dir)?;
     log.limit_file(&toold_proto::paths::daemon_log(&paths.state_dir), config.daemon_log_max_bytes);
     let addr = ListenAddr::prepare(&paths.socket)?;
@@ -158,7 +173,7 @@ fn start(
         .enable_all()
         .build()
         .map_err(|source| StartError::Io { doing: "start", path: "the runtime".into(), source })?;
-    runtime.block_on(serve(config, paths, zygote, addr, &lock))
+    runtime.block_on(serve(config, paths, shims, addr, &lock))
 }
 
 /// Raises the limit on descriptors to its maximum: a process needs three. Processes get the limit that the daemon
@@ -173,7 +188,7 @@ fn raise_fd_limit() {
 async fn serve(
     config: Config,
     paths: Paths,
-    zygote: Option<zygote::Zygote>,
+    (zygote, exec): ShimSources,
     addr: ListenAddr,
     lock: &StateLock,
 ) -> Result<(), StartError> {
@@ -184,7 +199,12 @@ async fn serve(
             "/proc is not mounted: kill and timeouts reach only the group of a program, and no usage is known"
         );
     }
-    let launcher = Launcher::new(zygote, config.shim);
+    if let Some(path) = listener.local_addr().ok().as_ref().and_then(|addr| addr.as_pathname())
+        && let Err(e) = lock.store_socket(path)
+    {
+        tracing::warn!(%e, "clients of another socket will not find this daemon");
+    }
+    let launcher = Launcher::new(zygote, config.shim, exec);
     let limits = WireLimits::from(&config);
     let EventStores { journal, consumers, sink, tail, damage } = open_events(&config, &lock.events_dir())?;
     let consumer_ttl_ms = config.events.consumer_ttl_ms;

@@ -3,6 +3,7 @@
 use rustix::fs::FlockOperation;
 use std::fs::{File, Permissions};
 use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -115,6 +116,14 @@ impl StateLock {
         let procs = dir.join("procs");
         private_dir(&procs)?;
         Ok(StateLock { dir: dir.into(), _file: file })
+    }
+
+    /// Stores the path of the socket for clients: they cannot see the daemon's descriptors.
+    pub fn store_socket(&self, socket: &Path) -> Result<(), StartError> {
+        // Not renamed into place: a crash leaves no second file, and a client that finds this one empty looks elsewhere.
+        let path = self.dir.join("socket");
+        let file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&path);
+        file.and_then(|mut file| file.write_all(socket.as_os_str().as_bytes())).map_err(io_error("write", &path))
     }
 
     pub fn procs_dir(&self) -> PathBuf {

@@ -35,16 +35,7 @@ const SHORT_TIMESLICE_NS: u64 = 100_000;
 /// Asks the scheduler for short timeslices for this thread: it waits less for one, and has no more of the CPU.
 /// Kernels before 6.12 ignore it.
 pub fn set_short_timeslice() {
-    // SAFETY: sched_attr is plain numbers, for which all zero is a value.
-    let mut attr: libc::sched_attr = unsafe { std::mem::zeroed() };
-    let size = size_of::<libc::sched_attr>() as u32;
-    // SAFETY: the kernel writes at most `size` bytes to the live local.
-    let read = unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &mut attr, size, 0) };
-    if read == 0 && attr.sched_policy == libc::SCHED_OTHER as u32 {
-        attr.sched_runtime = SHORT_TIMESLICE_NS;
-        // SAFETY: the kernel reads the live local, which has its own size as a field.
-        unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &attr, 0) };
-    }
+    toold_shim::sys::set_timeslice(SHORT_TIMESLICE_NS);
 }
 
 /// Makes the allocator return large buffers to the kernel at once. By itself glibc learns from the first ones to keep

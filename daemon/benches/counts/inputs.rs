@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::watch;
-use toold_daemon::backend::Launcher;
+use toold_daemon::backend::{ExecShim, Launcher};
 use toold_daemon::config::{Config, ShimMode};
 use toold_daemon::events::{Consumers, Journal, JournalLimits};
 use toold_daemon::log::{LineQuery, Log};
@@ -27,6 +27,7 @@ use toold_format::Stream as Output;
 use toold_format::log::{Counts, IndexHeader, IndexRecord};
 use toold_proto::params::Ansi;
 use toold_proto::pattern::Pattern;
+use toold_shim::zygote::StartAttributes;
 
 pub const PAGE: usize = 64 * 1024;
 /// A process that has ended, as version 1 recorded it. It is copied into the working directory.
@@ -155,7 +156,8 @@ fn wire() -> Arc<Wire> {
     let (gate, _) = WatchGate::open(journal.clone(), events, &config.watch, [0; 16], None).expect("a new gate");
     let sink = EventSink::new(journal.clone(), gate);
     let wire_limits = WireLimits::from(&config);
-    let registry = Registry::new(config, procs, Launcher::new(None, ShimMode::Exec), Arc::new(sink));
+    let exec = ExecShim { state_dir: procs.clone(), attributes: StartAttributes { max_fds: None, timeslice_ns: 0 } };
+    let registry = Registry::new(config, procs, Launcher::new(None, ShimMode::Exec, exec), Arc::new(sink));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let none = JournalTail { states: Default::default(), last: 0 };
     assert_eq!(runtime.block_on(registry.adopt(none)).expect("the process is known"), 1);

@@ -105,6 +105,8 @@ pub struct Launch {
     pub step: u32,
     pub errno: i32,
     pub at_ms: u64,
+    /// The inode of the pipe that the program has as stdin. 0: it has none, or the shim is of an earlier version.
+    pub stdin_inode: u64,
 }
 
 /// The reason of an exit.
@@ -239,6 +241,7 @@ impl Launch {
             .put(self.errno.to_le_bytes())
             .put(self.ticks.to_le_bytes())
             .put(self.at_ms.to_le_bytes())
+            .put(self.stdin_inode.to_le_bytes())
             .seal()
     }
     pub fn read(slot: &Slot) -> Option<Launch> {
@@ -252,7 +255,7 @@ impl Launch {
             _ => return None,
         };
         let (shim_pid, pid, step, errno) = (t.i32(), t.i32(), t.u32(), t.i32());
-        Some(Launch { stage, shim_pid, pid, step, errno, ticks: t.u64(), at_ms: t.u64() })
+        Some(Launch { stage, shim_pid, pid, step, errno, ticks: t.u64(), at_ms: t.u64(), stdin_inode: t.u64() })
     }
 }
 
@@ -378,7 +381,8 @@ mod tests {
     #[test]
     fn every_slot_reads_back_and_one_flipped_bit_empties_it() {
         let head = Head { spec_len: 7, spec_checksum: 9, nonce: [3; 16], boot: [4; 16], is_seeded: true };
-        let launch = Launch { stage: Stage::Failed, shim_pid: 5, pid: 6, ticks: 7, step: 3, errno: 2, at_ms: 8 };
+        let launch =
+            Launch { stage: Stage::Failed, shim_pid: 5, pid: 6, ticks: 7, step: 3, errno: 2, at_ms: 8, stdin_inode: 9 };
         let exit = Exit {
             wait_status: 9,
             cause: Cause::Timeout,
@@ -416,7 +420,16 @@ mod tests {
 
     #[test]
     fn an_empty_an_unused_a_used_and_a_damaged_launch_slot_differ() {
-        let launch = Launch { stage: Stage::Running, shim_pid: 5, pid: 6, ticks: 7, step: 0, errno: 0, at_ms: 8 };
+        let launch = Launch {
+            stage: Stage::Running,
+            shim_pid: 5,
+            pid: 6,
+            ticks: 7,
+            step: 0,
+            errno: 0,
+            at_ms: 8,
+            stdin_inode: 0,
+        };
         assert_eq!(LaunchSlot::read(&[0; SLOT_LEN]), LaunchSlot::Empty);
         assert_eq!(LaunchSlot::read(&LaunchSlot::not_launched(0)), LaunchSlot::NotLaunched);
         assert_eq!(Launch::read(&LaunchSlot::not_launched(9)), None, "an earlier version reads: not started");

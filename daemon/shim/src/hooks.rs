@@ -10,19 +10,31 @@ pub fn at(_: &str) {}
 #[cfg(not(debug_assertions))]
 pub fn init() {}
 
+#[cfg(not(debug_assertions))]
+pub fn variable() -> Option<(&'static str, &'static std::path::Path)> {
+    None
+}
+
 #[cfg(debug_assertions)]
-pub use debug::{at, init};
+pub use debug::{at, init, variable};
 
 #[cfg(debug_assertions)]
 mod debug {
-    use std::path::PathBuf;
+    use std::path::{Path, PathBuf};
     use std::sync::OnceLock;
+
+    const VARIABLE: &str = "TOOLD_HOOKS";
 
     static DIR: OnceLock<Option<PathBuf>> = OnceLock::new();
 
     /// Reads the environment once, before any fork.
     pub fn init() {
-        DIR.get_or_init(|| std::env::var_os("TOOLD_HOOKS").map(PathBuf::from));
+        DIR.get_or_init(|| std::env::var_os(VARIABLE).map(PathBuf::from));
+    }
+
+    /// Returns the variable that an executed shim needs: it gets no other.
+    pub fn variable() -> Option<(&'static str, &'static Path)> {
+        Some((VARIABLE, DIR.get()?.as_deref()?))
     }
 
     pub fn at(name: &str) {

@@ -159,7 +159,7 @@ pub fn launch(mut prepared: Prepared, control: OwnedFd) -> Option<Shim> {
 fn report_failure(ctx: &LaunchContext<'_>, step: u32, errno: i32) {
     // Without the lock the record belongs to another shim: `ctx.record` is none, and nothing is written.
     let (stage, shim_pid) = (Stage::Failed, ctx.pid);
-    let launch = Launch { stage, shim_pid, pid: 0, ticks: 0, step, errno, at_ms: wall_ms() };
+    let launch = Launch { step, errno, ..launch_slot(stage, shim_pid) };
     let _ = ctx.write_launch(&launch);
     ctx.sync_record();
     ctx.send(&FromShim::Failed { step, errno });
@@ -262,7 +262,8 @@ fn prepare(
     // SAFETY: `child_stdio` is dropped in the closure, which runs after the fork.
     let pid = unsafe { spawn_child(ctx, block, child_fds, scratch, while_child_starts) }?;
     hooks::at("spawn.forked");
-    let _ = ctx.write_launch(&Launch { pid, ticks, ..launch_slot(Stage::Running, ctx.pid) });
+    let stdin_inode = stdio.stdin_inode();
+    let _ = ctx.write_launch(&Launch { pid, ticks, stdin_inode, ..launch_slot(Stage::Running, ctx.pid) });
     hooks::at("spawn.running");
     // The program runs. Descriptors that cannot be watched cannot be served: it ends with us.
     watched.map_err(failed_at(step::SOCKET))?;
@@ -273,7 +274,7 @@ fn prepare(
 }
 
 fn launch_slot(stage: Stage, shim_pid: i32) -> Launch {
-    Launch { stage, shim_pid, pid: 0, ticks: 0, step: 0, errno: 0, at_ms: wall_ms() }
+    Launch { stage, shim_pid, pid: 0, ticks: 0, step: 0, errno: 0, at_ms: wall_ms(), stdin_inode: 0 }
 }
 
 /// Takes the record's lock, and makes sure that no daemon declared it lost and no shim started it before.

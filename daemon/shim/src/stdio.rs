@@ -59,6 +59,11 @@ impl ParentStdio {
         }
     }
 
+    /// Returns the inode of the pipe to stdin; 0 for none. A daemon cannot see the shim's descriptors.
+    pub fn stdin_inode(&self) -> u64 {
+        self.stdin.as_ref().and_then(|pipe| rustix::fs::fstat(pipe).ok()).map_or(0, |pipe| pipe.st_ino)
+    }
+
     fn pty(options: &LaunchOptions) -> Result<(ParentStdio, ChildStdio), StepFailed> {
         let fail = failed_at(step::PTY);
         let master =

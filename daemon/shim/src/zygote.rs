@@ -13,6 +13,9 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsRawFd, OwnedFd, RawFd};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use rustix::process::{Resource, getrlimit, setrlimit};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 /// The number of the socket in a process that left the daemon behind.
 const SOCKET_FD: RawFd = 3;
@@ -27,8 +30,8 @@ pub struct Zygote {
     pub pid: i32,
 }
 
-/// Forks the zygote. An error also when this process has more than one thread.
-pub fn start() -> Result<Zygote, Errno> {
+/// Forks the zygote, which shows `state_dir` in its title. An error also when this process has more than one thread.
+pub fn start(state_dir: &Path) -> Result<Zygote, Errno> {
     let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
     if !sys::is_single_threaded()? {
         return Err(Errno::BUSY);
@@ -38,14 +41,39 @@ pub fn start() -> Result<Zygote, Errno> {
         Forked::Parent(pid) => Ok(Zygote { socket: ours, pidfd: sys::pidfd_open(pid).ok(), pid }),
         Forked::Child => {
             drop(ours);
-            serve(theirs)
+            // SAFETY: a child of a fork has one thread.
+            unsafe { sys::drop_environment() };
+            serve(theirs, state_dir)
         }
+    }
+}
+
+/// Attributes of the daemon before it changed them for itself: a program gets these, from the zygote and by exec.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StartAttributes {
+    /// The soft limit on descriptors. None: unlimited.
+    pub max_fds: Option<u64>,
+    /// The timeslice in nanoseconds. 0: this kernel has none.
+    pub timeslice_ns: u64,
+}
+
+impl StartAttributes {
+    /// Reads those of this thread.
+    pub fn read() -> StartAttributes {
+        StartAttributes { max_fds: getrlimit(Resource::Nofile).current, timeslice_ns: sys::timeslice_ns() }
+    }
+
+    fn restore(self) {
+        let mut limit = getrlimit(Resource::Nofile);
+        limit.current = self.max_fds;
+        let _ = setrlimit(Resource::Nofile, limit);
+        sys::set_timeslice(self.timeslice_ns);
     }
 }
 
 /// Runs an executed shim: its control connection is its stdin. The parent continues at once, because the shim is a child
 /// of a child that exits.
-pub fn exec_main() -> ! {
+pub fn exec_main(attributes: StartAttributes, state_dir: &Path) -> ! {
     if sys::is_single_threaded() != Ok(true) {
         sys::exit(1);
     }
@@ -55,12 +83,14 @@ pub fn exec_main() -> ! {
         Ok(Forked::Parent(_)) => sys::exit(0),
         Err(_) => sys::exit(1),
     }
+    // SAFETY: a child of a fork has one thread.
+    unsafe { sys::drop_environment() };
+    attributes.restore();
     // SAFETY: nothing closes stdin before `detach`, which puts /dev/null there.
     let stdin = unsafe { sys::borrow(0) };
     let Ok(control) = rustix::io::fcntl_dupfd_cloexec(stdin, MIN_CONTROL_FD) else { sys::exit(1) };
     let Some(control) = detach(control) else { sys::exit(1) };
-    let _ = rustix::io::fcntl_setfd(&control, rustix::io::FdFlags::CLOEXEC);
-    match run::Prepared::new(ProcessTitle::find()) {
+    match run::Prepared::new(ProcessTitle::find(state_dir.as_os_str().as_bytes())) {
         Some(prepared) => run::run(prepared, control, None),
         None => sys::exit(1),
     }
@@ -88,7 +118,10 @@ fn detach(socket: OwnedFd) -> Option<OwnedFd> {
     unsafe { sys::close_from(SOCKET_FD + 1) };
     let _ = rustix::process::chdir(c"/");
     // SAFETY: the copy from above, whose old owner was forgotten.
-    Some(unsafe { sys::own(SOCKET_FD) })
+    let socket = unsafe { sys::own(SOCKET_FD) };
+    // A copy has no such flag. Without `close_range` nothing else keeps it from a program.
+    rustix::io::fcntl_setfd(&socket, rustix::io::FdFlags::CLOEXEC).ok()?;
+    Some(socket)
 }
 
 /// The zygote's own side.
@@ -104,9 +137,9 @@ struct Server {
     daemon_alive: bool,
 }
 
-fn serve(socket: OwnedFd) -> ! {
+fn serve(socket: OwnedFd, state_dir: &Path) -> ! {
     let Some(socket) = detach(socket) else { sys::exit(1) };
-    let title = ProcessTitle::find();
+    let title = ProcessTitle::find(state_dir.as_os_str().as_bytes());
     if let Some(title) = &title {
         title.set(&[b"toold: zygote"]);
     }

@@ -21,15 +21,23 @@ use tokio::net::UnixStream;
 use tokio::sync::Semaphore;
 use toold_format::frame::ToShim;
 use toold_shim::hooks;
-use toold_shim::zygote::Zygote;
+use toold_shim::zygote::{StartAttributes, Zygote};
 
 /// Starts shims.
 pub struct Launcher {
     /// The zygote's socket while the zygote lives.
     zygote: Mutex<Option<Arc<OwnedFd>>>,
     zygote_pid: Option<i32>,
+    exec: ExecShim,
     /// Permits for handshakes with shims. A thousand at the same time would delay every request.
     pub handshakes: Semaphore,
+}
+
+/// Arguments of a shim that is executed.
+#[derive(Debug, Clone)]
+pub struct ExecShim {
+    pub state_dir: PathBuf,
+    pub attributes: StartAttributes,
 }
 
 /// Number of concurrent handshakes that keeps both sides busy.
@@ -37,18 +45,19 @@ pub const MAX_HANDSHAKES: u32 = 16;
 
 impl Launcher {
     /// Takes over the zygote, and watches for its exit.
-    pub fn new(zygote: Option<Zygote>, mode: ShimMode) -> Arc<Launcher> {
+    pub fn new(zygote: Option<Zygote>, mode: ShimMode, exec: ExecShim) -> Arc<Launcher> {
         let zygote = zygote.filter(|_| mode == ShimMode::Zygote);
         let Some(Zygote { socket, pidfd, pid }) = zygote else {
             return Arc::new(Launcher {
                 zygote: Mutex::new(None),
                 zygote_pid: None,
+                exec,
                 handshakes: Semaphore::new(MAX_HANDSHAKES as usize),
             });
         };
         let zygote = Mutex::new(Some(Arc::new(socket)));
         let handshakes = Semaphore::new(MAX_HANDSHAKES as usize);
-        let launcher = Arc::new(Launcher { zygote, zygote_pid: Some(pid), handshakes });
+        let launcher = Arc::new(Launcher { zygote, zygote_pid: Some(pid), exec, handshakes });
         let watched = launcher.clone();
         tokio::spawn(async move {
             if zygote_ended(pidfd, pid).await {
@@ -94,21 +103,31 @@ impl Launcher {
     /// Starts a shim by executing this program, even if its file was replaced since.
     pub async fn exec(&self, frame: &[u8]) -> io::Result<UnixStream> {
         let (ours, theirs) = pair()?;
-        let status = tokio::task::spawn_blocking(move || {
-            // The child forks and exits at once, so that the shim is not a child of this daemon.
-            Command::new(own_program())
-                .arg("shim")
-                .stdin(Stdio::from(theirs))
-                .stdout(Stdio::null())
-                .stderr(Stdio::null())
-                .status()
-        })
-        .await
-        .map_err(io::Error::other)??;
+        let mut command = self.exec.command();
+        // The child forks and exits at once, so that the shim is not a child of this daemon.
+        let status = tokio::task::spawn_blocking(move || command.stdin(Stdio::from(theirs)).status())
+            .await
+            .map_err(io::Error::other)??;
         if !status.success() {
             return Err(io::Error::other("the shim did not start"));
         }
         finish(ours, frame).await
+    }
+}
+
+impl ExecShim {
+    /// Builds the command. Its environment is empty: a job could read it.
+    fn command(&self) -> Command {
+        let StartAttributes { max_fds, timeslice_ns } = self.attributes;
+        let mut command = Command::new(own_program());
+        command.arg("--state-dir").arg(&self.state_dir).arg("shim");
+        command.arg("--timeslice-ns").arg(timeslice_ns.to_string());
+        if let Some(max_fds) = max_fds {
+            command.arg("--max-fds").arg(max_fds.to_string());
+        }
+        command.env_clear().envs(hooks::variable());
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        command
     }
 }
 

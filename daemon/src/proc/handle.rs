@@ -266,6 +266,12 @@ impl Proc {
         self.record.lock().ok()?.as_ref()?.progress()
     }
 
+    /// Returns the inode of the pipe that the program has as stdin, if its shim recorded it.
+    pub(super) fn stdin_inode(&self) -> Option<u64> {
+        let launch = self.record.lock().ok()?.as_ref()?.launch()?;
+        (launch.stdin_inode != 0).then_some(launch.stdin_inode)
+    }
+
     pub fn subscribe(&self) -> watch::Receiver<State> {
         self.state.subscribe()
     }

@@ -104,6 +104,7 @@ pub fn final_updates(dir: &Path, record: &Record, wait_status: Option<i32>) -> i
         step: if wait_status.is_some() { LOST_WITH_STATUS } else { 0 },
         errno: wait_status.unwrap_or(0),
         at_ms,
+        stdin_inode: 0,
     };
     if record.set_launch(&lost).is_err() || record.set_progress(&progress).is_err() {
         refused("that the process is lost");

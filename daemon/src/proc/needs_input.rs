@@ -3,7 +3,7 @@
 
 use super::event_sink::RETRY_DELAY;
 use super::handle::Proc;
-use super::input_wait::{InputWait, WaitId, detect, prompt};
+use super::input_wait::{InputWait, ShimInput, WaitId, detect, prompt};
 use super::state::State;
 use crate::log::Log;
 use std::sync::Arc;
@@ -50,7 +50,7 @@ pub async fn run(proc: Arc<Proc>) {
             return;
         }
         let (after, state) = (activity(), proc.state());
-        let (pid, echo, wait) = match detect(state.shim_pid, state.pid, proc.spec.pty.is_some()) {
+        let (pid, echo, wait) = match detect(state.shim_pid, state.pid, proc.shim_input(&state)) {
             InputWait::Waiting { pid, echo, wait } => (pid, echo, wait),
             InputWait::NotWaiting | InputWait::Unknown => {
                 pause = if after == now { pause * 2 } else { (pause * 2).min(MAX_BACKOFF) };
@@ -78,6 +78,18 @@ pub async fn run(proc: Arc<Proc>) {
         reported = Some((after, Some(wait)));
         pause = MIN_WAIT;
         cool_down(&proc, interval, after.writes).await;
+    }
+}
+
+impl Proc {
+    /// Returns the input that the shim gave the program, and whether it can still write to it.
+    fn shim_input(&self, state: &State) -> ShimInput {
+        match self.stdin_inode() {
+            _ if self.spec.pty.is_some() => ShimInput::Terminal,
+            _ if state.progress.stdin_closed => ShimInput::Closed,
+            Some(inode) => ShimInput::Pipe { inode },
+            None => ShimInput::UnknownPipe,
+        }
     }
 }
 

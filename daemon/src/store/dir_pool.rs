@@ -375,7 +375,8 @@ mod tests {
         std::fs::create_dir_all(&procs).expect("a directory");
         let (pool, _) = DirPool::open(dir.clone(), &procs, true);
         assert!(pool.refill_some());
-        let launch = Launch { stage: Stage::Launching, shim_pid: 1, pid: 0, ticks: 0, step: 0, errno: 0, at_ms: 1 };
+        let (stage, stdin_inode) = (Stage::Launching, 0);
+        let launch = Launch { stage, shim_pid: 1, pid: 0, ticks: 0, step: 0, errno: 0, at_ms: 1, stdin_inode };
         let (started, never_started) = (ProcId::from_bits(1), ProcId::from_bits(2));
         for id in [started, never_started] {
             let (spec, progress) = (spec(id), Progress::default());

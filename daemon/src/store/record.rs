@@ -274,7 +274,8 @@ impl Record {
 
     /// Records a start that failed before any shim could.
     pub fn set_failed(&self, step: u32, errno: i32, at_ms: u64) -> io::Result<()> {
-        self.set_launch(&Launch { stage: Stage::Failed, shim_pid: 0, pid: 0, ticks: 0, step, errno, at_ms })
+        let (stage, stdin_inode) = (Stage::Failed, 0);
+        self.set_launch(&Launch { stage, shim_pid: 0, pid: 0, ticks: 0, step, errno, at_ms, stdin_inode })
     }
 
     pub fn set_checkpoint(&self, checkpoint: &CheckpointSlot) -> io::Result<()> {
@@ -287,6 +288,11 @@ impl Record {
 
     pub fn set_closed(&self, at_ms: u64) -> io::Result<()> {
         self.file.write_all_at(&slots::closed_slot(at_ms), slots::CLOSED_AT)
+    }
+
+    /// Returns the launch, if the slot can be read and has one.
+    pub fn launch(&self) -> Option<Launch> {
+        Launch::read(&self.slot(slots::LAUNCH_AT).ok()?)
     }
 
     /// Returns true if the launch slot proves that nothing was started. A damaged or unreadable one proves nothing.

@@ -23,6 +23,9 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(3);
 /// The interval of checks for a condition that has no event.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
+/// A user other than root that every system has.
+pub const OTHER_UID: u32 = 65534;
+
 pub struct Daemon {
     root: TempDir,
     pub env: Vec<(String, String)>,
@@ -70,6 +73,21 @@ impl Daemon {
         all.extend(env.iter().map(|(name, value)| (name.to_string(), value.to_string())));
         let binary = programs::toold();
         Daemon { root, env: all, child: None, binary, before: None, socket_stays: false }
+    }
+
+    /// Makes the daemon, which must not run yet, one of another user. Only root can do that.
+    pub fn give_to_other_user(&mut self) {
+        let bin = self.root().join("bin");
+        fs::create_dir(&bin).unwrap();
+        for program in [programs::toold(), programs::toolctl()] {
+            crate::sys::copy_program(&program, &bin.join(program.file_name().unwrap()));
+        }
+        let owner = format!("{OTHER_UID}:{OTHER_UID}");
+        let output = output_of(self.tool("chown", &["-R", &owner, self.root().to_str().unwrap()]).spawn().unwrap());
+        assert_eq!(output.code, 0, "{output:?}");
+        self.binary = bin.join("toold");
+        let set_user = format!("exec setpriv --reuid={OTHER_UID} --regid={OTHER_UID} --clear-groups \"$0\" \"$@\"");
+        self.before = Some(set_user);
     }
 
     /// The directory of this rig, removed with it. Its path marks the processes that belong to it.
@@ -320,7 +338,9 @@ impl Daemon {
     pub fn marked(&self) -> Vec<Pidfd> {
         let daemon = self.child.as_ref().map(|c| c.id() as i32);
         let pids = fs::read_dir("/proc").unwrap().filter_map(|e| e.ok()?.file_name().to_str()?.parse::<i32>().ok());
-        pids.filter(|pid| Some(*pid) != daemon && carries(*pid, self.root())).filter_map(Pidfd::open).collect()
+        let holder = lock_holder(self.root());
+        let is_ours = |pid: &i32| holder == Some(*pid) || carries(*pid, self.root());
+        pids.filter(|pid| Some(*pid) != daemon && is_ours(pid)).filter_map(Pidfd::open).collect()
     }
 
     fn finish(&mut self) {
@@ -403,7 +423,14 @@ fn cmdline(pid: i32) -> String {
     String::from_utf8_lossy(&fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default()).replace('\0', " ")
 }
 
-/// Returns true if a process belongs to the rig: by a variable, an argument or its directory. A zombie has none.
+/// The pid of the daemon that holds a state directory of the rig. Its environment cannot be seen, and it may have no
+/// argument.
+fn lock_holder(root: &Path) -> Option<i32> {
+    let pid = fs::read_to_string(root.join("state/toold/lock")).ok()?.trim().parse().ok()?;
+    crate::procfs::name(pid).starts_with("toold").then_some(pid)
+}
+
+/// Returns true if a process belongs to the rig: by a variable, an argument, a title or its directory. A zombie has none.
 fn carries(pid: i32, root: &Path) -> bool {
     let mark = root.to_str().unwrap();
     let has = |name: &str| {

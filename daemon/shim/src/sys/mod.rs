@@ -4,9 +4,13 @@ use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use rustix::io::Errno;
 use std::ffi::{CStr, c_char, c_int, c_void};
 
+mod environment;
 mod spawn;
+mod title;
 
+pub use environment::{drop_environment, hide_process, move_environment};
 pub use spawn::{ChildPlan, has_ended, spawn};
+pub use title::ProcessTitle;
 
 pub type Result<T> = std::result::Result<T, Errno>;
 
@@ -69,7 +73,17 @@ pub fn exit(code: i32) -> ! {
 /// This process uses no object that owns a descriptor at or above `first` any more.
 pub unsafe fn close_from(first: RawFd) {
     // SAFETY: the caller promises that no object is left without its descriptor.
-    unsafe { libc::syscall(libc::SYS_close_range, first as u32, u32::MAX, 0) };
+    let closed = unsafe { libc::syscall(libc::SYS_close_range, first as u32, u32::MAX, 0) };
+    if closed == 0 {
+        return;
+    }
+    // A kernel before 5.9, or a filter that refuses the call: one by one, as /proc lists them.
+    let Ok(listed) = std::fs::read_dir("/proc/self/fd") else { return };
+    let open: Vec<RawFd> = listed.flatten().filter_map(|fd| fd.file_name().to_str()?.parse().ok()).collect();
+    for fd in open.into_iter().filter(|fd| *fd >= first) {
+        // SAFETY: the same promise. The descriptor of the listing itself is closed already: an error, and no matter.
+        unsafe { libc::close(fd) };
+    }
 }
 
 /// Puts a copy of `fd` at the number `number`.
@@ -112,17 +126,43 @@ pub fn default_signals() {
 }
 
 fn default_signal(signal: c_int) {
-    // SAFETY: a sigaction is plain numbers, for which all zero is a value.
-    let mut default: libc::sigaction = unsafe { std::mem::zeroed() };
-    default.sa_sigaction = libc::SIG_DFL;
-    // SAFETY: SIG_DFL installs no code of ours; a signal that cannot be set is left.
-    unsafe { libc::sigaction(signal, &default, std::ptr::null_mut()) };
+    // The kernel's own form of a sigaction, larger than on any architecture: all zero is the default, without flags.
+    let default = [0u64; 8];
+    let set_len = size_of::<u64>();
+    let old = std::ptr::null_mut::<c_void>();
+    // SAFETY: the default installs no code of ours; a signal that cannot be set is left. Not by libc: it refuses to touch
+    // the two signals that it keeps for itself, which `posix_spawn` leaves ignored in a child.
+    unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, default.as_ptr(), old, set_len) };
 }
 
 /// Ignores a signal in this process.
 pub fn ignore_signal(signal: c_int) {
     // SAFETY: SIG_IGN installs no code of ours.
     unsafe { libc::signal(signal, libc::SIG_IGN) };
+}
+
+/// Reads the scheduling of this thread. None: the kernel refuses, or it is not the usual policy.
+fn usual_scheduling() -> Option<libc::sched_attr> {
+    // SAFETY: sched_attr is plain numbers, for which all zero is a value.
+    let mut attr: libc::sched_attr = unsafe { std::mem::zeroed() };
+    let size = size_of::<libc::sched_attr>() as u32;
+    // SAFETY: the kernel writes at most `size` bytes to the live local.
+    let read = unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &mut attr, size, 0) };
+    (read == 0 && attr.sched_policy == libc::SCHED_OTHER as u32).then_some(attr)
+}
+
+/// Returns the timeslice of this thread. 0: the kernel has none, as before 6.12.
+pub fn timeslice_ns() -> u64 {
+    usual_scheduling().map_or(0, |attr| attr.sched_runtime)
+}
+
+/// Sets the timeslice of this thread, and of what it starts. Kernels before 6.12 ignore it.
+pub fn set_timeslice(ns: u64) {
+    if let Some(mut attr) = usual_scheduling() {
+        attr.sched_runtime = ns;
+        // SAFETY: the kernel reads the live local, which has its own size as a field.
+        unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &attr, 0) };
+    }
 }
 
 /// Blocks SIGCHLD and opens a descriptor that becomes readable instead.
@@ -337,38 +377,6 @@ pub fn start_writeback(file: impl AsFd) -> Result<()> {
 pub unsafe fn unmap(memory: &'static mut [u8]) {
     // SAFETY: the caller promises a whole mapping, and the only reference to it is consumed here.
     let _ = unsafe { rustix::mm::munmap(memory.as_mut_ptr().cast(), memory.len()) };
-}
-
-/// The memory where the kernel keeps our command line. A title is written into it.
-pub struct ProcessTitle {
-    start: usize,
-    len: usize,
-}
-
-impl ProcessTitle {
-    /// Finds it from `/proc/self/stat`. None: it stays as it is.
-    pub fn find() -> Option<ProcessTitle> {
-        let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
-        let after = stat.rsplit_once(')')?.1;
-        let mut fields = after.split_ascii_whitespace();
-        let start: usize = fields.nth(45)?.parse().ok()?;
-        let end: usize = fields.next()?.parse().ok()?;
-        (start > 0 && end > start).then_some(ProcessTitle { start, len: end - start })
-    }
-
-    /// Shows `parts` as the command line, cut to the length of the old one.
-    pub fn set(&self, parts: &[&[u8]]) {
-        // SAFETY: the range is the argument strings of this process, writable memory at the bottom of
-        // the first stack that Rust code never refers to again: arguments were copied at start.
-        let line = unsafe { std::slice::from_raw_parts_mut(self.start as *mut u8, self.len) };
-        let mut text = parts.iter().flat_map(|p| p.iter().copied());
-        for place in line.iter_mut() {
-            *place = text.next().unwrap_or(0);
-        }
-        if let Some(last) = line.last_mut() {
-            *last = 0;
-        }
-    }
 }
 
 /// Names this process for `ps` and `top`.

@@ -58,9 +58,27 @@ impl WaitId {
     }
 }
 
-/// Checks the tree below a shim. `program` is the process that the shim started; `pty` is true if it has a terminal.
-pub fn detect(shim_pid: i32, program: i32, pty: bool) -> InputWait {
-    let input = if pty { Input::terminal(program) } else { Input::pipe(shim_pid, program) };
+/// The input that a shim gave its program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ShimInput {
+    Terminal,
+    /// A pipe to which the shim can still write.
+    Pipe {
+        inode: u64,
+    },
+    /// A pipe of a shim that did not record which, or no pipe.
+    UnknownPipe,
+    Closed,
+}
+
+/// Checks the tree below a shim. `program` is the process that the shim started.
+pub fn detect(shim_pid: i32, program: i32, input: ShimInput) -> InputWait {
+    let input = match input {
+        ShimInput::Terminal => Input::terminal(program),
+        ShimInput::Pipe { inode } => Input::known_pipe(program, inode),
+        ShimInput::UnknownPipe => Input::pipe(shim_pid, program),
+        ShimInput::Closed => Ok(None),
+    };
     let input = match input {
         Ok(Some(input)) => input,
         Ok(None) => return InputWait::NotWaiting,
@@ -125,6 +143,15 @@ impl Input {
         let path = format!("/dev/pts/{index}");
         let file = fs::metadata(&path).ok().filter(|found| found.rdev() == device).map(|found| file(&found));
         Ok(Some(Input::Terminal { device, file, path }))
+    }
+
+    /// Returns the pipe with this inode if it is descriptor 0 of the program. None: it has another stdin.
+    fn known_pipe(program: i32, inode: u64) -> io::Result<Option<Input>> {
+        let path = format!("/proc/{program}/fd/0");
+        if fs::read_link(&path)?.to_str() != Some(&format!("pipe:[{inode}]")) {
+            return Ok(None);
+        }
+        Ok(Some(Input::Pipe { file: file(&fs::metadata(path)?) }))
     }
 
     /// Returns the pipe that is descriptor 0 of the program and to which the shim writes. None: it has another stdin,

@@ -49,7 +49,8 @@ impl Program {
 
     /// Checks the program. This process stands for the shim: it is the parent and has the other end.
     fn detect(&self) -> InputWait {
-        detect(std::process::id() as i32, self.pid(), self.terminal.is_some())
+        let input = if self.terminal.is_some() { ShimInput::Terminal } else { ShimInput::UnknownPipe };
+        detect(std::process::id() as i32, self.pid(), input)
     }
 
     /// Checks until `fact` holds: a program that blocks causes no event.

@@ -1,0 +1,121 @@
+//! A job cannot read what daemon, zygote and shims know: their environment, their memory, their descriptors.
+
+use crate::api::events::until;
+use serde_json::json;
+use std::fs;
+use std::io::{Read, Seek, SeekFrom};
+use toold_test_support::output::output_of;
+use toold_test_support::procfs;
+use toold_test_support::rig::{Daemon, OTHER_UID, id, skip_unless};
+use toold_test_support::sys;
+
+/// The two ways a shim starts.
+const MODES: [&str; 2] = ["", "shim = \"exec\"\n"];
+const SECRET: &str = "s3cret-of-the-daemon";
+
+/// Runs shell text to its end and returns the output.
+fn output(d: &Daemon, script: &str) -> String {
+    let process = d.sh(script);
+    d.closed(&process);
+    d.text(&process)
+}
+
+/// The pids of daemon, zygote if there is one, spares, and the shim of a process.
+fn own_processes(d: &Daemon, process: &str) -> Vec<i32> {
+    let shim = d.ok("inspect", json!({ "id": process }))["shim_pid"].as_i64().unwrap() as i32;
+    let zygote = d.ok("daemon.info", json!({}))["features"]["zygote_pid"].as_i64().map(|pid| pid as i32);
+    let spares = zygote.map(procfs::children).unwrap_or_default();
+    [d.pid(), shim].into_iter().chain(zygote).chain(spares).collect()
+}
+
+/// Returns true if the writable memory of a process holds `text`.
+fn memory_holds(pid: i32, text: &str) -> bool {
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
+    let mut memory = fs::File::open(format!("/proc/{pid}/mem")).unwrap();
+    let range = |line: &str| {
+        let (range, rest) = line.split_once(' ')?;
+        let (start, end) = range.split_once('-')?;
+        let number = |text| u64::from_str_radix(text, 16).ok();
+        rest.starts_with("rw").then_some((number(start)?, number(end)?))
+    };
+    maps.lines().filter_map(range).any(|(start, end)| {
+        let mut bytes = vec![0; (end - start) as usize];
+        let read = memory.seek(SeekFrom::Start(start)).and_then(|_| memory.read(&mut bytes));
+        bytes[..read.unwrap_or(0)].windows(text.len()).any(|window| window == text.as_bytes())
+    })
+}
+
+#[test]
+fn no_secret_of_the_daemon_is_in_an_environment_block_or_in_the_memory_of_a_shim() {
+    if skip_unless(sys::is_root(), "only root reads the memory of another process") {
+        return;
+    }
+    for mode in MODES {
+        let d = Daemon::start_with(mode, &[("API_TOKEN", SECRET)]);
+        // The broken code left it there: a job that `clean` kept it from read it in /proc/$PPID/environ.
+        let process = d.sh("tr '\\0' '\\n' < /proc/$PPID/environ; exec sleep 1000");
+        for pid in own_processes(&d, &process) {
+            let block = String::from_utf8_lossy(&fs::read(format!("/proc/{pid}/environ")).unwrap()).into_owned();
+            assert!(!block.contains(SECRET), "{mode} {}: {block}", procfs::name(pid));
+            assert!(pid == d.pid() || !memory_holds(pid, SECRET), "{mode} {}", procfs::name(pid));
+        }
+        assert!(!d.text(&process).contains(SECRET), "{mode}");
+        let own = d.ok("exec", json!({ "argv": ["/usr/bin/env"], "env_mode": "inherit" }));
+        d.closed(&id(&own));
+        assert!(d.text(&id(&own)).contains(SECRET), "{mode}: `inherit` still passes it on");
+    }
+}
+
+#[test]
+fn a_job_of_the_same_user_reads_nothing_of_daemon_zygote_and_shims_and_is_readable_itself() {
+    if skip_unless(sys::is_root(), "only root starts a daemon of another user") {
+        return;
+    }
+    for mode in MODES {
+        let mut d = Daemon::prepare(mode, &[("API_TOKEN", SECRET)]);
+        d.give_to_other_user();
+        d.spawn();
+        let process = d.sh("exec sleep 1000");
+        let pids = own_processes(&d, &process);
+        let pids = pids.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+        let script = format!(
+            "id -u; for p in $PPID {pids}; do cat /proc/$p/environ /proc/$p/maps /proc/$p/mem 2>/dev/null; \
+             ls /proc/$p/fd /proc/$p/exe 2>/dev/null; done; grep -zc . /proc/self/environ"
+        );
+        let env = json!({ "env_mode": "replace", "env": { "PATH": "/usr/bin:/bin", "A": "1" } });
+        let look = id(&d.sh_with(&script, env));
+        d.closed(&look);
+        // The broken code printed the environment of each. Its own environment is readable: two variables, and PWD.
+        assert_eq!(d.text(&look), format!("{OTHER_UID}\n3\n"), "{mode}");
+    }
+}
+
+#[test]
+fn a_daemon_that_is_not_root_still_sees_what_it_needs() {
+    if skip_unless(sys::is_root(), "only root starts a daemon of another user") {
+        return;
+    }
+    for mode in MODES {
+        let mut d = Daemon::prepare(mode, &[]);
+        d.give_to_other_user();
+        d.spawn();
+        // It cannot list the shim's descriptors, by which it found the pipe that a program waits for.
+        let other = id(&d.sh_with("sleep 1000 | cat", json!({ "stdin": "pipe" })));
+        let cat = id(&d.ok("exec", json!({ "argv": ["cat"], "stdin": "pipe" })));
+        let event = until(&d, "c", json!({ "types": ["needs_input"] }));
+        assert_eq!((&event["id"], &event["pid"]), (&json!(cat), &d.process(&cat)["pid"]), "{mode}");
+        d.restart();
+        let tree = d.ok("inspect", json!({ "id": other }))["tree"].as_array().unwrap().len();
+        assert!(tree >= 3, "{mode}: the tree is listed, {tree}");
+        assert_eq!(d.ok("kill", json!({ "id": other }))["status"], "killed", "{mode}");
+        assert_eq!(output(&d, "ulimit -c 0; kill -ABRT $$"), "", "{mode}");
+        // And a client cannot list the daemon's, by which it found the socket.
+        let (ctl, none) = (d.root().join("bin/toolctl"), d.root().join("run/none.sock"));
+        let args = [ctl.display().to_string(), "--socket".into(), none.display().to_string()];
+        let reuid = [format!("--reuid={OTHER_UID}"), format!("--regid={OTHER_UID}"), "--clear-groups".into()];
+        let all: Vec<&str> = reuid.iter().chain(&args).map(String::as_str).chain(["list"]).collect();
+        let listed = output_of(d.tool("setpriv", &all).spawn().unwrap());
+        let named = format!("listens at {}", d.socket().display());
+        assert!(listed.stderr.contains(&named), "{mode}: {listed:?}");
+    }
+}

@@ -98,6 +98,7 @@ fn exit() -> Exit {
         end: 1 << 33,
         cpu_us: 15,
         max_rss_kib: 16,
+        oom_kills: 0,
     }
 }
 

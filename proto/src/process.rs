@@ -104,6 +104,9 @@ pub struct LimitReport {
     pub enforced_by: Option<String>,
     /// The reason why it is not enforced, or a remark.
     pub note: Option<String>,
+    /// Processes of the tree that the kernel had killed for memory when the program ended. Absent: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub oom_kills: Option<u32>,
 }
 
 /// Declares a struct that can also write itself field by field. Names are constants, so that no name has to be checked

@@ -149,7 +149,8 @@ fn format_limit(name: &str, limit: &LimitReport) -> String {
     };
     let by = limit.enforced_by.as_ref().map_or("not enforced".into(), |by| format!("by {by}"));
     let note = limit.note.as_ref().map(|note| format!(" ({note})")).unwrap_or_default();
-    format!("{what}, {by}{note}")
+    let kills = limit.oom_kills.map(|kills| format!(", {kills} killed by the kernel")).unwrap_or_default();
+    format!("{what}, {by}{note}{kills}")
 }
 
 /// Returns the watch, the completion notification and the heartbeat.

@@ -134,6 +134,8 @@ pub struct Exit {
     pub end: u64,
     pub cpu_us: u64,
     pub max_rss_kib: u64,
+    /// Processes of the tree that the kernel had killed for memory by then. 0 also where no group counts them.
+    pub oom_kills: u32,
 }
 
 /// The counts of the output, and the state of the streams and the terminal.
@@ -313,6 +315,7 @@ impl Exit {
             .put(self.end.to_le_bytes())
             .put(self.cpu_us.to_le_bytes())
             .put(self.max_rss_kib.to_le_bytes())
+            .put(self.oom_kills.to_le_bytes())
             .seal()
     }
     pub fn read(slot: &Slot) -> Option<Exit> {
@@ -321,7 +324,9 @@ impl Exit {
         let (wait_status, cause, oom) = (t.i32(), Cause::from_code(t.u32()), t.u32() != 0);
         let (by_uid, by_pid) = (t.u32(), t.i32());
         let (at_ms, end, cpu_us, max_rss_kib) = (t.u64(), t.u64(), t.u64(), t.u64());
-        Some(Exit { wait_status, cause, oom, by_uid, by_pid, at_ms, end, cpu_us, max_rss_kib })
+        // An earlier version wrote zeroes here.
+        let oom_kills = t.u32();
+        Some(Exit { wait_status, cause, oom, by_uid, by_pid, at_ms, end, cpu_us, max_rss_kib, oom_kills })
     }
 }
 
@@ -393,6 +398,7 @@ mod tests {
             end: 14,
             cpu_us: 15,
             max_rss_kib: 16,
+            oom_kills: 17,
         };
         let counts = Counts {
             end: 1,

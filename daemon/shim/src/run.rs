@@ -277,17 +277,19 @@ impl Shim {
         // Everything that it wrote before its end is in the pipes by now.
         self.drain();
         let (cause, uid, pid) = self.kill_state.attribute(reaped.status);
+        let oom_kills = self.oom_kills();
         let killed = libc::WIFSIGNALED(reaped.status) && libc::WTERMSIG(reaped.status) == libc::SIGKILL;
         let exit = Exit {
             wait_status: reaped.status,
             cause,
-            oom: killed && cause == Cause::Itself && self.out_of_memory(),
+            oom: killed && cause == Cause::Itself && oom_kills > 0,
             by_uid: uid,
             by_pid: pid,
             at_ms: wall_ms(),
             end: self.log.counts().end,
             cpu_us: reaped.cpu_us,
             max_rss_kib: reaped.max_rss_kib,
+            oom_kills,
         };
         self.exit = Some(exit);
         self.record_writes();
@@ -307,12 +309,14 @@ impl Shim {
         }
     }
 
-    fn out_of_memory(&self) -> bool {
-        let Some(file) = &self.oom_file else { return false };
+    /// Reads the number of processes of the group that the kernel killed for memory. 0 without a memory limit.
+    fn oom_kills(&self) -> u32 {
+        let Some(file) = &self.oom_file else { return 0 };
         let mut text = [0u8; 1024];
         let len = rustix::io::pread(file, &mut text, 0).unwrap_or(0);
         let text = std::str::from_utf8(&text[..len]).unwrap_or("");
-        text.lines().filter_map(|l| l.strip_prefix("oom_kill ")).any(|n| n.trim() != "0")
+        let count = text.lines().find_map(|line| line.strip_prefix("oom_kill "));
+        count.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
     }
 
     fn leave(&mut self) {

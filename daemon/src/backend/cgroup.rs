@@ -97,7 +97,7 @@ impl RequestedLimits {
         for (key, value) in [("output_bytes", output), ("idle_ms", idle)] {
             if let Some(requested) = value {
                 let note = (key == "output_bytes" && kept != requested).then(|| format!("{kept} bytes are kept"));
-                let report = LimitReport { requested, enforced_by: Some("shim".into()), note };
+                let report = LimitReport { requested, enforced_by: Some("shim".into()), note, oom_kills: None };
                 done.reports.insert(key.into(), report);
             }
         }
@@ -110,7 +110,7 @@ impl RequestedLimits {
                 }
                 Err(why) => (None, Some(format!("not enforced: {why}"))),
             };
-            done.reports.insert(controller.key.into(), LimitReport { requested, enforced_by, note });
+            done.reports.insert(controller.key.into(), LimitReport { requested, enforced_by, note, oom_kills: None });
         }
         done
     }

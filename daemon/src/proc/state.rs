@@ -214,6 +214,7 @@ pub mod tests {
             end: 0,
             cpu_us: 0,
             max_rss_kib: 0,
+            oom_kills: 0,
         }
     }
 

@@ -4,10 +4,11 @@ use super::handle::Proc;
 use super::state::{Phase, State};
 use crate::clock::mono_ms;
 use crate::store::record::Spec;
+use std::collections::BTreeMap;
 use toold_format::slots::{Cause, Exit};
 use toold_format::step;
 use toold_proto::params::Status;
-use toold_proto::process::{Failure, Process, Reason, Sandbox, Stdin, Watch, WatchState};
+use toold_proto::process::{Failure, LimitReport, Process, Reason, Sandbox, Stdin, Watch, WatchState};
 use toold_proto::pty::PtySize;
 use toold_proto::time::rfc3339;
 
@@ -100,6 +101,18 @@ fn stdin(spec: &Spec, state: &State) -> Stdin {
         (true, false) => Stdin::Pipe,
         (true, true) => Stdin::Closed,
     }
+}
+
+/// Returns the report on each limit, with the kernel's kills for memory.
+fn limits(spec: &Spec, state: &State) -> BTreeMap<String, LimitReport> {
+    let mut limits = spec.limits.clone();
+    if let Phase::Exited { exit, .. } = state.phase
+        && exit.oom_kills > 0
+        && let Some(memory) = limits.get_mut("memory_bytes")
+    {
+        memory.oom_kills = Some(exit.oom_kills);
+    }
+    limits
 }
 
 /// The outcome of a process: exit code, signal, core dump, reason, killer, failure.
@@ -235,7 +248,7 @@ impl Proc {
             cursor: counts.end,
             dropped_bytes: counts.dropped,
             unstored_bytes: counts.unstored,
-            limits: spec.limits.clone(),
+            limits: limits(spec, state),
             sandbox: Sandbox { kind: "none".into(), enforced: Vec::new() },
             detached: state.detached.then_some(true),
             request_id: spec.request_id.clone(),

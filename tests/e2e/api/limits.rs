@@ -103,6 +103,29 @@ fn a_program_that_the_kernel_kills_for_memory_has_reason_oom() {
 }
 
 #[test]
+fn a_child_that_the_kernel_kills_for_memory_is_counted() {
+    // Only the shell reported it, in its output: the pipeline exited with 0.
+    let d = Daemon::start();
+    let script = "python3 -c 'x = b\"x\" * 300000000; input()'; exit 0";
+    let p = d.sh_with(script, json!({ "limits": { "memory_bytes": 40_000_000 }, "timeout_ms": 20000 }));
+    let enforced = p["limits"]["memory_bytes"]["enforced_by"].as_str().unwrap_or("nothing").to_string();
+    if toold_test_support::rig::skip_unless(enforced.starts_with("cgroup"), "no cgroup limits memory here") {
+        d.ok("kill", json!({ "id": p["id"] }));
+        return;
+    }
+    let mut d = d;
+    let expect = |p: Value| {
+        assert_eq!((&p["exit_code"], &p["reason"]), (&json!(0), &json!("exited")));
+        assert_eq!(p["limits"]["memory_bytes"]["oom_kills"], 1, "{p}");
+    };
+    expect(d.exited(&id(&p)));
+    d.restart();
+    expect(d.process(&id(&p)));
+    let quiet = d.sh_with("exit 0", json!({ "limits": { "memory_bytes": 40_000_000 }, "yield_ms": 20000 }));
+    assert!(quiet["limits"]["memory_bytes"].get("oom_kills").is_none(), "{quiet}");
+}
+
+#[test]
 fn a_pids_limit_is_enforced_or_reported_as_not_enforced() {
     let d = Daemon::start();
     let script = "i=0; while [ $i -lt 40 ]; do sleep 1000 & i=$((i+1)); done; echo all; wait";

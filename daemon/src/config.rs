@@ -4,6 +4,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+/// The most searches at the same time: each takes one of the daemon's 16 blocking threads, and other work needs some.
+pub const MAX_SEARCHES: u64 = 12;
+
 /// The way shims are started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -75,6 +78,10 @@ pub struct Config {
     pub log_max_bytes: u64,
     /// Maximum size of the daemon's own log where `toolctl` started it. One older file is kept beside it.
     pub daemon_log_max_bytes: u64,
+    /// Computing time of a search per MiB of output. A slower pattern is ended.
+    pub max_search_ms_per_mib: u64,
+    /// Searches that compute at the same time; others take turns with them.
+    pub max_searches: u64,
     /// Time between SIGTERM and SIGKILL when a timeout ends a tree.
     pub timeout_grace_ms: u64,
     pub shim: ShimMode,
@@ -133,6 +140,8 @@ impl Default for Config {
             max_wait_ms: 3_600_000,
             log_max_bytes: 256 << 20,
             daemon_log_max_bytes: 4 << 20,
+            max_search_ms_per_mib: 5000,
+            max_searches: 4,
             timeout_grace_ms: 5000,
             shim: ShimMode::Zygote,
             survive_power_cut: true,
@@ -196,6 +205,9 @@ impl Config {
             (self.events.max_bytes < self.events.segment_bytes, "events.max_bytes", "must be at least segment_bytes"),
             (self.events.max_consumers == 0, "events.max_consumers", "must be at least 1"),
             (self.events.min_heartbeat_ms == 0, "events.min_heartbeat_ms", "must be at least 1"),
+            (self.max_search_ms_per_mib == 0, "max_search_ms_per_mib", "must be at least 1"),
+            (self.max_searches == 0, "max_searches", "must be at least 1"),
+            (self.max_searches > MAX_SEARCHES, "max_searches", "must be at most 12"),
             (self.log_max_bytes < 65_536, "log_max_bytes", "must be at least 65536"),
             (self.daemon_log_max_bytes < 65_536, "daemon_log_max_bytes", "must be at least 65536"),
         ];

@@ -7,6 +7,8 @@ pub mod sys;
 
 pub mod text;
 
+pub mod matcher;
+
 pub mod log;
 
 pub mod store;

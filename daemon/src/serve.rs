@@ -7,6 +7,7 @@ use crate::events::{Consumers, Journal, JournalLimits, maintenance};
 use crate::listener::ListenAddr;
 use crate::logging::{self, Format};
 use crate::proc::event_sink::EventSink;
+use crate::proc::search_pool::SearchPool;
 use crate::proc::watch_gate::WatchGate;
 use crate::registry::{JournalTail, Registry};
 use crate::rpc;
@@ -20,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use toold_shim::hooks;
@@ -28,6 +29,9 @@ use toold_shim::zygote::{self, StartAttributes};
 
 /// Exit code for wrong flags or a wrong config: a restart would not help.
 const USAGE_ERROR: u8 = 2;
+
+/// Time that work on blocking threads gets at the end. All of it is safe to kill.
+const BLOCKING_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Owns background processes for agents, editors and people.
 #[derive(Debug, Parser)]
@@ -169,11 +173,14 @@ fn start(config: Config, paths: Paths, shims: ShimSources, log: &logging::Daemon
         .worker_threads(2)
         .on_thread_start(crate::sys::set_short_timeslice)
         .max_blocking_threads(16)
-        .thread_keep_alive(std::time::Duration::from_secs(5))
+        .thread_keep_alive(Duration::from_secs(5))
         .enable_all()
         .build()
         .map_err(|source| StartError::Io { doing: "start", path: "the runtime".into(), source })?;
-    runtime.block_on(serve(config, paths, shims, addr, &lock))
+    let served = runtime.block_on(serve(config, paths, shims, addr, &lock));
+    // A thread that searches, or that the disk does not answer, must not keep the daemon from ending.
+    runtime.shutdown_timeout(BLOCKING_SHUTDOWN_TIMEOUT);
+    served
 }
 
 /// Raises the limit on descriptors to its maximum: a process needs three. Processes get the limit that the daemon
@@ -282,7 +289,8 @@ fn open_events(config: &Config, dir: &Path) -> Result<EventStores, StartError> {
     let (gate, reset) =
         WatchGate::open(journal.clone(), dir, &config.watch, crate::clock::boot_id(), breaker).map_err(failed)?;
     damage.extend(reset);
-    let sink = Arc::new(EventSink::new(journal.clone(), gate));
+    let searches = SearchPool::new(config.max_searches, config.max_search_ms_per_mib);
+    let sink = Arc::new(EventSink::new(journal.clone(), gate, searches));
     Ok(EventStores { journal, consumers: Arc::new(consumers), sink, tail, damage })
 }
 

@@ -7,10 +7,12 @@ use std::path::PathBuf;
 use toold_test_support::conn::Conn;
 use toold_test_support::rig::{Daemon, id};
 
-/// The points. A match reaches each of them; an acknowledgement two, an exit in an answer to a consumer the last two.
+/// The points. A match reaches the first ones but `watch.slow`; an acknowledgement two, an exit in an answer to a
+/// consumer the last two.
 pub const POINTS: &[&str] = &[
     "watch.found",
     "watch.admitted",
+    "watch.slow",
     "journal.write",
     "journal.written",
     "journal.applied",
@@ -92,7 +94,8 @@ fn is_gapless(events: &[Value]) {
 
 #[test]
 fn a_match_is_published_exactly_once_whichever_step_the_daemon_dies_in() {
-    for point in POINTS.iter().filter(|p| !p.starts_with("ack.") && !p.starts_with("exit_seen.")) {
+    for point in POINTS.iter().filter(|p| !p.starts_with("ack.") && !p.starts_with("exit_seen.") && **p != "watch.slow")
+    {
         for step in ["match", "exit"] {
             let mut case = EventCase::new("[watch]\nmin_interval_ms = 1\n");
             let process = id(&case.daemon.ok("exec", exec()));
@@ -126,6 +129,36 @@ fn a_match_is_published_exactly_once_whichever_step_the_daemon_dies_in() {
             let watch = case.daemon.process(&process)["watch"].clone();
             assert_eq!((&watch["hits"], &watch["suppressed"]), (&json!(2), &json!(0)), "{point} {step}: {watch}");
         }
+    }
+}
+
+#[test]
+fn a_slow_watch_is_disabled_exactly_once_whichever_step_the_daemon_dies_in() {
+    let print = "head -c 131072 /dev/urandom | od -An -v -tu1 | tr -d ' \\n' | tr 0-4 a | tr 5-9 b | head -c 70000";
+    for point in ["watch.slow", "journal.write", "journal.written", "journal.applied"] {
+        let mut case = EventCase::new("max_search_ms_per_mib = 1\n");
+        case.arm("watch.slow");
+        let watch = json!([{ "regex": "(?:[ab]{1,30}a){1,30}[c-z]" }]);
+        let script = format!("{print}; exec sleep 1000");
+        let process = id(&case.daemon.ok("exec", json!({ "argv": ["/bin/sh", "-c", script], "watch": watch })));
+        let slow = case.hooks.join("watch.slow.hit");
+        case.daemon.eventually("watch.slow is reached", || slow.exists());
+        if point != "watch.slow" {
+            // Only now, for other events pass these points too.
+            case.arm(point);
+            fs::remove_file(case.hooks.join("watch.slow")).unwrap();
+        }
+        case.strike(point);
+        case.daemon.eventually("it is disabled", || case.daemon.process(&process)["watch"]["disabled"] == true);
+        case.daemon.restart();
+        case.daemon.ok("kill", json!({ "id": process }));
+        let events = case.drain("c", "completion");
+        is_gapless(&events);
+        let expected = ["started", "watch_disabled", "exited", "closed", "completion"];
+        let kinds = kinds(&events);
+        assert_eq!(kinds.len(), expected.len(), "{point}: {events:#?}");
+        assert!(expected.iter().all(|kind| kinds.contains(kind)), "{point}: {events:#?}");
+        assert_eq!(&kinds[..2], &expected[..2], "{point}: {events:#?}");
     }
 }
 

@@ -12,6 +12,7 @@ use toold_daemon::config::{Config, ShimMode};
 use toold_daemon::events::{Consumers, Journal, JournalLimits};
 use toold_daemon::log::{LineQuery, Log};
 use toold_daemon::proc::event_sink::EventSink;
+use toold_daemon::proc::search_pool::SearchPool;
 use toold_daemon::proc::watch_gate::WatchGate;
 use toold_daemon::registry::{JournalTail, Registry};
 use toold_daemon::rpc;
@@ -154,7 +155,7 @@ fn wire() -> Arc<Wire> {
     let (journal, _) = Journal::open(events, limits, 0, 0).expect("a new journal");
     let journal = Arc::new(journal);
     let (gate, _) = WatchGate::open(journal.clone(), events, &config.watch, [0; 16], None).expect("a new gate");
-    let sink = EventSink::new(journal.clone(), gate);
+    let sink = EventSink::new(journal.clone(), gate, SearchPool::new(4, 5000));
     let wire_limits = WireLimits::from(&config);
     let exec = ExecShim { state_dir: procs.clone(), attributes: StartAttributes { max_fds: None, timeslice_ns: 0 } };
     let registry = Registry::new(config, procs, Launcher::new(None, ShimMode::Exec, exec), Arc::new(sink));

@@ -2,10 +2,11 @@
 
 use super::lines::LineQuery;
 use super::reader::Log;
+use crate::matcher::BoundedRegex;
 use nix::sys::memfd::{MFdFlags, memfd_create};
-use regex::bytes::Regex;
 use std::fs::File;
 use std::io::{self, Write};
+use std::sync::Arc;
 use toold_format::Stream;
 
 /// Reads `log` with the index `idx`. Panics only on a bug: bytes that are not in the log, or a page without progress.
@@ -13,7 +14,7 @@ pub fn pair(log: &[u8], idx: &[u8]) -> io::Result<()> {
     let reader = Log::of_files(0, memory(log)?, Some(memory(idx)?))?;
     let counts = reader.recount()?;
     assert_eq!((reader.end(), counts.end), (log.len() as u64, log.len() as u64));
-    let regex = Regex::new("a").map_err(io::Error::other)?;
+    let regex = Arc::new(BoundedRegex::one("a").map_err(io::Error::other)?);
     for stream in [None, Some(Stream::Stdout), Some(Stream::Stderr)] {
         let (mut at, mut read) = (0, 0);
         while at < reader.end() {

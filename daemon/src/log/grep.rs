@@ -3,12 +3,16 @@
 use super::lines::{LinePage, LineQuery, MAX_PAGE_BYTES};
 use super::reader::Log;
 use super::walk::{LogWalk, WalkItem};
+use crate::matcher::{BoundedRegex, Meter, is_unmetered};
 use crate::text::{PageEnd, line_text};
 use memchr::memchr;
-use regex::bytes::Regex;
 use std::collections::VecDeque;
 use std::io;
+use std::sync::Arc;
+use toold_format::Stream;
 use toold_format::log::Counts;
+use toold_proto::params::Ansi;
+use toold_proto::process::Gap;
 
 /// The length of a window. A longer line is searched in windows; only the matching window is returned.
 pub const LINE_WINDOW_LEN: usize = 64 * 1024;
@@ -16,33 +20,15 @@ pub const LINE_WINDOW_LEN: usize = 64 * 1024;
 /// The overlap of two windows of one line, so that a match up to this length is not lost between them.
 const WINDOW_OVERLAP_LEN: usize = 4 * 1024;
 
+/// The maximum length of index that is skipped in search of a stream's bytes before the meter is asked.
+const MAX_TURN_INDEX_BYTES: u64 = 1024 * 1024;
+
 impl Log {
     /// Returns matching lines of the whole log: `limit` of them from the line `offset` on, or the last ones.
-    pub(super) fn grep(&self, regex: &Regex, query: &LineQuery, counts: &Counts) -> io::Result<LinePage> {
-        let mut grep = Grep::new(regex, query);
-        let mut gap = None;
-        let mut walk = LogWalk::new(self, 0, query.stream);
-        loop {
-            match walk.next(u64::MAX)? {
-                WalkItem::End => break,
-                WalkItem::Bytes { bytes, .. } => grep.feed(bytes),
-                WalkItem::Gap(here) => {
-                    gap = gap.or(Some(here));
-                    grep.jump(self.newlines_after(here, query.stream, counts)?);
-                }
-            }
-        }
-        grep.end_line(false);
-        Ok(LinePage {
-            next: grep.hits.back().filter(|_| grep.more).map(|hit| hit.line + 1),
-            first_line: grep.hits.front().map_or(0, |hit| hit.line),
-            shown: grep.hits.len() as u64,
-            bytes: grep.hits.into_iter().flat_map(|hit| hit.bytes).collect(),
-            total_lines: counts.lines_of(query.stream),
-            matched: Some(grep.matched),
-            truncated: grep.truncated,
-            gap,
-        })
+    pub(super) fn grep(&self, regex: &Arc<BoundedRegex>, query: &LineQuery, counts: &Counts) -> io::Result<LinePage> {
+        let mut grep = Grep::new(regex, query, Meter::unlimited());
+        grep.search(self, counts, u64::MAX)?;
+        Ok(grep.finish(counts))
     }
 }
 
@@ -51,9 +37,19 @@ struct Hit {
     bytes: Vec<u8>,
 }
 
-struct Grep<'q> {
-    regex: &'q Regex,
-    query: &'q LineQuery<'q>,
+/// A search through a log, in as many turns as its owner wants.
+pub struct Grep {
+    regex: Arc<BoundedRegex>,
+    /// After it has ended the search, the result is incomplete.
+    pub meter: Meter,
+    offset: Option<u64>,
+    limit: u64,
+    stream: Option<Stream>,
+    ansi: Ansi,
+    /// The offset in the log of the next byte to search.
+    at: u64,
+    /// The first gap.
+    gap: Option<Gap>,
     /// The number of the current line.
     line: u64,
     /// The buffered part of the current line: at most a window.
@@ -70,11 +66,18 @@ struct Grep<'q> {
     truncated: bool,
 }
 
-impl<'q> Grep<'q> {
-    fn new(regex: &'q Regex, query: &'q LineQuery<'q>) -> Grep<'q> {
+impl Grep {
+    /// Starts a search for `regex` at the start of a log. `query` selects among the lines that match.
+    pub fn new(regex: &Arc<BoundedRegex>, query: &LineQuery, meter: Meter) -> Grep {
         Grep {
-            regex,
-            query,
+            regex: regex.clone(),
+            meter,
+            offset: query.offset,
+            limit: query.limit,
+            stream: query.stream,
+            ansi: query.ansi,
+            at: 0,
+            gap: None,
             line: 0,
             part: Vec::new(),
             long: false,
@@ -84,6 +87,48 @@ impl<'q> Grep<'q> {
             hit_bytes: 0,
             more: false,
             truncated: false,
+        }
+    }
+
+    /// Searches about `max` bytes more. Returns true at the end of the log. `log` and `counts` are the same in every turn.
+    pub fn search(&mut self, log: &Log, counts: &Counts, max: u64) -> io::Result<bool> {
+        log.set_counts(counts);
+        let stop = self.at.saturating_add(max);
+        let mut walk = LogWalk::new(log, self.at, self.stream);
+        while walk.at() < stop && self.meter.ended().is_none() {
+            match walk.next(MAX_TURN_INDEX_BYTES)? {
+                WalkItem::End => {
+                    self.end_line(false);
+                    return Ok(true);
+                }
+                WalkItem::Bytes { bytes, .. } => {
+                    if is_unmetered(self.regex.cost()) {
+                        // It does not count by itself.
+                        self.meter.charge(bytes.len() as u64, 0);
+                    }
+                    self.feed(bytes);
+                }
+                WalkItem::Gap(here) => {
+                    self.gap = self.gap.or(Some(here));
+                    self.jump(log.newlines_after(here, self.stream, counts)?);
+                }
+            }
+        }
+        self.at = walk.at();
+        Ok(false)
+    }
+
+    /// Returns the lines that were found.
+    pub fn finish(self, counts: &Counts) -> LinePage {
+        LinePage {
+            next: self.hits.back().filter(|_| self.more).map(|hit| hit.line + 1),
+            first_line: self.hits.front().map_or(0, |hit| hit.line),
+            shown: self.hits.len() as u64,
+            bytes: self.hits.into_iter().flat_map(|hit| hit.bytes).collect(),
+            total_lines: counts.lines_of(self.stream),
+            matched: Some(self.matched),
+            truncated: self.truncated,
+            gap: self.gap,
         }
     }
 
@@ -149,18 +194,18 @@ impl<'q> Grep<'q> {
     }
 
     fn is_match(&self, line: &[u8]) -> bool {
-        self.regex.is_match(&line_text(line, PageEnd::Last, self.query.ansi))
+        self.regex.is_match(&line_text(line, PageEnd::Last, self.ansi), &self.meter)
     }
 
     fn hit(&mut self, line: &[u8], newline: bool) {
         self.matched += 1;
         let len = line.len() + usize::from(newline);
-        match self.query.offset {
+        match self.offset {
             Some(offset) => {
                 if self.line < offset || self.more {
                     return;
                 }
-                let enough = self.hits.len() as u64 >= self.query.limit;
+                let enough = self.hits.len() as u64 >= self.limit;
                 if enough || self.hit_bytes + len > MAX_PAGE_BYTES {
                     self.more = true;
                     self.truncated |= !enough;
@@ -168,11 +213,11 @@ impl<'q> Grep<'q> {
                 }
             }
             None => {
-                if self.query.limit == 0 {
+                if self.limit == 0 {
                     return;
                 }
-                while self.hits.len() as u64 >= self.query.limit || self.hit_bytes + len > MAX_PAGE_BYTES {
-                    self.truncated |= (self.hits.len() as u64) < self.query.limit;
+                while self.hits.len() as u64 >= self.limit || self.hit_bytes + len > MAX_PAGE_BYTES {
+                    self.truncated |= (self.hits.len() as u64) < self.limit;
                     let Some(oldest) = self.hits.pop_front() else { break };
                     self.hit_bytes -= oldest.bytes.len();
                 }

@@ -5,9 +5,10 @@
 
 use super::reader::{Location, Log};
 use super::walk::{LogWalk, WalkItem};
+use crate::matcher::BoundedRegex;
 use memchr::{memchr, memchr_iter};
-use regex::bytes::Regex;
 use std::io;
+use std::sync::Arc;
 use toold_format::Stream;
 use toold_format::log::Counts;
 use toold_proto::params::Ansi;
@@ -24,7 +25,7 @@ pub struct LineQuery<'q> {
     pub limit: u64,
     pub stream: Option<Stream>,
     /// Selects only matching lines.
-    pub grep: Option<&'q Regex>,
+    pub grep: Option<&'q Arc<BoundedRegex>>,
     /// With `Strip`, `grep` matches lines without their escape sequences. The page's bytes always contain them.
     pub ansi: Ansi,
 }

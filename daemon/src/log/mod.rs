@@ -16,6 +16,7 @@ mod walk;
 
 pub use buffer_pool::BufferPool;
 pub use check::check;
+pub use grep::Grep;
 pub use lines::{LinePage, LineQuery, MAX_PAGE_BYTES};
 pub use reader::{Filled, Log, Page};
 pub use stream::{from_wire, to_wire};

@@ -3,14 +3,13 @@
 
 use crate::clock::wall_ms;
 use crate::proc::output::{OutputError, unreadable};
-use crate::proc::search::{self, Search};
+use crate::proc::search::{self, Search, SearchError};
 use crate::proc::state::{Phase, State};
 use crate::proc::{Proc, listening_port};
 use crate::spec::InvalidParam;
 use crate::sys;
 use crate::watch::Patterns;
 use futures_util::future::{FutureExt, join_all, select_all};
-use std::io;
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 use tokio::time::{Instant, sleep, timeout};
@@ -138,13 +137,15 @@ pub async fn wait_for(proc: Arc<Proc>, condition: Condition) -> Result<Reached, 
         }
         Condition::Closed => Ok(wait_closed(&proc).await),
         Condition::Match(patterns) => match wait_match(&proc, patterns).await {
-            Err(e) if !sys::is_transient(&e) => {
+            Err(SearchError::Read(e)) if !sys::is_transient(&e) => {
                 // No line can match, but the process can still exit.
                 proc.set_unreadable(Some(unreadable(&e)));
                 let _ = proc.subscribe().wait_for(State::has_ended).await;
                 Ok(Reached::Exit)
             }
-            reached => reached.map_err(OutputError::of(&proc)),
+            Err(SearchError::Read(e)) => Err(OutputError::of(&proc)(e)),
+            Err(SearchError::TooSlow(message)) => Err(OutputError::TooSlow(message)),
+            Ok(reached) => Ok(reached),
         },
         Condition::Port(port) => Ok(wait_port(&proc, port).await),
         Condition::Quiet(ms) => Ok(wait_quiet(&proc, ms).await),
@@ -161,17 +162,19 @@ async fn wait_closed(proc: &Proc) -> Reached {
     Reached::Exit
 }
 
-async fn wait_match(proc: &Proc, patterns: Arc<Patterns>) -> io::Result<Reached> {
+async fn wait_match(proc: &Arc<Proc>, patterns: Arc<Patterns>) -> Result<Reached, SearchError> {
     let mut updates = proc.subscribe();
-    let mut search = Search::new(patterns);
+    let mut search = Search::new(patterns, proc.sink.searches.meter());
     loop {
         updates.mark_unchanged();
         let state = proc.state();
-        if let Some(line) = search.scan_to(proc, &state)? {
+        let found;
+        (search, found) = search.run(proc, &state).await?;
+        if let Some(line) = found {
             return Ok(Reached::Match(line));
         }
         if state.has_ended() {
-            return Ok(search.last_line().map_or(Reached::Exit, Reached::Match));
+            return Ok(Reached::Exit);
         }
         proc.notify_past(state.progress.counts.end);
         if updates.changed().await.is_err() {

@@ -1,5 +1,7 @@
-//! The parts that all processes share to publish events: the journal, the gate for watch matches, and buffers to read output.
+//! The parts that all processes share to publish events: the journal, the gate for watch matches, buffers to read output, and
+//! the places for searches.
 
+use super::search_pool::SearchPool;
 use super::watch_gate::WatchGate;
 use crate::clock::{mono_ms, wall_ms};
 use crate::events::{EventTime, Journal};
@@ -15,11 +17,12 @@ pub struct EventSink {
     pub journal: Arc<Journal>,
     pub watch_gate: WatchGate,
     pub buffers: BufferPool,
+    pub searches: SearchPool,
 }
 
 impl EventSink {
-    pub fn new(journal: Arc<Journal>, watch_gate: WatchGate) -> EventSink {
-        EventSink { journal, watch_gate, buffers: BufferPool::default() }
+    pub fn new(journal: Arc<Journal>, watch_gate: WatchGate, searches: SearchPool) -> EventSink {
+        EventSink { journal, watch_gate, buffers: BufferPool::default(), searches }
     }
 }
 

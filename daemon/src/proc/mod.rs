@@ -16,6 +16,7 @@ mod needs_input;
 pub mod output;
 pub mod publish;
 pub mod search;
+pub mod search_pool;
 pub mod shim_connection;
 pub mod state;
 pub mod stdin;

@@ -2,8 +2,10 @@
 //! token budget. Nothing is consumed. Output that ends inside a character is cut there while more may follow.
 
 use super::Proc;
+use super::search_pool::{MAX_TURN_BYTES, MAX_TURN_NS};
 use super::state::State;
-use crate::log::{LinePage, LineQuery, Log};
+use crate::log::{Grep, LinePage, LineQuery, Log};
+use crate::matcher::BoundedRegex;
 use crate::sys;
 use crate::text::{self, PageEnd};
 use base64::Engine;
@@ -11,29 +13,36 @@ use std::io;
 use std::sync::Arc;
 use tokio::time::{Instant, timeout_at};
 use toold_format::Stream;
+use toold_format::log::Counts;
 use toold_proto::ProcId;
 use toold_proto::params::{Ansi, Encoding};
 use toold_proto::process::{Gap, Span, Truncated};
 
 /// The length of a page without a cursor, in characters.
 const TAIL_CHARS: usize = 1000;
+/// The length that a search takes before it asks whether its turn is over.
+const GREP_PIECE_LEN: u64 = 64 * 1024;
 /// The length of a preview, in characters.
 const PREVIEW_CHARS: usize = 200;
 /// The characters read for one character of preview of a program on a terminal: it also writes colours and positions.
 const PTY_OVERHEAD: usize = 10;
 
-/// The output of a process could not be read.
+/// The output of a process could not be read or searched.
 #[derive(Debug)]
-pub struct OutputError {
-    pub id: ProcId,
-    pub source: io::Error,
+pub enum OutputError {
+    Read {
+        id: ProcId,
+        source: io::Error,
+    },
+    /// The pattern takes too long. The message is for the caller.
+    TooSlow(String),
 }
 
 impl OutputError {
     /// For `map_err`.
     pub fn of(proc: &Proc) -> impl Fn(io::Error) -> OutputError + use<> {
         let id = proc.spec.id;
-        move |source| OutputError { id, source }
+        move |source| OutputError::Read { id, source }
     }
 }
 
@@ -191,6 +200,53 @@ pub fn read_lines(proc: &Proc, query: &LineQuery) -> Result<(LinePage, String), 
         Ok((page, text))
     };
     read().map_err(OutputError::of(proc))
+}
+
+/// Searches all output for lines that match. Takes turns with other searches; the turn under way ends early if the
+/// future is dropped.
+pub async fn search_lines(
+    proc: &Arc<Proc>,
+    regex: &Arc<BoundedRegex>,
+    query: &LineQuery<'_>,
+) -> Result<(LinePage, String), OutputError> {
+    let read_error = OutputError::of(proc);
+    let (stream, ansi) = (query.stream, query.ansi);
+    let mut grep = Grep::new(regex, query, proc.sink.searches.meter());
+    let state = proc.state();
+    let open = move |proc: &Proc| -> io::Result<(Log, Counts)> {
+        let counts = state.progress.counts;
+        let log = Log::open(&proc.dir, counts.end)?;
+        if state.closed { Ok((log, counts)) } else { log.until_char_boundary(stream, &counts) }
+    };
+    loop {
+        let worker = proc.clone();
+        let work = move |cancelled| {
+            grep.meter.begin_turn(cancelled);
+            let searched = open(&worker).and_then(|(log, counts)| {
+                let mut done = false;
+                let mut left = MAX_TURN_BYTES;
+                while !done && left > 0 && grep.meter.ended().is_none() && grep.meter.turn_ns() < MAX_TURN_NS {
+                    done = grep.search(&log, &counts, GREP_PIECE_LEN)?;
+                    left = left.saturating_sub(GREP_PIECE_LEN);
+                }
+                Ok((done, log.first_gap(0)?, counts))
+            });
+            grep.meter.end_turn();
+            (grep, searched)
+        };
+        let (back, searched) = proc.sink.searches.turn(work).await.map_err(&read_error)?;
+        grep = back;
+        let (done, first_gap, counts) = searched.map_err(&read_error)?;
+        if grep.meter.ended().is_some() {
+            return Err(OutputError::TooSlow(proc.sink.searches.too_slow()));
+        }
+        if done {
+            let mut page = grep.finish(&counts);
+            page.gap = page.gap.or(first_gap);
+            let (text, _) = text::decode_page(&page.bytes, page.bytes.len(), page_end(&state), ansi);
+            return Ok((page, text));
+        }
+    }
 }
 
 /// Reads the whole output without escape sequences, cut in its middle to fit the token budget.

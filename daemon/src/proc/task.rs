@@ -198,7 +198,7 @@ impl Task {
         };
         let exited = matches!(update, Update::Exited { .. });
         self.ensure_durable(&update).await;
-        self.apply(update);
+        self.apply(update).await;
         if exited {
             // Callers that wait for the exit are answered before the frames that came with it are handled.
             tokio::task::yield_now().await;
@@ -223,7 +223,7 @@ impl Task {
     }
 
     /// Computes the next state, publishes the events that are due, then the state.
-    fn apply(&mut self, update: Update) {
+    async fn apply(&mut self, update: Update) {
         let id = self.proc.spec.id;
         let mut next = self.proc.published_state();
         if !next.step(&update) {
@@ -231,7 +231,7 @@ impl Task {
         }
         // An event is stored before the state that caused it is published. New output is not an event.
         if !matches!(update, Update::Output(_) | Update::Unreachable | Update::Gone) {
-            self.proc.scan_tail(&next);
+            self.proc.scan_tail(&next).await;
             self.proc.publish_due(&next);
         }
         if next.has_ended() {
@@ -324,7 +324,7 @@ impl Task {
                 let errno = e.raw_os_error().unwrap_or(libc::EIO);
                 let update = Update::Failed { step: step::FORK, errno, at_ms: wall_ms() };
                 self.ensure_durable(&update).await;
-                self.apply(update);
+                self.apply(update).await;
                 None
             }
         }
@@ -345,7 +345,7 @@ impl Task {
             if self.record.lock() == LockOwner::Daemon {
                 drop(permit);
                 for update in lost::resolve_lost(&self.proc, &self.record, self.pidfd.take()).await {
-                    self.apply(update);
+                    self.apply(update).await;
                 }
                 self.record.unlock();
                 return None;
@@ -363,7 +363,7 @@ impl Task {
             }
             drop(permit);
             if attempt == RECONNECT_TRIES {
-                self.apply(Update::Unreachable);
+                self.apply(Update::Unreachable).await;
             }
             sleep(if attempt < RECONNECT_TRIES { RECONNECT_DELAY } else { SLOW_RECONNECT_DELAY }).await;
         }

@@ -6,12 +6,15 @@
 use super::completion::output_end;
 use super::event_sink::RETRY_DELAY;
 use super::handle::Proc;
+use super::search_pool::{MAX_TURN_BYTES, MAX_TURN_NS, is_inline};
 use super::state::{Phase, State};
 use crate::clock::mono_ms;
 use crate::log::{Filled, Log, from_wire};
-use crate::watch::{Decision, Matches, Patterns, Scanner};
+use crate::matcher;
+use crate::watch::{Decision, InvalidPattern, Matches, Patterns, Scanner};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 use tokio::sync::watch;
 use toold_format::Stream;
 use toold_format::log::Counts;
@@ -20,16 +23,20 @@ use toold_proto::pattern::Pattern;
 use toold_proto::process::Span;
 use toold_shim::hooks;
 
-/// Maximum number of bytes scanned before other tasks run.
-const MAX_TURN_BYTES: u64 = 1024 * 1024;
 /// Maximum number of unscanned bytes at the exit that are scanned before the exit is published.
 const MAX_TAIL_BYTES: u64 = 8 * 1024 * 1024;
+/// The longest time that an exit waits for the scan of the last output. A match that is found later follows the exit.
+const MAX_TAIL_TIME: Duration = Duration::from_secs(1);
+/// The most steps of a scan before the exit of a process that a daemon adopts: a third of a second if all are taken.
+const MAX_ADOPTED_TAIL_STEPS: u64 = 1 << 26;
 /// Bytes without a match after which the position is stored anyway.
 const CHECKPOINT_BYTES: u64 = 16 * 1024 * 1024;
 
 /// The watch of one process.
 pub struct WatchTask {
     patterns: Mutex<Option<Arc<Patterns>>>,
+    /// Held during a turn, so that no task waits for `scan` on a thread that others need.
+    turn: Arc<tokio::sync::Mutex<()>>,
     scan: Mutex<Option<Scan>>,
     through: watch::Sender<bool>,
 }
@@ -37,6 +44,8 @@ pub struct WatchTask {
 /// A scanner and the end of the output that it was fed.
 struct Scan {
     scanner: Scanner,
+    /// The most steps per byte.
+    cost: u64,
     at: u64,
 }
 
@@ -53,21 +62,28 @@ pub enum ScanProgress {
 
 impl WatchTask {
     pub fn new(patterns: Option<Arc<Patterns>>) -> WatchTask {
-        WatchTask { patterns: Mutex::new(patterns), scan: Mutex::new(None), through: watch::Sender::new(false) }
+        WatchTask {
+            patterns: Mutex::new(patterns),
+            turn: Arc::default(),
+            scan: Mutex::new(None),
+            through: watch::Sender::new(false),
+        }
     }
 
     fn scan(&self) -> MutexGuard<'_, Option<Scan>> {
         self.scan.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    fn patterns(&self, wanted: &[Pattern]) -> io::Result<Arc<Patterns>> {
-        let mut patterns = self.patterns.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if let Some(patterns) = &*patterns {
-            return Ok(patterns.clone());
+    fn known_patterns(&self) -> Option<Arc<Patterns>> {
+        self.patterns.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+    }
+
+    fn patterns(&self, wanted: &[Pattern]) -> Result<Arc<Patterns>, InvalidPattern> {
+        if let Some(patterns) = self.known_patterns() {
+            return Ok(patterns);
         }
-        // This or an earlier version accepted them before.
-        let made = Arc::new(Patterns::new(wanted).map_err(|bad| io::Error::other(bad.reason))?);
-        *patterns = Some(made.clone());
+        let made = Arc::new(Patterns::new(wanted)?);
+        *self.patterns.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(made.clone());
         Ok(made)
     }
 }
@@ -77,7 +93,7 @@ pub async fn run(proc: Arc<Proc>) {
     let mut state_changes = proc.subscribe();
     loop {
         state_changes.mark_unchanged();
-        match proc.scan_turn(&proc.state()) {
+        match proc.run_turn(&proc.state()).await {
             Ok(ScanProgress::Through) => {
                 // The last turn may have turned `notify` on.
                 let state = proc.published_state();
@@ -119,13 +135,53 @@ impl Proc {
     }
 
     /// At the exit, scans the last output before the exit is published, unless that would take long.
-    pub fn scan_tail(&self, state: &State) {
+    pub async fn scan_tail(self: &Arc<Self>, state: &State) {
         if !state.has_ended() || self.is_scanned(state) {
             return;
         }
-        if output_end(state).saturating_sub(self.checkpoint().position.scanned_to) <= MAX_TAIL_BYTES {
+        if self.unscanned_len(state) <= MAX_TAIL_BYTES {
+            let scan = async { while let Ok(ScanProgress::More) = self.run_turn(state).await {} };
+            // A turn under way goes on; the task of the watch continues after it.
+            let _ = tokio::time::timeout(MAX_TAIL_TIME, scan).await;
+        }
+    }
+
+    /// Does the same for a process that ended before this daemon started, and whose watch has no task yet.
+    pub fn scan_adopted_tail(&self, state: &State) {
+        let Some(watch_task) = self.watch_task.as_ref().filter(|_| state.has_ended() && !self.is_scanned(state)) else {
+            return;
+        };
+        let len = self.unscanned_len(state);
+        let cost = watch_task.patterns(&self.spec.watch).map_or(1, |patterns| patterns.cost());
+        if len <= MAX_TAIL_BYTES && len.saturating_mul(cost) <= MAX_ADOPTED_TAIL_STEPS {
             while let Ok(ScanProgress::More) = self.scan_turn(state) {}
         }
+    }
+
+    fn unscanned_len(&self, state: &State) -> u64 {
+        output_end(state).saturating_sub(self.checkpoint().position.scanned_to)
+    }
+
+    /// Scans for one turn: here if it is short at worst, else on a thread for searches.
+    async fn run_turn(self: &Arc<Self>, state: &State) -> io::Result<ScanProgress> {
+        let Some(watch_task) = &self.watch_task else { return Ok(ScanProgress::Through) };
+        let turn = watch_task.turn.clone().lock_owned().await;
+        if let Some(patterns) = watch_task.known_patterns() {
+            let (at, open) = watch_task.scan().as_ref().map_or_else(
+                || (self.checkpoint().position.from(), 0),
+                |scan| (scan.at, scan.scanner.open_len() as u64),
+            );
+            if is_inline(state.progress.counts.end.saturating_sub(at) + open, patterns.cost()) {
+                return self.scan_turn(state);
+            }
+        }
+        let (proc, state) = (self.clone(), *state);
+        let work = move |_| {
+            let progress = proc.scan_turn(&state);
+            drop(turn);
+            progress
+        };
+        self.sink.searches.turn(work).await?
     }
 
     /// Scans for one turn.
@@ -139,18 +195,42 @@ impl Proc {
         let mut scan = match place.take() {
             Some(scan) => scan,
             None => {
+                let patterns = match watch_task.patterns(&self.spec.watch) {
+                    Ok(patterns) => patterns,
+                    // An earlier version accepted them.
+                    Err(bad) => {
+                        return self
+                            .disable(format!("watch[{}] is refused: {}; the watch ended", bad.index, bad.reason));
+                    }
+                };
                 let position = self.checkpoint().position;
-                Scan { scanner: Scanner::new(watch_task.patterns(&self.spec.watch)?, position), at: position.from() }
+                let mut scanner = Scanner::new(patterns.clone(), position);
+                scanner.meter = self.sink.searches.meter();
+                Scan { scanner, cost: patterns.cost(), at: position.from() }
             }
         };
         let target = if state.has_ended() { output_end(state) } else { state.progress.counts.end };
+        let metered = !matcher::is_unmetered(scan.cost);
+        if metered {
+            scan.scanner.meter.begin_turn(Arc::default());
+        }
         // After an error the scan is dropped: its matches were not published, and the next turn starts at the position
         // of the last event.
         let mut found = Matches::default();
         let reached = self.scan_to(&mut scan, target, state, &mut found)?;
-        if scan.at >= target && state.has_ended() && !self.checkpoint().limiter.disabled {
+        let last = scan.at >= target && state.has_ended() && !self.checkpoint().limiter.disabled;
+        if last {
             // The last unterminated line is decided together with the lines before it.
             scan.scanner.end(&mut found);
+        }
+        if metered {
+            scan.scanner.meter.end_turn();
+            if scan.scanner.meter.ended().is_some() {
+                hooks::at("watch.slow");
+                return self.disable(format!("{}; the watch ended and `notify` is on", self.sink.searches.too_slow()));
+            }
+        }
+        if last {
             self.decide(&scan.scanner, found, FinalScan::Yes)?;
             watch_task.through.send_replace(true);
             return Ok(ScanProgress::Through);
@@ -159,8 +239,20 @@ impl Proc {
         Ok(reached)
     }
 
+    /// Ends the watch for good, also for later daemons, and publishes the reason.
+    fn disable(&self, message: String) -> io::Result<ScanProgress> {
+        let suppressed = self.checkpoint().limiter.pending;
+        let disabled = WatchDisabled { name: self.spec.name.clone(), suppressed, message };
+        self.publish_event(&disabled, |checkpoint| {
+            checkpoint.limiter.disabled = true;
+            checkpoint.limiter.pending = 0;
+            checkpoint.notify_enabled = true;
+        })?;
+        Ok(ScanProgress::More)
+    }
+
     fn scan_to(&self, scan: &mut Scan, target: u64, state: &State, found: &mut Matches) -> io::Result<ScanProgress> {
-        let Scan { scanner, at } = scan;
+        let Scan { scanner, cost, at } = scan;
         if *at >= target {
             return Ok(ScanProgress::End(target));
         }
@@ -168,8 +260,14 @@ impl Proc {
         let only = only_stream(&state.progress.counts);
         let stop = at.saturating_add(MAX_TURN_BYTES);
         let mut buffer = self.sink.buffers.take();
+        let piece = matcher::piece_len(*cost, buffer.len());
+        let buffer = buffer.get_mut(..piece).unwrap_or_default();
+        let metered = !matcher::is_unmetered(*cost);
         while *at < target.min(stop) {
-            let page = feed(&log, *at, only, &mut buffer, scanner, found)?;
+            let page = feed(&log, *at, only, buffer, scanner, found)?;
+            if metered && scanner.meter.ended().is_some() {
+                return Ok(ScanProgress::More);
+            }
             if let Some(gap) = page.gap {
                 // Bytes dropped before they were scanned are counted, and not again after a crash.
                 let position = scanner.position();
@@ -186,6 +284,9 @@ impl Proc {
                 if self.checkpoint().limiter.disabled {
                     return Ok(ScanProgress::More);
                 }
+            }
+            if metered && scanner.meter.turn_ns() >= MAX_TURN_NS {
+                break;
             }
         }
         let scanned_to = scanner.position().scanned_to;

@@ -139,7 +139,7 @@ impl Registry {
                 proc.set_unreadable(unreadable);
                 self.insert_adopted(&proc, requests, restored);
                 self.queue_retention(&proc);
-                proc.scan_tail(&proc.published_state());
+                proc.scan_adopted_tail(&proc.published_state());
                 proc.publish_due(&proc.published_state());
                 if !proc.is_scanned(&proc.published_state()) {
                     tokio::spawn(watcher::run(proc));
@@ -171,7 +171,7 @@ impl Registry {
                 let proc = Arc::new(proc);
                 self.insert_adopted(&proc, requests, restored);
                 // Publish what the record already shows: the shim does not report it again.
-                proc.scan_tail(&proc.published_state());
+                proc.scan_adopted_tail(&proc.published_state());
                 proc.publish_due(&proc.published_state());
                 let slot = if running { RunningSlot::take(self, usize::MAX) } else { None };
                 let task = Task::new(proc.clone(), inbox, self.launcher.clone(), record, nonce);

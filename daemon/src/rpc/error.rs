@@ -131,7 +131,12 @@ pub fn find_error(param: &str, error: FindError) -> RpcError {
 
 impl From<OutputError> for RpcError {
     fn from(error: OutputError) -> RpcError {
-        RpcError::new(ErrorKind::Internal, format!("read the output of {}: {}", error.id, error.source))
+        match error {
+            OutputError::Read { id, source } => {
+                RpcError::new(ErrorKind::Internal, format!("read the output of {id}: {source}"))
+            }
+            OutputError::TooSlow(message) => RpcError::limit("max_search_ms_per_mib", message),
+        }
     }
 }
 

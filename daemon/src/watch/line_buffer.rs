@@ -5,6 +5,7 @@
 use super::matches::Matches;
 use super::patterns::Patterns;
 use super::scan_position::{LinePart, OpenLine};
+use crate::matcher::Meter;
 use toold_ansi::{MAX_ESCAPE_LEN, escape_len, next_escape, unterminated_len};
 
 /// The text around the searched part of an over-long line, so that word boundaries are visible and no end of the window
@@ -14,9 +15,10 @@ pub const CONTEXT_LEN: usize = 4;
 /// bytes to feed again are bounded.
 const MAX_ESCAPE_RATIO: u64 = 16;
 
-/// The patterns of a search, and the length of its windows.
+/// The patterns of a search, the meter of its work, and the length of its windows.
 pub struct LineSearch<'s> {
     pub patterns: &'s Patterns,
+    pub meter: &'s Meter,
     pub window: usize,
 }
 
@@ -52,6 +54,11 @@ impl LineBuffer {
         self.start.is_some() || self.part != LinePart::Whole
     }
 
+    /// Returns the length of the text that `peek` searches.
+    pub fn text_len(&self) -> usize {
+        self.text.len()
+    }
+
     pub fn open_line(&self, scanned_to: u64) -> OpenLine {
         OpenLine { start: self.start.unwrap_or(scanned_to), part: self.part }
     }
@@ -84,7 +91,7 @@ impl LineBuffer {
             let len = self.text.len() - self.text.iter().rev().take_while(|byte| **byte == b'\r').count();
             self.text.truncate(len);
             let from = self.search_start();
-            if let Some(pattern) = search.patterns.first(&self.text, from..len) {
+            if let Some(pattern) = search.patterns.first(&self.text, from..len, search.meter) {
                 matches.add_line(pattern, &self.text);
             }
         }
@@ -96,7 +103,7 @@ impl LineBuffer {
         let len = self.text.len() - self.text.iter().rev().take_while(|byte| **byte == b'\r').count();
         let text = self.text.get(..len).unwrap_or_default();
         if self.part != LinePart::Matched
-            && let Some(pattern) = search.patterns.first(text, self.search_start().min(len)..len)
+            && let Some(pattern) = search.patterns.first(text, self.search_start().min(len)..len, search.meter)
         {
             matches.add_line(pattern, text);
         }
@@ -196,7 +203,7 @@ impl LineBuffer {
     /// Searches the window of a line that continues. If it matches, counts the line and skips its rest.
     fn search_window(&mut self, search: &LineSearch, matches: &mut Matches) -> bool {
         let (from, to) = (self.search_start(), self.text.len().saturating_sub(CONTEXT_LEN));
-        let pattern = search.patterns.first(&self.text, from.min(to)..to);
+        let pattern = search.patterns.first(&self.text, from.min(to)..to, search.meter);
         self.part = LinePart::Rest;
         if let Some(pattern) = pattern {
             matches.add_line(pattern, &self.text);

@@ -1,11 +1,10 @@
 //! The compiled patterns of a watch, for searching one line or many at once.
 
 use super::multiline::to_multiline;
+use crate::matcher::{self, BoundedRegex, MAX_PATTERN_LEN, Meter};
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind as TextKind};
 use memchr::memmem::Finder;
-use regex_automata::meta::Regex;
-use regex_automata::{Input, MatchKind, PatternSet};
-use regex_syntax::ParserBuilder;
+use regex_automata::MatchKind;
 use regex_syntax::hir::Hir;
 use std::error::Error;
 use std::fmt;
@@ -14,12 +13,6 @@ use toold_proto::pattern::Pattern;
 
 /// The maximum number of patterns.
 const MAX_PATTERNS: usize = 64;
-/// The maximum length of a pattern.
-const MAX_PATTERN_LEN: usize = 4096;
-/// The maximum size of all compiled regular expressions.
-const MAX_REGEX_BYTES: usize = 2 << 20;
-/// The size of the cache of a lazy DFA. A search that fills it clears it and continues.
-const MAX_REGEX_CACHE_BYTES: usize = 1 << 20;
 /// The total length of texts up to which a full DFA is built, which takes up to a kilobyte per byte.
 const MAX_DFA_TEXT_BYTES: usize = 1024;
 
@@ -70,20 +63,25 @@ impl Patterns {
     }
 
     /// Returns the first pattern of the list that matches a line's `text`. A regular expression has to match within `span`,
-    /// and sees the text around it.
-    pub(super) fn first(&self, text: &[u8], span: Range<usize>) -> Option<usize> {
+    /// and sees the text around it. After the meter has ended the search, the result is incomplete.
+    pub(super) fn first(&self, text: &[u8], span: Range<usize>, meter: &Meter) -> Option<usize> {
         let found = self.texts.as_ref().and_then(|texts| texts.first(text));
-        let regex = self.regexes.as_ref().and_then(|regexes| regexes.first(text, span, found));
+        let regex = self.regexes.as_ref().and_then(|regexes| regexes.first(text, span, found, meter));
         regex.or(found)
     }
 
     /// Returns a position at or after `from` in a line that may match, in lines without escape sequences. No line before it
     /// matches.
-    pub(super) fn candidate(&self, kind: PatternKind, lines: &[u8], from: usize) -> Option<usize> {
+    pub(super) fn candidate(&self, kind: PatternKind, lines: &[u8], from: usize, meter: &Meter) -> Option<usize> {
         match kind {
             PatternKind::Text => self.texts.as_ref()?.candidate(lines, from),
-            PatternKind::Regex => self.regexes.as_ref()?.candidate(lines, from),
+            PatternKind::Regex => self.regexes.as_ref()?.lines.candidate(lines, from, meter),
         }
+    }
+
+    /// Returns the most steps that a search takes per byte.
+    pub fn cost(&self) -> u64 {
+        self.regexes.as_ref().map_or(1, |regexes| regexes.line.cost().max(regexes.lines.cost()))
     }
 }
 
@@ -135,9 +133,9 @@ impl Texts {
 #[derive(Debug)]
 struct Regexes {
     /// Matches the text of one line.
-    line: Regex,
+    line: BoundedRegex,
     /// Searches many lines. Finds each line that `line` matches, and possibly more.
-    lines: Regex,
+    lines: BoundedRegex,
     /// Their indexes in the user's list.
     at: Vec<usize>,
 }
@@ -153,20 +151,11 @@ impl Regexes {
     }
 
     /// Returns the first regular expression that matches and is before `before` in the list.
-    fn first(&self, text: &[u8], span: Range<usize>, before: Option<usize>) -> Option<usize> {
+    fn first(&self, text: &[u8], span: Range<usize>, before: Option<usize>, meter: &Meter) -> Option<usize> {
         let comes_first = |at: &usize| before.is_none_or(|before| *at < before);
         self.at.first().filter(|at| comes_first(at))?;
-        let input = Input::new(text).span(span);
-        let mut which = PatternSet::new(self.at.len());
-        self.line.which_overlapping_matches(&input, &mut which);
-        let first = which.iter().next()?;
-        self.at.get(first.as_usize()).copied().filter(comes_first)
-    }
-
-    fn candidate(&self, lines: &[u8], from: usize) -> Option<usize> {
-        // A match is within one line, so its end identifies the line like its start, and costs one search less.
-        let input = Input::new(lines).range(from..).earliest(true);
-        self.lines.search_half(&input).map(|found| found.offset())
+        let first = self.line.first(text, span, meter)?;
+        self.at.get(first).copied().filter(comes_first)
     }
 }
 
@@ -185,29 +174,16 @@ fn checked(text: &str) -> Result<&str, String> {
 }
 
 fn parsed(text: &str) -> Result<Hir, String> {
-    // Output need not be UTF-8, so matches need not be either.
-    ParserBuilder::new().utf8(false).build().parse(checked(text)?).map_err(|e| e.to_string())
+    matcher::parse(checked(text)?)
 }
 
-fn compiled(hirs: &[Hir], at: &[usize], kind: MatchKind) -> Result<Regex, InvalidPattern> {
-    build(hirs, kind).map_err(|reason| {
-        // Each may be small enough, and all together too large: report the first one over the limit.
-        let small =
-            (1..hirs.len()).take_while(|n| hirs.get(..*n).is_some_and(|some| build(some, kind).is_ok())).count();
+fn compiled(hirs: &[Hir], at: &[usize], kind: MatchKind) -> Result<BoundedRegex, InvalidPattern> {
+    BoundedRegex::new(hirs, kind).map_err(|reason| {
+        // Each may be small enough, and all together too large: report the first one over the limit. Halving, since each
+        // try may take as long as the limit allows.
+        let fits = |n: &usize| hirs.get(..*n).is_some_and(|some| BoundedRegex::new(some, kind).is_ok());
+        let counts: Vec<usize> = (1..hirs.len()).collect();
+        let small = counts.partition_point(fits);
         InvalidPattern { index: at.get(small).copied().unwrap_or_default(), reason }
-    })
-}
-
-fn build(hirs: &[Hir], kind: MatchKind) -> Result<Regex, String> {
-    let config = Regex::config()
-        .match_kind(kind)
-        .utf8_empty(false)
-        .nfa_size_limit(Some(MAX_REGEX_BYTES))
-        .hybrid_cache_capacity(MAX_REGEX_CACHE_BYTES)
-        .onepass(false)
-        .dfa(false);
-    Regex::builder().configure(config).build_many_from_hir(hirs).map_err(|e| match e.size_limit() {
-        Some(limit) => format!("the regular expressions are too large: compiled they take more than {limit} bytes"),
-        None => e.to_string(),
     })
 }

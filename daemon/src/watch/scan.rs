@@ -9,6 +9,7 @@ use super::line_buffer::{LineBuffer, LineSearch};
 use super::matches::Matches;
 use super::patterns::{PatternKind, Patterns};
 use super::scan_position::ScanPosition;
+use crate::matcher::Meter;
 use crate::text::{PageEnd, line_text};
 use memchr::{memchr, memrchr};
 use std::ops::Range;
@@ -24,6 +25,8 @@ const WINDOW_LEN: usize = 64 * 1024;
 #[derive(Debug)]
 pub struct Scanner {
     patterns: Arc<Patterns>,
+    /// Unlimited unless the owner replaces it. After it has ended the search, matches and position are meaningless.
+    pub meter: Meter,
     window: usize,
     scanned_to: u64,
     out: StreamScan,
@@ -50,14 +53,14 @@ impl Scanner {
             from: position.from_of(stream),
         };
         let (out, err) = (feed(Stream::Stdout), feed(Stream::Stderr));
-        Scanner { patterns, window, scanned_to: position.scanned_to, out, err }
+        Scanner { patterns, meter: Meter::unlimited(), window, scanned_to: position.scanned_to, out, err }
     }
 
     /// Takes adjacent bytes of one stream, from offset `at` on. The bytes of a stream arrive in order; bytes that were fed
     /// before, or that a resumed scan does not need, are skipped.
     pub fn feed(&mut self, stream: Stream, at: u64, bytes: &[u8], matches: &mut Matches) {
         let end = at + bytes.len() as u64;
-        let search = LineSearch { patterns: &self.patterns, window: self.window };
+        let search = LineSearch { patterns: &self.patterns, meter: &self.meter, window: self.window };
         let feed = match stream {
             Stream::Stdout => &mut self.out,
             Stream::Stderr => &mut self.err,
@@ -82,7 +85,7 @@ impl Scanner {
 
     /// Ends the last line of each stream: the program has ended. A resumed scan has to be fed first.
     pub fn end(&mut self, matches: &mut Matches) {
-        let search = LineSearch { patterns: &self.patterns, window: self.window };
+        let search = LineSearch { patterns: &self.patterns, meter: &self.meter, window: self.window };
         for feed in [&mut self.out, &mut self.err] {
             if feed.line.is_open() {
                 feed.line.end(&search, matches);
@@ -92,12 +95,17 @@ impl Scanner {
 
     /// Searches the open line of each stream and changes nothing, to detect a prompt.
     pub fn peek(&self, matches: &mut Matches) {
-        let search = LineSearch { patterns: &self.patterns, window: self.window };
+        let search = LineSearch { patterns: &self.patterns, meter: &self.meter, window: self.window };
         for feed in [&self.out, &self.err] {
             if feed.line.is_open() {
                 feed.line.peek(&search, matches);
             }
         }
+    }
+
+    /// Returns the length of the open lines that `peek` searches.
+    pub fn open_len(&self) -> usize {
+        self.out.line.text_len() + self.err.line.text_len()
     }
 
     /// Returns the position, from which another scan can continue. It is valid at every moment, also while bytes are fed again.
@@ -146,7 +154,8 @@ fn search_plain_lines(
 ) {
     let some = lines.get(..range.end).unwrap_or_default();
     let mut from = range.start;
-    let candidate = |kind, from| search.patterns.candidate(kind, some, from).filter(|at| *at < some.len());
+    let candidate =
+        |kind, from| search.patterns.candidate(kind, some, from, search.meter).filter(|at| *at < some.len());
     let (mut text, mut regex) = (candidate(PatternKind::Text, from), candidate(PatternKind::Regex, from));
     while let Some(next) = [text, regex].into_iter().flatten().min() {
         let this = line_around(some, next);
@@ -172,7 +181,7 @@ fn search_line(
         return line.end(search, matches);
     }
     let text = line_text(bytes, PageEnd::Last, Ansi::Strip);
-    if let Some(pattern) = search.patterns.first(&text, 0..text.len()) {
+    if let Some(pattern) = search.patterns.first(&text, 0..text.len(), search.meter) {
         matches.add_line(pattern, &text);
     }
 }

@@ -187,7 +187,8 @@ events! {
             /// Matching lines since the last `watch_match` that no event reported.
             suppressed: u64,
         }
-        /// The watch ended because too many lines matched in several intervals in a row. `notify` is on from here.
+        /// The watch ended because too many lines matched in several intervals in a row, or because its patterns take too long.
+        /// `notify` is on from here.
         WatchDisabled = 6, "watch_disabled", r#"{"name":"web","suppressed":9,"message":"too many matches in 3 intervals of 15000 ms in a row; the watch ended and `notify` is on"}"# {
             /// The process's name.
             name: Option<String>,

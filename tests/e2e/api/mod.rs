@@ -33,6 +33,7 @@ mod pty;
 mod ready;
 mod session;
 mod signal;
+mod slow_pattern;
 mod wait;
 pub mod watch;
 mod watch_limits;

@@ -13,3 +13,11 @@ pub fn children(pid: i32) -> Vec<i32> {
     let lists = tasks.flatten().filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
     lists.flat_map(|list| list.split_ascii_whitespace().map(|pid| pid.parse().unwrap()).collect::<Vec<i32>>()).collect()
 }
+
+/// The number of threads of a process that compute, or would if there were a free CPU.
+pub fn running_threads(pid: i32) -> usize {
+    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return 0 };
+    let stats = tasks.flatten().filter_map(|task| fs::read_to_string(task.path().join("stat")).ok());
+    // The state follows the name, which is in parentheses.
+    stats.filter(|stat| stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('R'))).count()
+}

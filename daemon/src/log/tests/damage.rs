@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::log::{LineQuery, check, fuzz};
+use crate::matcher::BoundedRegex;
 use std::fs::OpenOptions;
+use std::sync::Arc;
 
 /// Truncates one of the log's files. Returns its name.
 fn cut(model: &Model, which: usize, at: f64) -> Option<String> {
@@ -101,7 +103,7 @@ fn merged_output_does_not_need_an_index() {
 fn lines_after_a_gap_keep_their_numbers_without_an_index() {
     // The tails start with the lines 80 and 90. The broken code numbered them as if nothing were missing before them, and
     // searched for the last lines after the end.
-    let regex = regex::bytes::Regex::new("5$").expect("a pattern");
+    let regex = Arc::new(BoundedRegex::one("5$").expect("a pattern"));
     for lost in [
         &["idx.0000000000000140"][..],
         &["idx.0000000000000168"],

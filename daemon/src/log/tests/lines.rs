@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::log::{LinePage, LineQuery, MAX_PAGE_BYTES};
-use regex::bytes::Regex;
+use crate::matcher::{BoundedRegex, Meter};
+use std::sync::Arc;
 
 /// The kept part of a line.
 #[derive(Debug, Clone)]
@@ -138,7 +139,7 @@ fn a_line_longer_than_a_page_is_cut() {
 #[test]
 fn grep_counts_all_matches_and_returns_the_last_or_those_from_a_line_on() {
     let steps = [out(b"a1\nb\na2\n\x1b[31ma\x1b[0m3\nb\na4")];
-    let regex = Regex::new("^a[0-9]").expect("a pattern");
+    let regex = Arc::new(BoundedRegex::one("^a[0-9]").expect("a pattern"));
     // In the broken code an offset counted matches. It is the number of a line.
     let pages = [None, Some(0), Some(2), Some(3)].map(|offset| {
         let query = LineQuery { offset, limit: 2, grep: Some(&regex), ..LineQuery::default() };
@@ -166,7 +167,7 @@ fn grep_counts_all_matches_and_returns_the_last_or_those_from_a_line_on() {
 #[test]
 fn grep_does_not_match_the_line_end_of_a_terminal() {
     // In the broken code `$` was after the carriage return, so nothing matched.
-    let regex = Regex::new("^line[12]$").expect("a pattern");
+    let regex = Arc::new(BoundedRegex::one("^line[12]$").expect("a pattern"));
     let query = LineQuery { limit: 5, grep: Some(&regex), ..LineQuery::default() };
     let page = lines_of(&[out(b"line1\r\nline2\x1b[0m\r\nline3\r\n")], 1000, &query);
     assert_eq!(facts(&page), (b"line1\r\nline2\x1b[0m\r\n".to_vec(), 0, 2));
@@ -176,7 +177,7 @@ fn grep_does_not_match_the_line_end_of_a_terminal() {
 fn grep_finds_a_match_across_the_windows_of_a_very_long_line() {
     let mut line = vec![b'x'; 300_000];
     line.splice(65_534..65_540, *b"needle");
-    let regex = Regex::new("needle").expect("a pattern");
+    let regex = Arc::new(BoundedRegex::one("needle").expect("a pattern"));
     let query = LineQuery { limit: 5, grep: Some(&regex), ..LineQuery::default() };
     let page = lines_of(&[out(&line), out(b"\nno\nneedle")], 64 << 20, &query);
     let summary = (page.bytes.len(), page.bytes.ends_with(b"needle"), page.first_line, page.shown, page.matched);
@@ -228,13 +229,13 @@ proptest! {
         offset in proptest::option::of(0_usize..20), limit in 1_usize..20, pattern in proptest::sample::select(vec!["a", "ab", "^b", "a$", "^$", "y", "x"]),
     ) {
         let model = Model::write(&steps, cap, &script);
-        let regex = Regex::new(pattern).expect("a pattern");
+        let regex = Arc::new(BoundedRegex::one(pattern).expect("a pattern"));
         let query =
             LineQuery { offset: offset.map(|n| n as u64), limit: limit as u64, stream, grep: Some(&regex), ..LineQuery::default() };
         let page = model.open().lines(&query, &model.counts)?;
         let text = |line: &Line| line.bytes.strip_suffix(b"\n").unwrap_or(&line.bytes).to_vec();
         let hits: Vec<Line> =
-            naive_lines(&model, stream).into_iter().filter(|line| regex.is_match(&text(line))).collect();
+            naive_lines(&model, stream).into_iter().filter(|line| regex.is_match(&text(line), &Meter::unlimited())).collect();
         let first = match offset {
             Some(offset) => hits.iter().position(|hit| hit.number >= offset as u64).unwrap_or(hits.len()),
             None => hits.len().saturating_sub(limit),
@@ -258,7 +259,7 @@ proptest! {
         steps in steps(), cap in caps(), script in disks(), stream in view(), limit in 1_u64..20, grep: bool,
     ) {
         let model = Model::write(&steps, cap, &script);
-        let regex = Regex::new("a|^$").expect("a pattern");
+        let regex = Arc::new(BoundedRegex::one("a|^$").expect("a pattern"));
         let (mut offset, mut numbers) = (Some(0), Vec::new());
         while offset.is_some() {
             let query = LineQuery { offset, limit, stream, grep: grep.then_some(&regex), ..LineQuery::default() };
@@ -274,7 +275,7 @@ proptest! {
         let text = |line: &Line| line.bytes.strip_suffix(b"\n").unwrap_or(&line.bytes).to_vec();
         let kept = naive_lines(&model, stream);
         let expected: Vec<u64> = if grep {
-            kept.iter().filter(|line| regex.is_match(&text(line))).map(|_| 0).collect()
+            kept.iter().filter(|line| regex.is_match(&text(line), &Meter::unlimited())).map(|_| 0).collect()
         } else {
             kept.iter().map(|line| line.number).collect()
         };

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Permits beyond the limit for urgent methods. A client with 256 open waits must still be able to kill.
 pub(crate) const URGENT_EXTRA_CALLS: usize = 64;
-/// The most calls of all connections, closed ones included. A call outlives its client, so only this bounds a client that
-/// calls and hangs up in a loop.
+/// The most calls of all connections, closed ones included. A call with an effect outlives its client, so only this bounds
+/// a client that calls and hangs up in a loop.
 const MAX_GLOBAL_CALLS: usize = 65_536;
 
 /// The calls in flight of one connection, and of all connections.
@@ -22,6 +22,7 @@ pub(crate) struct CallLimit {
 pub(crate) struct CallPermit {
     limit: Arc<CallLimit>,
     urgent: bool,
+    ends_with_client: bool,
 }
 
 impl CallLimit {
@@ -37,7 +38,7 @@ impl CallLimit {
         let connection = self.connection.fetch_add(1, Relaxed);
         let global = self.global.fetch_add(1, Relaxed);
         self.urgent.fetch_add(usize::from(urgent), Relaxed);
-        let slot = CallPermit { limit: self.clone(), urgent };
+        let slot = CallPermit { limit: self.clone(), urgent, ends_with_client: is_only_answer(method) };
         (connection < self.limit + extra && global < MAX_GLOBAL_CALLS + extra).then_some(slot)
     }
 
@@ -55,6 +56,18 @@ impl CallLimit {
 /// Returns true for methods that end processes or the daemon, and for the status of the daemon.
 fn is_urgent(method: &str) -> bool {
     matches!(method, "kill" | "signal" | "daemon.info" | "daemon.shutdown" | "session.end")
+}
+
+/// Returns true for methods whose only effect is their answer. Without a client, their work is for nothing.
+fn is_only_answer(method: &str) -> bool {
+    matches!(method, "poll" | "log" | "wait" | "list" | "inspect" | "session.active" | "daemon.info" | "rpc.discover")
+}
+
+impl CallPermit {
+    /// Returns true if the call ends when its client hangs up.
+    pub fn ends_with_client(&self) -> bool {
+        self.ends_with_client
+    }
 }
 
 impl Drop for CallPermit {

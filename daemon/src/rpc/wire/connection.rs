@@ -13,7 +13,9 @@ use jsonrpsee::core::id_providers::RandomIntegerIdProvider;
 use jsonrpsee::types::Params;
 use jsonrpsee::{BoundedSubscriptions, ConnectionId, Extensions, MethodCallback, MethodResponse, SubscriptionState};
 use serde_json::value::RawValue;
+use std::future::Future;
 use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::task::{Context, Poll, Waker};
@@ -46,6 +48,37 @@ pub(crate) struct Pending {
     id: RequestId,
     call: Call,
     permits: Vec<CallPermit>,
+}
+
+impl Pending {
+    /// Returns true if nothing but the answer comes of its calls.
+    fn ends_with_client(&self) -> bool {
+        self.permits.iter().all(CallPermit::ends_with_client)
+    }
+}
+
+/// A pending message in a task of its own. Resolves to its answer. Dropped: its calls run on, unless they end with their
+/// client.
+pub(crate) struct Detached {
+    task: JoinHandle<Option<Answer>>,
+    ends_with_client: bool,
+}
+
+impl Future for Detached {
+    type Output = Option<Answer>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        // The task does not panic: every call in it has a panic guard.
+        self.task.poll_unpin(cx).map(|answer| answer.ok().flatten())
+    }
+}
+
+impl Drop for Detached {
+    fn drop(&mut self) {
+        if self.ends_with_client {
+            self.task.abort();
+        }
+    }
 }
 
 /// A call in flight. Resolves to its answer, or to None for a notification.
@@ -131,25 +164,33 @@ impl Connection {
     /// Continues a pending message in a task of its own. Its answer comes through the inbox.
     pub fn spawn(self: &Arc<Self>, pending: Pending) {
         let connection = self.clone();
-        // A call outlives its client: a hang-up must not stop an exec or a kill half-way.
+        // A call with an effect outlives its client: a hang-up must not stop an exec or a kill half-way.
+        let ends_with_client = pending.ends_with_client();
         tokio::spawn(async move {
             let Pending { id, call, permits } = pending;
-            let answer = call.await.map(|answer| connection.within_bounds(&id, answer));
+            let answer = tokio::select! {
+                biased;
+                answer = call => answer,
+                () = connection.answers.closed(), if ends_with_client => return,
+            };
+            let answer = answer.map(|answer| connection.within_bounds(&id, answer));
             // Never full: the permits bound the answers. Closed: the client has disconnected.
             let _ = connection.answers.try_send(FinishedCall { answer, _permits: permits });
         });
     }
 
     /// Continues a pending message in a task of its own, for a caller that awaits its answer.
-    pub fn detach(self: &Arc<Self>, pending: Pending) -> JoinHandle<Option<Answer>> {
+    pub fn detach(self: &Arc<Self>, pending: Pending) -> Detached {
         let connection = self.clone();
-        tokio::spawn(async move {
+        let ends_with_client = pending.ends_with_client();
+        let task = tokio::spawn(async move {
             let Pending { id, call, permits } = pending;
             let answer = call.await.map(|answer| connection.within_bounds(&id, answer));
             connection.on_answer_queued(answer.as_ref().map_or("", |answer| &answer.text));
             drop(permits);
             answer
-        })
+        });
+        Detached { task, ends_with_client }
     }
 
     /// Records that an answer from the inbox is now in the outgoing buffer.

@@ -144,14 +144,13 @@ impl HttpClient {
         }
     }
 
-    /// Runs one message. The call gets a task of its own: it goes on when the client hangs up.
+    /// Runs one message. The call gets a task of its own: if it has an effect, it goes on when the client hangs up.
     async fn call(&self, message: &[u8]) -> Response<Reply> {
         let answer = match self.connection.receive(message, Transport::Post) {
             Dispatched::NoAnswer => None,
             Dispatched::Answer(answer) => Some(answer),
             Dispatched::Pending(pending) => tokio::select! {
-                // The task does not panic: every call in it has a panic guard.
-                answer = self.connection.detach(pending) => answer.ok().flatten(),
+                answer = self.connection.detach(pending) => answer,
                 // The write of any response fails now, and that ends the connection.
                 () = hung_up(&self.stream) => None,
             },

@@ -67,7 +67,8 @@ impl ListRow {
         let state = proc.state();
         let preview = output::preview(&proc, &state);
         let is_alive = !state.is_final() && state.shim_pid > 0;
-        let usage = (with_usage && is_alive).then(|| tree::usage_below(state.shim_pid));
+        // The program may have ended while its shim still records that: a tree without members uses nothing.
+        let usage = (with_usage && is_alive).then(|| tree::usage_below(state.shim_pid)).filter(|u| u.processes > 0);
         ListRow { proc, state, preview, usage, now }
     }
 }

@@ -84,7 +84,7 @@ fn progress() -> Progress {
         dropped: 4,
         unstored: 5,
     };
-    Progress { counts, closed: false, stdin_closed: true, rows: 24, cols: 80 }
+    Progress { counts, closed: false, stdin_closed: true, rows: 24, cols: 80, sums: None }
 }
 
 fn exit() -> Exit {

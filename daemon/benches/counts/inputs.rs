@@ -272,7 +272,7 @@ impl Indexed {
 pub fn indexed(by: Lookup) -> Indexed {
     let line = format!("{:063}\n", 7);
     let log = file("log", line.repeat(RECORDS as usize).as_bytes());
-    let mut idx = IndexHeader { start: 0, unstored: 0 }.encode().to_vec();
+    let mut idx = IndexHeader { start: 0, unstored: 0, previous: Default::default() }.encode().to_vec();
     for i in 0..RECORDS {
         let record = IndexRecord {
             start: i * LINE,

@@ -143,6 +143,7 @@ impl Shim {
             stdin_closed: self.stdin.is_closed(),
             rows: self.rows,
             cols: self.cols,
+            sums: Some(self.log.sums()),
         }
     }
 

@@ -22,6 +22,8 @@ pub fn check(dir: &Path, counts: &Counts) -> io::Result<Vec<String>> {
 struct SegmentFiles {
     log: Option<FileType>,
     idx: Option<FileType>,
+    /// The name of an index that was quarantined.
+    quarantined: Option<String>,
 }
 
 /// The bytes of a segment, with the first and last record of its index.
@@ -44,6 +46,10 @@ impl SegmentList {
                 segments.entry(start).or_default().log = Some(entry.file_type()?);
             } else if let Some(start) = parse_idx_name(name.as_bytes()) {
                 segments.entry(start).or_default().idx = Some(entry.file_type()?);
+            } else if let Some((idx, _)) = name.to_str().and_then(|name| name.split_once(".damaged-"))
+                && let Some(start) = parse_idx_name(idx.as_bytes())
+            {
+                segments.entry(start).or_default().quarantined = name.to_str().map(str::to_owned);
             }
         }
         Ok(SegmentList(segments))
@@ -61,7 +67,7 @@ impl SegmentList {
             let len = open(dir, log)?.map_or(Ok(0), |file| file.metadata().map(|m| m.len()))?;
             let end = start.saturating_add(len).min(counts.end);
             if end > start {
-                let (range, index_damage) = check_index(dir, start, end)?;
+                let (range, index_damage) = check_index(dir, start, end, files.quarantined.as_deref())?;
                 // An index that is not a regular file was reported above.
                 damage.extend(index_damage.filter(|_| files.idx.is_none_or(|kind| kind.is_file())));
                 ranges.push(range);
@@ -88,7 +94,12 @@ impl SegmentList {
 }
 
 /// Returns the range of a segment, and the damage of its index.
-fn check_index(dir: &Path, start: u64, end: u64) -> io::Result<(SegmentRange, Option<String>)> {
+fn check_index(
+    dir: &Path,
+    start: u64,
+    end: u64,
+    quarantined: Option<&str>,
+) -> io::Result<(SegmentRange, Option<String>)> {
     let name = SegmentName::idx(start);
     let file = open(dir, name)?;
     let there = file.is_some();
@@ -96,7 +107,10 @@ fn check_index(dir: &Path, start: u64, end: u64) -> io::Result<(SegmentRange, Op
     let first = index.get(0)?.filter(|record| record.start == start && index.len() > 0);
     let last = index.len().checked_sub(1).map_or(Ok(None), |i| index.get(i))?;
     let damage = match (there, index.header, first) {
-        (false, ..) => Some(format!("{} is missing", name.as_str())),
+        (false, ..) => Some(match quarantined {
+            Some(aside) => format!("{} was damaged and is quarantined as {aside}: streams are unknown", name.as_str()),
+            None => format!("{} is missing", name.as_str()),
+        }),
         (true, None, _) => Some(format!("{} is damaged: it has no header", name.as_str())),
         (true, Some(_), None) => Some(format!("{} is damaged: it has no first record", name.as_str())),
         (true, Some(_), Some(_)) => None,

@@ -12,6 +12,7 @@ mod reader;
 mod segments;
 mod stream;
 mod text;
+mod verify;
 mod walk;
 
 pub use buffer_pool::BufferPool;
@@ -21,6 +22,7 @@ pub use lines::{LinePage, LineQuery, MAX_PAGE_BYTES};
 pub use reader::{Filled, Log, Page};
 pub use stream::{from_wire, to_wire};
 pub use text::TextPage;
+pub use verify::verify;
 
 #[cfg(test)]
 mod tests;

@@ -27,6 +27,8 @@ pub struct Log {
     end: u64,
     /// The counts at the end, if the caller knows them. They replace a missing index.
     counts: OnceCell<Counts>,
+    /// The only stream that wrote, if the caller knows that there is one: then no index is needed.
+    only: Option<Stream>,
 }
 
 /// A page of output.
@@ -83,7 +85,7 @@ impl Log {
     /// Opens the log in `dir` as a view up to `end`. An empty view opens no file; while the first segment contains
     /// everything, this is one `open`.
     pub fn open(dir: &Path, end: u64) -> io::Result<Log> {
-        let mut log = Log { dir: dir.to_owned(), slots: Vec::new(), end, counts: OnceCell::new() };
+        let mut log = Log { dir: dir.to_owned(), slots: Vec::new(), end, counts: OnceCell::new(), only: None };
         if end == 0 {
             return Ok(log);
         }
@@ -96,7 +98,8 @@ impl Log {
 
     /// Opens the whole log in `dir`, if its end is not known. The shim must have exited.
     pub fn open_all(dir: &Path) -> io::Result<Log> {
-        let mut log = Log { dir: dir.to_owned(), slots: list(dir)?, end: u64::MAX, counts: OnceCell::new() };
+        let slots = list(dir)?;
+        let mut log = Log { dir: dir.to_owned(), slots, end: u64::MAX, counts: OnceCell::new(), only: None };
         log.end = log.last_segment()?.map_or(0, |(_, end)| end);
         Ok(log)
     }
@@ -104,13 +107,22 @@ impl Log {
     /// Returns a log of one segment in unnamed files.
     pub fn of_files(start: u64, log: File, idx: Option<File>) -> io::Result<Log> {
         let slots = vec![SegmentSlot::of_files(start, log, idx)?];
-        let mut log = Log { dir: PathBuf::new(), slots, end: u64::MAX, counts: OnceCell::new() };
+        let mut log = Log { dir: PathBuf::new(), slots, end: u64::MAX, counts: OnceCell::new(), only: None };
         log.end = log.last_segment()?.map_or(0, |(_, end)| end);
         Ok(log)
     }
 
     pub fn end(&self) -> u64 {
         self.end
+    }
+
+    /// Returns the same log with the knowledge of its only stream.
+    pub fn with_only(self, only: Option<Stream>) -> Log {
+        Log { only, ..self }
+    }
+
+    pub(super) fn only(&self) -> Option<Stream> {
+        self.only
     }
 
     /// Returns the same log with an earlier end.
@@ -162,6 +174,7 @@ impl Log {
             match self.locate(at)? {
                 Location::End => break,
                 Location::Gap { to } => at = to,
+                Location::In { slot, end } if !self.has_streams(slot)? => at = end,
                 Location::In { slot, end } => {
                     let (record, record_end) = self.record_at(slot, at)?;
                     let until = record_end.min(end).min(to);

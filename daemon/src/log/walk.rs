@@ -54,6 +54,8 @@ impl<'a> LogWalk<'a> {
             };
             let to = match self.stream {
                 None => end,
+                // Output of an unknown stream may be of the other one.
+                Some(_) if !self.log.has_streams(slot)? => return Ok(WalkItem::Gap(self.skip_to(end))),
                 Some(stream) => {
                     let (record, to) = self.log.record_at(slot, self.at)?;
                     if record.stream != stream {
@@ -130,6 +132,7 @@ impl Log {
                 }
                 let (start, wanted) = match stream {
                     None => (self.start(slot), true),
+                    Some(_) if !self.has_streams(slot)? => (self.start(slot), false),
                     Some(stream) => {
                         looked += RECORD_LEN as u64;
                         let (record, _) = self.record_at(slot, tail.from - 1)?;
@@ -145,6 +148,12 @@ impl Log {
             tail.gap_before = Some(Gap { from: 0, to: tail.from });
         }
         Ok(tail)
+    }
+
+    /// Returns true if it is known which stream wrote the bytes of a segment.
+    pub(super) fn has_streams(&self, slot: usize) -> io::Result<bool> {
+        let start = self.start(slot);
+        Ok(self.only().is_some() || self.index(slot)?.get(0)?.is_some_and(|record| record.start == start))
     }
 
     /// Returns the record that contains `at`, and its end.
@@ -177,7 +186,7 @@ impl Log {
             out_newlines: 0,
             err_newlines: 0,
             time_ms: 0,
-            stream: Stream::Stdout,
+            stream: self.only().unwrap_or(Stream::Stdout),
             out_open: false,
             err_open: false,
         };

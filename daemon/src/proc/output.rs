@@ -4,6 +4,7 @@
 use super::Proc;
 use super::search_pool::{MAX_TURN_BYTES, MAX_TURN_NS};
 use super::state::State;
+use super::watcher::only_stream;
 use crate::log::{Grep, LinePage, LineQuery, Log};
 use crate::matcher::BoundedRegex;
 use crate::sys;
@@ -140,11 +141,17 @@ pub async fn wait_page(
     }
 }
 
+/// Opens the log up to the end of the state.
+fn open_log(proc: &Proc, state: &State) -> io::Result<Log> {
+    let counts = &state.progress.counts;
+    Ok(Log::open(&proc.dir, counts.end)?.with_only(only_stream(counts)))
+}
+
 /// Reads one page.
 pub fn read_page(proc: &Proc, state: &State, query: &PageQuery) -> Result<OutputPage, OutputError> {
     let read = || {
         let end = state.progress.counts.end;
-        let log = Log::open(&proc.dir, end)?;
+        let log = open_log(proc, state)?;
         let PageQuery { max_len, stream, ansi, .. } = *query;
         let mut page = match (query.cursor, query.encoding) {
             // A gap before the last characters is not reported: the caller did not ask for what is before them.
@@ -186,7 +193,7 @@ pub fn read_lines(proc: &Proc, query: &LineQuery) -> Result<(LinePage, String), 
     let read = || {
         let state = proc.state();
         let mut counts = state.progress.counts;
-        let mut log = Log::open(&proc.dir, counts.end)?;
+        let mut log = open_log(proc, &state)?;
         if !state.closed {
             (log, counts) = log.until_char_boundary(query.stream, &counts)?;
         }
@@ -252,7 +259,7 @@ pub async fn search_lines(
 /// Reads the whole output without escape sequences, cut in its middle to fit the token budget.
 pub fn read_fitted(proc: &Proc, state: &State, max_tokens: u64) -> Result<FittedOutput, OutputError> {
     let read = || {
-        let mut log = Log::open(&proc.dir, state.progress.counts.end)?;
+        let mut log = open_log(proc, state)?;
         if !state.closed {
             let end = log.char_boundary_end()?;
             log = log.until(end);
@@ -271,7 +278,7 @@ pub fn read_tail(proc: &Proc, state: &State, n: usize) -> Result<(String, u64), 
 }
 
 fn tail(proc: &Proc, state: &State, n: usize) -> io::Result<(String, u64)> {
-    let log = Log::open(&proc.dir, state.progress.counts.end)?;
+    let log = open_log(proc, state)?;
     let page = log.last_chars(n, None, Ansi::Strip, page_end(state))?;
     Ok((page.text, page.next))
 }
@@ -290,7 +297,7 @@ fn read_preview(proc: &Proc, state: &State) -> io::Result<String> {
     if proc.spec.pty.is_none() {
         return Ok(tail(proc, state, PREVIEW_CHARS)?.0);
     }
-    let log = Log::open(&proc.dir, state.progress.counts.end)?;
+    let log = open_log(proc, state)?;
     let page = log.last_chars(PREVIEW_CHARS * PTY_OVERHEAD, None, Ansi::Keep, page_end(state))?;
     let rows = toold_ansi::strip_to_rows(&page.text);
     let skipped = rows.chars().count().saturating_sub(PREVIEW_CHARS);

@@ -5,6 +5,7 @@ use super::scan::{Loaded, Scanned, scan_dir};
 use super::set_aside::{SetAside, quarantined_id};
 use super::{Registry, RunningSlot};
 use crate::backend::{MAX_HANDSHAKES, cgroup};
+use crate::log::verify;
 use crate::proc::checkpoint::Checkpoint;
 use crate::proc::handle::ProcInit;
 use crate::proc::task::{Task, TaskStart};
@@ -14,7 +15,7 @@ use crate::sys;
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 use toold_proto::ProcId;
 use toold_shim::hooks;
@@ -65,10 +66,32 @@ impl Registry {
             unread.extend(self.adopt_one(scanned, dir, &tail));
         }
         drop(permits);
+        tokio::task::spawn_blocking({
+            let registry = self.clone();
+            move || registry.verify_large_logs()
+        });
         if !unread.is_empty() {
             tokio::spawn(self.clone().retry_unread(unread, tail));
         }
         Ok(count)
+    }
+
+    /// Compares the large logs of finished processes with their checksums, one after the other.
+    fn verify_large_logs(&self) {
+        let all = self.unverified.lock().map(|mut all| std::mem::take(&mut *all)).unwrap_or_default();
+        for proc in all.iter().filter_map(Weak::upgrade) {
+            let Some(sums) = proc.published_state().progress.sums else { continue };
+            match verify(&proc.dir, &sums, u64::MAX) {
+                Ok(changed) => {
+                    for file in changed.into_iter().flatten() {
+                        let quarantined = || format!("{} was damaged and is quarantined", file.name());
+                        proc.report_damage(file.quarantine(&proc.dir).unwrap_or_else(quarantined));
+                    }
+                }
+                // It was forgotten meanwhile, or a later read finds the same error.
+                Err(e) => tracing::warn!(id = %proc.spec.id, %e, "failed to compare a log with its checksums"),
+            }
+        }
     }
 
     /// Lists the process directories. Waits a moment if the system has no descriptor left.
@@ -135,10 +158,14 @@ impl Registry {
                 let requests = std::mem::take(&mut loaded.requests);
                 cgroup::remove(&loaded.spec.cgroups);
                 let (restored, unreadable) = (loaded.lost_checkpoint, loaded.unreadable.clone());
+                let unverified = loaded.unverified;
                 let proc = Arc::new(Proc::without_task(self.init_of(*loaded, tail)));
                 proc.set_unreadable(unreadable);
                 self.insert_adopted(&proc, requests, restored);
                 self.queue_retention(&proc);
+                if unverified && let Ok(mut all) = self.unverified.lock() {
+                    all.push(Arc::downgrade(&proc));
+                }
                 proc.scan_adopted_tail(&proc.published_state());
                 proc.publish_due(&proc.published_state());
                 if !proc.is_scanned(&proc.published_state()) {

@@ -24,7 +24,7 @@ use crate::proc::event_sink::EventSink;
 use crate::store::dir_pool;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use table::Table;
 use tokio::sync::{Notify, watch};
 use toold_proto::ProcId;
@@ -76,6 +76,8 @@ pub struct Registry {
     ended_record: Notify,
     damaged: Mutex<Vec<String>>,
     set_aside: Mutex<set_aside::SetAsides>,
+    /// Finished processes whose logs are compared with their checksums in the background.
+    unverified: Mutex<Vec<Weak<Proc>>>,
 }
 
 impl Registry {
@@ -99,6 +101,7 @@ impl Registry {
             ended_record: Notify::new(),
             damaged: Mutex::new(damaged),
             set_aside: Mutex::default(),
+            unverified: Mutex::default(),
         })
     }
 

@@ -1,7 +1,7 @@
 //! Reads the directory of one process when a daemon starts, and distinguishes absent, damaged and not readable now. Only
 //! what was read as never started is removed, only what was read as damaged is quarantined.
 
-use crate::log::check;
+use crate::log::{check, verify};
 use crate::proc::checkpoint::Checkpoint;
 use crate::proc::output::unreadable;
 use crate::proc::state::{Phase, State, Update};
@@ -15,6 +15,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use toold_format::slots::{Progress, Stage};
 use toold_shim::hooks;
+
+/// Bytes of output and index up to which a log is compared with its checksums before the first request is served.
+/// Larger ones are compared in the background.
+const MAX_START_CHECK_BYTES: u64 = 256 * 1024;
 
 /// The content of one process directory.
 pub enum Scanned {
@@ -47,6 +51,8 @@ pub struct Loaded {
     /// The error of reading its log.
     pub unreadable: Option<String>,
     pub requests: Requests,
+    /// Its log is too large to be compared with its checksums now.
+    pub unverified: bool,
 }
 
 impl Scanned {
@@ -114,6 +120,10 @@ fn read(dir: &Path, has_events: bool) -> io::Result<Scanned> {
     }
     let checkpoint = Checkpoint::read(&facts.checkpoint);
     let mut damage = damaged_slots(&facts, lock, checkpoint.as_ref());
+    if lock == LockOwner::Daemon && facts.damaged.any() {
+        // Before a slot is written again. Without the note only later daemons do not know of it.
+        let _ = record.note_damage(facts.damaged.or(facts.repaired));
+    }
     let state = match lock {
         LockOwner::Daemon => resolve(dir, &record, &facts, &spec)?,
         LockOwner::Shim => with_size(State::from_facts(&facts), &spec),
@@ -122,10 +132,13 @@ fn read(dir: &Path, has_events: bool) -> io::Result<Scanned> {
         // The exit was never published. The shim may still be waiting for the disk, or died before that.
         lost::to_disk(dir, &record);
     }
-    let mut unreadable_log = None;
+    let (mut unreadable_log, mut unverified) = (None, false);
     if state.is_final() {
-        match check(dir, &state.progress.counts) {
-            Ok(found) => damage.extend(found),
+        match check_files(dir, &state.progress) {
+            Ok((found, is_verified)) => {
+                damage.extend(found);
+                unverified = !is_verified;
+            }
             Err(e) if sys::is_transient(&e) => return Err(e),
             Err(e) => unreadable_log = Some(unreadable(&e)),
         }
@@ -153,12 +166,26 @@ fn read(dir: &Path, has_events: bool) -> io::Result<Scanned> {
         damage,
         unreadable: unreadable_log,
         requests,
+        unverified,
     });
     if state.is_final() {
         return Ok(Scanned::Finished(loaded));
     }
     record.unlock();
     Ok(Scanned::Open { loaded, record: Arc::new(record), nonce: head.nonce })
+}
+
+/// Compares the files of a log with their checksums, as far as that is quick, and with the counts. An index that was
+/// changed is quarantined: it would move output between the streams. Returns the damage, and false if the log is too
+/// large to be compared now.
+fn check_files(dir: &Path, progress: &Progress) -> io::Result<(Vec<String>, bool)> {
+    let changed = match progress.sums {
+        Some(sums) => verify(dir, &sums, MAX_START_CHECK_BYTES)?,
+        None => Some(Vec::new()),
+    };
+    let is_verified = changed.is_some();
+    let damage = changed.into_iter().flatten().filter_map(|file| file.quarantine(dir)).collect::<Vec<_>>();
+    Ok((damage.into_iter().chain(check(dir, &progress.counts)?).collect(), is_verified))
 }
 
 /// Resolves the state of a process whose lock this daemon holds: its shim is dead.
@@ -195,7 +222,7 @@ fn with_size(mut state: State, spec: &Spec) -> State {
 
 /// Describes damaged slots and the consequence of each.
 fn damaged_slots(facts: &Facts, lock: LockOwner, checkpoint: Option<&Checkpoint>) -> Vec<String> {
-    let damaged = facts.damaged;
+    let damaged = facts.damaged.or(facts.repaired);
     let resolved = lock == LockOwner::Daemon;
     // An exit was published that the record does not have.
     let ended_otherwise = facts.launch.is_some_and(|launch| matches!(launch.stage, Stage::Lost | Stage::Failed));

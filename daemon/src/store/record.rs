@@ -80,6 +80,8 @@ pub struct Facts {
     /// Raw: its reader checks whether it is complete.
     pub checkpoint: CheckpointSlot,
     pub damaged: DamagedSlots,
+    /// Slots that were damaged once, and that a daemon wrote again.
+    pub repaired: DamagedSlots,
     /// The slots prove that nothing was ever started.
     pub is_unlaunched: bool,
 }
@@ -99,6 +101,20 @@ impl DamagedSlots {
 
     pub fn any(self) -> bool {
         self != DamagedSlots::default()
+    }
+
+    pub fn or(self, other: DamagedSlots) -> DamagedSlots {
+        DamagedSlots::from_bits(self.bits() | other.bits())
+    }
+
+    fn bits(self) -> u32 {
+        let all = [self.launch, self.exit, self.closed, self.counts, self.checkpoint];
+        all.iter().enumerate().fold(0, |bits, (i, is_damaged)| bits | u32::from(*is_damaged) << i)
+    }
+
+    fn from_bits(bits: u32) -> DamagedSlots {
+        let on = |i: u32| bits & 1 << i != 0;
+        DamagedSlots { launch: on(0), exit: on(1), closed: on(2), counts: on(3), checkpoint: on(4) }
     }
 }
 
@@ -286,6 +302,11 @@ impl Record {
         self.file.write_all_at(&progress.slot(), slots::COUNTS_AT)
     }
 
+    /// Notes damaged slots, so that later daemons know of them after they were written again.
+    pub fn note_damage(&self, damaged: DamagedSlots) -> io::Result<()> {
+        self.file.write_all_at(&slots::damage_note(damaged.bits()), slots::DAMAGE_NOTE_AT)
+    }
+
     pub fn set_closed(&self, at_ms: u64) -> io::Result<()> {
         self.file.write_all_at(&slots::closed_slot(at_ms), slots::CLOSED_AT)
     }
@@ -378,6 +399,7 @@ fn facts_of(page: &[u8; PAGE_LEN]) -> Facts {
         progress,
         checkpoint,
         damaged,
+        repaired: DamagedSlots::from_bits(slots::read_damage_note(&slot(slots::DAMAGE_NOTE_AT))),
         is_unlaunched,
     }
 }

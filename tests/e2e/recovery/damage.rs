@@ -166,7 +166,41 @@ fn a_damaged_checkpoint_repeats_no_event() {
     // Every event was published a second time, under a new number.
     assert_eq!(last_event(&d), last);
     d.restart();
-    assert_eq!((last_event(&d), damage_of(&d).as_str()), (last, "[]"), "the checkpoint was restored on disk");
+    assert_eq!(last_event(&d), last, "the checkpoint was restored on disk");
+}
+
+#[test]
+fn changed_output_and_a_changed_index_are_reported_and_no_output_moves_between_streams() {
+    let mut d = Daemon::start();
+    let script = "for i in 1 2 3; do echo out $i; echo err $i >&2; done; exit 7";
+    let [log, idx, large] =
+        [script, script, "head -c 600000 /dev/zero | tr '\\0' x; exit 7"].map(|text| id(&d.run(text)));
+    let only = id(&d.run("echo just one stream"));
+    let stream = |d: &Daemon, proc: &str, stream: &str| {
+        d.ok("poll", json!({ "id": proc, "cursor": 0, "stream": stream }))["output"].as_str().unwrap().to_owned()
+    };
+    let (out, err) = (stream(&d, &idx, "stdout"), stream(&d, &idx, "stderr"));
+    assert!(out.contains("out 1") && err.contains("err 1"));
+    d.kill9();
+    flip(&dir(&d, &log).join("log"), 3);
+    flip(&dir(&d, &large).join("log"), 300_000);
+    // The stream of the first record: 1 became 5, and all output was read as stdout.
+    flip(&dir(&d, &idx).join("idx"), 32 + 30);
+    flip(&dir(&d, &only).join("idx"), 32 + 24);
+    d.spawn();
+    for _ in 0..2 {
+        // Nothing noticed the changes.
+        for (proc, what) in [(&log, "log is damaged"), (&idx, "idx was damaged"), (&only, "idx was damaged")] {
+            let p = d.process(proc);
+            assert!(p["damaged"].to_string().contains(what), "{p}");
+            assert!(damage_of(&d).contains(proc.as_str()));
+        }
+        assert!(!stream(&d, &idx, "stdout").contains("err") && !stream(&d, &idx, "stderr").contains("out"));
+        assert_eq!(d.text(&idx).len(), out.len() + err.len(), "the merged output needs no index");
+        assert_eq!(stream(&d, &only, "stdout"), "just one stream\n", "there is only one stream");
+        d.eventually("a large log is compared in the background", || !d.process(&large)["damaged"].is_null());
+        d.restart();
+    }
 }
 
 #[test]
@@ -253,7 +287,7 @@ fn a_record_that_cannot_be_read_stays_in_place_is_named_and_is_loaded_later() {
     let (proc, other) = (id(&d.run("echo mine; exit 7")), id(&d.run("echo other; exit 8")));
     d.stop(libc::SIGTERM);
     let record = dir(&d, &proc).join("record");
-    fs::set_permissions(&record, fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&record, fs::Permissions::from_mode(0o000)).unwrap();
     respawn_as_user(&mut d);
     assert!(damage_of(&d).contains("Permission denied"), "{}", damage_of(&d));
     let data = d.refused(-32008, "unavailable", "poll", json!({ "id": proc }));
@@ -275,7 +309,7 @@ fn a_log_without_read_permission_costs_only_the_output_of_its_process() {
     let (proc, other) = (id(&d.run("echo mine; exit 7")), id(&d.run("echo other; exit 8")));
     for _ in 0..2 {
         for file in ["log", "idx"] {
-            fs::set_permissions(dir(&d, &proc).join(file), fs::Permissions::from_mode(0)).unwrap();
+            fs::set_permissions(dir(&d, &proc).join(file), fs::Permissions::from_mode(0o000)).unwrap();
         }
         // `list` failed as a whole, `poll` and `wait` did not return the exit.
         let list = d.ok("list", json!({}));
@@ -297,7 +331,7 @@ fn a_log_without_read_permission_costs_only_the_output_of_its_process() {
         let p = d.process(&proc);
         assert_eq!((&p["output"], &p["damaged"]), (&json!("mine\n"), &Value::Null), "it can be read again");
         for file in ["log", "idx"] {
-            fs::set_permissions(dir(&d, &proc).join(file), fs::Permissions::from_mode(0)).unwrap();
+            fs::set_permissions(dir(&d, &proc).join(file), fs::Permissions::from_mode(0o000)).unwrap();
         }
         d.stop(libc::SIGTERM);
         respawn_as_user(&mut d);

@@ -1,5 +1,6 @@
 //! The log's file names and index records, as bytes. Pure: no files here. `docs/log-format.md` describes them.
 
+use super::sums::SegmentSums;
 use crate::Stream;
 use std::ffi::CStr;
 
@@ -81,6 +82,8 @@ pub struct IndexHeader {
     pub start: u64,
     /// Bytes before `start` that the disk refused.
     pub unstored: u64,
+    /// The checksums of the segment that was written before. Zero in the first one, and from earlier versions.
+    pub previous: SegmentSums,
 }
 
 impl IndexHeader {
@@ -89,11 +92,15 @@ impl IndexHeader {
         raw[..8].copy_from_slice(&MAGIC);
         raw[8..16].copy_from_slice(&self.start.to_le_bytes());
         raw[16..24].copy_from_slice(&self.unstored.to_le_bytes());
+        raw[24..28].copy_from_slice(&self.previous.log.to_le_bytes());
+        raw[28..].copy_from_slice(&self.previous.idx.to_le_bytes());
         raw
     }
 
     pub fn decode(raw: &[u8; RECORD_LEN]) -> Option<IndexHeader> {
-        (raw[..8] == MAGIC).then(|| IndexHeader { start: u64_at(raw, 1), unstored: u64_at(raw, 2) })
+        let sums = u64_at(raw, 3);
+        let previous = SegmentSums { log: sums as u32, idx: (sums >> 32) as u32 };
+        (raw[..8] == MAGIC).then(|| IndexHeader { start: u64_at(raw, 1), unstored: u64_at(raw, 2), previous })
     }
 }
 
@@ -221,10 +228,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn names_headers_and_records_come_back(start: u64, unstored: u64, raw: [u8; RECORD_LEN]) {
+        fn names_headers_and_records_come_back(start: u64, unstored: u64, log: u32, raw: [u8; RECORD_LEN]) {
             prop_assert_eq!(parse_log_name(SegmentName::log(start).as_str().as_bytes()), Some(start));
             prop_assert_eq!(parse_idx_name(SegmentName::idx(start).as_str().as_bytes()), Some(start));
-            let header = IndexHeader { start, unstored };
+            let header = IndexHeader { start, unstored, previous: SegmentSums { log, idx: !log } };
             prop_assert_eq!(IndexHeader::decode(&header.encode()), Some(header));
             if let Some(record) = IndexRecord::decode(&raw) {
                 prop_assert_eq!(IndexRecord::decode(&record.encode()), Some(record));

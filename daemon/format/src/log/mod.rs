@@ -2,6 +2,7 @@
 
 mod counts;
 mod index;
+mod sums;
 mod sys;
 mod writer;
 
@@ -9,5 +10,6 @@ pub use counts::Counts;
 pub use index::{
     IndexHeader, IndexRecord, MAX_SPAN_LEN, MAX_SPAN_MS, RECORD_LEN, SegmentName, parse_idx_name, parse_log_name,
 };
+pub use sums::{LogSums, SegmentSums, crc32};
 pub use sys::{Dir, Files, release_reserved};
 pub use writer::LogWriter;

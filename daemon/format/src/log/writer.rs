@@ -5,6 +5,7 @@
 
 use super::counts::Counts;
 use super::index::{IndexHeader, IndexRecord, MAX_SPAN_LEN, MAX_SPAN_MS, RECORD_LEN, SegmentName};
+use super::sums::{LogSums, SegmentSums, crc32};
 use super::sys::{Dir, Files};
 use crate::Stream;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -49,6 +50,8 @@ pub struct LogWriter<F: Files = Dir> {
     /// Bytes in tail segments, with the current one.
     tail_bytes: u64,
     counts: Counts,
+    /// The checksums of the last segment with bytes.
+    sums: LogSums,
 }
 
 /// The segment being written.
@@ -65,6 +68,7 @@ struct Segment {
     head: bool,
     /// The last record written.
     last_record: Option<LastRecord>,
+    sums: SegmentSums,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -124,6 +128,13 @@ impl<F: Files> LogWriter<F> {
                 dropped: 0,
                 unstored: 0,
             },
+            sums: LogSums {
+                start: 0,
+                end: 0,
+                idx_len: 0,
+                last: SegmentSums { log: 0, idx: 0 },
+                head: SegmentSums { log: 0, idx: 0 },
+            },
         }
     }
 
@@ -145,6 +156,11 @@ impl<F: Files> LogWriter<F> {
 
     pub fn counts(&self) -> Counts {
         self.counts
+    }
+
+    /// Returns the checksums of what is stored.
+    pub fn sums(&self) -> LogSums {
+        self.sums
     }
 
     /// Appends a first part of `bytes` and returns its length; 0 when the segment is full and was ended.
@@ -213,8 +229,18 @@ impl<F: Files> LogWriter<F> {
             return Err(Refused(0));
         };
         let capacity = if head { self.head_capacity() } else { self.tail_capacity() };
-        self.current =
-            Some(Segment { log, idx, start, len: 0, capacity, idx_len: 0, reserved: 0, head, last_record: None });
+        self.current = Some(Segment {
+            log,
+            idx,
+            start,
+            len: 0,
+            capacity,
+            idx_len: 0,
+            reserved: 0,
+            head,
+            last_record: None,
+            sums: SegmentSums::default(),
+        });
         Ok(())
     }
 
@@ -228,7 +254,8 @@ impl<F: Files> LogWriter<F> {
             counts: self.counts,
         };
         if segment.idx_len == 0 {
-            plan.push(IndexHeader { start: segment.start, unstored: self.counts.unstored }.encode());
+            let (start, unstored, previous) = (segment.start, self.counts.unstored, self.sums.last);
+            plan.push(IndexHeader { start, unstored, previous }.encode());
         }
         let room = usize::try_from(segment.capacity.saturating_sub(segment.len)).unwrap_or(usize::MAX);
         let mut rest = bytes.get(..room).unwrap_or(bytes);
@@ -271,14 +298,22 @@ impl<F: Files> LogWriter<F> {
     fn write(&mut self, plan: &AppendPlan, bytes: &[u8]) -> Result<(), Refused> {
         let Some(segment) = &mut self.current else { return Err(Refused(0)) };
         let records = plan.records.get(..plan.records_len).unwrap_or_default();
-        if !records.is_empty() && self.files.write(&segment.idx, records) != Ok(records.len()) {
+        let indexed = match records {
+            [] => 0,
+            _ => self.files.write(&segment.idx, records).unwrap_or(0).min(records.len()),
+        };
+        segment.idx_len += indexed as u64;
+        segment.sums.idx = crc32(segment.sums.idx, records.get(..indexed).unwrap_or_default());
+        if indexed < records.len() {
+            self.sums = segment.log_sums(self.sums);
             return Err(Refused(0));
         }
-        segment.idx_len += records.len() as u64;
         segment.last_record = plan.last_record;
         segment.reserve(&mut self.files, bytes.len());
         let stored = self.files.write(&segment.log, bytes).unwrap_or(0).min(bytes.len());
         segment.len += stored as u64;
+        segment.sums.log = crc32(segment.sums.log, bytes.get(..stored).unwrap_or_default());
+        self.sums = segment.log_sums(self.sums);
         if !segment.head {
             self.tail_bytes += stored as u64;
         }
@@ -321,6 +356,15 @@ impl<F: Files> LogWriter<F> {
 }
 
 impl Segment {
+    /// Returns the checksums after a write. An empty segment is about to be removed and has none.
+    fn log_sums(&self, before: LogSums) -> LogSums {
+        if self.len == 0 {
+            return before;
+        }
+        let (start, end, idx_len, last) = (self.start, self.start + self.len, self.idx_len, self.sums);
+        LogSums { start, end, idx_len, last, head: if self.head { last } else { before.head } }
+    }
+
     /// Reserves blocks when `len` more bytes need some and the program floods.
     fn reserve(&mut self, files: &mut impl Files, len: usize) {
         let end = self.len.saturating_add(len as u64);

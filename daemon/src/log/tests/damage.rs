@@ -1,7 +1,7 @@
 //! Any cut and any garbage makes the log shorter, and never yields wrong bytes.
 
 use super::*;
-use crate::log::{LineQuery, check, fuzz};
+use crate::log::{LineQuery, check, fuzz, verify};
 use crate::matcher::BoundedRegex;
 use std::fs::OpenOptions;
 use std::sync::Arc;
@@ -185,6 +185,29 @@ proptest! {
     }
 
     #[test]
+    fn an_intact_log_has_its_checksums(steps in steps(), cap in caps(), script in disks()) {
+        let model = Model::write(&steps, cap, &script);
+        prop_assert_eq!(verify(model.dir.path(), &model.sums, u64::MAX)?, Some(Vec::new()));
+    }
+
+    #[test]
+    fn a_flipped_bit_in_any_file_of_a_log_is_noticed(steps in steps(), cap in caps(), at: usize, bit in 0..8_u8) {
+        let model = Model::write(&steps, cap, &[]);
+        let mut files: Vec<_> = std::fs::read_dir(model.dir.path())?.map(|e| e.map(|e| e.path())).collect::<Result<_, _>>()?;
+        files.sort();
+        prop_assume!(!files.is_empty());
+        let file = &files[at % files.len()];
+        let mut bytes = std::fs::read(file)?;
+        let place = at / files.len() % bytes.len();
+        bytes[place] ^= 1_u8 << bit;
+        std::fs::write(file, bytes)?;
+        let changed = verify(model.dir.path(), &model.sums, u64::MAX)?.unwrap_or_default();
+        prop_assert_eq!(changed.len(), 1, "{:?}", changed);
+        let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        prop_assert_eq!(changed.first().map(|changed| changed.name()), Some(name));
+    }
+
+    #[test]
     fn counts_can_be_computed_from_the_files_alone(steps in steps(), cap in caps(), script in disks()) {
         let model = Model::write(&steps, cap, &script);
         let counts = Log::open_all(model.dir.path())?.recount()?;
@@ -228,7 +251,7 @@ proptest! {
     #[test]
     fn any_pair_of_files_can_be_read(log in "[a\n]{0,300}", mut idx in proptest::collection::vec(any::<u8>(), 0..300), good: bool) {
         if good {
-            let header = toold_format::log::IndexHeader { start: 0, unstored: 0 }.encode();
+            let header = toold_format::log::IndexHeader { start: 0, unstored: 0, previous: Default::default() }.encode();
             idx.splice(0..0, header);
         }
         fuzz::pair(log.as_bytes(), &idx)?;

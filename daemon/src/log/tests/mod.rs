@@ -16,7 +16,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use toold_format::Stream;
 use toold_format::log::parse_log_name;
-use toold_format::log::{Counts, LogWriter};
+use toold_format::log::{Counts, LogSums, LogWriter};
 use toold_format::log::{Dir, Files};
 use toold_proto::process::Gap;
 
@@ -90,6 +90,7 @@ pub struct Model {
     pub streams: Vec<Stream>,
     pub kept: Vec<bool>,
     pub counts: Counts,
+    pub sums: LogSums,
 }
 
 impl Model {
@@ -113,7 +114,8 @@ impl Model {
             look(dir.path());
         }
         writer.release_reserved();
-        let mut model = Model { kept: vec![false; bytes.len()], dir, bytes, streams, counts: writer.counts() };
+        let (counts, sums) = (writer.counts(), writer.sums());
+        let mut model = Model { kept: vec![false; bytes.len()], dir, bytes, streams, counts, sums };
         model.update_kept();
         model
     }

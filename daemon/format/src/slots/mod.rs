@@ -5,7 +5,7 @@
 //! damaged, or was written only in part.
 
 use crate::fnv1a;
-use crate::log::Counts;
+use crate::log::{Counts, LogSums, SegmentSums};
 
 /// The length of the slots before the spec.
 pub const PAGE_LEN: usize = 4096;
@@ -16,6 +16,8 @@ pub const HEAD_AT: u64 = 0;
 pub const CHECKPOINT_AT: u64 = 256;
 pub const LAUNCH_AT: u64 = 512;
 pub const EXIT_AT: u64 = 1024;
+/// The daemon's note of slots that it found damaged, and then wrote again.
+pub const DAMAGE_NOTE_AT: u64 = 640;
 pub const CLOSED_AT: u64 = 1536;
 pub const COUNTS_AT: u64 = 2048;
 /// Named writes, so that one that is repeated after the exit is recognised: 24 bytes each, id and bytes done.
@@ -147,6 +149,8 @@ pub struct Progress {
     pub stdin_closed: bool,
     pub rows: u16,
     pub cols: u16,
+    /// The checksums of the log. None from earlier versions.
+    pub sums: Option<LogSums>,
 }
 
 /// Writes numbers into a slot, in order.
@@ -338,7 +342,9 @@ impl Progress {
             | u32::from(c.err_open) << 1
             | u32::from(self.stdin_closed) << 2
             | u32::from(c.last_open) << 3
+            | u32::from(self.sums.is_some()) << 5
             | 1 << 31;
+        let sums = self.sums.unwrap_or_default();
         SlotWriter::new()
             .put(flags.to_le_bytes())
             .put(self.rows.to_le_bytes())
@@ -348,6 +354,13 @@ impl Progress {
             .put(c.err_newlines.to_le_bytes())
             .put(c.dropped.to_le_bytes())
             .put(c.unstored.to_le_bytes())
+            .put(sums.start.to_le_bytes())
+            .put(sums.end.to_le_bytes())
+            .put(sums.idx_len.to_le_bytes())
+            .put(sums.last.log.to_le_bytes())
+            .put(sums.last.idx.to_le_bytes())
+            .put(sums.head.log.to_le_bytes())
+            .put(sums.head.idx.to_le_bytes())
             .seal()
     }
     #[inline]
@@ -364,13 +377,30 @@ impl Progress {
             err_open: flags & 2 != 0,
             last_open: flags & 8 != 0,
         };
-        Some(Progress { counts, closed: flags & 16 != 0, stdin_closed: flags & 4 != 0, rows, cols })
+        let (start, end, idx_len) = (t.u64(), t.u64(), t.u64());
+        let mut segment = || SegmentSums { log: t.u32(), idx: t.u32() };
+        let (last, head) = (segment(), segment());
+        let sums = (flags & 32 != 0).then_some(LogSums { start, end, idx_len, last, head });
+        Some(Progress { counts, closed: flags & 16 != 0, stdin_closed: flags & 4 != 0, rows, cols, sums })
     }
 }
 
 /// Encodes the time at which both streams were at their end.
 pub fn closed_slot(at_ms: u64) -> Slot {
     SlotWriter::new().put(1u32.to_le_bytes()).put(0u32.to_le_bytes()).put(at_ms.to_le_bytes()).seal()
+}
+
+/// Encodes a note of damaged slots, a bit each.
+pub fn damage_note(slots: u32) -> Slot {
+    SlotWriter::new().put(1u32.to_le_bytes()).put(slots.to_le_bytes()).seal()
+}
+
+/// Returns the bits of a note; 0 without one.
+pub fn read_damage_note(slot: &Slot) -> u32 {
+    SlotReader::open(slot).map_or(0, |mut t| {
+        t.u32();
+        t.u32()
+    })
 }
 
 pub fn read_closed(slot: &Slot) -> Option<u64> {
@@ -380,81 +410,4 @@ pub fn read_closed(slot: &Slot) -> Option<u64> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_slot_reads_back_and_one_flipped_bit_empties_it() {
-        let head = Head { spec_len: 7, spec_checksum: 9, nonce: [3; 16], boot: [4; 16], is_seeded: true };
-        let launch =
-            Launch { stage: Stage::Failed, shim_pid: 5, pid: 6, ticks: 7, step: 3, errno: 2, at_ms: 8, stdin_inode: 9 };
-        let exit = Exit {
-            wait_status: 9,
-            cause: Cause::Timeout,
-            oom: true,
-            by_uid: 1000,
-            by_pid: 12,
-            at_ms: 13,
-            end: 14,
-            cpu_us: 15,
-            max_rss_kib: 16,
-            oom_kills: 17,
-        };
-        let counts = Counts {
-            end: 1,
-            out_newlines: 2,
-            err_newlines: 3,
-            dropped: 4,
-            unstored: 5,
-            out_open: true,
-            err_open: false,
-            last_open: true,
-        };
-        let progress = Progress { counts, closed: true, stdin_closed: true, rows: 24, cols: 80 };
-        assert_eq!(Head::read(&head.slot()), Some(head));
-        assert_eq!(Launch::read(&launch.slot()), Some(launch));
-        assert_eq!(Exit::read(&exit.slot()), Some(exit));
-        assert_eq!(Progress::read(&progress.slot()), Some(progress));
-        assert_eq!(read_closed(&closed_slot(77)), Some(77));
-        for bit in 0..SLOT_LEN * 8 {
-            let mut slot = exit.slot();
-            slot[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(Exit::read(&slot), None, "bit {bit}");
-        }
-        assert_eq!(Exit::read(&[0; SLOT_LEN]), None);
-    }
-
-    #[test]
-    fn an_empty_an_unused_a_used_and_a_damaged_launch_slot_differ() {
-        let launch = Launch {
-            stage: Stage::Running,
-            shim_pid: 5,
-            pid: 6,
-            ticks: 7,
-            step: 0,
-            errno: 0,
-            at_ms: 8,
-            stdin_inode: 0,
-        };
-        assert_eq!(LaunchSlot::read(&[0; SLOT_LEN]), LaunchSlot::Empty);
-        assert_eq!(LaunchSlot::read(&LaunchSlot::not_launched(0)), LaunchSlot::NotLaunched);
-        assert_eq!(Launch::read(&LaunchSlot::not_launched(9)), None, "an earlier version reads: not started");
-        assert_eq!(LaunchSlot::read(&launch.slot()), LaunchSlot::Launched(launch));
-        // A flipped bit read as "never started", and the record was removed.
-        for written in [launch.slot(), LaunchSlot::not_launched(9)] {
-            for bit in 0..SLOT_LEN * 8 {
-                let mut slot = written;
-                slot[bit / 8] ^= 1 << (bit % 8);
-                assert_eq!(LaunchSlot::read(&slot), LaunchSlot::Unknown, "bit {bit}");
-            }
-        }
-    }
-
-    #[test]
-    fn the_head_of_an_earlier_version_has_no_seeded_slots() {
-        let head = Head { spec_len: 7, spec_checksum: 9, nonce: [3; 16], boot: [4; 16], is_seeded: false };
-        let slot = head.slot();
-        assert_eq!(slot[56..SLOT_LEN - 8], [0; 32], "bytes of an earlier version");
-        assert_eq!(Head::read(&slot), Some(head));
-    }
-}
+mod tests;

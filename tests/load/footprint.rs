@@ -10,11 +10,11 @@ const MAX_GROWTH_KIB: u64 = 48 * 1024;
 
 #[derive(Debug, PartialEq, Eq)]
 pub struct Footprint {
-    descriptors: usize,
-    threads: usize,
-    zombies: usize,
+    pub descriptors: usize,
+    pub threads: usize,
+    pub zombies: usize,
     /// Children of daemon and zygote: the zygote itself and two to four spares.
-    only_spares: bool,
+    pub only_spares: bool,
 }
 
 /// The footprint of an idle daemon before the load.
@@ -50,7 +50,7 @@ impl Baseline {
     }
 }
 
-fn measure(daemon: &Daemon) -> Footprint {
+pub fn measure(daemon: &Daemon) -> Footprint {
     let pid = daemon.pid();
     let mut children = procfs::children(pid);
     children.extend(children.clone().into_iter().flat_map(procfs::children));
@@ -69,7 +69,7 @@ fn is_prepared(fd: &std::io::Result<fs::DirEntry>) -> bool {
 }
 
 /// Connections that the daemon has not closed yet, though the test may have.
-fn connections(daemon: &Daemon) -> usize {
+pub fn connections(daemon: &Daemon) -> usize {
     let socket = daemon.socket().display().to_string();
     // One line is the listening socket itself.
     fs::read_to_string("/proc/net/unix").unwrap().lines().filter(|line| line.ends_with(&socket)).count() - 1
@@ -80,7 +80,7 @@ fn is_zombie(pid: i32) -> bool {
     stat.rsplit_once(") ").is_some_and(|(_, after)| after.starts_with('Z'))
 }
 
-fn rss_kib(pid: i32) -> u64 {
+pub fn rss_kib(pid: i32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
     line.trim().trim_end_matches(" kB").parse().unwrap()

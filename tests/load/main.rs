@@ -10,6 +10,7 @@ mod followers;
 mod footprint;
 mod idle;
 mod processes;
+mod soak;
 
 /// `count`, scaled.
 fn scaled(count: usize) -> usize {

@@ -160,7 +160,7 @@ pub fn process(changes: Value) -> Value {
         "started_at": "2026-11-16T03:00:00.000Z", "exited_at": null, "uptime_ms": 300000, "pty": false,
         "pty_size": null, "stdin": "null", "task_id": null, "session_key": null, "labels": {}, "notify": false,
         "watch": null, "bytes": 0, "lines": 0, "cursor": 0, "dropped_bytes": 0, "unstored_bytes": 0, "limits": {},
-        "sandbox": {"kind": "none", "enforced": []}, "detached": null, "request_id": null
+        "sandbox": {"kind": "none", "enforced": []}, "detached": null, "request_id": null, "cut": null
     });
     merge(&mut document, changes);
     document

@@ -54,6 +54,23 @@ pub struct Events {
     pub lag_bytes: u64,
 }
 
+/// The longest texts of an `exec`, in bytes. A record keeps them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Exec {
+    /// `argv` or `command`.
+    pub max_argv_bytes: u64,
+    /// `env`, names and values.
+    pub max_env_bytes: u64,
+    /// `cwd` or `shell`.
+    pub max_path_bytes: u64,
+    pub max_name_bytes: u64,
+    /// `task_id`, `session_key` or `request_id`. Every event carries the first two.
+    pub max_key_bytes: u64,
+    pub max_labels_bytes: u64,
+    pub max_watch_bytes: u64,
+}
+
 /// The environment of processes.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -90,6 +107,7 @@ pub struct Config {
     pub retention: Retention,
     pub watch: Watch,
     pub events: Events,
+    pub exec: Exec,
     pub env: Env,
 }
 
@@ -125,6 +143,20 @@ impl Default for Events {
     }
 }
 
+impl Default for Exec {
+    fn default() -> Self {
+        Exec {
+            max_argv_bytes: 2 << 20,
+            max_env_bytes: 2 << 20,
+            max_path_bytes: 4096,
+            max_name_bytes: 64,
+            max_key_bytes: 4096,
+            max_labels_bytes: 65_536,
+            max_watch_bytes: 65_536,
+        }
+    }
+}
+
 impl Default for Config {
     fn default() -> Self {
         Config {
@@ -148,6 +180,7 @@ impl Default for Config {
             retention: Retention::default(),
             watch: Watch::default(),
             events: Events::default(),
+            exec: Exec::default(),
             env: Env::default(),
         }
     }
@@ -208,6 +241,10 @@ impl Config {
             (self.max_search_ms_per_mib == 0, "max_search_ms_per_mib", "must be at least 1"),
             (self.max_searches == 0, "max_searches", "must be at least 1"),
             (self.max_searches > MAX_SEARCHES, "max_searches", "must be at most 12"),
+            (self.exec.max_argv_bytes == 0, "exec.max_argv_bytes", "must be at least 1"),
+            (self.exec.max_path_bytes == 0, "exec.max_path_bytes", "must be at least 1"),
+            (self.exec.max_name_bytes == 0, "exec.max_name_bytes", "must be at least 1"),
+            (self.exec.max_key_bytes == 0, "exec.max_key_bytes", "must be at least 1"),
             (self.log_max_bytes < 65_536, "log_max_bytes", "must be at least 65536"),
             (self.daemon_log_max_bytes < 65_536, "daemon_log_max_bytes", "must be at least 65536"),
         ];

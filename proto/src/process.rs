@@ -181,6 +181,9 @@ pub struct Process {
     /// Damage found in its files: what cannot be read, or is not known any more. Null: none was found.
     #[serde(default)]
     pub damaged: Option<Vec<String>>,
+    /// The fields whose values are too long for this answer and cut in it. A text that is cut ends in `…`.
+    #[serde(default)]
+    pub cut: Option<Vec<String>>,
 }
 }
 

@@ -181,6 +181,9 @@ result!(Listed {
 result!(#[schemars(rename = "List")] ListResult {
     processes: Vec<Listed>,
     total: u64,
+    /// Processes within `limit` that did not fit into the answer, the oldest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    omitted: Option<u64>,
     /// Processes that `ended_within_ms` left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     older: Option<u64>,

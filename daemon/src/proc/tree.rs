@@ -48,11 +48,21 @@ fn clock() -> (u64, u64) {
     (ticks, rustix::param::page_size() as u64)
 }
 
+/// The bytes of a command line that are read. The tree of one process may have thousands of members.
+const MAX_COMMAND_LEN: u64 = 4096;
+
+/// Reads the first `max` bytes of a file.
+fn read_start(path: &str, max: u64) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    std::fs::File::open(path).ok()?.take(max).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
+}
+
 /// Describes one process. Returns None if there is no such process.
 pub fn member(pid: i32) -> Option<Member> {
     let stat = stat(pid)?;
     let (hz, page) = clock();
-    let command = std::fs::read(format!("/proc/{pid}/cmdline")).ok().filter(|c| !c.is_empty());
+    let command = read_start(&format!("/proc/{pid}/cmdline"), MAX_COMMAND_LEN).filter(|c| !c.is_empty());
     let command = command.map(|c| {
         let args = c.strip_suffix(b"\0").unwrap_or(&c).split(|b| *b == 0);
         args.map(|arg| String::from_utf8_lossy(arg).into_owned()).collect::<Vec<_>>().join(" ")

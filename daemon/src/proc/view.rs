@@ -1,5 +1,6 @@
 //! The description of a process as `docs/protocol.md` defines it, and its parts.
 
+use super::cut;
 use super::handle::Proc;
 use super::state::{Phase, State};
 use crate::clock::mono_ms;
@@ -206,8 +207,21 @@ impl Proc {
         self.view_of(&state, now_ms)
     }
 
-    /// Describes the process in `state`.
+    /// Describes the process in `state`, with values of at most `SINGLE` bytes.
     pub fn view_of(&self, state: &State, now_ms: u64) -> Process {
+        let mut view = self.whole_view(state, now_ms);
+        cut::cut(&mut view, cut::SINGLE);
+        view
+    }
+
+    /// Describes the process in `state` as one of many.
+    pub fn listed_view(&self, state: &State, now_ms: u64) -> Process {
+        let mut view = self.whole_view(state, now_ms);
+        cut::cut(&mut view, cut::LISTED);
+        view
+    }
+
+    fn whole_view(&self, state: &State, now_ms: u64) -> Process {
         let spec = &self.spec;
         let Outcome { exit_code, signal, core_dumped, reason, killed_by, failure } = outcome(spec, state);
         let counts = state.progress.counts;
@@ -253,6 +267,7 @@ impl Proc {
             detached: state.detached.then_some(true),
             request_id: spec.request_id.clone(),
             damaged: Some(self.damage()).filter(|damage| !damage.is_empty()),
+            cut: None,
         }
     }
 }

@@ -15,6 +15,10 @@ impl From<InvalidParam> for RpcError {
         match invalid.problem {
             Problem::Text(text) => RpcError::param(&invalid.param, text),
             Problem::TooSmall { min, given } => RpcError::too_small(&invalid.param, min, given),
+            Problem::TooLong { key, max, given } => {
+                let problem = format!("must be at most {max} bytes, not {given} (config key `{key}`)");
+                RpcError::param(&invalid.param, problem).with("limit", key).with("max", max).with("given", given)
+            }
         }
     }
 }
@@ -93,7 +97,7 @@ fn spawn_failed(failure: Failure, remark: &str) -> RpcError {
 }
 
 fn process(proc: &Proc) -> serde_json::Value {
-    serde_json::to_value(proc.view(wall_ms())).unwrap_or_default()
+    serde_json::to_value(proc.listed_view(&proc.state(), wall_ms())).unwrap_or_default()
 }
 
 /// Builds the error for a parameter that names no process.
@@ -160,7 +164,7 @@ pub fn no_reply(proc: &Proc, why: NoReply) -> RpcError {
 
 /// Builds the error for a process that has ended. `data` has its exit.
 pub fn already_exited(proc: &Proc) -> RpcError {
-    let process = proc.view(crate::clock::wall_ms());
+    let process = proc.listed_view(&proc.state(), wall_ms());
     let message = match (&process.signal, process.exit_code) {
         (Some(signal), _) => format!("{} has ended, by {signal}", proc.spec.id),
         (None, Some(code)) => format!("{} has exited with code {code}", proc.spec.id),

@@ -3,6 +3,7 @@
 use super::context::Daemon;
 use super::wire::Peer;
 use crate::clock::wall_ms;
+use crate::proc::cut::{self, cut_list};
 use crate::proc::tree;
 use std::sync::Arc;
 use toold_proto::{RpcError, params, results};
@@ -18,13 +19,18 @@ pub async fn inspect(
     let members = if alive { tree::members(state.shim_pid) } else { Vec::new() };
     // The first file is missing only if the first bytes could not be written.
     let log = proc.dir.join("log");
+    let mut process = proc.view_of(&state, wall_ms());
+    let mut env_names = proc.spec.env_names.clone();
+    if cut_list(&mut env_names, cut::SINGLE.text) {
+        process.cut.get_or_insert_default().push("env_names".into());
+    }
     Ok(results::InspectResult {
-        process: proc.view_of(&state, wall_ms()),
+        process,
         usage: tree::usage(&members),
         tree: members,
         log_path: log.exists().then(|| log.display().to_string()),
         state_path: proc.dir.display().to_string(),
-        env_names: proc.spec.env_names.clone(),
+        env_names,
         shim_pid: alive.then_some(state.shim_pid),
         timeout_ms: proc.spec.timeout_ms,
         heartbeat_ms: proc.spec.heartbeat_ms,

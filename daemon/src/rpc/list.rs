@@ -19,18 +19,31 @@ pub struct ListResponse {
     rows: Vec<ListRow>,
     total: u64,
     older: Option<u64>,
+    /// The bytes of rows that the answer has room for. The oldest are left out.
+    max_len: usize,
 }
 
 impl WriteJson for ListResponse {
     fn write_json(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
         out.extend_from_slice(br#"{"processes":["#);
+        let start = out.len();
+        let mut omitted = 0;
         for (n, row) in self.rows.iter().enumerate() {
+            let before = out.len();
             if n > 0 {
                 out.push(b',');
             }
             row.write_json(out)?;
+            if out.len() - start > self.max_len {
+                out.truncate(before);
+                omitted = self.rows.len() - n;
+                break;
+            }
         }
         out.extend_from_slice(format!(r#"],"total":{}"#, self.total).as_bytes());
+        if omitted > 0 {
+            out.extend_from_slice(format!(r#","omitted":{omitted}"#).as_bytes());
+        }
         if let Some(older) = self.older {
             out.extend_from_slice(format!(r#","older":{older}"#).as_bytes());
         }
@@ -50,7 +63,7 @@ struct ListRow {
 impl WriteJson for ListRow {
     fn write_json(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
         out.push(b'{');
-        self.proc.view_of(&self.state, self.now).write_fields(out)?;
+        self.proc.listed_view(&self.state, self.now).write_fields(out)?;
         out.extend_from_slice(br#""preview":"#);
         serde_json::to_writer(&mut *out, &*self.preview)?;
         if let Some(usage) = &self.usage {
@@ -79,6 +92,8 @@ pub async fn list(call: params::ListParams, daemon: Arc<Daemon>, _: Arc<Peer>) -
         return Err(RpcError::param("limit", "must be at least 1"));
     }
     let now = wall_ms();
+    // Half of what may wait unread, so that a list is possible while another answer waits.
+    let max_len = (daemon.registry.config.max_outgoing_bytes / 2) as usize;
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let with_usage = call.usage;
     let selector = Selector {
@@ -92,11 +107,11 @@ pub async fn list(call: params::ListParams, daemon: Arc<Daemon>, _: Arc<Peer>) -
     let Selection { procs, total, older } = daemon.registry.select(&selector, call.ended_within_ms, limit, now);
     let read = move || procs.into_iter().map(|proc| ListRow::read(proc, with_usage, now)).collect();
     if !with_usage {
-        return Ok(ListResponse { rows: read(), total, older });
+        return Ok(ListResponse { rows: read(), total, older, max_len });
     }
     // The usage needs a few files of /proc for every member of every tree: not on a thread that other calls wait for.
     let rows = tokio::task::spawn_blocking(read).await;
     let rows =
         rows.map_err(|e| RpcError::new(ErrorKind::Internal, format!("internal error while listing processes: {e}")))?;
-    Ok(ListResponse { rows, total, older })
+    Ok(ListResponse { rows, total, older, max_len })
 }

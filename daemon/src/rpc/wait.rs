@@ -16,6 +16,8 @@ use toold_proto::{RpcError, params, results};
 const DEFAULT_TIMEOUT_MS: i64 = 180_000;
 /// The length of the output of each process in the answer, in characters.
 const TAIL_CHARS: usize = 2000;
+/// The most processes whose views are as long as that of one. Those of more are as in a list.
+const MAX_SINGLE_VIEWS: usize = 4;
 /// The most processes in one wait.
 const MAX_PROCESSES: usize = 4096;
 
@@ -41,7 +43,8 @@ pub async fn wait(
         Some(_) => WaitStatus::Exited,
     };
     let reached = reached.unwrap_or_else(|| vec![Reached::Exit; procs.len()]);
-    let processes = procs.iter().zip(reached).map(|(proc, reached)| waited(proc, &peer, reached));
+    let processes =
+        procs.iter().zip(reached).map(|(proc, reached)| waited(proc, &peer, reached, procs.len() > MAX_SINGLE_VIEWS));
     let processes: Vec<Waited> = processes.collect::<Result<_, _>>()?;
     let exited = procs.iter().zip(&processes).filter(|(_, waited)| waited.process.exited_at.is_some());
     let receipt = exit_receipt(&daemon, consumer, exited.map(|(proc, _)| proc));
@@ -63,7 +66,7 @@ fn selected(call: &params::WaitParams, daemon: &Daemon) -> Result<Vec<Arc<Proc>>
     ids.iter().map(|id| daemon.find_by(if call.id.is_some() { "id" } else { "ids" }, id)).collect()
 }
 
-fn waited(proc: &Proc, peer: &Peer, reached: Reached) -> Result<Waited, RpcError> {
+fn waited(proc: &Proc, peer: &Peer, reached: Reached, is_one_of_many: bool) -> Result<Waited, RpcError> {
     let state = proc.state();
     remember_exit(peer, proc, &state);
     let (output, next_cursor) = read_tail(proc, &state, TAIL_CHARS)?;
@@ -72,5 +75,6 @@ fn waited(proc: &Proc, peer: &Peer, reached: Reached) -> Result<Waited, RpcError
         Reached::Port(listener) => (None, Some(listener)),
         Reached::Quiet | Reached::Exit => (None, None),
     };
-    Ok(Waited { process: proc.view_of(&state, wall_ms()), output, next_cursor, matched, listener })
+    let process = if is_one_of_many { proc.listed_view(&state, wall_ms()) } else { proc.view_of(&state, wall_ms()) };
+    Ok(Waited { process, output, next_cursor, matched, listener })
 }

@@ -1,6 +1,6 @@
 //! Checks an `exec` call and builds the specification. An error names the parameter, and nothing has happened yet.
 
-use super::{InvalidParam, SpawnRequest, SpecError, env, login_env};
+use super::{InvalidParam, SpawnRequest, SpecError, env, lengths, login_env};
 use crate::backend::cgroup;
 use crate::config::Config;
 use crate::store::record::Spec;
@@ -18,19 +18,16 @@ use toold_proto::pty::{Pty, PtySize};
 const DEFAULT_TERMINAL: PtySize = PtySize { rows: 24, cols: 80 };
 /// The most rows or columns. A larger terminal is a mistake of the caller.
 const MAX_TERMINAL_SIZE: u32 = 10_000;
-/// The longest name of a process, in bytes.
-const MAX_NAME_LEN: usize = 64;
-/// The longest `task_id` or `session_key`, in bytes. Every event of the process carries both.
-const MAX_KEY_LEN: usize = 4096;
 /// The smallest output limit: less has no room for a head and a tail.
 const MIN_OUTPUT_BYTES: u64 = 65_536;
 
 /// Builds a spawn request from an `exec` call.
 pub fn build(call: &ExecParams, config: &Config) -> Result<SpawnRequest, SpecError> {
+    lengths::check(call, &config.exec)?;
     reject_nul(call)?;
     let pty = terminal(call.pty)?;
     let cwd = working_dir(call.cwd.as_deref())?;
-    check_name(call.name.as_deref())?;
+    check_name(call.name.as_deref(), config.exec.max_name_bytes)?;
     if call.name.is_none() && call.if_running != IfRunning::Error {
         return Err(SpecError::from(InvalidParam::new(
             "if_running",
@@ -133,11 +130,6 @@ fn reject_nul(call: &ExecParams) -> Result<(), InvalidParam> {
     for (param, text) in single {
         one(param, text.as_deref().unwrap_or_default())?;
     }
-    for (param, key) in [("task_id", &call.task_id), ("session_key", &call.session_key)] {
-        if key.as_ref().is_some_and(|key| key.len() > MAX_KEY_LEN) {
-            return Err(InvalidParam::new(param, format!("must be at most {MAX_KEY_LEN} bytes")));
-        }
-    }
     if call.request_id.as_deref() == Some("") {
         return Err(InvalidParam::new("request_id", "must not be empty"));
     }
@@ -189,11 +181,11 @@ fn working_dir(cwd: Option<&str>) -> Result<String, InvalidParam> {
     }
 }
 
-fn check_name(name: Option<&str>) -> Result<(), InvalidParam> {
+fn check_name(name: Option<&str>, max_len: u64) -> Result<(), InvalidParam> {
     let Some(name) = name else { return Ok(()) };
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"._-:@+".contains(&b);
-    if name.is_empty() || name.len() > MAX_NAME_LEN || !name.bytes().all(plain) {
-        let message = format!("must be 1 to {MAX_NAME_LEN} letters, digits or . _ - : @ +, not {name:?}");
+    if name.is_empty() || !name.bytes().all(plain) {
+        let message = format!("must be 1 to {max_len} letters, digits or . _ - : @ +, not {name:?}");
         return Err(InvalidParam::new("name", message));
     }
     if name.starts_with("proc_") {

@@ -2,6 +2,7 @@
 
 mod build;
 mod env;
+mod lengths;
 mod login_env;
 
 pub use build::{build, terminal_size};
@@ -36,7 +37,16 @@ pub struct InvalidParam {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Problem {
     Text(String),
-    TooSmall { min: u64, given: i64 },
+    TooSmall {
+        min: u64,
+        given: i64,
+    },
+    /// More bytes than this config key allows.
+    TooLong {
+        key: &'static str,
+        max: u64,
+        given: u64,
+    },
 }
 
 impl InvalidParam {
@@ -46,6 +56,10 @@ impl InvalidParam {
 
     pub fn too_small(param: impl Into<String>, min: u64, given: i64) -> InvalidParam {
         InvalidParam { param: param.into(), problem: Problem::TooSmall { min, given } }
+    }
+
+    pub fn too_long(param: impl Into<String>, key: &'static str, max: u64, given: u64) -> InvalidParam {
+        InvalidParam { param: param.into(), problem: Problem::TooLong { key, max, given } }
     }
 }
 

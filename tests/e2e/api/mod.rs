@@ -1,5 +1,6 @@
 //! Tests of the JSON-RPC methods, a file per method or feature, over the daemon's socket.
 
+mod bounds;
 mod daemon;
 mod delivery;
 mod env;

@@ -90,6 +90,8 @@ pub struct Config {
     pub max_subscriptions: u64,
     pub max_outgoing_bytes: u64,
     pub first_byte_ms: u64,
+    /// Web pages that may use HTTP and WebSocket: values of the header `Origin`.
+    pub allowed_origins: Vec<String>,
     pub max_running: u64,
     pub max_wait_ms: u64,
     pub log_max_bytes: u64,
@@ -168,6 +170,7 @@ impl Default for Config {
             max_subscriptions: 64,
             max_outgoing_bytes: toold_proto::DEFAULT_MAX_OUTGOING_BYTES,
             first_byte_ms: 30_000,
+            allowed_origins: Vec::new(),
             max_running: 4096,
             max_wait_ms: 3_600_000,
             log_max_bytes: 256 << 20,

@@ -49,6 +49,15 @@ pub fn tune_malloc() {
     }
 }
 
+/// Returns freed memory to the kernel.
+pub fn trim_malloc() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: it takes a number and touches only memory that is free.
+    unsafe {
+        libc::malloc_trim(0)
+    };
+}
+
 /// Returns the version of Landlock that the kernel supports; 0 for none.
 pub fn landlock_abi() -> i64 {
     const LANDLOCK_CREATE_RULESET: libc::c_long = 444;

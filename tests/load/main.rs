@@ -11,6 +11,7 @@ mod footprint;
 mod idle;
 mod processes;
 mod soak;
+mod subscribers;
 
 /// `count`, scaled.
 fn scaled(count: usize) -> usize {

@@ -40,5 +40,6 @@ pub mod watch;
 mod watch_limits;
 mod wire;
 mod wire_http;
+mod wire_limits;
 mod write;
 mod write_id;

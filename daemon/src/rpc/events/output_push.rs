@@ -1,13 +1,12 @@
 //! Pushes output to a subscription: a cursor for each process, moved as its log grows.
 
-use super::subscribe::{Disconnected, send};
+use super::subscribe::{Disconnected, Pushes};
 use crate::log::Log;
 use crate::proc::Proc;
 use crate::proc::state::State;
 use crate::text::{PageEnd, decode_page};
 use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use jsonrpsee::SubscriptionSink;
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
@@ -71,45 +70,56 @@ impl OutputPush {
         }
     }
 
-    /// Pushes the output of a process since the last push. A subscriber that reads too slowly gets `lagged` for the part
-    /// that was left out; the log has it.
-    pub async fn push(&mut self, id: ProcId, sink: &SubscriptionSink) -> Result<(), Disconnected> {
-        let Some(followed) = self.procs.get_mut(&id) else { return Ok(()) };
+    /// Pushes the output of a process since the last push, page by page, in turn with the other subscriptions of the
+    /// connection.
+    pub async fn push_in_turns(&mut self, id: ProcId, pushes: &Pushes) -> Result<(), Disconnected> {
         loop {
-            let state = followed.proc.state();
-            let end = state.progress.counts.end;
-            if followed.cursor >= end {
-                if state.is_final() {
-                    self.procs.remove(&id);
-                } else {
-                    followed.proc.notify_past(end);
-                }
+            let _turn = pushes.turn().await?;
+            if !self.push_page(id, pushes).await? {
                 return Ok(());
             }
-            let slow = sink.capacity() == 0;
-            match followed.page(&state, self.ansi) {
-                Ok((lagged, outputs)) => {
-                    if let Some(lagged) = lagged {
-                        send(sink, &lagged).await?;
-                    }
-                    for output in outputs {
-                        send(sink, &output).await?;
-                    }
+        }
+    }
+
+    /// Pushes the next page of the output of a process. Returns false if there is no more. A subscriber that reads too
+    /// slowly gets `lagged` for the part that was left out; the log has it. Only for the subscription whose turn it is.
+    pub async fn push_page(&mut self, id: ProcId, pushes: &Pushes) -> Result<bool, Disconnected> {
+        let Some(followed) = self.procs.get_mut(&id) else { return Ok(false) };
+        let state = followed.proc.state();
+        let end = state.progress.counts.end;
+        if followed.cursor >= end {
+            if state.is_final() {
+                self.procs.remove(&id);
+            } else {
+                followed.proc.notify_past(end);
+            }
+            return Ok(false);
+        }
+        let slow = pushes.is_full();
+        pushes.room().await?;
+        match followed.page(&state, self.ansi) {
+            Ok((lagged, outputs)) => {
+                if let Some(lagged) = lagged {
+                    pushes.send(&lagged).await?;
                 }
-                Err(e) => {
-                    tracing::warn!(%id, %e, "read output for a subscriber");
-                    followed.cursor = end;
+                for output in outputs {
+                    pushes.send(&output).await?;
                 }
             }
-            // The queue was full. The output that came in the meantime may be too much to catch up with.
-            let end = followed.proc.state().progress.counts.end;
-            if slow && end.saturating_sub(followed.cursor) > self.lag_bytes {
-                let lagged = Lagged { of: LaggedOf::Output, id: Some(id), from: followed.cursor, to: end };
+            Err(e) => {
+                tracing::warn!(%id, %e, "read output for a subscriber");
                 followed.cursor = end;
-                followed.carry = Default::default();
-                send(sink, &lagged).await?;
             }
         }
+        // The queue was full. The output that came in the meantime may be too much to catch up with.
+        let end = followed.proc.state().progress.counts.end;
+        if slow && end.saturating_sub(followed.cursor) > self.lag_bytes {
+            let lagged = Lagged { of: LaggedOf::Output, id: Some(id), from: followed.cursor, to: end };
+            followed.cursor = end;
+            followed.carry = Default::default();
+            pushes.send(&lagged).await?;
+        }
+        Ok(true)
     }
 }
 

@@ -7,10 +7,12 @@ use crate::events::{Filter, JournalEntry, ReadLimit};
 use crate::proc::Proc;
 use crate::rpc::context::Daemon;
 use crate::rpc::register::{parse, wire_error};
+use crate::rpc::wire::PushBudget;
 use jsonrpsee::types::Params;
 use jsonrpsee::{Extensions, PendingSubscriptionSink, SubscriptionSink};
 use serde_json::value::{RawValue, to_raw_value};
 use std::sync::Arc;
+use tokio::sync::SemaphorePermit;
 use toold_proto::RpcError;
 use toold_proto::event::{EventType, Lagged, LaggedOf, Push};
 use toold_proto::params::EventsSubscribeParams;
@@ -22,16 +24,60 @@ const READ_LIMIT: ReadLimit = ReadLimit { events: 64, bytes: 256 * 1024, scan: 4
 #[derive(Debug)]
 pub struct Disconnected;
 
-pub async fn subscribe(params: Params<'static>, pending: PendingSubscriptionSink, daemon: Arc<Daemon>, _: Extensions) {
+pub async fn subscribe(
+    params: Params<'static>,
+    pending: PendingSubscriptionSink,
+    daemon: Arc<Daemon>,
+    extensions: Extensions,
+) {
+    let budget = extensions.get::<Arc<PushBudget>>().cloned().unwrap_or_default();
     let subscription =
         parse::<EventsSubscribeParams>(params.as_str()).and_then(|call| Subscription::new(&call, &daemon));
     match subscription {
         Err(error) => pending.reject(wire_error(error)).await,
         Ok(mut subscription) => {
             if let Ok(sink) = pending.accept().await {
-                let Disconnected = subscription.run(sink).await;
+                let Disconnected = subscription.run(Pushes { sink, budget }).await;
             }
         }
+    }
+}
+
+/// The way to a client: the queue of its connection, and the room in it.
+pub struct Pushes {
+    sink: SubscriptionSink,
+    budget: Arc<PushBudget>,
+}
+
+impl Pushes {
+    /// Waits for the turn of this subscription among those of its connection.
+    pub async fn turn(&self) -> Result<SemaphorePermit<'_>, Disconnected> {
+        tokio::select! {
+            turn = self.budget.turn() => Ok(turn),
+            () = self.sink.closed() => Err(Disconnected),
+        }
+    }
+
+    /// Waits until more may be read. Only for the subscription whose turn it is.
+    pub async fn room(&self) -> Result<(), Disconnected> {
+        tokio::select! {
+            () = self.budget.room() => Ok(()),
+            () = self.sink.closed() => Err(Disconnected),
+        }
+    }
+
+    pub fn is_full(&self) -> bool {
+        self.sink.capacity() == 0 || self.budget.is_full()
+    }
+
+    async fn send_raw(&self, raw: Box<RawValue>) -> Result<(), Disconnected> {
+        self.budget.add(raw.get().len());
+        self.sink.send(raw).await.map_err(|_| Disconnected)
+    }
+
+    /// Sends a push that is not in the journal.
+    pub async fn send(&self, push: &impl Push) -> Result<(), Disconnected> {
+        self.send_raw(to_raw_value(&push.message()).map_err(|_| Disconnected)?).await
     }
 }
 
@@ -79,12 +125,12 @@ impl Subscription {
             && filter.task_id.as_ref().is_none_or(|t| spec.task_id.as_ref() == Some(t))
     }
 
-    async fn run(&mut self, sink: SubscriptionSink) -> Disconnected {
+    async fn run(&mut self, pushes: Pushes) -> Disconnected {
         let daemon = self.daemon.clone();
         let mut updates = daemon.journal.subscribe();
         loop {
             updates.mark_unchanged();
-            if self.catch_up(&sink).await.is_err() {
+            if self.catch_up(&pushes).await.is_err() {
                 return Disconnected;
             }
             let output = async {
@@ -96,10 +142,10 @@ impl Subscription {
             let changed = tokio::select! {
                 _ = updates.changed() => None,
                 id = output => Some(id),
-                () = sink.closed() => return Disconnected,
+                () = pushes.sink.closed() => return Disconnected,
             };
             if let (Some(id), Some(output)) = (changed, &mut self.output)
-                && output.push(id, &sink).await.is_err()
+                && output.push_in_turns(id, &pushes).await.is_err()
             {
                 return Disconnected;
             }
@@ -107,10 +153,12 @@ impl Subscription {
     }
 
     /// Pushes all events up to the end of the journal.
-    async fn catch_up(&mut self, sink: &SubscriptionSink) -> Result<(), Disconnected> {
+    async fn catch_up(&mut self, pushes: &Pushes) -> Result<(), Disconnected> {
         let daemon = self.daemon.clone();
         let journal = &daemon.journal;
         while self.after < journal.last() {
+            let _turn = pushes.turn().await?;
+            pushes.room().await?;
             let batch = match journal.read(self.after, &self.filter, READ_LIMIT) {
                 Ok(batch) => batch,
                 Err(e) => {
@@ -120,10 +168,10 @@ impl Subscription {
             };
             for range in batch.missing {
                 let (from, to) = range.into_inner();
-                send(sink, &Lagged { of: LaggedOf::Events, id: None, from, to }).await?;
+                pushes.send(&Lagged { of: LaggedOf::Events, id: None, from, to }).await?;
             }
             for event in batch.events {
-                self.push(event, sink).await?;
+                self.push(event, pushes).await?;
             }
             if batch.scanned <= self.after {
                 break;
@@ -135,7 +183,7 @@ impl Subscription {
     }
 
     /// Pushes one event. Before an end, pushes the output that came before it.
-    async fn push(&mut self, event: JournalEntry, sink: &SubscriptionSink) -> Result<(), Disconnected> {
+    async fn push(&mut self, event: JournalEntry, pushes: &Pushes) -> Result<(), Disconnected> {
         if let (Some(output), Some(id)) = (&mut self.output, event.id) {
             match event.kind {
                 EventType::Started if output.is_new(event.seq) => {
@@ -143,21 +191,17 @@ impl Subscription {
                         output.begin(proc, 0);
                     }
                 }
-                EventType::Exited | EventType::Closed | EventType::Completion => output.push(id, sink).await?,
+                EventType::Exited | EventType::Closed | EventType::Completion => {
+                    while output.push_page(id, pushes).await? {}
+                }
                 // The other events do not concern output.
                 _ => {}
             }
         }
         let wanted = self.types.as_ref().is_none_or(|types| types.contains(&event.kind));
         if wanted && !event.cancelled {
-            sink.send(event.json).await.map_err(|_| Disconnected)?;
+            pushes.send_raw(event.json).await?;
         }
         Ok(())
     }
-}
-
-/// Sends a push that is not in the journal.
-pub async fn send(sink: &SubscriptionSink, push: &impl Push) -> Result<(), Disconnected> {
-    let raw: Box<RawValue> = to_raw_value(&push.message()).map_err(|_| Disconnected)?;
-    sink.send(raw).await.map_err(|_| Disconnected)
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 pub(crate) const URGENT_EXTRA_CALLS: usize = 64;
 /// The most calls of all connections, closed ones included. A call with an effect outlives its client, so only this bounds
 /// a client that calls and hangs up in a loop.
-const MAX_GLOBAL_CALLS: usize = 65_536;
+pub(crate) const MAX_GLOBAL_CALLS: usize = 65_536;
 
 /// The calls in flight of one connection, and of all connections.
 pub(crate) struct CallLimit {
@@ -39,7 +39,7 @@ impl CallLimit {
         let global = self.global.fetch_add(1, Relaxed);
         self.urgent.fetch_add(usize::from(urgent), Relaxed);
         let slot = CallPermit { limit: self.clone(), urgent, ends_with_client: is_only_answer(method) };
-        (connection < self.limit + extra && global < MAX_GLOBAL_CALLS + extra).then_some(slot)
+        (connection < self.limit.saturating_add(extra) && global < MAX_GLOBAL_CALLS + extra).then_some(slot)
     }
 
     /// Returns true if no call is in flight and no answer waits.

@@ -1,12 +1,12 @@
 //! Runs the calls of one client, in any framing: a message in, an answer now or later. The limits, the panic guard and the
 //! peer's identity are here, so every call passes them.
 
-use super::call_limit::{CallLimit, CallPermit, URGENT_EXTRA_CALLS};
+use super::call_limit::{CallLimit, CallPermit, MAX_GLOBAL_CALLS, URGENT_EXTRA_CALLS};
 use super::delivery::Answer;
 use super::jsonrpsee::{answer_of, jsonrpsee_id, subscription_sink, unsubscribe, unsubscribe_params};
 use super::message::{Message, Rejected, Request, RequestId};
 use super::response::error_without_id;
-use super::{Peer, Wire, message, nesting, response};
+use super::{Peer, PushBudget, Wire, message, nesting, response};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, join_all, ready};
 use jsonrpsee::core::id_providers::RandomIntegerIdProvider;
@@ -100,6 +100,7 @@ pub(crate) struct Inbox {
 pub(crate) struct Connection {
     pub wire: Arc<Wire>,
     pub call_limit: Arc<CallLimit>,
+    pub push_budget: Arc<PushBudget>,
     id: ConnectionId,
     extensions: Extensions,
     answers: mpsc::Sender<FinishedCall>,
@@ -121,13 +122,16 @@ impl Connection {
     pub fn new(wire: Arc<Wire>, peer: Peer) -> (Arc<Connection>, Inbox) {
         // One place per permit, so that a call never waits to deliver its answer.
         let (answers, answered) =
-            mpsc::channel(wire.limits.max_requests_in_flight.saturating_add(URGENT_EXTRA_CALLS).max(1));
+            mpsc::channel(wire.limits.max_requests_in_flight.min(MAX_GLOBAL_CALLS) + URGENT_EXTRA_CALLS);
         let (pushes, pushed) = mpsc::channel(PUSH_QUEUE_LEN);
         let mut extensions = Extensions::new();
         let id = ConnectionId(peer.connection as usize);
         extensions.insert(Arc::new(peer));
+        let push_budget = Arc::new(PushBudget::default());
+        extensions.insert(push_budget.clone());
         let connection = Connection {
             call_limit: CallLimit::new(wire.limits.max_requests_in_flight, wire.calls.clone()),
+            push_budget,
             id,
             extensions,
             answers,
@@ -358,6 +362,14 @@ impl Connection {
         let max = self.wire.limits.max_requests_in_flight;
         let message = format!("{max} requests are in flight; wait for one, or use another connection");
         RpcError::limit("max_requests_in_flight", message)
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        if self.is_subscribed() {
+            self.wire.trim_later();
+        }
     }
 }
 

@@ -5,11 +5,12 @@ use super::delivery::Answer;
 use super::hang_up::hung_up;
 use super::http_io::{AnswerBody, HttpIo};
 use super::opening::OpeningDeadline;
+use super::response::error_without_id;
 use super::sniff::Framing;
 use super::{STOP_FLUSH_TIMEOUT, StopSignal, reject, ws};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use hyper::header::{ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HeaderValue, UPGRADE};
+use hyper::header::{ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HeaderValue, ORIGIN, UPGRADE};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
@@ -22,12 +23,15 @@ use std::time::Duration;
 use tokio::net::UnixStream;
 use tokio::sync::Notify;
 use tokio_tungstenite::tungstenite::handshake::server::create_response_with_body;
+use toold_proto::{ErrorKind, RpcError};
 
 /// The longest request head. Browsers stay below 8 KiB.
 const MAX_HEAD_LEN: usize = 64 * 1024;
 /// The time for which the rest of a body over the limit is read and dropped, so that its sender sees the answer instead
 /// of a reset.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
+/// The longest part of an origin in an error.
+const MAX_ORIGIN_CHARS: usize = 200;
 const USAGE: &str = "POST one JSON-RPC 2.0 message here, or connect as a WebSocket.\n";
 
 /// One client, for the handlers of its requests.
@@ -114,6 +118,10 @@ enum Reply {
 
 impl HttpClient {
     async fn respond(&self, request: Request<Incoming>) -> Response<Reply> {
+        if let Some(error) = self.check_origin(&request) {
+            self.opened.notify_one();
+            return json(StatusCode::FORBIDDEN, error_without_id(&error).into());
+        }
         if request.headers().contains_key(UPGRADE) {
             self.opened.notify_one();
             return match create_response_with_body(&request, Reply::default) {
@@ -142,6 +150,17 @@ impl HttpClient {
             }
             Body::Broken => text(StatusCode::BAD_REQUEST, "the body ended early\n".into()),
         }
+    }
+
+    /// Rejects the requests of web pages that are not listed. Only a browser sends the header: the socket is not made for
+    /// it, but a proxy could make it reachable for every page that its user opens.
+    fn check_origin(&self, request: &Request<Incoming>) -> Option<RpcError> {
+        let allowed = &self.connection.wire.limits.allowed_origins;
+        let is_allowed = |origin: &&HeaderValue| allowed.iter().any(|allowed| allowed.as_bytes() == origin.as_bytes());
+        let origin = request.headers().get_all(ORIGIN).into_iter().find(|origin| !is_allowed(origin))?;
+        let text: String = String::from_utf8_lossy(origin.as_bytes()).chars().take(MAX_ORIGIN_CHARS).collect();
+        let reason = format!("the origin {text:?} is not in allowed_origins");
+        Some(RpcError::new(ErrorKind::Denied, format!("access denied: {reason}")).with("reason", reason))
     }
 
     /// Runs one message. The call gets a task of its own: if it has an effect, it goes on when the client hangs up.

@@ -15,7 +15,9 @@ pub mod message;
 pub mod nesting;
 mod opening;
 pub mod probe;
+mod push_budget;
 mod reject;
+mod reserve;
 mod response;
 pub mod sniff;
 mod stream;
@@ -23,15 +25,17 @@ mod ws;
 
 pub use delivery::{OnDelivery, Receipt};
 pub use jsonrpsee::raw_response;
+pub use push_budget::PushBudget;
 pub use response::{Serialized, WithReceipt, WriteJson};
 
 use crate::config::Config;
 use ::jsonrpsee::Methods;
 use connection::Connection;
 use opening::OpeningDeadline;
+use reserve::ReserveFd;
 use sniff::{Framing, Opening};
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::net::{UnixListener, UnixStream};
@@ -48,6 +52,9 @@ const STOP_CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 /// The pause after a failed accept. Without one, a lack of descriptors would keep a CPU busy.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 
+/// The time in which the subscriptions of a closed connection end, and in which others may close too.
+const TRIM_DELAY: Duration = Duration::from_millis(500);
+
 /// Limits on what clients can make the daemon hold. Every field is a top-level config key of the same name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WireLimits {
@@ -63,6 +70,8 @@ pub struct WireLimits {
     pub max_outgoing_bytes: usize,
     /// The time in which a new connection must send its first whole request.
     pub first_byte_ms: u64,
+    /// The web pages that may use HTTP and WebSocket, if a proxy makes the socket reachable for them.
+    pub allowed_origins: Vec<String>,
 }
 
 impl From<&Config> for WireLimits {
@@ -76,6 +85,7 @@ impl From<&Config> for WireLimits {
             max_subscriptions: config.max_subscriptions as usize,
             max_outgoing_bytes: config.max_outgoing_bytes as usize,
             first_byte_ms: config.first_byte_ms,
+            allowed_origins: config.allowed_origins.clone(),
         }
     }
 }
@@ -130,6 +140,8 @@ pub struct Wire {
     rejecting: AtomicUsize,
     next: AtomicU64,
     calls: Arc<AtomicUsize>,
+    /// A trim of the allocator is due.
+    trim_due: Arc<AtomicBool>,
 }
 
 impl Wire {
@@ -152,6 +164,7 @@ impl Wire {
             rejecting: AtomicUsize::new(0),
             next: AtomicU64::new(1),
             calls: Arc::default(),
+            trim_due: Arc::default(),
         })
     }
 
@@ -163,6 +176,20 @@ impl Wire {
     /// Returns the number of calls in flight, also of clients that hung up.
     pub fn calls(&self) -> usize {
         self.calls.load(Relaxed)
+    }
+
+    /// Returns freed memory to the kernel a moment later. Called when a client with subscriptions has disconnected: what
+    /// was queued for it is many small pieces, which glibc keeps.
+    fn trim_later(&self) {
+        if self.trim_due.swap(true, Relaxed) {
+            return;
+        }
+        let trim_due = self.trim_due.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(TRIM_DELAY).await;
+            trim_due.store(false, Relaxed);
+            crate::sys::trim_malloc();
+        });
     }
 
     /// Rejects clients of other users, and those over the limit.
@@ -215,13 +242,21 @@ impl StopSignal {
 pub async fn serve(listener: UnixListener, wire: Arc<Wire>, stop: watch::Receiver<bool>) {
     let mut stop = StopSignal(stop);
     let mut clients = JoinSet::new();
+    let mut reserve = ReserveFd::new();
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => admit(stream, &wire, &stop, &mut clients),
                 Err(error) => {
                     tracing::warn!(%error, "accept failed");
-                    tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
+                    let rejected = tokio::select! {
+                        rejected = reserve.reject_one(&listener, &wire), if reserve::is_shortage(&error) => rejected,
+                        () = stop.wait() => break,
+                        else => false,
+                    };
+                    if !rejected {
+                        tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
+                    }
                 }
             },
             Some(_) = clients.join_next() => {}

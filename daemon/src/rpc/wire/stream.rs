@@ -193,6 +193,9 @@ impl<D: Decode> StreamConnection<D> {
                 self.flush().await?;
             }
         }
+        if self.inbox.pushes.is_empty() {
+            self.connection.push_budget.on_drained();
+        }
         Ok(())
     }
 

@@ -82,6 +82,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
                 self.answer(done).await?;
             }
             self.flush().await?;
+            if self.inbox.pushes.is_empty() {
+                self.connection.push_budget.on_drained();
+            }
         }
     }
 

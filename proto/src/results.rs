@@ -119,6 +119,9 @@ pub enum KillStatus {
     AlreadyExited,
     /// Verified: no process of the tree is left.
     Killed,
+    /// The program has not started, and the shim that is to start it does not answer. Nothing was signalled: the shim
+    /// kills it when it acts again.
+    Starting,
     /// Some processes of the tree are left. `survivors` lists them.
     Survivors,
 }

@@ -87,6 +87,7 @@ const fn point(name: &'static str, drive: Drive, side: Side) -> Point {
 }
 
 const POINTS: &[Point] = &[
+    point("spawn.grouped", Drive::Start, Side::Daemon),
     point("spawn.recorded", Drive::Start, Side::Daemon),
     point("spawn.before_request", Drive::Start, Side::Daemon),
     point("spawn.requested", Drive::Start, Side::Daemon),
@@ -120,7 +121,10 @@ const POINTS: &[Point] = &[
 impl Point {
     /// A shim holds the record's lock.
     pub fn has_shim(&self) -> bool {
-        !matches!(self.name, "spawn.recorded" | "spawn.before_request" | "shim.before_launch" | "spawn.opened")
+        !matches!(
+            self.name,
+            "spawn.grouped" | "spawn.recorded" | "spawn.before_request" | "shim.before_launch" | "spawn.opened"
+        )
     }
 
     /// Only a start by the zygote reaches this point.

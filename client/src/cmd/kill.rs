@@ -74,6 +74,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     let result = cx.show::<api::Kill>(&raw, |result, style| render::kill::kill(&result.results, style))?;
     match result.status {
         KillStatus::Killed | KillStatus::AlreadyExited => Ok(DONE),
+        KillStatus::Starting => Ok(FAILED),
         KillStatus::Survivors => {
             if !cx.json {
                 cx.console.message(

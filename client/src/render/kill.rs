@@ -13,6 +13,7 @@ fn line(killed: &Killed, style: Style) -> String {
     let (tint, text) = match killed.status {
         KillStatus::Killed => (Tint::Good, format!("killed {end}")),
         KillStatus::AlreadyExited => (Tint::Faint, format!("already exited {end}")),
+        KillStatus::Starting => (Tint::Bad, "not started yet, and its shim does not answer".to_string()),
         KillStatus::Survivors => (Tint::Bad, format!("not dead: {}", survivors(killed))),
     };
     let text = escape_control(format!("{} {text}", killed.id).trim_end());

@@ -1,9 +1,10 @@
 //! Limits on a whole tree by control groups, if the system allows it. A limit that cannot be enforced is reported with
 //! the reason, never ignored silently.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
+use toold_format::fnv1a;
 use toold_proto::ProcId;
 use toold_proto::params::Limits;
 use toold_proto::process::LimitReport;
@@ -26,6 +27,24 @@ const LEAF: &str = "daemon";
 /// with such groups, and systemd could not restart a killed daemon there.
 const NO_LEAF_GROUP: &str =
     "systemd gave toold no leaf of its own below its service; version 254 or later does (DelegateSubgroup=)";
+
+/// The daemon that a group belongs to, by its state directory. Several daemons have groups beside each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GroupOwner(u64);
+
+impl GroupOwner {
+    pub fn new(procs_dir: &Path) -> GroupOwner {
+        GroupOwner(fnv1a(procs_dir.as_os_str().as_encoded_bytes()))
+    }
+
+    fn group_name(self, id: ProcId) -> String {
+        format!("{id}.{:016x}", self.0)
+    }
+
+    fn has(self, name: &str) -> bool {
+        name.strip_suffix(&format!(".{:016x}", self.0)).is_some_and(|id| id.parse::<ProcId>().is_ok())
+    }
+}
 
 /// The limits of a request.
 #[derive(Debug, Clone, Copy, Default)]
@@ -91,7 +110,7 @@ impl RequestedLimits {
     }
 
     /// Creates the groups. The process enters them itself, before it executes its program.
-    pub fn enforce(&self, id: ProcId, kept: u64) -> Enforced {
+    pub fn enforce(&self, id: ProcId, owner: GroupOwner, kept: u64) -> Enforced {
         let mut done = Enforced::default();
         let [.., output, idle] = self.limits;
         for (key, value) in [("output_bytes", output), ("idle_ms", idle)] {
@@ -104,7 +123,7 @@ impl RequestedLimits {
         for (controller, value) in CONTROLLERS.iter().zip(self.limits) {
             let Some(requested) = value else { continue };
             let floor = if controller.key == "memory_bytes" { MIN_MEMORY_BYTES } else { 0 };
-            let (enforced_by, note) = match apply(controller, requested.max(floor), id, &mut done) {
+            let (enforced_by, note) = match apply(controller, requested.max(floor), &owner.group_name(id), &mut done) {
                 Ok(by) => {
                     (Some(by.to_string()), (requested < floor).then(|| format!("raised to {floor}, the minimum")))
                 }
@@ -117,7 +136,7 @@ impl RequestedLimits {
 }
 
 /// Sets one limit in the group of one process.
-fn apply(controller: &Controller, value: u64, id: ProcId, done: &mut Enforced) -> Result<&'static str, String> {
+fn apply(controller: &Controller, value: u64, name: &str, done: &mut Enforced) -> Result<&'static str, String> {
     let hierarchies = Hierarchies::read().map_err(|e| format!("read the control groups: {e}"))?;
     let (base, version) = hierarchies.find(controller.name).ok_or_else(|| {
         format!("this system has no `{}` control group controller that toold may use", controller.name)
@@ -126,7 +145,7 @@ fn apply(controller: &Controller, value: u64, id: ProcId, done: &mut Enforced) -
         return Err(NO_LEAF_GROUP.into());
     }
     let parent = base.join("toold");
-    let dir = parent.join(id.to_string());
+    let dir = parent.join(name);
     let failed = |path: &Path, e: io::Error| format!("{}: {e}", path.display());
     if !dir.exists() {
         std::fs::create_dir_all(&parent).map_err(|e| failed(&parent, e))?;
@@ -223,6 +242,20 @@ fn above_leaf(dir: PathBuf) -> PathBuf {
 
 fn is_service(dir: &Path) -> bool {
     dir.extension().is_some_and(|kind| kind == "service")
+}
+
+/// Removes the groups of starts that never were: an earlier daemon died after it created them and before the record.
+/// Only this daemon creates groups of `owner`, and it has started none yet. A group with a process in it stays.
+pub fn sweep(owner: GroupOwner, used: &HashSet<PathBuf>) {
+    let Ok(hierarchies) = Hierarchies::read() else { return };
+    let bases: BTreeSet<PathBuf> =
+        CONTROLLERS.iter().filter_map(|controller| Some(hierarchies.find(controller.name)?.0)).collect();
+    for entry in bases.iter().filter_map(|base| std::fs::read_dir(base.join("toold")).ok()).flatten().flatten() {
+        let is_left = entry.file_name().to_str().is_some_and(|name| owner.has(name)) && !used.contains(&entry.path());
+        if is_left && let Err(e) = std::fs::remove_dir(entry.path()) {
+            tracing::warn!(dir = %entry.path().display(), %e, "failed to remove a control group of an earlier daemon");
+        }
+    }
 }
 
 /// Removes the groups of a finished process.

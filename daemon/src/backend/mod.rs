@@ -15,6 +15,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
@@ -29,6 +30,8 @@ pub struct Launcher {
     zygote: Mutex<Option<Arc<OwnedFd>>>,
     zygote_pid: Option<i32>,
     exec: ExecShim,
+    /// A launch was not taken in time. Starts do not wait again while the zygote is stopped.
+    stalled: AtomicBool,
     /// Permits for handshakes with shims. A thousand at the same time would delay every request.
     pub handshakes: Semaphore,
 }
@@ -52,12 +55,14 @@ impl Launcher {
                 zygote: Mutex::new(None),
                 zygote_pid: None,
                 exec,
+                stalled: AtomicBool::new(false),
                 handshakes: Semaphore::new(MAX_HANDSHAKES as usize),
             });
         };
         let zygote = Mutex::new(Some(Arc::new(socket)));
         let handshakes = Semaphore::new(MAX_HANDSHAKES as usize);
-        let launcher = Arc::new(Launcher { zygote, zygote_pid: Some(pid), exec, handshakes });
+        let launcher =
+            Arc::new(Launcher { zygote, zygote_pid: Some(pid), exec, stalled: AtomicBool::new(false), handshakes });
         let watched = launcher.clone();
         tokio::spawn(async move {
             if zygote_ended(pidfd, pid).await {
@@ -79,6 +84,27 @@ impl Launcher {
         self.zygote.lock().ok()?.clone()
     }
 
+    /// Notes that no shim took a launch in time.
+    pub fn set_stalled(&self) {
+        if !self.stalled.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                "no spare shim took a launch in time; shims are started by exec while the zygote is stopped"
+            );
+        }
+    }
+
+    /// Returns true while the zygote is stopped, after a launch was not taken in time.
+    fn is_stalled(&self) -> bool {
+        if !self.stalled.load(Ordering::Relaxed) {
+            return false;
+        }
+        let stat = self.zygote_pid.and_then(|pid| std::fs::read_to_string(format!("/proc/{pid}/stat")).ok());
+        let state = stat.as_deref().and_then(|stat| stat.rsplit(") ").next());
+        let is_stopped = state.is_some_and(|rest| rest.starts_with(['T', 't']));
+        self.stalled.store(is_stopped, Ordering::Relaxed);
+        is_stopped
+    }
+
     /// Returns the pid of the zygote while it lives.
     pub fn zygote_pid(&self) -> Option<i32> {
         self.socket().and(self.zygote_pid)
@@ -86,7 +112,7 @@ impl Launcher {
 
     /// Sends a launch frame to a shim. The stream is the shim's control connection.
     pub async fn start(&self, frame: &[u8]) -> io::Result<UnixStream> {
-        let Some(socket) = self.socket() else { return self.exec(frame).await };
+        let Some(socket) = self.socket().filter(|_| !self.is_stalled()) else { return self.exec(frame).await };
         let (ours, theirs) = pair()?;
         // The first part is in the socket before the shim reads; the rest follows meanwhile. Written before tokio has
         // the socket, because tokio writes nothing to a socket that its event loop has not seen yet.

@@ -30,6 +30,7 @@ async fn kill_one(proc: &Proc, kill: Kill) -> Killed {
     let mut state_changes = proc.subscribe();
     let was_final = proc.published_state().is_final();
     let mut proven = true;
+    let mut is_stuck = false;
     let result = loop {
         match proc.kill(kill).await {
             Ok(result) => break result,
@@ -41,6 +42,7 @@ async fn kill_one(proc: &Proc, kill: Kill) -> Killed {
             Err(NoReply::Unresponsive) => {
                 // A shim that cannot act is not waited for. The exit is reported when it can.
                 proven = false;
+                is_stuck = proc.published_state().phase == Phase::Starting;
                 break kill_without_shim(proc).await;
             }
         }
@@ -52,8 +54,11 @@ async fn kill_one(proc: &Proc, kill: Kill) -> Killed {
     let survivors: Vec<_> =
         result.survivors.iter().filter_map(|pid| tree::member(*pid)).filter(|m| m.state != "Z").collect();
     let note = result.survivors.contains(&UNKNOWN_SURVIVOR).then(|| UNKNOWN_NOTE.to_string());
+    let state = proc.published_state();
     let status = match (survivors.is_empty() && note.is_none(), result.signals) {
         (false, _) => KillStatus::Survivors,
+        (true, 0) if is_stuck && state.phase == Phase::Starting => KillStatus::Starting,
+        (true, 0) if !was_final && state.is_canceled() => KillStatus::Killed,
         (true, 0) => KillStatus::AlreadyExited,
         (true, _) => KillStatus::Killed,
     };

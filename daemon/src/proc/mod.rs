@@ -10,6 +10,7 @@ pub mod handle;
 mod heartbeat;
 pub mod input_wait;
 pub mod kill;
+mod launch;
 pub mod listening_port;
 pub mod lost;
 pub mod monitors;

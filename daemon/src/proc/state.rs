@@ -2,6 +2,7 @@
 
 use crate::store::record::Facts;
 use toold_format::slots::{Exit, Launch, Progress, Stage};
+use toold_format::step;
 
 /// The phase of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,6 +91,11 @@ impl State {
     /// Returns true if the program does not run any more, or never did.
     pub fn has_ended(&self) -> bool {
         !matches!(self.phase, Phase::Starting | Phase::Running)
+    }
+
+    /// Returns true if a kill came before the program was started: it never ran.
+    pub fn is_canceled(&self) -> bool {
+        matches!(self.phase, Phase::Failed { step: step::LAUNCH, errno: libc::ECANCELED, .. })
     }
 
     /// Returns true if the state never changes again.

@@ -1,6 +1,7 @@
 //! The task that owns a process: talks to its shim, applies and publishes updates, and answers callers.
 
 use super::handle::{Command, KillResult, Proc};
+use super::launch::{LAUNCH_WAIT, MAX_RELAUNCHES, is_lock_refused};
 use super::lost;
 use super::shim_connection::{FrameWriter, ShimConnection};
 use super::state::{Phase, Update};
@@ -39,10 +40,10 @@ pub enum TaskStart {
 }
 
 pub struct Task {
-    proc: Arc<Proc>,
+    pub(super) proc: Arc<Proc>,
     inbox: mpsc::Receiver<Command>,
     launcher: Arc<Launcher>,
-    record: Arc<Record>,
+    pub(super) record: Arc<Record>,
     nonce: [u8; 16],
     /// Opened while the program ran, so it pins its identity.
     pidfd: Option<std::os::fd::OwnedFd>,
@@ -56,6 +57,9 @@ pub struct Task {
     /// Another daemon started the shim, and may have launched it without waiting for the disk.
     adopted: bool,
     shim_guard: ShimGuard,
+    /// A kill came before a shim had started the program: it is not launched again.
+    pub(super) canceled: bool,
+    relaunches: u32,
 }
 
 impl Task {
@@ -81,6 +85,8 @@ impl Task {
             running_guard: None,
             adopted: false,
             shim_guard: ShimGuard::Zygote,
+            canceled: false,
+            relaunches: 0,
         }
     }
 
@@ -111,7 +117,7 @@ impl Task {
                 break;
             }
             connection = match launch.take() {
-                Some(frame) => self.relaunch(frame).await,
+                Some(frame) => self.relaunch(frame, &mut launch).await,
                 None => self.reconnect().await,
             };
             if connection.is_none() {
@@ -132,6 +138,13 @@ impl Task {
                 debug!(id = %self.proc.spec.id, %e, "failed to send to the shim");
             }
             let deadline = self.writes.deadline();
+            let is_waiting = launch.is_some();
+            let untaken = async {
+                match is_waiting {
+                    true => sleep(LAUNCH_WAIT).await,
+                    false => std::future::pending().await,
+                }
+            };
             let due = async {
                 match deadline {
                     Some(at) => sleep_until(at).await,
@@ -142,8 +155,13 @@ impl Task {
                 biased;
                 frame = reader.next() => match frame {
                     Some((kind, body)) => {
+                        let frame = FromShim::read(kind, body);
+                        if frame.as_ref().is_some_and(is_lock_refused) {
+                            // Another shim has the launch, or this daemon looked at the lock: the record shows which.
+                            return;
+                        }
                         launch.take();
-                        match FromShim::read(kind, body) {
+                        match frame {
                             Some(frame) => self.on_message(frame, writer).await,
                             // A frame of a later version.
                             None => Ok(()),
@@ -151,7 +169,20 @@ impl Task {
                     }
                     None => return,
                 },
-                Some(command) = self.inbox.recv() => self.on_command(command, writer).await,
+                Some(command) = self.inbox.recv() => match command {
+                    Command::Kill { reply, .. } if is_waiting && self.cancel_launch().await => {
+                        let _ = reply.send(KillResult::default());
+                        Ok(())
+                    }
+                    command => self.on_command(command, writer).await,
+                },
+                () = untaken => {
+                    if self.is_untaken() {
+                        self.launcher.set_stalled();
+                        return;
+                    }
+                    Ok(())
+                }
                 () = self.proc.wake.notified() => self.request_output(writer).await,
                 () = due => self.send_write(WriteStep::Due, writer).await,
             };
@@ -223,7 +254,7 @@ impl Task {
     }
 
     /// Computes the next state, publishes the events that are due, then the state.
-    async fn apply(&mut self, update: Update) {
+    pub(super) async fn apply(&mut self, update: Update) {
         let id = self.proc.spec.id;
         let mut next = self.proc.published_state();
         if !next.step(&update) {
@@ -299,7 +330,7 @@ impl Task {
 
     /// Launches again by exec, if no shim took the launch or the one that did died before it started anything. Only a
     /// program that provably never started is started again.
-    async fn relaunch(&mut self, frame: Vec<u8>) -> Option<ShimConnection> {
+    async fn relaunch(&mut self, frame: Vec<u8>, launch: &mut Option<Vec<u8>>) -> Option<ShimConnection> {
         while self.record.lock() == LockOwner::Shim {
             if !self.record.is_unlaunched() {
                 return self.reconnect().await;
@@ -312,13 +343,19 @@ impl Task {
         if started {
             return self.reconnect().await;
         }
+        if self.canceled && self.cancel_launch().await {
+            return None;
+        }
+        self.relaunches += 1;
+        if self.relaunches > MAX_RELAUNCHES {
+            return self.reconnect().await;
+        }
         warn!(id = %self.proc.spec.id, "no shim took the launch; starting one by exec");
         match self.launcher.exec(&frame).await {
             Ok(stream) => {
                 self.shim_guard.watch_start(&self.proc, &self.record);
-                let mut connection = ShimConnection::new(stream);
-                self.serve_connection(&mut connection, &mut None).await;
-                if self.proc.published_state().is_final() { None } else { self.reconnect().await }
+                *launch = Some(frame);
+                Some(ShimConnection::new(stream))
             }
             Err(e) => {
                 let errno = e.raw_os_error().unwrap_or(libc::EIO);

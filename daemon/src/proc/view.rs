@@ -85,6 +85,7 @@ fn killed_by(exit: &Exit) -> Option<String> {
 pub fn failure(spec: &Spec, failed: u32, errno: i32) -> Failure {
     let path = match failed {
         step::CHDIR => spec.cwd.clone(),
+        step::PTY => "/dev/ptmx".into(),
         step::CGROUP => spec.cgroups.first().map(|p| p.display().to_string()).unwrap_or_default(),
         // Every other step concerns the program.
         _ => spec.program.clone(),

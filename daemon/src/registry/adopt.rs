@@ -61,6 +61,8 @@ impl Registry {
         self.sink.journal.advance_past(highest).into_iter().for_each(|damage| self.report_damage(damage));
         // Connect to shims after all records are loaded, so that the first request does not wait for 1,000 handshakes.
         let permits = self.launcher.handshakes.acquire_many(MAX_HANDSHAKES).await;
+        let groups = all.iter().filter_map(|(scanned, _)| Some(scanned.loaded()?.spec.cgroups.clone()));
+        cgroup::sweep(cgroup::GroupOwner::new(&self.procs_dir), &groups.flatten().collect());
         let mut unread = Vec::new();
         for (scanned, dir) in all {
             unread.extend(self.adopt_one(scanned, dir, &tail));

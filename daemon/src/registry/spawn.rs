@@ -201,7 +201,9 @@ impl Registry {
         spec.id = ProcId::from_bits(u64::from_be_bytes(std::array::from_fn(|at| random[16 + at])));
         let (rows, cols) = spec.pty.map_or((0, 0), |size| (size.rows as u16, size.cols as u16));
         let progress = Progress { rows, cols, ..Progress::default() };
-        let enforced = wanted.enforce(spec.id, spec.log_max_bytes);
+        let owner = cgroup::GroupOwner::new(&self.procs_dir);
+        let enforced = wanted.enforce(spec.id, owner, spec.log_max_bytes);
+        hooks::at("spawn.grouped");
         spec.limits = enforced.reports;
         spec.cgroups = enforced.dirs;
         let cgroups = spec.cgroups.clone();

@@ -50,17 +50,17 @@ pub fn build(call: &ExecParams, config: &Config) -> Result<SpawnRequest, SpecErr
     }
     let log_max_bytes = check_limits(call, config)?;
     let mut env = env::build(call.env_mode, daemon_vars(), &config.env.pass, &call.env, pty.is_some());
-    let (mut argv, command) = self::argv(call, &env)?;
+    let CommandLine { mut argv, command, program } = self::argv(call, &env)?;
     let env_names = env.keys().cloned().collect();
     if call.command.is_some()
         && call.login.unwrap_or(true)
-        && let [shell, _, text] = &mut argv[..]
-        && let Some((with, script)) = login_env::preserve_env(shell, text, &call.env)
+        && let [_, _, text] = &mut argv[..]
+        && let Some((with, script)) = login_env::preserve_env(&program, text, &call.env)
     {
         *text = with;
         env.insert(login_env::ENV_VAR.into(), script);
     }
-    let (program, unresolved) = find_program(&argv[0], env.get("PATH").map(String::as_str));
+    let (program, unresolved) = find_program(&program, env.get("PATH").map(String::as_str));
     let enforced = cgroup::RequestedLimits::new(&call.limits);
     let spec = Spec {
         id: ProcId::from_bits(0),
@@ -105,9 +105,21 @@ fn patterns(call: &ExecParams) -> Result<Option<Arc<Patterns>>, InvalidParam> {
     Ok(Some(Arc::new(made)))
 }
 
-/// Returns the variables of the daemon that are text.
+/// Returns the variables of the daemon that are text. A daemon without HOME, as in a container, has those that a login
+/// sets from the user database.
 fn daemon_vars() -> impl Iterator<Item = (String, String)> {
-    std::env::vars_os().filter_map(|(n, v)| Some((n.into_string().ok()?, v.into_string().ok()?)))
+    let own = std::env::vars_os().filter_map(|(n, v)| Some((n.into_string().ok()?, v.into_string().ok()?)));
+    let missing = if std::env::var_os("HOME").is_none() { login_vars() } else { Vec::new() };
+    missing.into_iter().chain(own)
+}
+
+/// Returns HOME, USER, LOGNAME and SHELL of this user. Empty: the user database does not have it.
+fn login_vars() -> Vec<(String, String)> {
+    let Some(user) = nix::unistd::User::from_uid(nix::unistd::getuid()).ok().flatten() else { return Vec::new() };
+    let (home, shell) = (user.dir.into_os_string().into_string(), user.shell.into_os_string().into_string());
+    let vars =
+        [("HOME", home.ok()), ("USER", Some(user.name.clone())), ("LOGNAME", Some(user.name)), ("SHELL", shell.ok())];
+    vars.into_iter().filter_map(|(name, value)| Some((name.into(), value.filter(|v| !v.is_empty())?))).collect()
 }
 
 /// Checks that no string contains a NUL, and that keys and variable names are usable.
@@ -168,7 +180,8 @@ fn terminal(pty: Pty) -> Result<Option<PtySize>, InvalidParam> {
 
 fn working_dir(cwd: Option<&str>) -> Result<String, InvalidParam> {
     let Some(cwd) = cwd else {
-        let home = std::env::var("HOME").ok().filter(|h| Path::new(h).is_dir());
+        let home = daemon_vars().filter(|(name, _)| name == "HOME").map(|(_, home)| home).last();
+        let home = home.filter(|home| Path::new(home).is_dir());
         return Ok(home.unwrap_or_else(|| "/".into()));
     };
     if !cwd.starts_with('/') {
@@ -214,8 +227,14 @@ fn check_limits(call: &ExecParams, config: &Config) -> Result<u64, InvalidParam>
     Ok(l.output_bytes.map_or(config.log_max_bytes, |bytes| bytes.max(MIN_OUTPUT_BYTES).min(config.log_max_bytes)))
 }
 
-/// Returns the arguments, and the command as a person would type it.
-fn argv(call: &ExecParams, env: &BTreeMap<String, String>) -> Result<(Vec<String>, String), InvalidParam> {
+/// The arguments, the command as a person would type it, and the program to find.
+struct CommandLine {
+    argv: Vec<String>,
+    command: String,
+    program: String,
+}
+
+fn argv(call: &ExecParams, env: &BTreeMap<String, String>) -> Result<CommandLine, InvalidParam> {
     match (&call.command, &call.argv) {
         (Some(_), Some(_)) => Err(InvalidParam::new("command", "give either command or argv, not both")),
         (None, None) => Err(InvalidParam::new("command", "give command (shell text) or argv")),
@@ -225,23 +244,56 @@ fn argv(call: &ExecParams, env: &BTreeMap<String, String>) -> Result<(Vec<String
             if shell.is_empty() {
                 return Err(InvalidParam::new("shell", "must not be empty"));
             }
-            let flags = if call.login.unwrap_or(true) { "-lc" } else { "-c" };
-            Ok((vec![shell, flags.into(), command.clone()], command.clone()))
+            let (name, flags) = match (call.login.unwrap_or(true), ShellKind::of(&shell)) {
+                (false, _) => (shell.clone(), "-c"),
+                // It takes no -l beside other flags, and is a login shell by its name.
+                (true, ShellKind::Csh) => (format!("-{}", base_name(&shell)), "-c"),
+                (true, ShellKind::TakesLogin | ShellKind::Unknown) => (shell.clone(), "-lc"),
+            };
+            Ok(CommandLine {
+                argv: vec![name, flags.into(), command.clone()],
+                command: command.clone(),
+                program: shell,
+            })
         }
         (None, Some(argv)) => match argv.first() {
             None => Err(InvalidParam::new("argv", "must not be empty")),
             Some(first) if first.is_empty() => Err(InvalidParam::new("argv[0]", "must name a program")),
-            Some(_) => Ok((argv.clone(), argv.iter().map(|arg| shell_quote(arg)).collect::<Vec<_>>().join(" "))),
+            Some(first) => {
+                let command = argv.iter().map(|arg| shell_quote(arg)).collect::<Vec<_>>().join(" ");
+                Ok(CommandLine { argv: argv.clone(), command, program: first.clone() })
+            }
         },
     }
 }
 
-/// Returns the shell of the user, or `/bin/sh` if that shell runs nothing.
+/// The flags by which a shell runs a command as a login shell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ShellKind {
+    TakesLogin,
+    Csh,
+    Unknown,
+}
+
+impl ShellKind {
+    fn of(shell: &str) -> ShellKind {
+        match base_name(shell) {
+            "csh" | "tcsh" => ShellKind::Csh,
+            _ if login_env::is_known_shell(shell) => ShellKind::TakesLogin,
+            _ => ShellKind::Unknown,
+        }
+    }
+}
+
+fn base_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or_default()
+}
+
+/// Returns the shell of the user, or `/bin/sh` if that shell runs nothing or is not known to run a command.
 fn default_shell(env: &BTreeMap<String, String>) -> String {
     let usable = |shell: &String| {
-        let base = shell.rsplit('/').next().unwrap_or_default();
         shell.starts_with('/')
-            && !matches!(base, "nologin" | "false")
+            && ShellKind::of(shell) != ShellKind::Unknown
             && executable_file(Path::new(shell)) == Some(true)
     };
     let own = || env.get("SHELL").cloned().or_else(|| std::env::var("SHELL").ok()).filter(usable);

@@ -81,6 +81,11 @@ impl ShellSyntax {
     }
 }
 
+/// Returns true for a shell that takes `-lc`.
+pub fn is_known_shell(shell: &str) -> bool {
+    ShellSyntax::of(shell).is_some()
+}
+
 /// Returns the command with the `eval` before it, and the shell text. None: there is nothing to preserve, or the shell is
 /// unknown.
 pub fn preserve_env(shell: &str, command: &str, given: &BTreeMap<String, String>) -> Option<(String, String)> {

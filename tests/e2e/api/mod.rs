@@ -12,6 +12,7 @@ mod exec;
 mod exec_inherit;
 mod exec_output;
 mod exec_secrets;
+mod exec_start;
 mod forget;
 pub mod framing;
 mod ids;

@@ -13,7 +13,7 @@ use crate::registry::{JournalTail, Registry};
 use crate::rpc;
 use crate::rpc::context::{Daemon, Paths};
 use crate::rpc::wire::{self, Wire, WireLimits};
-use crate::state_dir::{StartError, StateLock};
+use crate::state_dir::{self, StartError, StateLock};
 use crate::watchdog;
 use clap::{CommandFactory, Parser, Subcommand};
 use std::io;
@@ -216,7 +216,7 @@ async fn serve(
     let EventStores { journal, consumers, sink, tail, damage } = open_events(&config, &lock.events_dir())?;
     let consumer_ttl_ms = config.events.consumer_ttl_ms;
     let registry = Registry::new(config, lock.procs_dir(), launcher, sink.clone());
-    damage.into_iter().for_each(|damage| registry.report_damage(damage));
+    lock.damage().iter().cloned().chain(damage).for_each(|damage| registry.report_damage(damage));
     let read = |source| StartError::Io { doing: "read", path: lock.procs_dir(), source };
     let count = registry.adopt(tail).await.map_err(read)?;
     let (stop, stopped) = watch::channel(false);
@@ -276,19 +276,22 @@ fn open_events(config: &Config, dir: &Path) -> Result<EventStores, StartError> {
         max_bytes: events.max_bytes,
         max_age_ms: events.max_age_ms,
     };
-    let (consumers, mut damage) =
+    let mut damage = state_dir::missing_files(dir);
+    let (consumers, found) =
         Consumers::open(&dir.join("consumers"), events.consumer_ttl_ms, events.max_consumers as usize, now)
             .map_err(failed)?;
     let (journal, opened) = Journal::open(dir, limits, now, 0).map_err(failed)?;
     let journal = Arc::new(journal);
-    let tail = JournalTail { states: opened.states, last: journal.last() };
-    damage.extend(opened.damage);
+    consumers.recreate_lost(journal.oldest(), now).map_err(failed)?;
+    let tail = JournalTail { states: opened.states, last: opened.last_found };
+    damage.extend(found.into_iter().chain(opened.damage));
     damage.extend(journal.advance_past(consumers.highest()));
     // The breaker's events belong to no process: they are stored under id 0.
     let breaker = tail.states.get(&0).cloned();
     let (gate, reset) =
         WatchGate::open(journal.clone(), dir, &config.watch, crate::clock::boot_id(), breaker).map_err(failed)?;
     damage.extend(reset);
+    damage.extend(journal.advance_past(gate.last_seq()));
     let searches = SearchPool::new(config.max_searches, config.max_search_ms_per_mib);
     let sink = Arc::new(EventSink::new(journal.clone(), gate, searches));
     Ok(EventStores { journal, consumers: Arc::new(consumers), sink, tail, damage })

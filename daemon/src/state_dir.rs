@@ -1,5 +1,6 @@
 //! The state directory: private to its owner, and locked by one daemon.
 
+use crate::events::{can_pass, open_regular, quarantine_path};
 use rustix::fs::FlockOperation;
 use std::fs::{File, Permissions};
 use std::io::{self, Write};
@@ -87,9 +88,42 @@ fn is_shared(dir: &Path, found: &std::fs::Metadata) -> bool {
     home || top || mount
 }
 
+/// Opens or creates the lock file. Moves anything else of its name out of the way: a link would lead to a file of another
+/// program, which would be overwritten.
+fn open_lock(path: &Path, damage: &mut Vec<String>) -> io::Result<File> {
+    let open = || open_regular(path, File::options().read(true).write(true).create(true).truncate(false).mode(0o600));
+    match open() {
+        Err(e) if can_pass(&e) => Err(e),
+        Err(e) => {
+            std::fs::rename(path, quarantine_path(path))?;
+            damage.push(format!("{} was not a lock file and was renamed: {e}", path.display()));
+            open()
+        }
+        opened => opened,
+    }
+}
+
+/// Files in the events' directory that every daemon of this version writes at its first start, and no earlier version.
+const MARKER_FILES: [&str; 2] = ["manifest", "consumers/names"];
+/// Files that are never empty or gone once a marker exists.
+const OTHER_FILES: [&str; 1] = ["breaker"];
+
+/// Returns descriptions of files in the events' directory that an earlier start has written and that are gone now. Called
+/// before anything is opened.
+pub fn missing_files(events: &Path) -> Vec<String> {
+    let is_there =
+        |name: &&str| std::fs::symlink_metadata(events.join(name)).is_ok_and(|meta| meta.len() > 0 || !meta.is_file());
+    if !MARKER_FILES.into_iter().any(|name| is_there(&name)) {
+        return Vec::new();
+    }
+    let gone = MARKER_FILES.into_iter().chain(OTHER_FILES).filter(|name| !is_there(name));
+    gone.map(|name| format!("{} is gone; it was written again", events.join(name).display())).collect()
+}
+
 /// The lock on the state directory.
 pub struct StateLock {
     dir: PathBuf,
+    damage: Vec<String>,
     _file: File,
 }
 
@@ -97,9 +131,8 @@ impl StateLock {
     pub fn take(dir: &Path) -> Result<StateLock, StartError> {
         private_dir(dir)?;
         let path = dir.join("lock");
-        let mut options = File::options();
-        options.read(true).write(true).create(true).truncate(false).mode(0o600);
-        let mut file = options.open(&path).map_err(io_error("open", &path))?;
+        let mut damage = Vec::new();
+        let mut file = open_lock(&path, &mut damage).map_err(io_error("open", &path))?;
         let until = Instant::now() + LOCK_TIMEOUT;
         while rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
             let holder = std::fs::read_to_string(&path).unwrap_or_default();
@@ -115,7 +148,12 @@ impl StateLock {
         file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id())).map_err(io_error("write", &path))?;
         let procs = dir.join("procs");
         private_dir(&procs)?;
-        Ok(StateLock { dir: dir.into(), _file: file })
+        Ok(StateLock { dir: dir.into(), damage, _file: file })
+    }
+
+    /// Returns descriptions of damage to the lock file.
+    pub fn damage(&self) -> &[String] {
+        &self.damage
     }
 
     /// Stores the path of the socket for clients: they cannot see the daemon's descriptors.

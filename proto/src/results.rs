@@ -226,6 +226,13 @@ result!(#[schemars(rename = "EventsNext")] EventsNextResult {
     created: bool,
     /// The earlier consumer of this name, if it expired after `events.consumer_ttl_ms` without use.
     forgotten: Option<Forgotten>,
+    /// Damage to the stored position, until the consumer acknowledges an event or its `position`: it may receive events again.
+    damaged: Option<PositionDamage>,
+});
+
+result!(PositionDamage {
+    /// The time at which the damage was found.
+    at: String,
 });
 
 result!(Forgotten {

@@ -7,17 +7,18 @@ use crate::template::CONFIG;
 use serde_json::json;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use toold_test_support::rig::{Daemon, files, id};
+use toold_test_support::sys::Gate;
 
 /// Starts processes that run on, kills the daemon, damages one file, starts a daemon and compares.
 pub fn round(damage: Damage, mut random: Random) -> Result<(), String> {
     let mut rig = Daemon::start_with(CONFIG, &[]);
-    let gate = rig.gate("end");
-    let script = format!("echo up MATCH; {}; echo late; exit 5", gate.wait());
-    let start = |more| id(&rig.sh_with(&script, more));
+    let gates = ["pipe", "watched", "terminal"].map(|name| rig.gate(name));
+    let start =
+        |gate: &Gate, more| id(&rig.sh_with(&format!("echo up MATCH; {}; echo late; exit 5", gate.wait()), more));
     let running = [
-        start(json!({ "cwd": "/" })),
-        start(json!({ "cwd": "/", "watch": ["MATCH"], "notify": true })),
-        start(json!({ "cwd": "/", "pty": true })),
+        start(&gates[0], json!({ "cwd": "/" })),
+        start(&gates[1], json!({ "cwd": "/", "watch": ["MATCH"], "notify": true })),
+        start(&gates[2], json!({ "cwd": "/", "pty": true })),
     ];
     running.iter().for_each(|id| drop(rig.printed(id, "up")));
     rig.ok("events.next", json!({ "consumer": "c", "types": ["watch_match"], "wait_ms": 30_000 }));
@@ -39,7 +40,7 @@ pub fn round(damage: Damage, mut random: Random) -> Result<(), String> {
         let new = id(&rig.run("echo a new process"));
         after.read_events(&rig);
         let mut faults = judge::faults(&judge::Case { truth: &truth, file: &file, new: &new }, &after);
-        gate.open();
+        gates.iter().for_each(Gate::open);
         for id in running.iter().filter(|id| !file.contains(id.as_str())) {
             let ended = rig.closed(id);
             if ended["exit_code"] != 5 || !rig.text(id).contains("late") {
@@ -54,6 +55,6 @@ pub fn round(damage: Damage, mut random: Random) -> Result<(), String> {
         Ok((faults, reported)) => Err(format!("{what}:\n  {}\n  reported: {reported:?}", faults.join("\n  "))),
         Err(panic) => Err(format!("{what}: {}", crate::panic_text(panic.as_ref()))),
     };
-    gate.open();
+    gates.iter().for_each(Gate::open);
     result
 }

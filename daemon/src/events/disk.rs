@@ -1,8 +1,8 @@
 //! Disk operations of the journal's writer. A trait, so that tests can replace the disk by one that fails.
 
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 pub trait Disk: Send + Sync + std::fmt::Debug {
@@ -34,9 +34,17 @@ impl Disk for RealDisk {
     }
 }
 
-/// Opens a regular file and nothing else: a pipe would block, a link would lead elsewhere.
+/// Opens a regular file and nothing else: a pipe would block, a link would lead elsewhere. Makes a file readable whose
+/// mode another program changed: the files in the state directory belong to its owner.
 pub fn open_regular(path: &Path, options: &mut std::fs::OpenOptions) -> io::Result<File> {
-    let file = options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)?;
+    options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+    let file = match options.open(path) {
+        Err(e) if e.kind() == io::ErrorKind::PermissionDenied && std::fs::symlink_metadata(path)?.is_file() => {
+            std::fs::set_permissions(path, Permissions::from_mode(0o600))?;
+            options.open(path)
+        }
+        opened => opened,
+    }?;
     if !file.metadata()?.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
     }
@@ -56,4 +64,30 @@ pub fn ignore_not_found(result: io::Result<()>) -> io::Result<()> {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other,
     }
+}
+
+/// Moves a damaged file, or whatever has its name, out of the way.
+pub fn quarantine(path: &Path, damage: &mut Vec<String>) {
+    if let Err(e) = std::fs::rename(path, quarantine_path(path)) {
+        damage.push(format!("rename {}: {e}", path.display()));
+    }
+}
+
+/// Returns true for an error that is not about the file: a lack of descriptors, memory or space. The file may be intact,
+/// so it is not quarantined.
+pub fn can_pass(e: &io::Error) -> bool {
+    let lacks = [libc::ENOSPC, libc::EDQUOT, libc::EROFS, libc::ETIMEDOUT, libc::ESTALE];
+    crate::sys::is_transient(e) || e.raw_os_error().is_some_and(|code| lacks.contains(&code))
+}
+
+/// Replaces the file at `path` atomically.
+pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let fresh = path.with_extension("tmp");
+    let _ = std::fs::remove_file(&fresh);
+    let file = File::options().write(true).create_new(true).mode(0o600).open(&fresh)?;
+    let written = file.write_all_at(bytes, 0).and_then(|()| std::fs::rename(&fresh, path));
+    if written.is_err() {
+        let _ = std::fs::remove_file(&fresh);
+    }
+    written
 }

@@ -1,10 +1,12 @@
 //! The journal: one writer at a time, any number of readers, and segments that are started and dropped.
 
 use super::disk::{Disk, RealDisk, ignore_not_found, quarantine_path};
+use super::manifest::ManifestFile;
 use super::new_event::{EventTime, NewEvent};
 use super::record::{self, EventHeader, MAX_RECORD_LEN};
 use super::recover::{self, RecoveryReport};
 use super::segment::{Segment, SegmentStats, lock_ignoring_poison};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -54,11 +56,14 @@ pub struct Journal {
     segments: RwLock<Segments>,
     last: AtomicU64,
     tail: watch::Sender<u64>,
+    /// Damage that readers found, by the first number of its segment.
+    found_damage: Mutex<BTreeMap<u64, String>>,
 }
 
 /// State that only publishing uses.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Writer {
+    manifest: ManifestFile,
     record: Vec<u8>,
     retention_checked_ms: u64,
 }
@@ -88,17 +93,23 @@ impl Journal {
             dir: dir.to_path_buf(),
             limits: JournalLimits { segment_bytes, ..limits },
             disk,
-            writer: Mutex::new(Writer { record: Vec::new(), retention_checked_ms: now_ms }),
+            writer: Mutex::new(Writer {
+                manifest: ManifestFile::new(dir),
+                record: Vec::new(),
+                retention_checked_ms: now_ms,
+            }),
             segments: RwLock::new(Arc::new(found.segments)),
             last: AtomicU64::new(found.last),
             tail: watch::Sender::new(found.last),
+            found_damage: Mutex::default(),
         };
-        journal.skip_to(at_least);
+        journal.skip_to(at_least.max(found.at_least));
         if journal.last() > 0 && journal.segments().last().is_none_or(|segment| segment.writer().is_none()) {
             // The last segment could not be read. The name of the new one stores the number durably.
-            let _ = journal.start_segment(journal.last() + 1);
+            let _ = journal.start_segment(&mut lock_ignoring_poison(&journal.writer), journal.last() + 1);
         }
         journal.retain(now_ms);
+        journal.store_manifest(&mut lock_ignoring_poison(&journal.writer));
         Ok((journal, found.opened))
     }
 
@@ -113,12 +124,12 @@ impl Journal {
             let mut writer = lock_ignoring_poison(&self.writer);
             if now.wall_ms.abs_diff(writer.retention_checked_ms) >= RETENTION_INTERVAL_MS {
                 writer.retention_checked_ms = now.wall_ms;
-                self.drop_old(now.wall_ms);
+                self.drop_old(&mut writer, now.wall_ms);
             }
             let seq = self.last() + 1;
             let header = EventHeader { seq, ..rendered.header };
             record::encode(&mut writer.record, &header, event.state, &rendered.rest);
-            let segment = self.segment_for(writer.record.len(), seq, now.wall_ms)?;
+            let segment = self.segment_for(&mut writer, seq, now.wall_ms)?;
             hooks::at("journal.write");
             self.append(&segment, &writer.record)?;
             segment.record_appended(seq, writer.record.len(), now.wall_ms);
@@ -168,7 +179,7 @@ impl Journal {
 
     /// Marks all numbers up to `seq` as used: events that the journal lacks up to it are missing.
     pub fn skip_to(&self, seq: u64) {
-        let writer = lock_ignoring_poison(&self.writer);
+        let mut writer = lock_ignoring_poison(&self.writer);
         if seq <= self.last() || seq >= MAX_SEQ {
             return;
         }
@@ -178,7 +189,7 @@ impl Journal {
         }
         self.last.store(seq, Ordering::Release);
         // After a failure the next publish starts the segment.
-        let _ = self.start_segment(seq + 1);
+        let _ = self.start_segment(&mut writer, seq + 1);
         drop(writer);
         self.wake(seq);
     }
@@ -187,21 +198,49 @@ impl Journal {
     pub fn retain(&self, now_ms: u64) {
         let mut writer = lock_ignoring_poison(&self.writer);
         writer.retention_checked_ms = now_ms;
-        self.drop_old(now_ms);
+        self.drop_old(&mut writer, now_ms);
     }
 
-    /// Starts the writeback of new events, without waiting.
+    /// Returns descriptions of the damage that readers found since the start.
+    pub fn found_damage(&self) -> Vec<String> {
+        lock_ignoring_poison(&self.found_damage).values().cloned().collect()
+    }
+
+    /// Reports a segment that cannot be read as it was, once. One that retention dropped meanwhile is not damaged.
+    pub(super) fn report_unreadable(&self, segment: &Segment, why: &dyn std::fmt::Display) {
+        if self.segments().iter().all(|kept| kept.first != segment.first) {
+            return;
+        }
+        lock_ignoring_poison(&self.found_damage).entry(segment.first).or_insert_with(|| {
+            let damage = format!("events from {} on in {}: {why}", segment.first, segment.path.display());
+            tracing::error!(damage, "found damaged events");
+            damage
+        });
+    }
+
+    /// Starts the writeback of new events, without waiting. Stores the newest number beside them.
     pub fn start_writeback(&self) -> io::Result<()> {
+        self.store_last();
         self.segments().iter().try_for_each(|segment| ignore_not_found(segment.start_writeback()))
     }
 
     /// Waits until all published events are durable.
     pub fn sync(&self) -> io::Result<()> {
+        self.store_last();
         let mut any = false;
         for segment in self.segments().iter() {
             ignore_not_found(segment.sync().map(|waited| any |= waited))?;
         }
         if any { File::open(&self.dir)?.sync_all() } else { Ok(()) }
+    }
+
+    fn store_last(&self) {
+        let mut writer = lock_ignoring_poison(&self.writer);
+        writer.manifest.store_last(self.last(), &self.segments());
+    }
+
+    fn store_manifest(&self, writer: &mut Writer) {
+        writer.manifest.store(self.last(), &self.segments());
     }
 
     pub(super) fn segments(&self) -> Segments {
@@ -221,18 +260,19 @@ impl Journal {
         });
     }
 
-    /// Returns the segment for a record of `len` bytes. The caller holds the writer.
-    fn segment_for(&self, len: usize, seq: u64, now_ms: u64) -> io::Result<Arc<Segment>> {
+    /// Returns the segment for the writer's record.
+    fn segment_for(&self, writer: &mut Writer, seq: u64, now_ms: u64) -> io::Result<Arc<Segment>> {
+        let len = writer.record.len();
         let Some(active) = self.segments().last().filter(|segment| segment.writer().is_some()).cloned() else {
-            return self.start_segment(seq);
+            return self.start_segment(writer, seq);
         };
         if active.len() == 0 || active.len() + len as u64 <= self.limits.segment_bytes {
             return Ok(active);
         }
-        match self.start_segment(seq) {
+        match self.start_segment(writer, seq) {
             Ok(next) => {
                 active.seal();
-                self.drop_old(now_ms);
+                self.drop_old(writer, now_ms);
                 Ok(next)
             }
             // A segment that is too long is better than a lost event.
@@ -243,8 +283,8 @@ impl Journal {
         }
     }
 
-    /// Starts a segment. The caller holds the writer.
-    fn start_segment(&self, first: u64) -> io::Result<Arc<Segment>> {
+    /// Starts a segment. It is listed after it exists: a crash between the two loses nothing.
+    fn start_segment(&self, writer: &mut Writer, first: u64) -> io::Result<Arc<Segment>> {
         let mut segments = self.segments().as_ref().clone();
         let segment = Segment::new(&self.dir, first, SegmentStats::default());
         let path = &segment.path;
@@ -261,6 +301,7 @@ impl Journal {
         segments.retain(|known| known.first != first);
         segments.push(segment.clone());
         self.set_segments(segments);
+        self.store_manifest(writer);
         Ok(segment)
     }
 
@@ -280,13 +321,13 @@ impl Journal {
         Err(refused)
     }
 
-    /// Drops whole segments, oldest first. The caller holds the writer.
-    fn drop_old(&self, now_ms: u64) {
+    /// Drops whole segments, oldest first.
+    fn drop_old(&self, writer: &mut Writer, now_ms: u64) {
         let aged = |segment: &Segment| segment.newest_ms().saturating_add(self.limits.max_age_ms) < now_ms;
         if let Some(active) = self.segments().last()
             && active.len() > 0
             && aged(active)
-            && self.start_segment(self.last() + 1).is_ok()
+            && self.start_segment(writer, self.last() + 1).is_ok()
         {
             active.seal();
         }
@@ -305,6 +346,8 @@ impl Journal {
         let dropped = segments.len() - kept.len();
         if dropped > 0 {
             self.set_segments(kept.to_vec());
+            // A segment leaves the list before the disk: one that is listed and gone is damage.
+            self.store_manifest(writer);
         }
         for segment in &segments[..dropped] {
             if let Err(e) = std::fs::remove_file(&segment.path) {

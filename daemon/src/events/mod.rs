@@ -5,6 +5,7 @@ mod disk;
 mod filter;
 mod journal;
 pub mod maintenance;
+mod manifest;
 mod new_event;
 mod newest_state;
 mod read;
@@ -19,6 +20,7 @@ pub use consumers::{
     ConsumerError, ConsumerName, ConsumerView, Consumers, Delivery, ExitMark, Expired, NextEvents, NextQuery,
     Registration,
 };
+pub use disk::{can_pass, open_regular, quarantine_path};
 pub use filter::Filter;
 pub use journal::{Journal, JournalLimits, SeqBounds};
 pub use new_event::{EventTime, NewEvent};

@@ -1,6 +1,7 @@
 //! Reads the events after a number that match a filter, and reports the missing ones before them.
 
 use super::SeqSpan;
+use super::disk::can_pass;
 use super::filter::{Filter, HashedFilter};
 use super::journal::Journal;
 use super::record::{CANCELLED, EventHeader, EventRecord};
@@ -62,7 +63,8 @@ impl Journal {
         let last = self.last();
         let segments = self.segments();
         let batch = EventBatch { scanned: after, ..EventBatch::default() };
-        let mut read = JournalRead { batch, filter: filter.hashed(), wanted, limit, scanned_records: 0, bytes: 0 };
+        let mut read =
+            JournalRead { journal: self, batch, filter: filter.hashed(), wanted, limit, scanned_records: 0, bytes: 0 };
         if after >= last || limit.events == 0 {
             return Ok(read.batch);
         }
@@ -82,6 +84,7 @@ impl Journal {
 
 /// A read in progress. `batch.scanned` is its position.
 struct JournalRead<'a> {
+    journal: &'a Journal,
     batch: EventBatch,
     filter: HashedFilter<'a>,
     wanted: HeaderFilter<'a>,
@@ -98,14 +101,25 @@ impl JournalRead<'_> {
             return Ok(Continue(()));
         }
         let file = match segment.open() {
-            // Dropped since it was listed: the next record reveals the gap.
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Continue(())),
-            opened => opened?,
+            // Dropped since it was listed, or removed: the next record reveals the gap.
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                self.journal.report_unreadable(segment, &e);
+                return Ok(Continue(()));
+            }
+            Err(e) if can_pass(&e) => return Err(e),
+            Err(e) => {
+                self.journal.report_unreadable(segment, &e);
+                return Ok(Continue(()));
+            }
+            Ok(file) => file,
         };
         let mut reader = RecordReader::new(&file, segment.offset_before(next), segment.len());
         let (mut above, mut mark) = (segment.first - 1, 0);
         while let Some(step) = reader.next(above)? {
-            let ReadStep::Record { record, at } = step else { continue };
+            let ReadStep::Record { record, at } = step else {
+                self.journal.report_unreadable(segment, &"some records are damaged");
+                continue;
+            };
             above = record.header.seq;
             if above >= bound {
                 break;

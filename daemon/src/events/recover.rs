@@ -1,6 +1,7 @@
 //! Opens a journal after a crash, a power cut or disk damage: keeps valid records and quarantines the rest.
 
-use super::disk::{open_regular, quarantine_path};
+use super::disk::{can_pass, open_regular, quarantine_path};
+use super::manifest::{self, Manifest};
 use super::record::HEADER_LEN;
 use super::record_reader::{ReadStep, RecordReader};
 use super::segment::{Segment, SegmentStats, parse_name};
@@ -20,14 +21,18 @@ const MAX_VERIFIED_BYTES: u64 = 32 << 20;
 pub struct RecoveryReport {
     /// Descriptions of damage that was quarantined, for a person.
     pub damage: Vec<String>,
-    /// For each process (by its bits; 0 for no process) the number of its newest event with a state in the last segment, and
-    /// that state. A checkpoint that is older was about to be written when the daemon ended.
+    /// For each process (by its bits; 0 for no process) the number of its newest event with a state in the last two segments,
+    /// and that state. A checkpoint that is older was about to be written when the daemon ended.
     pub states: HashMap<u64, (u64, Vec<u8>)>,
+    /// The last number that the files account for. Events above it were published and are gone.
+    pub last_found: u64,
 }
 
 pub(super) struct Recovered {
     pub segments: Vec<Arc<Segment>>,
     pub last: u64,
+    /// A higher number than `last` that is in use.
+    pub at_least: u64,
     pub opened: RecoveryReport,
 }
 
@@ -46,8 +51,9 @@ struct SegmentScan {
 }
 
 pub(super) fn recover(dir: &Path) -> io::Result<Recovered> {
-    let mut out = Recovered { segments: Vec::new(), last: 0, opened: RecoveryReport::default() };
+    let mut out = Recovered { segments: Vec::new(), last: 0, at_least: 0, opened: RecoveryReport::default() };
     create_dir(dir, &mut out.opened.damage)?;
+    let manifest = manifest::load(dir, &mut out.opened.damage)?;
     let mut firsts = Vec::new();
     for entry in std::fs::read_dir(dir)? {
         let name = entry?.file_name();
@@ -58,10 +64,19 @@ pub(super) fn recover(dir: &Path) -> io::Result<Recovered> {
         }
     }
     firsts.sort_unstable();
+    report_removed(dir, &manifest, &firsts, &mut out);
     let unverified = unverified_count(dir, &firsts);
     for (i, first) in firsts.iter().enumerate() {
-        let file = SegmentFile { dir, first: *first, next: firsts.get(i + 1).copied() };
+        let listed = manifest.entry(*first).filter(|entry| entry.next != 0);
+        let file = SegmentFile {
+            dir,
+            first: *first,
+            next: firsts.get(i + 1).copied(),
+            listed_len: listed.map(|entry| entry.len),
+            with_states: i + 2 >= firsts.len(),
+        };
         out.last = out.last.max(first - 1);
+        out.opened.last_found = out.opened.last_found.max(first - 1);
         if i < unverified
             && let Some(segment) = file.open_unverified()
         {
@@ -71,16 +86,34 @@ pub(super) fn recover(dir: &Path) -> io::Result<Recovered> {
         match file.load(&mut out.opened.damage) {
             Ok((segment, scan)) => {
                 out.last = out.last.max(scan.last);
+                out.opened.last_found = out.opened.last_found.max(scan.last);
                 out.segments.push(Arc::new(segment));
-                out.opened.states = scan.states;
+                out.opened.states.extend(scan.states);
             }
-            Err(e) => {
-                out.last = out.last.max(file.quarantine(&e, &mut out.opened.damage));
-                out.opened.states.clear();
-            }
+            Err(e) if can_pass(&e) => return Err(e),
+            Err(e) => out.last = out.last.max(file.quarantine(&e, &mut out.opened.damage)),
         }
     }
+    if let Some(last) = manifest.last.filter(|last| *last > out.last) {
+        let (from, dir) = (out.last + 1, dir.display());
+        out.opened.damage.push(format!("events {from} to {last} are not in {dir} any more"));
+        out.at_least = last;
+    }
     Ok(out)
+}
+
+/// Reports the listed segments that are gone.
+fn report_removed(dir: &Path, manifest: &Manifest, firsts: &[u64], out: &mut Recovered) {
+    for entry in manifest.segments.iter().flatten().filter(|entry| !firsts.contains(&entry.first)) {
+        let path = dir.join(super::segment::file_name(entry.first));
+        let end = if entry.next != 0 { entry.next - 1 } else { manifest.last.unwrap_or(0) };
+        out.opened.damage.push(if end < entry.first {
+            format!("{} is gone; it had no events", path.display())
+        } else {
+            format!("events {} to {end} are gone with {}", entry.first, path.display())
+        });
+        out.last = out.last.max(end).max(entry.first - 1);
+    }
 }
 
 /// Returns the number of oldest segments that are not verified.
@@ -114,6 +147,10 @@ struct SegmentFile<'a> {
     dir: &'a Path,
     first: u64,
     next: Option<u64>,
+    /// Its length in the manifest, if it was complete.
+    listed_len: Option<u64>,
+    /// The states of its events are needed.
+    with_states: bool,
 }
 
 impl SegmentFile<'_> {
@@ -124,6 +161,9 @@ impl SegmentFile<'_> {
     /// Opens the segment from its file's metadata alone, or returns None if it must be verified.
     fn open_unverified(&self) -> Option<Segment> {
         let meta = std::fs::symlink_metadata(self.path()).ok().filter(|meta| meta.is_file())?;
+        if self.listed_len.is_some_and(|len| meta.len() < len) {
+            return None;
+        }
         let newest = meta.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
         let stats = SegmentStats { len: meta.len(), newest_ms: newest.as_millis() as u64, marks: Vec::new() };
         Some(Segment::new(self.dir, self.first, stats))
@@ -133,14 +173,17 @@ impl SegmentFile<'_> {
         let path = self.path();
         let mut file = open_regular(&path, File::options().read(true).append(self.next.is_none()))?;
         let mut scan = self.scan(&file)?;
+        let mut writable = self.next.is_none();
         if let (None, Some(tail)) = (self.next, scan.torn_at) {
-            // A write that a crash cut short: no client has seen this event.
-            tracing::warn!(path = %path.display(), at = tail, "truncated the torn end of the journal");
-            if let Some(damaged) = damaged_end(&file, tail)? {
-                std::fs::write(quarantine_path(&path), damaged)?;
-                damage.push(format!("the end of {} was damaged and is quarantined", path.display()));
-            }
-            file.set_len(tail)?;
+            // A write that a crash cut short: no client has seen this event. Without space for a copy of a damaged end,
+            // the file stays as it is, and the next record starts a segment.
+            writable = match self.cut_end(&file, tail, damage) {
+                Ok(()) => true,
+                Err(e) => {
+                    damage.push(format!("the end of {} is damaged: {e}", path.display()));
+                    false
+                }
+            };
         }
         if !scan.lost.is_empty() {
             let ranges: Vec<String> = scan.lost.iter().map(|r| format!("{} to {}", r.start(), r.end())).collect();
@@ -155,7 +198,18 @@ impl SegmentFile<'_> {
             }
         }
         let segment = Segment::new(self.dir, self.first, std::mem::take(&mut scan.stats));
-        Ok((if self.next.is_none() { segment.writable(file) } else { segment }, scan))
+        Ok((if writable { segment.writable(file) } else { segment }, scan))
+    }
+
+    /// Cuts the invalid end off, and quarantines a copy if it was damaged.
+    fn cut_end(&self, file: &File, tail: u64, damage: &mut Vec<String>) -> io::Result<()> {
+        let path = self.path();
+        tracing::warn!(path = %path.display(), at = tail, "truncated the torn end of the journal");
+        if let Some(damaged) = damaged_end(file, tail)? {
+            std::fs::write(quarantine_path(&path), damaged)?;
+            damage.push(format!("the end of {} was damaged and is quarantined", path.display()));
+        }
+        file.set_len(tail)
     }
 
     fn scan(&self, file: &File) -> io::Result<SegmentScan> {
@@ -184,16 +238,15 @@ impl SegmentFile<'_> {
                         // The first record, or the first one after damage.
                         _ => scan.good.push((at, at + record.len as u64)),
                     }
-                    if self.next.is_none() && !record.state.is_empty() {
+                    if self.with_states && !record.state.is_empty() {
                         scan.states.insert(header.process, (header.seq, record.state.to_vec()));
                     }
                 }
             }
         }
         // The torn end of an abandoned segment loses nothing: its number was reused.
-        if let (Some(_), Some(next)) = (scan.torn_at, self.next)
-            && scan.last + 1 < next
-        {
+        let is_cut = scan.torn_at.is_some() || self.listed_len.is_some_and(|len| size < len);
+        if let Some(next) = self.next.filter(|next| is_cut && scan.last + 1 < *next) {
             scan.lost.push(scan.last + 1..=next - 1);
         }
         Ok(scan)

@@ -103,8 +103,8 @@ impl Checkpoint {
     }
 
     /// Merges the end of the journal: `newest` is the last event of this process there, `last` the last event of all.
-    /// An event in the journal counts as published, whether the slot has it or not. One that the journal lost to a
-    /// power cut is published again.
+    /// An event in the journal counts as published, whether the slot has it or not. One that the journal lost at its end,
+    /// to a power cut or damage, is published again; events before it are not.
     pub fn merge_journal(mut self, newest: Option<&(u64, Vec<u8>)>, last: u64) -> Checkpoint {
         if let Some((seq, state)) = newest
             && *seq > self.seq
@@ -113,9 +113,12 @@ impl Checkpoint {
             return Checkpoint { seq: *seq, ..ahead }.with_numbers(*seq);
         }
         if self.seq > last {
-            self.exited = false;
-            self.closed = false;
-            self.completed = false;
+            let found = newest.and_then(|(_, state)| Checkpoint::from_state(state));
+            let is_there = |seq: u64| seq != 0 && seq <= last;
+            self.exited &= is_there(self.exited_seq);
+            self.completed &= is_there(self.completed_seq);
+            // `closed` has no number. It comes after `exited`; the state of a later event shows whether it was published.
+            self.closed &= found.map_or(self.exited, |found| found.closed);
         }
         self
     }
@@ -303,5 +306,16 @@ mod tests {
     fn an_event_that_a_power_cut_took_from_the_journal_is_published_again() {
         let lost = full().merge_journal(None, 3);
         assert!(lost.started && !lost.exited && !lost.closed && !lost.completed);
+    }
+
+    #[test]
+    fn only_the_events_after_the_end_of_the_journal_are_published_again() {
+        // The broken code published the exit again although the journal had it.
+        let part = full().merge_journal(None, 7);
+        assert!(part.exited && part.closed && !part.completed);
+        let exited = Checkpoint { closed: false, completed: false, ..full() };
+        let newest = (7, Checkpoint { seq: 4, exited: false, ..exited }.state(EventType::Exited));
+        let part = full().merge_journal(Some(&newest), 7);
+        assert!(part.exited && !part.closed && !part.completed);
     }
 }

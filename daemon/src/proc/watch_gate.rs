@@ -3,7 +3,7 @@
 use super::event_sink::now;
 use crate::clock::mono_ms;
 use crate::config;
-use crate::events::{Journal, NewEvent};
+use crate::events::{Journal, NewEvent, can_pass, open_regular, quarantine_path};
 use crate::watch::{Admission, Breaker, BreakerConfig, LimiterConfig};
 use std::fs::File;
 use std::io;
@@ -15,6 +15,9 @@ use tokio::sync::Notify;
 use toold_format::fnv1a;
 use toold_proto::event::{EventFields, WatchOverflowReleased, WatchOverflowTripped};
 use toold_proto::results;
+
+/// The name of the breaker's file in the journal's directory.
+const BREAKER_FILE: &str = "breaker";
 
 /// Limits watch matches. Its own events go into the journal together with the breaker's state.
 pub struct WatchGate {
@@ -46,13 +49,12 @@ impl WatchGate {
         boot: [u8; 16],
         last: Option<(u64, Vec<u8>)>,
     ) -> io::Result<(WatchGate, Option<String>)> {
-        let path = dir.join("breaker");
-        let file = File::options().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path)?;
-        let stored = read(&file);
-        let damage = stored.is_none().then(|| format!("{} was damaged; the breaker was reset", path.display()));
+        let path = dir.join(BREAKER_FILE);
+        let (file, stored, damage) = open_file(&path)?;
+        let is_new = stored.is_none();
         // Monotonic times of another boot are meaningless.
         let mut state =
-            stored.flatten().filter(|(saved_boot, _)| *saved_boot == boot).map(|(_, state)| state).unwrap_or_default();
+            stored.filter(|(saved_boot, _)| *saved_boot == boot).map(|(_, state)| state).unwrap_or_default();
         if let Some((seq, bytes)) = last.filter(|(seq, _)| *seq > state.seq)
             && let Some((saved_boot, bytes)) = bytes.split_first_chunk::<16>()
             && *saved_boot == boot
@@ -73,7 +75,17 @@ impl WatchGate {
             boot,
             tripped: Notify::new(),
         };
+        if is_new {
+            // The file is never empty: one that is was cut.
+            let state = gate.lock();
+            gate.store(&state.breaker, state.seq);
+        }
         Ok((gate, damage))
+    }
+
+    /// Returns the number of the breaker's last event.
+    pub fn last_seq(&self) -> u64 {
+        self.lock().seq
     }
 
     /// Locks the breaker for one decision, never across an await.
@@ -177,8 +189,30 @@ impl WatchGate {
     }
 }
 
+/// The content of the breaker's file: its boot id and state.
+type Stored = ([u8; 16], BreakerState);
+
+/// Opens or creates the breaker's file. Quarantines a damaged one and creates another. Returns the state in it, if any, and a
+/// description of the damage.
+fn open_file(path: &Path) -> io::Result<(File, Option<Stored>, Option<String>)> {
+    let open = || {
+        let mut options = File::options();
+        open_regular(path, options.read(true).write(true).create(true).truncate(false).mode(0o600))
+    };
+    let why = match open() {
+        Err(e) if can_pass(&e) => return Err(e),
+        Err(e) => e.to_string(),
+        Ok(file) => match read(&file) {
+            Some(stored) => return Ok((file, stored, None)),
+            None => "its checksum is wrong".into(),
+        },
+    };
+    std::fs::rename(path, quarantine_path(path))?;
+    Ok((open()?, None, Some(format!("{} was damaged: {why}; the breaker was reset", path.display()))))
+}
+
 /// Reads the breaker's file: its boot id and state. Returns None if it is damaged, Some(None) if it is empty.
-fn read(file: &File) -> Option<Option<([u8; 16], BreakerState)>> {
+fn read(file: &File) -> Option<Option<Stored>> {
     let mut bytes = vec![0u8; 8192];
     let n = file.read_at(&mut bytes, 0).ok()?;
     if n == 0 {

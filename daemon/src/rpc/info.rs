@@ -57,7 +57,7 @@ pub async fn info(_: params::Empty, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result
             state_dir: daemon.paths.state_dir.display().to_string(),
             config: daemon.paths.config.as_ref().map(|p| p.display().to_string()),
         },
-        damaged: daemon.registry.damaged(),
+        damaged: [daemon.registry.damaged(), daemon.journal.found_damage()].concat(),
         events: journal(&daemon),
         watch: daemon.registry.sink.watch_gate.breaker_view(),
     })

@@ -1,6 +1,7 @@
 //! Tests of what survives: a killed daemon, shim or zygote, damaged records, a full disk, a power cut.
 
 mod damage;
+mod damage_events;
 mod disk;
 mod power_cut;
 mod recover;

@@ -185,6 +185,12 @@ impl Daemon {
         Conn::open(&self.socket()).unwrap()
     }
 
+    /// Returns true if a daemon answers this call without parameters.
+    pub fn call_if_there(&self, method: &str) -> bool {
+        let line = format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"{method}\"}}\n");
+        Conn::open(&self.socket()).is_ok_and(|mut conn| conn.offer(line.as_bytes()) && conn.line().is_some())
+    }
+
     /// Makes one call on a connection of its own.
     pub fn call(&self, method: &str, params: Value) -> Answer {
         self.conn().call(method, params)

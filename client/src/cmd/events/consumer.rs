@@ -89,7 +89,9 @@ fn pull(
 /// Acknowledges what was printed. Returns the new position; None if nothing was printed.
 fn acknowledge(consumer: &str, pulled: &EventsNextResult, cx: &mut Context<'_>) -> Result<Option<u64>, CliError> {
     let numbers = pulled.events.iter().filter_map(|event| Facts::of(&event.0)?.seq());
-    let Some(seq) = numbers.max() else { return Ok(None) };
+    // Without an event, the position itself: the report of its damage is acknowledged with it.
+    let seq = numbers.max().or_else(|| pulled.damaged.is_some().then_some(pulled.position));
+    let Some(seq) = seq else { return Ok(None) };
     cx.connection.call_with_retry::<api::EventsAck>(&params::EventsAckParams { consumer: consumer.to_owned(), seq })?;
     Ok(Some(seq))
 }
@@ -100,6 +102,12 @@ fn report_losses(pulled: &EventsNextResult, cx: &mut Context<'_>) {
         let name = crate::render::text::escape_control(&pulled.consumer);
         let expired = "expired because it was not used; it starts again at the oldest stored event";
         cx.console.message(&format!("{name} was at event {} and {expired}", was.position));
+    }
+    if pulled.damaged.is_some() {
+        let name = crate::render::text::escape_control(&pulled.consumer);
+        let position = pulled.position;
+        cx.console
+            .message(&format!("the stored position of {name} was damaged; events after {position} may come again"));
     }
     if let Some(missing) = pulled.missing {
         cx.console.message(&format!("events {} to {} are no longer stored", missing.from, missing.to));

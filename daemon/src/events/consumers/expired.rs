@@ -1,7 +1,8 @@
 //! The list of expired consumers. A consumer that returns is informed once.
 
+use super::super::disk::{can_pass, open_regular, quarantine, replace};
 use super::ConsumerName;
-use super::file::replace;
+use std::fs::File;
 use std::io;
 use std::path::Path;
 
@@ -22,29 +23,42 @@ pub struct Expired {
 pub struct ExpiredList(Vec<(ConsumerName, Expired)>);
 
 impl ExpiredList {
-    /// Reads the list. Drops and reports a damaged entry and everything after it.
-    pub fn load(dir: &Path, damage: &mut Vec<String>) -> ExpiredList {
+    /// Reads the list. Entries that are damaged here are taken from `listed`, the copy in the list of all consumers.
+    pub fn load(dir: &Path, listed: &[(ConsumerName, Expired)], damage: &mut Vec<String>) -> io::Result<ExpiredList> {
         let path = dir.join(FILE_NAME);
-        let bytes = match std::fs::read(&path) {
+        let read = open_regular(&path, File::options().read(true)).and_then(|mut file| {
+            let mut bytes = Vec::new();
+            io::Read::read_to_end(&mut file, &mut bytes).map(|_| bytes)
+        });
+        let bytes = match read {
             Ok(bytes) => bytes,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return ExpiredList::default(),
+            Err(e) if can_pass(&e) => return Err(e),
             Err(e) => {
-                damage.push(format!("read {}: {e}", path.display()));
-                let _ = std::fs::rename(&path, super::super::disk::quarantine_path(&path));
-                return ExpiredList::default();
+                if e.kind() != io::ErrorKind::NotFound {
+                    damage.push(format!("the list of expired consumers in {}: {e}", path.display()));
+                    quarantine(&path, damage);
+                }
+                Vec::new()
             }
         };
         let (mut list, mut rest) = (ExpiredList::default(), bytes.as_slice());
-        while let Some((entry, after)) = read(rest) {
+        while let Some((entry, after)) = decode_first(rest) {
             list.0.push(entry);
             rest = after;
         }
-        if !rest.is_empty() {
-            damage.push(format!("{} is damaged: some expired consumers will not be informed", path.display()));
+        let lost: Vec<_> = listed.iter().filter(|(name, _)| list.get(name).is_none()).cloned().collect();
+        if !rest.is_empty() || !lost.is_empty() {
+            damage.push(format!("the list of expired consumers in {} is damaged", path.display()));
             let _ = std::fs::rename(&path, super::super::disk::quarantine_path(&path));
+            list.0.splice(0..0, lost);
             let _ = list.store(dir);
         }
-        list
+        Ok(list)
+    }
+
+    /// Returns the entries, oldest first.
+    pub fn entries(&self) -> &[(ConsumerName, Expired)] {
+        &self.0
     }
 
     pub fn get(&self, name: &ConsumerName) -> Option<Expired> {
@@ -85,7 +99,7 @@ impl ExpiredList {
 }
 
 /// Decodes the first entry. Returns it and the rest.
-fn read(bytes: &[u8]) -> Option<((ConsumerName, Expired), &[u8])> {
+pub fn decode_first(bytes: &[u8]) -> Option<((ConsumerName, Expired), &[u8])> {
     let number = |at: usize| bytes.get(at..)?.first_chunk().map(|b| u64::from_le_bytes(*b));
     let len = u32::from_le_bytes(*bytes.get(4..)?.first_chunk()?) as usize;
     let (entry, rest) = bytes.split_at_checked(ENTRY_HEADER_LEN.checked_add(len)?)?;

@@ -1,11 +1,11 @@
 //! A consumer's file: facts are appended, and from time to time it is replaced by a shorter, equivalent one.
 
-use super::super::disk::{ignore_not_found, open_regular, quarantine_path};
+use super::super::disk::{can_pass, ignore_not_found, open_regular, quarantine, quarantine_path, replace};
 use super::ConsumerName;
 use super::state::{self, ConsumerState, Fact};
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 /// A shorter file is not compacted: about five hundred facts.
@@ -19,14 +19,16 @@ pub struct ConsumerFile {
     path: PathBuf,
     /// The offset of the next fact. Bytes of a failed write there are overwritten.
     len: u64,
+    /// The number of facts after the summary. None for a file of a version without summaries that could not be rewritten.
+    count: Option<u64>,
     /// Its path, if a change still needs writeback, or is not known to be durable.
     pub needs_writeback: Option<PathBuf>,
     pub needs_sync: Option<PathBuf>,
 }
 
 impl ConsumerFile {
-    fn new(name: ConsumerName, state: ConsumerState, path: PathBuf, len: u64) -> ConsumerFile {
-        ConsumerFile { name, state, path, len, needs_writeback: None, needs_sync: None }
+    fn new(name: ConsumerName, state: ConsumerState, path: PathBuf) -> ConsumerFile {
+        ConsumerFile { name, state, path, len: 0, count: None, needs_writeback: None, needs_sync: None }
     }
 
     fn changed(&mut self) {
@@ -34,43 +36,74 @@ impl ConsumerFile {
         self.needs_sync.get_or_insert_with(|| self.path.clone());
     }
 
-    /// Creates the file atomically.
-    pub fn create(dir: &Path, name: &ConsumerName, position: u64, at_ms: u64) -> io::Result<ConsumerFile> {
+    /// Creates the file atomically. `damaged_ms` is the time at which the loss of an earlier file was found.
+    pub fn create(
+        dir: &Path,
+        name: &ConsumerName,
+        position: u64,
+        at_ms: u64,
+        damaged_ms: Option<u64>,
+    ) -> io::Result<ConsumerFile> {
         let mut state = ConsumerState::default();
         state.apply(Fact::Created { position, at_ms });
-        let mut kept = ConsumerFile::new(name.clone(), state, dir.join(name.file_name()), 0);
+        state.damaged_ms = damaged_ms;
+        let mut kept = ConsumerFile::new(name.clone(), state, dir.join(name.file_name()));
         kept.rewrite()?;
         Ok(kept)
     }
 
-    /// Reads a file. Quarantines one that is not a consumer's, and returns None.
-    pub fn load(path: &Path, damage: &mut Vec<String>) -> Option<ConsumerFile> {
+    /// Reads a file. Quarantines one that is not a consumer's, and returns None. `listed` has the name that belongs to the
+    /// file's name.
+    pub fn load(
+        path: &Path,
+        listed: Option<&ConsumerName>,
+        now_ms: u64,
+        damage: &mut Vec<String>,
+    ) -> io::Result<Option<ConsumerFile>> {
         let bytes = open_regular(path, File::options().read(true)).and_then(|mut file| {
             let mut bytes = Vec::new();
             io::Read::read_to_end(&mut file, &mut bytes).map(|_| bytes)
         });
-        let read = bytes.as_ref().ok().and_then(|bytes| state::decode(bytes));
+        if let Err(e) = &bytes
+            && can_pass(e)
+        {
+            return Err(io::Error::new(e.kind(), format!("read {}: {e}", path.display())));
+        }
+        let read = bytes.as_ref().ok().and_then(|bytes| state::decode(bytes, listed));
         // Under another consumer's file name it would never be found.
         let Some(read) = read.filter(|read| path.file_name().is_some_and(|file| *read.name.file_name() == *file))
         else {
             let why = bytes.err().map_or("it is damaged".into(), |e| e.to_string());
-            damage.push(format!("the consumer in {} is unknown: {why}", path.display()));
-            let _ = std::fs::rename(path, quarantine_path(path));
-            return None;
+            if listed.is_none() {
+                damage.push(format!("the consumer in {} is unknown: {why}", path.display()));
+            }
+            quarantine(path, damage);
+            return Ok(None);
         };
-        let mut kept = ConsumerFile::new(read.name, read.state, path.into(), read.len);
+        let mut kept = ConsumerFile::new(read.name, read.state, path.into());
+        (kept.len, kept.count) = (read.len, read.count);
         kept.state.tidy(0);
         if read.damaged > 0 {
-            damage.push(format!("{} facts about the consumer {} are damaged", read.damaged, kept.name));
+            kept.state.damaged_ms = Some(now_ms);
+            let (name, position) = (&kept.name, kept.state.position);
+            damage.push(format!(
+                "{} parts of the file of consumer {name} are damaged; it continues at {position} and may receive events again",
+                read.damaged
+            ));
             let _ = std::fs::hard_link(path, quarantine_path(path));
-            if let Err(e) = kept.rewrite() {
+        }
+        if (read.damaged > 0 || kept.count.is_none())
+            && let Err(e) = kept.rewrite()
+        {
+            // A file of an earlier version stays as it is.
+            if read.damaged > 0 {
                 damage.push(format!("rewrite {}: {e}", path.display()));
             }
         }
-        Some(kept)
+        Ok(Some(kept))
     }
 
-    /// Appends a fact to the file, then applies it in memory.
+    /// Appends a fact to the file, then applies it in memory. The summary follows: it never counts a fact that is not there.
     pub fn append(&mut self, fact: Fact) -> io::Result<()> {
         let file = match open_regular(&self.path, File::options().write(true)) {
             // Another program removed the file: create it again.
@@ -84,6 +117,11 @@ impl ConsumerFile {
         self.len += state::FACT_LEN as u64;
         self.changed();
         self.state.apply(fact);
+        if let Some(count) = &mut self.count {
+            *count += 1;
+            // A failure leaves an older summary, which is true too.
+            let _ = file.write_all_at(&self.state.summary(*count).bytes(), state::summary_at(&self.name));
+        }
         Ok(())
     }
 
@@ -97,8 +135,9 @@ impl ConsumerFile {
     }
 
     fn rewrite(&mut self) -> io::Result<()> {
-        let bytes = self.state.file(&self.name);
+        let (bytes, count) = self.state.file(&self.name);
         replace(&self.path, &bytes)?;
+        self.count = Some(count);
         self.len = bytes.len() as u64;
         self.changed();
         Ok(())
@@ -109,17 +148,6 @@ impl ConsumerFile {
             tracing::warn!(%e, path = %self.path.display(), "failed to remove a consumer's file");
         }
     }
-}
-
-/// Replaces the file at `path` atomically.
-pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let fresh = path.with_extension("tmp");
-    let file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&fresh)?;
-    let written = file.write_all_at(bytes, 0).and_then(|()| std::fs::rename(&fresh, path));
-    if written.is_err() {
-        let _ = std::fs::remove_file(&fresh);
-    }
-    written
 }
 
 /// Starts the writeback of a file, without waiting.

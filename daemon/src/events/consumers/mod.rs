@@ -4,6 +4,7 @@ mod delivery;
 mod expired;
 mod file;
 mod name;
+mod names;
 mod next;
 mod state;
 mod wait;
@@ -11,6 +12,7 @@ mod wait;
 pub use delivery::Delivery;
 pub use expired::Expired;
 pub use name::{ConsumerName, InvalidConsumerName};
+pub use names::FILE_NAME as NAMES_FILE_NAME;
 pub use next::NextEvents;
 pub use state::{ConsumerView, ExitMark};
 pub use wait::NextQuery;
@@ -19,6 +21,7 @@ use super::journal::SeqBounds;
 use super::recover::create_dir;
 use super::segment::lock_ignoring_poison;
 use file::ConsumerFile;
+use names::NameList;
 use next::ScanCache;
 use state::Fact;
 use std::collections::HashMap;
@@ -41,6 +44,8 @@ pub struct Registration {
     pub created: bool,
     /// It had expired and starts again: reported until `forget_expiry`.
     pub expired: Option<Expired>,
+    /// The time at which damage to its file was found: reported until it acknowledges.
+    pub damaged_ms: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -86,6 +91,8 @@ pub struct Consumers {
 struct Table {
     active: HashMap<ConsumerName, Consumer>,
     expired: expired::ExpiredList,
+    /// Consumers whose files are lost, until the position at which they start again is known.
+    lost: Vec<ConsumerName>,
 }
 
 #[derive(Debug)]
@@ -110,26 +117,56 @@ impl Consumers {
         let mut damage = Vec::new();
         create_dir(dir, &mut damage)?;
         let mut active = HashMap::new();
+        let names = NameList::load(dir, &mut damage)?;
+        let listed: HashMap<String, &ConsumerName> = names.active.iter().map(|name| (name.file_name(), name)).collect();
         for entry in std::fs::read_dir(dir)? {
             let path = entry?.path();
+            let file_name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             if path.extension().is_some_and(|ext| ext == "tmp") {
                 let _ = std::fs::remove_file(&path);
             } else if path.extension().is_some_and(|ext| ext == "pos")
-                && let Some(file) = ConsumerFile::load(&path, &mut damage)
+                && let Some(file) = ConsumerFile::load(&path, listed.get(file_name).copied(), now_ms, &mut damage)?
             {
                 active.insert(file.name.clone(), Consumer::new(file));
             }
         }
-        let expired = expired::ExpiredList::load(dir, &mut damage);
+        let gone: Vec<_> = names.expired.iter().filter(|(name, _)| !active.contains_key(name)).cloned().collect();
+        let expired = expired::ExpiredList::load(dir, &gone, &mut damage)?;
+        let is_lost = |name: &&ConsumerName| !active.contains_key(*name) && expired.get(name).is_none();
+        let lost: Vec<ConsumerName> = names.active.iter().filter(is_lost).cloned().collect();
+        for name in &lost {
+            damage.push(format!("the position of consumer {name} is lost; it receives all stored events again"));
+        }
         let consumers = Consumers {
             dir: dir.into(),
             ttl_ms,
             max,
-            table: Mutex::new(Table { active, expired }),
+            table: Mutex::new(Table { active, expired, lost }),
             settled: Notify::new(),
         };
         consumers.expire(now_ms);
+        consumers.store_names(&lock_ignoring_poison(&consumers.table));
         Ok((consumers, damage))
+    }
+
+    /// Creates the consumers again whose files are lost. `oldest` is the oldest event that is kept: they receive all of them.
+    pub fn recreate_lost(&self, oldest: u64, now_ms: u64) -> io::Result<()> {
+        let mut table = lock_ignoring_poison(&self.table);
+        for name in std::mem::take(&mut table.lost) {
+            let position = oldest.saturating_sub(1);
+            let file = ConsumerFile::create(&self.dir, &name, position, now_ms, Some(now_ms))?;
+            table.active.insert(name, Consumer::new(file));
+        }
+        Ok(())
+    }
+
+    /// Writes the list of all consumers. A failure is repaired by the next change or start.
+    fn store_names(&self, table: &Table) {
+        let active = table.active.keys().chain(&table.lost).cloned().collect();
+        let list = NameList { active, expired: table.expired.entries().to_vec() };
+        if let Err(e) = list.store(&self.dir) {
+            tracing::warn!(%e, "failed to write the list of consumers");
+        }
     }
 
     /// Returns the consumer's position. Creates the consumer if there is none.
@@ -149,13 +186,16 @@ impl Consumers {
         };
         let created = self.create_if_absent(&mut table, name, begin, now_ms)?;
         self.touch_locked(&mut table, name, now_ms)?;
-        let position = table.active.get(name).map_or(begin, |consumer| consumer.file.state.position);
-        Ok(Registration { position, created, expired })
+        let state = table.active.get(name).map(|consumer| &consumer.file.state);
+        let position = state.map_or(begin, |state| state.position);
+        Ok(Registration { position, created, expired, damaged_ms: state.and_then(|state| state.damaged_ms) })
     }
 
     /// Records that the consumer was informed of its expiry. A failure only informs it again.
     pub fn forget_expiry(&self, name: &ConsumerName) {
-        let removed = lock_ignoring_poison(&self.table).expired.remove(&self.dir, name);
+        let mut table = lock_ignoring_poison(&self.table);
+        let removed = table.expired.remove(&self.dir, name);
+        self.store_names(&table);
         if let Err(e) = removed {
             tracing::warn!(%e, %name, "failed to record that a consumer knows of its expiry");
         }
@@ -173,6 +213,9 @@ impl Consumers {
             consumer.used_ms = consumer.used_ms.max(now_ms);
             consumer.file.state.tidy(0);
             consumer.file.compact();
+        }
+        if let Some(at_ms) = consumer.file.state.damaged_ms {
+            consumer.file.append(Fact::Damaged { at_ms, reported: true })?;
         }
         let position = consumer.file.state.position;
         self.touch_locked(&mut table, name, now_ms)?;
@@ -275,8 +318,10 @@ impl Consumers {
         if table.active.len() >= self.max {
             return Err(ConsumerError::TooMany { max: self.max });
         }
-        let file = ConsumerFile::create(&self.dir, name, position, now_ms)?;
+        let file = ConsumerFile::create(&self.dir, name, position, now_ms, None)?;
         table.active.insert(name.clone(), Consumer::new(file));
+        // After its file: a consumer that is listed and has no file is lost.
+        self.store_names(table);
         Ok(true)
     }
 
@@ -308,9 +353,10 @@ impl Consumers {
             tracing::warn!(%e, "failed to record expired consumers");
             return Vec::new();
         }
-        for consumer in names.iter().filter_map(|name| table.active.remove(name)) {
-            consumer.file.remove();
-        }
+        let gone: Vec<Consumer> = names.iter().filter_map(|name| table.active.remove(name)).collect();
+        // A consumer leaves the list before its file goes.
+        self.store_names(table);
+        gone.iter().for_each(|consumer| consumer.file.remove());
         names
     }
 }

@@ -20,10 +20,33 @@ const MAX_SEEN_EXITS: usize = 16_384;
 /// A fact in a consumer's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fact {
-    Created { position: u64, at_ms: u64 },
-    Ack { seq: u64, at_ms: u64 },
-    ExitSeen { process: u64, mark: ExitMark },
-    Used { at_ms: u64 },
+    Created {
+        position: u64,
+        at_ms: u64,
+    },
+    Ack {
+        seq: u64,
+        at_ms: u64,
+    },
+    ExitSeen {
+        process: u64,
+        mark: ExitMark,
+    },
+    Used {
+        at_ms: u64,
+    },
+    /// A part of the file was lost. The consumer is informed until it acknowledges: then `reported` is true.
+    Damaged {
+        at_ms: u64,
+        reported: bool,
+    },
+    /// The sum of the position facts and the number of facts after this one. It is the first fact and is overwritten in place,
+    /// so a file that was cut is noticed and its position is known.
+    Summary {
+        position: u64,
+        count: u64,
+        used_ms: u64,
+    },
 }
 
 /// Marks an exit that a call returned to the consumer: its events are not delivered.
@@ -48,6 +71,8 @@ pub struct ConsumerState {
     pub position: u64,
     pub exit_marks: Arc<HashMap<u64, ExitMark>>,
     pub used_ms: u64,
+    /// The time at which damage to its file was found, until the consumer acknowledges the report.
+    pub damaged_ms: Option<u64>,
     /// The lowest number at which a mark can be dropped.
     min_mark_seq: Option<u64>,
 }
@@ -81,6 +106,11 @@ impl ConsumerState {
                 self.used_ms = self.used_ms.max(at_ms);
             }
             Fact::Used { at_ms } => self.used_ms = self.used_ms.max(at_ms),
+            Fact::Damaged { at_ms, reported } => self.damaged_ms = (!reported).then_some(at_ms),
+            Fact::Summary { position, used_ms, .. } => {
+                self.position = self.position.max(position);
+                self.used_ms = self.used_ms.max(used_ms);
+            }
             Fact::ExitSeen { process, mark } => {
                 self.min_mark_seq =
                     Some(self.min_mark_seq.map_or(mark.max_seq(), |min_mark_seq| min_mark_seq.min(mark.max_seq())));
@@ -118,18 +148,26 @@ impl ConsumerState {
         seen.max().unwrap_or(0).max(self.position)
     }
 
-    /// Returns the shortest file with this state.
-    pub fn file(&self, name: &ConsumerName) -> Vec<u8> {
+    /// Returns the summary of a file with this state and this many other facts.
+    pub fn summary(&self, count: u64) -> Fact {
+        Fact::Summary { position: self.position, count, used_ms: self.used_ms }
+    }
+
+    /// Returns the shortest file with this state, and the number of its facts after the summary.
+    pub fn file(&self, name: &ConsumerName) -> (Vec<u8>, u64) {
+        let mut facts = vec![Fact::Created { position: self.position, at_ms: self.used_ms }];
+        facts.extend(self.damaged_ms.map(|at_ms| Fact::Damaged { at_ms, reported: false }));
+        facts.extend(self.exit_marks.iter().map(|(process, mark)| Fact::ExitSeen { process: *process, mark: *mark }));
+        let count = facts.len() as u64;
         let mut out = head(name);
-        out.extend_from_slice(&Fact::Created { position: self.position, at_ms: self.used_ms }.bytes());
-        for (process, mark) in self.exit_marks.iter() {
-            out.extend_from_slice(&Fact::ExitSeen { process: *process, mark: *mark }.bytes());
+        for fact in std::iter::once(self.summary(count)).chain(facts) {
+            out.extend_from_slice(&fact.bytes());
         }
-        out
+        (out, count)
     }
 
     pub fn file_len(&self, name: &ConsumerName) -> u64 {
-        (head_len(name.as_str().len()) + FACT_LEN * (1 + self.exit_marks.len())) as u64
+        (head_len(name.as_str().len()) + FACT_LEN * (3 + self.exit_marks.len())) as u64
     }
 }
 
@@ -140,24 +178,49 @@ pub struct DecodedFile {
     pub state: ConsumerState,
     /// The length up to the last valid fact. A torn write may follow.
     pub len: u64,
-    /// Number of damaged facts before the last valid one.
-    pub damaged: usize,
+    /// The number of facts after the summary. None for a file of a version without summaries.
+    pub count: Option<u64>,
+    /// The number of damaged or lost parts: the head, and facts before the last one that was written.
+    pub damaged: u64,
 }
 
-/// Decodes a file. Returns None if it has no valid name or no valid fact.
-pub fn decode(bytes: &[u8]) -> Option<DecodedFile> {
-    let rest = bytes.strip_prefix(MAGIC)?;
-    let len = usize::from(u16::from_le_bytes(*rest.first_chunk()?));
-    let name = bytes.get(FILE_HEADER_LEN..FILE_HEADER_LEN + len)?;
-    let name = ConsumerName::parse(str::from_utf8(name).ok()?).ok()?;
-    let facts = bytes.strip_prefix(head(&name).as_slice())?;
-    let facts: Vec<Option<Fact>> = facts.as_chunks().0.iter().map(Fact::read).collect();
+/// Decodes a file. A file whose head is damaged is that of `listed`, if a consumer of that name is known. Returns None if
+/// there is no valid name or no valid fact.
+pub fn decode(bytes: &[u8], listed: Option<&ConsumerName>) -> Option<DecodedFile> {
+    let own = own_name(bytes);
+    let mut damaged = u64::from(own.is_none());
+    let name = own.or_else(|| listed.cloned())?;
+    let head_len = head_len(name.as_str().len());
+    let facts: Vec<Option<Fact>> = bytes.get(head_len..)?.as_chunks().0.iter().map(Fact::read).collect();
     let whole = facts.iter().rposition(Option::is_some)? + 1;
     let mut state = ConsumerState::default();
     facts.iter().flatten().for_each(|fact| state.apply(*fact));
-    let damaged = facts[..whole].iter().filter(|fact| fact.is_none()).count();
-    let len = (head_len(len) + whole * FACT_LEN) as u64;
-    Some(DecodedFile { name, state, len, damaged })
+    damaged += facts[..whole].iter().filter(|fact| fact.is_none()).count() as u64;
+    let written = whole as u64 - 1;
+    let count = match facts.first().copied().flatten() {
+        Some(Fact::Summary { count, .. }) => {
+            damaged += count.saturating_sub(written);
+            Some(written)
+        }
+        Some(Fact::Created { .. } | Fact::Ack { .. } | Fact::ExitSeen { .. } | Fact::Used { .. }) => None,
+        // The summary itself is damaged.
+        Some(Fact::Damaged { .. }) | None => Some(written),
+    };
+    Some(DecodedFile { name, state, len: (head_len + whole * FACT_LEN) as u64, count, damaged })
+}
+
+/// Returns the name in a file whose head is intact.
+fn own_name(bytes: &[u8]) -> Option<ConsumerName> {
+    let rest = bytes.strip_prefix(MAGIC)?;
+    let len = u32::from_le_bytes(*rest.first_chunk()?) as usize;
+    let name = bytes.get(FILE_HEADER_LEN..FILE_HEADER_LEN.checked_add(len)?)?;
+    let name = ConsumerName::parse(str::from_utf8(name).ok()?).ok()?;
+    bytes.starts_with(&head(&name)).then_some(name)
+}
+
+/// Returns the offset of the summary in a consumer's file.
+pub fn summary_at(name: &ConsumerName) -> u64 {
+    head_len(name.as_str().len()) as u64
 }
 
 fn head_len(name: usize) -> usize {
@@ -182,6 +245,8 @@ impl Fact {
             Fact::Ack { seq, at_ms } => (2, [seq, at_ms, 0]),
             Fact::ExitSeen { process, mark } => (3, [process, mark.newest_seq, mark.exit_seq]),
             Fact::Used { at_ms } => (4, [at_ms, 0, 0]),
+            Fact::Damaged { at_ms, reported } => (5, [at_ms, u64::from(reported), 0]),
+            Fact::Summary { position, count, used_ms } => (6, [position, count, used_ms]),
         };
         let mut out = [0; FACT_LEN];
         out[4..8].copy_from_slice(&kind.to_le_bytes());
@@ -206,6 +271,8 @@ impl Fact {
                 mark: ExitMark { newest_seq: number(2), exit_seq: number(3) },
             }),
             4 => Some(Fact::Used { at_ms: number(1) }),
+            5 => Some(Fact::Damaged { at_ms: number(1), reported: number(2) != 0 }),
+            6 => Some(Fact::Summary { position: number(1), count: number(2), used_ms: number(3) }),
             // A fact of a later version counts as damaged.
             _ => None,
         }

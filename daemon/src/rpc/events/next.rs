@@ -32,8 +32,9 @@ pub async fn next(
     let error = |e| consumer_error(e, &call.consumer);
     consumers.wait_deliveries(&name).await;
     let registration = consumers.register(&name, call.from, journal.bounds(), wall_ms()).map_err(error)?;
-    // A consumer that had expired is answered at once, with the fact.
-    let wait_ms = if registration.expired.is_some() { 0 } else { call.wait_ms };
+    // A consumer that had expired, or whose position was damaged, is answered at once, with the fact.
+    let is_informed = registration.expired.is_some() || registration.damaged_ms.is_some();
+    let wait_ms = if is_informed { 0 } else { call.wait_ms };
     let deadline = Instant::now() + Duration::from_millis(wait_ms.min(daemon.registry.config.max_wait_ms));
     let query = NextQuery { name: &name, filter: &filter, max_events: limit as usize, max_bytes: MAX_ANSWER_LEN };
     let next = consumers.wait_next(journal, query, deadline).await.map_err(error)?;
@@ -51,6 +52,7 @@ pub async fn next(
         missing,
         created: registration.created,
         forgotten,
+        damaged: registration.damaged_ms.map(|at| results::PositionDamage { at: rfc3339(at) }),
         consumer: call.consumer,
     };
     Ok(WithReceipt { result, receipt })

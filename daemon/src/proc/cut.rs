@@ -51,7 +51,8 @@ pub fn cut(process: &mut Process, max: MaxLen) {
 fn cut_text(text: &mut String, max: usize) -> bool {
     let is_long = text.len() > max;
     if is_long {
-        text.truncate(text.floor_char_boundary(max));
+        let end = (0..=max).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+        text.truncate(end);
         text.push(MARK);
     }
     is_long

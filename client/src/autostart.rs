@@ -47,6 +47,8 @@ pub enum StartError {
     Exited { status: ExitStatus, log: Option<PathBuf>, tail: String },
     /// It runs, but does not answer.
     TimedOut { socket: PathBuf, log: Option<PathBuf>, tail: String },
+    /// The state directory, which holds the log, cannot be used.
+    StateDir { doing: &'static str, path: PathBuf, source: io::Error },
     /// A file that the start needs.
     Io { doing: &'static str, path: PathBuf, source: io::Error },
 }
@@ -68,6 +70,10 @@ impl fmt::Display for StartError {
                 let seconds = START_TIMEOUT.as_secs();
                 write!(f, "toold was started but {} does not answer after {seconds} s", socket.display())?;
                 f.write_str(&log_excerpt(log.as_deref(), tail))
+            }
+            StartError::StateDir { doing, path, source } => {
+                let path = path.display();
+                write!(f, "cannot {doing} {path}: {source}; set TOOLD_STATE_DIR to a directory that you can write to")
             }
             StartError::Io { doing, path, source } => write!(f, "{doing} {}: {source}", path.display()),
         }
@@ -237,7 +243,7 @@ impl DaemonLog {
         let Some(dir) = state_dir else { return Ok(DaemonLog { path: None, file: None, begin: 0 }) };
         let io = |doing, path: &Path| {
             let path = path.to_path_buf();
-            move |source| StartError::Io { doing, path, source }
+            move |source| StartError::StateDir { doing, path, source }
         };
         DirBuilder::new().recursive(true).mode(0o700).create(&dir).map_err(io("create", &dir))?;
         let path = paths::daemon_log(&dir);

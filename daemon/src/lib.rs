@@ -31,7 +31,11 @@ pub mod logging;
 
 pub mod state_dir;
 
+pub mod state_lock;
+
 pub mod listener;
+
+pub mod path_watch;
 
 pub mod watchdog;
 

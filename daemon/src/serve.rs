@@ -6,6 +6,7 @@ use crate::config::{Config, ConfigError, ShimMode};
 use crate::events::{Consumers, Journal, JournalLimits, maintenance};
 use crate::listener::ListenAddr;
 use crate::logging::{self, Format};
+use crate::path_watch;
 use crate::proc::event_sink::EventSink;
 use crate::proc::search_pool::SearchPool;
 use crate::proc::watch_gate::WatchGate;
@@ -13,7 +14,8 @@ use crate::registry::{JournalTail, Registry};
 use crate::rpc;
 use crate::rpc::context::{Daemon, Paths};
 use crate::rpc::wire::{self, Wire, WireLimits};
-use crate::state_dir::{self, StartError, StateLock};
+use crate::state_dir::{self, StartError};
+use crate::state_lock::StateLock;
 use crate::watchdog;
 use clap::{CommandFactory, Parser, Subcommand};
 use std::io;
@@ -23,7 +25,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, Instant};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use toold_shim::hooks;
 use toold_shim::zygote::{self, StartAttributes};
 
@@ -165,9 +167,9 @@ type ShimSources = (Option<zygote::Zygote>, ExecShim);
 /// Locks the state directory, then starts everything else. The zygote is older, so that it never holds the lock, not even
 /// for a moment after a daemon was killed.
 fn start(config: Config, paths: Paths, shims: ShimSources, log: &logging::DaemonLog) -> Result<(), StartError> {
-    let lock = StateLock::take(&paths.state_dir)?;
+    let lock = Arc::new(StateLock::take(&paths.state_dir)?);
     log.limit_file(&toold_proto::paths::daemon_log(&paths.state_dir), config.daemon_log_max_bytes);
-    let addr = ListenAddr::prepare(&paths.socket)?;
+    let addr = Arc::new(ListenAddr::prepare(&paths.socket)?);
     raise_fd_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -177,6 +179,7 @@ fn start(config: Config, paths: Paths, shims: ShimSources, log: &logging::Daemon
         .enable_all()
         .build()
         .map_err(|source| StartError::Io { doing: "start", path: "the runtime".into(), source })?;
+    // The lock is held here to the end: the next daemon may begin only when this one has removed its socket.
     let served = runtime.block_on(serve(config, paths, shims, addr, &lock));
     // A thread that searches, or that the disk does not answer, must not keep the daemon from ending.
     runtime.shutdown_timeout(BLOCKING_SHUTDOWN_TIMEOUT);
@@ -196,8 +199,8 @@ async fn serve(
     config: Config,
     paths: Paths,
     (zygote, exec): ShimSources,
-    addr: ListenAddr,
-    lock: &StateLock,
+    addr: Arc<ListenAddr>,
+    lock: &Arc<StateLock>,
 ) -> Result<(), StartError> {
     let (started, started_ms) = (Instant::now(), wall_ms());
     let listener = addr.listen()?;
@@ -249,13 +252,30 @@ async fn serve(
     );
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
     watchdog::start(&wire);
-    wire::serve(listener, wire, stopped).await;
+    let (renewed, listeners) = mpsc::channel(1);
+    let path_watch = tokio::spawn(path_watch::run(addr.clone(), lock.clone(), renewed));
+    wire::serve_renewed(listener, listeners, wire, ending(stopped, lock.clone())).await;
+    // It must not make the socket again that is removed below.
+    path_watch.abort();
+    let _ = path_watch.await;
     registry.flush_all().await;
     maintenance::flush_all(journal, consumers).await;
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Stopping]);
     addr.remove();
     tracing::info!(running = registry.running(), "stopped; processes keep running");
     Ok(())
+}
+
+/// Returns a signal that follows the stop, after the lock says that this daemon is ending: no client may find the socket
+/// closed before that.
+fn ending(mut stopped: watch::Receiver<bool>, lock: Arc<StateLock>) -> watch::Receiver<bool> {
+    let (close, closing) = watch::channel(false);
+    tokio::spawn(async move {
+        let _ = stopped.wait_for(|stop| *stop).await;
+        lock.mark_ending();
+        let _ = close.send(true);
+    });
+    closing
 }
 
 /// The journal and the consumers that earlier daemons left in the state directory.

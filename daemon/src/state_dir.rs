@@ -1,16 +1,9 @@
-//! The state directory: private to its owner, and locked by one daemon.
+//! Directories that are private to their owner, and the errors of a start.
 
-use crate::events::{can_pass, open_regular, quarantine_path};
-use rustix::fs::FlockOperation;
-use std::fs::{File, Permissions};
-use std::io::{self, Write};
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::fs::Permissions;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
-
-/// Time that the last child of a dead daemon may hold its lock.
-const LOCK_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The reason why a daemon cannot start, for a person.
 #[derive(Debug)]
@@ -32,6 +25,17 @@ impl std::error::Error for StartError {}
 
 pub fn io_error<'a>(doing: &'static str, path: &'a Path) -> impl Fn(io::Error) -> StartError + 'a {
     move |source| StartError::Io { doing, path: path.into(), source }
+}
+
+/// Adds, to an error about a directory that cannot be written, the setting that chooses another.
+pub fn with_setting(error: StartError, setting: &str) -> StartError {
+    match error {
+        StartError::Io { doing, path, source } => {
+            let why = format!("cannot {doing} it: {source}; set {setting} to a place that can be written");
+            StartError::Refused { path, why }
+        }
+        refused @ StartError::Refused { .. } => refused,
+    }
 }
 
 pub fn refused<T>(path: &Path, why: impl Into<String>) -> Result<T, StartError> {
@@ -88,21 +92,6 @@ fn is_shared(dir: &Path, found: &std::fs::Metadata) -> bool {
     home || top || mount
 }
 
-/// Opens or creates the lock file. Moves anything else of its name out of the way: a link would lead to a file of another
-/// program, which would be overwritten.
-fn open_lock(path: &Path, damage: &mut Vec<String>) -> io::Result<File> {
-    let open = || open_regular(path, File::options().read(true).write(true).create(true).truncate(false).mode(0o600));
-    match open() {
-        Err(e) if can_pass(&e) => Err(e),
-        Err(e) => {
-            std::fs::rename(path, quarantine_path(path))?;
-            damage.push(format!("{} was not a lock file and was renamed: {e}", path.display()));
-            open()
-        }
-        opened => opened,
-    }
-}
-
 /// Files in the events' directory that every daemon of this version writes at its first start, and no earlier version.
 const MARKER_FILES: [&str; 2] = ["manifest", "consumers/names"];
 /// Files that are never empty or gone once a marker exists.
@@ -118,57 +107,4 @@ pub fn missing_files(events: &Path) -> Vec<String> {
     }
     let gone = MARKER_FILES.into_iter().chain(OTHER_FILES).filter(|name| !is_there(name));
     gone.map(|name| format!("{} is gone; it was written again", events.join(name).display())).collect()
-}
-
-/// The lock on the state directory.
-pub struct StateLock {
-    dir: PathBuf,
-    damage: Vec<String>,
-    _file: File,
-}
-
-impl StateLock {
-    pub fn take(dir: &Path) -> Result<StateLock, StartError> {
-        private_dir(dir)?;
-        let path = dir.join("lock");
-        let mut damage = Vec::new();
-        let mut file = open_lock(&path, &mut damage).map_err(io_error("open", &path))?;
-        let until = Instant::now() + LOCK_TIMEOUT;
-        while rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
-            let holder = std::fs::read_to_string(&path).unwrap_or_default();
-            let holder = holder.trim();
-            // A child of a dead daemon also has the lock, until it executes its program. This is a poll: `flock` with a
-            // timeout does not exist.
-            let lives = holder.is_empty() || Path::new("/proc").join(holder).exists();
-            if lives || Instant::now() >= until {
-                return refused(dir, format!("another toold (pid {holder}) has this state directory"));
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id())).map_err(io_error("write", &path))?;
-        let procs = dir.join("procs");
-        private_dir(&procs)?;
-        Ok(StateLock { dir: dir.into(), damage, _file: file })
-    }
-
-    /// Returns descriptions of damage to the lock file.
-    pub fn damage(&self) -> &[String] {
-        &self.damage
-    }
-
-    /// Stores the path of the socket for clients: they cannot see the daemon's descriptors.
-    pub fn store_socket(&self, socket: &Path) -> Result<(), StartError> {
-        // Not renamed into place: a crash leaves no second file, and a client that finds this one empty looks elsewhere.
-        let path = self.dir.join("socket");
-        let file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&path);
-        file.and_then(|mut file| file.write_all(socket.as_os_str().as_bytes())).map_err(io_error("write", &path))
-    }
-
-    pub fn procs_dir(&self) -> PathBuf {
-        self.dir.join("procs")
-    }
-
-    pub fn events_dir(&self) -> PathBuf {
-        self.dir.join("events")
-    }
 }

@@ -5,6 +5,7 @@ mod damage_events;
 mod disk;
 mod power_cut;
 mod recover;
+mod removed;
 mod shim_reuse;
 mod survive;
 mod survive_many;

@@ -154,3 +154,42 @@ fn a_directory_that_others_rely_on_is_not_closed_to_them() {
     fails(&d, &["--socket", socket.to_str().unwrap()], home.to_str().unwrap());
     assert_eq!(fs::metadata(&home).unwrap().permissions().mode() & 0o777, 0o755);
 }
+
+/// Before, every failure of `flock` was reported as a second daemon without a pid.
+#[test]
+fn a_file_system_without_locks_is_reported_as_that() {
+    for errno in [libc::ENOLCK, libc::EOPNOTSUPP, libc::ENOSYS] {
+        let d = Daemon::prepare("", &[]);
+        let mut command = d.command();
+        sys::refuse_call(&mut command, libc::SYS_flock, errno);
+        let output = output_of(command.stderr(Stdio::piped()).spawn().unwrap());
+        assert_eq!(output.code, 1, "{output:?}");
+        for part in ["file locks do not work there", "TOOLD_STATE_DIR", "local disk"] {
+            assert!(output.stderr.contains(part), "{errno}: {output:?}");
+        }
+        assert!(!output.stderr.contains("another toold"), "{output:?}");
+    }
+}
+
+/// Before, the message ended with the reason.
+#[test]
+fn a_read_only_disk_is_reported_with_the_setting_that_chooses_another_place() {
+    let d = Daemon::prepare("", &[]);
+    let (state, run) = (d.root().join("state"), d.root().join("run"));
+    let mount = |dir: &Path| format!("mount -t tmpfs -o ro,mode=700 tmpfs {}", dir.display());
+    let possible = d.tool("unshare", &["-m", "sh", "-c", &mount(&state)]).status().is_ok_and(|s| s.success());
+    if skip_unless(possible, "a read-only file system needs root and mount namespaces") {
+        return;
+    }
+    let toold = d.binary.display().to_string();
+    for (dir, program, setting) in [
+        (&state, "toolctl info", "set TOOLD_STATE_DIR to "),
+        (&state, toold.as_str(), "set TOOLD_STATE_DIR to "),
+        (&run, toold.as_str(), "set TOOLD_SOCKET to "),
+    ] {
+        let script = format!("{} && {program}", mount(dir));
+        let output = output_of(d.tool("unshare", &["-m", "sh", "-c", &script]).spawn().unwrap());
+        assert!(output.code != 0 && output.stderr.contains(setting), "{program}: {output:?}");
+        assert!(output.stderr.contains("Read-only file system"), "{program}: {output:?}");
+    }
+}

@@ -246,3 +246,28 @@ pub fn own_terminal(command: &mut Command) {
         })
     };
 }
+
+/// Makes one system call fail with this error in the child and all its descendants, as a kernel or a file system without it
+/// would.
+pub fn refuse_call(command: &mut Command, call: libc::c_long, errno: i32) {
+    const LOAD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
+    const JUMP_IF_EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
+    const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
+    let step = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
+    let filter = [
+        // The number of the call is the first field of the data.
+        step(LOAD, 0, 0, 0),
+        step(JUMP_IF_EQUAL, 0, 1, call as u32),
+        step(RETURN, 0, 0, libc::SECCOMP_RET_ERRNO | errno as u32),
+        step(RETURN, 0, 0, libc::SECCOMP_RET_ALLOW),
+    ];
+    // SAFETY: the closure only calls prctl, which is safe between fork and exec; the filter lives in the closure.
+    unsafe {
+        command.pre_exec(move || {
+            let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_ptr().cast_mut() };
+            let set = libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+                && libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &program) == 0;
+            if set { Ok(()) } else { Err(io::Error::last_os_error()) }
+        })
+    };
+}

@@ -31,6 +31,7 @@ pub use response::{Serialized, WithReceipt, WriteJson};
 use crate::config::Config;
 use ::jsonrpsee::Methods;
 use connection::Connection;
+use futures_util::FutureExt;
 use opening::OpeningDeadline;
 use reserve::ReserveFd;
 use sniff::{Framing, Opening};
@@ -39,7 +40,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use toold_proto::{ErrorKind, RpcError};
 
@@ -240,6 +241,17 @@ impl StopSignal {
 /// Accepts and serves clients until `stop`. Then it accepts no more, writes the finished answers, closes every connection
 /// and returns. Calls in flight are not cancelled.
 pub async fn serve(listener: UnixListener, wire: Arc<Wire>, stop: watch::Receiver<bool>) {
+    let (_, none) = mpsc::channel(1);
+    serve_renewed(listener, none, wire, stop).await;
+}
+
+/// Does the same, and goes on with each new listener that comes. Clients in the queue of the old one are served first.
+pub async fn serve_renewed(
+    mut listener: UnixListener,
+    mut listeners: mpsc::Receiver<UnixListener>,
+    wire: Arc<Wire>,
+    stop: watch::Receiver<bool>,
+) {
     let mut stop = StopSignal(stop);
     let mut clients = JoinSet::new();
     let mut reserve = ReserveFd::new();
@@ -259,6 +271,12 @@ pub async fn serve(listener: UnixListener, wire: Arc<Wire>, stop: watch::Receive
                     }
                 }
             },
+            Some(next) = listeners.recv() => {
+                while let Some(Ok((stream, _))) = listener.accept().now_or_never() {
+                    admit(stream, &wire, &stop, &mut clients);
+                }
+                listener = next;
+            }
             Some(_) = clients.join_next() => {}
             () = stop.wait() => break,
         }

@@ -1,0 +1,79 @@
+//! What the daemon needs is taken away while it runs: its socket, the directory of that, its lock file.
+
+use serde_json::json;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
+use std::process::Stdio;
+use toold_test_support::output::output_of;
+use toold_test_support::rig::Daemon;
+
+/// Before, `toolctl` failed from then on: the daemon listened on a socket without a name, and kept others from starting.
+#[test]
+fn a_daemon_whose_socket_or_directory_was_removed_is_reachable_again() {
+    let d = Daemon::start();
+    let id = d.sh("exec sleep 1000");
+    let (socket, dir, run) = (d.socket(), d.root().join("run/toold"), d.root().join("run"));
+    let mut early = d.conn();
+    let ways: [(&str, &dyn Fn()); 6] = [
+        ("the socket was removed", &|| fs::remove_file(&socket).unwrap()),
+        ("the socket was moved", &|| fs::rename(&socket, run.join("elsewhere")).unwrap()),
+        ("the directory was removed", &|| fs::remove_dir_all(&dir).unwrap()),
+        ("the directory was moved", &|| fs::rename(&dir, run.join("other")).unwrap()),
+        ("the directory above was moved", &|| fs::rename(&run, d.root().join("run2")).unwrap()),
+        ("everything was removed", &|| fs::remove_dir_all(&run).unwrap()),
+    ];
+    for (what, take_away) in ways {
+        take_away();
+        let listed = d.ctl(&["list", "--json"]);
+        assert!(listed.code == 0 && listed.stdout.contains(&id), "{what}: {listed:?}");
+        let pid = d.ok("daemon.info", json!({}))["pid"].clone();
+        assert_eq!(pid, d.pid(), "{what}: the same daemon answers");
+        let modes = [&dir, &socket].map(|path| fs::metadata(path).unwrap().permissions().mode() & 0o777);
+        assert_eq!(modes, [0o700, 0o600], "{what}");
+    }
+    assert_eq!(early.call("daemon.info", json!({})).unwrap()["pid"], d.pid(), "an open connection goes on");
+}
+
+/// Before, a stopping daemon removed whatever was at its path.
+#[test]
+fn a_socket_that_another_daemon_put_in_its_place_is_left_alone() {
+    let mut d = Daemon::start();
+    let other = d.root().join("run/toold/other.sock");
+    let listener = UnixListener::bind(&other).unwrap();
+    fs::rename(&other, d.socket()).unwrap();
+    assert_eq!(d.stop(libc::SIGTERM), 0);
+    assert!(d.socket().exists(), "it belongs to another daemon");
+    drop(listener);
+    fs::remove_file(d.socket()).unwrap();
+}
+
+/// Before, a second daemon got a lock file of its own, and both ran on one state directory.
+#[test]
+fn a_second_daemon_is_refused_also_without_the_lock_file() {
+    let d = Daemon::start();
+    let lock = d.state().join("lock");
+    for _ in 0..20 {
+        fs::remove_file(&lock).unwrap();
+        let mut second = d.command();
+        second.arg("--socket").arg(d.root().join("second/toold.sock")).stderr(Stdio::piped());
+        let refused = output_of(second.spawn().unwrap());
+        assert!(refused.code == 1 && refused.stderr.contains("has this state directory"), "{refused:?}");
+        d.eventually("the lock file is there again", || {
+            fs::read_to_string(&lock).is_ok_and(|text| text == format!("{}\n", d.pid()))
+        });
+    }
+    assert_eq!(d.run("exit 3")["exit_code"], 3);
+}
+
+/// Before, 1 of 60 failed: the next daemon found the lock of the one that was ending, and gave up.
+#[test]
+fn a_call_right_after_a_shutdown_gets_a_daemon_of_its_own() {
+    let d = Daemon::prepare("", &[]);
+    for n in 0..60 {
+        let started = d.ctl(&["exec", "--", "/bin/true"]);
+        assert_eq!(started.code, 0, "call {n}: {started:?}");
+        let stopped = d.ctl(&["shutdown"]);
+        assert_eq!(stopped.code, 0, "shutdown {n}: {stopped:?}");
+    }
+}

@@ -3,6 +3,7 @@
 use crate::error::CliError;
 use crate::render::Style;
 use crate::render::sanitize::{Keep, Sanitizer};
+use crate::render::text::{escape_control, escape_json, only_lines_and_colours};
 use crate::sys;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
@@ -166,8 +167,24 @@ impl<'a> Console<'a> {
         let _ = self.err.write_all(b"\x07").and_then(|()| self.err.flush());
     }
 
+    /// Prints rendered text. On a terminal nothing in it acts but lines and colours.
     pub fn print(&mut self, text: &str) -> Result<(), CliError> {
-        self.print_bytes(text.as_bytes())
+        match self.style.terminal() {
+            true => self.print_bytes(only_lines_and_colours(text).as_bytes()),
+            false => self.print_bytes(text.as_bytes()),
+        }
+    }
+
+    /// Prints a JSON document, unchanged but for characters that act on a terminal.
+    pub fn print_json(&mut self, document: &str) -> Result<(), CliError> {
+        let shown = if self.style.terminal() { escape_json(document) } else { document.to_owned() };
+        self.print_bytes((shown + "\n").as_bytes())
+    }
+
+    /// Prints an error as a JSON document on standard error. A failure is ignored: the exit code remains.
+    pub fn json_error(&mut self, document: &str) {
+        let shown = if self.err_style.terminal() { escape_json(document) } else { document.to_owned() };
+        let _ = writeln!(self.err, "{shown}").and_then(|()| self.err.flush());
     }
 
     pub fn print_bytes(&mut self, bytes: &[u8]) -> Result<(), CliError> {
@@ -176,11 +193,18 @@ impl<'a> Console<'a> {
     }
 
     /// Prints a message to the user on standard error. A failure is ignored, since there is no other way to report it.
+    /// It is one line: it may contain a name, a path or a message of the daemon, which is untrusted text.
     pub fn message(&mut self, text: &str) {
         self.erase();
-        // It may contain a process name, which is untrusted text.
-        let text = Sanitizer::new(Keep::Nothing).push(text);
-        let _ = writeln!(self.err, "toolctl: {text}").and_then(|()| self.err.flush());
+        let _ = writeln!(self.err, "toolctl: {}", escape_control(text)).and_then(|()| self.err.flush());
+    }
+
+    /// Prints lines of a file below a message, indented so that none looks like a message.
+    pub fn excerpt(&mut self, text: &str) {
+        for line in text.lines() {
+            let _ = writeln!(self.err, "  {}", escape_control(line));
+        }
+        let _ = self.err.flush();
     }
 }
 

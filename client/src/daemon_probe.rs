@@ -52,7 +52,7 @@ fn would_activate(socket: &Path) -> bool {
 /// Returns the pid of the daemon that holds the state directory, from its lock file.
 pub fn daemon_pid() -> Option<u32> {
     let text = std::fs::read_to_string(paths::state_dir()?.join("lock")).ok()?;
-    // The second line, if any, says that it is ending.
+    // The second line, if any, marks a daemon that is ending.
     let pid = text.lines().next()?.trim().parse().ok()?;
     // The pid may belong to another process by now.
     let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;

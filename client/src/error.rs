@@ -77,6 +77,15 @@ impl CliError {
         ))
     }
 
+    /// Returns the lines of the daemon's log at the end of the text; empty if there are none.
+    pub fn excerpt(&self) -> &str {
+        match self {
+            CliError::Start(StartError::Exited { tail, .. } | StartError::TimedOut { tail, .. }) => tail,
+            // Every other error is one line.
+            _ => "",
+        }
+    }
+
     /// Reports whether an id named no process.
     pub fn is_not_found(&self) -> bool {
         matches!(self, CliError::Call(CallError::Rpc(error)) if error.kind() == Some(ErrorKind::NotFound))

@@ -10,18 +10,23 @@ use strsim::osa_distance;
 
 /// Prints it to stdout or stderr, in colours if those are wanted there, or with `--json` as a document. Returns the exit code.
 pub fn print(wrong: &clap::Error, line: &RawArgs<'_>, argv: &[OsString], console: &mut Console<'_>) -> u8 {
+    // The message quotes what was typed, which may be anything: the arguments are parsed again, escaped.
+    let safe: Vec<OsString> = argv.iter().map(|token| escape_control(&token.to_string_lossy()).into()).collect();
+    let again = if safe == argv { None } else { crate::cli::parse(&safe).err() };
+    let is_safe = safe == argv || again.is_some();
+    let wrong = again.as_ref().unwrap_or(wrong);
     let text = wrong.render();
     let (plain, coloured) = (with_own_prefix(&text.to_string()), with_own_prefix(&text.ansi().to_string()));
     // If it cannot be written, the exit code remains.
+    if wrong.use_stderr() && line.wants_json() {
+        console.json_error(&CliError::Usage(sentence(wrong)).document().to_string());
+        return wrong.exit_code() as u8;
+    }
     let _ = if !wrong.use_stderr() {
         let help = if console.style.colour { text.ansi().to_string() } else { text.to_string() };
         write!(console.out, "{help}")
-    } else if line.wants_json() {
-        writeln!(console.err, "{}", CliError::Usage(sentence(wrong)).document())
-    } else if argv.iter().any(|token| *token != *escape_control(&token.to_string_lossy())) {
-        // The message quotes what was typed, which may be anything.
-        let lines: Vec<String> = plain.lines().map(escape_control).collect();
-        writeln!(console.err, "{}", lines.join("\n"))
+    } else if !is_safe {
+        writeln!(console.err, "{}", escape_control(plain.trim_end()))
     } else {
         write!(console.err, "{}", if console.err_style.colour { coloured } else { plain })
     };

@@ -266,7 +266,7 @@ async fn serve(
     Ok(())
 }
 
-/// Returns a signal that follows the stop, after the lock says that this daemon is ending: no client may find the socket
+/// Returns a signal that follows the stop, after the lock file is marked as that of a daemon that is ending: no client may find the socket
 /// closed before that.
 fn ending(mut stopped: watch::Receiver<bool>, lock: Arc<StateLock>) -> watch::Receiver<bool> {
     let (close, closing) = watch::channel(false);

@@ -85,7 +85,8 @@ pub fn main() -> u8 {
     }
 }
 
-fn parse(argv: &[OsString]) -> Result<Cli, clap::Error> {
+/// Parses the command line. Nothing happens yet.
+pub fn parse(argv: &[OsString]) -> Result<Cli, clap::Error> {
     match parse_single_verb(argv) {
         Some(cli) => Ok(cli),
         None => parse_all_verbs(argv),
@@ -126,10 +127,11 @@ fn run(mut cli: Cli, console: Console<'_>) -> u8 {
 fn report(failure: &CliError, cx: &mut Context<'_>) -> u8 {
     match failure {
         CliError::OutputClosed => {}
-        // If it cannot be written, the exit code remains.
-        failure if cx.json => drop(writeln!(cx.console.err, "{}", failure.document())),
+        failure if cx.json => cx.console.json_error(&failure.document().to_string()),
         failure => {
-            cx.console.message(&failure.to_string());
+            let (text, excerpt) = (failure.to_string(), failure.excerpt());
+            cx.console.message(text.strip_suffix(excerpt).unwrap_or(&text).trim_end());
+            cx.console.excerpt(excerpt);
             failure.hint().into_iter().for_each(|hint| cx.console.message(&hint));
         }
     }
@@ -143,6 +145,8 @@ pub enum Screen {
     None,
     /// Standard error, 60 columns wide.
     Errors,
+    /// Both streams, 60 columns wide.
+    Both,
 }
 
 /// Runs `toolctl` inside a test. Returns its exit code, its output and its errors.
@@ -170,9 +174,13 @@ pub fn test_run_into(
     let all = ["toolctl", "--no-autostart", "--socket", &socket].into_iter().chain(args.iter().copied());
     let mut err = Vec::new();
     let mut console = Console::plain(out, &mut err);
-    if screen == Screen::Errors {
+    if screen != Screen::None {
         console.err_style.width = Some(60);
-        console.can_redraw = true;
+    }
+    match screen {
+        Screen::None => {}
+        Screen::Errors => console.can_redraw = true,
+        Screen::Both => console.style.width = Some(60),
     }
     let argv: Vec<OsString> = all.map(Into::into).collect();
     let code = match parse(&argv) {
@@ -186,5 +194,7 @@ pub fn test_run_into(
     (code, String::from_utf8_lossy(&err).into_owned())
 }
 
+#[cfg(test)]
+mod hostile_values;
 #[cfg(test)]
 mod tests;

@@ -103,11 +103,11 @@ impl Context<'_> {
     /// Prints a value of our own as one JSON document.
     pub fn print_json(&mut self, value: &impl serde::Serialize) -> Result<(), CliError> {
         let text = serde_json::to_string(value).map_err(|e| CliError::Io { doing: "write JSON", source: e.into() })?;
-        self.console.print(&format!("{text}\n"))
+        self.console.print_json(&text)
     }
 
     /// Prints one JSON document unchanged.
     pub fn document(&mut self, raw: &RawValue) -> Result<(), CliError> {
-        self.console.print(&format!("{}\n", raw.get()))
+        self.console.print_json(raw.get())
     }
 }

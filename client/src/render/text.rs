@@ -20,6 +20,43 @@ pub fn escape_control(text: &str) -> String {
     out
 }
 
+/// Returns rendered text for a terminal: lines, tabs and our colours stay, and every other control character is shown as
+/// its code point. The last check of everything that is printed; a view has escaped its values before, so that none of them
+/// makes a line of its own.
+pub fn only_lines_and_colours(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut writer = ControlEscaper::default();
+    for (at, c) in text.char_indices() {
+        match c {
+            '\n' | '\t' => out.push(c),
+            '\x1b' if is_colour(&text[at..]) => out.push(c),
+            c => writer.push(c, &mut out),
+        }
+    }
+    out
+}
+
+/// Returns true if the text begins with a sequence that sets colours.
+fn is_colour(text: &str) -> bool {
+    let params =
+        text.strip_prefix("\x1b[").map(|rest| rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == ';'));
+    params.is_some_and(|end| end.starts_with('m'))
+}
+
+/// Returns a JSON document for a terminal. Control characters occur only in strings, where an escape means the same.
+pub fn escape_json(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c != '\n' && (c.is_control() || is_deceptive(c)) {
+            let mut units = [0; 2];
+            c.encode_utf16(&mut units).iter().for_each(|unit| out.push_str(&format!("\\u{unit:04x}")));
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
 /// Writes characters that a terminal simply shows unchanged, and all others as their code point.
 #[derive(Debug, Default)]
 pub struct ControlEscaper {
@@ -152,6 +189,22 @@ pub fn size(n: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rendered_text_keeps_lines_and_colours_and_nothing_else_that_acts() {
+        assert_eq!(
+            only_lines_and_colours("a\n\x1b[1;31mb\x1b[m\tc\x1b[2J\x1b]0;t\x07\r\u{9b}m\x1b[1\u{202e}"),
+            "a\n\x1b[1;31mb\x1b[m\tc\\x1b[2J\\x1b]0;t\\x07\\x0d\\u{9b}m\\x1b[1\\u{202e}"
+        );
+    }
+
+    #[test]
+    fn a_json_document_means_the_same_on_a_terminal() {
+        let value = "\x1b[2J\u{7f}\u{9b}31m\u{202e}\u{e0001}é";
+        let shown = escape_json(&serde_json::to_string(value).expect("a string"));
+        assert_eq!(shown, r#""\u001b[2J\u007f\u009b31m\u202e\udb40\udc01é""#);
+        assert_eq!(serde_json::from_str::<String>(&shown).expect("JSON"), value);
+    }
     use proptest::prelude::*;
 
     #[test]

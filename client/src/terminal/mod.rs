@@ -9,6 +9,7 @@ mod replay_buffer;
 mod tokens;
 mod viewport;
 
+use crate::render::text::escape_control;
 use crate::sys::{self, TerminalSettings};
 use modes::Modes;
 use replay::{snapshot, snapshot_in_place};
@@ -157,6 +158,8 @@ impl Terminal {
     /// Prints one line of ours into the program's output. If the program addresses the cursor, the line goes into the last row so
     /// that nothing is shifted: on the alternate screen until the program writes there, else for [`MESSAGE_DURATION`].
     pub fn message(&mut self, text: &str) {
+        // It may contain a message of the daemon, with a path or a name in it.
+        let text = &escape_control(text);
         if let Some(covers) = self.message_in_last_row(text) {
             self.pending_message = None;
             if covers {

@@ -34,3 +34,33 @@ fn errors_of_the_daemon_name_options_and_remedies() {
     assert!(gone.code == 4 && gone.stderr.contains("`toold &`"), "{gone:?}");
     assert!(!gone.stderr.contains("service start"), "no user manager is here: {gone:?}");
 }
+
+/// Before, a line feed in the name of a program began a line that looked like one of `toolctl`.
+#[test]
+fn text_from_outside_makes_no_line_of_its_own_and_acts_on_no_terminal() {
+    let d = Daemon::start();
+    let hostile = "no\x1b[2J\u{9b}31m\ntoolctl: all is well";
+    let label = format!("k={hostile}");
+    assert_eq!(d.ctl(&["run", "--name", "web", "--label", &label, "--", "/bin/sh", "-c", ": $1", hostile]).code, 0);
+    for (args, fails) in [
+        (&["exec", "--", hostile][..], true),
+        (&["run", "--", hostile], true),
+        (&["exec", "--cwd", hostile, "--", "/bin/true"], true),
+        (&["--socket", hostile, "--no-autostart", "list"], true),
+        (&["--config", hostile, "--socket", "other/s", "list"], true),
+        (&["poll", hostile], true),
+        (&["wait", hostile], true),
+        (&["kill", hostile], true),
+        (&[hostile], true),
+        (&["list", "--all"], false),
+        (&["inspect", "web"], false),
+        (&["poll", "web"], false),
+    ] {
+        let output = d.ctl(args);
+        assert_eq!(output.code != 0, fails, "{args:?}: {output:?}");
+        for text in [&output.stdout, &output.stderr] {
+            assert!(!text.contains(|c: char| c.is_control() && c != '\n'), "{args:?}: {text:?}");
+            assert!(!text.lines().any(|line| line.starts_with("toolctl: all is well")), "{args:?}: {text}");
+        }
+    }
+}

@@ -48,7 +48,16 @@ const MAX_SESSION_SECS: u32 = 120;
 const INTERRUPTED: i32 = 130;
 
 /// Prefixes of lines about building this repository.
-const BUILDING: &[&str] = &["cargo ", "bash .ci/run", "rustup ", "git ", "packaging/deb", "tests/counts"];
+const BUILDING: &[&str] = &[
+    "cargo ",
+    "bash .ci/run",
+    "rustup ",
+    "git ",
+    "packaging/deb",
+    "tests/counts",
+    "TOOLD_DAMAGE_ROUNDS=",
+    "TOOLD_SOAK_SECONDS=",
+];
 
 /// The commands of a page with the unseen ones between them; those of the page have their number.
 fn session(page: &Page) -> Vec<(Option<usize>, Typed)> {

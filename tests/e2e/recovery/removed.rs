@@ -1,4 +1,4 @@
-//! What the daemon needs is taken away while it runs: its socket, the directory of that, its lock file.
+//! Files that the daemon needs are taken away while it runs: its socket, the directory of that, its lock file.
 
 use serde_json::json;
 use std::fs;

@@ -76,4 +76,6 @@ fn a_call_right_after_a_shutdown_gets_a_daemon_of_its_own() {
         let stopped = d.ctl(&["shutdown"]);
         assert_eq!(stopped.code, 0, "shutdown {n}: {stopped:?}");
     }
+    // The rig ends the daemon that it finds, which must not be one that is ending already.
+    assert_eq!(d.ctl(&["info"]).code, 0);
 }

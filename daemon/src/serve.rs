@@ -219,7 +219,7 @@ async fn serve(
     let EventStores { journal, consumers, sink, tail, damage } = open_events(&config, &lock.events_dir())?;
     let consumer_ttl_ms = config.events.consumer_ttl_ms;
     let registry = Registry::new(config, lock.procs_dir(), launcher, sink.clone());
-    lock.damage().iter().cloned().chain(damage).for_each(|damage| registry.report_damage(damage));
+    lock.damage().into_iter().chain(damage).for_each(|damage| registry.report_damage(damage));
     let read = |source| StartError::Io { doing: "read", path: lock.procs_dir(), source };
     let count = registry.adopt(tail).await.map_err(read)?;
     let (stop, stopped) = watch::channel(false);

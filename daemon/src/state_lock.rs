@@ -28,7 +28,7 @@ const ENDING: &str = "ending";
 pub struct StateLock {
     dir: PathBuf,
     file: Mutex<File>,
-    damage: Vec<String>,
+    damage: Mutex<Vec<String>>,
     /// None where directories cannot be locked.
     _dir_lock: Option<File>,
 }
@@ -54,7 +54,7 @@ impl StateLock {
         };
         write_pid(&file).map_err(io_error("write", &lock_path(dir))).map_err(setting)?;
         private_dir(&dir.join("procs")).map_err(setting)?;
-        Ok(StateLock { dir: dir.into(), file: Mutex::new(file), damage, _dir_lock: dir_lock })
+        Ok(StateLock { dir: dir.into(), file: Mutex::new(file), damage: Mutex::new(damage), _dir_lock: dir_lock })
     }
 
     /// Records that this daemon is ending, so that the next one waits for it.
@@ -72,7 +72,7 @@ impl StateLock {
             return Ok(false);
         }
         let mut damage = Vec::new();
-        let file = open_lock(&path, &mut damage).map_err(io_error("open", &path))?;
+        let file = open_own(&path, &mut damage).map_err(io_error("open", &path))?;
         damage.iter().for_each(|damage| tracing::warn!(damage));
         if rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
             return refused(&path, "another process has locked it");
@@ -82,17 +82,20 @@ impl StateLock {
         Ok(true)
     }
 
-    /// Returns descriptions of damage to the lock file.
-    pub fn damage(&self) -> &[String] {
-        &self.damage
+    /// Returns descriptions of damage to the lock file and the stored path of the socket.
+    pub fn damage(&self) -> Vec<String> {
+        self.damage.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Stores the path of the socket for clients: they cannot see the daemon's descriptors.
     pub fn store_socket(&self, socket: &Path) -> Result<(), StartError> {
         // Not renamed into place: a crash leaves no second file, and a client that finds this one empty looks elsewhere.
         let path = self.dir.join("socket");
-        let file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&path);
-        file.and_then(|mut file| file.write_all(socket.as_os_str().as_bytes())).map_err(io_error("write", &path))
+        let mut damage = Vec::new();
+        let file = open_own(&path, &mut damage).and_then(|file| file.set_len(0).map(|()| file));
+        let written = file.and_then(|mut file| file.write_all(socket.as_os_str().as_bytes()));
+        self.damage.lock().unwrap_or_else(PoisonError::into_inner).extend(damage);
+        written.map_err(io_error("write", &path))
     }
 
     pub fn dir(&self) -> &Path {
@@ -126,7 +129,7 @@ fn try_both(dir: &Path, damage: &mut Vec<String>) -> Result<Attempt, StartError>
         Err(_) => None,
     };
     let path = lock_path(dir);
-    let file = open_lock(&path, damage).map_err(io_error("open", &path))?;
+    let file = open_own(&path, damage).map_err(io_error("open", &path))?;
     match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => {}
         Err(Errno::WOULDBLOCK) => return Ok(Attempt::Held),
@@ -192,15 +195,15 @@ fn lock_path(dir: &Path) -> PathBuf {
     dir.join("lock")
 }
 
-/// Opens or creates the lock file. Moves anything else of its name out of the way: a link would lead to a file of another
+/// Opens or creates a file to write. Moves anything else of its name out of the way: a link would lead to a file of another
 /// program, which would be overwritten.
-fn open_lock(path: &Path, damage: &mut Vec<String>) -> io::Result<File> {
+fn open_own(path: &Path, damage: &mut Vec<String>) -> io::Result<File> {
     let open = || open_regular(path, File::options().read(true).write(true).create(true).truncate(false).mode(0o600));
     match open() {
         Err(e) if can_pass(&e) => Err(e),
         Err(e) => {
             std::fs::rename(path, quarantine_path(path))?;
-            damage.push(format!("{} was not a lock file and was renamed: {e}", path.display()));
+            damage.push(format!("{} was not a regular file and was renamed: {e}", path.display()));
             open()
         }
         opened => opened,

@@ -26,19 +26,23 @@ const DEFAULT_SEED: u64 = 13;
 const DEFAULT_ROUNDS: u64 = 8;
 /// One random round of this many has running processes, whose state directory cannot be copied.
 const LIVE_INTERVAL: u64 = 20;
-/// Files whose damage still has consequences: the formats without checksums. `TOOLD_DAMAGE_FILES=` (empty) selects all.
-const PENDING: [&str; 1] = ["procs/"];
+/// Files whose damage while a process runs still has consequences: a change of the output of a running process is noticed
+/// only after its end. `TOOLD_DAMAGE_FILES=` (empty) selects all.
+const PENDING_LIVE: [&str; 1] = ["procs/"];
 
 fn variable(name: &str) -> Option<u64> {
     Some(std::env::var(name).ok()?.parse().unwrap_or_else(|_| panic!("{name} is not a number")))
 }
 
-/// Returns true if `TOOLD_DAMAGE_FILES` selects this file. Without it all are selected but those in `PENDING`.
+/// Returns true if `TOOLD_DAMAGE_FILES` selects this file. Without it all are selected.
 fn is_selected(file: &str) -> bool {
-    match std::env::var("TOOLD_DAMAGE_FILES") {
-        Ok(parts) => parts.split(',').any(|part| file.starts_with(part)),
-        Err(_) => !PENDING.iter().any(|part| file.starts_with(part)),
-    }
+    std::env::var("TOOLD_DAMAGE_FILES").map_or(true, |parts| parts.split(',').any(|part| file.starts_with(part)))
+}
+
+/// Like `is_selected`, in a round with running processes: without a selection, files in `PENDING_LIVE` are left out.
+fn is_selected_live(file: &str) -> bool {
+    let is_pending = PENDING_LIVE.iter().any(|part| file.starts_with(part));
+    is_selected(file) && (!is_pending || std::env::var_os("TOOLD_DAMAGE_FILES").is_some())
 }
 
 #[test]

@@ -2,16 +2,19 @@
 
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use toold_test_support::rig::Daemon;
 
-/// The consumer with which a snapshot reads all events.
-const READER: &str = "damage-reader";
+/// Each snapshot reads all events as a consumer of its own.
+static READERS: AtomicU64 = AtomicU64::new(0);
 const MAX_EVENTS: u64 = 10_000;
 /// Fields of a process that change while it runs, or with the directory that it is in.
 const VOLATILE: [&str; 6] = ["uptime_ms", "next_cursor", "output", "usage", "idle_ms", "shim_pid"];
 
 #[derive(Debug, Clone, Default)]
 pub struct Snapshot {
+    /// The consumer that reads all events.
+    pub reader: String,
     /// Each process by id: its fields, its bytes and the lines of both streams.
     pub processes: BTreeMap<String, Value>,
     /// Each event by number.
@@ -41,7 +44,8 @@ pub struct ConsumerSnapshot {
 impl Snapshot {
     /// Reads everything. `consumers` are read even if the daemon does not list them.
     pub fn read(daemon: &Daemon, ids: &[String], consumers: &[String]) -> Snapshot {
-        let mut snapshot = Snapshot::default();
+        let reader = format!("damage-reader-{}", READERS.fetch_add(1, Ordering::Relaxed));
+        let mut snapshot = Snapshot { reader, ..Snapshot::default() };
         let info = daemon.ok("daemon.info", json!({}));
         snapshot.last = info["events"]["last"].as_u64().unwrap();
         snapshot.oldest = info["events"]["oldest"].as_u64().unwrap();
@@ -63,7 +67,8 @@ impl Snapshot {
     /// Reads the events after those that were read before.
     pub fn read_events(&mut self, daemon: &Daemon) {
         loop {
-            let next = daemon.ok("events.next", json!({ "consumer": READER, "from": "oldest", "limit": MAX_EVENTS }));
+            let next =
+                daemon.ok("events.next", json!({ "consumer": self.reader, "from": "oldest", "limit": MAX_EVENTS }));
             let mut to = 0;
             if let Some(range) = range(&next["missing"]) {
                 self.missing.push(range);
@@ -76,7 +81,7 @@ impl Snapshot {
             if to == 0 {
                 return;
             }
-            daemon.ok("events.ack", json!({ "consumer": READER, "seq": to }));
+            daemon.ok("events.ack", json!({ "consumer": self.reader, "seq": to }));
         }
     }
 

@@ -125,6 +125,8 @@ pub fn round(template: &Template, file: &str, damage: Damage, mut random: Random
     let what = format!("{file}: {done}");
     let started = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| rig.spawn()));
     if let Err(panic) = started {
+        // A daemon that neither ended nor answers.
+        rig.marked().iter().for_each(|process| process.signal(libc::SIGKILL));
         return Err(format!("{what}: {}", crate::panic_text(panic.as_ref())));
     }
     let ids: Vec<String> = template.truth.processes.keys().cloned().collect();

@@ -105,7 +105,7 @@ fn an_end_of_the_journal_that_was_cut_between_two_records_is_reported() {
 #[test]
 fn a_pipe_a_link_or_a_directory_in_the_place_of_a_file_does_not_stop_the_daemon() {
     // The broken code waited for a writer of the pipe, truncated the target of the link, or ended.
-    for name in ["lock", "events/breaker", "events/manifest", "events/consumers/names"] {
+    for name in ["lock", "socket", "events/breaker", "events/manifest", "events/consumers/names"] {
         for kind in ["pipe", "link", "directory"] {
             let mut d = with_consumer();
             d.kill9();

@@ -1,5 +1,6 @@
 //! Starts and stops the daemon: the order of everything.
 
+use crate::backend::process_limit::{OwnProcesses, ProcessLimit};
 use crate::backend::{ExecShim, Launcher};
 use crate::clock::wall_ms;
 use crate::config::{Config, ConfigError, ShimMode};
@@ -137,9 +138,11 @@ fn fail(message: &str, code: u8) -> ExitCode {
 /// Forks the zygote and clears the environment block while there is one thread, then starts the log, which has a thread.
 /// From here on nothing is written to stderr but by the log.
 fn run(config: Config, paths: Paths, format: Option<Format>) -> ExitCode {
+    let limit = ProcessLimit::read();
+    let own = OwnProcesses::for_limit(limit.as_ref());
     let exec = ExecShim { state_dir: paths.state_dir.clone(), attributes: StartAttributes::read() };
     let zygote = match config.shim {
-        ShimMode::Zygote => zygote::start(&paths.state_dir).ok(),
+        ShimMode::Zygote => zygote::start(&paths.state_dir, own.max_spares).ok(),
         ShimMode::Exec => None,
     };
     // After the fork, so that the variables are not in the zygote's memory either.
@@ -152,7 +155,10 @@ fn run(config: Config, paths: Paths, format: Option<Format>) -> ExitCode {
     if let Err(e) = hidden {
         tracing::warn!(%e, "failed to clear the environment block; jobs of root can read it");
     }
-    match start(config, paths, (zygote, exec), &log) {
+    if let Some(limit) = limit.filter(|_| own.keeps_threads) {
+        tracing::warn!(%limit, "few processes are possible here; the daemon takes one worker and one spare shim");
+    }
+    match start(config, paths, (zygote, exec), own, &log) {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
             log.fail(&e.to_string());
@@ -166,19 +172,29 @@ type ShimSources = (Option<zygote::Zygote>, ExecShim);
 
 /// Locks the state directory, then starts everything else. The zygote is older, so that it never holds the lock, not even
 /// for a moment after a daemon was killed.
-fn start(config: Config, paths: Paths, shims: ShimSources, log: &logging::DaemonLog) -> Result<(), StartError> {
+fn start(
+    config: Config,
+    paths: Paths,
+    shims: ShimSources,
+    own: OwnProcesses,
+    log: &logging::DaemonLog,
+) -> Result<(), StartError> {
     let lock = Arc::new(StateLock::take(&paths.state_dir)?);
     log.limit_file(&toold_proto::paths::daemon_log(&paths.state_dir), config.daemon_log_max_bytes);
     let addr = Arc::new(ListenAddr::prepare(&paths.socket)?);
     raise_fd_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
+        .worker_threads(own.workers)
         .on_thread_start(crate::sys::set_short_timeslice)
-        .max_blocking_threads(16)
-        .thread_keep_alive(Duration::from_secs(5))
+        .max_blocking_threads(own.blocking_threads)
+        .thread_keep_alive(if own.keeps_threads { Duration::MAX } else { Duration::from_secs(5) })
         .enable_all()
         .build()
         .map_err(|source| StartError::Io { doing: "start", path: "the runtime".into(), source })?;
+    if own.keeps_threads {
+        // One is there before the jobs have all the rest, and works off what the others cannot be started for.
+        runtime.spawn_blocking(|| {});
+    }
     // The lock is held here to the end: the next daemon may begin only when this one has removed its socket.
     let served = runtime.block_on(serve(config, paths, shims, addr, &lock));
     // A thread that searches, or that the disk does not answer, must not keep the daemon from ending.

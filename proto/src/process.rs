@@ -177,6 +177,9 @@ pub struct Process {
     pub sandbox: Sandbox,
     /// True while its shim runs but does not answer.
     pub detached: Option<bool>,
+    /// The reason why its shim cannot be reached from this daemon, and what to do. Null: it can, or the reason is not known.
+    #[serde(default)]
+    pub unreachable: Option<String>,
     pub request_id: Option<String>,
     /// Damage found in its files: what cannot be read, or is not known any more. Null: none was found.
     #[serde(default)]

@@ -134,7 +134,7 @@ result!(Killed {
     exit_code: Option<i32>,
     signal: Option<String>,
     reason: Option<crate::process::Reason>,
-    /// The reason why `survivors` does not list all that is left.
+    /// The reason why `survivors` does not list all that is left, or why the shim could not be asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     note: Option<String>,
 });

@@ -94,7 +94,8 @@ fn state(process: &Process, time: &TimeContext<'_>) -> Vec<Fact> {
     facts.extend(process.killed_by.clone().map(|who| ("Killed by", error_text::option(&who))));
     facts.extend(process.failure.as_ref().map(|f| ("Failure", format!("{} {}: {}", f.step, f.path, f.error))));
     if process.detached == Some(true) {
-        facts.push(("Detached", "its shim is alive but does not answer".into()));
+        let unknown = || "its shim is alive but does not answer".into();
+        facts.push(("Detached", process.unreachable.clone().unwrap_or_else(unknown)));
     }
     facts
 }

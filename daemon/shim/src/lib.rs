@@ -17,7 +17,7 @@ mod link;
 mod named_writes;
 mod pids;
 mod pty;
-mod spare;
+pub mod spare;
 mod start;
 mod stdin;
 mod stdio;

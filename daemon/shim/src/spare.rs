@@ -11,9 +11,9 @@ use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 /// The number of shims that wait at least. One serves a start while the next is forked; the second takes a burst of two.
-pub const MIN_SPARES: usize = 2;
+const MIN_SPARES: usize = 2;
 /// The number of shims that wait at most, each in memory of its own.
-const MAX_SPARES: usize = 4;
+pub const MAX_SPARES: usize = 4;
 /// The value of a slot whose shim is being forked.
 const RESERVED: i32 = -1;
 
@@ -24,8 +24,14 @@ pub struct SpareSlots {
 }
 
 impl SpareSlots {
-    pub fn new() -> Option<SpareSlots> {
-        Some(SpareSlots { all: sys::shared_atomics(MAX_SPARES)? })
+    /// Makes slots for at least one shim.
+    pub fn new(max: usize) -> Option<SpareSlots> {
+        Some(SpareSlots { all: sys::shared_atomics(max.max(1))? })
+    }
+
+    /// Returns true if another shim should wait.
+    pub fn has_too_few(&self) -> bool {
+        self.occupied() < MIN_SPARES.min(self.all.len())
     }
 
     /// Counts the shims that wait, or are about to.
@@ -89,7 +95,7 @@ impl SpareLink {
 
     /// Asks for another spare, if too few wait. Called when the start is done: the fork would have taken a CPU from it.
     pub fn request_spare(&self) {
-        if self.slots.occupied() < MIN_SPARES {
+        if self.slots.has_too_few() {
             let _ = rustix::io::write(&self.zygote, b"s");
         }
     }
@@ -121,7 +127,7 @@ mod tests {
 
     #[test]
     fn a_slot_belongs_to_one_shim() {
-        let slots = SpareSlots::new().expect("there is memory");
+        let slots = SpareSlots::new(MAX_SPARES).expect("there is memory");
         let all: Vec<_> = (1..=MAX_SPARES as i32).map(|pid| slots.claim(pid)).collect();
         assert_eq!(all, (0..MAX_SPARES).map(Some).collect::<Vec<_>>());
         assert_eq!(slots.claim(99), None);
@@ -130,8 +136,15 @@ mod tests {
     }
 
     #[test]
+    fn one_slot_is_enough_for_one_spare() {
+        let slots = SpareSlots::new(1).expect("there is memory");
+        assert!(slots.has_too_few());
+        assert_eq!((slots.claim(7), slots.has_too_few(), slots.claim(8)), (Some(0), false, None));
+    }
+
+    #[test]
     fn a_reserved_slot_is_filled_once_by_the_first_side_of_the_fork() {
-        let slots = SpareSlots::new().expect("there is memory");
+        let slots = SpareSlots::new(MAX_SPARES).expect("there is memory");
         let slot = slots.reserve().expect("there is memory");
         // The child was faster: it filled the slot and freed it with a request before its parent filled it.
         slots.fill(slot, 7);
@@ -142,7 +155,7 @@ mod tests {
 
     #[test]
     fn a_shim_that_dies_frees_its_slot() {
-        let slots = SpareSlots::new().expect("there is memory");
+        let slots = SpareSlots::new(MAX_SPARES).expect("there is memory");
         let slot = slots.reserve().expect("there is memory");
         slots.fill(slot, 7);
         slots.release_pid(8);

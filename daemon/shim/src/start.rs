@@ -287,14 +287,11 @@ fn lock_record(dir: &OwnedFd) -> Result<(OwnedFd, [u8; 16]), StepFailed> {
         // Discarded between our open and our lock: a daemon found a start that never got anywhere.
         return Err(StepFailed(step::LOCK, Errno::NOENT));
     }
-    let read = |at: u64| -> Result<Slot, Errno> {
-        let mut slot = [0u8; SLOT_LEN];
-        rustix::io::pread(&record, &mut slot, at)?;
-        Ok(slot)
-    };
-    let head = read(slots::HEAD_AT).map_err(failed_at(step::RECORD))?;
-    let head = Head::read(&head).ok_or(StepFailed(step::RECORD, Errno::INVAL))?;
-    let launch = LaunchSlot::read(&read(slots::LAUNCH_AT).map_err(failed_at(step::RECORD))?);
+    let mut page = [0u8; slots::LAUNCH_AT as usize + SLOT_LEN];
+    rustix::io::pread(&record, &mut page, 0).map_err(failed_at(step::RECORD))?;
+    let slot = |at: u64| -> Slot { std::array::from_fn(|byte| page[at as usize + byte]) };
+    let head = Head::read(&slot(slots::HEAD_AT)).ok_or(StepFailed(step::RECORD, Errno::INVAL))?;
+    let launch = LaunchSlot::read(&slot(slots::LAUNCH_AT));
     if !matches!(launch, LaunchSlot::Empty | LaunchSlot::NotLaunched) {
         // A damaged slot may be that of a start, and a program never runs twice. Dropped without a launch slot of ours: the record holds the first start already.
         return Err(StepFailed(step::LOCK, Errno::ALREADY));
@@ -349,7 +346,8 @@ unsafe fn spawn_child(
         argv: argv.as_ptr(),
         env: env.as_ptr(),
         cgroups: cgroups.as_ptr(),
-        record: ctx.record.as_ref().filter(|_| ctx.sync).map(AsFd::as_fd),
+        record: ctx.record.as_ref().map(AsFd::as_fd),
+        sync: ctx.sync,
         parent: ctx.pid,
         failed: None,
     };

@@ -6,7 +6,7 @@
 //! of a start. When the daemon is gone the socket ends, and with it the spares, and the zygote after the last shim.
 
 use crate::pids::Pids;
-use crate::spare::{MIN_SPARES, SpareLink, SpareSlots};
+use crate::spare::{SpareLink, SpareSlots};
 use crate::sys::{self, Forked, ProcessTitle};
 use crate::{run, tree};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -30,8 +30,8 @@ pub struct Zygote {
     pub pid: i32,
 }
 
-/// Forks the zygote, which shows `state_dir` in its title. An error also when this process has more than one thread.
-pub fn start(state_dir: &Path) -> Result<Zygote, Errno> {
+/// Forks the zygote, which shows `state_dir` in its title and keeps up to `max_spares` shims waiting. An error also when this process has more than one thread.
+pub fn start(state_dir: &Path, max_spares: usize) -> Result<Zygote, Errno> {
     let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
     if !sys::is_single_threaded()? {
         return Err(Errno::BUSY);
@@ -43,7 +43,7 @@ pub fn start(state_dir: &Path) -> Result<Zygote, Errno> {
             drop(ours);
             // SAFETY: a child of a fork has one thread.
             unsafe { sys::drop_environment() };
-            serve(theirs, state_dir)
+            serve(theirs, state_dir, max_spares)
         }
     }
 }
@@ -81,7 +81,8 @@ pub fn exec_main(attributes: StartAttributes, state_dir: &Path) -> ! {
     match unsafe { sys::fork() } {
         Ok(Forked::Child) => {}
         Ok(Forked::Parent(_)) => sys::exit(0),
-        Err(_) => sys::exit(1),
+        // The daemon reads the error from the exit code.
+        Err(e) => sys::exit(e.raw_os_error()),
     }
     // SAFETY: a child of a fork has one thread.
     unsafe { sys::drop_environment() };
@@ -137,7 +138,7 @@ struct Server {
     daemon_alive: bool,
 }
 
-fn serve(socket: OwnedFd, state_dir: &Path) -> ! {
+fn serve(socket: OwnedFd, state_dir: &Path, max_spares: usize) -> ! {
     let Some(socket) = detach(socket) else { sys::exit(1) };
     let title = ProcessTitle::find(state_dir.as_os_str().as_bytes());
     if let Some(title) = &title {
@@ -145,7 +146,7 @@ fn serve(socket: OwnedFd, state_dir: &Path) -> ! {
     }
     sys::set_name(c"toold-zygote");
     let (Ok(sigchld), Ok((wake_rx, wake_tx)), Some(slots)) =
-        (sys::sigchld_fd(), rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC), SpareSlots::new())
+        (sys::sigchld_fd(), rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC), SpareSlots::new(max_spares))
     else {
         sys::exit(1)
     };
@@ -161,7 +162,7 @@ fn serve(socket: OwnedFd, state_dir: &Path) -> ! {
 impl Server {
     /// Forks spares until enough wait. In a child it does not return.
     fn fork_spares(self) -> Server {
-        while self.daemon_alive && self.slots.occupied() < MIN_SPARES {
+        while self.daemon_alive && self.slots.has_too_few() {
             let Some(slot) = self.slots.reserve() else { break };
             // SAFETY: the zygote never has a second thread.
             match unsafe { sys::fork() } {

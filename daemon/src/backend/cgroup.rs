@@ -269,6 +269,13 @@ pub fn remove(dirs: &[PathBuf]) {
     }
 }
 
+/// Returns the groups of this process that may limit the number of processes, in either version.
+pub fn pids_dirs() -> Vec<PathBuf> {
+    let Ok(found) = Hierarchies::read() else { return Vec::new() };
+    let of_v1 = found.v1.into_iter().filter(|(names, _)| names.iter().any(|name| name == "pids"));
+    of_v1.map(|(_, dir)| dir).chain(found.v2).collect()
+}
+
 /// Lists the available controllers with the version of their hierarchy. Returns None if they cannot be read.
 pub fn available_controllers() -> Option<Vec<(&'static str, u8)>> {
     let hierarchies = Hierarchies::read().ok()?;

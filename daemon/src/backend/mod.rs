@@ -1,6 +1,7 @@
 //! Starts shims: by the zygote, or by an exec of this program if there is none.
 
 pub mod cgroup;
+pub mod process_limit;
 
 use crate::config::ShimMode;
 use rustix::net::{
@@ -134,8 +135,10 @@ impl Launcher {
         let status = tokio::task::spawn_blocking(move || command.stdin(Stdio::from(theirs)).status())
             .await
             .map_err(io::Error::other)??;
-        if !status.success() {
-            return Err(io::Error::other("the shim did not start"));
+        match status.code() {
+            Some(0) => {}
+            Some(errno) if errno > 1 => return Err(io::Error::from_raw_os_error(errno)),
+            Some(_) | None => return Err(io::Error::other("the shim did not start")),
         }
         finish(ours, frame).await
     }

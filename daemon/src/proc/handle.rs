@@ -5,6 +5,7 @@ use super::event_sink::EventSink;
 use super::state::{State, Update};
 use super::tree;
 use super::watcher::WatchTask;
+use crate::clock::wall_ms;
 use crate::store::record::{Record, Spec};
 use crate::store::{shim_level, writes};
 use crate::watch::Patterns;
@@ -16,6 +17,7 @@ use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::time::Instant;
 use toold_format::frame::Wrote;
 use toold_format::slots::{Cause, Progress};
+use toold_shim::hooks;
 
 /// Maximum number of queued commands of one process. Further callers wait.
 pub const INBOX_LEN: usize = 16;
@@ -63,6 +65,8 @@ pub enum NoReply {
     Gone,
     /// The shim lives and does not answer.
     Unresponsive,
+    /// The shim cannot be reached from here, see `Proc::unreachable`.
+    Unreachable,
 }
 
 /// Time without a reply after which the shim is checked: a stopped one is continued.
@@ -102,6 +106,8 @@ pub struct Proc {
     damage: Mutex<Vec<String>>,
     /// The error of the last try to read its output, if that failed.
     unreadable: Mutex<Option<String>>,
+    /// The reason why its shim cannot be reached, while that is so.
+    unreachable: Mutex<Option<String>>,
 }
 
 /// The end of the output as last listed, and the position for which it was read.
@@ -174,6 +180,7 @@ impl Proc {
             preview: Mutex::new(None),
             damage: Mutex::new(damage),
             unreadable: Mutex::new(None),
+            unreachable: Mutex::new(None),
         }
     }
 
@@ -207,9 +214,12 @@ impl Proc {
     /// Returns the latest state, with counts as of the shim's last write.
     pub fn state(&self) -> State {
         let mut state = *self.state.borrow();
+        let detached = state.detached;
         if let Some(progress) = self.fresh_progress() {
             state.step(&Update::Output(progress));
         }
+        // The counts are in the record, and prove nothing about the connection.
+        state.detached = detached;
         state
     }
 
@@ -287,6 +297,33 @@ impl Proc {
         self.state.send_if_modified(|state| state.step(&Update::Unreachable));
     }
 
+    /// Notes that the shim answered.
+    pub(super) fn set_responsive(&self) {
+        self.state.send_if_modified(|state| std::mem::take(&mut state.detached));
+    }
+
+    /// Returns the reason why the shim cannot be reached, and what to do about it.
+    pub fn unreachable(&self) -> Option<String> {
+        self.unreachable.lock().ok()?.clone()
+    }
+
+    pub(super) fn set_unreachable(&self, why: Option<String>) {
+        if let Ok(mut unreachable) = self.unreachable.lock() {
+            *unreachable = why;
+        }
+    }
+
+    /// Notes in the record that the program is not wanted any more. Returns the pid of the shim that has the launch; 0
+    /// if that one has not come to it.
+    pub(super) fn cancel_start(&self) -> std::io::Result<i32> {
+        let record = self.record.lock().ok().and_then(|record| record.clone());
+        let record = record.ok_or(std::io::ErrorKind::NotFound)?;
+        record.set_canceled(wall_ms())?;
+        hooks::at("kill.canceled");
+        // Read afterwards: a shim that has forked by now is recorded, and one that has not reads the note.
+        Ok(record.launch().map_or(0, |launch| launch.shim_pid))
+    }
+
     /// Returns the bytes of a named write that the shim wrote before the exit. None: the shim did not see it.
     pub fn written(&self, id: &[u8; 16]) -> Option<u64> {
         if *id == [0; 16] {
@@ -326,11 +363,15 @@ impl Proc {
 
     async fn request<T>(&self, wait_ms: u64, make: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, NoReply> {
         let inbox = self.inbox.lock().ok().and_then(|i| i.clone()).ok_or(NoReply::Gone)?;
+        if self.unreachable().is_some() {
+            return Err(NoReply::Unreachable);
+        }
         let (reply, answer) = oneshot::channel();
         let command = make(reply);
         let asked = async {
             inbox.send(command).await.map_err(|_| NoReply::Gone)?;
-            answer.await.map_err(|_| NoReply::Gone)
+            let gone = |_| if self.unreachable().is_some() { NoReply::Unreachable } else { NoReply::Gone };
+            answer.await.map_err(gone)
         };
         tokio::pin!(asked);
         if let Ok(answer) = tokio::time::timeout(NUDGE_DELAY, &mut asked).await {

@@ -2,7 +2,7 @@
 
 use super::handle::{Kill, KillResult, NoReply};
 use super::state::{Phase, State};
-use super::{Proc, tree, view};
+use super::{Proc, reach, tree, view};
 use futures_util::future::join_all;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +15,9 @@ const KILL_TRIES: usize = 50;
 const KILL_RETRY_DELAY: Duration = Duration::from_millis(20);
 /// Time to wait for the next connection to a shim.
 const RECONNECT_WAIT: Duration = Duration::from_millis(50);
+
+/// Time in which the end of a process whose shim cannot be reached is found in its record.
+const RECORD_WAIT: Duration = Duration::from_secs(3);
 
 /// Stands for survivors that cannot be listed.
 const UNKNOWN_SURVIVOR: i32 = 0;
@@ -39,11 +42,16 @@ async fn kill_one(proc: &Proc, kill: Kill) -> Killed {
             Err(NoReply::Gone) => {
                 let _ = tokio::time::timeout(RECONNECT_WAIT, state_changes.changed()).await;
             }
-            Err(NoReply::Unresponsive) => {
+            Err(why @ (NoReply::Unresponsive | NoReply::Unreachable)) => {
                 // A shim that cannot act is not waited for. The exit is reported when it can.
                 proven = false;
                 is_stuck = proc.published_state().phase == Phase::Starting;
-                break kill_without_shim(proc).await;
+                let result = kill_without_shim(proc, is_stuck).await;
+                if why == NoReply::Unreachable && result.survivors.is_empty() {
+                    // This shim can act, and records the exit.
+                    let _ = tokio::time::timeout(RECORD_WAIT, state_changes.wait_for(State::has_ended)).await;
+                }
+                break result;
             }
         }
     };
@@ -53,9 +61,10 @@ async fn kill_one(proc: &Proc, kill: Kill) -> Killed {
     }
     let survivors: Vec<_> =
         result.survivors.iter().filter_map(|pid| tree::member(*pid)).filter(|m| m.state != "Z").collect();
-    let note = result.survivors.contains(&UNKNOWN_SURVIVOR).then(|| UNKNOWN_NOTE.to_string());
+    let has_unknown = result.survivors.contains(&UNKNOWN_SURVIVOR);
+    let note = proc.unreachable().or_else(|| has_unknown.then(|| UNKNOWN_NOTE.to_string()));
     let state = proc.published_state();
-    let status = match (survivors.is_empty() && note.is_none(), result.signals) {
+    let status = match (survivors.is_empty() && !has_unknown, result.signals) {
         (false, _) => KillStatus::Survivors,
         (true, 0) if is_stuck && state.phase == Phase::Starting => KillStatus::Starting,
         (true, 0) if !was_final && state.is_canceled() => KillStatus::Killed,
@@ -90,13 +99,21 @@ fn unanswered(proc: &Proc, kill: &Kill, was_final: bool) -> KillResult {
 
 /// Kills a tree whose shim is frozen, repeatedly until it is empty or that does not help. This is a poll: the kernel
 /// has no event for the end of a tree.
-async fn kill_without_shim(proc: &Proc) -> KillResult {
+async fn kill_without_shim(proc: &Proc, is_starting: bool) -> KillResult {
     let mut result = KillResult::default();
-    if !tree::has_proc() {
+    let mut shim_pid = proc.published_state().shim_pid;
+    if is_starting {
+        match proc.cancel_start() {
+            Ok(pid) => shim_pid = pid,
+            Err(e) => tracing::warn!(id = %proc.spec.id, %e, "failed to record a canceled start"),
+        }
+    }
+    // In another pid namespace the pid of the shim is that of another process here.
+    if !tree::has_proc() || !reach::shares_pids(&proc.spec) {
         return KillResult { survivors: vec![UNKNOWN_SURVIVOR], ..result };
     }
     for _ in 0..KILL_TRIES {
-        let below = tree::kill_below(proc.published_state().shim_pid);
+        let below = tree::kill_below(shim_pid);
         result.signals |= if below.sent { signal_bit(libc::SIGKILL) } else { 0 };
         result.survivors = below.alive;
         if result.survivors.is_empty() {

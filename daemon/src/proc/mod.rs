@@ -17,6 +17,7 @@ pub mod monitors;
 mod needs_input;
 pub mod output;
 pub mod publish;
+mod reach;
 pub mod search;
 pub mod search_pool;
 pub mod shim_connection;

@@ -127,6 +127,7 @@ impl State {
                 self.pid = pid;
                 self.shim_pid = shim_pid;
                 self.ticks = ticks;
+                self.detached = false;
             }
             Update::Failed { step, errno, at_ms } => {
                 if self.phase == Phase::Starting {

@@ -3,6 +3,7 @@
 use super::handle::{Command, KillResult, Proc};
 use super::launch::{LAUNCH_WAIT, MAX_RELAUNCHES, is_lock_refused};
 use super::lost;
+use super::reach;
 use super::shim_connection::{FrameWriter, ShimConnection};
 use super::state::{Phase, Update};
 use super::stopped_shim::ShimGuard;
@@ -18,7 +19,6 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use toold_format::frame::{FromShim, ToShim};
 use toold_format::step;
-use toold_shim::address;
 use toold_shim::hooks;
 use tracing::{debug, info, warn};
 
@@ -200,6 +200,9 @@ impl Task {
     }
 
     async fn on_message(&mut self, frame: FromShim<'_>, writer: FrameWriter<'_>) -> io::Result<()> {
+        if matches!(frame, FromShim::Wrote { .. } | FromShim::Done { .. } | FromShim::Killed { .. }) {
+            self.proc.set_responsive();
+        }
         let update = match frame {
             FromShim::Welcome { shim_pid, pid, progress, exit, closed } => {
                 Update::Adopted { shim_pid, pid, progress, exit, closed }
@@ -279,7 +282,7 @@ impl Task {
             Update::Failed { step, errno, .. } => info!(%id, step = step::name(step), errno, "failed to start"),
             Update::Exited { exit, .. } => debug!(%id, status = exit.wait_status, "exited"),
             Update::Lost { wait_status, .. } => warn!(%id, ?wait_status, "lost: the shim died"),
-            Update::Unreachable => warn!(%id, "the shim lives but does not answer"),
+            Update::Unreachable => warn!(%id, why = self.proc.unreachable(), "the shim lives but does not answer"),
             Update::Output(_) | Update::Closed(_) | Update::Gone => debug!(%id, ?update, "update"),
         }
     }
@@ -387,7 +390,7 @@ impl Task {
                 self.record.unlock();
                 return None;
             }
-            if let Ok(stream) = connect(&self.proc, &self.nonce) {
+            if let Ok(stream) = reach::connect(&self.proc, &self.nonce) {
                 let connection = ShimConnection::new(stream);
                 if connection.writer().send(&ToShim::Hello { nonce: self.nonce }).await.is_ok() {
                     let _ = timeout(HANDSHAKE_TIMEOUT, connection.readable()).await;
@@ -395,16 +398,29 @@ impl Task {
                     self.kills.clear();
                     self.writes.disconnect();
                     self.proc.wake.notify_one();
+                    self.proc.set_unreachable(None);
                     return Some(connection);
                 }
             }
             drop(permit);
-            if attempt == RECONNECT_TRIES {
+            let unreachable = reach::explain(&self.proc);
+            let is_unreachable = unreachable.is_some();
+            if is_unreachable {
+                self.set_unreachable(unreachable);
+            }
+            if attempt == RECONNECT_TRIES || is_unreachable {
                 self.apply(Update::Unreachable).await;
             }
-            sleep(if attempt < RECONNECT_TRIES { RECONNECT_DELAY } else { SLOW_RECONNECT_DELAY }).await;
+            let is_slow = attempt >= RECONNECT_TRIES || is_unreachable;
+            sleep(if is_slow { SLOW_RECONNECT_DELAY } else { RECONNECT_DELAY }).await;
         }
         None
+    }
+
+    /// Publishes why the shim cannot be reached. Callers that wait for it learn that now.
+    fn set_unreachable(&mut self, why: Option<String>) {
+        self.proc.set_unreachable(why);
+        while self.inbox.try_recv().is_ok() {}
     }
 
     fn finish(self) {
@@ -413,10 +429,4 @@ impl Task {
         self.proc.close_inbox();
         debug!(id = %self.proc.spec.id, "task finished");
     }
-}
-
-/// Connects to the shim of a process.
-fn connect(proc: &Proc, nonce: &[u8; 16]) -> io::Result<UnixStream> {
-    let socket = address::connect_to(proc.spec.id.to_string().as_bytes(), nonce)?;
-    UnixStream::from_std(std::os::unix::net::UnixStream::from(socket))
 }

@@ -1,5 +1,6 @@
 //! Maps the typed errors of the layers below to error answers.
 
+use crate::backend::process_limit;
 use crate::clock::wall_ms;
 use crate::proc::handle::NoReply;
 use crate::proc::output::OutputError;
@@ -7,6 +8,7 @@ use crate::proc::stdin::StdinError;
 use crate::proc::{Proc, view};
 use crate::registry::{FindError, SetAside, SpawnError};
 use crate::spec::{InvalidParam, Problem, SpecError};
+use toold_format::step;
 use toold_proto::process::Failure;
 use toold_proto::{ErrorKind, ProcId, RpcError};
 
@@ -78,7 +80,9 @@ impl From<SpawnError> for RpcError {
             SpawnError::IdTaken(id) => RpcError::new(ErrorKind::Internal, format!("the id {id} is taken; try again")),
             SpawnError::Failed(proc) => match view::outcome(&proc.spec, &proc.published_state()).failure {
                 Some(failure) => {
-                    spawn_failed(failure, "").with("id", proc.spec.id.to_string()).with("process", process(&proc))
+                    let is_limit = failure.errno == libc::EAGAIN && failure.step == step::name(step::FORK);
+                    let why = if is_limit { process_limit::explain() } else { String::new() };
+                    spawn_failed(failure, &why).with("id", proc.spec.id.to_string()).with("process", process(&proc))
                 }
                 None => RpcError::new(ErrorKind::Internal, "a start failed without a reason"),
             },
@@ -152,6 +156,11 @@ pub fn no_reply(proc: &Proc, why: NoReply) -> RpcError {
             let id = proc.spec.id;
             let message = format!("the connection to the shim of {id} broke before it answered; the process runs");
             RpcError::new(ErrorKind::Unavailable, message).with("shim_pid", proc.published_state().shim_pid)
+        }
+        NoReply::Unreachable => {
+            let (id, why) = (proc.spec.id, proc.unreachable().unwrap_or_default());
+            RpcError::new(ErrorKind::Unavailable, format!("{id}: {why}"))
+                .with("shim_pid", proc.published_state().shim_pid)
         }
         NoReply::Unresponsive => {
             let (id, shim) = (proc.spec.id, proc.published_state().shim_pid);

@@ -4,7 +4,7 @@ use super::{InvalidParam, SpawnRequest, SpecError, env, lengths, login_env};
 use crate::backend::cgroup;
 use crate::config::Config;
 use crate::store::record::Spec;
-use crate::store::shim_level;
+use crate::store::{namespaces, shim_level};
 use crate::watch::Patterns;
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
@@ -86,6 +86,7 @@ pub fn build(call: &ExecParams, config: &Config) -> Result<SpawnRequest, SpecErr
         heartbeat_ms: call.heartbeat_ms,
         journaled: true,
         shim_level: shim_level::OWN,
+        namespaces: namespaces::own(),
         limits: BTreeMap::new(),
         cgroups: Vec::new(),
         created_ms: 0,

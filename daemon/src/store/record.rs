@@ -1,6 +1,7 @@
 //! The directory of a process: `record` (slots and spec), the log beside it, and the shim's socket.
 
 use super::dir_pool::{self, PreparedDir};
+use super::namespaces::Namespaces;
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -56,6 +57,9 @@ pub struct Spec {
     /// Version of the features of its shim, see `shim_level`. 0 in records from before there were levels.
     #[serde(default)]
     pub shim_level: u32,
+    /// The namespaces of its shim. None in records of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespaces: Option<Namespaces>,
     pub limits: BTreeMap<String, LimitReport>,
     /// Directories of its control groups.
     #[serde(default)]
@@ -305,6 +309,11 @@ impl Record {
     /// Notes damaged slots, so that later daemons know of them after they were written again.
     pub fn note_damage(&self, damaged: DamagedSlots) -> io::Result<()> {
         self.file.write_all_at(&slots::damage_note(damaged.bits()), slots::DAMAGE_NOTE_AT)
+    }
+
+    /// Notes that the program is not wanted any more: a child that has not executed it yet reads this before it does.
+    pub fn set_canceled(&self, at_ms: u64) -> io::Result<()> {
+        self.file.write_all_at(&slots::cancel_slot(at_ms), slots::CANCEL_AT)
     }
 
     pub fn set_closed(&self, at_ms: u64) -> io::Result<()> {

@@ -9,6 +9,7 @@ pub mod events;
 mod events_pull;
 mod events_push;
 mod exec;
+mod exec_few_processes;
 mod exec_inherit;
 mod exec_output;
 mod exec_secrets;

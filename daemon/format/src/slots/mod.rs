@@ -18,6 +18,8 @@ pub const LAUNCH_AT: u64 = 512;
 pub const EXIT_AT: u64 = 1024;
 /// The daemon's note of slots that it found damaged, and then wrote again.
 pub const DAMAGE_NOTE_AT: u64 = 640;
+/// The daemon's note that the program is not wanted any more. The child reads it right before it executes the program.
+pub const CANCEL_AT: u64 = 768;
 pub const CLOSED_AT: u64 = 1536;
 pub const COUNTS_AT: u64 = 2048;
 /// Named writes, so that one that is repeated after the exit is recognised: 24 bytes each, id and bytes done.
@@ -388,6 +390,16 @@ impl Progress {
 /// Encodes the time at which both streams were at their end.
 pub fn closed_slot(at_ms: u64) -> Slot {
     SlotWriter::new().put(1u32.to_le_bytes()).put(0u32.to_le_bytes()).put(at_ms.to_le_bytes()).seal()
+}
+
+/// Encodes the note that a start is canceled.
+pub fn cancel_slot(at_ms: u64) -> Slot {
+    closed_slot(at_ms)
+}
+
+/// Returns true if a start is canceled. A slot that was written only in part cancels nothing: its writer has not answered.
+pub fn is_canceled(slot: &Slot) -> bool {
+    SlotCondition::of(slot) == SlotCondition::Written
 }
 
 /// Encodes a note of damaged slots, a bit each.

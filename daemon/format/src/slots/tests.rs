@@ -51,6 +51,17 @@ fn every_slot_reads_back_and_one_flipped_bit_empties_it() {
 }
 
 #[test]
+fn only_a_whole_note_cancels_a_start() {
+    let note = cancel_slot(77);
+    assert!(is_canceled(&note) && !is_canceled(&[0; SLOT_LEN]));
+    for bit in 0..SLOT_LEN * 8 {
+        let mut slot = note;
+        slot[bit / 8] ^= 1 << (bit % 8);
+        assert!(!is_canceled(&slot), "bit {bit}");
+    }
+}
+
+#[test]
 fn an_empty_an_unused_a_used_and_a_damaged_launch_slot_differ() {
     let launch =
         Launch { stage: Stage::Running, shim_pid: 5, pid: 6, ticks: 7, step: 0, errno: 0, at_ms: 8, stdin_inode: 0 };

@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::atomic::{AtomicU32, Ordering};
-use toold_format::step;
+use toold_format::{slots, step};
 
 /// The steps of a child between fork and exec, and the step that failed.
 pub struct ChildPlan<'a> {
@@ -24,8 +24,10 @@ pub struct ChildPlan<'a> {
     pub env: *const *const c_char,
     /// Files to write "0" to, ended by null.
     pub cgroups: *const *const c_char,
-    /// A file that must be durable before the program runs.
+    /// The record of the process. A note in it cancels the start.
     pub record: Option<BorrowedFd<'a>>,
+    /// The record must be durable before the program runs.
+    pub sync: bool,
     pub parent: i32,
     /// The step that failed, with its error.
     pub failed: Option<(u32, Errno)>,
@@ -90,6 +92,10 @@ unsafe fn exec_child(plan: &ChildPlan<'_>) -> (u32, Errno) {
     if let Err(failed) = unsafe { set_up_child(plan) } {
         return failed;
     }
+    // Here and no earlier: a kill that finds no child of this shim is noted by now, and one that comes later finds us.
+    if plan.record.is_some_and(is_canceled) {
+        return (step::LAUNCH, Errno::CANCELED);
+    }
     // SAFETY: a C string and two lists of C strings ended by null.
     unsafe { libc::execve(plan.program.as_ptr(), plan.argv, plan.env) };
     (step::EXEC, last_errno())
@@ -135,10 +141,16 @@ unsafe fn set_up_child(plan: &ChildPlan<'_>) -> std::result::Result<(), (u32, Er
     unblock_signals();
     // SAFETY: nothing is closed before the exec.
     unsafe { libc::syscall(libc::SYS_close_range, 3u32, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };
-    match plan.record {
+    match plan.record.filter(|_| plan.sync) {
         Some(record) => rustix::fs::fdatasync(record).map_err(at(step::RECORD)),
         None => Ok(()),
     }
+}
+
+/// Checks whether a daemon has canceled the start. An unreadable record cancels nothing.
+fn is_canceled(record: BorrowedFd<'_>) -> bool {
+    let mut slot = [0u8; slots::SLOT_LEN];
+    rustix::io::pread(record, &mut slot, slots::CANCEL_AT).is_ok() && slots::is_canceled(&slot)
 }
 
 fn enter_cgroup(path: &CStr) -> Result<()> {

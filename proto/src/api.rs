@@ -135,7 +135,7 @@ methods! {
     /// Return the next events for a named consumer. An event comes again until it is acknowledged.
     EventsNext = "events.next" (params::EventsNextParams) -> results::EventsNextResult, [NotFound, AmbiguousId, Limit],
         r#"{"consumer": "chat-42", "session_key": "chat-42", "limit": 10, "wait_ms": 30000}"#
-        => r#"{"consumer":"chat-42","events":[],"position":1217,"last":1217,"missing":null,"created":false,"forgotten":null}"#;
+        => r#"{"consumer":"chat-42","events":[],"position":1217,"last":1217,"missing":null,"created":false,"forgotten":null,"damaged":null}"#;
     /// Acknowledge all events up to a number.
     EventsAck = "events.ack" (params::EventsAckParams) -> results::EventsAckResult, [NotFound],
         r#"{"consumer": "chat-42", "seq": 1217}"#

@@ -220,6 +220,9 @@ async fn serve(
 ) -> Result<(), StartError> {
     let (started, started_ms) = (Instant::now(), wall_ms());
     let listener = addr.listen()?;
+    // Before files are opened that take the last descriptor: a client without an answer would not know why.
+    let reserve =
+        wire::ReserveFd::open().map_err(|source| StartError::Io { doing: "open", path: "/dev/null".into(), source })?;
     if !crate::proc::tree::has_proc() {
         tracing::warn!(
             "/proc is not mounted: kill and timeouts reach only the group of a program, and no usage is known"
@@ -270,7 +273,7 @@ async fn serve(
     watchdog::start(&wire);
     let (renewed, listeners) = mpsc::channel(1);
     let path_watch = tokio::spawn(path_watch::run(addr.clone(), lock.clone(), renewed));
-    wire::serve_renewed(listener, listeners, wire, ending(stopped, lock.clone())).await;
+    wire::serve_renewed(listener, listeners, reserve, wire, ending(stopped, lock.clone())).await;
     // It must not make the socket again that is removed below.
     path_watch.abort();
     let _ = path_watch.await;

@@ -26,6 +26,7 @@ mod ws;
 pub use delivery::{OnDelivery, Receipt};
 pub use jsonrpsee::raw_response;
 pub use push_budget::PushBudget;
+pub use reserve::ReserveFd;
 pub use response::{Serialized, WithReceipt, WriteJson};
 
 use crate::config::Config;
@@ -33,7 +34,6 @@ use ::jsonrpsee::Methods;
 use connection::Connection;
 use futures_util::FutureExt;
 use opening::OpeningDeadline;
-use reserve::ReserveFd;
 use sniff::{Framing, Opening};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -242,19 +242,19 @@ impl StopSignal {
 /// and returns. Calls in flight are not cancelled.
 pub async fn serve(listener: UnixListener, wire: Arc<Wire>, stop: watch::Receiver<bool>) {
     let (_, none) = mpsc::channel(1);
-    serve_renewed(listener, none, wire, stop).await;
+    serve_renewed(listener, none, ReserveFd::open().unwrap_or_default(), wire, stop).await;
 }
 
 /// Does the same, and goes on with each new listener that comes. Clients in the queue of the old one are served first.
 pub async fn serve_renewed(
     mut listener: UnixListener,
     mut listeners: mpsc::Receiver<UnixListener>,
+    mut reserve: ReserveFd,
     wire: Arc<Wire>,
     stop: watch::Receiver<bool>,
 ) {
     let mut stop = StopSignal(stop);
     let mut clients = JoinSet::new();
-    let mut reserve = ReserveFd::new();
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {

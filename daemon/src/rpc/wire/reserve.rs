@@ -8,23 +8,29 @@ use std::sync::Arc;
 use tokio::net::UnixListener;
 use toold_proto::RpcError;
 
-pub(super) struct ReserveFd(Option<File>);
+/// Any file that can always be opened.
+const DEVICE: &str = "/dev/null";
+
+/// The descriptor, unless it is in use.
+#[derive(Default)]
+pub struct ReserveFd(Option<File>);
 
 impl ReserveFd {
-    pub fn new() -> ReserveFd {
-        ReserveFd(open())
+    /// Fails if there is none to spare.
+    pub fn open() -> io::Result<ReserveFd> {
+        File::open(DEVICE).map(|file| ReserveFd(Some(file)))
     }
 
     /// Rejects one client with the descriptor in reserve. Returns false if that was not possible.
     pub async fn reject_one(&mut self, listener: &UnixListener, wire: &Arc<Wire>) -> bool {
         if self.0.take().is_none() {
-            self.0 = open();
+            self.reopen();
             return false;
         }
         // At once: another client or a file could get the descriptor in the meantime.
         let accepted = futures_util::FutureExt::now_or_never(listener.accept());
         let Some(Ok((stream, _))) = accepted else {
-            self.0 = open();
+            self.reopen();
             return false;
         };
         let error = match stream.peer_cred().map(|peer| wire.check_peer(peer.uid())) {
@@ -32,8 +38,12 @@ impl ReserveFd {
             Ok(Ok(())) | Err(_) => out_of_descriptors(),
         };
         reject::reject(stream, &error).await;
-        self.0 = open();
+        self.reopen();
         true
+    }
+
+    fn reopen(&mut self) {
+        self.0 = File::open(DEVICE).ok();
     }
 }
 
@@ -41,10 +51,6 @@ impl ReserveFd {
 pub(super) fn is_shortage(error: &io::Error) -> bool {
     let shortage = [rustix::io::Errno::MFILE, rustix::io::Errno::NFILE].map(|e| e.raw_os_error());
     error.raw_os_error().is_some_and(|code| shortage.contains(&code))
-}
-
-fn open() -> Option<File> {
-    File::open("/dev/null").ok()
 }
 
 fn out_of_descriptors() -> RpcError {

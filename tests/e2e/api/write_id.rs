@@ -61,7 +61,7 @@ fn the_last_4096_write_ids_are_remembered_over_a_crash_and_after_the_exit() {
 fn damaged_write_ids_are_reported_and_the_newest_are_left() {
     let mut d = Daemon::start();
     let proc = id(&d.ok("exec", json!({ "argv": ["/bin/cat"], "stdin": "pipe" })));
-    // One after the other: calls on one connection run concurrently, and the order says which ids are the newest.
+    // One after the other: calls on one connection run concurrently, and the order reports which ids are the newest.
     let mut conn = d.conn();
     (0..100).for_each(|n| assert_eq!(submit(&mut conn, &proc, n..n + 1), 0));
     d.ok("close", json!({ "id": proc }));

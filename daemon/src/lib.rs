@@ -3,6 +3,7 @@
 
 pub mod clock;
 pub mod config;
+pub mod disk;
 pub mod sys;
 
 pub mod text;

@@ -4,6 +4,7 @@ use crate::backend::process_limit::{OwnProcesses, ProcessLimit};
 use crate::backend::{ExecShim, Launcher};
 use crate::clock::wall_ms;
 use crate::config::{Config, ConfigError, ShimMode};
+use crate::disk::on_disk;
 use crate::events::{Consumers, Journal, JournalLimits, maintenance};
 use crate::listener::ListenAddr;
 use crate::logging::{self, Format};
@@ -258,8 +259,8 @@ async fn serve(
     tokio::spawn(registry.clone().retain());
     tokio::spawn(registry.clone().run_flush());
     tokio::spawn(maintenance::run_flush(journal.clone(), consumers.clone()));
-    tokio::spawn(maintenance::run_retention(journal.clone(), consumers.clone(), consumer_ttl_ms, wall_ms));
-    tokio::spawn(async move { sink.watch_gate.run_release_timer().await });
+    tokio::spawn(on_disk(maintenance::run_retention(journal.clone(), consumers.clone(), consumer_ttl_ms, wall_ms)));
+    tokio::spawn(on_disk(async move { sink.watch_gate.run_release_timer().await }));
     tokio::spawn(stop_on_signal(daemon.clone()));
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),

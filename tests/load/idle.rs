@@ -8,6 +8,8 @@ use toold_test_support::procfs;
 use toold_test_support::rig::Daemon;
 
 const SLEEPERS: usize = 20;
+/// The threads of an idle daemon: the main one, that of the log, and four that run tasks.
+const THREADS: usize = 6;
 /// Equal measurements in a row before the idle time starts.
 const EQUAL_MEASUREMENTS: usize = 20;
 /// The time in which no thread may wake up.
@@ -19,13 +21,15 @@ fn daemon_zygote_spares_and_shims_do_not_wake_up_while_nothing_happens() {
     // Nothing has ended yet, so that no record waits for a sync.
     let ids: Vec<String> = (0..SLEEPERS).map(|_| daemon.sh("exec sleep 1000")).collect();
     // A second after an event, a thread of the pool starts the writeback of the journal.
-    daemon.eventually("the events are on their way to the disk", || threads(daemon.pid()).len() > 3);
+    daemon.eventually("the events are on their way to the disk", || threads(daemon.pid()).len() > THREADS);
     // The last exec is answered before its shim is idle, and the threads of the pool end only after a while.
     let mut looks = vec![switches(&daemon)];
     daemon.eventually("all have settled", || {
         looks.push(switches(&daemon));
         let last = &looks[looks.len().saturating_sub(EQUAL_MEASUREMENTS)..];
-        threads(daemon.pid()).len() == 3 && last.len() == EQUAL_MEASUREMENTS && last.iter().all(|look| *look == last[0])
+        threads(daemon.pid()).len() == THREADS
+            && last.len() == EQUAL_MEASUREMENTS
+            && last.iter().all(|look| *look == last[0])
     });
     let before = switches(&daemon);
     let shims = before.keys().filter(|(name, _)| name == "toold-shim").count();

@@ -2,6 +2,7 @@
 //! do not have.
 
 use super::cgroup;
+use crate::disk;
 use rustix::process::{Resource, getrlimit};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -54,6 +55,11 @@ fn group_limit(dir: &Path) -> Option<ProcessLimit> {
     dir.ancestors().filter_map(limit).min_by_key(|limit| limit.max)
 }
 
+/// Workers that no disk can stop.
+const FREE_WORKERS: usize = 2;
+/// Blocking threads for work that needs no disk.
+const FREE_BLOCKING_THREADS: usize = 4;
+
 /// The threads and spare shims of a daemon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OwnProcesses {
@@ -65,13 +71,13 @@ pub struct OwnProcesses {
 }
 
 impl OwnProcesses {
-    /// Chooses their numbers for a limit.
+    /// Chooses their numbers for a limit. Below a small one, a disk that hangs stops the only worker.
     pub fn for_limit(limit: Option<&ProcessLimit>) -> OwnProcesses {
         match limit.is_some_and(|limit| limit.max < SMALL_LIMIT) {
             true => OwnProcesses { workers: 1, blocking_threads: 2, keeps_threads: true, max_spares: 1 },
             false => OwnProcesses {
-                workers: 2,
-                blocking_threads: 16,
+                workers: FREE_WORKERS + disk::PLACES,
+                blocking_threads: FREE_BLOCKING_THREADS + disk::BLOCKING_PLACES,
                 keeps_threads: false,
                 max_spares: toold_shim::spare::MAX_SPARES,
             },

@@ -1,6 +1,7 @@
 //! Background work on the journal and its consumers: writes them to disk, drops old events, expires consumers.
 
 use super::{Consumers, Journal};
+use crate::disk;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +26,7 @@ pub async fn flush_all(journal: Arc<Journal>, consumers: Arc<Consumers>) {
 }
 
 async fn write(work: impl FnOnce() -> io::Result<()> + Send + 'static) {
-    if let Ok(Err(e)) = tokio::task::spawn_blocking(work).await {
+    if let Err(e) = disk::blocking(work).await.flatten() {
         tracing::warn!(%e, "failed to write events to disk");
     }
 }

@@ -6,6 +6,7 @@ use super::handle::Proc;
 use super::publish::Audience;
 use super::state::{Phase, State};
 use crate::clock::wall_ms;
+use crate::disk;
 use crate::events::{ConsumerError, ConsumerName, Consumers, ExitMark, Journal};
 use crate::log::Log;
 use crate::text::PageEnd;
@@ -42,7 +43,7 @@ async fn publish_later(proc: Arc<Proc>, state: State) {
     proc.wait_scanned(&state).await;
     loop {
         let (worker, at) = (proc.clone(), state);
-        match tokio::task::spawn_blocking(move || publish(&worker, &at)).await {
+        match disk::blocking(move || publish(&worker, &at)).await {
             Ok(Ok(())) => return,
             Ok(Err(e)) => {
                 tracing::error!(id = %proc.spec.id, %e, "failed to store the completion; trying again")

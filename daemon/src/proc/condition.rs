@@ -2,6 +2,7 @@
 //! polled, because the kernel has no event for it, and only while a caller waits.
 
 use crate::clock::wall_ms;
+use crate::disk::on_disk;
 use crate::proc::output::{OutputError, unreadable};
 use crate::proc::search::{self, Search, SearchError};
 use crate::proc::state::{Phase, State};
@@ -136,7 +137,7 @@ pub async fn wait_for(proc: Arc<Proc>, condition: Condition) -> Result<Reached, 
             Ok(Reached::Exit)
         }
         Condition::Closed => Ok(wait_closed(&proc).await),
-        Condition::Match(patterns) => match wait_match(&proc, patterns).await {
+        Condition::Match(patterns) => match on_disk(wait_match(&proc, patterns)).await {
             Err(SearchError::Read(e)) if !sys::is_transient(&e) => {
                 // No line can match, but the process can still exit.
                 proc.set_unreadable(Some(unreadable(&e)));
@@ -148,7 +149,7 @@ pub async fn wait_for(proc: Arc<Proc>, condition: Condition) -> Result<Reached, 
             Ok(reached) => Ok(reached),
         },
         Condition::Port(port) => Ok(wait_port(&proc, port).await),
-        Condition::Quiet(ms) => Ok(wait_quiet(&proc, ms).await),
+        Condition::Quiet(ms) => Ok(on_disk(wait_quiet(&proc, ms)).await),
     }
 }
 

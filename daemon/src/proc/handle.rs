@@ -95,6 +95,8 @@ pub struct Proc {
     pub wake: Notify,
     pub sink: Arc<EventSink>,
     checkpoint: Mutex<Checkpoint>,
+    /// Held while the checkpoint changes, also while the disk is written.
+    publishing: Mutex<()>,
     /// Set while a task retries an event that the disk refused, or makes the completion.
     retrying: AtomicBool,
     completing: AtomicBool,
@@ -114,6 +116,10 @@ pub struct Proc {
 struct Preview {
     at: (u64, bool),
     text: Arc<str>,
+}
+
+fn preview_position(state: &State) -> (u64, bool) {
+    (state.progress.counts.end, state.closed)
 }
 
 /// The parts of a new handle.
@@ -138,13 +144,18 @@ impl Proc {
         (proc, receive)
     }
 
+    /// Returns the end of the output for a list, if it was read and the output has not grown since.
+    pub fn known_preview(&self, state: &State) -> Option<Arc<str>> {
+        let kept = self.preview.lock().ok()?;
+        kept.as_ref().filter(|kept| kept.at == preview_position(state)).map(|kept| kept.text.clone())
+    }
+
     /// Returns the end of the output for a list. Reads it only if the output has grown since the last list.
     pub fn preview<E>(&self, state: &State, read: impl FnOnce() -> Result<String, E>) -> Result<Arc<str>, E> {
-        let at = (state.progress.counts.end, state.closed);
-        let known = |kept: &Option<Box<Preview>>| kept.as_ref().filter(|p| p.at == at).map(|p| p.text.clone());
-        if let Some(text) = self.preview.lock().ok().and_then(|kept| known(&kept)) {
+        if let Some(text) = self.known_preview(state) {
             return Ok(text);
         }
+        let at = preview_position(state);
         let text: Arc<str> = read()?.into();
         if let Ok(mut kept) = self.preview.lock() {
             *kept = Some(Box::new(Preview { at, text: text.clone() }));
@@ -173,6 +184,7 @@ impl Proc {
             wake: Notify::new(),
             sink,
             checkpoint: Mutex::new(checkpoint),
+            publishing: Mutex::new(()),
             retrying: AtomicBool::new(false),
             completing: AtomicBool::new(false),
             watch_task,
@@ -228,14 +240,19 @@ impl Proc {
         *self.state.borrow()
     }
 
-    /// Returns the checkpoint.
+    /// Returns the checkpoint. Never waits for the disk.
     pub fn checkpoint(&self) -> Checkpoint {
-        *self.checkpoint_mut()
+        *self.checkpoint.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Locks the checkpoint while one event is published, never across an await.
-    pub(super) fn checkpoint_mut(&self) -> MutexGuard<'_, Checkpoint> {
-        self.checkpoint.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    /// Locks the checkpoint for a change, never across an await. `set_checkpoint` ends the change.
+    pub(super) fn begin_publish(&self) -> (MutexGuard<'_, ()>, Checkpoint) {
+        let guard = self.publishing.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        (guard, self.checkpoint())
+    }
+
+    pub(super) fn set_checkpoint(&self, next: Checkpoint) {
+        *self.checkpoint.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = next;
     }
 
     /// Writes the checkpoint into the record. The journal has it too, so a failure matters only if a crash follows.

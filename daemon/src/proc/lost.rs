@@ -5,6 +5,7 @@ use super::handle::Proc;
 use super::state::{LOST_WITH_STATUS, Update};
 use super::tree;
 use crate::clock::wall_ms;
+use crate::disk;
 use crate::log::Log;
 use crate::store::record::{Facts, Record};
 use crate::sys;
@@ -30,8 +31,8 @@ pub async fn resolve_lost(proc: &Proc, record: &Arc<Record>, pidfd: Option<Owned
     loop {
         let (dir, record) = (proc.dir.clone(), record.clone());
         // It waits for the disk, and reads the whole index of the log.
-        let updates = tokio::task::spawn_blocking(move || final_updates(&dir, &record, wait_status)).await;
-        match updates.unwrap_or_else(|e| Err(io::Error::other(e))) {
+        let updates = disk::blocking(move || final_updates(&dir, &record, wait_status)).await;
+        match updates.flatten() {
             Ok(updates) => return updates,
             Err(e) => warn_and_wait(proc, &e).await,
         }

@@ -5,6 +5,7 @@ use super::Proc;
 use super::search_pool::{MAX_TURN_BYTES, MAX_TURN_NS};
 use super::state::State;
 use super::watcher::only_stream;
+use crate::disk::on_disk;
 use crate::log::{Grep, LinePage, LineQuery, Log};
 use crate::matcher::BoundedRegex;
 use crate::sys;
@@ -119,7 +120,9 @@ pub async fn wait_page(
     loop {
         updates.mark_unchanged();
         let state = proc.state();
-        let page = read_page(proc, &state, &query)?;
+        let read = async { read_page(proc, &state, &query) };
+        // Without output there is nothing to read.
+        let page = if state.progress.counts.end == 0 { read.await? } else { on_disk(read).await? };
         // A gap without output is output that cannot be read.
         let is_empty = query.cursor.is_some() && page.output.is_empty() && page.gap.is_none();
         let is_changed =
@@ -281,6 +284,11 @@ fn tail(proc: &Proc, state: &State, n: usize) -> io::Result<(String, u64)> {
     let log = open_log(proc, state)?;
     let page = log.last_chars(n, None, Ansi::Strip, page_end(state))?;
     Ok((page.text, page.next))
+}
+
+/// Returns the end of the output for a list, if it needs no disk.
+pub fn known_preview(proc: &Proc, state: &State) -> Option<Arc<str>> {
+    if state.progress.counts.end == 0 { Some("".into()) } else { proc.known_preview(state) }
 }
 
 /// Returns the end of the output for a list. It is read again only after new output. It is empty if the output cannot be

@@ -6,6 +6,7 @@ use super::event_sink::{self, RETRY_DELAY};
 use super::handle::Proc;
 use super::state::{Phase, State};
 use super::view;
+use crate::disk::on_disk;
 use crate::events::NewEvent;
 use std::io;
 use std::sync::Arc;
@@ -40,8 +41,7 @@ impl Proc {
         event: &dyn EventFields,
         change: impl FnOnce(&mut Checkpoint),
     ) -> io::Result<u64> {
-        let mut checkpoint = self.checkpoint_mut();
-        let mut next = *checkpoint;
+        let (_publishing, mut next) = self.begin_publish();
         change(&mut next);
         let spec = &self.spec;
         let kind = event.event_type();
@@ -59,15 +59,16 @@ impl Proc {
             self.store_checkpoint(&next);
         })?;
         debug_assert_eq!(seq, next.seq);
-        *checkpoint = next;
+        self.set_checkpoint(next);
         Ok(seq)
     }
 
     /// Changes the checkpoint without an event.
     pub fn update_checkpoint(&self, change: impl FnOnce(&mut Checkpoint)) {
-        let mut checkpoint = self.checkpoint_mut();
-        change(&mut checkpoint);
-        self.store_checkpoint(&checkpoint);
+        let (_publishing, mut next) = self.begin_publish();
+        change(&mut next);
+        self.store_checkpoint(&next);
+        self.set_checkpoint(next);
     }
 
     /// Publishes the events that `state` calls for and that were not published yet, in order. Retries later if the disk
@@ -82,7 +83,7 @@ impl Proc {
     fn retry_publish(self: &Arc<Self>) {
         if self.begin_retry() {
             let proc = self.clone();
-            tokio::spawn(async move {
+            tokio::spawn(on_disk(async move {
                 loop {
                     tokio::time::sleep(RETRY_DELAY).await;
                     if proc.try_publish_due(&proc.published_state()).is_ok() {
@@ -90,7 +91,7 @@ impl Proc {
                         break;
                     }
                 }
-            });
+            }));
         }
     }
 

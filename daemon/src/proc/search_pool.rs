@@ -2,6 +2,7 @@
 //! asked, so a slow one delays another by a turn and not by itself.
 
 use crate::clock::thread_cpu_ns;
+use crate::disk;
 use crate::matcher::Meter;
 use std::io;
 use std::sync::Arc;
@@ -48,7 +49,7 @@ impl SearchPool {
         let _place = self.places.acquire().await.map_err(io::Error::other)?;
         let guard = CancelOnDrop(Arc::default());
         let cancelled = guard.0.clone();
-        tokio::task::spawn_blocking(move || work(cancelled)).await.map_err(io::Error::other)
+        disk::blocking(move || work(cancelled)).await
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::Proc;
 use super::handle::NoReply;
+use crate::disk::on_disk;
 use crate::store::shim_level;
 use toold_format::frame::Wrote;
 use toold_proto::process::Stdin;
@@ -44,7 +45,8 @@ pub async fn write(proc: &Proc, write_id: Option<&str>, data: Vec<u8>, timeout_m
     let total = data.len() as u64;
     let repeated = |bytes| Written { bytes, complete: bytes >= total, duplicate: true };
     if proc.published_state().has_ended() {
-        return proc.written(&name).map(repeated).ok_or(StdinError::Ended { bytes: None });
+        let written = if name == UNNAMED { None } else { on_disk(async { proc.written(&name) }).await };
+        return written.map(repeated).ok_or(StdinError::Ended { bytes: None });
     }
     if proc.view(0).stdin == Stdin::Null {
         return Err(StdinError::NotPiped);

@@ -10,6 +10,7 @@ use super::stopped_shim::ShimGuard;
 use super::write_queue::{WriteQueue, WriteStep};
 use crate::backend::Launcher;
 use crate::clock::wall_ms;
+use crate::disk::{on_disk, run_woken};
 use crate::store::record::{LockOwner, Record};
 use std::io;
 use std::sync::Arc;
@@ -214,12 +215,15 @@ impl Task {
             FromShim::Closed { progress } => Update::Closed(progress),
             FromShim::Gone => Update::Gone,
             FromShim::Wrote { token, done, state } => {
-                return self.send_write(WriteStep::Wrote { token, done, state }, writer).await;
+                let sent = self.send_write(WriteStep::Wrote { token, done, state }, writer).await;
+                run_woken().await;
+                return sent;
             }
             FromShim::Done { token, errno } => {
                 if let Some(at) = self.waiting.iter().position(|(t, _)| *t == token) {
                     let _ = self.waiting.swap_remove(at).1.send(errno);
                 }
+                run_woken().await;
                 return Ok(());
             }
             FromShim::Killed { token, signals, survivors } => {
@@ -227,6 +231,7 @@ impl Task {
                     let survivors = survivors.as_chunks::<4>().0.iter().map(|pid| i32::from_le_bytes(*pid)).collect();
                     let _ = self.kills.swap_remove(at).1.send(KillResult { signals, survivors });
                 }
+                run_woken().await;
                 return Ok(());
             }
         };
@@ -234,8 +239,7 @@ impl Task {
         self.ensure_durable(&update).await;
         self.apply(update).await;
         if exited {
-            // Callers that wait for the exit are answered before the frames that came with it are handled.
-            tokio::task::yield_now().await;
+            run_woken().await;
         }
         Ok(())
     }
@@ -245,7 +249,7 @@ impl Task {
     async fn ensure_durable(&self, update: &Update) {
         let unsure = match update {
             Update::Failed { step, errno, at_ms } if self.record.is_unlaunched() => {
-                self.record.set_failed(*step, *errno, *at_ms).is_ok()
+                on_disk(async { self.record.set_failed(*step, *errno, *at_ms).is_ok() }).await
             }
             Update::Exited { .. } | Update::Adopted { exit: Some(_), .. } => self.adopted,
             // No other update is the end of a program.
@@ -265,8 +269,11 @@ impl Task {
         }
         // An event is stored before the state that caused it is published. New output is not an event.
         if !matches!(update, Update::Output(_) | Update::Unreachable | Update::Gone) {
-            self.proc.scan_tail(&next).await;
-            self.proc.publish_due(&next);
+            on_disk(async {
+                self.proc.scan_tail(&next).await;
+                self.proc.publish_due(&next);
+            })
+            .await;
         }
         if next.has_ended() {
             self.running_guard = None;
@@ -331,19 +338,24 @@ impl Task {
         Ok(())
     }
 
-    /// Launches again by exec, if no shim took the launch or the one that did died before it started anything. Only a
-    /// program that provably never started is started again.
-    async fn relaunch(&mut self, frame: Vec<u8>, launch: &mut Option<Vec<u8>>) -> Option<ShimConnection> {
+    /// Returns true if a shim took the launch and may have started the program.
+    async fn is_taken(&self) -> bool {
         while self.record.lock() == LockOwner::Shim {
             if !self.record.is_unlaunched() {
-                return self.reconnect().await;
+                return true;
             }
             // The shim closed the connection before it started, so it is exiting: its lock goes with it.
             sleep(RECONNECT_DELAY).await;
         }
         let started = !self.record.is_unlaunched();
         self.record.unlock();
-        if started {
+        started
+    }
+
+    /// Launches again by exec, if no shim took the launch or the one that did died before it started anything. Only a
+    /// program that provably never started is started again.
+    async fn relaunch(&mut self, frame: Vec<u8>, launch: &mut Option<Vec<u8>>) -> Option<ShimConnection> {
+        if on_disk(self.is_taken()).await {
             return self.reconnect().await;
         }
         if self.canceled && self.cancel_launch().await {
@@ -370,8 +382,12 @@ impl Task {
         }
     }
 
-    /// Connects to the shim while one lives. If none does, resolves and publishes the end, and returns None.
     async fn reconnect(&mut self) -> Option<ShimConnection> {
+        on_disk(self.connect_again()).await
+    }
+
+    /// Connects to the shim while one lives. If none does, resolves and publishes the end, and returns None.
+    async fn connect_again(&mut self) -> Option<ShimConnection> {
         let launcher = self.launcher.clone();
         for attempt in 0.. {
             // A permit, so that a thousand handshakes do not all come before the first request.

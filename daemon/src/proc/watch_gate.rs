@@ -24,6 +24,8 @@ pub struct WatchGate {
     pub limiter: LimiterConfig,
     breaker_rules: BreakerConfig,
     breaker: Mutex<BreakerState>,
+    /// The breaker as `daemon.info` shows it, which never waits for the disk.
+    shown: Mutex<Breaker>,
     journal: Arc<Journal>,
     file: File,
     boot: [u8; 16],
@@ -69,6 +71,7 @@ impl WatchGate {
                 global_window_ms: config.global_window_ms,
                 global_cooldown_ms: config.global_cooldown_ms,
             },
+            shown: Mutex::new(state.breaker.clone()),
             breaker: Mutex::new(state),
             journal,
             file,
@@ -91,6 +94,10 @@ impl WatchGate {
     /// Locks the breaker for one decision, never across an await.
     fn lock(&self) -> MutexGuard<'_, BreakerState> {
         self.breaker.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn show(&self, breaker: &Breaker) {
+        self.shown.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone_from(breaker);
     }
 
     fn store(&self, breaker: &Breaker, seq: u64) {
@@ -119,10 +126,12 @@ impl WatchGate {
             Admission::Trip => {
                 refused();
                 self.publish_tripped(&mut state);
+                self.show(&state.breaker);
                 self.tripped.notify_one();
                 return false;
             }
         }
+        self.show(&state.breaker);
         self.store(&state.breaker, state.seq);
         gate == Admission::Pass
     }
@@ -146,6 +155,7 @@ impl WatchGate {
         let Some(dropped) = state.breaker.release(&self.breaker_rules, now_ms) else { return };
         let message = format!("watch matches resumed; {dropped} were suppressed");
         self.publish(&WatchOverflowReleased { suppressed: dropped, message }, state);
+        self.show(&state.breaker);
     }
 
     /// Publishes an event of the breaker and its state in one journal record.
@@ -177,8 +187,7 @@ impl WatchGate {
 
     /// Describes the breaker for `daemon.info`.
     pub fn breaker_view(&self) -> results::Breaker {
-        let (state, now) = (self.lock(), mono_ms());
-        let breaker = &state.breaker;
+        let (breaker, now) = (self.shown.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone(), mono_ms());
         let release = breaker.release_at();
         results::Breaker {
             state: if release.is_some() { results::BreakerState::Silent } else { results::BreakerState::Passing },

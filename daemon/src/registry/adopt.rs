@@ -5,6 +5,7 @@ use super::scan::{Loaded, Scanned, scan_dir};
 use super::set_aside::{SetAside, quarantined_id};
 use super::{Registry, RunningSlot};
 use crate::backend::{MAX_HANDSHAKES, cgroup};
+use crate::disk::{self, on_disk};
 use crate::log::verify;
 use crate::proc::checkpoint::Checkpoint;
 use crate::proc::handle::ProcInit;
@@ -68,12 +69,12 @@ impl Registry {
             unread.extend(self.adopt_one(scanned, dir, &tail));
         }
         drop(permits);
-        tokio::task::spawn_blocking({
+        tokio::spawn(disk::blocking({
             let registry = self.clone();
             move || registry.verify_large_logs()
-        });
+        }));
         if !unread.is_empty() {
-            tokio::spawn(self.clone().retry_unread(unread, tail));
+            tokio::spawn(on_disk(self.clone().retry_unread(unread, tail)));
         }
         Ok(count)
     }
@@ -171,7 +172,7 @@ impl Registry {
                 proc.scan_adopted_tail(&proc.published_state());
                 proc.publish_due(&proc.published_state());
                 if !proc.is_scanned(&proc.published_state()) {
-                    tokio::spawn(watcher::run(proc));
+                    tokio::spawn(on_disk(watcher::run(proc)));
                 }
             }
             Scanned::NeverStarted(locked) => {
@@ -253,14 +254,14 @@ async fn scan_all(dirs: Vec<PathBuf>, tail: &Arc<JournalTail>) -> io::Result<Vec
     let mut readers = Vec::new();
     for part in dirs.chunks(share) {
         let (part, tail) = (part.to_vec(), tail.clone());
-        readers.push(tokio::task::spawn_blocking(move || {
+        readers.push(tokio::spawn(disk::blocking(move || {
             let scan = |dir: PathBuf| (scan_dir(&dir, tail.has_events(&dir)), dir);
             part.into_iter().map(scan).collect::<Vec<_>>()
-        }));
+        })));
     }
     let mut all = Vec::with_capacity(dirs.len());
     for reader in readers {
-        all.extend(reader.await.map_err(io::Error::other)?);
+        all.extend(reader.await.map_err(io::Error::other)??);
     }
     Ok(all)
 }

@@ -2,6 +2,7 @@
 //! `docs/durability.md`.
 
 use super::Registry;
+use crate::disk;
 use crate::store::record::Record;
 use std::path::Path;
 use std::sync::Arc;
@@ -57,7 +58,7 @@ impl Registry {
         }
         // One record that cannot be opened does not keep the others from the disk.
         let flush_all = move || dirs.iter().filter_map(|dir| flush(dir, how).err()).next_back();
-        if let Ok(Some(e)) = tokio::task::spawn_blocking(flush_all).await {
+        if let Ok(Some(e)) = disk::blocking(flush_all).await {
             tracing::warn!(%e, "failed to write records to disk");
         }
     }

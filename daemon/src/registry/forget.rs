@@ -3,6 +3,7 @@
 use super::Registry;
 use crate::clock::wall_ms;
 use crate::config::Retention;
+use crate::disk;
 use crate::proc::Proc;
 use crate::proc::state::State;
 use std::collections::BTreeMap;
@@ -56,8 +57,8 @@ impl Registry {
             finished.remove(ended, id);
         }
         let dir = proc.dir.clone();
-        let gone = tokio::task::spawn_blocking(move || remove(&dir)).await;
-        if let Ok(Err(e)) = gone {
+        let gone = disk::blocking(move || remove(&dir)).await;
+        if let Err(e) = gone.flatten() {
             tracing::warn!(id = %proc.spec.id, %e, "failed to remove the record");
         }
         true

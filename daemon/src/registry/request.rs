@@ -3,6 +3,7 @@
 use super::Registry;
 use super::spawn::{NamePolicy, SpawnError, Spawned, wait_started};
 use super::table::RequestSlot;
+use crate::disk;
 use crate::proc::Proc;
 use crate::spec::SpawnRequest;
 use crate::store::requests;
@@ -75,11 +76,11 @@ impl Registry {
         hooks::at("request.found");
         let (remembered, lines) = self.table().aliases(proc.spec.id);
         let (dir, durable) = (proc.dir.clone(), self.config.survive_power_cut);
-        let written = tokio::task::spawn_blocking(move || {
+        let written = disk::blocking(move || {
             let lines = requests::append(&dir, &request_id, &remembered, lines, durable);
             lines.map(|lines| (request_id, lines))
         });
-        match written.await.unwrap_or_else(|e| Err(io::Error::other(e))) {
+        match written.await.flatten() {
             Ok((request_id, lines)) => {
                 hooks::at("request.recorded");
                 self.table().alias_request(&request_id, proc.spec.id, lines);

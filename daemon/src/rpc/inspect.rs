@@ -3,6 +3,7 @@
 use super::context::Daemon;
 use super::wire::Peer;
 use crate::clock::wall_ms;
+use crate::disk::call_on_disk;
 use crate::proc::cut::{self, cut_list};
 use crate::proc::tree;
 use std::sync::Arc;
@@ -19,6 +20,7 @@ pub async fn inspect(
     let members = if alive { tree::members(state.shim_pid) } else { Vec::new() };
     // The first file is missing only if the first bytes could not be written.
     let log = proc.dir.join("log");
+    let log_exists = call_on_disk(async { log.exists() }).await;
     let mut process = proc.view_of(&state, wall_ms());
     let mut env_names = proc.spec.env_names.clone();
     if cut_list(&mut env_names, cut::SINGLE.text) {
@@ -28,7 +30,7 @@ pub async fn inspect(
         process,
         usage: tree::usage(&members),
         tree: members,
-        log_path: log.exists().then(|| log.display().to_string()),
+        log_path: log_exists.then(|| log.display().to_string()),
         state_path: proc.dir.display().to_string(),
         env_names,
         shim_pid: alive.then_some(state.shim_pid),

@@ -3,6 +3,7 @@
 use super::context::Daemon;
 use super::wire::{Peer, WriteJson};
 use crate::clock::wall_ms;
+use crate::disk::call_on_disk;
 use crate::proc::Proc;
 use crate::proc::state::State;
 use crate::proc::{output, tree};
@@ -55,7 +56,8 @@ impl WriteJson for ListResponse {
 struct ListRow {
     proc: Arc<Proc>,
     state: State,
-    preview: Arc<str>,
+    /// None until it is read.
+    preview: Option<Arc<str>>,
     usage: Option<Usage>,
     now: u64,
 }
@@ -65,7 +67,7 @@ impl WriteJson for ListRow {
         out.push(b'{');
         self.proc.listed_view(&self.state, self.now).write_fields(out)?;
         out.extend_from_slice(br#""preview":"#);
-        serde_json::to_writer(&mut *out, &*self.preview)?;
+        serde_json::to_writer(&mut *out, self.preview.as_deref().unwrap_or_default())?;
         if let Some(usage) = &self.usage {
             out.extend_from_slice(br#","usage":"#);
             serde_json::to_writer(&mut *out, usage)?;
@@ -76,13 +78,18 @@ impl WriteJson for ListRow {
 }
 
 impl ListRow {
+    /// Reads everything that needs no disk.
     fn read(proc: Arc<Proc>, with_usage: bool, now: u64) -> ListRow {
         let state = proc.state();
-        let preview = output::preview(&proc, &state);
+        let preview = output::known_preview(&proc, &state);
         let is_alive = !state.is_final() && state.shim_pid > 0;
         // The program may have ended while its shim still records that: a tree without members uses nothing.
         let usage = (with_usage && is_alive).then(|| tree::usage_below(state.shim_pid)).filter(|u| u.processes > 0);
         ListRow { proc, state, preview, usage, now }
+    }
+
+    fn read_preview(&mut self) {
+        self.preview = Some(output::preview(&self.proc, &self.state));
     }
 }
 
@@ -106,12 +113,17 @@ pub async fn list(call: params::ListParams, daemon: Arc<Daemon>, _: Arc<Peer>) -
     };
     let Selection { procs, total, older } = daemon.registry.select(&selector, call.ended_within_ms, limit, now);
     let read = move || procs.into_iter().map(|proc| ListRow::read(proc, with_usage, now)).collect();
-    if !with_usage {
-        return Ok(ListResponse { rows: read(), total, older, max_len });
+    let mut rows: Vec<ListRow> = if with_usage {
+        // The usage needs a few files of /proc for every member of every tree: not on a thread that other calls wait for.
+        tokio::task::spawn_blocking(read)
+            .await
+            .map_err(|e| RpcError::new(ErrorKind::Internal, format!("internal error while listing processes: {e}")))?
+    } else {
+        read()
+    };
+    if rows.iter().any(|row| row.preview.is_none()) {
+        let unread = rows.iter_mut().filter(|row| row.preview.is_none());
+        call_on_disk(async { unread.for_each(ListRow::read_preview) }).await;
     }
-    // The usage needs a few files of /proc for every member of every tree: not on a thread that other calls wait for.
-    let rows = tokio::task::spawn_blocking(read).await;
-    let rows =
-        rows.map_err(|e| RpcError::new(ErrorKind::Internal, format!("internal error while listing processes: {e}")))?;
     Ok(ListResponse { rows, total, older, max_len })
 }

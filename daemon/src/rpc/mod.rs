@@ -22,6 +22,7 @@ mod wait;
 pub mod wire;
 mod write;
 
+use crate::disk::{call_on_disk, on_disk};
 use context::Daemon;
 use jsonrpsee::RpcModule;
 use register::{register, register_like};
@@ -31,9 +32,11 @@ use toold_proto::api;
 /// Registers every method of the protocol.
 pub fn module(daemon: Arc<Daemon>) -> RpcModule<Daemon> {
     let mut m = RpcModule::from_arc(daemon.clone());
-    register_like::<api::Exec, _, _, _, _>(&mut m, &daemon, exec::exec);
+    register_like::<api::Exec, _, _, _, _>(&mut m, &daemon, |call, daemon, peer| {
+        call_on_disk(exec::exec(call, daemon, peer))
+    });
     register::<api::Poll, _, _, _>(&mut m, &daemon, poll::poll);
-    register::<api::Log, _, _, _>(&mut m, &daemon, log::log);
+    register::<api::Log, _, _, _>(&mut m, &daemon, |call, daemon, peer| call_on_disk(log::log(call, daemon, peer)));
     register_like::<api::Wait, _, _, _, _>(&mut m, &daemon, wait::wait);
     register::<api::Kill, _, _, _>(&mut m, &daemon, kill::kill);
     register::<api::Signal, _, _, _>(&mut m, &daemon, signal::signal);
@@ -43,11 +46,17 @@ pub fn module(daemon: Arc<Daemon>) -> RpcModule<Daemon> {
     register::<api::Resize, _, _, _>(&mut m, &daemon, resize::resize);
     register_like::<api::List, _, _, _, _>(&mut m, &daemon, list::list);
     register::<api::Inspect, _, _, _>(&mut m, &daemon, inspect::inspect);
-    register::<api::Forget, _, _, _>(&mut m, &daemon, forget::forget);
+    register::<api::Forget, _, _, _>(&mut m, &daemon, |call, daemon, peer| {
+        call_on_disk(forget::forget(call, daemon, peer))
+    });
     register::<api::SessionActive, _, _, _>(&mut m, &daemon, session::active);
     register::<api::SessionEnd, _, _, _>(&mut m, &daemon, session::end);
-    register_like::<api::EventsNext, _, _, _, _>(&mut m, &daemon, events::next::next);
-    register::<api::EventsAck, _, _, _>(&mut m, &daemon, events::ack::ack);
+    register_like::<api::EventsNext, _, _, _, _>(&mut m, &daemon, |call, daemon, peer| {
+        on_disk(events::next::next(call, daemon, peer))
+    });
+    register::<api::EventsAck, _, _, _>(&mut m, &daemon, |call, daemon, peer| {
+        on_disk(events::ack::ack(call, daemon, peer))
+    });
     m.register_subscription("events.subscribe", "events.event", "events.unsubscribe", events::subscribe::subscribe)
         .expect("every method is registered once");
     register::<api::DaemonInfo, _, _, _>(&mut m, &daemon, info::info);

@@ -5,6 +5,7 @@ use super::events::{consumer, exit_receipt};
 use super::poll::remember_exit;
 use super::wire::{Peer, WithReceipt};
 use crate::clock::wall_ms;
+use crate::disk::on_disk;
 use crate::proc::Proc;
 use crate::proc::condition::{Condition, Reached, wait_for_many};
 use crate::proc::output::read_tail;
@@ -35,7 +36,10 @@ pub async fn wait(
     let timeout_ms = (asked as u64).min(max);
     let clamped = asked as u64 > max;
     let condition = Condition::new("until", &call.until)?;
-    let consumer = consumer(&daemon, call.consumer.as_deref())?;
+    let consumer = match call.consumer.as_deref() {
+        Some(name) => on_disk(async { consumer(&daemon, Some(name)) }).await?,
+        None => None,
+    };
     let reached = wait_for_many(&procs, &condition, call.mode, Duration::from_millis(timeout_ms)).await?;
     let status = match &reached {
         None => WaitStatus::Timeout,
@@ -45,7 +49,10 @@ pub async fn wait(
     let reached = reached.unwrap_or_else(|| vec![Reached::Exit; procs.len()]);
     let processes =
         procs.iter().zip(reached).map(|(proc, reached)| waited(proc, &peer, reached, procs.len() > MAX_SINGLE_VIEWS));
-    let processes: Vec<Waited> = processes.collect::<Result<_, _>>()?;
+    let read = async { processes.collect::<Result<Vec<Waited>, _>>() };
+    let printed = procs.iter().any(|proc| proc.state().progress.counts.end > 0);
+    // Without output there is nothing to read.
+    let processes = if printed { on_disk(read).await? } else { read.await? };
     let exited = procs.iter().zip(&processes).filter(|(_, waited)| waited.process.exited_at.is_some());
     let receipt = exit_receipt(&daemon, consumer, exited.map(|(proc, _)| proc));
     let note = clamped.then(|| format!("the timeout of {asked} ms was cut to max_wait_ms, {max} ms"));

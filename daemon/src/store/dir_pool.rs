@@ -2,6 +2,7 @@
 //! times that while it remembers many deletions; renaming one takes 0.02 ms.
 
 use super::record::{self, Record, is_damage, open_regular};
+use crate::disk;
 use crate::sys;
 use std::fs::File;
 use std::io;
@@ -107,7 +108,7 @@ impl DirPool {
         }
         let _permit = self.preparing.acquire().await;
         let pool = self.clone();
-        tokio::task::spawn_blocking(move || pool.take().or_else(|| pool.prepare_up_to(1).ok()?.pop())).await.ok()?
+        disk::blocking(move || pool.take().or_else(|| pool.prepare_up_to(1).ok()?.pop())).await.ok()?
     }
 
     /// Takes a directory, or None if the pool is empty.
@@ -141,7 +142,7 @@ impl DirPool {
                 }
             }
             let pool = self.clone();
-            if !tokio::task::spawn_blocking(move || pool.refill_some()).await.unwrap_or(false) {
+            if !disk::blocking(move || pool.refill_some()).await.unwrap_or(false) {
                 break;
             }
         }

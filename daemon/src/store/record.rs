@@ -339,7 +339,7 @@ impl Record {
     /// Waits until the record is durable, without blocking other tasks.
     pub async fn sync_async(self: &Arc<Record>) -> io::Result<()> {
         let record = self.clone();
-        tokio::task::spawn_blocking(move || record.sync()).await.unwrap_or_else(|e| Err(io::Error::other(e)))
+        crate::disk::blocking(move || record.sync()).await.flatten()
     }
 
     /// Waits until the record is durable.

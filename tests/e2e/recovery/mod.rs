@@ -3,6 +3,7 @@
 mod damage;
 mod damage_events;
 mod disk;
+mod hung_disk;
 mod namespaces;
 mod power_cut;
 mod recover;

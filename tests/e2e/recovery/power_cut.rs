@@ -10,7 +10,7 @@ fn run(command: &str) -> bool {
 }
 
 /// Creates a disk as a file that has the synced bytes and not those that only the page cache has.
-fn disk(dir: &Path) -> Option<PathBuf> {
+pub fn disk(dir: &Path) -> Option<PathBuf> {
     let (disk, at) = (dir.join("disk"), dir.join("at"));
     std::fs::create_dir_all(&at).unwrap();
     let made = run(&format!("truncate -s 48M {0} && mkfs.ext4 -q -F -b 4096 {0} 2>/dev/null", disk.display()));
@@ -20,7 +20,7 @@ fn disk(dir: &Path) -> Option<PathBuf> {
 }
 
 /// A daemon whose state is on this disk, without periodic writeback.
-fn on(mut d: Daemon, disk: &Path) -> Daemon {
+pub fn on(mut d: Daemon, disk: &Path) -> Daemon {
     let state = d.root().join("state").display().to_string();
     let inner = format!("mount -o loop,commit=900 {} {state} && exec \"$0\" \"$@\"", disk.display());
     d.before = Some(format!("set -- \"$0\" \"$@\"; exec unshare -m --propagation private /bin/sh -c '{inner}' \"$@\""));
@@ -38,7 +38,7 @@ fn after_a_cut(disk: &Path, ask: &[&str]) -> Vec<Value> {
 }
 
 /// The number of prepared directories, as the daemon sees the disk.
-fn prepared_dirs(d: &Daemon) -> usize {
+pub fn prepared_dirs(d: &Daemon) -> usize {
     let pid = d.ok("daemon.info", json!({}))["pid"].clone();
     let ready = format!("/proc/{pid}/root{}", d.state().join("ready").display());
     std::fs::read_dir(ready).map_or(0, Iterator::count)

@@ -41,16 +41,18 @@ impl Drop for Delivery {
 
 impl Consumers {
     fn begin_delivery(&self, name: &ConsumerName) {
-        if let Some(consumer) = lock_ignoring_poison(&self.table).active.get_mut(name) {
-            consumer.deliveries += 1;
-        }
+        *lock_ignoring_poison(&self.deliveries).entry(name.clone()).or_default() += 1;
     }
 
     fn end_delivery(&self, name: &ConsumerName) {
-        if let Some(consumer) = lock_ignoring_poison(&self.table).active.get_mut(name) {
-            // A consumer that expired and came back in the meantime begins at zero.
-            consumer.deliveries = consumer.deliveries.saturating_sub(1);
+        let mut deliveries = lock_ignoring_poison(&self.deliveries);
+        if let Some(count) = deliveries.get_mut(name) {
+            *count -= 1;
+            if *count == 0 {
+                deliveries.remove(name);
+            }
         }
+        drop(deliveries);
         self.settled.notify_waiters();
     }
 
@@ -74,6 +76,6 @@ impl Consumers {
     }
 
     fn is_delivering(&self, name: &ConsumerName) -> bool {
-        lock_ignoring_poison(&self.table).active.get(name).is_some_and(|consumer| consumer.deliveries > 0)
+        lock_ignoring_poison(&self.deliveries).contains_key(name)
     }
 }

@@ -24,7 +24,7 @@ use file::ConsumerFile;
 use names::NameList;
 use next::ScanCache;
 use state::Fact;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -82,7 +82,12 @@ pub struct Consumers {
     dir: PathBuf,
     ttl_ms: u64,
     max: usize,
+    /// Held while the disk is written.
     table: Mutex<Table>,
+    /// Position and time of last use of each consumer. Never held while the disk is used.
+    listed: Mutex<BTreeMap<ConsumerName, (u64, u64)>>,
+    /// The answers with an exit for a consumer that are being written.
+    deliveries: Mutex<HashMap<ConsumerName, usize>>,
     /// Notified when the delivery of an answer ends.
     settled: Notify,
 }
@@ -101,13 +106,11 @@ struct Consumer {
     /// The time of last use, which may not be on disk yet.
     used_ms: u64,
     scan_cache: ScanCache,
-    /// The answers with an exit for it that are being written.
-    deliveries: usize,
 }
 
 impl Consumer {
     fn new(file: ConsumerFile) -> Consumer {
-        Consumer { used_ms: file.state.used_ms, file, scan_cache: ScanCache::default(), deliveries: 0 }
+        Consumer { used_ms: file.state.used_ms, file, scan_cache: ScanCache::default() }
     }
 }
 
@@ -142,8 +145,14 @@ impl Consumers {
             ttl_ms,
             max,
             table: Mutex::new(Table { active, expired, lost }),
+            listed: Mutex::default(),
+            deliveries: Mutex::default(),
             settled: Notify::new(),
         };
+        lock_ignoring_poison(&consumers.table)
+            .active
+            .iter()
+            .for_each(|(name, consumer)| consumers.show(name, consumer));
         consumers.expire(now_ms);
         consumers.store_names(&lock_ignoring_poison(&consumers.table));
         Ok((consumers, damage))
@@ -155,7 +164,9 @@ impl Consumers {
         for name in std::mem::take(&mut table.lost) {
             let position = oldest.saturating_sub(1);
             let file = ConsumerFile::create(&self.dir, &name, position, now_ms, Some(now_ms))?;
-            table.active.insert(name, Consumer::new(file));
+            let consumer = Consumer::new(file);
+            self.show(&name, &consumer);
+            table.active.insert(name, consumer);
         }
         Ok(())
     }
@@ -262,13 +273,20 @@ impl Consumers {
         self.expire_locked(&mut lock_ignoring_poison(&self.table), now_ms)
     }
 
-    /// Returns name, position and time of last use of all consumers.
+    /// Returns name, position and time of last use of all consumers. Never waits for the disk.
     pub fn list(&self) -> Vec<(ConsumerName, u64, u64)> {
-        let table = lock_ignoring_poison(&self.table);
-        let all = table.active.iter().map(|(name, c)| (name.clone(), c.file.state.position, c.used_ms));
-        let mut all: Vec<_> = all.collect();
-        all.sort();
-        all
+        let listed = lock_ignoring_poison(&self.listed);
+        listed.iter().map(|(name, (position, used_ms))| (name.clone(), *position, *used_ms)).collect()
+    }
+
+    /// Lists a consumer as it is now.
+    fn show(&self, name: &ConsumerName, consumer: &Consumer) {
+        let facts = (consumer.file.state.position, consumer.used_ms);
+        let mut listed = lock_ignoring_poison(&self.listed);
+        match listed.get_mut(name) {
+            Some(known) => *known = facts,
+            None => drop(listed.insert(name.clone(), facts)),
+        }
     }
 
     /// Returns the highest event number that any consumer knows.
@@ -328,6 +346,7 @@ impl Consumers {
     fn touch_locked(&self, table: &mut Table, name: &ConsumerName, now_ms: u64) -> Result<(), ConsumerError> {
         let consumer = table.active.get_mut(name).ok_or(ConsumerError::Unknown)?;
         consumer.used_ms = consumer.used_ms.max(now_ms);
+        self.show(name, consumer);
         let every = TOUCH_INTERVAL_MS.min(self.ttl_ms / 10);
         if now_ms.saturating_sub(consumer.file.state.used_ms) > every {
             // A full disk must not prevent reading: the next use tries again.
@@ -354,6 +373,7 @@ impl Consumers {
             return Vec::new();
         }
         let gone: Vec<Consumer> = names.iter().filter_map(|name| table.active.remove(name)).collect();
+        lock_ignoring_poison(&self.listed).retain(|name, _| table.active.contains_key(name));
         // A consumer leaves the list before its file goes.
         self.store_names(table);
         gone.iter().for_each(|consumer| consumer.file.remove());

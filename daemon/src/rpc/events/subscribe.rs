@@ -3,6 +3,7 @@
 
 use super::filter;
 use super::output_push::OutputPush;
+use crate::disk::on_disk;
 use crate::events::{Filter, JournalEntry, ReadLimit};
 use crate::proc::Proc;
 use crate::rpc::context::Daemon;
@@ -37,7 +38,9 @@ pub async fn subscribe(
         Err(error) => pending.reject(wire_error(error)).await,
         Ok(mut subscription) => {
             if let Ok(sink) = pending.accept().await {
-                let Disconnected = subscription.run(Pushes { sink, budget }).await;
+                // The answer goes out first: what follows may wait for the disk.
+                tokio::task::yield_now().await;
+                let Disconnected = on_disk(subscription.run(Pushes { sink, budget })).await;
             }
         }
     }

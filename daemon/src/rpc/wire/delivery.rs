@@ -1,6 +1,7 @@
 //! Receipts: effects of an answer that wait until it was written to its client. A client that hung up before gets none of
 //! them, so nothing is recorded as received that no client received.
 
+use crate::disk::on_disk;
 use std::sync::Arc;
 
 /// An effect of the delivery of an answer, such as an acknowledgement in the client's name. Dropped without
@@ -41,8 +42,13 @@ impl Undelivered {
         }
     }
 
-    /// Everything since the last call is written.
+    /// Everything since the last call is written. The effects follow in the background: they may wait for the disk, and
+    /// other answers of the connection do not.
     pub fn delivered(&mut self) {
-        self.0.drain(..).for_each(|receipt| receipt.delivered());
+        if self.0.is_empty() {
+            return;
+        }
+        let receipts = std::mem::take(&mut self.0);
+        tokio::spawn(on_disk(async move { receipts.into_iter().for_each(|receipt| receipt.delivered()) }));
     }
 }

@@ -30,8 +30,7 @@ pub fn round(damage: Damage, mut random: Random) -> Result<(), String> {
     let state = rig.state();
     let all: Vec<String> =
         files(&state).iter().map(|f| f.strip_prefix(&state).unwrap().display().to_string()).collect();
-    let all: Vec<&String> =
-        all.iter().filter(|file| !file.starts_with("ready/") && crate::is_selected_live(file)).collect();
+    let all: Vec<&String> = all.iter().filter(|file| !file.starts_with("ready/") && crate::is_selected(file)).collect();
     let file = random.pick(&all).to_string();
     let what = format!("running, {file}: {}", damage.apply(&state.join(&file), &mut random));
     let ran = catch_unwind(AssertUnwindSafe(|| {

@@ -2,7 +2,8 @@
 //!
 //! `every_kind_of_damage_to_every_kind_of_file` runs a fixed set. `TOOLD_DAMAGE_ROUNDS=2000` runs that many random rounds of
 //! `random_damage` instead of a few, from `TOOLD_DAMAGE_SEED`; `TOOLD_DAMAGE_ROUND=17` repeats one of them, and
-//! `TOOLD_DAMAGE_FILES=events/` selects files by the beginning of their path.
+//! `TOOLD_DAMAGE_FILES=events/` selects files by the beginning of their path. `TOOLD_DAMAGE_LIVE_INTERVAL=1` has running
+//! processes in every round.
 // A test that unwraps a None has failed, and the panic names the line: there is no caller to return an error to.
 #![allow(clippy::unwrap_used)]
 
@@ -24,11 +25,9 @@ const MAX_CONCURRENT: usize = 4;
 const DEFAULT_SEED: u64 = 13;
 /// Random rounds without `TOOLD_DAMAGE_ROUNDS`.
 const DEFAULT_ROUNDS: u64 = 8;
-/// One random round of this many has running processes, whose state directory cannot be copied.
+/// One random round of this many has running processes, whose state directory cannot be copied. Without
+/// `TOOLD_DAMAGE_LIVE_INTERVAL`.
 const LIVE_INTERVAL: u64 = 20;
-/// Files whose damage while a process runs still has consequences: a change of the output of a running process is noticed
-/// only after its end. `TOOLD_DAMAGE_FILES=` (empty) selects all.
-const PENDING_LIVE: [&str; 1] = ["procs/"];
 
 fn variable(name: &str) -> Option<u64> {
     Some(std::env::var(name).ok()?.parse().unwrap_or_else(|_| panic!("{name} is not a number")))
@@ -37,12 +36,6 @@ fn variable(name: &str) -> Option<u64> {
 /// Returns true if `TOOLD_DAMAGE_FILES` selects this file. Without it all are selected.
 fn is_selected(file: &str) -> bool {
     std::env::var("TOOLD_DAMAGE_FILES").map_or(true, |parts| parts.split(',').any(|part| file.starts_with(part)))
-}
-
-/// Like `is_selected`, in a round with running processes: without a selection, files in `PENDING_LIVE` are left out.
-fn is_selected_live(file: &str) -> bool {
-    let is_pending = PENDING_LIVE.iter().any(|part| file.starts_with(part));
-    is_selected(file) && (!is_pending || std::env::var_os("TOOLD_DAMAGE_FILES").is_some())
 }
 
 #[test]
@@ -74,13 +67,14 @@ fn random_damage_is_reported_and_costs_nothing_else() {
         Some(round) => vec![round],
         None => (0..variable("TOOLD_DAMAGE_ROUNDS").unwrap_or(DEFAULT_ROUNDS)).collect(),
     };
+    let live_interval = variable("TOOLD_DAMAGE_LIVE_INTERVAL").unwrap_or(LIVE_INTERVAL).max(1);
     let template = &Template::build();
     let files: Vec<&str> = template.files.iter().map(String::as_str).filter(|file| is_selected(file)).collect();
     let failed = run(rounds.len(), |i| {
         let round = rounds[i];
         let mut random = Random::new(seed.wrapping_mul(1_000_003).wrapping_add(round));
         let damage = *random.pick(&Damage::ALL);
-        if round % LIVE_INTERVAL == LIVE_INTERVAL - 1 {
+        if round % live_interval == live_interval - 1 {
             return live::round(damage, random).map_err(|why| format!("round {round} of seed {seed}, {why}"));
         }
         let file = random.pick(&files).to_string();

@@ -1,6 +1,7 @@
 //! Checks the log of a process that has ended, by file sizes and the ends of its indexes.
 
 use super::segments::{Index, open};
+use super::verify::quarantined as quarantined_index;
 use std::collections::BTreeMap;
 use std::fs::FileType;
 use std::io;
@@ -108,7 +109,7 @@ fn check_index(
     let last = index.len().checked_sub(1).map_or(Ok(None), |i| index.get(i))?;
     let damage = match (there, index.header, first) {
         (false, ..) => Some(match quarantined {
-            Some(aside) => format!("{} was damaged and is quarantined as {aside}: streams are unknown", name.as_str()),
+            Some(aside) => quarantined_index(name.as_str(), aside),
             None => format!("{} is missing", name.as_str()),
         }),
         (true, None, _) => Some(format!("{} is damaged: it has no header", name.as_str())),

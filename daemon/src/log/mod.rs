@@ -22,7 +22,7 @@ pub use lines::{LinePage, LineQuery, MAX_PAGE_BYTES};
 pub use reader::{Filled, Log, Page};
 pub use stream::{from_wire, to_wire};
 pub use text::TextPage;
-pub use verify::verify;
+pub use verify::{Writer, verify};
 
 #[cfg(test)]
 mod tests;

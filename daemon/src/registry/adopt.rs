@@ -6,7 +6,7 @@ use super::set_aside::{SetAside, quarantined_id};
 use super::{Registry, RunningSlot};
 use crate::backend::{MAX_HANDSHAKES, cgroup};
 use crate::disk::{self, on_disk};
-use crate::log::verify;
+use crate::log::{Writer, verify};
 use crate::proc::checkpoint::Checkpoint;
 use crate::proc::handle::ProcInit;
 use crate::proc::task::{Task, TaskStart};
@@ -16,7 +16,7 @@ use crate::sys;
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 use toold_proto::ProcId;
 use toold_shim::hooks;
@@ -79,17 +79,22 @@ impl Registry {
         Ok(count)
     }
 
-    /// Compares the large logs of finished processes with their checksums, one after the other.
+    /// Has the log compared with its checksums in the background. `writer`: as it was when its files were first read.
+    fn verify_later(&self, proc: &Arc<Proc>, writer: Writer) {
+        if let Ok(mut all) = self.unverified.lock() {
+            all.push((Arc::downgrade(proc), writer));
+        }
+    }
+
+    /// Compares the large logs with their checksums, one after the other.
     fn verify_large_logs(&self) {
         let all = self.unverified.lock().map(|mut all| std::mem::take(&mut *all)).unwrap_or_default();
-        for proc in all.iter().filter_map(Weak::upgrade) {
-            let Some(sums) = proc.published_state().progress.sums else { continue };
-            match verify(&proc.dir, &sums, u64::MAX) {
+        for (proc, writer) in all.iter().filter_map(|(proc, writer)| Some((proc.upgrade()?, *writer))) {
+            let Some(sums) = proc.state().progress.sums else { continue };
+            match verify(&proc.dir, &sums, writer, u64::MAX) {
                 Ok(changed) => {
-                    for file in changed.into_iter().flatten() {
-                        let quarantined = || format!("{} was damaged and is quarantined", file.name());
-                        proc.report_damage(file.quarantine(&proc.dir).unwrap_or_else(quarantined));
-                    }
+                    let changed = changed.into_iter().flatten();
+                    changed.for_each(|file| proc.report_damage(file.quarantine_and_describe(&proc.dir)));
                 }
                 // It was forgotten meanwhile, or a later read finds the same error.
                 Err(e) => tracing::warn!(id = %proc.spec.id, %e, "failed to compare a log with its checksums"),
@@ -166,8 +171,8 @@ impl Registry {
                 proc.set_unreadable(unreadable);
                 self.insert_adopted(&proc, requests, restored);
                 self.queue_retention(&proc);
-                if unverified && let Ok(mut all) = self.unverified.lock() {
-                    all.push(Arc::downgrade(&proc));
+                if unverified {
+                    self.verify_later(&proc, Writer::Ended);
                 }
                 proc.scan_adopted_tail(&proc.published_state());
                 proc.publish_due(&proc.published_state());
@@ -196,10 +201,14 @@ impl Registry {
             Scanned::Open { mut loaded, record, nonce } => {
                 let requests = std::mem::take(&mut loaded.requests);
                 let (running, restored) = (!loaded.state.has_ended(), loaded.lost_checkpoint);
+                let unverified = loaded.unverified;
                 let (proc, inbox) = Proc::new(self.init_of(*loaded, tail));
                 proc.set_record(record.clone());
                 let proc = Arc::new(proc);
                 self.insert_adopted(&proc, requests, restored);
+                if unverified {
+                    self.verify_later(&proc, Writer::MayRun);
+                }
                 // Publish what the record already shows: the shim does not report it again.
                 proc.scan_adopted_tail(&proc.published_state());
                 proc.publish_due(&proc.published_state());

@@ -19,6 +19,7 @@ pub use spawn::{NamePolicy, SpawnError, Spawned};
 
 use crate::backend::Launcher;
 use crate::config::Config;
+use crate::log::Writer;
 use crate::proc::Proc;
 use crate::proc::event_sink::EventSink;
 use crate::store::dir_pool;
@@ -76,8 +77,8 @@ pub struct Registry {
     ended_record: Notify,
     damaged: Mutex<Vec<String>>,
     set_aside: Mutex<set_aside::SetAsides>,
-    /// Finished processes whose logs are compared with their checksums in the background.
-    unverified: Mutex<Vec<Weak<Proc>>>,
+    /// Processes whose logs are compared with their checksums in the background.
+    unverified: Mutex<Vec<(Weak<Proc>, Writer)>>,
 }
 
 impl Registry {

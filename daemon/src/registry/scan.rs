@@ -1,7 +1,7 @@
 //! Reads the directory of one process when a daemon starts, and distinguishes absent, damaged and not readable now. Only
 //! what was read as never started is removed, only what was read as damaged is quarantined.
 
-use crate::log::{check, verify};
+use crate::log::{Writer, check, verify};
 use crate::proc::checkpoint::Checkpoint;
 use crate::proc::output::unreadable;
 use crate::proc::state::{Phase, State, Update};
@@ -51,7 +51,7 @@ pub struct Loaded {
     /// The error of reading its log.
     pub unreadable: Option<String>,
     pub requests: Requests,
-    /// Its log is too large to be compared with its checksums now.
+    /// Its log has yet to be compared with its checksums.
     pub unverified: bool,
 }
 
@@ -143,6 +143,12 @@ fn read(dir: &Path, has_events: bool) -> io::Result<Scanned> {
             Err(e) => unreadable_log = Some(unreadable(&e)),
         }
         damage.extend(writes::check(dir));
+    } else if let Some(sums) = &state.progress.sums {
+        match verify(dir, sums, Writer::MayRun, MAX_START_CHECK_BYTES) {
+            Ok(Some(changed)) => damage.extend(changed.iter().map(|file| file.quarantine_and_describe(dir))),
+            // Too large, or an error, which does not make a running process unknown: in the background.
+            Ok(None) | Err(_) => unverified = true,
+        }
     }
     let lost_checkpoint = facts.damaged.checkpoint;
     let requests = match requests::read(dir) {
@@ -180,7 +186,7 @@ fn read(dir: &Path, has_events: bool) -> io::Result<Scanned> {
 /// large to be compared now.
 fn check_files(dir: &Path, progress: &Progress) -> io::Result<(Vec<String>, bool)> {
     let changed = match progress.sums {
-        Some(sums) => verify(dir, &sums, MAX_START_CHECK_BYTES)?,
+        Some(sums) => verify(dir, &sums, Writer::Ended, MAX_START_CHECK_BYTES)?,
         None => Some(Vec::new()),
     };
     let is_verified = changed.is_some();

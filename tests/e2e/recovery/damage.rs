@@ -7,7 +7,7 @@ use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use toold_test_support::rig::{Daemon, id, skip_unless};
-use toold_test_support::sys::Pidfd;
+use toold_test_support::sys::{Gate, Pidfd};
 
 /// Offsets of slots in a record, and their lengths: frozen.
 const HEAD: (u64, usize) = (0, 96);
@@ -201,6 +201,54 @@ fn changed_output_and_a_changed_index_are_reported_and_no_output_moves_between_s
         d.eventually("a large log is compared in the background", || !d.process(&large)["damaged"].is_null());
         d.restart();
     }
+}
+
+/// Checksums were compared only for processes that had ended: the change of a running one was noticed after its end.
+#[test]
+fn changed_output_of_a_running_process_is_reported_at_once_and_it_runs_on() {
+    let mut d = Daemon::start();
+    let gates: Vec<Gate> = (0..6).map(|n| d.gate(&format!("end-{n}"))).collect();
+    let start = |gate: &Gate, first: &str| {
+        d.sh(&format!("{first}; echo up; {}; echo late; echo late >&2; exit 7", gate.wait()))
+    };
+    let both = "echo out; echo err >&2";
+    let large = "head -c 600000 /dev/zero | tr '\\0' x";
+    let all = [both, both, both, both, large, both];
+    let all: Vec<String> = gates.iter().zip(all).map(|(gate, first)| start(gate, first)).collect();
+    all.iter().for_each(|proc| drop(d.printed(proc, "up")));
+    let [flipped, removed, pipe, idx, big, whole] = &all[..] else { unreachable!("six") };
+    d.kill9();
+    let file = |proc: &str, name: &str| dir(&d, proc).join(name);
+    flip(&file(flipped, "log"), 3);
+    fs::remove_file(file(removed, "log")).unwrap();
+    fs::remove_file(file(pipe, "log")).unwrap();
+    assert!(Command::new("mkfifo").arg(file(pipe, "log")).status().unwrap().success());
+    flip(&file(idx, "idx"), 32 + 30);
+    flip(&file(big, "log"), 300_000);
+    d.spawn();
+    let expected = [
+        (flipped, "log is damaged"),
+        (removed, "log is missing"),
+        (pipe, "log is not a regular file"),
+        (idx, "idx was damaged"),
+    ];
+    for _ in 0..2 {
+        for (proc, what) in expected {
+            let p = d.process(proc);
+            assert!(p["damaged"].to_string().contains(what), "{what}: {p}");
+            assert!(damage_of(&d).contains(proc.as_str()));
+        }
+        d.eventually("a large log is compared in the background", || !d.process(big)["damaged"].is_null());
+        assert!(d.process(whole)["damaged"].is_null());
+        d.restart();
+    }
+    gates.iter().for_each(Gate::open);
+    for proc in &all {
+        assert_eq!(d.closed(proc)["exit_code"], 7);
+    }
+    assert!(d.text(whole).ends_with("late\nlate\n") && d.text(idx).contains("late"));
+    d.restart();
+    assert!(d.process(whole)["damaged"].is_null(), "what was written after the checks has its checksums too");
 }
 
 #[test]

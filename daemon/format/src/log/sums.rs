@@ -20,6 +20,13 @@ pub struct LogSums {
     pub head: SegmentSums,
 }
 
+impl LogSums {
+    /// Returns true if there is a head segment, which is never dropped. A log with a tiny cap has none.
+    pub fn has_head(&self) -> bool {
+        self.head != SegmentSums::default()
+    }
+}
+
 /// Continues a checksum over more bytes. The first one starts at 0.
 #[inline]
 pub fn crc32(crc: u32, bytes: &[u8]) -> u32 {

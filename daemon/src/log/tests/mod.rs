@@ -91,6 +91,8 @@ pub struct Model {
     pub kept: Vec<bool>,
     pub counts: Counts,
     pub sums: LogSums,
+    /// The checksums after each step.
+    pub history: Vec<LogSums>,
 }
 
 impl Model {
@@ -106,16 +108,18 @@ impl Model {
         let files = ScriptedDisk { dir: Dir::new(fd.into()), script: script.to_vec(), at: 0 };
         let mut writer = LogWriter::with_files(files, cap);
         let (mut bytes, mut streams, mut now) = (Vec::new(), Vec::new(), 1_700_000_000_000);
+        let mut history = Vec::new();
         for step in steps {
             now += step.later;
             writer.append(step.stream, &step.bytes, now);
             bytes.extend_from_slice(&step.bytes);
             streams.resize(bytes.len(), step.stream);
+            history.push(writer.sums());
             look(dir.path());
         }
         writer.release_reserved();
         let (counts, sums) = (writer.counts(), writer.sums());
-        let mut model = Model { kept: vec![false; bytes.len()], dir, bytes, streams, counts, sums };
+        let mut model = Model { kept: vec![false; bytes.len()], dir, bytes, streams, counts, sums, history };
         model.update_kept();
         model
     }

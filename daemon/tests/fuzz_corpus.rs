@@ -100,3 +100,13 @@ fn no_bytes_upset_a_log_and_its_index() {
 fn no_bytes_upset_a_record() {
     run("slots", 100_000, targets::slots);
 }
+
+#[test]
+fn no_bytes_upset_the_files_beside_the_journal() {
+    run("journal_files", 20_000, targets::journal_files);
+}
+
+#[test]
+fn no_bytes_upset_the_files_beside_a_record() {
+    run("record_files", 20_000, targets::record_files);
+}

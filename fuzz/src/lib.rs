@@ -4,12 +4,12 @@
 
 use serde_json::Value;
 use serde_json::value::RawValue;
-use toold_daemon::log;
 use toold_daemon::rpc::wire::frame::{Decode, Frame};
 use toold_daemon::rpc::wire::headers::Headers;
 use toold_daemon::rpc::wire::lines::Lines;
 use toold_daemon::rpc::wire::message::{self, Message, Request};
 use toold_daemon::rpc::wire::{nesting, sniff};
+use toold_daemon::{events, log, store};
 use toold_format::frame::{self, FromShim, HEADER_LEN, MAX_FROM_SHIM_LEN, MAX_TO_SHIM_LEN, ToShim};
 use toold_format::launch::LaunchBlock;
 use toold_format::slots::{self, Exit, Head, Launch, LaunchSlot, Progress, SLOT_LEN, Slot, SlotCondition};
@@ -190,6 +190,16 @@ pub fn index(bytes: &[u8]) {
     let len = usize::from(u16::from_le_bytes(*len)).min(LOG_MAX).min(rest.len());
     let (log, idx) = rest.split_at(len);
     log::fuzz::pair(log, idx).expect("memory files can be read");
+}
+
+/// Reads one of the files beside the journal: the list of segments, the list of consumers, a position.
+pub fn journal_files(bytes: &[u8]) {
+    events::fuzz::files(bytes);
+}
+
+/// Reads one of the files beside a record: `requests` and `writes`.
+pub fn record_files(bytes: &[u8]) {
+    store::fuzz::files(bytes);
 }
 
 /// Reads one slot, as it is and with a checksum that matches.

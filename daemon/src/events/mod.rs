@@ -3,6 +3,7 @@
 pub mod consumers;
 mod disk;
 mod filter;
+pub mod fuzz;
 mod journal;
 pub mod maintenance;
 mod manifest;

@@ -28,7 +28,7 @@ pub struct Requests {
     pub damaged: usize,
 }
 
-fn line(id: &str) -> io::Result<String> {
+pub(super) fn line(id: &str) -> io::Result<String> {
     Ok(format!("{:016x} {}\n", fnv1a(id.as_bytes()), serde_json::to_string(id)?))
 }
 
@@ -47,6 +47,10 @@ pub fn read(dir: &Path) -> io::Result<Requests> {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Requests::default()),
         file => file?.read_to_end(&mut bytes)?,
     };
+    Ok(decode(&bytes))
+}
+
+pub(super) fn decode(bytes: &[u8]) -> Requests {
     let mut all = Requests::default();
     for line in bytes.split_inclusive(|byte| *byte == b'\n') {
         all.lines += 1;
@@ -57,7 +61,7 @@ pub fn read(dir: &Path) -> io::Result<Requests> {
         }
     }
     all.ids.drain(..all.ids.len().saturating_sub(MAX_REQUESTS));
-    Ok(all)
+    all
 }
 
 /// Adds a request. `remembered` has the earlier ones, oldest first, and `lines` counts the lines in the file. Returns the

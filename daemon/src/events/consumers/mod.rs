@@ -3,6 +3,7 @@
 mod delivery;
 mod expired;
 mod file;
+pub mod fuzz;
 mod name;
 mod names;
 mod next;

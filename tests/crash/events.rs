@@ -22,24 +22,24 @@ pub const POINTS: &[&str] = &[
     "exit_seen.written",
 ];
 
-struct EventCase {
-    daemon: Daemon,
+pub struct EventCase {
+    pub daemon: Daemon,
     hooks: PathBuf,
 }
 
 impl EventCase {
-    fn new(config: &str) -> EventCase {
+    pub fn new(config: &str) -> EventCase {
         let hooks = tempfile_name();
         fs::create_dir(&hooks).unwrap();
         EventCase { daemon: Daemon::start_with(config, &[("TOOLD_HOOKS", hooks.to_str().unwrap())]), hooks }
     }
 
-    fn arm(&self, point: &str) {
+    pub fn arm(&self, point: &str) {
         fs::write(self.hooks.join(point), "").unwrap();
     }
 
     /// Waits until the daemon is at the point, kills it there, and starts another.
-    fn strike(&mut self, point: &str) {
+    pub fn strike(&mut self, point: &str) {
         let hit = self.hooks.join(format!("{point}.hit"));
         self.daemon.eventually(&format!("{point} is reached"), || hit.exists());
         self.daemon.kill9();

@@ -6,6 +6,7 @@ mod cancel;
 mod case_run;
 mod check;
 mod discard;
+mod event_files;
 mod events;
 mod fallback;
 mod matrix;
@@ -36,6 +37,7 @@ fn every_pause_point_in_the_daemon_has_a_crash_case() {
     covered.insert(discard::POINT.to_string());
     covered.insert(cancel::POINT.to_string());
     covered.extend(requests::POINTS.iter().map(ToString::to_string));
+    covered.extend(event_files::POINTS.iter().map(ToString::to_string));
     covered.extend(events::POINTS.iter().map(ToString::to_string));
     assert_eq!(found, covered, "left: points in the sources; right: points with crash cases");
 }

@@ -301,7 +301,9 @@ impl Journal {
         segments.retain(|known| known.first != first);
         segments.push(segment.clone());
         self.set_segments(segments);
+        hooks::at("segment.created");
         self.store_manifest(writer);
+        hooks::at("segment.listed");
         Ok(segment)
     }
 
@@ -348,6 +350,7 @@ impl Journal {
             self.set_segments(kept.to_vec());
             // A segment leaves the list before the disk: one that is listed and gone is damage.
             self.store_manifest(writer);
+            hooks::at("segment.unlisted");
         }
         for segment in &segments[..dropped] {
             if let Err(e) = std::fs::remove_file(&segment.path) {

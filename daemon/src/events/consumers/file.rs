@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use toold_shim::hooks;
 
 /// A shorter file is not compacted: about five hundred facts.
 const COMPACT_ABOVE_BYTES: u64 = 16 << 10;
@@ -117,6 +118,7 @@ impl ConsumerFile {
         self.len += state::FACT_LEN as u64;
         self.changed();
         self.state.apply(fact);
+        hooks::at("position.appended");
         if let Some(count) = &mut self.count {
             *count += 1;
             // A failure leaves an older summary, which is true too.

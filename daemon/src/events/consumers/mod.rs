@@ -340,7 +340,9 @@ impl Consumers {
         let file = ConsumerFile::create(&self.dir, name, position, now_ms, None)?;
         table.active.insert(name.clone(), Consumer::new(file));
         // After its file: a consumer that is listed and has no file is lost.
+        hooks::at("consumer.created");
         self.store_names(table);
+        hooks::at("consumer.listed");
         Ok(true)
     }
 

@@ -102,7 +102,8 @@ mod tests {
 
     #[test]
     fn tasks_that_need_no_disk_run_while_more_than_all_places_hang() {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(PLACES + 1).build().unwrap();
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(PLACES + 1).build().expect("a runtime");
         let (hangs, hanging) = mpsc::channel();
         let mut ends = Vec::new();
         let users: Vec<_> = (0..PLACES * 3)
@@ -112,18 +113,18 @@ mod tests {
                 let hangs = hangs.clone();
                 runtime.spawn(on_disk(on_disk(async move {
                     tokio::task::yield_now().await;
-                    hangs.send(()).unwrap();
+                    hangs.send(()).expect("the test waits");
                     let _ = ended.recv();
                 })))
             })
             .collect();
-        (0..PLACES).for_each(|_| hanging.recv().unwrap());
-        runtime.block_on(runtime.spawn(async { tokio::task::yield_now().await })).unwrap();
+        (0..PLACES).for_each(|_| hanging.recv().expect("each says that it hangs"));
+        runtime.block_on(runtime.spawn(async { tokio::task::yield_now().await })).expect("it runs");
         assert!(hanging.try_recv().is_err(), "no more than {PLACES} take a thread");
         drop(ends);
         runtime.block_on(async {
             for user in users {
-                user.await.unwrap();
+                user.await.expect("it ends");
             }
         });
     }

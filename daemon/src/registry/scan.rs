@@ -1,7 +1,7 @@
 //! Reads the directory of one process when a daemon starts, and distinguishes absent, damaged and not readable now. Only
 //! what was read as never started is removed, only what was read as damaged is quarantined.
 
-use crate::log::{Writer, check, verify};
+use crate::log::{Log, Writer, check, verify};
 use crate::proc::checkpoint::Checkpoint;
 use crate::proc::output::unreadable;
 use crate::proc::state::{Phase, State, Update};
@@ -126,7 +126,7 @@ fn read(dir: &Path, has_events: bool) -> io::Result<Scanned> {
     }
     let state = match lock {
         LockOwner::Daemon => resolve(dir, &record, &facts, &spec)?,
-        LockOwner::Shim => with_size(State::from_facts(&facts), &spec),
+        LockOwner::Shim => with_size(with_counts(State::from_facts(&facts), dir, &facts), &spec),
     };
     if state.has_ended() && spec.journaled && !checkpoint.is_some_and(|checkpoint| checkpoint.exited) {
         // The exit was never published. The shim may still be waiting for the disk, or died before that.
@@ -217,9 +217,20 @@ fn resolve(dir: &Path, record: &Record, facts: &Facts, spec: &Spec) -> io::Resul
     Ok(state)
 }
 
+/// Completes a state whose counts are damaged from the log, until the living shim reports and writes them. Only reads: the
+/// shim may be writing.
+fn with_counts(mut state: State, dir: &Path, facts: &Facts) -> State {
+    if facts.progress.is_none()
+        && let Ok(counts) = Log::open_all(dir).and_then(|log| log.recount())
+    {
+        state.progress.counts = counts;
+    }
+    state
+}
+
 /// Completes a state without counts by the size of the terminal that was requested.
 fn with_size(mut state: State, spec: &Spec) -> State {
-    if let Some(size) = spec.pty.filter(|_| state.progress == Progress::default()) {
+    if let Some(size) = spec.pty.filter(|_| (state.progress.rows, state.progress.cols) == (0, 0)) {
         state.progress.rows = size.rows as u16;
         state.progress.cols = size.cols as u16;
     }

@@ -138,6 +138,26 @@ fn damaged_counts_are_counted_again_from_the_log() {
     }
 }
 
+/// The output of a running process was empty until its shim had answered.
+#[test]
+fn damaged_counts_of_a_running_process_are_counted_from_the_log_while_its_shim_does_not_answer() {
+    let mut d = Daemon::start();
+    let gate = d.gate("end");
+    let proc = d.sh(&format!("echo up; {}; echo late; exit 7", gate.wait()));
+    d.printed(&proc, "up");
+    let shim = Pidfd::open(d.ok("inspect", json!({ "id": proc }))["shim_pid"].as_i64().unwrap() as i32).unwrap();
+    shim.signal(libc::SIGSTOP);
+    d.kill9();
+    zero(&dir(&d, &proc).join("record"), COUNTS);
+    d.spawn();
+    let p = d.process(&proc);
+    assert_eq!((&p["bytes"], &p["output"]), (&json!(3), &json!("up\n")), "{p}");
+    shim.signal(libc::SIGCONT);
+    gate.open();
+    assert_eq!(d.closed(&proc)["exit_code"], 7);
+    assert_eq!(d.text(&proc), "up\nlate\n");
+}
+
 #[test]
 fn a_damaged_checkpoint_repeats_no_event() {
     let mut d = Daemon::start();

@@ -66,6 +66,8 @@ pub fn pair(text: &str) -> Result<(String, String), String> {
 pub fn name(text: &str) -> Result<String, String> {
     if text.starts_with('@') {
         Err("a name must not begin with @: @last and @failed are found by toolctl".into())
+    } else if text.starts_with('-') {
+        Err("a name must not begin with -, as options do".into())
     } else {
         Ok(text.into())
     }

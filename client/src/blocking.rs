@@ -1,16 +1,17 @@
 //! A client on a plain Unix socket: one JSON message a line, no runtime, quick to start.
 
 pub use crate::call_error::CallError;
+use crate::message::read_message;
+pub use crate::message::{Answer, Message, Push};
 use crate::peer_check;
-use serde::{Deserialize, Serialize};
+use crate::silence::{self, Peer, Step};
+use serde::Serialize;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use toold_proto::RpcError;
 use toold_proto::api::Method;
 
 /// The largest read. A page of output is 64 KiB of bytes, about 90 KB of base64.
@@ -22,27 +23,6 @@ const MAX_MESSAGE_LEN: usize = toold_proto::DEFAULT_MAX_OUTGOING_BYTES as usize 
 /// The time that a listener may take to accept. One that needs longer will not.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// An answer. An error about a message that could not be read has no id.
-#[derive(Debug)]
-pub struct Answer {
-    pub id: Option<u64>,
-    pub outcome: Result<Box<RawValue>, RpcError>,
-}
-
-/// A message from the daemon: the answer to a call, or a push of a subscription.
-#[derive(Debug)]
-pub enum Message {
-    Answer(Answer),
-    Push(Push),
-}
-
-/// A push: its subscription, and the exact bytes of its content. An error ends the subscription.
-#[derive(Debug)]
-pub struct Push {
-    pub subscription: u64,
-    pub outcome: Result<Box<RawValue>, Box<RawValue>>,
-}
-
 /// A connection to the daemon.
 pub struct Client {
     path: PathBuf,
@@ -52,6 +32,8 @@ pub struct Client {
     searched: usize,
     last_id: u64,
     timeout: Option<Duration>,
+    /// The time that the call itself waits, if a longer silence is reported to the user.
+    patience: Option<Duration>,
     max_message_len: usize,
 }
 
@@ -79,7 +61,7 @@ impl Client {
         let trust = peer_check::check_dir(path).map_err(untrusted)?;
         let stream = match connect_within(path, after) {
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-                return Err(CallError::TimedOut { path: path.into(), after });
+                return Err(CallError::TimedOut { path: path.into(), after, peer: Peer::of_state_dir() });
             }
             stream => stream.map_err(|source| CallError::Unreachable { path: path.into(), source })?,
         };
@@ -92,6 +74,7 @@ impl Client {
             searched: 0,
             last_id: 0,
             timeout: None,
+            patience: None,
             max_message_len: MAX_MESSAGE_LEN,
         })
     }
@@ -101,8 +84,36 @@ impl Client {
     pub fn set_timeout(&mut self, timeout: Duration) -> Result<(), CallError> {
         let set = self.stream.set_read_timeout(Some(timeout));
         set.and_then(|()| self.stream.set_write_timeout(Some(timeout))).map_err(|source| self.lost(source))?;
-        self.timeout = Some(timeout);
+        (self.timeout, self.patience) = (Some(timeout), None);
         Ok(())
+    }
+
+    /// Sets the same for a call that itself waits up to `wait`, and prints a line to standard error if the daemon takes
+    /// longer. One that is stopped is given up earlier.
+    pub(crate) fn set_patience(&mut self, wait: Duration, timeout: Duration) -> Result<(), CallError> {
+        let (_, first) = silence::next_step(wait, timeout, Duration::ZERO);
+        let set = self.stream.set_read_timeout(Some(first));
+        set.and_then(|()| self.stream.set_write_timeout(Some(timeout))).map_err(|source| self.lost(source))?;
+        (self.timeout, self.patience) = (Some(timeout), Some(wait));
+        Ok(())
+    }
+
+    /// Handles a read that ended without data. Returns the time without an answer after which the next one ends.
+    fn on_silence(&self, wait: Duration, passed: Duration, source: io::Error) -> Result<Duration, CallError> {
+        let timeout = self.timeout.unwrap_or(Duration::MAX);
+        let (step, due) = silence::next_step(wait, timeout, passed);
+        let peer = Peer::of(&self.stream);
+        match step {
+            Step::GiveUp => return Err(self.lost(source)),
+            Step::GiveUpIfStopped if peer.is_stopped() => {
+                return Err(CallError::TimedOut { path: self.path.clone(), after: due, peer });
+            }
+            Step::GiveUpIfStopped => {}
+            Step::Notice => eprintln!("toolctl: {}", peer.notice()),
+        }
+        let (_, next) = silence::next_step(wait, timeout, due);
+        self.stream.set_read_timeout(Some(next.saturating_sub(due))).map_err(|source| self.lost(source))?;
+        Ok(due)
     }
 
     /// Calls a method and reads its result.
@@ -149,12 +160,21 @@ impl Client {
         }
         // As much as is buffered already: a short answer touches little memory, a long one needs few reads.
         self.inbox.resize(old + old.clamp(MIN_READ_LEN, MAX_READ_LEN), 0);
+        let mut passed = Duration::ZERO;
         let read = loop {
-            match self.stream.read(&mut self.inbox[old..]) {
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
-                other => break other,
+            match (self.stream.read(&mut self.inbox[old..]), self.patience) {
+                (Err(e), _) if e.kind() == io::ErrorKind::Interrupted => continue,
+                (Err(e), Some(wait)) if e.kind() == io::ErrorKind::WouldBlock => {
+                    passed = self.on_silence(wait, passed, e)?;
+                }
+                (other, _) => break other,
             }
         };
+        if let (Some(wait), Some(timeout)) = (self.patience, self.timeout)
+            && passed > Duration::ZERO
+        {
+            self.set_patience(wait, timeout)?;
+        }
         self.inbox.truncate(old + *read.as_ref().unwrap_or(&0));
         match read {
             Ok(0) => Err(self.lost(io::Error::new(io::ErrorKind::UnexpectedEof, "it closed the connection"))),
@@ -192,7 +212,9 @@ impl Client {
     fn lost(&self, source: io::Error) -> CallError {
         let path = self.path.clone();
         match (source.kind(), self.timeout) {
-            (io::ErrorKind::WouldBlock, Some(after)) => CallError::TimedOut { path, after },
+            (io::ErrorKind::WouldBlock, Some(after)) => {
+                CallError::TimedOut { path, after, peer: Peer::of(&self.stream) }
+            }
             // Any other error ends the connection.
             _ => CallError::Unreachable { path, source },
         }
@@ -224,74 +246,6 @@ struct Request<'a, P> {
     id: u64,
     method: &'a str,
     params: &'a P,
-}
-
-#[derive(Deserialize)]
-struct RawMessage<'a> {
-    #[serde(borrow)]
-    id: Option<&'a RawValue>,
-    #[serde(borrow)]
-    method: Option<&'a RawValue>,
-    #[serde(borrow)]
-    params: Option<&'a RawValue>,
-    #[serde(borrow)]
-    result: Option<&'a RawValue>,
-    error: Option<ErrorObject>,
-}
-
-#[derive(Deserialize)]
-struct PushParams<'a> {
-    subscription: u64,
-    #[serde(borrow)]
-    result: Option<&'a RawValue>,
-    #[serde(borrow)]
-    error: Option<&'a RawValue>,
-}
-
-/// An error object as any JSON-RPC server may send it: `data` can be anything, or missing.
-#[derive(Deserialize)]
-struct ErrorObject {
-    code: i32,
-    message: String,
-    #[serde(default)]
-    data: Value,
-}
-
-fn read_message(line: &[u8]) -> Result<Option<Message>, CallError> {
-    if line.iter().all(u8::is_ascii_whitespace) {
-        return Ok(None);
-    }
-    let line: RawMessage<'_> = serde_json::from_slice(line)
-        .map_err(|e| CallError::Protocol(format!("the daemon's answer is not JSON-RPC: {e}")))?;
-    if line.method.is_some() {
-        return Ok(line.params.and_then(read_push).map(Message::Push));
-    }
-    let outcome = match (line.error, line.result) {
-        (Some(error), _) => Err(rpc_error(error)),
-        (None, Some(result)) => Ok(result.to_owned()),
-        (None, None) => Ok(RawValue::NULL.to_owned()),
-    };
-    Ok(Some(Message::Answer(Answer { id: line.id.and_then(|id| id.get().parse().ok()), outcome })))
-}
-
-/// Reads a notification of a subscription. Any other was not requested.
-fn read_push(params: &RawValue) -> Option<Push> {
-    let params: PushParams<'_> = serde_json::from_str(params.get()).ok()?;
-    let outcome = match (params.result, params.error) {
-        (Some(result), _) => Ok(result.to_owned()),
-        (None, Some(error)) => Err(error.to_owned()),
-        (None, None) => return None,
-    };
-    Some(Push { subscription: params.subscription, outcome })
-}
-
-fn rpc_error(error: ErrorObject) -> RpcError {
-    let data = match error.data {
-        Value::Object(map) => map,
-        Value::Null => Map::new(),
-        other => Map::from_iter([("detail".to_owned(), other)]),
-    };
-    RpcError { code: error.code, message: error.message, data }
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The reasons why a call has no result.
 
+use crate::silence::Peer;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
@@ -16,7 +17,7 @@ pub enum CallError {
     /// Another user could be behind the socket, so nothing was sent.
     Untrusted { path: PathBuf, why: String },
     /// A process listens there, but does not read or does not answer.
-    TimedOut { path: PathBuf, after: Duration },
+    TimedOut { path: PathBuf, after: Duration, peer: Peer },
     /// This client does not understand the answer.
     Protocol(String),
 }
@@ -29,12 +30,9 @@ impl fmt::Display for CallError {
             CallError::Untrusted { path, why } => {
                 write!(f, "nothing was sent to {}: {why}", path.display())
             }
-            CallError::TimedOut { path, after } => write!(
-                f,
-                "no answer from {} after {} s: is toold stopped, or does something else listen there?",
-                path.display(),
-                after.as_secs_f32()
-            ),
+            CallError::TimedOut { path, after, peer } => {
+                write!(f, "no answer from {} after {} s: {peer}", path.display(), after.as_secs_f32())
+            }
             CallError::Protocol(what) => write!(f, "{what}; do toolctl and toold have the same version?"),
         }
     }

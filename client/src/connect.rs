@@ -3,6 +3,7 @@
 use crate::autostart::{self, Backoff, DaemonFlags};
 use crate::blocking::{CallError, Client, Message, parse};
 use crate::error::CliError;
+use crate::silence::Peer;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -77,7 +78,17 @@ impl Connection {
 
     /// Builds the error for a daemon that did not answer in time.
     pub fn timed_out(&self, after: Duration) -> CliError {
-        CallError::TimedOut { path: self.socket.clone(), after }.into()
+        CallError::TimedOut { path: self.socket.clone(), after, peer: self.peer() }.into()
+    }
+
+    /// Looks at the process that does not answer.
+    pub fn peer(&self) -> Peer {
+        self.fd().map_or_else(Peer::of_state_dir, Peer::of)
+    }
+
+    /// Sets how long the daemon may take to answer the following calls, beyond the time that they themselves wait.
+    pub fn limit_answers(&mut self, timeout: Duration) {
+        self.timeout = timeout;
     }
 
     /// Forbids starting a daemon from now on.
@@ -197,9 +208,9 @@ impl Connection {
                 Autostart::Refused => Client::connect(&self.socket)?,
             },
         };
-        let timeout = self.timeout(self.wait);
+        let (wait, timeout) = (self.wait, self.timeout(self.wait));
         let client = self.client.insert(client);
-        client.set_timeout(timeout)?;
+        client.set_patience(wait, timeout)?;
         Ok(client)
     }
 }

@@ -55,8 +55,12 @@ pub fn daemon_pid() -> Option<u32> {
     // The second line, if any, marks a daemon that is ending.
     let pid = text.lines().next()?.trim().parse().ok()?;
     // The pid may belong to another process by now.
-    let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
-    name.starts_with("toold").then_some(pid)
+    is_daemon(pid).then_some(pid)
+}
+
+/// Reports whether a process is a daemon, by its name.
+pub fn is_daemon(pid: u32) -> bool {
+    std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.starts_with("toold"))
 }
 
 /// Returns the socket of this state directory's daemon if it is another one than `socket`. None: it is the same, the daemon

@@ -2,11 +2,13 @@
 
 use crate::autostart::StartError;
 use crate::blocking::CallError;
+use crate::render::time::exact;
 use crate::{daemon_probe, error_text};
 use serde_json::{Value, json};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use toold_proto::{ErrorKind, RpcError, paths};
 
 pub const DONE: u8 = 0;
@@ -24,6 +26,11 @@ pub enum CliError {
     /// The command line is wrong in a way that clap cannot detect.
     Usage(String),
     Call(CallError),
+    /// The daemon did not answer within the time that `wait` was given.
+    WaitTimedOut {
+        time: Duration,
+        error: CallError,
+    },
     /// The program of `run` could not start.
     SpawnFailed(RpcError),
     Start(StartError),
@@ -62,6 +69,14 @@ impl CliError {
         }
     }
 
+    /// Converts the error for a wait, whose time is over although the daemon did not answer.
+    pub fn of_wait(self, time: Duration) -> CliError {
+        match self {
+            CliError::Call(error @ CallError::TimedOut { .. }) => CliError::WaitTimedOut { time, error },
+            other => other,
+        }
+    }
+
     /// Returns what to do about it on this command line, where the daemon's message does not know the option.
     pub fn hint(&self) -> Option<String> {
         let (CliError::Call(CallError::Rpc(error)) | CliError::SpawnFailed(error)) = self else { return None };
@@ -94,6 +109,7 @@ impl CliError {
     pub fn exit_code(&self) -> u8 {
         match self {
             CliError::Usage(_) => USAGE,
+            CliError::WaitTimedOut { .. } => TIMED_OUT,
             CliError::Call(CallError::Rpc(error)) => rpc_exit_code(error),
             CliError::SpawnFailed(error) => spawn_failed_exit_code(error),
             CliError::Call(
@@ -117,6 +133,7 @@ impl CliError {
             CliError::Call(CallError::Untrusted { .. })
             | CliError::Start(StartError::Unusable(CallError::Untrusted { .. })) => "untrusted",
             CliError::Call(CallError::Unreachable { .. } | CallError::TimedOut { .. })
+            | CliError::WaitTimedOut { .. }
             | CliError::Start(_)
             | CliError::NotRunning(_) => "unreachable",
             CliError::Call(CallError::Protocol(_)) => "protocol",
@@ -194,6 +211,9 @@ impl fmt::Display for CliError {
                 write!(f, "; {}", remedy(path, source, daemon_probe::other_socket))
             }
             CliError::Unavailable(what) => f.write_str(what),
+            CliError::WaitTimedOut { time, error } => {
+                write!(f, "timed out after {}: {error}", exact(u64::try_from(time.as_millis()).unwrap_or(u64::MAX)))
+            }
             CliError::Call(CallError::Rpc(error)) | CliError::SpawnFailed(error) => {
                 f.write_str(&error_text::describe(error))
             }

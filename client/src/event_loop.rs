@@ -4,6 +4,7 @@
 use crate::blocking::{CallError, Message, Push};
 use crate::connect::Connection;
 use crate::error::CliError;
+use crate::silence::{self, Step};
 use crate::sys::{self, Interest, Signals};
 use serde_json::value::{RawValue, to_raw_value};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -30,11 +31,13 @@ pub struct Wake {
     pub output: bool,
     /// The connection is lost, by this error.
     pub lost: Option<CallError>,
+    /// The daemon takes long to answer: a line for the user.
+    pub notice: Option<String>,
 }
 
 impl Wake {
     pub fn is_timeout(&self) -> bool {
-        !(self.daemon || self.signal || self.input || self.output)
+        !(self.daemon || self.signal || self.input || self.output || self.notice.is_some())
     }
 }
 
@@ -50,9 +53,22 @@ struct Pending<T> {
     tag: T,
     method: &'static str,
     params: Box<RawValue>,
+    /// The time that it itself waits, and that its answer may take in all.
+    wait: Duration,
     timeout: Duration,
     /// None: its answer is not waited for by itself.
     deadline: Option<Instant>,
+    /// The time without an answer that has been noticed.
+    passed: Duration,
+}
+
+impl<T> Pending<T> {
+    /// Returns the next step of its silence, and when that is due.
+    fn next_step(&self) -> Option<(Step, Duration, Instant)> {
+        let (step, after) = silence::next_step(self.wait, self.timeout, self.passed);
+        let left = self.timeout.saturating_sub(after);
+        Some((step, after, self.deadline?.checked_sub(left)?))
+    }
 }
 
 /// The calls of one command that are not answered yet.
@@ -75,7 +91,7 @@ impl<T: Copy + PartialEq> EventLoop<T> {
     ) -> Result<(), CliError> {
         self.send_optional::<M>(connection, tag, params)?;
         if let Some(pending) = self.pending.last_mut() {
-            pending.timeout = connection.timeout(wait);
+            (pending.wait, pending.timeout) = (wait, connection.timeout(wait));
             pending.deadline = Some(Instant::now() + pending.timeout);
         }
         Ok(())
@@ -91,7 +107,8 @@ impl<T: Copy + PartialEq> EventLoop<T> {
         let params = to_raw_value(params)
             .map_err(|e| CallError::Protocol(format!("the parameters of {} do not fit into JSON: {e}", M::NAME)))?;
         let id = connection.send(M::NAME, &params)?;
-        self.pending.push(Pending { id, tag, method: M::NAME, params, timeout: Duration::ZERO, deadline: None });
+        let (wait, timeout, passed) = Default::default();
+        self.pending.push(Pending { id, tag, method: M::NAME, params, wait, timeout, deadline: None, passed });
         Ok(())
     }
 
@@ -115,6 +132,7 @@ impl<T: Copy + PartialEq> EventLoop<T> {
         for pending in &mut self.pending {
             pending.id = connection.send(pending.method, &pending.params)?;
             pending.deadline = pending.deadline.map(|_| Instant::now() + pending.timeout);
+            pending.passed = Duration::ZERO;
         }
         Ok(())
     }
@@ -145,21 +163,33 @@ impl<T: Copy + PartialEq> EventLoop<T> {
         sources: Sources<'_>,
         timer: Option<Instant>,
     ) -> Result<Wake, CliError> {
-        let overdue = self.pending.iter().filter_map(|pending| Some((pending.deadline?, pending.timeout))).min();
-        let until = timer.into_iter().chain(overdue.map(|(deadline, _)| deadline)).min();
-        let mut wake = poll(connection.fd(), &sources, until)?;
-        if wake.daemon {
-            wake.lost = connection.fill().err();
-            if let Some(error) = wake.lost.take_if(|error| !matches!(error, CallError::Unreachable { .. })) {
-                return Err(error.into());
+        loop {
+            let steps = self.pending.iter().enumerate();
+            let steps =
+                steps.filter_map(|(at, pending)| pending.next_step().map(|(step, after, due)| (due, at, step, after)));
+            let next = steps.min_by_key(|(due, ..)| *due);
+            let until = timer.into_iter().chain(next.map(|(due, ..)| due)).min();
+            let mut wake = poll(connection.fd(), &sources, until)?;
+            if wake.daemon {
+                wake.lost = connection.fill().err();
+                if let Some(error) = wake.lost.take_if(|error| !matches!(error, CallError::Unreachable { .. })) {
+                    return Err(error.into());
+                }
             }
-        }
-        // Only when nothing came: after a Ctrl-Z the answers are late, but here.
-        match overdue {
-            Some((deadline, timeout)) if wake.is_timeout() && deadline <= Instant::now() => {
-                Err(connection.timed_out(timeout))
+            // Only when nothing came: after a Ctrl-Z the answers are late, but here.
+            let Some((_, at, step, after)) = next.filter(|(due, ..)| wake.is_timeout() && *due <= Instant::now())
+            else {
+                return Ok(wake);
+            };
+            self.pending[at].passed = after;
+            match step {
+                Step::Notice => {
+                    wake.notice = Some(connection.peer().notice());
+                    return Ok(wake);
+                }
+                Step::GiveUpIfStopped if !connection.peer().is_stopped() => {}
+                Step::GiveUpIfStopped | Step::GiveUp => return Err(connection.timed_out(after)),
             }
-            Some(_) | None => Ok(wake),
         }
     }
 }
@@ -179,7 +209,7 @@ fn poll(daemon: Option<BorrowedFd<'_>>, sources: &Sources<'_>, until: Option<Ins
     let timeout = until.map(|until| until.saturating_duration_since(Instant::now()));
     let ready = sys::poll(watched, timeout).map_err(|source| CliError::Io { doing: "poll", source })?;
     let [daemon, signal, input, output] = ready;
-    Ok(Wake { daemon, signal, input, output, lost: None })
+    Ok(Wake { daemon, signal, input, output, lost: None, notice: None })
 }
 
 #[cfg(test)]

@@ -19,11 +19,13 @@ mod fullscreen;
 mod help;
 mod local_time;
 mod long_call;
+mod message;
 mod peer_check;
 mod process_ref;
 mod raw_args;
 mod render;
 mod session;
+mod silence;
 mod sys;
 mod terminal;
 #[cfg(test)]

@@ -197,6 +197,9 @@ impl Context<'_> {
         if wake.output {
             return Err(CliError::OutputClosed);
         }
+        if let Some(notice) = &wake.notice {
+            self.console.message(notice);
+        }
         if wake.signal
             && let Some(signal) = signals.and_then(Signals::take)
         {

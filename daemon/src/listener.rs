@@ -1,6 +1,6 @@
 //! The socket that clients connect to: in a private directory, or inherited from systemd.
 
-use crate::state_dir::{StartError, io_error, private_dir, refused, with_setting};
+use crate::state_dir::{StartError, io_error, is_state_entry, private_dir, refused, with_setting};
 use std::fs::Permissions;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -101,7 +101,8 @@ impl ListenAddr {
 /// Makes the socket's directory, and removes the socket of a daemon that has exited.
 fn make_room(path: &Path) -> Result<(), StartError> {
     let dir = path.parent().filter(|d| !d.as_os_str().is_empty()).unwrap_or(Path::new("/"));
-    private_dir(dir)?;
+    // One directory may be both this and the state directory.
+    private_dir(dir, |name| Some(name) == path.file_name() || is_state_entry(name))?;
     match std::fs::symlink_metadata(path) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(source) => Err(StartError::Io { doing: "stat", path: path.into(), source }),

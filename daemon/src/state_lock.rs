@@ -5,7 +5,7 @@
 //! line once the daemon is ending.
 
 use crate::events::{can_pass, open_regular, quarantine_path};
-use crate::state_dir::{StartError, io_error, private_dir, refused, with_setting};
+use crate::state_dir::{StartError, io_error, is_state_entry, private_dir, refused, with_setting};
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 use std::fs::File;
@@ -37,7 +37,7 @@ impl StateLock {
     /// Takes both locks. Waits for a daemon that is ending, and for the last child of a dead one.
     pub fn take(dir: &Path) -> Result<StateLock, StartError> {
         let setting = |error| with_setting(error, "TOOLD_STATE_DIR");
-        private_dir(dir).map_err(setting)?;
+        private_dir(dir, is_state_entry).map_err(setting)?;
         let (begin, mut damage) = (Instant::now(), Vec::new());
         let (dir_lock, file) = loop {
             match try_both(dir, &mut damage).map_err(setting)? {
@@ -53,7 +53,7 @@ impl StateLock {
             }
         };
         write_pid(&file).map_err(io_error("write", &lock_path(dir))).map_err(setting)?;
-        private_dir(&dir.join("procs")).map_err(setting)?;
+        private_dir(&dir.join("procs"), |_| true).map_err(setting)?;
         Ok(StateLock { dir: dir.into(), file: Mutex::new(file), damage: Mutex::new(damage), _dir_lock: dir_lock })
     }
 

@@ -17,6 +17,10 @@ use toold_proto::until::Until;
 /// The daemon's default timeout.
 const DEFAULT_TIMEOUT_MS: u64 = 180_000;
 
+/// The time that the daemon may take to answer at the end of the wait. The caller asked for an end after a time, and gets
+/// it also if the daemon is silent.
+const ANSWER_MARGIN: Duration = Duration::from_secs(3);
+
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The processes, each by its id, a unique start of that, its name, @last or @failed
@@ -69,20 +73,29 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
         params::WaitParams { id, ids, mode, until, timeout_ms: args.timeout.map(signed), consumer: args.consumer };
     let time = Duration::from_millis(args.timeout.unwrap_or(DEFAULT_TIMEOUT_MS));
     let mut meanwhile = cx.show_waiting(waited_for);
+    cx.connection.limit_answers(ANSWER_MARGIN);
     let began = Instant::now();
     let raw = loop {
         let before = began.elapsed();
         let left = time.saturating_sub(before);
-        let raw = cx.call_long::<api::Wait>(|passed| shortened(&params, before + passed), left, &mut meanwhile)?;
+        let raw = cx.call_long::<api::Wait>(|passed| shortened(&params, before + passed), left, &mut meanwhile);
+        let raw = raw.map_err(|error| error.of_wait(time))?;
         let result = parse::<api::Wait>(&raw)?;
         // The daemon limits one wait. We were asked for a longer one.
         if result.status != WaitStatus::Timeout || !result.clamped || began.elapsed() >= time {
             break raw;
         }
     };
-    let result = cx.show::<api::Wait>(&raw, render::wait::wait)?;
+    let mut result = cx.show::<api::Wait>(&raw, render::wait::wait)?;
     if !cx.json {
+        // After a lost connection the result has only the time that was left.
+        result.timeout_ms = args.timeout.unwrap_or(DEFAULT_TIMEOUT_MS);
         report_outcome(&result, &params, cx);
+        if missed(&params.until).is_none() {
+            // Its exit code is ours, except that of one that has none.
+            let lost = result.processes.iter().filter(|waited| waited.process.status == Status::Lost);
+            lost.for_each(|waited| cx.console.message(&lost_text(&waited.process)));
+        }
     }
     Ok(exit_code(&result, &params))
 }
@@ -106,6 +119,10 @@ pub fn report_outcome(result: &results::WaitResult, params: &params::WaitParams,
         }
         WaitStatus::Matched => {}
     }
+}
+
+fn lost_text(process: &Process) -> String {
+    format!("{}: its shim died, so its exit code is unknown", render::poll::summary(process))
 }
 
 /// Returns the condition that an ended process did not meet. None when its end is the condition.
@@ -228,6 +245,17 @@ mod tests {
         let fake = FakeDaemon::start(vec![vec![Reply::result(answer("exited", vec![exited(0)]))]]);
         assert_eq!(test_run(&fake, &["wait", "a", "--match", "x", "--port", "1"]).0, 2, "one of them");
         assert_eq!(test_run(&fake, &["wait", "a"]).2, "", "an exit that was waited for is not reported");
+    }
+
+    /// Before, the exit code was 1 without a reason.
+    #[test]
+    fn a_lost_process_is_reported() {
+        let lost = waited(json!({"status": "lost", "reason": "lost"}));
+        let fake = FakeDaemon::start(vec![vec![Reply::result(answer("exited", vec![exited(0), lost]))]]);
+        let (code, _, err) = test_run(&fake, &["wait", "a", "b"]);
+        assert_eq!(code, 1);
+        assert!(err.starts_with("toolctl: proc_0123456789ab lost"), "{err}");
+        assert!(err.ends_with(": its shim died, so its exit code is unknown\n") && err.lines().count() == 1, "{err}");
     }
 
     #[test]

@@ -189,6 +189,9 @@ impl<'a, 'c> Session<'a, 'c> {
         {
             return Ok(Some(code));
         }
+        if let Some(notice) = &wake.notice {
+            self.message(notice);
+        }
         // The daemon's answers come first: they may report the program's end, and then the line is not for it.
         let input = wake.input && !(wake.daemon && self.shares_input());
         if input && let Some(code) = self.forward()? {
@@ -345,9 +348,9 @@ impl<'a, 'c> Session<'a, 'c> {
                     return self.hung_up(libc::SIGHUP);
                 }
                 Err(CliError::OutputClosed) => return self.reader_left(),
-                Err(failure @ CliError::Io { .. }) if page.process.reason.is_none() => {
+                Err(failure @ CliError::Io { .. }) => {
                     // A full disk is our problem, not the program's: its output stays stored.
-                    let line = self.return_hint(&self.id());
+                    let line = self.left_hint(&page.process);
                     self.cx.console.message(&line);
                     return Err(failure);
                 }

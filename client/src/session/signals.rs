@@ -1,17 +1,22 @@
 //! Events for `toolctl` itself: signals, Ctrl-C, Ctrl-Z, the end of its terminal, detaching.
 
 use super::{Hangup, Request, Role, Session};
+use crate::blocking::parse;
 use crate::error::{CliError, DONE};
+use crate::render::poll::summary;
 use crate::sys;
 use std::ffi::c_int;
 use std::io::IsTerminal;
 use std::time::Duration;
 use toold_proto::api;
 use toold_proto::params;
+use toold_proto::process::Process;
 
 /// The time that a process has after the second Ctrl-C before SIGKILL. Short: the user waits, and the first Ctrl-C was
 /// its chance to end cleanly.
 const GRACE_MS: u64 = 1000;
+/// The time that a process has to end after output that cannot be printed, before it is reported to run on.
+const END_WAIT_MS: i64 = 1000;
 
 /// The signals that `run` and `attach` catch. SIGTTIN only so that a read from the background fails instead of stopping us.
 pub const SIGNALS: [c_int; 6] =
@@ -121,6 +126,20 @@ impl Session<'_, '_> {
             self.cx.console.print(&format!("{id}\n"))?;
         }
         Ok(Some(DONE))
+    }
+
+    /// Returns what became of the process whose output cannot be printed, and the command that shows it.
+    pub(super) fn left_hint(&mut self, known: &Process) -> String {
+        let id = self.id();
+        let params = params::WaitParams { id: Some(id.clone()), timeout_ms: Some(END_WAIT_MS), ..Default::default() };
+        // It may end right behind its output, and then it does not run on.
+        let waited = known.reason.is_none().then(|| self.cx.connection.call_raw::<api::Wait>(&params).ok()).flatten();
+        let waited = waited.and_then(|raw| parse::<api::Wait>(&raw).ok()?.processes.pop());
+        let process = waited.map_or_else(|| known.clone(), |waited| waited.process);
+        if process.reason.is_none() {
+            return self.return_hint(&id);
+        }
+        format!("{}; its output is kept: toolctl log {id}", summary(&process))
     }
 
     /// Returns where the process is now, and the command to return to it. By its name, if that can be typed without

@@ -205,6 +205,12 @@ fn check_name(name: Option<&str>, max_len: u64) -> Result<(), InvalidParam> {
     if name.starts_with("proc_") {
         return Err(InvalidParam::new("name", "must not look like an id: it starts with proc_"));
     }
+    if name.starts_with('-') {
+        return Err(InvalidParam::new("name", format!("must not begin with -, as options do, not {name:?}")));
+    }
+    if matches!(name, "." | "..") {
+        return Err(InvalidParam::new("name", format!("must not be . or .., which are directories, not {name:?}")));
+    }
     // Clients resolve @last and @failed themselves.
     if name.starts_with('@') {
         return Err(InvalidParam::new("name", format!("must not begin with @, as @last and @failed do, not {name:?}")));

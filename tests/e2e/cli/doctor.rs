@@ -56,3 +56,15 @@ fn an_open_socket_is_a_problem_with_the_command_that_fixes_it() {
     assert!(fixed.unwrap().success(), "{fix}");
     assert_eq!(doctor(&d).0, 0);
 }
+
+/// Before, doctor reported that none runs and that nothing is wrong, while no other daemon could start.
+#[test]
+fn a_daemon_of_this_state_directory_that_is_elsewhere_is_a_problem() {
+    let d = Daemon::start();
+    let other = d.root().join("run/other/toold.sock").display().to_string();
+    let output = d.ctl(&["--socket", &other, "doctor"]);
+    let fix = format!("export TOOLD_SOCKET={}", d.socket().display());
+    assert!(output.code == 1 && output.stdout.contains(&fix), "{output:?}");
+    assert!(output.stdout.contains(&format!("(pid {})", d.pid())), "{output:?}");
+    assert!(!output.stdout.contains("none runs") && !output.stdout.contains("nothing is wrong"), "{output:?}");
+}

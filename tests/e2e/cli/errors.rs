@@ -16,6 +16,11 @@ fn errors_of_the_daemon_name_options_and_remedies() {
         (&["exec", "--label", "k=v", "--name", "proc_x", "--", "/bin/true"], 2, "--name: must not look like an id"),
         (&["exec", "--name", "@last", "--", "/bin/true"], 2, "a name must not begin with @"),
         (&["run", "--name", "@mine", "--", "/bin/true"], 2, "a name must not begin with @"),
+        // Before, these names were taken, and `toolctl kill -x` was then an error about options.
+        (&["exec", "--name=-x", "--", "/bin/true"], 2, "a name must not begin with -"),
+        (&["run", "--name=--", "--", "/bin/true"], 2, "a name must not begin with -"),
+        (&["exec", "--name", "..", "--", "/bin/true"], 2, "--name: must not be . or .."),
+        (&["exec", "--name", ".", "--", "/bin/true"], 2, "--name: must not be . or .."),
         (&["write", "web", "x"], 1, "start it with --stdin or --pty"),
         (&["resize", "web", "24x80"], 2, "start it with --pty"),
         (&["poll", "we"], 3, "did you mean web (running "),

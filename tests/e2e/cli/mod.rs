@@ -18,6 +18,7 @@ mod peer;
 mod pipe;
 mod presentation;
 mod run;
+mod silent;
 mod stdin;
 mod terminal;
 mod usage;

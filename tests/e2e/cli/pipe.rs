@@ -94,6 +94,14 @@ fn a_device_is_a_valid_stdin_and_a_full_disk_does_not_end_the_program() {
     let runs_on = format!("toolctl: flood ({proc}) runs on; come back: toolctl log -f flood\n");
     assert!(output.stderr.contains(&runs_on) && output.stderr.contains("No space left"), "{output:?}");
     assert_eq!((output.code, &d.process("flood")["status"]), (1, &json!("running")));
+    // Before, a program that had ended right behind its output was reported to run on.
+    let short = "toolctl run --name q -- sh -c 'seq 1 1000' >/dev/full";
+    let output = output_of(d.tool("sh", &["-c", short]).spawn().unwrap());
+    let proc = id(&d.process("q"));
+    let ended = format!("toolctl: {proc} (q) exited 0");
+    assert!(output.code == 1 && output.stderr.starts_with(&ended), "{output:?}");
+    let kept = format!("its output is kept: toolctl log {proc}\n");
+    assert!(output.stderr.contains(&kept) && output.stderr.contains("No space left"), "{output:?}");
 }
 
 #[test]

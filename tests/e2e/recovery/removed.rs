@@ -66,6 +66,22 @@ fn a_second_daemon_is_refused_also_without_the_lock_file() {
     assert_eq!(d.run("exit 3")["exit_code"], 3);
 }
 
+/// Before, the message had the time that was left after the restart.
+#[test]
+fn a_wait_over_a_restart_reports_the_time_that_was_given() {
+    let mut d = Daemon::start();
+    let id = d.sh("exec sleep 1000");
+    let waiting = d.ctl_command(&["wait", &id, "--timeout", "3s"]).spawn().unwrap();
+    d.eventually("it waits", || {
+        d.ok("daemon.info", json!({}))["counts"]["connections"].as_u64().is_some_and(|n| n > 1)
+    });
+    d.kill9();
+    d.spawn();
+    let output = output_of(waiting);
+    let timed_out = "toolctl: timed out after 3s; the processes keep running\n";
+    assert!(output.code == 124 && output.stderr.ends_with(timed_out), "{output:?}");
+}
+
 /// Before, 1 of 60 failed: the next daemon found the lock of the one that was ending, and gave up.
 #[test]
 fn a_call_right_after_a_shutdown_gets_a_daemon_of_its_own() {

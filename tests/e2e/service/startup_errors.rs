@@ -1,12 +1,13 @@
 //! A daemon that cannot start prints the reason and leaves everything as it was.
 
+use serde_json::json;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Stdio;
 use toold_test_support::output::{Output, output_of};
-use toold_test_support::rig::{Daemon, skip_unless};
+use toold_test_support::rig::{DEADLINE, Daemon, skip_unless};
 use toold_test_support::sys;
 
 /// Checks that the daemon exits with an error, without a panic, and that its message names `about`.
@@ -153,6 +154,51 @@ fn a_directory_that_others_rely_on_is_not_closed_to_them() {
     let socket = home.join("toold.sock");
     fails(&d, &["--socket", socket.to_str().unwrap()], home.to_str().unwrap());
     assert_eq!(fs::metadata(&home).unwrap().permissions().mode() & 0o777, 0o755);
+}
+
+/// Before, the mode of the directory was changed to 0700, so that no other user reached what was in it.
+#[test]
+fn a_directory_with_files_of_others_keeps_its_mode_and_is_rejected() {
+    let d = Daemon::prepare("", &[]);
+    let shared = d.root().join("shared");
+    fs::create_dir(&shared).unwrap();
+    fs::write(shared.join("letter"), "for all").unwrap();
+    let (socket, state) = (shared.join("toold.sock"), shared.to_str().unwrap());
+    for mode in [0o755, 0o2775] {
+        fs::set_permissions(&shared, fs::Permissions::from_mode(mode)).unwrap();
+        for args in [["--socket", socket.to_str().unwrap()], ["--state-dir", state]] {
+            let output = fails(&d, &args, "give toold a directory of its own");
+            assert!(output.stderr.contains("letter"), "{args:?}: {output:?}");
+            assert_eq!(fs::metadata(&shared).unwrap().permissions().mode() & 0o7777, mode, "{args:?}");
+            assert_eq!(fs::read_dir(&shared).unwrap().count(), 1, "{args:?}: nothing was put there");
+        }
+    }
+    fs::set_permissions(&shared, fs::Permissions::from_mode(0o1777)).unwrap();
+    let output = fails(&d, &["--state-dir", state], "sticky");
+    assert!(!output.stderr.contains("socket"), "it is about the state directory: {output:?}");
+    // A private root with everything below it, as many have it.
+    fs::set_permissions(&shared, fs::Permissions::from_mode(0o700)).unwrap();
+    assert_eq!(d.ctl(&["--socket", socket.to_str().unwrap(), "info"]).code, 0);
+    assert_eq!(d.ctl(&["--socket", socket.to_str().unwrap(), "shutdown"]).code, 0);
+}
+
+#[test]
+fn a_state_directory_with_all_that_toold_makes_is_closed_again() {
+    let mut d = Daemon::prepare("", &[]);
+    // This one has a log in its state directory too.
+    assert_eq!(d.ctl(&["run", "--", "/bin/true"]).code, 0);
+    let pid = d.ok("daemon.info", json!({}))["pid"].as_i64().unwrap();
+    let daemon = sys::Pidfd::open(pid as i32).unwrap();
+    assert_eq!(d.ctl(&["shutdown"]).code, 0);
+    assert!(daemon.dies_within(DEADLINE));
+    for dir in [d.state(), d.socket().parent().unwrap().to_path_buf()] {
+        fs::set_permissions(&dir, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    d.spawn();
+    for dir in [d.state(), d.socket().parent().unwrap().to_path_buf()] {
+        assert_eq!(fs::metadata(&dir).unwrap().permissions().mode() & 0o7777, 0o700);
+    }
+    assert_eq!(d.ctl(&["list", "-a", "--json"]).code, 0);
 }
 
 /// Before, every failure of `flock` was reported as a second daemon without a pid.

@@ -71,6 +71,8 @@ pub enum PathKind {
 pub struct Facts {
     pub uid: Option<u32>,
     pub daemon: Result<Option<Box<DaemonInfoResult>>, CallError>,
+    /// The daemon that the lock of the state directory names, and the socket that it stored if that is not ours.
+    pub holder: Option<(u32, Option<PathBuf>)>,
     pub socket: PathState,
     pub socket_dir: PathState,
     pub state: Option<PathState>,
@@ -133,6 +135,7 @@ fn gather(socket: &Path) -> Facts {
     let group = info.and_then(|info| checks::Group::of(info.pid));
     Facts {
         uid: uid(),
+        holder: daemon_probe::daemon_pid().map(|pid| (pid, daemon_probe::other_socket(socket))),
         socket: path_state(socket),
         socket_dir: path_state(socket.parent().unwrap_or(Path::new("/"))),
         free: state.as_deref().and_then(free),

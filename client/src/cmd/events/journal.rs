@@ -225,6 +225,9 @@ impl Reader<'_, '_> {
             if wake.output {
                 return Err(CliError::OutputClosed);
             }
+            if let Some(notice) = &wake.notice {
+                self.cx.console.message(notice);
+            }
             if wake.is_timeout() {
                 return Err(self.cx.connection.timed_out(time));
             }

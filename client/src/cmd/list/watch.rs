@@ -243,6 +243,9 @@ impl Watch<'_, '_> {
         if wake.output {
             return Err(CliError::OutputClosed);
         }
+        if let (Some(notice), Surface::Pages(_)) = (&wake.notice, &self.surface) {
+            self.cx.console.message(notice);
+        }
         if wake.signal && self.signalled()? || wake.input && is_leaving(&stdin)? {
             return Ok(Some(DONE));
         }

@@ -78,11 +78,37 @@ fn daemon(facts: &Facts) -> Check {
             ok("daemon", "none runs; systemd starts it at the first call")
         }
         Ok(None) => ok("daemon", "none runs; the first call starts one"),
-        Err(error) if is_not_listening(error) => ok("daemon", "none runs; the first call starts one"),
+        Err(error) if is_not_listening(error) => match &facts.holder {
+            None => ok("daemon", "none runs; the first call starts one"),
+            Some((pid, there)) => unreachable_holder(*pid, there.as_deref(), &facts.socket.path),
+        },
         Err(error @ CallError::Untrusted { .. }) => {
             problem("daemon", error.to_string(), "export TOOLD_SOCKET=\"$HOME/.toold/toold.sock\"")
         }
+        Err(error @ CallError::TimedOut { peer, .. }) => {
+            let fix = peer.continue_command().unwrap_or_else(|| "toolctl service restart".into());
+            problem("daemon", error.to_string(), fix)
+        }
         Err(error) => problem("daemon", error.to_string(), "toolctl service restart"),
+    }
+}
+
+/// Reports a daemon that has the state directory, and so keeps others from starting, and does not listen where it should.
+fn unreachable_holder(pid: u32, there: Option<&Path>, socket: &Path) -> Check {
+    let socket = socket.display();
+    match there {
+        Some(there) => {
+            let there = there.display();
+            let text = format!("the one of this state directory (pid {pid}) listens at {there}, not at {socket}");
+            problem("daemon", text, format!("export TOOLD_SOCKET={there}"))
+        }
+        None => problem(
+            "daemon",
+            format!(
+                "one runs on this state directory (pid {pid}), but nothing listens at {socket}: it is starting, or stuck"
+            ),
+            format!("kill {pid}   # its processes keep running, and the next call starts another"),
+        ),
     }
 }
 

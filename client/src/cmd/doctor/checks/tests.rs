@@ -23,6 +23,7 @@ fn good() -> Facts {
     Facts {
         uid: Some(1000),
         daemon: Ok(Some(info(json!({})))),
+        holder: Some((9, None)),
         socket: PathState { path: "/r/s".into(), kind: PathKind::Socket { uid: 1000, mode: 0o600 } },
         socket_dir: PathState { path: "/r".into(), kind: PathKind::Dir { uid: 1000, mode: 0o700 } },
         state: Some(PathState { path: "/d".into(), kind: PathKind::Dir { uid: 1000, mode: 0o700 } }),
@@ -50,13 +51,25 @@ fn a_good_machine_has_no_line_that_is_not_ok() {
 fn no_daemon_is_not_a_problem_while_one_can_be_started() {
     let lost = |kind: io::ErrorKind| CallError::Unreachable { path: "/r/s".into(), source: kind.into() };
     let missing = PathState { path: "/r/s".into(), kind: PathKind::Missing };
-    let none = Facts { daemon: Err(lost(io::ErrorKind::NotFound)), socket: missing, group: None, ..good() };
+    let none =
+        Facts { daemon: Err(lost(io::ErrorKind::NotFound)), socket: missing, holder: None, group: None, ..good() };
     assert_eq!(wrong(&none), Vec::<String>::new());
     assert_eq!(wrong(&Facts { daemon: Ok(None), group: None, ..good() }), Vec::<String>::new());
     let alone = Facts { program: None, ..none };
     assert_eq!(wrong(&alone), ["Problem autostart: cargo install --path .   # puts both side by side"]);
     let denied = Facts { daemon: Err(lost(io::ErrorKind::PermissionDenied)), group: None, ..good() };
     assert_eq!(wrong(&denied), ["Problem daemon: toolctl service restart"]);
+}
+
+/// Before, doctor reported that none runs and that nothing is wrong, while every call failed.
+#[test]
+fn a_daemon_that_holds_the_state_directory_and_cannot_be_reached_is_a_problem() {
+    let lost = || CallError::Unreachable { path: "/r/s".into(), source: io::ErrorKind::ConnectionRefused.into() };
+    let stuck = Facts { daemon: Err(lost()), holder: Some((12, None)), group: None, ..good() };
+    let fix = "kill 12   # its processes keep running, and the next call starts another";
+    assert_eq!(wrong(&stuck), [format!("Problem daemon: {fix}")]);
+    let elsewhere = Facts { daemon: Err(lost()), holder: Some((12, Some("/q".into()))), group: None, ..good() };
+    assert_eq!(wrong(&elsewhere), ["Problem daemon: export TOOLD_SOCKET=/q"]);
 }
 
 #[test]

@@ -133,9 +133,10 @@ impl Journal {
             hooks::at("journal.write");
             self.append(&segment, &writer.record)?;
             segment.record_appended(seq, writer.record.len(), now.wall_ms);
-            self.last.store(seq, Ordering::Release);
             hooks::at("journal.written");
             applied(seq);
+            // Readers see the event only now: whoever has it finds its effect too.
+            self.last.store(seq, Ordering::Release);
             hooks::at("journal.applied");
             seq
         };

@@ -56,10 +56,10 @@ impl Proc {
         };
         let seq = self.sink.journal.publish(&draft, event_sink::now(), |seq| {
             next.mark_published(kind, seq);
+            self.set_checkpoint(next);
             self.store_checkpoint(&next);
         })?;
         debug_assert_eq!(seq, next.seq);
-        self.set_checkpoint(next);
         Ok(seq)
     }
 

@@ -1,5 +1,6 @@
 //! Starts and stops the daemon: the order of everything.
 
+use crate::backend::orphans::become_subreaper;
 use crate::backend::process_limit::{OwnProcesses, ProcessLimit};
 use crate::backend::{ExecShim, Launcher};
 use crate::clock::wall_ms;
@@ -141,11 +142,13 @@ fn fail(message: &str, code: u8) -> ExitCode {
 fn run(config: Config, paths: Paths, format: Option<Format>) -> ExitCode {
     let limit = ProcessLimit::read();
     let own = OwnProcesses::for_limit(limit.as_ref());
-    let exec = ExecShim { state_dir: paths.state_dir.clone(), attributes: StartAttributes::read() };
+    let is_subreaper = become_subreaper();
+    let exec = ExecShim { state_dir: paths.state_dir.clone(), attributes: StartAttributes::read(), is_subreaper };
     let zygote = match config.shim {
         ShimMode::Zygote => zygote::start(&paths.state_dir, own.max_spares).ok(),
         ShimMode::Exec => None,
     };
+    crate::sys::ignore_stray_signals();
     // After the fork, so that the variables are not in the zygote's memory either.
     let hidden = toold_shim::sys::move_environment();
     crate::sys::tune_malloc();
@@ -338,13 +341,15 @@ fn open_events(config: &Config, dir: &Path) -> Result<EventStores, StartError> {
 }
 
 async fn stop_on_signal(daemon: Arc<Daemon>) {
-    let (Ok(mut term), Ok(mut int)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) else {
+    let signals = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()), signal(SignalKind::quit()));
+    let (Ok(mut term), Ok(mut int), Ok(mut quit)) = signals else {
         tracing::error!("failed to install signal handlers; stop with daemon.shutdown");
         return;
     };
     let name = tokio::select! {
         _ = term.recv() => "SIGTERM",
         _ = int.recv() => "SIGINT",
+        _ = quit.recv() => "SIGQUIT",
     };
     tracing::info!(signal = name, "stopping");
     let _ = daemon.stop.send(true);

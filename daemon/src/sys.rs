@@ -29,6 +29,23 @@ pub fn is_transient(e: &io::Error) -> bool {
     e.raw_os_error().is_some_and(|errno| lacks.contains(&errno))
 }
 
+/// Signals that the daemon ignores: nothing sends them on purpose, and by default each ends a process.
+const STRAY_SIGNALS: [i32; 8] = [
+    libc::SIGHUP,
+    libc::SIGUSR1,
+    libc::SIGUSR2,
+    libc::SIGALRM,
+    libc::SIGVTALRM,
+    libc::SIGPROF,
+    libc::SIGIO,
+    libc::SIGPWR,
+];
+
+/// Ignores the signals that nothing sends on purpose. Called after the zygote is there; programs get the default of each.
+pub fn ignore_stray_signals() {
+    STRAY_SIGNALS.into_iter().for_each(toold_shim::sys::ignore_signal);
+}
+
 /// The shortest timeslice that the kernel grants.
 const SHORT_TIMESLICE_NS: u64 = 100_000;
 

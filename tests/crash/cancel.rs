@@ -1,4 +1,4 @@
-//! A kill is answered with `starting` while the shim that has the launch cannot act: the program never runs afterwards,
+//! A start that is canceled, or whose shim dies before it is known. A kill is answered with `starting` while the shim that has the launch cannot act: the program never runs afterwards,
 //! whichever process dies meanwhile.
 
 use crate::case_run::{end, tempfile_name};
@@ -83,5 +83,24 @@ fn cancel(at: &str, dies: Dies) {
             "{after}"
         );
     }
+    fs::remove_dir_all(&hooks).unwrap();
+}
+
+#[test]
+fn a_start_whose_shim_dies_before_it_is_known_has_a_reason() {
+    // The process was lost without a pid, an event of its start or a reason.
+    let hooks = tempfile_name();
+    fs::create_dir(&hooks).unwrap();
+    let daemon = Daemon::start_with("", &[("TOOLD_HOOKS", hooks.to_str().unwrap())]);
+    let (gate, hit) = (hooks.join("spawn.launching"), hooks.join("spawn.launching.hit"));
+    fs::write(&gate, "").unwrap();
+    let mut starts = daemon.conn();
+    let start = starts.request("exec", json!({ "argv": ["/bin/true"] }));
+    daemon.eventually("the shim is about to start it", || hit.exists());
+    end(fs::read_to_string(&hit).unwrap().parse().unwrap());
+    fs::remove_file(&gate).unwrap();
+    let p = starts.answer(start).unwrap();
+    assert_eq!((&p["status"], &p["pid"]), (&json!("lost"), &json!(null)), "{p}");
+    assert_eq!((&p["failure"]["step"], &p["failure"]["error"]), (&json!("launch"), &json!("EOWNERDEAD")), "{p}");
     fs::remove_dir_all(&hooks).unwrap();
 }

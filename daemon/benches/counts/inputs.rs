@@ -157,7 +157,8 @@ fn wire() -> Arc<Wire> {
     let (gate, _) = WatchGate::open(journal.clone(), events, &config.watch, [0; 16], None).expect("a new gate");
     let sink = EventSink::new(journal.clone(), gate, SearchPool::new(4, 5000));
     let wire_limits = WireLimits::from(&config);
-    let exec = ExecShim { state_dir: procs.clone(), attributes: StartAttributes { max_fds: None, timeslice_ns: 0 } };
+    let attributes = StartAttributes { max_fds: None, timeslice_ns: 0 };
+    let exec = ExecShim { state_dir: procs.clone(), attributes, is_subreaper: false };
     let registry = Registry::new(config, procs, Launcher::new(None, ShimMode::Exec, exec), Arc::new(sink));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let none = JournalTail { states: Default::default(), last: 0 };

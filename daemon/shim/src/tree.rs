@@ -123,7 +123,7 @@ pub fn descendants(root: i32) -> Pids {
 }
 
 /// Checks that this kernel lists children (CONFIG_PROC_CHILDREN): nearly all do.
-fn has_children_files() -> bool {
+pub fn has_children_files() -> bool {
     rustix::fs::access(c"/proc/thread-self/children", rustix::fs::Access::READ_OK).is_ok()
 }
 

@@ -77,6 +77,8 @@ pub fn exec_main(attributes: StartAttributes, state_dir: &Path) -> ! {
     if sys::is_single_threaded() != Ok(true) {
         sys::exit(1);
     }
+    // Before the fork: a daemon that gets the shim as its child knows it by this name.
+    sys::set_name(c"toold-shim");
     // SAFETY: this process has one thread.
     match unsafe { sys::fork() } {
         Ok(Forked::Child) => {}

@@ -1,9 +1,11 @@
 //! Starts shims: by the zygote, or by an exec of this program if there is none.
 
 pub mod cgroup;
+pub mod orphans;
 pub mod process_limit;
 
 use crate::config::ShimMode;
+use orphans::Children;
 use rustix::net::{
     AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType, sendmsg, socketpair,
 };
@@ -31,6 +33,8 @@ pub struct Launcher {
     zygote: Mutex<Option<Arc<OwnedFd>>>,
     zygote_pid: Option<i32>,
     exec: ExecShim,
+    /// The children of this daemon.
+    pub children: Arc<Children>,
     /// A launch was not taken in time. Starts do not wait again while the zygote is stopped.
     stalled: AtomicBool,
     /// Permits for handshakes with shims. A thousand at the same time would delay every request.
@@ -42,6 +46,8 @@ pub struct Launcher {
 pub struct ExecShim {
     pub state_dir: PathBuf,
     pub attributes: StartAttributes,
+    /// This daemon is the parent of orphans below it.
+    pub is_subreaper: bool,
 }
 
 /// Number of concurrent handshakes that keeps both sides busy.
@@ -51,19 +57,24 @@ impl Launcher {
     /// Takes over the zygote, and watches for its exit.
     pub fn new(zygote: Option<Zygote>, mode: ShimMode, exec: ExecShim) -> Arc<Launcher> {
         let zygote = zygote.filter(|_| mode == ShimMode::Zygote);
+        let children = Children::new(exec.is_subreaper, zygote.as_ref().map(|zygote| zygote.pid));
+        if children.is_subreaper() {
+            tokio::spawn(children.clone().run_reaper());
+        }
         let Some(Zygote { socket, pidfd, pid }) = zygote else {
             return Arc::new(Launcher {
                 zygote: Mutex::new(None),
                 zygote_pid: None,
                 exec,
+                children,
                 stalled: AtomicBool::new(false),
                 handshakes: Semaphore::new(MAX_HANDSHAKES as usize),
             });
         };
         let zygote = Mutex::new(Some(Arc::new(socket)));
         let handshakes = Semaphore::new(MAX_HANDSHAKES as usize);
-        let launcher =
-            Arc::new(Launcher { zygote, zygote_pid: Some(pid), exec, stalled: AtomicBool::new(false), handshakes });
+        let (zygote_pid, stalled) = (Some(pid), AtomicBool::new(false));
+        let launcher = Arc::new(Launcher { zygote, zygote_pid, exec, children, stalled, handshakes });
         let watched = launcher.clone();
         tokio::spawn(async move {
             if zygote_ended(pidfd, pid).await {
@@ -71,6 +82,7 @@ impl Launcher {
                 // Closing the socket releases requests that no spare took: their processes start by exec.
                 watched.forget_zygote();
             }
+            watched.children.forget(pid);
         });
         launcher
     }
@@ -131,10 +143,10 @@ impl Launcher {
     pub async fn exec(&self, frame: &[u8]) -> io::Result<UnixStream> {
         let (ours, theirs) = pair()?;
         let mut command = self.exec.command();
-        // The child forks and exits at once, so that the shim is not a child of this daemon.
-        let status = tokio::task::spawn_blocking(move || command.stdin(Stdio::from(theirs)).status())
-            .await
-            .map_err(io::Error::other)??;
+        command.stdin(Stdio::from(theirs));
+        let children = self.children.clone();
+        // The child forks and exits at once, so that nothing waits for the shim.
+        let status = tokio::task::spawn_blocking(move || children.run(command)).await.map_err(io::Error::other)??;
         match status.code() {
             Some(0) => {}
             Some(errno) if errno > 1 => return Err(io::Error::from_raw_os_error(errno)),

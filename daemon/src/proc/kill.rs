@@ -24,6 +24,8 @@ const UNKNOWN_SURVIVOR: i32 = 0;
 const UNKNOWN_NOTE: &str =
     "processes of the tree are left, and /proc does not show them; the group of the program was killed";
 
+const ORPHANS_NOTE: &str = "the shim died, and no zygote or daemon above it was left to find the rest of its tree: processes that left the session of the program may be alive";
+
 /// Kills trees concurrently. Returns when each is known to be empty, or to have survivors.
 pub async fn kill_all(procs: Vec<Arc<Proc>>, kill: Kill) -> Vec<Killed> {
     join_all(procs.into_iter().map(|proc| async move { kill_one(&proc, kill).await })).await
@@ -62,8 +64,9 @@ async fn kill_one(proc: &Proc, kill: Kill) -> Killed {
     let survivors: Vec<_> =
         result.survivors.iter().filter_map(|pid| tree::member(*pid)).filter(|m| m.state != "Z").collect();
     let has_unknown = result.survivors.contains(&UNKNOWN_SURVIVOR);
-    let note = proc.unreachable().or_else(|| has_unknown.then(|| UNKNOWN_NOTE.to_string()));
     let state = proc.published_state();
+    let note = proc.unreachable().or_else(|| has_unknown.then(|| UNKNOWN_NOTE.to_string()));
+    let note = note.or_else(|| state.tree_unknown.then(|| ORPHANS_NOTE.to_string()));
     let status = match (survivors.is_empty() && !has_unknown, result.signals) {
         (false, _) => KillStatus::Survivors,
         (true, 0) if is_stuck && state.phase == Phase::Starting => KillStatus::Starting,

@@ -38,6 +38,8 @@ pub struct State {
     pub closed: bool,
     /// The shim lives but does not answer.
     pub detached: bool,
+    /// The shim died, and processes of its tree that left the session could not be looked for.
+    pub tree_unknown: bool,
 }
 
 /// A change that the shim, the record or the task reports.
@@ -51,12 +53,22 @@ pub enum Update {
     Gone,
     Adopted { shim_pid: i32, pid: i32, progress: Progress, exit: Option<Exit>, closed: bool },
     Unreachable,
+    TreeUnknown,
     Lost { at_ms: u64, wait_status: Option<i32>, progress: Progress },
 }
 
 impl State {
     pub fn new(progress: Progress) -> State {
-        State { phase: Phase::Starting, pid: 0, shim_pid: 0, ticks: 0, progress, closed: false, detached: false }
+        State {
+            phase: Phase::Starting,
+            pid: 0,
+            shim_pid: 0,
+            ticks: 0,
+            progress,
+            closed: false,
+            detached: false,
+            tree_unknown: false,
+        }
     }
 
     /// Returns the state that a record describes.
@@ -75,10 +87,11 @@ impl State {
         state.ticks = launch.ticks;
         state.closed = facts.closed_ms.is_some();
         let Launch { stage, step, errno, at_ms, .. } = launch;
+        state.tree_unknown = stage == Stage::Lost && step & LOST_TREE_UNKNOWN != 0;
         state.phase = match (stage, facts.exit) {
             (Stage::Failed, _) => Phase::Failed { step, errno, at_ms },
             (_, Some(exit)) => Phase::Exited { exit, gone: false },
-            (Stage::Lost, None) => Phase::Lost { at_ms, wait_status: (step == LOST_WITH_STATUS).then_some(errno) },
+            (Stage::Lost, None) => Phase::Lost { at_ms, wait_status: (step & LOST_WITH_STATUS != 0).then_some(errno) },
             (Stage::Launching, None) => Phase::Starting,
             (Stage::Running, None) => Phase::Running,
         };
@@ -173,6 +186,7 @@ impl State {
                 self.closed |= closed;
             }
             Update::Unreachable => self.detached = !self.is_final(),
+            Update::TreeUnknown => self.tree_unknown = true,
             Update::Lost { at_ms, wait_status, progress } => {
                 if !self.has_ended() {
                     self.phase = Phase::Lost { at_ms, wait_status };
@@ -196,8 +210,10 @@ impl State {
     }
 }
 
-/// In a launch slot with stage `Lost`, this step means that `errno` holds the wait status.
+/// In a launch slot with stage `Lost`, this bit of the step means that `errno` holds the wait status.
 pub const LOST_WITH_STATUS: u32 = 1;
+/// And this one that processes of the tree may be left.
+pub const LOST_TREE_UNKNOWN: u32 = 2;
 
 #[cfg(test)]
 pub mod tests {

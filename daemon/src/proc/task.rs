@@ -2,7 +2,7 @@
 
 use super::handle::{Command, KillResult, Proc};
 use super::launch::{LAUNCH_WAIT, MAX_RELAUNCHES, is_lock_refused};
-use super::lost;
+use super::lost::{self, Reaper};
 use super::reach;
 use super::shim_connection::{FrameWriter, ShimConnection};
 use super::state::{Phase, Update};
@@ -56,8 +56,9 @@ pub struct Task {
     /// Dropped when the program has ended, before the end is published.
     running_guard: Option<Box<dyn Send + Sync>>,
     /// Another daemon started the shim, and may have launched it without waiting for the disk.
-    adopted: bool,
+    pub(super) adopted: bool,
     shim_guard: ShimGuard,
+    reaper: Reaper,
     /// A kill came before a shim had started the program: it is not launched again.
     pub(super) canceled: bool,
     relaunches: u32,
@@ -86,6 +87,7 @@ impl Task {
             running_guard: None,
             adopted: false,
             shim_guard: ShimGuard::Zygote,
+            reaper: Reaper::Own,
             canceled: false,
             relaunches: 0,
         }
@@ -106,7 +108,7 @@ impl Task {
         match connection {
             Some(_) if self.launcher.zygote_pid().is_some() => {}
             Some(_) => self.shim_guard.watch_start(&self.proc, &self.record),
-            None => self.shim_guard = ShimGuard::Missing,
+            None => (self.shim_guard, self.reaper) = (ShimGuard::Missing, Reaper::Unknown),
         }
         loop {
             if let Some(connection) = &mut connection {
@@ -235,6 +237,11 @@ impl Task {
                 return Ok(());
             }
         };
+        if let Update::Adopted { shim_pid, .. } = update
+            && self.adopted
+        {
+            self.reaper = Reaper::above(shim_pid, &self.launcher);
+        }
         let exited = matches!(update, Update::Exited { .. });
         self.ensure_durable(&update).await;
         self.apply(update).await;
@@ -242,22 +249,6 @@ impl Task {
             run_woken().await;
         }
         Ok(())
-    }
-
-    /// Makes an end durable before it is published, if the shim could not record it or was not asked to wait for the
-    /// disk.
-    async fn ensure_durable(&self, update: &Update) {
-        let unsure = match update {
-            Update::Failed { step, errno, at_ms } if self.record.is_unlaunched() => {
-                on_disk(async { self.record.set_failed(*step, *errno, *at_ms).is_ok() }).await
-            }
-            Update::Exited { .. } | Update::Adopted { exit: Some(_), .. } => self.adopted,
-            // No other update is the end of a program.
-            _ => false,
-        };
-        if unsure && let Err(e) = self.record.sync_async().await {
-            warn!(id = %self.proc.spec.id, %e, "fdatasync of the exit record failed");
-        }
     }
 
     /// Computes the next state, publishes the events that are due, then the state.
@@ -290,6 +281,7 @@ impl Task {
             Update::Exited { exit, .. } => debug!(%id, status = exit.wait_status, "exited"),
             Update::Lost { wait_status, .. } => warn!(%id, ?wait_status, "lost: the shim died"),
             Update::Unreachable => warn!(%id, why = self.proc.unreachable(), "the shim lives but does not answer"),
+            Update::TreeUnknown => warn!(%id, "processes that left the session of the program may be alive"),
             Update::Output(_) | Update::Closed(_) | Update::Gone => debug!(%id, ?update, "update"),
         }
     }
@@ -400,7 +392,8 @@ impl Task {
             hooks::at("recovery.reach");
             if self.record.lock() == LockOwner::Daemon {
                 drop(permit);
-                for update in lost::resolve_lost(&self.proc, &self.record, self.pidfd.take()).await {
+                let (pidfd, reaper) = (self.pidfd.take(), &self.reaper);
+                for update in lost::resolve_lost(&self.proc, &self.record, pidfd, reaper, &launcher).await {
                     self.apply(update).await;
                 }
                 self.record.unlock();

@@ -203,6 +203,13 @@ pub fn wake_shim(pid: i32) {
     }
 }
 
+/// Returns the pid and start time of the zygote that is the parent of a shim.
+pub fn zygote_above(shim: i32) -> Option<(i32, u64)> {
+    let parent = stat(shim).filter(|s| s.comm == "toold-shim")?.ppid;
+    let zygote = stat(parent).filter(|s| s.comm == "toold-zygote")?;
+    Some((parent, zygote.started))
+}
+
 /// The result of one try to kill a tree without its shim.
 pub struct KilledBelow {
     /// SIGKILL was sent to at least one member.

@@ -144,7 +144,10 @@ pub fn outcome(spec: &Spec, state: &State) -> Outcome {
         },
         Phase::Lost { wait_status, .. } => {
             let (exit_code, signal) = wait_status.map_or((None, None), decode);
-            Outcome { exit_code, signal, reason: Some(Reason::Lost), ..Outcome::default() }
+            // The shim died before it reported the start: whether the program ran is not known.
+            let failure = (state.pid == 0 && state.progress.counts.end == 0)
+                .then(|| failure(spec, step::LAUNCH, libc::EOWNERDEAD));
+            Outcome { exit_code, signal, reason: Some(Reason::Lost), failure, ..Outcome::default() }
         }
     }
 }

@@ -210,7 +210,7 @@ fn resolve(dir: &Path, record: &Record, facts: &Facts, spec: &Spec) -> io::Resul
     // The shim is dead, and so is the program, unless a task has to kill it and to wait for the kernel's wait status.
     if !state.is_final() && (state.has_ended() || tree::pin(state.pid, state.ticks)?.is_none()) {
         lost::kill_orphans(Some(facts), lost::PidIdentity::Unverified);
-        for update in lost::final_updates(dir, record, None)? {
+        for update in lost::final_updates(dir, record, None, lost::may_have_orphans(facts))? {
             state.step(&update);
         }
     }

@@ -72,6 +72,8 @@ fn a_process_with_a_damaged_launch_slot_stays_with_its_output() {
     let p = d.process(&ended);
     assert_eq!((&p["status"], &p["exit_code"], &p["output"]), (&json!("exited"), &json!(7), &json!("seven\n")));
     assert!(p["damaged"].to_string().contains("launch slot"), "{p}");
+    // Its shim reports that it runs, and may do so a moment after the start of the daemon.
+    d.eventually("it is known to run", || d.process(&running)["status"] == "running");
     let p = d.process(&running);
     assert_eq!((&p["status"], &p["output"]), (&json!("running"), &json!("on\n")));
     assert!(p["damaged"].to_string().contains("launch slot"), "{p}");

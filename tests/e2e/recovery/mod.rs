@@ -5,6 +5,7 @@ mod damage_events;
 mod disk;
 mod hung_disk;
 mod namespaces;
+mod orphans;
 mod power_cut;
 mod recover;
 mod removed;

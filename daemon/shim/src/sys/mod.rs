@@ -165,7 +165,8 @@ pub fn set_timeslice(ns: u64) {
     }
 }
 
-/// Blocks SIGCHLD and opens a descriptor that becomes readable instead.
+/// Blocks every signal, so that none ends this process or stops it but SIGKILL and SIGSTOP, and opens a descriptor that
+/// becomes readable when a child ended.
 pub fn sigchld_fd() -> Result<OwnedFd> {
     // SAFETY: a signal set is plain bits, for which all zero is a value.
     let mut set: libc::sigset_t = unsafe { std::mem::zeroed() };
@@ -173,8 +174,10 @@ pub fn sigchld_fd() -> Result<OwnedFd> {
     unsafe { libc::sigemptyset(&mut set) };
     // SAFETY: the set is initialised, and SIGCHLD is a signal.
     unsafe { libc::sigaddset(&mut set, libc::SIGCHLD) };
-    // SAFETY: the set is initialised, and a null pointer asks for no old set.
-    unsafe { libc::sigprocmask(libc::SIG_SETMASK, &set, std::ptr::null_mut()) };
+    let (all, old, set_len) = (u64::MAX, std::ptr::null_mut::<c_void>(), size_of::<u64>());
+    // SAFETY: the kernel reads the live local, which is its own form of a set, and a null pointer asks for no old one. Not by
+    // libc: it never blocks the two signals that it keeps for itself.
+    unsafe { libc::syscall(libc::SYS_rt_sigprocmask, libc::SIG_SETMASK, &all, old, set_len) };
     // SAFETY: -1 asks for a new descriptor, and the set is initialised.
     let fd = check(unsafe { libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) })?;
     // SAFETY: the kernel just made it for us.

@@ -118,7 +118,7 @@ mod tests {
                 })))
             })
             .collect();
-        (0..PLACES).for_each(|_| hanging.recv().expect("each says that it hangs"));
+        (0..PLACES).for_each(|_| hanging.recv().expect("each reports that it hangs"));
         runtime.block_on(runtime.spawn(async { tokio::task::yield_now().await })).expect("it runs");
         assert!(hanging.try_recv().is_err(), "no more than {PLACES} take a thread");
         drop(ends);

@@ -135,7 +135,7 @@ impl Journal {
             segment.record_appended(seq, writer.record.len(), now.wall_ms);
             hooks::at("journal.written");
             applied(seq);
-            // Readers see the event only now: whoever has it finds its effect too.
+            // Readers see the event only now, when its effect can be seen too.
             self.last.store(seq, Ordering::Release);
             hooks::at("journal.applied");
             seq

@@ -1,6 +1,36 @@
 //! The time, and the boot that it is counted in.
 
-pub use toold_shim::clock::{mono_ms, wall_ms};
+use std::sync::atomic::{AtomicU64, Ordering};
+pub use toold_shim::clock::{boot_ms, mono_ms};
+
+/// Milliseconds since 1970. A debug build adds the number in the file `wall_offset_ms` in the directory of the hooks.
+pub fn wall_ms() -> u64 {
+    let now = toold_shim::clock::wall_ms();
+    #[cfg(debug_assertions)]
+    if let Some((_, dir)) = toold_shim::hooks::variable()
+        && let Ok(offset) = std::fs::read_to_string(dir.join("wall_offset_ms"))
+    {
+        return now.saturating_add_signed(offset.trim().parse().unwrap_or(0));
+    }
+    now
+}
+
+/// The retention time at boot; 0 until it is set.
+static RETENTION_AT_BOOT: AtomicU64 = AtomicU64::new(0);
+
+/// Milliseconds since 1970 on the clock of retention, which does not jump with the wall clock: `retention_clock` sets it
+/// at the start, and from there it counts with the time since the boot.
+pub fn retention_ms() -> u64 {
+    match RETENTION_AT_BOOT.load(Ordering::Relaxed) {
+        0 => wall_ms(),
+        at_boot => at_boot.wrapping_add(boot_ms()),
+    }
+}
+
+/// Sets the clock of retention, given its time `at_ms` when the time since the boot was `boot_ms`.
+pub fn set_retention(at_ms: u64, boot_ms: u64) {
+    RETENTION_AT_BOOT.store(at_ms.wrapping_sub(boot_ms), Ordering::Relaxed);
+}
 
 /// Returns the computing time of the current thread, in nanoseconds.
 pub fn thread_cpu_ns() -> u64 {

@@ -16,7 +16,11 @@ pub mod store;
 
 pub mod watch;
 
+pub mod retention;
+
 pub mod events;
+
+pub mod retention_clock;
 
 pub mod backend;
 

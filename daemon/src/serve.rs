@@ -3,7 +3,7 @@
 use crate::backend::orphans::become_subreaper;
 use crate::backend::process_limit::{OwnProcesses, ProcessLimit};
 use crate::backend::{ExecShim, Launcher};
-use crate::clock::wall_ms;
+use crate::clock::{retention_ms, wall_ms};
 use crate::config::{Config, ConfigError, ShimMode};
 use crate::disk::on_disk;
 use crate::events::{Consumers, Journal, JournalLimits, maintenance};
@@ -14,6 +14,7 @@ use crate::proc::event_sink::EventSink;
 use crate::proc::search_pool::SearchPool;
 use crate::proc::watch_gate::WatchGate;
 use crate::registry::{JournalTail, Registry};
+use crate::retention_clock;
 use crate::rpc;
 use crate::rpc::context::{Daemon, Paths};
 use crate::rpc::wire::{self, Wire, WireLimits};
@@ -239,10 +240,12 @@ async fn serve(
     }
     let launcher = Launcher::new(zygote, config.shim, exec);
     let limits = WireLimits::from(&config);
+    let clock = retention_clock::start(lock.dir());
+    let clock = clock.map_err(|source| StartError::Io { doing: "read", path: lock.dir().into(), source })?;
     let EventStores { journal, consumers, sink, tail, damage } = open_events(&config, &lock.events_dir())?;
     let consumer_ttl_ms = config.events.consumer_ttl_ms;
     let registry = Registry::new(config, lock.procs_dir(), launcher, sink.clone());
-    lock.damage().into_iter().chain(damage).for_each(|damage| registry.report_damage(damage));
+    lock.damage().into_iter().chain(clock).chain(damage).for_each(|damage| registry.report_damage(damage));
     let read = |source| StartError::Io { doing: "read", path: lock.procs_dir(), source };
     let count = registry.adopt(tail).await.map_err(read)?;
     let (stop, stopped) = watch::channel(false);
@@ -262,7 +265,12 @@ async fn serve(
     tokio::spawn(registry.clone().retain());
     tokio::spawn(registry.clone().run_flush());
     tokio::spawn(maintenance::run_flush(journal.clone(), consumers.clone()));
-    tokio::spawn(on_disk(maintenance::run_retention(journal.clone(), consumers.clone(), consumer_ttl_ms, wall_ms)));
+    tokio::spawn(on_disk(maintenance::run_retention(
+        journal.clone(),
+        consumers.clone(),
+        consumer_ttl_ms,
+        retention_ms,
+    )));
     tokio::spawn(on_disk(async move { sink.watch_gate.run_release_timer().await }));
     tokio::spawn(stop_on_signal(daemon.clone()));
     tracing::info!(
@@ -313,7 +321,7 @@ struct EventStores {
 
 fn open_events(config: &Config, dir: &Path) -> Result<EventStores, StartError> {
     let failed = |source| StartError::Io { doing: "open", path: dir.into(), source };
-    let (now, events) = (wall_ms(), &config.events);
+    let (now, events) = (retention_ms(), &config.events);
     let limits = JournalLimits {
         segment_bytes: events.segment_bytes,
         max_bytes: events.max_bytes,

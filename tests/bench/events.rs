@@ -47,7 +47,8 @@ fn fill(dir: &Path, count: u64) -> f64 {
                 state: &[1; 24],
                 cancelled: false,
             };
-            journal.publish(&draft, EventTime { wall_ms: 1_800_000_000_000 + n, mono_ms: n }, |_| {}).unwrap();
+            let at = EventTime { wall_ms: 1_800_000_000_000 + n, mono_ms: n, retention_ms: 1_800_000_000_000 + n };
+            journal.publish(&draft, at, |_| {}).unwrap();
         }
     })
 }

@@ -7,6 +7,11 @@ pub fn mono_ms() -> u64 {
     read_ms(ClockId::Monotonic)
 }
 
+/// Milliseconds since the boot, also those in which the machine slept. Never jumps.
+pub fn boot_ms() -> u64 {
+    read_ms(ClockId::Boottime)
+}
+
 /// Milliseconds since 1970.
 pub fn wall_ms() -> u64 {
     read_ms(ClockId::Realtime)

@@ -88,6 +88,7 @@ impl Journal {
         at_least: u64,
     ) -> io::Result<(Journal, RecoveryReport)> {
         let found = recover::recover(dir)?;
+        found.segments.iter().for_each(|segment| segment.count_age(now_ms, limits.max_age_ms));
         let segment_bytes = limits.segment_bytes.min(limits.max_bytes / 4);
         let journal = Journal {
             dir: dir.to_path_buf(),
@@ -122,17 +123,17 @@ impl Journal {
         }
         let seq = {
             let mut writer = lock_ignoring_poison(&self.writer);
-            if now.wall_ms.abs_diff(writer.retention_checked_ms) >= RETENTION_INTERVAL_MS {
-                writer.retention_checked_ms = now.wall_ms;
-                self.drop_old(&mut writer, now.wall_ms);
+            if now.retention_ms.abs_diff(writer.retention_checked_ms) >= RETENTION_INTERVAL_MS {
+                writer.retention_checked_ms = now.retention_ms;
+                self.drop_old(&mut writer, now.retention_ms);
             }
             let seq = self.last() + 1;
             let header = EventHeader { seq, ..rendered.header };
             record::encode(&mut writer.record, &header, event.state, &rendered.rest);
-            let segment = self.segment_for(&mut writer, seq, now.wall_ms)?;
+            let segment = self.segment_for(&mut writer, seq, now.retention_ms)?;
             hooks::at("journal.write");
             self.append(&segment, &writer.record)?;
-            segment.record_appended(seq, writer.record.len(), now.wall_ms);
+            segment.record_appended(seq, writer.record.len(), now.retention_ms);
             hooks::at("journal.written");
             applied(seq);
             // Readers see the event only now, when its effect can be seen too.

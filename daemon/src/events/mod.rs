@@ -1,7 +1,7 @@
 //! The event journal on disk, and the position of each consumer. See `docs/events.md`.
 
 pub mod consumers;
-mod disk;
+pub mod disk;
 mod filter;
 pub mod fuzz;
 mod journal;

@@ -24,11 +24,13 @@ pub struct NewEvent<'a> {
     pub cancelled: bool,
 }
 
-/// A moment on both clocks.
+/// A moment on all clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EventTime {
     pub wall_ms: u64,
     pub mono_ms: u64,
+    /// The clock by which ages are counted; not stored.
+    pub retention_ms: u64,
 }
 
 /// An encoded event that lacks only its number.

@@ -1,6 +1,7 @@
 //! One file of the journal, shared by readers and the writer. Only the writer changes it.
 
 use super::disk::open_regular;
+use crate::retention::counted_from;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -25,7 +26,7 @@ pub struct Segment {
     pub path: PathBuf,
     /// The end of the complete records.
     len: AtomicU64,
-    /// The wall-clock time of its newest record.
+    /// The retention time of its newest record.
     newest_ms: AtomicU64,
     marks: Mutex<Vec<Mark>>,
     /// The open file while records are appended.
@@ -101,11 +102,17 @@ impl Segment {
         self.newest_ms.load(Ordering::Relaxed)
     }
 
+    /// Counts the age of what an earlier daemon wrote, whose time is that of the wall clock then.
+    pub fn count_age(&self, now_ms: u64, max_age_ms: u64) {
+        let age = now_ms.saturating_sub(self.newest_ms());
+        self.newest_ms.store(counted_from(age, now_ms, max_age_ms), Ordering::Relaxed);
+    }
+
     /// Accounts for a record of `len` bytes that was appended.
-    pub fn record_appended(&self, seq: u64, len: usize, wall_ms: u64) {
+    pub fn record_appended(&self, seq: u64, len: usize, now_ms: u64) {
         let at = self.len();
         add_mark(&mut lock_ignoring_poison(&self.marks), seq, at);
-        self.newest_ms.fetch_max(wall_ms, Ordering::Relaxed);
+        self.newest_ms.fetch_max(now_ms, Ordering::Relaxed);
         // Last: a reader that sees the length sees complete records.
         self.len.store(at + len as u64, Ordering::Release);
     }

@@ -5,7 +5,7 @@ use super::event_sink::RETRY_DELAY;
 use super::handle::Proc;
 use super::publish::Audience;
 use super::state::{Phase, State};
-use crate::clock::wall_ms;
+use crate::clock::retention_ms;
 use crate::disk;
 use crate::events::{ConsumerError, ConsumerName, Consumers, ExitMark, Journal};
 use crate::log::Log;
@@ -71,7 +71,7 @@ pub fn acknowledge_exit(
     };
     let bounds = journal.bounds();
     let mark = ExitMark { newest_seq: bounds.last, exit_seq };
-    consumers.mark_exit_seen(name, proc.spec.id, mark, bounds, wall_ms())
+    consumers.mark_exit_seen(name, proc.spec.id, mark, bounds, retention_ms())
 }
 
 /// Returns the end of the program's own output. Output after the exit is an orphaned descendant's.

@@ -3,7 +3,7 @@
 
 use super::search_pool::SearchPool;
 use super::watch_gate::WatchGate;
-use crate::clock::{mono_ms, wall_ms};
+use crate::clock::{mono_ms, retention_ms, wall_ms};
 use crate::events::{EventTime, Journal};
 use crate::log::BufferPool;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ impl EventSink {
     }
 }
 
-/// Reads both clocks.
+/// Reads all clocks.
 pub fn now() -> EventTime {
-    EventTime { wall_ms: wall_ms(), mono_ms: mono_ms() }
+    EventTime { wall_ms: wall_ms(), mono_ms: mono_ms(), retention_ms: retention_ms() }
 }

@@ -170,7 +170,7 @@ impl Registry {
                 let proc = Arc::new(Proc::without_task(self.init_of(*loaded, tail)));
                 proc.set_unreadable(unreadable);
                 self.insert_adopted(&proc, requests, restored);
-                self.queue_retention(&proc);
+                self.queue_found(&proc);
                 if unverified {
                     self.verify_later(&proc, Writer::Ended);
                 }

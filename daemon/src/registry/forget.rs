@@ -1,12 +1,14 @@
 //! Removes processes and their files: by request, and by retention.
 
 use super::Registry;
-use crate::clock::wall_ms;
+use crate::clock::retention_ms;
 use crate::config::Retention;
 use crate::disk;
 use crate::proc::Proc;
 use crate::proc::state::State;
-use std::collections::BTreeMap;
+use crate::retention::counted_from;
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -53,8 +55,8 @@ impl Registry {
             }
         };
         let Some(proc) = removed else { return false };
-        if let (Some(ended), Ok(mut finished)) = (proc.published_state().ended_ms(), self.ended.lock()) {
-            finished.remove(ended, id);
+        if let Ok(mut finished) = self.ended.lock() {
+            finished.remove(id);
         }
         let dir = proc.dir.clone();
         let gone = disk::blocking(move || remove(&dir)).await;
@@ -67,7 +69,7 @@ impl Registry {
     /// Removes what retention does not keep, whenever a process finished or became too old. Never returns.
     pub async fn retain(self: Arc<Self>) {
         loop {
-            let (victims, next_ms) = self.expired(wall_ms());
+            let (victims, next_ms) = self.expired(retention_ms());
             for id in &victims {
                 self.forget(*id).await;
             }
@@ -88,14 +90,22 @@ impl Registry {
         }
     }
 
-    /// Queues a process in its final state for retention.
-    pub(super) fn queue_retention(&self, proc: &Proc) {
+    /// Queues a process for retention that was found in its final state. All are counted at one moment, so that those with
+    /// a stamp in the future, or too long ago, stay in the order of their stamps.
+    pub(super) fn queue_found(&self, proc: &Proc) {
+        let age = self.opened_ms.saturating_sub(proc.published_state().ended_ms().unwrap_or(0));
+        self.queue_retention(proc, age, self.opened_ms);
+    }
+
+    /// Queues a process in its final state for retention, with its age at the retention time `now_ms`.
+    pub(super) fn queue_retention(&self, proc: &Proc, age_ms: u64, now_ms: u64) {
         let state = proc.published_state();
         let Some(ended) = state.ended_ms().filter(|_| state.is_final()) else { return };
         let counts = state.progress.counts;
         let kept = counts.end.saturating_sub(counts.dropped).saturating_sub(counts.unstored);
         if let Ok(mut finished) = self.ended.lock() {
-            finished.insert(ended, proc.spec.id, kept);
+            let counted_ms = counted_from(age_ms, now_ms, self.config.retention.max_age_ms);
+            finished.insert(End { counted_ms, ended_ms: ended, id: proc.spec.id }, kept);
         }
         self.finished.notify_one();
     }
@@ -130,35 +140,45 @@ pub fn finish_removal(dir: &Path) -> bool {
     true
 }
 
-/// Finished processes, oldest end first. Pure; the cost of a step does not depend on their number.
+/// The end of a process: the retention time from which its age is counted, and its stamp.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct End {
+    counted_ms: u64,
+    ended_ms: u64,
+    id: ProcId,
+}
+
+/// Finished processes, oldest end first. Pure; a step costs the same however many there are.
 #[derive(Default)]
 pub struct RetentionQueue {
-    by_end: BTreeMap<(u64, ProcId), u64>,
+    by_end: BTreeMap<End, u64>,
+    ends: HashMap<ProcId, End>,
     bytes: u64,
 }
 
 impl RetentionQueue {
-    fn insert(&mut self, ended: u64, id: ProcId, bytes: u64) {
-        if self.by_end.insert((ended, id), bytes).is_none() {
+    fn insert(&mut self, end: End, bytes: u64) {
+        if let Entry::Vacant(place) = self.ends.entry(end.id) {
+            place.insert(end);
+            self.by_end.insert(end, bytes);
             self.bytes += bytes;
         }
     }
 
-    fn remove(&mut self, ended: u64, id: ProcId) {
-        if let Some(bytes) = self.by_end.remove(&(ended, id)) {
+    fn remove(&mut self, id: ProcId) {
+        if let Some(bytes) = self.ends.remove(&id).and_then(|end| self.by_end.remove(&end)) {
             self.bytes -= bytes;
         }
     }
 
     fn expired(&mut self, keep: &Retention, now: u64) -> (Vec<ProcId>, Option<u64>) {
         let mut victims = Vec::new();
-        while let Some(((ended, id), _)) = self.by_end.first_key_value() {
-            let (ended, id) = (*ended, *id);
-            let age = now.saturating_sub(ended);
+        while let Some((&End { counted_ms, id, .. }, _)) = self.by_end.first_key_value() {
+            let age = now.saturating_sub(counted_ms);
             if self.by_end.len() as u64 <= keep.max_count && self.bytes <= keep.max_bytes && age < keep.max_age_ms {
                 return (victims, Some(keep.max_age_ms - age));
             }
-            self.remove(ended, id);
+            self.remove(id);
             victims.push(id);
         }
         (victims, None)
@@ -173,15 +193,16 @@ mod tests {
     fn the_oldest_end_goes_first_by_count_by_bytes_and_by_age() {
         let keep = Retention { max_age_ms: 100, max_count: 3, max_bytes: 50 };
         let id = ProcId::from_bits;
+        let end = |at, n| End { counted_ms: at, ended_ms: at, id: id(n) };
         let mut finished = RetentionQueue::default();
         for (ended, n, bytes) in [(10, 1, 1), (20, 2, 1), (30, 3, 1), (40, 4, 1)] {
-            finished.insert(ended, id(n), bytes);
+            finished.insert(end(ended, n), bytes);
         }
         assert_eq!(finished.expired(&keep, 50), (vec![id(1)], Some(70)));
-        finished.insert(60, id(5), 49);
+        finished.insert(end(60, 5), 49);
         assert_eq!(finished.expired(&keep, 60), (vec![id(2), id(3)], Some(80)));
         assert_eq!(finished.expired(&keep, 140), (vec![id(4)], Some(20)));
-        finished.remove(60, id(5));
+        finished.remove(id(5));
         assert_eq!(finished.expired(&keep, 1000), (vec![], None));
         assert_eq!(finished.bytes, 0);
     }

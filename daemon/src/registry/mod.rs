@@ -72,6 +72,8 @@ pub struct Registry {
     /// Notified when a process has finished, for retention.
     pub finished: Notify,
     ended: Mutex<forget::RetentionQueue>,
+    /// The retention time of this start.
+    opened_ms: u64,
     /// Directories of records that ended and may not be durable yet.
     unsynced: Mutex<Vec<PathBuf>>,
     ended_record: Notify,
@@ -98,6 +100,7 @@ impl Registry {
             boot: crate::clock::boot_id(),
             finished: Notify::new(),
             ended: Mutex::new(forget::RetentionQueue::default()),
+            opened_ms: crate::clock::retention_ms(),
             unsynced: Mutex::new(Vec::new()),
             ended_record: Notify::new(),
             damaged: Mutex::new(damaged),

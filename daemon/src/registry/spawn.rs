@@ -3,7 +3,7 @@
 
 use super::{Registry, RunningSlot};
 use crate::backend::{self, cgroup};
-use crate::clock::wall_ms;
+use crate::clock::{boot_ms, retention_ms, wall_ms};
 use crate::proc::checkpoint::Checkpoint;
 use crate::proc::handle::{Command, Kill, ProcInit};
 use crate::proc::kill::{GRACE_MS, kill_all};
@@ -310,20 +310,22 @@ impl Registry {
         proc.publish_due(&state);
         proc.publish_final(state);
         self.queue_flush(&proc.dir);
-        self.queue_retention(&proc);
+        self.queue_retention(&proc, 0, retention_ms());
         Err(SpawnError::Failed(proc))
     }
 
     /// Runs a process's task in the background. The program holds its running slot until it ends.
     pub(super) fn run_task(self: &Arc<Self>, task: Task, start: TaskStart, proc: Arc<Proc>, slot: Option<RunningSlot>) {
         monitors::spawn_monitors(&proc);
-        let registry = self.clone();
+        let (registry, began_ms) = (self.clone(), boot_ms());
         let task = task.with_running_guard(slot.map(|slot| Box::new(slot) as Box<dyn Send + Sync>));
         tokio::spawn(async move {
             task.run(start).await;
             cgroup::remove(&proc.spec.cgroups);
             registry.queue_flush(&proc.dir);
-            registry.queue_retention(&proc);
+            // The wall clock may have jumped since the end, but this daemon knows for how long it has had the process.
+            let age = wall_ms().saturating_sub(proc.published_state().ended_ms().unwrap_or(0));
+            registry.queue_retention(&proc, age.min(boot_ms().saturating_sub(began_ms)), retention_ms());
         });
     }
 }

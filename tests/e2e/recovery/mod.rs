@@ -12,3 +12,4 @@ mod removed;
 mod shim_reuse;
 mod survive;
 mod survive_many;
+mod wall_clock;

@@ -21,6 +21,7 @@ pub use wait::NextQuery;
 use super::journal::SeqBounds;
 use super::recover::create_dir;
 use super::segment::lock_ignoring_poison;
+use crate::retention::counted_from;
 use file::ConsumerFile;
 use names::NameList;
 use next::ScanCache;
@@ -116,7 +117,7 @@ impl Consumer {
 }
 
 impl Consumers {
-    /// Opens the consumers in `dir`. Quarantines damaged files, and returns descriptions of them.
+    /// Opens the consumers in `dir`; all times are those of retention. Quarantines damaged files, and returns descriptions of them.
     pub fn open(dir: &Path, ttl_ms: u64, max: usize, now_ms: u64) -> io::Result<(Consumers, Vec<String>)> {
         let mut damage = Vec::new();
         create_dir(dir, &mut damage)?;
@@ -131,7 +132,10 @@ impl Consumers {
             } else if path.extension().is_some_and(|ext| ext == "pos")
                 && let Some(file) = ConsumerFile::load(&path, listed.get(file_name).copied(), now_ms, &mut damage)?
             {
-                active.insert(file.name.clone(), Consumer::new(file));
+                let mut consumer = Consumer::new(file);
+                let unused = now_ms.saturating_sub(consumer.used_ms);
+                consumer.used_ms = counted_from(unused, now_ms, ttl_ms);
+                active.insert(consumer.file.name.clone(), consumer);
             }
         }
         let gone: Vec<_> = names.expired.iter().filter(|(name, _)| !active.contains_key(name)).cloned().collect();

@@ -3,7 +3,7 @@
 use super::super::filter::Filter;
 use super::super::journal::Journal;
 use super::{ConsumerError, ConsumerName, Consumers, NextEvents};
-use crate::clock::wall_ms;
+use crate::clock::retention_ms;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
@@ -60,7 +60,7 @@ impl Consumers {
             if Instant::now() >= deadline {
                 break;
             }
-            self.touch(name, wall_ms())?;
+            self.touch(name, retention_ms())?;
         }
         Ok(())
     }

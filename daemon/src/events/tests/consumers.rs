@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 const TTL: u64 = 1_000_000;
 
 fn consumers(dir: &Path) -> Consumers {
-    let (consumers, damage) = Consumers::open(&dir.join("consumers"), TTL, 100, 0).expect("it opens");
+    let (consumers, damage) = Consumers::open(&dir.join("consumers"), TTL, 100, 5).expect("it opens");
     assert_eq!(damage, Vec::<String>::new());
     consumers
 }
@@ -38,6 +38,17 @@ fn a_name_has_1_to_128_characters_and_no_control_character() {
     for text in ["", "a\nb", "\u{7f}", "a\0", too_long.as_str()] {
         assert!(ConsumerName::parse(text).is_err(), "{text:?}");
     }
+}
+
+#[test]
+fn a_consumer_that_seems_too_old_when_it_is_opened_gets_a_grace_and_then_expires() {
+    let dir = temporary();
+    let c = name("c");
+    consumers(dir.path()).register(&c, ConsumerStart::Oldest, bounds(1, 10), 5).expect("registered");
+    let now = 100 * TTL;
+    let (opened, _) = Consumers::open(&dir.path().join("consumers"), TTL, 100, now).expect("it opens");
+    assert_eq!(opened.expire(now + TTL / 10), []);
+    assert_eq!(opened.expire(now + TTL / 10 + 1), [c]);
 }
 
 #[test]

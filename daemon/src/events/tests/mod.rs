@@ -33,7 +33,7 @@ pub fn bounds(oldest: u64, last: u64) -> SeqBounds {
 }
 
 pub fn at(ms: u64) -> EventTime {
-    EventTime { wall_ms: ms, mono_ms: ms }
+    EventTime { wall_ms: ms, mono_ms: ms, retention_ms: ms }
 }
 
 /// An event of any type with any fields: the journal looks at neither.

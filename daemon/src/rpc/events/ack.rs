@@ -1,7 +1,7 @@
 //! `events.ack`.
 
 use super::{consumer_error, consumer_name};
-use crate::clock::wall_ms;
+use crate::clock::retention_ms;
 use crate::rpc::context::Daemon;
 use crate::rpc::wire::Peer;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub async fn ack(
     if call.seq > last {
         return Err(RpcError::param("seq", format!("is {}, and the newest event is {last}", call.seq)));
     }
-    let acked = daemon.consumers.ack(&name, call.seq, last, wall_ms());
+    let acked = daemon.consumers.ack(&name, call.seq, last, retention_ms());
     let position = acked.map_err(|e| consumer_error(e, &call.consumer))?;
     Ok(results::EventsAckResult { consumer: call.consumer, position })
 }

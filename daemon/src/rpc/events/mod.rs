@@ -7,7 +7,7 @@ pub mod subscribe;
 
 use super::context::Daemon;
 use super::wire::{OnDelivery, Receipt};
-use crate::clock::wall_ms;
+use crate::clock::retention_ms;
 use crate::events::{ConsumerError, ConsumerName, Delivery, Filter};
 use crate::proc::Proc;
 use crate::proc::exit_delivery::ExitDelivery;
@@ -49,7 +49,7 @@ pub fn consumer(daemon: &Daemon, name: Option<&str>) -> Result<Option<ConsumerNa
     let Some(text) = name else { return Ok(None) };
     let name = consumer_name(text)?;
     let (journal, consumers) = (&daemon.journal, &daemon.consumers);
-    let registration = consumers.register(&name, ConsumerStart::Oldest, journal.bounds(), wall_ms());
+    let registration = consumers.register(&name, ConsumerStart::Oldest, journal.bounds(), retention_ms());
     registration.map_err(|e| consumer_error(e, text))?;
     Ok(Some(name))
 }

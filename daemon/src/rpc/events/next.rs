@@ -1,7 +1,7 @@
 //! `events.next`.
 
 use super::{consumer_error, consumer_name, expiry_receipt, filter};
-use crate::clock::wall_ms;
+use crate::clock::retention_ms;
 use crate::events::NextQuery;
 use crate::rpc::context::Daemon;
 use crate::rpc::wire::{Peer, WithReceipt};
@@ -31,7 +31,7 @@ pub async fn next(
     let (journal, consumers) = (&daemon.journal, &daemon.consumers);
     let error = |e| consumer_error(e, &call.consumer);
     consumers.wait_deliveries(&name).await;
-    let registration = consumers.register(&name, call.from, journal.bounds(), wall_ms()).map_err(error)?;
+    let registration = consumers.register(&name, call.from, journal.bounds(), retention_ms()).map_err(error)?;
     // A consumer that had expired, or whose position was damaged, is answered at once, with the fact.
     let is_informed = registration.expired.is_some() || registration.damaged_ms.is_some();
     let wait_ms = if is_informed { 0 } else { call.wait_ms };

@@ -58,9 +58,12 @@ pub fn daemon_pid() -> Option<u32> {
     is_daemon(pid).then_some(pid)
 }
 
-/// Reports whether a process is a daemon, by its name.
+/// Reports whether a process is a daemon that runs, by its name and state. One that has ended keeps its name until its
+/// parent has reaped it.
 pub fn is_daemon(pid: u32) -> bool {
-    std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.starts_with("toold"))
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let Some((name, rest)) = stat.split_once('(').and_then(|(_, rest)| rest.rsplit_once(')')) else { return false };
+    name.starts_with("toold") && !matches!(rest.trim_start().chars().next(), Some('Z' | 'X') | None)
 }
 
 /// Returns the socket of this state directory's daemon if it is another one than `socket`. None: it is the same, the daemon

@@ -17,6 +17,12 @@ pub struct Pids {
     len: usize,
 }
 
+impl Default for Pids {
+    fn default() -> Pids {
+        Pids::new()
+    }
+}
+
 impl Pids {
     pub fn new() -> Pids {
         Pids { memory: sys::map_anonymous(MEMORY_LEN), inline: [0; MIN_PIDS], len: 0 }

@@ -182,7 +182,7 @@ impl Shim {
     /// Sends the first signal to every member that has not had it, until there is none: some fork meanwhile.
     fn signal_all(&mut self) {
         let (signal, began) = (self.kill_state.signal, mono_ms());
-        let mut signalled = self.kill_state.signalled.take().unwrap_or_else(Pids::new);
+        let mut signalled = self.kill_state.signalled.take().unwrap_or_default();
         let mut look = true;
         for _ in 0..MAX_PASSES {
             let pids = tree::descendants(self.pid);

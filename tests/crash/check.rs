@@ -156,7 +156,11 @@ fn nothing_is_left(run: &CaseRun<'_>) {
         let made = || fs::read_dir(daemon.state().join("ready")).unwrap();
         daemon.eventually("nothing that was made ahead is half used", || made().all(|one| empty(one.unwrap())));
     }
-    assert_eq!(top, ["events", "lock", "procs", "socket"].map(Into::into).into(), "strays in the state directory");
+    assert_eq!(
+        top,
+        ["events", "lock", "procs", "retention_clock", "socket"].map(Into::into).into(),
+        "strays in the state directory"
+    );
     assert_eq!(daemon.ok("daemon.info", json!({}))["damaged"], json!([]));
 }
 

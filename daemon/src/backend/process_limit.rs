@@ -110,6 +110,6 @@ mod tests {
         let limit = group_limit(&leaf).expect("a limit");
         assert_eq!(limit.to_string(), format!("pids.max = 16 in {}/a", root.path().display()));
         assert_eq!(OwnProcesses::for_limit(Some(&limit)).workers, 1);
-        assert_eq!(OwnProcesses::for_limit(None).workers, 2);
+        assert_eq!(OwnProcesses::for_limit(None).workers, 2 + crate::disk::PLACES);
     }
 }

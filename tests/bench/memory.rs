@@ -21,6 +21,8 @@ const SETTLE_INTERVAL: Duration = Duration::from_millis(200);
 const MAX_SETTLE_ROUNDS: usize = 25;
 /// Equal samples in a row after which the daemon is idle.
 const IDLE_ROUNDS: usize = 20;
+/// Threads of an idle daemon: the main one, the log's, four workers.
+const IDLE_THREADS: usize = 6;
 
 /// Processes without a supervisor, killed when dropped.
 struct Bare(Vec<Child>);
@@ -155,7 +157,7 @@ pub fn idle(bench: &mut Bench) {
     daemon.eventually("the daemon is idle", || {
         samples.push(switches(&own));
         let last = &samples[samples.len().saturating_sub(IDLE_ROUNDS)..];
-        last.len() == IDLE_ROUNDS && last[0].len() == 3 && last.iter().all(|sample| *sample == last[0])
+        last.len() == IDLE_ROUNDS && last[0].len() == IDLE_THREADS && last.iter().all(|sample| *sample == last[0])
     });
     let (repetitions, seconds) = bench.pick((3, 2), (5, 10));
     let mut rates = Vec::new();

@@ -45,6 +45,7 @@ const OPTIONS: &[(&str, &str)] = &[
     ("env_mode", "--env-mode"),
     ("env", "--env"),
     ("cwd", "--cwd"),
+    ("merge", "--merge"),
     ("name", "--name"),
     ("if_running", "--if-running"),
     ("request_id", "--request-id"),

@@ -125,6 +125,7 @@ impl Lists {
                 pty: true,
                 stdin_pipe: true,
                 sync: false,
+                merge: false,
                 rows: 24,
                 cols: 80,
                 log_max_bytes: 1 << 28,

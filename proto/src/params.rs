@@ -160,6 +160,8 @@ params!(
         /// Run in a terminal: true, or its size.
         pty: Pty,
         stdin: StdinMode,
+        /// Let stdout and stderr share one pipe, so that their order is exact. All of it is then `stdout`.
+        merge: bool,
         /// Kill the process after this time. Default: never.
         timeout_ms: Option<i64>,
         /// Wait up to this time for the exit before answering.

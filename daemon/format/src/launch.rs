@@ -10,6 +10,7 @@ const HEAD_LEN: usize = 64;
 const PTY: u32 = 1;
 const STDIN_PIPE: u32 = 2;
 const SYNC: u32 = 4;
+const MERGE: u32 = 8;
 
 /// A program to run, borrowed from its owner or from the bytes of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +35,8 @@ pub struct LaunchOptions {
     pub stdin_pipe: bool,
     /// The exit is durable before it is reported.
     pub sync: bool,
+    /// Both streams share one pipe.
+    pub merge: bool,
     pub rows: u16,
     pub cols: u16,
     pub log_max_bytes: u64,
@@ -62,7 +65,7 @@ impl LaunchBlock<'_> {
     pub fn encode(&self) -> Vec<u8> {
         let o = &self.options;
         let flag = |set: bool, bit: u32| if set { bit } else { 0 };
-        let flags = flag(o.pty, PTY) | flag(o.stdin_pipe, STDIN_PIPE) | flag(o.sync, SYNC);
+        let flags = flag(o.pty, PTY) | flag(o.stdin_pipe, STDIN_PIPE) | flag(o.sync, SYNC) | flag(o.merge, MERGE);
         let mut out = Vec::with_capacity(1024);
         out.extend_from_slice(&flags.to_le_bytes());
         out.extend_from_slice(&o.rows.to_le_bytes());
@@ -97,6 +100,7 @@ impl<'a> LaunchBlock<'a> {
             pty: flags & PTY != 0,
             stdin_pipe: flags & STDIN_PIPE != 0,
             sync: flags & SYNC != 0,
+            merge: flags & MERGE != 0,
             rows: u16_at(4)?,
             cols: u16_at(6)?,
             log_max_bytes: u64_at(8)?,
@@ -174,6 +178,7 @@ mod tests {
         let block = LaunchBlock {
             options: LaunchOptions {
                 pty: true,
+                merge: true,
                 rows: 24,
                 cols: 80,
                 log_max_bytes: 9,

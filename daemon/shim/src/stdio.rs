@@ -88,8 +88,13 @@ impl ParentStdio {
         } else {
             (None, null)
         };
-        let ends = ParentStdio { out: out.0, err: Some(err.0), stdin, is_pty: false };
-        Ok((ends, ChildStdio { stdin: their_in, stdout: out.1, stderr: err.1 }))
+        // Merged, the pipe for stderr is closed unused.
+        let (err, stderr) = match options.merge {
+            true => (None, out.1.try_clone().map_err(|_| Errno::MFILE)?),
+            false => (Some(err.0), err.1),
+        };
+        let ends = ParentStdio { out: out.0, err, stdin, is_pty: false };
+        Ok((ends, ChildStdio { stdin: their_in, stdout: out.1, stderr }))
     }
 }
 

@@ -346,6 +346,7 @@ fn encode(proc: &Proc, env: Vec<Vec<u8>>, oom_file: Option<&Path>, sync: bool) -
     let options = LaunchOptions {
         pty: spec.pty.is_some(),
         stdin_pipe: spec.stdin_pipe,
+        merge: spec.merge,
         sync,
         rows: spec.pty.map_or(0, |s| s.rows as u16),
         cols: spec.pty.map_or(0, |s| s.cols as u16),

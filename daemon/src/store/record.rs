@@ -38,6 +38,9 @@ pub struct Spec {
     pub env_names: Vec<String>,
     pub pty: Option<PtySize>,
     pub stdin_pipe: bool,
+    /// Both streams share one pipe.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub merge: bool,
     pub timeout_ms: Option<u64>,
     pub idle_ms: Option<u64>,
     /// Time between SIGTERM and SIGKILL when a timeout ends the process.

@@ -11,6 +11,7 @@ mod events_push;
 mod exec;
 mod exec_few_processes;
 mod exec_inherit;
+mod exec_merge;
 mod exec_output;
 mod exec_secrets;
 mod exec_start;

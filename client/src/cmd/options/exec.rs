@@ -51,6 +51,9 @@ pub struct Options {
     /// Give it a stdin that `toolctl write` can write to; `run` passes its own on
     #[arg(long, help_heading = TERMINAL)]
     pub stdin: bool,
+    /// Give it one pipe for stdout and stderr, so that their order is exact; all of it is stdout
+    #[arg(long, help_heading = TERMINAL)]
+    merge: bool,
     /// Kill it after this long
     #[arg(long, help_heading = LIMITS, value_name = "TIME", value_parser = args::duration_ms)]
     timeout: Option<u64>,
@@ -144,6 +147,7 @@ pub fn params(what: Program, options: Options, pty: PtyDefault) -> Result<params
         login: options.no_login.then_some(false),
         pty,
         stdin,
+        merge: options.merge,
         timeout_ms: options.timeout.map(|ms| i64::try_from(ms).unwrap_or(i64::MAX)),
         name: options.name,
         task_id: options.task_id,
@@ -196,7 +200,7 @@ mod tests {
     #[test]
     fn every_option_reaches_the_daemon() {
         let fake = FakeDaemon::start(vec![vec![Reply::result(started(json!({"ready": "ready"})))]]);
-        let line = "exec --cwd /tmp --env A=1 --env B=2=3 --env-mode replace --shell sh --no-login --pty=24x80 --timeout 30s \
+        let line = "exec --cwd /tmp --env A=1 --env B=2=3 --env-mode replace --shell sh --no-login --merge --pty=24x80 --timeout 30s \
             --yield 2s --name n --task-id t --session-key s --label k=v --notify --heartbeat 2m --if-running return \
             --consumer me --watch w --ready-match up --ready-timeout 5s --memory 512M --cpu 150% --pids 9 \
             --output-max 10M --idle 5m --request-id r -c";
@@ -204,7 +208,7 @@ mod tests {
         assert_eq!(test_run(&fake, &args), (0, "proc_0123456789ab\n".into(), String::new()));
         let expected = json!({
             "command": "echo hi", "cwd": "/tmp", "env": {"A": "1", "B": "2=3"}, "env_mode": "replace", "shell": "sh",
-            "login": false, "pty": {"rows": 24, "cols": 80}, "timeout_ms": 30000, "yield_ms": 2000, "name": "n",
+            "login": false, "merge": true, "pty": {"rows": 24, "cols": 80}, "timeout_ms": 30000, "yield_ms": 2000, "name": "n",
             "task_id": "t", "session_key": "s", "labels": {"k": "v"}, "notify": true, "request_id": "r",
             "heartbeat_ms": 120000, "if_running": "return", "consumer": "me", "watch": ["w"], "ready": {"match": "up"},
             "ready_timeout_ms": 5000,

@@ -17,17 +17,17 @@ pub trait Method: 'static {
 /// A method as data, for the discovery document and for tests over all of them.
 pub struct MethodDescription {
     pub name: &'static str,
+    /// The first line is the summary, the rest the description.
     pub doc: &'static str,
     pub params: fn(&mut SchemaGenerator) -> Schema,
     pub result: fn(&mut SchemaGenerator) -> Schema,
     pub errors: &'static [ErrorKind],
     /// The parameters of an example call, as JSON.
     pub example: &'static str,
-    /// The result of the example call, as JSON, where it is short.
-    pub example_result: Option<&'static str>,
-    /// Reads a result and prints it again.
-    #[cfg(test)]
-    pub reprint_result: fn(&str) -> serde_json::Result<String>,
+    /// The result of the example call, as JSON. Fields with a default may be left out.
+    example_result: Option<&'static str>,
+    /// Reads a result and writes it with all of its fields.
+    read_result: fn(&str) -> serde_json::Result<Value>,
 }
 
 impl MethodDescription {
@@ -36,14 +36,25 @@ impl MethodDescription {
         serde_json::from_str(self.example).expect("a test reads every example")
     }
 
-    /// Returns the result of the example call, where it is short.
+    /// Returns the result of the example call, with all of its fields.
     pub fn example_result(&self) -> Option<Value> {
-        self.example_result.map(|text| serde_json::from_str(text).expect("a test reads every example"))
+        self.example_result.map(|text| (self.read_result)(text).expect("a test reads every example"))
+    }
+
+    /// Returns one line on the method.
+    pub fn summary(&self) -> &'static str {
+        self.doc.lines().next().unwrap_or_default().trim()
+    }
+
+    /// Returns the text after the summary.
+    pub fn description(&self) -> String {
+        let lines: Vec<&str> = self.doc.lines().skip(1).map(str::trim).collect();
+        lines.join("\n").trim().to_owned()
     }
 }
 
 macro_rules! methods {
-    ($($(#[doc = $doc:literal])+ $name:ident = $wire:literal ($params:ty) -> $result:ty, [$($kind:ident),*], $example:literal $(=> $example_result:literal)?;)*) => {
+    ($($(#[doc = $doc:literal])+ $name:ident = $wire:literal ($params:ty) -> $result:ty, [$($kind:ident),*], $example:literal $(=> $example_result:expr)?;)*) => {
         $($(#[doc = $doc])+
         pub struct $name;
         impl Method for $name {
@@ -60,94 +71,151 @@ macro_rules! methods {
             errors: &[ErrorKind::InvalidParams, $(ErrorKind::$kind),*],
             example: $example,
             example_result: methods!(@optional $($example_result)?),
-            #[cfg(test)]
-            reprint_result: |text| serde_json::to_string(&serde_json::from_str::<$result>(text)?),
+            read_result: |text| serde_json::to_value(serde_json::from_str::<$result>(text)?),
         }),*];
     };
     (@optional) => { None };
-    (@optional $text:literal) => { Some($text) };
+    (@optional $text:expr) => { Some($text) };
+}
+
+/// Writes the example of a process as JSON, with more fields beside its own. Fields with a default are left out.
+macro_rules! process_example {
+    ($more:literal) => {
+        concat!(
+            r#"{"id":"proc_0123456789ab","name":"test","command":"make test","argv":["/bin/bash","-lc","make test"],"#,
+            r#""cwd":"/home/me/project","backend":"local","pid":4711,"status":"exited","closed":true,"exit_code":2,"#,
+            r#""signal":null,"core_dumped":false,"reason":"exited","killed_by":null,"failure":null,"#,
+            r#""started_at":"2026-11-16T03:28:50.123Z","exited_at":"2026-11-16T03:28:50.523Z","uptime_ms":400,"#,
+            r#""pty":false,"pty_size":null,"stdin":"null","task_id":null,"session_key":"chat-42","labels":{},"#,
+            r#""notify":false,"watch":null,"bytes":25,"lines":1,"cursor":25,"dropped_bytes":0,"unstored_bytes":0,"#,
+            r#""limits":{},"sandbox":{"kind":"none","enforced":[]},"detached":null,"request_id":null,"#,
+            $more,
+            "}"
+        )
+    };
 }
 
 methods! {
-    /// Start a process. Answers when the program runs; with `yield_ms`, when it has exited or the time is over.
+    /// Start a process.
+    /// Answers when the program runs; with `yield_ms`, when it has exited or the time is over.
     Exec = "exec" (params::ExecParams) -> results::ExecResult, [Limit, Denied, SpawnFailed, AlreadyExists, Unavailable],
-        r#"{"command": "make test", "cwd": "/home/me/project", "yield_ms": 1000}"#;
-    /// Return a process and its output from a cursor on. Consumes nothing.
+        r#"{"command": "make test", "cwd": "/home/me/project", "yield_ms": 1000}"#
+        => process_example!(r#""output":"make: *** No rule\n","next_cursor":25,"truncated":null,"gap":null"#);
+    /// Return a process and its output from a cursor on.
+    /// Consumes nothing. With `wait_ms` it waits for new output, the exit or the end of the output.
     Poll = "poll" (params::PollParams) -> results::PollResult, [NotFound, AmbiguousId],
-        r#"{"id": "proc_0123456789ab", "cursor": 0, "wait_ms": 10000}"#;
+        r#"{"id": "proc_0123456789ab", "cursor": 0, "wait_ms": 10000}"#
+        => process_example!(r#""output":"make: *** No rule\n","from":0,"next_cursor":25,"gap":null"#);
     /// Return the output by line.
+    /// Without `offset` these are the last lines. With `grep` only lines that match.
     Log = "log" (params::LogParams) -> results::LogResult, [NotFound, AmbiguousId],
         r#"{"id": "proc_0123456789ab", "offset": 0, "limit": 100, "grep": "error|warning"}"#
         => r#"{"id":"proc_0123456789ab","output":"error: no such file\n","total_lines":120,"first_line":17,"lines_shown":1,"matched_lines":1,"next_offset":null,"truncated":false,"gap":null}"#;
-    /// Wait until processes exit, close their output or print a match. After a timeout they keep running.
+    /// Wait until processes exit, close their output or print a match.
+    /// After a timeout they keep running. What was printed before the call matches too.
     Wait = "wait" (params::WaitParams) -> results::WaitResult, [NotFound, AmbiguousId],
-        r#"{"ids": ["proc_0123456789ab"], "until": {"match": "listening on"}, "timeout_ms": 30000}"#;
-    /// Kill whole process trees. Answers when it is verified that no process of them is left.
+        r#"{"ids": ["proc_0123456789ab"], "until": {"match": "listening on"}, "timeout_ms": 30000}"#
+        => concat!(
+            r#"{"status":"matched","processes":["#,
+            process_example!(r#""output":"listening on 8080\n","next_cursor":25,"matched":"listening on 8080""#),
+            r#"],"timeout_ms":30000,"clamped":false,"note":null}"#
+        );
+    /// Kill whole process trees.
+    /// Answers when it is verified that no process of them is left, or with the survivors.
     Kill = "kill" (params::KillParams) -> results::KillResult, [NotFound, AmbiguousId],
         r#"{"id": "proc_0123456789ab", "signal": "SIGINT", "grace_ms": 2000}"#
         => r#"{"status":"killed","results":[{"id":"proc_0123456789ab","status":"killed","signals_sent":["SIGINT"],"survivors":[],"exit_code":130,"signal":"SIGINT","reason":"killed"}]}"#;
-    /// Send one signal to the process group, and do nothing else.
+    /// Send one signal to the process group.
+    /// Does nothing else: it neither waits nor kills what is left.
     Signal = "signal" (params::SignalParams) -> results::SignalResult, [NotFound, AmbiguousId, AlreadyExited],
         r#"{"id": "proc_0123456789ab", "signal": "SIGHUP"}"#
         => r#"{"id":"proc_0123456789ab","signal":"SIGHUP"}"#;
     /// Write bytes to stdin, unchanged.
+    /// Answers when the program has taken them all, or with the number that it took within `timeout_ms`.
     Write = "write" (params::WriteParams) -> results::WriteResult, [NotFound, AmbiguousId, AlreadyExited, StdinUnavailable],
         r#"{"id": "proc_0123456789ab", "data": "y", "write_id": "answer-1"}"#
         => r#"{"id":"proc_0123456789ab","bytes_written":1,"complete":true,"duplicate":false}"#;
     /// Write bytes and a newline to stdin.
+    /// Otherwise like `write`.
     Submit = "submit" (params::WriteParams) -> results::WriteResult, [NotFound, AmbiguousId, AlreadyExited, StdinUnavailable],
         r#"{"id": "proc_0123456789ab", "data": "print(1)"}"#
         => r#"{"id":"proc_0123456789ab","bytes_written":9,"complete":true,"duplicate":false}"#;
-    /// Close the stdin pipe, or type end-of-file into the terminal.
+    /// Close stdin.
+    /// Closes the pipe, or types end-of-file into the terminal.
     Close = "close" (params::CloseParams) -> results::CloseResult, [NotFound, AmbiguousId, AlreadyExited, StdinUnavailable],
         r#"{"id": "proc_0123456789ab"}"#
         => r#"{"id":"proc_0123456789ab","stdin":"closed"}"#;
     /// Set the size of a process's terminal.
+    /// Only for processes that were started with `pty`.
     Resize = "resize" (params::ResizeParams) -> results::ResizeResult, [NotFound, AmbiguousId, AlreadyExited],
         r#"{"id": "proc_0123456789ab", "rows": 50, "cols": 132}"#
         => r#"{"id":"proc_0123456789ab","rows":50,"cols":132}"#;
     /// List processes, newest first.
+    /// The filters select those for which all of them hold. `total` counts all that were selected.
     List = "list" (params::ListParams) -> results::ListResult, [],
-        r#"{"status": "running", "label": "kind=server"}"#;
-    /// Return a process with its tree, its files and the resources it uses.
+        r#"{"status": "running", "label": "kind=server"}"#
+        => concat!(r#"{"processes":["#, process_example!(r#""preview":"listening on 8080\n""#), r#"],"total":1}"#);
+    /// Return a process with its tree.
+    /// Also its files, the names of its environment variables and the resources that it uses.
     Inspect = "inspect" (params::InspectParams) -> results::InspectResult, [NotFound, AmbiguousId],
-        r#"{"id": "proc_0123456789ab"}"#;
+        r#"{"id": "proc_0123456789ab"}"#
+        => process_example!(r#""tree":[],"usage":{"processes":0,"cpu_ms":0,"rss_bytes":0},"log_path":"/home/me/.local/state/toold/procs/proc_0123456789ab/log","state_path":"/home/me/.local/state/toold/procs/proc_0123456789ab","env_names":["HOME","PATH"],"shim_pid":null,"timeout_ms":null"#);
     /// Remove the records and logs of finished processes.
+    /// Processes that still run are skipped.
     Forget = "forget" (params::ForgetParams) -> results::ForgetResult, [NotFound, AmbiguousId],
         r#"{"older_than_ms": 3600000}"#
         => r#"{"forgotten":["proc_0123456789ab"],"skipped":[]}"#;
     /// List the processes that a session or task still runs.
+    /// Give `session_key` or `task_id`.
     SessionActive = "session.active" (params::SessionActiveParams) -> results::SessionActiveResult, [],
         r#"{"session_key": "chat-42"}"#
         => r#"{"count":1,"ids":["proc_0123456789ab"]}"#;
-    /// Kill the processes that a session still runs, and return them.
+    /// Kill the processes that a session still runs.
+    /// Returns what was killed. Their completions are marked `cancelled` and not pushed.
     SessionEnd = "session.end" (params::SessionEndParams) -> results::SessionEndResult, [],
         r#"{"session_key": "chat-42"}"#
         => r#"{"session_key":"chat-42","killed":[],"count":0}"#;
-    /// Push events, and output with `output`, as notifications `events.event`. Returns the subscription's number.
+    /// Push events as notifications `events.event`.
+    /// Also output, with `output`. Returns the number of the subscription. `x-notifications` of this document describes the messages.
     EventsSubscribe = "events.subscribe" (params::EventsSubscribeParams) -> u64, [NotFound, AmbiguousId, Limit, Unavailable],
         r#"{"session_key": "chat-42", "after": 1200}"#
         => r#"1"#;
     /// End a subscription.
+    /// Returns false if the connection has no such subscription.
     EventsUnsubscribe = "events.unsubscribe" (params::EventsUnsubscribeParams) -> bool, [],
         r#"{"subscription": 1}"#
         => r#"true"#;
-    /// Return the next events for a named consumer. An event comes again until it is acknowledged.
+    /// Return the next events for a named consumer.
+    /// An event comes again until it is acknowledged.
     EventsNext = "events.next" (params::EventsNextParams) -> results::EventsNextResult, [NotFound, AmbiguousId, Limit],
         r#"{"consumer": "chat-42", "session_key": "chat-42", "limit": 10, "wait_ms": 30000}"#
-        => r#"{"consumer":"chat-42","events":[],"position":1217,"last":1217,"missing":null,"created":false,"forgotten":null,"damaged":null}"#;
+        => r#"{"consumer":"chat-42","events":[{"seq":1217,"at":"2026-11-16T03:28:50.123Z","type":"closed","id":"proc_0123456789ab","session_key":"chat-42","task_id":null,"name":"web","bytes":120,"lines":3}],"position":1216,"last":1217,"missing":null,"created":false,"forgotten":null,"damaged":null}"#;
     /// Acknowledge all events up to a number.
+    /// Moves the durable position of the consumer. It never moves back.
     EventsAck = "events.ack" (params::EventsAckParams) -> results::EventsAckResult, [NotFound],
         r#"{"consumer": "chat-42", "seq": 1217}"#
         => r#"{"consumer":"chat-42","position":1217}"#;
-    /// Return the daemon's version, counts, limits, paths, and the features of this system.
+    /// Return the state of the daemon.
+    /// Its version, counts, limits and paths, and the features of this system.
     DaemonInfo = "daemon.info" (params::Empty) -> results::DaemonInfoResult, [],
-        r#"{}"#;
-    /// Stop the daemon. Processes keep running, unless `kill` is true.
+        r#"{}"#
+        => concat!(
+            r#"{"version":"1.0.0","protocol":1,"pid":4700,"started_at":"2026-11-16T03:00:00.000Z","uptime_ms":1730123,"#,
+            r#""counts":{"starting":0,"running":1,"exited":3,"lost":0,"connections":2},"#,
+            r#""usage":{"processes":3,"cpu_ms":520,"rss_bytes":73400320},"daemon":{"processes":1,"cpu_ms":40,"rss_bytes":8388608},"#,
+            r#""limits":{"max_running":4096},"features":{"pidfd":true},"#,
+            r#""paths":{"socket":"/run/user/1000/toold/toold.sock","state_dir":"/home/me/.local/state/toold","config":null},"#,
+            r#""damaged":[],"events":{"oldest":1,"last":1217,"bytes":302110,"consumers":[]},"#,
+            r#""watch":{"state":"passing","recent":0,"dropped":0,"release_ms":null}}"#
+        );
+    /// Stop the daemon.
+    /// Processes keep running, unless `kill` is true.
     DaemonShutdown = "daemon.shutdown" (params::ShutdownParams) -> results::ShutdownResult, [],
         r#"{"kill": false}"#
         => r#"{"stopping":true,"killed":[]}"#;
     /// Return the OpenRPC document of all methods and events.
+    /// The same document as `proto/openrpc.json` of this version. The example is shortened.
     RpcDiscover = "rpc.discover" (params::Empty) -> Value, [],
-        r#"{}"#;
+        r#"{}"#
+        => r#"{"openrpc":"1.3.2","info":{"title":"toold","version":"1.0.0"},"methods":[]}"#;
 }

@@ -117,7 +117,6 @@ pub enum IfRunning {
 /// The first event of a new consumer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-#[schemars(rename = "From")]
 pub enum ConsumerStart {
     /// The oldest event in the journal.
     #[default]

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Declares a result. In the discovery document a method's result has the method's name (`schemars(rename)`).
+/// Declares a result. Its name ends in `Result` if a method returns it, so that it is the name of no method.
 macro_rules! result {
     ($(#[$doc:meta])* $name:ident { $($(#[$field:meta])* $f:ident: $t:ty),* $(,)? }) => {
         #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -16,7 +16,7 @@ macro_rules! result {
     };
 }
 
-result!(#[schemars(rename = "Exec")] ExecResult {
+result!(ExecResult {
     #[serde(flatten)]
     process: Process,
     output: String,
@@ -43,7 +43,7 @@ pub enum Ready {
     Timeout,
 }
 
-result!(#[schemars(rename = "Poll")] PollResult {
+result!(PollResult {
     #[serde(flatten)]
     process: Process,
     output: String,
@@ -56,7 +56,7 @@ result!(#[schemars(rename = "Poll")] PollResult {
     spans: Option<Vec<Span>>,
 });
 
-result!(#[schemars(rename = "Log")] LogResult {
+result!(LogResult {
     id: ProcId,
     output: String,
     total_lines: u64,
@@ -101,7 +101,7 @@ result!(Listener {
     address: String,
 });
 
-result!(#[schemars(rename = "Wait")] WaitResult {
+result!(WaitResult {
     status: WaitStatus,
     processes: Vec<Waited>,
     /// The timeout that was used.
@@ -139,15 +139,11 @@ result!(Killed {
     note: Option<String>,
 });
 
-result!(#[schemars(rename = "Kill")] KillResult { status: KillStatus, results: Vec<Killed> });
+result!(KillResult { status: KillStatus, results: Vec<Killed> });
+
+result!(SignalResult { id: ProcId, signal: String });
 
 result!(
-    #[schemars(rename = "Signal")]
-    SignalResult { id: ProcId, signal: String }
-);
-
-result!(
-    #[schemars(rename = "Write")]
     WriteResult {
         id: ProcId,
         bytes_written: u64,
@@ -161,15 +157,9 @@ result!(
     }
 );
 
-result!(
-    #[schemars(rename = "Close")]
-    CloseResult { id: ProcId, stdin: crate::process::Stdin }
-);
+result!(CloseResult { id: ProcId, stdin: crate::process::Stdin });
 
-result!(
-    #[schemars(rename = "Resize")]
-    ResizeResult { id: ProcId, rows: u32, cols: u32 }
-);
+result!(ResizeResult { id: ProcId, rows: u32, cols: u32 });
 
 result!(Listed {
     #[serde(flatten)]
@@ -181,7 +171,7 @@ result!(Listed {
     usage: Option<Usage>,
 });
 
-result!(#[schemars(rename = "List")] ListResult {
+result!(ListResult {
     processes: Vec<Listed>,
     total: u64,
     /// Processes within `limit` that did not fit into the answer, the oldest.
@@ -192,7 +182,7 @@ result!(#[schemars(rename = "List")] ListResult {
     older: Option<u64>,
 });
 
-result!(#[schemars(rename = "Inspect")] InspectResult {
+result!(InspectResult {
     #[serde(flatten)]
     process: Process,
     tree: Vec<Member>,
@@ -207,13 +197,13 @@ result!(#[schemars(rename = "Inspect")] InspectResult {
     heartbeat_ms: Option<u64>,
 });
 
-result!(#[schemars(rename = "Forget")] ForgetResult { forgotten: Vec<ProcId>, skipped: Vec<ProcId> });
+result!(ForgetResult { forgotten: Vec<ProcId>, skipped: Vec<ProcId> });
 
-result!(#[schemars(rename = "SessionActive")] SessionActiveResult { count: u64, ids: Vec<ProcId> });
+result!(SessionActiveResult { count: u64, ids: Vec<ProcId> });
 
-result!(#[schemars(rename = "SessionEnd")] SessionEndResult { session_key: String, killed: Vec<Killed>, count: u64 });
+result!(SessionEndResult { session_key: String, killed: Vec<Killed>, count: u64 });
 
-result!(#[schemars(rename = "EventsNext")] EventsNextResult {
+result!(EventsNextResult {
     consumer: String,
     events: Vec<Event>,
     /// The last acknowledged event.
@@ -242,10 +232,7 @@ result!(Forgotten {
     at: String,
 });
 
-result!(
-    #[schemars(rename = "EventsAck")]
-    EventsAckResult { consumer: String, position: u64 }
-);
+result!(EventsAckResult { consumer: String, position: u64 });
 
 result!(Journal {
     oldest: u64,
@@ -277,9 +264,9 @@ result!(Breaker {
 
 result!(Counts { starting: u64, running: u64, exited: u64, lost: u64, connections: u64 });
 
-result!(#[schemars(rename = "Places")] DaemonPaths { socket: String, state_dir: String, config: Option<String> });
+result!(DaemonPaths { socket: String, state_dir: String, config: Option<String> });
 
-result!(#[schemars(rename = "DaemonInfo")] DaemonInfoResult {
+result!(DaemonInfoResult {
     version: String,
     protocol: u32,
     pid: u32,
@@ -300,4 +287,4 @@ result!(#[schemars(rename = "DaemonInfo")] DaemonInfoResult {
     watch: Breaker,
 });
 
-result!(#[schemars(rename = "Shutdown")] ShutdownResult { stopping: bool, killed: Vec<Killed> });
+result!(ShutdownResult { stopping: bool, killed: Vec<Killed> });

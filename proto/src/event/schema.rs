@@ -1,6 +1,6 @@
 //! The schemas of events and pushes: the common fields and those of each type in one flat object.
 
-use super::{EVENTS, EventDescription, EventType};
+use super::{EVENTS, EventDescription};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -28,11 +28,9 @@ impl JsonSchema for Event {
     }
     fn json_schema(g: &mut SchemaGenerator) -> Schema {
         let types: Vec<Value> = EVENTS.iter().filter(|e| e.code.is_some()).map(|e| reference(e, g)).collect();
+        // Nothing beside `oneOf`: a generator that finds properties here takes them for all of them.
         json_schema!({
-            "type": "object",
-            "description": "An event. The fields of its `type` follow the common ones. A client must accept types and fields that it does not know.",
-            "properties": common_properties(g.subschema_for::<EventType>().to_value()),
-            "required": COMMON_FIELDS,
+            "description": "An event, by its `type`. The fields of the type follow the common ones. A client must accept types and fields that it does not know.",
             "oneOf": types,
         })
     }
@@ -77,11 +75,11 @@ fn common_properties(kind: Value) -> Map<String, Value> {
         json!({ "type": ["string", "null"], "description": "The process. Null if the event is about no process." });
     let schemas = [
         json!({ "type": "integer", "minimum": 1, "description": "The event's number." }),
-        json!({ "type": "string", "format": "date-time" }),
+        json!({ "type": "string", "format": "date-time", "description": "The time of the event. RFC 3339, UTC." }),
         kind,
         id,
-        json!({ "type": ["string", "null"] }),
-        json!({ "type": ["string", "null"] }),
+        json!({ "type": ["string", "null"], "description": "The session of the process." }),
+        json!({ "type": ["string", "null"], "description": "The task of the process." }),
     ];
     COMMON_FIELDS.map(str::to_owned).into_iter().zip(schemas).collect()
 }

@@ -3,6 +3,7 @@
 mod bounds;
 mod daemon;
 mod delivery;
+mod discover;
 mod env;
 mod event_text;
 pub mod events;

@@ -1,8 +1,13 @@
 //! The OpenRPC 1.x document that `rpc.discover` returns, generated from the lists of methods and events.
 
+mod components;
+mod notifications;
+
+pub use notifications::EVENTS_EVENT;
+
 use crate::api::{METHODS, MethodDescription};
 use crate::error::ErrorKind;
-use crate::event::Notification;
+use crate::process::Process;
 use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
@@ -14,8 +19,9 @@ pub fn document() -> Value {
     settings.meta_schema = None;
     let mut generator = settings.into_generator();
     let methods: Vec<Value> = METHODS.iter().map(|m| method(m, &mut generator)).collect();
-    let notifications = notifications(&mut generator);
-    let schemas = generator.take_definitions(true);
+    let notifications = notifications::notifications(&mut generator);
+    generator.subschema_for::<Process>();
+    let schemas = components::components(generator.take_definitions(true));
     json!({
         "openrpc": "1.3.2",
         "info": {
@@ -31,7 +37,6 @@ pub fn document() -> Value {
 }
 
 fn method(m: &MethodDescription, generator: &mut SchemaGenerator) -> Value {
-    let (summary, _) = m.doc.trim().split_once('\n').unwrap_or((m.doc.trim(), ""));
     let example = m.example();
     let example_params: Vec<Value> = example
         .as_object()
@@ -43,28 +48,14 @@ fn method(m: &MethodDescription, generator: &mut SchemaGenerator) -> Value {
     }
     json!({
         "name": m.name,
-        "summary": summary.trim(),
-        "description": m.doc.lines().map(str::trim).collect::<Vec<_>>().join("\n").trim(),
+        "summary": m.summary(),
+        "description": m.description(),
         "paramStructure": "by-name",
         "params": params(m, generator),
         "result": { "name": "result", "schema": (m.result)(generator) },
         "errors": m.errors.iter().map(|k| error(*k)).collect::<Vec<_>>(),
         "examples": [example],
     })
-}
-
-/// Describes the messages that the daemon sends without a request. OpenRPC has only calls, hence the extension field.
-fn notifications(generator: &mut SchemaGenerator) -> Value {
-    json!([{
-        "name": "events.event",
-        "summary": "An event or a push of a subscription.",
-        "description": "Sent for a subscription of `events.subscribe` until `events.unsubscribe` or the end of the connection.",
-        "paramStructure": "by-name",
-        "params": [
-            { "name": "subscription", "required": true, "schema": generator.subschema_for::<u64>() },
-            { "name": "result", "required": true, "schema": generator.subschema_for::<Notification>() },
-        ],
-    }])
 }
 
 /// Lists the properties of the parameter struct, each as a parameter of its own.
@@ -97,6 +88,8 @@ fn error(kind: ErrorKind) -> Value {
 mod tests {
     use super::*;
 
+    const MAX_SUMMARY_LEN: usize = 80;
+
     #[test]
     fn every_example_is_json_and_names_only_real_parameters() {
         for m in METHODS {
@@ -112,11 +105,42 @@ mod tests {
     }
 
     #[test]
-    fn every_example_result_is_whole() {
-        for (method, text) in METHODS.iter().filter_map(|m| Some((m, m.example_result?))) {
-            let again = (method.reprint_result)(text).expect("the example has all fields");
-            assert_eq!(again, text, "{}", method.name);
+    fn every_method_has_a_summary_a_description_and_an_example_with_its_result() {
+        for m in METHODS {
+            let (name, summary, description) = (m.name, m.summary(), m.description());
+            let is_sentence = summary.ends_with('.') && summary.len() <= MAX_SUMMARY_LEN;
+            assert!(
+                is_sentence,
+                "{name}: the first line of the doc is one sentence of at most {MAX_SUMMARY_LEN} bytes"
+            );
+            assert!(!description.is_empty(), "{name}: the doc needs a second line, the description");
+            assert_ne!(summary, description, "{name}");
+            assert!(m.example_result().is_some(), "{name}: the example needs its result, after `=>`");
         }
+    }
+
+    #[test]
+    fn every_parameter_and_field_of_an_example_is_in_its_schema() {
+        let document = document();
+        for m in METHODS {
+            let result = m.example_result().expect("the test before");
+            let described = document["methods"].as_array().expect("a list").iter().find(|d| d["name"] == m.name);
+            let schema = &described.expect("listed")["result"]["schema"];
+            for name in result.as_object().into_iter().flatten().map(|(name, _)| name) {
+                assert!(has_property(&document, schema, name), "{}: {name}", m.name);
+            }
+        }
+    }
+
+    /// Returns true if a schema, or one of those that it refers to, has the property or any property.
+    fn has_property(document: &Value, schema: &Value, name: &str) -> bool {
+        if let Some(path) = schema["$ref"].as_str() {
+            return has_property(document, document.pointer(&path[1..]).expect("a component"), name);
+        }
+        let parts = schema["allOf"].as_array();
+        *schema == json!(true)
+            || schema["properties"][name] != Value::Null
+            || parts.is_some_and(|parts| parts.iter().any(|part| has_property(document, part, name)))
     }
 
     #[test]

@@ -2,13 +2,23 @@
 //!
 //! File operations run on the threads that run tasks: a hand-over would cost more than most of them take. So a task that
 //! may touch the disk takes one of a few places while it runs, and there are more threads than places.
+//!
+//! One thread of the runtime at a time waits for sockets and timers, and it runs what they wake. If that hangs, no other
+//! thread knows that it should wait in its stead. The monitor looks a moment after a place was taken, and wakes one.
 
+use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::pin::pin;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::task::Poll;
+use std::time::Duration;
+use tokio::runtime::Runtime;
 use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
 
 /// The most threads of the runtime that may wait for the disk at a time. The runtime has more.
 pub const PLACES: usize = 2;
@@ -55,6 +65,80 @@ pub async fn on_disk<F: Future>(future: F) -> F::Output {
     .await
 }
 
+/// The time after which a place that is taken may be one whose thread hangs.
+const MONITOR_DELAY: Duration = Duration::from_millis(20);
+
+/// The timer of the monitor. None: there is no monitor.
+static TIMER: OnceLock<OwnedFd> = OnceLock::new();
+/// The timer runs.
+static TIMER_RUNS: AtomicBool = AtomicBool::new(false);
+/// Places taken now.
+static TAKEN: AtomicUsize = AtomicUsize::new(0);
+
+/// Runs `future` on the runtime. Meanwhile this thread is the monitor: it costs nothing while the disk is not used.
+pub fn run_monitored<T: Send + 'static>(
+    runtime: &Runtime,
+    future: impl Future<Output = T> + Send + 'static,
+) -> io::Result<T> {
+    let timer = rustix::time::timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC)?;
+    let timer = TIMER.get_or_init(|| timer);
+    // Places that were taken before it was there did not start it.
+    set_timer(MONITOR_DELAY);
+    let running = runtime.spawn(async {
+        // Dropped also by a panic.
+        let _ends = EndMonitor;
+        future.await
+    });
+    monitor(runtime, timer, &running)?;
+    runtime.block_on(running).map_err(io::Error::other)
+}
+
+/// Wakes a thread of the runtime whenever a place is taken at the end of the delay.
+fn monitor<T>(runtime: &Runtime, timer: &OwnedFd, running: &JoinHandle<T>) -> io::Result<()> {
+    let mut expirations = [0; 8];
+    while !running.is_finished() {
+        match rustix::io::read(timer, &mut expirations) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(e) => return Err(e.into()),
+        }
+        // In this order: a place that is taken later finds no timer that runs, and starts it.
+        TIMER_RUNS.store(false, SeqCst);
+        if TAKEN.load(SeqCst) > 0 {
+            start_timer();
+            // The thread that runs it goes on to wait for sockets and timers.
+            runtime.spawn(async {});
+        }
+    }
+    Ok(())
+}
+
+fn start_timer() {
+    if TIMER_RUNS.load(SeqCst) || TIMER_RUNS.swap(true, SeqCst) {
+        return;
+    }
+    set_timer(MONITOR_DELAY);
+}
+
+fn set_timer(delay: Duration) {
+    let Some(timer) = TIMER.get() else { return };
+    let delay = Timespec::try_from(delay).unwrap_or_default();
+    let once = Itimerspec { it_interval: Timespec::default(), it_value: delay };
+    // Fails only for a wrong timer.
+    let _ = rustix::time::timerfd_settime(timer, TimerfdTimerFlags::empty(), &once);
+}
+
+/// Ends the monitor when dropped.
+struct EndMonitor;
+
+impl Drop for EndMonitor {
+    fn drop(&mut self) {
+        // The task is finished a moment after this: the monitor looks again after each delay.
+        TAKEN.fetch_add(1, SeqCst);
+        TIMER_RUNS.store(true, SeqCst);
+        set_timer(Duration::from_nanos(1));
+    }
+}
+
 /// Does the same for a call, in a task of its own from its first step on: the task of the connection has other calls, which
 /// may need no disk.
 pub async fn call_on_disk<F: Future>(call: F) -> F::Output {
@@ -85,6 +169,8 @@ struct HoldPlace;
 impl HoldPlace {
     fn begin() -> HoldPlace {
         HAS_PLACE.set(true);
+        TAKEN.fetch_add(1, SeqCst);
+        start_timer();
         HoldPlace
     }
 }
@@ -92,6 +178,7 @@ impl HoldPlace {
 impl Drop for HoldPlace {
     fn drop(&mut self) {
         HAS_PLACE.set(false);
+        TAKEN.fetch_sub(1, SeqCst);
     }
 }
 
@@ -127,5 +214,27 @@ mod tests {
                 user.await.expect("it ends");
             }
         });
+    }
+
+    /// Without a monitor, the thread that hangs is the one that waited for timers, and no other does.
+    #[test]
+    fn timers_expire_while_the_thread_that_waited_for_them_hangs() {
+        let workers = PLACES + 1;
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(workers).enable_time().build();
+        let runtime = runtime.expect("a runtime");
+        let (end, ended) = mpsc::channel::<()>();
+        let sleep = |ms| tokio::time::sleep(Duration::from_millis(ms)); // rig: a timer is what is tested
+        let waits = run_monitored(&runtime, async move {
+            let hangs = tokio::spawn(async move {
+                sleep(50).await;
+                on_disk(async move { ended.recv() }).await
+            });
+            tokio::spawn(async move {
+                sleep(150).await;
+                drop(end);
+            });
+            hangs.await.expect("it ends")
+        });
+        assert!(waits.expect("a monitor").is_err());
     }
 }

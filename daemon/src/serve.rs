@@ -5,7 +5,7 @@ use crate::backend::process_limit::{OwnProcesses, ProcessLimit};
 use crate::backend::{ExecShim, Launcher};
 use crate::clock::{retention_ms, wall_ms};
 use crate::config::{Config, ConfigError, ShimMode};
-use crate::disk::on_disk;
+use crate::disk::{self, on_disk};
 use crate::events::{Consumers, Journal, JournalLimits, maintenance};
 use crate::listener::ListenAddr;
 use crate::logging::{self, Format};
@@ -201,7 +201,9 @@ fn start(
         runtime.spawn_blocking(|| {});
     }
     // The lock is held here to the end: the next daemon may begin only when this one has removed its socket.
-    let served = runtime.block_on(serve(config, paths, shims, addr, &lock));
+    let served = disk::run_monitored(&runtime, serve(config, paths, shims, addr, lock.clone()))
+        .map_err(|source| StartError::Io { doing: "run", path: "the daemon".into(), source })
+        .flatten();
     // A thread that searches, or that the disk does not answer, must not keep the daemon from ending.
     runtime.shutdown_timeout(BLOCKING_SHUTDOWN_TIMEOUT);
     served
@@ -221,7 +223,7 @@ async fn serve(
     paths: Paths,
     (zygote, exec): ShimSources,
     addr: Arc<ListenAddr>,
-    lock: &Arc<StateLock>,
+    lock: Arc<StateLock>,
 ) -> Result<(), StartError> {
     let (started, started_ms) = (Instant::now(), wall_ms());
     let listener = addr.listen()?;

@@ -5,6 +5,7 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use toold_test_support::conn::Conn;
@@ -100,6 +101,19 @@ fn quiet_process(d: &Daemon) -> String {
     id(&quiet)
 }
 
+/// A daemon that waits at the hooks in the directory, with a quiet process and an ended one.
+fn with_hooks() -> (Daemon, PathBuf, String) {
+    let mut d = Daemon::prepare("", &[]);
+    let hooks = d.root().join("hooks");
+    fs::create_dir(&hooks).unwrap();
+    d.env.push(("TOOLD_HOOKS".into(), hooks.display().to_string()));
+    d.spawn();
+    let quiet = quiet_process(&d);
+    d.closed(&id(&d.run("echo listed")));
+    d.ok("list", json!({}));
+    (d, hooks, quiet)
+}
+
 fn starting(d: &Daemon) -> u64 {
     d.ok("daemon.info", json!({}))["counts"]["starting"].as_u64().unwrap()
 }
@@ -139,14 +153,7 @@ fn calls_that_need_no_disk_are_answered_while_the_disk_hangs() {
 /// The same for the journal: publishers wait for the one that writes, and took a thread each.
 #[test]
 fn calls_that_need_no_disk_are_answered_while_events_wait_for_it() {
-    let mut d = Daemon::prepare("", &[]);
-    let hooks = d.root().join("hooks");
-    fs::create_dir(&hooks).unwrap();
-    d.env.push(("TOOLD_HOOKS".into(), hooks.display().to_string()));
-    d.spawn();
-    let quiet = quiet_process(&d);
-    d.closed(&id(&d.run("echo listed")));
-    d.ok("list", json!({}));
+    let (d, hooks, quiet) = with_hooks();
     fs::write(hooks.join("journal.write"), "").unwrap();
     let mut conn = d.conn();
     let starts = request_starts(&mut conn);
@@ -160,14 +167,7 @@ fn calls_that_need_no_disk_are_answered_while_events_wait_for_it() {
 /// An acknowledgement that hangs holds the consumers, and `daemon.info` lists them.
 #[test]
 fn calls_that_need_no_disk_are_answered_while_acknowledgements_wait_for_it() {
-    let mut d = Daemon::prepare("", &[]);
-    let hooks = d.root().join("hooks");
-    fs::create_dir(&hooks).unwrap();
-    d.env.push(("TOOLD_HOOKS".into(), hooks.display().to_string()));
-    d.spawn();
-    let quiet = quiet_process(&d);
-    d.closed(&id(&d.run("echo listed")));
-    d.ok("list", json!({}));
+    let (d, hooks, quiet) = with_hooks();
     d.ok("events.next", json!({ "consumer": "c", "from": "oldest" }));
     fs::write(hooks.join("ack.write"), "").unwrap();
     let mut conn = d.conn();

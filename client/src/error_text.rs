@@ -174,6 +174,7 @@ mod tests {
         "reason",
         "seq",
         "spans",
+        "stopped",
         "subscription",
         "until",
     ];

@@ -215,6 +215,18 @@ verbs! {
         ids: Running |args| vec![&mut args.id], run: cmd::signal::run,
         examples: ["toolctl signal web HUP", "toolctl signal proc_0b3b USR1"],
     }
+    /// Stop a process and everything it started, until `resume`
+    Pause(cmd::pause::Args) = "pause" {
+        group: "End", parse: Single,
+        ids: Running |args| vec![&mut args.id], run: cmd::pause::run,
+        examples: ["toolctl pause build", "toolctl pause @last"],
+    }
+    /// Continue a process that is stopped
+    Resume(cmd::resume::Args) = "resume" {
+        group: "End", parse: Single,
+        ids: Running |args| vec![&mut args.id], run: cmd::resume::run,
+        examples: ["toolctl resume build", "toolctl resume @last"],
+    }
     /// Remove finished processes and their logs
     Forget(cmd::forget::Args) = "forget" {
         group: "End", parse: Single,

@@ -32,12 +32,15 @@ impl Any<'_> {
                 ToShim::Resize { .. } => "resize",
                 ToShim::Signal { .. } => "signal",
                 ToShim::Kill { .. } => "kill",
+                ToShim::Pause { .. } => "pause",
+                ToShim::Resume { .. } => "resume",
             },
             Any::From(frame) => match frame {
                 FromShim::Welcome { exit: None, .. } => "welcome",
                 FromShim::Welcome { exit: Some(_), .. } => "welcome_after_exit",
                 FromShim::Started { .. } => "started",
                 FromShim::Failed { .. } => "failed",
+                FromShim::Bell { progress: Progress { stopped: true, .. } } => "bell_stopped",
                 FromShim::Bell { .. } => "bell",
                 FromShim::Exited { progress: Progress { closed: true, .. }, .. } => "exited_closed",
                 FromShim::Exited { .. } => "exited",
@@ -84,7 +87,7 @@ fn progress() -> Progress {
         dropped: 4,
         unstored: 5,
     };
-    Progress { counts, closed: false, stdin_closed: true, rows: 24, cols: 80, sums: None }
+    Progress { counts, closed: false, stdin_closed: true, stopped: false, rows: 24, cols: 80, sums: None }
 }
 
 fn exit() -> Exit {
@@ -181,6 +184,9 @@ fn frames(block: &[u8]) -> Vec<Any<'_>> {
         Any::From(F::Gone),
         Any::From(F::Exited { exit: exit(), progress: Progress { closed: true, ..progress } }),
         Any::To(T::WriteFind { token, id: [9; 16] }),
+        Any::To(T::Pause { token }),
+        Any::To(T::Resume { token }),
+        Any::From(F::Bell { progress: Progress { stopped: true, ..progress } }),
     ]
 }
 
@@ -276,7 +282,7 @@ fn unknown_kinds_are_skipped_and_later_versions_read() {
     assert_eq!((kinds, rest.len()), (vec![(200, None), (3, Some("ring")), (74, Some("gone"))], 0));
     let known: Vec<u8> = (0..=255).filter(|kind| Any::read(*kind, &[1; 300]).is_some()).collect();
     // Slots have to match their checksum, and a state of `wrote` has to be known; all other kinds read any bytes.
-    assert_eq!(known, [1, 2, 3, 5, 6, 7, 8, 9, 10, 66, 67, 72, 74]);
+    assert_eq!(known, [1, 2, 3, 5, 6, 7, 8, 9, 10, 11, 12, 66, 67, 72, 74]);
 }
 
 #[test]

@@ -81,11 +81,18 @@ macro_rules! methods {
 /// Writes the example of a process as JSON, with more fields beside its own. Fields with a default are left out.
 macro_rules! process_example {
     ($more:literal) => {
+        process_example!(
+            r#""status":"exited","closed":true,"exit_code":2,"reason":"exited","exited_at":"2026-11-16T03:28:50.523Z""#,
+            $more
+        )
+    };
+    ($state:literal, $more:literal) => {
         concat!(
             r#"{"id":"proc_0123456789ab","name":"test","command":"make test","argv":["/bin/bash","-lc","make test"],"#,
-            r#""cwd":"/home/me/project","backend":"local","pid":4711,"status":"exited","closed":true,"exit_code":2,"#,
-            r#""signal":null,"core_dumped":false,"reason":"exited","killed_by":null,"failure":null,"#,
-            r#""started_at":"2026-11-16T03:28:50.123Z","exited_at":"2026-11-16T03:28:50.523Z","uptime_ms":400,"#,
+            r#""cwd":"/home/me/project","backend":"local","pid":4711,"#,
+            $state,
+            r#","signal":null,"core_dumped":false,"killed_by":null,"failure":null,"#,
+            r#""started_at":"2026-11-16T03:28:50.123Z","uptime_ms":400,"#,
             r#""pty":false,"pty_size":null,"stdin":"null","task_id":null,"session_key":"chat-42","labels":{},"#,
             r#""notify":false,"watch":null,"bytes":25,"lines":1,"cursor":25,"dropped_bytes":0,"unstored_bytes":0,"#,
             r#""limits":{},"sandbox":{"kind":"none","enforced":[]},"detached":null,"request_id":null,"#,
@@ -130,6 +137,16 @@ methods! {
     Signal = "signal" (params::SignalParams) -> results::SignalResult, [NotFound, AmbiguousId, AlreadyExited],
         r#"{"id": "proc_0123456789ab", "signal": "SIGHUP"}"#
         => r#"{"id":"proc_0123456789ab","signal":"SIGHUP"}"#;
+    /// Stop a process and all of its descendants.
+    /// Sends SIGSTOP, and answers when all have stopped, or after 3 seconds with `stopped` false.
+    Pause = "pause" (params::PauseParams) -> results::PauseResult, [NotFound, AmbiguousId, AlreadyExited, Unavailable],
+        r#"{"id": "proc_0123456789ab"}"#
+        => process_example!(r#""status":"running","closed":false,"exit_code":null,"reason":null,"exited_at":null"#, r#""stopped":true"#);
+    /// Continue a process and all of its descendants.
+    /// Sends SIGCONT. A process that is not stopped goes on as before.
+    Resume = "resume" (params::ResumeParams) -> results::ResumeResult, [NotFound, AmbiguousId, AlreadyExited, Unavailable],
+        r#"{"id": "proc_0123456789ab"}"#
+        => process_example!(r#""status":"running","closed":false,"exit_code":null,"reason":null,"exited_at":null"#, r#""stopped":false"#);
     /// Write bytes to stdin, unchanged.
     /// Answers when the program has taken them all, or with the number that it took within `timeout_ms`.
     Write = "write" (params::WriteParams) -> results::WriteResult, [NotFound, AmbiguousId, AlreadyExited, StdinUnavailable],

@@ -254,6 +254,10 @@ params!(
 
 params!(SignalParams { required { id: String, signal: String } });
 
+params!(PauseParams { required { id: String } });
+
+params!(ResumeParams { required { id: String } });
+
 params!(
     WriteParams {
         required { id: String }
@@ -278,6 +282,8 @@ params!(
         status: Option<Status>,
         /// Only processes that ended for this reason.
         reason: Option<crate::process::Reason>,
+        /// Only processes that are stopped, or that are not.
+        stopped: Option<bool>,
         /// `key` or `key=value`.
         label: Option<String>,
         /// The name; `*` stands for any text, `?` for any character.

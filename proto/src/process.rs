@@ -143,6 +143,9 @@ pub struct Process {
     pub backend: String,
     pub pid: Option<i32>,
     pub status: Status,
+    /// The program is stopped, by `pause`, by a signal or by itself. `resume` continues it.
+    #[serde(default)]
+    pub stopped: bool,
     /// Both output streams are at their end.
     pub closed: bool,
     /// The program's own code; 128+n after signal n. Null while unknown.

@@ -143,6 +143,16 @@ result!(KillResult { status: KillStatus, results: Vec<Killed> });
 
 result!(SignalResult { id: ProcId, signal: String });
 
+result!(PauseResult {
+    #[serde(flatten)]
+    process: Process,
+});
+
+result!(ResumeResult {
+    #[serde(flatten)]
+    process: Process,
+});
+
 result!(
     WriteResult {
         id: ProcId,

@@ -10,6 +10,7 @@ mod event_files;
 mod events;
 mod fallback;
 mod matrix;
+mod pause;
 mod random;
 mod requests;
 
@@ -37,6 +38,7 @@ fn every_pause_point_in_the_daemon_has_a_crash_case() {
     covered.insert(discard::POINT.to_string());
     covered.insert(cancel::POINT.to_string());
     covered.extend(requests::POINTS.iter().map(ToString::to_string));
+    covered.extend(pause::POINTS.iter().map(ToString::to_string));
     covered.extend(event_files::POINTS.iter().map(ToString::to_string));
     covered.extend(events::POINTS.iter().map(ToString::to_string));
     assert_eq!(found, covered, "left: points in the sources; right: points with crash cases");

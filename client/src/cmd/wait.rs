@@ -106,6 +106,8 @@ pub fn report_outcome(result: &results::WaitResult, params: &params::WaitParams,
         WaitStatus::Timeout => {
             let after = render::time::exact(result.timeout_ms);
             cx.console.message(&format!("timed out after {after}; the processes keep running"));
+            let stopped = result.processes.iter().map(|waited| &waited.process).filter(|process| process.stopped);
+            stopped.for_each(|process| cx.console.message(&stopped_text(process)));
         }
         WaitStatus::Exited => {
             let Some(missed) = missed(&params.until) else { return };
@@ -119,6 +121,11 @@ pub fn report_outcome(result: &results::WaitResult, params: &params::WaitParams,
         }
         WaitStatus::Matched => {}
     }
+}
+
+fn stopped_text(process: &Process) -> String {
+    let id = process.id;
+    format!("{id} is stopped and does not go on by itself: toolctl resume {id}")
 }
 
 fn lost_text(process: &Process) -> String {

@@ -75,6 +75,10 @@ fn state(process: &Process, time: &TimeContext<'_>) -> Vec<Fact> {
     let since = |text: &str| format!("since {}; {} ago", at(text), precise(ago(text)));
     let mut facts = Vec::new();
     match (process.status, &process.exited_at) {
+        (Status::Running, _) if process.stopped => {
+            let resume = format!("toolctl resume {}", process.id);
+            facts.push(("State", format!("stopped; runs {}; continue it with {resume}", since(&process.started_at))));
+        }
         (Status::Starting | Status::Running, _) | (Status::Exited | Status::Lost, None) => {
             facts.push(("State", format!("{} {}", status::state(process), since(&process.started_at))));
         }

@@ -28,6 +28,7 @@ fn lines(process: &Process, next_cursor: u64, gap: Option<Gap>) -> String {
     let mut known = vec![("id", process.id.to_string())];
     known.extend(process.name.clone().map(|name| ("name", name)));
     known.push(("status", status::name(process.status).into()));
+    known.extend(process.stopped.then(|| ("stopped", "true".into())));
     known.extend(process.exit_code.map(|code| ("exit_code", code.to_string())));
     known.extend(process.signal.clone().map(|signal| ("signal", signal)));
     known.extend(process.reason.map(|reason| ("reason", status::reason(reason).into())));

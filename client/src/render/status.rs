@@ -7,10 +7,11 @@ use crate::error_text;
 use toold_proto::params::{self, Status};
 use toold_proto::process::{Process, Reason};
 
-/// Describes status and exit: `running 5m`, `exited 0`, `killed SIGTERM`, `timeout`, `failed_start`, `lost`.
+/// Describes status and exit: `running 5m`, `stopped, running 5m`, `exited 0`, `killed SIGTERM`, `timeout`, `failed_start`, `lost`.
 pub fn describe(process: &Process) -> String {
     match process.status {
         Status::Starting => "starting".into(),
+        Status::Running if process.stopped => format!("stopped, running {}", duration(process.uptime_ms)),
         Status::Running => format!("running {}", duration(process.uptime_ms)),
         Status::Lost => "lost".into(),
         Status::Exited => match process.reason {
@@ -25,9 +26,10 @@ pub fn describe(process: &Process) -> String {
     }
 }
 
-/// Returns the status or exit reason alone: `running`, `exited`, `killed`.
+/// Returns the status or exit reason alone: `running`, `stopped`, `exited`, `killed`.
 pub fn state(process: &Process) -> &'static str {
     match (process.status, process.reason) {
+        (Status::Running, _) if process.stopped => "stopped",
         (Status::Starting | Status::Running | Status::Lost, _) | (Status::Exited, None) => name(process.status),
         (Status::Exited, Some(why)) => reason(why),
     }
@@ -142,6 +144,7 @@ mod tests {
     #[test]
     fn each_exit_has_a_description() {
         assert_eq!(shown(json!({})), "running 5m");
+        assert_eq!(shown(json!({"stopped": true})), "stopped, running 5m");
         assert_eq!(shown(json!({"status": "starting"})), "starting");
         let ended = |reason: &str, code: Value, signal: Value| {
             shown(json!({"status": "exited", "reason": reason, "exit_code": code, "signal": signal}))

@@ -87,6 +87,14 @@ pub enum ToShim<'a> {
         uid: u32,
         pid: i32,
     },
+    /// Stops the whole tree. Answered by `Done` when every process of it has stopped.
+    Pause {
+        token: u64,
+    },
+    /// Continues the whole tree.
+    Resume {
+        token: u64,
+    },
 }
 
 /// The result of a piece of a write.
@@ -139,7 +147,7 @@ pub enum FromShim<'a> {
         done: u64,
         state: Wrote,
     },
-    /// The result of `Close`, `Resize` or `Signal`.
+    /// The result of `Close`, `Resize`, `Signal`, `Pause` or `Resume`.
     Done {
         token: u64,
         errno: i32,
@@ -167,6 +175,8 @@ impl ToShim<'_> {
             ToShim::Signal { .. } => 8,
             ToShim::Kill { .. } => 9,
             ToShim::WriteFind { .. } => 10,
+            ToShim::Pause { .. } => 11,
+            ToShim::Resume { .. } => 12,
         }
     }
 
@@ -187,7 +197,10 @@ impl ToShim<'_> {
                 out.put(&token.to_le_bytes());
                 out.put(&id);
             }
-            ToShim::WriteStop { token } | ToShim::Close { token } => out.put(&token.to_le_bytes()),
+            ToShim::WriteStop { token }
+            | ToShim::Close { token }
+            | ToShim::Pause { token }
+            | ToShim::Resume { token } => out.put(&token.to_le_bytes()),
             ToShim::Resize { token, rows, cols } => {
                 out.put(&token.to_le_bytes());
                 out.put(&rows.to_le_bytes());
@@ -232,6 +245,8 @@ impl ToShim<'_> {
                 ToShim::Kill { token, signal, grace_ms, cause, uid: t.u32()?, pid: t.i32()? }
             }
             10 => ToShim::WriteFind { token: t.u64()?, id: t.take()? },
+            11 => ToShim::Pause { token: t.u64()? },
+            12 => ToShim::Resume { token: t.u64()? },
             // A frame of a later version.
             _ => return None,
         })

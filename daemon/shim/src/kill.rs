@@ -114,6 +114,11 @@ impl KillState {
         self.phase != Phase::Idle
     }
 
+    /// Returns true from the first SIGKILL on, before which the tree is stopped.
+    pub fn is_forced(&self) -> bool {
+        matches!(self.phase, Phase::Killing { .. })
+    }
+
     /// Returns the cause, uid and pid that the program's end is attributed to, and forgets signals that came too late: the
     /// answer to a kill and the exit agree.
     pub fn attribute(&mut self, wait_status: i32) -> (Cause, u32, i32) {

@@ -15,6 +15,7 @@ mod capture;
 mod kill;
 mod link;
 mod named_writes;
+mod pause;
 pub mod pids;
 mod pty;
 pub mod spare;

@@ -152,6 +152,7 @@ impl Shim {
         self.link.queue_len = 0;
         self.link.ring_above = None;
         self.stdin.caller_gone();
+        self.pause_state.callers_gone();
         // The zygote's socket may hold requests of a daemon that is gone: no shim may start them late.
         self.spare_link = None;
     }
@@ -239,6 +240,8 @@ impl Shim {
                     if self.exit.is_none() { sys::signal_group(self.child_pid, signal) } else { Err(Errno::SRCH) };
                 self.send_done(token, sent);
             }
+            ToShim::Pause { token } => self.pause(token),
+            ToShim::Resume { token } => self.resume(token),
             ToShim::Kill { token, signal, grace_ms, cause, uid, pid } => {
                 self.kill(KillRequest { token, signal, grace_ms, cause: Cause::from_code(cause), uid, pid });
             }

@@ -1,7 +1,7 @@
 //! The life of a shim: prepare, launch, then serve pipes, children and the daemon until the tree is gone.
 
 use super::spare::SpareLink;
-use super::{capture, kill, link, start, stdin, stdio};
+use super::{capture, kill, link, pause, start, stdin, stdio};
 use crate::clock::{mono_ms, wall_ms};
 use crate::hooks;
 use crate::sys::{self, ProcessTitle};
@@ -98,6 +98,7 @@ pub struct Shim {
     pub output: capture::Output,
     pub stdin: stdin::Stdin,
     pub kill_state: kill::KillState,
+    pub pause_state: pause::PauseState,
     pub rows: u16,
     pub cols: u16,
     pub exit: Option<Exit>,
@@ -141,6 +142,7 @@ impl Shim {
             counts: self.log.counts(),
             closed: self.closed,
             stdin_closed: self.stdin.is_closed(),
+            stopped: self.pause_state.is_stopped(),
             rows: self.rows,
             cols: self.cols,
             sums: Some(self.log.sums()),
@@ -214,11 +216,16 @@ impl Shim {
     }
 
     fn next_deadline(&self) -> Option<u64> {
-        let running = self.exit.is_none();
-        let timeout = self.timeout_at.filter(|_| running);
-        let idle = (running && self.idle_ms > 0 && !self.kill_state.is_pending()).then(|| self.idle_at());
+        let timeout = self.timeout_at.filter(|_| self.exit.is_none());
+        let idle = self.can_be_idle().then(|| self.idle_at());
         let release = self.output.release_at();
-        [timeout, idle, self.kill_state.deadline(), release, self.send_closed_at].into_iter().flatten().min()
+        let (kill, pause) = (self.kill_state.deadline(), self.pause_state.deadline());
+        [timeout, idle, kill, pause, release, self.send_closed_at].into_iter().flatten().min()
+    }
+
+    /// Checks that the time without output counts. A stopped program is not idle.
+    fn can_be_idle(&self) -> bool {
+        self.exit.is_none() && self.idle_ms > 0 && !self.kill_state.is_pending() && !self.pause_state.is_stopped()
     }
 
     /// Returns the time at which the program counts as idle. A time that no clock reaches is never.
@@ -232,11 +239,12 @@ impl Shim {
             let (signal, grace) = (libc::SIGTERM, self.grace_ms);
             self.kill(kill::KillRequest { token: 0, signal, grace_ms: grace, cause: Cause::Timeout, uid: 0, pid: 0 });
         }
-        if self.exit.is_none() && self.idle_ms > 0 && !self.kill_state.is_pending() && now >= self.idle_at() {
+        if self.can_be_idle() && now >= self.idle_at() {
             let (signal, grace) = (libc::SIGTERM, self.grace_ms);
             self.kill(kill::KillRequest { token: 0, signal, grace_ms: grace, cause: Cause::Idle, uid: 0, pid: 0 });
         }
         self.kill_tick(now);
+        self.pause_tick(now);
         if self.send_closed_at.is_some_and(|at| now >= at) {
             self.send_closed();
         }
@@ -247,7 +255,12 @@ impl Shim {
     pub fn reap(&mut self) {
         self.kill_leaderless_group();
         loop {
-            match sys::reap() {
+            match sys::reap_or_stopped() {
+                Ok(Some(reaped)) if reaped.stopped().is_some() => {
+                    if reaped.pid == self.child_pid {
+                        self.set_stopped(reaped.stopped() == Some(true));
+                    }
+                }
                 Ok(Some(reaped)) if reaped.pid == self.child_pid && self.exit.is_none() => self.child_exited(&reaped),
                 // An orphaned descendant that became our child: only its absence matters.
                 Ok(Some(_)) => self.kill_state.tree_changed(),
@@ -275,6 +288,7 @@ impl Shim {
     fn child_exited(&mut self, reaped: &sys::Reaped) {
         hooks::at("exit.reaped");
         self.kill_state.tree_changed();
+        self.end_pause();
         // Everything that it wrote before its end is in the pipes by now.
         self.drain();
         let (cause, uid, pid) = self.kill_state.attribute(reaped.status);

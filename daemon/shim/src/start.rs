@@ -5,6 +5,7 @@ use super::address;
 use super::capture::{self, Output};
 use super::kill::KillState;
 use super::link::{self, DaemonLink};
+use super::pause::PauseState;
 use super::run::{Prepared, Shim, token, watch};
 use super::stdin::Stdin;
 use super::stdio::{ParentStdio, nonblocking};
@@ -140,6 +141,7 @@ pub fn launch(mut prepared: Prepared, control: OwnedFd) -> Option<Shim> {
         output: Output::new(out, err, is_pty, buffer),
         stdin,
         kill_state: KillState::new(),
+        pause_state: PauseState::new(),
         rows: options.rows,
         cols: options.cols,
         exit: None,

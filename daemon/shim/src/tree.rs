@@ -22,6 +22,11 @@ impl Stat {
     pub fn is_dead(&self) -> bool {
         matches!(self.state, b'Z' | b'X' | b'x')
     }
+
+    /// Stopped by a signal, or by a tracer.
+    pub fn is_stopped(&self) -> bool {
+        matches!(self.state, b'T' | b't')
+    }
 }
 
 /// A path below /proc, built on the stack.

@@ -1,6 +1,7 @@
 //! The handle of a process, for everything but its task: reads never wait, changes await their effect.
 
 use super::checkpoint::Checkpoint;
+use super::control::Control;
 use super::event_sink::EventSink;
 use super::state::{State, Update};
 use super::tree;
@@ -28,11 +29,21 @@ const NO_REQUEST: u64 = u64::MAX;
 /// A change that the task of a process makes.
 #[derive(Debug)]
 pub enum Command {
-    Write { id: [u8; 16], data: Vec<u8>, deadline: Instant, reply: oneshot::Sender<WriteResult> },
-    Close { reply: oneshot::Sender<i32> },
-    Resize { rows: u16, cols: u16, reply: oneshot::Sender<i32> },
-    Signal { signal: i32, reply: oneshot::Sender<i32> },
-    Kill { kill: Kill, reply: oneshot::Sender<KillResult> },
+    Write {
+        id: [u8; 16],
+        data: Vec<u8>,
+        deadline: Instant,
+        reply: oneshot::Sender<WriteResult>,
+    },
+    /// Answered with 0 or an errno.
+    Control {
+        control: Control,
+        reply: oneshot::Sender<i32>,
+    },
+    Kill {
+        kill: Kill,
+        reply: oneshot::Sender<KillResult>,
+    },
 }
 
 /// The result of a write.
@@ -409,8 +420,8 @@ impl Proc {
     }
 
     /// Returns 0 or an errno.
-    pub async fn signal(&self, signal: i32) -> Result<i32, NoReply> {
-        self.request(0, |reply| Command::Signal { signal, reply }).await
+    pub async fn control(&self, control: Control) -> Result<i32, NoReply> {
+        self.request(0, |reply| Command::Control { control, reply }).await
     }
 
     pub async fn write(&self, id: [u8; 16], data: Vec<u8>, timeout_ms: u64) -> Result<WriteResult, NoReply> {
@@ -418,13 +429,5 @@ impl Proc {
         let turns = if shim_level::finds_writes(self.spec.shim_level) { 1 } else { INBOX_LEN as u64 };
         let deadline = deadline_after(timeout_ms);
         self.request(timeout_ms.saturating_mul(turns), |reply| Command::Write { id, data, deadline, reply }).await
-    }
-
-    pub async fn close(&self) -> Result<i32, NoReply> {
-        self.request(0, |reply| Command::Close { reply }).await
-    }
-
-    pub async fn resize(&self, rows: u16, cols: u16) -> Result<i32, NoReply> {
-        self.request(0, |reply| Command::Resize { rows, cols, reply }).await
     }
 }

@@ -3,6 +3,7 @@
 pub mod checkpoint;
 pub mod completion;
 pub mod condition;
+pub mod control;
 pub mod cut;
 pub mod event_sink;
 pub mod exit_delivery;

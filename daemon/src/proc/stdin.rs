@@ -72,7 +72,7 @@ pub async fn close(proc: &Proc) -> Result<(), StdinError> {
     if proc.published_state().has_ended() {
         return Err(StdinError::Ended { bytes: None });
     }
-    match proc.close().await {
+    match proc.control(super::control::Control::Close).await {
         Ok(0) => Ok(()),
         Ok(_) if proc.view(0).stdin == Stdin::Null => Err(StdinError::NotPiped),
         Ok(libc::EAGAIN) => Err(StdinError::Full),

@@ -295,17 +295,9 @@ impl Task {
                 let (signal, grace_ms, uid, pid) = (kill.signal, kill.grace_ms, kill.uid, kill.pid);
                 writer.send(&ToShim::Kill { token, signal, grace_ms, cause: kill.cause.code(), uid, pid }).await
             }
-            Command::Signal { signal, reply } => {
+            Command::Control { control, reply } => {
                 self.waiting.push((token, reply));
-                writer.send(&ToShim::Signal { token, signal }).await
-            }
-            Command::Resize { rows, cols, reply } => {
-                self.waiting.push((token, reply));
-                writer.send(&ToShim::Resize { token, rows, cols }).await
-            }
-            Command::Close { reply } => {
-                self.waiting.push((token, reply));
-                writer.send(&ToShim::Close { token }).await
+                writer.send(&control.frame(token)).await
             }
             Command::Write { id, data, deadline, reply } => {
                 self.writes.push(id, data, deadline, reply);

@@ -181,6 +181,11 @@ pub fn is_running(pid: i32, ticks: u64) -> bool {
     stat(pid).is_some_and(|s| s.started == ticks && !is_dead(&s))
 }
 
+/// Returns true if this process is stopped by a signal or a tracer.
+pub fn is_stopped(pid: i32, ticks: u64) -> bool {
+    stat(pid).is_some_and(|s| s.started == ticks && matches!(s.state.as_str(), "T" | "t"))
+}
+
 /// Returns true if /proc shows this process: without it no tree can be found.
 pub fn has_proc() -> bool {
     stat(std::process::id() as i32).is_some()

@@ -3,8 +3,10 @@
 use super::cut;
 use super::handle::Proc;
 use super::state::{Phase, State};
+use super::tree;
 use crate::clock::mono_ms;
 use crate::store::record::Spec;
+use crate::store::shim_level;
 use std::collections::BTreeMap;
 use toold_format::slots::{Cause, Exit};
 use toold_format::step;
@@ -102,6 +104,15 @@ fn stdin(spec: &Spec, state: &State) -> Stdin {
         (false, _) => Stdin::Null,
         (true, false) => Stdin::Pipe,
         (true, true) => Stdin::Closed,
+    }
+}
+
+/// Returns true if the program is stopped. A shim of an earlier version does not report that: /proc shows it.
+pub fn is_stopped(spec: &Spec, state: &State) -> bool {
+    match (state.phase, shim_level::reports_stops(spec.shim_level)) {
+        (Phase::Running, true) => state.progress.stopped,
+        (Phase::Running, false) => tree::is_stopped(state.pid, state.ticks),
+        (Phase::Starting | Phase::Exited { .. } | Phase::Failed { .. } | Phase::Lost { .. }, _) => false,
     }
 }
 
@@ -243,6 +254,7 @@ impl Proc {
             backend: spec.backend.clone(),
             pid: (state.pid > 0).then_some(state.pid),
             status: state.status(),
+            stopped: is_stopped(spec, state),
             closed: state.closed,
             exit_code,
             signal,

@@ -2,7 +2,7 @@
 
 use super::Registry;
 use crate::proc::Proc;
-use crate::proc::view::outcome;
+use crate::proc::view::{is_stopped, outcome};
 use std::sync::Arc;
 use toold_proto::params::Status;
 use toold_proto::process::Reason;
@@ -18,6 +18,7 @@ pub struct Selector {
     pub name: Option<String>,
     pub status: Option<Status>,
     pub reason: Option<Reason>,
+    pub stopped: Option<bool>,
 }
 
 /// A page of selected processes.
@@ -44,6 +45,7 @@ impl Selector {
             && self.name.as_ref().is_none_or(has_name)
             && self.status.is_none_or(|s| proc.published_state().status() == s)
             && self.reason.is_none_or(|r| outcome(spec, &proc.published_state()).reason == Some(r))
+            && self.stopped.is_none_or(|stopped| is_stopped(spec, &proc.state()) == stopped)
     }
 }
 

@@ -3,6 +3,7 @@
 use super::context::Daemon;
 use super::error::{already_exited, check_running, no_reply};
 use super::wire::Peer;
+use crate::proc::control::Control;
 use crate::spec::terminal_size;
 use std::sync::Arc;
 use toold_proto::{ErrorKind, RpcError, params, results};
@@ -19,7 +20,7 @@ pub async fn resize(
         return Err(RpcError::param("id", problem).with("reason", "no_pty").with("id", proc.spec.id.to_string()));
     }
     check_running(&proc)?;
-    match proc.resize(size.rows as u16, size.cols as u16).await {
+    match proc.control(Control::Resize { rows: size.rows as u16, cols: size.cols as u16 }).await {
         Ok(0) => Ok(results::ResizeResult { id: proc.spec.id, rows: size.rows, cols: size.cols }),
         Ok(_) if proc.published_state().has_ended() => Err(already_exited(&proc)),
         Ok(errno) => {

@@ -3,6 +3,7 @@
 use super::context::Daemon;
 use super::error::{already_exited, check_running, no_reply};
 use super::wire::Peer;
+use crate::proc::control::Control;
 use crate::proc::view;
 use std::sync::Arc;
 use toold_proto::{ErrorKind, RpcError, params, results};
@@ -15,7 +16,7 @@ pub async fn signal(
     let number = signal_number(&call.signal)?;
     let proc = daemon.find(&call.id)?;
     check_running(&proc)?;
-    match proc.signal(number).await {
+    match proc.control(Control::Signal(number)).await {
         Ok(0) => Ok(results::SignalResult { id: proc.spec.id, signal: view::signal_name(number) }),
         Ok(libc::ESRCH) => Err(already_exited(&proc)),
         Err(e) => Err(no_reply(&proc, e)),

@@ -32,6 +32,7 @@ mod log;
 mod needs_input;
 mod numbers;
 mod opening;
+mod pause;
 mod poll;
 mod poll_bytes;
 mod pty;

@@ -317,3 +317,27 @@ fn the_socket_of_a_dead_daemon_starts_a_new_one() {
     let output = d.ctl(&["poll", &proc, "--json"]);
     assert_eq!((output.code, &json_of(&output.stdout)["status"]), (0, &json!("running")), "{output:?}");
 }
+
+#[test]
+fn a_paused_process_is_shown_as_stopped_wherever_it_is_looked_at() {
+    let d = Daemon::start();
+    let proc = id(&d.ok("exec", json!({ "argv": ["/bin/sleep", "1000"], "name": "nap" })));
+    let shown = |args: &[&str]| {
+        let output = d.ctl(args);
+        assert_eq!(output.code, 0, "{args:?}: {output:?}");
+        output.stdout
+    };
+    assert!(shown(&["pause", "nap"]).starts_with(&format!("{proc} (nap) stopped, running ")));
+    assert!(shown(&["poll", "nap"]).contains("\nstatus: running\nstopped: true\n"));
+    assert!(shown(&["list", "--status", "stopped"]).contains("  nap   stopped  "));
+    assert!(shown(&["inspect", "nap"]).contains(&format!("toolctl resume {proc}")));
+    let waited = d.ctl(&["wait", "nap", "--timeout", "1ms"]);
+    assert_eq!(waited.code, 124, "{waited:?}");
+    let hint = format!("{proc} is stopped and does not go on by itself: toolctl resume {proc}");
+    assert!(waited.stderr.contains(&hint) && waited.stdout.contains("stopped, running"), "{waited:?}");
+    assert!(shown(&["resume", "nap"]).starts_with(&format!("{proc} (nap) running ")));
+    assert!(!shown(&["list", "--status", "stopped"]).contains("nap"));
+    d.ok("kill", json!({ "id": proc }));
+    assert_eq!(d.ctl(&["pause", "nap"]).code, 1);
+    assert_eq!(d.ctl(&["resume", "no-such"]).code, 3);
+}

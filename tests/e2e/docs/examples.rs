@@ -22,6 +22,7 @@ const fn setup(example: &'static str, first: &'static [&'static str]) -> Setup {
 const WEB: &str = "toolctl exec --name web --if-running return -- sh -c 'echo listening on 8080; echo some error >&2; seq 2000; echo up; exec sleep 1000' && \
      toolctl wait web --match '^up'";
 const BUILT: &str = "toolctl exec --name build -- true; toolctl exec --name tests -- true; toolctl wait build tests";
+const NAP: &str = "toolctl exec --name build --if-running restart -- sleep 1000";
 const SERVER: &str =
     "printf '#!/bin/sh\\nexec python3 -m http.server 8080 --bind 127.0.0.1\\n' > server; chmod +x server";
 const QUIET_SERVER: &str = "printf '#!/bin/sh\\necho up; exec sleep 1000\\n' > server; chmod +x server";
@@ -59,6 +60,10 @@ const SETUPS: &[Setup] = &[
     setup("toolctl kill -9 @last --grace 0", &["toolctl exec -- sleep 1000"]),
     setup("toolctl signal web HUP", &[WEB]),
     setup("toolctl signal proc_0b3b USR1", &["ID=$(toolctl exec -- sleep 1000)"]),
+    setup("toolctl pause build", &[NAP]),
+    setup("toolctl resume build", &[NAP]),
+    setup("toolctl pause @last", &[NAP]),
+    setup("toolctl resume @last", &[NAP]),
     setup("toolctl write repl 'no newline'", &[REPL]),
     setup("tar c . | toolctl write unpack -", &[UNPACK]),
     setup("toolctl submit repl 'print(6 * 7)'", &[REPL]),

@@ -14,6 +14,12 @@ pub fn children(pid: i32) -> Vec<i32> {
     lists.flat_map(|list| list.split_ascii_whitespace().map(|pid| pid.parse().unwrap()).collect::<Vec<i32>>()).collect()
 }
 
+/// The kernel's letter for the state of a process: `T` is stopped.
+pub fn state(pid: i32) -> char {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next()).unwrap_or('-')
+}
+
 /// The number of threads of a process that compute, or would if there were a free CPU.
 pub fn running_threads(pid: i32) -> usize {
     let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return 0 };

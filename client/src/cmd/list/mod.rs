@@ -30,7 +30,7 @@ table whenever a process starts or ends, with an empty line between two.";
 #[derive(Debug, clap::Args)]
 #[command(after_help = NOTES)]
 pub struct Args {
-    /// Only these: starting, running, exited (however it ended), killed, signaled, timeout, oom, failed_start or lost
+    /// Only these: starting, running, stopped, exited (however it ended), killed, signaled, timeout, oom, failed_start or lost
     #[arg(long, hide_possible_values = true, value_parser = state())]
     status: Option<StatusFilter>,
     /// Only processes of this task
@@ -70,19 +70,20 @@ pub struct Args {
 enum StatusFilter {
     Is(Status),
     EndedBy(Reason),
+    Stopped,
 }
 
 impl StatusFilter {
     fn status(self) -> Option<Status> {
         match self {
             StatusFilter::Is(status) => Some(status),
-            StatusFilter::EndedBy(_) => None,
+            StatusFilter::EndedBy(_) | StatusFilter::Stopped => None,
         }
     }
 
     fn reason(self) -> Option<Reason> {
         match self {
-            StatusFilter::Is(_) => None,
+            StatusFilter::Is(_) | StatusFilter::Stopped => None,
             StatusFilter::EndedBy(reason) => Some(reason),
         }
     }
@@ -94,7 +95,8 @@ fn state() -> impl TypedValueParser<Value = StatusFilter> {
     const REASONS: [Reason; 5] = [Reason::Killed, Reason::Signaled, Reason::Timeout, Reason::Oom, Reason::FailedStart];
     let statuses = STATUSES.map(|known| (status::name(known), StatusFilter::Is(known)));
     let reasons = REASONS.map(|known| (status::reason(known), StatusFilter::EndedBy(known)));
-    let all: Vec<_> = statuses.into_iter().chain(reasons).collect();
+    let stopped = [("stopped", StatusFilter::Stopped)];
+    let all: Vec<_> = statuses.into_iter().chain(stopped).chain(reasons).collect();
     PossibleValuesParser::new(all.iter().map(|(name, _)| *name)).try_map(move |text: String| {
         all.iter().find(|(name, _)| *name == text).map(|(_, state)| *state).ok_or("not a status")
     })
@@ -113,6 +115,7 @@ impl Args {
             session_key: self.session.clone(),
             status: self.status.and_then(StatusFilter::status),
             reason: self.status.and_then(StatusFilter::reason),
+            stopped: (self.status == Some(StatusFilter::Stopped)).then_some(true),
             label: self.label.clone(),
             name: self.name.clone(),
             ended_within_ms: (!json && self.recent()).then_some(RECENT_MS),

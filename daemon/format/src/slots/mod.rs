@@ -149,6 +149,8 @@ pub struct Progress {
     /// Both streams are at their end.
     pub closed: bool,
     pub stdin_closed: bool,
+    /// The program is stopped, as by SIGSTOP. Always false from earlier versions.
+    pub stopped: bool,
     pub rows: u16,
     pub cols: u16,
     /// The checksums of the log. None from earlier versions.
@@ -345,6 +347,7 @@ impl Progress {
             | u32::from(self.stdin_closed) << 2
             | u32::from(c.last_open) << 3
             | u32::from(self.sums.is_some()) << 5
+            | u32::from(self.stopped) << 6
             | 1 << 31;
         let sums = self.sums.unwrap_or_default();
         SlotWriter::new()
@@ -383,7 +386,8 @@ impl Progress {
         let mut segment = || SegmentSums { log: t.u32(), idx: t.u32() };
         let (last, head) = (segment(), segment());
         let sums = (flags & 32 != 0).then_some(LogSums { start, end, idx_len, last, head });
-        Some(Progress { counts, closed: flags & 16 != 0, stdin_closed: flags & 4 != 0, rows, cols, sums })
+        let (closed, stdin_closed, stopped) = (flags & 16 != 0, flags & 4 != 0, flags & 64 != 0);
+        Some(Progress { counts, closed, stdin_closed, stopped, rows, cols, sums })
     }
 }
 

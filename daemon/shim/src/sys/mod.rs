@@ -4,10 +4,12 @@ use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use rustix::io::Errno;
 use std::ffi::{CStr, c_char, c_int, c_void};
 
+mod children;
 mod environment;
 mod spawn;
 mod title;
 
+pub use children::{Reaped, next_stopped_child, reap, reap_or_stopped};
 pub use environment::{drop_environment, hide_process, move_environment};
 pub use spawn::{ChildPlan, has_ended, spawn};
 pub use title::ProcessTitle;
@@ -182,41 +184,6 @@ pub fn sigchld_fd() -> Result<OwnedFd> {
     let fd = check(unsafe { libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) })?;
     // SAFETY: the kernel just made it for us.
     Ok(unsafe { own(fd) })
-}
-
-/// A child that ended.
-pub struct Reaped {
-    pub pid: i32,
-    pub status: i32,
-    pub cpu_us: u64,
-    pub max_rss_kib: u64,
-}
-
-/// Reaps the next child that ended: `Ok(None)` when there are children but none has, ECHILD when there is none.
-pub fn reap() -> Result<Option<Reaped>> {
-    let mut status = 0;
-    // SAFETY: rusage is plain numbers, for which all zero is a value.
-    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: both pointers are to live locals.
-    let pid = check(unsafe { libc::wait4(-1, &mut status, libc::WNOHANG, &mut usage) })?;
-    let micros = |t: libc::timeval| t.tv_sec as u64 * 1_000_000 + t.tv_usec as u64;
-    Ok((pid > 0).then(|| Reaped {
-        pid,
-        status,
-        cpu_us: micros(usage.ru_utime) + micros(usage.ru_stime),
-        max_rss_kib: usage.ru_maxrss as u64,
-    }))
-}
-
-/// Returns the next child that was stopped, each stop once. None: there is none.
-pub fn next_stopped_child() -> Option<i32> {
-    // SAFETY: siginfo is plain numbers, for which all zero is a value.
-    let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
-    // SAFETY: the pointer is to a live local.
-    check(unsafe { libc::waitid(libc::P_ALL, 0, &mut info, libc::WSTOPPED | libc::WNOHANG) }).ok()?;
-    // SAFETY: the call filled in a child, or left all zero.
-    let pid = unsafe { info.si_pid() };
-    (pid > 0).then_some(pid)
 }
 
 /// Counts the bytes that wait in a pipe or terminal.

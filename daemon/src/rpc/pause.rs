@@ -1,0 +1,47 @@
+//! `pause`.
+
+use super::context::Daemon;
+use super::error::{already_exited, check_running, no_reply};
+use super::wire::Peer;
+use crate::clock::wall_ms;
+use crate::proc::Proc;
+use crate::proc::control::Control;
+use crate::proc::handle::NoReply;
+use crate::store::shim_level;
+use std::sync::Arc;
+use toold_proto::process::Process;
+use toold_proto::{ErrorKind, RpcError, params, results};
+
+pub async fn pause(
+    call: params::PauseParams,
+    daemon: Arc<Daemon>,
+    _: Arc<Peer>,
+) -> Result<results::PauseResult, RpcError> {
+    let proc = find_pausable(&daemon, &call.id)?;
+    Ok(results::PauseResult { process: described(&proc, "pause", proc.control(Control::Pause).await)? })
+}
+
+/// Finds a running process whose shim can stop and continue it.
+pub fn find_pausable(daemon: &Daemon, id: &str) -> Result<Arc<Proc>, RpcError> {
+    let proc = daemon.find(id)?;
+    check_running(&proc)?;
+    if !shim_level::reports_stops(proc.spec.shim_level) {
+        let id = proc.spec.id;
+        let message = format!("{id} was started by an earlier version of toold; use `signal` with SIGSTOP and SIGCONT");
+        return Err(RpcError::new(ErrorKind::Unavailable, message).with("id", id.to_string()));
+    }
+    Ok(proc)
+}
+
+/// Describes the process after the shim's answer.
+pub fn described(proc: &Proc, verb: &str, answer: Result<i32, NoReply>) -> Result<Process, RpcError> {
+    match answer {
+        Ok(0) => Ok(proc.view(wall_ms())),
+        Ok(libc::ESRCH) => Err(already_exited(proc)),
+        Ok(errno) => {
+            let why = std::io::Error::from_raw_os_error(errno);
+            Err(RpcError::new(ErrorKind::Internal, format!("{verb} {}: {why}", proc.spec.id)))
+        }
+        Err(e) => Err(no_reply(proc, e)),
+    }
+}

@@ -1,6 +1,7 @@
 //! System calls that only the daemon makes, and those that it shares with the shim.
 
 use rustix::fd::OwnedFd;
+use std::alloc::{GlobalAlloc, Layout, System};
 use std::ffi::c_void;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -55,12 +56,70 @@ pub fn set_short_timeslice() {
     toold_shim::sys::set_timeslice(SHORT_TIMESLICE_NS);
 }
 
+/// The size from which glibc maps a block by itself, and so unmaps it when it is freed. It is above what the usual page of
+/// output needs, so that only unusual ones cost a mapping.
+const MMAP_THRESHOLD: usize = 256 * 1024;
+
+/// The system's allocator, which wipes a block when it is freed. Values of environment variables pass through many blocks: a
+/// message, its parameters, the parser's own memory, the launch. None of them keeps a value after its owner is done with it.
+/// Larger blocks are not wiped: they are mappings, which go back to the kernel.
+pub struct WipingAllocator;
+
+// SAFETY: every block comes from `System` with the same layout, and goes back to it once.
+unsafe impl GlobalAlloc for WipingAllocator {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's promises are those of `System`.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's promises are those of `System`.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        if layout.size() < MMAP_THRESHOLD {
+            // SAFETY: the caller gives up a block of this size.
+            unsafe { wipe(block, layout.size()) };
+        }
+        // SAFETY: the caller's promises are those of `System`.
+        unsafe { System.dealloc(block, layout) };
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        if layout.size() >= MMAP_THRESHOLD {
+            // SAFETY: the caller's promises are those of `System`.
+            return unsafe { System.realloc(block, layout, new_size) };
+        }
+        // SAFETY: the caller promises that the new size fits the alignment, and it is not zero.
+        let new = unsafe { System.alloc(Layout::from_size_align_unchecked(new_size, layout.align())) };
+        if !new.is_null() {
+            // SAFETY: both blocks have this many bytes, and a new block overlaps no other.
+            unsafe { std::ptr::copy_nonoverlapping(block, new, layout.size().min(new_size)) };
+            // SAFETY: the caller gives up the old block, whose content was copied.
+            unsafe { self.dealloc(block, layout) };
+        }
+        new
+    }
+}
+
+/// Makes bytes zero, also if no code reads them again.
+///
+/// # Safety
+///
+/// The block has `len` bytes, and belongs to the caller alone.
+unsafe fn wipe(block: *mut u8, len: usize) {
+    // SAFETY: the caller promises the block.
+    unsafe { std::ptr::write_bytes(block, 0, len) };
+    // The compiler has to assume that this reads the block: it would leave the write before a free out.
+    std::hint::black_box(block);
+}
+
 /// Makes the allocator return large buffers to the kernel at once. By itself glibc learns from the first ones to keep
 /// them, and a daemon that once answered a hundred readers at a time would stay as large as it was then.
 pub fn tune_malloc() {
-    // The size is above what the usual page of output needs, so that only unusual ones cost a mapping.
     #[cfg(target_env = "gnu")]
-    for (number, value) in [(libc::M_MMAP_THRESHOLD, 256 * 1024), (libc::M_ARENA_MAX, 2)] {
+    for (number, value) in [(libc::M_MMAP_THRESHOLD, MMAP_THRESHOLD as i32), (libc::M_ARENA_MAX, 2)] {
         // SAFETY: it only sets a number of the allocator, before there is a second thread.
         unsafe { libc::mallopt(number, value) };
     }

@@ -2,6 +2,7 @@
 
 pub mod api;
 pub mod enum_values;
+pub mod env;
 pub mod error;
 pub mod event;
 pub mod id;

@@ -32,11 +32,11 @@ pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// The variables of the daemon's environment that a process gets. `env` overrides them.
+/// The variables of the daemon's environment that a process gets. `env` overrides them. `toolctl` sends its caller's with `replace`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EnvMode {
-    /// A short list of harmless variables.
+    /// A safe subset: PATH, HOME, the locale and a few more.
     #[default]
     Clean,
     /// All of them.
@@ -149,8 +149,10 @@ params!(
         argv: Option<Vec<String>>,
         /// Absolute. Default: the home directory.
         cwd: Option<String>,
-        /// Variables that override all others.
+        /// Variables that override all others. Values are in memory only: on no disk, in no log and in no answer.
         env: BTreeMap<String, String>,
+        /// Variables like `env`, with their values in base64: for values that are not UTF-8. A name is in one of the two.
+        env_base64: BTreeMap<String, String>,
         env_mode: EnvMode,
         /// The shell that runs `command`. Default: the user's.
         shell: Option<String>,

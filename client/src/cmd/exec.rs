@@ -10,7 +10,6 @@ use crate::blocking::CallError;
 use crate::error::{CliError, DONE};
 use crate::render::sanitize::{Keep, Sanitizer};
 use crate::render::{Style, poll};
-use std::io::IsTerminal;
 use std::time::Duration;
 use toold_proto::api;
 use toold_proto::params::Status;
@@ -36,10 +35,9 @@ pub struct Args {
 pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     let mut options = args.options;
     let readiness = options.take_readiness();
+    let env = options.take_env();
     let mut params = exec::params(args.what, options, PtyDefault::Daemon)?;
-    if cx.console.is_real {
-        caller_env::add_caller_env(&mut params, |name| std::env::var(name).ok(), std::io::stdout().is_terminal());
-    }
+    caller_env::add(&mut params, env, cx)?;
     params.yield_ms = args.yield_ms.unwrap_or(0);
     params.ready = readiness.as_ref().map(|ready| ready.until.clone());
     params.ready_timeout_ms = readiness.as_ref().and_then(|ready| ready.timeout_ms).map(signed);

@@ -65,10 +65,9 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     let readiness = options.take_readiness();
     options.stdin |= input.is_some();
     let window = sys::window_size(std::io::stdout().as_fd()).filter(|size| size.rows > 0 && size.cols > 0);
+    let env = options.take_env();
     let mut exec = exec::params(args.what, options, PtyDefault::Ours(window))?;
-    if cx.console.is_real {
-        caller_env::add_caller_env(&mut exec, |name| std::env::var(name).ok(), std::io::stdout().is_terminal());
-    }
+    caller_env::add(&mut exec, env, cx)?;
     let caught = if access.is_some() { &SCREEN_SIGNALS[..] } else { &SIGNALS };
     let plan = SessionOptions {
         role: Role::Owner,

@@ -145,6 +145,11 @@ impl<'a> StringList<'a> {
         self.len == 0
     }
 
+    /// Returns the strings in a row, each with its NUL.
+    pub fn as_bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = &'a CStr> + use<'a> {
         let mut rest = self.bytes;
         std::iter::from_fn(move || split_string(&mut rest))

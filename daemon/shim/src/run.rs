@@ -1,7 +1,7 @@
 //! The life of a shim: prepare, launch, then serve pipes, children and the daemon until the tree is gone.
 
 use super::spare::SpareLink;
-use super::{capture, kill, link, pause, start, stdin, stdio};
+use super::{capture, kept_env, kill, link, pause, start, stdin, stdio};
 use crate::clock::{mono_ms, wall_ms};
 use crate::hooks;
 use crate::sys::{self, ProcessTitle};
@@ -47,7 +47,8 @@ impl Prepared {
         let children = sys::sigchld_fd().ok()?;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).ok()?;
         watch(&epoll, children.as_fd(), token::CHILDREN, EventFlags::IN).ok()?;
-        let arena = sys::Arena::new(capture::READ_BUF_LEN + link::MEMORY_LEN + stdin::MEMORY_LEN)?;
+        let arena =
+            sys::Arena::new(capture::READ_BUF_LEN + link::MEMORY_LEN + stdin::MEMORY_LEN + kept_env::MEMORY_LEN)?;
         let mut prepared = Prepared { epoll, children, title, arena, pipes: None };
         prepared.open_pipes();
         Some(prepared)
@@ -97,6 +98,8 @@ pub struct Shim {
     pub log: LogWriter,
     pub output: capture::Output,
     pub stdin: stdin::Stdin,
+    /// The values of the program's variables, for a restart.
+    pub kept_env: kept_env::KeptEnv,
     pub kill_state: kill::KillState,
     pub pause_state: pause::PauseState,
     pub rows: u16,
@@ -346,14 +349,24 @@ impl Shim {
     /// Drops everything of this process, and waits for the next. None: the daemon is gone, or enough spares wait already.
     fn reuse(self) -> Option<(Prepared, OwnedFd, Option<SpareLink>)> {
         let Shim {
-            mut prepared, spare_link: Some(spare_link), pid, record, link, output, stdin, log, oom_file, ..
+            mut prepared,
+            spare_link: Some(spare_link),
+            pid,
+            record,
+            link,
+            output,
+            stdin,
+            kept_env,
+            log,
+            oom_file,
+            ..
         } = self
         else {
             return None;
         };
         // Now, not when the next process is there: a daemon waits for the record's lock.
-        drop((record, link, output, stdin, log, oom_file));
-        // SAFETY: the loans were in `link`, `output` and `stdin`, which were just dropped.
+        drop((record, link, output, stdin, kept_env, log, oom_file));
+        // SAFETY: the loans were in `link`, `output`, `stdin` and `kept_env`, which were just dropped.
         unsafe { prepared.arena.clear() };
         prepared.open_pipes();
         let place = spare_link.slots.claim(pid)?;

@@ -3,11 +3,12 @@
 
 use super::address;
 use super::capture::{self, Output};
+use super::kept_env::KeptEnv;
 use super::kill::KillState;
 use super::link::{self, DaemonLink};
 use super::pause::PauseState;
 use super::run::{Prepared, Shim, token, watch};
-use super::stdin::Stdin;
+use super::stdin::{self, Stdin};
 use super::stdio::{ParentStdio, nonblocking};
 use super::tree;
 use crate::clock::{mono_ms, wall_ms};
@@ -119,10 +120,14 @@ pub fn launch(mut prepared: Prepared, control: OwnedFd) -> Option<Shim> {
     ctx.send(&FromShim::Started { pid: child.pid, shim_pid: pid, ticks: child.ticks });
     hooks::at("spawn.told");
     let record = ctx.record?;
+    let (for_link, rest) = rest.split_at_mut(link::MEMORY_LEN);
+    let (for_stdin, for_env) = rest.split_at_mut(stdin::MEMORY_LEN);
+    // Only after the start was reported: no caller waits for it.
+    let kept_env = KeptEnv::new(block.map(|block| block.env).unwrap_or_default(), for_env);
+    // The launch had the values too, and they are to be in one place.
     received.release();
     // SAFETY: the arena is a mapping of whole pages, and so is the buffer at its start.
     unsafe { sys::discard_pages(buffer) };
-    let (for_link, for_stdin) = rest.split_at_mut(link::MEMORY_LEN);
     let ParentStdio { out, err, stdin, is_pty } = child.stdio;
     let stdin = match (is_pty, stdin) {
         (true, _) => Stdin::pty(for_stdin),
@@ -140,6 +145,7 @@ pub fn launch(mut prepared: Prepared, control: OwnedFd) -> Option<Shim> {
         log: LogWriter::new(child.dir, options.log_max_bytes),
         output: Output::new(out, err, is_pty, buffer),
         stdin,
+        kept_env,
         kill_state: KillState::new(),
         pause_state: PauseState::new(),
         rows: options.rows,

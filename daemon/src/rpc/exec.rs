@@ -20,13 +20,15 @@ const DEFAULT_OUTPUT_TOKENS: u64 = 10_000;
 const MAX_OUTPUT_TOKENS: u64 = 1 << 20;
 
 pub async fn exec(
-    call: params::ExecParams,
+    mut call: params::ExecParams,
     daemon: Arc<Daemon>,
     peer: Arc<Peer>,
 ) -> Result<WithReceipt<results::ExecResult>, RpcError> {
     let config = &daemon.registry.config;
     let readiness = Readiness::from_call(&call, config.max_wait_ms)?;
     let request = spec::build(&call, config)?;
+    // The launch has the values now; this call may wait for long.
+    (call.env, call.env_base64) = Default::default();
     let consumer = consumer(&daemon, call.consumer.as_deref())?;
     let policy = NamePolicy { if_running: call.if_running, uid: peer.uid, pid: peer.pid };
     let Spawned { proc, existing } = daemon.registry.spawn(request, policy).await?;

@@ -7,8 +7,10 @@ use crate::store::record::Spec;
 use crate::store::{namespaces, shim_level};
 use crate::watch::Patterns;
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use toold_proto::ProcId;
 use toold_proto::params::{ExecParams, IfRunning, StdinMode};
@@ -49,18 +51,19 @@ pub fn build(call: &ExecParams, config: &Config) -> Result<SpawnRequest, SpecErr
         return Err(SpecError::from(InvalidParam::too_small("heartbeat_ms", least, ms as i64)));
     }
     let log_max_bytes = check_limits(call, config)?;
-    let mut env = env::build(call.env_mode, daemon_vars(), &config.env.pass, &call.env, pty.is_some());
+    let given = env::given(call)?;
+    let mut env = env::build(call.env_mode, daemon_vars(), &config.env.pass, &given, pty.is_some());
     let CommandLine { mut argv, command, program } = self::argv(call, &env)?;
     let env_names = env.keys().cloned().collect();
     if call.command.is_some()
         && call.login.unwrap_or(true)
         && let [_, _, text] = &mut argv[..]
-        && let Some((with, script)) = login_env::preserve_env(&program, text, &call.env)
+        && let Some((with, script)) = login_env::preserve_env(&program, text, &given)
     {
         *text = with;
         env.insert(login_env::ENV_VAR.into(), script);
     }
-    let (program, unresolved) = find_program(&program, env.get("PATH").map(String::as_str));
+    let (program, unresolved) = find_program(&program, env.get("PATH").map(Vec::as_slice));
     let enforced = cgroup::RequestedLimits::new(&call.limits);
     let spec = Spec {
         id: ProcId::from_bits(0),
@@ -93,7 +96,7 @@ pub fn build(call: &ExecParams, config: &Config) -> Result<SpawnRequest, SpecErr
         created_ms: 0,
         seq: 0,
     };
-    let env = env.into_iter().map(|(name, value)| format!("{name}={value}").into_bytes()).collect();
+    let env = env.into_iter().map(|(name, value)| [name.as_bytes(), b"=", &value].concat()).collect();
     Ok(SpawnRequest { spec, env, wanted: enforced, patterns, unresolved })
 }
 
@@ -107,24 +110,24 @@ fn patterns(call: &ExecParams) -> Result<Option<Arc<Patterns>>, InvalidParam> {
     Ok(Some(Arc::new(made)))
 }
 
-/// Returns the variables of the daemon that are text. A daemon without HOME, as in a container, has those that a login
-/// sets from the user database.
-fn daemon_vars() -> impl Iterator<Item = (String, String)> {
-    let own = std::env::vars_os().filter_map(|(n, v)| Some((n.into_string().ok()?, v.into_string().ok()?)));
+/// Returns the variables of the daemon whose names are text. A daemon without HOME, as in a container, has those that a
+/// login sets from the user database.
+fn daemon_vars() -> impl Iterator<Item = (String, Vec<u8>)> {
+    let own = std::env::vars_os().filter_map(|(n, v)| Some((n.into_string().ok()?, v.into_vec())));
     let missing = if std::env::var_os("HOME").is_none() { login_vars() } else { Vec::new() };
     missing.into_iter().chain(own)
 }
 
 /// Returns HOME, USER, LOGNAME and SHELL of this user. Empty: the user database does not have it.
-fn login_vars() -> Vec<(String, String)> {
+fn login_vars() -> Vec<(String, Vec<u8>)> {
     let Some(user) = nix::unistd::User::from_uid(nix::unistd::getuid()).ok().flatten() else { return Vec::new() };
-    let (home, shell) = (user.dir.into_os_string().into_string(), user.shell.into_os_string().into_string());
-    let vars =
-        [("HOME", home.ok()), ("USER", Some(user.name.clone())), ("LOGNAME", Some(user.name)), ("SHELL", shell.ok())];
-    vars.into_iter().filter_map(|(name, value)| Some((name.into(), value.filter(|v| !v.is_empty())?))).collect()
+    let (home, shell) = (user.dir.into_os_string().into_vec(), user.shell.into_os_string().into_vec());
+    let name = user.name.into_bytes();
+    let vars = [("HOME", home), ("USER", name.clone()), ("LOGNAME", name), ("SHELL", shell)];
+    vars.into_iter().filter(|(_, value)| !value.is_empty()).map(|(name, value)| (name.into(), value)).collect()
 }
 
-/// Checks that no string contains a NUL, and that keys and variable names are usable.
+/// Checks that no string contains a NUL. `env` has its own check.
 fn reject_nul(call: &ExecParams) -> Result<(), InvalidParam> {
     let one = |param: &str, text: &str| {
         if text.contains('\0') {
@@ -149,14 +152,6 @@ fn reject_nul(call: &ExecParams) -> Result<(), InvalidParam> {
     }
     for (at, arg) in call.argv.iter().flatten().enumerate() {
         one(&format!("argv[{at}]"), arg)?;
-    }
-    for (name, value) in &call.env {
-        let param = format!("env.{name}").replace('\0', "\\0");
-        one(&param, name)?;
-        one(&param, value)?;
-        if name.is_empty() || name.contains('=') {
-            return Err(InvalidParam::new(param.as_str(), "is not a name: it is empty or has a `=` in it"));
-        }
     }
     Ok(())
 }
@@ -183,7 +178,7 @@ fn terminal(pty: Pty) -> Result<Option<PtySize>, InvalidParam> {
 fn working_dir(cwd: Option<&str>) -> Result<String, InvalidParam> {
     let Some(cwd) = cwd else {
         let home = daemon_vars().filter(|(name, _)| name == "HOME").map(|(_, home)| home).last();
-        let home = home.filter(|home| Path::new(home).is_dir());
+        let home = home.and_then(|home| String::from_utf8(home).ok()).filter(|home| Path::new(home).is_dir());
         return Ok(home.unwrap_or_else(|| "/".into()));
     };
     if !cwd.starts_with('/') {
@@ -242,7 +237,7 @@ struct CommandLine {
     program: String,
 }
 
-fn argv(call: &ExecParams, env: &BTreeMap<String, String>) -> Result<CommandLine, InvalidParam> {
+fn argv(call: &ExecParams, env: &env::Variables) -> Result<CommandLine, InvalidParam> {
     match (&call.command, &call.argv) {
         (Some(_), Some(_)) => Err(InvalidParam::new("command", "give either command or argv, not both")),
         (None, None) => Err(InvalidParam::new("command", "give command (shell text) or argv")),
@@ -298,13 +293,14 @@ fn base_name(path: &str) -> &str {
 }
 
 /// Returns the shell of the user, or `/bin/sh` if that shell runs nothing or is not known to run a command.
-fn default_shell(env: &BTreeMap<String, String>) -> String {
+fn default_shell(env: &env::Variables) -> String {
     let usable = |shell: &String| {
         shell.starts_with('/')
             && ShellKind::of(shell) != ShellKind::Unknown
             && executable_file(Path::new(shell)) == Some(true)
     };
-    let own = || env.get("SHELL").cloned().or_else(|| std::env::var("SHELL").ok()).filter(usable);
+    // Not the SHELL of the caller that started the daemon, unless the mode passes it on.
+    let own = || env.get("SHELL").cloned().and_then(|shell| String::from_utf8(shell).ok()).filter(usable);
     let passwd = || {
         let user = nix::unistd::User::from_uid(nix::unistd::getuid()).ok().flatten()?;
         user.shell.to_str().map(String::from).filter(usable)
@@ -329,13 +325,14 @@ fn executable_file(path: &Path) -> Option<bool> {
 
 /// Returns the file to execute. A name with a slash is left to the kernel; for others PATH is searched, and the errno
 /// is the reason if nothing was found.
-fn find_program(program: &str, path: Option<&str>) -> (String, Option<i32>) {
+fn find_program(program: &str, path: Option<&[u8]>) -> (String, Option<i32>) {
     if program.contains('/') {
         return (program.into(), None);
     }
     let mut errno = libc::ENOENT;
-    for dir in path.unwrap_or("/usr/local/bin:/usr/bin:/bin").split(':') {
-        let candidate = if dir.is_empty() { PathBuf::from(".") } else { PathBuf::from(dir) }.join(program);
+    for dir in path.unwrap_or(env::DEFAULT_PATH.as_bytes()).split(|byte| *byte == b':') {
+        let dir = if dir.is_empty() { b"." } else { dir };
+        let candidate = Path::new(OsStr::from_bytes(dir)).join(program);
         match executable_file(&candidate) {
             Some(true) => return (candidate.to_string_lossy().into_owned(), None),
             Some(false) => errno = libc::EACCES,
@@ -357,9 +354,9 @@ mod tests {
 
     #[test]
     fn a_program_is_searched_in_path_and_an_errno_is_the_reason_if_none_is_found() {
-        assert_eq!(find_program("sh", Some("/nowhere:/bin")), ("/bin/sh".into(), None));
+        assert_eq!(find_program("sh", Some(b"/nowhere:/bin")), ("/bin/sh".into(), None));
         assert_eq!(find_program("./x", None), ("./x".into(), None));
-        assert_eq!(find_program("no-such-program", Some("/bin")), ("no-such-program".into(), Some(libc::ENOENT)));
-        assert_eq!(find_program("passwd", Some("/etc")), ("passwd".into(), Some(libc::EACCES)));
+        assert_eq!(find_program("no-such-program", Some(b"/bin")), ("no-such-program".into(), Some(libc::ENOENT)));
+        assert_eq!(find_program("passwd", Some(b"/etc")), ("passwd".into(), Some(libc::EACCES)));
     }
 }

@@ -1,28 +1,15 @@
 //! Builds the environment of a process. Pure: the daemon's own environment is an argument.
 
+use super::InvalidParam;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use std::collections::BTreeMap;
-use toold_proto::params::EnvMode;
+use toold_proto::env::{DEFAULT_TERM, is_clean};
+use toold_proto::params::{EnvMode, ExecParams};
 
-/// Names that `clean` passes on.
-const CLEAN_NAMES: &[&str] = &[
-    "PATH",
-    "HOME",
-    "USER",
-    "LOGNAME",
-    "SHELL",
-    "LANG",
-    "TERM",
-    "TMPDIR",
-    "TMP",
-    "TEMP",
-    "TZ",
-    "PYTHONPATH",
-    "VIRTUAL_ENV",
-];
-/// Prefixes of names that `clean` passes on.
-const CLEAN_PREFIXES: &[&str] = &["LC_", "XDG_", "CONDA"];
-/// Parts of names of secrets. `clean` does not pass them on, whatever their prefix.
-const SECRET_PARTS: &[&str] = &["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL", "PASSWD", "AUTH"];
+/// Variables by name. A value is any bytes but NUL.
+pub type Variables = BTreeMap<String, Vec<u8>>;
+
 /// Variables that the service manager sets for the daemon alone. A child that had them could act as the daemon.
 const SERVICE_MANAGER_VARS: &[&str] = &[
     "NOTIFY_SOCKET",
@@ -35,22 +22,19 @@ const SERVICE_MANAGER_VARS: &[&str] = &[
     "INVOCATION_ID",
 ];
 /// The PATH if the daemon has none: without one a shell finds nothing.
-const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
-/// The TERM of a process on a terminal, if neither the call nor the daemon has a usable one.
-const DEFAULT_TERM: &str = "xterm-256color";
-
+pub const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 /// Builds the variables of a process: those of the daemon that `mode` passes on, then those of the call.
 pub fn build(
     mode: EnvMode,
-    own: impl Iterator<Item = (String, String)>,
+    own: impl Iterator<Item = (String, Vec<u8>)>,
     pass: &[String],
-    call: &BTreeMap<String, String>,
+    call: &Variables,
     terminal: bool,
-) -> BTreeMap<String, String> {
-    let mut env: BTreeMap<String, String> = match mode {
+) -> Variables {
+    let mut env: Variables = match mode {
         EnvMode::Replace => BTreeMap::new(),
         EnvMode::Inherit => own.filter(|(name, _)| !SERVICE_MANAGER_VARS.contains(&name.as_str())).collect(),
-        EnvMode::Clean => own.filter(|(name, _)| passes_clean(name, pass)).collect(),
+        EnvMode::Clean => own.filter(|(name, _)| is_clean(name, pass)).collect(),
     };
     // A LANG of the call replaces the whole locale: beside the daemon's LC_ALL it would have no effect.
     if call.contains_key("LANG") {
@@ -61,7 +45,7 @@ pub fn build(
     }
     if terminal && mode != EnvMode::Replace {
         let term = env.entry("TERM".into()).or_default();
-        if term.is_empty() || term == "dumb" {
+        if term.is_empty() || *term == b"dumb" {
             *term = DEFAULT_TERM.into();
         }
     }
@@ -69,24 +53,36 @@ pub fn build(
     env
 }
 
-fn passes_clean(name: &str, pass: &[String]) -> bool {
-    if pass.iter().any(|p| p == name) {
-        return true;
+/// Returns the variables of a call. A wrong one is named; no value is in the error.
+pub fn given(call: &ExecParams) -> Result<Variables, InvalidParam> {
+    let text = call.env.iter().map(|(name, value)| ("env", name, Ok(value.clone().into_bytes())));
+    let bytes = call.env_base64.iter().map(|(name, value)| ("env_base64", name, STANDARD.decode(value)));
+    let mut all = Variables::new();
+    for (param, name, value) in text.chain(bytes) {
+        let param = || format!("{param}.{name}").replace('\0', "\\0");
+        let Ok(value) = value else { return Err(InvalidParam::new(param(), "is not base64")) };
+        if name.contains('\0') || value.contains(&0) {
+            return Err(InvalidParam::new(param(), "must not contain a NUL character"));
+        }
+        if name.is_empty() || name.contains('=') {
+            return Err(InvalidParam::new(param(), "is not a name: it is empty or has a `=` in it"));
+        }
+        if all.insert(name.clone(), value).is_some() {
+            return Err(InvalidParam::new(param(), "is also in `env`"));
+        }
     }
-    let known = CLEAN_NAMES.contains(&name) || CLEAN_PREFIXES.iter().any(|p| name.starts_with(p));
-    let upper = name.to_ascii_uppercase();
-    known && !SECRET_PARTS.iter().any(|s| upper.contains(s))
+    Ok(all)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn pairs(list: &[(&str, &str)]) -> BTreeMap<String, String> {
-        list.iter().map(|(n, v)| ((*n).to_string(), (*v).to_string())).collect()
+    fn pairs(list: &[(&str, &str)]) -> Variables {
+        list.iter().map(|(n, v)| ((*n).to_string(), v.as_bytes().to_vec())).collect()
     }
 
-    fn own() -> BTreeMap<String, String> {
+    fn own() -> Variables {
         pairs(&[
             ("PATH", "/bin"),
             ("LC_ALL", "C"),
@@ -116,10 +112,10 @@ mod tests {
     fn the_locale_of_the_daemon_does_not_override_a_lang_of_the_call() {
         for mode in [EnvMode::Clean, EnvMode::Inherit] {
             let env = build(mode, own().into_iter(), &[], &pairs(&[("LANG", "de"), ("LC_TIME", "C")]), false);
-            let shown = |name: &str| env.get(name).map(String::as_str);
-            assert_eq!((shown("LANG"), shown("LC_ALL"), shown("LC_TIME")), (Some("de"), None, Some("C")));
+            let shown = |name: &str| env.get(name).map(Vec::as_slice);
+            assert_eq!((shown("LANG"), shown("LC_ALL"), shown("LC_TIME")), (Some(&b"de"[..]), None, Some(&b"C"[..])));
             let env = build(mode, own().into_iter(), &[], &pairs(&[("LC_TIME", "de")]), false);
-            assert_eq!(env.get("LC_ALL").map(String::as_str), Some("C"), "LC_TIME alone leaves the rest");
+            assert_eq!(env.get("LC_ALL"), Some(&b"C".to_vec()), "LC_TIME alone leaves the rest");
         }
     }
 
@@ -130,5 +126,28 @@ mod tests {
         all.insert("PATH".into(), "/mine".into());
         assert_eq!(build(EnvMode::Inherit, own().into_iter(), &[], &call, false), all);
         assert_eq!(build(EnvMode::Replace, own().into_iter(), &[], &call, true), call);
+    }
+
+    #[test]
+    fn a_wrong_variable_of_a_call_is_named_and_no_value_is_in_the_error() {
+        let map = |list: &[(&str, &str)]| list.iter().map(|(n, v)| ((*n).into(), (*v).into())).collect();
+        let given = |env: &[(&str, &str)], env_base64: &[(&str, &str)]| {
+            given(&ExecParams { env: map(env), env_base64: map(env_base64), ..Default::default() })
+        };
+        let all = given(&[("A", "1")], &[("B", "/w=="), ("EMPTY", "")]).expect("all are right");
+        let expected = [("A", &b"1"[..]), ("B", &[0xff]), ("EMPTY", &[])];
+        assert_eq!(all, expected.map(|(name, value)| (name.to_string(), value.to_vec())).into());
+        for (env, env_base64, param) in [
+            (&[("A", "s3cret\0")][..], &[][..], "env.A"),
+            (&[("A=s3cret", "")], &[], "env.A=s3cret"),
+            (&[], &[("A", "s3cret")], "env_base64.A"),
+            (&[], &[("A", "AA==")], "env_base64.A"),
+            (&[], &[("", "YQ==")], "env_base64."),
+            (&[("A", "s3cret")], &[("A", "YQ==")], "env_base64.A"),
+        ] {
+            let error = given(env, env_base64).expect_err(param);
+            assert_eq!(error.param, param);
+            assert!(!format!("{:?}", error.problem).contains("s3cret"), "{error:?}");
+        }
     }
 }

@@ -11,7 +11,7 @@ pub fn check(call: &ExecParams, max: &Exec) -> Result<(), InvalidParam> {
     let len = |text: &Option<String>| text.as_ref().map_or(0, String::len);
     // As the kernel counts them: each with its end.
     let argv = call.argv.iter().flatten().map(|arg| arg.len() + 1).sum();
-    let env = call.env.iter().map(|(name, value)| name.len() + value.len() + 2).sum();
+    let env = call.env.iter().chain(&call.env_base64).map(|(name, value)| name.len() + value.len() + 2).sum();
     let labels = call.labels.iter().map(|(key, value)| key.len() + value.len() + 2).sum();
     let watch = call.watch.iter().map(|(Pattern::Text(text) | Pattern::Regex(text))| text.len() + 1).sum();
     let all = [

@@ -4,7 +4,7 @@
 //! one variable, and an `eval` of it precedes the command: on the same line, so that line numbers in the shell's messages are
 //! those of the command. No argument contains a value: arguments are on disk and in `ps`.
 
-use std::collections::BTreeMap;
+use super::env::Variables;
 
 /// The variable with the shell text. It is unset before the command starts.
 pub const ENV_VAR: &str = "TOOLD_ENV";
@@ -66,11 +66,30 @@ impl ShellSyntax {
         }
     }
 
-    fn set(self, name: &str, value: &str) -> String {
-        match self {
-            ShellSyntax::Posix => format!("export {name}='{}'; ", value.replace('\'', r"'\''")),
-            ShellSyntax::Fish => format!("set -gx {name} '{}'; ", value.replace('\\', r"\\").replace('\'', r"\'")),
+    /// Returns the shell text that sets a variable. A value is any bytes: quotes end at one of these characters only.
+    fn set(self, name: &str, value: &[u8]) -> Vec<u8> {
+        let escaped = |byte: &u8| -> &'static [u8] {
+            match (self, byte) {
+                (ShellSyntax::Posix, b'\'') => br"'\''",
+                (ShellSyntax::Fish, b'\'') => br"\'",
+                (ShellSyntax::Fish, b'\\') => br"\\",
+                (ShellSyntax::Posix | ShellSyntax::Fish, _) => b"",
+            }
+        };
+        let begin = match self {
+            ShellSyntax::Posix => format!("export {name}='"),
+            ShellSyntax::Fish => format!("set -gx {name} '"),
+        };
+        let mut text = Vec::with_capacity(begin.len() + value.len() + 8);
+        text.extend_from_slice(begin.as_bytes());
+        for byte in value {
+            match escaped(byte) {
+                b"" => text.push(*byte),
+                escaped => text.extend_from_slice(escaped),
+            }
         }
+        text.extend_from_slice(b"'; ");
+        text
     }
 
     fn unset(self, name: &str) -> String {
@@ -88,21 +107,21 @@ pub fn is_known_shell(shell: &str) -> bool {
 
 /// Returns the command with the `eval` before it, and the shell text. None: there is nothing to preserve, or the shell is
 /// unknown.
-pub fn preserve_env(shell: &str, command: &str, given: &BTreeMap<String, String>) -> Option<(String, String)> {
+pub fn preserve_env(shell: &str, command: &str, given: &Variables) -> Option<(String, Vec<u8>)> {
     let syntax = ShellSyntax::of(shell)?;
-    let mut text = String::new();
+    let mut text = Vec::new();
     // PATH first, in case not everything fits.
     let first = given.get_key_value("PATH").into_iter();
     for (name, value) in first.chain(given.iter().filter(|(name, _)| *name != "PATH" && is_plain_variable(name))) {
         let set = syntax.set(name, value);
         if text.len() + set.len() <= MAX_VAR_LEN {
-            text += &set;
+            text.extend_from_slice(&set);
         }
     }
     if text.is_empty() {
         return None;
     }
-    text += &syntax.unset(ENV_VAR);
+    text.extend_from_slice(syntax.unset(ENV_VAR).as_bytes());
     Some((format!("eval \"${ENV_VAR}\"; {command}"), text))
 }
 
@@ -120,8 +139,8 @@ fn is_plain_variable(name: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn given(list: &[(&str, &str)]) -> BTreeMap<String, String> {
-        list.iter().map(|(n, v)| ((*n).to_string(), (*v).to_string())).collect()
+    fn given(list: &[(&str, &str)]) -> Variables {
+        list.iter().map(|(n, v)| ((*n).to_string(), v.as_bytes().to_vec())).collect()
     }
 
     #[test]
@@ -129,10 +148,10 @@ mod tests {
         let (command, script) = preserve_env("/bin/bash", "make", &given(&[("LANG", "de"), ("PATH", "/it's")]))
             .expect("there is something to preserve");
         assert_eq!(command, "eval \"$TOOLD_ENV\"; make");
-        assert_eq!(script, r"export PATH='/it'\''s'; export LANG='de'; unset TOOLD_ENV");
+        assert_eq!(script, br"export PATH='/it'\''s'; export LANG='de'; unset TOOLD_ENV");
         let (_, script) =
             preserve_env("fish", "make", &given(&[("A", r"\'")])).expect("there is something to preserve");
-        assert_eq!(script, r"set -gx A '\\\''; set -e TOOLD_ENV");
+        assert_eq!(script, br"set -gx A '\\\''; set -e TOOLD_ENV");
     }
 
     #[test]
@@ -149,6 +168,6 @@ mod tests {
         let (_, script) =
             preserve_env("sh", "make", &given(&[("A", &"x".repeat(MAX_VAR_LEN)), ("B", "b"), ("PATH", "/bin")]))
                 .expect("there is something to preserve");
-        assert_eq!(script, "export PATH='/bin'; export B='b'; unset TOOLD_ENV");
+        assert_eq!(script, b"export PATH='/bin'; export B='b'; unset TOOLD_ENV");
     }
 }

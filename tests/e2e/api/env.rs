@@ -129,29 +129,50 @@ fn variables_of_the_call_win_over_the_files_of_a_login_shell() {
 }
 
 #[test]
-fn language_time_zone_and_terminal_are_those_of_the_caller() {
-    // The broken code used those of the client that made the first call.
-    let theirs = [("LANG", "C.UTF-8"), ("LC_ALL", "C"), ("TZ", "Asia/Tokyo"), ("TERM", "linux")];
-    let d = Daemon::start_with("", &theirs);
-    let ours = [("LANG", "en_GB.UTF-8"), ("LC_TIME", "C"), ("TZ", "Europe/Paris"), ("COLORTERM", "truecolor")];
-    let script = "echo \"$TERM|$COLORTERM|$LANG|$LC_ALL|$LC_TIME|$TZ|\"";
-    let output_of = |options: &[&str], term: &str| {
-        let args = [&["run"], options, &["--", "/bin/sh", "-c", script]].concat();
-        let mut command = d.ctl_command(&args);
-        command.env_remove("LC_ALL").envs(ours).env("TERM", term);
-        toold_test_support::output::output_of(command.spawn().unwrap()).stdout.trim_end().to_string()
+fn a_value_that_is_not_text_is_passed_in_base64_and_a_wrong_one_starts_nothing() {
+    let d = Daemon::start();
+    let script = "printf %s \"$RAW\" | od -An -tx1; echo \"$TEXT\"";
+    let more =
+        json!({ "env": { "TEXT": "t" }, "env_base64": { "RAW": "Zv9v" }, "env_mode": "replace", "yield_ms": 30000 });
+    for login in [false, true] {
+        let mut params = more.clone();
+        params.as_object_mut().unwrap().extend([
+            ("command".into(), json!(script)),
+            ("shell".into(), json!("/bin/sh")),
+            ("login".into(), json!(login)),
+        ]);
+        let p = d.ok("exec", params);
+        assert!(p["output"].as_str().unwrap().ends_with(" 66 ff 6f\nt\n"), "{login}: {p}");
+    }
+    let before = d.ok("list", json!({}))["processes"].as_array().unwrap().len();
+    for (wrong, param) in [
+        (json!({ "env_base64": { "A": "no base64" } }), "env_base64.A"),
+        (json!({ "env_base64": { "A": "AA==" } }), "env_base64.A"),
+        (json!({ "env_base64": { "A=": "" } }), "env_base64.A="),
+        (json!({ "env": { "A": "" }, "env_base64": { "A": "" } }), "env_base64.A"),
+    ] {
+        let mut params = json!({ "argv": ["/bin/true"] });
+        params.as_object_mut().unwrap().extend(wrong.as_object().unwrap().clone());
+        d.refused_param(param, "exec", params);
+    }
+    assert_eq!(d.ok("list", json!({}))["processes"].as_array().unwrap().len(), before);
+}
+
+#[test]
+fn a_shell_is_not_that_of_the_caller_that_started_the_daemon_if_the_mode_passes_nothing_on() {
+    // The broken code took the daemon's SHELL also for a caller that had asked for nothing of the daemon.
+    let root = tempfile::tempdir().unwrap();
+    // A known name at an unusual place, which no user database has.
+    let theirs = root.path().join("sh");
+    std::os::unix::fs::symlink("/bin/sh", &theirs).unwrap();
+    let theirs = theirs.to_str().unwrap();
+    let d = Daemon::start_with("", &[("SHELL", theirs)]);
+    let shell = |mode: &str| {
+        let p = d.ok("exec", json!({ "command": "true", "env_mode": mode, "login": false }));
+        p["argv"][0].as_str().unwrap().to_string()
     };
-    assert_eq!(output_of(&["-t"], "foot"), "foot|truecolor|en_GB.UTF-8||C|Europe/Paris|");
-    assert_eq!(
-        output_of(&["--pty", "--env", "TERM=vt100", "--env", "TZ=UTC"], "foot"),
-        "vt100|truecolor|en_GB.UTF-8||C|UTC|"
-    );
-    assert_eq!(
-        output_of(&["-t"], "dumb"),
-        "linux|truecolor|en_GB.UTF-8||C|Europe/Paris|",
-        "that was not about a terminal"
-    );
-    assert_eq!(output_of(&[], "foot"), "linux||en_GB.UTF-8||C|Europe/Paris|", "a pipe has no TERM");
+    assert_eq!((shell("clean"), shell("inherit")), (theirs.into(), theirs.into()));
+    assert_ne!(shell("replace"), theirs);
 }
 
 #[test]

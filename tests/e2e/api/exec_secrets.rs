@@ -30,6 +30,11 @@ fn own_processes(d: &Daemon, process: &str) -> Vec<i32> {
 
 /// Returns true if the writable memory of a process holds `text`.
 fn memory_holds(pid: i32, text: &str) -> bool {
+    memory_count(pid, text) > 0
+}
+
+/// Counts how often the writable memory of a process holds `text`.
+fn memory_count(pid: i32, text: &str) -> usize {
     let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
     let mut memory = fs::File::open(format!("/proc/{pid}/mem")).unwrap();
     let range = |line: &str| {
@@ -38,11 +43,72 @@ fn memory_holds(pid: i32, text: &str) -> bool {
         let number = |text| u64::from_str_radix(text, 16).ok();
         rest.starts_with("rw").then_some((number(start)?, number(end)?))
     };
-    maps.lines().filter_map(range).any(|(start, end)| {
+    let count = |(start, end)| {
         let mut bytes = vec![0; (end - start) as usize];
         let read = memory.seek(SeekFrom::Start(start)).and_then(|_| memory.read(&mut bytes));
-        bytes[..read.unwrap_or(0)].windows(text.len()).any(|window| window == text.as_bytes())
-    })
+        // Faster than a comparison at each byte: there are many.
+        let pattern = regex::bytes::Regex::new(&regex::escape(text)).unwrap();
+        pattern.find_iter(&bytes[..read.unwrap_or(0)]).count()
+    };
+    maps.lines().filter_map(range).map(count).sum()
+}
+
+/// The files that a process has mapped: none of them may hold a value.
+fn mapped_files(pid: i32) -> Vec<std::path::PathBuf> {
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
+    let paths = maps.lines().filter_map(|line| line.find('/').map(|at| line[at..].into()));
+    paths.filter(|path: &std::path::PathBuf| path.is_file()).collect()
+}
+
+#[test]
+fn after_the_start_a_value_is_in_the_program_and_once_in_its_shim_and_nowhere_else() {
+    // The broken code left it in the daemon's memory: in the buffer of the connection, and in freed blocks.
+    const VALUE: &str = "hunter4-in-one-place-44";
+    if skip_unless(sys::is_root(), "only root reads the memory of another process") {
+        return;
+    }
+    for mode in MODES {
+        let d = Daemon::start_with(mode, &[("RUST_LOG", "trace")]);
+        let holds_it = |pid: i32| {
+            let read = |file: &str| fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+            let has = |bytes: Vec<u8>| bytes.windows(VALUE.len()).any(|window| window == VALUE.as_bytes());
+            has(read("environ"))
+                || has(read("cmdline"))
+                || mapped_files(pid).iter().any(|path| has(fs::read(path).unwrap()))
+        };
+        // A small one and one that is larger than the arena of a shim, with escapes, which a parser copies.
+        for padding in [String::new(), "x\n\"".repeat(40_000)] {
+            let env = json!({ "MY_PASSWORD": VALUE, "PADDED": format!("{padding}{VALUE}"), "PATH": "/usr/bin:/bin" });
+            let mut client = d.conn();
+            let started = client.call(
+                "exec",
+                json!({
+                    "argv": ["/bin/sleep", "1000"], "env": env, "env_mode": "replace", "yield_ms": 1, "request_id": "r1"
+                }),
+            );
+            let process = id(&started.unwrap());
+            let program = d.process(&process)["pid"].as_i64().unwrap() as i32;
+            assert!(memory_holds(program, VALUE), "{mode}: the search finds what is there");
+            let shim = d.ok("inspect", json!({ "id": process }))["shim_pid"].as_i64().unwrap() as i32;
+            for pid in own_processes(&d, &process) {
+                let expected = if pid == shim { 2 } else { 0 };
+                let what = format!("{mode} {} {}", procfs::name(pid), padding.len());
+                d.eventually(&what, || memory_count(pid, VALUE) == expected);
+                assert!(!holds_it(pid), "{what}");
+            }
+            for file in toold_test_support::rig::files(&d.state()) {
+                let bytes = fs::read(&file).unwrap_or_default();
+                assert!(!bytes.windows(VALUE.len()).any(|window| window == VALUE.as_bytes()), "{}", file.display());
+            }
+            assert!(!d.log().contains(VALUE));
+            d.ok("kill", json!({ "id": process, "signal": "SIGKILL" }));
+            d.closed(&process);
+            d.eventually("the shim forgets it", || {
+                fs::metadata(format!("/proc/{shim}")).is_err() || memory_count(shim, VALUE) == 0
+            });
+            d.ok("forget", json!({ "ids": [process] }));
+        }
+    }
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod commands;
 mod completions;
 mod completions_interactive;
 mod doctor;
+mod env;
 mod errors;
 mod events;
 mod ids;

@@ -1,13 +1,13 @@
 //! The options that describe a process, shared by `run` and `exec`.
 
-use super::{ready, watch};
+use super::{caller_env, ready, watch};
 use crate::args;
 use crate::error::CliError;
 use clap::Args;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::path::PathBuf;
-use toold_proto::params::{self, EnvMode, IfRunning, StdinMode};
+use toold_proto::params::{self, IfRunning, StdinMode};
 use toold_proto::pty::{Pty, PtySize};
 
 /// The headings of the options in the help.
@@ -32,18 +32,16 @@ pub struct Options {
     /// The directory it runs in [default: this one]
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     cwd: Option<PathBuf>,
-    /// A variable of its environment; may be given again
-    #[arg(long, value_name = "K=V", value_parser = args::pair)]
-    env: Vec<(String, String)>,
-    /// The rest of its environment, beside your PATH, language, time zone and kind of terminal: clean (harmless names of the
-    /// daemon's), inherit (all of the daemon's), replace (nothing, and nothing of yours) [default: clean]
-    #[arg(long, value_name = "MODE", hide_possible_values = true, value_parser = args::enum_value::<EnvMode>())]
-    env_mode: Option<EnvMode>,
+    #[command(flatten)]
+    env: caller_env::EnvOptions,
     /// The shell for -c [default: yours]
     #[arg(long, value_hint = clap::ValueHint::ExecutablePath)]
     shell: Option<String>,
-    /// For -c: do not start the shell as a login shell; whichever it is, it has your PATH and --env
+    /// For -c: start the shell as a login shell, which reads your login files first; your variables override theirs
     #[arg(long)]
+    login: bool,
+    /// The default since `--login` exists
+    #[arg(long, hide = true, conflicts_with = "login")]
     no_login: bool,
     /// Give it a terminal of its own, of this size or of the usual one
     #[arg(short = 't', long, help_heading = TERMINAL, value_name = "ROWSxCOLS", num_args = 0..=1, require_equals = true, value_parser = args::window)]
@@ -111,6 +109,11 @@ impl Options {
         self.pty
     }
 
+    /// Takes the options about the environment. They need the caller's, and perhaps the daemon's config.
+    pub fn take_env(&mut self) -> caller_env::EnvOptions {
+        std::mem::take(&mut self.env)
+    }
+
     /// Returns the requested readiness. `exec` and `run` wait for it in different ways.
     pub fn take_readiness(&mut self) -> Option<ready::Readiness> {
         std::mem::take(&mut self.ready).readiness()
@@ -135,16 +138,15 @@ pub fn params(what: Program, options: Options, pty: PtyDefault) -> Result<params
         (Some(Some(size)), _) | (Some(None), PtyDefault::Ours(Some(size))) => Pty::Sized(size),
         (Some(None), PtyDefault::Daemon | PtyDefault::Ours(None)) => Pty::Default,
     };
+    let login = what.command.as_ref().map(|_| options.login);
     // A terminal is its own stdin; a pipe beside it would be one too many.
     let stdin = if options.stdin && pty == Pty::No { StdinMode::Pipe } else { StdinMode::Null };
     Ok(params::ExecParams {
         command: what.command,
         argv,
         cwd: Some(directory(options.cwd)?),
-        env: options.env.into_iter().collect(),
-        env_mode: options.env_mode.unwrap_or_default(),
         shell: options.shell,
-        login: options.no_login.then_some(false),
+        login,
         pty,
         stdin,
         merge: options.merge,
@@ -200,7 +202,7 @@ mod tests {
     #[test]
     fn every_option_reaches_the_daemon() {
         let fake = FakeDaemon::start(vec![vec![Reply::result(started(json!({"ready": "ready"})))]]);
-        let line = "exec --cwd /tmp --env A=1 --env B=2=3 --env-mode replace --shell sh --no-login --merge --pty=24x80 --timeout 30s \
+        let line = "exec --cwd /tmp --env A=1 --env B=2=3 --env-mode replace --shell sh --login --merge --pty=24x80 --timeout 30s \
             --yield 2s --name n --task-id t --session-key s --label k=v --notify --heartbeat 2m --if-running return \
             --consumer me --watch w --ready-match up --ready-timeout 5s --memory 512M --cpu 150% --pids 9 \
             --output-max 10M --idle 5m --request-id r -c";
@@ -208,7 +210,7 @@ mod tests {
         assert_eq!(test_run(&fake, &args), (0, "proc_0123456789ab\n".into(), String::new()));
         let expected = json!({
             "command": "echo hi", "cwd": "/tmp", "env": {"A": "1", "B": "2=3"}, "env_mode": "replace", "shell": "sh",
-            "login": false, "merge": true, "pty": {"rows": 24, "cols": 80}, "timeout_ms": 30000, "yield_ms": 2000, "name": "n",
+            "login": true, "merge": true, "pty": {"rows": 24, "cols": 80}, "timeout_ms": 30000, "yield_ms": 2000, "name": "n",
             "task_id": "t", "session_key": "s", "labels": {"k": "v"}, "notify": true, "request_id": "r",
             "heartbeat_ms": 120000, "if_running": "return", "consumer": "me", "watch": ["w"], "ready": {"match": "up"},
             "ready_timeout_ms": 5000,
@@ -228,7 +230,7 @@ mod tests {
             assert!(request_id.as_str().is_some_and(|id| id.starts_with("toolctl-")), "{request_id}");
             assert_eq!(
                 asked,
-                json!({"argv": ["ls", "--json", "-c"], "cwd": here, "stdin": "pipe", "request_id": null})
+                json!({"argv": ["ls", "--json", "-c"], "cwd": here, "env_mode": "replace", "stdin": "pipe", "request_id": null})
             );
         }
         assert_ne!(super::random_id(), super::random_id());

@@ -1,5 +1,7 @@
 //! The interface of the byte framings: bytes in, whole messages or an error out. No I/O.
 
+use std::mem::MaybeUninit;
+
 /// The least free space for a read. A request is a few hundred bytes; an idle connection should not hold more than this.
 const MIN_READ_LEN: usize = 8 * 1024;
 /// The most free space for a read, while a large message arrives.
@@ -43,11 +45,14 @@ pub trait Decode {
     }
 }
 
-/// The bytes that were read and are not yet framed.
+/// The bytes that were read and are not yet framed. Those of messages that were taken are wiped before the next read: a
+/// message may have values of environment variables, and a connection lives long.
 #[derive(Default)]
 pub(super) struct ReadBuffer {
     bytes: Vec<u8>,
     start: usize,
+    /// The length of the part before `start` that is wiped.
+    wiped: usize,
 }
 
 impl ReadBuffer {
@@ -71,18 +76,40 @@ impl ReadBuffer {
     }
 
     pub fn read_buf(&mut self) -> &mut Vec<u8> {
+        self.bytes[self.wiped..self.start].fill(0);
+        self.wiped = self.start;
         if self.start == self.bytes.len() {
             self.bytes.clear();
-            self.start = 0;
+            (self.start, self.wiped) = (0, 0);
             if self.bytes.capacity() > MAX_IDLE_CAPACITY {
                 self.bytes = Vec::new();
             }
         } else if self.start > self.bytes.len() / 2 {
             // Only if the rest is the smaller half, so that every byte moves once on average.
             self.bytes.drain(..self.start);
-            self.start = 0;
+            self.bytes.spare_capacity_mut()[..self.start].fill(MaybeUninit::new(0));
+            (self.start, self.wiped) = (0, 0);
         }
         self.bytes.reserve(self.bytes.len().clamp(MIN_READ_LEN, MAX_READ_LEN));
         &mut self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ReadBuffer;
+
+    #[test]
+    fn a_taken_message_is_wiped_before_the_next_read_and_the_rest_is_not() {
+        // Taken with the larger half left, which stays; with the smaller half left, which moves; taken whole.
+        for rest in [100, 3, 0] {
+            let mut buffer = ReadBuffer::default();
+            buffer.read_buf().extend_from_slice(&[&b"s3cret"[..], &vec![b'r'; rest]].concat());
+            assert_eq!(buffer.take(6), 0..6);
+            let is_kept = buffer.read_buf().windows(6).any(|window| window == b"s3cret");
+            assert_eq!((is_kept, buffer.bytes()), (false, &vec![b'r'; rest][..]), "{rest}");
+            buffer.read_buf().extend_from_slice(b"next");
+            assert_eq!(buffer.bytes(), [&vec![b'r'; rest][..], b"next"].concat(), "{rest}");
+        }
     }
 }

@@ -321,6 +321,7 @@ mod tests {
             (ErrorKind::SpawnFailed, 1),
             (ErrorKind::AlreadyExists, 1),
             (ErrorKind::Unavailable, 1),
+            (ErrorKind::Conflict, 1),
             (ErrorKind::Internal, 1),
             (ErrorKind::MethodNotFound, 1),
         ];

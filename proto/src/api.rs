@@ -105,7 +105,7 @@ macro_rules! process_example {
 methods! {
     /// Start a process.
     /// Answers when the program runs; with `yield_ms`, when it has exited or the time is over.
-    Exec = "exec" (params::ExecParams) -> results::ExecResult, [Limit, Denied, SpawnFailed, AlreadyExists, Unavailable],
+    Exec = "exec" (params::ExecParams) -> results::ExecResult, [Limit, Denied, SpawnFailed, AlreadyExists, Unavailable, Conflict],
         r#"{"command": "make test", "cwd": "/home/me/project", "yield_ms": 1000}"#
         => process_example!(r#""output":"make: *** No rule\n","next_cursor":25,"truncated":null,"gap":null"#);
     /// Return a process and its output from a cursor on.

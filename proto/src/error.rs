@@ -22,6 +22,7 @@ pub enum ErrorKind {
     SpawnFailed,
     AlreadyExists,
     Unavailable,
+    Conflict,
 }
 
 impl ErrorKind {
@@ -40,6 +41,7 @@ impl ErrorKind {
             ErrorKind::SpawnFailed => -32006,
             ErrorKind::AlreadyExists => -32007,
             ErrorKind::Unavailable => -32008,
+            ErrorKind::Conflict => -32009,
         }
     }
 
@@ -60,6 +62,7 @@ impl ErrorKind {
             ErrorKind::SpawnFailed => "spawn_failed",
             ErrorKind::AlreadyExists => "already_exists",
             ErrorKind::Unavailable => "unavailable",
+            ErrorKind::Conflict => "conflict",
         }
     }
 
@@ -84,6 +87,7 @@ impl ErrorKind {
             ErrorKind::SpawnFailed => "the program could not start; data has step, errno and path",
             ErrorKind::AlreadyExists => "the name is in use; data.process is the running process",
             ErrorKind::Unavailable => "a feature is not available here; the message has the remedy",
+            ErrorKind::Conflict => "the request_id was used to run something else; data.process is what it started",
         }
     }
 }

@@ -181,7 +181,8 @@ params!(
         limits: Limits,
         /// The backend that runs it. Default: `local`.
         backend: Option<String>,
-        /// Idempotency key: a call with the same key returns the same process and starts nothing.
+        /// Idempotency key: a call with the same key returns the same process and starts nothing. With another command, directory, names
+        /// in `env`, `limits`, `backend` or `name` it fails with `conflict`.
         request_id: Option<String>,
         /// Action if a process of this `name` is running. Default: `error`, which fails with `already_exists`.
         if_running: IfRunning,

@@ -24,7 +24,8 @@ result!(ExecResult {
     /// The part that `max_output_tokens` cut. Null: nothing was cut.
     truncated: Option<Truncated>,
     gap: Option<Gap>,
-    /// True if the process was running already, with `if_running: "return"`.
+    /// True if this call started nothing: the process was running already, with `if_running: "return"`, or an earlier call with the
+    /// same `request_id` started it.
     #[serde(default)]
     existing: bool,
     /// The reason for the answer of a call with `ready`.

@@ -6,7 +6,7 @@ use super::table::RequestSlot;
 use crate::disk;
 use crate::proc::Proc;
 use crate::spec::SpawnRequest;
-use crate::store::requests;
+use crate::store::requests::{self, AnsweredRequest};
 use std::io;
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -22,7 +22,8 @@ enum RequestClaim {
 }
 
 impl Registry {
-    /// Starts a process, or returns the one that the same `request_id` got before. Returns when the program runs.
+    /// Starts a process, or returns the one that the same `request_id` got before, unless that was to run something else. Returns
+    /// when the program runs.
     pub async fn spawn(self: &Arc<Self>, request: SpawnRequest, policy: NamePolicy) -> Result<Spawned, SpawnError> {
         let Some(request_id) = request.spec.request_id.clone() else { return self.spawn_named(request, policy).await };
         loop {
@@ -41,8 +42,11 @@ impl Registry {
                     return outcome;
                 }
                 RequestClaim::Started(proc) => {
-                    let existing = proc.spec.request_id.as_ref() != Some(&request_id);
-                    return wait_started(proc).await.map(|proc| Spawned { proc, existing });
+                    let earlier = self.table().request_digest(&request_id, &proc);
+                    if earlier.zip(request.spec.request_digest).is_some_and(|(earlier, ours)| earlier != ours) {
+                        return Err(SpawnError::Conflict { proc, request_id });
+                    }
+                    return wait_started(proc).await.map(|proc| Spawned { proc, existing: true });
                 }
                 RequestClaim::Pending(pending) => pending,
             };
@@ -72,18 +76,19 @@ impl Registry {
     /// Records that this request got a process which ran already, before the answer: the same request gets the same
     /// process also after a crash, and after the end of the process. The caller holds the lock of the process's name.
     pub(super) async fn record_request(&self, request: &SpawnRequest, proc: &Arc<Proc>) -> Result<(), SpawnError> {
-        let Some(request_id) = request.spec.request_id.clone() else { return Ok(()) };
+        let Some(id) = request.spec.request_id.clone() else { return Ok(()) };
+        let answered = AnsweredRequest { id, digest: request.spec.request_digest };
         hooks::at("request.found");
         let (remembered, lines) = self.table().aliases(proc.spec.id);
         let (dir, durable) = (proc.dir.clone(), self.config.survive_power_cut);
         let written = disk::blocking(move || {
-            let lines = requests::append(&dir, &request_id, &remembered, lines, durable);
-            lines.map(|lines| (request_id, lines))
+            let lines = requests::append(&dir, &answered, &remembered, lines, durable);
+            lines.map(|lines| (answered, lines))
         });
         match written.await.flatten() {
-            Ok((request_id, lines)) => {
+            Ok((answered, lines)) => {
                 hooks::at("request.recorded");
-                self.table().alias_request(&request_id, proc.spec.id, lines);
+                self.table().alias_request(answered, proc.spec.id, lines);
                 Ok(())
             }
             // It ended and was forgotten meanwhile.

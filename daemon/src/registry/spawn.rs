@@ -69,6 +69,8 @@ pub enum SpawnError {
     Record { dir: PathBuf, source: io::Error },
     /// This process of the name runs, but that the request got it could not be recorded.
     Request { proc: Arc<Proc>, source: io::Error },
+    /// The request got this process before, and was to run something else than this one.
+    Conflict { proc: Arc<Proc>, request_id: String },
     /// The kernel gave no random bytes.
     Random(getrandom::Error),
     /// The random id belongs to another process.

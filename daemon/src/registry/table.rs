@@ -1,7 +1,8 @@
 //! The index of processes: by id, by name, by request, by age. Pure.
 
 use crate::proc::Proc;
-use crate::store::requests::{MAX_REQUESTS, Requests};
+use crate::store::record::RequestDigest;
+use crate::store::requests::{AnsweredRequest, MAX_REQUESTS, Requests};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -28,7 +29,7 @@ pub struct Table {
 #[derive(Default)]
 struct Aliases {
     /// Oldest first.
-    requests: VecDeque<String>,
+    requests: VecDeque<AnsweredRequest>,
     /// Lines in the file.
     lines: usize,
 }
@@ -86,23 +87,23 @@ impl Table {
     }
 
     /// Returns the remembered requests that got this process and did not start it, oldest first, and the lines in its file.
-    pub fn aliases(&self, id: ProcId) -> (Vec<String>, usize) {
+    pub fn aliases(&self, id: ProcId) -> (Vec<AnsweredRequest>, usize) {
         self.aliases.get(&id).map_or((Vec::new(), 0), |a| (a.requests.iter().cloned().collect(), a.lines))
     }
 
     /// Remembers that this request got a process which ran already. `lines` counts the lines in the file afterwards.
-    pub fn alias_request(&mut self, request: &str, id: ProcId, lines: usize) {
+    pub fn alias_request(&mut self, request: AnsweredRequest, id: ProcId, lines: usize) {
         if !self.contains(id) {
             return;
         }
-        self.insert_request(request, RequestSlot::Done(id));
+        self.insert_request(&request.id, RequestSlot::Done(id));
         let aliases = self.aliases.entry(id).or_default();
         aliases.lines = lines;
-        aliases.requests.push_back(request.to_string());
+        aliases.requests.push_back(request);
         if aliases.requests.len() > MAX_REQUESTS
             && let Some(oldest) = aliases.requests.pop_front()
         {
-            self.forget_request(&oldest, id);
+            self.forget_request(&oldest.id, id);
         }
     }
 
@@ -111,10 +112,19 @@ impl Table {
         if loaded.lines == 0 {
             return;
         }
-        for request in &loaded.ids {
-            self.by_request.entry(request.clone()).or_insert(RequestSlot::Done(id));
+        for request in &loaded.all {
+            self.by_request.entry(request.id.clone()).or_insert(RequestSlot::Done(id));
         }
-        self.aliases.insert(id, Aliases { requests: loaded.ids.into(), lines: loaded.lines });
+        self.aliases.insert(id, Aliases { requests: loaded.all.into(), lines: loaded.lines });
+    }
+
+    /// Returns the digest of the request that got this process. None: an earlier version recorded it without one.
+    pub fn request_digest(&self, request: &str, proc: &Proc) -> Option<RequestDigest> {
+        if proc.spec.request_id.as_deref() == Some(request) {
+            return proc.spec.request_digest;
+        }
+        let aliases = self.aliases.get(&proc.spec.id)?;
+        aliases.requests.iter().rfind(|alias| alias.id == request)?.digest
     }
 
     fn forget_request(&mut self, request: &str, id: ProcId) {
@@ -147,7 +157,7 @@ impl Table {
             }
         }
         let aliases = self.aliases.remove(&id).unwrap_or_default().requests;
-        for request in proc.spec.request_id.iter().chain(&aliases) {
+        for request in proc.spec.request_id.iter().chain(aliases.iter().map(|alias| &alias.id)) {
             self.forget_request(request, id);
         }
         Some(proc)

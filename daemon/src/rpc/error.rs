@@ -76,6 +76,16 @@ impl From<SpawnError> for RpcError {
                     .with("path", path)
                     .with("process", process(&proc))
             }
+            SpawnError::Conflict { proc, request_id } => {
+                let (id, command) = (proc.spec.id, &proc.spec.command);
+                let message = format!(
+                    "the request_id {request_id:?} belongs to {id} ({command:.80}), which was started with another command, \
+                     directory, names of variables, limits, backend or name; repeat that call unchanged, or use another request_id"
+                );
+                RpcError::new(ErrorKind::Conflict, message)
+                    .with("request_id", request_id)
+                    .with("process", process(&proc))
+            }
             SpawnError::Random(e) => RpcError::new(ErrorKind::Internal, format!("no random bytes: {e}")),
             SpawnError::IdTaken(id) => RpcError::new(ErrorKind::Internal, format!("the id {id} is taken; try again")),
             SpawnError::Failed(proc) => match view::outcome(&proc.spec, &proc.published_state()).failure {

@@ -1,6 +1,6 @@
 //! Checks an `exec` call and builds the specification. An error names the parameter, and nothing has happened yet.
 
-use super::{InvalidParam, SpawnRequest, SpecError, env, lengths, login_env};
+use super::{InvalidParam, SpawnRequest, SpecError, digest, env, lengths, login_env};
 use crate::backend::cgroup;
 use crate::config::Config;
 use crate::store::record::Spec;
@@ -87,6 +87,7 @@ pub fn build(call: &ExecParams, config: &Config) -> Result<SpawnRequest, SpecErr
         notify: call.notify,
         watch: call.watch.clone(),
         request_id: call.request_id.clone(),
+        request_digest: digest::digest(call),
         heartbeat_ms: call.heartbeat_ms,
         journaled: true,
         shim_level: shim_level::OWN,

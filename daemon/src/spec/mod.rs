@@ -1,6 +1,7 @@
 //! Builds and checks the specification of a process from an `exec` call: arguments, directory, environment, limits.
 
 mod build;
+mod digest;
 mod env;
 mod lengths;
 mod login_env;

@@ -1,6 +1,7 @@
 //! Entry points for fuzzing: reads arbitrary bytes as the checksummed files beside a record.
 
-use super::requests::{self, MAX_REQUESTS};
+use super::record::RequestDigest;
+use super::requests::{self, AnsweredRequest, MAX_REQUESTS};
 use toold_format::writes;
 
 /// Reads the bytes as `requests` and as `writes`, and as the content of files that were written. Panics only on a bug.
@@ -11,24 +12,26 @@ pub fn files(bytes: &[u8]) {
 
 fn requests_file(bytes: &[u8]) {
     let read = requests::decode(bytes);
-    assert!(read.ids.len() + read.damaged <= read.lines && read.ids.len() <= MAX_REQUESTS);
-    reads_back(&read.ids);
+    assert!(read.all.len() + read.damaged <= read.lines && read.all.len() <= MAX_REQUESTS);
+    reads_back(&read.all);
     let text = String::from_utf8_lossy(bytes);
-    let mut ids: Vec<String> = text.split('\0').map(str::to_owned).collect();
-    ids.truncate(MAX_REQUESTS);
-    let mut file = reads_back(&ids);
+    let request =
+        |id: &str| AnsweredRequest { id: id.to_owned(), digest: RequestDigest::new(id.len() as u64 % 3 * 0xabc) };
+    let mut all: Vec<AnsweredRequest> = text.split('\0').map(request).collect();
+    all.truncate(MAX_REQUESTS);
+    let mut file = reads_back(&all);
     flip(&mut file, bytes.len() as u64 * 37);
     let damaged = requests::decode(&file);
-    let mut left = ids.iter();
-    assert!(damaged.ids.iter().all(|id| left.any(|known| known == id)), "no id is made up, and the order stays");
-    assert!(damaged.ids.len() + 2 >= ids.len(), "a flipped bit costs at most the two ids that it joins");
+    let mut left = all.iter();
+    assert!(damaged.all.iter().all(|found| left.any(|known| known == found)), "none is made up, and the order stays");
+    assert!(damaged.all.len() + 2 >= all.len(), "a flipped bit costs at most the two ids that it joins");
 }
 
-/// Writes the ids and reads them again. Returns the file.
-fn reads_back(ids: &[String]) -> Vec<u8> {
-    let file: String = ids.iter().map(|id| requests::line(id).expect("a string is JSON")).collect();
+/// Writes the requests and reads them again. Returns the file.
+fn reads_back(all: &[AnsweredRequest]) -> Vec<u8> {
+    let file: String = all.iter().map(|request| requests::line(request).expect("a string is JSON")).collect();
     let read = requests::decode(file.as_bytes());
-    assert_eq!((read.ids.as_slice(), read.lines, read.damaged), (ids, ids.len(), 0));
+    assert_eq!((read.all.as_slice(), read.lines, read.damaged), (all, all.len(), 0));
     file.into_bytes()
 }
 

@@ -21,6 +21,9 @@ use toold_proto::pattern::Pattern;
 use toold_proto::process::LimitReport;
 use toold_proto::pty::PtySize;
 
+/// The digest of what a request runs.
+pub type RequestDigest = std::num::NonZeroU64;
+
 /// Maximum length of a spec. Arguments come from one message, so no request reaches this.
 const MAX_SPEC_LEN: u32 = 64 << 20;
 
@@ -52,6 +55,9 @@ pub struct Spec {
     pub notify: bool,
     pub watch: Vec<Pattern>,
     pub request_id: Option<String>,
+    /// The digest of what the request runs, see `spec::digest`. None without a request, and in records of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_digest: Option<RequestDigest>,
     #[serde(default)]
     pub heartbeat_ms: Option<u64>,
     /// Its events go into the journal. False in records from before there was a journal.

@@ -216,6 +216,64 @@ fn a_request_id_sent_by_many_clients_at_once_starts_one_process() {
 }
 
 #[test]
+fn of_many_calls_with_one_request_id_one_reports_that_it_started_the_process() {
+    // The broken code reported that of all.
+    let d = Daemon::start();
+    let ask = json!({ "argv": ["/bin/sleep", "1000"], "request_id": "race" });
+    let mut conns: Vec<_> = (0..16).map(|_| d.conn()).collect();
+    let sent: Vec<u64> = conns.iter_mut().map(|c| c.request("exec", ask.clone())).collect();
+    let answers: Vec<Value> = conns.iter_mut().zip(sent).map(|(c, n)| c.answer(n).unwrap()).collect();
+    assert_eq!(answers.iter().filter(|answer| answer["existing"] == false).count(), 1, "{answers:?}");
+    assert_eq!(d.ok("exec", ask)["existing"], true);
+}
+
+#[test]
+fn a_request_id_for_something_else_is_a_conflict_also_after_a_restart_and_starts_nothing() {
+    // The broken code answered with the old process, and what was asked for never ran.
+    let mut d = Daemon::start();
+    let ask =
+        json!({ "argv": ["/bin/sleep", "1000"], "request_id": "r", "name": "n", "env": { "A": "1" }, "cwd": "/" });
+    let with = |key: &str, value: Value| {
+        let mut other = ask.clone();
+        other[key] = value;
+        other
+    };
+    let first = d.ok("exec", ask.clone());
+    let run_others = [
+        with("argv", json!(["/bin/sleep", "1001"])),
+        with("cwd", json!("/tmp")),
+        with("env", json!({ "B": "1" })),
+        with("limits", json!({ "pids": 1000 })),
+        with("name", json!("m")),
+        json!({ "command": "sleep 1000", "request_id": "r" }),
+    ];
+    let run_the_same =
+        [with("yield_ms", json!(1)), with("env", json!({ "A": "2" })), with("max_output_tokens", json!(5))];
+    let alias = |argv: &str| json!({ "argv": [argv], "name": "n", "if_running": "return", "request_id": "alias" });
+    assert_eq!(d.ok("exec", alias("/bin/true"))["id"], first["id"]);
+    for _ in 0..2 {
+        for other in &run_others {
+            let error = d.refused(-32009, "conflict", "exec", other.clone());
+            let data = &error["data"];
+            assert_eq!((&data["process"]["id"], &data["request_id"]), (&first["id"], &json!("r")), "{error}");
+        }
+        for same in &run_the_same {
+            assert_eq!(d.ok("exec", same.clone())["id"], first["id"], "{same}");
+        }
+        d.refused(-32009, "conflict", "exec", alias("/bin/false"));
+        assert_eq!(d.ok("exec", alias("/bin/true"))["id"], first["id"]);
+        assert_eq!(d.ids(json!({})), vec![id(&first)], "nothing was started");
+        d.restart();
+    }
+    let printed = d.ctl(&["exec", "--request-id", "r", "--", "/bin/echo", "b"]);
+    assert_eq!((printed.code, printed.stdout.as_str()), (1, ""), "{printed:?}");
+    assert!(printed.stderr.contains("use another request_id"), "{printed:?}");
+    d.ok("kill", json!({ "id": "n" }));
+    d.ok("forget", json!({ "ids": ["n"] }));
+    assert_ne!(d.ok("exec", run_others[0].clone())["id"], first["id"], "a forgotten process has no request");
+}
+
+#[test]
 fn a_request_id_returns_the_result_after_the_exit_too() {
     let d = Daemon::start();
     let ask = json!({ "argv": ["/bin/sh", "-c", "echo out; exit 6"], "request_id": "r-2", "yield_ms": 30000 });

@@ -248,6 +248,6 @@ fn a_repeated_request_id_waits_for_the_same_process_to_be_ready() {
     let n = conn.request("exec", ask(50000));
     gate.open();
     let second = conn.answer(n).unwrap();
-    assert_eq!((&second["ready"], &second["id"], &second["existing"]), (&json!("ready"), &first["id"], &json!(false)));
+    assert_eq!((&second["ready"], &second["id"], &second["existing"]), (&json!("ready"), &first["id"], &json!(true)));
     assert_eq!(d.ids(json!({})).len(), 1);
 }

@@ -12,7 +12,7 @@ use crate::render::sanitize::{Keep, Sanitizer};
 use crate::render::{Style, poll};
 use std::time::Duration;
 use toold_proto::api;
-use toold_proto::params::Status;
+use toold_proto::params::{IfRunning, Status};
 use toold_proto::results;
 
 const NOTES: &str = "With --ready-…: prints the id when the process is ready, has ended or the time is up. The exit code \
@@ -46,7 +46,8 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     let raw = cx.connection.call_raw_with_retry::<api::Exec>(|_| params.clone())?;
     let result = cx.show::<api::Exec>(&raw, format_started)?;
     let talks = cx.console.err_style.terminal() && !cx.json;
-    if talks && result.existing {
+    // A repeated request is not worth a message: it was made so that it can be repeated.
+    if talks && result.existing && params.if_running == IfRunning::Return {
         cx.console.message(&format!("{} ran already; nothing was started", result.process.id));
     }
     let Some(asked) = readiness else { return Ok(DONE) };
@@ -86,12 +87,11 @@ mod tests {
     #[test]
     fn readiness_is_the_exit_code_and_a_terminal_gets_a_sentence() {
         let ended = |code| json!({"ready": "exited", "status": "exited", "reason": "exited", "exit_code": code});
-        let cases: [(Value, u8, &str); 5] = [
+        let cases: [(Value, u8, &str); 4] = [
             (json!({"ready": "ready"}), 0, "proc_0123456789ab is ready"),
             (json!({"ready": "timeout"}), 124, "proc_0123456789ab is not ready after 5s; it runs on"),
             (ended(7), 7, "proc_0123456789ab exited 7 before it was ready"),
             (ended(0), 1, "proc_0123456789ab exited 0 before it was ready"),
-            (json!({"ready": "ready", "existing": true}), 0, "proc_0123456789ab ran already; nothing was started"),
         ];
         let args = ["exec", "--ready-port", "80", "--ready-timeout", "5s", "--", "x"];
         for (changes, code, printed) in cases {
@@ -104,6 +104,16 @@ mod tests {
             assert_eq!((again, out.as_str()), (code, "proc_0123456789ab\n"), "stdout is not a terminal");
             assert!(err.lines().any(|line| line == format!("toolctl: {printed}")), "{err}");
         }
+    }
+
+    #[test]
+    fn a_terminal_gets_a_sentence_about_a_process_that_ran_already_and_none_about_a_repeated_request() {
+        let existing = || FakeDaemon::start(vec![vec![Reply::result(started(json!({"existing": true})))]]);
+        let returned = ["exec", "--name", "n", "--if-running", "return", "--", "x"];
+        let (_, _, err) = test_run_on(Screen::Errors, &existing(), &returned);
+        assert_eq!(err, "toolctl: proc_0123456789ab ran already; nothing was started\n");
+        let (_, _, err) = test_run_on(Screen::Errors, &existing(), &["exec", "--request-id", "r", "--", "x"]);
+        assert_eq!(err, "");
     }
 
     #[test]

@@ -199,6 +199,16 @@ impl<'a> Console<'a> {
         let _ = writeln!(self.err, "toolctl: {}", escape_control(text)).and_then(|()| self.err.flush());
     }
 
+    /// Prints output of a program on standard error, below a message, with a newline at its end.
+    pub fn print_tail(&mut self, text: &str) {
+        let shown = match self.err_style.terminal() {
+            true => Sanitizer::new(Keep::Nothing).sanitize(text),
+            false if text.is_empty() || text.ends_with('\n') => text.to_owned(),
+            false => format!("{text}\n"),
+        };
+        let _ = self.err.write_all(shown.as_bytes()).and_then(|()| self.err.flush());
+    }
+
     /// Prints lines of a file below a message, indented so that none looks like a message.
     pub fn excerpt(&mut self, text: &str) {
         for line in text.lines() {

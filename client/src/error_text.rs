@@ -27,6 +27,7 @@ const OPTIONS: &[(&str, &str)] = &[
     ("limits.pids", "--pids"),
     ("limits.output_bytes", "--output-max"),
     ("limits.idle_ms", "--idle"),
+    ("require_limits", "--require-limits"),
     ("older_than_ms", "--older-than"),
     ("grace_ms", "--grace"),
     ("wait_ms", "--wait"),

@@ -179,6 +179,8 @@ params!(
         /// Publish `watch_match` events for lines that match one of these.
         watch: Vec<Pattern>,
         limits: Limits,
+        /// Refuse the start with `unavailable` if one of `limits` cannot be enforced here. Default: start, and report it in `limits`.
+        require_limits: bool,
         /// The backend that runs it. Default: `local`.
         backend: Option<String>,
         /// Idempotency key: a call with the same key returns the same process and starts nothing. With another command, directory, names

@@ -6,7 +6,7 @@ use super::wait::has_ended;
 use crate::blocking::CallError;
 use crate::error::CliError;
 use crate::render::poll::summary;
-use crate::session::{Access, AttachedTerminal, Hangup, Role, Session, SessionOptions};
+use crate::session::{Access, AttachedTerminal, Hangup, RecordFate, Role, Session, SessionOptions};
 use crate::sys::{self, Signals};
 use crate::terminal::KeyMode;
 use crate::terminal::keys::{self, DetachKeys};
@@ -78,6 +78,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
         detach_after: None,
         input,
         readiness: None,
+        record: RecordFate::Kept,
         screen: Some(AttachedTerminal::new(access, args.detach_keys, reads)),
     };
     // Of a long output only both ends were read, so the program has to redraw the screen. It also knows its margins.

@@ -9,7 +9,7 @@ use crate::args;
 use crate::blocking::CallError;
 use crate::error::{CliError, DONE};
 use crate::render::sanitize::{Keep, Sanitizer};
-use crate::render::{Style, poll};
+use crate::render::{Style, limits, poll};
 use std::time::Duration;
 use toold_proto::api;
 use toold_proto::params::{IfRunning, Status};
@@ -20,12 +20,16 @@ is 0 when it is ready, 124 when the time was up (it keeps running), and when it 
 if that was 0.
 A TIME is 500ms, 10s, 2m, 1h or 1d; a SIZE is 10K, 512M or 1G.";
 
+/// The most output that goes to standard error in a pipe: enough for the reason of a failure.
+const MAX_TAIL_LINES: usize = 20;
+const MAX_TAIL_LEN: usize = 4096;
+
 #[derive(Debug, clap::Args)]
 #[command(after_help = NOTES, override_usage = "toolctl exec [OPTIONS] [--] CMD [ARG]...\n       toolctl exec [OPTIONS] -c TEXT")]
 pub struct Args {
     #[command(flatten)]
     options: exec::Options,
-    /// Wait up to this long for its end, and then show its output too
+    /// Wait up to this long for its end, and then show its output too; in a pipe its last lines, on stderr
     #[arg(long = "yield", value_name = "TIME", value_parser = args::duration_ms)]
     yield_ms: Option<u64>,
     #[command(flatten)]
@@ -45,19 +49,52 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     cx.connection.expect_wait(Duration::from_millis(params.yield_ms).saturating_add(ready_time));
     let raw = cx.connection.call_raw_with_retry::<api::Exec>(|_| params.clone())?;
     let result = cx.show::<api::Exec>(&raw, format_started)?;
+    if let Some(limits) = limits::unenforced(&result.process).filter(|_| !cx.json) {
+        cx.console.message(&limits);
+    }
     let talks = cx.console.err_style.terminal() && !cx.json;
     // A repeated request is not worth a message: it was made so that it can be repeated.
     if talks && result.existing && params.if_running == IfRunning::Return {
         cx.console.message(&format!("{} ran already; nothing was started", result.process.id));
     }
-    let Some(asked) = readiness else { return Ok(DONE) };
+    let Some(asked) = readiness else {
+        if args.yield_ms.is_some() && !cx.json && !cx.console.style.terminal() {
+            report(&poll::summary(&result.process), &result, cx);
+        }
+        return Ok(DONE);
+    };
     // Without this error a script would go on as if the process were ready.
     let missing = || CallError::Protocol("the daemon did not report whether it is ready".into());
     let ready = result.ready.ok_or_else(missing)?;
-    if talks {
-        cx.console.message(&ready::sentence(ready, &result.process, &asked));
+    let sentence = ready::sentence(ready, &result.process, &asked);
+    match ready {
+        results::Ready::Ready if talks => cx.console.message(&sentence),
+        results::Ready::Ready => {}
+        results::Ready::Timeout | results::Ready::Exited if cx.json => {}
+        results::Ready::Timeout | results::Ready::Exited => report(&sentence, &result, cx),
     }
     Ok(ready::exit_code(ready, &result.process))
+}
+
+/// Prints a sentence and the last lines of output on standard error: in a pipe, standard output has the id alone.
+fn report(sentence: &str, result: &results::ExecResult, cx: &mut Context<'_>) {
+    cx.console.message(sentence);
+    if cx.console.style.terminal() {
+        return;
+    }
+    let tail = last_lines(&result.output);
+    cx.console.print_tail(tail);
+    if tail.len() < result.output.len() {
+        cx.console.message(&format!("these are its last lines; for all of them: toolctl log {}", result.process.id));
+    }
+}
+
+/// Returns the last lines of a text, at most `MAX_TAIL_LINES` and `MAX_TAIL_LEN`.
+fn last_lines(text: &str) -> &str {
+    let body = text.strip_suffix('\n').unwrap_or(text);
+    let start = body.rmatch_indices('\n').nth(MAX_TAIL_LINES - 1).map_or(0, |(at, _)| at + 1);
+    let start = start.max(text.len().saturating_sub(MAX_TAIL_LEN));
+    &text[text.ceil_char_boundary(start)..]
 }
 
 fn format_started(result: &results::ExecResult, style: Style) -> String {
@@ -96,7 +133,8 @@ mod tests {
         let args = ["exec", "--ready-port", "80", "--ready-timeout", "5s", "--", "x"];
         for (changes, code, printed) in cases {
             let fake = FakeDaemon::start(vec![vec![Reply::result(started(changes.clone()))]]);
-            assert_eq!(test_run(&fake, &args), (code, "proc_0123456789ab\n".into(), String::new()));
+            let reason = if code == 0 { String::new() } else { format!("toolctl: {printed}\n") };
+            assert_eq!(test_run(&fake, &args), (code, "proc_0123456789ab\n".into(), reason));
             let (_, asked) = fake.next_request();
             assert_eq!((&asked["ready"], &asked["ready_timeout_ms"]), (&json!({"port": 80}), &json!(5000)));
             let fake = FakeDaemon::start(vec![vec![Reply::result(started(changes))]]);
@@ -114,6 +152,17 @@ mod tests {
         assert_eq!(err, "toolctl: proc_0123456789ab ran already; nothing was started\n");
         let (_, _, err) = test_run_on(Screen::Errors, &existing(), &["exec", "--request-id", "r", "--", "x"]);
         assert_eq!(err, "");
+    }
+
+    #[test]
+    fn the_last_lines_are_whole_and_few() {
+        let many: String = (0..100).map(|n| format!("line {n}\n")).collect();
+        let tail = last_lines(&many);
+        assert!(tail.starts_with("line 80\n") && tail.ends_with("line 99\n"), "{tail}");
+        assert_eq!((last_lines("a\nb"), last_lines("a\n"), last_lines("")), ("a\nb", "a\n", ""));
+        let wide = "ä".repeat(5000);
+        assert_eq!(last_lines(&wide).len(), MAX_TAIL_LEN);
+        assert_eq!(last_lines(&format!("x{wide}y")).len(), MAX_TAIL_LEN - 1, "no half character");
     }
 
     #[test]

@@ -5,7 +5,9 @@ use super::options::caller_env;
 use super::options::exec::{self, PtyDefault};
 use crate::args;
 use crate::error::CliError;
-use crate::session::{Access, AttachedTerminal, Hangup, Role, SCREEN_SIGNALS, SIGNALS, Session, SessionOptions};
+use crate::session::{
+    Access, AttachedTerminal, Hangup, RecordFate, Role, SCREEN_SIGNALS, SIGNALS, Session, SessionOptions,
+};
 use crate::sys::{self, Signals};
 use crate::terminal::KeyMode;
 use crate::terminal::keys::{self, DetachKeys};
@@ -20,6 +22,7 @@ except the one that detaches. Without -t the program has a pipe: the lines you t
 forwarded as SIGINT, a second one kills, Ctrl-Z stops toolctl alone and Ctrl-\\ leaves the program running. In the background, \
 and while another program has the terminal without lines (a pager), nothing is read. --no-stdin leaves everything you type to the \
 shell, and the program has /dev/null.
+When its --timeout or --idle ends it, the exit code is 124.
 A TIME is 500ms, 10s, 2m, 1h or 1d; a SIZE is 10K, 512M or 1G.";
 
 #[derive(Debug, clap::Args)]
@@ -36,6 +39,9 @@ pub struct Args {
     /// With -t: the key that leaves it running, several as C-p,C-q, or none
     #[arg(long, help_heading = super::options::exec::TERMINAL, value_name = "KEYS", default_value = "C-\\", value_parser = keys::parse)]
     detach_keys: DetachKeys,
+    /// Remove its record and its log when it has ended; one that is left running keeps both
+    #[arg(long, conflicts_with = "detach_after")]
+    rm: bool,
     /// End it when toolctl gets SIGHUP or SIGTERM, or its terminal is closed
     #[arg(long)]
     kill_on_hangup: bool,
@@ -76,6 +82,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
         detach_after: args.detach_after.map(Duration::from_millis),
         input,
         readiness,
+        record: if args.rm { RecordFate::Removed } else { RecordFate::Kept },
         screen: access.map(|access| AttachedTerminal::new(access, args.detach_keys, KeyMode::Forwarded)),
     };
     let signals = Signals::catch(caught).map_err(|source| CliError::Io { doing: "catch signals", source })?;

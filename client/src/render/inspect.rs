@@ -3,10 +3,10 @@
 use super::table::{Cell, table};
 use super::text::{bytes, columns, count, cut, escape_control, wrap};
 use super::time::{cpu, exact, precise, unix_ms};
-use super::{Style, Tint, status, tree, watch};
+use super::{Style, Tint, limits, status, tree, watch};
 use crate::error_text;
 use toold_proto::params::Status;
-use toold_proto::process::{LimitReport, Process, Stdin};
+use toold_proto::process::{Process, Stdin};
 use toold_proto::results::InspectResult;
 
 /// Width of the longest title and its colon.
@@ -133,29 +133,13 @@ fn environment(result: &InspectResult) -> Vec<Fact> {
 fn limits(result: &InspectResult) -> Vec<Fact> {
     let process = &result.process;
     let timeout = result.timeout_ms.map(|ms| format!("{} in all, by shim", exact(ms)));
-    let all = timeout.into_iter().chain(process.limits.iter().map(|(name, limit)| format_limit(name, limit)));
+    let all = timeout.into_iter().chain(process.limits.iter().map(|(name, limit)| limits::describe(name, limit)));
     let titles = std::iter::once("Limits").chain(std::iter::repeat(""));
     let mut facts: Vec<Fact> = titles.zip(all).collect();
     let enforced = process.sandbox.enforced.join(", ");
     let enforced = if enforced.is_empty() { String::new() } else { format!(": {enforced}") };
     facts.push(("Sandbox", format!("{}{enforced}", process.sandbox.kind)));
     facts
-}
-
-fn format_limit(name: &str, limit: &LimitReport) -> String {
-    let requested = limit.requested;
-    let what = match name {
-        "memory_bytes" => format!("memory {}", bytes(requested)),
-        "output_bytes" => format!("output {}", bytes(requested)),
-        "cpu_percent" => format!("cpu {requested}%"),
-        "idle_ms" => format!("idle {}", exact(requested)),
-        // The number of processes, and limits of later versions.
-        _ => format!("{name} {requested}"),
-    };
-    let by = limit.enforced_by.as_ref().map_or("not enforced".into(), |by| format!("by {by}"));
-    let note = limit.note.as_ref().map(|note| format!(" ({note})")).unwrap_or_default();
-    let kills = limit.oom_kills.map(|kills| format!(", {kills} killed by the kernel")).unwrap_or_default();
-    format!("{what}, {by}{note}{kills}")
 }
 
 /// Returns the watch, the completion notification and the heartbeat.

@@ -4,6 +4,7 @@ pub mod event;
 pub mod info;
 pub mod inspect;
 pub mod kill;
+pub mod limits;
 pub mod list;
 pub mod poll;
 pub mod progress_line;

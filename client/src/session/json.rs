@@ -45,6 +45,8 @@ impl Session<'_, '_> {
         if let Some(document) = raw.processes.first() {
             self.cx.document(document)?;
         }
-        Ok(Some(ended.map_or(DONE, |waited| own_code(&waited.process))))
+        let Some(waited) = ended else { return Ok(Some(DONE)) };
+        self.remove_record();
+        Ok(Some(self.exit_code(&waited.process, own_code(&waited.process))))
     }
 }

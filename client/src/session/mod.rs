@@ -6,6 +6,7 @@ mod json;
 mod output;
 mod progress;
 mod ready;
+mod record;
 mod signals;
 mod status_line;
 mod terminal;
@@ -22,6 +23,7 @@ use crate::cmd::poll::bytes;
 use crate::error::CliError;
 use crate::error_text;
 use crate::event_loop::{EventLoop, Incoming, Sources};
+use crate::render::limits;
 use crate::render::poll::summary;
 use crate::render::status::unusual_exit;
 use crate::sys::{Interest, Signals};
@@ -66,6 +68,15 @@ pub struct SessionOptions {
     pub readiness: Option<Readiness>,
     /// Our terminal, when it is to be the process's.
     pub screen: Option<AttachedTerminal>,
+    /// The fate of the record when the process has ended.
+    pub record: RecordFate,
+}
+
+/// The fate of the record of a process that has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecordFate {
+    Kept,
+    Removed,
 }
 
 /// The kinds of calls that may be pending.
@@ -262,6 +273,11 @@ impl<'a, 'c> Session<'a, 'c> {
                 return Ok(None);
             }
             (Request::Exec | Request::Poll | Request::Wait | Request::FinalPoll, Err(error)) => {
+                if let Some(id) = error.data.get("id").and_then(|id| id.as_str()).filter(|_| what == Request::Exec) {
+                    // A start that failed has a record too.
+                    self.process = Some(id.to_owned());
+                    self.remove_record();
+                }
                 return Err(CallError::Rpc(error).into());
             }
         };
@@ -297,7 +313,11 @@ impl<'a, 'c> Session<'a, 'c> {
     }
 
     fn started(&mut self, result: &RawValue) -> Result<Option<u8>, CliError> {
-        self.process = Some(parse::<api::Exec>(result)?.process.id.to_string());
+        let process = parse::<api::Exec>(result)?.process;
+        self.process = Some(process.id.to_string());
+        if let Some(limits) = limits::unenforced(&process).filter(|_| !self.cx.json) {
+            self.message(&limits);
+        }
         if let Some(signal) = self.kill_on_start.take() {
             return self.hung_up(signal);
         }
@@ -375,7 +395,8 @@ impl<'a, 'c> Session<'a, 'c> {
                 self.acknowledge();
                 self.report_unread();
                 self.report_end(&page.process);
-                Ok(Some(code))
+                self.remove_record();
+                Ok(Some(self.exit_code(&page.process, code)))
             }
         }
     }

@@ -1,6 +1,6 @@
 //! `run` against a fake daemon.
 
-use super::{Hangup, Role, Session, SessionOptions};
+use super::{Hangup, RecordFate, Role, Session, SessionOptions};
 use crate::cli::{Screen, test_run, test_run_on};
 use crate::cmd::Context;
 use crate::connect::{Autostart, Connection};
@@ -46,6 +46,7 @@ fn options() -> SessionOptions {
         detach_after: None,
         input: None,
         readiness: None,
+        record: RecordFate::Kept,
         screen: None,
     }
 }

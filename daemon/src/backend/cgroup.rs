@@ -50,6 +50,8 @@ impl GroupOwner {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RequestedLimits {
     limits: [Option<u64>; 5],
+    /// The start is refused if one cannot be enforced.
+    pub required: bool,
 }
 
 /// The enforced limits.
@@ -104,9 +106,9 @@ fn pids_max(pids: u64) -> Vec<(&'static str, String)> {
 }
 
 impl RequestedLimits {
-    pub fn new(limits: &Limits) -> RequestedLimits {
+    pub fn new(limits: &Limits, required: bool) -> RequestedLimits {
         let l = limits;
-        RequestedLimits { limits: [l.memory_bytes, l.cpu_percent, l.pids, l.output_bytes, l.idle_ms] }
+        RequestedLimits { limits: [l.memory_bytes, l.cpu_percent, l.pids, l.output_bytes, l.idle_ms], required }
     }
 
     /// Creates the groups. The process enters them itself, before it executes its program.
@@ -127,11 +129,21 @@ impl RequestedLimits {
                 Ok(by) => {
                     (Some(by.to_string()), (requested < floor).then(|| format!("raised to {floor}, the minimum")))
                 }
-                Err(why) => (None, Some(format!("not enforced: {why}"))),
+                Err(why) => (None, Some(why)),
             };
             done.reports.insert(controller.key.into(), LimitReport { requested, enforced_by, note, oom_kills: None });
         }
         done
+    }
+
+    /// Removes the groups and returns the limits that are not enforced, if the caller requires them to be.
+    pub fn refuse(&self, enforced: &Enforced) -> Option<BTreeMap<String, LimitReport>> {
+        let lacking = || enforced.reports.iter().filter(|(_, report)| report.enforced_by.is_none());
+        if !self.required || lacking().next().is_none() {
+            return None;
+        }
+        remove(&enforced.dirs);
+        Some(lacking().map(|(key, report)| (key.clone(), report.clone())).collect())
     }
 }
 

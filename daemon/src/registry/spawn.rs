@@ -15,6 +15,7 @@ use crate::store::dir_pool::PreparedDir;
 use crate::store::record::{self, NewRecord, Record, Spec};
 use crate::watch::Patterns;
 use rustix::fs::{Access, AtFlags, CWD, accessat};
+use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -29,7 +30,7 @@ use toold_format::slots::{Cause, Progress};
 use toold_format::step;
 use toold_proto::ProcId;
 use toold_proto::params::IfRunning;
-use toold_proto::process::{Failure, Member};
+use toold_proto::process::{Failure, LimitReport, Member};
 use toold_proto::results::KillStatus;
 use toold_shim::hooks;
 
@@ -65,6 +66,8 @@ pub enum SpawnError {
     Survivors { proc: Arc<Proc>, survivors: Vec<Member> },
     /// A restart would fail: the new program cannot be executed. The running process was not touched.
     NotExecutable(Failure),
+    /// The caller requires these limits, and they cannot be enforced here.
+    Unenforced(BTreeMap<String, LimitReport>),
     /// The record could not be created in this directory.
     Record { dir: PathBuf, source: io::Error },
     /// This process of the name runs, but that the request got it could not be recorded.
@@ -135,6 +138,7 @@ impl Registry {
             return Ok(());
         }
         check_program(request)?;
+        self.check_limits(request)?;
         let NamePolicy { uid, pid, .. } = policy;
         let kill = Kill { signal: libc::SIGTERM, grace_ms: GRACE_MS, cause: Cause::Client, uid, pid };
         let killed = kill_all(procs.clone(), kill).await;
@@ -147,6 +151,26 @@ impl Registry {
         let limit = self.config.max_running as usize;
         let _ = timeout(SLOT_TIMEOUT, self.running.subscribe().wait_for(|running| *running < limit)).await;
         Ok(())
+    }
+}
+
+impl Registry {
+    /// Refuses limits that cannot be enforced while the process that would be replaced still runs.
+    fn check_limits(&self, request: &SpawnRequest) -> Result<(), SpawnError> {
+        if !request.wanted.required {
+            return Ok(());
+        }
+        let mut random = [0u8; 8];
+        getrandom::fill(&mut random).map_err(SpawnError::Random)?;
+        let id = ProcId::from_bits(u64::from_be_bytes(random));
+        let tried = request.wanted.enforce(id, cgroup::GroupOwner::new(&self.procs_dir), request.spec.log_max_bytes);
+        match request.wanted.refuse(&tried) {
+            Some(limits) => Err(SpawnError::Unenforced(limits)),
+            None => {
+                cgroup::remove(&tried.dirs);
+                Ok(())
+            }
+        }
     }
 }
 
@@ -206,6 +230,10 @@ impl Registry {
         let owner = cgroup::GroupOwner::new(&self.procs_dir);
         let enforced = wanted.enforce(spec.id, owner, spec.log_max_bytes);
         hooks::at("spawn.grouped");
+        if let Some(limits) = wanted.refuse(&enforced) {
+            prepared.into_iter().for_each(|prepared| self.dir_pool.give_back(prepared));
+            return Err(SpawnError::Unenforced(limits));
+        }
         spec.limits = enforced.reports;
         spec.cgroups = enforced.dirs;
         let cgroups = spec.cgroups.clone();

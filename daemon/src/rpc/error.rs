@@ -9,7 +9,7 @@ use crate::proc::{Proc, view};
 use crate::registry::{FindError, SetAside, SpawnError};
 use crate::spec::{InvalidParam, Problem, SpecError};
 use toold_format::step;
-use toold_proto::process::Failure;
+use toold_proto::process::{Failure, LimitReport};
 use toold_proto::{ErrorKind, ProcId, RpcError};
 
 impl From<InvalidParam> for RpcError {
@@ -60,6 +60,14 @@ impl From<SpawnError> for RpcError {
                     .with("survivors", serde_json::to_value(&survivors).unwrap_or_default())
             }
             SpawnError::NotExecutable(failure) => spawn_failed(failure, "; the running process was left alone"),
+            SpawnError::Unenforced(limits) => {
+                let one = |(key, report): (&String, &LimitReport)| {
+                    format!("limits.{key} cannot be enforced here: {}", report.note.as_deref().unwrap_or("no reason"))
+                };
+                let message = limits.iter().map(one).collect::<Vec<_>>().join("; ") + "; nothing was started";
+                RpcError::new(ErrorKind::Unavailable, message)
+                    .with("limits", serde_json::to_value(&limits).unwrap_or_default())
+            }
             SpawnError::Record { dir, source } => {
                 let message = format!("record the process in {}: {source}", dir.display());
                 RpcError::new(ErrorKind::SpawnFailed, message)

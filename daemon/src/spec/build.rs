@@ -64,7 +64,7 @@ pub fn build(call: &ExecParams, config: &Config) -> Result<SpawnRequest, SpecErr
         env.insert(login_env::ENV_VAR.into(), script);
     }
     let (program, unresolved) = find_program(&program, env.get("PATH").map(Vec::as_slice));
-    let enforced = cgroup::RequestedLimits::new(&call.limits);
+    let enforced = cgroup::RequestedLimits::new(&call.limits, call.require_limits);
     let spec = Spec {
         id: ProcId::from_bits(0),
         name: call.name.clone(),

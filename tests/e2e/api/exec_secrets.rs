@@ -35,8 +35,9 @@ fn memory_holds(pid: i32, text: &str) -> bool {
 
 /// Counts how often the writable memory of a process holds `text`.
 fn memory_count(pid: i32, text: &str) -> usize {
-    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
-    let mut memory = fs::File::open(format!("/proc/{pid}/mem")).unwrap();
+    // A spare shim may end at any time, and its memory with it.
+    let opened = (fs::read_to_string(format!("/proc/{pid}/maps")), fs::File::open(format!("/proc/{pid}/mem")));
+    let (Ok(maps), Ok(mut memory)) = opened else { return 0 };
     let range = |line: &str| {
         let (range, rest) = line.split_once(' ')?;
         let (start, end) = range.split_once('-')?;
@@ -56,7 +57,7 @@ fn memory_count(pid: i32, text: &str) -> usize {
 
 /// The files that a process has mapped: none of them may hold a value.
 fn mapped_files(pid: i32) -> Vec<std::path::PathBuf> {
-    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
     let paths = maps.lines().filter_map(|line| line.find('/').map(|at| line[at..].into()));
     paths.filter(|path: &std::path::PathBuf| path.is_file()).collect()
 }

@@ -120,12 +120,13 @@ fn a_disconnect_in_the_middle_of_a_post_keeps_what_it_started() {
     let report = d.gate("report");
     let script = format!("{}; exec sleep 1000", report.send("runs"));
     let mut conn = Framed::open(&d.socket());
-    let ask = json!({ "argv": ["/bin/sh", "-c", script], "yield_ms": 50000, "request_id": "http" });
-    conn.send_raw(post(&call(1, "exec", ask)).as_bytes());
+    let mut ask = json!({ "argv": ["/bin/sh", "-c", script], "yield_ms": 50000, "request_id": "http" });
+    conn.send_raw(post(&call(1, "exec", ask.clone())).as_bytes());
     report.recv(toold_test_support::rig::DEADLINE);
     drop(conn);
-    let again = d.ok("exec", json!({ "argv": ["/bin/true"], "request_id": "http" }));
-    assert_eq!(again["status"], "running");
+    ask["yield_ms"] = json!(0);
+    let again = d.ok("exec", ask);
+    assert_eq!((&again["status"], &again["existing"]), (&json!("running"), &json!(true)));
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod doctor;
 mod env;
 mod errors;
 mod events;
+mod exec;
 mod ids;
 mod list;
 mod log;

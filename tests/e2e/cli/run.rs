@@ -237,3 +237,29 @@ fn a_daemon_killed_meanwhile_leaves_no_message_in_the_output_of_the_program() {
     let output = output_of(child);
     assert_eq!((output.code, output.stderr.as_str()), (5, ""), "{output:?}");
 }
+
+#[test]
+fn a_process_that_its_time_limit_ended_exits_like_timeout() {
+    // The broken code exited with 143.
+    let d = Daemon::start();
+    for options in [&["--timeout", "200ms"][..], &["--idle", "200ms"], &["--timeout", "200ms", "--json"]] {
+        let ran = d.ctl(&[&["run"], options, &["--", "/bin/sleep", "1000"]].concat());
+        assert_eq!(ran.code, 124, "{options:?}: {ran:?}");
+    }
+    assert_eq!(d.ctl(&["run", "--timeout", "1h", "--", "/bin/sh", "-c", "kill -TERM $$"]).code, 143);
+}
+
+#[test]
+fn rm_removes_the_record_after_the_end_whatever_the_end_is() {
+    let d = Daemon::start();
+    let ran = d.ctl(&["run", "--rm", "--", "/bin/sh", "-c", "echo hi; exit 3"]);
+    assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (3, "hi\n", ""));
+    assert_eq!(d.ctl(&["run", "--rm", "--", "/no/such/program"]).code, 127);
+    assert_eq!(d.ctl(&["run", "--rm", "--json", "--", "/bin/true"]).code, 0);
+    assert_eq!(d.ids(json!({})), Vec::<String>::new());
+    let ran = d.ctl(&["run", "--rm", "--name", "left", "-c", "sleep 1000 & echo hi"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "hi\n"));
+    assert!(ran.stderr.contains("still run, so its record is kept"), "{ran:?}");
+    d.ok("kill", json!({ "id": "left" }));
+    assert_eq!(d.ctl(&["run", "--rm", "--detach-after", "1s", "--", "/bin/true"]).code, 2);
+}

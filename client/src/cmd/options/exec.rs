@@ -95,6 +95,9 @@ pub struct Options {
     /// Keep at most this much output on disk, as in 10M: its beginning and its end
     #[arg(long, help_heading = LIMITS, value_name = "SIZE", value_parser = args::size_bytes)]
     output_max: Option<u64>,
+    /// Refuse the start if one of these limits cannot be enforced here
+    #[arg(long, help_heading = LIMITS)]
+    require_limits: bool,
     /// Kill it when it has printed nothing for this long
     #[arg(long, help_heading = LIMITS, value_name = "TIME", value_parser = args::duration_ms)]
     idle: Option<u64>,
@@ -167,6 +170,7 @@ pub fn params(what: Program, options: Options, pty: PtyDefault) -> Result<params
             output_bytes: options.output_max,
             idle_ms: options.idle,
         },
+        require_limits: options.require_limits,
         request_id: Some(options.request_id.unwrap_or_else(random_id)),
         ..Default::default()
     })
@@ -205,7 +209,7 @@ mod tests {
         let line = "exec --cwd /tmp --env A=1 --env B=2=3 --env-mode replace --shell sh --login --merge --pty=24x80 --timeout 30s \
             --yield 2s --name n --task-id t --session-key s --label k=v --notify --heartbeat 2m --if-running return \
             --consumer me --watch w --ready-match up --ready-timeout 5s --memory 512M --cpu 150% --pids 9 \
-            --output-max 10M --idle 5m --request-id r -c";
+            --output-max 10M --require-limits --idle 5m --request-id r -c";
         let args: Vec<&str> = line.split_whitespace().chain(["echo hi"]).collect();
         assert_eq!(test_run(&fake, &args), (0, "proc_0123456789ab\n".into(), String::new()));
         let expected = json!({
@@ -213,7 +217,7 @@ mod tests {
             "login": true, "merge": true, "pty": {"rows": 24, "cols": 80}, "timeout_ms": 30000, "yield_ms": 2000, "name": "n",
             "task_id": "t", "session_key": "s", "labels": {"k": "v"}, "notify": true, "request_id": "r",
             "heartbeat_ms": 120000, "if_running": "return", "consumer": "me", "watch": ["w"], "ready": {"match": "up"},
-            "ready_timeout_ms": 5000,
+            "ready_timeout_ms": 5000, "require_limits": true,
             "limits": {"memory_bytes": 536870912, "cpu_percent": 150, "pids": 9, "output_bytes": 10485760, "idle_ms": 300000}
         });
         assert_eq!(fake.next_request(), ("exec".into(), expected));

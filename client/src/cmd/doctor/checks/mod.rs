@@ -178,7 +178,11 @@ fn delegation(facts: &Facts, info: &DaemonInfoResult) -> Check {
                 "{} is not a leaf of a delegated group: memory, cpu and pids limits of jobs are not enforced",
                 group.path.display()
             ),
-            "toolctl service install   # with systemd 254 or later",
+            if facts.manager {
+                "toolctl service install   # with systemd 254 or later"
+            } else {
+                "run the daemon as root, or where systemd runs for this user; --require-limits refuses a start without limits"
+            },
         ),
         None => warning(
             "delegation",

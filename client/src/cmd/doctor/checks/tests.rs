@@ -125,6 +125,9 @@ fn lingering_and_units_are_looked_at_where_there_is_a_systemd() {
     let no_leaf = Some(Group { path: "/a/toold.service".into(), owner: Some(1000) });
     let facts = Facts { group: no_leaf, ..good() };
     assert_eq!(wrong(&facts), ["Warning delegation: toolctl service install   # with systemd 254 or later"]);
+    // The broken code offered it where no systemd runs.
+    let facts = Facts { manager: false, units: Err("there is no systemd here".into()), ..facts };
+    assert!(wrong(&facts)[0].starts_with("Warning delegation: run the daemon as root"), "{:?}", wrong(&facts));
 }
 
 #[test]

@@ -1,0 +1,38 @@
+//! The end of a `run`: its exit code, and the record that `--rm` removes.
+
+use super::{RecordFate, Role, Session};
+use crate::blocking::parse;
+use crate::error::{CliError, TIMED_OUT};
+use toold_proto::api;
+use toold_proto::params::ForgetParams;
+use toold_proto::process::{Process, Reason};
+
+impl Session<'_, '_> {
+    /// Returns the exit code of a process that has ended: for `run` the one of timeout(1), if its time limit ended it.
+    pub(super) fn exit_code(&self, process: &Process, own: u8) -> u8 {
+        match (self.options.role, process.reason) {
+            (Role::Owner, Some(Reason::Timeout)) => TIMED_OUT,
+            (Role::Owner | Role::Attached, _) => own,
+        }
+    }
+
+    /// Removes the record, if the user asked for that. A record that stays is reported.
+    pub(super) fn remove_record(&mut self) {
+        if self.options.record == RecordFate::Kept {
+            return;
+        }
+        let id = self.id();
+        let params = ForgetParams { ids: Some(vec![id.clone()]), ..Default::default() };
+        let removed =
+            self.cx.connection.call_raw::<api::Forget>(&params).and_then(|raw| Ok(parse::<api::Forget>(&raw)?));
+        match removed {
+            Ok(result) if result.skipped.is_empty() => {}
+            Ok(_) => self.cx.console.message(&format!("--rm: descendants of {id} still run, so its record is kept")),
+            Err(error) => self.report_kept(&id, &error),
+        }
+    }
+
+    fn report_kept(&mut self, id: &str, error: &CliError) {
+        self.cx.console.message(&format!("--rm: the record of {id} is kept: {error}"));
+    }
+}

@@ -5,6 +5,7 @@ pub mod enum_values;
 pub mod env;
 pub mod error;
 pub mod event;
+pub mod fields;
 pub mod id;
 pub mod openrpc;
 pub mod params;

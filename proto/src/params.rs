@@ -1,6 +1,7 @@
 //! The parameters of every method. Unknown names are rejected, so that a typo never passes.
 
 use crate::event::EventType;
+use crate::fields::ProcessParams;
 use crate::pattern::Pattern;
 use crate::pty::Pty;
 use crate::until::Until;
@@ -9,7 +10,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Declares a struct of parameters: required ones first, then those with a default. It rejects unknown names, and leaves
-/// defaults out when it is written.
+/// defaults out when it is written. With `process` before its name it also has `fields` and `view`: for a method whose result
+/// has processes.
 macro_rules! params {
     ($(#[$doc:meta])* $name:ident {
         required { $($(#[$required:meta])* $r:ident: $rt:ty),* $(,)? }
@@ -22,6 +24,25 @@ macro_rules! params {
             $($(#[$required])* pub $r: $rt,)*
             $($(#[$field])* #[serde(default, skip_serializing_if = "crate::params::is_default")] pub $f: $t,)*
         }
+    };
+    (process $name:ident { required { $($required:tt)* } $($fields:tt)* }) => {
+        params!($name {
+            required { $($required)* }
+            $($fields)*
+            /// Only these fields of each process in the result.
+            fields: Option<Vec<String>>,
+            /// A set of fields with a name, in place of `fields`.
+            view: View,
+        });
+
+        impl ProcessParams for $name {
+            fn selection(&self) -> (Option<&[String]>, View) {
+                (self.fields.as_deref(), self.view)
+            }
+        }
+    };
+    (process $name:ident { $($fields:tt)* }) => {
+        params!(process $name { required {} $($fields)* });
     };
     ($(#[$doc:meta])* $name:ident { $($fields:tt)* }) => {
         params!($(#[$doc])* $name { required {} $($fields)* });
@@ -80,6 +101,17 @@ pub enum Encoding {
     Text,
     /// All bytes unchanged.
     Base64,
+}
+
+/// The fields of each process in a result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum View {
+    /// All of them.
+    #[default]
+    Full,
+    /// `id`, `name`, `status`, `exit_code`, `reason`, `cursor` and `output`.
+    Short,
 }
 
 /// Number of processes for which `wait` must see its condition.
@@ -142,7 +174,7 @@ params!(
 );
 
 params!(
-    ExecParams {
+    process ExecParams {
         /// Shell text. Either this or `argv`.
         command: Option<String>,
         /// The program and its arguments.
@@ -200,7 +232,7 @@ params!(
 );
 
 params!(
-    PollParams {
+    process PollParams {
         required { id: String }
         /// Position to read from. Default: the last 1000 characters.
         cursor: Option<u64>,
@@ -231,7 +263,7 @@ params!(
 );
 
 params!(
-    WaitParams {
+    process WaitParams {
         id: Option<String>,
         ids: Option<Vec<String>>,
         mode: WaitMode,
@@ -259,9 +291,9 @@ params!(
 
 params!(SignalParams { required { id: String, signal: String } });
 
-params!(PauseParams { required { id: String } });
+params!(process PauseParams { required { id: String } });
 
-params!(ResumeParams { required { id: String } });
+params!(process ResumeParams { required { id: String } });
 
 params!(
     WriteParams {
@@ -281,7 +313,7 @@ params!(CloseParams { required { id: String } });
 params!(ResizeParams { required { id: String, rows: u32, cols: u32 } });
 
 params!(
-    ListParams {
+    process ListParams {
         task_id: Option<String>,
         session_key: Option<String>,
         status: Option<Status>,
@@ -302,7 +334,7 @@ params!(
     }
 );
 
-params!(InspectParams { required { id: String } });
+params!(process InspectParams { required { id: String } });
 
 params!(
     ForgetParams {

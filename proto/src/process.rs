@@ -1,5 +1,6 @@
 //! The description of a process, as every method returns it.
 
+use crate::fields::FieldSet;
 use crate::id::ProcId;
 use crate::params::{Status, Stream};
 use crate::pattern::Pattern;
@@ -117,6 +118,15 @@ macro_rules! json_fields {
         pub struct $name { $($(#[$field])* pub $f: $t,)* }
 
         impl $name {
+            /// The names of all fields.
+            pub const FIELDS: &[&str] = &[$(stringify!($f)),*];
+
+            /// Appends `"name":value,` for every selected field to a JSON object that is already open.
+            pub fn write_selected(&self, selected: &FieldSet, out: &mut Vec<u8>) -> serde_json::Result<()> {
+                $(selected.write(stringify!($f), &self.$f, out)?;)*
+                Ok(())
+            }
+
             /// Appends `"name":value,` for every field to a JSON object that is already open.
             pub fn write_fields(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
                 $(
@@ -131,7 +141,7 @@ macro_rules! json_fields {
 }
 
 json_fields! {
-/// One run of a program.
+/// One run of a program. With `fields` or `view`, only the selected fields are there.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Process {
     pub id: ProcId,

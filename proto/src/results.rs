@@ -1,6 +1,7 @@
 //! The results of every method.
 
 use crate::event::{Event, SeqRange};
+use crate::fields::{FieldSet, ProcessFields, WriteSelected};
 use crate::id::ProcId;
 use crate::process::{Gap, Member, Process, Span, Truncated, Usage};
 use schemars::JsonSchema;
@@ -8,7 +9,31 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Declares a result. Its name ends in `Result` if a method returns it, so that it is the name of no method.
+/// With `process` before its name it is a process with more fields.
 macro_rules! result {
+    (process $name:ident { $($(#[$field:meta])* $f:ident: $t:ty),* $(,)? }) => {
+        result!($name {
+            #[serde(flatten)]
+            process: Process,
+            $($(#[$field])* $f: $t,)*
+        });
+
+        impl ProcessFields for $name {
+            const ADDED: &'static [&'static str] = &[$(stringify!($f)),*];
+
+            fn write_selected(&self, selected: &FieldSet, out: &mut Vec<u8>) -> serde_json::Result<()> {
+                self.process.write_selected(selected, out)?;
+                $(selected.write(stringify!($f), &self.$f, out)?;)*
+                Ok(())
+            }
+        }
+
+        impl WriteSelected for $name {
+            fn write_with(&self, selected: &FieldSet, out: &mut Vec<u8>) -> serde_json::Result<()> {
+                selected.write_object(self, None, out)
+            }
+        }
+    };
     ($(#[$doc:meta])* $name:ident { $($(#[$field:meta])* $f:ident: $t:ty),* $(,)? }) => {
         #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
         $(#[$doc])*
@@ -16,9 +41,7 @@ macro_rules! result {
     };
 }
 
-result!(ExecResult {
-    #[serde(flatten)]
-    process: Process,
+result!(process ExecResult {
     output: String,
     next_cursor: u64,
     /// The part that `max_output_tokens` cut. Null: nothing was cut.
@@ -44,9 +67,7 @@ pub enum Ready {
     Timeout,
 }
 
-result!(PollResult {
-    #[serde(flatten)]
-    process: Process,
+result!(process PollResult {
     output: String,
     /// The cursor of the first byte of this page.
     from: u64,
@@ -82,9 +103,7 @@ pub enum WaitStatus {
     Timeout,
 }
 
-result!(Waited {
-    #[serde(flatten)]
-    process: Process,
+result!(process Waited {
     /// The last 2000 characters.
     output: String,
     next_cursor: u64,
@@ -111,6 +130,33 @@ result!(WaitResult {
     clamped: bool,
     note: Option<String>,
 });
+
+impl WriteSelected for WaitResult {
+    fn write_with(&self, selected: &FieldSet, out: &mut Vec<u8>) -> serde_json::Result<()> {
+        let WaitResult { status, processes, timeout_ms, clamped, note } = self;
+        out.extend_from_slice(br#"{"processes":["#);
+        for (n, process) in processes.iter().enumerate() {
+            if n > 0 {
+                out.push(b',');
+            }
+            process.write_with(selected, out)?;
+        }
+        out.push(b']');
+        #[derive(Serialize)]
+        struct Rest<'a> {
+            status: WaitStatus,
+            timeout_ms: u64,
+            clamped: bool,
+            note: Option<&'a str>,
+        }
+        let rest = Rest { status: *status, timeout_ms: *timeout_ms, clamped: *clamped, note: note.as_deref() };
+        let start = out.len();
+        serde_json::to_writer(&mut *out, &rest)?;
+        // The brace of the rest continues the object.
+        out[start] = b',';
+        Ok(())
+    }
+}
 
 /// The end of a kill. Ordered from best to worst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -144,15 +190,9 @@ result!(KillResult { status: KillStatus, results: Vec<Killed> });
 
 result!(SignalResult { id: ProcId, signal: String });
 
-result!(PauseResult {
-    #[serde(flatten)]
-    process: Process,
-});
+result!(process PauseResult {});
 
-result!(ResumeResult {
-    #[serde(flatten)]
-    process: Process,
-});
+result!(process ResumeResult {});
 
 result!(
     WriteResult {
@@ -172,9 +212,7 @@ result!(CloseResult { id: ProcId, stdin: crate::process::Stdin });
 
 result!(ResizeResult { id: ProcId, rows: u32, cols: u32 });
 
-result!(Listed {
-    #[serde(flatten)]
-    process: Process,
+result!(process Listed {
     /// The last 200 characters.
     preview: String,
     /// Resources of the tree. Only with `usage`, while a process of the tree runs.
@@ -193,9 +231,7 @@ result!(ListResult {
     older: Option<u64>,
 });
 
-result!(InspectResult {
-    #[serde(flatten)]
-    process: Process,
+result!(process InspectResult {
     tree: Vec<Member>,
     usage: Usage,
     /// The file with the first bytes of output; null before the first byte.

@@ -3,6 +3,7 @@
 use super::Context;
 use super::options::caller_env;
 use super::options::exec::{self, PtyDefault};
+use super::options::fields::Fields;
 use super::options::ready::{self, Readiness};
 use super::wait::signed;
 use crate::args;
@@ -33,6 +34,8 @@ pub struct Args {
     #[arg(long = "yield", value_name = "TIME", value_parser = args::duration_ms)]
     yield_ms: Option<u64>,
     #[command(flatten)]
+    fields: Fields,
+    #[command(flatten)]
     what: exec::Program,
 }
 
@@ -45,9 +48,23 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     params.yield_ms = args.yield_ms.unwrap_or(0);
     params.ready = readiness.as_ref().map(|ready| ready.until.clone());
     params.ready_timeout_ms = readiness.as_ref().and_then(|ready| ready.timeout_ms).map(signed);
+    // Without readiness the exit code depends on the start alone.
+    let needed: &[&str] = if readiness.is_some() { &["ready", "status", "exit_code"] } else { &[] };
+    let selection = args.fields.select(cx, needed);
+    (params.fields, params.view) = (selection.fields.clone(), selection.view);
     let ready_time = readiness.as_ref().map_or(Duration::ZERO, Readiness::time);
     cx.connection.expect_wait(Duration::from_millis(params.yield_ms).saturating_add(ready_time));
     let raw = cx.connection.call_raw_with_retry::<api::Exec>(|_| params.clone())?;
+    // Without this error a script would go on as if the process were ready.
+    let missing = || CallError::Protocol("the daemon did not report whether it is ready".into());
+    if selection.is_partial() {
+        selection.print(&raw, cx)?;
+        if readiness.is_none() {
+            return Ok(DONE);
+        }
+        let known: ReadyFields = serde_json::from_str(raw.get()).map_err(|_| missing())?;
+        return Ok(ready::exit_code(known.ready, known.status, known.exit_code));
+    }
     let result = cx.show::<api::Exec>(&raw, format_started)?;
     if let Some(limits) = limits::unenforced(&result.process).filter(|_| !cx.json) {
         cx.console.message(&limits);
@@ -63,8 +80,6 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
         }
         return Ok(DONE);
     };
-    // Without this error a script would go on as if the process were ready.
-    let missing = || CallError::Protocol("the daemon did not report whether it is ready".into());
     let ready = result.ready.ok_or_else(missing)?;
     let sentence = ready::sentence(ready, &result.process, &asked);
     match ready {
@@ -73,7 +88,15 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
         results::Ready::Timeout | results::Ready::Exited if cx.json => {}
         results::Ready::Timeout | results::Ready::Exited => report(&sentence, &result, cx),
     }
-    Ok(ready::exit_code(ready, &result.process))
+    Ok(ready::exit_code(ready, result.process.status, result.process.exit_code))
+}
+
+/// The fields that decide the exit code of a call with readiness.
+#[derive(serde::Deserialize)]
+struct ReadyFields {
+    ready: results::Ready,
+    status: Status,
+    exit_code: Option<i32>,
 }
 
 /// Prints a sentence and the last lines of output on standard error: in a pipe, standard output has the id alone.

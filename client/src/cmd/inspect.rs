@@ -1,6 +1,7 @@
 //! `inspect`: shows everything about one process, and its last lines.
 
 use super::Context;
+use super::options::fields::{Fields, Selection};
 use crate::error::{CliError, DONE};
 use crate::local_time;
 use crate::render::inspect::{TimeContext, inspect};
@@ -17,10 +18,13 @@ const NOTES: &str = "Times are local, and RFC 3339 with --json. Sizes of the tre
 pub struct Args {
     /// The process: its id, a unique start of that, its name, @last or @failed
     pub id: String,
+    #[command(flatten)]
+    fields: Fields,
 }
 
 pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
-    let params = params::InspectParams { id: args.id };
+    let Selection { fields, view, .. } = args.fields.select(cx, &[]);
+    let params = params::InspectParams { id: args.id, fields, view };
     if cx.json {
         let raw = cx.connection.call_raw_with_retry::<api::Inspect>(|_| params.clone())?;
         return cx.document(&raw).map(|()| DONE);

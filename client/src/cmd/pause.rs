@@ -1,6 +1,7 @@
 //! `pause`: stops a process and everything it started, until `resume`.
 
 use super::Context;
+use super::options::fields::{Fields, Selection};
 use crate::error::CliError;
 use crate::render;
 use toold_proto::process::Process;
@@ -10,10 +11,14 @@ use toold_proto::{api, params};
 pub struct Args {
     /// The process: its id, a unique start of that, its name, @last or @failed
     pub id: String,
+    #[command(flatten)]
+    fields: Fields,
 }
 
 pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
-    cx.call_once::<api::Pause>(&params::PauseParams { id: args.id }, |result, _| text(&result.process))
+    let Selection { fields, view, .. } = args.fields.select(cx, &[]);
+    let params = params::PauseParams { id: args.id, fields, view };
+    cx.call_once::<api::Pause>(&params, |result, _| text(&result.process))
 }
 
 fn text(process: &Process) -> String {

@@ -1,6 +1,7 @@
 //! `poll`: shows a process and its latest output.
 
 use super::Context;
+use super::options::fields::{Fields, Selection};
 use crate::args;
 use crate::blocking::{CallError, parse};
 use crate::error::{CliError, DONE};
@@ -26,12 +27,17 @@ pub struct Args {
     /// The bytes as they are, with their escape sequences; base64 with --json
     #[arg(long)]
     raw: bool,
+    #[command(flatten)]
+    fields: Fields,
 }
 
 pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     let (ansi, encoding) = if args.raw { (Ansi::Keep, Encoding::Base64) } else { Default::default() };
+    let Selection { fields, view, .. } = args.fields.select(cx, &[]);
     let params = params::PollParams {
         id: args.id,
+        fields,
+        view,
         cursor: args.cursor,
         wait_ms: args.wait.unwrap_or(0),
         stream: args.stream,

@@ -1,6 +1,7 @@
 //! `resume`: continues a process that is stopped.
 
 use super::Context;
+use super::options::fields::{Fields, Selection};
 use crate::error::CliError;
 use crate::render;
 use toold_proto::{api, params};
@@ -9,10 +10,12 @@ use toold_proto::{api, params};
 pub struct Args {
     /// The process: its id, a unique start of that, its name, @last or @failed
     pub id: String,
+    #[command(flatten)]
+    fields: Fields,
 }
 
 pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
-    cx.call_once::<api::Resume>(&params::ResumeParams { id: args.id }, |result, _| {
-        format!("{}\n", render::poll::summary(&result.process))
-    })
+    let Selection { fields, view, .. } = args.fields.select(cx, &[]);
+    let params = params::ResumeParams { id: args.id, fields, view };
+    cx.call_once::<api::Resume>(&params, |result, _| format!("{}\n", render::poll::summary(&result.process)))
 }

@@ -2,10 +2,12 @@
 
 use super::Context;
 use super::kill::one_or_many;
+use super::options::fields::Fields;
 use crate::args;
-use crate::blocking::parse;
+use crate::blocking::CallError;
 use crate::error::{CliError, DONE, FAILED, TIMED_OUT};
 use crate::render;
+use serde_json::value::RawValue;
 use std::time::{Duration, Instant};
 use toold_proto::api;
 use toold_proto::params::{self, Status, WaitMode};
@@ -37,6 +39,8 @@ pub struct Args {
     /// Mark exits that this call reports as acknowledged by consumer NAME
     #[arg(long, value_name = "NAME")]
     consumer: Option<String>,
+    #[command(flatten)]
+    fields: Fields,
 }
 
 #[derive(Debug, clap::Args)]
@@ -69,8 +73,17 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     let mode = if args.any { WaitMode::Any } else { WaitMode::All };
     let waited_for = args.ids.clone();
     let (id, ids) = one_or_many(args.ids);
-    let params =
-        params::WaitParams { id, ids, mode, until, timeout_ms: args.timeout.map(signed), consumer: args.consumer };
+    let selection = args.fields.select(cx, &["status", "exit_code"]);
+    let params = params::WaitParams {
+        id,
+        ids,
+        mode,
+        until,
+        timeout_ms: args.timeout.map(signed),
+        consumer: args.consumer,
+        fields: selection.fields.clone(),
+        view: selection.view,
+    };
     let time = Duration::from_millis(args.timeout.unwrap_or(DEFAULT_TIMEOUT_MS));
     let mut meanwhile = cx.show_waiting(waited_for);
     cx.connection.limit_answers(ANSWER_MARGIN);
@@ -80,12 +93,16 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
         let left = time.saturating_sub(before);
         let raw = cx.call_long::<api::Wait>(|passed| shortened(&params, before + passed), left, &mut meanwhile);
         let raw = raw.map_err(|error| error.of_wait(time))?;
-        let result = parse::<api::Wait>(&raw)?;
+        let result = outcome(&raw)?;
         // The daemon limits one wait. We were asked for a longer one.
         if result.status != WaitStatus::Timeout || !result.clamped || began.elapsed() >= time {
             break raw;
         }
     };
+    if selection.is_partial() {
+        selection.print(&raw, cx)?;
+        return Ok(outcome(&raw)?.exit_code(&params));
+    }
     let mut result = cx.show::<api::Wait>(&raw, render::wait::wait)?;
     if !cx.json {
         // After a lost connection the result has only the time that was left.
@@ -158,26 +175,57 @@ pub fn signed(ms: u64) -> i64 {
     i64::try_from(ms).unwrap_or(i64::MAX)
 }
 
-/// Returns the process's own code; of several the first that is not zero, in the order they were given.
-pub fn exit_code(result: &results::WaitResult, params: &params::WaitParams) -> u8 {
-    let missed = missed(&params.until).is_some();
-    match result.status {
-        WaitStatus::Timeout => TIMED_OUT,
-        WaitStatus::Matched => DONE,
-        WaitStatus::Exited if missed => FAILED,
-        WaitStatus::Exited => result
-            .processes
-            .iter()
-            .map(|waited| &waited.process)
-            .filter(|process| params.mode == WaitMode::All || has_ended(process))
-            .map(own_code)
-            .find(|code| *code != DONE)
-            .unwrap_or(DONE),
+/// The facts of a wait that decide the exit code. They are there also if other fields were not selected.
+#[derive(serde::Deserialize)]
+struct Outcome {
+    status: WaitStatus,
+    clamped: bool,
+    processes: Vec<End>,
+}
+
+/// The state of a process after a wait.
+#[derive(serde::Deserialize)]
+struct End {
+    status: Status,
+    exit_code: Option<i32>,
+}
+
+fn outcome(raw: &RawValue) -> Result<Outcome, CallError> {
+    serde_json::from_str(raw.get()).map_err(|e| CallError::Protocol(format!("cannot read the result of wait: {e}")))
+}
+
+impl Outcome {
+    /// Returns the process's own code; of several the first that is not zero, in the order they were given.
+    fn exit_code(&self, params: &params::WaitParams) -> u8 {
+        let missed = missed(&params.until).is_some();
+        match self.status {
+            WaitStatus::Timeout => TIMED_OUT,
+            WaitStatus::Matched => DONE,
+            WaitStatus::Exited if missed => FAILED,
+            WaitStatus::Exited => self
+                .processes
+                .iter()
+                .filter(|end| params.mode == WaitMode::All || is_ended(end.status))
+                .map(|end| code_of(end.status, end.exit_code))
+                .find(|code| *code != DONE)
+                .unwrap_or(DONE),
+        }
     }
 }
 
+/// Returns the exit code of a whole result.
+pub fn exit_code(result: &results::WaitResult, params: &params::WaitParams) -> u8 {
+    let end = |waited: &results::Waited| End { status: waited.process.status, exit_code: waited.process.exit_code };
+    let processes = result.processes.iter().map(end).collect();
+    Outcome { status: result.status, clamped: result.clamped, processes }.exit_code(params)
+}
+
 pub fn has_ended(process: &Process) -> bool {
-    match process.status {
+    is_ended(process.status)
+}
+
+fn is_ended(status: Status) -> bool {
+    match status {
         Status::Exited | Status::Lost => true,
         Status::Starting | Status::Running => false,
     }
@@ -185,8 +233,13 @@ pub fn has_ended(process: &Process) -> bool {
 
 /// Returns the code that a shell would see. An unknown code is 1, never 0.
 pub fn own_code(process: &Process) -> u8 {
-    match process.exit_code {
-        Some(code) if process.status != Status::Lost => u8::try_from(code & 0xff).unwrap_or(FAILED),
+    code_of(process.status, process.exit_code)
+}
+
+/// Does the same for a process of which only these fields are known.
+pub fn code_of(status: Status, exit_code: Option<i32>) -> u8 {
+    match exit_code {
+        Some(code) if status != Status::Lost => u8::try_from(code & 0xff).unwrap_or(FAILED),
         // Lost, failed to start, or still running where that cannot be.
         Some(_) | None => FAILED,
     }

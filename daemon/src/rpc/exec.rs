@@ -3,7 +3,8 @@
 use super::context::Daemon;
 use super::events::{consumer, exit_receipt};
 use super::poll::remember_exit;
-use super::wire::{Peer, WithReceipt};
+use super::process_response::ProcessResponse;
+use super::wire::Peer;
 use crate::clock::wall_ms;
 use crate::proc::condition::Readiness;
 use crate::proc::output::{FittedOutput, read_fitted};
@@ -12,6 +13,7 @@ use crate::registry::{NamePolicy, Spawned};
 use crate::spec;
 use std::sync::Arc;
 use std::time::Duration;
+use toold_proto::fields::FieldSet;
 use toold_proto::{RpcError, params, results};
 
 /// The output in an answer, in tokens, if the call has no `max_output_tokens`.
@@ -23,7 +25,8 @@ pub async fn exec(
     mut call: params::ExecParams,
     daemon: Arc<Daemon>,
     peer: Arc<Peer>,
-) -> Result<WithReceipt<results::ExecResult>, RpcError> {
+) -> Result<ProcessResponse<results::ExecResult>, RpcError> {
+    let fields = FieldSet::of::<results::ExecResult>(&call)?;
     let config = &daemon.registry.config;
     let readiness = Readiness::from_call(&call, config.max_wait_ms)?;
     let request = spec::build(&call, config)?;
@@ -48,5 +51,5 @@ pub async fn exec(
     let process = proc.view_of(&state, wall_ms());
     let receipt = exit_receipt(&daemon, consumer, process.exited_at.is_some().then_some(&proc).into_iter());
     let result = results::ExecResult { process, output, next_cursor: next, truncated, gap, existing, ready };
-    Ok(WithReceipt { result, receipt })
+    Ok(ProcessResponse { result, fields, receipt })
 }

@@ -1,19 +1,22 @@
 //! `inspect`.
 
 use super::context::Daemon;
+use super::process_response::PreviewedResponse;
 use super::wire::Peer;
 use crate::clock::wall_ms;
 use crate::disk::call_on_disk;
 use crate::proc::cut::{self, cut_list};
 use crate::proc::tree;
 use std::sync::Arc;
+use toold_proto::fields::FieldSet;
 use toold_proto::{RpcError, params, results};
 
 pub async fn inspect(
     call: params::InspectParams,
     daemon: Arc<Daemon>,
     _: Arc<Peer>,
-) -> Result<results::InspectResult, RpcError> {
+) -> Result<PreviewedResponse<results::InspectResult>, RpcError> {
+    let fields = FieldSet::of::<results::InspectResult>(&call)?;
     let proc = daemon.find(&call.id)?;
     let state = proc.state();
     let alive = !state.is_final() && state.shim_pid > 0;
@@ -26,7 +29,7 @@ pub async fn inspect(
     if cut_list(&mut env_names, cut::SINGLE.text) {
         process.cut.get_or_insert_default().push("env_names".into());
     }
-    Ok(results::InspectResult {
+    let result = results::InspectResult {
         process,
         usage: tree::usage(&members),
         tree: members,
@@ -36,5 +39,6 @@ pub async fn inspect(
         shim_pid: alive.then_some(state.shim_pid),
         timeout_ms: proc.spec.timeout_ms,
         heartbeat_ms: proc.spec.heartbeat_ms,
-    })
+    };
+    Ok(PreviewedResponse::new(result, fields, &proc).await)
 }

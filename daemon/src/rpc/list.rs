@@ -9,7 +9,9 @@ use crate::proc::state::State;
 use crate::proc::{output, tree};
 use crate::registry::{Selection, Selector};
 use std::sync::Arc;
+use toold_proto::fields::{FieldSet, OUTPUT};
 use toold_proto::process::Usage;
+use toold_proto::results::Listed;
 use toold_proto::{ErrorKind, RpcError, params};
 
 const DEFAULT_LIMIT: u64 = 200;
@@ -18,6 +20,8 @@ const DEFAULT_LIMIT: u64 = 200;
 /// never in memory twice.
 pub struct ListResponse {
     rows: Vec<ListRow>,
+    /// The fields to write of each process. None: all.
+    fields: Option<FieldSet>,
     total: u64,
     older: Option<u64>,
     /// The bytes of rows that the answer has room for. The oldest are left out.
@@ -34,7 +38,10 @@ impl WriteJson for ListResponse {
             if n > 0 {
                 out.push(b',');
             }
-            row.write_json(out)?;
+            match &self.fields {
+                None => row.write_json(out)?,
+                Some(fields) => row.write_selected(fields, out)?,
+            }
             if out.len() - start > self.max_len {
                 out.truncate(before);
                 omitted = self.rows.len() - n;
@@ -78,6 +85,14 @@ impl WriteJson for ListRow {
 }
 
 impl ListRow {
+    /// Writes the selected fields. A process in a list has no output but its preview.
+    fn write_selected(&self, fields: &FieldSet, out: &mut Vec<u8>) -> serde_json::Result<()> {
+        let process = self.proc.listed_view(&self.state, self.now);
+        let preview = self.preview.as_deref().unwrap_or_default().to_owned();
+        let listed = Listed { process, preview, usage: self.usage };
+        fields.write_object(&listed, Some(&listed.preview), out)
+    }
+
     /// Reads everything that needs no disk.
     fn read(proc: Arc<Proc>, with_usage: bool, now: u64) -> ListRow {
         let state = proc.state();
@@ -94,6 +109,8 @@ impl ListRow {
 }
 
 pub async fn list(call: params::ListParams, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<ListResponse, RpcError> {
+    let fields = FieldSet::of::<Listed>(&call)?;
+    let selects = |names: &[&str]| fields.as_ref().is_some_and(|fields| names.iter().any(|name| fields.contains(name)));
     let limit = call.limit.unwrap_or(DEFAULT_LIMIT);
     if limit == 0 {
         return Err(RpcError::param("limit", "must be at least 1"));
@@ -102,7 +119,7 @@ pub async fn list(call: params::ListParams, daemon: Arc<Daemon>, _: Arc<Peer>) -
     // Half of what may wait unread, so that a list is possible while another answer waits.
     let max_len = (daemon.registry.config.max_outgoing_bytes / 2) as usize;
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    let with_usage = call.usage;
+    let with_usage = call.usage || selects(&["usage"]);
     let selector = Selector {
         task_id: call.task_id,
         session_key: call.session_key,
@@ -122,9 +139,10 @@ pub async fn list(call: params::ListParams, daemon: Arc<Daemon>, _: Arc<Peer>) -
     } else {
         read()
     };
-    if rows.iter().any(|row| row.preview.is_none()) {
+    let with_preview = fields.is_none() || selects(&["preview", OUTPUT]);
+    if with_preview && rows.iter().any(|row| row.preview.is_none()) {
         let unread = rows.iter_mut().filter(|row| row.preview.is_none());
         call_on_disk(async { unread.for_each(ListRow::read_preview) }).await;
     }
-    Ok(ListResponse { rows, total, older, max_len })
+    Ok(ListResponse { rows, fields, total, older, max_len })
 }

@@ -14,6 +14,7 @@ mod list;
 mod log;
 mod pause;
 mod poll;
+mod process_response;
 pub mod register;
 mod resize;
 mod resume;
@@ -37,19 +38,19 @@ pub fn module(daemon: Arc<Daemon>) -> RpcModule<Daemon> {
     register_like::<api::Exec, _, _, _, _>(&mut m, &daemon, |call, daemon, peer| {
         call_on_disk(exec::exec(call, daemon, peer))
     });
-    register::<api::Poll, _, _, _>(&mut m, &daemon, poll::poll);
+    register_like::<api::Poll, _, _, _, _>(&mut m, &daemon, poll::poll);
     register::<api::Log, _, _, _>(&mut m, &daemon, |call, daemon, peer| call_on_disk(log::log(call, daemon, peer)));
     register_like::<api::Wait, _, _, _, _>(&mut m, &daemon, wait::wait);
     register::<api::Kill, _, _, _>(&mut m, &daemon, kill::kill);
     register::<api::Signal, _, _, _>(&mut m, &daemon, signal::signal);
-    register::<api::Pause, _, _, _>(&mut m, &daemon, pause::pause);
-    register::<api::Resume, _, _, _>(&mut m, &daemon, resume::resume);
+    register_like::<api::Pause, _, _, _, _>(&mut m, &daemon, pause::pause);
+    register_like::<api::Resume, _, _, _, _>(&mut m, &daemon, resume::resume);
     register::<api::Write, _, _, _>(&mut m, &daemon, write::write);
     register::<api::Submit, _, _, _>(&mut m, &daemon, write::submit);
     register::<api::Close, _, _, _>(&mut m, &daemon, close::close);
     register::<api::Resize, _, _, _>(&mut m, &daemon, resize::resize);
     register_like::<api::List, _, _, _, _>(&mut m, &daemon, list::list);
-    register::<api::Inspect, _, _, _>(&mut m, &daemon, inspect::inspect);
+    register_like::<api::Inspect, _, _, _, _>(&mut m, &daemon, inspect::inspect);
     register::<api::Forget, _, _, _>(&mut m, &daemon, |call, daemon, peer| {
         call_on_disk(forget::forget(call, daemon, peer))
     });

@@ -2,6 +2,7 @@
 
 use super::context::Daemon;
 use super::error::{already_exited, check_running, no_reply};
+use super::process_response::PreviewedResponse;
 use super::wire::Peer;
 use crate::clock::wall_ms;
 use crate::proc::Proc;
@@ -9,6 +10,7 @@ use crate::proc::control::Control;
 use crate::proc::handle::NoReply;
 use crate::store::shim_level;
 use std::sync::Arc;
+use toold_proto::fields::FieldSet;
 use toold_proto::process::Process;
 use toold_proto::{ErrorKind, RpcError, params, results};
 
@@ -16,9 +18,11 @@ pub async fn pause(
     call: params::PauseParams,
     daemon: Arc<Daemon>,
     _: Arc<Peer>,
-) -> Result<results::PauseResult, RpcError> {
+) -> Result<PreviewedResponse<results::PauseResult>, RpcError> {
+    let fields = FieldSet::of::<results::PauseResult>(&call)?;
     let proc = find_pausable(&daemon, &call.id)?;
-    Ok(results::PauseResult { process: described(&proc, "pause", proc.control(Control::Pause).await)? })
+    let result = results::PauseResult { process: described(&proc, "pause", proc.control(Control::Pause).await)? };
+    Ok(PreviewedResponse::new(result, fields, &proc).await)
 }
 
 /// Finds a running process whose shim can stop and continue it.

@@ -1,6 +1,7 @@
 //! `poll`.
 
 use super::context::Daemon;
+use super::process_response::ProcessResponse;
 use super::wire::Peer;
 use crate::clock::wall_ms;
 use crate::log::from_wire;
@@ -10,6 +11,7 @@ use crate::proc::state::State;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
+use toold_proto::fields::FieldSet;
 use toold_proto::{RpcError, params, results};
 
 const DEFAULT_PAGE_LEN: u64 = 65_536;
@@ -20,7 +22,8 @@ pub async fn poll(
     call: params::PollParams,
     daemon: Arc<Daemon>,
     peer: Arc<Peer>,
-) -> Result<results::PollResult, RpcError> {
+) -> Result<ProcessResponse<results::PollResult>, RpcError> {
+    let fields = FieldSet::of::<results::PollResult>(&call)?;
     let proc = daemon.find(&call.id)?;
     if call.max_bytes == Some(0) {
         return Err(RpcError::param("max_bytes", "must be at least 1"));
@@ -38,14 +41,15 @@ pub async fn poll(
     let exit_seen = || peer.seen_exits.contains(proc.spec.id.bits());
     let (state, page) = wait_page(&proc, query, deadline, exit_seen).await?;
     remember_exit(&peer, &proc, &state);
-    Ok(results::PollResult {
+    let result = results::PollResult {
         process: proc.view_of(&state, wall_ms()),
         output: page.output,
         from: page.from,
         next_cursor: page.next,
         gap: page.gap,
         spans: page.spans,
-    })
+    };
+    Ok(ProcessResponse { result, fields, receipt: None })
 }
 
 /// Remembers that a client was sent an exit while output may still follow.

@@ -3,7 +3,8 @@
 use super::context::Daemon;
 use super::events::{consumer, exit_receipt};
 use super::poll::remember_exit;
-use super::wire::{Peer, WithReceipt};
+use super::process_response::ProcessResponse;
+use super::wire::Peer;
 use crate::clock::wall_ms;
 use crate::disk::on_disk;
 use crate::proc::Proc;
@@ -11,6 +12,7 @@ use crate::proc::condition::{Condition, Reached, wait_for_many};
 use crate::proc::output::read_tail;
 use std::sync::Arc;
 use std::time::Duration;
+use toold_proto::fields::FieldSet;
 use toold_proto::results::{WaitStatus, Waited};
 use toold_proto::{RpcError, params, results};
 
@@ -26,7 +28,8 @@ pub async fn wait(
     call: params::WaitParams,
     daemon: Arc<Daemon>,
     peer: Arc<Peer>,
-) -> Result<WithReceipt<results::WaitResult>, RpcError> {
+) -> Result<ProcessResponse<results::WaitResult>, RpcError> {
+    let fields = FieldSet::of::<Waited>(&call)?;
     let asked = call.timeout_ms.unwrap_or(DEFAULT_TIMEOUT_MS);
     if asked <= 0 {
         return Err(RpcError::too_small("timeout_ms", 1, asked));
@@ -56,7 +59,8 @@ pub async fn wait(
     let exited = procs.iter().zip(&processes).filter(|(_, waited)| waited.process.exited_at.is_some());
     let receipt = exit_receipt(&daemon, consumer, exited.map(|(proc, _)| proc));
     let note = clamped.then(|| format!("the timeout of {asked} ms was cut to max_wait_ms, {max} ms"));
-    Ok(WithReceipt { result: results::WaitResult { status, processes, timeout_ms, clamped, note }, receipt })
+    let result = results::WaitResult { status, processes, timeout_ms, clamped, note };
+    Ok(ProcessResponse { result, fields, receipt })
 }
 
 fn selected(call: &params::WaitParams, daemon: &Daemon) -> Result<Vec<Arc<Proc>>, RpcError> {

@@ -16,6 +16,7 @@ mod exec_merge;
 mod exec_output;
 mod exec_secrets;
 mod exec_start;
+mod fields;
 mod forget;
 pub mod framing;
 mod ids;

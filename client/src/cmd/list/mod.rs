@@ -4,6 +4,7 @@ mod sort;
 mod watch;
 
 use super::Context;
+use super::options::fields::{Fields, Selection};
 use crate::error::{CliError, DONE};
 use crate::local_time::now_ms;
 use crate::render::list::{Row, list};
@@ -63,6 +64,8 @@ pub struct Args {
     /// With --json: also the CPU and memory that each process uses
     #[arg(long)]
     usage: bool,
+    #[command(flatten)]
+    fields: Fields,
 }
 
 /// A value of the STATUS column.
@@ -121,6 +124,7 @@ impl Args {
             ended_within_ms: (!json && self.recent()).then_some(RECENT_MS),
             usage: self.usage || !json,
             limit,
+            ..params::ListParams::default()
         }
     }
 
@@ -169,7 +173,8 @@ impl Args {
     }
 }
 
-pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
+pub fn run(mut args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
+    let Selection { fields, view, .. } = std::mem::take(&mut args.fields).select(cx, &[]);
     if args.limit == Some(0) {
         return Err(CliError::Usage("-n must be at least 1".into()));
     }
@@ -178,7 +183,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
             let why = "--json prints the daemon's answer as it is: sort it with jq, and watch with `toolctl events -f --json`";
             return Err(CliError::Usage(why.into()));
         }
-        let params = args.params(true);
+        let params = params::ListParams { fields, view, ..args.params(true) };
         let raw = cx.connection.call_raw_with_retry::<api::List>(|_| params.clone())?;
         return cx.document(&raw).map(|()| DONE);
     }

@@ -89,7 +89,7 @@ fn ended(params: &params::WaitParams, time: Option<Duration>, cx: &mut Context<'
 /// Notifies about one process in every way that was requested. One that fails does not stop the others.
 fn notify_about(waited: &results::Waited, args: &Args, cx: &mut Context<'_>) {
     if let Some(command) = &args.run {
-        let inspect = params::InspectParams { id: waited.process.id.to_string() };
+        let inspect = params::InspectParams { id: waited.process.id.to_string(), ..Default::default() };
         // It was forgotten meanwhile, so there is no log either.
         let log = cx.connection.call_with_retry::<api::Inspect>(&inspect).ok().and_then(|inspected| inspected.log_path);
         if let Err(why) = hook::run(command, hook::environment(waited, log), cx.json) {

@@ -2,5 +2,6 @@
 
 pub mod caller_env;
 pub mod exec;
+pub mod fields;
 pub mod ready;
 pub mod watch;

@@ -1,11 +1,12 @@
 //! `--ready-…`: the condition that makes a process ready, and its timeout.
 
 use crate::args;
-use crate::cmd::wait::own_code;
+use crate::cmd::wait::code_of;
 use crate::error::{DONE, FAILED, TIMED_OUT};
 use crate::render::{poll, time};
 use clap::Args;
 use std::time::Duration;
+use toold_proto::params::Status;
 use toold_proto::pattern::Pattern;
 use toold_proto::process::Process;
 use toold_proto::results;
@@ -67,11 +68,11 @@ impl ReadyOptions {
 }
 
 /// Returns the exit code. An end before it was ready is a failure, also an end with 0.
-pub fn exit_code(ready: results::Ready, process: &Process) -> u8 {
+pub fn exit_code(ready: results::Ready, status: Status, exit_code: Option<i32>) -> u8 {
     match ready {
         results::Ready::Ready => DONE,
         results::Ready::Timeout => TIMED_OUT,
-        results::Ready::Exited => match own_code(process) {
+        results::Ready::Exited => match code_of(status, exit_code) {
             DONE => FAILED,
             code => code,
         },

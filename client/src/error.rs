@@ -322,6 +322,7 @@ mod tests {
             (ErrorKind::AlreadyExists, 1),
             (ErrorKind::Unavailable, 1),
             (ErrorKind::Conflict, 1),
+            (ErrorKind::Cancelled, 1),
             (ErrorKind::Internal, 1),
             (ErrorKind::MethodNotFound, 1),
         ];

@@ -105,12 +105,12 @@ macro_rules! process_example {
 methods! {
     /// Start a process.
     /// Answers when the program runs; with `yield_ms`, when it has exited or the time is over.
-    Exec = "exec" (params::ExecParams) -> results::ExecResult, [Limit, Denied, SpawnFailed, AlreadyExists, Unavailable, Conflict],
+    Exec = "exec" (params::ExecParams) -> results::ExecResult, [Limit, Denied, SpawnFailed, AlreadyExists, Unavailable, Conflict, Cancelled],
         r#"{"command": "make test", "cwd": "/home/me/project", "yield_ms": 1000}"#
         => process_example!(r#""output":"make: *** No rule\n","next_cursor":25,"truncated":null,"gap":null"#);
     /// Return a process and its output from a cursor on.
     /// Consumes nothing. With `wait_ms` it waits for new output, the exit or the end of the output.
-    Poll = "poll" (params::PollParams) -> results::PollResult, [NotFound, AmbiguousId],
+    Poll = "poll" (params::PollParams) -> results::PollResult, [NotFound, AmbiguousId, Cancelled],
         r#"{"id": "proc_0123456789ab", "cursor": 0, "wait_ms": 10000}"#
         => process_example!(r#""output":"make: *** No rule\n","from":0,"next_cursor":25,"gap":null"#);
     /// Return the output by line.
@@ -120,7 +120,7 @@ methods! {
         => r#"{"id":"proc_0123456789ab","output":"error: no such file\n","total_lines":120,"first_line":17,"lines_shown":1,"matched_lines":1,"next_offset":null,"truncated":false,"gap":null}"#;
     /// Wait until processes exit, close their output or print a match.
     /// After a timeout they keep running. What was printed before the call matches too.
-    Wait = "wait" (params::WaitParams) -> results::WaitResult, [NotFound, AmbiguousId],
+    Wait = "wait" (params::WaitParams) -> results::WaitResult, [NotFound, AmbiguousId, Cancelled],
         r#"{"ids": ["proc_0123456789ab"], "until": {"match": "listening on"}, "timeout_ms": 30000}"#
         => concat!(
             r#"{"status":"matched","processes":["#,
@@ -204,7 +204,7 @@ methods! {
         => r#"true"#;
     /// Return the next events for a named consumer.
     /// An event comes again until it is acknowledged.
-    EventsNext = "events.next" (params::EventsNextParams) -> results::EventsNextResult, [NotFound, AmbiguousId, Limit],
+    EventsNext = "events.next" (params::EventsNextParams) -> results::EventsNextResult, [NotFound, AmbiguousId, Limit, Cancelled],
         r#"{"consumer": "chat-42", "session_key": "chat-42", "limit": 10, "wait_ms": 30000}"#
         => r#"{"consumer":"chat-42","events":[{"seq":1217,"at":"2026-11-16T03:28:50.123Z","type":"closed","id":"proc_0123456789ab","session_key":"chat-42","task_id":null,"name":"web","bytes":120,"lines":3}],"position":1216,"last":1217,"missing":null,"created":false,"forgotten":null,"damaged":null}"#;
     /// Acknowledge all events up to a number.

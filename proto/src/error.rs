@@ -23,6 +23,7 @@ pub enum ErrorKind {
     AlreadyExists,
     Unavailable,
     Conflict,
+    Cancelled,
 }
 
 impl ErrorKind {
@@ -42,6 +43,7 @@ impl ErrorKind {
             ErrorKind::AlreadyExists => -32007,
             ErrorKind::Unavailable => -32008,
             ErrorKind::Conflict => -32009,
+            ErrorKind::Cancelled => -32800,
         }
     }
 
@@ -63,6 +65,7 @@ impl ErrorKind {
             ErrorKind::AlreadyExists => "already_exists",
             ErrorKind::Unavailable => "unavailable",
             ErrorKind::Conflict => "conflict",
+            ErrorKind::Cancelled => "cancelled",
         }
     }
 
@@ -88,6 +91,9 @@ impl ErrorKind {
             ErrorKind::AlreadyExists => "the name is in use; data.process is the running process",
             ErrorKind::Unavailable => "a feature is not available here; the message has the remedy",
             ErrorKind::Conflict => "the request_id was used to run something else; data.process is what it started",
+            ErrorKind::Cancelled => {
+                "the client cancelled the call with `$/cancelRequest`; nothing happened to processes"
+            }
         }
     }
 }

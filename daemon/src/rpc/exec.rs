@@ -4,7 +4,7 @@ use super::context::Daemon;
 use super::events::{consumer, exit_receipt};
 use super::poll::remember_exit;
 use super::process_response::ProcessResponse;
-use super::wire::Peer;
+use super::wire::{Peer, cancel};
 use crate::clock::wall_ms;
 use crate::proc::condition::Readiness;
 use crate::proc::output::{FittedOutput, read_fitted};
@@ -35,15 +35,24 @@ pub async fn exec(
     let consumer = consumer(&daemon, call.consumer.as_deref())?;
     let policy = NamePolicy { if_running: call.if_running, uid: peer.uid, pid: peer.pid };
     let Spawned { proc, existing } = daemon.registry.spawn(request, policy).await?;
-    let mut ready = None;
-    if let Some(readiness) = readiness {
-        ready = Some(readiness.wait(&proc).await?);
-    } else if call.yield_ms > 0 {
-        let timeout = Duration::from_millis(call.yield_ms.min(config.max_wait_ms));
-        let mut state = proc.subscribe();
-        // The exit, and not the close: a descendant may hold a pipe open.
-        let _ = tokio::time::timeout(timeout, state.wait_for(State::has_ended)).await;
-    }
+    let wait = async {
+        if let Some(readiness) = readiness {
+            return readiness.wait(&proc).await.map(Some);
+        }
+        if call.yield_ms > 0 {
+            let timeout = Duration::from_millis(call.yield_ms.min(config.max_wait_ms));
+            let mut state = proc.subscribe();
+            // The exit, and not the close: a descendant may hold a pipe open.
+            let _ = tokio::time::timeout(timeout, state.wait_for(State::has_ended)).await;
+        }
+        Ok(None)
+    };
+    let ready = tokio::select! {
+        biased;
+        ready = wait => ready?,
+        // The process runs on, and the caller may know it only by its `request_id`.
+        () = cancel::requested() => return Err(cancel::cancelled().with("id", proc.spec.id.to_string())),
+    };
     let state = proc.state();
     remember_exit(&peer, &proc, &state);
     let max_tokens = call.max_output_tokens.unwrap_or(DEFAULT_OUTPUT_TOKENS).min(MAX_OUTPUT_TOKENS);

@@ -3,7 +3,7 @@
 mod components;
 mod notifications;
 
-pub use notifications::EVENTS_EVENT;
+pub use notifications::{CANCEL_REQUEST, EVENTS_EVENT};
 
 use crate::api::{METHODS, MethodDescription};
 use crate::error::ErrorKind;

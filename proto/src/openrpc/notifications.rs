@@ -9,6 +9,9 @@ use std::borrow::Cow;
 /// The method of the message that a subscription sends.
 pub const EVENTS_EVENT: &str = "events.event";
 
+/// The method of the message that cancels a call.
+pub const CANCEL_REQUEST: &str = "$/cancelRequest";
+
 /// The parameters of `events.event`.
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "only its schema is used: jsonrpsee writes the message")]
@@ -70,5 +73,18 @@ pub(super) fn notifications(generator: &mut SchemaGenerator) -> Value {
             "name": "output of a process",
             "params": [{ "name": "subscription", "value": 1 }, { "name": "result", "value": example }],
         }],
+    }, {
+        "name": CANCEL_REQUEST,
+        "summary": "Cancel a call of this connection.",
+        "description": "Ends a `wait`, a `poll` with `wait_ms`, an `events.next` or the wait of an `exec`: the call is answered with the error `cancelled`, and nothing happens to processes. Other calls, and those of other connections, are not affected.",
+        "x-sender": "client",
+        "paramStructure": "by-name",
+        "params": [{
+            "name": "id",
+            "description": "The id of the request.",
+            "required": true,
+            "schema": { "oneOf": [{ "type": "integer" }, { "type": "string" }] },
+        }],
+        "examples": [{ "name": "cancel a wait", "params": [{ "name": "id", "value": 7 }] }],
     }])
 }

@@ -1,6 +1,7 @@
 //! Tests of the JSON-RPC methods, a file per method or feature, over the daemon's socket.
 
 mod bounds;
+mod cancel;
 mod daemon;
 mod delivery;
 mod discover;

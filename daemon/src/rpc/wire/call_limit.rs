@@ -1,6 +1,7 @@
 //! Limits the calls in flight. A call holds its permit until its answer is in the outgoing buffer, so the limit also
 //! bounds the answers that wait.
 
+use super::cancel::Cancellation;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -23,6 +24,7 @@ pub(crate) struct CallPermit {
     limit: Arc<CallLimit>,
     urgent: bool,
     ends_with_client: bool,
+    cancellation: Option<Cancellation>,
 }
 
 impl CallLimit {
@@ -38,7 +40,8 @@ impl CallLimit {
         let connection = self.connection.fetch_add(1, Relaxed);
         let global = self.global.fetch_add(1, Relaxed);
         self.urgent.fetch_add(usize::from(urgent), Relaxed);
-        let slot = CallPermit { limit: self.clone(), urgent, ends_with_client: is_only_answer(method) };
+        let (ends_with_client, cancellation) = (is_only_answer(method), Cancellation::of(method));
+        let slot = CallPermit { limit: self.clone(), urgent, ends_with_client, cancellation };
         (connection < self.limit.saturating_add(extra) && global < MAX_GLOBAL_CALLS + extra).then_some(slot)
     }
 
@@ -67,6 +70,11 @@ impl CallPermit {
     /// Returns true if the call ends when its client hangs up.
     pub fn ends_with_client(&self) -> bool {
         self.ends_with_client
+    }
+
+    /// Returns the way in which the call is cancelled. None: it is not.
+    pub fn cancellation(&self) -> Option<Cancellation> {
+        self.cancellation
     }
 }
 

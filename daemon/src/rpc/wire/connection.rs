@@ -2,6 +2,7 @@
 //! peer's identity are here, so every call passes them.
 
 use super::call_limit::{CallLimit, CallPermit, MAX_GLOBAL_CALLS, URGENT_EXTRA_CALLS};
+use super::cancel::InFlight;
 use super::delivery::Answer;
 use super::jsonrpsee::{answer_of, jsonrpsee_id, subscription_sink, unsubscribe, unsubscribe_params};
 use super::message::{Message, Rejected, Request, RequestId};
@@ -21,6 +22,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::task::{Context, Poll, Waker};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
+use toold_proto::openrpc::CANCEL_REQUEST;
 use toold_proto::{ErrorKind, RpcError};
 
 /// The pushes that wait for one connection. A subscription that finds the queue full counts what it leaves out.
@@ -82,7 +84,7 @@ impl Drop for Detached {
 }
 
 /// A call in flight. Resolves to its answer, or to None for a notification.
-type Call = BoxFuture<'static, Option<Answer>>;
+pub(crate) type Call = BoxFuture<'static, Option<Answer>>;
 
 /// A call that finished in its own task. Dropped: its permits are given back.
 pub(crate) struct FinishedCall {
@@ -107,6 +109,7 @@ pub(crate) struct Connection {
     pushes: mpsc::Sender<Box<RawValue>>,
     subscriptions: BoundedSubscriptions,
     subscribed: AtomicBool,
+    in_flight: Arc<InFlight>,
     /// Bytes in the framing's outgoing buffer.
     buffered: AtomicUsize,
     /// Bytes of answers on their way to that buffer.
@@ -138,6 +141,7 @@ impl Connection {
             pushes,
             subscriptions: BoundedSubscriptions::new(wire.limits.max_subscriptions.try_into().unwrap_or(u32::MAX)),
             subscribed: AtomicBool::new(false),
+            in_flight: Arc::default(),
             buffered: AtomicUsize::new(0),
             waiting: AtomicUsize::new(0),
             wire,
@@ -238,7 +242,10 @@ impl Connection {
         match self.start(request, no_push) {
             Started::Ended(None) => Dispatched::NoAnswer,
             Started::Ended(Some(answer)) => Dispatched::Answer(answer),
-            Started::Running(call, permit) => Dispatched::Pending(Pending { id, call, permits: vec![permit] }),
+            Started::Running(call, permit) => {
+                let call = self.in_flight.enter(permit.cancellation(), &id, call);
+                Dispatched::Pending(Pending { id, call, permits: vec![permit] })
+            }
         }
     }
 
@@ -246,7 +253,15 @@ impl Connection {
         let (mut calls, mut permits): (Vec<Started>, Vec<CallPermit>) = (Vec::new(), Vec::new());
         for entry in entries {
             calls.push(match entry {
-                Ok(request) => self.start(request, Some("a subscription cannot be in a batch: send it by itself")),
+                Ok(request) => {
+                    let id = request.id.clone().unwrap_or(RequestId::Null);
+                    match self.start(request, Some("a subscription cannot be in a batch: send it by itself")) {
+                        Started::Running(call, permit) => {
+                            Started::Running(self.in_flight.enter(permit.cancellation(), &id, call), permit)
+                        }
+                        ended @ Started::Ended(_) => ended,
+                    }
+                }
                 Err(Rejected { id, error }) => Started::Ended(Some(response::error(&id, &error).into())),
             });
         }
@@ -273,6 +288,10 @@ impl Connection {
     fn start(&self, request: Request<'_>, no_push: Option<&'static str>) -> Started {
         let Request { id, method, params } = request;
         let Some((name, callback)) = self.wire.methods.method_with_name(&method) else {
+            // Not in the table of methods: it is about this connection, and costs no other call a comparison.
+            if method == CANCEL_REQUEST {
+                return self.cancel(id, params);
+            }
             return refuse(id, || no_such_method(&method));
         };
         let is_subscription = matches!(callback, MethodCallback::Subscription(_));
@@ -303,6 +322,14 @@ impl Connection {
         match call.poll_unpin(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(answer) => Started::Ended(answer),
             Poll::Pending => Started::Running(call, permit),
+        }
+    }
+
+    /// Runs a `$/cancelRequest`: a notification. One that is sent as a request is answered with null.
+    fn cancel(&self, id: Option<RequestId>, params: Option<&str>) -> Started {
+        match self.in_flight.receive(params) {
+            Err(error) => refuse(id, || error),
+            Ok(()) => Started::Ended(id.map(|id| response::null(&id).into())),
         }
     }
 

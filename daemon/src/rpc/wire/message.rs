@@ -104,7 +104,7 @@ fn request(envelope: Envelope<'_>) -> Result<Request<'_>, Rejected> {
 }
 
 /// Parses an id from one JSON value. None: the value cannot be an id.
-fn request_id(raw: &str) -> Option<RequestId> {
+pub(super) fn request_id(raw: &str) -> Option<RequestId> {
     match raw.as_bytes().first()? {
         b'n' => Some(RequestId::Null),
         b'"' => serde_json::from_str(raw).ok().map(RequestId::Text),

@@ -2,6 +2,7 @@
 //! Knows nothing of what the methods do.
 
 mod call_limit;
+pub mod cancel;
 mod connection;
 mod delivery;
 pub mod frame;

@@ -52,6 +52,12 @@ pub(crate) fn error(id: &RequestId, error: &RpcError) -> Box<str> {
     serde_json::to_string(&answer).expect("text, integers and a map with text keys print").into()
 }
 
+/// Writes an answer without a value.
+pub(crate) fn null(id: &RequestId) -> Box<str> {
+    let id = serde_json::to_string(id).expect("text and integers print");
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":null}}"#).into()
+}
+
 /// Writes an error answer to a message whose id is not known.
 pub(crate) fn error_without_id(error: &RpcError) -> Box<str> {
     self::error(&RequestId::Null, error)

@@ -119,7 +119,7 @@ mod tests {
         let list = call::<api::List>(&client, &params::ListParams { limit: Some(5), ..Default::default() }).await;
         assert_eq!(list.expect("it answers").processes[0].process.name.as_deref(), Some("web"));
         assert_eq!(fake.next_request(), ("list".into(), json!({"limit": 5})));
-        let inspect = params::InspectParams { id: "x".into() };
+        let inspect = params::InspectParams { id: "x".into(), ..Default::default() };
         let Err(Error::Call(error)) = call::<api::Inspect>(&client, &inspect).await else { panic!("it refuses") };
         assert_eq!((error.code(), error.message()), (-32001, "no such process"));
         assert!(call::<api::Inspect>(&client, &inspect).await.is_err(), "the connection is gone");

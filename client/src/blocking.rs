@@ -271,7 +271,7 @@ mod tests {
         let theirs = r#"{"code":-32700,"message":"parse","data":"at 3"}"#;
         let fake = FakeDaemon::start(vec![vec![Reply::error(ours), Reply::error(theirs)]]);
         let mut client = Client::connect(&fake.path()).expect("the fake listens");
-        let params = params::InspectParams { id: "x".into() };
+        let params = params::InspectParams { id: "x".into(), ..Default::default() };
         let Err(CallError::Rpc(first)) = client.call::<api::Inspect>(&params) else { panic!("an error was sent") };
         assert_eq!(first.kind(), Some(toold_proto::ErrorKind::NotFound));
         let Err(CallError::Rpc(second)) = client.call::<api::Inspect>(&params) else { panic!("an error was sent") };

@@ -168,6 +168,7 @@ mod tests {
     /// Parameters that no user of the command line sets, or only in part (`limits.pids`).
     const NO_OPTION: &[&str] = &[
         "backend",
+        "collapse",
         "data",
         "data_base64",
         "encoding",

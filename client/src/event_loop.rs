@@ -230,7 +230,7 @@ mod tests {
     }
 
     fn send(events: &mut EventLoop<Call>, connection: &mut Connection, call: Call) {
-        let params = params::InspectParams { id: format!("{call:?}") };
+        let params = params::InspectParams { id: format!("{call:?}"), ..Default::default() };
         events.send::<api::Inspect>(connection, call, &params, Duration::ZERO).expect("the fake listens");
     }
 

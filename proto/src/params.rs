@@ -201,6 +201,10 @@ params!(
         yield_ms: u64,
         /// Maximum output in the result, at about 4 bytes per token. Default: 10000.
         max_output_tokens: Option<u64>,
+        /// Only the last lines of the output.
+        tail_lines: Option<u64>,
+        /// Show a line that was redrawn with a carriage return as it stood last. Default: true for text without escape sequences.
+        collapse: Option<bool>,
         /// A name, unique among running processes. It must not begin with `proc_` or `@`.
         name: Option<String>,
         task_id: Option<String>,
@@ -243,6 +247,10 @@ params!(
         stream: Option<Stream>,
         ansi: Ansi,
         encoding: Encoding,
+        /// Only the last lines of the output.
+        tail_lines: Option<u64>,
+        /// Show a line that was redrawn with a carriage return as it stood last. Default: true for text without escape sequences.
+        collapse: Option<bool>,
         /// Also return the ranges of bytes that came from each stream.
         spans: bool,
     }
@@ -259,6 +267,10 @@ params!(
         /// Only lines that match this regular expression.
         grep: Option<String>,
         ansi: Ansi,
+        /// Only the last lines of the output.
+        tail_lines: Option<u64>,
+        /// Show a line that was redrawn with a carriage return as it stood last. Default: true for text without escape sequences.
+        collapse: Option<bool>,
     }
 );
 
@@ -270,6 +282,10 @@ params!(
         until: Until,
         /// Default: 180000.
         timeout_ms: Option<i64>,
+        /// Only the last lines of the output.
+        tail_lines: Option<u64>,
+        /// Show a line that was redrawn with a carriage return as it stood last. Default: true for text without escape sequences.
+        collapse: Option<bool>,
         /// Exits that this call returns are acknowledged for this consumer.
         consumer: Option<String>,
     }

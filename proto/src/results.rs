@@ -133,27 +133,20 @@ result!(WaitResult {
 
 impl WriteSelected for WaitResult {
     fn write_with(&self, selected: &FieldSet, out: &mut Vec<u8>) -> serde_json::Result<()> {
+        // Without `..`, so that a new field is not forgotten here.
         let WaitResult { status, processes, timeout_ms, clamped, note } = self;
-        out.extend_from_slice(br#"{"processes":["#);
+        out.extend_from_slice(br#"{"status":"#);
+        serde_json::to_writer(&mut *out, status)?;
+        out.extend_from_slice(br#","processes":["#);
         for (n, process) in processes.iter().enumerate() {
             if n > 0 {
                 out.push(b',');
             }
             process.write_with(selected, out)?;
         }
-        out.push(b']');
-        #[derive(Serialize)]
-        struct Rest<'a> {
-            status: WaitStatus,
-            timeout_ms: u64,
-            clamped: bool,
-            note: Option<&'a str>,
-        }
-        let rest = Rest { status: *status, timeout_ms: *timeout_ms, clamped: *clamped, note: note.as_deref() };
-        let start = out.len();
-        serde_json::to_writer(&mut *out, &rest)?;
-        // The brace of the rest continues the object.
-        out[start] = b',';
+        out.extend_from_slice(format!(r#"],"timeout_ms":{timeout_ms},"clamped":{clamped},"note":"#).as_bytes());
+        serde_json::to_writer(&mut *out, note)?;
+        out.push(b'}');
         Ok(())
     }
 }

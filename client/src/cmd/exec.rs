@@ -33,6 +33,9 @@ pub struct Args {
     /// Wait up to this long for its end, and then show its output too; in a pipe its last lines, on stderr
     #[arg(long = "yield", value_name = "TIME", value_parser = args::duration_ms)]
     yield_ms: Option<u64>,
+    /// With --yield or --ready-…: only the last N lines of its output
+    #[arg(long, value_name = "N")]
+    tail: Option<u64>,
     #[command(flatten)]
     fields: Fields,
     #[command(flatten)]
@@ -46,6 +49,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     let mut params = exec::params(args.what, options, PtyDefault::Daemon)?;
     caller_env::add(&mut params, env, cx)?;
     params.yield_ms = args.yield_ms.unwrap_or(0);
+    params.tail_lines = args.tail;
     params.ready = readiness.as_ref().map(|ready| ready.until.clone());
     params.ready_timeout_ms = readiness.as_ref().and_then(|ready| ready.timeout_ms).map(signed);
     // Without readiness the exit code depends on the start alone.

@@ -19,6 +19,9 @@ pub struct Args {
     /// Only what came after this byte of the output; the last answer's next_cursor [default: the last 1000 characters]
     #[arg(long, value_name = "N")]
     cursor: Option<u64>,
+    /// At most the last N lines, in place of the last 1000 characters
+    #[arg(long, value_name = "N", conflicts_with = "raw")]
+    tail: Option<u64>,
     /// With nothing new, wait up to this long for more output or the end
     #[arg(long, value_name = "TIME", value_parser = args::duration_ms)]
     wait: Option<u64>,
@@ -39,6 +42,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
         fields,
         view,
         cursor: args.cursor,
+        tail_lines: args.tail,
         wait_ms: args.wait.unwrap_or(0),
         stream: args.stream,
         ansi,

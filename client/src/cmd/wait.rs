@@ -39,6 +39,9 @@ pub struct Args {
     /// Mark exits that this call reports as acknowledged by consumer NAME
     #[arg(long, value_name = "NAME")]
     consumer: Option<String>,
+    /// Also show the last N lines of each
+    #[arg(long, value_name = "N")]
+    tail: Option<u64>,
     #[command(flatten)]
     fields: Fields,
 }
@@ -83,6 +86,8 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
         consumer: args.consumer,
         fields: selection.fields.clone(),
         view: selection.view,
+        tail_lines: args.tail,
+        ..Default::default()
     };
     let time = Duration::from_millis(args.timeout.unwrap_or(DEFAULT_TIMEOUT_MS));
     let mut meanwhile = cx.show_waiting(waited_for);
@@ -103,7 +108,8 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
         selection.print(&raw, cx)?;
         return Ok(outcome(&raw)?.exit_code(&params));
     }
-    let mut result = cx.show::<api::Wait>(&raw, render::wait::wait)?;
+    let format = if args.tail.is_some() { render::wait::wait_with_output } else { render::wait::wait };
+    let mut result = cx.show::<api::Wait>(&raw, format)?;
     if !cx.json {
         // After a lost connection the result has only the time that was left.
         result.timeout_ms = args.timeout.unwrap_or(DEFAULT_TIMEOUT_MS);

@@ -9,7 +9,7 @@ use crate::disk::on_disk;
 use crate::log::{Grep, LinePage, LineQuery, Log};
 use crate::matcher::BoundedRegex;
 use crate::sys;
-use crate::text::{self, PageEnd};
+use crate::text::{self, PageEnd, TailBound, TextForm};
 use base64::Engine;
 use std::io;
 use std::sync::Arc;
@@ -22,6 +22,8 @@ use toold_proto::process::{Gap, Span, Truncated};
 
 /// The length of a page without a cursor, in characters.
 const TAIL_CHARS: usize = 1000;
+/// The length of the last lines of a process in a result that may have many processes.
+const MAX_TAIL_LEN: usize = 64 * 1024;
 /// The length that a search takes before it asks whether its turn is over.
 const GREP_PIECE_LEN: u64 = 64 * 1024;
 /// The length of a preview, in characters.
@@ -82,7 +84,9 @@ pub struct PageQuery {
     pub max_len: usize,
     pub stream: Option<Stream>,
     pub encoding: Encoding,
-    pub ansi: Ansi,
+    pub form: TextForm,
+    /// Only the last lines. Only with `Text`.
+    pub tail_lines: Option<usize>,
     pub spans: bool,
 }
 
@@ -155,11 +159,17 @@ pub fn read_page(proc: &Proc, state: &State, query: &PageQuery) -> Result<Output
     let read = || {
         let end = state.progress.counts.end;
         let log = open_log(proc, state)?;
-        let PageQuery { max_len, stream, ansi, .. } = *query;
+        let PageQuery { max_len, stream, form, .. } = *query;
         let mut page = match (query.cursor, query.encoding) {
             // A gap before the last characters is not reported: the caller did not ask for what is before them.
             (None, Encoding::Text) => {
-                let page = log.last_chars(TAIL_CHARS, stream, ansi, page_end(state))?;
+                let bound = tail_bound(query.tail_lines, TAIL_CHARS, max_len);
+                let page = log.read_tail(bound, 0, stream, form, page_end(state))?;
+                OutputPage { output: page.text, from: page.from, next: page.next, gap: None, spans: None }
+            }
+            (Some(cursor), Encoding::Text) if query.tail_lines.is_some() => {
+                let bound = tail_bound(query.tail_lines, usize::MAX, max_len);
+                let page = log.read_tail(bound, cursor.min(end), stream, form, page_end(state))?;
                 OutputPage { output: page.text, from: page.from, next: page.next, gap: None, spans: None }
             }
             (None, Encoding::Base64) => {
@@ -167,7 +177,7 @@ pub fn read_page(proc: &Proc, state: &State, query: &PageQuery) -> Result<Output
                 OutputPage { output: to_base64(&page.bytes), from: page.from, next: page.next, gap: None, spans: None }
             }
             (Some(cursor), Encoding::Text) => {
-                let page = log.read_text(cursor.min(end), max_len, stream, ansi, page_end(state))?;
+                let page = log.read_text(cursor.min(end), max_len, stream, form, page_end(state))?;
                 OutputPage { output: page.text, from: page.from, next: page.next, gap: page.gap, spans: None }
             }
             (Some(cursor), Encoding::Base64) => {
@@ -192,7 +202,7 @@ pub fn read_page(proc: &Proc, state: &State, query: &PageQuery) -> Result<Output
 }
 
 /// Reads lines: the page as it is in the log, with its gap or else the first gap of the log, and its text.
-pub fn read_lines(proc: &Proc, query: &LineQuery) -> Result<(LinePage, String), OutputError> {
+pub fn read_lines(proc: &Proc, query: &LineQuery, form: TextForm) -> Result<(LinePage, String), OutputError> {
     let read = || {
         let state = proc.state();
         let mut counts = state.progress.counts;
@@ -206,7 +216,7 @@ pub fn read_lines(proc: &Proc, query: &LineQuery) -> Result<(LinePage, String), 
             Some(gap) => Some(gap),
             None => log.first_gap(0)?,
         };
-        let (text, _) = text::decode_page(&page.bytes, page.bytes.len(), page_end(&state), query.ansi);
+        let text = text::show_text(&page.bytes, page_end(&state), form);
         Ok((page, text))
     };
     read().map_err(OutputError::of(proc))
@@ -218,9 +228,10 @@ pub async fn search_lines(
     proc: &Arc<Proc>,
     regex: &Arc<BoundedRegex>,
     query: &LineQuery<'_>,
+    form: TextForm,
 ) -> Result<(LinePage, String), OutputError> {
     let read_error = OutputError::of(proc);
-    let (stream, ansi) = (query.stream, query.ansi);
+    let stream = query.stream;
     let mut grep = Grep::new(regex, query, proc.sink.searches.meter());
     let state = proc.state();
     let open = move |proc: &Proc| -> io::Result<(Log, Counts)> {
@@ -253,21 +264,34 @@ pub async fn search_lines(
         if done {
             let mut page = grep.finish(&counts);
             page.gap = page.gap.or(first_gap);
-            let (text, _) = text::decode_page(&page.bytes, page.bytes.len(), page_end(&state), ansi);
+            let text = text::show_text(&page.bytes, page_end(&state), form);
             return Ok((page, text));
         }
     }
 }
 
-/// Reads the whole output without escape sequences, cut in its middle to fit the token budget.
-pub fn read_fitted(proc: &Proc, state: &State, max_tokens: u64) -> Result<FittedOutput, OutputError> {
+/// Reads the whole output without escape sequences, cut in its middle to fit the token budget; or only its last lines.
+pub fn read_fitted(
+    proc: &Proc,
+    state: &State,
+    max_tokens: u64,
+    tail_lines: Option<usize>,
+    form: TextForm,
+) -> Result<FittedOutput, OutputError> {
     let read = || {
         let mut log = open_log(proc, state)?;
         if !state.closed {
             let end = log.char_boundary_end()?;
             log = log.until(end);
         }
-        let (output, truncated) = text::fit_tokens(&log, 0, max_tokens, Ansi::Strip)?;
+        let (output, truncated) = match tail_lines {
+            None => text::fit_tokens(&log, 0, max_tokens, form)?,
+            Some(_) => {
+                let bound = tail_bound(tail_lines, usize::MAX, text::token_bytes(max_tokens));
+                let page = log.read_tail(bound, 0, None, form, PageEnd::Last)?;
+                (page.text, (page.from > 0).then(|| text::omitted(0, page.from)))
+            }
+        };
         Ok(FittedOutput { output, next: log.end(), truncated, gap: log.first_gap(0)? })
     };
     let end = state.progress.counts.end;
@@ -275,15 +299,30 @@ pub fn read_fitted(proc: &Proc, state: &State, max_tokens: u64) -> Result<Fitted
     or_unreadable(proc, read(), instead)
 }
 
-/// Reads the last `n` characters without escape sequences, and the cursor after them.
-pub fn read_tail(proc: &Proc, state: &State, n: usize) -> Result<(String, u64), OutputError> {
-    or_unreadable(proc, tail(proc, state, n), || (String::new(), state.progress.counts.end))
+/// Reads the last `n` characters without escape sequences, or the last lines, and the cursor after them.
+pub fn read_tail(
+    proc: &Proc,
+    state: &State,
+    n: usize,
+    tail_lines: Option<usize>,
+    form: TextForm,
+) -> Result<(String, u64), OutputError> {
+    let bound = tail_bound(tail_lines, n, MAX_TAIL_LEN);
+    or_unreadable(proc, tail(proc, state, bound, form), || (String::new(), state.progress.counts.end))
 }
 
-fn tail(proc: &Proc, state: &State, n: usize) -> io::Result<(String, u64)> {
+fn tail(proc: &Proc, state: &State, bound: TailBound, form: TextForm) -> io::Result<(String, u64)> {
     let log = open_log(proc, state)?;
-    let page = log.last_chars(n, None, Ansi::Strip, page_end(state))?;
+    let page = log.read_tail(bound, 0, None, form, page_end(state))?;
     Ok((page.text, page.next))
+}
+
+/// Returns the bounds of a tail: lines within bytes, or else characters.
+fn tail_bound(lines: Option<usize>, chars: usize, bytes: usize) -> TailBound {
+    match lines {
+        Some(lines) => TailBound { lines, bytes, ..TailBound::NONE },
+        None => TailBound { chars, ..TailBound::NONE },
+    }
 }
 
 /// Returns the end of the output for a list, if it needs no disk.
@@ -303,7 +342,8 @@ pub fn preview(proc: &Proc, state: &State) -> Arc<str> {
 /// Reads the last characters. A program on a terminal draws anywhere: for that, the rows that it drew last.
 fn read_preview(proc: &Proc, state: &State) -> io::Result<String> {
     if proc.spec.pty.is_none() {
-        return Ok(tail(proc, state, PREVIEW_CHARS)?.0);
+        let bound = TailBound { chars: PREVIEW_CHARS, ..TailBound::NONE };
+        return Ok(tail(proc, state, bound, TextForm::PLAIN)?.0);
     }
     let log = open_log(proc, state)?;
     let page = log.last_chars(PREVIEW_CHARS * PTY_OVERHEAD, None, Ansi::Keep, page_end(state))?;

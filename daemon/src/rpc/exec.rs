@@ -4,6 +4,7 @@ use super::context::Daemon;
 use super::events::{consumer, exit_receipt};
 use super::poll::remember_exit;
 use super::process_response::ProcessResponse;
+use super::text_form::{tail_lines, text_form};
 use super::wire::{Peer, cancel};
 use crate::clock::wall_ms;
 use crate::proc::condition::Readiness;
@@ -14,6 +15,7 @@ use crate::spec;
 use std::sync::Arc;
 use std::time::Duration;
 use toold_proto::fields::FieldSet;
+use toold_proto::params::{Ansi, Encoding};
 use toold_proto::{RpcError, params, results};
 
 /// The output in an answer, in tokens, if the call has no `max_output_tokens`.
@@ -27,6 +29,8 @@ pub async fn exec(
     peer: Arc<Peer>,
 ) -> Result<ProcessResponse<results::ExecResult>, RpcError> {
     let fields = FieldSet::of::<results::ExecResult>(&call)?;
+    let tail_lines = tail_lines(call.tail_lines)?;
+    let form = text_form(Ansi::Strip, Encoding::Text, call.collapse)?;
     let config = &daemon.registry.config;
     let readiness = Readiness::from_call(&call, config.max_wait_ms)?;
     let request = spec::build(&call, config)?;
@@ -56,7 +60,7 @@ pub async fn exec(
     let state = proc.state();
     remember_exit(&peer, &proc, &state);
     let max_tokens = call.max_output_tokens.unwrap_or(DEFAULT_OUTPUT_TOKENS).min(MAX_OUTPUT_TOKENS);
-    let FittedOutput { output, next, truncated, gap } = read_fitted(&proc, &state, max_tokens)?;
+    let FittedOutput { output, next, truncated, gap } = read_fitted(&proc, &state, max_tokens, tail_lines, form)?;
     let process = proc.view_of(&state, wall_ms());
     let receipt = exit_receipt(&daemon, consumer, process.exited_at.is_some().then_some(&proc).into_iter());
     let result = results::ExecResult { process, output, next_cursor: next, truncated, gap, existing, ready };

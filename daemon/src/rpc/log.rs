@@ -1,11 +1,13 @@
 //! `log`.
 
 use super::context::Daemon;
+use super::text_form::{tail_lines, text_form};
 use super::wire::Peer;
 use crate::log::{LineQuery, from_wire};
 use crate::matcher::BoundedRegex;
 use crate::proc::output::{read_lines, search_lines};
 use std::sync::Arc;
+use toold_proto::params::Encoding;
 use toold_proto::{RpcError, params, results};
 
 const DEFAULT_LINES: u64 = 200;
@@ -13,7 +15,12 @@ const MAX_LINES: u64 = 100_000;
 
 pub async fn log(call: params::LogParams, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<results::LogResult, RpcError> {
     let proc = daemon.find(&call.id)?;
-    let limit = call.limit.unwrap_or(DEFAULT_LINES);
+    let form = text_form(call.ansi, Encoding::Text, call.collapse)?;
+    let last = tail_lines(call.tail_lines)?;
+    if last.is_some() && (call.offset.is_some() || call.limit.is_some()) {
+        return Err(RpcError::param("tail_lines", "cannot be given together with offset or limit"));
+    }
+    let limit = last.map(|lines| lines as u64).or(call.limit).unwrap_or(DEFAULT_LINES);
     if limit == 0 || limit > MAX_LINES {
         return Err(RpcError::param("limit", format!("must be 1 to {MAX_LINES}, not {limit}")));
     }
@@ -22,9 +29,9 @@ pub async fn log(call: params::LogParams, daemon: Arc<Daemon>, _: Arc<Peer>) -> 
     let (page, output) = match &call.grep {
         Some(pattern) => {
             let regex = BoundedRegex::one(pattern).map_err(|why| RpcError::param("grep", why))?;
-            search_lines(&proc, &Arc::new(regex), &query).await?
+            search_lines(&proc, &Arc::new(regex), &query, form).await?
         }
-        None => read_lines(&proc, &query)?,
+        None => read_lines(&proc, &query, form)?,
     };
     Ok(results::LogResult {
         id: proc.spec.id,

@@ -21,6 +21,7 @@ mod resume;
 mod session;
 mod shutdown;
 mod signal;
+mod text_form;
 mod wait;
 pub mod wire;
 mod write;

@@ -2,6 +2,7 @@
 
 use super::context::Daemon;
 use super::process_response::ProcessResponse;
+use super::text_form::{tail_lines, text_form};
 use super::wire::Peer;
 use crate::clock::wall_ms;
 use crate::log::from_wire;
@@ -12,6 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 use toold_proto::fields::FieldSet;
+use toold_proto::params::Encoding;
 use toold_proto::{RpcError, params, results};
 
 const DEFAULT_PAGE_LEN: u64 = 65_536;
@@ -28,12 +30,17 @@ pub async fn poll(
     if call.max_bytes == Some(0) {
         return Err(RpcError::param("max_bytes", "must be at least 1"));
     }
+    let tail_lines = tail_lines(call.tail_lines)?;
+    if tail_lines.is_some() && call.encoding != Encoding::Text {
+        return Err(RpcError::param("tail_lines", "needs encoding \"text\""));
+    }
     let query = PageQuery {
         cursor: call.cursor,
         max_len: call.max_bytes.unwrap_or(DEFAULT_PAGE_LEN).min(MAX_PAGE_LEN) as usize,
         stream: call.stream.map(from_wire),
         encoding: call.encoding,
-        ansi: call.ansi,
+        form: text_form(call.ansi, call.encoding, call.collapse)?,
+        tail_lines,
         spans: call.spans,
     };
     let wait = Duration::from_millis(call.wait_ms.min(daemon.registry.config.max_wait_ms));

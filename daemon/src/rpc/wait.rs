@@ -4,15 +4,18 @@ use super::context::Daemon;
 use super::events::{consumer, exit_receipt};
 use super::poll::remember_exit;
 use super::process_response::ProcessResponse;
+use super::text_form::{tail_lines, text_form};
 use super::wire::Peer;
 use crate::clock::wall_ms;
 use crate::disk::on_disk;
 use crate::proc::Proc;
 use crate::proc::condition::{Condition, Reached, wait_for_many};
 use crate::proc::output::read_tail;
+use crate::text::TextForm;
 use std::sync::Arc;
 use std::time::Duration;
 use toold_proto::fields::FieldSet;
+use toold_proto::params::{Ansi, Encoding};
 use toold_proto::results::{WaitStatus, Waited};
 use toold_proto::{RpcError, params, results};
 
@@ -30,6 +33,10 @@ pub async fn wait(
     peer: Arc<Peer>,
 ) -> Result<ProcessResponse<results::WaitResult>, RpcError> {
     let fields = FieldSet::of::<Waited>(&call)?;
+    let view = OutputView {
+        tail_lines: tail_lines(call.tail_lines)?,
+        form: text_form(Ansi::Strip, Encoding::Text, call.collapse)?,
+    };
     let asked = call.timeout_ms.unwrap_or(DEFAULT_TIMEOUT_MS);
     if asked <= 0 {
         return Err(RpcError::too_small("timeout_ms", 1, asked));
@@ -50,8 +57,10 @@ pub async fn wait(
         Some(_) => WaitStatus::Exited,
     };
     let reached = reached.unwrap_or_else(|| vec![Reached::Exit; procs.len()]);
-    let processes =
-        procs.iter().zip(reached).map(|(proc, reached)| waited(proc, &peer, reached, procs.len() > MAX_SINGLE_VIEWS));
+    let processes = procs
+        .iter()
+        .zip(reached)
+        .map(|(proc, reached)| waited(proc, &peer, reached, procs.len() > MAX_SINGLE_VIEWS, view));
     let read = async { processes.collect::<Result<Vec<Waited>, _>>() };
     let printed = procs.iter().any(|proc| proc.state().progress.counts.end > 0);
     // Without output there is nothing to read.
@@ -77,10 +86,24 @@ fn selected(call: &params::WaitParams, daemon: &Daemon) -> Result<Vec<Arc<Proc>>
     ids.iter().map(|id| daemon.find_by(if call.id.is_some() { "id" } else { "ids" }, id)).collect()
 }
 
-fn waited(proc: &Proc, peer: &Peer, reached: Reached, is_one_of_many: bool) -> Result<Waited, RpcError> {
+/// The part of the output to show, and its form.
+#[derive(Clone, Copy)]
+struct OutputView {
+    /// None: the last characters.
+    tail_lines: Option<usize>,
+    form: TextForm,
+}
+
+fn waited(
+    proc: &Proc,
+    peer: &Peer,
+    reached: Reached,
+    is_one_of_many: bool,
+    view: OutputView,
+) -> Result<Waited, RpcError> {
     let state = proc.state();
     remember_exit(peer, proc, &state);
-    let (output, next_cursor) = read_tail(proc, &state, TAIL_CHARS)?;
+    let (output, next_cursor) = read_tail(proc, &state, TAIL_CHARS, view.tail_lines, view.form)?;
     let (matched, listener) = match reached {
         Reached::Match(line) => (Some(line), None),
         Reached::Port(listener) => (None, Some(listener)),

@@ -1,11 +1,14 @@
 //! Cuts output to a token budget: its head, a line that describes the omitted part, its tail.
 
-use super::page::{LOOKAHEAD_LEN, PageEnd, decode_page, first_char_len, is_continuation};
+use super::collapse::{self, LineStart, Tail, TailBound, TextForm, collapse_page, show_text};
+use super::page::{LOOKAHEAD_LEN, PageEnd, PageStart, decode_page, first_char_len, is_continuation};
+use memchr::memchr;
 use std::io;
 use toold_ansi::{ESC, escape_len};
-use toold_proto::params::Ansi;
 use toold_proto::process::Truncated;
 
+/// The maximum read for head and for tail where lines are redrawn, of which little is shown.
+const MAX_COLLAPSED_BYTES: usize = 1024 * 1024;
 /// The assumed length of a token.
 const TOKEN_BYTES: u64 = 4;
 
@@ -32,30 +35,29 @@ pub fn fit_tokens(
     source: &dyn OutputSource,
     start: u64,
     max_tokens: u64,
-    ansi: Ansi,
+    form: TextForm,
 ) -> io::Result<(String, Option<Truncated>)> {
     let end = source.end();
     if start >= end {
         return Ok((String::new(), None));
     }
-    let budget = usize::try_from(max_tokens.saturating_mul(TOKEN_BYTES)).unwrap_or(usize::MAX);
+    let budget = token_bytes(max_tokens);
     if end - start <= budget as u64 {
         let whole = source.first(start, budget)?;
         if whole.at == start && whole.bytes.len() as u64 == end - start {
-            let (text, _) = decode_page(&whole.bytes, whole.bytes.len(), PageEnd::Last, ansi);
+            let text = show_text(&whole.bytes, PageEnd::Last, form);
             // Decoding makes invalid bytes longer.
             if text.len() <= budget {
                 return Ok((text, None));
             }
         }
     }
-    let (mut text, from) = head(source, start, budget / 2, ansi)?;
-    let (tail, to) = tail(source, from, budget - budget / 2, ansi)?;
+    let (mut text, from) = head(source, start, budget / 2, form)?;
+    let (tail, to) = tail(source, from, budget - budget / 2, form)?;
     if to <= from {
         return Ok((text + &tail, None));
     }
-    let omitted_bytes = to - from;
-    let cut = Truncated { from, to, omitted_bytes, omitted_tokens: omitted_bytes.div_ceil(TOKEN_BYTES) };
+    let cut = omitted(from, to);
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
     }
@@ -64,20 +66,36 @@ pub fn fit_tokens(
     Ok((text, Some(cut)))
 }
 
+/// Returns the length of tokens, in bytes.
+pub fn token_bytes(tokens: u64) -> usize {
+    usize::try_from(tokens.saturating_mul(TOKEN_BYTES)).unwrap_or(usize::MAX)
+}
+
+/// Describes a part of the output that a result leaves out.
+pub fn omitted(from: u64, to: u64) -> Truncated {
+    let omitted_bytes = to - from;
+    Truncated { from, to, omitted_bytes, omitted_tokens: omitted_bytes.div_ceil(TOKEN_BYTES) }
+}
+
 fn marker(cut: &Truncated) -> String {
     let Truncated { from, to, omitted_bytes, omitted_tokens } = cut;
     format!("… {omitted_bytes} bytes ({omitted_tokens} tokens) cut here, cursor {from}..{to} …\n")
 }
 
 /// Returns the text of the first bytes, and the offset after them.
-fn head(source: &dyn OutputSource, start: u64, budget: usize, ansi: Ansi) -> io::Result<(String, u64)> {
+fn head(source: &dyn OutputSource, start: u64, budget: usize, form: TextForm) -> io::Result<(String, u64)> {
     if budget == 0 {
         return Ok((String::new(), start));
     }
-    let run = source.first(start, budget.saturating_add(LOOKAHEAD_LEN))?;
+    let mut run = source.first(start, budget.saturating_add(LOOKAHEAD_LEN))?;
+    if form.redraws(&run.bytes) {
+        run = source.first(start, MAX_COLLAPSED_BYTES.max(budget.saturating_add(LOOKAHEAD_LEN)))?;
+        let (text, taken) = collapse_page(&run.bytes, budget, LineStart::Here, PageEnd::Last);
+        return Ok((text, run.at + taken as u64));
+    }
     let mut max = budget;
     loop {
-        let (text, taken) = decode_page(&run.bytes, max, PageEnd::Last, ansi);
+        let (text, taken) = decode_page(&run.bytes, max, PageEnd::Last, form.ansi);
         if text.len() <= budget {
             return Ok((text, run.at + taken as u64));
         }
@@ -90,24 +108,45 @@ fn head(source: &dyn OutputSource, start: u64, budget: usize, ansi: Ansi) -> io:
 }
 
 /// Returns the text of the last bytes, none of them before `from`, and the offset of the first.
-fn tail(source: &dyn OutputSource, from: u64, budget: usize, ansi: Ansi) -> io::Result<(String, u64)> {
+fn tail(source: &dyn OutputSource, from: u64, budget: usize, form: TextForm) -> io::Result<(String, u64)> {
     let end = source.end();
     if budget == 0 {
         return Ok((String::new(), end));
     }
-    let run = source.last(budget.saturating_add(LOOKAHEAD_LEN))?;
+    let mut run = source.last(budget.saturating_add(LOOKAHEAD_LEN))?;
+    let is_redrawn = form.redraws(&run.bytes);
+    if is_redrawn {
+        run = source.last(MAX_COLLAPSED_BYTES.max(budget.saturating_add(LOOKAHEAD_LEN)))?;
+    }
     let run_end = run.at + run.bytes.len() as u64;
     if run_end <= from {
         return Ok((String::new(), end));
     }
     let earliest = usize::try_from(from.saturating_sub(run.at)).unwrap_or(usize::MAX);
+    if is_redrawn {
+        let page_start = if run.at <= from { PageStart::Whole } else { PageStart::Cut };
+        let bound = TailBound { bytes: budget, ..TailBound::NONE };
+        let bytes = run.bytes.get(earliest..).unwrap_or_default();
+        let Tail { text, range, is_cut, .. } = collapse::tail(bytes, bound, page_start, PageEnd::Last, form);
+        let start = run.at + (earliest + range.start) as u64;
+        if !is_cut {
+            return Ok((text, start));
+        }
+        // No byte is where a collapsed line is cut: the tail begins with the next one. A last line that does not fit is
+        // not collapsed.
+        if let Some((_, lines)) = text.split_once('\n')
+            && let Some(newline) = bytes.get(range).and_then(|shown| memchr(b'\n', shown))
+        {
+            return Ok((lines.to_owned(), start + newline as u64 + 1));
+        }
+    }
     let mut max = budget;
     loop {
         let wanted = run.bytes.len().saturating_sub(max);
         // The end of the head is a boundary already.
         let cut = if wanted <= earliest { earliest } else { boundary(&run.bytes, wanted) };
         let bytes = run.bytes.get(cut..).unwrap_or_default();
-        let (text, _) = decode_page(bytes, bytes.len(), PageEnd::Last, ansi);
+        let (text, _) = decode_page(bytes, bytes.len(), PageEnd::Last, form.ansi);
         if text.len() <= budget {
             return Ok((text, run.at + cut as u64));
         }
@@ -148,6 +187,9 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::cell::Cell;
+    use toold_proto::params::Ansi;
+
+    const KEEP: TextForm = TextForm { ansi: Ansi::Keep, collapse: false };
 
     /// Output in memory with one gap. Counts the bytes that were read.
     struct Output {
@@ -193,7 +235,7 @@ mod tests {
     #[test]
     fn output_within_the_budget_is_complete_and_other_output_describes_the_omitted_part() {
         let source = Output::new(b"0123456789abcdefghijklmnopqrstuvwxyz");
-        let fitted = [9, 4, 0].map(|tokens| fit_tokens(&source, 0, tokens, Ansi::Strip).ok());
+        let fitted = [9, 4, 0].map(|tokens| fit_tokens(&source, 0, tokens, TextForm::PLAIN).ok());
         let cut = |from, to| Truncated { from, to, omitted_bytes: to - from, omitted_tokens: (to - from).div_ceil(4) };
         let expected = [
             ("0123456789abcdefghijklmnopqrstuvwxyz".to_owned(), None),
@@ -201,13 +243,13 @@ mod tests {
             ("… 36 bytes (9 tokens) cut here, cursor 0..36 …\n".to_owned(), Some(cut(0, 36))),
         ];
         assert_eq!(fitted, expected.map(Some));
-        assert_eq!(fit_tokens(&source, 36, 0, Ansi::Strip).ok(), Some((String::new(), None)));
+        assert_eq!(fit_tokens(&source, 36, 0, TextForm::PLAIN).ok(), Some((String::new(), None)));
     }
 
     #[test]
     fn a_cut_is_never_inside_a_character_or_an_escape_sequence() {
         let source = Output::new("ab😀\x1b[31mred\x1b[0m middle \x1b[32mgreen\x1b[0m😀yz".as_bytes());
-        let text = |tokens| fit_tokens(&source, 0, tokens, Ansi::Strip).ok().map(|(text, _)| text);
+        let text = |tokens| fit_tokens(&source, 0, tokens, TextForm::PLAIN).ok().map(|(text, _)| text);
         let expected = [
             "ab\n… 42 bytes (11 tokens) cut here, cursor 2..44 …\nyz",
             "ab😀\n… 34 bytes (9 tokens) cut here, cursor 6..40 …\n😀yz",
@@ -220,13 +262,24 @@ mod tests {
         let source = Output { gap: 4..8, ..Output::new(b"0123....89ab") };
         let cut = Truncated { from: 4, to: 8, omitted_bytes: 4, omitted_tokens: 1 };
         let expected = ("0123\n… 4 bytes (1 tokens) cut here, cursor 4..8 …\n89ab".to_owned(), Some(cut));
-        assert_eq!(fit_tokens(&source, 0, 100, Ansi::Strip).ok(), Some(expected));
+        assert_eq!(fit_tokens(&source, 0, 100, TextForm::PLAIN).ok(), Some(expected));
+    }
+
+    #[test]
+    fn the_budget_counts_lines_as_they_stood_last() {
+        let progress: String = (0..20_000).map(|n| format!("\r{n} of 20000")).collect();
+        let source = Output::new(format!("start\n{progress}\ndone\n").as_bytes());
+        let expected = ("start\n19999 of 20000\ndone\n".to_owned(), None);
+        assert_eq!(fit_tokens(&source, 0, 20, TextForm::COLLAPSED).ok(), Some(expected));
+        let (text, cut) = fit_tokens(&source, 0, 3, TextForm::COLLAPSED).expect("it reads");
+        let cut = cut.expect("cut");
+        assert_eq!(text, format!("start\n{}done\n", marker(&cut)), "a collapsed line is not cut in a head");
     }
 
     #[test]
     fn only_head_and_tail_are_read() {
         let source = Output::new(&vec![b'x'; 10_000_000]);
-        let cut = fit_tokens(&source, 0, 10_000, Ansi::Strip).ok().and_then(|(_, cut)| cut);
+        let cut = fit_tokens(&source, 0, 10_000, TextForm::PLAIN).ok().and_then(|(_, cut)| cut);
         let expected = Truncated { from: 20_000, to: 9_980_000, omitted_bytes: 9_960_000, omitted_tokens: 2_490_000 };
         assert_eq!((cut, source.read.get()), (Some(expected), 40_000 + 2 * LOOKAHEAD_LEN));
     }
@@ -239,7 +292,7 @@ mod tests {
             let bytes = [text.as_bytes(), &noise, text.as_bytes()].concat();
             let whole = decode_page(&bytes, bytes.len(), PageEnd::Last, Ansi::Keep).0;
             let source = Output::new(&bytes);
-            let (shown, cut) = fit_tokens(&source, 0, tokens, Ansi::Keep)?;
+            let (shown, cut) = fit_tokens(&source, 0, tokens, KEEP)?;
             let Some(cut) = cut else {
                 prop_assert_eq!(shown, whole);
                 return Ok(());

@@ -42,6 +42,7 @@ mod ready;
 mod session;
 mod signal;
 mod slow_pattern;
+mod tail;
 mod wait;
 pub mod watch;
 mod watch_limits;

@@ -47,7 +47,7 @@ pub struct Args {
     #[arg(short, long, conflicts_with_all = ["offset", "until"])]
     follow: bool,
     /// At most this many lines, the last ones, or `all` [default: all; on a terminal 10 with -f, and 200 without a pager]
-    #[arg(short = 'n', long, value_name = "N", value_parser = Count::parse)]
+    #[arg(short = 'n', long, alias = "tail", value_name = "N", value_parser = Count::parse)]
     lines: Option<Count>,
     /// From this line on, counted from 0
     #[arg(long, value_name = "N", conflicts_with_all = ["since", "until", "raw", "after", "before", "context"])]
@@ -102,6 +102,7 @@ impl Args {
             stream: self.stream,
             grep: self.grep.clone(),
             ansi,
+            ..params::LogParams::default()
         }
     }
 

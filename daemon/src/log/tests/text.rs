@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::log::LineQuery;
-use crate::text::{PageEnd, decode_page, fit_tokens};
+use crate::text::{PageEnd, TextForm, decode_page, fit_tokens};
 use toold_proto::params::Ansi;
 use toold_proto::process::Truncated;
 
@@ -42,7 +42,7 @@ fn an_incomplete_character_waits_for_its_rest() {
     let model = Model::write(&[step(b"ab\xe2\x82")], 1000, &[]);
     let log = model.open();
     let pages = [PageEnd::More, PageEnd::Last].map(|end| {
-        let read = log.read_text(2, 100, None, Ansi::Strip, end).map(|page| (page.text, page.next)).ok();
+        let read = log.read_text(2, 100, None, TextForm::PLAIN, end).map(|page| (page.text, page.next)).ok();
         let last = log.last_chars(1, None, Ansi::Strip, end).map(|page| (page.text, page.from, page.next)).ok();
         (read, last)
     });
@@ -81,7 +81,7 @@ fn an_incomplete_character_does_not_start_a_line() {
     });
     assert_eq!(pages, [b"errout\n".as_slice(), b"out\n", b"err"].map(|bytes| Some((bytes.to_vec(), 1))));
     let (log, _) = model.open().until_char_boundary(None, &model.counts).expect("it reads");
-    assert_eq!(fit_tokens(&log, 0, 100, Ansi::Strip).ok(), Some(("errout\n".to_owned(), None)));
+    assert_eq!(fit_tokens(&log, 0, 100, TextForm::PLAIN).ok(), Some(("errout\n".to_owned(), None)));
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn a_budget_over_a_large_log_with_a_gap_reads_only_its_ends() {
     let step = Step { stream: Stream::Stdout, bytes: line.repeat(100_000), later: 0 };
     let model = Model::write(&vec![step; 2], 8 << 20, &[]);
     let log = model.open();
-    let (text, cut) = fit_tokens(&log, 0, 1000, Ansi::Strip).expect("it reads");
+    let (text, cut) = fit_tokens(&log, 0, 1000, TextForm::PLAIN).expect("it reads");
     let (from, to) = (2000, model.counts.end - 2000);
     let expected = Truncated { from, to, omitted_bytes: to - from, omitted_tokens: (to - from) / 4 };
     assert_eq!((cut, text.lines().count()), (Some(expected), 41));
@@ -113,7 +113,7 @@ proptest! {
         for ansi in [Ansi::Keep, Ansi::Strip] {
             let (log, mut at, mut text) = (model.open(), 0, String::new());
             while at < log.end() {
-                let page = log.read_text(at, max, view, ansi, PageEnd::Last)?;
+                let page = log.read_text(at, max, view, TextForm { ansi, collapse: false }, PageEnd::Last)?;
                 prop_assert!(page.next > at);
                 at = page.next;
                 text.push_str(&page.text);
@@ -129,7 +129,7 @@ proptest! {
         for end in 0..=model.counts.end {
             let log = Log::open(model.dir.path(), end)?;
             let more = if end == model.counts.end { PageEnd::Last } else { PageEnd::More };
-            let page = log.read_text(at, 1000, view, Ansi::Strip, more)?;
+            let page = log.read_text(at, 1000, view, TextForm::PLAIN, more)?;
             text.push_str(&page.text);
             at = page.next;
         }
@@ -160,7 +160,7 @@ proptest! {
         let model = Model::write(&steps, 1 << 20, &[]);
         let early = Log::open(model.dir.path(), (model.end() as f64 * cut) as u64)?;
         let page = early.last_chars(n, view, Ansi::Strip, PageEnd::More)?;
-        let after = model.open().read_text(page.next, 1000, view, Ansi::Strip, PageEnd::Last)?;
+        let after = model.open().read_text(page.next, 1000, view, TextForm::PLAIN, PageEnd::Last)?;
         let whole = naive_text(&model, view, Ansi::Strip);
         prop_assert!(whole.ends_with(&format!("{}{}", page.text, after.text)), "{whole:?} {page:?} {after:?}");
     }

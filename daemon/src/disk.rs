@@ -6,18 +6,19 @@
 //! One thread of the runtime at a time waits for sockets and timers, and it runs what they wake. If that hangs, no other
 //! thread knows that it should wait in its stead. The monitor looks a moment after a place was taken, and wakes one.
 
+use pin_project_lite::pin_project;
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::os::fd::OwnedFd;
-use std::pin::pin;
+use std::pin::Pin;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::runtime::Runtime;
-use tokio::sync::Semaphore;
+use tokio::sync::{AcquireError, Semaphore, SemaphorePermit};
 use tokio::task::JoinHandle;
 
 /// The most threads of the runtime that may wait for the disk at a time. The runtime has more.
@@ -35,14 +36,45 @@ thread_local! {
 
 /// Runs `future`, which may wait for the disk, with a place whenever it runs: it takes none while it awaits something.
 /// Waits without a thread if no place is free. May be nested.
-pub async fn on_disk<F: Future>(future: F) -> F::Output {
-    let mut future = pin!(future);
-    let mut turn = None;
-    poll_fn(|context| {
-        if HAS_PLACE.get() {
-            return future.as_mut().poll(context);
+pub fn on_disk<F: Future>(future: F) -> OnDisk<F> {
+    OnDisk { future, turn: None, yields: false }
+}
+
+/// Does the same for a call, in a task of its own from its first step on: the task of the connection has other calls, which
+/// may need no disk.
+pub fn call_on_disk<F: Future>(call: F) -> OnDisk<F> {
+    OnDisk { future: call, turn: None, yields: true }
+}
+
+type Turn = Pin<Box<dyn Future<Output = Result<SemaphorePermit<'static>, AcquireError>> + Send + Sync>>;
+
+pin_project! {
+    /// The future of `on_disk`. Not an `async fn`: that would have room for `future` twice, as an argument and as the future
+    /// that it awaits, and nested ones four times. The tasks of all processes have one.
+    #[project = OnDiskProj]
+    pub struct OnDisk<F> {
+        #[pin]
+        future: F,
+        // Waits for a place.
+        turn: Option<Turn>,
+        // The first step is yet to be left to another task.
+        yields: bool,
+    }
+}
+
+impl<F: Future> Future for OnDisk<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        let OnDiskProj { future, turn, yields } = self.project();
+        if std::mem::take(yields) {
+            context.waker().wake_by_ref();
+            return Poll::Pending;
         }
-        let place = match turn.as_mut() {
+        if HAS_PLACE.get() {
+            return future.poll(context);
+        }
+        let place = match turn {
             None => FREE.try_acquire().ok(),
             Some(_) => None,
         };
@@ -51,18 +83,17 @@ pub async fn on_disk<F: Future>(future: F) -> F::Output {
             None => match turn.get_or_insert_with(|| Box::pin(FREE.acquire())).as_mut().poll(context) {
                 // It is never closed.
                 Poll::Ready(place) => {
-                    turn = None;
+                    *turn = None;
                     place.ok()
                 }
                 Poll::Pending => return Poll::Pending,
             },
         };
         let held = HoldPlace::begin();
-        let polled = future.as_mut().poll(context);
+        let polled = future.poll(context);
         drop((held, place));
         polled
-    })
-    .await
+    }
 }
 
 /// The time after which a place that is taken may be one whose thread hangs.
@@ -139,17 +170,20 @@ impl Drop for EndMonitor {
     }
 }
 
-/// Does the same for a call, in a task of its own from its first step on: the task of the connection has other calls, which
-/// may need no disk.
-pub async fn call_on_disk<F: Future>(call: F) -> F::Output {
-    tokio::task::yield_now().await;
-    on_disk(call).await
-}
-
 /// Lets callers that were just answered go on before anything that may touch the disk. The runtime runs such a caller next
 /// on this thread and on no other: it would wait for the disk if this task did.
+///
+/// Not `yield_now` of tokio: that keeps this task with the thread, which may hang in the next one before it goes on here.
 pub async fn run_woken() {
-    tokio::task::yield_now().await;
+    let mut has_waited = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut has_waited, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 /// Runs `work` on a blocking thread. Disk users leave some of these threads to others.
@@ -188,6 +222,31 @@ mod tests {
     use std::sync::mpsc;
 
     #[test]
+    fn a_future_has_room_for_what_it_runs_only_once() {
+        let large = || async {
+            let kept = [1u8; 1000];
+            tokio::task::yield_now().await;
+            kept.len()
+        };
+        let alone = size_of_val(&large());
+        assert!(alone >= 1000);
+        for nested in [size_of_val(&on_disk(on_disk(large()))), size_of_val(&call_on_disk(on_disk(large())))] {
+            assert!(nested <= alone + 64, "{nested} bytes for a future of {alone}");
+        }
+    }
+
+    #[test]
+    fn a_call_does_not_begin_in_the_first_step_of_its_task() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        let order = std::sync::Mutex::new(Vec::new());
+        let note = |step| order.lock().expect("no other thread").push(step);
+        runtime.block_on(async {
+            tokio::join!(call_on_disk(async { note("call") }), async { note("other") });
+        });
+        assert_eq!(*order.lock().expect("no other thread"), ["other", "call"]);
+    }
+
+    #[test]
     fn tasks_that_need_no_disk_run_while_more_than_all_places_hang() {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(PLACES + 1).build().expect("a runtime");
@@ -199,7 +258,7 @@ mod tests {
                 ends.push(end);
                 let hangs = hangs.clone();
                 runtime.spawn(on_disk(on_disk(async move {
-                    tokio::task::yield_now().await;
+                    run_woken().await;
                     hangs.send(()).expect("the test waits");
                     let _ = ended.recv();
                 })))

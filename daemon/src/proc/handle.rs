@@ -6,6 +6,7 @@ use super::event_sink::EventSink;
 use super::state::{State, Update};
 use super::tree;
 use super::watcher::WatchTask;
+use super::write_queue::QueuedWrite;
 use crate::clock::wall_ms;
 use crate::store::record::{Record, Spec};
 use crate::store::{shim_level, writes};
@@ -26,22 +27,17 @@ pub const INBOX_LEN: usize = 16;
 /// The value of `output_request` without a request.
 const NO_REQUEST: u64 = u64::MAX;
 
-/// A change that the task of a process makes.
+/// A change that the task of a process makes. Small: each process has room for a block of them.
 #[derive(Debug)]
 pub enum Command {
-    Write {
-        id: [u8; 16],
-        data: Vec<u8>,
-        deadline: Instant,
-        reply: oneshot::Sender<WriteResult>,
-    },
+    Write(Box<QueuedWrite>),
     /// Answered with 0 or an errno.
     Control {
         control: Control,
         reply: oneshot::Sender<i32>,
     },
     Kill {
-        kill: Kill,
+        kill: Box<Kill>,
         reply: oneshot::Sender<KillResult>,
     },
 }
@@ -115,12 +111,19 @@ pub struct Proc {
     /// Number of writes to stdin.
     pub input: watch::Sender<u64>,
     preview: Mutex<Option<Box<Preview>>>,
+    /// None in almost all processes.
+    trouble: Mutex<Option<Box<Trouble>>>,
+}
+
+/// The troubles of a process.
+#[derive(Default)]
+struct Trouble {
     /// Descriptions of the damage found in its directory.
-    damage: Mutex<Vec<String>>,
+    damage: Vec<String>,
     /// The error of the last try to read its output, if that failed.
-    unreadable: Mutex<Option<String>>,
+    unreadable: Option<String>,
     /// The reason why its shim cannot be reached, while that is so.
-    unreachable: Mutex<Option<String>>,
+    unreachable: Option<String>,
 }
 
 /// The end of the output as last listed, and the position for which it was read.
@@ -201,36 +204,36 @@ impl Proc {
             watch_task,
             input: watch::Sender::new(0),
             preview: Mutex::new(None),
-            damage: Mutex::new(damage),
-            unreadable: Mutex::new(None),
-            unreachable: Mutex::new(None),
+            trouble: Mutex::new((!damage.is_empty()).then(|| Box::new(Trouble { damage, ..Trouble::default() }))),
         }
     }
 
     /// Returns descriptions of the damage in its directory, and of what cannot be read there now.
     pub fn damage(&self) -> Vec<String> {
-        let mut all = self.damage.lock().map(|damage| damage.clone()).unwrap_or_default();
-        all.extend(self.unreadable.lock().ok().and_then(|unreadable| unreadable.clone()));
-        all
+        self.trouble(|trouble| trouble.damage.iter().chain(&trouble.unreadable).cloned().collect()).unwrap_or_default()
+    }
+
+    fn trouble<T>(&self, read: impl FnOnce(&Trouble) -> T) -> Option<T> {
+        self.trouble.lock().ok()?.as_deref().map(read)
     }
 
     /// Remembers whether the output could be read. The next try may succeed: a mode can be changed.
     pub fn set_unreadable(&self, why: Option<String>) {
-        if let Ok(mut unreadable) = self.unreadable.lock()
-            && *unreadable != why
+        if let Ok(mut trouble) = self.trouble.lock()
+            && trouble.as_ref().and_then(|trouble| trouble.unreadable.as_ref()) != why.as_ref()
         {
             tracing::warn!(id = %self.spec.id, ?why, "the output became readable or unreadable");
-            *unreadable = why;
+            trouble.get_or_insert_default().unreadable = why;
         }
     }
 
     /// Remembers damage that was found while the process was used, once.
     pub fn report_damage(&self, what: String) {
-        if let Ok(mut damage) = self.damage.lock()
-            && !damage.contains(&what)
+        if let Ok(mut trouble) = self.trouble.lock()
+            && !trouble.as_ref().is_some_and(|trouble| trouble.damage.contains(&what))
         {
             tracing::error!(id = %self.spec.id, damage = what, "found damaged state");
-            damage.push(what);
+            trouble.get_or_insert_default().damage.push(what);
         }
     }
 
@@ -332,12 +335,14 @@ impl Proc {
 
     /// Returns the reason why the shim cannot be reached, and what to do about it.
     pub fn unreachable(&self) -> Option<String> {
-        self.unreachable.lock().ok()?.clone()
+        self.trouble(|trouble| trouble.unreachable.clone()).flatten()
     }
 
     pub(super) fn set_unreachable(&self, why: Option<String>) {
-        if let Ok(mut unreachable) = self.unreachable.lock() {
-            *unreachable = why;
+        if let Ok(mut trouble) = self.trouble.lock()
+            && (why.is_some() || trouble.is_some())
+        {
+            trouble.get_or_insert_default().unreachable = why;
         }
     }
 
@@ -416,7 +421,7 @@ impl Proc {
     }
 
     pub async fn kill(&self, kill: Kill) -> Result<KillResult, NoReply> {
-        self.request(kill.grace_ms, |reply| Command::Kill { kill, reply }).await
+        self.request(kill.grace_ms, |reply| Command::Kill { kill: Box::new(kill), reply }).await
     }
 
     /// Returns 0 or an errno.
@@ -428,6 +433,7 @@ impl Proc {
         // A shim that cannot be asked for a named write while another one waits: its turn has to come first.
         let turns = if shim_level::finds_writes(self.spec.shim_level) { 1 } else { INBOX_LEN as u64 };
         let deadline = deadline_after(timeout_ms);
-        self.request(timeout_ms.saturating_mul(turns), |reply| Command::Write { id, data, deadline, reply }).await
+        let write = |reply| Command::Write(Box::new(QueuedWrite { id, data, deadline, reply }));
+        self.request(timeout_ms.saturating_mul(turns), write).await
     }
 }

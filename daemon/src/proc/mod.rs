@@ -22,6 +22,8 @@ mod reach;
 pub mod search;
 pub mod search_pool;
 pub mod shim_connection;
+#[cfg(test)]
+mod sizes;
 pub mod state;
 pub mod stdin;
 mod stopped_shim;

@@ -98,8 +98,9 @@ impl Task {
         Task { running_guard, ..self }
     }
 
-    /// Runs until the state of the process is final.
-    pub async fn run(mut self, start: TaskStart) {
+    /// Runs until the state of the process is final. Each running process has this future: what is rare is boxed, and so
+    /// takes no room in it.
+    pub async fn run(&mut self, start: TaskStart) {
         let (mut connection, mut launch) = match start {
             TaskStart::Launched { stream, frame } => (Some(ShimConnection::new(stream)), Some(frame)),
             TaskStart::Adopt => (None, None),
@@ -120,8 +121,8 @@ impl Task {
                 break;
             }
             connection = match launch.take() {
-                Some(frame) => self.relaunch(frame, &mut launch).await,
-                None => self.reconnect().await,
+                Some(frame) => Box::pin(self.relaunch(frame, &mut launch)).await,
+                None => Box::pin(self.reconnect()).await,
             };
             if connection.is_none() {
                 break;
@@ -173,7 +174,7 @@ impl Task {
                     None => return,
                 },
                 Some(command) = self.inbox.recv() => match command {
-                    Command::Kill { reply, .. } if is_waiting && self.cancel_launch().await => {
+                    Command::Kill { reply, .. } if is_waiting && Box::pin(self.cancel_launch()).await => {
                         let _ = reply.send(KillResult::default());
                         Ok(())
                     }
@@ -299,8 +300,8 @@ impl Task {
                 self.waiting.push((token, reply));
                 writer.send(&control.frame(token)).await
             }
-            Command::Write { id, data, deadline, reply } => {
-                self.writes.push(id, data, deadline, reply);
+            Command::Write(write) => {
+                self.writes.push(write);
                 self.send_write(WriteStep::Next, writer).await
             }
         }
@@ -424,7 +425,7 @@ impl Task {
         while self.inbox.try_recv().is_ok() {}
     }
 
-    fn finish(self) {
+    fn finish(&self) {
         let state = self.proc.published_state();
         debug_assert!(state.is_final() || state.phase == Phase::Starting, "a task ends with its process");
         self.proc.close_inbox();

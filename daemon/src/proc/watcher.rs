@@ -141,8 +141,8 @@ impl Proc {
         }
         if self.unscanned_len(state) <= MAX_TAIL_BYTES {
             let scan = async { while let Ok(ScanProgress::More) = self.run_turn(state).await {} };
-            // A turn under way goes on; the task of the watch continues after it.
-            let _ = tokio::time::timeout(MAX_TAIL_TIME, scan).await;
+            // A turn under way goes on; the task of the watch continues after it. Boxed: most processes have no watch.
+            let _ = Box::pin(tokio::time::timeout(MAX_TAIL_TIME, scan)).await;
         }
     }
 

@@ -23,7 +23,7 @@ pub enum WriteStep {
 
 /// The write that the shim has a piece of.
 struct Writing {
-    write: QueuedWrite,
+    write: Box<QueuedWrite>,
     at: u64,
     /// The token of the piece that was sent. None: a piece is to be sent.
     token: Option<u64>,
@@ -37,23 +37,26 @@ enum Stop {
     Sent,
 }
 
-struct QueuedWrite {
-    id: [u8; 16],
-    data: Vec<u8>,
-    deadline: Instant,
-    reply: oneshot::Sender<WriteResult>,
+/// A write, as its caller gave it.
+#[derive(Debug)]
+pub struct QueuedWrite {
+    /// Zeros: it has no name.
+    pub id: [u8; 16],
+    pub data: Vec<u8>,
+    pub deadline: Instant,
+    pub reply: oneshot::Sender<WriteResult>,
 }
 
 /// A write whose deadline passed before its turn, and of which the shim is asked.
 struct Overdue {
-    write: QueuedWrite,
+    write: Box<QueuedWrite>,
     token: Option<u64>,
 }
 
 pub struct WriteQueue {
     shim_level: u32,
     writing: Option<Writing>,
-    queued: VecDeque<QueuedWrite>,
+    queued: VecDeque<Box<QueuedWrite>>,
     overdue: Vec<Overdue>,
 }
 
@@ -73,8 +76,8 @@ impl WriteQueue {
         WriteQueue { shim_level, writing: None, queued: VecDeque::new(), overdue: Vec::new() }
     }
 
-    pub fn push(&mut self, id: [u8; 16], data: Vec<u8>, deadline: Instant, reply: oneshot::Sender<WriteResult>) {
-        self.queued.push_back(QueuedWrite { id, data, deadline, reply });
+    pub fn push(&mut self, write: Box<QueuedWrite>) {
+        self.queued.push_back(write);
     }
 
     /// A shim of an early level cannot be asked: there, a named write waits for its turn.
@@ -195,7 +198,8 @@ mod tests {
 
         fn push(&mut self, name: u8, len: usize, deadline_ms: u64) -> oneshot::Receiver<WriteResult> {
             let (reply, answer) = oneshot::channel();
-            self.queue.push([name; 16], vec![b'x'; len], self.at(deadline_ms), reply);
+            let (id, data, deadline) = ([name; 16], vec![b'x'; len], self.at(deadline_ms));
+            self.queue.push(Box::new(QueuedWrite { id, data, deadline, reply }));
             answer
         }
 

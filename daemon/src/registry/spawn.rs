@@ -348,9 +348,10 @@ impl Registry {
     pub(super) fn run_task(self: &Arc<Self>, task: Task, start: TaskStart, proc: Arc<Proc>, slot: Option<RunningSlot>) {
         monitors::spawn_monitors(&proc);
         let (registry, began_ms) = (self.clone(), boot_ms());
-        let task = task.with_running_guard(slot.map(|slot| Box::new(slot) as Box<dyn Send + Sync>));
+        let mut task = task.with_running_guard(slot.map(|slot| Box::new(slot) as Box<dyn Send + Sync>));
         tokio::spawn(async move {
             task.run(start).await;
+            drop(task);
             cgroup::remove(&proc.spec.cgroups);
             registry.queue_flush(&proc.dir);
             // The wall clock may have jumped since the end, but this daemon knows for how long it has had the process.

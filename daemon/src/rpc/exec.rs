@@ -41,7 +41,7 @@ pub async fn exec(
     let Spawned { proc, existing } = daemon.registry.spawn(request, policy).await?;
     let wait = async {
         if let Some(readiness) = readiness {
-            return readiness.wait(&proc).await.map(Some);
+            return Box::pin(readiness.wait(&proc)).await.map(Some);
         }
         if call.yield_ms > 0 {
             let timeout = Duration::from_millis(call.yield_ms.min(config.max_wait_ms));

@@ -2,10 +2,10 @@
 
 use super::wire::{Peer, Serialized, WriteJson, raw_response};
 use futures_util::FutureExt;
-use jsonrpsee::types::ErrorObjectOwned;
+use jsonrpsee::types::{ErrorObjectOwned, Id};
 use jsonrpsee::{AsyncMethod, MethodCallback, MethodResponse, Methods};
 use serde::de::DeserializeOwned;
-use std::future::Future;
+use std::future::{Future, ready};
 use std::sync::Arc;
 use toold_proto::api::Method;
 use toold_proto::{ErrorKind, RpcError};
@@ -38,17 +38,17 @@ where
             let peer = extensions.get::<Arc<Peer>>().cloned().ok_or_else(|| internal("the peer is not known"))?;
             Ok(handler(params, context.clone(), peer))
         };
-        let call: Result<Fut, RpcError> = start();
-        let answer = async move {
+        let answer = move |id: Id<'static>, result: Result<R, RpcError>| {
             let print = |result| {
                 raw_response(&id, &result).map_err(|e| internal(&format!("the result cannot be printed: {e}")))
             };
-            match async { print(call?.await?) }.await {
-                Ok(answer) => answer,
-                Err(error) => MethodResponse::error(id, wire_error(error)),
-            }
+            result.and_then(print).unwrap_or_else(|error| MethodResponse::error(id, wire_error(error)))
         };
-        answer.boxed()
+        // Not an async block: it would have room for the handler's future twice.
+        match start() {
+            Ok(call) => call.map(move |result| answer(id, result)).boxed(),
+            Err(error) => ready(answer(id, Err(error))).boxed(),
+        }
     });
     methods.verify_and_insert(M::NAME, MethodCallback::Async(call)).expect("every method is registered once");
 }

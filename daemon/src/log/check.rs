@@ -1,21 +1,33 @@
 //! Checks the log of a process that has ended, by file sizes and the ends of its indexes.
 
 use super::segments::{Index, open};
-use super::verify::quarantined as quarantined_index;
+use super::verify::{Writer, quarantined as quarantined_index, verify_segments};
 use std::collections::BTreeMap;
 use std::fs::FileType;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use toold_format::Stream;
-use toold_format::log::Counts;
-use toold_format::log::{IndexRecord, MAX_SPAN_LEN, SegmentName, parse_idx_name, parse_log_name};
+use toold_format::log::{Counts, IndexRecord, LogSums, MAX_SPAN_LEN, SegmentName, parse_idx_name, parse_log_name};
 
 /// Returns descriptions of missing or damaged parts, or nothing. Reads no output, so bytes that were changed in place go
 /// unnoticed. The process must have ended: a growing log is always shorter than its counts. Fails if the log cannot be
 /// read.
 pub fn check(dir: &Path, counts: &Counts) -> io::Result<Vec<String>> {
     SegmentList::list(dir)?.check(dir, counts)
+}
+
+/// Also compares the files with their checksums. An index that was changed is quarantined: it would move output between
+/// the streams.
+pub fn check_whole(dir: &Path, counts: &Counts, sums: &LogSums) -> io::Result<Vec<String>> {
+    let files = SegmentList::list(dir)?;
+    let starts = files.0.iter().filter(|(_, files)| files.log.is_some()).map(|(start, _)| *start).collect();
+    let changed = verify_segments(dir, starts, sums, Writer::Ended, u64::MAX)?.unwrap_or_default();
+    if changed.is_empty() {
+        return files.check(dir, counts);
+    }
+    let damage = changed.iter().filter_map(|file| file.quarantine(dir)).collect::<Vec<_>>();
+    Ok(damage.into_iter().chain(check(dir, counts)?).collect())
 }
 
 /// The files of a segment in the directory.

@@ -16,7 +16,7 @@ mod verify;
 mod walk;
 
 pub use buffer_pool::BufferPool;
-pub use check::check;
+pub use check::{check, check_whole};
 pub use grep::Grep;
 pub use lines::{LinePage, LineQuery, MAX_PAGE_BYTES};
 pub use reader::{Filled, Log, Page};

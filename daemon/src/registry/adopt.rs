@@ -1,7 +1,7 @@
 //! Loads all processes when a daemon starts: reads every record, and reconnects to every living shim.
 
 use super::forget::finish_removal;
-use super::scan::{Loaded, Scanned, scan_dir};
+use super::scan::{Loaded, Scanned, StartChecks, scan_dir};
 use super::set_aside::{SetAside, quarantined_id};
 use super::{Registry, RunningSlot};
 use crate::backend::{MAX_HANDSHAKES, cgroup};
@@ -69,10 +69,7 @@ impl Registry {
             unread.extend(self.adopt_one(scanned, dir, &tail));
         }
         drop(permits);
-        tokio::spawn(disk::blocking({
-            let registry = self.clone();
-            move || registry.verify_large_logs()
-        }));
+        self.verify_in_background();
         if !unread.is_empty() {
             tokio::spawn(on_disk(self.clone().retry_unread(unread, tail)));
         }
@@ -86,8 +83,13 @@ impl Registry {
         }
     }
 
-    /// Compares the large logs with their checksums, one after the other.
-    fn verify_large_logs(&self) {
+    fn verify_in_background(self: &Arc<Self>) {
+        let registry = self.clone();
+        tokio::spawn(disk::blocking(move || registry.verify_logs()));
+    }
+
+    /// Compares the logs with their checksums for which there was no time at the start, one after the other.
+    fn verify_logs(&self) {
         let all = self.unverified.lock().map(|mut all| std::mem::take(&mut *all)).unwrap_or_default();
         for (proc, writer) in all.iter().filter_map(|(proc, writer)| Some((proc.upgrade()?, *writer))) {
             let Some(sums) = proc.state().progress.sums else { continue };
@@ -147,6 +149,7 @@ impl Registry {
                     for (scanned, dir) in all {
                         dirs.extend(self.adopt_one(scanned, dir, &tail));
                     }
+                    self.verify_in_background();
                 }
                 Err(e) => tracing::warn!(%e, "failed to read records; trying again"),
             }
@@ -260,11 +263,12 @@ impl Registry {
 async fn scan_all(dirs: Vec<PathBuf>, tail: &Arc<JournalTail>) -> io::Result<Vec<(Scanned, PathBuf)>> {
     let workers = std::thread::available_parallelism().map_or(2, usize::from).min(8);
     let share = dirs.len().div_ceil(workers).max(1);
+    let checks = Arc::new(StartChecks::default());
     let mut readers = Vec::new();
     for part in dirs.chunks(share) {
-        let (part, tail) = (part.to_vec(), tail.clone());
+        let (part, tail, checks) = (part.to_vec(), tail.clone(), checks.clone());
         readers.push(tokio::spawn(disk::blocking(move || {
-            let scan = |dir: PathBuf| (scan_dir(&dir, tail.has_events(&dir)), dir);
+            let scan = |dir: PathBuf| (scan_dir(&dir, tail.has_events(&dir), &checks), dir);
             part.into_iter().map(scan).collect::<Vec<_>>()
         })));
     }

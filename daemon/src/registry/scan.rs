@@ -1,7 +1,7 @@
 //! Reads the directory of one process when a daemon starts, and distinguishes absent, damaged and not readable now. Only
 //! what was read as never started is removed, only what was read as damaged is quarantined.
 
-use crate::log::{Log, Writer, check, verify};
+use crate::log::{Log, Writer, check, check_whole, verify};
 use crate::proc::checkpoint::Checkpoint;
 use crate::proc::output::unreadable;
 use crate::proc::state::{Phase, State, Update};
@@ -13,12 +13,36 @@ use crate::sys;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use toold_format::log::LogSums;
 use toold_format::slots::{Progress, Stage};
 use toold_shim::hooks;
 
-/// Bytes of output and index up to which a log is compared with its checksums before the first request is served.
-/// Larger ones are compared in the background.
+/// Bytes of output up to which a log is compared with its checksums before the first request is served. Larger ones are
+/// compared in the background.
 const MAX_START_CHECK_BYTES: u64 = 256 * 1024;
+/// Bytes of output of all processes up to which that is done: a fraction of a second.
+const ALL_START_CHECK_BYTES: u64 = 64 * 1024 * 1024;
+/// Bytes that take about as long to compare as the files of a log take to open.
+const OPEN_COST_BYTES: u64 = 16 * 1024;
+
+/// The room for comparing logs with their checksums before the first request is served.
+pub struct StartChecks(AtomicU64);
+
+impl Default for StartChecks {
+    fn default() -> StartChecks {
+        StartChecks(AtomicU64::new(ALL_START_CHECK_BYTES))
+    }
+}
+
+impl StartChecks {
+    /// Takes the room for a log. Returns false if it is to be compared in the background.
+    fn take(&self, progress: &Progress) -> bool {
+        let len = progress.counts.end.saturating_sub(progress.counts.dropped);
+        let take = |left: u64| left.checked_sub(len + OPEN_COST_BYTES);
+        len <= MAX_START_CHECK_BYTES && self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
+    }
+}
 
 /// The content of one process directory.
 pub enum Scanned {
@@ -66,9 +90,9 @@ impl Scanned {
 
 /// Reads one directory. The owner of the lock decides how the process is resolved. `has_events`: the journal has events
 /// of it, so it was started.
-pub fn scan_dir(dir: &Path, has_events: bool) -> Scanned {
+pub fn scan_dir(dir: &Path, has_events: bool, checks: &StartChecks) -> Scanned {
     hooks::at("recovery.look");
-    match read(dir, has_events) {
+    match read(dir, has_events, checks) {
         Ok(scanned) => scanned,
         Err(e) if record::is_damage(&e) => Scanned::Damaged(e),
         Err(e) => Scanned::Unread(e),
@@ -86,7 +110,7 @@ fn has_no_output(dir: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-fn read(dir: &Path, has_events: bool) -> io::Result<Scanned> {
+fn read(dir: &Path, has_events: bool, checks: &StartChecks) -> io::Result<Scanned> {
     if !std::fs::symlink_metadata(dir)?.is_dir() {
         return Err(record::bad("it is not a directory"));
     }
@@ -100,21 +124,22 @@ fn read(dir: &Path, has_events: bool) -> io::Result<Scanned> {
         opened => opened?,
     };
     let lock = record.try_lock()?;
-    if lock == LockOwner::Daemon && record.is_blank()? {
+    // Read after trying the lock: if we hold it, no shim writes any more.
+    let start = record.start()?;
+    if lock == LockOwner::Daemon && start.is_blank() {
         if was_never_used()? {
             // The daemon died between creating the record and writing it.
             return Ok(Scanned::NeverStarted(Some(record)));
         }
         return Err(record::bad("the record is empty"));
     }
-    // Read after trying the lock: if we hold it, no shim writes any more.
-    let facts = record.facts()?;
+    let facts = record.facts_from(&start)?;
     let head = facts.head.ok_or_else(|| record::bad("the head of the record is damaged"))?;
     if lock == LockOwner::Daemon && facts.is_unlaunched && was_never_used()? {
         // Nothing was started, so it does not matter whether the whole spec was written.
         return Ok(Scanned::NeverStarted(Some(record)));
     }
-    let spec = record.spec(&head)?;
+    let spec = record.spec_from(&start, &head)?;
     if spec.id.to_string() != dir.file_name().and_then(|n| n.to_str()).unwrap_or_default() {
         return Err(record::bad("the record belongs to another process"));
     }
@@ -133,25 +158,31 @@ fn read(dir: &Path, has_events: bool) -> io::Result<Scanned> {
         lost::to_disk(dir, &record);
     }
     let (mut unreadable_log, mut unverified) = (None, false);
-    if state.is_final() {
-        match check_files(dir, &state.progress) {
-            Ok((found, is_verified)) => {
-                damage.extend(found);
-                unverified = !is_verified;
-            }
+    // A program that printed nothing has no log, and most processes have none of the other files: every look costs as much
+    // as the record, and there may be 10,000 of them.
+    let sums = state.progress.sums.filter(|_| has_log(&state.progress));
+    if !state.is_final() {
+        match sums.map(|sums| if checks.take(&state.progress) { verify_running(dir, &sums) } else { None }) {
+            Some(Some(changed)) => damage.extend(changed),
+            Some(None) => unverified = true,
+            None => {}
+        }
+    } else if has_log(&state.progress) {
+        let counts = &state.progress.counts;
+        let sums_now = sums.filter(|_| checks.take(&state.progress));
+        unverified = sums.is_some() && sums_now.is_none();
+        match sums_now.map_or_else(|| check(dir, counts), |sums| check_whole(dir, counts, &sums)) {
+            Ok(found) => damage.extend(found),
             Err(e) if sys::is_transient(&e) => return Err(e),
             Err(e) => unreadable_log = Some(unreadable(&e)),
         }
+    }
+    if state.is_final() && (spec.stdin_pipe || spec.pty.is_some()) {
         damage.extend(writes::check(dir));
-    } else if let Some(sums) = &state.progress.sums {
-        match verify(dir, sums, Writer::MayRun, MAX_START_CHECK_BYTES) {
-            Ok(Some(changed)) => damage.extend(changed.iter().map(|file| file.quarantine_and_describe(dir))),
-            // Too large, or an error, which does not make a running process unknown: in the background.
-            Ok(None) | Err(_) => unverified = true,
-        }
     }
     let lost_checkpoint = facts.damaged.checkpoint;
-    let requests = match requests::read(dir) {
+    // Only a process with a name is the answer to a request that did not start it.
+    let requests = match spec.name.as_ref().map_or_else(|| Ok(Requests::default()), |_| requests::read(dir)) {
         Err(e) if sys::is_transient(&e) => return Err(e),
         Err(e) => {
             damage.push(format!("requests: {e}"));
@@ -181,17 +212,16 @@ fn read(dir: &Path, has_events: bool) -> io::Result<Scanned> {
     Ok(Scanned::Open { loaded, record: Arc::new(record), nonce: head.nonce })
 }
 
-/// Compares the files of a log with their checksums, as far as that is quick, and with the counts. An index that was
-/// changed is quarantined: it would move output between the streams. Returns the damage, and false if the log is too
-/// large to be compared now.
-fn check_files(dir: &Path, progress: &Progress) -> io::Result<(Vec<String>, bool)> {
-    let changed = match progress.sums {
-        Some(sums) => verify(dir, &sums, Writer::Ended, MAX_START_CHECK_BYTES)?,
-        None => Some(Vec::new()),
-    };
-    let is_verified = changed.is_some();
-    let damage = changed.into_iter().flatten().filter_map(|file| file.quarantine(dir)).collect::<Vec<_>>();
-    Ok((damage.into_iter().chain(check(dir, &progress.counts)?).collect(), is_verified))
+/// Returns true if something was ever written to a log.
+fn has_log(progress: &Progress) -> bool {
+    progress.counts.end > 0 || progress.sums.is_some_and(|sums| sums.end > 0 || sums.idx_len > 0)
+}
+
+/// Compares the log of a running process with its checksums. None: it is to be compared in the background, because it is
+/// too large, or after an error, which does not make a running process unknown.
+fn verify_running(dir: &Path, sums: &LogSums) -> Option<Vec<String>> {
+    let changed = verify(dir, sums, Writer::MayRun, MAX_START_CHECK_BYTES).ok()??;
+    Some(changed.iter().map(|file| file.quarantine_and_describe(dir)).collect())
 }
 
 /// Resolves the state of a process whose lock this daemon holds: its shim is dead.

@@ -280,13 +280,14 @@ fn use_of(dir: &Path) -> io::Result<Used> {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Err(record::bad("the record is missing")),
         opened => opened?,
     };
-    let facts = record.facts()?;
+    let start = record.start()?;
+    let facts = record.facts_from(&start)?;
     // A directory is renamed before a shim gets it, so a record that was written only in part has no launch.
-    if !has_output && (record.is_blank()? || record.is_unlaunched() || facts.is_unlaunched) {
+    if !has_output && (start.is_blank() || record.is_unlaunched() || facts.is_unlaunched) {
         return Ok(Used::Never);
     }
     let head = facts.head.ok_or_else(|| record::bad("the head of the record is damaged"))?;
-    Ok(Used::By(record.spec(&head)?.id.to_string()))
+    Ok(Used::By(record.spec_from(&start, &head)?.id.to_string()))
 }
 
 fn remove(path: &Path) {
@@ -395,7 +396,8 @@ mod tests {
         let restored: Vec<_> = std::fs::read_dir(&procs).expect("readable").flatten().map(|e| e.file_name()).collect();
         assert_eq!(restored, [started.to_string().as_str()]);
         let record = Record::open(&procs.join(started.to_string())).expect("a record");
-        let facts = record.facts().expect("a whole record");
-        assert_eq!(record.spec(&facts.head.expect("a whole head")).expect("a whole spec").id, started);
+        let start = record.start().expect("a whole record");
+        let head = record.facts_from(&start).expect("a whole record").head.expect("a whole head");
+        assert_eq!(record.spec_from(&start, &head).expect("a whole spec").id, started);
     }
 }

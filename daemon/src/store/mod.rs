@@ -1,6 +1,7 @@
 //! The state directory: one directory per process, which is its own checkpoint.
 
 pub mod dir_pool;
+mod facts;
 pub mod fuzz;
 pub mod namespaces;
 pub mod record;

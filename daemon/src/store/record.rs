@@ -1,6 +1,7 @@
 //! The directory of a process: `record` (slots and spec), the log beside it, and the shim's socket.
 
 use super::dir_pool::{self, PreparedDir};
+pub use super::facts::{DamagedSlots, Facts, RecordStart};
 use super::namespaces::Namespaces;
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
@@ -13,8 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use toold_format::fnv1a;
 use toold_format::slots::{
-    self, CHECKPOINT_LEN, CheckpointSlot, Exit, Head, Launch, LaunchSlot, PAGE_LEN, Progress, SLOT_LEN, Slot,
-    SlotCondition, Stage,
+    self, CHECKPOINT_LEN, CheckpointSlot, Head, Launch, LaunchSlot, PAGE_LEN, Progress, SLOT_LEN, Slot, Stage,
 };
 use toold_proto::ProcId;
 use toold_proto::pattern::Pattern;
@@ -26,6 +26,9 @@ pub type RequestDigest = std::num::NonZeroU64;
 
 /// Maximum length of a spec. Arguments come from one message, so no request reaches this.
 const MAX_SPEC_LEN: u32 = 64 << 20;
+
+/// Number of reads after which a slot that does not match its checksum is damaged: a read during a write fails too.
+const MAX_SLOT_READS: usize = 8;
 
 /// The accepted description of a process. Never changes. Contains no environment values.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -76,59 +79,6 @@ pub struct Spec {
     pub created_ms: u64,
     /// Orders processes that were created in the same millisecond.
     pub seq: u64,
-}
-
-/// Number of reads after which a slot that does not match its checksum is damaged: a read during a write fails too.
-const MAX_SLOT_READS: usize = 8;
-
-/// The content of all slots.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Facts {
-    /// None: the head is damaged, and with it the name of the spec.
-    pub head: Option<Head>,
-    pub launch: Option<Launch>,
-    pub exit: Option<Exit>,
-    pub closed_ms: Option<u64>,
-    pub progress: Option<Progress>,
-    /// Raw: its reader checks whether it is complete.
-    pub checkpoint: CheckpointSlot,
-    pub damaged: DamagedSlots,
-    /// Slots that were damaged once, and that a daemon wrote again.
-    pub repaired: DamagedSlots,
-    /// The slots prove that nothing was ever started.
-    pub is_unlaunched: bool,
-}
-
-/// The slots that once had a content and are not readable now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct DamagedSlots {
-    pub launch: bool,
-    pub exit: bool,
-    pub closed: bool,
-    pub counts: bool,
-    pub checkpoint: bool,
-}
-
-impl DamagedSlots {
-    const ALL: DamagedSlots = DamagedSlots { launch: true, exit: true, closed: true, counts: true, checkpoint: true };
-
-    pub fn any(self) -> bool {
-        self != DamagedSlots::default()
-    }
-
-    pub fn or(self, other: DamagedSlots) -> DamagedSlots {
-        DamagedSlots::from_bits(self.bits() | other.bits())
-    }
-
-    fn bits(self) -> u32 {
-        let all = [self.launch, self.exit, self.closed, self.counts, self.checkpoint];
-        all.iter().enumerate().fold(0, |bits, (i, is_damaged)| bits | u32::from(*is_damaged) << i)
-    }
-
-    fn from_bits(bits: u32) -> DamagedSlots {
-        let on = |i: u32| bits & 1 << i != 0;
-        DamagedSlots { launch: on(0), exit: on(1), closed: on(2), counts: on(3), checkpoint: on(4) }
-    }
 }
 
 /// Returns true if a file was read and is not what was written there. Any other error proves nothing about the file.
@@ -205,11 +155,9 @@ impl Record {
         Ok(Record { file: open_regular(&dir.join("record"))? })
     }
 
-    /// Returns true for a record that was created and never written: nothing but zeros, or the mark of an unused one.
-    pub fn is_blank(&self) -> io::Result<bool> {
-        let mut start = [0u8; 2 * PAGE_LEN];
-        let len = self.read_up_to(&mut start)?;
-        Ok(dir_pool::is_unused(&start[..len]))
+    /// Reads the slots and a short spec at once.
+    pub fn start(&self) -> io::Result<RecordStart> {
+        RecordStart::read(|bytes| self.read_up_to(bytes))
     }
 
     fn read_up_to(&self, buf: &mut [u8]) -> io::Result<usize> {
@@ -231,21 +179,19 @@ impl Record {
         Ok(slot)
     }
 
-    /// Reads all slots at once. A shim may be writing one of them. Fails only if the file cannot be read.
+    /// Reads all slots at once. Fails only if the file cannot be read.
     pub fn facts(&self) -> io::Result<Facts> {
-        let read = || -> io::Result<Facts> {
-            let mut page = [0u8; PAGE_LEN];
-            let len = self.read_up_to(&mut page)?;
-            let facts = facts_of(&page);
-            // Zeros that the file does not have prove nothing.
-            Ok(if len < PAGE_LEN { Facts { damaged: DamagedSlots::ALL, is_unlaunched: false, ..facts } } else { facts })
-        };
-        let mut facts = read()?;
+        self.facts_from(&self.start()?)
+    }
+
+    /// Returns the slots that were read, and reads them again if one is damaged: a shim may have been writing it.
+    pub fn facts_from(&self, start: &RecordStart) -> io::Result<Facts> {
+        let mut facts = start.facts();
         for _ in 1..MAX_SLOT_READS {
             if !facts.damaged.any() {
                 break;
             }
-            facts = read()?;
+            facts = self.start()?.facts();
         }
         Ok(facts)
     }
@@ -256,16 +202,24 @@ impl Record {
         (0..8).find_map(|_| Progress::read(&self.slot(slots::COUNTS_AT).ok()?))
     }
 
-    pub fn spec(&self, head: &Head) -> io::Result<Spec> {
+    /// Returns the spec, which is read if the beginning does not have all of it.
+    pub fn spec_from(&self, start: &RecordStart, head: &Head) -> io::Result<Spec> {
         if head.spec_len > MAX_SPEC_LEN {
             return Err(bad("the spec is too long"));
         }
-        let mut json = vec![0u8; head.spec_len as usize];
-        self.file.read_exact_at(&mut json, PAGE_LEN as u64)?;
-        if fnv1a(&json) != head.spec_checksum {
+        let mut long = Vec::new();
+        let json = match start.bytes().get(PAGE_LEN..PAGE_LEN + head.spec_len as usize) {
+            Some(json) => json,
+            None => {
+                long.resize(head.spec_len as usize, 0);
+                self.file.read_exact_at(&mut long, PAGE_LEN as u64)?;
+                &long
+            }
+        };
+        if fnv1a(json) != head.spec_checksum {
             return Err(bad("the checksum of the spec is wrong"));
         }
-        Ok(serde_json::from_slice(&json)?)
+        Ok(serde_json::from_slice(json)?)
     }
 
     /// Returns the bytes of a named write, if the shim stored it at the exit.
@@ -369,57 +323,6 @@ pub(super) fn open_regular(path: &Path) -> io::Result<File> {
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     let file = File::options().read(true).write(true).custom_flags(flags).open(path)?;
     if file.metadata()?.is_file() { Ok(file) } else { Err(bad("it is not a regular file")) }
-}
-
-fn facts_of(page: &[u8; PAGE_LEN]) -> Facts {
-    let slot = |at: u64| -> Slot {
-        let mut slot = [0u8; SLOT_LEN];
-        slot.copy_from_slice(&page[at as usize..at as usize + SLOT_LEN]);
-        slot
-    };
-    let mut checkpoint = [0u8; CHECKPOINT_LEN];
-    checkpoint.copy_from_slice(&page[slots::CHECKPOINT_AT as usize..slots::CHECKPOINT_AT as usize + CHECKPOINT_LEN]);
-    let head = Head::read(&slot(slots::HEAD_AT));
-    let launch = LaunchSlot::read(&slot(slots::LAUNCH_AT));
-    let [exit, closed, counts, checkpoint_is] =
-        [&slot(slots::EXIT_AT)[..], &slot(slots::CLOSED_AT), &slot(slots::COUNTS_AT), &checkpoint]
-            .map(SlotCondition::of);
-    let is_damaged = |condition| condition == SlotCondition::Damaged;
-    // These slots are written with every new record.
-    let is_seeded = head.is_some_and(|head| head.is_seeded);
-    let is_lost = |condition| condition != SlotCondition::Written && is_seeded;
-    let damaged = DamagedSlots {
-        launch: launch == LaunchSlot::Unknown || (launch == LaunchSlot::Empty && is_seeded),
-        exit: is_damaged(exit),
-        closed: is_damaged(closed),
-        counts: is_damaged(counts) || is_lost(counts),
-        checkpoint: is_damaged(checkpoint_is) || is_lost(checkpoint_is),
-    };
-    let progress = Progress::read(&slot(slots::COUNTS_AT));
-    let is_silent = progress.is_some_and(|progress| progress.counts.end == 0);
-    let is_unlaunched = exit == SlotCondition::Empty
-        && match launch {
-            LaunchSlot::NotLaunched => true,
-            // A record of an earlier version, where zeros may also be damage: no other slot may contradict them.
-            LaunchSlot::Empty if !damaged.launch => {
-                [closed, checkpoint_is].iter().all(|is| *is == SlotCondition::Empty) && is_silent
-            }
-            LaunchSlot::Empty | LaunchSlot::Launched(_) | LaunchSlot::Unknown => false,
-        };
-    Facts {
-        head,
-        launch: match launch {
-            LaunchSlot::Launched(launch) => Some(launch),
-            LaunchSlot::Empty | LaunchSlot::NotLaunched | LaunchSlot::Unknown => None,
-        },
-        exit: Exit::read(&slot(slots::EXIT_AT)),
-        closed_ms: slots::read_closed(&slot(slots::CLOSED_AT)),
-        progress,
-        checkpoint,
-        damaged,
-        repaired: DamagedSlots::from_bits(slots::read_damage_note(&slot(slots::DAMAGE_NOTE_AT))),
-        is_unlaunched,
-    }
 }
 
 pub fn bad(why: &'static str) -> io::Error {

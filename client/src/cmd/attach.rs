@@ -79,6 +79,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
         input,
         readiness: None,
         record: RecordFate::Kept,
+        max_output: None,
         screen: Some(AttachedTerminal::new(access, args.detach_keys, reads)),
     };
     // Of a long output only both ends were read, so the program has to redraw the screen. It also knows its margins.

@@ -39,6 +39,9 @@ pub struct Args {
     /// With -t: the key that leaves it running, several as C-p,C-q, or none
     #[arg(long, help_heading = super::options::exec::TERMINAL, value_name = "KEYS", default_value = "C-\\", value_parser = keys::parse)]
     detach_keys: DetachKeys,
+    /// Print at most this much of its output, as in 4K: its beginning, and at the end its last lines
+    #[arg(long, value_name = "SIZE", value_parser = args::size_bytes, conflicts_with = "pty")]
+    max_output: Option<u64>,
     /// Remove its record and its log when it has ended; one that is left running keeps both
     #[arg(long, conflicts_with = "detach_after")]
     rm: bool,
@@ -82,6 +85,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
         detach_after: args.detach_after.map(Duration::from_millis),
         input,
         readiness,
+        max_output: args.max_output,
         record: if args.rm { RecordFate::Removed } else { RecordFate::Kept },
         screen: access.map(|access| AttachedTerminal::new(access, args.detach_keys, KeyMode::Forwarded)),
     };

@@ -4,6 +4,7 @@
 mod input;
 mod json;
 mod output;
+mod output_limit;
 mod progress;
 mod ready;
 mod record;
@@ -27,6 +28,7 @@ use crate::render::limits;
 use crate::render::poll::summary;
 use crate::render::status::unusual_exit;
 use crate::sys::{Interest, Signals};
+use output_limit::OutputLimit;
 use progress::{Next, Progress, pieces};
 use serde_json::value::RawValue;
 use status_line::StatusLine;
@@ -70,6 +72,8 @@ pub struct SessionOptions {
     pub screen: Option<AttachedTerminal>,
     /// The fate of the record when the process has ended.
     pub record: RecordFate,
+    /// The most output to print, in bytes.
+    pub max_output: Option<u64>,
 }
 
 /// The fate of the record of a process that has ended.
@@ -126,6 +130,7 @@ pub struct Session<'a, 'c> {
     leaving: bool,
     /// The status line that is shown while the program prints nothing.
     status_line: Option<StatusLine>,
+    output_limit: Option<OutputLimit>,
 }
 
 impl<'a, 'c> Session<'a, 'c> {
@@ -135,6 +140,7 @@ impl<'a, 'c> Session<'a, 'c> {
         // A program on a terminal has the screen for itself.
         let shows = cx.console.can_redraw && !cx.json && options.exec.pty == Pty::No && options.screen.is_none();
         let status_line = shows.then(|| StatusLine::since(now));
+        let output_limit = options.max_output.map(OutputLimit::new);
         Session {
             cx,
             signals,
@@ -152,6 +158,7 @@ impl<'a, 'c> Session<'a, 'c> {
             disconnected: false,
             leaving: false,
             status_line,
+            output_limit,
         }
     }
 
@@ -363,6 +370,7 @@ impl<'a, 'c> Session<'a, 'c> {
         }
         let output = bytes(&page.output)?;
         for (stream, piece) in pieces(&output, page.from, page.spans.as_deref().unwrap_or_default()) {
+            let piece = self.output_limit.as_mut().map_or(piece, |limit| limit.take(stream, piece));
             match self.print(stream, piece) {
                 Err(CliError::OutputClosed | CliError::Io { .. }) if self.options.screen.is_some() => {
                     return self.hung_up(libc::SIGHUP);
@@ -390,6 +398,9 @@ impl<'a, 'c> Session<'a, 'c> {
         match self.progress.page(&page, Instant::now()) {
             Next::Poll(wait) => self.poll(wait).map(|()| None),
             Next::Leave(code) => {
+                if let Some(code) = self.print_kept()? {
+                    return Ok(Some(code));
+                }
                 self.finish_write()?;
                 self.restore_terminal();
                 self.acknowledge();

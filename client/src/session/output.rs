@@ -66,6 +66,22 @@ impl Session<'_, '_> {
         Ok(None)
     }
 
+    /// Prints the end of an output that is limited, with a message about what was left out before it.
+    pub(super) fn print_kept(&mut self) -> Result<Option<u8>, CliError> {
+        let Some(limit) = self.output_limit.take() else { return Ok(None) };
+        let (left_out, tail) = limit.finish();
+        if left_out > 0 {
+            let id = self.id();
+            self.message(&format!("{left_out} bytes of output are left out here; for all of it: toolctl log {id}"));
+        }
+        for (stream, piece) in tail {
+            if let Some(code) = self.put(stream, &piece)? {
+                return Ok(Some(code));
+            }
+        }
+        Ok(None)
+    }
+
     /// Returns when the status line is due: once the process has an id, and prints nothing.
     pub(super) fn status_due(&self) -> Option<Instant> {
         self.process.as_ref().and(self.status_line.as_ref()?.due())

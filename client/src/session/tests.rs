@@ -47,6 +47,7 @@ fn options() -> SessionOptions {
         input: None,
         readiness: None,
         record: RecordFate::Kept,
+        max_output: None,
         screen: None,
     }
 }

@@ -263,3 +263,18 @@ fn rm_removes_the_record_after_the_end_whatever_the_end_is() {
     d.ok("kill", json!({ "id": "left" }));
     assert_eq!(d.ctl(&["run", "--rm", "--detach-after", "1s", "--", "/bin/true"]).code, 2);
 }
+
+#[test]
+fn a_limited_output_is_its_beginning_and_its_end_and_the_log_has_all_of_it() {
+    let d = Daemon::start();
+    let ran = d.ctl(&["run", "--max-output", "1K", "--name", "n", "--", "seq", "10000"]);
+    let (head, tail) = (ran.stdout.lines().next().unwrap(), ran.stdout.lines().last().unwrap());
+    assert_eq!((ran.code, head, tail), (0, "1", "10000"), "{ran:?}");
+    assert!(ran.stdout.len() <= 1024 && ran.stdout.len() > 900, "{}", ran.stdout.len());
+    let left_out = 48894 - ran.stdout.len();
+    assert!(ran.stderr.contains(&format!("toolctl: {left_out} bytes of output are left out here; ")), "{}", ran.stderr);
+    assert!(ran.stdout.lines().all(|line| line.parse::<u32>().is_ok_and(|n| (1..=10000).contains(&n))), "{ran:?}");
+    assert_eq!(d.text("n").lines().count(), 10000);
+    let ran = d.ctl(&["run", "--max-output", "1K", "--", "seq", "10"]);
+    assert_eq!((ran.stdout.lines().count(), ran.stderr.as_str()), (10, ""));
+}

@@ -26,7 +26,7 @@ impl OutputLimit {
             self.head -= piece.len();
             return piece;
         }
-        let (now, later) = piece.split_at(line_end(&piece[..self.head]));
+        let (now, later) = piece.split_at(line_end(piece, self.head));
         self.head = 0;
         self.tail_len += later.len();
         self.tail.push_back((stream, later.to_vec()));
@@ -52,11 +52,11 @@ impl OutputLimit {
     }
 }
 
-/// Returns the end of the last line in these bytes, or of the last character if there is no line.
-fn line_end(bytes: &[u8]) -> usize {
-    match bytes.iter().rposition(|byte| *byte == b'\n') {
+/// Returns the end of the last line that ends at `max` or before, or of the last character if there is no line.
+fn line_end(bytes: &[u8], max: usize) -> usize {
+    match bytes[..max].iter().rposition(|byte| *byte == b'\n') {
         Some(at) => at + 1,
-        None => (0..=bytes.len()).rev().find(|at| is_boundary(bytes, *at)).unwrap_or(0),
+        None => (0..=max).rev().find(|at| is_boundary(bytes, *at)).unwrap_or(0),
     }
 }
 

@@ -44,21 +44,25 @@ fn memory_count(pid: i32, text: &str) -> usize {
         let number = |text| u64::from_str_radix(text, 16).ok();
         rest.starts_with("rw").then_some((number(start)?, number(end)?))
     };
+    let pattern = regex::bytes::Regex::new(&regex::escape(text)).unwrap();
     let count = |(start, end)| {
         let mut bytes = vec![0; (end - start) as usize];
         let read = memory.seek(SeekFrom::Start(start)).and_then(|_| memory.read(&mut bytes));
-        // Most pages are zero, and a comparison at each byte of them takes long.
-        let pages = bytes[..read.unwrap_or(0)].chunks(4096).filter(|page| **page != [0; 4096][..page.len()]);
-        let pages: Vec<u8> = pages.flatten().copied().collect();
-        pages.windows(text.len()).filter(|window| *window == text.as_bytes()).count()
+        // Most pages are zero, and a search through them takes long.
+        let mut searched = Vec::new();
+        for page in bytes[..read.unwrap_or(0)].chunks(4096).filter(|page| **page != [0; 4096][..page.len()]) {
+            searched.extend_from_slice(page);
+        }
+        pattern.find_iter(&searched).count()
     };
     maps.lines().filter_map(range).map(count).sum()
 }
 
-/// The files that a process has mapped: none of them may hold a value.
-fn mapped_files(pid: i32) -> Vec<std::path::PathBuf> {
+/// The files whose mappings a process shares: what it writes there is in the file. None of them may hold a value.
+fn shared_files(pid: i32) -> Vec<std::path::PathBuf> {
     let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
-    let paths = maps.lines().filter_map(|line| line.find('/').map(|at| line[at..].into()));
+    let is_shared = |line: &&str| line.split(' ').nth(1).is_some_and(|rights| rights.ends_with('s'));
+    let paths = maps.lines().filter(is_shared).filter_map(|line| line.find('/').map(|at| line[at..].into()));
     paths.filter(|path: &std::path::PathBuf| path.is_file()).collect()
 }
 
@@ -76,7 +80,7 @@ fn after_the_start_a_value_is_in_the_program_and_once_in_its_shim_and_nowhere_el
             let has = |bytes: Vec<u8>| bytes.windows(VALUE.len()).any(|window| window == VALUE.as_bytes());
             has(read("environ"))
                 || has(read("cmdline"))
-                || mapped_files(pid).iter().any(|path| has(fs::read(path).unwrap()))
+                || shared_files(pid).iter().any(|path| has(fs::read(path).unwrap()))
         };
         // A small one and one that is larger than the arena of a shim, with escapes, which a parser copies.
         for padding in [String::new(), "x\n\"".repeat(40_000)] {

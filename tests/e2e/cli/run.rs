@@ -89,7 +89,7 @@ fn an_exit_from_outside_is_explained_beside_the_code() {
     let d = Daemon::start();
     let output = d.ctl(&["run", "--timeout", "300ms", "--", "sleep", "1000"]);
     let message = format!("toolctl: {} was ended by --timeout (300ms)\n", d.ids(json!({}))[0]);
-    assert_eq!((output.code, output.stderr), (143, message));
+    assert_eq!((output.code, output.stderr), (124, message));
     let (child, mut stdout, _) = start(&d, &["run", "--", "sh", "-c", "echo ready; exec sleep 1000"]);
     assert_eq!(line(&mut stdout), "ready\n");
     let running = d.ids(json!({ "status": "running" })).remove(0);

@@ -51,8 +51,23 @@ struct Caller {
     on_terminal: bool,
 }
 
-/// Adds the environment to an exec request, and prints which variables are left out.
+/// The environment of a request: text in `env`, other values in base64.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct RequestEnv {
+    pub mode: EnvMode,
+    pub env: BTreeMap<String, String>,
+    pub env_base64: BTreeMap<String, String>,
+}
+
+/// Adds the environment to an exec request.
 pub fn add(params: &mut ExecParams, options: EnvOptions, cx: &mut Context<'_>) -> Result<(), CliError> {
+    let RequestEnv { mode, env, env_base64 } = collect(&options, params.pty != Pty::No, cx)?;
+    (params.env_mode, params.env, params.env_base64) = (mode, env, env_base64);
+    Ok(())
+}
+
+/// Returns the environment of a request, and prints which variables are left out. `on_pty`: the process has a terminal.
+pub fn collect(options: &EnvOptions, on_pty: bool, cx: &mut Context<'_>) -> Result<RequestEnv, CliError> {
     let vars = if cx.console.is_real { std::env::vars_os().collect() } else { Vec::new() };
     let caller = Caller { vars, on_terminal: cx.console.is_real && io::stdout().is_terminal() };
     let files = options.files.iter().map(read_file).collect::<Result<Vec<_>, _>>()?;
@@ -60,20 +75,21 @@ pub fn add(params: &mut ExecParams, options: EnvOptions, cx: &mut Context<'_>) -
         Some(EnvMode::Clean) => configured_names(cx)?,
         Some(EnvMode::Inherit | EnvMode::Replace) | None => Vec::new(),
     };
-    let (all, left_out) = build(&options, files, &caller, &pass, params.pty != Pty::No);
-    params.env_mode = match options.mode {
+    let (all, left_out) = build(options, files, &caller, &pass, on_pty);
+    let mode = match options.mode {
         Some(EnvMode::Inherit) => EnvMode::Inherit,
         // The daemon adds nothing of its own: a clean environment has the caller's values.
         Some(EnvMode::Clean | EnvMode::Replace) | None => EnvMode::Replace,
     };
+    let mut request = RequestEnv { mode, ..RequestEnv::default() };
     for (name, value) in all {
         match String::from_utf8(value) {
-            Ok(text) => params.env.insert(name, text),
-            Err(bytes) => params.env_base64.insert(name, STANDARD.encode(bytes.into_bytes())),
+            Ok(text) => request.env.insert(name, text),
+            Err(bytes) => request.env_base64.insert(name, STANDARD.encode(bytes.into_bytes())),
         };
     }
     left_out.iter().for_each(|why| cx.console.message(why));
-    Ok(())
+    Ok(request)
 }
 
 /// Asks the daemon for the names that its config adds to a clean environment.

@@ -140,7 +140,7 @@ impl HttpClient {
         let body = body(request, self.connection.wire.limits.max_message_bytes).await;
         self.opened.notify_one();
         match body {
-            Body::Whole(message) => self.call(&message).await,
+            Body::Whole(message) => self.call(message).await,
             Body::TooLong(rest) => {
                 let mut response = json(StatusCode::PAYLOAD_TOO_LARGE, self.connection.too_long().into());
                 if rest == Rest::Unread {
@@ -164,8 +164,11 @@ impl HttpClient {
     }
 
     /// Runs one message. The call gets a task of its own: if it has an effect, it goes on when the client hangs up.
-    async fn call(&self, message: &[u8]) -> Response<Reply> {
-        let answer = match self.connection.receive(message, Transport::Post) {
+    async fn call(&self, message: Vec<u8>) -> Response<Reply> {
+        let dispatched = self.connection.receive(&message, Transport::Post);
+        // A call may take long, and its message may have values of environment variables.
+        drop(message);
+        let answer = match dispatched {
             Dispatched::NoAnswer => None,
             Dispatched::Answer(answer) => Some(answer),
             Dispatched::Pending(pending) => tokio::select! {

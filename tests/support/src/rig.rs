@@ -355,7 +355,8 @@ impl Daemon {
             self.child = None;
             self.spawn();
         }
-        if let Ok(mut conn) = Conn::open(&self.socket()) {
+        // A daemon that stops already takes the connection and closes it.
+        if let Some(mut conn) = Conn::open(&self.socket()).ok().filter(|_| self.call_if_there("daemon.info")) {
             let pid = conn.call("daemon.info", json!({})).unwrap()["pid"].as_i64().unwrap() as i32;
             let daemon = Pidfd::open(pid).unwrap();
             conn.call("daemon.shutdown", json!({ "kill": true })).unwrap();

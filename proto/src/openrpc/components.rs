@@ -19,10 +19,9 @@ pub(super) fn components(schemas: Map<String, Value>) -> Map<String, Value> {
 /// Returns the schema with a title first. Without titles a generator joins the names of all fields to a name.
 fn titled(name: &str, schema: Value) -> Value {
     let mut titled = Map::from_iter([("title".to_owned(), json!(name))]);
-    match schema {
-        Value::Object(schema) => titled.extend(schema),
-        // `true`: anything.
-        _ => {}
+    // Another schema is `true`: anything.
+    if let Value::Object(schema) = schema {
+        titled.extend(schema);
     }
     Value::Object(titled)
 }

@@ -3,7 +3,7 @@
 use crate::api::events::until;
 use serde_json::json;
 use std::fs;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{Read, Seek, SeekFrom, Write};
 use toold_test_support::output::output_of;
 use toold_test_support::procfs;
 use toold_test_support::rig::{Daemon, OTHER_UID, id, skip_unless};
@@ -135,6 +135,34 @@ fn no_secret_of_the_daemon_is_in_an_environment_block_or_in_the_memory_of_a_shim
         let own = d.ok("exec", json!({ "argv": ["/usr/bin/env"], "env_mode": "inherit" }));
         d.closed(&id(&own));
         assert!(d.text(&id(&own)).contains(SECRET), "{mode}: `inherit` still passes it on");
+    }
+}
+
+#[test]
+fn the_daemon_forgets_a_value_in_every_framing() {
+    if skip_unless(sys::is_root(), "only root reads the memory of another process") {
+        return;
+    }
+    let d = Daemon::start();
+    for (framing, head) in [("headers", ""), ("http", "POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n")] {
+        let value = format!("hunter5-by-{framing}-55");
+        let params = json!({ "argv": ["/bin/sleep", "1000"], "env": { "MY_PASSWORD": value }, "env_mode": "replace" });
+        let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "exec", "params": params }).to_string();
+        let mut stream = std::os::unix::net::UnixStream::connect(d.socket()).unwrap();
+        write!(stream, "{head}Content-Length: {}\r\n\r\n{call}", call.len()).unwrap();
+        let mut answer = Vec::new();
+        while !answer.windows(8).any(|window| window == b"\"result\"") {
+            let mut part = [0; 4096];
+            let len = stream.read(&mut part).unwrap();
+            assert!(len > 0, "{framing}: {}", String::from_utf8_lossy(&answer));
+            answer.extend_from_slice(&part[..len]);
+        }
+        // The connection of the first is still open: a library reads the second, and frees its buffers at the end.
+        if framing == "http" {
+            let _ = stream.read_to_end(&mut answer);
+            drop(stream);
+        }
+        d.eventually(framing, || !memory_holds(d.pid(), &value));
     }
 }
 

@@ -38,6 +38,10 @@ impl AsyncRead for HttpIo {
         let n = self.first.read(buf.initialize_unfilled())?;
         if n > 0 {
             buf.advance(n);
+            if self.first.position() == self.first.get_ref().len() as u64 {
+                // A message may be in it, and a connection lives long.
+                self.first = io::Cursor::default();
+            }
             return Poll::Ready(Ok(()));
         }
         loop {

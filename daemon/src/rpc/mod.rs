@@ -26,7 +26,7 @@ mod wait;
 pub mod wire;
 mod write;
 
-use crate::disk::{call_on_disk, on_disk};
+use crate::disk::call_on_disk;
 use context::Daemon;
 use jsonrpsee::RpcModule;
 use register::{register, register_like};
@@ -58,10 +58,10 @@ pub fn module(daemon: Arc<Daemon>) -> RpcModule<Daemon> {
     register::<api::SessionActive, _, _, _>(&mut m, &daemon, session::active);
     register::<api::SessionEnd, _, _, _>(&mut m, &daemon, session::end);
     register_like::<api::EventsNext, _, _, _, _>(&mut m, &daemon, |call, daemon, peer| {
-        on_disk(events::next::next(call, daemon, peer))
+        call_on_disk(events::next::next(call, daemon, peer))
     });
     register::<api::EventsAck, _, _, _>(&mut m, &daemon, |call, daemon, peer| {
-        on_disk(events::ack::ack(call, daemon, peer))
+        call_on_disk(events::ack::ack(call, daemon, peer))
     });
     m.register_subscription("events.subscribe", "events.event", "events.unsubscribe", events::subscribe::subscribe)
         .expect("every method is registered once");

@@ -175,6 +175,9 @@ fn calls_that_need_no_disk_are_answered_while_acknowledgements_wait_for_it() {
         (0..STARTS).map(|_| conn.request("events.ack", json!({ "consumer": "c", "seq": 2 }))).collect();
     d.eventually("an acknowledgement hangs", || hooks.join("ack.write.hit").exists());
     call_without_disk(&d, &quiet);
+    // Also on the same connection: the broken code ran the first step of an acknowledgement in the connection's task.
+    conn.call("daemon.info", json!({})).unwrap();
+    assert!(acks.iter().all(|ack| !conn.has_early(*ack)));
     let consumers = d.ok("daemon.info", json!({}))["events"]["consumers"].clone();
     assert_eq!((&consumers[0]["name"], &consumers[0]["position"]), (&json!("c"), &json!(0)));
     fs::remove_file(hooks.join("ack.write")).unwrap();

@@ -121,7 +121,8 @@ fn last_lines(text: &str) -> &str {
     let body = text.strip_suffix('\n').unwrap_or(text);
     let start = body.rmatch_indices('\n').nth(MAX_TAIL_LINES - 1).map_or(0, |(at, _)| at + 1);
     let start = start.max(text.len().saturating_sub(MAX_TAIL_LEN));
-    &text[text.ceil_char_boundary(start)..]
+    let start = (start..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
+    &text[start..]
 }
 
 fn format_started(result: &results::ExecResult, style: Style) -> String {

@@ -99,13 +99,29 @@ fn a_state_directory_of_version_1_loads_whole() {
     assert_eq!(
         daemon.poll("fails", &["status", "exit_code", "reason", "failure", "output"]),
         json!({ "status": "exited", "exit_code": null, "reason": "failed_start", "output": "",
-            "failure": { "step": "exec", "errno": 2, "error": "ENOENT", "path": "/nonexistent" } })
+            "failure": { "step": "exec", "errno": 2, "error": "ENOENT", "path": "/nonexistent",
+                "message": "exec /nonexistent: No such file or directory (os error 2)" } })
     );
     // It ran when it was recorded. No program saw its exit, so none may be reported.
     daemon.call("wait", json!({ "id": "runs" }));
     assert_eq!(
         daemon.poll("runs", &["status", "exit_code", "signal", "reason", "output"]),
         json!({ "status": "lost", "exit_code": null, "signal": null, "reason": "lost", "output": "still\n" })
+    );
+    // It was recorded on another machine, and so before the last boot of this one. The broken code gave no reason.
+    let failure = daemon.poll("runs", &["failure"])["failure"].take();
+    assert_eq!((&failure["step"], &failure["error"]), (&json!("reboot"), &json!("ESHUTDOWN")), "{failure}");
+}
+
+#[test]
+fn a_lost_process_of_a_version_that_recorded_no_reason_has_that_as_its_reason() {
+    let mut daemon = Daemon::on("state-lost");
+    let lost = daemon.poll("lost", &["status", "exit_code", "signal", "failure", "output"]);
+    let message = "its end was not observed; an earlier version of toold did not record why";
+    assert_eq!(
+        lost,
+        json!({ "status": "lost", "exit_code": 137, "signal": "SIGKILL", "output": "before\n",
+            "failure": { "step": "unknown", "errno": 61, "error": "ENODATA", "path": "/bin/sh", "message": message } })
     );
 }
 

@@ -59,6 +59,14 @@ impl Connection {
         &self.socket
     }
 
+    /// Returns the config file of `--config`, for a daemon that is started.
+    pub fn config(&self) -> Option<&Path> {
+        match &self.autostart {
+            Autostart::Allowed(flags) => flags.config.as_deref(),
+            Autostart::Refused => None,
+        }
+    }
+
     /// Makes the following calls quick and without autostart: they serve a hint, which must not delay an error.
     pub fn best_effort(&mut self) {
         self.autostart = Autostart::Refused;

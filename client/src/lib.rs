@@ -6,6 +6,7 @@ pub mod autostart;
 pub mod blocking;
 pub mod cli;
 
+mod aliases;
 mod args;
 mod call_error;
 mod cmd;

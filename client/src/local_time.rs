@@ -18,6 +18,13 @@ pub fn date_time(unix_ms: u64) -> String {
     format!("{day} {year:04}-{month:02}-{date:02} {hour:02}:{minute:02}:{second:02} {}", at.zone)
 }
 
+/// Formats a local date and time to a tenth of a second: `2026-11-16 04:00:00.1`.
+pub fn stamp(unix_ms: u64) -> String {
+    let Some(at) = sys::local_time(unix_ms) else { return toold_proto::time::rfc3339(unix_ms) };
+    let [year, month, date, hour, minute, second] = at.fields;
+    format!("{year:04}-{month:02}-{date:02} {hour:02}:{minute:02}:{second:02}.{}", unix_ms % 1000 / 100)
+}
+
 /// A point in time as it is typed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimeSpec {

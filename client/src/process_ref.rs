@@ -1,11 +1,13 @@
 //! References to processes: resolves `@last` and `@failed`, and suggests the nearest process for a wrong id.
 
 use crate::blocking::{CallError, parse};
+use crate::cmd::wait::has_ended;
 use crate::connect::Connection;
 use crate::error::CliError;
 use crate::render;
+use std::collections::HashSet;
 use strsim::osa_distance;
-use toold_proto::params::{self, Status};
+use toold_proto::params;
 use toold_proto::process::Process;
 use toold_proto::{ErrorKind, RpcError, api, results};
 
@@ -13,6 +15,8 @@ use toold_proto::{ErrorKind, RpcError, api, results};
 pub const LAST: &str = "@last";
 /// The newest process that ended with a failure.
 pub const FAILED: &str = "@failed";
+/// The number of processes that an error names.
+const MAX_NAMED: usize = 5;
 /// The number of processes that are searched.
 const MAX_PROCESSES: u64 = 100_000;
 
@@ -27,7 +31,7 @@ pub fn resolve(ids: &mut [&mut String], connection: &mut Connection) -> Result<(
     for id in ids.iter_mut() {
         let (found, none) = match id.as_str() {
             LAST => (processes.first(), "there is no process yet, so no @last"),
-            FAILED => (processes.iter().find(|p| failed(p)), "no process that is kept ended with a failure"),
+            FAILED => (processes.iter().find(|p| p.has_failed()), "no process that is kept ended with a failure"),
             // An id or a name already.
             _ => continue,
         };
@@ -35,6 +39,82 @@ pub fn resolve(ids: &mut [&mut String], connection: &mut Connection) -> Result<(
         **id = found.id.to_string();
     }
     Ok(())
+}
+
+/// The processes that a pattern of names stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PatternUse {
+    /// Those that run; if none does, the newest of each name.
+    Newest,
+    /// Those that have ended.
+    Ended,
+}
+
+/// Reports whether it is a pattern. No name has these characters.
+pub fn is_pattern(typed: &str) -> bool {
+    typed.contains(['*', '?'])
+}
+
+/// Replaces patterns of names by the ids of the processes that they stand for, in the order of their starts. Everything else
+/// stays.
+pub fn expand(ids: Vec<String>, use_: PatternUse, connection: &mut Connection) -> Result<Vec<String>, CliError> {
+    let mut expanded: Vec<String> = Vec::new();
+    for typed in ids {
+        if !is_pattern(&typed) {
+            expanded.push(typed);
+            continue;
+        }
+        let params = params::ListParams { name: Some(typed.clone()), ..of(MAX_PROCESSES) };
+        let named = processes(connection.call_with_retry::<api::List>(&params)?);
+        let mut meant = match use_ {
+            PatternUse::Newest => running_or_newest(named),
+            PatternUse::Ended => named.into_iter().filter(has_ended).collect(),
+        };
+        if meant.is_empty() {
+            let none = format!("no process has a name that matches {typed:?}; `toolctl list -a` shows what there is");
+            return Err(CallError::Rpc(RpcError::new(ErrorKind::NotFound, none)).into());
+        }
+        meant.reverse();
+        expanded.extend(meant.into_iter().map(|process| process.id.to_string()));
+    }
+    Ok(expanded)
+}
+
+/// Returns those that run; if none does, the newest of each name. `named` has the newest first.
+fn running_or_newest(mut named: Vec<Process>) -> Vec<Process> {
+    if named.iter().any(|process| !has_ended(process)) {
+        named.retain(|process| !has_ended(process));
+    } else {
+        let mut seen = HashSet::new();
+        named.retain(|process| seen.insert(process.name.clone()));
+    }
+    named
+}
+
+/// The process that a command without an ID means when none runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IfNone {
+    Newest,
+    Refuse,
+}
+
+/// Returns the process that a command without an ID means: the one that runs, if one runs alone.
+pub fn alone(if_none: IfNone, connection: &mut Connection) -> Result<String, CliError> {
+    let mut running = processes(connection.call_with_retry::<api::List>(&of(MAX_PROCESSES))?);
+    let newest = running.first().map(|process| process.id.to_string());
+    running.retain(|process| !has_ended(process));
+    match (running.as_slice(), if_none, newest) {
+        ([one], _, _) => Ok(one.id.to_string()),
+        ([], IfNone::Newest, Some(newest)) => Ok(newest),
+        ([], _, _) => Err(CliError::Usage("give an ID: no process runs".into())),
+        (several, _, _) => {
+            let name = |process: &Process| process.name.clone().unwrap_or_else(|| process.id.to_string());
+            let names: Vec<String> = several.iter().take(MAX_NAMED).map(name).collect();
+            let more = if several.len() > MAX_NAMED { ", …" } else { "" };
+            let (count, names) = (several.len(), render::text::escape_control(&names.join(", ")));
+            Err(CliError::Usage(format!("give an ID: {count} processes run: {names}{more}")))
+        }
+    }
 }
 
 /// Returns a sentence with the process that was probably meant by an id that was not found.
@@ -60,14 +140,6 @@ fn of(limit: u64) -> params::ListParams {
 
 fn processes(list: results::ListResult) -> Vec<Process> {
     list.processes.into_iter().map(|listed| listed.process).collect()
-}
-
-pub fn failed(process: &Process) -> bool {
-    match process.status {
-        Status::Lost => true,
-        Status::Exited => process.exit_code != Some(0),
-        Status::Starting | Status::Running => false,
-    }
 }
 
 /// The number of digits from which the daemon accepts the start of an id.
@@ -126,6 +198,12 @@ fn allowed(typed: &str) -> usize {
 /// Returns the edit distance at which an id is still near. Ids are random, and short ones are near to all.
 fn id_allowed(hex: &str) -> Option<usize> {
     (hex.len() >= 6).then_some(2)
+}
+
+/// Returns what a person types for a process: its name, if a shell takes that as it is, else its id.
+pub fn typed(process: &Process) -> String {
+    let plain = |name: &&String| name.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b));
+    process.name.as_ref().filter(plain).cloned().unwrap_or_else(|| process.id.to_string())
 }
 
 /// Returns a command on one line, for a hint or a completion. Line breaks become blanks.

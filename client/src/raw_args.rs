@@ -11,6 +11,8 @@ pub struct RawArgs<'a> {
     argv: &'a [OsString],
     /// Our own options, without their values.
     flags: Vec<usize>,
+    /// Arguments of the verb that are neither options nor their values.
+    operands: Vec<usize>,
     /// The verb, in front of its own subcommands.
     pub verb: Option<usize>,
     /// The program of `run` or `exec`, or where it would be.
@@ -24,7 +26,15 @@ pub struct RawArgs<'a> {
 impl<'a> RawArgs<'a> {
     /// Reads a command line whose first argument is our own name.
     pub fn read(argv: &'a [OsString], command: &clap::Command) -> RawArgs<'a> {
-        let mut line = RawArgs { argv, flags: Vec::new(), verb: None, program: None, negative: None, end: argv.len() };
+        let mut line = RawArgs {
+            argv,
+            flags: Vec::new(),
+            operands: Vec::new(),
+            verb: None,
+            program: None,
+            negative: None,
+            end: argv.len(),
+        };
         let mut inside = command;
         let mut at = 1;
         while at < argv.len() {
@@ -49,6 +59,8 @@ impl<'a> RawArgs<'a> {
             } else if runs {
                 (line.end, line.program) = (at, Some(at));
                 break;
+            } else {
+                line.operands.push(at);
             }
             at += 1;
         }
@@ -58,6 +70,11 @@ impl<'a> RawArgs<'a> {
 
     pub fn has(&self, flag: &str) -> bool {
         self.flags.iter().any(|at| self.argv[*at] == flag)
+    }
+
+    /// Reports whether the verb has an argument that is not an option.
+    pub fn has_operand(&self) -> bool {
+        !self.operands.is_empty()
     }
 
     /// Reports whether JSON is wanted, also if `--json` has a value, which it does not take.

@@ -40,18 +40,18 @@ fn with_own_prefix(text: &str) -> String {
 
 /// The verbs of other programs, and what to type here instead.
 const FOREIGN_VERBS: &[(&[&str], &str)] = &[
-    (&["stop", "end", "terminate"], "`toolctl kill` ends a process, `toolctl shutdown` stops the daemon"),
+    (&["end", "terminate"], "`toolctl kill` ends a process, `toolctl shutdown` stops the daemon"),
     (
-        &["start", "spawn", "launch"],
+        &["spawn", "launch"],
         "`toolctl run` starts a process and shows its output, `toolctl exec` starts one in the background",
     ),
     (&["restart"], "`toolctl exec --name NAME --if-running restart` replaces the process of that name"),
-    (&["ps", "ls", "jobs"], "`toolctl list` lists processes"),
+    (&["jobs"], "`toolctl list` lists processes"),
     (&["top", "watch"], "`toolctl list --watch` shows processes as they change"),
-    (&["logs", "tail", "cat", "output"], "`toolctl log` shows a process's output, with -f as it comes"),
-    (&["rm", "remove", "delete", "prune", "clean"], "`toolctl forget` removes finished processes and their logs"),
+    (&["cat", "output"], "`toolctl log` shows a process's output, with -f as it comes"),
+    (&["remove", "delete", "prune", "clean"], "`toolctl forget` removes finished processes and their logs"),
     (
-        &["status", "show", "describe", "stat"],
+        &["show", "describe", "stat"],
         "`toolctl poll` shows how a process is, `toolctl inspect` everything about it, `toolctl list` all of them",
     ),
     (
@@ -86,9 +86,13 @@ fn whole_usage(wrong: &mut clap::Error, line: &RawArgs<'_>, argv: &[OsString], c
 /// Suggests a place for an unknown option of `run` or `exec`: behind the program. With clap's `-- -x` it would be the program.
 fn for_the_program(wrong: &mut clap::Error, line: &RawArgs<'_>, argv: &[OsString]) {
     let verb = line.verb.map(|verb| argv[verb].to_string_lossy()).filter(|verb| matches!(&**verb, "run" | "exec"));
-    let (Some(verb), ErrorKind::UnknownArgument) = (verb, wrong.kind()) else { return };
-    let Some(ContextValue::String(typed)) = wrong.get(ContextKind::InvalidArg).cloned() else { return };
+    if wrong.kind() != ErrorKind::UnknownArgument {
+        return;
+    }
+    // Clap advises `-- --tail`, which is never meant.
     wrong.remove(ContextKind::Suggested);
+    let Some(verb) = verb else { return };
+    let Some(ContextValue::String(typed)) = wrong.get(ContextKind::InvalidArg).cloned() else { return };
     if wrong.get(ContextKind::SuggestedArg).is_none() {
         let tip = format!("an option of the program goes behind it: toolctl {verb} -- CMD {typed}");
         wrong.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
@@ -150,10 +154,7 @@ mod tests {
         let fake = FakeDaemon::start(vec![]);
         for (args, message) in [
             (&["list", "--nonsense", "--json"][..], "unexpected argument '--nonsense' found"),
-            (
-                &["--json", "kill"],
-                "the following required arguments were not provided: <ID|--all|--task <TASK>|--session",
-            ),
+            (&["--json", "kill"], "give an ID, --all, --label, --task or --session"),
             (
                 &["list", "--sort", "size", "--json"],
                 "invalid value 'size' for '--sort <BY>' [possible values: age, name,",
@@ -165,8 +166,8 @@ mod tests {
                 "unrecognized subcommand 'un' tip: a similar subcommand exists: 'uninstall'",
             ),
             (
-                &["--json", "stop", "x"],
-                "unrecognized subcommand 'stop' tip: `toolctl kill` ends a process, `toolctl shutdown` stops the daemon",
+                &["--json", "end", "x"],
+                "unrecognized subcommand 'end' tip: `toolctl kill` ends a process, `toolctl shutdown` stops the daemon",
             ),
             (
                 &["--json", "service", "stat"],
@@ -200,12 +201,11 @@ mod tests {
     fn a_usage_error_shows_the_usage_that_the_help_shows() {
         let fake = FakeDaemon::start(vec![]);
         for (args, usage) in [
-            (&["attach"][..], "Usage: toolctl attach [OPTIONS] <ID>\n"),
-            (&["log"], "Usage: toolctl log [OPTIONS] <ID>\n"),
-            (&["log", "-f", "--stream", "stdout"], "Usage: toolctl log [OPTIONS] <ID>\n"),
-            (&["wait", "--any"], "Usage: toolctl wait [OPTIONS] <ID>...\n"),
+            (&["poll"][..], "Usage: toolctl poll [OPTIONS] <ID>\n"),
+            (&["poll", "--stream", "stdout"], "Usage: toolctl poll [OPTIONS] <ID>\n"),
+            (&["notify", "--any"], "Usage: toolctl notify [OPTIONS] <ID>...\n"),
             (&["service", "install", "x"], "Usage: toolctl service install [OPTIONS]\n"),
-            (&["kill"], "Usage: toolctl kill [OPTIONS] ID...\n       toolctl kill [OPTIONS] --all |"),
+            (&["kill", "--nonsense"], "Usage: toolctl kill [OPTIONS] [ID]...\n       toolctl kill [OPTIONS] --all |"),
         ] {
             let (code, _, err) = test_run(&fake, args);
             assert!(code == 2 && err.contains(usage), "{args:?}: {err}");

@@ -93,7 +93,7 @@ macro_rules! verbs {
 }
 
 verbs! {
-    /// Start a process, show its output as it comes, exit as it does
+    /// Run a command, stream its output, exit with its code
     Run(cmd::run::Args) = "run" {
         group: "Start", parse: Single,
         ids: NoIds |_| Vec::new(), run: |args, cx| cmd::run::run(args, cx).map_err(CliError::of_run),
@@ -103,7 +103,7 @@ verbs! {
             "toolctl run --detach-after 10s -- make   # then leave it to the daemon",
         ],
     }
-    /// Start a process in the background and print its id
+    /// Run a command in the background and print its id
     Exec(cmd::exec::Args) = "exec" {
         group: "Start", parse: Single,
         ids: NoIds |_| Vec::new(), run: cmd::exec::run,
@@ -131,8 +131,12 @@ verbs! {
     /// Show a process's output; -f follows it
     Log(cmd::log::Args) = "log" {
         group: "Look", parse: Single,
-        ids: Any |args| vec![&mut args.id], run: cmd::log::run,
-        examples: ["toolctl log web -f --grep 'error|warn' -C 2", "toolctl log web --since 10m --stream stderr"],
+        ids: Any |args| args.ids.iter_mut().collect(), run: cmd::log::run,
+        examples: [
+            "toolctl log web -f --grep 'error|warn' -C 2",
+            "toolctl log web --since 10m --stream stderr",
+            "toolctl log -f -t web db 'worker-*'",
+        ],
     }
     /// Show everything about one process
     Inspect(cmd::inspect::Args) = "inspect" {
@@ -140,7 +144,7 @@ verbs! {
         ids: Any |args| vec![&mut args.id], run: cmd::inspect::run,
         examples: ["toolctl inspect web", "toolctl inspect web --json | jq '.tree[].command'"],
     }
-    /// Show what happened; -f shows what happens
+    /// Show past events; -f follows new ones
     Events(cmd::events::Args) = "events" {
         group: "Look", parse: Single,
         ids: Any |args| args.id.iter_mut().collect(), run: cmd::events::run,
@@ -170,7 +174,7 @@ verbs! {
     /// Put a process that has a terminal (exec --pty) on yours
     Attach(cmd::attach::Args) = "attach" {
         group: "Talk to it", parse: Single,
-        ids: OnTerminal |args| vec![&mut args.id], run: cmd::attach::run,
+        ids: OnTerminal |args| args.id.iter_mut().collect(), run: cmd::attach::run,
         examples: [
             "toolctl exec --pty --name dev -- bash     # later, from any terminal:",
             "toolctl attach dev                        # Ctrl-\\ leaves it running",
@@ -207,7 +211,7 @@ verbs! {
         // `-9` and `-TERM` are rewritten first, which needs all definitions.
         group: "End", parse: All,
         ids: Running |args| args.targets.ids.iter_mut().collect(), run: cmd::kill::run,
-        examples: ["toolctl kill web", "toolctl kill -9 @last --grace 0"],
+        examples: ["toolctl kill web 'worker-*'", "toolctl kill -9 @last --grace 0", "toolctl kill --label team=web"],
     }
     /// Send one signal to a process
     Signal(cmd::signal::Args) = "signal" {
@@ -231,7 +235,7 @@ verbs! {
     Forget(cmd::forget::Args) = "forget" {
         group: "End", parse: Single,
         ids: Ended |args| args.ids.iter_mut().collect(), run: cmd::forget::run,
-        examples: ["toolctl forget build tests", "toolctl forget --older-than 2h"],
+        examples: ["toolctl forget build tests", "toolctl forget --failed --older-than 2h"],
     }
     /// Show the daemon: version, paths, limits, counts
     Info(NoArgs) = "info" {

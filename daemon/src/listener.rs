@@ -44,6 +44,14 @@ impl ListenAddr {
         if len >= MAX_SOCKET_PATH_LEN {
             return refused(path, format!("is {len} bytes long; a socket's path may have {}", MAX_SOCKET_PATH_LEN - 1));
         }
+        // Only the last directory is made: a missing XDG_RUNTIME_DIR is a mistake of the environment, or not mounted yet.
+        let above = path.parent().and_then(Path::parent).filter(|above| !above.as_os_str().is_empty());
+        if let Some(above) = above.filter(|above| !above.exists()) {
+            return refused(
+                above,
+                "does not exist; create it, or set TOOLD_SOCKET or XDG_RUNTIME_DIR to another place",
+            );
+        }
         make_room(path).map_err(|error| with_setting(error, "TOOLD_SOCKET"))?;
         Ok(ListenAddr { path: Some(path.into()), inherited: None, file: Mutex::default() })
     }

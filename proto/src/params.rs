@@ -297,6 +297,10 @@ params!(
         ids: Option<Vec<String>>,
         task_id: Option<String>,
         session_key: Option<String>,
+        /// Those with this label: `key` or `key=value`.
+        label: Option<String>,
+        /// Those whose name matches this pattern; `*` is any text, `?` any character.
+        name: Option<String>,
         all: Option<bool>,
         /// The first signal. Default: SIGTERM.
         signal: Option<String>,
@@ -343,6 +347,9 @@ params!(
         name: Option<String>,
         /// Leave out processes that ended longer ago than this. `older` counts them.
         ended_within_ms: Option<u64>,
+        /// Only processes that failed: lost, not started, ended by a signal, a limit or a timeout, or with a code other than 0.
+        /// One that a client killed has not failed.
+        failed: bool,
         /// Also return the resources that each running tree uses.
         usage: bool,
         /// Default: 200.
@@ -357,6 +364,8 @@ params!(
         ids: Option<Vec<String>>,
         /// All processes that ended at least this long ago.
         older_than_ms: Option<u64>,
+        /// All that failed, as `list` selects them; with `older_than_ms` those that are as old too.
+        failed: bool,
     }
 );
 

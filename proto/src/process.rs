@@ -39,16 +39,21 @@ pub enum Stdin {
     Closed,
 }
 
-/// The step at which a start failed.
+/// The reason why a start failed, or why an end was not observed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Failure {
-    /// The step that failed: `exec`, `chdir`, `pty`, ...
+    /// The step of a start that failed: `exec`, `chdir`, `pty`, ... Of a lost process: `launch` or `shim` if its shim died
+    /// before or after it reported the start, `reboot`, `record` if its record is damaged, or `unknown`.
     pub step: String,
     pub errno: i32,
     /// `ENOENT` and the like.
     pub error: String,
     /// The program or directory concerned.
     pub path: String,
+    /// The reason, for a person. Absent from events of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub message: Option<String>,
 }
 
 /// The state of a process's watch.
@@ -201,6 +206,22 @@ pub struct Process {
     #[serde(default)]
     pub cut: Option<Vec<String>>,
 }
+}
+
+impl Process {
+    /// Returns true if it ended otherwise than with code 0. One that a client killed has not failed.
+    pub fn has_failed(&self) -> bool {
+        is_failure(self.reason, self.exit_code)
+    }
+}
+
+/// Returns true if this reason, None while a process runs, and this exit code are those of a failure.
+pub fn is_failure(reason: Option<Reason>, exit_code: Option<i32>) -> bool {
+    match reason {
+        None | Some(Reason::Killed) => false,
+        Some(Reason::Exited) => exit_code != Some(0),
+        Some(Reason::Signaled | Reason::Timeout | Reason::Oom | Reason::FailedStart | Reason::Lost) => true,
+    }
 }
 
 /// A range of output that the log dropped.

@@ -229,6 +229,9 @@ result!(process InspectResult {
     usage: Usage,
     /// The file with the first bytes of output; null before the first byte.
     log_path: Option<String>,
+    /// All files of output, in order: the first, and `log.<offset>` from that byte on. They hold the bytes as they came.
+    #[serde(default)]
+    log_files: Vec<String>,
     state_path: String,
     env_names: Vec<String>,
     shim_pid: Option<i32>,

@@ -161,6 +161,41 @@ fn names_strings_comments_and_pages_are_in_plain_words() {
     );
 }
 
+/// Phrases of `toolctl` and its pages that a first user did not understand, or that promised too much. They stay out.
+const RETIRED_PHRASES: [&str; 12] = [
+    "come back: toolctl",
+    "exit as it does",
+    "what happens; -f",
+    "time was over",
+    "what was waited for",
+    "one of the ids is none",
+    "to be woken",
+    "no flood",
+    "whose window is another",
+    "harmless names",
+    "three framings",
+    "exactly once if",
+];
+
+#[test]
+fn retired_phrases_stay_out_of_the_command_line_and_the_pages() {
+    let sources = all().into_iter().filter(|source| source.path.starts_with("client/src/"));
+    let pages = texts().into_iter().filter(|source| {
+        let is_page = source.path.starts_with("docs/") || source.path.starts_with("client/src/help/");
+        is_page || source.path == "README.md"
+    });
+    let found = sources.chain(pages).flat_map(|source| {
+        let lines = source.text.lines().enumerate().map(|(n, line)| (n + 1, line.to_owned())).collect::<Vec<_>>();
+        let path = source.path.clone();
+        let hits = lines.into_iter().flat_map(move |(n, line)| {
+            let here = RETIRED_PHRASES.iter().filter(|phrase| line.contains(**phrase)).map(|p| p.to_string());
+            here.map(|phrase| format!("{path}:{n}: {phrase}")).collect::<Vec<_>>()
+        });
+        hits.collect::<Vec<_>>()
+    });
+    none("these phrases were retired", found.collect());
+}
+
 #[test]
 fn the_finder_reads_names_strings_comments_and_openings() {
     let text = "/// What is told.\nfn tell_all() { print(\"it is no number\"); } // there is no longer a word\n";

@@ -7,7 +7,8 @@ use crate::console::{Colour, Console};
 use crate::error::{CliError, NO_SUCH_PROCESS};
 use crate::raw_args::RawArgs;
 use crate::verbs::{Verb, parse_single_verb};
-use crate::{help, process_ref, usage_error};
+use crate::{aliases, help, process_ref, usage_error};
+use clap::error::ErrorKind;
 use clap::{FromArgMatches, Parser};
 use std::ffi::OsString;
 use std::io;
@@ -57,14 +58,15 @@ pub struct Global {
 pub const GLOBAL: &str = "Global options";
 
 const AFTER: &str = "An ID is a process id, a unique start of one (4 digits or more), a process's name, @last (the newest) or \
-@failed (the newest that failed).
+@failed (the newest that failed). log, wait, kill, forget and notify take patterns of names too: 'test-*'.
 A TIME is 500ms, 10s, 2m, 1h or 1d, or a number of seconds; a SIZE is 10K, 512M or 1G, or a number of bytes.
 Exit codes: 0 done; the process's own for run, attach, wait and notify; 126 and 127 run could not start its program; 124 a wait timed out; 2 usage; 3 no such process; 4 \
 daemon unreachable; 1 anything else.
+Also understood: ps and ls (list), status (poll, or list), logs and tail (log), start (exec), stop (kill), rm (forget).
 `toolctl help COMMAND` explains a command, `toolctl help topics` lists what else is explained.
 
 Examples:
-  toolctl run -- make test              # start it, see its output, exit as it does
+  toolctl run -- make test              # stream its output, exit with its code
   toolctl exec --name web -- ./server   # start it in the background
   toolctl log -f web                    # follow its output
   toolctl kill web                      # end it and everything it started";
@@ -95,8 +97,11 @@ pub fn parse(argv: &[OsString]) -> Result<Cli, clap::Error> {
 
 fn parse_all_verbs(argv: &[OsString]) -> Result<Cli, clap::Error> {
     let command = help::command();
-    let typed = cmd::kill::with_plain_signals(argv, &command);
-    let matches = command.clone().try_get_matches_from(typed);
+    let typed = cmd::kill::with_plain_signals(&aliases::expand(argv, &command), &command);
+    let matches = match command.clone().try_get_matches_from(&typed) {
+        Err(wrong) if wrong.kind() == ErrorKind::DisplayHelp => help::display_command().try_get_matches_from(&typed),
+        other => other,
+    };
     let matches =
         matches.map_err(|wrong| usage_error::with_suggestion(wrong, &RawArgs::read(argv, &command), argv, &command))?;
     Cli::from_arg_matches(&matches)

@@ -114,14 +114,7 @@ fn small_commands_send_their_arguments_and_print_the_result() {
             "forget",
             json!({"older_than_ms": 3600000}),
             json!({"forgotten": [id], "skipped": []}),
-            "forgot 1",
-        ),
-        (
-            &["shutdown", "--kill"],
-            "daemon.shutdown",
-            json!({"kill": true}),
-            json!({"stopping": true, "killed": []}),
-            "stop",
+            "removed 1 process\n",
         ),
         (
             &["list", "--status", "lost", "--label", "a=b", "-n", "3"],
@@ -171,7 +164,7 @@ fn poll_prints_the_status_then_the_output_and_sends_its_options() {
     let (code, out, _) = test_run(&fake, &args);
     assert_eq!(
         (code, out.as_str()),
-        (0, "id: proc_0123456789ab\nstatus: running\nclosed: false\nnext_cursor: 9\n\nhello\n")
+        (0, "id: proc_0123456789ab\nstate: running\nstatus: running\nclosed: false\nnext_cursor: 9\n\nhello\n")
     );
     let asked = json!({"id": "x", "cursor": 3, "wait_ms": 2000, "stream": "stdout"});
     assert_eq!(fake.next_request(), ("poll".into(), asked));

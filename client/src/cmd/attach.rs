@@ -5,6 +5,7 @@ use super::poll::bytes;
 use super::wait::has_ended;
 use crate::blocking::CallError;
 use crate::error::CliError;
+use crate::process_ref::{self, IfNone};
 use crate::render::poll::summary;
 use crate::session::{Access, AttachedTerminal, Hangup, RecordFate, Role, Session, SessionOptions};
 use crate::sys::{self, Signals};
@@ -21,13 +22,13 @@ use toold_proto::{ErrorKind, RpcError, api};
 
 const NOTES: &str = "Every key goes to the process, Ctrl-C too, except the one that detaches. The process's terminal gets \
 the size of yours, and follows it. Several may be attached at once: all can type, and the last size counts; a \
-window of another size shows as much as fits, and both sizes. The exit code is 0 after detaching, and the process's own when it ends.";
+client with a different window size sees what fits, and both sizes. The exit code is 0 after detaching, and the process's own when it ends.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = NOTES)]
 pub struct Args {
-    /// The process: its id, a unique start of that, its name, @last or @failed
-    pub id: String,
+    /// The process: its id, a unique start of that, its name, @last or @failed [default: the one that runs]
+    pub id: Option<String>,
     /// Only look: keys do not reach the process, and its size stays
     #[arg(short, long)]
     read_only: bool,
@@ -48,8 +49,11 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
             "standard {which} is not a terminal: use `toolctl log -f` to see, `toolctl submit` to type"
         )));
     }
-    let process =
-        cx.connection.call_with_retry::<api::Poll>(&params::PollParams { id: args.id, ..Default::default() })?.process;
+    let id = match args.id {
+        Some(id) => id,
+        None => process_ref::alone(IfNone::Refuse, &mut cx.connection)?,
+    };
+    let process = cx.connection.call_with_retry::<api::Poll>(&params::PollParams { id, ..Default::default() })?.process;
     refuse(&process)?;
     let id = process.id.to_string();
     let (recorded, begin) = recorded(&id, process.cursor, cx)?;

@@ -9,6 +9,7 @@ use super::wait::signed;
 use crate::args;
 use crate::blocking::CallError;
 use crate::error::{CliError, DONE};
+use crate::process_ref;
 use crate::render::sanitize::{Keep, Sanitizer};
 use crate::render::{Style, limits, poll};
 use std::time::Duration;
@@ -48,6 +49,9 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     let env = options.take_env();
     let mut params = exec::params(args.what, options, PtyDefault::Daemon)?;
     caller_env::add(&mut params, env, cx)?;
+    if let Some(consumer) = &params.consumer {
+        super::events::create_consumer(consumer, cx)?;
+    }
     params.yield_ms = args.yield_ms.unwrap_or(0);
     params.tail_lines = args.tail;
     params.ready = readiness.as_ref().map(|ready| ready.until.clone());
@@ -133,11 +137,10 @@ fn format_started(result: &results::ExecResult, style: Style) -> String {
     match process.status {
         Status::Starting | Status::Running if result.output.is_empty() => {
             // On its own line the hint fits a narrow terminal, ready to be copied.
-            poll::header(process, result.next_cursor, result.gap, style) + &format!("  toolctl log -f {}\n", process.id)
+            poll::headline(process, style) + &format!("  toolctl log -f {}\n", process_ref::typed(process))
         }
         Status::Starting | Status::Running | Status::Exited | Status::Lost => {
-            poll::header(process, result.next_cursor, result.gap, style)
-                + &Sanitizer::new(Keep::Nothing).sanitize(&result.output)
+            poll::headline(process, style) + &Sanitizer::new(Keep::Nothing).sanitize(&result.output)
         }
     }
 }
@@ -154,7 +157,7 @@ mod tests {
         let ended = |code| json!({"ready": "exited", "status": "exited", "reason": "exited", "exit_code": code});
         let cases: [(Value, u8, &str); 4] = [
             (json!({"ready": "ready"}), 0, "proc_0123456789ab is ready"),
-            (json!({"ready": "timeout"}), 124, "proc_0123456789ab is not ready after 5s; it runs on"),
+            (json!({"ready": "timeout"}), 124, "proc_0123456789ab is not ready after 5s; it keeps running"),
             (ended(7), 7, "proc_0123456789ab exited 7 before it was ready"),
             (ended(0), 1, "proc_0123456789ab exited 0 before it was ready"),
         ];
@@ -221,10 +224,10 @@ mod tests {
         let running: results::ExecResult = serde_json::from_value(started(json!({}))).expect("a whole result");
         assert_eq!(format_started(&running, Style::plain()), "proc_0123456789ab\n");
         let style = Style { width: Some(100), colour: false };
-        let hint = "proc_0123456789ab running 5m, cursor 0\n  toolctl log -f proc_0123456789ab\n";
+        let hint = "proc_0123456789ab running 5m\n  toolctl log -f proc_0123456789ab\n";
         assert_eq!(format_started(&running, style), hint);
         let changes = json!({"status": "exited", "reason": "exited", "exit_code": 0, "output": "hi", "next_cursor": 2});
         let done: results::ExecResult = serde_json::from_value(started(changes)).expect("a whole result");
-        assert_eq!(format_started(&done, style), "proc_0123456789ab exited 0, cursor 2\nhi\n");
+        assert_eq!(format_started(&done, style), "proc_0123456789ab exited 0\nhi\n");
     }
 }

@@ -42,7 +42,7 @@ fn on(text: &str, style: Style) -> String {
 }
 
 fn of_command(names: &[String], style: Style) -> Result<String, CliError> {
-    let mut command = help::command();
+    let mut command = help::display_command();
     command.build();
     let mut at = &mut command;
     for name in names {

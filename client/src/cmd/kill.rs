@@ -4,6 +4,7 @@ use super::Context;
 use crate::args;
 use crate::error::{CliError, DONE, FAILED, NO_SUCH_PROCESS};
 use crate::long_call::Work;
+use crate::process_ref::{self, IfNone, PatternUse};
 use crate::raw_args::RawArgs;
 use crate::render;
 use std::ffi::{OsStr, OsString};
@@ -15,8 +16,8 @@ use toold_proto::results::KillStatus;
 /// The daemon's default grace.
 pub const DEFAULT_GRACE_MS: u64 = 5000;
 
-const USAGE: &str = "toolctl kill [OPTIONS] ID...
-       toolctl kill [OPTIONS] --all | --task TASK | --session KEY";
+const USAGE: &str = "toolctl kill [OPTIONS] [ID]...
+       toolctl kill [OPTIONS] --all | --label K[=V] | --task TASK | --session KEY";
 
 #[derive(Debug, clap::Args)]
 #[command(override_usage = USAGE)]
@@ -32,14 +33,17 @@ pub struct Args {
 }
 
 #[derive(Debug, clap::Args)]
-#[group(required = true, multiple = false)]
+#[group(multiple = false)]
 pub struct Targets {
-    /// The processes, each by its id, a unique start of that, its name, @last or @failed
+    /// The processes: ids, names, patterns of names, @last or @failed
     #[arg(value_name = "ID")]
     pub ids: Vec<String>,
     /// Every process that runs
     #[arg(long)]
     all: bool,
+    /// Every process with this label, of any value or of this one
+    #[arg(long, value_name = "K[=V]")]
+    label: Option<String>,
     /// Every process of this task
     #[arg(long, value_name = "TASK")]
     task: Option<String>,
@@ -48,7 +52,21 @@ pub struct Targets {
     session: Option<String>,
 }
 
-pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
+/// Returns the ids of a command line: with patterns replaced, and without an ID and at a terminal the process that runs alone.
+fn ids(targets: &mut Targets, cx: &mut Context<'_>) -> Result<Vec<String>, CliError> {
+    let by_group = targets.all || targets.label.is_some() || targets.task.is_some() || targets.session.is_some();
+    if targets.ids.is_empty() && !by_group {
+        if !cx.console.err_style.terminal() {
+            let why = "give an ID, --all, --label, --task or --session; without one it is a process that runs alone, at a terminal only";
+            return Err(CliError::Usage(why.into()));
+        }
+        return Ok(vec![process_ref::alone(IfNone::Refuse, &mut cx.connection)?]);
+    }
+    process_ref::expand(std::mem::take(&mut targets.ids), PatternUse::Newest, &mut cx.connection)
+}
+
+pub fn run(mut args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
+    args.targets.ids = ids(&mut args.targets, cx)?;
     let mut meanwhile = if args.targets.ids.is_empty() {
         cx.show_work(Work::Killing)
     } else {
@@ -60,6 +78,8 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
         ids,
         task_id: args.targets.task,
         session_key: args.targets.session,
+        label: args.targets.label,
+        name: None,
         all: args.targets.all.then_some(true),
         signal: args.signal,
         grace_ms: args.grace,
@@ -68,7 +88,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     let several = params.ids.is_some() && !cx.json;
     let called = cx.call_long_once::<api::Kill>(&params, grace, &mut meanwhile);
     if several && called.as_ref().is_err_and(|failure| failure.exit_code() == NO_SUCH_PROCESS) {
-        cx.console.message("nothing was killed: one of the ids was not found");
+        cx.console.message("nothing was killed: one of the ids does not exist");
     }
     let raw = called?;
     let result = cx.show::<api::Kill>(&raw, |result, style| render::kill::kill(&result.results, style))?;
@@ -89,7 +109,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
 /// Rewrites `kill -9` and `kill -TERM`, as they are usually typed, for clap.
 pub fn with_plain_signals(argv: &[OsString], command: &clap::Command) -> Vec<OsString> {
     let line = RawArgs::read(argv, command);
-    let kill = line.verb.filter(|at| argv[*at] == "kill");
+    let kill = line.verb.filter(|at| argv[*at] == "kill" || argv[*at] == "stop");
     let named = |(at, token): (usize, &OsString)| match plain_signal(token) {
         Some(signal) if kill.is_some_and(|kill| (kill + 1..line.end).contains(&at)) => {
             format!("--signal={signal}").into()

@@ -77,6 +77,9 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     let env = options.take_env();
     let mut exec = exec::params(args.what, options, PtyDefault::Ours(window))?;
     caller_env::add(&mut exec, env, cx)?;
+    if let Some(consumer) = &exec.consumer {
+        super::events::create_consumer(consumer, cx)?;
+    }
     let caught = if access.is_some() { &SCREEN_SIGNALS[..] } else { &SIGNALS };
     let plan = SessionOptions {
         role: Role::Owner,

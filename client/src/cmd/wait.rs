@@ -6,6 +6,7 @@ use super::options::fields::Fields;
 use crate::args;
 use crate::blocking::CallError;
 use crate::error::{CliError, DONE, FAILED, TIMED_OUT};
+use crate::process_ref::{self, IfNone, PatternUse};
 use crate::render;
 use serde_json::value::RawValue;
 use std::time::{Duration, Instant};
@@ -19,19 +20,22 @@ use toold_proto::until::Until;
 /// The daemon's default timeout.
 const DEFAULT_TIMEOUT_MS: u64 = 180_000;
 
+/// The time of one wait of several that together have no end.
+const ENDLESS_STEP_MS: u64 = 600_000;
+
 /// The time that the daemon may take to answer at the end of the wait. The caller asked for an end after a time, and gets
 /// it also if the daemon is silent.
 const ANSWER_MARGIN: Duration = Duration::from_secs(3);
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The processes, each by its id, a unique start of that, its name, @last or @failed
-    #[arg(value_name = "ID", required = true)]
+    /// The processes: ids, names, patterns of names, @last or @failed [default: the one that runs]
+    #[arg(value_name = "ID")]
     pub ids: Vec<String>,
     /// Until one of them does, not all
     #[arg(long)]
     any: bool,
-    /// Give up after this long, with exit code 124; the processes keep running [default: 3m]
+    /// Give up after this long, with exit code 124; the processes keep running [default: never at a terminal, else 3m]
     #[arg(long, value_name = "TIME", value_parser = args::duration_ms)]
     timeout: Option<u64>,
     #[command(flatten)]
@@ -73,26 +77,36 @@ impl UntilOptions {
 
 pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     let until = args.until.until();
+    if let Some(consumer) = &args.consumer {
+        super::events::create_consumer(consumer, cx)?;
+    }
     let mode = if args.any { WaitMode::Any } else { WaitMode::All };
-    let waited_for = args.ids.clone();
-    let (id, ids) = one_or_many(args.ids);
+    let mut ids = process_ref::expand(args.ids, PatternUse::Newest, &mut cx.connection)?;
+    if ids.is_empty() {
+        ids.push(process_ref::alone(IfNone::Refuse, &mut cx.connection)?);
+    }
+    let waited_for = ids.clone();
+    let (id, ids) = one_or_many(ids);
+    // A person ends it with Ctrl-C. A script that hangs would hang for ever.
+    let is_endless = args.timeout.is_none() && cx.console.err_style.terminal();
+    let timeout = if is_endless { Some(ENDLESS_STEP_MS) } else { args.timeout };
     let selection = args.fields.select(cx, &["status", "exit_code"]);
     let params = params::WaitParams {
         id,
         ids,
         mode,
         until,
-        timeout_ms: args.timeout.map(signed),
+        timeout_ms: timeout.map(signed),
         consumer: args.consumer,
         fields: selection.fields.clone(),
         view: selection.view,
         tail_lines: args.tail,
         ..Default::default()
     };
-    let time = Duration::from_millis(args.timeout.unwrap_or(DEFAULT_TIMEOUT_MS));
+    let time = Duration::from_millis(timeout.unwrap_or(DEFAULT_TIMEOUT_MS));
     let mut meanwhile = cx.show_waiting(waited_for);
     cx.connection.limit_answers(ANSWER_MARGIN);
-    let began = Instant::now();
+    let mut began = Instant::now();
     let raw = loop {
         let before = began.elapsed();
         let left = time.saturating_sub(before);
@@ -100,7 +114,9 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
         let raw = raw.map_err(|error| error.of_wait(time))?;
         let result = outcome(&raw)?;
         // The daemon limits one wait. We were asked for a longer one.
-        if result.status != WaitStatus::Timeout || !result.clamped || began.elapsed() >= time {
+        if result.status == WaitStatus::Timeout && is_endless {
+            began = Instant::now();
+        } else if result.status != WaitStatus::Timeout || !result.clamped || began.elapsed() >= time {
             break raw;
         }
     };
@@ -128,7 +144,11 @@ pub fn report_outcome(result: &results::WaitResult, params: &params::WaitParams,
     match result.status {
         WaitStatus::Timeout => {
             let after = render::time::exact(result.timeout_ms);
-            cx.console.message(&format!("timed out after {after}; the processes keep running"));
+            let left = match &params.ids {
+                Some(_) => "the processes keep running",
+                None => "the process keeps running",
+            };
+            cx.console.message(&format!("timed out after {after}; {left}"));
             let stopped = result.processes.iter().map(|waited| &waited.process).filter(|process| process.stopped);
             stopped.for_each(|process| cx.console.message(&stopped_text(process)));
         }
@@ -152,7 +172,7 @@ fn stopped_text(process: &Process) -> String {
 }
 
 fn lost_text(process: &Process) -> String {
-    format!("{}: its shim died, so its exit code is unknown", render::poll::summary(process))
+    format!("{}: {}", render::poll::summary(process), render::status::lost_cause(process))
 }
 
 /// Returns the condition that an ended process did not meet. None when its end is the condition.
@@ -254,7 +274,7 @@ pub fn code_of(status: Status, exit_code: Option<i32>) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::test_run;
+    use crate::cli::{Screen, test_run, test_run_on};
     use crate::testing::{FakeDaemon, Reply, process};
     use serde_json::{Value, json};
 
@@ -321,7 +341,7 @@ mod tests {
         let (code, _, err) = test_run(&fake, &["wait", "a", "b"]);
         assert_eq!(code, 1);
         assert!(err.starts_with("toolctl: proc_0123456789ab lost"), "{err}");
-        assert!(err.ends_with(": its shim died, so its exit code is unknown\n") && err.lines().count() == 1, "{err}");
+        assert!(err.ends_with(": its end was not observed\n") && err.lines().count() == 1, "{err}");
     }
 
     #[test]
@@ -337,13 +357,12 @@ mod tests {
 
     #[test]
     fn all_is_sent_and_any_is_the_daemons_default() {
-        let cases: [(&[&str], Value); 7] = [
+        let cases: [(&[&str], Value); 6] = [
             (&["wait", "a", "--timeout", "30s"], json!({"id": "a", "mode": "all", "timeout_ms": 30000})),
             (&["wait", "a", "b", "--any"], json!({"ids": ["a", "b"]})),
             (&["wait", "a", "--match", "r+"], json!({"id": "a", "mode": "all", "until": {"match": {"regex": "r+"}}})),
             (&["wait", "a", "--port", "80"], json!({"id": "a", "mode": "all", "until": {"port": 80}})),
             (&["wait", "a", "--quiet", "2s"], json!({"id": "a", "mode": "all", "until": {"quiet_ms": 2000}})),
-            (&["wait", "a", "--consumer", "me"], json!({"id": "a", "mode": "all", "consumer": "me"})),
             (&["wait", "a", "--closed"], json!({"id": "a", "mode": "all", "until": "closed"})),
         ];
         for (args, params) in cases {
@@ -351,6 +370,21 @@ mod tests {
             assert_eq!(test_run(&fake, args).0, 0);
             assert_eq!(fake.next_request(), ("wait".into(), params));
         }
+    }
+
+    /// The broken code gave up after three minutes, at a terminal too.
+    #[test]
+    fn at_a_terminal_a_wait_has_no_end_unless_one_is_given() {
+        let timeout = || Reply::result(answer("timeout", vec![waited(json!({}))]));
+        let fake =
+            FakeDaemon::start(vec![vec![timeout(), timeout(), Reply::result(answer("exited", vec![exited(4)]))]]);
+        assert_eq!(test_run_on(Screen::Errors, &fake, &["wait", "a"]).0, 4);
+        let asked = json!({"id": "a", "mode": "all", "timeout_ms": 600_000});
+        assert_eq!(fake.requests(), vec![("wait".to_owned(), asked); 3]);
+        let fake = FakeDaemon::start(vec![vec![timeout()]]);
+        assert_eq!(test_run_on(Screen::Errors, &fake, &["wait", "a", "--timeout", "1ms"]).0, 124);
+        let fake = FakeDaemon::start(vec![vec![timeout()]]);
+        assert_eq!(test_run(&fake, &["wait", "a"]).0, 124, "a script that hangs would hang for ever");
     }
 
     #[test]

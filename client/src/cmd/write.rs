@@ -61,7 +61,7 @@ fn send<M: Method<Params = params::WriteParams, Result = results::WriteResult>>(
     }
     if !cx.json {
         let count = result.bytes_written;
-        cx.console.message(&format!("only {count} bytes went in before the time was over: the process does not read"));
+        cx.console.message(&format!("only {count} bytes went in before the timeout: the process does not read"));
     }
     Ok(FAILED)
 }

@@ -2,7 +2,7 @@
 
 use super::table::MAX_COLUMN_WIDTH;
 use super::text::{columns, count, cut, escape_control, first_line, last_line, pad, size};
-use super::time::exact;
+use super::time::elapsed;
 use super::{Style, Tint, status};
 use crate::error_text;
 use serde_json::{Map, Value};
@@ -10,6 +10,7 @@ use toold_proto::event::{
     COMMON_FIELDS, Completion, EventBody, Exited, Lagged, LaggedOf, NeedsInput, Outcome, WatchMatch,
 };
 use toold_proto::params::{Status, Stream};
+use toold_proto::process::Reason;
 
 /// Width to which types are padded; a longer one moves the rest of its line.
 const TYPE_WIDTH: usize = 11;
@@ -84,7 +85,9 @@ fn summary(body: &EventBody) -> String {
     match body {
         EventBody::Started(event) => format!("pid {}: {}", event.pid, event.command),
         EventBody::Exited(event) => {
-            format!("{}, {}", outcome(&event.outcome, event.status), output_size(event.bytes, event.lines))
+            let end = outcome(&event.outcome, event.status);
+            let never_ran = event.outcome.reason == Some(Reason::FailedStart);
+            if never_ran { end } else { format!("{end}, {}", output_size(event.bytes, event.lines)) }
         }
         EventBody::Completion(event) => completion(event),
         EventBody::Closed(event) => output_size(event.bytes, event.lines),
@@ -115,9 +118,12 @@ fn outcome(outcome: &Outcome, status: Status) -> String {
     if let Some(reason) = reason.filter(|reason| !matches!(*reason, "exited" | "signaled") && *reason != text) {
         text.push_str(&format!(" ({reason})"));
     }
-    let ms = outcome.duration_ms;
-    // From one second on, milliseconds do not matter; below it they are all there is.
-    text.push_str(&format!(" after {}", exact(if ms < 1000 { ms } else { ms / 1000 * 1000 })));
+    if outcome.reason != Some(Reason::FailedStart) {
+        text.push_str(&format!(" after {}", elapsed(outcome.duration_ms)));
+    }
+    if let Some(failure) = &outcome.failure {
+        text.push_str(&format!(": {}", status::failure(failure)));
+    }
     if let Some(by) = &outcome.killed_by {
         text.push_str(&format!(", killed by {}", error_text::option(by)));
     }
@@ -130,7 +136,8 @@ fn completion(event: &Completion) -> String {
         text.push_str(", cancelled");
     }
     if let Some(summary) = &event.summary {
-        text.push_str(&format!(", {}{}", output_size(summary.bytes, summary.lines), output_line(&summary.output)));
+        let last = last_line(&summary.output).map(|line| format!(": {line}")).unwrap_or_default();
+        text.push_str(&format!(", {}{last}", output_size(summary.bytes, summary.lines)));
     }
     text
 }
@@ -154,7 +161,7 @@ fn watch_match(event: &WatchMatch) -> String {
 
 fn needs_input(event: &NeedsInput) -> String {
     let prompt = last_line(&event.prompt).map(|prompt| format!(": {prompt}")).unwrap_or_default();
-    let hidden = if event.echo == Some(false) { ", without echo" } else { "" };
+    let hidden = if event.echo == Some(false) { " (echo off, maybe a password)" } else { "" };
     format!("pid {} waits for input{hidden}{prompt}", event.pid)
 }
 
@@ -289,13 +296,26 @@ mod tests {
                 json!({"exit_code": null, "signal": null, "reason": "lost", "status": "lost"}),
                 "exited       proc_0123456789ab  lost after 5s, 120 bytes, 3 lines",
             ),
+            (
+                "exited",
+                json!({"exit_code": null, "reason": "lost", "status": "lost", "duration_ms": 673_000,
+                    "failure": {"step": "reboot", "errno": 108, "error": "ESHUTDOWN", "path": "x", "message": "a reboot"}}),
+                "exited       proc_0123456789ab  lost after 11m 13s: a reboot, 120 bytes, 3 lines",
+            ),
+            // The broken code printed `failed_start after 0ms, 0 bytes, 0 lines`.
+            (
+                "exited",
+                json!({"exit_code": null, "reason": "failed_start", "duration_ms": 0,
+                    "failure": {"step": "exec", "errno": 2, "error": "ENOENT", "path": "/no"}}),
+                "exited       proc_0123456789ab  failed_start: exec /no: No such file or directory (os error 2)",
+            ),
             ("closed", size.clone(), "closed       proc_0123456789ab  120 bytes, 3 lines"),
             (
                 "completion",
                 with(
                     json!({"name": "web", "exit_code": 2, "reason": "killed", "output": "\n\u{1b}[31mError\u{1b}[0m x\nmore", "cancelled": true}),
                 ),
-                "completion   web  exit 2 (killed) after 5s, cancelled, 120 bytes, 3 lines: Error x",
+                "completion   web  exit 2 (killed) after 5s, cancelled, 120 bytes, 3 lines: more",
             ),
             (
                 "watch_match",
@@ -320,11 +340,11 @@ mod tests {
             (
                 "needs_input",
                 json!({"pid": 7, "echo": false, "prompt": "Password: "}),
-                "needs_input  proc_0123456789ab  pid 7 waits for input, without echo: Password:",
+                "needs_input  proc_0123456789ab  pid 7 waits for input (echo off, maybe a password): Password:",
             ),
             (
                 "output",
-                json!({"cursor": 0, "next_cursor": 4, "stream": "stderr", "data": "a\u{7}b\n"}),
+                json!({"cursor": 0, "next_cursor": 4, "stream": "stderr", "data": "a\u{7}b\n", "name": null}),
                 "output       proc_0123456789ab  stderr: a\\x07b",
             ),
             (

@@ -96,7 +96,7 @@ fn state(process: &Process, time: &TimeContext<'_>) -> Vec<Fact> {
     }
     facts.extend(process.exit_code.map(|code| ("Exit code", code.to_string())));
     facts.extend(process.killed_by.clone().map(|who| ("Killed by", error_text::option(&who))));
-    facts.extend(process.failure.as_ref().map(|f| ("Failure", format!("{} {}: {}", f.step, f.path, f.error))));
+    facts.extend(process.failure.as_ref().map(|f| ("Failure", status::failure(f))));
     if process.detached == Some(true) {
         let unknown = || "its shim is alive but does not answer".into();
         facts.push(("Detached", process.unreachable.clone().unwrap_or_else(unknown)));
@@ -165,8 +165,23 @@ fn output(result: &InspectResult) -> Vec<Fact> {
         }
     }
     text.push_str(if process.closed { ", closed" } else { ", open" });
-    let log = result.log_path.clone().map(|path| ("Log", path));
+    let (first, others) = match result.log_files.as_slice() {
+        // A daemon of an earlier version lists none.
+        [] => (result.log_path.clone(), &[][..]),
+        [first, others @ ..] => (Some(first.clone()), others),
+    };
+    let others = match others {
+        [] => String::new(),
+        [one] => format!(" and {}", file_name(one)),
+        [one, .., last] => format!(" and {} to {}, {} files in all", file_name(one), file_name(last), others.len() + 1),
+    };
+    let log = first.map(|path| ("Log", path + &others));
     log.into_iter().chain([("Output", text)]).collect()
+}
+
+/// Returns the last part of a path.
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
 }
 
 fn usage(result: &InspectResult) -> Fact {
@@ -250,7 +265,16 @@ mod tests {
         let failed = json!({"status": "exited", "reason": "failed_start", "failure": failure, "exited_at": "2026-11-16T03:00:00.000Z"});
         let text = shown(failed, Style::plain());
         assert!(text.contains("State: failed_start since 2026-11-16 03:00:00 UTC; 3m 12s ago\n"), "{text}");
-        assert!(text.contains("Failure: exec /no: ENOENT\n"), "{text}");
+        assert!(text.contains("Failure: exec /no: No such file or directory (os error 2)\n"), "{text}");
+    }
+
+    #[test]
+    fn every_file_of_the_log_is_named() {
+        let log = |files: &[&str]| shown(json!({"log_path": files[0], "log_files": files}), Style::plain());
+        assert!(log(&["/s/log"]).contains("Log: /s/log\n"));
+        assert!(log(&["/s/log", "/s/log.08"]).contains("Log: /s/log and log.08\n"));
+        let several = log(&["/s/log", "/s/log.08", "/s/log.10", "/s/log.18"]);
+        assert!(several.contains("Log: /s/log and log.08 to log.18, 4 files in all\n"), "{several}");
     }
 
     #[test]

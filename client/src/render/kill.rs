@@ -9,15 +9,31 @@ pub fn kill(results: &[Killed], style: Style) -> String {
 }
 
 fn line(killed: &Killed, style: Style) -> String {
-    let end = killed.signal.clone().or(killed.exit_code.map(|code| format!("exit {code}"))).unwrap_or_default();
     let (tint, text) = match killed.status {
-        KillStatus::Killed => (Tint::Good, format!("killed {end}")),
-        KillStatus::AlreadyExited => (Tint::Faint, format!("already exited {end}")),
+        KillStatus::Killed => (Tint::Good, format!("killed{}", end(killed))),
+        KillStatus::AlreadyExited => (Tint::Faint, earlier_end(killed)),
         KillStatus::Starting => (Tint::Bad, "not started yet, and its shim does not answer".to_string()),
         KillStatus::Survivors => (Tint::Bad, format!("not dead: {}", survivors(killed))),
     };
     let text = escape_control(format!("{} {text}", killed.id).trim_end());
     tint.paint(&cut(&text, style.width.unwrap_or(usize::MAX)), style)
+}
+
+/// Returns the end in parentheses; nothing if it is not known.
+fn end(killed: &Killed) -> String {
+    match (&killed.signal, killed.exit_code) {
+        (Some(signal), _) => format!(" ({signal})"),
+        (None, Some(code)) => format!(" (exited {code})"),
+        (None, None) => String::new(),
+    }
+}
+
+fn earlier_end(killed: &Killed) -> String {
+    match (&killed.signal, killed.exit_code) {
+        (Some(signal), _) => format!("had already ended by {signal}"),
+        (None, Some(code)) => format!("had already exited with code {code}"),
+        (None, None) => "had already ended".into(),
+    }
 }
 
 fn survivors(killed: &Killed) -> String {
@@ -48,7 +64,7 @@ mod tests {
         let results: Vec<Killed> = serde_json::from_value(results).expect("whole results");
         assert_eq!(
             kill(&results, Style::plain()),
-            "proc_0123456789ab killed exit 143\nproc_0123456789ab already exited\nproc_0123456789ab not dead: 7 D dd\n\
+            "proc_0123456789ab killed (exited 143)\nproc_0123456789ab had already ended\nproc_0123456789ab not dead: 7 D dd\n\
              proc_0123456789ab not dead: some are left\n"
         );
     }

@@ -7,23 +7,30 @@ use super::{Style, Tint, status, watch};
 use toold_proto::process::{Process, Usage};
 use toold_proto::results::Listed;
 
-const HEADINGS: [&str; 10] = ["ID", "NAME", "STATUS", "AGE", "EXIT", "CPU", "MEM", "EVENTS", "COMMAND", "OUTPUT"];
+const COLUMNS: usize = 12;
+const HEADINGS: [&str; COLUMNS] =
+    ["ID", "NAME", "STATE", "AGE", "EXIT", "CPU", "MEM", "EVENTS", "SESSION", "LABELS", "COMMAND", "OUTPUT"];
 const ID: usize = 0;
 const NAME: usize = 1;
-const STATUS: usize = 2;
+const STATE: usize = 2;
 const AGE: usize = 3;
 const EXIT: usize = 4;
 const CPU: usize = 5;
 const MEM: usize = 6;
 const EVENTS: usize = 7;
-const COMMAND: usize = 8;
-const OUTPUT: usize = 9;
+const SESSION: usize = 8;
+const LABELS: usize = 9;
+const COMMAND: usize = 10;
+const OUTPUT: usize = 11;
+
+/// A line is binary if more than one character in this many is not text.
+const BINARY_SHARE: usize = 4;
 
 const FULL: usize = usize::MAX;
 /// Steps in which columns get their width, the most important first. A column that finds no room is left out.
-const WIDTH_STEPS: [(usize, usize); 18] = [
+const WIDTH_STEPS: [(usize, usize); 20] = [
     (ID, FULL),
-    (STATUS, MAX_COLUMN_WIDTH),
+    (STATE, MAX_COLUMN_WIDTH),
     (NAME, 4),
     (COMMAND, 5),
     (NAME, 12),
@@ -36,6 +43,8 @@ const WIDTH_STEPS: [(usize, usize); 18] = [
     (OUTPUT, 16),
     (NAME, MAX_COLUMN_WIDTH),
     (EVENTS, FULL),
+    (SESSION, MAX_COLUMN_WIDTH),
+    (LABELS, MAX_COLUMN_WIDTH),
     (COMMAND, 40),
     (OUTPUT, 40),
     (COMMAND, FULL),
@@ -60,24 +69,26 @@ impl<'a> Row<'a> {
 
 /// Renders one line per process, in the given order.
 pub fn list(rows: &[Row<'_>], now_ms: u64, style: Style) -> String {
-    let cells: Vec<[Cell; 10]> = rows.iter().map(|row| cells(row, now_ms)).collect();
+    let cells: Vec<[Cell; COLUMNS]> = rows.iter().map(|row| cells(row, now_ms)).collect();
     let has_ended = |row: &Row<'_>| row.process.exit_code.is_some() || row.process.signal.is_some();
     let has_content = |column: usize| match column {
         NAME => rows.iter().any(|row| row.process.name.is_some()),
         EXIT => rows.iter().any(has_ended),
         CPU | MEM => rows.iter().any(|row| row.usage.is_some()),
         EVENTS => rows.iter().any(|row| watch::has_details(row.process)),
+        SESSION => rows.iter().any(|row| row.process.session_key.is_some()),
+        LABELS => rows.iter().any(|row| !row.process.labels.is_empty()),
         OUTPUT => rows.iter().any(|row| last_line(row.preview).is_some()),
         // The others always have content.
         _ => true,
     };
-    let empty: [bool; 10] = std::array::from_fn(|column| !rows.is_empty() && !has_content(column));
+    let empty: [bool; COLUMNS] = std::array::from_fn(|column| !rows.is_empty() && !has_content(column));
     table_with_widths(HEADINGS, cells, style, |content, room| {
         fit(std::array::from_fn(|n| if empty[n] { 0 } else { content[n] }), room)
     })
 }
 
-fn cells(row: &Row<'_>, now_ms: u64) -> [Cell; 10] {
+fn cells(row: &Row<'_>, now_ms: u64) -> [Cell; COLUMNS] {
     let process = row.process;
     let used = |shown: fn(&Usage) -> String| row.usage.as_ref().map_or_else(|| "-".into(), shown);
     let cpu = match row.percent {
@@ -87,22 +98,38 @@ fn cells(row: &Row<'_>, now_ms: u64) -> [Cell; 10] {
     [
         Cell::new(&process.id.to_string()),
         Cell::new(process.name.as_deref().unwrap_or("-")),
-        Cell::tinted(status::state(process), status::tint(process)),
+        Cell::tinted(&status::state(process), status::tint(process)),
         Cell::tinted(&ago(&process.started_at, now_ms), Tint::Faint),
         Cell::new(&status::exit(process)),
         Cell::number(&cpu),
         Cell::number(&used(|usage| bytes(usage.rss_bytes))),
         Cell::new(&watch::summary(process)),
+        Cell::new(process.session_key.as_deref().unwrap_or("-")),
+        Cell::new(&labels(process)),
         Cell::new(&process.command),
-        Cell::tinted(&last_line(row.preview).unwrap_or_else(|| "-".into()), Tint::Faint),
+        Cell::tinted(&output(row.preview), Tint::Faint),
     ]
+}
+
+fn labels(process: &Process) -> String {
+    let pairs: Vec<String> = process.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    if pairs.is_empty() { "-".into() } else { pairs.join(",") }
+}
+
+/// Returns the last line of the output. Of one that is not text only that fact: escaped, it would fill the row.
+fn output(preview: &str) -> String {
+    let Some(line) = last_line(preview) else { return "-".into() };
+    let is_binary = |c: &char| *c == char::REPLACEMENT_CHARACTER || c.is_control() && *c != '\t';
+    let binary = line.chars().filter(is_binary).count();
+    if binary * BINARY_SHARE > line.chars().count() { "(binary)".into() } else { line }
 }
 
 /// Returns the minimum useful width of a column. None: it is shown completely or not at all.
 fn min_width(column: usize) -> Option<usize> {
     match column {
         ID => Some(1),
-        STATUS => Some(7),
+        STATE => Some(7),
+        SESSION | LABELS => Some(10),
         NAME => Some(4),
         COMMAND => Some(5),
         OUTPUT => Some(8),
@@ -112,8 +139,8 @@ fn min_width(column: usize) -> Option<usize> {
 }
 
 /// Returns the widths of the columns in `room`, from the widths of their content.
-fn fit(content: [usize; 10], room: usize) -> [usize; 10] {
-    let mut widths = [0; 10];
+fn fit(content: [usize; COLUMNS], room: usize) -> [usize; COLUMNS] {
+    let mut widths = [0; COLUMNS];
     // Every column includes the gap behind it, which the last one does not need.
     let mut left = room + COLUMN_GAP.len();
     for (column, step) in WIDTH_STEPS {
@@ -191,17 +218,17 @@ mod tests {
         for width in 1..220 {
             let shown = shown(Style { width: Some(width), colour: false });
             assert!(shown.lines().all(|line| columns(line) <= width), "{width}: {shown}");
-            assert_eq!(shown.contains("STATUS"), width >= 26, "{width}: {shown}");
+            assert_eq!(shown.contains("STATE"), width >= 26, "{width}: {shown}");
         }
     }
 
     /// The page listed six columns, and COMMAND, which it did not list, was left out too.
     #[test]
     fn columns_are_left_out_in_the_documented_order() {
-        let content = [17, 12, 8, 4, 4, 5, 5, 9, 40, 60];
+        let content = [17, 12, 8, 4, 4, 5, 5, 9, 12, 20, 40, 60];
         let narrowest =
             |column: usize| (1..400).find(|room| fit(content, *room)[column] > 0).expect("it is shown somewhere");
-        let mut dropped: Vec<usize> = (0..HEADINGS.len()).filter(|column| *column != ID && *column != STATUS).collect();
+        let mut dropped: Vec<usize> = (0..HEADINGS.len()).filter(|column| *column != ID && *column != STATE).collect();
         dropped.sort_by_key(|column| std::cmp::Reverse(narrowest(*column)));
         let page = include_str!("../../../docs/cli.md");
         let documented = page.split("loses the least important columns first: ").nth(1).expect("the page lists them");
@@ -213,8 +240,26 @@ mod tests {
     fn an_empty_column_is_left_out_on_a_terminal() {
         let quiet = listed(json!({}));
         let shown = list(&[Row::of(&quiet)], NOW, Style { width: Some(80), colour: false });
-        assert_eq!(shown, "ID                 STATUS   AGE  COMMAND\nproc_0123456789ab  running  10m  make test\n");
+        assert_eq!(shown, "ID                 STATE    AGE  COMMAND\nproc_0123456789ab  running  10m  make test\n");
         assert!(list(&[], NOW, Style { width: Some(200), colour: false }).contains("COMMAND"), "headings stay");
+    }
+
+    /// The broken code printed every byte of 200 as an escape: 1 kB in one row.
+    #[test]
+    fn binary_output_does_not_fill_a_row() {
+        let binary = listed(json!({"preview": "\u{0}\u{1}\u{fffd}ELF".repeat(30)}));
+        let text = listed(json!({"preview": "100%\tdone \u{fffd} of a line that is text"}));
+        let shown = list(&[Row::of(&binary), Row::of(&text)], NOW, Style::plain());
+        assert!(shown.contains("  (binary)\n") && shown.contains("100%\\tdone"), "{shown}");
+    }
+
+    #[test]
+    fn session_and_labels_are_shown_when_there_is_room() {
+        let owned = listed(json!({"session_key": "chat-42", "labels": {"a": "1", "b": "2"}}));
+        let shown = |width| list(&[Row::of(&owned)], NOW, Style { width, colour: false });
+        assert!(shown(Some(120)).contains("chat-42  a=1,b=2  make test"), "{}", shown(Some(120)));
+        assert!(!shown(Some(50)).contains("chat-42"), "{}", shown(Some(50)));
+        assert!(shown(None).contains("chat-42  a=1,b=2  make test"), "{}", shown(None));
     }
 
     #[test]

@@ -12,6 +12,12 @@ pub fn header(process: &Process, next_cursor: u64, gap: Option<Gap>, style: Styl
     }
 }
 
+/// Renders one line for a person who has started the process: without the cursor, which only `poll` takes.
+pub fn headline(process: &Process, style: Style) -> String {
+    let text = cut(&summary(process), style.width.unwrap_or(usize::MAX));
+    status::tint(process).paint(&text, style) + "\n"
+}
+
 /// Returns id, name and status of a process.
 pub fn summary(process: &Process) -> String {
     let name = process.name.as_deref().map(|name| format!(" ({})", escape_control(name))).unwrap_or_default();
@@ -27,6 +33,7 @@ fn line(process: &Process, next_cursor: u64, gap: Option<Gap>, width: usize, sty
 fn lines(process: &Process, next_cursor: u64, gap: Option<Gap>) -> String {
     let mut known = vec![("id", process.id.to_string())];
     known.extend(process.name.clone().map(|name| ("name", name)));
+    known.push(("state", status::state(process)));
     known.push(("status", status::name(process.status).into()));
     known.extend(process.stopped.then(|| ("stopped", "true".into())));
     known.extend(process.exit_code.map(|code| ("exit_code", code.to_string())));
@@ -54,7 +61,7 @@ mod tests {
     fn without_a_terminal_the_header_is_keys_and_values() {
         assert_eq!(
             header(&ended(), 9, Some(Gap { from: 1, to: 5 }), Style::plain()),
-            "id: proc_0123456789ab\nname: b\\x07\nstatus: exited\nexit_code: 143\nsignal: SIGTERM\nreason: killed\n\
+            "id: proc_0123456789ab\nname: b\\x07\nstate: killed\nstatus: exited\nexit_code: 143\nsignal: SIGTERM\nreason: killed\n\
              closed: true\nnext_cursor: 9\ngap: 1..5\n\n"
         );
     }

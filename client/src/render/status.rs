@@ -5,7 +5,7 @@ use super::text::escape_control;
 use super::time::{duration, exact};
 use crate::error_text;
 use toold_proto::params::{self, Status};
-use toold_proto::process::{Process, Reason};
+use toold_proto::process::{Failure, Process, Reason};
 
 /// Describes status and exit: `running 5m`, `stopped, running 5m`, `exited 0`, `killed SIGTERM`, `timeout`, `failed_start`, `lost`.
 pub fn describe(process: &Process) -> String {
@@ -26,13 +26,14 @@ pub fn describe(process: &Process) -> String {
     }
 }
 
-/// Returns the status or exit reason alone: `running`, `stopped`, `exited`, `killed`.
-pub fn state(process: &Process) -> &'static str {
-    match (process.status, process.reason) {
+/// Returns the state in one term, as STATE shows it: the reason of an end, else the status. `toolctl help states` lists them.
+pub fn state(process: &Process) -> String {
+    let term = match (process.status, process.reason) {
         (Status::Running, _) if process.stopped => "stopped",
         (Status::Starting | Status::Running | Status::Lost, _) | (Status::Exited, None) => name(process.status),
         (Status::Exited, Some(why)) => reason(why),
-    }
+    };
+    term.to_owned()
 }
 
 /// Returns the signal that ended the process, or its exit code, or `-` if there is neither.
@@ -59,12 +60,24 @@ pub fn unusual_exit(process: &Process, exec: &params::ExecParams) -> Option<Stri
         }
         Reason::Oom => Some(format!("{id} ran out of memory")),
         Reason::FailedStart => {
-            let why =
-                process.failure.as_ref().map(|f| escape_control(&format!(": {} {}: {}", f.step, f.path, f.error)));
+            let why = process.failure.as_ref().map(|f| escape_control(&format!(": {}", failure(f))));
             Some(format!("{id} did not start{}", why.unwrap_or_default()))
         }
-        Reason::Lost => Some(format!("{id} is lost: its shim died, the exit is unknown")),
+        Reason::Lost => Some(format!("{id} is lost: {}", lost_cause(process))),
     }
+}
+
+/// Describes the reason of a failed start or of a lost end.
+pub fn failure(failure: &Failure) -> String {
+    let composed =
+        || format!("{} {}: {}", failure.step, failure.path, std::io::Error::from_raw_os_error(failure.errno));
+    failure.message.clone().unwrap_or_else(composed)
+}
+
+/// Returns the reason why the end of a lost process was not observed. Daemons of earlier versions did not report it.
+pub fn lost_cause(process: &Process) -> String {
+    let unknown = || "its end was not observed".into();
+    process.failure.as_ref().map_or_else(unknown, |cause| escape_control(&failure(cause)))
 }
 
 /// Returns the protocol's name of a status: `running`, `exited`, ...
@@ -112,9 +125,22 @@ mod tests {
     use super::*;
     use crate::testing::process;
     use serde_json::{Value, json};
+    use toold_proto::enum_values::EnumValues;
 
     fn shown(changes: Value) -> String {
         describe(&serde_json::from_value(process(changes)).expect("a whole process"))
+    }
+
+    /// A status had one list of names in `list`, and another in `poll` and JSON.
+    #[test]
+    fn every_status_and_reason_is_in_the_topic_and_on_the_page() {
+        let topic = include_str!("../help/topics/states.txt");
+        let page = include_str!("../../../docs/cli.md");
+        let names = Status::enum_values().into_iter().chain(Reason::enum_values()).map(|value| value.name);
+        for name in names {
+            assert!(topic.contains(&format!("\n  {name} ")), "add {name} to help/topics/states.txt");
+            assert!(page.contains(&format!("`{name}`")), "add {name} to the states in docs/cli.md");
+        }
     }
 
     #[test]
@@ -132,10 +158,10 @@ mod tests {
         let oom = described(json!({"status": "exited", "reason": "oom", "exit_code": 137}));
         assert_eq!(oom.as_deref(), Some("ran out of memory"));
         let lost = described(json!({"status": "lost", "reason": "lost"}));
-        assert_eq!(lost.as_deref(), Some("is lost: its shim died, the exit is unknown"));
+        assert_eq!(lost.as_deref(), Some("is lost: its end was not observed"));
         let failure = json!({"step": "exec", "errno": 2, "error": "ENOENT", "path": "/no"});
         let failed = described(json!({"status": "exited", "reason": "failed_start", "failure": failure}));
-        assert_eq!(failed.as_deref(), Some("did not start: exec /no: ENOENT"));
+        assert_eq!(failed.as_deref(), Some("did not start: exec /no: No such file or directory (os error 2)"));
         for usual in [json!({}), json!({"reason": "exited"}), json!({"reason": "signaled"})] {
             assert_eq!(described(usual), None);
         }

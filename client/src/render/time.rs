@@ -22,6 +22,11 @@ pub fn precise(ms: u64) -> String {
     }
 }
 
+/// Formats the duration of a run: `40ms` below a second, then as `precise` does.
+pub fn elapsed(ms: u64) -> String {
+    if ms < 1000 { format!("{ms}ms") } else { precise(ms) }
+}
+
 /// Formats CPU time: `0.3s`, `59.9s`, then minutes and more.
 pub fn cpu(ms: u64) -> String {
     match ms {

@@ -150,6 +150,6 @@ impl Session<'_, '_> {
         let who = name.map_or_else(|| id.to_owned(), |name| format!("{name} ({id})"));
         let way = if self.options.screen.is_some() { "attach" } else { "log -f" };
         // It fits 80 columns with our prefix, if the name is short.
-        format!("{who} runs on; come back: toolctl {way} {}", name.unwrap_or(id))
+        format!("{who} is still running: toolctl {way} {}", name.unwrap_or(id))
     }
 }

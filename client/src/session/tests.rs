@@ -148,7 +148,7 @@ fn a_hangup_or_termination_leaves_the_process_running_and_prints_its_id() {
         let (reader, writer) = std::io::pipe().expect("a pipe");
         let script = vec![Reply::result(started(json!({}))), on_signal(&writer, signal, Reply::Silence)];
         let fake = FakeDaemon::start(vec![script]);
-        let printed = format!("toolctl: {ID} runs on; come back: toolctl log -f {ID}\n");
+        let printed = format!("toolctl: {ID} is still running: toolctl log -f {ID}\n");
         assert_eq!(follow(&fake, reader, options()), (code, String::new(), printed));
         assert_eq!(fake.requests().len(), 2, "neither signal nor kill was sent");
     }
@@ -283,10 +283,11 @@ fn readiness_is_reported_beside_the_output_and_the_end_is_acknowledged() {
     let waited = with(started(json!({})), json!({"matched": "up", "listener": null}));
     let ready = json!({"status": "matched", "processes": [waited], "timeout_ms": 1, "clamped": false, "note": null});
     let fake = FakeDaemon::start(vec![vec![
+        Reply::result(json!({})),
         Reply::result(started(json!({}))),
         Reply::Silence,
         Reply::result(&ready).then(Reply::Line(format!(
-            "{{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{}}}\n",
+            "{{\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{}}}\n",
             page(0, b"up\n", ended(3, true))
         ))),
         Reply::result(&ready),
@@ -296,9 +297,10 @@ fn readiness_is_reported_beside_the_output_and_the_end_is_acknowledged() {
     assert_eq!((code, out.as_str()), (3, "up\n"));
     assert_eq!(err, format!("toolctl: {ID} is ready\n"));
     let asked = fake.requests();
-    assert_eq!((&asked[0].1["ready"], &asked[0].1["consumer"]), (&Value::Null, &json!("me")));
-    assert_eq!(asked[2], ("wait".into(), json!({"id": ID, "until": {"match": "up"}, "timeout_ms": 60000})));
-    assert_eq!(asked[3], ("wait".into(), json!({"id": ID, "timeout_ms": 1, "consumer": "me"})));
+    assert_eq!(asked[0], ("events.next".into(), json!({"consumer": "me", "limit": 1, "from": "now"})));
+    assert_eq!((&asked[1].1["ready"], &asked[1].1["consumer"]), (&Value::Null, &json!("me")));
+    assert_eq!(asked[3], ("wait".into(), json!({"id": ID, "until": {"match": "up"}, "timeout_ms": 60000})));
+    assert_eq!(asked[4], ("wait".into(), json!({"id": ID, "timeout_ms": 1, "consumer": "me"})));
 }
 
 /// Types a line once the process has an id. Returns what is left of it in the terminal after `run`.

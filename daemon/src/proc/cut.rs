@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use toold_proto::pattern::Pattern;
-use toold_proto::process::Process;
+use toold_proto::process::{Failure, Process};
 
 /// The longest values of a view, in bytes.
 #[derive(Debug, Clone, Copy)]
@@ -42,7 +42,11 @@ pub fn cut(process: &mut Process, max: MaxLen) {
     for (key, field) in keys {
         note(key.as_mut().is_some_and(|key| cut_text(key, max.key)), field);
     }
-    note(process.failure.as_mut().is_some_and(|failure| cut_text(&mut failure.path, max.key)), "failure");
+    let cut_failure = |failure: &mut Failure| {
+        let is_cut = failure.message.as_mut().is_some_and(|message| cut_text(message, max.key));
+        cut_text(&mut failure.path, max.key) || is_cut
+    };
+    note(process.failure.as_mut().is_some_and(cut_failure), "failure");
     note(process.watch.as_mut().is_some_and(|watch| cut_patterns(&mut watch.patterns, max.text)), "watch");
     process.cut = (!cut.is_empty()).then_some(cut);
 }

@@ -1,8 +1,9 @@
 //! A process whose shim is gone, or may not have made the end durable: resolves it from the record and the kernel.
 
+use super::checkpoint::Checkpoint;
 use super::event_sink::RETRY_DELAY;
 use super::handle::Proc;
-use super::state::{LOST_TREE_UNKNOWN, LOST_WITH_STATUS, Update};
+use super::state::{LOST_TREE_UNKNOWN, LOST_WITH_STATUS, LostCause, Update};
 use super::task::Task;
 use super::tree;
 use crate::backend::Launcher;
@@ -170,12 +171,13 @@ pub fn final_updates(
         let ended = [Update::Exited { exit, progress }, Update::Closed(progress), Update::Gone];
         return Ok(update.into_iter().chain(ended).collect());
     }
+    let cause = lost_cause(&facts);
     let lost = Launch {
         stage: Stage::Lost,
         shim_pid: launch.map_or(0, |l| l.shim_pid),
         pid: launch.map_or(0, |l| l.pid),
         ticks: launch.map_or(0, |l| l.ticks),
-        step: unknown | if wait_status.is_some() { LOST_WITH_STATUS } else { 0 },
+        step: unknown | cause.bits() | if wait_status.is_some() { LOST_WITH_STATUS } else { 0 },
         errno: wait_status.unwrap_or(0),
         at_ms,
         stdin_inode: 0,
@@ -187,7 +189,19 @@ pub fn final_updates(
         // Without a wait status the next daemon comes to the same result.
         to_disk(dir, record);
     }
-    Ok(update.into_iter().chain([Update::Lost { at_ms, wait_status, progress }]).collect())
+    Ok(update.into_iter().chain([Update::Lost { at_ms, wait_status, cause, progress }]).collect())
+}
+
+/// Returns the reason why a record without an end has none.
+fn lost_cause(facts: &Facts) -> LostCause {
+    // An exit that was published was in the record.
+    let was_published = Checkpoint::read(&facts.checkpoint).is_some_and(|checkpoint| checkpoint.exited);
+    match &facts.head {
+        _ if facts.damaged.exit || facts.damaged.launch || was_published => LostCause::RecordDamaged,
+        Some(head) if head.boot != crate::clock::boot_id() => LostCause::Rebooted,
+        // A head that cannot be read is that of a process which this daemon started.
+        Some(_) | None => LostCause::ShimDied,
+    }
 }
 
 impl Task {

@@ -20,11 +20,45 @@ pub enum Phase {
         errno: i32,
         at_ms: u64,
     },
-    /// The shim died. `wait_status` is the program's, if the kernel still knew it.
+    /// The end was not observed. `wait_status` is the program's, if the kernel still knew it.
     Lost {
         at_ms: u64,
         wait_status: Option<i32>,
+        cause: LostCause,
     },
+}
+
+/// The reason why an end was not observed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LostCause {
+    /// The daemon that found it was of an earlier version, which recorded no reason.
+    Unrecorded,
+    ShimDied,
+    Rebooted,
+    /// The part of the record that held the end cannot be read.
+    RecordDamaged,
+}
+
+impl LostCause {
+    /// Returns the bits of a launch slot's step that stand for it.
+    pub fn bits(self) -> u32 {
+        let number = match self {
+            LostCause::Unrecorded => 0,
+            LostCause::ShimDied => 1,
+            LostCause::Rebooted => 2,
+            LostCause::RecordDamaged => 3,
+        };
+        number << LOST_CAUSE_SHIFT
+    }
+
+    fn from_bits(step: u32) -> LostCause {
+        match step >> LOST_CAUSE_SHIFT & 3 {
+            1 => LostCause::ShimDied,
+            2 => LostCause::Rebooted,
+            3 => LostCause::RecordDamaged,
+            _ => LostCause::Unrecorded,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,7 +88,7 @@ pub enum Update {
     Adopted { shim_pid: i32, pid: i32, progress: Progress, exit: Option<Exit>, closed: bool },
     Unreachable,
     TreeUnknown,
-    Lost { at_ms: u64, wait_status: Option<i32>, progress: Progress },
+    Lost { at_ms: u64, wait_status: Option<i32>, cause: LostCause, progress: Progress },
 }
 
 impl State {
@@ -91,7 +125,10 @@ impl State {
         state.phase = match (stage, facts.exit) {
             (Stage::Failed, _) => Phase::Failed { step, errno, at_ms },
             (_, Some(exit)) => Phase::Exited { exit, gone: false },
-            (Stage::Lost, None) => Phase::Lost { at_ms, wait_status: (step & LOST_WITH_STATUS != 0).then_some(errno) },
+            (Stage::Lost, None) => {
+                let wait_status = (step & LOST_WITH_STATUS != 0).then_some(errno);
+                Phase::Lost { at_ms, wait_status, cause: LostCause::from_bits(step) }
+            }
             (Stage::Launching, None) => Phase::Starting,
             (Stage::Running, None) => Phase::Running,
         };
@@ -187,9 +224,9 @@ impl State {
             }
             Update::Unreachable => self.detached = !self.is_final(),
             Update::TreeUnknown => self.tree_unknown = true,
-            Update::Lost { at_ms, wait_status, progress } => {
+            Update::Lost { at_ms, wait_status, cause, progress } => {
                 if !self.has_ended() {
-                    self.phase = Phase::Lost { at_ms, wait_status };
+                    self.phase = Phase::Lost { at_ms, wait_status, cause };
                 }
                 if let Phase::Exited { exit, .. } = self.phase {
                     self.phase = Phase::Exited { exit, gone: true };
@@ -214,6 +251,8 @@ impl State {
 pub const LOST_WITH_STATUS: u32 = 1;
 /// And this one that processes of the tree may be left.
 pub const LOST_TREE_UNKNOWN: u32 = 2;
+/// Two bits from here on are the cause. Earlier versions wrote zeros, and ignore them.
+const LOST_CAUSE_SHIFT: u32 = 2;
 
 #[cfg(test)]
 pub mod tests {
@@ -264,7 +303,7 @@ pub mod tests {
             Update::Output(progress(1)),
             Update::Exited { exit: exit(9), progress: progress(2) },
             Update::Failed { step: 1, errno: 2, at_ms: 3 },
-            Update::Lost { at_ms: 9, wait_status: Some(9), progress: progress(3) },
+            Update::Lost { at_ms: 9, wait_status: Some(9), cause: LostCause::ShimDied, progress: progress(3) },
             Update::Unreachable,
             Update::Gone,
         ] {

@@ -2,7 +2,7 @@
 
 use super::cut;
 use super::handle::Proc;
-use super::state::{Phase, State};
+use super::state::{LostCause, Phase, State};
 use super::tree;
 use crate::clock::mono_ms;
 use crate::store::record::Spec;
@@ -92,8 +92,36 @@ pub fn failure(spec: &Spec, failed: u32, errno: i32) -> Failure {
         // Every other step concerns the program.
         _ => spec.program.clone(),
     };
-    let error = nix::errno::Errno::from_raw(errno);
-    Failure { step: step::name(failed).into(), errno, error: format!("{error:?}"), path }
+    let step = step::name(failed);
+    let message = format!("{step} {path}: {}", std::io::Error::from_raw_os_error(errno));
+    failure_of(step, errno, path, message)
+}
+
+fn failure_of(step: &str, errno: i32, path: String, message: String) -> Failure {
+    let error = format!("{:?}", nix::errno::Errno::from_raw(errno));
+    Failure { step: step.into(), errno, error, path, message: Some(message) }
+}
+
+/// Describes the reason why an end was not observed.
+fn lost(spec: &Spec, state: &State, cause: LostCause, exit_is_known: bool) -> Failure {
+    // The shim died before it reported the start.
+    let is_unstarted = state.pid == 0 && state.progress.counts.end == 0;
+    let (step, errno, message) = match cause {
+        LostCause::Rebooted => ("reboot", libc::ESHUTDOWN, "the machine was rebooted, or lost power, while it ran"),
+        LostCause::RecordDamaged => ("record", libc::EUCLEAN, "its record was damaged, so its end is not known"),
+        LostCause::ShimDied | LostCause::Unrecorded if is_unstarted => {
+            let message = "its shim died before it reported the start; whether the program ran is not known";
+            (step::name(step::LAUNCH), libc::EOWNERDEAD, message)
+        }
+        LostCause::ShimDied if exit_is_known => {
+            ("shim", libc::EOWNERDEAD, "its shim died and its tree was killed; the exit code is the kernel's")
+        }
+        LostCause::ShimDied => ("shim", libc::EOWNERDEAD, "its shim died, so its end was not observed"),
+        LostCause::Unrecorded => {
+            ("unknown", libc::ENODATA, "its end was not observed; an earlier version of toold did not record why")
+        }
+    };
+    failure_of(step, errno, spec.program.clone(), message.into())
 }
 
 fn stdin(spec: &Spec, state: &State) -> Stdin {
@@ -153,11 +181,9 @@ pub fn outcome(spec: &Spec, state: &State) -> Outcome {
             failure: Some(failure(spec, step, errno)),
             ..Outcome::default()
         },
-        Phase::Lost { wait_status, .. } => {
+        Phase::Lost { wait_status, cause, .. } => {
             let (exit_code, signal) = wait_status.map_or((None, None), decode);
-            // The shim died before it reported the start: whether the program ran is not known.
-            let failure = (state.pid == 0 && state.progress.counts.end == 0)
-                .then(|| failure(spec, step::LAUNCH, libc::EOWNERDEAD));
+            let failure = Some(lost(spec, state, cause, wait_status.is_some()));
             Outcome { exit_code, signal, reason: Some(Reason::Lost), failure, ..Outcome::default() }
         }
     }

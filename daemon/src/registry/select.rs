@@ -1,11 +1,11 @@
-//! Selects processes by task, session, label, name, status, reason and age.
+//! Selects processes by task, session, label, name, status, reason, failure and age.
 
 use super::Registry;
 use crate::proc::Proc;
 use crate::proc::view::{is_stopped, outcome};
 use std::sync::Arc;
 use toold_proto::params::Status;
-use toold_proto::process::Reason;
+use toold_proto::process::{Reason, is_failure};
 
 /// A filter over processes. The default selects all.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -19,6 +19,8 @@ pub struct Selector {
     pub status: Option<Status>,
     pub reason: Option<Reason>,
     pub stopped: Option<bool>,
+    /// Only those that failed.
+    pub failed: bool,
 }
 
 /// A page of selected processes.
@@ -46,7 +48,13 @@ impl Selector {
             && self.status.is_none_or(|s| proc.published_state().status() == s)
             && self.reason.is_none_or(|r| outcome(spec, &proc.published_state()).reason == Some(r))
             && self.stopped.is_none_or(|stopped| is_stopped(spec, &proc.state()) == stopped)
+            && (!self.failed || has_failed(proc))
     }
+}
+
+fn has_failed(proc: &Proc) -> bool {
+    let outcome = outcome(&proc.spec, &proc.published_state());
+    is_failure(outcome.reason, outcome.exit_code)
 }
 
 impl Registry {

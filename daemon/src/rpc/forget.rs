@@ -4,6 +4,7 @@ use super::context::Daemon;
 use super::wire::Peer;
 use crate::clock::wall_ms;
 use crate::proc::Proc;
+use crate::registry::Selector;
 use std::sync::Arc;
 use toold_proto::{RpcError, params, results};
 
@@ -12,11 +13,18 @@ pub async fn forget(
     daemon: Arc<Daemon>,
     _: Arc<Peer>,
 ) -> Result<results::ForgetResult, RpcError> {
-    let procs: Vec<Arc<Proc>> = match (&call.ids, call.older_than_ms) {
-        (Some(_), Some(_)) => return Err(RpcError::param("ids", "give either ids or older_than_ms, not both")),
-        (None, None) => return Err(RpcError::param("ids", "give ids or older_than_ms")),
-        (Some(ids), None) => ids.iter().map(|id| daemon.find_by("ids", id)).collect::<Result<_, _>>()?,
-        (None, Some(age)) => daemon.registry.ended_before(wall_ms().saturating_sub(age)),
+    let ended = |age: u64| daemon.registry.ended_before(wall_ms().saturating_sub(age));
+    let procs: Vec<Arc<Proc>> = match (&call.ids, call.older_than_ms, call.failed) {
+        (Some(ids), None, false) => ids.iter().map(|id| daemon.find_by("ids", id)).collect::<Result<_, _>>()?,
+        (Some(_), _, _) => {
+            return Err(RpcError::param("ids", "give either ids, or older_than_ms and failed, not both"));
+        }
+        (None, None, false) => return Err(RpcError::param("ids", "give ids, older_than_ms or failed")),
+        (None, age, false) => ended(age.unwrap_or(0)),
+        (None, age, true) => {
+            let failed = Selector { failed: true, ..Selector::default() };
+            ended(age.unwrap_or(0)).into_iter().filter(|proc| failed.matches(proc)).collect()
+        }
     };
     let (forgotten, skipped) = daemon.registry.forget_all(procs).await;
     Ok(results::ForgetResult { forgotten, skipped })

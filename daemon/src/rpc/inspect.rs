@@ -7,7 +7,10 @@ use crate::clock::wall_ms;
 use crate::disk::call_on_disk;
 use crate::proc::cut::{self, cut_list};
 use crate::proc::tree;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use toold_format::log::parse_log_name;
 use toold_proto::fields::FieldSet;
 use toold_proto::{RpcError, params, results};
 
@@ -23,7 +26,8 @@ pub async fn inspect(
     let members = if alive { tree::members(state.shim_pid) } else { Vec::new() };
     // The first file is missing only if the first bytes could not be written.
     let log = proc.dir.join("log");
-    let log_exists = call_on_disk(async { log.exists() }).await;
+    let log_files = call_on_disk(async { log_files(&proc.dir) }).await;
+    let log_exists = log_files.contains(&log);
     let mut process = proc.view_of(&state, wall_ms());
     let mut env_names = proc.spec.env_names.clone();
     if cut_list(&mut env_names, cut::SINGLE.text) {
@@ -34,6 +38,7 @@ pub async fn inspect(
         usage: tree::usage(&members),
         tree: members,
         log_path: log_exists.then(|| log.display().to_string()),
+        log_files: log_files.iter().map(|path| path.display().to_string()).collect(),
         state_path: proc.dir.display().to_string(),
         env_names,
         shim_pid: alive.then_some(state.shim_pid),
@@ -41,4 +46,13 @@ pub async fn inspect(
         heartbeat_ms: proc.spec.heartbeat_ms,
     };
     Ok(PreviewedResponse::new(result, fields, &proc).await)
+}
+
+/// Returns the files of output in a process's directory, in the order of their offsets.
+fn log_files(dir: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    let offset = |entry: std::fs::DirEntry| Some((parse_log_name(entry.file_name().as_bytes())?, entry.path()));
+    let mut files: Vec<(u64, PathBuf)> = entries.filter_map(offset).collect();
+    files.sort();
+    files.into_iter().map(|(_, path)| path).collect()
 }

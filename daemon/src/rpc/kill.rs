@@ -26,17 +26,19 @@ pub async fn kill(
     Ok(results::KillResult { status, results })
 }
 
-/// Returns the processes that a call selects. By task, session or `all`: those of which something is left.
+/// Returns the processes that a call selects. Without ids: those of which something is left.
 fn selected(call: &params::KillParams, daemon: &Daemon) -> Result<Vec<Arc<Proc>>, RpcError> {
     let given = [
         call.id.is_some(),
         call.ids.is_some(),
         call.task_id.is_some(),
         call.session_key.is_some(),
+        call.label.is_some(),
+        call.name.is_some(),
         call.all == Some(true),
     ];
     if given.iter().filter(|g| **g).count() != 1 {
-        return Err(RpcError::param("id", "give exactly one of id, ids, task_id, session_key, all: true"));
+        return Err(RpcError::param("id", "give exactly one of id, ids, task_id, session_key, label, name, all: true"));
     }
     if let Some(id) = &call.id {
         return Ok(vec![daemon.find(id)?]);
@@ -50,7 +52,12 @@ fn selected(call: &params::KillParams, daemon: &Daemon) -> Result<Vec<Arc<Proc>>
         procs.retain(|p| seen.insert(p.spec.id));
         return Ok(procs);
     }
-    let selector =
-        Selector { task_id: call.task_id.clone(), session_key: call.session_key.clone(), ..Selector::default() };
+    let selector = Selector {
+        task_id: call.task_id.clone(),
+        session_key: call.session_key.clone(),
+        label: call.label.clone(),
+        name: call.name.clone(),
+        ..Selector::default()
+    };
     Ok(daemon.registry.select_unfinished(&selector))
 }

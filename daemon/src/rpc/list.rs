@@ -128,6 +128,7 @@ pub async fn list(call: params::ListParams, daemon: Arc<Daemon>, _: Arc<Peer>) -
         status: call.status,
         reason: call.reason,
         stopped: call.stopped,
+        failed: call.failed,
     };
     let Selection { procs, total, older } = daemon.registry.select(&selector, call.ended_within_ms, limit, now);
     let read = move || procs.into_iter().map(|proc| ListRow::read(proc, with_usage, now)).collect();

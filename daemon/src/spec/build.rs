@@ -194,9 +194,10 @@ fn working_dir(cwd: Option<&str>) -> Result<String, InvalidParam> {
 
 fn check_name(name: Option<&str>, max_len: u64) -> Result<(), InvalidParam> {
     let Some(name) = name else { return Ok(()) };
-    let plain = |b: u8| b.is_ascii_alphanumeric() || b"._-:@+".contains(&b);
-    if name.is_empty() || !name.bytes().all(plain) {
-        let message = format!("must be 1 to {max_len} letters, digits or . _ - : @ +, not {name:?}");
+    if name.is_empty() || name.trim() != name || !name.chars().all(is_visible) {
+        let message = format!(
+            "must be 1 to {max_len} bytes of visible text, without / * ? and without blanks at its ends, not {name:?}"
+        );
         return Err(InvalidParam::new("name", message));
     }
     if name.starts_with("proc_") {
@@ -213,6 +214,13 @@ fn check_name(name: Option<&str>, max_len: u64) -> Result<(), InvalidParam> {
         return Err(InvalidParam::new("name", format!("must not begin with @, as @last and @failed do, not {name:?}")));
     }
     Ok(())
+}
+
+/// Returns true for a character that a name may have: one that is seen, and that is neither a pattern's nor a path's.
+fn is_visible(c: char) -> bool {
+    let is_hidden = matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff0}'..='\u{ffff}' | '\u{e0000}'..='\u{e0fff}');
+    !is_hidden && !c.is_control() && (c == ' ' || !c.is_whitespace()) && !matches!(c, '/' | '*' | '?')
 }
 
 /// Checks every limit. Returns the bytes of output to keep.

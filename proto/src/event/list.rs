@@ -257,7 +257,7 @@ events! {
             to: u64,
         }
         /// New output of a process. Only with `output` in `events.subscribe`.
-        Output = "output", r#"{"id":"proc_0123456789ab","cursor":0,"next_cursor":6,"stream":"stdout","data":"hello\n"}"# {
+        Output = "output", r#"{"id":"proc_0123456789ab","cursor":0,"next_cursor":6,"stream":"stdout","data":"hello\n","name":"web","at":"2026-11-16T03:28:50.123Z"}"# {
             /// The process.
             id: ProcId,
             /// The start of `data` in the output.
@@ -268,6 +268,13 @@ events! {
             stream: Stream,
             /// The text. A character or an escape sequence is never split between two pushes.
             data: String,
+            /// The process's name.
+            #[serde(default)]
+            name: Option<String>,
+            /// The time at which the first of it arrived, RFC 3339, UTC.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            #[schemars(with = "String")]
+            at: Option<String>,
         }
     }
 }

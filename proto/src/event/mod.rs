@@ -95,7 +95,7 @@ pub struct Outcome {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "u64")]
     pub unseen_bytes: Option<u64>,
-    /// The step that failed. Only if the program never ran.
+    /// The reason why the program never ran, or why its end was not observed. Only then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Failure")]
     pub failure: Option<Failure>,

@@ -37,6 +37,21 @@ fn forget_skips_running_processes_and_those_with_running_orphans() {
 }
 
 #[test]
+fn failed_and_all_remove_only_what_has_ended() {
+    let d = Daemon::start();
+    let (runs, bad, well) = (d.sh("exec sleep 1000"), id(&d.run("exit 3")), id(&d.run("exit 0")));
+    d.refused_param("ids", "forget", json!({ "ids": [bad], "failed": true }));
+    d.refused_param("ids", "forget", json!({}));
+    assert_eq!(d.ok("forget", json!({ "failed": true, "older_than_ms": 3_600_000 }))["forgotten"], json!([]));
+    assert_eq!(d.ctl(&["forget", "--failed"]).stdout, "removed 1 process\n");
+    assert_eq!(d.ids(json!({})), [well.as_str(), runs.as_str()]);
+    assert_eq!(d.ctl(&["forget", "--all", "--failed"]).code, 2);
+    assert_eq!(d.ctl(&["forget", "--all"]).stdout, "removed 1 process\n");
+    assert_eq!(d.ids(json!({})), [runs.as_str()]);
+    assert_eq!(d.ctl(&["forget"]).code, 2);
+}
+
+#[test]
 fn older_than_removes_everything_older() {
     let d = Daemon::start();
     let runs = d.sh("exec sleep 1000");

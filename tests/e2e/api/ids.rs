@@ -5,6 +5,17 @@ use std::fs;
 use std::path::Path;
 use toold_test_support::rig::{Daemon, id};
 
+/// The broken code refused names that a consumer may have.
+#[test]
+fn a_name_is_any_visible_text() {
+    let d = Daemon::start();
+    for name in ["日本", "my server", "हिन्दी", "bad name!", "a.b_c-d:e@f+g"] {
+        let proc = id(&d.sh_with("exec sleep 1000", json!({ "name": name })));
+        assert_eq!(d.process(name)["id"], json!(proc));
+        d.ok("events.next", json!({ "consumer": name }));
+    }
+}
+
 #[test]
 fn a_process_is_found_by_id_name_and_prefix_of_four_or_more_digits() {
     let d = Daemon::start();

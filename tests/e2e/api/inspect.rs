@@ -81,3 +81,21 @@ fn orphans_of_an_exited_program_are_in_its_tree() {
     let inspect = d.ok("inspect", json!({ "id": proc }));
     assert_eq!((&inspect["status"], inspect["tree"].as_array().unwrap().len()), (&json!("exited"), 1), "{inspect}");
 }
+
+#[test]
+fn every_file_of_a_long_output_is_listed_in_order() {
+    let d = Daemon::start();
+    let quiet = id(&d.run("true"));
+    assert_eq!(d.ok("inspect", json!({ "id": quiet }))["log_files"], json!([]));
+    let more = json!({ "limits": { "output_bytes": 1 << 20 }, "yield_ms": 60000 });
+    let long = id(&d.sh_with("head -c 3000000 /dev/zero | tr '\\0' x", more));
+    d.closed(&long);
+    let inspect = d.ok("inspect", json!({ "id": long }));
+    let files: Vec<&str> = inspect["log_files"].as_array().unwrap().iter().map(|file| file.as_str().unwrap()).collect();
+    assert!(files.len() > 1 && files.is_sorted() && inspect["log_path"] == files[0], "{inspect}");
+    let kept: u64 = files.iter().map(|file| std::fs::metadata(file).unwrap().len()).sum();
+    let dropped = inspect["dropped_bytes"].as_u64().unwrap();
+    assert_eq!(kept + dropped, 3_000_000, "together they are what is kept");
+    let shown = d.ctl(&["inspect", &long]).stdout;
+    assert!(shown.contains(&format!("Log: {} and log.", files[0])), "{shown}");
+}

@@ -159,7 +159,9 @@ fn an_invalid_environment_name_starts_nothing() {
 fn a_name_that_looks_like_an_id_starts_nothing() {
     let d = Daemon::start();
     unchanged(&d, || {
-        for name in ["", "proc_0123456789ab", "@last", "@x"] {
+        for name in
+            ["", "proc_0123456789ab", "@last", "@x", " a", "a ", "a\tb", "a/b", "a*", "a?", "a\u{202e}b", "a\u{200b}b"]
+        {
             d.refused_param("name", "exec", json!({ "argv": ["/bin/true"], "name": name }));
         }
     });

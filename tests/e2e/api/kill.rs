@@ -22,6 +22,25 @@ fn a_killed_process_is_dead_when_the_answer_comes() {
 }
 
 #[test]
+fn a_label_or_a_pattern_of_names_selects_what_is_killed() {
+    let d = Daemon::start();
+    let start =
+        |name: &str, label: &str| id(&d.sh_with("exec sleep 1000", json!({ "name": name, "labels": { label: "1" } })));
+    let (one, two, three) = (start("test-1", "a"), start("test-2", "b"), start("other", "c"));
+    let killed = |params: Value| {
+        let results = d.ok("kill", params)["results"].clone();
+        results.as_array().unwrap().iter().map(|result| result["id"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(killed(json!({ "label": "c=2" })), Vec::<String>::new());
+    assert_eq!(killed(json!({ "name": "test-?" })), [two.as_str(), one.as_str()]);
+    assert_eq!(killed(json!({ "label": "c" })), [three.as_str()]);
+    d.refused_param("id", "kill", json!({ "label": "a", "name": "*" }));
+    let last = start("last", "d");
+    let output = d.ctl(&["kill", "--label", "d=1"]);
+    assert_eq!((output.code, output.stdout), (0, format!("{last} killed (SIGTERM)\n")));
+}
+
+#[test]
 fn a_program_that_ignores_the_signal_gets_sigkill_after_the_grace() {
     let d = Daemon::start();
     let proc = d.sh("trap '' TERM; echo ready; while :; do sleep 1000; done");

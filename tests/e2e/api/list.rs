@@ -38,6 +38,32 @@ fn the_preview_of_a_full_screen_program_separates_its_rows() {
 }
 
 #[test]
+fn failed_selects_what_ended_badly_and_not_what_a_client_killed() {
+    let d = Daemon::start();
+    let (killed, runs) = (d.sh("exec sleep 1000"), d.sh("exec sleep 1000"));
+    d.ok("kill", json!({ "id": killed }));
+    let (code, signaled) = (id(&d.run("exit 3")), id(&d.run("kill -SEGV $$")));
+    let well = id(&d.run("exit 0"));
+    let error = d.refused(-32006, "spawn_failed", "exec", json!({ "argv": ["/no/such/program"] }));
+    let unstarted = error["data"]["id"].as_str().unwrap().to_owned();
+    assert_eq!(d.ids(json!({ "failed": true })), [&unstarted, &signaled, &code].map(String::as_str));
+    assert_eq!(d.ids(json!({ "failed": true, "status": "running" })), Vec::<String>::new());
+    let shown = |args: &[&str]| {
+        let output = d.ctl(&[&["list"], args].concat());
+        assert_eq!(output.code, 0, "{output:?}");
+        [&killed, &runs, &code, &signaled, &well, &unstarted].map(|proc| output.stdout.contains(proc.as_str()))
+    };
+    for failed in [&["--failed"][..], &["--status", "failed"], &["--state", "failed"]] {
+        assert_eq!(shown(failed), [false, false, true, true, false, true], "{failed:?}");
+    }
+    assert_eq!(d.ctl(&["list", "-q", "--failed"]).stdout, format!("{unstarted}\n{signaled}\n{code}\n"));
+    assert_eq!(shown(&["--status", "killed"]), [true, false, false, false, false, false]);
+    // The broken code took what the user had killed for the failure.
+    d.ok("kill", json!({ "id": runs }));
+    assert!(d.ctl(&["poll", "@failed"]).stdout.contains(&unstarted));
+}
+
+#[test]
 fn filters_by_task_session_status_and_label_must_all_match() {
     let d = Daemon::start();
     let start = |script: &str, more: Value| id(&d.sh_with(script, more));

@@ -32,7 +32,7 @@ fn the_current_screen_is_shown_and_typing_reaches_the_program() {
     assert_eq!(term.sees("got hello.").lines().nth(11), Some("  got hello."));
     term.types(DETACH);
     assert_eq!(term.ends(), 0);
-    term.sees(&format!("toolctl: {proc} runs on; come back: toolctl attach {proc}"));
+    term.sees(&format!("toolctl: {proc} is still running: toolctl attach {proc}"));
     assert_eq!(d.process(&proc)["status"], "running");
     let again = Term::ctl(&d, &["attach", &proc]);
     assert!(again.sees("got hello.").contains("TITLE"), "a second attach sees the same");

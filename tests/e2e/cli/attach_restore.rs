@@ -48,7 +48,7 @@ fn a_signal_to_toolctl_restores_the_terminal_and_the_process_keeps_running() {
         term.sees("loud");
         term.toolctl().signal(signal);
         assert_eq!(term.ends(), 128 + signal);
-        term.sees("runs on; come back: toolctl attach");
+        term.sees("is still running: toolctl attach");
     }
     assert_eq!(d.process(&proc)["status"], "running");
 }

@@ -46,7 +46,7 @@ fn a_viewer_sees_the_part_that_fits_and_both_sizes() {
     assert!(screen.contains("row 30") && screen.lines().next().is_some_and(|row| row.ends_with("the end")), "{screen}");
     viewer.types("\x03");
     assert_eq!(viewer.ends(), 0);
-    let screen = viewer.sees("runs on; come back");
+    let screen = viewer.sees("is still running: toolctl attach");
     assert!(!screen.contains("row "), "the window is restored: {screen}");
     assert_eq!(d.process(&proc)["pty_size"], json!({ "rows": 30, "cols": 100 }));
 }
@@ -85,7 +85,7 @@ fn the_detach_message_is_below_the_screen() {
     term.sees("row 24");
     term.types(DETACH);
     assert_eq!(term.ends(), 0);
-    let screen = term.sees("runs on; come back");
+    let screen = term.sees("is still running: toolctl attach");
     let (above, below) = screen.split_once("toolctl: ").unwrap();
     assert!(above.contains("row 23") && !below.contains("row "), "{screen}");
     // And after the window has grown, for a program that writes line by line.
@@ -97,7 +97,7 @@ fn the_detach_message_is_below_the_screen() {
     d.eventually("the size arrives", || d.process(&proc)["pty_size"] == json!({ "rows": 30, "cols": 80 }));
     term.types(DETACH);
     assert_eq!(term.ends(), 0);
-    let screen = term.sees("runs on; come back");
+    let screen = term.sees("is still running: toolctl attach");
     assert!(screen.split_once("toolctl: ").is_some_and(|(above, _)| above.contains("three")), "{screen}");
 }
 
@@ -116,7 +116,7 @@ fn the_detach_message_starts_a_line_after_a_viewport() {
     one.sees("[toolctl: ");
     one.types(DETACH);
     assert_eq!(one.ends(), 0);
-    let screen = one.sees("runs on; come back");
+    let screen = one.sees("is still running: toolctl attach");
     let lines: Vec<&str> = screen.lines().map(str::trim_end).collect();
     assert_eq!((lines[0], &lines[1][..14]), ("prompt>", "toolctl: proc_"), "{screen}");
 }

@@ -41,7 +41,7 @@ fn with_a_daemon_it_checks_versions_paths_and_the_kernel() {
     for name in ["daemon", "directory", "socket", "state", "disk", "autostart"] {
         assert_eq!(checks(&report, name)[0]["verdict"], "ok", "{report}");
     }
-    assert!(!checks(&report, "kernel").is_empty() && checks(&report, "delegation").len() == 1, "{report}");
+    assert!(!checks(&report, "kernel").is_empty() && checks(&report, "cgroups").len() == 1, "{report}");
 }
 
 #[test]
@@ -55,6 +55,45 @@ fn an_open_socket_is_a_problem_with_the_command_that_fixes_it() {
     let fixed = std::process::Command::new(arguments.next().unwrap()).args(arguments).status();
     assert!(fixed.unwrap().success(), "{fix}");
     assert_eq!(doctor(&d).0, 0);
+}
+
+/// The broken code reported that nothing is wrong, and the next call failed.
+#[test]
+fn a_config_that_the_daemon_would_refuse_is_a_problem_also_while_an_older_daemon_runs() {
+    let refused = |d: &Daemon| {
+        let (code, report) = doctor(d);
+        let check = &checks(&report, "config")[0];
+        assert_eq!((code, &check["severity"]), (1, &json!("problem")), "{report}");
+        assert!(check["text"].as_str().unwrap().contains("max_runing"), "{report}");
+    };
+    let d = Daemon::prepare("max_runing = 5\n", &[]);
+    refused(&d);
+    assert!(!d.socket().exists(), "it starts nothing");
+    let d = Daemon::start();
+    assert_eq!(checks(&doctor(&d).1, "config")[0]["text"], "no file; the defaults");
+    fs::write(d.root().join("config/toold/config.toml"), "max_runing = 5\n").unwrap();
+    refused(&d);
+    let other = d.root().join("other.toml");
+    fs::write(&other, "max_running = 5\n").unwrap();
+    let output = d.ctl(&["--config", other.to_str().unwrap(), "doctor"]);
+    assert!(output.code == 0 && output.stdout.contains("other.toml, checked"), "{output:?}");
+}
+
+/// The broken code reported that the state directory is made at the start, and advised removing processes.
+#[test]
+fn a_place_where_the_daemon_cannot_write_is_a_problem() {
+    let mut d = Daemon::prepare("", &[]);
+    d.env.push(("TOOLD_STATE_DIR".into(), "/proc/toold".into()));
+    let (code, report) = doctor(&d);
+    let check = &checks(&report, "state")[0];
+    assert_eq!((code, &check["severity"]), (1, &json!("problem")), "{report}");
+    assert!(check["text"].as_str().unwrap().starts_with("cannot write in /proc: "), "{report}");
+    assert!(checks(&report, "disk").is_empty(), "removing processes does not help: {report}");
+    let mut d = Daemon::prepare("", &[]);
+    d.env.push(("XDG_RUNTIME_DIR".into(), d.root().join("no/run").display().to_string()));
+    let (code, report) = doctor(&d);
+    assert_eq!(code, 1, "{report}");
+    assert!(checks(&report, "directory")[0]["text"].as_str().unwrap().ends_with("no/run does not exist"), "{report}");
 }
 
 /// Before, doctor reported that none runs and that nothing is wrong, while no other daemon could start.

@@ -4,7 +4,7 @@ use crate::TOOLCTL;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
-use std::process::{Child, ChildStdout};
+use std::process::{Child, ChildStdout, Stdio};
 use toold_test_support::output::{Output, output_of};
 use toold_test_support::rig::{DEADLINE, Daemon, id, skip_unless};
 use toold_test_support::sys::Pidfd;
@@ -98,7 +98,7 @@ fn follow_survives_a_killed_daemon_with_nothing_lost_and_nothing_doubled() {
 fn a_follower_whose_reader_is_gone_exits_without_waiting_for_an_event() {
     let d = Daemon::start();
     d.run("true");
-    for args in [&["--after", "0"][..], &["--consumer", "me"]] {
+    for args in [&["--after", "0"][..], &["--consumer", "me", "--from", "oldest"]] {
         let mut followed = Followed::start(&d, args);
         followed.next();
         let Followed { child, stdout } = followed;
@@ -115,7 +115,8 @@ fn a_consumer_gets_each_event_until_it_was_printed_and_then_never_again() {
     kept(&d, &proc, &["started", "exited", "closed"]);
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
-    let unread = output_of(d.ctl_command(&["events", "--consumer", "me"]).stdout(writer).spawn().unwrap());
+    let unread =
+        output_of(d.ctl_command(&["events", "--consumer", "me", "--from", "oldest"]).stdout(writer).spawn().unwrap());
     assert_eq!((unread.code, unread.stderr.as_str()), (0, ""));
     let first = events(&d.ctl(&["events", "--consumer", "me", "--json", "-n", "1"]));
     assert_eq!((first.len(), &first[0]["seq"]), (1, &json!(1)), "an unread event is delivered again");
@@ -125,8 +126,60 @@ fn a_consumer_gets_each_event_until_it_was_printed_and_then_never_again() {
     assert!(events(&d.ctl(&["events", "--consumer", "me", "--json"])).is_empty());
     let nothing = d.ctl(&["events", "--consumer", "me", "--wait", "50ms"]);
     assert_eq!((nothing.code, nothing.stdout.as_str()), (124, ""));
-    let other = events(&d.ctl(&["events", "--consumer", "you", "--json"]));
+    let other = events(&d.ctl(&["events", "--consumer", "you", "--from", "oldest", "--json"]));
     assert_eq!(other.len(), 1 + rest.len(), "another consumer has its own position");
+}
+
+/// The broken code printed every event in the journal, up to 256 MB of them.
+#[test]
+fn a_new_consumer_begins_now_unless_the_oldest_event_is_wanted() {
+    let d = Daemon::start();
+    let old = id(&d.run("exit 3"));
+    kept(&d, &old, &["started", "exited", "closed"]);
+    let pull = |args: &[&str]| events(&d.ctl(&[&["events", "--json", "--consumer"], args].concat()));
+    assert_eq!(pull(&["me"]), Vec::<Value>::new());
+    let new = id(&d.run("exit 4"));
+    kept(&d, &new, &["started", "exited", "closed"]);
+    assert!(pull(&["me"]).iter().all(|event| event["id"] == json!(new)));
+    assert_eq!(pull(&["all", "--from", "oldest", "-n", "1"])[0]["id"], json!(old));
+    // A consumer that `wait` creates begins now too.
+    assert_eq!(d.ctl(&["wait", &new, "--consumer", "waits"]).code, 4);
+    assert_eq!(pull(&["waits"]), Vec::<Value>::new());
+    let refused = d.ctl(&["events", "--consumer", "x", "--from", "yesterday"]);
+    assert!(refused.code == 2 && refused.stderr.contains("oldest"), "{refused:?}");
+    assert_eq!(d.ctl(&["events", "--from", "now"]).code, 2, "it is for a consumer");
+}
+
+/// The broken code showed the first of the last 2000 characters, and neither the reason of a failed start nor names of output.
+#[test]
+fn an_event_shows_the_last_line_the_reason_and_the_name() {
+    let d = Daemon::start();
+    let suite = json!({ "name": "suite", "notify": true });
+    let suite = id(&d.sh_with("seq -f 'test %g passed' 3000; echo '2 failed, 3000 passed'; exit 1", suite));
+    kept(&d, &suite, &["started", "exited", "closed", "completion"]);
+    let shown = d.ctl(&["events", "--id", "suite", "--type", "completion"]);
+    assert!(shown.stdout.contains(" lines: 2 failed, 3000 passed\n"), "{shown:?}");
+    d.refused(-32006, "spawn_failed", "exec", json!({ "argv": ["/no/such/program"] }));
+    let shown = d.ctl(&["events", "-n", "1", "--type", "exited"]);
+    assert!(
+        shown.stdout.ends_with("failed_start: exec /no/such/program: No such file or directory (os error 2)\n"),
+        "{shown:?}"
+    );
+    let gate = d.gate("go");
+    d.sh_with(&format!("{}; echo hello", gate.wait()), json!({ "name": "speaker" }));
+    let follow = ["events", "-f", "--id", "speaker", "--output", "--after", "0"];
+    let mut child = d.ctl_command(&follow).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    assert!(lines.next().unwrap().contains("started"));
+    gate.open();
+    let output = lines.find(|line| line.contains("stdout: hello")).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let fields: Vec<&str> = output.split_whitespace().collect();
+    assert!(
+        fields[0].matches(':').count() == 2 && fields[1..] == ["output", "speaker", "stdout:", "hello"],
+        "{output}"
+    );
 }
 
 #[test]
@@ -134,7 +187,7 @@ fn a_waiting_consumer_gets_the_event_when_it_happens() {
     let d = Daemon::start();
     let gate = d.gate("go");
     let proc = d.sh(&format!("{}; exit 3", gate.wait()));
-    let args = ["events", "--consumer", "me", "--json", "--type", "exited", "--wait", "30s"];
+    let args = ["events", "--consumer", "me", "--from", "oldest", "--json", "--type", "exited", "--wait", "30s"];
     let waiting = d.ctl_command(&args).spawn().unwrap();
     gate.open();
     let output = events(&output_of(waiting));
@@ -144,7 +197,8 @@ fn a_waiting_consumer_gets_the_event_when_it_happens() {
 #[test]
 fn an_exit_that_wait_or_run_returned_is_acknowledged_for_its_consumer_alone() {
     let d = Daemon::start();
-    let exits = |consumer: &str| events(&d.ctl(&["events", "--consumer", consumer, "--json", "--type", "exited"]));
+    let next = ["--json", "--type", "exited", "--from", "oldest"];
+    let exits = |consumer: &str| events(&d.ctl(&[&["events", "--consumer", consumer][..], &next].concat()));
     let proc = d.sh("exit 3");
     assert_eq!(d.ctl(&["wait", &proc, "--consumer", "me"]).code, 3);
     assert_eq!(d.ctl(&["run", "--consumer", "me", "--", "sh", "-c", "exit 4"]).code, 4);
@@ -213,7 +267,7 @@ fn exec_returns_when_the_process_is_ready_with_a_code_for_the_result() {
         (vec!["--ready-match", "up"], "exit 0", 1),
     ] {
         let output = d.ctl(&[&["exec"], &options[..], &["--", "sh", "-c", script]].concat());
-        assert_eq!((output.code, output.stderr.as_str()), (code, ""), "{options:?} {script}: {output:?}");
+        assert_eq!((output.code, output.stderr.is_empty()), (code, code == 0), "{options:?} {script}: {output:?}");
         assert!(output.stdout.starts_with("proc_") && output.stdout.lines().count() == 1, "the id alone: {output:?}");
     }
 }
@@ -361,7 +415,7 @@ fn a_wait_in_a_pipe_shows_no_status_line() {
     let output = d.ctl(&["wait", &proc, "--timeout", "1500ms"]);
     assert_eq!(
         (output.code, output.stderr.as_str()),
-        (124, "toolctl: timed out after 1500ms; the processes keep running\n")
+        (124, "toolctl: timed out after 1500ms; the process keeps running\n")
     );
     assert!(Pidfd::open(d.process(&proc)["pid"].as_i64().unwrap() as i32).is_some());
 }

@@ -250,3 +250,12 @@ fn an_empty_list_is_a_message_on_a_terminal_and_a_heading_in_a_pipe() {
     assert!(output.code == 0 && output.stdout.starts_with("ID ") && output.stderr.is_empty(), "{output:?}");
     assert_eq!(d.ctl(&["list", "--json"]).stdout, "{\"processes\":[],\"total\":0}\n");
 }
+
+/// The broken code printed an escape for each of 200 bytes.
+#[test]
+fn binary_output_does_not_fill_a_row_of_a_pipe() {
+    let d = Daemon::start();
+    d.run("head -c 500 /dev/zero; printf '\\1\\2\\377\\376'");
+    let row = d.ctl(&["list"]).stdout.lines().nth(1).unwrap().to_owned();
+    assert!(row.ends_with("  (binary)") && row.len() < 300, "{row}");
+}

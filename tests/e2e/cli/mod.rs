@@ -1,5 +1,6 @@
 //! Tests of `toolctl`: its commands, its output for people, its use of the terminal, completions and manual pages.
 
+mod aliases;
 mod attach;
 mod attach_margins;
 mod attach_restore;
@@ -15,6 +16,7 @@ mod exec;
 mod ids;
 mod list;
 mod log;
+mod log_several;
 mod man;
 mod peer;
 mod pipe;

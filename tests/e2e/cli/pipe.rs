@@ -91,7 +91,7 @@ fn a_device_is_a_valid_stdin_and_a_full_disk_does_not_end_the_program() {
     let full = "toolctl run --name flood -- sh -c 'echo x; exec sleep 1000' >/dev/full";
     let output = output_of(d.tool("sh", &["-c", full]).spawn().unwrap());
     let proc = id(&d.process("flood"));
-    let runs_on = format!("toolctl: flood ({proc}) runs on; come back: toolctl log -f flood\n");
+    let runs_on = format!("toolctl: flood ({proc}) is still running: toolctl log -f flood\n");
     assert!(output.stderr.contains(&runs_on) && output.stderr.contains("No space left"), "{output:?}");
     assert_eq!((output.code, &d.process("flood")["status"]), (1, &json!("running")));
     // Before, a program that had ended right behind its output was reported to run on.

@@ -207,16 +207,16 @@ fn detaching_prints_the_name() {
     term.types(toold_test_support::term::DETACH);
     assert_eq!(term.ends(), 0);
     let web = d.process("web")["id"].as_str().unwrap().to_owned();
-    term.sees(&format!("toolctl: web ({web}) runs on; come back: toolctl attach web"));
+    term.sees(&format!("toolctl: web ({web}) is still running: toolctl attach web"));
     let term = Term::ctl(&d, &["attach", &web]);
     term.sees("ready");
     term.types(toold_test_support::term::DETACH);
     assert_eq!(term.ends(), 0);
-    term.sees("come back: toolctl attach web");
+    term.sees("is still running: toolctl attach web");
     let term = start("job", &["--detach-after", "300ms"], "exec sleep 1000");
     assert_eq!(term.ends(), 0);
     let job = d.process("job")["id"].as_str().unwrap().to_owned();
-    term.sees(&format!("job ({job}) runs on; come back: toolctl log -f job"));
+    term.sees(&format!("job ({job}) is still running: toolctl log -f job"));
     let output = d.ctl(&["run", "--name", "piped", "--detach-after", "300ms", "--", "sleep", "1000"]);
     assert_eq!(output.stdout, format!("{}\n", d.process("piped")["id"].as_str().unwrap()), "only the id in a pipe");
 }

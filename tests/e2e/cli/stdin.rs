@@ -79,7 +79,7 @@ fn ctrl_backslash_detaches_and_reports_it() {
     term.sees("ready");
     term.types("\x1c");
     assert_eq!(term.ends(), 131);
-    term.sees(&format!("toolctl: {} runs on; come back: toolctl log -f", only(&d)));
+    term.sees(&format!("toolctl: {} is still running: toolctl log -f", only(&d)));
     let process = d.process(&only(&d));
     assert_eq!((&process["status"], d.text(&only(&d)).as_str()), (&json!("running"), "ready\n"));
 }

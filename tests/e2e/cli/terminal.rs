@@ -47,12 +47,12 @@ fn the_detach_key_and_detach_after_leave_it_running_and_print_how_to_return() {
     term.sees("ready");
     term.types(DETACH);
     assert_eq!(term.ends(), 0);
-    term.sees(&format!("runs on; come back: toolctl attach {}", only(&d)));
+    term.sees(&format!("is still running: toolctl attach {}", only(&d)));
     d.ctl(&["kill", &only(&d)]);
     d.ctl(&["forget", &only(&d)]);
     let term = run(&d, &["-t", "--detach-after", "500ms"], "printf '\\033[?1049hready'; exec sleep 1000");
     assert_eq!(term.ends(), 0);
-    term.sees("come back: toolctl attach");
+    term.sees("is still running: toolctl attach");
     assert_eq!(d.process(&only(&d))["status"], "running");
 }
 

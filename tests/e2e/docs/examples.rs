@@ -21,6 +21,8 @@ const fn setup(example: &'static str, first: &'static [&'static str]) -> Setup {
 
 const WEB: &str = "toolctl exec --name web --if-running return -- sh -c 'echo listening on 8080; echo some error >&2; seq 2000; echo up; exec sleep 1000' && \
      toolctl wait web --match '^up'";
+const WORKERS: &str = "for name in db worker-1; do \
+     toolctl exec --name $name --if-running return -- sh -c 'echo up; exec sleep 1000'; toolctl wait $name --match up; done";
 const BUILT: &str = "toolctl exec --name build -- true; toolctl exec --name tests -- true; toolctl wait build tests";
 const NAP: &str = "toolctl exec --name build --if-running restart -- sleep 1000";
 const SERVER: &str =
@@ -57,6 +59,13 @@ const SETUPS: &[Setup] = &[
         ..setup("toolctl events -f --type exited --type watch_match", &[BUILT])
     },
     setup("toolctl kill web", &[WEB]),
+    setup("toolctl kill web 'worker-*'", &[WEB, WORKERS]),
+    setup("toolctl kill --label team=web", &[]),
+    Setup {
+        shown: &["…", "…| up", "…", "^C"],
+        code: 130,
+        ..setup("toolctl log -f -t web db 'worker-*'", &[WEB, WORKERS])
+    },
     setup("toolctl kill -9 @last --grace 0", &["toolctl exec -- sleep 1000"]),
     setup("toolctl signal web HUP", &[WEB]),
     setup("toolctl signal proc_0b3b USR1", &["ID=$(toolctl exec -- sleep 1000)"]),

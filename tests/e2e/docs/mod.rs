@@ -4,6 +4,7 @@
 //! is compared (`docs/compare.rs`). A command exits with 0, unless the next one prints `$?`. `UPDATE_GOLDEN=1` writes what
 //! happened into pages that differ, with the ids and times of one run.
 
+mod agents;
 mod compare;
 mod examples;
 mod home;
@@ -32,8 +33,12 @@ const UNSEEN: &[(&str, &str, &str)] = &[
     ("docs/cli.md", "", "toolctl wait tests --quiet 200ms"),
     ("docs/attach.md", "", "echo 'remember the milk' > notes.txt"),
     // Both show the current time, and the next command would show a later one.
-    ("README.md", "toolctl events -n 5", "toolctl events --consumer unseen --type completion --wait 30s"),
-    ("docs/events.md", "toolctl events -n 5", "toolctl events --consumer unseen --type completion --wait 30s"),
+    ("README.md", "toolctl events -n 4", "toolctl events --consumer unseen --from oldest --type completion --wait 30s"),
+    (
+        "docs/events.md",
+        "toolctl events -n 4",
+        "toolctl events --consumer unseen --from oldest --type completion --wait 30s",
+    ),
     // The server has printed its line, as the reader of the page has seen by then.
     ("README.md", "toolctl log web -n 2", "toolctl wait web --match 404 > /dev/null"),
 ];
@@ -168,6 +173,11 @@ fn saved(home: &Home, page: &Page, language: &str, text: &str) {
         let mut check = home.d.command();
         let output = check.args(["--check-config", "--config"]).arg(&path).output().unwrap();
         assert!(output.status.success(), "{}: {output:?}\n{text}", page.name);
+        return;
+    }
+    if language == "markdown" {
+        // For pasting; `agents` types its commands.
+        assert_eq!(page.name, "docs/agents.md");
         return;
     }
     if language == "json" {

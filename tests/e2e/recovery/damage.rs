@@ -118,6 +118,7 @@ fn a_damaged_exit_is_not_made_up_and_not_published_again() {
         assert_eq!((&p["exit_code"], &p["reason"], &p["output"]), (&Value::Null, &json!("lost"), &json!(text)));
         // It became a lost process like any other, and no answer showed that the exit was known once.
         assert!(p["damaged"].to_string().contains("exit slot"), "{p}");
+        assert_eq!((&p["failure"]["step"], &p["failure"]["error"]), (&json!("record"), &json!("EUCLEAN")), "{p}");
         assert!(damage_of(&d).contains(proc.as_str()));
     }
     assert_eq!(last_event(&d), last, "an event was published again");

@@ -114,6 +114,17 @@ fn lost(d: &Daemon, proc: &str) {
     // Unknown, or the exit status that the kernel still had; never an invented success.
     assert!(p["exit_code"] == Value::Null || p["exit_code"] == 137 || p["signal"] == "SIGHUP", "{p}");
     assert_eq!(d.process(proc)["status"], "lost");
+    // The broken code gave no reason, neither here nor in the event.
+    let (failure, event) = (&p["failure"], exit_event(d, proc));
+    assert_eq!((&failure["step"], &failure["error"]), (&json!("shim"), &json!("EOWNERDEAD")), "{p}");
+    assert!(failure["message"].as_str().unwrap().contains("its shim died"), "{p}");
+    assert_eq!(event["failure"], *failure, "{event}");
+}
+
+/// The event of a process's end.
+fn exit_event(d: &Daemon, proc: &str) -> Value {
+    let pulled = d.ok("events.next", json!({ "consumer": "lost", "id": proc, "types": ["exited"], "wait_ms": 30000 }));
+    pulled["events"][0].clone()
 }
 
 #[test]

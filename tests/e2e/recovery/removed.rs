@@ -78,7 +78,7 @@ fn a_wait_over_a_restart_reports_the_time_that_was_given() {
     d.kill9();
     d.spawn();
     let output = output_of(waiting);
-    let timed_out = "toolctl: timed out after 3s; the processes keep running\n";
+    let timed_out = "toolctl: timed out after 3s; the process keeps running\n";
     assert!(output.code == 124 && output.stderr.ends_with(timed_out), "{output:?}");
 }
 

@@ -59,6 +59,16 @@ fn a_symlink_or_a_file_in_place_of_the_sockets_directory_is_rejected_and_left() 
     fs::remove_file(&dir).unwrap();
 }
 
+/// The broken code made it with all its parents: as root, a directory in `/`.
+#[test]
+fn a_missing_runtime_directory_is_an_error_and_is_not_made() {
+    let mut d = Daemon::prepare("", &[]);
+    let missing = d.root().join("no/such/run");
+    d.env.push(("XDG_RUNTIME_DIR".into(), missing.display().to_string()));
+    fails(&d, &[], "does not exist; create it");
+    assert!(!d.root().join("no").exists());
+}
+
 #[test]
 fn a_file_in_place_of_the_socket_is_not_removed() {
     let d = Daemon::prepare("", &[]);

@@ -51,8 +51,7 @@ pub fn processes(socket: &Path, filter: ProcessFilter) -> Vec<CompletionCandidat
     let mut names = HashSet::new();
     let values = processes.iter().filter(meant).flat_map(|process| {
         let about = format!("{}: {}", render::status::describe(process), process_ref::short(&process.command));
-        // A name that starts with @, from an older daemon, has another meaning here or none.
-        let name = process.name.clone().filter(|name| !name.starts_with('@') && names.insert(name.clone()));
+        let name = process.name.clone().filter(|name| is_plain(name) && names.insert(name.clone()));
         let values = name.into_iter().chain([process.id.to_string()]);
         values.map(move |value| CompletionCandidate::new(value).help(Some(about.clone().into())))
     });
@@ -62,15 +61,18 @@ pub fn processes(socket: &Path, filter: ProcessFilter) -> Vec<CompletionCandidat
     };
     let special = [
         (process_ref::LAST, "the newest process", means(processes.first())),
-        (
-            process_ref::FAILED,
-            "the newest that ended with a failure",
-            means(processes.iter().find(|p| process_ref::failed(p))),
-        ),
+        (process_ref::FAILED, "the newest that ended with a failure", means(processes.iter().find(|p| p.has_failed()))),
     ];
     let special = special.into_iter().filter(|(_, _, meant)| *meant);
     let special = special.map(|(value, about, _)| CompletionCandidate::new(value).help(Some(about.into())));
     values.chain(special).collect()
+}
+
+/// Reports whether a shell takes the name as it is. A name that starts with @, from an older daemon, has another meaning
+/// here or none.
+fn is_plain(name: &str) -> bool {
+    let is_special = |c: char| c.is_whitespace() || "\"'`$&|;<>()[]{}!#~\\".contains(c);
+    !name.starts_with('@') && !name.contains(is_special)
 }
 
 /// Returns the consumers that have a position in the journal.

@@ -42,7 +42,7 @@ pub fn checks(features: &BTreeMap<String, Value>) -> Vec<Check> {
         checks.push(warning("kernel", text, "cat /sys/fs/cgroup/cgroup.controllers"));
     }
     if checks.is_empty() {
-        checks.push(ok("kernel", "has all that toold uses"));
+        checks.push(ok("kernel", "all required features are present"));
     }
     checks
 }

@@ -2,6 +2,7 @@
 
 mod checks;
 mod kernel;
+mod start;
 
 use super::Context;
 use super::service::status;
@@ -83,6 +84,12 @@ pub struct Facts {
     pub linger: Linger,
     pub group: Option<checks::Group>,
     pub program: Option<PathBuf>,
+    /// The config file that the next start reads, as the daemon reads it. None: there is no daemon to read it.
+    pub config: Option<start::Config>,
+    /// The error of writing where the daemon keeps its state.
+    pub state_error: Option<String>,
+    /// The same where it puts its socket.
+    pub socket_error: Option<String>,
 }
 
 /// The report of `--json`. `verdict` and `mend` are the older names of `severity` and `fix`, and stay for programs that read them.
@@ -116,7 +123,7 @@ fn report(severity: Severity, checks: &[Check]) -> Report<'_> {
 }
 
 pub fn run(cx: &mut Context<'_>) -> Result<u8, CliError> {
-    let checks = checks::all(&gather(cx.connection.socket()));
+    let checks = checks::all(&gather(cx.connection.socket(), cx.connection.config()));
     let worst = checks.iter().map(|check| check.severity).max().unwrap_or(Severity::Ok);
     if cx.json {
         cx.print_json(&report(worst, &checks))?;
@@ -126,12 +133,14 @@ pub fn run(cx: &mut Context<'_>) -> Result<u8, CliError> {
     Ok(if worst == Severity::Problem { FAILED } else { DONE })
 }
 
-fn gather(socket: &Path) -> Facts {
+fn gather(socket: &Path, config: Option<&Path>) -> Facts {
     let units = Systemd::find().and_then(|systemd| Ok((systemd.unit(SERVICE)?, systemd.unit(SOCKET)?)));
     let units = units.map_err(|failure| failure.to_string());
     let daemon = status::daemon(socket, units.as_ref().ok().map(|(service, _)| service));
     let info = daemon.as_ref().ok().and_then(Option::as_deref);
     let state = info.map(|info| info.paths.state_dir.clone().into()).or_else(paths::state_dir);
+    let program = daemon_program();
+    let config = start::Config::check(program.as_deref(), config, info.and_then(|info| info.paths.config.as_deref()));
     let group = info.and_then(|info| checks::Group::of(info.pid));
     Facts {
         uid: uid(),
@@ -142,7 +151,10 @@ fn gather(socket: &Path) -> Facts {
         state: state.as_deref().map(path_state),
         manager: daemon_probe::has_user_manager(),
         linger: Linger::read(),
-        program: daemon_program(),
+        state_error: state.as_deref().and_then(|dir| start::write_error(dir, start::Parents::Made)),
+        socket_error: socket.parent().and_then(|dir| start::write_error(dir, start::Parents::Needed)),
+        config,
+        program,
         units,
         group,
         daemon,

@@ -8,7 +8,7 @@ use crate::long_call::WhileWaiting;
 use crate::render::event::SubjectColumn;
 use std::time::Duration;
 use toold_proto::api;
-use toold_proto::params;
+use toold_proto::params::{self, ConsumerStart};
 use toold_proto::results::EventsNextResult;
 
 /// The time that one pull waits with `-f`. Only a bound: it answers on the first event.
@@ -17,12 +17,23 @@ const PULL_WAIT_MS: u64 = 30_000;
 /// small.
 const PULL_LIMIT: u64 = 100;
 
+/// The first event of a consumer that the command line creates: old ones would only be noise.
+pub const START: ConsumerStart = ConsumerStart::Now;
+
+/// Creates the consumer that a call names, if it is new, so that it begins now. The call alone would begin at the oldest event.
+pub fn create(name: &str, cx: &mut Context<'_>) -> Result<(), CliError> {
+    let params = params::EventsNextParams { consumer: name.into(), limit: Some(1), from: START, ..Default::default() };
+    cx.connection.call_raw_with_retry::<api::EventsNext>(|_| params.clone()).map(drop)
+}
+
 pub struct ConsumerOptions {
     pub name: String,
     pub filter: Filter,
     pub until: Until,
     /// The largest number in all.
     pub limit: Option<u64>,
+    /// The first event, if the consumer is new.
+    pub from: ConsumerStart,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,7 +80,7 @@ fn pull(
     wait_ms: u64,
     cx: &mut Context<'_>,
 ) -> Result<EventsNextResult, CliError> {
-    let Filter { types, session_key, task_id, id } = options.filter.clone();
+    let Filter { types, session_key, task_id, id, .. } = options.filter.clone();
     let consumer = options.name.clone();
     let params = params::EventsNextParams {
         consumer,
@@ -79,7 +90,7 @@ fn pull(
         id,
         limit: Some(limit),
         wait_ms,
-        from: params::ConsumerStart::default(),
+        from: options.from,
     };
     let time = Duration::from_millis(wait_ms);
     let raw = cx.call_long::<api::EventsNext>(|_| params.clone(), time, &mut WhileWaiting::ExitOnHangup)?;

@@ -76,10 +76,13 @@ fn follow(options: &JournalOptions, mut position: u64, reader: &mut Reader<'_, '
             reader.subscribe(&options.filter, position, options.output)?;
             continue;
         }
+        let is_left_out = facts.as_ref().is_some_and(|facts| options.filter.is_left_out(facts));
         let seq = facts.and_then(|facts| facts.missed().map(|(_, to)| to).or(facts.seq()));
         // A replay brings events again that were printed before. Output has no number, and comes once.
         if seq.is_none_or(|seq| seq > position) {
-            print(std::iter::once(&*event), &mut reader.who, reader.cx)?;
+            if !is_left_out {
+                print(std::iter::once(&*event), &mut reader.who, reader.cx)?;
+            }
             position = seq.unwrap_or(position);
         }
     }
@@ -183,7 +186,7 @@ impl Reader<'_, '_> {
     }
 
     fn subscribe(&mut self, filter: &Filter, after: u64, output: bool) -> Result<(), CliError> {
-        let Filter { types, session_key, task_id, id } = filter.clone();
+        let Filter { types, session_key, task_id, id, .. } = filter.clone();
         let params = params::EventsSubscribeParams {
             types,
             session_key,

@@ -1,9 +1,11 @@
-//! `events`: shows what happened, and with `-f` what happens.
+//! `events`: shows past events, and with `-f` new ones.
 
 mod consumer;
 mod journal;
 #[cfg(test)]
 mod tests;
+
+pub use consumer::create as create_consumer;
 
 use super::Context;
 use crate::args;
@@ -13,10 +15,13 @@ use crate::sys;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use toold_proto::event::EventType;
+use toold_proto::params::ConsumerStart;
 
-const NOTES: &str = "With --consumer the daemon stores the position of that consumer, also across restarts. Events are \
+const NOTES: &str = "With --consumer the daemon stores the position of that consumer, also across restarts. A new consumer \
+begins now; --from oldest begins with the oldest event kept. Events are \
 acknowledged only after they are printed: if toolctl is killed before, they come again. --json prints each \
-event as it came, one per line. With --wait the exit code is 124 if no event came.";
+event as it came, one per line. A person is not shown `closed`, except by --type closed. With --wait the exit code is 124 if no \
+event came.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = NOTES)]
@@ -45,6 +50,9 @@ pub struct Args {
     /// Only what came after the event with this number
     #[arg(long, value_name = "SEQ")]
     after: Option<u64>,
+    /// With a new --consumer: begin with the next event (now) or with the oldest one kept [default: now]
+    #[arg(long, value_name = "WHERE", requires = "consumer", hide_possible_values = true, value_parser = args::enum_value::<ConsumerStart>())]
+    from: Option<ConsumerStart>,
     /// With --consumer: wait up to this long for the first
     #[arg(long, value_name = "TIME", requires = "consumer", conflicts_with = "follow", value_parser = args::duration_ms)]
     wait: Option<u64>,
@@ -54,11 +62,13 @@ pub struct Args {
 }
 
 pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
+    let no_types = args.types.is_empty();
     let filter = Filter {
         types: (!args.types.is_empty()).then_some(args.types),
         session_key: args.session,
         task_id: args.task,
         id: args.id,
+        without_closed: !cx.json && args.consumer.is_none() && no_types,
     };
     match args.consumer {
         Some(name) => {
@@ -66,7 +76,16 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
                 (true, _) => consumer::Until::Stopped,
                 (false, wait) => consumer::Until::CaughtUp { wait_ms: wait.unwrap_or(0) },
             };
-            consumer::run(consumer::ConsumerOptions { name, filter, until, limit: args.lines }, cx)
+            consumer::run(
+                consumer::ConsumerOptions {
+                    name,
+                    filter,
+                    until,
+                    limit: args.lines,
+                    from: args.from.unwrap_or(consumer::START),
+                },
+                cx,
+            )
         }
         None => {
             let limit = args.lines.or(args.after.is_none().then_some(journal::DEFAULT_EVENTS));
@@ -84,6 +103,8 @@ struct Filter {
     session_key: Option<String>,
     task_id: Option<String>,
     id: Option<String>,
+    /// Leave out `closed`, which adds little to `exited`.
+    without_closed: bool,
 }
 
 /// The fields of an event. None is sure to have the type we know: later versions add event types with fields of their
@@ -121,13 +142,19 @@ impl Filter {
         *self == Filter::default()
     }
 
+    /// Reports whether an event is not shown although the daemon sends it.
+    fn is_left_out(&self, facts: &Facts) -> bool {
+        self.without_closed && facts.text("type") == Some(EventType::Closed.name())
+    }
+
     /// Applies the filter as the daemon would, to events that were requested without it. The id is a full
     /// one here.
     fn wants(&self, facts: &Facts) -> bool {
         let same =
             |wanted: &Option<String>, is: Option<&str>| wanted.as_deref().is_none_or(|wanted| is == Some(wanted));
         let kind = |types: &Vec<EventType>| types.iter().any(|kind| facts.text("type") == Some(kind.name()));
-        self.types.as_ref().is_none_or(kind)
+        !self.is_left_out(facts)
+            && self.types.as_ref().is_none_or(kind)
             && same(&self.id, facts.text("id"))
             && same(&self.session_key, facts.text("session_key"))
             && same(&self.task_id, facts.text("task_id"))

@@ -245,8 +245,8 @@ fn a_consumer_gets_the_current_events_and_then_it_ends() {
         ["events", "--consumer", "me", "--json", "--type", "exited", "--session", "s", "--task", "t", "--id", "web"];
     let (code, out, err) = test_run(&fake, &args);
     assert_eq!((code, numbers(&out), err), (0, vec![1, 2, 3, 4], String::new()), "5 to 9 came after we asked");
-    let pull =
-        json!({"consumer": "me", "types": ["exited"], "session_key": "s", "task_id": "t", "id": "web", "limit": 100});
+    let pull = json!({"consumer": "me", "types": ["exited"], "session_key": "s", "task_id": "t", "id": "web", "limit": 100,
+        "from": "now"});
     let ack = |seq: u64| ("events.ack".to_owned(), json!({"consumer": "me", "seq": seq}));
     let asked = fake.requests();
     assert_eq!(asked, [("events.next".into(), pull.clone()), ack(2), ("events.next".into(), pull), ack(4)]);

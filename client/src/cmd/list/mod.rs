@@ -23,7 +23,8 @@ const MAX_RECENT: usize = 20;
 /// More processes than any daemon has.
 const MAX_PROCESSES: u64 = 1_000_000;
 
-const NOTES: &str = "Shows what runs and what ended in the last hour, at most 20 of those; -a and --status show all. \
+const NOTES: &str = "Shows what runs and what ended in the last hour, at most 20 of those; -a, --status and --failed show all. \
+STATE is the reason of an ended process, else its status, as --json has them; `toolctl help states` lists them.  \
 CPU is the time that the whole tree used so far, and with --watch its share of one CPU now.
 --watch ends with Ctrl-C or q, and continues after the daemon was restarted. If standard output is not a terminal it prints a \
 table whenever a process starts or ends, with an empty line between two.";
@@ -31,9 +32,13 @@ table whenever a process starts or ends, with an empty line between two.";
 #[derive(Debug, clap::Args)]
 #[command(after_help = NOTES)]
 pub struct Args {
-    /// Only these: starting, running, stopped, exited (however it ended), killed, signaled, timeout, oom, failed_start or lost
-    #[arg(long, hide_possible_values = true, value_parser = state())]
+    /// Only these: starting, running, stopped, exited (however it ended), killed, signaled, timeout, oom, failed_start, lost or
+    /// failed
+    #[arg(long, visible_alias = "state", hide_possible_values = true, value_parser = state(), conflicts_with = "failed")]
     status: Option<StatusFilter>,
+    /// Only what failed: lost, not started, ended by a signal or a limit, or with a code other than 0
+    #[arg(long)]
+    failed: bool,
     /// Only processes of this task
     #[arg(long)]
     task: Option<String>,
@@ -61,6 +66,9 @@ pub struct Args {
     /// Keep the list on the screen, and show what changes
     #[arg(short, long)]
     watch: bool,
+    /// Print only the ids, one per line
+    #[arg(short, long, conflicts_with = "watch")]
+    quiet: bool,
     /// With --json: also the CPU and memory that each process uses
     #[arg(long)]
     usage: bool,
@@ -68,25 +76,26 @@ pub struct Args {
     fields: Fields,
 }
 
-/// A value of the STATUS column.
+/// A value of the STATE column, or `failed`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum StatusFilter {
     Is(Status),
     EndedBy(Reason),
     Stopped,
+    Failed,
 }
 
 impl StatusFilter {
     fn status(self) -> Option<Status> {
         match self {
             StatusFilter::Is(status) => Some(status),
-            StatusFilter::EndedBy(_) | StatusFilter::Stopped => None,
+            StatusFilter::EndedBy(_) | StatusFilter::Stopped | StatusFilter::Failed => None,
         }
     }
 
     fn reason(self) -> Option<Reason> {
         match self {
-            StatusFilter::Is(_) | StatusFilter::Stopped => None,
+            StatusFilter::Is(_) | StatusFilter::Stopped | StatusFilter::Failed => None,
             StatusFilter::EndedBy(reason) => Some(reason),
         }
     }
@@ -98,8 +107,8 @@ fn state() -> impl TypedValueParser<Value = StatusFilter> {
     const REASONS: [Reason; 5] = [Reason::Killed, Reason::Signaled, Reason::Timeout, Reason::Oom, Reason::FailedStart];
     let statuses = STATUSES.map(|known| (status::name(known), StatusFilter::Is(known)));
     let reasons = REASONS.map(|known| (status::reason(known), StatusFilter::EndedBy(known)));
-    let stopped = [("stopped", StatusFilter::Stopped)];
-    let all: Vec<_> = statuses.into_iter().chain(stopped).chain(reasons).collect();
+    let (stopped, failed) = (("stopped", StatusFilter::Stopped), ("failed", StatusFilter::Failed));
+    let all: Vec<_> = statuses.into_iter().chain([stopped]).chain(reasons).chain([failed]).collect();
     PossibleValuesParser::new(all.iter().map(|(name, _)| *name)).try_map(move |text: String| {
         all.iter().find(|(name, _)| *name == text).map(|(_, state)| *state).ok_or("not a status")
     })
@@ -122,7 +131,8 @@ impl Args {
             label: self.label.clone(),
             name: self.name.clone(),
             ended_within_ms: (!json && self.recent()).then_some(RECENT_MS),
-            usage: self.usage || !json,
+            failed: self.failed || self.status == Some(StatusFilter::Failed),
+            usage: self.usage || !json && !self.quiet,
             limit,
             ..params::ListParams::default()
         }
@@ -130,7 +140,7 @@ impl Args {
 
     /// Reports whether only recent processes are wanted.
     fn recent(&self) -> bool {
-        !self.all && self.status.is_none()
+        !self.all && self.status.is_none() && !self.failed
     }
 
     /// Returns the rows to show, and the number of the others.
@@ -179,7 +189,7 @@ pub fn run(mut args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
         return Err(CliError::Usage("-n must be at least 1".into()));
     }
     if cx.json {
-        if args.watch || args.sort.is_some() || args.reverse {
+        if args.watch || args.sort.is_some() || args.reverse || args.quiet {
             let why = "--json prints the daemon's answer as it is: sort it with jq, and watch with `toolctl events -f --json`";
             return Err(CliError::Usage(why.into()));
         }
@@ -192,6 +202,10 @@ pub fn run(mut args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     }
     let listed = cx.connection.call_with_retry::<api::List>(&args.params(false))?;
     let (rows, hidden) = args.arrange(&listed, |_| None);
+    if args.quiet {
+        let ids: String = rows.iter().map(|row| format!("{}\n", row.process.id)).collect();
+        return cx.console.print(&ids).map(|()| DONE);
+    }
     // A heading over nothing is of no use to a person. A program that reads a pipe expects the line.
     if rows.is_empty() && cx.console.style.terminal() {
         cx.console.message(&Args::none(hidden));

@@ -14,7 +14,7 @@ pub struct Wanted {
 
 impl Wanted {
     /// Reports whether the text of a line matches, without its escape sequences.
-    fn matches(&self, line: &[u8]) -> bool {
+    pub fn matches(&self, line: &[u8]) -> bool {
         let text = String::from_utf8_lossy(line);
         self.grep.is_match(without_escapes(&text).trim_end_matches(['\n', '\r']))
     }

@@ -4,8 +4,10 @@ mod line_limit;
 mod lines;
 mod output;
 mod range;
+mod several;
 #[cfg(test)]
 mod tests;
+mod timed;
 
 use super::Context;
 use crate::args;
@@ -13,6 +15,7 @@ use crate::blocking::parse;
 use crate::error::{CliError, DONE};
 use crate::local_time::{TimeSpec, now_ms};
 use crate::long_call::WhileWaiting;
+use crate::process_ref::{self, PatternUse};
 use line_limit::{Count, LineLimit, Reader};
 use lines::{Picker, Wanted, first_line, last_lines};
 use output::Output;
@@ -35,19 +38,24 @@ const OMITTED_NOTE: &str = "earlier output is left out; -n all shows it";
 
 const NOTES: &str = "A TIME is an age (10m), a time of day (14:30), a date, or \"2026-11-16 14:30:05\"; its precision is a \
 tenth of a second. On a terminal control characters are shown as text, and more than a screen goes through $PAGER (less -R); \
-without a pager the last 200 lines are shown, with a note. --color=always keeps the colours of the output, and no other \
+without a pager the last 200 lines are shown, with a note. Without ID it is the process that runs, if one runs alone, or the newest if \
+none does. Of several processes, lines come in the order of their times, behind the name of their process. -t shows times by the \
+local clock: the log has them for what arrived together, so lines that came within a tenth of a second may share one. --color=always keeps the colours of the output, and no other \
 escape sequences. -f continues after the daemon was restarted.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = NOTES)]
 pub struct Args {
-    /// The process: its id, a unique start of that, its name, @last or @failed
-    pub id: String,
+    /// The processes: ids, names, patterns of names, @last or @failed
+    #[arg(value_name = "ID")]
+    pub ids: Vec<String>,
+    #[arg(skip)]
+    id: String,
     /// Show what comes too, until the output is closed
     #[arg(short, long, conflicts_with_all = ["offset", "until"])]
     follow: bool,
     /// At most this many lines, the last ones, or `all` [default: all; on a terminal 10 with -f, and 200 without a pager]
-    #[arg(short = 'n', long, alias = "tail", value_name = "N", value_parser = Count::parse)]
+    #[arg(short = 'n', long, visible_alias = "tail", value_name = "N", value_parser = Count::parse)]
     lines: Option<Count>,
     /// From this line on, counted from 0
     #[arg(long, value_name = "N", conflicts_with_all = ["since", "until", "raw", "after", "before", "context"])]
@@ -72,6 +80,9 @@ pub struct Args {
     context: Option<usize>,
     #[arg(long, hide_possible_values = true, help = args::with_values::<Stream>("Only this stream"), value_parser = args::enum_value::<Stream>())]
     stream: Option<Stream>,
+    /// Show the time of each line, to a tenth of a second
+    #[arg(short, long, conflicts_with_all = ["offset", "raw", "after", "before", "context"])]
+    timestamps: bool,
     /// The bytes as they are, with their escape sequences
     #[arg(long)]
     raw: bool,
@@ -91,7 +102,7 @@ impl Args {
     fn is_special(&self) -> bool {
         let context = [self.after, self.before, self.context].iter().any(Option::is_some);
         let all = self.lines == Some(Count::All);
-        self.follow || self.raw || self.since.is_some() || self.until.is_some() || context || all
+        self.follow || self.raw || self.timestamps || self.since.is_some() || self.until.is_some() || context || all
     }
 
     fn params(&self, limit: Option<u64>, ansi: Ansi) -> params::LogParams {
@@ -106,6 +117,20 @@ impl Args {
         }
     }
 
+    /// Returns an error for options that show one process.
+    fn refuse_several(&self, json: bool) -> Result<(), CliError> {
+        let given = [
+            (json, "--json"),
+            (self.raw, "--raw"),
+            (self.offset.is_some(), "--offset"),
+            (self.after.or(self.before).or(self.context).is_some(), "-A, -B and -C"),
+        ];
+        match given.iter().find(|(is_given, _)| *is_given) {
+            Some((_, option)) => Err(CliError::Usage(format!("{option} show one process: give one ID"))),
+            None => Ok(()),
+        }
+    }
+
     fn wanted(&self) -> Result<Option<Wanted>, CliError> {
         let Some(pattern) = &self.grep else { return Ok(None) };
         let grep = Regex::new(pattern).map_err(|e| CliError::Usage(format!("--grep: {e}")))?;
@@ -114,7 +139,15 @@ impl Args {
     }
 }
 
-pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
+pub fn run(mut args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
+    let ids = process_ref::expand(std::mem::take(&mut args.ids), PatternUse::Newest, &mut cx.connection)?;
+    let ids =
+        if ids.is_empty() { vec![process_ref::alone(process_ref::IfNone::Newest, &mut cx.connection)?] } else { ids };
+    let has_several = ids.len() > 1;
+    args.id.clone_from(&ids[0]);
+    if has_several {
+        args.refuse_several(cx.json)?;
+    }
     if cx.json {
         if args.is_special() {
             let why = "--json prints one answer of the daemon as it is: it takes -n N, --offset, --grep and --stream; \
@@ -135,6 +168,9 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     };
     let timed = args.since.is_some() || args.until.is_some();
     let way = Destination { bound: LineLimit::of(args.lines, timed, reader), pager };
+    if has_several || args.timestamps {
+        return several::run(&args, &ids, way, wanted, cx);
+    }
     if args.offset.is_some() {
         return from_line(args, way, cx);
     }
@@ -147,6 +183,17 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
         }
         Some(_) | None => by_cursor(args, way, wanted, cx),
     }
+}
+
+/// Returns the times of `--since` and `--until` in milliseconds since 1970.
+fn time_range(args: &Args) -> Result<(Option<u64>, Option<u64>), CliError> {
+    let now = now_ms();
+    let at = |when: Option<TimeSpec>| match when.map(|when| when.unix_ms(now)) {
+        Some(None) => Err(CliError::Usage("there is no such time in the local calendar".into())),
+        Some(Some(ms)) => Ok(Some(ms)),
+        None => Ok(None),
+    };
+    Ok((at(args.since)?, at(args.until)?))
 }
 
 fn ansi(cx: &Context<'_>) -> Ansi {
@@ -220,13 +267,7 @@ fn by_cursor(args: Args, way: Destination, wanted: Option<Wanted>, cx: &mut Cont
     let (ansi, encoding) = if args.raw { (Ansi::Keep, Encoding::Base64) } else { (ansi(cx), Encoding::Text) };
     let poll = params::PollParams { id: args.id.clone(), stream: args.stream, ansi, encoding, ..Default::default() };
     let source = Source { poll };
-    let now = now_ms();
-    let at = |when: Option<TimeSpec>| match when.map(|when| when.unix_ms(now)) {
-        Some(None) => Err(CliError::Usage("there is no such time in the local calendar".into())),
-        Some(Some(ms)) => Ok(Some(ms)),
-        None => Ok(None),
-    };
-    let (since, until) = (at(args.since)?, at(args.until)?);
+    let (since, until) = time_range(&args)?;
     let output = Output::new(&cx.console, args.raw, way.pager);
     let mut reading = LogReader { source: source.clone(), output, picker: wanted.map(Picker::new) };
     let mut left_out = false;

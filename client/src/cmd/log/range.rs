@@ -15,7 +15,7 @@ const MAX_LINE_SEARCH: u64 = 64 * 1024;
 const PAGE_LEN: u64 = 1024 * 1024;
 
 /// The process to read, and how.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Source {
     pub poll: params::PollParams,
 }

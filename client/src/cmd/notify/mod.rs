@@ -12,6 +12,7 @@ use crate::args;
 use crate::blocking::parse;
 use crate::error::CliError;
 use crate::long_call::WhileWaiting;
+use crate::process_ref::{self, PatternUse};
 use crate::render;
 use serde_json::value::RawValue;
 use std::time::{Duration, Instant};
@@ -32,7 +33,7 @@ The exit code is that of `toolctl wait`.";
 #[derive(Debug, clap::Args)]
 #[command(after_help = NOTES)]
 pub struct Args {
-    /// The processes, each by its id, a unique start of that, its name, @last or @failed
+    /// The processes: ids, names, patterns of names, @last or @failed
     #[arg(value_name = "ID", required = true)]
     pub ids: Vec<String>,
     /// Run this shell command for each process that ended, with its facts in the environment
@@ -54,7 +55,8 @@ pub struct Args {
 
 pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     let mode = if args.any { WaitMode::Any } else { WaitMode::All };
-    let (id, ids) = one_or_many(args.ids.clone());
+    let ids = process_ref::expand(args.ids.clone(), PatternUse::Newest, &mut cx.connection)?;
+    let (id, ids) = one_or_many(ids);
     let params = params::WaitParams { id, ids, mode, ..Default::default() };
     let raw = ended(&params, args.timeout.map(Duration::from_millis), cx)?;
     let mut result = cx.show::<api::Wait>(&raw, render::wait::wait)?;

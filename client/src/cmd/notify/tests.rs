@@ -103,6 +103,6 @@ fn a_time_limit_is_124_and_notifies_no_one() {
     let waits: Vec<Reply> = (0..50).map(|_| answer("timeout", std::slice::from_ref(&running))).collect();
     let fake = FakeDaemon::start(vec![waits]);
     let (code, _, err) = test_run(&fake, &["notify", "a", "--timeout", "1ms", "--run", "exit 1"]);
-    assert_eq!((code, err.as_str()), (124, "toolctl: timed out after 1ms; the processes keep running\n"));
+    assert_eq!((code, err.as_str()), (124, "toolctl: timed out after 1ms; the process keeps running\n"));
     assert!(fake.requests().iter().all(|(method, params)| method == "wait" && params["timeout_ms"] == 1));
 }

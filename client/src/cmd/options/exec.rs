@@ -205,7 +205,8 @@ mod tests {
 
     #[test]
     fn every_option_reaches_the_daemon() {
-        let fake = FakeDaemon::start(vec![vec![Reply::result(started(json!({"ready": "ready"})))]]);
+        let created = Reply::result(json!({}));
+        let fake = FakeDaemon::start(vec![vec![created, Reply::result(started(json!({"ready": "ready"})))]]);
         let line = "exec --cwd /tmp --env A=1 --env B=2=3 --env-mode replace --shell sh --login --merge --pty=24x80 --timeout 30s \
             --yield 2s --name n --task-id t --session-key s --label k=v --notify --heartbeat 2m --if-running return \
             --consumer me --watch w --ready-match up --ready-timeout 5s --memory 512M --cpu 150% --pids 9 \
@@ -220,6 +221,8 @@ mod tests {
             "ready_timeout_ms": 5000, "require_limits": true,
             "limits": {"memory_bytes": 536870912, "cpu_percent": 150, "pids": 9, "output_bytes": 10485760, "idle_ms": 300000}
         });
+        let created = json!({"consumer": "me", "limit": 1, "from": "now"});
+        assert_eq!(fake.next_request(), ("events.next".into(), created), "a new consumer begins now");
         assert_eq!(fake.next_request(), ("exec".into(), expected));
     }
 

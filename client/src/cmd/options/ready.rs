@@ -85,7 +85,7 @@ pub fn sentence(ready: results::Ready, process: &Process, asked: &Readiness) -> 
         results::Ready::Ready => format!("{} is ready", process.id),
         results::Ready::Timeout => {
             let after = time::exact(asked.time().as_millis() as u64);
-            format!("{} is not ready after {after}; it runs on", process.id)
+            format!("{} is not ready after {after}; it keeps running", process.id)
         }
         results::Ready::Exited => format!("{} before it was ready", poll::summary(process)),
     }

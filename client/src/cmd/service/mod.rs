@@ -168,7 +168,8 @@ fn stop_unmanaged_daemon(systemd: &Systemd, cx: &mut Context<'_>) -> Result<(), 
     let mut wait = Backoff::until(Instant::now() + STOP_TIMEOUT);
     while is_running(info.pid) {
         if !wait.once() {
-            let why = format!("the daemon with pid {} was asked to stop and runs on; `kill {}`", info.pid, info.pid);
+            let why =
+                format!("the daemon with pid {} was asked to stop and is still running; `kill {}`", info.pid, info.pid);
             return Err(CliError::Unavailable(why));
         }
     }

@@ -6,8 +6,9 @@ pub struct Topic {
     pub text: &'static str,
 }
 
-pub const TOPICS: [Topic; 5] = [
+pub const TOPICS: [Topic; 6] = [
     Topic { name: "ids", about: "ids and names of processes", text: include_str!("ids.txt") },
+    Topic { name: "states", about: "the states of a process", text: include_str!("states.txt") },
     Topic { name: "exit-codes", about: "the exit codes of toolctl", text: include_str!("exit-codes.txt") },
     Topic { name: "output", about: "output, lines and cursors", text: include_str!("output.txt") },
     Topic { name: "events", about: "how to be notified", text: include_str!("events.txt") },
@@ -18,6 +19,7 @@ pub const TOPICS: [Topic; 5] = [
 pub fn find(name: &str) -> Option<&'static Topic> {
     let name = match name {
         "id" | "names" => "ids",
+        "state" | "statuses" | "reasons" => "states",
         "exit" | "codes" | "exit-code" | "exitcodes" => "exit-codes",
         "cursor" | "cursors" => "output",
         "event" | "watches" => "events",

@@ -15,6 +15,7 @@ use toold_proto::ProcId;
 use toold_proto::event::{Lagged, LaggedOf, Output};
 use toold_proto::params::{Ansi, Stream};
 use toold_proto::process::Span;
+use toold_proto::time::rfc3339;
 
 /// The most bytes of output in one push.
 const MAX_PUSH_LEN: u64 = 64 * 1024;
@@ -145,7 +146,7 @@ impl ProcCursor {
         }
         let mut outputs = Vec::new();
         let last = state.closed && page.next >= end;
-        for Span { stream, from, to, .. } in joined(log.spans(page.from, page.next)?) {
+        for Span { stream, from, to, at_ms } in joined(log.spans(page.from, page.next)?) {
             let bytes = page.bytes.get((from - page.from) as usize..(to - page.from) as usize).unwrap_or_default();
             let (start, carry) = &mut self.carry[usize::from(stream == Stream::Stderr)];
             if carry.is_empty() {
@@ -158,7 +159,8 @@ impl ProcCursor {
             carry.drain(..taken);
             *start = to - carry.len() as u64;
             if !data.is_empty() {
-                outputs.push(Output { id, cursor, next_cursor: *start, stream, data });
+                let (name, at) = (self.proc.spec.name.clone(), Some(rfc3339(at_ms)));
+                outputs.push(Output { id, cursor, next_cursor: *start, stream, data, name, at });
             }
         }
         // A page that does not advance would be read for ever.

@@ -49,13 +49,25 @@ pub fn problem(name: &'static str, text: impl Into<String>, fix: impl Into<Strin
 pub fn all(facts: &Facts) -> Vec<Check> {
     let info = facts.daemon.as_ref().ok().and_then(Option::as_deref);
     let mut checks = vec![daemon(facts), version(info)];
-    checks.push(place("directory", &facts.socket_dir, 0o700, facts.uid));
+    checks.extend(config(facts));
+    let socket_fix = "mkdir -m 700 -p DIR   # or: unset XDG_RUNTIME_DIR";
+    checks.push(writable(place("directory", &facts.socket_dir, 0o700, facts.uid), &facts.socket_error, socket_fix));
     checks.push(place("socket", &facts.socket, 0o600, facts.uid));
     match &facts.state {
-        Some(state) => checks.push(place("state", state, 0o700, facts.uid)),
+        Some(state) => {
+            let found = place("state", state, 0o700, facts.uid);
+            checks.push(writable(
+                found,
+                &facts.state_error,
+                "export TOOLD_STATE_DIR=DIR   # a directory that you can write to",
+            ));
+        }
         None => checks.push(problem("state", "there is no home directory for it", "export TOOLD_STATE_DIR=DIR")),
     }
-    checks.push(disk(facts));
+    // Removing processes would not help where nothing can be written.
+    if facts.state_error.is_none() {
+        checks.push(disk(facts));
+    }
     if let Some(info) = info {
         checks.extend(kernel::checks(&info.features));
         checks.extend(
@@ -69,6 +81,29 @@ pub fn all(facts: &Facts) -> Vec<Check> {
     checks.extend(linger(facts));
     checks.push(autostart(facts));
     checks
+}
+
+/// Reports the config as the next start will read it, also while a daemon with an older one runs.
+fn config(facts: &Facts) -> Option<Check> {
+    let found = facts.config.as_ref()?;
+    let path = found.path.as_deref();
+    let shown = path.map(|path| path.display().to_string()).unwrap_or_default();
+    Some(match (&found.error, path) {
+        (Some(error), _) => {
+            let text = format!("the daemon cannot start with it: {error}");
+            problem("config", text, format!("toold --check-config --config {shown}   # when it is corrected"))
+        }
+        (None, Some(path)) if path.exists() => ok("config", format!("{shown}, checked")),
+        (None, _) => ok("config", "no file; the defaults"),
+    })
+}
+
+/// Returns the check of a place, or the error of writing there.
+fn writable(found: Check, error: &Option<String>, fix: &str) -> Check {
+    match error {
+        Some(error) if found.severity == Severity::Ok => problem(found.name, error.clone(), fix),
+        Some(_) | None => found,
+    }
 }
 
 fn daemon(facts: &Facts) -> Check {
@@ -166,14 +201,12 @@ fn delegation(facts: &Facts, info: &DaemonInfoResult) -> Check {
     let by_v1 = info.features.get("cgroup").is_some_and(|groups| groups.to_string().contains("cgroup1"));
     match facts.group.as_ref() {
         Some(group) if own(&group) && group.path.ends_with("toold.service/daemon") => {
-            ok("delegation", format!("{} is a leaf of a group of toold's own", group.path.display()))
+            ok("cgroups", format!("v2, {} is delegated to toold", group.path.display()))
         }
         // Root may make groups anywhere in version 1, which has no leaves.
-        Some(_) | None if by_v1 && facts.uid == Some(0) => {
-            ok("delegation", "only root can create control groups of version 1")
-        }
+        Some(_) | None if by_v1 && facts.uid == Some(0) => ok("cgroups", "v1, can be created (root)"),
         Some(group) => warning(
-            "delegation",
+            "cgroups",
             format!(
                 "{} is not a leaf of a delegated group: memory, cpu and pids limits of jobs are not enforced",
                 group.path.display()
@@ -185,7 +218,7 @@ fn delegation(facts: &Facts, info: &DaemonInfoResult) -> Check {
             },
         ),
         None => warning(
-            "delegation",
+            "cgroups",
             "no control groups of version 2: memory, cpu and pids limits of jobs are not enforced",
             "mount | grep cgroup",
         ),

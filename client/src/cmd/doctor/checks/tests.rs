@@ -33,6 +33,9 @@ fn good() -> Facts {
         linger: Linger::On,
         group: Some(Group { path: "/a/toold.service/daemon".into(), owner: Some(1000) }),
         program: Some("/bin/toold".into()),
+        config: Some(super::super::start::Config { path: None, error: None }),
+        state_error: None,
+        socket_error: None,
     }
 }
 
@@ -124,10 +127,10 @@ fn lingering_and_units_are_looked_at_where_there_is_a_systemd() {
     assert_eq!(wrong(&facts), ["Warning unit: unset TOOLD_SOCKET"]);
     let no_leaf = Some(Group { path: "/a/toold.service".into(), owner: Some(1000) });
     let facts = Facts { group: no_leaf, ..good() };
-    assert_eq!(wrong(&facts), ["Warning delegation: toolctl service install   # with systemd 254 or later"]);
+    assert_eq!(wrong(&facts), ["Warning cgroups: toolctl service install   # with systemd 254 or later"]);
     // The broken code offered it where no systemd runs.
     let facts = Facts { manager: false, units: Err("there is no systemd here".into()), ..facts };
-    assert!(wrong(&facts)[0].starts_with("Warning delegation: run the daemon as root"), "{:?}", wrong(&facts));
+    assert!(wrong(&facts)[0].starts_with("Warning cgroups: run the daemon as root"), "{:?}", wrong(&facts));
 }
 
 #[test]

@@ -68,6 +68,16 @@ fn a_process_has_the_environment_of_its_caller_and_nothing_of_the_one_that_start
 }
 
 #[test]
+fn a_directory_of_its_own_is_in_pwd_and_a_given_pwd_wins() {
+    let d = Daemon::start();
+    let pwd = |options: &[&str]| run_env(&d, &[("PWD", "/link")], options).remove("PWD");
+    assert_eq!(pwd(&[]).as_deref(), Some("/link"), "the caller's own, which may have links in it");
+    assert_eq!(pwd(&["--cwd", "/tmp"]).as_deref(), Some("/tmp"));
+    assert_eq!(pwd(&["--cwd", "/tmp", "--env", "PWD=/given"]).as_deref(), Some("/given"));
+    assert_eq!(pwd(&["--cwd", "/tmp", "--env-mode", "replace"]), None);
+}
+
+#[test]
 fn each_mode_has_its_own_base_and_options_go_over_it() {
     let d = Daemon::start_with("[env]\npass = [\"DATABASE_URL\"]\n", &THEIRS);
     let ours = [("VIRTUAL_ENV", "/v2"), ("NODE_ENV", "dev"), ("DATABASE_URL", "ours"), ("XDG_API_KEY", "k")];

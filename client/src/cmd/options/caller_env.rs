@@ -32,6 +32,18 @@ pub struct EnvOptions {
     /// yours]
     #[arg(long = "env-mode", value_name = "MODE", hide_possible_values = true, value_parser = args::enum_value::<EnvMode>())]
     mode: Option<EnvMode>,
+    /// The process runs in another directory than ours.
+    #[arg(skip)]
+    pub is_elsewhere: bool,
+}
+
+impl EnvOptions {
+    /// Returns true if `--env` has this name.
+    fn names(&self, name: &str) -> bool {
+        self.given.iter().any(|given| match given {
+            GivenVariable::Copied(given) | GivenVariable::Set(given, _) => given == name,
+        })
+    }
 }
 
 /// A variable of `--env`.
@@ -63,6 +75,14 @@ pub struct RequestEnv {
 pub fn add(params: &mut ExecParams, options: EnvOptions, cx: &mut Context<'_>) -> Result<(), CliError> {
     let RequestEnv { mode, env, env_base64 } = collect(&options, params.pty != Pty::No, cx)?;
     (params.env_mode, params.env, params.env_base64) = (mode, env, env_base64);
+    // As after a `cd`: programs that trust PWD, such as make, would work in our directory.
+    if options.is_elsewhere
+        && options.mode.is_none()
+        && !options.names("PWD")
+        && let (Some(pwd), Some(cwd)) = (params.env.get_mut("PWD"), &params.cwd)
+    {
+        *pwd = cwd.clone();
+    }
     Ok(())
 }
 
@@ -218,7 +238,7 @@ mod tests {
     }
 
     fn built(mode: Option<EnvMode>, variables: &[&str], on_pty: bool) -> (Vec<String>, Vec<String>) {
-        let options = EnvOptions { given: given(variables), files: Vec::new(), mode };
+        let options = EnvOptions { given: given(variables), mode, ..EnvOptions::default() };
         let files = vec![parse_file(b"EDITOR=file\nF=1").expect("a file")];
         let pass = ["DEPLOY_TOKEN".to_string()];
         let (all, left_out) = build(&options, files, &caller(&OURS, true), &pass, on_pty);

@@ -114,7 +114,9 @@ impl Options {
 
     /// Takes the options about the environment. They need the caller's, and perhaps the daemon's config.
     pub fn take_env(&mut self) -> caller_env::EnvOptions {
-        std::mem::take(&mut self.env)
+        let mut env = std::mem::take(&mut self.env);
+        env.is_elsewhere = self.cwd.is_some();
+        env
     }
 
     /// Returns the requested readiness. `exec` and `run` wait for it in different ways.

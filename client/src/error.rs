@@ -16,6 +16,8 @@ pub const FAILED: u8 = 1;
 pub const USAGE: u8 = 2;
 pub const NO_SUCH_PROCESS: u8 = 3;
 pub const UNREACHABLE: u8 = 4;
+/// `run` printed less than the program wrote.
+pub const INCOMPLETE: u8 = 74;
 pub const TIMED_OUT: u8 = 124;
 /// The exit codes of shells for a program that cannot be executed, and for one that does not exist.
 pub const NOT_EXECUTABLE: u8 = 126;

@@ -175,6 +175,7 @@ mod tests {
         "data_base64",
         "encoding",
         "ended_within_ms",
+        "hold",
         "limits",
         "max_output_tokens",
         "ready",

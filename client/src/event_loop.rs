@@ -169,7 +169,7 @@ impl<T: Copy + PartialEq> EventLoop<T> {
                 steps.filter_map(|(at, pending)| pending.next_step().map(|(step, after, due)| (due, at, step, after)));
             let next = steps.min_by_key(|(due, ..)| *due);
             let until = timer.into_iter().chain(next.map(|(due, ..)| due)).min();
-            let mut wake = poll(connection.fd(), &sources, until)?;
+            let mut wake = poll(connection.fd().map(|fd| (fd, Interest::Readable)), &sources, until)?;
             if wake.daemon {
                 wake.lost = connection.fill().err();
                 if let Some(error) = wake.lost.take_if(|error| !matches!(error, CallError::Unreachable { .. })) {
@@ -194,14 +194,18 @@ impl<T: Copy + PartialEq> EventLoop<T> {
     }
 }
 
-/// Waits for these sources alone, while the daemon's answers stay unread.
-pub fn wait_without_daemon(sources: &Sources<'_>) -> Result<Wake, CliError> {
-    poll(None, sources, None)
+/// Waits for these sources, while the daemon's answers stay unread. `daemon`: also until it is gone.
+pub fn wait_unread(daemon: Option<BorrowedFd<'_>>, sources: &Sources<'_>) -> Result<Wake, CliError> {
+    poll(daemon.map(|fd| (fd, Interest::HungUp)), sources, None)
 }
 
-fn poll(daemon: Option<BorrowedFd<'_>>, sources: &Sources<'_>, until: Option<Instant>) -> Result<Wake, CliError> {
+fn poll(
+    daemon: Option<(BorrowedFd<'_>, Interest)>,
+    sources: &Sources<'_>,
+    until: Option<Instant>,
+) -> Result<Wake, CliError> {
     let watched = [
-        daemon.map(|fd| (fd, Interest::Readable)),
+        daemon,
         sources.signals.map(|signals| (signals.as_fd(), Interest::Readable)),
         sources.input.map(|fd| (fd, Interest::Readable)),
         sources.output,

@@ -95,6 +95,8 @@ pub struct Config {
     pub max_running: u64,
     pub max_wait_ms: u64,
     pub log_max_bytes: u64,
+    /// The longest time for which a shim holds its program back without a daemon that knows the reader.
+    pub hold_timeout_ms: u64,
     /// Maximum size of the daemon's own log where `toolctl` started it. One older file is kept beside it.
     pub daemon_log_max_bytes: u64,
     /// Computing time of a search per MiB of output. A slower pattern is ended.
@@ -174,6 +176,7 @@ impl Default for Config {
             max_running: 4096,
             max_wait_ms: 3_600_000,
             log_max_bytes: 256 << 20,
+            hold_timeout_ms: 60_000,
             daemon_log_max_bytes: 4 << 20,
             max_search_ms_per_mib: 5000,
             max_searches: 4,
@@ -249,6 +252,7 @@ impl Config {
             (self.exec.max_name_bytes == 0, "exec.max_name_bytes", "must be at least 1"),
             (self.exec.max_key_bytes == 0, "exec.max_key_bytes", "must be at least 1"),
             (self.log_max_bytes < 65_536, "log_max_bytes", "must be at least 65536"),
+            (self.hold_timeout_ms == 0, "hold_timeout_ms", "must be at least 1"),
             (self.daemon_log_max_bytes < 65_536, "daemon_log_max_bytes", "must be at least 65536"),
         ];
         checks.into_iter().find(|(bad, _, _)| *bad).map(|(_, key, why)| (key, why))

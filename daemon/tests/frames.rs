@@ -34,6 +34,8 @@ impl Any<'_> {
                 ToShim::Kill { .. } => "kill",
                 ToShim::Pause { .. } => "pause",
                 ToShim::Resume { .. } => "resume",
+                ToShim::Hold { held: true, .. } => "hold",
+                ToShim::Hold { held: false, .. } => "hold_released",
             },
             Any::From(frame) => match frame {
                 FromShim::Welcome { exit: None, .. } => "welcome",
@@ -87,7 +89,16 @@ fn progress() -> Progress {
         dropped: 4,
         unstored: 5,
     };
-    Progress { counts, closed: false, stdin_closed: true, stopped: false, rows: 24, cols: 80, sums: None }
+    Progress {
+        counts,
+        closed: false,
+        held_back: false,
+        stdin_closed: true,
+        stopped: false,
+        rows: 24,
+        cols: 80,
+        sums: None,
+    }
 }
 
 fn exit() -> Exit {
@@ -135,6 +146,7 @@ impl Lists {
                 timeout_ms: 60_000,
                 idle_ms: 0,
                 grace_ms: 5000,
+                hold_ms: 0,
             },
             dir: c"/state/procs/proc_0123456789ab",
             cwd: c"/",
@@ -187,6 +199,8 @@ fn frames(block: &[u8]) -> Vec<Any<'_>> {
         Any::To(T::Pause { token }),
         Any::To(T::Resume { token }),
         Any::From(F::Bell { progress: Progress { stopped: true, ..progress } }),
+        Any::To(T::Hold { held: true, read_to: 1 << 33 }),
+        Any::To(T::Hold { held: false, read_to: 0 }),
     ]
 }
 
@@ -282,7 +296,7 @@ fn unknown_kinds_are_skipped_and_later_versions_read() {
     assert_eq!((kinds, rest.len()), (vec![(200, None), (3, Some("ring")), (74, Some("gone"))], 0));
     let known: Vec<u8> = (0..=255).filter(|kind| Any::read(*kind, &[1; 300]).is_some()).collect();
     // Slots have to match their checksum, and a state of `wrote` has to be known; all other kinds read any bytes.
-    assert_eq!(known, [1, 2, 3, 5, 6, 7, 8, 9, 10, 11, 12, 66, 67, 72, 74]);
+    assert_eq!(known, [1, 2, 3, 5, 6, 7, 8, 9, 10, 11, 12, 13, 66, 67, 72, 74]);
 }
 
 #[test]

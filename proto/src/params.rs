@@ -195,6 +195,9 @@ params!(
         stdin: StdinMode,
         /// Let stdout and stderr share one pipe, so that their order is exact. All of it is then `stdout`.
         merge: bool,
+        /// Keep output beyond the cap for this connection until it has read it: the program is held back instead, like a
+        /// writer to a full pipe. Ends with the connection.
+        hold: bool,
         /// Kill the process after this time. Default: never.
         timeout_ms: Option<i64>,
         /// Wait up to this time for the exit before answering.
@@ -253,6 +256,8 @@ params!(
         collapse: Option<bool>,
         /// Also return the ranges of bytes that came from each stream.
         spans: bool,
+        /// Take the hold of a process that was started with `hold`, for this connection: after a lost connection.
+        hold: bool,
     }
 );
 

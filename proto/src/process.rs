@@ -187,6 +187,10 @@ pub struct Process {
     pub lines: u64,
     /// The end of the output so far.
     pub cursor: u64,
+    /// True while it is held back: the log is full of output that the connection which follows it has not read. Null: it was
+    /// started without `hold`.
+    #[serde(default)]
+    pub held_back: Option<bool>,
     /// Bytes that the log dropped: the middle beyond `log_max_bytes`.
     pub dropped_bytes: u64,
     /// Bytes that could not be written to disk.

@@ -11,6 +11,7 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Instant;
 use toold_test_support::conn::Conn;
 use toold_test_support::rig::{Daemon, id};
 use toold_test_support::sys;
@@ -45,6 +46,29 @@ fn captured(conn: &mut Conn, bytes: usize, exec: Value) -> f64 {
     assert!(page["bytes"].as_u64().unwrap() as usize >= bytes && page["gap"].is_null(), "not all was kept: {page}");
     conn.call("forget", json!({ "ids": [process] })).unwrap();
     mib_per_second(bytes, time)
+}
+
+/// Measures MiB/s of output that is held for its reader: to the end of the capture, and to the last byte that the reader has.
+/// The first is of a log that takes all, so that only the work for the hold and the reader beside it slow it down; the second
+/// may be of a log that is many times smaller than the output.
+fn held(daemon: &Daemon, bytes: usize, argv: &[String]) -> (f64, f64) {
+    let mut reader = Client::open(&daemon.socket());
+    let began = Instant::now();
+    let (started, _) = reader.checked(&call("exec", json!({ "argv": argv, "hold": true })));
+    let process = id(&started);
+    let (mut captured, mut read) = (0.0, 0.0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            daemon.ok("wait", json!({ "id": process, "until": "closed" }));
+            captured = began.elapsed().as_secs_f64();
+        });
+        read_to_end(&mut reader, &process);
+        read = began.elapsed().as_secs_f64();
+    });
+    let end = daemon.ok("poll", json!({ "id": process }));
+    assert_eq!(end["bytes"], bytes, "{end}");
+    daemon.ok("forget", json!({ "ids": [process] }));
+    (mib_per_second(bytes, captured), mib_per_second(bytes, read))
 }
 
 /// Measures the program's own write to a file, or through `cat`.
@@ -91,6 +115,9 @@ pub fn speed(bench: &mut Bench) {
     let (lines, short) = (bytes.to_string(), by_terminal.to_string());
     let argv = |bytes: &str| bench.small.argv(&["lines", bytes]);
     let mut conn = daemon.conn();
+    // A sixteenth of the output, at least in the short run.
+    let small = Daemon::start_with("log_max_bytes = 16777216\n", &[]);
+    let (mut held_all, mut held_small) = (Vec::new(), Vec::new());
     let (mut file, mut cat, mut terminal_floor) = (Vec::new(), Vec::new(), Vec::new());
     let (mut pipes, mut terminals) =
         ([const { Vec::new() }; PATTERNS.len()], [const { Vec::new() }; ON_TERMINAL.len()]);
@@ -101,6 +128,8 @@ pub fn speed(bench: &mut Bench) {
             let exec = json!({ "argv": argv(&lines), "watch": patterns[..count] });
             speeds.push(captured(&mut conn, bytes, exec));
         }
+        held_all.push(held(&daemon, bytes, &argv(&lines)).0);
+        held_small.push(held(&small, bytes, &argv(&lines)).1);
         terminal_floor.push(terminal_to_file(&mut bench.small.command(&["lines", &short]), &path, by_terminal));
         for (count, speeds) in ON_TERMINAL.into_iter().zip(&mut terminals) {
             let exec = json!({ "argv": argv(&short), "watch": patterns[..count], "pty": true });
@@ -119,6 +148,12 @@ pub fn speed(bench: &mut Bench) {
             _ => figure,
         });
     }
+    let figure = Figure::new("capture.hold", Unit::MiBPerSecond, &held_all).floor("straight to a file", &file);
+    report.add(
+        figure.target(PartOfFloor(0.6)).note("the same for a reader with `hold`, which polls meanwhile; all kept"),
+    );
+    let figure = Figure::new("capture.hold.read", Unit::MiBPerSecond, &held_small).floor("straight to a file", &file);
+    report.add(figure.note("to the last byte that the reader has, through a log of 16 MiB"));
     for (count, speeds) in ON_TERMINAL.into_iter().zip(&terminals) {
         let figure = Figure::new(format!("capture.pty.{count}"), Unit::MiBPerSecond, speeds);
         report.add(figure.floor("a terminal read into a file", &terminal_floor));
@@ -190,7 +225,11 @@ fn flood(daemon: &Daemon, argv: &[String]) -> f64 {
 
 /// Reads to the end of the output, always waiting for more.
 fn followed(daemon: &Daemon, process: &str) {
-    let (mut client, mut cursor) = (Client::open(&daemon.socket()), 0);
+    read_to_end(&mut Client::open(&daemon.socket()), process);
+}
+
+fn read_to_end(client: &mut Client, process: &str) {
+    let mut cursor = 0;
     loop {
         let ask = json!({ "id": process, "cursor": cursor, "wait_ms": 30_000, "max_bytes": 1 << 20, "ansi": "keep" });
         client.ask(&call("poll", ask));

@@ -11,6 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use std::time::Duration;
 use toold_proto::api;
 use toold_proto::params::{self, Ansi, Encoding, Stream};
+use toold_proto::results;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -55,12 +56,26 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
         return cx.document(&raw).map(|()| DONE);
     }
     let result = parse::<api::Poll>(&raw)?;
+    if !cx.console.style.terminal() {
+        // Beside the header, which a script may drop.
+        missing(&result).iter().for_each(|line| cx.console.message(line));
+    }
     cx.console.print(&header(&result.process, result.next_cursor, result.gap, cx.console.style))?;
     match encoding {
         Encoding::Text => cx.console.print_output(&result.output)?,
         Encoding::Base64 => cx.console.print_bytes(&bytes(&result.output)?)?,
     }
     Ok(DONE)
+}
+
+/// Describes output that is missing in this page, and in all of the process's.
+fn missing(result: &results::PollResult) -> Vec<String> {
+    let id = &result.process.id;
+    let gap = result.gap.map(|gap| format!("{} bytes of output were not kept", gap.to.saturating_sub(gap.from)));
+    let unstored = result.process.unstored_bytes;
+    let refused =
+        (unstored > 0).then(|| format!("{unstored} bytes of the output of {id} could not be written to disk"));
+    gap.into_iter().chain(refused).collect()
 }
 
 /// Decodes the bytes of a page that was requested in base64.

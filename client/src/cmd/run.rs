@@ -80,6 +80,8 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     if let Some(consumer) = &exec.consumer {
         super::events::create_consumer(consumer, cx)?;
     }
+    // A reader of our output gets all of it. The document of --json has only a part in any case, and is read at the end.
+    exec.hold = !cx.json;
     let caught = if access.is_some() { &SCREEN_SIGNALS[..] } else { &SIGNALS };
     let plan = SessionOptions {
         role: Role::Owner,

@@ -26,7 +26,11 @@ pub fn summary(process: &Process) -> String {
 
 fn line(process: &Process, next_cursor: u64, gap: Option<Gap>, width: usize, style: Style) -> String {
     let gap = gap.map(|gap| format!(", {} bytes not kept", gap.to.saturating_sub(gap.from))).unwrap_or_default();
-    let text = cut(&format!("{}, cursor {next_cursor}{gap}", summary(process)), width);
+    let unstored = match process.unstored_bytes {
+        0 => String::new(),
+        bytes => format!(", {bytes} bytes not stored"),
+    };
+    let text = cut(&format!("{}, cursor {next_cursor}{gap}{unstored}", summary(process)), width);
     status::tint(process).paint(&text, style) + "\n"
 }
 
@@ -42,6 +46,7 @@ fn lines(process: &Process, next_cursor: u64, gap: Option<Gap>) -> String {
     known.push(("closed", process.closed.to_string()));
     known.push(("next_cursor", next_cursor.to_string()));
     known.extend(gap.map(|gap| ("gap", format!("{}..{}", gap.from, gap.to))));
+    known.extend((process.unstored_bytes > 0).then(|| ("unstored_bytes", process.unstored_bytes.to_string())));
     known.iter().map(|(key, value)| format!("{key}: {}\n", escape_control(value))).collect()
 }
 

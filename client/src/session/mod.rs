@@ -1,6 +1,7 @@
 //! A session with one process, behind `run` and `attach`: handles the daemon's answers, our signals and our stdin in the order
 //! they come.
 
+mod hold;
 mod input;
 mod json;
 mod output;
@@ -41,6 +42,9 @@ use toold_proto::params::{self, Ansi, Encoding};
 use toold_proto::process::{Process, Reason};
 use toold_proto::pty::Pty;
 use toold_proto::{ErrorKind, RpcError};
+
+/// The length of a page of output: with larger ones, a call more or less does not matter.
+const PAGE_LEN: u64 = 256 * 1024;
 
 /// Our relation to the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,6 +106,8 @@ enum Request {
     Write,
     Close,
     Resize,
+    /// Takes the hold again after a lost connection.
+    Hold,
 }
 
 /// One `run` or `attach`.
@@ -275,9 +281,14 @@ impl<'a, 'c> Session<'a, 'c> {
                 self.refused(what, &error)?;
                 return Ok(None);
             }
+            // The next poll reports what is wrong.
+            (Request::Hold, Err(_)) => return Ok(None),
             (Request::CheckStdin, Err(error)) => {
                 self.unreadable(&error);
                 return Ok(None);
+            }
+            (Request::Exec, Err(error)) if self.options.exec.hold && hold::is_unknown(&error) => {
+                return self.start_without_hold().map(|()| None);
             }
             (Request::Exec | Request::Poll | Request::Wait | Request::FinalPoll, Err(error)) => {
                 if let Some(id) = error.data.get("id").and_then(|id| id.as_str()).filter(|_| what == Request::Exec) {
@@ -297,7 +308,7 @@ impl<'a, 'c> Session<'a, 'c> {
             Request::Ready => self.ready(&result).map(|()| None),
             Request::Write => self.wrote(&result),
             Request::Resize => self.on_resized(),
-            Request::Signal | Request::Kill | Request::Close => Ok(None),
+            Request::Signal | Request::Kill | Request::Close | Request::Hold => Ok(None),
         }
     }
 
@@ -325,6 +336,8 @@ impl<'a, 'c> Session<'a, 'c> {
         if let Some(limits) = limits::unenforced(&process).filter(|_| !self.cx.json) {
             self.message(&limits);
         }
+        // A process that ran already may have been started without.
+        self.options.exec.hold = process.held_back.is_some();
         if let Some(signal) = self.kill_on_start.take() {
             return self.hung_up(signal);
         }
@@ -351,10 +364,12 @@ impl<'a, 'c> Session<'a, 'c> {
         let params = params::PollParams {
             id: self.id(),
             cursor: Some(self.progress.cursor),
+            max_bytes: Some(PAGE_LEN),
             wait_ms: wait.as_millis() as u64,
             ansi: Ansi::Keep,
             encoding: Encoding::Base64,
             spans: true,
+            hold: self.options.exec.hold,
             ..Default::default()
         };
         self.ask::<api::Poll>(Request::Poll, &params, wait)
@@ -395,6 +410,7 @@ impl<'a, 'c> Session<'a, 'c> {
         if self.resize_due().is_some() && !output.is_empty() {
             self.resize()?;
         }
+        self.progress.printed += output.len() as u64;
         match self.progress.page(&page, Instant::now()) {
             Next::Poll(wait) => self.poll(wait).map(|()| None),
             Next::Leave(code) => {
@@ -407,7 +423,8 @@ impl<'a, 'c> Session<'a, 'c> {
                 self.report_unread();
                 self.report_end(&page.process);
                 self.remove_record();
-                Ok(Some(self.exit_code(&page.process, code)))
+                let code = self.exit_code(&page.process, code);
+                Ok(Some(self.report_missing(&page.process).unwrap_or(code)))
             }
         }
     }

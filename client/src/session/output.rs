@@ -38,7 +38,11 @@ impl Session<'_, '_> {
                     input: keys.map(|keys| keys.as_fd()),
                     output: Some((fd, Interest::Writable)),
                 };
-                let wake = event_loop::wait_without_daemon(&sources)?;
+                let daemon = self.cx.connection.fd().filter(|_| self.options.exec.hold);
+                let wake = event_loop::wait_unread(daemon, &sources)?;
+                if wake.daemon {
+                    self.take_hold_again();
+                }
                 if wake.signal
                     && let Some(code) = self.signalled()?
                 {

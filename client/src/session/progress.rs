@@ -26,6 +26,8 @@ pub enum Next {
 pub struct Progress {
     /// Everything before it is printed.
     pub cursor: u64,
+    /// The number of bytes printed.
+    pub printed: u64,
     exit: Option<Exit>,
 }
 
@@ -47,11 +49,18 @@ impl Progress {
         self.exit.is_some()
     }
 
+    /// Returns the number of bytes that the program wrote, and that were neither kept nor printed.
+    pub fn missing(&self) -> u64 {
+        let end = self.exit.as_ref().map_or(self.cursor, |exit| exit.end.max(self.cursor));
+        end.saturating_sub(self.printed)
+    }
+
     /// Records a page that has been printed.
     pub fn page(&mut self, page: &PollResult, now: Instant) -> Next {
         let grew = page.next_cursor > self.cursor;
         self.cursor = self.cursor.max(page.next_cursor);
-        if !has_ended(&page.process) {
+        // Output of a program that was held back to its end is stored when we have read enough: it is on its way.
+        if !has_ended(&page.process) || page.process.held_back == Some(true) {
             return Next::Poll(POLL_WAIT);
         }
         let seen = self.exit.is_some();

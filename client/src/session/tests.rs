@@ -67,7 +67,7 @@ fn each_stream_goes_to_its_own_and_the_code_is_the_process_s() {
         Reply::result(page(0, b"out\nerr\nend\n", with(spans, ended(7, true)))),
     ]]);
     assert_eq!(test_run(&fake, &["run", "--", "x"]), (7, "out\nend\n".into(), "err\n".into()));
-    let asked = json!({"id": ID, "cursor": 0, "wait_ms": 30000, "ansi": "keep", "encoding": "base64", "spans": true});
+    let asked = json!({"id": ID, "cursor": 0, "max_bytes": 262144, "wait_ms": 30000, "ansi": "keep", "encoding": "base64", "spans": true});
     assert_eq!(fake.requests()[1], ("poll".into(), asked));
 }
 
@@ -102,10 +102,64 @@ fn a_program_that_cannot_start_is_an_error_and_a_gap_is_reported() {
     let error = json!({"code": -32006, "message": "no such program", "data": {"kind": "spawn_failed"}});
     let fake = FakeDaemon::start(vec![vec![Reply::error(error)]]);
     assert_eq!(test_run(&fake, &["run", "--", "x"]), (1, String::new(), "toolctl: no such program\n".into()));
-    let gap = with(ended(0, true), json!({"gap": {"from": 0, "to": 10}, "from": 10, "next_cursor": 12, "cursor": 12}));
+    let gap = with(
+        ended(0, true),
+        json!({"gap": {"from": 0, "to": 10}, "from": 10, "next_cursor": 12, "cursor": 12, "bytes": 12}),
+    );
     let fake = FakeDaemon::start(vec![vec![Reply::result(started(json!({}))), Reply::result(page(0, b"ok", gap))]]);
     let printed = "toolctl: 10 bytes of output were not kept\n";
-    assert_eq!(test_run(&fake, &["run", "--", "x"]), (0, "ok".into(), printed.into()));
+    let expected = format!("the output of {ID} is incomplete: 10 of its 12 bytes are missing; they were not kept");
+    assert_eq!(test_run(&fake, &["run", "--", "x"]), (74, "ok".into(), format!("{printed}toolctl: {expected}\n")));
+}
+
+#[test]
+fn output_that_no_page_shows_as_missing_is_reported_too() {
+    let ended = with(ended(0, true), json!({"cursor": 3, "bytes": 3, "unstored_bytes": 3}));
+    let page = with(page(0, b"", ended), json!({"next_cursor": 0}));
+    let fake = FakeDaemon::start(vec![vec![
+        Reply::result(started(json!({}))),
+        Reply::result(page.clone()),
+        Reply::result(page),
+    ]]);
+    let expected = format!(
+        "toolctl: the output of {ID} is incomplete: 3 of its 3 bytes are missing; the disk did not take them\n"
+    );
+    assert_eq!(test_run(&fake, &["run", "--", "x"]), (74, String::new(), expected));
+}
+
+#[test]
+fn a_program_that_is_held_back_to_its_end_is_read_to_the_end() {
+    let held = |held: bool, closed| with(ended(0, closed), json!({"held_back": held}));
+    let fake = FakeDaemon::start(vec![vec![
+        Reply::result(started(json!({"held_back": false}))),
+        Reply::result(page(0, b"one", held(true, false))),
+        Reply::result(page(3, b"", held(true, false))),
+        Reply::result(page(3, b"two", held(false, true))),
+    ]]);
+    assert_eq!(test_run(&fake, &["run", "--", "x"]), (0, "onetwo".into(), String::new()));
+    let asked = fake.requests();
+    assert_eq!(asked[0].1["hold"], true);
+    assert!(asked[1..].iter().all(|(_, poll)| poll["hold"] == true && poll["wait_ms"] == 30000), "{asked:?}");
+}
+
+#[test]
+fn a_daemon_that_knows_no_hold_is_asked_without_and_the_user_gets_a_message() {
+    let unknown = json!({"code": -32602, "message": "hold: unknown field `hold`",
+        "data": {"kind": "invalid_params", "param": "hold", "problem": "unknown field `hold`"}});
+    let fake = FakeDaemon::start(vec![vec![
+        Reply::error(unknown),
+        Reply::result(started(json!({}))),
+        Reply::result(page(0, b"out", ended(0, true))),
+    ]]);
+    let (code, out, err) = test_run(&fake, &["run", "--", "x"]);
+    assert_eq!((code, out.as_str()), (0, "out"));
+    assert!(err.contains("the daemon is of an earlier version"), "{err}");
+    let asked = fake.requests();
+    assert_eq!(
+        (&asked[0].1["hold"], &asked[1].1["hold"], &asked[2].1["hold"]),
+        (&json!(true), &json!(null), &json!(null))
+    );
+    assert_eq!(asked[0].1["request_id"], asked[1].1["request_id"]);
 }
 
 #[test]

@@ -95,6 +95,12 @@ pub enum ToShim<'a> {
     Resume {
         token: u64,
     },
+    /// A reader has read the output up to `read_to`: what follows is kept for it, and the program held back at the cap. Not
+    /// `held`: there is no reader, and the cap drops the oldest.
+    Hold {
+        held: bool,
+        read_to: u64,
+    },
 }
 
 /// The result of a piece of a write.
@@ -177,6 +183,7 @@ impl ToShim<'_> {
             ToShim::WriteFind { .. } => 10,
             ToShim::Pause { .. } => 11,
             ToShim::Resume { .. } => 12,
+            ToShim::Hold { .. } => 13,
         }
     }
 
@@ -218,6 +225,10 @@ impl ToShim<'_> {
                 out.put(&uid.to_le_bytes());
                 out.put(&pid.to_le_bytes());
             }
+            ToShim::Hold { held, read_to } => {
+                out.put(&u32::from(held).to_le_bytes());
+                out.put(&read_to.to_le_bytes());
+            }
         }
     }
 
@@ -247,6 +258,7 @@ impl ToShim<'_> {
             10 => ToShim::WriteFind { token: t.u64()?, id: t.take()? },
             11 => ToShim::Pause { token: t.u64()? },
             12 => ToShim::Resume { token: t.u64()? },
+            13 => ToShim::Hold { held: t.u32()? != 0, read_to: t.u64()? },
             // A frame of a later version.
             _ => return None,
         })

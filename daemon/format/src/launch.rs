@@ -45,6 +45,8 @@ pub struct LaunchOptions {
     /// 0: never.
     pub idle_ms: u64,
     pub grace_ms: u64,
+    /// The output is kept for a reader from the start, for this long if no daemon knows of one. 0: it is not.
+    pub hold_ms: u32,
 }
 
 /// C strings in a row.
@@ -77,6 +79,7 @@ impl LaunchBlock<'_> {
         for list in lists {
             out.extend_from_slice(&(list.len as u32).to_le_bytes());
         }
+        out.extend_from_slice(&o.hold_ms.to_le_bytes());
         out.resize(HEAD_LEN, 0);
         for string in [self.dir, self.cwd, self.program, self.oom_file] {
             out.extend_from_slice(string.to_bytes_with_nul());
@@ -107,6 +110,7 @@ impl<'a> LaunchBlock<'a> {
             timeout_ms: u64_at(16)?,
             idle_ms: u64_at(24)?,
             grace_ms: u64_at(32)?,
+            hold_ms: u32_at(52)?,
         };
         let block = LaunchBlock {
             options,
@@ -188,6 +192,7 @@ mod tests {
                 cols: 80,
                 log_max_bytes: 9,
                 timeout_ms: 8,
+                hold_ms: 7,
                 ..LaunchOptions::default()
             },
             dir: c"/d",

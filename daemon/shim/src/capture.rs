@@ -1,9 +1,11 @@
 //! Output: from pipe or terminal into the log, one read at a time, in the order of arrival.
 
+use super::hold::HeldOutput;
 use super::run::Shim;
 use crate::clock::{mono_ms, wall_ms};
 use crate::hooks;
 use crate::sys;
+use rustix::event::epoll::EventFlags;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use toold_format::Stream;
@@ -32,6 +34,10 @@ pub struct Output {
     pub is_pty: bool,
     /// No process has the terminal open, and the program runs: it may open it again.
     pub hung_up: bool,
+    /// Output that waits for its reader. While there is some, nothing is read.
+    pub held: Option<HeldOutput>,
+    /// The program has ended, and what it wrote before is not all read: it waits for its reader.
+    pub undrained: bool,
     enlarged: bool,
     release_at: Option<u64>,
     buffer: &'static mut [u8],
@@ -46,7 +52,38 @@ enum ReadResult {
 
 impl Output {
     pub fn new(out: OwnedFd, err: Option<OwnedFd>, is_pty: bool, buffer: &'static mut [u8]) -> Output {
-        Output { out: Some(out), err, is_pty, hung_up: false, enlarged: false, release_at: None, buffer }
+        Output {
+            out: Some(out),
+            err,
+            is_pty,
+            hung_up: false,
+            held: None,
+            undrained: false,
+            enlarged: false,
+            release_at: None,
+            buffer,
+        }
+    }
+
+    /// Keeps output in the buffer, whose pages are needed until it is stored.
+    pub fn hold(&mut self, held: HeldOutput) {
+        self.held = Some(held);
+        self.release_at = None;
+    }
+
+    /// Returns the events to watch the streams for. A stream that no process has open is always ready, so while nothing is
+    /// read only a change may wake us.
+    pub fn watch_flags(&self) -> EventFlags {
+        if self.held.is_some() { EventFlags::ET } else { EventFlags::IN }
+    }
+
+    /// Returns the buffer's pages to the kernel a moment later.
+    pub fn release_later(&mut self) {
+        self.release_at = Some(mono_ms() + RELEASE_DELAY_MS);
+    }
+
+    pub fn bytes(&self, from: usize, to: usize) -> &[u8] {
+        self.buffer.get(from..to).unwrap_or_default()
     }
 
     /// The time at which the buffer's pages are returned to the kernel.
@@ -87,7 +124,7 @@ impl Output {
                     self.enlarged = rustix::pipe::fcntl_setpipe_size(fd, LARGE_PIPE_LEN).is_ok();
                 }
                 if n > LARGE_READ_LEN {
-                    self.release_at = Some(mono_ms() + RELEASE_DELAY_MS);
+                    self.release_later();
                 }
                 ReadResult::Bytes(n)
             }
@@ -101,6 +138,10 @@ impl Output {
 impl Shim {
     /// Reads once from a stream that is readable.
     pub fn capture(&mut self, stream: Stream) {
+        if self.output.held.is_some() {
+            // Its event came with the one that found the log full.
+            return;
+        }
         match self.output.read(stream) {
             ReadResult::Bytes(n) => {
                 self.set_pty_hung_up(false);
@@ -121,8 +162,16 @@ impl Shim {
 
     fn store(&mut self, stream: Stream, n: usize) {
         hooks::at("output.read");
-        self.log.append(stream, &self.output.buffer[..n], wall_ms());
+        let taken = self.log.append(stream, &self.output.buffer[..n], wall_ms());
         hooks::at("output.appended");
+        if taken < n {
+            self.hold_back(stream, taken, n);
+        }
+        self.output_stored();
+    }
+
+    /// Counts output that was stored, and reports it to a daemon that waits for it.
+    pub fn output_stored(&mut self) {
         self.active_at = mono_ms();
         self.write_progress();
         hooks::at("output.counted");
@@ -159,7 +208,7 @@ impl Shim {
     }
 
     /// Reads the bytes that are in the pipes now, and no more: an orphaned descendant that continues to write cannot hold
-    /// us.
+    /// us. Stops where the rest waits for its reader.
     pub fn drain(&mut self) {
         for stream in [Stream::Stdout, Stream::Stderr] {
             let mut left = match self.output.fd(stream) {
@@ -170,6 +219,10 @@ impl Shim {
             // One read more than there are bytes: without an orphaned descendant the end is there already.
             left += 1;
             while left > 0 {
+                if self.output.held.is_some() {
+                    self.output.undrained = true;
+                    return;
+                }
                 match self.output.read(stream) {
                     ReadResult::Bytes(n) => {
                         self.store(stream, n);
@@ -183,5 +236,6 @@ impl Shim {
                 }
             }
         }
+        self.output.undrained = false;
     }
 }

@@ -5,6 +5,7 @@
 
 use super::kill::KillRequest;
 use super::run::{Shim, rewatch, token, unwatch, watch};
+use crate::clock::mono_ms;
 use crate::hooks;
 use crate::sys;
 use rustix::event::epoll::EventFlags;
@@ -153,6 +154,7 @@ impl Shim {
         self.link.ring_above = None;
         self.stdin.caller_gone();
         self.pause_state.callers_gone();
+        self.hold.daemon_gone(mono_ms());
         // The zygote's socket may hold requests of a daemon that is gone: no shim may start them late.
         self.spare_link = None;
     }
@@ -245,6 +247,7 @@ impl Shim {
             ToShim::Kill { token, signal, grace_ms, cause, uid, pid } => {
                 self.kill(KillRequest { token, signal, grace_ms, cause: Cause::from_code(cause), uid, pid });
             }
+            ToShim::Hold { held, read_to } => self.set_hold(held, read_to),
         }
     }
 

@@ -49,7 +49,10 @@ impl Shim {
 
     /// Watches the master for output, and for space to write if `for_space`.
     pub fn watch_pty(&mut self, for_space: bool) {
-        let mut flags = if for_space { EventFlags::IN | EventFlags::OUT } else { EventFlags::IN };
+        let mut flags = self.output.watch_flags();
+        if for_space {
+            flags |= EventFlags::OUT;
+        }
         if self.output.hung_up {
             // The hang-up stays readable: only a change may wake us.
             flags |= EventFlags::ET;

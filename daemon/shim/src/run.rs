@@ -1,7 +1,7 @@
 //! The life of a shim: prepare, launch, then serve pipes, children and the daemon until the tree is gone.
 
 use super::spare::SpareLink;
-use super::{capture, kept_env, kill, link, pause, start, stdin, stdio};
+use super::{capture, hold, kept_env, kill, link, pause, start, stdin, stdio};
 use crate::clock::{mono_ms, wall_ms};
 use crate::hooks;
 use crate::sys::{self, ProcessTitle};
@@ -97,6 +97,7 @@ pub struct Shim {
     pub child_pid: i32,
     pub log: LogWriter,
     pub output: capture::Output,
+    pub hold: hold::Hold,
     pub stdin: stdin::Stdin,
     /// The values of the program's variables, for a restart.
     pub kept_env: kept_env::KeptEnv,
@@ -144,6 +145,7 @@ impl Shim {
         Progress {
             counts: self.log.counts(),
             closed: self.closed,
+            held_back: self.is_held_back(),
             stdin_closed: self.stdin.is_closed(),
             stopped: self.pause_state.is_stopped(),
             rows: self.rows,
@@ -221,14 +223,15 @@ impl Shim {
     fn next_deadline(&self) -> Option<u64> {
         let timeout = self.timeout_at.filter(|_| self.exit.is_none());
         let idle = self.can_be_idle().then(|| self.idle_at());
-        let release = self.output.release_at();
+        let releases = [self.output.release_at(), self.hold.release_at()];
         let (kill, pause) = (self.kill_state.deadline(), self.pause_state.deadline());
-        [timeout, idle, kill, pause, release, self.send_closed_at].into_iter().flatten().min()
+        [timeout, idle, kill, pause, self.send_closed_at].into_iter().chain(releases).flatten().min()
     }
 
-    /// Checks that the time without output counts. A stopped program is not idle.
+    /// Checks that the time without output counts. A stopped program is not idle, nor one whose output waits for a reader.
     fn can_be_idle(&self) -> bool {
-        self.exit.is_none() && self.idle_ms > 0 && !self.kill_state.is_pending() && !self.pause_state.is_stopped()
+        let is_waiting = self.pause_state.is_stopped() || self.is_held_back();
+        self.exit.is_none() && self.idle_ms > 0 && !self.kill_state.is_pending() && !is_waiting
     }
 
     /// Returns the time at which the program counts as idle. A time that no clock reaches is never.
@@ -251,6 +254,7 @@ impl Shim {
         if self.send_closed_at.is_some_and(|at| now >= at) {
             self.send_closed();
         }
+        self.hold_tick(now);
         self.release_idle(now);
     }
 

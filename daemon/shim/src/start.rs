@@ -3,6 +3,7 @@
 
 use super::address;
 use super::capture::{self, Output};
+use super::hold::Hold;
 use super::kept_env::KeptEnv;
 use super::kill::KillState;
 use super::link::{self, DaemonLink};
@@ -135,6 +136,9 @@ pub fn launch(mut prepared: Prepared, control: OwnedFd) -> Option<Shim> {
         (false, None) => Stdin::null(for_stdin),
     };
     let now = mono_ms();
+    let hold = Hold::new(options.hold_ms, now);
+    let mut log = LogWriter::new(child.dir, options.log_max_bytes);
+    log.keep_from(hold.keep_from());
     Some(Shim {
         prepared,
         pid,
@@ -142,8 +146,9 @@ pub fn launch(mut prepared: Prepared, control: OwnedFd) -> Option<Shim> {
         nonce: child.nonce,
         link: DaemonLink::new(control, child.listener, for_link),
         child_pid: child.pid,
-        log: LogWriter::new(child.dir, options.log_max_bytes),
+        log,
         output: Output::new(out, err, is_pty, buffer),
+        hold,
         stdin,
         kept_env,
         kill_state: KillState::new(),

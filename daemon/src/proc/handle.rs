@@ -3,6 +3,7 @@
 use super::checkpoint::Checkpoint;
 use super::control::Control;
 use super::event_sink::EventSink;
+use super::hold::Hold;
 use super::state::{State, Update};
 use super::tree;
 use super::watcher::WatchTask;
@@ -100,6 +101,8 @@ pub struct Proc {
     /// Offset beyond which output was requested from the shim.
     output_request: AtomicU64,
     pub wake: Notify,
+    /// None: it was started without `hold`, so its shim may not know one.
+    pub(super) hold: Option<Box<Hold>>,
     pub sink: Arc<EventSink>,
     checkpoint: Mutex<Checkpoint>,
     /// Held while the checkpoint changes, also while the disk is written.
@@ -187,6 +190,7 @@ impl Proc {
     /// Creates a process that has ended.
     pub fn without_task(start: ProcInit) -> Proc {
         let ProcInit { spec, dir, state, checkpoint, sink, patterns, damage } = start;
+        let hold = spec.hold.then(Box::default);
         let watch_task = (!spec.watch.is_empty()).then(|| Box::new(WatchTask::new(patterns)));
         Proc {
             spec,
@@ -196,6 +200,7 @@ impl Proc {
             inbox: Mutex::new(None),
             output_request: AtomicU64::new(NO_REQUEST),
             wake: Notify::new(),
+            hold,
             sink,
             checkpoint: Mutex::new(checkpoint),
             publishing: Mutex::new(()),

@@ -9,6 +9,7 @@ pub mod event_sink;
 pub mod exit_delivery;
 pub mod handle;
 mod heartbeat;
+pub mod hold;
 pub mod input_wait;
 pub mod kill;
 mod launch;

@@ -129,8 +129,10 @@ pub async fn wait_page(
         let page = if state.progress.counts.end == 0 { read.await? } else { on_disk(read).await? };
         // A gap without output is output that cannot be read.
         let is_empty = query.cursor.is_some() && page.output.is_empty() && page.gap.is_none();
-        let is_changed =
-            (state.has_ended() && !old_exit) || state.closed != before.closed || (state.has_ended() && state.closed);
+        // A caller that waits for the rest of a program's output learns that it is stored.
+        let is_drained = before.is_held_back() && !state.is_held_back();
+        let is_closed = state.closed != before.closed || (state.has_ended() && state.closed);
+        let is_changed = (state.has_ended() && !old_exit) || is_closed || is_drained;
         let at_end = page.next >= state.progress.counts.end;
         let Some(deadline) =
             deadline.filter(|deadline| is_empty && !(is_changed && at_end) && Instant::now() < *deadline)

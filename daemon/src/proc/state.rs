@@ -143,6 +143,11 @@ impl State {
         !matches!(self.phase, Phase::Starting | Phase::Running)
     }
 
+    /// Returns true if output of the program waits until its reader has read.
+    pub fn is_held_back(&self) -> bool {
+        self.progress.held_back && !self.closed
+    }
+
     /// Returns true if a kill came before the program was started: it never ran.
     pub fn is_canceled(&self) -> bool {
         matches!(self.phase, Phase::Failed { step: step::LAUNCH, errno: libc::ECANCELED, .. })

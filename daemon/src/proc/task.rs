@@ -136,6 +136,7 @@ impl Task {
         let (mut reader, writer) = connection.split();
         // Those that were queued when the last connection broke.
         let mut sent = self.send_write(WriteStep::Next, writer).await;
+        self.proc.resend_hold();
         loop {
             // A shim that exited cannot be written to, but frames that it sent before are still to be read.
             if let Err(e) = sent {
@@ -197,8 +198,11 @@ impl Task {
     }
 
     async fn request_output(&mut self, writer: FrameWriter<'_>) -> io::Result<()> {
-        match self.proc.take_output_request() {
-            Some(above) => writer.send(&ToShim::Ring { above }).await,
+        if let Some(above) = self.proc.take_output_request() {
+            writer.send(&ToShim::Ring { above }).await?;
+        }
+        match self.proc.take_hold_frame() {
+            Some(frame) => writer.send(&frame).await,
             None => Ok(()),
         }
     }

@@ -302,6 +302,7 @@ impl Proc {
             bytes: counts.end,
             lines: counts.lines_of(None),
             cursor: counts.end,
+            held_back: self.can_hold().then(|| state.is_held_back()),
             dropped_bytes: counts.dropped,
             unstored_bytes: counts.unstored,
             limits: limits(spec, state),

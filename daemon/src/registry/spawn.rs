@@ -4,6 +4,7 @@
 use super::{Registry, RunningSlot};
 use crate::backend::{self, cgroup};
 use crate::clock::{boot_ms, retention_ms, wall_ms};
+use crate::config::Config;
 use crate::proc::checkpoint::Checkpoint;
 use crate::proc::handle::{Command, Kill, ProcInit};
 use crate::proc::kill::{GRACE_MS, kill_all};
@@ -311,7 +312,7 @@ impl Registry {
         env: Vec<Vec<u8>>,
         slot: RunningSlot,
     ) -> Result<Arc<Proc>, SpawnError> {
-        let block = encode(&created.proc, env, created.oom_file.as_deref(), self.config.survive_power_cut);
+        let block = encode(&created.proc, env, created.oom_file.as_deref(), &self.config);
         let frame = backend::launch_frame(&block);
         match self.launcher.start(&frame).await {
             Ok(stream) => {
@@ -372,19 +373,20 @@ pub(super) async fn wait_started(proc: Arc<Proc>) -> Result<Arc<Proc>, SpawnErro
     }
 }
 
-fn encode(proc: &Proc, env: Vec<Vec<u8>>, oom_file: Option<&Path>, sync: bool) -> Vec<u8> {
+fn encode(proc: &Proc, env: Vec<Vec<u8>>, oom_file: Option<&Path>, config: &Config) -> Vec<u8> {
     let spec = &proc.spec;
     let options = LaunchOptions {
         pty: spec.pty.is_some(),
         stdin_pipe: spec.stdin_pipe,
         merge: spec.merge,
-        sync,
+        sync: config.survive_power_cut,
         rows: spec.pty.map_or(0, |s| s.rows as u16),
         cols: spec.pty.map_or(0, |s| s.cols as u16),
         log_max_bytes: spec.log_max_bytes,
         timeout_ms: spec.timeout_ms.unwrap_or(0),
         idle_ms: spec.idle_ms.unwrap_or(0),
         grace_ms: spec.timeout_grace_ms,
+        hold_ms: if spec.hold { u32::try_from(config.hold_timeout_ms).unwrap_or(u32::MAX) } else { 0 },
     };
     // `spec` refused NUL in every string. One that has it all the same becomes empty, and the start fails.
     let c_string = |bytes: &[u8]| CString::new(bytes).unwrap_or_default();

@@ -8,6 +8,7 @@ use super::text_form::{tail_lines, text_form};
 use super::wire::{Peer, cancel};
 use crate::clock::wall_ms;
 use crate::proc::condition::Readiness;
+use crate::proc::hold::Claim;
 use crate::proc::output::{FittedOutput, read_fitted};
 use crate::proc::state::State;
 use crate::registry::{NamePolicy, Spawned};
@@ -32,6 +33,9 @@ pub async fn exec(
     let tail_lines = tail_lines(call.tail_lines)?;
     let form = text_form(Ansi::Strip, Encoding::Text, call.collapse)?;
     let config = &daemon.registry.config;
+    if call.hold {
+        peer.check_follows()?;
+    }
     let readiness = Readiness::from_call(&call, config.max_wait_ms)?;
     let request = spec::build(&call, config)?;
     // The launch has the values now; this call may wait for long.
@@ -39,6 +43,11 @@ pub async fn exec(
     let consumer = consumer(&daemon, call.consumer.as_deref())?;
     let policy = NamePolicy { if_running: call.if_running, uid: peer.uid, pid: peer.pid };
     let Spawned { proc, existing } = daemon.registry.spawn(request, policy).await?;
+    if call.hold {
+        // The same request again, after a lost connection: the process is this client's own.
+        let is_own = !existing || (call.request_id.is_some() && call.request_id == proc.spec.request_id);
+        peer.holds.take(peer.connection, &proc, 0, if is_own { Claim::Own } else { Claim::IfFree });
+    }
     let wait = async {
         if let Some(readiness) = readiness {
             return Box::pin(readiness.wait(&proc)).await.map(Some);

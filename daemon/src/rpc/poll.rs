@@ -7,6 +7,7 @@ use super::wire::Peer;
 use crate::clock::wall_ms;
 use crate::log::from_wire;
 use crate::proc::Proc;
+use crate::proc::hold::Claim;
 use crate::proc::output::{PageQuery, wait_page};
 use crate::proc::state::State;
 use std::sync::Arc;
@@ -43,6 +44,17 @@ pub async fn poll(
         tail_lines,
         spans: call.spans,
     };
+    if call.hold {
+        peer.check_follows()?;
+        if !proc.can_hold() {
+            return Err(RpcError::param("hold", "the process was started without `hold`"));
+        }
+        peer.holds.take(peer.connection, &proc, call.cursor.unwrap_or(0), Claim::Own);
+    }
+    // What a client asks for comes after what it has read.
+    if let Some(cursor) = call.cursor {
+        proc.note_read(peer.connection, cursor);
+    }
     let wait = Duration::from_millis(call.wait_ms.min(daemon.registry.config.max_wait_ms));
     let deadline = (call.wait_ms > 0).then(|| Instant::now() + wait);
     let exit_seen = || peer.seen_exits.contains(proc.spec.id.bits());

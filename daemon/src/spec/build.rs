@@ -77,6 +77,7 @@ pub fn build(call: &ExecParams, config: &Config) -> Result<SpawnRequest, SpecErr
         pty,
         stdin_pipe: call.stdin == StdinMode::Pipe && pty.is_none(),
         merge: call.merge,
+        hold: call.hold,
         timeout_ms: call.timeout_ms.map(|t| t as u64),
         idle_ms: call.limits.idle_ms,
         timeout_grace_ms: config.timeout_grace_ms,

@@ -47,6 +47,9 @@ pub struct Spec {
     /// Both streams share one pipe.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub merge: bool,
+    /// Its output is kept for the connection that started it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hold: bool,
     pub timeout_ms: Option<u64>,
     pub idle_ms: Option<u64>,
     /// Time between SIGTERM and SIGKILL when a timeout ends the process.

@@ -20,6 +20,7 @@ mod exec_start;
 mod fields;
 mod forget;
 pub mod framing;
+mod hold;
 mod ids;
 mod if_running;
 mod inspect;

@@ -22,6 +22,7 @@ mod peer;
 mod pipe;
 mod presentation;
 mod run;
+mod run_hold;
 mod silent;
 mod stdin;
 mod terminal;

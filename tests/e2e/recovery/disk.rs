@@ -35,6 +35,32 @@ fn a_process_that_fills_the_disk_runs_to_its_end_and_unstored_bytes_are_counted(
 }
 
 #[test]
+fn run_and_poll_on_a_full_disk_always_report_what_is_missing() {
+    let Some(d) = on_small_disk("4m") else { return };
+    let output = d.ctl(&["run", "--", "sh", "-c", "head -c 16000000 /dev/zero | tr '\\0' x; exit 6"]);
+    let proc = d.ids(json!({})).remove(0);
+    let missing = 16_000_000 - output.stdout.len();
+    assert!(missing > 0 && output.stdout.bytes().all(|b| b == b'x'), "{} bytes came", output.stdout.len());
+    let line = format!("the output of {proc} is incomplete: {missing} of its 16000000 bytes are missing");
+    assert!(output.code == 74 && output.stderr.contains(&line), "{} {}", output.code, output.stderr);
+    let unstored = d.process(&proc)["unstored_bytes"].as_u64().unwrap();
+    let polled = d.ctl(&["poll", &proc]);
+    assert!(polled.stdout.contains(&format!("unstored_bytes: {unstored}\n")), "{polled:?}");
+    assert!(polled.stderr.contains(&format!("{unstored} bytes of the output of {proc} could not be")), "{polled:?}");
+    // The broken code printed nothing, exited with 0 in all of these, and in a third of them had no message.
+    for _ in 0..10 {
+        let output = d.ctl(&["run", "--", "echo", "hi"]);
+        match output.code {
+            0 => assert_eq!(output.stdout, "hi\n", "{output:?}"),
+            74 => assert!(output.stdout.len() < 3 && output.stderr.contains("is incomplete: "), "{output:?}"),
+            // The record needs space too.
+            1 => assert!(output.stderr.contains("space"), "{output:?}"),
+            other => panic!("exit code {other}: {output:?}"),
+        }
+    }
+}
+
+#[test]
 fn events_that_a_full_disk_rejected_are_published_when_there_is_space_again() {
     let Some(d) = on_small_disk("4m") else { return };
     let gate = d.gate("end");

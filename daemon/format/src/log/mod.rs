@@ -2,6 +2,7 @@
 
 mod counts;
 mod index;
+mod plan;
 mod sums;
 mod sys;
 mod writer;

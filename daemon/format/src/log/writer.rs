@@ -4,7 +4,8 @@
 //! that it cannot store.
 
 use super::counts::Counts;
-use super::index::{IndexHeader, IndexRecord, MAX_SPAN_LEN, MAX_SPAN_MS, RECORD_LEN, SegmentName};
+use super::index::{IndexHeader, MAX_SPAN_LEN, RECORD_LEN, SegmentName};
+use super::plan::{AppendPlan, LastRecord, MAX_BATCH_RECORDS};
 use super::sums::{LogSums, SegmentSums, crc32};
 use super::sys::{Dir, Files};
 use crate::Stream;
@@ -28,9 +29,6 @@ const MIN_TAIL_INDEX_LEN: u64 = 64 * 1024;
 /// that alternated between the streams filled the index long before the cap, and most of them were dropped.
 const INDEX_LEN_PER_BYTE: u64 = 4;
 
-/// The number of records written at once: enough for a chunk of half a megabyte.
-const MAX_BATCH_RECORDS: usize = 8;
-
 /// An append of this length is part of a flood. In a segment of the second length, blocks are reserved for it.
 const FLOOD_APPEND_LEN: usize = 60 * 1024;
 const MIN_RESERVE_SEGMENT_LEN: u64 = 1024 * 1024;
@@ -52,6 +50,8 @@ pub struct LogWriter<F: Files = Dir> {
     counts: Counts,
     /// The checksums of the last segment with bytes.
     sums: LogSums,
+    /// Bytes from here on are kept for a reader. `u64::MAX`: none are.
+    keep_from: u64,
 }
 
 /// The segment being written.
@@ -72,30 +72,19 @@ struct Segment {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct LastRecord {
-    start: u64,
-    time_ms: u64,
-    stream: Stream,
-}
-
-#[derive(Debug, Clone, Copy)]
 struct TailSegment {
     start: u64,
     len: u64,
 }
 
-/// Bytes to append in one write, and the index records that go before them.
-struct AppendPlan {
-    records: [u8; RECORD_LEN * (MAX_BATCH_RECORDS + 1)],
-    records_len: usize,
-    /// The number of bytes to append.
-    len: usize,
-    last_record: Option<LastRecord>,
-    counts: Counts,
+/// The reason why not all bytes are stored.
+enum NotStored {
+    /// The disk refused. It stored this many.
+    Refused(usize),
+    /// More would drop bytes that are kept for a reader.
+    Held,
 }
-
-/// The disk refused to store all bytes. It stored this many.
-struct Refused(usize);
+use NotStored::{Held, Refused};
 
 impl LogWriter {
     /// Opens a log in the directory `dir`. Nothing is created before the first byte.
@@ -135,11 +124,18 @@ impl<F: Files> LogWriter<F> {
                 last: SegmentSums { log: 0, idx: 0 },
                 head: SegmentSums { log: 0, idx: 0 },
             },
+            keep_from: u64::MAX,
         }
     }
 
-    /// Appends all of `bytes`; those that the disk refuses are counted as unstored.
-    pub fn append(&mut self, stream: Stream, bytes: &[u8], now_ms: u64) {
+    /// Keeps bytes from this offset on, whatever the cap. `u64::MAX`: none, and the cap drops the oldest.
+    pub fn keep_from(&mut self, offset: u64) {
+        self.keep_from = offset;
+    }
+
+    /// Appends `bytes`, and returns how many it took: all, unless more would drop some that are kept for a reader. Those
+    /// that the disk refuses are taken, and counted as unstored.
+    pub fn append(&mut self, stream: Stream, bytes: &[u8], now_ms: u64) -> usize {
         let mut rest = bytes;
         while !rest.is_empty() {
             match self.store(stream, rest, now_ms) {
@@ -148,10 +144,12 @@ impl<F: Files> LogWriter<F> {
                     self.counts.advance(stream, rest);
                     self.counts.unstored += (rest.len() - stored) as u64;
                     self.end_segment();
-                    return;
+                    return bytes.len();
                 }
+                Err(Held) => break,
             }
         }
+        bytes.len() - rest.len()
     }
 
     pub fn counts(&self) -> Counts {
@@ -164,7 +162,16 @@ impl<F: Files> LogWriter<F> {
     }
 
     /// Appends a first part of `bytes` and returns its length; 0 when the segment is full and was ended.
-    fn store(&mut self, stream: Stream, bytes: &[u8], now_ms: u64) -> Result<usize, Refused> {
+    fn store(&mut self, stream: Stream, bytes: &[u8], now_ms: u64) -> Result<usize, NotStored> {
+        let bytes = match self.free_len() {
+            // With a small cap, this segment is all there is to drop.
+            0 if self.current.as_ref().is_some_and(|segment| segment.start + segment.len <= self.keep_from) => {
+                self.end_segment();
+                return Ok(0);
+            }
+            0 => return Err(Held),
+            free => bytes.get(..free).unwrap_or(bytes),
+        };
         if self.current.is_none() {
             let dropped_ahead = self.dropped_ahead(bytes.len());
             if dropped_ahead > 0 {
@@ -204,6 +211,22 @@ impl<F: Files> LogWriter<F> {
         (len - room) / segment * segment
     }
 
+    /// Counts the bytes that fit before some that are kept for a reader would be dropped.
+    fn free_len(&self) -> usize {
+        let in_head = || self.current.as_ref().map_or(self.next_is_head(), |segment| segment.head);
+        if self.keep_from == u64::MAX || in_head() {
+            return usize::MAX;
+        }
+        let tails = self.tails.iter().take(self.closed);
+        let read = tails.take_while(|tail| tail.start + tail.len <= self.keep_from);
+        let (count, len) = read.fold((0, 0), |(count, len), tail| (count + 1, len + tail.len));
+        if self.current.is_none() && self.closed - count >= MAX_TAILS {
+            return 0;
+        }
+        let room = self.cap - self.head_capacity() + len;
+        usize::try_from(room.saturating_sub(self.tail_bytes)).unwrap_or(usize::MAX)
+    }
+
     fn head_capacity(&self) -> u64 {
         self.cap / 2
     }
@@ -216,7 +239,7 @@ impl<F: Files> LogWriter<F> {
         self.counts.end == 0 && self.head_capacity() > 0
     }
 
-    fn start_segment(&mut self) -> Result<(), Refused> {
+    fn start_segment(&mut self) -> Result<(), NotStored> {
         let head = self.next_is_head();
         if !head && self.closed >= MAX_TAILS {
             self.drop_oldest();
@@ -295,7 +318,7 @@ impl<F: Files> LogWriter<F> {
 
     /// Writes the records, then their bytes: a crash in between leaves a record at the log's end, which
     /// covers nothing, instead of bytes of an unknown stream.
-    fn write(&mut self, plan: &AppendPlan, bytes: &[u8]) -> Result<(), Refused> {
+    fn write(&mut self, plan: &AppendPlan, bytes: &[u8]) -> Result<(), NotStored> {
         let Some(segment) = &mut self.current else { return Err(Refused(0)) };
         let records = plan.records.get(..plan.records_len).unwrap_or_default();
         let indexed = match records {
@@ -391,37 +414,5 @@ impl Segment {
     fn idx_capacity(&self) -> u64 {
         let least = if self.head { MIN_HEAD_INDEX_LEN } else { MIN_TAIL_INDEX_LEN };
         self.capacity.saturating_mul(INDEX_LEN_PER_BYTE).max(least).saturating_add(2 * RECORD_LEN as u64)
-    }
-}
-
-impl AppendPlan {
-    fn is_full(&self) -> bool {
-        self.records_len + RECORD_LEN > self.records.len()
-    }
-
-    fn push(&mut self, record: [u8; RECORD_LEN]) {
-        if let Some(slot) = self.records.get_mut(self.records_len..self.records_len + RECORD_LEN) {
-            slot.copy_from_slice(&record);
-            self.records_len += RECORD_LEN;
-        }
-    }
-}
-
-impl LastRecord {
-    fn covers(&self, at: u64, stream: Stream, now_ms: u64) -> bool {
-        // A clock that was set back counts like one that advanced: the recorded time stays within the span.
-        self.stream == stream && at - self.start < MAX_SPAN_LEN && now_ms.abs_diff(self.time_ms) < MAX_SPAN_MS
-    }
-
-    fn record(&self, counts: &Counts) -> IndexRecord {
-        IndexRecord {
-            start: self.start,
-            out_newlines: counts.out_newlines,
-            err_newlines: counts.err_newlines,
-            time_ms: self.time_ms,
-            stream: self.stream,
-            out_open: counts.out_open,
-            err_open: counts.err_open,
-        }
     }
 }

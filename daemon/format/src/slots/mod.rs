@@ -148,6 +148,8 @@ pub struct Progress {
     pub counts: Counts,
     /// Both streams are at their end.
     pub closed: bool,
+    /// The program has written more, which waits until a reader has read: the log is full of bytes that it has not.
+    pub held_back: bool,
     pub stdin_closed: bool,
     /// The program is stopped, as by SIGSTOP. Always false from earlier versions.
     pub stopped: bool,
@@ -348,6 +350,7 @@ impl Progress {
             | u32::from(c.last_open) << 3
             | u32::from(self.sums.is_some()) << 5
             | u32::from(self.stopped) << 6
+            | u32::from(self.held_back) << 7
             | 1 << 31;
         let sums = self.sums.unwrap_or_default();
         SlotWriter::new()
@@ -387,7 +390,8 @@ impl Progress {
         let (last, head) = (segment(), segment());
         let sums = (flags & 32 != 0).then_some(LogSums { start, end, idx_len, last, head });
         let (closed, stdin_closed, stopped) = (flags & 16 != 0, flags & 4 != 0, flags & 64 != 0);
-        Some(Progress { counts, closed, stdin_closed, stopped, rows, cols, sums })
+        let held_back = flags & 128 != 0;
+        Some(Progress { counts, closed, held_back, stdin_closed, stopped, rows, cols, sums })
     }
 }
 

@@ -36,8 +36,16 @@ fn every_slot_reads_back_and_one_flipped_bit_empties_it() {
         last: SegmentSums { log: 4, idx: 5 },
         head: SegmentSums { log: 6, idx: 7 },
     };
-    let progress =
-        Progress { counts, closed: true, stdin_closed: true, stopped: true, rows: 24, cols: 80, sums: Some(sums) };
+    let progress = Progress {
+        counts,
+        closed: true,
+        held_back: true,
+        stdin_closed: true,
+        stopped: true,
+        rows: 24,
+        cols: 80,
+        sums: Some(sums),
+    };
     assert_eq!(Head::read(&head.slot()), Some(head));
     assert_eq!(Launch::read(&launch.slot()), Some(launch));
     assert_eq!(Exit::read(&exit.slot()), Some(exit));

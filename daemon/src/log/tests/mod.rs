@@ -1,6 +1,7 @@
 //! Tests the log against a naive model: a vector with every byte written.
 
 mod damage;
+mod hold;
 mod lines;
 mod reader;
 mod text;

@@ -224,7 +224,9 @@ fn blocks_are_reserved_only_for_a_flood_and_never_beyond_the_segment() {
 fn a_disk_that_refuses_to_reserve_is_not_asked_again() {
     let mut disk = CountingDisk { full: true, ..CountingDisk::default() };
     let mut writer = LogWriter::with_files(&mut disk, 1 << 30);
-    (0..100).for_each(|n| writer.append(Stream::Stdout, &[b'x'; 256 * 1024], n));
+    for n in 0..100 {
+        assert_eq!(writer.append(Stream::Stdout, &[b'x'; 256 * 1024], n), 256 * 1024);
+    }
     writer.release_reserved();
     assert_eq!(writer.counts().unstored, 0);
     drop(writer);

@@ -24,6 +24,8 @@ const MAX_PUSH_LEN: u64 = 64 * 1024;
 pub struct OutputPush {
     ansi: Ansi,
     lag_bytes: u64,
+    /// The number of the subscriber's connection.
+    connection: u64,
     /// Processes that started after this event are followed from their first byte.
     since: u64,
     procs: HashMap<ProcId, ProcCursor>,
@@ -38,8 +40,8 @@ struct ProcCursor {
 }
 
 impl OutputPush {
-    pub fn new(ansi: Ansi, lag_bytes: u64, since: u64) -> OutputPush {
-        OutputPush { ansi, lag_bytes, since, procs: HashMap::new(), updates: FuturesUnordered::new() }
+    pub fn new(ansi: Ansi, lag_bytes: u64, connection: u64, since: u64) -> OutputPush {
+        OutputPush { ansi, lag_bytes, connection, since, procs: HashMap::new(), updates: FuturesUnordered::new() }
     }
 
     pub fn is_new(&self, started: u64) -> bool {
@@ -112,9 +114,12 @@ impl OutputPush {
                 followed.cursor = end;
             }
         }
+        followed.proc.note_read(self.connection, followed.cursor);
         // The queue was full. The output that came in the meantime may be too much to catch up with.
         let end = followed.proc.state().progress.counts.end;
-        if slow && end.saturating_sub(followed.cursor) > self.lag_bytes {
+        let is_behind = end.saturating_sub(followed.cursor) > self.lag_bytes;
+        // A program that is held back for this subscriber waits for it.
+        if slow && is_behind && !followed.proc.is_held_by(self.connection) {
             let lagged = Lagged { of: LaggedOf::Output, id: Some(id), from: followed.cursor, to: end };
             followed.cursor = end;
             followed.carry = Default::default();

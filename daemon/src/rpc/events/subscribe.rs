@@ -8,7 +8,7 @@ use crate::events::{Filter, JournalEntry, ReadLimit};
 use crate::proc::Proc;
 use crate::rpc::context::Daemon;
 use crate::rpc::register::{parse, wire_error};
-use crate::rpc::wire::PushBudget;
+use crate::rpc::wire::{Peer, PushBudget};
 use jsonrpsee::types::Params;
 use jsonrpsee::{Extensions, PendingSubscriptionSink, SubscriptionSink};
 use serde_json::value::{RawValue, to_raw_value};
@@ -32,8 +32,9 @@ pub async fn subscribe(
     extensions: Extensions,
 ) {
     let budget = extensions.get::<Arc<PushBudget>>().cloned().unwrap_or_default();
+    let connection = extensions.get::<Arc<Peer>>().map_or(0, |peer| peer.connection);
     let subscription =
-        parse::<EventsSubscribeParams>(params.as_str()).and_then(|call| Subscription::new(&call, &daemon));
+        parse::<EventsSubscribeParams>(params.as_str()).and_then(|call| Subscription::new(&call, &daemon, connection));
     match subscription {
         Err(error) => pending.reject(wire_error(error)).await,
         Ok(mut subscription) => {
@@ -94,7 +95,7 @@ struct Subscription {
 }
 
 impl Subscription {
-    fn new(call: &EventsSubscribeParams, daemon: &Arc<Daemon>) -> Result<Subscription, RpcError> {
+    fn new(call: &EventsSubscribeParams, daemon: &Arc<Daemon>, connection: u64) -> Result<Subscription, RpcError> {
         let journal = &daemon.journal;
         let mut filter = filter(daemon, &call.types, &call.session_key, &call.task_id, &call.id)?;
         let last = journal.last();
@@ -105,7 +106,7 @@ impl Subscription {
         let output = call.output.then(|| {
             filter.types = None;
             let config = &daemon.registry.config.events;
-            OutputPush::new(call.ansi, config.lag_bytes, last)
+            OutputPush::new(call.ansi, config.lag_bytes, connection, last)
         });
         let mut subscription =
             Subscription { daemon: daemon.clone(), filter, types, after: call.after.unwrap_or(last), output };

@@ -104,6 +104,7 @@ pub(crate) struct Connection {
     pub call_limit: Arc<CallLimit>,
     pub push_budget: Arc<PushBudget>,
     id: ConnectionId,
+    peer: Arc<Peer>,
     extensions: Extensions,
     answers: mpsc::Sender<FinishedCall>,
     pushes: mpsc::Sender<Box<RawValue>>,
@@ -122,20 +123,22 @@ enum Started {
 }
 
 impl Connection {
-    pub fn new(wire: Arc<Wire>, peer: Peer) -> (Arc<Connection>, Inbox) {
+    pub fn new(wire: Arc<Wire>, peer: impl Into<Arc<Peer>>) -> (Arc<Connection>, Inbox) {
+        let peer = peer.into();
         // One place per permit, so that a call never waits to deliver its answer.
         let (answers, answered) =
             mpsc::channel(wire.limits.max_requests_in_flight.min(MAX_GLOBAL_CALLS) + URGENT_EXTRA_CALLS);
         let (pushes, pushed) = mpsc::channel(PUSH_QUEUE_LEN);
         let mut extensions = Extensions::new();
         let id = ConnectionId(peer.connection as usize);
-        extensions.insert(Arc::new(peer));
+        extensions.insert(peer.clone());
         let push_budget = Arc::new(PushBudget::default());
         extensions.insert(push_budget.clone());
         let connection = Connection {
             call_limit: CallLimit::new(wire.limits.max_requests_in_flight, wire.calls.clone()),
             push_budget,
             id,
+            peer,
             extensions,
             answers,
             pushes,
@@ -151,6 +154,7 @@ impl Connection {
 
     /// Runs one message. Polls every call in it once; most are finished then.
     pub fn receive(&self, text: &[u8], transport: Transport) -> Dispatched {
+        self.peer.is_post.store(transport == Transport::Post, Relaxed);
         let limits = &self.wire.limits;
         if nesting::deeper_than(text, limits.max_nesting) {
             let message = format!("a message nests at most {} deep", limits.max_nesting);

@@ -31,6 +31,7 @@ pub use reserve::ReserveFd;
 pub use response::{Serialized, WithReceipt, WriteJson};
 
 use crate::config::Config;
+use crate::proc::hold::ConnectionHolds;
 use ::jsonrpsee::Methods;
 use connection::Connection;
 use futures_util::FutureExt;
@@ -106,6 +107,36 @@ pub struct Peer {
     /// The number of the connection, unique while the daemon runs.
     pub connection: u64,
     pub seen_exits: SeenExits,
+    /// Each message comes by itself and gets one answer: nothing is known of the client in between.
+    pub is_post: AtomicBool,
+    /// The processes whose output is kept for this client while it is connected.
+    pub holds: ConnectionHolds,
+}
+
+impl Peer {
+    /// Checks that the client can follow output, for `hold`.
+    pub fn check_follows(&self) -> Result<(), RpcError> {
+        if self.is_post.load(Relaxed) {
+            let why =
+                "needs a connection that stays, on which its reader polls: use lines, Content-Length or WebSocket";
+            return Err(RpcError::param("hold", why));
+        }
+        Ok(())
+    }
+}
+
+/// Releases what is kept for a client when its connection ends. If the daemon stops, the client comes back to the next one.
+struct ReleaseHolds {
+    peer: Arc<Peer>,
+    stop: StopSignal,
+}
+
+impl Drop for ReleaseHolds {
+    fn drop(&mut self) {
+        if !self.stop.is_set() {
+            self.peer.holds.close(self.peer.connection);
+        }
+    }
 }
 
 /// The exits that one client was sent while output could still follow. Bounded: it forgets the oldest.
@@ -232,6 +263,10 @@ impl<F: Fn(&Wire) -> &AtomicUsize> Drop for Counted<F> {
 struct StopSignal(watch::Receiver<bool>);
 
 impl StopSignal {
+    fn is_set(&self) -> bool {
+        *self.0.borrow()
+    }
+
     /// Returns when the daemon stops, and at once after that.
     async fn wait(&mut self) {
         // Without a sender nothing could stop the wire any more, so that counts as a stop too.
@@ -310,7 +345,7 @@ fn admit(stream: UnixStream, wire: &Arc<Wire>, stop: &StopSignal, clients: &mut 
         uid: credentials.uid(),
         pid: credentials.pid().unwrap_or(0),
         connection: wire.next.fetch_add(1, Relaxed),
-        seen_exits: SeenExits::default(),
+        ..Peer::default()
     };
     let open = Counted::new(wire, |wire| &wire.open);
     let (wire, stop) = (wire.clone(), stop.clone());
@@ -322,6 +357,8 @@ fn admit(stream: UnixStream, wire: &Arc<Wire>, stop: &StopSignal, clients: &mut 
 
 /// Serves one client, from its first byte to its last.
 async fn client(mut stream: UnixStream, wire: Arc<Wire>, peer: Peer, mut stop: StopSignal) {
+    let peer = Arc::new(peer);
+    let _release = ReleaseHolds { peer: peer.clone(), stop: stop.clone() };
     let deadline = OpeningDeadline::new(wire.limits.first_byte_ms);
     let opening = tokio::select! {
         opening = sniff::read_opening(&mut stream, deadline.at()) => opening,

@@ -2,7 +2,7 @@
 
 #[cfg(feature = "counts")]
 use super::connection::{Connection, Dispatched, Inbox, Transport};
-use super::{Peer, SeenExits, StopSignal, Wire, client};
+use super::{Peer, StopSignal, Wire, client};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -58,7 +58,7 @@ fn own_peer(wire: &Wire) -> Peer {
         uid: wire.own_uid,
         pid: std::process::id() as i32,
         connection: wire.next.fetch_add(1, Relaxed),
-        seen_exits: SeenExits::default(),
+        ..Peer::default()
     }
 }
 

@@ -46,6 +46,7 @@ impl JsonSchema for EventMessage {
 pub(super) fn notifications(generator: &mut SchemaGenerator) -> Value {
     let example = json!({
         "type": "output", "id": "proc_0123456789ab", "cursor": 0, "next_cursor": 6, "stream": "stdout", "data": "hello\n",
+        "name": "web", "at": "2026-11-16T03:28:50.123Z",
     });
     let message = generator.subschema_for::<EventMessage>();
     json!([{

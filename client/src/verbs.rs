@@ -106,10 +106,11 @@ verbs! {
     /// Run a command in the background and print its id
     Exec(cmd::exec::Args) = "exec" {
         group: "Start", parse: Single,
-        ids: NoIds |_| Vec::new(), run: cmd::exec::run,
+        ids: NoIds |args| args.after_ids(), run: cmd::exec::run,
         examples: [
             "toolctl exec --name web --ready-port 8080 --ready-timeout 30s -- ./server",
             "toolctl exec --notify --watch error --watch-re '^FAILED' -c 'make test'",
+            "toolctl exec --queue build --after @last -- make deploy",
         ],
     }
     /// List processes, newest first
@@ -151,6 +152,17 @@ verbs! {
         examples: [
             "toolctl events -f --type exited --type watch_match",
             "toolctl events --consumer me --wait 30s --json | jq -r .id",
+        ],
+    }
+    /// List queues, set their slots, pause and resume them
+    Queue(cmd::queue::Args) = "queue" {
+        group: "Look", parse: All,
+        ids: NoIds |_| Vec::new(), run: cmd::queue::run,
+        examples: [
+            "toolctl queue set build --slots 4",
+            "toolctl exec --queue build -- make test  # waits for a free slot",
+            "toolctl queue",
+            "toolctl queue pause build                # what runs goes on",
         ],
     }
     /// Wait until processes end, print a match, listen or are quiet

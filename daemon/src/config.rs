@@ -79,6 +79,14 @@ pub struct Env {
     pub pass: Vec<String>,
 }
 
+/// One queue.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct QueueConfig {
+    /// Number of its processes that run at the same time.
+    pub slots: u64,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
@@ -93,6 +101,8 @@ pub struct Config {
     /// Web pages that may use HTTP and WebSocket: values of the header `Origin`.
     pub allowed_origins: Vec<String>,
     pub max_running: u64,
+    /// Processes that wait for their turn in queues or for others.
+    pub max_pending: u64,
     pub max_wait_ms: u64,
     pub log_max_bytes: u64,
     /// The longest time for which a shim holds its program back without a daemon that knows the reader.
@@ -113,6 +123,8 @@ pub struct Config {
     pub events: Events,
     pub exec: Exec,
     pub env: Env,
+    /// Queues by name.
+    pub queues: BTreeMap<String, QueueConfig>,
 }
 
 impl Default for Retention {
@@ -174,6 +186,7 @@ impl Default for Config {
             first_byte_ms: 30_000,
             allowed_origins: Vec::new(),
             max_running: 4096,
+            max_pending: 10_000,
             max_wait_ms: 3_600_000,
             log_max_bytes: 256 << 20,
             hold_timeout_ms: 60_000,
@@ -188,8 +201,16 @@ impl Default for Config {
             events: Events::default(),
             exec: Exec::default(),
             env: Env::default(),
+            queues: BTreeMap::new(),
         }
     }
+}
+
+const QUEUE_NAME_RULE: &str = "a name must be letters, digits or . _ - : @ +, and not begin with -";
+
+fn is_queue_name(name: &str) -> bool {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"._-:@+".contains(&b);
+    !name.is_empty() && !name.starts_with('-') && name.bytes().all(plain)
 }
 
 /// The reason why a config was refused, and the place.
@@ -247,6 +268,8 @@ impl Config {
             (self.max_search_ms_per_mib == 0, "max_search_ms_per_mib", "must be at least 1"),
             (self.max_searches == 0, "max_searches", "must be at least 1"),
             (self.max_searches > MAX_SEARCHES, "max_searches", "must be at most 12"),
+            (self.queues.values().any(|queue| queue.slots == 0), "queues", "slots must be at least 1"),
+            (self.queues.keys().any(|name| !is_queue_name(name)), "queues", QUEUE_NAME_RULE),
             (self.exec.max_argv_bytes == 0, "exec.max_argv_bytes", "must be at least 1"),
             (self.exec.max_path_bytes == 0, "exec.max_path_bytes", "must be at least 1"),
             (self.exec.max_name_bytes == 0, "exec.max_name_bytes", "must be at least 1"),
@@ -300,5 +323,8 @@ mod tests {
         assert!(refuse("[retention]\nmax_agee_ms = 3").contains("max_agee_ms"));
         assert!(refuse("max_running = \"many\"").contains("max_running"));
         assert!(refuse("max_batch = 0").contains("max_batch"));
+        assert!(refuse("[queues.build]\nslots = 0").contains("slots must be at least 1"));
+        assert!(refuse("[queues.build]\nslot = 1").contains("slot"));
+        assert!(refuse("[queues.\"a b\"]\nslots = 1").contains("a name must be letters"));
     }
 }

@@ -265,6 +265,7 @@ async fn serve(
     let own_uid = nix::unistd::getuid().as_raw();
     let wire = Wire::with_counter(rpc::module(daemon.clone()), limits, own_uid, connections);
     tokio::spawn(registry.clone().retain());
+    tokio::spawn(registry.clone().run_scheduler());
     tokio::spawn(registry.clone().run_flush());
     tokio::spawn(maintenance::run_flush(journal.clone(), consumers.clone()));
     tokio::spawn(on_disk(maintenance::run_retention(

@@ -123,8 +123,18 @@ fn is_shared(dir: &Path, found: &std::fs::Metadata) -> bool {
 }
 
 /// All that is in a state directory.
-const STATE_ENTRIES: [&str; 8] =
-    ["lock", "socket", "procs", "events", "ready", "retention_clock", "toold.log", "toold.log.1"];
+const STATE_ENTRIES: [&str; 10] = [
+    "lock",
+    "socket",
+    "procs",
+    "events",
+    "ready",
+    "retention_clock",
+    "queues",
+    "queues.tmp",
+    "toold.log",
+    "toold.log.1",
+];
 /// Files in the events' directory that every daemon of this version writes at its first start, and no earlier version.
 const MARKER_FILES: [&str; 2] = ["manifest", "consumers/names"];
 /// Files that are never empty or gone once a marker exists.

@@ -192,6 +192,16 @@ methods! {
     SessionEnd = "session.end" (params::SessionEndParams) -> results::SessionEndResult, [],
         r#"{"session_key": "chat-42"}"#
         => r#"{"session_key":"chat-42","killed":[],"count":0}"#;
+    /// List the queues.
+    /// With their slots, and how many of their processes run and wait.
+    QueuesList = "queues.list" (params::Empty) -> results::QueuesListResult, [],
+        r#"{}"#
+        => r#"{"queues":[{"name":"build","slots":4,"paused":false,"running":4,"pending":12}]}"#;
+    /// Set the slots of a queue, pause or resume it.
+    /// Durable, and stronger than the config.
+    QueuesSet = "queues.set" (params::QueuesSetParams) -> results::Queue, [Limit],
+        r#"{"name": "build", "slots": 4}"#
+        => r#"{"name":"build","slots":4,"paused":false,"running":4,"pending":12}"#;
     /// Push events as notifications `events.event`.
     /// Also output, with `output`. Returns the number of the subscription. `x-notifications` of this document describes the messages.
     EventsSubscribe = "events.subscribe" (params::EventsSubscribeParams) -> u64, [NotFound, AmbiguousId, Limit, Unavailable],

@@ -53,7 +53,7 @@ mod tests {
     fn every_value_of_an_enum_is_listed_in_order_with_its_description() {
         assert_eq!(names::<EventType>(), EventType::ALL.iter().map(|kind| kind.name()).collect::<Vec<_>>());
         assert_eq!(names::<Stream>(), ["stdout", "stderr"]);
-        assert_eq!(names::<Status>(), ["starting", "running", "exited", "lost"]);
+        assert_eq!(names::<Status>(), ["pending", "starting", "running", "exited", "lost"]);
         assert_eq!(names::<IfRunning>(), ["error", "return", "restart"]);
         assert_eq!(of::<EventType>()[0].about.as_deref(), Some("The program runs."));
         assert_eq!(of::<String>(), []);

@@ -127,6 +127,7 @@ pub enum WaitMode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
+    Pending,
     Starting,
     Running,
     Exited,
@@ -233,6 +234,12 @@ params!(
         ready_timeout_ms: Option<i64>,
         /// Publish a `heartbeat` event if there is new output, at most once in this time. At least 60000.
         heartbeat_ms: Option<u64>,
+        /// Start when this queue has a free slot, in the order of the calls. One that is not configured has 1 slot.
+        queue: Option<String>,
+        /// Start when these processes have ended: ids or names.
+        after: Vec<String>,
+        /// The processes in `after` must exit with code 0; if one does not, this one ends with reason `dependency`. Default: true.
+        after_ok: Option<bool>,
         /// An exit that this call returns is acknowledged for this consumer.
         consumer: Option<String>,
     }
@@ -315,9 +322,7 @@ params!(
 );
 
 params!(SignalParams { required { id: String, signal: String } });
-
 params!(process PauseParams { required { id: String } });
-
 params!(process ResumeParams { required { id: String } });
 
 params!(
@@ -334,7 +339,6 @@ params!(
 );
 
 params!(CloseParams { required { id: String } });
-
 params!(ResizeParams { required { id: String, rows: u32, cols: u32 } });
 
 params!(
@@ -375,7 +379,6 @@ params!(
 );
 
 params!(SessionActiveParams { session_key: Option<String>, task_id: Option<String> });
-
 params!(SessionEndParams { required { session_key: String } });
 
 params!(
@@ -426,6 +429,17 @@ params!(EventsAckParams {
         /// Acknowledge all events up to this number.
         seq: u64,
     }
+});
+
+params!(QueuesSetParams {
+    required {
+        /// The queue. A new name makes a new queue.
+        name: String,
+    }
+    /// Number of its processes that run at the same time, at least 1.
+    slots: Option<u64>,
+    /// True: no process is started from it.
+    paused: Option<bool>,
 });
 
 params!(Empty {});

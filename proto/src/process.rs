@@ -27,6 +27,8 @@ pub enum Reason {
     FailedStart,
     /// The exit could not be observed.
     Lost,
+    /// It never ran: a process in `after` did not end well.
+    Dependency,
 }
 
 /// The current standard input of a process.
@@ -54,6 +56,27 @@ pub struct Failure {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub message: Option<String>,
+}
+
+/// The reasons why a pending process waits.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct PendingOn {
+    /// The queue in which it waits for a slot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<String>,
+    /// The processes of `after` that have not ended yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<Vec<ProcId>>,
+    /// The restart that is due.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restart: Option<RestartDue>,
+}
+
+/// The time of a restart.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RestartDue {
+    /// RFC 3339, UTC.
+    pub at: String,
 }
 
 /// The state of a process's watch.
@@ -161,6 +184,9 @@ pub struct Process {
     /// The program is stopped, by `pause`, by a signal or by itself. `resume` continues it.
     #[serde(default)]
     pub stopped: bool,
+    /// The reasons why it waits, while `status` is `pending`.
+    #[serde(default)]
+    pub pending_on: Option<PendingOn>,
     /// Both output streams are at their end.
     pub closed: bool,
     /// The program's own code; 128+n after signal n. Null while unknown.
@@ -170,7 +196,7 @@ pub struct Process {
     pub reason: Option<Reason>,
     pub killed_by: Option<String>,
     pub failure: Option<Failure>,
-    /// RFC 3339, UTC.
+    /// RFC 3339, UTC. Of a process that has not started: the time of the call.
     pub started_at: String,
     pub exited_at: Option<String>,
     pub uptime_ms: u64,
@@ -224,7 +250,9 @@ pub fn is_failure(reason: Option<Reason>, exit_code: Option<i32>) -> bool {
     match reason {
         None | Some(Reason::Killed) => false,
         Some(Reason::Exited) => exit_code != Some(0),
-        Some(Reason::Signaled | Reason::Timeout | Reason::Oom | Reason::FailedStart | Reason::Lost) => true,
+        Some(
+            Reason::Signaled | Reason::Timeout | Reason::Oom | Reason::FailedStart | Reason::Lost | Reason::Dependency,
+        ) => true,
     }
 }
 

@@ -305,7 +305,36 @@ result!(Breaker {
     release_ms: Option<u64>,
 });
 
-result!(Counts { starting: u64, running: u64, exited: u64, lost: u64, connections: u64 });
+result!(Counts {
+    /// Processes that wait for their turn.
+    #[serde(default)]
+    pending: u64,
+    starting: u64,
+    running: u64,
+    exited: u64,
+    lost: u64,
+    connections: u64,
+});
+
+result!(
+    #[schemars(rename = "Queue")]
+    Queue {
+        name: String,
+        /// Number of its processes that may run at the same time.
+        slots: u64,
+        /// True: no process is started from it.
+        paused: bool,
+        /// Processes of the queue that run or are starting.
+        running: u64,
+        /// Processes that wait for their turn in it.
+        pending: u64,
+    }
+);
+
+result!(QueuesListResult {
+    /// By name. A queue is listed if it is configured, was set, or has processes.
+    queues: Vec<Queue>,
+});
 
 result!(DaemonPaths { socket: String, state_dir: String, config: Option<String> });
 

@@ -12,6 +12,7 @@ mod fallback;
 mod hold;
 mod matrix;
 mod pause;
+mod queue;
 mod random;
 mod requests;
 
@@ -38,6 +39,7 @@ fn every_pause_point_in_the_daemon_has_a_crash_case() {
     let mut covered: BTreeSet<String> = matrix::all().iter().map(|case| case.point.name.to_string()).collect();
     covered.insert(discard::POINT.to_string());
     covered.insert(cancel::POINT.to_string());
+    covered.extend(queue::POINTS.iter().map(ToString::to_string));
     covered.extend(requests::POINTS.iter().map(ToString::to_string));
     covered.extend(pause::POINTS.iter().map(ToString::to_string));
     covered.extend(event_files::POINTS.iter().map(ToString::to_string));

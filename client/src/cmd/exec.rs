@@ -5,6 +5,7 @@ use super::options::caller_env;
 use super::options::exec::{self, PtyDefault};
 use super::options::fields::Fields;
 use super::options::ready::{self, Readiness};
+use super::options::turn::TurnOptions;
 use super::wait::signed;
 use crate::args;
 use crate::blocking::CallError;
@@ -31,6 +32,8 @@ const MAX_TAIL_LEN: usize = 4096;
 pub struct Args {
     #[command(flatten)]
     options: exec::Options,
+    #[command(flatten)]
+    turn: TurnOptions,
     /// Wait up to this long for its end, and then show its output too; in a pipe its last lines, on stderr
     #[arg(long = "yield", value_name = "TIME", value_parser = args::duration_ms)]
     yield_ms: Option<u64>,
@@ -43,11 +46,19 @@ pub struct Args {
     what: exec::Program,
 }
 
+impl Args {
+    /// Returns the ids of --after.
+    pub fn after_ids(&mut self) -> Vec<&mut String> {
+        self.turn.after.iter_mut().collect()
+    }
+}
+
 pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     let mut options = args.options;
     let readiness = options.take_readiness();
     let env = options.take_env();
     let mut params = exec::params(args.what, options, PtyDefault::Daemon)?;
+    args.turn.apply(&mut params);
     caller_env::add(&mut params, env, cx)?;
     if let Some(consumer) = &params.consumer {
         super::events::create_consumer(consumer, cx)?;
@@ -135,11 +146,11 @@ fn format_started(result: &results::ExecResult, style: Style) -> String {
         return format!("{}\n", process.id);
     }
     match process.status {
-        Status::Starting | Status::Running if result.output.is_empty() => {
+        Status::Pending | Status::Starting | Status::Running if result.output.is_empty() => {
             // On its own line the hint fits a narrow terminal, ready to be copied.
             poll::headline(process, style) + &format!("  toolctl log -f {}\n", process_ref::typed(process))
         }
-        Status::Starting | Status::Running | Status::Exited | Status::Lost => {
+        Status::Pending | Status::Starting | Status::Running | Status::Exited | Status::Lost => {
             poll::headline(process, style) + &Sanitizer::new(Keep::Nothing).sanitize(&result.output)
         }
     }

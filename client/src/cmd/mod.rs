@@ -19,6 +19,7 @@ pub mod notify;
 pub mod options;
 pub mod pause;
 pub mod poll;
+pub mod queue;
 pub mod resize;
 pub mod resume;
 pub mod run;

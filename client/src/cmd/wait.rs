@@ -253,7 +253,7 @@ pub fn has_ended(process: &Process) -> bool {
 fn is_ended(status: Status) -> bool {
     match status {
         Status::Exited | Status::Lost => true,
-        Status::Starting | Status::Running => false,
+        Status::Pending | Status::Starting | Status::Running => false,
     }
 }
 

@@ -79,7 +79,7 @@ fn state(process: &Process, time: &TimeContext<'_>) -> Vec<Fact> {
             let resume = format!("toolctl resume {}", process.id);
             facts.push(("State", format!("stopped; runs {}; continue it with {resume}", since(&process.started_at))));
         }
-        (Status::Starting | Status::Running, _) | (Status::Exited | Status::Lost, None) => {
+        (Status::Pending | Status::Starting | Status::Running, _) | (Status::Exited | Status::Lost, None) => {
             facts.push(("State", format!("{} {}", status::state(process), since(&process.started_at))));
         }
         (Status::Exited | Status::Lost, Some(end)) => {
@@ -94,6 +94,7 @@ fn state(process: &Process, time: &TimeContext<'_>) -> Vec<Fact> {
             facts.push(("Started", at(&process.started_at) + &ran.unwrap_or_default()));
         }
     }
+    facts.extend(status::waits_for(process).map(|why| ("Waits for", why)));
     facts.extend(process.exit_code.map(|code| ("Exit code", code.to_string())));
     facts.extend(process.killed_by.clone().map(|who| ("Killed by", error_text::option(&who))));
     facts.extend(process.failure.as_ref().map(|f| ("Failure", status::failure(f))));

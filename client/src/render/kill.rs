@@ -10,6 +10,9 @@ pub fn kill(results: &[Killed], style: Style) -> String {
 
 fn line(killed: &Killed, style: Style) -> String {
     let (tint, text) = match killed.status {
+        KillStatus::Killed if end(killed).is_empty() && killed.signals_sent.is_empty() => {
+            (Tint::Good, "killed before it started".to_string())
+        }
         KillStatus::Killed => (Tint::Good, format!("killed{}", end(killed))),
         KillStatus::AlreadyExited => (Tint::Faint, earlier_end(killed)),
         KillStatus::Starting => (Tint::Bad, "not started yet, and its shim does not answer".to_string()),
@@ -56,6 +59,7 @@ mod tests {
             json!({"pid": 7, "ppid": 1, "command": "dd", "state": "D", "threads": 1, "cpu_ms": 0, "rss_bytes": 0});
         let results = json!([
             result("killed", json!(143), json!([])),
+            result("killed", json!(null), json!([])),
             result("already_exited", json!(null), json!([])),
             result("survivors", json!(null), json!([member])),
             {"id": "proc_0123456789ab", "status": "survivors", "signals_sent": [], "survivors": [], "exit_code": null,
@@ -64,7 +68,7 @@ mod tests {
         let results: Vec<Killed> = serde_json::from_value(results).expect("whole results");
         assert_eq!(
             kill(&results, Style::plain()),
-            "proc_0123456789ab killed (exited 143)\nproc_0123456789ab had already ended\nproc_0123456789ab not dead: 7 D dd\n\
+            "proc_0123456789ab killed (exited 143)\nproc_0123456789ab killed before it started\nproc_0123456789ab had already ended\nproc_0123456789ab not dead: 7 D dd\n\
              proc_0123456789ab not dead: some are left\n"
         );
     }

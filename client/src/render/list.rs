@@ -78,7 +78,7 @@ pub fn list(rows: &[Row<'_>], now_ms: u64, style: Style) -> String {
         EVENTS => rows.iter().any(|row| watch::has_details(row.process)),
         SESSION => rows.iter().any(|row| row.process.session_key.is_some()),
         LABELS => rows.iter().any(|row| !row.process.labels.is_empty()),
-        OUTPUT => rows.iter().any(|row| last_line(row.preview).is_some()),
+        OUTPUT => rows.iter().any(|row| last_line(row.preview).is_some() || status::waits_for(row.process).is_some()),
         // The others always have content.
         _ => true,
     };
@@ -107,7 +107,7 @@ fn cells(row: &Row<'_>, now_ms: u64) -> [Cell; COLUMNS] {
         Cell::new(process.session_key.as_deref().unwrap_or("-")),
         Cell::new(&labels(process)),
         Cell::new(&process.command),
-        Cell::tinted(&output(row.preview), Tint::Faint),
+        Cell::tinted(&output(row), Tint::Faint),
     ]
 }
 
@@ -116,9 +116,10 @@ fn labels(process: &Process) -> String {
     if pairs.is_empty() { "-".into() } else { pairs.join(",") }
 }
 
-/// Returns the last line of the output. Of one that is not text only that fact: escaped, it would fill the row.
-fn output(preview: &str) -> String {
-    let Some(line) = last_line(preview) else { return "-".into() };
+/// Returns the last line of the output, or what a process without any waits for. Of one that is not text only that fact: escaped, it would fill the row.
+fn output(row: &Row<'_>) -> String {
+    let waits = || status::waits_for(row.process).map_or_else(|| "-".into(), |why| format!("waits for {why}"));
+    let Some(line) = last_line(row.preview) else { return waits() };
     let is_binary = |c: &char| *c == char::REPLACEMENT_CHARACTER || c.is_control() && *c != '\t';
     let binary = line.chars().filter(is_binary).count();
     if binary * BINARY_SHARE > line.chars().count() { "(binary)".into() } else { line }

@@ -8,6 +8,7 @@ pub mod limits;
 pub mod list;
 pub mod poll;
 pub mod progress_line;
+pub mod queue;
 pub mod sanitize;
 pub mod status;
 pub mod table;

@@ -4,12 +4,16 @@ use super::Tint;
 use super::text::escape_control;
 use super::time::{duration, exact};
 use crate::error_text;
+use toold_proto::ProcId;
 use toold_proto::params::{self, Status};
 use toold_proto::process::{Failure, Process, Reason};
 
 /// Describes status and exit: `running 5m`, `stopped, running 5m`, `exited 0`, `killed SIGTERM`, `timeout`, `failed_start`, `lost`.
 pub fn describe(process: &Process) -> String {
     match process.status {
+        Status::Pending => {
+            waits_for(process).map_or_else(|| "pending".into(), |why| format!("pending, waits for {why}"))
+        }
         Status::Starting => "starting".into(),
         Status::Running if process.stopped => format!("stopped, running {}", duration(process.uptime_ms)),
         Status::Running => format!("running {}", duration(process.uptime_ms)),
@@ -22,15 +26,32 @@ pub fn describe(process: &Process) -> String {
             Some(Reason::Oom) => "oom".into(),
             Some(Reason::FailedStart) => "failed_start".into(),
             Some(Reason::Lost) => "lost".into(),
+            Some(Reason::Dependency) => "dependency".into(),
         },
     }
+}
+
+/// Describes what a pending process waits for: `a slot of queue build`, `the end of proc_0123456789ab`.
+pub fn waits_for(process: &Process) -> Option<String> {
+    let pending = process.pending_on.as_ref()?;
+    let ids =
+        |ids: &Vec<ProcId>| format!("the end of {}", ids.iter().map(ProcId::to_string).collect::<Vec<_>>().join(", "));
+    let all = [
+        pending.after.as_ref().map(ids),
+        pending.restart.as_ref().map(|restart| format!("its restart at {}", escape_control(&restart.at))),
+        pending.queue.as_ref().map(|queue| format!("a slot of queue {}", escape_control(queue))),
+    ];
+    let all: Vec<String> = all.into_iter().flatten().collect();
+    (!all.is_empty()).then(|| all.join(", "))
 }
 
 /// Returns the state in one term, as STATE shows it: the reason of an end, else the status. `toolctl help states` lists them.
 pub fn state(process: &Process) -> String {
     let term = match (process.status, process.reason) {
         (Status::Running, _) if process.stopped => "stopped",
-        (Status::Starting | Status::Running | Status::Lost, _) | (Status::Exited, None) => name(process.status),
+        (Status::Pending | Status::Starting | Status::Running | Status::Lost, _) | (Status::Exited, None) => {
+            name(process.status)
+        }
         (Status::Exited, Some(why)) => reason(why),
     };
     term.to_owned()
@@ -64,6 +85,7 @@ pub fn unusual_exit(process: &Process, exec: &params::ExecParams) -> Option<Stri
             Some(format!("{id} did not start{}", why.unwrap_or_default()))
         }
         Reason::Lost => Some(format!("{id} is lost: {}", lost_cause(process))),
+        Reason::Dependency => Some(format!("{id} did not start: a process that it waited for did not end well")),
     }
 }
 
@@ -83,6 +105,7 @@ pub fn lost_cause(process: &Process) -> String {
 /// Returns the protocol's name of a status: `running`, `exited`, ...
 pub fn name(status: Status) -> &'static str {
     match status {
+        Status::Pending => "pending",
         Status::Starting => "starting",
         Status::Running => "running",
         Status::Exited => "exited",
@@ -100,12 +123,13 @@ pub fn reason(reason: Reason) -> &'static str {
         Reason::Oom => "oom",
         Reason::FailedStart => "failed_start",
         Reason::Lost => "lost",
+        Reason::Dependency => "dependency",
     }
 }
 
 pub fn tint(process: &Process) -> Tint {
     match (process.status, process.exit_code) {
-        (Status::Starting | Status::Running, _) => Tint::Busy,
+        (Status::Pending | Status::Starting | Status::Running, _) => Tint::Busy,
         (Status::Exited, Some(0)) => Tint::Good,
         (Status::Exited | Status::Lost, _) => Tint::Bad,
     }

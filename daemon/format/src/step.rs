@@ -14,6 +14,10 @@ pub const FORK: u32 = 24;
 pub const MEMORY: u32 = 25;
 pub const LAUNCH: u32 = 26;
 pub const RECORD: u32 = 27;
+/// It ended while it waited for its turn. The errno is the code of the cause.
+pub const PENDING: u32 = 28;
+/// Its environment values were in the memory of a daemon that died.
+pub const ENVIRONMENT: u32 = 29;
 
 pub fn name(step: u32) -> &'static str {
     match step {
@@ -31,6 +35,8 @@ pub fn name(step: u32) -> &'static str {
         MEMORY => "memory",
         LAUNCH => "launch",
         RECORD => "record",
+        PENDING => "pending",
+        ENVIRONMENT => "environment",
         // A step of a later version.
         _ => "unknown",
     }

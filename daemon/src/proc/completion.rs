@@ -78,7 +78,9 @@ pub fn acknowledge_exit(
 pub fn output_end(state: &State) -> u64 {
     match state.phase {
         Phase::Exited { exit, .. } => exit.end.min(state.progress.counts.end),
-        Phase::Starting | Phase::Running | Phase::Failed { .. } | Phase::Lost { .. } => state.progress.counts.end,
+        Phase::Pending | Phase::Starting | Phase::Running | Phase::Failed { .. } | Phase::Lost { .. } => {
+            state.progress.counts.end
+        }
     }
 }
 

@@ -186,6 +186,8 @@ async fn wait_match(proc: &Arc<Proc>, patterns: Arc<Patterns>) -> Result<Reached
 
 async fn wait_port(proc: &Proc, port: u16) -> Reached {
     let mut updates = proc.subscribe();
+    // Without a shim there is nothing to search.
+    let _ = updates.wait_for(|state| state.phase != Phase::Pending).await;
     let mut pause = MIN_PORT_INTERVAL;
     loop {
         updates.mark_unchanged();
@@ -221,7 +223,7 @@ async fn find_listener(shim: i32, port: u16) -> Option<Listener> {
 /// then, and the timer is set again: a flood costs no more than silence.
 async fn wait_quiet(proc: &Proc, ms: u64) -> Reached {
     let mut updates = proc.subscribe();
-    let _ = updates.wait_for(|state| state.phase != Phase::Starting).await;
+    let _ = updates.wait_for(|state| !matches!(state.phase, Phase::Pending | Phase::Starting)).await;
     loop {
         let state = proc.state();
         if state.has_ended() {
@@ -240,7 +242,7 @@ async fn wait_quiet(proc: &Proc, ms: u64) -> Reached {
 fn last_output_ms(proc: &Proc, state: &State) -> u64 {
     let counts = state.progress.counts;
     if counts.end == 0 {
-        return proc.spec.created_ms;
+        return proc.started_ms();
     }
     // Bytes that could not be written are not in the log, but they are counted in the record.
     let prefix = if counts.unstored > 0 { "record" } else { "log" };
@@ -248,5 +250,5 @@ fn last_output_ms(proc: &Proc, state: &State) -> u64 {
     let files = entries.filter(|e| e.file_name().as_encoded_bytes().starts_with(prefix.as_bytes()));
     let times = files.filter_map(|e| e.metadata().ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok());
     let newest = times.map(|time| time.as_millis() as u64 + FILE_TIME_TICK_MS).max();
-    newest.unwrap_or(proc.spec.created_ms)
+    newest.unwrap_or(proc.started_ms())
 }

@@ -1,6 +1,7 @@
-//! The parts that all processes share to publish events: the journal, the gate for watch matches, buffers to read output, and
-//! the places for searches.
+//! The parts that all processes share to publish events: the journal, the gate for watch matches, buffers to read output, the
+//! places for searches, and the signal of an end.
 
+use super::pending::EndSignal;
 use super::search_pool::SearchPool;
 use super::watch_gate::WatchGate;
 use crate::clock::{mono_ms, retention_ms, wall_ms};
@@ -18,11 +19,13 @@ pub struct EventSink {
     pub watch_gate: WatchGate,
     pub buffers: BufferPool,
     pub searches: SearchPool,
+    /// Reports ends to the scheduler of pending processes.
+    pub ends: EndSignal,
 }
 
 impl EventSink {
     pub fn new(journal: Arc<Journal>, watch_gate: WatchGate, searches: SearchPool) -> EventSink {
-        EventSink { journal, watch_gate, buffers: BufferPool::default(), searches }
+        EventSink { journal, watch_gate, buffers: BufferPool::default(), searches, ends: EndSignal::default() }
     }
 }
 

@@ -4,6 +4,7 @@ use super::checkpoint::Checkpoint;
 use super::control::Control;
 use super::event_sink::EventSink;
 use super::hold::Hold;
+use super::pending::PendingCell;
 use super::state::{State, Update};
 use super::tree;
 use super::watcher::WatchTask;
@@ -75,6 +76,8 @@ pub enum NoReply {
     Unresponsive,
     /// The shim cannot be reached from here, see `Proc::unreachable`.
     Unreachable,
+    /// It waits for its turn, and has no shim yet.
+    Pending,
 }
 
 /// Time without a reply after which the shim is checked: a stopped one is continued.
@@ -97,7 +100,7 @@ pub struct Proc {
     state: watch::Sender<State>,
     /// The record, for the shim's own counts. None after the shim exited.
     record: Mutex<Option<Arc<Record>>>,
-    inbox: Mutex<Option<mpsc::Sender<Command>>>,
+    pub(super) inbox: Mutex<Option<mpsc::Sender<Command>>>,
     /// Offset beyond which output was requested from the shim.
     output_request: AtomicU64,
     pub wake: Notify,
@@ -116,6 +119,8 @@ pub struct Proc {
     preview: Mutex<Option<Box<Preview>>>,
     /// None in almost all processes.
     trouble: Mutex<Option<Box<Trouble>>>,
+    /// The wait for its turn. None: it started at once.
+    pub(super) pending: Option<Box<PendingCell>>,
 }
 
 /// The troubles of a process.
@@ -155,10 +160,9 @@ pub struct ProcInit {
 impl Proc {
     /// Creates a process with a task. The receiver is for the task.
     pub fn new(start: ProcInit) -> (Proc, mpsc::Receiver<Command>) {
-        let (send, receive) = mpsc::channel(INBOX_LEN);
-        let mut proc = Proc::without_task(start);
-        proc.inbox = Mutex::new(Some(send));
-        (proc, receive)
+        let proc = Proc::without_task(start);
+        let inbox = proc.open_inbox();
+        (proc, inbox)
     }
 
     /// Returns the end of the output for a list, if it was read and the output has not grown since.
@@ -187,10 +191,11 @@ impl Proc {
         }
     }
 
-    /// Creates a process that has ended.
+    /// Creates a process that has ended, or waits for its turn.
     pub fn without_task(start: ProcInit) -> Proc {
         let ProcInit { spec, dir, state, checkpoint, sink, patterns, damage } = start;
         let hold = spec.hold.then(Box::default);
+        let pending = spec.pending.as_ref().map(|_| Box::default());
         let watch_task = (!spec.watch.is_empty()).then(|| Box::new(WatchTask::new(patterns)));
         Proc {
             spec,
@@ -210,6 +215,7 @@ impl Proc {
             input: watch::Sender::new(0),
             preview: Mutex::new(None),
             trouble: Mutex::new((!damage.is_empty()).then(|| Box::new(Trouble { damage, ..Trouble::default() }))),
+            pending,
         }
     }
 
@@ -389,7 +395,7 @@ impl Proc {
     }
 
     /// Closes the inbox: the task ends, and nothing can be requested any more.
-    pub(super) fn close_inbox(&self) {
+    pub fn close_inbox(&self) {
         // A lock is poisoned only if a holder panicked, and no holder does more than read or take.
         if let Ok(mut inbox) = self.inbox.lock() {
             inbox.take();
@@ -400,7 +406,7 @@ impl Proc {
     }
 
     async fn request<T>(&self, wait_ms: u64, make: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, NoReply> {
-        let inbox = self.inbox.lock().ok().and_then(|i| i.clone()).ok_or(NoReply::Gone)?;
+        let inbox = self.inbox.lock().ok().and_then(|i| i.clone()).ok_or_else(|| self.no_inbox())?;
         if self.unreachable().is_some() {
             return Err(NoReply::Unreachable);
         }

@@ -17,7 +17,7 @@ const MAX_OUTPUT_CHARS: usize = 200;
 /// Publishes heartbeats until the program ends.
 pub async fn run(proc: Arc<Proc>) {
     let Some(every) = proc.spec.heartbeat_ms else { return };
-    let began = mono_ms().saturating_sub(wall_ms().saturating_sub(proc.spec.created_ms));
+    let began = mono_ms().saturating_sub(wall_ms().saturating_sub(proc.started_ms()));
     let mut state_changes = proc.subscribe();
     loop {
         state_changes.mark_unchanged();

@@ -1,11 +1,14 @@
 //! Kills whole trees, and proves that they are empty: also a tree whose shim cannot act.
 
 use super::handle::{Kill, KillResult, NoReply};
-use super::state::{Phase, State};
+use super::pending::{PendingEnd, PendingLaunch};
+use super::state::{Phase, State, never_ran};
 use super::{Proc, reach, tree, view};
+use crate::clock::wall_ms;
 use futures_util::future::join_all;
 use std::sync::Arc;
 use std::time::Duration;
+use toold_format::slots::Exit;
 use toold_proto::results::{KillStatus, Killed};
 
 /// Default time between SIGTERM and SIGKILL.
@@ -28,10 +31,35 @@ const ORPHANS_NOTE: &str = "the shim died, and no zygote or daemon above it was 
 
 /// Kills trees concurrently. Returns when each is known to be empty, or to have survivors.
 pub async fn kill_all(procs: Vec<Arc<Proc>>, kill: Kill) -> Vec<Killed> {
-    join_all(procs.into_iter().map(|proc| async move { kill_one(&proc, kill).await })).await
+    // Before anything of them ends: one that waits could get the slot of another that is killed.
+    let claims: Vec<_> = procs.iter().map(|proc| proc.claim_pending()).collect();
+    let kills = procs.into_iter().zip(claims).map(|(proc, claim)| async move {
+        match claim {
+            Some(launch) => kill_pending(&proc, launch, kill).await,
+            None => kill_one(&proc, kill).await,
+        }
+    });
+    join_all(kills).await
 }
 
-async fn kill_one(proc: &Proc, kill: Kill) -> Killed {
+/// Ends a process that waits for its turn: nothing has to be signalled.
+async fn kill_pending(proc: &Arc<Proc>, launch: Box<PendingLaunch>, kill: Kill) -> Killed {
+    let exit = Exit { by_uid: kill.uid, by_pid: kill.pid, ..never_ran(kill.cause, wall_ms()) };
+    proc.end_pending(launch, PendingEnd::Canceled(exit)).await;
+    let outcome = view::outcome(&proc.spec, &proc.published_state());
+    Killed {
+        id: proc.spec.id,
+        status: KillStatus::Killed,
+        signals_sent: Vec::new(),
+        survivors: Vec::new(),
+        exit_code: outcome.exit_code,
+        signal: outcome.signal,
+        reason: outcome.reason,
+        note: None,
+    }
+}
+
+async fn kill_one(proc: &Arc<Proc>, kill: Kill) -> Killed {
     let mut state_changes = proc.subscribe();
     let was_final = proc.published_state().is_final();
     let mut proven = true;
@@ -40,6 +68,13 @@ async fn kill_one(proc: &Proc, kill: Kill) -> Killed {
         match proc.kill(kill).await {
             Ok(result) => break result,
             Err(_) if proc.published_state().is_final() => break unanswered(proc, &kill, was_final),
+            // Its record is being written, or another caller starts or ends it.
+            Err(NoReply::Pending) => {
+                if let Some(launch) = proc.claim_pending() {
+                    return kill_pending(proc, launch, kill).await;
+                }
+                let _ = tokio::time::timeout(RECONNECT_WAIT, state_changes.changed()).await;
+            }
             // The connection to its shim broke: try again on the next one.
             Err(NoReply::Gone) => {
                 let _ = tokio::time::timeout(RECONNECT_WAIT, state_changes.changed()).await;

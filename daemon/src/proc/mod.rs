@@ -18,6 +18,7 @@ pub mod lost;
 pub mod monitors;
 mod needs_input;
 pub mod output;
+pub mod pending;
 pub mod publish;
 mod reach;
 pub mod search;

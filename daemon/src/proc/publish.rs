@@ -151,7 +151,7 @@ impl Proc {
             signal: outcome.signal,
             reason: outcome.reason,
             killed_by: outcome.killed_by,
-            duration_ms: state.ended_ms().unwrap_or(0).saturating_sub(self.spec.created_ms),
+            duration_ms: self.uptime_ms(state, 0),
             suppressed: checkpoint.as_ref().map(|checkpoint| checkpoint.limiter.pending),
             unseen_bytes: checkpoint.as_ref().map(|checkpoint| checkpoint.unscanned_bytes),
             failure: outcome.failure,
@@ -169,7 +169,7 @@ enum Due {
 
 /// Returns the next lifecycle event that `state` calls for.
 fn next_due(checkpoint: &Checkpoint, state: &State) -> Option<Due> {
-    let ran = state.pid > 0 && !matches!(state.phase, Phase::Starting | Phase::Failed { .. });
+    let ran = state.pid > 0 && !matches!(state.phase, Phase::Pending | Phase::Starting | Phase::Failed { .. });
     if ran && !checkpoint.started {
         return Some(Due::Started);
     }

@@ -1,12 +1,14 @@
 //! The state of a process and its transitions. Pure: no clock, no files.
 
 use crate::store::record::Facts;
-use toold_format::slots::{Exit, Launch, Progress, Stage};
+use toold_format::slots::{Cause, Exit, Launch, Progress, Stage};
 use toold_format::step;
 
 /// The phase of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
+    /// It waits for its turn: nothing is launched.
+    Pending,
     Starting,
     Running,
     /// `gone`: nothing of its tree is left, and its output is closed.
@@ -79,16 +81,42 @@ pub struct State {
 /// A change that the shim, the record or the task reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Update {
-    Started { pid: i32, shim_pid: i32, ticks: u64 },
-    Failed { step: u32, errno: i32, at_ms: u64 },
+    /// Its turn has come.
+    Launching,
+    /// It ended while it waited for its turn.
+    Canceled(Exit),
+    Started {
+        pid: i32,
+        shim_pid: i32,
+        ticks: u64,
+    },
+    Failed {
+        step: u32,
+        errno: i32,
+        at_ms: u64,
+    },
     Output(Progress),
-    Exited { exit: Exit, progress: Progress },
+    Exited {
+        exit: Exit,
+        progress: Progress,
+    },
     Closed(Progress),
     Gone,
-    Adopted { shim_pid: i32, pid: i32, progress: Progress, exit: Option<Exit>, closed: bool },
+    Adopted {
+        shim_pid: i32,
+        pid: i32,
+        progress: Progress,
+        exit: Option<Exit>,
+        closed: bool,
+    },
     Unreachable,
     TreeUnknown,
-    Lost { at_ms: u64, wait_status: Option<i32>, cause: LostCause, progress: Progress },
+    Lost {
+        at_ms: u64,
+        wait_status: Option<i32>,
+        cause: LostCause,
+        progress: Progress,
+    },
 }
 
 impl State {
@@ -105,6 +133,11 @@ impl State {
         }
     }
 
+    /// Returns the state of a process that waits for its turn.
+    pub fn pending(progress: Progress) -> State {
+        State { phase: Phase::Pending, ..State::new(progress) }
+    }
+
     /// Returns the state that a record describes.
     pub fn from_facts(facts: &Facts) -> State {
         let mut state = State::new(facts.progress.unwrap_or_default());
@@ -118,11 +151,12 @@ impl State {
         };
         state.pid = launch.pid;
         state.shim_pid = launch.shim_pid;
-        state.ticks = launch.ticks;
+        state.ticks = if launch.pid > 0 { launch.ticks } else { 0 };
         state.closed = facts.closed_ms.is_some();
         let Launch { stage, step, errno, at_ms, .. } = launch;
         state.tree_unknown = stage == Stage::Lost && step & LOST_TREE_UNKNOWN != 0;
         state.phase = match (stage, facts.exit) {
+            (Stage::Failed, _) if step == step::PENDING => Phase::Exited { exit: canceled_exit(&launch), gone: true },
             (Stage::Failed, _) => Phase::Failed { step, errno, at_ms },
             (_, Some(exit)) => Phase::Exited { exit, gone: false },
             (Stage::Lost, None) => {
@@ -140,7 +174,7 @@ impl State {
 
     /// Returns true if the program does not run any more, or never did.
     pub fn has_ended(&self) -> bool {
-        !matches!(self.phase, Phase::Starting | Phase::Running)
+        !matches!(self.phase, Phase::Pending | Phase::Starting | Phase::Running)
     }
 
     /// Returns true if output of the program waits until its reader has read.
@@ -156,7 +190,7 @@ impl State {
     /// Returns true if the state never changes again.
     pub fn is_final(&self) -> bool {
         match self.phase {
-            Phase::Starting | Phase::Running => false,
+            Phase::Pending | Phase::Starting | Phase::Running => false,
             Phase::Exited { gone, .. } => gone,
             Phase::Failed { .. } | Phase::Lost { .. } => true,
         }
@@ -165,7 +199,7 @@ impl State {
     /// Returns the end of the program in milliseconds since 1970.
     pub fn ended_ms(&self) -> Option<u64> {
         match self.phase {
-            Phase::Starting | Phase::Running => None,
+            Phase::Pending | Phase::Starting | Phase::Running => None,
             Phase::Exited { exit, .. } => Some(exit.at_ms),
             Phase::Failed { at_ms, .. } | Phase::Lost { at_ms, .. } => Some(at_ms),
         }
@@ -184,8 +218,19 @@ impl State {
                 self.ticks = ticks;
                 self.detached = false;
             }
+            Update::Launching => {
+                if self.phase == Phase::Pending {
+                    self.phase = Phase::Starting;
+                }
+            }
+            Update::Canceled(exit) => {
+                if self.phase == Phase::Pending {
+                    self.phase = Phase::Exited { exit, gone: true };
+                    self.closed = true;
+                }
+            }
             Update::Failed { step, errno, at_ms } => {
-                if self.phase == Phase::Starting {
+                if matches!(self.phase, Phase::Pending | Phase::Starting) {
                     self.phase = Phase::Failed { step, errno, at_ms };
                     self.closed = true;
                 }
@@ -252,6 +297,39 @@ impl State {
     }
 }
 
+/// The wait status of a program that never ran: neither an exit nor a signal.
+pub const NO_WAIT_STATUS: i32 = 0x7f;
+
+/// Returns the launch slot of a process that ended while it waited for its turn. One slot has all of it, and a shim that
+/// comes too late finds the launch over.
+pub fn canceled_launch(exit: &Exit) -> Launch {
+    let by = u64::from(exit.by_uid) << 32 | u64::from(exit.by_pid as u32);
+    let (step, errno, at_ms) = (step::PENDING, exit.cause.code() as i32, exit.at_ms);
+    Launch { stage: Stage::Failed, shim_pid: 0, pid: 0, ticks: by, step, errno, at_ms, stdin_inode: 0 }
+}
+
+/// Returns the end that `canceled_launch` encoded.
+fn canceled_exit(launch: &Launch) -> Exit {
+    let (cause, by) = (Cause::from_code(launch.errno as u32), launch.ticks);
+    Exit { by_uid: (by >> 32) as u32, by_pid: by as u32 as i32, ..never_ran(cause, launch.at_ms) }
+}
+
+/// Returns the end of a process that never ran.
+pub fn never_ran(cause: Cause, at_ms: u64) -> Exit {
+    Exit {
+        wait_status: NO_WAIT_STATUS,
+        cause,
+        oom: false,
+        by_uid: 0,
+        by_pid: 0,
+        at_ms,
+        end: 0,
+        cpu_us: 0,
+        max_rss_kib: 0,
+        oom_kills: 0,
+    }
+}
+
 /// In a launch slot with stage `Lost`, this bit of the step means that `errno` holds the wait status.
 pub const LOST_WITH_STATUS: u32 = 1;
 /// And this one that processes of the tree may be left.
@@ -295,6 +373,25 @@ pub mod tests {
         assert!(state.closed && !state.is_final());
         state.step(&Update::Gone);
         assert!(state.is_final() && state.progress == progress(9));
+    }
+
+    #[test]
+    fn the_end_of_a_pending_process_reads_back_from_its_launch_slot() {
+        for cause in [Cause::Client, Cause::SessionEnd, Cause::Shutdown, Cause::Dependency] {
+            let end = Exit { by_uid: u32::MAX, by_pid: 77, ..never_ran(cause, 9) };
+            assert_eq!(canceled_exit(&canceled_launch(&end)), end);
+        }
+    }
+
+    #[test]
+    fn only_a_process_that_still_waits_is_canceled() {
+        let mut state = State::pending(progress(0));
+        assert!(!state.has_ended() && !state.is_final());
+        let end = Update::Canceled(never_ran(Cause::Client, 9));
+        let mut canceled = state;
+        assert!(canceled.step(&end) && canceled.is_final() && canceled.closed);
+        assert!(state.step(&Update::Launching) && state.phase == Phase::Starting);
+        assert!(!state.step(&end), "its turn had come");
     }
 
     #[test]

@@ -271,10 +271,14 @@ impl Task {
             })
             .await;
         }
-        if next.has_ended() {
+        let has_ended = next.has_ended() && !self.proc.published_state().has_ended();
+        if has_ended {
             self.running_guard = None;
         }
         self.proc.publish_state(next);
+        if has_ended {
+            self.proc.sink.ends.ended.notify_one();
+        }
         match update {
             Update::Started { pid, .. } | Update::Adopted { pid, exit: None, .. } => {
                 self.pidfd = self.pidfd.take().or_else(|| crate::sys::pidfd_open(pid).ok());
@@ -287,7 +291,9 @@ impl Task {
             Update::Lost { wait_status, .. } => warn!(%id, ?wait_status, "lost: the shim died"),
             Update::Unreachable => warn!(%id, why = self.proc.unreachable(), "the shim lives but does not answer"),
             Update::TreeUnknown => warn!(%id, "processes that left the session of the program may be alive"),
-            Update::Output(_) | Update::Closed(_) | Update::Gone => debug!(%id, ?update, "update"),
+            Update::Launching | Update::Canceled(_) | Update::Output(_) | Update::Closed(_) | Update::Gone => {
+                debug!(%id, ?update, "update");
+            }
         }
     }
 

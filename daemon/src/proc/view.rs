@@ -19,6 +19,9 @@ use toold_proto::time::rfc3339;
 const FIRST_REAL_TIME: i32 = 34;
 const LAST_SIGNAL: i32 = 64;
 
+/// The failure of a pending process whose environment values were in the memory of a daemon that died.
+const ENVIRONMENT_LOST: &str = "environment lost";
+
 /// Returns the name of a signal: `SIGKILL`, `SIGRTMIN+3`.
 pub fn signal_name(number: i32) -> String {
     match nix::sys::signal::Signal::try_from(number) {
@@ -65,6 +68,7 @@ fn reason(exit: &Exit) -> Reason {
     match exit.cause {
         _ if exit.oom => Reason::Oom,
         Cause::Client | Cause::SessionEnd | Cause::Shutdown => Reason::Killed,
+        Cause::Dependency => Reason::Dependency,
         Cause::Timeout | Cause::Idle => Reason::Timeout,
         Cause::Itself if libc::WIFSIGNALED(exit.wait_status) => Reason::Signaled,
         Cause::Itself => Reason::Exited,
@@ -74,7 +78,7 @@ fn reason(exit: &Exit) -> Reason {
 fn killed_by(exit: &Exit) -> Option<String> {
     let caller = format!("uid {} pid {}", exit.by_uid, exit.by_pid);
     match exit.cause {
-        Cause::Itself => None,
+        Cause::Itself | Cause::Dependency => None,
         Cause::Client => Some(format!("client {caller}")),
         Cause::SessionEnd => Some(format!("session.end by {caller}")),
         Cause::Shutdown => Some(format!("daemon.shutdown by {caller}")),
@@ -93,6 +97,11 @@ pub fn failure(spec: &Spec, failed: u32, errno: i32) -> Failure {
         _ => spec.program.clone(),
     };
     let step = step::name(failed);
+    if failed == step::ENVIRONMENT {
+        let message = "its environment values were in the memory of a daemon that ended before its turn came";
+        let (step, error, message) = (step.into(), ENVIRONMENT_LOST.into(), Some(message.into()));
+        return Failure { step, errno, error, path, message };
+    }
     let message = format!("{step} {path}: {}", std::io::Error::from_raw_os_error(errno));
     failure_of(step, errno, path, message)
 }
@@ -140,7 +149,9 @@ pub fn is_stopped(spec: &Spec, state: &State) -> bool {
     match (state.phase, shim_level::reports_stops(spec.shim_level)) {
         (Phase::Running, true) => state.progress.stopped,
         (Phase::Running, false) => tree::is_stopped(state.pid, state.ticks),
-        (Phase::Starting | Phase::Exited { .. } | Phase::Failed { .. } | Phase::Lost { .. }, _) => false,
+        (Phase::Pending | Phase::Starting | Phase::Exited { .. } | Phase::Failed { .. } | Phase::Lost { .. }, _) => {
+            false
+        }
     }
 }
 
@@ -169,7 +180,7 @@ pub struct Outcome {
 
 pub fn outcome(spec: &Spec, state: &State) -> Outcome {
     match state.phase {
-        Phase::Starting | Phase::Running => Outcome::default(),
+        Phase::Pending | Phase::Starting | Phase::Running => Outcome::default(),
         Phase::Exited { exit, .. } => {
             let (exit_code, signal) = decode(exit.wait_status);
             let core_dumped = libc::WIFSIGNALED(exit.wait_status) && libc::WCOREDUMP(exit.wait_status);
@@ -192,6 +203,7 @@ pub fn outcome(spec: &Spec, state: &State) -> Outcome {
 impl State {
     pub fn status(&self) -> Status {
         match self.phase {
+            Phase::Pending => Status::Pending,
             Phase::Starting => Status::Starting,
             Phase::Running => Status::Running,
             Phase::Exited { .. } | Phase::Failed { .. } => Status::Exited,
@@ -281,6 +293,7 @@ impl Proc {
             pid: (state.pid > 0).then_some(state.pid),
             status: state.status(),
             stopped: is_stopped(spec, state),
+            pending_on: self.pending_on(state),
             closed: state.closed,
             exit_code,
             signal,
@@ -288,9 +301,9 @@ impl Proc {
             reason,
             killed_by,
             failure,
-            started_at: rfc3339(spec.created_ms),
+            started_at: rfc3339(self.started_ms()),
             exited_at: ended.map(rfc3339),
-            uptime_ms: ended.unwrap_or(now_ms).saturating_sub(spec.created_ms),
+            uptime_ms: self.uptime_ms(state, now_ms),
             pty: spec.pty.is_some(),
             pty_size: spec.pty.map(size),
             stdin: stdin(spec, state),

@@ -70,6 +70,7 @@ impl Registry {
         }
         drop(permits);
         self.verify_in_background();
+        self.end_without_environment().await;
         if !unread.is_empty() {
             tokio::spawn(on_disk(self.clone().retry_unread(unread, tail)));
         }
@@ -150,6 +151,9 @@ impl Registry {
                         dirs.extend(self.adopt_one(scanned, dir, &tail));
                     }
                     self.verify_in_background();
+                    self.end_without_environment().await;
+                    // A pending process may have waited for one of these.
+                    self.pended.notify_one();
                 }
                 Err(e) => tracing::warn!(%e, "failed to read records; trying again"),
             }
@@ -169,8 +173,9 @@ impl Registry {
                 let requests = std::mem::take(&mut loaded.requests);
                 cgroup::remove(&loaded.spec.cgroups);
                 let (restored, unreadable) = (loaded.lost_checkpoint, loaded.unreadable.clone());
-                let unverified = loaded.unverified;
+                let (unverified, started_ms) = (loaded.unverified, loaded.started_ms);
                 let proc = Arc::new(Proc::without_task(self.init_of(*loaded, tail)));
+                proc.set_started_ms(started_ms);
                 proc.set_unreadable(unreadable);
                 self.insert_adopted(&proc, requests, restored);
                 self.queue_found(&proc);
@@ -182,6 +187,13 @@ impl Registry {
                 if !proc.is_scanned(&proc.published_state()) {
                     tokio::spawn(on_disk(watcher::run(proc)));
                 }
+            }
+            Scanned::Pending { mut loaded, locked, nonce } => {
+                let requests = std::mem::take(&mut loaded.requests);
+                let restored = loaded.lost_checkpoint;
+                let proc = Arc::new(Proc::without_task(self.init_of(*loaded, tail)));
+                self.insert_adopted(&proc, requests, restored);
+                self.adopt_pending(&proc, locked, nonce);
             }
             Scanned::NeverStarted(locked) => {
                 hooks::at("recovery.discard");
@@ -204,9 +216,10 @@ impl Registry {
             Scanned::Open { mut loaded, record, nonce } => {
                 let requests = std::mem::take(&mut loaded.requests);
                 let (running, restored) = (!loaded.state.has_ended(), loaded.lost_checkpoint);
-                let unverified = loaded.unverified;
+                let (unverified, started_ms) = (loaded.unverified, loaded.started_ms);
                 let (proc, inbox) = Proc::new(self.init_of(*loaded, tail));
                 proc.set_record(record.clone());
+                proc.set_started_ms(started_ms);
                 let proc = Arc::new(proc);
                 self.insert_adopted(&proc, requests, restored);
                 if unverified {
@@ -215,6 +228,9 @@ impl Registry {
                 // Publish what the record already shows: the shim does not report it again.
                 proc.scan_adopted_tail(&proc.published_state());
                 proc.publish_due(&proc.published_state());
+                if running {
+                    self.scheduler().add_started(proc.clone());
+                }
                 let slot = if running { RunningSlot::take(self, usize::MAX) } else { None };
                 let task = Task::new(proc.clone(), inbox, self.launcher.clone(), record, nonce);
                 self.run_task(task, TaskStart::Adopt, proc, slot);

@@ -45,12 +45,13 @@ impl Registry {
         (forgotten, skipped)
     }
 
-    /// Removes a process in its final state and its files. Returns false for any other process.
+    /// Removes a process in its final state and its files. Returns false for any other process, and for one that a pending
+    /// process waits for.
     pub async fn forget(&self, id: ProcId) -> bool {
         let removed = {
             let mut table = self.table();
             match table.get(id) {
-                Some(proc) if proc.published_state().is_final() => table.remove(id),
+                Some(proc) if proc.published_state().is_final() && !self.is_awaited(id) => table.remove(id),
                 Some(_) | None => None,
             }
         };

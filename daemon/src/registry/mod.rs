@@ -5,6 +5,9 @@ mod end_session;
 mod flush;
 mod forget;
 mod name_locks;
+mod pending;
+mod queue;
+mod queues;
 mod request;
 mod scan;
 mod select;
@@ -13,6 +16,7 @@ mod spawn;
 mod table;
 
 pub use adopt::JournalTail;
+pub use queues::QueueError;
 pub use select::{Selection, Selector};
 pub use set_aside::SetAside;
 pub use spawn::{NamePolicy, SpawnError, Spawned};
@@ -23,6 +27,7 @@ use crate::log::Writer;
 use crate::proc::Proc;
 use crate::proc::event_sink::EventSink;
 use crate::store::dir_pool;
+use crate::store::queue_settings::StoredQueues;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
@@ -63,6 +68,13 @@ pub struct Registry {
     pub sink: Arc<EventSink>,
     table: Mutex<Table>,
     names: name_locks::NameLocks,
+    /// The processes that wait for their turn, and the queues.
+    scheduler: Mutex<queue::Queues<Arc<Proc>>>,
+    /// Notified when a process was added that waits.
+    pended: Notify,
+    awaited: Mutex<pending::Awaited>,
+    /// The queues as their file has them.
+    stored_queues: Mutex<StoredQueues>,
     /// Number of programs that run or are starting.
     running: watch::Sender<usize>,
     seq: AtomicU64,
@@ -86,8 +98,10 @@ pub struct Registry {
 impl Registry {
     pub fn new(config: Config, procs_dir: PathBuf, launcher: Arc<Launcher>, sink: Arc<EventSink>) -> Arc<Registry> {
         let ready = procs_dir.with_file_name("ready");
-        let (dir_pool, damaged) = dir_pool::DirPool::open(ready, &procs_dir, config.survive_power_cut);
-        Arc::new(Registry {
+        let (stored_queues, damaged_queues) = queues::open(&procs_dir);
+        let (dir_pool, mut damaged) = dir_pool::DirPool::open(ready, &procs_dir, config.survive_power_cut);
+        damaged.extend(damaged_queues);
+        let registry = Arc::new(Registry {
             config,
             dir_pool: Arc::new(dir_pool),
             procs_dir,
@@ -95,6 +109,10 @@ impl Registry {
             sink,
             table: Mutex::new(Table::default()),
             names: name_locks::NameLocks::default(),
+            scheduler: Mutex::default(),
+            pended: Notify::new(),
+            awaited: Mutex::default(),
+            stored_queues: Mutex::new(StoredQueues::new()),
             running: watch::Sender::new(0),
             seq: AtomicU64::new(1),
             boot: crate::clock::boot_id(),
@@ -106,7 +124,12 @@ impl Registry {
             damaged: Mutex::new(damaged),
             set_aside: Mutex::default(),
             unverified: Mutex::default(),
-        })
+        });
+        registry.load_queues(&stored_queues);
+        if let Ok(mut stored) = registry.stored_queues.lock() {
+            *stored = stored_queues;
+        }
+        registry
     }
 
     /// Locks the table for look-ups and inserts only, never across an await.
@@ -180,5 +203,7 @@ impl RunningSlot {
 impl Drop for RunningSlot {
     fn drop(&mut self) {
         self.registry.running.send_modify(|running| *running -= 1);
+        // A pending process may have waited for this.
+        self.registry.sink.ends.ended.notify_one();
     }
 }

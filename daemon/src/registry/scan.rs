@@ -54,6 +54,12 @@ pub enum Scanned {
         record: Arc<Record>,
         nonce: [u8; 16],
     },
+    /// It waits for its turn. Its lock is held, or a late shim could start it.
+    Pending {
+        loaded: Box<Loaded>,
+        locked: Record,
+        nonce: [u8; 16],
+    },
     /// Nothing was started, and the call that created it was never answered: it is removed. Its lock is held until
     /// then, or a late shim could still start it.
     NeverStarted(Option<Record>),
@@ -67,6 +73,8 @@ pub struct Loaded {
     pub spec: Spec,
     pub dir: PathBuf,
     pub state: State,
+    /// The start in milliseconds since 1970. 0: none is known.
+    pub started_ms: u64,
     pub checkpoint: Option<Checkpoint>,
     /// The slot of the checkpoint was written once and is not readable.
     pub lost_checkpoint: bool,
@@ -82,7 +90,7 @@ pub struct Loaded {
 impl Scanned {
     pub fn loaded(&self) -> Option<&Loaded> {
         match self {
-            Scanned::Finished(loaded) | Scanned::Open { loaded, .. } => Some(loaded),
+            Scanned::Finished(loaded) | Scanned::Open { loaded, .. } | Scanned::Pending { loaded, .. } => Some(loaded),
             Scanned::NeverStarted(_) | Scanned::Damaged(_) | Scanned::Unread(_) => None,
         }
     }
@@ -135,7 +143,8 @@ fn read(dir: &Path, has_events: bool, checks: &StartChecks) -> io::Result<Scanne
     }
     let facts = record.facts_from(&start)?;
     let head = facts.head.ok_or_else(|| record::bad("the head of the record is damaged"))?;
-    if lock == LockOwner::Daemon && facts.is_unlaunched && was_never_used()? {
+    let waits = lock == LockOwner::Daemon && facts.is_unlaunched && was_never_used()?;
+    if waits && !head.is_pending {
         // Nothing was started, so it does not matter whether the whole spec was written.
         return Ok(Scanned::NeverStarted(Some(record)));
     }
@@ -150,6 +159,7 @@ fn read(dir: &Path, has_events: bool, checks: &StartChecks) -> io::Result<Scanne
         let _ = record.note_damage(facts.damaged.or(facts.repaired));
     }
     let state = match lock {
+        LockOwner::Daemon if waits => with_size(State::pending(facts.progress.unwrap_or_default()), &spec),
         LockOwner::Daemon => resolve(dir, &record, &facts, &spec)?,
         LockOwner::Shim => with_size(with_counts(State::from_facts(&facts), dir, &facts), &spec),
     };
@@ -198,6 +208,7 @@ fn read(dir: &Path, has_events: bool, checks: &StartChecks) -> io::Result<Scanne
         spec,
         dir,
         state,
+        started_ms: started_ms(&facts),
         checkpoint,
         lost_checkpoint,
         damage,
@@ -207,6 +218,9 @@ fn read(dir: &Path, has_events: bool, checks: &StartChecks) -> io::Result<Scanne
     });
     if state.is_final() {
         return Ok(Scanned::Finished(loaded));
+    }
+    if waits {
+        return Ok(Scanned::Pending { loaded, locked: record, nonce: head.nonce });
     }
     record.unlock();
     Ok(Scanned::Open { loaded, record: Arc::new(record), nonce: head.nonce })
@@ -265,6 +279,12 @@ fn with_size(mut state: State, spec: &Spec) -> State {
         state.progress.cols = size.cols as u16;
     }
     state
+}
+
+/// Returns the time of the launch.
+fn started_ms(facts: &Facts) -> u64 {
+    let launch = facts.launch.filter(|launch| matches!(launch.stage, Stage::Launching | Stage::Running));
+    launch.map_or(0, |launch| launch.at_ms)
 }
 
 /// Describes damaged slots and the consequence of each.

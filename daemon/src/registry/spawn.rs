@@ -1,7 +1,7 @@
 //! Starts a process. Reads in the order of a start: apply the name policy, create the record, launch, and wait until the
 //! program runs. `request` comes before: it finds an earlier start of the same request.
 
-use super::{Registry, RunningSlot};
+use super::{FindError, Registry, RunningSlot};
 use crate::backend::{self, cgroup};
 use crate::clock::{boot_ms, retention_ms, wall_ms};
 use crate::config::Config;
@@ -59,6 +59,10 @@ pub struct Spawned {
 
 /// The reason why a request has no running process.
 pub enum SpawnError {
+    /// This many processes wait already.
+    TooManyPending { limit: u64 },
+    /// A process in `after` is not there.
+    After(FindError),
     /// `max_running` processes run already.
     TooManyRunning { limit: u64 },
     /// This running process has the name.
@@ -187,41 +191,44 @@ fn check_program(request: &SpawnRequest) -> Result<(), SpawnError> {
 // ---- create the record ----
 
 /// A process that is recorded and not launched yet.
-struct Created {
-    proc: Arc<Proc>,
-    record: Arc<Record>,
-    nonce: [u8; 16],
-    inbox: mpsc::Receiver<Command>,
-    oom_file: Option<PathBuf>,
+pub(super) struct Created {
+    pub proc: Arc<Proc>,
+    pub record: Arc<Record>,
+    pub nonce: [u8; 16],
+    pub inbox: mpsc::Receiver<Command>,
+    pub oom_file: Option<PathBuf>,
 }
 
 impl Registry {
     async fn spawn_new(self: &Arc<Self>, request: SpawnRequest) -> Result<Arc<Proc>, SpawnError> {
+        if request.spec.pending.is_some() {
+            return self.spawn_pending(request).await;
+        }
         let limit = self.config.max_running;
         let slot = RunningSlot::take(self, limit as usize).ok_or(SpawnError::TooManyRunning { limit })?;
-        let SpawnRequest { mut spec, env, wanted, patterns, unresolved } = request;
-        spec.created_ms = wall_ms();
-        spec.seq = self.seq.fetch_add(1, Ordering::AcqRel);
+        let SpawnRequest { spec, env, wanted, patterns, unresolved, .. } = request;
         let durable = self.config.survive_power_cut;
         let prepared = if durable { self.dir_pool.take_or_prepare().await } else { self.dir_pool.take() };
         let created = self.create_record(spec, &wanted, patterns, prepared)?;
         hooks::at("spawn.recorded");
         let launched = match unresolved {
-            Some(errno) => self.fail(created, step::EXEC, errno).await,
-            None => self.launch(created, env, slot).await,
+            Some(errno) => self.fail(&created.proc, Some(&created.record), step::EXEC, errno).await,
+            None => self.launch(created, None, env, slot).await,
         };
         self.dir_pool.refill_in_background();
         wait_started(launched?).await
     }
 
     /// Assigns the id, takes the name and writes the record.
-    fn create_record(
+    pub(super) fn create_record(
         &self,
         mut spec: Spec,
         wanted: &cgroup::RequestedLimits,
         patterns: Option<Arc<Patterns>>,
         prepared: Option<PreparedDir>,
     ) -> Result<Created, SpawnError> {
+        spec.created_ms = wall_ms();
+        spec.seq = self.seq.fetch_add(1, Ordering::AcqRel);
         let mut random = [0u8; 24];
         getrandom::fill(&mut random).map_err(SpawnError::Random)?;
         let nonce: [u8; 16] = std::array::from_fn(|at| random[at]);
@@ -239,7 +246,9 @@ impl Registry {
         spec.cgroups = enforced.dirs;
         let cgroups = spec.cgroups.clone();
         let dir = self.procs_dir.join(spec.id.to_string());
-        let (state, checkpoint) = (State::new(progress), Checkpoint::default());
+        let is_pending = spec.pending.is_some();
+        let state = if is_pending { State::pending(progress) } else { State::new(progress) };
+        let checkpoint = Checkpoint::default();
         let (proc, inbox) =
             Proc::new(ProcInit { spec, dir, state, checkpoint, sink: self.sink.clone(), patterns, damage: Vec::new() });
         let proc = match self.insert(proc) {
@@ -305,14 +314,15 @@ impl Registry {
 // ---- launch ----
 
 impl Registry {
-    /// Hands a recorded process to a shim, and starts its task.
-    async fn launch(
+    /// Hands a recorded process to a shim, and starts its task. `program`: the file to execute, if it is not that of the spec.
+    pub(super) async fn launch(
         self: &Arc<Self>,
         created: Created,
+        program: Option<&str>,
         env: Vec<Vec<u8>>,
         slot: RunningSlot,
     ) -> Result<Arc<Proc>, SpawnError> {
-        let block = encode(&created.proc, env, created.oom_file.as_deref(), &self.config);
+        let block = encode(&created.proc, program, env, created.oom_file.as_deref(), &self.config);
         let frame = backend::launch_frame(&block);
         match self.launcher.start(&frame).await {
             Ok(stream) => {
@@ -321,17 +331,27 @@ impl Registry {
                 self.run_task(task, TaskStart::Launched { stream, frame }, proc.clone(), Some(slot));
                 Ok(proc)
             }
-            Err(e) => self.fail(created, step::FORK, e.raw_os_error().unwrap_or(libc::EIO)).await,
+            Err(e) => {
+                let errno = e.raw_os_error().unwrap_or(libc::EIO);
+                self.fail(&created.proc, Some(&created.record), step::FORK, errno).await
+            }
         }
     }
 
-    /// Records and publishes a start that failed before any shim had it.
-    async fn fail(&self, created: Created, step: u32, errno: i32) -> Result<Arc<Proc>, SpawnError> {
-        let Created { proc, record, .. } = created;
+    /// Records and publishes a start that failed before any shim had it. `record`: None if it cannot be opened.
+    pub(super) async fn fail(
+        &self,
+        proc: &Arc<Proc>,
+        record: Option<&Arc<Record>>,
+        step: u32,
+        errno: i32,
+    ) -> Result<Arc<Proc>, SpawnError> {
         let at_ms = wall_ms();
-        let recorded = match record.set_failed(step, errno, at_ms) {
-            Ok(()) if self.config.survive_power_cut => record.sync_async().await,
-            recorded => recorded,
+        let set =
+            record.map_or_else(|| Err(io::ErrorKind::NotFound.into()), |record| record.set_failed(step, errno, at_ms));
+        let recorded = match (set, record) {
+            (Ok(()), Some(record)) if self.config.survive_power_cut => record.sync_async().await,
+            (recorded, _) => recorded,
         };
         if let Err(e) = recorded {
             tracing::warn!(id = %proc.spec.id, %e, "failed to record a failed start");
@@ -341,8 +361,9 @@ impl Registry {
         proc.publish_due(&state);
         proc.publish_final(state);
         self.queue_flush(&proc.dir);
-        self.queue_retention(&proc, 0, retention_ms());
-        Err(SpawnError::Failed(proc))
+        self.queue_retention(proc, 0, retention_ms());
+        self.sink.ends.ended.notify_one();
+        Err(SpawnError::Failed(proc.clone()))
     }
 
     /// Runs a process's task in the background. The program holds its running slot until it ends.
@@ -369,11 +390,11 @@ pub(super) async fn wait_started(proc: Arc<Proc>) -> Result<Arc<Proc>, SpawnErro
     let _ = timeout(START_TIMEOUT, started).await;
     match proc.published_state().phase {
         Phase::Failed { .. } => Err(SpawnError::Failed(proc)),
-        Phase::Starting | Phase::Running | Phase::Exited { .. } | Phase::Lost { .. } => Ok(proc),
+        Phase::Pending | Phase::Starting | Phase::Running | Phase::Exited { .. } | Phase::Lost { .. } => Ok(proc),
     }
 }
 
-fn encode(proc: &Proc, env: Vec<Vec<u8>>, oom_file: Option<&Path>, config: &Config) -> Vec<u8> {
+fn encode(proc: &Proc, program: Option<&str>, env: Vec<Vec<u8>>, oom_file: Option<&Path>, config: &Config) -> Vec<u8> {
     let spec = &proc.spec;
     let options = LaunchOptions {
         pty: spec.pty.is_some(),
@@ -391,7 +412,7 @@ fn encode(proc: &Proc, env: Vec<Vec<u8>>, oom_file: Option<&Path>, config: &Conf
     // `spec` refused NUL in every string. One that has it all the same becomes empty, and the start fails.
     let c_string = |bytes: &[u8]| CString::new(bytes).unwrap_or_default();
     let dir = c_string(proc.dir.as_os_str().as_bytes());
-    let (cwd, program) = (c_string(spec.cwd.as_bytes()), c_string(spec.program.as_bytes()));
+    let (cwd, program) = (c_string(spec.cwd.as_bytes()), c_string(program.unwrap_or(&spec.program).as_bytes()));
     let oom_file = c_string(oom_file.map_or(b"", |p| p.as_os_str().as_bytes()));
     let (mut cgroups, mut argv, mut variables) =
         (StringListBuf::default(), StringListBuf::default(), StringListBuf::default());

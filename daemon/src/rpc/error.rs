@@ -40,6 +40,11 @@ impl From<SpecError> for RpcError {
 impl From<SpawnError> for RpcError {
     fn from(error: SpawnError) -> RpcError {
         match error {
+            SpawnError::TooManyPending { limit } => RpcError::limit(
+                "max_pending",
+                format!("{limit} processes wait already; wait for some, or raise the limit"),
+            ),
+            SpawnError::After(error) => find_error("after", error),
             SpawnError::TooManyRunning { limit } => {
                 let message = format!("{limit} processes run already; kill or wait for some, or raise the limit");
                 RpcError::limit("max_running", message)
@@ -174,6 +179,11 @@ pub fn no_reply(proc: &Proc, why: NoReply) -> RpcError {
             let id = proc.spec.id;
             let message = format!("the connection to the shim of {id} broke before it answered; the process runs");
             RpcError::new(ErrorKind::Unavailable, message).with("shim_pid", proc.published_state().shim_pid)
+        }
+        NoReply::Pending => {
+            let message =
+                format!("{} is pending: it has not started yet, and `pending_on` has the reason", proc.spec.id);
+            RpcError::new(ErrorKind::Unavailable, message).with("process", process(proc))
         }
         NoReply::Unreachable => {
             let (id, why) = (proc.spec.id, proc.unreachable().unwrap_or_default());

@@ -21,6 +21,7 @@ const MAX_INLINE_TREES: usize = 16;
 
 pub async fn info(_: params::Empty, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<results::DaemonInfoResult, RpcError> {
     let mut counts = results::Counts {
+        pending: 0,
         starting: 0,
         running: 0,
         exited: 0,
@@ -31,6 +32,7 @@ pub async fn info(_: params::Empty, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result
     for proc in daemon.registry.newest_first() {
         let state = proc.published_state();
         match state.phase {
+            Phase::Pending => counts.pending += 1,
             Phase::Starting => counts.starting += 1,
             Phase::Running => counts.running += 1,
             Phase::Exited { .. } | Phase::Failed { .. } => counts.exited += 1,

@@ -15,6 +15,7 @@ mod log;
 mod pause;
 mod poll;
 mod process_response;
+mod queues;
 pub mod register;
 mod resize;
 mod resume;
@@ -57,6 +58,8 @@ pub fn module(daemon: Arc<Daemon>) -> RpcModule<Daemon> {
     });
     register::<api::SessionActive, _, _, _>(&mut m, &daemon, session::active);
     register::<api::SessionEnd, _, _, _>(&mut m, &daemon, session::end);
+    register::<api::QueuesList, _, _, _>(&mut m, &daemon, queues::list);
+    register::<api::QueuesSet, _, _, _>(&mut m, &daemon, queues::set);
     register_like::<api::EventsNext, _, _, _, _>(&mut m, &daemon, |call, daemon, peer| {
         call_on_disk(events::next::next(call, daemon, peer))
     });

@@ -1,6 +1,6 @@
 //! Checks an `exec` call and builds the specification. An error names the parameter, and nothing has happened yet.
 
-use super::{InvalidParam, SpawnRequest, SpecError, digest, env, lengths, login_env};
+use super::{InvalidParam, SpawnRequest, SpecError, digest, env, lengths, login_env, pending};
 use crate::backend::cgroup;
 use crate::config::Config;
 use crate::store::record::Spec;
@@ -13,7 +13,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use toold_proto::ProcId;
-use toold_proto::params::{ExecParams, IfRunning, StdinMode};
+use toold_proto::params::{EnvMode, ExecParams, IfRunning, StdinMode};
 use toold_proto::pty::{Pty, PtySize};
 
 /// The terminal size if the call has none.
@@ -51,6 +51,7 @@ pub fn build(call: &ExecParams, config: &Config) -> Result<SpawnRequest, SpecErr
         return Err(SpecError::from(InvalidParam::too_small("heartbeat_ms", least, ms as i64)));
     }
     let log_max_bytes = check_limits(call, config)?;
+    let pending = pending::spec(call, config)?;
     let given = env::given(call)?;
     let mut env = env::build(call.env_mode, daemon_vars(), &config.env.pass, &given, pty.is_some());
     let CommandLine { mut argv, command, program } = self::argv(call, &env)?;
@@ -63,7 +64,7 @@ pub fn build(call: &ExecParams, config: &Config) -> Result<SpawnRequest, SpecErr
         *text = with;
         env.insert(login_env::ENV_VAR.into(), script);
     }
-    let (program, unresolved) = find_program(&program, env.get("PATH").map(Vec::as_slice));
+    let (program, unresolved) = search_path(&program, env.get("PATH").map(Vec::as_slice));
     let enforced = cgroup::RequestedLimits::new(&call.limits, call.require_limits);
     let spec = Spec {
         id: ProcId::from_bits(0),
@@ -93,13 +94,23 @@ pub fn build(call: &ExecParams, config: &Config) -> Result<SpawnRequest, SpecErr
         journaled: true,
         shim_level: shim_level::OWN,
         namespaces: namespaces::own(),
+        pending,
         limits: BTreeMap::new(),
         cgroups: Vec::new(),
         created_ms: 0,
         seq: 0,
     };
-    let env = env.into_iter().map(|(name, value)| [name.as_bytes(), b"=", &value].concat()).collect();
-    Ok(SpawnRequest { spec, env, wanted: enforced, patterns, unresolved })
+    let after = call.after.clone();
+    Ok(SpawnRequest { spec, env: variables(env), wanted: enforced, patterns, unresolved, after })
+}
+
+fn variables(env: BTreeMap<String, Vec<u8>>) -> Vec<Vec<u8>> {
+    env.into_iter().map(|(name, value)| [name.as_bytes(), b"=", &value].concat()).collect()
+}
+
+/// Builds the environment of a process whose call had no variables of its own.
+pub fn daemon_env(mode: EnvMode, terminal: bool, config: &Config) -> Vec<Vec<u8>> {
+    variables(env::build(mode, daemon_vars(), &config.env.pass, &BTreeMap::new(), terminal))
 }
 
 /// Compiles the watch patterns.
@@ -333,9 +344,15 @@ fn executable_file(path: &Path) -> Option<bool> {
     Some(found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
+/// Returns the file to execute for these variables, as the daemon finds it now.
+pub fn find_program(program: &str, env: &[Vec<u8>]) -> (String, Option<i32>) {
+    let path = env.iter().find_map(|variable| variable.strip_prefix(b"PATH="));
+    search_path(program, path)
+}
+
 /// Returns the file to execute. A name with a slash is left to the kernel; for others PATH is searched, and the errno
 /// is the reason if nothing was found.
-fn find_program(program: &str, path: Option<&[u8]>) -> (String, Option<i32>) {
+fn search_path(program: &str, path: Option<&[u8]>) -> (String, Option<i32>) {
     if program.contains('/') {
         return (program.into(), None);
     }
@@ -364,9 +381,9 @@ mod tests {
 
     #[test]
     fn a_program_is_searched_in_path_and_an_errno_is_the_reason_if_none_is_found() {
-        assert_eq!(find_program("sh", Some(b"/nowhere:/bin")), ("/bin/sh".into(), None));
-        assert_eq!(find_program("./x", None), ("./x".into(), None));
-        assert_eq!(find_program("no-such-program", Some(b"/bin")), ("no-such-program".into(), Some(libc::ENOENT)));
-        assert_eq!(find_program("passwd", Some(b"/etc")), ("passwd".into(), Some(libc::EACCES)));
+        assert_eq!(search_path("sh", Some(b"/nowhere:/bin")), ("/bin/sh".into(), None));
+        assert_eq!(search_path("./x", None), ("./x".into(), None));
+        assert_eq!(search_path("no-such-program", Some(b"/bin")), ("no-such-program".into(), Some(libc::ENOENT)));
+        assert_eq!(search_path("passwd", Some(b"/etc")), ("passwd".into(), Some(libc::EACCES)));
     }
 }

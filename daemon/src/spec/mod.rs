@@ -5,8 +5,10 @@ mod digest;
 mod env;
 mod lengths;
 mod login_env;
+mod pending;
 
-pub use build::{build, terminal_size};
+pub use build::{build, daemon_env, find_program, terminal_size};
+pub use pending::check_queue_name;
 
 use crate::backend::cgroup;
 use crate::store::record::Spec;
@@ -24,6 +26,8 @@ pub struct SpawnRequest {
     pub patterns: Option<Arc<Patterns>>,
     /// The errno of a program that was not found. The registry records such a request as a failed start.
     pub unresolved: Option<i32>,
+    /// The processes that have to end first, as the call names them.
+    pub after: Vec<String>,
 }
 
 /// A parameter with a value that cannot be used.

@@ -4,6 +4,8 @@ pub mod dir_pool;
 mod facts;
 pub mod fuzz;
 pub mod namespaces;
+pub mod pending;
+pub mod queue_settings;
 pub mod record;
 pub mod requests;
 pub mod shim_level;

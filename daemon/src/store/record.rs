@@ -3,6 +3,7 @@
 use super::dir_pool::{self, PreparedDir};
 pub use super::facts::{DamagedSlots, Facts, RecordStart};
 use super::namespaces::Namespaces;
+use super::pending::PendingSpec;
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -75,6 +76,9 @@ pub struct Spec {
     /// The namespaces of its shim. None in records of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespaces: Option<Namespaces>,
+    /// The reasons why it does not start at once. None: it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pending: Option<Box<PendingSpec>>,
     pub limits: BTreeMap<String, LimitReport>,
     /// Directories of its control groups.
     #[serde(default)]
@@ -144,6 +148,7 @@ fn page(new: &NewRecord<'_>) -> io::Result<Vec<u8>> {
         nonce: new.nonce,
         boot: new.boot,
         is_seeded: true,
+        is_pending: new.spec.pending.is_some(),
     };
     page[..SLOT_LEN].copy_from_slice(&head.slot());
     page[slots::CHECKPOINT_AT as usize..][..CHECKPOINT_LEN].copy_from_slice(new.checkpoint);

@@ -39,6 +39,7 @@ mod pause;
 mod poll;
 mod poll_bytes;
 mod pty;
+mod queue;
 mod ready;
 mod session;
 mod signal;

@@ -21,6 +21,7 @@ mod man;
 mod peer;
 mod pipe;
 mod presentation;
+mod queue;
 mod run;
 mod run_hold;
 mod silent;

@@ -42,7 +42,8 @@ fn every_status_in_the_table_can_be_used_as_a_filter() {
     let document = d.ctl(&["list", "--json", "--status", "killed"]).stdout;
     assert!(document.contains("\"total\":1") && document.contains("\"hit\""), "{document}");
     let output = d.ctl(&["list", "--status", "dead"]);
-    let statuses = "starting, running, exited, lost, stopped, killed, signaled, timeout, oom, failed_start";
+    let statuses =
+        "pending, starting, running, exited, lost, stopped, killed, signaled, timeout, oom, failed_start, dependency";
     assert!(output.code == 2 && output.stderr.contains(statuses), "{output:?}");
 }
 

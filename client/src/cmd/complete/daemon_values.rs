@@ -32,7 +32,7 @@ pub enum ProcessFilter {
 
 impl ProcessFilter {
     fn includes(self, process: &Process) -> bool {
-        let runs = matches!(process.status, Status::Starting | Status::Running);
+        let runs = matches!(process.status, Status::Pending | Status::Starting | Status::Running);
         match self {
             ProcessFilter::NoIds => false,
             ProcessFilter::Any => true,

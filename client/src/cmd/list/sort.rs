@@ -36,9 +36,10 @@ fn rank(process: &Process) -> u8 {
     match (process.status, process.exit_code) {
         (Status::Running, _) => 0,
         (Status::Starting, _) => 1,
-        (Status::Lost, _) => 2,
-        (Status::Exited, Some(0)) => 4,
-        (Status::Exited, _) => 3,
+        (Status::Pending, _) => 2,
+        (Status::Lost, _) => 3,
+        (Status::Exited, Some(0)) => 5,
+        (Status::Exited, _) => 4,
     }
 }
 

@@ -212,7 +212,7 @@ mod tests {
         let line = "exec --cwd /tmp --env A=1 --env B=2=3 --env-mode replace --shell sh --login --merge --pty=24x80 --timeout 30s \
             --yield 2s --name n --task-id t --session-key s --label k=v --notify --heartbeat 2m --if-running return \
             --consumer me --watch w --ready-match up --ready-timeout 5s --memory 512M --cpu 150% --pids 9 \
-            --output-max 10M --require-limits --idle 5m --request-id r -c";
+            --output-max 10M --require-limits --idle 5m --queue q --after x --after y --after-any --request-id r -c";
         let args: Vec<&str> = line.split_whitespace().chain(["echo hi"]).collect();
         assert_eq!(test_run(&fake, &args), (0, "proc_0123456789ab\n".into(), String::new()));
         let expected = json!({
@@ -220,7 +220,8 @@ mod tests {
             "login": true, "merge": true, "pty": {"rows": 24, "cols": 80}, "timeout_ms": 30000, "yield_ms": 2000, "name": "n",
             "task_id": "t", "session_key": "s", "labels": {"k": "v"}, "notify": true, "request_id": "r",
             "heartbeat_ms": 120000, "if_running": "return", "consumer": "me", "watch": ["w"], "ready": {"match": "up"},
-            "ready_timeout_ms": 5000, "require_limits": true,
+            "ready_timeout_ms": 5000, "require_limits": true, "queue": "q", "after": ["x", "y"],
+            "after_ok": false,
             "limits": {"memory_bytes": 536870912, "cpu_percent": 150, "pids": 9, "output_bytes": 10485760, "idle_ms": 300000}
         });
         let created = json!({"consumer": "me", "limit": 1, "from": "now"});

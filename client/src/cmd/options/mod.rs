@@ -4,4 +4,5 @@ pub mod caller_env;
 pub mod exec;
 pub mod fields;
 pub mod ready;
+pub mod turn;
 pub mod watch;

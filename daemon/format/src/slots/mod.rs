@@ -51,6 +51,8 @@ pub struct Head {
     /// Launch slot and checkpoint were written with the record, so zeros there are damage. False in records of earlier
     /// versions.
     pub is_seeded: bool,
+    /// It waits for its turn before anything is launched: a record without a launch was answered, and stays.
+    pub is_pending: bool,
 }
 
 /// The condition of a slot, whatever it contains.
@@ -123,6 +125,8 @@ pub enum Cause {
     Idle,
     SessionEnd,
     Shutdown,
+    /// It waited for another process, which failed.
+    Dependency,
 }
 
 /// The end of the program, as the kernel reported it.
@@ -224,7 +228,7 @@ impl Head {
             .put(self.spec_checksum.to_le_bytes())
             .put(self.nonce)
             .put(self.boot)
-            .put(u32::from(self.is_seeded).to_le_bytes())
+            .put((u32::from(self.is_seeded) | u32::from(self.is_pending) << 1).to_le_bytes())
             .seal()
     }
     pub fn read(slot: &Slot) -> Option<Head> {
@@ -233,7 +237,9 @@ impl Head {
             return None;
         }
         let (spec_len, spec_checksum, nonce, boot) = (t.u32(), t.u64(), t.take(), t.take());
-        Some(Head { spec_len, spec_checksum, nonce, boot, is_seeded: t.u32() & 1 != 0 })
+        let flags = t.u32();
+        let (is_seeded, is_pending) = (flags & 1 != 0, flags & 2 != 0);
+        Some(Head { spec_len, spec_checksum, nonce, boot, is_seeded, is_pending })
     }
 }
 
@@ -297,6 +303,7 @@ impl Cause {
             Cause::Idle => 3,
             Cause::SessionEnd => 4,
             Cause::Shutdown => 5,
+            Cause::Dependency => 6,
         }
     }
     pub fn from_code(code: u32) -> Cause {
@@ -306,6 +313,7 @@ impl Cause {
             3 => Cause::Idle,
             4 => Cause::SessionEnd,
             5 => Cause::Shutdown,
+            6 => Cause::Dependency,
             // A cause of a later version: none is claimed.
             _ => Cause::Itself,
         }

@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn every_slot_reads_back_and_one_flipped_bit_empties_it() {
-    let head = Head { spec_len: 7, spec_checksum: 9, nonce: [3; 16], boot: [4; 16], is_seeded: true };
+    let head = Head { spec_len: 7, spec_checksum: 9, nonce: [3; 16], boot: [4; 16], is_seeded: true, is_pending: true };
     let launch =
         Launch { stage: Stage::Failed, shim_pid: 5, pid: 6, ticks: 7, step: 3, errno: 2, at_ms: 8, stdin_inode: 9 };
     let exit = Exit {
@@ -90,7 +90,8 @@ fn an_empty_an_unused_a_used_and_a_damaged_launch_slot_differ() {
 
 #[test]
 fn the_head_of_an_earlier_version_has_no_seeded_slots() {
-    let head = Head { spec_len: 7, spec_checksum: 9, nonce: [3; 16], boot: [4; 16], is_seeded: false };
+    let head =
+        Head { spec_len: 7, spec_checksum: 9, nonce: [3; 16], boot: [4; 16], is_seeded: false, is_pending: false };
     let slot = head.slot();
     assert_eq!(slot[56..SLOT_LEN - 8], [0; 32], "bytes of an earlier version");
     assert_eq!(Head::read(&slot), Some(head));

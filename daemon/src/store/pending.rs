@@ -1,0 +1,33 @@
+//! The reasons why a process does not start at once, as its record keeps them.
+
+use serde::{Deserialize, Serialize};
+use toold_proto::ProcId;
+use toold_proto::params::{EnvMode, Limits};
+
+/// The part of a spec that only a process has which waits for its turn. Never changes.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PendingSpec {
+    /// The queue in which it needs a slot.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue: Option<String>,
+    /// The processes that have to end first. Every one existed before this record, so there is no cycle.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<ProcId>,
+    /// Those have to end well.
+    pub after_ok: bool,
+    /// The time before which it does not start, in milliseconds since 1970: the backoff of a restart.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub restart_at_ms: Option<u64>,
+    /// Builds the environment again after the daemon died. None: it has values of its own, which only the daemon's memory
+    /// has, and does not run without them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub env_mode: Option<EnvMode>,
+    /// The limits of the request: their control groups may have to be made again before the start.
+    #[serde(skip_serializing_if = "is_unlimited")]
+    pub limits: Limits,
+}
+
+fn is_unlimited(limits: &Limits) -> bool {
+    *limits == Limits::default()
+}

@@ -22,6 +22,8 @@ except the one that detaches. Without -t the program has a pipe: the lines you t
 forwarded as SIGINT, a second one kills, Ctrl-Z stops toolctl alone and Ctrl-\\ leaves the program running. In the background, \
 and while another program has the terminal without lines (a pager), nothing is read. --no-stdin leaves everything you type to the \
 shell, and the program has /dev/null.
+Its output is complete, however long: the program waits for a slow reader, as in a pipe. If bytes are missing all the same, as on a \
+full disk, run reports their number and exits with 74.
 When its --timeout or --idle ends it, the exit code is 124.
 A TIME is 500ms, 10s, 2m, 1h or 1d; a SIZE is 10K, 512M or 1G.";
 

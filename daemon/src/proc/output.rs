@@ -329,7 +329,7 @@ fn tail_bound(lines: Option<usize>, chars: usize, bytes: usize) -> TailBound {
 
 /// Returns the end of the output for a list, if it needs no disk.
 pub fn known_preview(proc: &Proc, state: &State) -> Option<Arc<str>> {
-    if state.progress.counts.end == 0 { Some("".into()) } else { proc.known_preview(state) }
+    if state.progress.counts.end == 0 { Some(Arc::default()) } else { proc.known_preview(state) }
 }
 
 /// Returns the end of the output for a list. It is read again only after new output. It is empty if the output cannot be

@@ -321,7 +321,7 @@ impl Proc {
             limits: limits(spec, state),
             sandbox: Sandbox { kind: "none".into(), enforced: Vec::new() },
             detached: state.detached.then_some(true),
-            unreachable: self.unreachable().filter(|_| state.detached),
+            unreachable: if state.detached { self.unreachable() } else { None },
             request_id: spec.request_id.clone(),
             damaged: Some(self.damage()).filter(|damage| !damage.is_empty()),
             cut: None,

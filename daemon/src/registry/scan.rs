@@ -308,3 +308,23 @@ fn damaged_slots(facts: &Facts, lock: LockOwner, checkpoint: Option<&Checkpoint>
     ];
     all.into_iter().filter(|(is_damaged, _)| *is_damaged).map(|(_, what)| what.to_owned()).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn logs_are_compared_before_the_first_request_while_there_is_room_and_no_large_one_is() {
+        let of = |end: u64, dropped: u64| {
+            let mut progress = Progress::default();
+            (progress.counts.end, progress.counts.dropped) = (end, dropped);
+            progress
+        };
+        let checks = StartChecks::default();
+        assert!(!checks.take(&of(MAX_START_CHECK_BYTES + 1, 0)));
+        assert!(checks.take(&of(1 << 40, (1 << 40) - 1)), "what was dropped is not compared");
+        let many = (0..100_000).filter(|_| checks.take(&of(MAX_START_CHECK_BYTES, 0))).count() as u64;
+        assert_eq!(many, (ALL_START_CHECK_BYTES - OPEN_COST_BYTES - 1) / (MAX_START_CHECK_BYTES + OPEN_COST_BYTES));
+        assert!(checks.take(&of(1, 0)), "there may be room for a smaller one");
+    }
+}

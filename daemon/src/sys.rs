@@ -60,6 +60,10 @@ pub fn set_short_timeslice() {
 /// output needs, so that only unusual ones cost a mapping.
 const MMAP_THRESHOLD: usize = 256 * 1024;
 
+/// The free bytes at the end of a heap from which they go back to the kernel. A list of 200 processes needs half of them, and
+/// the next one would have to get them back page by page.
+const TRIM_THRESHOLD: usize = 512 * 1024;
+
 /// The system's allocator, which wipes a block when it is freed. Values of environment variables pass through many blocks: a
 /// message, its parameters, the parser's own memory, the launch. None of them keeps a value after its owner is done with it.
 /// Larger blocks are not wiped: they are mappings, which go back to the kernel.
@@ -119,7 +123,11 @@ unsafe fn wipe(block: *mut u8, len: usize) {
 /// them, and a daemon that once answered a hundred readers at a time would stay as large as it was then.
 pub fn tune_malloc() {
     #[cfg(target_env = "gnu")]
-    for (number, value) in [(libc::M_MMAP_THRESHOLD, MMAP_THRESHOLD as i32), (libc::M_ARENA_MAX, 2)] {
+    for (number, value) in [
+        (libc::M_MMAP_THRESHOLD, MMAP_THRESHOLD as i32),
+        (libc::M_TRIM_THRESHOLD, TRIM_THRESHOLD as i32),
+        (libc::M_ARENA_MAX, 2),
+    ] {
         // SAFETY: it only sets a number of the allocator, before there is a second thread.
         unsafe { libc::mallopt(number, value) };
     }

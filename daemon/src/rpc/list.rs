@@ -15,6 +15,8 @@ use toold_proto::results::Listed;
 use toold_proto::{ErrorKind, RpcError, params};
 
 const DEFAULT_LIMIT: u64 = 200;
+/// The bytes of a process with few labels and arguments: an answer that grows is copied each time.
+const USUAL_ROW_LEN: usize = 700;
 
 /// The answer: written like `results::ListResult`, but each process is made when it is written, so that a thousand of them are
 /// never in memory twice.
@@ -31,6 +33,9 @@ pub struct ListResponse {
 impl WriteJson for ListResponse {
     fn write_json(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
         out.extend_from_slice(br#"{"processes":["#);
+        if self.fields.is_none() {
+            out.reserve((self.rows.len() * USUAL_ROW_LEN).min(self.max_len));
+        }
         let start = out.len();
         let mut omitted = 0;
         for (n, row) in self.rows.iter().enumerate() {

@@ -22,8 +22,6 @@ use toold_proto::process::{Gap, Span, Truncated};
 
 /// The length of a page without a cursor, in characters.
 const TAIL_CHARS: usize = 1000;
-/// The length of the last lines of a process in a result that may have many processes.
-const MAX_TAIL_LEN: usize = 64 * 1024;
 /// The length that a search takes before it asks whether its turn is over.
 const GREP_PIECE_LEN: u64 = 64 * 1024;
 /// The length of a preview, in characters.
@@ -301,15 +299,8 @@ pub fn read_fitted(
     or_unreadable(proc, read(), instead)
 }
 
-/// Reads the last `n` characters without escape sequences, or the last lines, and the cursor after them.
-pub fn read_tail(
-    proc: &Proc,
-    state: &State,
-    n: usize,
-    tail_lines: Option<usize>,
-    form: TextForm,
-) -> Result<(String, u64), OutputError> {
-    let bound = tail_bound(tail_lines, n, MAX_TAIL_LEN);
+/// Reads the end of the output within bounds, without escape sequences, and the cursor after it.
+pub fn read_tail(proc: &Proc, state: &State, bound: TailBound, form: TextForm) -> Result<(String, u64), OutputError> {
     or_unreadable(proc, tail(proc, state, bound, form), || (String::new(), state.progress.counts.end))
 }
 
@@ -320,7 +311,7 @@ fn tail(proc: &Proc, state: &State, bound: TailBound, form: TextForm) -> io::Res
 }
 
 /// Returns the bounds of a tail: lines within bytes, or else characters.
-fn tail_bound(lines: Option<usize>, chars: usize, bytes: usize) -> TailBound {
+pub fn tail_bound(lines: Option<usize>, chars: usize, bytes: usize) -> TailBound {
     match lines {
         Some(lines) => TailBound { lines, bytes, ..TailBound::NONE },
         None => TailBound { chars, ..TailBound::NONE },

@@ -10,7 +10,7 @@ use crate::clock::wall_ms;
 use crate::disk::on_disk;
 use crate::proc::Proc;
 use crate::proc::condition::{Condition, Reached, wait_for_many};
-use crate::proc::output::read_tail;
+use crate::proc::output::{read_tail, tail_bound};
 use crate::text::TextForm;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,6 +22,10 @@ use toold_proto::{RpcError, params, results};
 const DEFAULT_TIMEOUT_MS: i64 = 180_000;
 /// The length of the output of each process in the answer, in characters.
 const TAIL_CHARS: usize = 2000;
+/// The length of the last lines of a process.
+const MAX_TAIL_LEN: usize = 64 * 1024;
+/// The same for one of many: a wait for all that there can be must not need more memory than with characters.
+const MAX_LISTED_TAIL_LEN: usize = 4 * TAIL_CHARS;
 /// The most processes whose views are as long as that of one. Those of more are as in a list.
 const MAX_SINGLE_VIEWS: usize = 4;
 /// The most processes in one wait.
@@ -103,7 +107,9 @@ fn waited(
 ) -> Result<Waited, RpcError> {
     let state = proc.state();
     remember_exit(peer, proc, &state);
-    let (output, next_cursor) = read_tail(proc, &state, TAIL_CHARS, view.tail_lines, view.form)?;
+    let max_len = if is_one_of_many { MAX_LISTED_TAIL_LEN } else { MAX_TAIL_LEN };
+    let bound = tail_bound(view.tail_lines, TAIL_CHARS, max_len);
+    let (output, next_cursor) = read_tail(proc, &state, bound, view.form)?;
     let (matched, listener) = match reached {
         Reached::Match(line) => (Some(line), None),
         Reached::Port(listener) => (None, Some(listener)),

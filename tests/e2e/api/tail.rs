@@ -171,6 +171,19 @@ fn wrong_parameters_are_refused_and_start_nothing() {
 }
 
 #[test]
+fn the_last_lines_of_a_wait_are_bounded_more_tightly_for_many_processes() {
+    let d = Daemon::start();
+    let procs: Vec<String> = (0..5).map(|_| ended(&d, "seq 100000 120000")).collect();
+    let longest = |ids: &[String]| {
+        let waited = d.ok("wait", json!({ "ids": ids, "mode": "all", "tail_lines": 100_000 }));
+        let outputs = waited["processes"].as_array().unwrap().iter().map(|one| one["output"].as_str().unwrap());
+        assert!(outputs.clone().all(|output| output.ends_with("\n120000\n")));
+        outputs.map(str::len).max().unwrap()
+    };
+    assert_eq!((longest(&procs[..4]), longest(&procs)), (64 * 1024, 8000));
+}
+
+#[test]
 fn the_command_line_shows_the_last_lines() {
     let d = Daemon::start();
     let proc = ended(&d, "seq 1 50");

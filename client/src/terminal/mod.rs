@@ -1,7 +1,6 @@
 //! The user's terminal while a program's output is shown on it: raw, and restored on every way out.
 
 mod boundary;
-mod dec_graphics;
 pub mod keys;
 mod modes;
 pub mod replay;

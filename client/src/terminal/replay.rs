@@ -4,14 +4,13 @@ use super::boundary::{boundary_len, split_sequences};
 use super::modes::{Modes, RESET_MARGINS};
 use std::num::NonZeroU16;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use toold_ansi::safe_start;
 use toold_proto::pty::PtySize;
 
 /// Bytes of the output's end that are replayed. A full screen with colours is 10 to 40 KiB.
 pub const TAIL_LEN: u64 = 256 * 1024;
 /// Bytes of its start, where programs set up the terminal.
 pub const HEAD_LEN: u64 = 16 * 1024;
-/// A safe start is searched in this many bytes of output whose start is missing.
-const SAFE_START_SEARCH_LEN: usize = 4096;
 /// Sequences that remove everything before them from the screen.
 const CLEAR_SEQUENCES: [&[u8]; 3] = [b"\x1b[2J", b"\x1b[?1049h", b"\x1bc"];
 
@@ -143,13 +142,6 @@ fn is_query(piece: &[u8]) -> bool {
         // Text, or a sequence of two characters.
         _ => false,
     }
-}
-
-/// Returns the first safe start in output whose start is missing: after a newline or at an escape.
-fn safe_start(tail: &[u8]) -> usize {
-    let near = &tail[..tail.len().min(SAFE_START_SEARCH_LEN)];
-    let safe = near.iter().position(|byte| matches!(byte, b'\n' | 0x1b));
-    safe.map_or(0, |at| if near[at] == b'\n' { at + 1 } else { at })
 }
 
 /// Returns the result, or None if the emulator panics over a program's output. The panic is not printed, since there is another

@@ -1,8 +1,8 @@
 //! Viewport on a screen of another size than ours: an emulator draws the part that fits, above a status row. Pure.
 
-use super::dec_graphics::DecGraphics;
 use super::replay::{catch_panic, parser_size};
 use std::fmt::Write;
+use toold_ansi::DecGraphics;
 use toold_proto::pty::PtySize;
 
 /// Enters the alternate screen and turns off line wrapping.

@@ -4,7 +4,7 @@ use super::collapse::{self, LineStart, Tail, TailBound, TextForm, collapse_page,
 use super::page::{LOOKAHEAD_LEN, PageEnd, PageStart, decode_page, first_char_len, is_continuation};
 use memchr::memchr;
 use std::io;
-use toold_ansi::{ESC, escape_len};
+use toold_ansi::{ESC, escape_len, starts_escape};
 use toold_proto::process::Truncated;
 
 /// The maximum read for head and for tail where lines are redrawn, of which little is shown.
@@ -164,9 +164,13 @@ fn shrink(tried: usize, budget: usize, got: usize) -> usize {
 /// Returns the first position from `cut` on that is not inside a character or an escape sequence.
 fn boundary(bytes: &[u8], cut: usize) -> usize {
     let before = bytes.get(cut.saturating_sub(LOOKAHEAD_LEN)..cut).unwrap_or_default();
-    if let Some(back) = before.iter().rev().position(|byte| *byte == ESC) {
-        let at = cut - 1 - back;
-        let end = at + escape_len(bytes.get(at..).unwrap_or_default()).unwrap_or(0);
+    let from = cut - before.len();
+    let rest = |at: usize| bytes.get(at..).unwrap_or_default();
+    let escape = (from..cut).rev().find(|at| bytes.get(*at) == Some(&ESC));
+    // A C1 control has two bytes, and may be inside a title that ESC began.
+    let control = (from..cut).rev().find(|at| bytes.get(*at).is_some_and(|b| *b >= 0x80) && starts_escape(rest(*at)));
+    for at in [escape, control].into_iter().flatten() {
+        let end = at + escape_len(rest(at)).unwrap_or(0);
         if end > cut {
             return end;
         }

@@ -6,7 +6,7 @@ use super::matches::Matches;
 use super::patterns::Patterns;
 use super::scan_position::{LinePart, OpenLine};
 use crate::matcher::Meter;
-use toold_ansi::{MAX_ESCAPE_LEN, escape_len, next_escape, unterminated_len};
+use toold_ansi::{MAX_ESCAPE_LEN, escape_len, next_escape, next_escape_start, starts_escape, unterminated_len};
 
 /// The text around the searched part of an over-long line, so that word boundaries are visible and no end of the window
 /// counts as the line's end. A character has at most four bytes.
@@ -67,7 +67,7 @@ impl LineBuffer {
     pub fn push(&mut self, search: &LineSearch, mut at: u64, mut bytes: &[u8], matches: &mut Matches) {
         while !bytes.is_empty() && self.part != LinePart::Matched {
             self.start.get_or_insert(at);
-            let taken = match (self.held.is_empty(), next_escape(bytes)) {
+            let taken = match (self.held.is_empty(), next_escape_start(bytes)) {
                 (false, _) => self.continue_held(search, at, bytes, matches),
                 (true, Some(0)) => self.escape(search, at, bytes, matches),
                 (true, text) => {
@@ -85,7 +85,7 @@ impl LineBuffer {
     pub fn end(&mut self, search: &LineSearch, matches: &mut Matches) {
         while !self.held.is_empty() {
             let len = escape_len(&self.held).unwrap_or_else(|| unterminated_len(&self.held));
-            self.release_escape(search, len, matches);
+            self.release_escape(search, len, next_escape, matches);
         }
         if self.part != LinePart::Matched {
             let len = self.text.len() - self.text.iter().rev().take_while(|byte| **byte == b'\r').count();
@@ -125,7 +125,9 @@ impl LineBuffer {
 
     /// Takes the escape sequence at the start of `bytes`, or holds it if it is incomplete. Returns the number of bytes taken.
     fn escape(&mut self, search: &LineSearch, at: u64, bytes: &[u8], matches: &mut Matches) -> usize {
-        self.limit_window(search, at, matches);
+        if starts_escape(bytes) {
+            self.limit_window(search, at, matches);
+        }
         if let Some(len) = escape_len(bytes) {
             self.raw += len as u64;
             return len;
@@ -138,9 +140,13 @@ impl LineBuffer {
     fn continue_held(&mut self, search: &LineSearch, at: u64, bytes: &[u8], matches: &mut Matches) -> usize {
         // One byte more than the maximum length always decides.
         let more = bytes.get(..MAX_ESCAPE_LEN + 1 - self.held.len().min(MAX_ESCAPE_LEN)).unwrap_or(bytes);
+        let was_unclear = !starts_escape(&self.held);
         self.hold(at, more);
+        if let Some(at) = self.held_at.first().filter(|_| was_unclear && starts_escape(&self.held)) {
+            self.limit_window(search, *at, matches);
+        }
         while let Some(len) = escape_len(&self.held).filter(|_| !self.held.is_empty()) {
-            self.release_escape(search, len, matches);
+            self.release_escape(search, len, next_escape_start, matches);
         }
         more.len()
     }
@@ -151,16 +157,22 @@ impl LineBuffer {
     }
 
     /// Drops the first `len` held bytes, and adds the text up to the next escape sequence.
-    fn release_escape(&mut self, search: &LineSearch, len: usize, matches: &mut Matches) {
+    fn release_escape(
+        &mut self,
+        search: &LineSearch,
+        len: usize,
+        next: fn(&[u8]) -> Option<usize>,
+        matches: &mut Matches,
+    ) {
         self.raw += len as u64;
         let after = self.held.get(len..).unwrap_or_default();
-        let end = len + next_escape(after).unwrap_or(after.len());
+        let end = len + next(after).unwrap_or(after.len());
         let text: Vec<u8> = self.held.drain(..end).skip(len).collect();
         let places: Vec<u64> = self.held_at.drain(..end).skip(len).collect();
         for (byte, at) in text.iter().zip(places) {
             self.push_text(search, at, &[*byte], matches);
         }
-        if let Some(at) = self.held_at.first() {
+        if let Some(at) = self.held_at.first().filter(|_| starts_escape(&self.held)) {
             self.limit_window(search, *at, matches);
         }
     }

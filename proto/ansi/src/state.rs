@@ -93,6 +93,16 @@ impl State {
     }
 }
 
+/// A safe start is searched in this many bytes.
+const SAFE_START_SEARCH_LEN: usize = 4096;
+
+/// Returns the first safe start in output whose start is missing: after a newline or at an escape.
+pub fn safe_start(bytes: &[u8]) -> usize {
+    let near = &bytes[..bytes.len().min(SAFE_START_SEARCH_LEN)];
+    let safe = near.iter().position(|byte| matches!(*byte, b'\n' | ESC));
+    safe.map_or(0, |at| if near[at] == b'\n' { at + 1 } else { at })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

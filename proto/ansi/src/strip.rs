@@ -3,7 +3,7 @@
 //! A sequence is bounded: a title that never ends would swallow all output after it, and a page could not find where to
 //! stop. `strip-ansi-escapes` has no such bound, and also drops tabs and carriage returns.
 
-use crate::{ESC, State, TextStep};
+use crate::{ESC, State, TextStep, c1};
 use memchr::memchr3;
 use std::borrow::Cow;
 
@@ -21,13 +21,21 @@ const ROW_MOVES: [char; 7] = ['H', 'f', 'd', 'A', 'B', 'E', 'F'];
 /// Returns the position of the next escape sequence or shift.
 #[inline]
 pub fn next_escape(bytes: &[u8]) -> Option<usize> {
-    memchr3(ESC, SHIFT_OUT, SHIFT_IN, bytes)
+    let ascii = memchr3(ESC, SHIFT_OUT, SHIFT_IN, bytes);
+    // Only what is before it: a search of everything for every sequence would take quadratic time.
+    c1::find(&bytes[..ascii.unwrap_or(bytes.len())]).or(ascii)
+}
+
+/// Returns the same for bytes after which more may come: their last byte may be the first one of a C1 control.
+#[inline]
+pub fn next_escape_start(bytes: &[u8]) -> Option<usize> {
+    next_escape(bytes).or_else(|| bytes.len().checked_sub(1).filter(|last| c1::is_start(&bytes[*last..])))
 }
 
 /// Returns true if the bytes start with an escape sequence or shift.
 #[inline]
 pub fn starts_escape(bytes: &[u8]) -> bool {
-    matches!(bytes.first(), Some(&(ESC | SHIFT_OUT | SHIFT_IN)))
+    matches!(bytes.first(), Some(&(ESC | SHIFT_OUT | SHIFT_IN))) || c1::state_after(bytes).is_some()
 }
 
 /// Returns the length of the escape sequence or shift at the start of `bytes`, or None if its end has not come yet.
@@ -35,13 +43,20 @@ pub fn starts_escape(bytes: &[u8]) -> bool {
 /// Another ESC ends it, so that no byte is read for more than one sequence: noise full of ESC would cost a thousand times
 /// its length otherwise.
 pub fn escape_len(bytes: &[u8]) -> Option<usize> {
-    let mut state = match *bytes.first()? {
-        SHIFT_OUT | SHIFT_IN => return Some(1),
-        ESC => State::Escape,
+    let bounded = bytes.get(..MAX_ESCAPE_LEN).unwrap_or(bytes);
+    let (mut state, start_len) = match (*bytes.first()?, c1::state_after(bytes)) {
+        (SHIFT_OUT | SHIFT_IN, _) => return Some(1),
+        (ESC, _) => (State::Escape, 1),
+        (_, Some(State::Ground)) => return Some(c1::C1_LEN),
+        (_, Some(state)) => (state, c1::C1_LEN),
+        (_, None) if c1::is_start(bytes) => return None,
         // Not an escape sequence.
-        _ => return Some(0),
+        (_, None) => return Some(0),
     };
-    for (i, &byte) in bytes.iter().enumerate().take(MAX_ESCAPE_LEN).skip(1) {
+    for (i, &byte) in bounded.iter().enumerate().skip(start_len) {
+        if state.is_string() && c1::ends_string(&bounded[i..]) {
+            return Some(i + c1::C1_LEN);
+        }
         match state.text_step(byte) {
             TextStep::Continues(next) => state = next,
             TextStep::Ends => return Some(i + 1),
@@ -62,8 +77,14 @@ pub fn escape_len(bytes: &[u8]) -> Option<usize> {
 }
 
 /// Returns how many bytes of an escape sequence without an end are not text. A string may contain real output, so only
-/// its ESC is removed; any other sequence contains only parameters.
+/// its ESC or C1 control is removed; any other sequence contains only parameters.
 pub fn unterminated_len(bytes: &[u8]) -> usize {
+    if c1::is_start(bytes) {
+        return 0;
+    }
+    if c1::state_after(bytes).is_some_and(State::is_string) {
+        return c1::C1_LEN;
+    }
     let is_string = bytes.get(1).is_some_and(|byte| State::Escape.after(*byte).is_string());
     if is_string { 1 } else { bytes.len().min(MAX_ESCAPE_LEN) }
 }
@@ -89,7 +110,8 @@ pub fn strip_to_rows(text: &str) -> String {
         // A sequence that reaches the length limit may end within a character.
         let end = (len..found.len()).find(|at| found.is_char_boundary(*at)).unwrap_or(found.len());
         let (sequence, after) = found.split_at(end);
-        if sequence.starts_with("\x1b[") && sequence.ends_with(ROW_MOVES) && !kept.is_empty() && !kept.ends_with('\n') {
+        let is_csi = sequence.starts_with("\x1b[") || sequence.starts_with('\u{9b}');
+        if is_csi && sequence.ends_with(ROW_MOVES) && !kept.is_empty() && !kept.ends_with('\n') {
             kept.push('\n');
         }
         rest = after;
@@ -146,6 +168,33 @@ mod tests {
         ];
         let stripped: Vec<Vec<u8>> = cases.iter().map(|(raw, _)| strip(raw).into_owned()).collect();
         assert_eq!(stripped, cases.map(|(_, plain)| plain.to_vec()));
+    }
+
+    /// The broken code left them in the text: `31mred`, after a control that xterm acts on.
+    #[test]
+    fn c1_controls_in_utf_8_go_like_their_seven_bit_forms() {
+        let cases = [
+            ("\u{9b}31mred\u{9b}m", "red"),
+            ("\u{9d}0;title\u{7}a\u{9d}0;title\u{9c}b\u{9d}0;t\u{1b}\\c", "abc"),
+            ("\u{90}q#0\u{9c}sixel\u{9f}apc\u{9c}\u{85}\u{8d}text", "sixeltext"),
+            ("\u{1b}]0;title\u{9c}a", "a"),
+            ("\u{9b}3é\u{9b}1\nb", "é\nb"),
+            ("\u{9d}0;never ends\nb", "0;never ends\nb"),
+            ("£ © \u{a0}é\u{9b}1", "£ © \u{a0}é"),
+        ];
+        for (raw, plain) in cases {
+            assert_eq!(String::from_utf8_lossy(&strip(raw.as_bytes())), plain, "{raw:?}");
+        }
+        assert_eq!(strip(b"a\xc2").into_owned(), b"a\xc2", "a torn character is none");
+        assert_eq!(
+            [b"\xc2".as_slice(), b"\xc2\x9b", b"\xc2\xa9", b"\xc2\x85"].map(escape_len),
+            [None, None, Some(0), Some(2)]
+        );
+        assert_eq!(strip_to_rows("a\u{9b}2;1Hb"), "a\nb");
+        assert_eq!(
+            (next_escape(b"ab\xc2"), next_escape_start(b"ab\xc2"), next_escape(b"ab\xc2\x9b")),
+            (None, Some(2), Some(2))
+        );
     }
 
     #[test]

@@ -123,3 +123,16 @@ fn a_page_from_the_middle_of_a_large_output_is_that_page() {
     let end = d.ok("poll", json!({ "id": proc, "cursor": 8_000_000 }));
     assert_eq!((&end["output"], &end["gap"]), (&json!(""), &Value::Null));
 }
+
+/// The broken code left `31mred` and the control character in the text; xterm acts on both.
+#[test]
+fn c1_controls_in_utf_8_are_escape_sequences() {
+    let d = Daemon::start();
+    let proc = id(&d.run("printf '\\302\\23331mred\\302\\2330m \\302\\2350;title\\302\\234\\302\\243 5\\n'"));
+    for max in [1, 2, 3, 1000] {
+        assert_eq!(paged(&d, &proc, max).0, "red £ 5\n", "pages of {max}");
+    }
+    assert_eq!(d.ok("log", json!({ "id": proc }))["output"], "red £ 5\n");
+    let kept = d.ok("poll", json!({ "id": proc, "cursor": 0, "ansi": "keep" }));
+    assert!(kept["output"].as_str().unwrap().starts_with("\u{9b}31mred"), "{kept}");
+}

@@ -61,7 +61,7 @@ const PATTERNS: [&str; 44] = [
     "/b\\b{end}",
 ];
 
-const PIECES: [&[u8]; 24] = [
+const PIECES: [&[u8]; 27] = [
     b"a",
     b"b",
     b"ab",
@@ -79,6 +79,9 @@ const PIECES: [&[u8]; 24] = [
     b"\x1b[31m",
     b"\x1b[0m",
     b"\x1b]0;t\x07",
+    b"\xc2\x9b31m",
+    b"\xc2",
+    b"\x9b",
     b"\x1b]0;",
     b"\x1b",
     b"\x1b[3",

@@ -1,6 +1,6 @@
 //! DEC Special Graphics as Unicode, for an emulator that does not know that character set. Pure.
 
-use toold_ansi::State;
+use crate::State;
 
 /// The characters that `` ` `` to `~` stand for in that set.
 const SPECIAL_GRAPHICS: [char; 31] = [

@@ -65,7 +65,9 @@ impl Sanitizer {
         let end = if std::mem::take(&mut self.open) { "\n" } else { "" };
         self.state = State::Ground;
         self.returned = false;
-        format!("{colour}{end}")
+        let mut out = String::new();
+        self.writer.finish(&mut out);
+        format!("{out}{colour}{end}")
     }
 
     fn next(&mut self, c: char, out: &mut String) {
@@ -108,6 +110,9 @@ impl Sanitizer {
             if std::mem::take(&mut self.open) {
                 out.push('\n');
             }
+        }
+        if matches!(c, '\x1b' | '\r' | '\n' | '\t' | '\x0e' | '\x0f') {
+            self.writer.finish(out);
         }
         match c {
             '\x1b' => self.state = State::Escape,
@@ -163,6 +168,14 @@ mod tests {
             shown(Keep::Nothing, "10%\r20%\r\nok\r\r\n\rpaid: no\rpaid: yes"),
             "10%\n20%\nok\npaid: no\npaid: yes\n"
         );
+    }
+
+    #[test]
+    fn a_joiner_is_text_also_if_its_neighbours_come_later() {
+        let mut pieces = Sanitizer::new(Keep::Nothing);
+        let shown: String =
+            ["👩", "\u{200d}", "👧 می\u{200c}", "خ\u{200d}"].iter().map(|piece| pieces.push(piece)).collect();
+        assert_eq!(shown + &pieces.finish(), "👩\u{200d}👧 می\u{200c}خ\\u{200d}\n");
     }
 
     #[test]

@@ -11,12 +11,13 @@ pub fn escape_control(text: &str) -> String {
     let mut writer = ControlEscaper::default();
     for c in text.chars() {
         match c {
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
+            '\n' => writer.push_verbatim("\\n", &mut out),
+            '\r' => writer.push_verbatim("\\r", &mut out),
+            '\t' => writer.push_verbatim("\\t", &mut out),
             c => writer.push(c, &mut out),
         }
     }
+    writer.finish(&mut out);
     out
 }
 
@@ -28,11 +29,13 @@ pub fn only_lines_and_colours(text: &str) -> String {
     let mut writer = ControlEscaper::default();
     for (at, c) in text.char_indices() {
         match c {
-            '\n' | '\t' => out.push(c),
-            '\x1b' if is_colour(&text[at..]) => out.push(c),
+            '\n' => writer.push_verbatim("\n", &mut out),
+            '\t' => writer.push_verbatim("\t", &mut out),
+            '\x1b' if is_colour(&text[at..]) => writer.push_verbatim("\x1b", &mut out),
             c => writer.push(c, &mut out),
         }
     }
+    writer.finish(&mut out);
     out
 }
 
@@ -58,28 +61,85 @@ pub fn escape_json(text: &str) -> String {
 }
 
 /// Writes characters that a terminal simply shows unchanged, and all others as their code point.
+///
+/// A joiner between letters or emoji is text: `👩‍👧` and Persian need it. It waits for the character after it.
 #[derive(Debug, Default)]
 pub struct ControlEscaper {
     /// Number of marks on the last character.
     marks: usize,
+    /// The last character can be joined with the next.
+    joinable: bool,
+    /// A joiner after such a character.
+    joiner: Option<char>,
 }
 
 impl ControlEscaper {
     pub fn push(&mut self, c: char, out: &mut String) {
+        if is_joiner(c) && self.joinable && self.joiner.is_none() {
+            self.joiner = Some(c);
+            return;
+        }
+        match self.joiner.take() {
+            Some(joiner) if can_be_joined(c) => out.push(joiner),
+            Some(joiner) => escape(joiner, out),
+            None => {}
+        }
+        self.joinable = can_be_joined(c) || (self.joinable && is_mark(c));
+        self.push_character(c, out);
+    }
+
+    /// Writes text that needs no escape, after what waits for it.
+    pub fn push_verbatim(&mut self, text: &str, out: &mut String) {
+        self.finish(out);
+        self.marks = 0;
+        out.push_str(text);
+    }
+
+    /// Writes a joiner that nothing follows.
+    pub fn finish(&mut self, out: &mut String) {
+        self.joinable = false;
+        if let Some(joiner) = self.joiner.take() {
+            escape(joiner, out);
+        }
+    }
+
+    fn push_character(&mut self, c: char, out: &mut String) {
         let mark = c.width() == Some(0);
         self.marks = if mark { self.marks + 1 } else { 0 };
         match c {
             c if c.is_ascii_control() => out.push_str(&format!("\\x{:02x}", u32::from(c))),
             c if c.is_control() || is_deceptive(c) || self.marks > MAX_COMBINING_MARKS => {
-                out.push_str(&format!("\\u{{{:x}}}", u32::from(c)));
+                escape(c, out);
             }
             c => out.push(c),
         }
     }
 }
 
-/// Returns true for characters that end a line, reverse the text after them, or are invisible. The joiner of emoji is one of
-/// them: terminals do not agree on the width of joined characters.
+/// Writes the code point of a character.
+fn escape(c: char, out: &mut String) {
+    out.push_str(&format!("\\u{{{:x}}}", u32::from(c)));
+}
+
+/// Returns true for the joiner and the non-joiner of letters and emoji.
+fn is_joiner(c: char) -> bool {
+    matches!(c, '\u{200c}' | '\u{200d}')
+}
+
+/// Returns true for a mark on the character before it: an accent, a vowel sign, the style of an emoji.
+fn is_mark(c: char) -> bool {
+    c.width() == Some(0) && !c.is_control() && !is_deceptive(c)
+}
+
+/// Returns true for letters of the scripts that join, and for emoji. Between other letters a joiner has no effect but to
+/// make two names look the same.
+fn can_be_joined(c: char) -> bool {
+    let is_emoji = matches!(c, '\u{203c}'..='\u{2bff}' | '\u{1f000}'..='\u{1faff}');
+    is_emoji || (c >= '\u{590}' && (c.is_alphabetic() || is_mark(c)))
+}
+
+/// Returns true for characters that end a line, reverse the text after them, or are invisible. Joiners are among them;
+/// `ControlEscaper` knows where they are text.
 fn is_deceptive(c: char) -> bool {
     matches!(c,
         '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{feff}'
@@ -125,6 +185,8 @@ pub fn cut(text: &str, width: usize) -> String {
             break;
         }
     }
+    // Without the character after it a joiner would be shown as its code point.
+    out.truncate(out.trim_end_matches(is_joiner).len());
     out.push('…');
     out
 }
@@ -220,8 +282,31 @@ mod tests {
         for c in hidden {
             assert_eq!(escape_control(&format!("a{c}b")), format!("a\\u{{{:x}}}b", u32::from(c)));
         }
+        for alone in [
+            "\u{200d}👧",
+            "👩\u{200d}",
+            "👩\u{200d}\u{200d}👧",
+            "👩\u{200d} 👧",
+            "می\u{200c}\n",
+            "a\u{200c}b",
+            "é\u{200d}é",
+        ] {
+            assert!(escape_control(alone).contains("\\u{200"), "{alone:?}");
+        }
         let tower = format!("e{}x", "\u{301}".repeat(6));
         assert_eq!(escape_control(&tower), format!("e{}\\u{{301}}\\u{{301}}x", "\u{301}".repeat(4)));
+    }
+
+    /// The broken code spoilt them: `👩\u{200d}👩\u{200d}👧`.
+    #[test]
+    fn joiners_between_letters_or_emoji_are_text() {
+        let family = "👩\u{200d}👩\u{200d}👧";
+        let heart = "❤\u{fe0f}\u{200d}🔥";
+        let dark = "👨🏾\u{200d}⚕\u{fe0f}";
+        let (persian, hindi) = ("می\u{200c}خواهم", "क्\u{200d}ष");
+        for text in [family, heart, dark, persian, hindi] {
+            assert_eq!((escape_control(text), only_lines_and_colours(text)), (text.into(), text.into()));
+        }
     }
 
     #[test]

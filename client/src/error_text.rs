@@ -52,6 +52,8 @@ const OPTIONS: &[(&str, &str)] = &[
     ("if_running", "--if-running"),
     ("request_id", "--request-id"),
     ("write_id", "--write-id"),
+    ("keys", "KEY"),
+    ("secret", "--secret"),
     ("consumer", "--consumer"),
     ("grep", "--grep"),
     ("limit", "-n"),

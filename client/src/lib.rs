@@ -25,6 +25,7 @@ mod peer_check;
 mod process_ref;
 mod raw_args;
 mod render;
+mod secret;
 mod session;
 mod silence;
 mod sys;

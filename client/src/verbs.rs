@@ -139,6 +139,12 @@ verbs! {
             "toolctl log -f -t web db 'worker-*'",
         ],
     }
+    /// Show the screen of a process's terminal as text
+    Screen(cmd::screen::Args) = "screen" {
+        group: "Look", parse: Single,
+        ids: WithScreen |args| vec![&mut args.id], run: cmd::screen::run,
+        examples: ["toolctl screen editor", "toolctl screen @last --json | jq '.cursor'"],
+    }
     /// Show everything about one process
     Inspect(cmd::inspect::Args) = "inspect" {
         group: "Look", parse: Single,
@@ -204,7 +210,17 @@ verbs! {
     Submit(cmd::write::Args) = "submit" {
         group: "Talk to it", parse: Single,
         ids: WithStdin |args| vec![&mut args.id], run: |args, cx| cmd::write::run(args, cmd::write::End::Newline, cx),
-        examples: ["toolctl submit repl 'print(6 * 7)'", "toolctl submit @last yes"],
+        examples: [
+            "toolctl submit repl 'print(6 * 7)'",
+            "toolctl submit @last yes",
+            "toolctl submit --secret setup             # asks for it, and shows nothing",
+        ],
+    }
+    /// Type keys into a process's terminal
+    Keys(cmd::keys::Args) = "keys" {
+        group: "Talk to it", parse: Single,
+        ids: WithStdin |args| vec![&mut args.id], run: cmd::keys::run,
+        examples: ["toolctl keys editor Esc :wq Enter", "toolctl keys @last C-c", "toolctl keys menu Down Down Enter"],
     }
     /// Close a process's stdin
     Close(cmd::close::Args) = "close" {

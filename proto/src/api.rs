@@ -147,7 +147,7 @@ methods! {
     Resume = "resume" (params::ResumeParams) -> results::ResumeResult, [NotFound, AmbiguousId, AlreadyExited, Unavailable],
         r#"{"id": "proc_0123456789ab"}"#
         => process_example!(r#""status":"running","closed":false,"exit_code":null,"reason":null,"exited_at":null"#, r#""stopped":false"#);
-    /// Write bytes to stdin, unchanged.
+    /// Write bytes to stdin, unchanged, or type keys.
     /// Answers when the program has taken them all, or with the number that it took within `timeout_ms`.
     Write = "write" (params::WriteParams) -> results::WriteResult, [NotFound, AmbiguousId, AlreadyExited, StdinUnavailable],
         r#"{"id": "proc_0123456789ab", "data": "y", "write_id": "answer-1"}"#
@@ -162,6 +162,11 @@ methods! {
     Close = "close" (params::CloseParams) -> results::CloseResult, [NotFound, AmbiguousId, AlreadyExited, StdinUnavailable],
         r#"{"id": "proc_0123456789ab"}"#
         => r#"{"id":"proc_0123456789ab","stdin":"closed"}"#;
+    /// Return the screen of a process's terminal as text.
+    /// The screen stays after the exit. Only for processes that were started with `pty`.
+    Screen = "screen" (params::ScreenParams) -> results::ScreenResult, [NotFound, AmbiguousId],
+        r#"{"id": "proc_0123456789ab"}"#
+        => r#"{"id":"proc_0123456789ab","rows":24,"cols":80,"text":"Overwrite? [y/N]","cursor":{"row":0,"col":17,"visible":true},"title":null,"alternate":false,"next_cursor":17}"#;
     /// Set the size of a process's terminal.
     /// Only for processes that were started with `pty`.
     Resize = "resize" (params::ResizeParams) -> results::ResizeResult, [NotFound, AmbiguousId, AlreadyExited],

@@ -83,7 +83,7 @@ impl ErrorKind {
             ErrorKind::AmbiguousId => "the name or prefix matches more than one process; data.matches lists some",
             ErrorKind::AlreadyExited => "the process has exited; data.process has the details",
             ErrorKind::StdinUnavailable => {
-                "no open stdin; data.reason is not_piped (started without one), closed, or full (a terminal that takes no end-of-file now)"
+                "no open stdin; data.reason is not_piped (started without one), closed, full (a terminal that takes no end-of-file now), or echo (a terminal that would show a secret)"
             }
             ErrorKind::Limit => "a limit is reached; data.limit is its config key",
             ErrorKind::Denied => "denied by policy; data.reason has the reason",

@@ -1,12 +1,14 @@
 //! The methods, parameters, results, events and errors that cross toold's socket. No behaviour lives here.
 
 pub mod api;
+mod consumer_start;
 pub mod enum_values;
 pub mod env;
 pub mod error;
 pub mod event;
 pub mod fields;
 pub mod id;
+pub mod keys;
 pub mod openrpc;
 pub mod params;
 pub mod paths;

@@ -1,7 +1,9 @@
 //! The parameters of every method. Unknown names are rejected, so that a typo never passes.
 
+pub use crate::consumer_start::ConsumerStart;
 use crate::event::EventType;
 use crate::fields::ProcessParams;
+use crate::keys::Key;
 use crate::pattern::Pattern;
 use crate::pty::Pty;
 use crate::until::Until;
@@ -145,17 +147,6 @@ pub enum IfRunning {
     Return,
     /// Kill the running process, verify that it is gone, and start a new one.
     Restart,
-}
-
-/// The first event of a new consumer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ConsumerStart {
-    /// The oldest event in the journal.
-    #[default]
-    Oldest,
-    /// The next event that is published.
-    Now,
 }
 
 params!(
@@ -330,6 +321,10 @@ params!(
         required { id: String }
         data: Option<String>,
         data_base64: Option<String>,
+        /// Keys to type instead of `data`, in order: names as `Up`, `C-c` and `Enter`, text, or `{text}`. Only for `write`.
+        keys: Option<Vec<Key>>,
+        /// Keep it out of events, logs and files. On a terminal, wait until it does not show what is typed.
+        secret: bool,
         /// Idempotency key: a write with the same key is acknowledged and not repeated. The last 4096 keys of a process are
         /// remembered; the result has the number in `remembered_write_ids`.
         write_id: Option<String>,
@@ -339,6 +334,7 @@ params!(
 );
 
 params!(CloseParams { required { id: String } });
+params!(ScreenParams { required { id: String } });
 params!(ResizeParams { required { id: String, rows: u32, cols: u32 } });
 
 params!(

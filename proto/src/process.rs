@@ -203,6 +203,12 @@ pub struct Process {
     pub pty: bool,
     pub pty_size: Option<PtySize>,
     pub stdin: Stdin,
+    /// True while the program waits for input, as the kernel shows it. Null: it does not, or that cannot be known.
+    #[serde(default)]
+    pub needs_input: Option<bool>,
+    /// The number of processes of its tree that live on after its exit.
+    #[serde(default)]
+    pub descendants: u64,
     pub task_id: Option<String>,
     pub session_key: Option<String>,
     pub labels: BTreeMap<String, String>,

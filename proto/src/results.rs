@@ -205,6 +205,30 @@ result!(CloseResult { id: ProcId, stdin: crate::process::Stdin });
 
 result!(ResizeResult { id: ProcId, rows: u32, cols: u32 });
 
+result!(ScreenResult {
+    id: ProcId,
+    rows: u32,
+    cols: u32,
+    /// The rows from the first on, separated by newlines, without spaces at their ends and without empty rows at the end.
+    text: String,
+    cursor: ScreenCursor,
+    /// The title that the program gave the terminal. Null: none.
+    title: Option<String>,
+    /// The alternate screen is shown, as by `vim` and `less`.
+    alternate: bool,
+    /// The end of the output that the screen shows, as a cursor for `poll`.
+    next_cursor: u64,
+});
+
+result!(ScreenCursor {
+    /// From 0.
+    row: u32,
+    /// From 0.
+    col: u32,
+    /// False if the program hides it.
+    visible: bool,
+});
+
 result!(process Listed {
     /// The last 200 characters.
     preview: String,

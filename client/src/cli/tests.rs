@@ -101,6 +101,21 @@ fn small_commands_send_their_arguments_and_print_the_result() {
             json!({"id": id, "bytes_written": 1, "complete": true, "duplicate": true}),
             "written before",
         ),
+        (
+            &["keys", "x", "Esc", ":wq", "Enter", "--", "-n"],
+            "write",
+            json!({"id": "x", "keys": ["Esc", {"text": ":wq"}, "Enter", {"text": "-n"}]}),
+            json!({"id": id, "bytes_written": 7, "complete": true, "duplicate": false}),
+            "wrote 7 bytes",
+        ),
+        (
+            &["screen", "x"],
+            "screen",
+            json!({"id": "x"}),
+            json!({"id": id, "rows": 24, "cols": 80, "text": "row one\nrow two", "title": null, "alternate": false,
+                "cursor": {"row": 1, "col": 7, "visible": true}, "next_cursor": 16}),
+            "row one\nrow two\n",
+        ),
         (&["close", "x"], "close", json!({"id": "x"}), json!({"id": id, "stdin": "closed"}), "stdin"),
         (
             &["resize", "x", "24x80"],

@@ -3,6 +3,7 @@
 use super::Context;
 use crate::error::{CliError, DONE, FAILED};
 use crate::render::Style;
+use crate::secret;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use std::io::Read;
@@ -11,6 +12,8 @@ use toold_proto::params;
 use toold_proto::results;
 use toold_proto::{api, api::Method};
 
+/// The exit code after Ctrl-C at the prompt for a secret.
+const INTERRUPTED: u8 = 130;
 /// The time that the daemon gives a process to read what is written.
 pub const READ_WAIT: Duration = Duration::from_secs(5);
 
@@ -19,8 +22,11 @@ pub struct Args {
     /// The process: its id, a unique start of that, its name, @last or @failed
     pub id: String,
     /// The text, or - to read it from standard input
-    #[arg(allow_hyphen_values = true)]
-    text: String,
+    #[arg(allow_hyphen_values = true, required_unless_present = "secret", conflicts_with = "secret")]
+    text: Option<String>,
+    /// Ask for the text without showing it, or read it from standard input; it is in no history, event, log or file
+    #[arg(long)]
+    secret: bool,
     /// A name for this text: the same again is acknowledged and not written twice
     #[arg(long, value_name = "ID")]
     write_id: Option<String>,
@@ -34,10 +40,15 @@ pub enum End {
 }
 
 pub fn run(args: Args, end: End, cx: &mut Context<'_>) -> Result<u8, CliError> {
-    let mut params = params::WriteParams { id: args.id, write_id: args.write_id, ..Default::default() };
-    match args.text.as_str() {
-        "-" => params.data_base64 = Some(STANDARD.encode(standard_input()?)),
-        text => params.data = Some(text.into()),
+    let secret = args.secret;
+    let mut params = params::WriteParams { id: args.id, write_id: args.write_id, secret, ..Default::default() };
+    match args.text.as_deref() {
+        None => match secret::read(&params.id)? {
+            Some(secret) => params.data_base64 = Some(STANDARD.encode(secret)),
+            None => return Ok(INTERRUPTED),
+        },
+        Some("-") => params.data_base64 = Some(STANDARD.encode(standard_input()?)),
+        Some(text) => params.data = Some(text.into()),
     }
     match end {
         End::Open => send::<api::Write>(&params, cx),
@@ -45,7 +56,7 @@ pub fn run(args: Args, end: End, cx: &mut Context<'_>) -> Result<u8, CliError> {
     }
 }
 
-fn send<M: Method<Params = params::WriteParams, Result = results::WriteResult>>(
+pub fn send<M: Method<Params = params::WriteParams, Result = results::WriteResult>>(
     params: &params::WriteParams,
     cx: &mut Context<'_>,
 ) -> Result<u8, CliError> {
@@ -71,7 +82,7 @@ fn picture(result: &results::WriteResult, _: Style) -> String {
     format!("{} wrote {} bytes{before}\n", result.id, result.bytes_written)
 }
 
-fn standard_input() -> Result<Vec<u8>, CliError> {
+pub fn standard_input() -> Result<Vec<u8>, CliError> {
     let mut bytes = Vec::new();
     std::io::stdin()
         .lock()

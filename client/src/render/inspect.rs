@@ -80,7 +80,10 @@ fn state(process: &Process, time: &TimeContext<'_>) -> Vec<Fact> {
             facts.push(("State", format!("stopped; runs {}; continue it with {resume}", since(&process.started_at))));
         }
         (Status::Pending | Status::Starting | Status::Running, _) | (Status::Exited | Status::Lost, None) => {
-            facts.push(("State", format!("{} {}", status::state(process), since(&process.started_at))));
+            facts.push((
+                "State",
+                format!("{} {}{}", status::state(process), since(&process.started_at), status::remark(process)),
+            ));
         }
         (Status::Exited | Status::Lost, Some(end)) => {
             let exit = match (status::exit(process), process.core_dumped) {
@@ -88,7 +91,8 @@ fn state(process: &Process, time: &TimeContext<'_>) -> Vec<Fact> {
                 (exit, true) => format!(" ({exit}, core dumped)"),
                 (exit, false) => format!(" ({exit})"),
             };
-            facts.push(("State", format!("{}{exit} {}", status::state(process), since(end))));
+            facts
+                .push(("State", format!("{}{exit} {}{}", status::state(process), since(end), status::remark(process))));
             let ran = unix_ms(end).zip(unix_ms(&process.started_at)).map(|(end, start)| end.saturating_sub(start));
             let ran = ran.map(|ms| format!(", ran {}", if ms < 1000 { exact(ms) } else { precise(ms) }));
             facts.push(("Started", at(&process.started_at) + &ran.unwrap_or_default()));

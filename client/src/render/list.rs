@@ -98,7 +98,7 @@ fn cells(row: &Row<'_>, now_ms: u64) -> [Cell; COLUMNS] {
     [
         Cell::new(&process.id.to_string()),
         Cell::new(process.name.as_deref().unwrap_or("-")),
-        Cell::tinted(&status::state(process), status::tint(process)),
+        Cell::tinted(&status::column(process), status::tint(process)),
         Cell::tinted(&ago(&process.started_at, now_ms), Tint::Faint),
         Cell::new(&status::exit(process)),
         Cell::number(&cpu),

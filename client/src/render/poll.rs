@@ -40,10 +40,12 @@ fn lines(process: &Process, next_cursor: u64, gap: Option<Gap>) -> String {
     known.push(("state", status::state(process)));
     known.push(("status", status::name(process.status).into()));
     known.extend(process.stopped.then(|| ("stopped", "true".into())));
+    known.extend(process.needs_input.map(|waits| ("needs_input", waits.to_string())));
     known.extend(process.exit_code.map(|code| ("exit_code", code.to_string())));
     known.extend(process.signal.clone().map(|signal| ("signal", signal)));
     known.extend(process.reason.map(|reason| ("reason", status::reason(reason).into())));
     known.push(("closed", process.closed.to_string()));
+    known.extend((process.descendants > 0).then(|| ("descendants", process.descendants.to_string())));
     known.push(("next_cursor", next_cursor.to_string()));
     known.extend(gap.map(|gap| ("gap", format!("{}..{}", gap.from, gap.to))));
     known.extend((process.unstored_bytes > 0).then(|| ("unstored_bytes", process.unstored_bytes.to_string())));

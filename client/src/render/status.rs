@@ -8,8 +8,23 @@ use toold_proto::ProcId;
 use toold_proto::params::{self, Status};
 use toold_proto::process::{Failure, Process, Reason};
 
-/// Describes status and exit: `running 5m`, `stopped, running 5m`, `exited 0`, `killed SIGTERM`, `timeout`, `failed_start`, `lost`.
+/// Describes status and exit: `running 5m`, `stopped, running 5m`, `exited 0`, `killed SIGTERM`, `timeout`, `failed_start`,
+/// `lost`; and whether it waits for input, or something of it lives on.
 pub fn describe(process: &Process) -> String {
+    describe_status(process) + &remark(process)
+}
+
+/// Describes what the status alone does not: `, waiting for input`, `, 3 descendants live on`.
+pub fn remark(process: &Process) -> String {
+    match (process.needs_input, process.descendants) {
+        (Some(true), _) => ", waiting for input".into(),
+        (_, 0) => String::new(),
+        (_, 1) => ", 1 descendant lives on".into(),
+        (_, n) => format!(", {n} descendants live on"),
+    }
+}
+
+fn describe_status(process: &Process) -> String {
     match process.status {
         Status::Pending => {
             waits_for(process).map_or_else(|| "pending".into(), |why| format!("pending, waits for {why}"))
@@ -55,6 +70,16 @@ pub fn state(process: &Process) -> String {
         (Status::Exited, Some(why)) => reason(why),
     };
     term.to_owned()
+}
+
+/// Returns the same for a column: `waiting for input` in place of `running`, and `exited, 3 live on` while descendants do.
+pub fn column(process: &Process) -> String {
+    match (process.needs_input, process.descendants) {
+        (Some(true), _) => "waiting for input".into(),
+        (_, 0) => state(process),
+        (_, 1) => format!("{}, 1 lives on", state(process)),
+        (_, n) => format!("{}, {n} live on", state(process)),
+    }
 }
 
 /// Returns the signal that ended the process, or its exit code, or `-` if there is neither.
@@ -196,6 +221,17 @@ mod tests {
         assert_eq!(shown(json!({})), "running 5m");
         assert_eq!(shown(json!({"stopped": true})), "stopped, running 5m");
         assert_eq!(shown(json!({"status": "starting"})), "starting");
+        assert_eq!(shown(json!({"needs_input": true})), "running 5m, waiting for input");
+        let left = |n: u64| json!({"status": "exited", "reason": "exited", "exit_code": 0, "descendants": n});
+        assert_eq!(
+            (shown(left(1)), shown(left(3))),
+            ("exited 0, 1 descendant lives on".into(), "exited 0, 3 descendants live on".into())
+        );
+        let column = |changes: Value| column(&serde_json::from_value(process(changes)).expect("a whole process"));
+        assert_eq!(
+            [column(json!({"needs_input": true})), column(left(3)), column(left(0))],
+            ["waiting for input", "exited, 3 live on", "exited"]
+        );
         let ended = |reason: &str, code: Value, signal: Value| {
             shown(json!({"status": "exited", "reason": reason, "exit_code": code, "signal": signal}))
         };

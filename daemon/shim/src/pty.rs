@@ -5,6 +5,7 @@ use super::run::{Shim, rewatch, token};
 use rustix::event::epoll::EventFlags;
 use rustix::fd::AsFd;
 use rustix::io::Errno;
+use toold_format::slots::{self, Resize};
 
 impl Shim {
     pub fn resize(&mut self, token: u64, rows: u16, cols: u16) {
@@ -18,6 +19,8 @@ impl Shim {
         if result.is_ok() {
             self.rows = rows;
             self.cols = cols;
+            self.resizes.push(Resize { at: self.log.counts().end, rows, cols });
+            self.write_slot(slots::RESIZES_AT, &self.resizes.slot());
             self.write_progress();
         }
         self.send_done(token, result);

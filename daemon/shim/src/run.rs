@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use toold_format::Stream;
 use toold_format::frame::FromShim;
 use toold_format::log::LogWriter;
-use toold_format::slots::{self, Cause, Exit, Progress, Slot};
+use toold_format::slots::{self, Cause, Exit, Progress, Resizes, Slot};
 
 /// The longest wait for an event, about 24 days: a kernel without `epoll_pwait2` takes no more.
 const MAX_WAIT_MS: u64 = i32::MAX as u64;
@@ -105,6 +105,8 @@ pub struct Shim {
     pub pause_state: pause::PauseState,
     pub rows: u16,
     pub cols: u16,
+    /// The sizes that the terminal got after its start.
+    pub resizes: Resizes,
     pub exit: Option<Exit>,
     pub closed: bool,
     pub send_closed_at: Option<u64>,

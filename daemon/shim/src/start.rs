@@ -24,7 +24,7 @@ use std::ffi::CStr;
 use toold_format::frame::{self, FromShim, HEADER_LEN, ToShim};
 use toold_format::launch::LaunchBlock;
 use toold_format::log::LogWriter;
-use toold_format::slots::{self, Head, Launch, LaunchSlot, SLOT_LEN, Slot, Stage};
+use toold_format::slots::{self, Head, Launch, LaunchSlot, Resizes, SLOT_LEN, Slot, Stage};
 use toold_format::step;
 
 /// The longest launch a shim reads. The kernel's own limit on arguments is below it.
@@ -155,6 +155,7 @@ pub fn launch(mut prepared: Prepared, control: OwnedFd) -> Option<Shim> {
         pause_state: PauseState::new(),
         rows: options.rows,
         cols: options.cols,
+        resizes: Resizes::default(),
         exit: None,
         closed: false,
         send_closed_at: None,

@@ -4,6 +4,7 @@ use super::checkpoint::Checkpoint;
 use super::control::Control;
 use super::event_sink::EventSink;
 use super::hold::Hold;
+use super::input_wait::WaitId;
 use super::pending::PendingCell;
 use super::state::{State, Update};
 use super::tree;
@@ -11,7 +12,7 @@ use super::watcher::WatchTask;
 use super::write_queue::QueuedWrite;
 use crate::clock::wall_ms;
 use crate::store::record::{Record, Spec};
-use crate::store::{shim_level, writes};
+use crate::store::shim_level;
 use crate::watch::Patterns;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -89,7 +90,7 @@ pub(super) const REPLY_SLACK: Duration = Duration::from_secs(10);
 const MAX_DEADLINE_MS: u64 = 1000 * 3600 * 24 * 365;
 
 /// Returns the deadline of a call that may take this long.
-fn deadline_after(timeout_ms: u64) -> Instant {
+pub(super) fn deadline_after(timeout_ms: u64) -> Instant {
     Instant::now() + Duration::from_millis(timeout_ms.min(MAX_DEADLINE_MS))
 }
 
@@ -117,6 +118,8 @@ pub struct Proc {
     /// Number of writes to stdin.
     pub input: watch::Sender<u64>,
     preview: Mutex<Option<Box<Preview>>>,
+    /// The wait for input that was last seen. It may be over.
+    pub(super) input_wait: Mutex<Option<Box<WaitId>>>,
     /// None in almost all processes.
     trouble: Mutex<Option<Box<Trouble>>>,
     /// The wait for its turn. None: it started at once.
@@ -214,6 +217,7 @@ impl Proc {
             watch_task,
             input: watch::Sender::new(0),
             preview: Mutex::new(None),
+            input_wait: Mutex::new(None),
             trouble: Mutex::new((!damage.is_empty()).then(|| Box::new(Trouble { damage, ..Trouble::default() }))),
             pending,
         }
@@ -366,14 +370,6 @@ impl Proc {
         hooks::at("kill.canceled");
         // Read afterwards: a shim that has forked by now is recorded, and one that has not reads the note.
         Ok(record.launch().map_or(0, |launch| launch.shim_pid))
-    }
-
-    /// Returns the bytes of a named write that the shim wrote before the exit. None: the shim did not see it.
-    pub fn written(&self, id: &[u8; 16]) -> Option<u64> {
-        if *id == [0; 16] {
-            return None;
-        }
-        writes::find(&self.dir, id)
     }
 
     /// Publishes the final state of a process that never had a task.

@@ -1,14 +1,20 @@
 //! Writes to the stdin of a process and closes it. A named write is made at most once.
 
 use super::Proc;
-use super::handle::NoReply;
+use super::handle::{NoReply, deadline_after};
+use super::input_wait::terminal_echo;
+use super::state::State;
 use crate::disk::on_disk;
-use crate::store::shim_level;
+use crate::store::{shim_level, writes};
+use std::time::Duration;
+use tokio::time::{Instant, timeout_at};
 use toold_format::frame::Wrote;
 use toold_proto::process::Stdin;
 
 /// The name of a write without a `write_id`.
 const UNNAMED: [u8; 16] = [0; 16];
+/// Time between two checks of a terminal's echo.
+const ECHO_CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The result of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,9 +40,32 @@ pub enum StdinError {
     },
     /// The terminal takes no input now: its queue is full. End-of-file was not typed.
     Full,
+    /// The terminal shows what is typed, or that is not known: a secret would be in the log. Nothing was written.
+    Echo {
+        known: bool,
+    },
     /// The shim could not do it.
     Errno(i32),
     NoReply(NoReply),
+}
+
+/// Waits until the terminal of a process does not show what is typed, for at most `timeout_ms`: a program prints its
+/// prompt and turns the echo off in either order, and the kernel reports no change of it. A pipe shows nothing.
+pub async fn wait_until_hidden(proc: &Proc, timeout_ms: u64) -> Result<(), StdinError> {
+    let deadline = deadline_after(timeout_ms);
+    let mut state_changes = proc.subscribe();
+    while proc.spec.pty.is_some() && !proc.published_state().has_ended() {
+        let echo = terminal_echo(proc.published_state().pid);
+        if echo == Some(false) {
+            break;
+        }
+        if Instant::now() >= deadline {
+            return Err(StdinError::Echo { known: echo.is_some() });
+        }
+        let pause = deadline.min(Instant::now() + ECHO_CHECK_INTERVAL);
+        let _ = timeout_at(pause, state_changes.wait_for(State::has_ended)).await;
+    }
+    Ok(())
 }
 
 /// Writes `data`, for at most `timeout_ms`. A `write_id` makes a repetition harmless, also after the exit.
@@ -48,7 +77,7 @@ pub async fn write(proc: &Proc, write_id: Option<&str>, data: Vec<u8>, timeout_m
         let written = if name == UNNAMED { None } else { on_disk(async { proc.written(&name) }).await };
         return written.map(repeated).ok_or(StdinError::Ended { bytes: None });
     }
-    if proc.view(0).stdin == Stdin::Null {
+    if proc.stdin() == Stdin::Null {
         return Err(StdinError::NotPiped);
     }
     let result = proc.write(name, data, timeout_ms).await.map_err(StdinError::NoReply)?;
@@ -59,6 +88,16 @@ pub async fn write(proc: &Proc, write_id: Option<&str>, data: Vec<u8>, timeout_m
         Wrote::More | Wrote::Stopped => Ok(Written { bytes, complete: false, duplicate: false }),
         Wrote::Broken if proc.published_state().has_ended() => Err(StdinError::Ended { bytes: Some(bytes) }),
         Wrote::Broken => Err(StdinError::Closed { bytes: Some(bytes) }),
+    }
+}
+
+impl Proc {
+    /// Returns the bytes of a named write that the shim wrote before the exit. None: the shim did not see it.
+    pub fn written(&self, id: &[u8; 16]) -> Option<u64> {
+        if *id == [0; 16] {
+            return None;
+        }
+        writes::find(&self.dir, id)
     }
 }
 
@@ -74,7 +113,7 @@ pub async fn close(proc: &Proc) -> Result<(), StdinError> {
     }
     match proc.control(super::control::Control::Close).await {
         Ok(0) => Ok(()),
-        Ok(_) if proc.view(0).stdin == Stdin::Null => Err(StdinError::NotPiped),
+        Ok(_) if proc.stdin() == Stdin::Null => Err(StdinError::NotPiped),
         Ok(libc::EAGAIN) => Err(StdinError::Full),
         Ok(_) if proc.published_state().has_ended() => Err(StdinError::Ended { bytes: None }),
         // EIO: no process has the terminal open.

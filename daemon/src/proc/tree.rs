@@ -121,6 +121,20 @@ pub fn descendants(root: i32) -> Vec<i32> {
     all
 }
 
+/// Counts the living processes below a shim. A shim that has no child costs one read.
+pub fn count_below(shim: i32) -> u64 {
+    let mut all = children_of(shim, shim);
+    let (mut next, mut living) = (0, 0);
+    while let Some(&pid) = all.get(next) {
+        next += 1;
+        living += u64::from(stat(pid).is_some_and(|stat| stat.state != "Z"));
+        if all.len() < LISTED {
+            all.extend(children(pid));
+        }
+    }
+    living
+}
+
 /// Describes the tree below a shim.
 pub fn members(shim: i32) -> Vec<Member> {
     descendants(shim).into_iter().filter_map(member).collect()

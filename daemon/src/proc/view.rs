@@ -212,7 +212,29 @@ impl State {
     }
 }
 
+/// Returns the number of processes that the program left behind.
+fn descendants(state: &State) -> u64 {
+    match state.phase {
+        Phase::Exited { gone: false, .. } if state.shim_pid > 0 => tree::count_below(state.shim_pid),
+        // The program runs, or nothing is left of it, or its shim died and nothing is known.
+        _ => 0,
+    }
+}
+
 impl Proc {
+    /// Returns the present size of the terminal. None without a terminal.
+    pub fn terminal_size(&self, state: &State) -> Option<PtySize> {
+        self.spec.pty.map(|first| match (state.progress.rows, state.progress.cols) {
+            (0, 0) => first,
+            (rows, cols) => PtySize { rows: rows.into(), cols: cols.into() },
+        })
+    }
+
+    /// Returns the present stdin.
+    pub fn stdin(&self) -> Stdin {
+        stdin(&self.spec, &self.state())
+    }
+
     fn watch_view(&self, state: &State) -> Option<Watch> {
         self.watch_task.as_ref()?;
         let (limiter, now, rules) = (self.checkpoint().limiter, mono_ms(), &self.sink.watch_gate.limiter);
@@ -279,10 +301,6 @@ impl Proc {
         let Outcome { exit_code, signal, core_dumped, reason, killed_by, failure } = outcome(spec, state);
         let counts = state.progress.counts;
         let ended = state.ended_ms();
-        let size = |size: PtySize| match (state.progress.rows, state.progress.cols) {
-            (0, 0) => size,
-            (rows, cols) => PtySize { rows: rows.into(), cols: cols.into() },
-        };
         Process {
             id: spec.id,
             name: spec.name.clone(),
@@ -305,8 +323,10 @@ impl Proc {
             exited_at: ended.map(rfc3339),
             uptime_ms: self.uptime_ms(state, now_ms),
             pty: spec.pty.is_some(),
-            pty_size: spec.pty.map(size),
+            pty_size: self.terminal_size(state),
             stdin: stdin(spec, state),
+            needs_input: self.is_waiting_for_input(state).then_some(true),
+            descendants: descendants(state),
             task_id: spec.task_id.clone(),
             session_key: spec.session_key.clone(),
             labels: spec.labels.clone(),

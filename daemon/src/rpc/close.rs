@@ -14,5 +14,5 @@ pub async fn close(
 ) -> Result<results::CloseResult, RpcError> {
     let proc = daemon.find(&call.id)?;
     stdin::close(&proc).await.map_err(|e| stdin_error(&proc, e))?;
-    Ok(results::CloseResult { id: proc.spec.id, stdin: proc.view(0).stdin })
+    Ok(results::CloseResult { id: proc.spec.id, stdin: proc.stdin() })
 }

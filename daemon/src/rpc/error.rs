@@ -4,12 +4,14 @@ use crate::backend::process_limit;
 use crate::clock::wall_ms;
 use crate::proc::handle::NoReply;
 use crate::proc::output::OutputError;
+use crate::proc::screen::{MAX_CELLS, ScreenError};
 use crate::proc::stdin::StdinError;
 use crate::proc::{Proc, view};
 use crate::registry::{FindError, SetAside, SpawnError};
 use crate::spec::{InvalidParam, Problem, SpecError};
 use toold_format::step;
 use toold_proto::process::{Failure, LimitReport};
+use toold_proto::pty::PtySize;
 use toold_proto::{ErrorKind, ProcId, RpcError};
 
 impl From<InvalidParam> for RpcError {
@@ -171,6 +173,28 @@ impl From<OutputError> for RpcError {
     }
 }
 
+/// Builds the error for a process without a terminal.
+pub fn no_terminal(proc: &Proc) -> RpcError {
+    let problem = format!("{} has no terminal; start it with pty: true", proc.spec.id);
+    RpcError::param("id", problem).with("reason", "no_pty").with("id", proc.spec.id.to_string())
+}
+
+/// Builds the error for a screen that cannot be drawn.
+pub fn screen_error(proc: &Proc, error: ScreenError) -> RpcError {
+    let id = proc.spec.id;
+    match error {
+        ScreenError::NoTerminal => no_terminal(proc),
+        ScreenError::TooLarge(PtySize { rows, cols }) => {
+            let problem = format!(
+                "the terminal of {id} has {rows} rows of {cols} characters, and a screen is drawn up to {MAX_CELLS} \
+                 characters; make it smaller with `resize`"
+            );
+            RpcError::param("id", problem).with("reason", "too_large").with("id", id.to_string())
+        }
+        ScreenError::Io(e) => RpcError::new(ErrorKind::Internal, format!("draw the screen of {id}: {e}")),
+    }
+}
+
 /// Builds the error for a request that the shim did not answer.
 pub fn no_reply(proc: &Proc, why: NoReply) -> RpcError {
     match why {
@@ -219,7 +243,7 @@ pub fn check_running(proc: &Proc) -> Result<(), RpcError> {
     if proc.published_state().has_ended() { Err(already_exited(proc)) } else { Ok(()) }
 }
 
-/// Builds the error for a write or close. In `stdin_unavailable`, `data.reason` is `not_piped`, `closed` or `full`.
+/// Builds the error for a write or close. In `stdin_unavailable`, `data.reason` is `not_piped`, `closed`, `full` or `echo`.
 pub fn stdin_error(proc: &Proc, error: StdinError) -> RpcError {
     let id = proc.spec.id;
     let unavailable = |reason, message: String| {
@@ -238,6 +262,14 @@ pub fn stdin_error(proc: &Proc, error: StdinError) -> RpcError {
                  try again when the program has read"
             );
             (unavailable("full", message), None)
+        }
+        StdinError::Echo { known } => {
+            let why = if known { "shows what is typed" } else { "cannot be checked" };
+            let message = format!(
+                "the terminal of {id} {why}, so the secret would be in its log; nothing was written; \
+                 try again when the program asks for it"
+            );
+            (unavailable("echo", message), None)
         }
         StdinError::Errno(errno) => {
             let why = std::io::Error::from_raw_os_error(errno);

@@ -19,6 +19,7 @@ mod queues;
 pub mod register;
 mod resize;
 mod resume;
+mod screen;
 mod session;
 mod shutdown;
 mod signal;
@@ -50,6 +51,7 @@ pub fn module(daemon: Arc<Daemon>) -> RpcModule<Daemon> {
     register::<api::Write, _, _, _>(&mut m, &daemon, write::write);
     register::<api::Submit, _, _, _>(&mut m, &daemon, write::submit);
     register::<api::Close, _, _, _>(&mut m, &daemon, close::close);
+    register::<api::Screen, _, _, _>(&mut m, &daemon, screen::screen);
     register::<api::Resize, _, _, _>(&mut m, &daemon, resize::resize);
     register_like::<api::List, _, _, _, _>(&mut m, &daemon, list::list);
     register_like::<api::Inspect, _, _, _, _>(&mut m, &daemon, inspect::inspect);

@@ -1,7 +1,7 @@
 //! `resize`.
 
 use super::context::Daemon;
-use super::error::{already_exited, check_running, no_reply};
+use super::error::{already_exited, check_running, no_reply, no_terminal};
 use super::wire::Peer;
 use crate::proc::control::Control;
 use crate::spec::terminal_size;
@@ -16,8 +16,7 @@ pub async fn resize(
     let size = terminal_size(call.rows, call.cols)?;
     let proc = daemon.find(&call.id)?;
     if proc.spec.pty.is_none() {
-        let problem = format!("{} has no terminal; start it with pty: true", proc.spec.id);
-        return Err(RpcError::param("id", problem).with("reason", "no_pty").with("id", proc.spec.id.to_string()));
+        return Err(no_terminal(&proc));
     }
     check_running(&proc)?;
     match proc.control(Control::Resize { rows: size.rows as u16, cols: size.cols as u16 }).await {

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use toold_format::fnv1a;
 use toold_format::slots::{
-    self, CHECKPOINT_LEN, CheckpointSlot, Head, Launch, LaunchSlot, PAGE_LEN, Progress, SLOT_LEN, Slot, Stage,
+    self, CHECKPOINT_LEN, CheckpointSlot, Head, Launch, LaunchSlot, PAGE_LEN, Progress, Resizes, SLOT_LEN, Slot, Stage,
 };
 use toold_proto::ProcId;
 use toold_proto::pattern::Pattern;
@@ -208,6 +208,12 @@ impl Record {
     pub fn progress(&self) -> Option<Progress> {
         // A read during a write fails its checksum; the next one does not.
         (0..8).find_map(|_| Progress::read(&self.slot(slots::COUNTS_AT).ok()?))
+    }
+
+    /// Returns the last sizes of the terminal. None: it kept its first size, or its shim is of an earlier version.
+    pub fn resizes(&self) -> Option<Resizes> {
+        // As for the progress.
+        (0..8).find_map(|_| Resizes::read(&self.slot(slots::RESIZES_AT).ok()?))
     }
 
     /// Returns the spec, which is read if the beginning does not have all of it.

@@ -47,6 +47,7 @@ fn an_unknown_parameter_is_rejected_by_name_in_every_method() {
             ("submit", json!({ "id": proc, "data": "x" })),
             ("close", json!({ "id": proc })),
             ("resize", json!({ "id": proc, "rows": 1, "cols": 1 })),
+            ("screen", json!({ "id": proc })),
             ("list", json!({})),
             ("inspect", json!({ "id": proc })),
             ("forget", json!({ "older_than_ms": 0 })),

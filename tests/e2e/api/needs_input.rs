@@ -74,3 +74,52 @@ fn a_thread_that_reads_while_others_print_is_published_once() {
     d.closed(&process);
     assert_eq!(asked(&d, &process).len(), 1);
 }
+
+/// `needs_input` of a process in every method that describes it.
+fn fields(d: &Daemon, process: &str) -> [Value; 3] {
+    let listed = d.ok("list", json!({}))["processes"].as_array().unwrap().iter().find(|p| p["id"] == process).cloned();
+    let shown = [d.process(process), d.ok("inspect", json!({ "id": process })), listed.expect("it is listed")];
+    shown.map(|process| process["needs_input"].clone())
+}
+
+#[test]
+fn the_field_is_true_only_while_the_program_waits() {
+    let mut d = Daemon::start();
+    let script = "printf 'Go? '; read -r x; echo working; sleep 1000";
+    let process = id(&d.sh_with(script, json!({ "pty": true })));
+    until(&d, "c", json!({ "types": ["needs_input"], "id": process }));
+    let waits = [json!(true), json!(true), json!(true)];
+    assert_eq!(fields(&d, &process), waits);
+    // The broken design kept the flag of the event, which a new daemon does not have.
+    d.restart();
+    d.eventually("the next daemon sees the wait too", || fields(&d, &process) == waits);
+    d.ok("submit", json!({ "id": process, "data": "yes" }));
+    d.printed(&process, "working");
+    assert_eq!(fields(&d, &process), [const { Value::Null }; 3], "it sleeps now");
+    d.ok("kill", json!({ "id": process }));
+    assert_eq!(fields(&d, &process), [const { Value::Null }; 3]);
+}
+
+/// A wait that ends by itself is over, although nothing was printed and nothing was written.
+#[test]
+fn a_wait_that_timed_out_is_over() {
+    let d = Daemon::start();
+    let gate = d.root().join("over");
+    let script = format!("read -r -t 3 x; echo > {}; exec sleep 1000", gate.display());
+    let process = id(&d.ok("exec", json!({ "argv": ["bash", "-c", script], "stdin": "pipe" })));
+    d.eventually("the wait is seen", || d.process(&process)["needs_input"] == true);
+    d.eventually("the wait is over", || gate.exists());
+    d.eventually("it sleeps", || d.process(&process)["needs_input"].is_null());
+}
+
+/// A program that answers every line waits again at once: the field follows although events are at least 2 s apart.
+#[test]
+fn the_field_follows_every_wait() {
+    let d = Daemon::start();
+    let process = id(&d.ok("exec", json!({ "argv": ["cat"], "stdin": "pipe" })));
+    for n in 0..3 {
+        d.eventually("it waits", || d.process(&process)["needs_input"] == true);
+        d.ok("submit", json!({ "id": process, "data": format!("line {n}") }));
+        d.printed(&process, &format!("line {n}"));
+    }
+}

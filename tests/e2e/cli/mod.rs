@@ -24,6 +24,7 @@ mod presentation;
 mod queue;
 mod run;
 mod run_hold;
+mod screen;
 mod silent;
 mod stdin;
 mod terminal;

@@ -32,6 +32,8 @@ const REPL: &str = "toolctl exec --stdin --name repl -- python3 -i";
 const SORT: &str = "toolctl exec --stdin --name sort -- sort";
 const UNPACK: &str = "toolctl exec --stdin --name unpack --cwd \"$(mktemp -d)\" -- tar x";
 const EDITOR: &str = "toolctl exec --pty --name editor -- cat";
+const MENU: &str = "toolctl exec --pty --name menu -- cat";
+const PASSWORD: &str = "toolctl exec --pty --name setup -- sh -c 'stty -echo; exec cat'";
 const UNITS: &str = "toolctl service install --units-only";
 /// The exit code of the fake journalctl, which `service logs` returns.
 const JOURNAL_CODE: i32 = 7;
@@ -76,6 +78,10 @@ const SETUPS: &[Setup] = &[
     setup("toolctl write repl 'no newline'", &[REPL]),
     setup("tar c . | toolctl write unpack -", &[UNPACK]),
     setup("toolctl submit repl 'print(6 * 7)'", &[REPL]),
+    Setup { shown: &["secret for setup:", "^C"], code: 130, ..setup("toolctl submit --secret setup", &[PASSWORD]) },
+    setup("toolctl keys editor Esc :wq Enter", &[EDITOR]),
+    setup("toolctl keys menu Down Down Enter", &[MENU]),
+    setup("toolctl screen editor", &[EDITOR]),
     setup("toolctl close sort", &[SORT]),
     setup("toolctl write sort - < list.txt && toolctl close sort", &["toolctl wait sort", SORT, "seq 99 > list.txt"]),
     setup("toolctl resize editor 24x80", &[EDITOR]),

@@ -32,6 +32,9 @@ const UNSEEN: &[(&str, &str, &str)] = &[
     ("docs/cli.md", "", "toolctl run -- sh -c 'echo hello; exit 3' || true"),
     ("docs/cli.md", "", "toolctl wait tests --quiet 200ms"),
     ("docs/attach.md", "", "echo 'remember the milk' > notes.txt"),
+    // A person looks at the screen when the program has drawn it.
+    ("docs/screen.md", "toolctl keys pager PageDown Down", "toolctl wait pager --quiet 300ms > /dev/null"),
+    ("docs/screen.md", "toolctl screen pager", "toolctl wait pager --quiet 300ms > /dev/null"),
     // Both show the current time, and the next command would show a later one.
     ("README.md", "toolctl events -n 4", "toolctl events --consumer unseen --from oldest --type completion --wait 30s"),
     (
@@ -264,6 +267,7 @@ pages! {
     jobs_is_what_happens "docs/jobs.md",
     needs_input_is_what_happens "docs/needs-input.md",
     protocol_is_what_happens "docs/protocol.md",
+    screen_is_what_happens "docs/screen.md",
     service_is_what_happens "docs/service.md",
 }
 

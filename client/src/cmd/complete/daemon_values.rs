@@ -27,6 +27,8 @@ pub enum ProcessFilter {
     WithStdin,
     /// Running, on a terminal.
     OnTerminal,
+    /// On a terminal, running or not.
+    WithScreen,
     Ended,
 }
 
@@ -39,6 +41,7 @@ impl ProcessFilter {
             ProcessFilter::Running => runs,
             ProcessFilter::WithStdin => runs && matches!(process.stdin, Stdin::Pipe | Stdin::Pty),
             ProcessFilter::OnTerminal => runs && process.pty,
+            ProcessFilter::WithScreen => process.pty,
             ProcessFilter::Ended => !runs,
         }
     }

@@ -4,8 +4,11 @@
 //! from being written. A slot ends in a checksum. A slot of zeros was never written; one whose checksum does not match is
 //! damaged, or was written only in part.
 
+mod resizes;
+
 use crate::fnv1a;
 use crate::log::{Counts, LogSums, SegmentSums};
+pub use resizes::{MAX_RESIZES, Resize, Resizes};
 
 /// The length of the slots before the spec.
 pub const PAGE_LEN: usize = 4096;
@@ -21,6 +24,8 @@ pub const DAMAGE_NOTE_AT: u64 = 640;
 /// The daemon's note that the program is not wanted any more. The child reads it right before it executes the program.
 pub const CANCEL_AT: u64 = 768;
 pub const CLOSED_AT: u64 = 1536;
+/// The shim's note of the last sizes of the terminal.
+pub const RESIZES_AT: u64 = 1664;
 pub const COUNTS_AT: u64 = 2048;
 /// Named writes, so that one that is repeated after the exit is recognised: 24 bytes each, id and bytes done.
 pub const WRITES_AT: u64 = 2560;

@@ -52,10 +52,22 @@ pub struct WaitId {
 impl WaitId {
     fn of(thread: &str) -> WaitId {
         let status = fs::read_to_string(format!("{thread}/status")).unwrap_or_default();
-        let sleeps = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
         let thread = thread.rsplit('/').next().and_then(|id| id.parse().ok());
-        WaitId { thread: thread.unwrap_or(0), sleeps: sleeps.and_then(|n| n.trim().parse().ok()).unwrap_or(0) }
+        WaitId { thread: thread.unwrap_or(0), sleeps: sleeps(&status).unwrap_or(0) }
     }
+
+    /// Returns true if the thread still sleeps in this wait. Reads one file.
+    pub fn lasts(&self) -> bool {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.thread)).unwrap_or_default();
+        let state = status.lines().find_map(|line| line.strip_prefix("State:"));
+        state.is_some_and(|state| state.trim_start().starts_with('S')) && sleeps(&status) == Some(self.sleeps)
+    }
+}
+
+/// Returns how often a thread has slept, from its `status` file.
+fn sleeps(status: &str) -> Option<u64> {
+    let number = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))?;
+    number.trim().parse().ok()
 }
 
 /// The input that a shim gave its program.
@@ -95,6 +107,12 @@ pub fn detect(shim_pid: i32, program: i32, input: ShimInput) -> InputWait {
         }
     }
     if unclear { InputWait::Unknown } else { InputWait::NotWaiting }
+}
+
+/// Returns true if the controlling terminal of this process echoes typed characters. None: it has none, or it cannot be
+/// opened here.
+pub fn terminal_echo(program: i32) -> Option<bool> {
+    Input::terminal(program).ok()??.echo()
 }
 
 /// Returns the last line of the output if it has no newline, as a person sees it, else an empty string.

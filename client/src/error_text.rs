@@ -97,6 +97,14 @@ pub fn describe(error: &RpcError) -> String {
         (Some(ErrorKind::InvalidParams), Some("no_pty"), Some(id)) => {
             format!("{id} has no terminal; start it with --pty")
         }
+        (Some(ErrorKind::Conflict), _, _) => {
+            let id = error.data.get("process").and_then(|process| process["id"].as_str()).unwrap_or("another process");
+            format!(
+                "--request-id {:?} belongs to {id}, which was started with another command, directory, names of variables, \
+                 limits or name; repeat that call unchanged, or use another --request-id",
+                text("request_id").unwrap_or_default()
+            )
+        }
         (Some(ErrorKind::NotFound), _, Some(id)) => {
             let short =
                 if ProcId::is_short_prefix(id) { ", and the start of an id needs at least 4 digits" } else { "" };

@@ -267,7 +267,7 @@ fn a_request_id_for_something_else_is_a_conflict_also_after_a_restart_and_starts
     }
     let printed = d.ctl(&["exec", "--request-id", "r", "--", "/bin/echo", "b"]);
     assert_eq!((printed.code, printed.stdout.as_str()), (1, ""), "{printed:?}");
-    assert!(printed.stderr.contains("use another request_id"), "{printed:?}");
+    assert!(printed.stderr.contains("use another --request-id"), "{printed:?}");
     d.ok("kill", json!({ "id": "n" }));
     d.ok("forget", json!({ "ids": ["n"] }));
     assert_ne!(d.ok("exec", run_others[0].clone())["id"], first["id"], "a forgotten process has no request");

@@ -267,6 +267,7 @@ pages! {
     jobs_is_what_happens "docs/jobs.md",
     needs_input_is_what_happens "docs/needs-input.md",
     protocol_is_what_happens "docs/protocol.md",
+    queues_is_what_happens "docs/queues.md",
     screen_is_what_happens "docs/screen.md",
     service_is_what_happens "docs/service.md",
 }

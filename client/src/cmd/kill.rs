@@ -8,6 +8,7 @@ use crate::process_ref::{self, IfNone, PatternUse};
 use crate::raw_args::RawArgs;
 use crate::render;
 use std::ffi::{OsStr, OsString};
+use std::io::IsTerminal;
 use std::time::Duration;
 use toold_proto::api;
 use toold_proto::params;
@@ -56,7 +57,9 @@ pub struct Targets {
 fn ids(targets: &mut Targets, cx: &mut Context<'_>) -> Result<Vec<String>, CliError> {
     let by_group = targets.all || targets.label.is_some() || targets.task.is_some() || targets.session.is_some();
     if targets.ids.is_empty() && !by_group {
-        if !cx.console.err_style.terminal() {
+        // A loop over a file, or a job of cron, must not kill what happens to run because a variable was empty.
+        let is_typed = cx.console.err_style.terminal() && (!cx.console.is_real || std::io::stdin().is_terminal());
+        if !is_typed {
             let why = "give an ID, --all, --label, --task or --session; without one it is a process that runs alone, at a terminal only";
             return Err(CliError::Usage(why.into()));
         }

@@ -247,6 +247,12 @@ verbs! {
         ids: Running |args| vec![&mut args.id], run: cmd::signal::run,
         examples: ["toolctl signal web HUP", "toolctl signal proc_0b3b USR1"],
     }
+    /// End a process and start it again, with the environment you have now
+    Restart(cmd::restart::Args) = "restart" {
+        group: "End", parse: Single,
+        ids: Any |args| vec![&mut args.id], run: cmd::restart::run,
+        examples: ["toolctl restart web", "toolctl restart web --keep-env --grace 30s"],
+    }
     /// Stop a process and everything it started, until `resume`
     Pause(cmd::pause::Args) = "pause" {
         group: "End", parse: Single,

@@ -169,6 +169,7 @@ fn from_shim(kind: u8, body: &[u8]) {
         | FromShim::Wrote { .. }
         | FromShim::Done { .. }
         | FromShim::Killed { .. }
+        | FromShim::Env { .. }
         | FromShim::Gone => assert!(bytes.starts_with(body), "only the fields of a later version are lost"),
         // A slot may hold fields of a later version, and its checksum covers all of them.
         FromShim::Welcome { .. } | FromShim::Bell { .. } | FromShim::Exited { .. } | FromShim::Closed { .. } => {

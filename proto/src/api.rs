@@ -137,6 +137,13 @@ methods! {
     Signal = "signal" (params::SignalParams) -> results::SignalResult, [NotFound, AmbiguousId, AlreadyExited],
         r#"{"id": "proc_0123456789ab", "signal": "SIGHUP"}"#
         => r#"{"id":"proc_0123456789ab","signal":"SIGHUP"}"#;
+    /// Start a process again.
+    /// The same program, arguments, directory, name and limits, after its old tree is proven to be gone; the new run has an id of
+    /// its own. If the program or the directory is gone, the old process keeps running. Environment values come from `env`, or
+    /// from the shim while it lives.
+    Restart = "restart" (params::RestartParams) -> results::RestartResult, [NotFound, AmbiguousId, Limit, SpawnFailed, AlreadyExists, Unavailable],
+        r#"{"id": "web", "grace_ms": 2000}"#
+        => process_example!(r#""status":"running","closed":false,"exit_code":null,"reason":null,"exited_at":null"#, r#""restart_of":"proc_0123456789aa""#);
     /// Stop a process and all of its descendants.
     /// Sends SIGSTOP, and answers when all have stopped, or after 3 seconds with `stopped` false.
     Pause = "pause" (params::PauseParams) -> results::PauseResult, [NotFound, AmbiguousId, AlreadyExited, Unavailable],

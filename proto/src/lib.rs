@@ -15,6 +15,7 @@ pub mod paths;
 pub mod pattern;
 pub mod process;
 pub mod pty;
+pub mod restart;
 pub mod results;
 pub mod time;
 pub mod until;

@@ -313,6 +313,19 @@ params!(
 );
 
 params!(SignalParams { required { id: String, signal: String } });
+
+params!(
+    process RestartParams {
+        required { id: String }
+        /// The whole environment of the new run. Default: that of the old one, which its shim keeps while it lives.
+        env: Option<BTreeMap<String, String>>,
+        /// Variables like `env`, with their values in base64: for values that are not UTF-8.
+        env_base64: Option<BTreeMap<String, String>>,
+        /// Time before SIGKILL. Default: 5000.
+        grace_ms: Option<u64>,
+    }
+);
+
 params!(process PauseParams { required { id: String } });
 params!(process ResumeParams { required { id: String } });
 

@@ -235,6 +235,9 @@ pub struct Process {
     #[serde(default)]
     pub unreachable: Option<String>,
     pub request_id: Option<String>,
+    /// The previous run, if this is a restart.
+    #[serde(default)]
+    pub restart_of: Option<ProcId>,
     /// Damage found in its files: what cannot be read, or is not known any more. Null: none was found.
     #[serde(default)]
     pub damaged: Option<Vec<String>>,

@@ -183,6 +183,8 @@ result!(KillResult { status: KillStatus, results: Vec<Killed> });
 
 result!(SignalResult { id: ProcId, signal: String });
 
+result!(process RestartResult {});
+
 result!(process PauseResult {});
 
 result!(process ResumeResult {});

@@ -15,6 +15,7 @@ mod pause;
 mod queue;
 mod random;
 mod requests;
+mod restart;
 
 use matrix::{Case, Mode};
 use std::collections::BTreeSet;
@@ -41,6 +42,7 @@ fn every_pause_point_in_the_daemon_has_a_crash_case() {
     covered.insert(cancel::POINT.to_string());
     covered.extend(queue::POINTS.iter().map(ToString::to_string));
     covered.extend(requests::POINTS.iter().map(ToString::to_string));
+    covered.extend(restart::POINTS.iter().map(ToString::to_string));
     covered.extend(pause::POINTS.iter().map(ToString::to_string));
     covered.extend(event_files::POINTS.iter().map(ToString::to_string));
     covered.extend(hold::POINTS.iter().map(ToString::to_string));

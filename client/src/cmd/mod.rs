@@ -22,6 +22,7 @@ pub mod pause;
 pub mod poll;
 pub mod queue;
 pub mod resize;
+pub mod restart;
 pub mod resume;
 pub mod run;
 pub mod screen;

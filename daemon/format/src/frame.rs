@@ -101,6 +101,11 @@ pub enum ToShim<'a> {
         held: bool,
         read_to: u64,
     },
+    /// Asks for the environment that the shim keeps, from this byte on. Answered by `Env`.
+    ReadEnv {
+        token: u64,
+        offset: u64,
+    },
 }
 
 /// The result of a piece of a write.
@@ -166,7 +171,18 @@ pub enum FromShim<'a> {
     },
     /// The tree is empty, the output closed, the record complete. The shim disconnects.
     Gone,
+    /// A part of the environment: C strings in a row, `NAME=value`, of `total` bytes. `NO_ENV`: the shim has none.
+    Env {
+        token: u64,
+        total: u64,
+        data: &'a [u8],
+    },
 }
+
+/// The length of an environment that a shim could not keep.
+pub const NO_ENV: u64 = u64::MAX;
+/// The longest part of an environment in one frame.
+pub const MAX_ENV_PART_LEN: usize = MAX_FROM_SHIM_LEN - 64;
 
 impl ToShim<'_> {
     fn kind(&self) -> u8 {
@@ -184,6 +200,7 @@ impl ToShim<'_> {
             ToShim::Pause { .. } => 11,
             ToShim::Resume { .. } => 12,
             ToShim::Hold { .. } => 13,
+            ToShim::ReadEnv { .. } => 14,
         }
     }
 
@@ -208,6 +225,10 @@ impl ToShim<'_> {
             | ToShim::Close { token }
             | ToShim::Pause { token }
             | ToShim::Resume { token } => out.put(&token.to_le_bytes()),
+            ToShim::ReadEnv { token, offset } => {
+                out.put(&token.to_le_bytes());
+                out.put(&offset.to_le_bytes());
+            }
             ToShim::Resize { token, rows, cols } => {
                 out.put(&token.to_le_bytes());
                 out.put(&rows.to_le_bytes());
@@ -259,6 +280,7 @@ impl ToShim<'_> {
             11 => ToShim::Pause { token: t.u64()? },
             12 => ToShim::Resume { token: t.u64()? },
             13 => ToShim::Hold { held: t.u32()? != 0, read_to: t.u64()? },
+            14 => ToShim::ReadEnv { token: t.u64()?, offset: t.u64()? },
             // A frame of a later version.
             _ => return None,
         })
@@ -278,6 +300,7 @@ impl FromShim<'_> {
             FromShim::Done { .. } => 72,
             FromShim::Killed { .. } => 73,
             FromShim::Gone => 74,
+            FromShim::Env { .. } => 75,
         }
     }
 
@@ -320,6 +343,12 @@ impl FromShim<'_> {
                 out.put(survivors);
             }
             FromShim::Gone => {}
+            FromShim::Env { token, total, data } => {
+                out.put(&token.to_le_bytes());
+                out.put(&total.to_le_bytes());
+                out.put(&(data.len() as u32).to_le_bytes());
+                out.put(data);
+            }
         }
     }
 
@@ -348,6 +377,10 @@ impl FromShim<'_> {
                 FromShim::Killed { token, signals, survivors: t.0.get(..count.checked_mul(4)?)? }
             }
             74 => FromShim::Gone,
+            75 => {
+                let (token, total, len) = (t.u64()?, t.u64()?, t.u32()? as usize);
+                FromShim::Env { token, total, data: t.0.get(..len)? }
+            }
             // A frame of a later version.
             _ => return None,
         })

@@ -13,7 +13,9 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, SocketFlags, accept_with, recv, send};
-use toold_format::frame::{self, FromShim, HEADER_LEN, MAX_FROM_SHIM_LEN, MAX_TO_SHIM_LEN, Sink, ToShim};
+use toold_format::frame::{
+    self, FromShim, HEADER_LEN, MAX_ENV_PART_LEN, MAX_FROM_SHIM_LEN, MAX_TO_SHIM_LEN, NO_ENV, Sink, ToShim,
+};
 use toold_format::slots::Cause;
 
 /// The length of the queue for a daemon that is busy.
@@ -244,11 +246,24 @@ impl Shim {
             }
             ToShim::Pause { token } => self.pause(token),
             ToShim::Resume { token } => self.resume(token),
+            ToShim::ReadEnv { token, offset } => self.send_env(token, offset),
             ToShim::Kill { token, signal, grace_ms, cause, uid, pid } => {
                 self.kill(KillRequest { token, signal, grace_ms, cause: Cause::from_code(cause), uid, pid });
             }
             ToShim::Hold { held, read_to } => self.set_hold(held, read_to),
         }
+    }
+
+    /// Sends a part of the environment that is kept for a restart.
+    fn send_env(&mut self, token: u64, offset: u64) {
+        let all = self.kept_env.bytes();
+        let rest = all.and_then(|all| all.get(offset as usize..)).unwrap_or_default();
+        let total = all.map_or(NO_ENV, |all| all.len() as u64);
+        let frame = FromShim::Env { token, total, data: &rest[..rest.len().min(MAX_ENV_PART_LEN)] };
+        if !self.link.enqueue(&frame) {
+            return self.disconnect();
+        }
+        self.flush();
     }
 
     pub fn send_done(&mut self, token: u64, result: Result<(), Errno>) {

@@ -5,6 +5,7 @@ use super::control::Control;
 use super::event_sink::EventSink;
 use super::hold::Hold;
 use super::input_wait::WaitId;
+use super::kept_env::EnvPart;
 use super::pending::PendingCell;
 use super::state::{State, Update};
 use super::tree;
@@ -38,6 +39,11 @@ pub enum Command {
     Control {
         control: Control,
         reply: oneshot::Sender<i32>,
+    },
+    /// Reads the environment that the shim keeps, from `offset` on.
+    ReadEnv {
+        offset: u64,
+        reply: oneshot::Sender<EnvPart>,
     },
     Kill {
         kill: Box<Kill>,
@@ -401,7 +407,11 @@ impl Proc {
         }
     }
 
-    async fn request<T>(&self, wait_ms: u64, make: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, NoReply> {
+    pub(super) async fn request<T>(
+        &self,
+        wait_ms: u64,
+        make: impl FnOnce(oneshot::Sender<T>) -> Command,
+    ) -> Result<T, NoReply> {
         let inbox = self.inbox.lock().ok().and_then(|i| i.clone()).ok_or_else(|| self.no_inbox())?;
         if self.unreachable().is_some() {
             return Err(NoReply::Unreachable);

@@ -1,10 +1,13 @@
 //! A launch that no shim has taken yet: given to another shim, or canceled. The record's lock decides who may do that.
 
+use super::shim_connection::ShimConnection;
 use super::state::Update;
-use super::task::Task;
+use super::task::{RECONNECT_DELAY, Task};
 use crate::clock::wall_ms;
+use crate::disk::on_disk;
 use crate::store::record::LockOwner;
 use std::time::Duration;
+use tokio::time::sleep;
 use toold_format::frame::FromShim;
 use toold_format::step;
 use tracing::warn;
@@ -12,7 +15,7 @@ use tracing::warn;
 /// Time after which a launch that no shim took is given to an executed one: the zygote and its spares may be stopped.
 pub const LAUNCH_WAIT: Duration = Duration::from_secs(1);
 /// Number of shims that are executed for one launch.
-pub const MAX_RELAUNCHES: u32 = 3;
+const MAX_RELAUNCHES: u32 = 3;
 
 /// Checks for the answer of a shim that did not get the record's lock, or found the launch in the record.
 pub fn is_lock_refused(frame: &FromShim<'_>) -> bool {
@@ -53,5 +56,49 @@ impl Task {
         }
         self.record.unlock();
         canceled
+    }
+
+    /// Returns true if a shim took the launch and may have started the program.
+    async fn is_taken(&self) -> bool {
+        while self.record.lock() == LockOwner::Shim {
+            if !self.record.is_unlaunched() {
+                return true;
+            }
+            // The shim closed the connection before it started, so it is exiting: its lock goes with it.
+            sleep(RECONNECT_DELAY).await;
+        }
+        let started = !self.record.is_unlaunched();
+        self.record.unlock();
+        started
+    }
+
+    /// Launches again by exec, if no shim took the launch or the one that did died before it started anything. Only a
+    /// program that provably never started is started again.
+    pub(super) async fn relaunch(&mut self, frame: Vec<u8>, launch: &mut Option<Vec<u8>>) -> Option<ShimConnection> {
+        if on_disk(self.is_taken()).await {
+            return self.reconnect().await;
+        }
+        if self.canceled && self.cancel_launch().await {
+            return None;
+        }
+        self.relaunches += 1;
+        if self.relaunches > MAX_RELAUNCHES {
+            return self.reconnect().await;
+        }
+        warn!(id = %self.proc.spec.id, "no shim took the launch; starting one by exec");
+        match self.launcher.exec(&frame).await {
+            Ok(stream) => {
+                self.shim_guard.watch_start(&self.proc, &self.record);
+                *launch = Some(frame);
+                Some(ShimConnection::new(stream))
+            }
+            Err(e) => {
+                let errno = e.raw_os_error().unwrap_or(libc::EIO);
+                let update = Update::Failed { step: step::FORK, errno, at_ms: wall_ms() };
+                self.ensure_durable(&update).await;
+                self.apply(update).await;
+                None
+            }
+        }
     }
 }

@@ -11,6 +11,7 @@ pub mod handle;
 mod heartbeat;
 pub mod hold;
 pub mod input_wait;
+pub mod kept_env;
 pub mod keys;
 pub mod kill;
 mod launch;

@@ -1,7 +1,8 @@
 //! The task that owns a process: talks to its shim, applies and publishes updates, and answers callers.
 
 use super::handle::{Command, KillResult, Proc};
-use super::launch::{LAUNCH_WAIT, MAX_RELAUNCHES, is_lock_refused};
+use super::kept_env::EnvPart;
+use super::launch::{LAUNCH_WAIT, is_lock_refused};
 use super::lost::{self, Reaper};
 use super::reach;
 use super::shim_connection::{FrameWriter, ShimConnection};
@@ -25,7 +26,7 @@ use tracing::{debug, info, warn};
 
 /// Delay between two tries to connect to a shim that lives but does not accept yet, or any more. This is a poll: the
 /// kernel has no event for a socket that starts to listen, nor for a lock that a dying process is about to release.
-const RECONNECT_DELAY: Duration = Duration::from_millis(5);
+pub(super) const RECONNECT_DELAY: Duration = Duration::from_millis(5);
 /// Number of tries before the shim is published as unreachable. The task then keeps trying, more slowly.
 const RECONNECT_TRIES: u32 = 200;
 const SLOW_RECONNECT_DELAY: Duration = Duration::from_secs(1);
@@ -40,10 +41,16 @@ pub enum TaskStart {
     Adopt,
 }
 
+/// A caller that waits.
+enum Waiter {
+    Errno(oneshot::Sender<i32>),
+    Env(oneshot::Sender<EnvPart>),
+}
+
 pub struct Task {
     pub(super) proc: Arc<Proc>,
     inbox: mpsc::Receiver<Command>,
-    launcher: Arc<Launcher>,
+    pub(super) launcher: Arc<Launcher>,
     pub(super) record: Arc<Record>,
     nonce: [u8; 16],
     /// Opened while the program ran, so it pins its identity.
@@ -51,17 +58,17 @@ pub struct Task {
     token: u64,
     writes: WriteQueue,
     kills: Vec<(u64, oneshot::Sender<KillResult>)>,
-    /// Callers that wait for an errno.
-    waiting: Vec<(u64, oneshot::Sender<i32>)>,
+    /// Callers that wait for an answer to one request.
+    waiting: Vec<(u64, Waiter)>,
     /// Dropped when the program has ended, before the end is published.
     running_guard: Option<Box<dyn Send + Sync>>,
     /// Another daemon started the shim, and may have launched it without waiting for the disk.
     pub(super) adopted: bool,
-    shim_guard: ShimGuard,
+    pub(super) shim_guard: ShimGuard,
     reaper: Reaper,
     /// A kill came before a shim had started the program: it is not launched again.
     pub(super) canceled: bool,
-    relaunches: u32,
+    pub(super) relaunches: u32,
 }
 
 impl Task {
@@ -227,10 +234,16 @@ impl Task {
                 return sent;
             }
             FromShim::Done { token, errno } => {
-                if let Some(at) = self.waiting.iter().position(|(t, _)| *t == token) {
-                    let _ = self.waiting.swap_remove(at).1.send(errno);
+                if let Some(Waiter::Errno(reply)) = self.take_waiter(token) {
+                    let _ = reply.send(errno);
                 }
                 run_woken().await;
+                return Ok(());
+            }
+            FromShim::Env { token, total, data } => {
+                if let Some(Waiter::Env(reply)) = self.take_waiter(token) {
+                    let _ = reply.send(EnvPart { total, data: data.to_vec() });
+                }
                 return Ok(());
             }
             FromShim::Killed { token, signals, survivors } => {
@@ -254,6 +267,11 @@ impl Task {
             run_woken().await;
         }
         Ok(())
+    }
+
+    fn take_waiter(&mut self, token: u64) -> Option<Waiter> {
+        let at = self.waiting.iter().position(|(t, _)| *t == token)?;
+        Some(self.waiting.swap_remove(at).1)
     }
 
     /// Computes the next state, publishes the events that are due, then the state.
@@ -307,8 +325,12 @@ impl Task {
                 writer.send(&ToShim::Kill { token, signal, grace_ms, cause: kill.cause.code(), uid, pid }).await
             }
             Command::Control { control, reply } => {
-                self.waiting.push((token, reply));
+                self.waiting.push((token, Waiter::Errno(reply)));
                 writer.send(&control.frame(token)).await
+            }
+            Command::ReadEnv { offset, reply } => {
+                self.waiting.push((token, Waiter::Env(reply)));
+                writer.send(&ToShim::ReadEnv { token, offset }).await
             }
             Command::Write(write) => {
                 self.writes.push(write);
@@ -333,51 +355,7 @@ impl Task {
         Ok(())
     }
 
-    /// Returns true if a shim took the launch and may have started the program.
-    async fn is_taken(&self) -> bool {
-        while self.record.lock() == LockOwner::Shim {
-            if !self.record.is_unlaunched() {
-                return true;
-            }
-            // The shim closed the connection before it started, so it is exiting: its lock goes with it.
-            sleep(RECONNECT_DELAY).await;
-        }
-        let started = !self.record.is_unlaunched();
-        self.record.unlock();
-        started
-    }
-
-    /// Launches again by exec, if no shim took the launch or the one that did died before it started anything. Only a
-    /// program that provably never started is started again.
-    async fn relaunch(&mut self, frame: Vec<u8>, launch: &mut Option<Vec<u8>>) -> Option<ShimConnection> {
-        if on_disk(self.is_taken()).await {
-            return self.reconnect().await;
-        }
-        if self.canceled && self.cancel_launch().await {
-            return None;
-        }
-        self.relaunches += 1;
-        if self.relaunches > MAX_RELAUNCHES {
-            return self.reconnect().await;
-        }
-        warn!(id = %self.proc.spec.id, "no shim took the launch; starting one by exec");
-        match self.launcher.exec(&frame).await {
-            Ok(stream) => {
-                self.shim_guard.watch_start(&self.proc, &self.record);
-                *launch = Some(frame);
-                Some(ShimConnection::new(stream))
-            }
-            Err(e) => {
-                let errno = e.raw_os_error().unwrap_or(libc::EIO);
-                let update = Update::Failed { step: step::FORK, errno, at_ms: wall_ms() };
-                self.ensure_durable(&update).await;
-                self.apply(update).await;
-                None
-            }
-        }
-    }
-
-    async fn reconnect(&mut self) -> Option<ShimConnection> {
+    pub(super) async fn reconnect(&mut self) -> Option<ShimConnection> {
         on_disk(self.connect_again()).await
     }
 

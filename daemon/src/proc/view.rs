@@ -343,6 +343,7 @@ impl Proc {
             detached: state.detached.then_some(true),
             unreachable: if state.detached { self.unreachable() } else { None },
             request_id: spec.request_id.clone(),
+            restart_of: spec.restart.as_ref().and_then(|restart| restart.of),
             damaged: Some(self.damage()).filter(|damage| !damage.is_empty()),
             cut: None,
         }

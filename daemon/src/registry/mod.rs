@@ -9,6 +9,7 @@ mod pending;
 mod queue;
 mod queues;
 mod request;
+mod restart;
 mod scan;
 mod select;
 mod set_aside;
@@ -17,6 +18,7 @@ mod table;
 
 pub use adopt::JournalTail;
 pub use queues::QueueError;
+pub use restart::RestartCall;
 pub use select::{Selection, Selector};
 pub use set_aside::SetAside;
 pub use spawn::{NamePolicy, SpawnError, Spawned};

@@ -6,7 +6,7 @@ use crate::backend::{self, cgroup};
 use crate::clock::{boot_ms, retention_ms, wall_ms};
 use crate::config::Config;
 use crate::proc::checkpoint::Checkpoint;
-use crate::proc::handle::{Command, Kill, ProcInit};
+use crate::proc::handle::{Command, Kill, NoReply, ProcInit};
 use crate::proc::kill::{GRACE_MS, kill_all};
 use crate::proc::state::{Phase, State, Update};
 use crate::proc::task::{Task, TaskStart};
@@ -85,6 +85,10 @@ pub enum SpawnError {
     IdTaken(ProcId),
     /// The program could not be started. The record of the failed start stays.
     Failed(Arc<Proc>),
+    /// A restart needs the values of the environment, and no shim has them any more.
+    NoEnvironment(Arc<Proc>),
+    /// The shim that has the values of the environment gave no answer.
+    NoReply { proc: Arc<Proc>, why: NoReply },
 }
 
 // ---- name policy: one running process per name ----
@@ -161,7 +165,7 @@ impl Registry {
 
 impl Registry {
     /// Refuses limits that cannot be enforced while the process that would be replaced still runs.
-    fn check_limits(&self, request: &SpawnRequest) -> Result<(), SpawnError> {
+    pub(super) fn check_limits(&self, request: &SpawnRequest) -> Result<(), SpawnError> {
         if !request.wanted.required {
             return Ok(());
         }
@@ -179,9 +183,18 @@ impl Registry {
     }
 }
 
-/// Refuses a program that cannot be executed while the process that it would replace still runs.
-fn check_program(request: &SpawnRequest) -> Result<(), SpawnError> {
+/// Refuses a program that cannot be executed, or a directory that is gone, while the process that it would replace still
+/// runs.
+pub(super) fn check_program(request: &SpawnRequest) -> Result<(), SpawnError> {
     let spec = &request.spec;
+    let no_dir = match std::fs::metadata(&spec.cwd) {
+        Ok(found) if found.is_dir() => None,
+        Ok(_) => Some(libc::ENOTDIR),
+        Err(e) => Some(e.raw_os_error().unwrap_or(libc::EIO)),
+    };
+    if let Some(errno) = no_dir {
+        return Err(SpawnError::NotExecutable(view::failure(spec, step::CHDIR, errno)));
+    }
     let path = Path::new(&spec.cwd).join(&spec.program);
     let access = accessat(CWD, &path, Access::EXEC_OK, AtFlags::EACCESS).map_err(|e| e.raw_os_error());
     let errno = request.unresolved.map_or(access, Err);
@@ -204,8 +217,21 @@ impl Registry {
         if request.spec.pending.is_some() {
             return self.spawn_pending(request).await;
         }
+        let slot = self.take_slot()?;
+        self.spawn_in(request, slot).await
+    }
+
+    pub(super) fn take_slot(self: &Arc<Self>) -> Result<RunningSlot, SpawnError> {
         let limit = self.config.max_running;
-        let slot = RunningSlot::take(self, limit as usize).ok_or(SpawnError::TooManyRunning { limit })?;
+        RunningSlot::take(self, limit as usize).ok_or(SpawnError::TooManyRunning { limit })
+    }
+
+    /// Starts a process at once.
+    pub(super) async fn spawn_in(
+        self: &Arc<Self>,
+        request: SpawnRequest,
+        slot: RunningSlot,
+    ) -> Result<Arc<Proc>, SpawnError> {
         let SpawnRequest { spec, env, wanted, patterns, unresolved, .. } = request;
         let durable = self.config.survive_power_cut;
         let prepared = if durable { self.dir_pool.take_or_prepare().await } else { self.dir_pool.take() };

@@ -103,6 +103,13 @@ impl From<SpawnError> for RpcError {
             }
             SpawnError::Random(e) => RpcError::new(ErrorKind::Internal, format!("no random bytes: {e}")),
             SpawnError::IdTaken(id) => RpcError::new(ErrorKind::Internal, format!("the id {id} is taken; try again")),
+            SpawnError::NoEnvironment(proc) => {
+                let id = proc.spec.id;
+                let problem =
+                    format!("must be given: {id} had values of its own, and they are kept only while its shim lives");
+                RpcError::param("env", problem).with("reason", "environment_lost").with("id", id.to_string())
+            }
+            SpawnError::NoReply { proc, why } => no_reply(&proc, why),
             SpawnError::Failed(proc) => match view::outcome(&proc.spec, &proc.published_state()).failure {
                 Some(failure) => {
                     let is_limit = failure.errno == libc::EAGAIN && failure.step == step::name(step::FORK);

@@ -18,6 +18,7 @@ mod process_response;
 mod queues;
 pub mod register;
 mod resize;
+mod restart;
 mod resume;
 mod screen;
 mod session;
@@ -46,6 +47,7 @@ pub fn module(daemon: Arc<Daemon>) -> RpcModule<Daemon> {
     register_like::<api::Wait, _, _, _, _>(&mut m, &daemon, wait::wait);
     register::<api::Kill, _, _, _>(&mut m, &daemon, kill::kill);
     register::<api::Signal, _, _, _>(&mut m, &daemon, signal::signal);
+    register_like::<api::Restart, _, _, _, _>(&mut m, &daemon, restart::restart);
     register_like::<api::Pause, _, _, _, _>(&mut m, &daemon, pause::pause);
     register_like::<api::Resume, _, _, _, _>(&mut m, &daemon, resume::resume);
     register::<api::Write, _, _, _>(&mut m, &daemon, write::write);

@@ -52,7 +52,7 @@ pub fn build(call: &ExecParams, config: &Config) -> Result<SpawnRequest, SpecErr
     }
     let log_max_bytes = check_limits(call, config)?;
     let pending = pending::spec(call, config)?;
-    let given = env::given(call)?;
+    let given = env::given(&call.env, &call.env_base64)?;
     let mut env = env::build(call.env_mode, daemon_vars(), &config.env.pass, &given, pty.is_some());
     let CommandLine { mut argv, command, program } = self::argv(call, &env)?;
     let env_names = env.keys().cloned().collect();
@@ -95,6 +95,8 @@ pub fn build(call: &ExecParams, config: &Config) -> Result<SpawnRequest, SpecErr
         shim_level: shim_level::OWN,
         namespaces: namespaces::own(),
         pending,
+        env_mode: given.is_empty().then_some(call.env_mode),
+        restart: None,
         limits: BTreeMap::new(),
         cgroups: Vec::new(),
         created_ms: 0,
@@ -125,7 +127,7 @@ fn patterns(call: &ExecParams) -> Result<Option<Arc<Patterns>>, InvalidParam> {
 
 /// Returns the variables of the daemon whose names are text. A daemon without HOME, as in a container, has those that a
 /// login sets from the user database.
-fn daemon_vars() -> impl Iterator<Item = (String, Vec<u8>)> {
+pub(super) fn daemon_vars() -> impl Iterator<Item = (String, Vec<u8>)> {
     let own = std::env::vars_os().filter_map(|(n, v)| Some((n.into_string().ok()?, v.into_vec())));
     let missing = if std::env::var_os("HOME").is_none() { login_vars() } else { Vec::new() };
     missing.into_iter().chain(own)

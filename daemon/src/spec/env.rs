@@ -5,7 +5,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use std::collections::BTreeMap;
 use toold_proto::env::{DEFAULT_TERM, is_clean};
-use toold_proto::params::{EnvMode, ExecParams};
+use toold_proto::params::EnvMode;
 
 /// Variables by name. A value is any bytes but NUL.
 pub type Variables = BTreeMap<String, Vec<u8>>;
@@ -54,9 +54,9 @@ pub fn build(
 }
 
 /// Returns the variables of a call. A wrong one is named; no value is in the error.
-pub fn given(call: &ExecParams) -> Result<Variables, InvalidParam> {
-    let text = call.env.iter().map(|(name, value)| ("env", name, Ok(value.clone().into_bytes())));
-    let bytes = call.env_base64.iter().map(|(name, value)| ("env_base64", name, STANDARD.decode(value)));
+pub fn given(text: &BTreeMap<String, String>, base64: &BTreeMap<String, String>) -> Result<Variables, InvalidParam> {
+    let text = text.iter().map(|(name, value)| ("env", name, Ok(value.clone().into_bytes())));
+    let bytes = base64.iter().map(|(name, value)| ("env_base64", name, STANDARD.decode(value)));
     let mut all = Variables::new();
     for (param, name, value) in text.chain(bytes) {
         let param = || format!("{param}.{name}").replace('\0', "\\0");
@@ -131,9 +131,7 @@ mod tests {
     #[test]
     fn a_wrong_variable_of_a_call_is_named_and_no_value_is_in_the_error() {
         let map = |list: &[(&str, &str)]| list.iter().map(|(n, v)| ((*n).into(), (*v).into())).collect();
-        let given = |env: &[(&str, &str)], env_base64: &[(&str, &str)]| {
-            given(&ExecParams { env: map(env), env_base64: map(env_base64), ..Default::default() })
-        };
+        let given = |env: &[(&str, &str)], env_base64: &[(&str, &str)]| super::given(&map(env), &map(env_base64));
         let all = given(&[("A", "1")], &[("B", "/w=="), ("EMPTY", "")]).expect("all are right");
         let expected = [("A", &b"1"[..]), ("B", &[0xff]), ("EMPTY", &[])];
         assert_eq!(all, expected.map(|(name, value)| (name.to_string(), value.to_vec())).into());

@@ -8,6 +8,8 @@ use super::env::Variables;
 
 /// The variable with the shell text. It is unset before the command starts.
 pub const ENV_VAR: &str = "TOOLD_ENV";
+/// The beginning of the shell's argument.
+const EVAL: &str = "eval \"$TOOLD_ENV\"; ";
 /// The longest shell text. The kernel takes 128 KiB for one variable. Values that do not fit are left to the login files.
 const MAX_VAR_LEN: usize = 96 * 1024;
 /// Variables that shells set themselves, refuse to set, or act on: in zsh, setting UID changes the user.
@@ -122,7 +124,12 @@ pub fn preserve_env(shell: &str, command: &str, given: &Variables) -> Option<(St
         return None;
     }
     text.extend_from_slice(syntax.unset(ENV_VAR).as_bytes());
-    Some((format!("eval \"${ENV_VAR}\"; {command}"), text))
+    Some((format!("{EVAL}{command}"), text))
+}
+
+/// Returns true if the text of a shell begins with the `eval`.
+pub fn has_eval(text: &str) -> bool {
+    text.starts_with(EVAL)
 }
 
 /// Returns true if the name is an ordinary variable in every shell. In zsh many lower-case names are special.

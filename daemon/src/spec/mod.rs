@@ -1,5 +1,6 @@
 //! Builds and checks the specification of a process from an `exec` call: arguments, directory, environment, limits.
 
+mod again;
 mod build;
 mod digest;
 mod env;
@@ -7,7 +8,9 @@ mod lengths;
 mod login_env;
 mod pending;
 
+pub use again::{AgainEnv, again, own_env};
 pub use build::{build, daemon_env, find_program, terminal_size};
+pub use env::{Variables, given};
 pub use pending::check_queue_name;
 
 use crate::backend::cgroup;

@@ -8,5 +8,6 @@ pub mod pending;
 pub mod queue_settings;
 pub mod record;
 pub mod requests;
+pub mod restart;
 pub mod shim_level;
 pub mod writes;

@@ -4,6 +4,7 @@ use super::dir_pool::{self, PreparedDir};
 pub use super::facts::{DamagedSlots, Facts, RecordStart};
 use super::namespaces::Namespaces;
 use super::pending::PendingSpec;
+use super::restart::RestartSpec;
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -18,6 +19,7 @@ use toold_format::slots::{
     self, CHECKPOINT_LEN, CheckpointSlot, Head, Launch, LaunchSlot, PAGE_LEN, Progress, Resizes, SLOT_LEN, Slot, Stage,
 };
 use toold_proto::ProcId;
+use toold_proto::params::EnvMode;
 use toold_proto::pattern::Pattern;
 use toold_proto::process::LimitReport;
 use toold_proto::pty::PtySize;
@@ -79,6 +81,12 @@ pub struct Spec {
     /// The reasons why it does not start at once. None: it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pending: Option<Box<PendingSpec>>,
+    /// Builds the environment again. None: the call had values of its own, which are on no disk.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub env_mode: Option<EnvMode>,
+    /// The previous run and the restart policy. None: it has neither.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restart: Option<Box<RestartSpec>>,
     pub limits: BTreeMap<String, LimitReport>,
     /// Directories of its control groups.
     #[serde(default)]

@@ -4,7 +4,7 @@
 use toold_format::{slots, writes};
 
 /// The level of the shims that this daemon starts.
-pub const OWN: u32 = 2;
+pub const OWN: u32 = 3;
 
 /// Named writes that a shim before level 1 remembers.
 const MAX_EARLY_WRITES: usize = 128;
@@ -17,6 +17,11 @@ pub fn finds_writes(level: u32) -> bool {
 /// Returns true if the shim reports a stopped program, and answers `Pause` and `Resume`.
 pub fn reports_stops(level: u32) -> bool {
     level >= 2
+}
+
+/// Returns true if the shim keeps the environment, and answers `ReadEnv`.
+pub fn keeps_env(level: u32) -> bool {
+    level >= 3
 }
 
 /// Returns the number of named writes of a process that are remembered.

@@ -42,6 +42,7 @@ mod poll_bytes;
 mod pty;
 mod queue;
 mod ready;
+mod restart;
 pub mod screen;
 mod screen_programs;
 mod session;

@@ -341,3 +341,27 @@ fn a_paused_process_is_shown_as_stopped_wherever_it_is_looked_at() {
     assert_eq!(d.ctl(&["pause", "nap"]).code, 1);
     assert_eq!(d.ctl(&["resume", "no-such"]).code, 3);
 }
+
+#[test]
+fn restart_prints_the_new_id_and_passes_the_environment_of_its_caller() {
+    let d = Daemon::start();
+    let script = "echo mark $MARK; exec sleep 1000";
+    let old = id(&d.ok("exec", json!({ "argv": ["/bin/sh", "-c", script], "name": "web", "env": { "MARK": "one" } })));
+    let restart = |args: &[&str]| output_of(d.ctl_command(args).env("MARK", "caller"));
+    let output = restart(&["restart", "web"]);
+    assert_eq!(output.code, 0, "{output:?}");
+    let second = only_id(&output.stdout);
+    d.printed(&second, "mark caller");
+    assert_eq!(d.process(&second)["restart_of"], json!(old));
+    let third = only_id(&restart(&["restart", "web", "--env", "MARK=given"]).stdout);
+    d.printed(&third, "mark given");
+    let fourth = only_id(&restart(&["restart", "--keep-env", "web", "--grace", "1s"]).stdout);
+    d.printed(&fourth, "mark given");
+    let fifth = json_of(&restart(&["restart", "web", "--env-mode", "replace", "--json"]).stdout);
+    assert_eq!((&fifth["restart_of"], &fifth["name"]), (&json!(fourth), &json!("web")));
+    assert_eq!(restart(&["restart", "no-such"]).code, 3);
+    for wrong in [&["--env-mode", "inherit"][..], &["--keep-env", "--env", "A=1"]] {
+        assert_eq!(restart(&[&["restart", "web"], wrong].concat()).code, 2, "{wrong:?}");
+    }
+    assert_eq!(d.process(&id(&fifth))["status"], "running");
+}

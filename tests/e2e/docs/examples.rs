@@ -71,6 +71,8 @@ const SETUPS: &[Setup] = &[
     setup("toolctl kill -9 @last --grace 0", &["toolctl exec -- sleep 1000"]),
     setup("toolctl signal web HUP", &[WEB]),
     setup("toolctl signal proc_0b3b USR1", &["ID=$(toolctl exec -- sleep 1000)"]),
+    setup("toolctl restart web", &[WEB]),
+    setup("toolctl restart web --keep-env --grace 30s", &[]),
     setup("toolctl pause build", &[NAP]),
     setup("toolctl resume build", &[NAP]),
     setup("toolctl pause @last", &[NAP]),

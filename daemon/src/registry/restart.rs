@@ -1,0 +1,77 @@
+//! Restarts a process: the same spec again under the same name, when its old tree is proven to be gone. What can be checked is
+//! checked before anything is killed.
+
+use super::spawn::{SpawnError, check_program};
+use super::{Registry, RunningSlot};
+use crate::proc::Proc;
+use crate::proc::handle::Kill;
+use crate::proc::kill::kill_all;
+use crate::spec::{self, SpawnRequest, Variables};
+use std::sync::Arc;
+use toold_format::slots::Cause;
+use toold_proto::results::KillStatus;
+use toold_shim::hooks;
+
+/// A call of `restart`.
+pub struct RestartCall {
+    /// The whole environment. None: that of the old process.
+    pub env: Option<Variables>,
+    pub grace_ms: u64,
+    pub uid: u32,
+    pub pid: i32,
+}
+
+impl Registry {
+    /// Kills a process, unless it has ended, and starts it again. Returns the new one when its program runs.
+    pub async fn restart(self: &Arc<Self>, old: &Arc<Proc>, call: RestartCall) -> Result<Arc<Proc>, SpawnError> {
+        let (id, name) = (old.spec.id, old.spec.name.clone());
+        let _guard = self.names.lock(name.as_deref().unwrap_or(&id.to_string())).await;
+        let request = self.same_again(old, call.env).await?;
+        // Another process of that name is not the one to end.
+        let holder = name.and_then(|name| self.table().named(&name)).filter(|holder| holder.spec.id != id);
+        if let Some(holder) = holder.filter(|holder| !holder.published_state().has_ended()) {
+            return Err(SpawnError::NameInUse(holder));
+        }
+        let is_running = !old.published_state().has_ended();
+        let slot = match is_running {
+            // It replaces one that runs.
+            true => RunningSlot::take(self, usize::MAX).ok_or(SpawnError::TooManyRunning { limit: u64::MAX })?,
+            false => self.take_slot()?,
+        };
+        if is_running {
+            check_program(&request)?;
+            self.check_limits(&request)?;
+        }
+        hooks::at("restart.checked");
+        if !old.published_state().is_final() {
+            let RestartCall { grace_ms, uid, pid, .. } = call;
+            let kill = Kill { signal: libc::SIGTERM, grace_ms, cause: Cause::Client, uid, pid };
+            let killed = kill_all(vec![old.clone()], kill).await;
+            if let Some(killed) = killed.into_iter().find(|killed| killed.status == KillStatus::Survivors) {
+                return Err(SpawnError::Survivors { proc: old.clone(), survivors: killed.survivors });
+            }
+        }
+        hooks::at("restart.killed");
+        if request.spec.pending.is_some() {
+            drop(slot);
+            return self.spawn_pending(request).await;
+        }
+        self.spawn_in(request, slot).await
+    }
+
+    /// Builds the request to run a process again. Its environment is the given one, else the one that its shim keeps, else,
+    /// if it had no values of its own, the one that the daemon builds.
+    async fn same_again(&self, old: &Arc<Proc>, given: Option<Variables>) -> Result<SpawnRequest, SpawnError> {
+        if let Some(given) = given {
+            return Ok(spec::again(&old.spec, spec::AgainEnv::Given(given)));
+        }
+        let kept = old.read_env().await.map_err(|why| SpawnError::NoReply { proc: old.clone(), why })?;
+        match (kept, old.spec.env_mode) {
+            (Some(kept), _) => Ok(spec::again(&old.spec, spec::AgainEnv::Kept(kept))),
+            (None, Some(mode)) => {
+                Ok(spec::again(&old.spec, spec::AgainEnv::Built(spec::own_env(mode, &old.spec, &self.config))))
+            }
+            (None, None) => Err(SpawnError::NoEnvironment(old.clone())),
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Builds the request that runs a recorded process again.
+
+use super::build::{daemon_vars, find_program};
+use super::env::{self, Variables};
+use super::{SpawnRequest, login_env};
+use crate::backend::cgroup::RequestedLimits;
+use crate::config::Config;
+use crate::store::pending::PendingSpec;
+use crate::store::record::Spec;
+use crate::store::restart::RestartSpec;
+use crate::store::{namespaces, shim_level};
+use crate::watch::Patterns;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use toold_proto::ProcId;
+use toold_proto::env::DEFAULT_TERM;
+use toold_proto::params::{EnvMode, Limits};
+
+/// The environment of the next run.
+pub enum AgainEnv {
+    /// Values of the caller.
+    Given(Variables),
+    /// The strings of the run before.
+    Kept(Vec<Vec<u8>>),
+    /// Values that the daemon built, because the first call had none.
+    Built(Variables),
+}
+
+/// Builds the variables of a process whose call had none of its own.
+pub fn own_env(mode: EnvMode, spec: &Spec, config: &Config) -> Variables {
+    env::build(mode, daemon_vars(), &config.env.pass, &Variables::new(), spec.pty.is_some())
+}
+
+/// Builds the request that runs a process again, as the same program in the same directory under the same name.
+pub fn again(old: &Spec, env: AgainEnv) -> SpawnRequest {
+    let mut spec = Spec {
+        id: ProcId::from_bits(0),
+        request_id: None,
+        request_digest: None,
+        journaled: true,
+        shim_level: shim_level::OWN,
+        namespaces: namespaces::own(),
+        limits: BTreeMap::new(),
+        cgroups: Vec::new(),
+        restart: Some(Box::new(RestartSpec {
+            of: Some(old.id),
+            count: 0,
+            ..old.restart.as_deref().copied().unwrap_or_default()
+        })),
+        ..old.clone()
+    };
+    let env = match env {
+        AgainEnv::Kept(strings) => strings,
+        AgainEnv::Built(variables) => strings(&mut spec, variables),
+        AgainEnv::Given(mut variables) => {
+            if spec.pty.is_some() {
+                variables.entry("TERM".into()).or_insert_with(|| DEFAULT_TERM.into());
+            }
+            spec.env_mode = None;
+            strings(&mut spec, variables)
+        }
+    };
+    let (program, unresolved) = find_program(&spec.program, &env);
+    spec.program = program;
+    let wanted = RequestedLimits::new(&limits(old), false);
+    // The patterns were compiled before, by the same rules.
+    let patterns = if spec.watch.is_empty() { None } else { Patterns::new(&spec.watch).ok().map(Arc::new) };
+    // It waits for its turn in the same queue, and for no other process: those had ended before its first run.
+    spec.pending = spec.pending.filter(|pending| pending.queue.is_some()).map(|pending| {
+        let (env_mode, after) = (spec.env_mode, Vec::new());
+        Box::new(PendingSpec { env_mode, after, restart_at_ms: None, ..*pending })
+    });
+    SpawnRequest { spec, env, wanted, patterns, unresolved, after: Vec::new() }
+}
+
+/// Returns the strings of variables. For a login shell also the text that sets them after its files.
+fn strings(spec: &mut Spec, mut variables: Variables) -> Vec<Vec<u8>> {
+    spec.env_names = variables.keys().cloned().collect();
+    if let [_, _, text] = &spec.argv[..]
+        && login_env::has_eval(text)
+        && let Some((_, script)) = login_env::preserve_env(&spec.program, "", &variables)
+    {
+        variables.insert(login_env::ENV_VAR.into(), script);
+    }
+    variables.into_iter().map(|(name, value)| [name.as_bytes(), b"=", &value].concat()).collect()
+}
+
+/// Returns the limits that were requested.
+fn limits(old: &Spec) -> Limits {
+    let requested = |key: &str| old.limits.get(key).map(|report| report.requested);
+    Limits {
+        memory_bytes: requested("memory_bytes"),
+        cpu_percent: requested("cpu_percent"),
+        pids: requested("pids"),
+        output_bytes: requested("output_bytes"),
+        idle_ms: requested("idle_ms"),
+    }
+}

@@ -45,7 +45,6 @@ const FOREIGN_VERBS: &[(&[&str], &str)] = &[
         &["spawn", "launch"],
         "`toolctl run` starts a process and shows its output, `toolctl exec` starts one in the background",
     ),
-    (&["restart"], "`toolctl exec --name NAME --if-running restart` replaces the process of that name"),
     (&["jobs"], "`toolctl list` lists processes"),
     (&["top", "watch"], "`toolctl list --watch` shows processes as they change"),
     (&["cat", "output"], "`toolctl log` shows a process's output, with -f as it comes"),

@@ -247,7 +247,7 @@ verbs! {
         ids: Running |args| vec![&mut args.id], run: cmd::signal::run,
         examples: ["toolctl signal web HUP", "toolctl signal proc_0b3b USR1"],
     }
-    /// End a process and start it again, with the environment you have now
+    /// End a process and start it again
     Restart(cmd::restart::Args) = "restart" {
         group: "End", parse: Single,
         ids: Any |args| vec![&mut args.id], run: cmd::restart::run,

@@ -1,6 +1,22 @@
 //! The variables that a clean environment has. Daemon and client use the same list: `clean` over the socket takes the daemon's
 //! values, `toolctl --env-mode clean` the caller's.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The variables of the daemon's environment that a process gets. `env` overrides them. `toolctl` sends its caller's with `replace`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum EnvMode {
+    /// A safe subset: PATH, HOME, the locale and a few more.
+    #[default]
+    Clean,
+    /// All of them.
+    Inherit,
+    /// None: only those in `env`.
+    Replace,
+}
+
 /// Names that `clean` passes on.
 pub const CLEAN_NAMES: &[&str] = &[
     "PATH",

@@ -1,11 +1,14 @@
 //! The parameters of every method. Unknown names are rejected, so that a typo never passes.
 
 pub use crate::consumer_start::ConsumerStart;
+pub use crate::env::EnvMode;
 use crate::event::EventType;
 use crate::fields::ProcessParams;
 use crate::keys::Key;
 use crate::pattern::Pattern;
 use crate::pty::Pty;
+use crate::restart::RestartSetting;
+pub use crate::stream::{StdinMode, Stream};
 use crate::until::Until;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -53,36 +56,6 @@ macro_rules! params {
 
 pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
-}
-
-/// The variables of the daemon's environment that a process gets. `env` overrides them. `toolctl` sends its caller's with `replace`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum EnvMode {
-    /// A safe subset: PATH, HOME, the locale and a few more.
-    #[default]
-    Clean,
-    /// All of them.
-    Inherit,
-    /// None: only those in `env`.
-    Replace,
-}
-
-/// The standard input of a new process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum StdinMode {
-    #[default]
-    Null,
-    Pipe,
-}
-
-/// One of the two output streams. A PTY has only `stdout`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Stream {
-    Stdout,
-    Stderr,
 }
 
 /// Treatment of terminal escape sequences.
@@ -219,6 +192,8 @@ params!(
         request_id: Option<String>,
         /// Action if a process of this `name` is running. Default: `error`, which fails with `already_exists`.
         if_running: IfRunning,
+        /// Start it again after it ended: `no`, `on-failure`, `always`, or a policy with its numbers. Default: `no`.
+        restart: RestartSetting,
         /// Answer when this condition holds (`{match}`, `{port}` or `{quiet_ms}`), when the process exits, or after `ready_timeout_ms`.
         ready: Option<Until>,
         /// Maximum wait for `ready`. Default: 60000.

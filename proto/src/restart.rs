@@ -9,6 +9,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
 use std::fmt;
 
+/// Maximum delay before a restart, if the call has no number.
+pub const DEFAULT_MAX_BACKOFF_MS: u64 = 60_000;
+
 /// The ends after which a process is started again. One that was killed by a client is never.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -51,9 +54,9 @@ pub struct RestartOptions {
 
 /// The value of the parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Restart(pub RestartOptions);
+pub struct RestartSetting(pub RestartOptions);
 
-impl Serialize for Restart {
+impl Serialize for RestartSetting {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         let RestartOptions { policy, .. } = self.0;
         if self.0 == (RestartOptions { policy, ..RestartOptions::default() }) {
@@ -63,30 +66,30 @@ impl Serialize for Restart {
     }
 }
 
-impl<'de> Deserialize<'de> for Restart {
+impl<'de> Deserialize<'de> for RestartSetting {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
         struct V;
         impl<'de> Visitor<'de> for V {
-            type Value = Restart;
+            type Value = RestartSetting;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("\"no\", \"on-failure\", \"always\" or {policy, max, backoff_ms, max_backoff_ms}")
             }
-            fn visit_str<E: de::Error>(self, name: &str) -> Result<Restart, E> {
+            fn visit_str<E: de::Error>(self, name: &str) -> Result<RestartSetting, E> {
                 let known = RestartPolicy::NAMES.iter().find(|(known, _)| *known == name);
                 let (_, policy) = known.ok_or_else(|| E::invalid_value(de::Unexpected::Str(name), &self))?;
-                Ok(Restart(RestartOptions { policy: *policy, ..RestartOptions::default() }))
+                Ok(RestartSetting(RestartOptions { policy: *policy, ..RestartOptions::default() }))
             }
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Restart, A::Error> {
-                RestartOptions::deserialize(de::value::MapAccessDeserializer::new(map)).map(Restart)
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<RestartSetting, A::Error> {
+                RestartOptions::deserialize(de::value::MapAccessDeserializer::new(map)).map(RestartSetting)
             }
         }
         d.deserialize_any(V)
     }
 }
 
-impl JsonSchema for Restart {
+impl JsonSchema for RestartSetting {
     fn schema_name() -> Cow<'static, str> {
-        "Restart".into()
+        "RestartSetting".into()
     }
     fn json_schema(g: &mut SchemaGenerator) -> Schema {
         json_schema!({ "oneOf": [g.subschema_for::<RestartPolicy>(), g.subschema_for::<RestartOptions>()] })
@@ -107,11 +110,11 @@ mod tests {
             json!({"policy": "always", "max": 3}),
             json!({"policy": "on-failure", "backoff_ms": 5, "max_backoff_ms": 50}),
         ] {
-            let read: Restart = serde_json::from_value(value.clone()).expect("a policy");
+            let read: RestartSetting = serde_json::from_value(value.clone()).expect("a policy");
             assert_eq!(serde_json::to_value(read).expect("it is printed"), value);
         }
         for wrong in [json!("never"), json!(true), json!({"max": 1}), json!({"policy": "always", "mx": 1}), json!(3)] {
-            assert!(serde_json::from_value::<Restart>(wrong.clone()).is_err(), "{wrong}");
+            assert!(serde_json::from_value::<RestartSetting>(wrong.clone()).is_err(), "{wrong}");
         }
     }
 }

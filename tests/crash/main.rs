@@ -42,7 +42,7 @@ fn every_pause_point_in_the_daemon_has_a_crash_case() {
     covered.insert(cancel::POINT.to_string());
     covered.extend(queue::POINTS.iter().map(ToString::to_string));
     covered.extend(requests::POINTS.iter().map(ToString::to_string));
-    covered.extend(restart::POINTS.iter().map(ToString::to_string));
+    covered.extend(restart::POINTS.iter().chain(&restart::POLICY_POINTS).map(ToString::to_string));
     covered.extend(pause::POINTS.iter().map(ToString::to_string));
     covered.extend(event_files::POINTS.iter().map(ToString::to_string));
     covered.extend(hold::POINTS.iter().map(ToString::to_string));

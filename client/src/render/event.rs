@@ -73,7 +73,10 @@ fn tint(body: &EventBody) -> Tint {
         EventBody::Exited(Exited { outcome, .. }) | EventBody::Completion(Completion { outcome, .. }) => {
             if outcome.exit_code == Some(0) { Tint::Good } else { Tint::Bad }
         }
-        EventBody::WatchDisabled(_) | EventBody::WatchOverflowTripped(_) | EventBody::Lagged(_) => Tint::Bad,
+        EventBody::WatchDisabled(_)
+        | EventBody::WatchOverflowTripped(_)
+        | EventBody::RestartGaveUp(_)
+        | EventBody::Lagged(_) => Tint::Bad,
         EventBody::WatchMatch(_) | EventBody::NeedsInput(_) => Tint::Heading,
         EventBody::Closed(_) | EventBody::Output(_) => Tint::Faint,
         EventBody::WatchOverflowReleased(_) => Tint::None,
@@ -100,6 +103,7 @@ fn summary(body: &EventBody) -> String {
             format!("+{new}, {}{}", output_size(event.bytes, event.lines), output_line(&event.output))
         }
         EventBody::NeedsInput(event) => needs_input(event),
+        EventBody::RestartGaveUp(event) => event.message.clone(),
         EventBody::Output(event) => {
             format!("{}: {}", stream(event.stream), event.data.trim_end_matches(['\n', '\r']))
         }

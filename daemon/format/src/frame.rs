@@ -4,7 +4,9 @@
 //! A reader ignores a kind that it does not know, and the bytes that follow the known part of a body.
 //! `docs/shim-protocol.md` describes them.
 
-use crate::slots::{Exit, Progress, SLOT_LEN, Slot};
+use crate::body_reader::BodyReader;
+use crate::slots::{Exit, Progress, SLOT_LEN};
+pub use crate::wrote::Wrote;
 
 pub const VERSION: u8 = 1;
 pub const HEADER_LEN: usize = 8;
@@ -101,26 +103,15 @@ pub enum ToShim<'a> {
         held: bool,
         read_to: u64,
     },
+    /// Lets a shim go that keeps the environment of an ended program.
+    Release {
+        token: u64,
+    },
     /// Asks for the environment that the shim keeps, from this byte on. Answered by `Env`.
     ReadEnv {
         token: u64,
         offset: u64,
     },
-}
-
-/// The result of a piece of a write.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wrote {
-    /// The piece is written; the next one is wanted.
-    More,
-    /// The whole write is done.
-    Complete,
-    /// The daemon stopped the write; no more of it is written.
-    Stopped,
-    /// No process can read the input any more.
-    Broken,
-    /// A write of this name was done before.
-    Duplicate,
 }
 
 /// A frame from the shim to the daemon.
@@ -201,6 +192,7 @@ impl ToShim<'_> {
             ToShim::Resume { .. } => 12,
             ToShim::Hold { .. } => 13,
             ToShim::ReadEnv { .. } => 14,
+            ToShim::Release { .. } => 15,
         }
     }
 
@@ -224,6 +216,7 @@ impl ToShim<'_> {
             ToShim::WriteStop { token }
             | ToShim::Close { token }
             | ToShim::Pause { token }
+            | ToShim::Release { token }
             | ToShim::Resume { token } => out.put(&token.to_le_bytes()),
             ToShim::ReadEnv { token, offset } => {
                 out.put(&token.to_le_bytes());
@@ -281,6 +274,7 @@ impl ToShim<'_> {
             12 => ToShim::Resume { token: t.u64()? },
             13 => ToShim::Hold { held: t.u32()? != 0, read_to: t.u64()? },
             14 => ToShim::ReadEnv { token: t.u64()?, offset: t.u64()? },
+            15 => ToShim::Release { token: t.u64()? },
             // A frame of a later version.
             _ => return None,
         })
@@ -387,29 +381,6 @@ impl FromShim<'_> {
     }
 }
 
-impl Wrote {
-    fn code(self) -> u32 {
-        match self {
-            Wrote::More => 0,
-            Wrote::Complete => 1,
-            Wrote::Stopped => 2,
-            Wrote::Broken => 3,
-            Wrote::Duplicate => 4,
-        }
-    }
-    fn from_code(code: u32) -> Option<Wrote> {
-        Some(match code {
-            0 => Wrote::More,
-            1 => Wrote::Complete,
-            2 => Wrote::Stopped,
-            3 => Wrote::Broken,
-            4 => Wrote::Duplicate,
-            // A result of a later version.
-            _ => return None,
-        })
-    }
-}
-
 fn frame(kind: u8, out: &mut dyn Sink, body: impl Fn(&mut dyn Sink)) {
     let mut length = LengthCounter(0);
     body(&mut length);
@@ -436,31 +407,3 @@ pub fn next_frame(bytes: &[u8], max: usize) -> Result<Option<RawFrame<'_>>, BadF
 /// The other side does not use this protocol.
 #[derive(Debug, PartialEq, Eq)]
 pub struct BadFrame;
-
-struct BodyReader<'a>(&'a [u8]);
-
-impl BodyReader<'_> {
-    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let (head, rest) = self.0.split_first_chunk::<N>()?;
-        self.0 = rest;
-        Some(*head)
-    }
-    fn u64(&mut self) -> Option<u64> {
-        self.take().map(u64::from_le_bytes)
-    }
-    fn u32(&mut self) -> Option<u32> {
-        self.take().map(u32::from_le_bytes)
-    }
-    fn i32(&mut self) -> Option<i32> {
-        self.take().map(i32::from_le_bytes)
-    }
-    fn u16(&mut self) -> Option<u16> {
-        self.take().map(u16::from_le_bytes)
-    }
-    fn slot(&mut self) -> Option<Slot> {
-        self.take()
-    }
-    fn progress(&mut self) -> Option<Progress> {
-        Progress::read(&self.take()?)
-    }
-}

@@ -11,6 +11,7 @@ const PTY: u32 = 1;
 const STDIN_PIPE: u32 = 2;
 const SYNC: u32 = 4;
 const MERGE: u32 = 8;
+const KEEP: u32 = 16;
 
 /// A program to run, borrowed from its owner or from the bytes of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +38,8 @@ pub struct LaunchOptions {
     pub sync: bool,
     /// Both streams share one pipe.
     pub merge: bool,
+    /// The shim stays after the end of the program, with its environment, until it is released.
+    pub keep: bool,
     pub rows: u16,
     pub cols: u16,
     pub log_max_bytes: u64,
@@ -67,7 +70,8 @@ impl LaunchBlock<'_> {
     pub fn encode(&self) -> Vec<u8> {
         let o = &self.options;
         let flag = |set: bool, bit: u32| if set { bit } else { 0 };
-        let flags = flag(o.pty, PTY) | flag(o.stdin_pipe, STDIN_PIPE) | flag(o.sync, SYNC) | flag(o.merge, MERGE);
+        let streams = flag(o.pty, PTY) | flag(o.stdin_pipe, STDIN_PIPE) | flag(o.merge, MERGE);
+        let flags = streams | flag(o.sync, SYNC) | flag(o.keep, KEEP);
         let mut out = Vec::with_capacity(1024);
         out.extend_from_slice(&flags.to_le_bytes());
         out.extend_from_slice(&o.rows.to_le_bytes());
@@ -104,6 +108,7 @@ impl<'a> LaunchBlock<'a> {
             stdin_pipe: flags & STDIN_PIPE != 0,
             sync: flags & SYNC != 0,
             merge: flags & MERGE != 0,
+            keep: flags & KEEP != 0,
             rows: u16_at(4)?,
             cols: u16_at(6)?,
             log_max_bytes: u64_at(8)?,

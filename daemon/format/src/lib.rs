@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod body_reader;
 pub mod frame;
 mod hash;
 pub mod launch;
@@ -13,6 +14,7 @@ pub mod slots;
 pub mod step;
 mod stream;
 pub mod writes;
+mod wrote;
 
 pub use hash::fnv1a;
 pub use stream::Stream;

@@ -246,6 +246,10 @@ impl Shim {
             }
             ToShim::Pause { token } => self.pause(token),
             ToShim::Resume { token } => self.resume(token),
+            ToShim::Release { token } => {
+                self.keep = false;
+                self.send_done(token, Ok(()));
+            }
             ToShim::ReadEnv { token, offset } => self.send_env(token, offset),
             ToShim::Kill { token, signal, grace_ms, cause, uid, pid } => {
                 self.kill(KillRequest { token, signal, grace_ms, cause: Cause::from_code(cause), uid, pid });

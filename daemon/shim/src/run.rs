@@ -101,6 +101,8 @@ pub struct Shim {
     pub stdin: stdin::Stdin,
     /// The values of the program's variables, for a restart.
     pub kept_env: kept_env::KeptEnv,
+    /// The environment is wanted after the end of the program.
+    pub keep: bool,
     pub kill_state: kill::KillState,
     pub pause_state: pause::PauseState,
     pub rows: u16,
@@ -219,7 +221,7 @@ impl Shim {
 
     /// Checks that the program has ended, its output too, and that no process of the tree is left.
     fn is_finished(&self) -> bool {
-        self.exit.is_some() && self.closed && self.childless && !self.kill_state.is_pending()
+        self.exit.is_some() && self.closed && self.childless && !self.kill_state.is_pending() && !self.keep
     }
 
     fn next_deadline(&self) -> Option<u64> {

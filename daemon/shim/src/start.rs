@@ -151,6 +151,7 @@ pub fn launch(mut prepared: Prepared, control: OwnedFd) -> Option<Shim> {
         hold,
         stdin,
         kept_env,
+        keep: options.keep,
         kill_state: KillState::new(),
         pause_state: PauseState::new(),
         rows: options.rows,

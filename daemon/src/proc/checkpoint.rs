@@ -21,6 +21,8 @@ pub struct Checkpoint {
     pub notify_enabled: bool,
     /// The watch has scanned everything that the program printed.
     pub scanned: bool,
+    /// The restart policy gave up, and that was published.
+    pub gave_up: bool,
     pub exited_seq: u64,
     pub completed_seq: u64,
     pub limiter: Limiter,
@@ -42,6 +44,7 @@ const PROMOTED: u32 = 1 << 4;
 const WATCHED: u32 = 1 << 5;
 const STRUCK: u32 = 1 << 6;
 const DISABLED: u32 = 1 << 7;
+const GAVE_UP: u32 = 1 << 8;
 /// Set in every written slot, so that it is never all zeros.
 const WRITTEN: u32 = 1 << 31;
 
@@ -91,6 +94,7 @@ impl Checkpoint {
                 self.completed = true;
                 self.completed_seq = seq;
             }
+            EventType::RestartGaveUp => self.gave_up = true,
             // The publisher of any other event changes the fields itself.
             _ => {}
         }
@@ -178,6 +182,7 @@ impl Checkpoint {
             (self.scanned, WATCHED),
             (self.limiter.struck, STRUCK),
             (self.limiter.disabled, DISABLED),
+            (self.gave_up, GAVE_UP),
         ];
         let flags = flags.iter().filter(|(on, _)| *on).fold(WRITTEN, |all, (_, flag)| all | flag);
         let limiter = &self.limiter;
@@ -226,6 +231,7 @@ impl Checkpoint {
             completed: on(COMPLETED),
             notify_enabled: on(PROMOTED),
             scanned: on(WATCHED),
+            gave_up: on(GAVE_UP),
             exited_seq: number(1),
             completed_seq: number(2),
             limiter: Limiter {
@@ -259,6 +265,7 @@ mod tests {
             completed: true,
             notify_enabled: true,
             scanned: true,
+            gave_up: true,
             exited_seq: 7,
             completed_seq: 9,
             limiter: Limiter {

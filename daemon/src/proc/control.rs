@@ -16,6 +16,8 @@ pub enum Control {
     Pause,
     /// Continues the tree.
     Resume,
+    /// Lets a shim go that keeps the environment of an ended program.
+    Release,
 }
 
 impl Control {
@@ -26,6 +28,7 @@ impl Control {
             Control::Signal(signal) => ToShim::Signal { token, signal },
             Control::Pause => ToShim::Pause { token },
             Control::Resume => ToShim::Resume { token },
+            Control::Release => ToShim::Release { token },
         }
     }
 }

@@ -7,6 +7,7 @@ use super::hold::Hold;
 use super::input_wait::WaitId;
 use super::kept_env::EnvPart;
 use super::pending::PendingCell;
+use super::preview::Preview;
 use super::state::{State, Update};
 use super::tree;
 use super::watcher::WatchTask;
@@ -120,10 +121,11 @@ pub struct Proc {
     /// Set while a task retries an event that the disk refused, or makes the completion.
     retrying: AtomicBool,
     completing: AtomicBool,
+    supervised: AtomicBool,
     pub watch_task: Option<Box<WatchTask>>,
     /// Number of writes to stdin.
     pub input: watch::Sender<u64>,
-    preview: Mutex<Option<Box<Preview>>>,
+    pub(super) preview: Mutex<Option<Box<Preview>>>,
     /// The wait for input that was last seen. It may be over.
     pub(super) input_wait: Mutex<Option<Box<WaitId>>>,
     /// None in almost all processes.
@@ -141,16 +143,6 @@ struct Trouble {
     unreadable: Option<String>,
     /// The reason why its shim cannot be reached, while that is so.
     unreachable: Option<String>,
-}
-
-/// The end of the output as last listed, and the position for which it was read.
-struct Preview {
-    at: (u64, bool),
-    text: Arc<str>,
-}
-
-fn preview_position(state: &State) -> (u64, bool) {
-    (state.progress.counts.end, state.closed)
 }
 
 /// The parts of a new handle.
@@ -172,25 +164,6 @@ impl Proc {
         let proc = Proc::without_task(start);
         let inbox = proc.open_inbox();
         (proc, inbox)
-    }
-
-    /// Returns the end of the output for a list, if it was read and the output has not grown since.
-    pub fn known_preview(&self, state: &State) -> Option<Arc<str>> {
-        let kept = self.preview.lock().ok()?;
-        kept.as_ref().filter(|kept| kept.at == preview_position(state)).map(|kept| kept.text.clone())
-    }
-
-    /// Returns the end of the output for a list. Reads it only if the output has grown since the last list.
-    pub fn preview<E>(&self, state: &State, read: impl FnOnce() -> Result<String, E>) -> Result<Arc<str>, E> {
-        if let Some(text) = self.known_preview(state) {
-            return Ok(text);
-        }
-        let at = preview_position(state);
-        let text: Arc<str> = read()?.into();
-        if let Ok(mut kept) = self.preview.lock() {
-            *kept = Some(Box::new(Preview { at, text: text.clone() }));
-        }
-        Ok(text)
     }
 
     /// Reads the counts from the record from now on, where the shim writes them.
@@ -220,6 +193,7 @@ impl Proc {
             publishing: Mutex::new(()),
             retrying: AtomicBool::new(false),
             completing: AtomicBool::new(false),
+            supervised: AtomicBool::new(false),
             watch_task,
             input: watch::Sender::new(0),
             preview: Mutex::new(None),
@@ -317,6 +291,11 @@ impl Proc {
     /// Returns true for one caller: that one makes the completion.
     pub(super) fn claim_completion(&self) -> bool {
         !self.completing.swap(true, Ordering::AcqRel)
+    }
+
+    /// Returns true for one caller: that one follows the process, and restarts it by its policy.
+    pub fn begin_supervision(&self) -> bool {
+        !self.supervised.swap(true, Ordering::AcqRel)
     }
 
     /// Lets another caller make the completion, after a failure.

@@ -29,8 +29,14 @@ const UNKNOWN_NOTE: &str =
 
 const ORPHANS_NOTE: &str = "the shim died, and no zygote or daemon above it was left to find the rest of its tree: processes that left the session of the program may be alive";
 
-/// Kills trees concurrently. Returns when each is known to be empty, or to have survivors.
+/// Kills trees that a client does not want any more: their restart policies end first. Returns as `kill_trees` does.
 pub async fn kill_all(procs: Vec<Arc<Proc>>, kill: Kill) -> Vec<Killed> {
+    procs.iter().for_each(|proc| proc.end_policy());
+    kill_trees(procs, kill).await
+}
+
+/// Kills trees concurrently. Returns when each is known to be empty, or to have survivors.
+pub async fn kill_trees(procs: Vec<Arc<Proc>>, kill: Kill) -> Vec<Killed> {
     // Before anything of them ends: one that waits could get the slot of another that is killed.
     let claims: Vec<_> = procs.iter().map(|proc| proc.claim_pending()).collect();
     let kills = procs.into_iter().zip(claims).map(|(proc, claim)| async move {

@@ -21,6 +21,8 @@ pub mod monitors;
 mod needs_input;
 pub mod output;
 pub mod pending;
+pub mod policy;
+mod preview;
 pub mod publish;
 mod reach;
 pub mod screen;

@@ -307,7 +307,7 @@ impl Proc {
             command: spec.command.clone(),
             argv: spec.argv.clone(),
             cwd: spec.cwd.clone(),
-            backend: spec.backend.clone(),
+            backend: spec.backend.to_string(),
             pid: (state.pid > 0).then_some(state.pid),
             status: state.status(),
             stopped: is_stopped(spec, state),

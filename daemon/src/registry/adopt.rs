@@ -71,6 +71,7 @@ impl Registry {
         drop(permits);
         self.verify_in_background();
         self.end_without_environment().await;
+        self.supervise_adopted();
         if !unread.is_empty() {
             tokio::spawn(on_disk(self.clone().retry_unread(unread, tail)));
         }
@@ -152,6 +153,7 @@ impl Registry {
                     }
                     self.verify_in_background();
                     self.end_without_environment().await;
+                    self.supervise_adopted();
                     // A pending process may have waited for one of these.
                     self.pended.notify_one();
                 }

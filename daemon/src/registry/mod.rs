@@ -8,12 +8,14 @@ mod name_locks;
 mod pending;
 mod queue;
 mod queues;
+mod replacement;
 mod request;
 mod restart;
 mod scan;
 mod select;
 mod set_aside;
 mod spawn;
+mod supervise;
 mod table;
 
 pub use adopt::JournalTail;

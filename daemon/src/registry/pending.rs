@@ -96,6 +96,7 @@ impl Registry {
         // A process that waits needs no open file and no inbox.
         proc.close_inbox();
         proc.offer_pending(PendingLaunch { env, nonce, locked: None, after });
+        self.supervise(&proc);
         self.scheduler().add(proc.clone(), is_blocked);
         self.pended.notify_one();
         Ok(proc)
@@ -265,6 +266,14 @@ impl Registry {
         let limits = RequestedLimits::new(&spec.limits, false);
         let enforced = limits.enforce(proc.spec.id, GroupOwner::new(&self.procs_dir), proc.spec.log_max_bytes);
         let created = Created { proc: proc.clone(), record, nonce, inbox, oom_file: enforced.oom_file };
+        let env = match spec.restart_at_ms {
+            Some(_) => self.restart_env(&proc).await,
+            None => Ok(Some(env)),
+        };
+        let Ok(Some(env)) = env else {
+            let _ = self.fail(&proc, Some(&created.record), step::ENVIRONMENT, libc::ENODATA).await;
+            return;
+        };
         // Looked for now: a process that it waited for may have installed it.
         let _ = match spec::find_program(&proc.spec.program, &env) {
             (_, Some(errno)) => self.fail(&proc, Some(&created.record), step::EXEC, errno).await,
@@ -298,7 +307,8 @@ impl Registry {
         spec.after.iter().for_each(|id| *awaited.entry(*id).or_default() += 1);
         drop(awaited);
         let env = spec.env_mode.map(|mode| spec::daemon_env(mode, proc.spec.pty.is_some(), &self.config));
-        let has_env = env.is_some();
+        // The values of a restart are in the shim of the run before.
+        let has_env = env.is_some() || spec.restart_at_ms.is_some();
         let (env, after) = (env.unwrap_or_default(), spec.after.clone());
         proc.offer_pending(PendingLaunch { env, nonce, locked: Some(locked), after });
         if has_env {
@@ -312,7 +322,12 @@ impl Registry {
         let mut lost = self.newest_first();
         lost.retain(|proc| {
             let is_pending = proc.published_state().phase == Phase::Pending;
-            is_pending && proc.spec.pending.as_ref().is_some_and(|pending| pending.env_mode.is_none())
+            is_pending
+                && proc
+                    .spec
+                    .pending
+                    .as_ref()
+                    .is_some_and(|pending| pending.env_mode.is_none() && pending.restart_at_ms.is_none())
         });
         let ends = lost.into_iter().filter_map(|proc| {
             // One that this daemon recorded has its values: only an adopted one has the lock.

@@ -1,11 +1,13 @@
 //! Restarts a process: the same spec again under the same name, when its old tree is proven to be gone. What can be checked is
 //! checked before anything is killed.
 
-use super::spawn::{SpawnError, check_program};
+use super::replacement::check_program;
+use super::spawn::SpawnError;
 use super::{Registry, RunningSlot};
 use crate::proc::Proc;
 use crate::proc::handle::Kill;
 use crate::proc::kill::kill_all;
+use crate::proc::state::Phase;
 use crate::spec::{self, SpawnRequest, Variables};
 use std::sync::Arc;
 use toold_format::slots::Cause;
@@ -33,11 +35,12 @@ impl Registry {
             return Err(SpawnError::NameInUse(holder));
         }
         let is_running = !old.published_state().has_ended();
-        let slot = match is_running {
+        let slot = match old.published_state().phase {
             // It replaces one that runs.
-            true => RunningSlot::take(self, usize::MAX).ok_or(SpawnError::TooManyRunning { limit: u64::MAX })?,
-            false => self.take_slot()?,
+            Phase::Starting | Phase::Running => RunningSlot::take(self, usize::MAX),
+            Phase::Pending | Phase::Exited { .. } | Phase::Failed { .. } | Phase::Lost { .. } => None,
         };
+        let slot = slot.map_or_else(|| self.take_slot(), Ok)?;
         if is_running {
             check_program(&request)?;
             self.check_limits(&request)?;
@@ -59,19 +62,13 @@ impl Registry {
         self.spawn_in(request, slot).await
     }
 
-    /// Builds the request to run a process again. Its environment is the given one, else the one that its shim keeps, else,
-    /// if it had no values of its own, the one that the daemon builds.
+    /// Builds the request to run a process again, with the given environment, else that of the run before.
     async fn same_again(&self, old: &Arc<Proc>, given: Option<Variables>) -> Result<SpawnRequest, SpawnError> {
         if let Some(given) = given {
             return Ok(spec::again(&old.spec, spec::AgainEnv::Given(given)));
         }
-        let kept = old.read_env().await.map_err(|why| SpawnError::NoReply { proc: old.clone(), why })?;
-        match (kept, old.spec.env_mode) {
-            (Some(kept), _) => Ok(spec::again(&old.spec, spec::AgainEnv::Kept(kept))),
-            (None, Some(mode)) => {
-                Ok(spec::again(&old.spec, spec::AgainEnv::Built(spec::own_env(mode, &old.spec, &self.config))))
-            }
-            (None, None) => Err(SpawnError::NoEnvironment(old.clone())),
-        }
+        let kept = self.restart_env(old).await.map_err(|why| SpawnError::NoReply { proc: old.clone(), why })?;
+        let kept = kept.ok_or_else(|| SpawnError::NoEnvironment(old.clone()))?;
+        Ok(spec::again(&old.spec, spec::AgainEnv::Kept(kept)))
     }
 }

@@ -1,6 +1,7 @@
 //! Starts a process. Reads in the order of a start: apply the name policy, create the record, launch, and wait until the
 //! program runs. `request` comes before: it finds an earlier start of the same request.
 
+use super::replacement::check_program;
 use super::{FindError, Registry, RunningSlot};
 use crate::backend::{self, cgroup};
 use crate::clock::{boot_ms, retention_ms, wall_ms};
@@ -10,12 +11,11 @@ use crate::proc::handle::{Command, Kill, NoReply, ProcInit};
 use crate::proc::kill::{GRACE_MS, kill_all};
 use crate::proc::state::{Phase, State, Update};
 use crate::proc::task::{Task, TaskStart};
-use crate::proc::{Proc, monitors, tree, view};
+use crate::proc::{Proc, monitors, tree};
 use crate::spec::SpawnRequest;
 use crate::store::dir_pool::PreparedDir;
 use crate::store::record::{self, NewRecord, Record, Spec};
 use crate::watch::Patterns;
-use rustix::fs::{Access, AtFlags, CWD, accessat};
 use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::io;
@@ -163,44 +163,6 @@ impl Registry {
     }
 }
 
-impl Registry {
-    /// Refuses limits that cannot be enforced while the process that would be replaced still runs.
-    pub(super) fn check_limits(&self, request: &SpawnRequest) -> Result<(), SpawnError> {
-        if !request.wanted.required {
-            return Ok(());
-        }
-        let mut random = [0u8; 8];
-        getrandom::fill(&mut random).map_err(SpawnError::Random)?;
-        let id = ProcId::from_bits(u64::from_be_bytes(random));
-        let tried = request.wanted.enforce(id, cgroup::GroupOwner::new(&self.procs_dir), request.spec.log_max_bytes);
-        match request.wanted.refuse(&tried) {
-            Some(limits) => Err(SpawnError::Unenforced(limits)),
-            None => {
-                cgroup::remove(&tried.dirs);
-                Ok(())
-            }
-        }
-    }
-}
-
-/// Refuses a program that cannot be executed, or a directory that is gone, while the process that it would replace still
-/// runs.
-pub(super) fn check_program(request: &SpawnRequest) -> Result<(), SpawnError> {
-    let spec = &request.spec;
-    let no_dir = match std::fs::metadata(&spec.cwd) {
-        Ok(found) if found.is_dir() => None,
-        Ok(_) => Some(libc::ENOTDIR),
-        Err(e) => Some(e.raw_os_error().unwrap_or(libc::EIO)),
-    };
-    if let Some(errno) = no_dir {
-        return Err(SpawnError::NotExecutable(view::failure(spec, step::CHDIR, errno)));
-    }
-    let path = Path::new(&spec.cwd).join(&spec.program);
-    let access = accessat(CWD, &path, Access::EXEC_OK, AtFlags::EACCESS).map_err(|e| e.raw_os_error());
-    let errno = request.unresolved.map_or(access, Err);
-    errno.map_err(|errno| SpawnError::NotExecutable(view::failure(spec, step::EXEC, errno)))
-}
-
 // ---- create the record ----
 
 /// A process that is recorded and not launched yet.
@@ -237,6 +199,7 @@ impl Registry {
         let prepared = if durable { self.dir_pool.take_or_prepare().await } else { self.dir_pool.take() };
         let created = self.create_record(spec, &wanted, patterns, prepared)?;
         hooks::at("spawn.recorded");
+        self.supervise(&created.proc);
         let launched = match unresolved {
             Some(errno) => self.fail(&created.proc, Some(&created.record), step::EXEC, errno).await,
             None => self.launch(created, None, env, slot).await,
@@ -426,6 +389,7 @@ fn encode(proc: &Proc, program: Option<&str>, env: Vec<Vec<u8>>, oom_file: Optio
         pty: spec.pty.is_some(),
         stdin_pipe: spec.stdin_pipe,
         merge: spec.merge,
+        keep: proc.has_policy(),
         sync: config.survive_power_cut,
         rows: spec.pty.map_or(0, |s| s.rows as u16),
         cols: spec.pty.map_or(0, |s| s.cols as u16),

@@ -1,10 +1,9 @@
 //! Builds the request that runs a recorded process again.
 
-use super::build::{daemon_vars, find_program};
-use super::env::{self, Variables};
+use super::build::find_program;
+use super::env::Variables;
 use super::{SpawnRequest, login_env};
 use crate::backend::cgroup::RequestedLimits;
-use crate::config::Config;
 use crate::store::pending::PendingSpec;
 use crate::store::record::Spec;
 use crate::store::restart::RestartSpec;
@@ -14,21 +13,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use toold_proto::ProcId;
 use toold_proto::env::DEFAULT_TERM;
-use toold_proto::params::{EnvMode, Limits};
+use toold_proto::params::Limits;
 
 /// The environment of the next run.
 pub enum AgainEnv {
     /// Values of the caller.
     Given(Variables),
-    /// The strings of the run before.
+    /// The strings of the run before, or those that the daemon builds for a process without values of its own.
     Kept(Vec<Vec<u8>>),
-    /// Values that the daemon built, because the first call had none.
-    Built(Variables),
-}
-
-/// Builds the variables of a process whose call had none of its own.
-pub fn own_env(mode: EnvMode, spec: &Spec, config: &Config) -> Variables {
-    env::build(mode, daemon_vars(), &config.env.pass, &Variables::new(), spec.pty.is_some())
 }
 
 /// Builds the request that runs a process again, as the same program in the same directory under the same name.
@@ -37,6 +29,8 @@ pub fn again(old: &Spec, env: AgainEnv) -> SpawnRequest {
         id: ProcId::from_bits(0),
         request_id: None,
         request_digest: None,
+        // Its reader followed the first run.
+        hold: false,
         journaled: true,
         shim_level: shim_level::OWN,
         namespaces: namespaces::own(),
@@ -51,7 +45,6 @@ pub fn again(old: &Spec, env: AgainEnv) -> SpawnRequest {
     };
     let env = match env {
         AgainEnv::Kept(strings) => strings,
-        AgainEnv::Built(variables) => strings(&mut spec, variables),
         AgainEnv::Given(mut variables) => {
             if spec.pty.is_some() {
                 variables.entry("TERM".into()).or_insert_with(|| DEFAULT_TERM.into());
@@ -62,7 +55,7 @@ pub fn again(old: &Spec, env: AgainEnv) -> SpawnRequest {
     };
     let (program, unresolved) = find_program(&spec.program, &env);
     spec.program = program;
-    let wanted = RequestedLimits::new(&limits(old), false);
+    let wanted = RequestedLimits::new(&requested_limits(old), false);
     // The patterns were compiled before, by the same rules.
     let patterns = if spec.watch.is_empty() { None } else { Patterns::new(&spec.watch).ok().map(Arc::new) };
     // It waits for its turn in the same queue, and for no other process: those had ended before its first run.
@@ -86,7 +79,7 @@ fn strings(spec: &mut Spec, mut variables: Variables) -> Vec<Vec<u8>> {
 }
 
 /// Returns the limits that were requested.
-fn limits(old: &Spec) -> Limits {
+pub fn requested_limits(old: &Spec) -> Limits {
     let requested = |key: &str| old.limits.get(key).map(|report| report.requested);
     Limits {
         memory_bytes: requested("memory_bytes"),

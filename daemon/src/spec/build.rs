@@ -4,6 +4,7 @@ use super::{InvalidParam, SpawnRequest, SpecError, digest, env, lengths, login_e
 use crate::backend::cgroup;
 use crate::config::Config;
 use crate::store::record::Spec;
+use crate::store::restart::RestartSpec;
 use crate::store::{namespaces, shim_level};
 use crate::watch::Patterns;
 use std::collections::BTreeMap;
@@ -96,7 +97,7 @@ pub fn build(call: &ExecParams, config: &Config) -> Result<SpawnRequest, SpecErr
         namespaces: namespaces::own(),
         pending,
         env_mode: given.is_empty().then_some(call.env_mode),
-        restart: None,
+        restart: restart_policy(call)?,
         limits: BTreeMap::new(),
         cgroups: Vec::new(),
         created_ms: 0,
@@ -115,6 +116,20 @@ pub fn daemon_env(mode: EnvMode, terminal: bool, config: &Config) -> Vec<Vec<u8>
     variables(env::build(mode, daemon_vars(), &config.env.pass, &BTreeMap::new(), terminal))
 }
 
+/// Returns the restart policy, if the call has one.
+fn restart_policy(call: &ExecParams) -> Result<Option<Box<RestartSpec>>, InvalidParam> {
+    let options = call.restart.0;
+    if options.backoff_ms == Some(0) {
+        return Err(InvalidParam::too_small("restart.backoff_ms", 1, 0));
+    }
+    let policy = RestartSpec::from_options(options);
+    if let Some(policy) = policy.filter(|policy| policy.max_backoff_ms < policy.backoff_ms) {
+        let given = i64::try_from(policy.max_backoff_ms).unwrap_or(i64::MAX);
+        return Err(InvalidParam::too_small("restart.max_backoff_ms", policy.backoff_ms, given));
+    }
+    Ok(policy.map(Box::new))
+}
+
 /// Compiles the watch patterns.
 fn patterns(call: &ExecParams) -> Result<Option<Arc<Patterns>>, InvalidParam> {
     if call.watch.is_empty() {
@@ -127,7 +142,7 @@ fn patterns(call: &ExecParams) -> Result<Option<Arc<Patterns>>, InvalidParam> {
 
 /// Returns the variables of the daemon whose names are text. A daemon without HOME, as in a container, has those that a
 /// login sets from the user database.
-pub(super) fn daemon_vars() -> impl Iterator<Item = (String, Vec<u8>)> {
+fn daemon_vars() -> impl Iterator<Item = (String, Vec<u8>)> {
     let own = std::env::vars_os().filter_map(|(n, v)| Some((n.into_string().ok()?, v.into_vec())));
     let missing = if std::env::var_os("HOME").is_none() { login_vars() } else { Vec::new() };
     missing.into_iter().chain(own)

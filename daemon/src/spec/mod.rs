@@ -8,7 +8,7 @@ mod lengths;
 mod login_env;
 mod pending;
 
-pub use again::{AgainEnv, again, own_env};
+pub use again::{AgainEnv, again, requested_limits};
 pub use build::{build, daemon_env, find_program, terminal_size};
 pub use env::{Variables, given};
 pub use pending::check_queue_name;

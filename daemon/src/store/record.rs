@@ -43,7 +43,7 @@ pub struct Spec {
     /// The file that is executed.
     pub program: String,
     pub cwd: String,
-    pub backend: String,
+    pub backend: Box<str>,
     pub env_names: Vec<String>,
     pub pty: Option<PtySize>,
     pub stdin_pipe: bool,
@@ -299,6 +299,11 @@ impl Record {
     /// Notes that the program is not wanted any more: a child that has not executed it yet reads this before it does.
     pub fn set_canceled(&self, at_ms: u64) -> io::Result<()> {
         self.file.write_all_at(&slots::cancel_slot(at_ms), slots::CANCEL_AT)
+    }
+
+    /// Returns true if the program is not wanted any more.
+    pub fn is_canceled(&self) -> io::Result<bool> {
+        Ok(slots::is_canceled(&self.slot(slots::CANCEL_AT)?))
     }
 
     pub fn set_closed(&self, at_ms: u64) -> io::Result<()> {

@@ -2,13 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 use toold_proto::ProcId;
-use toold_proto::restart::{RestartOptions, RestartPolicy};
+use toold_proto::restart::{DEFAULT_MAX_BACKOFF_MS, RestartOptions, RestartPolicy};
 
 /// Restarts in a row, if the call has no number.
 const DEFAULT_MAX: u32 = 10;
-/// Delay before the first restart, and the longest delay, if the call has no numbers.
+/// Delay before the first restart, if the call has no number.
 const DEFAULT_BACKOFF_MS: u64 = 1000;
-const DEFAULT_MAX_BACKOFF_MS: u64 = 60_000;
 /// A program that ran for this long has not crashed in a row with the runs before it.
 pub const STABLE_MS: u64 = 60_000;
 
@@ -46,7 +45,7 @@ pub enum EndKind {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Decision {
+pub enum RestartDecision {
     /// The policy does not apply to this end.
     Stay,
     Restart {
@@ -72,22 +71,22 @@ impl RestartSpec {
     }
 
     /// Decides what follows the end of a run.
-    pub fn decide(&self, end: RunEnd) -> Decision {
+    pub fn decide(&self, end: RunEnd) -> RestartDecision {
         let applies = match (self.policy, end.kind) {
             (RestartPolicy::No, _) | (_, EndKind::Wanted) => false,
             (RestartPolicy::OnFailure, kind) => kind == EndKind::Failed,
             (RestartPolicy::Always, EndKind::Well | EndKind::Failed) => true,
         };
         if !applies {
-            return Decision::Stay;
+            return RestartDecision::Stay;
         }
         let before = if end.ran_ms >= STABLE_MS { 0 } else { self.count };
         if before >= self.max {
-            return Decision::GiveUp;
+            return RestartDecision::GiveUp;
         }
         let doubled = self.backoff_ms.saturating_mul(1u64.checked_shl(before).unwrap_or(u64::MAX));
         let at_ms = end.at_ms.saturating_add(doubled.min(self.max_backoff_ms));
-        Decision::Restart { at_ms, count: before + 1 }
+        RestartDecision::Restart { at_ms, count: before + 1 }
     }
 }
 
@@ -116,7 +115,8 @@ mod tests {
             (RestartPolicy::Always, Wanted, false),
         ] {
             let decision = spec(policy, 10, 0).decide(end(kind, 0));
-            let expected = if restarts { Decision::Restart { at_ms: 6000, count: 1 } } else { Decision::Stay };
+            let expected =
+                if restarts { RestartDecision::Restart { at_ms: 6000, count: 1 } } else { RestartDecision::Stay };
             assert_eq!(decision, expected, "{policy:?} {kind:?}");
         }
         assert_eq!(RestartSpec::from_options(RestartOptions::default()), None);
@@ -126,7 +126,7 @@ mod tests {
     fn the_delay_doubles_to_its_maximum_and_is_reset_after_a_minute_of_running() {
         let delay =
             |count, ran_ms| match spec(RestartPolicy::Always, u32::MAX, count).decide(end(EndKind::Failed, ran_ms)) {
-                Decision::Restart { at_ms, count } => (at_ms - 5000, count),
+                RestartDecision::Restart { at_ms, count } => (at_ms - 5000, count),
                 other => panic!("{other:?}"),
             };
         let delays: Vec<u64> = (0..8).map(|count| delay(count, 59_999).0).collect();
@@ -139,9 +139,9 @@ mod tests {
     fn too_many_restarts_in_a_row_end_it() {
         let after =
             |max, count, ran_ms| spec(RestartPolicy::OnFailure, max, count).decide(end(EndKind::Failed, ran_ms));
-        assert_eq!(after(2, 1, 0), Decision::Restart { at_ms: 7000, count: 2 });
-        assert_eq!(after(2, 2, 0), Decision::GiveUp);
-        assert_eq!(after(2, 2, STABLE_MS), Decision::Restart { at_ms: 6000, count: 1 });
-        assert_eq!(after(0, 0, STABLE_MS), Decision::GiveUp);
+        assert_eq!(after(2, 1, 0), RestartDecision::Restart { at_ms: 7000, count: 2 });
+        assert_eq!(after(2, 2, 0), RestartDecision::GiveUp);
+        assert_eq!(after(2, 2, STABLE_MS), RestartDecision::Restart { at_ms: 6000, count: 1 });
+        assert_eq!(after(0, 0, STABLE_MS), RestartDecision::GiveUp);
     }
 }

@@ -243,6 +243,19 @@ events! {
             /// The end of the output so far.
             cursor: u64,
         }
+        /// The restart policy of a process does not start it again: it ended too often in a row, or cannot be started.
+        RestartGaveUp = 11, "restart_gave_up", r#"{"name":"web","restarts":10,"exit_code":1,"signal":null,"message":"it ended after 10 restarts in a row"}"# {
+            /// The process's name.
+            name: Option<String>,
+            /// Restarts in a row by the policy, this run included.
+            restarts: u32,
+            /// The exit code of the last run. Null if unknown.
+            exit_code: Option<i32>,
+            /// The signal that ended the last run.
+            signal: Option<String>,
+            /// The reason, for a person.
+            message: String,
+        }
     }
     pushes {
         /// The subscriber missed a range of events or output, because retention removed it or the subscriber read too slowly.

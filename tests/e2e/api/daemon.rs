@@ -217,7 +217,7 @@ fn discovery_lists_every_method() {
     names.sort_unstable();
     let expected = "close daemon.info daemon.shutdown events.ack events.next \
                     events.subscribe events.unsubscribe exec forget inspect kill list log pause poll queues.list queues.set \
-                    resize resume rpc.discover session.active session.end signal submit wait write";
+                    resize restart resume rpc.discover screen session.active session.end signal submit wait write";
     assert_eq!(names, expected.split_whitespace().collect::<Vec<_>>());
     for method in document["methods"].as_array().unwrap() {
         assert!(method["params"].is_array() && method["result"].is_object(), "{method}");

@@ -43,6 +43,7 @@ mod pty;
 mod queue;
 mod ready;
 mod restart;
+mod restart_policy;
 pub mod screen;
 mod screen_programs;
 mod session;

@@ -347,7 +347,11 @@ fn restart_prints_the_new_id_and_passes_the_environment_of_its_caller() {
     let d = Daemon::start();
     let script = "echo mark $MARK; exec sleep 1000";
     let old = id(&d.ok("exec", json!({ "argv": ["/bin/sh", "-c", script], "name": "web", "env": { "MARK": "one" } })));
-    let restart = |args: &[&str]| output_of(d.ctl_command(args).env("MARK", "caller"));
+    let restart = |args: &[&str]| {
+        let mut command = d.ctl_command(args);
+        command.env("MARK", "caller").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        output_of(command.spawn().unwrap())
+    };
     let output = restart(&["restart", "web"]);
     assert_eq!(output.code, 0, "{output:?}");
     let second = only_id(&output.stdout);

@@ -1,6 +1,6 @@
 //! The options that describe a process, shared by `run` and `exec`.
 
-use super::{caller_env, ready, watch};
+use super::{caller_env, ready, restart, watch};
 use crate::args;
 use crate::error::CliError;
 use clap::Args;
@@ -70,6 +70,8 @@ pub struct Options {
     /// When a process of that --name runs: error (refuse), return (take that one) or restart (replace it) [default: error]
     #[arg(long, value_name = "WHAT", requires = "name", hide_possible_values = true, value_parser = args::enum_value::<IfRunning>())]
     if_running: Option<IfRunning>,
+    #[command(flatten)]
+    restart: restart::RestartOptions,
     /// Send a completion event when it ends
     #[arg(long, help_heading = EVENTS)]
     notify: bool,
@@ -164,6 +166,7 @@ pub fn params(what: Program, options: Options, pty: PtyDefault) -> Result<params
         watch: options.watch.0,
         heartbeat_ms: options.heartbeat,
         if_running: options.if_running.unwrap_or_default(),
+        restart: options.restart.param(),
         consumer: options.consumer,
         limits: params::Limits {
             memory_bytes: options.memory,

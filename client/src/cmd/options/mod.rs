@@ -4,5 +4,6 @@ pub mod caller_env;
 pub mod exec;
 pub mod fields;
 pub mod ready;
+pub mod restart;
 pub mod turn;
 pub mod watch;

@@ -1,5 +1,6 @@
 //! The footprint of a daemon: descriptors, threads, dead children, memory.
 
+use super::idle::THREADS;
 use serde_json::json;
 use std::fs;
 use toold_test_support::procfs;
@@ -28,7 +29,7 @@ impl Baseline {
     pub fn measure(daemon: &Daemon) -> Baseline {
         daemon.run("exit 0");
         // The blocking pool ends its threads after a while, and the shim of the process exits or waits for the next.
-        let quiet = |w: &Footprint| w.zombies == 0 && w.only_spares && w.threads == 4;
+        let quiet = |w: &Footprint| w.zombies == 0 && w.only_spares && w.threads == THREADS;
         daemon.eventually("a fresh daemon is at rest", || connections(daemon) == 0 && quiet(&measure(daemon)));
         Baseline { weight: measure(daemon), rss_kib: rss_kib(daemon.pid()) }
     }

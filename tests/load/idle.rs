@@ -9,7 +9,7 @@ use toold_test_support::rig::Daemon;
 
 const SLEEPERS: usize = 20;
 /// The threads of an idle daemon: the main one, that of the log, and four that run tasks.
-const THREADS: usize = 6;
+pub const THREADS: usize = 6;
 /// Equal measurements in a row before the idle time starts.
 const EQUAL_MEASUREMENTS: usize = 20;
 /// The time in which no thread may wake up.

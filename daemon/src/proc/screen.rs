@@ -200,7 +200,6 @@ fn emulated_size(size: PtySize) -> Option<(NonZeroU16, NonZeroU16)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs::File;
     use std::io::Write;
 
     const SIZE: PtySize = PtySize { rows: 6, cols: 20 };
@@ -209,7 +208,7 @@ mod tests {
     fn log(bytes: &[u8]) -> Log {
         let mut file = tempfile::tempfile().expect("a file");
         file.write_all(bytes).expect("it is written");
-        Log::of_files(0, File::from(file), None).expect("a log")
+        Log::of_files(0, file, None).expect("a log")
     }
 
     fn drawn_with(bytes: &[u8], sizes: &Sizes) -> Screen {

@@ -78,7 +78,7 @@ impl Registry {
 
     /// Decides what follows the end of a run, and records the next one. None: there is none.
     async fn restart_by_policy(self: &Arc<Self>, proc: &Arc<Proc>) -> Option<Arc<Proc>> {
-        let Some(policy) = proc.spec.restart.as_deref().copied() else { return None };
+        let policy = proc.spec.restart.as_deref().copied()?;
         let decision = match proc.run_end(&proc.published_state()) {
             _ if proc.checkpoint().gave_up || proc.is_policy_ended() => RestartDecision::Stay,
             Some(end) => policy.decide(end),

@@ -6,7 +6,7 @@ use rustix::process::{Pid, WaitOptions, waitpid};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Command, ExitStatus};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use toold_shim::pids::Pids;
@@ -35,12 +35,12 @@ pub struct Children {
     is_subreaper: bool,
     /// Those that another part of the daemon waits for: they are neither killed nor reaped here.
     waited_for: Mutex<Vec<i32>>,
-    /// Zygotes of earlier daemons, each opened once.
+    /// Zygotes of earlier daemons, each opened once and closed with the last process of it.
     old_zygotes: Mutex<Vec<OldZygote>>,
 }
 
 /// The pid of a zygote, its start time and its pidfd.
-type OldZygote = (i32, u64, Arc<OwnedFd>);
+type OldZygote = (i32, u64, Weak<OwnedFd>);
 
 impl Children {
     pub fn new(is_subreaper: bool, zygote: Option<i32>) -> Arc<Children> {
@@ -78,11 +78,13 @@ impl Children {
     /// Returns the pidfd of an earlier daemon's zygote, which all of its shims share.
     pub fn old_zygote(&self, pid: i32, ticks: u64, pin: impl FnOnce() -> Option<OwnedFd>) -> Option<Arc<OwnedFd>> {
         let mut known = self.old_zygotes.lock().ok()?;
-        if let Some((.., pidfd)) = known.iter().find(|(p, t, _)| (*p, *t) == (pid, ticks)) {
-            return Some(pidfd.clone());
+        known.retain(|(.., pidfd)| pidfd.strong_count() > 0);
+        let found = known.iter().find(|(p, t, _)| (*p, *t) == (pid, ticks));
+        if let Some(pidfd) = found.and_then(|(.., pidfd)| pidfd.upgrade()) {
+            return Some(pidfd);
         }
         let pidfd = Arc::new(pin()?);
-        known.push((pid, ticks, pidfd.clone()));
+        known.push((pid, ticks, Arc::downgrade(&pidfd)));
         Some(pidfd)
     }
 

@@ -53,6 +53,11 @@ impl LostCause {
         number << LOST_CAUSE_SHIFT
     }
 
+    /// Returns the cause in a launch slot. None: the process is not lost.
+    pub fn of(launch: &Launch) -> Option<LostCause> {
+        (launch.stage == Stage::Lost).then(|| LostCause::from_bits(launch.step))
+    }
+
     fn from_bits(step: u32) -> LostCause {
         match step >> LOST_CAUSE_SHIFT & 3 {
             1 => LostCause::ShimDied,

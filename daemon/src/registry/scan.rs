@@ -4,7 +4,7 @@
 use crate::log::{Log, Writer, check, check_whole, verify};
 use crate::proc::checkpoint::Checkpoint;
 use crate::proc::output::unreadable;
-use crate::proc::state::{Phase, State, Update};
+use crate::proc::state::{LostCause, Phase, State, Update};
 use crate::proc::{lost, tree};
 use crate::store::record::{self, Facts, LockOwner, Record, Spec};
 use crate::store::requests::{self, Requests};
@@ -294,9 +294,15 @@ fn damaged_slots(facts: &Facts, lock: LockOwner, checkpoint: Option<&Checkpoint>
     // An exit was published that the record does not have.
     let ended_otherwise = facts.launch.is_some_and(|launch| matches!(launch.stage, Stage::Lost | Stage::Failed));
     let gone = facts.exit.is_none() && !ended_otherwise && checkpoint.is_some_and(|checkpoint| checkpoint.exited);
+    // An earlier daemon found that, and wrote it down as the cause of the loss.
+    let was_gone =
+        !damaged.launch && facts.launch.is_some_and(|launch| LostCause::of(&launch) == Some(LostCause::RecordDamaged));
     let all = [
         (damaged.launch, "the launch slot of the record is damaged: pid and start are unknown"),
-        (damaged.exit || (resolved && gone), "the exit slot of the record is damaged: the end is unknown"),
+        (
+            damaged.exit || (resolved && (gone || was_gone)),
+            "the exit slot of the record is damaged: the end is unknown",
+        ),
         (damaged.closed, "the close slot of the record is damaged"),
         // A living shim writes it again.
         (damaged.counts && resolved, "the counts of the record are damaged; they were counted again from the log"),

@@ -66,7 +66,6 @@ const TRIM_THRESHOLD: usize = 512 * 1024;
 
 /// The system's allocator, which wipes a block when it is freed. Values of environment variables pass through many blocks: a
 /// message, its parameters, the parser's own memory, the launch. None of them keeps a value after its owner is done with it.
-/// Larger blocks are not wiped: they are mappings, which go back to the kernel.
 pub struct WipingAllocator;
 
 // SAFETY: every block comes from `System` with the same layout, and goes back to it once.
@@ -82,16 +81,18 @@ unsafe impl GlobalAlloc for WipingAllocator {
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        if layout.size() < MMAP_THRESHOLD {
-            // SAFETY: the caller gives up a block of this size.
-            unsafe { wipe(block, layout.size()) };
-        }
+        // SAFETY: the caller gives up a block of this size.
+        unsafe { wipe(block, layout.size()) };
         // SAFETY: the caller's promises are those of `System`.
         unsafe { System.dealloc(block, layout) };
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        if layout.size() >= MMAP_THRESHOLD {
+        // SAFETY: the caller's block.
+        if unsafe { stays_in_place(block, layout, new_size) } {
+            let rest = layout.size().saturating_sub(new_size);
+            // SAFETY: the caller gives up the rest of the block.
+            unsafe { wipe(block.add(layout.size() - rest), rest) };
             // SAFETY: the caller's promises are those of `System`.
             return unsafe { System.realloc(block, layout, new_size) };
         }
@@ -107,14 +108,47 @@ unsafe impl GlobalAlloc for WipingAllocator {
     }
 }
 
+/// Returns true if glibc gives a block another size where it is: it has room for it. A block that moves leaves its content
+/// behind.
+///
+/// # Safety
+///
+/// The block is one of `System`.
+#[cfg(target_env = "gnu")]
+unsafe fn stays_in_place(block: *mut u8, layout: Layout, new_size: usize) -> bool {
+    // Above it, blocks are not from malloc itself.
+    const MALLOC_ALIGN: usize = 2 * size_of::<usize>();
+    // SAFETY: the caller promises the block, which malloc made if it has no special alignment.
+    layout.align() <= MALLOC_ALIGN && new_size <= unsafe { libc::malloc_usable_size(block.cast()) }
+}
+
+/// No other allocator promises it.
+#[cfg(not(target_env = "gnu"))]
+unsafe fn stays_in_place(_block: *mut u8, _layout: Layout, _new_size: usize) -> bool {
+    false
+}
+
 /// Makes bytes zero, also if no code reads them again.
 ///
 /// # Safety
 ///
 /// The block has `len` bytes, and belongs to the caller alone.
 unsafe fn wipe(block: *mut u8, len: usize) {
-    // SAFETY: the caller promises the block.
-    unsafe { std::ptr::write_bytes(block, 0, len) };
+    let mut rest = 0..len;
+    if len >= MMAP_THRESHOLD {
+        // Most blocks of this size are mappings and go back to the kernel, but not all. It has zeros sooner than we do.
+        let page = rustix::param::page_size();
+        let start = block as usize;
+        let pages = start.next_multiple_of(page)..(start + len) / page * page;
+        // SAFETY: whole pages inside the block, whose content its owner has given up.
+        if unsafe { libc::madvise(pages.start as *mut c_void, pages.len(), libc::MADV_DONTNEED) } == 0 {
+            // SAFETY: the part of the block before the pages.
+            unsafe { std::ptr::write_bytes(block, 0, pages.start - start) };
+            rest = pages.end - start..len;
+        }
+    }
+    // SAFETY: the caller promises the block, and this is a part of it.
+    unsafe { std::ptr::write_bytes(block.add(rest.start), 0, rest.len()) };
     // The compiler has to assume that this reads the block: it would leave the write before a free out.
     std::hint::black_box(block);
 }
@@ -154,4 +188,30 @@ pub fn landlock_abi() -> i64 {
 pub fn pollable(fd: OwnedFd) -> Option<tokio::io::unix::AsyncFd<OwnedFd>> {
     // SAFETY: the descriptor is owned, stays the same, and is closed only after its registration is dropped.
     unsafe { tokio::io::unix::AsyncFd::register_with_interest(fd, tokio::io::Interest::READABLE) }.ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_keeps_its_content_whatever_size_it_gets() {
+        let sizes = [1, 24, 25, 4096, 100_000, 99_999, MMAP_THRESHOLD, MMAP_THRESHOLD * 4, MMAP_THRESHOLD + 1, 7];
+        let layout = |size| Layout::array::<u8>(size).expect("a size");
+        // SAFETY: a layout of one byte.
+        let mut block = unsafe { WipingAllocator.alloc(layout(1)) };
+        // SAFETY: the block has one byte.
+        unsafe { block.write(9) };
+        for pair in sizes.windows(2) {
+            let (old, new) = (&pair[0], &pair[1]);
+            // SAFETY: the block has the old size, and the new one is not zero.
+            block = unsafe { WipingAllocator.realloc(block, layout(*old), *new) };
+            // SAFETY: all bytes up to the smaller size were written, and the block is ours.
+            let bytes = unsafe { std::slice::from_raw_parts_mut(block, *new) };
+            assert!(bytes[..*old.min(new)].iter().all(|byte| *byte == 9), "{old} to {new}");
+            bytes.fill(9);
+        }
+        // SAFETY: the last size of the list.
+        unsafe { WipingAllocator.dealloc(block, layout(7)) };
+    }
 }

@@ -17,7 +17,7 @@ use crate::store::record::{Record, Spec};
 use crate::store::shim_level;
 use crate::watch::Patterns;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
@@ -122,6 +122,8 @@ pub struct Proc {
     retrying: AtomicBool,
     completing: AtomicBool,
     supervised: AtomicBool,
+    /// Calls that will read its output, see `readers`.
+    pub(super) readers: AtomicU32,
     pub watch_task: Option<Box<WatchTask>>,
     /// Number of writes to stdin.
     pub input: watch::Sender<u64>,
@@ -194,6 +196,7 @@ impl Proc {
             retrying: AtomicBool::new(false),
             completing: AtomicBool::new(false),
             supervised: AtomicBool::new(false),
+            readers: AtomicU32::new(0),
             watch_task,
             input: watch::Sender::new(0),
             preview: Mutex::new(None),

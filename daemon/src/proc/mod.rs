@@ -25,6 +25,7 @@ pub mod policy;
 mod preview;
 pub mod publish;
 mod reach;
+pub mod readers;
 pub mod screen;
 pub mod search;
 pub mod search_pool;

@@ -12,12 +12,16 @@ use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::time::timeout;
 use toold_proto::ProcId;
 
 /// Time that a shim has to exit after its process has closed.
 const SHIM_EXIT_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Time that calls have to read the output of processes that are not kept.
+const READERS_TIMEOUT: Duration = Duration::from_secs(1);
+const READERS_INTERVAL: Duration = Duration::from_millis(5);
 
 impl Registry {
     /// Returns the closed processes that ended at or before `ms`, newest first.
@@ -71,7 +75,9 @@ impl Registry {
     pub async fn retain(self: Arc<Self>) {
         loop {
             let (victims, next_ms) = self.expired(retention_ms());
+            let unread_until = Instant::now() + READERS_TIMEOUT;
             for id in &victims {
+                self.wait_for_readers(*id, unread_until).await;
                 self.forget(*id).await;
             }
             if !victims.is_empty() {
@@ -88,6 +94,13 @@ impl Registry {
                 () = self.finished.notified() => {}
                 () = old_enough => {}
             }
+        }
+    }
+
+    async fn wait_for_readers(&self, id: ProcId, until: Instant) {
+        let proc = self.table().get(id);
+        while proc.as_ref().is_some_and(|proc| proc.has_readers()) && Instant::now() < until {
+            tokio::time::sleep(READERS_INTERVAL).await;
         }
     }
 

@@ -48,6 +48,7 @@ pub async fn exec(
         let is_own = !existing || (call.request_id.is_some() && call.request_id == proc.spec.request_id);
         peer.holds.take(peer.connection, &proc, 0, if is_own { Claim::Own } else { Claim::IfFree });
     }
+    let _reader = proc.add_reader();
     let wait = async {
         if let Some(readiness) = readiness {
             return Box::pin(readiness.wait(&proc)).await.map(Some);

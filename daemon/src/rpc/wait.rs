@@ -11,6 +11,7 @@ use crate::disk::on_disk;
 use crate::proc::Proc;
 use crate::proc::condition::{Condition, Reached, wait_for_many};
 use crate::proc::output::{read_tail, tail_bound};
+use crate::proc::readers::Reader;
 use crate::text::TextForm;
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,6 +55,7 @@ pub async fn wait(
         Some(name) => on_disk(async { consumer(&daemon, Some(name)) }).await?,
         None => None,
     };
+    let _readers: Vec<Reader> = procs.iter().map(Proc::add_reader).collect();
     let reached = wait_for_many(&procs, &condition, call.mode, Duration::from_millis(timeout_ms)).await?;
     let status = match &reached {
         None => WaitStatus::Timeout,

@@ -6,7 +6,7 @@ use super::time::{cpu, exact, precise, unix_ms};
 use super::{Style, Tint, limits, status, tree, watch};
 use crate::error_text;
 use toold_proto::params::Status;
-use toold_proto::process::{Process, Stdin};
+use toold_proto::process::{Process, Reason, Stdin};
 use toold_proto::results::InspectResult;
 
 /// Width of the longest title and its colon.
@@ -93,9 +93,17 @@ fn state(process: &Process, time: &TimeContext<'_>) -> Vec<Fact> {
             };
             facts
                 .push(("State", format!("{}{exit} {}{}", status::state(process), since(end), status::remark(process))));
+            let has_run = match process.reason {
+                Some(Reason::FailedStart | Reason::Dependency) => false,
+                Some(Reason::Killed) => process.pid.is_some(),
+                _ => true,
+            };
             let ran = unix_ms(end).zip(unix_ms(&process.started_at)).map(|(end, start)| end.saturating_sub(start));
             let ran = ran.map(|ms| format!(", ran {}", if ms < 1000 { exact(ms) } else { precise(ms) }));
-            facts.push(("Started", at(&process.started_at) + &ran.unwrap_or_default()));
+            facts.push(match has_run {
+                true => ("Started", at(&process.started_at) + &ran.unwrap_or_default()),
+                false => ("Requested", at(&process.started_at) + ", never ran"),
+            });
         }
     }
     facts.extend(status::waits_for(process).map(|why| ("Waits for", why)));

@@ -83,14 +83,9 @@ impl Registry {
         };
         self.dir_pool.refill_in_background();
         let Created { proc, record, nonce, .. } = created;
-        if self.config.survive_power_cut
-            && let Err(source) = record.sync_async().await
-        {
-            self.end_await(&after);
-            self.table().remove(proc.spec.id);
-            cgroup::remove(&proc.spec.cgroups);
-            let _ = std::fs::remove_dir_all(&proc.dir);
-            return Err(SpawnError::Record { dir: self.procs_dir.clone(), source });
+        if self.config.survive_power_cut {
+            // Not waited for: the start waits for the disk, and its place in a queue is not worth a wait of its own.
+            let _ = record.start_writeback();
         }
         hooks::at("queue.recorded");
         // A process that waits needs no open file and no inbox.

@@ -149,7 +149,11 @@ fn to_shim(kind: u8, body: &[u8]) {
     read.put(&mut again);
     let (again_kind, body, len) = frame::next_frame(&again, usize::MAX).expect("ours").expect("whole");
     assert_eq!((again_kind, len), (kind, again.len()));
-    assert!(bytes.starts_with(body), "only the fields of a later version are lost");
+    match read {
+        // Any number but zero holds.
+        ToShim::Hold { .. } => assert!(bytes.len() >= body.len()),
+        _ => assert!(bytes.starts_with(body), "only the fields of a later version are lost"),
+    }
     assert_eq!(ToShim::read(kind, body), Some(read));
     if let ToShim::Launch { block: bytes } = read {
         block(bytes);

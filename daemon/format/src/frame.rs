@@ -272,15 +272,7 @@ impl ToShim<'_> {
             10 => ToShim::WriteFind { token: t.u64()?, id: t.take()? },
             11 => ToShim::Pause { token: t.u64()? },
             12 => ToShim::Resume { token: t.u64()? },
-            13 => {
-                let held = match t.u32()? {
-                    0 => false,
-                    1 => true,
-                    // Of a later version.
-                    _ => return None,
-                };
-                ToShim::Hold { held, read_to: t.u64()? }
-            }
+            13 => ToShim::Hold { held: t.u32()? != 0, read_to: t.u64()? },
             14 => ToShim::ReadEnv { token: t.u64()?, offset: t.u64()? },
             15 => ToShim::Release { token: t.u64()? },
             // A frame of a later version.

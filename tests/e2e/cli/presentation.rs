@@ -36,7 +36,7 @@ fn every_status_in_the_table_can_be_used_as_a_filter() {
     );
     assert_eq!((named("failed_start"), named("running")), (vec!["never".to_owned()], vec!["runs".to_owned()]));
     assert_eq!(named("exited"), ["died", "ended", "hit", "late", "never"], "any kind of end");
-    // The broken code said how long it had run.
+    // The broken code printed a time for which it ran.
     assert!(d.ctl(&["inspect", "never"]).stdout.contains(", never ran\n"));
     for status in ["starting", "lost", "oom"] {
         assert_eq!(named(status), Vec::<String>::new());

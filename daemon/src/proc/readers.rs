@@ -2,6 +2,7 @@
 //! the output because nothing is kept.
 
 use super::handle::Proc;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -16,6 +17,14 @@ impl Proc {
 
     pub fn has_readers(&self) -> bool {
         self.readers.load(Relaxed) > 0
+    }
+}
+
+impl Deref for Reader {
+    type Target = Arc<Proc>;
+
+    fn deref(&self) -> &Arc<Proc> {
+        &self.0
     }
 }
 

@@ -8,6 +8,7 @@ use crate::clock::{retention_ms, wall_ms};
 use crate::disk::on_disk;
 use crate::proc::handle::Command;
 use crate::proc::pending::{PendingEnd, PendingLaunch};
+use crate::proc::readers::Reader;
 use crate::proc::state::{Phase, never_ran};
 use crate::proc::{Proc, view};
 use crate::spec::{self, SpawnRequest};
@@ -49,10 +50,10 @@ enum Dependency {
 impl Registry {
     /// Records a process that waits for its turn, by `spec.pending`, and starts it at once if that has come. Returns when
     /// the program runs, or when it has to wait.
-    pub async fn spawn_pending(self: &Arc<Self>, request: SpawnRequest) -> Result<Arc<Proc>, SpawnError> {
-        let proc = self.create_pending(request).await?;
+    pub async fn spawn_pending(self: &Arc<Self>, request: SpawnRequest) -> Result<Reader, SpawnError> {
+        let reader = self.create_pending(request).await?.add_reader();
         self.schedule();
-        wait_started(proc).await
+        wait_started(reader.clone()).await.map(|_| reader)
     }
 
     /// Records a process that waits for its turn, and does not look whether that has come: `schedule` does.

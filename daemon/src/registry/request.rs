@@ -46,7 +46,8 @@ impl Registry {
                     if earlier.zip(request.spec.request_digest).is_some_and(|(earlier, ours)| earlier != ours) {
                         return Err(SpawnError::Conflict { proc, request_id });
                     }
-                    return wait_started(proc).await.map(|proc| Spawned { proc, existing: true });
+                    let reader = proc.add_reader();
+                    return wait_started(proc).await.map(|_| Spawned { proc: reader, existing: true });
                 }
                 RequestClaim::Pending(pending) => pending,
             };

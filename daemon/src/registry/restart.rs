@@ -57,9 +57,9 @@ impl Registry {
         hooks::at("restart.killed");
         if request.spec.pending.is_some() {
             drop(slot);
-            return self.spawn_pending(request).await;
+            return self.spawn_pending(request).await.map(|new| new.clone());
         }
-        self.spawn_in(request, slot).await
+        self.spawn_in(request, slot).await.map(|new| new.clone())
     }
 
     /// Builds the request to run a process again, with the given environment, else that of the run before.

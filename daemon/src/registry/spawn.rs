@@ -9,6 +9,7 @@ use crate::config::Config;
 use crate::proc::checkpoint::Checkpoint;
 use crate::proc::handle::{Command, Kill, NoReply, ProcInit};
 use crate::proc::kill::{GRACE_MS, kill_all};
+use crate::proc::readers::Reader;
 use crate::proc::state::{Phase, State, Update};
 use crate::proc::task::{Task, TaskStart};
 use crate::proc::{Proc, monitors, tree};
@@ -52,7 +53,8 @@ pub struct NamePolicy {
 
 /// A process that runs.
 pub struct Spawned {
-    pub proc: Arc<Proc>,
+    /// It may have ended by now: it is kept for the caller, who reads its output.
+    pub proc: Reader,
     /// True if this request did not start it.
     pub existing: bool,
 }
@@ -113,7 +115,7 @@ impl Registry {
                 IfRunning::Return | IfRunning::Error => {
                     if let Some(proc) = self.find_running(&name).await {
                         self.record_request(&request, &proc).await?;
-                        return Ok(Spawned { proc, existing: true });
+                        return Ok(Spawned { proc: proc.add_reader(), existing: true });
                     }
                 }
             }
@@ -175,7 +177,7 @@ pub(super) struct Created {
 }
 
 impl Registry {
-    async fn spawn_new(self: &Arc<Self>, request: SpawnRequest) -> Result<Arc<Proc>, SpawnError> {
+    async fn spawn_new(self: &Arc<Self>, request: SpawnRequest) -> Result<Reader, SpawnError> {
         if request.spec.pending.is_some() {
             return self.spawn_pending(request).await;
         }
@@ -193,19 +195,20 @@ impl Registry {
         self: &Arc<Self>,
         request: SpawnRequest,
         slot: RunningSlot,
-    ) -> Result<Arc<Proc>, SpawnError> {
+    ) -> Result<Reader, SpawnError> {
         let SpawnRequest { spec, env, wanted, patterns, unresolved, .. } = request;
         let durable = self.config.survive_power_cut;
         let prepared = if durable { self.dir_pool.take_or_prepare().await } else { self.dir_pool.take() };
         let created = self.create_record(spec, &wanted, patterns, prepared)?;
         hooks::at("spawn.recorded");
+        let reader = created.proc.add_reader();
         self.supervise(&created.proc);
         let launched = match unresolved {
             Some(errno) => self.fail(&created.proc, Some(&created.record), step::EXEC, errno).await,
             None => self.launch(created, None, env, slot).await,
         };
         self.dir_pool.refill_in_background();
-        wait_started(launched?).await
+        wait_started(launched?).await.map(|_| reader)
     }
 
     /// Assigns the id, takes the name and writes the record.

@@ -48,7 +48,6 @@ pub async fn exec(
         let is_own = !existing || (call.request_id.is_some() && call.request_id == proc.spec.request_id);
         peer.holds.take(peer.connection, &proc, 0, if is_own { Claim::Own } else { Claim::IfFree });
     }
-    let _reader = proc.add_reader();
     let wait = async {
         if let Some(readiness) = readiness {
             return Box::pin(readiness.wait(&proc)).await.map(Some);
@@ -72,7 +71,7 @@ pub async fn exec(
     let max_tokens = call.max_output_tokens.unwrap_or(DEFAULT_OUTPUT_TOKENS).min(MAX_OUTPUT_TOKENS);
     let FittedOutput { output, next, truncated, gap } = read_fitted(&proc, &state, max_tokens, tail_lines, form)?;
     let process = proc.view_of(&state, wall_ms());
-    let receipt = exit_receipt(&daemon, consumer, process.exited_at.is_some().then_some(&proc).into_iter());
+    let receipt = exit_receipt(&daemon, consumer, process.exited_at.is_some().then_some(&*proc).into_iter());
     let result = results::ExecResult { process, output, next_cursor: next, truncated, gap, existing, ready };
     Ok(ProcessResponse { result, fields, receipt })
 }

@@ -24,6 +24,8 @@ pub mod retention_clock;
 
 pub mod backend;
 
+pub mod sandbox;
+
 pub mod spec;
 
 pub mod proc;

@@ -17,6 +17,7 @@ pub mod process;
 pub mod pty;
 pub mod restart;
 pub mod results;
+pub mod sandbox;
 pub mod stream;
 pub mod time;
 pub mod until;

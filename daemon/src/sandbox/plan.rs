@@ -1,0 +1,106 @@
+//! A resolved and judged confinement. What was judged is what is granted: its paths are open.
+
+use rustix::fs::{CWD, FileType, Mode as FileMode, OFlags, ResolveFlags};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+pub use toold_proto::sandbox::{Measure, Network};
+
+/// The confinement of one job.
+#[derive(Debug)]
+pub struct Plan {
+    /// The name of the profile that was asked for.
+    pub profile: String,
+    pub mode: ConfinedMode,
+    pub network: Network,
+    /// The session whose loopback and `/tmp` it shares. None: the one of all jobs without a session.
+    pub session: Option<String>,
+    pub cwd: Judged,
+    /// The directories that it may write in. Empty if it may write nowhere.
+    pub roots: Vec<Judged>,
+    /// Paths inside a root that stay read-only. They exist.
+    pub protect: Vec<Protected>,
+    /// Protected names that do not exist. They are never created.
+    pub unprotected: Vec<PathBuf>,
+    /// Paths that cannot be read. They exist.
+    pub hide: Vec<Judged>,
+    /// Sockets that are in reach although their directory is masked.
+    pub unix_sockets: Vec<PathBuf>,
+    /// Measures without which it must not start.
+    pub require: Vec<Measure>,
+    /// Refused writes are seen; otherwise only refused network calls.
+    pub observe: bool,
+    /// Its private `/tmp`: a directory in the state directory.
+    pub tmp: PathBuf,
+}
+
+/// Where a confined job may write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ConfinedMode {
+    WorkspaceWrite,
+    ReadOnly,
+}
+
+/// A path inside a root that stays read-only.
+#[derive(Debug)]
+pub struct Protected {
+    pub at: Judged,
+    /// The index of its root.
+    pub root: usize,
+}
+
+/// An open path and its identity.
+#[derive(Debug)]
+pub struct Judged {
+    /// Absolute, without links.
+    pub path: PathBuf,
+    pub dev: u64,
+    pub ino: u64,
+    pub is_dir: bool,
+    /// Opened with `O_PATH`.
+    pub fd: OwnedFd,
+}
+
+impl Judged {
+    /// Resolves `path`, which must be absolute, and opens what is there. A link that appears in between is refused.
+    pub fn open(path: &Path) -> io::Result<Judged> {
+        Judged::open_canonical(std::fs::canonicalize(path)?)
+    }
+
+    /// Opens a path that has no links; with one, the error is `ELOOP`.
+    pub fn open_canonical(path: PathBuf) -> io::Result<Judged> {
+        let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+        let fd = rustix::fs::openat2(CWD, &path, flags, FileMode::empty(), resolve)?;
+        let stat = rustix::fs::fstat(&fd)?;
+        let is_dir = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+        Ok(Judged { path, dev: stat.st_dev, ino: stat.st_ino, is_dir, fd })
+    }
+
+    /// Returns true if both are the same file.
+    pub fn is_same(&self, other: &Judged) -> bool {
+        (self.dev, self.ino) == (other.dev, other.ino)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_judged_path_has_no_links_and_keeps_its_identity_when_the_name_is_given_to_another() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let base = dir.path().canonicalize().expect("resolvable");
+        let (real, link) = (base.join("real"), base.join("link"));
+        std::fs::create_dir(&real).expect("writable");
+        std::os::unix::fs::symlink(&real, &link).expect("writable");
+        let judged = Judged::open(&link).expect("a directory");
+        assert_eq!((judged.path.as_path(), judged.is_dir), (real.as_path(), true));
+        let refused = Judged::open_canonical(link).expect_err("a link");
+        assert_eq!(refused.raw_os_error(), Some(libc::ELOOP));
+        std::fs::rename(&real, base.join("moved")).expect("writable");
+        std::fs::create_dir(&real).expect("writable");
+        assert!(!judged.is_same(&Judged::open(&real).expect("a directory")));
+        assert!(judged.is_same(&Judged::open(&base.join("moved")).expect("a directory")));
+    }
+}

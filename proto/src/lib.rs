@@ -13,6 +13,7 @@ pub mod openrpc;
 pub mod params;
 pub mod paths;
 pub mod pattern;
+pub mod policy;
 pub mod process;
 pub mod pty;
 pub mod restart;

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a profile allows.
+/// The rights of a profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProfileMode {
@@ -118,7 +118,7 @@ pub struct Denial {
 pub struct Denials {
     /// The measures whose refusals are seen: `fs_write`, `network`.
     pub observed: Vec<String>,
-    /// What is refused unseen: `fs_read`.
+    /// Refusals that are not seen: `fs_read`.
     pub unknown: Vec<String>,
     /// All refusals.
     pub count: u64,

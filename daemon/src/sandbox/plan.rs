@@ -34,7 +34,7 @@ pub struct Plan {
     pub tmp: PathBuf,
 }
 
-/// Where a confined job may write.
+/// The places in which a confined job may write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ConfinedMode {
     WorkspaceWrite,

@@ -1,6 +1,10 @@
 //! The config file: every limit is a key with a default. An unknown key is refused by name.
 
+pub mod policy;
+
+use policy::{Fs, Patch, Policy, Profile, Sandbox};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -125,6 +129,12 @@ pub struct Config {
     pub env: Env,
     /// Queues by name.
     pub queues: BTreeMap<String, QueueConfig>,
+    pub policy: Policy,
+    pub sandbox: Sandbox,
+    /// Profiles by name.
+    pub profile: BTreeMap<String, Profile>,
+    pub fs: Fs,
+    pub patch: Patch,
 }
 
 impl Default for Retention {
@@ -202,6 +212,11 @@ impl Default for Config {
             exec: Exec::default(),
             env: Env::default(),
             queues: BTreeMap::new(),
+            policy: Policy::default(),
+            sandbox: Sandbox::default(),
+            profile: BTreeMap::new(),
+            fs: Fs::default(),
+            patch: Patch::default(),
         }
     }
 }
@@ -213,12 +228,19 @@ fn is_queue_name(name: &str) -> bool {
     !name.is_empty() && !name.starts_with('-') && name.bytes().all(plain)
 }
 
+/// A key whose value cannot be used, and the reason.
+#[derive(Debug)]
+pub struct Invalid {
+    pub key: Cow<'static, str>,
+    pub why: Cow<'static, str>,
+}
+
 /// The reason why a config was refused, and the place.
 #[derive(Debug)]
 pub enum ConfigError {
     Read { path: PathBuf, source: std::io::Error },
     Parse { path: PathBuf, source: Box<toml::de::Error> },
-    Value { path: PathBuf, key: &'static str, why: &'static str },
+    Value { path: PathBuf, invalid: Invalid },
 }
 
 impl std::fmt::Display for ConfigError {
@@ -226,7 +248,7 @@ impl std::fmt::Display for ConfigError {
         match self {
             ConfigError::Read { path, source } => write!(f, "read {}: {source}", path.display()),
             ConfigError::Parse { path, source } => write!(f, "{}: {source}", path.display()),
-            ConfigError::Value { path, key, why } => write!(f, "{}: {key}: {why}", path.display()),
+            ConfigError::Value { path, invalid: Invalid { key, why } } => write!(f, "{}: {key}: {why}", path.display()),
         }
     }
 }
@@ -244,13 +266,13 @@ impl Config {
         let config: Config = toml::from_str(&text)
             .map_err(|source| ConfigError::Parse { path: path.into(), source: Box::new(source) })?;
         match config.first_invalid() {
-            Some((key, why)) => Err(ConfigError::Value { path: path.into(), key, why }),
+            Some(invalid) => Err(ConfigError::Value { path: path.into(), invalid }),
             None => Ok(config),
         }
     }
 
     /// Returns the first invalid value.
-    fn first_invalid(&self) -> Option<(&'static str, &'static str)> {
+    fn first_invalid(&self) -> Option<Invalid> {
         let checks = [
             (self.max_message_bytes < 1024, "max_message_bytes", "must be at least 1024"),
             (self.max_message_bytes > 1 << 30, "max_message_bytes", "must be at most 1073741824"),
@@ -276,9 +298,13 @@ impl Config {
             (self.exec.max_key_bytes == 0, "exec.max_key_bytes", "must be at least 1"),
             (self.log_max_bytes < 65_536, "log_max_bytes", "must be at least 65536"),
             (self.hold_timeout_ms == 0, "hold_timeout_ms", "must be at least 1"),
+            (self.fs.read_max_chars == 0, "fs.read_max_chars", "must be at least 1"),
+            (self.patch.max_bytes == 0, "patch.max_bytes", "must be at least 1"),
             (self.daemon_log_max_bytes < 65_536, "daemon_log_max_bytes", "must be at least 65536"),
         ];
-        checks.into_iter().find(|(bad, _, _)| *bad).map(|(_, key, why)| (key, why))
+        let first = checks.into_iter().find(|(bad, _, _)| *bad);
+        let first = first.map(|(_, key, why)| Invalid { key: key.into(), why: why.into() });
+        first.or_else(|| policy::first_invalid(&self.policy, &self.sandbox, &self.profile))
     }
 
     /// Returns every key with its value, tables as `table.key`.

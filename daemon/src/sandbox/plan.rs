@@ -30,8 +30,8 @@ pub struct Plan {
     pub require: Vec<Measure>,
     /// Refused writes are seen; otherwise only refused network calls.
     pub observe: bool,
-    /// Its private `/tmp`: a directory in the state directory.
-    pub tmp: PathBuf,
+    /// Its private `/tmp`: a directory in the state directory. A session that has ended and begins again has another one.
+    pub tmp: Judged,
 }
 
 /// The places in which a confined job may write.

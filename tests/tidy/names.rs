@@ -6,10 +6,11 @@ use regex::Regex;
 use std::collections::BTreeMap;
 
 /// Sources of each crate.
-const CRATES: [&str; 7] = [
+const CRATES: [&str; 8] = [
     "proto/src",
     "proto/ansi/src",
     "daemon/format/src",
+    "daemon/policy/src",
     "daemon/shim/src",
     "daemon/src",
     "client/src",

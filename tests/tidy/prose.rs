@@ -24,6 +24,8 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("daemon/src/matcher/mod.rs", "word", "word boundaries of regular expressions"),
     ("daemon/src/watch/multiline.rs", "word", "word boundaries of regular expressions"),
     ("daemon/src/watch/line_buffer.rs", "word", "word boundaries of regular expressions"),
+    ("daemon/policy/", "word", "words of a shell command"),
+    ("daemon/policy/", "words", "words of a shell command"),
     ("daemon/shim/src/run.rs", "told", "hook name"),
     ("daemon/shim/src/start.rs", "told", "hook name"),
     ("client/src/render/", "word", "word wrapping"),

@@ -285,6 +285,7 @@ async fn serve(
         "ready"
     );
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
+    crate::sys::release_start_text();
     watchdog::start(&wire);
     let (renewed, listeners) = mpsc::channel(1);
     let path_watch = tokio::spawn(path_watch::run(addr.clone(), lock.clone(), renewed));

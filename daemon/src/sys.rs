@@ -176,6 +176,24 @@ pub fn trim_malloc() {
     };
 }
 
+/// Unmaps the program text that only the start needed: arguments, config, recovery. The page cache keeps it, and what is needed
+/// again is mapped again, sixteen pages at a time.
+pub fn release_start_text() {
+    let (Ok(maps), Ok(own)) = (std::fs::read_to_string("/proc/self/maps"), std::fs::read_link("/proc/self/exe")) else {
+        return;
+    };
+    for line in maps.lines().filter(|line| line.contains(" r-xp ") && line.ends_with(&*own.to_string_lossy())) {
+        let hex = |text: &str| usize::from_str_radix(text, 16).ok();
+        let Some((Some(from), Some(to))) =
+            line.split(' ').next().and_then(|range| range.split_once('-')).map(|(from, to)| (hex(from), hex(to)))
+        else {
+            continue;
+        };
+        // SAFETY: whole pages of a file that are never written: a read maps the same bytes again.
+        unsafe { libc::madvise(from as *mut c_void, to.saturating_sub(from), libc::MADV_DONTNEED) };
+    }
+}
+
 /// Returns the version of Landlock that the kernel supports; 0 for none.
 pub fn landlock_abi() -> i64 {
     const LANDLOCK_CREATE_RULESET: libc::c_long = 444;
@@ -193,6 +211,31 @@ pub fn pollable(fd: OwnedFd) -> Option<tokio::io::unix::AsyncFd<OwnedFd>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Returns the KiB of program text that are mapped.
+    fn mapped_text_kib() -> u64 {
+        let smaps = std::fs::read_to_string("/proc/self/smaps").expect("readable");
+        let own = std::env::current_exe().expect("known");
+        let mut is_text = false;
+        let mut kib = 0;
+        for line in smaps.lines() {
+            if line.ends_with(&*own.to_string_lossy()) {
+                is_text = line.contains(" r-xp ");
+            } else if let Some(rss) = line.strip_prefix("Rss:").filter(|_| std::mem::take(&mut is_text)) {
+                kib += rss.trim().trim_end_matches(" kB").parse::<u64>().expect("a number");
+            }
+        }
+        kib
+    }
+
+    #[test]
+    fn text_that_only_the_start_needed_is_not_mapped_any_more() {
+        // Other tests of this program have mapped most of theirs, or this one has by its start.
+        let before = mapped_text_kib();
+        release_start_text();
+        let after = mapped_text_kib();
+        assert!(after < before, "{after} KiB of {before} are mapped");
+    }
 
     #[test]
     fn a_block_keeps_its_content_whatever_size_it_gets() {

@@ -125,6 +125,29 @@ fn a_lost_process_of_a_version_that_recorded_no_reason_has_that_as_its_reason() 
     );
 }
 
+/// One waited in a queue that was paused, one for the first, and one had values of its own.
+#[test]
+fn processes_that_waited_have_their_turn_and_one_without_its_values_has_that_reason() {
+    let mut daemon = Daemon::on("state-pending");
+    daemon.call("wait", json!({ "id": "second" }));
+    for name in ["first", "second"] {
+        assert_eq!(
+            daemon.poll(name, &EXIT),
+            json!({ "status": "exited", "closed": true, "exit_code": 0, "signal": null, "reason": "exited",
+                "output": format!("{name}\n") })
+        );
+    }
+    let values = daemon.poll("values", &["status", "exit_code", "reason", "failure", "output"]);
+    assert_eq!(
+        (&values["status"], &values["exit_code"], &values["reason"], &values["output"]),
+        (&json!("exited"), &json!(null), &json!("failed_start"), &json!(""))
+    );
+    assert_eq!(
+        (&values["failure"]["step"], &values["failure"]["error"]),
+        (&json!("environment"), &json!("environment lost"))
+    );
+}
+
 #[test]
 fn the_requests_of_version_1_are_still_known() {
     let mut daemon = Daemon::on("state-v1");

@@ -3,7 +3,7 @@
 use crate::cmd::write::standard_input;
 use crate::error::CliError;
 use crate::render::text::escape_control;
-use crate::sys::TerminalSettings;
+use crate::sys::{self, Interest, Signals, TerminalSettings};
 use std::fs::File;
 use std::io::{self, IsTerminal, Read, Write};
 use std::os::fd::AsFd;
@@ -20,12 +20,29 @@ pub fn read(who: &str) -> Result<Option<Vec<u8>>, CliError> {
     let failed = |source| CliError::Io { doing: "read the secret from the terminal", source };
     let tty = File::options().read(true).write(true).open("/dev/tty").map_err(failed)?;
     let prompt = format!("secret for {}: ", escape_control(who));
-    let line = HiddenTerminal::enter(&tty)
-        .and_then(|_hidden| (&tty).write_all(prompt.as_bytes()).and_then(|()| read_line(&mut &tty)))
-        .map_err(failed)?;
+    // A signal that would end us waits until the terminal is as before, and ends us then: it stays pending.
+    let signals = Signals::catch(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT]).map_err(failed)?;
+    let hidden = HiddenTerminal::enter(&tty).map_err(failed)?;
+    let line = (&tty).write_all(prompt.as_bytes()).and_then(|()| read_line(&mut Keys { tty: &tty, signals: &signals }));
+    drop(hidden);
     // The newline that was typed is not shown either.
     let _ = (&tty).write_all(b"\n");
-    Ok(line)
+    drop(signals);
+    line.map_err(failed)
+}
+
+/// The keys that are typed, until a signal comes.
+struct Keys<'a> {
+    tty: &'a File,
+    signals: &'a Signals,
+}
+
+impl Read for Keys<'_> {
+    fn read(&mut self, keys: &mut [u8]) -> io::Result<usize> {
+        let watched = [Some((self.signals.as_fd(), Interest::Readable)), Some((self.tty.as_fd(), Interest::Readable))];
+        let [has_signal, _] = sys::poll(watched, None)?;
+        if has_signal { Err(io::Error::other("a signal came")) } else { self.tty.read(keys) }
+    }
 }
 
 /// A terminal that delivers every key and shows none, until it is dropped. Keys that send signals do not: a signal would

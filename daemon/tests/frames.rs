@@ -36,7 +36,9 @@ impl Any<'_> {
                 ToShim::Resume { .. } => "resume",
                 ToShim::Hold { held: true, .. } => "hold",
                 ToShim::Hold { held: false, .. } => "hold_released",
-                ToShim::ReadEnv { .. } => "read_env",
+                ToShim::ReadEnv { given: false, .. } => "read_env",
+                ToShim::ReadEnv { given: true, .. } => "read_given_env",
+                ToShim::KeepEnv { .. } => "keep_env",
                 ToShim::Release { .. } => "release",
             },
             Any::From(frame) => match frame {
@@ -205,9 +207,11 @@ fn frames(block: &[u8]) -> Vec<Any<'_>> {
         Any::From(F::Bell { progress: Progress { stopped: true, ..progress } }),
         Any::To(T::Hold { held: true, read_to: 1 << 33 }),
         Any::To(T::Hold { held: false, read_to: 0 }),
-        Any::To(T::ReadEnv { token, offset: 1984 }),
+        Any::To(T::ReadEnv { token, offset: 1984, given: false }),
         Any::To(T::Release { token }),
         Any::From(F::Env { token, total: 9, data: b"A=1\0B=\xff\0" }),
+        Any::To(T::ReadEnv { token, offset: 1984, given: true }),
+        Any::To(T::KeepEnv { token, offset: 4, total: 9, data: b"B=\xff\0" }),
     ]
 }
 
@@ -303,7 +307,7 @@ fn unknown_kinds_are_skipped_and_later_versions_read() {
     assert_eq!((kinds, rest.len()), (vec![(200, None), (3, Some("ring")), (74, Some("gone"))], 0));
     let known: Vec<u8> = (0..=255).filter(|kind| Any::read(*kind, &[1; 300]).is_some()).collect();
     // Slots have to match their checksum, and a state of `wrote` has to be known; all other kinds read any bytes.
-    assert_eq!(known, [1, 2, 3, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 66, 67, 72, 74]);
+    assert_eq!(known, [1, 2, 3, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 17, 66, 67, 72, 74]);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use toold_daemon::rpc::wire::{nesting, sniff};
 use toold_daemon::{events, log, store};
 use toold_format::frame::{self, FromShim, HEADER_LEN, MAX_FROM_SHIM_LEN, MAX_TO_SHIM_LEN, ToShim};
 use toold_format::launch::LaunchBlock;
-use toold_format::slots::{self, Exit, Head, Launch, LaunchSlot, Progress, SLOT_LEN, Slot, SlotCondition};
+use toold_format::slots::{self, Exit, Head, Launch, LaunchSlot, Progress, Resizes, SLOT_LEN, Slot, SlotCondition};
 use toold_proto::ErrorKind;
 
 /// Limits on a message, under each of which a framing must give the same frames however its bytes are cut.
@@ -219,7 +219,8 @@ pub fn slots(bytes: &[u8]) {
     let bit = usize::from(slot[0]) * 3;
     slot[bit / 8] ^= 1 << (bit % 8);
     let facts = (Head::read(&slot), Launch::read(&slot), Exit::read(&slot), Progress::read(&slot));
-    assert_eq!((facts, slots::read_closed(&slot)), ((None, None, None, None), None), "a flipped bit empties a slot");
+    let others = (slots::read_closed(&slot), Resizes::read(&slot));
+    assert_eq!((facts, others), ((None, None, None, None), (None, None)), "a flipped bit empties a slot");
     let zero = slot.iter().all(|byte| *byte == 0);
     let seen = SlotCondition::of(&slot) == SlotCondition::Damaged && LaunchSlot::read(&slot) == LaunchSlot::Unknown;
     assert!(seen || zero, "a flipped bit is noticed");
@@ -240,6 +241,10 @@ fn slot_reads_back(slot: &Slot) {
     }
     if let Some(progress) = Progress::read(slot) {
         assert_eq!(Progress::read(&progress.slot()), Some(progress));
+    }
+    if let Some(resizes) = Resizes::read(slot).filter(|resizes| !resizes.all().is_empty()) {
+        assert!(resizes.all().len() <= slots::MAX_RESIZES);
+        assert_eq!(Resizes::read(&resizes.slot()), Some(resizes));
     }
     if let Some(at_ms) = slots::read_closed(slot) {
         assert_eq!(slots::read_closed(&slots::closed_slot(at_ms)), Some(at_ms));

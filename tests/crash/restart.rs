@@ -1,43 +1,107 @@
-//! A restart, and a daemon that is killed around it: never two runs at once, and the same call again completes it.
+//! A restart, and a daemon that is killed around it: one run at any time, nothing forgotten, nothing started twice.
 
 use crate::case_run::tempfile_name;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::fs;
 use toold_test_support::rig::{Daemon, id};
 
-pub const POINTS: [&str; 2] = ["restart.checked", "restart.killed"];
+pub const POINTS: [&str; 4] = ["restart.checked", "restart.replacing", "restart.kept", "restart.killed"];
 
-#[test]
-fn a_crash_at_any_step_of_a_restart_leaves_one_run_or_none_and_the_call_can_be_repeated() {
-    std::thread::scope(|scope| POINTS.iter().for_each(|point| drop(scope.spawn(move || crash_at(point)))));
+/// The origin of the values of the new run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Values {
+    /// The daemon builds them.
+    None,
+    /// The shim of the old run has them.
+    Kept,
+    /// The call has them.
+    Given,
 }
 
-fn crash_at(point: &str) {
+#[test]
+fn a_crash_at_any_step_of_a_restart_neither_forgets_nor_doubles_the_new_run() {
+    for values in [Values::None, Values::Kept, Values::Given] {
+        std::thread::scope(|scope| {
+            for point in POINTS {
+                for again in [false, true] {
+                    scope.spawn(move || crash_at(point, values, again));
+                }
+            }
+        });
+    }
+}
+
+fn crash_at(point: &str, values: Values, again: bool) {
+    let case = format!("{point}, {values:?}, killed again: {again}");
     let hooks = tempfile_name();
     fs::create_dir(&hooks).unwrap();
     let mut daemon = Daemon::start_with("", &[("TOOLD_HOOKS", hooks.to_str().unwrap())]);
     let marker = daemon.root().join("ran");
-    let script = format!("echo ran >> {}; exec sleep 1000", marker.display());
-    let old = id(&daemon.ok("exec", json!({ "argv": ["/bin/sh", "-c", script], "name": "web" })));
-    daemon.eventually("it runs", || marker.exists());
+    let lock = daemon.root().join("lock");
+    // Two at once would fail: the lock is held for as long as the program runs.
+    let script = format!(
+        "exec 9> {}; flock -n 9 || echo both >> {1}; echo ${{MARK-none}} >> {1}; exec sleep 1000",
+        lock.display(),
+        marker.display()
+    );
+    let mut exec = json!({ "argv": ["/bin/sh", "-c", script], "name": "web" });
+    if values != Values::None {
+        exec["env"] = json!({ "MARK": "first" });
+    }
+    let old = id(&daemon.ok("exec", exec));
+    let ran = || fs::read_to_string(&marker).unwrap_or_default();
+    daemon.eventually("it runs", || ran().lines().count() == 1);
 
     fs::write(hooks.join(point), "").unwrap();
-    let mut conn = daemon.conn();
-    conn.request("restart", json!({ "id": "web" }));
+    let mut call = json!({ "id": "web" });
+    if values == Values::Given {
+        // More than one frame carries.
+        call["env"] = json!({ "MARK": "second", "PATH": "/usr/bin:/bin", "LONG": "x".repeat(40_000) });
+    }
+    daemon.conn().request("restart", call.clone());
     let hit = hooks.join(format!("{point}.hit"));
-    daemon.eventually(&format!("{point} is reached"), || hit.exists());
+    daemon.eventually(&format!("{case}: it is reached"), || hit.exists());
     daemon.kill9();
+    fs::remove_file(&hit).unwrap();
+    if again && point == "restart.killed" {
+        daemon.spawn();
+        daemon.eventually(&format!("{case}: the next daemon comes to it too"), || hit.exists());
+        daemon.kill9();
+    }
     fs::remove_file(hooks.join(point)).unwrap();
     daemon.spawn();
 
-    let runs = || fs::read_to_string(&marker).unwrap().lines().count();
-    assert_eq!(runs(), 1, "{point}: nothing was started");
-    let status = daemon.process(&old)["status"].clone();
-    assert_eq!(status, if point == "restart.checked" { "running" } else { "exited" }, "{point}");
-    let new = daemon.ok("restart", json!({ "id": "web" }));
-    assert_eq!(new["restart_of"], json!(old), "{point}");
-    daemon.eventually("the new one runs", || runs() == 2);
-    assert_eq!(daemon.ids(json!({ "status": "running" })), [id(&new)], "{point}");
+    let first = if values == Values::None { "none\n" } else { "first\n" };
+    let second = if values == Values::Given { "second\n" } else { first };
+    // The values of the call are in the old shim from `restart.kept` on.
+    let is_lost = point == "restart.replacing" && values == Values::Given;
+    let newest = || daemon.ok("list", json!({}))["processes"][0].clone();
+    if point == "restart.checked" || is_lost {
+        if is_lost {
+            daemon.eventually(&format!("{case}: it has the reason"), || newest()["reason"] == "failed_start");
+            let failed = newest();
+            assert_eq!((&failed["failure"]["error"], &failed["restart_of"]), (&json!("environment lost"), &json!(old)));
+        }
+        assert_eq!(ran(), first, "{case}: nothing was started");
+        assert_eq!(daemon.process(&old)["status"], "running", "{case}: the old run was not touched");
+        daemon.ok("restart", call);
+    }
+    daemon.eventually(&format!("{case}: the new run is there"), || ran().lines().count() == 2);
+    assert_eq!(ran(), format!("{first}{second}"), "{case}");
+    let new: Value = newest();
+    assert_eq!((&new["restart_of"], &new["name"]), (&json!(old), &json!("web")), "{case}");
+    daemon.eventually(&format!("{case}: it runs"), || daemon.ids(json!({ "status": "running" })) == [id(&new)]);
+    assert_eq!(daemon.process(&old)["reason"], "killed", "{case}");
+    // Nothing is kept for it any more, and nothing starts it again.
+    daemon.eventually(&format!("{case}: the old shim is gone"), || {
+        daemon.ok("forget", json!({ "older_than_ms": 0 }));
+        daemon.ids(json!({})) == [id(&new)]
+    });
+    daemon.kill9();
+    daemon.spawn();
+    assert_eq!(daemon.ids(json!({ "status": "running" })), [id(&new)], "{case}");
+    assert_eq!(ran(), format!("{first}{second}"), "{case}: once");
+    assert_eq!(daemon.ok("daemon.info", json!({}))["damaged"], json!([]), "{case}");
     fs::remove_dir_all(&hooks).unwrap();
 }
 

@@ -107,10 +107,20 @@ pub enum ToShim<'a> {
     Release {
         token: u64,
     },
-    /// Asks for the environment that the shim keeps, from this byte on. Answered by `Env`.
+    /// Asks for an environment that the shim keeps, from this byte on. Answered by `Env`. `given`: that of `KeepEnv`, not the
+    /// program's own.
     ReadEnv {
         token: u64,
         offset: u64,
+        given: bool,
+    },
+    /// Keeps the shim after the end of the program, for the next run, until `Release`. With a part of the environment of that
+    /// run, of `total` bytes; `NO_ENV`: it is the program's own. Answered by `Done`.
+    KeepEnv {
+        token: u64,
+        offset: u64,
+        total: u64,
+        data: &'a [u8],
     },
 }
 
@@ -170,7 +180,7 @@ pub enum FromShim<'a> {
     },
 }
 
-/// The length of an environment that a shim could not keep.
+/// The length of an environment that a shim could not keep, or has not.
 pub const NO_ENV: u64 = u64::MAX;
 /// The longest part of an environment in one frame.
 pub const MAX_ENV_PART_LEN: usize = MAX_FROM_SHIM_LEN - 64;
@@ -191,8 +201,10 @@ impl ToShim<'_> {
             ToShim::Pause { .. } => 11,
             ToShim::Resume { .. } => 12,
             ToShim::Hold { .. } => 13,
-            ToShim::ReadEnv { .. } => 14,
+            ToShim::ReadEnv { given: false, .. } => 14,
+            ToShim::ReadEnv { given: true, .. } => 17,
             ToShim::Release { .. } => 15,
+            ToShim::KeepEnv { .. } => 16,
         }
     }
 
@@ -218,9 +230,16 @@ impl ToShim<'_> {
             | ToShim::Pause { token }
             | ToShim::Release { token }
             | ToShim::Resume { token } => out.put(&token.to_le_bytes()),
-            ToShim::ReadEnv { token, offset } => {
+            ToShim::ReadEnv { token, offset, given: _ } => {
                 out.put(&token.to_le_bytes());
                 out.put(&offset.to_le_bytes());
+            }
+            ToShim::KeepEnv { token, offset, total, data } => {
+                out.put(&token.to_le_bytes());
+                out.put(&offset.to_le_bytes());
+                out.put(&total.to_le_bytes());
+                out.put(&(data.len() as u32).to_le_bytes());
+                out.put(data);
             }
             ToShim::Resize { token, rows, cols } => {
                 out.put(&token.to_le_bytes());
@@ -273,8 +292,12 @@ impl ToShim<'_> {
             11 => ToShim::Pause { token: t.u64()? },
             12 => ToShim::Resume { token: t.u64()? },
             13 => ToShim::Hold { held: t.u32()? != 0, read_to: t.u64()? },
-            14 => ToShim::ReadEnv { token: t.u64()?, offset: t.u64()? },
+            14 | 17 => ToShim::ReadEnv { token: t.u64()?, offset: t.u64()?, given: kind == 17 },
             15 => ToShim::Release { token: t.u64()? },
+            16 => {
+                let (token, offset, total, len) = (t.u64()?, t.u64()?, t.u64()?, t.u32()?);
+                ToShim::KeepEnv { token, offset, total, data: t.0.get(..len as usize)? }
+            }
             // A frame of a later version.
             _ => return None,
         })

@@ -3,6 +3,7 @@
 //! Nothing here waits for the daemon. Frames that do not fit into the socket wait in a small queue. A
 //! daemon that does not read until the queue is full loses its connection, and reads the record when it reconnects.
 
+use super::kept_env::KeptEnv;
 use super::kill::KillRequest;
 use super::run::{Shim, rewatch, token, unwatch, watch};
 use crate::clock::mono_ms;
@@ -215,8 +216,11 @@ impl Shim {
                 Err(frame::BadFrame) => self.disconnect(),
             }
         }
-        input.copy_within(at..self.link.input_len.max(at), 0);
-        self.link.input_len = self.link.input_len.saturating_sub(at);
+        let end = self.link.input_len.max(at);
+        input.copy_within(at..end, 0);
+        self.link.input_len = end - at;
+        // Frames carry values of variables, which stay in one place only.
+        input[end - at..end].fill(0);
         if large && self.link.input_len == 0 {
             // SAFETY: the input is part of the arena, which is a mapping from `map_anonymous`.
             unsafe { sys::discard_pages(input) };
@@ -248,9 +252,14 @@ impl Shim {
             ToShim::Resume { token } => self.resume(token),
             ToShim::Release { token } => {
                 self.keep = false;
+                self.next_env = None;
                 self.send_done(token, Ok(()));
             }
-            ToShim::ReadEnv { token, offset } => self.send_env(token, offset),
+            ToShim::ReadEnv { token, offset, given } => self.send_env(token, offset, given),
+            ToShim::KeepEnv { token, offset, total, data } => {
+                let kept = self.keep_env(offset, total, data);
+                self.send_done(token, kept);
+            }
             ToShim::Kill { token, signal, grace_ms, cause, uid, pid } => {
                 self.kill(KillRequest { token, signal, grace_ms, cause: Cause::from_code(cause), uid, pid });
             }
@@ -258,9 +267,25 @@ impl Shim {
         }
     }
 
-    /// Sends a part of the environment that is kept for a restart.
-    fn send_env(&mut self, token: u64, offset: u64) {
-        let all = self.kept_env.bytes();
+    /// Stays after the end of the program, with the environment of the next run.
+    fn keep_env(&mut self, offset: u64, total: u64, part: &[u8]) -> Result<(), Errno> {
+        if total != NO_ENV {
+            if offset == 0 {
+                self.next_env = Some(KeptEnv::with_room(total).ok_or(Errno::NOMEM)?);
+            }
+            if !self.next_env.as_mut().is_some_and(|next| next.push(offset, part)) {
+                self.next_env = None;
+                return Err(Errno::INVAL);
+            }
+        }
+        self.keep = true;
+        Ok(())
+    }
+
+    /// Sends a part of an environment that is kept for a restart.
+    fn send_env(&mut self, token: u64, offset: u64, given: bool) {
+        let kept = if given { self.next_env.as_ref() } else { Some(&self.kept_env) };
+        let all = kept.and_then(KeptEnv::bytes);
         let rest = all.and_then(|all| all.get(offset as usize..)).unwrap_or_default();
         let total = all.map_or(NO_ENV, |all| all.len() as u64);
         let frame = FromShim::Env { token, total, data: &rest[..rest.len().min(MAX_ENV_PART_LEN)] };

@@ -101,6 +101,8 @@ pub struct Shim {
     pub stdin: stdin::Stdin,
     /// The values of the program's variables, for a restart.
     pub kept_env: kept_env::KeptEnv,
+    /// The values of the next run's variables, if they are others.
+    pub next_env: Option<kept_env::KeptEnv>,
     /// The environment is wanted after the end of the program.
     pub keep: bool,
     pub kill_state: kill::KillState,
@@ -365,6 +367,7 @@ impl Shim {
             output,
             stdin,
             kept_env,
+            next_env,
             log,
             oom_file,
             ..
@@ -373,7 +376,7 @@ impl Shim {
             return None;
         };
         // Now, not when the next process is there: a daemon waits for the record's lock.
-        drop((record, link, output, stdin, kept_env, log, oom_file));
+        drop((record, link, output, stdin, kept_env, next_env, log, oom_file));
         // SAFETY: the loans were in `link`, `output`, `stdin` and `kept_env`, which were just dropped.
         unsafe { prepared.arena.clear() };
         prepared.open_pipes();

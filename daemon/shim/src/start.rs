@@ -151,6 +151,7 @@ pub fn launch(mut prepared: Prepared, control: OwnedFd) -> Option<Shim> {
         hold,
         stdin,
         kept_env,
+        next_env: None,
         keep: options.keep,
         kill_state: KillState::new(),
         pause_state: PauseState::new(),

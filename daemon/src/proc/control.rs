@@ -1,6 +1,6 @@
 //! Requests to a shim that are answered with an errno.
 
-use toold_format::frame::ToShim;
+use toold_format::frame::{NO_ENV, ToShim};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Control {
@@ -18,6 +18,8 @@ pub enum Control {
     Resume,
     /// Lets a shim go that keeps the environment of an ended program.
     Release,
+    /// Keeps the shim, with the environment, when the program has ended.
+    KeepOwnEnv,
 }
 
 impl Control {
@@ -29,6 +31,7 @@ impl Control {
             Control::Pause => ToShim::Pause { token },
             Control::Resume => ToShim::Resume { token },
             Control::Release => ToShim::Release { token },
+            Control::KeepOwnEnv => ToShim::KeepEnv { token, offset: 0, total: NO_ENV, data: &[] },
         }
     }
 }

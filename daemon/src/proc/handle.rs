@@ -5,7 +5,7 @@ use super::control::Control;
 use super::event_sink::EventSink;
 use super::hold::Hold;
 use super::input_wait::WaitId;
-use super::kept_env::EnvPart;
+use super::kept_env::{EnvPart, GivenPart};
 use super::pending::PendingCell;
 use super::preview::Preview;
 use super::state::{State, Update};
@@ -41,10 +41,16 @@ pub enum Command {
         control: Control,
         reply: oneshot::Sender<i32>,
     },
-    /// Reads the environment that the shim keeps, from `offset` on.
+    /// Reads an environment that the shim keeps, from `offset` on.
     ReadEnv {
         offset: u64,
+        given: bool,
         reply: oneshot::Sender<EnvPart>,
+    },
+    /// Gives the shim a part of the environment of the next run.
+    KeepEnv {
+        part: Box<GivenPart>,
+        reply: oneshot::Sender<i32>,
     },
     Kill {
         kill: Box<Kill>,

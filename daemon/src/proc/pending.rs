@@ -27,13 +27,15 @@ pub struct PendingCell {
 
 /// The parts of a start that are in memory only until its turn comes.
 pub struct PendingLaunch {
-    /// The environment as `NAME=value`.
-    pub env: Vec<Vec<u8>>,
+    /// The environment as `NAME=value`. None: the shim of the run before has it.
+    pub env: Option<Vec<Vec<u8>>>,
     pub nonce: [u8; 16],
     /// The record with its lock, if an earlier daemon may have handed it to a shim that has not come to it yet.
     pub locked: Option<Record>,
     /// Processes that have to end first and have not.
     pub after: Vec<ProcId>,
+    /// A restart, and the tree that it replaces is not proven to be gone.
+    pub is_held: bool,
 }
 
 /// The end of a process that never ran.
@@ -85,6 +87,18 @@ impl Proc {
     /// Changes the processes that it waits for. Returns None if it does not wait any more.
     pub fn update_after<T>(&self, change: impl FnOnce(&mut Vec<ProcId>) -> T) -> Option<T> {
         Some(change(&mut self.pending_launch()?.as_mut()?.after))
+    }
+
+    /// Lets a restart take its turn: the tree that it replaces is gone.
+    pub fn end_hold(&self) {
+        if let Some(launch) = self.pending_launch().as_mut().and_then(|place| place.as_mut()) {
+            launch.is_held = false;
+        }
+    }
+
+    /// Returns true if it waits for the end of the tree that it replaces.
+    pub fn is_held(&self) -> bool {
+        self.pending_launch().is_some_and(|place| place.as_ref().is_some_and(|launch| launch.is_held))
     }
 
     /// Returns the reason why it has no inbox.
@@ -153,7 +167,9 @@ impl Proc {
     /// Describes what it waits for.
     pub(super) fn pending_on(&self, state: &State) -> Option<PendingOn> {
         let spec = self.spec.pending.as_ref().filter(|_| state.phase == Phase::Pending)?;
-        let after = self.update_after(|after| after.clone()).filter(|after| !after.is_empty());
+        let mut after = self.update_after(|after| after.clone()).unwrap_or_default();
+        after.extend(spec.replaces.filter(|_| self.is_held()));
+        let after = Some(after).filter(|after| !after.is_empty());
         let restart = spec.restart_at_ms.map(|at| RestartDue { at: rfc3339(at) });
         Some(PendingOn { queue: spec.queue.clone(), after, restart })
     }

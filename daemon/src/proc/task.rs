@@ -328,9 +328,14 @@ impl Task {
                 self.waiting.push((token, Waiter::Errno(reply)));
                 writer.send(&control.frame(token)).await
             }
-            Command::ReadEnv { offset, reply } => {
+            Command::ReadEnv { offset, given, reply } => {
                 self.waiting.push((token, Waiter::Env(reply)));
-                writer.send(&ToShim::ReadEnv { token, offset }).await
+                writer.send(&ToShim::ReadEnv { token, offset, given }).await
+            }
+            Command::KeepEnv { part, reply } => {
+                self.waiting.push((token, Waiter::Errno(reply)));
+                let (offset, total, data) = (part.offset, part.total, &part.data[..]);
+                writer.send(&ToShim::KeepEnv { token, offset, total, data }).await
             }
             Command::Write(write) => {
                 self.writes.push(write);

@@ -72,6 +72,7 @@ impl Registry {
         self.verify_in_background();
         self.end_without_environment().await;
         self.supervise_adopted();
+        self.finish_restarts();
         if !unread.is_empty() {
             tokio::spawn(on_disk(self.clone().retry_unread(unread, tail)));
         }
@@ -154,6 +155,7 @@ impl Registry {
                     self.verify_in_background();
                     self.end_without_environment().await;
                     self.supervise_adopted();
+                    self.finish_restarts();
                     // A pending process may have waited for one of these.
                     self.pended.notify_one();
                 }

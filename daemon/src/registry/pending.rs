@@ -9,7 +9,7 @@ use crate::disk::on_disk;
 use crate::proc::handle::Command;
 use crate::proc::pending::{PendingEnd, PendingLaunch};
 use crate::proc::readers::Reader;
-use crate::proc::state::{Phase, never_ran};
+use crate::proc::state::{Phase, State, never_ran};
 use crate::proc::{Proc, view};
 use crate::spec::{self, SpawnRequest};
 use crate::store::record::Record;
@@ -62,7 +62,8 @@ impl Registry {
         let mut pending = spec.pending.take().unwrap_or_default();
         let limit = self.config.max_pending;
         // A restart follows a process that ran, so their number is bounded by `max_running`.
-        if pending.restart_at_ms.is_none() && self.scheduler().waiting() as u64 >= limit {
+        let is_restart = pending.is_restart();
+        if !is_restart && self.scheduler().waiting() as u64 >= limit {
             return Err(SpawnError::TooManyPending { limit });
         }
         for text in &after {
@@ -71,7 +72,8 @@ impl Registry {
                 pending.after.push(id);
             }
         }
-        let (after, is_blocked) = (pending.after.clone(), !pending.after.is_empty() || pending.restart_at_ms.is_some());
+        let (after, is_blocked) = (pending.after.clone(), !pending.after.is_empty() || is_restart);
+        let (is_held, env) = (pending.replaces.is_some(), pending.restart_at_ms.is_none().then_some(env));
         spec.pending = Some(pending);
         self.begin_await(&after).map_err(SpawnError::After)?;
         let prepared = self.dir_pool.take_or_prepare().await;
@@ -91,7 +93,7 @@ impl Registry {
         hooks::at("queue.recorded");
         // A process that waits needs no open file and no inbox.
         proc.close_inbox();
-        proc.offer_pending(PendingLaunch { env, nonce, locked: None, after });
+        proc.offer_pending(PendingLaunch { env, nonce, locked: None, after, is_held });
         self.supervise(&proc);
         self.scheduler().add(proc.clone(), is_blocked);
         self.pended.notify_one();
@@ -216,6 +218,7 @@ impl Registry {
         let later = spec.restart_at_ms.filter(|at| *at > now_ms);
         match is_free {
             None => Gate::Gone,
+            Some(_) if proc.is_held() => Gate::Closed { until_ms: None },
             Some(_) if is_failed => Gate::Failed,
             Some(true) if later.is_none() => Gate::Open,
             Some(_) => Gate::Closed { until_ms: later },
@@ -237,7 +240,7 @@ impl Registry {
     }
 
     /// Launches a process whose turn has come. From here on it is started as any other.
-    async fn launch_pending(
+    pub(super) async fn launch_pending(
         self: Arc<Self>,
         proc: Arc<Proc>,
         launch: Box<PendingLaunch>,
@@ -259,12 +262,16 @@ impl Registry {
         record.unlock();
         proc.set_record(record.clone());
         // The groups may be gone: the machine was started again, or the daemon is in another group now.
-        let limits = RequestedLimits::new(&spec.limits, false);
+        let limits = RequestedLimits::new(&spec.limits, proc.spec.require_limits);
         let enforced = limits.enforce(proc.spec.id, GroupOwner::new(&self.procs_dir), proc.spec.log_max_bytes);
+        if limits.refuse(&enforced).is_some() {
+            let _ = self.fail(&proc, Some(&record), step::CGROUP, libc::EOPNOTSUPP).await;
+            return;
+        }
         let created = Created { proc: proc.clone(), record, nonce, inbox, oom_file: enforced.oom_file };
-        let env = match spec.restart_at_ms {
-            Some(_) => self.restart_env(&proc).await,
-            None => Ok(Some(env)),
+        let env = match env {
+            Some(env) => Ok(Some(env)),
+            None => self.restart_env(&proc).await,
         };
         let Ok(Some(env)) = env else {
             let _ = self.fail(&proc, Some(&created.record), step::ENVIRONMENT, libc::ENODATA).await;
@@ -304,9 +311,11 @@ impl Registry {
         drop(awaited);
         let env = spec.env_mode.map(|mode| spec::daemon_env(mode, proc.spec.pty.is_some(), &self.config));
         // The values of a restart are in the shim of the run before.
-        let has_env = env.is_some() || spec.restart_at_ms.is_some();
-        let (env, after) = (env.unwrap_or_default(), spec.after.clone());
-        proc.offer_pending(PendingLaunch { env, nonce, locked: Some(locked), after });
+        let is_restart = spec.is_restart();
+        let has_env = env.is_some() || is_restart;
+        let (env, after) = (env.filter(|_| !is_restart), spec.after.clone());
+        let is_held = spec.replaces.is_some();
+        proc.offer_pending(PendingLaunch { env, nonce, locked: Some(locked), after, is_held });
         if has_env {
             self.scheduler().add(proc.clone(), true);
         }
@@ -319,11 +328,7 @@ impl Registry {
         lost.retain(|proc| {
             let is_pending = proc.published_state().phase == Phase::Pending;
             is_pending
-                && proc
-                    .spec
-                    .pending
-                    .as_ref()
-                    .is_some_and(|pending| pending.env_mode.is_none() && pending.restart_at_ms.is_none())
+                && proc.spec.pending.as_ref().is_some_and(|pending| pending.env_mode.is_none() && !pending.is_restart())
         });
         let ends = lost.into_iter().filter_map(|proc| {
             // One that this daemon recorded has its values: only an adopted one has the lock.
@@ -332,4 +337,9 @@ impl Registry {
         });
         join_all(ends).await;
     }
+}
+
+/// Returns true if a program runs or has ended, or its start has failed.
+pub(super) fn has_launched(state: &State) -> bool {
+    !matches!(state.phase, Phase::Pending | Phase::Starting)
 }

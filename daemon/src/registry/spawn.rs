@@ -270,6 +270,8 @@ impl Registry {
     fn insert(&self, proc: Proc) -> Result<Arc<Proc>, SpawnError> {
         let mut table = self.table();
         let holder = proc.spec.name.as_deref().and_then(|name| table.named(name));
+        let replaced = proc.spec.pending.as_ref().and_then(|pending| pending.replaces);
+        let holder = holder.filter(|holder| Some(holder.spec.id) != replaced);
         if let Some(holder) = holder.filter(|holder| !holder.published_state().has_ended()) {
             return Err(SpawnError::NameInUse(holder));
         }

@@ -5,6 +5,7 @@
 //! recorded once, with the id of that run; and the shim of the ended run, which has the environment, stays until the next one
 //! runs or there is none. So the next daemon finds the ended run unfinished, and decides the same.
 
+use super::pending::has_launched;
 use super::{Registry, SetAside};
 use crate::disk::on_disk;
 use crate::proc::Proc;
@@ -65,8 +66,7 @@ impl Registry {
             if proc.is_policy_ended() {
                 self.cancel(&next).await;
             }
-            let is_decided = |state: &State| !matches!(state.phase, Phase::Pending | Phase::Starting);
-            let state = next.subscribe().wait_for(is_decided).await.map(|state| *state);
+            let state = next.subscribe().wait_for(has_launched).await.map(|state| *state);
             if state.is_ok_and(|state| matches!(state.phase, Phase::Failed { .. })) && next.has_policy() {
                 // It did not start, so it does not have the environment. Its own task continues with ours.
                 return;
@@ -173,6 +173,18 @@ impl Registry {
         let mut run = Some(proc.clone());
         while let Some(at) = run {
             let state = at.published_state();
+            let is_new = matches!(state.phase, Phase::Pending | Phase::Starting | Phase::Failed { .. });
+            if is_new && at.spec.pending.as_ref().is_some_and(|pending| pending.given_env) {
+                // The values of the run before are not those of the call.
+                let before = self.previous_run(&at).filter(|before| !before.published_state().is_final());
+                let Some(before) = before else { return Ok(None) };
+                match before.read_given_env().await {
+                    Err(NoReply::Gone) => sleep(RETRY_DELAY).await,
+                    answer => return answer,
+                }
+                run = Some(at);
+                continue;
+            }
             if !state.is_final() && state.phase != Phase::Pending && state.phase != Phase::Starting {
                 match at.read_env().await {
                     Ok(Some(env)) => return Ok(Some(env)),
@@ -216,7 +228,7 @@ impl Registry {
     }
 
     /// Lets the shim go that kept the environment: that of this run, or, if it did not start, of the last one before that did.
-    async fn release(&self, proc: &Arc<Proc>) {
+    pub(super) async fn release(&self, proc: &Arc<Proc>) {
         let mut run = Some(proc.clone());
         while let Some(at) = run {
             while !at.published_state().is_final() {

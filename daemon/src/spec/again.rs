@@ -55,13 +55,13 @@ pub fn again(old: &Spec, env: AgainEnv) -> SpawnRequest {
     };
     let (program, unresolved) = find_program(&spec.program, &env);
     spec.program = program;
-    let wanted = RequestedLimits::new(&requested_limits(old), false);
+    let wanted = RequestedLimits::new(&requested_limits(old), old.require_limits);
     // The patterns were compiled before, by the same rules.
     let patterns = if spec.watch.is_empty() { None } else { Patterns::new(&spec.watch).ok().map(Arc::new) };
     // It waits for its turn in the same queue, and for no other process: those had ended before its first run.
     spec.pending = spec.pending.filter(|pending| pending.queue.is_some()).map(|pending| {
         let (env_mode, after) = (spec.env_mode, Vec::new());
-        Box::new(PendingSpec { env_mode, after, restart_at_ms: None, ..*pending })
+        Box::new(PendingSpec { env_mode, after, restart_at_ms: None, replaces: None, given_env: false, ..*pending })
     });
     SpawnRequest { spec, env, wanted, patterns, unresolved, after: Vec::new() }
 }

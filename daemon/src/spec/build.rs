@@ -99,6 +99,7 @@ pub fn build(call: &ExecParams, config: &Config) -> Result<SpawnRequest, SpecErr
         env_mode: given.is_empty().then_some(call.env_mode),
         restart: restart_policy(call)?,
         limits: BTreeMap::new(),
+        require_limits: call.require_limits,
         cgroups: Vec::new(),
         created_ms: 0,
         seq: 0,

@@ -19,6 +19,12 @@ pub struct PendingSpec {
     /// The time before which it does not start, in milliseconds since 1970: the backoff of a restart.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub restart_at_ms: Option<u64>,
+    /// The run that a call of `restart` ends first, with its whole tree.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replaces: Option<ProcId>,
+    /// The values of the environment came with that call. The shim of that run has them, beside its own.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub given_env: bool,
     /// Builds the environment again after the daemon died. None: it has values of its own, which only the daemon's memory
     /// has, and does not run without them.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -26,6 +32,13 @@ pub struct PendingSpec {
     /// The limits of the request: their control groups may have to be made again before the start.
     #[serde(skip_serializing_if = "is_unlimited")]
     pub limits: Limits,
+}
+
+impl PendingSpec {
+    /// Returns true for a run that follows another one, whose shim has the environment.
+    pub fn is_restart(&self) -> bool {
+        self.restart_at_ms.is_some() || self.replaces.is_some()
+    }
 }
 
 fn is_unlimited(limits: &Limits) -> bool {

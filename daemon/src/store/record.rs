@@ -88,6 +88,9 @@ pub struct Spec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restart: Option<Box<RestartSpec>>,
     pub limits: BTreeMap<String, LimitReport>,
+    /// It does not run without them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub require_limits: bool,
     /// Directories of its control groups.
     #[serde(default)]
     pub cgroups: Vec<PathBuf>,

@@ -4,7 +4,7 @@
 use toold_format::{slots, writes};
 
 /// The level of the shims that this daemon starts.
-pub const OWN: u32 = 3;
+pub const OWN: u32 = 4;
 
 /// Named writes that a shim before level 1 remembers.
 const MAX_EARLY_WRITES: usize = 128;
@@ -22,6 +22,11 @@ pub fn reports_stops(level: u32) -> bool {
 /// Returns true if the shim keeps the environment, and answers `ReadEnv`.
 pub fn keeps_env(level: u32) -> bool {
     level >= 3
+}
+
+/// Returns true if the shim keeps the environment of a next run too, and takes `KeepEnv`.
+pub fn keeps_given_env(level: u32) -> bool {
+    level >= 4
 }
 
 /// Returns the number of named writes of a process that are remembered.

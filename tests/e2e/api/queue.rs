@@ -370,3 +370,30 @@ fn a_thousand_pending_processes_cost_no_process_no_thread_and_no_open_file() {
     assert_eq!(d.process(&first)["status"], "exited");
     assert_eq!(d.ids(json!({ "status": "pending" })), Vec::<String>::new());
 }
+
+#[test]
+fn a_damaged_file_of_queues_is_reported_and_the_config_counts() {
+    for harm in ["", "0123456789abcdef\n{\"build\":{\"slots\":9}}\n", "no checksum"] {
+        let mut d = Daemon::start_with("[queues.build]\nslots = 3\n", &[]);
+        d.ok("queues.set", json!({ "name": "build", "slots": 7, "paused": true }));
+        let waits = id(&queued(&d, "build", "echo ran"));
+        d.kill9();
+        fs::write(d.state().join("queues"), harm).unwrap();
+        d.spawn();
+        assert_eq!(
+            (&queue(&d, "build")["slots"], &queue(&d, "build")["paused"]),
+            (&json!(3), &json!(false)),
+            "{harm:?}"
+        );
+        let damaged = d.ok("daemon.info", json!({}))["damaged"].to_string();
+        assert!(damaged.contains("queues") && damaged.contains("as the config has them"), "{harm:?}: {damaged}");
+        assert_eq!(d.closed(&waits)["exit_code"], 0, "{harm:?}: what waited has its turn");
+        // The damaged file stays aside, and a new one can be written.
+        let aside = |file: &std::path::PathBuf| file.to_string_lossy().contains("queues.damaged-");
+        let aside = walk(&d.state()).into_iter().find(aside).unwrap();
+        assert_eq!(fs::read_to_string(aside).unwrap(), harm);
+        d.ok("queues.set", json!({ "name": "build", "slots": 2 }));
+        d.restart();
+        assert_eq!(queue(&d, "build")["slots"], 2, "{harm:?}");
+    }
+}

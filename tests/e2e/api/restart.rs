@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 use std::fs;
-use toold_test_support::rig::{Daemon, id};
-use toold_test_support::sys::copy_program;
+use std::process::{Command, Stdio};
+use toold_test_support::rig::{Daemon, id, skip_unless};
+use toold_test_support::sys::{copy_program, is_root};
 
 const SECRET: &str = "s3cret-of-this-test";
 
@@ -196,4 +197,40 @@ fn a_login_shell_gets_the_new_values_over_those_of_its_files() {
     d.printed(&new, "mark two");
     let kept = id(&restart(&d, &new));
     d.printed(&kept, "mark two");
+}
+
+#[test]
+fn the_new_run_is_not_held_for_a_reader_that_followed_the_old_one() {
+    let d = Daemon::start_with("log_max_bytes = 65536\nhold_timeout_ms = 86400000\n", &[]);
+    let mut conn = d.conn();
+    let call = json!({ "argv": ["seq", "1", "100000"], "hold": true });
+    let old = id(&conn.call("exec", call).unwrap());
+    d.eventually("it is held back", || d.process(&old)["held_back"] == true);
+    let new = id(&restart(&d, &old));
+    let ended = d.closed(&new);
+    assert_eq!((&ended["exit_code"], &ended["held_back"]), (&json!(0), &json!(null)));
+    assert!(ended["dropped_bytes"].as_u64() > Some(0), "{ended}");
+}
+
+/// The broken code restarted without the limits.
+#[test]
+fn limits_that_are_required_are_required_of_a_restart_too() {
+    let mut d = Daemon::start();
+    let exec = json!({ "argv": ["sleep", "1000"], "name": "small", "limits": { "pids": 50 }, "require_limits": true });
+    if skip_unless(is_root() && d.call("exec", exec).is_ok(), "control groups cannot be made here") {
+        return;
+    }
+    d.kill9();
+    // The next daemon has no control groups.
+    let plain = d.command();
+    let mut command = Command::new("unshare");
+    command.args(["-m", "sh", "-c", "mount -t tmpfs none /sys/fs/cgroup && exec \"$0\" \"$@\""]);
+    command.arg(plain.get_program()).args(plain.get_args()).env_clear().current_dir(d.root());
+    command.envs(plain.get_envs().filter_map(|(k, v)| Some((k.to_owned(), v?.to_owned()))));
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    d.spawn_as(command);
+    let refused = d.call("restart", json!({ "id": "small" })).unwrap_err();
+    assert!(refused.to_string().contains("pids"), "{refused}");
+    assert_eq!(d.process("small")["status"], "running", "the old one keeps running");
+    assert_eq!(d.ids(json!({})).len(), 1);
 }

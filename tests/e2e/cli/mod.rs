@@ -22,6 +22,7 @@ mod peer;
 mod pipe;
 mod presentation;
 mod queue;
+mod restart;
 mod run;
 mod run_hold;
 mod screen;

@@ -65,6 +65,21 @@ fn a_secret_is_asked_for_without_being_shown() {
     assert_eq!(d.text(&next), "Password: ", "nothing was written");
 }
 
+/// The broken code left the terminal without echo.
+#[test]
+fn a_signal_at_the_prompt_for_a_secret_ends_toolctl_and_restores_the_terminal() {
+    let d = Daemon::start();
+    let process = asks(&d);
+    for signal in [libc::SIGTERM, libc::SIGHUP, libc::SIGINT, libc::SIGQUIT] {
+        let term = Term::ctl(&d, &["submit", "--secret", &process]);
+        term.sees("secret for ");
+        term.types("half");
+        term.toolctl().signal(signal);
+        assert_eq!(term.ends(), 128 + signal, "the signal ended it");
+    }
+    assert_eq!(d.text(&process), "Password: ", "nothing was written");
+}
+
 #[test]
 fn a_secret_comes_from_standard_input_that_is_not_a_terminal() {
     let d = Daemon::start();

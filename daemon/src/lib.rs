@@ -32,6 +32,8 @@ pub mod proc;
 
 pub mod registry;
 
+pub mod changes;
+
 pub mod rpc;
 
 pub mod logging;

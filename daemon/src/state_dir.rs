@@ -123,11 +123,12 @@ fn is_shared(dir: &Path, found: &std::fs::Metadata) -> bool {
 }
 
 /// All that is in a state directory.
-const STATE_ENTRIES: [&str; 10] = [
+const STATE_ENTRIES: [&str; 11] = [
     "lock",
     "socket",
     "procs",
     "events",
+    "changes",
     "ready",
     "retention_clock",
     "queues",

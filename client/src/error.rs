@@ -16,6 +16,7 @@ pub const FAILED: u8 = 1;
 pub const USAGE: u8 = 2;
 pub const NO_SUCH_PROCESS: u8 = 3;
 pub const UNREACHABLE: u8 = 4;
+pub const DENIED: u8 = 5;
 /// `run` printed less than the program wrote.
 pub const INCOMPLETE: u8 = 74;
 pub const TIMED_OUT: u8 = 124;
@@ -185,6 +186,7 @@ fn rpc_exit_code(error: &RpcError) -> u8 {
     match error.code {
         code if code == ErrorKind::InvalidParams.code() => USAGE,
         code if code == ErrorKind::NotFound.code() => NO_SUCH_PROCESS,
+        code if code == ErrorKind::Denied.code() => DENIED,
         _ => FAILED,
     }
 }
@@ -319,7 +321,7 @@ mod tests {
             (ErrorKind::AlreadyExited, 1),
             (ErrorKind::StdinUnavailable, 1),
             (ErrorKind::Limit, 1),
-            (ErrorKind::Denied, 1),
+            (ErrorKind::Denied, 5),
             (ErrorKind::SpawnFailed, 1),
             (ErrorKind::AlreadyExists, 1),
             (ErrorKind::Unavailable, 1),

@@ -151,6 +151,12 @@ verbs! {
         ids: Any |args| vec![&mut args.id], run: cmd::inspect::run,
         examples: ["toolctl inspect web", "toolctl inspect web --json | jq '.tree[].command'"],
     }
+    /// Show what confined a process, and what it was refused
+    Why(cmd::why::Args) = "why" {
+        group: "Look", parse: Single,
+        ids: Any |args| vec![&mut args.id], run: cmd::why::run,
+        examples: ["toolctl why build", "toolctl why @last --json | jq .sandbox.denials"],
+    }
     /// Show past events; -f follows new ones
     Events(cmd::events::Args) = "events" {
         group: "Look", parse: Single,

@@ -18,6 +18,7 @@ use crate::retention_clock;
 use crate::rpc;
 use crate::rpc::context::{Daemon, Paths};
 use crate::rpc::wire::{self, Wire, WireLimits};
+use crate::sandbox::resolve::OwnPaths;
 use crate::state_dir::{self, StartError};
 use crate::state_lock::StateLock;
 use crate::watchdog;
@@ -246,7 +247,7 @@ async fn serve(
     let clock = clock.map_err(|source| StartError::Io { doing: "read", path: lock.dir().into(), source })?;
     let EventStores { journal, consumers, sink, tail, damage } = open_events(&config, &lock.events_dir())?;
     let consumer_ttl_ms = config.events.consumer_ttl_ms;
-    let registry = Registry::new(config, lock.procs_dir(), launcher, sink.clone());
+    let registry = Registry::new(config, lock.procs_dir(), launcher, sink.clone(), own_paths(&paths));
     lock.damage().into_iter().chain(clock).chain(damage).for_each(|damage| registry.report_damage(damage));
     let read = |source| StartError::Io { doing: "read", path: lock.procs_dir(), source };
     let count = registry.adopt(tail).await.map_err(read)?;
@@ -299,6 +300,11 @@ async fn serve(
     addr.remove();
     tracing::info!(running = registry.running(), "stopped; processes keep running");
     Ok(())
+}
+
+fn own_paths(paths: &Paths) -> OwnPaths {
+    let rules = paths.config.as_ref().and_then(|config| config.parent()).map(|dir| dir.join("rules"));
+    OwnPaths { state_dir: paths.state_dir.clone(), socket: paths.socket.clone(), rules }
 }
 
 /// Returns a signal that follows the stop, after the lock file is marked as that of a daemon that is ending: no client may find the socket

@@ -8,6 +8,7 @@ use crate::keys::Key;
 use crate::pattern::Pattern;
 use crate::pty::Pty;
 use crate::restart::RestartSetting;
+use crate::sandbox::SandboxSetting;
 pub use crate::stream::{StdinMode, Stream};
 use crate::until::Until;
 use schemars::JsonSchema;
@@ -206,6 +207,8 @@ params!(
         after: Vec<String>,
         /// The processes in `after` must exit with code 0; if one does not, this one ends with reason `dependency`. Default: true.
         after_ok: Option<bool>,
+        /// The confinement: the name of a profile, or an object with its keys. Default: `policy.default` of the config.
+        sandbox: Option<SandboxSetting>,
         /// An exit that this call returns is acknowledged for this consumer.
         consumer: Option<String>,
     }

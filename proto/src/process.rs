@@ -5,6 +5,7 @@ use crate::id::ProcId;
 use crate::params::{Status, Stream};
 use crate::pattern::Pattern;
 use crate::pty::PtySize;
+use crate::sandbox::Sandbox;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -114,15 +115,6 @@ pub struct Watch {
     pub unseen_bytes: u64,
     /// The reason why no match is published, for a person.
     pub note: Option<String>,
-}
-
-/// The confinement of a process.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Sandbox {
-    /// `none`: the process is not confined.
-    pub kind: String,
-    /// The measures that are verified to be in force.
-    pub enforced: Vec<String>,
 }
 
 /// One requested limit.

@@ -1,7 +1,11 @@
 //! The confinement of processes, as it crosses the socket.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use crate::params::is_default;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{self, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::borrow::Cow;
+use std::fmt;
 
 /// The rights of a profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -87,7 +91,8 @@ pub struct Mechanisms {
 /// A measure that is not in force.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NotEnforced {
-    pub what: Measure,
+    /// The measure.
+    pub what: String,
     /// The reason, for a person.
     pub why: String,
 }
@@ -124,4 +129,137 @@ pub struct Denials {
     pub count: u64,
     /// The first 64 that differ, oldest first.
     pub list: Vec<Denial>,
+}
+
+/// The confinement of a process. `kind` and `enforced` are always there, the rest unless `kind` is `none`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Sandbox {
+    /// `none`: the process is not confined. `namespaces`: by mounts of its own, and by what `by` has beside them. `landlock`: by
+    /// Landlock without namespaces.
+    pub kind: String,
+    /// The profile that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
+    /// The directories that it may write in, beside its private `/tmp`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub roots: Option<Vec<String>>,
+    /// Paths inside a root that stay read-only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub protect: Option<Vec<String>>,
+    /// Protected names that did not exist at its start, or that a link leads to: they are not protected. `/**` at the end: the
+    /// directory was too large to search for repositories.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unprotected: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network: Option<Network>,
+    /// The measures that are in force: `fs_write`, `hide`, ...
+    pub enforced: Vec<String>,
+    /// The measures that this machine cannot enforce.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_enforced: Option<Vec<NotEnforced>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by: Option<Mechanisms>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub denials: Option<Denials>,
+}
+
+impl Sandbox {
+    /// Returns the report on a process that is not confined.
+    pub fn none() -> Sandbox {
+        Sandbox { kind: "none".into(), ..Sandbox::default() }
+    }
+}
+
+/// A profile by its name, by its keys, or by a name and the keys that differ.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SandboxOptions {
+    /// The profile to begin with. Default: that of a call without `sandbox`, or `workspace-write` if that is `full`.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub profile: Option<String>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub mode: Option<ProfileMode>,
+    /// Directories to write in, beside the working directory and those of the profile. Absolute.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub roots: Vec<String>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub network: Option<Network>,
+    /// Measures without which nothing starts, beside those of the profile.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub require: Vec<Measure>,
+    /// Sockets of the host that stay in reach, beside those of the profile.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub unix_sockets: Vec<String>,
+    /// The caches of cargo, npm, go, uv and pip are roots.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub caches: Option<bool>,
+}
+
+/// The value of the parameter `sandbox`: the name of a profile, or an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SandboxSetting {
+    Name(String),
+    Options(Box<SandboxOptions>),
+}
+
+impl Serialize for SandboxSetting {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        match self {
+            SandboxSetting::Name(name) => s.serialize_str(name),
+            SandboxSetting::Options(options) => options.serialize(s),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for SandboxSetting {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        struct V;
+        impl<'de> Visitor<'de> for V {
+            type Value = SandboxSetting;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("the name of a profile, or {profile, mode, roots, network, require, unix_sockets, caches}")
+            }
+            fn visit_str<E: de::Error>(self, name: &str) -> Result<SandboxSetting, E> {
+                Ok(SandboxSetting::Name(name.into()))
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<SandboxSetting, A::Error> {
+                let options = SandboxOptions::deserialize(de::value::MapAccessDeserializer::new(map))?;
+                Ok(SandboxSetting::Options(Box::new(options)))
+            }
+        }
+        d.deserialize_any(V)
+    }
+}
+
+impl JsonSchema for SandboxSetting {
+    fn schema_name() -> Cow<'static, str> {
+        "SandboxSetting".into()
+    }
+    fn json_schema(g: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "oneOf": [g.subschema_for::<String>(), g.subschema_for::<SandboxOptions>()] })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_name_and_an_object_read_back_as_they_are() {
+        for value in [json!("ci"), json!({}), json!({"profile": "ci", "network": "loopback", "roots": ["/srv"]})] {
+            let read: SandboxSetting = serde_json::from_value(value.clone()).expect("a profile");
+            assert_eq!(serde_json::to_value(read).expect("it is printed"), value);
+        }
+        for wrong in [json!(3), json!({"mod": "full"}), json!({"network": "on"}), json!({"require": ["all"]})] {
+            assert!(serde_json::from_value::<SandboxSetting>(wrong.clone()).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_process_without_a_sandbox_is_reported_as_before() {
+        let report = serde_json::to_value(Sandbox::none()).expect("it is printed");
+        assert_eq!(report, json!({"kind": "none", "enforced": []}));
+    }
 }

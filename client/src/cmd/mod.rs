@@ -30,6 +30,7 @@ pub mod service;
 pub mod shutdown;
 pub mod signal;
 pub mod wait;
+pub mod why;
 pub mod write;
 
 use crate::blocking::parse;

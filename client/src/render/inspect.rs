@@ -3,7 +3,7 @@
 use super::table::{Cell, table};
 use super::text::{bytes, columns, count, cut, escape_control, wrap};
 use super::time::{cpu, exact, precise, unix_ms};
-use super::{Style, Tint, limits, status, tree, watch};
+use super::{Style, Tint, limits, sandbox, status, tree, watch};
 use crate::error_text;
 use toold_proto::params::Status;
 use toold_proto::process::{Process, Reason, Stdin};
@@ -149,9 +149,7 @@ fn limits(result: &InspectResult) -> Vec<Fact> {
     let all = timeout.into_iter().chain(process.limits.iter().map(|(name, limit)| limits::describe(name, limit)));
     let titles = std::iter::once("Limits").chain(std::iter::repeat(""));
     let mut facts: Vec<Fact> = titles.zip(all).collect();
-    let enforced = process.sandbox.enforced.join(", ");
-    let enforced = if enforced.is_empty() { String::new() } else { format!(": {enforced}") };
-    facts.push(("Sandbox", format!("{}{enforced}", process.sandbox.kind)));
+    facts.push(("Sandbox", sandbox::summary(&process.sandbox)));
     facts
 }
 

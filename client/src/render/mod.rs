@@ -9,6 +9,7 @@ pub mod list;
 pub mod poll;
 pub mod progress_line;
 pub mod queue;
+pub mod sandbox;
 pub mod sanitize;
 pub mod status;
 pub mod table;

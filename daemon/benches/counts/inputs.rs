@@ -22,6 +22,7 @@ use toold_daemon::rpc::wire::headers::Headers;
 use toold_daemon::rpc::wire::lines::Lines;
 use toold_daemon::rpc::wire::probe::Caller;
 use toold_daemon::rpc::wire::{Wire, WireLimits};
+use toold_daemon::sandbox::resolve::OwnPaths;
 use toold_daemon::text::LOOKAHEAD_LEN;
 use toold_daemon::watch::{Matches, Patterns, ScanPosition, Scanner};
 use toold_format::Stream as Output;
@@ -159,7 +160,8 @@ fn wire() -> Arc<Wire> {
     let wire_limits = WireLimits::from(&config);
     let attributes = StartAttributes { max_fds: None, timeslice_ns: 0 };
     let exec = ExecShim { state_dir: procs.clone(), attributes, is_subreaper: false };
-    let registry = Registry::new(config, procs, Launcher::new(None, ShimMode::Exec, exec), Arc::new(sink));
+    let own = OwnPaths { state_dir: procs.clone(), socket: procs.join("socket"), rules: None };
+    let registry = Registry::new(config, procs, Launcher::new(None, ShimMode::Exec, exec), Arc::new(sink), own);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let none = JournalTail { states: Default::default(), last: 0 };
     assert_eq!(runtime.block_on(registry.adopt(none)).expect("the process is known"), 1);

@@ -26,6 +26,7 @@ mod preview;
 pub mod publish;
 mod reach;
 pub mod readers;
+mod sandbox_view;
 pub mod screen;
 pub mod search;
 pub mod search_pool;

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use toold_format::slots::{Cause, Exit};
 use toold_format::step;
 use toold_proto::params::Status;
-use toold_proto::process::{Failure, LimitReport, Process, Reason, Sandbox, Stdin, Watch, WatchState};
+use toold_proto::process::{Failure, LimitReport, Process, Reason, Stdin, Watch, WatchState};
 use toold_proto::pty::PtySize;
 use toold_proto::time::rfc3339;
 
@@ -339,7 +339,7 @@ impl Proc {
             dropped_bytes: counts.dropped,
             unstored_bytes: counts.unstored,
             limits: limits(spec, state),
-            sandbox: Sandbox { kind: "none".into(), enforced: Vec::new() },
+            sandbox: self.sandbox_view(),
             detached: state.detached.then_some(true),
             unreachable: if state.detached { self.unreachable() } else { None },
             request_id: spec.request_id.clone(),

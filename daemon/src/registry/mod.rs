@@ -1,6 +1,7 @@
 //! All processes: starts, finds, lists, adopts and forgets them.
 
 mod adopt;
+mod confine;
 mod end_session;
 mod flush;
 mod forget;
@@ -30,6 +31,7 @@ use crate::config::Config;
 use crate::log::Writer;
 use crate::proc::Proc;
 use crate::proc::event_sink::EventSink;
+use crate::sandbox::resolve::{OwnPaths, Resolver};
 use crate::store::dir_pool;
 use crate::store::queue_settings::StoredQueues;
 use std::path::PathBuf;
@@ -70,6 +72,8 @@ pub struct Registry {
     pub procs_dir: PathBuf,
     pub launcher: Arc<Launcher>,
     pub sink: Arc<EventSink>,
+    /// Makes the plans of confined processes.
+    pub resolver: Resolver,
     table: Mutex<Table>,
     names: name_locks::NameLocks,
     /// The processes that wait for their turn, and the queues.
@@ -100,7 +104,13 @@ pub struct Registry {
 }
 
 impl Registry {
-    pub fn new(config: Config, procs_dir: PathBuf, launcher: Arc<Launcher>, sink: Arc<EventSink>) -> Arc<Registry> {
+    pub fn new(
+        config: Config,
+        procs_dir: PathBuf,
+        launcher: Arc<Launcher>,
+        sink: Arc<EventSink>,
+        own: OwnPaths,
+    ) -> Arc<Registry> {
         let ready = procs_dir.with_file_name("ready");
         let (stored_queues, damaged_queues) = queues::open(&procs_dir);
         let (dir_pool, mut damaged) = dir_pool::DirPool::open(ready, &procs_dir, config.survive_power_cut);
@@ -111,6 +121,7 @@ impl Registry {
             procs_dir,
             launcher,
             sink,
+            resolver: Resolver::new(own),
             table: Mutex::new(Table::default()),
             names: name_locks::NameLocks::default(),
             scheduler: Mutex::default(),

@@ -13,6 +13,7 @@ use crate::proc::readers::Reader;
 use crate::proc::state::{Phase, State, Update};
 use crate::proc::task::{Task, TaskStart};
 use crate::proc::{Proc, monitors, tree};
+use crate::sandbox::SandboxError;
 use crate::spec::SpawnRequest;
 use crate::store::dir_pool::PreparedDir;
 use crate::store::record::{self, NewRecord, Record, Spec};
@@ -87,6 +88,8 @@ pub enum SpawnError {
     IdTaken(ProcId),
     /// The program could not be started. The record of the failed start stays.
     Failed(Arc<Proc>),
+    /// It cannot be confined as it should be.
+    Sandbox(SandboxError),
     /// A restart needs the values of the environment, and no shim has them any more.
     NoEnvironment(Arc<Proc>),
     /// The shim that has the values of the environment gave no answer.
@@ -196,6 +199,8 @@ impl Registry {
         request: SpawnRequest,
         slot: RunningSlot,
     ) -> Result<Reader, SpawnError> {
+        let mut request = request;
+        self.prepare(&mut request).await?;
         let SpawnRequest { spec, env, wanted, patterns, unresolved, .. } = request;
         let durable = self.config.survive_power_cut;
         let prepared = if durable { self.dir_pool.take_or_prepare().await } else { self.dir_pool.take() };

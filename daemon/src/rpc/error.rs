@@ -101,6 +101,7 @@ impl From<SpawnError> for RpcError {
                     .with("request_id", request_id)
                     .with("process", process(&proc))
             }
+            SpawnError::Sandbox(error) => error.into(),
             SpawnError::Random(e) => RpcError::new(ErrorKind::Internal, format!("no random bytes: {e}")),
             SpawnError::IdTaken(id) => RpcError::new(ErrorKind::Internal, format!("the id {id} is taken; try again")),
             SpawnError::NoEnvironment(proc) => {

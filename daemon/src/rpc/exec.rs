@@ -37,7 +37,8 @@ pub async fn exec(
         peer.check_follows()?;
     }
     let readiness = Readiness::from_call(&call, config.max_wait_ms)?;
-    let request = spec::build(&call, config)?;
+    let mut request = spec::build(&call, config)?;
+    daemon.registry.confine(&mut request, call.sandbox.as_ref(), None)?;
     // The launch has the values now; this call may wait for long.
     (call.env, call.env_base64) = Default::default();
     let consumer = consumer(&daemon, call.consumer.as_deref())?;

@@ -20,6 +20,7 @@ pub mod register;
 mod resize;
 mod restart;
 mod resume;
+mod sandbox;
 mod screen;
 mod session;
 mod shutdown;

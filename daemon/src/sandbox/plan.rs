@@ -69,7 +69,7 @@ impl Judged {
 
     /// Opens a path that has no links; with one, the error is `ELOOP`.
     pub fn open_canonical(path: PathBuf) -> io::Result<Judged> {
-        let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
         let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
         let fd = rustix::fs::openat2(CWD, &path, flags, FileMode::empty(), resolve)?;
         let stat = rustix::fs::fstat(&fd)?;

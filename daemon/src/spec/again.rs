@@ -63,7 +63,7 @@ pub fn again(old: &Spec, env: AgainEnv) -> SpawnRequest {
         let (env_mode, after) = (spec.env_mode, Vec::new());
         Box::new(PendingSpec { env_mode, after, restart_at_ms: None, replaces: None, given_env: false, ..*pending })
     });
-    SpawnRequest { spec, env, wanted, patterns, unresolved, after: Vec::new() }
+    SpawnRequest { spec, env, wanted, patterns, unresolved, after: Vec::new(), plan: None }
 }
 
 /// Returns the strings of variables. For a login shell also the text that sets them after its files.

@@ -8,6 +8,7 @@ use serde::Serialize;
 use std::num::NonZeroU64;
 use toold_format::fnv1a;
 use toold_proto::params::{EnvMode, ExecParams, Limits};
+use toold_proto::sandbox::SandboxSetting;
 
 /// Variables that a shell changes by itself: with these, a repeated command in the same shell is the same request.
 const SHELL_STATE: [&str; 4] = ["_", "OLDPWD", "PWD", "SHLVL"];
@@ -23,6 +24,8 @@ struct Parts<'a> {
     limits: &'a Limits,
     backend: &'a str,
     name: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sandbox: Option<&'a SandboxSetting>,
 }
 
 /// Returns the digest of a call with a `request_id`.
@@ -40,6 +43,7 @@ pub fn digest(call: &ExecParams) -> Option<RequestDigest> {
         limits: &call.limits,
         backend: call.backend.as_deref().unwrap_or("local"),
         name: call.name.as_deref(),
+        sandbox: call.sandbox.as_ref(),
     };
     let json = serde_json::to_vec(&parts).ok()?;
     Some(NonZeroU64::new(fnv1a(&json)).unwrap_or(NonZeroU64::MIN))
@@ -84,6 +88,7 @@ mod tests {
             ("limits", json!({"pids": 4})),
             ("backend", json!("other")),
             ("name", json!(null)),
+            ("sandbox", json!("read-only")),
         ] {
             assert_ne!(with(key, value), same, "{key}");
         }

@@ -14,6 +14,7 @@ pub use env::{Variables, given};
 pub use pending::check_queue_name;
 
 use crate::backend::cgroup;
+use crate::sandbox::plan::Plan;
 use crate::store::record::Spec;
 use crate::watch::Patterns;
 use std::sync::Arc;
@@ -31,6 +32,8 @@ pub struct SpawnRequest {
     pub unresolved: Option<i32>,
     /// The processes that have to end first, as the call names them.
     pub after: Vec<String>,
+    /// The confinement as it was judged, with its open paths. None: there is none, or it is opened again at the start.
+    pub plan: Option<Arc<Plan>>,
 }
 
 /// A parameter with a value that cannot be used.

@@ -9,5 +9,6 @@ pub mod queue_settings;
 pub mod record;
 pub mod requests;
 pub mod restart;
+pub mod sandbox;
 pub mod shim_level;
 pub mod writes;

@@ -5,6 +5,7 @@ pub use super::facts::{DamagedSlots, Facts, RecordStart};
 use super::namespaces::Namespaces;
 use super::pending::PendingSpec;
 use super::restart::RestartSpec;
+use super::sandbox::SandboxSpec;
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -87,6 +88,9 @@ pub struct Spec {
     /// The previous run and the restart policy. None: it has neither.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restart: Option<Box<RestartSpec>>,
+    /// Its confinement. None: it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<Box<SandboxSpec>>,
     pub limits: BTreeMap<String, LimitReport>,
     /// It does not run without them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -44,6 +44,7 @@ mod queue;
 mod ready;
 mod restart;
 mod restart_policy;
+mod sandbox_params;
 pub mod screen;
 mod screen_programs;
 mod session;

@@ -1,6 +1,6 @@
 //! The options that describe a process, shared by `run` and `exec`.
 
-use super::{caller_env, ready, restart, watch};
+use super::{caller_env, ready, restart, sandbox, watch};
 use crate::args;
 use crate::error::CliError;
 use clap::Args;
@@ -103,6 +103,8 @@ pub struct Options {
     /// Kill it when it has printed nothing for this long
     #[arg(long, help_heading = LIMITS, value_name = "TIME", value_parser = args::duration_ms)]
     idle: Option<u64>,
+    #[command(flatten)]
+    sandbox: sandbox::SandboxOptions,
     /// A name for this call: the same again gives the same process and starts nothing
     #[arg(long, value_name = "ID")]
     request_id: Option<String>,
@@ -176,6 +178,7 @@ pub fn params(what: Program, options: Options, pty: PtyDefault) -> Result<params
             idle_ms: options.idle,
         },
         require_limits: options.require_limits,
+        sandbox: options.sandbox.param()?,
         request_id: Some(options.request_id.unwrap_or_else(random_id)),
         ..Default::default()
     })
@@ -215,7 +218,7 @@ mod tests {
         let line = "exec --cwd /tmp --env A=1 --env B=2=3 --env-mode replace --shell sh --login --merge --pty=24x80 --timeout 30s \
             --yield 2s --name n --task-id t --session-key s --label k=v --notify --heartbeat 2m --if-running return \
             --consumer me --watch w --ready-match up --ready-timeout 5s --memory 512M --cpu 150% --pids 9 \
-            --output-max 10M --require-limits --idle 5m --queue q --after x --after y --after-any --request-id r -c";
+            --output-max 10M --require-limits --idle 5m --sandbox ci --net loopback --root /srv --queue q --after x --after y --after-any --request-id r -c";
         let args: Vec<&str> = line.split_whitespace().chain(["echo hi"]).collect();
         assert_eq!(test_run(&fake, &args), (0, "proc_0123456789ab\n".into(), String::new()));
         let expected = json!({
@@ -224,7 +227,7 @@ mod tests {
             "task_id": "t", "session_key": "s", "labels": {"k": "v"}, "notify": true, "request_id": "r",
             "heartbeat_ms": 120000, "if_running": "return", "consumer": "me", "watch": ["w"], "ready": {"match": "up"},
             "ready_timeout_ms": 5000, "require_limits": true, "queue": "q", "after": ["x", "y"],
-            "after_ok": false,
+            "after_ok": false, "sandbox": {"profile": "ci", "network": "loopback", "roots": ["/srv"]},
             "limits": {"memory_bytes": 536870912, "cpu_percent": 150, "pids": 9, "output_bytes": 10485760, "idle_ms": 300000}
         });
         let created = json!({"consumer": "me", "limit": 1, "from": "now"});

@@ -5,5 +5,6 @@ pub mod exec;
 pub mod fields;
 pub mod ready;
 pub mod restart;
+pub mod sandbox;
 pub mod turn;
 pub mod watch;

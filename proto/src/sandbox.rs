@@ -91,8 +91,7 @@ pub struct Mechanisms {
 /// A measure that is not in force.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NotEnforced {
-    /// The measure.
-    pub what: String,
+    pub what: Measure,
     /// The reason, for a person.
     pub why: String,
 }

@@ -15,7 +15,7 @@ pub fn summary(sandbox: &Sandbox) -> String {
     };
     let refused = sandbox.denials.as_ref().map_or(0, |denials| denials.count);
     let refused = if refused == 0 { String::new() } else { format!("; {} refused, see `why`", count(refused, "call")) };
-    let missing: Vec<&str> = sandbox.not_enforced.iter().flatten().map(|one| one.what.as_str()).collect();
+    let missing: Vec<&str> = sandbox.not_enforced.iter().flatten().map(|one| one.what.name()).collect();
     let missing = if missing.is_empty() { String::new() } else { format!("; not {}", missing.join(", ")) };
     format!("{profile}, network {}{missing}{refused}", network(sandbox.network))
 }
@@ -41,7 +41,7 @@ pub fn why(process: &Process) -> String {
     lines("Network", [&network(sandbox.network).to_string()].into_iter(), &mut out);
     lines("Enforced", [&sandbox.enforced.join(", ")].into_iter(), &mut out);
     let missing: Vec<String> =
-        sandbox.not_enforced.iter().flatten().map(|one| format!("{}: {}", one.what, one.why)).collect();
+        sandbox.not_enforced.iter().flatten().map(|one| format!("{}: {}", one.what.name(), one.why)).collect();
     lines("Not enforced", missing.iter(), &mut out);
     lines("Refused", sandbox.denials.iter().flat_map(refusals).collect::<Vec<_>>().iter(), &mut out);
     out

@@ -48,7 +48,7 @@ impl Registry {
             }
         };
         let why = "this version cannot enforce it";
-        let missing = Measure::ALL.iter().map(|what| NotEnforced { what: what.name().into(), why: why.into() });
+        let missing = Measure::ALL.iter().map(|what| NotEnforced { what: *what, why: why.into() });
         Err(SpawnError::Sandbox(SandboxError::Unavailable(missing.collect())))
     }
 }

@@ -11,7 +11,7 @@ impl From<SandboxError> for RpcError {
             SandboxError::Profile(error) => profile_error(error),
             SandboxError::Resolve(error) => resolve_error(error),
             SandboxError::Unavailable(missing) => {
-                let one = |what: &toold_proto::sandbox::NotEnforced| format!("{}: {}", what.what, what.why);
+                let one = |what: &toold_proto::sandbox::NotEnforced| format!("{}: {}", what.what.name(), what.why);
                 let list = missing.iter().map(one).collect::<Vec<_>>().join("; ");
                 let message = format!("the sandbox cannot be enforced here: {list}; nothing was started");
                 RpcError::new(ErrorKind::Unavailable, message)

@@ -265,6 +265,8 @@ async fn serve(
     });
     let own_uid = nix::unistd::getuid().as_raw();
     let wire = Wire::with_counter(rpc::module(daemon.clone()), limits, own_uid, connections);
+    let guarded = registry.clone();
+    wire.refuse_by(move |peer| rpc::inside::refuse_sandboxed(&guarded, peer));
     tokio::spawn(registry.clone().retain());
     tokio::spawn(registry.clone().run_scheduler());
     tokio::spawn(registry.clone().run_flush());

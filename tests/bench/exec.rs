@@ -6,7 +6,7 @@ use crate::floors::{bare_true, spawn_and_wait};
 use crate::report::Target::{PartOfFloor, TimesFloor};
 use crate::report::{Figure, Unit};
 use crate::sample::{Series, seconds};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::os::unix::fs::FileExt;
 use std::process::Child;
 use std::time::Duration;
@@ -15,7 +15,9 @@ use toold_test_support::rig::{Daemon, id};
 const EXEC_SHIM: &str = "shim = \"exec\"\n";
 /// Config of a daemon that does not wait for the disk, to show the cost of the wait.
 pub const UNSYNCED: &str = "survive_power_cut = false\n";
-const MANY: &str = "[retention]\nmax_count = 100000\n";
+const MANY: &str = "max_pending = 100000\n[retention]\nmax_count = 100000\n[queues.four]\nslots = 4\n";
+/// Jobs that wait in a queue, of which four run at a time.
+const QUEUED: usize = 1000;
 /// Concurrent requests: below `max_requests_in_flight`.
 const IN_FLIGHT: usize = 100;
 /// Idle time of all processes before a start is measured.
@@ -98,7 +100,7 @@ fn rest() {
 fn started(client: &mut Client) -> f64 {
     rest();
     let time = client.ask(&call("exec", json!({ "argv": ["/bin/true"] })));
-    let answer = serde_json::from_slice::<serde_json::Value>(client.last()).unwrap();
+    let answer = serde_json::from_slice::<Value>(client.last()).unwrap();
     client.checked(&call("wait", json!({ "id": id(&answer["result"]), "until": "closed" })));
     time
 }
@@ -109,18 +111,21 @@ pub fn jobs(bench: &mut Bench) {
     let unsynced = Daemon::start_with(&format!("{UNSYNCED}{MANY}"), &[]);
     let (repetitions, count) = bench.pick((5, 500), (9, 2000));
     let (mut ours, mut at_once, mut floor, mut serial) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    let mut without = Vec::new();
+    let (mut without, mut queued, mut unqueued) = (Vec::new(), Vec::new(), Vec::new());
+    let (plain, in_queue) = (json!({ "argv": ["/bin/true"] }), json!({ "argv": ["/bin/true"], "queue": "four" }));
     let per_second = |time: f64| count as f64 / time;
-    submitted(&daemon, 50);
-    submitted(&unsynced, 50);
+    submitted(&daemon, 50, &plain);
+    submitted(&unsynced, 50, &plain);
     for _ in 0..repetitions {
         floor.push(per_second(seconds(|| {
             let mut all: Vec<Child> = (0..count).map(|_| bare_true().spawn().unwrap()).collect();
             all.iter_mut().for_each(|child| assert!(child.wait().unwrap().success()));
         })));
         serial.push(per_second((0..count).map(|_| spawn_and_wait(&mut bare_true()).1).sum::<f64>() / 1e6));
-        ours.push(per_second(submitted(&daemon, count)));
-        without.push(per_second(submitted(&unsynced, count)));
+        ours.push(per_second(submitted(&daemon, count, &plain)));
+        without.push(per_second(submitted(&unsynced, count, &plain)));
+        unqueued.push(QUEUED as f64 / submitted(&daemon, QUEUED, &plain));
+        queued.push(QUEUED as f64 / submitted(&daemon, QUEUED, &in_queue));
         at_once.push(per_second(seconds(|| in_flight(&daemon, count))));
     }
     let report = &mut bench.report;
@@ -133,6 +138,12 @@ pub fn jobs(bench: &mut Bench) {
     let without = Figure::new("jobs.rate.unsynced", Unit::PerSecond, &without);
     report.add(without.floor("posix_spawn all, reap all", &floor).note("with survive_power_cut = false"));
     report.add(
+        Figure::new("jobs.rate.queued", Unit::PerSecond, &queued)
+            .floor("the same jobs without a queue", &unqueued)
+            .target(PartOfFloor(0.8))
+            .note(format!("{QUEUED} jobs in a queue with 4 slots")),
+    );
+    report.add(
         Figure::new("jobs.rate.in_flight", Unit::PerSecond, &at_once)
             .floor("posix_spawn all, reap all", &floor)
             .note(format!("{IN_FLIGHT} requests on their way at once, each answered at its exit")),
@@ -140,10 +151,10 @@ pub fn jobs(bench: &mut Bench) {
 }
 
 /// Measures seconds until the last job has exited.
-fn submitted(daemon: &Daemon, count: usize) -> f64 {
+fn submitted(daemon: &Daemon, count: usize, params: &Value) -> f64 {
     let (mut client, mut events) = (Client::open(&daemon.socket()), daemon.conn());
     events.call("events.subscribe", json!({ "types": ["exited"] })).unwrap();
-    let exec = call("exec", json!({ "argv": ["/bin/true"] }));
+    let exec = call("exec", params.clone());
     seconds(|| {
         std::thread::scope(|scope| {
             // Events are not parsed while time is measured: lines are counted.

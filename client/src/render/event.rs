@@ -76,6 +76,7 @@ fn tint(body: &EventBody) -> Tint {
         EventBody::WatchDisabled(_)
         | EventBody::WatchOverflowTripped(_)
         | EventBody::RestartGaveUp(_)
+        | EventBody::InsideRefused(_)
         | EventBody::Lagged(_) => Tint::Bad,
         EventBody::WatchMatch(_) | EventBody::NeedsInput(_) => Tint::Heading,
         EventBody::Closed(_) | EventBody::Output(_) => Tint::Faint,
@@ -104,6 +105,7 @@ fn summary(body: &EventBody) -> String {
         }
         EventBody::NeedsInput(event) => needs_input(event),
         EventBody::RestartGaveUp(event) => event.message.clone(),
+        EventBody::InsideRefused(event) => format!("{} by {} (pid {})", event.what, event.program, event.pid),
         EventBody::Output(event) => {
             format!("{}: {}", stream(event.stream), event.data.trim_end_matches(['\n', '\r']))
         }

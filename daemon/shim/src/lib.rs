@@ -12,6 +12,7 @@ pub mod sys;
 pub mod zygote;
 
 mod capture;
+pub mod confined;
 mod hold;
 mod kept_env;
 mod kill;

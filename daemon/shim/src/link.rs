@@ -304,7 +304,7 @@ impl Shim {
     pub fn accept(&mut self) {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let Ok(stream) = accept_with(&self.link.listener, flags) else { return };
-        if !super::address::is_trusted_peer(&stream) {
+        if !super::address::is_trusted_peer(&stream) || !super::confined::is_outside(&stream) {
             return;
         }
         if let Some(earlier) = self.link.handshaking.take() {

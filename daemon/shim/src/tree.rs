@@ -30,16 +30,16 @@ impl Stat {
 }
 
 /// A path below /proc, built on the stack.
-struct ProcPath {
+pub(crate) struct ProcPath {
     bytes: [u8; 64],
     len: usize,
 }
 
 impl ProcPath {
-    fn new() -> ProcPath {
+    pub(crate) fn new() -> ProcPath {
         ProcPath { bytes: [0; 64], len: 0 }
     }
-    fn text(mut self, text: &[u8]) -> ProcPath {
+    pub(crate) fn text(mut self, text: &[u8]) -> ProcPath {
         for b in text {
             // The last byte stays NUL.
             if self.len < self.bytes.len() - 1 {
@@ -49,7 +49,7 @@ impl ProcPath {
         }
         self
     }
-    fn number(self, n: i32) -> ProcPath {
+    pub(crate) fn number(self, n: i32) -> ProcPath {
         let mut digits = [0u8; 11];
         let mut at = digits.len();
         let mut rest = n.max(0);
@@ -67,7 +67,7 @@ impl ProcPath {
         let name = CStr::from_bytes_until_nul(&self.bytes).map_err(|_| Errno::NAMETOOLONG)?;
         rustix::fs::open(name, OFlags::RDONLY | OFlags::CLOEXEC | flags, Mode::empty())
     }
-    fn read(&self, into: &mut [u8]) -> usize {
+    pub(crate) fn read(&self, into: &mut [u8]) -> usize {
         let Ok(fd) = self.open(OFlags::empty()) else { return 0 };
         let mut len = 0;
         while len < into.len() {
@@ -107,7 +107,7 @@ pub fn is_shim(pid: i32) -> bool {
     matches!(&text[..len], b"toold-shim\n" | b"toold-spare\n" | b"toold-zygote\n")
 }
 
-fn number(text: &[u8]) -> Option<i32> {
+pub(crate) fn number(text: &[u8]) -> Option<i32> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 

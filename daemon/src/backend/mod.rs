@@ -87,6 +87,11 @@ impl Launcher {
         launcher
     }
 
+    /// Returns true for the zygote of this daemon, and for those of earlier ones.
+    pub fn has_zygote(&self, pid: i32) -> bool {
+        self.zygote_pid == Some(pid) || self.children.has_old_zygote(pid)
+    }
+
     fn forget_zygote(&self) {
         if let Ok(mut zygote) = self.zygote.lock() {
             zygote.take();

@@ -75,6 +75,11 @@ impl Children {
         self.waited_for.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
+    /// Returns true for the zygote of an earlier daemon that has shims.
+    pub fn has_old_zygote(&self, pid: i32) -> bool {
+        self.old_zygotes.lock().is_ok_and(|known| known.iter().any(|(zygote, ..)| *zygote == pid))
+    }
+
     /// Returns the pidfd of an earlier daemon's zygote, which all of its shims share.
     pub fn old_zygote(&self, pid: i32, ticks: u64, pin: impl FnOnce() -> Option<OwnedFd>) -> Option<Arc<OwnedFd>> {
         let mut known = self.old_zygotes.lock().ok()?;

@@ -1,6 +1,7 @@
 //! One process: its state, the task that owns it, and the handle for everything else.
 
 pub mod checkpoint;
+pub mod client;
 pub mod completion;
 pub mod condition;
 pub mod control;

@@ -3,6 +3,7 @@
 use crate::sys;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
+use toold_proto::ProcId;
 use toold_proto::process::{Member, Usage};
 
 /// Maximum number of members that are listed. The rest of a larger tree is not read.
@@ -40,6 +41,31 @@ fn stat(pid: i32) -> Option<Stat> {
         rss_pages: number(21),
         comm: head.split_once('(').map(|(_, c)| c.to_string()).unwrap_or_default(),
     })
+}
+
+/// The place of a process in the tree of all processes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Parentage {
+    pub ppid: i32,
+    /// The start, in milliseconds since the boot.
+    pub started_ms: u64,
+}
+
+pub fn parentage(pid: i32) -> Option<Parentage> {
+    let stat = stat(pid)?;
+    Some(Parentage { ppid: stat.ppid, started_ms: stat.started.saturating_mul(1000) / clock().0 })
+}
+
+/// Returns the id in the title of a shim.
+pub fn id_of_shim(pid: i32) -> Option<ProcId> {
+    let title = read_start(&format!("/proc/{pid}/cmdline"), MAX_COMMAND_LEN)?;
+    let id = title.strip_prefix(b"toold: shim ")?.split(|byte| matches!(byte, 0 | b' ')).next()?;
+    std::str::from_utf8(id).ok()?.parse().ok()
+}
+
+/// Returns the name of the program that a process runs. Empty: it has ended.
+pub fn program(pid: i32) -> String {
+    stat(pid).map(|stat| stat.comm).unwrap_or_default()
 }
 
 fn clock() -> (u64, u64) {

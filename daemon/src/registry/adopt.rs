@@ -248,6 +248,9 @@ impl Registry {
         for damage in proc.damage() {
             tracing::error!(dir = %proc.dir.display(), damage, "found damaged state");
         }
+        if !proc.published_state().is_final() {
+            self.note_sandbox(proc);
+        }
         {
             let mut table = self.table();
             table.insert(proc.clone());

@@ -5,6 +5,7 @@ mod confine;
 mod end_session;
 mod flush;
 mod forget;
+mod inside;
 mod name_locks;
 mod pending;
 mod queue;
@@ -20,6 +21,7 @@ mod supervise;
 mod table;
 
 pub use adopt::JournalTail;
+pub use inside::Inside;
 pub use queues::QueueError;
 pub use restart::RestartCall;
 pub use select::{Selection, Selector};
@@ -101,6 +103,7 @@ pub struct Registry {
     set_aside: Mutex<set_aside::SetAsides>,
     /// Processes whose logs are compared with their checksums in the background.
     unverified: Mutex<Vec<(Weak<Proc>, Writer)>>,
+    inside: inside::InsideState,
 }
 
 impl Registry {
@@ -139,6 +142,7 @@ impl Registry {
             damaged: Mutex::new(damaged),
             set_aside: Mutex::default(),
             unverified: Mutex::default(),
+            inside: inside::InsideState::default(),
         });
         registry.load_queues(&stored_queues);
         if let Ok(mut stored) = registry.stored_queues.lock() {

@@ -283,6 +283,7 @@ impl Registry {
         if table.contains(proc.spec.id) {
             return Err(SpawnError::IdTaken(proc.spec.id));
         }
+        self.note_sandbox(&proc);
         let proc = Arc::new(proc);
         table.insert(proc.clone());
         Ok(proc)

@@ -8,6 +8,7 @@ mod events;
 mod exec;
 mod forget;
 mod info;
+pub mod inside;
 mod inspect;
 mod kill;
 mod list;

@@ -256,6 +256,19 @@ events! {
             /// The reason, for a person.
             message: String,
         }
+        /// A process inside a job made a call that it must not make: any call from inside a sandbox, a decision from inside any job.
+        InsideRefused = 25, "inside_refused", r#"{"name":"web","pid":4711,"program":"toolctl","sandboxed":true,"what":"connect"}"# {
+            /// The process's name.
+            name: Option<String>,
+            /// The process that called.
+            pid: i32,
+            /// Its program.
+            program: String,
+            /// The job is in a sandbox.
+            sandboxed: bool,
+            /// The method that was refused, or `connect`: all of them.
+            what: String,
+        }
     }
     pushes {
         /// The subscriber missed a range of events or output, because retention removed it or the subscriber read too slowly.

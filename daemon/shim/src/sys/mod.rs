@@ -349,6 +349,16 @@ pub unsafe fn unmap(memory: &'static mut [u8]) {
     let _ = unsafe { rustix::mm::munmap(memory.as_mut_ptr().cast(), memory.len()) };
 }
 
+/// Returns the pid of the process that made the other end of a connection. 0: it is in another PID namespace.
+pub fn peer_pid(stream: &OwnedFd) -> Option<i32> {
+    let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    let mut len = size_of::<libc::ucred>() as libc::socklen_t;
+    let (fd, at) = (stream.as_raw_fd(), (&raw mut peer).cast());
+    // SAFETY: `peer` has room for the length that is given, and both live across the call.
+    let done = unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_PEERCRED, at, &mut len) };
+    (done == 0).then_some(peer.pid)
+}
+
 /// Names this process for `ps` and `top`.
 pub fn set_name(name: &CStr) {
     let _ = rustix::thread::set_name(name);

@@ -30,7 +30,9 @@ pub use push_budget::PushBudget;
 pub use reserve::ReserveFd;
 pub use response::{Serialized, WithReceipt, WriteJson};
 
+use crate::clock::boot_ms;
 use crate::config::Config;
+use crate::proc::client::Client;
 use crate::proc::hold::ConnectionHolds;
 use ::jsonrpsee::Methods;
 use connection::Connection;
@@ -39,7 +41,7 @@ use opening::OpeningDeadline;
 use sniff::{Framing, Opening};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{mpsc, watch};
@@ -104,6 +106,8 @@ impl Default for WireLimits {
 pub struct Peer {
     pub uid: u32,
     pub pid: i32,
+    /// The time since the boot at which it was accepted.
+    pub accepted_ms: u64,
     /// The number of the connection, unique while the daemon runs.
     pub connection: u64,
     pub seen_exits: SeenExits,
@@ -114,6 +118,11 @@ pub struct Peer {
 }
 
 impl Peer {
+    /// Returns the process that connected.
+    pub fn client(&self) -> Client {
+        Client { pid: self.pid, accepted_ms: self.accepted_ms }
+    }
+
     /// Checks that the client can follow output, for `hold`.
     pub fn check_follows(&self) -> Result<(), RpcError> {
         if self.is_post.load(Relaxed) {
@@ -175,7 +184,12 @@ pub struct Wire {
     calls: Arc<AtomicUsize>,
     /// A trim of the allocator is due.
     trim_due: Arc<AtomicBool>,
+    /// Returns the reason why a new client is not served.
+    refuse: OnceLock<Refuse>,
 }
+
+/// Looks at a new client.
+type Refuse = Box<dyn Fn(&Peer) -> Option<RpcError> + Send + Sync>;
 
 impl Wire {
     pub fn new(methods: impl Into<Methods>, limits: WireLimits, own_uid: u32) -> Arc<Wire> {
@@ -198,7 +212,13 @@ impl Wire {
             next: AtomicU64::new(1),
             calls: Arc::default(),
             trim_due: Arc::default(),
+            refuse: OnceLock::new(),
         })
+    }
+
+    /// Has each new client looked at from now on, once.
+    pub fn refuse_by(&self, refuse: impl Fn(&Peer) -> Option<RpcError> + Send + Sync + 'static) {
+        let _ = self.refuse.set(Box::new(refuse));
     }
 
     /// Returns the number of connected clients.
@@ -344,6 +364,7 @@ fn admit(stream: UnixStream, wire: &Arc<Wire>, stop: &StopSignal, clients: &mut 
     let peer = Peer {
         uid: credentials.uid(),
         pid: credentials.pid().unwrap_or(0),
+        accepted_ms: boot_ms(),
         connection: wire.next.fetch_add(1, Relaxed),
         ..Peer::default()
     };
@@ -357,6 +378,12 @@ fn admit(stream: UnixStream, wire: &Arc<Wire>, stop: &StopSignal, clients: &mut 
 
 /// Serves one client, from its first byte to its last.
 async fn client(mut stream: UnixStream, wire: Arc<Wire>, peer: Peer, mut stop: StopSignal) {
+    if let Some(error) = wire.refuse.get().and_then(|refuse| refuse(&peer)) {
+        return tokio::select! {
+            () = reject::reject(stream, &error) => {}
+            () = stop.wait() => {}
+        };
+    }
     let peer = Arc::new(peer);
     let _release = ReleaseHolds { peer: peer.clone(), stop: stop.clone() };
     let deadline = OpeningDeadline::new(wire.limits.first_byte_ms);

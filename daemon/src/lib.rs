@@ -34,6 +34,8 @@ pub mod registry;
 
 pub mod changes;
 
+pub mod approvals;
+
 pub mod rpc;
 
 pub mod logging;

@@ -1,5 +1,6 @@
 //! Starts and stops the daemon: the order of everything.
 
+use crate::approvals::Approvals;
 use crate::backend::orphans::become_subreaper;
 use crate::backend::process_limit::{OwnProcesses, ProcessLimit};
 use crate::backend::{ExecShim, Launcher};
@@ -250,11 +251,16 @@ async fn serve(
     let registry = Registry::new(config, lock.procs_dir(), launcher, sink.clone(), own_paths(&paths));
     lock.damage().into_iter().chain(clock).chain(damage).for_each(|damage| registry.report_damage(damage));
     let read = |source| StartError::Io { doing: "read", path: lock.procs_dir(), source };
+    let last_found = tail.last;
     let count = registry.adopt(tail).await.map_err(read)?;
+    let approvals = Approvals::open(registry.clone(), lock.dir(), last_found).await;
+    let approvals =
+        approvals.map_err(|source| StartError::Io { doing: "read", path: lock.dir().join("approvals"), source })?;
     let (stop, stopped) = watch::channel(false);
     let connections = Arc::new(AtomicUsize::new(0));
     let daemon = Arc::new(Daemon {
         registry: registry.clone(),
+        approvals,
         journal: journal.clone(),
         consumers: consumers.clone(),
         paths,

@@ -123,7 +123,7 @@ fn is_shared(dir: &Path, found: &std::fs::Metadata) -> bool {
 }
 
 /// All that is in a state directory.
-const STATE_ENTRIES: [&str; 11] = [
+const STATE_ENTRIES: [&str; 13] = [
     "lock",
     "socket",
     "procs",
@@ -133,6 +133,8 @@ const STATE_ENTRIES: [&str; 11] = [
     "retention_clock",
     "queues",
     "queues.tmp",
+    "approvals",
+    "grants",
     "toold.log",
     "toold.log.1",
 ];

@@ -1,7 +1,7 @@
 //! The one list of methods. The daemon's registration, the client's calls and `rpc.discover` come from it.
 
 use crate::error::ErrorKind;
-use crate::{params, results};
+use crate::{approval, params, results};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -214,6 +214,33 @@ methods! {
     QueuesSet = "queues.set" (params::QueuesSetParams) -> results::Queue, [Limit],
         r#"{"name": "build", "slots": 4}"#
         => r#"{"name":"build","slots":4,"paused":false,"running":4,"pending":12}"#;
+    /// List the approvals, oldest first.
+    /// Questions that wait for a person, unless `state` asks for others.
+    ApprovalsList = "approvals.list" (approval::ApprovalsListParams) -> approval::ApprovalsListResult, [],
+        r#"{"session_key": "chat-42"}"#
+        => r#"{"approvals":[{"id":"appr_0123456789ab","state":"pending","kind":"exec","process":"proc_0123456789ab","session_key":"chat-42","task_id":null,"requested_by":{"uid":1000,"pid":4711,"program":"/usr/bin/agent"},"at":"2026-11-16T03:28:50.123Z","expires_at":"2026-11-16T03:38:50.123Z","why":[{"label":"danger","text":"forced removal"}],"action":{"argv":["/bin/bash","-lc","rm -rf build"],"command":"rm -rf build","cwd":"/home/me/project"},"digest":"c3059bac08a3bbdfde19f03cb026942b7f070083acb3c2cdb5f73ce1bd8cfff6","offers":[{"scope":"once","grant":null}]}],"total":1}"#;
+    /// Return one approval.
+    /// Also one that was decided.
+    ApprovalsGet = "approvals.get" (approval::ApprovalsGetParams) -> approval::Approval, [NotFound],
+        r#"{"id": "appr_0123456789ab"}"#
+        => r#"{"id":"appr_0123456789ab","state":"pending","kind":"exec","process":"proc_0123456789ab","session_key":"chat-42","task_id":null,"requested_by":{"uid":1000,"pid":4711,"program":"/usr/bin/agent"},"at":"2026-11-16T03:28:50.123Z","expires_at":"2026-11-16T03:38:50.123Z","why":[{"label":"danger","text":"forced removal"}],"action":{"argv":["/bin/bash","-lc","rm -rf build"],"command":"rm -rf build","cwd":"/home/me/project"},"digest":"c3059bac08a3bbdfde19f03cb026942b7f070083acb3c2cdb5f73ce1bd8cfff6","offers":[{"scope":"once","grant":null}]}"#;
+    /// Decide an approval.
+    /// The first decision wins; another gets `already_decided`. `digest` is that of the action that the person saw. Scope `session` makes a
+    /// grant for the same argv, directory and profile, `always` a rule. `abort` denies, and withdraws everything else pending of the task.
+    /// Not from inside a job.
+    ApprovalsDecide = "approvals.decide" (approval::ApprovalsDecideParams) -> approval::ApprovalsDecideResult, [NotFound, Conflict, AlreadyDecided, Denied],
+        r#"{"id": "appr_0123456789ab", "decision": "approve", "digest": "c3059bac08a3bbdfde19f03cb026942b7f070083acb3c2cdb5f73ce1bd8cfff6"}"#
+        => r#"{"approval":{"id":"appr_0123456789ab","state":"approved","kind":"exec","process":"proc_0123456789ab","session_key":"chat-42","task_id":null,"requested_by":{"uid":1000,"pid":4711,"program":"/usr/bin/agent"},"at":"2026-11-16T03:28:50.123Z","expires_at":"2026-11-16T03:38:50.123Z","why":[{"label":"danger","text":"forced removal"}],"action":{"argv":["/bin/bash","-lc","rm -rf build"],"command":"rm -rf build","cwd":"/home/me/project"},"digest":"c3059bac08a3bbdfde19f03cb026942b7f070083acb3c2cdb5f73ce1bd8cfff6","offers":[{"scope":"once","grant":null}],"decided_by":{"uid":1000,"pid":4712,"program":"/usr/bin/toolctl"},"decided_at":"2026-11-16T03:29:02.000Z","decision":"approve","scope":"once"}}"#;
+    /// List the grants, oldest first.
+    /// What persons allowed for the rest of a session.
+    GrantsList = "grants.list" (approval::GrantsListParams) -> approval::GrantsListResult, [],
+        r#"{"session_key": "chat-42"}"#
+        => r#"{"grants":[{"id":"grant_0123456789ab","session_key":"chat-42","scope":"session","approval":"appr_0123456789ab","owner":{"uid":1000,"pid":4712,"program":"/usr/bin/toolctl"},"covers":{"argv":["make","install"],"cwd":"/home/me/project","profile":"full"},"at":"2026-11-16T03:29:02.000Z","expires_at":null,"uses":3}]}"#;
+    /// Revoke a grant, or all of a session.
+    /// Later uses are stopped. Lists what still runs under them, and kills it with `kill`. Not from inside a job.
+    GrantsRevoke = "grants.revoke" (approval::GrantsRevokeParams) -> approval::GrantsRevokeResult, [NotFound, Denied],
+        r#"{"id": "grant_0123456789ab"}"#
+        => r#"{"revoked":[{"id":"grant_0123456789ab","session_key":"chat-42","scope":"session","approval":"appr_0123456789ab","owner":{"uid":1000,"pid":4712,"program":"/usr/bin/toolctl"},"covers":{"argv":["make","install"],"cwd":"/home/me/project","profile":"full"},"at":"2026-11-16T03:29:02.000Z","expires_at":null,"uses":3}],"running":["proc_0123456789ab"],"killed":[]}"#;
     /// Push events as notifications `events.event`.
     /// Also output, with `output`. Returns the number of the subscription. `x-notifications` of this document describes the messages.
     EventsSubscribe = "events.subscribe" (params::EventsSubscribeParams) -> u64, [NotFound, AmbiguousId, Limit, Unavailable],

@@ -23,6 +23,7 @@ pub enum ErrorKind {
     AlreadyExists,
     Unavailable,
     Conflict,
+    AlreadyDecided,
     Cancelled,
 }
 
@@ -42,7 +43,7 @@ impl ErrorKind {
             ErrorKind::SpawnFailed => -32006,
             ErrorKind::AlreadyExists => -32007,
             ErrorKind::Unavailable => -32008,
-            ErrorKind::Conflict => -32009,
+            ErrorKind::Conflict | ErrorKind::AlreadyDecided => -32009,
             ErrorKind::Cancelled => -32800,
         }
     }
@@ -65,6 +66,7 @@ impl ErrorKind {
             ErrorKind::AlreadyExists => "already_exists",
             ErrorKind::Unavailable => "unavailable",
             ErrorKind::Conflict => "conflict",
+            ErrorKind::AlreadyDecided => "already_decided",
             ErrorKind::Cancelled => "cancelled",
         }
     }
@@ -79,7 +81,7 @@ impl ErrorKind {
                 "a parameter is wrong; data.param names it, data.problem is the message without the name"
             }
             ErrorKind::Internal => "an internal error of toold",
-            ErrorKind::NotFound => "no such process",
+            ErrorKind::NotFound => "no such process, approval or grant",
             ErrorKind::AmbiguousId => "the name or prefix matches more than one process; data.matches lists some",
             ErrorKind::AlreadyExited => "the process has exited; data.process has the details",
             ErrorKind::StdinUnavailable => {
@@ -90,7 +92,10 @@ impl ErrorKind {
             ErrorKind::SpawnFailed => "the program could not start; data has step, errno and path",
             ErrorKind::AlreadyExists => "the name is in use; data.process is the running process",
             ErrorKind::Unavailable => "a feature is not available here; the message has the remedy",
-            ErrorKind::Conflict => "the request_id was used to run something else; data.process is what it started",
+            ErrorKind::Conflict => {
+                "the request_id was used to run something else, and data.process is what it started; or a decision names another digest than data.digest"
+            }
+            ErrorKind::AlreadyDecided => "the approval was decided before; data.approval has who decided, and what",
             ErrorKind::Cancelled => {
                 "the client cancelled the call with `$/cancelRequest`; nothing happened to processes"
             }

@@ -1,6 +1,8 @@
 //! The methods, parameters, results, events and errors that cross toold's socket. No behaviour lives here.
 
 pub mod api;
+pub mod approval;
+mod approval_id;
 mod consumer_start;
 pub mod enum_values;
 pub mod env;

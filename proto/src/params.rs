@@ -1,5 +1,6 @@
 //! The parameters of every method. Unknown names are rejected, so that a typo never passes.
 
+pub use crate::approval::Escalate;
 pub use crate::consumer_start::ConsumerStart;
 pub use crate::env::EnvMode;
 use crate::event::EventType;
@@ -54,6 +55,8 @@ macro_rules! params {
         params!($(#[$doc])* $name { required {} $($fields)* });
     };
 }
+
+pub(crate) use params;
 
 pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
@@ -211,6 +214,10 @@ params!(
         sandbox: Option<SandboxSetting>,
         /// An exit that this call returns is acknowledged for this consumer.
         consumer: Option<String>,
+        /// Ask a person to run it under a wider profile.
+        escalate: Option<Escalate>,
+        /// The time that a person has to decide, if someone must be asked. 0: deny instead of asking. Default: 600000.
+        approval_timeout_ms: Option<u64>,
     }
 );
 

@@ -1,5 +1,6 @@
 //! The description of a process, as every method returns it.
 
+use crate::approval::ApprovalId;
 use crate::fields::FieldSet;
 use crate::id::ProcId;
 use crate::params::{Status, Stream};
@@ -30,6 +31,8 @@ pub enum Reason {
     Lost,
     /// It never ran: a process in `after` did not end well.
     Dependency,
+    /// It never ran: its approval was denied, not given in time, or withdrawn.
+    Denied,
 }
 
 /// The current standard input of a process.
@@ -71,6 +74,9 @@ pub struct PendingOn {
     /// The restart that is due.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restart: Option<RestartDue>,
+    /// The approval that a person has not given yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<ApprovalId>,
 }
 
 /// The time of a restart.
@@ -230,6 +236,12 @@ pub struct Process {
     /// The previous run, if this is a restart.
     #[serde(default)]
     pub restart_of: Option<ProcId>,
+    /// The approval that it waits for, or that let it start or not.
+    #[serde(default)]
+    pub approval: Option<ApprovalId>,
+    /// The process that failed in its sandbox, if this one is its approved retry.
+    #[serde(default)]
+    pub retry_of: Option<ProcId>,
     /// Damage found in its files: what cannot be read, or is not known any more. Null: none was found.
     #[serde(default)]
     pub damaged: Option<Vec<String>>,
@@ -252,7 +264,13 @@ pub fn is_failure(reason: Option<Reason>, exit_code: Option<i32>) -> bool {
         None | Some(Reason::Killed) => false,
         Some(Reason::Exited) => exit_code != Some(0),
         Some(
-            Reason::Signaled | Reason::Timeout | Reason::Oom | Reason::FailedStart | Reason::Lost | Reason::Dependency,
+            Reason::Signaled
+            | Reason::Timeout
+            | Reason::Oom
+            | Reason::FailedStart
+            | Reason::Lost
+            | Reason::Dependency
+            | Reason::Denied,
         ) => true,
     }
 }

@@ -2,6 +2,7 @@
 // A test that unwraps a None has failed, and the panic names the line: there is no caller to return an error to.
 #![allow(clippy::unwrap_used)]
 
+mod approvals;
 mod cancel;
 mod case_run;
 mod check;
@@ -40,6 +41,7 @@ fn every_pause_point_in_the_daemon_has_a_crash_case() {
     let mut covered: BTreeSet<String> = matrix::all().iter().map(|case| case.point.name.to_string()).collect();
     covered.insert(discard::POINT.to_string());
     covered.insert(cancel::POINT.to_string());
+    covered.extend(approvals::POINTS.iter().map(ToString::to_string));
     covered.extend(queue::POINTS.iter().map(ToString::to_string));
     covered.extend(requests::POINTS.iter().map(ToString::to_string));
     covered.extend(restart::POINTS.iter().chain(&restart::POLICY_POINTS).map(ToString::to_string));

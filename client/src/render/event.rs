@@ -3,11 +3,12 @@
 use super::table::MAX_COLUMN_WIDTH;
 use super::text::{columns, count, cut, escape_control, first_line, last_line, pad, size};
 use super::time::elapsed;
-use super::{Style, Tint, status};
+use super::{Style, Tint, approval, status};
 use crate::error_text;
 use serde_json::{Map, Value};
+use toold_proto::approval::ApprovalState;
 use toold_proto::event::{
-    COMMON_FIELDS, Completion, EventBody, Exited, Lagged, LaggedOf, NeedsInput, Outcome, WatchMatch,
+    ApprovalDecided, COMMON_FIELDS, Completion, EventBody, Exited, Lagged, LaggedOf, NeedsInput, Outcome, WatchMatch,
 };
 use toold_proto::params::{Status, Stream};
 use toold_proto::process::Reason;
@@ -78,9 +79,16 @@ fn tint(body: &EventBody) -> Tint {
         | EventBody::RestartGaveUp(_)
         | EventBody::InsideRefused(_)
         | EventBody::Lagged(_) => Tint::Bad,
-        EventBody::WatchMatch(_) | EventBody::NeedsInput(_) => Tint::Heading,
+        EventBody::WatchMatch(_) | EventBody::NeedsInput(_) | EventBody::ApprovalRequested(_) => Tint::Heading,
+        EventBody::ApprovalDecided(ApprovalDecided { state, .. }) => {
+            if *state == ApprovalState::Approved {
+                Tint::Good
+            } else {
+                Tint::Bad
+            }
+        }
         EventBody::Closed(_) | EventBody::Output(_) => Tint::Faint,
-        EventBody::WatchOverflowReleased(_) => Tint::None,
+        EventBody::WatchOverflowReleased(_) | EventBody::GrantAdded(_) | EventBody::GrantRevoked(_) => Tint::None,
     }
 }
 
@@ -106,6 +114,21 @@ fn summary(body: &EventBody) -> String {
         EventBody::NeedsInput(event) => needs_input(event),
         EventBody::RestartGaveUp(event) => event.message.clone(),
         EventBody::InsideRefused(event) => format!("{} by {} (pid {})", event.what, event.program, event.pid),
+        EventBody::ApprovalRequested(event) => {
+            let why = event.why.iter().map(|why| why.text.as_str()).collect::<Vec<_>>().join("; ");
+            format!("{}: {} ({why})", event.approval, event.command)
+        }
+        EventBody::ApprovalDecided(event) => {
+            let by = approval::decided_by(&event.decided_by);
+            let message = event.message.as_ref().map(|text| format!(": {text}")).unwrap_or_default();
+            format!("{} {} by {by}{message}", event.approval, approval::state(event.state))
+        }
+        EventBody::GrantAdded(event) => {
+            format!("{} by {}: {}", event.grant, approval::caller(&event.owner), approval::covers(&event.covers))
+        }
+        EventBody::GrantRevoked(event) => {
+            format!("{} by {} after {}", event.grant, approval::caller(&event.revoked_by), count(event.uses, "use"))
+        }
         EventBody::Output(event) => {
             format!("{}: {}", stream(event.stream), event.data.trim_end_matches(['\n', '\r']))
         }

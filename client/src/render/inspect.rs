@@ -94,7 +94,7 @@ fn state(process: &Process, time: &TimeContext<'_>) -> Vec<Fact> {
             facts
                 .push(("State", format!("{}{exit} {}{}", status::state(process), since(end), status::remark(process))));
             let has_run = match process.reason {
-                Some(Reason::FailedStart | Reason::Dependency) => false,
+                Some(Reason::FailedStart | Reason::Dependency | Reason::Denied) => false,
                 Some(Reason::Killed) => process.pid.is_some(),
                 _ => true,
             };

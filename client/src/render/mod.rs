@@ -1,5 +1,6 @@
 //! Rendering of results for people. Pure: values in, text out; no descriptor, no clock.
 
+pub mod approval;
 pub mod event;
 pub mod info;
 pub mod inspect;

@@ -42,6 +42,7 @@ fn describe_status(process: &Process) -> String {
             Some(Reason::FailedStart) => "failed_start".into(),
             Some(Reason::Lost) => "lost".into(),
             Some(Reason::Dependency) => "dependency".into(),
+            Some(Reason::Denied) => "denied".into(),
         },
     }
 }
@@ -52,6 +53,7 @@ pub fn waits_for(process: &Process) -> Option<String> {
     let ids =
         |ids: &Vec<ProcId>| format!("the end of {}", ids.iter().map(ProcId::to_string).collect::<Vec<_>>().join(", "));
     let all = [
+        pending.approval.map(|id| format!("approval {id}")),
         pending.after.as_ref().map(ids),
         pending.restart.as_ref().map(|restart| format!("its restart at {}", escape_control(&restart.at))),
         pending.queue.as_ref().map(|queue| format!("a slot of queue {}", escape_control(queue))),
@@ -111,6 +113,7 @@ pub fn unusual_exit(process: &Process, exec: &params::ExecParams) -> Option<Stri
         }
         Reason::Lost => Some(format!("{id} is lost: {}", lost_cause(process))),
         Reason::Dependency => Some(format!("{id} did not start: a process that it waited for did not end well")),
+        Reason::Denied => Some(format!("{id} did not start: it was not approved")),
     }
 }
 
@@ -149,6 +152,7 @@ pub fn reason(reason: Reason) -> &'static str {
         Reason::FailedStart => "failed_start",
         Reason::Lost => "lost",
         Reason::Dependency => "dependency",
+        Reason::Denied => "denied",
     }
 }
 

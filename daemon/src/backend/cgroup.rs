@@ -111,6 +111,12 @@ impl RequestedLimits {
         RequestedLimits { limits: [l.memory_bytes, l.cpu_percent, l.pids, l.output_bytes, l.idle_ms], required }
     }
 
+    /// Returns the limits as the request has them.
+    pub fn limits(&self) -> Limits {
+        let [memory_bytes, cpu_percent, pids, output_bytes, idle_ms] = self.limits;
+        Limits { memory_bytes, cpu_percent, pids, output_bytes, idle_ms }
+    }
+
     /// Creates the groups. The process enters them itself, before it executes its program.
     pub fn enforce(&self, id: ProcId, owner: GroupOwner, kept: u64) -> Enforced {
         let mut done = Enforced::default();

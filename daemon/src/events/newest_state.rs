@@ -17,7 +17,8 @@ impl Journal {
             while let Some(step) = reader.next(above)? {
                 let ReadStep::Record { record, .. } = step else { continue };
                 above = record.header.seq;
-                if record.header.process == process {
+                // An event about a process that is not its own has no state.
+                if record.header.process == process && !record.state.is_empty() {
                     newest = Some((above, record.state.to_vec()));
                 }
             }

@@ -125,7 +125,36 @@ pub async fn wait_for_many(
             }
         }
     };
-    timeout(max, wait).await.ok().transpose()
+    if procs.iter().all(|proc| !proc.published_state().asking) {
+        return timeout(max, wait).await.ok().transpose();
+    }
+    tokio::select! {
+        biased;
+        reached = wait => reached.map(Some),
+        () = expire(procs, max) => Ok(None),
+    }
+}
+
+/// Returns when this time has passed, without the time in which every process that has not ended waits for an approval.
+async fn expire(procs: &[Arc<Proc>], mut left: Duration) {
+    let part = |state: &State| (state.has_ended(), state.asking);
+    loop {
+        let mut counts = false;
+        let changes = procs.iter().map(|proc| {
+            let before = part(&proc.published_state());
+            counts |= before == (false, false);
+            let proc = proc.clone();
+            async move { drop(proc.subscribe().wait_for(|state| part(state) != before).await) }.boxed()
+        });
+        let (changed, began) = (select_all(changes.collect::<Vec<_>>()), Instant::now());
+        if !counts {
+            changed.await;
+        } else if timeout(left, changed).await.is_err() {
+            return;
+        } else {
+            left = left.saturating_sub(began.elapsed());
+        }
+    }
 }
 
 /// Waits until one process meets the condition, or exits.

@@ -8,7 +8,7 @@ use crate::clock::wall_ms;
 use futures_util::future::join_all;
 use std::sync::Arc;
 use std::time::Duration;
-use toold_format::slots::Exit;
+use toold_format::slots::{Cause, Exit};
 use toold_proto::results::{KillStatus, Killed};
 
 /// Default time between SIGTERM and SIGKILL.
@@ -50,7 +50,9 @@ pub async fn kill_trees(procs: Vec<Arc<Proc>>, kill: Kill) -> Vec<Killed> {
 
 /// Ends a process that waits for its turn: nothing has to be signalled.
 async fn kill_pending(proc: &Arc<Proc>, launch: Box<PendingLaunch>, kill: Kill) -> Killed {
-    let exit = Exit { by_uid: kill.uid, by_pid: kill.pid, ..never_ran(kill.cause, wall_ms()) };
+    // Who ends one that waits for an approval withdraws that.
+    let cause = if proc.published_state().asking { Cause::Denied } else { kill.cause };
+    let exit = Exit { by_uid: kill.uid, by_pid: kill.pid, ..never_ran(cause, wall_ms()) };
     proc.end_pending(launch, PendingEnd::Canceled(exit)).await;
     let outcome = view::outcome(&proc.spec, &proc.published_state());
     Killed {

@@ -115,6 +115,19 @@ impl Proc {
         receive
     }
 
+    /// Publishes that its approval was given: it waits for its turn from now on.
+    pub fn approve_pending(&self, launch: Box<PendingLaunch>) {
+        let mut state = self.published_state();
+        state.step(&Update::Approved);
+        self.publish_state(state);
+        self.offer_pending(*launch);
+    }
+
+    /// Waits until it does not wait for an approval any more.
+    pub async fn answered(&self) {
+        let _ = self.subscribe().wait_for(|state| !state.asking).await;
+    }
+
     /// Publishes that its turn has come. Returns the inbox for the task: commands that come from now on wait there.
     pub fn begin_launch(&self) -> mpsc::Receiver<Command> {
         if let Some(pending) = &self.pending {
@@ -171,7 +184,8 @@ impl Proc {
         after.extend(spec.replaces.filter(|_| self.is_held()));
         let after = Some(after).filter(|after| !after.is_empty());
         let restart = spec.restart_at_ms.map(|at| RestartDue { at: rfc3339(at) });
-        Some(PendingOn { queue: spec.queue.clone(), after, restart })
+        let approval = spec.approval.filter(|_| state.asking);
+        Some(PendingOn { queue: spec.queue.clone(), after, restart, approval })
     }
 
     /// Returns the time of the start, or of the call as long as there is none, in milliseconds since 1970.

@@ -40,7 +40,9 @@ impl Proc {
             Phase::Failed { .. } if self.restarts() == 0 || state.is_canceled() => EndKind::Wanted,
             Phase::Failed { .. } => EndKind::Failed,
             Phase::Exited { exit, .. } => match exit.cause {
-                Cause::Client | Cause::SessionEnd | Cause::Shutdown | Cause::Dependency => EndKind::Wanted,
+                Cause::Client | Cause::SessionEnd | Cause::Shutdown | Cause::Dependency | Cause::Denied => {
+                    EndKind::Wanted
+                }
                 Cause::Itself | Cause::Timeout | Cause::Idle if exit.wait_status == 0 => EndKind::Well,
                 Cause::Itself | Cause::Timeout | Cause::Idle => EndKind::Failed,
             },

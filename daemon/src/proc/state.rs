@@ -81,11 +81,15 @@ pub struct State {
     pub detached: bool,
     /// The shim died, and processes of its tree that left the session could not be looked for.
     pub tree_unknown: bool,
+    /// It waits for an approval, before it waits for its turn.
+    pub asking: bool,
 }
 
 /// A change that the shim, the record or the task reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Update {
+    /// Its approval was given: it waits for its turn.
+    Approved,
     /// Its turn has come.
     Launching,
     /// It ended while it waited for its turn.
@@ -135,12 +139,13 @@ impl State {
             closed: false,
             detached: false,
             tree_unknown: false,
+            asking: false,
         }
     }
 
-    /// Returns the state of a process that waits for its turn.
-    pub fn pending(progress: Progress) -> State {
-        State { phase: Phase::Pending, ..State::new(progress) }
+    /// Returns the state of a process that waits for its turn. `asking`: and before that for an approval.
+    pub fn pending(progress: Progress, asking: bool) -> State {
+        State { phase: Phase::Pending, asking, ..State::new(progress) }
     }
 
     /// Returns the state that a record describes.
@@ -223,20 +228,24 @@ impl State {
                 self.ticks = ticks;
                 self.detached = false;
             }
+            Update::Approved => self.asking = false,
             Update::Launching => {
                 if self.phase == Phase::Pending {
                     self.phase = Phase::Starting;
+                    self.asking = false;
                 }
             }
             Update::Canceled(exit) => {
                 if self.phase == Phase::Pending {
                     self.phase = Phase::Exited { exit, gone: true };
+                    self.asking = false;
                     self.closed = true;
                 }
             }
             Update::Failed { step, errno, at_ms } => {
                 if matches!(self.phase, Phase::Pending | Phase::Starting) {
                     self.phase = Phase::Failed { step, errno, at_ms };
+                    self.asking = false;
                     self.closed = true;
                 }
             }
@@ -382,7 +391,7 @@ pub mod tests {
 
     #[test]
     fn the_end_of_a_pending_process_reads_back_from_its_launch_slot() {
-        for cause in [Cause::Client, Cause::SessionEnd, Cause::Shutdown, Cause::Dependency] {
+        for cause in [Cause::Client, Cause::SessionEnd, Cause::Shutdown, Cause::Dependency, Cause::Denied] {
             let end = Exit { by_uid: u32::MAX, by_pid: 77, ..never_ran(cause, 9) };
             assert_eq!(canceled_exit(&canceled_launch(&end)), end);
         }
@@ -390,11 +399,12 @@ pub mod tests {
 
     #[test]
     fn only_a_process_that_still_waits_is_canceled() {
-        let mut state = State::pending(progress(0));
-        assert!(!state.has_ended() && !state.is_final());
+        let mut state = State::pending(progress(0), true);
+        assert!(!state.has_ended() && !state.is_final() && state.asking);
         let end = Update::Canceled(never_ran(Cause::Client, 9));
         let mut canceled = state;
-        assert!(canceled.step(&end) && canceled.is_final() && canceled.closed);
+        assert!(canceled.step(&end) && canceled.is_final() && canceled.closed && !canceled.asking);
+        assert!(state.step(&Update::Approved) && state.phase == Phase::Pending && !state.asking);
         assert!(state.step(&Update::Launching) && state.phase == Phase::Starting);
         assert!(!state.step(&end), "its turn had come");
     }

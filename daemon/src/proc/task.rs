@@ -309,7 +309,12 @@ impl Task {
             Update::Lost { wait_status, .. } => warn!(%id, ?wait_status, "lost: the shim died"),
             Update::Unreachable => warn!(%id, why = self.proc.unreachable(), "the shim lives but does not answer"),
             Update::TreeUnknown => warn!(%id, "processes that left the session of the program may be alive"),
-            Update::Launching | Update::Canceled(_) | Update::Output(_) | Update::Closed(_) | Update::Gone => {
+            Update::Approved
+            | Update::Launching
+            | Update::Canceled(_)
+            | Update::Output(_)
+            | Update::Closed(_)
+            | Update::Gone => {
                 debug!(%id, ?update, "update");
             }
         }

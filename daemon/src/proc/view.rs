@@ -69,6 +69,7 @@ fn reason(exit: &Exit) -> Reason {
         _ if exit.oom => Reason::Oom,
         Cause::Client | Cause::SessionEnd | Cause::Shutdown => Reason::Killed,
         Cause::Dependency => Reason::Dependency,
+        Cause::Denied => Reason::Denied,
         Cause::Timeout | Cause::Idle => Reason::Timeout,
         Cause::Itself if libc::WIFSIGNALED(exit.wait_status) => Reason::Signaled,
         Cause::Itself => Reason::Exited,
@@ -79,7 +80,9 @@ fn killed_by(exit: &Exit) -> Option<String> {
     let caller = format!("uid {} pid {}", exit.by_uid, exit.by_pid);
     match exit.cause {
         Cause::Itself | Cause::Dependency => None,
-        Cause::Client => Some(format!("client {caller}")),
+        // The approval has the one who denied it; a kill withdrew it.
+        Cause::Denied if exit.by_pid == 0 => None,
+        Cause::Client | Cause::Denied => Some(format!("client {caller}")),
         Cause::SessionEnd => Some(format!("session.end by {caller}")),
         Cause::Shutdown => Some(format!("daemon.shutdown by {caller}")),
         Cause::Timeout => Some("timeout_ms".into()),
@@ -344,6 +347,8 @@ impl Proc {
             unreachable: if state.detached { self.unreachable() } else { None },
             request_id: spec.request_id.clone(),
             restart_of: spec.restart.as_ref().and_then(|restart| restart.of),
+            approval: spec.policy.as_ref().and_then(|policy| policy.approval),
+            retry_of: spec.policy.as_ref().and_then(|policy| policy.retry_of),
             damaged: Some(self.damage()).filter(|damage| !damage.is_empty()),
             cut: None,
         }

@@ -11,7 +11,8 @@ use crate::proc::pending::{PendingEnd, PendingLaunch};
 use crate::proc::readers::Reader;
 use crate::proc::state::{Phase, State, never_ran};
 use crate::proc::{Proc, view};
-use crate::spec::{self, SpawnRequest};
+use crate::spec::{self, AskError, SpawnRequest};
+use crate::store::pending::PendingSpec;
 use crate::store::record::Record;
 use futures_util::future::join_all;
 use std::collections::HashMap;
@@ -58,8 +59,11 @@ impl Registry {
 
     /// Records a process that waits for its turn, and does not look whether that has come: `schedule` does.
     pub async fn create_pending(self: &Arc<Self>, request: SpawnRequest) -> Result<Arc<Proc>, SpawnError> {
-        let SpawnRequest { mut spec, env, wanted, patterns, after, .. } = request;
-        let mut pending = spec.pending.take().unwrap_or_default();
+        let SpawnRequest { mut spec, env, wanted, patterns, after, ask, .. } = request;
+        let mut pending = spec.pending.take().unwrap_or_else(|| {
+            let (env_mode, limits) = (spec.env_mode, wanted.limits());
+            Box::new(PendingSpec { env_mode, limits, ..PendingSpec::default() })
+        });
         let limit = self.config.max_pending;
         // A restart follows a process that ran, so their number is bounded by `max_running`.
         let is_restart = pending.is_restart();
@@ -74,13 +78,33 @@ impl Registry {
         }
         let (after, is_blocked) = (pending.after.clone(), !pending.after.is_empty() || is_restart);
         let (is_held, env) = (pending.replaces.is_some(), pending.restart_at_ms.is_none().then_some(env));
-        spec.pending = Some(pending);
         self.begin_await(&after).map_err(SpawnError::After)?;
+        if let Some(ask) = &ask {
+            let asked = async {
+                spec.id = ProcId::from_bits(getrandom::u64().map_err(AskError::Random)?);
+                ask.record(spec.id).await
+            };
+            match asked.await {
+                Ok(id) => {
+                    pending.approval = Some(id);
+                    spec.policy.get_or_insert_default().approval = Some(id);
+                }
+                Err(e) => {
+                    self.end_await(&after);
+                    return Err(SpawnError::Ask(e));
+                }
+            }
+        }
+        let asking = pending.approval;
+        spec.pending = Some(pending);
         let prepared = self.dir_pool.take_or_prepare().await;
         let created = match self.create_record(spec, &wanted, patterns, prepared) {
             Ok(created) => created,
             Err(e) => {
                 self.end_await(&after);
+                if let Some((ask, id)) = ask.zip(asking) {
+                    ask.discard(id).await;
+                }
                 return Err(e);
             }
         };
@@ -95,9 +119,30 @@ impl Registry {
         proc.close_inbox();
         proc.offer_pending(PendingLaunch { env, nonce, locked: None, after, is_held });
         self.supervise(&proc);
-        self.scheduler().add(proc.clone(), is_blocked);
-        self.pended.notify_one();
+        // One that waits for an approval has no turn yet.
+        if asking.is_none() {
+            self.scheduler().add(proc.clone(), is_blocked);
+            self.pended.notify_one();
+        }
         Ok(proc)
+    }
+
+    /// Lets a process wait for its turn whose approval was given, by the owner of its launch. One whose environment values were in
+    /// the memory of a daemon that died does not start.
+    pub async fn start_approved(self: &Arc<Self>, proc: &Arc<Proc>, launch: Box<PendingLaunch>) {
+        if launch.locked.is_some() && needs_lost_environment(proc) {
+            proc.end_pending(launch, PendingEnd::EnvironmentLost).await;
+            return;
+        }
+        proc.approve_pending(launch);
+        self.scheduler().add(proc.clone(), true);
+        self.schedule();
+        self.pended.notify_one();
+    }
+
+    /// Ends a process whose approval was not given, by the owner of its launch.
+    pub async fn end_unapproved(&self, proc: &Arc<Proc>, launch: Box<PendingLaunch>) {
+        proc.end_pending(launch, PendingEnd::Canceled(never_ran(Cause::Denied, wall_ms()))).await;
     }
 
     /// Keeps these processes from being forgotten. Fails, and changes nothing, if one is forgotten already.
@@ -316,7 +361,7 @@ impl Registry {
         let (env, after) = (env.filter(|_| !is_restart), spec.after.clone());
         let is_held = spec.replaces.is_some();
         proc.offer_pending(PendingLaunch { env, nonce, locked: Some(locked), after, is_held });
-        if has_env {
+        if has_env && spec.approval.is_none() {
             self.scheduler().add(proc.clone(), true);
         }
         self.pended.notify_one();
@@ -326,9 +371,9 @@ impl Registry {
     pub(super) async fn end_without_environment(&self) {
         let mut lost = self.newest_first();
         lost.retain(|proc| {
-            let is_pending = proc.published_state().phase == Phase::Pending;
-            is_pending
-                && proc.spec.pending.as_ref().is_some_and(|pending| pending.env_mode.is_none() && !pending.is_restart())
+            let state = proc.published_state();
+            // One that waits for an approval waits on: a person may still deny it.
+            state.phase == Phase::Pending && !state.asking && needs_lost_environment(proc)
         });
         let ends = lost.into_iter().filter_map(|proc| {
             // One that this daemon recorded has its values: only an adopted one has the lock.
@@ -342,4 +387,10 @@ impl Registry {
 /// Returns true if a program runs or has ended, or its start has failed.
 pub(super) fn has_launched(state: &State) -> bool {
     !matches!(state.phase, Phase::Pending | Phase::Starting)
+}
+
+/// Returns true if the environment of a pending process is only in the memory of the daemon that recorded it.
+fn needs_lost_environment(proc: &Proc) -> bool {
+    let pending = proc.spec.pending.as_ref();
+    pending.is_some_and(|pending| pending.env_mode.is_none() && !pending.is_restart())
 }

@@ -159,7 +159,10 @@ fn read(dir: &Path, has_events: bool, checks: &StartChecks) -> io::Result<Scanne
         let _ = record.note_damage(facts.damaged.or(facts.repaired));
     }
     let state = match lock {
-        LockOwner::Daemon if waits => with_size(State::pending(facts.progress.unwrap_or_default()), &spec),
+        LockOwner::Daemon if waits => {
+            let asking = spec.pending.as_ref().is_some_and(|pending| pending.approval.is_some());
+            with_size(State::pending(facts.progress.unwrap_or_default(), asking), &spec)
+        }
         LockOwner::Daemon => resolve(dir, &record, &facts, &spec)?,
         LockOwner::Shim => with_size(with_counts(State::from_facts(&facts), dir, &facts), &spec),
     };

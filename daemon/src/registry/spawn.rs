@@ -14,7 +14,7 @@ use crate::proc::state::{Phase, State, Update};
 use crate::proc::task::{Task, TaskStart};
 use crate::proc::{Proc, monitors, tree};
 use crate::sandbox::SandboxError;
-use crate::spec::SpawnRequest;
+use crate::spec::{AskError, SpawnRequest};
 use crate::store::dir_pool::PreparedDir;
 use crate::store::record::{self, NewRecord, Record, Spec};
 use crate::watch::Patterns;
@@ -64,6 +64,10 @@ pub struct Spawned {
 pub enum SpawnError {
     /// This many processes wait already.
     TooManyPending { limit: u64 },
+    /// A person must be asked, and the question was not recorded.
+    Ask(AskError),
+    /// A person must be asked before a process may replace a running one.
+    AskToReplace,
     /// A process in `after` is not there.
     After(FindError),
     /// `max_running` processes run already.
@@ -109,6 +113,8 @@ impl Registry {
         let new = |proc| Spawned { proc, existing: false };
         let name = match (&request.spec.name, policy.if_running) {
             (None, _) | (_, IfRunning::Error) => return self.spawn_new(request).await.map(new),
+            // The running one would be killed before a person has answered.
+            (Some(_), IfRunning::Restart) if request.ask.is_some() => return Err(SpawnError::AskToReplace),
             (Some(name), IfRunning::Return | IfRunning::Restart) => name.clone(),
         };
         let _guard = self.names.lock(&name).await;
@@ -181,7 +187,7 @@ pub(super) struct Created {
 
 impl Registry {
     async fn spawn_new(self: &Arc<Self>, request: SpawnRequest) -> Result<Reader, SpawnError> {
-        if request.spec.pending.is_some() {
+        if request.spec.pending.is_some() || request.ask.is_some() {
             return self.spawn_pending(request).await;
         }
         let slot = self.take_slot()?;
@@ -229,7 +235,10 @@ impl Registry {
         let mut random = [0u8; 24];
         getrandom::fill(&mut random).map_err(SpawnError::Random)?;
         let nonce: [u8; 16] = std::array::from_fn(|at| random[at]);
-        spec.id = ProcId::from_bits(u64::from_be_bytes(std::array::from_fn(|at| random[16 + at])));
+        // A question names its process before there is a record of it.
+        if spec.id.bits() == 0 {
+            spec.id = ProcId::from_bits(u64::from_be_bytes(std::array::from_fn(|at| random[16 + at])));
+        }
         let (rows, cols) = spec.pty.map_or((0, 0), |size| (size.rows as u16, size.cols as u16));
         let progress = Progress { rows, cols, ..Progress::default() };
         let owner = cgroup::GroupOwner::new(&self.procs_dir);
@@ -243,8 +252,10 @@ impl Registry {
         spec.cgroups = enforced.dirs;
         let cgroups = spec.cgroups.clone();
         let dir = self.procs_dir.join(spec.id.to_string());
-        let is_pending = spec.pending.is_some();
-        let state = if is_pending { State::pending(progress) } else { State::new(progress) };
+        let state = match &spec.pending {
+            Some(pending) => State::pending(progress, pending.approval.is_some()),
+            None => State::new(progress),
+        };
         let checkpoint = Checkpoint::default();
         let (proc, inbox) =
             Proc::new(ProcInit { spec, dir, state, checkpoint, sink: self.sink.clone(), patterns, damage: Vec::new() });

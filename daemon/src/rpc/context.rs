@@ -1,6 +1,7 @@
 //! The state that every verb works on.
 
 use super::error::find_error;
+use crate::approvals::Approvals;
 use crate::events::{Consumers, Journal};
 use crate::proc::Proc;
 use crate::registry::Registry;
@@ -21,6 +22,7 @@ pub struct Paths {
 
 pub struct Daemon {
     pub registry: Arc<Registry>,
+    pub approvals: Arc<Approvals>,
     pub journal: Arc<Journal>,
     pub consumers: Arc<Consumers>,
     pub paths: Paths,

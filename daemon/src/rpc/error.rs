@@ -1,5 +1,6 @@
 //! Maps the typed errors of the layers below to error answers.
 
+use crate::approvals::ExecError;
 use crate::backend::process_limit;
 use crate::clock::wall_ms;
 use crate::proc::handle::NoReply;
@@ -8,8 +9,9 @@ use crate::proc::screen::{MAX_CELLS, ScreenError};
 use crate::proc::stdin::StdinError;
 use crate::proc::{Proc, view};
 use crate::registry::{FindError, SetAside, SpawnError};
-use crate::spec::{InvalidParam, Problem, SpecError};
+use crate::spec::{AskError, InvalidParam, Problem, SpecError};
 use toold_format::step;
+use toold_proto::approval::{Approval, ApprovalState};
 use toold_proto::process::{Failure, LimitReport};
 use toold_proto::pty::PtySize;
 use toold_proto::{ErrorKind, ProcId, RpcError};
@@ -46,6 +48,19 @@ impl From<SpawnError> for RpcError {
                 "max_pending",
                 format!("{limit} processes wait already; wait for some, or raise the limit"),
             ),
+            SpawnError::Ask(AskError::TooMany { limit }) => {
+                let message = format!("{limit} questions of this session wait already; decide or withdraw some");
+                RpcError::limit("policy.max_pending", message)
+            }
+            SpawnError::Ask(AskError::Store { path, source }) => {
+                let message = format!("record the question in {}: {source}; nothing was started", path.display());
+                RpcError::new(ErrorKind::Internal, message)
+            }
+            SpawnError::Ask(AskError::Random(e)) => RpcError::new(ErrorKind::Internal, format!("no random bytes: {e}")),
+            SpawnError::AskToReplace => {
+                let problem = "`restart` would kill the running process before a person has answered; kill it first";
+                RpcError::param("if_running", problem)
+            }
             SpawnError::After(error) => find_error("after", error),
             SpawnError::TooManyRunning { limit } => {
                 let message = format!("{limit} processes run already; kill or wait for some, or raise the limit");
@@ -244,6 +259,35 @@ pub fn already_exited(proc: &Proc) -> RpcError {
         .with("exit_code", code)
         .with("signal", signal)
         .with("process", serde_json::to_value(process).unwrap_or_default())
+}
+
+impl From<ExecError> for RpcError {
+    fn from(error: ExecError) -> RpcError {
+        match error {
+            ExecError::Spawn(error) => error.into(),
+            ExecError::NotAsked { reason, message } => RpcError::new(ErrorKind::Denied, message).with("reason", reason),
+        }
+    }
+}
+
+/// Builds the error for a process that was not approved.
+pub fn denied(proc: &Proc, approval: Option<&Approval>) -> RpcError {
+    let id = proc.spec.id;
+    let (reason, what) = match approval.map(|approval| approval.state) {
+        Some(ApprovalState::Timeout) => ("timeout", "was not approved in time"),
+        Some(ApprovalState::Withdrawn) => ("withdrawn", "was not approved: the question was withdrawn"),
+        Some(ApprovalState::Aborted) => ("aborted", "was denied, with the rest of its task"),
+        Some(ApprovalState::Denied | ApprovalState::Pending | ApprovalState::Approved) | None => {
+            ("denied", "was denied")
+        }
+    };
+    let message = approval.and_then(|approval| approval.message.clone());
+    let text = message.as_ref().map_or_else(String::new, |message| format!(": {message}"));
+    RpcError::new(ErrorKind::Denied, format!("{id} {what}{text}; it did not run"))
+        .with("reason", reason)
+        .with("approval", proc.spec.policy.as_ref().and_then(|policy| policy.approval).map(|id| id.to_string()))
+        .with("message", message)
+        .with("process", process(proc))
 }
 
 /// Fails if the process has ended.

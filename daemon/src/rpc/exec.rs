@@ -1,22 +1,27 @@
 //! `exec`.
 
 use super::context::Daemon;
+use super::error::denied;
 use super::events::{consumer, exit_receipt};
 use super::poll::remember_exit;
 use super::process_response::ProcessResponse;
 use super::text_form::{tail_lines, text_form};
 use super::wire::{Peer, cancel};
+use crate::approvals::{NeedsApproval, caller};
 use crate::clock::wall_ms;
 use crate::proc::condition::Readiness;
 use crate::proc::hold::Claim;
 use crate::proc::output::{FittedOutput, read_fitted};
 use crate::proc::state::State;
+use crate::proc::view;
 use crate::registry::{NamePolicy, Spawned};
 use crate::spec;
 use std::sync::Arc;
 use std::time::Duration;
 use toold_proto::fields::FieldSet;
 use toold_proto::params::{Ansi, Encoding};
+use toold_proto::process::Reason;
+use toold_proto::sandbox::SandboxSetting;
 use toold_proto::{RpcError, params, results};
 
 /// The output in an answer, in tokens, if the call has no `max_output_tokens`.
@@ -38,18 +43,25 @@ pub async fn exec(
     }
     let readiness = Readiness::from_call(&call, config.max_wait_ms)?;
     let mut request = spec::build(&call, config)?;
-    daemon.registry.confine(&mut request, call.sandbox.as_ref(), None)?;
+    let needs = NeedsApproval::escalation(&call, config)?;
+    let escalated = call.escalate.as_ref().map(|escalate| SandboxSetting::Name(escalate.to.clone()));
+    daemon.registry.confine(&mut request, escalated.as_ref().or(call.sandbox.as_ref()), None)?;
     // The launch has the values now; this call may wait for long.
     (call.env, call.env_base64) = Default::default();
     let consumer = consumer(&daemon, call.consumer.as_deref())?;
     let policy = NamePolicy { if_running: call.if_running, uid: peer.uid, pid: peer.pid };
-    let Spawned { proc, existing } = daemon.registry.spawn(request, policy).await?;
+    let by = || caller(peer.uid, peer.pid);
+    let Spawned { proc, existing } = daemon.approvals.exec(&call, request, policy, needs, by).await?;
     if call.hold {
         // The same request again, after a lost connection: the process is this client's own.
         let is_own = !existing || (call.request_id.is_some() && call.request_id == proc.spec.request_id);
         peer.holds.take(peer.connection, &proc, 0, if is_own { Claim::Own } else { Claim::IfFree });
     }
     let wait = async {
+        if proc.published_state().asking && (readiness.is_some() || call.yield_ms > 0) {
+            // The time of an approval is not counted.
+            proc.answered().await;
+        }
         if let Some(readiness) = readiness {
             return Box::pin(readiness.wait(&proc)).await.map(Some);
         }
@@ -68,6 +80,10 @@ pub async fn exec(
         () = cancel::requested() => return Err(cancel::cancelled().with("id", proc.spec.id.to_string())),
     };
     let state = proc.state();
+    if view::outcome(&proc.spec, &state).reason == Some(Reason::Denied) {
+        let approval = proc.spec.policy.as_ref().and_then(|policy| policy.approval);
+        return Err(denied(&proc, approval.and_then(|id| daemon.approvals.get(id)).as_ref()));
+    }
     remember_exit(&peer, &proc, &state);
     let max_tokens = call.max_output_tokens.unwrap_or(DEFAULT_OUTPUT_TOKENS).min(MAX_OUTPUT_TOKENS);
     let FittedOutput { output, next, truncated, gap } = read_fitted(&proc, &state, max_tokens, tail_lines, form)?;

@@ -1,5 +1,6 @@
 //! Maps the wire to calls and back: framings and dispatch in `wire`, and a file per verb. No decisions are made here.
 
+mod approvals;
 mod close;
 pub mod context;
 mod discover;
@@ -66,6 +67,11 @@ pub fn module(daemon: Arc<Daemon>) -> RpcModule<Daemon> {
     register::<api::SessionEnd, _, _, _>(&mut m, &daemon, session::end);
     register::<api::QueuesList, _, _, _>(&mut m, &daemon, queues::list);
     register::<api::QueuesSet, _, _, _>(&mut m, &daemon, queues::set);
+    register::<api::ApprovalsList, _, _, _>(&mut m, &daemon, approvals::list);
+    register::<api::ApprovalsGet, _, _, _>(&mut m, &daemon, approvals::get);
+    register::<api::ApprovalsDecide, _, _, _>(&mut m, &daemon, approvals::decide);
+    register::<api::GrantsList, _, _, _>(&mut m, &daemon, approvals::list_grants);
+    register::<api::GrantsRevoke, _, _, _>(&mut m, &daemon, approvals::revoke);
     register_like::<api::EventsNext, _, _, _, _>(&mut m, &daemon, |call, daemon, peer| {
         call_on_disk(events::next::next(call, daemon, peer))
     });

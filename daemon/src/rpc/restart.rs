@@ -21,6 +21,7 @@ pub async fn restart(
     let has_env = call.env.is_some() || call.env_base64.is_some();
     let given = spec::given(&call.env.unwrap_or_default(), &call.env_base64.unwrap_or_default())?;
     let old = daemon.find(&call.id)?;
+    daemon.approvals.check_restart(&old)?;
     let grace_ms = call.grace_ms.unwrap_or(GRACE_MS).min(daemon.registry.config.max_wait_ms);
     let restart = RestartCall { env: has_env.then_some(given), grace_ms, uid: peer.uid, pid: peer.pid };
     let proc = call_on_disk(daemon.registry.restart(&old, restart)).await?;

@@ -2,6 +2,7 @@
 
 use super::context::Daemon;
 use super::wire::Peer;
+use crate::approvals::caller;
 use crate::registry::Selector;
 use std::sync::Arc;
 use toold_proto::{RpcError, params, results};
@@ -27,6 +28,7 @@ pub async fn end(
     if call.session_key.is_empty() {
         return Err(RpcError::param("session_key", "must not be empty"));
     }
+    daemon.approvals.end_session(&call.session_key, &caller(peer.uid, peer.pid)).await;
     let killed = daemon.registry.end_session(&call.session_key, peer.uid, peer.pid).await;
     Ok(results::SessionEndResult { session_key: call.session_key, count: killed.len() as u64, killed })
 }

@@ -61,9 +61,17 @@ pub fn again(old: &Spec, env: AgainEnv) -> SpawnRequest {
     // It waits for its turn in the same queue, and for no other process: those had ended before its first run.
     spec.pending = spec.pending.filter(|pending| pending.queue.is_some()).map(|pending| {
         let (env_mode, after) = (spec.env_mode, Vec::new());
-        Box::new(PendingSpec { env_mode, after, restart_at_ms: None, replaces: None, given_env: false, ..*pending })
+        Box::new(PendingSpec {
+            env_mode,
+            after,
+            restart_at_ms: None,
+            replaces: None,
+            given_env: false,
+            approval: None,
+            ..*pending
+        })
     });
-    SpawnRequest { spec, env, wanted, patterns, unresolved, after: Vec::new(), plan: None }
+    SpawnRequest { spec, env, wanted, patterns, unresolved, after: Vec::new(), plan: None, ask: None }
 }
 
 /// Returns the strings of variables. For a login shell also the text that sets them after its files.

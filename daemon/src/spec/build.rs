@@ -99,6 +99,7 @@ pub fn build(call: &ExecParams, config: &Config) -> Result<SpawnRequest, SpecErr
         env_mode: given.is_empty().then_some(call.env_mode),
         restart: restart_policy(call)?,
         sandbox: None,
+        policy: None,
         limits: BTreeMap::new(),
         require_limits: call.require_limits,
         cgroups: Vec::new(),
@@ -106,7 +107,7 @@ pub fn build(call: &ExecParams, config: &Config) -> Result<SpawnRequest, SpecErr
         seq: 0,
     };
     let after = call.after.clone();
-    Ok(SpawnRequest { spec, env: variables(env), wanted: enforced, patterns, unresolved, after, plan: None })
+    Ok(SpawnRequest { spec, env: variables(env), wanted: enforced, patterns, unresolved, after, plan: None, ask: None })
 }
 
 fn variables(env: BTreeMap<String, Vec<u8>>) -> Vec<Vec<u8>> {

@@ -1,6 +1,7 @@
 //! Builds and checks the specification of a process from an `exec` call: arguments, directory, environment, limits.
 
 mod again;
+mod ask;
 mod build;
 mod digest;
 mod env;
@@ -9,6 +10,7 @@ mod login_env;
 mod pending;
 
 pub use again::{AgainEnv, again, requested_limits};
+pub use ask::{Ask, AskError};
 pub use build::{build, daemon_env, find_program, terminal_size};
 pub use env::{Variables, given};
 pub use pending::check_queue_name;
@@ -34,6 +36,8 @@ pub struct SpawnRequest {
     pub after: Vec<String>,
     /// The confinement as it was judged, with its open paths. None: there is none, or it is opened again at the start.
     pub plan: Option<Arc<Plan>>,
+    /// The question that a person must answer first.
+    pub ask: Option<Arc<dyn Ask>>,
 }
 
 /// A parameter with a value that cannot be used.

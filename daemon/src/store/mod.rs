@@ -5,6 +5,7 @@ mod facts;
 pub mod fuzz;
 pub mod namespaces;
 pub mod pending;
+pub mod policy;
 pub mod queue_settings;
 pub mod record;
 pub mod requests;

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use toold_proto::ProcId;
+use toold_proto::approval::ApprovalId;
 use toold_proto::params::{EnvMode, Limits};
 
 /// The part of a spec that only a process has which waits for its turn. Never changes.
@@ -25,6 +26,9 @@ pub struct PendingSpec {
     /// The values of the environment came with that call. The shim of that run has them, beside its own.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub given_env: bool,
+    /// The approval that it needs first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approval: Option<ApprovalId>,
     /// Builds the environment again after the daemon died. None: it has values of its own, which only the daemon's memory
     /// has, and does not run without them.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -4,6 +4,7 @@ use super::dir_pool::{self, PreparedDir};
 pub use super::facts::{DamagedSlots, Facts, RecordStart};
 use super::namespaces::Namespaces;
 use super::pending::PendingSpec;
+use super::policy::PolicySpec;
 use super::restart::RestartSpec;
 use super::sandbox::SandboxSpec;
 use rustix::fs::FlockOperation;
@@ -91,6 +92,9 @@ pub struct Spec {
     /// Its confinement. None: it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<Box<SandboxSpec>>,
+    /// The permission under which it runs. None: none was needed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<Box<PolicySpec>>,
     pub limits: BTreeMap<String, LimitReport>,
     /// It does not run without them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -5,6 +5,7 @@
 //! a default, and never renames, moves or removes one.
 
 use super::{EventDescription, EventFields, LaggedOf, Outcome, OutputSummary, Push, append_fields};
+use crate::approval::{ApprovalId, ApprovalKind, ApprovalState, Caller, Covers, DecidedBy, GrantId, Scope, Why};
 use crate::id::ProcId;
 use crate::params::{Status, Stream, is_default};
 use schemars::JsonSchema;
@@ -268,6 +269,55 @@ events! {
             sandboxed: bool,
             /// The method that was refused, or `connect`: all of them.
             what: String,
+        }
+        /// A person is asked. `id` is the process that waits, if one does.
+        ApprovalRequested = 40, "approval_requested", r#"{"approval":"appr_0123456789ab","kind":"exec","command":"rm -rf build","cwd":"/home/me/project","why":[{"label":"danger","text":"forced removal"}],"digest":"c3059bac08a3bbdfde19f03cb026942b7f070083acb3c2cdb5f73ce1bd8cfff6","expires_at":"2026-11-16T03:38:50.123Z","requested_by":{"uid":1000,"pid":4711,"program":"/usr/bin/agent"}}"# {
+            approval: ApprovalId,
+            kind: ApprovalKind,
+            /// The command or the files, at most 2000 characters of it.
+            command: String,
+            cwd: Option<String>,
+            /// The reasons for the question.
+            why: Vec<Why>,
+            /// The digest that a decision must name.
+            digest: String,
+            /// The deadline. It denies.
+            expires_at: String,
+            requested_by: Caller,
+        }
+        /// A question was answered, withdrawn, or not answered in time.
+        ApprovalDecided = 41, "approval_decided", r#"{"approval":"appr_0123456789ab","state":"approved","scope":"once","decided_by":{"uid":1000,"pid":4712,"program":"/usr/bin/toolctl"},"message":null,"command":"rm -rf build","digest":"c3059bac08a3bbdfde19f03cb026942b7f070083acb3c2cdb5f73ce1bd8cfff6"}"# {
+            approval: ApprovalId,
+            /// `approved`, `denied`, `aborted`, `timeout` or `withdrawn`.
+            state: ApprovalState,
+            /// The reach of a decision. Null: none was made.
+            scope: Option<Scope>,
+            /// The one who decided or withdrew it, or `timeout`.
+            decided_by: DecidedBy,
+            /// The message of the one who decided.
+            message: Option<String>,
+            /// The command or the files, at most 2000 characters of it.
+            command: String,
+            digest: String,
+        }
+        /// A person allowed the same action for the rest of a session.
+        GrantAdded = 42, "grant_added", r#"{"grant":"grant_0123456789ab","approval":"appr_0123456789ab","scope":"session","owner":{"uid":1000,"pid":4712,"program":"/usr/bin/toolctl"},"covers":{"argv":["make","install"],"cwd":"/home/me/project","profile":"full"},"expires_at":null}"# {
+            grant: GrantId,
+            approval: ApprovalId,
+            scope: Scope,
+            /// The one who gave it.
+            owner: Caller,
+            /// The commands or paths that it covers.
+            covers: Covers,
+            /// Null: it ends with the session.
+            expires_at: Option<String>,
+        }
+        /// A grant ended: it was revoked, or its session ended.
+        GrantRevoked = 43, "grant_revoked", r#"{"grant":"grant_0123456789ab","uses":3,"revoked_by":{"uid":1000,"pid":4712,"program":"/usr/bin/toolctl"}}"# {
+            grant: GrantId,
+            /// Number of actions that it allowed.
+            uses: u64,
+            revoked_by: Caller,
         }
     }
     pushes {

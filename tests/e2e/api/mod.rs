@@ -1,5 +1,6 @@
 //! Tests of the JSON-RPC methods, a file per method or feature, over the daemon's socket.
 
+mod approvals;
 mod bounds;
 mod cancel;
 mod daemon;
@@ -21,6 +22,7 @@ mod exec_start;
 mod fields;
 mod forget;
 pub mod framing;
+mod grants;
 mod hold;
 mod ids;
 mod if_running;

@@ -104,8 +104,15 @@ impl StatusFilter {
 /// Every value that the column shows. `exited` and `lost` are the protocol's: `exited` is any end.
 fn state() -> impl TypedValueParser<Value = StatusFilter> {
     const STATUSES: [Status; 5] = [Status::Pending, Status::Starting, Status::Running, Status::Exited, Status::Lost];
-    const REASONS: [Reason; 6] =
-        [Reason::Killed, Reason::Signaled, Reason::Timeout, Reason::Oom, Reason::FailedStart, Reason::Dependency];
+    const REASONS: [Reason; 7] = [
+        Reason::Killed,
+        Reason::Signaled,
+        Reason::Timeout,
+        Reason::Oom,
+        Reason::FailedStart,
+        Reason::Dependency,
+        Reason::Denied,
+    ];
     let statuses = STATUSES.map(|known| (status::name(known), StatusFilter::Is(known)));
     let reasons = REASONS.map(|known| (status::reason(known), StatusFilter::EndedBy(known)));
     let (stopped, failed) = (("stopped", StatusFilter::Stopped), ("failed", StatusFilter::Failed));

@@ -132,6 +132,8 @@ pub enum Cause {
     Shutdown,
     /// It waited for another process, which failed.
     Dependency,
+    /// It waited for an approval, which was not given.
+    Denied,
 }
 
 /// The end of the program, as the kernel reported it.
@@ -309,6 +311,7 @@ impl Cause {
             Cause::SessionEnd => 4,
             Cause::Shutdown => 5,
             Cause::Dependency => 6,
+            Cause::Denied => 7,
         }
     }
     pub fn from_code(code: u32) -> Cause {
@@ -319,6 +322,7 @@ impl Cause {
             4 => Cause::SessionEnd,
             5 => Cause::Shutdown,
             6 => Cause::Dependency,
+            7 => Cause::Denied,
             // A cause of a later version: none is claimed.
             _ => Cause::Itself,
         }

@@ -1,0 +1,144 @@
+//! Approvals: questions that wait for a person, and grants, which a person gave. Each is one small file. A change is on disk
+//! before it has an effect.
+//!
+//! An approval changes once, from pending. Who changes it holds `changing`, and the launch of the process that waits for it:
+//! so a decision, a deadline, a kill and the end of a session come one after the other, and the first wins.
+
+mod caller;
+mod exec;
+mod file;
+mod grants;
+mod publish;
+mod question;
+mod recover;
+mod settle;
+
+pub use caller::caller;
+pub use exec::{ExecError, NeedsApproval};
+pub use grants::RevokeError;
+pub use question::Question;
+pub use settle::{DecideError, Decided};
+
+use crate::registry::Registry;
+use file::{StoredApproval, StoredGrant};
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard};
+use tokio::sync::watch;
+use toold_proto::approval::{Approval, ApprovalId, ApprovalState, ApprovalsListParams, GrantId};
+
+/// Number of approvals in a list, if the call has no limit.
+const DEFAULT_LIMIT: u64 = 200;
+/// Number of decided approvals, and of grants that are over, that are kept. A count, and no age: a clock that jumps forgets none.
+const MAX_KEPT: usize = 1000;
+
+/// All approvals and grants.
+pub struct Approvals {
+    registry: Arc<Registry>,
+    dir: PathBuf,
+    grants_dir: PathBuf,
+    table: Mutex<Table>,
+    /// Held while an approval or a grant changes, also while the disk is written.
+    changing: tokio::sync::Mutex<()>,
+}
+
+#[derive(Default)]
+struct Table {
+    approvals: HashMap<ApprovalId, Arc<Entry>>,
+    /// Questions that are recorded, and whose process is being recorded.
+    recording: HashMap<ApprovalId, StoredApproval>,
+    grants: HashMap<GrantId, StoredGrant>,
+}
+
+/// One approval.
+struct Entry {
+    stored: watch::Sender<Arc<StoredApproval>>,
+}
+
+impl Entry {
+    fn new(stored: StoredApproval) -> Arc<Entry> {
+        Arc::new(Entry { stored: watch::Sender::new(Arc::new(stored)) })
+    }
+
+    fn get(&self) -> Arc<StoredApproval> {
+        self.stored.borrow().clone()
+    }
+
+    fn set(&self, stored: StoredApproval) {
+        self.stored.send_replace(Arc::new(stored));
+    }
+}
+
+impl StoredApproval {
+    fn is_pending(&self) -> bool {
+        self.approval.state == ApprovalState::Pending
+    }
+}
+
+impl Approvals {
+    /// Locks the table for look-ups and inserts only, never across an await.
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn entry(&self, id: ApprovalId) -> Option<Arc<Entry>> {
+        self.table().approvals.get(&id).cloned()
+    }
+
+    /// Returns the entries in the order of the questions.
+    fn entries(&self) -> Vec<Arc<Entry>> {
+        let mut all: Vec<_> = self.table().approvals.values().cloned().collect();
+        all.sort_by_key(|entry| {
+            let stored = entry.get();
+            (stored.at_ms, stored.approval.id)
+        });
+        all
+    }
+
+    /// Returns one approval.
+    pub fn get(&self, id: ApprovalId) -> Option<Approval> {
+        self.entry(id).map(|entry| entry.get().approval.clone())
+    }
+
+    /// Returns the selected approvals, oldest first, and their number without the limit.
+    pub fn list(&self, call: &ApprovalsListParams) -> (Vec<Approval>, u64) {
+        let fits = |wanted: &Option<String>, given: &Option<String>| wanted.is_none() || wanted == given;
+        let all = self.entries().into_iter().map(|entry| entry.get()).filter(|stored| {
+            let approval = &stored.approval;
+            call.state.includes(approval.state)
+                && fits(&call.session_key, &approval.session_key)
+                && fits(&call.task_id, &approval.task_id)
+        });
+        let mut all: Vec<Approval> = all.map(|stored| stored.approval.clone()).collect();
+        let total = all.len() as u64;
+        all.truncate(usize::try_from(call.limit.unwrap_or(DEFAULT_LIMIT)).unwrap_or(usize::MAX));
+        (all, total)
+    }
+
+    /// Waits until an approval is decided, and returns it. None: there is none of this id.
+    pub async fn decision(&self, id: ApprovalId) -> Option<Approval> {
+        let entry = self.entry(id)?;
+        let mut changes = entry.stored.subscribe();
+        let decided = changes.wait_for(|stored| !stored.is_pending()).await.ok()?;
+        Some(decided.approval.clone())
+    }
+
+    /// Forgets the oldest decided approvals and ended grants, beyond `MAX_KEPT` of each. The caller holds `changing`.
+    async fn retain(&self) {
+        let decided = self.entries().into_iter().map(|entry| entry.get());
+        let decided: Vec<_> = decided.filter(|s| !s.is_pending() && s.published.last.is_some()).collect();
+        let mut paths = Vec::new();
+        for stored in &decided[..decided.len().saturating_sub(MAX_KEPT)] {
+            let id = stored.approval.id;
+            self.table().approvals.remove(&id);
+            paths.push(self.dir.join(id.to_string()));
+        }
+        paths.extend(self.retain_grants());
+        if !paths.is_empty() {
+            let removed = crate::disk::blocking(move || paths.iter().try_for_each(std::fs::remove_file)).await;
+            if let Err(e) = removed.flatten() {
+                tracing::warn!(%e, "failed to remove old approvals");
+            }
+        }
+    }
+}

@@ -215,10 +215,10 @@ impl Machine {
             self.patch.environment = Some(name.into());
             return Ok(true);
         }
-        let changes: [(&str, fn() -> Change); 3] = [
-            (ADD, || Change::Add { content: String::new() }),
-            (DELETE, || Change::Delete),
-            (UPDATE, || Change::Update { move_to: None, chunks: Vec::new() }),
+        let changes = [
+            (ADD, Change::Add { content: String::new() }),
+            (DELETE, Change::Delete),
+            (UPDATE, Change::Update { move_to: None, chunks: Vec::new() }),
         ];
         for (prefix, change) in changes {
             let Some(path) = text.strip_prefix(prefix) else { continue };
@@ -228,7 +228,7 @@ impl Machine {
             }
             self.check_update(number)?;
             (self.in_update, self.blank) = (prefix == UPDATE, None);
-            self.patch.operations.push(Operation { line: number, path: path.into(), change: change() });
+            self.patch.operations.push(Operation { line: number, path: path.into(), change });
             return Ok(true);
         }
         Ok(false)

@@ -116,11 +116,11 @@ impl Proc {
     }
 
     /// Publishes that its approval was given: it waits for its turn from now on.
-    pub fn approve_pending(&self, launch: Box<PendingLaunch>) {
+    pub fn approve_pending(&self, launch: PendingLaunch) {
         let mut state = self.published_state();
         state.step(&Update::Approved);
         self.publish_state(state);
-        self.offer_pending(*launch);
+        self.offer_pending(launch);
     }
 
     /// Waits until it does not wait for an approval any more.

@@ -134,7 +134,7 @@ impl Registry {
             proc.end_pending(launch, PendingEnd::EnvironmentLost).await;
             return;
         }
-        proc.approve_pending(launch);
+        proc.approve_pending(*launch);
         self.scheduler().add(proc.clone(), true);
         self.schedule();
         self.pended.notify_one();

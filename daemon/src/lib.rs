@@ -34,6 +34,8 @@ pub mod registry;
 
 pub mod changes;
 
+pub mod files;
+
 pub mod approvals;
 
 pub mod rpc;

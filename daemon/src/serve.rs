@@ -263,6 +263,7 @@ async fn serve(
         approvals,
         journal: journal.clone(),
         consumers: consumers.clone(),
+        files: Default::default(),
         paths,
         started_ms,
         started,

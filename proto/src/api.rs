@@ -1,7 +1,7 @@
 //! The one list of methods. The daemon's registration, the client's calls and `rpc.discover` come from it.
 
 use crate::error::ErrorKind;
-use crate::{approval, params, results};
+use crate::{approval, files, params, results};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -261,6 +261,32 @@ methods! {
     EventsAck = "events.ack" (params::EventsAckParams) -> results::EventsAckResult, [NotFound],
         r#"{"consumer": "chat-42", "seq": 1217}"#
         => r#"{"consumer":"chat-42","position":1217}"#;
+    /// Read lines of a text file.
+    /// Regular files only. A page that is longer than `fs.read_max_chars` is the error `limit`, which names a shorter one.
+    FsRead = "fs.read" (files::FsReadParams) -> files::FsReadResult, [NotFound, Limit, Denied, Unavailable],
+        r#"{"path": "/home/me/project/Makefile", "offset": 1, "limit": 100}"#
+        => r#"{"path":"/home/me/project/Makefile","content":"test:\n\tcargo test\n","total_lines":2,"bytes":18,"sha256":"0bf3e3d4b2ff6e44ef6bd4e8fb2a2a2f1d0d4b9cd1f3a4cbb2b4f1d5a6e7c890","truncated":false,"next_offset":null,"line_ending":"lf","bom":false,"charset":"utf-8"}"#;
+    /// Write a whole file.
+    /// A temporary file takes the place of the old one, so a reader sees the old or the new content. Mode, owner and extended
+    /// attributes are kept where the daemon may.
+    FsWrite = "fs.write" (files::FsWriteParams) -> files::FsWriteResult, [NotFound, Limit, Denied, Unavailable, Conflict],
+        r#"{"path": "/home/me/project/VERSION", "content": "2\n", "expect": "absent"}"#
+        => r#"{"path":"/home/me/project/VERSION","bytes":2,"sha256":"53c234e5e8472b6ac51c1ae1cab3fe06fad053beb8ebfd8977b010655bfdd3c3","before_sha256":null,"diff":"--- /dev/null\n+++ b/VERSION\n@@ -0,0 +1 @@\n+2\n","created":true}"#;
+    /// Replace a text in a file.
+    /// Tries strategies from the strictest on, and returns the name of the one that found it. Line ends, byte order mark and mode are kept.
+    FsEdit = "fs.edit" (files::FsEditParams) -> files::FsEditResult, [NotFound, Limit, Denied, Unavailable, Conflict, NoMatch, AmbiguousMatch],
+        r#"{"path": "/home/me/project/Makefile", "old": "cargo test", "new": "cargo test --workspace"}"#
+        => r#"{"path":"/home/me/project/Makefile","strategy":"exact","count":1,"diff":"--- a/Makefile\n+++ b/Makefile\n@@ -1,2 +1,2 @@\n test:\n-\tcargo test\n+\tcargo test --workspace\n","sha256":"6b1f0f0c2f4bb9c9d83cf1f6b8fd4a9e8a6f3c5e2d1b0a99887766554433221f","before_sha256":"0bf3e3d4b2ff6e44ef6bd4e8fb2a2a2f1d0d4b9cd1f3a4cbb2b4f1d5a6e7c890"}"#;
+    /// List a directory.
+    /// Entries come in the order of their names. Links are not followed.
+    FsList = "fs.list" (files::FsListParams) -> files::FsListResult, [NotFound, Denied, Unavailable, Cancelled],
+        r#"{"path": "/home/me/project", "depth": 2, "glob": "*.toml"}"#
+        => r#"{"path":"/home/me/project","entries":[{"path":"/home/me/project/Cargo.toml","name":"Cargo.toml","type":"file","bytes":120,"modified_at":"2026-11-16T03:00:00.000Z","target":null}],"next":null}"#;
+    /// Search files for a regular expression.
+    /// Leaves out what ignore files name, hidden and binary files. After `timeout_ms` it returns what was found, with `complete` false.
+    FsSearch = "fs.search" (files::FsSearchParams) -> files::FsSearchResult, [NotFound, Denied, Unavailable, Cancelled],
+        r#"{"pattern": "fn main", "path": "/home/me/project", "glob": "*.rs"}"#
+        => r#"{"matches":[{"path":"/home/me/project/src/main.rs","line":1,"text":"fn main() {"}],"total":1,"files":1,"complete":true,"next":null}"#;
     /// Return the state of the daemon.
     /// Its version, counts, limits and paths, and the features of this system.
     DaemonInfo = "daemon.info" (params::Empty) -> results::DaemonInfoResult, [],

@@ -24,6 +24,8 @@ pub enum ErrorKind {
     Unavailable,
     Conflict,
     AlreadyDecided,
+    NoMatch,
+    AmbiguousMatch,
     Cancelled,
 }
 
@@ -43,7 +45,7 @@ impl ErrorKind {
             ErrorKind::SpawnFailed => -32006,
             ErrorKind::AlreadyExists => -32007,
             ErrorKind::Unavailable => -32008,
-            ErrorKind::Conflict | ErrorKind::AlreadyDecided => -32009,
+            ErrorKind::Conflict | ErrorKind::AlreadyDecided | ErrorKind::NoMatch | ErrorKind::AmbiguousMatch => -32009,
             ErrorKind::Cancelled => -32800,
         }
     }
@@ -67,6 +69,8 @@ impl ErrorKind {
             ErrorKind::Unavailable => "unavailable",
             ErrorKind::Conflict => "conflict",
             ErrorKind::AlreadyDecided => "already_decided",
+            ErrorKind::NoMatch => "no_match",
+            ErrorKind::AmbiguousMatch => "ambiguous_match",
             ErrorKind::Cancelled => "cancelled",
         }
     }
@@ -81,7 +85,9 @@ impl ErrorKind {
                 "a parameter is wrong; data.param names it, data.problem is the message without the name"
             }
             ErrorKind::Internal => "an internal error of toold",
-            ErrorKind::NotFound => "no such process, approval or grant",
+            ErrorKind::NotFound => {
+                "no such process, approval, grant or file; data.similar lists similar names of files"
+            }
             ErrorKind::AmbiguousId => "the name or prefix matches more than one process; data.matches lists some",
             ErrorKind::AlreadyExited => "the process has exited; data.process has the details",
             ErrorKind::StdinUnavailable => {
@@ -93,9 +99,11 @@ impl ErrorKind {
             ErrorKind::AlreadyExists => "the name is in use; data.process is the running process",
             ErrorKind::Unavailable => "a feature is not available here; the message has the remedy",
             ErrorKind::Conflict => {
-                "the request_id was used to run something else, and data.process is what it started; or a decision names another digest than data.digest"
+                "the request_id was used to run something else, and data.process is what it started; or a decision names another digest than data.digest; or a file is not as expected, and data has its path and sha256"
             }
             ErrorKind::AlreadyDecided => "the approval was decided before; data.approval has who decided, and what",
+            ErrorKind::NoMatch => "the file does not have the text; data.nearest lists the nearest places",
+            ErrorKind::AmbiguousMatch => "the file has the text more than once; data.matches lists lines",
             ErrorKind::Cancelled => {
                 "the client cancelled the call with `$/cancelRequest`; nothing happened to processes"
             }

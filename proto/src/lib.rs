@@ -9,6 +9,7 @@ pub mod env;
 pub mod error;
 pub mod event;
 pub mod fields;
+pub mod files;
 pub mod id;
 pub mod keys;
 pub mod openrpc;

@@ -41,6 +41,8 @@ macro_rules! result {
     };
 }
 
+pub(crate) use result;
+
 result!(process ExecResult {
     output: String,
     next_cursor: u64,

@@ -10,6 +10,7 @@ mod discard;
 mod event_files;
 mod events;
 mod fallback;
+mod files;
 mod hold;
 mod matrix;
 mod pause;
@@ -47,6 +48,7 @@ fn every_pause_point_in_the_daemon_has_a_crash_case() {
     covered.extend(restart::POINTS.iter().chain(&restart::POLICY_POINTS).map(ToString::to_string));
     covered.extend(pause::POINTS.iter().map(ToString::to_string));
     covered.extend(event_files::POINTS.iter().map(ToString::to_string));
+    covered.extend(files::POINTS.iter().map(ToString::to_string));
     covered.extend(hold::POINTS.iter().map(ToString::to_string));
     covered.extend(events::POINTS.iter().map(ToString::to_string));
     assert_eq!(found, covered, "left: points in the sources; right: points with crash cases");

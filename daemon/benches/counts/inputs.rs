@@ -171,6 +171,7 @@ fn wire() -> Arc<Wire> {
         registry,
         journal,
         consumers: Arc::new(consumers),
+        files: Default::default(),
         paths,
         started_ms: 0,
         started: Instant::now(),

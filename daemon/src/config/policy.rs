@@ -81,6 +81,8 @@ pub struct Profile {
 pub struct Fs {
     /// The longest text that `fs.read` returns.
     pub read_max_chars: u64,
+    /// The largest file that is read whole: for its hash, a diff or an edit.
+    pub max_file_bytes: u64,
 }
 
 /// `patch.*`.
@@ -141,7 +143,7 @@ impl Default for Sandbox {
 
 impl Default for Fs {
     fn default() -> Self {
-        Fs { read_max_chars: 100_000 }
+        Fs { read_max_chars: 100_000, max_file_bytes: 64 << 20 }
     }
 }
 

@@ -19,21 +19,32 @@ impl Registry {
         asked: Option<&SandboxSetting>,
         session: Option<&Ceiling>,
     ) -> Result<(), SandboxError> {
-        if asked.is_none() && session.is_none() && profile::is_unconfined_by_default(&self.config) {
-            return Ok(());
-        }
-        let chosen = profile::choose(asked, &self.config, session)?;
-        if chosen.profile.mode == ProfileMode::Full {
-            return Ok(());
-        }
-        let ceilings: Vec<Ceiling> =
-            [profile::config_ceiling(&self.config)].into_iter().chain(session.cloned()).collect();
         let (cwd, key) = (&request.spec.cwd, request.spec.session_key.as_deref());
-        let wanted = Wanted { chosen, cwd, session: key, ceilings: &ceilings };
-        let plan = self.resolver.resolve(wanted, &self.config.sandbox)?;
+        let Some(plan) = self.plan(asked, session, || Ok(cwd.clone()), key)? else { return Ok(()) };
         request.spec.sandbox = Some(Box::new(plan.to_spec()));
         request.plan = Some(Arc::new(plan));
         Ok(())
+    }
+
+    /// Judges the profile that a call asks for. None: it is not confined, and `cwd` is not asked for.
+    pub fn plan(
+        &self,
+        asked: Option<&SandboxSetting>,
+        session: Option<&Ceiling>,
+        cwd: impl FnOnce() -> Result<String, SandboxError>,
+        key: Option<&str>,
+    ) -> Result<Option<Plan>, SandboxError> {
+        if asked.is_none() && session.is_none() && profile::is_unconfined_by_default(&self.config) {
+            return Ok(None);
+        }
+        let chosen = profile::choose(asked, &self.config, session)?;
+        if chosen.profile.mode == ProfileMode::Full {
+            return Ok(None);
+        }
+        let ceilings: Vec<Ceiling> =
+            [profile::config_ceiling(&self.config)].into_iter().chain(session.cloned()).collect();
+        let wanted = Wanted { chosen, cwd: &cwd()?, session: key, ceilings: &ceilings };
+        Ok(Some(self.resolver.resolve(wanted, &self.config.sandbox)?))
     }
 
     /// Makes what a confined request needs to start. Nothing is recorded yet.

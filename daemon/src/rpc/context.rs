@@ -3,6 +3,7 @@
 use super::error::find_error;
 use crate::approvals::Approvals;
 use crate::events::{Consumers, Journal};
+use crate::files::Files;
 use crate::proc::Proc;
 use crate::registry::Registry;
 use std::path::PathBuf;
@@ -25,6 +26,7 @@ pub struct Daemon {
     pub approvals: Arc<Approvals>,
     pub journal: Arc<Journal>,
     pub consumers: Arc<Consumers>,
+    pub files: Files,
     pub paths: Paths,
     pub started_ms: u64,
     pub started: Instant,

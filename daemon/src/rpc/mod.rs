@@ -7,6 +7,7 @@ mod discover;
 mod error;
 mod events;
 mod exec;
+mod files;
 mod forget;
 mod info;
 pub mod inside;
@@ -80,6 +81,11 @@ pub fn module(daemon: Arc<Daemon>) -> RpcModule<Daemon> {
     });
     m.register_subscription("events.subscribe", "events.event", "events.unsubscribe", events::subscribe::subscribe)
         .expect("every method is registered once");
+    register::<api::FsRead, _, _, _>(&mut m, &daemon, files::read);
+    register::<api::FsWrite, _, _, _>(&mut m, &daemon, files::write);
+    register::<api::FsEdit, _, _, _>(&mut m, &daemon, files::edit);
+    register::<api::FsList, _, _, _>(&mut m, &daemon, files::list);
+    register::<api::FsSearch, _, _, _>(&mut m, &daemon, files::search);
     register::<api::DaemonInfo, _, _, _>(&mut m, &daemon, info::info);
     register::<api::DaemonShutdown, _, _, _>(&mut m, &daemon, shutdown::shutdown);
     register::<api::RpcDiscover, _, _, _>(&mut m, &daemon, discover::discover);

@@ -264,6 +264,7 @@ pages! {
     cli_is_what_happens "docs/cli.md",
     config_is_what_happens "docs/config.md",
     events_is_what_happens "docs/events.md",
+    files_is_what_happens "docs/files.md",
     jobs_is_what_happens "docs/jobs.md",
     needs_input_is_what_happens "docs/needs-input.md",
     protocol_is_what_happens "docs/protocol.md",

@@ -31,7 +31,10 @@ async function main() {
     }
   }
 
-  const types = new Typings(await parseOpenRPCDocument(read())).toString("typescript");
+  // The generator makes identifiers of the names of parameters, and `new` of fs.edit is none.
+  const named = read();
+  for (const param of named.methods.flatMap((method) => method.params)) if (param.name === "new") param.name = "new_";
+  const types = new Typings(await parseOpenRPCDocument(named)).toString("typescript");
   fs.writeFileSync("api.ts", types);
   // The one name that no document can shorten is that of the union of all types, which the generator adds.
   const declared = [...types.matchAll(/^export (?:type|interface) (\S+)/gm)].map(([, name]) => name);

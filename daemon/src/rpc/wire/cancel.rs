@@ -32,7 +32,7 @@ impl Cancellation {
     /// Returns the way in which a call of this method is cancelled. None: it is not.
     pub fn of(method: &str) -> Option<Cancellation> {
         match method {
-            "wait" | "poll" | "events.next" => Some(Cancellation::Drop),
+            "wait" | "poll" | "events.next" | "fs.list" | "fs.search" => Some(Cancellation::Drop),
             "exec" => Some(Cancellation::Ask),
             // They end soon, or have an effect.
             _ => None,

@@ -1,0 +1,153 @@
+//! `fs.*` with a sandbox: roots, hidden and protected paths, links, and files that are swapped.
+
+use serde_json::{Value, json};
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+use toold_test_support::rig::Daemon;
+
+struct Tree {
+    d: Daemon,
+    base: PathBuf,
+}
+
+/// A root with a repository, a file outside, and a directory that the config hides.
+fn tree() -> Tree {
+    let base = tempfile::tempdir().unwrap().keep().canonicalize().unwrap();
+    for (path, content) in [
+        ("root/a/file", "needle inside\n"),
+        ("root/.git/config", ""),
+        ("outside/file", "needle outside\n"),
+        ("secret/key", "needle secret\n"),
+    ] {
+        fs::create_dir_all(base.join(path).parent().unwrap()).unwrap();
+        fs::write(base.join(path), content).unwrap();
+    }
+    let d = Daemon::start_with(&format!("[sandbox]\nhide = [\"{}/secret\"]\n", base.display()), &[]);
+    Tree { d, base }
+}
+
+impl Drop for Tree {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.base);
+    }
+}
+
+impl Tree {
+    fn call(&self, profile: &str, path: &str, more: Value) -> Value {
+        let mut call = json!({ "path": self.base.join(path), "cwd": self.base.join("root"), "sandbox": profile });
+        call.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        call
+    }
+
+    #[track_caller]
+    fn denied(&self, reason: &str, method: &str, call: Value) -> Value {
+        let error = self.d.refused(-32005, "denied", method, call);
+        assert_eq!(error["data"]["reason"], reason, "{error}");
+        error
+    }
+}
+
+#[test]
+fn writes_are_allowed_in_the_roots_and_denied_outside_with_the_root_to_grant() {
+    let t = tree();
+    let new = |path: &str| t.call("workspace-write", path, json!({ "content": "x" }));
+    t.d.ok("fs.write", new("root/a/new"));
+    t.d.ok("fs.write", new("root/deep/er/new"));
+    let error = t.denied("outside_roots", "fs.write", new("outside/new"));
+    assert_eq!(error["data"]["root"], json!(t.base.join("outside")));
+    assert!(!t.base.join("outside/new").exists());
+    let edit = t.call("workspace-write", "outside/file", json!({ "old": "outside", "new": "changed" }));
+    t.denied("outside_roots", "fs.edit", edit);
+    let granted = json!({ "mode": "workspace-write", "roots": [t.base.join("outside")] });
+    let mut call = new("outside/new");
+    call["sandbox"] = granted;
+    t.d.ok("fs.write", call);
+    t.denied("outside_roots", "fs.write", t.call("read-only", "root/a/file", json!({ "content": "x" })));
+    assert_eq!(fs::read_to_string(t.base.join("root/a/file")).unwrap(), "needle inside\n");
+}
+
+#[test]
+fn reads_outside_are_allowed_and_hidden_paths_are_not() {
+    let t = tree();
+    for profile in ["workspace-write", "read-only"] {
+        let read = |path: &str| t.call(profile, path, json!({}));
+        assert_eq!(t.d.ok("fs.read", read("outside/file"))["content"], "needle outside\n");
+        t.denied("hidden", "fs.read", read("secret/key"));
+        t.denied("hidden", "fs.list", read("secret"));
+        t.denied("hidden", "fs.write", t.call(profile, "secret/new", json!({ "content": "x" })));
+        t.denied("hidden", "fs.search", t.call(profile, "secret", json!({ "pattern": "needle" })));
+        let found = t.d.ok("fs.search", t.call(profile, "", json!({ "pattern": "needle" })));
+        assert_eq!(found["total"], 2, "{found}");
+        let listed = t.d.ok("fs.list", t.call(profile, "", json!({ "depth": 2 })));
+        assert!(!listed.to_string().contains("secret/key") && !listed.to_string().contains("\"secret\""), "{listed}");
+        let state = json!({ "path": t.d.state(), "cwd": t.base.join("root"), "sandbox": profile });
+        t.denied("hidden", "fs.list", state);
+        let environ = json!({ "path": format!("/proc/{}/status", t.d.pid()), "cwd": t.base, "sandbox": profile });
+        t.denied("kernel", "fs.read", environ);
+    }
+}
+
+#[test]
+fn paths_that_lead_out_of_a_root_are_refused_for_reading_and_writing() {
+    let t = tree();
+    symlink("../outside/file", t.base.join("root/link")).unwrap();
+    symlink(t.base.join("outside"), t.base.join("root/dir")).unwrap();
+    symlink("a/file", t.base.join("root/inside")).unwrap();
+    for path in ["root/link", "root/dir/file", "root/../outside/file", "root/a/../../outside/file"] {
+        t.denied("escapes", "fs.read", t.call("workspace-write", path, json!({})));
+        t.denied("escapes", "fs.write", t.call("workspace-write", path, json!({ "content": "x" })));
+    }
+    t.denied("escapes", "fs.write", t.call("workspace-write", "root/dir/new", json!({ "content": "x" })));
+    t.d.ok("fs.write", t.call("workspace-write", "root/inside", json!({ "content": "x" })));
+    assert_eq!(fs::read_to_string(t.base.join("root/a/file")).unwrap(), "x");
+    assert_eq!(fs::read_to_string(t.base.join("outside/file")).unwrap(), "needle outside\n");
+}
+
+#[test]
+fn protected_paths_in_a_root_stay_as_they_are() {
+    let t = tree();
+    for path in ["root/.git/config", "root/.git/hooks/post-commit", "root/.envrc", "root/.vscode/tasks.json"] {
+        t.denied("protected", "fs.write", t.call("workspace-write", path, json!({ "content": "x" })));
+    }
+    assert_eq!(fs::read_dir(t.base.join("root/.git")).unwrap().count(), 1);
+    let set_id = t.call("workspace-write", "root/a/tool", json!({ "content": "x", "mode": "4755" }));
+    t.denied("set_id", "fs.write", set_id);
+}
+
+#[test]
+fn a_call_with_a_sandbox_needs_its_first_root_and_a_known_profile() {
+    let t = tree();
+    let path = t.base.join("root/a/file");
+    t.d.refused_param("cwd", "fs.read", json!({ "path": path, "sandbox": "read-only" }));
+    t.d.refused_param("sandbox", "fs.read", json!({ "path": path, "cwd": t.base, "sandbox": "unknown" }));
+    t.d.refused_param("cwd", "fs.read", json!({ "path": path, "cwd": t.base.join("none"), "sandbox": "read-only" }));
+    assert_eq!(t.d.ok("fs.read", json!({ "path": path, "sandbox": "full" }))["total_lines"], 1);
+}
+
+/// A job in the root could swap a directory for a link while a search walks: no line of a hidden file may come out.
+#[test]
+fn a_directory_that_is_swapped_during_a_search_shows_nothing_hidden() {
+    let t = tree();
+    let (dir, real, hidden) = (t.base.join("root/swap"), t.base.join("root/real"), t.base.join("secret"));
+    fs::create_dir(&real).unwrap();
+    fs::write(real.join("key"), "needle plain\n").unwrap();
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                let _ = fs::rename(&real, &dir);
+                let _ = fs::rename(&dir, &real);
+                let _ = symlink(&hidden, &dir);
+                let _ = fs::remove_file(&dir);
+            }
+        });
+        for _ in 0..200 {
+            let found = t.d.ok("fs.search", t.call("workspace-write", "root", json!({ "pattern": "needle" })));
+            assert!(!found.to_string().contains("secret"), "{found}");
+            let read = t.d.call("fs.read", t.call("workspace-write", "root/swap/key", json!({})));
+            assert!(!format!("{read:?}").contains("needle secret"), "{read:?}");
+        }
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+}

@@ -110,3 +110,8 @@ fn no_bytes_upset_the_files_beside_the_journal() {
 fn no_bytes_upset_the_files_beside_a_record() {
     run("record_files", 20_000, targets::record_files);
 }
+
+#[test]
+fn no_bytes_upset_an_edit() {
+    run("edit", 20_000, targets::edit);
+}

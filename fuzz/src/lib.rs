@@ -4,16 +4,18 @@
 
 use serde_json::Value;
 use serde_json::value::RawValue;
+use toold_daemon::files::edit::{Edit, Edited};
 use toold_daemon::rpc::wire::frame::{Decode, Frame};
 use toold_daemon::rpc::wire::headers::Headers;
 use toold_daemon::rpc::wire::lines::Lines;
 use toold_daemon::rpc::wire::message::{self, Message, Request};
 use toold_daemon::rpc::wire::{nesting, sniff};
-use toold_daemon::{events, log, store};
+use toold_daemon::{events, files, log, store};
 use toold_format::frame::{self, FromShim, HEADER_LEN, MAX_FROM_SHIM_LEN, MAX_TO_SHIM_LEN, ToShim};
 use toold_format::launch::LaunchBlock;
 use toold_format::slots::{self, Exit, Head, Launch, LaunchSlot, Progress, Resizes, SLOT_LEN, Slot, SlotCondition};
 use toold_proto::ErrorKind;
+use toold_proto::files::EditStrategy;
 
 /// Limits on a message, under each of which a framing must give the same frames however its bytes are cut.
 const MAX_MESSAGES: [usize; 3] = [7, 100, 1 << 20];
@@ -205,6 +207,25 @@ pub fn journal_files(bytes: &[u8]) {
 /// Reads one of the files beside a record: `requests` and `writes`.
 pub fn record_files(bytes: &[u8]) {
     store::fuzz::files(bytes);
+}
+
+/// Edits a file: a byte of flags, then the old text, the new text and the file, with a record separator between them.
+pub fn edit(bytes: &[u8]) {
+    let Some((flags, rest)) = bytes.split_first() else { return };
+    let mut parts = rest.splitn(3, |byte| *byte == 0x1e);
+    let (Some(old), Some(new), Some(file)) = (parts.next(), parts.next(), parts.next()) else { return };
+    let (Ok(old), Ok(new)) = (std::str::from_utf8(old), std::str::from_utf8(new)) else { return };
+    let request = Edit { old, new, replace_all: flags & 1 != 0, fuzzy: flags & 2 != 0 };
+    let Ok(Edited::Changed { strategy, count, content }) = files::edit::edit(file, &request) else { return };
+    assert!(count == 1 || (count > 1 && request.replace_all), "{count} places");
+    assert!(request.fuzzy || !matches!(strategy, EditStrategy::BlockAnchor | EditStrategy::SimilarLines));
+    let text = std::str::from_utf8(file).ok().filter(|text| !text.contains('\r') && !text.starts_with('\u{feff}'));
+    if let Some(text) = text.filter(|_| strategy == EditStrategy::Exact && !old.contains('\r')) {
+        assert_eq!(content, text.replace(old, new).into_bytes(), "an exact edit replaces, and nothing else");
+    }
+    if std::str::from_utf8(file).is_ok() {
+        assert!(std::str::from_utf8(&content).is_ok(), "text stays text");
+    }
 }
 
 /// Reads one slot, as it is and with a checksum that matches.

@@ -15,6 +15,7 @@ mod client;
 mod events;
 mod exec;
 mod exit;
+mod files;
 mod floors;
 mod latency;
 mod many;
@@ -52,6 +53,7 @@ const ALL: &[Measure] = &[
     (&["events.push"], events::push),
     (&["events.rate.matches"], events::rate),
     (&["events.rate.push"], events::replay),
+    (&["fs.search"], files::search),
 ];
 
 /// State shared by all measurements.

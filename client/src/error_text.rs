@@ -192,6 +192,9 @@ mod tests {
 
     /// Parameters that no user of the command line sets, or only in part (`limits.pids`).
     const NO_OPTION: &[&str] = &[
+        "approval",
+        "env_pass",
+        "roots",
         "backend",
         "collapse",
         "data",

@@ -177,6 +177,12 @@ verbs! {
             "toolctl queue pause build                # what runs goes on",
         ],
     }
+    /// Judge a command without running it; read the rules again
+    Policy(cmd::policy::Args) = "policy" {
+        group: "Look", parse: All,
+        ids: NoIds |_| Vec::new(), run: cmd::policy::run,
+        examples: ["toolctl policy check -- git push", "toolctl policy check -c 'make && make install'", "toolctl policy reload"],
+    }
     /// Wait until processes end, print a match, listen or are quiet
     Wait(cmd::wait::Args) = "wait" {
         group: "Wait", parse: Single,

@@ -28,6 +28,8 @@ pub mod sandbox;
 
 pub mod spec;
 
+pub mod policy;
+
 pub mod proc;
 
 pub mod registry;
@@ -37,6 +39,8 @@ pub mod changes;
 pub mod files;
 
 pub mod approvals;
+
+pub mod admission;
 
 pub mod rpc;
 

@@ -11,6 +11,7 @@ use crate::events::{Consumers, Journal, JournalLimits, maintenance};
 use crate::listener::ListenAddr;
 use crate::logging::{self, Format};
 use crate::path_watch;
+use crate::policy::Judge;
 use crate::proc::event_sink::EventSink;
 use crate::proc::search_pool::SearchPool;
 use crate::proc::watch_gate::WatchGate;
@@ -256,11 +257,14 @@ async fn serve(
     let approvals = Approvals::open(registry.clone(), lock.dir(), last_found).await;
     let approvals =
         approvals.map_err(|source| StartError::Io { doing: "read", path: lock.dir().join("approvals"), source })?;
+    let (judge, damage) = Judge::open(paths.config.as_deref(), lock.dir(), journal.clone());
+    damage.into_iter().for_each(|damage| registry.report_damage(damage));
     let (stop, stopped) = watch::channel(false);
     let connections = Arc::new(AtomicUsize::new(0));
     let daemon = Arc::new(Daemon {
         registry: registry.clone(),
         approvals,
+        judge: Arc::new(judge),
         journal: journal.clone(),
         consumers: consumers.clone(),
         files: Default::default(),

@@ -1,7 +1,7 @@
 //! The one list of methods. The daemon's registration, the client's calls and `rpc.discover` come from it.
 
 use crate::error::ErrorKind;
-use crate::{approval, files, params, results};
+use crate::{approval, files, params, policy, results};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -204,6 +204,27 @@ methods! {
     SessionEnd = "session.end" (params::SessionEndParams) -> results::SessionEndResult, [],
         r#"{"session_key": "chat-42"}"#
         => r#"{"session_key":"chat-42","killed":[],"count":0}"#;
+    /// Set the defaults of a session, and its ceiling.
+    /// Durable. Replaces what an earlier call set and keeps the grants; nothing but `session_key` removes the settings. `sandbox` and
+    /// `roots` must not be wider than `policy.max`.
+    SessionConfigure = "session.configure" (policy::SessionConfigureParams) -> results::SessionGetResult, [Limit],
+        r#"{"session_key": "chat-42", "cwd": "/home/me/project", "sandbox": "workspace-write", "approval": "on-failure"}"#
+        => r#"{"session_key":"chat-42","configured":true,"cwd":"/home/me/project","sandbox":"workspace-write","approval":"on-failure","roots":[],"env_pass":[],"running":[],"grants":[],"approvals":[]}"#;
+    /// Return the settings of a session.
+    /// With its processes that run, its grants and its questions that wait.
+    SessionGet = "session.get" (policy::SessionGetParams) -> results::SessionGetResult, [],
+        r#"{"session_key": "chat-42"}"#
+        => r#"{"session_key":"chat-42","configured":true,"cwd":"/home/me/project","sandbox":"workspace-write","approval":"on-failure","roots":[],"env_pass":[],"running":["proc_0123456789ab"],"grants":[],"approvals":[]}"#;
+    /// Judge a call as `exec` would, and run nothing.
+    /// Takes the parameters of `exec`. No event is published.
+    PolicyCheck = "policy.check" (params::ExecParams) -> policy::PolicyCheckResult, [],
+        r#"{"command": "git push", "cwd": "/home/me/project"}"#
+        => r#"{"verdict":"ask","plain":true,"commands":[["git","push"]],"matches":[{"file":"git.toml","index":1,"prefix":["git","push"],"verdict":"ask","reason":"changes the remote"}],"sandbox":{"profile":"full","mode":"full","network":"full","roots":[]},"not_enforced":[],"reasons":[{"label":"rule","text":"changes the remote"}]}"#;
+    /// Read the rule files again.
+    /// If one is refused, the old rules stay; `data` has its `file`, `index` and `example`.
+    PolicyReload = "policy.reload" (params::Empty) -> policy::PolicyReloadResult, [],
+        r#"{}"#
+        => r#"{"rules":12,"files":2}"#;
     /// List the queues.
     /// With their slots, and how many of their processes run and wait.
     QueuesList = "queues.list" (params::Empty) -> results::QueuesListResult, [],
@@ -298,7 +319,7 @@ methods! {
             r#""limits":{"max_running":4096},"features":{"pidfd":true},"#,
             r#""paths":{"socket":"/run/user/1000/toold/toold.sock","state_dir":"/home/me/.local/state/toold","config":null},"#,
             r#""damaged":[],"events":{"oldest":1,"last":1217,"bytes":302110,"consumers":[]},"#,
-            r#""watch":{"state":"passing","recent":0,"dropped":0,"release_ms":null}}"#
+            r#""watch":{"state":"passing","recent":0,"dropped":0,"release_ms":null},"policy":{"rules":0,"files":0,"errors":[]}}"#
         );
     /// Stop the daemon.
     /// Processes keep running, unless `kill` is true.

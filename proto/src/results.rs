@@ -1,9 +1,12 @@
 //! The results of every method.
 
+use crate::approval::{Approval, Grant};
 use crate::event::{Event, SeqRange};
 use crate::fields::{FieldSet, ProcessFields, WriteSelected};
 use crate::id::ProcId;
+use crate::policy::{ApprovalPolicy, PolicyReport};
 use crate::process::{Gap, Member, Process, Span, Truncated, Usage};
+use crate::sandbox::SandboxSetting;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -272,6 +275,26 @@ result!(ForgetResult { forgotten: Vec<ProcId>, skipped: Vec<ProcId> });
 
 result!(SessionActiveResult { count: u64, ids: Vec<ProcId> });
 
+result!(SessionGetResult {
+    session_key: String,
+    /// False: `session.configure` has set nothing.
+    configured: bool,
+    /// The working directory of calls without one.
+    cwd: Option<String>,
+    /// The profile of calls without one, and the widest of the session. Null: those of the config.
+    sandbox: Option<SandboxSetting>,
+    /// The cases in which a person is asked, from the session or else from the config.
+    approval: ApprovalPolicy,
+    roots: Vec<String>,
+    env_pass: Vec<String>,
+    /// Its processes that run.
+    running: Vec<ProcId>,
+    /// Its grants that are in force.
+    grants: Vec<Grant>,
+    /// Its questions that wait for a person, oldest first.
+    approvals: Vec<Approval>,
+});
+
 result!(SessionEndResult { session_key: String, killed: Vec<Killed>, count: u64 });
 
 result!(EventsNextResult {
@@ -385,6 +408,9 @@ result!(DaemonInfoResult {
     damaged: Vec<String>,
     events: Journal,
     watch: Breaker,
+    /// The rules in force.
+    #[serde(default)]
+    policy: PolicyReport,
 });
 
 result!(ShutdownResult { stopping: bool, killed: Vec<Killed> });

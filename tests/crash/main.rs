@@ -18,6 +18,7 @@ mod queue;
 mod random;
 mod requests;
 mod restart;
+mod session;
 
 use matrix::{Case, Mode};
 use std::collections::BTreeSet;
@@ -50,6 +51,7 @@ fn every_pause_point_in_the_daemon_has_a_crash_case() {
     covered.extend(event_files::POINTS.iter().map(ToString::to_string));
     covered.extend(files::POINTS.iter().map(ToString::to_string));
     covered.extend(hold::POINTS.iter().map(ToString::to_string));
+    covered.extend(session::POINTS.iter().map(ToString::to_string));
     covered.extend(events::POINTS.iter().map(ToString::to_string));
     assert_eq!(found, covered, "left: points in the sources; right: points with crash cases");
 }

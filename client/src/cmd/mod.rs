@@ -19,6 +19,7 @@ pub mod man;
 pub mod notify;
 pub mod options;
 pub mod pause;
+pub mod policy;
 pub mod poll;
 pub mod queue;
 pub mod resize;

@@ -78,7 +78,9 @@ fn tint(body: &EventBody) -> Tint {
         | EventBody::WatchOverflowTripped(_)
         | EventBody::RestartGaveUp(_)
         | EventBody::InsideRefused(_)
+        | EventBody::Denied(_)
         | EventBody::Lagged(_) => Tint::Bad,
+        EventBody::PolicyLoaded(event) if !event.ok => Tint::Bad,
         EventBody::WatchMatch(_) | EventBody::NeedsInput(_) | EventBody::ApprovalRequested(_) => Tint::Heading,
         EventBody::ApprovalDecided(ApprovalDecided { state, .. }) => {
             if *state == ApprovalState::Approved {
@@ -88,7 +90,10 @@ fn tint(body: &EventBody) -> Tint {
             }
         }
         EventBody::Closed(_) | EventBody::Output(_) => Tint::Faint,
-        EventBody::WatchOverflowReleased(_) | EventBody::GrantAdded(_) | EventBody::GrantRevoked(_) => Tint::None,
+        EventBody::WatchOverflowReleased(_)
+        | EventBody::GrantAdded(_)
+        | EventBody::GrantRevoked(_)
+        | EventBody::PolicyLoaded(_) => Tint::None,
     }
 }
 
@@ -129,6 +134,11 @@ fn summary(body: &EventBody) -> String {
         EventBody::GrantRevoked(event) => {
             format!("{} by {} after {}", event.grant, approval::caller(&event.revoked_by), count(event.uses, "use"))
         }
+        EventBody::PolicyLoaded(event) => {
+            let loaded = format!("{} from {}", count(event.rules, "rule"), count(event.files, "file"));
+            if event.ok { loaded } else { format!("{loaded}; refused: {}", event.errors.join("; ")) }
+        }
+        EventBody::Denied(event) => format!("{}: {}", event.reason, event.command),
         EventBody::Output(event) => {
             format!("{}: {}", stream(event.stream), event.data.trim_end_matches(['\n', '\r']))
         }

@@ -7,6 +7,7 @@ pub mod inspect;
 pub mod kill;
 pub mod limits;
 pub mod list;
+pub mod policy;
 pub mod poll;
 pub mod progress_line;
 pub mod queue;

@@ -11,7 +11,6 @@ use crate::store::record::Spec;
 use std::sync::Arc;
 use toold_proto::approval::{Action, ApprovalKind, Caller, ProfileChange, Why};
 use toold_proto::params::ExecParams;
-use toold_proto::policy::ApprovalPolicy;
 use toold_proto::sandbox::SandboxSetting;
 
 /// A command that needs the answer of a person, and the reasons.
@@ -35,6 +34,11 @@ pub enum ExecError {
 }
 
 impl NeedsApproval {
+    /// Returns a question about a call, without reasons.
+    pub fn new(kind: ApprovalKind, call: &ExecParams) -> NeedsApproval {
+        NeedsApproval { kind, why: Vec::new(), profile: None, env_names: set_names(call) }
+    }
+
     /// Returns the wish of a call for a wider profile.
     pub fn escalation(call: &ExecParams, config: &Config) -> Result<Option<NeedsApproval>, InvalidParam> {
         let Some(escalate) = &call.escalate else { return Ok(None) };
@@ -83,10 +87,6 @@ impl Approvals {
         if timeout_ms == 0 {
             let message = format!("it needs an approval ({because}), and approval_timeout_ms is 0");
             return Err(ExecError::NotAsked { reason: "approval_timeout", message });
-        }
-        if config.policy.approval == ApprovalPolicy::Never {
-            let message = format!("it needs an approval ({because}), and the policy `never` asks no person");
-            return Err(ExecError::NotAsked { reason: "never", message });
         }
         let question = Question {
             kind,

@@ -34,7 +34,7 @@ const MAX_KEPT: usize = 1000;
 
 /// All approvals and grants.
 pub struct Approvals {
-    registry: Arc<Registry>,
+    pub registry: Arc<Registry>,
     dir: PathBuf,
     grants_dir: PathBuf,
     table: Mutex<Table>,

@@ -56,6 +56,16 @@ impl Registry {
         }
     }
 
+    /// Returns true if the request has a process, or is about to get one.
+    pub fn knows_request(&self, request_id: &str) -> bool {
+        let table = self.table();
+        match table.request_slot(request_id) {
+            Some(RequestSlot::Done(id)) => table.get(*id).is_some(),
+            Some(RequestSlot::Pending(pending)) => pending.has_changed().is_ok(),
+            None => false,
+        }
+    }
+
     fn claim_request(&self, request_id: &str) -> RequestClaim {
         let mut table = self.table();
         match table.request_slot(request_id) {

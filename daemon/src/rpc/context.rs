@@ -4,6 +4,7 @@ use super::error::find_error;
 use crate::approvals::Approvals;
 use crate::events::{Consumers, Journal};
 use crate::files::Files;
+use crate::policy::Judge;
 use crate::proc::Proc;
 use crate::registry::Registry;
 use std::path::PathBuf;
@@ -24,6 +25,7 @@ pub struct Paths {
 pub struct Daemon {
     pub registry: Arc<Registry>,
     pub approvals: Arc<Approvals>,
+    pub judge: Arc<Judge>,
     pub journal: Arc<Journal>,
     pub consumers: Arc<Consumers>,
     pub files: Files,

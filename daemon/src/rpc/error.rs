@@ -1,8 +1,10 @@
 //! Maps the typed errors of the layers below to error answers.
 
+use crate::admission::AdmitError;
 use crate::approvals::ExecError;
 use crate::backend::process_limit;
 use crate::clock::wall_ms;
+use crate::policy::Refusal;
 use crate::proc::handle::NoReply;
 use crate::proc::output::OutputError;
 use crate::proc::screen::{MAX_CELLS, ScreenError};
@@ -11,6 +13,7 @@ use crate::proc::{Proc, view};
 use crate::registry::{FindError, SetAside, SpawnError};
 use crate::spec::{AskError, InvalidParam, Problem, SpecError};
 use toold_format::step;
+use toold_policy::RuleError;
 use toold_proto::approval::{Approval, ApprovalState};
 use toold_proto::process::{Failure, LimitReport};
 use toold_proto::pty::PtySize;
@@ -39,6 +42,40 @@ impl From<SpecError> for RpcError {
             }
         }
     }
+}
+
+impl From<AdmitError> for RpcError {
+    fn from(error: AdmitError) -> RpcError {
+        match error {
+            AdmitError::Spec(error) => error.into(),
+            AdmitError::Sandbox(error) => error.into(),
+            AdmitError::Refused(refusal) => refusal.into(),
+            AdmitError::Exec(error) => error.into(),
+        }
+    }
+}
+
+impl From<Refusal> for RpcError {
+    fn from(refusal: Refusal) -> RpcError {
+        let Refusal { reason, rule } = refusal;
+        let error = RpcError::new(ErrorKind::Denied, format!("denied: {reason}")).with("reason", reason);
+        match rule {
+            Some(rule) => error.with("rule", serde_json::to_value(rule).unwrap_or_default()),
+            None => error,
+        }
+    }
+}
+
+/// Builds the error for a rule file that was refused.
+pub fn rule_error(error: RuleError) -> RpcError {
+    let message = format!("{error}; the rules stay as they were");
+    let RuleError { file, index, example, why } = error;
+    RpcError::new(ErrorKind::InvalidParams, message)
+        .with("param", "rules")
+        .with("problem", why)
+        .with("file", file)
+        .with("index", index.map(|index| index as u64))
+        .with("example", example)
 }
 
 impl From<SpawnError> for RpcError {

@@ -7,7 +7,8 @@ use super::poll::remember_exit;
 use super::process_response::ProcessResponse;
 use super::text_form::{tail_lines, text_form};
 use super::wire::{Peer, cancel};
-use crate::approvals::{NeedsApproval, caller};
+use crate::admission;
+use crate::approvals::caller;
 use crate::clock::wall_ms;
 use crate::proc::condition::Readiness;
 use crate::proc::hold::Claim;
@@ -15,13 +16,11 @@ use crate::proc::output::{FittedOutput, read_fitted};
 use crate::proc::state::State;
 use crate::proc::view;
 use crate::registry::{NamePolicy, Spawned};
-use crate::spec;
 use std::sync::Arc;
 use std::time::Duration;
 use toold_proto::fields::FieldSet;
 use toold_proto::params::{Ansi, Encoding};
 use toold_proto::process::Reason;
-use toold_proto::sandbox::SandboxSetting;
 use toold_proto::{RpcError, params, results};
 
 /// The output in an answer, in tokens, if the call has no `max_output_tokens`.
@@ -42,16 +41,10 @@ pub async fn exec(
         peer.check_follows()?;
     }
     let readiness = Readiness::from_call(&call, config.max_wait_ms)?;
-    let mut request = spec::build(&call, config)?;
-    let needs = NeedsApproval::escalation(&call, config)?;
-    let escalated = call.escalate.as_ref().map(|escalate| SandboxSetting::Name(escalate.to.clone()));
-    daemon.registry.confine(&mut request, escalated.as_ref().or(call.sandbox.as_ref()), None)?;
-    // The launch has the values now; this call may wait for long.
-    (call.env, call.env_base64) = Default::default();
     let consumer = consumer(&daemon, call.consumer.as_deref())?;
     let policy = NamePolicy { if_running: call.if_running, uid: peer.uid, pid: peer.pid };
     let by = || caller(peer.uid, peer.pid);
-    let Spawned { proc, existing } = daemon.approvals.exec(&call, request, policy, needs, by).await?;
+    let Spawned { proc, existing } = admission::exec(&daemon.approvals, &daemon.judge, &mut call, policy, by).await?;
     if call.hold {
         // The same request again, after a lost connection: the process is this client's own.
         let is_own = !existing || (call.request_id.is_some() && call.request_id == proc.spec.request_id);

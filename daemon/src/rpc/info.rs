@@ -62,6 +62,7 @@ pub async fn info(_: params::Empty, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result
         damaged: [daemon.registry.damaged(), daemon.journal.found_damage()].concat(),
         events: journal(&daemon),
         watch: daemon.registry.sink.watch_gate.breaker_view(),
+        policy: daemon.judge.report(),
     })
 }
 

@@ -16,6 +16,7 @@ mod kill;
 mod list;
 mod log;
 mod pause;
+mod policy;
 mod poll;
 mod process_response;
 mod queues;
@@ -66,6 +67,16 @@ pub fn module(daemon: Arc<Daemon>) -> RpcModule<Daemon> {
     });
     register::<api::SessionActive, _, _, _>(&mut m, &daemon, session::active);
     register::<api::SessionEnd, _, _, _>(&mut m, &daemon, session::end);
+    register::<api::SessionConfigure, _, _, _>(&mut m, &daemon, |call, daemon, peer| {
+        call_on_disk(session::configure(call, daemon, peer))
+    });
+    register::<api::SessionGet, _, _, _>(&mut m, &daemon, session::get);
+    register::<api::PolicyCheck, _, _, _>(&mut m, &daemon, |call, daemon, peer| {
+        call_on_disk(policy::check(call, daemon, peer))
+    });
+    register::<api::PolicyReload, _, _, _>(&mut m, &daemon, |call, daemon, peer| {
+        call_on_disk(policy::reload(call, daemon, peer))
+    });
     register::<api::QueuesList, _, _, _>(&mut m, &daemon, queues::list);
     register::<api::QueuesSet, _, _, _>(&mut m, &daemon, queues::set);
     register::<api::ApprovalsList, _, _, _>(&mut m, &daemon, approvals::list);

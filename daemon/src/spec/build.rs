@@ -24,8 +24,8 @@ const MAX_TERMINAL_SIZE: u32 = 10_000;
 /// The smallest output limit: less has no room for a head and a tail.
 const MIN_OUTPUT_BYTES: u64 = 65_536;
 
-/// Builds a spawn request from an `exec` call.
-pub fn build(call: &ExecParams, config: &Config) -> Result<SpawnRequest, SpecError> {
+/// Builds a spawn request from an `exec` call. `pass`: names that its session passes on, beside those of the config.
+pub fn build(call: &ExecParams, config: &Config, pass: &[String]) -> Result<SpawnRequest, SpecError> {
     lengths::check(call, &config.exec)?;
     reject_nul(call)?;
     let pty = terminal(call.pty)?;
@@ -54,7 +54,14 @@ pub fn build(call: &ExecParams, config: &Config) -> Result<SpawnRequest, SpecErr
     let log_max_bytes = check_limits(call, config)?;
     let pending = pending::spec(call, config)?;
     let given = env::given(&call.env, &call.env_base64)?;
-    let mut env = env::build(call.env_mode, daemon_vars(), &config.env.pass, &given, pty.is_some());
+    let all_passed: Vec<String>;
+    let pass = if pass.is_empty() {
+        &config.env.pass
+    } else {
+        all_passed = [&config.env.pass, pass].concat();
+        &all_passed
+    };
+    let mut env = env::build(call.env_mode, daemon_vars(), pass, &given, pty.is_some());
     let CommandLine { mut argv, command, program } = self::argv(call, &env)?;
     let env_names = env.keys().cloned().collect();
     if call.command.is_some()

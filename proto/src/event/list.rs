@@ -8,6 +8,7 @@ use super::{EventDescription, EventFields, LaggedOf, Outcome, OutputSummary, Pus
 use crate::approval::{ApprovalId, ApprovalKind, ApprovalState, Caller, Covers, DecidedBy, GrantId, Scope, Why};
 use crate::id::ProcId;
 use crate::params::{Status, Stream, is_default};
+use crate::policy::RuleRef;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -269,6 +270,29 @@ events! {
             sandboxed: bool,
             /// The method that was refused, or `connect`: all of them.
             what: String,
+        }
+        /// The rule files were read: at the start, or by `policy.reload`.
+        PolicyLoaded = 30, "policy_loaded", r#"{"ok":false,"rules":12,"files":2,"errors":["30-net.toml: rule 2: example \"curl x\": the rule does not match it"]}"# {
+            /// True if every file holds. False at a reload: the old rules stay.
+            ok: bool,
+            /// Number of rules in force.
+            rules: u64,
+            /// Number of files that they come from.
+            files: u64,
+            /// The files that were refused, with the reason.
+            errors: Vec<String>,
+        }
+        /// The policy refused an `exec`. Nothing was started, and nothing else is recorded.
+        Denied = 31, "denied", r#"{"command":"curl example.org","cwd":"/home/me/project","reason":"no downloads","rule":{"file":"30-net.toml","index":2},"uid":1000,"pid":4711}"# {
+            /// The command line, at most 2000 characters of it.
+            command: String,
+            cwd: String,
+            reason: String,
+            /// The rule that denies it. Null: the reason is another one.
+            rule: Option<RuleRef>,
+            /// The caller.
+            uid: u32,
+            pid: i32,
         }
         /// A person is asked. `id` is the process that waits, if one does.
         ApprovalRequested = 40, "approval_requested", r#"{"approval":"appr_0123456789ab","kind":"exec","command":"rm -rf build","cwd":"/home/me/project","why":[{"label":"danger","text":"forced removal"}],"digest":"c3059bac08a3bbdfde19f03cb026942b7f070083acb3c2cdb5f73ce1bd8cfff6","expires_at":"2026-11-16T03:38:50.123Z","requested_by":{"uid":1000,"pid":4711,"program":"/usr/bin/agent"}}"# {

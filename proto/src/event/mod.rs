@@ -9,9 +9,9 @@ mod list;
 mod schema;
 
 pub use list::{
-    ApprovalDecided, ApprovalRequested, Closed, Completion, EVENTS, EventBody, EventType, Exited, GrantAdded,
-    GrantRevoked, Heartbeat, InsideRefused, Lagged, NeedsInput, Output, RestartGaveUp, Started, WatchDisabled,
-    WatchMatch, WatchOverflowReleased, WatchOverflowTripped,
+    ApprovalDecided, ApprovalRequested, Closed, Completion, Denied, EVENTS, EventBody, EventType, Exited, GrantAdded,
+    GrantRevoked, Heartbeat, InsideRefused, Lagged, NeedsInput, Output, PolicyLoaded, RestartGaveUp, Started,
+    WatchDisabled, WatchMatch, WatchOverflowReleased, WatchOverflowTripped,
 };
 pub use schema::{COMMON_FIELDS, Event, Notification};
 

@@ -215,9 +215,9 @@ fn discovery_lists_every_method() {
     let mut names: Vec<&str> =
         document["methods"].as_array().unwrap().iter().map(|m| m["name"].as_str().unwrap()).collect();
     names.sort_unstable();
-    let expected = "close daemon.info daemon.shutdown events.ack events.next \
-                    events.subscribe events.unsubscribe exec forget inspect kill list log pause poll queues.list queues.set \
-                    resize restart resume rpc.discover screen session.active session.end signal submit wait write";
+    let expected = "approvals.decide approvals.get approvals.list close daemon.info daemon.shutdown events.ack events.next \
+                    events.subscribe events.unsubscribe exec forget grants.list grants.revoke inspect kill list log pause policy.check policy.reload poll queues.list queues.set \
+                    resize restart resume rpc.discover screen session.active session.configure session.end session.get signal submit wait write";
     assert_eq!(names, expected.split_whitespace().collect::<Vec<_>>());
     for method in document["methods"].as_array().unwrap() {
         assert!(method["params"].is_array() && method["result"].is_object(), "{method}");

@@ -45,6 +45,7 @@ mod needs_input;
 mod numbers;
 mod opening;
 mod pause;
+mod policy;
 mod poll;
 mod poll_bytes;
 mod pty;

@@ -71,3 +71,97 @@ fn a_session_survives_a_restart() {
     assert_eq!(d.ok("session.active", json!({ "session_key": "s" })), json!({ "count": 1, "ids": [a] }));
     assert_eq!(d.ok("session.end", json!({ "session_key": "s" }))["count"], 1);
 }
+
+#[test]
+fn the_settings_of_a_session_are_durable_and_replaced_as_a_whole() {
+    let mut d = Daemon::start();
+    let home = d.home().display().to_string();
+    let none = json!({
+        "session_key": "s", "configured": false, "cwd": null, "sandbox": null, "approval": "on-request", "roots": [],
+        "env_pass": [], "running": [], "grants": [], "approvals": []
+    });
+    assert_eq!(d.ok("session.get", json!({ "session_key": "s" })), none);
+    let set = json!({
+        "session_key": "s", "cwd": home, "approval": "never", "roots": [home], "env_pass": ["EDITOR"]
+    });
+    let mut expected = none.clone();
+    for (key, value) in set.as_object().unwrap() {
+        expected[key] = value.clone();
+    }
+    expected["configured"] = json!(true);
+    assert_eq!(d.ok("session.configure", set), expected);
+    d.restart();
+    assert_eq!(d.ok("session.get", json!({ "session_key": "s" })), expected);
+    // A call without a directory runs in that of its session.
+    let run = |session: &str| {
+        let call = json!({ "argv": ["pwd"], "session_key": session, "yield_ms": 60000 });
+        d.ok("exec", call)["cwd"].clone()
+    };
+    assert_eq!(run("s"), json!(home));
+    let running = start(&d, json!({ "session_key": "s" }));
+    assert_eq!(d.ok("session.get", json!({ "session_key": "s" }))["running"], json!([running]));
+    d.ok("session.configure", json!({ "session_key": "s", "approval": "untrusted" }));
+    let replaced = d.ok("session.get", json!({ "session_key": "s" }));
+    assert_eq!(
+        (&replaced["approval"], &replaced["cwd"], &replaced["roots"]),
+        (&json!("untrusted"), &json!(null), &json!([]))
+    );
+    d.ok("session.end", json!({ "session_key": "s" }));
+    assert_eq!(
+        d.ok("session.get", json!({ "session_key": "s" }))["approval"],
+        "untrusted",
+        "the end of a session keeps them"
+    );
+    d.ok("session.configure", json!({ "session_key": "s" }));
+    d.restart();
+    assert_eq!(d.ok("session.get", json!({ "session_key": "s" })), none);
+}
+
+#[test]
+fn settings_that_cannot_hold_are_refused_and_change_nothing() {
+    let d = Daemon::start();
+    d.ok("session.configure", json!({ "session_key": "s", "approval": "never" }));
+    for (param, call) in [
+        ("session_key", json!({ "session_key": "" })),
+        ("session_key", json!({ "session_key": "x".repeat(5000) })),
+        ("cwd", json!({ "session_key": "s", "cwd": "relative" })),
+        ("cwd", json!({ "session_key": "s", "cwd": "/no/such/dir" })),
+        ("roots[0]", json!({ "session_key": "s", "roots": ["/etc/passwd"] })),
+        ("env_pass[0]", json!({ "session_key": "s", "env_pass": ["A=B"] })),
+    ] {
+        d.refused_param(param, "session.configure", call);
+    }
+    d.refused(-32602, "invalid_params", "session.configure", json!({ "session_key": "s", "approval": "maybe" }));
+    d.refused(-32602, "invalid_params", "session.get", json!({ "session_key": "" }));
+    assert_eq!(d.ok("session.get", json!({ "session_key": "s" }))["approval"], "never");
+}
+
+#[test]
+fn the_profile_of_a_session_is_its_default_and_its_ceiling() {
+    let config = "[policy]\nmax = \"workspace-write\"\ndefault = \"read-only\"\n";
+    let d = Daemon::start_with(config, &[]);
+    let home = d.home();
+    let sandbox = |more: serde_json::Value| {
+        let mut call = json!({ "command": "ls", "session_key": "s" });
+        call.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        d.call("policy.check", call)
+    };
+    // Never wider than `policy.max`.
+    for wide in [json!("full"), json!({ "mode": "full" }), json!({ "network": "full" }), json!("none")] {
+        d.call("session.configure", json!({ "session_key": "s", "sandbox": wide })).expect_err("too wide, or unknown");
+    }
+    assert_eq!(d.ok("session.get", json!({ "session_key": "s" }))["configured"], false);
+    assert_eq!(sandbox(json!({})).unwrap()["sandbox"]["profile"], "read-only");
+    d.ok(
+        "session.configure",
+        json!({ "session_key": "s", "sandbox": "workspace-write", "cwd": home, "roots": ["/var/tmp"] }),
+    );
+    let checked = sandbox(json!({})).unwrap()["sandbox"].clone();
+    assert_eq!((&checked["profile"], &checked["network"]), (&json!("workspace-write"), &json!("off")), "{checked}");
+    let roots: Vec<String> = serde_json::from_value(checked["roots"].clone()).unwrap();
+    assert!(roots.contains(&"/var/tmp".to_string()) && roots.contains(&home.display().to_string()), "{roots:?}");
+    assert_eq!(sandbox(json!({ "sandbox": "read-only" })).unwrap()["sandbox"]["profile"], "read-only");
+    d.ok("session.configure", json!({ "session_key": "s", "sandbox": "read-only" }));
+    let error = sandbox(json!({ "sandbox": "workspace-write" })).expect_err("wider than the session");
+    assert_eq!(error["data"]["kind"], "denied", "{error}");
+}

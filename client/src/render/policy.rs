@@ -1,0 +1,50 @@
+//! A judgement as `policy check` prints it.
+
+use super::text::{count, escape_control};
+use toold_proto::policy::{PolicyCheckResult, PolicyReloadResult, Verdict};
+
+fn verdict(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Allow => "allow",
+        Verdict::Ask => "ask",
+        Verdict::Deny => "deny",
+    }
+}
+
+/// Renders the verdict with its reasons first, then the commands, the rules and the sandbox, one per line.
+pub fn judgement(result: &PolicyCheckResult) -> String {
+    let reasons: Vec<String> = result.reasons.iter().map(|reason| escape_control(&reason.text)).collect();
+    let mut text = verdict(result.verdict).to_string();
+    if !reasons.is_empty() {
+        text += &format!(": {}", reasons.join("; "));
+    }
+    text.push('\n');
+    for command in &result.commands {
+        text += &format!("command  {}\n", escape_control(&quoted(command)));
+    }
+    if !result.plain {
+        text += "command  not every command is known, so no rule can allow it\n";
+    }
+    for rule in &result.matches {
+        text += &format!("rule     {}, rule {}: {}\n", escape_control(&rule.file), rule.index, verdict(rule.verdict));
+    }
+    text += &format!("sandbox  {}\n", escape_control(&result.sandbox.profile));
+    for gap in &result.not_enforced {
+        text += &format!("gap      {gap:?}\n");
+    }
+    text
+}
+
+pub fn loaded(result: &PolicyReloadResult) -> String {
+    format!("{} from {}\n", count(result.rules, "rule"), count(result.files, "file"))
+}
+
+/// A command as a person would type it.
+fn quoted(command: &[String]) -> String {
+    let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"%+,-./:=@_".contains(&b);
+    let quote = |text: &String| match !text.is_empty() && text.bytes().all(is_plain) {
+        true => text.clone(),
+        false => format!("'{}'", text.replace('\'', r"'\''")),
+    };
+    command.iter().map(quote).collect::<Vec<_>>().join(" ")
+}

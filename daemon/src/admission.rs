@@ -1,0 +1,156 @@
+//! Starts the process of an `exec` call: builds it, judges it, and asks a person if one must decide. Every caller that starts
+//! something uses it, and `policy.check` uses its first half.
+
+use crate::approvals::{Approvals, ExecError, NeedsApproval};
+use crate::config::Config;
+use crate::policy::{self, Admitted, Judge, JudgedCaller, Refusal};
+use crate::registry::{NamePolicy, Registry, Spawned};
+use crate::sandbox::SandboxError;
+use crate::sandbox::profile::{ProfileError, choose};
+use crate::spec::{self, SpawnRequest, SpecError};
+use std::sync::Arc;
+use toold_policy::{ApprovalMode, Judgement, ReasonKind, Verdict};
+use toold_proto::approval::{ApprovalKind, Caller, Why};
+use toold_proto::params::ExecParams;
+use toold_proto::sandbox::SandboxSetting;
+
+/// The reason why a call started nothing.
+pub enum AdmitError {
+    Spec(SpecError),
+    Sandbox(SandboxError),
+    /// The policy refused it. The event of the refusal is published.
+    Refused(Refusal),
+    Exec(ExecError),
+}
+
+impl From<SpecError> for AdmitError {
+    fn from(error: SpecError) -> AdmitError {
+        AdmitError::Spec(error)
+    }
+}
+
+impl From<SandboxError> for AdmitError {
+    fn from(error: SandboxError) -> AdmitError {
+        AdmitError::Sandbox(error)
+    }
+}
+
+impl From<Refusal> for AdmitError {
+    fn from(refusal: Refusal) -> AdmitError {
+        AdmitError::Refused(refusal)
+    }
+}
+
+/// A call that can be started, if the policy allows it.
+pub struct Built {
+    pub request: SpawnRequest,
+    /// The profile that it asks for.
+    asked: Option<SandboxSetting>,
+    /// It asks for more than its session has: only a rule can grant that without a question.
+    wider: Option<ProfileError>,
+    /// It asks a person for a wider profile.
+    escalation: Option<NeedsApproval>,
+}
+
+impl Built {
+    /// Returns true if rules grant every command of the call the profile that it asks for.
+    fn is_granted(&self, judgement: &Judgement, config: &Config) -> bool {
+        let chosen = choose(self.asked.as_ref(), config, None);
+        chosen.is_ok_and(|chosen| policy::is_granted(judgement, &chosen.profile, config))
+    }
+
+    /// Fails if the call asks for more than its session has, and no rule grants it.
+    pub fn check_ceiling(&self, judgement: &Judgement, config: &Config) -> Result<(), SandboxError> {
+        match &self.wider {
+            Some(error) if !self.is_granted(judgement, config) => Err(SandboxError::Profile(error.clone())),
+            Some(_) | None => Ok(()),
+        }
+    }
+}
+
+/// Checks a call with the defaults of its session. Nothing has happened yet.
+pub fn build(registry: &Registry, judge: &Judge, call: &mut ExecParams) -> Result<Built, AdmitError> {
+    let config = &registry.config;
+    let session = judge.apply_session(call, config)?;
+    let mut request = spec::build(call, config, &session.env_pass)?;
+    let escalation = NeedsApproval::escalation(call, config).map_err(SpecError::from)?;
+    // A person may grant what the session does not have, up to the ceiling of the config.
+    let ceiling = session.ceiling.as_ref().filter(|_| escalation.is_none());
+    let escalated = call.escalate.as_ref().map(|escalate| SandboxSetting::Name(escalate.to.clone()));
+    let asked = escalated.or_else(|| call.sandbox.clone());
+    let wider = match registry.confine(&mut request, asked.as_ref(), ceiling) {
+        Ok(()) => None,
+        Err(SandboxError::Profile(error @ ProfileError::Wider { .. })) if ceiling.is_some() => {
+            registry.confine(&mut request, asked.as_ref(), None)?;
+            Some(error)
+        }
+        Err(error) => return Err(error.into()),
+    };
+    Ok(Built { request, asked, wider, escalation })
+}
+
+/// Starts the process of a call, or the question whether it may start.
+pub async fn exec(
+    approvals: &Arc<Approvals>,
+    judge: &Judge,
+    call: &mut ExecParams,
+    policy: NamePolicy,
+    by: impl FnOnce() -> Caller,
+) -> Result<Spawned, AdmitError> {
+    let registry = &approvals.registry;
+    let built = build(registry, judge, call)?;
+    let caller = JudgedCaller { uid: policy.uid, pid: policy.pid };
+    // A request that has its process is judged already.
+    let is_known = call.request_id.as_deref().is_some_and(|id| registry.knows_request(id));
+    let needs = if is_known { None } else { question(judge, call, &built, &registry.config, caller)? };
+    // The launch has the values now; this call may wait for long.
+    (call.env, call.env_base64) = Default::default();
+    let denied = needs.is_some().then(|| built.request.clone());
+    let started = approvals.exec(call, built.request, policy, needs, by).await;
+    started.map_err(|error| match (error, denied) {
+        (ExecError::NotAsked { reason: _, message }, Some(request)) => {
+            judge.refuse(&request, None, message, caller).into()
+        }
+        (error, _) => AdmitError::Exec(error),
+    })
+}
+
+/// Judges a call. Returns the question that a person must answer, if there is one.
+fn question(
+    judge: &Judge,
+    call: &ExecParams,
+    built: &Built,
+    config: &Config,
+    caller: JudgedCaller,
+) -> Result<Option<NeedsApproval>, AdmitError> {
+    let judgement = match judge.admit(call, &built.request, config, caller)? {
+        Admitted::Allow(None) if built.wider.is_none() && built.escalation.is_none() => return Ok(None),
+        Admitted::Allow(judgement) => judgement.unwrap_or_else(|| Box::new(judge.judge(call, &built.request, config))),
+        Admitted::Ask(judgement) => judgement,
+    };
+    built.check_ceiling(&judgement, config)?;
+    let escalation = built.escalation.clone().filter(|_| !built.is_granted(&judgement, config));
+    if escalation.is_none() && judgement.verdict == Verdict::Allow {
+        return Ok(None);
+    }
+    let mut needs = escalation.unwrap_or_else(|| NeedsApproval::new(ApprovalKind::Exec, call));
+    needs.why.extend(reasons(&judgement));
+    if judge.session_policy(call, config).approval == ApprovalMode::Never {
+        let because = needs.why.iter().map(|why| why.text.as_str()).collect::<Vec<_>>().join("; ");
+        let reason = format!("{because}; approval is never, so a question is a refusal");
+        return Err(judge.refuse(&built.request, Some(&judgement), reason, caller).into());
+    }
+    Ok(Some(needs))
+}
+
+/// The reasons of a judgement that a person reads.
+fn reasons(judgement: &Judgement) -> impl Iterator<Item = Why> {
+    let label = |kind| match kind {
+        ReasonKind::Rule => "rule",
+        ReasonKind::Danger => "danger",
+        ReasonKind::Unmatched | ReasonKind::Void | ReasonKind::Nested | ReasonKind::BadFile | ReasonKind::Never => {
+            "policy"
+        }
+    };
+    judgement.reasons.iter().map(move |reason| Why { label: label(reason.kind).into(), text: reason.text.clone() })
+}

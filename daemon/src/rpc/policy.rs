@@ -1,0 +1,86 @@
+//! `policy.check` and `policy.reload`.
+
+use super::context::Daemon;
+use super::error::rule_error;
+use super::wire::Peer;
+use crate::admission;
+use crate::disk;
+use crate::store::sandbox::SandboxSpec;
+use std::sync::Arc;
+use toold_policy::{Judgement, Match, Part, Reason, ReasonKind};
+use toold_proto::policy::{
+    CheckedSandbox, DangerReport, PolicyCheckResult, PolicyReloadResult, PrefixPart, RuleMatch, Verdict, VerdictReason,
+};
+use toold_proto::{ErrorKind, RpcError, params};
+
+pub async fn check(
+    mut call: params::ExecParams,
+    daemon: Arc<Daemon>,
+    _: Arc<Peer>,
+) -> Result<PolicyCheckResult, RpcError> {
+    let config = &daemon.registry.config;
+    let built = admission::build(&daemon.registry, &daemon.judge, &mut call)?;
+    let judgement = daemon.judge.judge(&call, &built.request, config);
+    built.check_ceiling(&judgement, config)?;
+    let Judgement { verdict, plain, commands, matches, danger, granted: _, reasons } = judgement;
+    let (sandbox, not_enforced) = match built.request.spec.sandbox {
+        None => (CheckedSandbox::full(), Vec::new()),
+        Some(spec) => {
+            let SandboxSpec { profile, mode, network, roots, not_enforced, .. } = *spec;
+            let roots = roots.into_iter().map(|root| root.path).collect();
+            (CheckedSandbox { profile, mode, network, roots }, not_enforced)
+        }
+    };
+    Ok(PolicyCheckResult {
+        verdict: self::verdict(verdict),
+        plain,
+        commands,
+        matches: matches.into_iter().map(rule_match).collect(),
+        danger: danger.map(|danger| DangerReport { kind: danger.kind.into(), command: danger.command }),
+        sandbox,
+        not_enforced,
+        reasons: reasons.into_iter().map(reason).collect(),
+    })
+}
+
+pub async fn reload(_: params::Empty, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<PolicyReloadResult, RpcError> {
+    let judge = daemon.judge.clone();
+    let loaded = disk::blocking(move || judge.reload()).await;
+    let loaded = loaded.map_err(|e| RpcError::new(ErrorKind::Internal, format!("read the rule files: {e}")))?;
+    loaded.map_err(rule_error)
+}
+
+fn verdict(verdict: toold_policy::Verdict) -> Verdict {
+    match verdict {
+        toold_policy::Verdict::Allow => Verdict::Allow,
+        toold_policy::Verdict::Ask => Verdict::Ask,
+        toold_policy::Verdict::Deny => Verdict::Deny,
+    }
+}
+
+fn rule_match(found: Match) -> RuleMatch {
+    let part = |part| match part {
+        Part::One(text) => PrefixPart::One(text),
+        Part::Any(texts) => PrefixPart::Any(texts),
+    };
+    RuleMatch {
+        file: found.file,
+        index: found.index as u64,
+        prefix: found.prefix.into_iter().map(part).collect(),
+        verdict: verdict(found.verdict),
+        reason: found.reason,
+    }
+}
+
+fn reason(reason: Reason) -> VerdictReason {
+    let label = match reason.kind {
+        ReasonKind::Rule => "rule",
+        ReasonKind::Danger => "danger",
+        ReasonKind::Unmatched => "unmatched",
+        ReasonKind::Void => "void",
+        ReasonKind::Nested => "nested",
+        ReasonKind::BadFile => "bad_file",
+        ReasonKind::Never => "never",
+    };
+    VerdictReason { label: label.into(), text: reason.text }
+}

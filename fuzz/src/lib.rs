@@ -11,8 +11,10 @@ use toold_daemon::rpc::wire::lines::Lines;
 use toold_daemon::rpc::wire::message::{self, Message, Request};
 use toold_daemon::rpc::wire::{nesting, sniff};
 use toold_daemon::{events, files, log, store};
+use toold_format::denials::{self, DenialFile};
 use toold_format::frame::{self, FromShim, HEADER_LEN, MAX_FROM_SHIM_LEN, MAX_TO_SHIM_LEN, ToShim};
 use toold_format::launch::LaunchBlock;
+use toold_format::sandbox::{NamespaceBlock, SandboxBlock};
 use toold_format::slots::{self, Exit, Head, Launch, LaunchSlot, Progress, Resizes, SLOT_LEN, Slot, SlotCondition};
 use toold_proto::ErrorKind;
 use toold_proto::files::EditStrategy;
@@ -143,6 +145,7 @@ pub fn frames(bytes: &[u8]) {
         }
     }
     block(bytes);
+    sandbox_blocks(bytes);
 }
 
 fn to_shim(kind: u8, body: &[u8]) {
@@ -157,8 +160,15 @@ fn to_shim(kind: u8, body: &[u8]) {
         _ => assert!(bytes.starts_with(body), "only the fields of a later version are lost"),
     }
     assert_eq!(ToShim::read(kind, body), Some(read));
-    if let ToShim::Launch { block: bytes } = read {
-        block(bytes);
+    match read {
+        ToShim::Launch { block: bytes } => block(bytes),
+        ToShim::LaunchSandboxed { sandbox, block: bytes } => {
+            block(bytes);
+            sandbox_blocks(sandbox);
+        }
+        ToShim::MakeNamespaces { block } => sandbox_blocks(block),
+        // The others carry no block.
+        _ => {}
     }
 }
 
@@ -176,11 +186,30 @@ fn from_shim(kind: u8, body: &[u8]) {
         | FromShim::Done { .. }
         | FromShim::Killed { .. }
         | FromShim::Env { .. }
+        | FromShim::Denied { .. }
+        | FromShim::Namespaces
         | FromShim::Gone => assert!(bytes.starts_with(body), "only the fields of a later version are lost"),
         // A slot may hold fields of a later version, and its checksum covers all of them.
         FromShim::Welcome { .. } | FromShim::Bell { .. } | FromShim::Exited { .. } | FromShim::Closed { .. } => {
             assert!(bytes.len() >= body.len());
         }
+    }
+}
+
+fn sandbox_blocks(bytes: &[u8]) {
+    if let Some(read) = SandboxBlock::decode(bytes) {
+        assert_eq!(SandboxBlock::decode(&read.encode()), Some(read));
+    }
+    if let Some(read) = NamespaceBlock::decode(bytes) {
+        assert_eq!(NamespaceBlock::decode(&read.encode()), Some(read));
+    }
+    if let Some(read) = DenialFile::read(bytes) {
+        let mut entries = Vec::new();
+        read.entries().for_each(|entry| denials::put_entry(&mut entries, &entry));
+        let (mut again, observes) = (Vec::new(), (read.observes_writes, read.observes_network));
+        denials::put_head(&mut again, observes, read.count, read.entries().count(), &entries);
+        again.extend_from_slice(&entries);
+        assert_eq!(DenialFile::read(&again).map(|again| again.count), Some(read.count));
     }
 }
 

@@ -5,37 +5,17 @@
 //! `docs/shim-protocol.md` describes them.
 
 use crate::body_reader::BodyReader;
+use crate::frame_bytes::put_frame;
+pub use crate::frame_bytes::{BadFrame, HEADER_LEN, RawFrame, Sink, VERSION, next_frame};
 use crate::slots::{Exit, Progress, SLOT_LEN};
 pub use crate::wrote::Wrote;
 
-pub const VERSION: u8 = 1;
-pub const HEADER_LEN: usize = 8;
 /// The longest piece of stdin in one frame. A shim has a buffer for one of these.
 pub const MAX_WRITE_LEN: usize = 16 * 1024;
 /// The longest frame a shim takes once it runs.
 pub const MAX_TO_SHIM_LEN: usize = MAX_WRITE_LEN + 256;
 /// The longest frame a shim sends: a report with survivors.
 pub const MAX_FROM_SHIM_LEN: usize = 2048;
-
-/// A buffer that frames are written to: on the heap in the daemon, a fixed one in the shim.
-pub trait Sink {
-    fn put(&mut self, bytes: &[u8]);
-}
-
-impl Sink for Vec<u8> {
-    fn put(&mut self, bytes: &[u8]) {
-        self.extend_from_slice(bytes);
-    }
-}
-
-/// Counts the bytes and drops them.
-struct LengthCounter(usize);
-
-impl Sink for LengthCounter {
-    fn put(&mut self, bytes: &[u8]) {
-        self.0 += bytes.len();
-    }
-}
 
 /// A frame from the daemon to the shim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +26,15 @@ pub enum ToShim<'a> {
     },
     /// The program to run: see `launch`.
     Launch {
+        block: &'a [u8],
+    },
+    /// The program to run, confined: see `sandbox`. The descriptors are beside it.
+    LaunchSandboxed {
+        sandbox: &'a [u8],
+        block: &'a [u8],
+    },
+    /// Namespaces to make: see `sandbox`. The first frame of a connection that has no program. Answered by `Namespaces`.
+    MakeNamespaces {
         block: &'a [u8],
     },
     /// Asks for one `Bell` when the output is longer than `above`.
@@ -178,6 +167,14 @@ pub enum FromShim<'a> {
         total: u64,
         data: &'a [u8],
     },
+    /// The sandbox refused a call that it had not refused before, and the file of refusals has it: `distinct` of them, `count`
+    /// calls in all.
+    Denied {
+        distinct: u32,
+        count: u64,
+    },
+    /// The namespaces are made. Their descriptors are beside the frame: the user namespace, then the other.
+    Namespaces,
 }
 
 /// The length of an environment that a shim could not keep, or has not.
@@ -205,13 +202,20 @@ impl ToShim<'_> {
             ToShim::ReadEnv { given: true, .. } => 17,
             ToShim::Release { .. } => 15,
             ToShim::KeepEnv { .. } => 16,
+            ToShim::LaunchSandboxed { .. } => 18,
+            ToShim::MakeNamespaces { .. } => 19,
         }
     }
 
     fn body(&self, out: &mut dyn Sink) {
         match *self {
             ToShim::Hello { nonce } => out.put(&nonce),
-            ToShim::Launch { block } => out.put(block),
+            ToShim::Launch { block } | ToShim::MakeNamespaces { block } => out.put(block),
+            ToShim::LaunchSandboxed { sandbox, block } => {
+                out.put(&(sandbox.len() as u32).to_le_bytes());
+                out.put(sandbox);
+                out.put(block);
+            }
             ToShim::Ring { above } => out.put(&above.to_le_bytes()),
             ToShim::Write { token, id, offset, total, data } => {
                 out.put(&token.to_le_bytes());
@@ -266,7 +270,7 @@ impl ToShim<'_> {
     }
 
     pub fn put(&self, out: &mut dyn Sink) {
-        frame(self.kind(), out, |sink| self.body(sink));
+        put_frame(self.kind(), out, |sink| self.body(sink));
     }
 
     /// Reads the body of a frame. None: a kind of a later version, or too short for its kind.
@@ -298,6 +302,12 @@ impl ToShim<'_> {
                 let (token, offset, total, len) = (t.u64()?, t.u64()?, t.u64()?, t.u32()?);
                 ToShim::KeepEnv { token, offset, total, data: t.0.get(..len as usize)? }
             }
+            18 => {
+                let (sandbox, block) = (t.u32()? as usize, t.0);
+                let (sandbox, block) = block.split_at_checked(sandbox)?;
+                ToShim::LaunchSandboxed { sandbox, block }
+            }
+            19 => ToShim::MakeNamespaces { block: body },
             // A frame of a later version.
             _ => return None,
         })
@@ -318,6 +328,8 @@ impl FromShim<'_> {
             FromShim::Killed { .. } => 73,
             FromShim::Gone => 74,
             FromShim::Env { .. } => 75,
+            FromShim::Denied { .. } => 76,
+            FromShim::Namespaces => 77,
         }
     }
 
@@ -359,7 +371,11 @@ impl FromShim<'_> {
                 out.put(&(survivors.len() as u32 / 4).to_le_bytes());
                 out.put(survivors);
             }
-            FromShim::Gone => {}
+            FromShim::Gone | FromShim::Namespaces => {}
+            FromShim::Denied { distinct, count } => {
+                out.put(&distinct.to_le_bytes());
+                out.put(&count.to_le_bytes());
+            }
             FromShim::Env { token, total, data } => {
                 out.put(&token.to_le_bytes());
                 out.put(&total.to_le_bytes());
@@ -370,7 +386,7 @@ impl FromShim<'_> {
     }
 
     pub fn put(&self, out: &mut dyn Sink) {
-        frame(self.kind(), out, |sink| self.body(sink));
+        put_frame(self.kind(), out, |sink| self.body(sink));
     }
 
     /// Reads the body of a frame. None: a kind of a later version, or too short for its kind.
@@ -398,35 +414,10 @@ impl FromShim<'_> {
                 let (token, total, len) = (t.u64()?, t.u64()?, t.u32()? as usize);
                 FromShim::Env { token, total, data: t.0.get(..len)? }
             }
+            76 => FromShim::Denied { distinct: t.u32()?, count: t.u64()? },
+            77 => FromShim::Namespaces,
             // A frame of a later version.
             _ => return None,
         })
     }
 }
-
-fn frame(kind: u8, out: &mut dyn Sink, body: impl Fn(&mut dyn Sink)) {
-    let mut length = LengthCounter(0);
-    body(&mut length);
-    out.put(&(length.0 as u32).to_le_bytes());
-    out.put(&[VERSION, kind, 0, 0]);
-    body(out);
-}
-
-/// A frame's kind, its body and its length, header included.
-pub type RawFrame<'a> = (u8, &'a [u8], usize);
-
-/// Splits off the frame at the start of `bytes`. None: it is not whole yet.
-/// An error: longer than `max`, or of version 0, which does not exist.
-#[inline]
-pub fn next_frame(bytes: &[u8], max: usize) -> Result<Option<RawFrame<'_>>, BadFrame> {
-    let Some((header, rest)) = bytes.split_first_chunk::<HEADER_LEN>() else { return Ok(None) };
-    let length = u32::from_le_bytes([header[0], header[1], header[2], header[3]]) as usize;
-    if length > max || header[4] == 0 {
-        return Err(BadFrame);
-    }
-    Ok(rest.get(..length).map(|body| (header[5], body, HEADER_LEN + length)))
-}
-
-/// The other side does not use this protocol.
-#[derive(Debug, PartialEq, Eq)]
-pub struct BadFrame;

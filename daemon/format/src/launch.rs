@@ -131,13 +131,13 @@ impl<'a> LaunchBlock<'a> {
     }
 }
 
-fn split_string<'a>(rest: &mut &'a [u8]) -> Option<&'a CStr> {
+pub(crate) fn split_string<'a>(rest: &mut &'a [u8]) -> Option<&'a CStr> {
     let string = CStr::from_bytes_until_nul(rest).ok()?;
     *rest = &rest[string.to_bytes_with_nul().len()..];
     Some(string)
 }
 
-fn split_list<'a>(rest: &mut &'a [u8], len: usize) -> Option<StringList<'a>> {
+pub(crate) fn split_list<'a>(rest: &mut &'a [u8], len: usize) -> Option<StringList<'a>> {
     let all = *rest;
     for _ in 0..len {
         split_string(rest)?;

@@ -6,10 +6,13 @@
 #![forbid(unsafe_code)]
 
 mod body_reader;
+pub mod denials;
 pub mod frame;
+mod frame_bytes;
 mod hash;
 pub mod launch;
 pub mod log;
+pub mod sandbox;
 pub mod slots;
 pub mod step;
 mod stream;

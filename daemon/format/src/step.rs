@@ -18,6 +18,26 @@ pub const RECORD: u32 = 27;
 pub const PENDING: u32 = 28;
 /// Its environment values were in the memory of a daemon that died.
 pub const ENVIRONMENT: u32 = 29;
+/// The confinement of the launch cannot be read, or its descriptors are not there.
+pub const SANDBOX: u32 = 30;
+pub const USER_NAMESPACE: u32 = 31;
+pub const NET_NAMESPACE: u32 = 32;
+pub const MOUNT_NAMESPACE: u32 = 33;
+/// The working directory is not the one that was judged.
+pub const CWD_IDENTITY: u32 = 34;
+pub const NO_NEW_PRIVS: u32 = 35;
+pub const CAPABILITIES: u32 = 36;
+pub const LANDLOCK: u32 = 37;
+pub const FILTER: u32 = 38;
+/// The listener of the filter did not reach the shim.
+pub const LISTENER: u32 = 39;
+/// The ids of a new user namespace could not be mapped.
+pub const ID_MAP: u32 = 40;
+pub const LOOPBACK: u32 = 41;
+/// The mounts of a new namespace could not be made.
+pub const MOUNTS: u32 = 42;
+/// A path of the confinement is not the file that was judged.
+pub const PATH_IDENTITY: u32 = 43;
 
 pub fn name(step: u32) -> &'static str {
     match step {
@@ -37,6 +57,20 @@ pub fn name(step: u32) -> &'static str {
         RECORD => "record",
         PENDING => "pending",
         ENVIRONMENT => "environment",
+        SANDBOX => "sandbox",
+        USER_NAMESPACE => "user_namespace",
+        NET_NAMESPACE => "net_namespace",
+        MOUNT_NAMESPACE => "mount_namespace",
+        CWD_IDENTITY => "cwd_identity",
+        NO_NEW_PRIVS => "no_new_privs",
+        CAPABILITIES => "capabilities",
+        LANDLOCK => "landlock",
+        FILTER => "filter",
+        LISTENER => "listener",
+        ID_MAP => "id_map",
+        LOOPBACK => "loopback",
+        MOUNTS => "mounts",
+        PATH_IDENTITY => "path_identity",
         // A step of a later version.
         _ => "unknown",
     }

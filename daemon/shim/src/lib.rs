@@ -8,6 +8,7 @@ pub mod address;
 pub mod clock;
 pub mod hooks;
 pub mod run;
+pub mod sandbox;
 pub mod sys;
 pub mod zygote;
 

@@ -231,7 +231,10 @@ impl Shim {
     fn dispatch(&mut self, frame: &ToShim<'_>) {
         match *frame {
             // Valid only as the first frame of a connection.
-            ToShim::Hello { .. } | ToShim::Launch { .. } => {}
+            ToShim::Hello { .. }
+            | ToShim::Launch { .. }
+            | ToShim::LaunchSandboxed { .. }
+            | ToShim::MakeNamespaces { .. } => {}
             ToShim::Ring { above } => {
                 self.link.ring_above = Some(above);
                 self.ring_bell();

@@ -4,6 +4,7 @@ use super::spare::SpareLink;
 use super::{capture, hold, kept_env, kill, link, pause, start, stdin, stdio};
 use crate::clock::{mono_ms, wall_ms};
 use crate::hooks;
+use crate::sandbox::Observer;
 use crate::sys::{self, ProcessTitle};
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -26,6 +27,7 @@ pub mod token {
     pub const CHILDREN: u64 = 6;
     pub const STDIN: u64 = 7;
     pub const ZYGOTE: u64 = 8;
+    pub const SANDBOX: u64 = 9;
 }
 
 /// The parts of a shim that are made before it gets a process, so that a start does not wait for them.
@@ -105,6 +107,8 @@ pub struct Shim {
     pub next_env: Option<kept_env::KeptEnv>,
     /// The environment is wanted after the end of the program.
     pub keep: bool,
+    /// Sees what the sandbox refuses. None: the program is not confined.
+    pub observer: Option<Observer>,
     pub kill_state: kill::KillState,
     pub pause_state: pause::PauseState,
     pub rows: u16,
@@ -210,6 +214,7 @@ impl Shim {
             token::HANDSHAKE => self.handshake_event(),
             token::LISTENER => self.accept(),
             token::STDIN => self.stdin_event(),
+            token::SANDBOX => self.sandbox_event(flags),
             // Only its end is watched.
             token::ZYGOTE => self.spare_link = None,
             // There are no other tokens.
@@ -321,6 +326,7 @@ impl Shim {
         };
         self.exit = Some(exit);
         self.record_writes();
+        self.flush_denials();
         hooks::at("exit.before_record");
         self.write_slot(slots::EXIT_AT, &exit.slot());
         hooks::at("exit.written");
@@ -348,6 +354,7 @@ impl Shim {
     }
 
     fn leave(&mut self) {
+        self.flush_denials();
         self.write_progress();
         hooks::at("exit.before_gone");
         self.send(&FromShim::Gone);
@@ -370,13 +377,14 @@ impl Shim {
             next_env,
             log,
             oom_file,
+            observer,
             ..
         } = self
         else {
             return None;
         };
         // Now, not when the next process is there: a daemon waits for the record's lock.
-        drop((record, link, output, stdin, kept_env, next_env, log, oom_file));
+        drop((record, link, output, stdin, kept_env, next_env, log, oom_file, observer));
         // SAFETY: the loans were in `link`, `output`, `stdin` and `kept_env`, which were just dropped.
         unsafe { prepared.arena.clear() };
         prepared.open_pipes();

@@ -14,6 +14,8 @@ use super::stdio::{ParentStdio, nonblocking};
 use super::tree;
 use crate::clock::{mono_ms, wall_ms};
 use crate::hooks;
+use crate::sandbox::fds::{self, ReceivedFds};
+use crate::sandbox::{self, ChildSandbox};
 use crate::sys::{self, ChildPlan};
 use rustix::event::epoll::EventFlags;
 use rustix::fd::{AsFd, OwnedFd, RawFd};
@@ -102,13 +104,24 @@ pub fn launch(mut prepared: Prepared, control: OwnedFd) -> Option<Shim> {
     // Output is read into the same memory, once the program runs.
     let (buffer, rest) = arena.split_at_mut(capture::READ_BUF_LEN);
     let (inline, scratch) = buffer.split_at_mut(INLINE_LAUNCH_LEN);
-    let mut received = receive(&control, inline)?;
-    let block = LaunchBlock::decode(&received.bytes()[HEADER_LEN..]);
+    let mut fds = ReceivedFds::default();
+    let mut received = receive(&control, inline, &mut fds)?;
+    let (block, confinement) = match received.read()? {
+        ToShim::Launch { block } => (block, None),
+        ToShim::LaunchSandboxed { sandbox, block } => (block, Some((sandbox, fds))),
+        ToShim::MakeNamespaces { block } => {
+            sandbox::make(control.as_fd(), block, fds.take_next());
+            return None;
+        }
+        // No other frame is the first of a connection.
+        _ => return None,
+    };
+    let block = LaunchBlock::decode(block);
     let options = block.map(|b| b.options).unwrap_or_default();
     let pid = rustix::process::getpid().as_raw_nonzero().get();
     let mut ctx = LaunchContext { control: &control, record: None, pid, sync: options.sync };
     let started = match &block {
-        Some(block) => prepare(&mut prepared, &mut ctx, block, scratch),
+        Some(block) => prepare(&mut prepared, &mut ctx, block, confinement, scratch),
         None => Err(StepFailed(step::LAUNCH, Errno::INVAL)),
     };
     let child = match started {
@@ -139,7 +152,7 @@ pub fn launch(mut prepared: Prepared, control: OwnedFd) -> Option<Shim> {
     let hold = Hold::new(options.hold_ms, now);
     let mut log = LogWriter::new(child.dir, options.log_max_bytes);
     log.keep_from(hold.keep_from());
-    Some(Shim {
+    let mut shim = Shim {
         prepared,
         pid,
         record,
@@ -153,6 +166,7 @@ pub fn launch(mut prepared: Prepared, control: OwnedFd) -> Option<Shim> {
         kept_env,
         next_env: None,
         keep: options.keep,
+        observer: child.observer,
         kill_state: KillState::new(),
         pause_state: PauseState::new(),
         rows: options.rows,
@@ -169,7 +183,9 @@ pub fn launch(mut prepared: Prepared, control: OwnedFd) -> Option<Shim> {
         sync: options.sync,
         oom_file: child.oom_file,
         spare_link: None,
-    })
+    };
+    shim.report_blindness();
+    Some(shim)
 }
 
 fn report_failure(ctx: &LaunchContext<'_>, step: u32, errno: i32) {
@@ -195,6 +211,12 @@ impl LaunchFrame<'_> {
         }
     }
 
+    /// Reads the frame. None: a kind of a later version, which starts nothing.
+    fn read(&mut self) -> Option<ToShim<'_>> {
+        let (kind, body, _) = frame::next_frame(self.bytes(), MAX_LAUNCH_LEN).ok().flatten()?;
+        ToShim::read(kind, body)
+    }
+
     fn release(self) {
         if let LaunchFrame::Mapped(memory) = self {
             // SAFETY: all of a mapping from `map_anonymous`, made in `receive`.
@@ -203,10 +225,18 @@ impl LaunchFrame<'_> {
     }
 }
 
-/// Reads the whole launch frame, and nothing beyond it. None when the daemon disconnected before its end.
-fn receive<'a>(control: &OwnedFd, inline: &'a mut [u8]) -> Option<LaunchFrame<'a>> {
+/// Reads the whole launch frame with the descriptors beside it, and nothing beyond it. None when the daemon disconnected
+/// before its end.
+fn receive<'a>(control: &OwnedFd, inline: &'a mut [u8], fds: &mut ReceivedFds) -> Option<LaunchFrame<'a>> {
     let mut header = [0u8; HEADER_LEN];
-    read_exact(control, &mut header)?;
+    // The descriptors are beside the first byte.
+    let len = loop {
+        match fds::receive(control.as_fd(), &mut header, fds) {
+            Err(Errno::INTR) => {}
+            other => break other.ok().filter(|len| *len > 0)?,
+        }
+    };
+    read_exact(control, &mut header[len..])?;
     let length = u32::from_le_bytes([header[0], header[1], header[2], header[3]]) as usize;
     if length > MAX_LAUNCH_LEN {
         return None;
@@ -218,8 +248,6 @@ fn receive<'a>(control: &OwnedFd, inline: &'a mut [u8]) -> Option<LaunchFrame<'a
     let bytes = received.bytes();
     bytes[..HEADER_LEN].copy_from_slice(&header);
     read_exact(control, &mut bytes[HEADER_LEN..])?;
-    let frame = frame::next_frame(bytes, MAX_LAUNCH_LEN).ok().flatten()?;
-    matches!(ToShim::read(frame.0, frame.1), Some(ToShim::Launch { .. })).then_some(())?;
     Some(received)
 }
 
@@ -245,12 +273,14 @@ struct RunningChild {
     listener: OwnedFd,
     stdio: ParentStdio,
     oom_file: Option<OwnedFd>,
+    observer: Option<sandbox::Observer>,
 }
 
 fn prepare(
     prepared: &mut Prepared,
     ctx: &mut LaunchContext<'_>,
     block: &LaunchBlock<'_>,
+    confinement: Option<(&[u8], ReceivedFds)>,
     scratch: &mut [u8],
 ) -> Result<RunningChild, StepFailed> {
     let dir = rustix::fs::open(block.dir, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
@@ -259,6 +289,7 @@ fn prepare(
     let (record, nonce) = lock_record(&dir)?;
     ctx.record = Some(record);
     hooks::at("spawn.locked");
+    let mut confinement = confinement.map(|(block, mut fds)| ChildSandbox::new(block, &mut fds)).transpose()?;
     let listener = address::listen_at(id, &nonce).map_err(failed_at(step::SOCKET))?;
     let (stdio, child_stdio) = ParentStdio::open(&block.options, prepared.pipes.take())?;
     ctx.write_launch(&launch_slot(Stage::Launching, ctx.pid)).map_err(failed_at(step::RECORD))?;
@@ -276,17 +307,21 @@ fn prepare(
         sys::set_name(c"toold-shim");
     };
     // SAFETY: `child_stdio` is dropped in the closure, which runs after the fork.
-    let pid = unsafe { spawn_child(ctx, block, child_fds, scratch, while_child_starts) }?;
+    let pid = unsafe { spawn_child(ctx, block, confinement.as_ref(), child_fds, scratch, while_child_starts) }?;
     hooks::at("spawn.forked");
     let stdin_inode = stdio.stdin_inode();
     let _ = ctx.write_launch(&Launch { pid, ticks, stdin_inode, ..launch_slot(Stage::Running, ctx.pid) });
     hooks::at("spawn.running");
     // The program runs. Descriptors that cannot be watched cannot be served: it ends with us.
     watched.map_err(failed_at(step::SOCKET))?;
+    let observer = match &mut confinement {
+        Some(confinement) => Some(confinement.take_observer(pid, &prepared.epoll)?),
+        None => None,
+    };
     let oom_file = (!block.oom_file.is_empty())
         .then(|| rustix::fs::open(block.oom_file, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok())
         .flatten();
-    Ok(RunningChild { pid, ticks, dir, nonce, listener, stdio, oom_file })
+    Ok(RunningChild { pid, ticks, dir, nonce, listener, stdio, oom_file, observer })
 }
 
 fn launch_slot(stage: Stage, shim_pid: i32) -> Launch {
@@ -335,6 +370,7 @@ fn watch_fds(prepared: &Prepared, control: &OwnedFd, listener: &OwnedFd, stdio: 
 unsafe fn spawn_child(
     ctx: &LaunchContext<'_>,
     block: &LaunchBlock<'_>,
+    confinement: Option<&ChildSandbox<'_>>,
     [stdin, stdout, stderr]: [RawFd; 3],
     scratch: &mut [u8],
     while_child_starts: impl FnOnce(i32),
@@ -358,6 +394,7 @@ unsafe fn spawn_child(
         stderr,
         is_pty: block.options.pty,
         cwd: block.cwd,
+        confinement,
         program: block.program,
         argv: argv.as_ptr(),
         env: env.as_ptr(),

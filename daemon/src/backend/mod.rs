@@ -129,23 +129,23 @@ impl Launcher {
     }
 
     /// Sends a launch frame to a shim. The stream is the shim's control connection.
-    pub async fn start(&self, frame: &[u8]) -> io::Result<UnixStream> {
+    pub async fn start(&self, frame: &LaunchFrame) -> io::Result<UnixStream> {
         let Some(socket) = self.socket().filter(|_| !self.is_stalled()) else { return self.exec(frame).await };
         let (ours, theirs) = pair()?;
         // The first part is in the socket before the shim reads; the rest follows meanwhile. Written before tokio has
         // the socket, because tokio writes nothing to a socket that its event loop has not seen yet.
-        let sent = (&ours).write(frame).unwrap_or(0);
+        let sent = send_first(&ours, frame);
         hooks::at("spawn.before_request");
         if send_launch_fd(&socket, &theirs).is_err() {
             return self.exec(frame).await;
         }
         drop(theirs);
         hooks::at("spawn.requested");
-        finish(ours, &frame[sent..]).await
+        finish(ours, frame.bytes.get(sent..).unwrap_or_default()).await
     }
 
     /// Starts a shim by executing this program, even if its file was replaced since.
-    pub async fn exec(&self, frame: &[u8]) -> io::Result<UnixStream> {
+    pub async fn exec(&self, frame: &LaunchFrame) -> io::Result<UnixStream> {
         let (ours, theirs) = pair()?;
         let mut command = self.exec.command();
         command.stdin(Stdio::from(theirs));
@@ -157,7 +157,8 @@ impl Launcher {
             Some(errno) if errno > 1 => return Err(io::Error::from_raw_os_error(errno)),
             Some(_) | None => return Err(io::Error::other("the shim did not start")),
         }
-        finish(ours, frame).await
+        let sent = send_first(&ours, frame);
+        finish(ours, frame.bytes.get(sent..).unwrap_or_default()).await
     }
 }
 
@@ -217,11 +218,47 @@ fn pair() -> io::Result<(net::UnixStream, OwnedFd)> {
     Ok((ours, theirs))
 }
 
-/// Builds the frame that carries a launch block to a shim.
-pub fn launch_frame(block: &[u8]) -> Vec<u8> {
-    let mut frame = Vec::with_capacity(block.len() + 16);
-    ToShim::Launch { block }.put(&mut frame);
-    frame
+/// A frame that starts a shim's work, with the descriptors that go beside it.
+pub struct LaunchFrame {
+    bytes: Vec<u8>,
+    /// Almost always none.
+    fds: Option<Box<Vec<Arc<OwnedFd>>>>,
+}
+
+impl LaunchFrame {
+    /// Builds the frame that carries a launch block.
+    pub fn launch(block: &[u8]) -> LaunchFrame {
+        LaunchFrame::new(&ToShim::Launch { block }, block.len(), None)
+    }
+
+    /// Builds the frame that carries a launch block and its confinement.
+    pub fn launch_sandboxed(sandbox: &[u8], block: &[u8], fds: Vec<Arc<OwnedFd>>) -> LaunchFrame {
+        LaunchFrame::new(&ToShim::LaunchSandboxed { sandbox, block }, sandbox.len() + block.len(), Some(Box::new(fds)))
+    }
+
+    /// Builds the frame that asks for namespaces.
+    pub fn make_namespaces(block: &[u8], fds: Vec<Arc<OwnedFd>>) -> LaunchFrame {
+        LaunchFrame::new(&ToShim::MakeNamespaces { block }, block.len(), Some(Box::new(fds)))
+    }
+
+    fn new(frame: &ToShim<'_>, len: usize, fds: Option<Box<Vec<Arc<OwnedFd>>>>) -> LaunchFrame {
+        let mut bytes = Vec::with_capacity(len + 16);
+        frame.put(&mut bytes);
+        LaunchFrame { bytes, fds }
+    }
+}
+
+/// Sends the first part of a frame, with its descriptors, before the shim reads. Returns its length.
+fn send_first(mut ours: &net::UnixStream, frame: &LaunchFrame) -> usize {
+    let sent = match &frame.fds {
+        None => ours.write(&frame.bytes),
+        Some(fds) => {
+            let fds: Vec<_> = fds.iter().map(|fd| fd.as_fd()).collect();
+            toold_shim::sandbox::fds::send(ours.as_fd(), &frame.bytes, &fds).map_err(io::Error::from)
+        }
+    };
+    // A shim that gets a frame without its descriptors starts nothing.
+    sent.unwrap_or(0)
 }
 
 /// Sends one byte and the connection to the first free spare.

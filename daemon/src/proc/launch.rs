@@ -3,6 +3,7 @@
 use super::shim_connection::ShimConnection;
 use super::state::Update;
 use super::task::{RECONNECT_DELAY, Task};
+use crate::backend::LaunchFrame;
 use crate::clock::wall_ms;
 use crate::disk::on_disk;
 use crate::store::record::LockOwner;
@@ -74,7 +75,11 @@ impl Task {
 
     /// Launches again by exec, if no shim took the launch or the one that did died before it started anything. Only a
     /// program that provably never started is started again.
-    pub(super) async fn relaunch(&mut self, frame: Vec<u8>, launch: &mut Option<Vec<u8>>) -> Option<ShimConnection> {
+    pub(super) async fn relaunch(
+        &mut self,
+        frame: LaunchFrame,
+        launch: &mut Option<LaunchFrame>,
+    ) -> Option<ShimConnection> {
         if on_disk(self.is_taken()).await {
             return self.reconnect().await;
         }

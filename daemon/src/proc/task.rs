@@ -9,7 +9,7 @@ use super::shim_connection::{FrameWriter, ShimConnection};
 use super::state::{Phase, Update};
 use super::stopped_shim::ShimGuard;
 use super::write_queue::{WriteQueue, WriteStep};
-use crate::backend::Launcher;
+use crate::backend::{LaunchFrame, Launcher};
 use crate::clock::wall_ms;
 use crate::disk::{on_disk, run_woken};
 use crate::store::record::{LockOwner, Record};
@@ -36,7 +36,7 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_millis(200);
 /// The way a task starts.
 pub enum TaskStart {
     /// On a fresh connection. The launch frame is kept until a shim is known to have taken it.
-    Launched { stream: UnixStream, frame: Vec<u8> },
+    Launched { stream: UnixStream, frame: LaunchFrame },
     /// On the shim of an earlier daemon.
     Adopt,
 }
@@ -139,7 +139,7 @@ impl Task {
     }
 
     /// Receives and sends until the shim closes the connection. Drops `launch` with the first frame: it was taken.
-    async fn serve_connection(&mut self, connection: &mut ShimConnection, launch: &mut Option<Vec<u8>>) {
+    async fn serve_connection(&mut self, connection: &mut ShimConnection, launch: &mut Option<LaunchFrame>) {
         let (mut reader, writer) = connection.split();
         // Those that were queued when the last connection broke.
         let mut sent = self.send_write(WriteStep::Next, writer).await;
@@ -246,6 +246,8 @@ impl Task {
                 }
                 return Ok(());
             }
+            // The file of refusals has it; a spare that makes namespaces has no process.
+            FromShim::Denied { .. } | FromShim::Namespaces => return Ok(()),
             FromShim::Killed { token, signals, survivors } => {
                 if let Some(at) = self.kills.iter().position(|(t, _)| *t == token) {
                     let survivors = survivors.as_chunks::<4>().0.iter().map(|pid| i32::from_le_bytes(*pid)).collect();

@@ -3,6 +3,7 @@
 use super::forget::finish_removal;
 use super::scan::{Loaded, Scanned, StartChecks, scan_dir};
 use super::set_aside::{SetAside, quarantined_id};
+use super::spawn::RunningGuard;
 use super::{Registry, RunningSlot};
 use crate::backend::{MAX_HANDSHAKES, cgroup};
 use crate::disk::{self, on_disk};
@@ -237,7 +238,8 @@ impl Registry {
                 }
                 let slot = if running { RunningSlot::take(self, usize::MAX) } else { None };
                 let task = Task::new(proc.clone(), inbox, self.launcher.clone(), record, nonce);
-                self.run_task(task, TaskStart::Adopt, proc, slot);
+                let guard = slot.map(|slot| Box::new(slot) as RunningGuard);
+                self.run_task(task, TaskStart::Adopt, proc, guard);
             }
         }
         None

@@ -2,13 +2,17 @@
 
 use super::Registry;
 use super::spawn::SpawnError;
+use crate::proc::Proc;
+use crate::proc::state::Phase;
 use crate::sandbox::SandboxError;
 use crate::sandbox::plan::Plan;
 use crate::sandbox::profile::{self, Ceiling};
 use crate::sandbox::resolve::Wanted;
+use crate::sandbox::wall::{Prepared, Unavailable};
 use crate::spec::SpawnRequest;
 use std::sync::Arc;
-use toold_proto::sandbox::{Measure, NotEnforced, ProfileMode, SandboxSetting};
+use toold_format::step;
+use toold_proto::sandbox::{ProfileMode, SandboxSetting};
 
 impl Registry {
     /// Judges the profile that a call asks for, and adds it to the request. `session`: the ceiling of its session. Without a
@@ -47,19 +51,51 @@ impl Registry {
         Ok(Some(self.resolver.resolve(wanted, &self.config.sandbox)?))
     }
 
-    /// Makes what a confined request needs to start. Nothing is recorded yet.
-    pub(super) async fn prepare(&self, request: &mut SpawnRequest) -> Result<(), SpawnError> {
-        let Some(spec) = request.spec.sandbox.as_deref() else { return Ok(()) };
-        let _plan: Arc<Plan> = match request.plan.take() {
+    /// Makes what a confined request needs to start, and adds what is enforced to its spec. Nothing is recorded yet.
+    pub(super) async fn prepare(&self, request: &mut SpawnRequest) -> Result<Option<Box<Prepared>>, SpawnError> {
+        let session = request.spec.session_key.as_deref();
+        let Some(spec) = request.spec.sandbox.as_deref_mut() else { return Ok(None) };
+        let plan = match request.plan.take() {
             Some(plan) => plan,
             None => {
-                let session = request.spec.session_key.as_deref();
                 let plan = self.resolver.resolve_again(spec, session, &self.config.sandbox);
                 Arc::new(plan.map_err(|e| SpawnError::Sandbox(e.into()))?)
             }
         };
-        let why = "this version cannot enforce it";
-        let missing = Measure::ALL.iter().map(|what| NotEnforced { what: *what, why: why.into() });
-        Err(SpawnError::Sandbox(SandboxError::Unavailable(missing.collect())))
+        let prepared = self.walls.prepare(&plan, || self.confined_pids(&plan)).await;
+        let prepared = prepared.map_err(|e| SpawnError::Sandbox(e.into()))?;
+        spec.enforced = prepared.enforced.clone();
+        spec.not_enforced = prepared.not_enforced.clone();
+        spec.by = prepared.by.clone();
+        Ok(Some(Box::new(prepared)))
+    }
+
+    /// Makes what a recorded process needs to start, or returns the step that failed: its paths may be others by now.
+    pub(super) async fn prepare_again(&self, proc: &Proc) -> Result<Option<Box<Prepared>>, (u32, i32)> {
+        let Some(spec) = proc.spec.sandbox.as_deref() else { return Ok(None) };
+        let session = proc.spec.session_key.as_deref();
+        let plan = self.resolver.resolve_again(spec, session, &self.config.sandbox);
+        let plan = plan.map_err(|_| (step::PATH_IDENTITY, libc::ESTALE))?;
+        match self.walls.prepare(&plan, || self.confined_pids(&plan)).await {
+            Ok(prepared) if spec.enforced.iter().all(|what| prepared.enforced.contains(what)) => {
+                Ok(Some(Box::new(prepared)))
+            }
+            // Less than its record promises.
+            Ok(_) | Err(Unavailable::NotEnforced(_)) => Err((step::SANDBOX, libc::ENOTSUP)),
+            Err(Unavailable::Failed(e)) => Err((e.step, e.errno)),
+        }
+    }
+
+    /// Returns the pids of programs that run in the network namespace that a plan is to share.
+    fn confined_pids(&self, plan: &Plan) -> Vec<i32> {
+        let is_same = |proc: &Arc<Proc>| {
+            let spec = proc.spec.sandbox.as_deref();
+            let has_net = spec.is_some_and(|spec| {
+                spec.network == plan.network && spec.by.namespaces.iter().any(|name| name == "net")
+            });
+            has_net && proc.spec.session_key == plan.session
+        };
+        let states = self.newest_first().into_iter().filter(is_same).map(|proc| proc.published_state());
+        states.filter(|state| state.phase == Phase::Running).map(|state| state.pid).collect()
     }
 }

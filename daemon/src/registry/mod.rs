@@ -6,6 +6,7 @@ mod end_session;
 mod flush;
 mod forget;
 mod inside;
+mod launch;
 mod name_locks;
 mod pending;
 mod queue;
@@ -34,6 +35,7 @@ use crate::log::Writer;
 use crate::proc::Proc;
 use crate::proc::event_sink::EventSink;
 use crate::sandbox::resolve::{OwnPaths, Resolver};
+use crate::sandbox::wall::Walls;
 use crate::store::dir_pool;
 use crate::store::queue_settings::StoredQueues;
 use std::path::PathBuf;
@@ -76,6 +78,8 @@ pub struct Registry {
     pub sink: Arc<EventSink>,
     /// Makes the plans of confined processes.
     pub resolver: Resolver,
+    /// Confines processes.
+    pub walls: Walls,
     table: Mutex<Table>,
     names: name_locks::NameLocks,
     /// The processes that wait for their turn, and the queues.
@@ -119,6 +123,7 @@ impl Registry {
         let (dir_pool, mut damaged) = dir_pool::DirPool::open(ready, &procs_dir, config.survive_power_cut);
         damaged.extend(damaged_queues);
         let registry = Arc::new(Registry {
+            walls: Walls::new(launcher.clone(), config.sandbox.mechanism),
             config,
             dir_pool: Arc::new(dir_pool),
             procs_dir,

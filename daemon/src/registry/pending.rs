@@ -59,6 +59,9 @@ impl Registry {
 
     /// Records a process that waits for its turn, and does not look whether that has come: `schedule` does.
     pub async fn create_pending(self: &Arc<Self>, request: SpawnRequest) -> Result<Arc<Proc>, SpawnError> {
+        let mut request = request;
+        // For what can be enforced, and to refuse it now if that is too little. It is made again for its turn.
+        drop(self.prepare(&mut request).await?);
         let SpawnRequest { mut spec, env, wanted, patterns, after, ask, .. } = request;
         let mut pending = spec.pending.take().unwrap_or_else(|| {
             let (env_mode, limits) = (spec.env_mode, wanted.limits());
@@ -313,7 +316,14 @@ impl Registry {
             let _ = self.fail(&proc, Some(&record), step::CGROUP, libc::EOPNOTSUPP).await;
             return;
         }
-        let created = Created { proc: proc.clone(), record, nonce, inbox, oom_file: enforced.oom_file };
+        let confinement = match self.prepare_again(&proc).await {
+            Ok(confinement) => confinement,
+            Err((step, errno)) => {
+                let _ = self.fail(&proc, Some(&record), step, errno).await;
+                return;
+            }
+        };
+        let created = Created { proc: proc.clone(), record, nonce, inbox, oom_file: enforced.oom_file, confinement };
         let env = match env {
             Some(env) => Ok(Some(env)),
             None => self.restart_env(&proc).await,

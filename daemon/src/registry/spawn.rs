@@ -3,9 +3,8 @@
 
 use super::replacement::check_program;
 use super::{FindError, Registry, RunningSlot};
-use crate::backend::{self, cgroup};
+use crate::backend::cgroup;
 use crate::clock::{boot_ms, retention_ms, wall_ms};
-use crate::config::Config;
 use crate::proc::checkpoint::Checkpoint;
 use crate::proc::handle::{Command, Kill, NoReply, ProcInit};
 use crate::proc::kill::{GRACE_MS, kill_all};
@@ -14,21 +13,19 @@ use crate::proc::state::{Phase, State, Update};
 use crate::proc::task::{Task, TaskStart};
 use crate::proc::{Proc, monitors, tree};
 use crate::sandbox::SandboxError;
+use crate::sandbox::wall::Prepared;
 use crate::spec::{AskError, SpawnRequest};
 use crate::store::dir_pool::PreparedDir;
 use crate::store::record::{self, NewRecord, Record, Spec};
 use crate::watch::Patterns;
 use std::collections::BTreeMap;
-use std::ffi::CString;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
-use toold_format::launch::{LaunchBlock, LaunchOptions, StringListBuf};
 use toold_format::slots::{Cause, Progress};
 use toold_format::step;
 use toold_proto::ProcId;
@@ -176,6 +173,9 @@ impl Registry {
 
 // ---- create the record ----
 
+/// Dropped when the program has ended.
+pub(super) type RunningGuard = Box<dyn Send + Sync>;
+
 /// A process that is recorded and not launched yet.
 pub(super) struct Created {
     pub proc: Arc<Proc>,
@@ -183,6 +183,8 @@ pub(super) struct Created {
     pub nonce: [u8; 16],
     pub inbox: mpsc::Receiver<Command>,
     pub oom_file: Option<PathBuf>,
+    /// The confinement of its program. Set before the launch.
+    pub confinement: Option<Box<Prepared>>,
 }
 
 impl Registry {
@@ -206,11 +208,12 @@ impl Registry {
         slot: RunningSlot,
     ) -> Result<Reader, SpawnError> {
         let mut request = request;
-        self.prepare(&mut request).await?;
+        let confinement = self.prepare(&mut request).await?;
         let SpawnRequest { spec, env, wanted, patterns, unresolved, .. } = request;
         let durable = self.config.survive_power_cut;
         let prepared = if durable { self.dir_pool.take_or_prepare().await } else { self.dir_pool.take() };
-        let created = self.create_record(spec, &wanted, patterns, prepared)?;
+        let mut created = self.create_record(spec, &wanted, patterns, prepared)?;
+        created.confinement = confinement;
         hooks::at("spawn.recorded");
         let reader = created.proc.add_reader();
         self.supervise(&created.proc);
@@ -272,7 +275,7 @@ impl Registry {
             Ok(record) => {
                 let record = Arc::new(record);
                 proc.set_record(record.clone());
-                Ok(Created { proc, record, nonce, inbox, oom_file: enforced.oom_file })
+                Ok(Created { proc, record, nonce, inbox, oom_file: enforced.oom_file, confinement: None })
             }
             Err(source) => {
                 self.table().remove(proc.spec.id);
@@ -322,33 +325,9 @@ impl Registry {
     }
 }
 
-// ---- launch ----
+// ---- failed starts and tasks ----
 
 impl Registry {
-    /// Hands a recorded process to a shim, and starts its task. `program`: the file to execute, if it is not that of the spec.
-    pub(super) async fn launch(
-        self: &Arc<Self>,
-        created: Created,
-        program: Option<&str>,
-        env: Vec<Vec<u8>>,
-        slot: RunningSlot,
-    ) -> Result<Arc<Proc>, SpawnError> {
-        let block = encode(&created.proc, program, env, created.oom_file.as_deref(), &self.config);
-        let frame = backend::launch_frame(&block);
-        match self.launcher.start(&frame).await {
-            Ok(stream) => {
-                let Created { proc, record, nonce, inbox, .. } = created;
-                let task = Task::new(proc.clone(), inbox, self.launcher.clone(), record, nonce);
-                self.run_task(task, TaskStart::Launched { stream, frame }, proc.clone(), Some(slot));
-                Ok(proc)
-            }
-            Err(e) => {
-                let errno = e.raw_os_error().unwrap_or(libc::EIO);
-                self.fail(&created.proc, Some(&created.record), step::FORK, errno).await
-            }
-        }
-    }
-
     /// Records and publishes a start that failed before any shim had it. `record`: None if it cannot be opened.
     pub(super) async fn fail(
         &self,
@@ -378,10 +357,16 @@ impl Registry {
     }
 
     /// Runs a process's task in the background. The program holds its running slot until it ends.
-    pub(super) fn run_task(self: &Arc<Self>, task: Task, start: TaskStart, proc: Arc<Proc>, slot: Option<RunningSlot>) {
+    pub(super) fn run_task(
+        self: &Arc<Self>,
+        task: Task,
+        start: TaskStart,
+        proc: Arc<Proc>,
+        guard: Option<RunningGuard>,
+    ) {
         monitors::spawn_monitors(&proc);
         let (registry, began_ms) = (self.clone(), boot_ms());
-        let mut task = task.with_running_guard(slot.map(|slot| Box::new(slot) as Box<dyn Send + Sync>));
+        let mut task = task.with_running_guard(guard);
         tokio::spawn(async move {
             task.run(start).await;
             drop(task);
@@ -403,43 +388,4 @@ pub(super) async fn wait_started(proc: Arc<Proc>) -> Result<Arc<Proc>, SpawnErro
         Phase::Failed { .. } => Err(SpawnError::Failed(proc)),
         Phase::Pending | Phase::Starting | Phase::Running | Phase::Exited { .. } | Phase::Lost { .. } => Ok(proc),
     }
-}
-
-fn encode(proc: &Proc, program: Option<&str>, env: Vec<Vec<u8>>, oom_file: Option<&Path>, config: &Config) -> Vec<u8> {
-    let spec = &proc.spec;
-    let options = LaunchOptions {
-        pty: spec.pty.is_some(),
-        stdin_pipe: spec.stdin_pipe,
-        merge: spec.merge,
-        keep: proc.has_policy(),
-        sync: config.survive_power_cut,
-        rows: spec.pty.map_or(0, |s| s.rows as u16),
-        cols: spec.pty.map_or(0, |s| s.cols as u16),
-        log_max_bytes: spec.log_max_bytes,
-        timeout_ms: spec.timeout_ms.unwrap_or(0),
-        idle_ms: spec.idle_ms.unwrap_or(0),
-        grace_ms: spec.timeout_grace_ms,
-        hold_ms: if spec.hold { u32::try_from(config.hold_timeout_ms).unwrap_or(u32::MAX) } else { 0 },
-    };
-    // `spec` refused NUL in every string. One that has it all the same becomes empty, and the start fails.
-    let c_string = |bytes: &[u8]| CString::new(bytes).unwrap_or_default();
-    let dir = c_string(proc.dir.as_os_str().as_bytes());
-    let (cwd, program) = (c_string(spec.cwd.as_bytes()), c_string(program.unwrap_or(&spec.program).as_bytes()));
-    let oom_file = c_string(oom_file.map_or(b"", |p| p.as_os_str().as_bytes()));
-    let (mut cgroups, mut argv, mut variables) =
-        (StringListBuf::default(), StringListBuf::default(), StringListBuf::default());
-    spec.cgroups.iter().for_each(|dir| cgroups.push(dir.join("cgroup.procs").as_os_str().as_bytes()));
-    spec.argv.iter().for_each(|arg| argv.push(arg.as_bytes()));
-    env.iter().for_each(|variable| variables.push(variable));
-    let block = LaunchBlock {
-        options,
-        dir: &dir,
-        cwd: &cwd,
-        program: &program,
-        oom_file: &oom_file,
-        cgroups: cgroups.as_list(),
-        argv: argv.as_list(),
-        env: variables.as_list(),
-    };
-    block.encode()
 }

@@ -17,6 +17,14 @@ impl From<SandboxError> for RpcError {
                 RpcError::new(ErrorKind::Unavailable, message)
                     .with("not_enforced", serde_json::to_value(&missing).unwrap_or_default())
             }
+            SandboxError::Failed(error) if error.step == toold_format::step::PATH_IDENTITY => denied(
+                "swapped",
+                format!("a path of the sandbox is not the one that was judged: {error}; nothing was started"),
+            ),
+            SandboxError::Failed(error) => {
+                let message = format!("the sandbox could not be made: {error}; nothing was started");
+                RpcError::new(ErrorKind::Unavailable, message).with("step", toold_format::step::name(error.step))
+            }
         }
     }
 }

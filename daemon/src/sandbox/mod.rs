@@ -1,14 +1,19 @@
 //! The confinement of jobs: a profile becomes a plan, whose paths are open.
 
+pub mod namespaces;
 pub mod plan;
 pub mod profile;
 mod protect;
 pub mod resolve;
+mod ruleset;
 pub mod session_tmp;
+pub mod wall;
 
+use namespaces::MakeError;
 use profile::ProfileError;
 use resolve::ResolveError;
 use toold_proto::sandbox::NotEnforced;
+use wall::Unavailable;
 
 /// The reason why a job does not start confined as it should be. Nothing runs then.
 #[derive(Debug)]
@@ -17,6 +22,17 @@ pub enum SandboxError {
     Resolve(ResolveError),
     /// This machine cannot enforce these, and they are required, or nothing can be enforced at all.
     Unavailable(Vec<NotEnforced>),
+    /// A path is not the one that was judged, or could not be mounted.
+    Failed(MakeError),
+}
+
+impl From<Unavailable> for SandboxError {
+    fn from(error: Unavailable) -> SandboxError {
+        match error {
+            Unavailable::NotEnforced(missing) => SandboxError::Unavailable(missing),
+            Unavailable::Failed(error) => SandboxError::Failed(error),
+        }
+    }
 }
 
 impl From<ProfileError> for SandboxError {

@@ -54,6 +54,7 @@ mod ready;
 mod restart;
 mod restart_policy;
 mod sandbox_params;
+mod sandbox_wall;
 pub mod screen;
 mod screen_programs;
 mod session;

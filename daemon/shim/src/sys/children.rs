@@ -4,6 +4,7 @@ use super::{Result, check};
 use libc::c_int;
 
 /// A child that ended, stopped or continues.
+#[derive(Debug, PartialEq, Eq)]
 pub struct Reaped {
     pub pid: i32,
     pub status: i32,
@@ -26,6 +27,11 @@ pub fn reap() -> Result<Option<Reaped>> {
 /// Like `reap`, and returns children that stopped or continue too: only the latest change of each, once.
 pub fn reap_or_stopped() -> Result<Option<Reaped>> {
     wait_child(libc::WNOHANG | libc::WUNTRACED | libc::WCONTINUED)
+}
+
+/// Waits for the end of a child, and reaps it.
+pub fn reap_blocking() -> Result<Option<Reaped>> {
+    wait_child(0)
 }
 
 fn wait_child(flags: c_int) -> Result<Option<Reaped>> {

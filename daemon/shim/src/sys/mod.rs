@@ -6,21 +6,23 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 
 mod children;
 mod environment;
+mod namespaces;
 mod spawn;
 mod title;
 
-pub use children::{Reaped, next_stopped_child, reap, reap_or_stopped};
+pub use children::{Reaped, next_stopped_child, reap, reap_blocking, reap_or_stopped};
 pub use environment::{drop_environment, hide_process, move_environment};
+pub use namespaces::{MountWatch, owner_of_namespace};
 pub use spawn::{ChildPlan, has_ended, spawn};
 pub use title::ProcessTitle;
 
 pub type Result<T> = std::result::Result<T, Errno>;
 
-fn last_errno() -> Errno {
+pub(crate) fn last_errno() -> Errno {
     Errno::from_raw_os_error(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO))
 }
 
-fn check(code: c_int) -> Result<c_int> {
+pub(crate) fn check(code: c_int) -> Result<c_int> {
     if code < 0 { Err(last_errno()) } else { Ok(code) }
 }
 

@@ -1,6 +1,7 @@
 //! Starts a program in a child that shares our memory until it execs.
 
 use super::{IGNORED_SIGNALS, Result, check, default_signal, exit, last_errno};
+use crate::sandbox::ChildSandbox;
 use rustix::fd::{BorrowedFd, RawFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -17,6 +18,8 @@ pub struct ChildPlan<'a> {
     /// Stdin is a terminal that becomes the controlling one.
     pub is_pty: bool,
     pub cwd: &'a CStr,
+    /// Its confinement before it runs the program.
+    pub confinement: Option<&'a ChildSandbox<'a>>,
     pub program: &'a CStr,
     /// Arguments, ended by null.
     pub argv: *const *const c_char,
@@ -135,7 +138,10 @@ unsafe fn set_up_child(plan: &ChildPlan<'_>) -> std::result::Result<(), (u32, Er
         // SAFETY: this entry was not null, so there is a next one.
         cgroup = unsafe { cgroup.add(1) };
     }
-    rustix::process::chdir(plan.cwd).map_err(at(step::CHDIR))?;
+    match plan.confinement {
+        Some(confinement) => confinement.enter(plan.cwd)?,
+        None => rustix::process::chdir(plan.cwd).map_err(at(step::CHDIR))?,
+    }
     // The others are at their default since the shim started, see `default_signals`.
     IGNORED_SIGNALS.into_iter().for_each(default_signal);
     unblock_signals();

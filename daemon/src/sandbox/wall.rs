@@ -1,0 +1,376 @@
+//! Walls: what confines a job, made once for all jobs of the same plan and kept while it is used.
+
+use super::namespaces::{self, MakeError, MountNamespaces, SessionNamespaces};
+use super::plan::{Measure, Network, Plan};
+use super::ruleset;
+use crate::backend::Launcher;
+use crate::config::policy::Mechanism;
+use std::collections::HashMap;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+use toold_format::launch::StringListBuf;
+use toold_format::sandbox::{FileId, MountListBuf, NetworkFilter, SandboxBlock, SandboxFds};
+use toold_format::step;
+use toold_proto::sandbox::{Mechanisms, NotEnforced};
+use toold_shim::sandbox::landlock;
+use toold_shim::sys::MountWatch;
+
+/// Time that a wall is kept after the end of its last job.
+const KEEP: Duration = Duration::from_secs(10);
+/// Time for which a machine that gave no namespaces is not asked again.
+const ASK_AGAIN: Duration = Duration::from_secs(60);
+
+/// The place at which a job expects a directory for temporary files.
+pub const PRIVATE_TMP: &str = "/tmp";
+
+/// A confinement that is ready for a launch.
+pub struct Prepared {
+    /// The sandbox block of the launch.
+    pub block: Vec<u8>,
+    /// The descriptors beside it.
+    pub fds: Vec<Arc<OwnedFd>>,
+    pub enforced: Vec<Measure>,
+    pub not_enforced: Vec<NotEnforced>,
+    pub by: Mechanisms,
+    /// The private directory as the job sees it: `/tmp`, or where it could not be put there, its own place.
+    pub tmpdir: PathBuf,
+    /// Held while the program runs.
+    pub lease: Lease,
+}
+
+/// The reason why a job cannot be confined by its plan.
+#[derive(Debug)]
+pub enum Unavailable {
+    /// This machine cannot enforce these measures, which the plan requires.
+    NotEnforced(Vec<NotEnforced>),
+    /// Something of the plan is not as it was judged, or could not be mounted.
+    Failed(MakeError),
+}
+
+/// Prepares confinements.
+pub struct Walls {
+    launcher: Arc<Launcher>,
+    mechanism: Mechanism,
+    /// 0: not used.
+    landlock: u32,
+    cache: Arc<Mutex<Cache>>,
+    /// Held while a wall is made, so that two jobs of one session get the same network.
+    making: tokio::sync::Mutex<()>,
+    /// The reason why this machine gives no namespaces, and when it was seen.
+    refused: Mutex<Option<(Instant, String)>>,
+}
+
+/// The namespaces and rules that confine the jobs of a plan.
+struct Wall {
+    session: Option<Arc<SessionNamespaces>>,
+    mounts: Option<MountNamespaces>,
+    ruleset: Option<Arc<OwnedFd>>,
+    /// Paths that are masked.
+    masked: StringListBuf,
+    /// The reason why there are no namespaces.
+    refused: Option<String>,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct WallKey {
+    session: Option<String>,
+    network: Network,
+    mounts: MountListBuf,
+    hide: Vec<(u64, u64)>,
+    unix_sockets: Vec<PathBuf>,
+}
+
+struct CachedWall {
+    wall: Arc<Wall>,
+    jobs: usize,
+    idle_since: Instant,
+}
+
+#[derive(Default)]
+struct Cache {
+    walls: HashMap<WallKey, CachedWall>,
+    sessions: HashMap<(Option<String>, Network), Weak<SessionNamespaces>>,
+    mounts: Option<MountWatch>,
+    is_sweeping: bool,
+}
+
+/// A job's use of a wall.
+pub struct Lease {
+    wall: Arc<Wall>,
+    key: WallKey,
+    cache: Weak<Mutex<Cache>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Walls {
+    pub fn new(launcher: Arc<Launcher>, mechanism: Mechanism) -> Walls {
+        let landlock = match mechanism {
+            Mechanism::Namespaces => 0,
+            Mechanism::Auto | Mechanism::Landlock => landlock::version(),
+        };
+        let landlock = if landlock >= ruleset::MIN_VERSION { landlock } else { 0 };
+        let (cache, refused) = (Arc::default(), Mutex::default());
+        Walls { launcher, mechanism, landlock, cache, making: tokio::sync::Mutex::default(), refused }
+    }
+
+    /// Makes or finds what a job needs. `living`: the pids of confined programs of its session with the same network, which
+    /// another daemon may have started.
+    pub async fn prepare(&self, plan: &Plan, living: impl FnOnce() -> Vec<i32>) -> Result<Prepared, Unavailable> {
+        let key = WallKey {
+            session: plan.session.clone(),
+            network: plan.network,
+            mounts: namespaces::describe(plan),
+            hide: plan.hide.iter().map(|hidden| (hidden.dev, hidden.ino)).collect(),
+            unix_sockets: plan.unix_sockets.clone(),
+        };
+        if let Some(lease) = self.find(&key) {
+            return self.admit(plan, lease);
+        }
+        let _making = self.making.lock().await;
+        let lease = match self.find(&key) {
+            Some(lease) => lease,
+            None => {
+                let wall = self.make(plan, living).await?;
+                self.insert(key, wall)
+            }
+        };
+        self.admit(plan, lease)
+    }
+
+    /// Forgets that this machine gave no namespaces.
+    pub fn ask_again(&self) {
+        *lock(&self.refused) = None;
+    }
+
+    fn find(&self, key: &WallKey) -> Option<Lease> {
+        let mut cache = lock(&self.cache);
+        let changed = cache.mounts.get_or_insert_with(MountWatch::new).has_changed();
+        if changed {
+            // The host mounted or unmounted something. Jobs that run keep theirs.
+            cache.walls.clear();
+        }
+        let cached = cache.walls.get_mut(key)?;
+        cached.jobs += 1;
+        Some(Lease { wall: cached.wall.clone(), key: key.clone(), cache: Arc::downgrade(&self.cache) })
+    }
+
+    fn insert(&self, key: WallKey, wall: Wall) -> Lease {
+        let wall = Arc::new(wall);
+        let mut cache = lock(&self.cache);
+        if let Some(session) = &wall.session {
+            cache.sessions.retain(|_, session| session.strong_count() > 0);
+            cache.sessions.insert((key.session.clone(), key.network), Arc::downgrade(session));
+        }
+        cache.walls.insert(key.clone(), CachedWall { wall: wall.clone(), jobs: 1, idle_since: Instant::now() });
+        Lease { wall, key, cache: Arc::downgrade(&self.cache) }
+    }
+
+    async fn make(&self, plan: &Plan, living: impl FnOnce() -> Vec<i32>) -> Result<Wall, Unavailable> {
+        let masks = namespaces::masks(plan);
+        let made = match self.namespaces_refused() {
+            Some(why) => Err(why),
+            None => match self.make_namespaces(plan, &masks, living).await {
+                Ok(made) => Ok(made),
+                Err(e) if e.is_of_machine() => {
+                    let why = format!("this machine gives no namespaces: {e}");
+                    tracing::warn!(%e, "no namespaces for a sandbox");
+                    *lock(&self.refused) = Some((Instant::now(), why.clone()));
+                    Err(why)
+                }
+                Err(e) => return Err(Unavailable::Failed(e)),
+            },
+        };
+        let (session, mounts, refused) = match made {
+            Ok((session, mounts)) => (Some(session), Some(mounts), None),
+            Err(why) if self.landlock == 0 => {
+                let why = format!("{why}, and Landlock is not there");
+                let missing = wanted(plan).map(|what| NotEnforced { what, why: why.clone() });
+                return Err(Unavailable::NotEnforced(missing.collect()));
+            }
+            Err(why) => (None, None, Some(why)),
+        };
+        let has_net = session.as_ref().is_some_and(|session| session.net.is_some());
+        let dev = mounts.as_ref().map(|mounts| &mounts.dev);
+        let ruleset = match self.landlock {
+            0 => None,
+            version => Some(Arc::new(ruleset::build(plan, version, dev, !has_net).map_err(|e| {
+                Unavailable::Failed(MakeError { step: step::LANDLOCK, errno: e.raw_os_error().unwrap_or(libc::EIO) })
+            })?)),
+        };
+        let mut masked = StringListBuf::default();
+        if mounts.is_some() {
+            masks.iter().for_each(|mask| masked.push(mask.path.as_os_str().as_bytes()));
+        }
+        Ok(Wall { session, mounts, ruleset, masked, refused })
+    }
+
+    fn namespaces_refused(&self) -> Option<String> {
+        if self.mechanism == Mechanism::Landlock {
+            return Some("the config chooses Landlock without namespaces".into());
+        }
+        let refused = lock(&self.refused);
+        refused.as_ref().filter(|(at, _)| at.elapsed() < ASK_AGAIN).map(|(_, why)| why.clone())
+    }
+
+    async fn make_namespaces(
+        &self,
+        plan: &Plan,
+        masks: &[namespaces::Mask],
+        living: impl FnOnce() -> Vec<i32>,
+    ) -> Result<(Arc<SessionNamespaces>, MountNamespaces), MakeError> {
+        let key = (plan.session.clone(), plan.network);
+        let known = lock(&self.cache).sessions.get(&key).and_then(Weak::upgrade);
+        let session = match known.or_else(|| namespaces::adopt_session(plan.network, &living()).map(Arc::new)) {
+            Some(session) => session,
+            None => Arc::new(namespaces::make_session(&self.launcher, plan.network).await?),
+        };
+        let steps = namespaces::with_masks(plan, masks);
+        let mounts = namespaces::make_mounts(&self.launcher, &session, &steps).await?;
+        Ok((session, mounts))
+    }
+
+    /// Builds the launch of one job, if the wall has all that its plan requires.
+    fn admit(&self, plan: &Plan, lease: Lease) -> Result<Prepared, Unavailable> {
+        let wall = &lease.wall;
+        let (enforced, not_enforced) = self.measures(plan, wall);
+        let missing: Vec<_> = not_enforced.iter().filter(|not| plan.require.contains(&not.what)).cloned().collect();
+        if !missing.is_empty() {
+            return Err(Unavailable::NotEnforced(missing));
+        }
+        let net = wall.session.as_ref().and_then(|session| session.net.clone());
+        let network = match (plan.network, &net) {
+            (Network::Full, _) => NetworkFilter::Open,
+            (Network::Off, Some(_)) => NetworkFilter::Isolated,
+            (Network::Loopback, Some(_)) => NetworkFilter::Loopback,
+            (Network::Off | Network::Loopback, None) => NetworkFilter::Refused,
+        };
+        let by = Mechanisms {
+            landlock: wall.ruleset.as_ref().map(|_| self.landlock),
+            seccomp: true,
+            namespaces: [("user", wall.session.is_some()), ("mnt", wall.mounts.is_some()), ("net", net.is_some())]
+                .into_iter()
+                .filter(|(_, has)| *has)
+                .map(|(name, _)| name.to_string())
+                .collect(),
+        };
+        let fds = SandboxFds {
+            ruleset: wall.ruleset.clone(),
+            user: wall.session.as_ref().map(|session| session.user.clone()),
+            net,
+            inner_user: wall.mounts.as_ref().map(|mounts| mounts.user.clone()),
+            mount: wall.mounts.as_ref().map(|mounts| mounts.mount.clone()),
+        };
+        let fds = fds.into_array();
+        let mut writable = StringListBuf::default();
+        if wall.mounts.is_none() {
+            let places = plan.roots.iter().chain([&plan.tmp]).map(|judged| judged.path.as_os_str().as_bytes());
+            places.chain([b"/dev".as_slice()]).for_each(|path| writable.push(path));
+        }
+        let block = SandboxBlock {
+            fds: SandboxFds::from_array(fds.each_ref().map(Option::is_some)),
+            observe_writes: plan.observe,
+            network,
+            cwd: FileId { dev: plan.cwd.dev, ino: plan.cwd.ino },
+            writable: writable.as_list(),
+            masked: wall.masked.as_list(),
+        };
+        let block = block.encode();
+        let fds = fds.into_iter().flatten().collect();
+        let tmpdir = if wall.mounts.is_some() { PathBuf::from(PRIVATE_TMP) } else { plan.tmp.path.clone() };
+        Ok(Prepared { block, fds, enforced, not_enforced, by, tmpdir, lease })
+    }
+
+    /// Lists what a wall enforces of a plan, and what it does not.
+    fn measures(&self, plan: &Plan, wall: &Wall) -> (Vec<Measure>, Vec<NotEnforced>) {
+        let (has_mounts, has_landlock) = (wall.mounts.is_some(), wall.ruleset.is_some());
+        let no_mounts = || wall.refused.clone().unwrap_or_default();
+        let no_scope = || match has_landlock {
+            true => format!("version {} of Landlock has no scopes", self.landlock),
+            false => "Landlock is not used".to_string(),
+        };
+        let has_scopes = has_landlock && self.landlock >= ruleset::SCOPE_VERSION;
+        let (mut enforced, mut not_enforced) = (Vec::new(), Vec::new());
+        for what in wanted(plan) {
+            let missing = match what {
+                Measure::FsWrite if has_mounts || self.landlock >= ruleset::TRUNCATE_VERSION => None,
+                Measure::FsWrite => Some(format!("version {} of Landlock lets a job truncate files", self.landlock)),
+                Measure::FsMetadata | Measure::Protect | Measure::Hide | Measure::Tmp | Measure::UnixSockets => {
+                    (!has_mounts).then(no_mounts)
+                }
+                Measure::Loopback => (!has_mounts).then(|| format!("{}; there is no network at all", no_mounts())),
+                // Without a namespace the filter refuses every socket of the network.
+                Measure::Network | Measure::Setuid => None,
+                Measure::AbstractSockets => {
+                    let has_net = wall.session.as_ref().is_some_and(|session| session.net.is_some());
+                    (!has_net && !has_scopes).then(no_scope)
+                }
+                Measure::Signals => (!has_scopes).then(no_scope),
+                Measure::Ptrace => (!has_mounts && !has_landlock).then(no_mounts),
+            };
+            match missing {
+                None => enforced.push(what),
+                Some(why) => not_enforced.push(NotEnforced { what, why }),
+            }
+        }
+        (enforced, not_enforced)
+    }
+}
+
+/// Returns the measures that a plan asks for.
+fn wanted(plan: &Plan) -> impl Iterator<Item = Measure> {
+    let network = plan.network;
+    Measure::ALL.iter().copied().filter(move |what| match what {
+        Measure::Network => network != Network::Full,
+        Measure::Loopback => network == Network::Loopback,
+        _ => true,
+    })
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        let Some(shared) = self.cache.upgrade() else { return };
+        let mut cache = lock(&shared);
+        let Some(cached) = cache.walls.get_mut(&self.key).filter(|cached| Arc::ptr_eq(&cached.wall, &self.wall)) else {
+            return;
+        };
+        cached.jobs = cached.jobs.saturating_sub(1);
+        if cached.jobs > 0 {
+            return;
+        }
+        cached.idle_since = Instant::now();
+        if !cache.is_sweeping
+            && let Ok(runtime) = tokio::runtime::Handle::try_current()
+        {
+            cache.is_sweeping = true;
+            runtime.spawn(sweep(self.cache.clone()));
+        }
+    }
+}
+
+/// Drops the walls that were not used for a while. Ends when none is idle, so that an idle daemon does not wake up.
+async fn sweep(cache: Weak<Mutex<Cache>>) {
+    loop {
+        let Some(shared) = cache.upgrade() else { return };
+        let next = {
+            let mut cache = lock(&shared);
+            cache.walls.retain(|_, cached| cached.jobs > 0 || cached.idle_since.elapsed() < KEEP);
+            let idle = cache.walls.values().filter(|cached| cached.jobs == 0);
+            let next = idle.map(|cached| cached.idle_since + KEEP).min();
+            cache.is_sweeping = next.is_some();
+            if next.is_none() && cache.walls.is_empty() {
+                // Nothing is left to compare the mounts for.
+                cache.mounts = None;
+            }
+            next
+        };
+        drop(shared);
+        let Some(next) = next else { return };
+        tokio::time::sleep_until(next.into()).await;
+    }
+}

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use std::fs;
+use toold_test_support::output::output_of;
 use toold_test_support::rig::{Daemon, id};
 
 /// The mechanisms, as the config names them.
@@ -100,14 +101,17 @@ fn a_job_has_no_capabilities_and_gets_none() {
 #[test]
 fn a_working_directory_that_was_swapped_while_the_job_waited_is_refused() {
     let d = daemon("auto");
-    let before = d.sh("read x");
+    let fifo = d.home().join("fifo");
+    assert_eq!(output_of(d.tool("mkfifo", &[fifo.to_str().unwrap()]).spawn().unwrap()).code, 0);
+    let before = d.sh(&format!("cat {} > /dev/null", fifo.display()));
     let (root, moved) = (root(&d), d.home().join("moved"));
     let params = json!({"argv": ["/bin/touch", "ran"], "cwd": root, "sandbox": "workspace-write", "after": [before]});
     let waiting = id(&d.ok("exec", params));
     fs::rename(&root, &moved).unwrap();
     fs::create_dir(&root).unwrap();
-    d.ok("kill", json!({ "id": before }));
-    let ended = d.ok("wait", json!({ "id": waiting, "timeout_ms": 20000 }));
+    fs::write(&fifo, "go").unwrap();
+    let answer = d.ok("wait", json!({ "id": waiting, "timeout_ms": 20000 }));
+    let ended = &answer["processes"][0];
     assert_eq!(
         (&ended["status"], &ended["failure"]["step"]),
         (&json!("failed_start"), &json!("path_identity")),

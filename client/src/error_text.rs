@@ -95,6 +95,7 @@ const OPTIONS: &[(&str, &str)] = &[
     ("output", "--output"),
     ("all", "--all"),
     ("kill", "--kill"),
+    ("message", "--message"),
 ];
 
 /// Returns an error of the daemon as a sentence for a user of the command line.
@@ -107,7 +108,7 @@ pub fn describe(error: &RpcError) -> String {
         (Some(ErrorKind::InvalidParams), Some("no_pty"), Some(id)) => {
             format!("{id} has no terminal; start it with --pty")
         }
-        (Some(ErrorKind::Conflict), _, _) => {
+        (Some(ErrorKind::Conflict), _, _) if text("request_id").is_some() => {
             let id = error.data.get("process").and_then(|process| process["id"].as_str()).unwrap_or("another process");
             format!(
                 "--request-id {:?} belongs to {id}, which was started with another command, directory, names of variables, \
@@ -115,7 +116,7 @@ pub fn describe(error: &RpcError) -> String {
                 text("request_id").unwrap_or_default()
             )
         }
-        (Some(ErrorKind::NotFound), _, Some(id)) => {
+        (Some(ErrorKind::NotFound), _, Some(id)) if !id.starts_with("appr_") && !id.starts_with("grant_") => {
             let short =
                 if ProcId::is_short_prefix(id) { ", and the start of an id needs at least 4 digits" } else { "" };
             format!("no process {id:?}{short}; `toolctl list` shows what there is")
@@ -207,7 +208,6 @@ mod tests {
         "hold",
         "limits",
         "max_output_tokens",
-        "message",
         "paused",
         "ready",
         "reason",

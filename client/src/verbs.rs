@@ -183,6 +183,45 @@ verbs! {
         ids: NoIds |_| Vec::new(), run: cmd::policy::run,
         examples: ["toolctl policy check -- git push", "toolctl policy check -c 'make && make install'", "toolctl policy reload"],
     }
+    /// Show questions that wait for a person; one key decides
+    Approvals(cmd::approvals::Args) = "approvals" {
+        group: "Decide", parse: All,
+        ids: NoIds |_| Vec::new(), run: cmd::approvals::run,
+        examples: [
+            "toolctl approvals -f                     # one after the other, as they come",
+            "toolctl approvals --session chat-42 --json | jq -r '.approvals[].id'",
+        ],
+    }
+    /// Approve one of these questions
+    Approve(cmd::approve::Args) = "approve" {
+        group: "Decide", parse: All,
+        ids: NoIds |_| Vec::new(), run: cmd::approve::run,
+        examples: [
+            "toolctl approve appr_0123456789ab",
+            "toolctl approve appr_0123456789ab --session   # and the same command again",
+        ],
+    }
+    /// Deny one of these questions
+    Deny(cmd::deny::Args) = "deny" {
+        group: "Decide", parse: All,
+        ids: NoIds |_| Vec::new(), run: cmd::deny::run,
+        examples: [
+            "toolctl deny appr_0123456789ab -m 'use the staging server'",
+            "toolctl deny appr_0123456789ab --abort   # and withdraw the rest of its task",
+        ],
+    }
+    /// List what was allowed for the rest of a session
+    Grants(cmd::grants::Args) = "grants" {
+        group: "Decide", parse: All,
+        ids: NoIds |_| Vec::new(), run: cmd::grants::run,
+        examples: ["toolctl grants", "toolctl grants --session chat-42 --json | jq -r '.grants[].id'"],
+    }
+    /// Revoke what was allowed for the rest of a session
+    Revoke(cmd::revoke::Args) = "revoke" {
+        group: "Decide", parse: All,
+        ids: NoIds |_| Vec::new(), run: cmd::revoke::run,
+        examples: ["toolctl revoke --session chat-42", "toolctl revoke --session chat-42 --kill"],
+    }
     /// Wait until processes end, print a match, listen or are quiet
     Wait(cmd::wait::Args) = "wait" {
         group: "Wait", parse: Single,

@@ -148,7 +148,12 @@ fn format_started(result: &results::ExecResult, style: Style) -> String {
     match process.status {
         Status::Pending | Status::Starting | Status::Running if result.output.is_empty() => {
             // On its own line the hint fits a narrow terminal, ready to be copied.
-            poll::headline(process, style) + &format!("  toolctl log -f {}\n", process_ref::typed(process))
+            let approval = process.pending_on.as_ref().and_then(|pending| pending.approval);
+            let hint = match approval {
+                Some(id) => format!("  toolctl approve {id}, or toolctl deny {id}\n"),
+                None => format!("  toolctl log -f {}\n", process_ref::typed(process)),
+            };
+            poll::headline(process, style) + &hint
         }
         Status::Pending | Status::Starting | Status::Running | Status::Exited | Status::Lost => {
             poll::headline(process, style) + &Sanitizer::new(Keep::Nothing).sanitize(&result.output)

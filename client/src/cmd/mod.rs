@@ -1,13 +1,17 @@
 //! The commands, one file each: arguments in, one call or a few, formatted output out.
 
+pub mod approvals;
+pub mod approve;
 pub mod attach;
 pub mod close;
 pub mod complete;
 pub mod completions;
+pub mod deny;
 pub mod doctor;
 pub mod events;
 pub mod exec;
 pub mod forget;
+pub mod grants;
 pub mod help;
 pub mod info;
 pub mod inspect;
@@ -25,6 +29,7 @@ pub mod queue;
 pub mod resize;
 pub mod restart;
 pub mod resume;
+pub mod revoke;
 pub mod run;
 pub mod screen;
 pub mod service;

@@ -7,6 +7,7 @@ mod json;
 mod output;
 mod output_limit;
 mod progress;
+mod question;
 mod ready;
 mod record;
 mod signals;
@@ -314,6 +315,9 @@ impl<'a, 'c> Session<'a, 'c> {
 
     /// Handles a refused call. The output continues, so `run` does not end.
     fn refused(&mut self, what: Request, error: &RpcError) -> Result<(), CliError> {
+        if what == Request::Signal && question::is_asking(error) {
+            return self.withdraw();
+        }
         if matches!(what, Request::Write | Request::Close) {
             self.keep_unread()?;
             self.sending.clear();
@@ -341,6 +345,7 @@ impl<'a, 'c> Session<'a, 'c> {
         if let Some(signal) = self.kill_on_start.take() {
             return self.hung_up(signal);
         }
+        self.report_question(&process);
         if self.cx.json {
             self.wait_for_end()?
         } else {
@@ -437,14 +442,5 @@ impl<'a, 'c> Session<'a, 'c> {
             (None, Role::Attached) => self.cx.console.message(&summary(process)),
             (None, Role::Owner) => {}
         }
-    }
-
-    /// Handles a reader of our output that is gone. A program on a pipe of its own would get SIGPIPE now, so this one
-    /// does.
-    fn reader_left(&mut self) -> Result<Option<u8>, CliError> {
-        let params = params::SignalParams { id: self.id(), signal: "SIGPIPE".into() };
-        // It may have ended already, and we exit in any case.
-        let _ = self.cx.connection.call_raw::<api::Signal>(&params);
-        Ok(Some(128 + libc::SIGPIPE as u8))
     }
 }

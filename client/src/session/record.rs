@@ -2,7 +2,7 @@
 
 use super::{RecordFate, Role, Session};
 use crate::blocking::parse;
-use crate::error::{CliError, TIMED_OUT};
+use crate::error::{CliError, DENIED, TIMED_OUT};
 use toold_proto::api;
 use toold_proto::params::ForgetParams;
 use toold_proto::process::{Process, Reason};
@@ -12,6 +12,7 @@ impl Session<'_, '_> {
     pub(super) fn exit_code(&self, process: &Process, own: u8) -> u8 {
         match (self.options.role, process.reason) {
             (Role::Owner, Some(Reason::Timeout)) => TIMED_OUT,
+            (Role::Owner, Some(Reason::Denied)) => DENIED,
             (Role::Owner | Role::Attached, _) => own,
         }
     }

@@ -106,6 +106,15 @@ impl Session<'_, '_> {
         Ok(Some(128 + signal as u8))
     }
 
+    /// Handles a reader of our output that is gone. A program on a pipe of its own would get SIGPIPE now, so this one
+    /// does.
+    pub(super) fn reader_left(&mut self) -> Result<Option<u8>, CliError> {
+        let params = params::SignalParams { id: self.id(), signal: "SIGPIPE".into() };
+        // It may have ended already, and we exit in any case.
+        let _ = self.cx.connection.call_raw::<api::Signal>(&params);
+        Ok(Some(128 + libc::SIGPIPE as u8))
+    }
+
     pub(super) fn detach(&mut self) -> Result<Option<u8>, CliError> {
         self.detach_at = None;
         // Keys from now on are for other programs.

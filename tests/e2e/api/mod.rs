@@ -1,6 +1,6 @@
 //! Tests of the JSON-RPC methods, a file per method or feature, over the daemon's socket.
 
-mod approvals;
+pub mod approvals;
 mod bounds;
 mod cancel;
 mod daemon;

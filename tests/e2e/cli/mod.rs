@@ -1,6 +1,7 @@
 //! Tests of `toolctl`: its commands, its output for people, its use of the terminal, completions and manual pages.
 
 mod aliases;
+mod approvals;
 mod attach;
 mod attach_margins;
 mod attach_restore;

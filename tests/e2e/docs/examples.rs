@@ -46,6 +46,12 @@ const SETUPS: &[Setup] = &[
     Setup { shown: &["me@here:~/project$", "^\\", "…"], ..setup("toolctl attach dev", &[]) },
     Setup { shown: &["me@here:~/project$", "^C", "…"], ..setup("toolctl attach -r dev", &[]) },
     Setup { shown: &["me@here:~/project$", "^P^Q", "…"], ..setup("toolctl attach dev --detach-keys C-p,C-q", &[]) },
+    Setup { shown: &["no question waits; q leaves", "^C"], ..setup("toolctl approvals -f", &[]) },
+    // No approval has this id.
+    Setup { code: 3, ..setup("toolctl approve appr_0123456789ab", &[]) },
+    Setup { code: 3, ..setup("toolctl approve appr_0123456789ab --session", &[]) },
+    Setup { code: 3, ..setup("toolctl deny appr_0123456789ab -m 'use the staging server'", &[]) },
+    Setup { code: 3, ..setup("toolctl deny appr_0123456789ab --abort", &[]) },
     setup("toolctl poll web", &[WEB]),
     Setup {
         shown: &["…", "some error", "…", "^C"],

@@ -269,6 +269,7 @@ pages! {
     needs_input_is_what_happens "docs/needs-input.md",
     protocol_is_what_happens "docs/protocol.md",
     queues_is_what_happens "docs/queues.md",
+    approvals_is_what_happens "docs/approvals.md",
     screen_is_what_happens "docs/screen.md",
     service_is_what_happens "docs/service.md",
 }

@@ -1,0 +1,35 @@
+//! A process that waits for an approval: its question is on stderr, and Ctrl-C withdraws it.
+
+use super::{Request, Session};
+use crate::error::CliError;
+use crate::render::approval;
+use std::time::Duration;
+use toold_proto::approval::ApprovalsGetParams;
+use toold_proto::params::KillParams;
+use toold_proto::process::Process;
+use toold_proto::{RpcError, api};
+
+/// Returns true if a signal was refused because the process waits for an approval.
+pub fn is_asking(error: &RpcError) -> bool {
+    error.data.get("process").is_some_and(|process| process["pending_on"]["approval"].is_string())
+}
+
+impl Session<'_, '_> {
+    /// Prints that the process waits for a person, for what, and how to answer.
+    pub(super) fn report_question(&mut self, process: &Process) {
+        let Some(id) = process.pending_on.as_ref().and_then(|pending| pending.approval) else { return };
+        let params = ApprovalsGetParams { id: id.to_string() };
+        let why = self.cx.connection.call_with_retry::<api::ApprovalsGet>(&params).map(|found| approval::why(&found));
+        let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
+        self.message(&format!("{} waits for an approval{why}", process.id));
+        self.message(&format!(
+            "answer with: toolctl approve {id}, or toolctl deny {id}; Ctrl-C withdraws the question"
+        ));
+    }
+
+    /// Withdraws the question, and so ends the process that never ran.
+    pub(super) fn withdraw(&mut self) -> Result<(), CliError> {
+        let params = KillParams { id: Some(self.id()), ..Default::default() };
+        self.ask::<api::Kill>(Request::Kill, &params, Duration::ZERO)
+    }
+}

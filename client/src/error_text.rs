@@ -96,6 +96,11 @@ const OPTIONS: &[(&str, &str)] = &[
     ("all", "--all"),
     ("kill", "--kill"),
     ("message", "--message"),
+    ("patch_id", "--revert"),
+    ("patch", "the patch"),
+    ("check", "--check"),
+    ("mode", "--sequential"),
+    ("hard_links", "--break-links"),
 ];
 
 /// Returns an error of the daemon as a sentence for a user of the command line.
@@ -204,6 +209,7 @@ mod tests {
         "digest",
         "encoding",
         "ended_within_ms",
+        "expect",
         "grant",
         "hold",
         "limits",

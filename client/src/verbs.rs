@@ -285,6 +285,16 @@ verbs! {
         ids: OnTerminal |args| vec![&mut args.id], run: cmd::resize::run,
         examples: ["toolctl resize editor 24x80", "toolctl resize @last 50x132"],
     }
+    /// Apply a patch to files, all of it or nothing
+    Patch(cmd::patch::Args) = "patch" {
+        group: "Files", parse: Single,
+        ids: NoIds |_| Vec::new(), run: cmd::patch::run,
+        examples: [
+            "toolctl patch change.patch",
+            "toolctl patch --check < change.patch     # shows the diff, changes nothing",
+            "toolctl patch --revert patch_0123456789ab",
+        ],
+    }
     /// End processes and everything they started
     Kill(cmd::kill::Args) = "kill" {
         // `-9` and `-TERM` are rewritten first, which needs all definitions.

@@ -3,6 +3,7 @@
 
 use crate::approvals::{Approvals, ExecError, NeedsApproval};
 use crate::config::Config;
+use crate::patch::{self, ApplyError, Patches};
 use crate::policy::{self, Admitted, Judge, JudgedCaller, Refusal};
 use crate::registry::{NamePolicy, Registry, Spawned};
 use crate::sandbox::SandboxError;
@@ -21,6 +22,8 @@ pub enum AdmitError {
     /// The policy refused it. The event of the refusal is published.
     Refused(Refusal),
     Exec(ExecError),
+    /// The patch of the call was not applied, and no process tells why.
+    Patch(ApplyError),
 }
 
 impl From<SpecError> for AdmitError {
@@ -93,12 +96,23 @@ pub fn build(registry: &Registry, judge: &Judge, call: &mut ExecParams) -> Resul
 pub async fn exec(
     approvals: &Arc<Approvals>,
     judge: &Judge,
+    patches: &Arc<Patches>,
     call: &mut ExecParams,
     policy: NamePolicy,
     by: impl FnOnce() -> Caller,
 ) -> Result<Spawned, AdmitError> {
     let registry = &approvals.registry;
-    let built = build(registry, judge, call)?;
+    let mut built = build(registry, judge, call)?;
+    let patch = patch::recognise(call).map_err(SpecError::from)?;
+    if let Some(command) = patch {
+        // The roots of its profile judge it; the process that is left only prints the result.
+        if let Some(error) = built.wider {
+            return Err(SandboxError::Profile(error).into());
+        }
+        patches.run_command(command, registry, &mut built.request).await.map_err(AdmitError::Patch)?;
+        (call.env, call.env_base64) = Default::default();
+        return approvals.exec(call, built.request, policy, None, by).await.map_err(AdmitError::Exec);
+    }
     let caller = JudgedCaller { uid: policy.uid, pid: policy.pid };
     // A request that has its process is judged already.
     let is_known = call.request_id.as_deref().is_some_and(|id| registry.knows_request(id));

@@ -40,6 +40,8 @@ pub mod files;
 
 pub mod approvals;
 
+pub mod patch;
+
 pub mod admission;
 
 pub mod rpc;

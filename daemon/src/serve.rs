@@ -4,12 +4,14 @@ use crate::approvals::Approvals;
 use crate::backend::orphans::become_subreaper;
 use crate::backend::process_limit::{OwnProcesses, ProcessLimit};
 use crate::backend::{ExecShim, Launcher};
+use crate::changes::Changes;
 use crate::clock::{retention_ms, wall_ms};
 use crate::config::{Config, ConfigError, ShimMode};
 use crate::disk::{self, on_disk};
 use crate::events::{Consumers, Journal, JournalLimits, maintenance};
 use crate::listener::ListenAddr;
 use crate::logging::{self, Format};
+use crate::patch::Patches;
 use crate::path_watch;
 use crate::policy::Judge;
 use crate::proc::event_sink::EventSink;
@@ -261,10 +263,12 @@ async fn serve(
     damage.into_iter().for_each(|damage| registry.report_damage(damage));
     let (stop, stopped) = watch::channel(false);
     let connections = Arc::new(AtomicUsize::new(0));
+    let patches = open_changes(&registry, &journal, lock.dir())?;
     let daemon = Arc::new(Daemon {
         registry: registry.clone(),
         approvals,
         judge: Arc::new(judge),
+        patches,
         journal: journal.clone(),
         consumers: consumers.clone(),
         files: Default::default(),
@@ -330,6 +334,18 @@ fn ending(mut stopped: watch::Receiver<bool>, lock: Arc<StateLock>) -> watch::Re
         let _ = close.send(true);
     });
     closing
+}
+
+/// Ends the changes of files that a crash has interrupted, before any call is served.
+fn open_changes(registry: &Registry, journal: &Arc<Journal>, state_dir: &Path) -> Result<Arc<Patches>, StartError> {
+    let dir = state_dir.join("changes");
+    let opened = Changes::open(dir.clone(), registry.config.patch.keep_ms);
+    let (changes, recovered, damage) = opened.map_err(|source| StartError::Io { doing: "open", path: dir, source })?;
+    let patches = Arc::new(Patches::new(changes.clone(), journal.clone(), &registry.config));
+    let left_alone = patches.recover(&recovered);
+    damage.into_iter().chain(left_alone).for_each(|damage| registry.report_damage(damage));
+    tokio::spawn(changes.run_expiry());
+    Ok(patches)
 }
 
 /// The journal and the consumers that earlier daemons left in the state directory.

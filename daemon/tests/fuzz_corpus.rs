@@ -115,3 +115,8 @@ fn no_bytes_upset_the_files_beside_a_record() {
 fn no_bytes_upset_an_edit() {
     run("edit", 20_000, targets::edit);
 }
+
+#[test]
+fn no_bytes_upset_a_patch() {
+    run("patch", 20_000, targets::patch);
+}

@@ -300,3 +300,41 @@ fn slot_reads_back(slot: &Slot) {
         assert_eq!(slots::read_closed(&slots::closed_slot(at_ms)), Some(at_ms));
     }
 }
+
+/// Parses a patch, whole and in pieces, and applies it to a file. A NUL separates both.
+pub fn patch(bytes: &[u8]) {
+    let (text, file) = match bytes.iter().position(|byte| *byte == 0) {
+        Some(at) => (&bytes[..at], &bytes[at + 1..]),
+        None => (bytes, &[][..]),
+    };
+    let text = String::from_utf8_lossy(text);
+    let whole = toold_patch::parse(&text);
+    for piece in PIECES {
+        let mut parser = toold_patch::Parser::default();
+        let mut rest = &*text;
+        while !rest.is_empty() {
+            let end = (piece..=rest.len()).find(|at| rest.is_char_boundary(*at)).unwrap_or(rest.len());
+            parser.push(&rest[..end]);
+            rest = &rest[end..];
+        }
+        assert_eq!(parser.finish(), whole, "any cut of the text gives the same patch");
+    }
+    let _ = toold_patch::recognise(&text);
+    let lines = text.lines().count().max(1);
+    let patch = match whole {
+        Ok(patch) => patch,
+        Err(error) => return assert!((1..=lines).contains(&error.line), "the line is one of the patch"),
+    };
+    for operation in patch.operations {
+        let toold_patch::Change::Update { chunks, .. } = operation.change else { continue };
+        match toold_patch::apply(file, &chunks) {
+            Err(error) => assert!((1..=lines).contains(&error.line), "the line is one of the patch"),
+            Ok(applied) => {
+                let before = toold_patch::lines::Lines::split(file).lines.len();
+                let after = toold_patch::lines::Lines::split(&applied.content).lines.len();
+                let has_cr = file.contains(&b'\r') || text.contains('\r');
+                assert!(has_cr || before + applied.added == after + applied.removed, "every line is accounted for");
+            }
+        }
+    }
+}

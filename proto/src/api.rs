@@ -262,6 +262,24 @@ methods! {
     GrantsRevoke = "grants.revoke" (approval::GrantsRevokeParams) -> approval::GrantsRevokeResult, [NotFound, Denied],
         r#"{"id": "grant_0123456789ab"}"#
         => r#"{"revoked":[{"id":"grant_0123456789ab","session_key":"chat-42","scope":"session","approval":"appr_0123456789ab","owner":{"uid":1000,"pid":4712,"program":"/usr/bin/toolctl"},"covers":{"argv":["make","install"],"cwd":"/home/me/project","profile":"full"},"at":"2026-11-16T03:29:02.000Z","expires_at":null,"uses":3}],"running":["proc_0123456789ab"],"killed":[]}"#;
+    /// Apply a patch to files: all of it, or nothing.
+    /// The patch has the form of `apply_patch`: `*** Begin Patch`, then `*** Add File: p`, `*** Delete File: p` or `*** Update File: p` with
+    /// chunks, then `*** End Patch`. It is verified first; an error names the line. Old bytes are kept for `patch.revert`.
+    PatchApply = "patch.apply" (crate::patch::PatchApplyParams) -> crate::patch::PatchResult, [Conflict, Denied, Limit, Unavailable],
+        r#"{"patch": "*** Begin Patch\n*** Add File: hello.txt\n+hello\n*** End Patch", "cwd": "/home/me/web"}"#
+        => concat!(
+            r#"{"patch_id":"patch_0123456789ab","status":"applied","files":[{"path":"hello.txt","op":"add","before_sha256":null,"#,
+            r#""after_sha256":"5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03","added":1,"removed":0,"fuzz":0}],"#,
+            r#""diff":"--- /dev/null\n+++ b/hello.txt\n@@ -0,0 +1 @@\n+hello\n","diff_truncated":false}"#
+        );
+    /// Undo a patch.
+    /// From the bytes that were kept when it was applied, for `patch.keep_ms`. A file that has changed since is a `conflict`, and nothing is done.
+    PatchRevert = "patch.revert" (crate::patch::PatchRevertParams) -> crate::patch::PatchRevertResult, [NotFound, Conflict, Denied, Unavailable],
+        r#"{"patch_id": "patch_0123456789ab"}"#
+        => concat!(
+            r#"{"patch_id":"patch_0123456789ab","status":"reverted","files":[{"path":"hello.txt","op":"delete","#,
+            r#""before_sha256":"5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03","after_sha256":null,"added":0,"removed":1,"fuzz":0}]}"#
+        );
     /// Push events as notifications `events.event`.
     /// Also output, with `output`. Returns the number of the subscription. `x-notifications` of this document describes the messages.
     EventsSubscribe = "events.subscribe" (params::EventsSubscribeParams) -> u64, [NotFound, AmbiguousId, Limit, Unavailable],

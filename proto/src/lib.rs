@@ -14,6 +14,7 @@ pub mod id;
 pub mod keys;
 pub mod openrpc;
 pub mod params;
+pub mod patch;
 pub mod paths;
 pub mod pattern;
 pub mod policy;

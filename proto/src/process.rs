@@ -4,6 +4,7 @@ use crate::approval::ApprovalId;
 use crate::fields::FieldSet;
 use crate::id::ProcId;
 use crate::params::{Status, Stream};
+use crate::patch::PatchResult;
 use crate::pattern::Pattern;
 use crate::pty::PtySize;
 use crate::sandbox::Sandbox;
@@ -242,6 +243,9 @@ pub struct Process {
     /// The process that failed in its sandbox, if this one is its approved retry.
     #[serde(default)]
     pub retry_of: Option<ProcId>,
+    /// The result of the patch that it applied: its command was `apply_patch`.
+    #[serde(default)]
+    pub patch: Option<Box<PatchResult>>,
     /// Damage found in its files: what cannot be read, or is not known any more. Null: none was found.
     #[serde(default)]
     pub damaged: Option<Vec<String>>,

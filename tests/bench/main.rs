@@ -20,6 +20,7 @@ mod floors;
 mod latency;
 mod many;
 mod memory;
+mod patch;
 mod recovery;
 mod report;
 mod sample;
@@ -48,6 +49,7 @@ const ALL: &[Measure] = &[
     (&["memory"], memory::usage),
     (&["idle"], memory::idle),
     (&["recovery"], recovery::after_kill),
+    (&["patch"], patch::apply),
     (&["events.append"], events::append),
     (&["events.next"], events::next),
     (&["events.push"], events::push),

@@ -5,6 +5,7 @@
 mod approvals;
 mod cancel;
 mod case_run;
+mod changes;
 mod check;
 mod discard;
 mod event_files;
@@ -41,6 +42,7 @@ fn every_pause_point_in_the_daemon_has_a_crash_case() {
         found.extend(calls.map(|rest| rest.split('"').next().unwrap().to_string()));
     }
     let mut covered: BTreeSet<String> = matrix::all().iter().map(|case| case.point.name.to_string()).collect();
+    covered.extend(changes::POINTS.iter().map(ToString::to_string));
     covered.insert(discard::POINT.to_string());
     covered.insert(cancel::POINT.to_string());
     covered.extend(approvals::POINTS.iter().map(ToString::to_string));

@@ -22,6 +22,7 @@ pub mod log;
 pub mod man;
 pub mod notify;
 pub mod options;
+pub mod patch;
 pub mod pause;
 pub mod policy;
 pub mod poll;

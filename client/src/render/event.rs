@@ -89,6 +89,7 @@ fn tint(body: &EventBody) -> Tint {
                 Tint::Bad
             }
         }
+        EventBody::PatchApplied(_) | EventBody::PatchReverted(_) => Tint::Heading,
         EventBody::Closed(_) | EventBody::Output(_) => Tint::Faint,
         EventBody::WatchOverflowReleased(_)
         | EventBody::GrantAdded(_)
@@ -139,10 +140,24 @@ fn summary(body: &EventBody) -> String {
             if event.ok { loaded } else { format!("{loaded}; refused: {}", event.errors.join("; ")) }
         }
         EventBody::Denied(event) => format!("{}: {}", event.reason, event.command),
+        EventBody::PatchApplied(event) => {
+            format!("{}: +{} -{} in {}", event.patch_id, event.added, event.removed, patched(event.count, &event.files))
+        }
+        EventBody::PatchReverted(event) => format!("{}: {}", event.patch_id, patched(event.count, &event.files)),
         EventBody::Output(event) => {
             format!("{}: {}", stream(event.stream), event.data.trim_end_matches(['\n', '\r']))
         }
         EventBody::Lagged(event) => lagged(event),
+    }
+}
+
+/// Formats the files of a patch: the first ones, and the number of the others.
+fn patched(count: u64, files: &[String]) -> String {
+    const SHOWN_FILES: usize = 3;
+    let shown: Vec<&str> = files.iter().take(SHOWN_FILES).map(String::as_str).collect();
+    match count.saturating_sub(shown.len() as u64) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
     }
 }
 

@@ -17,7 +17,8 @@ use std::path::{Path, PathBuf};
 use toold_shim::hooks;
 
 impl Changes {
-    pub(super) fn commit_now(&self, set: ChangeSet) -> Result<Committed, ChangeError> {
+    /// Commits a set on this thread, which waits for the disk.
+    pub fn commit_now(&self, set: ChangeSet) -> Result<Committed, ChangeError> {
         self.commit_reverting(set, None)
     }
 
@@ -53,7 +54,9 @@ impl Changes {
             let _ = ChangeJournal::remove(&dir);
             return Err(error);
         }
-        let done = run_steps(&journal, &mut dirs).and_then(|()| mark(&journal, &mut dirs, &dir));
+        // Paths are walked again: a directory that was swapped since is refused. The walk back has the ones from before.
+        let mut now = Dirs::new(&roots, &journal.steps);
+        let done = run_steps(&journal, &mut now).and_then(|()| mark(&journal, &mut now, &dir));
         if let Err(error) = done {
             return Err(self.undo(&journal, &mut dirs, &dir, error));
         }

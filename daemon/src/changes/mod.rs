@@ -25,7 +25,7 @@ pub use error::{ChangeError, LeftAlone};
 pub use identity::{FileId, Seen};
 pub use kept::{KeptChange, KeptFile};
 pub use recover::{RecoveredChange, RecoveredOutcome};
-pub use walk::{LastLink, Place, Root, WalkError, stat_at};
+pub use walk::{ChangePlace, LastLink, Root, WalkError, stat_at};
 
 use crate::disk;
 use std::os::fd::OwnedFd;

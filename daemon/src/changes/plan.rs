@@ -2,7 +2,7 @@
 
 use super::identity::{FileId, Kind, Seen};
 use super::journal::{Form, JournalDir, JournalRoot, New, Old, Step, Steps};
-use super::walk::{LastLink, Place, Root, WalkError};
+use super::walk::{ChangePlace, LastLink, Root, WalkError};
 use super::{Action, Attributes, Before, Change, ChangeError, ChangeSet, Content, HardLinks, Sha256};
 use rustix::fs::Stat;
 use rustix::io::Errno;
@@ -146,7 +146,7 @@ impl Planner {
         &mut self,
         root: usize,
         path: &Path,
-        place: &Place,
+        place: &ChangePlace,
         old: Option<Old>,
         shown: PathBuf,
         fresh: Fresh,
@@ -162,7 +162,7 @@ impl Planner {
     }
 
     /// Finds a place that the set itself may make possible: what is above may be removed and made again.
-    fn find(&self, root: usize, path: &Path, shown: &Path) -> Result<Place, ChangeError> {
+    fn find(&self, root: usize, path: &Path, shown: &Path) -> Result<ChangePlace, ChangeError> {
         let above: Vec<&Path> = path.ancestors().skip(1).filter(|dir| !dir.as_os_str().is_empty()).collect();
         let top = above.iter().rev().find(|dir| self.removed.contains(&(root, dir.to_path_buf())));
         let is_removed = self.removed.contains(&(root, path.to_path_buf()));
@@ -208,7 +208,7 @@ impl Planner {
     }
 
     /// Adds a step for every directory on the way that does not exist.
-    fn make_missing(&mut self, root: usize, place: &Place) {
+    fn make_missing(&mut self, root: usize, place: &ChangePlace) {
         let mut path = place.dir_path.clone();
         for name in &place.missing {
             path.push(name);
@@ -219,7 +219,15 @@ impl Planner {
         }
     }
 
-    fn push(&mut self, root: usize, path: &Path, place: &Place, form: Form, old: Option<Old>, fresh: Option<Fresh>) {
+    fn push(
+        &mut self,
+        root: usize,
+        path: &Path,
+        place: &ChangePlace,
+        form: Form,
+        old: Option<Old>,
+        fresh: Option<Fresh>,
+    ) {
         self.dir(root, &place.dir_path, place.dir_id);
         // A directory that is removed has no room for names that outlive it.
         let top = place.dir_path.ancestors().filter(|dir| !dir.as_os_str().is_empty());
@@ -255,7 +263,7 @@ fn exists(path: PathBuf) -> ChangeError {
     ChangeError::Io { doing: "write", path, source: Errno::ISDIR.into() }
 }
 
-fn is_expected(place: &Place, stat: Option<&Stat>, expect: &Before, shown: &Path) -> Result<bool, ChangeError> {
+fn is_expected(place: &ChangePlace, stat: Option<&Stat>, expect: &Before, shown: &Path) -> Result<bool, ChangeError> {
     Ok(match (expect, stat) {
         (Before::Any, _) | (Before::Absent, None) => true,
         (Before::Absent, Some(_)) | (_, None) => false,

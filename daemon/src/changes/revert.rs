@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 impl Changes {
-    /// `roots`: the directories in which the caller may change files.
-    pub(super) fn revert_now(
+    /// Undoes a set on this thread. `roots`: the directories in which the caller may change files.
+    pub fn revert_now(
         &self,
         id: &str,
         new_id: String,

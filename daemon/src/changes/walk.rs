@@ -28,7 +28,7 @@ pub struct Root {
 
 /// The place of a name beneath a root.
 #[derive(Debug)]
-pub struct Place {
+pub struct ChangePlace {
     /// The deepest directory on the way that exists.
     pub dir: OwnedFd,
     pub dir_id: FileId,
@@ -89,7 +89,7 @@ impl Root {
     }
 
     /// Finds the place of a path from the root.
-    pub fn find(&self, path: &Path, last: LastLink) -> Result<Place, WalkError> {
+    pub fn find(&self, path: &Path, last: LastLink) -> Result<ChangePlace, WalkError> {
         let mut walk = Walk { root: self, dirs: Vec::new(), names: VecDeque::new(), links: 0 };
         walk.push(path)?;
         walk.run(last)
@@ -114,7 +114,7 @@ impl AsFd for Root {
     }
 }
 
-impl Place {
+impl ChangePlace {
     /// The path from the root.
     pub fn path(&self) -> PathBuf {
         let dir = self.missing.iter().fold(self.dir_path.clone(), |path, name| path.join(name));
@@ -188,7 +188,7 @@ impl Walk<'_> {
         self.dirs.iter().map(|(name, _)| name).collect()
     }
 
-    fn run(mut self, last: LastLink) -> Result<Place, WalkError> {
+    fn run(mut self, last: LastLink) -> Result<ChangePlace, WalkError> {
         while let Some(name) = self.names.pop_front() {
             if name == ".." {
                 // The root of the file system is its own parent.
@@ -231,7 +231,7 @@ impl Walk<'_> {
     }
 
     /// Ends at the first name that does not exist.
-    fn missing(mut self, first: OsString) -> Result<Place, WalkError> {
+    fn missing(mut self, first: OsString) -> Result<ChangePlace, WalkError> {
         let mut names: Vec<OsString> = std::iter::once(first).chain(self.names.drain(..)).collect();
         if names.iter().any(|name| name == "..") {
             return Err(Errno::NOENT.into());
@@ -240,13 +240,13 @@ impl Walk<'_> {
         self.place(names, name)
     }
 
-    fn place(mut self, missing: Vec<OsString>, name: OsString) -> Result<Place, WalkError> {
+    fn place(mut self, missing: Vec<OsString>, name: OsString) -> Result<ChangePlace, WalkError> {
         let dir_path = self.path();
         // Opened for reading: it is synced later.
         let dir = rustix::fs::openat(self.at(), ".", dir_flags(), Mode::empty())?;
         self.dirs.clear();
         let dir_id = FileId::of(&rustix::fs::fstat(&dir)?);
-        Ok(Place { dir, dir_id, dir_path, missing, name })
+        Ok(ChangePlace { dir, dir_id, dir_path, missing, name })
     }
 }
 

@@ -2,6 +2,7 @@
 //! with larger limits. The fields that are cut are named in `cut`. Pure.
 
 use std::collections::BTreeMap;
+use toold_proto::patch::PatchResult;
 use toold_proto::pattern::Pattern;
 use toold_proto::process::{Failure, Process};
 
@@ -18,6 +19,8 @@ pub struct MaxLen {
 pub const SINGLE: MaxLen = MaxLen { text: 1 << 20, key: 4096 };
 /// One of many processes in an answer.
 pub const LISTED: MaxLen = MaxLen { text: 4096, key: 4096 };
+/// The length of a file of a patch in an answer, without its path.
+const FILE_LEN: usize = 256;
 /// The end of a value that is cut.
 const MARK: char = '…';
 
@@ -48,7 +51,23 @@ pub fn cut(process: &mut Process, max: MaxLen) {
     };
     note(process.failure.as_mut().is_some_and(cut_failure), "failure");
     note(process.watch.as_mut().is_some_and(|watch| cut_patterns(&mut watch.patterns, max.text)), "watch");
+    note(process.patch.as_mut().is_some_and(|patch| cut_patch(patch, max.text)), "patch");
     process.cut = (!cut.is_empty()).then_some(cut);
+}
+
+/// Cuts the diff of a patch, and its files. Returns true if they were too long.
+fn cut_patch(patch: &mut PatchResult, max: usize) -> bool {
+    let is_diff_cut = cut_text(&mut patch.diff, max);
+    patch.diff_truncated |= is_diff_cut;
+    let mut used = 0;
+    let fitting = patch.files.iter().take_while(|file| {
+        used += file.path.len() + FILE_LEN;
+        used <= max
+    });
+    let count = fitting.count();
+    let is_list_cut = count < patch.files.len();
+    patch.files.truncate(count);
+    is_diff_cut || is_list_cut
 }
 
 /// Cuts a text between two characters. Returns true if it was too long.

@@ -4,6 +4,7 @@ use super::error::find_error;
 use crate::approvals::Approvals;
 use crate::events::{Consumers, Journal};
 use crate::files::Files;
+use crate::patch::Patches;
 use crate::policy::Judge;
 use crate::proc::Proc;
 use crate::registry::Registry;
@@ -29,6 +30,7 @@ pub struct Daemon {
     pub journal: Arc<Journal>,
     pub consumers: Arc<Consumers>,
     pub files: Files,
+    pub patches: Arc<Patches>,
     pub paths: Paths,
     pub started_ms: u64,
     pub started: Instant,

@@ -51,6 +51,7 @@ impl From<AdmitError> for RpcError {
             AdmitError::Sandbox(error) => error.into(),
             AdmitError::Refused(refusal) => refusal.into(),
             AdmitError::Exec(error) => error.into(),
+            AdmitError::Patch(error) => error.into(),
         }
     }
 }

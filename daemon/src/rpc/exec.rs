@@ -44,7 +44,8 @@ pub async fn exec(
     let consumer = consumer(&daemon, call.consumer.as_deref())?;
     let policy = NamePolicy { if_running: call.if_running, uid: peer.uid, pid: peer.pid };
     let by = || caller(peer.uid, peer.pid);
-    let Spawned { proc, existing } = admission::exec(&daemon.approvals, &daemon.judge, &mut call, policy, by).await?;
+    let Spawned { proc, existing } =
+        admission::exec(&daemon.approvals, &daemon.judge, &daemon.patches, &mut call, policy, by).await?;
     if call.hold {
         // The same request again, after a lost connection: the process is this client's own.
         let is_own = !existing || (call.request_id.is_some() && call.request_id == proc.spec.request_id);

@@ -15,6 +15,7 @@ mod inspect;
 mod kill;
 mod list;
 mod log;
+mod patch;
 mod pause;
 mod policy;
 mod poll;
@@ -90,6 +91,8 @@ pub fn module(daemon: Arc<Daemon>) -> RpcModule<Daemon> {
     register::<api::EventsAck, _, _, _>(&mut m, &daemon, |call, daemon, peer| {
         call_on_disk(events::ack::ack(call, daemon, peer))
     });
+    register::<api::PatchApply, _, _, _>(&mut m, &daemon, patch::apply);
+    register::<api::PatchRevert, _, _, _>(&mut m, &daemon, patch::revert);
     m.register_subscription("events.subscribe", "events.event", "events.unsubscribe", events::subscribe::subscribe)
         .expect("every method is registered once");
     register::<api::FsRead, _, _, _>(&mut m, &daemon, files::read);

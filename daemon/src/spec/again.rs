@@ -31,6 +31,8 @@ pub fn again(old: &Spec, env: AgainEnv) -> SpawnRequest {
         request_digest: None,
         // Its reader followed the first run.
         hold: false,
+        // The patch was applied by the first run; this one only prints its result.
+        patch: None,
         journaled: true,
         shim_level: shim_level::OWN,
         namespaces: namespaces::own(),

@@ -107,6 +107,7 @@ pub fn build(call: &ExecParams, config: &Config, pass: &[String]) -> Result<Spaw
         restart: restart_policy(call)?,
         sandbox: None,
         policy: None,
+        patch: None,
         limits: BTreeMap::new(),
         require_limits: call.require_limits,
         cgroups: Vec::new(),

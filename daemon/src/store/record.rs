@@ -22,6 +22,7 @@ use toold_format::slots::{
 };
 use toold_proto::ProcId;
 use toold_proto::params::EnvMode;
+use toold_proto::patch::PatchResult;
 use toold_proto::pattern::Pattern;
 use toold_proto::process::LimitReport;
 use toold_proto::pty::PtySize;
@@ -95,6 +96,9 @@ pub struct Spec {
     /// The permission under which it runs. None: none was needed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<Box<PolicySpec>>,
+    /// The result of the patch that it applied. None: it applied none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub patch: Option<Box<PatchResult>>,
     pub limits: BTreeMap<String, LimitReport>,
     /// It does not run without them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -294,6 +294,32 @@ events! {
             uid: u32,
             pid: i32,
         }
+        /// A patch was applied. Of no process; `session_key` and `task_id` are those of the call.
+        PatchApplied = 35, "patch_applied", r#"{"patch_id":"patch_0123456789ab","cwd":"/home/me/web","files":["src/main.rs"],"count":1,"added":3,"removed":1}"# {
+            /// For `patch.revert`.
+            patch_id: String,
+            /// The directory from which the paths are meant.
+            cwd: String,
+            /// The first 64 files that were changed, as the patch names them.
+            files: Vec<String>,
+            /// The number of all files.
+            count: u64,
+            /// Lines.
+            added: u64,
+            /// Lines.
+            removed: u64,
+        }
+        /// A patch was undone. Of no process; `session_key` and `task_id` are those of the call.
+        PatchReverted = 36, "patch_reverted", r#"{"patch_id":"patch_0123456789ab","cwd":"/home/me/web","files":["src/main.rs"],"count":1}"# {
+            /// The patch that was undone.
+            patch_id: String,
+            /// The directory from which the paths are meant.
+            cwd: String,
+            /// The first 64 files, as the patch named them.
+            files: Vec<String>,
+            /// The number of all files.
+            count: u64,
+        }
         /// A person is asked. `id` is the process that waits, if one does.
         ApprovalRequested = 40, "approval_requested", r#"{"approval":"appr_0123456789ab","kind":"exec","command":"rm -rf build","cwd":"/home/me/project","why":[{"label":"danger","text":"forced removal"}],"digest":"c3059bac08a3bbdfde19f03cb026942b7f070083acb3c2cdb5f73ce1bd8cfff6","expires_at":"2026-11-16T03:38:50.123Z","requested_by":{"uid":1000,"pid":4711,"program":"/usr/bin/agent"}}"# {
             approval: ApprovalId,

@@ -10,8 +10,8 @@ mod schema;
 
 pub use list::{
     ApprovalDecided, ApprovalRequested, Closed, Completion, Denied, EVENTS, EventBody, EventType, Exited, GrantAdded,
-    GrantRevoked, Heartbeat, InsideRefused, Lagged, NeedsInput, Output, PolicyLoaded, RestartGaveUp, Started,
-    WatchDisabled, WatchMatch, WatchOverflowReleased, WatchOverflowTripped,
+    GrantRevoked, Heartbeat, InsideRefused, Lagged, NeedsInput, Output, PatchApplied, PatchReverted, PolicyLoaded,
+    RestartGaveUp, Started, WatchDisabled, WatchMatch, WatchOverflowReleased, WatchOverflowTripped,
 };
 pub use schema::{COMMON_FIELDS, Event, Notification};
 

@@ -19,6 +19,7 @@ mod list;
 mod log;
 mod log_several;
 mod man;
+mod patch;
 mod peer;
 mod pipe;
 mod presentation;

@@ -31,6 +31,17 @@ const UNSEEN: &[(&str, &str, &str)] = &[
     ("docs/cli.md", "", "toolctl wait tests --match FAILED"),
     ("docs/cli.md", "", "toolctl run -- sh -c 'echo hello; exit 3' || true"),
     ("docs/cli.md", "", "toolctl wait tests --quiet 200ms"),
+    ("docs/patch.md", "", "printf 'fn main() {\\n    println!(\"hello\");\\n}\\n' > main.rs"),
+    (
+        "docs/patch.md",
+        "",
+        "printf '%s\\n' '*** Begin Patch' '*** Update File: main.rs' '@@ fn main() {' '-    println!(\"hello\");' '+    println!(\"hello, world\");' '*** Add File: notes/todo.txt' '+read the manual' '*** End Patch' > change.patch",
+    ),
+    (
+        "docs/patch.md",
+        "",
+        "printf '%s\\n' \"apply_patch <<'EOF'\" '*** Begin Patch' '*** Update File: main.rs' '-    println!(\"hello\");' '+    println!(\"bye\");' '*** End Patch' 'EOF' > command",
+    ),
     ("docs/attach.md", "", "echo 'remember the milk' > notes.txt"),
     // A person looks at the screen when the program has drawn it.
     ("docs/screen.md", "toolctl keys pager PageDown Down", "toolctl wait pager --quiet 300ms > /dev/null"),
@@ -267,6 +278,7 @@ pages! {
     files_is_what_happens "docs/files.md",
     jobs_is_what_happens "docs/jobs.md",
     needs_input_is_what_happens "docs/needs-input.md",
+    patch_is_what_happens "docs/patch.md",
     protocol_is_what_happens "docs/protocol.md",
     queues_is_what_happens "docs/queues.md",
     approvals_is_what_happens "docs/approvals.md",

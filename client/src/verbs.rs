@@ -338,6 +338,12 @@ verbs! {
         ids: NoIds |_| Vec::new(), run: |_, cx| cmd::info::run(cx),
         examples: ["toolctl info", "toolctl info --json | jq .limits"],
     }
+    /// Try what a sandbox forbids, and show what this machine refuses
+    Sandbox(NoArgs) = "sandbox" {
+        group: "The daemon", parse: All,
+        ids: NoIds |_| Vec::new(), run: |_, cx| cmd::sandbox::run(cx),
+        examples: ["toolctl sandbox", "toolctl sandbox --json | jq .gaps"],
+    }
     /// Stop the daemon; processes keep running
     Shutdown(cmd::shutdown::Args) = "shutdown" {
         group: "The daemon", parse: All,

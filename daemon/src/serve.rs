@@ -79,6 +79,9 @@ enum HiddenCommand {
         #[arg(long, default_value_t = 0)]
         timeslice_ns: u64,
     },
+    /// Try what a sandbox forbids. For toold itself.
+    #[command(hide = true, name = "__probe")]
+    Probe(crate::sandbox::probe::Targets),
     /// Print the manual page. For `toolctl man`.
     #[command(hide = true, name = "__man")]
     Man,
@@ -95,6 +98,7 @@ pub fn main() -> ExitCode {
             zygote::exec_main(StartAttributes { max_fds, timeslice_ns }, &state_dir)
         }
         Some(HiddenCommand::Man) => return manual(),
+        Some(HiddenCommand::Probe(targets)) => return crate::sandbox::probe::main(&targets),
         None => {}
     }
     let config_path = args.config.clone().or_else(toold_proto::paths::config);
@@ -284,6 +288,7 @@ async fn serve(
     wire.refuse_by(move |peer| rpc::inside::refuse_sandboxed(&guarded, peer));
     tokio::spawn(registry.clone().retain());
     tokio::spawn(registry.clone().run_scheduler());
+    tokio::spawn(registry.clone().probe_at_start());
     tokio::spawn(registry.clone().run_flush());
     tokio::spawn(maintenance::run_flush(journal.clone(), consumers.clone()));
     tokio::spawn(on_disk(maintenance::run_retention(

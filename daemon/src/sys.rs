@@ -202,6 +202,23 @@ pub fn landlock_abi() -> i64 {
     abi.max(0)
 }
 
+/// Tries to trace a process, without stopping it. The kernel ends it when this process ends.
+pub fn try_ptrace(pid: i32) -> io::Result<()> {
+    let nothing = std::ptr::null_mut::<c_void>();
+    // SAFETY: the call takes a pid and no memory.
+    let seized = unsafe { libc::ptrace(libc::PTRACE_SEIZE, pid, nothing, nothing) };
+    if seized == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Tries to mount an empty file system at `dir`.
+pub fn try_mount(dir: &std::path::Path) -> io::Result<()> {
+    use std::os::unix::ffi::OsStrExt;
+    let dir = std::ffi::CString::new(dir.as_os_str().as_bytes())?;
+    // SAFETY: the strings end in NUL, and the data is none.
+    let mounted = unsafe { libc::mount(c"none".as_ptr(), dir.as_ptr(), c"tmpfs".as_ptr(), 0, std::ptr::null()) };
+    if mounted == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 /// Registers an owned descriptor with tokio's event loop. None when it cannot be polled.
 pub fn pollable(fd: OwnedFd) -> Option<tokio::io::unix::AsyncFd<OwnedFd>> {
     // SAFETY: the descriptor is owned, stays the same, and is closed only after its registration is dropped.

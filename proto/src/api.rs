@@ -326,6 +326,15 @@ methods! {
     FsSearch = "fs.search" (files::FsSearchParams) -> files::FsSearchResult, [NotFound, Denied, Unavailable, Cancelled],
         r#"{"pattern": "fn main", "path": "/home/me/project", "glob": "*.rs"}"#
         => r#"{"matches":[{"path":"/home/me/project/src/main.rs","line":1,"text":"fn main() {"}],"total":1,"files":1,"complete":true,"next":null}"#;
+    /// Check the sandbox of this machine.
+    /// Tries forbidden acts in a confined process, under each mechanism, and returns what was seen. `daemon.info` has the last result.
+    SandboxProbe = "sandbox.probe" (params::Empty) -> crate::sandbox_probe::SandboxProbeResult, [Unavailable],
+        r#"{}"#
+        => concat!(
+            r#"{"at":"2026-11-16T03:28:50.123Z","mechanisms":[{"mechanism":"landlock","available":true,"why":null,"#,
+            r#""by":{"landlock":7,"seccomp":true,"namespaces":[]}}],"#,
+            r#""acts":[{"mechanism":"landlock","act":"chmod","measure":"fs_metadata","expected":"not_enforced","got":"done"}],"gaps":[]}"#
+        );
     /// Return the state of the daemon.
     /// Its version, counts, limits and paths, and the features of this system.
     DaemonInfo = "daemon.info" (params::Empty) -> results::DaemonInfoResult, [],

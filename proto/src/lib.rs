@@ -23,6 +23,7 @@ pub mod pty;
 pub mod restart;
 pub mod results;
 pub mod sandbox;
+pub mod sandbox_probe;
 pub mod stream;
 pub mod time;
 pub mod until;

@@ -7,6 +7,7 @@ use crate::id::ProcId;
 use crate::policy::{ApprovalPolicy, PolicyReport};
 use crate::process::{Gap, Member, Process, Span, Truncated, Usage};
 use crate::sandbox::SandboxSetting;
+use crate::sandbox_probe::SandboxProbeResult;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -411,6 +412,9 @@ result!(DaemonInfoResult {
     /// The rules in force.
     #[serde(default)]
     policy: PolicyReport,
+    /// The last check of the sandbox. Null: it was not checked yet.
+    #[serde(default)]
+    sandbox: Option<SandboxProbeResult>,
 });
 
 result!(ShutdownResult { stopping: bool, killed: Vec<Killed> });

@@ -98,7 +98,7 @@ pub struct NotEnforced {
 
 /// A call that the sandbox refused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Denial {
+pub struct RefusedCall {
     /// The system call: `openat`, `connect`, ...
     pub op: String,
     /// The file concerned, resolved.
@@ -127,7 +127,7 @@ pub struct Denials {
     /// All refusals.
     pub count: u64,
     /// The first 64 that differ, oldest first.
-    pub list: Vec<Denial>,
+    pub list: Vec<RefusedCall>,
 }
 
 /// The confinement of a process. `kind` and `enforced` are always there, the rest unless `kind` is `none`.

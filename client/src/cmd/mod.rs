@@ -32,6 +32,7 @@ pub mod restart;
 pub mod resume;
 pub mod revoke;
 pub mod run;
+pub mod sandbox;
 pub mod screen;
 pub mod service;
 pub mod shutdown;

@@ -3,7 +3,7 @@
 use super::table::MAX_COLUMN_WIDTH;
 use super::text::{columns, count, cut, escape_control, first_line, last_line, pad, size};
 use super::time::elapsed;
-use super::{Style, Tint, approval, status};
+use super::{Style, Tint, approval, sandbox, status};
 use crate::error_text;
 use serde_json::{Map, Value};
 use toold_proto::approval::ApprovalState;
@@ -79,6 +79,9 @@ fn tint(body: &EventBody) -> Tint {
         | EventBody::RestartGaveUp(_)
         | EventBody::InsideRefused(_)
         | EventBody::Denied(_)
+        | EventBody::Denial(_)
+        | EventBody::ProtectedCreated(_)
+        | EventBody::SandboxGap(_)
         | EventBody::Lagged(_) => Tint::Bad,
         EventBody::PolicyLoaded(event) if !event.ok => Tint::Bad,
         EventBody::WatchMatch(_) | EventBody::NeedsInput(_) | EventBody::ApprovalRequested(_) => Tint::Heading,
@@ -144,6 +147,12 @@ fn summary(body: &EventBody) -> String {
             format!("{}: +{} -{} in {}", event.patch_id, event.added, event.removed, patched(event.count, &event.files))
         }
         EventBody::PatchReverted(event) => format!("{}: {}", event.patch_id, patched(event.count, &event.files)),
+        EventBody::Denial(event) => {
+            let target = event.path.as_deref().or(event.address.as_deref()).unwrap_or("-");
+            format!("{} {target}: {}", event.op, sandbox::error_name(event.errno))
+        }
+        EventBody::ProtectedCreated(event) => event.path.clone(),
+        EventBody::SandboxGap(event) => event.message.clone(),
         EventBody::Output(event) => {
             format!("{}: {}", stream(event.stream), event.data.trim_end_matches(['\n', '\r']))
         }

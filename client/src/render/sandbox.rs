@@ -2,7 +2,8 @@
 
 use super::text::{count, escape_control};
 use toold_proto::process::Process;
-use toold_proto::sandbox::{Denial, Denials, Mechanisms, Network, Sandbox};
+use toold_proto::sandbox::{Denials, Mechanisms, Network, RefusedCall, Sandbox};
+use toold_proto::sandbox_probe::SandboxProbeResult;
 
 /// The width of the titles of `why`.
 const TITLE_WIDTH: usize = 14;
@@ -65,13 +66,18 @@ fn refusals(denials: &Denials) -> Vec<String> {
     std::iter::once(head).chain(denials.list.iter().map(refusal)).collect()
 }
 
-fn refusal(denial: &Denial) -> String {
+fn refusal(denial: &RefusedCall) -> String {
     let target = denial.path.as_deref().or(denial.address.as_deref()).unwrap_or("-");
     let via = denial.via.as_ref().map(|via| format!(", by the link {via}")).unwrap_or_default();
-    let error = std::io::Error::from_raw_os_error(denial.errno).to_string();
-    let error = error.split(" (os error").next().unwrap_or_default();
+    let error = error_name(denial.errno);
     let times = if denial.count > 1 { format!(" ({} times)", denial.count) } else { String::new() };
     format!("{} {target}{via}: {error}{times}", denial.op)
+}
+
+/// Returns the text of an error number, without the number.
+pub fn error_name(errno: i32) -> String {
+    let text = std::io::Error::from_raw_os_error(errno).to_string();
+    text.split(" (os error").next().unwrap_or_default().to_string()
 }
 
 fn lines<'a>(title: &str, values: impl Iterator<Item = &'a String>, out: &mut String) {
@@ -79,4 +85,29 @@ fn lines<'a>(title: &str, values: impl Iterator<Item = &'a String>, out: &mut St
         let title = if at == 0 { title } else { "" };
         out.push_str(&format!("{title:TITLE_WIDTH$}{}\n", escape_control(value)));
     }
+}
+
+/// Returns the result of a check.
+pub fn probe(result: &SandboxProbeResult) -> String {
+    let mut out = String::new();
+    for tried in &result.mechanisms {
+        let name = &tried.mechanism;
+        if !tried.available {
+            let why = tried.why.as_deref().unwrap_or("no reason");
+            out.push_str(&format!("{name}: not available: {}\n", escape_control(why)));
+            continue;
+        }
+        out.push_str(&format!("{name}: {}\n", tried.by.as_ref().map(mechanisms).unwrap_or_default()));
+        for act in result.acts.iter().filter(|act| act.mechanism == *name) {
+            let (finding, remark) = match (act.expected.as_str(), act.got.as_str()) {
+                (_, "refused") => ("refused", ""),
+                ("refused", "done") => ("GAP", ""),
+                (_, "done") => ("possible", " (not enforced by this mechanism)"),
+                _ => ("unknown", ""),
+            };
+            out.push_str(&format!("  {finding:8} {}{remark}\n", act.act));
+        }
+    }
+    let gaps = if result.gaps.is_empty() { "no gaps".into() } else { count(result.gaps.len() as u64, "gap") };
+    out + &gaps + "\n"
 }

@@ -23,6 +23,10 @@ pub struct Checkpoint {
     pub scanned: bool,
     /// The restart policy gave up, and that was published.
     pub gave_up: bool,
+    /// Refused calls that were published.
+    pub denials: u8,
+    /// The protected paths that it made were published.
+    pub protected_published: bool,
     pub exited_seq: u64,
     pub completed_seq: u64,
     pub limiter: Limiter,
@@ -45,6 +49,10 @@ const WATCHED: u32 = 1 << 5;
 const STRUCK: u32 = 1 << 6;
 const DISABLED: u32 = 1 << 7;
 const GAVE_UP: u32 = 1 << 8;
+/// Five bits: a number up to 31.
+const DENIALS_SHIFT: u32 = 9;
+const DENIALS_MASK: u32 = 31;
+const PROTECTED_PUBLISHED: u32 = 1 << 14;
 /// Set in every written slot, so that it is never all zeros.
 const WRITTEN: u32 = 1 << 31;
 
@@ -183,8 +191,10 @@ impl Checkpoint {
             (self.limiter.struck, STRUCK),
             (self.limiter.disabled, DISABLED),
             (self.gave_up, GAVE_UP),
+            (self.protected_published, PROTECTED_PUBLISHED),
         ];
         let flags = flags.iter().filter(|(on, _)| *on).fold(WRITTEN, |all, (_, flag)| all | flag);
+        let flags = flags | u32::from(self.denials) << DENIALS_SHIFT;
         let limiter = &self.limiter;
         let mut bytes = Vec::with_capacity(FACTS);
         bytes.extend(flags.to_le_bytes());
@@ -232,6 +242,8 @@ impl Checkpoint {
             notify_enabled: on(PROMOTED),
             scanned: on(WATCHED),
             gave_up: on(GAVE_UP),
+            denials: (flags >> DENIALS_SHIFT & DENIALS_MASK) as u8,
+            protected_published: on(PROTECTED_PUBLISHED),
             exited_seq: number(1),
             completed_seq: number(2),
             limiter: Limiter {
@@ -266,6 +278,8 @@ mod tests {
             notify_enabled: true,
             scanned: true,
             gave_up: true,
+            denials: 20,
+            protected_published: true,
             exited_seq: 7,
             completed_seq: 9,
             limiter: Limiter {

@@ -99,6 +99,9 @@ impl Proc {
         if !self.spec.journaled && !self.checkpoint().started {
             return Ok(());
         }
+        if self.spec.sandbox.is_some() && self.checkpoint().started {
+            self.publish_sandbox_due(state)?;
+        }
         while let Some(due) = next_due(&self.checkpoint(), state) {
             match due {
                 Due::Started => self.publish_event(&self.started(state), |_| {})?,

@@ -7,7 +7,7 @@ use toold_proto::sandbox::{Denials, Sandbox};
 impl Proc {
     /// Returns the report on its confinement.
     pub(super) fn sandbox_view(&self) -> Sandbox {
-        self.spec.sandbox.as_deref().map_or_else(Sandbox::none, |spec| view(spec, Denials::default()))
+        self.spec.sandbox.as_deref().map_or_else(Sandbox::none, |spec| view(spec, self.denials(spec)))
     }
 }
 

@@ -246,8 +246,15 @@ impl Task {
                 }
                 return Ok(());
             }
-            // The file of refusals has it; a spare that makes namespaces has no process.
-            FromShim::Denied { .. } | FromShim::Namespaces => return Ok(()),
+            FromShim::Denied { .. } => {
+                // The file of refusals has it. Of what can be many, the first are events.
+                if self.proc.has_denial_events_left() {
+                    on_disk(async { self.proc.publish_due(&self.proc.published_state()) }).await;
+                }
+                return Ok(());
+            }
+            // A spare that makes namespaces has no process.
+            FromShim::Namespaces => return Ok(()),
             FromShim::Killed { token, signals, survivors } => {
                 if let Some(at) = self.kills.iter().position(|(t, _)| *t == token) {
                     let survivors = survivors.as_chunks::<4>().0.iter().map(|pid| i32::from_le_bytes(*pid)).collect();

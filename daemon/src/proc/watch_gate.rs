@@ -172,6 +172,12 @@ impl WatchGate {
         }
     }
 
+    /// Publishes an event that belongs to no process. Such events share a place in the journal with those of the breaker, whose state
+    /// is in the last of them.
+    pub fn publish_of_daemon(&self, event: &dyn EventFields) {
+        self.publish(event, &mut self.lock());
+    }
+
     /// Closes the breaker when its time comes, also without a match. Never returns.
     pub async fn run_release_timer(&self) {
         loop {

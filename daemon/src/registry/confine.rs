@@ -2,13 +2,14 @@
 
 use super::Registry;
 use super::spawn::SpawnError;
+use crate::disk;
 use crate::proc::Proc;
 use crate::proc::state::Phase;
-use crate::sandbox::SandboxError;
 use crate::sandbox::plan::Plan;
 use crate::sandbox::profile::{self, Ceiling};
 use crate::sandbox::resolve::Wanted;
 use crate::sandbox::wall::{Prepared, Unavailable};
+use crate::sandbox::{SandboxError, session_tmp};
 use crate::spec::SpawnRequest;
 use std::sync::Arc;
 use toold_format::step;
@@ -59,7 +60,10 @@ impl Registry {
             Some(plan) => plan,
             None => {
                 let plan = self.resolver.resolve_again(spec, session, &self.config.sandbox);
-                Arc::new(plan.map_err(|e| SpawnError::Sandbox(e.into()))?)
+                let plan = plan.map_err(|e| SpawnError::Sandbox(e.into()))?;
+                // Protected paths may have come and gone since it was recorded.
+                *spec = plan.to_spec();
+                Arc::new(plan)
             }
         };
         let prepared = self.walls.prepare(&plan, || self.confined_pids(&plan)).await;
@@ -83,6 +87,29 @@ impl Registry {
             // Less than its record promises.
             Ok(_) | Err(Unavailable::NotEnforced(_)) => Err((step::SANDBOX, libc::ENOTSUP)),
             Err(Unavailable::Failed(e)) => Err((e.step, e.errno)),
+        }
+    }
+
+    /// Removes the private `/tmp` of a session that has ended.
+    pub(super) async fn remove_session_tmp(&self, session: &str) {
+        let (state_dir, session) = (self.resolver.own_paths().state_dir.clone(), session.to_string());
+        let removed = disk::blocking(move || session_tmp::remove(&state_dir, Some(&session))).await.flatten();
+        if let Err(e) = removed {
+            tracing::warn!(%e, "failed to remove the /tmp of a session");
+        }
+    }
+
+    /// Removes the private `/tmp` of jobs without a session if none of them lives, and the rest of removed ones.
+    pub(super) fn remove_unused_tmp(&self) {
+        let state_dir = &self.resolver.own_paths().state_dir;
+        session_tmp::remove_rest(state_dir);
+        let uses = |proc: &Arc<Proc>| {
+            proc.spec.sandbox.is_some() && proc.spec.session_key.is_none() && !proc.published_state().is_final()
+        };
+        if !self.newest_first().iter().any(uses)
+            && let Err(e) = session_tmp::remove(state_dir, None)
+        {
+            tracing::warn!(%e, "failed to remove the /tmp of jobs without a session");
         }
     }
 

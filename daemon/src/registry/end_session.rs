@@ -14,6 +14,7 @@ impl Registry {
         let mut killed = kill_all(procs, kill).await;
         // A process that had exited, and whose shim was about to leave, was not killed.
         killed.retain(|one| one.status != KillStatus::AlreadyExited);
+        self.remove_session_tmp(session_key).await;
         killed
     }
 }

@@ -70,7 +70,13 @@ fn set_tmpdir(env: &mut Vec<Vec<u8>>, tmpdir: &Path, proc: &Proc) {
     }
 }
 
-fn encode(proc: &Proc, program: Option<&str>, env: Vec<Vec<u8>>, oom_file: Option<&Path>, config: &Config) -> Vec<u8> {
+pub(super) fn encode(
+    proc: &Proc,
+    program: Option<&str>,
+    env: Vec<Vec<u8>>,
+    oom_file: Option<&Path>,
+    config: &Config,
+) -> Vec<u8> {
     let spec = &proc.spec;
     let options = LaunchOptions {
         pty: spec.pty.is_some(),

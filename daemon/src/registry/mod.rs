@@ -9,6 +9,7 @@ mod inside;
 mod launch;
 mod name_locks;
 mod pending;
+mod probe;
 mod queue;
 mod queues;
 mod replacement;
@@ -44,6 +45,7 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use table::Table;
 use tokio::sync::{Notify, watch};
 use toold_proto::ProcId;
+use toold_proto::sandbox_probe::SandboxProbeResult;
 
 /// Number of ids that the error for an ambiguous prefix lists.
 const MAX_LISTED_MATCHES: usize = 8;
@@ -80,6 +82,10 @@ pub struct Registry {
     pub resolver: Resolver,
     /// Confines processes.
     pub walls: Walls,
+    /// The last check of the sandbox.
+    probed: Mutex<Option<Arc<SandboxProbeResult>>>,
+    /// Held during a check.
+    probing: tokio::sync::Mutex<()>,
     table: Mutex<Table>,
     names: name_locks::NameLocks,
     /// The processes that wait for their turn, and the queues.
@@ -130,6 +136,8 @@ impl Registry {
             launcher,
             sink,
             resolver: Resolver::new(own),
+            probed: Mutex::default(),
+            probing: tokio::sync::Mutex::default(),
             table: Mutex::new(Table::default()),
             names: name_locks::NameLocks::default(),
             scheduler: Mutex::default(),

@@ -60,8 +60,11 @@ impl Registry {
     /// Records a process that waits for its turn, and does not look whether that has come: `schedule` does.
     pub async fn create_pending(self: &Arc<Self>, request: SpawnRequest) -> Result<Arc<Proc>, SpawnError> {
         let mut request = request;
-        // For what can be enforced, and to refuse it now if that is too little. It is made again for its turn.
-        drop(self.prepare(&mut request).await?);
+        // For what can be enforced, and to refuse it now if that is too little. It is made again for its turn. A restart by its
+        // policy has been accepted before, and fails when it starts.
+        if request.spec.pending.as_ref().is_none_or(|pending| pending.restart_at_ms.is_none()) {
+            drop(self.prepare(&mut request).await?);
+        }
         let SpawnRequest { mut spec, env, wanted, patterns, after, ask, .. } = request;
         let mut pending = spec.pending.take().unwrap_or_else(|| {
             let (env_mode, limits) = (spec.env_mode, wanted.limits());

@@ -63,6 +63,7 @@ pub async fn info(_: params::Empty, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result
         events: journal(&daemon),
         watch: daemon.registry.sink.watch_gate.breaker_view(),
         policy: daemon.judge.report(),
+        sandbox: daemon.registry.last_probe().as_deref().cloned(),
     })
 }
 

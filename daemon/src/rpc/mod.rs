@@ -85,6 +85,7 @@ pub fn module(daemon: Arc<Daemon>) -> RpcModule<Daemon> {
     register::<api::ApprovalsDecide, _, _, _>(&mut m, &daemon, approvals::decide);
     register::<api::GrantsList, _, _, _>(&mut m, &daemon, approvals::list_grants);
     register::<api::GrantsRevoke, _, _, _>(&mut m, &daemon, approvals::revoke);
+    register::<api::SandboxProbe, _, _, _>(&mut m, &daemon, sandbox::probe);
     register_like::<api::EventsNext, _, _, _, _>(&mut m, &daemon, |call, daemon, peer| {
         call_on_disk(events::next::next(call, daemon, peer))
     });

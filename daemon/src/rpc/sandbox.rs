@@ -1,9 +1,17 @@
-//! Errors of a confinement.
+//! `sandbox.probe`, and the errors of a confinement.
 
+use super::context::Daemon;
+use super::wire::Peer;
 use crate::sandbox::SandboxError;
 use crate::sandbox::profile::ProfileError;
 use crate::sandbox::resolve::ResolveError;
-use toold_proto::{ErrorKind, RpcError};
+use std::sync::Arc;
+use toold_proto::sandbox_probe::SandboxProbeResult;
+use toold_proto::{ErrorKind, RpcError, params};
+
+pub async fn probe(_: params::Empty, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<SandboxProbeResult, RpcError> {
+    Ok((*daemon.registry.probe().await).clone())
+}
 
 impl From<SandboxError> for RpcError {
     fn from(error: SandboxError) -> RpcError {

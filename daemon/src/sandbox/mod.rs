@@ -2,6 +2,7 @@
 
 pub mod namespaces;
 pub mod plan;
+pub mod probe;
 pub mod profile;
 mod protect;
 pub mod resolve;

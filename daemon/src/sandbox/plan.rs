@@ -22,6 +22,8 @@ pub struct Plan {
     pub protect: Vec<Protected>,
     /// Protected names that do not exist. They are never created.
     pub unprotected: Vec<PathBuf>,
+    /// Those of them that exist: a link leads to them.
+    pub linked: Vec<PathBuf>,
     /// Paths that cannot be read. They exist.
     pub hide: Vec<Judged>,
     /// Sockets that are in reach although their directory is masked.

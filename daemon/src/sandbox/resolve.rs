@@ -5,7 +5,7 @@ use super::profile::{Ceiling, ChosenProfile};
 use super::protect::{self, Repositories, find_repositories};
 use super::session_tmp;
 use crate::config::policy::{Sandbox, expand};
-use crate::store::sandbox::{Place, SandboxSpec};
+use crate::store::sandbox::{JudgedPlace, SandboxSpec};
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -122,7 +122,7 @@ impl Resolver {
         session: Option<&str>,
         config: &Sandbox,
     ) -> Result<Plan, ResolveError> {
-        let same = |place: &Place| {
+        let same = |place: &JudgedPlace| {
             let opened = Judged::open_canonical(PathBuf::from(&place.path)).ok();
             let same = opened.filter(|opened| (opened.dev, opened.ino) == (place.dev, place.ino));
             same.ok_or_else(|| ResolveError::Swapped { path: place.path.clone() })
@@ -155,7 +155,7 @@ impl Resolver {
                 return Err(ResolveError::Path { param: param.into(), problem });
             }
         }
-        let (protect, unprotected) = self.protected(&roots, config);
+        let Found { protect, unprotected, linked } = self.protected(&roots, config);
         let tmp = session_tmp::open(&self.own.state_dir, parts.session);
         let tmp = tmp.map_err(|(path, source)| ResolveError::Tmp { path, source })?;
         Ok(Plan {
@@ -167,6 +167,7 @@ impl Resolver {
             roots,
             protect,
             unprotected,
+            linked,
             hide,
             unix_sockets: parts.unix_sockets,
             require: parts.require,
@@ -188,9 +189,9 @@ impl Resolver {
         without_inner(hide)
     }
 
-    fn protected(&self, roots: &[Judged], config: &Sandbox) -> (Vec<Protected>, Vec<PathBuf>) {
+    fn protected(&self, roots: &[Judged], config: &Sandbox) -> Found {
         let root_of = |path: &Path| roots.iter().position(|root| path.starts_with(&root.path));
-        let (mut protect, mut unprotected): (Vec<Protected>, Vec<PathBuf>) = (Vec::new(), Vec::new());
+        let Found { mut protect, mut unprotected, mut linked } = Found::default();
         for root in roots {
             let found = self.repositories(root);
             if !found.is_complete {
@@ -200,18 +201,19 @@ impl Resolver {
             let reported = names.reported.into_iter().map(|path| (path, true));
             for (path, is_reported) in reported.chain(names.silent.into_iter().map(|path| (path, false))) {
                 match open_protected(&path) {
-                    Found::There(at) => {
+                    OnDisk::There(at) => {
                         if let Some(root) = root_of(&at.path) {
                             protect.push(Protected { at, root });
                         }
                     }
-                    Found::Linked(target) => {
+                    OnDisk::Linked(target) => {
                         let target = target.and_then(|at| root_of(&at.path).map(|root| Protected { at, root }));
                         protect.extend(target);
+                        linked.push(path.clone());
                         unprotected.push(path);
                     }
-                    Found::Missing if is_reported => unprotected.push(path),
-                    Found::Missing => {}
+                    OnDisk::Missing if is_reported => unprotected.push(path),
+                    OnDisk::Missing => {}
                 }
             }
         }
@@ -219,7 +221,7 @@ impl Resolver {
         protect.dedup_by(|a, b| a.at.is_same(&b.at));
         unprotected.sort();
         unprotected.dedup();
-        (protect, unprotected)
+        Found { protect, unprotected, linked }
     }
 
     fn repositories(&self, root: &Judged) -> Arc<Repositories> {
@@ -253,20 +255,28 @@ struct Parts<'a> {
     unix_sockets: Vec<PathBuf>,
 }
 
+/// The protected paths of a plan.
+#[derive(Default)]
+struct Found {
+    protect: Vec<Protected>,
+    unprotected: Vec<PathBuf>,
+    linked: Vec<PathBuf>,
+}
+
 /// A protected path on disk.
-enum Found {
+enum OnDisk {
     There(Judged),
     /// A link leads to it; the target, if it is there.
     Linked(Option<Judged>),
     Missing,
 }
 
-fn open_protected(path: &Path) -> Found {
+fn open_protected(path: &Path) -> OnDisk {
     match Judged::open_canonical(path.to_path_buf()) {
-        Ok(at) => Found::There(at),
-        Err(e) if e.raw_os_error() == Some(libc::ELOOP) => Found::Linked(Judged::open(path).ok()),
-        Err(_) if path.is_symlink() => Found::Linked(Judged::open(path).ok()),
-        Err(_) => Found::Missing,
+        Ok(at) => OnDisk::There(at),
+        Err(e) if e.raw_os_error() == Some(libc::ELOOP) => OnDisk::Linked(Judged::open(path).ok()),
+        Err(_) if path.is_symlink() => OnDisk::Linked(Judged::open(path).ok()),
+        Err(_) => OnDisk::Missing,
     }
 }
 
@@ -317,7 +327,7 @@ impl Plan {
     /// Returns what the record keeps of it. What is enforced is not known yet.
     pub fn to_spec(&self) -> SandboxSpec {
         let text = |path: &PathBuf| path.to_string_lossy().into_owned();
-        let place = |judged: &Judged| Place { path: text(&judged.path), dev: judged.dev, ino: judged.ino };
+        let place = |judged: &Judged| JudgedPlace { path: text(&judged.path), dev: judged.dev, ino: judged.ino };
         SandboxSpec {
             profile: self.profile.clone(),
             mode: match self.mode {
@@ -329,6 +339,8 @@ impl Plan {
             roots: self.roots.iter().map(place).collect(),
             protect: self.protect.iter().map(|protected| text(&protected.at.path)).collect(),
             unprotected: self.unprotected.iter().map(text).collect(),
+            linked: self.linked.iter().map(text).collect(),
+            observe: self.observe,
             unix_sockets: self.unix_sockets.iter().map(text).collect(),
             require: self.require.clone(),
             enforced: Vec::new(),

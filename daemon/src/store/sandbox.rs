@@ -11,12 +11,17 @@ pub struct SandboxSpec {
     /// Never `full`.
     pub mode: ProfileMode,
     pub network: Network,
-    pub cwd: Place,
-    pub roots: Vec<Place>,
+    pub cwd: JudgedPlace,
+    pub roots: Vec<JudgedPlace>,
     /// Paths inside a root that stay read-only.
     pub protect: Vec<String>,
     /// Protected names that are not protected: they did not exist, or a link leads to them.
     pub unprotected: Vec<String>,
+    /// Those of them that existed: a link leads to them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub linked: Vec<String>,
+    /// Refused writes are seen.
+    pub observe: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unix_sockets: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -29,7 +34,7 @@ pub struct SandboxSpec {
 
 /// A directory and its identity when it was judged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
+pub struct JudgedPlace {
     pub path: String,
     pub dev: u64,
     pub ino: u64,

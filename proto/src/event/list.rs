@@ -294,6 +294,39 @@ events! {
             uid: u32,
             pid: i32,
         }
+        /// The sandbox refused a call of a process: the first of each operation and target, at most 20 a process.
+        Denial = 32, "denial", r#"{"name":"build","op":"open","path":"/etc/hosts","address":null,"via":null,"errno":30}"# {
+            /// The process's name.
+            name: Option<String>,
+            /// The system call.
+            op: String,
+            /// The file concerned, resolved.
+            path: Option<String>,
+            /// The address concerned, of a network call.
+            address: Option<String>,
+            /// The path that the program named, if a link led from it to `path`.
+            via: Option<String>,
+            /// The error that the program got.
+            errno: i32,
+        }
+        /// A process made a path that would have been protected if it had existed before.
+        ProtectedCreated = 33, "protected_created", r#"{"name":"build","path":"/home/me/project/.envrc"}"# {
+            /// The process's name.
+            name: Option<String>,
+            /// The path.
+            path: String,
+        }
+        /// A forbidden act was possible in a sandbox: the check of the machine found it.
+        SandboxGap = 34, "sandbox_gap", r#"{"mechanism":"landlock","act":"kill","measure":"signals","message":"a confined process could do it: kill"}"# {
+            /// The mechanism that was checked.
+            mechanism: String,
+            /// The act.
+            act: String,
+            /// The measure that should have refused it.
+            measure: String,
+            /// The finding, for a person.
+            message: String,
+        }
         /// A patch was applied. Of no process; `session_key` and `task_id` are those of the call.
         PatchApplied = 35, "patch_applied", r#"{"patch_id":"patch_0123456789ab","cwd":"/home/me/web","files":["src/main.rs"],"count":1,"added":3,"removed":1}"# {
             /// For `patch.revert`.

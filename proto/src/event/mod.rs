@@ -9,9 +9,10 @@ mod list;
 mod schema;
 
 pub use list::{
-    ApprovalDecided, ApprovalRequested, Closed, Completion, Denied, EVENTS, EventBody, EventType, Exited, GrantAdded,
-    GrantRevoked, Heartbeat, InsideRefused, Lagged, NeedsInput, Output, PatchApplied, PatchReverted, PolicyLoaded,
-    RestartGaveUp, Started, WatchDisabled, WatchMatch, WatchOverflowReleased, WatchOverflowTripped,
+    ApprovalDecided, ApprovalRequested, Closed, Completion, Denial, Denied, EVENTS, EventBody, EventType, Exited,
+    GrantAdded, GrantRevoked, Heartbeat, InsideRefused, Lagged, NeedsInput, Output, PatchApplied, PatchReverted,
+    PolicyLoaded, ProtectedCreated, RestartGaveUp, SandboxGap, Started, WatchDisabled, WatchMatch,
+    WatchOverflowReleased, WatchOverflowTripped,
 };
 pub use schema::{COMMON_FIELDS, Event, Notification};
 

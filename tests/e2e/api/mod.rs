@@ -56,6 +56,7 @@ mod queue;
 mod ready;
 mod restart;
 mod restart_policy;
+mod sandbox;
 mod sandbox_params;
 mod sandbox_wall;
 pub mod screen;

@@ -282,6 +282,7 @@ pages! {
     protocol_is_what_happens "docs/protocol.md",
     queues_is_what_happens "docs/queues.md",
     approvals_is_what_happens "docs/approvals.md",
+    sandbox_is_what_happens "docs/sandbox.md",
     screen_is_what_happens "docs/screen.md",
     service_is_what_happens "docs/service.md",
 }

@@ -9,6 +9,7 @@ use crate::render::text::bytes;
 use crate::render::time::duration;
 use std::path::{Path, PathBuf};
 use toold_proto::results::DaemonInfoResult;
+use toold_proto::sandbox_probe::SandboxProbeResult;
 
 /// Free bytes below which output will soon not be stored.
 const LOW_FREE_BYTES: u64 = 1 << 30;
@@ -75,6 +76,7 @@ pub fn all(facts: &Facts) -> Vec<Check> {
                 warning("damage", format!("{what} was damaged and set aside at the start"), "toolctl info")
             }),
         );
+        checks.extend(info.sandbox.as_ref().map(sandbox));
         checks.push(delegation(facts, info));
     }
     checks.extend(unit(facts));
@@ -192,6 +194,24 @@ fn disk(facts: &Facts) -> Check {
         }
         Some(free) if free < LOW_FREE_BYTES => warning("disk", format!("{} free for output", bytes(free)), fix),
         Some(free) => ok("disk", format!("{} free for output", bytes(free))),
+    }
+}
+
+/// Reports the check that the daemon made of its sandbox.
+fn sandbox(probe: &SandboxProbeResult) -> Check {
+    let fix = "toolctl sandbox";
+    if !probe.gaps.is_empty() {
+        let acts: Vec<String> = probe.gaps.iter().map(|gap| format!("{} ({})", gap.act, gap.mechanism)).collect();
+        return problem("sandbox", format!("a confined process could do it: {}", acts.join(", ")), fix);
+    }
+    let missing = probe.acts.iter().filter(|act| act.mechanism == "auto" && act.expected != "refused");
+    let missing: Vec<&str> = missing.map(|act| act.measure.as_str()).collect();
+    match probe.mechanisms.iter().find(|tried| tried.mechanism == "auto") {
+        Some(tried) if !tried.available => {
+            warning("sandbox", format!("none: {}", tried.why.as_deref().unwrap_or("no reason")), fix)
+        }
+        _ if missing.is_empty() => ok("sandbox", "all forbidden acts were refused"),
+        _ => warning("sandbox", format!("not enforced here: {}", missing.join(", ")), fix),
     }
 }
 

@@ -6,6 +6,7 @@ mod api;
 mod cli;
 mod docs;
 mod recovery;
+mod sandbox;
 mod service;
 
 /// The client under test, for shell text.

@@ -47,7 +47,7 @@ pub fn build(steps: &MountList<'_>, pts: Option<OwnedFd>) -> Step<()> {
     set_attr(CWD, c"/", AT_RECURSIVE, 0, libc::MS_PRIVATE).map_err(&mounts)?;
     let mut trees = Trees { fds: [const { None }; MAX_TREES], taken: 0, put: 0 };
     let mut devices = [const { None }; DEVICES.len()];
-    let empty = empty_file().map_err(&mounts)?;
+    let mut empty = EmptyFile::None;
     let mut pts = pts;
     for step in steps.iter() {
         let Some((step, id, path)) = step else { return Err(StepFailed(step::MOUNTS, Errno::INVAL)) };
@@ -71,7 +71,7 @@ pub fn build(steps: &MountList<'_>, pts: Option<OwnedFd>) -> Step<()> {
                 put(tree.as_fd(), &open(path).map_err(&mounts)?)?;
             }
             MountStep::MaskDir => mask(path, || new_tmpfs(c"0755", c"64k"))?,
-            MountStep::MaskFile => mask(path, || clone_tree(&empty))?,
+            MountStep::MaskFile => mask_file(path, &mut empty)?,
             MountStep::Seal => seal(path)?,
             MountStep::Dev => put_dev(&mut devices, pts.take())?,
         }
@@ -219,13 +219,40 @@ pub fn new_terminals() -> Result<OwnedFd, Errno> {
     new_file_system(c"devpts", &[(c"ptmxmode", c"0666"), (c"mode", c"0600")], libc::MOUNT_ATTR_NOSUID)
 }
 
-/// Makes an empty file that no program can read.
-fn empty_file() -> Result<OwnedFd, Errno> {
+/// An empty file that no program can read.
+enum EmptyFile {
+    None,
+    /// It is over a file already. The kernel copies only what is mounted.
+    Put(OwnedFd),
+}
+
+/// Covers a file by an empty one.
+fn mask_file(path: &CStr, empty: &mut EmptyFile) -> Step<()> {
+    mask(path, || match empty {
+        EmptyFile::None => new_empty_file(),
+        EmptyFile::Put(earlier) => clone_tree(earlier),
+    })?;
+    if matches!(empty, EmptyFile::None)
+        && let Ok(put) = open(path)
+    {
+        *empty = EmptyFile::Put(put);
+    }
+    Ok(())
+}
+
+/// Makes an empty file that no program can read, as a tree of its own.
+fn new_empty_file() -> Result<OwnedFd, Errno> {
     let dir = new_tmpfs(c"0700", c"4k")?;
     let flags = OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC;
     rustix::fs::openat(&dir, c"empty", flags, Mode::empty())?;
     set_attr(dir.as_fd(), c"", AtFlags::EMPTY_PATH.bits(), libc::MOUNT_ATTR_RDONLY, 0)?;
-    rustix::fs::openat(&dir, c"empty", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+    // Mounted for a moment: the kernel copies nothing from a file system that is mounted nowhere.
+    put(dir.as_fd(), &open(c"/dev")?).map_err(|StepFailed(_, errno)| errno)?;
+    let file = rustix::fs::openat(&dir, c"empty", OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
+    let tree = file.and_then(|file| clone_tree(&file));
+    // SAFETY: a C string and a number.
+    check(unsafe { libc::umount2(c"/dev".as_ptr(), libc::MNT_DETACH) })?;
+    tree
 }
 
 fn take_devices() -> Step<[Option<OwnedFd>; DEVICES.len()]> {

@@ -173,7 +173,7 @@ impl Registry {
             timeout_ms: Some(PROBE_TIMEOUT.as_millis() as i64),
             ..ExecParams::default()
         };
-        let mut request = spec::build(&call, &self.config).map_err(|e| format!("{e:?}"))?;
+        let mut request = spec::build(&call, &self.config, &[]).map_err(|e| format!("{e:?}"))?;
         let mut random = [0u8; 24];
         getrandom::fill(&mut random).map_err(|e| format!("no random bytes: {e}"))?;
         let nonce: [u8; 16] = std::array::from_fn(|at| random[at]);

@@ -180,7 +180,7 @@ verbs! {
     /// Judge a command without running it; read the rules again
     Policy(cmd::policy::Args) = "policy" {
         group: "Look", parse: All,
-        ids: NoIds |_| Vec::new(), run: cmd::policy::run,
+        ids: NoIds |args| args.ids(), run: cmd::policy::run,
         examples: ["toolctl policy check -- git push", "toolctl policy check -c 'make && make install'", "toolctl policy reload"],
     }
     /// Show questions that wait for a person; one key decides

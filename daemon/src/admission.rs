@@ -4,7 +4,7 @@
 use crate::approvals::{Approvals, ExecError, NeedsApproval};
 use crate::config::Config;
 use crate::patch::{self, ApplyError, Patches};
-use crate::policy::{self, Admitted, Judge, JudgedCaller, Refusal};
+use crate::policy::{self, Admitted, Judge, JudgedCaller, PolicyRefusal};
 use crate::registry::{NamePolicy, Registry, Spawned};
 use crate::sandbox::SandboxError;
 use crate::sandbox::profile::{ProfileError, choose};
@@ -20,7 +20,7 @@ pub enum AdmitError {
     Spec(SpecError),
     Sandbox(SandboxError),
     /// The policy refused it. The event of the refusal is published.
-    Refused(Refusal),
+    Refused(PolicyRefusal),
     Exec(ExecError),
     /// The patch of the call was not applied, and no process tells why.
     Patch(ApplyError),
@@ -38,8 +38,8 @@ impl From<SandboxError> for AdmitError {
     }
 }
 
-impl From<Refusal> for AdmitError {
-    fn from(refusal: Refusal) -> AdmitError {
+impl From<PolicyRefusal> for AdmitError {
+    fn from(refusal: PolicyRefusal) -> AdmitError {
         AdmitError::Refused(refusal)
     }
 }

@@ -120,3 +120,13 @@ fn no_bytes_upset_an_edit() {
 fn no_bytes_upset_a_patch() {
     run("patch", 20_000, targets::patch);
 }
+
+#[test]
+fn no_text_upsets_the_judge_of_commands() {
+    run("shell_text", 20_000, targets::shell_text);
+}
+
+#[test]
+fn no_text_upsets_the_reader_of_rules() {
+    run("rule_files", 5_000, targets::rule_files);
+}

@@ -16,6 +16,9 @@ use toold_format::frame::{self, FromShim, HEADER_LEN, MAX_FROM_SHIM_LEN, MAX_TO_
 use toold_format::launch::LaunchBlock;
 use toold_format::sandbox::{NamespaceBlock, SandboxBlock};
 use toold_format::slots::{self, Exit, Head, Launch, LaunchSlot, Progress, Resizes, SLOT_LEN, Slot, SlotCondition};
+use toold_policy::{
+    BadFile, Call, Program, RuleFile, Rules, SessionPolicy, Verdict, What, judge, needs_no_search, plain_commands,
+};
 use toold_proto::ErrorKind;
 use toold_proto::files::EditStrategy;
 
@@ -337,4 +340,59 @@ pub fn patch(bytes: &[u8]) {
             }
         }
     }
+}
+
+/// A program of this name where no job can write.
+fn any_program(name: &str) -> Option<Program> {
+    let path = std::path::Path::new("/usr/bin").join(name.trim_start_matches('/'));
+    Some(Program { found: path.clone(), real: path, replaceable: false })
+}
+
+/// An argument in quotes that the lexer takes.
+fn quoted(text: &str) -> String {
+    let each = text.chars().map(|c| if c == '\'' { "\"'\"".to_string() } else { format!("'{c}'") });
+    if text.is_empty() { "''".into() } else { each.collect() }
+}
+
+/// Judges a text. A prediction that is written in another way is the same prediction, and a call that needs no search is one
+/// that the judge allows.
+pub fn shell_text(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    if let Some(commands) = plain_commands(text) {
+        let line = |command: &Vec<String>| {
+            let args = command[1..].iter().map(|arg| format!(" {}", quoted(arg)));
+            command[0].clone() + &args.collect::<String>()
+        };
+        let again = commands.iter().map(line).collect::<Vec<_>>().join(" ;\n");
+        assert_eq!(plain_commands(&again), Some(commands), "{again:?}");
+    }
+    let what = What::Shell { text, shell: "/bin/sh", login: false };
+    let call = Call { what, set_names: &[], resolve: &any_program, writable: &[], home_is_writable: false };
+    let judgement = judge(&call, &SessionPolicy::default(), &Rules::default());
+    if needs_no_search(what) {
+        assert_eq!(judgement.verdict, Verdict::Allow, "{:?}", judgement.reasons);
+    }
+    assert_eq!(judgement.plain, !judgement.commands.is_empty());
+}
+
+/// Reads a rule file. A rule that is read and written again is the same rule; a refused file has a reason, and asks.
+pub fn rule_files(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let what = What::Shell { text: "git status && curl x", shell: "/bin/sh", login: false };
+    let call = Call { what, set_names: &[], resolve: &any_program, writable: &[], home_is_writable: false };
+    let mut rules = Rules::default();
+    match RuleFile::parse("x.toml", text) {
+        Ok(file) => {
+            let written: String = file.rules.iter().map(toold_policy::Rule::to_toml).collect();
+            assert_eq!(RuleFile::parse("x.toml", &written).as_ref(), Ok(&file), "{written}");
+            rules.files.push(file);
+        }
+        Err(error) => {
+            assert!(!error.why.is_empty());
+            rules.bad.push(BadFile::new(&error, Some(text)));
+            let unread = Rules { bad: vec![BadFile::new(&error, None)], ..Rules::default() };
+            assert_eq!(judge(&call, &SessionPolicy::default(), &unread).verdict, Verdict::Ask);
+        }
+    }
+    judge(&call, &SessionPolicy::default(), &rules);
 }

@@ -225,6 +225,11 @@ methods! {
     PolicyReload = "policy.reload" (params::Empty) -> policy::PolicyReloadResult, [],
         r#"{}"#
         => r#"{"rules":12,"files":2}"#;
+    /// Suggest a profile and rules for what a process was refused.
+    /// From the calls that its sandbox refused. Writes nothing.
+    PolicySuggest = "policy.suggest" (policy::PolicySuggestParams) -> policy::PolicySuggestResult, [NotFound, AmbiguousId],
+        r#"{"id": "proc_0123456789ab"}"#
+        => r#"{"id":"proc_0123456789ab","denials":2,"roots":["/home/me/.cargo"],"network":null,"profile":"[profile.suggested]\nmode = \"workspace-write\"\nroots = [\"/home/me/.cargo\"]\nnetwork = \"off\"\n","rules":"[[rule]]\nprefix = [\"cargo\", \"test\"]\nverdict = \"allow\"\nsandbox = \"suggested\"\n"}"#;
     /// List the queues.
     /// With their slots, and how many of their processes run and wait.
     QueuesList = "queues.list" (params::Empty) -> results::QueuesListResult, [],

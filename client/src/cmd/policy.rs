@@ -7,7 +7,7 @@ use crate::error::{CliError, DENIED, DONE};
 use crate::render::policy;
 use toold_proto::api;
 use toold_proto::params::Empty;
-use toold_proto::policy::Verdict;
+use toold_proto::policy::{PolicySuggestParams, Verdict};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -28,6 +28,24 @@ enum Action {
         after_help = "Examples:\n  toolctl policy reload\n  toolctl policy reload && toolctl policy check -- make"
     )]
     Reload,
+    /// Suggest a profile and rules for what a process was refused; writes nothing
+    #[command(
+        after_help = "Examples:\n  toolctl policy suggest build\n  toolctl policy suggest @last --json | jq -r .profile"
+    )]
+    Suggest {
+        /// The process
+        id: String,
+    },
+}
+
+impl Args {
+    /// Returns the id of `suggest`.
+    pub fn ids(&mut self) -> Vec<&mut String> {
+        match &mut self.action {
+            Action::Suggest { id } => vec![id],
+            Action::Check(_) | Action::Reload => Vec::new(),
+        }
+    }
 }
 
 #[derive(Debug, clap::Args)]
@@ -42,6 +60,9 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     match args.action {
         Action::Check(args) => check(*args, cx),
         Action::Reload => cx.query::<api::PolicyReload>(&Empty {}, |result, _| policy::loaded(result)),
+        Action::Suggest { id } => {
+            cx.query::<api::PolicySuggest>(&PolicySuggestParams { id }, |result, _| policy::suggestion(result))
+        }
     }
 }
 

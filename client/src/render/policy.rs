@@ -1,7 +1,7 @@
 //! A judgement as `policy check` prints it.
 
 use super::text::{count, escape_control};
-use toold_proto::policy::{PolicyCheckResult, PolicyReloadResult, Verdict};
+use toold_proto::policy::{PolicyCheckResult, PolicyReloadResult, PolicySuggestResult, Verdict};
 
 fn verdict(verdict: Verdict) -> &'static str {
     match verdict {
@@ -37,6 +37,15 @@ pub fn judgement(result: &PolicyCheckResult) -> String {
 
 pub fn loaded(result: &PolicyReloadResult) -> String {
     format!("{} from {}\n", count(result.rules, "rule"), count(result.files, "file"))
+}
+
+/// Renders the text to paste, or that there is none.
+pub fn suggestion(result: &PolicySuggestResult) -> String {
+    let Some(profile) = &result.profile else {
+        return format!("{} was refused nothing that a profile could grant\n", result.id);
+    };
+    let rules = result.rules.as_ref().map(|rules| format!("\n# for a file in rules/:\n{rules}")).unwrap_or_default();
+    format!("# for the config file:\n{profile}{rules}")
 }
 
 /// A command as a person would type it.

@@ -199,12 +199,11 @@ impl Random {
     }
 }
 
-/// Makes the stubs: programs that write `[name][arg]…` and a zero byte to descriptor 9, as one write.
+/// Makes the stubs: programs that write the number of the text, their name and their arguments to descriptor 9, as one write.
 fn make_stubs(dir: &Path) {
     for name in STUBS {
         let path = dir.join(name);
-        // No arguments are expanded: they are printed as they are, each with its length.
-        let script = "#!/bin/sh\nout=\"${0##*/}\"\nfor a in \"$@\"; do out=\"$out\u{1f}$a\"; done\nprintf '%s\\036' \"$out\" >&9\n";
+        let script = "#!/bin/sh\nout=\"${0##*/}\"\nfor a in \"$@\"; do out=\"$out\u{1f}$a\"; done\nprintf '%s\\035%s\\036' \"$TEXT\" \"$out\" >&9\n";
         std::fs::write(&path, script).expect("writable");
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("own file");
     }
@@ -217,14 +216,11 @@ fn run(shell: &str, texts: &[String], dir: &Path) -> Vec<Vec<Vec<String>>> {
     let quote = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
     for (at, text) in texts.iter().enumerate() {
         // Each text in a shell of its own, by -c as the daemon runs it.
-        script += &format!(
-            "printf '\\035%d\\036' {at} >&9\n{shell} {} -c {} </dev/null >/dev/null 2>&1\n",
-            flags(shell),
-            quote(text)
-        );
+        script += &format!("TEXT={at} {shell} {} -c {} </dev/null >/dev/null 2>&1\n", flags(shell), quote(text));
     }
-    let file = std::fs::File::create(&out).expect("writable");
-    drop(file);
+    // A new file: zsh may end before a program on the left of a pipe has, which would write into the next batch.
+    let _ = std::fs::remove_file(&out);
+    drop(std::fs::File::create(&out).expect("writable"));
     let mut child = Command::new("/bin/sh")
         .args(["-s"])
         .env_clear()
@@ -242,12 +238,10 @@ fn run(shell: &str, texts: &[String], dir: &Path) -> Vec<Vec<Vec<String>>> {
     child.wait().expect("the shell ends");
     let written = String::from_utf8_lossy(&std::fs::read(&out).expect("output")).into_owned();
     let mut found = vec![Vec::new(); texts.len()];
-    let mut current = 0;
     for entry in written.split('\u{1e}').filter(|entry| !entry.is_empty()) {
-        match entry.strip_prefix('\u{1d}') {
-            Some(at) => current = at.parse().expect("an index"),
-            None => found[current].push(entry.split('\u{1f}').map(String::from).collect()),
-        }
+        let (at, command) = entry.split_once('\u{1d}').expect("the text and the command");
+        let at: usize = at.parse().expect("an index");
+        found[at].push(command.split('\u{1f}').map(String::from).collect());
     }
     found
 }

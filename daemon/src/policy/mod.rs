@@ -4,9 +4,11 @@ mod resolve;
 mod rule_dir;
 mod session_defaults;
 mod sessions;
+mod suggest;
 
 pub use session_defaults::SessionDefaults;
 pub use sessions::{SessionError, SessionSettings, Sessions};
+pub use suggest::{Suggestion, suggest};
 
 use crate::clock::{mono_ms, retention_ms, wall_ms};
 use crate::config::Config;
@@ -49,7 +51,7 @@ pub struct JudgedCaller {
 
 /// A call that the policy refuses.
 #[derive(Debug)]
-pub struct Refusal {
+pub struct PolicyRefusal {
     pub reason: String,
     /// The rule that denies it, if one does.
     pub rule: Option<RuleRef>,
@@ -161,7 +163,7 @@ impl Judge {
         request: &SpawnRequest,
         config: &Config,
         caller: JudgedCaller,
-    ) -> Result<Admitted, Refusal> {
+    ) -> Result<Admitted, PolicyRefusal> {
         let policy = self.session_policy(call, config);
         let what = what(call, request);
         let asks_by_default = policy.unmatched == Unmatched::Ask || policy.approval == ApprovalMode::Untrusted;
@@ -183,7 +185,7 @@ impl Judge {
         judgement: Option<&Judgement>,
         reason: String,
         caller: JudgedCaller,
-    ) -> Refusal {
+    ) -> PolicyRefusal {
         let spec = &request.spec;
         let matches = judgement.into_iter().flat_map(|judgement| &judgement.matches);
         let strictest = matches.filter(|found| found.verdict != Verdict::Allow);
@@ -198,7 +200,7 @@ impl Judge {
             pid: caller.pid,
         };
         self.publish(&event, spec.session_key.as_deref(), spec.task_id.as_deref());
-        Refusal { reason, rule }
+        PolicyRefusal { reason, rule }
     }
 
     /// Judges a call without any effect.

@@ -4,7 +4,7 @@ use crate::admission::AdmitError;
 use crate::approvals::ExecError;
 use crate::backend::process_limit;
 use crate::clock::wall_ms;
-use crate::policy::Refusal;
+use crate::policy::PolicyRefusal;
 use crate::proc::handle::NoReply;
 use crate::proc::output::OutputError;
 use crate::proc::screen::{MAX_CELLS, ScreenError};
@@ -56,9 +56,9 @@ impl From<AdmitError> for RpcError {
     }
 }
 
-impl From<Refusal> for RpcError {
-    fn from(refusal: Refusal) -> RpcError {
-        let Refusal { reason, rule } = refusal;
+impl From<PolicyRefusal> for RpcError {
+    fn from(refusal: PolicyRefusal) -> RpcError {
+        let PolicyRefusal { reason, rule } = refusal;
         let error = RpcError::new(ErrorKind::Denied, format!("denied: {reason}")).with("reason", reason);
         match rule {
             Some(rule) => error.with("rule", serde_json::to_value(rule).unwrap_or_default()),

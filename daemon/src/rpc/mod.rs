@@ -78,6 +78,7 @@ pub fn module(daemon: Arc<Daemon>) -> RpcModule<Daemon> {
     register::<api::PolicyReload, _, _, _>(&mut m, &daemon, |call, daemon, peer| {
         call_on_disk(policy::reload(call, daemon, peer))
     });
+    register::<api::PolicySuggest, _, _, _>(&mut m, &daemon, policy::suggest);
     register::<api::QueuesList, _, _, _>(&mut m, &daemon, queues::list);
     register::<api::QueuesSet, _, _, _>(&mut m, &daemon, queues::set);
     register::<api::ApprovalsList, _, _, _>(&mut m, &daemon, approvals::list);

@@ -1,15 +1,18 @@
-//! `policy.check` and `policy.reload`.
+//! `policy.check`, `policy.reload` and `policy.suggest`.
 
 use super::context::Daemon;
 use super::error::rule_error;
 use super::wire::Peer;
 use crate::admission;
+use crate::clock::wall_ms;
 use crate::disk;
+use crate::policy::{self, Suggestion};
 use crate::store::sandbox::SandboxSpec;
 use std::sync::Arc;
 use toold_policy::{Judgement, Match, Part, Reason, ReasonKind};
 use toold_proto::policy::{
-    CheckedSandbox, DangerReport, PolicyCheckResult, PolicyReloadResult, PrefixPart, RuleMatch, Verdict, VerdictReason,
+    CheckedSandbox, DangerReport, PolicyCheckResult, PolicyReloadResult, PolicySuggestParams, PolicySuggestResult,
+    PrefixPart, RuleMatch, Verdict, VerdictReason,
 };
 use toold_proto::{ErrorKind, RpcError, params};
 
@@ -48,6 +51,17 @@ pub async fn reload(_: params::Empty, daemon: Arc<Daemon>, _: Arc<Peer>) -> Resu
     let loaded = disk::blocking(move || judge.reload()).await;
     let loaded = loaded.map_err(|e| RpcError::new(ErrorKind::Internal, format!("read the rule files: {e}")))?;
     loaded.map_err(rule_error)
+}
+
+pub async fn suggest(
+    call: PolicySuggestParams,
+    daemon: Arc<Daemon>,
+    _: Arc<Peer>,
+) -> Result<PolicySuggestResult, RpcError> {
+    let proc = daemon.find(&call.id)?;
+    let process = proc.view_of(&proc.state(), wall_ms());
+    let Suggestion { denials, roots, network, profile, rules } = policy::suggest(&process.sandbox, &proc.spec.argv);
+    Ok(PolicySuggestResult { id: proc.spec.id, denials, roots, network, profile, rules })
 }
 
 fn verdict(verdict: toold_policy::Verdict) -> Verdict {

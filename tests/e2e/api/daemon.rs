@@ -216,7 +216,7 @@ fn discovery_lists_every_method() {
         document["methods"].as_array().unwrap().iter().map(|m| m["name"].as_str().unwrap()).collect();
     names.sort_unstable();
     let expected = "approvals.decide approvals.get approvals.list close daemon.info daemon.shutdown events.ack events.next \
-                    events.subscribe events.unsubscribe exec forget grants.list grants.revoke inspect kill list log pause policy.check policy.reload poll queues.list queues.set \
+                    events.subscribe events.unsubscribe exec forget fs.edit fs.list fs.read fs.search fs.write grants.list grants.revoke inspect kill list log patch.apply patch.revert pause policy.check policy.reload policy.suggest poll queues.list queues.set \
                     resize restart resume rpc.discover screen session.active session.configure session.end session.get signal submit wait write";
     assert_eq!(names, expected.split_whitespace().collect::<Vec<_>>());
     for method in document["methods"].as_array().unwrap() {

@@ -1,4 +1,4 @@
-//! `policy.check` and `policy.reload`: rules in the config directory, and the verdict of `exec`.
+//! `policy.check`, `policy.reload` and `policy.suggest`: rules in the config directory, and the verdict of `exec`.
 
 use serde_json::{Value, json};
 use std::fs;
@@ -359,4 +359,21 @@ fn an_exec_that_a_person_must_decide_on_waits_for_the_answer() {
     let error = d.refused(-32005, "denied", "exec", json!({ "argv": ["rm", "-f", file], "approval_timeout_ms": 0 }));
     assert!(error["data"]["reason"].as_str().unwrap().contains("approval_timeout_ms is 0"), "{error}");
     assert_eq!(events(&d, "denied").len(), 1, "a refusal without a question leaves an event");
+}
+
+#[test]
+fn the_shipped_example_holds() {
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/packaging/rules/example.toml");
+    let d = with_rules("", &fs::read_to_string(example).unwrap());
+    assert_eq!(d.ok("daemon.info", json!({}))["policy"], json!({ "rules": 5, "files": 1, "errors": [] }));
+    assert_eq!((verdict(&d, "git push"), verdict(&d, "sudo reboot")), (json!("ask"), json!("deny")));
+}
+
+#[test]
+fn nothing_is_suggested_for_a_process_that_was_refused_nothing() {
+    let d = Daemon::start();
+    let proc = d.sh("exit 0");
+    let none = json!({ "id": proc, "denials": 0, "roots": [], "network": null, "profile": null, "rules": null });
+    assert_eq!(d.ok("policy.suggest", json!({ "id": proc })), none);
+    d.refused(-32001, "not_found", "policy.suggest", json!({ "id": "proc_000000000000" }));
 }

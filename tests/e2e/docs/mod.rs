@@ -279,6 +279,7 @@ pages! {
     jobs_is_what_happens "docs/jobs.md",
     needs_input_is_what_happens "docs/needs-input.md",
     patch_is_what_happens "docs/patch.md",
+    policy_is_what_happens "docs/policy.md",
     protocol_is_what_happens "docs/protocol.md",
     queues_is_what_happens "docs/queues.md",
     approvals_is_what_happens "docs/approvals.md",

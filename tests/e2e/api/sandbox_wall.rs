@@ -113,7 +113,7 @@ fn a_working_directory_that_was_swapped_while_the_job_waited_is_refused() {
     let answer = d.ok("wait", json!({ "id": waiting, "timeout_ms": 20000 }));
     let ended = &answer["processes"][0];
     assert_eq!(
-        (&ended["status"], &ended["failure"]["step"]),
+        (&ended["reason"], &ended["failure"]["step"]),
         (&json!("failed_start"), &json!("path_identity")),
         "{ended}"
     );

@@ -87,10 +87,10 @@ fn wider(one: Option<Network>, other: Network) -> Option<Network> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use toold_proto::sandbox::Denial;
+    use toold_proto::sandbox::RefusedCall;
 
-    fn denial(path: Option<&str>, address: Option<&str>) -> Denial {
-        Denial {
+    fn denial(path: Option<&str>, address: Option<&str>) -> RefusedCall {
+        RefusedCall {
             op: "openat".into(),
             path: path.map(String::from),
             address: address.map(String::from),
@@ -101,7 +101,7 @@ mod tests {
         }
     }
 
-    fn suggested(list: Vec<Denial>, argv: &[&str]) -> Suggestion {
+    fn suggested(list: Vec<RefusedCall>, argv: &[&str]) -> Suggestion {
         let denials = Denials { count: list.len() as u64, list, ..Denials::default() };
         let roots = Some(vec!["/home/me/project".into()]);
         let sandbox = Sandbox { roots, network: Some(Network::Off), denials: Some(denials), ..Sandbox::none() };

@@ -260,18 +260,19 @@ async fn serve(
     let read = |source| StartError::Io { doing: "read", path: lock.procs_dir(), source };
     let last_found = tail.last;
     let count = registry.adopt(tail).await.map_err(read)?;
-    let approvals = Approvals::open(registry.clone(), lock.dir(), last_found).await;
-    let approvals =
-        approvals.map_err(|source| StartError::Io { doing: "read", path: lock.dir().join("approvals"), source })?;
     let (judge, damage) = Judge::open(paths.config.as_deref(), lock.dir(), journal.clone());
     damage.into_iter().for_each(|damage| registry.report_damage(damage));
+    let judge = Arc::new(judge);
+    let approvals = Approvals::open(registry.clone(), judge.clone(), lock.dir(), last_found).await;
+    let approvals =
+        approvals.map_err(|source| StartError::Io { doing: "read", path: lock.dir().join("approvals"), source })?;
     let (stop, stopped) = watch::channel(false);
     let connections = Arc::new(AtomicUsize::new(0));
     let patches = open_changes(&registry, &journal, lock.dir())?;
     let daemon = Arc::new(Daemon {
         registry: registry.clone(),
         approvals,
-        judge: Arc::new(judge),
+        judge,
         patches,
         journal: journal.clone(),
         consumers: consumers.clone(),

@@ -108,6 +108,9 @@ pub struct ActionFile {
     pub path: String,
     /// `add`, `update`, `delete`, `move` or `write`.
     pub op: String,
+    /// SHA-256 of the new content, in hex, if it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
 }
 
 /// The action that an approval is about. `digest` of the approval is SHA-256 of its JSON.
@@ -151,6 +154,9 @@ pub struct Covers {
     /// The directory in which files may be changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<String>,
+    /// The identity of that directory when it was granted: device and inode.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root_id: Option<String>,
     /// The beginning of the command that a rule in `rules/approved.toml` would allow.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub prefix: Vec<String>,

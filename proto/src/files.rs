@@ -116,6 +116,10 @@ params!(
         sandbox: Option<SandboxSetting>,
         session_key: Option<String>,
         task_id: Option<String>,
+        /// A call with the same key and the same change waits for the same approval.
+        request_id: Option<String>,
+        /// The time that a person has to decide, if the file is outside the roots. 0: deny instead of asking. Default: 600000.
+        approval_timeout_ms: Option<u64>,
     }
 );
 
@@ -157,6 +161,10 @@ params!(
         sandbox: Option<SandboxSetting>,
         session_key: Option<String>,
         task_id: Option<String>,
+        /// A call with the same key and the same change waits for the same approval.
+        request_id: Option<String>,
+        /// The time that a person has to decide, if the file is outside the roots. 0: deny instead of asking. Default: 600000.
+        approval_timeout_ms: Option<u64>,
     }
 );
 

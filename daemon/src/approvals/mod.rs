@@ -4,10 +4,12 @@
 //! An approval changes once, from pending. Who changes it holds `changing`, and the launch of the process that waits for it:
 //! so a decision, a deadline, a kill and the end of a session come one after the other, and the first wins.
 
+mod always;
 mod caller;
 mod exec;
 mod file;
 mod grants;
+mod paths;
 mod publish;
 mod question;
 mod recover;
@@ -16,9 +18,11 @@ mod settle;
 pub use caller::caller;
 pub use exec::{ExecError, NeedsApproval};
 pub use grants::RevokeError;
+pub use paths::{PathQuestion, PathRefused};
 pub use question::Question;
 pub use settle::{DecideError, Decided};
 
+use crate::policy::Judge;
 use crate::registry::Registry;
 use file::{StoredApproval, StoredGrant};
 use std::collections::HashMap;
@@ -35,6 +39,7 @@ const MAX_KEPT: usize = 1000;
 /// All approvals and grants.
 pub struct Approvals {
     pub registry: Arc<Registry>,
+    judge: Arc<Judge>,
     dir: PathBuf,
     grants_dir: PathBuf,
     table: Mutex<Table>,

@@ -1,7 +1,7 @@
 //! Asks: records a question before the process that waits for it, and publishes it after.
 
 use super::file::{self, Published, StoredApproval};
-use super::{Approvals, Entry};
+use super::{Approvals, Entry, always};
 use crate::clock::wall_ms;
 use crate::disk;
 use crate::registry::{NamePolicy, SpawnError, Spawned};
@@ -42,12 +42,13 @@ pub(super) fn digest(action: &Action) -> String {
     Sha256::digest(&json).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Returns the scopes for a command: once, and in a session the same argv, directory and profile.
+/// Returns the scopes for a command: once, in a session the same argv, directory and profile, and a rule, if one is possible.
 pub(super) fn offers(action: &Action, session_key: Option<&str>) -> Vec<Offer> {
     let mut offers = vec![Offer { scope: Scope::Once, grant: None }];
     if session_key.is_some() {
         offers.push(Offer { scope: Scope::Session, grant: Some(covers(action)) });
     }
+    offers.extend(always::offer(action));
     offers
 }
 

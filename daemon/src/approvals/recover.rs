@@ -3,6 +3,7 @@
 use super::file::{self, Found, StoredApproval, StoredGrant};
 use super::{Approvals, Entry, Table};
 use crate::disk::{self, on_disk};
+use crate::policy::Judge;
 use crate::registry::{FindError, Registry, SetAside};
 use std::collections::HashSet;
 use std::io;
@@ -17,7 +18,12 @@ const GRANT_EVENTS: [EventType; 2] = [EventType::GrantAdded, EventType::GrantRev
 impl Approvals {
     /// Reads the approvals and grants in the state directory. The processes are there already, and no request is served yet.
     /// `last_found` is the number of the last event that the journal has on disk.
-    pub async fn open(registry: Arc<Registry>, state_dir: &Path, last_found: u64) -> io::Result<Arc<Approvals>> {
+    pub async fn open(
+        registry: Arc<Registry>,
+        judge: Arc<Judge>,
+        state_dir: &Path,
+        last_found: u64,
+    ) -> io::Result<Arc<Approvals>> {
         let (dir, grants_dir) = (state_dir.join("approvals"), state_dir.join("grants"));
         let (read_dir, read_grants) = (dir.clone(), grants_dir.clone());
         let read = disk::blocking(move || -> io::Result<(Found<StoredApproval>, Found<StoredGrant>)> {
@@ -29,7 +35,7 @@ impl Approvals {
         approvals.damage.into_iter().chain(grants.damage).for_each(|damage| registry.report_damage(damage));
         let table = Mutex::new(Table::default());
         let changing = tokio::sync::Mutex::new(());
-        let opened = Arc::new(Approvals { registry, dir, grants_dir, table, changing });
+        let opened = Arc::new(Approvals { registry, judge, dir, grants_dir, table, changing });
         on_disk(opened.load(approvals.all, grants.all, last_found)).await?;
         Ok(opened)
     }

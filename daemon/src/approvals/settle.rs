@@ -192,6 +192,7 @@ impl Approvals {
         entry.set(next);
         hooks::at("approval.decided");
         self.make_grant(entry).await;
+        self.add_rule(entry).await;
         self.publish_due(entry).await;
         self.apply(entry, waiter).await;
         self.retain().await;
@@ -277,6 +278,7 @@ impl Approvals {
         let stored = entry.get();
         if stored.published.last.is_none() {
             self.make_grant(entry).await;
+            self.add_rule(entry).await;
         }
         self.publish_due(entry).await;
         let proc = stored.approval.process.and_then(|id| self.registry.find(&id.to_string()).ok());

@@ -86,15 +86,7 @@ impl From<SpawnError> for RpcError {
                 "max_pending",
                 format!("{limit} processes wait already; wait for some, or raise the limit"),
             ),
-            SpawnError::Ask(AskError::TooMany { limit }) => {
-                let message = format!("{limit} questions of this session wait already; decide or withdraw some");
-                RpcError::limit("policy.max_pending", message)
-            }
-            SpawnError::Ask(AskError::Store { path, source }) => {
-                let message = format!("record the question in {}: {source}; nothing was started", path.display());
-                RpcError::new(ErrorKind::Internal, message)
-            }
-            SpawnError::Ask(AskError::Random(e)) => RpcError::new(ErrorKind::Internal, format!("no random bytes: {e}")),
+            SpawnError::Ask(error) => error.into(),
             SpawnError::AskToReplace => {
                 let problem = "`restart` would kill the running process before a person has answered; kill it first";
                 RpcError::param("if_running", problem)
@@ -308,24 +300,46 @@ impl From<ExecError> for RpcError {
     }
 }
 
+impl From<AskError> for RpcError {
+    fn from(error: AskError) -> RpcError {
+        match error {
+            AskError::TooMany { limit } => {
+                let message = format!("{limit} questions of this session wait already; decide or withdraw some");
+                RpcError::limit("policy.max_pending", message)
+            }
+            AskError::Store { path, source } => {
+                let message = format!("record the question in {}: {source}; nothing was started", path.display());
+                RpcError::new(ErrorKind::Internal, message)
+            }
+            AskError::Random(e) => RpcError::new(ErrorKind::Internal, format!("no random bytes: {e}")),
+        }
+    }
+}
+
 /// Builds the error for a process that was not approved.
 pub fn denied(proc: &Proc, approval: Option<&Approval>) -> RpcError {
-    let id = proc.spec.id;
-    let (reason, what) = match approval.map(|approval| approval.state) {
-        Some(ApprovalState::Timeout) => ("timeout", "was not approved in time"),
-        Some(ApprovalState::Withdrawn) => ("withdrawn", "was not approved: the question was withdrawn"),
-        Some(ApprovalState::Aborted) => ("aborted", "was denied, with the rest of its task"),
-        Some(ApprovalState::Denied | ApprovalState::Pending | ApprovalState::Approved) | None => {
-            ("denied", "was denied")
-        }
+    let id = proc.spec.id.to_string();
+    let error = match approval {
+        Some(approval) => not_approved(&id, approval, "it did not run"),
+        None => RpcError::new(ErrorKind::Denied, format!("{id} was denied; it did not run")).with("reason", "denied"),
     };
-    let message = approval.and_then(|approval| approval.message.clone());
+    error.with("process", process(proc))
+}
+
+/// Builds the error for a question that was not answered with yes. `effect`: the state of what was asked for.
+pub fn not_approved(what: &str, approval: &Approval, effect: &str) -> RpcError {
+    let (reason, why) = match approval.state {
+        ApprovalState::Timeout => ("timeout", "was not approved in time"),
+        ApprovalState::Withdrawn => ("withdrawn", "was not approved: the question was withdrawn"),
+        ApprovalState::Aborted => ("aborted", "was denied, with the rest of its task"),
+        ApprovalState::Denied | ApprovalState::Pending | ApprovalState::Approved => ("denied", "was denied"),
+    };
+    let message = approval.message.clone();
     let text = message.as_ref().map_or_else(String::new, |message| format!(": {message}"));
-    RpcError::new(ErrorKind::Denied, format!("{id} {what}{text}; it did not run"))
+    RpcError::new(ErrorKind::Denied, format!("{what} {why}{text}; {effect}"))
         .with("reason", reason)
-        .with("approval", proc.spec.policy.as_ref().and_then(|policy| policy.approval).map(|id| id.to_string()))
+        .with("approval", approval.id.to_string())
         .with("message", message)
-        .with("process", process(proc))
 }
 
 /// Fails if the process has ended.

@@ -1,6 +1,7 @@
 //! `fs.read`, `fs.write`, `fs.edit`, `fs.list` and `fs.search`.
 
 use super::context::Daemon;
+use super::files_ask::{ask_outside, widen};
 use super::wire::Peer;
 use crate::disk;
 use crate::files::roots::Limits;
@@ -59,19 +60,25 @@ pub async fn read(call: api::FsReadParams, daemon: Arc<Daemon>, _: Arc<Peer>) ->
 pub async fn write(
     call: api::FsWriteParams,
     daemon: Arc<Daemon>,
-    _: Arc<Peer>,
+    peer: Arc<Peer>,
 ) -> Result<api::FsWriteResult, RpcError> {
-    blocking(move || {
-        let limits = limits!(daemon, call)?;
-        Ok(write::write(&call, limits.as_ref(), &daemon.registry.config.fs, &daemon.files.writers)?)
+    ask_outside(daemon, &peer, call, |call, daemon, root| {
+        let (mut limits, config) = (limits!(daemon, call)?, &daemon.registry.config);
+        widen(&mut limits, root, &config.sandbox.protect);
+        Ok(write::write(call, limits.as_ref(), &config.fs, &daemon.files.writers)?)
     })
     .await
 }
 
-pub async fn edit(call: api::FsEditParams, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<api::FsEditResult, RpcError> {
-    blocking(move || {
-        let limits = limits!(daemon, call)?;
-        Ok(edit_file::edit_file(&call, limits.as_ref(), &daemon.registry.config.fs, &daemon.files.writers)?)
+pub async fn edit(
+    call: api::FsEditParams,
+    daemon: Arc<Daemon>,
+    peer: Arc<Peer>,
+) -> Result<api::FsEditResult, RpcError> {
+    ask_outside(daemon, &peer, call, |call, daemon, root| {
+        let (mut limits, config) = (limits!(daemon, call)?, &daemon.registry.config);
+        widen(&mut limits, root, &config.sandbox.protect);
+        Ok(edit_file::edit_file(call, limits.as_ref(), &config.fs, &daemon.files.writers)?)
     })
     .await
 }

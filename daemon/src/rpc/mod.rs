@@ -8,6 +8,7 @@ mod error;
 mod events;
 mod exec;
 mod files;
+mod files_ask;
 mod forget;
 mod info;
 pub mod inside;

@@ -2,6 +2,7 @@
 
 use super::approvals::{ask, asking, decision};
 use serde_json::{Value, json};
+use std::fs;
 use toold_test_support::rig::{Daemon, id};
 
 /// Approves for the session. Returns the grant.
@@ -98,4 +99,31 @@ fn a_grant_ends_at_its_time() {
     assert_eq!(grants(&d), Vec::<Value>::new());
     let again = d.ok("exec", asking("echo ran", json!({ "session_key": "s" })));
     assert_eq!(again["status"], "pending", "{again}");
+}
+
+#[test]
+fn an_approval_for_always_is_a_rule_and_the_command_needs_no_question_again() {
+    let d = Daemon::start_with("[policy]\nunmatched = \"ask\"\n", &[]);
+    let call = || json!({ "argv": ["/bin/echo", "ran"] });
+    let process = d.ok("exec", call());
+    assert_eq!(process["status"], "pending", "{process}");
+    let approval = d.ok("approvals.get", json!({ "id": process["approval"] }));
+    assert_eq!(approval["kind"], "exec", "{approval}");
+    let offered = approval["offers"].as_array().unwrap().iter().find(|offer| offer["scope"] == "always");
+    assert_eq!(offered.unwrap()["grant"]["prefix"], json!(["/bin/echo", "ran"]), "{approval}");
+    let mut always = decision(&approval, "approve");
+    always["scope"] = json!("always");
+    d.ok("approvals.decide", always);
+    assert_eq!(d.closed(&id(&process))["output"], "ran\n");
+    let rules = fs::read_to_string(d.root().join("config/toold/rules/approved.toml")).unwrap();
+    assert!(rules.contains("/bin/echo") && rules.contains("allow"), "{rules}");
+    let again = d.ok("exec", call());
+    assert_ne!(again["status"], "pending", "{again}");
+    d.closed(&id(&again));
+    // A rule for an interpreter alone would allow anything: it is not offered.
+    let wide = d.ok("exec", json!({ "argv": ["/bin/sh"] }));
+    let approval = d.ok("approvals.get", json!({ "id": wide["approval"] }));
+    let mut always = decision(&approval, "approve");
+    always["scope"] = json!("always");
+    d.refused_param("scope", "approvals.decide", always);
 }

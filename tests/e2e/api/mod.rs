@@ -1,6 +1,7 @@
 //! Tests of the JSON-RPC methods, a file per method or feature, over the daemon's socket.
 
 pub mod approvals;
+mod approvals_files;
 mod bounds;
 mod cancel;
 mod daemon;

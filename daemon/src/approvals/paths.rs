@@ -1,0 +1,148 @@
+//! Asks for paths outside the roots of a call: `fs.*` and `patch.*` wait for the answer, which gives a directory.
+
+use super::question::Question;
+use super::{Approvals, Entry};
+use crate::config::policy::{expand, find_profile};
+use crate::sandbox::plan::Judged;
+use crate::spec::AskError;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use toold_proto::approval::{
+    Action, ActionFile, Approval, ApprovalId, ApprovalKind, ApprovalState, Caller, Covers, Offer, Scope, Why,
+};
+use toold_proto::policy::ApprovalPolicy;
+use toold_proto::sandbox::ProfileMode;
+
+/// A call that wants to change files outside its roots.
+pub struct PathQuestion {
+    pub kind: ApprovalKind,
+    pub files: Vec<ActionFile>,
+    /// The change as text.
+    pub diff: Option<String>,
+    pub cwd: Option<String>,
+    pub session_key: Option<String>,
+    pub task_id: Option<String>,
+    pub request_id: Option<String>,
+    pub timeout_ms: Option<u64>,
+    pub by: Caller,
+}
+
+/// The reason why a call did not get a directory.
+pub enum PathRefused {
+    /// A person did not allow it, or no person answered.
+    Denied(Box<Approval>),
+    /// No person was asked.
+    NotAsked(&'static str),
+    Ask(AskError),
+    /// The directory is another one than the person saw.
+    Swapped(PathBuf),
+}
+
+impl Approvals {
+    /// Returns the directory that a person allows for this call: by a grant of its session, or by an answer, which it waits for.
+    /// `place` is the directory that the call needs. The same `request_id` with the same change waits for the same answer.
+    pub async fn ask_for_paths(self: &Arc<Self>, place: &Path, ask: PathQuestion) -> Result<Judged, PathRefused> {
+        let root = nearest(place).ok_or(PathRefused::NotAsked("its file system cannot be granted as a whole"))?;
+        if !self.is_below_ceiling(&root.path) {
+            return Err(PathRefused::NotAsked("policy.max allows no wider roots"));
+        }
+        if let Some(granted) = self.use_root(ask.session_key.as_deref(), &root).await {
+            return Ok(granted);
+        }
+        let policy = &self.registry.config.policy;
+        let timeout_ms = ask.timeout_ms.unwrap_or(policy.approval_timeout_ms);
+        if timeout_ms == 0 {
+            return Err(PathRefused::NotAsked("it needs an approval, and approval_timeout_ms is 0"));
+        }
+        if policy.approval == ApprovalPolicy::Never {
+            return Err(PathRefused::NotAsked("it needs an approval, and the policy `never` asks no person"));
+        }
+        let question = question(&root, ask, timeout_ms);
+        let id = match self.repeated(&question) {
+            Some(id) => id,
+            None => {
+                let id = self.record(&question, None).await.map_err(PathRefused::Ask)?;
+                self.publish_question(id).await;
+                id
+            }
+        };
+        let Some(answer) = self.decision(id).await else { return Err(PathRefused::Swapped(root.path)) };
+        if answer.state != ApprovalState::Approved {
+            return Err(PathRefused::Denied(Box::new(answer)));
+        }
+        // The person saw a name. Only the directory that had it then is given.
+        let is_same = Judged::open_canonical(root.path.clone()).is_ok_and(|now| now.is_same(&root));
+        if is_same { Ok(root) } else { Err(PathRefused::Swapped(root.path)) }
+    }
+
+    /// Returns the question of an earlier call with the same `request_id` and the same action.
+    fn repeated(&self, question: &Question) -> Option<ApprovalId> {
+        let request_id = question.request_id.as_ref()?;
+        let digest = super::question::digest(&question.action);
+        let is_it = |entry: &Arc<Entry>| {
+            let stored = entry.get();
+            let approval = &stored.approval;
+            stored.request_id.as_ref() == Some(request_id)
+                && approval.session_key == question.session_key
+                && approval.digest == digest
+        };
+        self.entries().into_iter().find(is_it).map(|entry| entry.get().approval.id)
+    }
+
+    /// Returns the directory of a grant that this one is in, and counts its use.
+    async fn use_root(self: &Arc<Self>, session_key: Option<&str>, wanted: &Judged) -> Option<Judged> {
+        let opened = |covers: &Covers| {
+            let root = Path::new(covers.root.as_ref()?);
+            let judged = wanted.path.starts_with(root).then(|| Judged::open_canonical(root.into()).ok())??;
+            // A directory that was swapped is not the one that was granted.
+            (covers.root_id == Some(identity(&judged))).then_some(judged)
+        };
+        let id = self.use_grant_where(session_key, |covers| opened(covers).is_some()).await?;
+        opened(&self.grant(id)?.covers)
+    }
+
+    /// Returns true if `policy.max` lets a call write here.
+    fn is_below_ceiling(&self, root: &Path) -> bool {
+        let config = &self.registry.config;
+        let Some(max) = find_profile(&config.policy.max, &config.profile) else { return false };
+        match max.mode {
+            ProfileMode::Full => true,
+            ProfileMode::ReadOnly => false,
+            ProfileMode::WorkspaceWrite => {
+                max.roots.is_empty() || max.roots.iter().any(|of| root.starts_with(expand(of)))
+            }
+        }
+    }
+}
+
+/// Opens the nearest directory above a path that exists. The root of the file system is none.
+fn nearest(place: &Path) -> Option<Judged> {
+    let above = place.ancestors().filter(|path| path.parent().is_some());
+    above.filter_map(|path| Judged::open(path).ok()).find(|judged| judged.is_dir && judged.path.parent().is_some())
+}
+
+/// Returns the identity of a directory, as a grant keeps it.
+fn identity(root: &Judged) -> String {
+    format!("{}:{}", root.dev, root.ino)
+}
+
+fn question(root: &Judged, ask: PathQuestion, timeout_ms: u64) -> Question {
+    let text = root.path.to_string_lossy().into_owned();
+    let why = vec![Why { label: "right".into(), text: format!("{text} is outside the roots") }];
+    let mut offers = vec![Offer { scope: Scope::Once, grant: None }];
+    if ask.session_key.is_some() {
+        let covers = Covers { root: Some(text), root_id: Some(identity(root)), ..Covers::default() };
+        offers.push(Offer { scope: Scope::Session, grant: Some(covers) });
+    }
+    Question {
+        kind: ask.kind,
+        why,
+        action: Action { cwd: ask.cwd, files: ask.files, diff: ask.diff, ..Action::default() },
+        session_key: ask.session_key,
+        task_id: ask.task_id,
+        requested_by: ask.by,
+        timeout_ms,
+        offers,
+        request_id: ask.request_id,
+    }
+}

@@ -34,6 +34,8 @@ const UNPACK: &str = "toolctl exec --stdin --name unpack --cwd \"$(mktemp -d)\" 
 const EDITOR: &str = "toolctl exec --pty --name editor -- cat";
 const MENU: &str = "toolctl exec --pty --name menu -- cat";
 const PASSWORD: &str = "toolctl exec --pty --name setup -- sh -c 'stty -echo; exec cat'";
+const CHANGE: &str =
+    "printf '*** Begin Patch\\n*** Add File: new-%s.txt\\n+text\\n*** End Patch\\n' $RANDOM > change.patch";
 const UNITS: &str = "toolctl service install --units-only";
 /// The exit code of the fake journalctl, which `service logs` returns.
 const JOURNAL_CODE: i32 = 7;
@@ -52,6 +54,11 @@ const SETUPS: &[Setup] = &[
     Setup { code: 3, ..setup("toolctl approve appr_0123456789ab --session", &[]) },
     Setup { code: 3, ..setup("toolctl deny appr_0123456789ab -m 'use the staging server'", &[]) },
     Setup { code: 3, ..setup("toolctl deny appr_0123456789ab --abort", &[]) },
+    setup("toolctl why build", &[BUILT]),
+    setup("toolctl patch change.patch", &[CHANGE]),
+    setup("toolctl patch --check < change.patch", &[CHANGE]),
+    // No patch has this id.
+    Setup { code: 3, ..setup("toolctl patch --revert patch_0123456789ab", &[]) },
     setup("toolctl poll web", &[WEB]),
     Setup {
         shown: &["…", "some error", "…", "^C"],

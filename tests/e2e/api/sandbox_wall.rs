@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use std::fs;
+use std::path::{Path, PathBuf};
 use toold_test_support::output::output_of;
 use toold_test_support::rig::{Daemon, id};
 
@@ -33,6 +34,13 @@ fn run(d: &Daemon, sandbox: Value, script: &str) -> Value {
 
 fn lines(d: &Daemon, process: &Value) -> Vec<String> {
     d.text(&id(process)).lines().map(String::from).collect()
+}
+
+/// Checks for a target in the file of refusals.
+fn is_recorded(d: &Daemon, process: &Value, target: &Path) -> bool {
+    let file = fs::read(d.state().join("procs").join(id(process)).join("denials")).unwrap_or_default();
+    let path = target.display().to_string();
+    file.windows(path.len()).any(|part| part == path.as_bytes())
 }
 
 fn list(value: &Value) -> Vec<&str> {
@@ -157,4 +165,79 @@ fn the_network_is_off_or_a_loopback_that_the_session_shares() {
         json!({"argv": ["/bin/sh", "-c", client], "cwd": root(&d), "sandbox": loopback, "session_key": "other"});
     let refused = d.closed(&id(&d.ok("exec", other)));
     assert_ne!(refused["exit_code"], 0, "another session has another loopback");
+}
+
+/// A directory outside the root that no private `/tmp` covers, removed with it.
+struct Outside(PathBuf);
+
+impl Outside {
+    fn new(d: &Daemon) -> Outside {
+        let dir = Path::new("/var/tmp").join(d.root().file_name().unwrap());
+        fs::create_dir(&dir).unwrap();
+        fs::write(dir.join("file"), "as it was\n").unwrap();
+        Outside(dir)
+    }
+}
+
+impl Drop for Outside {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn a_refusal_names_the_target_of_a_link_and_not_what_the_kernel_allows() {
+    for mechanism in MECHANISMS {
+        let d = daemon(mechanism);
+        let outside = Outside::new(&d);
+        let out = &outside.0;
+        std::os::unix::fs::symlink(out.join("file"), root(&d).join("link")).unwrap();
+        std::os::unix::fs::symlink(out.join("missing"), root(&d).join("dangling")).unwrap();
+        let script = "echo x > link; echo x > dangling; echo x > OUT/new; mkdir OUT/dir; rm OUT/file; mkdir -p OUT; \
+            echo x > copy; mv copy moved; rm moved; mkdir dir; rmdir dir; cat OUT/none; rm OUT/none; echo end";
+        let process = run(&d, json!("workspace-write"), &script.replace("OUT", out.to_str().unwrap()));
+        assert!(d.text(&id(&process)).ends_with("end\n"));
+        for target in ["file", "missing", "new", "dir"] {
+            assert!(is_recorded(&d, &process, &out.join(target)), "{mechanism}: {target}");
+        }
+        for link in ["link", "dangling"] {
+            assert!(is_recorded(&d, &process, &root(&d).join(link)), "{mechanism}: by {link}");
+        }
+        for target in [root(&d).join("copy"), root(&d).join("moved"), root(&d).join("dir"), out.join("none")] {
+            assert!(!is_recorded(&d, &process, &target), "{mechanism}: {} was not refused", target.display());
+        }
+        assert_eq!(fs::read_to_string(out.join("file")).unwrap(), "as it was\n", "{mechanism}");
+        assert_eq!(fs::read_dir(out).unwrap().count(), 1, "{mechanism}");
+    }
+}
+
+#[test]
+fn the_daemon_of_an_ordinary_user_confines_by_the_same_walls() {
+    let mut d = Daemon::prepare("", &[]);
+    d.give_to_other_user();
+    d.spawn();
+    let script = "mkdir work; cd work; echo x > /dev/null && echo null; grep -h ^CapEff /proc/self/status";
+    let started =
+        d.ok("exec", json!({"argv": ["/bin/sh", "-c", script], "cwd": d.home(), "sandbox": "workspace-write"}));
+    let process = d.closed(&id(&started));
+    assert_eq!(d.text(&id(&process)), "null\nCapEff:\t0000000000000000\n");
+    assert_eq!(process["sandbox"]["by"]["namespaces"], json!(["user", "mnt", "net"]), "{process}");
+    let refused = json!({"argv": ["/bin/touch", d.root().join("x")], "cwd": d.home().join("work"),
+        "sandbox": "workspace-write"});
+    d.closed(&id(&d.ok("exec", refused)));
+    assert!(!d.root().join("x").exists());
+}
+
+#[test]
+fn nothing_is_left_of_a_wall_after_its_last_job() {
+    let d = daemon("auto");
+    let left = |d: &Daemon| {
+        let fds = fs::read_dir(format!("/proc/{}/fd", d.pid())).unwrap();
+        let links = fds.flatten().filter_map(|fd| fs::read_link(fd.path()).ok());
+        let namespaces = ["mnt:", "net:", "user:"];
+        links.filter(|link| namespaces.iter().any(|name| link.to_string_lossy().starts_with(name))).count()
+    };
+    run(&d, json!("workspace-write"), "true");
+    assert_eq!(left(&d), 4, "the wall is kept for the next job");
+    d.eventually("the wall is gone", || left(&d) == 0);
 }

@@ -11,6 +11,9 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use toold_format::denials::Op;
 use toold_format::sandbox::NetworkFilter;
 
+/// The links in a row that are followed to a file that is not there.
+const MAX_LINKS: usize = 8;
+
 /// A call that is about to be refused.
 pub struct Refusal {
     pub op: Op,
@@ -189,9 +192,25 @@ fn judge_open(file: &NamedFile<'_>, flags: c_int, rules: &Rules, text: &mut Text
             let errno = writes.then(|| entry_error(&there, rules, text)).flatten()?;
             refuse(file, Op::Open, errno, &there, None, text)
         }
-        Err(Errno::NOENT) if flags & libc::O_CREAT != 0 => judge_entry(file, Op::Create, rules, text),
+        Err(Errno::NOENT) if flags & libc::O_CREAT != 0 => judge_create(file, follow, rules, text),
         Err(_) => None,
     }
+}
+
+/// Judges an open that makes its file. A link that leads to a file that is not there makes that one.
+fn judge_create(file: &NamedFile<'_>, follow: bool, rules: &Rules, text: &mut Text) -> Option<Refusal> {
+    let Some(link) = follow.then(|| file.open(false).ok()).flatten() else {
+        return judge_entry(file, Op::Create, rules, text);
+    };
+    let mut end = file.through(&link)?;
+    for _ in 0..MAX_LINKS {
+        match end.open(false) {
+            Ok(link) => end = end.through(&link)?,
+            Err(_) => break,
+        }
+    }
+    let refusal = judge_entry(&end, Op::Create, rules, text)?;
+    Some(Refusal { via: text.push(file.path())?, ..refusal })
 }
 
 /// Judges a change of the directory that a file is in.

@@ -126,6 +126,21 @@ impl<'a> NamedFile<'a> {
         self.path().rsplit(|byte| *byte == b'/').next().unwrap_or_default()
     }
 
+    /// Returns the file that a link at this path names, which may not be there.
+    pub fn through(&self, link: &OwnedFd) -> Option<NamedFile<'a>> {
+        let mut name = [0u8; MAX_PATH_LEN];
+        let (fd, room) = (link.as_raw_fd(), name.as_mut_ptr().cast());
+        // SAFETY: an open descriptor, a C string, and a live buffer of this length.
+        let len = unsafe { libc::readlinkat(fd, c"".as_ptr(), room, MAX_PATH_LEN - 1) };
+        let len = usize::try_from(len).ok().filter(|len| *len > 0)?;
+        let mut file = NamedFile { path: [0; MAX_PATH_LEN], len: 0, root: self.root };
+        if name[0] != b'/' {
+            file.add(&self.path()[..self.len - self.name().len()])?;
+        }
+        file.add(&name[..len])?;
+        Some(file)
+    }
+
     /// Opens the file as its process sees it.
     pub fn open(&self, follow: bool) -> Result<OwnedFd, Errno> {
         self.open_len(self.len, follow)

@@ -22,7 +22,7 @@ pub enum AdmitError {
     /// The policy refused it. The event of the refusal is published.
     Refused(PolicyRefusal),
     Exec(ExecError),
-    /// The patch of the call was not applied, and no process tells why.
+    /// The patch of the call was not applied, and no process has the reason.
     Patch(ApplyError),
 }
 

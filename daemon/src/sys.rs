@@ -56,6 +56,8 @@ pub fn set_short_timeslice() {
     toold_shim::sys::set_timeslice(SHORT_TIMESLICE_NS);
 }
 
+/// The length of the stack that a message is searched on, with room to spare.
+const WIPED_STACK_LEN: usize = 16 * 1024;
 /// The size from which glibc maps a block by itself, and so unmaps it when it is freed. It is above what the usual page of
 /// output needs, so that only unusual ones cost a mapping.
 const MMAP_THRESHOLD: usize = 256 * 1024;
@@ -151,6 +153,14 @@ unsafe fn wipe(block: *mut u8, len: usize) {
     unsafe { std::ptr::write_bytes(block.add(rest.start), 0, rest.len()) };
     // The compiler has to assume that this reads the block: it would leave the write before a free out.
     std::hint::black_box(block);
+}
+
+/// Wipes the stack below the caller: a search in a message leaves copies of its parts there. Deeper calls overwrite them
+/// sooner or later; a caller that is done with a message does not wait for that.
+#[inline(never)]
+pub fn wipe_stack() {
+    let mut below = [0u8; WIPED_STACK_LEN];
+    std::hint::black_box(&mut below);
 }
 
 /// Makes the allocator return large buffers to the kernel at once. By itself glibc learns from the first ones to keep

@@ -215,9 +215,12 @@ fn discovery_lists_every_method() {
     let mut names: Vec<&str> =
         document["methods"].as_array().unwrap().iter().map(|m| m["name"].as_str().unwrap()).collect();
     names.sort_unstable();
-    let expected = "approvals.decide approvals.get approvals.list close daemon.info daemon.shutdown events.ack events.next \
-                    events.subscribe events.unsubscribe exec forget fs.edit fs.list fs.read fs.search fs.write grants.list grants.revoke inspect kill list log patch.apply patch.revert pause policy.check policy.reload policy.suggest poll queues.list queues.set \
-                    resize restart resume rpc.discover screen session.active session.configure session.end session.get signal submit wait write";
+    let expected = "approvals.decide approvals.get approvals.list close daemon.info daemon.shutdown events.ack \
+                    events.next events.subscribe events.unsubscribe exec forget fs.edit fs.list fs.read fs.search \
+                    fs.write grants.list grants.revoke inspect kill list log patch.apply patch.revert pause \
+                    policy.check policy.reload policy.suggest poll queues.list queues.set resize restart resume \
+                    rpc.discover sandbox.probe screen session.active session.configure session.end session.get \
+                    signal submit wait write";
     assert_eq!(names, expected.split_whitespace().collect::<Vec<_>>());
     for method in document["methods"].as_array().unwrap() {
         assert!(method["params"].is_array() && method["result"].is_object(), "{method}");
@@ -236,6 +239,7 @@ fn an_idle_daemon_does_not_wake_up() {
         lines.iter().filter_map(|l| l.strip_prefix("voluntary_ctxt_switches:")?.trim().parse::<u64>().ok()).sum()
     };
     let daemon = sys::Pidfd::open(d.pid()).unwrap();
+    d.eventually("the sandbox was checked", || d.ok("daemon.info", json!({}))["sandbox"].is_object());
     // The connection of the call is still closing, and a second later the writeback of its event starts.
     assert!(!daemon.dies_within(std::time::Duration::from_millis(2000)));
     let before = switches();

@@ -168,6 +168,7 @@ impl HttpClient {
         let dispatched = self.connection.receive(&message, Transport::Post);
         // A call may take long, and its message may have values of environment variables.
         drop(message);
+        crate::sys::wipe_stack();
         let answer = match dispatched {
             Dispatched::NoAnswer => None,
             Dispatched::Answer(answer) => Some(answer),

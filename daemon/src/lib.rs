@@ -38,6 +38,8 @@ pub mod changes;
 
 pub mod files;
 
+pub mod stage;
+
 pub mod approvals;
 
 pub mod patch;

@@ -23,6 +23,7 @@ use crate::rpc;
 use crate::rpc::context::{Daemon, Paths};
 use crate::rpc::wire::{self, Wire, WireLimits};
 use crate::sandbox::resolve::OwnPaths;
+use crate::stage::Stages;
 use crate::state_dir::{self, StartError};
 use crate::state_lock::StateLock;
 use crate::watchdog;
@@ -259,6 +260,7 @@ async fn serve(
     lock.damage().into_iter().chain(clock).chain(damage).for_each(|damage| registry.report_damage(damage));
     let read = |source| StartError::Io { doing: "read", path: lock.procs_dir(), source };
     let last_found = tail.last;
+    registry.remove_fresh_stages();
     let count = registry.adopt(tail).await.map_err(read)?;
     let (judge, damage) = Judge::open(paths.config.as_deref(), lock.dir(), journal.clone());
     damage.into_iter().for_each(|damage| registry.report_damage(damage));
@@ -268,7 +270,8 @@ async fn serve(
         approvals.map_err(|source| StartError::Io { doing: "read", path: lock.dir().join("approvals"), source })?;
     let (stop, stopped) = watch::channel(false);
     let connections = Arc::new(AtomicUsize::new(0));
-    let patches = open_changes(&registry, &journal, lock.dir())?;
+    let (changes, patches) = open_changes(&registry, &journal, lock.dir())?;
+    let stages = Stages::new(registry.clone(), changes);
     let daemon = Arc::new(Daemon {
         registry: registry.clone(),
         approvals,
@@ -277,6 +280,7 @@ async fn serve(
         journal: journal.clone(),
         consumers: consumers.clone(),
         files: Default::default(),
+        stages: stages.clone(),
         paths,
         started_ms,
         started,
@@ -288,6 +292,7 @@ async fn serve(
     let guarded = registry.clone();
     wire.refuse_by(move |peer| rpc::inside::refuse_sandboxed(&guarded, peer));
     tokio::spawn(registry.clone().retain());
+    tokio::spawn(on_disk(stages.run()));
     tokio::spawn(registry.clone().run_scheduler());
     tokio::spawn(registry.clone().probe_at_start());
     tokio::spawn(registry.clone().run_flush());
@@ -343,15 +348,19 @@ fn ending(mut stopped: watch::Receiver<bool>, lock: Arc<StateLock>) -> watch::Re
 }
 
 /// Ends the changes of files that a crash has interrupted, before any call is served.
-fn open_changes(registry: &Registry, journal: &Arc<Journal>, state_dir: &Path) -> Result<Arc<Patches>, StartError> {
+fn open_changes(
+    registry: &Registry,
+    journal: &Arc<Journal>,
+    state_dir: &Path,
+) -> Result<(Arc<Changes>, Arc<Patches>), StartError> {
     let dir = state_dir.join("changes");
     let opened = Changes::open(dir.clone(), registry.config.patch.keep_ms);
     let (changes, recovered, damage) = opened.map_err(|source| StartError::Io { doing: "open", path: dir, source })?;
     let patches = Arc::new(Patches::new(changes.clone(), journal.clone(), &registry.config));
     let left_alone = patches.recover(&recovered);
     damage.into_iter().chain(left_alone).for_each(|damage| registry.report_damage(damage));
-    tokio::spawn(changes.run_expiry());
-    Ok(patches)
+    tokio::spawn(changes.clone().run_expiry());
+    Ok((changes, patches))
 }
 
 /// The journal and the consumers that earlier daemons left in the state directory.

@@ -123,10 +123,11 @@ fn is_shared(dir: &Path, found: &std::fs::Metadata) -> bool {
 }
 
 /// All that is in a state directory.
-const STATE_ENTRIES: [&str; 13] = [
+const STATE_ENTRIES: [&str; 14] = [
     "lock",
     "socket",
     "procs",
+    "stages",
     "events",
     "changes",
     "ready",

@@ -1,7 +1,7 @@
 //! The one list of methods. The daemon's registration, the client's calls and `rpc.discover` come from it.
 
 use crate::error::ErrorKind;
-use crate::{approval, files, params, policy, results};
+use crate::{approval, files, params, policy, results, stage};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -194,6 +194,26 @@ methods! {
     Forget = "forget" (params::ForgetParams) -> results::ForgetResult, [NotFound, AmbiguousId],
         r#"{"older_than_ms": 3600000}"#
         => r#"{"forgotten":["proc_0123456789ab"],"skipped":[]}"#;
+    /// Return the changes of a staged process, with a diff.
+    /// While it runs they are those so far, without a digest.
+    StageDiff = "stage.diff" (stage::StageDiffParams) -> stage::StageDiffResult, [NotFound, AmbiguousId, Conflict],
+        r#"{"id": "proc_0123456789ab"}"#
+        => concat!(
+            r#"{"id":"proc_0123456789ab","state":"ready","roots":["/home/me/project"],"digest":"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08","#,
+            r#""files":[{"path":"/home/me/project/a","op":"add","kind":"file","mode":"644","bytes":2,"added":1,"removed":0}],"total":1,"#,
+            r#""diff":"diff --git a/a b/a\nnew file mode 100644\n--- /dev/null\n+++ b/a\n@@ -0,0 +1 @@\n+x\n","truncated":false,"skipped":[]}"#
+        );
+    /// Make the changes of a staged process below its overlay.
+    /// All of them or none, also over a crash. Fails with `conflict` if the digest is not that of the changes, and names the files that
+    /// were changed below meanwhile.
+    StageCommit = "stage.commit" (stage::StageCommitParams) -> stage::StageCommitResult, [NotFound, AmbiguousId, Conflict],
+        r#"{"id": "proc_0123456789ab", "digest": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"}"#
+        => r#"{"id":"proc_0123456789ab","state":"committed","files":[{"path":"/home/me/project/a","op":"add","kind":"file","mode":"644","bytes":2}],"total":1,"truncated":false,"left":0,"digest":null}"#;
+    /// Remove the changes of a staged process.
+    /// Nothing below its overlay changes.
+    StageDiscard = "stage.discard" (stage::StageDiscardParams) -> stage::StageDiscardResult, [NotFound, AmbiguousId, Conflict],
+        r#"{"id": "proc_0123456789ab"}"#
+        => r#"{"id":"proc_0123456789ab","state":"discarded"}"#;
     /// List the processes that a session or task still runs.
     /// Give `session_key` or `task_id`.
     SessionActive = "session.active" (params::SessionActiveParams) -> results::SessionActiveResult, [],

@@ -24,6 +24,7 @@ pub mod restart;
 pub mod results;
 pub mod sandbox;
 pub mod sandbox_probe;
+pub mod stage;
 pub mod stream;
 pub mod time;
 pub mod until;

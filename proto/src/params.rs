@@ -55,7 +55,6 @@ macro_rules! params {
         params!($(#[$doc])* $name { required {} $($fields)* });
     };
 }
-
 pub(crate) use params;
 
 pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -218,6 +217,8 @@ params!(
         escalate: Option<Escalate>,
         /// The time that a person has to decide, if someone must be asked. 0: deny instead of asking. Default: 600000.
         approval_timeout_ms: Option<u64>,
+        /// Run on an overlay: nothing below it changes until `stage.commit`. Refused with `unavailable` if the file system cannot carry one.
+        stage: bool,
     }
 );
 

@@ -8,6 +8,7 @@ use crate::patch::PatchResult;
 use crate::pattern::Pattern;
 use crate::pty::PtySize;
 use crate::sandbox::Sandbox;
+use crate::stage::ProcessStage;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -228,6 +229,9 @@ pub struct Process {
     pub unstored_bytes: u64,
     pub limits: BTreeMap<String, LimitReport>,
     pub sandbox: Sandbox,
+    /// The stage on which it ran. Null: it was started without `stage`.
+    #[serde(default)]
+    pub stage: Option<ProcessStage>,
     /// True while its shim runs but does not answer.
     pub detached: Option<bool>,
     /// The reason why its shim cannot be reached from this daemon, and what to do. Null: it can, or the reason is not known.

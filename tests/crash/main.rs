@@ -20,6 +20,7 @@ mod random;
 mod requests;
 mod restart;
 mod session;
+mod stage;
 
 use matrix::{Case, Mode};
 use std::collections::BTreeSet;
@@ -54,6 +55,7 @@ fn every_pause_point_in_the_daemon_has_a_crash_case() {
     covered.extend(files::POINTS.iter().map(ToString::to_string));
     covered.extend(hold::POINTS.iter().map(ToString::to_string));
     covered.extend(session::POINTS.iter().map(ToString::to_string));
+    covered.extend(stage::POINTS.iter().map(ToString::to_string));
     covered.extend(events::POINTS.iter().map(ToString::to_string));
     assert_eq!(found, covered, "left: points in the sources; right: points with crash cases");
 }

@@ -37,6 +37,7 @@ pub mod screen;
 pub mod service;
 pub mod shutdown;
 pub mod signal;
+pub mod stage;
 pub mod wait;
 pub mod why;
 pub mod write;

@@ -13,6 +13,7 @@ pub mod progress_line;
 pub mod queue;
 pub mod sandbox;
 pub mod sanitize;
+pub mod stage;
 pub mod status;
 pub mod table;
 pub mod text;

@@ -222,6 +222,12 @@ verbs! {
         ids: NoIds |_| Vec::new(), run: cmd::revoke::run,
         examples: ["toolctl revoke --session chat-42", "toolctl revoke --session chat-42 --kill"],
     }
+    /// Show, commit or discard the changes of a process that ran with --stage
+    Stage(cmd::stage::Args) = "stage" {
+        group: "Look", parse: All,
+        ids: Any |args| args.ids(), run: cmd::stage::run,
+        examples: ["toolctl run --stage -- touch new && toolctl stage diff @last"],
+    }
     /// Wait until processes end, print a match, listen or are quiet
     Wait(cmd::wait::Args) = "wait" {
         group: "Wait", parse: Single,

@@ -13,6 +13,7 @@ const NET: u32 = 4;
 const INNER_USER: u32 = 8;
 const MOUNT: u32 = 16;
 const OBSERVE_WRITES: u32 = 32;
+const JOINS_ONLY: u32 = 64;
 const NETWORK_SHIFT: u32 = 8;
 
 /// The identity of a file.
@@ -53,6 +54,8 @@ pub struct SandboxFds<T> {
 pub struct SandboxBlock<'a> {
     pub fds: SandboxFds<bool>,
     pub observe_writes: bool,
+    /// The program joins namespaces and keeps all of its rights there: it is staged, and not confined.
+    pub joins_only: bool,
     pub network: NetworkFilter,
     /// The working directory as it was judged. Zero: any.
     pub cwd: FileId,
@@ -77,6 +80,7 @@ impl SandboxBlock<'_> {
         let bits = [RULESET, USER, NET, INNER_USER, MOUNT];
         let fds = self.fds.into_array().into_iter().zip(bits).filter(|(has, _)| *has).map(|(_, bit)| bit).sum::<u32>();
         let writes = if self.observe_writes { OBSERVE_WRITES } else { 0 };
+        let joins = if self.joins_only { JOINS_ONLY } else { 0 };
         let network = match self.network {
             NetworkFilter::Open => 0,
             NetworkFilter::Isolated => 1,
@@ -84,7 +88,7 @@ impl SandboxBlock<'_> {
             NetworkFilter::Refused => 3,
         };
         let mut out = Vec::with_capacity(256);
-        out.extend_from_slice(&(fds | writes | network << NETWORK_SHIFT).to_le_bytes());
+        out.extend_from_slice(&(fds | writes | joins | network << NETWORK_SHIFT).to_le_bytes());
         out.extend_from_slice(&(self.writable.len() as u32).to_le_bytes());
         out.extend_from_slice(&(self.masked.len() as u32).to_le_bytes());
         out.extend_from_slice(&[0; 4]);
@@ -111,12 +115,13 @@ impl<'a> SandboxBlock<'a> {
             3 => NetworkFilter::Refused,
             _ => return None,
         };
-        if flags & 0xc0 != 0 {
+        if flags & 0x80 != 0 {
             return None;
         }
         let block = SandboxBlock {
             fds: SandboxFds::from_array([RULESET, USER, NET, INNER_USER, MOUNT].map(|bit| flags & bit != 0)),
             observe_writes: flags & OBSERVE_WRITES != 0,
+            joins_only: flags & JOINS_ONLY != 0,
             network,
             cwd: FileId { dev: u64_at(16)?, ino: u64_at(24)? },
             writable: split_list(&mut rest, u32_at(4)? as usize)?,
@@ -177,9 +182,14 @@ pub enum MountStep {
     MaskFile,
     /// Puts a small `/dev` over that of the host.
     Dev,
+    /// Opens the upper layer of an overlay, then the directory in which the kernel works on it.
+    Layer,
+    /// Makes an overlay of the last two layers on the directory at `path`, which must be the one that was judged, and keeps it for
+    /// `Put`.
+    TakeOverlay,
 }
 
-const MOUNT_STEPS: [MountStep; 12] = [
+const MOUNT_STEPS: [MountStep; 14] = [
     MountStep::Take,
     MountStep::TakeReadOnly,
     MountStep::ReadOnly,
@@ -192,6 +202,8 @@ const MOUNT_STEPS: [MountStep; 12] = [
     MountStep::Seal,
     MountStep::MaskFile,
     MountStep::Dev,
+    MountStep::Layer,
+    MountStep::TakeOverlay,
 ];
 
 /// Steps in a row: kind u8, device u64, inode u64, path.
@@ -296,6 +308,7 @@ mod tests {
         let block = SandboxBlock {
             fds: SandboxFds { ruleset: true, user: false, net: true, inner_user: true, mount: true },
             observe_writes: true,
+            joins_only: false,
             network: NetworkFilter::Refused,
             cwd: FileId { dev: 7, ino: 1 << 40 },
             writable: writable.as_list(),
@@ -306,7 +319,7 @@ mod tests {
         for cut in 0..bytes.len() {
             assert_eq!(SandboxBlock::decode(&bytes[..cut]), None, "{cut}");
         }
-        let unknown = [&[0x40], &bytes[1..]].concat();
+        let unknown = [&[0x80], &bytes[1..]].concat();
         assert_eq!(SandboxBlock::decode(&unknown), None, "a measure of a later version");
     }
 

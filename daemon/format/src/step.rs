@@ -38,6 +38,8 @@ pub const LOOPBACK: u32 = 41;
 pub const MOUNTS: u32 = 42;
 /// A path of the confinement is not the file that was judged.
 pub const PATH_IDENTITY: u32 = 43;
+/// The file systems of a stage cannot carry its overlay.
+pub const OVERLAY: u32 = 44;
 
 pub fn name(step: u32) -> &'static str {
     match step {
@@ -71,6 +73,7 @@ pub fn name(step: u32) -> &'static str {
         LOOPBACK => "loopback",
         MOUNTS => "mounts",
         PATH_IDENTITY => "path_identity",
+        OVERLAY => "overlay",
         // A step of a later version.
         _ => "unknown",
     }

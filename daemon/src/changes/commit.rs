@@ -161,6 +161,8 @@ fn run_step(journal: &ChangeJournal, dirs: &mut Dirs, step: &Step, shown: &Path)
         // The entries of a directory may have been removed by steps before.
         let is_old = |now: &rustix::fs::Stat| match old.kind {
             Kind::Dir => Seen::of(now).id == old.seen.id,
+            // An earlier step may have taken another name of the same file, which changes its time.
+            Kind::File if now.st_nlink > 1 => Seen::of(now).has_same_bytes(&old.seen),
             Kind::File | Kind::Link => Seen::of(now) == old.seen,
         };
         if !now.as_ref().is_some_and(is_old) {

@@ -120,7 +120,13 @@ impl Changes {
         }
     }
 
-    pub(super) fn forget(&self, id: &str) {
+    /// Returns true for a set that was committed and is kept.
+    pub fn is_committed(&self, id: &str) -> bool {
+        self.kept.sets().contains_key(id)
+    }
+
+    /// Removes a set that its owner does not need any more.
+    pub fn forget(&self, id: &str) {
         self.kept.sets().remove(id);
         if let Err(e) = ChangeJournal::remove(&self.dir.join(id)) {
             tracing::warn!(id, %e, "failed to remove the journal of a change");

@@ -100,8 +100,12 @@ pub struct Attributes {
 #[derive(Debug)]
 pub enum Content {
     Bytes(Vec<u8>),
-    /// All bytes of an open file.
-    File(OwnedFd),
+    /// All bytes of a regular file beneath a directory. It is opened when it is copied: a set may have more files than a process
+    /// may have descriptors.
+    Beneath {
+        dir: Arc<OwnedFd>,
+        path: PathBuf,
+    },
 }
 
 /// The state of a path before its change.

@@ -6,7 +6,7 @@ use super::identity::{FileId, Kind, Seen};
 use super::journal::{BEFORE_FILE, ChangeJournal, ChangeState, Step};
 use super::plan::{Fresh, hex};
 use super::{Attributes, ChangeError, Content};
-use rustix::fs::{AtFlags, Gid, Mode, OFlags, Uid, XattrFlags};
+use rustix::fs::{AtFlags, Gid, Mode, OFlags, ResolveFlags, Uid, XattrFlags};
 use sha2::Digest;
 use std::ffi::CString;
 use std::fs::File;
@@ -123,11 +123,7 @@ fn make_file(dir: &OwnedFd, step: &Step, content: Content, attributes: Attribute
             file.write_all(&bytes)?;
             hex(&sha2::Sha256::digest(&bytes).into())
         }
-        Content::File(source) => {
-            let mut source = File::from(source);
-            io::Seek::rewind(&mut source)?;
-            copy(&mut source, &mut file)?.0
-        }
+        Content::Beneath { dir, path } => copy(&mut open_beneath(&dir, &path)?, &mut file)?.0,
     };
     let owner = attributes.owner.or(before.map(|old| (old.uid, old.gid)));
     if let Some((uid, gid)) = owner {
@@ -156,6 +152,17 @@ fn make_file(dir: &OwnedFd, step: &Step, content: Content, attributes: Attribute
     }
     file.sync_all()?;
     Ok(hash)
+}
+
+/// Opens a regular file. No link is followed.
+fn open_beneath(dir: &OwnedFd, path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    let file = File::from(rustix::fs::openat2(dir, path, flags, Mode::empty(), resolve)?);
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")),
+    }
 }
 
 /// The attributes of the file that a step replaces, which is beside its temporary name.

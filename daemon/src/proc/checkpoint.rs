@@ -27,6 +27,8 @@ pub struct Checkpoint {
     pub denials: u8,
     /// The protected paths that it made were published.
     pub protected_published: bool,
+    /// That its stage is ready was published.
+    pub stage_ready: bool,
     pub exited_seq: u64,
     pub completed_seq: u64,
     pub limiter: Limiter,
@@ -53,6 +55,7 @@ const GAVE_UP: u32 = 1 << 8;
 const DENIALS_SHIFT: u32 = 9;
 const DENIALS_MASK: u32 = 31;
 const PROTECTED_PUBLISHED: u32 = 1 << 14;
+const STAGE_READY: u32 = 1 << 15;
 /// Set in every written slot, so that it is never all zeros.
 const WRITTEN: u32 = 1 << 31;
 
@@ -81,6 +84,7 @@ impl Checkpoint {
             started: true,
             exited: ended,
             closed: state.closed,
+            stage_ready: state.is_final(),
             completed: ended,
             scanned: ended,
             position: ScanPosition::at(state.progress.counts.end),
@@ -103,6 +107,7 @@ impl Checkpoint {
                 self.completed_seq = seq;
             }
             EventType::RestartGaveUp => self.gave_up = true,
+            EventType::StageReady => self.stage_ready = true,
             // The publisher of any other event changes the fields itself.
             _ => {}
         }
@@ -131,6 +136,8 @@ impl Checkpoint {
             self.completed &= is_there(self.completed_seq);
             // `closed` has no number. It comes after `exited`; the state of a later event shows whether it was published.
             self.closed &= found.map_or(self.exited, |found| found.closed);
+            // It is the last one, so it is among those that were lost.
+            self.stage_ready &= found.is_some_and(|found| found.stage_ready);
         }
         self
     }
@@ -192,6 +199,7 @@ impl Checkpoint {
             (self.limiter.disabled, DISABLED),
             (self.gave_up, GAVE_UP),
             (self.protected_published, PROTECTED_PUBLISHED),
+            (self.stage_ready, STAGE_READY),
         ];
         let flags = flags.iter().filter(|(on, _)| *on).fold(WRITTEN, |all, (_, flag)| all | flag);
         let flags = flags | u32::from(self.denials) << DENIALS_SHIFT;
@@ -244,6 +252,7 @@ impl Checkpoint {
             gave_up: on(GAVE_UP),
             denials: (flags >> DENIALS_SHIFT & DENIALS_MASK) as u8,
             protected_published: on(PROTECTED_PUBLISHED),
+            stage_ready: on(STAGE_READY),
             exited_seq: number(1),
             completed_seq: number(2),
             limiter: Limiter {
@@ -280,6 +289,7 @@ mod tests {
             gave_up: true,
             denials: 20,
             protected_published: true,
+            stage_ready: true,
             exited_seq: 7,
             completed_seq: 9,
             limiter: Limiter {

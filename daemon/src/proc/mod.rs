@@ -35,6 +35,7 @@ pub mod search_pool;
 pub mod shim_connection;
 #[cfg(test)]
 mod sizes;
+mod stage;
 pub mod state;
 pub mod stdin;
 mod stopped_shim;

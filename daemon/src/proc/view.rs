@@ -343,6 +343,7 @@ impl Proc {
             unstored_bytes: counts.unstored,
             limits: limits(spec, state),
             sandbox: self.sandbox_view(),
+            stage: self.stage_view(state),
             detached: state.detached.then_some(true),
             unreachable: if state.detached { self.unreachable() } else { None },
             request_id: spec.request_id.clone(),

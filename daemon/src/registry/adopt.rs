@@ -12,6 +12,7 @@ use crate::proc::checkpoint::Checkpoint;
 use crate::proc::handle::ProcInit;
 use crate::proc::task::{Task, TaskStart};
 use crate::proc::{Proc, tree, watcher};
+use crate::store::remove_tree::remove_tree;
 use crate::store::requests::Requests;
 use crate::sys;
 use std::collections::HashMap;
@@ -184,6 +185,7 @@ impl Registry {
                 proc.set_unreadable(unreadable);
                 self.insert_adopted(&proc, requests, restored);
                 self.queue_found(&proc);
+                self.queue_ended_stage(&proc);
                 if unverified {
                     self.verify_later(&proc, Writer::Ended);
                 }
@@ -202,7 +204,7 @@ impl Registry {
             }
             Scanned::NeverStarted(locked) => {
                 hooks::at("recovery.discard");
-                if let Err(e) = std::fs::remove_dir_all(&dir) {
+                if let Err(e) = remove_tree(&dir) {
                     tracing::warn!(dir = %dir.display(), %e, "failed to remove a record that was never started");
                 }
                 drop(locked);

@@ -1,7 +1,7 @@
 //! Confines a request: by the profile of its call, and before each start.
 
-use super::Registry;
 use super::spawn::SpawnError;
+use super::{Registry, stage};
 use crate::disk;
 use crate::proc::Proc;
 use crate::proc::state::Phase;
@@ -25,10 +25,11 @@ impl Registry {
         session: Option<&Ceiling>,
     ) -> Result<(), SandboxError> {
         let (cwd, key) = (&request.spec.cwd, request.spec.session_key.as_deref());
-        let Some(plan) = self.plan(asked, session, || Ok(cwd.clone()), key)? else { return Ok(()) };
-        request.spec.sandbox = Some(Box::new(plan.to_spec()));
-        request.plan = Some(Arc::new(plan));
-        Ok(())
+        if let Some(plan) = self.plan(asked, session, || Ok(cwd.clone()), key)? {
+            request.spec.sandbox = Some(Box::new(plan.to_spec()));
+            request.plan = Some(Arc::new(plan));
+        }
+        stage::choose_roots(request)
     }
 
     /// Judges the profile that a call asks for. None: it is not confined, and `cwd` is not asked for.
@@ -55,7 +56,11 @@ impl Registry {
     /// Makes what a confined request needs to start, and adds what is enforced to its spec. Nothing is recorded yet.
     pub(super) async fn prepare(&self, request: &mut SpawnRequest) -> Result<Option<Box<Prepared>>, SpawnError> {
         let session = request.spec.session_key.as_deref();
-        let Some(spec) = request.spec.sandbox.as_deref_mut() else { return Ok(None) };
+        let stage = request.spec.stage.clone();
+        let Some(spec) = request.spec.sandbox.as_deref_mut() else {
+            let staged = self.prepare_staged(None, stage.as_deref()).await;
+            return staged.map_err(|e| SpawnError::Sandbox(e.into()));
+        };
         let plan = match request.plan.take() {
             Some(plan) => plan,
             None => {
@@ -66,8 +71,14 @@ impl Registry {
                 Arc::new(plan)
             }
         };
-        let prepared = self.walls.prepare(&plan, || self.confined_pids(&plan)).await;
-        let prepared = prepared.map_err(|e| SpawnError::Sandbox(e.into()))?;
+        let staged = self.prepare_staged(Some(&plan), stage.as_deref()).await;
+        let prepared = match staged.map_err(|e| SpawnError::Sandbox(e.into()))? {
+            Some(prepared) => *prepared,
+            None => {
+                let prepared = self.walls.prepare(&plan, || self.confined_pids(&plan)).await;
+                prepared.map_err(|e| SpawnError::Sandbox(e.into()))?
+            }
+        };
         spec.enforced = prepared.enforced.clone();
         spec.not_enforced = prepared.not_enforced.clone();
         spec.by = prepared.by.clone();
@@ -76,16 +87,27 @@ impl Registry {
 
     /// Makes what a recorded process needs to start, or returns the step that failed: its paths may be others by now.
     pub(super) async fn prepare_again(&self, proc: &Proc) -> Result<Option<Box<Prepared>>, (u32, i32)> {
-        let Some(spec) = proc.spec.sandbox.as_deref() else { return Ok(None) };
+        let stage = proc.spec.stage.as_deref();
+        let no_stage = |why: Unavailable| match why {
+            Unavailable::Failed(e) => (e.step, e.errno),
+            Unavailable::NotEnforced(_) | Unavailable::NoStage(_) => (step::OVERLAY, libc::ENOTSUP),
+        };
+        let Some(spec) = proc.spec.sandbox.as_deref() else {
+            return self.prepare_staged(None, stage).await.map_err(no_stage);
+        };
         let session = proc.spec.session_key.as_deref();
         let plan = self.resolver.resolve_again(spec, session, &self.config.sandbox);
         let plan = plan.map_err(|_| (step::PATH_IDENTITY, libc::ESTALE))?;
-        match self.walls.prepare(&plan, || self.confined_pids(&plan)).await {
+        let prepared = match self.prepare_staged(Some(&plan), stage).await.map_err(no_stage)? {
+            Some(prepared) => Ok(*prepared),
+            None => self.walls.prepare(&plan, || self.confined_pids(&plan)).await,
+        };
+        match prepared {
             Ok(prepared) if spec.enforced.iter().all(|what| prepared.enforced.contains(what)) => {
                 Ok(Some(Box::new(prepared)))
             }
             // Less than its record promises.
-            Ok(_) | Err(Unavailable::NotEnforced(_)) => Err((step::SANDBOX, libc::ENOTSUP)),
+            Ok(_) | Err(Unavailable::NotEnforced(_) | Unavailable::NoStage(_)) => Err((step::SANDBOX, libc::ENOTSUP)),
             Err(Unavailable::Failed(e)) => Err((e.step, e.errno)),
         }
     }
@@ -114,7 +136,7 @@ impl Registry {
     }
 
     /// Returns the pids of programs that run in the network namespace that a plan is to share.
-    fn confined_pids(&self, plan: &Plan) -> Vec<i32> {
+    pub(super) fn confined_pids(&self, plan: &Plan) -> Vec<i32> {
         let is_same = |proc: &Arc<Proc>| {
             let spec = proc.spec.sandbox.as_deref();
             let has_net = spec.is_some_and(|spec| {

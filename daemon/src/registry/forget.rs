@@ -7,6 +7,7 @@ use crate::disk;
 use crate::proc::Proc;
 use crate::proc::state::State;
 use crate::retention::counted_from;
+use crate::store::remove_tree::remove_tree;
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -124,6 +125,14 @@ impl Registry {
         self.finished.notify_one();
     }
 
+    /// Sets the bytes that a process in its final state keeps in its stage, besides its output.
+    pub fn set_staged_bytes(&self, id: ProcId, bytes: u64) {
+        if let Ok(mut finished) = self.ended.lock() {
+            finished.set_staged(id, bytes);
+        }
+        self.finished.notify_one();
+    }
+
     /// Returns the processes to remove now, and the milliseconds until the next one is too old.
     fn expired(&self, now: u64) -> (Vec<ProcId>, Option<u64>) {
         match self.ended.lock() {
@@ -140,7 +149,7 @@ const REMOVED_EXT: &str = "forgotten";
 fn remove(dir: &Path) -> io::Result<()> {
     let away = dir.with_extension(REMOVED_EXT);
     std::fs::rename(dir, &away)?;
-    std::fs::remove_dir_all(&away)
+    remove_tree(&away)
 }
 
 /// Removes a directory whose removal a daemon had started before it died. Returns false for any other directory.
@@ -148,7 +157,7 @@ pub fn finish_removal(dir: &Path) -> bool {
     if dir.extension().is_none_or(|e| e != REMOVED_EXT) {
         return false;
     }
-    if let Err(e) = std::fs::remove_dir_all(dir) {
+    if let Err(e) = remove_tree(dir) {
         tracing::warn!(dir = %dir.display(), %e, "failed to remove a forgotten record");
     }
     true
@@ -168,6 +177,8 @@ pub struct RetentionQueue {
     by_end: BTreeMap<End, u64>,
     ends: HashMap<ProcId, End>,
     bytes: u64,
+    /// The part of the bytes that is in stages.
+    staged: HashMap<ProcId, u64>,
 }
 
 impl RetentionQueue {
@@ -182,6 +193,15 @@ impl RetentionQueue {
     fn remove(&mut self, id: ProcId) {
         if let Some(bytes) = self.ends.remove(&id).and_then(|end| self.by_end.remove(&end)) {
             self.bytes -= bytes;
+            self.staged.remove(&id);
+        }
+    }
+
+    fn set_staged(&mut self, id: ProcId, staged: u64) {
+        if let Some(bytes) = self.ends.get(&id).and_then(|end| self.by_end.get_mut(end)) {
+            let before = self.staged.insert(id, staged).unwrap_or(0);
+            *bytes = *bytes - before + staged;
+            self.bytes = self.bytes - before + staged;
         }
     }
 
@@ -216,6 +236,13 @@ mod tests {
         finished.insert(end(60, 5), 49);
         assert_eq!(finished.expired(&keep, 60), (vec![id(2), id(3)], Some(80)));
         assert_eq!(finished.expired(&keep, 140), (vec![id(4)], Some(20)));
+        // A stage counts as long as it is there.
+        finished.set_staged(id(5), 7);
+        finished.set_staged(id(5), 7);
+        assert_eq!(finished.bytes, 56);
+        finished.set_staged(id(5), 0);
+        finished.set_staged(id(9), 7);
+        assert_eq!(finished.bytes, 49);
         finished.remove(id(5));
         assert_eq!(finished.expired(&keep, 1000), (vec![], None));
         assert_eq!(finished.bytes, 0);

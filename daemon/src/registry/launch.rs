@@ -13,12 +13,13 @@ use std::path::Path;
 use std::sync::Arc;
 use toold_format::launch::{LaunchBlock, LaunchOptions, StringListBuf};
 use toold_format::step;
+use toold_shim::hooks;
 
 impl Registry {
     /// Hands a recorded process to a shim, and starts its task. `program`: the file to execute, if it is not that of the spec.
     pub(super) async fn launch(
         self: &Arc<Self>,
-        created: Created,
+        mut created: Created,
         program: Option<&str>,
         env: Vec<Vec<u8>>,
         slot: RunningSlot,
@@ -27,8 +28,11 @@ impl Registry {
             // Never weaker than its record.
             return self.fail(&created.proc, Some(&created.record), step::SANDBOX, libc::ENOTSUP).await;
         }
+        if let Err(errno) = give_stage(&mut created).await {
+            return self.fail(&created.proc, Some(&created.record), step::OVERLAY, errno).await;
+        }
         let mut env = env;
-        if let Some(prepared) = &created.confinement {
+        if let Some(prepared) = created.confinement.as_ref().filter(|_| created.proc.spec.sandbox.is_some()) {
             set_tmpdir(&mut env, &prepared.tmpdir, &created.proc);
         }
         let block = encode(&created.proc, program, env, created.oom_file.as_deref(), &self.config);
@@ -68,6 +72,22 @@ fn set_tmpdir(env: &mut Vec<Vec<u8>>, tmpdir: &Path, proc: &Proc) {
         env.retain(|variable| !variable.starts_with(b"TMPDIR="));
         env.push([b"TMPDIR=", tmpdir.as_os_str().as_bytes()].concat());
     }
+}
+
+/// Moves the stage to the directory of its process, and waits until a change below it can be distinguished from one before.
+async fn give_stage(created: &mut Created) -> Result<(), i32> {
+    let fresh = created.confinement.as_mut().and_then(|confinement| confinement.stage.take());
+    let start = match (fresh, &created.proc.spec.stage) {
+        (Some(fresh), Some(_)) => {
+            fresh.give_to(&created.proc.dir).map_err(|e| e.raw_os_error().unwrap_or(libc::EIO))?
+        }
+        (None, None) => return Ok(()),
+        // Never without its stage.
+        (Some(_), None) | (None, Some(_)) => return Err(libc::ENOTSUP),
+    };
+    hooks::at("stage.given");
+    tokio::time::sleep(start.until_distinct()).await;
+    Ok(())
 }
 
 pub(super) fn encode(

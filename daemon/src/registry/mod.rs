@@ -19,11 +19,13 @@ mod scan;
 mod select;
 mod set_aside;
 mod spawn;
+mod stage;
 mod supervise;
 mod table;
 
 pub use adopt::JournalTail;
 pub use inside::Inside;
+pub use name_locks::{NameGuard, NameLocks};
 pub use queues::QueueError;
 pub use restart::RestartCall;
 pub use select::{Selection, Selector};
@@ -114,6 +116,7 @@ pub struct Registry {
     /// Processes whose logs are compared with their checksums in the background.
     unverified: Mutex<Vec<(Weak<Proc>, Writer)>>,
     inside: inside::InsideState,
+    stages: stage::StageQueue,
 }
 
 impl Registry {
@@ -156,6 +159,7 @@ impl Registry {
             set_aside: Mutex::default(),
             unverified: Mutex::default(),
             inside: inside::InsideState::default(),
+            stages: stage::StageQueue::default(),
         });
         registry.load_queues(&stored_queues);
         if let Ok(mut stored) = registry.stored_queues.lock() {

@@ -145,6 +145,7 @@ impl Registry {
         let prepared = walls.prepare(&plan, Vec::new).await.map_err(|e| match e {
             Unavailable::NotEnforced(missing) => missing.first().map_or_else(String::new, |first| first.why.clone()),
             Unavailable::Failed(e) => e.to_string(),
+            Unavailable::NoStage(why) => why,
         })?;
         let (enforced, by) = (prepared.enforced.clone(), prepared.by.clone());
         self.run_unlisted(&targets, prepared).await?;

@@ -8,6 +8,7 @@ use crate::proc::state::{LostCause, Phase, State, Update};
 use crate::proc::{lost, tree};
 use crate::store::record::{self, Facts, LockOwner, Record, Spec};
 use crate::store::requests::{self, Requests};
+use crate::store::stage::StageDir;
 use crate::store::writes;
 use crate::sys;
 use std::io;
@@ -157,6 +158,13 @@ fn read(dir: &Path, has_events: bool, checks: &StartChecks) -> io::Result<Scanne
     if lock == LockOwner::Daemon && facts.damaged.any() {
         // Before a slot is written again. Without the note only later daemons do not know of it.
         let _ = record.note_damage(facts.damaged.or(facts.repaired));
+    }
+    if let Some(stage) = &spec.stage {
+        match StageDir::of(dir).end() {
+            Ok(end) => end.into_iter().for_each(|end| stage.end.set(end)),
+            Err(e) if sys::is_transient(&e) => return Err(e),
+            Err(e) => damage.push(format!("stage/end: {e}")),
+        }
     }
     let state = match lock {
         LockOwner::Daemon if waits => {

@@ -352,6 +352,7 @@ impl Registry {
         proc.publish_final(state);
         self.queue_flush(&proc.dir);
         self.queue_retention(proc, 0, retention_ms());
+        self.queue_ended_stage(proc);
         self.sink.ends.ended.notify_one();
         Err(SpawnError::Failed(proc.clone()))
     }
@@ -375,6 +376,7 @@ impl Registry {
             // The wall clock may have jumped since the end, but this daemon knows for how long it has had the process.
             let age = wall_ms().saturating_sub(proc.published_state().ended_ms().unwrap_or(0));
             registry.queue_retention(&proc, age.min(boot_ms().saturating_sub(began_ms)), retention_ms());
+            registry.queue_ended_stage(&proc);
         });
     }
 }

@@ -8,6 +8,7 @@ use crate::patch::Patches;
 use crate::policy::Judge;
 use crate::proc::Proc;
 use crate::registry::Registry;
+use crate::stage::Stages;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -31,6 +32,7 @@ pub struct Daemon {
     pub consumers: Arc<Consumers>,
     pub files: Files,
     pub patches: Arc<Patches>,
+    pub stages: Arc<Stages>,
     pub paths: Paths,
     pub started_ms: u64,
     pub started: Instant,

@@ -31,6 +31,7 @@ mod screen;
 mod session;
 mod shutdown;
 mod signal;
+mod stage;
 mod text_form;
 mod wait;
 pub mod wire;
@@ -66,6 +67,15 @@ pub fn module(daemon: Arc<Daemon>) -> RpcModule<Daemon> {
     register_like::<api::Inspect, _, _, _, _>(&mut m, &daemon, inspect::inspect);
     register::<api::Forget, _, _, _>(&mut m, &daemon, |call, daemon, peer| {
         call_on_disk(forget::forget(call, daemon, peer))
+    });
+    register::<api::StageDiff, _, _, _>(&mut m, &daemon, |call, daemon, peer| {
+        call_on_disk(stage::diff(call, daemon, peer))
+    });
+    register::<api::StageCommit, _, _, _>(&mut m, &daemon, |call, daemon, peer| {
+        call_on_disk(stage::commit(call, daemon, peer))
+    });
+    register::<api::StageDiscard, _, _, _>(&mut m, &daemon, |call, daemon, peer| {
+        call_on_disk(stage::discard(call, daemon, peer))
     });
     register::<api::SessionActive, _, _, _>(&mut m, &daemon, session::active);
     register::<api::SessionEnd, _, _, _>(&mut m, &daemon, session::end);

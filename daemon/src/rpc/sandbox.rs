@@ -33,6 +33,12 @@ impl From<SandboxError> for RpcError {
                 let message = format!("the sandbox could not be made: {error}; nothing was started");
                 RpcError::new(ErrorKind::Unavailable, message).with("step", toold_format::step::name(error.step))
             }
+            SandboxError::NoStage(why) => {
+                RpcError::new(ErrorKind::Unavailable, format!("{why}; nothing was started")).with("reason", "stage")
+            }
+            SandboxError::NothingToStage => {
+                RpcError::param("stage", "the profile lets the process write nowhere, so there is nothing to stage")
+            }
         }
     }
 }

@@ -8,6 +8,7 @@ mod protect;
 pub mod resolve;
 mod ruleset;
 pub mod session_tmp;
+pub mod staged;
 pub mod wall;
 
 use namespaces::MakeError;
@@ -25,6 +26,10 @@ pub enum SandboxError {
     Unavailable(Vec<NotEnforced>),
     /// A path is not the one that was judged, or could not be mounted.
     Failed(MakeError),
+    /// It cannot be staged here. A whole sentence.
+    NoStage(String),
+    /// It writes nothing that could be staged.
+    NothingToStage,
 }
 
 impl From<Unavailable> for SandboxError {
@@ -32,6 +37,7 @@ impl From<Unavailable> for SandboxError {
         match error {
             Unavailable::NotEnforced(missing) => SandboxError::Unavailable(missing),
             Unavailable::Failed(error) => SandboxError::Failed(error),
+            Unavailable::NoStage(why) => SandboxError::NoStage(format!("a stage needs namespaces: {why}")),
         }
     }
 }

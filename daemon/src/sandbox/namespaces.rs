@@ -44,7 +44,7 @@ impl MakeError {
     pub fn is_of_machine(&self) -> bool {
         let refused = [libc::EPERM, libc::EACCES, libc::EINVAL, libc::ENOSYS, libc::ENOSPC, libc::EUSERS, libc::ENODEV];
         match self.step {
-            step::PATH_IDENTITY => false,
+            step::PATH_IDENTITY | step::OVERLAY => false,
             step::MOUNTS => refused.contains(&self.errno),
             // The others concern no path.
             _ => true,
@@ -73,6 +73,8 @@ pub struct MountNamespaces {
     pub mount: Arc<OwnedFd>,
     /// Its `/dev`.
     pub dev: OwnedFd,
+    /// The overlays of a stage, in the order of their steps.
+    pub overlays: Vec<OwnedFd>,
 }
 
 /// Makes the user and network namespaces of a session.
@@ -97,7 +99,8 @@ pub async fn make_mounts(
     let outer = vec![session.user.clone()];
     let mut made = make(launcher, NamespaceKind::Mount, IdMaps::inner(), mounts, outer).await?;
     let (user, mount, dev) = (next_fd(&mut made)?, next_fd(&mut made)?, next_fd(&mut made)?);
-    Ok(MountNamespaces { user: Arc::new(user), mount: Arc::new(mount), dev })
+    let overlays = std::iter::from_fn(|| made.take_next()).collect();
+    Ok(MountNamespaces { user: Arc::new(user), mount: Arc::new(mount), dev, overlays })
 }
 
 fn next_fd(made: &mut ReceivedFds) -> Result<OwnedFd, MakeError> {

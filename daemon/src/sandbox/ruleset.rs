@@ -4,6 +4,7 @@ use super::plan::Plan;
 use rustix::fs::{Mode, OFlags};
 use std::io;
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use toold_shim::sandbox::landlock::{self, right};
 
 /// The first version that can be used: the one before refuses every rename to another directory.
@@ -39,8 +40,14 @@ fn handled(version: u32) -> u64 {
 }
 
 /// Makes the ruleset. `dev`: the `/dev` of a mount namespace; without it the job has the host's. `scope_sockets`: abstract
-/// sockets are not in a network namespace.
-pub fn build(plan: &Plan, version: u32, dev: Option<&OwnedFd>, scope_sockets: bool) -> io::Result<OwnedFd> {
+/// sockets are not in a network namespace. `overlays`: those on roots, whose files are others than the ones below.
+pub fn build(
+    plan: &Plan,
+    version: u32,
+    dev: Option<&OwnedFd>,
+    overlays: &[(PathBuf, &OwnedFd)],
+    scope_sockets: bool,
+) -> io::Result<OwnedFd> {
     let handled = handled(version);
     let sockets = if scope_sockets { landlock::SCOPE_ABSTRACT_SOCKETS } else { 0 };
     let scoped = if version >= SCOPE_VERSION { landlock::SCOPE_SIGNALS | sockets } else { 0 };
@@ -48,7 +55,8 @@ pub fn build(plan: &Plan, version: u32, dev: Option<&OwnedFd>, scope_sockets: bo
     let inside = handled & !(right::MAKE_CHAR | right::MAKE_BLOCK);
     for root in plan.roots.iter().chain([&plan.tmp]) {
         let rights = if root.is_dir { inside } else { inside & right::OF_FILES };
-        landlock::allow(&ruleset, &root.fd, rights)?;
+        let overlay = overlays.iter().find(|(path, _)| *path == root.path).map(|(_, overlay)| *overlay);
+        landlock::allow(&ruleset, overlay.unwrap_or(&root.fd), rights)?;
     }
     match dev {
         Some(dev) => landlock::allow(&ruleset, dev, inside)?,

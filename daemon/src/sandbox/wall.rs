@@ -3,8 +3,10 @@
 use super::namespaces::{self, MakeError, MountNamespaces, SessionNamespaces};
 use super::plan::{Measure, Network, Plan};
 use super::ruleset;
+use super::staged::{self, Overlay};
 use crate::backend::Launcher;
 use crate::config::policy::Mechanism;
+use crate::store::stage::FreshStage;
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
@@ -39,6 +41,8 @@ pub struct Prepared {
     pub tmpdir: PathBuf,
     /// Held while the program runs.
     pub lease: Lease,
+    /// The stage on which it runs. Its directory moves to that of the process.
+    pub stage: Option<FreshStage>,
 }
 
 /// The reason why a job cannot be confined by its plan.
@@ -48,25 +52,28 @@ pub enum Unavailable {
     NotEnforced(Vec<NotEnforced>),
     /// Something of the plan is not as it was judged, or could not be mounted.
     Failed(MakeError),
+    /// A stage needs namespaces, and this is the reason why there are none.
+    NoStage(String),
 }
 
 /// Prepares confinements.
 pub struct Walls {
-    launcher: Arc<Launcher>,
+    pub(super) launcher: Arc<Launcher>,
     mechanism: Mechanism,
     /// 0: not used.
     landlock: u32,
     cache: Arc<Mutex<Cache>>,
     /// Held while a wall is made, so that two jobs of one session get the same network.
-    making: tokio::sync::Mutex<()>,
+    pub(super) making: tokio::sync::Mutex<()>,
     /// The reason why this machine gives no namespaces, and when it was seen.
     refused: Mutex<Option<(Instant, String)>>,
 }
 
 /// The namespaces and rules that confine the jobs of a plan.
-struct Wall {
-    session: Option<Arc<SessionNamespaces>>,
-    mounts: Option<MountNamespaces>,
+#[derive(Default)]
+pub(super) struct Wall {
+    pub session: Option<Arc<SessionNamespaces>>,
+    pub mounts: Option<MountNamespaces>,
     ruleset: Option<Arc<OwnedFd>>,
     /// Paths that are masked.
     masked: StringListBuf,
@@ -75,7 +82,7 @@ struct Wall {
 }
 
 #[derive(Clone, PartialEq, Eq, Hash)]
-struct WallKey {
+pub(super) struct WallKey {
     session: Option<String>,
     network: Network,
     mounts: MountListBuf,
@@ -136,7 +143,7 @@ impl Walls {
         let lease = match self.find(&key) {
             Some(lease) => lease,
             None => {
-                let wall = self.make(plan, living).await?;
+                let wall = self.make(plan, &[], living).await?;
                 self.insert(key, wall)
             }
         };
@@ -171,11 +178,16 @@ impl Walls {
         Lease { wall, key, cache: Arc::downgrade(&self.cache) }
     }
 
-    async fn make(&self, plan: &Plan, living: impl FnOnce() -> Vec<i32>) -> Result<Wall, Unavailable> {
+    pub(super) async fn make(
+        &self,
+        plan: &Plan,
+        overlays: &[Overlay],
+        living: impl FnOnce() -> Vec<i32>,
+    ) -> Result<Wall, Unavailable> {
         let masks = namespaces::masks(plan);
         let made = match self.namespaces_refused() {
             Some(why) => Err(why),
-            None => match self.make_namespaces(plan, &masks, living).await {
+            None => match self.make_namespaces(plan, &masks, overlays, living).await {
                 Ok(made) => Ok(made),
                 Err(e) if e.is_of_machine() => {
                     let why = format!("this machine gives no namespaces: {e}");
@@ -186,6 +198,9 @@ impl Walls {
                 Err(e) => return Err(Unavailable::Failed(e)),
             },
         };
+        if let (Err(why), false) = (&made, overlays.is_empty()) {
+            return Err(Unavailable::NoStage(why.clone()));
+        }
         let (session, mounts, refused) = match made {
             Ok((session, mounts)) => (Some(session), Some(mounts), None),
             Err(why) if self.landlock == 0 => {
@@ -197,9 +212,11 @@ impl Walls {
         };
         let has_net = session.as_ref().is_some_and(|session| session.net.is_some());
         let dev = mounts.as_ref().map(|mounts| &mounts.dev);
+        let made_overlays = mounts.iter().flat_map(|mounts| &mounts.overlays);
+        let on_roots: Vec<_> = overlays.iter().map(|overlay| overlay.path.clone()).zip(made_overlays).collect();
         let ruleset = match self.landlock {
             0 => None,
-            version => Some(Arc::new(ruleset::build(plan, version, dev, !has_net).map_err(|e| {
+            version => Some(Arc::new(ruleset::build(plan, version, dev, &on_roots, !has_net).map_err(|e| {
                 Unavailable::Failed(MakeError { step: step::LANDLOCK, errno: e.raw_os_error().unwrap_or(libc::EIO) })
             })?)),
         };
@@ -222,6 +239,7 @@ impl Walls {
         &self,
         plan: &Plan,
         masks: &[namespaces::Mask],
+        overlays: &[Overlay],
         living: impl FnOnce() -> Vec<i32>,
     ) -> Result<(Arc<SessionNamespaces>, MountNamespaces), MakeError> {
         let key = (plan.session.clone(), plan.network);
@@ -230,13 +248,14 @@ impl Walls {
             Some(session) => session,
             None => Arc::new(namespaces::make_session(&self.launcher, plan.network).await?),
         };
-        let steps = namespaces::with_masks(plan, masks);
+        lock(&self.cache).sessions.insert(key, Arc::downgrade(&session));
+        let steps = staged::with_overlays(namespaces::with_masks(plan, masks), overlays);
         let mounts = namespaces::make_mounts(&self.launcher, &session, &steps).await?;
         Ok((session, mounts))
     }
 
     /// Builds the launch of one job, if the wall has all that its plan requires.
-    fn admit(&self, plan: &Plan, lease: Lease) -> Result<Prepared, Unavailable> {
+    pub(super) fn admit(&self, plan: &Plan, lease: Lease) -> Result<Prepared, Unavailable> {
         let wall = &lease.wall;
         let (enforced, not_enforced) = self.measures(plan, wall);
         let missing: Vec<_> = not_enforced.iter().filter(|not| plan.require.contains(&not.what)).cloned().collect();
@@ -267,6 +286,7 @@ impl Walls {
             mount: wall.mounts.as_ref().map(|mounts| mounts.mount.clone()),
         };
         let fds = fds.into_array();
+        let is_staged = wall.mounts.as_ref().is_some_and(|mounts| !mounts.overlays.is_empty());
         let mut writable = StringListBuf::default();
         if wall.mounts.is_none() {
             let places = plan.roots.iter().chain([&plan.tmp]).map(|judged| judged.path.as_os_str().as_bytes());
@@ -275,15 +295,17 @@ impl Walls {
         let block = SandboxBlock {
             fds: SandboxFds::from_array(fds.each_ref().map(Option::is_some)),
             observe_writes: plan.observe,
+            joins_only: false,
             network,
-            cwd: FileId { dev: plan.cwd.dev, ino: plan.cwd.ino },
+            // An overlay has other numbers than the directory below, which was compared when it was mounted.
+            cwd: if is_staged { FileId::default() } else { FileId { dev: plan.cwd.dev, ino: plan.cwd.ino } },
             writable: writable.as_list(),
             masked: wall.masked.as_list(),
         };
         let block = block.encode();
         let fds = fds.into_iter().flatten().collect();
         let tmpdir = if wall.mounts.is_some() { PathBuf::from(PRIVATE_TMP) } else { plan.tmp.path.clone() };
-        Ok(Prepared { block, fds, enforced, not_enforced, by, tmpdir, lease })
+        Ok(Prepared { block, fds, enforced, not_enforced, by, tmpdir, lease, stage: None })
     }
 
     /// Lists what a wall enforces of a plan, and what it does not.
@@ -330,6 +352,15 @@ fn wanted(plan: &Plan) -> impl Iterator<Item = Measure> {
         Measure::Loopback => network == Network::Loopback,
         _ => true,
     })
+}
+
+impl Lease {
+    /// Makes the use of a wall that no other job has.
+    pub(super) fn alone(wall: Wall) -> Lease {
+        let (session, network, mounts) = (None, Network::Off, MountListBuf::default());
+        let key = WallKey { session, network, mounts, hide: Vec::new(), unix_sockets: Vec::new() };
+        Lease { wall: Arc::new(wall), key, cache: Weak::new() }
+    }
 }
 
 impl Drop for Lease {

@@ -108,6 +108,7 @@ pub fn build(call: &ExecParams, config: &Config, pass: &[String]) -> Result<Spaw
         sandbox: None,
         policy: None,
         patch: None,
+        stage: call.stage.then(Box::default),
         limits: BTreeMap::new(),
         require_limits: call.require_limits,
         cgroups: Vec::new(),

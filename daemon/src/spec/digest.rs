@@ -26,6 +26,8 @@ struct Parts<'a> {
     name: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     sandbox: Option<&'a SandboxSetting>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    stage: bool,
 }
 
 /// Returns the digest of a call with a `request_id`.
@@ -44,6 +46,7 @@ pub fn digest(call: &ExecParams) -> Option<RequestDigest> {
         backend: call.backend.as_deref().unwrap_or("local"),
         name: call.name.as_deref(),
         sandbox: call.sandbox.as_ref(),
+        stage: call.stage,
     };
     let json = serde_json::to_vec(&parts).ok()?;
     Some(NonZeroU64::new(fnv1a(&json)).unwrap_or(NonZeroU64::MIN))

@@ -7,6 +7,7 @@ use super::pending::PendingSpec;
 use super::policy::PolicySpec;
 use super::restart::RestartSpec;
 use super::sandbox::SandboxSpec;
+use super::stage::StageSpec;
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -99,6 +100,9 @@ pub struct Spec {
     /// The result of the patch that it applied. None: it applied none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub patch: Option<Box<PatchResult>>,
+    /// The overlays on which it runs. None: it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stage: Option<Box<StageSpec>>,
     pub limits: BTreeMap<String, LimitReport>,
     /// It does not run without them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -26,20 +26,16 @@ macro_rules! events {
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
         #[serde(rename_all = "snake_case")]
         pub enum EventType { $($(#[doc = $doc])+ $name,)* }
-
         impl EventType {
             pub const ALL: &[EventType] = &[$(EventType::$name),*];
-
             /// Returns the name on the wire.
             pub fn name(self) -> &'static str {
                 match self { $(EventType::$name => $wire,)* }
             }
-
             /// Returns the number on disk.
             pub fn code(self) -> u16 {
                 match self { $(EventType::$name => $code,)* }
             }
-
             /// Returns the type with this number on disk.
             pub fn from_code(code: u16) -> Option<EventType> {
                 match code {
@@ -49,7 +45,6 @@ macro_rules! events {
                 }
             }
         }
-
         $($(#[doc = $doc])+
         #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
         pub struct $name { $($(#[$field])* pub $f: $t,)* }
@@ -257,6 +252,21 @@ events! {
             signal: Option<String>,
             /// The reason, for a person.
             message: String,
+        }
+        /// Nothing of a staged process is left: its changes wait for `stage.commit` or `stage.discard`.
+        StageReady = 21, "stage_ready", r#"{"name":"web","roots":["/home/me/project"],"files":3,"bytes":8192}"# {
+            /// The process's name.
+            name: Option<String>,
+            /// Directories on which it saw an overlay.
+            roots: Vec<String>,
+            /// Number of changes. Null if they cannot be read now.
+            files: Option<u64>,
+            /// Bytes of the changed files on the disk. Null if they cannot be read now.
+            bytes: Option<u64>,
+            /// The reason why the changes cannot be read, for a person.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            #[schemars(with = "String")]
+            message: Option<String>,
         }
         /// A process inside a job made a call that it must not make: any call from inside a sandbox, a decision from inside any job.
         InsideRefused = 25, "inside_refused", r#"{"name":"web","pid":4711,"program":"toolctl","sandboxed":true,"what":"connect"}"# {

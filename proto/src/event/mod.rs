@@ -11,7 +11,7 @@ mod schema;
 pub use list::{
     ApprovalDecided, ApprovalRequested, Closed, Completion, Denial, Denied, EVENTS, EventBody, EventType, Exited,
     GrantAdded, GrantRevoked, Heartbeat, InsideRefused, Lagged, NeedsInput, Output, PatchApplied, PatchReverted,
-    PolicyLoaded, ProtectedCreated, RestartGaveUp, SandboxGap, Started, WatchDisabled, WatchMatch,
+    PolicyLoaded, ProtectedCreated, RestartGaveUp, SandboxGap, StageReady, Started, WatchDisabled, WatchMatch,
     WatchOverflowReleased, WatchOverflowTripped,
 };
 pub use schema::{COMMON_FIELDS, Event, Notification};

@@ -65,6 +65,7 @@ mod screen_programs;
 mod session;
 mod signal;
 mod slow_pattern;
+mod stage;
 mod tail;
 mod wait;
 pub mod watch;

@@ -105,6 +105,9 @@ pub struct Options {
     idle: Option<u64>,
     #[command(flatten)]
     sandbox: sandbox::SandboxOptions,
+    /// Run it on an overlay: nothing changes until `toolctl stage commit`
+    #[arg(long)]
+    stage: bool,
     /// Ask a person to run it under this wider profile
     #[arg(long, value_name = "PROFILE", requires = "reason")]
     escalate: Option<String>,
@@ -190,6 +193,7 @@ pub fn params(what: Program, options: Options, pty: PtyDefault) -> Result<params
         sandbox: options.sandbox.param()?,
         escalate: options.escalate.zip(options.reason).map(|(to, reason)| params::Escalate { to, reason }),
         approval_timeout_ms: options.approval_timeout,
+        stage: options.stage,
         request_id: Some(options.request_id.unwrap_or_else(random_id)),
         ..Default::default()
     })
@@ -229,7 +233,7 @@ mod tests {
         let line = "exec --cwd /tmp --env A=1 --env B=2=3 --env-mode replace --shell sh --login --merge --pty=24x80 --timeout 30s \
             --yield 2s --name n --task-id t --session-key s --label k=v --notify --heartbeat 2m --if-running return \
             --consumer me --watch w --ready-match up --ready-timeout 5s --memory 512M --cpu 150% --pids 9 \
-            --output-max 10M --require-limits --idle 5m --sandbox ci --net loopback --root /srv --escalate full --reason why --approval-timeout 2m --queue q --after x --after y --after-any --request-id r -c";
+            --output-max 10M --require-limits --idle 5m --sandbox ci --net loopback --root /srv --escalate full --reason why --approval-timeout 2m --stage --queue q --after x --after y --after-any --request-id r -c";
         let args: Vec<&str> = line.split_whitespace().chain(["echo hi"]).collect();
         assert_eq!(test_run(&fake, &args), (0, "proc_0123456789ab\n".into(), String::new()));
         let expected = json!({
@@ -239,7 +243,7 @@ mod tests {
             "heartbeat_ms": 120000, "if_running": "return", "consumer": "me", "watch": ["w"], "ready": {"match": "up"},
             "ready_timeout_ms": 5000, "require_limits": true, "queue": "q", "after": ["x", "y"],
             "after_ok": false, "sandbox": {"profile": "ci", "network": "loopback", "roots": ["/srv"]},
-            "escalate": {"to": "full", "reason": "why"}, "approval_timeout_ms": 120000,
+            "escalate": {"to": "full", "reason": "why"}, "approval_timeout_ms": 120000, "stage": true,
             "limits": {"memory_bytes": 536870912, "cpu_percent": 150, "pids": 9, "output_bytes": 10485760, "idle_ms": 300000}
         });
         let created = json!({"consumer": "me", "limit": 1, "from": "now"});

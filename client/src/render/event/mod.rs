@@ -3,7 +3,7 @@
 use super::table::MAX_COLUMN_WIDTH;
 use super::text::{columns, count, cut, escape_control, first_line, last_line, pad, size};
 use super::time::elapsed;
-use super::{Style, Tint, approval, sandbox, status};
+use super::{Style, Tint, approval, sandbox, stage, status};
 use crate::error_text;
 use serde_json::{Map, Value};
 use toold_proto::approval::ApprovalState;
@@ -84,7 +84,10 @@ fn tint(body: &EventBody) -> Tint {
         | EventBody::SandboxGap(_)
         | EventBody::Lagged(_) => Tint::Bad,
         EventBody::PolicyLoaded(event) if !event.ok => Tint::Bad,
-        EventBody::WatchMatch(_) | EventBody::NeedsInput(_) | EventBody::ApprovalRequested(_) => Tint::Heading,
+        EventBody::WatchMatch(_)
+        | EventBody::NeedsInput(_)
+        | EventBody::ApprovalRequested(_)
+        | EventBody::StageReady(_) => Tint::Heading,
         EventBody::ApprovalDecided(ApprovalDecided { state, .. }) => {
             if *state == ApprovalState::Approved {
                 Tint::Good
@@ -153,6 +156,7 @@ fn summary(body: &EventBody) -> String {
         }
         EventBody::ProtectedCreated(event) => event.path.clone(),
         EventBody::SandboxGap(event) => event.message.clone(),
+        EventBody::StageReady(event) => stage::ready(event),
         EventBody::Output(event) => {
             format!("{}: {}", stream(event.stream), event.data.trim_end_matches(['\n', '\r']))
         }

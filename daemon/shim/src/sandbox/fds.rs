@@ -10,7 +10,7 @@ use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 
 /// The largest number of descriptors beside one frame.
-pub const MAX_FDS: usize = 8;
+pub const MAX_FDS: usize = 32;
 
 /// Descriptors that came with a frame, in their order.
 #[derive(Default)]

@@ -7,11 +7,14 @@ use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use std::ffi::{CStr, c_int, c_uint};
+use std::io::Write;
 use toold_format::sandbox::{FileId, MountList, MountStep};
 use toold_format::step;
 
 /// The largest number of trees that are taken before everything becomes read-only.
 const MAX_TREES: usize = 256;
+/// The largest number of overlays: each has a descriptor beside the answer.
+pub const MAX_OVERLAYS: usize = 24;
 /// The longest name of a directory that is made.
 const MAX_NAME_LEN: usize = 255;
 
@@ -40,8 +43,8 @@ struct Trees {
     put: usize,
 }
 
-/// Runs the steps in this mount namespace. `pts`: a file system of terminals of its own.
-pub fn build(steps: &MountList<'_>, pts: Option<OwnedFd>) -> Step<()> {
+/// Runs the steps in this mount namespace. `pts`: a file system of terminals of its own. Returns the overlays.
+pub fn build(steps: &MountList<'_>, pts: Option<OwnedFd>) -> Step<[Option<OwnedFd>; MAX_OVERLAYS]> {
     let mounts = at(step::MOUNTS);
     // Mounts that the host makes later are writable, and are not to appear here.
     set_attr(CWD, c"/", AT_RECURSIVE, 0, libc::MS_PRIVATE).map_err(&mounts)?;
@@ -49,6 +52,7 @@ pub fn build(steps: &MountList<'_>, pts: Option<OwnedFd>) -> Step<()> {
     let mut devices = [const { None }; DEVICES.len()];
     let mut empty = EmptyFile::None;
     let mut pts = pts;
+    let (mut layers, mut overlays, mut made) = ([None, None], [const { None }; MAX_OVERLAYS], 0);
     for step in steps.iter() {
         let Some((step, id, path)) = step else { return Err(StepFailed(step::MOUNTS, Errno::INVAL)) };
         match step {
@@ -74,9 +78,25 @@ pub fn build(steps: &MountList<'_>, pts: Option<OwnedFd>) -> Step<()> {
             MountStep::MaskFile => mask_file(path, &mut empty)?,
             MountStep::Seal => seal(path)?,
             MountStep::Dev => put_dev(&mut devices, pts.take())?,
+            MountStep::Layer => {
+                let layer = open(path).map_err(at(step::OVERLAY))?;
+                layers = [layers[1].take(), Some(layer)];
+            }
+            MountStep::TakeOverlay => {
+                let [Some(upper), Some(work)] = [layers[0].take(), layers[1].take()] else {
+                    return Err(StepFailed(step::OVERLAY, Errno::INVAL));
+                };
+                let overlay = new_overlay(path, id, &upper, &work)?;
+                let place = overlays.get_mut(made).ok_or(StepFailed(step::OVERLAY, Errno::TOOBIG))?;
+                // A second descriptor of the same mount: the first one goes where the overlay is put.
+                let second = rustix::io::fcntl_dupfd_cloexec(&overlay, 0).map_err(at(step::OVERLAY))?;
+                *place = Some(second);
+                made += 1;
+                trees.push(overlay)?;
+            }
         }
     }
-    Ok(())
+    Ok(overlays)
 }
 
 impl Trees {
@@ -185,6 +205,7 @@ fn seal(path: &CStr) -> Step<()> {
 
 // ---- file systems of its own ----
 
+const FSCONFIG_SET_FLAG: c_uint = 0;
 const FSCONFIG_SET_STRING: c_uint = 1;
 const FSCONFIG_CMD_CREATE: c_uint = 6;
 
@@ -197,9 +218,11 @@ fn new_file_system(kind: &CStr, options: &[(&CStr, &CStr)], attributes: u64) -> 
     let context = unsafe { sys::own(context) };
     let fd = context.as_raw_fd();
     for (key, value) in options {
-        let (key, value) = (key.as_ptr(), value.as_ptr());
+        let null = std::ptr::null();
+        let (command, value) =
+            if value.is_empty() { (FSCONFIG_SET_FLAG, null) } else { (FSCONFIG_SET_STRING, value.as_ptr()) };
         // SAFETY: an open descriptor and C strings.
-        check(unsafe { libc::syscall(libc::SYS_fsconfig, fd, FSCONFIG_SET_STRING, key, value, 0) } as c_int)?;
+        check(unsafe { libc::syscall(libc::SYS_fsconfig, fd, command, key.as_ptr(), value, 0) } as c_int)?;
     }
     let null = std::ptr::null::<u8>();
     // SAFETY: the command takes neither key nor value.
@@ -212,6 +235,31 @@ fn new_file_system(kind: &CStr, options: &[(&CStr, &CStr)], attributes: u64) -> 
 
 fn new_tmpfs(mode: &CStr, size: &CStr) -> Result<OwnedFd, Errno> {
     new_file_system(c"tmpfs", &[(c"mode", mode), (c"size", size)], NO_PRIVILEGES)
+}
+
+/// Makes an overlay on a directory that is mounted nowhere yet. The layers are named by their descriptors: what was opened is what
+/// is mounted, and no path has characters that an option cannot have.
+fn new_overlay(path: &CStr, id: FileId, upper: &OwnedFd, work: &OwnedFd) -> Step<OwnedFd> {
+    let lower = open(path).map_err(at(step::PATH_IDENTITY))?;
+    let found = rustix::fs::fstat(&lower).map_err(at(step::PATH_IDENTITY))?;
+    if id != (FileId { dev: found.st_dev, ino: found.st_ino }) {
+        return Err(StepFailed(step::PATH_IDENTITY, Errno::STALE));
+    }
+    let mut names = [[0u8; 32]; 3];
+    for (name, fd) in names.iter_mut().zip([&lower, upper, work]) {
+        write!(&mut name[..], "/proc/self/fd/{}\0", fd.as_raw_fd())
+            .map_err(|_| StepFailed(step::OVERLAY, Errno::INVAL))?;
+    }
+    let name = |at: usize| CStr::from_bytes_until_nul(&names[at]).unwrap_or(c"");
+    let options = [
+        (c"source", c"toold"),
+        (c"lowerdir", name(0)),
+        (c"upperdir", name(1)),
+        (c"workdir", name(2)),
+        // Marks that an ordinary user may write.
+        (c"userxattr", c""),
+    ];
+    new_file_system(c"overlay", &options, NO_PRIVILEGES).map_err(at(step::OVERLAY))
 }
 
 /// Makes terminals that are not those of the host: a job could read from and write to the terminals of its user.

@@ -148,10 +148,16 @@ fn build(control: BorrowedFd<'_>, block: &NamespaceBlock<'_>, parent: &OwnedFd) 
         }
         NamespaceKind::Mount => {
             let mnt = open(c"/proc/self/ns/mnt").map_err(at(step::MOUNT_NAMESPACE))?;
-            mounts::build(&block.mounts, pts)?;
+            let overlays = mounts::build(&block.mounts, pts)?;
             let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
             let dev = rustix::fs::open(c"/dev", flags, Mode::empty()).map_err(at(step::MOUNTS))?;
-            send(control, &FromShim::Namespaces, &[user.as_fd(), mnt.as_fd(), dev.as_fd()]);
+            let mut all = [user.as_fd(); 3 + mounts::MAX_OVERLAYS];
+            let mut count = 0;
+            for fd in [&user, &mnt, &dev].into_iter().chain(overlays.iter().flatten()) {
+                all[count] = fd.as_fd();
+                count += 1;
+            }
+            send(control, &FromShim::Namespaces, &all[..count]);
         }
     }
     Ok(())

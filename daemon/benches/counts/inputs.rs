@@ -7,10 +7,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::watch;
+use toold_daemon::approvals::Approvals;
 use toold_daemon::backend::{ExecShim, Launcher};
+use toold_daemon::changes::Changes;
 use toold_daemon::config::{Config, ShimMode};
 use toold_daemon::events::{Consumers, Journal, JournalLimits};
 use toold_daemon::log::{LineQuery, Log};
+use toold_daemon::patch::Patches;
+use toold_daemon::policy::Judge;
 use toold_daemon::proc::event_sink::EventSink;
 use toold_daemon::proc::search_pool::SearchPool;
 use toold_daemon::proc::watch_gate::WatchGate;
@@ -165,10 +169,19 @@ fn wire() -> Arc<Wire> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let none = JournalTail { states: Default::default(), last: 0 };
     assert_eq!(runtime.block_on(registry.adopt(none)).expect("the process is known"), 1);
+    let here = Path::new(".");
+    let (judge, _) = Judge::open(None, here, journal.clone());
+    let judge = Arc::new(judge);
+    let approvals = runtime.block_on(Approvals::open(registry.clone(), judge.clone(), here, 0)).expect("no approvals");
+    let (changes, _, _) = Changes::open("changes".into(), registry.config.patch.keep_ms).expect("no changes");
+    let patches = Arc::new(Patches::new(changes, journal.clone(), &registry.config));
     let (stop, _) = watch::channel(false);
     let paths = Paths { socket: "socket".into(), state_dir: ".".into(), config: None };
     let daemon = Daemon {
         registry,
+        approvals,
+        judge,
+        patches,
         journal,
         consumers: Arc::new(consumers),
         files: Default::default(),

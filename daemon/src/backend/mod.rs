@@ -222,26 +222,26 @@ fn pair() -> io::Result<(net::UnixStream, OwnedFd)> {
 pub struct LaunchFrame {
     bytes: Vec<u8>,
     /// Almost always none.
-    fds: Option<Box<Vec<Arc<OwnedFd>>>>,
+    fds: Vec<Arc<OwnedFd>>,
 }
 
 impl LaunchFrame {
     /// Builds the frame that carries a launch block.
     pub fn launch(block: &[u8]) -> LaunchFrame {
-        LaunchFrame::new(&ToShim::Launch { block }, block.len(), None)
+        LaunchFrame::new(&ToShim::Launch { block }, block.len(), Vec::new())
     }
 
     /// Builds the frame that carries a launch block and its confinement.
     pub fn launch_sandboxed(sandbox: &[u8], block: &[u8], fds: Vec<Arc<OwnedFd>>) -> LaunchFrame {
-        LaunchFrame::new(&ToShim::LaunchSandboxed { sandbox, block }, sandbox.len() + block.len(), Some(Box::new(fds)))
+        LaunchFrame::new(&ToShim::LaunchSandboxed { sandbox, block }, sandbox.len() + block.len(), fds)
     }
 
     /// Builds the frame that asks for namespaces.
     pub fn make_namespaces(block: &[u8], fds: Vec<Arc<OwnedFd>>) -> LaunchFrame {
-        LaunchFrame::new(&ToShim::MakeNamespaces { block }, block.len(), Some(Box::new(fds)))
+        LaunchFrame::new(&ToShim::MakeNamespaces { block }, block.len(), fds)
     }
 
-    fn new(frame: &ToShim<'_>, len: usize, fds: Option<Box<Vec<Arc<OwnedFd>>>>) -> LaunchFrame {
+    fn new(frame: &ToShim<'_>, len: usize, fds: Vec<Arc<OwnedFd>>) -> LaunchFrame {
         let mut bytes = Vec::with_capacity(len + 16);
         frame.put(&mut bytes);
         LaunchFrame { bytes, fds }
@@ -250,9 +250,9 @@ impl LaunchFrame {
 
 /// Sends the first part of a frame, with its descriptors, before the shim reads. Returns its length.
 fn send_first(mut ours: &net::UnixStream, frame: &LaunchFrame) -> usize {
-    let sent = match &frame.fds {
-        None => ours.write(&frame.bytes),
-        Some(fds) => {
+    let sent = match &frame.fds[..] {
+        [] => ours.write(&frame.bytes),
+        fds => {
             let fds: Vec<_> = fds.iter().map(|fd| fd.as_fd()).collect();
             toold_shim::sandbox::fds::send(ours.as_fd(), &frame.bytes, &fds).map_err(io::Error::from)
         }

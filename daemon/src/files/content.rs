@@ -44,7 +44,7 @@ pub fn decode_utf16(bytes: &[u8], charset: Charset) -> (String, bool) {
         Charset::Utf16Be => u16::from_be_bytes([pair[0], pair[1]]),
         Charset::Utf16Le | Charset::Utf8 => u16::from_le_bytes([pair[0], pair[1]]),
     };
-    let mut lossy = bytes.len() % 2 != 0;
+    let mut lossy = !bytes.len().is_multiple_of(2);
     let text = char::decode_utf16(bytes.chunks_exact(2).map(unit))
         .map(|c| {
             c.unwrap_or_else(|_| {
@@ -87,12 +87,10 @@ impl LineEnds {
     pub fn update(&mut self, bytes: &[u8]) {
         let Some(&last) = bytes.last() else { return };
         let mut from = 0;
-        if std::mem::take(&mut self.after_cr) {
-            if bytes[0] == b'\n' {
-                self.cr -= 1;
-                self.crlf += 1;
-                from = 1;
-            }
+        if std::mem::take(&mut self.after_cr) && bytes[0] == b'\n' {
+            self.cr -= 1;
+            self.crlf += 1;
+            from = 1;
         }
         for at in memchr::memchr2_iter(b'\n', b'\r', bytes) {
             if at < from {

@@ -210,7 +210,7 @@ fn entry(dir: &OwnedFd, name: &OsStr, path: PathBuf, kind: FileType, stat: &Stat
         .flatten()
         .map(|target| target.to_string_lossy().into_owned());
     let seconds = u64::try_from(stat.st_mtime).ok();
-    let modified = seconds.map(|seconds| seconds * 1000 + stat.st_mtime_nsec as u64 / 1_000_000);
+    let modified = seconds.map(|seconds| seconds * 1000 + u64::from(stat.st_mtime_nsec as u32) / 1_000_000);
     Entry {
         path: path.to_string_lossy().into_owned(),
         name: name.to_string_lossy().into_owned(),

@@ -71,7 +71,7 @@ pub struct NewContent<'a> {
 
 /// Refuses a file with several names, unless its link is to be broken.
 pub fn check_links(target: &Resolved, hard_links: HardLinks) -> Result<(), FsError> {
-    let links = target.stat.as_ref().map_or(1, |stat| stat.st_nlink as u64);
+    let links = target.stat.as_ref().map_or(1, |stat| stat.st_nlink);
     if links <= 1 || hard_links == HardLinks::Break {
         return Ok(());
     }

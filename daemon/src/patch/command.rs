@@ -3,6 +3,7 @@
 use super::{ApplyError, Bounds, Patches};
 use crate::registry::Registry;
 use crate::spec::{InvalidParam, SpawnRequest};
+use crate::text::last_char_end;
 use std::path::Path;
 use std::sync::Arc;
 use toold_patch::{Invocation, Recognised, recognise_argv};
@@ -143,6 +144,6 @@ fn cut(mut text: String, max: usize) -> (String, bool) {
     if text.len() <= max {
         return (text, false);
     }
-    text.truncate(text.floor_char_boundary(max));
+    text.truncate(last_char_end(&text, max));
     (text, true)
 }

@@ -3,7 +3,7 @@
 use super::ApplyError;
 use super::bounds::{Bounds, describe};
 use crate::changes::{Action, Attributes, Before, Change, ChangePlace, Content, LastLink, Root, Seen, WalkError};
-use crate::text::{NO_FILE, unified_diff};
+use crate::text::{NO_FILE, last_char_end, unified_diff};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::fs::File;
@@ -337,7 +337,7 @@ impl Verifier {
         }
         self.diff += &text.text;
         if self.diff.len() > MAX_DIFF_BYTES {
-            let end = self.diff.floor_char_boundary(MAX_DIFF_BYTES);
+            let end = last_char_end(&self.diff, MAX_DIFF_BYTES);
             let end = self.diff[..end].rfind('\n').map_or(end, |at| at + 1);
             self.diff.truncate(end);
             self.diff_truncated = true;

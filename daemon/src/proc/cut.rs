@@ -74,7 +74,7 @@ fn cut_patch(patch: &mut PatchResult, max: usize) -> bool {
 fn cut_text(text: &mut String, max: usize) -> bool {
     let is_long = text.len() > max;
     if is_long {
-        let end = (0..=max).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+        let end = crate::text::last_char_end(text, max);
         text.truncate(end);
         text.push(MARK);
     }

@@ -81,7 +81,7 @@ fn a_process_waits_for_its_approval_and_runs_once_it_is_given() {
     let program = procfs_exe(me);
     assert_eq!(approval["requested_by"]["pid"], me, "{approval}");
     assert_eq!(approval["requested_by"]["program"], program, "{approval}");
-    assert_eq!(pending(&d), [approval.clone()]);
+    assert_eq!(pending(&d), std::slice::from_ref(&approval));
     assert_eq!(d.ids(json!({ "status": "pending" })), [id(&process)]);
     let decided = decide(&d, &approval, "approve")["approval"].clone();
     assert_eq!((&decided["state"], &decided["decision"]), (&json!("approved"), &json!("approve")), "{decided}");
@@ -153,7 +153,7 @@ fn the_first_decision_wins_and_a_stale_digest_decides_nothing() {
     let missing = json!({ "id": "appr_000000000000", "digest": "", "decision": "deny" });
     d.refused(-32001, "not_found", "approvals.decide", missing);
     assert_eq!(d.process(&id(&process))["status"], "pending");
-    assert_eq!(pending(&d), [approval.clone()]);
+    assert_eq!(pending(&d), std::slice::from_ref(&approval));
     // Many at once: one decides, and the others get who it was.
     let outcomes: Vec<_> = std::thread::scope(|scope| {
         let calls: Vec<_> = ["approve", "deny", "approve", "deny"]
@@ -331,7 +331,7 @@ fn a_question_survives_the_daemon_with_its_id_and_deadline() {
     let (process, approval) = ask(&d, "echo ran", json!({ "queue": "q", "notify": true }));
     for _ in 0..2 {
         d.restart();
-        assert_eq!(pending(&d), [approval.clone()]);
+        assert_eq!(pending(&d), std::slice::from_ref(&approval));
         let waits = d.process(&id(&process));
         assert_eq!(waits["pending_on"], json!({ "approval": approval["id"], "queue": "q" }), "{waits}");
     }

@@ -186,7 +186,7 @@ impl Questions<'_, '_> {
         }
         let fresh =
             |approval: &&Approval| approval.state == ApprovalState::Pending && !self.seen.contains(&approval.id);
-        while let Some(next) = self.waiting.iter().find(fresh).cloned() {
+        if let Some(next) = self.waiting.iter().find(fresh).cloned() {
             self.seen.insert(next.id);
             self.is_idle = false;
             if self.cx.json {

@@ -166,7 +166,8 @@ mod tests {
 
     #[test]
     fn new_lines_are_moved_as_the_old_ones_were() {
-        let table: [(&str, &[(&'static str, &'static str)], &str); 7] = [
+        type Pairs = &'static [(&'static str, &'static str)];
+        let table: [(&str, Pairs, &str); 7] = [
             ("a\nb", &[("", ""), ("", "  ")], "a\n  b"),
             ("a\n  b", &[("", "    ")], "    a\n      b"),
             ("    a\n        b\n\nc", &[("    ", "\t"), ("        ", "\t\t")], "\ta\n\t\tb\n\nc"),

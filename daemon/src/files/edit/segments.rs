@@ -95,7 +95,8 @@ mod tests {
         assert_eq!(view(text, typography), "a  \tb c--d...");
         let part = |replace: Replace, needle: &str| {
             let at = view(text, replace).find(needle).expect("in the view");
-            let range = locate(text, replace, &[at..at + needle.len()]).pop().expect("in the text");
+            let range =
+                locate(text, replace, std::slice::from_ref(&(at..at + needle.len()))).pop().expect("in the text");
             &text[range]
         };
         assert_eq!(part(blanks, "a b"), "a  \tb");
@@ -110,7 +111,7 @@ mod tests {
         let ranges = locate(text, blanks, &[0..3, 4..7]);
         assert_eq!(ranges, [0..4, 6..10]);
         assert_eq!(
-            locate(text, blanks, &[7..7]),
+            locate(text, blanks, std::slice::from_ref(&(7..7))),
             Vec::<Range<usize>>::new(),
             "an empty range at the end stands for nothing"
         );

@@ -27,6 +27,7 @@ use toold_daemon::rpc::wire::lines::Lines;
 use toold_daemon::rpc::wire::probe::Caller;
 use toold_daemon::rpc::wire::{Wire, WireLimits};
 use toold_daemon::sandbox::resolve::OwnPaths;
+use toold_daemon::stage::Stages;
 use toold_daemon::text::LOOKAHEAD_LEN;
 use toold_daemon::watch::{Matches, Patterns, ScanPosition, Scanner};
 use toold_format::Stream as Output;
@@ -174,7 +175,8 @@ fn wire() -> Arc<Wire> {
     let judge = Arc::new(judge);
     let approvals = runtime.block_on(Approvals::open(registry.clone(), judge.clone(), here, 0)).expect("no approvals");
     let (changes, _, _) = Changes::open("changes".into(), registry.config.patch.keep_ms).expect("no changes");
-    let patches = Arc::new(Patches::new(changes, journal.clone(), &registry.config));
+    let patches = Arc::new(Patches::new(changes.clone(), journal.clone(), &registry.config));
+    let stages = Stages::new(registry.clone(), changes);
     let (stop, _) = watch::channel(false);
     let paths = Paths { socket: "socket".into(), state_dir: ".".into(), config: None };
     let daemon = Daemon {
@@ -182,6 +184,7 @@ fn wire() -> Arc<Wire> {
         approvals,
         judge,
         patches,
+        stages,
         journal,
         consumers: Arc::new(consumers),
         files: Default::default(),

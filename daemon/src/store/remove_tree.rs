@@ -123,7 +123,7 @@ mod tests {
             at = rustix::fs::openat(&at, "deep", dir_flags(), Mode::empty()).expect("a directory");
         }
         for locked in ["locked/inner", "locked"] {
-            std::fs::set_permissions(tree.join(locked), std::fs::Permissions::from_mode(0)).expect("ours");
+            std::fs::set_permissions(tree.join(locked), std::fs::Permissions::from_mode(0o000)).expect("ours");
         }
         remove_tree(&tree).expect("removed");
         assert!(!tree.exists());

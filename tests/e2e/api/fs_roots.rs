@@ -51,19 +51,24 @@ impl Tree {
 #[test]
 fn writes_are_allowed_in_the_roots_and_denied_outside_with_the_root_to_grant() {
     let t = tree();
-    let new = |path: &str| t.call("workspace-write", path, json!({ "content": "x" }));
+    let new = |path: &str| t.call("workspace-write", path, json!({ "content": "x", "approval_timeout_ms": 0 }));
     t.d.ok("fs.write", new("root/a/new"));
     t.d.ok("fs.write", new("root/deep/er/new"));
     let error = t.denied("outside_roots", "fs.write", new("outside/new"));
     assert_eq!(error["data"]["root"], json!(t.base.join("outside")));
     assert!(!t.base.join("outside/new").exists());
-    let edit = t.call("workspace-write", "outside/file", json!({ "old": "outside", "new": "changed" }));
+    let edit = t.call(
+        "workspace-write",
+        "outside/file",
+        json!({ "old": "outside", "new": "changed", "approval_timeout_ms": 0 }),
+    );
     t.denied("outside_roots", "fs.edit", edit);
     let granted = json!({ "mode": "workspace-write", "roots": [t.base.join("outside")] });
     let mut call = new("outside/new");
     call["sandbox"] = granted;
     t.d.ok("fs.write", call);
-    t.denied("outside_roots", "fs.write", t.call("read-only", "root/a/file", json!({ "content": "x" })));
+    let write = t.call("read-only", "root/a/file", json!({ "content": "x", "approval_timeout_ms": 0 }));
+    t.denied("outside_roots", "fs.write", write);
     assert_eq!(fs::read_to_string(t.base.join("root/a/file")).unwrap(), "needle inside\n");
 }
 

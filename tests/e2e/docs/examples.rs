@@ -55,6 +55,7 @@ const SETUPS: &[Setup] = &[
     Setup { code: 3, ..setup("toolctl deny appr_0123456789ab -m 'use the staging server'", &[]) },
     Setup { code: 3, ..setup("toolctl deny appr_0123456789ab --abort", &[]) },
     setup("toolctl why build", &[BUILT]),
+    setup("toolctl policy suggest build", &[BUILT]),
     setup("toolctl patch change.patch", &[CHANGE]),
     setup("toolctl patch --check < change.patch", &[CHANGE]),
     // No patch has this id.

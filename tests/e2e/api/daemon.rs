@@ -220,7 +220,7 @@ fn discovery_lists_every_method() {
                     fs.write grants.list grants.revoke inspect kill list log patch.apply patch.revert pause \
                     policy.check policy.reload policy.suggest poll queues.list queues.set resize restart resume \
                     rpc.discover sandbox.probe screen session.active session.configure session.end session.get \
-                    signal submit wait write";
+                    signal stage.commit stage.diff stage.discard submit wait write";
     assert_eq!(names, expected.split_whitespace().collect::<Vec<_>>());
     for method in document["methods"].as_array().unwrap() {
         assert!(method["params"].is_array() && method["result"].is_object(), "{method}");

@@ -10,12 +10,13 @@ use super::write::{diff, expectation, read_whole};
 use crate::config::policy::Fs;
 use toold_proto::files::{FsEditParams, FsEditResult};
 
-/// Edits a file.
+/// Edits a file. Without `apply` it only checks, and returns what would happen.
 pub fn edit_file(
     call: &FsEditParams,
     limits: Option<&Limits>,
     config: &Fs,
     writers: &Writers,
+    apply: bool,
 ) -> Result<FsEditResult, FsError> {
     let expected = call.expect.as_deref().map(expectation).transpose()?;
     let asked = absolute(&call.path, call.cwd.as_deref())?;
@@ -59,7 +60,7 @@ pub fn edit_file(
         }
     };
     let content = NewContent { bytes: &new, mode: None, before: Before::Sha256(sha256.clone()), create_dirs: false };
-    let not_kept = if new == old { Vec::new() } else { replace(&target, &content)? };
+    let not_kept = if new == old || !apply { Vec::new() } else { replace(&target, &content)? };
     Ok(FsEditResult {
         path,
         strategy: Some(strategy),

@@ -18,12 +18,13 @@ use toold_proto::files::{FsWriteParams, FsWriteResult};
 const MAX_SIDE_BYTES: usize = 8 << 20;
 const MAX_DIFF_BYTES: usize = 256 * 1024;
 
-/// Writes a file.
+/// Writes a file. Without `apply` it only checks, and returns what would happen.
 pub fn write(
     call: &FsWriteParams,
     limits: Option<&Limits>,
     config: &Fs,
     writers: &Writers,
+    apply: bool,
 ) -> Result<FsWriteResult, FsError> {
     let bytes = match (&call.content, &call.content_base64) {
         (Some(text), None) => text.clone().into_bytes(),
@@ -62,7 +63,7 @@ pub fn write(
     }
     let is_same = old.as_deref() == Some(bytes.as_slice()) && mode.is_none();
     let new = NewContent { bytes: &bytes, mode, before, create_dirs: true };
-    let not_kept = if is_same { Vec::new() } else { replace(&target, &new)? };
+    let not_kept = if is_same || !apply { Vec::new() } else { replace(&target, &new)? };
     Ok(FsWriteResult {
         path: target.path.to_string_lossy().into_owned(),
         bytes: bytes.len() as u64,

@@ -12,6 +12,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use toold_proto::files as api;
+use toold_proto::params::ExecParams;
 use toold_proto::sandbox::SandboxSetting;
 use toold_proto::{ErrorKind, RpcError};
 
@@ -29,27 +30,35 @@ fn thread_error(e: io::Error) -> RpcError {
     RpcError::new(ErrorKind::Unavailable, format!("run the call on a thread: {e}"))
 }
 
-/// Returns the limits of a call. None: it may touch everything. Reads the disk.
+/// Returns the limits of a call, with what its session decides. None: it may touch everything. Reads the disk.
 macro_rules! limits {
     ($daemon:expr, $call:expr) => {
-        limits(&$daemon, $call.sandbox.as_ref(), $call.cwd.as_deref(), $call.session_key.as_deref())
+        limits(&$daemon, &mut $call.sandbox, &mut $call.cwd, $call.session_key.as_deref())
     };
 }
 
 fn limits(
     daemon: &Daemon,
-    sandbox: Option<&SandboxSetting>,
-    cwd: Option<&str>,
+    sandbox: &mut Option<SandboxSetting>,
+    cwd: &mut Option<String>,
     session_key: Option<&str>,
 ) -> Result<Option<Limits>, RpcError> {
+    let (registry, key) = (&daemon.registry, session_key.map(str::to_owned));
+    let mut scope = ExecParams { cwd: cwd.take(), sandbox: sandbox.take(), session_key: key, ..ExecParams::default() };
+    let session = daemon.judge.apply_session(&mut scope, &registry.config)?;
+    (*cwd, *sandbox) = (scope.cwd, scope.sandbox);
     let root = || {
         let problem = "must be given with a sandbox: it is the first root".into();
-        cwd.map(str::to_owned).ok_or(ResolveError::Path { param: "cwd".into(), problem }.into())
+        cwd.clone().ok_or(ResolveError::Path { param: "cwd".into(), problem }.into())
     };
-    Ok(daemon.registry.plan(sandbox, None, root, session_key)?.map(Limits::from))
+    Ok(registry.plan(sandbox.as_ref(), session.ceiling.as_ref(), root, session_key)?.map(Limits::from))
 }
 
-pub async fn read(call: api::FsReadParams, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<api::FsReadResult, RpcError> {
+pub async fn read(
+    mut call: api::FsReadParams,
+    daemon: Arc<Daemon>,
+    _: Arc<Peer>,
+) -> Result<api::FsReadResult, RpcError> {
     blocking(move || {
         let limits = limits!(daemon, call)?;
         Ok(read::read(&call, limits.as_ref(), &daemon.registry.config.fs)?)
@@ -62,10 +71,10 @@ pub async fn write(
     daemon: Arc<Daemon>,
     peer: Arc<Peer>,
 ) -> Result<api::FsWriteResult, RpcError> {
-    ask_outside(daemon, &peer, call, |call, daemon, root| {
+    ask_outside(daemon, &peer, call, |call, daemon, root, apply| {
         let (mut limits, config) = (limits!(daemon, call)?, &daemon.registry.config);
         widen(&mut limits, root, &config.sandbox.protect);
-        Ok(write::write(call, limits.as_ref(), &config.fs, &daemon.files.writers)?)
+        Ok(write::write(call, limits.as_ref(), &config.fs, &daemon.files.writers, apply)?)
     })
     .await
 }
@@ -75,15 +84,19 @@ pub async fn edit(
     daemon: Arc<Daemon>,
     peer: Arc<Peer>,
 ) -> Result<api::FsEditResult, RpcError> {
-    ask_outside(daemon, &peer, call, |call, daemon, root| {
+    ask_outside(daemon, &peer, call, |call, daemon, root, apply| {
         let (mut limits, config) = (limits!(daemon, call)?, &daemon.registry.config);
         widen(&mut limits, root, &config.sandbox.protect);
-        Ok(edit_file::edit_file(call, limits.as_ref(), &config.fs, &daemon.files.writers)?)
+        Ok(edit_file::edit_file(call, limits.as_ref(), &config.fs, &daemon.files.writers, apply)?)
     })
     .await
 }
 
-pub async fn list(call: api::FsListParams, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<api::FsListResult, RpcError> {
+pub async fn list(
+    mut call: api::FsListParams,
+    daemon: Arc<Daemon>,
+    _: Arc<Peer>,
+) -> Result<api::FsListResult, RpcError> {
     let (stop, _cancel) = Stop::at(Instant::now() + list::PAGE_TIMEOUT);
     blocking(move || {
         let limits = limits!(daemon, call)?;
@@ -93,7 +106,7 @@ pub async fn list(call: api::FsListParams, daemon: Arc<Daemon>, _: Arc<Peer>) ->
 }
 
 pub async fn search(
-    call: api::FsSearchParams,
+    mut call: api::FsSearchParams,
     daemon: Arc<Daemon>,
     _: Arc<Peer>,
 ) -> Result<api::FsSearchResult, RpcError> {

@@ -5,22 +5,14 @@ use super::error::not_approved;
 use super::wire::Peer;
 use crate::approvals::{PathQuestion, PathRefused, caller};
 use crate::disk;
-use crate::files::content::hex_sha256;
 use crate::files::roots::Limits;
 use crate::files::{FsError, Refusal};
 use crate::sandbox::plan::Judged;
-use crate::text::unified_diff;
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use std::fs::File;
-use std::io::Read;
 use std::sync::Arc;
 use toold_proto::approval::{ActionFile, ApprovalKind};
-use toold_proto::files::{FsEditParams, FsWriteParams};
+use toold_proto::files::{FsEditParams, FsEditResult, FsWriteParams, FsWriteResult};
+use toold_proto::policy::ApprovalPolicy;
 use toold_proto::{ErrorKind, RpcError};
-
-/// Bytes of a file, and of a change, that a person is shown.
-const MAX_SHOWN_BYTES: u64 = 256 * 1024;
 
 /// An error of the call itself, or of its file.
 pub enum Failure {
@@ -49,27 +41,39 @@ impl From<Failure> for RpcError {
     }
 }
 
-/// The parts of a call that a person is asked about.
-pub trait AsksForPath {
-    fn question(&self, path: &std::path::Path, peer: &Peer) -> PathQuestion;
+/// A call that changes one file, and asks a person if that is outside the roots.
+pub trait AsksForPath: Clone {
+    type Done: Send + 'static;
+
+    fn session_key(&self) -> Option<&str>;
+
+    /// Returns true if an earlier call with the same `request_id` made the change: the file is as this one wants it.
+    fn is_made(&self, checked: &Self::Done) -> bool;
+
+    /// Returns the question about a change that was checked, and makes the call hold for the content that was shown only.
+    fn question(&mut self, checked: Self::Done, peer: &Peer) -> PathQuestion;
 }
 
 impl AsksForPath for FsWriteParams {
-    fn question(&self, path: &std::path::Path, peer: &Peer) -> PathQuestion {
-        let decoded = self.content_base64.as_ref().and_then(|encoded| STANDARD.decode(encoded).ok());
-        let new = self.content.clone().map(String::into_bytes).or(decoded).unwrap_or_default();
-        let mut old = Vec::new();
-        // Without the old content the diff shows the new one only; the digest has its hash in any case.
-        let _ = File::open(path).map(|file| file.take(MAX_SHOWN_BYTES).read_to_end(&mut old));
-        let name = path.to_string_lossy();
-        let mut diff = unified_diff(&name, &name, &old, &new).text;
-        if diff.len() as u64 > MAX_SHOWN_BYTES {
-            diff = format!("{} bytes are written\n", new.len());
-        }
+    type Done = FsWriteResult;
+
+    fn session_key(&self) -> Option<&str> {
+        self.session_key.as_deref()
+    }
+
+    fn is_made(&self, checked: &FsWriteResult) -> bool {
+        let is_repeated = self.request_id.is_some() && self.mode.is_none();
+        is_repeated && checked.before_sha256.as_ref() == Some(&checked.sha256) && checked.diff.as_deref() == Some("")
+    }
+
+    fn question(&mut self, checked: FsWriteResult, peer: &Peer) -> PathQuestion {
+        let before = checked.before_sha256.or_else(|| checked.created.then(|| "absent".to_owned()));
+        self.expect = before.or(self.expect.take());
+        let bytes = checked.bytes;
         PathQuestion {
             kind: ApprovalKind::Write,
-            files: vec![ActionFile { path: name.into(), op: "write".into(), sha256: Some(hex_sha256(&new)) }],
-            diff: Some(diff),
+            files: vec![ActionFile { path: checked.path, op: "write".into(), sha256: Some(checked.sha256) }],
+            diff: Some(checked.diff.unwrap_or_else(|| format!("{bytes} bytes are written\n"))),
             cwd: self.cwd.clone(),
             session_key: self.session_key.clone(),
             task_id: self.task_id.clone(),
@@ -81,13 +85,22 @@ impl AsksForPath for FsWriteParams {
 }
 
 impl AsksForPath for FsEditParams {
-    fn question(&self, path: &std::path::Path, peer: &Peer) -> PathQuestion {
-        let lines = |sign: char, text: &str| text.lines().map(|line| format!("{sign}{line}\n")).collect::<String>();
-        let every = if self.replace_all { "every match\n" } else { "" };
+    type Done = FsEditResult;
+
+    fn session_key(&self) -> Option<&str> {
+        self.session_key.as_deref()
+    }
+
+    fn is_made(&self, checked: &FsEditResult) -> bool {
+        self.request_id.is_some() && checked.no_change
+    }
+
+    fn question(&mut self, checked: FsEditResult, peer: &Peer) -> PathQuestion {
+        self.expect = Some(checked.before_sha256);
         PathQuestion {
             kind: ApprovalKind::Write,
-            files: vec![ActionFile { path: path.to_string_lossy().into(), op: "update".into(), sha256: None }],
-            diff: Some(format!("{every}{}{}", lines('-', &self.old), lines('+', &self.new))),
+            files: vec![ActionFile { path: checked.path, op: "update".into(), sha256: Some(checked.sha256) }],
+            diff: Some(checked.diff.unwrap_or_else(|| format!("{} places are replaced\n", checked.count))),
             cwd: self.cwd.clone(),
             session_key: self.session_key.clone(),
             task_id: self.task_id.clone(),
@@ -106,39 +119,53 @@ pub fn widen(limits: &mut Option<Limits>, root: Option<Judged>, protect: &[Strin
     }
 }
 
-/// Does the work of a call. If its file is outside the roots, asks, and does it again with the directory that it got.
-pub async fn ask_outside<C, T>(
+/// Does the work of a call. If its file is outside the roots, checks the change, asks, and does it with the directory that it
+/// got. `work` does nothing but check if its last argument is false.
+pub async fn ask_outside<C>(
     daemon: Arc<Daemon>,
     peer: &Peer,
-    call: C,
-    work: impl Fn(&C, &Daemon, Option<Judged>) -> Result<T, Failure> + Send + Sync + 'static,
-) -> Result<T, RpcError>
+    mut call: C,
+    work: impl Fn(&mut C, &Daemon, Option<Judged>, bool) -> Result<C::Done, Failure> + Send + Sync + 'static,
+) -> Result<C::Done, RpcError>
 where
     C: AsksForPath + Send + Sync + 'static,
-    T: Send + 'static,
 {
-    let (call, work) = (Arc::new(call), Arc::new(work));
-    let run = |root: Option<Judged>| {
-        let (call, work, daemon) = (call.clone(), work.clone(), daemon.clone());
-        disk::blocking(move || work(&call, &daemon, root))
+    let work = Arc::new(work);
+    let run = |call: &C, root: Option<Judged>, apply: bool| {
+        let (mut call, work, daemon) = (call.clone(), work.clone(), daemon.clone());
+        disk::blocking(move || work(&mut call, &daemon, root, apply))
     };
     let no_thread = |e| RpcError::new(ErrorKind::Unavailable, format!("run the call on a thread: {e}"));
-    let (path, offer, refused) = match run(None).await.map_err(no_thread)? {
+    let (path, offer, refused) = match run(&call, None, true).await.map_err(no_thread)? {
         Err(Failure::Fs(FsError::Refused { path, refusal: Refusal::Outside { offer } })) => {
             let refused = FsError::Refused { path: path.clone(), refusal: Refusal::Outside { offer: offer.clone() } };
             (path, offer, RpcError::from(refused))
         }
         done => return Ok(done?),
     };
-    let asked = daemon.approvals.ask_for_paths(&offer, call.question(&path, peer)).await;
+    let not_asked = |why: &str| RpcError { message: format!("{}; {why}", refused.message), ..refused.clone() };
+    let session = daemon.judge.sessions.get(call.session_key());
+    if session.and_then(|session| session.approval) == Some(ApprovalPolicy::Never) {
+        return Err(not_asked("it needs an approval, and the policy `never` asks no person"));
+    }
+    let near = offer.clone();
+    let near = move || near.ancestors().find_map(|dir| Judged::open(dir).ok());
+    let near = disk::blocking(near).await.map_err(no_thread)?;
+    // A change that cannot be made is refused before a person is asked.
+    let checked = run(&call, near, false).await.map_err(no_thread)??;
+    if call.is_made(&checked) {
+        return Ok(checked);
+    }
+    let question = call.question(checked, peer);
+    let asked = daemon.approvals.ask_for_paths(&offer, question).await;
     let root = asked.map_err(|why| match why {
         PathRefused::Denied(approval) => not_approved(&path.display().to_string(), &approval, "nothing was changed"),
-        PathRefused::NotAsked(why) => RpcError { message: format!("{}; {why}", refused.message), ..refused.clone() },
+        PathRefused::NotAsked(why) => not_asked(why),
         PathRefused::Ask(error) => error.into(),
         PathRefused::Swapped(path) => {
             let message = format!("{} is another directory than the one that was approved", path.display());
             RpcError::new(ErrorKind::Denied, message).with("reason", "swapped").with("path", path.to_string_lossy())
         }
     })?;
-    Ok(run(Some(root)).await.map_err(no_thread)??)
+    Ok(run(&call, Some(root), true).await.map_err(no_thread)??)
 }

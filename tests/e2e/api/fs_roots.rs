@@ -37,6 +37,9 @@ impl Tree {
     fn call(&self, profile: &str, path: &str, more: Value) -> Value {
         let mut call = json!({ "path": self.base.join(path), "cwd": self.base.join("root"), "sandbox": profile });
         call.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        if call.get("content").is_some() || call.get("old").is_some() {
+            call["approval_timeout_ms"] = json!(0);
+        }
         call
     }
 
@@ -128,6 +131,58 @@ fn a_call_with_a_sandbox_needs_its_first_root_and_a_known_profile() {
     t.d.refused_param("sandbox", "fs.read", json!({ "path": path, "cwd": t.base, "sandbox": "unknown" }));
     t.d.refused_param("cwd", "fs.read", json!({ "path": path, "cwd": t.base.join("none"), "sandbox": "read-only" }));
     assert_eq!(t.d.ok("fs.read", json!({ "path": path, "sandbox": "full" }))["total_lines"], 1);
+}
+
+#[test]
+fn a_change_that_cannot_be_made_is_refused_before_a_person_is_asked_and_nothing_blocks() {
+    let t = tree();
+    let fifo = t.base.join("outside/fifo");
+    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let asking = |path: &str, more: Value| {
+        let mut call = t.call("workspace-write", path, more);
+        call["approval_timeout_ms"] = json!(600_000);
+        call
+    };
+    // It opened the FIFO to show its content, and waited for a writer.
+    t.d.refused_param("path", "fs.write", asking("outside/fifo", json!({ "content": "x" })));
+    t.d.refused(-32009, "no_match", "fs.edit", asking("outside/file", json!({ "old": "not there", "new": "x" })));
+    t.d.refused(-32009, "conflict", "fs.write", asking("outside/file", json!({ "content": "x", "expect": "absent" })));
+    assert_eq!(t.d.ok("approvals.list", json!({ "state": "pending" }))["approvals"], json!([]));
+}
+
+#[test]
+fn an_approval_holds_for_the_content_that_was_shown() {
+    let t = tree();
+    let mut call = t.call("workspace-write", "outside/file", json!({ "old": "needle", "new": "pin" }));
+    call["approval_timeout_ms"] = json!(60_000);
+    let mut conn = t.d.conn();
+    let edit = conn.request("fs.edit", call);
+    let pending = || t.d.ok("approvals.list", json!({ "state": "pending" }))["approvals"][0].clone();
+    t.d.eventually("the question is there", || pending().is_object());
+    let asked = pending();
+    assert!(asked["action"]["diff"].as_str().unwrap().contains("-needle outside\n+pin outside\n"), "{asked}");
+    fs::write(t.base.join("outside/file"), "other needle\n").unwrap();
+    let decision = json!({ "id": asked["id"], "decision": "approve", "scope": "once", "digest": asked["digest"] });
+    t.d.ok("approvals.decide", decision);
+    assert_eq!(conn.answer(edit).unwrap_err()["data"]["kind"], "conflict");
+    assert_eq!(fs::read_to_string(t.base.join("outside/file")).unwrap(), "other needle\n");
+}
+
+#[test]
+fn the_settings_of_a_session_hold_for_files() {
+    let t = tree();
+    let settings =
+        json!({ "session_key": "s", "cwd": t.base.join("root"), "sandbox": "workspace-write", "approval": "never" });
+    t.d.ok("session.configure", settings);
+    let of_session = |path: &str| json!({ "path": path, "session_key": "s", "content": "x" });
+    t.d.ok("fs.write", of_session("a/new"));
+    assert!(t.base.join("root/a/new").exists(), "relative to the directory of the session");
+    let outside = t.base.join("outside/new");
+    t.denied("outside_roots", "fs.write", of_session(outside.to_str().unwrap()));
+    t.denied("hidden", "fs.read", json!({ "path": t.base.join("secret/key"), "session_key": "s" }));
+    let wider = json!({ "path": outside, "session_key": "s", "content": "x", "sandbox": "full" });
+    t.denied("ceiling", "fs.write", wider);
+    assert!(!outside.exists());
 }
 
 /// A job in the root could swap a directory for a link while a search walks: no line of a hidden file may come out.

@@ -23,11 +23,13 @@ pub use question::Question;
 pub use settle::{DecideError, Decided};
 
 use crate::policy::Judge;
+use crate::proc::Proc;
 use crate::registry::Registry;
 use file::{StoredApproval, StoredGrant};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 use tokio::sync::watch;
 use toold_proto::approval::{Approval, ApprovalId, ApprovalState, ApprovalsListParams, GrantId};
 
@@ -35,6 +37,8 @@ use toold_proto::approval::{Approval, ApprovalId, ApprovalState, ApprovalsListPa
 const DEFAULT_LIMIT: u64 = 200;
 /// Number of decided approvals, and of grants that are over, that are kept. A count, and no age: a clock that jumps forgets none.
 const MAX_KEPT: usize = 1000;
+/// Time that a kill waits until the approvals of what it ended are withdrawn.
+const DECIDED_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// All approvals and grants.
 pub struct Approvals {
@@ -118,6 +122,19 @@ impl Approvals {
         let total = all.len() as u64;
         all.truncate(usize::try_from(call.limit.unwrap_or(DEFAULT_LIMIT)).unwrap_or(usize::MAX));
         (all, total)
+    }
+
+    /// Returns the approvals that these processes wait for.
+    pub fn asked_by(&self, procs: &[Arc<Proc>]) -> Vec<ApprovalId> {
+        let asking = procs.iter().filter(|proc| proc.published_state().asking);
+        asking.filter_map(|proc| proc.spec.policy.as_ref()?.approval).collect()
+    }
+
+    /// Waits until these approvals are decided, but not for long: a disk that hangs delays no answer to a kill.
+    pub async fn wait_decided(&self, ids: &[ApprovalId]) {
+        for id in ids {
+            let _ = tokio::time::timeout(DECIDED_TIMEOUT, self.decision(*id)).await;
+        }
     }
 
     /// Waits until an approval is decided, and returns it. None: there is none of this id.

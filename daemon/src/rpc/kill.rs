@@ -21,7 +21,9 @@ pub async fn kill(
     let grace_ms = call.grace_ms.unwrap_or(GRACE_MS).min(daemon.registry.config.max_wait_ms);
     let procs = daemon.registry.with_pending_restarts(selected(&call, &daemon)?);
     let kill = Kill { signal, grace_ms, cause: Cause::Client, uid: peer.uid, pid: peer.pid };
+    let asked = daemon.approvals.asked_by(&procs);
     let results = kill_all(procs, kill).await;
+    daemon.approvals.wait_decided(&asked).await;
     let status = results.iter().map(|r| r.status).max().unwrap_or(KillStatus::AlreadyExited);
     Ok(results::KillResult { status, results })
 }

@@ -15,13 +15,17 @@ pub struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Action {
     /// Show the changes as a diff
-    #[command(after_help = "Examples:\n  toolctl run --stage -- touch a && toolctl stage diff @last")]
+    #[command(
+        after_help = "Examples:\n  toolctl run --stage -- touch a && toolctl stage diff @last\n  toolctl run --stage -- touch b && toolctl stage diff @last --json"
+    )]
     Diff {
         /// The process: its id, a unique start of that, its name, @last or @failed
         id: String,
     },
     /// Make the changes, all or none
-    #[command(after_help = "Examples:\n  toolctl run --stage -- touch a b && toolctl stage commit @last a  # only a")]
+    #[command(
+        after_help = "Examples:\n  toolctl run --stage -- touch a && toolctl stage commit @last\n  toolctl run --stage -- touch c d && toolctl stage commit @last c"
+    )]
     Commit {
         /// The process: its id, a unique start of that, its name, @last or @failed
         id: String,
@@ -32,7 +36,9 @@ enum Action {
         digest: Option<String>,
     },
     /// Remove the changes
-    #[command(after_help = "Examples:\n  toolctl run --stage -- touch a && toolctl stage discard @last")]
+    #[command(
+        after_help = "Examples:\n  toolctl run --stage -- touch a && toolctl stage discard @last\n  toolctl run --stage -- touch b && toolctl stage discard @last --json"
+    )]
     Discard {
         /// The process: its id, a unique start of that, its name, @last or @failed
         id: String,

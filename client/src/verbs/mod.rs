@@ -222,12 +222,6 @@ verbs! {
         ids: NoIds |_| Vec::new(), run: cmd::revoke::run,
         examples: ["toolctl revoke --session chat-42", "toolctl revoke --session chat-42 --kill"],
     }
-    /// Show, commit or discard the changes of a process that ran with --stage
-    Stage(cmd::stage::Args) = "stage" {
-        group: "Look", parse: All,
-        ids: Any |args| args.ids(), run: cmd::stage::run,
-        examples: ["toolctl run --stage -- touch new && toolctl stage diff @last"],
-    }
     /// Wait until processes end, print a match, listen or are quiet
     Wait(cmd::wait::Args) = "wait" {
         group: "Wait", parse: Single,
@@ -299,6 +293,15 @@ verbs! {
             "toolctl patch change.patch",
             "toolctl patch --check < change.patch     # shows the diff, changes nothing",
             "toolctl patch --revert patch_0123456789ab",
+        ],
+    }
+    /// Show, commit or discard the changes of a staged process
+    Stage(cmd::stage::Args) = "stage" {
+        group: "Files", parse: All,
+        ids: NoIds |args| args.ids(), run: cmd::stage::run,
+        examples: [
+            "toolctl run --stage -- touch new && toolctl stage diff @last",
+            "toolctl run --stage -- touch new && toolctl stage commit @last",
         ],
     }
     /// End processes and everything they started

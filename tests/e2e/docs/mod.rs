@@ -285,6 +285,7 @@ pages! {
     approvals_is_what_happens "docs/approvals.md",
     sandbox_is_what_happens "docs/sandbox.md",
     screen_is_what_happens "docs/screen.md",
+    stage_is_what_happens "docs/stage.md",
     service_is_what_happens "docs/service.md",
 }
 

@@ -18,6 +18,9 @@ const IDLE_TIME: Duration = Duration::from_secs(3);
 #[test]
 fn daemon_zygote_spares_and_shims_do_not_wake_up_while_nothing_happens() {
     let daemon = Daemon::start();
+    // The daemon checks its sandbox some time after its start, and keeps the namespaces for a moment.
+    daemon.eventually("the sandbox was checked", || daemon.ok("daemon.info", json!({}))["sandbox"].is_object());
+    daemon.eventually("no namespace is kept", || !has_namespaces(daemon.pid()));
     // Nothing has ended yet, so that no record waits for a sync.
     let ids: Vec<String> = (0..SLEEPERS).map(|_| daemon.sh("exec sleep 1000")).collect();
     // A second after an event, a thread of the pool starts the writeback of the journal.
@@ -38,6 +41,15 @@ fn daemon_zygote_spares_and_shims_do_not_wake_up_while_nothing_happens() {
     std::thread::sleep(IDLE_TIME); // measured: no switches in this time
     assert_eq!(switches(&daemon), before, "a thread woke up");
     daemon.ok("kill", json!({ "ids": ids }));
+}
+
+/// Returns true if the process has a descriptor of a namespace.
+fn has_namespaces(pid: i32) -> bool {
+    let fds = fs::read_dir(format!("/proc/{pid}/fd")).expect("readable");
+    let links = fds.filter_map(|fd| fs::read_link(fd.ok()?.path()).ok());
+    links
+        .into_iter()
+        .any(|link| ["user:[", "mnt:[", "net:["].iter().any(|kind| link.to_string_lossy().starts_with(kind)))
 }
 
 fn threads(pid: i32) -> Vec<i32> {

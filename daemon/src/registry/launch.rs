@@ -86,7 +86,9 @@ async fn give_stage(created: &mut Created) -> Result<(), i32> {
         (Some(_), None) | (None, Some(_)) => return Err(libc::ENOTSUP),
     };
     hooks::at("stage.given");
-    tokio::time::sleep(start.until_distinct()).await;
+    while let Some(wait) = start.until_distinct() {
+        tokio::time::sleep(wait).await;
+    }
     Ok(())
 }
 

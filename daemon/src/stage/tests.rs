@@ -86,8 +86,10 @@ impl Rig {
 }
 
 fn settle(start: &StageStart) {
-    // rig: file systems count in ticks, and the test needs changes before and after one.
-    std::thread::sleep(start.until_distinct()); // rig: the same wait as the daemon's
+    // The broken code slept for one tick, which came late under load: a change had the time of the start.
+    while let Some(wait) = start.until_distinct() {
+        std::thread::sleep(wait); // rig: the same wait as the daemon's
+    }
 }
 
 #[test]

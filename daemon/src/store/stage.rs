@@ -89,6 +89,9 @@ pub struct StageStart {
     pub boot: String,
 }
 
+/// The shortest time between two looks at the clock of file systems.
+const MIN_LOOK_NS: i64 = 100_000;
+
 impl StageStart {
     pub fn now() -> StageStart {
         let at_ns = now_ns(ClockId::Realtime);
@@ -105,13 +108,19 @@ impl StageStart {
         if set_back > READ_NS { self.at_ns - set_back } else { self.at_ns }
     }
 
-    /// Returns the time until every later change of a file has a later time. File systems count in ticks of the kernel.
-    pub fn until_distinct(&self) -> Duration {
+    /// Returns the time after which to look again whether every later change of a file has a later time. None: it has. File
+    /// systems read a clock that moves on in ticks of the kernel, and under load a tick comes late.
+    pub fn until_distinct(&self) -> Option<Duration> {
+        let (coarse_ns, now_ns) = (now_ns(ClockId::RealtimeCoarse), now_ns(ClockId::Realtime));
+        // The limit allows for a clock that was set back.
+        if coarse_ns > self.at_ns || now_ns < self.at_ns {
+            return None;
+        }
         let tick = clock_getres(ClockId::RealtimeCoarse);
         let tick_ns = tick.tv_sec * 1_000_000_000 + tick.tv_nsec;
-        let wait_ns = self.at_ns + tick_ns - now_ns(ClockId::Realtime);
-        // More than a tick: the clock was set meanwhile.
-        Duration::from_nanos(wait_ns.clamp(0, tick_ns).cast_unsigned())
+        Some(Duration::from_nanos(
+            (coarse_ns + tick_ns - now_ns).clamp(MIN_LOOK_NS, tick_ns.max(MIN_LOOK_NS)).cast_unsigned(),
+        ))
     }
 }
 

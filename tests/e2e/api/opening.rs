@@ -33,14 +33,15 @@ fn unfinished_openings_are_closed_with_the_reason_and_the_owner_gets_in() {
         stream.write_all(opening.as_bytes()).unwrap();
         openings.push(stream);
     }
-    d.eventually("the owner gets in", || {
+    let answered = |wanted: &str| {
         let mut stream = UnixStream::connect(d.socket()).unwrap();
         let _ = stream.write_all(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"daemon.info\"}\n");
         let _ = stream.shutdown(Shutdown::Write);
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer);
-        String::from_utf8_lossy(&answer).contains("\"result\"")
-    });
+        String::from_utf8_lossy(&answer).contains(wanted)
+    };
+    d.eventually("the owner gets in", || answered("\"result\""));
     for (opening, mut stream) in OPENINGS.iter().zip(openings) {
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
@@ -49,6 +50,7 @@ fn unfinished_openings_are_closed_with_the_reason_and_the_owner_gets_in() {
         let limit = json.unwrap_or_else(|| panic!("{opening:?}: no reason"))["error"]["data"]["limit"].clone();
         assert!(limit == "first_byte_ms" || limit == "max_connections", "{opening:?}: {answer}");
     }
+    d.eventually("only this connection is left", || answered("\"connections\":1}"));
 }
 
 #[test]

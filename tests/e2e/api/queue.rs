@@ -357,7 +357,8 @@ fn a_thousand_pending_processes_cost_no_process_no_thread_and_no_open_file() {
             calls.into_iter().for_each(|call| drop(conn.answer(call).unwrap()));
         }
     };
-    // Those that the daemon starts for any call are there already.
+    // Those that the daemon starts for any call, or for the check of its sandbox, are there already.
+    d.eventually("the sandbox was checked", || d.ok("daemon.info", json!({}))["sandbox"].is_object());
     fill(20);
     let before = used();
     fill(980);

@@ -16,6 +16,8 @@ use std::path::{Component, Path, PathBuf};
 
 /// Names of a directory that are compared with one that is missing.
 const MAX_COMPARED_NAMES: usize = 10_000;
+/// Links after each other, as the kernel limits them.
+const MAX_LINKS: usize = 40;
 
 /// A path that was judged.
 #[derive(Debug)]
@@ -69,11 +71,13 @@ pub fn resolve(limits: Option<&Limits>, asked: &Path, access: Access) -> Result<
         }
     };
     missing.reverse();
-    let base = real_path(&found).map_err(|e| FsError::io("resolve", asked, e))?;
+    let found_stat = rustix::fs::fstat(&found).map_err(|e| FsError::io("stat", asked, e))?;
+    let is_dir = FileType::from_raw_mode(found_stat.st_mode) == FileType::Directory;
+    let base = if is_dir { real_path(&found) } else { real_file(&existing) };
+    let base = base.map_err(|e| FsError::io("resolve", asked, e))?;
     let real = missing.iter().fold(base.clone(), |path, name| path.join(name));
     let inside =
         check(limits, asked, &real, access).map_err(|refusal| FsError::Refused { path: real.clone(), refusal })?;
-    let found_stat = rustix::fs::fstat(&found).map_err(|e| FsError::io("stat", &base, e))?;
     let (root, root_path) = match (inside, limits) {
         (RootPlace::Root(index), Some(limits)) => {
             (Some(limits.roots[index].fd.as_fd()), limits.roots[index].path.as_path())
@@ -86,7 +90,7 @@ pub fn resolve(limits: Option<&Limits>, asked: &Path, access: Access) -> Result<
         sha256: None,
     };
     if !missing.is_empty() {
-        if FileType::from_raw_mode(found_stat.st_mode) != FileType::Directory {
+        if !is_dir {
             return Err(FsError::WrongType { path: base, found: "not a directory", hint: "" });
         }
         let parent = open_beneath(root, root_path, &base).map_err(|e| beneath_error(&base, e, swapped()))?;
@@ -103,7 +107,8 @@ pub fn resolve(limits: Option<&Limits>, asked: &Path, access: Access) -> Result<
     };
     let parent = open_beneath(root, root_path, dir).map_err(|e| beneath_error(dir, e, swapped()))?;
     let stat = rustix::fs::statat(&parent, &name, AtFlags::SYMLINK_NOFOLLOW).map_err(|_| swapped())?;
-    if (stat.st_dev, stat.st_ino) != (found_stat.st_dev, found_stat.st_ino) {
+    // A file may be replaced at any moment, as editors do, and is the file of that name then. A directory may not.
+    if is_dir && (stat.st_dev, stat.st_ino) != (found_stat.st_dev, found_stat.st_ino) {
         return Err(swapped());
     }
     Ok(Resolved { path: real, parent, missing_dirs: Vec::new(), name, stat: Some(stat) })
@@ -127,10 +132,6 @@ impl Resolved {
         let fd = rustix::fs::openat(&self.parent, &self.name, flags, Mode::empty())
             .map_err(|e| FsError::io("open", &self.path, e))?;
         let opened = rustix::fs::fstat(&fd).map_err(|e| FsError::io("stat", &self.path, e))?;
-        if (opened.st_dev, opened.st_ino) != (stat.st_dev, stat.st_ino) {
-            let why = "another file took its place meanwhile; nothing was done".into();
-            return Err(FsError::Conflict { path: self.path.clone(), why, sha256: None });
-        }
         self.check_regular(&opened)?;
         Ok((fd, opened))
     }
@@ -222,6 +223,23 @@ pub fn real_path(fd: &OwnedFd) -> io::Result<PathBuf> {
         return Err(io::ErrorKind::NotFound.into());
     }
     Ok(path)
+}
+
+/// Returns the path of a file that is not a directory, without links. The file itself is not asked: one that is replaced at
+/// this moment would name itself by another name, or by none.
+fn real_file(path: &Path) -> io::Result<PathBuf> {
+    let mut path = path.to_owned();
+    for _ in 0..MAX_LINKS {
+        let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else { break };
+        let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
+        let real = real_path(&open_path(dir)?)?.join(name);
+        match rustix::fs::readlinkat(CWD, &real, Vec::new()) {
+            Ok(to) => path = real.with_file_name(OsStr::from_bytes(to.as_bytes())),
+            Err(Errno::INVAL) => return Ok(real),
+            Err(e) => return Err(e.into()),
+        }
+    }
+    Err(Errno::LOOP.into())
 }
 
 fn is_link(path: &Path) -> bool {

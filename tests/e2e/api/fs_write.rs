@@ -92,10 +92,31 @@ fn of_writers_with_the_same_expectation_one_wins() {
         });
         let won: Vec<usize> = (0..6).filter(|n| answers[*n].is_ok()).collect();
         assert_eq!(won.len(), 1, "{answers:?}");
-        assert!(answers.iter().filter_map(|answer| answer.as_ref().err()).all(|kind| kind == "conflict"));
+        assert!(answers.iter().filter_map(|answer| answer.as_ref().err()).all(|kind| kind == "conflict"), "{answers:?}");
         assert_eq!(text(&file), format!("{round} {}", won[0]));
     }
     assert_eq!(names(&d), ["file"]);
+}
+
+#[test]
+fn readers_and_writers_without_an_expectation_never_meet_a_file_that_is_being_replaced() {
+    let d = start();
+    let file = path(&d, "file");
+    symlink(&file, path(&d, "link")).unwrap();
+    fs::write(&file, "0").unwrap();
+    thread::scope(|scope| {
+        for n in 0..4 {
+            let (d, file, link) = (&d, &file, path(&d, "link"));
+            scope.spawn(move || {
+                for round in 0..20 {
+                    let through = if round % 2 == 0 { file } else { &link };
+                    d.ok("fs.write", json!({ "path": through, "content": format!("{n} {round}") }));
+                    d.ok("fs.read", json!({ "path": through }));
+                }
+            });
+        }
+    });
+    assert_eq!(names(&d), ["file", "link"]);
 }
 
 #[test]

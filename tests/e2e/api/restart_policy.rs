@@ -237,6 +237,30 @@ fn a_killed_shim_ends_the_policy_with_an_event() {
     assert_eq!((chain(&d).len(), runs(&d)), (1, 1));
 }
 
+/// The broken code stopped before it had let the shim go that kept the environment for the restart.
+#[test]
+fn a_shutdown_that_kills_leaves_no_shim_of_a_run_before() {
+    let mut d = Daemon::prepare("", &[]);
+    let hooks = d.root().join("hooks");
+    fs::create_dir(&hooks).unwrap();
+    d.env.push(("TOOLD_HOOKS".into(), hooks.display().to_string()));
+    d.spawn();
+    let held = hooks.join("restart.started");
+    fs::write(&held, "").unwrap();
+    let first = start(&d, "exec sleep 1000", json!({ "policy": "always", "backoff_ms": 1 }));
+    let shim = d.ok("inspect", json!({ "id": first }))["shim_pid"].as_i64().unwrap() as i32;
+    let shim = toold_test_support::sys::Pidfd::open(shim).unwrap();
+    d.ok("signal", json!({ "id": first, "signal": "SIGKILL" }));
+    d.eventually("the next run has started", || hooks.join("restart.started.hit").exists());
+    let second = id(&newest(&d));
+    let mut conn = d.conn();
+    conn.request("daemon.shutdown", json!({ "kill": true }));
+    d.eventually("the next run is killed", || d.process(&second)["status"] == "exited");
+    fs::remove_file(&held).unwrap();
+    assert_eq!(d.ended(), 0);
+    assert!(shim.dies_within(toold_test_support::rig::DEADLINE));
+}
+
 #[test]
 fn wrong_policies_are_refused_and_start_nothing() {
     let d = Daemon::start();

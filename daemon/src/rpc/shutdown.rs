@@ -15,7 +15,7 @@ use toold_format::slots::Cause;
 use toold_proto::{RpcError, params, results};
 
 /// Time for the shims of killed processes to end. Some have kept an environment for a restart, and are let go first.
-const SHIMS_END_WAIT: Duration = Duration::from_secs(2);
+const SHIMS_END_WAIT: Duration = Duration::from_secs(5);
 
 pub async fn shutdown(
     call: params::ShutdownParams,

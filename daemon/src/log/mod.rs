@@ -4,6 +4,7 @@
 //! whose format is stable (`toold_format::log`, `docs/log-format.md`).
 
 mod buffer_pool;
+mod cached;
 mod check;
 pub mod fuzz;
 mod grep;
@@ -16,6 +17,7 @@ mod verify;
 mod walk;
 
 pub use buffer_pool::BufferPool;
+pub use cached::cached_only;
 pub use check::{check, check_whole};
 pub use grep::Grep;
 pub use lines::{LinePage, LineQuery, MAX_PAGE_BYTES};

@@ -3,6 +3,7 @@
 //! The log may grow and lose old segments while it is read. A `Log` is a view up to a fixed end, so its content does not
 //! change; a segment that is dropped meanwhile reads as a gap.
 
+use super::cached;
 use super::segments::{Index, SegmentSlot};
 use super::stream::to_wire;
 use super::walk::{LogWalk, WalkItem};
@@ -356,6 +357,7 @@ impl Log {
 }
 
 fn list(dir: &Path) -> io::Result<Vec<SegmentSlot>> {
+    cached::check_may_wait()?;
     let mut starts = Vec::new();
     let entries = match std::fs::read_dir(dir) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),

@@ -1,11 +1,10 @@
 //! The files of a log segment: its bytes, and its index by offset and by line. Damage makes the segment shorter.
 
+use super::cached;
 use nix::errno::Errno;
-use nix::fcntl::OFlag;
 use std::cell::{Cell, OnceCell, RefCell};
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use toold_format::Stream;
 use toold_format::log::{IndexHeader, IndexRecord, RECORD_LEN, SegmentName};
@@ -65,8 +64,7 @@ impl SegmentSlot {
 /// Opens a segment's file. A link, a directory or a pipe in its place counts as missing: it would yield bytes that are not
 /// the program's, or block.
 pub(super) fn open(dir: &Path, name: SegmentName) -> io::Result<Option<File>> {
-    let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
-    let file = match OpenOptions::new().read(true).custom_flags(flags.bits()).open(dir.join(name.as_str())) {
+    let file = match cached::open(&dir.join(name.as_str())) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
         // A link or a socket.
         Err(e) if [Errno::ELOOP, Errno::ENXIO].iter().any(|no| e.raw_os_error() == Some(*no as i32)) => {
@@ -98,7 +96,7 @@ impl SegmentBytes {
     pub fn read_at(&self, at: u64, buf: &mut [u8]) -> io::Result<usize> {
         let mut done = 0;
         while let Some(rest) = buf.get_mut(done..).filter(|rest| !rest.is_empty()) {
-            match self.log.read_at(rest, at - self.start + done as u64) {
+            match cached::read_at(&self.log, rest, at - self.start + done as u64) {
                 Ok(0) => break,
                 Ok(n) => done += n,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
@@ -203,9 +201,13 @@ impl Index {
     fn read_at(&self, at: u64, buf: &mut [u8]) -> io::Result<usize> {
         let Some(file) = &self.file else { return Ok(0) };
         loop {
-            match file.read_at(buf, at) {
+            match cached::read_at(file, buf, at) {
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Ok(n) => {
+                    if n < buf.len() {
+                        // The rest may be on the disk.
+                        cached::check_may_wait()?;
+                    }
                     self.bytes_read.set(self.bytes_read.get() + n as u64);
                     return Ok(n);
                 }

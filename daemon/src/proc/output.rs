@@ -5,8 +5,8 @@ use super::Proc;
 use super::search_pool::{MAX_TURN_BYTES, MAX_TURN_NS};
 use super::state::State;
 use super::watcher::only_stream;
-use crate::disk::on_disk;
-use crate::log::{Grep, LinePage, LineQuery, Log};
+use crate::disk::call_on_disk;
+use crate::log::{Grep, LinePage, LineQuery, Log, cached_only};
 use crate::matcher::BoundedRegex;
 use crate::sys;
 use crate::text::{self, PageEnd, TailBound, TextForm};
@@ -19,6 +19,7 @@ use toold_format::log::Counts;
 use toold_proto::ProcId;
 use toold_proto::params::{Ansi, Encoding};
 use toold_proto::process::{Gap, Span, Truncated};
+use toold_shim::hooks;
 
 /// The length of a page without a cursor, in characters.
 const TAIL_CHARS: usize = 1000;
@@ -122,9 +123,7 @@ pub async fn wait_page(
     loop {
         updates.mark_unchanged();
         let state = proc.state();
-        let read = async { read_page(proc, &state, &query) };
-        // Without output there is nothing to read.
-        let page = if state.progress.counts.end == 0 { read.await? } else { on_disk(read).await? };
+        let page = read_cached_first(|| read_page(proc, &state, &query)).await?;
         // A gap without output is output that cannot be read.
         let is_empty = query.cursor.is_some() && page.output.is_empty() && page.gap.is_none();
         // A caller that waits for the rest of a program's output learns that it is stored.
@@ -145,6 +144,21 @@ pub async fn wait_page(
         // Nothing, or part of a character whose rest has yet to come.
         proc.notify_past(state.progress.counts.end);
         let _ = timeout_at(deadline, updates.changed()).await;
+    }
+}
+
+/// Reads output that is in memory at once, and other output from the disk, in a task of the call's own: the calls behind it
+/// on its connection do not wait for the disk.
+pub async fn read_cached_first<T>(read: impl Fn() -> Result<T, OutputError>) -> Result<T, OutputError> {
+    let from_disk = async {
+        hooks::at("log.read_disk");
+        read()
+    };
+    match cached_only(&read) {
+        Err(OutputError::Read { source, .. }) if source.kind() == io::ErrorKind::WouldBlock => {
+            call_on_disk(from_disk).await
+        }
+        done => done,
     }
 }
 

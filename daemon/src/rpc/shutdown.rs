@@ -26,7 +26,8 @@ pub async fn shutdown(
     if call.kill {
         let procs = daemon.registry.select_unfinished(&Selector::default());
         let (signal, cause) = (libc::SIGTERM, Cause::Shutdown);
-        killed = kill_all(procs.clone(), Kill { signal, grace_ms: GRACE_MS, cause, uid: peer.uid, pid: peer.pid }).await;
+        killed =
+            kill_all(procs.clone(), Kill { signal, grace_ms: GRACE_MS, cause, uid: peer.uid, pid: peer.pid }).await;
         let survives = |proc: &Proc| killed.iter().any(|one| one.id == proc.spec.id && !one.survivors.is_empty());
         let ends = procs.iter().filter(|proc| !survives(proc)).map(|proc| {
             let mut state = proc.subscribe();

@@ -10,7 +10,7 @@ use crate::clock::wall_ms;
 use crate::disk::on_disk;
 use crate::proc::Proc;
 use crate::proc::condition::{Condition, Reached, wait_for_many};
-use crate::proc::output::{read_tail, tail_bound};
+use crate::proc::output::{OutputError, read_cached_first, read_tail, tail_bound};
 use crate::proc::readers::Reader;
 use crate::text::TextForm;
 use std::sync::Arc;
@@ -63,14 +63,17 @@ pub async fn wait(
         Some(_) => WaitStatus::Exited,
     };
     let reached = reached.unwrap_or_else(|| vec![Reached::Exit; procs.len()]);
-    let processes = procs
-        .iter()
-        .zip(reached)
-        .map(|(proc, reached)| waited(proc, &peer, reached, procs.len() > MAX_SINGLE_VIEWS, view));
-    let read = async { processes.collect::<Result<Vec<Waited>, _>>() };
-    let printed = procs.iter().any(|proc| proc.state().progress.counts.end > 0);
-    // Without output there is nothing to read.
-    let processes = if printed { on_disk(read).await? } else { read.await? };
+    let is_one_of_many = procs.len() > MAX_SINGLE_VIEWS;
+    let read =
+        || procs.iter().map(|proc| waited(proc, &peer, is_one_of_many, view)).collect::<Result<Vec<Waited>, _>>();
+    let mut processes = read_cached_first(read).await?;
+    for (process, reached) in processes.iter_mut().zip(reached) {
+        match reached {
+            Reached::Match(line) => process.matched = Some(line),
+            Reached::Port(listener) => process.listener = Some(listener),
+            Reached::Quiet | Reached::Exit => {}
+        }
+    }
     let exited = procs.iter().zip(&processes).filter(|(_, waited)| waited.process.exited_at.is_some());
     let receipt = exit_receipt(&daemon, consumer, exited.map(|(proc, _)| proc));
     let note = clamped.then(|| format!("the timeout of {asked} ms was cut to max_wait_ms, {max} ms"));
@@ -100,23 +103,12 @@ struct OutputView {
     form: TextForm,
 }
 
-fn waited(
-    proc: &Proc,
-    peer: &Peer,
-    reached: Reached,
-    is_one_of_many: bool,
-    view: OutputView,
-) -> Result<Waited, RpcError> {
+fn waited(proc: &Proc, peer: &Peer, is_one_of_many: bool, view: OutputView) -> Result<Waited, OutputError> {
     let state = proc.state();
     remember_exit(peer, proc, &state);
     let max_len = if is_one_of_many { MAX_LISTED_TAIL_LEN } else { MAX_TAIL_LEN };
     let bound = tail_bound(view.tail_lines, TAIL_CHARS, max_len);
     let (output, next_cursor) = read_tail(proc, &state, bound, view.form)?;
-    let (matched, listener) = match reached {
-        Reached::Match(line) => (Some(line), None),
-        Reached::Port(listener) => (None, Some(listener)),
-        Reached::Quiet | Reached::Exit => (None, None),
-    };
     let process = if is_one_of_many { proc.listed_view(&state, wall_ms()) } else { proc.view_of(&state, wall_ms()) };
-    Ok(Waited { process, output, next_cursor, matched, listener })
+    Ok(Waited { process, output, next_cursor, matched: None, listener: None })
 }

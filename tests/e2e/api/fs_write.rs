@@ -92,7 +92,10 @@ fn of_writers_with_the_same_expectation_one_wins() {
         });
         let won: Vec<usize> = (0..6).filter(|n| answers[*n].is_ok()).collect();
         assert_eq!(won.len(), 1, "{answers:?}");
-        assert!(answers.iter().filter_map(|answer| answer.as_ref().err()).all(|kind| kind == "conflict"), "{answers:?}");
+        assert!(
+            answers.iter().filter_map(|answer| answer.as_ref().err()).all(|kind| kind == "conflict"),
+            "{answers:?}"
+        );
         assert_eq!(text(&file), format!("{round} {}", won[0]));
     }
     assert_eq!(names(&d), ["file"]);

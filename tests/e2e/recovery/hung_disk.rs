@@ -5,11 +5,12 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use toold_test_support::conn::Conn;
 use toold_test_support::rig::{Daemon, id, skip_unless};
+use toold_test_support::sys::leave_memory;
 
 /// More than the threads of the daemon.
 const STARTS: usize = 12;
@@ -185,4 +186,35 @@ fn calls_that_need_no_disk_are_answered_while_acknowledgements_wait_for_it() {
         assert_eq!(conn.answer(ack).unwrap()["position"], 2);
     }
     assert_eq!(d.ok("daemon.info", json!({}))["events"]["consumers"][0]["position"], 2);
+}
+
+/// Output that is not in memory is read from the disk. The broken code read it in the task of the connection.
+#[test]
+fn calls_behind_one_that_reads_output_from_the_disk_are_answered() {
+    let (d, hooks, quiet) = with_hooks();
+    let printed = ["polled", "awaited"].map(|text| id(&d.run(&format!("echo {text}"))));
+    printed.iter().for_each(|id| drop(d.closed(id)));
+    // A list keeps its previews, and needs no disk then.
+    d.ok("list", json!({}));
+    let hook = hooks.join("log.read_disk");
+    fs::write(&hook, "").unwrap();
+    let poll = json!({ "id": printed[0], "cursor": 0 });
+    // What was just written is in memory: no call waits at the hook.
+    assert_eq!(d.ok("poll", poll.clone())["output"], "polled\n");
+    let leaves_memory = |id: &String| {
+        let logs = d.ok("inspect", json!({ "id": id }))["log_files"].clone();
+        logs.as_array().unwrap().iter().all(|log| leave_memory(Path::new(log.as_str().unwrap())))
+    };
+    if skip_unless(printed.iter().all(leaves_memory), "the file system keeps files in memory") {
+        return;
+    }
+    let mut conn = d.conn();
+    let calls = [conn.request("poll", poll), conn.request("wait", json!({ "id": printed[1] }))];
+    d.eventually("a call reads the disk", || hooks.join("log.read_disk.hit").exists());
+    call_without_disk(&d, &quiet);
+    conn.call("daemon.info", json!({})).unwrap();
+    assert!(calls.iter().all(|call| !conn.has_early(*call)));
+    fs::remove_file(&hook).unwrap();
+    let [polled, waited] = calls.map(|call| conn.answer(call).unwrap());
+    assert_eq!((&polled["output"], &waited["processes"][0]["output"]), (&json!("polled\n"), &json!("awaited\n")));
 }

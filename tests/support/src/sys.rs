@@ -145,6 +145,18 @@ pub fn refuse_calls(command: &mut Command, calls: &[i64], errno: i32) {
     };
 }
 
+/// Drops the bytes of a file from the memory of the kernel, so that the next read needs the disk. Returns false if it cannot.
+pub fn leave_memory(path: &Path) -> bool {
+    let file = File::open(path).unwrap();
+    file.sync_all().unwrap();
+    // SAFETY: both calls take an open descriptor; the second fills a buffer of its own type.
+    unsafe {
+        let mut found: libc::statfs = std::mem::zeroed();
+        assert_eq!(libc::fstatfs(file.as_raw_fd(), &mut found), 0);
+        found.f_type != libc::TMPFS_MAGIC && libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) == 0
+    }
+}
+
 /// A fifo between a test and a program: either side waits for the other, with or without a daemon.
 pub struct Gate {
     pub path: PathBuf,

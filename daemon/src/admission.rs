@@ -5,7 +5,7 @@ use crate::approvals::{Approvals, ExecError, NeedsApproval};
 use crate::config::Config;
 use crate::patch::{self, ApplyError, Patches};
 use crate::policy::{self, Admitted, Judge, JudgedCaller, PolicyRefusal};
-use crate::registry::{NamePolicy, Registry, Spawned};
+use crate::registry::{NamePolicy, Registry, SpawnError, Spawned};
 use crate::sandbox::SandboxError;
 use crate::sandbox::profile::{ProfileError, choose};
 use crate::spec::{self, SpawnRequest, SpecError};
@@ -109,9 +109,17 @@ pub async fn exec(
         if let Some(error) = built.wider {
             return Err(SandboxError::Profile(error).into());
         }
-        patches.run_command(command, registry, &mut built.request).await.map_err(AdmitError::Patch)?;
+        let _turn = patches.command_turn(call.request_id.as_deref()).await;
+        let applied = patches.run_command(command, registry, &mut built.request).await.map_err(AdmitError::Patch)?;
         (call.env, call.env_base64) = Default::default();
-        return approvals.exec(call, built.request, policy, None, by).await.map_err(AdmitError::Exec);
+        let started = approvals.exec(call, built.request, policy, None, by).await;
+        if let Some(patch_id) = applied
+            && !has_process(&started, &patch_id)
+        {
+            // The name is in use, or too many processes run: the answer is an error, so nothing may have changed.
+            patches.undo(&patch_id).await.map_err(AdmitError::Patch)?;
+        }
+        return started.map_err(AdmitError::Exec);
     }
     let caller = JudgedCaller { uid: policy.uid, pid: policy.pid };
     // A request that has its process is judged already.
@@ -127,6 +135,16 @@ pub async fn exec(
         }
         (error, _) => AdmitError::Exec(error),
     })
+}
+
+/// Returns true if a process has the result of this patch.
+fn has_process(started: &Result<Spawned, ExecError>, patch_id: &str) -> bool {
+    let spec = match started {
+        Ok(spawned) => &spawned.proc.spec,
+        Err(ExecError::Spawn(SpawnError::Failed(proc))) => &proc.spec,
+        Err(_) => return false,
+    };
+    spec.patch.as_ref().is_some_and(|patch| patch.patch_id.as_deref() == Some(patch_id))
 }
 
 /// Judges a call. Returns the question that a person must answer, if there is one.

@@ -23,9 +23,10 @@ params!(PatchApplyParams {
     required {
         /// The patch, from `*** Begin Patch` to `*** End Patch`.
         patch: String,
-        /// The directory from which its paths are meant. Absolute.
-        cwd: String,
     }
+    /// The directory from which its paths are meant, and the first root. Absolute. Default: that of the session; without one,
+    /// paths must be absolute.
+    cwd: Option<String>,
     mode: PatchMode,
     /// Check the patch and change nothing.
     check: bool,

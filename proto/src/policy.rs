@@ -3,7 +3,7 @@
 use crate::id::ProcId;
 use crate::params::params;
 use crate::results::result;
-use crate::sandbox::{Network, NotEnforced, ProfileMode, SandboxSetting};
+use crate::sandbox::{Measure, Mechanisms, Network, NotEnforced, ProfileMode, SandboxSetting};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -107,13 +107,37 @@ pub struct CheckedSandbox {
     pub network: Network,
     /// The directories that it may write in. Empty without a sandbox: it is not confined.
     pub roots: Vec<String>,
+    /// Paths inside a root that stay read-only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub protect: Vec<String>,
+    /// Protected names that are not protected: they do not exist, or a link leads to them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unprotected: Vec<String>,
+    /// The measures that are enforced.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub enforced: Vec<Measure>,
+    /// The measures without which it does not start.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub require: Vec<Measure>,
+    /// The mechanisms that enforce them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Mechanisms>,
 }
 
 impl CheckedSandbox {
     /// Returns the report on a call that is not confined.
     pub fn full() -> CheckedSandbox {
-        let (mode, network) = (ProfileMode::Full, Network::Full);
-        CheckedSandbox { profile: "full".into(), mode, network, roots: Vec::new() }
+        CheckedSandbox {
+            profile: "full".into(),
+            mode: ProfileMode::Full,
+            network: Network::Full,
+            roots: Vec::new(),
+            protect: Vec::new(),
+            unprotected: Vec::new(),
+            enforced: Vec::new(),
+            require: Vec::new(),
+            by: None,
+        }
     }
 }
 
@@ -128,7 +152,7 @@ result!(PolicyCheckResult {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     danger: Option<DangerReport>,
     sandbox: CheckedSandbox,
-    /// The measures that this machine cannot enforce.
+    /// The measures that this machine cannot enforce. With one of `sandbox.require` among them, `exec` is `unavailable`.
     not_enforced: Vec<NotEnforced>,
     /// Every reason, the one of the strictest verdict first.
     reasons: Vec<VerdictReason>,
@@ -164,6 +188,9 @@ result!(PolicySuggestResult {
     roots: Vec<String>,
     /// The network that it would have needed. Null: it needed no other.
     network: Option<Network>,
+    /// Sockets of the host that it would have needed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    unix_sockets: Vec<String>,
     /// The profile as text for the config. Null: there is nothing to change.
     profile: Option<String>,
     /// Rules as text for a file in `rules`. Null: its commands are not known, or too wide to be allowed.

@@ -51,7 +51,7 @@ pub fn run(args: Args, cx: &mut Context<'_>) -> Result<u8, CliError> {
     let cwd = std::env::current_dir().map_err(|_| CliError::NoDirectory)?;
     let params = PatchApplyParams {
         patch: read(args.file)?,
-        cwd: cwd.to_string_lossy().into_owned(),
+        cwd: Some(cwd.to_string_lossy().into_owned()),
         mode: if args.sequential { PatchMode::Sequential } else { PatchMode::Atomic },
         check: args.check,
         hard_links: if args.break_links { HardLinks::Break } else { HardLinks::Refuse },

@@ -30,7 +30,12 @@ pub fn judgement(result: &PolicyCheckResult) -> String {
     }
     text += &format!("sandbox  {}\n", escape_control(&result.sandbox.profile));
     for gap in &result.not_enforced {
-        text += &format!("gap      {gap:?}\n");
+        text += &format!("gap      {}: {}\n", gap.what.name(), escape_control(&gap.why));
+    }
+    let missing = result.not_enforced.iter().map(|gap| gap.what).filter(|what| result.sandbox.require.contains(what));
+    let missing: Vec<&str> = missing.map(|what| what.name()).collect();
+    if !missing.is_empty() {
+        text += &format!("gap      the profile requires {}: it would not start\n", missing.join(", "));
     }
     text
 }

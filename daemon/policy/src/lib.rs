@@ -21,6 +21,7 @@ pub use names::runs_code;
 pub use programs::{is_too_wide, proposed_rules};
 pub use rule::{Part, Rule, Verdict};
 pub use rule_file::{APPROVED_FILE, BadFile, RuleError, RuleFile, Rules};
+pub use shells::shell_text;
 
 /// The answer to a question of the policy: asked, or refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]

@@ -22,6 +22,11 @@ pub(crate) fn is_shell(program: &str) -> bool {
     ALL.contains(&base_name(program))
 }
 
+/// Returns the text of a shell call that can be predicted.
+pub fn shell_text(words: &[String]) -> Option<&str> {
+    ShellCall::of(words).map(|call| call.text)
+}
+
 /// A shell call of exactly the form `sh -c TEXT` or `sh -lc TEXT`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ShellCall<'a> {

@@ -46,6 +46,11 @@ impl Bounds {
         let relative = self.roots.get(root).and_then(|root| root.relative(real));
         relative.map(|path| (root, path.to_path_buf())).ok_or(Refusal::Escapes)
     }
+
+    /// Judges a path whose content the answer depends on.
+    pub fn judge_read(&self, asked: &Path, real: &Path) -> Result<(), Refusal> {
+        check(self.limits.as_ref(), asked, real, Access::Read).map(|_| ())
+    }
 }
 
 /// Describes the rule that refuses a path, for a person.

@@ -1,5 +1,6 @@
 //! `apply_patch <<'EOF' … EOF` given to `exec`: applied here, and kept as a process that prints the result.
 
+use super::request::RequestTurn;
 use super::{ApplyError, Bounds, Patches};
 use crate::registry::Registry;
 use crate::spec::{InvalidParam, SpawnRequest};
@@ -7,8 +8,8 @@ use crate::text::last_char_end;
 use std::path::Path;
 use std::sync::Arc;
 use toold_patch::{Invocation, Recognised, recognise_argv};
-use toold_proto::params::ExecParams;
-use toold_proto::patch::{PatchApplyParams, PatchFailure, PatchOp, PatchResult, PatchStatus};
+use toold_proto::params::{ExecParams, IfRunning};
+use toold_proto::patch::{PatchApplyParams, PatchFailure, PatchOp, PatchResult, PatchRevertParams, PatchStatus};
 
 /// The longest text that the process prints: an argument has at most 128 KiB.
 const MAX_TEXT_BYTES: usize = 100_000;
@@ -42,6 +43,12 @@ pub fn recognise(call: &ExecParams) -> Result<Option<PatchCommand>, InvalidParam
     };
     // It is applied at once, and once.
     let (is_queued, restarts) = (call.queue.is_some() || !call.after.is_empty(), call.restart != Default::default());
+    if call.if_running == IfRunning::Return {
+        return Err(InvalidParam::new(
+            "if_running",
+            "a patch is applied or refused; it does not return a running process",
+        ));
+    }
     if call.escalate.is_some() {
         return Err(InvalidParam::new("escalate", "is not for a patch in a command; give the patch to `patch.apply`"));
     }
@@ -53,25 +60,41 @@ pub fn recognise(call: &ExecParams) -> Result<Option<PatchCommand>, InvalidParam
 }
 
 impl Patches {
+    /// Waits until no other call applies the patch of the same request.
+    pub async fn command_turn(&self, request_id: Option<&str>) -> Option<RequestTurn<'_>> {
+        match request_id {
+            Some(id) => Some(self.requests.lock(&format!("command:{id}")).await),
+            None => None,
+        }
+    }
+
+    /// Undoes the patch of a command that got no process, and forgets its request.
+    pub async fn undo(self: &Arc<Self>, patch_id: &str) -> Result<(), ApplyError> {
+        let call = PatchRevertParams { patch_id: patch_id.into(), ..PatchRevertParams::default() };
+        self.revert(call, Bounds::new(None).map_err(ApplyError::Internal)?).await?;
+        self.changes.forget(patch_id);
+        Ok(())
+    }
+
     /// Applies the patch of a command, and makes the request one that prints the result. A patch that does not fit makes a
-    /// process that fails.
+    /// process that fails. Returns the id of one that was applied.
     pub async fn run_command(
         self: &Arc<Self>,
         command: PatchCommand,
         registry: &Registry,
         request: &mut SpawnRequest,
-    ) -> Result<(), ApplyError> {
+    ) -> Result<Option<String>, ApplyError> {
         let spec = &request.spec;
         let is_repeated = spec.request_id.as_ref().is_some_and(|id| registry.knows_request(id));
         if is_repeated {
             // The registry finds the process that the first call got.
-            return Ok(());
+            return Ok(None);
         }
         let Invocation { cd, patch } = command.invocation;
         let cwd = cd.map_or_else(|| spec.cwd.clone(), |cd| Path::new(&spec.cwd).join(cd).display().to_string());
         let call = PatchApplyParams {
             patch,
-            cwd,
+            cwd: Some(cwd),
             // The ids of `patch.apply` are others.
             request_id: spec.request_id.as_ref().map(|id| format!("exec:{id}")),
             session_key: spec.session_key.clone(),
@@ -95,8 +118,9 @@ impl Patches {
         request.spec.argv = vec!["sh".into(), "-c".into(), script.into(), "apply_patch".into(), text];
         request.spec.program = SHELL.into();
         request.unresolved = None;
+        let patch_id = result.patch_id.clone();
         request.spec.patch = Some(Box::new(kept(result)));
-        Ok(())
+        Ok(patch_id)
     }
 }
 

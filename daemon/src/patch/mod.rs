@@ -108,7 +108,7 @@ impl Patches {
         let (roots, changes) = (std::mem::take(&mut verified.roots), std::mem::take(&mut verified.changes));
         let status = if verified.failed.is_some() { PatchStatus::Partial } else { PatchStatus::Applied };
         let note = Note {
-            cwd: call.cwd,
+            cwd: call.cwd.unwrap_or_default(),
             session_key: call.session_key,
             task_id: call.task_id,
             after_seq: self.journal.last(),

@@ -23,6 +23,7 @@ const READ: ReadLimit = ReadLimit { events: 64, bytes: 4 << 20, scan: 4096 };
 /// The owner's text in the journal of a patch. On disk: fields are only added.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Note {
+    /// Empty if the call had none.
     pub cwd: String,
     pub session_key: Option<String>,
     pub task_id: Option<String>,

@@ -18,11 +18,12 @@ impl Patches {
         disk::blocking(move || patches.revert_now(call, bounds)).await.map_err(ApplyError::Internal)?
     }
 
-    /// Returns the directory that a patch was applied in.
-    pub async fn working_dir(self: &Arc<Self>, patch_id: &str) -> Result<String, ApplyError> {
+    /// Returns the directory that a patch was applied in, if its call had one.
+    pub async fn working_dir(self: &Arc<Self>, patch_id: &str) -> Result<Option<String>, ApplyError> {
         let (patches, patch_id) = (self.clone(), patch_id.to_owned());
         let note = disk::blocking(move || patches.changes.note(&patch_id)).await.map_err(ApplyError::Internal)??;
-        Ok(Note::parse(&note).map_err(ApplyError::Internal)?.cwd)
+        let cwd = Note::parse(&note).map_err(ApplyError::Internal)?.cwd;
+        Ok(Some(cwd).filter(|cwd| !cwd.is_empty()))
     }
 
     fn revert_now(&self, call: PatchRevertParams, bounds: Bounds) -> Result<PatchRevertResult, ApplyError> {

@@ -48,7 +48,7 @@ pub fn verify(call: &PatchApplyParams, bounds: Bounds, max_bytes: u64) -> Result
         return Err(ApplyError::TooLarge { max: max_bytes });
     }
     let patch = toold_patch::parse(&call.patch).map_err(|error| invalid(error, None, b""))?;
-    let cwd = working_dir(&call.cwd)?;
+    let cwd = call.cwd.as_deref().map(working_dir).transpose()?;
     let top = Root::open(Path::new("/")).map_err(ApplyError::Internal)?;
     let mut verifier = Verifier {
         cwd,
@@ -89,7 +89,8 @@ fn working_dir(cwd: &str) -> Result<PathBuf, ApplyError> {
 }
 
 struct Verifier {
-    cwd: PathBuf,
+    /// None: paths are absolute.
+    cwd: Option<PathBuf>,
     top: Root,
     bounds: Bounds,
     mode: PatchMode,
@@ -197,9 +198,18 @@ impl Verifier {
         Ok(())
     }
 
+    /// Returns the absolute form of a path of the patch.
+    fn asked(&self, at: Named<'_>) -> Result<PathBuf, ApplyError> {
+        match &self.cwd {
+            Some(cwd) => Ok(cwd.join(at.path)),
+            None if at.path.starts_with('/') => Ok(at.path.into()),
+            None => Err(at.invalid("it is relative; give cwd, or an absolute path")),
+        }
+    }
+
     /// Finds the place of a path. Also returns its real path from the root.
     fn place(&self, at: Named<'_>, last: LastLink) -> Result<(PathBuf, ChangePlace), ApplyError> {
-        let asked = self.cwd.join(at.path);
+        let asked = self.asked(at)?;
         let found = self.top.find(asked.strip_prefix("/").unwrap_or(&asked), last);
         let place = found.map_err(|error| match error {
             WalkError::Escapes { .. } => at.invalid("it leads out of the root"),
@@ -220,16 +230,11 @@ impl Verifier {
                 )),
             };
         }
-        let asked = self.cwd.join(at.path);
-        let (root, path) = self
-            .bounds
-            .judge(&asked, &Path::new("/").join(&real))
-            .map_err(|refused| ApplyError::Denied { why: describe(&refused), path: asked })?;
-        let file = match self.read(&place).map_err(|e| ApplyError::Io {
-            doing: "read",
-            path: self.cwd.join(at.path),
-            source: e,
-        })? {
+        let asked = self.asked(at)?;
+        let judged = self.bounds.judge(&asked, &Path::new("/").join(&real));
+        let (root, path) =
+            judged.map_err(|refused| ApplyError::Denied { why: describe(&refused), path: asked.clone() })?;
+        let file = match self.read(&place).map_err(|source| ApplyError::Io { doing: "read", path: asked, source })? {
             FileRead::Absent => Tracked { root, path, before: None, now: None, mode: None },
             FileRead::Regular(before, bytes) => {
                 self.spend(bytes.len())?;
@@ -279,6 +284,10 @@ impl Verifier {
             }
             let at = Named { line: 0, path };
             let (real, place) = self.place(at, LastLink::Follow)?;
+            let asked = self.asked(at)?;
+            // The answer depends on the content of the file.
+            let judged = self.bounds.judge_read(&asked, &Path::new("/").join(&real));
+            judged.map_err(|refused| ApplyError::Denied { why: describe(&refused), path: asked.clone() })?;
             let found = match self.files.get(&real) {
                 Some(file) => file.before.as_ref().map(|before| before.hash),
                 None => match self.read(&place) {
@@ -292,7 +301,7 @@ impl Verifier {
             };
             let found = found.map_or(ABSENT.to_owned(), |hash| hex(&hash));
             if !found.eq_ignore_ascii_case(wanted) {
-                conflicts.push(self.cwd.join(path));
+                conflicts.push(asked);
             }
         }
         if conflicts.is_empty() { Ok(()) } else { Err(ApplyError::Conflict(conflicts)) }

@@ -8,7 +8,7 @@ mod suggest;
 
 pub use session_defaults::SessionDefaults;
 pub use sessions::{SessionError, SessionSettings, Sessions};
-pub use suggest::{Suggestion, suggest};
+pub use suggest::{RefusedProcess, Suggestion, suggest};
 
 use crate::clock::{mono_ms, retention_ms, wall_ms};
 use crate::config::Config;

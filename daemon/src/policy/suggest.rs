@@ -1,11 +1,14 @@
-//! Turns refused calls of a process into a profile and rules that a person can paste. Pure, and writes nothing.
+//! Turns refused calls of a process into a profile and rules that a person can paste. Writes nothing.
 
-use std::path::Path;
-use toold_policy::{plain_commands, proposed_rules};
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use toold_policy::{plain_commands, proposed_rules, shell_text};
 use toold_proto::sandbox::{Denials, Network, Sandbox};
 
 /// The name of the suggested profile.
 const PROFILE: &str = "suggested";
+/// Directories of the kernel: a root there is no way to allow a write.
+const KERNEL_DIRS: [&str; 3] = ["/proc", "/sys", "/dev"];
 
 /// A change that would let a process do what it was refused.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -13,26 +16,40 @@ pub struct Suggestion {
     pub denials: u64,
     pub roots: Vec<String>,
     pub network: Option<Network>,
+    pub unix_sockets: Vec<String>,
     /// As text for the config.
     pub profile: Option<String>,
     /// As text for a rule file.
     pub rules: Option<String>,
 }
 
-/// Suggests a change for a process with these arguments. Nothing is suggested for one that was refused nothing.
-pub fn suggest(sandbox: &Sandbox, argv: &[String]) -> Suggestion {
+/// A process, and what of the disk decides whether a directory can be a root.
+pub struct RefusedProcess<'a> {
+    pub sandbox: &'a Sandbox,
+    pub argv: &'a [String],
+    pub cwd: &'a str,
+    /// Paths that no root may be in.
+    pub hide: &'a [PathBuf],
+    pub is_dir: &'a dyn Fn(&Path) -> bool,
+}
+
+/// Suggests a change for a process. Nothing is suggested for one that was refused nothing.
+pub fn suggest(process: &RefusedProcess<'_>) -> Suggestion {
+    let RefusedProcess { sandbox, argv, cwd, .. } = *process;
     let none = Denials::default();
     let denials = sandbox.denials.as_ref().unwrap_or(&none);
     let own = sandbox.roots.clone().unwrap_or_default();
-    let mut roots = Vec::new();
-    let mut network = None;
+    let (mut roots, mut network, mut unix_sockets) = (Vec::new(), None, Vec::new());
     for denial in &denials.list {
         match (&denial.path, &denial.address) {
+            (_, Some(path)) if path.starts_with('/') => unix_sockets.push(path.clone()),
             (_, Some(address)) => network = wider(network, needed(address)),
-            (Some(path), None) => roots.extend(directory(path)),
+            (Some(path), None) => roots.extend(process.directory(path)),
             (None, None) => {}
         }
     }
+    unix_sockets.sort();
+    unix_sockets.dedup();
     roots.sort();
     roots.dedup();
     let all = roots.clone();
@@ -40,40 +57,57 @@ pub fn suggest(sandbox: &Sandbox, argv: &[String]) -> Suggestion {
     roots.retain(|root| {
         !all.iter().any(|of| is_inside(root, of)) && !own.iter().any(|of| Path::new(root).starts_with(of))
     });
-    if roots.is_empty() && network.is_none() {
+    if roots.is_empty() && network.is_none() && unix_sockets.is_empty() {
         return Suggestion { denials: denials.count, ..Suggestion::default() };
     }
-    let list = |paths: &[String]| format!("{paths:?}");
     let name = |network| match network {
         Network::Off => "off",
         Network::Loopback => "loopback",
         Network::Full => "full",
     };
-    let kept = network.or(sandbox.network).unwrap_or(Network::Off);
-    let profile = format!(
-        "[profile.{PROFILE}]\nmode = \"workspace-write\"\nroots = {}\nnetwork = \"{}\"\n",
-        list(&roots),
-        name(kept)
-    );
-    let commands = match argv {
-        [_, flag, text] if flag == "-c" || flag == "-lc" => plain_commands(text),
-        argv => Some(vec![argv.to_vec()]),
+    // What it had, it keeps. The working directory is a root of any call.
+    let kept: Vec<&String> = own.iter().filter(|root| *root != cwd).chain(&roots).collect();
+    let mode = if own.is_empty() && roots.is_empty() { "read-only" } else { "workspace-write" };
+    let mut profile = format!("[profile.{PROFILE}]\nmode = \"{mode}\"\n");
+    if mode == "workspace-write" {
+        profile += &format!("roots = {}\n", list(&kept));
+    }
+    profile += &format!("network = \"{}\"\n", name(network.or(sandbox.network).unwrap_or(Network::Off)));
+    if !unix_sockets.is_empty() {
+        profile += &format!("unix_sockets = {}\n", list(&unix_sockets.iter().collect::<Vec<_>>()));
+    }
+    let commands = match shell_text(argv) {
+        Some(text) => plain_commands(text),
+        None => Some(vec![argv.to_vec()]),
     };
     let rules = commands.and_then(|commands| proposed_rules(&commands, Some(PROFILE)));
     let text =
         |rules: Vec<toold_policy::Rule>| rules.iter().map(toold_policy::Rule::to_toml).collect::<Vec<_>>().join("\n");
-    Suggestion { denials: denials.count, roots, network, profile: Some(profile), rules: rules.map(text) }
+    let (denials, profile) = (denials.count, Some(profile));
+    Suggestion { denials, roots, network, unix_sockets, profile, rules: rules.map(text) }
 }
 
-/// The directory of a file, unless it is so high that a root there would be no boundary.
-fn directory(path: &str) -> Option<String> {
-    let dir = Path::new(path).parent()?;
-    (dir.components().count() > 2).then(|| dir.display().to_string())
+/// A list of paths as TOML.
+fn list(paths: &[&String]) -> String {
+    toml::Value::Array(paths.iter().map(|path| toml::Value::String(path.to_string())).collect()).to_string()
+}
+
+impl RefusedProcess<'_> {
+    /// The nearest directory of a file that is there, unless it is so high that a root there would be no boundary, or no root
+    /// can be there.
+    fn directory(&self, path: &str) -> Option<String> {
+        let dir = Path::new(path).ancestors().skip(1).find(|dir| (self.is_dir)(dir))?;
+        let is_below = |above: &Path| dir.starts_with(above);
+        let is_refused = self.hide.iter().any(|hidden| is_below(hidden) || hidden.starts_with(dir))
+            || KERNEL_DIRS.iter().any(|above| is_below(Path::new(above)));
+        (dir.components().count() > 2 && !is_refused).then(|| dir.display().to_string())
+    }
 }
 
 /// The network that an address needs.
 fn needed(address: &str) -> Network {
-    let is_local = ["127.", "[::1]", "::1", "localhost"].iter().any(|local| address.starts_with(local));
+    let ip = address.parse::<SocketAddr>().map(|address| address.ip().to_canonical());
+    let is_local = ip.is_ok_and(|ip: IpAddr| ip.is_loopback() || ip.is_unspecified());
     if is_local { Network::Loopback } else { Network::Full }
 }
 
@@ -105,7 +139,13 @@ mod tests {
         let denials = Denials { count: list.len() as u64, list, ..Denials::default() };
         let roots = Some(vec!["/home/me/project".into()]);
         let sandbox = Sandbox { roots, network: Some(Network::Off), denials: Some(denials), ..Sandbox::none() };
-        suggest(&sandbox, &argv.iter().map(|arg| arg.to_string()).collect::<Vec<_>>())
+        suggest(&RefusedProcess {
+            sandbox: &sandbox,
+            argv: &argv.iter().map(|arg| arg.to_string()).collect::<Vec<_>>(),
+            cwd: "/home/me/project",
+            hide: &["/home/me/.ssh".into()],
+            is_dir: &|dir| !dir.ends_with("absent"),
+        })
     }
 
     #[test]
@@ -129,5 +169,23 @@ mod tests {
         assert_eq!(suggested(vec![denial(None, Some("10.0.0.1:80"))], &["git"]).network, Some(Network::Full));
         assert_eq!(suggested(vec![denial(None, Some("10.0.0.1:80"))], &["git"]).rules, None, "too wide");
         assert_eq!(suggested(vec![], &["ls"]), Suggestion::default());
+    }
+
+    #[test]
+    fn a_suggestion_can_be_pasted_whatever_was_refused() {
+        // Each of these was a profile that no call could use, or one that was too wide.
+        let roots = |path: &str| suggested(vec![denial(Some(path), None)], &["touch"]).roots;
+        assert_eq!(roots("/srv/data/absent/file"), ["/srv/data"], "a root must be there");
+        for path in ["/home/me/.ssh/known_hosts", "/home/me/x", "/proc/sys/kernel/x", "/sys/a/b", "/dev/shm/a/b"] {
+            assert_eq!(roots(path), [""; 0], "{path}");
+        }
+        let socket = suggested(vec![denial(None, Some("/run/docker.sock"))], &["docker", "ps"]);
+        assert_eq!((socket.network, &socket.unix_sockets[..]), (None, &["/run/docker.sock".to_string()][..]));
+        assert!(socket.profile.is_some_and(|text| text.contains("unix_sockets = [\"/run/docker.sock\"]")));
+        for local in ["127.0.0.1:80", "[::1]:80", "0.0.0.0:80", "[::ffff:127.0.0.1]:80"] {
+            assert_eq!(suggested(vec![denial(None, Some(local))], &["nc"]).network, Some(Network::Loopback), "{local}");
+        }
+        let counted = suggested(vec![denial(Some("/srv/data/x"), None)], &["grep", "-c", "needle"]).rules;
+        assert!(counted.is_some_and(|rules| rules.contains("[\"grep\", \"-c\", \"needle\"]")), "grep is not a shell");
     }
 }

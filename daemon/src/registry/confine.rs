@@ -11,6 +11,7 @@ use crate::sandbox::resolve::Wanted;
 use crate::sandbox::wall::{Prepared, Unavailable};
 use crate::sandbox::{SandboxError, session_tmp};
 use crate::spec::SpawnRequest;
+use std::path::PathBuf;
 use std::sync::Arc;
 use toold_format::step;
 use toold_proto::sandbox::{ProfileMode, SandboxSetting};
@@ -25,19 +26,19 @@ impl Registry {
         session: Option<&Ceiling>,
     ) -> Result<(), SandboxError> {
         let (cwd, key) = (&request.spec.cwd, request.spec.session_key.as_deref());
-        if let Some(plan) = self.plan(asked, session, || Ok(cwd.clone()), key)? {
+        if let Some(plan) = self.plan(asked, session, Some(cwd), key)? {
             request.spec.sandbox = Some(Box::new(plan.to_spec()));
             request.plan = Some(Arc::new(plan));
         }
         stage::choose_roots(request)
     }
 
-    /// Judges the profile that a call asks for. None: it is not confined, and `cwd` is not asked for.
+    /// Judges the profile that a call asks for. None: it is not confined. Without `cwd` only the roots of the profile are roots.
     pub fn plan(
         &self,
         asked: Option<&SandboxSetting>,
         session: Option<&Ceiling>,
-        cwd: impl FnOnce() -> Result<String, SandboxError>,
+        cwd: Option<&str>,
         key: Option<&str>,
     ) -> Result<Option<Plan>, SandboxError> {
         if asked.is_none() && session.is_none() && profile::is_unconfined_by_default(&self.config) {
@@ -49,7 +50,7 @@ impl Registry {
         }
         let ceilings: Vec<Ceiling> =
             [profile::config_ceiling(&self.config)].into_iter().chain(session.cloned()).collect();
-        let wanted = Wanted { chosen, cwd: &cwd()?, session: key, ceilings: &ceilings };
+        let wanted = Wanted { chosen, cwd, session: key, ceilings: &ceilings };
         Ok(Some(self.resolver.resolve(wanted, &self.config.sandbox)?))
     }
 
@@ -83,6 +84,19 @@ impl Registry {
         spec.not_enforced = prepared.not_enforced.clone();
         spec.by = prepared.by.clone();
         Ok(Some(Box::new(prepared)))
+    }
+
+    /// Adds to a confined request what would be enforced if it started now. Nothing starts; the walls that it would use are made.
+    pub async fn measure(&self, request: &mut SpawnRequest) -> Result<(), SandboxError> {
+        let (Some(plan), Some(spec)) = (&request.plan, request.spec.sandbox.as_deref_mut()) else { return Ok(()) };
+        let measured = self.walls.measure(plan, || self.confined_pids(plan)).await?;
+        (spec.enforced, spec.not_enforced, spec.by) = (measured.enforced, measured.not_enforced, measured.by);
+        Ok(())
+    }
+
+    /// Returns the paths that no confined job may reach, as far as they exist.
+    pub fn hidden_paths(&self) -> Vec<PathBuf> {
+        self.resolver.hidden_paths(&self.config.sandbox)
     }
 
     /// Makes what a recorded process needs to start, or returns the step that failed: its paths may be others by now.

@@ -7,7 +7,6 @@ use crate::disk;
 use crate::files::roots::Limits;
 use crate::files::search::{DEFAULT_TIMEOUT_MS, FileSearch};
 use crate::files::{FsError, Refusal, Stop, edit_file, list, read, write};
-use crate::sandbox::resolve::ResolveError;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -47,11 +46,8 @@ fn limits(
     let mut scope = ExecParams { cwd: cwd.take(), sandbox: sandbox.take(), session_key: key, ..ExecParams::default() };
     let session = daemon.judge.apply_session(&mut scope, &registry.config)?;
     (*cwd, *sandbox) = (scope.cwd, scope.sandbox);
-    let root = || {
-        let problem = "must be given with a sandbox: it is the first root".into();
-        cwd.clone().ok_or(ResolveError::Path { param: "cwd".into(), problem }.into())
-    };
-    Ok(registry.plan(sandbox.as_ref(), session.ceiling.as_ref(), root, session_key)?.map(Limits::from))
+    let plan = registry.plan(sandbox.as_ref(), session.ceiling.as_ref(), cwd.as_deref(), session_key)?;
+    Ok(plan.map(Limits::from))
 }
 
 pub async fn read(

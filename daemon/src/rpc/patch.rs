@@ -11,32 +11,33 @@ use toold_proto::patch::{PatchApplyParams, PatchResult, PatchRevertParams, Patch
 use toold_proto::sandbox::SandboxSetting;
 use toold_proto::{ErrorKind, RpcError};
 
-pub async fn apply(call: PatchApplyParams, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<PatchResult, RpcError> {
-    let plan = plan(&daemon, call.sandbox.as_ref(), &call.cwd, call.session_key.as_deref())?;
+pub async fn apply(mut call: PatchApplyParams, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<PatchResult, RpcError> {
+    let plan = plan(&daemon, call.sandbox.as_ref(), &mut call.cwd, call.session_key.as_deref())?;
     let bounds = Bounds::new(plan.as_ref()).map_err(ApplyError::Internal)?;
     Ok(daemon.patches.apply(call, bounds).await?)
 }
 
 pub async fn revert(call: PatchRevertParams, daemon: Arc<Daemon>, _: Arc<Peer>) -> Result<PatchRevertResult, RpcError> {
     // The roots of a profile are relative to the directory of the patch.
-    let cwd = daemon.patches.working_dir(&call.patch_id).await?;
-    let plan = plan(&daemon, call.sandbox.as_ref(), &cwd, call.session_key.as_deref())?;
+    let mut cwd = daemon.patches.working_dir(&call.patch_id).await?;
+    let plan = plan(&daemon, call.sandbox.as_ref(), &mut cwd, call.session_key.as_deref())?;
     let bounds = Bounds::new(plan.as_ref()).map_err(ApplyError::Internal)?;
     Ok(daemon.patches.revert(call, bounds).await?)
 }
 
-/// Judges the profile of a call, with the defaults and the ceiling of its session.
+/// Judges the profile of a call, with the defaults and the ceiling of its session, and fills in the directory of the session.
 fn plan(
     daemon: &Daemon,
     sandbox: Option<&SandboxSetting>,
-    cwd: &str,
+    cwd: &mut Option<String>,
     session_key: Option<&str>,
 ) -> Result<Option<Plan>, RpcError> {
     let (sandbox, session_key) = (sandbox.cloned(), session_key.map(String::from));
-    let mut call = ExecParams { cwd: Some(cwd.into()), sandbox, session_key, ..ExecParams::default() };
+    let mut call = ExecParams { cwd: cwd.take(), sandbox, session_key, ..ExecParams::default() };
     let session = daemon.judge.apply_session(&mut call, &daemon.registry.config)?;
+    *cwd = call.cwd;
     let (asked, key) = (call.sandbox.as_ref(), call.session_key.as_deref());
-    Ok(daemon.registry.plan(asked, session.ceiling.as_ref(), || Ok(cwd.to_owned()), key)?)
+    Ok(daemon.registry.plan(asked, session.ceiling.as_ref(), cwd.as_deref(), key)?)
 }
 
 impl From<ApplyError> for RpcError {

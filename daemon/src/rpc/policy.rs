@@ -6,8 +6,9 @@ use super::wire::Peer;
 use crate::admission;
 use crate::clock::wall_ms;
 use crate::disk;
-use crate::policy::{self, Suggestion};
+use crate::policy::{self, RefusedProcess, Suggestion};
 use crate::store::sandbox::SandboxSpec;
+use std::path::Path;
 use std::sync::Arc;
 use toold_policy::{Judgement, Match, Part, Reason, ReasonKind};
 use toold_proto::policy::{
@@ -26,12 +27,16 @@ pub async fn check(
     let judgement = daemon.judge.judge(&call, &built.request, config);
     built.check_ceiling(&judgement, config)?;
     let Judgement { verdict, plain, commands, matches, danger, granted: _, reasons } = judgement;
-    let (sandbox, not_enforced) = match built.request.spec.sandbox {
+    let mut request = built.request;
+    daemon.registry.measure(&mut request).await?;
+    let (sandbox, not_enforced) = match request.spec.sandbox {
         None => (CheckedSandbox::full(), Vec::new()),
         Some(spec) => {
-            let SandboxSpec { profile, mode, network, roots, not_enforced, .. } = *spec;
+            let SandboxSpec { profile, mode, network, roots, protect, unprotected, enforced, not_enforced, .. } = *spec;
             let roots = roots.into_iter().map(|root| root.path).collect();
-            (CheckedSandbox { profile, mode, network, roots }, not_enforced)
+            let (require, by) = (spec.require, Some(spec.by));
+            let sandbox = CheckedSandbox { profile, mode, network, roots, protect, unprotected, enforced, require, by };
+            (sandbox, not_enforced)
         }
     };
     Ok(PolicyCheckResult {
@@ -60,8 +65,16 @@ pub async fn suggest(
 ) -> Result<PolicySuggestResult, RpcError> {
     let proc = daemon.find(&call.id)?;
     let process = proc.view_of(&proc.state(), wall_ms());
-    let Suggestion { denials, roots, network, profile, rules } = policy::suggest(&process.sandbox, &proc.spec.argv);
-    Ok(PolicySuggestResult { id: proc.spec.id, denials, roots, network, profile, rules })
+    let found = disk::blocking(move || {
+        let hide = daemon.registry.hidden_paths();
+        let spec = &proc.spec;
+        let (sandbox, is_dir) = (&process.sandbox, &|dir: &Path| dir.is_dir());
+        let refused = RefusedProcess { sandbox, argv: &spec.argv, cwd: &spec.cwd, hide: &hide, is_dir };
+        (spec.id, policy::suggest(&refused))
+    });
+    let found = found.await.map_err(|e| RpcError::new(ErrorKind::Unavailable, format!("look at the disk: {e}")))?;
+    let (id, Suggestion { denials, roots, network, unix_sockets, profile, rules }) = found;
+    Ok(PolicySuggestResult { id, denials, roots, network, unix_sockets, profile, rules })
 }
 
 fn verdict(verdict: toold_policy::Verdict) -> Verdict {

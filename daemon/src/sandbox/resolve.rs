@@ -67,7 +67,8 @@ pub struct Resolver {
 /// The profile and the directory of a call.
 pub struct Wanted<'a> {
     pub chosen: ChosenProfile,
-    pub cwd: &'a str,
+    /// None: a call about files that has no directory. Its roots are those of the profile.
+    pub cwd: Option<&'a str>,
     pub session: Option<&'a str>,
     pub ceilings: &'a [Ceiling],
 }
@@ -85,6 +86,8 @@ impl Resolver {
     pub fn resolve(&self, wanted: Wanted<'_>, config: &Sandbox) -> Result<Plan, ResolveError> {
         let Wanted { chosen: ChosenProfile { name, profile }, cwd, session, ceilings } = wanted;
         let path = |param: &str, problem: String| ResolveError::Path { param: param.into(), problem };
+        let has_cwd = cwd.is_some();
+        let cwd = cwd.unwrap_or("/");
         let cwd = Judged::open(Path::new(cwd)).map_err(|e| path("cwd", format!("{cwd}: {e}")))?;
         let mode = match profile.mode {
             ProfileMode::ReadOnly => ConfinedMode::ReadOnly,
@@ -92,7 +95,9 @@ impl Resolver {
         };
         let mut roots = Vec::new();
         if mode == ConfinedMode::WorkspaceWrite {
-            roots.push(open_again(&cwd).map_err(|e| path("cwd", e.to_string()))?);
+            if has_cwd {
+                roots.push(open_again(&cwd).map_err(|e| path("cwd", e.to_string()))?);
+            }
             for root in &profile.roots {
                 let opened = Judged::open(&expand(root)).map_err(|e| path("sandbox.roots", format!("{root}: {e}")))?;
                 if !opened.is_dir {
@@ -107,7 +112,8 @@ impl Resolver {
                 // A cache that is not there yet cannot be a root: nothing is created for a job.
                 roots.extend(CACHES.iter().filter_map(|cache| Judged::open(&expand(&format!("~/{cache}"))).ok()));
             }
-            roots.extend(linked_git_dir(&cwd.path).filter(|dir| inside_ceilings(&dir.path, ceilings).is_ok()));
+            let git_dir = if has_cwd { linked_git_dir(&cwd.path) } else { None };
+            roots.extend(git_dir.filter(|dir| inside_ceilings(&dir.path, ceilings).is_ok()));
         }
         let sockets = config.unix_sockets.iter().chain(&profile.unix_sockets).map(|path| expand(path)).collect();
         let parts =
@@ -174,6 +180,13 @@ impl Resolver {
             observe: config.observe,
             tmp,
         })
+    }
+
+    /// Returns the paths that are hidden from every job and exist, without links.
+    pub fn hidden_paths(&self, config: &Sandbox) -> Vec<PathBuf> {
+        let own = [self.own.state_dir.clone()].into_iter().chain(self.own.rules.clone());
+        let listed = config.hide.iter().map(|path| expand(path));
+        listed.chain(own).filter_map(|path| path.canonicalize().ok()).collect()
     }
 
     /// Opens the paths to hide that exist. One that the daemon cannot open, its jobs cannot open either.

@@ -45,6 +45,13 @@ pub struct Prepared {
     pub stage: Option<FreshStage>,
 }
 
+/// The report on a job that would start now. Nothing of it is held.
+pub struct Measured {
+    pub enforced: Vec<Measure>,
+    pub not_enforced: Vec<NotEnforced>,
+    pub by: Mechanisms,
+}
+
 /// The reason why a job cannot be confined by its plan.
 #[derive(Debug)]
 pub enum Unavailable {
@@ -129,6 +136,24 @@ impl Walls {
     /// Makes or finds what a job needs. `living`: the pids of confined programs of its session with the same network, which
     /// another daemon may have started.
     pub async fn prepare(&self, plan: &Plan, living: impl FnOnce() -> Vec<i32>) -> Result<Prepared, Unavailable> {
+        let lease = self.lease(plan, living).await?;
+        self.admit(plan, lease)
+    }
+
+    /// Reports what a job of this plan would have, by making or finding the same walls. Nothing is required.
+    pub async fn measure(&self, plan: &Plan, living: impl FnOnce() -> Vec<i32>) -> Result<Measured, Unavailable> {
+        let lease = match self.lease(plan, living).await {
+            Ok(lease) => lease,
+            Err(Unavailable::NotEnforced(not_enforced)) => {
+                return Ok(Measured { enforced: Vec::new(), not_enforced, by: Mechanisms::default() });
+            }
+            Err(error) => return Err(error),
+        };
+        let (enforced, not_enforced) = self.measures(plan, &lease.wall);
+        Ok(Measured { enforced, not_enforced, by: self.mechanisms(&lease.wall) })
+    }
+
+    async fn lease(&self, plan: &Plan, living: impl FnOnce() -> Vec<i32>) -> Result<Lease, Unavailable> {
         let key = WallKey {
             session: plan.session.clone(),
             network: plan.network,
@@ -137,17 +162,14 @@ impl Walls {
             unix_sockets: plan.unix_sockets.clone(),
         };
         if let Some(lease) = self.find(&key) {
-            return self.admit(plan, lease);
+            return Ok(lease);
         }
         let _making = self.making.lock().await;
-        let lease = match self.find(&key) {
-            Some(lease) => lease,
-            None => {
-                let wall = self.make(plan, &[], living).await?;
-                self.insert(key, wall)
-            }
-        };
-        self.admit(plan, lease)
+        if let Some(lease) = self.find(&key) {
+            return Ok(lease);
+        }
+        let wall = self.make(plan, &[], living).await?;
+        Ok(self.insert(key, wall))
     }
 
     /// Forgets that this machine gave no namespaces.
@@ -269,15 +291,7 @@ impl Walls {
             (Network::Loopback, Some(_)) => NetworkFilter::Loopback,
             (Network::Off | Network::Loopback, None) => NetworkFilter::Refused,
         };
-        let by = Mechanisms {
-            landlock: wall.ruleset.as_ref().map(|_| self.landlock),
-            seccomp: true,
-            namespaces: [("user", wall.session.is_some()), ("mnt", wall.mounts.is_some()), ("net", net.is_some())]
-                .into_iter()
-                .filter(|(_, has)| *has)
-                .map(|(name, _)| name.to_string())
-                .collect(),
-        };
+        let by = self.mechanisms(wall);
         let fds = SandboxFds {
             ruleset: wall.ruleset.clone(),
             user: wall.session.as_ref().map(|session| session.user.clone()),
@@ -306,6 +320,16 @@ impl Walls {
         let fds = fds.into_iter().flatten().collect();
         let tmpdir = if wall.mounts.is_some() { PathBuf::from(PRIVATE_TMP) } else { plan.tmp.path.clone() };
         Ok(Prepared { block, fds, enforced, not_enforced, by, tmpdir, lease, stage: None })
+    }
+
+    fn mechanisms(&self, wall: &Wall) -> Mechanisms {
+        let has_net = wall.session.as_ref().is_some_and(|session| session.net.is_some());
+        let namespaces = [("user", wall.session.is_some()), ("mnt", wall.mounts.is_some()), ("net", has_net)];
+        Mechanisms {
+            landlock: wall.ruleset.as_ref().map(|_| self.landlock),
+            seccomp: true,
+            namespaces: namespaces.into_iter().filter(|(_, has)| *has).map(|(name, _)| name.to_string()).collect(),
+        }
     }
 
     /// Lists what a wall enforces of a plan, and what it does not.

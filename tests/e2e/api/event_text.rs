@@ -32,7 +32,7 @@ fn masked(text: &str) -> String {
 }
 
 /// The texts of all events, as they are in the segments.
-fn journal(d: &Daemon) -> Vec<String> {
+pub fn journal(d: &Daemon) -> Vec<String> {
     let mut segments: Vec<_> = rig::files(&d.state().join("events"));
     segments.retain(|path| path.extension().is_some_and(|ext| ext == "log"));
     segments.sort();
@@ -163,6 +163,7 @@ fn every_event_and_push_has_the_bytes_that_it_always_had() {
     lives(&mut lines);
     watches(&mut lines);
     pushes(&mut lines);
+    super::event_text_policy::all(&mut lines);
     let now = lines.join("\n") + "\n";
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/events-v1.txt");
     if std::env::var_os("UPDATE_GOLDEN").is_some() {

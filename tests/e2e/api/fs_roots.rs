@@ -124,13 +124,75 @@ fn protected_paths_in_a_root_stay_as_they_are() {
 }
 
 #[test]
-fn a_call_with_a_sandbox_needs_its_first_root_and_a_known_profile() {
+fn a_call_with_a_sandbox_needs_a_directory_that_exists_and_a_known_profile() {
     let t = tree();
     let path = t.base.join("root/a/file");
-    t.d.refused_param("cwd", "fs.read", json!({ "path": path, "sandbox": "read-only" }));
     t.d.refused_param("sandbox", "fs.read", json!({ "path": path, "cwd": t.base, "sandbox": "unknown" }));
     t.d.refused_param("cwd", "fs.read", json!({ "path": path, "cwd": t.base.join("none"), "sandbox": "read-only" }));
     assert_eq!(t.d.ok("fs.read", json!({ "path": path, "sandbox": "full" }))["total_lines"], 1);
+}
+
+#[test]
+fn without_a_directory_the_roots_are_those_of_the_profile_and_of_the_session() {
+    let t = tree();
+    let (inside, secret) = (t.base.join("root/a/file"), t.base.join("secret/key"));
+    for profile in ["read-only", "workspace-write"] {
+        // It was -32602: a directory had to be given.
+        let read = |path: &PathBuf| json!({ "path": path, "sandbox": profile });
+        assert_eq!(t.d.ok("fs.read", read(&inside))["content"], "needle inside\n");
+        assert_eq!(t.d.ok("fs.list", read(&t.base.join("root")))["entries"][0]["path"], json!(t.base.join("root/a")));
+        let search = json!({ "path": t.base, "pattern": "needle", "sandbox": profile });
+        assert_eq!(t.d.ok("fs.search", search)["total"], 2);
+        t.denied("hidden", "fs.read", read(&secret));
+        t.d.refused_param("path", "fs.read", json!({ "path": "root/a/file", "sandbox": profile }));
+        let change = json!({ "path": inside, "content": "x", "sandbox": profile, "approval_timeout_ms": 0 });
+        let error = t.denied("outside_roots", "fs.write", change);
+        assert_eq!(error["data"]["root"], json!(t.base.join("root/a")));
+    }
+    let own = json!({ "mode": "workspace-write", "roots": [t.base.join("root")] });
+    let edit = |old: &str, new: &str| json!({ "path": inside, "old": old, "new": new, "sandbox": own });
+    t.d.ok("fs.edit", edit("inside", "edited"));
+    let session = json!({ "session_key": "r", "sandbox": "workspace-write", "roots": [t.base.join("root")] });
+    t.d.ok("session.configure", session);
+    t.d.ok("fs.write", json!({ "path": inside, "content": "of the session\n", "session_key": "r" }));
+    let outside = json!({ "path": t.base.join("outside/file"), "content": "x", "session_key": "r",
+        "approval_timeout_ms": 0 });
+    t.denied("outside_roots", "fs.write", outside);
+}
+
+#[test]
+fn a_patch_without_a_directory_has_absolute_paths_and_the_same_roots() {
+    let t = tree();
+    let file = t.base.join("root/a/file");
+    let patch = |path: &str| {
+        let text = format!("*** Begin Patch\n*** Update File: {path}\n-needle inside\n+pin inside\n*** End Patch\n");
+        json!({ "patch": text, "sandbox": { "mode": "workspace-write", "roots": [t.base.join("root")] } })
+    };
+    let absolute = patch(file.to_str().unwrap());
+    let mut no_roots = absolute.clone();
+    no_roots["sandbox"] = json!("workspace-write");
+    t.d.refused(-32005, "denied", "patch.apply", no_roots.clone());
+    let relative = t.d.refused(-32602, "invalid_params", "patch.apply", patch("root/a/file"));
+    assert_eq!(relative["data"]["line"], 2, "{relative}");
+    let mut oracle = absolute.clone();
+    // It answered whether a hidden file has this hash.
+    oracle["expect"] = json!({ t.base.join("secret/key").to_str().unwrap(): "0".repeat(64) });
+    t.d.refused(-32005, "denied", "patch.apply", oracle);
+    let applied = t.d.ok("patch.apply", absolute);
+    assert_eq!(fs::read_to_string(&file).unwrap(), "pin inside\n");
+    let id = &applied["patch_id"];
+    t.d.refused(-32005, "denied", "patch.revert", json!({ "patch_id": id, "sandbox": "workspace-write" }));
+    let roots = json!({ "mode": "workspace-write", "roots": [t.base.join("root")] });
+    t.d.ok("patch.revert", json!({ "patch_id": id, "sandbox": roots }));
+    assert_eq!(fs::read_to_string(&file).unwrap(), "needle inside\n");
+    t.d.ok(
+        "session.configure",
+        json!({ "session_key": "r", "sandbox": "workspace-write", "cwd": t.base.join("root") }),
+    );
+    let mut of_session = patch("a/file");
+    (of_session["sandbox"], of_session["session_key"]) = (json!(null), json!("r"));
+    t.d.ok("patch.apply", of_session);
+    assert_eq!(fs::read_to_string(&file).unwrap(), "pin inside\n");
 }
 
 #[test]

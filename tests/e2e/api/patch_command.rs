@@ -88,6 +88,58 @@ fn a_patch_that_does_not_fit_is_a_process_that_fails_and_changes_nothing() {
 }
 
 #[test]
+fn a_patch_whose_process_cannot_be_is_not_applied_and_its_request_may_be_used_again() {
+    let d = Daemon::start_with("max_running = 2\n", &[]);
+    let work = Work::new(&d);
+    work.put("f", "a\n");
+    let before = work.all();
+    let patch = heredoc("*** Update File: f\n-a\n+b\n*** Add File: new/g\n+g");
+    let call = |more: Value| {
+        let mut call = json!({ "command": patch, "cwd": work.dir, "request_id": "r" });
+        call.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        call
+    };
+    let gate = d.gate("holder");
+    let holder = id(&d.sh_with(&gate.wait(), json!({ "name": "web" })));
+    // The patch was applied, and the answer was an error.
+    d.refused(-32007, "already_exists", "exec", call(json!({ "name": "web" })));
+    assert_eq!(work.all(), before);
+    d.refused_param("if_running", "exec", call(json!({ "name": "web", "if_running": "return" })));
+    let second = d.sh(&gate.wait());
+    d.refused(-32004, "limit", "exec", call(json!({})));
+    assert_eq!(work.all(), before);
+    gate.open();
+    gate.open();
+    (d.closed(&holder), d.closed(&second));
+    let process = exec(&d, call(json!({ "name": "web" })));
+    assert_eq!((&process["exit_code"], &process["patch"]["status"]), (&json!(0), &json!("applied")), "{process}");
+    assert_eq!((work.text("f"), work.text("new/g")), ("b\n".into(), "g\n".into()));
+}
+
+#[test]
+fn patches_of_one_name_at_once_are_applied_or_refused_and_never_half() {
+    let d = Daemon::start();
+    let work = Work::new(&d);
+    let count = 12;
+    let answers: Vec<Result<Value, Value>> = std::thread::scope(|scope| {
+        let call = |at: usize| {
+            let command = heredoc(&format!("*** Add File: f{at}\n+{at}"));
+            d.call("exec", json!({ "command": command, "cwd": work.dir, "name": "same" }))
+        };
+        let calls: Vec<_> = (0..count).map(|at| scope.spawn(move || call(at))).collect();
+        calls.into_iter().map(|call| call.join().unwrap()).collect()
+    });
+    assert!(answers.iter().any(Result::is_ok), "{answers:?}");
+    for (at, answer) in answers.iter().enumerate() {
+        let is_there = work.dir.join(format!("f{at}")).exists();
+        match answer {
+            Ok(process) => assert!(is_there && process["patch"]["status"] == "applied", "{process}"),
+            Err(error) => assert!(!is_there && error["data"]["kind"] == "already_exists", "{error}"),
+        }
+    }
+}
+
+#[test]
 fn a_bare_patch_is_an_error_that_shows_the_way_and_other_commands_are_not_touched() {
     let d = Daemon::start();
     let work = Work::new(&d);

@@ -29,6 +29,7 @@ mod run;
 mod run_hold;
 mod screen;
 mod silent;
+mod stage;
 mod stdin;
 mod terminal;
 mod usage;

@@ -1,14 +1,15 @@
 //! Starts the process of an `exec` call: builds it, judges it, and asks a person if one must decide. Every caller that starts
 //! something uses it, and `policy.check` uses its first half.
 
-use crate::approvals::{Approvals, ExecError, NeedsApproval};
+use crate::approvals::{Approvals, ExecError, NeedsApproval, retry_spec};
 use crate::config::Config;
 use crate::patch::{self, ApplyError, Patches};
 use crate::policy::{self, Admitted, Judge, JudgedCaller, PolicyRefusal};
 use crate::registry::{NamePolicy, Registry, SpawnError, Spawned};
 use crate::sandbox::SandboxError;
-use crate::sandbox::profile::{ProfileError, choose};
+use crate::sandbox::profile::{ProfileError, choose, config_ceiling};
 use crate::spec::{self, SpawnRequest, SpecError};
+use crate::store::policy::RetrySpec;
 use std::sync::Arc;
 use toold_policy::{ApprovalMode, Judgement, ReasonKind, Verdict};
 use toold_proto::approval::{ApprovalKind, Caller, Why};
@@ -76,6 +77,10 @@ pub fn build(registry: &Registry, judge: &Judge, call: &mut ExecParams) -> Resul
     let config = &registry.config;
     let session = judge.apply_session(call, config)?;
     let mut request = spec::build(call, config, &session.env_pass)?;
+    if !session.env_pass.is_empty() {
+        // The daemon that starts it may be another one.
+        request.spec.policy.get_or_insert_default().env_pass = session.env_pass;
+    }
     let escalation = NeedsApproval::escalation(call, config).map_err(SpecError::from)?;
     // A person may grant what the session does not have, up to the ceiling of the config.
     let ceiling = session.ceiling.as_ref().filter(|_| escalation.is_none());
@@ -99,7 +104,7 @@ pub async fn exec(
     patches: &Arc<Patches>,
     call: &mut ExecParams,
     policy: NamePolicy,
-    by: impl FnOnce() -> Caller,
+    by: impl Fn() -> Caller,
 ) -> Result<Spawned, AdmitError> {
     let registry = &approvals.registry;
     let mut built = build(registry, judge, call)?;
@@ -125,10 +130,16 @@ pub async fn exec(
     // A request that has its process is judged already.
     let is_known = call.request_id.as_deref().is_some_and(|id| registry.knows_request(id));
     let needs = if is_known { None } else { question(judge, call, &built, &registry.config, caller)? };
+    if !is_known && let Some(retry) = retry(judge, call, &built, &registry.config, &by) {
+        built.request.spec.policy.get_or_insert_default().retry = Some(Box::new(retry));
+    }
     // The launch has the values now; this call may wait for long.
     (call.env, call.env_base64) = Default::default();
     let denied = needs.is_some().then(|| built.request.clone());
     let started = approvals.exec(call, built.request, policy, needs, by).await;
+    if let Ok(started) = &started {
+        approvals.follow_retry(&started.proc);
+    }
     started.map_err(|error| match (error, denied) {
         (ExecError::NotAsked { reason: _, message }, Some(request)) => {
             judge.refuse(&request, None, message, caller).into()
@@ -173,6 +184,27 @@ fn question(
         return Err(judge.refuse(&built.request, Some(&judgement), reason, caller).into());
     }
     Ok(Some(needs))
+}
+
+/// Returns the question to ask if a call fails in its sandbox, by the policy `on-failure`. None: nothing is asked, because the
+/// call has the widest profile already, or a restart policy that decides what follows its end.
+fn retry(
+    judge: &Judge,
+    call: &ExecParams,
+    built: &Built,
+    config: &Config,
+    by: impl FnOnce() -> Caller,
+) -> Option<RetrySpec> {
+    let request = &built.request;
+    let is_asked = request.spec.sandbox.is_some() && request.spec.restart.is_none() && built.escalation.is_none();
+    if !is_asked || judge.approval_mode(call.session_key.as_deref(), config) != ApprovalMode::OnFailure {
+        return None;
+    }
+    let (chosen, max) = (choose(built.asked.as_ref(), config, None).ok()?, config_ceiling(config));
+    max.profile.wider_than(&chosen.profile, config.sandbox.caches)?;
+    let judgement = judge.judge(call, request, config);
+    let is_allowed = judgement.verdict == Verdict::Allow && policy::is_granted(&judgement, &max.profile, config);
+    retry_spec(call, request, config, is_allowed, by())
 }
 
 /// The reasons of a judgement that a person reads.

@@ -176,8 +176,11 @@ pub struct Approval {
     pub id: ApprovalId,
     pub state: ApprovalState,
     pub kind: ApprovalKind,
-    /// The process that waits for it.
+    /// The process that waits for it. Of kind `retry`: the one that failed in its sandbox.
     pub process: Option<ProcId>,
+    /// The process that waits for it and would run without the sandbox, of kind `retry`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry: Option<ProcId>,
     pub session_key: Option<String>,
     pub task_id: Option<String>,
     pub requested_by: Caller,

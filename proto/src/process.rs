@@ -138,6 +138,15 @@ pub struct LimitReport {
     pub oom_kills: Option<u32>,
 }
 
+/// The retry of a process that failed because of its sandbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ProcessRetry {
+    /// The process that runs the program again. It is `pending` until the approval is given.
+    pub process: ProcId,
+    /// The approval that it waits for, or that let it start or not. Null: a grant or a rule let it start.
+    pub approval: Option<ApprovalId>,
+}
+
 /// Declares a struct that can also write itself field by field. Names are constants, so that no name has to be checked
 /// for characters to escape.
 macro_rules! json_fields {
@@ -247,6 +256,9 @@ pub struct Process {
     /// The process that failed in its sandbox, if this one is its approved retry.
     #[serde(default)]
     pub retry_of: Option<ProcId>,
+    /// Its retry without the sandbox, in which it failed. Null: there is none.
+    #[serde(default)]
+    pub retry: Option<ProcessRetry>,
     /// The result of the patch that it applied: its command was `apply_patch`.
     #[serde(default)]
     pub patch: Option<Box<PatchResult>>,

@@ -19,6 +19,7 @@ mod queue;
 mod random;
 mod requests;
 mod restart;
+mod retry;
 mod session;
 mod stage;
 
@@ -50,6 +51,7 @@ fn every_pause_point_in_the_daemon_has_a_crash_case() {
     covered.extend(queue::POINTS.iter().map(ToString::to_string));
     covered.extend(requests::POINTS.iter().map(ToString::to_string));
     covered.extend(restart::POINTS.iter().chain(&restart::POLICY_POINTS).map(ToString::to_string));
+    covered.extend(retry::POINTS.iter().map(ToString::to_string));
     covered.extend(pause::POINTS.iter().map(ToString::to_string));
     covered.extend(event_files::POINTS.iter().map(ToString::to_string));
     covered.extend(files::POINTS.iter().map(ToString::to_string));

@@ -118,7 +118,7 @@ impl Approvals {
 }
 
 /// Describes the command of a call, as a person decides on it.
-fn action(call: &ExecParams, spec: &Spec) -> Action {
+pub(super) fn action(call: &ExecParams, spec: &Spec) -> Action {
     let mut argv = spec.argv.clone();
     // The text of the call: a login shell may get more before it.
     if let (Some(text), Some(last)) = (&call.command, argv.last_mut()) {
@@ -144,7 +144,7 @@ fn profile_name<'a>(call: &'a ExecParams, config: &'a Config) -> &'a str {
 }
 
 /// Returns the names of the variables that a call sets, in order.
-fn set_names(call: &ExecParams) -> Vec<String> {
+pub(super) fn set_names(call: &ExecParams) -> Vec<String> {
     let mut names: Vec<String> = call.env.keys().chain(call.env_base64.keys()).cloned().collect();
     names.sort_unstable();
     names

@@ -13,6 +13,7 @@ mod paths;
 mod publish;
 mod question;
 mod recover;
+mod retry;
 mod settle;
 
 pub use caller::caller;
@@ -20,6 +21,7 @@ pub use exec::{ExecError, NeedsApproval};
 pub use grants::RevokeError;
 pub use paths::{PathQuestion, PathRefused};
 pub use question::Question;
+pub use retry::retry_spec;
 pub use settle::{DecideError, Decided};
 
 use crate::policy::Judge;
@@ -31,6 +33,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::sync::watch;
+use toold_proto::ProcId;
 use toold_proto::approval::{Approval, ApprovalId, ApprovalState, ApprovalsListParams, GrantId};
 
 /// Number of approvals in a list, if the call has no limit.
@@ -81,6 +84,11 @@ impl Entry {
 impl StoredApproval {
     fn is_pending(&self) -> bool {
         self.approval.state == ApprovalState::Pending
+    }
+
+    /// Returns the process that waits for the answer.
+    fn waiter(&self) -> Option<ProcId> {
+        self.approval.retry.or(self.approval.process)
     }
 }
 

@@ -63,9 +63,9 @@ pub(super) fn covers(action: &Action) -> Covers {
 }
 
 /// A question on the way into a pending process.
-struct Asked {
-    approvals: Arc<Approvals>,
-    question: Question,
+pub(super) struct Asked {
+    pub approvals: Arc<Approvals>,
+    pub question: Question,
 }
 
 impl Ask for Asked {
@@ -119,7 +119,8 @@ impl Approvals {
             id,
             state: ApprovalState::Pending,
             kind: question.kind,
-            process,
+            process: question.action.retry_of.or(process),
+            retry: process.filter(|_| question.action.retry_of.is_some()),
             session_key: question.session_key.clone(),
             task_id: question.task_id.clone(),
             requested_by: question.requested_by.clone(),

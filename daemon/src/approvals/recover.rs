@@ -72,6 +72,7 @@ impl Approvals {
         for entry in self.entries() {
             self.resume(entry).await;
         }
+        self.resume_retries();
         let grants: Vec<GrantId> = self.table().grants.keys().copied().collect();
         let _changing = self.changing.lock().await;
         for id in grants {
@@ -83,7 +84,7 @@ impl Approvals {
 
     /// Returns true if nothing waits for this question: its process is not there, and its call is gone with its daemon.
     fn has_no_asker(&self, stored: &StoredApproval) -> bool {
-        let Some(id) = stored.approval.process else { return stored.request_id.is_none() };
+        let Some(id) = stored.waiter() else { return stored.request_id.is_none() };
         match self.registry.find(&id.to_string()) {
             Ok(_) | Err(FindError::SetAside { aside: SetAside::Unread(_), .. }) => false,
             Err(_) => true,

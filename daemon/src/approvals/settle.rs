@@ -128,7 +128,7 @@ impl Approvals {
 
     async fn follow(self: &Arc<Self>, entry: &Arc<Entry>) {
         let (mut changes, stored) = (entry.stored.subscribe(), entry.get());
-        let proc = stored.approval.process.and_then(|id| self.registry.find(&id.to_string()).ok());
+        let proc = stored.waiter().and_then(|id| self.registry.find(&id.to_string()).ok());
         let left = Duration::from_millis(stored.expires_ms.saturating_sub(wall_ms()));
         let ended = async {
             match &proc {
@@ -202,7 +202,7 @@ impl Approvals {
 
     /// Takes the launch of the process that waits, so that no kill comes in between.
     async fn claim(&self, stored: &StoredApproval) -> Result<Waiter, DecideError> {
-        let Some(id) = stored.approval.process else { return Ok(Waiter::None) };
+        let Some(id) = stored.waiter() else { return Ok(Waiter::None) };
         let proc = match self.registry.find(&id.to_string()) {
             Ok(proc) => proc,
             Err(FindError::SetAside { aside: SetAside::Unread(text), .. }) => return Err(DecideError::Unread(text)),
@@ -281,7 +281,7 @@ impl Approvals {
             self.add_rule(entry).await;
         }
         self.publish_due(entry).await;
-        let proc = stored.approval.process.and_then(|id| self.registry.find(&id.to_string()).ok());
+        let proc = stored.waiter().and_then(|id| self.registry.find(&id.to_string()).ok());
         if let Some(proc) = proc.filter(|proc| proc.published_state().asking)
             && let Some(launch) = proc.claim_pending()
         {

@@ -225,17 +225,21 @@ impl Judge {
         toold_policy::judge(&judged, &self.session_policy(call, config), &self.rules())
     }
 
+    /// Returns when a person is asked about the calls of a session.
+    pub fn approval_mode(&self, session_key: Option<&str>, config: &Config) -> ApprovalMode {
+        let session = self.sessions.get(session_key);
+        match session.and_then(|session| session.approval).unwrap_or(config.policy.approval) {
+            ApprovalPolicy::Never => ApprovalMode::Never,
+            ApprovalPolicy::OnRequest => ApprovalMode::OnRequest,
+            ApprovalPolicy::OnFailure => ApprovalMode::OnFailure,
+            ApprovalPolicy::Untrusted => ApprovalMode::Untrusted,
+        }
+    }
+
     /// The settings by which calls of this session are judged.
     pub fn session_policy(&self, call: &ExecParams, config: &Config) -> SessionPolicy {
-        let session = self.sessions.get(call.session_key.as_deref());
-        let approval = session.and_then(|session| session.approval).unwrap_or(config.policy.approval);
         SessionPolicy {
-            approval: match approval {
-                ApprovalPolicy::Never => ApprovalMode::Never,
-                ApprovalPolicy::OnRequest => ApprovalMode::OnRequest,
-                ApprovalPolicy::OnFailure => ApprovalMode::OnFailure,
-                ApprovalPolicy::Untrusted => ApprovalMode::Untrusted,
-            },
+            approval: self.approval_mode(call.session_key.as_deref(), config),
             unmatched: match config.policy.unmatched {
                 wire::Unmatched::Allow => Unmatched::Allow,
                 wire::Unmatched::Ask => Unmatched::Ask,

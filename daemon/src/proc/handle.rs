@@ -138,7 +138,7 @@ pub struct Proc {
     pub(super) input_wait: Mutex<Option<Box<WaitId>>>,
     /// None in almost all processes.
     trouble: Mutex<Option<Box<Trouble>>>,
-    /// The wait for its turn. None: it started at once.
+    /// The wait for its turn, and its retry. None: it started at once, and has no retry.
     pub(super) pending: Option<Box<PendingCell>>,
 }
 
@@ -185,7 +185,7 @@ impl Proc {
     pub fn without_task(start: ProcInit) -> Proc {
         let ProcInit { spec, dir, state, checkpoint, sink, patterns, damage } = start;
         let hold = spec.hold.then(Box::default);
-        let pending = spec.pending.as_ref().map(|_| Box::default());
+        let pending = PendingCell::of(&spec);
         let watch_task = (!spec.watch.is_empty()).then(|| Box::new(WatchTask::new(patterns)));
         Proc {
             spec,

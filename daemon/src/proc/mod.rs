@@ -28,6 +28,7 @@ mod preview;
 pub mod publish;
 mod reach;
 pub mod readers;
+pub mod retry;
 mod sandbox_view;
 pub mod screen;
 pub mod search;

@@ -2,10 +2,11 @@
 //! claims it starts it, or ends it.
 
 use super::handle::{Command, INBOX_LEN, NoReply, Proc};
+use super::retry::RetryCell;
 use super::state::{NO_WAIT_STATUS, Phase, State, Update, canceled_launch};
 use crate::clock::wall_ms;
 use crate::disk;
-use crate::store::record::{LockOwner, Record};
+use crate::store::record::{LockOwner, Record, Spec};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -17,12 +18,14 @@ use toold_proto::process::{PendingOn, RestartDue};
 use toold_proto::time::rfc3339;
 use toold_shim::hooks;
 
-/// The part of a process that only one has which waited for its turn.
+/// The part of a process that only one has which waited for its turn, or which may have a retry.
 #[derive(Default)]
 pub struct PendingCell {
     launch: Mutex<Option<Box<PendingLaunch>>>,
     /// The start in milliseconds since 1970. 0: none yet.
     started_ms: AtomicU64,
+    /// Its retry after a failure in its sandbox. None: it never has one.
+    pub(super) retry: Option<Box<RetryCell>>,
 }
 
 /// The parts of a start that are in memory only until its turn comes.
@@ -58,6 +61,14 @@ impl EndSignal {
     /// Takes the processes that ended while they waited for their turn.
     pub fn take_canceled(&self) -> Vec<Arc<Proc>> {
         self.canceled.lock().map(|mut all| std::mem::take(&mut *all)).unwrap_or_default()
+    }
+}
+
+impl PendingCell {
+    /// Returns the cell of a new process. None: it needs none.
+    pub fn of(spec: &Spec) -> Option<Box<PendingCell>> {
+        let retry = spec.policy.as_ref().is_some_and(|policy| policy.retry.is_some()).then(Box::default);
+        (spec.pending.is_some() || retry.is_some()).then(|| Box::new(PendingCell { retry, ..PendingCell::default() }))
     }
 }
 

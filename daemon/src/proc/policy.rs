@@ -15,10 +15,15 @@ impl Proc {
         self.spec.restart.as_ref().is_some_and(|restart| restart.policy != RestartPolicy::No)
     }
 
+    /// Returns true if its shim stays after its end, with the environment for a run that may follow.
+    pub fn keeps_shim(&self) -> bool {
+        self.has_policy() || self.retry_spec().is_some()
+    }
+
     /// Notes in the record that a client does not want the process any more: no policy starts it again, also if it ends by
     /// itself before the kill reaches it, and also after a crash of the daemon.
     pub fn end_policy(&self) {
-        if !self.has_policy() {
+        if !self.keeps_shim() {
             return;
         }
         if let Err(e) = Record::open(&self.dir).and_then(|record| record.set_canceled(wall_ms())) {

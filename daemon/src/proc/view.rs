@@ -350,6 +350,7 @@ impl Proc {
             restart_of: spec.restart.as_ref().and_then(|restart| restart.of),
             approval: spec.policy.as_ref().and_then(|policy| policy.approval),
             retry_of: spec.policy.as_ref().and_then(|policy| policy.retry_of),
+            retry: self.retry(),
             patch: spec.patch.clone(),
             damaged: Some(self.damage()).filter(|damage| !damage.is_empty()),
             cut: None,

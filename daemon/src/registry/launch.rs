@@ -104,7 +104,7 @@ pub(super) fn encode(
         pty: spec.pty.is_some(),
         stdin_pipe: spec.stdin_pipe,
         merge: spec.merge,
-        keep: proc.has_policy(),
+        keep: proc.keeps_shim(),
         sync: config.survive_power_cut,
         rows: spec.pty.map_or(0, |s| s.rows as u16),
         cols: spec.pty.map_or(0, |s| s.cols as u16),

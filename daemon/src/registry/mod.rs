@@ -15,6 +15,7 @@ mod queues;
 mod replacement;
 mod request;
 mod restart;
+mod retry;
 mod scan;
 mod select;
 mod set_aside;

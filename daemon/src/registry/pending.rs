@@ -83,7 +83,8 @@ impl Registry {
             }
         }
         let (after, is_blocked) = (pending.after.clone(), !pending.after.is_empty() || is_restart);
-        let (is_held, env) = (pending.replaces.is_some(), pending.restart_at_ms.is_none().then_some(env));
+        let is_env_kept = pending.restart_at_ms.is_some() || pending.kept_env;
+        let (is_held, env) = (pending.replaces.is_some(), (!is_env_kept).then_some(env));
         self.begin_await(&after).map_err(SpawnError::After)?;
         if let Some(ask) = &ask {
             let asked = async {
@@ -367,7 +368,7 @@ impl Registry {
         let mut awaited = self.awaited();
         spec.after.iter().for_each(|id| *awaited.entry(*id).or_default() += 1);
         drop(awaited);
-        let env = spec.env_mode.map(|mode| spec::daemon_env(mode, proc.spec.pty.is_some(), &self.config));
+        let env = spec.env_mode.map(|mode| spec::daemon_env(&proc.spec, mode, &self.config));
         // The values of a restart are in the shim of the run before.
         let is_restart = spec.is_restart();
         let has_env = env.is_some() || is_restart;
@@ -398,7 +399,7 @@ impl Registry {
 }
 
 /// Returns true if a program runs or has ended, or its start has failed.
-pub(super) fn has_launched(state: &State) -> bool {
+pub fn has_launched(state: &State) -> bool {
     !matches!(state.phase, Phase::Pending | Phase::Starting)
 }
 

@@ -34,7 +34,7 @@ pub fn quarantined_id(dir: &Path) -> Option<ProcId> {
 }
 
 impl Registry {
-    pub(super) fn set_asides(&self) -> MutexGuard<'_, SetAsides> {
+    pub fn set_asides(&self) -> MutexGuard<'_, SetAsides> {
         self.set_aside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -6,6 +6,7 @@
 //! runs or there is none. So the next daemon finds the ended run unfinished, and decides the same.
 
 use super::pending::has_launched;
+use super::retry::is_waiting_retry;
 use super::{Registry, SetAside};
 use crate::disk::on_disk;
 use crate::proc::Proc;
@@ -147,21 +148,23 @@ impl Registry {
     }
 
     fn previous_run(&self, proc: &Proc) -> Option<Arc<Proc>> {
-        self.table().get(proc.spec.restart.as_ref()?.of?)
+        let restarted = proc.spec.restart.as_ref().and_then(|restart| restart.of);
+        let retried = || proc.spec.policy.as_ref().and_then(|policy| policy.retry_of);
+        self.table().get(restarted.or_else(retried)?)
     }
 
-    /// Adds the next runs that wait for their time: who ends a process does not want it to start again.
-    pub fn with_pending_restarts(&self, mut procs: Vec<Arc<Proc>>) -> Vec<Arc<Proc>> {
+    /// Adds the next runs that wait for their time, or for an approval: who ends a process does not want it to start again.
+    pub fn with_pending_runs(&self, mut procs: Vec<Arc<Proc>>) -> Vec<Arc<Proc>> {
         for at in 0..procs.len() {
             let next = if procs[at].has_policy() { self.next_run(procs[at].spec.id) } else { None };
-            let next = next.filter(|next| is_waiting_restart(next));
+            let next = next.filter(|next| is_waiting_restart(next)).or_else(|| self.waiting_retry(&procs[at]));
             procs.extend(next.filter(|next| procs.iter().all(|proc| proc.spec.id != next.spec.id)));
         }
         procs
     }
 
-    async fn cancel(&self, next: &Arc<Proc>) {
-        if is_waiting_restart(next) {
+    pub(super) async fn cancel(&self, next: &Arc<Proc>) {
+        if is_waiting_restart(next) || is_waiting_retry(next) {
             let kill = Kill { signal: libc::SIGTERM, grace_ms: GRACE_MS, cause: Cause::Client, uid: 0, pid: 0 };
             kill_trees(vec![next.clone()], kill).await;
         }
@@ -200,7 +203,7 @@ impl Registry {
             }
             run = self.previous_run(&at);
         }
-        let built = |mode| spec::daemon_env(mode, proc.spec.pty.is_some(), &self.config);
+        let built = |mode| spec::daemon_env(&proc.spec, mode, &self.config);
         Ok(proc.spec.env_mode.map(built))
     }
 
@@ -228,7 +231,7 @@ impl Registry {
     }
 
     /// Lets the shim go that kept the environment: that of this run, or, if it did not start, of the last one before that did.
-    pub(super) async fn release(&self, proc: &Arc<Proc>) {
+    pub async fn release(&self, proc: &Arc<Proc>) {
         let mut run = Some(proc.clone());
         while let Some(at) = run {
             while !at.published_state().is_final() {

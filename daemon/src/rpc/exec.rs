@@ -73,6 +73,7 @@ pub async fn exec(
         // The process runs on, and the caller may know it only by its `request_id`.
         () = cancel::requested() => return Err(cancel::cancelled().with("id", proc.spec.id.to_string())),
     };
+    proc.retry_known().await;
     let state = proc.state();
     if view::outcome(&proc.spec, &state).reason == Some(Reason::Denied) {
         let approval = proc.spec.policy.as_ref().and_then(|policy| policy.approval);

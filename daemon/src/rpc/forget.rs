@@ -2,6 +2,7 @@
 
 use super::context::Daemon;
 use super::wire::Peer;
+use crate::approvals::caller;
 use crate::clock::wall_ms;
 use crate::proc::Proc;
 use crate::registry::Selector;
@@ -11,7 +12,7 @@ use toold_proto::{RpcError, params, results};
 pub async fn forget(
     call: params::ForgetParams,
     daemon: Arc<Daemon>,
-    _: Arc<Peer>,
+    peer: Arc<Peer>,
 ) -> Result<results::ForgetResult, RpcError> {
     let ended = |age: u64| daemon.registry.ended_before(wall_ms().saturating_sub(age));
     let procs: Vec<Arc<Proc>> = match (&call.ids, call.older_than_ms, call.failed) {
@@ -26,6 +27,7 @@ pub async fn forget(
             ended(age.unwrap_or(0)).into_iter().filter(|proc| failed.matches(proc)).collect()
         }
     };
+    daemon.approvals.withdraw_retries(&procs, &caller(peer.uid, peer.pid)).await;
     let (forgotten, skipped) = daemon.registry.forget_all(procs).await;
     Ok(results::ForgetResult { forgotten, skipped })
 }

@@ -19,7 +19,7 @@ pub async fn kill(
 ) -> Result<results::KillResult, RpcError> {
     let signal = signal_number(call.signal.as_deref().unwrap_or("SIGTERM"))?;
     let grace_ms = call.grace_ms.unwrap_or(GRACE_MS).min(daemon.registry.config.max_wait_ms);
-    let procs = daemon.registry.with_pending_restarts(selected(&call, &daemon)?);
+    let procs = daemon.registry.with_pending_runs(selected(&call, &daemon)?);
     let kill = Kill { signal, grace_ms, cause: Cause::Client, uid: peer.uid, pid: peer.pid };
     let asked = daemon.approvals.asked_by(&procs);
     let results = kill_all(procs, kill).await;

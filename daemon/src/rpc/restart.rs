@@ -25,6 +25,7 @@ pub async fn restart(
     let grace_ms = call.grace_ms.unwrap_or(GRACE_MS).min(daemon.registry.config.max_wait_ms);
     let restart = RestartCall { env: has_env.then_some(given), grace_ms, uid: peer.uid, pid: peer.pid };
     let proc = call_on_disk(daemon.registry.restart(&old, restart)).await?;
+    daemon.approvals.follow_retry(&proc);
     let result = results::RestartResult { process: proc.view(wall_ms()) };
     Ok(PreviewedResponse::new(result, fields, &proc).await)
 }

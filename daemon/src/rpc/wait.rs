@@ -57,6 +57,9 @@ pub async fn wait(
     };
     let _readers: Vec<Reader> = procs.iter().map(Proc::add_reader).collect();
     let reached = wait_for_many(&procs, &condition, call.mode, Duration::from_millis(timeout_ms)).await?;
+    for proc in &procs {
+        proc.retry_known().await;
+    }
     let status = match &reached {
         None => WaitStatus::Timeout,
         Some(reached) if reached.iter().any(|one| *one != Reached::Exit) => WaitStatus::Matched,

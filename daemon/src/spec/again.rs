@@ -5,6 +5,7 @@ use super::env::Variables;
 use super::{SpawnRequest, login_env};
 use crate::backend::cgroup::RequestedLimits;
 use crate::store::pending::PendingSpec;
+use crate::store::policy::PolicySpec;
 use crate::store::record::Spec;
 use crate::store::restart::RestartSpec;
 use crate::store::{namespaces, shim_level};
@@ -38,6 +39,8 @@ pub fn again(old: &Spec, env: AgainEnv) -> SpawnRequest {
         namespaces: namespaces::own(),
         limits: BTreeMap::new(),
         cgroups: Vec::new(),
+        // The retry of another process was that run, not this one.
+        policy: old.policy.clone().map(|policy| Box::new(PolicySpec { retry_of: None, ..*policy })),
         restart: Some(Box::new(RestartSpec {
             of: Some(old.id),
             count: 0,
@@ -69,6 +72,7 @@ pub fn again(old: &Spec, env: AgainEnv) -> SpawnRequest {
             restart_at_ms: None,
             replaces: None,
             given_env: false,
+            kept_env: false,
             approval: None,
             ..*pending
         })

@@ -123,9 +123,11 @@ fn variables(env: BTreeMap<String, Vec<u8>>) -> Vec<Vec<u8>> {
     env.into_iter().map(|(name, value)| [name.as_bytes(), b"=", &value].concat()).collect()
 }
 
-/// Builds the environment of a process whose call had no variables of its own.
-pub fn daemon_env(mode: EnvMode, terminal: bool, config: &Config) -> Vec<Vec<u8>> {
-    variables(env::build(mode, daemon_vars(), &config.env.pass, &BTreeMap::new(), terminal))
+/// Builds the environment of a recorded process whose call had no variables of its own.
+pub fn daemon_env(spec: &Spec, mode: EnvMode, config: &Config) -> Vec<Vec<u8>> {
+    let session = spec.policy.iter().flat_map(|policy| &policy.env_pass);
+    let pass: Vec<String> = config.env.pass.iter().chain(session).cloned().collect();
+    variables(env::build(mode, daemon_vars(), &pass, &BTreeMap::new(), spec.pty.is_some()))
 }
 
 /// Returns the restart policy, if the call has one.

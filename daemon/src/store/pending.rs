@@ -26,6 +26,9 @@ pub struct PendingSpec {
     /// The values of the environment came with that call. The shim of that run has them, beside its own.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub given_env: bool,
+    /// The shim of the run before, which failed in its sandbox, has the values of the environment.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub kept_env: bool,
     /// The approval that it needs first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<ApprovalId>,
@@ -41,7 +44,7 @@ pub struct PendingSpec {
 impl PendingSpec {
     /// Returns true for a run that follows another one, whose shim has the environment.
     pub fn is_restart(&self) -> bool {
-        self.restart_at_ms.is_some() || self.replaces.is_some()
+        self.restart_at_ms.is_some() || self.replaces.is_some() || self.kept_env
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub mod approvals;
 mod approvals_files;
+mod approvals_retry;
 mod bounds;
 mod cancel;
 mod daemon;

@@ -8,6 +8,9 @@ use toold_proto::approval::{
     Action, Approval, ApprovalState, ApprovalsDecideResult, Caller, Covers, DecidedBy, Grant, GrantsRevokeResult, Scope,
 };
 
+/// Names of variables in a question.
+const MAX_SHOWN_NAMES: usize = 8;
+
 /// Returns the protocol's name of a state.
 pub fn state(state: ApprovalState) -> &'static str {
     match state {
@@ -92,6 +95,15 @@ pub fn decided(result: &ApprovalsDecideResult) -> String {
     text
 }
 
+/// Lists the names of variables, and counts those that are too many to be read: `toolctl run` passes a whole environment.
+fn names(env_names: &[String]) -> String {
+    let shown = escape_control(&env_names.iter().take(MAX_SHOWN_NAMES).cloned().collect::<Vec<_>>().join(" "));
+    match env_names.len().saturating_sub(MAX_SHOWN_NAMES) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
 /// Renders a question with everything that a person needs to decide: the action, the reasons, the change of files.
 pub fn block(approval: &Approval, style: Style) -> String {
     let action = &approval.action;
@@ -100,7 +112,7 @@ pub fn block(approval: &Approval, style: Style) -> String {
     facts.extend(action.cwd.as_ref().map(|cwd| ("In", escape_control(cwd))));
     facts.extend(action.profile.as_ref().map(|p| ("Profile", escape_control(&format!("{} -> {}", p.from, p.to)))));
     if !action.env_names.is_empty() {
-        facts.push(("Sets", escape_control(&action.env_names.join(" "))));
+        facts.push(("Sets", names(&action.env_names)));
     }
     facts.extend(action.retry_of.map(|id| ("Again", format!("{id} failed in its sandbox"))));
     facts.extend(approval.why.iter().map(|why| ("Why", escape_control(&format!("{} ({})", why.text, why.label)))));

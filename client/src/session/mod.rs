@@ -345,12 +345,13 @@ impl<'a, 'c> Session<'a, 'c> {
         if let Some(signal) = self.kill_on_start.take() {
             return self.hung_up(signal);
         }
+        self.saw(&process);
         self.report_question(&process);
         if self.cx.json {
             self.wait_for_end()?
         } else {
             self.enter_terminal()?;
-            self.poll(self.progress.first())?;
+            self.poll(progress::wait(&process))?;
             self.ask_ready()?
         }
         // Interrupts from before the process had an id are for it too.
@@ -385,6 +386,7 @@ impl<'a, 'c> Session<'a, 'c> {
         if let Some(gap) = page.gap {
             self.message(&format!("{} bytes of output were not kept", gap.to.saturating_sub(gap.from)));
         }
+        self.saw(&page.process);
         if let Some(code) = self.update_remote_size(page.process.pty_size)? {
             return Ok(Some(code));
         }

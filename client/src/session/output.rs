@@ -8,6 +8,7 @@ use std::io::Write;
 use std::os::fd::AsFd;
 use std::time::Instant;
 use toold_proto::params::Stream;
+use toold_proto::process::Process;
 
 /// The size of one write to our output: a pipe that is ready takes this without blocking.
 const WRITE_LEN: usize = 4096;
@@ -84,6 +85,12 @@ impl Session<'_, '_> {
             }
         }
         Ok(None)
+    }
+
+    pub(super) fn saw(&mut self, process: &Process) {
+        if let Some(status) = &mut self.status_line {
+            status.saw(process);
+        }
     }
 
     /// Returns when the status line is due: once the process has an id, and prints nothing.

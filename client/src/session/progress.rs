@@ -2,12 +2,14 @@
 
 use crate::cmd::wait::{has_ended, own_code};
 use std::time::{Duration, Instant};
-use toold_proto::params::Stream;
-use toold_proto::process::Span;
+use toold_proto::params::{Status, Stream};
+use toold_proto::process::{Process, Span};
 use toold_proto::results::PollResult;
 
 /// The time that one poll waits for output. Only a bound: it answers on the first byte.
 const POLL_WAIT: Duration = Duration::from_secs(30);
+/// The same while the process waits for its turn: its start is no output, and is shown.
+const PENDING_WAIT: Duration = Duration::from_secs(1);
 /// The time after the exit for the output to close. A process that still holds it open then is an orphaned
 /// descendant, which may never close it.
 const CLOSE_WAIT: Duration = Duration::from_millis(100);
@@ -38,6 +40,11 @@ struct Exit {
     until: Instant,
 }
 
+/// Returns the time that a poll waits for the output of a process.
+pub fn wait(process: &Process) -> Duration {
+    if process.status == Status::Pending { PENDING_WAIT } else { POLL_WAIT }
+}
+
 impl Progress {
     /// Returns the time that the first poll waits.
     pub fn first(&self) -> Duration {
@@ -61,7 +68,7 @@ impl Progress {
         self.cursor = self.cursor.max(page.next_cursor);
         // Output of a program that was held back to its end is stored when we have read enough: it is on its way.
         if !has_ended(&page.process) || page.process.held_back == Some(true) {
-            return Next::Poll(POLL_WAIT);
+            return Next::Poll(wait(&page.process));
         }
         let seen = self.exit.is_some();
         let exit = self.exit.get_or_insert(Exit { end: page.process.cursor, until: now + CLOSE_WAIT });

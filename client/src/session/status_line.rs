@@ -3,7 +3,8 @@
 use crate::render::progress_line;
 use crate::render::text::last_line;
 use std::time::{Duration, Instant};
-use toold_proto::params::Stream;
+use toold_proto::params::{Status, Stream};
+use toold_proto::process::Process;
 
 /// The silence after which a program is quiet. Also the time between two status lines.
 const QUIET_DELAY: Duration = Duration::from_secs(1);
@@ -20,6 +21,7 @@ pub struct StatusLine {
     open: [bool; 2],
     tail: Vec<u8>,
     pace: Duration,
+    state: &'static str,
 }
 
 impl StatusLine {
@@ -29,7 +31,7 @@ impl StatusLine {
 
     /// Sets another pace, for tests.
     pub fn paced(begin: Instant, pace: Duration) -> StatusLine {
-        StatusLine { begin, due: begin + pace, open: [false; 2], tail: Vec::new(), pace }
+        StatusLine { begin, due: begin + pace, open: [false; 2], tail: Vec::new(), pace, state: "running" }
     }
 
     /// Records what the program printed.
@@ -45,17 +47,22 @@ impl StatusLine {
         self.tail.drain(..self.tail.len().saturating_sub(TAIL_LEN));
     }
 
+    /// Records the state of the process: it may wait for its turn, or for a person.
+    pub fn saw(&mut self, process: &Process) {
+        self.state = if process.status == Status::Pending { "pending" } else { "running" };
+    }
+
     /// Returns when the status line is due. Never while a line of the program is open: ours would be inside it.
     pub fn due(&self) -> Option<Instant> {
         (self.open == [false; 2]).then_some(self.due)
     }
 
-    /// Returns the status line, cut to the width. The next is due later.
+    /// Returns the status line, cut to the width: the process and its state, and its last line. The next is due later.
     pub fn line(&mut self, id: &str, now: Instant, width: usize) -> String {
         self.due = now + self.pace;
         let elapsed = now.saturating_duration_since(self.begin).as_millis() as u64;
         let last = last_line(&String::from_utf8_lossy(&self.tail));
-        progress_line::line(elapsed, &format!("{id} running"), last.as_deref(), width)
+        progress_line::line(elapsed, &format!("{id} {}", self.state), last.as_deref(), width)
     }
 }
 

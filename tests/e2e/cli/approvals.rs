@@ -49,10 +49,13 @@ fn a_question_is_listed_approved_and_denied() {
 #[test]
 fn one_key_decides_and_new_questions_come_as_they_are_asked() {
     let d = Daemon::start();
-    let (first, _) = ask(&d, "echo one", json!({ "env": { "A": "1" } }));
+    let env: serde_json::Map<String, Value> = (0..20).map(|n| (format!("NAME_{n:02}"), json!("x"))).collect();
+    let (first, _) = ask(&d, "echo one", json!({ "env": env }));
     let term = Term::ctl(&d, &["approvals", "-f"]);
     let shown = term.sees("y approve");
-    for part in ["/bin/sh -c 'echo one'", "full -> full", "the test needs it (caller)", "Sets", &id(&first)] {
+    for part in
+        ["/bin/sh -c 'echo one'", "full -> full", "the test needs it (caller)", "NAME_07 and 12 more", &id(&first)]
+    {
         assert!(shown.contains(part), "{part}: {shown}");
     }
     assert!(!shown.contains("s approve for the session"), "it has no session: {shown}");
@@ -104,6 +107,7 @@ fn run_reports_that_it_waits_and_goes_on_when_it_is_approved() {
     term.sees("waits for an approval (needs it)");
     let approval = d.ok("approvals.list", json!({}))["approvals"][0].clone();
     term.sees(&format!("toolctl approve {}", id(&approval)));
+    term.sees(&format!("{} pending", approval["process"].as_str().unwrap()));
     decide(&d, &approval, "approve");
     term.sees("ran");
     assert_eq!(term.ends(), 7);
